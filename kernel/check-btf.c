@@ -260,6 +260,9 @@ static const struct layout {
 	    "pd_stat_fn" } },
 };
 
+/* Structures of the kernel's headers, whose sizes show whether the BTF is of the headers' kernel. */
+static const char *const of_headers[] = { "request", "request_queue", "blk_mq_hw_ctx", "bio" };
+
 /* The features that follow from optional members. */
 static const struct {
 	const char *layout, *member, *feature;
@@ -343,6 +346,20 @@ static void write_layout(const struct layout *layout)
 		printf("#define HW_SIZE_%s %u\n", layout->name, type->size);
 }
 
+static void write_sizes(void)
+{
+	const struct type *type;
+	size_t i;
+
+	for (i = 0; i < sizeof(of_headers) / sizeof(of_headers[0]); i++) {
+		type = find_struct(of_headers[i]);
+		if (type)
+			printf("#define HW_SIZE_%s %u\n", of_headers[i], type->size);
+		else
+			fail("its BTF has no struct %s", of_headers[i]);
+	}
+}
+
 static bool has_function(const char *name)
 {
 	uint32_t i;
@@ -405,6 +422,7 @@ int main(int argc, char **argv)
 	write_operations();
 	for (i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
 		write_layout(&layouts[i]);
+	write_sizes();
 	write_features();
 	if (failed)
 		fprintf(stderr, "hoistway: the module is not built; docs/kernel.md lists the kernels that it supports\n");

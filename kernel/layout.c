@@ -77,3 +77,12 @@ AT(blkcg_policy, cpd_alloc_fn);
 AT(blkcg_policy, cpd_free_fn);
 AT(blkcg_policy, pd_stat_fn);
 SIZE(blkcg_policy);
+
+#define HEADER_SIZE(structure)						\
+	static_assert(sizeof(struct structure) == HW_SIZE_##structure,	\
+		      "the kernel's headers and its type information (BTF) are of different kernels")
+
+HEADER_SIZE(request);
+HEADER_SIZE(request_queue);
+HEADER_SIZE(blk_mq_hw_ctx);
+HEADER_SIZE(bio);

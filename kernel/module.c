@@ -18,7 +18,7 @@ MODULE_PARM_DESC(contexts, "Processes for each queue that are scheduled separate
 
 unsigned int hw_groups_max = 256;
 module_param_named(groups, hw_groups_max, uint, 0444);
-MODULE_PARM_DESC(groups, "Control groups for each queue that are scheduled separately, 1 to 4096; further ones count as the root group (256)");
+MODULE_PARM_DESC(groups, "Control groups for each queue that are scheduled separately, 1 to 4096; further ones count as their process's last group (256)");
 
 LIST_HEAD(hw_queues);
 DEFINE_SPINLOCK(hw_queues_lock);
@@ -167,6 +167,6 @@ static void __exit hw_exit(void)
 module_init(hw_init);
 module_exit(hw_exit);
 
-MODULE_LICENSE("Dual MIT/GPL");
+MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Linux I/O schedulers of past and present kernels (hoistway)");
 MODULE_VERSION(HW_VERSION);

@@ -8,19 +8,15 @@ use anyhow::{Context, Result, bail};
 
 use super::build_root;
 use super::fetch::Fetched;
-use crate::{repository, tools};
+use super::sources;
+use crate::tools;
 
 /// The name of the module under test.
 pub const MODULE: &str = "hoistway_iosched";
 
-/// The directory of the sources of the module.
-fn sources() -> PathBuf {
-    repository::root().join("kernel")
-}
-
 /// Returns true if the repository has the module.
 pub fn exists() -> bool {
-    sources().join("Makefile").is_file()
+    sources::directory().join("Makefile").is_file()
 }
 
 /// A module that was built.
@@ -88,28 +84,10 @@ fn run(command: &mut Command) -> Result<Output> {
     command.output().context("cannot start make")
 }
 
-/// Copies the sources of the module into an empty directory. A file that is a link to one of
-/// another directory becomes a file.
+/// Copies the sources of the module into an empty directory.
 fn copy_sources(directory: &Path) -> Result<()> {
     let _ = fs::remove_dir_all(directory);
-    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let from = sources();
-    for entry in fs::read_dir(&from).with_context(|| format!("cannot read {}", from.display()))? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default();
-        if path.is_file() && is_source(&name.to_string_lossy()) {
-            fs::copy(&path, directory.join(name)).with_context(|| format!("cannot copy {}", path.display()))?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns true unless a file is one that a build writes: those of a build for another kernel stay
-/// behind.
-fn is_source(name: &str) -> bool {
-    let written = ["Module.symvers", "modules.order", "config.h", "check-btf"];
-    let endings = [".o", ".ko", ".mod", ".mod.c", ".cmd", ".tmp"];
-    !written.contains(&name) && !endings.iter().any(|ending| name.ends_with(ending))
+    sources::copy(directory)
 }
 
 /// The lines with warnings of the compiler, objtool and modpost.
@@ -134,12 +112,6 @@ mod tests {
         let log = "  CC [M]  x.o\nx.c:1: warning: unused\nwarning: the compiler differs from the one used to build the \
                    kernel\nx.o: warning: objtool: f+0x1: naked return\nWARNING: modpost: missing description\n";
         assert_eq!(warnings(log).len(), 3);
-    }
-
-    #[test]
-    fn files_of_a_build_are_not_sources() {
-        assert!(["Makefile", "Kbuild", "queue.c", "core-x86_64.S", "kernel-btf"].into_iter().all(is_source));
-        assert!(!["queue.o", ".queue.o.cmd", "config.h", "hoistway_iosched.mod.c"].into_iter().any(is_source));
     }
 
     #[test]

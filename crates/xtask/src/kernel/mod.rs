@@ -2,7 +2,8 @@
 //! and judges what the guests report.
 //!
 //! - the table of kernels: `table.rs`; their packages: `archive.rs`, `fetch.rs`, `build_root.rs`
-//! - the modules of a kernel: `modules.rs`; the build of the module under test: `build.rs`
+//! - the modules of a kernel: `modules.rs`; the sources of the module under test: `sources.rs`;
+//!   its build: `build.rs`
 //! - the campaigns of a test: `plans.rs`; a boot: `initramfs.rs`, `boot.rs`; the verdict:
 //!   `judge.rs`
 //! - the core's assembly: `asm.rs`, `asm/`
@@ -23,6 +24,7 @@ mod modules;
 mod package;
 mod plans;
 mod shell;
+mod sources;
 mod step;
 mod table;
 mod test;

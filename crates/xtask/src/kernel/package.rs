@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::sources;
 use crate::repository;
 use crate::tools;
 
@@ -20,12 +21,6 @@ pub struct Options {
 }
 
 const PACKAGE: &str = "hoistway-iosched-dkms";
-
-/// The architectures of `dkms.conf`, each with its core.
-const CORES: [(&str, &str); 2] = [("x86_64", "core-x86_64.S"), ("aarch64", "core-arm64.S")];
-
-/// The endings and names of the files in `kernel/` that a build needs.
-const SOURCES: [&str; 8] = [".c", ".h", "Kbuild", "Makefile", "VERSION", "dkms.conf", "kernel-btf", "LICENSE"];
 
 /// Files of the repository and their names in the package's documentation.
 const DOCUMENTATION: [(&str, &str); 6] = [
@@ -52,7 +47,7 @@ pub fn run(options: &Options) -> Result<()> {
     if tree.exists() {
         fs::remove_dir_all(&tree).with_context(|| format!("{}", tree.display()))?;
     }
-    sources(&tree.join(format!("usr/src/hoistway-iosched-{version}")))?;
+    source_tree(&tree.join(format!("usr/src/hoistway-iosched-{version}")))?;
     documentation(&tree.join("usr/share/doc").join(PACKAGE))?;
     for hook in HOOKS {
         template("kernel-hook", &version, "", &tree.join(hook), 0o755)?;
@@ -84,25 +79,16 @@ fn commit_time() -> Result<String> {
     Ok(tools::output(command.args(["log", "-1", "--format=%ct"]).current_dir(repository::root()))?.trim().to_owned())
 }
 
-/// Copies what a build needs. A symbolic link becomes the file that it leads to.
-fn sources(to: &Path) -> Result<()> {
-    let from = repository::root().join("kernel");
-    for (machine, core) in CORES {
-        if !from.join(core).is_file() {
-            bail!("kernel/{core}, the core for {machine}, is missing: `cargo xtask kernel asm` writes it");
-        }
-        copy(&from.join(core), &to.join(core), 0o644)?;
-    }
-    for entry in fs::read_dir(&from).context("kernel")? {
-        let name = entry.context("kernel")?.file_name().to_string_lossy().into_owned();
-        // A module that was built here leaves config.h and *.mod.c.
-        let is_built = name == "config.h" || name.ends_with(".mod.c");
-        if !is_built && SOURCES.iter().any(|source| name.ends_with(source)) {
-            copy(&from.join(&name), &to.join(&name), if name == "kernel-btf" { 0o755 } else { 0o644 })?;
-        }
-    }
+/// Copies what a build needs.
+fn source_tree(to: &Path) -> Result<()> {
+    sources::copy(to)?;
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy(&repository::root().join(name), &to.join(name), 0o644)?;
+    }
+    for entry in fs::read_dir(to).with_context(|| format!("{}", to.display()))? {
+        let path = entry?.path();
+        let mode = if path.ends_with("kernel-btf") { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).with_context(|| format!("{}", path.display()))?;
     }
     Ok(())
 }
