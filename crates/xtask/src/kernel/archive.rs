@@ -8,8 +8,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::table::Archive;
+use super::table::{Archive, Part};
 use crate::tools;
+
+/// The keys that sign Debian's archive; the package debian-archive-keyring has them.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// The package lists of an archive.
 #[derive(Debug)]
@@ -20,16 +23,12 @@ pub struct Lists {
 impl Lists {
     /// Downloads the package lists of an archive.
     pub fn update(archive: Archive, folder: &Path) -> Result<Lists> {
-        let keyring = keyring(archive, folder)?;
+        let mirrors = Mirrors::of_this_machine()?;
         let directory = std::path::absolute(folder)?.join("apt").join(archive.name());
         for part in ["lists/partial", "cache/archives/partial", "etc/preferences.d"] {
             fs::create_dir_all(directory.join(part)).with_context(|| format!("cannot make {}", directory.display()))?;
         }
-        let lines = archive
-            .sources()
-            .iter()
-            .map(|source| format!("deb [arch=amd64 signed-by={}] {source}\n", keyring.display()));
-        fs::write(directory.join("etc/sources.list"), lines.collect::<String>())?;
+        fs::write(directory.join("etc/sources.list"), mirrors.sources(archive))?;
         fs::write(directory.join("status"), "")?;
         let lists = Lists { directory };
         let mut update = lists.apt("apt-get");
@@ -130,23 +129,52 @@ fn unpack(package: &Path, into: &Path) -> Result<()> {
     if status.success() { Ok(()) } else { bail!("dpkg-deb --fsys-tarfile {}: {status}", package.display()) }
 }
 
-/// The file with the keys of an archive. A keyring that this machine cannot install comes from the
-/// package of another archive.
-fn keyring(archive: Archive, folder: &Path) -> Result<PathBuf> {
-    let keyring = archive.keyring();
-    let Some(other) = keyring.archive else {
-        let path = Path::new("/usr/share/keyrings").join(keyring.file);
-        if !path.exists() {
-            tools::install(&[keyring.package])?;
-        }
-        return Ok(path);
-    };
-    let into = std::path::absolute(folder)?.join("keyrings");
-    let path = into.join("usr/share/keyrings").join(keyring.file);
-    if !path.exists() {
-        Lists::update(other, folder)?.extract(&[keyring.package.to_owned()], &into)?;
+/// The addresses from which this machine gets Debian's packages.
+#[derive(Debug)]
+pub struct Mirrors {
+    main: String,
+    security: String,
+}
+
+impl Mirrors {
+    /// Reads the addresses from apt's configuration.
+    pub fn of_this_machine() -> Result<Mirrors> {
+        let mut targets = Command::new("apt-get");
+        targets.args(["indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"]);
+        Mirrors::parse(&tools::output(&mut targets)?)
     }
-    Ok(path)
+
+    /// Parses lines of origin, label and address.
+    fn parse(targets: &str) -> Result<Mirrors> {
+        let find = |label: &str| {
+            let prefix = format!("Debian|{label}|");
+            targets.lines().find_map(|line| line.strip_prefix(prefix.as_str())).map(str::to_owned)
+        };
+        match (find("Debian"), find("Debian-Security")) {
+            (Some(main), Some(security)) => Ok(Mirrors { main, security }),
+            _ => bail!(
+                "apt has no package lists of Debian with its security updates: add both to /etc/apt/sources.list.d, \
+                 and run `apt-get update`"
+            ),
+        }
+    }
+
+    /// The address of the distributions.
+    pub fn main(&self) -> &str {
+        &self.main
+    }
+
+    /// The file `sources.list` of an archive.
+    fn sources(&self, archive: Archive) -> String {
+        let line = |(part, suite): &(Part, &str)| {
+            let address = match part {
+                Part::Main => &self.main,
+                Part::Security => &self.security,
+            };
+            format!("deb [arch=amd64 signed-by={KEYRING}] {address} {suite} main\n")
+        };
+        archive.suites().iter().map(line).collect()
+    }
 }
 
 /// The packages in the dependencies of a package that belong to the same kernel: those named after
@@ -167,6 +195,18 @@ fn kernel_dependencies(shown: &str, version: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mirrors_are_those_of_apt() {
+        let targets = "Other|Other|https://other.example/|\nDebian|Debian-Security|http://a.example/security/\n\
+                       Debian|Debian|http://a.example/debian/\nDebian|Debian|http://b.example/debian/\n";
+        let mirrors = Mirrors::parse(targets).expect("both parts");
+        let sources = mirrors.sources(Archive::Bookworm);
+        assert!(sources.contains("] http://a.example/debian/ bookworm main\n"), "{sources}");
+        assert!(sources.contains("] http://a.example/security/ bookworm-security main\n"), "{sources}");
+        let error = Mirrors::parse("Debian|Debian|http://a.example/debian/\n").expect_err("no security updates");
+        assert!(error.to_string().contains("security updates"), "{error}");
+    }
 
     #[test]
     fn dependencies_on_packages_of_the_same_kernel_are_found() {

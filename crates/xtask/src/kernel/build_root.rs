@@ -7,10 +7,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use super::archive::Mirrors;
 use crate::tools;
 
 /// The packages of the system beyond the essential ones.
-const PACKAGES: &str = "make,gcc,gcc-13,libc6-dev,libelf1t64,libssl3t64,pahole,binutils,zstd,lz4,xz-utils,bzip2";
+const PACKAGES: &str = "make,gcc,libc6-dev,libelf1t64,libssl3t64,pahole,binutils,zstd,lz4,xz-utils,bzip2";
 
 /// The directory of the system.
 pub fn directory(folder: &Path) -> PathBuf {
@@ -43,7 +44,7 @@ pub fn require(folder: &Path) -> Result<()> {
     bootstrap.arg(format!("--include={PACKAGES}"));
     bootstrap.args(["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*"]);
     bootstrap.arg("--aptopt=APT::Install-Recommends \"false\"");
-    bootstrap.arg("trixie").arg(&directory).arg("http://deb.debian.org/debian");
+    bootstrap.arg("trixie").arg(&directory).arg(Mirrors::of_this_machine()?.main());
     tools::run(bootstrap.stdout(Stdio::null())).context("the build root")?;
     fs::write(stamp(folder), PACKAGES)?;
     Ok(())

@@ -2,15 +2,22 @@
 
 use anyhow::{Context, Result};
 
-/// A package archive that distributes kernels.
+/// A suite of Debian's archive that distributes kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Archive {
     /// Debian bookworm with its security updates.
     Bookworm,
-    /// The backports of Debian trixie.
+    /// Debian trixie with its backports.
     TrixieBackports,
-    /// Ubuntu noble with its updates.
-    Noble,
+}
+
+/// One of the two parts of Debian's archive, which have mirrors of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The distributions.
+    Main,
+    /// The security updates.
+    Security,
 }
 
 impl Archive {
@@ -19,41 +26,17 @@ impl Archive {
         match self {
             Archive::Bookworm => "bookworm",
             Archive::TrixieBackports => "trixie-backports",
-            Archive::Noble => "noble",
         }
     }
 
-    /// The lines of the sources.list of the archive, without `deb` and options.
-    pub fn sources(self) -> &'static [&'static str] {
+    /// The suites with the archive's packages, and the part of the archive that each is in.
+    pub fn suites(self) -> &'static [(Part, &'static str)] {
         match self {
-            Archive::Bookworm => &[
-                "http://deb.debian.org/debian bookworm main",
-                "http://deb.debian.org/debian bookworm-updates main",
-                "http://deb.debian.org/debian-security bookworm-security main",
-            ],
-            Archive::TrixieBackports => &[
-                "http://deb.debian.org/debian trixie main",
-                "http://deb.debian.org/debian trixie-backports main",
-                "http://deb.debian.org/debian-security trixie-security main",
-            ],
-            Archive::Noble => &[
-                "http://archive.ubuntu.com/ubuntu noble main universe",
-                "http://archive.ubuntu.com/ubuntu noble-updates main universe",
-                "http://archive.ubuntu.com/ubuntu noble-security main universe",
-            ],
-        }
-    }
-
-    /// The keyring that signs the archive.
-    pub fn keyring(self) -> Keyring {
-        match self {
-            Archive::Noble => Keyring {
-                file: "ubuntu-archive-keyring.gpg",
-                package: "ubuntu-keyring",
-                archive: Some(Archive::TrixieBackports),
-            },
-            Archive::Bookworm | Archive::TrixieBackports => {
-                Keyring { file: "debian-archive-keyring.gpg", package: "debian-archive-keyring", archive: None }
+            Archive::Bookworm => {
+                &[(Part::Main, "bookworm"), (Part::Main, "bookworm-updates"), (Part::Security, "bookworm-security")]
+            }
+            Archive::TrixieBackports => {
+                &[(Part::Main, "trixie"), (Part::Main, "trixie-backports"), (Part::Security, "trixie-security")]
             }
         }
     }
@@ -64,20 +47,8 @@ impl Archive {
         match self {
             Archive::Bookworm => None,
             Archive::TrixieBackports => Some("gcc-14"),
-            Archive::Noble => Some("gcc-13"),
         }
     }
-}
-
-/// The keys that sign an archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keyring {
-    /// The name of the file in `/usr/share/keyrings`.
-    pub file: &'static str,
-    /// The package that has the file.
-    pub package: &'static str,
-    /// The archive that has the package; None if it is installed on this machine.
-    pub archive: Option<Archive>,
 }
 
 /// A row of the table of kernels.
@@ -101,19 +72,12 @@ const fn row(name: &'static str, archive: Archive, series: &'static str, flavour
 pub const KERNELS: &[Kernel] = &[
     row("6.1", Archive::Bookworm, "6.1.", "amd64"),
     row("6.1-cloud", Archive::Bookworm, "6.1.", "cloud-amd64"),
-    row("6.8-ubuntu", Archive::Noble, "6.8.", "generic"),
-    row("6.11-ubuntu", Archive::Noble, "6.11.", "generic"),
     row("6.12", Archive::Bookworm, "6.12.", "amd64"),
     row("6.12-cloud", Archive::Bookworm, "6.12.", "cloud-amd64"),
-    row("6.14-ubuntu", Archive::Noble, "6.14.", "generic"),
-    row("6.16", Archive::TrixieBackports, "6.16.", "amd64"),
-    row("6.17", Archive::TrixieBackports, "6.17.", "amd64"),
-    row("6.17-ubuntu", Archive::Noble, "6.17.", "generic"),
-    row("6.18", Archive::TrixieBackports, "6.18.", "amd64"),
-    row("6.19", Archive::TrixieBackports, "6.19.", "amd64"),
-    row("7.0-ubuntu", Archive::Noble, "7.0.", "generic"),
+    row("6.12-trixie", Archive::TrixieBackports, "6.12.", "amd64"),
     row("7.2", Archive::TrixieBackports, "7.2.", "amd64"),
-    row("7", Archive::TrixieBackports, "7.", "amd64"),
+    row("7.2-cloud", Archive::TrixieBackports, "7.2.", "cloud-amd64"),
+    row("7.3", Archive::TrixieBackports, "7.3.", "amd64"),
 ];
 
 /// The kernel that is tested if none is named: its flavour has all the devices.
