@@ -13,14 +13,14 @@ impl Prng {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
     }
 
     /// A number below `bound`; 0 if the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or(0)
+        self.number().checked_rem(bound).unwrap_or(0)
     }
 
     /// A number from `low` to `high`, both included.

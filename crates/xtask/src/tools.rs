@@ -1,9 +1,12 @@
-//! Programs that the checks start, and their installation.
+//! The programs that the checks start, cargo among them.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+pub use hoistway_vm::programs::{find, install, is_root, output, require_all, run};
+
+use crate::repository;
 
 /// The programs that tests start, each with its Debian package.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -43,77 +46,12 @@ pub fn require(install: bool) -> Result<()> {
     require_all(PROGRAMS, install)
 }
 
-/// Does the same for the given programs, each with its Debian package.
-pub fn require_all(programs: &[(&str, &str)], install: bool) -> Result<()> {
-    let missing = |programs: &[(&str, &str)]| -> Vec<String> {
-        let missing = programs.iter().filter(|(program, _)| find(program).is_none());
-        let mut packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
-        packages.sort();
-        packages.dedup();
-        packages
-    };
-    let packages = missing(programs);
-    if packages.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<&str> = packages.iter().map(String::as_str).collect();
-    if !install {
-        bail!("programs are missing; on Debian, install them with\n  {}\nor pass --install", install_command(&names));
-    }
-    self::install(&names)?;
-    let still = missing(programs);
-    if still.is_empty() { Ok(()) } else { bail!("still missing after their installation: {}", still.join(", ")) }
-}
-
-/// The command that a person types to install Debian packages.
-fn install_command(packages: &[&str]) -> String {
-    format!("apt-get install --no-install-recommends {}", packages.join(" "))
-}
-
-/// Installs Debian packages with apt-get.
-pub fn install(packages: &[&str]) -> Result<()> {
-    if find("apt-get").is_none() || !is_root() {
-        bail!("only root on Debian can do this: {}", install_command(packages));
-    }
-    println!("installing {}", packages.join(" "));
-    run(Command::new("apt-get").args(["update", "-qq"]))?;
-    run(Command::new("apt-get")
-        .args(["install", "-y", "-qq", "--no-install-recommends"])
-        .args(packages)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdout(Stdio::null()))
-}
-
 /// Finds a subcommand of cargo, on the path or where cargo installs programs.
 pub fn find_cargo_tool(program: &str) -> Option<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     let installed = home.map(|home| home.join("bin").join(program)).filter(|path| path.is_file());
     find(program).or(installed)
-}
-
-/// Finds a program on the path.
-pub fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|candidate| candidate.is_file())
-}
-
-/// Runs a command. A failure is an error that shows the command.
-pub fn run(command: &mut Command) -> Result<()> {
-    let shown = show(command);
-    let status = command.status().with_context(|| format!("cannot start {shown}"))?;
-    if status.success() { Ok(()) } else { bail!("{shown}: {status}") }
-}
-
-/// Runs a command and returns its standard output.
-pub fn output(command: &mut Command) -> Result<String> {
-    let shown = show(command);
-    let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start {shown}"))?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    } else {
-        bail!("{shown}: {}", output.status)
-    }
 }
 
 /// The cargo that runs this program, started in the root of the workspace.
@@ -137,31 +75,16 @@ pub fn target_directory_of(manifest: &Path) -> Result<PathBuf> {
     Ok(PathBuf::from(directory.context("cargo metadata names no target_directory")?))
 }
 
-/// Formats a command as a person types it.
-fn show(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns true if this process runs as root.
-pub fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MISSING: &[(&str, &str)] = &[("no-such-program", "its-package"), ("sh", "dash")];
-
-    #[test]
-    fn a_missing_program_is_named_with_the_command_that_installs_it() {
-        let error = require_all(MISSING, false).expect_err("one is missing").to_string();
-        assert!(error.contains("apt-get install --no-install-recommends its-package\n"), "{error}");
+/// Makes the standard library of a target available to the compiler: rustup fetches it if
+/// necessary.
+pub fn require_target(target: &str) -> Result<()> {
+    let rustup = |arguments: &[&str]| Command::new("rustup").args(arguments).current_dir(repository::root()).output();
+    let listed = rustup(&["target", "list", "--installed"]);
+    if listed.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == target)) {
+        return Ok(());
     }
-
-    #[test]
-    fn nothing_is_installed_if_no_program_is_missing() {
-        assert!(require_all(&[("sh", "no-such-package")], true).is_ok());
+    match rustup(&["target", "add", target]) {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => bail!("rustup cannot fetch the target {target}: try `rustup target add {target}`"),
     }
 }

@@ -113,7 +113,8 @@ pub fn groups(context: &mut Context, device: &plan::Device, elevator: &str, seco
         for (index, group) in (0u64..).zip(&groups) {
             for member in 0..2 {
                 let load = Load { processes: 1, operations: 12, kill: false, stable: member == 1 };
-                let spawned = processes::worker(&device.path(), index * 2 + member, load, context.prng.next()).spawn();
+                let spawned =
+                    processes::worker(&device.path(), index * 2 + member, load, context.prng.number()).spawn();
                 let child = spawned.map_err(|error| format!("cannot start a worker: {error}"))?;
                 group.add(&child)?;
                 children.push((index * 2 + member + 1, child));

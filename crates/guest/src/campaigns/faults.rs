@@ -24,7 +24,7 @@ pub fn faults(context: &mut Context, elevator: &str, seconds: u64, hosts: bool) 
     scsi::set_timeout(device.name(), 1)?;
     let mut counts = Counts::new();
     for (fault, name) in Fault::ALL {
-        let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&device.path(), context.prng.next()) };
+        let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&device.path(), context.prng.number()) };
         let load = Load::start(setup)?;
         let injected = scsi::inject(Some(fault));
         thread::sleep(Duration::from_secs(seconds));
@@ -38,7 +38,7 @@ pub fn faults(context: &mut Context, elevator: &str, seconds: u64, hosts: bool) 
             counts.insert(format!("{name}_unknown"), 1);
         }
     }
-    let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&device.path(), context.prng.next()) };
+    let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&device.path(), context.prng.number()) };
     let load = Load::start(setup)?;
     let extents: &[ScsiReset] =
         if hosts { &[ScsiReset::Device, ScsiReset::Bus, ScsiReset::Host] } else { &[ScsiReset::Device] };
@@ -71,7 +71,7 @@ pub fn unplug(context: &mut Context, rounds: u64) -> Verdict {
         let path = Path::new("/dev").join(&name);
         let queue = crate::device::Queue::new(&name);
         verify::one_switch(context, &queue, 0, &mut counts)?;
-        let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&path, context.prng.next()) };
+        let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&path, context.prng.number()) };
         let load = Load::start(setup)?;
         let until = Instant::now() + Duration::from_millis(context.prng.between(100, 600));
         while Instant::now() < until {

@@ -36,7 +36,8 @@ pub fn run(context: &mut Context, device: &plan::Device, cycles: u64, leak: Opti
     remove_unused(&subject)?;
     let mut cycle = |leak: Option<fn()>| -> Outcome<()> {
         context.insert_subject()?;
-        let setup = Setup { bytes: 4 << 20, writers: 3, readers: 3, ..Setup::new(&device.path(), context.prng.next()) };
+        let setup =
+            Setup { bytes: 4 << 20, writers: 3, readers: 3, ..Setup::new(&device.path(), context.prng.number()) };
         let load = Load::start(setup)?;
         for elevator in &subject.elevators {
             device.queue().select(elevator)?;
@@ -76,7 +77,7 @@ fn judge(before: &Usage, after: &Usage, cycles: u64) -> Outcome<Counts> {
     }
     let grown = after.objects.iter().filter_map(|(name, now)| {
         let growth = now.saturating_sub(before.objects.get(name).copied().unwrap_or(0));
-        (growth > 0).then(|| (growth, name.as_str()))
+        (growth > 0).then_some((growth, name.as_str()))
     });
     let mut grown: Vec<(u64, &str)> = grown.collect();
     grown.sort_unstable_by(|one, other| other.cmp(one));

@@ -34,7 +34,7 @@ pub fn run(context: &mut Context, fault: Fault) -> Verdict {
 
 fn load(context: &mut Context, planted: Planted) -> Verdict {
     let device = context.device(&Device::Disk("vda".to_owned()), "none")?;
-    let load = Load::start(Setup { planted: Some(planted), ..Setup::new(&device.path(), context.prng.next()) })?;
+    let load = Load::start(Setup { planted: Some(planted), ..Setup::new(&device.path(), context.prng.number()) })?;
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(10) && !load.has_failed() {
         thread::sleep(Duration::from_millis(50));

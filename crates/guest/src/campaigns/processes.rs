@@ -43,7 +43,7 @@ pub fn run(context: &mut Context, device: &plan::Device, elevator: &str, load: L
     let begun = Instant::now();
     let mut children = Vec::new();
     for number in 0..load.processes {
-        let spawned = worker(&device.path(), number, load, context.prng.next()).spawn();
+        let spawned = worker(&device.path(), number, load, context.prng.number()).spawn();
         children.push((number, spawned.map_err(|error| format!("cannot start process {number}: {error}"))?));
     }
     let started_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);

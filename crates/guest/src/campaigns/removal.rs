@@ -47,7 +47,7 @@ pub fn remove(context: &mut Context, device: &plan::Device, race_seconds: u64) -
     let subject = subject(context)?;
     let device = context.device(device, "none")?;
     let mut counts = Counts::new();
-    let load = Load::start(Setup::new(&device.path(), context.prng.next()))?;
+    let load = Load::start(Setup::new(&device.path(), context.prng.number()))?;
     for elevator in &subject.elevators {
         device.queue().select(elevator)?;
         match system::remove_module(&subject.name) {
@@ -76,7 +76,7 @@ fn race(context: &mut Context, subject: &Subject, device: &Device, seconds: u64,
     let stop = AtomicBool::new(false);
     let (removed, refused) = (AtomicU64::new(0), AtomicU64::new(0));
     let (queue, elevators): (Queue, Vec<String>) = (device.queue(), context.plan.elevators.clone());
-    let mut prng = Prng::new(context.prng.next());
+    let mut prng = Prng::new(context.prng.number());
     thread::scope(|scope| {
         let switcher = scope.spawn(|| {
             let mut switches = 0u64;

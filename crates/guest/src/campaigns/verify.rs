@@ -20,7 +20,7 @@ const SWITCH_MS_MAX: u64 = 15_000;
 /// Runs verified load under one elevator.
 pub fn verify(context: &mut Context, device: &plan::Device, elevator: &str, seconds: u64) -> Verdict {
     let device = context.device(device, elevator)?;
-    let load = Load::start(Setup::new(&device.path(), context.prng.next()))?;
+    let load = Load::start(Setup::new(&device.path(), context.prng.number()))?;
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(seconds) && !load.has_failed() {
         thread::sleep(Duration::from_millis(100));
@@ -34,7 +34,7 @@ pub fn verify(context: &mut Context, device: &plan::Device, elevator: &str, seco
 /// requests, and reads and writes tunables.
 pub fn switch(context: &mut Context, device: &plan::Device, switches: u64, pause_ms: u64) -> Verdict {
     let device = context.device(device, "none")?;
-    let load = Load::start(Setup::new(&device.path(), context.prng.next()))?;
+    let load = Load::start(Setup::new(&device.path(), context.prng.number()))?;
     let mut counts = Counts::new();
     let mut switched = Ok(());
     for _ in 0..switches {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
+use hoistway_vm::build_root;
+use hoistway_vm::fetch::Fetched;
+use hoistway_vm::programs::last_lines;
 
-use super::build_root;
-use super::fetch::Fetched;
 use super::sources;
 use crate::tools;
 
@@ -97,12 +98,6 @@ fn warnings(log: &str) -> Vec<&str> {
     log.lines().filter(|line| line.to_lowercase().contains("warning") && !known(line)).collect()
 }
 
-/// The last lines of a text.
-pub fn last_lines(text: &str, count: usize) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(count)..].join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,11 +107,5 @@ mod tests {
         let log = "  CC [M]  x.o\nx.c:1: warning: unused\nwarning: the compiler differs from the one used to build the \
                    kernel\nx.o: warning: objtool: f+0x1: naked return\nWARNING: modpost: missing description\n";
         assert_eq!(warnings(log).len(), 3);
-    }
-
-    #[test]
-    fn the_last_lines_of_a_short_text_are_all() {
-        assert_eq!(last_lines("a\nb\nc", 2), "b\nc");
-        assert_eq!(last_lines("a", 2), "a");
     }
 }

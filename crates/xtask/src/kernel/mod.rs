@@ -1,44 +1,34 @@
 //! `cargo xtask kernel`: builds the kernel module for the kernels of a table, boots them in QEMU,
 //! and judges what the guests report.
 //!
-//! - the table of kernels: `table.rs`; their packages: `archive.rs`, `fetch.rs`, `build_root.rs`
-//! - the modules of a kernel: `modules.rs`; the sources of the module under test: `sources.rs`;
-//!   its build: `build.rs`
-//! - the campaigns of a test: `plans.rs`; a boot: `initramfs.rs`, `boot.rs`; the verdict:
-//!   `judge.rs`
+//! - the sources of the module under test: `sources.rs`; its build: `build.rs`
+//! - the campaigns of a test: `plans.rs`
 //! - the core's assembly: `asm.rs`, `asm/`
 //! - the Debian package: `package.rs`, with the files of `packaging/dkms`
 //! - the tasks: `test.rs`, `shell.rs`; the step of `cargo xtask test`: `step.rs`
 //!
-//! The program in the virtual machine is the crate `hoistway-guest`.
+//! The crate `hoistway-vm` has the kernels, their boots and the verdicts, `hoistway-guest` the
+//! program in the virtual machine.
 
-mod archive;
 mod asm;
-mod boot;
 mod build;
-mod build_root;
-mod fetch;
-mod initramfs;
-mod judge;
-mod modules;
 mod package;
 mod plans;
 mod shell;
 mod sources;
 mod step;
-mod table;
 mod test;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Result, bail};
+use hoistway_vm::fetch::{self, Fetched, Outcome};
+use hoistway_vm::table::{self, Kernel};
 
 use crate::tools;
 pub use asm::check as check_assembly;
-use fetch::{Fetched, Outcome};
 pub use step::check;
-use table::Kernel;
 
 /// Options of `cargo xtask kernel`.
 #[derive(clap::Args, Debug)]
@@ -147,11 +137,10 @@ fn present(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Fetched>> {
 /// Builds the program of the virtual machine and returns its file.
 fn guest() -> Result<PathBuf> {
     const TARGET: &str = "x86_64-unknown-linux-musl";
+    tools::require_target(TARGET)?;
     let mut cargo = tools::cargo();
     cargo.args(["build", "--quiet", "--release", "--package", "hoistway-guest", "--target", TARGET]);
-    if tools::run(cargo.stdout(Stdio::null())).is_err() {
-        bail!("the program of the virtual machine does not build; its target comes with: rustup target add {TARGET}");
-    }
+    tools::run(cargo.stdout(Stdio::null()))?;
     Ok(tools::target_directory()?.join(TARGET).join("release/hoistway-guest"))
 }
 

@@ -4,9 +4,10 @@ use std::process::Stdio;
 
 use anyhow::{Result, bail};
 use hoistway_guest::plan::{Plan, Subject};
+use hoistway_vm::boot::Machine;
+use hoistway_vm::table;
 
-use super::boot::Machine;
-use super::{build, table, test};
+use super::{build, test};
 use crate::tools;
 
 /// Options of `cargo xtask kernel run`.

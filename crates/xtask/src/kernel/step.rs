@@ -1,8 +1,9 @@
 //! The step of `cargo xtask test` that tests the kernel module.
 
 use anyhow::Result;
+use hoistway_vm::table;
 
-use super::{build, table, test};
+use super::{build, test};
 
 /// Runs the short test of the default kernel. It is skipped if the repository has no module, and
 /// where programs or the packages of the kernel are missing.

@@ -7,11 +7,12 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use hoistway_guest::plan::{Fault, Plan, Subject};
 use hoistway_guest::protocol::Event;
+use hoistway_vm::boot::Machine;
+use hoistway_vm::fetch::Fetched;
+use hoistway_vm::judge;
 
-use super::boot::Machine;
-use super::fetch::Fetched;
 use super::plans::{self, Choice};
-use super::{Selection, build, judge};
+use super::{Selection, build};
 use crate::tools;
 
 /// Options of `cargo xtask kernel test`.

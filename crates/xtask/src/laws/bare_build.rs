@@ -13,22 +13,11 @@ const TARGET: &str = "x86_64-unknown-none";
 /// necessary. Where rustup cannot fetch it, Debian's compiler builds it: that one comes with the
 /// source of `core`.
 pub fn build() -> Result<()> {
-    if rustup_has_target() || rustup_adds_target() {
+    if tools::require_target(TARGET).is_ok() {
         return tools::run(cargo().args(["build", "--quiet", "--package", "hoistway-core", "--target", TARGET]));
     }
     println!("rustup cannot fetch {TARGET}: trying Debian's compiler, which builds its own core");
     build_with_debian().with_context(|| format!("no way to build for {TARGET}: try `rustup target add {TARGET}`"))
-}
-
-fn rustup_has_target() -> bool {
-    let listed =
-        Command::new("rustup").args(["target", "list", "--installed"]).current_dir(repository::root()).output();
-    listed.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == TARGET))
-}
-
-fn rustup_adds_target() -> bool {
-    let added = Command::new("rustup").args(["target", "add", TARGET]).current_dir(repository::root()).output();
-    added.is_ok_and(|output| output.status.success())
 }
 
 fn build_with_debian() -> Result<()> {

@@ -93,7 +93,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("guest", &[]),
-    ("xtask", &["drive", "guest", "order", "units"]),
+    ("vm", &["guest"]),
+    ("xtask", &["drive", "guest", "order", "units", "vm"]),
 ];
 
 /// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.

@@ -56,6 +56,7 @@ impl Archive {
 pub struct Kernel {
     /// The name on the command line.
     pub name: &'static str,
+    /// The suite that has its packages.
     pub archive: Archive,
     /// The beginning of the version in the names of the packages.
     pub series: &'static str,

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use liblzma::read::XzDecoder;
 
-use crate::tools;
+use crate::programs;
 
 /// The modules that the guest inserts where the kernel has them: devices and elevators.
 pub const WANTED: &[&str] = &[
@@ -85,7 +85,7 @@ pub fn prune(root: &Path, release: &str) -> Result<()> {
         std::os::unix::fs::symlink("usr/lib", &library)?;
     }
     let directory = directory(root, release)?;
-    let depmod = || tools::run(Command::new("depmod").arg("-b").arg(root).arg(release));
+    let depmod = || programs::run(Command::new("depmod").arg("-b").arg(root).arg(release));
     depmod()?;
     let kept: BTreeSet<PathBuf> =
         Modules::read(&directory)?.closure(WANTED).into_values().map(|(path, _)| directory.join(path)).collect();

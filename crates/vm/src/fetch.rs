@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::archive::Lists;
-use super::build_root;
-use super::modules;
-use super::table::{self, Archive, Kernel};
+use crate::archive::Lists;
+use crate::build_root;
+use crate::modules;
+use crate::table::{self, Archive, Kernel};
 
 /// A kernel that was downloaded.
 #[derive(Debug)]
 pub struct Fetched {
+    /// The row of the table.
     pub kernel: &'static Kernel,
     /// The release, such as `6.12.117+deb12-amd64`.
     pub release: String,
@@ -24,6 +25,7 @@ pub struct Fetched {
 /// The outcome of a download.
 #[derive(Debug)]
 pub enum Outcome {
+    /// The kernel is present.
     Present(Fetched),
     /// The archive has no packages of the kernel; the reason.
     Missing(String),

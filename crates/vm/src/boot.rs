@@ -12,11 +12,11 @@ use anyhow::{Context, Result, bail};
 use hoistway_guest::plan::{self, ModuleFile, Plan};
 use hoistway_guest::protocol::Event;
 
-use super::fetch::Fetched;
-use super::initramfs::Archive;
-use super::judge::{self, Exit, Record};
-use super::modules::{self, Modules};
-use crate::tools;
+use crate::fetch::Fetched;
+use crate::initramfs::Archive;
+use crate::judge::{self, Exit, Record};
+use crate::modules::{self, Modules};
+use crate::programs;
 
 /// The processor that QEMU emulates: the kernel patches its returns on it.
 const PROCESSOR: &str = "EPYC-Rome";
@@ -33,6 +33,7 @@ const DISK_BYTES: u64 = 64 << 20;
 /// A kernel with everything that a boot needs.
 #[derive(Debug)]
 pub struct Machine<'a> {
+    /// The kernel.
     pub fetched: &'a Fetched,
     /// The guest program.
     pub guest: &'a Path,
@@ -40,6 +41,7 @@ pub struct Machine<'a> {
     pub subject: Option<&'a Path>,
     /// Programs of this machine that the initial RAM disk has, each with its path there.
     pub programs: &'a [(&'a str, &'a str)],
+    /// The memory of the machine in MiB.
     pub memory_mib: u32,
     /// Further options of the kernel.
     pub options: &'a str,
@@ -66,7 +68,7 @@ impl Machine<'_> {
             plan.modules.insert(subject.name.clone(), ModuleFile { path: format!("/{at}"), needs: Vec::new() });
         }
         for (program, at) in self.programs {
-            let path = tools::find(program).with_context(|| format!("{program} is not on the path"))?;
+            let path = programs::find(program).with_context(|| format!("{program} is not on the path"))?;
             archive.program(&path, at)?;
         }
         archive.file("init", &fs::read(self.guest).with_context(|| format!("cannot read {}", self.guest.display()))?);

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::table::{Archive, Part};
-use crate::tools;
+use crate::programs;
+use crate::table::{Archive, Part};
 
 /// The keys that sign Debian's archive; the package debian-archive-keyring has them.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -32,7 +32,7 @@ impl Lists {
         fs::write(directory.join("status"), "")?;
         let lists = Lists { directory };
         let mut update = lists.apt("apt-get");
-        tools::run(update.args(["update", "-qq", "-o", "APT::Update::Error-Mode=any"]))
+        programs::run(update.args(["update", "-qq", "-o", "APT::Update::Error-Mode=any"]))
             .with_context(|| format!("the package lists of {}", archive.name()))?;
         Ok(lists)
     }
@@ -63,7 +63,7 @@ impl Lists {
     pub fn kernel_packages(&self) -> Result<Vec<String>> {
         let mut search = self.apt("apt-cache");
         search.args(["search", "--names-only", "^linux-(image|headers)-[0-9]"]);
-        let printed = tools::output(&mut search)?;
+        let printed = programs::output(&mut search)?;
         Ok(printed.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
     }
 
@@ -73,7 +73,7 @@ impl Lists {
         let mut queue: Vec<String> = first.to_vec();
         while let Some(name) = queue.pop() {
             let mut show = self.apt("apt-cache");
-            let printed = tools::output(show.args(["show", "--no-all-versions"]).arg(&name))?;
+            let printed = programs::output(show.args(["show", "--no-all-versions"]).arg(&name))?;
             if printed.trim().is_empty() {
                 bail!("the archive has no package {name}");
             }
@@ -90,7 +90,7 @@ impl Lists {
         for name in names {
             let mut search = self.apt("apt-cache");
             let pattern = format!("^{}$", name.replace('+', "\\+").replace('.', "\\."));
-            if !tools::output(search.args(["search", "--names-only", &pattern]))?.trim().is_empty() {
+            if !programs::output(search.args(["search", "--names-only", &pattern]))?.trim().is_empty() {
                 existing.push(name.clone());
             }
         }
@@ -103,7 +103,7 @@ impl Lists {
         let _ = fs::remove_dir_all(&downloads);
         fs::create_dir_all(&downloads)?;
         let mut download = self.apt("apt-get");
-        tools::run(download.args(["download", "-qq"]).args(packages).current_dir(&downloads))?;
+        programs::run(download.args(["download", "-qq"]).args(packages).current_dir(&downloads))?;
         for entry in fs::read_dir(&downloads)? {
             let package = entry?.path();
             unpack(&package, into)?;
@@ -123,7 +123,7 @@ fn unpack(package: &Path, into: &Path) -> Result<()> {
     let files = read.stdout.take().context("the output of dpkg-deb")?;
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--keep-directory-symlink", "--directory"]).arg(into).stdin(files);
-    let extracted = tools::run(&mut tar);
+    let extracted = programs::run(&mut tar);
     let status = read.wait()?;
     extracted?;
     if status.success() { Ok(()) } else { bail!("dpkg-deb --fsys-tarfile {}: {status}", package.display()) }
@@ -141,7 +141,7 @@ impl Mirrors {
     pub fn of_this_machine() -> Result<Mirrors> {
         let mut targets = Command::new("apt-get");
         targets.args(["indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"]);
-        Mirrors::parse(&tools::output(&mut targets)?)
+        Mirrors::parse(&programs::output(&mut targets)?)
     }
 
     /// Parses lines of origin, label and address.

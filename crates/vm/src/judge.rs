@@ -3,7 +3,7 @@
 use hoistway_guest::kernel_log;
 use hoistway_guest::protocol::{Event, Status};
 
-use super::build::last_lines;
+use crate::programs::last_lines;
 
 /// The lines of the console in an error.
 const TAIL_LINES: usize = 60;

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::archive::Mirrors;
-use crate::tools;
+use crate::archive::Mirrors;
+use crate::programs;
 
 /// The packages of the system beyond the essential ones.
 const PACKAGES: &str = "make,gcc,libc6-dev,libelf1t64,libssl3t64,pahole,binutils,zstd,lz4,xz-utils,bzip2";
@@ -34,10 +34,10 @@ pub fn require(folder: &Path) -> Result<()> {
     if is_complete(folder) {
         return Ok(());
     }
-    if !tools::is_root() {
+    if !programs::is_root() {
         bail!("only root can make the build root {} and run programs in it", directory.display());
     }
-    tools::require_all(&[("mmdebstrap", "mmdebstrap")], true)?;
+    programs::require_all(&[("mmdebstrap", "mmdebstrap")], true)?;
     let _ = fs::remove_dir_all(&directory);
     let mut bootstrap = Command::new("mmdebstrap");
     bootstrap.args(["--quiet", "--mode=root", "--variant=essential", "--architectures=amd64"]);
@@ -45,7 +45,7 @@ pub fn require(folder: &Path) -> Result<()> {
     bootstrap.args(["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*"]);
     bootstrap.arg("--aptopt=APT::Install-Recommends \"false\"");
     bootstrap.arg("trixie").arg(&directory).arg(Mirrors::of_this_machine()?.main());
-    tools::run(bootstrap.stdout(Stdio::null())).context("the build root")?;
+    programs::run(bootstrap.stdout(Stdio::null())).context("the build root")?;
     fs::write(stamp(folder), PACKAGES)?;
     Ok(())
 }

@@ -1,0 +1,21 @@
+//! Kernels of distributions in QEMU: their packages, modules and boots, and what the guests report.
+//!
+//! Everything is kept below one directory, which the functions call `folder`.
+//!
+//! - the table of kernels: `table.rs`; their packages: `archive.rs`, `fetch.rs`; a system for the
+//!   builds of newer modules: `build_root.rs`
+//! - the modules of a kernel: `modules.rs`
+//! - a boot: `initramfs.rs`, `boot.rs`; the verdict on it: `judge.rs`
+//! - programs of this machine: `programs.rs`
+//!
+//! The program in the virtual machine is the crate `hoistway-guest`.
+
+mod archive;
+pub mod boot;
+pub mod build_root;
+pub mod fetch;
+mod initramfs;
+pub mod judge;
+pub mod modules;
+pub mod programs;
+pub mod table;
