@@ -146,7 +146,7 @@ struct hw_context *hw_context_get(struct request_queue *q, struct hw_queue *hw)
 	return context;
 }
 
-/* Ends a context: its process exits, or its group is removed. Call with the lock held. */
+/* Ends a context: its process exits, or its group is removed. Call with the lock held, and hw_settle() after it. */
 void hw_context_end(struct hw_context *context)
 {
 	struct hw_queue *hw = context->hw;
@@ -158,7 +158,7 @@ void hw_context_end(struct hw_context *context)
 	if (context->pid)
 		hw_reservation_end(hw, context->pid, 0);
 	if (hw->core)
-		hw_settle(hw, hw_core_context_exit(hw, context->handle, hw_now(hw)));
+		hw->run_due |= hw_core_context_exit(hw, context->handle, hw_now(hw)) == HOISTWAY_RUN;
 }
 
 void hw_exit_icq(struct io_cq *icq)
@@ -166,13 +166,17 @@ void hw_exit_icq(struct io_cq *icq)
 	struct hw_context *context = xchg(&icq_of(icq)->context, NULL);
 	struct hw_queue *hw;
 	unsigned long flags;
+	int run = 0;
 
 	if (!context)
 		return;
 	hw = context->hw;
 	spin_lock_irqsave(&hw->lock, flags);
 	hw_context_end(context);
+	if (!hw->dead)
+		run = hw_settle(hw, HOISTWAY_OK);
 	spin_unlock_irqrestore(&hw->lock, flags);
+	hw_run(hw, run);
 	hw_context_put(context);
 }
 

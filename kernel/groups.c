@@ -233,6 +233,7 @@ static ssize_t write_weight(struct kernfs_open_file *of, char *text, size_t size
 	struct hw_queue *hw;
 	struct hw_group *group;
 	unsigned long flags;
+	int run;
 	unsigned int value;
 	int error;
 
@@ -255,7 +256,9 @@ static ssize_t write_weight(struct kernfs_open_file *of, char *text, size_t size
 			group->weight = value;
 			hw_core_group_set_weights(hw, group->handle, value, hw_now(hw));
 		}
+		run = hw_settle(hw, HOISTWAY_OK);
 		spin_unlock(&hw->lock);
+		hw_run(hw, run);
 	}
 	spin_unlock_irqrestore(&hw_queues_lock, flags);
 	return size;

@@ -113,6 +113,7 @@ struct hw_queue {
 	int settled;           /* requests whose order the core has decided */
 	u64 *tokens;           /* room for `capacity` of them */
 	bool waiting;          /* the elevator waits for a timer, an arrival or a completion */
+	bool run_due;          /* a context's end requires a run of the hardware queues */
 	struct list_head bypass;   /* requests that do not go through the elevator, oldest first */
 	struct list_head overflow; /* requests for which the core had no room, oldest first */
 

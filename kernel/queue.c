@@ -122,8 +122,9 @@ static void arm_timer(struct hw_queue *hw)
 int hw_settle(struct hw_queue *hw, int status)
 {
 	struct hoistway_work work;
-	int run = status == HOISTWAY_RUN;
+	int run = status == HOISTWAY_RUN || hw->run_due;
 
+	hw->run_due = false;
 	while (hw_core_next_work(hw, &work) == HOISTWAY_OK)
 		run |= work.what == HOISTWAY_WORK_RUN;
 	if (run)
@@ -145,17 +146,24 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
 	struct hw_queue *hw = container_of(timer, struct hw_queue, timer);
 	unsigned long flags;
+	bool due = false;
 	u64 now, at;
-	int run = 0;
+	int run;
 
 	spin_lock_irqsave(&hw->lock, flags);
 	hw->timer_ns = U64_MAX;
 	now = hw_now(hw);
-	while (hw_core_next_timer(hw, &at) == HOISTWAY_OK && at <= now)
-		run |= hw_core_timer(hw, now) == HOISTWAY_RUN;
-	hw->waiting = false;
-	run |= hw_settle(hw, run ? HOISTWAY_RUN : HOISTWAY_OK);
-	run |= hw->queued > 0;
+	/*
+	 * The core may have put its timer off since this one was armed. The queue is not run then: a
+	 * call of next() may put the timer off again, so that it would never be due.
+	 */
+	while (hw_core_next_timer(hw, &at) == HOISTWAY_OK && at <= now) {
+		hw_core_timer(hw, now);
+		due = true;
+	}
+	if (due)
+		hw->waiting = false;
+	run = hw_settle(hw, due ? HOISTWAY_RUN : HOISTWAY_OK);
 	spin_unlock_irqrestore(&hw->lock, flags);
 	hw_run(hw, run);
 	return HRTIMER_NORESTART;
@@ -202,7 +210,7 @@ static bool insert_into_core(struct hw_queue *hw, struct request *rq, int *run)
 	}
 	set_handle(rq, submitted.request);
 	hw->queued++;
-	hw->waiting = false;
+	/* If the core waits nevertheless, it goes on waiting. */
 	*run |= status == HOISTWAY_RUN;
 	if (is_mergeable(rq)) {
 		elv_rqhash_add(hw->q, rq);
@@ -244,6 +252,7 @@ static void insert(struct hw_queue *hw, struct request *rq, bool at_head, struct
 		}
 		hw->in_flight--;
 		hw->queued++;
+		/* With this request the wait may have had its last completion. */
 		hw->waiting = false;
 		*run |= status == HOISTWAY_RUN;
 		return;

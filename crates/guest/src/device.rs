@@ -161,6 +161,26 @@ impl Queue {
         }
     }
 
+    /// The files of debugfs about the queue; empty without debugfs. During a switch some of them
+    /// can be read only after it.
+    pub fn state(&self) -> String {
+        let mut text = String::new();
+        collect(&self.debug_directory(), 0, &mut text);
+        text
+    }
+
+    /// The files of debugfs about the elevator.
+    pub fn elevator_state(&self) -> String {
+        let mut text = String::new();
+        collect(&self.debug_directory().join("sched"), 0, &mut text);
+        text
+    }
+
+    fn debug_directory(&self) -> PathBuf {
+        let name = self.directory.parent().and_then(Path::file_name).unwrap_or_default();
+        Path::new("/sys/kernel/debug/block").join(name)
+    }
+
     /// Sets the number of requests. Returns false if the kernel refuses the number.
     pub fn set_requests(&self, requests: u64) -> Outcome<bool> {
         let path = self.directory.join("nr_requests");
@@ -199,6 +219,21 @@ impl Queue {
         }
         system::read(path)?;
         Ok(figures)
+    }
+}
+
+/// Adds the files of a directory and of those below it to a text.
+fn collect(directory: &Path, depth: u32, text: &mut String) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() && depth < 2 {
+            collect(&path, depth + 1, text);
+        } else if let Ok(contents) = system::read(&path)
+            && !contents.is_empty()
+            && contents.len() < 4096
+        {
+            text.push_str(&format!("{}: {contents}\n", path.display()));
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::campaigns::{self, Context, Failure, Verdict};
+use crate::device::Queue;
 use crate::kernel_log::LogReader;
 use crate::module::Modules;
 use crate::plan::{self, Plan, Step};
@@ -182,24 +183,8 @@ fn dump() {
     for device in fs::read_dir("/sys/kernel/debug/block").into_iter().flatten().flatten() {
         let name = device.file_name().to_string_lossy().into_owned();
         if ["loop", "nullb", "sd", "vd"].iter().any(|prefix| name.starts_with(prefix)) {
-            let mut text = String::new();
-            collect(&device.path(), 0, &mut text);
+            let text = Queue::new(&name).state();
             send(&Event::Dump { name, text });
-        }
-    }
-}
-
-/// Adds the files of a directory and of those below it to a text.
-fn collect(directory: &Path, depth: u32, text: &mut String) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() && depth < 2 {
-            collect(&path, depth + 1, text);
-        } else if let Ok(contents) = system::read(&path)
-            && !contents.is_empty()
-            && contents.len() < 4096
-        {
-            text.push_str(&format!("{}: {contents}\n", path.display()));
         }
     }
 }
