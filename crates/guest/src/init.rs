@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::campaigns::{self, Context, Failure, Verdict};
+use crate::campaigns::{self, Context, Failure, Verdict, record};
 use crate::device::Queue;
 use crate::kernel_log::LogReader;
 use crate::module::Modules;
@@ -174,8 +174,9 @@ fn send(event: &Event) {
     }
 }
 
-/// Sends the blocked tasks of the kernel and the state of the queues.
+/// Sends the blocked tasks of the kernel, the state of the queues and the recordings under way.
 fn dump() {
+    record::send_unfinished();
     for request in ["w", "l"] {
         let _ = system::write("/proc/sysrq-trigger", request);
         thread::sleep(Duration::from_secs(2));

@@ -6,6 +6,7 @@
 //! campaigns of the plan and powers the machine off.
 //!
 //! - what the host and the guest exchange: `plan.rs`, `protocol.rs`
+//! - files for the host: `transfer.rs`
 //! - reports in the kernel's log: `kernel_log.rs`
 //! - blocks that reveal lost, stale and misplaced writes: `cell.rs`; the load that writes and reads
 //!   them: `load.rs`
@@ -26,6 +27,7 @@ pub mod prng;
 pub mod protocol;
 pub mod scsi;
 pub mod system;
+pub mod transfer;
 pub mod wait;
 pub mod worker;
 

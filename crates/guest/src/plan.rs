@@ -195,6 +195,14 @@ pub enum Campaign {
         /// The number of cycles.
         cycles: u64,
     },
+    /// Runs with the elevators of the module under test, one after the other, which the module
+    /// records. The recordings are files for the host.
+    Record {
+        /// The device.
+        device: Device,
+        /// The number of runs.
+        runs: u64,
+    },
     /// A fault that a test plants, which must be found.
     Planted {
         /// The fault.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use hoistway_guest::plan::{self, ModuleFile, Plan};
 use hoistway_guest::protocol::Event;
+use hoistway_guest::transfer;
 
 use crate::fetch::Fetched;
 use crate::initramfs::Archive;
@@ -27,6 +28,8 @@ const OPTIONS: &str = "console=ttyS0 retbleed=unret panic=-1 printk.devkmsg=on l
 const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// The time that a campaign may take beyond its own limit, in which the guest reports the hang.
 const GRACE: Duration = Duration::from_secs(40);
+/// The bytes of the disk for files from the guest; only those that are written take room.
+const TRANSFER_BYTES: u64 = 4 << 30;
 /// The bytes of a disk.
 const DISK_BYTES: u64 = 64 << 20;
 
@@ -74,8 +77,8 @@ impl Machine<'_> {
         archive.file("init", &fs::read(self.guest).with_context(|| format!("cannot read {}", self.guest.display()))?);
         archive.file(plan::PATH.trim_start_matches('/'), &serde_json::to_vec(plan)?);
         fs::write(self.directory.join("initramfs"), archive.finish())?;
-        for disk in ["vda", "vdb"] {
-            File::create(self.directory.join(disk))?.set_len(DISK_BYTES)?;
+        for (disk, bytes) in [("vda", DISK_BYTES), ("vdb", DISK_BYTES), (transfer::SERIAL, TRANSFER_BYTES)] {
+            File::create(self.directory.join(disk))?.set_len(bytes)?;
         }
         Ok(())
     }
@@ -97,7 +100,15 @@ impl Machine<'_> {
             let drive = format!("file={},if=none,id={name},format=raw,cache=unsafe{throttle}", file.display());
             command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive={name},{device}")]);
         }
+        let file = self.transfer_disk();
+        let drive = format!("file={},if=none,id=vdc,format=raw,cache=unsafe", file.display());
+        command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive=vdc,serial={}", transfer::SERIAL)]);
         Ok(command)
+    }
+
+    /// The disk with the files that the guest hands to the host.
+    pub fn transfer_disk(&self) -> PathBuf {
+        self.directory.join(transfer::SERIAL)
     }
 
     /// Boots the machine, runs the plan and returns what happened. `each` sees every event.

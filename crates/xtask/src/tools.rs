@@ -88,3 +88,9 @@ pub fn require_target(target: &str) -> Result<()> {
         _ => bail!("rustup cannot fetch the target {target}: try `rustup target add {target}`"),
     }
 }
+
+/// Builds the program in the configuration that the tests use, and returns its path.
+pub fn hoistway() -> Result<PathBuf> {
+    run(cargo().args(["build", "--quiet", "--workspace", "--bin", "hoistway"]))?;
+    Ok(target_directory()?.join("debug/hoistway"))
+}

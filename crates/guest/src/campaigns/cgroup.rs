@@ -15,28 +15,36 @@ const ROOT: &str = "/sys/fs/cgroup";
 
 /// A control group. Dropping it removes it.
 #[derive(Debug)]
-struct Group {
+pub struct Group {
     directory: PathBuf,
 }
 
 impl Group {
-    fn create(name: &str) -> Outcome<Group> {
+    /// The path of the group from the root of the hierarchy.
+    pub fn path(&self) -> String {
+        let below = self.directory.strip_prefix(ROOT).unwrap_or(&self.directory);
+        format!("/{}", below.display())
+    }
+
+    /// Creates a group below the root, or below another one that is part of the name.
+    pub fn create(name: &str) -> Outcome<Group> {
         let directory = Path::new(ROOT).join(name);
         fs::create_dir(&directory).map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
         Ok(Group { directory })
     }
 
-    fn set(&self, file: &str, value: &str) -> Outcome<()> {
+    /// Writes a file of the group.
+    pub fn set(&self, file: &str, value: &str) -> Outcome<()> {
         system::write(self.directory.join(file), value)
     }
 
     /// Moves a process into the group.
-    fn add(&self, child: &Child) -> Outcome<()> {
+    pub fn add(&self, child: &Child) -> Outcome<()> {
         self.set("cgroup.procs", &child.id().to_string())
     }
 
     /// Removes the group. Its processes may still be on their way out.
-    fn remove(&self) -> Outcome<()> {
+    pub fn remove(&self) -> Outcome<()> {
         let begun = Instant::now();
         loop {
             match fs::remove_dir(&self.directory) {
@@ -50,7 +58,8 @@ impl Group {
     }
 }
 
-fn require_controller(name: &str) -> Result<(), Failure> {
+/// Enables a controller for the groups below the root. Skips the campaign if the kernel lacks it.
+pub fn require_controller(name: &str) -> Result<(), Failure> {
     let controllers = system::read(Path::new(ROOT).join("cgroup.controllers"))?;
     if !controllers.split(' ').any(|controller| controller == name) {
         return Err(Failure::Skipped(format!("the kernel has no {name} controller")));

@@ -6,6 +6,7 @@ mod fio;
 mod leak;
 mod planted;
 mod processes;
+pub mod record;
 mod removal;
 mod verify;
 
@@ -88,6 +89,7 @@ pub fn run(campaign: &Campaign, context: &mut Context) -> Verdict {
         Campaign::Fio { device, elevator, seconds } => fio::run(context, device, elevator, *seconds),
         Campaign::Remove { device, race_seconds } => removal::remove(context, device, *race_seconds),
         Campaign::Leak { device, cycles } => leak::run(context, device, *cycles, None),
+        Campaign::Record { device, runs } => record::record(context, device, *runs),
         Campaign::Planted { fault } => planted::run(context, *fault),
     }
 }

@@ -72,8 +72,8 @@ impl Record {
 
     fn check(&self) -> Result<(), RecordError> {
         let invalid = |field, value, right| Err(RecordError::Value { call: self.call, field, value, right });
-        if !(-11..=3).contains(&self.status) {
-            return invalid("the status", i64::from(self.status), "-11 to 3");
+        if !(-11..=4).contains(&self.status) {
+            return invalid("the status", i64::from(self.status), "-11 to 4");
         }
         if usize::from(self.op) >= OPS.len() {
             return invalid("the operation", i64::from(self.op), "0 to 3");
@@ -244,6 +244,7 @@ fn status_name(call: Call, status: i16) -> &'static str {
         (_, 1) => "run",
         (_, 2) => "wait",
         (_, 3) => "empty",
+        (_, 4) => "search",
         (_, -1) => "invalid",
         (_, -2) => "too small",
         (_, -3) => "full",

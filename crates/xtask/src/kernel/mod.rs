@@ -5,6 +5,7 @@
 //! - the campaigns of a test: `plans.rs`
 //! - the core's assembly: `asm.rs`, `asm/`
 //! - the Debian package: `package.rs`, with the files of `packaging/dkms`
+//! - recordings of the module: `record.rs`, `recordings.rs`
 //! - the tasks: `test.rs`, `shell.rs`; the step of `cargo xtask test`: `step.rs`
 //!
 //! The crate `hoistway-vm` has the kernels, their boots and the verdicts, `hoistway-guest` the
@@ -14,6 +15,8 @@ mod asm;
 mod build;
 mod package;
 mod plans;
+mod record;
+mod recordings;
 mod shell;
 mod sources;
 mod step;
@@ -47,6 +50,8 @@ enum Task {
     Build(Selection),
     /// Boot kernels, run campaigns against elevators and judge the results
     Test(test::Options),
+    /// Record runs of all elevators in a guest and repeat every call of the core in user space
+    Record(record::Options),
     /// Boot a kernel with the module and a shell on this terminal
     Run(shell::Options),
     /// Build the Debian package from which DKMS builds the module
@@ -91,6 +96,7 @@ pub fn run(options: &Options) -> Result<()> {
         }
         Task::Build(selection) => build_all(selection),
         Task::Test(options) => test::run(options),
+        Task::Record(options) => record::run(options),
         Task::Run(options) => shell::run(options),
         Task::Package(options) => package::run(options),
     }

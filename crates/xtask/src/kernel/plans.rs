@@ -7,6 +7,51 @@ pub const REGISTERED: [&str; 7] = ["cfq", "anticipatory", "fiops", "cfq-bw", "cf
 /// The elevators of the kernel that campaigns switch to besides.
 pub const OWN: [&str; 4] = ["none", "mq-deadline", "bfq", "kyber"];
 
+/// All elevators of the core, by the core's names.
+const ALL: [&str; 17] = [
+    "noop",
+    "deadline",
+    "anticipatory",
+    "linus",
+    "sfq",
+    "cfq-v1",
+    "cfq-v2",
+    "cfq-v3",
+    "cfq-tree",
+    "cfq",
+    "cfq-bw",
+    "cfq-wf2q",
+    "bfq-v0",
+    "bfq",
+    "fiops",
+    "mq-deadline",
+    "kyber",
+];
+
+/// The names of all elevators in the parameter `elevators` of the module.
+pub fn all_elevators() -> &'static [&'static str] {
+    &ALL
+}
+
+/// The name under which the module registers an elevator: with a prefix if the kernel uses the name
+/// itself.
+pub fn registered_name(elevator: &str) -> String {
+    let is_taken = ["noop", "deadline", "mq-deadline", "bfq", "kyber"].contains(&elevator);
+    if is_taken { format!("h-{elevator}") } else { elevator.to_owned() }
+}
+
+/// The plan of recorded runs: a half of them on the slow disk, the others on a disk with several
+/// queues and on null_blk.
+pub fn record(choice: &Choice, runs: u64) -> Plan {
+    let quarter = runs / 4;
+    let shares = [("vda", disk("vda"), runs - 2 * quarter), ("vdb", disk("vdb"), quarter), ("null_blk", NULL, quarter)];
+    let mut steps = vec![step("insert", 60, Campaign::Insert)];
+    for (name, device, runs) in shares {
+        steps.push(step(&format!("record {name}"), 60 + runs * 6, Campaign::Record { device, runs }));
+    }
+    plan(choice, steps)
+}
+
 /// What a plan is made for.
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -94,6 +139,7 @@ fn short(choice: &Choice) -> Vec<Step> {
         own("flushes", elevator(), |elevator| flushes(disk("vda"), elevator, 24, 12)),
         own("memory", elevator(), |elevator| memory(disk("vdb"), elevator, 4)),
         own("groups", elevator(), |elevator| Campaign::Groups { device: disk("vdb"), elevator, seconds: 4 }),
+        step("record vda", 90, Campaign::Record { device: disk("vda"), runs: tested(choice).len() as u64 }),
         step("remove", 90, Campaign::Remove { device: disk("vdb"), race_seconds: 3 }),
         step("leak", 120, Campaign::Leak { device: disk("vdb"), cycles: 3 }),
     ]

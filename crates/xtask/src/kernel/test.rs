@@ -12,7 +12,7 @@ use hoistway_vm::fetch::Fetched;
 use hoistway_vm::judge;
 
 use super::plans::{self, Choice};
-use super::{Selection, build};
+use super::{Selection, build, recordings};
 use crate::tools;
 
 /// Options of `cargo xtask kernel test`.
@@ -79,25 +79,42 @@ impl Options {
     }
 }
 
-/// What the boots of a test share.
-struct Session<'a> {
-    options: &'a Options,
-    choice: Choice,
+/// What boots share.
+#[derive(Debug)]
+pub struct Session {
     guest: PathBuf,
     folder: PathBuf,
+    memory_mib: u32,
+    boot_options: String,
+    /// Programs of this machine for the guest, each with its path there.
+    programs: Vec<(&'static str, &'static str)>,
+}
+
+/// A boot that has ended.
+#[derive(Debug)]
+pub struct Boot {
+    /// The failures; empty if all campaigns passed.
+    pub failures: Vec<String>,
+    /// The directory of the logs.
+    pub directory: PathBuf,
+    /// The disk with the files of the guest.
+    pub transfer: PathBuf,
 }
 
 /// Tests kernels, also after one that failed. Fails at the end and names those that failed.
 pub fn run(options: &Options) -> Result<()> {
     require_programs(options.full, true)?;
-    let folder = super::folder()?;
-    let session = Session { options, choice: options.choice(), guest: super::guest()?, folder };
+    let mut session = Session::new(options.memory, &options.boot_options)?;
+    if options.full {
+        session.programs.push(("fio", "usr/bin/fio"));
+    }
+    let choice = options.choice();
     let mut failed = Vec::new();
     for fetched in super::present(&options.selection.kernels()?, &session.folder)? {
         let name = fetched.kernel.name;
         println!("{name}: {}", fetched.release);
         let begun = Instant::now();
-        let result = session.test(&fetched);
+        let result = test(&session, options, &choice, &fetched);
         let seconds = begun.elapsed().as_secs_f64();
         match result {
             Ok(()) => println!("{name}: ok in {seconds:.0} s"),
@@ -125,44 +142,54 @@ pub fn require_programs(full: bool, install: bool) -> Result<()> {
     tools::require_all(&programs, install)
 }
 
-impl Session<'_> {
-    /// Builds the module if it is the one of this repository, and runs the campaigns.
-    fn test(&self, fetched: &Fetched) -> Result<()> {
-        let ours = self.choice.subject.as_ref().is_some_and(|subject| subject.name == build::MODULE);
-        let built = if ours { Some(build::build(fetched, &self.folder)?) } else { None };
-        let subject = built.as_ref().map(|built| built.file.as_path());
-        if self.options.planted {
-            return self.planted(fetched, subject);
-        }
-        let mut plan = plans::test(&self.choice);
-        let only = &self.options.only;
-        if !only.is_empty() {
-            let wanted = |name: &str| name == "insert" || only.iter().any(|text| name.contains(text.as_str()));
-            plan.steps.retain(|step| wanted(&step.name));
-        }
-        let (failures, directory) = self.boot(fetched, subject, plan, true)?;
-        if failures.is_empty() {
-            return built.map_or(Ok(()), |built| built.require_no_warnings());
-        }
-        bail!("{}\nthe logs are in {}", failures.join("\n"), directory.display())
+/// Builds the module if it is the one of this repository, and runs the campaigns.
+fn test(session: &Session, options: &Options, choice: &Choice, fetched: &Fetched) -> Result<()> {
+    let ours = choice.subject.as_ref().is_some_and(|subject| subject.name == build::MODULE);
+    let built = if ours { Some(build::build(fetched, &session.folder)?) } else { None };
+    let subject = built.as_ref().map(|built| built.file.as_path());
+    if options.planted {
+        return planted(session, choice, fetched, subject);
+    }
+    let mut plan = plans::test(choice);
+    let only = &options.only;
+    if !only.is_empty() {
+        let wanted = |name: &str| name == "insert" || only.iter().any(|text| name.contains(text.as_str()));
+        plan.steps.retain(|step| wanted(&step.name));
+    }
+    let boot = session.boot(fetched, subject, plan, true)?;
+    let to = boot.directory.join("recordings");
+    if !boot.failures.is_empty() {
+        recordings::extract(&boot.transfer, &to)?;
+        bail!("{}\nthe logs are in {}", boot.failures.join("\n"), boot.directory.display());
+    }
+    if let Some(replayed) = recordings::replay(&boot.transfer, &to)? {
+        println!("  {}", replayed.line());
+    }
+    built.map_or(Ok(()), |built| built.require_no_warnings())
+}
+
+impl Session {
+    /// Builds the program of the guest.
+    pub fn new(memory_mib: u32, boot_options: &str) -> Result<Session> {
+        let (guest, folder) = (super::guest()?, super::folder()?);
+        Ok(Session { guest, folder, memory_mib, boot_options: boot_options.to_owned(), programs: Vec::new() })
     }
 
-    /// Runs a plan. Returns the failures and the directory of the logs.
-    fn boot(
-        &self,
-        fetched: &Fetched,
-        subject: Option<&Path>,
-        mut plan: Plan,
-        shown: bool,
-    ) -> Result<(Vec<String>, PathBuf)> {
+    /// The directory of everything that is downloaded and built.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Runs a plan.
+    pub fn boot(&self, fetched: &Fetched, subject: Option<&Path>, mut plan: Plan, shown: bool) -> Result<Boot> {
         let directory = self.folder.join("runs").join(fetched.kernel.name);
         let machine = Machine {
             fetched,
             guest: &self.guest,
             subject,
-            programs: if self.options.full { &[("fio", "usr/bin/fio")] } else { &[] },
-            memory_mib: self.options.memory,
-            options: &self.options.boot_options,
+            programs: &self.programs,
+            memory_mib: self.memory_mib,
+            options: &self.boot_options,
             directory: directory.clone(),
         };
         machine.prepare(&mut plan)?;
@@ -177,37 +204,37 @@ impl Session<'_> {
             }
         })?;
         progress.clear();
-        Ok((judge::failures(&record, &exit), directory))
+        Ok(Boot { failures: judge::failures(&record, &exit), directory, transfer: machine.transfer_disk() })
     }
+}
 
-    /// Plants each fault in a boot of its own. Fails if one is not reported.
-    fn planted(&self, fetched: &Fetched, subject: Option<&Path>) -> Result<()> {
-        let cases = [
-            ("lost write", Fault::LostWrite, true, "lost write: sequence"),
-            ("misplaced write", Fault::MisplacedWrite, true, "misplaced: the cell of address"),
-            ("warning", Fault::Warning, true, "the kernel reports a warning"),
-            ("hang, seen by the guest", Fault::Hang, true, "planted: hung: no end after 5 s; the console ends with"),
-            ("hang, seen by the host", Fault::Hang, false, "planted: no event for 45 s; the console ends with"),
-            ("crash", Fault::Crash, true, "planted: the machine stopped; the console ends with"),
-            ("leak", Fault::Leak, true, "grew by"),
-        ];
-        let mut missed = Vec::new();
-        for (name, fault, watchdog, expected) in cases {
-            let plan = plans::planted(&self.choice, fault, watchdog);
-            let (failures, _) = self.boot(fetched, subject, plan, false)?;
-            let found = failures.iter().find(|failure| failure.contains(expected));
-            match found {
-                Some(failure) => {
-                    println!("  {name:<28} reported  {}", failure.lines().next().unwrap_or_default());
-                }
-                None => {
-                    println!("  {name:<28} MISSED    {}", failures.join("; "));
-                    missed.push(name);
-                }
+/// Plants each fault in a boot of its own. Fails if one is not reported.
+fn planted(session: &Session, choice: &Choice, fetched: &Fetched, subject: Option<&Path>) -> Result<()> {
+    let cases = [
+        ("lost write", Fault::LostWrite, true, "lost write: sequence"),
+        ("misplaced write", Fault::MisplacedWrite, true, "misplaced: the cell of address"),
+        ("warning", Fault::Warning, true, "the kernel reports a warning"),
+        ("hang, seen by the guest", Fault::Hang, true, "planted: hung: no end after 5 s; the console ends with"),
+        ("hang, seen by the host", Fault::Hang, false, "planted: no event for 45 s; the console ends with"),
+        ("crash", Fault::Crash, true, "planted: the machine stopped; the console ends with"),
+        ("leak", Fault::Leak, true, "grew by"),
+    ];
+    let mut missed = Vec::new();
+    for (name, fault, watchdog, expected) in cases {
+        let plan = plans::planted(choice, fault, watchdog);
+        let failures = session.boot(fetched, subject, plan, false)?.failures;
+        let found = failures.iter().find(|failure| failure.contains(expected));
+        match found {
+            Some(failure) => {
+                println!("  {name:<28} reported  {}", failure.lines().next().unwrap_or_default());
+            }
+            None => {
+                println!("  {name:<28} MISSED    {}", failures.join("; "));
+                missed.push(name);
             }
         }
-        if missed.is_empty() { Ok(()) } else { bail!("planted faults were not reported: {}", missed.join(", ")) }
     }
+    if missed.is_empty() { Ok(()) } else { bail!("planted faults were not reported: {}", missed.join(", ")) }
 }
 
 /// The name of the running campaign on a terminal.

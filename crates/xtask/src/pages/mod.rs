@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail};
 use crate::laws;
 use crate::repository;
 use crate::server;
-use crate::tools::{self, cargo};
+use crate::tools;
 
 const CONFORMANCE: &str = "docs/conformance.md";
 const DRIVES: &str = "docs/drives.md";
@@ -173,7 +173,7 @@ fn drives(plots: &Path) -> Result<String> {
         fs::remove_dir_all(plots).with_context(|| format!("cannot empty {}", plots.display()))?;
     }
     fs::create_dir_all(plots).with_context(|| format!("cannot make {}", plots.display()))?;
-    let program = hoistway()?;
+    let program = tools::hoistway()?;
     let mut command = Command::new(&program);
     command.args(["drives", "--markdown"]).arg(repository::root().join(RECORDINGS)).arg("--plots").arg(plots);
     let output =
@@ -190,12 +190,6 @@ fn write_reproduced() -> Result<()> {
     tools::run(Command::new(server::build()?).args(["reproduce", "--page", "docs"]).current_dir(repository::root()))
 }
 
-/// Builds the program in the configuration that the tests use, and returns its path.
-fn hoistway() -> Result<PathBuf> {
-    tools::run(cargo().args(["build", "--quiet", "--workspace", "--bin", "hoistway"]))?;
-    Ok(tools::target_directory()?.join("debug/hoistway"))
-}
-
 /// Returns the output of `hoistway conform --markdown` for the decision files in a directory.
 fn conform(folder: &Path) -> Result<String> {
     let folder = repository::root().join(folder);
@@ -208,7 +202,7 @@ fn conform(folder: &Path) -> Result<String> {
     if files.is_empty() {
         bail!("no decision files (.jsonl.gz) in {}", folder.display());
     }
-    let program = hoistway()?;
+    let program = tools::hoistway()?;
     let output = Command::new(&program)
         .args(["conform", "--markdown"])
         .args(&files)

@@ -60,7 +60,7 @@ pub fn write() -> Result<()> {
     };
     let folder = tools::target_directory()?.join("pictures");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let program = super::hoistway()?;
+    let program = crate::tools::hoistway()?;
     PICTURES.iter().try_for_each(|picture| picture.write(&program, &browser, &folder))
 }
 

@@ -24,7 +24,7 @@ pub fn write() -> Result<()> {
 
 /// Returns the table that the command prints for an elevator.
 fn printed(name: &str) -> Result<String> {
-    tools::output(Command::new(super::hoistway()?).args(["elevators", name, "--markdown"]))
+    tools::output(Command::new(crate::tools::hoistway()?).args(["elevators", name, "--markdown"]))
 }
 
 fn bring_up_to_date(path: &Path, table: &str) -> Result<()> {
