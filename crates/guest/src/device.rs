@@ -102,7 +102,7 @@ fn null_device(queues: u32, depth: u32, completion_ns: u64, modules: &Modules) -
         ("memory_backed", 1),
         ("queue_mode", 2),
         ("submit_queues", u64::from(queues)),
-        ("irqmode", 2),
+        ("irqmode", if completion_ns == 0 { 0 } else { 2 }),
         ("completion_nsec", completion_ns),
         ("hw_queue_depth", u64::from(depth)),
         ("power", 1),

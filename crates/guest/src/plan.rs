@@ -73,7 +73,7 @@ pub enum Device {
         queues: u32,
         /// The depth of a hardware queue.
         depth: u32,
-        /// The time of a request in nanoseconds.
+        /// The time of a request in nanoseconds; 0: requests complete at their submission.
         completion_ns: u64,
     },
     /// A device of scsi_debug.
@@ -195,6 +195,17 @@ pub enum Campaign {
         /// The number of cycles.
         cycles: u64,
     },
+    /// The cost of a request under each of some elevators.
+    Cost {
+        /// The device.
+        device: Device,
+        /// The elevators.
+        elevators: Vec<String>,
+        /// The number of requests under each.
+        requests: u64,
+        /// The load.
+        load: CostLoad,
+    },
     /// Runs with the elevators of the module under test, one after the other, which the module
     /// records. The recordings are files for the host.
     Record {
@@ -207,6 +218,22 @@ pub enum Campaign {
     Planted {
         /// The fault.
         fault: Fault,
+    },
+}
+
+/// The load of a measurement of costs: random reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CostLoad {
+    /// Threads with one request each at a time.
+    Synchronous {
+        /// The number of threads.
+        threads: u64,
+    },
+    /// One thread that submits requests in batches.
+    Batches {
+        /// The number of requests in a batch.
+        depth: u64,
     },
 }
 

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::Outcome;
 
@@ -179,6 +180,15 @@ pub fn drop_caches() -> Outcome<()> {
     // SAFETY: the call takes nothing.
     unsafe { libc::sync() };
     write("/proc/sys/vm/drop_caches", "3")
+}
+
+/// The time in which the processors were idle since the boot, to 10 ms.
+pub fn idle_time() -> Outcome<Duration> {
+    let stat = read("/proc/stat")?;
+    // The first line adds all processors up: user, nice, system, idle, and waiting for I/O.
+    let fields: Vec<u64> = stat.lines().next().unwrap_or_default().split_whitespace().flat_map(str::parse).collect();
+    let ticks = fields.get(3).zip(fields.get(4)).map(|(idle, waiting)| idle + waiting);
+    Ok(Duration::from_millis(10 * ticks.ok_or("/proc/stat has no times of the processors")?))
 }
 
 /// Powers the machine off. Returns only if the kernel refuses.

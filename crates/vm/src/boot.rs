@@ -46,6 +46,8 @@ pub struct Machine<'a> {
     pub programs: &'a [(&'a str, &'a str)],
     /// The memory of the machine in MiB.
     pub memory_mib: u32,
+    /// True if the virtual clock counts instructions: 1 ns each. The machine has one processor then.
+    pub counts_instructions: bool,
     /// Further options of the kernel.
     pub options: &'a str,
     /// The directory of images and logs.
@@ -87,7 +89,12 @@ impl Machine<'_> {
     pub fn command(&self) -> Result<Command> {
         let mut command = Command::new("qemu-system-x86_64");
         command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
-        command.args(["-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", PROCESSOR, "-smp", "2"]);
+        command.args(["-machine", "pc", "-cpu", PROCESSOR]);
+        if self.counts_instructions {
+            command.args(["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-smp", "1"]);
+        } else {
+            command.args(["-accel", "tcg,thread=multi", "-smp", "2"]);
+        }
         command.args(["-m", &self.memory_mib.to_string(), "-kernel"]).arg(self.fetched.image()?);
         command.arg("-initrd").arg(self.directory.join("initramfs"));
         command.args(["-append", &format!("{OPTIONS} {}", self.options)]);

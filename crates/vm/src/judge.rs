@@ -1,7 +1,9 @@
 //! The verdict on a boot: from the events of the guest, the console, and how the machine ended.
 
+use std::collections::BTreeMap;
+
 use hoistway_guest::kernel_log;
-use hoistway_guest::protocol::{Event, Status};
+use hoistway_guest::protocol::{Counts, Event, Status};
 
 use crate::programs::last_lines;
 
@@ -70,6 +72,15 @@ pub fn failures(record: &Record, exit: &Exit) -> Vec<String> {
     failures
 }
 
+/// The figures of the campaigns that passed, by name.
+pub fn counts(record: &Record) -> BTreeMap<String, Counts> {
+    let passed = record.events.iter().flatten().filter_map(|event| match event {
+        Event::Ended { name, status: Status::Passed, counts, .. } => Some((name.clone(), counts.clone())),
+        _ => None,
+    });
+    passed.collect()
+}
+
 /// The campaign that has begun and not ended.
 pub fn running(events: &[Result<Event, String>]) -> Option<&str> {
     let mut running = None;
@@ -111,7 +122,6 @@ pub fn line(event: &Event) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_guest::protocol::Counts;
 
     fn begun(name: &str) -> Result<Event, String> {
         Ok(Event::Begun { name: name.to_owned() })

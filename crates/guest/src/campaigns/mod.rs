@@ -1,6 +1,7 @@
 //! The campaigns: each drives a device in its own way and returns its figures, or what failed.
 
 mod cgroup;
+mod cost;
 mod faults;
 mod fio;
 mod leak;
@@ -89,6 +90,7 @@ pub fn run(campaign: &Campaign, context: &mut Context) -> Verdict {
         Campaign::Fio { device, elevator, seconds } => fio::run(context, device, elevator, *seconds),
         Campaign::Remove { device, race_seconds } => removal::remove(context, device, *race_seconds),
         Campaign::Leak { device, cycles } => leak::run(context, device, *cycles, None),
+        Campaign::Cost { device, elevators, requests, load } => cost::run(context, device, elevators, *requests, *load),
         Campaign::Record { device, runs } => record::record(context, device, *runs),
         Campaign::Planted { fault } => planted::run(context, *fault),
     }

@@ -5,6 +5,7 @@
 //! - the campaigns of a test: `plans.rs`
 //! - the core's assembly: `asm.rs`, `asm/`
 //! - the Debian package: `package.rs`, with the files of `packaging/dkms`
+//! - the cost of a request: `bench.rs`
 //! - recordings of the module: `record.rs`, `recordings.rs`
 //! - the tasks: `test.rs`, `shell.rs`; the step of `cargo xtask test`: `step.rs`
 //!
@@ -12,6 +13,7 @@
 //! program in the virtual machine.
 
 mod asm;
+mod bench;
 mod build;
 mod package;
 mod plans;
@@ -50,6 +52,8 @@ enum Task {
     Build(Selection),
     /// Boot kernels, run campaigns against elevators and judge the results
     Test(test::Options),
+    /// Count the instructions of a request under each elevator
+    Bench(bench::Options),
     /// Record runs of all elevators in a guest and repeat every call of the core in user space
     Record(record::Options),
     /// Boot a kernel with the module and a shell on this terminal
@@ -96,6 +100,7 @@ pub fn run(options: &Options) -> Result<()> {
         }
         Task::Build(selection) => build_all(selection),
         Task::Test(options) => test::run(options),
+        Task::Bench(options) => bench::run(options),
         Task::Record(options) => record::run(options),
         Task::Run(options) => shell::run(options),
         Task::Package(options) => package::run(options),

@@ -1,6 +1,7 @@
 //! The campaigns of the short and of the full test.
 
-use hoistway_guest::plan::{Campaign, Device, Fault, Plan, Step, Subject};
+use super::build;
+use hoistway_guest::plan::{Campaign, CostLoad, Device, Fault, Plan, Step, Subject};
 
 /// The elevators that the module under test registers.
 pub const REGISTERED: [&str; 7] = ["cfq", "anticipatory", "fiops", "cfq-bw", "cfq-wf2q", "bfq-v0", "cfq-v3"];
@@ -40,6 +41,15 @@ pub fn registered_name(elevator: &str) -> String {
     if is_taken { format!("h-{elevator}") } else { elevator.to_owned() }
 }
 
+/// The module under test with all elevators.
+pub fn all() -> Subject {
+    Subject {
+        name: build::MODULE.to_owned(),
+        parameters: format!("elevators={}", ALL.join(",")),
+        elevators: ALL.iter().map(|name| registered_name(name)).collect(),
+    }
+}
+
 /// The plan of recorded runs: a half of them on the slow disk, the others on a disk with several
 /// queues and on null_blk.
 pub fn record(choice: &Choice, runs: u64) -> Plan {
@@ -50,6 +60,29 @@ pub fn record(choice: &Choice, runs: u64) -> Plan {
         steps.push(step(&format!("record {name}"), 60 + runs * 6, Campaign::Record { device, runs }));
     }
     plan(choice, steps)
+}
+
+/// The loads of the measurement of costs, with their names in the table.
+pub const COST_LOADS: [(&str, CostLoad); 3] = [
+    ("1 at a time", CostLoad::Synchronous { threads: 1 }),
+    ("batches of 32", CostLoad::Batches { depth: 32 }),
+    ("32 threads", CostLoad::Synchronous { threads: 32 }),
+];
+
+/// The plan of the measurement of costs: a step for each load, of its name.
+pub fn cost(choice: &Choice, requests: u64) -> Plan {
+    let mut steps = vec![step("insert", 300, Campaign::Insert)];
+    for (name, load) in COST_LOADS {
+        // Requests queue if the device takes fewer than there are.
+        let device = match load {
+            CostLoad::Synchronous { threads: 1 } => Device::Null { queues: 1, depth: 64, completion_ns: 0 },
+            CostLoad::Batches { .. } => Device::Null { queues: 1, depth: 64, completion_ns: 0 },
+            CostLoad::Synchronous { .. } => Device::Null { queues: 1, depth: 4, completion_ns: 5_000 },
+        };
+        let campaign = Campaign::Cost { device, elevators: choice.elevators.clone(), requests, load };
+        steps.push(step(name, 3600, campaign));
+    }
+    Plan { watchdog: false, ..plan(choice, steps) }
 }
 
 /// What a plan is made for.

@@ -1,7 +1,6 @@
 //! `cargo xtask kernel record`: recorded runs of all elevators in a guest, replayed in user space.
 
 use anyhow::{Result, bail};
-use hoistway_guest::plan::Subject;
 
 use super::plans::{self, Choice};
 use super::test::Session;
@@ -23,26 +22,21 @@ pub struct Options {
 /// Records the runs and replays them. The recordings stay in `target/kernel/recordings`.
 pub fn run(options: &Options) -> Result<()> {
     super::test::require_programs(false, true)?;
-    let session = Session::new(768, "")?;
+    let session = Session::new("record", 768, "")?;
     let mut failed = Vec::new();
     for fetched in super::present(&options.selection.kernels()?, session.folder())? {
         let name = fetched.kernel.name;
         println!("{name}: {}", fetched.release);
         let built = build::build(&fetched, session.folder())?;
-        let names = plans::all_elevators();
-        let registered: Vec<String> = names.iter().map(|name| plans::registered_name(name)).collect();
-        let subject = Subject {
-            name: build::MODULE.to_owned(),
-            parameters: format!("elevators={}", names.join(",")),
-            elevators: registered.clone(),
-        };
-        let choice = Choice { subject: Some(subject), elevators: registered, full: true, seed: options.seed };
+        let subject = plans::all();
+        let elevators = subject.elevators.clone();
+        let choice = Choice { subject: Some(subject), elevators, full: true, seed: options.seed };
         let boot = session.boot(&fetched, Some(&built.file), plans::record(&choice, options.runs), true)?;
         let directory = session.folder().join("recordings").join(name);
         match recordings::replay(&boot.transfer, &directory) {
             Ok(Some(replayed)) if boot.failures.is_empty() => {
                 let known = replayed.elevators();
-                if let Some(missing) = names.iter().find(|name| !known.contains(**name)) {
+                if let Some(missing) = plans::all_elevators().iter().find(|name| !known.contains(**name)) {
                     bail!("no recording of {missing}");
                 }
                 println!("{name}: {}", replayed.line());

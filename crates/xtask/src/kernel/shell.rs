@@ -46,6 +46,7 @@ pub fn run(options: &Options) -> Result<()> {
         subject: module.as_ref().map(|built| built.file.as_path()),
         programs: &[("busybox", "bin/busybox")],
         memory_mib: options.memory,
+        counts_instructions: false,
         options: &options.boot_options,
         directory: folder.join("runs").join(format!("{}-shell", fetched.kernel.name)),
     };

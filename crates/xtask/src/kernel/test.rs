@@ -1,12 +1,13 @@
 //! `cargo xtask kernel test`: campaigns against elevators in booted kernels.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use hoistway_guest::plan::{Fault, Plan, Subject};
-use hoistway_guest::protocol::Event;
+use hoistway_guest::protocol::{Counts, Event};
 use hoistway_vm::boot::Machine;
 use hoistway_vm::fetch::Fetched;
 use hoistway_vm::judge;
@@ -86,6 +87,10 @@ pub struct Session {
     folder: PathBuf,
     memory_mib: u32,
     boot_options: String,
+    /// The end of the names of the directories of logs.
+    task: &'static str,
+    /// True if the virtual clock counts instructions.
+    counts_instructions: bool,
     /// Programs of this machine for the guest, each with its path there.
     programs: Vec<(&'static str, &'static str)>,
 }
@@ -99,12 +104,14 @@ pub struct Boot {
     pub directory: PathBuf,
     /// The disk with the files of the guest.
     pub transfer: PathBuf,
+    /// The figures of the campaigns that passed, by name.
+    pub counts: BTreeMap<String, Counts>,
 }
 
 /// Tests kernels, also after one that failed. Fails at the end and names those that failed.
 pub fn run(options: &Options) -> Result<()> {
     require_programs(options.full, true)?;
-    let mut session = Session::new(options.memory, &options.boot_options)?;
+    let mut session = Session::new("test", options.memory, &options.boot_options)?;
     if options.full {
         session.programs.push(("fio", "usr/bin/fio"));
     }
@@ -169,10 +176,16 @@ fn test(session: &Session, options: &Options, choice: &Choice, fetched: &Fetched
 }
 
 impl Session {
-    /// Builds the program of the guest.
-    pub fn new(memory_mib: u32, boot_options: &str) -> Result<Session> {
+    /// Builds the program of the guest. The task names the directories of logs.
+    pub fn new(task: &'static str, memory_mib: u32, boot_options: &str) -> Result<Session> {
         let (guest, folder) = (super::guest()?, super::folder()?);
-        Ok(Session { guest, folder, memory_mib, boot_options: boot_options.to_owned(), programs: Vec::new() })
+        let boot_options = boot_options.to_owned();
+        Ok(Session { guest, folder, memory_mib, boot_options, task, counts_instructions: false, programs: Vec::new() })
+    }
+
+    /// Lets the virtual clock count instructions.
+    pub fn counting_instructions(self) -> Session {
+        Session { counts_instructions: true, ..self }
     }
 
     /// The directory of everything that is downloaded and built.
@@ -182,13 +195,14 @@ impl Session {
 
     /// Runs a plan.
     pub fn boot(&self, fetched: &Fetched, subject: Option<&Path>, mut plan: Plan, shown: bool) -> Result<Boot> {
-        let directory = self.folder.join("runs").join(fetched.kernel.name);
+        let directory = self.folder.join("runs").join(format!("{}-{}", fetched.kernel.name, self.task));
         let machine = Machine {
             fetched,
             guest: &self.guest,
             subject,
             programs: &self.programs,
             memory_mib: self.memory_mib,
+            counts_instructions: self.counts_instructions,
             options: &self.boot_options,
             directory: directory.clone(),
         };
@@ -204,7 +218,8 @@ impl Session {
             }
         })?;
         progress.clear();
-        Ok(Boot { failures: judge::failures(&record, &exit), directory, transfer: machine.transfer_disk() })
+        let failures = judge::failures(&record, &exit);
+        Ok(Boot { failures, directory, transfer: machine.transfer_disk(), counts: judge::counts(&record) })
     }
 }
 
