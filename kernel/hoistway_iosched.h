@@ -112,6 +112,7 @@ struct hw_queue {
 	unsigned int in_flight;
 	int settled;           /* requests whose order the core has decided */
 	u64 *tokens;           /* room for `capacity` of them */
+	bool refused;          /* the core had no request for the block layer when it was asked last */
 	bool waiting;          /* the elevator waits for a timer, an arrival or a completion */
 	bool run_due;          /* a context's end requires a run of the hardware queues */
 	struct list_head bypass;   /* requests that do not go through the elevator, oldest first */

@@ -108,7 +108,7 @@ static void arm_timer(struct hw_queue *hw)
 	u64 at;
 
 	if (hw_core_next_timer(hw, &at) != HOISTWAY_OK)
-		return; /* A timer that is armed finds nothing to do. */
+		return;
 	if (at < hw->timer_ns && !hw->dead) {
 		hw->timer_ns = at;
 		hrtimer_start(&hw->timer, ns_to_ktime(at), HRTIMER_MODE_ABS);
@@ -117,19 +117,26 @@ static void arm_timer(struct hw_queue *hw)
 
 /*
  * Does what every call of the core leaves to do: deferred work, the timer, notes. Returns 1 if the
- * hardware queues must be run once the lock is released.
+ * hardware queues must be run once the lock is released: the block layer goes on by itself with
+ * requests that it was not refused.
  */
 int hw_settle(struct hw_queue *hw, int status)
 {
+	int run = status == HOISTWAY_RUN || hw->run_due, pending = hoistway_pending(hw->core);
 	struct hoistway_work work;
-	int run = status == HOISTWAY_RUN || hw->run_due;
 
 	hw->run_due = false;
-	while (hw_core_next_work(hw, &work) == HOISTWAY_OK)
-		run |= work.what == HOISTWAY_WORK_RUN;
-	if (run)
+	if (pending & HOISTWAY_PENDING_WORK)
+		while (hw_core_next_work(hw, &work) == HOISTWAY_OK)
+			run |= work.what == HOISTWAY_WORK_RUN;
+	if (run) {
+		run = hw->queued && (hw->refused || hw->type->per_hctx);
+		hw->refused = false;
 		hw->waiting = false;
-	arm_timer(hw);
+	}
+	/* A timer of the kernel without one of the core finds nothing to do. */
+	if (pending & HOISTWAY_PENDING_TIMER)
+		arm_timer(hw);
 	update_has_work(hw);
 	if (hw_notes_wanted(hw))
 		hw_notes(hw);
@@ -161,8 +168,6 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 		hw_core_timer(hw, now);
 		due = true;
 	}
-	if (due)
-		hw->waiting = false;
 	run = hw_settle(hw, due ? HOISTWAY_RUN : HOISTWAY_OK);
 	spin_unlock_irqrestore(&hw->lock, flags);
 	hw_run(hw, run);
@@ -252,7 +257,7 @@ static void insert(struct hw_queue *hw, struct request *rq, bool at_head, struct
 		}
 		hw->in_flight--;
 		hw->queued++;
-		/* With this request the wait may have had its last completion. */
+		/* The block layer runs the queue after an insertion. */
 		hw->waiting = false;
 		*run |= status == HOISTWAY_RUN;
 		return;
@@ -281,13 +286,13 @@ static void hw_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 		list_del_init(&rq->queuelist);
 		insert(hw, rq, (__force bool)at_head, &free, &run);
 	}
-	run |= hw_settle(hw, run ? HOISTWAY_RUN : HOISTWAY_OK);
+	/* The block layer runs the queue after an insertion. */
+	hw_settle(hw, run ? HOISTWAY_RUN : HOISTWAY_OK);
 	spin_unlock_irqrestore(&hw->lock, flags);
 	list_for_each_entry_safe(rq, next, &free, queuelist) {
 		list_del_init(&rq->queuelist);
 		blk_mq_free_request(rq);
 	}
-	hw_run(hw, run);
 }
 
 /* --- merging: the block layer calls these with the lock held, through the two functions above and
@@ -436,9 +441,10 @@ static struct request *hw_next_request(struct request_queue *q, struct request *
  */
 static void unhash_settled(struct hw_queue *hw)
 {
-	int i, count = hw_core_dispatched(hw, hw->tokens, hw->capacity);
+	int i, count = 0;
 
-	count = clamp(count, 0, (int)hw->capacity);
+	if (hoistway_pending(hw->core) & HOISTWAY_PENDING_DISPATCHED)
+		count = clamp(hw_core_dispatched(hw, hw->tokens, hw->capacity), 0, (int)hw->capacity);
 	if (count >= hw->settled)
 		for (i = 0; i < count; i++)
 			unhash(hw->q, (struct request *)(unsigned long)hw->tokens[i]);
@@ -460,10 +466,12 @@ static struct request *dispatch_from_core(struct hw_queue *hw, struct blk_mq_hw_
 		rq->rq_flags |= RQF_STARTED;
 		hw->queued--;
 		hw->in_flight++;
+		hw->refused = false;
 	} else if (!hw->type->per_hctx) {
 		/* With nothing that could end the wait, the block layer's own delay runs the queue again. */
 		bool endless = !hw->in_flight && hw_core_next_timer(hw, &at) != HOISTWAY_OK;
 
+		hw->refused = true;
 		hw->waiting = !endless;
 		hw->polls += endless && hw->queued;
 	}
@@ -519,9 +527,8 @@ static void complete_in_core(struct hw_queue *hw, struct request *rq)
 		hw->in_flight--;
 	if (unlikely(!list_empty(&hw->overflow)))
 		insert_overflow(hw, &run);
-	run |= hw->waiting && hw->queued;
-	hw->waiting = false;
-	run |= hw_settle(hw, status == HOISTWAY_RUN ? HOISTWAY_RUN : HOISTWAY_OK);
+	/* The elevator may have waited for this completion. */
+	run = hw_settle(hw, run || hw->waiting ? HOISTWAY_RUN : status);
 	spin_unlock_irqrestore(&hw->lock, flags);
 	hw_run(hw, run);
 }

@@ -456,6 +456,16 @@ int32_t hoistway_timer(struct hoistway_queue *queue, uint64_t now_ns);
 /* Takes the oldest item of deferred work (OK), or returns EMPTY. */
 int32_t hoistway_next_work(struct hoistway_queue *queue, struct hoistway_work *work);
 
+/* What hoistway_pending() returns, as a sum. */
+enum hoistway_pending_bits {
+	HOISTWAY_PENDING_WORK = 1,      /* hoistway_next_work() */
+	HOISTWAY_PENDING_TIMER = 2,     /* hoistway_next_timer() */
+	HOISTWAY_PENDING_DISPATCHED = 4 /* hoistway_dispatched() */
+};
+
+/* Returns which of these functions have something to return; it costs less than calls of them. INVALID. */
+int32_t hoistway_pending(struct hoistway_queue *queue);
+
 /* --- trace --- */
 
 /* Takes the oldest event (OK), or returns EMPTY. */

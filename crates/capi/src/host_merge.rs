@@ -249,6 +249,21 @@ pub unsafe extern "C" fn hoistway_depth_limit(queue: *mut Shell, nr_requests: u3
     limit.map_or_else(|status| status as i32, |limit| i32::try_from(limit).unwrap_or(i32::MAX))
 }
 
+/// Returns which of `hoistway_next_work` (1), `hoistway_next_timer` (2) and `hoistway_dispatched` (4)
+/// have something to return, as a sum.
+///
+/// # Safety
+/// See the module documentation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_pending(queue: *mut Shell) -> i32 {
+    // SAFETY: guaranteed by the caller.
+    let pending = unsafe { shell(queue) }.map(|shell| shell.queue.pending());
+    pending.map_or_else(
+        |status| status as i32,
+        |pending| i32::from(pending.work) | i32::from(pending.timer) << 1 | i32::from(pending.dispatched) << 2,
+    )
+}
+
 /// Writes the tokens of the requests with which the caller must not merge any more, because their
 /// order is decided. Returns the number of such requests, of which at most `len` are written.
 ///

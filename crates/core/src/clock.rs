@@ -133,6 +133,9 @@ impl Clock {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
     slots: [Option<Armed>; Timer::COUNT],
+    /// The number of slots with a timer: the search for the next one is skipped without any.
+    used: u32,
+    /// The number of calls of [`Self::arm`].
     armed: u64,
 }
 
@@ -168,6 +171,7 @@ impl Timers {
     pub fn arm(&mut self, timer: Timer, at_ns: u64) {
         self.armed = self.armed.wrapping_add(1);
         if let Some(slot) = self.slots.get_mut(timer as usize) {
+            self.used = self.used.saturating_add(u32::from(slot.is_none()));
             *slot = Some(Armed { at_ns, order: self.armed });
         }
     }
@@ -180,11 +184,24 @@ impl Timers {
     /// Disarms a timer. Returns true if it was armed.
     #[inline]
     pub fn cancel(&mut self, timer: Timer) -> bool {
-        self.slots.get_mut(timer as usize).is_some_and(|slot| slot.take().is_some())
+        let was_armed = self.used > 0 && self.slots.get_mut(timer as usize).is_some_and(|slot| slot.take().is_some());
+        self.used = self.used.saturating_sub(u32::from(was_armed));
+        was_armed
+    }
+
+    /// Returns true if a timer is armed.
+    #[inline]
+    pub fn is_any_armed(&self) -> bool {
+        self.used > 0
     }
 
     /// Returns the timer that fires next, and its time in ns.
+    #[inline]
     pub fn next(&self) -> Option<(Timer, u64)> {
+        if self.is_any_armed() { self.first() } else { None }
+    }
+
+    fn first(&self) -> Option<(Timer, u64)> {
         let mut first: Option<(Timer, Armed)> = None;
         for (timer, slot) in Timer::ALL.into_iter().zip(self.slots) {
             let Some(armed) = slot else { continue };
@@ -230,5 +247,7 @@ mod tests {
         assert_eq!(timers.next(), Some((Timer::Grace, 5)));
         assert!(timers.cancel(Timer::Grace) && !timers.cancel(Timer::Grace));
         assert_eq!(timers.next(), Some((Timer::Unplug, 5)));
+        assert!(timers.is_any_armed() && timers.cancel(Timer::Unplug));
+        assert_eq!((timers.next(), timers.is_any_armed()), (None, false));
     }
 }

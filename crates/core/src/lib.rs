@@ -99,8 +99,8 @@ pub use layer::BlockLayer;
 pub use priority::{Class, CpuPolicy, LEVELS, NORMAL_LEVEL, Priority};
 pub use priority_effect::PriorityEffect;
 pub use queue::{
-    Extent, Full, HostSearch, Kick, MergeError, Next, OrderedMode, QueueConfig, RequestQueue, Stale, SubmitError,
-    Submitted,
+    Extent, Full, HostSearch, Kick, MergeError, Next, OrderedMode, Pending, QueueConfig, RequestQueue, Stale,
+    SubmitError, Submitted,
 };
 pub use registry::Kind;
 pub use request::{Arrival, MergedBio, Request, RequestId};

@@ -30,6 +30,12 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> Ring<T, S> {
         true
     }
 
+    /// Returns true if the ring has no entry.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Removes and returns the oldest entry.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {

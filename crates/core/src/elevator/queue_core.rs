@@ -211,7 +211,7 @@ impl<H: HostTypes> QueueCore<H> {
     /// Records a note, if the sink is enabled.
     #[inline(always)]
     pub fn note(&mut self, note: impl FnOnce(&Self) -> Note) {
-        if H::Sink::ENABLED {
+        if H::Sink::ENABLED && self.sink.is_on() {
             let note = note(self);
             self.sink.record(self.clock.now_ns(), Event::Note(note));
         }

@@ -45,6 +45,17 @@ pub enum HostSearch {
     Found(RequestId, Merge),
 }
 
+/// What a queue has to return beside requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// Deferred work: [`RequestQueue::next_work`].
+    pub work: bool,
+    /// A timer: [`RequestQueue::next_timer`].
+    pub timer: bool,
+    /// Requests whose order is decided: [`RequestQueue::dispatched`].
+    pub dispatched: bool,
+}
+
 /// Errors of a merge by the host. The queue is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeError {
@@ -246,6 +257,17 @@ impl<H: HostTypes> RequestQueue<H> {
         let settled = core::iter::successors(settled(NIL), move |&slot| settled(slot));
         let slots = self.core.dispatch.slots(&self.core.tables).chain(settled);
         slots.map(|slot| &self.core.tables.requests[slot])
+    }
+
+    /// Says which of [`next_work`](Self::next_work), [`next_timer`](Self::next_timer) and
+    /// [`dispatched`](Self::dispatched) have something to return, at less cost than calls of them.
+    #[inline]
+    pub fn pending(&self) -> Pending {
+        Pending {
+            work: !self.core.work.is_empty(),
+            timer: self.core.timers.is_any_armed(),
+            dispatched: !self.core.dispatch.is_empty() || self.elevator.settled_after(NIL) != NIL,
+        }
     }
 
     /// The slot of a request that is queued in the elevator and may be merged, or [`NIL`].

@@ -34,7 +34,7 @@ use crate::request::{Marks, Request, RequestId, RequestLists, State};
 use crate::storage::{ElevatorStorage, Storage};
 
 pub use barrier::OrderedMode;
-pub use host_merge::{Extent, HostSearch, MergeError};
+pub use host_merge::{Extent, HostSearch, MergeError, Pending};
 use pool::Pool;
 
 /// The configuration of a queue, apart from its elevator.

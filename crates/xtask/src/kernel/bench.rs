@@ -21,6 +21,12 @@ pub struct Options {
     /// The requests of each measurement
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     requests: u64,
+    /// The elevators beside `none`; all of the kernel and of the module by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "write")]
+    elevators: Vec<String>,
+    /// Further options of the kernel
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    boot_options: String,
     /// Write the table to docs/kernel.md; for one kernel
     #[arg(long)]
     write: bool,
@@ -29,13 +35,18 @@ pub struct Options {
 /// Measures the elevators of the kernel and of the module, one after the other, in one boot.
 pub fn run(options: &Options) -> Result<()> {
     super::test::require_programs(false, true)?;
-    let session = Session::new("bench", 768, "")?.counting_instructions();
+    let session = Session::new("bench", 768, &options.boot_options)?.counting_instructions();
     for fetched in super::present(&options.selection.kernels()?, session.folder())? {
         println!("{}: {}", fetched.kernel.name, fetched.release);
         let built = build::build(&fetched, session.folder())?;
         let subject = plans::all();
-        let mut elevators: Vec<String> = plans::OWN.map(str::to_owned).to_vec();
-        elevators.extend(subject.elevators.iter().cloned());
+        let mut elevators = vec!["none".to_owned()];
+        if options.elevators.is_empty() {
+            elevators = plans::OWN.map(str::to_owned).to_vec();
+            elevators.extend(subject.elevators.iter().cloned());
+        } else {
+            elevators.extend(options.elevators.iter().cloned());
+        }
         let choice = Choice { subject: Some(subject), elevators: elevators.clone(), full: true, seed: 1 };
         let boot = session.boot(&fetched, Some(&built.file), plans::cost(&choice, options.requests), false)?;
         if !boot.failures.is_empty() {

@@ -116,6 +116,7 @@ fn called(text: &str) -> impl Iterator<Item = &str> {
 
 /// Compiles the crates and reads their listings.
 fn listings(output: &Output) -> Result<Vec<Vec<listing::Item>>> {
+    tools::require_target(output.target)?;
     let target_directory = tools::target_directory()?.join("kernel-asm");
     let directory = target_directory.join(output.target).join("kernel/deps");
     remove_listings(&directory)?;
