@@ -12,6 +12,7 @@
 //!   them: `load.rs`
 //! - block devices and their queues: `device.rs`, `scsi.rs`; calls of the kernel: `system.rs`,
 //!   `async_io.rs`
+//! - worker processes: `worker.rs`, `player.rs`
 //! - the campaigns, each a module: `campaigns/`
 
 #![deny(unsafe_code)]
@@ -25,6 +26,7 @@ pub mod kernel_log;
 pub mod load;
 pub mod module;
 pub mod plan;
+pub mod player;
 pub mod prng;
 pub mod protocol;
 pub mod scsi;

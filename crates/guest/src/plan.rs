@@ -206,6 +206,8 @@ pub enum Campaign {
         /// The load.
         load: CostLoad,
     },
+    /// A player beside copies.
+    Player(PlayerSetup),
     /// Runs with the elevators of the module under test, one after the other, which the module
     /// records. The recordings are files for the host.
     Record {
@@ -219,6 +221,25 @@ pub enum Campaign {
         /// The fault.
         fault: Fault,
     },
+}
+
+/// The parameters of the campaign with a player.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlayerSetup {
+    /// The serial number of the disk.
+    pub serial: String,
+    /// The elevator.
+    pub elevator: String,
+    /// Files below `queue` of the disk, such as `iosched/slice_idle`, and what is written to them.
+    pub tunables: Vec<(String, String)>,
+    /// The I/O class of the player: 1 is real time, 2 best effort.
+    pub io_class: u64,
+    /// The rate of the player.
+    pub bytes_per_second: u64,
+    /// The bandwidth that is reserved for the player; 0: none.
+    pub reserved_bytes_per_second: u64,
+    /// The duration.
+    pub seconds: u64,
 }
 
 /// The load of a measurement of costs: random reads.

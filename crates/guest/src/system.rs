@@ -98,6 +98,38 @@ pub fn mount(kind: &str, at: &str) -> Outcome<()> {
     check(result.into(), || format!("cannot mount {kind} at {at}"))
 }
 
+/// Mounts a block device.
+pub fn mount_device(device: &str, kind: &str, at: &str) -> Outcome<()> {
+    let _ = fs::create_dir_all(at);
+    let (device_c, kind_c, at_c) = (c_string(device)?, c_string(kind)?, c_string(at)?);
+    // SAFETY: the strings end with zeros and live during the call; no data are passed.
+    let result = unsafe { libc::mount(device_c.as_ptr(), at_c.as_ptr(), kind_c.as_ptr(), 0, std::ptr::null()) };
+    check(result.into(), || format!("cannot mount {device} at {at}"))
+}
+
+/// Unmounts a file system.
+pub fn unmount(at: &str) -> Outcome<()> {
+    let at_c = c_string(at)?;
+    // SAFETY: the string ends with a zero and lives during the call.
+    let result = unsafe { libc::umount2(at_c.as_ptr(), 0) };
+    check(result.into(), || format!("cannot unmount {at}"))
+}
+
+/// Drops the clean pages of a file from the page cache.
+pub fn forget_pages(file: &File) -> Outcome<()> {
+    // SAFETY: the descriptor is open; the call takes numbers only.
+    let error = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    if error == 0 { Ok(()) } else { Err(format!("posix_fadvise: {}", io::Error::from_raw_os_error(error))) }
+}
+
+/// Returns the name of the disk with a serial number, such as `vdc`.
+pub fn disk_with_serial(serial: &str) -> Outcome<Option<String>> {
+    let entries = fs::read_dir("/sys/block").map_err(|error| format!("/sys/block: {error}"))?;
+    let has_serial = |entry: &fs::DirEntry| read(entry.path().join("serial")).is_ok_and(|found| found == serial);
+    let found = entries.flatten().find(has_serial);
+    Ok(found.map(|entry| entry.file_name().to_string_lossy().into_owned()))
+}
+
 /// Inserts a module. A module that is present already is no error.
 pub fn insert_module(path: &str, parameters: &str) -> Outcome<()> {
     let file = File::open(path).map_err(|error| format!("the module {path}: {error}"))?;

@@ -6,9 +6,9 @@
 //! multiple of 512. A block without the magic ends the list: the disk is filled with zeros at
 //! first.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::{Outcome, system};
 
@@ -22,21 +22,11 @@ const NAME_MAX: usize = 400;
 
 /// Appends a file to the transfer disk of the virtual machine.
 pub fn send(name: &str, bytes: &[u8]) -> Outcome<()> {
-    let path = find()?.ok_or("the virtual machine has no transfer disk")?;
+    let disk = system::disk_with_serial(SERIAL)?.ok_or("the virtual machine has no transfer disk")?;
+    let path = Path::new("/dev").join(disk);
     let mut disk = File::options().read(true).write(true).open(&path);
     let disk = disk.as_mut().map_err(|error| format!("{}: {error}", path.display()))?;
     append(disk, name, bytes).map_err(|error| format!("cannot write {name} to {}: {error}", path.display()))
-}
-
-/// Returns the path of the transfer disk if the virtual machine has one.
-fn find() -> Outcome<Option<PathBuf>> {
-    let entries = fs::read_dir("/sys/block").map_err(|error| format!("/sys/block: {error}"))?;
-    for entry in entries.flatten() {
-        if system::read(entry.path().join("serial")).is_ok_and(|serial| serial == SERIAL) {
-            return Ok(Some(Path::new("/dev").join(entry.file_name())));
-        }
-    }
-    Ok(None)
 }
 
 fn append(disk: &mut (impl Read + Write + Seek), name: &str, bytes: &[u8]) -> io::Result<()> {
@@ -114,6 +104,6 @@ mod tests {
         let expected: Vec<_> = files.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.clone())).collect();
         assert_eq!(found, expected);
         assert!(append(&mut disk, &"x".repeat(500), &[]).is_err());
-        fs::remove_file(path).expect("it exists");
+        std::fs::remove_file(path).expect("it exists");
     }
 }

@@ -2,10 +2,12 @@
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::Outcome;
 use crate::cell::{self, SIZE};
 use crate::kernel_log::LogReader;
+use crate::player;
 use crate::prng::Prng;
 use crate::system::{self, AlignedBuffer, Caching};
 
@@ -23,6 +25,13 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         ["dirty", device, start, mib, rounds] => {
             dirty(Path::new(device), number(start)?, number(mib)?, number(rounds)?)
         }
+        ["copy", from, to] => player::copy(Path::new(from), Path::new(to)),
+        ["play", path, rate, seconds, class] => {
+            system::set_io_priority(number(class)?, 4)?;
+            let played = player::play(Path::new(path), number(rate)?, Duration::from_secs(number(seconds)?))?;
+            println!("{}", played.line());
+            Ok(())
+        }
         ["hog", mib] => hog(number(mib)?),
         ["log"] => {
             for report in LogReader::open()?.reports() {
@@ -32,7 +41,8 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         }
         _ => Err(format!(
             "this is the first process of a virtual machine; as a worker it takes `worker DEVICE INDEX OPERATIONS SEED \
-             MODE`, `dirty DEVICE START_MIB MIB ROUNDS`, `hog MIB` or `log`, not `{}`",
+             MODE`, `dirty DEVICE START_MIB MIB ROUNDS`, `copy FROM TO`, `play FILE RATE SECONDS CLASS`, `hog MIB` or \
+             `log`, not `{}`",
             arguments.join(" ")
         )),
     }
@@ -117,6 +127,6 @@ fn hog(mib: u64) -> Outcome<()> {
                 *byte = byte.wrapping_add(1);
             }
         }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -33,6 +33,31 @@ const TRANSFER_BYTES: u64 = 4 << 30;
 /// The bytes of a disk.
 const DISK_BYTES: u64 = 64 << 20;
 
+/// A disk of the machine beside those of every machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// The serial number, by which the guest finds it.
+    pub serial: &'static str,
+    /// The file of the disk.
+    pub file: PathBuf,
+    /// The requests that the disk takes at a time, at least 4.
+    pub depth: u32,
+    /// The limit of its throughput in bytes a second.
+    pub bytes_per_second: u64,
+    /// The limit of its requests a second.
+    pub requests_per_second: u64,
+}
+
+impl Disk {
+    fn arguments(&self) -> [String; 4] {
+        let Disk { serial, file, depth, bytes_per_second, requests_per_second } = self;
+        let limits = format!("throttling.bps-total={bytes_per_second},throttling.iops-total={requests_per_second}");
+        let drive = format!("file={},if=none,id={serial},format=raw,cache=unsafe,{limits}", file.display());
+        let device = format!("virtio-blk-pci,drive={serial},serial={serial},queue-size={depth},num-queues=1");
+        ["-drive".to_owned(), drive, "-device".to_owned(), device]
+    }
+}
+
 /// A kernel with everything that a boot needs.
 #[derive(Debug)]
 pub struct Machine<'a> {
@@ -48,6 +73,8 @@ pub struct Machine<'a> {
     pub memory_mib: u32,
     /// True if the virtual clock counts instructions: 1 ns each. The machine has one processor then.
     pub counts_instructions: bool,
+    /// Further disks.
+    pub disks: &'a [Disk],
     /// Further options of the kernel.
     pub options: &'a str,
     /// The directory of images and logs.
@@ -107,6 +134,7 @@ impl Machine<'_> {
             let drive = format!("file={},if=none,id={name},format=raw,cache=unsafe{throttle}", file.display());
             command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive={name},{device}")]);
         }
+        command.args(self.disks.iter().flat_map(Disk::arguments));
         let file = self.transfer_disk();
         let drive = format!("file={},if=none,id=vdc,format=raw,cache=unsafe", file.display());
         command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive=vdc,serial={}", transfer::SERIAL)]);

@@ -39,6 +39,7 @@ impl Fetched {
         let fetched = Fetched { kernel, release, directory: std::path::absolute(directory).ok()? };
         // A build root that was made again has no headers.
         let outdated = kernel.archive.build_root_compiler().is_some() && !build_root::is_complete(folder);
+        let outdated = outdated || !fetched.has_wanted_modules();
         (!outdated && fetched.headers(folder).is_dir()).then_some(fetched)
     }
 
@@ -63,7 +64,13 @@ impl Fetched {
     /// Returns true if the image and the modules are extracted.
     fn has_image(&self) -> bool {
         let stamped = fs::read_to_string(self.directory.join("release"));
-        stamped.is_ok_and(|release| release.trim() == self.release) && self.image().is_ok() && self.modules().is_ok()
+        let is_present = stamped.is_ok_and(|release| release.trim() == self.release) && self.has_wanted_modules();
+        is_present && self.image().is_ok() && self.modules().is_ok()
+    }
+
+    /// Returns true if the modules that are kept are those that boots want.
+    fn has_wanted_modules(&self) -> bool {
+        fs::read_to_string(self.directory.join("modules")).is_ok_and(|kept| kept == modules::wanted())
     }
 
     /// The image of the kernel.
@@ -145,6 +152,7 @@ fn fetch_image(fetched: &Fetched, lists: &Lists, version: &str) -> Result<()> {
     lists.extract(&image, &root)?;
     modules::prune(&root, release)?;
     fetched.image()?;
+    fs::write(directory.join("modules"), modules::wanted()).context("cannot write the list of modules")?;
     fs::write(directory.join("release"), format!("{release}\n")).context("cannot write the release")
 }
 

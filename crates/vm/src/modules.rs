@@ -20,10 +20,17 @@ pub const WANTED: &[&str] = &[
     "scsi_debug",
     "sd_mod",
     "loop",
+    "ext4",
+    "crc32c_generic",
     "mq_deadline",
     "bfq",
     "kyber_iosched",
 ];
+
+/// The names of the modules that are kept, one a line.
+pub fn wanted() -> String {
+    WANTED.join("\n")
+}
 
 /// The modules of a kernel that are files, by `modules.dep`.
 #[derive(Debug, Default)]

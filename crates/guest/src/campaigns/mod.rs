@@ -6,6 +6,7 @@ mod faults;
 mod fio;
 mod leak;
 mod planted;
+mod player;
 mod processes;
 pub mod record;
 mod removal;
@@ -91,6 +92,7 @@ pub fn run(campaign: &Campaign, context: &mut Context) -> Verdict {
         Campaign::Remove { device, race_seconds } => removal::remove(context, device, *race_seconds),
         Campaign::Leak { device, cycles } => leak::run(context, device, *cycles, None),
         Campaign::Cost { device, elevators, requests, load } => cost::run(context, device, elevators, *requests, *load),
+        Campaign::Player(setup) => player::run(context, setup),
         Campaign::Record { device, runs } => record::record(context, device, *runs),
         Campaign::Planted { fault } => planted::run(context, *fault),
     }

@@ -6,6 +6,7 @@
 //! - the core's assembly: `asm.rs`, `asm/`
 //! - the Debian package: `package.rs`, with the files of `packaging/dkms`
 //! - the cost of a request: `bench.rs`
+//! - a player beside copies: `player.rs`
 //! - recordings of the module: `record.rs`, `recordings.rs`
 //! - the tasks: `test.rs`, `shell.rs`; the step of `cargo xtask test`: `step.rs`
 //!
@@ -17,6 +18,7 @@ mod bench;
 mod build;
 mod package;
 mod plans;
+mod player;
 mod record;
 mod recordings;
 mod shell;
@@ -54,6 +56,8 @@ enum Task {
     Test(test::Options),
     /// Count the instructions of a request under each elevator
     Bench(bench::Options),
+    /// Play a film beside four copies on a slow disk, under several schedulers
+    Player(player::Options),
     /// Record runs of all elevators in a guest and repeat every call of the core in user space
     Record(record::Options),
     /// Boot a kernel with the module and a shell on this terminal
@@ -101,6 +105,7 @@ pub fn run(options: &Options) -> Result<()> {
         Task::Build(selection) => build_all(selection),
         Task::Test(options) => test::run(options),
         Task::Bench(options) => bench::run(options),
+        Task::Player(options) => player::run(options),
         Task::Record(options) => record::run(options),
         Task::Run(options) => shell::run(options),
         Task::Package(options) => package::run(options),

@@ -50,6 +50,22 @@ pub fn all() -> Subject {
     }
 }
 
+/// The module under test with the elevators that it registers by default.
+pub fn registered() -> Subject {
+    Subject {
+        name: build::MODULE.to_owned(),
+        parameters: String::new(),
+        elevators: REGISTERED.map(str::to_owned).to_vec(),
+    }
+}
+
+/// The plan of some campaigns after the insertion of the module, each with its name.
+pub fn of_campaigns(choice: &Choice, limit_seconds: u64, campaigns: impl Iterator<Item = (String, Campaign)>) -> Plan {
+    let mut steps = vec![step("insert", 60, Campaign::Insert)];
+    steps.extend(campaigns.map(|(name, campaign)| step(&name, limit_seconds, campaign)));
+    plan(choice, steps)
+}
+
 /// The plan of recorded runs: a half of them on the slow disk, the others on a disk with several
 /// queues and on null_blk.
 pub fn record(choice: &Choice, runs: u64) -> Plan {

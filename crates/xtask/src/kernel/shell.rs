@@ -47,6 +47,7 @@ pub fn run(options: &Options) -> Result<()> {
         programs: &[("busybox", "bin/busybox")],
         memory_mib: options.memory,
         counts_instructions: false,
+        disks: &[],
         options: &options.boot_options,
         directory: folder.join("runs").join(format!("{}-shell", fetched.kernel.name)),
     };

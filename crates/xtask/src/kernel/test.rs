@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use hoistway_guest::plan::{Fault, Plan, Subject};
 use hoistway_guest::protocol::{Counts, Event};
-use hoistway_vm::boot::Machine;
+use hoistway_vm::boot::{Disk, Machine};
 use hoistway_vm::fetch::Fetched;
 use hoistway_vm::judge;
 
@@ -91,6 +91,7 @@ pub struct Session {
     task: &'static str,
     /// True if the virtual clock counts instructions.
     counts_instructions: bool,
+    disks: Vec<Disk>,
     /// Programs of this machine for the guest, each with its path there.
     programs: Vec<(&'static str, &'static str)>,
 }
@@ -180,7 +181,21 @@ impl Session {
     pub fn new(task: &'static str, memory_mib: u32, boot_options: &str) -> Result<Session> {
         let (guest, folder) = (super::guest()?, super::folder()?);
         let boot_options = boot_options.to_owned();
-        Ok(Session { guest, folder, memory_mib, boot_options, task, counts_instructions: false, programs: Vec::new() })
+        Ok(Session {
+            guest,
+            folder,
+            memory_mib,
+            boot_options,
+            task,
+            counts_instructions: false,
+            disks: Vec::new(),
+            programs: Vec::new(),
+        })
+    }
+
+    /// Adds disks to the machine.
+    pub fn with_disks(self, disks: Vec<Disk>) -> Session {
+        Session { disks, ..self }
     }
 
     /// Lets the virtual clock count instructions.
@@ -203,6 +218,7 @@ impl Session {
             programs: &self.programs,
             memory_mib: self.memory_mib,
             counts_instructions: self.counts_instructions,
+            disks: &self.disks,
             options: &self.boot_options,
             directory: directory.clone(),
         };
