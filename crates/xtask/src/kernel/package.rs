@@ -110,8 +110,9 @@ fn control(tree: &Path, version: &str) -> Result<()> {
     let sums = tools::output(Command::new("md5sum").args(&files).current_dir(tree))?;
     let debian = tree.join("DEBIAN");
     template("control", version, &kib.to_string(), &debian.join("control"), 0o644)?;
-    template("postinst", version, "", &debian.join("postinst"), 0o755)?;
-    template("prerm", version, "", &debian.join("prerm"), 0o755)?;
+    for script in ["postinst", "prerm", "postrm"] {
+        template(script, version, "", &debian.join(script), 0o755)?;
+    }
     write(&debian.join("md5sums"), &sums, 0o644)?;
     let hooks = HOOKS.map(|hook| format!("/{hook}\n")).concat();
     write(&debian.join("conffiles"), &hooks, 0o644)
