@@ -101,9 +101,7 @@ impl Lists {
     pub fn extract(&self, packages: &[String], into: &Path) -> Result<()> {
         let downloads = self.directory.join("downloads");
         let _ = fs::remove_dir_all(&downloads);
-        fs::create_dir_all(&downloads)?;
-        let mut download = self.apt("apt-get");
-        programs::run(download.args(["download", "-qq"]).args(packages).current_dir(&downloads))?;
+        self.download(packages, &downloads)?;
         for entry in fs::read_dir(&downloads)? {
             let package = entry?.path();
             unpack(&package, into)?;
@@ -112,6 +110,13 @@ impl Lists {
             fs::remove_file(&package)?;
         }
         Ok(())
+    }
+
+    /// Downloads packages into a directory.
+    pub fn download(&self, packages: &[String], into: &Path) -> Result<()> {
+        fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
+        let mut download = self.apt("apt-get");
+        programs::run(download.args(["download", "-qq"]).args(packages).current_dir(into))
     }
 }
 

@@ -156,6 +156,19 @@ fn fetch_image(fetched: &Fetched, lists: &Lists, version: &str) -> Result<()> {
     fs::write(directory.join("release"), format!("{release}\n")).context("cannot write the release")
 }
 
+/// Downloads the packages of the images and headers of kernels of one archive into a directory of
+/// each kernel's name.
+pub fn download_packages(kernels: &[&Fetched], folder: &Path, into: &Path) -> Result<()> {
+    let Some(first) = kernels.first() else { return Ok(()) };
+    let lists = Lists::update(first.kernel.archive, folder)?;
+    for Fetched { kernel, release, .. } in kernels {
+        let version = release.strip_suffix(kernel.flavour).unwrap_or(release).trim_end_matches('-');
+        let wanted = ["image", "headers"].map(|what| format!("linux-{what}-{release}"));
+        lists.download(&lists.closure(&wanted, version)?, &into.join(kernel.name))?;
+    }
+    Ok(())
+}
+
 /// Why a kernel cannot be downloaded.
 fn missing(kernel: &Kernel, names: &[String]) -> String {
     let begin = format!("linux-image-{}", kernel.series);

@@ -2,8 +2,8 @@
 //!
 //! Everything is kept below one directory, which the functions call `folder`.
 //!
-//! - the table of kernels: `table.rs`; their packages: `archive.rs`, `fetch.rs`; a system for the
-//!   builds of newer modules: `build_root.rs`
+//! - the table of kernels: `table.rs`; their packages: `archive.rs`, `fetch.rs`
+//! - minimal systems: `debian_root.rs`; the one for the builds of newer modules: `build_root.rs`
 //! - the modules of a kernel: `modules.rs`
 //! - a boot: `initramfs.rs`, `boot.rs`; the verdict on it: `judge.rs`
 //! - programs of this machine: `programs.rs`
@@ -13,6 +13,7 @@
 mod archive;
 pub mod boot;
 pub mod build_root;
+pub mod debian_root;
 pub mod fetch;
 mod initramfs;
 pub mod judge;
