@@ -4,7 +4,8 @@
 //! - the sources of the module under test: `sources.rs`; its build: `build.rs`
 //! - the campaigns of a test: `plans.rs`
 //! - the core's assembly: `asm.rs`, `asm/`
-//! - the Debian package: `package.rs`, with the files of `packaging/dkms`
+//! - the Debian package: `package.rs`, with the files of `packaging/dkms`; its installation in
+//!   minimal systems: `installation.rs`
 //! - the cost of a request: `bench.rs`
 //! - a player beside copies: `player.rs`
 //! - recordings of the module: `record.rs`, `recordings.rs`
@@ -16,6 +17,7 @@
 mod asm;
 mod bench;
 mod build;
+mod installation;
 mod package;
 mod plans;
 mod player;

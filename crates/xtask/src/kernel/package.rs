@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::sources;
+use super::{installation, sources};
 use crate::repository;
 use crate::tools;
 
@@ -18,6 +18,13 @@ pub struct Options {
     /// The directory for the package; `target/kernel` by default
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Install the package in minimal Debian systems, check what DKMS makes of it there, remove it,
+    /// and boot the kernels with the modules
+    #[arg(long = "try")]
+    tried: bool,
+    /// A kernel of the table for `--try`; may be repeated; 6.1 and 6.12 by default
+    #[arg(long, value_name = "KERNEL", requires = "tried")]
+    kernel: Vec<String>,
 }
 
 const PACKAGE: &str = "hoistway-iosched-dkms";
@@ -64,7 +71,7 @@ pub fn run(options: &Options) -> Result<()> {
         bail!("dpkg-deb: {}", String::from_utf8_lossy(&built.stderr).trim());
     }
     println!("{}", package.display());
-    Ok(())
+    if options.tried { installation::check(&package, PACKAGE, &options.kernel) } else { Ok(()) }
 }
 
 /// The version of the module, from `kernel/VERSION`.

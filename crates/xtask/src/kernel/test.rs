@@ -135,6 +135,13 @@ pub fn run(options: &Options) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("failed on {}", failed.join(", ")) }
 }
 
+/// Boots a kernel with a module that was built elsewhere, and inserts it.
+pub fn insert(fetched: &Fetched, module: &Path) -> Result<()> {
+    let options = Options { only: vec!["insert".to_owned()], ..Options::short() };
+    let session = Session::new("insert", options.memory, "")?;
+    campaigns(&session, &options, &options.choice(), fetched, Some(module))
+}
+
 /// Fails if programs that boots need are missing, or installs them.
 pub fn require_programs(full: bool, install: bool) -> Result<()> {
     let mut programs = vec![
@@ -158,6 +165,18 @@ fn test(session: &Session, options: &Options, choice: &Choice, fetched: &Fetched
     if options.planted {
         return planted(session, choice, fetched, subject);
     }
+    campaigns(session, options, choice, fetched, subject)?;
+    built.map_or(Ok(()), |built| built.require_no_warnings())
+}
+
+/// Boots a kernel and runs the selected campaigns.
+fn campaigns(
+    session: &Session,
+    options: &Options,
+    choice: &Choice,
+    fetched: &Fetched,
+    subject: Option<&Path>,
+) -> Result<()> {
     let mut plan = plans::test(choice);
     let only = &options.only;
     if !only.is_empty() {
@@ -173,7 +192,7 @@ fn test(session: &Session, options: &Options, choice: &Choice, fetched: &Fetched
     if let Some(replayed) = recordings::replay(&boot.transfer, &to)? {
         println!("  {}", replayed.line());
     }
-    built.map_or(Ok(()), |built| built.require_no_warnings())
+    Ok(())
 }
 
 impl Session {
