@@ -38,6 +38,28 @@ static bool is_taken(const char *name)
 	return false;
 }
 
+/* Logs that there is no elevator of a name, and which ones there are. */
+static void refuse(const char *name)
+{
+	char known[HW_NAME_MAX], all[320] = "";
+	size_t length = 0;
+	int i;
+
+	for (i = 0; hoistway_elevator_name(i, known, sizeof(known)) > 0; i++)
+		length += scnprintf(all + length, sizeof(all) - length, " %s", known);
+	pr_err("hoistway: elevators=: there is no elevator %s; there are%s\n", name, all);
+}
+
+static bool is_registered(const char *name)
+{
+	struct hw_type *type;
+
+	list_for_each_entry(type, &types, list)
+		if (!strcmp(type->name, name))
+			return true;
+	return false;
+}
+
 static int register_elevator(const char *name)
 {
 	struct hw_type *type;
@@ -48,8 +70,7 @@ static int register_elevator(const char *name)
 		name += 2;
 	index = hoistway_elevator_index(name, strlen(name));
 	if (index < 0) {
-		pr_err("hoistway: elevators=: there is no elevator %s; modinfo hoistway_iosched names the parameter, the documentation the elevators\n",
-		       name);
+		refuse(name);
 		return -EINVAL;
 	}
 	error = hoistway_elevator_name(index, known, sizeof(known));
@@ -59,6 +80,11 @@ static int register_elevator(const char *name)
 	if (!type)
 		return -ENOMEM;
 	if (snprintf(type->name, sizeof(type->name), "%s%s", is_taken(known) ? "h-" : "", known) >= sizeof(type->name)) {
+		kfree(type);
+		return -EINVAL;
+	}
+	if (is_registered(type->name)) {
+		pr_err("hoistway: elevators= names %s twice\n", type->name);
 		kfree(type);
 		return -EINVAL;
 	}

@@ -581,6 +581,12 @@ static unsigned int wanted_capacity(struct request_queue *q)
 	return clamp_t(unsigned int, q->nr_requests * q->nr_hw_queues, 128, 65536);
 }
 
+/*
+ * The flags of allocations of tables. Without a way to start I/O the kernel would otherwise go on
+ * looking for memory for ever, while the queue is stopped.
+ */
+#define HW_GFP_TABLES (GFP_NOIO | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
 /* Creates a queue of the core for `capacity` requests. */
 static struct hoistway_queue *new_core(struct hw_queue *hw, unsigned int capacity)
 {
@@ -601,7 +607,7 @@ static struct hoistway_queue *new_core(struct hw_queue *hw, unsigned int capacit
 		return NULL;
 	/* Whole pages, so that the memory is aligned. */
 	size = PAGE_ALIGN(size);
-	core = kvzalloc_node(size, GFP_NOIO, q->node);
+	core = kvzalloc_node(size, HW_GFP_TABLES, q->node);
 	if (!core)
 		return NULL;
 	hoistway_config_default(&config);
@@ -629,7 +635,7 @@ static struct hoistway_queue *new_core(struct hw_queue *hw, unsigned int capacit
 
 static u64 *new_tokens(unsigned int capacity)
 {
-	return kvcalloc(capacity, sizeof(u64), GFP_NOIO);
+	return kvcalloc(capacity, sizeof(u64), HW_GFP_TABLES);
 }
 
 static struct hw_queue *new_queue(struct request_queue *q, struct hw_type *type)
