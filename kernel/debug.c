@@ -42,7 +42,9 @@ void hw_notes(struct hw_queue *hw)
 {
 	struct hoistway_event event;
 
-	hoistway_events_enable(hw->core, 1);
+	if (!hw->notes)
+		hoistway_events_enable(hw->core, 1);
+	hw->notes = true;
 	while (hoistway_next_event(hw->core, &event) == HOISTWAY_OK) {
 		const char *kind = event.kind < ARRAY_SIZE(kinds) ? kinds[event.kind] : NULL;
 
@@ -50,6 +52,17 @@ void hw_notes(struct hw_queue *hw)
 			blk_add_trace_msg(hw->q, "%s %u: %s %llu (%u)", hw->type->name, event.pid, kind, event.value,
 					  event.detail);
 	}
+}
+
+/* The trace has ended: the core records no notes any more, and those that it has are dropped. */
+void hw_notes_end(struct hw_queue *hw)
+{
+	struct hoistway_event event;
+
+	hoistway_events_enable(hw->core, 0);
+	while (hoistway_next_event(hw->core, &event) == HOISTWAY_OK)
+		;
+	hw->notes = false;
 }
 
 #ifdef CONFIG_BLK_DEBUG_FS
@@ -84,7 +97,7 @@ static int show_state(void *data, struct seq_file *file)
 	seq_printf(file, "queued %u\nin_flight %u\nbypassing %u\noverflow %u\n", hw->queued, hw->in_flight, bypassing,
 		   waiting_for_room);
 	seq_printf(file, "contexts %u\ngroups %u\n", contexts, groups);
-	seq_printf(file, "waiting %u\n", hw->waiting);
+	seq_printf(file, "waiting %u\nnotes %u\n", hw->waiting, hw->notes);
 	if (timer)
 		seq_printf(file, "timer_in_ns %lld\n", (s64)(timer - now));
 	else

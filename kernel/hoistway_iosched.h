@@ -115,6 +115,7 @@ struct hw_queue {
 	bool refused;          /* the core had no request for the block layer when it was asked last */
 	bool waiting;          /* the elevator waits for a timer, an arrival or a completion */
 	bool run_due;          /* a context's end requires a run of the hardware queues */
+	bool notes;            /* the core records notes for blktrace */
 	struct list_head bypass;   /* requests that do not go through the elevator, oldest first */
 	struct list_head overflow; /* requests for which the core had no room, oldest first */
 
@@ -186,6 +187,7 @@ void hw_reservations_free(struct hw_queue *hw);
 /* debug.c */
 extern const struct blk_mq_debugfs_attr hw_debugfs_attrs[];
 void hw_notes(struct hw_queue *hw);
+void hw_notes_end(struct hw_queue *hw);
 static inline bool hw_notes_wanted(struct hw_queue *hw)
 {
 #ifdef CONFIG_BLK_DEV_IO_TRACE

@@ -140,6 +140,8 @@ int hw_settle(struct hw_queue *hw, int status)
 	update_has_work(hw);
 	if (hw_notes_wanted(hw))
 		hw_notes(hw);
+	else if (unlikely(hw->notes))
+		hw_notes_end(hw);
 	return run;
 }
 
@@ -799,6 +801,7 @@ static void resize(struct request_queue *q)
 			hoistway_set_tunable(core, i, tunable.value);
 	}
 	hw->core = core;
+	hw->notes = false;
 	hw->capacity = capacity;
 	swap(hw->tokens, tokens);
 	hw_record_begin(hw);
