@@ -1,7 +1,7 @@
 //! Reports of errors in the kernel's log.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
 use crate::Outcome;
@@ -116,8 +116,20 @@ impl LogReader {
         Ok(LogReader { file })
     }
 
+    /// Opens the log at its end.
+    pub fn open_at_end() -> Outcome<LogReader> {
+        let mut reader = LogReader::open()?;
+        reader.file.seek(SeekFrom::End(0)).map_err(|error| format!("/dev/kmsg: {error}"))?;
+        Ok(reader)
+    }
+
     /// The reports that were logged since the last call.
     pub fn reports(&mut self) -> Vec<Report> {
+        reports(self.messages().iter().map(String::as_str))
+    }
+
+    /// The messages that were logged since the last call.
+    pub fn messages(&mut self) -> Vec<String> {
         let mut messages = Vec::new();
         let mut record = vec![0; 16 << 10];
         loop {
@@ -133,7 +145,7 @@ impl LogReader {
                 Err(_) => break,
             }
         }
-        reports(messages.iter().map(String::as_str))
+        messages
     }
 }
 

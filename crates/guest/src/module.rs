@@ -1,6 +1,7 @@
 //! Insertion of modules with those that they need.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use crate::plan::ModuleFile;
 use crate::{Outcome, system};
@@ -30,6 +31,13 @@ impl Modules {
             system::insert_module(&file.path, if needed == name { parameters } else { "" })?;
         }
         Ok(())
+    }
+
+    /// Inserts a module that needs no others, and returns the error of the kernel. One that is
+    /// present already, and one without a file, are errors.
+    pub fn try_insert(&self, name: &str, parameters: &str) -> io::Result<()> {
+        let file = self.files.get(name).ok_or(io::ErrorKind::NotFound)?;
+        system::try_insert_module(&file.path, parameters)
     }
 
     /// A module and those that it needs, each after those that it needs itself.

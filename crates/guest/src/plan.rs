@@ -187,6 +187,9 @@ pub enum Campaign {
         /// The duration of the race.
         race_seconds: u64,
     },
+    /// Bad parameters, bad values of tunables, more processes than contexts, and queues without
+    /// memory: all are refused, and nothing else changes.
+    Refusals,
     /// Insertions, switches and removals, after which the kernel must have as much memory as
     /// before.
     Leak {

@@ -132,14 +132,21 @@ pub fn disk_with_serial(serial: &str) -> Outcome<Option<String>> {
 
 /// Inserts a module. A module that is present already is no error.
 pub fn insert_module(path: &str, parameters: &str) -> Outcome<()> {
-    let file = File::open(path).map_err(|error| format!("the module {path}: {error}"))?;
-    let parameters_c = c_string(parameters)?;
-    // SAFETY: the descriptor is open, and the string ends with a zero and lives during the call.
-    let result = unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), parameters_c.as_ptr(), 0) };
-    if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST) {
-        return Ok(());
+    match try_insert_module(path, parameters) {
+        Err(error) if error.raw_os_error() != Some(libc::EEXIST) => {
+            Err(format!("cannot insert {path} {parameters}: {error}"))
+        }
+        _ => Ok(()),
     }
-    check(result, || format!("cannot insert {path} {parameters}"))
+}
+
+/// Inserts a module and returns the error of the kernel.
+pub fn try_insert_module(path: &str, parameters: &str) -> io::Result<()> {
+    let file = File::open(path)?;
+    let parameters = CString::new(parameters)?;
+    // SAFETY: the descriptor is open, and the string ends with a zero and lives during the call.
+    let result = unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), parameters.as_ptr(), 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Removes a module and returns the error of the kernel.

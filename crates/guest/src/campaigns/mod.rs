@@ -9,6 +9,7 @@ mod planted;
 mod player;
 mod processes;
 pub mod record;
+mod refusals;
 mod removal;
 mod verify;
 
@@ -89,6 +90,7 @@ pub fn run(campaign: &Campaign, context: &mut Context) -> Verdict {
         Campaign::Faults { elevator, seconds, hosts } => faults::faults(context, elevator, *seconds, *hosts),
         Campaign::Unplug { rounds } => faults::unplug(context, *rounds),
         Campaign::Fio { device, elevator, seconds } => fio::run(context, device, elevator, *seconds),
+        Campaign::Refusals => refusals::run(context),
         Campaign::Remove { device, race_seconds } => removal::remove(context, device, *race_seconds),
         Campaign::Leak { device, cycles } => leak::run(context, device, *cycles, None),
         Campaign::Cost { device, elevators, requests, load } => cost::run(context, device, elevators, *requests, *load),

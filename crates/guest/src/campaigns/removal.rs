@@ -16,6 +16,16 @@ fn subject(context: &Context) -> Result<Subject, Failure> {
     context.plan.subject.clone().ok_or_else(|| Failure::Skipped("the plan has no module under test".to_owned()))
 }
 
+/// The module under test, if it is hoistway's and inserted.
+pub fn own_subject(context: &Context) -> Result<Subject, Failure> {
+    let subject = subject(context)?;
+    let parameter = format!("/sys/module/{}/parameters/contexts", subject.name);
+    match system::read(parameter) {
+        Ok(_) => Ok(subject),
+        Err(_) => Err(Failure::Skipped(format!("{} has no parameter contexts", subject.name))),
+    }
+}
+
 /// Inserts the module. Every device then offers its elevators, each of which can be selected.
 pub fn insert(context: &mut Context) -> Verdict {
     let subject = subject(context)?;
