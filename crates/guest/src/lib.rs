@@ -10,14 +10,15 @@
 //! - reports in the kernel's log: `kernel_log.rs`
 //! - blocks that reveal lost, stale and misplaced writes: `cell.rs`; the load that writes and reads
 //!   them: `load.rs`
-//! - block devices and their queues: `device.rs`, `scsi.rs`; calls of the kernel: `system.rs`,
-//!   `async_io.rs`
+//! - block devices and their queues: `device.rs`, `scsi.rs`; their traces: `blktrace.rs`; calls of
+//!   the kernel: `system.rs`, `async_io.rs`
 //! - worker processes: `worker.rs`, `player.rs`
 //! - the campaigns, each a module: `campaigns/`
 
 #![deny(unsafe_code)]
 
 pub mod async_io;
+pub mod blktrace;
 pub mod campaigns;
 pub mod cell;
 pub mod device;

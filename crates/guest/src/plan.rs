@@ -190,6 +190,11 @@ pub enum Campaign {
     /// Bad parameters, bad values of tunables, more processes than contexts, and queues without
     /// memory: all are refused, and nothing else changes.
     Refusals,
+    /// A trace of a device under each elevator has its insertions and its elevator's notes.
+    Blktrace {
+        /// The device.
+        device: Device,
+    },
     /// Insertions, switches and removals, after which the kernel must have as much memory as
     /// before.
     Leak {

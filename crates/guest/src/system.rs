@@ -193,6 +193,19 @@ pub fn detach_loop(number: i32) -> Outcome<()> {
     check(result.into(), || format!("cannot detach the file of {path}"))
 }
 
+/// Calls an ioctl that takes no argument, or a pointer to a buffer that the kernel reads and
+/// writes. The number says how long the argument is; a shorter buffer is an error.
+pub fn control(file: &File, number: u32, argument: &mut [u8]) -> io::Result<()> {
+    let length = (number >> 16 & 0x3fff) as usize;
+    if argument.len() < length {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    // SAFETY: the descriptor is open; the buffer lives during the call and has the length that the
+    // number of the ioctl states.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), number as libc::Ioctl, argument.as_mut_ptr()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// The extent of a reset of SCSI devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScsiReset {

@@ -1,5 +1,6 @@
 //! The campaigns: each drives a device in its own way and returns its figures, or what failed.
 
+mod blktrace;
 mod cgroup;
 mod cost;
 mod faults;
@@ -91,6 +92,7 @@ pub fn run(campaign: &Campaign, context: &mut Context) -> Verdict {
         Campaign::Unplug { rounds } => faults::unplug(context, *rounds),
         Campaign::Fio { device, elevator, seconds } => fio::run(context, device, elevator, *seconds),
         Campaign::Refusals => refusals::run(context),
+        Campaign::Blktrace { device } => blktrace::run(context, device),
         Campaign::Remove { device, race_seconds } => removal::remove(context, device, *race_seconds),
         Campaign::Leak { device, cycles } => leak::run(context, device, *cycles, None),
         Campaign::Cost { device, elevators, requests, load } => cost::run(context, device, elevators, *requests, *load),

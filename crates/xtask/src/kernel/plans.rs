@@ -189,6 +189,7 @@ fn short(choice: &Choice) -> Vec<Step> {
         own("memory", elevator(), |elevator| memory(disk("vdb"), elevator, 4)),
         own("groups", elevator(), |elevator| Campaign::Groups { device: disk("vdb"), elevator, seconds: 4 }),
         step("record vda", 90, Campaign::Record { device: disk("vda"), runs: tested(choice).len() as u64 }),
+        step("blktrace", 90, Campaign::Blktrace { device: disk("vda") }),
         step("bad input", 90, Campaign::Refusals),
         step("remove", 90, Campaign::Remove { device: disk("vdb"), race_seconds: 3 }),
         step("leak", 120, Campaign::Leak { device: disk("vdb"), cycles: 3 }),
@@ -233,6 +234,7 @@ fn full(choice: &Choice) -> Vec<Step> {
             step(&own("fio"), 180, Campaign::Fio { device: vdb, elevator: named(), seconds: 20 }),
         ]);
     }
+    steps.push(step("blktrace", 90, Campaign::Blktrace { device: disk("vda") }));
     steps.push(step("bad input", 90, Campaign::Refusals));
     steps.push(step("unplug", 600, Campaign::Unplug { rounds: 30 }));
     steps.push(step("remove", 300, Campaign::Remove { device: disk("vdb"), race_seconds: 30 }));
