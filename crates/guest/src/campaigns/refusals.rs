@@ -201,7 +201,7 @@ fn memory(context: &mut Context, device: &Device, subject: &Subject, counts: &mu
     let scarce = Scarce::new()?;
     let mut tried = Ok(());
     let elevator = subject.elevators.first().map_or("none", String::as_str);
-    for before in ["none", "mq-deadline"] {
+    for before in FORMER.into_iter().filter(|before| *before == "none" || !keeps_directories()) {
         tried = without_memory(&scarce, device, before, elevator, counts);
         if tried.is_err() {
             break;
@@ -213,6 +213,16 @@ fn memory(context: &mut Context, device: &Device, subject: &Subject, counts: &mu
     // With memory, the same selection succeeds.
     device.queue().select(elevator)?;
     device.queue().select("none")
+}
+
+/// The schedulers that a selection without memory is to replace.
+const FORMER: [&str; 2] = ["none", "mq-deadline"];
+
+/// Returns true if the kernel keeps the directory `iosched` of a former elevator after a selection
+/// that failed, as Linux 7.2 does for each new elevator: no further one can be selected then.
+fn keeps_directories() -> bool {
+    let release = super::release();
+    release.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major >= 7)
 }
 
 /// Selects an elevator instead of another one, with less and less memory until it fails.
