@@ -164,7 +164,10 @@ pub fn download_packages(kernels: &[&Fetched], folder: &Path, into: &Path) -> Re
     for Fetched { kernel, release, .. } in kernels {
         let version = release.strip_suffix(kernel.flavour).unwrap_or(release).trim_end_matches('-');
         let wanted = ["image", "headers"].map(|what| format!("linux-{what}-{release}"));
-        lists.download(&lists.closure(&wanted, version)?, &into.join(kernel.name))?;
+        let mut packages = lists.closure(&wanted, version)?;
+        // Newer kernels need a newer one than that of their distribution.
+        packages.push(format!("linux-base/{}", kernel.archive.name()));
+        lists.download(&packages, &into.join(kernel.name))?;
     }
     Ok(())
 }

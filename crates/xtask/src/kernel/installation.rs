@@ -31,7 +31,7 @@ const TRIXIE: DebianRoot = DebianRoot {
     suite: "trixie",
     variant: "apt",
     packages: "dkms,gcc,libc6-dev,make,binutils,zstd,lz4,xz-utils,kmod,initramfs-tools,linux-base,libelf1t64,\
-               libssl3t64,gcc-14,pahole",
+               libssl3t64,gcc-14-for-host,pahole",
 };
 
 /// The kernels that are tried if none is named.
