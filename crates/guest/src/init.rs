@@ -19,8 +19,9 @@ use crate::{Outcome, system};
 
 /// The shell of an interactive boot.
 const BUSYBOX: &str = "/bin/busybox";
-/// The second serial port, on which the host reads events; the first one is the console.
-const EVENTS: &str = "/dev/ttyS1";
+/// The second serial port, on which the host reads events; the first one is the console. The
+/// machines for arm64 have ports of two kinds.
+const EVENTS: &str = if cfg!(target_arch = "aarch64") { "/dev/ttyS0" } else { "/dev/ttyS1" };
 
 /// Runs the plan and powers the machine off.
 pub fn run() -> ! {

@@ -20,10 +20,13 @@ const BEGINNINGS: [(&str, &str); 6] = [
 ];
 
 /// Parts of messages that are reports.
-const PARTS: [(&str, &str); 24] = [
+const PARTS: [(&str, &str); 26] = [
     ("[ cut here ]", "warning"),
     ("kernel BUG at", "bug"),
     ("Oops:", "oops"),
+    // Only arm64 has these two.
+    ("Internal error:", "oops"),
+    ("SError Interrupt", "oops"),
     ("general protection fault", "oops"),
     ("unable to handle", "oops"),
     ("Unable to handle", "oops"),
@@ -161,6 +164,8 @@ mod tests {
             ("BUG: unable to handle page fault for address: ffff8", "bug"),
             ("BUG kmalloc-64 (Tainted: G O): Right Redzone overwritten", "bug"),
             ("Oops: 0000 [#1] PREEMPT SMP NOPTI", "oops"),
+            ("Internal error: Oops - BTI: 0000000036000001 [#1] SMP", "oops"),
+            ("SError Interrupt on CPU1, code 0x00000000bf000002 -- SError", "oops"),
             ("INFO: task worker:12 blocked for more than 30 seconds.", "hung task"),
             ("watchdog: BUG: soft lockup - CPU#0 stuck for 26s!", "lockup"),
             ("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", "stall"),

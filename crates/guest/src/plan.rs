@@ -76,11 +76,11 @@ pub enum Device {
         /// The time of a request in nanoseconds; 0: requests complete at their submission.
         completion_ns: u64,
     },
-    /// A device of scsi_debug.
+    /// A device of scsi_debug; without that module the SCSI disk of the virtual machine.
     Scsi {
-        /// The number of submission queues.
+        /// The number of submission queues of scsi_debug.
         queues: u32,
-        /// The depth of the queue.
+        /// The depth of the queue of scsi_debug.
         depth: u32,
     },
     /// A loop device over a file in memory.

@@ -1,13 +1,18 @@
-//! scsi_debug: a SCSI host in memory that can inject faults.
+//! SCSI disks: that of scsi_debug, a host in memory that can inject faults, and that of the virtual
+//! machine for kernels without scsi_debug.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use crate::module::Modules;
+use crate::module::{self, Modules};
 use crate::{Outcome, system};
 
+/// The module with the host that injects faults.
+const INJECTING: &str = "scsi_debug";
+/// The module for the host of the virtual machine.
+const OF_THE_MACHINE: &str = "virtio_scsi";
 const DRIVER: &str = "/sys/bus/pseudo/drivers/scsi_debug";
 
 /// A kind of fault: every n-th command is affected.
@@ -48,19 +53,24 @@ impl Fault {
     }
 }
 
-/// Inserts scsi_debug with one disk of 64 MiB. Returns the name of the disk, or None if the kernel
-/// lacks the module.
+/// Inserts scsi_debug with one disk of 64 MiB, or the module for the disk of the virtual machine,
+/// whose queues and depth the machine decides. Returns the name of the disk, or None if the kernel
+/// lacks both modules.
 pub fn insert(queues: u32, depth: u32, modules: &Modules) -> Outcome<Option<String>> {
-    if !modules.has("scsi_debug") {
-        return Ok(None);
-    }
     modules.insert("sd_mod", "")?;
+    if !modules.has(INJECTING) {
+        if !modules.has(OF_THE_MACHINE) {
+            return Ok(None);
+        }
+        modules.insert(OF_THE_MACHINE, "")?;
+        return wait_for_disk().map(Some);
+    }
     let parameters = format!("dev_size_mb=64 ndelay=200000 submit_queues={queues} max_queue={depth} sector_size=512");
-    modules.insert("scsi_debug", &parameters)?;
+    modules.insert(INJECTING, &parameters)?;
     wait_for_disk().map(Some)
 }
 
-/// Waits for the disk of scsi_debug and returns its name.
+/// Waits for the SCSI disk and returns its name.
 pub fn wait_for_disk() -> Outcome<String> {
     for _ in 0..500 {
         if let Some(name) = disk() {
@@ -69,10 +79,10 @@ pub fn wait_for_disk() -> Outcome<String> {
         }
         thread::sleep(Duration::from_millis(20));
     }
-    Err("the disk of scsi_debug does not appear within 10 s".to_owned())
+    Err("the SCSI disk does not appear within 10 s".to_owned())
 }
 
-/// The name of the disk of scsi_debug, such as `sda`; no other SCSI disk is in the machine.
+/// The name of the SCSI disk, such as `sda`: at most one host has its module inserted.
 fn disk() -> Option<String> {
     let names = fs::read_dir("/sys/block").ok()?.flatten().map(|entry| entry.file_name());
     names.filter_map(|name| name.into_string().ok()).find(|name| name.starts_with("sd"))
@@ -81,6 +91,11 @@ fn disk() -> Option<String> {
 /// Sets the seconds after which a command of a disk times out.
 pub fn set_timeout(disk: &str, seconds: u32) -> Outcome<()> {
     system::write(format!("/sys/block/{disk}/device/timeout"), &seconds.to_string())
+}
+
+/// Returns true if the host of the disk can inject faults.
+pub fn can_inject() -> bool {
+    Path::new(DRIVER).is_dir()
 }
 
 /// Injects a fault; None ends the injection.
@@ -96,20 +111,21 @@ pub fn unplug(disk: &str) -> Outcome<()> {
     system::write(format!("/sys/block/{disk}/device/delete"), "1")
 }
 
-/// Lets the hosts look for disks.
+/// Lets the hosts look for their first disk: a search for all takes long in an emulated machine.
 pub fn scan() -> Outcome<()> {
     let hosts = fs::read_dir("/sys/class/scsi_host").map_err(|error| format!("/sys/class/scsi_host: {error}"))?;
     for host in hosts.flatten() {
         let path: PathBuf = host.path().join("scan");
-        system::write(path, "- - -")?;
+        system::write(path, "0 0 0")?;
     }
     Ok(())
 }
 
 /// Removes the module with its disk.
 pub fn remove() {
+    let name = if module::is_inserted(INJECTING) { INJECTING } else { OF_THE_MACHINE };
     for _ in 0..200 {
-        if system::remove_module("scsi_debug").is_ok() {
+        if system::remove_module(name).is_ok() {
             return;
         }
         thread::sleep(Duration::from_millis(50));

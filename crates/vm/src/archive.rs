@@ -8,29 +8,35 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::architecture::{self, Architecture};
 use crate::programs;
 use crate::table::{Archive, Part};
 
 /// The keys that sign Debian's archive; the package debian-archive-keyring has them.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// The package lists of an archive.
+/// The package lists of an archive for an architecture, and for that of the machines that build.
 #[derive(Debug)]
 pub struct Lists {
     directory: PathBuf,
+    architecture: Architecture,
 }
 
 impl Lists {
     /// Downloads the package lists of an archive.
-    pub fn update(archive: Archive, folder: &Path) -> Result<Lists> {
+    pub fn update(archive: Archive, architecture: Architecture, folder: &Path) -> Result<Lists> {
         let mirrors = Mirrors::of_this_machine()?;
-        let directory = std::path::absolute(folder)?.join("apt").join(archive.name());
+        let name = match architecture {
+            architecture::BUILD => archive.name().to_owned(),
+            other => format!("{}-{}", archive.name(), other.debian()),
+        };
+        let directory = std::path::absolute(folder)?.join("apt").join(name);
         for part in ["lists/partial", "cache/archives/partial", "etc/preferences.d"] {
             fs::create_dir_all(directory.join(part)).with_context(|| format!("cannot make {}", directory.display()))?;
         }
-        fs::write(directory.join("etc/sources.list"), mirrors.sources(archive))?;
+        fs::write(directory.join("etc/sources.list"), mirrors.sources(archive, &architectures(architecture)))?;
         fs::write(directory.join("status"), "")?;
-        let lists = Lists { directory };
+        let lists = Lists { directory, architecture };
         let mut update = lists.apt("apt-get");
         programs::run(update.args(["update", "-qq", "-o", "APT::Update::Error-Mode=any"]))
             .with_context(|| format!("the package lists of {}", archive.name()))?;
@@ -48,8 +54,8 @@ impl Lists {
             ("Dir::Cache", at("cache")),
             ("Dir::Etc", at("etc")),
             ("Dir::Etc::sourceparts", "/dev/null".to_owned()),
-            ("APT::Architecture", "amd64".to_owned()),
-            ("APT::Architectures", "amd64".to_owned()),
+            ("APT::Architecture", self.architecture.debian().to_owned()),
+            ("APT::Architectures", architectures(self.architecture)),
             ("APT::Sandbox::User", "root".to_owned()),
             ("Acquire::Languages", "none".to_owned()),
             ("Acquire::Retries", "3".to_owned()),
@@ -97,7 +103,8 @@ impl Lists {
         Ok(existing)
     }
 
-    /// Downloads packages and extracts them into a directory.
+    /// Downloads packages and extracts them into a directory. Packages with programs of the build
+    /// are those for the machines that build.
     pub fn extract(&self, packages: &[String], into: &Path) -> Result<()> {
         let downloads = self.directory.join("downloads");
         let _ = fs::remove_dir_all(&downloads);
@@ -116,7 +123,22 @@ impl Lists {
     pub fn download(&self, packages: &[String], into: &Path) -> Result<()> {
         fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
         let mut download = self.apt("apt-get");
+        let packages = packages.iter().map(|name| self.qualified(name));
         programs::run(download.args(["download", "-qq"]).args(packages).current_dir(into))
+    }
+
+    /// The name of a package, with its architecture if that is not the one of the lists.
+    fn qualified(&self, name: &str) -> String {
+        let runs_in_builds = name.starts_with("linux-kbuild-") && self.architecture != architecture::BUILD;
+        if runs_in_builds { format!("{name}:{}", architecture::BUILD.debian()) } else { name.to_owned() }
+    }
+}
+
+/// The architectures whose packages are listed, with commas.
+fn architectures(architecture: Architecture) -> String {
+    match architecture {
+        architecture::BUILD => architecture.debian().to_owned(),
+        other => format!("{},{}", other.debian(), architecture::BUILD.debian()),
     }
 }
 
@@ -169,14 +191,14 @@ impl Mirrors {
         &self.main
     }
 
-    /// The file `sources.list` of an archive.
-    fn sources(&self, archive: Archive) -> String {
+    /// The file `sources.list` of an archive, for architectures with commas between them.
+    fn sources(&self, archive: Archive, architectures: &str) -> String {
         let line = |(part, suite): &(Part, &str)| {
             let address = match part {
                 Part::Main => &self.main,
                 Part::Security => &self.security,
             };
-            format!("deb [arch=amd64 signed-by={KEYRING}] {address} {suite} main\n")
+            format!("deb [arch={architectures} signed-by={KEYRING}] {address} {suite} main\n")
         };
         archive.suites().iter().map(line).collect()
     }
@@ -206,11 +228,23 @@ mod tests {
         let targets = "Other|Other|https://other.example/|\nDebian|Debian-Security|http://a.example/security/\n\
                        Debian|Debian|http://a.example/debian/\nDebian|Debian|http://b.example/debian/\n";
         let mirrors = Mirrors::parse(targets).expect("both parts");
-        let sources = mirrors.sources(Archive::Bookworm);
+        let sources = mirrors.sources(Archive::Bookworm, "arm64,amd64");
+        assert!(sources.starts_with("deb [arch=arm64,amd64 signed-by="), "{sources}");
         assert!(sources.contains("] http://a.example/debian/ bookworm main\n"), "{sources}");
         assert!(sources.contains("] http://a.example/security/ bookworm-security main\n"), "{sources}");
         let error = Mirrors::parse("Debian|Debian|http://a.example/debian/\n").expect_err("no security updates");
         assert!(error.to_string().contains("security updates"), "{error}");
+    }
+
+    #[test]
+    fn the_programs_of_a_build_are_those_for_the_machine_that_builds() {
+        let lists = |architecture| Lists { directory: PathBuf::new(), architecture };
+        let (x86, arm64) = (lists(Architecture::X86_64), lists(Architecture::Arm64));
+        assert_eq!(arm64.qualified("linux-kbuild-6.12.1"), "linux-kbuild-6.12.1:amd64");
+        assert_eq!(arm64.qualified("linux-headers-6.12.1-arm64"), "linux-headers-6.12.1-arm64");
+        assert_eq!(x86.qualified("linux-kbuild-6.12.1"), "linux-kbuild-6.12.1");
+        assert_eq!(architectures(arm64.architecture), "arm64,amd64");
+        assert_eq!(architectures(x86.architecture), "amd64");
     }
 
     #[test]

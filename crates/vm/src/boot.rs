@@ -19,10 +19,8 @@ use crate::judge::{self, Exit, Record};
 use crate::modules::{self, Modules};
 use crate::programs;
 
-/// The processor that QEMU emulates: the kernel patches its returns on it.
-const PROCESSOR: &str = "EPYC-Rome";
-/// The options of every kernel.
-const OPTIONS: &str = "console=ttyS0 retbleed=unret panic=-1 printk.devkmsg=on loglevel=5 log_buf_len=4M \
+/// The options of every kernel beyond those of its architecture.
+const OPTIONS: &str = "panic=-1 printk.devkmsg=on loglevel=5 log_buf_len=4M \
                        rcupdate.rcu_cpu_stall_timeout=60 watchdog_thresh=30";
 /// The time without an event until the guest has read its plan.
 const BOOT_LIMIT: Duration = Duration::from_secs(120);
@@ -67,7 +65,8 @@ pub struct Machine<'a> {
     pub guest: &'a Path,
     /// The module under test, if it is not one of the kernel.
     pub subject: Option<&'a Path>,
-    /// Programs of this machine that the initial RAM disk has, each with its path there.
+    /// Programs that the initial RAM disk has: each by its name on the path or by its file, with
+    /// its path there.
     pub programs: &'a [(&'a str, &'a str)],
     /// The memory of the machine in MiB.
     pub memory_mib: u32,
@@ -106,7 +105,8 @@ impl Machine<'_> {
         archive.file("init", &fs::read(self.guest).with_context(|| format!("cannot read {}", self.guest.display()))?);
         archive.file(plan::PATH.trim_start_matches('/'), &serde_json::to_vec(plan)?);
         fs::write(self.directory.join("initramfs"), archive.finish())?;
-        for (disk, bytes) in [("vda", DISK_BYTES), ("vdb", DISK_BYTES), (transfer::SERIAL, TRANSFER_BYTES)] {
+        let disks = [("vda", DISK_BYTES), ("vdb", DISK_BYTES), ("sda", DISK_BYTES), (transfer::SERIAL, TRANSFER_BYTES)];
+        for (disk, bytes) in disks {
             File::create(self.directory.join(disk))?.set_len(bytes)?;
         }
         Ok(())
@@ -114,9 +114,10 @@ impl Machine<'_> {
 
     /// The command that starts the machine, without its serial ports.
     pub fn command(&self) -> Result<Command> {
-        let mut command = Command::new("qemu-system-x86_64");
+        let architecture = self.fetched.kernel.architecture;
+        let mut command = Command::new(architecture.emulator().0);
         command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
-        command.args(["-machine", "pc", "-cpu", PROCESSOR]);
+        command.args(architecture.machine());
         if self.counts_instructions {
             command.args(["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-smp", "1"]);
         } else {
@@ -124,7 +125,7 @@ impl Machine<'_> {
         }
         command.args(["-m", &self.memory_mib.to_string(), "-kernel"]).arg(self.fetched.image()?);
         command.arg("-initrd").arg(self.directory.join("initramfs"));
-        command.args(["-append", &format!("{OPTIONS} {}", self.options)]);
+        command.args(["-append", &format!("{} {OPTIONS} {}", architecture.kernel_options(), self.options)]);
         // The first disk is slow enough for requests to queue; the second one has several queues.
         for (name, throttle, device) in [
             ("vda", ",throttling.iops-total=3000", "queue-size=32,num-queues=1"),
@@ -134,6 +135,10 @@ impl Machine<'_> {
             let drive = format!("file={},if=none,id={name},format=raw,cache=unsafe{throttle}", file.display());
             command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive={name},{device}")]);
         }
+        // A SCSI disk for kernels without scsi_debug. Its module is inserted only there.
+        let drive = format!("file={},if=none,id=sda,format=raw,cache=unsafe", self.directory.join("sda").display());
+        command.args(["-device", "virtio-scsi-pci,num_queues=2,cmd_per_lun=16", "-drive", &drive]);
+        command.args(["-device", "scsi-hd,drive=sda"]);
         command.args(self.disks.iter().flat_map(Disk::arguments));
         let file = self.transfer_disk();
         let drive = format!("file={},if=none,id=vdc,format=raw,cache=unsafe", file.display());
@@ -156,10 +161,11 @@ impl Machine<'_> {
             "-serial",
             "chardev:console",
         ]);
-        command.args(["-chardev", "stdio,id=events,signal=off", "-serial", "chardev:events"]);
+        command.args(["-chardev", "stdio,id=events,signal=off"]);
+        command.args(self.fetched.kernel.architecture.event_port());
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(File::create(self.directory.join("qemu.log"))?);
-        let mut machine = Running(command.spawn().context("cannot start qemu-system-x86_64")?);
+        let mut machine = Running(command.spawn().context("cannot start QEMU")?);
         let output = machine.0.stdout.take().context("the output of QEMU")?;
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {

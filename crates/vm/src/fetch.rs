@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::architecture::{self, Architecture};
 use crate::archive::Lists;
 use crate::build_root;
 use crate::modules;
+use crate::programs;
 use crate::table::{self, Archive, Kernel};
 
 /// A kernel that was downloaded.
@@ -94,17 +96,30 @@ impl Fetched {
 /// Downloads the newest packages of kernels, unless they are present. The outcomes are in the order
 /// of the kernels.
 pub fn fetch(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Outcome>> {
-    let mut lists: Vec<(Archive, Lists)> = Vec::new();
+    // None: the mirror may lack another architecture than its own.
+    let mut lists: Vec<((Archive, Architecture), Option<Lists>)> = Vec::new();
     let mut outcomes = Vec::new();
     for kernel in kernels {
-        if !lists.iter().any(|(archive, _)| *archive == kernel.archive) {
-            lists.push((kernel.archive, Lists::update(kernel.archive, folder)?));
+        let wanted = (kernel.archive, kernel.architecture);
+        if !lists.iter().any(|(listed, _)| *listed == wanted) {
+            let updated = match Lists::update(wanted.0, wanted.1, folder) {
+                Err(error) if wanted.1 != architecture::BUILD => {
+                    println!("{:<16} {error:#}", wanted.1.debian());
+                    None
+                }
+                updated => Some(updated?),
+            };
+            lists.push((wanted, updated));
         }
-        let Some((_, lists)) = lists.iter().find(|(archive, _)| *archive == kernel.archive) else { continue };
-        let outcome = fetch_one(kernel, lists, folder).with_context(|| format!("kernel {}", kernel.name))?;
+        let outcome = match lists.iter().find(|(listed, _)| *listed == wanted) {
+            Some((_, Some(lists))) => {
+                fetch_one(kernel, lists, folder).with_context(|| format!("kernel {}", kernel.name))?
+            }
+            _ => Outcome::Missing(format!("there are no package lists for {}", kernel.architecture.debian())),
+        };
         match &outcome {
-            Outcome::Present(fetched) => println!("{:<12} {}", kernel.name, fetched.release),
-            Outcome::Missing(reason) => println!("{:<12} SKIPPED: {reason}", kernel.name),
+            Outcome::Present(fetched) => println!("{:<16} {}", kernel.name, fetched.release),
+            Outcome::Missing(reason) => println!("{:<16} SKIPPED: {reason}", kernel.name),
         }
         outcomes.push(outcome);
     }
@@ -160,7 +175,7 @@ fn fetch_image(fetched: &Fetched, lists: &Lists, version: &str) -> Result<()> {
 /// each kernel's name.
 pub fn download_packages(kernels: &[&Fetched], folder: &Path, into: &Path) -> Result<()> {
     let Some(first) = kernels.first() else { return Ok(()) };
-    let lists = Lists::update(first.kernel.archive, folder)?;
+    let lists = Lists::update(first.kernel.archive, first.kernel.architecture, folder)?;
     for Fetched { kernel, release, .. } in kernels {
         let version = release.strip_suffix(kernel.flavour).unwrap_or(release).trim_end_matches('-');
         let wanted = ["image", "headers"].map(|what| format!("linux-{what}-{release}"));
@@ -170,6 +185,21 @@ pub fn download_packages(kernels: &[&Fetched], folder: &Path, into: &Path) -> Re
         lists.download(&packages, &into.join(kernel.name))?;
     }
     Ok(())
+}
+
+/// A program of Debian bookworm without libraries that runs in the virtual machine: that of this
+/// machine, or one of the package for the architecture, given with its path there.
+pub fn program(architecture: Architecture, name: &str, package: &str, path: &str, folder: &Path) -> Result<PathBuf> {
+    if architecture == architecture::BUILD {
+        programs::require_all(&[(name, package)], true)?;
+        return programs::find(name).with_context(|| format!("{name} is not on the path"));
+    }
+    let directory = std::path::absolute(folder)?.join("programs").join(architecture.debian());
+    let program = directory.join(path);
+    if !program.is_file() {
+        Lists::update(Archive::Bookworm, architecture, folder)?.extract(&[package.to_owned()], &directory)?;
+    }
+    if program.is_file() { Ok(program) } else { bail!("the package {package} has no {path}") }
 }
 
 /// Why a kernel cannot be downloaded.

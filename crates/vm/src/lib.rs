@@ -2,6 +2,7 @@
 //!
 //! Everything is kept below one directory, which the functions call `folder`.
 //!
+//! - the architectures of kernels: `architecture.rs`
 //! - the table of kernels: `table.rs`; their packages: `archive.rs`, `fetch.rs`
 //! - minimal systems: `debian_root.rs`; the one for the builds of newer modules: `build_root.rs`
 //! - the modules of a kernel: `modules.rs`
@@ -10,6 +11,7 @@
 //!
 //! The program in the virtual machine is the crate `hoistway-guest`.
 
+pub mod architecture;
 mod archive;
 pub mod boot;
 pub mod build_root;

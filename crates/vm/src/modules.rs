@@ -18,6 +18,7 @@ pub const WANTED: &[&str] = &[
     "configfs",
     "null_blk",
     "scsi_debug",
+    "virtio_scsi",
     "sd_mod",
     "loop",
     "ext4",

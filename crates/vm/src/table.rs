@@ -2,6 +2,8 @@
 
 use anyhow::{Context, Result};
 
+use crate::architecture::Architecture;
+
 /// A suite of Debian's archive that distributes kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Archive {
@@ -56,6 +58,8 @@ impl Archive {
 pub struct Kernel {
     /// The name on the command line.
     pub name: &'static str,
+    /// The architecture.
+    pub architecture: Architecture,
     /// The suite that has its packages.
     pub archive: Archive,
     /// The beginning of the version in the names of the packages.
@@ -64,21 +68,30 @@ pub struct Kernel {
     pub flavour: &'static str,
 }
 
-const fn row(name: &'static str, archive: Archive, series: &'static str, flavour: &'static str) -> Kernel {
-    Kernel { name, archive, series, flavour }
+/// A kernel for x86-64.
+const fn x86(name: &'static str, archive: Archive, series: &'static str, flavour: &'static str) -> Kernel {
+    Kernel { name, architecture: Architecture::X86_64, archive, series, flavour }
+}
+
+/// A kernel of Debian bookworm for arm64.
+const fn arm64(name: &'static str, series: &'static str, flavour: &'static str) -> Kernel {
+    Kernel { name, architecture: Architecture::Arm64, archive: Archive::Bookworm, series, flavour }
 }
 
 /// The kernels. An archive keeps the packages of some series only for a time; `kernel fetch` names
 /// those that it no longer has.
 pub const KERNELS: &[Kernel] = &[
-    row("6.1", Archive::Bookworm, "6.1.", "amd64"),
-    row("6.1-cloud", Archive::Bookworm, "6.1.", "cloud-amd64"),
-    row("6.12", Archive::Bookworm, "6.12.", "amd64"),
-    row("6.12-cloud", Archive::Bookworm, "6.12.", "cloud-amd64"),
-    row("6.12-trixie", Archive::TrixieBackports, "6.12.", "amd64"),
-    row("7.2", Archive::TrixieBackports, "7.2.", "amd64"),
-    row("7.2-cloud", Archive::TrixieBackports, "7.2.", "cloud-amd64"),
-    row("7.3", Archive::TrixieBackports, "7.3.", "amd64"),
+    x86("6.1", Archive::Bookworm, "6.1.", "amd64"),
+    x86("6.1-cloud", Archive::Bookworm, "6.1.", "cloud-amd64"),
+    x86("6.12", Archive::Bookworm, "6.12.", "amd64"),
+    x86("6.12-cloud", Archive::Bookworm, "6.12.", "cloud-amd64"),
+    x86("6.12-trixie", Archive::TrixieBackports, "6.12.", "amd64"),
+    x86("7.2", Archive::TrixieBackports, "7.2.", "amd64"),
+    x86("7.2-cloud", Archive::TrixieBackports, "7.2.", "cloud-amd64"),
+    x86("7.3", Archive::TrixieBackports, "7.3.", "amd64"),
+    arm64("6.1-arm64", "6.1.", "arm64"),
+    arm64("6.12-arm64", "6.12.", "arm64"),
+    arm64("6.12-arm64-16k", "6.12.", "arm64-16k"),
 ];
 
 /// The kernel that is tested if none is named: its flavour has all the devices.
@@ -147,6 +160,20 @@ mod tests {
         let version = |name: &str| newest_version(find(name).expect("it is in the table"), &packages);
         assert_eq!(version("6.1").as_deref(), Some("6.1.0-56"));
         assert_eq!(version("6.1-cloud").as_deref(), Some("6.1.0-57"));
+        assert_eq!(version("6.12"), None);
+    }
+
+    #[test]
+    fn the_sizes_of_pages_are_kept_apart() {
+        let packages = names(&[
+            "linux-image-6.12.117+deb12-arm64-16k",
+            "linux-headers-6.12.117+deb12-arm64-16k",
+            "linux-image-6.12.115+deb12-arm64",
+            "linux-headers-6.12.115+deb12-arm64",
+        ]);
+        let version = |name: &str| newest_version(find(name).expect("it is in the table"), &packages);
+        assert_eq!(version("6.12-arm64").as_deref(), Some("6.12.115+deb12"));
+        assert_eq!(version("6.12-arm64-16k").as_deref(), Some("6.12.117+deb12"));
         assert_eq!(version("6.12"), None);
     }
 

@@ -5,26 +5,44 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Context, Failure, Verdict, add, verify};
-use crate::Outcome;
 use crate::load::{Load, Setup};
 use crate::plan::Device;
 use crate::prng::Prng;
 use crate::protocol::Counts;
 use crate::scsi::{self, Fault};
 use crate::system::{self, ScsiReset};
+use crate::{Outcome, device};
 
 /// The bytes of the disk that a load uses.
 const BYTES: u64 = 12 << 20;
 const DISK: Device = Device::Scsi { queues: 2, depth: 16 };
 
 /// Runs verified load under each kind of fault; at the end all cells of completed writes are as
-/// they were written.
+/// they were written. The disk of the virtual machine is only reset: it cannot inject faults.
 pub fn faults(context: &mut Context, elevator: &str, seconds: u64, hosts: bool) -> Verdict {
     let device = context.device(&DISK, elevator)?;
-    scsi::set_timeout(device.name(), 1)?;
     let mut counts = Counts::new();
+    if scsi::can_inject() {
+        inject_all(context, &device, seconds, &mut counts)?;
+    }
+    let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&device.path(), context.prng.number()) };
+    let load = Load::start(setup)?;
+    let extents: &[ScsiReset] = if hosts && scsi::can_inject() {
+        &[ScsiReset::Device, ScsiReset::Bus, ScsiReset::Host]
+    } else {
+        &[ScsiReset::Device]
+    };
+    let resets = reset(&device.path(), extents, seconds, &mut context.prng);
+    add(&mut counts, load.finish().map_err(|message| format!("resets: {message}"))?);
+    counts.insert("resets".to_owned(), resets?);
+    Ok(counts)
+}
+
+/// Injects each kind of fault in turn under load.
+fn inject_all(context: &mut Context, disk: &device::Device, seconds: u64, counts: &mut Counts) -> Outcome<()> {
+    scsi::set_timeout(disk.name(), 1)?;
     for (fault, name) in Fault::ALL {
-        let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&device.path(), context.prng.number()) };
+        let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&disk.path(), context.prng.number()) };
         let load = Load::start(setup)?;
         let injected = scsi::inject(Some(fault));
         thread::sleep(Duration::from_secs(seconds));
@@ -32,20 +50,13 @@ pub fn faults(context: &mut Context, elevator: &str, seconds: u64, hosts: bool) 
         let part = load.finish().map_err(|message| format!("fault {name}: {message}"))?;
         counts.insert(format!("{name}_errors"), part.get("io_errors").copied().unwrap_or(0));
         counts.insert(format!("{name}_requests"), part.get("reads").unwrap_or(&0) + part.get("writes").unwrap_or(&0));
-        add(&mut counts, part);
+        add(counts, part);
         // A kernel may lack a kind of fault.
         if injected.is_err() {
             counts.insert(format!("{name}_unknown"), 1);
         }
     }
-    let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&device.path(), context.prng.number()) };
-    let load = Load::start(setup)?;
-    let extents: &[ScsiReset] =
-        if hosts { &[ScsiReset::Device, ScsiReset::Bus, ScsiReset::Host] } else { &[ScsiReset::Device] };
-    let resets = reset(&device.path(), extents, seconds, &mut context.prng);
-    add(&mut counts, load.finish().map_err(|message| format!("resets: {message}"))?);
-    counts.insert("resets".to_owned(), resets?);
-    Ok(counts)
+    Ok(())
 }
 
 /// Resets the disk and what it belongs to in turn under load. Returns the number of resets.
@@ -69,7 +80,7 @@ pub fn unplug(context: &mut Context, rounds: u64) -> Verdict {
     for _ in 0..rounds {
         let name = scsi::wait_for_disk()?;
         let path = Path::new("/dev").join(&name);
-        let queue = crate::device::Queue::new(&name);
+        let queue = device::Queue::new(&name);
         verify::one_switch(context, &queue, 0, &mut counts)?;
         let setup = Setup { bytes: BYTES, errors_allowed: true, ..Setup::new(&path, context.prng.number()) };
         let load = Load::start(setup)?;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use hoistway_guest::protocol::Counts;
 
+use hoistway_vm::architecture;
+
 use super::plans::{self, Choice};
 use super::test::Session;
 use super::{Selection, build};
@@ -34,7 +36,7 @@ pub struct Options {
 
 /// Measures the elevators of the kernel and of the module, one after the other, in one boot.
 pub fn run(options: &Options) -> Result<()> {
-    super::test::require_programs(false, true)?;
+    super::test::require_programs(architecture::BUILD, false, true)?;
     let session = Session::new("bench", 768, &options.boot_options)?.counting_instructions();
     for fetched in super::present(&options.selection.kernels()?, session.folder())? {
         println!("{}: {}", fetched.kernel.name, fetched.release);

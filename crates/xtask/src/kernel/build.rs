@@ -41,7 +41,8 @@ impl Built {
 
 /// Builds the module for a kernel.
 pub fn build(fetched: &Fetched, folder: &Path) -> Result<Built> {
-    tools::require_all(&[("make", "make"), ("gcc-12", "gcc-12"), ("pahole", "pahole")], true)?;
+    let architecture = fetched.kernel.architecture;
+    tools::require_all(&[("make", "make"), ("cc", "gcc"), ("pahole", "pahole"), architecture.compiler()], true)?;
     let name = fetched.kernel.name;
     let release = &fetched.release;
     let image = fetched.image()?;
@@ -64,7 +65,7 @@ pub fn build(fetched: &Fetched, folder: &Path) -> Result<Built> {
             let mut make = Command::new("make");
             make.arg("-C").arg(&directory).arg(format!("KVER={release}"));
             make.arg(format!("KDIR={}", fetched.root().join(headers).display()));
-            make.arg(format!("BTF={}", image.display()));
+            make.arg(format!("BTF={}", image.display())).args(architecture.make_variables());
             (directory, run(&mut make)?)
         }
     };
@@ -107,5 +108,25 @@ mod tests {
         let log = "  CC [M]  x.o\nx.c:1: warning: unused\nwarning: the compiler differs from the one used to build the \
                    kernel\nx.o: warning: objtool: f+0x1: naked return\nWARNING: modpost: missing description\n";
         assert_eq!(warnings(log).len(), 3);
+    }
+
+    #[test]
+    fn type_information_is_found_in_an_uncompressed_image_for_arm64() {
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        // Magic number and version; lengths of the header, the types and the names.
+        let mut btf = words(&[0x0001_eb9f, 24, 0, 12, 12, 4]);
+        btf.extend_from_slice(b"twelve bytes\0int");
+        let mut image = vec![0; 56];
+        image.extend_from_slice(b"ARM\x64");
+        // The same magic number in front of something else.
+        image.extend(words(&[0x0001_eb9f, 0, 1, 2, 3, 4]));
+        image.extend_from_slice(&btf);
+        image.extend_from_slice(&[0xff; 100]);
+        let path = std::env::temp_dir().join(format!("hoistway-image-{}", std::process::id()));
+        fs::write(&path, &image).expect("a temporary file");
+        let read = Command::new("sh").arg(sources::directory().join("kernel-btf")).arg("6.12").arg(&path).output();
+        fs::remove_file(&path).expect("it was written");
+        let read = read.expect("sh is everywhere");
+        assert_eq!(read.stdout, btf, "{}", String::from_utf8_lossy(&read.stderr));
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use hoistway_vm::architecture;
 use hoistway_vm::debian_root::{Changed, DebianRoot};
 use hoistway_vm::fetch::{self, Fetched};
 use hoistway_vm::programs::last_lines;
@@ -48,7 +49,7 @@ const OPERATION: (&[u8], &[u8]) = (b"\0allow_merge\0", b"\0allow_marge\0");
 pub fn check(file: &Path, package: &str, names: &[String]) -> Result<()> {
     let names: Vec<&str> = if names.is_empty() { DEFAULT.to_vec() } else { names.iter().map(String::as_str).collect() };
     let kernels: Vec<&'static Kernel> = names.into_iter().map(table::find).collect::<Result<_>>()?;
-    test::require_programs(false, true)?;
+    test::require_programs(architecture::BUILD, false, true)?;
     let folder = super::folder()?;
     for (archive, root) in [(Archive::Bookworm, BOOKWORM), (Archive::TrixieBackports, TRIXIE)] {
         let own: Vec<&'static Kernel> = kernels.iter().copied().filter(|kernel| kernel.archive == archive).collect();

@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Result, bail};
+use hoistway_vm::architecture::{self, Architecture};
 use hoistway_vm::fetch::{self, Fetched, Outcome};
 use hoistway_vm::table::{self, Kernel};
 
@@ -83,13 +84,29 @@ impl Selection {
     /// The selected kernels; the default one if none is selected.
     fn kernels(&self) -> Result<Vec<&'static Kernel>> {
         if self.all {
-            return Ok(table::KERNELS.iter().collect());
+            return Ok(testable());
         }
         if self.kernel.is_empty() {
             return Ok(vec![table::find(table::DEFAULT)?]);
         }
         self.kernel.iter().map(|name| table::find(name)).collect()
     }
+}
+
+/// All kernels of the table but those of architectures whose programs are missing and cannot be
+/// installed, which it names.
+fn testable() -> Vec<&'static Kernel> {
+    let foreign = Architecture::ALL.into_iter().filter(|architecture| *architecture != architecture::BUILD);
+    let left_out: Vec<Architecture> = foreign
+        .filter(|architecture| {
+            let outcome = architecture.require_programs(true);
+            if let Err(error) = &outcome {
+                println!("{:<16} SKIPPED: {error:#}", architecture.debian());
+            }
+            outcome.is_err()
+        })
+        .collect();
+    table::KERNELS.iter().filter(|kernel| !left_out.contains(&kernel.architecture)).collect()
 }
 
 /// Runs a task.
@@ -121,9 +138,9 @@ fn build_all(selection: &Selection) -> Result<()> {
     for fetched in present(&selection.kernels()?, &folder)? {
         let built = build::build(&fetched, &folder);
         match built.and_then(|built| built.require_no_warnings().map(|()| built)) {
-            Ok(built) => println!("{:<12} {}", fetched.kernel.name, built.file.display()),
+            Ok(built) => println!("{:<16} {}", fetched.kernel.name, built.file.display()),
             Err(error) => {
-                println!("{:<12} FAILED: {error:#}", fetched.kernel.name);
+                println!("{:<16} FAILED: {error:#}", fetched.kernel.name);
                 failed.push(fetched.kernel.name);
             }
         }
@@ -153,13 +170,14 @@ fn present(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Fetched>> {
 }
 
 /// Builds the program of the virtual machine and returns its file.
-fn guest() -> Result<PathBuf> {
-    const TARGET: &str = "x86_64-unknown-linux-musl";
-    tools::require_target(TARGET)?;
+fn guest(architecture: Architecture) -> Result<PathBuf> {
+    let target = architecture.target();
+    tools::require_target(target)?;
     let mut cargo = tools::cargo();
-    cargo.args(["build", "--quiet", "--release", "--package", "hoistway-guest", "--target", TARGET]);
+    cargo.args(["build", "--quiet", "--release", "--package", "hoistway-guest", "--target", target]);
+    cargo.envs(architecture.linker());
     tools::run(cargo.stdout(Stdio::null()))?;
-    Ok(tools::target_directory()?.join(TARGET).join("release/hoistway-guest"))
+    Ok(tools::target_directory()?.join(target).join("release/hoistway-guest"))
 }
 
 /// The directory of everything that this task downloads and builds.

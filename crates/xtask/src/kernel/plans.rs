@@ -178,7 +178,7 @@ fn short(choice: &Choice) -> Vec<Step> {
         step("switch vda", 90, switch(disk("vda"), 40)),
         step("switch vdb", 90, switch(disk("vdb"), 25)),
         step("switch null_blk", 90, switch(NULL, 25)),
-        step("switch scsi_debug", 90, switch(scsi, 12)),
+        step("switch scsi", 90, switch(scsi, 12)),
         step("switch loop", 90, switch(Device::Loop, 8)),
         own("verify null_blk", elevator(), |elevator| Campaign::Verify { device: NULL, elevator, seconds: 4 }),
         own("faults", elevator(), |elevator| Campaign::Faults { elevator, seconds: 1, hosts: false }),
@@ -211,7 +211,7 @@ fn full(choice: &Choice) -> Vec<Step> {
         ("vdb", disk("vdb")),
         ("null_blk", NULL),
         ("null_blk depth 1", single),
-        ("scsi_debug", scsi),
+        ("scsi", scsi),
         ("loop", Device::Loop),
     ] {
         let switches = if matches!(device, Device::Loop) { 200 } else { 1000 };

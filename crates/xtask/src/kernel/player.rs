@@ -11,6 +11,8 @@ use hoistway_guest::protocol::Counts;
 use hoistway_units::figures::grouped;
 use hoistway_vm::boot::Disk;
 
+use hoistway_vm::architecture;
+
 use super::plans::{self, Choice};
 use super::test::Session;
 use super::{Selection, build};
@@ -77,7 +79,7 @@ fn runs(seconds: u64) -> Vec<Run> {
 
 /// Runs the player under each scheduler in one boot.
 pub fn run(options: &Options) -> Result<()> {
-    super::test::require_programs(false, true)?;
+    super::test::require_programs(architecture::BUILD, false, true)?;
     tools::require_all(&[("mkfs.ext4", "e2fsprogs")], true)?;
     let session = Session::new("player", 512, "")?;
     let image = image(session.folder())?;

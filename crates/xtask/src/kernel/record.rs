@@ -2,6 +2,8 @@
 
 use anyhow::{Result, bail};
 
+use hoistway_vm::architecture;
+
 use super::plans::{self, Choice};
 use super::test::Session;
 use super::{Selection, build, recordings};
@@ -21,7 +23,7 @@ pub struct Options {
 
 /// Records the runs and replays them. The recordings stay in `target/kernel/recordings`.
 pub fn run(options: &Options) -> Result<()> {
-    super::test::require_programs(false, true)?;
+    super::test::require_programs(architecture::BUILD, false, true)?;
     let session = Session::new("record", 768, "")?;
     let mut failed = Vec::new();
     for fetched in super::present(&options.selection.kernels()?, session.folder())? {

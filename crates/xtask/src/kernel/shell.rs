@@ -5,7 +5,7 @@ use std::process::Stdio;
 use anyhow::{Result, bail};
 use hoistway_guest::plan::{Plan, Subject};
 use hoistway_vm::boot::Machine;
-use hoistway_vm::table;
+use hoistway_vm::{fetch, table};
 
 use super::{build, test};
 use crate::tools;
@@ -32,19 +32,21 @@ pub struct Options {
 
 /// Boots a kernel with a shell.
 pub fn run(options: &Options) -> Result<()> {
-    test::require_programs(false, true)?;
-    tools::require_all(&[("busybox", "busybox-static")], true)?;
+    let kernel = table::find(&options.kernel)?;
+    let architecture = kernel.architecture;
+    test::require_programs(architecture, false, true)?;
     let folder = super::folder()?;
-    let Some(fetched) = super::present(&[table::find(&options.kernel)?], &folder)?.pop() else {
+    let busybox = fetch::program(architecture, "busybox", "busybox-static", "bin/busybox", &folder)?;
+    let Some(fetched) = super::present(&[kernel], &folder)?.pop() else {
         bail!("the kernel {} was not downloaded", options.kernel);
     };
     let module = if build::exists() { Some(build::build(&fetched, &folder)?) } else { None };
-    let guest = super::guest()?;
+    let guest = super::guest(architecture)?;
     let machine = Machine {
         fetched: &fetched,
         guest: &guest,
         subject: module.as_ref().map(|built| built.file.as_path()),
-        programs: &[("busybox", "bin/busybox")],
+        programs: &[(&busybox.to_string_lossy(), "bin/busybox")],
         memory_mib: options.memory,
         counts_instructions: false,
         disks: &[],
@@ -67,7 +69,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut command = machine.command()?;
     // The keys Control-A X end the machine, Control-A C show the monitor.
     command.args(["-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console"]);
-    command.args(["-mon", "chardev=console", "-chardev", "null,id=events", "-serial", "chardev:events"]);
+    command.args(["-mon", "chardev=console", "-chardev", "null,id=events"]).args(architecture.event_port());
     if !options.commands.is_empty() {
         command.stdin(Stdio::null());
     }

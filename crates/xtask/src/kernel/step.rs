@@ -1,7 +1,7 @@
 //! The step of `cargo xtask test` that tests the kernel module.
 
 use anyhow::Result;
-use hoistway_vm::table;
+use hoistway_vm::{architecture, table};
 
 use super::{build, test};
 
@@ -12,7 +12,7 @@ pub fn check(install: bool) -> Result<()> {
         println!("SKIPPED: there is no kernel/Makefile");
         return Ok(());
     }
-    if let Err(error) = test::require_programs(false, install) {
+    if let Err(error) = test::require_programs(architecture::BUILD, false, install) {
         println!("SKIPPED: {error:#}");
         return Ok(());
     }

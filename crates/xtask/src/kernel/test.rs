@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use hoistway_guest::plan::{Fault, Plan, Subject};
 use hoistway_guest::protocol::{Counts, Event};
+use hoistway_vm::architecture::{self, Architecture};
 use hoistway_vm::boot::{Disk, Machine};
 use hoistway_vm::fetch::Fetched;
 use hoistway_vm::judge;
@@ -83,7 +84,6 @@ impl Options {
 /// What boots share.
 #[derive(Debug)]
 pub struct Session {
-    guest: PathBuf,
     folder: PathBuf,
     memory_mib: u32,
     boot_options: String,
@@ -111,14 +111,17 @@ pub struct Boot {
 
 /// Tests kernels, also after one that failed. Fails at the end and names those that failed.
 pub fn run(options: &Options) -> Result<()> {
-    require_programs(options.full, true)?;
+    let kernels = options.selection.kernels()?;
+    for kernel in &kernels {
+        require_programs(kernel.architecture, options.full, true)?;
+    }
     let mut session = Session::new("test", options.memory, &options.boot_options)?;
     if options.full {
         session.programs.push(("fio", "usr/bin/fio"));
     }
     let choice = options.choice();
     let mut failed = Vec::new();
-    for fetched in super::present(&options.selection.kernels()?, &session.folder)? {
+    for fetched in super::present(&kernels, &session.folder)? {
         let name = fetched.kernel.name;
         println!("{name}: {}", fetched.release);
         let begun = Instant::now();
@@ -143,15 +146,10 @@ pub fn insert(fetched: &Fetched, module: &Path) -> Result<()> {
 }
 
 /// Fails if programs that boots need are missing, or installs them.
-pub fn require_programs(full: bool, install: bool) -> Result<()> {
-    let mut programs = vec![
-        ("qemu-system-x86_64", "qemu-system-x86"),
-        ("depmod", "kmod"),
-        ("dpkg-deb", "dpkg"),
-        ("zstd", "zstd"),
-        ("apt-cache", "apt"),
-    ];
-    if full {
+pub fn require_programs(architecture: Architecture, full: bool, install: bool) -> Result<()> {
+    let mut programs =
+        vec![architecture.emulator(), ("depmod", "kmod"), ("dpkg-deb", "dpkg"), ("zstd", "zstd"), ("apt-cache", "apt")];
+    if full && architecture == architecture::BUILD {
         programs.push(("fio", "fio"));
     }
     tools::require_all(&programs, install)
@@ -196,12 +194,10 @@ fn campaigns(
 }
 
 impl Session {
-    /// Builds the program of the guest. The task names the directories of logs.
+    /// Creates a session. The task names the directories of logs.
     pub fn new(task: &'static str, memory_mib: u32, boot_options: &str) -> Result<Session> {
-        let (guest, folder) = (super::guest()?, super::folder()?);
-        let boot_options = boot_options.to_owned();
+        let (folder, boot_options) = (super::folder()?, boot_options.to_owned());
         Ok(Session {
-            guest,
             folder,
             memory_mib,
             boot_options,
@@ -230,11 +226,15 @@ impl Session {
     /// Runs a plan.
     pub fn boot(&self, fetched: &Fetched, subject: Option<&Path>, mut plan: Plan, shown: bool) -> Result<Boot> {
         let directory = self.folder.join("runs").join(format!("{}-{}", fetched.kernel.name, self.task));
+        let architecture = fetched.kernel.architecture;
+        let guest = super::guest(architecture)?;
+        // Where this machine's programs do not run, the guest skips the campaigns that need them.
+        let programs = if architecture == architecture::BUILD { self.programs.as_slice() } else { &[] };
         let machine = Machine {
             fetched,
-            guest: &self.guest,
+            guest: &guest,
             subject,
-            programs: &self.programs,
+            programs,
             memory_mib: self.memory_mib,
             counts_instructions: self.counts_instructions,
             disks: &self.disks,
