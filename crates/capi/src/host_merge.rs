@@ -249,8 +249,8 @@ pub unsafe extern "C" fn hoistway_depth_limit(queue: *mut Shell, nr_requests: u3
     limit.map_or_else(|status| status as i32, |limit| i32::try_from(limit).unwrap_or(i32::MAX))
 }
 
-/// Returns which of `hoistway_next_work` (1), `hoistway_next_timer` (2) and `hoistway_dispatched` (4)
-/// have something to return, as a sum.
+/// Returns which of `hoistway_next_work` (1), `hoistway_next_timer` (2) and `hoistway_dispatched`
+/// (4) have something to return, as a sum.
 ///
 /// # Safety
 /// See the module documentation.

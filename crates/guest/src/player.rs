@@ -50,6 +50,7 @@ pub struct Played {
 pub fn play(path: &Path, bytes_per_second: u64, duration: Duration) -> Outcome<Played> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let mut file = File::open(path).map_err(failed)?;
+    system::forget_pages(&file)?;
     let mut buffer = vec![0; READ_BYTES];
     let (begun, mut read, mut times) = (Instant::now(), 0u64, Vec::new());
     while begun.elapsed() < duration {

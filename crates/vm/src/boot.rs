@@ -70,7 +70,8 @@ pub struct Machine<'a> {
     pub programs: &'a [(&'a str, &'a str)],
     /// The memory of the machine in MiB.
     pub memory_mib: u32,
-    /// True if the virtual clock counts instructions: 1 ns each. The machine has one processor then.
+    /// True if the virtual clock counts instructions: 1 ns each. The machine has one processor
+    /// then.
     pub counts_instructions: bool,
     /// Further disks.
     pub disks: &'a [Disk],

@@ -1,8 +1,8 @@
 //! The cost of a request: the time that it takes on a device that costs next to nothing itself.
 //!
 //! The host counts instructions: its virtual clock advances by 1 ns for each, so that a time
-//! measured here is a number of instructions. Elevators keep the device idle for no process, and the
-//! time in which the processor is idle nevertheless is left out.
+//! measured here is a number of instructions. Elevators keep the device idle for no process, and
+//! the time in which the processor is idle nevertheless is left out.
 
 use std::path::Path;
 use std::thread;

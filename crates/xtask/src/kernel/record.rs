@@ -44,7 +44,8 @@ pub fn run(options: &Options) -> Result<()> {
                 println!("{name}: {}", replayed.line());
             }
             replayed => {
-                // After a hang the recording that is not complete shows what the elevator waited for.
+                // After a hang the recording that is not complete shows what the elevator waited
+                // for.
                 let error = replayed.err().map_or_else(String::new, |error| format!("\n{error:#}"));
                 println!("{name}: FAILED: {}{error}", boot.failures.join("\n"));
                 failed.push(name);

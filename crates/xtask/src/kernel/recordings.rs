@@ -54,8 +54,8 @@ pub fn extract(disk: &Path, directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Extracts the recordings on a transfer disk and replays them with `hoistway conform`. Returns None
-/// if there are none, and an error if one differs.
+/// Extracts the recordings on a transfer disk and replays them with `hoistway conform`. Returns
+/// None if there are none, and an error if one differs.
 pub fn replay(disk: &Path, directory: &Path) -> Result<Option<Replayed>> {
     let files = extract(disk, directory)?;
     if files.is_empty() {
@@ -72,8 +72,8 @@ pub fn replay(disk: &Path, directory: &Path) -> Result<Option<Replayed>> {
     judge(&document, files.len()).map(Some)
 }
 
-/// Adds the recordings of a document of `hoistway conform --json` up. Fails if one differs, was read
-/// before its end, or is missing.
+/// Adds the recordings of a document of `hoistway conform --json` up. Fails if one differs, was
+/// read before its end, or is missing.
 fn judge(document: &serde_json::Value, expected: usize) -> Result<Replayed> {
     let mut replayed = Replayed::default();
     let mut failures = Vec::new();
