@@ -214,6 +214,8 @@ pub enum Campaign {
         /// The load.
         load: CostLoad,
     },
+    /// A job of fio.
+    Job(JobSetup),
     /// A player beside copies.
     Player(PlayerSetup),
     /// Runs with the elevators of the module under test, one after the other, which the module
@@ -229,6 +231,19 @@ pub enum Campaign {
         /// The fault.
         fault: Fault,
     },
+}
+
+/// The parameters of a job of fio.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobSetup {
+    /// The serial number of the SCSI disk.
+    pub serial: String,
+    /// The elevator.
+    pub elevator: String,
+    /// The text of the job file; `${DISK}` is the path of the disk.
+    pub job: String,
+    /// The name of the file with the results that the host gets.
+    pub results: String,
 }
 
 /// The parameters of the campaign with a player.

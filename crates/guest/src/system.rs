@@ -125,7 +125,11 @@ pub fn forget_pages(file: &File) -> Outcome<()> {
 /// Returns the name of the disk with a serial number, such as `vdc`.
 pub fn disk_with_serial(serial: &str) -> Outcome<Option<String>> {
     let entries = fs::read_dir("/sys/block").map_err(|error| format!("/sys/block: {error}"))?;
-    let has_serial = |entry: &fs::DirEntry| read(entry.path().join("serial")).is_ok_and(|found| found == serial);
+    let has_serial = |entry: &fs::DirEntry| {
+        // SCSI disks have it in a page of binary data.
+        let page = fs::read(entry.path().join("device/vpd_pg80")).unwrap_or_default();
+        read(entry.path().join("serial")).is_ok_and(|found| found == serial) || page.ends_with(serial.as_bytes())
+    };
     let found = entries.flatten().find(has_serial);
     Ok(found.map(|entry| entry.file_name().to_string_lossy().into_owned()))
 }

@@ -9,6 +9,18 @@ use crate::Outcome;
 /// The time until a device that was created appears, and until one that was removed disappears.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Waits until a condition holds; `what` names it in the error.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
+    let begun = Instant::now();
+    while !holds()? {
+        if begun.elapsed() > PATIENCE {
+            return Err(format!("{what} does not appear within {} s", PATIENCE.as_secs()));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
 /// Waits until a file exists, or until it does not.
 pub fn wait_for(path: &Path, exists: bool) -> Outcome<()> {
     let begun = Instant::now();

@@ -36,23 +36,49 @@ const DISK_BYTES: u64 = 64 << 20;
 pub struct Disk {
     /// The serial number, by which the guest finds it.
     pub serial: &'static str,
-    /// The file of the disk.
-    pub file: PathBuf,
-    /// The requests that the disk takes at a time, at least 4.
-    pub depth: u32,
-    /// The limit of its throughput in bytes a second.
-    pub bytes_per_second: u64,
-    /// The limit of its requests a second.
-    pub requests_per_second: u64,
+    /// Where its data are.
+    pub backing: Backing,
+}
+
+/// Where the data of a disk are, and how the disk is attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// A file, behind a virtio disk with limits.
+    File {
+        /// The path.
+        path: PathBuf,
+        /// The requests that the disk takes at a time, at least 4.
+        depth: u32,
+        /// The limit of its throughput in bytes a second.
+        bytes_per_second: u64,
+        /// The limit of its requests a second.
+        requests_per_second: u64,
+    },
+    /// An export of an NBD server, behind a rotating SCSI disk.
+    Nbd {
+        /// The path of the server's socket.
+        socket: PathBuf,
+    },
 }
 
 impl Disk {
-    fn arguments(&self) -> [String; 4] {
-        let Disk { serial, file, depth, bytes_per_second, requests_per_second } = self;
-        let limits = format!("throttling.bps-total={bytes_per_second},throttling.iops-total={requests_per_second}");
-        let drive = format!("file={},if=none,id={serial},format=raw,cache=unsafe,{limits}", file.display());
-        let device = format!("virtio-blk-pci,drive={serial},serial={serial},queue-size={depth},num-queues=1");
-        ["-drive".to_owned(), drive, "-device".to_owned(), device]
+    fn arguments(&self) -> Vec<String> {
+        let serial = self.serial;
+        match &self.backing {
+            Backing::File { path, depth, bytes_per_second, requests_per_second } => {
+                let limits =
+                    format!("throttling.bps-total={bytes_per_second},throttling.iops-total={requests_per_second}");
+                let drive = format!("file={},if=none,id={serial},format=raw,cache=unsafe,{limits}", path.display());
+                let device = format!("virtio-blk-pci,drive={serial},serial={serial},queue-size={depth},num-queues=1");
+                vec!["-drive".to_owned(), drive, "-device".to_owned(), device]
+            }
+            Backing::Nbd { socket } => {
+                let drive = format!("file=nbd:unix:{},if=none,id={serial},format=raw,cache=none", socket.display());
+                let bus = format!("virtio-scsi-pci,id=bus-{serial},cmd_per_lun=1");
+                let device = format!("scsi-hd,drive={serial},serial={serial},bus=bus-{serial}.0,rotation_rate=7200");
+                vec!["-drive".to_owned(), drive, "-device".to_owned(), bus, "-device".to_owned(), device]
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod cgroup;
 mod cost;
 mod faults;
 mod fio;
+mod job;
 mod leak;
 mod planted;
 mod player;
@@ -97,6 +98,7 @@ pub fn run(campaign: &Campaign, context: &mut Context) -> Verdict {
         Campaign::Leak { device, cycles } => leak::run(context, device, *cycles, None),
         Campaign::Cost { device, elevators, requests, load } => cost::run(context, device, elevators, *requests, *load),
         Campaign::Player(setup) => player::run(context, setup),
+        Campaign::Job(setup) => job::run(context, setup),
         Campaign::Record { device, runs } => record::record(context, device, *runs),
         Campaign::Planted { fault } => planted::run(context, *fault),
     }

@@ -8,6 +8,7 @@
 //!   minimal systems: `installation.rs`
 //! - the cost of a request: `bench.rs`
 //! - a player beside copies: `player.rs`
+//! - a job beside its simulation: `compare.rs`
 //! - recordings of the module: `record.rs`, `recordings.rs`
 //! - the tasks: `test.rs`, `shell.rs`; the step of `cargo xtask test`: `step.rs`
 //!
@@ -17,6 +18,7 @@
 mod asm;
 mod bench;
 mod build;
+mod compare;
 mod installation;
 mod package;
 mod plans;
@@ -61,6 +63,8 @@ enum Task {
     Bench(bench::Options),
     /// Play a film beside four copies on a slow disk, under several schedulers
     Player(player::Options),
+    /// Run a job of fio in a guest whose disk is an emulated drive, and simulate it
+    Compare(compare::Options),
     /// Record runs of all elevators in a guest and repeat every call of the core in user space
     Record(record::Options),
     /// Boot a kernel with the module and a shell on this terminal
@@ -125,6 +129,7 @@ pub fn run(options: &Options) -> Result<()> {
         Task::Test(options) => test::run(options),
         Task::Bench(options) => bench::run(options),
         Task::Player(options) => player::run(options),
+        Task::Compare(options) => compare::run(options),
         Task::Record(options) => record::run(options),
         Task::Run(options) => shell::run(options),
         Task::Package(options) => package::run(options),

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use hoistway_guest::plan::{Campaign, PlayerSetup};
 use hoistway_guest::protocol::Counts;
 use hoistway_units::figures::grouped;
-use hoistway_vm::boot::Disk;
+use hoistway_vm::boot::{Backing, Disk};
 
 use hoistway_vm::architecture;
 
@@ -91,14 +91,12 @@ pub fn run(options: &Options) -> Result<()> {
     let image = image(session.folder())?;
     let disk = |serial, bytes_per_second, requests_per_second| Disk {
         serial,
-        file: session.folder().join(serial),
-        depth: 4,
-        bytes_per_second,
-        requests_per_second,
+        backing: Backing::File { path: session.folder().join(serial), depth: 4, bytes_per_second, requests_per_second },
     };
     let disks = vec![disk("slow", 16_000_000, 200), disk("fast", 40_000_000, 700)];
     for disk in &disks {
-        fs::copy(&image, &disk.file).with_context(|| format!("cannot copy {}", image.display()))?;
+        fs::copy(&image, session.folder().join(disk.serial))
+            .with_context(|| format!("cannot copy {}", image.display()))?;
     }
     let session = session.with_disks(disks);
     for fetched in super::present(&options.selection.kernels()?, session.folder())? {

@@ -115,10 +115,8 @@ pub fn run(options: &Options) -> Result<()> {
     for kernel in &kernels {
         require_programs(kernel.architecture, options.full, true)?;
     }
-    let mut session = Session::new("test", options.memory, &options.boot_options)?;
-    if options.full {
-        session.programs.push(("fio", "usr/bin/fio"));
-    }
+    let session = Session::new("test", options.memory, &options.boot_options)?;
+    let session = if options.full { session.with_program("fio", "usr/bin/fio") } else { session };
     let choice = options.choice();
     let mut failed = Vec::new();
     for fetched in super::present(&kernels, &session.folder)? {
@@ -211,6 +209,12 @@ impl Session {
     /// Adds disks to the machine.
     pub fn with_disks(self, disks: Vec<Disk>) -> Session {
         Session { disks, ..self }
+    }
+
+    /// Adds a program of this machine to the guest, with its path there.
+    pub fn with_program(mut self, program: &'static str, path: &'static str) -> Session {
+        self.programs.push((program, path));
+        self
     }
 
     /// Lets the virtual clock count instructions.
