@@ -1,5 +1,5 @@
-//! `cargo xtask kernel compare`: a job of fio in a guest whose disk is an emulated drive, beside the
-//! simulation of the same job on the same drive.
+//! `cargo xtask kernel compare`: a job of fio in a guest whose disk is an emulated drive, beside
+//! the simulation of the same job on the same drive.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -49,12 +49,12 @@ struct Run {
     setup: PlayerSetup,
 }
 
-/// The slow disk and a faster one, each with a player that needs an eighth or a half of it.
+/// The slow disk and a faster one, each with a player that needs a quarter or a half of it.
 fn runs(seconds: u64) -> Vec<Run> {
     let film = |row, elevator: &str, io_class, reserved_bytes_per_second| {
         let tunables = vec![("rotational".to_owned(), "1".to_owned())];
         let (serial, elevator) = ("slow".to_owned(), elevator.to_owned());
-        let bytes_per_second = 2_100_000;
+        let bytes_per_second = 4_200_000;
         let setup =
             PlayerSetup { serial, elevator, tunables, io_class, bytes_per_second, reserved_bytes_per_second, seconds };
         Run { row, setup }
