@@ -34,7 +34,7 @@ static struct group_weight *weight_of(struct cgroup_subsys_state *css)
 {
 	struct blkcg_policy_data **data = (void *)css + HW_BLKCG_CPD;
 
-	return registered ? (struct group_weight *)READ_ONCE(data[policy.plid]) : NULL;
+	return READ_ONCE(registered) ? (struct group_weight *)READ_ONCE(data[policy.plid]) : NULL;
 }
 
 static struct hlist_head *bucket(struct hw_queue *hw, u64 serial)
@@ -319,7 +319,7 @@ int hw_groups_init(void)
 
 	if (error)
 		pr_warn("hoistway: no weights of control groups: the kernel has no room for another I/O policy (%d)\n", error);
-	registered = !error;
+	WRITE_ONCE(registered, !error);
 	return 0;
 }
 
@@ -327,7 +327,7 @@ void hw_groups_exit(void)
 {
 	if (registered)
 		blkcg_policy_unregister(&policy);
-	registered = false;
+	WRITE_ONCE(registered, false);
 }
 
 #else

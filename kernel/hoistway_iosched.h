@@ -98,7 +98,7 @@ struct hw_group {
 /* A queue with one of our elevators. */
 struct hw_queue {
 	spinlock_t lock;
-	/* Whether dispatch may return a request: the only word that is read without the lock. */
+	/* Whether dispatch may return a request. It and `queued` are read without the lock. */
 	unsigned int has_work;
 
 	struct hoistway_queue *core;

@@ -95,6 +95,12 @@ static struct hoistway_extent extent_of(struct request *rq)
 
 /* --- has_work, the timer, running the queue --- */
 
+/* hw_bio_merge() reads the number without the lock. */
+static inline void set_queued(struct hw_queue *hw, unsigned int queued)
+{
+	WRITE_ONCE(hw->queued, queued);
+}
+
 static void update_has_work(struct hw_queue *hw)
 {
 	bool work = !list_empty(&hw->bypass) || (hw->queued && !hw->waiting);
@@ -216,7 +222,7 @@ static bool insert_into_core(struct hw_queue *hw, struct request *rq, int *run)
 		return true;
 	}
 	set_handle(rq, submitted.request);
-	hw->queued++;
+	set_queued(hw, hw->queued + 1);
 	/* If the core waits nevertheless, it goes on waiting. */
 	*run |= status == HOISTWAY_RUN;
 	if (is_mergeable(rq)) {
@@ -258,7 +264,7 @@ static void insert(struct hw_queue *hw, struct request *rq, bool at_head, struct
 			return;
 		}
 		hw->in_flight--;
-		hw->queued++;
+		set_queued(hw, hw->queued + 1);
 		/* The block layer runs the queue after an insertion. */
 		hw->waiting = false;
 		*run |= status == HOISTWAY_RUN;
@@ -405,7 +411,7 @@ static void hw_requests_merged(struct request_queue *q, struct request *rq, stru
 		if (in_core(rq))
 			hw_core_record_join(hw, handle_of(rq), handle_of(next), extents, hw_now(hw));
 		next->elv.priv[0] = NULL;
-		hw->queued--;
+		set_queued(hw, hw->queued - 1);
 	} else if (in_core(rq) && is_prepared(next)) {
 		struct hw_context *context = context_of(next);
 		struct hoistway_bio bio = describe_request(next, context->handle);
@@ -466,7 +472,7 @@ static struct request *dispatch_from_core(struct hw_queue *hw, struct blk_mq_hw_
 		unhash(hw->q, rq);
 		unhash_settled(hw);
 		rq->rq_flags |= RQF_STARTED;
-		hw->queued--;
+		set_queued(hw, hw->queued - 1);
 		hw->in_flight++;
 		hw->refused = false;
 	} else if (!hw->type->per_hctx) {

@@ -74,7 +74,7 @@ static void put(struct hw_recorder *rec, const struct hw_record *record, unsigne
 	struct hw_record *slot = &rec->buffer[rec->head % rec->size];
 
 	if (rec->lost || used + reserve >= rec->size) {
-		rec->lost++;
+		WRITE_ONCE(rec->lost, rec->lost + 1);
 		return;
 	}
 	*slot = *record;
@@ -240,11 +240,14 @@ static int show_control(struct seq_file *file, void *data)
 {
 	struct hw_recorder *rec = file->private;
 	unsigned long flags;
+	u64 head, lost;
 
 	spin_lock_irqsave(&rec->lock, flags);
+	/* The queue that is recorded may write both. */
+	head = smp_load_acquire(&rec->head);
+	lost = READ_ONCE(rec->lost);
 	seq_printf(file, "elevator %s\nstate %s\nrecords %llu\nunread %llu\nlost %llu\nbuffer %u\n", rec->elevator,
-		   rec->hw ? "active" : rec->complete ? "complete" : "none", rec->head, rec->head - rec->tail, rec->lost,
-		   rec->size);
+		   rec->hw ? "active" : rec->complete ? "complete" : "none", head, head - rec->tail, lost, rec->size);
 	spin_unlock_irqrestore(&rec->lock, flags);
 	return 0;
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::campaigns::{self, Context, Failure, Verdict, record};
 use crate::device::Queue;
 use crate::kernel_log::LogReader;
+use crate::kmemleak;
 use crate::module::Modules;
 use crate::plan::{self, Plan, Step};
 use crate::prng::{Prng, mix};
@@ -22,6 +23,10 @@ const BUSYBOX: &str = "/bin/busybox";
 /// The second serial port, on which the host reads events; the first one is the console. The
 /// machines for arm64 have ports of two kinds.
 const EVENTS: &str = if cfg!(target_arch = "aarch64") { "/dev/ttyS0" } else { "/dev/ttyS1" };
+
+/// The seconds for which a task waits until the kernel reports it; a kernel without the check lacks
+/// the file.
+const HUNG_TASK_SECONDS: &str = "/proc/sys/kernel/hung_task_timeout_secs";
 
 /// Runs the plan and powers the machine off.
 pub fn run() -> ! {
@@ -55,7 +60,6 @@ fn prepare() -> Outcome<()> {
     // Not every kernel has it; only dumps read it.
     let _ = system::mount("debugfs", "/sys/kernel/debug");
     for (file, value) in [
-        ("/proc/sys/kernel/hung_task_timeout_secs", "40"),
         ("/proc/sys/kernel/hung_task_warnings", "20"),
         ("/proc/sys/kernel/panic_on_oops", "0"),
         ("/proc/sys/kernel/sysrq", "1"),
@@ -70,6 +74,7 @@ fn prepare() -> Outcome<()> {
 fn run_plan() -> Outcome<()> {
     let text = fs::read_to_string(plan::PATH).map_err(|error| format!("{}: {error}", plan::PATH))?;
     let plan: Plan = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", plan::PATH))?;
+    let _ = system::try_write(Path::new(HUNG_TASK_SECONDS), &plan.limit(40).to_string());
     let modules = Modules::new(plan.modules.clone());
     for name in &plan.boot {
         modules.insert(name, "")?;
@@ -93,8 +98,12 @@ fn run_plan() -> Outcome<()> {
         let goes_on = run_step(step, context, plan.watchdog, &mut log);
         ran += 1;
         if !goes_on {
-            break;
+            send(&Event::Finished { campaigns: ran });
+            return Ok(());
         }
+    }
+    if kmemleak::is_present() {
+        send_leaks(&mut log)?;
     }
     send(&Event::Finished { campaigns: ran });
     Ok(())
@@ -164,6 +173,19 @@ fn send_reports(name: &str, log: &mut LogReader) {
     for report in log.reports() {
         send(&Event::Report { name: name.to_owned(), kind: report.kind.to_owned(), text: report.text });
     }
+}
+
+/// Lets the kernel search for leaks, as a campaign of its own.
+fn send_leaks(log: &mut LogReader) -> Outcome<()> {
+    let name = "kmemleak".to_owned();
+    send(&Event::Begun { name: name.clone() });
+    let begun = Instant::now();
+    let found = kmemleak::search()?;
+    let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let status = if found.is_empty() { Status::Passed } else { Status::Failed };
+    send_reports(&name, log);
+    send(&Event::Ended { name, status, detail: found, counts: Counts::new(), milliseconds });
+    Ok(())
 }
 
 /// Prints an event on the second serial port, on the console if there is none.

@@ -20,7 +20,7 @@ const BEGINNINGS: [(&str, &str); 6] = [
 ];
 
 /// Parts of messages that are reports.
-const PARTS: [(&str, &str); 26] = [
+const PARTS: [(&str, &str); 29] = [
     ("[ cut here ]", "warning"),
     ("kernel BUG at", "bug"),
     ("Oops:", "oops"),
@@ -47,6 +47,9 @@ const PARTS: [(&str, &str); 26] = [
     ("KASAN:", "kasan"),
     ("KCSAN:", "kcsan"),
     ("UBSAN:", "ubsan"),
+    ("ODEBUG:", "debugobjects"),
+    ("new suspected memory leaks", "leak"),
+    ("scheduling while atomic", "bug"),
     ("page allocation failure", "allocation"),
 ];
 
@@ -67,21 +70,54 @@ pub fn classify(message: &str) -> Option<&'static str> {
     begins.or_else(contains).map(|(_, kind)| *kind)
 }
 
+/// Functions of the kernel that any number of processors may run at the same time: races in them
+/// and in what they call are the kernel's.
+const CONCURRENT: [&str; 1] = ["blk_mq_run_hw_queues"];
+
+/// Returns true for the report of a data race in which no function of the module has a part: the
+/// kernel tolerates many races of its own code. Frames of modules end with the module's name.
+pub fn is_race_without(text: &str, module: &str) -> bool {
+    let mut lines = text.lines();
+    let title = lines.next().unwrap_or_default();
+    let module = format!("[{module}]");
+    title.contains("BUG: KCSAN:") && !title.contains(&module) && !has_frame(lines, &module)
+}
+
+/// Returns true if one of the stacks of a report has a frame of a module, not below a concurrent
+/// function of the kernel. The innermost frame of a stack is first; frames are indented.
+fn has_frame<'a>(lines: impl Iterator<Item = &'a str>, module: &str) -> bool {
+    let mut is_concurrent = false;
+    for line in lines {
+        let function = line.trim_start().split('+').next().unwrap_or_default();
+        is_concurrent = line.starts_with(' ') && (is_concurrent || CONCURRENT.contains(&function));
+        if line.contains(module) && !is_concurrent {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns true for the line above and below the reports of sanitizers and of lockdep.
+fn is_rule(message: &str) -> bool {
+    let message = message.trim();
+    message.len() >= 20 && message.bytes().all(|byte| byte == b'=')
+}
+
 /// Finds the reports in messages of the kernel. The lines after the first one, up to the end of a
-/// trace, belong to the report.
+/// trace or a rule, belong to the report.
 pub fn reports<'a>(messages: impl IntoIterator<Item = &'a str>) -> Vec<Report> {
     let mut found: Vec<Report> = Vec::new();
     let mut open = 0usize;
     for message in messages {
-        if open > 0 {
+        if open > 0 && is_rule(message) {
+            open = 0;
+        } else if open > 0 {
             if let Some(report) = found.last_mut() {
                 report.text.push('\n');
                 report.text.push_str(message);
             }
             open = if message.contains("end trace") { 0 } else { open - 1 };
-            continue;
-        }
-        if let Some(kind) = classify(message) {
+        } else if let Some(kind) = classify(message) {
             found.push(Report { kind, text: message.to_owned() });
             open = REPORT_LINES_MAX;
         }
@@ -200,6 +236,51 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].text.lines().count(), 3);
         assert_eq!(found[1].kind, "bug");
+    }
+
+    #[test]
+    fn races_count_if_the_module_has_a_part_in_them() {
+        let rule = "==================================================================";
+        let lines = [
+            rule,
+            "BUG: KCSAN: data-race in one / other",
+            "",
+            "write to 0xffff888003a1c0b8 of 4 bytes by task 77 on cpu 0:",
+            " one+0x10/0x80",
+            " vfs_write+0x1d/0x60",
+            "read to 0xffff888003a1c0b8 of 4 bytes by task 78 on cpu 1:",
+            " other+0x1/0x80",
+            "Reported by Kernel Concurrency Sanitizer on:",
+            rule,
+            rule,
+            "BUG: KCSAN: data-race in hw_bio_merge / one",
+            "",
+            "write to 0xffff888003a1c0b8 of 4 bytes by task 77 on cpu 0:",
+            " one+0x10/0x80",
+            "read to 0xffff888003a1c0b8 of 4 bytes by task 78 on cpu 1:",
+            " hw_bio_merge+0x1/0x80 [hoistway_iosched]",
+            rule,
+            "BUG: KASAN: slab-use-after-free in one+0x10/0x80",
+        ];
+        let found = reports(lines);
+        let counts: Vec<bool> = found.iter().map(|report| !is_race_without(&report.text, "hoistway_iosched")).collect();
+        assert_eq!(counts, [false, true, true], "{found:?}");
+        assert!(is_race_without(&found[1].text, "bfq"));
+        assert_eq!(found[0].text.lines().count(), 8);
+    }
+
+    #[test]
+    fn races_below_a_concurrent_function_of_the_kernel_are_its_own() {
+        let race = |inner: &str| {
+            format!(
+                "BUG: KCSAN: data-race in one / one\n\nwrite to 0xff of 4 bytes by task 51 on cpu 1:\n one+0xc1/0x2f0\n \
+                 blk_mq_run_hw_queues+0x96/0x1f0\n hw_insert+0x5/0x7 [m]\n\nread to 0xff of 4 bytes by task 54 on cpu 0:\n \
+                 one+0xaf/0x2f0\n {inner}+0x96/0x1f0\n hw_insert+0x5/0x7 [m]\n\nReported by x\n"
+            )
+        };
+        assert!(is_race_without(&race("blk_mq_run_hw_queues"), "m"));
+        assert!(!is_race_without(&race("elv_rqhash_add"), "m"));
+        assert!(!is_race_without("BUG: KCSAN: data-race in hw_bio_merge [m] / one\n", "m"));
     }
 
     #[test]

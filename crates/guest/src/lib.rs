@@ -7,7 +7,7 @@
 //!
 //! - what the host and the guest exchange: `plan.rs`, `protocol.rs`
 //! - files for the host: `transfer.rs`
-//! - reports in the kernel's log: `kernel_log.rs`
+//! - reports in the kernel's log: `kernel_log.rs`; its search for leaks: `kmemleak.rs`
 //! - blocks that reveal lost, stale and misplaced writes: `cell.rs`; the load that writes and reads
 //!   them: `load.rs`
 //! - block devices and their queues: `device.rs`, `scsi.rs`; their traces: `blktrace.rs`; calls of
@@ -24,6 +24,7 @@ pub mod cell;
 pub mod device;
 pub mod init;
 pub mod kernel_log;
+pub mod kmemleak;
 pub mod load;
 pub mod module;
 pub mod plan;

@@ -28,6 +28,24 @@ pub struct Plan {
     pub shell: Option<String>,
     /// True if the guest itself ends campaigns that hang; otherwise only the host does.
     pub watchdog: bool,
+    /// The factor of the limits of requests, of switches and of the kernel's search for hung tasks;
+    /// 0 stands for 1.
+    pub patience: u64,
+}
+
+impl Plan {
+    /// Multiplies the limits of all times: kernels with sanitizers are slower.
+    pub fn set_patience(&mut self, factor: u64) {
+        self.patience = factor;
+        for step in &mut self.steps {
+            step.limit_seconds *= factor;
+        }
+    }
+
+    /// Multiplies a limit by the factor of the plan.
+    pub fn limit(&self, most: u64) -> u64 {
+        most * self.patience.max(1)
+    }
 }
 
 /// A module in the initial RAM disk.
@@ -85,6 +103,15 @@ pub enum Device {
     },
     /// A loop device over a file in memory.
     Loop,
+}
+
+/// An elevator and its lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElevatorLock {
+    /// The elevator.
+    pub elevator: String,
+    /// A text in the name of the lock's row in `/proc/lock_stat`.
+    pub lock: String,
 }
 
 /// A campaign and its parameters.
@@ -169,6 +196,15 @@ pub enum Campaign {
     Unplug {
         /// The number of removals.
         rounds: u64,
+    },
+    /// The times for which the locks of elevators are held, from the kernel's statistics of locks.
+    LockStat {
+        /// The device.
+        device: Device,
+        /// The elevators with their locks, measured one after the other under the same load.
+        elevators: Vec<ElevatorLock>,
+        /// The duration for each.
+        seconds: u64,
     },
     /// fio with verification.
     Fio {
@@ -311,5 +347,14 @@ mod tests {
         let plan = Plan { steps: vec![step], seed: 7, ..Plan::default() };
         let text = serde_json::to_string(&plan).expect("a plan has string keys");
         assert_eq!(serde_json::from_str::<Plan>(&text).expect("it was just written"), plan);
+    }
+
+    #[test]
+    fn limits_are_multiplied() {
+        let step = Step { name: "insert".to_owned(), limit_seconds: 60, campaign: Campaign::Insert };
+        let mut plan = Plan { steps: vec![step], ..Plan::default() };
+        assert_eq!(plan.limit(5_000), 5_000);
+        plan.set_patience(4);
+        assert_eq!((plan.limit(5_000), plan.steps[0].limit_seconds), (20_000, 240));
     }
 }

@@ -103,6 +103,14 @@ impl Lists {
         Ok(existing)
     }
 
+    /// The newest version of a package.
+    pub fn version(&self, package: &str) -> Result<String> {
+        let mut show = self.apt("apt-cache");
+        let printed = programs::output(show.args(["show", "--no-all-versions", package]))?;
+        let version = printed.lines().find_map(|line| line.strip_prefix("Version: ")).map(str::to_owned);
+        version.with_context(|| format!("the archive has no package {package}"))
+    }
+
     /// Downloads packages and extracts them into a directory. Packages with programs of the build
     /// are those for the machines that build.
     pub fn extract(&self, packages: &[String], into: &Path) -> Result<()> {

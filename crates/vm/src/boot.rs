@@ -202,7 +202,8 @@ impl Machine<'_> {
                 }
             }
         });
-        let mut record = Record::default();
+        let subject = plan.subject.as_ref().map(|subject| subject.name.clone());
+        let mut record = Record { subject, ..Record::default() };
         let exit = loop {
             let limit = limit(plan, &record.events);
             match receiver.recv_timeout(limit) {

@@ -58,8 +58,8 @@ impl Fetched {
         }
     }
 
-    /// The directory of the headers.
-    fn headers(&self, folder: &Path) -> PathBuf {
+    /// The directory of the headers; the build directory of a kernel that was built.
+    pub(crate) fn headers(&self, folder: &Path) -> PathBuf {
         self.headers_root(folder).join("usr/src").join(format!("linux-headers-{}", self.release))
     }
 
@@ -127,6 +127,12 @@ pub fn fetch(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Outcome>>
 }
 
 fn fetch_one(kernel: &'static Kernel, lists: &Lists, folder: &Path) -> Result<Outcome> {
+    if kernel.options.is_some() {
+        return Ok(match Fetched::existing(kernel, folder) {
+            Some(fetched) => Outcome::Present(fetched),
+            None => Outcome::Missing("`cargo xtask kernel debug-kernel` builds it".to_owned()),
+        });
+    }
     let names = lists.kernel_packages()?;
     let Some(version) = table::newest_version(kernel, &names) else {
         return Ok(match Fetched::existing(kernel, folder) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_guest::kernel_log;
+use hoistway_guest::kernel_log::{self, Report};
 use hoistway_guest::protocol::{Counts, Event, Status};
 
 use crate::programs::last_lines;
@@ -26,6 +26,26 @@ pub struct Record {
     pub events: Vec<Result<Event, String>>,
     /// The text of the console.
     pub console: String,
+    /// The module under test. Only data races in which it has a part are failures; all are if there
+    /// is none.
+    pub subject: Option<String>,
+}
+
+impl Record {
+    /// Returns true for the report of a data race in which the module under test has no part.
+    fn is_foreign_race(&self, text: &str) -> bool {
+        self.subject.as_ref().is_some_and(|module| kernel_log::is_race_without(text, module))
+    }
+
+    /// The reports on the console.
+    fn console_reports(&self) -> Vec<Report> {
+        kernel_log::reports(self.console.lines().map(kernel_log::console_message))
+    }
+
+    /// The number of data races on the console in which the module under test has no part.
+    pub fn foreign_races(&self) -> usize {
+        self.console_reports().iter().filter(|report| self.is_foreign_race(&report.text)).count()
+    }
 }
 
 /// The failures of a boot; empty if all campaigns passed and the kernel reported nothing.
@@ -41,14 +61,16 @@ pub fn failures(record: &Record, exit: &Exit) -> Vec<String> {
             }
             Ok(Event::Report { name, kind, text }) => {
                 reported.extend(text.lines());
+                if record.is_foreign_race(text) {
+                    continue;
+                }
                 failures.push(format!("{name}: the kernel reports a {kind}:\n{text}"));
             }
             Ok(_) => {}
         }
     }
     // What the guest could not report, because the kernel stopped.
-    let messages = record.console.lines().map(kernel_log::console_message);
-    for report in kernel_log::reports(messages) {
+    for report in record.console_reports().iter().filter(|report| !record.is_foreign_race(&report.text)) {
         let first = report.text.lines().next().unwrap_or_default();
         if !reported.iter().any(|line| line.trim() == first.trim()) {
             failures.push(format!("the console has a {}:\n{}", report.kind, report.text));
@@ -137,7 +159,7 @@ mod tests {
     }
 
     fn judge(events: Vec<Result<Event, String>>, console: &str, exit: &Exit) -> Vec<String> {
-        failures(&Record { events, console: console.to_owned() }, exit)
+        failures(&Record { events, console: console.to_owned(), subject: Some("m".to_owned()) }, exit)
     }
 
     #[test]
@@ -163,6 +185,22 @@ mod tests {
         let found = judge(events, console, &Exit::PoweredOff);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("a: the kernel reports a warning:\nWARNING: CPU: 0"));
+    }
+
+    #[test]
+    fn a_data_race_is_a_failure_if_the_module_has_a_part_in_it() {
+        let rule = "=".repeat(66);
+        let race = |frame: &str| format!("BUG: KCSAN: data-race in a / b\n\nread to 0xff of 4 bytes:\n {frame}\n");
+        let report = |text: &str| {
+            Ok(Event::Report { name: "a".to_owned(), kind: "bug".to_owned(), text: text.trim_end().to_owned() })
+        };
+        for (frame, count) in [("b+0x1/0x2", 0), ("b+0x1/0x2 [m]", 1)] {
+            let events = vec![begun("a"), report(&race(frame)), ended("a", Status::Passed, ""), finished()];
+            let console = format!("{rule}\n{}{rule}\n", race(frame));
+            assert_eq!(judge(events, &console, &Exit::PoweredOff).len(), count, "{frame}");
+            let record = Record { console, subject: Some("m".to_owned()), ..Record::default() };
+            assert_eq!(record.foreign_races(), 1 - count);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! - the architectures of kernels: `architecture.rs`
 //! - the table of kernels: `table.rs`; their packages: `archive.rs`, `fetch.rs`
 //! - minimal systems: `debian_root.rs`; the one for the builds of newer modules: `build_root.rs`
+//! - kernels that are built from a package of sources: `built.rs`, `configs/`
 //! - the modules of a kernel: `modules.rs`
 //! - a boot: `initramfs.rs`, `boot.rs`; the verdict on it: `judge.rs`
 //! - programs of this machine: `programs.rs`
@@ -15,6 +16,7 @@ pub mod architecture;
 mod archive;
 pub mod boot;
 pub mod build_root;
+pub mod built;
 pub mod debian_root;
 pub mod fetch;
 mod initramfs;

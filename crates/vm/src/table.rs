@@ -66,16 +66,26 @@ pub struct Kernel {
     pub series: &'static str,
     /// The end of the names of the packages.
     pub flavour: &'static str,
+    /// The options of a kernel that is built from the package of the series' sources, beyond those
+    /// of all built kernels; None if the kernel is a package.
+    pub options: Option<&'static str>,
 }
 
 /// A kernel for x86-64.
 const fn x86(name: &'static str, archive: Archive, series: &'static str, flavour: &'static str) -> Kernel {
-    Kernel { name, architecture: Architecture::X86_64, archive, series, flavour }
+    Kernel { name, architecture: Architecture::X86_64, archive, series, flavour, options: None }
 }
 
 /// A kernel of Debian bookworm for arm64.
 const fn arm64(name: &'static str, series: &'static str, flavour: &'static str) -> Kernel {
-    Kernel { name, architecture: Architecture::Arm64, archive: Archive::Bookworm, series, flavour }
+    let (architecture, archive) = (Architecture::Arm64, Archive::Bookworm);
+    Kernel { name, architecture, archive, series, flavour, options: None }
+}
+
+/// A kernel that is built from the sources of Debian bookworm.
+const fn built(name: &'static str, series: &'static str, flavour: &'static str, options: &'static str) -> Kernel {
+    let (architecture, archive) = (Architecture::X86_64, Archive::Bookworm);
+    Kernel { name, architecture, archive, series, flavour, options: Some(options) }
 }
 
 /// The kernels. An archive keeps the packages of some series only for a time; `kernel fetch` names
@@ -94,13 +104,21 @@ pub const KERNELS: &[Kernel] = &[
     arm64("6.12-arm64-16k", "6.12.", "arm64-16k"),
 ];
 
+/// The kernels that find errors and measure locks. `kernel debug-kernel` builds them.
+pub const DEBUG_KERNELS: &[Kernel] = &[
+    built("6.12-kasan", "6.12.", "kasan", include_str!("../configs/kasan.config")),
+    built("6.12-kcsan", "6.12.", "kcsan", include_str!("../configs/kcsan.config")),
+    built("6.12-lockstat", "6.12.", "lockstat", include_str!("../configs/lockstat.config")),
+];
+
 /// The kernel that is tested if none is named: its flavour has all the devices.
 pub const DEFAULT: &str = "6.12";
 
-/// Finds a kernel of the table by its name.
+/// Finds a kernel of the tables by its name.
 pub fn find(name: &str) -> Result<&'static Kernel> {
-    KERNELS.iter().find(|kernel| kernel.name == name).with_context(|| {
-        let names: Vec<&str> = KERNELS.iter().map(|kernel| kernel.name).collect();
+    let all = || KERNELS.iter().chain(DEBUG_KERNELS);
+    all().find(|kernel| kernel.name == name).with_context(|| {
+        let names: Vec<&str> = all().map(|kernel| kernel.name).collect();
         format!("there is no kernel `{name}` in the table; it has {}", names.join(", "))
     })
 }
@@ -179,10 +197,10 @@ mod tests {
 
     #[test]
     fn the_names_of_the_table_differ_and_the_default_is_one_of_them() {
-        let mut names: Vec<&str> = KERNELS.iter().map(|kernel| kernel.name).collect();
+        let mut names: Vec<&str> = KERNELS.iter().chain(DEBUG_KERNELS).map(|kernel| kernel.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), KERNELS.len());
+        assert_eq!(names.len(), KERNELS.len() + DEBUG_KERNELS.len());
         assert!(find(DEFAULT).is_ok());
         assert!(find("2.6.18").expect_err("it is not in the table").to_string().contains("6.12-cloud"));
     }

@@ -7,6 +7,7 @@ mod faults;
 mod fio;
 mod job;
 mod leak;
+mod locks;
 mod planted;
 mod player;
 mod processes;
@@ -91,6 +92,7 @@ pub fn run(campaign: &Campaign, context: &mut Context) -> Verdict {
         Campaign::Groups { device, elevator, seconds } => cgroup::groups(context, device, elevator, *seconds),
         Campaign::Faults { elevator, seconds, hosts } => faults::faults(context, elevator, *seconds, *hosts),
         Campaign::Unplug { rounds } => faults::unplug(context, *rounds),
+        Campaign::LockStat { device, elevators, seconds } => locks::run(context, device, elevators, *seconds),
         Campaign::Fio { device, elevator, seconds } => fio::run(context, device, elevator, *seconds),
         Campaign::Refusals => refusals::run(context),
         Campaign::Blktrace { device } => blktrace::run(context, device),

@@ -32,7 +32,7 @@ pub fn verify(context: &mut Context, device: &plan::Device, elevator: &str, seco
         thread::sleep(Duration::from_millis(100));
     }
     let counts = load.finish()?;
-    require_progress(&counts, LONGEST_MS)?;
+    require_progress(&counts, context.plan.limit(LONGEST_MS))?;
     Ok(counts)
 }
 
@@ -52,7 +52,7 @@ pub fn switch(context: &mut Context, device: &plan::Device, switches: u64, pause
     // The damage that the load found explains more than a switch that failed.
     add(&mut counts, load.finish()?);
     switched?;
-    require_progress(&counts, LONGEST_MS)?;
+    require_progress(&counts, context.plan.limit(LONGEST_MS))?;
     Ok(counts)
 }
 
@@ -81,9 +81,10 @@ pub fn one_switch(context: &mut Context, queue: &Queue, pause_ms: u64, counts: &
     let states = select(queue, elevator)?;
     let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let settings = std::mem::take(&mut context.settings);
-    if elapsed > SWITCH_MS_MAX {
+    let most = context.plan.limit(SWITCH_MS_MAX);
+    if elapsed > most {
         return Err(format!(
-            "the switch from {before} to {elevator} took {elapsed} ms; {SWITCH_MS_MAX} ms is the most; set before: \
+            "the switch from {before} to {elevator} took {elapsed} ms; {most} ms is the most; set before: \
              {}; every {} s the queue was\n{states}",
             settings.join(", "),
             STATE_INTERVAL.as_secs(),

@@ -3,6 +3,7 @@
 //!
 //! - the sources of the module under test: `sources.rs`; its build: `build.rs`
 //! - the campaigns of a test: `plans.rs`
+//! - kernels with the sanitizers: `debug_kernel.rs`
 //! - the core's assembly: `asm.rs`, `asm/`
 //! - the Debian package: `package.rs`, with the files of `packaging/dkms`; its installation in
 //!   minimal systems: `installation.rs`
@@ -10,7 +11,7 @@
 //! - a player beside copies: `player.rs`
 //! - a job beside its simulation: `compare.rs`
 //! - recordings of the module: `record.rs`, `recordings.rs`
-//! - the tasks: `test.rs`, `shell.rs`; the step of `cargo xtask test`: `step.rs`
+//! - the tasks: `test.rs`, `shell.rs`, `locks.rs`; the step of `cargo xtask test`: `step.rs`
 //!
 //! The crate `hoistway-vm` has the kernels, their boots and the verdicts, `hoistway-guest` the
 //! program in the virtual machine.
@@ -19,7 +20,9 @@ mod asm;
 mod bench;
 mod build;
 mod compare;
+mod debug_kernel;
 mod installation;
+mod locks;
 mod package;
 mod plans;
 mod player;
@@ -55,6 +58,8 @@ enum Task {
     Asm(asm::Options),
     /// Download images, modules and headers of kernels into target/kernel
     Fetch(Selection),
+    /// Build kernels with KASAN, KCSAN, lockdep and statistics of locks from Debian's sources
+    DebugKernel(debug_kernel::Options),
     /// Build the module for kernels
     Build(Selection),
     /// Boot kernels, run campaigns against elevators and judge the results
@@ -67,6 +72,8 @@ enum Task {
     Compare(compare::Options),
     /// Record runs of all elevators in a guest and repeat every call of the core in user space
     Record(record::Options),
+    /// Measure how long the lock of a queue is held under each elevator
+    Locks(locks::Options),
     /// Boot a kernel with the module and a shell on this terminal
     Run(shell::Options),
     /// Build the Debian package from which DKMS builds the module
@@ -125,12 +132,14 @@ pub fn run(options: &Options) -> Result<()> {
             println!("{present} of {} kernels", outcomes.len());
             Ok(())
         }
+        Task::DebugKernel(options) => debug_kernel::run(options),
         Task::Build(selection) => build_all(selection),
         Task::Test(options) => test::run(options),
         Task::Bench(options) => bench::run(options),
         Task::Player(options) => player::run(options),
         Task::Compare(options) => compare::run(options),
         Task::Record(options) => record::run(options),
+        Task::Locks(options) => locks::run(options),
         Task::Run(options) => shell::run(options),
         Task::Package(options) => package::run(options),
     }
@@ -161,6 +170,9 @@ fn present(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Fetched>> {
             Some(fetched) => found.push(fetched),
             None => absent.push(*kernel),
         }
+    }
+    if let Some(kernel) = absent.iter().find(|kernel| kernel.options.is_some()) {
+        bail!("{} is not built yet: `cargo xtask kernel debug-kernel --kernel {}` builds it", kernel.name, kernel.name);
     }
     if !absent.is_empty() {
         for outcome in fetch::fetch(&absent, folder)? {

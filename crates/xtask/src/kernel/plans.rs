@@ -113,9 +113,9 @@ pub struct Choice {
 }
 
 /// A device that is fast and has several queues.
-const NULL: Device = Device::Null { queues: 2, depth: 8, completion_ns: 50_000 };
+pub const NULL: Device = Device::Null { queues: 2, depth: 8, completion_ns: 50_000 };
 /// The modules that are inserted at boot.
-const BOOT: [&str; 6] = ["virtio_pci", "virtio_blk", "configfs", "mq_deadline", "bfq", "kyber_iosched"];
+pub const BOOT: [&str; 6] = ["virtio_pci", "virtio_blk", "configfs", "mq_deadline", "bfq", "kyber_iosched"];
 
 /// The plan of a test.
 pub fn test(choice: &Choice) -> Plan {

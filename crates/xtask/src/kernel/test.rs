@@ -17,6 +17,9 @@ use super::plans::{self, Choice};
 use super::{Selection, build, recordings};
 use crate::tools;
 
+/// The factor of the limits of times on kernels with sanitizers.
+const PATIENCE: u64 = 4;
+
 /// Options of `cargo xtask kernel test`.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
@@ -234,6 +237,9 @@ impl Session {
         let guest = super::guest(architecture)?;
         // Where this machine's programs do not run, the guest skips the campaigns that need them.
         let programs = if architecture == architecture::BUILD { self.programs.as_slice() } else { &[] };
+        if fetched.kernel.options.is_some() {
+            plan.set_patience(PATIENCE);
+        }
         let machine = Machine {
             fetched,
             guest: &guest,
@@ -257,6 +263,10 @@ impl Session {
             }
         })?;
         progress.clear();
+        let races = record.foreign_races();
+        if races > 0 {
+            println!("  {races} data races of the kernel in which the module has no part: console.log has them");
+        }
         let failures = judge::failures(&record, &exit);
         Ok(Boot { failures, directory, transfer: machine.transfer_disk(), counts: judge::counts(&record) })
     }
