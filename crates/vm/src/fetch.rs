@@ -41,7 +41,8 @@ impl Fetched {
         let fetched = Fetched { kernel, release, directory: std::path::absolute(directory).ok()? };
         // A build root that was made again has no headers.
         let outdated = kernel.archive.build_root_compiler().is_some() && !build_root::is_complete(folder);
-        let outdated = outdated || !fetched.has_wanted_modules();
+        // A kernel that is built keeps all its modules.
+        let outdated = outdated || (kernel.options.is_none() && !fetched.has_wanted_modules());
         (!outdated && fetched.headers(folder).is_dir()).then_some(fetched)
     }
 
