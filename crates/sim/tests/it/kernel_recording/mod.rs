@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hoistway_core::Kind;
 use hoistway_sim::kernel_recording::{Call, RecordingReport, replay_recording};
 
 fn recordings() -> Vec<PathBuf> {
@@ -30,15 +31,23 @@ fn every_call_in_a_kernel_has_the_same_answer_here() {
     assert!(reports.iter().all(|report| report.complete && report.identical == report.records));
 
     let elevators: BTreeSet<&str> = reports.iter().map(|report| report.elevator).collect();
-    for elevator in ["cfq", "anticipatory", "fiops", "cfq-bw", "cfq-wf2q", "bfq-v0", "cfq-v3"] {
-        assert!(elevators.contains(elevator), "no recording of {elevator}");
+    for kind in Kind::ALL {
+        assert!(elevators.contains(kind.info().name), "no recording of {}", kind.info().name);
     }
     let mut calls = BTreeMap::new();
     for report in &reports {
         report.calls.iter().for_each(|count| *calls.entry(count.call).or_insert(0) += count.records);
     }
-    for call in [Call::Next, Call::AllowsMerge, Call::FindMerge, Call::Neighbour, Call::Growth, Call::Timer, Call::Move]
-    {
+    for call in [
+        Call::Next,
+        Call::AllowsMerge,
+        Call::PrepareMerge,
+        Call::FindMerge,
+        Call::Neighbour,
+        Call::Growth,
+        Call::Timer,
+        Call::Move,
+    ] {
         assert!(calls.get(&call).is_some_and(|count| *count > 20), "few calls of {}: {calls:?}", call.name());
     }
 }
