@@ -292,7 +292,7 @@ mod tests {
             Record::from_bytes(1, &bytes).unwrap_err().to_string()
         };
         assert!(changed(12, 99).contains("99"));
-        assert!(changed(8, 4).contains("status"));
+        assert!(changed(8, 5).contains("status"));
         assert!(changed(13, 4).contains("operation"));
         assert!(changed(14, 64).contains("flags"));
     }
