@@ -1,4 +1,4 @@
-//! A player and copies on a file system: the worker processes of [`crate::campaigns::player`].
+//! A player and copies on a file system: the worker processes of the campaign with a player.
 
 use std::fs::File;
 use std::io::{Read, Write};

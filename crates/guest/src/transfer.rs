@@ -1,7 +1,7 @@
 //! Files that the guest hands to the host: a disk of the virtual machine, on which files follow one
 //! another.
 //!
-//! Each file is a block of 512 bytes with [`MAGIC`], the length of the file in bytes (8 bytes,
+//! Each file is a block of 512 bytes with `HWYFILE1`, the length of the file in bytes (8 bytes,
 //! little-endian), the length of the name (2 bytes) and the name; and then its bytes, up to a
 //! multiple of 512. A block without the magic ends the list: the disk is filled with zeros at
 //! first.
