@@ -72,8 +72,10 @@ impl Record {
 
     fn check(&self) -> Result<(), RecordError> {
         let invalid = |field, value, right| Err(RecordError::Value { call: self.call, field, value, right });
-        if !(-11..=4).contains(&self.status) {
-            return invalid("the status", i64::from(self.status), "-11 to 4");
+        // Only this call lets its caller search itself.
+        let (most, right) = if self.call == Call::PrepareMerge { (4, "-11 to 4") } else { (3, "-11 to 3") };
+        if !(-11..=most).contains(&self.status) {
+            return invalid("the status", i64::from(self.status), right);
         }
         if usize::from(self.op) >= OPS.len() {
             return invalid("the operation", i64::from(self.op), "0 to 3");
@@ -244,7 +246,7 @@ fn status_name(call: Call, status: i16) -> &'static str {
         (_, 1) => "run",
         (_, 2) => "wait",
         (_, 3) => "empty",
-        (_, 4) => "search",
+        (Call::PrepareMerge, 4) => "search",
         (_, -1) => "invalid",
         (_, -2) => "too small",
         (_, -3) => "full",
@@ -292,7 +294,7 @@ mod tests {
             Record::from_bytes(1, &bytes).unwrap_err().to_string()
         };
         assert!(changed(12, 99).contains("99"));
-        assert!(changed(8, 5).contains("status"));
+        assert!(changed(8, 4).contains("status"));
         assert!(changed(13, 4).contains("operation"));
         assert!(changed(14, 64).contains("flags"));
     }
