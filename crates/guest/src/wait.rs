@@ -9,12 +9,12 @@ use crate::Outcome;
 /// The time until a device that was created appears, and until one that was removed disappears.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits until a condition holds; `what` names it in the error.
-pub fn wait_until(what: &str, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
+/// Waits until a condition holds; `failure` begins the error if it does not.
+pub fn wait_until(failure: &str, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
     let begun = Instant::now();
     while !holds()? {
         if begun.elapsed() > PATIENCE {
-            return Err(format!("{what} does not appear within {} s", PATIENCE.as_secs()));
+            return Err(format!("{failure} within {} s", PATIENCE.as_secs()));
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -23,13 +23,6 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> Outcome<bool>) -> Outco
 
 /// Waits until a file exists, or until it does not.
 pub fn wait_for(path: &Path, exists: bool) -> Outcome<()> {
-    let begun = Instant::now();
-    while path.exists() != exists {
-        if begun.elapsed() > PATIENCE {
-            let what = if exists { "does not appear" } else { "does not disappear" };
-            return Err(format!("{} {what} within {} s", path.display(), PATIENCE.as_secs()));
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
+    let what = if exists { "does not appear" } else { "does not disappear" };
+    wait_until(&format!("{} {what}", path.display()), || Ok(path.exists() == exists))
 }

@@ -47,7 +47,7 @@ pub fn run(context: &mut Context, setup: &JobSetup) -> Verdict {
 /// Waits until the disk with a serial number appears. Returns its name.
 fn wait_for_disk(serial: &str) -> Outcome<String> {
     let mut found = None;
-    wait::wait_until(&format!("the disk {serial}"), || {
+    wait::wait_until(&format!("the disk {serial} does not appear"), || {
         found = system::disk_with_serial(serial)?;
         Ok(found.is_some())
     })?;
