@@ -8,8 +8,8 @@ pub const REGISTERED: [&str; 7] = ["cfq", "anticipatory", "fiops", "cfq-bw", "cf
 /// The elevators of the kernel that campaigns switch to besides.
 pub const OWN: [&str; 4] = ["none", "mq-deadline", "bfq", "kyber"];
 
-/// All elevators of the core, by the core's names.
-const ALL: [&str; 17] = [
+/// All elevators, by the library's names, which the parameter `elevators` of the module takes.
+pub const ALL: [&str; 17] = [
     "noop",
     "deadline",
     "anticipatory",
@@ -28,11 +28,6 @@ const ALL: [&str; 17] = [
     "mq-deadline",
     "kyber",
 ];
-
-/// The names of all elevators in the parameter `elevators` of the module.
-pub fn all_elevators() -> &'static [&'static str] {
-    &ALL
-}
 
 /// The name under which the module registers an elevator: with a prefix if the kernel uses the name
 /// itself.

@@ -38,7 +38,7 @@ pub fn run(options: &Options) -> Result<()> {
         match recordings::replay(&boot.transfer, &directory) {
             Ok(Some(replayed)) if boot.failures.is_empty() => {
                 let known = replayed.elevators();
-                if let Some(missing) = plans::all_elevators().iter().find(|name| !known.contains(**name)) {
+                if let Some(missing) = plans::ALL.iter().find(|name| !known.contains(**name)) {
                     bail!("no recording of {missing}");
                 }
                 println!("{name}: {}", replayed.line());
