@@ -7,13 +7,19 @@ use crate::plan;
 use crate::protocol::Counts;
 
 /// The program in the initial RAM disk.
-const PROGRAM: &str = "/usr/bin/fio";
+pub const PROGRAM: &str = "/usr/bin/fio";
+
+/// Skips the campaign if the initial RAM disk does not have the program.
+pub fn require() -> Result<(), Failure> {
+    if std::path::Path::new(PROGRAM).exists() {
+        return Ok(());
+    }
+    Err(Failure::Skipped(format!("the initial RAM disk has no {PROGRAM}")))
+}
 
 /// Runs fio, which writes at random and verifies what it wrote.
 pub fn run(context: &mut Context, device: &plan::Device, elevator: &str, seconds: u64) -> Verdict {
-    if !std::path::Path::new(PROGRAM).exists() {
-        return Err(Failure::Skipped(format!("the initial RAM disk has no {PROGRAM}")));
-    }
+    require()?;
     let device = context.device(device, elevator)?;
     let mut command = Command::new(PROGRAM);
     command.args(["--name=verify", "--rw=randrw", "--bsrange=4k-64k", "--direct=1", "--ioengine=libaio"]);

@@ -1,24 +1,20 @@
 //! A job of fio on a disk of the virtual machine. Its results are a file for the host.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::fio::{self, PROGRAM};
 use super::{Context, Failure, Verdict};
 use crate::device::Queue;
 use crate::plan::JobSetup;
 use crate::protocol::Counts;
 use crate::{Outcome, system, transfer, wait};
 
-/// The program in the initial RAM disk.
-const PROGRAM: &str = "/usr/bin/fio";
 const JOB: &str = "/tmp/job.fio";
 const RESULTS: &str = "/tmp/results.json";
 
 /// Runs the job under an elevator. `${DISK}` in the job file is the path of the disk.
 pub fn run(context: &mut Context, setup: &JobSetup) -> Verdict {
-    if !Path::new(PROGRAM).exists() {
-        return Err(Failure::Skipped(format!("the initial RAM disk has no {PROGRAM}")));
-    }
+    fio::require()?;
     for module in ["sd_mod", "virtio_scsi"] {
         context.modules.insert(module, "")?;
     }
