@@ -3,12 +3,12 @@
 use crate::{
     apply_pace::{set_choice, set_pace, set_submission},
     engine::{Engine, EngineSupport},
-    job::{Job, RateProcess, Sequencer, Size, UnifiedReporting},
+    job::{FadviseHint, Job, RateProcess, Sequencer, Size, UnifiedReporting},
     tree_values::{file_system, tree, walk},
     units::{KbBase, TimeUnit},
     values::{
-        Fault, NOT_SUPPORTED, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32,
-        directions, distribution, flag, ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
+        Fault, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32, directions,
+        distribution, flag, ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
     },
 };
 
@@ -230,14 +230,20 @@ pub(crate) fn kb_base(value: &str) -> Result<KbBase, Fault> {
     }
 }
 
-/// Parses the advice on access patterns for the kernel: by what the job does (1), or none (0).
-fn advice(value: &str) -> Result<bool, Fault> {
+/// Parses the advice on access patterns for the kernel: by what the job does (1), none (0), or a
+/// given one.
+fn advice(value: &str) -> Result<FadviseHint, Fault> {
     match value {
-        "sequential" | "random" => Err(Fault::with_help(
-            format!("`{value}` is {NOT_SUPPORTED}"),
-            "1 to advise the kernel of the pattern of rw, 0 for no advice",
-        )),
-        _ => boolean(value),
+        "sequential" => Ok(FadviseHint::Sequential),
+        "random" => Ok(FadviseHint::Random),
+        _ => match boolean(value) {
+            Ok(true) => Ok(FadviseHint::Pattern),
+            Ok(false) => Ok(FadviseHint::None),
+            Err(_) => Err(Fault::with_help(
+                format!("`{value}` is not an advice on the access pattern"),
+                "0 for none, 1 for that of rw, sequential or random",
+            )),
+        },
     }
 }
 

@@ -139,9 +139,9 @@ pub struct Job {
     pub wait_for: Option<String>,
     /// True if cached pages of the job's files are dropped when the files are opened. Default true.
     pub invalidate: bool,
-    /// True if the kernel is advised of the access pattern. Default true. Only mapped files depend
-    /// on it.
-    pub fadvise_hint: bool,
+    /// How the kernel is advised of the access pattern (`posix_fadvise`, `madvise`). By default the
+    /// advice follows from `rw`.
+    pub fadvise_hint: FadviseHint,
     /// Number of runs of the job, at least 1.
     pub loops: u32,
     /// Number of requests after which the job ends.
@@ -417,7 +417,7 @@ const DEFAULTS: Job = Job {
     stonewall: false,
     wait_for: None,
     invalidate: true,
-    fadvise_hint: true,
+    fadvise_hint: FadviseHint::Pattern,
     loops: 1,
     number_ios: None,
     prio: None,
@@ -478,6 +478,32 @@ const DEFAULTS: Job = Job {
 impl Default for Job {
     fn default() -> Self {
         Job { filename_format: "$jobname.$jobnum.$filenum".into(), ..DEFAULTS }
+    }
+}
+
+/// The advice on the access pattern that a job gives to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FadviseHint {
+    /// No advice.
+    None,
+    /// The pattern of `rw`: random or sequential.
+    #[default]
+    Pattern,
+    /// Sequential access.
+    Sequential,
+    /// Random access.
+    Random,
+}
+
+impl FadviseHint {
+    /// The advice of a job with a pattern of accesses: [`FadviseHint::Sequential`],
+    /// [`FadviseHint::Random`] or [`FadviseHint::None`].
+    pub fn of(self, rw: Rw) -> FadviseHint {
+        match self {
+            FadviseHint::Pattern if rw.is_random() => FadviseHint::Random,
+            FadviseHint::Pattern => FadviseHint::Sequential,
+            given => given,
+        }
     }
 }
 

@@ -65,8 +65,8 @@ pub use command_priority::{CommandPriority, SizePriority};
 pub use diagnostic::{Diagnostic, Diagnostics, LoadError};
 pub use engine::{ENGINES, Engine, EngineSupport, Ioengine};
 pub use job::{
-    BlockSize, Cgroup, Direction, Directions, Distribution, FileService, Ignored, Job, JobFile, RateProcess, Rw,
-    Sequencer, Size, SplitEntry, UnifiedReporting, Zone,
+    BlockSize, Cgroup, Direction, Directions, Distribution, FadviseHint, FileService, Ignored, Job, JobFile,
+    RateProcess, Rw, Sequencer, Size, SplitEntry, UnifiedReporting, Zone,
 };
 pub use job_source::{JobSource, SetOptionError, load, parse};
 pub use known::{KnownOption, OPTIONS, Support};

@@ -274,8 +274,21 @@ pub enum Campaign {
 pub struct JobSetup {
     /// The serial number of the SCSI disk.
     pub serial: String,
+    /// The requests that the disk gets at a time.
+    pub depth: u64,
     /// The elevator.
     pub elevator: String,
+    /// True if the job works on files of an ext4 file system on the disk, in the current directory.
+    pub on_files: bool,
+    /// The parts of the job, which begin at the same time.
+    pub parts: Vec<JobPart>,
+}
+
+/// A part of a job of fio: all its processes, or those of a control group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobPart {
+    /// The control group and its weight.
+    pub group: Option<(String, u64)>,
     /// The text of the job file; `${DISK}` is the path of the disk.
     pub job: String,
     /// The name of the file with the results that the host gets.

@@ -11,7 +11,7 @@
 //! - the proof that the core cannot panic: `proof.rs`
 //! - building and running the fuzz targets: `fuzz/`
 //! - the environment of Python for tests and measurements: `python.rs`
-//! - kernels in QEMU and the kernel module: `kernel/`
+//! - kernels in QEMU and the kernel module: `kernel/`; kernels on emulated drives: `guest.rs`
 //! - measurements: the module with the name of the task; their goals: `goals.rs`
 
 #![forbid(unsafe_code)]
@@ -28,6 +28,7 @@ mod fsx;
 mod fuzz;
 mod goals;
 mod graph;
+mod guest;
 mod kernel;
 mod laws;
 mod pages;
@@ -98,6 +99,8 @@ enum Task {
     Stress(stress::Options),
     /// Build the kernel module, boot kernels in QEMU with it, and judge what the guests report
     Kernel(kernel::Options),
+    /// Run jobs of fio under real kernels on emulated drives, beside their simulation: docs/guest.md
+    Guest(guest::Options),
     /// Measure the server beside other NBD servers: docs/serve-benchmarks.md
     BenchNbd(bench_nbd::Options),
     /// Measure the mount beside other ways to the same files: docs/mount-benchmarks.md
@@ -143,6 +146,7 @@ fn run(task: Task) -> Result<()> {
         Task::Soak(options) => soak::run(&options),
         Task::Stress(options) => stress::run(&options),
         Task::Kernel(options) => kernel::run(&options),
+        Task::Guest(options) => guest::run(&options),
         Task::BenchNbd(options) => bench_nbd::run(&options),
         Task::BenchMount(options) => bench_mount::run(&options),
         Task::BenchOrder(options) => bench_order::run(&options),

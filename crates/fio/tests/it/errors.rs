@@ -120,7 +120,7 @@ const WRONG: &[(&str, &str, &str)] = &[
         "",
     ),
     ("hoistway_reserve=0", "hoistway_reserve: 0 is out of range", "at least 1"),
-    ("fadvise_hint=random", "fadvise_hint: `random` is known to fio, not supported by hoistway", "0 for no advice"),
+    ("fadvise_hint=maybe", "fadvise_hint: `maybe` is not an advice on the access pattern", "sequential or random"),
     ("hoistway_tree=lunix", "hoistway_tree: `lunix` is not known", "one of linux, files"),
     ("hoistway_tree=files", "hoistway_tree: `files` has no value", "files=1000"),
     ("hoistway_tree=files=0", "hoistway_tree: files: 0 is out of range", "from 1 to 1000000"),

@@ -1,43 +1,176 @@
-//! A job of fio on a disk of the virtual machine. Its results are a file for the host.
+//! A job of fio on a disk of the virtual machine, or on files of a file system on that disk. Its
+//! results are files for the host.
 
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
+use super::cgroup::{self, Group};
 use super::fio::{self, PROGRAM};
 use super::{Context, Failure, Verdict};
 use crate::device::Queue;
-use crate::plan::JobSetup;
+use crate::plan::{JobPart, JobSetup};
 use crate::protocol::Counts;
 use crate::{Outcome, system, transfer, wait};
 
-const JOB: &str = "/tmp/job.fio";
-const RESULTS: &str = "/tmp/results.json";
+/// The program that makes file systems in the initial RAM disk.
+pub const MAKE_FILE_SYSTEM: &str = "/usr/sbin/mke2fs";
+/// The directory in which the file system is mounted.
+const MOUNTED: &str = "/tmp/files";
+/// The time in which a drive writes the data of its cache to the medium.
+const SETTLING: Duration = Duration::from_millis(500);
 
-/// Runs the job under an elevator. `${DISK}` in the job file is the path of the disk.
+/// Runs the job under an elevator.
 pub fn run(context: &mut Context, setup: &JobSetup) -> Verdict {
     fio::require()?;
+    require_groups(setup)?;
     for module in ["sd_mod", "virtio_scsi"] {
         context.modules.insert(module, "")?;
     }
     let disk = wait_for_disk(&setup.serial)?;
-    // One request at a time: the order in which they reach the disk is that of the elevator.
-    system::write(format!("/sys/block/{disk}/device/queue_depth"), "1")?;
+    system::write(format!("/sys/block/{disk}/device/queue_depth"), &setup.depth.to_string())?;
     let queue = Queue::new(&disk);
-    queue.select(&setup.elevator)?;
-    system::drop_caches()?;
-    std::fs::write(JOB, &setup.job).map_err(|error| format!("{JOB}: {error}"))?;
-    let mut command = Command::new(PROGRAM);
-    command.args(["--output-format=json", &format!("--output={RESULTS}"), JOB]).env("DISK", format!("/dev/{disk}"));
-    command.stdin(Stdio::null()).current_dir("/tmp");
-    let output = command.output().map_err(|error| format!("cannot start {PROGRAM}: {error}"))?;
-    let results = std::fs::read(RESULTS).unwrap_or_default();
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        let results = String::from_utf8_lossy(&results).into_owned();
-        return Err(Failure::Failed(format!("fio: {}: {} {results}", output.status, errors.trim())));
+    let job = Job { setup, disk: &disk };
+    if setup.on_files {
+        context.modules.insert("crc32c_generic", "")?;
+        context.modules.insert("ext4", "")?;
+        queue.select("none")?;
+        make_file_system(&disk)?;
+        system::mount_device(&format!("/dev/{disk}"), "ext4", MOUNTED)?;
     }
+    let outcome = job.create_files().and_then(|()| {
+        queue.select(&setup.elevator)?;
+        system::drop_caches()?;
+        thread::sleep(SETTLING);
+        job.measure()
+    });
+    if setup.on_files {
+        // Writing what the job left behind is not measured.
+        system::unmount(MOUNTED)?;
+    }
+    system::drop_caches()?;
     queue.select("none")?;
-    transfer::send(&setup.results, &results)?;
-    Ok(Counts::from([("results_bytes".to_owned(), results.len() as u64)]))
+    let bytes = outcome?;
+    let memory = system::read("/proc/meminfo")?;
+    let available = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:")).and_then(|rest| {
+        let kib: u64 = rest.trim().trim_end_matches("kB").trim().parse().ok()?;
+        Some(kib >> 10)
+    });
+    let counts = [("results_bytes", bytes), ("available_mib", available.unwrap_or(0))];
+    Ok(Counts::from(counts.map(|(name, figure)| (name.to_owned(), figure))))
+}
+
+/// A job and its disk.
+struct Job<'a> {
+    setup: &'a JobSetup,
+    disk: &'a str,
+}
+
+impl Job<'_> {
+    /// Creates the files of a job that works on files.
+    fn create_files(&self) -> Outcome<()> {
+        if !self.setup.on_files {
+            return Ok(());
+        }
+        for (number, part) in self.setup.parts.iter().enumerate() {
+            let child = self.start(number, part, &["--create_only=1"])?;
+            self.finish(number, child)?;
+        }
+        Ok(())
+    }
+
+    /// Runs all parts at the same time and sends their results. Returns the bytes of the results.
+    fn measure(&self) -> Outcome<u64> {
+        let mut groups = Vec::new();
+        let mut children = Vec::new();
+        for (number, part) in self.setup.parts.iter().enumerate() {
+            let child = self.start(number, part, &[])?;
+            if let Some((name, weight)) = &part.group {
+                let group = Group::create(name)?;
+                set_weight(&group, *weight)?;
+                group.add(&child)?;
+                groups.push(group);
+            }
+            children.push(child);
+        }
+        let mut bytes = 0;
+        let mut outcome = Ok(());
+        for ((number, part), child) in self.setup.parts.iter().enumerate().zip(children) {
+            let finished = self.finish(number, child).and_then(|results| {
+                bytes += results.len() as u64;
+                transfer::send(&part.results, &results)
+            });
+            outcome = outcome.and(finished);
+        }
+        for group in groups {
+            group.remove()?;
+        }
+        outcome.map(|()| bytes)
+    }
+
+    /// Starts fio with a part of the job.
+    fn start(&self, number: usize, part: &JobPart, options: &[&str]) -> Outcome<Child> {
+        let job = format!("/tmp/job-{number}.fio");
+        std::fs::write(&job, &part.job).map_err(|error| format!("{job}: {error}"))?;
+        let mut command = Command::new(PROGRAM);
+        command.args(options).arg("--output-format=json").arg(format!("--output={}", results(number))).arg(job);
+        command.env("DISK", format!("/dev/{}", self.disk));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.current_dir(if self.setup.on_files { MOUNTED } else { "/tmp" });
+        command.spawn().map_err(|error| format!("cannot start {PROGRAM}: {error}"))
+    }
+
+    /// Waits for the end of a part and returns its results.
+    fn finish(&self, number: usize, child: Child) -> Outcome<Vec<u8>> {
+        let output = child.wait_with_output().map_err(|error| format!("{PROGRAM}: {error}"))?;
+        let results = std::fs::read(results(number)).unwrap_or_default();
+        if output.status.success() {
+            return Ok(results);
+        }
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(format!("fio: {}: {} {}", output.status, errors.trim(), String::from_utf8_lossy(&results)))
+    }
+}
+
+/// The path of the results of a part.
+fn results(number: usize) -> String {
+    format!("/tmp/results-{number}.json")
+}
+
+/// Sets the weight of a group for the elevator that has a file for it.
+fn set_weight(group: &Group, weight: u64) -> Outcome<()> {
+    let files = ["io.bfq.weight", "io.weight"];
+    let mut last = Ok(());
+    for file in files {
+        last = group.set(file, &weight.to_string());
+        if last.is_ok() {
+            return Ok(());
+        }
+    }
+    last
+}
+
+/// Makes an ext4 file system whose tables and journal are complete, so that the kernel writes
+/// nothing later on its own.
+fn make_file_system(disk: &str) -> Result<(), Failure> {
+    if !Path::new(MAKE_FILE_SYSTEM).exists() {
+        return Err(Failure::Skipped(format!("the initial RAM disk has no {MAKE_FILE_SYSTEM}")));
+    }
+    let mut command = Command::new(MAKE_FILE_SYSTEM);
+    command.args(["-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]);
+    command.arg(format!("/dev/{disk}")).stdin(Stdio::null());
+    let output = command.output().map_err(|error| format!("cannot start {MAKE_FILE_SYSTEM}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(Failure::Failed(format!("{MAKE_FILE_SYSTEM}: {}: {}", output.status, errors.trim())))
+}
+
+/// Enables control groups of the io controller if a part of the job has one.
+fn require_groups(setup: &JobSetup) -> Result<(), Failure> {
+    if setup.parts.iter().any(|part| part.group.is_some()) { cgroup::require_controller("io") } else { Ok(()) }
 }
 
 /// Waits until the disk with a serial number appears. Returns its name.

@@ -1,11 +1,12 @@
 //! The settings of the simulated host: its size, its speed, and the behaviour of its kernel.
 
-use hoistway_core::{ClockConfig, QueueConfig};
+use hoistway_core::{BlockLayer, ClockConfig, QueueConfig};
+use hoistway_fio::FadviseHint;
 
 use crate::host::fs::config::FileSystemConfig;
 use crate::host::journal::JournalConfig;
 use crate::host::on_demand::OnDemand;
-use crate::host::page::PAGE_BYTES;
+use crate::host::page::{PAGE_BYTES, PAGE_SECTORS};
 use crate::host::readahead::Reader;
 use crate::host::two_windows::ReadAhead;
 
@@ -130,6 +131,10 @@ pub struct HostConfig {
     /// Most requests that the driver gives the drive at once (`device/queue_depth`); the drive's
     /// own depth is the other limit. `None`, the default, is the drive's depth.
     pub depth_max: Option<u32>,
+    /// Time in ns from the end of a request in the drive until the host knows of it, up to a
+    /// second: the way through a virtual machine, a bridge or a network. The default 0 is that of a
+    /// controller of the machine. The drive's queue has no room for another request in that time.
+    pub transport_ns: u64,
     /// Tolerance of the spindle speed in parts per million, 0 to 10000. The actual speed and the
     /// platter's angle at time 0 are drawn. The default 2000 is the 0.2 % of data sheets of desktop
     /// drives of 2006: effects of the exact ratio of a scheduler's times to a revolution then
@@ -187,6 +192,7 @@ impl Default for HostConfig {
             journal: None,
             queue: QueueConfig { clock: ClockConfig { hz: 250, ..ClockConfig::default() }, ..QueueConfig::default() },
             depth_max: None,
+            transport_ns: 0,
             spindle_tolerance_ppm: 2000,
         }
     }
@@ -208,23 +214,25 @@ impl HostConfig {
         (host.dirty_background_percent, host.dirty_percent) = match kernel {
             Kernel::V2_6_18 => (10, 40),
             Kernel::V2_6_24 => (5, 10),
-            Kernel::V3_2 | Kernel::V6_1 => (10, 20),
+            Kernel::V3_2 | Kernel::V6_1 | Kernel::V6_12 => (10, 20),
         };
         host.write_back = match kernel {
             Kernel::V2_6_18 | Kernel::V2_6_24 => WriteBack::Pdflush,
-            Kernel::V3_2 | Kernel::V6_1 => WriteBack::Pauses,
+            Kernel::V3_2 | Kernel::V6_1 | Kernel::V6_12 => WriteBack::Pauses,
         };
         host.file_system = match kernel {
             Kernel::V2_6_18 | Kernel::V2_6_24 => FileSystemConfig::ext3(),
-            Kernel::V3_2 | Kernel::V6_1 => FileSystemConfig::ext4(),
+            Kernel::V3_2 | Kernel::V6_1 | Kernel::V6_12 => FileSystemConfig::ext4(),
         };
         (host.plugging, host.read_ahead) = match kernel {
             Kernel::V2_6_18 => (Plugging::Queue, ReadAheadRules::TwoWindows),
             Kernel::V2_6_24 => (Plugging::Queue, ReadAheadRules::OnDemand),
             Kernel::V3_2 => (Plugging::Task { requests: 16, kib: 0 }, ReadAheadRules::OnDemandWithHistory),
-            Kernel::V6_1 => (Plugging::Task { requests: 32, kib: 128 }, ReadAheadRules::OnDemandWithHistory),
+            Kernel::V6_1 | Kernel::V6_12 => {
+                (Plugging::Task { requests: 32, kib: 128 }, ReadAheadRules::OnDemandWithHistory)
+            }
         };
-        if kernel == Kernel::V6_1 {
+        if kernel.layer() == BlockLayer::V6_1 {
             host.queue.max_sectors = 2560;
             host.pool_follows_drive = true;
         }
@@ -235,9 +243,19 @@ impl HostConfig {
         self.page_cache_mib * ((1 << 20) / PAGE_BYTES)
     }
 
-    /// Creates the read-ahead state of a newly opened file.
-    pub(crate) fn reader(&self) -> Reader {
-        let max = self.read_ahead_pages();
+    /// Creates the read-ahead state of a newly opened file whose reader gave an advice. The kernel
+    /// doubles the longest window for sequential access. For random access it reads only the
+    /// requested pages: up to 2.6.32 one by one, later all of a call together.
+    pub(crate) fn reader(&self, advice: FadviseHint) -> Reader {
+        let max = match advice {
+            FadviseHint::Sequential => self.read_ahead_pages() * 2,
+            FadviseHint::Random if self.read_ahead == ReadAheadRules::OnDemandWithHistory => {
+                let longest_request = u64::from(self.queue.max_sectors) / PAGE_SECTORS;
+                return Reader::Requested(longest_request.max(self.read_ahead_pages()));
+            }
+            FadviseHint::Random => return Reader::Requested(1),
+            FadviseHint::None | FadviseHint::Pattern => self.read_ahead_pages(),
+        };
         match self.read_ahead {
             ReadAheadRules::TwoWindows => Reader::TwoWindows(ReadAhead::new(max)),
             ReadAheadRules::OnDemand => Reader::OnDemand(OnDemand::new(max, false)),

@@ -20,11 +20,14 @@ pub enum Kernel {
     /// Linux 6.1 (2022): the multi-queue block layer.
     #[serde(rename = "6.1")]
     V6_1,
+    /// Linux 6.12 (2024): as 6.1 for the workloads that are simulated.
+    #[serde(rename = "6.12")]
+    V6_12,
 }
 
 impl Kernel {
     /// All kernels, the oldest first.
-    pub const ALL: [Kernel; 4] = [Kernel::V2_6_18, Kernel::V2_6_24, Kernel::V3_2, Kernel::V6_1];
+    pub const ALL: [Kernel; 5] = [Kernel::V2_6_18, Kernel::V2_6_24, Kernel::V3_2, Kernel::V6_1, Kernel::V6_12];
 
     /// The version in its usual form.
     pub const fn name(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Kernel {
             Kernel::V2_6_24 => "2.6.24",
             Kernel::V3_2 => "3.2",
             Kernel::V6_1 => "6.1",
+            Kernel::V6_12 => "6.12",
         }
     }
 
@@ -60,7 +64,7 @@ impl Kernel {
             Kernel::V2_6_18 => BlockLayer::V2_6_18,
             Kernel::V2_6_24 => BlockLayer::V2_6_24,
             Kernel::V3_2 => BlockLayer::V3_4,
-            Kernel::V6_1 => BlockLayer::V6_1,
+            Kernel::V6_1 | Kernel::V6_12 => BlockLayer::V6_1,
         }
     }
 
@@ -68,7 +72,7 @@ impl Kernel {
     /// has many queues, as that of 6.1.
     pub const fn elevator_name(self, elevator: Kind) -> &'static str {
         match (self, elevator) {
-            (Kernel::V6_1, Kind::Noop) => "none",
+            (Kernel::V6_1 | Kernel::V6_12, Kind::Noop) => "none",
             _ => elevator.info().name,
         }
     }
@@ -86,7 +90,7 @@ impl Kernel {
                 &[("slice_idle", 8), ("group_idle", 0)]
             }
             (Kernel::V2_6_24, "deadline") => &[("form", 1)],
-            (Kernel::V3_2 | Kernel::V6_1, "deadline") => &[("form", 2)],
+            (Kernel::V3_2 | Kernel::V6_1 | Kernel::V6_12, "deadline") => &[("form", 2)],
             _ => &[],
         }
     }

@@ -233,6 +233,13 @@ pub(crate) const KEYS: &[Key] = &[
         costs.completion_ns as u64
     ),
     number!(
+        "transport_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "time from the end of a request in the drive until the host knows of it",
+        transport_ns as u64
+    ),
+    number!(
         "spindle_tolerance_ppm",
         0..=10_000,
         "0 to 10000 ppm",

@@ -8,6 +8,8 @@ use super::two_windows::ReadAhead;
 pub(crate) enum Reader {
     TwoWindows(ReadAhead),
     OnDemand(OnDemand),
+    /// No read-ahead: the requested pages alone, up to a number at a time.
+    Requested(u64),
 }
 
 impl Reader {

@@ -50,12 +50,21 @@ impl<S: Observer> World<S> {
         let wanted = if process.job.ioengine == Ioengine::Mmap { 1 } else { last_page - page + 1 };
         let OpenFile { file, reader, .. } = &mut process.files[unit.file];
         let at = ReadPosition { page, wanted, file_pages: self.files[*file as usize].pages() };
-        let Reader::TwoWindows(windows) = reader else { return self.read_on_demand(task, unit.file, at) };
-        if planned <= page {
-            let plan = windows.plan(at.page, at.wanted, at.file_pages);
-            process.current.planned = page + plan.covered;
-            for window in plan.windows.iter().filter(|window| window.pages > 0) {
-                self.read_window(task, unit.file, *window);
+        match reader {
+            Reader::OnDemand(_) => self.read_on_demand(task, unit.file, at),
+            Reader::TwoWindows(windows) if planned <= page => {
+                let plan = windows.plan(at.page, at.wanted, at.file_pages);
+                process.current.planned = page + plan.covered;
+                for window in plan.windows.iter().filter(|window| window.pages > 0) {
+                    self.read_window(task, unit.file, *window);
+                }
+            }
+            Reader::TwoWindows(_) => {}
+            Reader::Requested(most) => {
+                let pages = at.wanted.min(*most).min(at.file_pages.saturating_sub(page));
+                if self.cache.state(*file, page) == PageState::Missing {
+                    self.read_window(task, unit.file, Window { start: page, pages });
+                }
             }
         }
     }

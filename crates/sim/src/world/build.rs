@@ -60,8 +60,9 @@ impl<S: Observer> World<S> {
         for process in plan.processes {
             unfinished_by_job[process.job] += 1;
             let job = jobs[process.job].clone();
+            let advice = job.fadvise_hint.of(job.rw);
             let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
-            let mut process = Process::new(process, job, &host.reader(), windows);
+            let mut process = Process::new(process, job, &host.reader(advice), windows);
             process.walk_through(tree, disk, host.read_ahead_pages());
             process.player =
                 request.scripts.get(processes.len()).map(|script| Player::new(script.clone(), capacity_sectors));
@@ -75,7 +76,7 @@ impl<S: Observer> World<S> {
             now_ns: 0,
             events: Events::default(),
             cpus: Cpus::new(host.cpus),
-            device: Device::new(queue, drive, depth, host.plugging),
+            device: Device::new(queue, drive, depth, host.plugging, host.transport_ns),
             cache: PageCache::new(host.cache_pages(), files.len()),
             page_waiters: vec![Vec::new(); files.len()],
             files,

@@ -25,6 +25,10 @@ pub(crate) struct Device<S: Observer> {
     drive: Drive,
     /// Most requests in the drive at once.
     depth: u32,
+    /// Time in ns from the end of a request in the drive until the host knows of it.
+    transport_ns: u64,
+    /// Completions on their way to the host, each with the time of its arrival.
+    arriving: VecDeque<(u64, Completion)>,
     /// Requests in the drive, by tag.
     in_flight: Slab<InFlightRequest>,
     submitters: Vec<Submitter>,
@@ -77,11 +81,13 @@ struct Submitter {
 }
 
 impl<S: Observer> Device<S> {
-    pub fn new(queue: RequestQueue<Host<S>>, drive: Drive, depth: u32, plugging: Plugging) -> Self {
+    pub fn new(queue: RequestQueue<Host<S>>, drive: Drive, depth: u32, plugging: Plugging, transport_ns: u64) -> Self {
         Device {
             queue,
             drive,
             depth,
+            transport_ns,
+            arriving: VecDeque::new(),
             in_flight: Slab::new(),
             submitters: Vec::new(),
             by_context: HashMap::default(),
@@ -235,13 +241,28 @@ impl<S: Observer> Device<S> {
     /// Time at which [`Self::drive_event`] is due.
     #[inline]
     pub fn next_drive_event(&self) -> Option<u64> {
-        self.drive.next_event_ns()
+        let arrival = self.arriving.front().map(|(arrival, _)| *arrival);
+        match (self.drive.next_event_ns(), arrival) {
+            (Some(event), Some(arrival)) => Some(event.min(arrival)),
+            (event, arrival) => event.or(arrival),
+        }
     }
 
     /// Handles an event of the drive. If a request completed, the tokens of its bios are added to
     /// `tokens`, and the request's status is returned; all of its bios share the status.
     pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> Option<Status> {
-        let completion = self.drive.poll(now_ns)?;
+        let completion = match self.arriving.front() {
+            Some((arrival, _)) if *arrival <= now_ns => self.arriving.pop_front()?.1,
+            _ => {
+                let mut completion = self.drive.poll(now_ns)?;
+                if self.transport_ns > 0 {
+                    completion.service.phases.overhead_ns += self.transport_ns;
+                    self.arriving.push_back((now_ns + self.transport_ns, completion));
+                    return None;
+                }
+                completion
+            }
+        };
         let started = self.in_flight.remove(completion.tag);
         self.completed(&started, &completion, now_ns);
         self.complete(started.id, now_ns, tokens);
@@ -264,7 +285,7 @@ impl<S: Observer> Device<S> {
     /// event to come.
     pub fn unanswered(&self) -> Option<u32> {
         let commands = self.in_flight.len();
-        (commands > 0 && self.drive.next_event_ns().is_none()).then_some(commands)
+        (commands > 0 && self.next_drive_event().is_none()).then_some(commands)
     }
 
     /// Describes where requests are, as the end of a sentence.

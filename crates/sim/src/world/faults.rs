@@ -4,7 +4,7 @@
 //! that are read along depend on the process's advice (`madvise`). Sequential: read-ahead as for a
 //! file. Random: no other page. No advice: a window around the page.
 
-use hoistway_fio::Ioengine;
+use hoistway_fio::{FadviseHint, Ioengine};
 
 use super::process::CurrentRequest;
 use super::state::World;
@@ -22,10 +22,10 @@ impl<S: Observer> World<S> {
         let process = &self.processes[task as usize];
         let CurrentRequest { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
-        match (process.job.fadvise_hint, process.job.rw.is_random()) {
-            (true, true) => {}
-            (true, false) => self.read_ahead(task),
-            (false, _) => {
+        match process.job.fadvise_hint.of(process.job.rw) {
+            FadviseHint::Random => {}
+            FadviseHint::Sequential | FadviseHint::Pattern => self.read_ahead(task),
+            FadviseHint::None => {
                 let is_missing = self.cache.state(file, page) == PageState::Missing;
                 let (max, pages) = (self.host.read_ahead_pages(), self.files[file as usize].pages());
                 let mapping = &mut self.processes[task as usize].files[unit.file].mapping;

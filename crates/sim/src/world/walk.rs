@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hoistway_core::{Flags, Op};
-use hoistway_fio::Direction;
+use hoistway_fio::{Direction, FadviseHint};
 
 use super::process::{OpenFile, Process, Stage, TreeWalk};
 use super::state::{Flow, World};
@@ -79,7 +79,7 @@ impl<S: Observer> World<S> {
                 walk.reads += 1;
                 let since_ns = walk.since_ns;
                 if opens {
-                    let reader = self.host.reader();
+                    let reader = self.host.reader(FadviseHint::None);
                     process.files.clear();
                     process.files.push(OpenFile { file, reader, mapping: Mapping::default() });
                     process.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;

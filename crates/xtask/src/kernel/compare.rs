@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use hoistway_guest::plan::{Campaign, JobSetup};
+use hoistway_guest::plan::{Campaign, JobPart, JobSetup};
 use hoistway_guest::transfer;
 use hoistway_vm::architecture;
 use hoistway_vm::boot::{Backing, Disk};
@@ -108,9 +108,11 @@ fn in_guest(hoistway: &Path, options: &Options, job: &str, fetched: &Fetched) ->
     let session = session.with_disks(vec![Disk { serial: SERIAL, backing: Backing::Nbd { socket } }]);
     let setup = |elevator: &String| JobSetup {
         serial: SERIAL.to_owned(),
+        // One request at a time: the order in which they reach the disk is that of the elevator.
+        depth: 1,
         elevator: elevator.clone(),
-        job: job.to_owned(),
-        results: format!("{elevator}.json"),
+        on_files: false,
+        parts: vec![JobPart { group: None, job: job.to_owned(), results: format!("{elevator}.json") }],
     };
     let campaigns = options.elevators.iter().map(|elevator| (elevator.clone(), Campaign::Job(setup(elevator))));
     let choice = Choice { subject: Some(plans::registered()), elevators: Vec::new(), full: true, seed: 1 };

@@ -44,6 +44,7 @@ use hoistway_vm::table::{self, Kernel};
 use crate::tools;
 pub use asm::check as check_assembly;
 pub use step::check;
+pub use test::{Session, require_programs};
 
 /// Options of `cargo xtask kernel`.
 #[derive(clap::Args, Debug)]
@@ -163,7 +164,7 @@ fn build_all(selection: &Selection) -> Result<()> {
 }
 
 /// The kernels that were downloaded; downloads the others where the archives have them.
-fn present(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Fetched>> {
+pub fn present(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Fetched>> {
     let (mut found, mut absent) = (Vec::new(), Vec::new());
     for kernel in kernels {
         match Fetched::existing(kernel, folder) {
@@ -184,6 +185,11 @@ fn present(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Fetched>> {
     let order = |fetched: &Fetched| kernels.iter().position(|kernel| kernel.name == fetched.kernel.name);
     found.sort_by_key(order);
     if found.is_empty() { bail!("no archive has one of the selected kernels") } else { Ok(found) }
+}
+
+/// The modules that every boot inserts at first: disks, and the elevators of the kernel.
+pub fn boot_modules() -> Vec<String> {
+    plans::BOOT.map(str::to_owned).to_vec()
 }
 
 /// Builds the program of the virtual machine and returns its file.

@@ -1,0 +1,170 @@
+//! How far guests and simulator agree: errors of rates and latencies, and orders of schedulers.
+
+use crate::figures::{Figure, total};
+use crate::store::Place;
+
+/// The requests of a figure from which its median is compared.
+const REQUESTS_FOR_P50: u64 = 20;
+/// The requests of a figure from which its 99th percentile is compared.
+const REQUESTS_FOR_P99: u64 = 100;
+/// The difference of two schedulers' rates in the guest from which the better one must be named.
+const DIFFERENCE: f64 = 0.10;
+/// The goals: median errors, and the share of orders that are right.
+pub const GOALS: [f64; 3] = [0.05, 0.15, 0.95];
+
+/// A run in a guest and the simulation of the same job.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The kernel, the drive, the job and the scheduler.
+    pub place: Place,
+    /// The figures of the guest.
+    pub real: Vec<Figure>,
+    /// The figures of the simulation.
+    pub simulated: Vec<Figure>,
+}
+
+/// The relative error of a simulated figure: -0.1 is a tenth less than in the guest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Errors {
+    /// The errors of the rates of sections.
+    pub rate: Vec<f64>,
+    /// The errors of the medians of latencies.
+    pub p50: Vec<f64>,
+    /// The errors of the 99th percentiles.
+    pub p99: Vec<f64>,
+}
+
+/// The figures of both sides by section and direction; a side without requests has None.
+pub fn beside(pair: &Pair) -> Vec<(&Figure, Option<&Figure>)> {
+    let same = |one: &Figure| {
+        pair.simulated.iter().find(|other| other.section == one.section && other.direction == one.direction)
+    };
+    pair.real.iter().map(|one| (one, same(one))).collect()
+}
+
+/// The errors of some pairs.
+pub fn errors<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Errors {
+    let mut errors = Errors { rate: Vec::new(), p50: Vec::new(), p99: Vec::new() };
+    for pair in pairs {
+        for (real, simulated) in beside(pair) {
+            let Some(simulated) = simulated else {
+                errors.rate.push(-1.0);
+                continue;
+            };
+            let requests = real.requests.min(simulated.requests);
+            errors.rate.push(simulated.bytes_per_s / real.bytes_per_s - 1.0);
+            if requests >= REQUESTS_FOR_P50 {
+                errors.p50.push(simulated.p50_ns / real.p50_ns.max(1.0) - 1.0);
+            }
+            if requests >= REQUESTS_FOR_P99 {
+                errors.p99.push(simulated.p99_ns / real.p99_ns.max(1.0) - 1.0);
+            }
+        }
+    }
+    errors
+}
+
+/// The median of absolute values; 0 of none.
+pub fn median(errors: &[f64]) -> f64 {
+    let mut sorted: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Two schedulers whose rates in the guest differ by more than a tenth, for one section or in all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
+    /// The kernel, the drive and the job, with the better scheduler.
+    pub better: Place,
+    /// The other scheduler.
+    pub worse: String,
+    /// The section and direction; None for the sum of all.
+    pub section: Option<String>,
+    /// The better rate over the other one, in the guest and simulated.
+    pub ratios: [f64; 2],
+}
+
+impl Order {
+    /// Returns true if the simulator has the same scheduler ahead.
+    pub fn is_right(&self) -> bool {
+        self.ratios[1] > 1.0
+    }
+}
+
+/// All orders of schedulers in which the guest's rates differ enough.
+pub fn orders(pairs: &[Pair]) -> Vec<Order> {
+    let mut orders = Vec::new();
+    for one in pairs {
+        for other in pairs {
+            let same_job = (&one.place.kernel, &one.place.drive, &one.place.job)
+                == (&other.place.kernel, &other.place.drive, &other.place.job);
+            if !same_job || one.place.scheduler == other.place.scheduler {
+                continue;
+            }
+            let mut compare = |section: Option<String>, real: [f64; 2], simulated: [f64; 2]| {
+                if real[0] > real[1] * (1.0 + DIFFERENCE) {
+                    orders.push(Order {
+                        better: one.place.clone(),
+                        worse: other.place.scheduler.clone(),
+                        section,
+                        ratios: [real[0] / real[1].max(1.0), simulated[0] / simulated[1].max(1.0)],
+                    });
+                }
+            };
+            compare(None, [total(&one.real), total(&other.real)], [total(&one.simulated), total(&other.simulated)]);
+            if one.real.len() < 2 {
+                continue;
+            }
+            for figure in &one.real {
+                let rate = |figures: &[Figure]| {
+                    let same = |other: &&Figure| other.section == figure.section && other.direction == figure.direction;
+                    figures.iter().find(same).map_or(0.0, |figure| figure.bytes_per_s)
+                };
+                compare(
+                    Some(format!("{} {}", figure.section, figure.direction.name())),
+                    [rate(&one.real), rate(&other.real)],
+                    [rate(&one.simulated), rate(&other.simulated)],
+                );
+            }
+        }
+    }
+    orders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Direction;
+
+    fn figure(section: &str, bytes_per_s: f64, latency: f64) -> Figure {
+        let (section, direction) = (section.to_owned(), Direction::Read);
+        Figure { section, direction, requests: 1000, bytes_per_s, p50_ns: latency, p99_ns: latency * 2.0 }
+    }
+
+    fn pair(scheduler: &str, real: Vec<Figure>, simulated: Vec<Figure>) -> Pair {
+        let [kernel, drive, job, scheduler] = ["6.1", "d", "j", scheduler].map(str::to_owned);
+        Pair { place: Place { kernel, drive, job, scheduler }, real, simulated }
+    }
+
+    #[test]
+    fn errors_are_relative_to_the_guest() {
+        let one = pair("none", vec![figure("a", 100.0, 10.0), figure("b", 50.0, 1.0)], vec![figure("a", 90.0, 12.0)]);
+        let errors = errors([&one]);
+        assert!((errors.rate[0] + 0.1).abs() < 1e-9 && errors.rate[1] == -1.0, "{errors:?}");
+        assert!((errors.p50[0] - 0.2).abs() < 1e-9 && errors.p99.len() == 1);
+        assert_eq!(median(&[0.3, -0.1, 0.2]), 0.2);
+    }
+
+    #[test]
+    fn orders_count_where_the_guest_differs_by_more_than_a_tenth() {
+        let pairs = [
+            pair("none", vec![figure("a", 100.0, 1.0)], vec![figure("a", 100.0, 1.0)]),
+            pair("bfq", vec![figure("a", 105.0, 1.0)], vec![figure("a", 90.0, 1.0)]),
+            pair("kyber", vec![figure("a", 50.0, 1.0)], vec![figure("a", 95.0, 1.0)]),
+        ];
+        let orders = orders(&pairs);
+        assert_eq!(orders.len(), 2);
+        let right: Vec<bool> = orders.iter().map(Order::is_right).collect();
+        assert_eq!(right, [true, false]);
+    }
+}

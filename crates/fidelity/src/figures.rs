@@ -1,0 +1,107 @@
+//! The figures of a run: rates and latencies of the sections of a job file.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The direction of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+}
+
+impl Direction {
+    /// The name in fio's results and on the page.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Read => "read",
+            Direction::Write => "write",
+        }
+    }
+}
+
+/// The figures of a section of a job file in one direction, over all its processes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The name of the section.
+    pub section: String,
+    /// The direction.
+    pub direction: Direction,
+    /// The number of requests of the processes.
+    pub requests: u64,
+    /// The bytes of all processes over the time of the longest, in bytes a second.
+    pub bytes_per_s: f64,
+    /// The median completion latency in ns: the mean over the processes, weighted by requests.
+    pub p50_ns: f64,
+    /// The 99th percentile of the completion latency in ns, by the same mean.
+    pub p99_ns: f64,
+}
+
+/// The figures in results of fio, or of the simulator in fio's format. If a prefix is given, only
+/// jobs whose names begin with it are read, and their sections have the rest of the name.
+pub fn of_fio(document: &Value, prefix: &str) -> Vec<Figure> {
+    let mut figures: Vec<(Figure, f64)> = Vec::new();
+    for job in document["jobs"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        let Some(section) = job["jobname"].as_str().and_then(|name| name.strip_prefix(prefix)) else { continue };
+        for direction in [Direction::Read, Direction::Write] {
+            let part = &job[direction.name()];
+            let requests = part["total_ios"].as_u64().unwrap_or(0);
+            if requests == 0 {
+                continue;
+            }
+            let is_same = |(figure, _): &(Figure, f64)| figure.section == section && figure.direction == direction;
+            let at = figures.iter().position(is_same).unwrap_or_else(|| {
+                let section = section.to_owned();
+                let figure = Figure { section, direction, requests: 0, bytes_per_s: 0.0, p50_ns: 0.0, p99_ns: 0.0 };
+                figures.push((figure, 0.0));
+                figures.len() - 1
+            });
+            let (figure, longest_ms) = &mut figures[at];
+            let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+            let latency = &part["clat_ns"]["percentile"];
+            figure.requests += requests;
+            // Sums, from which means are made below.
+            figure.bytes_per_s += number(&part["io_bytes"]);
+            figure.p50_ns += number(&latency["50.000000"]) * requests as f64;
+            figure.p99_ns += number(&latency["99.000000"]) * requests as f64;
+            *longest_ms = longest_ms.max(number(&part["runtime"]));
+        }
+    }
+    let mean = |(mut figure, longest_ms): (Figure, f64)| {
+        figure.bytes_per_s *= 1e3 / longest_ms.max(1.0);
+        figure.p50_ns /= figure.requests as f64;
+        figure.p99_ns /= figure.requests as f64;
+        figure
+    };
+    figures.into_iter().map(mean).collect()
+}
+
+/// The rate of all sections in bytes a second.
+pub fn total(figures: &[Figure]) -> f64 {
+    figures.iter().map(|figure| figure.bytes_per_s).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_of_a_section_are_those_of_its_processes() {
+        let text = r#"{"jobs": [
+            {"jobname": "none/a", "read": {"total_ios": 10, "io_bytes": 3000, "runtime": 1000,
+              "clat_ns": {"percentile": {"50.000000": 100, "99.000000": 1000}}}, "write": {"total_ios": 0}},
+            {"jobname": "none/a", "read": {"total_ios": 30, "io_bytes": 3000, "runtime": 2000,
+              "clat_ns": {"percentile": {"50.000000": 200, "99.000000": 2000}}}},
+            {"jobname": "bfq/a", "read": {"total_ios": 1, "io_bytes": 1, "runtime": 1}}]}"#;
+        let document = serde_json::from_str(text).expect("it is JSON");
+        let figures = of_fio(&document, "none/");
+        assert_eq!(figures.len(), 1);
+        let figure = &figures[0];
+        assert_eq!((figure.section.as_str(), figure.direction, figure.requests), ("a", Direction::Read, 40));
+        assert_eq!((figure.bytes_per_s, figure.p50_ns, figure.p99_ns), (3000.0, 175.0, 1750.0));
+        assert_eq!(total(&figures), 3000.0);
+    }
+}

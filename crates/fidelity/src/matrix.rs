@@ -1,0 +1,134 @@
+//! What is compared: drives, jobs and schedulers.
+
+/// A job of fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The name of its file.
+    pub name: &'static str,
+    /// The job file.
+    pub text: &'static str,
+    /// True if the job works on files of ext4; otherwise it works on the disk itself.
+    pub on_files: bool,
+}
+
+impl Job {
+    /// The description: the comment in the first line of the job file.
+    pub fn description(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
+    }
+}
+
+/// A drive with the jobs that run on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drive {
+    /// The name of the profile.
+    pub name: &'static str,
+    /// The text of the profile, if it is not a built-in one.
+    pub profile: Option<&'static str>,
+    /// The requests that the kernel gives the drive at a time.
+    pub depth: u64,
+    /// The names of the jobs; all if there is none.
+    pub jobs: &'static [&'static str],
+}
+
+macro_rules! job {
+    ($name:literal, $on_files:literal) => {
+        Job { name: $name, text: include_str!(concat!("../jobs/", $name, ".fio")), on_files: $on_files }
+    };
+}
+
+/// The jobs.
+pub const JOBS: [Job; 17] = [
+    job!("stream-and-random", false),
+    job!("two-streams", false),
+    job!("random-mixed-sizes", false),
+    job!("random-depth-16", false),
+    job!("random-read-write", false),
+    job!("readers-and-writers", false),
+    job!("io-priorities", false),
+    job!("idle-class", false),
+    job!("weighted-groups", false),
+    job!("thinker-and-streams", false),
+    job!("cached-readers", false),
+    job!("cached-readers-without-hints", false),
+    job!("cached-random", false),
+    job!("reader-and-flood", false),
+    job!("random-flood", false),
+    job!("file-readers", true),
+    job!("synced-appends", true),
+];
+
+/// The drives: one that takes a command at a time, and one with a queue and a write cache.
+pub const DRIVES: [Drive; 2] = [
+    Drive { name: "sata-7200-2006", profile: None, depth: 1, jobs: &[] },
+    Drive {
+        name: "cmr-4tb",
+        profile: None,
+        depth: 32,
+        jobs: &[
+            "stream-and-random",
+            "random-depth-16",
+            "random-read-write",
+            "readers-and-writers",
+            "cached-readers",
+            "reader-and-flood",
+        ],
+    },
+];
+
+/// The job that measures the time of a request beyond that of the drive.
+pub const OVERHEAD: Job = job!("overhead", false);
+/// The drive for that job. Each request takes [`DELAY_NS`].
+pub const DELAY: Drive = Drive {
+    name: "delay",
+    profile: Some(
+        "name = \"delay\"\nwhat = \"a device that completes each command after 5 ms\"\n\
+         source = \"No device.\"\n\n\
+         [null]\nservice_ns = 5_000_000\ndepth = 1\ncapacity_sectors = 2147483648\n",
+    ),
+    depth: 1,
+    jobs: &["overhead"],
+};
+/// The service time of [`DELAY`] in ns.
+pub const DELAY_NS: f64 = 5e6;
+
+/// The schedulers of current kernels.
+pub const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// The kernels: names in the table of kernels that boot, each with the host of the simulator.
+pub const KERNELS: [(&str, &str); 2] = [("6.12", "6.12"), ("6.1", "6.1")];
+
+/// The bytes of the disk in the guest: the first part of the drive.
+pub const DISK_GIB: u64 = 4;
+/// The memory of the guest.
+pub const MEMORY_MIB: u32 = 1024;
+
+impl Drive {
+    /// The jobs that run on the drive.
+    pub fn jobs(&self) -> impl Iterator<Item = &'static Job> + use<> {
+        let names = self.jobs;
+        JOBS.iter().filter(move |job| names.is_empty() || names.contains(&job.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_of_a_drive_exists_and_every_job_is_described() {
+        for drive in DRIVES {
+            assert_eq!(drive.jobs().count(), if drive.jobs.is_empty() { JOBS.len() } else { drive.jobs.len() });
+        }
+        for job in JOBS {
+            assert!(job.text.starts_with("# ") && job.text.contains("runtime="), "{}", job.name);
+            assert_eq!(job.text.contains("filename=${DISK}"), !job.on_files, "{}", job.name);
+        }
+    }
+
+    #[test]
+    fn there_are_at_least_sixty_pairs() {
+        let pairs: usize = DRIVES.iter().map(|drive| drive.jobs().count() * SCHEDULERS.len()).sum();
+        assert!(pairs >= 60, "{pairs}");
+    }
+}

@@ -1,0 +1,193 @@
+//! The generated parts of the page: the agreement in all, and every pair.
+
+use std::fmt::Write as _;
+
+use crate::agreement::{self, Errors, GOALS, Order, Pair};
+use crate::figures::total;
+use crate::matrix::{self, Drive};
+
+/// The verdict on a goal: a figure that must not be above a bound, or below it.
+fn verdict(reached: bool) -> &'static str {
+    if reached { "reached" } else { "missed" }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// The table of the agreement by kernel and drive, and in all.
+pub fn summary(pairs: &[Pair]) -> String {
+    let mut text = String::from(
+        "| kernel | drive | pairs | median error of rates | of p50 | of p99 | better scheduler named right |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for (kernel, _) in matrix::KERNELS {
+        for drive in matrix::DRIVES {
+            let chosen: Vec<Pair> = pairs
+                .iter()
+                .filter(|pair| pair.place.kernel == kernel && pair.place.drive == drive.name)
+                .cloned()
+                .collect();
+            if !chosen.is_empty() {
+                row(&mut text, &format!("{kernel} | `{}`, depth {}", drive.name, drive.depth), &chosen);
+            }
+        }
+    }
+    row(&mut text, "**all** | ", pairs);
+    let (errors, orders) = (agreement::errors(pairs), agreement::orders(pairs));
+    let right = share_right(&orders);
+    let _ = write!(
+        text,
+        "\nGoals: a median error of at most {} of rates ({}) and {} of p99 ({}); the better of two schedulers \
+         named right in {} of the cases ({}).",
+        percent(GOALS[0]),
+        verdict(agreement::median(&errors.rate) <= GOALS[0]),
+        percent(GOALS[1]),
+        verdict(agreement::median(&errors.p99) <= GOALS[1]),
+        percent(GOALS[2]),
+        verdict(right >= GOALS[2]),
+    );
+    text
+}
+
+fn share_right(orders: &[Order]) -> f64 {
+    let right = orders.iter().filter(|order| order.is_right()).count();
+    if orders.is_empty() { 1.0 } else { right as f64 / orders.len() as f64 }
+}
+
+fn row(text: &mut String, name: &str, pairs: &[Pair]) {
+    let Errors { rate, p50, p99 } = agreement::errors(pairs);
+    let [rate, p50, p99] = [rate, p50, p99].map(|errors| percent(agreement::median(&errors)));
+    let orders = agreement::orders(pairs);
+    let right = orders.iter().filter(|order| order.is_right()).count();
+    let _ = writeln!(text, "| {name} | {} | {rate} | {p50} | {p99} | {right} of {} |", pairs.len(), orders.len());
+}
+
+/// The tables of all jobs of a kernel on a drive.
+pub fn jobs(pairs: &[Pair], kernel: &str, drive: &Drive) -> String {
+    let mut text = String::new();
+    for job in drive.jobs() {
+        let chosen: Vec<&Pair> = pairs
+            .iter()
+            .filter(|pair| (pair.place.kernel.as_str(), pair.place.drive.as_str()) == (kernel, drive.name))
+            .filter(|pair| pair.place.job == job.name)
+            .collect();
+        if chosen.is_empty() {
+            continue;
+        }
+        let _ = write!(
+            text,
+            "**{}**: {} ([job](../crates/fidelity/jobs/{}.fio)).\n\n\
+             | scheduler | section | MB/s, guest | simulated | error | p50 ms, guest | simulated | p99 ms, guest | simulated |\n\
+             |---|---|---|---|---|---|---|---|---|\n",
+            job.name,
+            job.description(),
+            job.name
+        );
+        for pair in chosen {
+            for (real, simulated) in agreement::beside(pair) {
+                let section = format!("{}, {}", real.section, real.direction.name());
+                let [rate, p50, p99] = match simulated {
+                    Some(simulated) => [
+                        format!(
+                            "{} | {:+.1} %",
+                            rate(simulated.bytes_per_s),
+                            (simulated.bytes_per_s / real.bytes_per_s - 1.0) * 100.0
+                        ),
+                        milliseconds(simulated.p50_ns),
+                        milliseconds(simulated.p99_ns),
+                    ],
+                    None => ["none | -100 %".to_owned(), "-".to_owned(), "-".to_owned()],
+                };
+                let _ = writeln!(
+                    text,
+                    "| {} | {section} | {} | {rate} | {} | {p50} | {} | {p99} |",
+                    pair.place.scheduler,
+                    self::rate(real.bytes_per_s),
+                    milliseconds(real.p50_ns),
+                    milliseconds(real.p99_ns)
+                );
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The list of orders that the simulator has wrong.
+pub fn wrong_orders(pairs: &[Pair]) -> String {
+    let mut text = String::new();
+    for order in agreement::orders(pairs).iter().filter(|order| !order.is_right()) {
+        let place = &order.better;
+        let section = order.section.as_deref().unwrap_or("in all");
+        let _ = writeln!(
+            text,
+            "- {}, `{}`, {}, {section}: {} is {:.2} times {} in the guest, {:.2} times simulated",
+            place.kernel, place.drive, place.job, place.scheduler, order.ratios[0], order.worse, order.ratios[1]
+        );
+    }
+    if text.is_empty() { "None.\n".to_owned() } else { text }
+}
+
+/// The line of a pair on a terminal.
+pub fn line(pair: &Pair) -> String {
+    let [real, simulated] = [&pair.real, &pair.simulated].map(|figures| total(figures));
+    let Errors { rate, p99, .. } = agreement::errors([pair]);
+    let list = |errors: &[f64]| {
+        let shown: Vec<String> = errors.iter().map(|error| format!("{:+.0}", error * 100.0)).collect();
+        shown.join(" ")
+    };
+    let place = &pair.place;
+    format!(
+        "{:<6} {:<14} {:<28} {:<11} {:>7} {:>7} MB/s; errors of rates {} %, of p99 {} %",
+        place.kernel,
+        place.drive,
+        place.job,
+        place.scheduler,
+        self::rate(real),
+        self::rate(simulated),
+        list(&rate),
+        list(&p99)
+    )
+}
+
+fn rate(bytes_per_s: f64) -> String {
+    let megabytes = bytes_per_s / 1e6;
+    if megabytes < 10.0 { format!("{megabytes:.3}") } else { format!("{megabytes:.1}") }
+}
+
+fn milliseconds(ns: f64) -> String {
+    let ms = ns / 1e6;
+    match ms {
+        ms if ms < 0.1 => format!("{ms:.4}"),
+        ms if ms < 10.0 => format!("{ms:.2}"),
+        ms => format!("{ms:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::{Direction, Figure};
+    use crate::store::Place;
+
+    #[test]
+    fn the_summary_has_a_row_for_a_drive_and_the_verdicts() {
+        let figure = |bytes_per_s| Figure {
+            section: "random".to_owned(),
+            direction: Direction::Read,
+            requests: 1000,
+            bytes_per_s,
+            p50_ns: 1e6,
+            p99_ns: 5e6,
+        };
+        let [kernel, drive, job, scheduler] = ["6.1", "cmr-4tb", "random-depth-16", "none"].map(str::to_owned);
+        let place = Place { kernel, drive, job, scheduler };
+        let pairs = [Pair { place, real: vec![figure(2e6)], simulated: vec![figure(2.2e6)] }];
+        let text = summary(&pairs);
+        assert!(text.contains("| 6.1 | `cmr-4tb`, depth 32 | 1 | 10.0 % | 0.0 % | 0.0 % | 0 of 0 |"), "{text}");
+        assert!(text.contains("of rates (missed)") && text.contains("of p99 (reached)"), "{text}");
+        let drive = matrix::DRIVES[1];
+        assert!(jobs(&pairs, "6.1", &drive).contains("| none | random, read | 2.000 | 2.200 | +10.0 % |"));
+    }
+}

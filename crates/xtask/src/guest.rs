@@ -1,0 +1,318 @@
+//! `cargo xtask guest`: jobs of fio in guests whose disk is an emulated drive, beside their
+//! simulation. The crate `hoistway-fidelity` has the jobs, the figures and the page.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use hoistway_fidelity::agreement::Pair;
+use hoistway_fidelity::figures::{self, Figure};
+use hoistway_fidelity::matrix::{self, Drive, Job};
+use hoistway_fidelity::overhead::{self, Overhead};
+use hoistway_fidelity::store::{Place, Run};
+use hoistway_fidelity::{job, page};
+use hoistway_guest::plan::{Campaign, JobPart, JobSetup, Plan, Step};
+use hoistway_guest::transfer;
+use hoistway_vm::architecture;
+use hoistway_vm::boot::{Backing, Disk};
+use hoistway_vm::fetch::Fetched;
+use hoistway_vm::table;
+use serde_json::Value;
+
+use crate::kernel::{self, Session};
+use crate::server::Server;
+use crate::{pages, tools};
+
+/// The page with the tables.
+const PAGE: &str = "docs/guest.md";
+/// The serial number of the disk.
+const SERIAL: &str = "emulated";
+/// The time that a job may take, its files included.
+const LIMIT_SECONDS: u64 = 240;
+/// The machine around the simulated kernel: that of the guests. Requests of a virtio SCSI bus are
+/// taken from a pool of 256.
+const HOST: &str = "nr_requests = 256\nspindle_tolerance_ppm = 0\n";
+
+/// Options of `cargo xtask guest`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Options {
+    /// A kernel; may be repeated. The default is all of the comparison
+    #[arg(long, value_name = "KERNEL")]
+    kernel: Vec<String>,
+    /// A drive of the comparison; may be repeated
+    #[arg(long, value_name = "NAME")]
+    drive: Vec<String>,
+    /// Only jobs with this text in their names; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    job: Vec<String>,
+    /// Only these schedulers
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    scheduler: Vec<String>,
+    /// Run jobs in guests again whose figures are kept from an earlier run
+    #[arg(long)]
+    again: bool,
+    /// Run nothing in guests: simulate again beside the figures that are kept
+    #[arg(long, conflicts_with = "again")]
+    simulate: bool,
+    /// Write the tables to docs/guest.md
+    #[arg(long)]
+    write: bool,
+}
+
+/// Runs the jobs in guests and in the simulator, and compares them.
+pub fn run(options: &Options) -> Result<()> {
+    kernel::require_programs(architecture::BUILD, true, true)?;
+    tools::require_all(&[("mke2fs", "e2fsprogs")], true)?;
+    let comparison =
+        Comparison { hoistway: tools::hoistway()?, directory: tools::target_directory()?.join("guest"), options };
+    fs::create_dir_all(&comparison.directory)?;
+    let mut pairs = Vec::new();
+    for (kernel, host) in comparison.kernels()? {
+        if !options.simulate {
+            comparison.run_guests(kernel, &matrix::DELAY, &[&matrix::OVERHEAD])?;
+        }
+        let overhead = comparison.overhead(kernel)?;
+        println!(
+            "{kernel}: {:.0} us a request, {:.0} us a turn of a process beyond the drive",
+            overhead.transport_ns / 1e3,
+            overhead.turnaround_ns / 1e3
+        );
+        for drive in matrix::DRIVES.iter().filter(|drive| selected(&options.drive, drive.name)) {
+            if !options.simulate {
+                comparison.run_guests(kernel, drive, &comparison.jobs(drive))?;
+            }
+            for job in comparison.jobs(drive) {
+                let found = comparison.pairs(kernel, &host_file(host, overhead), drive, job)?;
+                found.iter().for_each(|pair| println!("{}", page::line(pair)));
+                pairs.extend(found);
+            }
+        }
+    }
+    if pairs.is_empty() {
+        bail!("no figures of guests are kept: run `cargo xtask guest`");
+    }
+    println!("\n{}\n\nOrders that are wrong:\n{}", page::summary(&pairs), page::wrong_orders(&pairs));
+    if options.write { write(&pairs) } else { Ok(()) }
+}
+
+/// Returns true if a name is in a list, or the list is empty.
+fn selected(list: &[String], name: &str) -> bool {
+    list.is_empty() || list.iter().any(|one| one == name)
+}
+
+struct Comparison<'a> {
+    hoistway: PathBuf,
+    /// The directory of the figures.
+    directory: PathBuf,
+    options: &'a Options,
+}
+
+impl Comparison<'_> {
+    /// The selected kernels, each with its host.
+    fn kernels(&self) -> Result<Vec<(&'static str, &'static str)>> {
+        let names = &self.options.kernel;
+        if let Some(name) = names.iter().find(|name| matrix::KERNELS.iter().all(|(known, _)| known != name)) {
+            let known: Vec<&str> = matrix::KERNELS.iter().map(|(name, _)| *name).collect();
+            bail!("--kernel {name}: the comparison has {}", known.join(", "));
+        }
+        Ok(matrix::KERNELS.into_iter().filter(|(name, _)| selected(names, name)).collect())
+    }
+
+    fn jobs(&self, drive: &Drive) -> Vec<&'static Job> {
+        let wanted = &self.options.job;
+        drive.jobs().filter(|job| wanted.is_empty() || wanted.iter().any(|text| job.name.contains(text))).collect()
+    }
+
+    fn schedulers(&self) -> Vec<&'static str> {
+        matrix::SCHEDULERS.into_iter().filter(|name| selected(&self.options.scheduler, name)).collect()
+    }
+
+    fn place(&self, kernel: &str, drive: &Drive, job: &Job, scheduler: &str) -> Place {
+        let [kernel, drive, job, scheduler] = [kernel, drive.name, job.name, scheduler].map(str::to_owned);
+        Place { kernel, drive, job, scheduler }
+    }
+
+    /// What the figures of a guest depend on: the job and the model of the drive.
+    fn inputs(&self, drive: &Drive, job: &Job) -> Result<String> {
+        let profile = match drive.profile {
+            Some(profile) => profile.to_owned(),
+            None => tools::output(Command::new(&self.hoistway).args(["drives", drive.name, "--json"]))?,
+        };
+        Ok(format!("depth {}, {} MiB\n{}\n{profile}", drive.depth, matrix::MEMORY_MIB, job.text))
+    }
+
+    /// Runs the jobs on a drive in one boot of a kernel, but not those whose figures are kept.
+    fn run_guests(&self, kernel: &str, drive: &Drive, jobs: &[&Job]) -> Result<()> {
+        let mut steps = Vec::new();
+        let mut inputs = BTreeMap::new();
+        for job in jobs {
+            let text = self.inputs(drive, job)?;
+            for scheduler in self.schedulers() {
+                let place = self.place(kernel, drive, job, scheduler);
+                if self.options.again || place.read(&self.directory, &text).is_none() {
+                    let name = format!("{} {scheduler}", job.name);
+                    inputs.insert(name.clone(), (place, text.clone()));
+                    let campaign = Campaign::Job(setup(drive, job, scheduler));
+                    steps.push(Step { name, limit_seconds: LIMIT_SECONDS, campaign });
+                }
+            }
+        }
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let folder = tools::target_directory()?.join("kernel");
+        for fetched in kernel::present(&[table::find(kernel)?], &folder)? {
+            println!("{kernel}: {} on {}: {} runs", fetched.release, drive.name, steps.len());
+            let plan = Plan { boot: kernel::boot_modules(), steps: std::mem::take(&mut steps), ..Plan::default() };
+            self.boot(&fetched, drive, plan, &inputs)?;
+        }
+        Ok(())
+    }
+
+    /// Boots a kernel on a drive, runs the plan and keeps the figures.
+    fn boot(
+        &self,
+        fetched: &Fetched,
+        drive: &Drive,
+        plan: Plan,
+        inputs: &BTreeMap<String, (Place, String)>,
+    ) -> Result<()> {
+        let socket = self.directory.join("emulated.socket");
+        let _ = fs::remove_file(&socket);
+        let export = format!("=mem:{}G,elevator=noop", matrix::DISK_GIB);
+        let mut serve = Command::new(&self.hoistway);
+        serve.args(["serve", "--export", &export, "--control", "none", "--drive"]);
+        match drive.profile {
+            Some(profile) => {
+                let file = self.directory.join(format!("{}.toml", drive.name));
+                fs::write(&file, profile)?;
+                serve.arg(file);
+            }
+            None => drop(serve.arg(drive.name)),
+        }
+        serve.arg("--socket").arg(&socket);
+        let server = Server::start(&mut serve, &self.directory.join("emulated.log"))?;
+        let session = Session::new("guest", matrix::MEMORY_MIB, "")?
+            .with_program("fio", "usr/bin/fio")
+            .with_program("mke2fs", "usr/sbin/mke2fs")
+            .with_disks(vec![Disk { serial: SERIAL, backing: Backing::Nbd { socket } }]);
+        let boot = session.boot(fetched, None, plan, true)?;
+        server.stop()?;
+        let mut results: BTreeMap<String, Vec<Figure>> = BTreeMap::new();
+        transfer::receive(&boot.transfer, |name, bytes| {
+            let Some((step, _)) = name.rsplit_once('/') else { return Ok(()) };
+            let document: Value = serde_json::from_slice(bytes)?;
+            results.entry(step.to_owned()).or_default().extend(figures::of_fio(&document, ""));
+            Ok(())
+        })?;
+        for (step, figures) in results {
+            let (Some((place, text)), Some(counts)) = (inputs.get(&step), boot.counts.get(&step)) else { continue };
+            let available_mib = counts.get("available_mib").copied().unwrap_or(0);
+            let run = Run { inputs: text.clone(), release: fetched.release.clone(), available_mib, figures };
+            place.write(&self.directory, &run)?;
+        }
+        if boot.failures.is_empty() {
+            return Ok(());
+        }
+        bail!("{}\nthe logs are in {}", boot.failures.join("\n"), boot.directory.display())
+    }
+
+    /// The overhead of a request in the guests of a kernel.
+    fn overhead(&self, kernel: &str) -> Result<Overhead> {
+        let place = self.place(kernel, &matrix::DELAY, &matrix::OVERHEAD, matrix::SCHEDULERS[0]);
+        let run = place.read(&self.directory, &self.inputs(&matrix::DELAY, &matrix::OVERHEAD)?);
+        run.and_then(|run| overhead::overhead(&run.figures))
+            .with_context(|| format!("the overhead of {kernel} is not measured: run `cargo xtask guest`"))
+    }
+
+    /// The pairs of a job: the figures of guests that are kept, and those of a simulation.
+    fn pairs(&self, kernel: &str, host: &str, drive: &Drive, job: &Job) -> Result<Vec<Pair>> {
+        let text = self.inputs(drive, job)?;
+        let kept = |scheduler: &str| {
+            let place = self.place(kernel, drive, job, scheduler);
+            place.read(&self.directory, &text).map(|run| (place, run))
+        };
+        let runs: Vec<(Place, Run)> = self.schedulers().into_iter().filter_map(kept).collect();
+        let Some((_, first)) = runs.first() else { return Ok(Vec::new()) };
+        let simulated = self.simulate(host, drive, job, first.available_mib, &runs)?;
+        let pair = |(place, run): (Place, Run)| {
+            let simulated = figures::of_fio(&simulated, &format!("{}/", place.scheduler));
+            Pair { place, real: run.figures, simulated }
+        };
+        Ok(runs.into_iter().map(pair).collect())
+    }
+
+    /// Simulates a job under the schedulers of some runs. Returns the results in fio's format.
+    fn simulate(
+        &self,
+        host: &str,
+        drive: &Drive,
+        job: &Job,
+        available_mib: u64,
+        runs: &[(Place, Run)],
+    ) -> Result<Value> {
+        let [job_file, host_file] = ["job.fio", "host.toml"].map(|name| self.directory.join(name));
+        fs::write(&job_file, job::simulated(job.text))?;
+        fs::write(&host_file, format!("{host}page_cache_mib = {available_mib}\n"))?;
+        let schedulers: Vec<&str> = runs.iter().map(|(place, _)| place.scheduler.as_str()).collect();
+        let mut command = Command::new(&self.hoistway);
+        command.arg("compare").arg(&job_file).arg("--host").arg(&host_file);
+        command.args(["--drive", drive.name, "--elevators", &schedulers.join(","), "--json"]);
+        command.env("DISK", "/dev/emulated");
+        let printed = tools::output(&mut command)?;
+        serde_json::from_str(&printed).with_context(|| format!("hoistway compare {} --json", job.name))
+    }
+}
+
+/// The host file of a kernel: the simulated machine is that of the guests.
+fn host_file(kernel: &str, overhead: Overhead) -> String {
+    let [transport, turnaround] = [overhead.transport_ns, overhead.turnaround_ns].map(f64::round);
+    format!("kernel = \"{kernel}\"\ntransport_ns = {transport}\ncompletion_ns = {turnaround}\n{HOST}")
+}
+
+/// The parameters of a job in the guest.
+fn setup(drive: &Drive, job: &Job, scheduler: &str) -> JobSetup {
+    let part = |(number, part): (usize, job::Part)| JobPart {
+        group: part.group,
+        job: part.text,
+        results: format!("{} {scheduler}/{number}", job.name),
+    };
+    JobSetup {
+        serial: SERIAL.to_owned(),
+        depth: drive.depth,
+        elevator: scheduler.to_owned(),
+        on_files: job.on_files,
+        parts: job::parts(job.text).into_iter().enumerate().map(part).collect(),
+    }
+}
+
+/// Writes the tables.
+fn write(pairs: &[Pair]) -> Result<()> {
+    let mut jobs = String::new();
+    for (kernel, _) in matrix::KERNELS {
+        for drive in &matrix::DRIVES {
+            let table = page::jobs(pairs, kernel, drive);
+            if !table.is_empty() {
+                jobs.push_str(&format!("### Linux {kernel} on `{}`\n\n{table}", drive.name));
+            }
+        }
+    }
+    let parts = [("agreement", page::summary(pairs)), ("orders", page::wrong_orders(pairs)), ("jobs", jobs)];
+    pages::put_parts(PAGE, &parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_with_groups_has_a_part_for_each() {
+        let job = matrix::JOBS.iter().find(|job| job.name == "weighted-groups").expect("it is in the table");
+        let setup = setup(&matrix::DRIVES[0], job, "bfq");
+        let groups: Vec<Option<(String, u64)>> = setup.parts.iter().map(|part| part.group.clone()).collect();
+        assert_eq!(groups, [Some(("light".to_owned(), 100)), Some(("heavy".to_owned(), 300))]);
+        assert_eq!(setup.parts[1].results, "weighted-groups bfq/1");
+    }
+}
