@@ -39,6 +39,12 @@ pub(crate) struct LayerRules {
 }
 
 impl BlockLayer {
+    /// Returns true if direct writes may be idled for: from 2.6.30 on they are marked as such
+    /// (`WRITE_ODIRECT`; since 4.10 `REQ_SYNC` and `REQ_IDLE`).
+    pub const fn idles_for_direct_writes(self) -> bool {
+        matches!(self, BlockLayer::V3_4 | BlockLayer::V4_19 | BlockLayer::V6_1)
+    }
+
     pub(crate) const fn rules(self) -> LayerRules {
         let first = matches!(self, BlockLayer::V2_6_18);
         LayerRules {

@@ -92,16 +92,44 @@ pub const DELAY: Drive = Drive {
 /// The service time of [`DELAY`] in ns.
 pub const DELAY_NS: f64 = 5e6;
 
-/// The schedulers of current kernels.
-pub const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+/// A kernel that boots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The name in the table of kernels.
+    pub name: &'static str,
+    /// The kernel of the simulated host.
+    pub host: &'static str,
+    /// The schedulers; the first one takes requests in their order.
+    pub schedulers: &'static [&'static str],
+    /// The drives, by their names.
+    pub drives: &'static [&'static str],
+}
 
-/// The kernels: names in the table of kernels that boot, each with the host of the simulator.
-pub const KERNELS: [(&str, &str); 2] = [("6.12", "6.12"), ("6.1", "6.1")];
+/// The schedulers of current kernels.
+const CURRENT: &[&str] = &["none", "mq-deadline", "kyber", "bfq"];
+/// The schedulers of kernels whose block layer has a single queue.
+const OLD: &[&str] = &["noop", "deadline", "cfq"];
+
+/// The kernels.
+pub const KERNELS: [Kernel; 4] = [
+    Kernel { name: "6.12", host: "6.12", schedulers: CURRENT, drives: &["sata-7200-2006", "cmr-4tb"] },
+    Kernel { name: "6.1", host: "6.1", schedulers: CURRENT, drives: &["sata-7200-2006"] },
+    Kernel { name: "4.15", host: "4.19", schedulers: OLD, drives: &["sata-7200-2006"] },
+    Kernel { name: "4.4", host: "3.2", schedulers: OLD, drives: &["sata-7200-2006"] },
+];
 
 /// The bytes of the disk in the guest: the first part of the drive.
 pub const DISK_GIB: u64 = 4;
 /// The memory of the guest.
 pub const MEMORY_MIB: u32 = 1024;
+
+impl Kernel {
+    /// The drives that the kernel runs on.
+    pub fn drives(&self) -> impl Iterator<Item = &'static Drive> + use<> {
+        let names = self.drives;
+        DRIVES.iter().filter(move |drive| names.contains(&drive.name))
+    }
+}
 
 impl Drive {
     /// The jobs that run on the drive.
@@ -128,7 +156,9 @@ mod tests {
 
     #[test]
     fn there_are_at_least_sixty_pairs() {
-        let pairs: usize = DRIVES.iter().map(|drive| drive.jobs().count() * SCHEDULERS.len()).sum();
-        assert!(pairs >= 60, "{pairs}");
+        let pairs = |kernel: &Kernel| -> usize {
+            kernel.drives().map(|drive| drive.jobs().count() * kernel.schedulers.len()).sum()
+        };
+        assert!(pairs(&KERNELS[0]) >= 60, "{}", pairs(&KERNELS[0]));
     }
 }

@@ -21,15 +21,15 @@ pub fn summary(pairs: &[Pair]) -> String {
         "| kernel | drive | pairs | median error of rates | of p50 | of p99 | better scheduler named right |\n\
          |---|---|---|---|---|---|---|\n",
     );
-    for (kernel, _) in matrix::KERNELS {
-        for drive in matrix::DRIVES {
+    for kernel in &matrix::KERNELS {
+        for drive in kernel.drives() {
             let chosen: Vec<Pair> = pairs
                 .iter()
-                .filter(|pair| pair.place.kernel == kernel && pair.place.drive == drive.name)
+                .filter(|pair| pair.place.kernel == kernel.name && pair.place.drive == drive.name)
                 .cloned()
                 .collect();
             if !chosen.is_empty() {
-                row(&mut text, &format!("{kernel} | `{}`, depth {}", drive.name, drive.depth), &chosen);
+                row(&mut text, &format!("{} | `{}`, depth {}", kernel.name, drive.name, drive.depth), &chosen);
             }
         }
     }

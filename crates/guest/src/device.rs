@@ -161,6 +161,12 @@ impl Queue {
         }
     }
 
+    /// Selects the elevator that takes requests in their order: `none`, or `noop` on a kernel whose
+    /// block layer has a single queue.
+    pub fn select_fifo(&self) -> Outcome<()> {
+        self.select(if self.elevators()?.iter().any(|name| name == "none") { "none" } else { "noop" })
+    }
+
     /// The files of debugfs about the queue; empty without debugfs. During a switch some of them
     /// can be read only after it.
     pub fn state(&self) -> String {

@@ -152,7 +152,7 @@ fn architectures(architecture: Architecture) -> String {
 
 /// Extracts a package. Unlike `dpkg-deb -x`, a link of the directory to another one stays: `lib` is
 /// a link to `usr/lib` in a build root.
-fn unpack(package: &Path, into: &Path) -> Result<()> {
+pub fn unpack(package: &Path, into: &Path) -> Result<()> {
     fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
     let mut read = Command::new("dpkg-deb").arg("--fsys-tarfile").arg(package).stdout(Stdio::piped()).spawn()?;
     let files = read.stdout.take().context("the output of dpkg-deb")?;

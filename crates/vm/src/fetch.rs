@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::architecture::{self, Architecture};
-use crate::archive::Lists;
+use crate::archive::{Lists, unpack};
 use crate::build_root;
 use crate::modules;
 use crate::programs;
@@ -43,7 +43,8 @@ impl Fetched {
         let outdated = kernel.archive.build_root_compiler().is_some() && !build_root::is_complete(folder);
         // A kernel that is built keeps all its modules.
         let outdated = outdated || (kernel.options.is_none() && !fetched.has_wanted_modules());
-        (!outdated && fetched.headers(folder).is_dir()).then_some(fetched)
+        let has_headers = kernel.archive == Archive::Files || fetched.headers(folder).is_dir();
+        (!outdated && has_headers).then_some(fetched)
     }
 
     /// The root of the extracted packages of the image.
@@ -88,6 +89,14 @@ impl Fetched {
         found.with_context(|| format!("no image of {} in {}", self.release, root.display()))
     }
 
+    /// Removes the modules that boots do not want, and marks the extracted kernel as complete.
+    fn finish(&self) -> Result<()> {
+        modules::prune(&self.root(), &self.release)?;
+        self.image()?;
+        fs::write(self.directory.join("modules"), modules::wanted()).context("cannot write the list of modules")?;
+        fs::write(self.directory.join("release"), format!("{}\n", self.release)).context("cannot write the release")
+    }
+
     /// The directory of the modules.
     pub fn modules(&self) -> Result<PathBuf> {
         modules::directory(&self.root(), &self.release)
@@ -125,6 +134,41 @@ pub fn fetch(kernels: &[&'static Kernel], folder: &Path) -> Result<Vec<Outcome>>
         outcomes.push(outcome);
     }
     Ok(outcomes)
+}
+
+/// Extracts the image and the modules of a kernel from packages in a directory. Packages of other
+/// kernels are ignored.
+///
+/// # Errors
+/// The directory cannot be read, or has no image of the kernel.
+pub fn import(kernel: &'static Kernel, packages: &Path, folder: &Path) -> Result<Fetched> {
+    let listed = fs::read_dir(packages).with_context(|| format!("cannot read {}", packages.display()))?;
+    let mut files: Vec<PathBuf> = listed.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let series = format!("-{}", kernel.series);
+    files.retain(|path| name(path).ends_with(".deb") && name(path).contains(&series));
+    // `linux-image-4.15.0-142-generic_4.15.0-142.146_amd64.deb` has the release before the version.
+    let release = files.iter().find_map(|path| {
+        let name = name(path);
+        let release = name.strip_prefix("linux-image-")?.trim_start_matches("unsigned-").split('_').next()?;
+        release.ends_with(kernel.flavour).then(|| release.to_owned())
+    });
+    let release = release.with_context(|| {
+        format!(
+            "{} has no package linux-image-{}*-{}: download it and linux-modules of the same version",
+            packages.display(),
+            kernel.series,
+            kernel.flavour
+        )
+    })?;
+    let directory = std::path::absolute(folder.join("kernels").join(kernel.name))?;
+    let fetched = Fetched { kernel, release, directory };
+    let _ = fs::remove_dir_all(&fetched.directory);
+    for package in files.iter().filter(|path| name(path).contains(&fetched.release)) {
+        unpack(package, &fetched.root())?;
+    }
+    fetched.finish()?;
+    Ok(fetched)
 }
 
 fn fetch_one(kernel: &'static Kernel, lists: &Lists, folder: &Path) -> Result<Outcome> {
@@ -172,10 +216,7 @@ fn fetch_image(fetched: &Fetched, lists: &Lists, version: &str) -> Result<()> {
     let mut image = lists.closure(&[format!("linux-image-{release}")], version)?;
     image.extend(lists.existing(&[format!("linux-modules-extra-{release}")])?);
     lists.extract(&image, &root)?;
-    modules::prune(&root, release)?;
-    fetched.image()?;
-    fs::write(directory.join("modules"), modules::wanted()).context("cannot write the list of modules")?;
-    fs::write(directory.join("release"), format!("{release}\n")).context("cannot write the release")
+    fetched.finish()
 }
 
 /// Downloads the packages of the images and headers of kernels of one archive into a directory of

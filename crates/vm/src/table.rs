@@ -11,6 +11,8 @@ pub enum Archive {
     Bookworm,
     /// Debian trixie with its backports.
     TrixieBackports,
+    /// None: the packages are files that a person downloaded.
+    Files,
 }
 
 /// One of the two parts of Debian's archive, which have mirrors of their own.
@@ -28,6 +30,7 @@ impl Archive {
         match self {
             Archive::Bookworm => "bookworm",
             Archive::TrixieBackports => "trixie-backports",
+            Archive::Files => "files",
         }
     }
 
@@ -40,6 +43,7 @@ impl Archive {
             Archive::TrixieBackports => {
                 &[(Part::Main, "trixie"), (Part::Main, "trixie-backports"), (Part::Security, "trixie-security")]
             }
+            Archive::Files => &[],
         }
     }
 
@@ -47,7 +51,7 @@ impl Archive {
     /// Debian bookworm build them.
     pub fn build_root_compiler(self) -> Option<&'static str> {
         match self {
-            Archive::Bookworm => None,
+            Archive::Bookworm | Archive::Files => None,
             Archive::TrixieBackports => Some("gcc-14"),
         }
     }
@@ -111,12 +115,17 @@ pub const DEBUG_KERNELS: &[Kernel] = &[
     built("6.12-lockstat", "6.12.", "lockstat", include_str!("../configs/lockstat.config")),
 ];
 
+/// Kernels with the block layer of a single queue, whose elevators include CFQ. Debian's archive no
+/// longer has one; `guest --packages` takes their packages from a directory.
+pub const OLD_KERNELS: &[Kernel] =
+    &[x86("4.15", Archive::Files, "4.15.", "generic"), x86("4.4", Archive::Files, "4.4.", "generic")];
+
 /// The kernel that is tested if none is named: its flavour has all the devices.
 pub const DEFAULT: &str = "6.12";
 
 /// Finds a kernel of the tables by its name.
 pub fn find(name: &str) -> Result<&'static Kernel> {
-    let all = || KERNELS.iter().chain(DEBUG_KERNELS);
+    let all = || KERNELS.iter().chain(DEBUG_KERNELS).chain(OLD_KERNELS);
     all().find(|kernel| kernel.name == name).with_context(|| {
         let names: Vec<&str> = all().map(|kernel| kernel.name).collect();
         format!("there is no kernel `{name}` in the table; it has {}", names.join(", "))

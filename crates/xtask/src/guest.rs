@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use hoistway_fidelity::agreement::Pair;
 use hoistway_fidelity::figures::{self, Figure};
-use hoistway_fidelity::matrix::{self, Drive, Job};
+use hoistway_fidelity::matrix::{self, Drive, Job, Kernel};
 use hoistway_fidelity::overhead::{self, Overhead};
 use hoistway_fidelity::store::{Place, Run};
 use hoistway_fidelity::{job, page};
@@ -17,8 +17,8 @@ use hoistway_guest::plan::{Campaign, JobPart, JobSetup, Plan, Step};
 use hoistway_guest::transfer;
 use hoistway_vm::architecture;
 use hoistway_vm::boot::{Backing, Disk};
-use hoistway_vm::fetch::Fetched;
-use hoistway_vm::table;
+use hoistway_vm::fetch::{self, Fetched};
+use hoistway_vm::table::{self, Archive};
 use serde_json::Value;
 
 use crate::kernel::{self, Session};
@@ -56,6 +56,13 @@ pub struct Options {
     /// Run nothing in guests: simulate again beside the figures that are kept
     #[arg(long, conflicts_with = "again")]
     simulate: bool,
+    /// Record the requests that reach the drives in target/guest/KERNEL-DRIVE.blktrace
+    #[arg(long)]
+    record: bool,
+    /// Take the kernels that no archive of Debian has from packages in a directory: linux-image and
+    /// linux-modules of Ubuntu's 4.15 and 4.4, of the flavour generic
+    #[arg(long, value_name = "DIR")]
+    packages: Option<PathBuf>,
     /// Write the tables to docs/guest.md
     #[arg(long)]
     write: bool,
@@ -68,23 +75,21 @@ pub fn run(options: &Options) -> Result<()> {
     let comparison =
         Comparison { hoistway: tools::hoistway()?, directory: tools::target_directory()?.join("guest"), options };
     fs::create_dir_all(&comparison.directory)?;
+    if let Some(packages) = &options.packages {
+        import(packages)?;
+    }
     let mut pairs = Vec::new();
-    for (kernel, host) in comparison.kernels()? {
-        if !options.simulate {
-            comparison.run_guests(kernel, &matrix::DELAY, &[&matrix::OVERHEAD])?;
+    for kernel in comparison.kernels()? {
+        if !options.simulate && !comparison.run_guests(kernel, &matrix::DELAY, &[&matrix::OVERHEAD])? {
+            println!("{}: SKIPPED: its packages are not here; --packages takes them from a directory", kernel.name);
+            continue;
         }
-        let overhead = comparison.overhead(kernel)?;
-        println!(
-            "{kernel}: {:.0} us a request, {:.0} us a turn of a process beyond the drive",
-            overhead.transport_ns / 1e3,
-            overhead.turnaround_ns / 1e3
-        );
-        for drive in matrix::DRIVES.iter().filter(|drive| selected(&options.drive, drive.name)) {
+        for drive in kernel.drives().filter(|drive| selected(&options.drive, drive.name)) {
             if !options.simulate {
                 comparison.run_guests(kernel, drive, &comparison.jobs(drive))?;
             }
             for job in comparison.jobs(drive) {
-                let found = comparison.pairs(kernel, &host_file(host, overhead), drive, job)?;
+                let found = comparison.pairs(kernel, drive, job)?;
                 found.iter().for_each(|pair| println!("{}", page::line(pair)));
                 pairs.extend(found);
             }
@@ -110,14 +115,14 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// The selected kernels, each with its host.
-    fn kernels(&self) -> Result<Vec<(&'static str, &'static str)>> {
+    /// The selected kernels.
+    fn kernels(&self) -> Result<Vec<&'static Kernel>> {
         let names = &self.options.kernel;
-        if let Some(name) = names.iter().find(|name| matrix::KERNELS.iter().all(|(known, _)| known != name)) {
-            let known: Vec<&str> = matrix::KERNELS.iter().map(|(name, _)| *name).collect();
+        if let Some(name) = names.iter().find(|name| matrix::KERNELS.iter().all(|known| known.name != **name)) {
+            let known: Vec<&str> = matrix::KERNELS.iter().map(|kernel| kernel.name).collect();
             bail!("--kernel {name}: the comparison has {}", known.join(", "));
         }
-        Ok(matrix::KERNELS.into_iter().filter(|(name, _)| selected(names, name)).collect())
+        Ok(matrix::KERNELS.iter().filter(|kernel| selected(names, kernel.name)).collect())
     }
 
     fn jobs(&self, drive: &Drive) -> Vec<&'static Job> {
@@ -125,12 +130,12 @@ impl Comparison<'_> {
         drive.jobs().filter(|job| wanted.is_empty() || wanted.iter().any(|text| job.name.contains(text))).collect()
     }
 
-    fn schedulers(&self) -> Vec<&'static str> {
-        matrix::SCHEDULERS.into_iter().filter(|name| selected(&self.options.scheduler, name)).collect()
+    fn schedulers(&self, kernel: &Kernel) -> Vec<&'static str> {
+        kernel.schedulers.iter().copied().filter(|name| selected(&self.options.scheduler, name)).collect()
     }
 
-    fn place(&self, kernel: &str, drive: &Drive, job: &Job, scheduler: &str) -> Place {
-        let [kernel, drive, job, scheduler] = [kernel, drive.name, job.name, scheduler].map(str::to_owned);
+    fn place(&self, kernel: &Kernel, drive: &Drive, job: &Job, scheduler: &str) -> Place {
+        let [kernel, drive, job, scheduler] = [kernel.name, drive.name, job.name, scheduler].map(str::to_owned);
         Place { kernel, drive, job, scheduler }
     }
 
@@ -144,12 +149,13 @@ impl Comparison<'_> {
     }
 
     /// Runs the jobs on a drive in one boot of a kernel, but not those whose figures are kept.
-    fn run_guests(&self, kernel: &str, drive: &Drive, jobs: &[&Job]) -> Result<()> {
+    /// Returns false if the kernel is not there.
+    fn run_guests(&self, kernel: &Kernel, drive: &Drive, jobs: &[&Job]) -> Result<bool> {
         let mut steps = Vec::new();
         let mut inputs = BTreeMap::new();
         for job in jobs {
             let text = self.inputs(drive, job)?;
-            for scheduler in self.schedulers() {
+            for scheduler in self.schedulers(kernel) {
                 let place = self.place(kernel, drive, job, scheduler);
                 if self.options.again || place.read(&self.directory, &text).is_none() {
                     let name = format!("{} {scheduler}", job.name);
@@ -160,15 +166,13 @@ impl Comparison<'_> {
             }
         }
         if steps.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
-        let folder = tools::target_directory()?.join("kernel");
-        for fetched in kernel::present(&[table::find(kernel)?], &folder)? {
-            println!("{kernel}: {} on {}: {} runs", fetched.release, drive.name, steps.len());
-            let plan = Plan { boot: kernel::boot_modules(), steps: std::mem::take(&mut steps), ..Plan::default() };
-            self.boot(&fetched, drive, plan, &inputs)?;
-        }
-        Ok(())
+        let Some(fetched) = fetched(kernel)? else { return Ok(false) };
+        println!("{}: {} on {}: {} runs", kernel.name, fetched.release, drive.name, steps.len());
+        let plan = Plan { boot: kernel::boot_modules(), steps, ..Plan::default() };
+        self.boot(&fetched, drive, plan, &inputs)?;
+        Ok(true)
     }
 
     /// Boots a kernel on a drive, runs the plan and keeps the figures.
@@ -193,6 +197,10 @@ impl Comparison<'_> {
             None => drop(serve.arg(drive.name)),
         }
         serve.arg("--socket").arg(&socket);
+        if self.options.record {
+            let name = format!("{}-{}.blktrace", fetched.kernel.name, drive.name);
+            serve.arg("--record").arg(self.directory.join(name));
+        }
         let server = Server::start(&mut serve, &self.directory.join("emulated.log"))?;
         let session = Session::new("guest", matrix::MEMORY_MIB, "")?
             .with_program("fio", "usr/bin/fio")
@@ -219,57 +227,67 @@ impl Comparison<'_> {
         bail!("{}\nthe logs are in {}", boot.failures.join("\n"), boot.directory.display())
     }
 
-    /// The overhead of a request in the guests of a kernel.
-    fn overhead(&self, kernel: &str) -> Result<Overhead> {
-        let place = self.place(kernel, &matrix::DELAY, &matrix::OVERHEAD, matrix::SCHEDULERS[0]);
+    /// The overhead of a request in the guests of a kernel under a scheduler.
+    fn overhead(&self, kernel: &Kernel, scheduler: &str) -> Result<Overhead> {
+        let place = self.place(kernel, &matrix::DELAY, &matrix::OVERHEAD, scheduler);
         let run = place.read(&self.directory, &self.inputs(&matrix::DELAY, &matrix::OVERHEAD)?);
         run.and_then(|run| overhead::overhead(&run.figures))
-            .with_context(|| format!("the overhead of {kernel} is not measured: run `cargo xtask guest`"))
+            .with_context(|| format!("the overhead of {} is not measured: run `cargo xtask guest`", kernel.name))
     }
 
-    /// The pairs of a job: the figures of guests that are kept, and those of a simulation.
-    fn pairs(&self, kernel: &str, host: &str, drive: &Drive, job: &Job) -> Result<Vec<Pair>> {
+    /// The pairs of a job: the figures of guests that are kept, and those of simulations.
+    fn pairs(&self, kernel: &Kernel, drive: &Drive, job: &Job) -> Result<Vec<Pair>> {
         let text = self.inputs(drive, job)?;
-        let kept = |scheduler: &str| {
+        let mut pairs = Vec::new();
+        for scheduler in self.schedulers(kernel) {
             let place = self.place(kernel, drive, job, scheduler);
-            place.read(&self.directory, &text).map(|run| (place, run))
-        };
-        let runs: Vec<(Place, Run)> = self.schedulers().into_iter().filter_map(kept).collect();
-        let Some((_, first)) = runs.first() else { return Ok(Vec::new()) };
-        let simulated = self.simulate(host, drive, job, first.available_mib, &runs)?;
-        let pair = |(place, run): (Place, Run)| {
-            let simulated = figures::of_fio(&simulated, &format!("{}/", place.scheduler));
-            Pair { place, real: run.figures, simulated }
-        };
-        Ok(runs.into_iter().map(pair).collect())
+            let Some(run) = place.read(&self.directory, &text) else { continue };
+            let overhead = self.overhead(kernel, scheduler)?;
+            let settings = overhead.settings();
+            let cache = format!("page_cache_mib = {}", run.available_mib);
+            let host = format!("kernel = \"{}\"\n{cache}\n{settings}{HOST}", kernel.host);
+            let simulated = self.simulate(&host, drive, job, scheduler)?;
+            pairs.push(Pair { place, real: run.figures, simulated });
+        }
+        Ok(pairs)
     }
 
-    /// Simulates a job under the schedulers of some runs. Returns the results in fio's format.
-    fn simulate(
-        &self,
-        host: &str,
-        drive: &Drive,
-        job: &Job,
-        available_mib: u64,
-        runs: &[(Place, Run)],
-    ) -> Result<Value> {
+    /// Simulates a job under a scheduler on a host, given by the text of its file.
+    fn simulate(&self, host: &str, drive: &Drive, job: &Job, scheduler: &str) -> Result<Vec<Figure>> {
         let [job_file, host_file] = ["job.fio", "host.toml"].map(|name| self.directory.join(name));
         fs::write(&job_file, job::simulated(job.text))?;
-        fs::write(&host_file, format!("{host}page_cache_mib = {available_mib}\n"))?;
-        let schedulers: Vec<&str> = runs.iter().map(|(place, _)| place.scheduler.as_str()).collect();
+        fs::write(&host_file, host)?;
         let mut command = Command::new(&self.hoistway);
         command.arg("compare").arg(&job_file).arg("--host").arg(&host_file);
-        command.args(["--drive", drive.name, "--elevators", &schedulers.join(","), "--json"]);
-        command.env("DISK", "/dev/emulated");
-        let printed = tools::output(&mut command)?;
-        serde_json::from_str(&printed).with_context(|| format!("hoistway compare {} --json", job.name))
+        command.args(["--drive", drive.name, "--elevators", scheduler, "--json"]).env("DISK", "/dev/emulated");
+        let document: Value = serde_json::from_str(&tools::output(&mut command)?)
+            .with_context(|| format!("hoistway compare {} --json", job.name))?;
+        Ok(figures::of_fio(&document, &format!("{scheduler}/")))
     }
 }
 
-/// The host file of a kernel: the simulated machine is that of the guests.
-fn host_file(kernel: &str, overhead: Overhead) -> String {
-    let [transport, turnaround] = [overhead.transport_ns, overhead.turnaround_ns].map(f64::round);
-    format!("kernel = \"{kernel}\"\ntransport_ns = {transport}\ncompletion_ns = {turnaround}\n{HOST}")
+/// A kernel as it was downloaded or imported before, or downloads it. None if no archive has it.
+fn fetched(kernel: &Kernel) -> Result<Option<Fetched>> {
+    let (row, folder) = (table::find(kernel.name)?, kernels_folder()?);
+    match Fetched::existing(row, &folder) {
+        Some(fetched) => Ok(Some(fetched)),
+        None if row.archive == Archive::Files => Ok(None),
+        None => Ok(kernel::present(&[row], &folder)?.pop()),
+    }
+}
+
+/// Takes the kernels that no archive has from packages in a directory.
+fn import(packages: &Path) -> Result<()> {
+    for row in table::OLD_KERNELS {
+        let fetched = fetch::import(row, packages, &kernels_folder()?)?;
+        println!("{}: {}", row.name, fetched.release);
+    }
+    Ok(())
+}
+
+/// The directory of the kernels.
+fn kernels_folder() -> Result<PathBuf> {
+    Ok(tools::target_directory()?.join("kernel"))
 }
 
 /// The parameters of a job in the guest.
@@ -291,11 +309,11 @@ fn setup(drive: &Drive, job: &Job, scheduler: &str) -> JobSetup {
 /// Writes the tables.
 fn write(pairs: &[Pair]) -> Result<()> {
     let mut jobs = String::new();
-    for (kernel, _) in matrix::KERNELS {
-        for drive in &matrix::DRIVES {
-            let table = page::jobs(pairs, kernel, drive);
+    for kernel in &matrix::KERNELS {
+        for drive in kernel.drives() {
+            let table = page::jobs(pairs, kernel.name, drive);
             if !table.is_empty() {
-                jobs.push_str(&format!("### Linux {kernel} on `{}`\n\n{table}", drive.name));
+                jobs.push_str(&format!("### Linux {} on `{}`\n\n{table}", kernel.name, drive.name));
             }
         }
     }

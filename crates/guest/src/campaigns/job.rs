@@ -35,7 +35,7 @@ pub fn run(context: &mut Context, setup: &JobSetup) -> Verdict {
     if setup.on_files {
         context.modules.insert("crc32c_generic", "")?;
         context.modules.insert("ext4", "")?;
-        queue.select("none")?;
+        queue.select_fifo()?;
         make_file_system(&disk)?;
         system::mount_device(&format!("/dev/{disk}"), "ext4", MOUNTED)?;
     }
@@ -50,7 +50,7 @@ pub fn run(context: &mut Context, setup: &JobSetup) -> Verdict {
         system::unmount(MOUNTED)?;
     }
     system::drop_caches()?;
-    queue.select("none")?;
+    queue.select_fifo()?;
     let bytes = outcome?;
     let memory = system::read("/proc/meminfo")?;
     let available = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:")).and_then(|rest| {

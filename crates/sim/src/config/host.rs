@@ -135,6 +135,10 @@ pub struct HostConfig {
     /// second: the way through a virtual machine, a bridge or a network. The default 0 is that of a
     /// controller of the machine. The drive's queue has no room for another request in that time.
     pub transport_ns: u64,
+    /// Time in ns from a completion until the queue runs because of it, up to a second: the
+    /// multi-queue layer leaves that run to a worker thread where the controller's slots are
+    /// taken. A process that the completion wakes may submit its next request before.
+    pub queue_run_ns: u64,
     /// Tolerance of the spindle speed in parts per million, 0 to 10000. The actual speed and the
     /// platter's angle at time 0 are drawn. The default 2000 is the 0.2 % of data sheets of desktop
     /// drives of 2006: effects of the exact ratio of a scheduler's times to a revolution then
@@ -193,6 +197,7 @@ impl Default for HostConfig {
             queue: QueueConfig { clock: ClockConfig { hz: 250, ..ClockConfig::default() }, ..QueueConfig::default() },
             depth_max: None,
             transport_ns: 0,
+            queue_run_ns: 0,
             spindle_tolerance_ppm: 2000,
         }
     }
@@ -214,28 +219,29 @@ impl HostConfig {
         (host.dirty_background_percent, host.dirty_percent) = match kernel {
             Kernel::V2_6_18 => (10, 40),
             Kernel::V2_6_24 => (5, 10),
-            Kernel::V3_2 | Kernel::V6_1 | Kernel::V6_12 => (10, 20),
+            Kernel::V3_2 | Kernel::V4_19 | Kernel::V6_1 | Kernel::V6_12 => (10, 20),
         };
         host.write_back = match kernel {
             Kernel::V2_6_18 | Kernel::V2_6_24 => WriteBack::Pdflush,
-            Kernel::V3_2 | Kernel::V6_1 | Kernel::V6_12 => WriteBack::Pauses,
+            Kernel::V3_2 | Kernel::V4_19 | Kernel::V6_1 | Kernel::V6_12 => WriteBack::Pauses,
         };
         host.file_system = match kernel {
             Kernel::V2_6_18 | Kernel::V2_6_24 => FileSystemConfig::ext3(),
-            Kernel::V3_2 | Kernel::V6_1 | Kernel::V6_12 => FileSystemConfig::ext4(),
+            Kernel::V3_2 | Kernel::V4_19 | Kernel::V6_1 | Kernel::V6_12 => FileSystemConfig::ext4(),
         };
         (host.plugging, host.read_ahead) = match kernel {
             Kernel::V2_6_18 => (Plugging::Queue, ReadAheadRules::TwoWindows),
             Kernel::V2_6_24 => (Plugging::Queue, ReadAheadRules::OnDemand),
             Kernel::V3_2 => (Plugging::Task { requests: 16, kib: 0 }, ReadAheadRules::OnDemandWithHistory),
+            Kernel::V4_19 => (Plugging::Task { requests: 16, kib: 128 }, ReadAheadRules::OnDemandWithHistory),
             Kernel::V6_1 | Kernel::V6_12 => {
                 (Plugging::Task { requests: 32, kib: 128 }, ReadAheadRules::OnDemandWithHistory)
             }
         };
-        if kernel.layer() == BlockLayer::V6_1 {
+        if matches!(kernel.layer(), BlockLayer::V4_19 | BlockLayer::V6_1) {
             host.queue.max_sectors = 2560;
-            host.pool_follows_drive = true;
         }
+        host.pool_follows_drive = kernel.layer() == BlockLayer::V6_1;
         host
     }
 

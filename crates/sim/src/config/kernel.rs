@@ -17,6 +17,9 @@ pub enum Kernel {
     /// themselves.
     #[serde(rename = "3.2")]
     V3_2,
+    /// Linux 4.19 (2018): the last kernel with CFQ, as 3.2 with longer requests and times in ns.
+    #[serde(rename = "4.19")]
+    V4_19,
     /// Linux 6.1 (2022): the multi-queue block layer.
     #[serde(rename = "6.1")]
     V6_1,
@@ -27,7 +30,8 @@ pub enum Kernel {
 
 impl Kernel {
     /// All kernels, the oldest first.
-    pub const ALL: [Kernel; 5] = [Kernel::V2_6_18, Kernel::V2_6_24, Kernel::V3_2, Kernel::V6_1, Kernel::V6_12];
+    pub const ALL: [Kernel; 6] =
+        [Kernel::V2_6_18, Kernel::V2_6_24, Kernel::V3_2, Kernel::V4_19, Kernel::V6_1, Kernel::V6_12];
 
     /// The version in its usual form.
     pub const fn name(self) -> &'static str {
@@ -35,6 +39,7 @@ impl Kernel {
             Kernel::V2_6_18 => "2.6.18",
             Kernel::V2_6_24 => "2.6.24",
             Kernel::V3_2 => "3.2",
+            Kernel::V4_19 => "4.19",
             Kernel::V6_1 => "6.1",
             Kernel::V6_12 => "6.12",
         }
@@ -64,6 +69,7 @@ impl Kernel {
             Kernel::V2_6_18 => BlockLayer::V2_6_18,
             Kernel::V2_6_24 => BlockLayer::V2_6_24,
             Kernel::V3_2 => BlockLayer::V3_4,
+            Kernel::V4_19 => BlockLayer::V4_19,
             Kernel::V6_1 | Kernel::V6_12 => BlockLayer::V6_1,
         }
     }
@@ -90,7 +96,7 @@ impl Kernel {
                 &[("slice_idle", 8), ("group_idle", 0)]
             }
             (Kernel::V2_6_24, "deadline") => &[("form", 1)],
-            (Kernel::V3_2 | Kernel::V6_1 | Kernel::V6_12, "deadline") => &[("form", 2)],
+            (Kernel::V3_2 | Kernel::V4_19 | Kernel::V6_1 | Kernel::V6_12, "deadline") => &[("form", 2)],
             _ => &[],
         }
     }

@@ -240,6 +240,13 @@ pub(crate) const KEYS: &[Key] = &[
         transport_ns as u64
     ),
     number!(
+        "queue_run_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "time from a completion until the queue runs because of it",
+        queue_run_ns as u64
+    ),
+    number!(
         "spindle_tolerance_ppm",
         0..=10_000,
         "0 to 10000 ppm",

@@ -10,7 +10,7 @@ use hoistway_core::{
 use hoistway_custom::Host;
 use hoistway_drive::{Access, Command, Completion, Drive, Phases, Status};
 
-use crate::config::Plugging;
+use crate::config::{HostConfig, Plugging};
 use crate::error::SimError;
 use crate::measure::DriveTime;
 use crate::record::{HeadSample, Observer};
@@ -27,6 +27,10 @@ pub(crate) struct Device<S: Observer> {
     depth: u32,
     /// Time in ns from the end of a request in the drive until the host knows of it.
     transport_ns: u64,
+    /// Time in ns from a completion until the queue runs because of it.
+    queue_run_ns: u64,
+    /// The time of that run.
+    run_at_ns: Option<u64>,
     /// Completions on their way to the host, each with the time of its arrival.
     arriving: VecDeque<(u64, Completion)>,
     /// Requests in the drive, by tag.
@@ -81,12 +85,14 @@ struct Submitter {
 }
 
 impl<S: Observer> Device<S> {
-    pub fn new(queue: RequestQueue<Host<S>>, drive: Drive, depth: u32, plugging: Plugging, transport_ns: u64) -> Self {
+    pub fn new(queue: RequestQueue<Host<S>>, drive: Drive, depth: u32, host: &HostConfig) -> Self {
         Device {
             queue,
             drive,
             depth,
-            transport_ns,
+            transport_ns: host.transport_ns,
+            queue_run_ns: host.queue_run_ns,
+            run_at_ns: None,
             arriving: VecDeque::new(),
             in_flight: Slab::new(),
             submitters: Vec::new(),
@@ -103,7 +109,7 @@ impl<S: Observer> Device<S> {
             last_pid: 0,
             head: Vec::new(),
             refused_reservations: Vec::new(),
-            plugging,
+            plugging: host.plugging,
             flushing: false,
             congested: [false; 2],
             congestion_ended: false,
@@ -150,6 +156,11 @@ impl<S: Observer> Device<S> {
     /// The queue context of a task.
     pub fn context(&self, task: u32) -> ContextId {
         self.submitters[task as usize].context
+    }
+
+    /// The block layer of the queue.
+    pub fn layer(&self) -> BlockLayer {
+        self.queue.config().layer
     }
 
     /// Returns true if a task has a backlog: it sleeps until the queue has room.
@@ -207,7 +218,7 @@ impl<S: Observer> Device<S> {
     }
 
     fn watch_congestion(&mut self) {
-        if self.queue.config().layer == BlockLayer::V6_1 {
+        if self.layer() == BlockLayer::V6_1 {
             return;
         }
         for op in [Op::Read, Op::Write] {
@@ -307,7 +318,10 @@ impl<S: Observer> Device<S> {
 
     fn complete(&mut self, id: RequestId, now_ns: u64, tokens: &mut Vec<u64>) {
         match self.queue.complete(id, now_ns, |token| tokens.push(token)) {
-            Ok(kick) => self.handle_kick(kick, now_ns),
+            Ok(kick) if self.queue_run_ns == 0 => self.handle_kick(kick, now_ns),
+            Ok(_) => {
+                self.run_at_ns.get_or_insert(now_ns + self.queue_run_ns);
+            }
             Err(stale) => self.report_defect(format!("a completion was refused: {stale:?}")),
         }
         self.watch_congestion();
@@ -322,10 +336,18 @@ impl<S: Observer> Device<S> {
     /// Time at which [`Self::timer`] is due.
     #[inline]
     pub fn next_timer(&self) -> Option<u64> {
-        self.queue.next_timer()
+        match (self.queue.next_timer(), self.run_at_ns) {
+            (Some(timer), Some(run)) => Some(timer.min(run)),
+            (timer, run) => timer.or(run),
+        }
     }
 
     pub fn timer(&mut self, now_ns: u64) {
+        if self.run_at_ns.is_some_and(|run| run <= now_ns) {
+            self.run_at_ns = None;
+            self.run(now_ns);
+            self.work(now_ns);
+        }
         let kick = self.queue.timer(now_ns);
         self.handle_kick(kick, now_ns);
     }

@@ -77,10 +77,12 @@ impl<S: Observer> World<S> {
             failed: false,
         });
         process.in_flight += 1;
+        let written =
+            if self.device.layer().idles_for_direct_writes() { Flags::SYNC.and(Flags::IDLE) } else { Flags::SYNC };
         let (op, flags) = match unit.direction {
             Direction::Read => (Op::Read, Flags::NONE),
-            Direction::Write if process.job.writefua => (Op::Write, Flags::SYNC.and(Flags::FUA)),
-            Direction::Write => (Op::Write, Flags::SYNC),
+            Direction::Write if process.job.writefua => (Op::Write, written.and(Flags::FUA)),
+            Direction::Write => (Op::Write, written),
             Direction::Trim => (Op::Discard, Flags::SYNC),
         };
         if unit.direction == Direction::Write {
