@@ -78,6 +78,7 @@ mod faults;
 pub mod fit;
 mod flash;
 mod geometry;
+mod jitter;
 mod null;
 mod pending;
 mod platter;
@@ -98,4 +99,5 @@ pub use describe::{BufferDescription, Description, DriveList, FlashDescription, 
 pub use drive::Drive;
 pub use faults::{Faults, FaultsError, Hang};
 pub use flash::{FlashCounters, greedy_write_amplification};
+pub use jitter::Jitter;
 pub use profile::{Profile, ProfileError};

@@ -8,13 +8,12 @@
 //! a flush costs one round trip.
 
 mod bucket;
-mod jitter;
 
 use crate::command::{Access, Command, Completion, Op, Phases, SECTOR_BYTES, Service, Source, Status};
+use crate::jitter::Jitter;
 use crate::pending::Pending;
 use crate::profile::{BucketProfile, CloudProfile};
 use bucket::Bucket;
-use jitter::Jitter;
 
 /// A volume with limits on operations and bytes.
 #[derive(Debug, Clone)]
@@ -55,7 +54,10 @@ impl Cloud {
             unit_bytes,
             operations: LimitedBucket::new(&profile.operations, 1),
             bytes: LimitedBucket::new(&profile.bytes, unit_bytes),
-            jitter: Jitter::new(&profile.latency),
+            jitter: {
+                let latency = &profile.latency;
+                Jitter::new(latency.floor_ns, latency.jitter_median_ns, latency.jitter_sigma_milli, latency.seed)
+            },
             last: None,
             pending: Pending::default(),
         }

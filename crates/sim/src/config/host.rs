@@ -139,6 +139,9 @@ pub struct HostConfig {
     /// multi-queue layer leaves that run to a worker thread where the controller's slots are
     /// taken. A process that the completion wakes may submit its next request before.
     pub queue_run_ns: u64,
+    /// Spread of `transport_ns` and `queue_run_ns`, which are medians: the standard deviation of the
+    /// logarithm of the time, in thousandths, 0 to 3000. With the default 0 all are the same.
+    pub lateness_sigma_milli: u32,
     /// Tolerance of the spindle speed in parts per million, 0 to 10000. The actual speed and the
     /// platter's angle at time 0 are drawn. The default 2000 is the 0.2 % of data sheets of desktop
     /// drives of 2006: effects of the exact ratio of a scheduler's times to a revolution then
@@ -198,6 +201,7 @@ impl Default for HostConfig {
             depth_max: None,
             transport_ns: 0,
             queue_run_ns: 0,
+            lateness_sigma_milli: 0,
             spindle_tolerance_ppm: 2000,
         }
     }

@@ -247,6 +247,13 @@ pub(crate) const KEYS: &[Key] = &[
         queue_run_ns as u64
     ),
     number!(
+        "lateness_sigma_milli",
+        0..=3000,
+        "0 to 3000 thousandths",
+        "spread of transport_ns and queue_run_ns: the standard deviation of their logarithm",
+        lateness_sigma_milli as u32
+    ),
+    number!(
         "spindle_tolerance_ppm",
         0..=10_000,
         "0 to 10000 ppm",

@@ -76,7 +76,7 @@ impl<S: Observer> World<S> {
             now_ns: 0,
             events: Events::default(),
             cpus: Cpus::new(host.cpus),
-            device: Device::new(queue, drive, depth, &host),
+            device: Device::new(queue, drive, depth, &host, request.seed),
             cache: PageCache::new(host.cache_pages(), files.len()),
             page_waiters: vec![Vec::new(); files.len()],
             files,

@@ -8,7 +8,7 @@ use hoistway_core::{
     Reservation, ReserveError, SubmitError, Submitted, Tunable,
 };
 use hoistway_custom::Host;
-use hoistway_drive::{Access, Command, Completion, Drive, Phases, Status};
+use hoistway_drive::{Access, Command, Completion, Drive, Jitter, Phases, Status};
 
 use crate::config::{HostConfig, Plugging};
 use crate::error::SimError;
@@ -25,10 +25,10 @@ pub(crate) struct Device<S: Observer> {
     drive: Drive,
     /// Most requests in the drive at once.
     depth: u32,
-    /// Time in ns from the end of a request in the drive until the host knows of it.
-    transport_ns: u64,
-    /// Time in ns from a completion until the queue runs because of it.
-    queue_run_ns: u64,
+    /// Times from the end of a request in the drive until the host knows of it.
+    transport: Option<Jitter>,
+    /// Times from a completion until the queue runs because of it.
+    queue_run: Option<Jitter>,
     /// The time of that run.
     run_at_ns: Option<u64>,
     /// Completions on their way to the host, each with the time of its arrival.
@@ -85,13 +85,17 @@ struct Submitter {
 }
 
 impl<S: Observer> Device<S> {
-    pub fn new(queue: RequestQueue<Host<S>>, drive: Drive, depth: u32, host: &HostConfig) -> Self {
+    pub fn new(queue: RequestQueue<Host<S>>, drive: Drive, depth: u32, host: &HostConfig, seed: u64) -> Self {
+        let jitter = |median_ns: u64, stream: u64| {
+            let seed = seed ^ stream << 32;
+            (median_ns > 0).then(|| Jitter::new(0, median_ns, host.lateness_sigma_milli, seed))
+        };
         Device {
             queue,
             drive,
             depth,
-            transport_ns: host.transport_ns,
-            queue_run_ns: host.queue_run_ns,
+            transport: jitter(host.transport_ns, 0),
+            queue_run: jitter(host.queue_run_ns, 1),
             run_at_ns: None,
             arriving: VecDeque::new(),
             in_flight: Slab::new(),
@@ -266,9 +270,12 @@ impl<S: Observer> Device<S> {
             Some((arrival, _)) if *arrival <= now_ns => self.arriving.pop_front()?.1,
             _ => {
                 let mut completion = self.drive.poll(now_ns)?;
-                if self.transport_ns > 0 {
-                    completion.service.phases.overhead_ns += self.transport_ns;
-                    self.arriving.push_back((now_ns + self.transport_ns, completion));
+                if let Some(transport) = &mut self.transport {
+                    // Completions do not overtake one another.
+                    let earliest_ns = self.arriving.back().map_or(now_ns, |(arrival, _)| *arrival);
+                    let arrival_ns = (now_ns + transport.draw_ns()).max(earliest_ns);
+                    completion.service.phases.overhead_ns += arrival_ns - now_ns;
+                    self.arriving.push_back((arrival_ns, completion));
                     return None;
                 }
                 completion
@@ -318,10 +325,13 @@ impl<S: Observer> Device<S> {
 
     fn complete(&mut self, id: RequestId, now_ns: u64, tokens: &mut Vec<u64>) {
         match self.queue.complete(id, now_ns, |token| tokens.push(token)) {
-            Ok(kick) if self.queue_run_ns == 0 => self.handle_kick(kick, now_ns),
-            Ok(_) => {
-                self.run_at_ns.get_or_insert(now_ns + self.queue_run_ns);
-            }
+            Ok(kick) => match &mut self.queue_run {
+                None => self.handle_kick(kick, now_ns),
+                Some(run) => {
+                    let delay_ns = run.draw_ns();
+                    self.run_at_ns.get_or_insert(now_ns + delay_ns);
+                }
+            },
             Err(stale) => self.report_defect(format!("a completion was refused: {stale:?}")),
         }
         self.watch_congestion();

@@ -4,7 +4,6 @@
 //! quantiles of the distribution are therefore computed once from additions, multiplications,
 //! divisions and square roots, which IEEE 754 defines exactly. A draw is an index into their table.
 
-use crate::profile::LatencyProfile;
 use crate::random::SplitMix64;
 
 /// Number of quantiles. The mean of the table is within 0.3 % of the distribution's up to a sigma
@@ -13,7 +12,7 @@ const QUANTILES: usize = 4096;
 
 /// A stream of random latencies.
 #[derive(Debug, Clone)]
-pub(super) struct Jitter {
+pub struct Jitter {
     floor_ns: u64,
     /// Quantiles above the floor in rising order; empty without jitter.
     above_ns: Vec<u64>,
@@ -21,19 +20,21 @@ pub(super) struct Jitter {
 }
 
 impl Jitter {
-    pub(super) fn new(profile: &LatencyProfile) -> Jitter {
-        let median_ns = profile.jitter_median_ns as f64;
-        let sigma = f64::from(profile.jitter_sigma_milli) / 1000.0;
-        let above_ns = if profile.jitter_median_ns == 0 {
-            Vec::new()
-        } else {
-            normal_quantiles().map(|z| (median_ns * exponential(sigma * z)).round() as u64).collect()
-        };
-        Jitter { floor_ns: profile.floor_ns, above_ns, random: SplitMix64::new(profile.seed) }
+    /// Creates a stream of latencies: a floor plus a lognormal part, given by its median and by the
+    /// standard deviation of its logarithm in thousandths. Without a deviation, all latencies are
+    /// the floor plus the median.
+    pub fn new(floor_ns: u64, median_ns: u64, sigma_milli: u32, seed: u64) -> Jitter {
+        let random = SplitMix64::new(seed);
+        if median_ns == 0 || sigma_milli == 0 {
+            return Jitter { floor_ns: floor_ns.saturating_add(median_ns), above_ns: Vec::new(), random };
+        }
+        let sigma = f64::from(sigma_milli) / 1000.0;
+        let above_ns = normal_quantiles().map(|z| (median_ns as f64 * exponential(sigma * z)).round() as u64);
+        Jitter { floor_ns, above_ns: above_ns.collect(), random }
     }
 
     /// The next latency in ns.
-    pub(super) fn draw_ns(&mut self) -> u64 {
+    pub fn draw_ns(&mut self) -> u64 {
         if self.above_ns.is_empty() {
             return self.floor_ns;
         }
@@ -98,12 +99,7 @@ mod tests {
     use super::*;
 
     fn jitter(sigma_milli: u32) -> Jitter {
-        Jitter::new(&LatencyProfile {
-            floor_ns: 1000,
-            jitter_median_ns: 1_000_000,
-            jitter_sigma_milli: sigma_milli,
-            seed: 1,
-        })
+        Jitter::new(1000, 1_000_000, sigma_milli, 1)
     }
 
     #[test]
@@ -128,13 +124,19 @@ mod tests {
 
     #[test]
     fn mean_is_the_lognormal_one() {
-        for sigma_milli in [0, 300, 1000] {
+        for sigma_milli in [1, 300, 1000] {
             let jitter = jitter(sigma_milli);
             let mean = jitter.above_ns.iter().sum::<u64>() as f64 / QUANTILES as f64;
             let sigma = f64::from(sigma_milli) / 1000.0;
             let expected = 1e6 * f64::exp(sigma * sigma / 2.0);
             assert!((mean / expected - 1.0).abs() < 0.003, "{sigma}: {mean}, expected {expected}");
         }
+    }
+
+    #[test]
+    fn latencies_without_a_deviation_are_all_the_same() {
+        let mut jitter = jitter(0);
+        assert_eq!([jitter.draw_ns(), jitter.draw_ns()], [1_001_000; 2]);
     }
 
     #[test]
