@@ -12,6 +12,7 @@ mod flash_garbage;
 mod flash_real;
 mod flash_timing;
 mod hand_sums;
+mod imported;
 mod probe;
 mod profiles;
 mod queueing;
