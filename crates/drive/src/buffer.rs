@@ -10,7 +10,7 @@ pub(crate) struct Segment {
     used: u64,
 }
 
-/// All segments. An empty segment has `start == end`.
+/// All segments. An empty segment has `start == end`, an unused one `end == 0`.
 #[derive(Debug, Clone)]
 pub(crate) struct Segments {
     segments: Vec<Segment>,
@@ -49,7 +49,7 @@ impl Segments {
             if sector < segment.end {
                 return Some(index);
             }
-            if segment.start < segment.end {
+            if segment.end > 0 {
                 adjoining = Some(index);
             }
         }
@@ -101,6 +101,18 @@ impl Segments {
             segment.end = segment.end.max(end);
             segment.start = segment.start.max(segment.end.saturating_sub(size));
         }
+    }
+
+    /// Drops the sectors of segment `index` before `sector`. An empty segment can still be continued.
+    pub(crate) fn drop_before(&mut self, index: usize, sector: u64) {
+        if let Some(segment) = self.segments.get_mut(index) {
+            segment.start = sector.clamp(segment.start, segment.end);
+        }
+    }
+
+    /// Empties all segments.
+    pub(crate) fn clear(&mut self) {
+        self.segments.fill(Segment::default());
     }
 
     /// Drops the sectors `start..end` because they are being written. A segment that held some of

@@ -26,6 +26,9 @@ pub(crate) struct Media {
     until: ReadAheadUntil,
     when: ReadAheadWhen,
     read_ahead_sectors: u64,
+    keep_read: bool,
+    keep_after_write: bool,
+    keep_written: bool,
     segments: Segments,
     pub(super) ahead: Option<Ahead>,
     pub(super) arm: SectorPosition,
@@ -98,6 +101,9 @@ impl Media {
             until: buffer.read_ahead_until,
             when: buffer.read_ahead_when,
             read_ahead_sectors: u64::from(buffer.read_ahead_sectors),
+            keep_read: buffer.keep_read,
+            keep_after_write: buffer.keep_after_write,
+            keep_written: buffer.keep_written,
             segments: Segments::new(segments, buffer.segment_sectors, buffer.replacement),
             ahead: None,
             arm_sector: 0,
@@ -243,13 +249,29 @@ impl Media {
     fn read_buffer(&mut self, now_ns: u64, access: &Access, index: usize) -> Service {
         if let Some(ahead) = self.ahead.filter(|ahead| ahead.segment == index) {
             let stopped = ahead.next >= ahead.limit;
-            let limit = self.read_ahead_limit(access, None).max(ahead.limit);
+            let limit = self.read_ahead_limit(access, false, None).max(ahead.limit);
             // A read-ahead that stopped with a full segment resumes at this command, not in the
             // past.
             let at_ns = if stopped { now_ns.max(ahead.at_ns).max(self.busy_ns) } else { ahead.at_ns };
             self.ahead = Some(Ahead { limit, at_ns, ..ahead });
         }
+        self.drop_read(index, access.end());
         self.hit(now_ns, access)
+    }
+
+    /// Drops the sectors of a segment that the host has read, if the drive does not keep them.
+    fn drop_read(&mut self, index: usize, end: u64) {
+        if !self.keep_read {
+            self.segments.drop_before(index, end);
+        }
+    }
+
+    /// Drops sectors that were read ahead before a write, if the drive does not keep them.
+    fn drop_ahead(&mut self) {
+        if !self.keep_after_write {
+            self.ahead = None;
+            self.segments.clear();
+        }
     }
 
     /// Service with overhead and interface alone.
@@ -263,6 +285,9 @@ impl Media {
 
     /// Returns true if the sectors were written through the cache and are still in it.
     fn holds_written(&mut self, start: u64, end: u64) -> bool {
+        if !self.keep_written {
+            return false;
+        }
         if let Some(index) = self.written.find(start).filter(|index| self.written.get(*index).end >= end) {
             self.written.touch(index);
             return true;
@@ -280,11 +305,12 @@ impl Media {
         let mut ahead = Ahead { limit: end, ..ahead };
         self.advance(&mut ahead, u64::MAX);
         self.segments.fill(index, end);
+        self.drop_read(index, end);
         let media_ns = ahead.at_ns.max(now_ns + overhead_ns);
         let interface_ns = u64::from(access.sectors) * self.interface_sector_ns;
         let following_ns = if self.store_and_forward { interface_ns } else { self.interface_sector_ns };
         let finish_ns = (media_ns + following_ns).max(now_ns + overhead_ns + interface_ns);
-        ahead.limit = self.read_ahead_limit(access, None);
+        ahead.limit = self.read_ahead_limit(access, false, None);
         self.ahead = Some(ahead);
         let spot = self.geometry.locate(access.sector);
         let waited_ns = media_ns - now_ns - overhead_ns;
@@ -318,9 +344,10 @@ impl Media {
         };
         if let Some(segment) = segment {
             self.segments.fill(segment, end);
+            self.drop_read(segment, end);
             let limit = match self.when {
                 ReadAheadWhen::Sequential if held.is_none() => end,
-                _ => self.read_ahead_limit(access, Some(progress.track_end)),
+                _ => self.read_ahead_limit(access, held.is_none(), Some(progress.track_end)),
             };
             self.ahead = Some(Ahead { segment, next: end, limit, at_ns: progress.now_ns });
         }
@@ -333,6 +360,7 @@ impl Media {
     fn write(&mut self, now_ns: u64, access: &Access) -> Service {
         let end = access.end();
         self.ahead = None;
+        self.drop_ahead();
         self.supersede(access.sector, end);
         let overhead_ns = self.overheads.miss(Op::Write, self.last);
         let arrived_ns =
@@ -361,7 +389,8 @@ impl Media {
         let stale = |ahead: &Ahead| access.sector < ahead.limit && self.segments.get(ahead.segment).start < end;
         self.ahead = self.ahead.filter(|ahead| !stale(ahead));
         self.segments.forget(access.sector, end);
-        self.keep_written(access.sector, end);
+        self.drop_ahead();
+        self.add_written(access.sector, end);
         if let Some(cache) = &mut self.write_cache {
             if cache.is_empty() {
                 self.dirty_ns = room_ns + self.overheads.hit(Op::Write, self.last);
@@ -374,7 +403,7 @@ impl Media {
     }
 
     /// Keeps written-back sectors readable until another write needs the space.
-    fn keep_written(&mut self, start: u64, end: u64) {
+    fn add_written(&mut self, start: u64, end: u64) {
         let continued = self.written.find(start).filter(|index| self.written.get(*index).end == start);
         if continued.is_none() {
             self.written.forget(start, end);
@@ -466,12 +495,19 @@ impl Media {
     /// The end of read-ahead after a command: the end of the segment, the limit of the drive, or
     /// the track or cylinder of the policy. `track_end` is the end of the last track of the
     /// command, if known.
-    fn read_ahead_limit(&self, access: &Access, track_end: Option<u64>) -> u64 {
+    ///
+    /// A command that starts a segment keeps its own sectors in it. Later ones keep a quarter of a
+    /// segment that the host has read, if the drive keeps such sectors at all.
+    fn read_ahead_limit(&self, access: &Access, starts: bool, track_end: Option<u64>) -> u64 {
         let end = access.end();
         // A request of more than half a segment is overwritten from its beginning, which the host
         // has taken. Drives stream with requests of any size.
         let segment = self.segments.segment_sectors();
-        let full = (access.sector + segment).max(end + segment / 2);
+        let full = match (self.keep_read, starts) {
+            (true, true) => (access.sector + segment).max(end + segment / 2),
+            (true, false) => end + segment - segment / 4,
+            (false, _) => end + segment,
+        };
         let limit = full.min(end + self.read_ahead_sectors).min(self.capacity_sectors());
         let track_end = || track_end.unwrap_or_else(|| end - 1 + u64::from(self.geometry.locate(end - 1).room));
         match self.until {

@@ -10,6 +10,12 @@ pub(crate) struct BufferProfile {
     pub(crate) read_ahead_when: ReadAheadWhen,
     pub(crate) immediate_read: bool,
     pub(crate) replacement: Replacement,
+    /// True if sectors stay readable after the host has read them.
+    pub(crate) keep_read: bool,
+    /// True if sectors that were read stay readable after a write into the cache.
+    pub(crate) keep_after_write: bool,
+    /// True if written sectors can be read from the cache.
+    pub(crate) keep_written: bool,
     /// The write cache; `None` if writes complete on the media.
     pub(crate) write_cache: Option<WriteCacheProfile>,
 }

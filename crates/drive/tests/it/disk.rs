@@ -237,6 +237,33 @@ fn written_sectors_leave_the_buffer() {
 }
 
 #[test]
+fn hit_keeps_a_quarter_of_a_segment_behind_it() {
+    let mut drive = Drive::new(&profile(BUFFER));
+    // The segment has sectors 10 to 73. After the hit, read-ahead continues to 91: 28 to 91.
+    read(&mut drive, 0, 10, 4);
+    assert_eq!(read(&mut drive, 100 * MS, 40, 4).source, Source::Buffer);
+    assert_eq!(read(&mut drive, 200 * MS, 88, 4).source, Source::Buffer);
+    let mut drive = Drive::new(&profile(BUFFER));
+    read(&mut drive, 0, 10, 4);
+    assert_eq!(read(&mut drive, 100 * MS, 40, 4).source, Source::Buffer);
+    assert_eq!(read(&mut drive, 200 * MS, 30, 4).source, Source::Buffer);
+    assert_eq!(read(&mut drive, 300 * MS, 10, 4).source, Source::Media);
+}
+
+#[test]
+fn drive_may_drop_what_the_host_has_read() {
+    let mut drive = Drive::new(&profile(&format!("{BUFFER}keep_read = false\n")));
+    read(&mut drive, 0, 10, 4);
+    // Read-ahead refills the whole segment behind the host: 44 to 107.
+    assert_eq!(read(&mut drive, 100 * MS, 40, 4).source, Source::Buffer);
+    assert_eq!(read(&mut drive, 200 * MS, 100, 8).source, Source::Buffer);
+    assert_eq!(read(&mut drive, 300 * MS, 100, 8).source, Source::Media);
+    // A sequential read continues the empty segment after the rest of a revolution.
+    let first = read(&mut drive, 400 * MS, 500, 4);
+    assert_eq!(read(&mut drive, first.finish_ns, 504, 4).finish_ns - first.finish_ns, 400 * US);
+}
+
+#[test]
 fn read_ahead_ends_by_its_policy() {
     let held = |until: &str, sector: u64| {
         let more = format!("[buffer]\nsegments = 2\nsegment_sectors = 1000\nread_ahead_until = \"{until}\"\n");

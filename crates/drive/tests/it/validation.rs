@@ -50,6 +50,27 @@ fn the_recording_of_a_real_disk_has_the_errors_of_the_page() {
 }
 
 #[test]
+fn buffers_of_recorded_drives_hit_when_the_drives_did() {
+    // The overhead of a hit in ms and its time for a sector; reads that the drive served from
+    // memory and the model from the media or the other way round, of about 6,500.
+    for (file, name, overhead_ms, sector_ms, most) in [
+        ("barracuda", "barracuda_st32171w", 0.082, 0.134, 150),
+        ("cheetah4LP", "cheetah4LP", 0.068, 0.106, 250),
+        ("ibm18es", "ibm18es", 0.082, 0.101, 80),
+    ] {
+        let records = recorded(file);
+        let predictions = validate(&builtin(name), &records).expect("a validation").predictions;
+        let differs = |(record, prediction): (&Record, &hoistway_drive::replay::Prediction)| {
+            let limit_ms = 1.3 * (overhead_ms + f64::from(record.access.sectors) * sector_ms) + 1.0;
+            let is_hit = |ns: u64| ns as f64 / 1e6 < limit_ms;
+            record.access.op == Op::Read && is_hit(prediction.recorded_ns) != is_hit(prediction.predicted_ns)
+        };
+        let differing = records.iter().zip(&predictions).filter(|pair| differs(*pair)).count();
+        assert!(differing <= most, "{name}: {differing} reads");
+    }
+}
+
+#[test]
 fn a_model_agrees_with_its_own_recording_in_every_kind() {
     for name in ["ssd-fiops", "slide-7200", "null"] {
         let profile = builtin(name).without_buffer();

@@ -220,6 +220,23 @@ fn read_ahead_continues_while_a_write_completes_in_the_cache() {
     assert_eq!(serve(&mut drive, 9 * MS, Op::Read, 50, 8).source, Source::Media);
 }
 
+#[test]
+fn buffer_may_lose_what_was_read_ahead_before_a_write() {
+    let mut drive = Drive::new(&cached(&format!("{LAZY}keep_after_write = false\n")));
+    serve(&mut drive, 0, Op::Read, 10, 4);
+    serve(&mut drive, 20 * MS, Op::Write, 5000, 4);
+    assert_eq!(serve(&mut drive, 39 * MS, Op::Read, 50, 8).source, Source::Media);
+    // The written sectors stay readable.
+    assert_eq!(serve(&mut drive, 59 * MS, Op::Read, 5000, 4).source, Source::Buffer);
+}
+
+#[test]
+fn buffer_may_refuse_to_serve_reads_of_written_sectors() {
+    let mut drive = Drive::new(&cached(&format!("{LAZY}keep_written = false\n")));
+    serve(&mut drive, 0, Op::Write, 10, 8);
+    assert_eq!(serve(&mut drive, 3 * MS, Op::Read, 12, 4).source, Source::Media);
+}
+
 /// The rate of `requests` adjacent writes of `sectors`, one at a time, in sectors a second.
 fn stream(profile: &Profile, requests: u64, sectors: u32) -> f64 {
     let mut drive = Drive::new(profile);

@@ -26,6 +26,9 @@ impl Check<'_> {
                 read_ahead_when: ReadAheadWhen::Always,
                 immediate_read: false,
                 replacement: Replacement::Lru,
+                keep_read: true,
+                keep_after_write: true,
+                keep_written: true,
                 write_cache: None,
             });
         };
@@ -43,6 +46,9 @@ impl Check<'_> {
             read_ahead_when: raw.read_ahead_when,
             immediate_read: raw.immediate_read,
             replacement: raw.replacement,
+            keep_read: raw.keep_read,
+            keep_after_write: raw.keep_after_write,
+            keep_written: raw.keep_written,
             write_cache: self.write_cache(raw, segments, segment_sectors)?,
         })
     }

@@ -97,6 +97,12 @@ pub(in crate::profile) struct RawBuffer {
     pub(in crate::profile) immediate_read: bool,
     #[serde(default)]
     pub(in crate::profile) replacement: Replacement,
+    #[serde(default = "yes")]
+    pub(in crate::profile) keep_read: bool,
+    #[serde(default = "yes")]
+    pub(in crate::profile) keep_after_write: bool,
+    #[serde(default = "yes")]
+    pub(in crate::profile) keep_written: bool,
     #[serde(default)]
     pub(in crate::profile) write_cache: bool,
     pub(in crate::profile) write_segments: Option<Spanned<u32>>,
