@@ -184,6 +184,7 @@ impl Media {
     pub(super) fn positioning(&self, now_ns: u64) -> Positioning<'_> {
         let now_ns = now_ns.max(self.busy_ns);
         let stream = self.ahead.filter(|ahead| ahead.next < ahead.limit);
+        let ahead_limit = stream.map_or(0, |ahead| ahead.limit);
         let stream = stream.map(|ahead| (self.segments.get(ahead.segment).start, ahead.next));
         Positioning {
             at_ns: now_ns,
@@ -195,6 +196,7 @@ impl Media {
             last: self.last,
             angle: self.platter.angle_at(now_ns),
             stream,
+            ahead_limit,
         }
     }
 
@@ -229,7 +231,10 @@ impl Media {
             if self.holds_written(access.sector, end) {
                 return self.hit(now_ns, access);
             }
-            return self.read_media(now_ns, access, None);
+            return match self.ahead.filter(|ahead| self.reads_on_to(now_ns, access, *ahead)) {
+                Some(ahead) => self.read_stream(now_ns, access, ahead.segment, ahead),
+                None => self.read_media(now_ns, access, None),
+            };
         };
         self.segments.touch(index);
         let held = self.segments.get(index).end;
@@ -242,6 +247,19 @@ impl Media {
             }
             _ => self.read_media(now_ns, access, Some((index, held))),
         }
+    }
+
+    /// Returns true if the running read-ahead will read the first sector of a command, and no later
+    /// than the arm could position for it.
+    fn reads_on_to(&self, now_ns: u64, access: &Access, ahead: Ahead) -> bool {
+        if access.sector < ahead.next || access.sector > ahead.limit || ahead.next >= ahead.limit {
+            return false;
+        }
+        let (_, reached) = self.advanced(Ahead { limit: access.sector, ..ahead }, u64::MAX);
+        let spot = self.geometry.locate(access.sector);
+        let ready_ns = now_ns + self.overheads.miss(Op::Read, self.last).saturating_sub(self.prepared_ns);
+        let moved_ns = ready_ns.max(self.busy_ns) + self.mechanics.move_ns(&self.arm, &spot, Op::Read);
+        reached.at_ns <= moved_ns + self.platter.wait_ns(moved_ns, spot.angle)
     }
 
     /// Serves a read hit: overhead and interface. Read-ahead continues behind the data that the
@@ -549,25 +567,33 @@ impl Media {
 
     /// Reads on to the limit, but not beyond `until_ns`. The arm follows.
     fn advance(&mut self, ahead: &mut Ahead, until_ns: u64) {
+        (self.arm, *ahead) = self.advanced(*ahead, until_ns);
+    }
+
+    /// The positions of arm and read-ahead after reading on to the limit, but not beyond
+    /// `until_ns`.
+    fn advanced(&self, mut ahead: Ahead, until_ns: u64) -> (SectorPosition, Ahead) {
+        let mut arm = self.arm;
         while ahead.next < ahead.limit {
             let spot = self.geometry.locate(ahead.next);
-            let moved_ns = ahead.at_ns + self.mechanics.move_ns(&self.arm, &spot, Op::Read);
+            let moved_ns = ahead.at_ns + self.mechanics.move_ns(&arm, &spot, Op::Read);
             let begun_ns = moved_ns + self.platter.wait_ns(moved_ns, spot.angle);
             if begun_ns >= until_ns {
-                return;
+                break;
             }
             let sectors = u64::from(spot.room).min(ahead.limit - ahead.next) as u32;
             let end_ns = begun_ns + self.platter.turn_ns(spot.span(sectors));
-            self.arm = spot;
+            arm = spot;
             if end_ns > until_ns {
                 let read = spot.sectors_in(self.platter.angle_in(until_ns - begun_ns)).min(sectors);
                 ahead.at_ns = begun_ns + self.platter.turn_ns(spot.span(read));
                 ahead.next += u64::from(read);
-                return;
+                break;
             }
             ahead.at_ns = end_ns;
             ahead.next += u64::from(sectors);
         }
+        (arm, ahead)
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Positioning<'a> {
     pub(super) angle: u32,
     /// Reads that begin in this range of sectors (both ends included) continue the current stream.
     pub(super) stream: Option<(u64, u64)>,
+    /// The sector at which the read-ahead of the current stream stops.
+    pub(super) ahead_limit: u64,
 }
 
 impl Positioning<'_> {
@@ -43,6 +45,12 @@ impl Positioning<'_> {
         let (op, sector) = (access.op, access.sector);
         if op == Op::Read && self.stream.is_some_and(|(first, next)| first <= sector && sector <= next) {
             return 0;
+        }
+        if op == Op::Read && self.arm.same_track(spot) && self.stream.is_some_and(|(_, next)| next < sector) {
+            if sector <= self.ahead_limit {
+                // The read-ahead reads the sector before the command is processed.
+                return reached(spot.angle.wrapping_sub(self.angle), 0, self.platter.tolerance());
+            }
         }
         let overhead_ns = self.overheads.miss(op, self.last);
         let first_ns = if op == Op::Write { self.interface_sector_ns } else { 0 };

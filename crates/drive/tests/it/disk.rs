@@ -172,6 +172,30 @@ fn partial_hit_waits_for_the_media() {
 }
 
 #[test]
+fn read_of_sectors_that_the_read_ahead_will_reach_waits_for_it() {
+    let mut drive = Drive::new(&profile(BUFFER));
+    // The read ends at 1.41 ms. Sector 15 begins at 1.5 ms, before the overhead of a miss is over,
+    // and passes with three more until 1.9 ms.
+    let first = read(&mut drive, 0, 10, 4);
+    let next = read(&mut drive, first.finish_ns, 15, 4);
+    assert_ns(next.finish_ns, 1910 * US);
+    assert_eq!((next.source, next.phases.seek_ns), (Source::Media, 0));
+    // Read-ahead goes on from there.
+    assert_ns(read(&mut drive, next.finish_ns, 19, 4).finish_ns, 2310 * US);
+    // Beyond the segment, which ends at 73, the arm positions anew: sector 75 passes at 7.5 ms.
+    let mut drive = Drive::new(&profile(BUFFER));
+    let first = read(&mut drive, 0, 10, 4);
+    assert_ns(read(&mut drive, first.finish_ns, 75, 1).finish_ns, 7610 * US);
+    // A far sector of a long read-ahead is reached sooner by a seek: on cylinder 1, after 186
+    // sectors and two tracks' skews, or after 1 ms and most of a revolution.
+    let long = "[buffer]\nsegments = 2\nsegment_sectors = 1000\nread_ahead_until = \"segment\"\n";
+    let mut drive = Drive::new(&profile(long));
+    let first = read(&mut drive, 0, 10, 4);
+    let away = read(&mut drive, first.finish_ns, 250, 1);
+    assert_eq!(away.phases.seek_ns, MS);
+}
+
+#[test]
 fn rest_of_a_partial_hit_is_read_after_the_head_has_moved() {
     let mut drive = Drive::new(&profile(BUFFER));
     read(&mut drive, 0, 10, 4);
