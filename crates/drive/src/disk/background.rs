@@ -32,7 +32,7 @@ impl Media {
     /// Writes back one run before the next command if the cache is above its high mark.
     pub(super) fn write_back_if_draining(&mut self, now_ns: u64) {
         if self.write_cache.as_ref().is_some_and(|cache| cache.is_draining()) {
-            self.ahead = None;
+            self.end_read_ahead();
             self.write_back(now_ns.max(self.busy_ns).max(self.released_ns));
         }
     }
@@ -50,7 +50,7 @@ impl Media {
         self.background_until(now_ns);
         let mut progress = MediaProgress { now_ns, ..MediaProgress::default() };
         if self.write_cache.as_ref().is_some_and(|cache| !cache.is_empty()) {
-            self.ahead = None;
+            self.end_read_ahead();
         }
         let mut begin_ns = now_ns.max(self.busy_ns).max(self.released_ns);
         while let Some(done) = self.write_back(begin_ns) {
@@ -81,7 +81,7 @@ impl Media {
                 room_ns = until_ns;
                 continue;
             }
-            self.ahead = None;
+            self.end_read_ahead();
             if self.write_back(room_ns.max(self.busy_ns).max(self.released_ns)).is_none() {
                 break;
             }
@@ -126,9 +126,9 @@ impl Media {
                 return;
             }
             if cache.is_draining() {
-                self.ahead = None;
+                self.end_read_ahead();
             }
-            self.write_back(begin_ns);
+            self.write_back(begin_ns.max(self.busy_ns));
         }
     }
 
@@ -139,7 +139,8 @@ impl Media {
         let mut begun_ns = self.free_ns.saturating_add(verify.delay_ns);
         while begun_ns < now_ns {
             let Some((index, access)) = verify.lowest() else { break };
-            self.ahead = None;
+            self.end_read_ahead();
+            begun_ns = begun_ns.max(self.busy_ns);
             let spot = self.geometry.locate(access.sector);
             let arrived_ns = begun_ns + self.mechanics.move_ns(&self.arm, &spot, Op::Read);
             let found_ns = arrived_ns + self.platter.wait_ns(arrived_ns, spot.angle);

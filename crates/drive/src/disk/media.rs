@@ -26,6 +26,7 @@ pub(crate) struct Media {
     until: ReadAheadUntil,
     when: ReadAheadWhen,
     read_ahead_sectors: u64,
+    read_ahead_min_sectors: u64,
     keep_read: bool,
     keep_after_write: bool,
     keep_written: bool,
@@ -63,6 +64,8 @@ pub(super) struct Ahead {
     /// The next sector to read, and the sector at which read-ahead stops.
     pub(super) next: u64,
     pub(super) limit: u64,
+    /// The sector up to which the drive reads ahead even if another command waits for the arm.
+    least: u64,
     /// The time at which the sector before `next` had passed the head.
     pub(super) at_ns: u64,
 }
@@ -101,6 +104,7 @@ impl Media {
             until: buffer.read_ahead_until,
             when: buffer.read_ahead_when,
             read_ahead_sectors: u64::from(buffer.read_ahead_sectors),
+            read_ahead_min_sectors: u64::from(buffer.read_ahead_min_sectors),
             keep_read: buffer.keep_read,
             keep_after_write: buffer.keep_after_write,
             keep_written: buffer.keep_written,
@@ -329,6 +333,7 @@ impl Media {
         let following_ns = if self.store_and_forward { interface_ns } else { self.interface_sector_ns };
         let finish_ns = (media_ns + following_ns).max(now_ns + overhead_ns + interface_ns);
         ahead.limit = self.read_ahead_limit(access, false, None);
+        ahead.least = (end + self.read_ahead_min_sectors).min(ahead.limit);
         self.ahead = Some(ahead);
         let spot = self.geometry.locate(access.sector);
         let waited_ns = media_ns - now_ns - overhead_ns;
@@ -350,7 +355,7 @@ impl Media {
         let end = access.end();
         let first = held.map_or(access.sector, |(_, held)| held.max(access.sector));
         let source = if first > access.sector { Source::Both } else { Source::Media };
-        self.ahead = None;
+        self.end_read_ahead();
         let interface_ns = u64::from(access.sectors) * self.interface_sector_ns;
         let overhead_ns = self.overheads.miss(Op::Read, self.last).saturating_sub(self.prepared_ns);
         let mut progress = self.take_arm(now_ns + overhead_ns);
@@ -367,7 +372,8 @@ impl Media {
                 ReadAheadWhen::Sequential if held.is_none() => end,
                 _ => self.read_ahead_limit(access, held.is_none(), Some(progress.track_end)),
             };
-            self.ahead = Some(Ahead { segment, next: end, limit, at_ns: progress.now_ns });
+            let least = (end + self.read_ahead_min_sectors).min(limit);
+            self.ahead = Some(Ahead { segment, next: end, limit, least, at_ns: progress.now_ns });
         }
         self.released_ns = progress.now_ns;
         let stored_ns = if self.store_and_forward { progress.now_ns + interface_ns } else { 0 };
@@ -377,7 +383,7 @@ impl Media {
 
     fn write(&mut self, now_ns: u64, access: &Access) -> Service {
         let end = access.end();
-        self.ahead = None;
+        self.end_read_ahead();
         self.drop_ahead();
         self.supersede(access.sector, end);
         let overhead_ns = self.overheads.miss(Op::Write, self.last);
@@ -551,6 +557,15 @@ impl Media {
             end += u64::from(next.room);
         }
         end
+    }
+
+    /// Ends read-ahead because the arm is needed, after the sectors that the drive reads in any case.
+    pub(super) fn end_read_ahead(&mut self) {
+        let Some(ahead) = self.ahead.take().filter(|ahead| ahead.next < ahead.least) else { return };
+        let (arm, ended) = self.advanced(Ahead { limit: ahead.least, ..ahead }, u64::MAX);
+        self.arm = arm;
+        self.segments.fill(ended.segment, ended.next);
+        self.busy_ns = self.busy_ns.max(ended.at_ns);
     }
 
     /// Computes the progress of read-ahead until `now_ns`.

@@ -6,6 +6,8 @@ pub(crate) struct BufferProfile {
     pub(crate) segments: u32,
     pub(crate) segment_sectors: u32,
     pub(crate) read_ahead_sectors: u32,
+    /// Sectors that are read ahead even if another command waits for the arm.
+    pub(crate) read_ahead_min_sectors: u32,
     pub(crate) read_ahead_until: ReadAheadUntil,
     pub(crate) read_ahead_when: ReadAheadWhen,
     pub(crate) immediate_read: bool,

@@ -196,6 +196,43 @@ fn read_of_sectors_that_the_read_ahead_will_reach_waits_for_it() {
 }
 
 #[test]
+fn least_read_ahead_is_finished_before_the_arm_moves() {
+    let mut drive = Drive::new(&profile(&format!("{BUFFER}read_ahead_min_sectors = 20\n")));
+    let first = read(&mut drive, 0, 10, 4);
+    // Sectors 14 to 33 have passed at 3.4 ms. The seek to cylinder 1 ends at 4.4 ms; sector 200, at
+    // angle 20, begins at 12 ms.
+    let away = read(&mut drive, first.finish_ns, 200, 1);
+    assert_ns(away.finish_ns, 12_110 * US);
+    assert_eq!(read(&mut drive, away.finish_ns, 14, 20).source, Source::Buffer);
+    assert_eq!(read(&mut drive, 100 * MS, 34, 1).source, Source::Media);
+    // A write waits as well.
+    let mut drive = Drive::new(&profile(&format!("{BUFFER}read_ahead_min_sectors = 20\n")));
+    let first = read(&mut drive, 0, 10, 4);
+    serve(&mut drive, first.finish_ns, Op::Write, 10_000, 1);
+    assert_eq!(read(&mut drive, 100 * MS, 14, 20).source, Source::Buffer);
+}
+
+#[test]
+fn least_read_ahead_serves_several_requests_of_each_stream_a_positioning() {
+    // Two streams of 8 sectors in turn: without a least read-ahead each read positions; with 40
+    // sectors one of six does.
+    let positionings = |more: &str| {
+        let segments = "[buffer]\nsegments = 2\nsegment_sectors = 200\nread_ahead_until = \"segment\"\n";
+        let mut drive = Drive::new(&profile(&format!("{segments}{more}")));
+        let mut now_ns = 0;
+        let seeks = (0..120).map(|number| {
+            let sector = number % 2 * 10_000 + number / 2 * 8;
+            let service = read(&mut drive, now_ns, sector, 8);
+            now_ns = service.finish_ns;
+            service.phases.seek_ns
+        });
+        seeks.filter(|seek_ns| *seek_ns > 5 * MS).count()
+    };
+    assert!(positionings("") > 100, "{}", positionings(""));
+    assert!(positionings("read_ahead_min_sectors = 40\n") <= 20, "{}", positionings("read_ahead_min_sectors = 40\n"));
+}
+
+#[test]
 fn rest_of_a_partial_hit_is_read_after_the_head_has_moved() {
     let mut drive = Drive::new(&profile(BUFFER));
     read(&mut drive, 0, 10, 4);

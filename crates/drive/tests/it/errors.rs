@@ -110,6 +110,11 @@ fn numbers_out_of_range_name_the_range() {
         "small.toml:19:22: `buffer.read_ahead_sectors` is 20000000: 0 to 16777216",
     );
     assert_error(
+        "segment_sectors = 64",
+        "segment_sectors = 64\nread_ahead_min_sectors = 65",
+        "small.toml:19:26: `buffer.read_ahead_min_sectors` is 65: 0 to 64",
+    );
+    assert_error(
         "sectors_per_track = 100",
         "sectors_per_track = 1",
         "small.toml:26:21: `zone.sectors_per_track` is 1: 2 to 65535",

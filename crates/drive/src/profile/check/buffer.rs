@@ -22,6 +22,7 @@ impl Check<'_> {
                 segments: 0,
                 segment_sectors: 0,
                 read_ahead_sectors: 0,
+                read_ahead_min_sectors: 0,
                 read_ahead_until: ReadAheadUntil::Segment,
                 read_ahead_when: ReadAheadWhen::Always,
                 immediate_read: false,
@@ -34,13 +35,19 @@ impl Check<'_> {
         };
         let segment_sectors = self.within(&raw.segment_sectors, "buffer.segment_sectors", 1, MAX_SEGMENT_SECTORS)?;
         let segments = self.within(&raw.segments, "buffer.segments", 1, MAX_SEGMENTS)?;
+        let read_ahead_sectors = match &raw.read_ahead_sectors {
+            Some(sectors) => self.within(sectors, "buffer.read_ahead_sectors", 0, MAX_SEGMENT_SECTORS)?,
+            None => segment_sectors,
+        };
+        let most = read_ahead_sectors.min(segment_sectors);
         Ok(BufferProfile {
             enabled: raw.enabled,
             segments,
             segment_sectors,
-            read_ahead_sectors: match &raw.read_ahead_sectors {
-                Some(sectors) => self.within(sectors, "buffer.read_ahead_sectors", 0, MAX_SEGMENT_SECTORS)?,
-                None => segment_sectors,
+            read_ahead_sectors,
+            read_ahead_min_sectors: match &raw.read_ahead_min_sectors {
+                Some(sectors) => self.within(sectors, "buffer.read_ahead_min_sectors", 0, most)?,
+                None => 0,
             },
             read_ahead_until: raw.read_ahead_until,
             read_ahead_when: raw.read_ahead_when,

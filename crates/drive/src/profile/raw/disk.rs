@@ -88,6 +88,7 @@ pub(in crate::profile) struct RawBuffer {
     pub(in crate::profile) segments: Spanned<u32>,
     pub(in crate::profile) segment_sectors: Spanned<u32>,
     pub(in crate::profile) read_ahead_sectors: Option<Spanned<u32>>,
+    pub(in crate::profile) read_ahead_min_sectors: Option<Spanned<u32>>,
     pub(in crate::profile) read_ahead_until: ReadAheadUntil,
     #[serde(default)]
     pub(in crate::profile) read_ahead_when: ReadAheadWhen,
