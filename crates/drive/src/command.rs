@@ -104,14 +104,17 @@ pub struct Completion {
 }
 
 /// The parts of the time from submission to completion of a command, in ns.
+///
+/// A command may wait for work of the drive's own: for space in the write cache, or for an arm that
+/// writes back, reads ahead or verifies. The wait counts as what the arm does in it: seek, rotation
+/// or transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Phases {
     /// Waiting in the drive while other commands were in service.
     pub wait_ns: u64,
     /// Command processing, and the transfer time on the interface beyond the media transfer.
     pub overhead_ns: u64,
-    /// Seeks, head switches and settling, including those within the transfer. Also the wait for an
-    /// arm that the drive had moved for work of its own.
+    /// Seeks, head switches and settling, including those within the transfer.
     pub seek_ns: u64,
     /// Rotational latency, including the part of a skew that remains after its head switch.
     pub rotation_ns: u64,

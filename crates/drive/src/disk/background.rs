@@ -48,51 +48,48 @@ impl Media {
     pub(crate) fn flush(&mut self, now_ns: u64) -> Service {
         let now_ns = now_ns.max(self.free_ns);
         self.background_until(now_ns);
-        let mut progress = MediaProgress { now_ns, ..MediaProgress::default() };
         if self.write_cache.as_ref().is_some_and(|cache| !cache.is_empty()) {
             self.end_read_ahead();
         }
-        let mut begin_ns = now_ns.max(self.busy_ns).max(self.released_ns);
-        while let Some(done) = self.write_back(begin_ns) {
-            progress.rotation_ns += done.rotation_ns;
-            progress.transfer_ns += done.transfer_ns;
-            begin_ns = done.now_ns;
-        }
         // The flush also waits for a run that is being written back.
+        let mut phases = self.phases_of_wait(now_ns);
+        let mut begin_ns = now_ns.max(self.busy_ns).max(self.released_ns);
+        while self.write_back(begin_ns).is_some() {
+            add(&mut phases, self.phases_of_wait(begin_ns));
+            begin_ns = self.busy_ns;
+        }
         let finish_ns = now_ns.max(self.busy_ns);
         self.released_ns = self.released_ns.max(finish_ns);
         self.free_ns = finish_ns;
-        let seek_ns = finish_ns - now_ns - progress.rotation_ns - progress.transfer_ns;
-        let phases = Phases {
-            seek_ns,
-            rotation_ns: progress.rotation_ns,
-            transfer_ns: progress.transfer_ns,
-            ..Phases::default()
-        };
+        phases.seek_ns += finish_ns - now_ns - phases.total_ns();
         let source = if finish_ns > now_ns { Source::Media } else { Source::Buffer };
         Service { finish_ns, phases, source, cylinder: self.arm.cylinder }
     }
 
-    /// Waits until the cache has space for the sectors and returns that time.
-    pub(super) fn wait_for_space(&mut self, now_ns: u64, start: u64, end: u64) -> u64 {
-        let mut room_ns = now_ns;
+    /// Waits until the cache has space for the sectors. Returns that time, and the work of the arm
+    /// in the meantime.
+    pub(super) fn wait_for_space(&mut self, now_ns: u64, start: u64, end: u64) -> (u64, Phases) {
+        let (mut room_ns, mut phases) = (now_ns, Phases::default());
         while let Some(cache) = self.write_cache.as_ref().filter(|cache| !cache.has_room(room_ns, start, end)) {
-            if let Some((_, until_ns)) = cache.leaving_at(room_ns) {
+            if let Some(until_ns) = cache.space_ns(room_ns) {
+                add(&mut phases, self.phases_of_wait(room_ns));
                 room_ns = until_ns;
                 continue;
             }
             self.end_read_ahead();
-            if self.write_back(room_ns.max(self.busy_ns).max(self.released_ns)).is_none() {
+            let begin_ns = room_ns.max(self.busy_ns).max(self.released_ns);
+            if self.write_back(begin_ns).is_none() {
                 break;
             }
         }
-        room_ns
+        phases.seek_ns += (room_ns - now_ns).saturating_sub(phases.total_ns());
+        (room_ns, phases)
     }
 
     /// Writes back the run with the shortest access time, or the part of a long run on one track.
     ///
     /// The arm is busy until the run is written. `None` if there is no dirty run.
-    pub(super) fn write_back(&mut self, begin_ns: u64) -> Option<MediaProgress> {
+    pub(super) fn write_back(&mut self, begin_ns: u64) -> Option<()> {
         let cache = self.write_cache.as_ref()?;
         let reach_ns = |first: u64| {
             let spot = self.geometry.locate(first);
@@ -103,11 +100,11 @@ impl Media {
         let end = after.min(first + u64::from(self.geometry.locate(first).room));
         let mut progress = MediaProgress { now_ns: begin_ns, ..MediaProgress::default() };
         self.pass(&mut progress, first, end, Op::Write);
-        self.busy_ns = progress.now_ns;
+        self.set_busy(progress.now_ns, progress.rotation_ns, progress.transfer_ns);
         if let Some(cache) = &mut self.write_cache {
             cache.leave(first, end, progress.now_ns);
         }
-        Some(progress)
+        Some(())
     }
 
     /// Writes back while the arm is idle, or in any case while the cache is above its marks.
@@ -147,7 +144,7 @@ impl Media {
             let read_ns = found_ns + self.platter.turn_ns(spot.span(access.sectors));
             self.arm = spot;
             if read_ns > now_ns {
-                self.busy_ns = self.busy_ns.max(arrived_ns);
+                self.set_busy(self.busy_ns.max(arrived_ns), 0, 0);
                 break;
             }
             verify.remove(index);
@@ -155,4 +152,10 @@ impl Media {
         }
         self.verify = Some(verify);
     }
+}
+
+fn add(sum: &mut Phases, more: Phases) {
+    sum.seek_ns += more.seek_ns;
+    sum.rotation_ns += more.rotation_ns;
+    sum.transfer_ns += more.transfer_ns;
 }

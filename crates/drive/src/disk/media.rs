@@ -46,6 +46,9 @@ pub(crate) struct Media {
     pub(super) released_ns: u64,
     /// The time at which background work other than read-ahead releases the arm.
     pub(super) busy_ns: u64,
+    /// Rotational latency and transfer at the end of that work.
+    busy_rotation_ns: u64,
+    busy_transfer_ns: u64,
     pub(super) verify: Option<Verify>,
     pub(super) write_cache: Option<WriteCache>,
     /// The time at which the write cache became non-empty.
@@ -117,6 +120,8 @@ impl Media {
             prepared_ns: 0,
             released_ns: 0,
             busy_ns: 0,
+            busy_rotation_ns: 0,
+            busy_transfer_ns: 0,
             write_cache: write_cache.map(WriteCache::new),
             dirty_ns: 0,
             written: Segments::new(written, buffer.segment_sectors, buffer.replacement),
@@ -409,7 +414,7 @@ impl Media {
     /// space. Read-ahead of other sectors continues.
     pub(super) fn write_to_cache(&mut self, now_ns: u64, access: &Access) -> Service {
         let end = access.end();
-        let room_ns = self.wait_for_space(now_ns, access.sector, end);
+        let (room_ns, waited) = self.wait_for_space(now_ns, access.sector, end);
         let stale = |ahead: &Ahead| access.sector < ahead.limit && self.segments.get(ahead.segment).start < end;
         self.ahead = self.ahead.filter(|ahead| !stale(ahead));
         self.segments.forget(access.sector, end);
@@ -422,7 +427,7 @@ impl Media {
             cache.add(access.sector, end);
         }
         let service = self.hit(room_ns, access);
-        let phases = Phases { seek_ns: room_ns - now_ns, ..service.phases };
+        let phases = Phases { overhead_ns: service.phases.overhead_ns, ..waited };
         Service { phases, ..service }
     }
 
@@ -450,7 +455,23 @@ impl Media {
     /// Takes the arm for a command that needs it from `ready_ns` on, after the arm is released.
     fn take_arm(&self, ready_ns: u64) -> MediaProgress {
         let begun_ns = ready_ns.max(self.busy_ns);
-        MediaProgress { now_ns: begun_ns, host_ns: begun_ns, seek_ns: begun_ns - ready_ns, ..MediaProgress::default() }
+        let Phases { seek_ns, rotation_ns, transfer_ns, .. } = self.phases_of_wait(ready_ns);
+        let cylinder = None;
+        MediaProgress { now_ns: begun_ns, host_ns: begun_ns, seek_ns, rotation_ns, transfer_ns, cylinder, track_end: 0 }
+    }
+
+    /// Keeps the arm busy until `busy_ns` with work that ends with the given rotational latency and
+    /// transfer.
+    pub(super) fn set_busy(&mut self, busy_ns: u64, rotation_ns: u64, transfer_ns: u64) {
+        (self.busy_ns, self.busy_rotation_ns, self.busy_transfer_ns) = (busy_ns, rotation_ns, transfer_ns);
+    }
+
+    /// The work of the arm from `from_ns` until background work releases it.
+    pub(super) fn phases_of_wait(&self, from_ns: u64) -> Phases {
+        let wait_ns = self.busy_ns.saturating_sub(from_ns);
+        let transfer_ns = wait_ns.min(self.busy_transfer_ns);
+        let rotation_ns = (wait_ns - transfer_ns).min(self.busy_rotation_ns);
+        Phases { seek_ns: wait_ns - transfer_ns - rotation_ns, rotation_ns, transfer_ns, ..Phases::default() }
     }
 
     fn service(
@@ -565,7 +586,7 @@ impl Media {
         let (arm, ended) = self.advanced(Ahead { limit: ahead.least, ..ahead }, u64::MAX);
         self.arm = arm;
         self.segments.fill(ended.segment, ended.next);
-        self.busy_ns = self.busy_ns.max(ended.at_ns);
+        self.set_busy(self.busy_ns.max(ended.at_ns), 0, ended.at_ns - ahead.at_ns);
     }
 
     /// Computes the progress of read-ahead until `now_ns`.

@@ -12,8 +12,19 @@ pub(super) struct WriteCache {
     sectors: u64,
     profile: WriteCacheProfile,
     draining: bool,
-    /// The number of sectors that are being written, and the time until which they occupy space.
-    leaving: (u64, u64),
+    /// The sectors that are being written, and the time until which they occupy space.
+    leaving: Leaving,
+    /// The run that is being written: its next sector, and the sectors that may still be written
+    /// before it is another run's turn.
+    turn: Option<(u64, u64)>,
+}
+
+/// Sectors that are being written, from `start` up to but not including `end`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Leaving {
+    start: u64,
+    end: u64,
+    until_ns: u64,
 }
 
 impl WriteCache {
@@ -21,7 +32,14 @@ impl WriteCache {
     const WINDOW: usize = 32;
 
     pub(super) fn new(profile: &WriteCacheProfile) -> WriteCache {
-        WriteCache { runs: BTreeMap::new(), sectors: 0, profile: profile.clone(), draining: false, leaving: (0, 0) }
+        WriteCache {
+            runs: BTreeMap::new(),
+            sectors: 0,
+            profile: profile.clone(),
+            draining: false,
+            leaving: Leaving::default(),
+            turn: None,
+        }
     }
 
     /// Idle time of the arm after a command before write-back starts, in ns.
@@ -44,28 +62,40 @@ impl WriteCache {
     }
 
     /// Returns true if there is space for the sectors at `now_ns`. Dirty sectors and an extended
-    /// run need no new space.
+    /// run need no new space. The sectors that are being written share the segment of the run, or
+    /// of the new sectors, that they adjoin.
     pub(super) fn has_room(&self, now_ns: u64, start: u64, end: u64) -> bool {
         let (mut sectors, mut runs) = (self.sectors + (end - start), self.runs.len() + 1);
         for (first, after) in self.touching(start, end) {
             sectors -= after.min(end).saturating_sub(first.max(start));
             runs -= 1;
         }
-        if let Some((leaving, _)) = self.leaving_at(now_ns) {
-            (sectors, runs) = (sectors + leaving, runs + 1);
+        if let Some(leaving) = self.leaving_at(now_ns) {
+            let adjoins = |sector: u64| (start..=end).contains(&sector) || self.runs.contains_key(&sector);
+            sectors += leaving.end - leaving.start;
+            runs += usize::from(!adjoins(leaving.end));
         }
         sectors <= self.profile.sectors && runs <= self.profile.runs
     }
 
-    /// The number of sectors that are being written at `now_ns`, and the time of their completion.
-    pub(super) fn leaving_at(&self, now_ns: u64) -> Option<(u64, u64)> {
-        Some(self.leaving).filter(|(_, until_ns)| *until_ns > now_ns)
+    fn leaving_at(&self, now_ns: u64) -> Option<Leaving> {
+        Some(self.leaving).filter(|leaving| leaving.until_ns > now_ns)
+    }
+
+    /// The time at which the sectors that are being written at `now_ns` free their space.
+    pub(super) fn space_ns(&self, now_ns: u64) -> Option<u64> {
+        self.leaving_at(now_ns).map(|leaving| leaving.until_ns)
     }
 
     /// Marks the sectors as being written until `until_ns`.
     pub(super) fn leave(&mut self, start: u64, end: u64, until_ns: u64) {
+        let left = match self.turn {
+            Some((next, left)) if next == start => left,
+            _ => self.profile.turn_sectors,
+        };
+        self.turn = Some((end, left.saturating_sub(end - start)));
         self.remove(start, end);
-        self.leaving = (end - start, until_ns);
+        self.leaving = Leaving { start, end, until_ns };
     }
 
     /// Adds sectors, for which there must be space.
@@ -104,18 +134,28 @@ impl WriteCache {
         self.runs.range(..=start).next_back().is_some_and(|(_, after)| *after >= end)
     }
 
-    /// The run with the shortest access time among the next ones upwards from sector `arm`, around
-    /// the end of the disk.
+    /// The sectors to write next: the rest of the run whose turn it is, if the arm is still there,
+    /// or else the run with the shortest access time among the next ones upwards from sector `arm`,
+    /// around the end of the disk.
     pub(super) fn nearest(&self, arm: u64, reach_ns: impl Fn(u64) -> u64) -> Option<(u64, u64)> {
+        let turn = self.turn.filter(|(next, _)| *next == arm);
+        if let Some((next, left)) = turn.filter(|(_, left)| *left > 0)
+            && let Some(after) = self.runs.get(&next)
+        {
+            return Some((next, (*after).min(next + left)));
+        }
         let upwards = self.runs.range(arm..).chain(self.runs.range(..arm)).take(WriteCache::WINDOW);
-        upwards.map(|(first, after)| (*first, *after)).min_by_key(|(first, _)| reach_ns(*first))
+        let limit = self.profile.turn_sectors;
+        let (first, after) = upwards
+            .map(|(first, after)| (*first, *after))
+            .filter(|(first, _)| self.runs.len() == 1 || turn.is_none_or(|(next, _)| next != *first))
+            .min_by_key(|(first, _)| reach_ns(*first))?;
+        Some((first, after.min(first + limit)))
     }
 
-    /// The fill level by sectors or by runs, whichever is higher; 1 is full.
+    /// The share of the sectors that are dirty.
     fn level(&self) -> f64 {
-        let sectors = self.sectors as f64 / self.profile.sectors as f64;
-        let runs = self.runs.len() as f64 / self.profile.runs as f64;
-        sectors.max(runs)
+        self.sectors as f64 / self.profile.sectors as f64
     }
 
     /// The runs that overlap or adjoin `start..end`, downwards.
@@ -130,7 +170,7 @@ mod tests {
     use super::*;
 
     fn cache(sectors: u64, runs: usize) -> WriteCache {
-        WriteCache::new(&WriteCacheProfile { sectors, runs, high: 0.75, low: 0.25, idle_ns: 0 })
+        WriteCache::new(&WriteCacheProfile { sectors, runs, high: 0.75, low: 0.25, idle_ns: 0, turn_sectors: 64 })
     }
 
     fn runs(cache: &WriteCache) -> Vec<(u64, u64)> {
@@ -183,7 +223,7 @@ mod tests {
         cache.add(50, 60);
         cache.leave(0, 10, 1000);
         assert!(!cache.has_room(999, 100, 101) && cache.has_room(1000, 100, 110));
-        assert_eq!((cache.leaving_at(999), cache.leaving_at(1000)), (Some((10, 1000)), None));
+        assert_eq!((cache.space_ns(999), cache.space_ns(1000)), (Some(1000), None));
     }
 
     #[test]

@@ -29,12 +29,14 @@ const NAMES: [&str; 13] = [
 /// Reason for a moved border of two zones.
 const SMALL: &str = "the zone of the set is smaller than the sectors mapped to it";
 /// Figures that differ from the set: drive, key, value of the profile, value of the set, reason.
-const DIFFERENCES: [(&str, &str, &str, &str, &str); 24] = [
+const DIFFERENCES: [(&str, &str, &str, &str, &str); 26] = [
     ("hp_c2490a", "interface.sector_ms", "0.14841", "0", "the bus of the validation set"),
     ("dec_rz26", "interface.sector_ms", "0.07069", "0", "the bus of the validation set"),
     ("st41601n", "interface.sector_ms", "0.09552", "0", "the bus of the validation set"),
     ("hp_c3323a", "interface.sector_ms", "0.147", "0", "fitted to the recording"),
     ("hp_c3323a", "overhead.read_hit_after_read_ms", "0.573", "0.348", "fitted to the recording"),
+    ("cheetah4LP", "overhead.read_hit_after_read_ms", "0.255", "0.068", "fitted to the recording"),
+    ("cheetah4LP", "overhead.write_hit_after_write_ms", "0.46", "0.095", "fitted to the recording"),
     ("cheetah15k5_146", "interface.sector_ms", "0.00256", "-0.015", "Fibre Channel; the sign is unexplained"),
     ("wd_4tb_7200", "interface.sector_ms", "0.001707", "-0.015", "SATA; the sign is unexplained"),
     ("cheetah15k5_146", "disk.rpm", "15017.4771", "15020", "fitted to the recording"),

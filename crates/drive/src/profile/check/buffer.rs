@@ -93,6 +93,7 @@ impl Check<'_> {
             None => 0.0,
         };
         let idle_ns = (idle_ms * 1e6).round() as u64;
-        Ok(raw.write_cache.then_some(WriteCacheProfile { sectors, runs, high, low, idle_ns }))
+        let turn_sectors = segment_sectors;
+        Ok(raw.write_cache.then_some(WriteCacheProfile { sectors, runs, high, low, idle_ns, turn_sectors }))
     }
 }
