@@ -1,8 +1,10 @@
 //! The parts of the page about disks.
 
-use hoistway_drive::accuracy::{AccuracyReport, QUEUE_DEPTHS, QUEUE_READS, RANDOM_READS};
+use hoistway_drive::accuracy::{
+    AccuracyReport, QUEUE_DEPTHS, QUEUE_READS, RANDOM_READS, STREAM_COUNTS, STREAM_SECTORS, STREAMS_DRIVE, StreamRates,
+};
 
-use super::{checks, code};
+use super::{checks, code, table};
 
 fn ms(value: f64) -> String {
     format!("{value:.3}")
@@ -150,6 +152,33 @@ pub fn command_queues(report: &AccuracyReport) -> String {
          The goal is 5 %.\n\n{}",
         checks(&header, depth_rows),
         checks(&["drive", "window", "depth 32 / 1", "expected", "reached"], window_rows)
+    )
+}
+
+/// Two tables: writes by the write cache; reads by the least read-ahead.
+pub fn streams(report: &AccuracyReport) -> String {
+    let kib = STREAM_SECTORS / 2;
+    let row = |rates: &StreamRates| {
+        let mut cells = vec![code(&rates.setting)];
+        cells.extend(rates.mb_s.iter().map(|mb_s| format!("{mb_s:.1}")));
+        cells.extend(rates.random_writes.map(|iops| format!("{iops:.0}")));
+        cells
+    };
+    let rows = |rates: &[StreamRates]| rates.iter().map(row).collect::<Vec<_>>();
+    let counts = STREAM_COUNTS.map(|count| if count == 1 { "1 stream".to_owned() } else { format!("{count} streams") });
+    let mut header = vec!["`[buffer]`"];
+    header.extend(counts.iter().map(String::as_str));
+    let reads = table(&header, &rows(&report.read_streams));
+    header.push("random 4 KiB writes/s");
+    let writes = table(&header, &rows(&report.write_streams));
+    format!(
+        "No data sheet states the segments of a write cache or the least read-ahead. \
+         The tables show what depends on them: MB/s of sequential streams, {kib} KiB at a time in turn, far apart on `{STREAMS_DRIVE}` with one command at a time.\n\n\
+         A segment holds one run of adjacent sectors; here it has 2 MiB. \
+         The disk writes back in idle time, above `write_high`, and when a write needs space. \
+         It takes the run with the shortest access time among the next 32 upwards from the arm (a sweep, as in T. R. Haining, D. D. E. Long, \"Management policies for non-volatile write caches\", IPCCC 1999, with the access time of M. Seltzer, P. Chen, J. Ousterhout, \"Disk scheduling revisited\", USENIX 1990), and after a segment of one run it is another run's turn.\n\
+         With fewer segments than streams, every request waits for the arm: the rate is that of random writes.\n\n{writes}\n\
+         Reads, write cache off. Without a least read-ahead every request positions the arm, because the next stream's request ends the read-ahead of the last.\n\n{reads}"
     )
 }
 

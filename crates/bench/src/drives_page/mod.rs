@@ -10,18 +10,19 @@ use hoistway_report::{DistributionPoint, distribution_svg};
 type Part = fn(&AccuracyReport) -> String;
 
 /// The headings and parts of the page in their order.
-const PARTS: [(&str, Part); 8] = [
+const PARTS: [(&str, Part); 9] = [
     ("All drives", others::all_drives),
     ("Sums by hand", disks::hand_sums),
     ("Recorded drives", disks::recordings),
     ("Command queues", disks::command_queues),
+    ("Several streams", disks::streams),
     ("Measured latencies", others::latencies),
     ("Flash", others::flash),
     ("Cloud volumes", others::cloud),
     ("Fitted from scratch", disks::fits),
 ];
 
-/// Returns the tables of docs/drives.md in Markdown: eight sections with their headings.
+/// Returns the tables of docs/drives.md in Markdown: nine sections with their headings.
 pub fn page(report: &AccuracyReport) -> String {
     let section = |(heading, part): &(&str, Part)| format!("## {heading}\n\n{}\n", part(report).trim_end());
     PARTS.iter().map(section).collect::<Vec<_>>().join("\n")

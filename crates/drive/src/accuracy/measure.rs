@@ -57,6 +57,35 @@ pub(super) fn write_amplification(profile: &Profile, count: u32) -> Result<Optio
     Ok(drive.write_amplification())
 }
 
+/// Requests that are measured for streams and random writes: 512 MiB of 64 KiB, many times a write
+/// cache.
+const REQUESTS: u32 = 8192;
+
+/// Rate in MB/s of sequential streams in turn, one request at a time. Writes end with a flush.
+pub(super) fn streams_mb_s(profile: &Profile, op: Op, streams: u32, sectors: u32) -> Result<f64> {
+    let mut drive = Drive::new(profile);
+    let apart = drive.capacity_sectors() / 2 / u64::from(streams);
+    let requests = (0..REQUESTS).map(|index| {
+        let (stream, number) = (u64::from(index % streams), u64::from(index / streams));
+        command(op, stream * apart + number * u64::from(sectors), sectors)
+    });
+    let end_ns = closed_loop(&mut drive, 0, 1, requests, |_, _| {})?;
+    let end_ns = drive.serve(end_ns, Command::Flush)?.service.finish_ns;
+    Ok(f64::from(REQUESTS) * f64::from(sectors) * 512.0 / (end_ns as f64 / 1000.0))
+}
+
+/// Random 4 KiB writes a second, one at a time, with a flush at their end.
+pub(super) fn random_writes_iops(profile: &Profile) -> Result<f64> {
+    let mut drive = Drive::new(profile);
+    let mut random = Pcg64Mcg::seed_from_u64(13);
+    let blocks = drive.capacity_sectors() / u64::from(SECTORS);
+    let writes =
+        (0..REQUESTS).map(|_| command(Op::Write, random.random_range(0..blocks) * u64::from(SECTORS), SECTORS));
+    let end_ns = closed_loop(&mut drive, 0, 1, writes, |_, _| {})?;
+    let end_ns = drive.serve(end_ns, Command::Flush)?.service.finish_ns;
+    Ok(f64::from(REQUESTS) * 1e9 / end_ns as f64)
+}
+
 /// Rate in MB/s of `count` sequential reads from the first sector on, one at a time.
 pub(super) fn sequential_mb_s(profile: &Profile, sectors: u32, count: u32) -> Result<f64> {
     let times_ms = sequential_ms(profile, Op::Read, sectors, count)?;

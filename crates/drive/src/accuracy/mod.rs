@@ -12,6 +12,7 @@ mod latency;
 mod measure;
 mod queueing;
 mod recorded;
+mod streams;
 mod summary;
 
 use std::path::Path;
@@ -27,6 +28,7 @@ pub use latency::{LatencyCheck, LatencyPercentile};
 pub use queueing::{QUEUE_DEPTHS, QUEUE_READS, QueueDepthCheck, QueueRate, QueueWindowCheck};
 pub use recorded::RecordingCheck;
 use recorded::Recordings;
+pub use streams::{STREAM_COUNTS, STREAM_SECTORS, STREAMS_DRIVE, StreamRates};
 pub use summary::{DriveClass, DriveSummary};
 
 /// The result of all accuracy checks, one list a kind of check.
@@ -44,6 +46,10 @@ pub struct AccuracyReport {
     pub queue_depths: Vec<QueueDepthCheck>,
     /// Gains of command queues with a known window, against published gains.
     pub queue_windows: Vec<QueueWindowCheck>,
+    /// Sequential and random writes by the settings of the write cache.
+    pub write_streams: Vec<StreamRates>,
+    /// Sequential reads by the least read-ahead.
+    pub read_streams: Vec<StreamRates>,
     /// Latency percentiles against those of real drives.
     pub latencies: Vec<LatencyCheck>,
     /// Flash drives against the limits of their parts and the closed form of write amplification.
@@ -69,11 +75,13 @@ impl AccuracyReport {
             || {
                 let rest =
                     || rayon::join(|| rayon::join(flash::checks, cloud::checks), || latency::checks(&recordings));
-                rayon::join(queueing::checks, rest)
+                rayon::join(|| rayon::join(queueing::checks, streams::rates), rest)
             },
         );
         let (random_reads, sequential) = hand_sums?;
+        let (queues, streams) = queues;
         let (queue_depths, queue_windows) = queues?;
+        let (write_streams, read_streams) = streams?;
         let ((flash, cloud), latencies) = rest;
         Ok(AccuracyReport {
             drives: summary::summaries(),
@@ -82,6 +90,8 @@ impl AccuracyReport {
             recordings: recordings.checks(),
             queue_depths,
             queue_windows,
+            write_streams,
+            read_streams,
             latencies: latencies?,
             flash: flash?,
             cloud: cloud?,
