@@ -134,12 +134,7 @@ pub fn orders(pairs: &[Pair]) -> Vec<Order> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Direction;
-
-    fn figure(section: &str, bytes_per_s: f64, latency: f64) -> Figure {
-        let (section, direction) = (section.to_owned(), Direction::Read);
-        Figure { section, direction, requests: 1000, bytes_per_s, p50_ns: latency, p99_ns: latency * 2.0 }
-    }
+    use crate::figures::example as figure;
 
     fn pair(scheduler: &str, real: Vec<Figure>, simulated: Vec<Figure>) -> Pair {
         let [kernel, drive, job, scheduler] = ["6.1", "d", "j", scheduler].map(str::to_owned);

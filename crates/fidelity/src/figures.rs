@@ -36,8 +36,38 @@ pub struct Figure {
     pub bytes_per_s: f64,
     /// The median completion latency in ns: the mean over the processes, weighted by requests.
     pub p50_ns: f64,
+    /// The 10th percentile, by the same mean.
+    pub p10_ns: f64,
+    /// The 90th percentile, by the same mean.
+    pub p90_ns: f64,
     /// The 99th percentile of the completion latency in ns, by the same mean.
     pub p99_ns: f64,
+}
+
+impl Figure {
+    /// The figure of a section without requests.
+    fn new(section: String, direction: Direction) -> Figure {
+        let [bytes_per_s, p10_ns, p50_ns, p90_ns, p99_ns] = [0.0; 5];
+        Figure { section, direction, requests: 0, bytes_per_s, p10_ns, p50_ns, p90_ns, p99_ns }
+    }
+
+    /// The percentiles, each with its name in fio's results.
+    fn percentiles(&mut self) -> [(&'static str, &mut f64); 4] {
+        [
+            ("10.000000", &mut self.p10_ns),
+            ("50.000000", &mut self.p50_ns),
+            ("90.000000", &mut self.p90_ns),
+            ("99.000000", &mut self.p99_ns),
+        ]
+    }
+}
+
+/// A figure for tests: 1,000 reads, with the same time for each.
+#[cfg(test)]
+pub fn example(section: &str, bytes_per_s: f64, latency_ns: f64) -> Figure {
+    let mut figure = Figure::new(section.to_owned(), Direction::Read);
+    figure.percentiles().into_iter().for_each(|(_, value)| *value = latency_ns);
+    Figure { requests: 1000, bytes_per_s, ..figure }
 }
 
 /// The figures in results of fio, or of the simulator in fio's format. If a prefix is given, only
@@ -55,8 +85,7 @@ pub fn of_fio(document: &Value, prefix: &str) -> Vec<Figure> {
             let is_same = |(figure, _): &(Figure, f64)| figure.section == section && figure.direction == direction;
             let at = figures.iter().position(is_same).unwrap_or_else(|| {
                 let section = section.to_owned();
-                let figure = Figure { section, direction, requests: 0, bytes_per_s: 0.0, p50_ns: 0.0, p99_ns: 0.0 };
-                figures.push((figure, 0.0));
+                figures.push((Figure::new(section, direction), 0.0));
                 figures.len() - 1
             });
             let (figure, longest_ms) = &mut figures[at];
@@ -65,15 +94,16 @@ pub fn of_fio(document: &Value, prefix: &str) -> Vec<Figure> {
             figure.requests += requests;
             // Sums, from which means are made below.
             figure.bytes_per_s += number(&part["io_bytes"]);
-            figure.p50_ns += number(&latency["50.000000"]) * requests as f64;
-            figure.p99_ns += number(&latency["99.000000"]) * requests as f64;
+            for (percentile, sum) in figure.percentiles() {
+                *sum += number(&latency[percentile]) * requests as f64;
+            }
             *longest_ms = longest_ms.max(number(&part["runtime"]));
         }
     }
     let mean = |(mut figure, longest_ms): (Figure, f64)| {
         figure.bytes_per_s *= 1e3 / longest_ms.max(1.0);
-        figure.p50_ns /= figure.requests as f64;
-        figure.p99_ns /= figure.requests as f64;
+        let requests = figure.requests as f64;
+        figure.percentiles().into_iter().for_each(|(_, sum)| *sum /= requests);
         figure
     };
     figures.into_iter().map(mean).collect()

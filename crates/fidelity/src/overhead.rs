@@ -16,6 +16,8 @@ pub struct Overhead {
     /// From the completion in the kernel until a process that waited for the request has submitted
     /// its next one.
     pub turnaround_ns: f64,
+    /// The standard deviation of the logarithm of the time beyond the drive.
+    pub sigma: f64,
 }
 
 /// The kernel's run of the queue after a completion, in turnarounds: its worker thread comes after
@@ -28,7 +30,11 @@ impl Overhead {
         let queue_run_ns = self.turnaround_ns * QUEUE_RUN;
         let [transport, turnaround, run] =
             [self.transport_ns, self.turnaround_ns, queue_run_ns].map(|ns| ns.round() as u64);
-        format!("transport_ns = {transport}\ncompletion_ns = {turnaround}\nqueue_run_ns = {run}\n")
+        let sigma = (self.sigma * 1e3).round() as u64;
+        format!(
+            "transport_ns = {transport}\ncompletion_ns = {turnaround}\nqueue_run_ns = {run}\n\
+             lateness_sigma_milli = {sigma}\n"
+        )
     }
 }
 
@@ -42,27 +48,26 @@ pub fn overhead(figures: &[Figure]) -> Option<Overhead> {
     };
     let (one, four) = (request_ns("one")?, request_ns("four")?);
     let (gap, turnaround_ns) = ((four - DELAY_NS).max(0.0), (one - four).max(0.0));
-    Some(Overhead { transport_ns: (gap - turnaround_ns).max(0.0), turnaround_ns })
+    let one = figures.iter().find(|figure| figure.section == "one")?;
+    let [early, late] = [one.p10_ns, one.p90_ns].map(|latency| (latency - DELAY_NS).max(1.0));
+    // Nine tenths of a normal distribution are below 1.2816 deviations.
+    let sigma = (late / early).ln() / (2.0 * 1.2816);
+    Some(Overhead { transport_ns: (gap - turnaround_ns).max(0.0), turnaround_ns, sigma: sigma.clamp(0.0, 1.0) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Direction;
+    use crate::figures::example;
 
     #[test]
     fn the_overhead_is_what_requests_take_beyond_the_drive() {
-        let figure = |section: &str, request_ns: f64| Figure {
-            section: section.to_owned(),
-            direction: Direction::Read,
-            requests: 1000,
-            bytes_per_s: REQUEST_BYTES * 1e9 / request_ns,
-            p50_ns: 0.0,
-            p99_ns: 0.0,
-        };
-        let found = overhead(&[figure("one", 5.7e6), figure("four", 5.5e6)]).expect("both sections are there");
+        let figure = |section: &str, request_ns: f64| example(section, REQUEST_BYTES * 1e9 / request_ns, 5.5e6);
+        let one = Figure { p10_ns: 5.4e6, p90_ns: 5.8e6, ..figure("one", 5.7e6) };
+        let found = overhead(&[one, figure("four", 5.5e6)]).expect("both sections are there");
         assert!((found.transport_ns - 3e5).abs() < 1.0 && (found.turnaround_ns - 2e5).abs() < 1.0, "{found:?}");
-        assert!(found.settings().contains("queue_run_ns = 240000\n"));
+        assert!((found.sigma - 0.2705).abs() < 1e-3, "{found:?}");
+        assert!(found.settings().contains("queue_run_ns = 240000\nlateness_sigma_milli = 270\n"));
         assert_eq!(overhead(&[]), None);
     }
 }

@@ -168,26 +168,19 @@ fn milliseconds(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::{Direction, Figure};
+    use crate::figures::example;
     use crate::store::Place;
 
     #[test]
     fn the_summary_has_a_row_for_a_drive_and_the_verdicts() {
-        let figure = |bytes_per_s| Figure {
-            section: "random".to_owned(),
-            direction: Direction::Read,
-            requests: 1000,
-            bytes_per_s,
-            p50_ns: 1e6,
-            p99_ns: 5e6,
-        };
-        let [kernel, drive, job, scheduler] = ["6.1", "cmr-4tb", "random-depth-16", "none"].map(str::to_owned);
+        let figure = |bytes_per_s| example("random", bytes_per_s, 1e6);
+        let [kernel, drive, job, scheduler] = ["6.12", "cmr-4tb", "random-depth-16", "none"].map(str::to_owned);
         let place = Place { kernel, drive, job, scheduler };
         let pairs = [Pair { place, real: vec![figure(2e6)], simulated: vec![figure(2.2e6)] }];
         let text = summary(&pairs);
-        assert!(text.contains("| 6.1 | `cmr-4tb`, depth 32 | 1 | 10.0 % | 0.0 % | 0.0 % | 0 of 0 |"), "{text}");
+        assert!(text.contains("| 6.12 | `cmr-4tb`, depth 32 | 1 | 10.0 % | 0.0 % | 0.0 % | 0 of 0 |"), "{text}");
         assert!(text.contains("of rates (missed)") && text.contains("of p99 (reached)"), "{text}");
         let drive = matrix::DRIVES[1];
-        assert!(jobs(&pairs, "6.1", &drive).contains("| none | random, read | 2.000 | 2.200 | +10.0 % |"));
+        assert!(jobs(&pairs, "6.12", &drive).contains("| none | random, read | 2.000 | 2.200 | +10.0 % |"));
     }
 }
