@@ -38,7 +38,8 @@ macro_rules! job {
 }
 
 /// The jobs.
-pub const JOBS: [Job; 17] = [
+pub const JOBS: [Job; 18] = [
+    job!("random-readers", false),
     job!("stream-and-random", false),
     job!("two-streams", false),
     job!("random-mixed-sizes", false),

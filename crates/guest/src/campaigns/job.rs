@@ -39,8 +39,10 @@ pub fn run(context: &mut Context, setup: &JobSetup) -> Verdict {
         make_file_system(&disk)?;
         system::mount_device(&format!("/dev/{disk}"), "ext4", MOUNTED)?;
     }
+    let mut counts = Counts::new();
     let outcome = job.create_files().and_then(|()| {
         queue.select(&setup.elevator)?;
+        counts = settings(&disk);
         system::drop_caches()?;
         thread::sleep(SETTLING);
         job.measure()
@@ -57,8 +59,18 @@ pub fn run(context: &mut Context, setup: &JobSetup) -> Verdict {
         let kib: u64 = rest.trim().trim_end_matches("kB").trim().parse().ok()?;
         Some(kib >> 10)
     });
-    let counts = [("results_bytes", bytes), ("available_mib", available.unwrap_or(0))];
-    Ok(Counts::from(counts.map(|(name, figure)| (name.to_owned(), figure))))
+    counts.insert("results_bytes".to_owned(), bytes);
+    counts.insert("available_mib".to_owned(), available.unwrap_or(0));
+    Ok(counts)
+}
+
+/// The settings of the queue that the simulated host needs too, as far as the kernel has them.
+fn settings(disk: &str) -> Counts {
+    let read = |name: &str| {
+        let text = system::read(format!("/sys/block/{disk}/queue/{name}")).ok()?;
+        Some((name.to_owned(), text.parse().ok()?))
+    };
+    ["nr_requests", "max_sectors_kb", "wbt_lat_usec", "read_ahead_kb"].into_iter().filter_map(read).collect()
 }
 
 /// A job and its disk.

@@ -90,6 +90,9 @@ pub struct HostConfig {
     pub costs: CpuCosts,
     /// The rules of write-back and of throttling writers.
     pub write_back: WriteBack,
+    /// If true, the multi-queue block layer limits the requests of write-back in flight, unless the
+    /// elevator is BFQ or CFQ (`wbt_lat_usec` above 0).
+    pub write_back_throttling: bool,
     /// Share of the page cache in percent above which the flusher writes
     /// (`dirty_background_ratio`).
     pub dirty_background_percent: u8,
@@ -187,6 +190,7 @@ impl Default for HostConfig {
             plugging: Plugging::default(),
             costs: CpuCosts::default(),
             write_back: WriteBack::default(),
+            write_back_throttling: false,
             dirty_background_percent: 10,
             dirty_percent: 40,
             flush_interval_ms: 5000,
@@ -245,6 +249,7 @@ impl HostConfig {
         if matches!(kernel.layer(), BlockLayer::V4_19 | BlockLayer::V6_1) {
             host.queue.max_sectors = 2560;
         }
+        host.write_back_throttling = kernel.layer() == BlockLayer::V6_1;
         host.pool_follows_drive = kernel.layer() == BlockLayer::V6_1;
         host
     }

@@ -192,6 +192,11 @@ pub(crate) const KEYS: &[Key] = &[
         "the largest request, in sectors of 512 bytes",
         queue.max_sectors as u32
     ),
+    switch!(
+        "write_back_throttling",
+        "few requests of write-back are in flight at a time, except under BFQ and CFQ",
+        write_back_throttling
+    ),
     switch!("merging", "bios are merged into queued requests", queue.merging),
     number!("groups", 1..=65536, "1 to 65536", "allocation groups of the file system of plain jobs", groups as u32),
     number!(

@@ -18,6 +18,7 @@ use crate::settings::group_switch;
 
 use super::plug::Plug;
 use super::slab::Slab;
+use super::write_back_throttle::{WriteBackThrottle, is_throttled};
 
 /// The queue, the drive, and the tasks that submit bios.
 pub(crate) struct Device<S: Observer> {
@@ -64,6 +65,8 @@ pub(crate) struct Device<S: Observer> {
     congested: [bool; 2],
     /// True if writes stopped being congested since the flag was last taken.
     pub congestion_ended: bool,
+    /// The throttle of write-back, if the host has one.
+    throttle: Option<WriteBackThrottle>,
     /// The first defect of the simulator that was found.
     pub defect: Option<String>,
 }
@@ -90,6 +93,8 @@ impl<S: Observer> Device<S> {
             let seed = seed ^ stream << 32;
             (median_ns > 0).then(|| Jitter::new(0, median_ns, host.lateness_sigma_milli, seed))
         };
+        let throttles = host.write_back_throttling && queue.config().layer == BlockLayer::V6_1;
+        let throttle = throttles.then(|| WriteBackThrottle::new(depth, queue.kind())).flatten();
         Device {
             queue,
             drive,
@@ -117,6 +122,7 @@ impl<S: Observer> Device<S> {
             flushing: false,
             congested: [false; 2],
             congestion_ended: false,
+            throttle,
             defect: None,
         }
     }
@@ -242,9 +248,20 @@ impl<S: Observer> Device<S> {
             self.submitters[task as usize].backlog.push_back(bio);
             return;
         }
+        if self.is_throttled(&bio, now_ns) {
+            self.submitters[task as usize].backlog.push_back(bio);
+            self.refused.push_back(task);
+            return;
+        }
         let answer = self.queue.submit(bio, now_ns);
         self.submitted(task, bio, answer, now_ns);
         self.work(now_ns);
+    }
+
+    /// Returns true if a bio of write-back has to wait for the end of others.
+    fn is_throttled(&mut self, bio: &Bio, now_ns: u64) -> bool {
+        let Some(throttle) = &mut self.throttle else { return false };
+        is_throttled(bio) && !throttle.admits(now_ns, |id| self.queue.request(id).is_some())
     }
 
     /// Unplugs the queue for a task that is about to sleep until its bios complete.
@@ -324,6 +341,9 @@ impl<S: Observer> Device<S> {
     }
 
     fn complete(&mut self, id: RequestId, now_ns: u64, tokens: &mut Vec<u64>) {
+        if let (Some(throttle), Some(request)) = (&mut self.throttle, self.queue.request(id)) {
+            throttle.touched(request.op(), now_ns);
+        }
         match self.queue.complete(id, now_ns, |token| tokens.push(token)) {
             Ok(kick) => match &mut self.queue_run {
                 None => self.handle_kick(kick, now_ns),
@@ -406,7 +426,10 @@ impl<S: Observer> Device<S> {
                 self.run_if_kicked(kick, now_ns);
                 false
             }
-            Ok((_, kick)) => {
+            Ok((outcome, kick)) => {
+                if let (Some(throttle), Submitted::Queued(id)) = (&mut self.throttle, outcome) {
+                    throttle.begun(id, &bio, now_ns);
+                }
                 self.run_if_kicked(kick, now_ns);
                 self.watch_congestion();
                 if !self.queue.config().plugging && !self.flushing {
@@ -436,6 +459,11 @@ impl<S: Observer> Device<S> {
     /// Submits a task's backlog as far as the queue has room. Returns true if the backlog is empty.
     fn retry(&mut self, task: u32, mut woken: bool, now_ns: u64) -> bool {
         while let Some(bio) = self.submitters[task as usize].backlog.pop_front() {
+            if !woken && self.is_throttled(&bio, now_ns) {
+                self.submitters[task as usize].backlog.push_front(bio);
+                self.refused.push_back(task);
+                return false;
+            }
             let answer = if woken { self.queue.resubmit(bio, now_ns) } else { self.queue.submit(bio, now_ns) };
             woken = false;
             if !self.submitted(task, bio, answer, now_ns) {

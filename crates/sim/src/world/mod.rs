@@ -26,6 +26,7 @@ mod state;
 mod sync;
 mod tasks;
 mod walk;
+mod write_back_throttle;
 mod writeback;
 
 use hoistway_core::NoSink;
