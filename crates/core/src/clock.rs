@@ -10,6 +10,8 @@ pub struct ClockConfig {
     pub uptime_ns: u64,
 }
 
+const NS_PER_MS: u64 = 1_000_000;
+
 impl Default for ClockConfig {
     /// 1000 Hz, ten seconds after boot.
     fn default() -> Self {
@@ -22,8 +24,10 @@ impl Default for ClockConfig {
 pub(crate) struct Clock {
     now_ns: u64,
     ticks: u64,
-    /// The host's time at which the next tick begins.
-    next_tick_ns: u64,
+    /// Whole milliseconds since boot.
+    ms: u64,
+    /// The host's time at which the next tick or millisecond begins.
+    next_unit_ns: u64,
     tick_ns: u64,
     uptime_ns: u64,
     /// The unit of [`Self::counted_ns`] in ns: 1, or the length of a tick.
@@ -38,7 +42,7 @@ impl Clock {
         // Half the range of u64 is 292 years, enough for both terms of the sum.
         let uptime_ns = config.uptime_ns.min(u64::MAX / 2);
         let grain_ns = if in_ticks { tick_ns } else { 1 };
-        let mut clock = Clock { now_ns: 0, ticks: 0, next_tick_ns: 0, tick_ns, uptime_ns, grain_ns };
+        let mut clock = Clock { now_ns: 0, ticks: 0, ms: 0, next_unit_ns: 0, tick_ns, uptime_ns, grain_ns };
         clock.set(now_ns);
         clock
     }
@@ -47,8 +51,8 @@ impl Clock {
     #[inline]
     pub fn set(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
-        if self.now_ns >= self.next_tick_ns {
-            self.find_tick();
+        if self.now_ns >= self.next_unit_ns {
+            self.find_units();
         }
     }
 
@@ -71,8 +75,12 @@ impl Clock {
     }
 
     /// Converts a host time in ns to the unit of [`Self::counted_ns`].
+    #[inline]
     pub fn counted_at(&self, host_ns: u64) -> u64 {
         let ktime_ns = host_ns.saturating_add(self.uptime_ns);
+        if self.grain_ns <= 1 {
+            return ktime_ns;
+        }
         ktime_ns.saturating_sub(ktime_ns.checked_rem(self.grain_ns).unwrap_or(0))
     }
 
@@ -80,6 +88,9 @@ impl Clock {
     /// least one; or unchanged.
     #[inline]
     pub fn counted_length(&self, ns: u64) -> u64 {
+        if self.grain_ns <= 1 {
+            return ns;
+        }
         let whole = ns.saturating_sub(ns.checked_rem(self.grain_ns).unwrap_or(0));
         if ns > 0 { whole.max(self.grain_ns) } else { 0 }
     }
@@ -94,6 +105,12 @@ impl Clock {
     #[inline]
     pub fn ticks(&self) -> u64 {
         self.ticks
+    }
+
+    /// Whole milliseconds since boot.
+    #[inline]
+    pub fn ktime_ms(&self) -> u64 {
+        self.ms
     }
 
     /// Returns the host time in ns at which tick `tick` begins.
@@ -123,9 +140,13 @@ impl Clock {
     }
 
     #[cold]
-    fn find_tick(&mut self) {
-        self.ticks = self.now_ns.saturating_add(self.uptime_ns) / self.tick_ns.max(1);
-        self.next_tick_ns = self.time_of_tick(self.ticks.saturating_add(1));
+    #[inline(never)]
+    fn find_units(&mut self) {
+        let ktime_ns = self.ktime_ns();
+        self.ticks = ktime_ns / self.tick_ns.max(1);
+        self.ms = ktime_ns / NS_PER_MS;
+        let next_ms = self.host_ns(self.ms.saturating_add(1).saturating_mul(NS_PER_MS));
+        self.next_unit_ns = self.time_of_tick(self.ticks.saturating_add(1)).min(next_ms);
     }
 }
 

@@ -116,10 +116,14 @@ impl Priority {
 
     /// The effective priority from 2.6.26 on: the class of an unset one follows the CPU scheduling
     /// policy.
+    #[inline]
     pub const fn effective_under(self, nice: i8, policy: CpuPolicy) -> Priority {
-        match (self.class(), policy) {
-            (Class::None, CpuPolicy::RealTime) => Priority::of(Class::RealTime, nice_level(nice)),
-            (Class::None, CpuPolicy::Idle) => Priority::of(Class::Idle, LEVELS - 1),
+        if self.is_set() {
+            return self;
+        }
+        match policy {
+            CpuPolicy::RealTime => Priority::of(Class::RealTime, nice_level(nice)),
+            CpuPolicy::Idle => Priority::of(Class::Idle, LEVELS - 1),
             _ => self.effective(nice),
         }
     }

@@ -265,6 +265,20 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
         each!(self, e => hooks::insert(e, core, request))
     }
     #[inline]
+    fn prepare_and_insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        each!(self, e => {
+            e.prepare_insert(core, request);
+            hooks::insert(e, core, request)
+        })
+    }
+    #[inline]
+    fn complete_and_free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        each!(self, e => {
+            hooks::complete(e, core, request);
+            hooks::free(e, core, request)
+        })
+    }
+    #[inline]
     fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         each!(self, e => hooks::dispatch(e, core, force))
     }

@@ -8,6 +8,7 @@
 use core::hint::select_unpredictable;
 use core::ops::DerefMut;
 
+use super::Count;
 use super::{NIL, Slot};
 
 /// An entry of a heap.
@@ -84,7 +85,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
             self.last = entry;
         }
         let hole = self.len as usize;
-        self.len = self.len.saturating_add(1);
+        self.len.increment();
         self.rise(hole, entry, base);
         true
     }
@@ -96,7 +97,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
             return NIL;
         }
         let first = self.at(0).slot;
-        self.len = self.len.saturating_sub(1);
+        self.len.decrement();
         let (len, moved) = (self.len as usize, self.at(self.len as usize));
         // The hole sinks to the bottom, where the replacement nearly always belongs (Wegener 1993).
         let mut hole = 0usize;

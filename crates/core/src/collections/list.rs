@@ -71,6 +71,36 @@ impl<K> List<K> {
         self.tail
     }
 
+    /// The link to the entry after `slot`; for [`NIL`] the link to the head. In short lists it is
+    /// unpredictable whether there is a neighbour, so both links are written through one reference,
+    /// without a branch.
+    #[inline(always)]
+    fn link_after<'a, T, S>(&'a mut self, arena: &'a mut Arena<T, S>, slot: Slot) -> &'a mut Slot
+    where
+        K: LinkOf<T>,
+        T: Copy + Default,
+        S: DerefMut<Target = [T]>,
+    {
+        match arena.get_mut(slot) {
+            Some(entry) => &mut K::link_mut(entry).next,
+            None => &mut self.head,
+        }
+    }
+
+    /// The link to the entry before `slot`; for [`NIL`] the link to the tail.
+    #[inline(always)]
+    fn link_before<'a, T, S>(&'a mut self, arena: &'a mut Arena<T, S>, slot: Slot) -> &'a mut Slot
+    where
+        K: LinkOf<T>,
+        T: Copy + Default,
+        S: DerefMut<Target = [T]>,
+    {
+        match arena.get_mut(slot) {
+            Some(entry) => &mut K::link_mut(entry).prev,
+            None => &mut self.tail,
+        }
+    }
+
     /// Appends `slot`.
     #[inline]
     pub fn push_back<T, S>(&mut self, arena: &mut Arena<T, S>, slot: Slot)
@@ -79,12 +109,9 @@ impl<K> List<K> {
         T: Copy + Default,
         S: DerefMut<Target = [T]>,
     {
-        *K::link_mut(&mut arena[slot]) = Link { prev: self.tail, next: NIL };
-        match arena.get_mut(self.tail) {
-            Some(tail) => K::link_mut(tail).next = slot,
-            None => self.head = slot,
-        }
-        self.tail = slot;
+        let tail = core::mem::replace(&mut self.tail, slot);
+        *K::link_mut(&mut arena[slot]) = Link { prev: tail, next: NIL };
+        *self.link_after(arena, tail) = slot;
     }
 
     /// Prepends `slot`.
@@ -95,12 +122,9 @@ impl<K> List<K> {
         T: Copy + Default,
         S: DerefMut<Target = [T]>,
     {
-        *K::link_mut(&mut arena[slot]) = Link { prev: NIL, next: self.head };
-        match arena.get_mut(self.head) {
-            Some(head) => K::link_mut(head).prev = slot,
-            None => self.tail = slot,
-        }
-        self.head = slot;
+        let head = core::mem::replace(&mut self.head, slot);
+        *K::link_mut(&mut arena[slot]) = Link { prev: NIL, next: head };
+        *self.link_before(arena, head) = slot;
     }
 
     /// Inserts `slot` directly after `before`, or at the head if `before` is [`NIL`].
@@ -149,14 +173,8 @@ impl<K> List<K> {
         let link = K::link_mut(&mut arena[slot]);
         let (prev, next) = (link.prev, link.next);
         *link = Link::default();
-        match arena.get_mut(prev) {
-            Some(before) => K::link_mut(before).next = next,
-            None => self.head = next,
-        }
-        match arena.get_mut(next) {
-            Some(after) => K::link_mut(after).prev = prev,
-            None => self.tail = prev,
-        }
+        *self.link_after(arena, prev) = next;
+        *self.link_before(arena, next) = prev;
     }
 
     /// Removes and returns the first entry, or [`NIL`].
@@ -171,10 +189,7 @@ impl<K> List<K> {
         let Some(entry) = arena.get_mut(head) else { return NIL };
         let next = K::link(entry).next;
         *K::link_mut(entry) = Link::default();
-        match arena.get_mut(next) {
-            Some(after) => K::link_mut(after).prev = NIL,
-            None => self.tail = NIL,
-        }
+        *self.link_before(arena, next) = NIL;
         self.head = next;
         head
     }

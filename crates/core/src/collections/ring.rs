@@ -2,6 +2,8 @@
 
 use core::ops::DerefMut;
 
+use super::Count;
+
 /// A first-in first-out ring over fixed storage.
 #[derive(Debug)]
 pub struct Ring<T, S> {
@@ -26,7 +28,7 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> Ring<T, S> {
         if let Some(slot) = self.slots.get_mut(at as usize) {
             *slot = value;
         }
-        self.len = self.len.saturating_add(1);
+        self.len.increment();
         true
     }
 
@@ -44,7 +46,7 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> Ring<T, S> {
         }
         let value = self.slots.get(self.head as usize).copied();
         self.head = self.wrap(self.head.saturating_add(1));
-        self.len = self.len.saturating_sub(1);
+        self.len.decrement();
         value
     }
 

@@ -338,7 +338,12 @@ impl Tree {
         let Some(stored) = nodes.get_mut(slot as usize) else { return };
         let node = *stored;
         *stored = Node::default();
-        self.unthread(nodes, &node);
+        if self.first == self.last {
+            *self = Tree::default();
+            return;
+        }
+        *self.link_after(nodes, node.prev) = node.next;
+        *self.link_before(nodes, node.next) = node.prev;
         // `hole` takes the place of the node that is spliced out; the upkeep starts at its parent
         // `above`.
         let (hole, above, removed_red);
@@ -391,28 +396,25 @@ impl Tree {
         parent: Slot,
         side: Side,
     ) {
-        let mut around = [NIL; 2];
-        let mut parent_is_red = false;
-        if let Some(above) = nodes.get_mut(parent as usize) {
-            // It goes between its parent and the parent's neighbour on its side.
-            around = if side == LEFT { [above.prev, parent] } else { [parent, above.next] };
-            above.children[usize::from(side)] = slot;
-            parent_is_red = above.red;
-        } else {
-            self.root = slot;
-        }
-        let ([prev, next], (key, value)) = (around, filed);
+        let (key, value) = filed;
+        let summary = G::summary(key, value, None, None);
+        let node = Node { key, value, parent, children: [NIL; 2], prev: NIL, next: NIL, red: false, summary };
+        let Some(above) = nodes.get_mut(parent as usize) else {
+            if let Some(stored) = nodes.get_mut(slot as usize) {
+                *stored = node;
+                *self = Tree { root: slot, first: slot, last: slot };
+            }
+            return;
+        };
+        // It goes between its parent and the parent's neighbour on its side.
+        let prev = select_unpredictable(side == LEFT, above.prev, parent);
+        let next = select_unpredictable(side == LEFT, parent, above.next);
+        above.children[usize::from(side)] = slot;
+        let parent_is_red = above.red;
         let Some(stored) = nodes.get_mut(slot as usize) else { return };
-        let (red, summary) = (parent != NIL, G::summary(key, value, None, None));
-        *stored = Node { key, value, parent, children: [NIL; 2], prev, next, red, summary };
-        match nodes.get_mut(prev as usize) {
-            Some(before) => before.next = slot,
-            None => self.first = slot,
-        }
-        match nodes.get_mut(next as usize) {
-            Some(after) => after.prev = slot,
-            None => self.last = slot,
-        }
+        *stored = Node { prev, next, red: true, ..node };
+        *self.link_after(nodes, prev) = slot;
+        *self.link_before(nodes, next) = slot;
         if G::KEPT {
             summarise_up(nodes, parent, parent);
         }
@@ -421,15 +423,23 @@ impl Tree {
         }
     }
 
-    #[inline]
-    fn unthread<G: Augment>(&mut self, nodes: &mut [Node<G>], node: &Node<G>) {
-        match nodes.get_mut(node.prev as usize) {
-            Some(before) => before.next = node.next,
-            None => self.first = node.next,
+    /// The link to the node after `slot`; for [`NIL`] the link to the first node. Whether a
+    /// neighbour exists is unpredictable, so both links are written through one reference, without
+    /// a branch.
+    #[inline(always)]
+    fn link_after<'a, G: Augment>(&'a mut self, nodes: &'a mut [Node<G>], slot: Slot) -> &'a mut Slot {
+        match nodes.get_mut(slot as usize) {
+            Some(node) => &mut node.next,
+            None => &mut self.first,
         }
-        match nodes.get_mut(node.next as usize) {
-            Some(after) => after.prev = node.prev,
-            None => self.last = node.prev,
+    }
+
+    /// The link to the node before `slot`; for [`NIL`] the link to the last node.
+    #[inline(always)]
+    fn link_before<'a, G: Augment>(&'a mut self, nodes: &'a mut [Node<G>], slot: Slot) -> &'a mut Slot {
+        match nodes.get_mut(slot as usize) {
+            Some(node) => &mut node.prev,
+            None => &mut self.last,
         }
     }
 

@@ -162,6 +162,18 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
     /// Inserts a new request.
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot);
 
+    /// Prepares the insertion of a new request and inserts it: two steps with nothing in between.
+    fn prepare_and_insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        self.prepare_insert(core, request);
+        self.insert(core, request);
+    }
+
+    /// Completes and frees a request: two steps with nothing in between.
+    fn complete_and_free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        self.complete(core, request);
+        self.free(core, request);
+    }
+
     /// Moves requests to the dispatch list. Returns their number; 0 means none for now. With
     /// `force` all requests move.
     fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32;

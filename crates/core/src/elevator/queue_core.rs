@@ -4,7 +4,7 @@ use super::custom::Violation;
 use super::dispatch_list::DispatchList;
 use crate::bio::{Flags, Op};
 use crate::clock::{Clock, Timer, Timers};
-use crate::collections::{HashChains, List, NIL, Ring, Slot};
+use crate::collections::{Count, HashChains, List, NIL, Ring, Slot};
 use crate::context::{Context, SleepingContexts, State as ContextState};
 use crate::elevator::tables::{DeferredWork, HostTypes, QueueTables};
 use crate::event::{Event, Io, Note, Sink};
@@ -90,8 +90,14 @@ impl<H: HostTypes> QueueCore<H> {
     #[inline]
     fn leave_elevator(&mut self, slot: Slot) {
         debug_assert_eq!(self.tables.requests[slot].state, State::Sorted);
-        self.end_merging(slot);
-        self.tables.requests[slot].state = State::Dispatched;
+        if self.last_merge == slot {
+            self.last_merge = NIL;
+        }
+        let request = &mut self.tables.requests[slot];
+        request.state = State::Dispatched;
+        if request.marks.has(Marks::HASHED) {
+            self.remove_from_hash(slot);
+        }
     }
 
     /// Excludes a request from further merges, because its position is decided although the
@@ -114,12 +120,17 @@ impl<H: HostTypes> QueueCore<H> {
     /// Removes a request from the merge hash, if the hash contains it.
     #[inline]
     pub fn unhash(&mut self, slot: Slot) {
-        let request = &mut self.tables.requests[slot];
-        if request.marks.has(Marks::HASHED) {
-            request.marks.clear(Marks::HASHED);
-            let end = request.end();
-            self.hash.remove::<RequestLists, _, _>(&mut self.tables.requests, end, slot);
+        if self.tables.requests[slot].marks.has(Marks::HASHED) {
+            self.remove_from_hash(slot);
         }
+    }
+
+    #[inline(never)]
+    fn remove_from_hash(&mut self, slot: Slot) {
+        let request = &mut self.tables.requests[slot];
+        request.marks.clear(Marks::HASHED);
+        let end = request.end();
+        self.hash.remove::<RequestLists, _, _>(&mut self.tables.requests, end, slot);
     }
 
     /// Schedules a run of the queue after the current event. Further calls have no effect until it
@@ -160,7 +171,7 @@ impl<H: HostTypes> QueueCore<H> {
     pub fn hold_context(&mut self, context: Slot) {
         if context != NIL {
             let holds = &mut self.tables.contexts[context].requests;
-            *holds = holds.saturating_add(1);
+            holds.increment();
         }
     }
 
@@ -175,16 +186,18 @@ impl<H: HostTypes> QueueCore<H> {
 
     /// Releases a held context. Its entry is freed if the process has exited and nothing else holds
     /// it.
+    #[inline]
     pub fn unhold_context(&mut self, context: Slot) {
-        if context == NIL {
-            return;
+        let Some(entry) = self.tables.contexts.get_mut(context) else { return };
+        entry.requests.decrement();
+        if entry.state == ContextState::Exited {
+            self.free_context_if_unused(context);
         }
-        let entry = &mut self.tables.contexts[context];
-        entry.requests = entry.requests.saturating_sub(1);
-        self.free_context_if_unused(context);
     }
 
     /// Frees the entry of a context that has exited and is not held.
+    #[cold]
+    #[inline(never)]
     pub fn free_context_if_unused(&mut self, context: Slot) {
         let entry = &mut self.tables.contexts[context];
         if entry.state == ContextState::Exited && entry.requests == 0 {
@@ -198,14 +211,14 @@ impl<H: HostTypes> QueueCore<H> {
     pub fn leave_group(&mut self, context: Slot) {
         let group = core::mem::replace(&mut self.tables.contexts[context].group, ROOT);
         let contexts = &mut self.tables.groups[group].contexts;
-        *contexts = contexts.saturating_sub(1);
+        contexts.decrement();
     }
 
     /// Adds a context to a group. It must not be in another one.
     pub fn enter_group(&mut self, context: Slot, group: Slot) {
         self.tables.contexts[context].group = group;
         let contexts = &mut self.tables.groups[group].contexts;
-        *contexts = contexts.saturating_add(1);
+        contexts.increment();
     }
 
     /// Records a note, if the sink is enabled.

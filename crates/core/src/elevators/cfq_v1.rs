@@ -12,8 +12,8 @@
 //! No decisions of a kernel were recorded for this elevator: it follows the specification only.
 
 use crate::bio::{Bio, Op};
-use crate::collections::tree::Range;
 use crate::collections::{Arena, HashChains, Link, LinkOf, List, NIL, Node, Slot, Tree};
+use crate::collections::{Count, tree::Range};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
@@ -241,7 +241,7 @@ impl<H: HostTypes> Elevator<H> for CfqV1<H> {
         }
         core.tables.requests[request].owner = slot;
         let queued = &mut self.queues[slot].queued[core.tables.requests[request].op.direction()];
-        *queued = queued.saturating_add(1);
+        queued.increment();
         self.sort(core, slot, request);
     }
 
@@ -278,7 +278,7 @@ impl<H: HostTypes> CfqV1<H> {
             let request = self.queues[served].tree.first();
             self.move_to_driver(core, request);
             self.drop_if_empty(served);
-            moved = moved.saturating_add(1);
+            moved.increment();
             at = next;
         }
         moved
@@ -316,7 +316,7 @@ impl<H: HostTypes> CfqV1<H> {
         let owner = core::mem::replace(&mut entry.owner, NIL);
         let queue = &mut self.queues[owner];
         let queued = &mut queue.queued[entry.op.direction()];
-        *queued = queued.saturating_sub(1);
+        queued.decrement();
         queue.tree.remove(&mut core.tables.nodes, request);
     }
 
@@ -329,7 +329,7 @@ impl<H: HostTypes> CfqV1<H> {
             self.turns.remove(&mut self.queues, slot);
             self.by_pid.remove::<ByPid, _, _>(&mut self.queues, key, slot);
             self.free_queues.push_front(&mut self.queues, slot);
-            self.busy_queues = self.busy_queues.saturating_sub(1);
+            self.busy_queues.decrement();
         }
     }
 
@@ -354,7 +354,7 @@ impl<H: HostTypes> CfqV1<H> {
             self.queues[slot] = Queue { pid, ..Queue::default() };
             self.by_pid.insert::<ByPid, _, _>(&mut self.queues, u64::from(pid), slot);
             self.turns.push_front(&mut self.queues, slot);
-            self.busy_queues = self.busy_queues.saturating_add(1);
+            self.busy_queues.increment();
         }
         slot
     }

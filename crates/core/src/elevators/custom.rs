@@ -4,7 +4,7 @@
 //! oldest request, and takes over after a [`Violation`].
 
 use crate::clock::Timer;
-use crate::collections::{List, NIL, Slot};
+use crate::collections::{Count, List, NIL, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::custom::{CustomElevator, CustomElevators, CustomKind, CustomRequest, QueueView, Rule, Violation};
 use crate::elevator::queue_core::QueueCore;
@@ -84,7 +84,7 @@ impl<H: HostTypes> Custom<H> {
     fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.queued.remove(&mut core.tables.arrivals, request);
         core.tables.arrivals[request].deadline = 0;
-        self.queued_count = self.queued_count.saturating_sub(1);
+        self.queued_count.decrement();
     }
 
     /// Moves a queued request to the dispatch list.
@@ -218,7 +218,7 @@ impl<H: HostTypes> Elevator<H> for Custom<H> {
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.queued.push_back(&mut core.tables.arrivals, request);
         core.tables.arrivals[request].deadline = HELD;
-        self.queued_count = self.queued_count.saturating_add(1);
+        self.queued_count.increment();
         if !self.has_failed {
             let described = describe(core, request);
             self.call(core, false, |elevator, queue| elevator.insert(queue, &described));
@@ -231,7 +231,7 @@ impl<H: HostTypes> Elevator<H> for Custom<H> {
 
     fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         if !self.has_failed {
-            self.calls = self.calls.saturating_add(1);
+            self.calls.increment();
             let id = self.call(core, force, |elevator, queue| elevator.dispatch(queue));
             match self.checked(core, id, force) {
                 Ok(NIL) => return 0,

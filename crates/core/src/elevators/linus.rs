@@ -19,7 +19,7 @@
 //! service.
 
 use crate::bio::{Bio, Op};
-use crate::collections::{Arena, List, NIL, Slot};
+use crate::collections::{Arena, Count, List, NIL, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
@@ -337,7 +337,7 @@ impl<H: HostTypes> Linus<H> {
                 && (merge == Merge::Back || !spent)
             {
                 if merge == Merge::Front {
-                    self.left[at] = self.left[at].saturating_sub(1);
+                    self.left[at].decrement();
                 }
                 walk.merge = Some((at, merge));
                 break;

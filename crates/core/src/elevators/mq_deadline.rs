@@ -10,7 +10,7 @@
 use super::deadline::{FRONT_MERGES, WRITE_EXPIRE};
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
@@ -227,7 +227,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
         let class = class_of(core.tables.requests[request].priority);
         core.tables.requests[request].owner = class as Slot;
         let taken = &mut self.queue_mut(class).taken;
-        *taken = taken.saturating_add(1);
+        taken.increment();
     }
 
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
@@ -263,7 +263,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
         if class != NIL {
             let taken = &mut self.queue_mut(class as usize).taken;
             debug_assert!(*taken > 0, "each request is freed only once");
-            *taken = taken.saturating_sub(1);
+            taken.decrement();
         }
     }
 

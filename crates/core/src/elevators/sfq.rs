@@ -15,7 +15,7 @@
 //! calls give the same buckets.
 
 use crate::bio::Bio;
-use crate::collections::{Arena, Link, LinkOf, List, NIL, Slot};
+use crate::collections::{Arena, Count, Link, LinkOf, List, NIL, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
@@ -236,7 +236,7 @@ impl<H: HostTypes> Sfq<H> {
             core.note(|_| Note::Charge { queue: bucket, amount: 1 });
             self.remove(core, request);
             core.dispatch_sort(request);
-            moved = moved.saturating_add(1);
+            moved.increment();
             if moved == core.batch_max && !self.buckets[bucket].requests.is_empty() {
                 // The round was cut short: the next one starts behind this bucket.
                 self.busy.remove(&mut self.buckets, bucket);

@@ -1,7 +1,7 @@
 //! Groups of contexts: creating, weighting and removing them, and moving contexts between them.
 
 use super::{Kick, RequestQueue, Stale};
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::context::ContextId;
 use crate::elevator::Elevator;
 use crate::elevator::tables::HostTypes;
@@ -27,7 +27,7 @@ impl<H: HostTypes> RequestQueue<H> {
         let generation = self.core.tables.groups[slot].generation.wrapping_add(1);
         self.core.tables.groups[slot] = Group { generation, in_use: true, weights, parent, ..Group::default() };
         let children = &mut self.core.tables.groups[parent].children;
-        *children = children.saturating_add(1);
+        children.increment();
         self.elevator.group_created(&mut self.core, slot);
         Ok(GroupId { slot, generation })
     }
@@ -59,7 +59,7 @@ impl<H: HostTypes> RequestQueue<H> {
             return Err(GroupError::Busy);
         }
         let above = &mut self.core.tables.groups[parent].children;
-        *above = above.saturating_sub(1);
+        above.decrement();
         self.core.tables.groups[slot].in_use = false;
         self.free_groups.push_back(&mut self.core.tables.groups, slot);
         Ok(self.end())

@@ -9,12 +9,13 @@ use crate::event::Event;
 use crate::request::{Marks, MergedBio, RequestId, RequestLists};
 
 impl<H: HostTypes> RequestQueue<H> {
-    /// Tries to merge the bio into a queued request. Only the first candidate is considered: if it
+    /// Tries to merge the bio into a queued request of a queue that merges. Only the first candidate is considered: if it
     /// is too large, the search ends.
+    #[inline(never)]
     pub(super) fn try_merge(&mut self, bio: &Bio) -> Option<RequestId> {
         let alone = bio.flags.has(Flags::BARRIER) || bio.flags.has(Flags::FUA);
         // FUA writes and barriers are not merged with other requests.
-        if !self.config.merging || alone || self.is_empty() || self.free_merged == NIL {
+        if alone || self.is_empty() || self.free_merged == NIL {
             return None;
         }
         let (slot, merge) = self.find_merge(bio)?;
@@ -44,8 +45,9 @@ impl<H: HostTypes> RequestQueue<H> {
     /// Merges a request that is being inserted into one that ends where it begins, repeatedly.
     /// Multi-queue layers search again at this point, as a list of requests may have been plugged
     /// since their bios were submitted.
+    #[inline(never)]
     pub(super) fn join_at_insert(&mut self, slot: Slot) -> Option<RequestId> {
-        if !self.config.merging || self.elevator.searches_merges() {
+        if self.elevator.searches_merges() {
             return None;
         }
         let last = self.core.last_merge;

@@ -17,7 +17,7 @@ mod switch;
 
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::{Clock, ClockConfig, Timer, Timers};
-use crate::collections::{Arena, HashChains, List, NIL, Ring, Slot};
+use crate::collections::{Arena, Count, HashChains, List, NIL, Ring, Slot};
 use crate::context::{Context, ContextId, Sleep};
 use crate::elevator::Elevator;
 use crate::elevator::capacity::Capacity;
@@ -363,7 +363,8 @@ impl<H: HostTypes> RequestQueue<H> {
             return Err(SubmitError::Asleep);
         }
         self.core.emit(|core| Event::Queue(io_of(core, &bio)));
-        let submitted = match self.try_merge(&bio) {
+        let merged = if self.config.merging { self.try_merge(&bio) } else { None };
+        let submitted = match merged {
             Some(request) => Submitted::Merged(request),
             None => self.make_request(&bio, false)?,
         };
@@ -401,7 +402,7 @@ impl<H: HostTypes> RequestQueue<H> {
         let request = &mut self.core.tables.requests[slot];
         request.state = State::Started;
         let id = RequestId { slot, generation: request.generation };
-        self.core.in_flight = self.core.in_flight.saturating_add(1);
+        self.core.in_flight.increment();
         self.core.emit(|core| Event::Issue(core.io(slot)));
         Next::Request(id)
     }
@@ -444,7 +445,7 @@ impl<H: HostTypes> RequestQueue<H> {
     pub fn complete(&mut self, id: RequestId, now_ns: u64, done: impl FnMut(u64)) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;
-        self.core.in_flight = self.core.in_flight.saturating_sub(1);
+        self.core.in_flight.decrement();
         self.core.emit(|core| Event::Complete(core.io(slot)));
         self.finish(slot, done);
         self.drained();
@@ -457,7 +458,7 @@ impl<H: HostTypes> RequestQueue<H> {
     pub fn requeue(&mut self, id: RequestId, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;
-        self.core.in_flight = self.core.in_flight.saturating_sub(1);
+        self.core.in_flight.decrement();
         self.core.emit(|core| Event::Requeue(core.io(slot)));
         if self.core.tables.requests[slot].marks.has(Marks::SORTED) {
             self.elevator.deactivate(&mut self.core, slot);
@@ -616,14 +617,14 @@ impl<H: HostTypes> RequestQueue<H> {
     }
 
     fn take_free_request(&mut self) -> Slot {
-        self.free_request_count = self.free_request_count.saturating_sub(1);
+        self.free_request_count.decrement();
         self.free_requests.pop_front(&mut self.core.tables.requests)
     }
 
     fn put_free_request(&mut self, slot: Slot) {
         self.core.tables.requests[slot].state = State::Free;
         self.free_requests.push_front(&mut self.core.tables.requests, slot);
-        self.free_request_count = self.free_request_count.saturating_add(1);
+        self.free_request_count.increment();
     }
 
     /// Initialises a free request with a bio. Returns its generation.
@@ -631,7 +632,7 @@ impl<H: HostTypes> RequestQueue<H> {
         let context = bio.context.slot;
         let now_ns = self.core.clock.now_ns();
         let entry = &mut self.core.tables.contexts[context];
-        entry.requests = entry.requests.saturating_add(1);
+        entry.requests.increment();
         let priority = entry.effective_priority();
         let request = &mut self.core.tables.requests[slot];
         let generation = request.generation.wrapping_add(1);
@@ -651,7 +652,7 @@ impl<H: HostTypes> RequestQueue<H> {
         let private = !self.switching.is_under_way();
         request.marks = if private { Marks::PRIVATE } else { Marks::default() };
         if private {
-            self.switching.private = self.switching.private.saturating_add(1);
+            self.switching.private.increment();
             self.elevator.allocate(&mut self.core, slot);
         }
         generation
@@ -674,10 +675,11 @@ impl<H: HostTypes> RequestQueue<H> {
         }
         if self.rules.multi_queue {
             self.elevator.prepare_insert(&mut self.core, slot);
-            let joined = self.join_at_insert(slot);
-            if joined.is_some() {
+            if self.config.merging
+                && let Some(joined) = self.join_at_insert(slot)
+            {
                 self.core.run_now();
-                return joined;
+                return Some(joined);
             }
             self.core.tables.requests[slot].marks.set(Marks::SORTED);
         }
@@ -690,10 +692,11 @@ impl<H: HostTypes> RequestQueue<H> {
             }
         }
         self.core.emit(|core| Event::Insert(core.io(slot)));
-        if !self.rules.multi_queue {
-            self.elevator.prepare_insert(&mut self.core, slot);
+        if self.rules.multi_queue {
+            self.elevator.insert(&mut self.core, slot);
+        } else {
+            self.elevator.prepare_and_insert(&mut self.core, slot);
         }
-        self.elevator.insert(&mut self.core, slot);
         None
     }
 
@@ -733,7 +736,8 @@ impl<H: HostTypes> RequestQueue<H> {
             return self.finish_sequence_request(slot, done);
         }
         let request = &self.core.tables.requests[slot];
-        let (mut merged, sorted) = (request.merged[0], request.marks.has(Marks::SORTED));
+        let (mut merged, marks) = (request.merged[0], request.marks);
+        let (sorted, private) = (marks.has(Marks::SORTED), marks.has(Marks::PRIVATE));
         done(request.token);
         while merged != NIL {
             let entry = self.core.tables.merged[merged];
@@ -741,6 +745,11 @@ impl<H: HostTypes> RequestQueue<H> {
             self.core.tables.merged[merged].next = self.free_merged;
             self.free_merged = merged;
             merged = entry.next;
+        }
+        if sorted && private {
+            self.elevator.complete_and_free(&mut self.core, slot);
+            self.release_request(slot);
+            return self.leave_private();
         }
         if sorted {
             self.elevator.complete(&mut self.core, slot);
@@ -750,16 +759,31 @@ impl<H: HostTypes> RequestQueue<H> {
 
     /// Frees a request that has completed or was absorbed.
     fn free_request(&mut self, slot: Slot) {
-        let request = &self.core.tables.requests[slot];
-        let (op, context, private) = (request.op, request.context, request.marks.has(Marks::PRIVATE));
+        let private = self.core.tables.requests[slot].marks.has(Marks::PRIVATE);
         if private {
             self.elevator.free(&mut self.core, slot);
         }
+        self.release_request(slot);
+        if private {
+            self.leave_private();
+        }
+    }
+
+    /// Releases a request from the table, the pool and its context.
+    #[inline]
+    fn release_request(&mut self, slot: Slot) {
+        let request = &self.core.tables.requests[slot];
+        let (op, context) = (request.op, request.context);
         self.put_free_request(slot);
         self.free_to_pool(op);
         self.core.unhold_context(context);
-        if private {
-            self.switching.private = self.switching.private.saturating_sub(1);
+    }
+
+    /// Counts one request less that the current elevator has seen.
+    #[inline]
+    fn leave_private(&mut self) {
+        self.switching.private.decrement();
+        if self.switching.private == 0 && self.switching.is_under_way() {
             self.switch_if_drained();
         }
     }

@@ -3,7 +3,7 @@
 
 use super::{RequestQueue, direction};
 use crate::bio::{Bio, Op};
-use crate::collections::{Arena, List, Slot};
+use crate::collections::{Arena, Count, List, Slot};
 use crate::context::{Context, ContextId, Sleep, SleepingContexts};
 use crate::elevator::tables::{DeferredWork, HostTypes};
 use crate::elevator::{Elevator, MayQueue};
@@ -57,9 +57,10 @@ impl Pool {
     }
 
     /// Counts a request of this operation as allocated.
+    #[inline]
     pub fn count(&mut self, op: Op) {
         if let Some(side) = self.sides.get_mut(direction(op)) {
-            side.count = side.count.saturating_add(1);
+            side.count.increment();
         }
     }
 
@@ -72,7 +73,7 @@ impl Pool {
         if let (Some(&sleep), Some(side)) = (Sleep::SLEEPS.get(side), self.sides.get_mut(side)) {
             contexts[context].sleep = sleep;
             side.waiters.push_back(contexts, context);
-            side.sleeping = side.sleeping.saturating_add(1);
+            side.sleeping.increment();
         }
     }
 }
@@ -80,11 +81,19 @@ impl Pool {
 impl<H: HostTypes> RequestQueue<H> {
     /// Allocates a request for this context if the pool's rules allow it. A woken process becomes a
     /// batcher first.
+    #[inline]
     pub(super) fn allocate_from_pool(&mut self, context: Slot, bio: &Bio, woken: bool) -> bool {
-        let Some(size) = self.pool.size else {
-            self.pool.count(bio.op);
-            return true;
-        };
+        match self.pool.size {
+            Some(size) => self.allocate_from_limited_pool(size, context, bio, woken),
+            None => {
+                self.pool.count(bio.op);
+                true
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn allocate_from_limited_pool(&mut self, size: u32, context: Slot, bio: &Bio, woken: bool) -> bool {
         if self.rules.multi_queue {
             return self.take_tag(size, bio);
         }
@@ -133,18 +142,26 @@ impl<H: HostTypes> RequestQueue<H> {
         self.pool.count(op);
         if reaches_size && self.is_batcher(context) {
             let credit = &mut self.core.tables.contexts[context].batch_credit;
-            *credit = credit.saturating_sub(1);
+            credit.decrement();
         }
         true
     }
 
     /// Releases a request. One process sleeping for its direction is woken if the pool is no longer
     /// over its size.
+    #[inline]
     pub(super) fn free_to_pool(&mut self, op: Op) {
         let index = direction(op);
         if let Some(side) = self.pool.sides.get_mut(index) {
-            side.count = side.count.saturating_sub(1);
+            side.count.decrement();
         }
+        if self.pool.size.is_some() {
+            self.wake_after_release(index);
+        }
+    }
+
+    #[inline(never)]
+    fn wake_after_release(&mut self, index: usize) {
         for side in &mut self.pool.sides {
             side.passes = side.sleeping.saturating_sub(1);
         }
@@ -165,11 +182,11 @@ impl<H: HostTypes> RequestQueue<H> {
             Sleep::Awake => {}
             Sleep::ForRead => {
                 reads.waiters.remove(contexts, context);
-                reads.sleeping = reads.sleeping.saturating_sub(1);
+                reads.sleeping.decrement();
             }
             Sleep::ForWrite => {
                 writes.waiters.remove(contexts, context);
-                writes.sleeping = writes.sleeping.saturating_sub(1);
+                writes.sleeping.decrement();
             }
             Sleep::WokenForRead => self.wake_one(0),
             Sleep::WokenForWrite => self.wake_one(1),
@@ -188,7 +205,7 @@ impl<H: HostTypes> RequestQueue<H> {
         let index = direction(op);
         let Some(side) = self.pool.sides.get_mut(index) else { return };
         if side.passes > 0 && self.pool.denied {
-            side.passes = side.passes.saturating_sub(1);
+            side.passes.decrement();
             self.wake_one(index);
         }
     }
@@ -201,7 +218,7 @@ impl<H: HostTypes> RequestQueue<H> {
         side.full = false;
         let slot = side.waiters.pop_front(&mut self.core.tables.contexts);
         if slot != crate::collections::NIL {
-            side.sleeping = side.sleeping.saturating_sub(1);
+            side.sleeping.decrement();
             let context = &mut self.core.tables.contexts[slot];
             context.sleep = Sleep::WOKEN.get(index).copied().unwrap_or_default();
             let generation = context.generation;

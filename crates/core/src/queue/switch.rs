@@ -91,6 +91,8 @@ impl<H: HostTypes> RequestQueue<H> {
     }
 
     /// Attaches the new elevator once all requests seen by the old one have completed.
+    #[cold]
+    #[inline(never)]
     pub(super) fn switch_if_drained(&mut self) {
         if !H::SWITCHES || self.switching.private > 0 {
             return;

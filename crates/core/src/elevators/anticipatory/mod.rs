@@ -12,7 +12,7 @@ mod tunables;
 
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker};
@@ -173,7 +173,7 @@ impl<H: HostTypes> Elevator<H> for Anticipatory {
             self.estimate.update(core, context, request);
         }
         let history = &mut core.context_of(request).history;
-        history.queued = history.queued.saturating_add(1);
+        history.queued.increment();
         let deadline = core.ticks().saturating_add(self.tunables.expire[side]);
         self.sides[side].insert(core, request, deadline);
         self.dispatch_alias(core, request, side);
@@ -210,12 +210,12 @@ impl<H: HostTypes> Elevator<H> for Anticipatory {
 
     fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let history = &mut core.context_of(request).history;
-        history.dispatched = history.dispatched.saturating_sub(1);
+        history.dispatched.decrement();
     }
 
     fn deactivate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let history = &mut core.context_of(request).history;
-        history.dispatched = history.dispatched.saturating_add(1);
+        history.dispatched.increment();
     }
 
     fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
@@ -227,7 +227,7 @@ impl<H: HostTypes> Elevator<H> for Anticipatory {
                 self.new_batch = true;
             }
         }
-        self.dispatched = self.dispatched.saturating_sub(1);
+        self.dispatched.decrement();
         if self.new_batch && side == self.side {
             self.resize_write_batch(core.ticks());
             self.batch_expires = core.ticks().saturating_add(self.tunables.batch_expire[SYNC]);
@@ -368,9 +368,9 @@ impl Anticipatory {
         self.sides[side].remove(core, request);
         self.leave_queue(core, request);
         let history = &mut core.context_of(request).history;
-        history.dispatched = history.dispatched.saturating_add(1);
+        history.dispatched.increment();
         core.dispatch_sort(request);
-        self.dispatched = self.dispatched.saturating_add(1);
+        self.dispatched.increment();
     }
 
     /// Of the two neighbours of a request that leaves, the one nearer to the head; the lowest
@@ -393,7 +393,7 @@ impl Anticipatory {
 
     fn leave_queue<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let history = &mut core.context_of(request).history;
-        history.queued = history.queued.saturating_sub(1);
+        history.queued.decrement();
     }
 
     fn note_completion<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
@@ -412,7 +412,7 @@ impl Anticipatory {
             while !self.sides[side].is_empty() {
                 let next = if self.next[side] == NIL { self.sides[side].lowest() } else { self.next[side] };
                 self.move_to_dispatch(core, next);
-                moved = moved.saturating_add(1);
+                moved.increment();
             }
             self.last_check[side] = core.ticks();
         }

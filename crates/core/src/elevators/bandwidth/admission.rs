@@ -5,7 +5,7 @@
 use super::Bandwidth;
 use super::flow::Flow;
 use crate::bucket::TokenBucket;
-use crate::collections::Slot;
+use crate::collections::{Count, Slot};
 use crate::elevator::Elevator;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::reservation::{Reservation, ReservationSummary, ReserveError};
@@ -25,7 +25,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         if entry.is_reserved() {
             entry.bucket.change(rate, depth, now_ns);
         } else {
-            self.reservations = self.reservations.saturating_add(1);
+            self.reservations.increment();
             entry.begin(TokenBucket::full(rate, depth, now_ns));
         }
         entry.request_bytes = request_bytes;

@@ -3,7 +3,7 @@
 use super::flow::Stage;
 use super::{BEST_EFFORT, Bandwidth, REAL_TIME, bytes_of, weight_of};
 use crate::clock::Timer;
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::Elevator;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -127,9 +127,9 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
             sweep.remove(&mut core.tables.nodes, request);
             *(if self.sweep.is_empty() { &mut self.next_sweep } else { &mut self.sweep }) = sweep;
             self.held[request].stage = Stage::Layer;
-            self.inside = self.inside.saturating_sub(1);
+            self.inside.decrement();
             core.dispatch_sort(request);
-            moved = moved.saturating_add(1);
+            moved.increment();
         }
         self.next_sweep_bytes = 0;
         self.awaited = NIL;
@@ -142,7 +142,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
             let request = self.flows[flow].pending.head();
             self.take_pending(core, request, 0);
             core.dispatch_sort(request);
-            moved = moved.saturating_add(1);
+            moved.increment();
         }
         debug_assert_eq!(self.inside, 0);
         moved.saturating_add(self.inner.dispatch(core, true))

@@ -43,7 +43,7 @@ use core::mem::take;
 use crate::bio::{Bio, Op};
 use crate::bucket::TokenBucket;
 use crate::clock::Timer;
-use crate::collections::{Arena, NIL, Node, Slot, Tree};
+use crate::collections::{Arena, Count, NIL, Node, Slot, Tree};
 use crate::priority::Class;
 use crate::request::Marks;
 
@@ -426,7 +426,7 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             return;
         }
         self.flows[flow].bucket = TokenBucket::default();
-        self.reservations = self.reservations.saturating_sub(1);
+        self.reservations.decrement();
         if self.awaited == flow {
             self.awaited = NIL;
         }
@@ -568,7 +568,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         let request = &core.tables.requests[request];
         let class = usize::from(request.priority.class().rank());
         if let Some(queued) = self.inner_queued.get_mut(class) {
-            *queued = queued.saturating_add(1);
+            queued.increment();
         }
         if class != BEST_EFFORT {
             return;
@@ -578,7 +578,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
             flow.inner_weight = weight_of(request.priority.level());
             self.inner_weight = self.inner_weight.saturating_add(u64::from(flow.inner_weight));
         }
-        flow.inner_queued = flow.inner_queued.saturating_add(1);
+        flow.inner_queued.increment();
     }
 
     /// Counts a request that left the inner elevator: taken by the driver or absorbed.
@@ -587,13 +587,13 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         let class = usize::from(request.priority.class().rank());
         if let Some(queued) = self.inner_queued.get_mut(class) {
             debug_assert!(*queued > 0);
-            *queued = queued.saturating_sub(1);
+            queued.decrement();
         }
         if class != BEST_EFFORT {
             return;
         }
         let flow = &mut self.flows[request.context];
-        flow.inner_queued = flow.inner_queued.saturating_sub(1);
+        flow.inner_queued.decrement();
         if flow.inner_queued == 0 {
             self.inner_weight = self.inner_weight.saturating_sub(u64::from(take(&mut flow.inner_weight)));
         }

@@ -3,7 +3,7 @@
 use super::flow::Stage;
 use super::{Bandwidth, bytes_of};
 use crate::clock::Timer;
-use crate::collections::{NIL, Slot, Tree};
+use crate::collections::{Count, NIL, Slot, Tree};
 use crate::elevator::Elevator;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -44,7 +44,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         self.take_pending(core, request, within_at_ns);
         self.held[request].stage = Stage::Swept;
         self.held[request].conformed_ns = Some(within_at_ns);
-        self.inside = self.inside.saturating_add(1);
+        self.inside.increment();
         core.note(|core| Note::Charge {
             queue: core.tables.contexts[core.tables.requests[request].context].pid,
             amount: bytes,
@@ -99,7 +99,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         let request = self.sweep.first();
         self.sweep.remove(&mut core.tables.nodes, request);
         self.held[request].stage = Stage::Layer;
-        self.inside = self.inside.saturating_sub(1);
+        self.inside.decrement();
         debug_assert!(core.tables.nodes[request].next() == NIL, "it is out of the tree");
         self.head = self.head.max(core.tables.requests[request].end());
         self.awaited = NIL;
@@ -113,7 +113,7 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         let now_ns = core.clock.now_ns();
         if now_ns.saturating_sub(conformed_ns) > self.late_after_ns() {
             self.late = true;
-            core.late_requests = core.late_requests.saturating_add(1);
+            core.late_requests.increment();
         }
         let (context, end) = (core.tables.requests[request].context, core.tables.requests[request].end());
         let slot = self.held[request].flow;

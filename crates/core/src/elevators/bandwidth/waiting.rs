@@ -3,7 +3,7 @@
 
 use super::flow::{Flow, Stage};
 use super::{Bandwidth, bytes_of};
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::elevator::{Elevator, Merge};
@@ -29,8 +29,8 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         let flow = &mut self.flows[slot];
         flow.pending.push_back(&mut core.tables.arrivals, request);
         flow.sorted.insert(&mut core.tables.nodes, request, sector);
-        flow.queued = flow.queued.saturating_add(1);
-        self.inside = self.inside.saturating_add(1);
+        flow.queued.increment();
+        self.inside.increment();
         if !flow.filed {
             // A flow that becomes active gets no credit for excess that it has not requested.
             flow.excess_served = flow.excess_served.max(self.excess_floor);
@@ -94,8 +94,8 @@ impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
         let flow = &mut self.flows[slot];
         flow.pending.remove(&mut core.tables.arrivals, request);
         flow.sorted.remove(&mut core.tables.nodes, request);
-        flow.queued = flow.queued.saturating_sub(1);
-        self.inside = self.inside.saturating_sub(1);
+        flow.queued.decrement();
+        self.inside.decrement();
         self.refile(core, slot, from_ns);
     }
 

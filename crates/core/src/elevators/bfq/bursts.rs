@@ -2,7 +2,7 @@
 
 use super::Bfq;
 use super::state::{InBurst, Queue, Tick};
-use crate::collections::{List, NIL, Slot};
+use crate::collections::{Count, List, NIL, Slot};
 use crate::elevator::tables::HostTypes;
 use crate::group::ROOT;
 
@@ -50,7 +50,7 @@ impl<H: HostTypes> Bfq<H> {
         } else if self.burst.large {
             self.queues[slot].large_burst = true;
         } else {
-            self.burst.size = self.burst.size.saturating_add(1);
+            self.burst.size.increment();
             if self.burst.size == LARGE {
                 self.burst.large = true;
                 self.clear(true);

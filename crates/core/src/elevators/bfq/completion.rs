@@ -2,7 +2,7 @@
 
 use super::{Bfq, tick};
 use crate::clock::Timer;
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::{Expiry, Note};
@@ -23,9 +23,9 @@ impl<H: HostTypes> Bfq<H> {
         let (now_ns, now) = (core.ktime_ns(), tick(core));
         self.update_injection_limit(core, slot, request);
         self.sample_queueing();
-        self.in_flight = self.in_flight.saturating_sub(1);
+        self.in_flight.decrement();
         let queue = &mut self.queues[slot];
-        queue.in_flight = queue.in_flight.saturating_sub(1);
+        queue.in_flight.decrement();
         queue.last_end_ns = now_ns;
         if queue.in_flight == 0 && !queue.busy {
             queue.timeout = now;

@@ -3,7 +3,7 @@
 
 use super::state::{NEVER, SYNC, Saved, Tick};
 use super::{Bfq, tick};
-use crate::collections::tree::Descent;
+use crate::collections::{Count, tree::Descent};
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -172,7 +172,7 @@ impl<H: HostTypes> Bfq<H> {
             queue.raised_at = one.raised_at;
             queue.interactive_at = one.interactive_at;
             if queue.busy {
-                self.raised_busy = self.raised_busy.saturating_add(1);
+                self.raised_busy.increment();
             }
             self.engine.entities[to].coefficient = coefficient;
             self.engine.entities[to].pending = true;
@@ -180,7 +180,7 @@ impl<H: HostTypes> Bfq<H> {
         self.engine.entities[from].coefficient = 1;
         self.engine.entities[from].pending = true;
         if one.busy {
-            self.raised_busy = self.raised_busy.saturating_sub(1);
+            self.raised_busy.decrement();
         }
     }
 
@@ -246,7 +246,7 @@ impl<H: HostTypes> Bfq<H> {
             } else {
                 self.unlink(process);
                 self.processes[process].link = newest;
-                self.queues[newest].links = self.queues[newest].links.saturating_add(1);
+                self.queues[newest].links.increment();
             }
         }
         slot

@@ -3,7 +3,7 @@
 
 use super::state::{ASYNC, Tick};
 use super::{Bfq, tick};
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 
@@ -189,7 +189,7 @@ impl<H: HostTypes> Bfq<H> {
             queue.sightings = 1;
             queue.sighted_ns = now_ns;
         } else {
-            queue.sightings = queue.sightings.saturating_add(1);
+            queue.sightings.increment();
         }
         if queue.sightings == OBSERVATIONS_MIN {
             queue.tentative = (NIL, 0);

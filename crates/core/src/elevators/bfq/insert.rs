@@ -3,7 +3,7 @@
 use super::lifetime::weight_of;
 use super::state::{ASYNC, Process, SYNC, Tick};
 use super::{Bfq, tick};
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::{Expiry, Note};
@@ -47,9 +47,9 @@ impl<H: HostTypes> Bfq<H> {
         }
         core.tables.requests[request].owner = slot;
         let requests = &mut self.processes[process].requests;
-        *requests = requests.saturating_add(1);
+        requests.increment();
         let queue = &mut self.queues[slot];
-        queue.allocated = queue.allocated.saturating_add(1);
+        queue.allocated.increment();
         if queue.target == NIL && queue.users == 1 {
             queue.owner = process;
             if split {
@@ -112,8 +112,8 @@ impl<H: HostTypes> Bfq<H> {
         let target = self.merge_test(core, slot, sector, process);
         if target != NIL {
             let (from, to) = (slot, target);
-            self.queues[from].allocated = self.queues[from].allocated.saturating_sub(1);
-            self.queues[to].allocated = self.queues[to].allocated.saturating_add(1);
+            self.queues[from].allocated.decrement();
+            self.queues[to].allocated.increment();
             self.queues[from].fresh = false;
             core.tables.requests[request].owner = to;
             slot = self.follow(core, process, from, to);
@@ -183,9 +183,9 @@ impl<H: HostTypes> Bfq<H> {
         let nothing_waited = self.queues[slot].pending() == 0;
         let kind = if core.tables.requests[request].is_sync() { SYNC } else { ASYNC };
         if let Some(queued) = self.queues[slot].queued.get_mut(kind) {
-            *queued = queued.saturating_add(1);
+            queued.increment();
         }
-        self.queued = self.queued.saturating_add(1);
+        self.queued.increment();
         if !self.queues[slot].sync {
             return;
         }
@@ -232,7 +232,7 @@ impl<H: HostTypes> Bfq<H> {
         let gap = now > self.queues[slot].raised_at.saturating_add(ASYNC_GAP_MS);
         if self.tunables.low_latency && coefficient == 1 && !sync && gap {
             self.raise_interactive(slot);
-            self.raised_busy = self.raised_busy.saturating_add(1);
+            self.raised_busy.increment();
             self.engine.entities[slot].pending = true;
             core.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient: super::state::INTERACTIVE });
         }

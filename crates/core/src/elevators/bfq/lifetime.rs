@@ -2,7 +2,7 @@
 
 use super::state::{ASYNC, Process, Queue, SYNC};
 use super::{Bfq, NEVER, tick};
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::priority::{Class, Priority};
@@ -94,14 +94,14 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Adds a user to a queue.
     pub(super) fn add_user(&mut self, slot: Slot) {
-        self.queues[slot].users = self.queues[slot].users.saturating_add(1);
+        self.queues[slot].users.increment();
     }
 
     /// Cancels a process's planned merge.
     pub(super) fn unlink(&mut self, process: Slot) {
         let link = core::mem::replace(&mut self.processes[process].link, NIL);
         if link != NIL {
-            self.queues[link].links = self.queues[link].links.saturating_sub(1);
+            self.queues[link].links.decrement();
             self.end_if_unused(link);
         }
     }
@@ -116,7 +116,7 @@ impl<H: HostTypes> Bfq<H> {
         if self.groups[group].newest == slot {
             self.groups[group].newest = NIL;
         }
-        self.queues[slot].users = self.queues[slot].users.saturating_sub(1);
+        self.queues[slot].users.decrement();
         self.end_if_unused(slot);
     }
 
@@ -125,7 +125,7 @@ impl<H: HostTypes> Bfq<H> {
         let mut at = self.queues[slot].target;
         while at != NIL {
             let next = self.queues[at].target;
-            self.queues[at].users = self.queues[at].users.saturating_sub(1);
+            self.queues[at].users.decrement();
             self.end_if_unused(at);
             at = next;
         }
@@ -184,7 +184,7 @@ impl<H: HostTypes> Bfq<H> {
             self.queues[slot].in_burst = false;
             burst.members.remove::<Queue, _>(&mut self.queues, slot);
             if owner != NIL {
-                burst.size = burst.size.saturating_sub(1);
+                burst.size.decrement();
             }
         }
         self.set_waker(slot, NIL);

@@ -36,7 +36,7 @@ mod tunables;
 
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
-use crate::collections::{Arena, List, NIL, Node, Slot};
+use crate::collections::{Arena, Count, List, NIL, Node, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
@@ -119,12 +119,12 @@ pub(crate) struct Bfq<H: HostTypes> {
 
 /// Whole milliseconds since boot.
 fn tick<H: HostTypes>(core: &QueueCore<H>) -> Tick {
-    (core.ktime_ns() / 1_000_000) as Tick
+    core.clock.ktime_ms() as Tick
 }
 
 /// Whole milliseconds since boot, as a tick of the engine.
 fn engine_tick<H: HostTypes>(core: &QueueCore<H>) -> u64 {
-    core.ktime_ns() / 1_000_000
+    core.clock.ktime_ms()
 }
 
 impl<H: HostTypes> MakeTables<H> for Bfq<H> {
@@ -279,9 +279,9 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
         if owner != NIL {
             let process = core.tables.requests[request].context;
             let requests = &mut self.processes[process].requests;
-            *requests = requests.saturating_sub(1);
+            requests.decrement();
             let queue = &mut self.queues[owner];
-            queue.allocated = queue.allocated.saturating_sub(1);
+            queue.allocated.decrement();
             self.end_if_unused(owner);
         }
     }

@@ -3,7 +3,7 @@
 
 use super::state::{INTERACTIVE, SOFT_REAL_TIME, Tick};
 use super::{Bfq, tick};
-use crate::collections::Slot;
+use crate::collections::{Count, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::Note;
@@ -62,7 +62,7 @@ impl<H: HostTypes> Bfq<H> {
             queue.soft_start = now;
         }
         if queue.busy {
-            self.raised_busy = self.raised_busy.saturating_sub(1);
+            self.raised_busy.decrement();
         }
         queue.raised_for = 0;
         queue.raised_at = now;

@@ -1,6 +1,8 @@
 //! The peak rate of the device and whether it has its own queue, from which budgets and durations
 //! follow.
 
+use crate::collections::Count;
+
 /// The fixed-point shift of rates in sectors a microsecond.
 const RATE_SHIFT: u32 = 16;
 /// The minimum number of requests of a valid interval.
@@ -70,10 +72,10 @@ impl Rate {
             changed = self.close();
             self.open(size, now_ns);
         } else {
-            self.requests = self.requests.saturating_add(1);
+            self.requests.increment();
             let busy = request.in_flight > 0 || now_ns.saturating_sub(self.completed_ns) < BUSY_NS;
             if busy && !request.far {
-                self.sequential = self.sequential.saturating_add(1);
+                self.sequential.increment();
             }
             self.sectors = self.sectors.saturating_add(size);
             self.sectors_max = if self.requests.is_multiple_of(32) { size } else { self.sectors_max.max(size) };
@@ -156,7 +158,7 @@ impl Queueing {
         if self.queues == Some(true) || in_flight.saturating_add(queued) <= LOADED || !loaded {
             return false;
         }
-        self.samples = self.samples.saturating_add(1);
+        self.samples.increment();
         if self.samples <= SAMPLES {
             return false;
         }

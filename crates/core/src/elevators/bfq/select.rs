@@ -3,7 +3,7 @@
 
 use super::rate::Dispatched;
 use super::{Bfq, engine_tick, tick};
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::elevators::shared::wf2q;
@@ -80,7 +80,7 @@ impl<H: HostTypes> Bfq<H> {
                 continue;
             }
             self.move_to_dispatch(core, slot, request);
-            moved = moved.saturating_add(1);
+            moved.increment();
         }
         debug_assert!(self.queued == 0, "every queue with requests is in an active tree");
         moved
@@ -90,7 +90,7 @@ impl<H: HostTypes> Bfq<H> {
     fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let (sectors, end) = (core.tables.requests[request].sectors, core.tables.requests[request].end());
         let queue = &mut self.queues[slot];
-        queue.in_flight = queue.in_flight.saturating_add(1);
+        queue.in_flight.increment();
         let far = self.is_far(core, self.position, request);
         let dispatched = Dispatched { sectors, far, in_flight: self.in_flight };
         if self.rate.dispatched(dispatched, core.ktime_ns()) {
@@ -101,7 +101,7 @@ impl<H: HostTypes> Bfq<H> {
             self.position_in_service = end;
         }
         self.remove(core, request);
-        self.in_flight = self.in_flight.saturating_add(1);
+        self.in_flight.increment();
         core.dispatch_append(request);
     }
 
@@ -190,9 +190,9 @@ impl<H: HostTypes> Bfq<H> {
         let queue = &mut self.queues[slot];
         queue.requests.remove(core, request);
         if let Some(queued) = queue.queued.get_mut(kind) {
-            *queued = queued.saturating_sub(1);
+            queued.decrement();
         }
-        self.queued = self.queued.saturating_sub(1);
+        self.queued.decrement();
         if !self.queues[slot].requests.is_empty() {
             if !self.flash_queueing {
                 self.index(core, slot);

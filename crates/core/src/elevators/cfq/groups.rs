@@ -7,7 +7,7 @@
 
 use super::process_queue::{Kind, ThinkTime};
 use super::{Cfq, workload::ServiceTree};
-use crate::collections::{NIL, Slot, Tree};
+use crate::collections::{Count, NIL, Slot, Tree};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::elevators::shared::async_queues::AsyncQueues;
@@ -176,7 +176,7 @@ impl<H: HostTypes> Cfq<H> {
     /// Handles the filing of a queue of the group.
     pub(super) fn group_gained_queue(&mut self, core: &QueueCore<H>, group: Slot) {
         let state = &mut self.groups[group];
-        state.queues = state.queues.saturating_add(1);
+        state.queues.increment();
         if state.on_tree {
             return;
         }
@@ -194,7 +194,7 @@ impl<H: HostTypes> Cfq<H> {
     pub(super) fn group_lost_queue(&mut self, core: &QueueCore<H>, group: Slot) {
         let state = &mut self.groups[group];
         debug_assert!(state.queues > 0 && state.on_tree);
-        state.queues = state.queues.saturating_sub(1);
+        state.queues.decrement();
         if state.queues == 0 {
             self.take_group_off_tree(core, group);
             self.groups[group].saved_slice = 0;
@@ -315,7 +315,7 @@ impl GroupState {
     /// first.
     fn gain(&mut self, weight: u64) -> bool {
         self.children_weight = self.children_weight.saturating_add(weight);
-        self.active_members = self.active_members.saturating_add(1);
+        self.active_members.increment();
         self.active_members == 1
     }
 
@@ -323,7 +323,7 @@ impl GroupState {
     fn lose(&mut self, weight: u64) -> bool {
         debug_assert!(self.active_members > 0 && self.children_weight >= weight);
         self.children_weight = self.children_weight.saturating_sub(weight);
-        self.active_members = self.active_members.saturating_sub(1);
+        self.active_members.decrement();
         self.active_members == 0
     }
 

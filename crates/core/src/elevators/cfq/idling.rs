@@ -3,7 +3,7 @@
 use super::{Cfq, SMALL_SECTORS};
 use crate::bio::{Flags, Op};
 use crate::clock::Timer;
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::Note;
@@ -48,7 +48,7 @@ impl<H: HostTypes> Cfq<H> {
         if self.active != NIL && queue.idle_window && few {
             return;
         }
-        self.hw_queue.samples = self.hw_queue.samples.saturating_add(1);
+        self.hw_queue.samples.increment();
         if self.hw_queue.samples > HW_QUEUE_SAMPLES {
             self.hw_queue.queues = Some(self.hw_queue.depth_max >= HW_QUEUE_MIN);
         }

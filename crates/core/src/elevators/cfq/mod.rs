@@ -25,7 +25,7 @@ mod workload;
 
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
-use crate::collections::{Arena, List, NIL, Node, Slot, Tree};
+use crate::collections::{Arena, Count, List, NIL, Node, Slot, Tree};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
@@ -250,9 +250,9 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
         if slot != NIL {
             self.reference(slot);
             let queue = &mut self.queues[slot];
-            queue.allocated = queue.allocated.saturating_add(1);
+            queue.allocated.increment();
             let group = &mut self.groups[queue.group];
-            group.requests = group.requests.saturating_add(1);
+            group.requests.increment();
         }
     }
 
@@ -260,9 +260,9 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
         let slot = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
         if slot != NIL {
             let queue = &mut self.queues[slot];
-            queue.allocated = queue.allocated.saturating_sub(1);
+            queue.allocated.decrement();
             let group = &mut self.groups[queue.group];
-            group.requests = group.requests.saturating_sub(1);
+            group.requests.decrement();
             self.unreference(core, slot);
         }
     }
@@ -280,14 +280,14 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
         let deadline = core.counted_ns().saturating_add(core.clock.counted_length(expire));
         let queue = &mut self.queues[slot];
         queue.requests.insert(core, request, deadline);
-        queue.queued = queue.queued.saturating_add(1);
+        queue.queued.increment();
         if queue.filed.is_none() {
             self.file(core, slot, FilingPosition::Usual);
         }
         self.compare_with_next(core, slot, request);
-        self.queued = self.queued.saturating_add(1);
+        self.queued.increment();
         if entry.flags.has(Flags::META) {
-            self.queues[slot].metadata = self.queues[slot].metadata.saturating_add(1);
+            self.queues[slot].metadata.increment();
         }
         self.update_history(core, slot, request);
         if slot == self.active {
@@ -332,18 +332,18 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
     }
 
     fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        self.in_driver = self.in_driver.saturating_add(1);
+        self.in_driver.increment();
         self.last_position = core.tables.requests[request].end();
     }
 
     fn deactivate(&mut self, _: &mut QueueCore<H>, _: Slot) {
-        self.in_driver = self.in_driver.saturating_sub(1);
+        self.in_driver.decrement();
     }
 
     fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let entry = core.tables.requests[request];
         self.sample_device_queue();
-        self.in_driver = self.in_driver.saturating_sub(1);
+        self.in_driver.decrement();
         if entry.owner != NIL {
             self.count_completion(core, request);
         }
@@ -397,15 +397,15 @@ impl<H: HostTypes> Cfq<H> {
         }
         let queue = &mut self.queues[slot];
         queue.requests.remove(core, request);
-        queue.queued = queue.queued.saturating_sub(1);
+        queue.queued.decrement();
         if core.tables.requests[request].flags.has(Flags::META) {
-            queue.metadata = queue.metadata.saturating_sub(1);
+            queue.metadata.decrement();
         }
         debug_assert_eq!(queue.is_empty(), queue.next == NIL);
         if queue.is_empty() {
             self.leave_positions(slot);
         }
-        self.queued = self.queued.saturating_sub(1);
+        self.queued.decrement();
     }
 
     fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
@@ -413,12 +413,12 @@ impl<H: HostTypes> Cfq<H> {
         self.mark_position(core, slot);
         self.remove(core, slot, request);
         let queue = &mut self.queues[slot];
-        queue.dispatched = queue.dispatched.saturating_add(1);
+        queue.dispatched.increment();
         let [of_async, of_sync] = &mut self.in_flight;
         let in_flight = if queue.sync { of_sync } else { of_async };
-        *in_flight = in_flight.saturating_add(1);
+        in_flight.increment();
         let group = &mut self.groups[queue.group];
-        group.dispatched = group.dispatched.saturating_add(1);
+        group.dispatched.increment();
         core.dispatch_sort(request);
     }
 
@@ -450,7 +450,7 @@ impl<H: HostTypes> Cfq<H> {
     /// queue after each, if other queues wait.
     fn after_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let queue = &mut self.queues[slot];
-        queue.slice_dispatch = queue.slice_dispatch.saturating_add(1);
+        queue.slice_dispatch.increment();
         queue.must_dispatch = false;
         let enough = !queue.sync && queue.slice_dispatch >= self.tunables.max_async_requests(queue.level());
         if self.busy_queues > 1 && (enough || queue.is_idle_class()) {
@@ -464,12 +464,12 @@ impl<H: HostTypes> Cfq<H> {
         let entry = core.tables.requests[request];
         let queue = &mut self.queues[entry.owner];
         debug_assert!(queue.dispatched > 0);
-        queue.dispatched = queue.dispatched.saturating_sub(1);
+        queue.dispatched.decrement();
         let [of_async, of_sync] = &mut self.in_flight;
         let in_flight = if queue.sync { of_sync } else { of_async };
-        *in_flight = in_flight.saturating_sub(1);
+        in_flight.decrement();
         let group = &mut self.groups[queue.group];
-        group.dispatched = group.dispatched.saturating_sub(1);
+        group.dispatched.decrement();
         group.think.last_end = now;
         if entry.is_sync() {
             self.requesters[entry.context].think.last_end = now;
@@ -509,7 +509,7 @@ impl<H: HostTypes> Cfq<H> {
             self.activate(core, slot);
             while self.queues[slot].next != NIL {
                 self.move_to_dispatch(core, slot, self.queues[slot].next);
-                moved = moved.saturating_add(1);
+                moved.increment();
             }
             self.expire(core, false);
         }

@@ -2,7 +2,7 @@
 
 use super::process_queue::{ProcessQueue, ThinkTime};
 use super::{ASYNC, Cfq, SYNC};
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::group::ROOT;
@@ -190,7 +190,7 @@ impl<H: HostTypes> Cfq<H> {
 
     pub(super) fn reference(&mut self, slot: Slot) {
         if slot != NIL {
-            self.queues[slot].references = self.queues[slot].references.saturating_add(1);
+            self.queues[slot].references.increment();
         }
     }
 
@@ -200,7 +200,7 @@ impl<H: HostTypes> Cfq<H> {
         }
         let queue = &mut self.queues[slot];
         debug_assert!(queue.references > queue.allocated.saturating_sub(1));
-        queue.references = queue.references.saturating_sub(1);
+        queue.references.decrement();
         if queue.references > 0 {
             return;
         }
@@ -227,7 +227,7 @@ impl<H: HostTypes> Cfq<H> {
         }
         let (mut at, mut free) = (self.free_queues.head(), 0u32);
         while at != NIL {
-            free = free.saturating_add(1);
+            free.increment();
             at = self.queues[at].free.next;
         }
         free == self.queues.capacity().min(self.service_nodes.capacity()).min(self.positions.capacity())

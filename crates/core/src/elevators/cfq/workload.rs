@@ -6,7 +6,7 @@
 
 use super::Cfq;
 use super::process_queue::{Kind, ThinkTime};
-use crate::collections::{NIL, Slot, Tree};
+use crate::collections::{Count, NIL, Slot, Tree};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::Note;
@@ -57,13 +57,13 @@ impl<H: HostTypes> Cfq<H> {
             Some(at) if at == (class, kind) && self.service_nodes[slot].key() == key => return,
             Some(_) => self.leave_tree(slot),
             None => {
-                self.busy_queues = self.busy_queues.saturating_add(1);
+                self.busy_queues.increment();
                 let sync = u32::from(self.queues[slot].sync);
                 self.busy_sync_queues = self.busy_sync_queues.saturating_add(sync);
             }
         }
         let tree = self.groups[group].tree_mut(class, kind);
-        tree.count = tree.count.saturating_add(1);
+        tree.count.increment();
         tree.tree.insert(&mut self.service_nodes, slot, key);
         self.queues[slot].filed = Some((class, kind));
         if filed.is_none() {
@@ -80,7 +80,7 @@ impl<H: HostTypes> Cfq<H> {
         let queue = &self.queues[slot];
         let (group, sync) = (queue.group, u32::from(queue.sync));
         self.group_lost_queue(core, group);
-        self.busy_queues = self.busy_queues.saturating_sub(1);
+        self.busy_queues.decrement();
         self.busy_sync_queues = self.busy_sync_queues.saturating_sub(sync);
     }
 
@@ -89,7 +89,7 @@ impl<H: HostTypes> Cfq<H> {
         let Some((class, kind)) = queue.filed.take() else { return };
         let tree = self.groups[queue.group].tree_mut(class, kind);
         debug_assert!(tree.count > 0);
-        tree.count = tree.count.saturating_sub(1);
+        tree.count.decrement();
         tree.tree.remove(&mut self.service_nodes, slot);
     }
 

@@ -16,7 +16,7 @@ mod tunables;
 
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
-use crate::collections::{Arena, NIL, Node, Slot};
+use crate::collections::{Arena, Count, NIL, Node, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
@@ -181,7 +181,7 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
         let queue = &mut self.queues[owner];
         queue.fifo.push_back(&mut core.tables.arrivals, request);
         if is_metadata(core, request) {
-            queue.metadata = queue.metadata.saturating_add(1);
+            queue.metadata.increment();
         }
         self.enqueued(core, owner, request);
     }
@@ -232,7 +232,7 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
     }
 
     fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        self.in_driver = self.in_driver.saturating_add(1);
+        self.in_driver.increment();
         if self.in_driver > HW_QUEUE_DEPTH {
             self.hw_queue = true;
         }
@@ -240,20 +240,20 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
     }
 
     fn deactivate(&mut self, _: &mut QueueCore<H>, _: Slot) {
-        self.in_driver = self.in_driver.saturating_sub(1);
+        self.in_driver.decrement();
     }
 
     fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let (owner, sync) = (core.tables.requests[request].owner, core.tables.requests[request].is_sync());
         let now = core.ticks();
-        self.in_driver = self.in_driver.saturating_sub(1);
+        self.in_driver.decrement();
         if owner == NIL {
             return;
         }
         let queue = &mut self.queues[owner];
-        queue.dispatched = queue.dispatched.saturating_sub(1);
+        queue.dispatched.decrement();
         if queue.is_sync() {
-            self.sync_flight = self.sync_flight.saturating_sub(1);
+            self.sync_flight.decrement();
         }
         if !queue.is_idle_class() {
             self.last_end = now;
@@ -305,7 +305,7 @@ impl<H: HostTypes> CfqTree<H> {
         sorted_fifo::move_alias(self, core, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_dispatch);
         if !self.queues[owner].filed {
             // The queue counts itself when its position is computed.
-            self.service.count = self.service.count.saturating_add(1);
+            self.service.count.increment();
             self.refile(core, owner);
         }
         let next = self.queues[owner].next;
@@ -325,7 +325,7 @@ impl<H: HostTypes> CfqTree<H> {
         queue.tree.remove(&mut core.tables.nodes, request);
         queue.fifo.remove(&mut core.tables.arrivals, request);
         if is_metadata(core, request) {
-            queue.metadata = queue.metadata.saturating_sub(1);
+            queue.metadata.decrement();
         }
         if queue.tree.is_empty() {
             // After the last request, the next one is at most a request with a front merge to the
@@ -340,9 +340,9 @@ impl<H: HostTypes> CfqTree<H> {
         let owner = core.tables.requests[request].owner;
         self.remove(core, request);
         let queue = &mut self.queues[owner];
-        queue.dispatched = queue.dispatched.saturating_add(1);
+        queue.dispatched.increment();
         if queue.is_sync() {
-            self.sync_flight = self.sync_flight.saturating_add(1);
+            self.sync_flight.increment();
         }
         core.dispatch_sort(request);
     }
@@ -358,7 +358,7 @@ impl<H: HostTypes> CfqTree<H> {
             }
             let context = core.tables.requests[request].context;
             self.move_to_dispatch(core, request);
-            moved = moved.saturating_add(1);
+            moved.increment();
             if self.active_context == NIL {
                 self.follow(core, context);
             }
@@ -396,7 +396,7 @@ impl<H: HostTypes> CfqTree<H> {
                 break;
             }
             self.move_to_dispatch(core, request);
-            moved = moved.saturating_add(1);
+            moved.increment();
         }
         self.expire(core, false);
         debug_assert_eq!(self.service.count, 0);
@@ -480,7 +480,7 @@ impl<H: HostTypes> CfqTree<H> {
 
     fn reference(&mut self, slot: Slot) {
         if slot != NIL {
-            self.queues[slot].references = self.queues[slot].references.saturating_add(1);
+            self.queues[slot].references.increment();
         }
     }
 
@@ -489,7 +489,7 @@ impl<H: HostTypes> CfqTree<H> {
             return;
         }
         let queue = &mut self.queues[slot];
-        queue.references = queue.references.saturating_sub(1);
+        queue.references.decrement();
         if queue.references == 0 && self.active == slot {
             self.expire(core, false);
             self.kick(core);

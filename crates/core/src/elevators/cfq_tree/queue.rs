@@ -1,7 +1,7 @@
 //! The queue of one process's sync requests, or of all async requests of one priority; and the
 //! service tree.
 
-use crate::collections::{List, NIL, Node, Slot, Tree};
+use crate::collections::{Count, List, NIL, Node, Slot, Tree};
 use crate::elevator::tables::{HostTypes, TableOf};
 use crate::priority::{Class, Priority};
 use crate::request::Arrivals;
@@ -161,7 +161,7 @@ impl<H: HostTypes> ServiceTree<H> {
     pub fn unfile(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot) {
         if core::mem::take(&mut queues[slot].filed) {
             self.tree.remove(&mut self.nodes, slot);
-            self.count = self.count.saturating_sub(1);
+            self.count.decrement();
         }
     }
 }

@@ -21,8 +21,8 @@ mod queue;
 mod tunables;
 
 use crate::bio::{Bio, Op};
-use crate::collections::tree::Range;
 use crate::collections::{Arena, HashChains, List, NIL, Node, Slot};
+use crate::collections::{Count, tree::Range};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf, buckets};
@@ -197,9 +197,9 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
         let (context, op) = (core.tables.requests[request].context, core.tables.requests[request].op);
         let slot = self.queue_of(core, context);
         let queue = &mut self.queues[slot];
-        queue.references = queue.references.saturating_add(1);
+        queue.references.increment();
         let allocated = &mut queue.allocated[op.direction()];
-        *allocated = allocated.saturating_add(1);
+        allocated.increment();
         core.tables.requests[request].owner = slot;
     }
 
@@ -207,7 +207,7 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
         let entry = &mut core.tables.requests[request];
         let owner = core::mem::replace(&mut entry.owner, NIL);
         let allocated = &mut self.queues[owner].allocated[entry.op.direction()];
-        *allocated = allocated.saturating_sub(1);
+        allocated.decrement();
         self.unreference(owner);
     }
 
@@ -248,14 +248,14 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
         } else {
             self.queues[owner].service_start.get_or_insert(now);
         }
-        self.in_driver = self.in_driver.saturating_add(1);
+        self.in_driver.increment();
         if self.in_driver >= TAGGED_DEPTH {
             self.tagged = true;
         }
     }
 
     fn deactivate(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        self.in_driver = self.in_driver.saturating_sub(1);
+        self.in_driver.decrement();
         if self.tagged {
             let owner = core.tables.requests[request].owner;
             let queue = &mut self.queues[owner];
@@ -266,12 +266,12 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
 
     fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let owner = core.tables.requests[request].owner;
-        self.in_driver = self.in_driver.saturating_sub(1);
+        self.in_driver.decrement();
         if owner == NIL {
             return;
         }
         let queue = &mut self.queues[owner];
-        queue.in_flight = queue.in_flight.saturating_sub(1);
+        queue.in_flight.decrement();
         if !self.tagged {
             let took = core.ticks().saturating_sub(core.tables.arrivals[request].deadline);
             self.charge(core, owner, took, 8);
@@ -315,7 +315,7 @@ impl<H: HostTypes> CfqV2<H> {
                 let request = self.choose(core, at);
                 self.last_sector = core.tables.requests[request].end();
                 self.move_to_driver(core, request);
-                moved = moved.saturating_add(1);
+                moved.increment();
             }
             at = next;
         }
@@ -349,7 +349,7 @@ impl<H: HostTypes> CfqV2<H> {
         let owner = core.tables.requests[request].owner;
         self.remove(core, request);
         let queue = &mut self.queues[owner];
-        queue.in_flight = queue.in_flight.saturating_add(1);
+        queue.in_flight.increment();
         let (sector, head) = (core.tables.requests[request].sector, self.last_sector);
         let wraps = sector < head;
         let after = self.driver_list.last_matching(|range| range.least < sector || (wraps && range.greatest > head));
@@ -434,7 +434,7 @@ impl<H: HostTypes> CfqV2<H> {
             self.queues[slot] = Queue { key, ..Queue::default() };
             self.by_key.insert::<ByKey, _, _>(&mut self.queues, key.hash(), slot);
         }
-        self.queues[slot].references = self.queues[slot].references.saturating_add(1);
+        self.queues[slot].references.increment();
         self.leave_queue(core, context);
         core.tables.contexts[context].history.queues[OWN] = slot;
         slot
@@ -469,7 +469,7 @@ impl<H: HostTypes> CfqV2<H> {
             return;
         }
         let queue = &mut self.queues[slot];
-        queue.references = queue.references.saturating_sub(1);
+        queue.references.decrement();
         if queue.references == 0 {
             debug_assert!(queue.tree.is_empty() && queue.in_flight == 0);
             let key = queue.key;

@@ -1,6 +1,6 @@
 //! The queue of one process or group, and the order in which passes visit queues.
 
-use crate::collections::{Link, LinkOf, List, NIL, Node, Slot, Tree};
+use crate::collections::{Count, Link, LinkOf, List, NIL, Node, Slot, Tree};
 use crate::elevator::tables::{HostTypes, TableOf};
 use crate::request::Arrivals;
 
@@ -143,7 +143,7 @@ impl<H: HostTypes> Turns<H> {
     pub fn file(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot) {
         debug_assert!(!queues[slot].filed);
         queues[slot].filed = true;
-        self.count = self.count.saturating_add(1);
+        self.count.increment();
         self.insert(queues, slot);
     }
 
@@ -151,7 +151,7 @@ impl<H: HostTypes> Turns<H> {
     pub fn unfile(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot) {
         if core::mem::take(&mut queues[slot].filed) {
             self.tree.remove(&mut self.nodes, slot);
-            self.count = self.count.saturating_sub(1);
+            self.count.decrement();
         }
     }
 

@@ -6,7 +6,7 @@
 //! service of each subtree, finds the same position in O(log N).
 
 use super::process_queue::{Busy, ProcessQueue};
-use crate::collections::tree::Least;
+use crate::collections::{Count, tree::Least};
 use crate::collections::{List, NIL, Node, Slot, Tree};
 use crate::elevator::tables::{HostTypes, TableOf};
 use crate::priority::{Class, LEVELS};
@@ -165,7 +165,7 @@ impl<H: HostTypes> Filing<H> {
                 return Some(candidates.trailing_zeros() as u8);
             }
             self.level = 0;
-            self.last_level = self.last_level.saturating_add(1);
+            self.last_level.increment();
             if self.last_level >= LEVELS {
                 self.last_level = 0;
             }

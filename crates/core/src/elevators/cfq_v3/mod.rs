@@ -16,8 +16,8 @@ mod tunables;
 
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
-use crate::collections::tree::Least;
 use crate::collections::{Arena, HashChains, List, NIL, Node, Slot};
+use crate::collections::{Count, tree::Least};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf, buckets};
@@ -252,23 +252,23 @@ impl<H: HostTypes> Elevator<H> for CfqV3<H> {
     }
 
     fn activate(&mut self, _: &mut QueueCore<H>, _: Slot) {
-        self.in_driver = self.in_driver.saturating_add(1);
+        self.in_driver.increment();
         if self.in_driver > HW_QUEUE_DEPTH {
             self.hw_queue = true;
         }
     }
 
     fn deactivate(&mut self, _: &mut QueueCore<H>, _: Slot) {
-        self.in_driver = self.in_driver.saturating_sub(1);
+        self.in_driver.decrement();
     }
 
     fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let (owner, op) = (core.tables.requests[request].owner, core.tables.requests[request].op);
         let now = core.ticks();
-        self.in_driver = self.in_driver.saturating_sub(1);
+        self.in_driver.decrement();
         let queue = &mut self.queues[owner];
         let kind = kind_of(op);
-        queue.on_dispatch[kind] = queue.on_dispatch[kind].saturating_sub(1);
+        queue.on_dispatch[kind].decrement();
         if !queue.is_idle_class() {
             self.last_end = now;
         }
@@ -332,7 +332,7 @@ impl<H: HostTypes> CfqV3<H> {
         self.queues[owner].tree.insert(&mut core.tables.nodes, request, sector);
         sorted_fifo::move_alias(self, core, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_dispatch);
         if self.queues[owner].filed.is_none() {
-            self.busy_queues = self.busy_queues.saturating_add(1);
+            self.busy_queues.increment();
             self.filing.refile(&mut self.queues, owner, false);
         }
         let next = self.queues[owner].next;
@@ -347,7 +347,7 @@ impl<H: HostTypes> CfqV3<H> {
         queue.fifo.remove(&mut core.tables.arrivals, request);
         if queue.tree.is_empty() && queue.filed.is_some() {
             self.filing.unfile(&mut self.queues, owner);
-            self.busy_queues = self.busy_queues.saturating_sub(1);
+            self.busy_queues.decrement();
         }
     }
 
@@ -356,7 +356,7 @@ impl<H: HostTypes> CfqV3<H> {
         self.queues[owner].next = self.neighbour(core, request);
         self.remove(core, request);
         let on_dispatch = &mut self.queues[owner].on_dispatch[kind_of(op)];
-        *on_dispatch = on_dispatch.saturating_add(1);
+        on_dispatch.increment();
         core.dispatch_sort(request);
         let tail = core.dispatch.tail();
         self.last_sector = core.tables.requests[tail].end();
@@ -373,8 +373,8 @@ impl<H: HostTypes> CfqV3<H> {
             }
             let context = core.tables.requests[request].context;
             self.move_to_dispatch(core, request);
-            self.dispatch_slice = self.dispatch_slice.saturating_add(1);
-            moved = moved.saturating_add(1);
+            self.dispatch_slice.increment();
+            moved.increment();
             if self.active_context == NIL {
                 self.follow(core, context);
             }
@@ -421,7 +421,7 @@ impl<H: HostTypes> CfqV3<H> {
                 break;
             }
             self.move_to_dispatch(core, request);
-            moved = moved.saturating_add(1);
+            moved.increment();
         }
         self.expire(core, false);
         moved
@@ -489,7 +489,7 @@ impl<H: HostTypes> CfqV3<H> {
 
     fn reference(&mut self, slot: Slot) {
         if slot != NIL {
-            self.queues[slot].references = self.queues[slot].references.saturating_add(1);
+            self.queues[slot].references.increment();
         }
     }
 
@@ -498,7 +498,7 @@ impl<H: HostTypes> CfqV3<H> {
             return;
         }
         let queue = &mut self.queues[slot];
-        queue.references = queue.references.saturating_sub(1);
+        queue.references.decrement();
         if queue.references > 0 {
             return;
         }

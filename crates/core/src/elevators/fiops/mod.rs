@@ -17,7 +17,7 @@ mod service_tree;
 mod tunables;
 
 use crate::bio::Bio;
-use crate::collections::{Arena, NIL, Node, Slot, Tree};
+use crate::collections::{Arena, Count, NIL, Node, Slot, Tree};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
@@ -551,10 +551,10 @@ fn of_class<T>(class: usize, real_time: T, best_effort: T, idle: T) -> T {
 }
 
 fn increment(count: &mut u32) {
-    *count = count.saturating_add(1);
+    count.increment();
 }
 
 fn decrement(count: &mut u32) {
     debug_assert!(*count > 0, "the count matches earlier increments");
-    *count = count.saturating_sub(1);
+    count.decrement();
 }

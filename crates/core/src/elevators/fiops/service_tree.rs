@@ -1,6 +1,6 @@
 //! The order of service: by vios spent, the least first.
 
-use crate::collections::{NIL, Node, Slot, Tree};
+use crate::collections::{Count, NIL, Node, Slot, Tree};
 use crate::elevator::tables::{HostTypes, TableOf};
 
 /// Returns true if one sum of costs is below another. Sums wrap around, so the sign of the
@@ -57,7 +57,7 @@ impl ServiceTree {
     /// Adds a member.
     pub fn insert<H: HostTypes>(&mut self, nodes: &mut TableOf<H, Node>, slot: Slot, vios: u64) {
         self.tree.insert_by(nodes, slot, vios, |_, other| is_below(vios, other));
-        self.len = self.len.saturating_add(1);
+        self.len.increment();
         debug_assert!(!self.tree.is_empty(), "an added member is counted");
     }
 
@@ -66,7 +66,7 @@ impl ServiceTree {
     pub fn remove<H: HostTypes>(&mut self, nodes: &mut TableOf<H, Node>, slot: Slot) {
         self.tree.remove(nodes, slot);
         debug_assert!(self.len > 0, "a removed member was counted");
-        self.len = self.len.saturating_sub(1);
+        self.len.decrement();
     }
 
     /// Moves a member after its vios have changed, behind its equals. A member in the right

@@ -1,6 +1,7 @@
 //! Latency histograms, and the changes of depths that follow from them.
 
 use super::domain::{Domain, PerDomain};
+use crate::collections::Count;
 
 /// The number of latency classes, each a quarter of the target. The last one has no upper bound.
 const BUCKETS: usize = 8;
@@ -51,7 +52,7 @@ impl Latencies {
         let samples = &mut self.0[domain];
         for (buckets, latency_ns) in [(&mut samples.total, total_ns), (&mut samples.device, device_ns)] {
             if let Some(count) = buckets.get_mut(bucket(latency_ns, target_ns)) {
-                *count = count.saturating_add(1);
+                count.increment();
             }
         }
     }

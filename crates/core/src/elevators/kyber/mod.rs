@@ -21,7 +21,7 @@ mod tokens;
 
 use crate::bio::{Bio, Flags};
 use crate::clock::Timer;
-use crate::collections::{Arena, Link, LinkOf, List, NIL, Slot};
+use crate::collections::{Arena, Count, Link, LinkOf, List, NIL, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
@@ -259,10 +259,10 @@ impl<H: HostTypes> Elevator<H> for Kyber<H> {
         core.tables.requests[request].owner = slot;
         let queue = &mut self.queues[slot];
         queue.staged[domain].push_back(&mut core.tables.arrivals, request);
-        queue.queued = queue.queued.saturating_add(1);
+        queue.queued.increment();
         if queue.queued == 1 {
             self.busy.push_back(&mut self.queues, slot);
-            self.busy_count = self.busy_count.saturating_add(1);
+            self.busy_count.increment();
         }
     }
 
@@ -377,7 +377,7 @@ impl<H: HostTypes> Kyber<H> {
             queue.flushed[domain] = core::mem::take(&mut queue.staged[domain]);
         }
         let request = queue.flushed[domain].pop_front(&mut core.tables.arrivals);
-        queue.batching = queue.batching.saturating_add(1);
+        queue.batching.increment();
         self.entries[request].token = token;
         self.move_to_dispatch(core, slot, request);
         true
@@ -397,7 +397,7 @@ impl<H: HostTypes> Kyber<H> {
             }
             debug_assert!(request != NIL, "a busy queue has a request");
             self.move_to_dispatch(core, slot, request);
-            moved = moved.saturating_add(1);
+            moved.increment();
         }
         moved
     }
@@ -405,10 +405,10 @@ impl<H: HostTypes> Kyber<H> {
     /// Moves a request to the dispatch list after its removal from its list.
     fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let queue = &mut self.queues[slot];
-        queue.queued = queue.queued.saturating_sub(1);
+        queue.queued.decrement();
         if queue.queued == 0 {
             self.busy.remove(&mut self.queues, slot);
-            self.busy_count = self.busy_count.saturating_sub(1);
+            self.busy_count.decrement();
         }
         core.dispatch_append(request);
     }

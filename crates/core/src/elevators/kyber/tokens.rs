@@ -6,6 +6,8 @@
 //! found full. The next number therefore depends on the history; decisions show it when many tokens
 //! are in use while the depth falls.
 
+use crate::collections::Count;
+
 /// The words of the bitmap.
 const WORDS: usize = 4;
 
@@ -65,7 +67,7 @@ impl Tokens {
                 }
                 return Some(token);
             }
-            index = index.saturating_add(1);
+            index.increment();
             if index >= words {
                 index = 0;
             }

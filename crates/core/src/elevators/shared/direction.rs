@@ -2,6 +2,7 @@
 //! writes.
 
 use crate::bio::Op;
+use crate::collections::Count;
 use crate::elevator::tunable::{Tunable, Unit};
 
 /// Indices of the data directions.
@@ -38,7 +39,7 @@ impl Direction {
         }
         if reads {
             let enough = self.starved >= self.writes_starved;
-            self.starved = self.starved.saturating_add(1);
+            self.starved.increment();
             if !enough {
                 return Some(READ);
             }

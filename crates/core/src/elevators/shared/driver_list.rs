@@ -5,7 +5,7 @@
 //! entry with some property. A tree of the list's positions, with the range of first sectors of
 //! each subtree, finds the same position in O(log N).
 
-use crate::collections::tree::Range;
+use crate::collections::{Count, tree::Range};
 use crate::collections::{NIL, Node, Slot, Tree};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableOf};
@@ -107,7 +107,7 @@ impl<H: HostTypes> DriverList<H> {
     pub fn pass_all(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut given = 0u32;
         while self.pass_first(core) > 0 {
-            given = given.saturating_add(1);
+            given.increment();
         }
         given
     }

@@ -1,7 +1,7 @@
 //! The queues: assignment of requests, priorities and groups, and reuse of free entries.
 
 use super::{ASYNC, Measure, PRIORITY_CHANGED, Queue, SYNC, Turns, level_of, queue_of};
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::elevators::shared::async_queues::AsyncQueues;
@@ -123,7 +123,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
 
     pub(super) fn reference(&mut self, slot: Slot) {
         if slot != NIL {
-            self.queues[slot].references = self.queues[slot].references.saturating_add(1);
+            self.queues[slot].references.increment();
         }
     }
 
@@ -132,7 +132,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
             return;
         }
         let queue = &mut self.queues[slot];
-        queue.references = queue.references.saturating_sub(1);
+        queue.references.decrement();
         if queue.references > 0 {
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::{Measure, Turns};
 use crate::clock::Timer;
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::elevators::shared::idling::idle_wait;
@@ -50,7 +50,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         if self.in_driver.saturating_add(self.queued) < HW_QUEUE_THRESHOLD {
             return;
         }
-        self.hw_tag_samples = self.hw_tag_samples.saturating_add(1);
+        self.hw_tag_samples.increment();
         if self.hw_tag_samples > HW_QUEUE_SAMPLES {
             self.hw_tag = self.most_in_driver > HW_QUEUE_DEPTH;
             self.hw_tag_samples = 0;

@@ -19,7 +19,7 @@ use super::slice_tunables::SliceTunables;
 use super::wf2q::{self, Engine, IDLE, REAL_TIME, ROOT_LEVEL};
 use crate::bio::Bio;
 use crate::clock::{Clock, Timer};
-use crate::collections::{Arena, List, NIL, Slot};
+use crate::collections::{Arena, Count, List, NIL, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
@@ -227,7 +227,7 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
         }
         M::account(self, core);
         self.queues[owner].tree.remove(&mut core.tables.nodes, request);
-        self.queued = self.queued.saturating_sub(1);
+        self.queued.decrement();
         self.sort(core, owner, request);
     }
 
@@ -318,24 +318,24 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
     }
 
     fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        self.in_driver = self.in_driver.saturating_add(1);
+        self.in_driver.increment();
         self.last_position = core.tables.requests[request].end();
     }
 
     fn deactivate(&mut self, _: &mut QueueCore<H>, _: Slot) {
-        self.in_driver = self.in_driver.saturating_sub(1);
+        self.in_driver.decrement();
     }
 
     fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
         M::account(self, core);
         let owner = core.tables.requests[request].owner;
         self.detect_device_queue();
-        self.in_driver = self.in_driver.saturating_sub(1);
+        self.in_driver.decrement();
         if owner != NIL {
             let queue = &mut self.queues[owner];
-            queue.in_flight = queue.in_flight.saturating_sub(1);
+            queue.in_flight.decrement();
             if queue.is_sync() {
-                self.sync_in_flight = self.sync_in_flight.saturating_sub(1);
+                self.sync_in_flight.decrement();
             }
         }
         if core.tables.requests[request].is_sync() {
@@ -407,7 +407,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         self.queues[owner].tree.insert(&mut core.tables.nodes, request, sector);
         // Of two requests at one sector the older is not considered.
         sorted_fifo::move_alias(self, core, request, |turns| &mut turns.queues[owner].tree, Self::move_to_dispatch);
-        self.queued = self.queued.saturating_add(1);
+        self.queued.increment();
         let (chooser, next) = (self.measure.shared().chooser(true), self.queues[owner].next);
         self.queues[owner].next = chooser.best(core, next, request, self.last_position);
         if !self.queues[owner].busy {
@@ -438,7 +438,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         let queue = &mut self.queues[owner];
         queue.tree.remove(&mut core.tables.nodes, request);
         queue.fifo.remove(&mut core.tables.arrivals, request);
-        self.queued = self.queued.saturating_sub(1);
+        self.queued.decrement();
         if queue.tree.is_empty() && queue.busy && owner != self.active {
             self.set_busy(owner, false);
             self.stop_waiting(core, owner, false);
@@ -449,9 +449,9 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         let owner = core.tables.requests[request].owner;
         self.remove(core, request);
         let queue = &mut self.queues[owner];
-        queue.in_flight = queue.in_flight.saturating_add(1);
+        queue.in_flight.increment();
         if queue.is_sync() {
-            self.sync_in_flight = self.sync_in_flight.saturating_add(1);
+            self.sync_in_flight.increment();
         }
         core.dispatch_sort(request);
     }
@@ -546,7 +546,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
                 self.engine.charge(slot, charge);
             }
             self.move_to_dispatch(core, request);
-            moved = moved.saturating_add(1);
+            moved.increment();
         }
         let batch = begun.saturating_add(moved);
         if moved == core.batch_max && batch < quantum && self.queues[slot].next != NIL {
@@ -605,7 +605,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
             while self.queues[slot].next != NIL {
                 let next = self.queues[slot].next;
                 self.move_to_dispatch(core, next);
-                moved = moved.saturating_add(1);
+                moved.increment();
             }
             M::begin_with(self, slot);
             self.end_service(core);

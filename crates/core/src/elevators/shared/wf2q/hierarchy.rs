@@ -2,7 +2,7 @@
 //! propagated upwards only as far as it changes the next entity.
 
 use super::{CLASSES, Engine, IDLE, Level, ROOT_LEVEL, TreePart, is_later, later, virtual_distance};
-use crate::collections::{NIL, Slot};
+use crate::collections::{Count, NIL, Slot};
 use crate::elevator::tables::HostTypes;
 
 impl<H: HostTypes> Engine<H> {
@@ -178,7 +178,7 @@ impl<H: HostTypes> Engine<H> {
         let mut group = self.level_of(queue).group;
         while group != NIL && !self.has_next_or_current(self.entities[group].inner) {
             if core::mem::take(&mut self.entities[group].counted) {
-                self.groups_pending = self.groups_pending.saturating_sub(1);
+                self.groups_pending.decrement();
             }
             group = self.level_of(group).group;
         }

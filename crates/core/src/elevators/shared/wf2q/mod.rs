@@ -22,7 +22,7 @@ mod search;
 #[cfg(all(test, feature = "alloc"))]
 mod tests;
 
-use crate::collections::{Arena, List, NIL, Node, Slot, Tree};
+use crate::collections::{Arena, Count, List, NIL, Node, Slot, Tree};
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
 
 pub(crate) use entity::{BEST_EFFORT, CLASSES, Entity, IDLE, LeastStart, Level, REAL_TIME, TreePart, is_later};
@@ -171,7 +171,7 @@ impl<H: HostTypes> Engine<H> {
             self.levels[level].next = NIL;
         }
         if core::mem::take(&mut self.entities[entity].counted) {
-            self.groups_pending = self.groups_pending.saturating_sub(1);
+            self.groups_pending.decrement();
         }
         if core::mem::take(&mut self.entities[entity].forgotten) {
             self.forgotten.remove(&mut self.entities, entity);
@@ -259,7 +259,7 @@ impl<H: HostTypes> Engine<H> {
         let at = &mut self.entities[entity];
         if !at.is_queue() && !at.counted {
             at.counted = true;
-            self.groups_pending = self.groups_pending.saturating_add(1);
+            self.groups_pending.increment();
         }
         self.enqueue(entity, shifted);
     }
@@ -359,7 +359,7 @@ impl<H: HostTypes> Engine<H> {
         debug_assert!(at.known && at.part == TreePart::Neither);
         self.entities[entity].part = TreePart::Active;
         let level = &mut self.levels[at.level];
-        level.active = level.active.saturating_add(1);
+        level.active.increment();
         if let Some(tree) = level.trees.get_mut(usize::from(at.class)) {
             tree.active.insert_with(&mut self.nodes, entity, at.finish, at.start);
         }
@@ -376,7 +376,7 @@ impl<H: HostTypes> Engine<H> {
         debug_assert!(at.part == TreePart::Active);
         self.entities[entity].part = TreePart::Neither;
         let level = &mut self.levels[at.level];
-        level.active = level.active.saturating_sub(1);
+        level.active.decrement();
         if let Some(tree) = level.trees.get_mut(usize::from(at.class)) {
             tree.active.remove(&mut self.nodes, entity);
         }
