@@ -205,15 +205,48 @@ impl Tree {
         S: DerefMut<Target = [Node<G>]>,
     {
         let nodes = nodes.entries_mut();
+        if self.is_empty() {
+            self.insert_alone(nodes, slot, (key, value));
+        } else {
+            self.insert_among(nodes, slot, (key, value));
+        }
+    }
+
+    /// Inserts `slot` as [`Tree::insert_with`] does, faster if no key is above `key`. Only for
+    /// trees in order, whose keys do not change.
+    #[inline]
+    pub fn insert_late<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, slot: Slot, key: u64, value: G::Value)
+    where
+        S: DerefMut<Target = [Node<G>]>,
+    {
+        let nodes = nodes.entries_mut();
+        match nodes.get(self.last as usize) {
+            None => self.insert_alone(nodes, slot, (key, value)),
+            Some(last) if G::before(key, last.key) => self.insert_among(nodes, slot, (key, value)),
+            Some(_) => self.attach(nodes, slot, (key, value), self.last, RIGHT),
+        }
+    }
+
+    /// Inserts `slot` into an empty tree.
+    #[inline]
+    fn insert_alone<G: Augment>(&mut self, nodes: &mut [Node<G>], slot: Slot, (key, value): (u64, G::Value)) {
+        if let Some(stored) = nodes.get_mut(slot as usize) {
+            *stored = Node { key, value, summary: G::summary(key, value, None, None), ..Node::default() };
+            *self = Tree { root: slot, first: slot, last: slot };
+        }
+    }
+
+    #[inline(never)]
+    fn insert_among<G: Augment>(&mut self, nodes: &mut [Node<G>], slot: Slot, filed: (u64, G::Value)) {
         let (mut parent, mut side, mut at) = (NIL, LEFT, self.root);
         while let Some(node) = nodes.get(at as usize) {
             parent = at;
             // The direction is unpredictable: avoid a branch.
-            let left = G::before(key, node.key);
+            let left = G::before(filed.0, node.key);
             side = !left;
             at = select_unpredictable(left, node.left(), node.right());
         }
-        self.attach(nodes, slot, (key, value), parent, side);
+        self.attach(nodes, slot, filed, parent, side);
     }
 
     /// Inserts `slot` under `key` by the caller's order: `precedes` returns true if `slot` goes
@@ -229,6 +262,9 @@ impl Tree {
         S: DerefMut<Target = [Node<G>]>,
     {
         let nodes = nodes.entries_mut();
+        if self.is_empty() {
+            return self.insert_alone(nodes, slot, (key, G::Value::default()));
+        }
         let (mut parent, mut side, mut at) = (NIL, LEFT, self.root);
         while let Some(node) = nodes.get(at as usize) {
             parent = at;
@@ -245,6 +281,9 @@ impl Tree {
         S: DerefMut<Target = [Node<G>]>,
     {
         let nodes = nodes.entries_mut();
+        if self.is_empty() {
+            return self.insert_alone(nodes, slot, (key, G::Value::default()));
+        }
         let (parent, side) = match nodes.get(before as usize) {
             None => (self.first, LEFT),
             Some(node) if node.right() == NIL => (before, RIGHT),
@@ -330,18 +369,25 @@ impl Tree {
     }
 
     /// Removes `slot`, which must be in this tree.
+    #[inline]
     pub fn remove<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, slot: Slot)
     where
         S: DerefMut<Target = [Node<G>]>,
     {
         let nodes = nodes.entries_mut();
+        if self.first != self.last {
+            self.remove_from_among(nodes, slot);
+        } else if let Some(stored) = nodes.get_mut(slot as usize) {
+            *stored = Node::default();
+            *self = Tree::default();
+        }
+    }
+
+    #[inline(never)]
+    fn remove_from_among<G: Augment>(&mut self, nodes: &mut [Node<G>], slot: Slot) {
         let Some(stored) = nodes.get_mut(slot as usize) else { return };
         let node = *stored;
         *stored = Node::default();
-        if self.first == self.last {
-            *self = Tree::default();
-            return;
-        }
         *self.link_after(nodes, node.prev) = node.next;
         *self.link_before(nodes, node.next) = node.prev;
         // `hole` takes the place of the node that is spliced out; the upkeep starts at its parent
@@ -388,6 +434,8 @@ impl Tree {
         }
     }
 
+    /// Inserts `slot` under `parent` of a tree with nodes.
+    #[inline(never)]
     fn attach<G: Augment>(
         &mut self,
         nodes: &mut [Node<G>],
@@ -397,22 +445,15 @@ impl Tree {
         side: Side,
     ) {
         let (key, value) = filed;
-        let summary = G::summary(key, value, None, None);
-        let node = Node { key, value, parent, children: [NIL; 2], prev: NIL, next: NIL, red: false, summary };
-        let Some(above) = nodes.get_mut(parent as usize) else {
-            if let Some(stored) = nodes.get_mut(slot as usize) {
-                *stored = node;
-                *self = Tree { root: slot, first: slot, last: slot };
-            }
-            return;
-        };
+        let Some(above) = nodes.get_mut(parent as usize) else { return };
         // It goes between its parent and the parent's neighbour on its side.
         let prev = select_unpredictable(side == LEFT, above.prev, parent);
         let next = select_unpredictable(side == LEFT, parent, above.next);
         above.children[usize::from(side)] = slot;
         let parent_is_red = above.red;
         let Some(stored) = nodes.get_mut(slot as usize) else { return };
-        *stored = Node { prev, next, red: true, ..node };
+        let summary = G::summary(key, value, None, None);
+        *stored = Node { key, value, parent, children: [NIL; 2], prev, next, red: true, summary };
         *self.link_after(nodes, prev) = slot;
         *self.link_before(nodes, next) = slot;
         if G::KEPT {

@@ -64,7 +64,7 @@ impl<H: HostTypes> Cfq<H> {
         }
         let tree = self.groups[group].tree_mut(class, kind);
         tree.count.increment();
-        tree.tree.insert(&mut self.service_nodes, slot, key);
+        tree.tree.insert_late(&mut self.service_nodes, slot, key, ());
         self.queues[slot].filed = Some((class, kind));
         if filed.is_none() {
             // The group counts the queue only now: its own key is computed without it.

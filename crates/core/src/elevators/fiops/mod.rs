@@ -18,6 +18,7 @@ mod tunables;
 
 use crate::bio::Bio;
 use crate::collections::{Arena, Count, NIL, Node, Slot, Tree};
+use crate::context::Context;
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
@@ -76,6 +77,28 @@ impl Default for Process {
     }
 }
 
+impl Process {
+    /// Initialises a new process, or applies its changed priority if `reread` is true.
+    #[inline]
+    fn prepare(&mut self, context: &mut Context, reread: bool) {
+        let new = !core::mem::replace(&mut context.history.known, true);
+        if new || (self.priority_changed && reread) {
+            self.apply(context, new);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn apply(&mut self, context: &Context, new: bool) {
+        if new {
+            debug_assert!(self.queue.is_empty() && self.in_flight == 0, "a new process has no requests");
+            *self = Process::default();
+        }
+        self.priority = context.effective_priority();
+        self.priority_changed = false;
+    }
+}
+
 /// The processes of one class in one group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
@@ -104,6 +127,8 @@ pub(crate) struct Fiops<H: HostTypes> {
     processes: TableOf<H, Process>,
     process_nodes: TableOf<H, Node>,
     sync_nodes: TableOf<H, Node>,
+    /// The number of contexts for which the tables have entries.
+    room: u32,
     shares: TableOf<H, Share>,
     share_nodes: TableOf<H, Node>,
     /// The shares with requests, by class.
@@ -136,12 +161,18 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
     type Tables = Tables<H>;
 
     fn new(_: &mut QueueCore<H>, tables: Tables<H>) -> Self {
+        let processes: TableOf<H, Process> = Arena::new(tables.processes);
+        let (process_nodes, sync_nodes): (TableOf<H, Node>, TableOf<H, Node>) =
+            (Arena::new(tables.process_nodes), Arena::new(tables.sync_nodes));
+        let share_nodes: TableOf<H, Node> = Arena::new(tables.share_nodes);
+        let entries = processes.capacity().min(process_nodes.capacity()).min(sync_nodes.capacity());
         Fiops {
-            processes: Arena::new(tables.processes),
-            process_nodes: Arena::new(tables.process_nodes),
-            sync_nodes: Arena::new(tables.sync_nodes),
+            processes,
+            process_nodes,
+            sync_nodes,
+            room: if share_nodes.capacity() >= CLASS_SLOTS { entries } else { 0 },
             shares: Arena::new(tables.shares),
-            share_nodes: Arena::new(tables.share_nodes),
+            share_nodes,
             classes: [ServiceTree::default(); CLASSES],
             waiting: [0; CLASSES],
             in_flight: [0; 2],
@@ -184,7 +215,7 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
 
     fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
         let process = bio.context.slot;
-        if self.has_entry_for(process) { self.processes[process].queue.at_sector(core, bio.end()) } else { NIL }
+        if process < self.room { self.processes[process].queue.at_sector(core, bio.end()) } else { NIL }
     }
 
     fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
@@ -214,15 +245,16 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
 
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let process = core.tables.requests[request].context;
-        if !self.has_entry_for(process) {
+        if process >= self.room {
             // The storage was made for fewer contexts: serve the request in order of arrival.
             return core.dispatch_sort(request);
         }
-        self.prepare_process(core, process);
-        self.arrivals = self.arrivals.wrapping_add(1);
-        let arrival = self.arrivals;
-        self.processes[process].queue.insert(core, request, arrival);
-        if self.processes[process].share == NIL {
+        self.arrivals.increment();
+        let reread = self.tunables.reread_priority;
+        let entry = &mut self.processes[process];
+        entry.prepare(&mut core.tables.contexts[process], reread);
+        entry.queue.insert(core, request, self.arrivals);
+        if entry.share == NIL {
             self.file(core, process);
         }
     }
@@ -239,7 +271,7 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
         let request = self.processes[process].queue.oldest();
         self.charge(core, process, request);
         self.move_to_dispatch(core, process, request);
-        self.refile(core, process);
+        self.refile_after_turn(core, process);
         1
     }
 
@@ -254,9 +286,10 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
         if share == NIL {
             return;
         }
-        decrement(if sync { &mut self.in_flight[1] } else { &mut self.in_flight[0] });
-        decrement(&mut self.processes[process].in_flight);
-        decrement(&mut self.shares[share].in_flight);
+        let [of_async, of_sync] = &mut self.in_flight;
+        (if sync { of_sync } else { of_async }).decrement();
+        self.processes[process].in_flight.decrement();
+        self.shares[share].in_flight.decrement();
         // Async requests that waited for sync ones may be allowed now.
         if self.in_flight == [0; 2] && !Elevator::<H>::is_empty(self) {
             core.kick();
@@ -295,27 +328,6 @@ impl<H: HostTypes> Elevator<H> for Fiops<H> {
 }
 
 impl<H: HostTypes> Fiops<H> {
-    /// Returns true if the tables have an entry for this context.
-    fn has_entry_for(&self, process: Slot) -> bool {
-        let nodes = self.process_nodes.capacity().min(self.sync_nodes.capacity());
-        process < self.processes.capacity().min(nodes) && self.share_nodes.capacity() >= CLASS_SLOTS
-    }
-
-    /// Initialises a new process, or applies its changed priority.
-    fn prepare_process(&mut self, core: &mut QueueCore<H>, process: Slot) {
-        let context = &mut core.tables.contexts[process];
-        let entry = &mut self.processes[process];
-        let new = !core::mem::replace(&mut context.history.known, true);
-        if new {
-            debug_assert!(entry.queue.is_empty() && entry.in_flight == 0, "a new process has no requests");
-            *entry = Process::default();
-        }
-        if new || (entry.priority_changed && self.tunables.reread_priority) {
-            entry.priority = context.effective_priority();
-            entry.priority_changed = false;
-        }
-    }
-
     /// The next process of a class: the one that has spent the least in the share that has spent
     /// the least.
     fn turn_of(&self, class: usize) -> Slot {
@@ -357,7 +369,7 @@ impl<H: HostTypes> Fiops<H> {
         while !self.processes[process].queue.is_empty() {
             let request = self.processes[process].queue.oldest();
             self.move_to_dispatch(core, process, request);
-            increment(&mut moved);
+            moved.increment();
         }
         self.refile(core, process);
         moved
@@ -367,13 +379,14 @@ impl<H: HostTypes> Fiops<H> {
     fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, process: Slot, request: Slot) {
         let entry = &mut self.processes[process];
         entry.queue.remove(core, request);
-        increment(&mut entry.in_flight);
+        entry.in_flight.increment();
         let share = entry.share;
         debug_assert!(share != NIL, "a process with requests waits in a share");
-        increment(&mut self.shares[share].in_flight);
+        self.shares[share].in_flight.increment();
         let moved = &mut core.tables.requests[request];
         moved.owner = share;
-        increment(if moved.is_sync() { &mut self.in_flight[1] } else { &mut self.in_flight[0] });
+        let [of_async, of_sync] = &mut self.in_flight;
+        (if moved.is_sync() { of_sync } else { of_async }).increment();
         if self.tunables.first_form {
             core.dispatch_sort(request);
         } else {
@@ -388,8 +401,9 @@ impl<H: HostTypes> Fiops<H> {
         entry.vios = entry.vios.wrapping_add(cost);
         let share = &mut self.shares[entry.share];
         let group = entry.share / CLASS_SLOTS;
-        let weight = u64::from(core.tables.groups[group].weights().weight).max(1);
-        share.vios = share.vios.wrapping_add((cost.saturating_mul(NORMAL_WEIGHT) / weight).max(1));
+        let weight = u64::from(core.tables.groups[group].weights().weight);
+        let scaled = if weight == NORMAL_WEIGHT { cost } else { cost.saturating_mul(NORMAL_WEIGHT) / weight.max(1) };
+        share.vios = share.vios.wrapping_add(scaled.max(1));
         core.note(|core| Note::Charge { queue: core.tables.contexts[process].pid, amount: cost });
     }
 
@@ -407,14 +421,10 @@ impl<H: HostTypes> Fiops<H> {
     /// Files a process again after its vios, class or group have changed; or removes it if it has
     /// no more requests.
     fn refile(&mut self, core: &QueueCore<H>, process: Slot) {
-        let Process { share, vios, ref queue, leads_with_sync, .. } = self.processes[process];
+        let Process { share, ref queue, leads_with_sync, .. } = self.processes[process];
         let plain = self.tunables.sync_preempt == SyncPreempt::Off && !leads_with_sync;
         if plain && !queue.is_empty() && share == self.share_of(core, process) {
-            // Only its position changes.
-            self.placements = self.placements.wrapping_add(1);
-            self.processes[process].order = self.placements;
-            self.shares[share].members.refile::<H>(&mut self.process_nodes, process, vios);
-            return self.settle(share);
+            return self.reorder(process);
         }
         let before = self.leave(process);
         if !self.processes[process].queue.is_empty() {
@@ -422,6 +432,30 @@ impl<H: HostTypes> Fiops<H> {
             self.enter(core, process, share);
         }
         self.settle(before);
+    }
+
+    /// Files a process again after its vios have changed, as [`refile`](Self::refile) does. Its
+    /// share is the same as before unless groups are in use or priorities change.
+    #[inline]
+    fn refile_after_turn(&mut self, core: &QueueCore<H>, process: Slot) {
+        let entry = &self.processes[process];
+        let rank = if self.tunables.first_form { Class::BestEffort.rank() } else { entry.priority.class().rank() };
+        let usual = self.tunables.sync_preempt == SyncPreempt::Off && !self.tunables.groups && !entry.leads_with_sync;
+        if usual && !entry.queue.is_empty() && entry.share == Slot::from(rank) {
+            self.reorder(process);
+        } else {
+            self.refile(core, process);
+        }
+    }
+
+    /// Changes the position of a process with requests in its share.
+    fn reorder(&mut self, process: Slot) {
+        self.placements.increment();
+        let entry = &mut self.processes[process];
+        entry.order = self.placements;
+        let share = entry.share;
+        self.shares[share].members.refile::<H>(&mut self.process_nodes, process, entry.vios);
+        self.settle(share);
     }
 
     /// Adds a process with the vios that it has spent. Vios spent in another group do not count
@@ -434,12 +468,12 @@ impl<H: HostTypes> Fiops<H> {
         if entry.group != NIL && entry.group != group {
             entry.vios = members.floor();
         }
-        self.placements = self.placements.wrapping_add(1);
+        self.placements.increment();
         (entry.share, entry.group, entry.order) = (share, group, self.placements);
         members.insert::<H>(&mut self.process_nodes, process, entry.vios);
         members.raise_floor::<H>(&self.process_nodes);
         if let Some(waiting) = self.waiting.get_mut(class) {
-            increment(waiting);
+            waiting.increment();
         }
         self.note_lead(core, process);
         if !self.shares[share].waits {
@@ -458,7 +492,7 @@ impl<H: HostTypes> Fiops<H> {
         }
         self.shares[share].members.remove::<H>(&mut self.process_nodes, process);
         if let Some(waiting) = self.waiting.get_mut(class_index(share)) {
-            decrement(waiting);
+            waiting.decrement();
         }
         share
     }
@@ -542,19 +576,11 @@ fn class_index(share: Slot) -> usize {
     (share % CLASS_SLOTS) as usize
 }
 
+#[inline]
 fn of_class<T>(class: usize, real_time: T, best_effort: T, idle: T) -> T {
     match class {
         0 => real_time,
         1 => best_effort,
         _ => idle,
     }
-}
-
-fn increment(count: &mut u32) {
-    count.increment();
-}
-
-fn decrement(count: &mut u32) {
-    debug_assert!(*count > 0, "the count matches earlier increments");
-    count.decrement();
 }

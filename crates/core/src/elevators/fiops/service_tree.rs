@@ -56,9 +56,19 @@ impl ServiceTree {
 
     /// Adds a member.
     pub fn insert<H: HostTypes>(&mut self, nodes: &mut TableOf<H, Node>, slot: Slot, vios: u64) {
-        self.tree.insert_by(nodes, slot, vios, |_, other| is_below(vios, other));
+        self.place::<H>(nodes, slot, vios);
         self.len.increment();
         debug_assert!(!self.tree.is_empty(), "an added member is counted");
+    }
+
+    /// Sorts a member in, behind its equals. Mostly it has spent the most.
+    fn place<H: HostTypes>(&mut self, nodes: &mut TableOf<H, Node>, slot: Slot, vios: u64) {
+        let last = self.tree.last();
+        if last == NIL || !is_below(vios, nodes[last].key()) {
+            self.tree.insert_after(nodes, last, slot, vios);
+        } else {
+            self.tree.insert_by(nodes, slot, vios, |_, other| is_below(vios, other));
+        }
     }
 
     /// Removes a member. The floor stays until [`raise_floor`](Self::raise_floor), as the member
@@ -77,7 +87,7 @@ impl ServiceTree {
         let early = after != NIL && !is_below(vios, nodes[after].key());
         if late || early {
             self.tree.remove(nodes, slot);
-            self.tree.insert_by(nodes, slot, vios, |_, other| is_below(vios, other));
+            self.place::<H>(nodes, slot, vios);
         } else {
             nodes[slot].set_key(vios);
         }

@@ -361,7 +361,7 @@ impl<H: HostTypes> Engine<H> {
         let level = &mut self.levels[at.level];
         level.active.increment();
         if let Some(tree) = level.trees.get_mut(usize::from(at.class)) {
-            tree.active.insert_with(&mut self.nodes, entity, at.finish, at.start);
+            tree.active.insert_late(&mut self.nodes, entity, at.finish, at.start);
         }
         if at.is_queue() {
             if core::mem::take(&mut self.entities[entity].forgotten) {
@@ -390,7 +390,7 @@ impl<H: HostTypes> Engine<H> {
         debug_assert!(at.known && at.part == TreePart::Neither);
         self.entities[entity].part = TreePart::Idle;
         let Some(tree) = self.levels[at.level].trees.get_mut(usize::from(at.class)) else { return };
-        tree.idle.insert_with(&mut self.nodes, entity, at.finish, at.start);
+        tree.idle.insert_late(&mut self.nodes, entity, at.finish, at.start);
         // Only a strictly later one replaces it.
         if tree.greatest_idle == NIL || is_later(at.finish, self.entities[tree.greatest_idle].finish) {
             tree.greatest_idle = entity;
@@ -429,7 +429,7 @@ impl<H: HostTypes> Engine<H> {
     /// Adds a queue to the compared weights, if it is not among them.
     pub fn enter_weights(&mut self, queue: Slot) {
         if queue < self.queues && !core::mem::replace(&mut self.entities[queue].weighed, true) {
-            self.weighed.insert(&mut self.weight_nodes, queue, u64::from(self.entities[queue].weight));
+            self.weighed.insert_late(&mut self.weight_nodes, queue, u64::from(self.entities[queue].weight), ());
         }
     }
 
