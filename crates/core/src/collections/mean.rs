@@ -54,7 +54,8 @@ impl Mean {
 
     #[inline]
     fn decay(&mut self, value: u64) {
-        self.samples = self.samples.saturating_mul(7).saturating_add(256) / 8;
+        // At most 249: (7 * 249 + 256) / 8.
+        self.samples = self.samples.wrapping_mul(7).wrapping_add(256) / 8;
         self.total = decayed(self.total, value);
     }
 }

@@ -8,7 +8,6 @@
 //! Insertion, deletion and rebalancing follow the textbook (Cormen, Leiserson, Rivest and Stein,
 //! chapter 13): O(log N).
 
-use core::cmp::Ordering;
 use core::hint::select_unpredictable;
 use core::ops::DerefMut;
 
@@ -273,6 +272,21 @@ impl Tree {
             at = select_unpredictable(left, node.left(), node.right());
         }
         self.attach(nodes, slot, (key, G::Value::default()), parent, side);
+    }
+
+    /// Inserts `slot` at the end of a descent in the unchanged tree that found no equal node.
+    #[inline]
+    pub fn insert_at<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, end: Descent, slot: Slot, key: u64)
+    where
+        S: DerefMut<Target = [Node<G>]>,
+    {
+        let nodes = nodes.entries_mut();
+        if self.is_empty() {
+            return self.insert_alone(nodes, slot, (key, G::Value::default()));
+        }
+        // The descent went to the right last if the position is directly behind the last node.
+        let side = if end.before == end.last { RIGHT } else { LEFT };
+        self.attach(nodes, slot, (key, G::Value::default()), end.last, side);
     }
 
     /// Inserts `slot` directly after `before` regardless of keys, or first if `before` is [`NIL`].
@@ -656,7 +670,7 @@ fn summarise<G: Augment>(nodes: &mut [Node<G>], slot: Slot) -> bool {
     changed
 }
 
-/// The end of a search from the root in the caller's order.
+/// The end of a search from the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Descent {
     /// The first matching node that was met, or [`NIL`].
@@ -669,13 +683,15 @@ pub struct Descent {
 }
 
 impl Tree {
-    /// Descends from the root; `order` compares the searched position with a node of a given key.
-    /// The neighbour that is met last, and the first of several equal nodes, depend on the shape of
-    /// the tree, which is the textbook's.
+    /// Descends from the root to the position of `sector`, by the keys of the nodes. The neighbour
+    /// that is met last, and the first of several equal nodes, depend on the shape of the tree,
+    /// which is the textbook's. `is_up_to_date` checks a node and its key in debug builds.
+    #[inline]
     pub fn descend<G: Augment, S>(
         &self,
         nodes: &Arena<Node<G>, S>,
-        mut order: impl FnMut(Slot, u64) -> Ordering,
+        sector: u64,
+        is_up_to_date: impl Fn(Slot, u64) -> bool,
     ) -> Descent
     where
         S: DerefMut<Target = [Node<G>]>,
@@ -684,12 +700,13 @@ impl Tree {
         let mut ended = Descent { found: NIL, last: NIL, before: NIL };
         let mut at = self.root;
         while let Some(node) = nodes.get(at as usize) {
-            let order = order(at, node.key);
-            if order == Ordering::Equal {
+            debug_assert!(is_up_to_date(at, node.key), "the node has the sector of the next request");
+            if node.key == sector {
                 ended.found = at;
                 break;
             }
-            let above = order == Ordering::Greater;
+            // The direction is unpredictable: avoid a branch.
+            let above = sector > node.key;
             ended.last = at;
             ended.before = select_unpredictable(above, at, ended.before);
             at = select_unpredictable(above, node.right(), node.left());

@@ -270,24 +270,21 @@ impl<H: HostTypes> Bfq<H> {
             return;
         }
         let (group, sector) = (self.group_of(slot), core.tables.requests[next].sector);
-        let (met, met_sector) = self.walk(core, group, sector);
-        if met != NIL && met_sector == sector {
+        let end = self.descend(core, group, sector);
+        if end.found != NIL {
             return;
         }
-        let before = if met != NIL && sector < met_sector { self.index_nodes[met].prev() } else { met };
-        let mut tree = self.groups[group].index;
-        tree.insert_after(&mut self.index_nodes, before, slot, sector);
-        self.groups[group].index = tree;
-        self.queues[slot].indexed = group;
+        if let Some(state) = self.groups.get_mut(group) {
+            state.index.insert_at(&mut self.index_nodes, end, slot, sector);
+            self.queues[slot].indexed = group;
+        }
     }
 
     /// Removes a queue from its group's index, if it is in it.
     pub(super) fn unindex(&mut self, slot: Slot) {
         let group = core::mem::replace(&mut self.queues[slot].indexed, NIL);
-        if group != NIL {
-            let mut tree = self.groups[group].index;
-            tree.remove(&mut self.index_nodes, slot);
-            self.groups[group].index = tree;
+        if let Some(state) = self.groups.get_mut(group) {
+            state.index.remove(&mut self.index_nodes, slot);
         }
     }
 
@@ -299,29 +296,24 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
-    /// The last queue that a search for a sector meets, with its sector. Front merges do not move
-    /// queues in the index, so the search compares current positions.
-    fn walk(&self, core: &QueueCore<H>, group: Slot, sector: u64) -> (Slot, u64) {
-        let index = &self.groups[group].index;
-        let Descent { found, last, .. } = index.descend(&self.index_nodes, |slot, next| {
-            debug_assert_eq!(
-                next, core.tables.requests[self.queues[slot].next].sector,
-                "the node has the sector of the next request"
-            );
-            sector.cmp(&next)
-        });
-        let met = if found != NIL { found } else { last };
-        (met, self.index_nodes[met].key())
+    /// Searches the position of a sector in a group's index. Front merges do not move queues in the
+    /// index, so the search compares current positions.
+    fn descend(&self, core: &QueueCore<H>, group: Slot, sector: u64) -> Descent {
+        let up_to_date = |slot, next| next == core.tables.requests[self.queues[slot].next].sector;
+        self.groups[group].index.descend(&self.index_nodes, sector, up_to_date)
     }
 
     /// A queue of a group whose next request is close to a sector, or [`NIL`].
     fn find_close_queue(&self, core: &QueueCore<H>, group: Slot, sector: u64) -> Slot {
-        let (met, met_sector) = self.walk(core, group, sector);
-        if met == NIL || met_sector.abs_diff(sector) <= CLOSE_SECTORS {
-            return met;
+        let Descent { found, last, .. } = self.descend(core, group, sector);
+        if found != NIL || last == NIL {
+            return found;
         }
-        let node = &self.index_nodes[met];
-        let other = if met_sector < sector { node.next() } else { node.prev() };
+        let node = &self.index_nodes[last];
+        if node.key().abs_diff(sector) <= CLOSE_SECTORS {
+            return last;
+        }
+        let other = if node.key() < sector { node.next() } else { node.prev() };
         let far = self.index_nodes[other].key().abs_diff(sector) > CLOSE_SECTORS;
         if other == NIL || far { NIL } else { other }
     }

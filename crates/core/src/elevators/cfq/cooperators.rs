@@ -35,12 +35,12 @@ impl<H: HostTypes> Cfq<H> {
             return;
         }
         let sector = self.next_sector(core, slot);
-        let Descent { found, before, .. } = self.search(core, level, sector);
-        if found != NIL {
+        let end = self.search(core, level, sector);
+        if end.found != NIL {
             return;
         }
         if let Some(tree) = self.position_trees.get_mut(usize::from(level)) {
-            tree.insert_after(&mut self.positions, before, slot, sector);
+            tree.insert_at(&mut self.positions, end, slot, sector);
             self.queues[slot].positioned = Some(level);
         }
     }
@@ -85,10 +85,7 @@ impl<H: HostTypes> Cfq<H> {
 
     fn search(&self, core: &QueueCore<H>, level: u8, sector: u64) -> Descent {
         let tree = self.position_trees.get(usize::from(level)).copied().unwrap_or_default();
-        tree.descend(&self.positions, |slot, next| {
-            debug_assert_eq!(next, self.next_sector(core, slot), "the node has the sector of the next request");
-            sector.cmp(&next)
-        })
+        tree.descend(&self.positions, sector, |slot, next| next == self.next_sector(core, slot))
     }
 
     /// Marks a queue's node with its changed next request, without moving it.

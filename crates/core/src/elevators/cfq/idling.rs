@@ -160,12 +160,13 @@ impl<H: HostTypes> Cfq<H> {
     /// Updates the statistics with a new request.
     pub(super) fn update_history(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let now = core.counted_ns();
-        let entry = core.tables.requests[request];
+        let entry = &core.tables.requests[request];
         let (slice_idle, group_idle) = (self.tunables.slice_idle, self.tunables.group_idle);
         let queue = &mut self.queues[slot];
         let group = &mut self.groups[queue.group];
+        let requester = &mut self.requesters[entry.context];
         if queue.sync {
-            self.requesters[entry.context].think.sample(now, slice_idle);
+            requester.think.sample(now, slice_idle);
             if let Some((class, kind)) = queue.filed {
                 group.tree_mut(class, kind).think.sample(now, slice_idle);
             }
@@ -176,27 +177,21 @@ impl<H: HostTypes> Cfq<H> {
         let far = queue.last_position > 0 && entry.sector.abs_diff(queue.last_position) > SEEK_SECTORS;
         let seeks = if core.rotational { far } else { entry.sectors < SMALL_SECTORS_FLASH };
         queue.seek_history = (queue.seek_history << 1) | u32::from(seeks);
-        self.update_idle_window(core, slot, entry.context);
-        self.queues[slot].last_position = entry.end();
-    }
-
-    fn update_idle_window(&mut self, core: &QueueCore<H>, slot: Slot, context: Slot) {
-        let wait = self.tunables.slice_idle;
-        let queue = &mut self.queues[slot];
+        queue.last_position = entry.end();
         if !queue.sync || queue.is_idle_class() {
             return;
         }
         if queue.queued >= DEEP {
             queue.deep = true;
         }
+        // Slot NIL reads as a read request.
         let next = &core.tables.requests[queue.next];
-        let writes_no_more =
-            queue.next != NIL && next.op == Op::Write && next.flags.has(Flags::SYNC) && !next.flags.has(Flags::IDLE);
-        let gone = !core.tables.contexts[context].is_running();
-        if writes_no_more || gone || wait == 0 || (!queue.deep && queue.is_seeky()) {
+        let writes_no_more = next.op == Op::Write && next.flags.has(Flags::SYNC) && !next.flags.has(Flags::IDLE);
+        let gone = !core.tables.contexts[entry.context].is_running();
+        if writes_no_more || gone || slice_idle == 0 || (!queue.deep && queue.is_seeky()) {
             queue.idle_window = false;
-        } else if let Some(mean) = self.requesters[context].think.mean() {
-            queue.idle_window = mean <= wait;
+        } else if let Some(mean) = requester.think.mean() {
+            queue.idle_window = mean <= slice_idle;
         }
     }
 

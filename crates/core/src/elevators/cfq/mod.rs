@@ -248,8 +248,8 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
         let slot = self.queue_for_request(core, context, sync);
         core.tables.requests[request].owner = slot;
         if slot != NIL {
-            self.reference(slot);
             let queue = &mut self.queues[slot];
+            queue.references.increment();
             queue.allocated.increment();
             let group = &mut self.groups[queue.group];
             group.requests.increment();
@@ -261,34 +261,39 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
         if slot != NIL {
             let queue = &mut self.queues[slot];
             queue.allocated.decrement();
-            let group = &mut self.groups[queue.group];
-            group.requests.decrement();
-            self.unreference(core, slot);
+            self.groups[queue.group].requests.decrement();
+            queue.references.decrement();
+            if queue.references == 0 {
+                self.free_queue(core, slot);
+            }
         }
     }
 
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        let entry = core.tables.requests[request];
-        let slot = entry.owner;
+        let entry = &core.tables.requests[request];
+        let (slot, context) = (entry.owner, entry.context);
+        let (sync, metadata) = (entry.is_sync(), entry.flags.has(Flags::META));
         if slot == NIL {
             // The storage has no room for another queue: serve the request in order of arrival.
             return core.dispatch_sort(request);
         }
-        self.read_priority(core, slot, entry.context);
+        if self.queues[slot].priority_changed {
+            self.read_priority(core, slot, context);
+        }
         let [of_async, of_sync] = self.tunables.fifo_expire;
-        let expire = if entry.is_sync() { of_sync } else { of_async };
+        let expire = if sync { of_sync } else { of_async };
         let deadline = core.counted_ns().saturating_add(core.clock.counted_length(expire));
         let queue = &mut self.queues[slot];
         queue.requests.insert(core, request, deadline);
         queue.queued.increment();
+        if metadata {
+            queue.metadata.increment();
+        }
         if queue.filed.is_none() {
             self.file(core, slot, FilingPosition::Usual);
         }
         self.compare_with_next(core, slot, request);
         self.queued.increment();
-        if entry.flags.has(Flags::META) {
-            self.queues[slot].metadata.increment();
-        }
         self.update_history(core, slot, request);
         if slot == self.active {
             self.awaited_request_arrived(core, slot, request);
@@ -341,14 +346,15 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
     }
 
     fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        let entry = core.tables.requests[request];
+        let entry = &core.tables.requests[request];
+        let (owner, sync) = (entry.owner, entry.is_sync());
         self.sample_device_queue();
         self.in_driver.decrement();
-        if entry.owner != NIL {
+        if owner != NIL {
             self.count_completion(core, request);
-        }
-        if entry.owner != NIL && entry.owner == self.active {
-            self.active_completed(core, entry.is_sync());
+            if owner == self.active {
+                self.active_completed(core, sync);
+            }
         }
         if self.in_driver == 0 {
             self.kick(core);
@@ -392,26 +398,43 @@ impl<H: HostTypes> Cfq<H> {
     /// Removes a request from its queue, which stays filed.
     fn remove(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         if self.queues[slot].next == request {
-            self.queues[slot].next = self.neighbour(core, slot, request);
-            self.mark_position(core, slot);
+            self.choose_next(core, slot, request);
         }
+        self.take_out(core, slot, request);
+    }
+
+    /// Removes a request that is not the next one of its queue.
+    #[inline]
+    fn take_out(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let queue = &mut self.queues[slot];
+        debug_assert!(queue.next != request);
         queue.requests.remove(core, request);
         queue.queued.decrement();
         if core.tables.requests[request].flags.has(Flags::META) {
             queue.metadata.decrement();
         }
         debug_assert_eq!(queue.is_empty(), queue.next == NIL);
+        self.queued.decrement();
         if queue.is_empty() {
             self.leave_positions(slot);
         }
-        self.queued.decrement();
+    }
+
+    /// Chooses the next request of a queue, of which `request` leaves: of the request's two
+    /// neighbours the one nearer to its start; the lowest request follows the highest.
+    #[inline]
+    fn choose_next(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
+        let (chooser, head) = (self.chooser(), core.tables.requests[request].sector);
+        let queue = &mut self.queues[slot];
+        queue.next = chooser.neighbour(core, queue.requests.tree(), request, head);
+        if queue.positioned.is_some() && queue.next != NIL {
+            self.positions[slot].set_key(core.tables.requests[queue.next].sector);
+        }
     }
 
     fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
-        self.queues[slot].next = self.neighbour(core, slot, request);
-        self.mark_position(core, slot);
-        self.remove(core, slot, request);
+        self.choose_next(core, slot, request);
+        self.take_out(core, slot, request);
         let queue = &mut self.queues[slot];
         queue.dispatched.increment();
         let [of_async, of_sync] = &mut self.in_flight;
@@ -422,13 +445,7 @@ impl<H: HostTypes> Cfq<H> {
         core.dispatch_sort(request);
     }
 
-    /// Of the two neighbours of a request that leaves its queue, the one nearer to its start; the
-    /// lowest request follows the highest.
-    fn neighbour(&self, core: &QueueCore<H>, slot: Slot, request: Slot) -> Slot {
-        let head = core.tables.requests[request].sector;
-        self.chooser().neighbour(core, self.queues[slot].requests.tree(), request, head)
-    }
-
+    #[inline]
     fn chooser(&self) -> Chooser {
         let back_max = self.tunables.back_max_sectors();
         Chooser { back_max, back_penalty: self.tunables.back_penalty, marks_count: true }
@@ -461,7 +478,7 @@ impl<H: HostTypes> Cfq<H> {
 
     fn count_completion(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let now = core.counted_ns();
-        let entry = core.tables.requests[request];
+        let entry = &core.tables.requests[request];
         let queue = &mut self.queues[entry.owner];
         debug_assert!(queue.dispatched > 0);
         queue.dispatched.decrement();

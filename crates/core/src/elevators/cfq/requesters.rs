@@ -39,7 +39,21 @@ impl<H: HostTypes> Cfq<H> {
 
     /// The queue for a new request of a process. Applies changes of priority and group. [`NIL`]: no
     /// room.
+    #[inline]
     pub(super) fn queue_for_request(&mut self, core: &mut QueueCore<H>, context: Slot, sync: bool) -> Slot {
+        let entry = &core.tables.contexts[context];
+        let requester = &self.requesters[context];
+        let group = if self.tunables.groups { entry.group } else { ROOT };
+        let unchanged = entry.history.known && requester.priority == entry.priority && requester.group == group;
+        let [of_async, of_sync] = requester.queues;
+        let slot = if sync { of_sync } else { of_async };
+        let queue = &self.queues[slot];
+        let kept = !(queue.coop && queue.split_coop) && queue.merge_into == NIL;
+        if unchanged && slot != NIL && kept { slot } else { self.update_queue(core, context, sync) }
+    }
+
+    #[inline(never)]
+    fn update_queue(&mut self, core: &mut QueueCore<H>, context: Slot, sync: bool) -> Slot {
         let history = &mut core.tables.contexts[context].history;
         if !history.known {
             history.known = true;
@@ -201,9 +215,14 @@ impl<H: HostTypes> Cfq<H> {
         let queue = &mut self.queues[slot];
         debug_assert!(queue.references > queue.allocated.saturating_sub(1));
         queue.references.decrement();
-        if queue.references > 0 {
-            return;
+        if queue.references == 0 {
+            self.free_queue(core, slot);
         }
+    }
+
+    /// Frees a queue without references.
+    #[inline(never)]
+    pub(super) fn free_queue(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         if self.active == slot {
             self.expire(core, false);
             self.kick(core);

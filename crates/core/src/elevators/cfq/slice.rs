@@ -24,17 +24,18 @@ impl<H: HostTypes> Cfq<H> {
         if queue.wait_busy && !queue.is_empty() {
             return self.end_and_activate_next(core);
         }
+        let over = queue.slice_used(now) && !queue.must_dispatch;
+        if !over && !queue.is_empty() {
+            return active;
+        }
         let alone = self.groups[queue.group].queues == 1;
-        if queue.slice_used(now) && !queue.must_dispatch {
+        if over {
             // The last queue of its group, if idling is useful for it, stays active while it has
             // requests in the device; otherwise the group might lose its position.
             if alone && queue.is_empty() && queue.dispatched > 0 && self.should_idle(core, active) {
                 return NIL;
             }
         } else {
-            if !queue.is_empty() {
-                return active;
-            }
             let close = self.close_cooperator(core, active);
             if close != NIL {
                 self.set_up_merge(core, active, close);
@@ -195,7 +196,7 @@ impl<H: HostTypes> Cfq<H> {
         if queue.must_dispatch {
             return true;
         }
-        if self.should_idle(core, slot) && async_in_flight > 0 {
+        if async_in_flight > 0 && self.should_idle(core, slot) {
             return false;
         }
         if !queue.sync && sync_in_flight > 0 {

@@ -1,6 +1,8 @@
 //! The choice between two requests by their distance from the disk's head, as in CFQ, BFQ and the
 //! anticipatory elevator.
 
+use core::hint::select_unpredictable;
+
 use crate::bio::Flags;
 use crate::collections::{NIL, Slot, Tree};
 use crate::elevator::queue_core::QueueCore;
@@ -45,31 +47,12 @@ impl Chooser {
             // A request with a front merge may not have been sorted again yet.
             (a, b) = (one.sector, other.sector);
         }
-        match (self.cost(a, head), self.cost(b, head)) {
-            (Some(_), None) => first,
-            (None, Some(_)) => second,
-            (None, None) => {
-                if a <= b {
-                    first
-                } else {
-                    second
-                }
-            }
-            (Some(x), Some(y)) if x != y => {
-                if x < y {
-                    first
-                } else {
-                    second
-                }
-            }
-            _ => {
-                if a >= b {
-                    first
-                } else {
-                    second
-                }
-            }
-        }
+        // All comparisons are unpredictable: avoid branches.
+        let ((x, ahead), (y, other_ahead)) = (self.cost(a, head), self.cost(b, head));
+        let nearer = (x < y) | ((x == y) & (a >= b));
+        let lower = !ahead & !other_ahead & (a <= b);
+        let first_wins = (ahead & !other_ahead) | (ahead & other_ahead & nearer) | lower;
+        select_unpredictable(first_wins, first, second)
     }
 
     /// Of the two neighbours of a request in its tree, returns the one nearer to `head`: its
@@ -84,14 +67,12 @@ impl Chooser {
         self.best(core, after, node.prev(), head)
     }
 
+    /// The distance of a sector from the head as it counts, and whether it belongs to the current
+    /// sweep.
     #[inline]
-    fn cost(&self, sector: u64, head: u64) -> Option<u64> {
-        if sector >= head {
-            Some(sector.saturating_sub(head))
-        } else if sector.saturating_add(self.back_max) >= head {
-            Some(head.saturating_sub(sector).saturating_mul(self.back_penalty))
-        } else {
-            None
-        }
+    fn cost(&self, sector: u64, head: u64) -> (u64, bool) {
+        let behind = head.saturating_sub(sector).saturating_mul(self.back_penalty);
+        let cost = select_unpredictable(sector >= head, sector.wrapping_sub(head), behind);
+        (cost, sector.saturating_add(self.back_max) >= head)
     }
 }
