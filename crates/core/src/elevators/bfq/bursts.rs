@@ -32,6 +32,7 @@ impl Default for Burst {
 
 impl<H: HostTypes> Bfq<H> {
     /// Handles the first request of a new queue.
+    #[inline(never)]
     pub(super) fn track_burst(&mut self, slot: Slot, now: Tick) {
         let queue = &self.queues[slot];
         if queue.in_burst || queue.large_burst || now <= queue.split_at.saturating_add(SPLIT_MS) {
@@ -70,6 +71,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Removes a queue from the burst.
+    #[inline(never)]
     pub(super) fn leave_burst(&mut self, slot: Slot) {
         if core::mem::take(&mut self.queues[slot].in_burst) {
             self.burst.members.remove::<Queue, _>(&mut self.queues, slot);

@@ -78,6 +78,7 @@ impl<H: HostTypes> Bfq<H> {
         false
     }
 
+    #[inline(never)]
     fn arm_idle(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let idle_ns = self.tunables.slice_idle_ns;
         let raised = self.coefficient(slot) > 1;
@@ -96,6 +97,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// The idle wait for the queue in service timed out.
+    #[inline(never)]
     pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         let slot = self.in_service;
         if slot != NIL && self.queues[slot].waits {

@@ -28,10 +28,10 @@ impl<H: HostTypes> Bfq<H> {
     /// The queue to use instead of `slot` for a process's request or bio at `sector`, or [`NIL`].
     pub(super) fn merge_test(&mut self, core: &QueueCore<H>, slot: Slot, sector: u64, process: Slot) -> Slot {
         let now = tick(core);
-        if self.queues[slot].target != NIL {
+        let (link, queue) = (self.processes[process].link, &self.queues[slot]);
+        if queue.target != NIL {
             return self.last_target(slot);
         }
-        let (link, queue) = (self.processes[process].link, &self.queues[slot]);
         let settled =
             now > queue.split_at.saturating_add(STABLE_AFTER_MS) && now > queue.created.saturating_add(STABLE_AFTER_MS);
         if !self.flash_queueing && queue.sync && link != NIL && !queue.fresh && settled {
@@ -62,6 +62,8 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Carries out the planned merge with a queue created shortly before this one, unless idling is
     /// better.
+    #[cold]
+    #[inline(never)]
     fn merge_for_job(&mut self, slot: Slot, link: Slot, process: Slot) -> Slot {
         let users = self.queues[slot].users.min(self.queues[link].users);
         self.unlink(process);
@@ -103,6 +105,8 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Plans that a queue's processes use another queue. Returns the end of its chain, or [`NIL`]
     /// if a merge is impossible.
+    #[cold]
+    #[inline(never)]
     fn plan_merge(&mut self, slot: Slot, other: Slot) -> Slot {
         if self.queues[other].users == 0 {
             return NIL;
@@ -124,6 +128,8 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Moves a process along the chain from its queue to `end`. Returns `end`.
+    #[cold]
+    #[inline(never)]
     pub(super) fn follow(&mut self, core: &mut QueueCore<H>, process: Slot, slot: Slot, end: Slot) -> Slot {
         let mut at = slot;
         while at != end && at != NIL {
@@ -221,6 +227,8 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Creates a process's sync queue; on flash with queueing, possibly the one of the same job.
+    #[cold]
+    #[inline(never)]
     pub(super) fn create(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
         let slot = self.create_own(core, process);
         if slot == NIL {

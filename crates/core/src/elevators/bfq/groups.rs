@@ -39,6 +39,7 @@ impl<H: HostTypes> Bfq<H> {
 
     /// The current group of a process, with its generation; without group scheduling always the
     /// root.
+    #[inline]
     pub(super) fn group_now(&self, core: &QueueCore<H>, process: Slot) -> (Slot, u32) {
         let group = if self.tunables.groups { core.tables.contexts[process].group } else { ROOT };
         (group, core.tables.groups[group].generation)
@@ -46,6 +47,7 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Handles a process that was moved: it leaves the async queues of the old group, and its sync
     /// queue moves along.
+    #[inline(never)]
     pub(super) fn apply_group_change(&mut self, core: &mut QueueCore<H>, process: Slot) {
         let now = self.group_now(core, process);
         if core::mem::replace(&mut self.processes[process].group, now) == now {

@@ -57,6 +57,7 @@ impl Injection {
 impl<H: HostTypes> Bfq<H> {
     /// A queue whose request may be injected while the disk is idle for the queue in service, or
     /// [`NIL`].
+    #[inline(never)]
     pub(super) fn injected(&mut self, core: &QueueCore<H>, served: Slot) -> Slot {
         let queue = &self.queues[served];
         let owner = queue.owner;
@@ -112,6 +113,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Restarts the statistics of injection of a queue.
+    #[inline(never)]
     pub(super) fn reset_injection(&mut self, slot: Slot, now: Tick) {
         self.injection.measured = NIL;
         let queue = &mut self.queues[slot];
@@ -122,6 +124,7 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Handles a request of a process without other requests: if its queue is in service, measure
     /// the latency until completion, with or without injection.
+    #[inline(never)]
     pub(super) fn time_request(&mut self, core: &QueueCore<H>, slot: Slot) {
         let now = tick(core);
         if now >= self.queues[slot].lowered_at.saturating_add(FORGET_MS) {
@@ -143,10 +146,15 @@ impl<H: HostTypes> Bfq<H> {
     /// Handles the completion of the measured request. If it took half as long again as without
     /// injection, the limit falls; otherwise it rises by one, up to the maximum that the device has
     /// had in flight. `in_flight` still counts the request.
+    #[inline]
     pub(super) fn update_injection_limit(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
-        if self.injection.measured != request || request == NIL {
-            return;
+        if self.injection.measured == request {
+            self.judge_injection(core, slot);
         }
+    }
+
+    #[inline(never)]
+    fn judge_injection(&mut self, core: &QueueCore<H>, slot: Slot) {
         let (now, in_flight) = (tick(core), self.in_flight);
         let took_ns = core.ktime_ns().saturating_sub(self.injection.since_ns);
         let (injected, in_flight_max) = (self.injection.injected, self.queueing.in_flight_max());
@@ -175,6 +183,7 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Handles a request that a process without others sends shortly after another queue's
     /// completion: the other queue may be its waker.
+    #[inline(never)]
     pub(super) fn detect_waker(&mut self, core: &QueueCore<H>, slot: Slot) {
         let (now_ns, last) = (core.ktime_ns(), self.done_queue);
         let soon = now_ns.saturating_sub(self.rate.completed_ns) < WAKE_NS;

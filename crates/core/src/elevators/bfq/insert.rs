@@ -6,6 +6,7 @@ use super::{Bfq, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
+use crate::elevators::shared::wf2q::{self, Entity};
 use crate::event::{Expiry, Note};
 
 /// The distance from which requests count as far apart, in sectors.
@@ -28,16 +29,16 @@ const SMALL_SECTORS: u32 = 32;
 impl<H: HostTypes> Bfq<H> {
     /// Finds the queue of a new request, and applies changes of its process.
     pub(super) fn assign(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        let (process, sync) = (core.tables.requests[request].context, core.tables.requests[request].is_sync());
-        self.prepare_process(core, process);
-        self.apply_priority_change(core, process);
-        self.apply_group_change(core, process);
-        let mut slot = self.queue_of(core, process, sync);
+        let entry = &core.tables.requests[request];
+        let (process, sync) = (entry.context, entry.is_sync());
+        self.update_process(core, process);
+        let Process { queues: [async_queue, sync_queue], merged_permanently, .. } = self.processes[process];
+        let mut slot = if sync { sync_queue } else { async_queue };
         let (mut split, mut kept) = (false, false);
+        let queue = &self.queues[slot];
         if slot == NIL {
             slot = if sync { self.create(core, process) } else { self.use_async(core, process) };
-        } else if self.queues[slot].shared && self.queues[slot].to_split && !self.processes[process].merged_permanently
-        {
+        } else if queue.shared && queue.to_split && !merged_permanently {
             let own = self.split(core, process, slot);
             (kept, split) = (own == slot, true);
             slot = own;
@@ -46,8 +47,7 @@ impl<H: HostTypes> Bfq<H> {
             return;
         }
         core.tables.requests[request].owner = slot;
-        let requests = &mut self.processes[process].requests;
-        requests.increment();
+        self.processes[process].requests.increment();
         let queue = &mut self.queues[slot];
         queue.allocated.increment();
         if queue.target == NIL && queue.users == 1 {
@@ -61,7 +61,22 @@ impl<H: HostTypes> Bfq<H> {
         }
     }
 
+    /// Creates the statistics of a new process, and applies a changed priority or group.
+    #[inline]
+    fn update_process(&mut self, core: &mut QueueCore<H>, process: Slot) {
+        let context = &core.tables.contexts[process];
+        let entry = &self.processes[process];
+        let unchanged = entry.priority == context.effective_priority() && entry.group == self.group_now(core, process);
+        if !(context.history.known && unchanged) {
+            self.prepare_process(core, process);
+            self.apply_priority_change(core, process);
+            self.apply_group_change(core, process);
+        }
+    }
+
     /// Assigns a process to the async queue of its group and priority.
+    #[cold]
+    #[inline(never)]
     fn use_async(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
         let slot = self.async_queue(core, process);
         if slot != NIL {
@@ -72,6 +87,8 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Creates the statistics of a new process.
+    #[cold]
+    #[inline(never)]
     fn prepare_process(&mut self, core: &mut QueueCore<H>, process: Slot) {
         if !core::mem::replace(&mut core.tables.contexts[process].history.known, true) {
             let priority = core.tables.contexts[process].effective_priority();
@@ -82,6 +99,8 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Applies a changed class or level: the process gets another async queue at once, and its sync
     /// queue changes when it is next scheduled.
+    #[cold]
+    #[inline(never)]
     fn apply_priority_change(&mut self, core: &mut QueueCore<H>, process: Slot) {
         let priority = core.tables.contexts[process].effective_priority();
         if core::mem::replace(&mut self.processes[process].priority, priority) == priority {
@@ -107,38 +126,46 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Inserts a request into its queue, or into the queue to which that one is merged.
     pub(super) fn insert_request(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        let (process, sector) = (core.tables.requests[request].context, core.tables.requests[request].sector);
-        let mut slot = core.tables.requests[request].owner;
+        let entry = &core.tables.requests[request];
+        let (process, sector, mut slot) = (entry.context, entry.sector, entry.owner);
         let target = self.merge_test(core, slot, sector, process);
         if target != NIL {
-            let (from, to) = (slot, target);
-            self.queues[from].allocated.decrement();
-            self.queues[to].allocated.increment();
-            self.queues[from].fresh = false;
-            core.tables.requests[request].owner = to;
-            slot = self.follow(core, process, from, to);
+            slot = self.insert_into(core, request, slot, target);
         }
-        self.update_think_time(core, slot);
-        self.update_seekiness(core, slot, request);
+        let Entity { coefficient, class, .. } = self.engine.entities[slot];
+        self.update_think_time(core, slot, class);
+        self.update_seekiness(core, slot, request, coefficient);
         let coefficient = self.coefficient(slot);
         self.count(core, slot, request, process);
         let interactive = self.file(core, slot, request, coefficient);
-        let now = tick(core);
-        if self.tunables.low_latency && (coefficient == 1 || self.coefficient(slot) == 1 || interactive) {
-            self.queues[slot].raised_at = now;
+        let raised = coefficient > 1 && self.coefficient(slot) > 1;
+        let queue = &mut self.queues[slot];
+        if self.tunables.low_latency && (!raised || interactive) {
+            queue.raised_at = tick(core);
         }
-        self.queues[slot].last_sector = core.tables.requests[request].end();
-        if self.in_service == slot && self.queues[slot].waits {
+        queue.last_sector = core.tables.requests[request].end();
+        if self.in_service == slot && queue.waits {
             self.end_waiting(core, slot, request);
         }
+    }
+
+    /// Moves a new request and its process to the queue to which its queue is merged.
+    #[cold]
+    #[inline(never)]
+    fn insert_into(&mut self, core: &mut QueueCore<H>, request: Slot, from: Slot, to: Slot) -> Slot {
+        let process = core.tables.requests[request].context;
+        self.queues[from].allocated.decrement();
+        self.queues[to].allocated.increment();
+        self.queues[from].fresh = false;
+        core.tables.requests[request].owner = to;
+        self.follow(core, process, from, to)
     }
 
     /// Updates the think time of a process. Waiting is useful unless, after at least three samples,
     /// the mean exceeds half of the idle wait. If the result changes and injection has no
     /// statistics yet, its guess is reset.
-    fn update_think_time(&mut self, core: &QueueCore<H>, slot: Slot) {
+    fn update_think_time(&mut self, core: &QueueCore<H>, slot: Slot, class: u8) {
         let (now_ns, now) = (core.ktime_ns(), tick(core));
-        let idle_class = self.is_idle_class(slot);
         let longest_ns = self.tunables.slice_idle_ns;
         let queue = &mut self.queues[slot];
         if !queue.busy && queue.in_flight == 0 {
@@ -147,7 +174,7 @@ impl<H: HostTypes> Bfq<H> {
             queue.think.add_think(elapsed_ns.min(longest_ns.saturating_mul(2)));
         }
         let recent = now <= queue.split_at.saturating_add(JUDGED_AFTER_SPLIT_MS);
-        if !queue.sync || idle_class || longest_ns == 0 || recent {
+        if !queue.sync || class == wf2q::IDLE || longest_ns == 0 || recent {
             return;
         }
         let short = !(queue.think.is_valid() && queue.think.mean > longest_ns / 2);
@@ -160,11 +187,11 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Records whether the request is far from the queue's last one. A completely seeky queue is
     /// not soft real-time.
-    fn update_seekiness(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
+    fn update_seekiness(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot, coefficient: u32) {
         let far = self.is_far(core, self.queues[slot].last_sector, request);
         let queue = &mut self.queues[slot];
         queue.history = (queue.history << 1) | u32::from(far);
-        if self.coefficient(slot) > 1 && self.queues[slot].is_soft() && self.queues[slot].is_totally_seeky() {
+        if coefficient > 1 && queue.is_soft() && queue.is_totally_seeky() {
             self.end_soft_raising(slot, tick(core));
         }
     }
@@ -180,13 +207,12 @@ impl<H: HostTypes> Bfq<H> {
     /// Counts a request and updates wakers, injection and idle time.
     fn count(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot, process: Slot) {
         let now_ns = core.ktime_ns();
-        let nothing_waited = self.queues[slot].pending() == 0;
-        let kind = if core.tables.requests[request].is_sync() { SYNC } else { ASYNC };
-        if let Some(queued) = self.queues[slot].queued.get_mut(kind) {
-            queued.increment();
-        }
+        let queue = &mut self.queues[slot];
+        let nothing_waited = queue.pending() == 0;
+        let [of_async, of_sync] = &mut queue.queued;
+        (if core.tables.requests[request].is_sync() { of_sync } else { of_async }).increment();
         self.queued.increment();
-        if !self.queues[slot].sync {
+        if !queue.sync {
             return;
         }
         if self.processes[process].requests <= 1 {
@@ -216,21 +242,23 @@ impl<H: HostTypes> Bfq<H> {
         let [expire_async_ns, expire_sync_ns] = self.tunables.fifo_expire_ns;
         let expire_ns = if sync { expire_sync_ns } else { expire_async_ns };
         let deadline_ns = core.ktime_ns().saturating_add(expire_ns);
-        self.queues[slot].requests.insert(core, request, deadline_ns);
-        let before = self.queues[slot].next;
-        let next = self.chooser().best(core, before, request, self.position);
-        self.queues[slot].next = next;
+        let chooser = self.chooser();
+        let queue = &mut self.queues[slot];
+        queue.requests.insert(core, request, deadline_ns);
+        let before = queue.next;
+        let next = chooser.best(core, before, request, self.position);
+        queue.next = next;
         if next != before && !self.flash_queueing {
             self.index(core, slot);
         } else {
             self.mark_index(core, slot);
         }
-        if !self.queues[slot].busy {
+        let queue = &self.queues[slot];
+        if !queue.busy {
             return self.activate_queue(core, slot, coefficient);
         }
-        let now = tick(core);
-        let gap = now > self.queues[slot].raised_at.saturating_add(ASYNC_GAP_MS);
-        if self.tunables.low_latency && coefficient == 1 && !sync && gap {
+        let gap = tick(core) > queue.raised_at.saturating_add(ASYNC_GAP_MS);
+        if !sync && self.tunables.low_latency && coefficient == 1 && gap {
             self.raise_interactive(slot);
             self.raised_busy.increment();
             self.engine.entities[slot].pending = true;
@@ -243,6 +271,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Handles the request for which the disk was kept idle.
+    #[inline(never)]
     fn end_waiting(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let kind = if core.tables.requests[request].is_sync() { SYNC } else { ASYNC };
         let queue = &self.queues[slot];
@@ -260,13 +289,14 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Updates the budget of a waiting queue whose next request has changed.
     pub(super) fn next_changed(&mut self, core: &QueueCore<H>, slot: Slot) {
-        let next = self.queues[slot].next;
+        let queue = &self.queues[slot];
+        let (next, budget_max) = (queue.next, queue.budget_max);
         if next == NIL || slot == self.in_service {
             return;
         }
         let cost = self.cost(core, next, slot);
         let entity = &mut self.engine.entities[slot];
-        let budget = self.queues[slot].budget_max.max(cost).max(entity.service);
+        let budget = budget_max.max(cost).max(entity.service);
         if core::mem::replace(&mut entity.budget, budget) != budget {
             self.engine.raise(slot, false, false, false, super::engine_tick(core));
         }

@@ -152,7 +152,15 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Frees queues that the engine has forgotten and that have no users.
+    #[inline]
     pub(super) fn sweep(&mut self) {
+        if self.engine.has_forgotten() {
+            self.free_forgotten();
+        }
+    }
+
+    #[inline(never)]
+    fn free_forgotten(&mut self) {
         loop {
             let slot = self.engine.take_forgotten();
             if slot == NIL {
@@ -171,10 +179,12 @@ impl<H: HostTypes> Bfq<H> {
 
     fn is_unused(&self, slot: Slot) -> bool {
         let queue = &self.queues[slot];
-        let needed = queue.users > 0 || queue.allocated > 0 || queue.links > 0 || queue.busy;
+        let needed = (queue.users | queue.allocated | queue.links) > 0 || queue.busy;
         queue.exists && !needed && self.in_service != slot
     }
 
+    #[cold]
+    #[inline(never)]
     fn end_queue(&mut self, slot: Slot) {
         debug_assert!(self.queues[slot].requests.is_empty() && self.queues[slot].in_flight == 0);
         debug_assert!(self.in_service != slot);

@@ -50,12 +50,14 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Raises a queue as interactive.
+    #[inline(never)]
     pub(super) fn raise_interactive(&mut self, slot: Slot) {
         self.engine.entities[slot].coefficient = INTERACTIVE;
         self.queues[slot].raised_for = self.interactive_ms();
     }
 
     /// Ends a queue's raising.
+    #[inline(never)]
     pub(super) fn end_raising(&mut self, slot: Slot, now: Tick) {
         let queue = &mut self.queues[slot];
         if !queue.is_soft() {
@@ -72,6 +74,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Ends soft real-time raising; an interrupted interactive raising continues.
+    #[inline(never)]
     pub(super) fn end_soft_raising(&mut self, slot: Slot, now: Tick) {
         if self.interactive_is_over(slot, now) {
             self.end_raising(slot, now);
@@ -86,6 +89,7 @@ impl<H: HostTypes> Bfq<H> {
         now > self.queues[slot].interactive_at.saturating_add(self.interactive_ms())
     }
 
+    #[inline(never)]
     pub(super) fn resume_interactive(&mut self, slot: Slot) {
         self.raise_interactive(slot);
         let queue = &mut self.queues[slot];

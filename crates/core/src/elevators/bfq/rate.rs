@@ -111,6 +111,8 @@ impl Rate {
     }
 
     /// Ends the interval. Its weight grows with its length and its sequential part.
+    #[cold]
+    #[inline(never)]
     fn close(&mut self) -> bool {
         let requests = core::mem::take(&mut self.requests);
         if requests < REQUESTS_MIN || self.length_ns < LENGTH_NS_MIN {

@@ -62,6 +62,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Dispatches all queued requests in any order of turns.
+    #[inline(never)]
     pub(super) fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         if self.in_service != NIL {
             self.expire(core, self.in_service, Expiry::NoMoreRequests, false);
@@ -106,6 +107,7 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Applies a changed peak rate: the maximum budget changes unless the tunable sets it.
+    #[inline(never)]
     pub(super) fn rate_changed(&mut self) {
         if self.tunables.max_budget == 0 {
             self.find_budget_max();

@@ -10,6 +10,7 @@ use crate::event::Note;
 impl<H: HostTypes> Bfq<H> {
     /// Gives a process its own queue instead of a shared one; the same queue if it is the last
     /// user. [`NIL`]: no room.
+    #[inline(never)]
     pub(super) fn split(&mut self, core: &mut QueueCore<H>, process: Slot, shared: Slot) -> Slot {
         core.note(|core| Note::QueueSplit { queue: core.tables.contexts[process].pid });
         if self.queues[shared].large_burst {
@@ -58,6 +59,7 @@ impl<H: HostTypes> Bfq<H> {
 
     /// Restores the state that a process's queue had before the merge. `kept`: it is the queue that
     /// was shared.
+    #[inline(never)]
     pub(super) fn restore(&mut self, core: &mut QueueCore<H>, process: Slot, slot: Slot, kept: bool) {
         let (saved, now) = (self.processes[process].saved, tick(core));
         let before = self.coefficient(slot);

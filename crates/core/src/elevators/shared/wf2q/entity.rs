@@ -222,7 +222,19 @@ impl Default for Level {
 impl Level {
     /// The tree of a class.
     #[inline]
-    pub fn tree(&self, class: u8) -> ServiceTree {
-        self.trees.get(usize::from(class)).copied().unwrap_or_default()
+    pub fn tree(&self, class: u8) -> &ServiceTree {
+        let [.., idle] = &self.trees;
+        self.trees.get(usize::from(class)).unwrap_or(idle)
+    }
+
+    /// The tree of a class, mutable.
+    #[inline]
+    pub fn tree_mut(&mut self, class: u8) -> &mut ServiceTree {
+        let [real_time, best_effort, idle] = &mut self.trees;
+        match class {
+            REAL_TIME => real_time,
+            BEST_EFFORT => best_effort,
+            _ => idle,
+        }
     }
 }

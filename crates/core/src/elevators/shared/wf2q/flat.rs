@@ -47,7 +47,7 @@ impl<H: HostTypes> Engine<H> {
     pub fn flat_select(&mut self) -> Slot {
         debug_assert!(self.levels[ROOT_LEVEL].current == NIL);
         for class in 0..CLASSES as u8 {
-            let tree = self.levels[ROOT_LEVEL].tree(class);
+            let tree = *self.levels[ROOT_LEVEL].tree(class);
             if tree.active.is_empty() {
                 continue;
             }

@@ -31,7 +31,7 @@ impl<H: HostTypes> Engine<H> {
     /// current next entity replaces it without a search. Returns true if the level above may
     /// change: there was no next entity before, or the group's budget has shrunk.
     pub fn refresh(&mut self, level: Slot, candidate: Slot, expiring: bool, tick: u64) -> bool {
-        let Level { next, group, .. } = self.levels[level];
+        let &Level { next, group, .. } = &self.levels[level];
         let takes_over = candidate != NIL && candidate != next && (next == NIL || self.goes_before(candidate, next));
         let found = if takes_over { candidate } else { self.search(level, expiring, tick) };
         let mut changed = false;
@@ -65,16 +65,20 @@ impl<H: HostTypes> Engine<H> {
             self.levels[level].idle_stamp = tick;
         }
         for class in first..CLASSES as u8 {
-            let tree = self.levels[level].tree(class);
-            if tree.active.is_empty() {
+            let at = &mut self.levels[level];
+            let idle = at.current == NIL;
+            let tree = at.tree_mut(class);
+            let active = tree.active;
+            if active.is_empty() {
                 continue;
             }
-            let time = later(tree.time, self.least_start(&tree.active));
-            if is_later(time, tree.time) && (self.levels[level].current == NIL || expiring) {
-                self.tree_mut(level, class).time = time;
+            // The least start of the tree.
+            let time = later(tree.time, self.nodes[active.root()].summary().0);
+            if is_later(time, tree.time) && (idle || expiring) {
+                tree.time = time;
                 self.prune(level, class);
             }
-            return self.pick(&tree.active, time);
+            return self.pick(&active, time);
         }
         NIL
     }
@@ -109,20 +113,22 @@ impl<H: HostTypes> Engine<H> {
     }
 
     fn leave_tree(&mut self, entity: Slot, keep: bool) {
-        let at = self.entities[entity];
-        let served = virtual_distance(at.service, u64::from(at.weight));
-        self.entities[entity].finish = at.start.wrapping_add(served);
-        if self.levels[at.level].current == entity {
-            self.levels[at.level].current = NIL;
+        let at = &mut self.entities[entity];
+        let finish = at.start.wrapping_add(virtual_distance(at.service, u64::from(at.weight)));
+        at.finish = finish;
+        let level = &mut self.levels[at.level];
+        if level.current == entity {
+            level.current = NIL;
         } else {
-            self.entities[entity].service = 0;
+            at.service = 0;
         }
+        let time = level.tree(at.class).time;
         match at.part {
             TreePart::Active => self.leave_active(entity),
             TreePart::Idle => self.leave_idle(entity),
             TreePart::Neither => {}
         }
-        if keep && is_later(self.entities[entity].finish, self.time_of(entity)) {
+        if keep && is_later(finish, time) {
             self.enter_idle(entity);
         } else {
             self.forget(entity);

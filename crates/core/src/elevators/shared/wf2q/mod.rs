@@ -25,7 +25,7 @@ mod tests;
 use crate::collections::{Arena, Count, List, NIL, Node, Slot, Tree};
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
 
-pub(crate) use entity::{BEST_EFFORT, CLASSES, Entity, IDLE, LeastStart, Level, REAL_TIME, TreePart, is_later};
+pub(crate) use entity::{CLASSES, Entity, IDLE, LeastStart, Level, REAL_TIME, TreePart, is_later};
 use entity::{Recent, later, virtual_distance};
 
 /// The level of queues that are in no group.
@@ -178,6 +178,13 @@ impl<H: HostTypes> Engine<H> {
         }
     }
 
+    /// Returns true if a tree has forgotten a queue since the last calls of
+    /// [`take_forgotten`](Self::take_forgotten).
+    #[inline]
+    pub fn has_forgotten(&self) -> bool {
+        !self.forgotten.is_empty()
+    }
+
     /// Returns a queue that a tree has forgotten since the last call, or [`NIL`]. Its entry is free
     /// if nothing else uses it.
     pub fn take_forgotten(&mut self) -> Slot {
@@ -214,10 +221,15 @@ impl<H: HostTypes> Engine<H> {
 
     /// Applies a pending weight or class. The class changes only in an entity that is in no tree.
     pub fn apply(&mut self, entity: Slot, class_too: bool) {
-        let at = self.entities[entity];
-        if !at.pending {
-            return;
+        if self.entities[entity].pending {
+            self.apply_pending(entity, class_too);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn apply_pending(&mut self, entity: Slot, class_too: bool) {
+        let at = self.entities[entity];
         debug_assert!(!class_too || at.part == TreePart::Neither, "a class changes in no tree");
         let class = if class_too { at.new_class } else { at.class };
         let weight = at.new_base.saturating_mul(at.coefficient).max(1);
@@ -242,19 +254,19 @@ impl<H: HostTypes> Engine<H> {
     /// briefly gets the position that it would have had: its start is its old finish even if the
     /// time is past that.
     fn activate(&mut self, entity: Slot, backshift: bool) {
-        debug_assert!(self.entities[entity].part != TreePart::Active);
-        let (finish, time) = (self.entities[entity].finish, self.time_of(entity));
+        let time = self.time_of(entity);
+        let at = &mut self.entities[entity];
+        debug_assert!(at.part != TreePart::Active);
+        let finish = at.finish;
         let shifted = backshift && is_later(time, finish);
         let base = if shifted { finish } else { time };
-        if self.entities[entity].part == TreePart::Idle {
+        let was_idle = at.part == TreePart::Idle;
+        at.start = if was_idle { later(base, finish) } else { base };
+        let is_new = !core::mem::replace(&mut at.known, true);
+        if was_idle {
             self.leave_idle(entity);
-            self.entities[entity].start = later(base, finish);
-        } else {
-            self.entities[entity].start = base;
-            if !self.entities[entity].known {
-                self.entities[entity].known = true;
-                self.add_weight(entity, true);
-            }
+        } else if is_new {
+            self.add_weight(entity, true);
         }
         let at = &mut self.entities[entity];
         if !at.is_queue() && !at.counted {
@@ -267,11 +279,10 @@ impl<H: HostTypes> Engine<H> {
     /// Returns an entity to its active tree after service or with a changed budget. The service
     /// received moves its start.
     fn requeue(&mut self, entity: Slot) {
-        let at = self.entities[entity];
+        let at = &mut self.entities[entity];
         if self.levels[at.level].current == entity {
-            let start = at.start.wrapping_add(virtual_distance(at.service, u64::from(at.weight)));
-            self.entities[entity].start = start;
-            self.entities[entity].finish = start;
+            at.start = at.start.wrapping_add(virtual_distance(at.service, u64::from(at.weight)));
+            at.finish = at.start;
         }
         if at.part == TreePart::Active {
             self.leave_active(entity);
@@ -281,8 +292,8 @@ impl<H: HostTypes> Engine<H> {
 
     fn enqueue(&mut self, entity: Slot, shifted: bool) {
         self.apply(entity, true);
-        let time = self.time_of(entity);
         let at = &mut self.entities[entity];
+        let time = self.levels[at.level].tree(at.class).time;
         at.finish = at.start.wrapping_add(virtual_distance(at.budget, u64::from(at.weight)));
         if shifted && is_later(time, at.finish) {
             // The finish would still be in the past: the entity is moved up to the current time, a
@@ -300,10 +311,12 @@ impl<H: HostTypes> Engine<H> {
         if self.entities[entity].part == TreePart::Idle {
             self.leave_idle(entity);
         }
-        if core::mem::take(&mut self.entities[entity].known) {
-            self.add_weight(entity, false);
-        }
         let at = &mut self.entities[entity];
+        let weight = u64::from(at.weight);
+        if core::mem::take(&mut at.known) {
+            let tree = self.levels[at.level].tree_mut(at.class);
+            tree.weights = tree.weights.saturating_sub(weight);
+        }
         if at.is_queue() && at.part == TreePart::Neither && !at.forgotten {
             at.forgotten = true;
             self.forgotten.push_back(&mut self.entities, entity);
@@ -325,46 +338,45 @@ impl<H: HostTypes> Engine<H> {
         while entity != NIL {
             let at = &mut self.entities[entity];
             at.service = at.service.saturating_add(service);
-            let (level, class) = (at.level, at.class);
-            let tree = self.tree_mut(level, class);
+            let (slot, class) = (at.level, at.class);
+            let level = &mut self.levels[slot];
+            entity = level.group;
+            let tree = level.tree_mut(class);
             tree.time = tree.time.wrapping_add(virtual_distance(service, tree.weights));
-            self.prune(level, class);
-            entity = self.levels[level].group;
+            if !tree.idle.is_empty() {
+                self.prune(slot, class);
+            }
         }
     }
 
     /// Forgets the idle entity with the least finish if the time has reached it. One per call keeps
     /// the call at O(log N).
     fn prune(&mut self, level: Slot, class: u8) {
-        let tree = self.levels[level].tree(class);
+        let tree = self.levels[level].tree_mut(class);
         if tree.idle.is_empty() {
             return;
         }
-        let mut time = tree.time;
         if !self.rules.keeps_time && tree.active.is_empty() && tree.greatest_idle != NIL {
             let greatest = self.entities[tree.greatest_idle].finish;
-            if !is_later(greatest, time) {
-                time = greatest;
-                self.tree_mut(level, class).time = time;
+            if !is_later(greatest, tree.time) {
+                tree.time = greatest;
             }
         }
         let least = tree.idle.first();
-        if !is_later(self.entities[least].finish, time) {
+        if !is_later(self.nodes[least].key(), tree.time) {
             self.forget(least);
         }
     }
 
     fn enter_active(&mut self, entity: Slot) {
-        let at = self.entities[entity];
+        let at = &mut self.entities[entity];
         debug_assert!(at.known && at.part == TreePart::Neither);
-        self.entities[entity].part = TreePart::Active;
+        at.part = TreePart::Active;
         let level = &mut self.levels[at.level];
         level.active.increment();
-        if let Some(tree) = level.trees.get_mut(usize::from(at.class)) {
-            tree.active.insert_late(&mut self.nodes, entity, at.finish, at.start);
-        }
+        level.tree_mut(at.class).active.insert_late(&mut self.nodes, entity, at.finish, at.start);
         if at.is_queue() {
-            if core::mem::take(&mut self.entities[entity].forgotten) {
+            if core::mem::take(&mut at.forgotten) {
                 self.forgotten.remove(&mut self.entities, entity);
             }
             self.recent.push_front(&mut self.entities, entity);
@@ -372,36 +384,35 @@ impl<H: HostTypes> Engine<H> {
     }
 
     fn leave_active(&mut self, entity: Slot) {
-        let at = self.entities[entity];
+        let at = &mut self.entities[entity];
         debug_assert!(at.part == TreePart::Active);
-        self.entities[entity].part = TreePart::Neither;
+        at.part = TreePart::Neither;
         let level = &mut self.levels[at.level];
         level.active.decrement();
-        if let Some(tree) = level.trees.get_mut(usize::from(at.class)) {
-            tree.active.remove(&mut self.nodes, entity);
-        }
+        level.tree_mut(at.class).active.remove(&mut self.nodes, entity);
         if at.is_queue() {
             self.recent.remove(&mut self.entities, entity);
         }
     }
 
     fn enter_idle(&mut self, entity: Slot) {
-        let at = self.entities[entity];
+        let at = &mut self.entities[entity];
         debug_assert!(at.known && at.part == TreePart::Neither);
-        self.entities[entity].part = TreePart::Idle;
-        let Some(tree) = self.levels[at.level].trees.get_mut(usize::from(at.class)) else { return };
-        tree.idle.insert_late(&mut self.nodes, entity, at.finish, at.start);
+        at.part = TreePart::Idle;
+        let finish = at.finish;
+        let tree = self.levels[at.level].tree_mut(at.class);
+        tree.idle.insert_late(&mut self.nodes, entity, finish, at.start);
         // Only a strictly later one replaces it.
-        if tree.greatest_idle == NIL || is_later(at.finish, self.entities[tree.greatest_idle].finish) {
+        if tree.greatest_idle == NIL || is_later(finish, self.entities[tree.greatest_idle].finish) {
             tree.greatest_idle = entity;
         }
     }
 
     fn leave_idle(&mut self, entity: Slot) {
-        let at = self.entities[entity];
+        let at = &mut self.entities[entity];
         debug_assert!(at.part == TreePart::Idle);
-        self.entities[entity].part = TreePart::Neither;
-        let Some(tree) = self.levels[at.level].trees.get_mut(usize::from(at.class)) else { return };
+        at.part = TreePart::Neither;
+        let tree = self.levels[at.level].tree_mut(at.class);
         if tree.greatest_idle == entity {
             // Of several equal entities it may have been the first; then the previous one is not
             // the greatest. This is as shipped.
@@ -411,25 +422,21 @@ impl<H: HostTypes> Engine<H> {
     }
 
     fn add_weight(&mut self, entity: Slot, enters: bool) {
-        let at = self.entities[entity];
+        let at = &self.entities[entity];
         let weight = u64::from(at.weight);
         let tree = self.tree_mut(at.level, at.class);
         tree.weights = if enters { tree.weights.saturating_add(weight) } else { tree.weights.saturating_sub(weight) };
     }
 
     fn tree_mut(&mut self, level: Slot, class: u8) -> &mut entity::ServiceTree {
-        let [real_time, best_effort, idle] = &mut self.levels[level].trees;
-        match class {
-            REAL_TIME => real_time,
-            BEST_EFFORT => best_effort,
-            _ => idle,
-        }
+        self.levels[level].tree_mut(class)
     }
 
     /// Adds a queue to the compared weights, if it is not among them.
     pub fn enter_weights(&mut self, queue: Slot) {
-        if queue < self.queues && !core::mem::replace(&mut self.entities[queue].weighed, true) {
-            self.weighed.insert_late(&mut self.weight_nodes, queue, u64::from(self.entities[queue].weight), ());
+        let at = &mut self.entities[queue];
+        if queue < self.queues && !core::mem::replace(&mut at.weighed, true) {
+            self.weighed.insert_late(&mut self.weight_nodes, queue, u64::from(at.weight), ());
         }
     }
 

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::entity::{later, virtual_distance};
+use super::entity::{BEST_EFFORT, later, virtual_distance};
 use super::*;
 use crate::event::NoSink;
 
