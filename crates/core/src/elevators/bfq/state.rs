@@ -32,37 +32,56 @@ const SEEKY_ABOVE: u32 = 19;
 ///
 /// Budget, service, weight and class are in the engine's entity of the same number.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Queue {
-    pub generation: u32,
-    pub exists: bool,
-    pub sync: bool,
-    /// The process id for which it was made; 0 for async.
-    pub pid: u32,
-    /// The only process that uses it, if known, or [`NIL`].
-    pub owner: Slot,
-    /// References: processes, planned merges, and the group of an async queue.
-    pub users: u32,
-    /// Its requests from insertion to completion.
-    pub allocated: u32,
-    /// Processes that may merge with it later.
-    pub links: u32,
-    /// The queue to which its processes are to move, or [`NIL`].
-    pub target: Slot,
-
+    // What every request needs comes first, in three cache lines.
     pub requests: SortedFifo,
     /// The request to serve next, or [`NIL`].
     pub next: Slot,
     /// Queued requests: async, sync.
     pub queued: [u32; 2],
     pub in_flight: u32,
-
-    /// The maximum from which its next budget follows, in sectors.
-    pub budget_max: u64,
-
+    /// Its requests from insertion to completion.
+    pub allocated: u32,
+    /// References: processes, planned merges, and the group of an async queue.
+    pub users: u32,
+    /// The queue to which its processes are to move, or [`NIL`].
+    pub target: Slot,
+    /// The only process that uses it, if known, or [`NIL`].
+    pub owner: Slot,
+    /// The group in whose index of positions it is, or [`NIL`].
+    pub indexed: Slot,
+    /// The last 32 requests, one bit each: 1 if far from the previous one.
+    pub history: u32,
     /// It is scheduled: it has requests or is in service.
     pub busy: bool,
     /// It has not been busy yet.
     pub fresh: bool,
+    pub sync: bool,
+    /// The disk is kept idle for it.
+    pub waits: bool,
+    /// The time of its last completion, in ns; before that one more than its creation.
+    pub last_end_ns: u64,
+    /// The end of the last request that arrived.
+    pub last_sector: u64,
+    pub think: Mean,
+    /// In service: the timeout of its slot. Otherwise: the time at which its last request left,
+    /// including requests in the device.
+    pub timeout: Tick,
+    /// The maximum from which its next budget follows, in sectors.
+    pub budget_max: u64,
+    /// Sectors charged since it became busy.
+    pub served: u64,
+    /// The time of the first service since then.
+    pub first_served: Tick,
+    /// The time of its last split.
+    pub split_at: Tick,
+    pub created: Tick,
+    /// The start of its raising; while not raised, a time up to which it certainly was not raised.
+    pub raised_at: Tick,
+    /// The start of the current idle-time window, in ns.
+    pub observed_ns: u64,
+    pub idle_ns: u64,
     /// It left service only because it had no requests: the rest of its budget is kept for some
     /// time.
     pub expired_waiting: bool,
@@ -78,69 +97,48 @@ pub(super) struct Queue {
     pub soft_later: bool,
     /// The oldest request was checked in this slot.
     pub fifo_checked: bool,
-    /// The disk is kept idle for it.
-    pub waits: bool,
+    /// Its process has a short think time.
+    pub short_think: bool,
+    pub io_bound: bool,
+    pub exists: bool,
 
-    pub created: Tick,
-    /// In service: the timeout of its slot. Otherwise: the time at which its last request left,
-    /// including requests in the device.
-    pub timeout: Tick,
-    /// The start of its raising; while not raised, a time up to which it certainly was not raised.
-    pub raised_at: Tick,
+    // The rest is for rarer events.
     /// The start of the interactive raising that soft real-time raising interrupted.
     pub interactive_at: Tick,
     /// The duration of its raising.
     pub raised_for: Tick,
-    /// The time of its last split.
-    pub split_at: Tick,
     /// The time from which a request makes it soft real-time.
     pub soft_start: Tick,
     /// The time at which it last became busy.
     pub active_since: Tick,
-    /// The time of the first service since then.
-    pub first_served: Tick,
-    /// Sectors charged since it became busy.
-    pub served: u64,
     /// Sectors charged since its raising began.
     pub served_raised: u64,
-
-    /// The time of its last completion, in ns; before that one more than its creation.
-    pub last_end_ns: u64,
-    /// The start of the current idle-time window, in ns.
-    pub observed_ns: u64,
-    pub idle_ns: u64,
-    pub think: Mean,
-    /// Its process has a short think time.
-    pub short_think: bool,
-    pub io_bound: bool,
-    /// The last 32 requests, one bit each: 1 if far from the previous one.
-    pub history: u32,
-    /// The end of the last request that arrived.
-    pub last_sector: u64,
-
-    /// The maximum of requests in the device for an injection.
-    pub inject_limit: u32,
     /// The latency of its requests without injection, in ns; 0 is unknown.
     pub baseline_ns: u64,
     /// The time at which the limit was last lowered or the statistics reset.
     pub lowered_at: Tick,
-
+    pub sighted_ns: u64,
+    pub generation: u32,
+    /// The process id for which it was made; 0 for async.
+    pub pid: u32,
+    /// Processes that may merge with it later.
+    pub links: u32,
+    /// The maximum of requests in the device for an injection.
+    pub inject_limit: u32,
     /// The queue whose completions trigger this one's next request, or [`NIL`].
     pub waker: Slot,
+    pub sightings: u32,
     /// The tentative waker with its generation; the number of observations and their start (ns).
     pub tentative: (Slot, u32),
-    pub sightings: u32,
-    pub sighted_ns: u64,
     /// The queues of which it is the waker.
     pub woken: List<Woken>,
     pub woken_link: Link,
-
-    /// The group in whose index of positions it is, or [`NIL`].
-    pub indexed: Slot,
     pub burst_link: Link,
     /// The link in the list of its group's queues, or of free entries.
     pub member_link: Link,
 }
+
+const _: () = assert!(size_of::<Queue>() == 320 && core::mem::offset_of!(Queue, exists) < 192);
 
 impl Default for Queue {
     fn default() -> Self {

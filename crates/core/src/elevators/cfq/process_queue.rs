@@ -27,68 +27,74 @@ const SEEKY_ABOVE: u32 = 4;
 
 /// A queue.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub(super) struct ProcessQueue {
-    /// The process id for which it was made; 0 for shared async queues.
-    pub pid: u32,
-    pub sync: bool,
-    pub group: Slot,
-    /// The effective priority, raised above the original one while metadata requests are queued.
-    pub priority: Priority,
-    pub original: Priority,
+    // What every request needs comes first, in two cache lines.
     pub requests: SortedFifo,
     pub queued: u32,
-    /// The number of metadata requests among them.
-    pub metadata: u32,
     /// The request to serve next, if none is overdue.
     pub next: Slot,
     /// Requests on the dispatch list or in the device.
     pub dispatched: u32,
+    /// References: contexts, requests, the group's table, and queues to be merged into this one.
+    pub references: u32,
+    /// The references that are requests.
+    pub allocated: u32,
+    pub group: Slot,
+    /// The queue that its processes use from their next sync request on, or [`NIL`].
+    pub merge_into: Slot,
+    /// The last 32 requests, one bit each: 1 for a seek (on non-rotational devices: for a small
+    /// request).
+    pub seek_history: u32,
+    /// The sector after its last request.
+    pub last_position: u64,
     /// The tree in which it is filed. It stays there until it is filed again, even if its class or
     /// kind changes.
     pub filed: Option<(Class, Kind)>,
     /// The index of its tree of positions.
     pub positioned: Option<u8>,
-    pub dispatch_start: u64,
-    /// The time of the first completion in its slice; 0 before.
-    pub slice_start: u64,
-    pub slice_end: u64,
-    pub allocated_slice: u64,
-    /// The rest of its slice if it was preempted; negative if it overran.
-    pub slice_left: i64,
-    pub slice_dispatch: u32,
-    /// The sector after its last request.
-    pub last_position: u64,
-    /// The last 32 requests, one bit each: 1 for a seek (on non-rotational devices: for a small
-    /// request).
-    pub seek_history: u32,
-    /// References: contexts, requests, the group's table, and queues to be merged into this one.
-    pub references: u32,
-    /// The references that are requests.
-    pub allocated: u32,
-    /// The queue that its processes use from their next sync request on, or [`NIL`].
-    pub merge_into: Slot,
-    /// The link in the list of free entries.
-    pub free: Link,
-    /// The disk is kept idle for its next request.
-    pub wait_request: bool,
-    /// Its slice was extended to wait for a request.
-    pub wait_busy: bool,
-    pub must_dispatch: bool,
-    pub must_alloc_slice: bool,
-    /// Its oldest request was checked in this slice.
-    pub fifo_checked: bool,
-    /// The disk may be kept idle for it.
-    pub idle_window: bool,
-    pub priority_changed: bool,
-    /// It is active, and none of its requests has completed in this slice.
-    pub slice_new: bool,
+    /// The effective priority, raised above the original one while metadata requests are queued.
+    pub priority: Priority,
+    pub original: Priority,
+    pub sync: bool,
     /// Several processes use it.
     pub coop: bool,
     /// It is to be split.
     pub split_coop: bool,
+    pub priority_changed: bool,
     /// It has had four queued requests at a time.
     pub deep: bool,
+    /// The disk may be kept idle for it.
+    pub idle_window: bool,
+    /// It is active, and none of its requests has completed in this slice.
+    pub slice_new: bool,
+    pub must_dispatch: bool,
+    /// Its oldest request was checked in this slice.
+    pub fifo_checked: bool,
+    /// The disk is kept idle for its next request.
+    pub wait_request: bool,
+    /// Its slice was extended to wait for a request.
+    pub wait_busy: bool,
+    pub must_alloc_slice: bool,
+    /// The number of metadata requests among them.
+    pub metadata: u32,
+    pub slice_dispatch: u32,
+    pub slice_end: u64,
+    /// The time of the first completion in its slice; 0 before.
+    pub slice_start: u64,
+
+    // The rest is for rarer events.
+    /// The process id for which it was made; 0 for shared async queues.
+    pub pid: u32,
+    pub dispatch_start: u64,
+    pub allocated_slice: u64,
+    /// The rest of its slice if it was preempted; negative if it overran.
+    pub slice_left: i64,
+    /// The link in the list of free entries.
+    pub free: Link,
 }
+
+const _: () = assert!(size_of::<ProcessQueue>() == 192 && core::mem::offset_of!(ProcessQueue, slice_end) < 128);
 
 impl Default for ProcessQueue {
     fn default() -> Self {
