@@ -79,7 +79,7 @@ mod storage;
 pub use bio::{Bio, Flags, Op};
 pub use bucket::TokenBucket;
 pub use clock::ClockConfig;
-pub use collections::{HeapEntry, Node};
+pub use collections::{Node, Siblings};
 pub use context::{Context, ContextId};
 pub use elevator::Merge;
 pub use elevator::capacity::{Capacity, RESERVED_REQUESTS};

@@ -1,7 +1,7 @@
 //! The storage of a queue and its elevator: passed in at construction, returned at the end, never
 //! grown.
 
-use crate::collections::{HeapEntry, Node};
+use crate::collections::{Heap, Node, Siblings};
 use crate::context::Context;
 use crate::elevator::capacity::Capacity;
 use crate::elevator::tables::{DeferredWork, HostTypes, TableMaker, buckets};
@@ -18,8 +18,8 @@ pub struct Storage<H: HostTypes> {
     pub(crate) nodes: H::Slots<Node>,
     /// Positions in order of arrival, one for each request.
     pub(crate) arrivals: H::Slots<Arrival>,
-    /// Heap entries of the dispatch list, one for each request.
-    pub(crate) sweep: H::Slots<HeapEntry>,
+    /// The heap of the dispatch list, with an entry for each request.
+    pub(crate) sweep: H::Slots<Siblings>,
     pub(crate) merged: H::Slots<MergedBio>,
     pub(crate) contexts: H::Slots<Context>,
     pub(crate) groups: H::Slots<Group>,
@@ -39,7 +39,7 @@ impl<H: HostTypes> Storage<H> {
             requests: maker.table(requests),
             nodes: maker.table(requests),
             arrivals: maker.table(requests),
-            sweep: maker.table(requests),
+            sweep: maker.table(Heap::<H::Slots<Siblings>>::table_len(requests)),
             merged: maker.table(capacity.merged_bios),
             contexts: maker.table(capacity.contexts),
             groups: maker.table(capacity.group_slots()),

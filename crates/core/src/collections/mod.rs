@@ -16,7 +16,7 @@ pub mod tree;
 pub use arena::{Arena, NIL, Slot};
 pub use count::Count;
 pub use hash::HashChains;
-pub use heap::{Heap, HeapEntry};
+pub use heap::{Heap, Siblings};
 pub use list::{Link, LinkOf, List};
 pub use mean::Mean;
 pub use ring::Ring;

@@ -14,7 +14,7 @@
 //! plain part, each at most once.
 
 use super::tables::QueueTables;
-use crate::collections::{Heap, HeapEntry, List, NIL, Slot};
+use crate::collections::{Heap, List, NIL, Siblings, Slot};
 use crate::elevator::tables::HostTypes;
 use crate::request::{Marks, Request, RequestLists};
 
@@ -25,7 +25,7 @@ pub(crate) struct DispatchList<H: HostTypes> {
     /// The requests before the sweep, in order.
     plain: List<RequestLists>,
     /// The requests of the sweep.
-    sweep: Heap<H::Slots<HeapEntry>>,
+    sweep: Heap<H::Slots<Siblings>>,
     /// The start of the sweep: the end of the request that the driver took last or that was
     /// appended last.
     pub end_sector: u64,
@@ -38,7 +38,7 @@ pub(crate) struct DispatchList<H: HostTypes> {
 }
 
 impl<H: HostTypes> DispatchList<H> {
-    pub fn new(stops_at_direction: bool, heap: H::Slots<HeapEntry>) -> Self {
+    pub fn new(stops_at_direction: bool, heap: H::Slots<Siblings>) -> Self {
         DispatchList {
             lone: NIL,
             plain: List::default(),
