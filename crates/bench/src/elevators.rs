@@ -15,6 +15,7 @@ use hoistway_custom::Host;
 use serde::Serialize;
 
 use crate::clock::process_cpu_ns;
+use crate::counters::{Counters, Counts};
 
 /// Outstanding requests per process.
 const OUTSTANDING: u32 = 4;
@@ -41,12 +42,15 @@ pub struct ElevatorBench {
 /// Costs of elevators; the document of `hoistway bench elevators --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct ElevatorCosts {
-    /// Version of the document's form: 1.
+    /// Version of the document's form: 2.
     pub schema: u32,
     /// Requests per run.
     pub requests: u64,
     /// Runs per cell; the cell is their median.
     pub runs: u16,
+    /// The reason why events are not counted, if they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_counted: Option<String>,
     /// One entry per elevator and number of processes, by elevator.
     pub elevators: Vec<ElevatorCost>,
 }
@@ -58,30 +62,44 @@ pub struct ElevatorCost {
     pub name: &'static str,
     /// Number of competing processes.
     pub processes: u32,
-    /// CPU time per request, in ns.
+    /// CPU time per request, in ns: the median of the runs.
     pub ns_per_request: f64,
+    /// The processor's events per request, of the run with that time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_request: Option<Counts>,
 }
 
 /// Measures every elevator with every number of processes; `progress` receives the number of
 /// finished cells.
 pub fn measure(bench: &ElevatorBench, progress: &dyn Fn(usize)) -> ElevatorCosts {
     let mut elevators = Vec::new();
+    let (mut counters, not_counted) = match Counters::open() {
+        Ok(counters) => (Some(counters), None),
+        Err(reason) => (None, Some(reason)),
+    };
     for kind in &bench.kinds {
         for &processes in &bench.processes {
-            let ns_per_request = cost(*kind, processes, bench.requests, bench.runs);
-            elevators.push(ElevatorCost { name: kind.info().name, processes, ns_per_request });
+            let (ns_per_request, per_request) = cost(*kind, processes, bench, &mut counters);
+            elevators.push(ElevatorCost { name: kind.info().name, processes, ns_per_request, per_request });
             progress(elevators.len());
         }
     }
-    ElevatorCosts { schema: 1, requests: bench.requests, runs: bench.runs, elevators }
+    ElevatorCosts { schema: 2, requests: bench.requests, runs: bench.runs, not_counted, elevators }
 }
 
-/// CPU time per request of one elevator with `processes` processes, in ns: the median of `runs`
-/// runs of `requests` requests each, every run after a warm-up of a tenth.
-fn cost(kind: Kind, processes: u32, requests: u64, runs: u16) -> f64 {
-    let mut costs: Vec<f64> =
-        (0..runs.max(1)).map(|run| ClosedLoop::new(kind, processes, u64::from(run)).cost(requests)).collect();
-    costs.sort_by(f64::total_cmp);
+/// CPU time in ns and events per request of one elevator with `processes` processes: the run with
+/// the median time, every run after a warm-up of a tenth.
+fn cost(
+    kind: Kind,
+    processes: u32,
+    bench: &ElevatorBench,
+    counters: &mut Option<Counters>,
+) -> (f64, Option<Counts>) {
+    let runs = 0..bench.runs.max(1);
+    let mut costs: Vec<(f64, Option<Counts>)> = runs
+        .map(|run| ClosedLoop::new(kind, processes, u64::from(run)).cost(bench.requests, counters.as_mut()))
+        .collect();
+    costs.sort_by(|one, other| one.0.total_cmp(&other.0));
     costs[costs.len() / 2]
 }
 
@@ -123,11 +141,13 @@ impl ClosedLoop {
         new
     }
 
-    fn cost(mut self, requests: u64) -> f64 {
+    fn cost(mut self, requests: u64, counters: Option<&mut Counters>) -> (f64, Option<Counts>) {
         self.run(requests / 10);
+        let counting = counters.and_then(|counters| counters.start().is_ok().then_some(counters));
         let before = process_cpu_ns();
         self.run(requests);
-        (process_cpu_ns() - before) as f64 / requests as f64
+        let ns_per_request = (process_cpu_ns() - before) as f64 / requests as f64;
+        (ns_per_request, counting.and_then(|counters| counters.stop(requests).ok()))
     }
 
     fn run(&mut self, requests: u64) {

@@ -18,6 +18,7 @@
 //! Where to change what:
 //! - the closed loop that drives an elevator: `elevators.rs`
 //! - the simulated load, peak memory, speed-up by cores: `sim.rs`
+//! - the processor's event counters: `counters.rs`
 //! - the operations of a mount: `mount.rs`
 //! - the comparison of a served drive with the simulator: `emulation/mod.rs`; the two job files:
 //!   `emulation/rewrite.rs`; server and fio: `emulation/real.rs`
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+pub mod counters;
 pub mod drives_page;
 pub mod elevators;
 pub mod emulation;

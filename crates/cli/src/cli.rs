@@ -311,7 +311,8 @@ pub struct BenchTraceArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Each process keeps 4 random 4 KiB reads outstanding; the device takes 32 requests at once and serves each in 200 us of \
-virtual time; merging, plugging and idling are off. A cell is the median of the runs, in ns of CPU time per request.")]
+virtual time; merging, plugging and idling are off. A cell is the median of the runs, in ns of CPU time per request. Where \
+perf_event_open is permitted, further tables have the instructions, cache misses and mispredicted branches per request.")]
 pub struct BenchElevatorsArgs {
     /// Numbers of processes, separated by commas
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 8, 128, 1024, 8192],

@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use hoistway_bench::elevators::{self, ElevatorBench};
+use hoistway_bench::counters::Counts;
+use hoistway_bench::elevators::{self, ElevatorBench, ElevatorCost, ElevatorCosts};
 use hoistway_bench::sim::{self, Load, SimCosts};
 use hoistway_bench::{mount, trace};
 use hoistway_drive::Profile;
@@ -43,10 +44,36 @@ fn bench_elevators(args: &BenchElevatorsArgs, out: &mut Out) -> Result<()> {
     out.line("CPU time per request in ns, by number of processes:")?;
     let header: Vec<String> = args.processes.iter().map(u32::to_string).collect();
     let header: Vec<&str> = std::iter::once("elevator").chain(header.iter().map(String::as_str)).collect();
-    let mut table = output::table(&header, 1);
-    for row in costs.elevators.chunks(args.processes.len().max(1)) {
+    print_costs(out, &header, &costs, |cell| format!("{:.1}", cell.ns_per_request))?;
+    if let Some(reason) = &costs.not_counted {
+        return Ok(out.line(format_args!("Instructions and cache misses are not counted: {reason}."))?);
+    }
+    let events: [(&str, usize, fn(&Counts) -> f64); 4] = [
+        ("Instructions", 0, |counts| counts.instructions),
+        ("Reads that miss the first-level data cache", 2, |counts| counts.l1_misses),
+        ("Accesses that miss the last-level cache", 2, |counts| counts.cache_misses),
+        ("Mispredicted branches", 2, |counts| counts.branch_misses),
+    ];
+    for (name, decimals, count) in events {
+        out.line(format_args!("{name} per request, by number of processes:"))?;
+        print_costs(out, &header, &costs, |cell| {
+            cell.per_request.as_ref().map_or("-".to_owned(), |counts| format!("{:.decimals$}", count(counts)))
+        })?;
+    }
+    Ok(())
+}
+
+/// Prints one figure of all cells: a row per elevator.
+fn print_costs(
+    out: &mut Out,
+    header: &[&str],
+    costs: &ElevatorCosts,
+    figure: impl Fn(&ElevatorCost) -> String,
+) -> Result<()> {
+    let mut table = output::table(header, 1);
+    for row in costs.elevators.chunks(header.len().saturating_sub(1).max(1)) {
         let name = row.first().map_or("", |cell| cell.name).to_owned();
-        table.add_row(std::iter::once(name).chain(row.iter().map(|cell| format!("{:.1}", cell.ns_per_request))));
+        table.add_row(std::iter::once(name).chain(row.iter().map(&figure)));
     }
     Ok(out.table(&mut table)?)
 }
