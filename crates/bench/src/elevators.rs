@@ -89,12 +89,7 @@ pub fn measure(bench: &ElevatorBench, progress: &dyn Fn(usize)) -> ElevatorCosts
 
 /// CPU time in ns and events per request of one elevator with `processes` processes: the run with
 /// the median time, every run after a warm-up of a tenth.
-fn cost(
-    kind: Kind,
-    processes: u32,
-    bench: &ElevatorBench,
-    counters: &mut Option<Counters>,
-) -> (f64, Option<Counts>) {
+fn cost(kind: Kind, processes: u32, bench: &ElevatorBench, counters: &mut Option<Counters>) -> (f64, Option<Counts>) {
     let runs = 0..bench.runs.max(1);
     let mut costs: Vec<(f64, Option<Counts>)> = runs
         .map(|run| ClosedLoop::new(kind, processes, u64::from(run)).cost(bench.requests, counters.as_mut()))

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench_elevators;
 mod bench_mount;
 mod bench_nbd;
 mod bench_order;
@@ -101,6 +102,8 @@ enum Task {
     Kernel(kernel::Options),
     /// Run jobs of fio under real kernels on emulated drives, beside their simulation: docs/guest.md
     Guest(guest::Options),
+    /// Measure the CPU cost of the elevators beside the kernels': docs/elevator-costs.md
+    BenchElevators(bench_elevators::Options),
     /// Measure the server beside other NBD servers: docs/serve-benchmarks.md
     BenchNbd(bench_nbd::Options),
     /// Measure the mount beside other ways to the same files: docs/mount-benchmarks.md
@@ -147,6 +150,7 @@ fn run(task: Task) -> Result<()> {
         Task::Stress(options) => stress::run(&options),
         Task::Kernel(options) => kernel::run(&options),
         Task::Guest(options) => guest::run(&options),
+        Task::BenchElevators(options) => bench_elevators::run(&options),
         Task::BenchNbd(options) => bench_nbd::run(&options),
         Task::BenchMount(options) => bench_mount::run(&options),
         Task::BenchOrder(options) => bench_order::run(&options),

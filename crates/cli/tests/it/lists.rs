@@ -174,7 +174,9 @@ fn a_benchmark_has_a_cell_for_each_elevator_and_number_of_processes() {
     assert_eq!(document["elevators"].as_array().map(Vec::len), Some(Kind::ALL.len()));
     let counted = document["not_counted"].is_null();
     let cells = document["elevators"].as_array().expect("a list");
-    assert!(cells.iter().all(|cell| cell["per_request"]["instructions"].as_f64().is_some_and(|n| n > 100.0) == counted));
+    assert!(
+        cells.iter().all(|cell| cell["per_request"]["instructions"].as_f64().is_some_and(|n| n > 100.0) == counted)
+    );
     let tables = if counted { 5 } else { 1 };
     let out = run(&args).out;
     let rows = out.lines().filter(|line| line.starts_with("noop ") || line.starts_with("cfq-v3 "));

@@ -396,7 +396,8 @@ impl<H: HostTypes> RequestQueue<H> {
         let slot = self.next_slot();
         if slot == NIL {
             self.end_run();
-            return if self.is_empty() { Next::Empty } else { Next::Wait };
+            let is_empty = self.core.dispatch.is_empty() && self.elevator.is_empty();
+            return if is_empty { Next::Empty } else { Next::Wait };
         }
         self.core.dispatch.remove(&mut self.core.tables, slot);
         let request = &mut self.core.tables.requests[slot];

@@ -109,3 +109,41 @@ fn a_tree_with_ranges_finds_the_last_key_outside_a_range() {
         assert_eq!(found, last.map_or(NIL, |e| e.0));
     }
 }
+
+#[test]
+fn a_shortcut_of_an_insertion_gives_the_textbook_s_tree() {
+    // Three trees over the same keys: by descents from the root, with the shortcut for the last
+    // position, and at the end of a search.
+    let mut storage = [[Node::<()>::default(); 100]; 3];
+    let [one, two, three] = &mut storage;
+    let (mut one, mut two, mut three) =
+        (Arena::new(&mut one[..]), Arena::new(&mut two[..]), Arena::new(&mut three[..]));
+    let [mut by_key, mut late, mut searched] = [Tree::default(); 3];
+    let (mut filed, mut random) = ([false; 100], numbers(11));
+    for step in 0..10_000u64 {
+        let slot = random(100);
+        let at = slot as usize;
+        let slot = slot as Slot;
+        if core::mem::take(&mut filed[at]) {
+            by_key.remove(&mut one, slot);
+            late.remove(&mut two, slot);
+            searched.remove(&mut three, slot);
+        } else {
+            // Mostly behind all others, and never equal to another.
+            let key = if random(4) == 0 { random(step + 1) * 128 } else { step * 128 } + u64::from(slot);
+            filed[at] = true;
+            by_key.insert(&mut one, slot, key);
+            late.insert_late(&mut two, slot, key, ());
+            let end = searched.descend(&three, key, |_, _| true);
+            assert_eq!(end.found, NIL);
+            searched.insert_at(&mut three, end, slot, key);
+        }
+        for other in 0..100 {
+            let links = |node: &Node| (node.key, node.parent, node.children, node.prev, node.next, node.red);
+            assert_eq!(links(&one[other]), links(&two[other]));
+            assert_eq!(links(&one[other]), links(&three[other]));
+        }
+        let ends = |tree: &Tree| (tree.root, tree.first, tree.last);
+        assert_eq!((ends(&by_key), ends(&by_key)), (ends(&late), ends(&searched)));
+    }
+}

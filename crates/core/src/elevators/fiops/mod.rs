@@ -498,7 +498,15 @@ impl<H: HostTypes> Fiops<H> {
     }
 
     /// Updates whether the process leads with a sync request, if that is needed.
+    #[inline]
     fn note_lead(&mut self, core: &QueueCore<H>, process: Slot) {
+        if self.tunables.sync_preempt != SyncPreempt::Off || self.processes[process].leads_with_sync {
+            self.update_lead(core, process);
+        }
+    }
+
+    #[inline(never)]
+    fn update_lead(&mut self, core: &QueueCore<H>, process: Slot) {
         let entry = &self.processes[process];
         let (share, vios, order) = (entry.share, entry.vios, entry.order);
         let wanted = self.tunables.sync_preempt != SyncPreempt::Off;

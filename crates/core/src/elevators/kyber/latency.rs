@@ -120,7 +120,12 @@ impl Samples {
 /// The class of a latency: the first quarter of the target is 0, the fourth 3.
 fn bucket(latency_ns: u64, target_ns: u64) -> usize {
     let quarter_ns = (target_ns / 4).max(1);
-    let quarters = latency_ns.saturating_sub(1).checked_div(quarter_ns).unwrap_or(0);
+    let below_ns = latency_ns.saturating_sub(1);
+    if below_ns < quarter_ns {
+        // On a fast device this is the usual case: no division.
+        return 0;
+    }
+    let quarters = below_ns.checked_div(quarter_ns).unwrap_or(0);
     quarters.min(BUCKETS as u64 - 1) as usize
 }
 

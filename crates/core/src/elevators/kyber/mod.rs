@@ -254,7 +254,7 @@ impl<H: HostTypes> Elevator<H> for Kyber<H> {
 
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let domain = domain_of(core, request);
-        let cpu = core.context_of(request).cpu;
+        let cpu = if core.hw_queues > 1 { core.context_of(request).cpu } else { 0 };
         let slot = self.queue_for(core, cpu);
         core.tables.requests[request].owner = slot;
         let queue = &mut self.queues[slot];
@@ -427,7 +427,11 @@ impl<H: HostTypes> Kyber<H> {
     }
 
     /// The hardware queue with this number, or of a CPU.
+    #[inline]
     fn queue_for(&self, core: &QueueCore<H>, number: u16) -> Slot {
+        if core.hw_queues <= 1 {
+            return 0;
+        }
         let number = number.checked_rem(core.hw_queues).unwrap_or(0);
         u32::from(number).checked_rem(self.queue_count).unwrap_or(0)
     }
