@@ -32,9 +32,9 @@ const SEEKY_ABOVE: u32 = 19;
 ///
 /// Budget, service, weight and class are in the engine's entity of the same number.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub(super) struct Queue {
-    // What every request needs comes first, in three cache lines.
+    // What every request needs comes first, in 192 bytes.
     pub requests: SortedFifo,
     /// The request to serve next, or [`NIL`].
     pub next: Slot,
