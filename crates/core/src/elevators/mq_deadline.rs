@@ -1,5 +1,5 @@
 //! mq-deadline: deadline in the multi-queue block layer, with three priority classes and ageing, as
-//! in Linux 6.1.
+//! in Linux 6.1, and with the form of 6.5 and later.
 //!
 //! The idea: each class (real time, best effort, idle) has reads and writes in two orders, by
 //! sector and by arrival, like deadline. The highest class with requests is served in batches of
@@ -88,6 +88,19 @@ pub(crate) const INFO: Info = Info {
                         wait for a tag.",
         },
         Tunable {
+            name: "form",
+            unit: Unit::Form,
+            default: 0,
+            min: 0,
+            max: 1,
+            meaning: "The Linux version of the algorithm. 0 is 6.1: a batch continues at the \
+                      request that was the next one when the last one was dispatched. 1 is 6.5 \
+                      and later: it continues at the first request from the last sector on, also \
+                      at one that arrived since. Not a tunable of the kernel.",
+            trade_off: "With form 1 a sequential reader or writer continues its batch with requests \
+                        that it submits in time.",
+        },
+        Tunable {
             name: "rerun_delay",
             unit: Unit::Milliseconds,
             default: 3,
@@ -113,6 +126,8 @@ const IDLE: usize = Class::Idle.rank() as usize;
 #[derive(Clone, Copy, Debug, Default)]
 struct Queue {
     requests: ReadWriteQueues,
+    /// The sector of the last dispatched read and write.
+    last_sectors: [u64; 2],
     /// Requests of the class that were inserted and not yet freed; in-flight requests count.
     taken: u32,
 }
@@ -132,6 +147,8 @@ pub(crate) struct MqDeadline {
     fifo_batch: u32,
     ageing: StoredTime,
     async_depth: u32,
+    /// True if a batch continues at a request that arrived since the last dispatch.
+    continues_at_position: bool,
     rerun: StoredTime,
 }
 
@@ -153,6 +170,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
             fifo_batch: 0,
             ageing: StoredTime::default(),
             async_depth: 0,
+            continues_at_position: false,
             rerun: StoredTime::default(),
         };
         for (index, tunable) in INFO.tunables.iter().enumerate() {
@@ -172,6 +190,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
             4 => i64::from(self.fifo_batch),
             5 => self.ageing.stored_ms,
             6 => i64::from(self.async_depth),
+            7 => i64::from(self.continues_at_position),
             _ => self.rerun.stored_ms,
         }
     }
@@ -186,6 +205,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
             4 => self.fifo_batch = value.unsigned_abs() as u32,
             5 => self.ageing = time,
             6 => self.async_depth = value.unsigned_abs() as u32,
+            7 => self.continues_at_position = value != 0,
             _ => self.rerun = time,
         }
     }
@@ -340,12 +360,11 @@ impl MqDeadline {
         let too_young = |elevator: &Self, core: &QueueCore<H>, request: Slot| {
             latest.is_some_and(|latest| elevator.arrived(core, request) > latest)
         };
-        let requests = &self.queue(class).requests;
-        let (_, next) = requests.direction(self.last_direction);
+        let next = self.next_in_sweep(core, class, self.last_direction);
         if next != NIL && self.batching < self.fifo_batch {
             return if too_young(self, core, next) { NIL } else { next };
         }
-        let waiting = requests.waiting();
+        let waiting = self.queue(class).requests.waiting();
         let Some(direction) = self.direction.choose(waiting) else { return NIL };
         let (request, overdue) = self.begin_batch(core, class, direction);
         if too_young(self, core, request) {
@@ -363,11 +382,23 @@ impl MqDeadline {
     fn begin_batch<H: HostTypes>(&mut self, core: &QueueCore<H>, class: usize, direction: usize) -> (Slot, bool) {
         self.last_direction = direction;
         self.batching = 0;
-        let (sorted, next) = self.queue(class).requests.direction(direction);
+        let next = self.next_in_sweep(core, class, direction);
+        let (sorted, _) = self.queue(class).requests.direction(direction);
         // A request is overdue on the very tick of its deadline.
         let overdue = sorted.is_overdue(core, core.ticks().saturating_add(1));
         debug_assert!(!sorted.is_empty(), "the chosen direction has requests");
         (if overdue || next == NIL { sorted.oldest() } else { next }, overdue)
+    }
+
+    /// The request at which the sweep of a class and direction continues, or [`NIL`].
+    fn next_in_sweep<H: HostTypes>(&self, core: &QueueCore<H>, class: usize, direction: usize) -> Slot {
+        let Queue { requests, last_sectors: [last_read, last_write], .. } = self.queue(class);
+        let (sorted, next) = requests.direction(direction);
+        if !self.continues_at_position {
+            return next;
+        }
+        let position = if direction == READ { *last_read } else { *last_write };
+        sorted.tree().first_not_below(&core.tables.nodes, position)
     }
 
     /// The arrival tick of a request, computed from its deadline. Merges and changes of the tunable
@@ -379,8 +410,12 @@ impl MqDeadline {
 
     fn move_to_dispatch<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.batching = self.batching.saturating_add(1);
-        let (class, _) = class_and_direction(core, request);
-        self.queue_mut(class).requests.dispatch(core, request);
+        let (class, op) = class_and_direction(core, request);
+        let sector = core.tables.requests[request].sector;
+        let queue = self.queue_mut(class);
+        let [last_read, last_write] = &mut queue.last_sectors;
+        *(if op == Op::Read { last_read } else { last_write }) = sector;
+        queue.requests.dispatch(core, request);
     }
 
     /// Arms the timer that runs the queue again while requests are held back. They wait for pending

@@ -97,6 +97,7 @@ impl Kernel {
             }
             (Kernel::V2_6_24, "deadline") => &[("form", 1)],
             (Kernel::V3_2 | Kernel::V4_19 | Kernel::V6_1 | Kernel::V6_12, "deadline") => &[("form", 2)],
+            (Kernel::V6_12, "mq-deadline") => &[("form", 1)],
             _ => &[],
         }
     }
