@@ -66,7 +66,8 @@ fn distance(request: &Request, layout: &Layout) -> u32 {
 /// Fits the curve, and the overheads from the remainder.
 pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Arm {
     let moved: Vec<(u32, f64)> = requests
-        .media(Op::Read)
+        .positioned(Op::Read)
+        .into_iter()
         .map(|request| (distance(request, layout), movement_ms(request, layout, platter)))
         .collect();
     let (within, away): (Vec<_>, Vec<_>) = moved.into_iter().partition(|(distance, _)| *distance == 0);
@@ -85,7 +86,8 @@ pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Ar
     let overhead_ms = if overhead_seen { mean(&within).min(quick_tenth_ms) } else { USUAL_OVERHEAD_MS };
     let overhead_ms = overhead_ms.min(nearest_ms).max(0.0);
     let extra: Vec<f64> = requests
-        .media(Op::Write)
+        .positioned(Op::Write)
+        .into_iter()
         .filter(|_| requests.write_hits.is_none())
         .map(|write| (distance(write, layout), movement_ms(write, layout, platter)))
         .map(|(distance, ms)| ms - if distance == 0 { overhead_ms } else { at(&total, distance) })
@@ -101,6 +103,23 @@ pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Ar
     }
 }
 
+/// Service times of reads in ms beyond the mean of reads at the same distance and of the same size.
+///
+/// Long reads are left out: a drive may begin to read in their middle.
+pub(super) fn residuals(reads: Vec<&Request>, layout: &Layout) -> Vec<f64> {
+    let sizes: Vec<f64> = reads.iter().map(|read| f64::from(read.sectors)).collect();
+    let usual_size = percentile(&sizes, 0.5);
+    let counts = |read: &&Request| f64::from(read.sectors) <= usual_size && distance(read, layout) > 0;
+    let reads: Vec<&Request> = reads.into_iter().filter(counts).collect();
+    let far = layout.cylinders.saturating_sub(1).max(1);
+    let by_size: Vec<(f64, f64)> = reads.iter().map(|read| (f64::from(read.sectors), read.service_ms)).collect();
+    let (_, slope) = line(&by_size);
+    let times: Vec<(u32, f64)> =
+        reads.iter().map(|read| (distance(read, layout), read.service_ms - slope * f64::from(read.sectors))).collect();
+    let curve = through(&times, far);
+    times.iter().map(|(distance, ms)| ms - at(&curve, *distance)).collect()
+}
+
 impl Arm {
     /// Additional time of reads for each sector in ms if it is significant: transfers are slower
     /// than assumed.
@@ -110,7 +129,7 @@ impl Arm {
             let seek_ms = if distance == 0 { 0.0 } else { at(&self.points_ms, distance) };
             (f64::from(request.sectors), movement_ms(request, layout, platter) - seek_ms - self.overhead_ms)
         };
-        let points: Vec<(f64, f64)> = requests.media(Op::Read).map(rest).collect();
+        let points: Vec<(f64, f64)> = requests.positioned(Op::Read).into_iter().map(rest).collect();
         let (at_zero, slope) = line(&points);
         let squares: f64 = points.iter().map(|(sectors, ms)| (ms - at_zero - slope * sectors).powi(2)).sum();
         let sizes: Vec<f64> = points.iter().map(|point| point.0).collect();

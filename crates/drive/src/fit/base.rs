@@ -3,11 +3,13 @@
 
 use toml::{Table, Value};
 
+use crate::command::Op;
 use crate::profile::{DiskProfile, Profile};
 use crate::recording::Record;
 use crate::seek::SeekCurve;
 
 use super::evidence;
+use super::requests::{Hits, Requests};
 use super::result::{Base, Finding, FitProfileError, FittedProfile, Notes, finish};
 use super::rotation::fit_rotation;
 use super::stats::percentile;
@@ -21,6 +23,9 @@ const HALVINGS: usize = 6;
 
 /// The number of alternating fits of phase and other parameters.
 const ROUNDS: usize = 3;
+
+/// Sectors of the write cache of a base without a buffer.
+const CACHE_SECTORS: i64 = 2048;
 
 /// Changes to the base: ms before reads, ms before writes, ms of settling, and the relative change
 /// of seeks.
@@ -43,6 +48,8 @@ pub(super) fn fit(
     base: &Base,
     name: &str,
 ) -> Result<FittedProfile, FitProfileError> {
+    let (text, cache) = with_write_cache(base, half)?;
+    let base = &Base { toml: &text, ..*base };
     let stated = Profile::from_toml(base.toml, base.file_name)?;
     let rotation = fit_rotation(&stated, half)?;
     let coherent = rotation.coherence >= COHERENT;
@@ -77,6 +84,7 @@ pub(super) fn fit(
         let from = format!("angles of completions, coherence {:.2}", rotation.coherence);
         found.push(Finding { what: "revolution", value, from });
     }
+    found.extend(cache);
     let overheads = &disk.overheads;
     let ms = |ns: u32| f64::from(ns) / 1e6;
     for (what, value) in [
@@ -97,6 +105,48 @@ pub(super) fn fit(
     }
     let notes = Notes { undetermined, warnings: evidence::of_base(half, rotation.coherence, COHERENT) };
     finish(toml, name, found, notes, |profile| replay(profile, records))
+}
+
+/// The text of the base with its write cache on or off as in the trace, and the finding if that
+/// differs from the base.
+fn with_write_cache(base: &Base, half: &[Record]) -> Result<(String, Option<Finding>), FitProfileError> {
+    let unchanged = || Ok((base.toml.to_string(), None));
+    let stated = Profile::from_toml(base.toml, base.file_name)?;
+    let Some(disk) = stated.disk() else { return unchanged() };
+    let writes = half.iter().filter(|record| record.access.op == Op::Write).count();
+    let hits = Requests::new(half).write_hits;
+    let has_cache = disk.buffer.enabled && disk.buffer.write_cache.is_some();
+    if writes < evidence::WRITES_FEW || hits.is_some() == has_cache {
+        return unchanged();
+    }
+    let missing = |key: &str| FitProfileError::BaseTable { file: base.file_name.to_string(), key: key.to_string() };
+    let mut table = resolved(base.toml.parse().map_err(|_| missing("the file"))?);
+    let mut small = Table::new();
+    for (key, value) in [("segments", 1), ("segment_sectors", CACHE_SECTORS), ("read_ahead_sectors", 0)] {
+        small.insert(key.to_string(), Value::Integer(value));
+    }
+    small.insert("read_ahead_until".to_string(), Value::String("segment".to_string()));
+    if !disk.buffer.enabled {
+        table.remove("buffer");
+    }
+    let buffer = table.entry("buffer").or_insert(Value::Table(small));
+    let buffer = buffer.as_table_mut().ok_or_else(|| missing("buffer"))?;
+    buffer.insert("write_cache".to_string(), Value::Boolean(hits.is_some()));
+    if let Some(Hits { overhead_ms, .. }) = hits {
+        let overhead = table.entry("overhead").or_insert_with(|| Value::Table(Table::new()));
+        let overhead = overhead.as_table_mut().ok_or_else(|| missing("overhead"))?;
+        for key in ["write_hit_after_read_ms", "write_hit_after_write_ms"] {
+            overhead.insert(key.to_string(), Value::Float(rounded(overhead_ms, 6)));
+        }
+    }
+    let (value, from) = match hits {
+        Some(Hits { overhead_ms, requests, .. }) => (
+            format!("on, {overhead_ms:.3} ms a write; its size is assumed"),
+            format!("{requests} of {writes} writes, which are faster than the media"),
+        ),
+        None => ("off".to_string(), format!("{writes} writes, which take as long as reads")),
+    };
+    Ok((toml::to_string(&table).unwrap_or_default(), Some(Finding { what: "write cache", value, from })))
 }
 
 /// The profile with a phase at which half of the predictions are too late.

@@ -12,14 +12,23 @@ use super::evidence;
 use super::layout::Layout;
 use super::requests::{Hits, Requests};
 use super::result::{Finding, FitProfileError, FittedProfile, Notes, finish, quoted};
-use super::stats::percentile;
-use super::tracks::{self, Tracks};
+use super::stats::{mean, percentile};
+use super::tracks::{self, Spread, Tracks};
 use crate::replay::replay;
 
 /// The least number of reads away from other requests.
 const FAR_READS_MIN: usize = 100;
 /// Default number of sectors of a track.
 const USUAL_TRACK_SECTORS: f64 = 512.0;
+
+/// The shares of reads left out at either end of the spread.
+const SPREAD_TAILS: [f64; 3] = [0.1, 0.12, 0.15];
+/// Relative error of the spread because seeks of one distance differ.
+const SEEKS_DIFFER: f64 = 0.03;
+
+/// A write cache for which fewer writes wait is as large as this at least.
+const WAITED_FEW: f64 = 0.05;
+const CACHE_SECTORS: u32 = 4096;
 
 /// The fitted parameters.
 struct Disk {
@@ -33,6 +42,8 @@ struct Disk {
     arm: Arm,
     read_hits: Option<Hits>,
     write_hits: Option<Hits>,
+    /// The share of writes that waited for the media.
+    writes_waited: f64,
 }
 
 /// Fits to `half` and measures the errors of all records.
@@ -43,19 +54,18 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     }
     let end = |record: &Record| record.access.end();
     let capacity_sectors = records.iter().map(end).max().unwrap_or(1);
-    let spread_ns = spread_ms(&requests, capacity_sectors) * 1e6;
-    if spread_ns < 5e5 {
-        return Err(FitProfileError::NoSpread { ms: spread_ns / 1e6 });
+    let too_large = || FitProfileError::TooLarge { sector: capacity_sectors.saturating_sub(1) };
+    let spread = spread(&requests, capacity_sectors).ok_or_else(too_large)?;
+    if spread.revolution_ns < 5e5 {
+        return Err(FitProfileError::NoSpread { ms: spread.revolution_ns / 1e6 });
     }
-    let tracks = tracks::find(requests.media(Op::Read), capacity_sectors, spread_ns);
-    let revolution_ns = tracks.map_or_else(|| tracks::usual_ns(spread_ns), |tracks| tracks.revolution_ns);
+    let search = tracks::find(requests.media(Op::Read), capacity_sectors, spread);
+    let tracks = search.tracks();
+    let revolution_ns = tracks.map_or_else(|| spread.usual_ns(), |tracks| tracks.revolution_ns);
     let (read_hits, write_hits) = (requests.read_hits, requests.write_hits);
     let interface_ms = read_hits.or(write_hits).map_or(0.0, |quick| quick.sector_ms);
     let revolution_ms = revolution_ns / 1e6;
-    let laid_out = |outer, inner| {
-        let too_large = FitProfileError::TooLarge { sector: capacity_sectors.saturating_sub(1) };
-        Layout::new(capacity_sectors, outer, inner).ok_or(too_large)
-    };
+    let laid_out = |outer, inner| Layout::new(capacity_sectors, outer, inner).ok_or_else(too_large);
     let mut platter = Platter { revolution_ms, interface_ms, store_and_forward: false };
     let usual = (USUAL_TRACK_SECTORS, USUAL_TRACK_SECTORS);
     let (outer, inner) = tracks.map_or(usual, |tracks| (tracks.outer_sectors, tracks.inner_sectors));
@@ -73,33 +83,43 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     }
     let sized = missing_ms.is_some();
     let name_text = name.to_string();
-    let disk = Disk { name: name_text, revolution_ns, tracks, sized, platter, layout, arm, read_hits, write_hits };
+    let writes = requests.all.iter().filter(|request| request.op == Op::Write).count();
+    let writes_waited = requests.media(Op::Write).count() as f64 / writes.max(1) as f64;
+    let disk = Disk {
+        name: name_text,
+        revolution_ns,
+        tracks,
+        sized,
+        platter,
+        layout,
+        arm,
+        read_hits,
+        write_hits,
+        writes_waited,
+    };
     let file = format!("{name}.toml");
     let make = |choice| Ok::<_, FitProfileError>(Profile::from_toml(&disk.toml(Some(choice)), &file)?);
     let chosen = if read_hits.is_some() { buffer::choose(half, &requests, make)? } else { None };
     let toml = disk.toml(chosen.map(|chosen| chosen.choice));
-    let warnings = evidence::of_disk(&requests, disk.tracks, &disk.arm, revolution_ns);
+    let warnings = evidence::of_disk(&requests, search, &disk.arm, spread);
     let notes = Notes { undetermined: disk.undetermined(), warnings };
-    finish(toml, name, disk.found(spread_ns, chosen), notes, |profile| replay(profile, records))
+    finish(toml, name, disk.found(spread, chosen), notes, |profile| replay(profile, records))
 }
 
-/// A revolution from the spread of service times. Reads at equal distance wait for any part of a
-/// revolution, so half of them are within half a revolution.
-fn spread_ms(requests: &Requests, capacity_sectors: u64) -> f64 {
-    let bins = 16;
-    let mut by_distance: Vec<Vec<f64>> = vec![Vec::new(); bins];
-    // Long reads also differ by their transfers.
-    let sizes: Vec<f64> = requests.media(Op::Read).map(|read| f64::from(read.sectors)).collect();
-    let usual_size = percentile(&sizes, 0.5);
-    for read in requests.media(Op::Read).filter(|read| f64::from(read.sectors) <= usual_size) {
-        let distance = read.sector.abs_diff(read.from) as f64 / capacity_sectors.max(1) as f64;
-        if let Some(bin) = by_distance.get_mut(((distance.sqrt() * bins as f64) as usize).min(bins - 1)) {
-            bin.push(read.service_ms);
-        }
-    }
-    let spreads = by_distance.iter().filter(|times| times.len() >= 20);
-    let spreads: Vec<f64> = spreads.map(|times| 2.0 * (percentile(times, 0.75) - percentile(times, 0.25))).collect();
-    percentile(&spreads, 0.5)
+/// A revolution from the spread of service times, and its standard error.
+///
+/// Reads at equal distance wait for any part of a revolution, so four fifths of them are within
+/// four fifths of a revolution. The mean over several such parts counts.
+fn spread(requests: &Requests, capacity_sectors: u64) -> Option<Spread> {
+    let layout = Layout::new(capacity_sectors, USUAL_TRACK_SECTORS, USUAL_TRACK_SECTORS)?;
+    let (reads, disturbance) = requests.undisturbed(Op::Read);
+    let residuals = arm::residuals(reads, &layout);
+    let parts = SPREAD_TAILS
+        .map(|tail| (percentile(&residuals, 1.0 - tail) - percentile(&residuals, tail)) / (1.0 - 2.0 * tail));
+    // The error of two percentiles of an even distribution.
+    let chance = 0.53 / (residuals.len().max(1) as f64).sqrt();
+    let error = chance.hypot(SEEKS_DIFFER).hypot(disturbance);
+    Some(Spread { revolution_ns: mean(&parts) * 1e6, error })
 }
 
 impl Disk {
@@ -143,6 +163,9 @@ impl Disk {
             let BufferCandidate { segments, segment_sectors, sequential } = buffer.unwrap_or(none);
             writeln!(text, "[buffer]\nenabled = true\nsegments = {segments}\nsegment_sectors = {segment_sectors}")?;
             writeln!(text, "read_ahead_until = \"segment\"\nwrite_cache = {}", self.write_hits.is_some())?;
+            if self.write_hits.is_some() && self.writes_waited < WAITED_FEW {
+                writeln!(text, "write_sectors = {}", CACHE_SECTORS.max(segments * segment_sectors))?;
+            }
             writeln!(text, "read_ahead_when = \"{}\"\n", if sequential { "sequential" } else { "always" })?;
         }
         writeln!(text, "[seek]\nform = \"table\"\npoints_ms = [")?;
@@ -166,22 +189,29 @@ impl Disk {
     }
 
     /// The fitted parameters with their figures.
-    fn found(&self, spread_ns: f64, chosen: Option<ChosenBuffer>) -> Vec<Finding> {
+    fn found(&self, spread: Spread, chosen: Option<ChosenBuffer>) -> Vec<Finding> {
         let finding = |what, value: String, from: String| Finding { what, value, from };
         let rotation = format!("{:.1} ns, {:.1} rpm", self.revolution_ns, 6e10 / self.revolution_ns);
         let (arm, reads) = (&self.arm, format!("{} reads that the media served", self.arm.reads));
         let mut found = match &self.tracks {
             Some(tracks) => {
-                let from = format!("{} pairs of reads on one track, coherence {:.2}", tracks.pairs, tracks.coherence);
+                let Tracks { pairs, coherence, odds, .. } = tracks;
+                let from = format!(
+                    "{pairs} pairs of reads on one track, coherence {coherence:.2}, {odds} likelier than the next best speed"
+                );
                 let sectors = format!("{:.0} outside, {:.0} inside", tracks.outer_sectors, tracks.inner_sectors);
                 vec![finding("revolution", rotation, from.clone()), finding("sectors a track", sectors, from)]
             }
             None => {
                 let next = match tracks::is_usual(self.revolution_ns) {
                     true => "and the usual speed next to it",
-                    false => "as no usual speed is near",
+                    false => "as not just one usual speed is near",
                 };
-                let from = format!("the spread of service times, {:.2} ms, {next}", spread_ns / 1e6);
+                let Spread { revolution_ns, error } = spread;
+                let (ms, error_ms) = (revolution_ns / 1e6, revolution_ns * error / 1e6);
+                let from = format!(
+                    "the spread of service times, {ms:.2} ms with a standard error of {error_ms:.2} ms, {next}"
+                );
                 vec![finding("revolution", rotation, from)]
             }
         };

@@ -5,45 +5,53 @@ use crate::recording::Record;
 
 use super::arm::Arm;
 use super::requests::Requests;
-use super::tracks::{self, Tracks};
+use super::tracks::{self, Search, Spread, Tracks};
 
 /// Pairs of reads on one track below which the number of sectors a track is uncertain.
 const PAIRS_FEW: usize = 25;
-/// Agreement of the pairs below which the revolution is uncertain.
-const COHERENCE_LOW: f64 = 0.5;
 /// Reads below which the seek curve of 14 points is uncertain.
 const READS_FEW: usize = 500;
 /// Writes below which their additional time is uncertain.
-const WRITES_FEW: usize = 50;
+pub(super) const WRITES_FEW: usize = 50;
 /// The ratio of the demerits of the two halves from which on the second half differs from the
 /// first.
 const HALVES_RATIO: f64 = 2.0;
 /// A demerit in ms below which the halves are not compared.
 const DEMERIT_SMALL_MS: f64 = 0.1;
 
+/// The recording that determines the revolution.
+const ADVICE: &str = "a recording determines it that returns to few tracks: 2,000 reads of one size at random within 1 MB, with pauses of 0 to 20 ms, on a clock of microseconds";
+
 /// The warnings of a disk that is fitted from scratch.
-pub(super) fn of_disk(requests: &Requests, tracks: Option<Tracks>, arm: &Arm, revolution_ns: f64) -> Vec<String> {
+pub(super) fn of_disk(requests: &Requests, search: Search, arm: &Arm, spread: Spread) -> Vec<String> {
     let mut warnings = Vec::new();
-    match tracks {
-        None => {
-            let revolution = match tracks::is_usual(revolution_ns) {
-                true => "the usual speed next to the spread of service times",
-                false => "the spread of service times, near which there is no usual speed",
-            };
-            warnings.push(format!("no pairs of reads on one track agree: the revolution is {revolution}"));
-        }
-        Some(Tracks { pairs, coherence, .. }) => {
-            if pairs < PAIRS_FEW {
-                warnings.push(format!(
-                    "only {pairs} pairs of reads on one track determine revolution and sectors a track; {PAIRS_FEW} are needed for certainty"
-                ));
-            }
-            if coherence < COHERENCE_LOW {
-                warnings.push(format!(
-                    "the pairs of reads on one track agree poorly on the revolution (coherence {coherence:.2}, below {COHERENCE_LOW})"
-                ));
+    let revolution_ns = spread.usual_ns();
+    let revolution = || {
+        let rpm = 6e10 / revolution_ns;
+        let error = 100.0 * spread.error;
+        let spread = "the spread of service times";
+        match tracks::is_usual(revolution_ns) {
+            true => format!(
+                "the revolution is that of the usual speed next to {spread} ({rpm:.0} rpm, which may be wrong by {error:.0} %); {ADVICE}"
+            ),
+            false => {
+                format!("the revolution is {spread} ({rpm:.0} rpm, with a standard error of {error:.0} %); {ADVICE}")
             }
         }
+    };
+    match search {
+        Search::Nothing => warnings.push(format!("no pairs of reads on one track agree: {}", revolution())),
+        Search::Doubtful(Tracks { revolution_ns, pairs, coherence, odds, .. }, second_ns) => {
+            let (first, second) = (6e10 / revolution_ns, 6e10 / second_ns);
+            warnings.push(format!(
+                "{pairs} pairs of reads on one track show no certain revolution ({first:.0} rpm with coherence {coherence:.2}, only {odds} likelier than {second:.0} rpm): {}",
+                revolution()
+            ));
+        }
+        Search::Found(Tracks { pairs, .. }) if pairs < PAIRS_FEW => warnings.push(format!(
+            "only {pairs} pairs of reads on one track determine revolution and sectors a track; {PAIRS_FEW} are needed for certainty"
+        )),
+        Search::Found(_) => {}
     }
     if arm.reads < READS_FEW {
         warnings

@@ -9,11 +9,24 @@ use std::f64::consts::TAU;
 use super::requests::Request;
 
 /// Usual spindle speeds in revolutions a minute.
-const USUAL_RPM: [f64; 8] = [3600.0, 4200.0, 5400.0, 5900.0, 7200.0, 10_000.0, 12_000.0, 15_000.0];
-/// The largest relative distance of a usual speed from that of the spread of service times.
-const USUAL_RANGE: f64 = 0.12;
-/// The relative range of the search on either side of the spread.
-const SEARCH_RANGE: f64 = 0.12;
+const USUAL_RPM: [f64; 7] = [3600.0, 4200.0, 5400.0, 7200.0, 10_000.0, 12_000.0, 15_000.0];
+/// The largest distance of a usual speed from that of the spread of service times, in standard
+/// errors.
+const USUAL_ERRORS: f64 = 2.25;
+/// The largest relative distance: usual speeds are further apart, and there are speeds between them.
+const USUAL_RANGE: f64 = 0.07;
+/// The range of the search on either side of the spread in standard errors, and its relative bounds.
+const SEARCH_ERRORS: f64 = 4.0;
+const SEARCH_RANGE: (f64, f64) = (0.06, 0.15);
+/// The logarithm of the factor by which the best revolution must be likelier than any other.
+const ODDS: f64 = 5.0;
+/// The share of the best evidence with which another track length is refined as well.
+const PEAK_SHARE: f64 = 0.5;
+/// The usual ratio of sectors on outer and inner tracks, and its weight as evidence.
+const ZONED: f64 = 1.5;
+const ZONED_EVIDENCE: f64 = 2.0;
+/// The coherence below which the pairs do not determine the revolution.
+const COHERENCE: f64 = 0.5;
 /// The largest number of pairs, nearest first.
 const PAIRS: usize = 300;
 /// The number of pairs at the start of the search.
@@ -37,6 +50,44 @@ pub(super) struct Tracks {
     /// Agreement of the pairs: 1 for perfect agreement, about 0 for chance.
     pub(super) coherence: f64,
     pub(super) pairs: usize,
+    /// How much likelier this revolution is than any other of the search.
+    pub(super) odds: Odds,
+}
+
+/// A ratio of probabilities, as its natural logarithm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Odds(pub(super) f64);
+
+impl std::fmt::Display for Odds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0 > 1e6_f64.ln() { f.write_str("over a million times") } else { write!(f, "{:.0} times", self.0.exp()) }
+    }
+}
+
+/// A revolution from the spread of service times, and its relative standard error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) revolution_ns: f64,
+    pub(super) error: f64,
+}
+
+/// The outcome of the search.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Search {
+    /// The pairs agree no better than by chance.
+    Nothing,
+    /// The pairs agree on two revolutions in ns nearly as well, or poorly on the first.
+    Doubtful(Tracks, f64),
+    Found(Tracks),
+}
+
+impl Search {
+    pub(super) fn tracks(self) -> Option<Tracks> {
+        match self {
+            Search::Found(tracks) => Some(tracks),
+            Search::Nothing | Search::Doubtful(..) => None,
+        }
+    }
 }
 
 /// A candidate of the search.
@@ -50,6 +101,13 @@ struct Candidate {
     window_ns: f64,
 }
 
+impl Candidate {
+    /// Returns true if no candidate with the same track length has more evidence.
+    fn is_peak(&self, all: &[Candidate]) -> bool {
+        all.iter().all(|other| other.sectors != self.sectors || other.evidence <= self.evidence)
+    }
+}
+
 /// Two reads: the distance in sectors, the time between their completions, and their position on
 /// the drive (0 to 1).
 #[derive(Debug, Clone, Copy)]
@@ -59,19 +117,16 @@ struct Pair {
     position: f64,
 }
 
-/// Searches for revolution and track length near `spread_ns`; `None` if the pairs agree no better
-/// than by chance.
+/// Searches for revolution and track length near the spread of service times.
 ///
 /// The search starts with the pairs nearest in time, for which a coarse grid suffices, and adds the
 /// others as the grid becomes finer.
-pub(super) fn find<'a>(
-    reads: impl Iterator<Item = &'a Request>,
-    capacity_sectors: u64,
-    spread_ns: f64,
-) -> Option<Tracks> {
+pub(super) fn find<'a>(reads: impl Iterator<Item = &'a Request>, capacity_sectors: u64, spread: Spread) -> Search {
+    let spread_ns = spread.revolution_ns;
+    let range = (SEARCH_ERRORS * spread.error).clamp(SEARCH_RANGE.0, SEARCH_RANGE.1);
     let pairs = pairs(reads.copied().collect(), capacity_sectors);
     let table = Table::new();
-    let mut best: Option<Candidate> = None;
+    let mut candidates: Vec<Candidate> = Vec::new();
     let mut guesses = 1.0;
     let mut sectors = TRACK_SECTORS.0;
     while sectors <= TRACK_SECTORS.1 {
@@ -81,27 +136,56 @@ pub(super) fn find<'a>(
         marks.truncate(FIRST_PAIRS);
         let window_ns = marks.last().map_or(0.0, |mark| mark.0.abs()).max(spread_ns);
         let step = (0.3 * spread_ns / window_ns).min(0.005);
-        let steps = (SEARCH_RANGE / step).ceil() as i64;
+        let steps = (range / step).ceil() as i64;
         for index in -steps..=steps {
             let revolution_ns = spread_ns * (1.0 + index as f64 * step);
             let evidence = table.evidence(&marks, revolution_ns);
-            if best.is_none_or(|best| evidence > best.evidence) {
-                best = Some(Candidate { evidence, revolution_ns, sectors, window_ns });
+            // A revolution with little evidence is no candidate for the second best either.
+            if evidence > EVIDENCE {
+                candidates.push(Candidate { evidence, revolution_ns, sectors, window_ns });
             }
         }
         guesses += 2.0 * steps as f64;
         sectors *= TRACK_SECTORS.2;
     }
-    let sure = best.filter(|best| best.evidence > guesses.ln() + EVIDENCE);
-    sure.map(|guess| refine(&table, &pairs, guess))
+    let best = candidates.iter().max_by(|a, b| a.evidence.total_cmp(&b.evidence)).copied();
+    let Some(best) = best.filter(|best| best.evidence > guesses.ln() + EVIDENCE) else { return Search::Nothing };
+    // The peak of the best one is as wide as a turn within the window.
+    let width = (spread_ns / best.window_ns).max(0.01);
+    let others = candidates.iter().filter(|other| (other.revolution_ns / best.revolution_ns - 1.0).abs() > width);
+    let second = others.max_by(|a, b| a.evidence.total_cmp(&b.evidence));
+    let odds = best.evidence - second.map_or(0.0, |second| second.evidence);
+    // The best revolution has a peak for several track lengths; refinement tells which is right.
+    let peaks = candidates.iter().filter(|other| {
+        let same = (other.revolution_ns / best.revolution_ns - 1.0).abs() <= width;
+        same && other.evidence >= PEAK_SHARE * best.evidence && other.is_peak(&candidates)
+    });
+    let refined = peaks.map(|peak| refine(&table, &pairs, *peak));
+    // Where pairs agree as well with several lengths, that of a zoned disk is likelier.
+    let agreement = |tracks: &Tracks| {
+        let zoned = (tracks.outer_sectors / tracks.inner_sectors / ZONED).ln().abs();
+        tracks.coherence.powi(2) * tracks.pairs as f64 - ZONED_EVIDENCE * zoned
+    };
+    let tracks = refined.max_by(|a, b| agreement(a).total_cmp(&agreement(b)));
+    let Some(tracks) = tracks.map(|tracks| Tracks { odds: Odds(odds), ..tracks }) else { return Search::Nothing };
+    if odds < ODDS || tracks.coherence < COHERENCE {
+        return Search::Doubtful(tracks, second.map_or(spread_ns, |second| second.revolution_ns));
+    }
+    Search::Found(tracks)
 }
 
-/// The usual speed nearest to the spread of service times, in ns a revolution; the spread itself if
-/// none is near.
-pub(super) fn usual_ns(spread_ns: f64) -> f64 {
-    let usual = USUAL_RPM.iter().map(|rpm| 6e10 / rpm);
-    let nearest = usual.min_by(|a, b| (a / spread_ns).ln().abs().total_cmp(&(b / spread_ns).ln().abs()));
-    nearest.filter(|usual| (usual / spread_ns - 1.0).abs() < USUAL_RANGE).unwrap_or(spread_ns)
+impl Spread {
+    /// The usual speed near the spread of service times, in ns a revolution; the spread itself
+    /// unless there is just one.
+    pub(super) fn usual_ns(self) -> f64 {
+        let range = (USUAL_ERRORS * self.error).min(USUAL_RANGE);
+        let near = |usual: &f64| (usual / self.revolution_ns - 1.0).abs() < range;
+        let mut usual = USUAL_RPM.iter().map(|rpm| 6e10 / rpm).filter(near);
+        match (usual.next(), usual.next()) {
+            (Some(only), None) => only,
+            _ => self.revolution_ns,
+        }
+    }
 }
 
 /// Returns true for the revolution of a usual speed.
@@ -166,7 +250,9 @@ fn refine(table: &Table, pairs: &[Pair], guess: Candidate) -> Tracks {
         if window_ns >= longest_ns && ratio < 0.01 {
             let marks = marks(pairs, outer, inner, window_ns);
             let coherence = (table.evidence(&marks, revolution_ns) / marks.len().max(1) as f64).sqrt();
-            return Tracks { revolution_ns, outer_sectors: outer, inner_sectors: inner, coherence, pairs: marks.len() };
+            let pairs = marks.len();
+            let odds = Odds(0.0);
+            return Tracks { revolution_ns, outer_sectors: outer, inner_sectors: inner, coherence, pairs, odds };
         }
         (window_ns, ratio) = ((window_ns * 3.0).min(longest_ns), ratio / 1.5);
     }

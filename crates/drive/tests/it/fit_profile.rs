@@ -66,6 +66,112 @@ fn fit_recovers_the_figures_of_a_disk() {
     assert!([p50, p90, p99].iter().all(|ratio| (ratio - 1.0).abs() < 0.03), "{held:?}");
 }
 
+/// A mixed trace of the model with think times: random requests of five sizes, some that continue
+/// the one before, some near the one on the other side of the drive; `reads` of them reads.
+fn mixed_with(profile: &Profile, requests: usize, reads: f64) -> Vec<Record> {
+    let mut drive = Drive::new(profile);
+    let capacity = drive.capacity_sectors() - 4224;
+    let mut random = Pcg64Mcg::seed_from_u64(23);
+    let (mut issue_ns, mut end) = (0, 0);
+    let request = |_| {
+        let op = if random.random_bool(reads) { Op::Read } else { Op::Write };
+        let sectors = [2, 8, 8, 16, 64][random.random_range(0..5)];
+        let sector = match random.random_range(0..10) {
+            0 | 1 if end < capacity => end,
+            2 | 3 => (end + capacity / 2) % capacity + random.random_range(0..4096),
+            _ => random.random_range(0..capacity),
+        };
+        let access = Access { op, sector, sectors };
+        let finish_ns = drive.serve(issue_ns, access).expect("within the drive").service.finish_ns;
+        let record = Record { issue_ns, access, service_ns: finish_ns - issue_ns };
+        end = access.end();
+        let think_ms: f64 = -6.0 * random.random_range(0.001f64..1.0).ln();
+        issue_ns = finish_ns + (think_ms * 1000.0) as u64 * 1000;
+        record
+    };
+    (0..requests).map(request).collect()
+}
+
+#[test]
+fn odd_rotations_are_found_from_pairs_and_doubted_without() {
+    for (name, rpm) in [("dec_rz26", 5360.0), ("hp_c2490a", 6398.0)] {
+        let truth = builtin(name);
+        for reads in [1.0, 0.6] {
+            let long = fit_profile(&mixed_with(&truth, 12_000, reads), &SCRATCH).expect("a fit");
+            assert_near(name, 6e10 / found(&long, "revolution"), rpm, 1.0);
+            assert!(!long.warnings.iter().any(|warning| warning.contains("revolution is")), "{:?}", long.warnings);
+            // Too few pairs: the spread of service times shows the speed to a few percent, and the
+            // warning says what would show more.
+            let short = fit_profile(&mixed_with(&truth, 3_000, reads), &SCRATCH).expect("a fit");
+            assert_near(name, 6e10 / found(&short, "revolution"), rpm, 0.06 * rpm);
+            let shorter = fit_profile(&mixed_with(&truth, 1_000, reads), &SCRATCH).expect("a fit");
+            for fitted in [&short, &shorter] {
+                assert_warns(fitted, "the spread of service times (");
+                assert_warns(fitted, "a recording determines it that returns to few tracks");
+            }
+        }
+    }
+}
+
+#[test]
+fn recording_that_the_warning_asks_for_determines_the_rotation() {
+    // 2,000 reads of one size within 1 MB, after 500 over the whole drive for the seek curve.
+    for (name, rpm) in [("dec_rz26", 5360.0), ("hp_c2490a", 6398.0)] {
+        let truth = builtin(name).without_buffer();
+        let mut drive = Drive::new(&truth);
+        let mut random = Pcg64Mcg::seed_from_u64(29);
+        let mut issue_ns = 0;
+        let request = |number| {
+            let within = if number % 5 == 0 { drive.capacity_sectors() - 8 } else { 2048 };
+            let access = Access { op: Op::Read, sector: random.random_range(0..within), sectors: 8 };
+            let finish_ns = drive.serve(issue_ns, access).expect("within the drive").service.finish_ns;
+            let record = Record { issue_ns, access, service_ns: finish_ns - issue_ns };
+            issue_ns = finish_ns + random.random_range(0..20_000) * 1000;
+            record
+        };
+        let records: Vec<Record> = (0..2_500).map(request).collect();
+        let fitted = fit_profile(&records, &SCRATCH).expect("a fit");
+        assert_near(name, 6e10 / found(&fitted, "revolution"), rpm, 1.0);
+    }
+}
+
+#[test]
+fn write_caches_are_told_from_writes_to_the_media() {
+    let text = Profile::builtin_toml("barracuda_st32171w").expect("built in");
+    // Writes that often wait for the one segment of the cache.
+    let slow = text.replace("write_segments = 1", "write_segments = 1\nwrite_idle_ms = 8.0");
+    let slow = Profile::from_toml(&slow, "slow.toml").expect("a profile");
+    for (profile, cached) in [
+        (builtin("cheetah9LP"), true),
+        (builtin("cmr-8tb"), true),
+        (slow, true),
+        (builtin("dec_rz26"), false),
+        (builtin("hp_c2490a"), false),
+        (builtin("cheetah9LP").without_write_cache(), false),
+    ] {
+        let fitted = fit_profile(&mixed_with(&profile, 2_000, 0.6), &SCRATCH).expect("a fit");
+        let name = profile.name();
+        assert_eq!(fitted.toml.contains("write_cache = true"), cached, "{name}: {:?}", fitted.found);
+        let held = fitted.held_out.errors;
+        assert!((held.predicted_mean_ms / held.recorded_mean_ms - 1.0).abs() < 0.16, "{name}: {held:?}");
+    }
+}
+
+#[test]
+fn fit_on_a_base_follows_the_write_cache_of_the_trace() {
+    let text = Profile::builtin_toml("cheetah9LP").expect("built in");
+    let off = text.replace("write_cache = true", "write_cache = false");
+    let base = |toml| FitOptions { base: Some(Base { toml, file_name: "base.toml" }), ..SCRATCH };
+    let cached = mixed_with(&builtin("cheetah9LP"), 1_500, 0.6);
+    let fitted = fit_profile(&cached, &base(&off)).expect("a fit");
+    assert!(fitted.toml.contains("write_cache = true"), "{:?}", fitted.found);
+    let held = fitted.held_out.errors;
+    assert!(held.demerit_ms < 0.2 * held.recorded_mean_ms, "{held:?}");
+    let uncached = mixed_with(&builtin("cheetah9LP").without_write_cache(), 1_500, 0.6);
+    let fitted = fit_profile(&uncached, &base(text)).expect("a fit");
+    assert!(fitted.toml.contains("write_cache = false"), "{:?}", fitted.found);
+}
+
 #[test]
 fn fit_on_a_base_recovers_the_changes() {
     let text = Profile::builtin_toml("slide-7200").expect("built in");
