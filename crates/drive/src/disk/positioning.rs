@@ -46,11 +46,10 @@ impl Positioning<'_> {
         if op == Op::Read && self.stream.is_some_and(|(first, next)| first <= sector && sector <= next) {
             return 0;
         }
-        if op == Op::Read && self.arm.same_track(spot) && self.stream.is_some_and(|(_, next)| next < sector) {
-            if sector <= self.ahead_limit {
-                // The read-ahead reads the sector before the command is processed.
-                return reached(spot.angle.wrapping_sub(self.angle), 0, self.platter.tolerance());
-            }
+        let is_ahead = self.stream.is_some_and(|(_, next)| next < sector && sector <= self.ahead_limit);
+        if op == Op::Read && is_ahead && self.arm.same_track(spot) {
+            // The read-ahead reads the sector before the command is processed.
+            return reached(spot.angle.wrapping_sub(self.angle), 0, self.platter.tolerance());
         }
         let overhead_ns = self.overheads.miss(op, self.last);
         let first_ns = if op == Op::Write { self.interface_sector_ns } else { 0 };

@@ -54,6 +54,9 @@ enum Action {
         /// Write only the parts that need no build: the crates and the tasks
         #[arg(long, conflicts_with = "recordings")]
         quick: bool,
+        /// Write only docs/drives.md and its plots
+        #[arg(long, conflicts_with_all = ["recordings", "quick"])]
+        drives: bool,
     },
     /// Write docs/trace-view.png and docs/competing-readers.png with Chromium
     Picture,
@@ -65,6 +68,7 @@ pub fn run(options: &Options) -> Result<()> {
         None => check(),
         Some(Action::Picture) => picture::write(),
         Some(Action::Write { quick: true, .. }) => write_sources(),
+        Some(Action::Write { drives: true, .. }) => write_drives(),
         Some(Action::Write { recordings, .. }) => {
             write_sources()?;
             write(recordings.as_deref())?;
@@ -133,6 +137,11 @@ fn write(recordings: Option<&Path>) -> Result<()> {
         page = with_part(CONFORMANCE, &page, "recordings", &conform(folder)?)?;
     }
     put(CONFORMANCE, &page)?;
+    write_drives()
+}
+
+/// Writes docs/drives.md and the plots of the recorded drives.
+fn write_drives() -> Result<()> {
     let measured = drives(&repository::root().join(PLOTS))?;
     put(DRIVES, &with_part(DRIVES, &read(DRIVES)?, "drives", &measured)?)
 }
