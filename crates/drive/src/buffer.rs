@@ -103,7 +103,8 @@ impl Segments {
         }
     }
 
-    /// Drops the sectors of segment `index` before `sector`. An empty segment can still be continued.
+    /// Drops the sectors of segment `index` before `sector`. An empty segment can still be
+    /// continued.
     pub(crate) fn drop_before(&mut self, index: usize, sector: u64) {
         if let Some(segment) = self.segments.get_mut(index) {
             segment.start = sector.clamp(segment.start, segment.end);

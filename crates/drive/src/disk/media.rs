@@ -580,7 +580,8 @@ impl Media {
         end
     }
 
-    /// Ends read-ahead because the arm is needed, after the sectors that the drive reads in any case.
+    /// Ends read-ahead because the arm is needed, after the sectors that the drive reads in any
+    /// case.
     pub(super) fn end_read_ahead(&mut self) {
         let Some(ahead) = self.ahead.take().filter(|ahead| ahead.next < ahead.least) else { return };
         let (arm, ended) = self.advanced(Ahead { limit: ahead.least, ..ahead }, u64::MAX);

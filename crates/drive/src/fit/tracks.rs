@@ -13,9 +13,11 @@ const USUAL_RPM: [f64; 7] = [3600.0, 4200.0, 5400.0, 7200.0, 10_000.0, 12_000.0,
 /// The largest distance of a usual speed from that of the spread of service times, in standard
 /// errors.
 const USUAL_ERRORS: f64 = 2.25;
-/// The largest relative distance: usual speeds are further apart, and there are speeds between them.
+/// The largest relative distance: usual speeds are further apart, and there are speeds between
+/// them.
 const USUAL_RANGE: f64 = 0.07;
-/// The range of the search on either side of the spread in standard errors, and its relative bounds.
+/// The range of the search on either side of the spread in standard errors, and its relative
+/// bounds.
 const SEARCH_ERRORS: f64 = 4.0;
 const SEARCH_RANGE: (f64, f64) = (0.06, 0.15);
 /// The logarithm of the factor by which the best revolution must be likelier than any other.

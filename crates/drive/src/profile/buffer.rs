@@ -29,7 +29,8 @@ pub(crate) struct WriteCacheProfile {
     pub(crate) sectors: u64,
     /// The largest number of runs of dirty sectors. As many clean runs stay readable.
     pub(crate) runs: usize,
-    /// Fill level, as a share of `sectors`: forced write-back starts above `high` and ends at `low`.
+    /// Fill level, as a share of `sectors`: forced write-back starts above `high` and ends at
+    /// `low`.
     pub(crate) high: f64,
     pub(crate) low: f64,
     /// Idle time of the arm after which write-back starts.

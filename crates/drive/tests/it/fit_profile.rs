@@ -136,7 +136,7 @@ fn recording_that_the_warning_asks_for_determines_the_rotation() {
 }
 
 #[test]
-fn write_caches_are_told_from_writes_to_the_media() {
+fn write_caches_are_distinguished_from_writes_to_the_media() {
     let text = Profile::builtin_toml("barracuda_st32171w").expect("built in");
     // Writes that often wait for the one segment of the cache.
     let slow = text.replace("write_segments = 1", "write_segments = 1\nwrite_idle_ms = 8.0");

@@ -43,8 +43,8 @@ fn measured_seeks_equal_the_profile() {
     for name in ["sata-7200-2006", "scsi-15k-73", "slide-7200", "cheetah15k5_146", "dec_rz26", "sas-15k-450"] {
         let (found, description) = probed(name, &[Probe::Seek]);
         let seek = found.seek.unwrap_or_else(|| panic!("{name} seeks"));
-        // Two measurements, each accurate to 1/4096 of a revolution. A write on the home track waits
-        // for the data of its first sector; they arrive during a seek.
+        // Two measurements, each accurate to 1/4096 of a revolution. A write on the home track
+        // waits for the data of its first sector; they arrive during a seek.
         let sector_ns = description.interface_mb_s.map_or(0.0, |mb_s| 512_000.0 / mb_s);
         let grain_ns = description.revolution_ms * 1e6 / 512.0 + sector_ns;
         let near = |what: &str, found_ns: u64, expected_ms: f64, more_ns: f64| {
