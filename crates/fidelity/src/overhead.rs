@@ -20,21 +20,12 @@ pub struct Overhead {
     pub sigma: f64,
 }
 
-/// The kernel's run of the queue after a completion, in turnarounds: its worker thread comes after
-/// the process that was woken first.
-const QUEUE_RUN: f64 = 1.2;
-
 impl Overhead {
     /// The settings of the simulated host, as lines of a host file.
     pub fn settings(&self) -> String {
-        let queue_run_ns = self.turnaround_ns * QUEUE_RUN;
-        let [transport, turnaround, run] =
-            [self.transport_ns, self.turnaround_ns, queue_run_ns].map(|ns| ns.round() as u64);
-        let sigma = (self.sigma * 1e3).round() as u64;
-        format!(
-            "transport_ns = {transport}\ncompletion_ns = {turnaround}\nqueue_run_ns = {run}\n\
-             lateness_sigma_milli = {sigma}\n"
-        )
+        let [transport, turnaround, sigma] =
+            [self.transport_ns, self.turnaround_ns, self.sigma * 1e3].map(|value| value.round() as u64);
+        format!("transport_ns = {transport}\ncompletion_ns = {turnaround}\ntransport_sigma_milli = {sigma}\n")
     }
 }
 
@@ -46,13 +37,13 @@ pub fn overhead(figures: &[Figure]) -> Option<Overhead> {
         let figure = figures.iter().find(|figure| figure.section == section)?;
         Some(REQUEST_BYTES * 1e9 / figure.bytes_per_s)
     };
-    let (one, four) = (request_ns("one")?, request_ns("four")?);
-    let (gap, turnaround_ns) = ((four - DELAY_NS).max(0.0), (one - four).max(0.0));
+    let (transport_ns, turnaround_ns) =
+        ((request_ns("four")? - DELAY_NS).max(0.0), (request_ns("one")? - request_ns("four")?).max(0.0));
     let one = figures.iter().find(|figure| figure.section == "one")?;
     let [early, late] = [one.p10_ns, one.p90_ns].map(|latency| (latency - DELAY_NS).max(1.0));
     // Nine tenths of a normal distribution are below 1.2816 deviations.
     let sigma = (late / early).ln() / (2.0 * 1.2816);
-    Some(Overhead { transport_ns: (gap - turnaround_ns).max(0.0), turnaround_ns, sigma: sigma.clamp(0.0, 1.0) })
+    Some(Overhead { transport_ns, turnaround_ns, sigma: sigma.clamp(0.0, 1.0) })
 }
 
 #[cfg(test)]
@@ -65,9 +56,9 @@ mod tests {
         let figure = |section: &str, request_ns: f64| example(section, REQUEST_BYTES * 1e9 / request_ns, 5.5e6);
         let one = Figure { p10_ns: 5.4e6, p90_ns: 5.8e6, ..figure("one", 5.7e6) };
         let found = overhead(&[one, figure("four", 5.5e6)]).expect("both sections are there");
-        assert!((found.transport_ns - 3e5).abs() < 1.0 && (found.turnaround_ns - 2e5).abs() < 1.0, "{found:?}");
+        assert!((found.transport_ns - 5e5).abs() < 1.0 && (found.turnaround_ns - 2e5).abs() < 1.0, "{found:?}");
         assert!((found.sigma - 0.2705).abs() < 1e-3, "{found:?}");
-        assert!(found.settings().contains("queue_run_ns = 240000\nlateness_sigma_milli = 270\n"));
+        assert!(found.settings().contains("completion_ns = 200000\ntransport_sigma_milli = 270\n"));
         assert_eq!(overhead(&[]), None);
     }
 }

@@ -32,8 +32,8 @@ const SERIAL: &str = "emulated";
 /// The time that a job may take, its files included.
 const LIMIT_SECONDS: u64 = 240;
 /// The machine around the simulated kernel: that of the guests. Requests of a virtio SCSI bus are
-/// taken from a pool of 256.
-const HOST: &str = "nr_requests = 256\nspindle_tolerance_ppm = 0\n";
+/// taken from a pool of 256 and have at most 254 pages.
+const HOST: &str = "nr_requests = 256\nmax_sectors = 2032\nspindle_tolerance_ppm = 0\n";
 
 /// Options of `cargo xtask guest`.
 #[derive(clap::Args, Clone, Debug)]

@@ -138,13 +138,9 @@ pub struct HostConfig {
     /// second: the way through a virtual machine, a bridge or a network. The default 0 is that of a
     /// controller of the machine. The drive's queue has no room for another request in that time.
     pub transport_ns: u64,
-    /// Time in ns from a completion until the queue runs because of it, up to a second: the
-    /// multi-queue layer leaves that run to a worker thread where the controller's slots are
-    /// taken. A process that the completion wakes may submit its next request before.
-    pub queue_run_ns: u64,
-    /// Spread of `transport_ns` and `queue_run_ns`, which are medians: the standard deviation of the
-    /// logarithm of the time, in thousandths, 0 to 3000. With the default 0 all are the same.
-    pub lateness_sigma_milli: u32,
+    /// Spread of `transport_ns`, which is the median then: the standard deviation of the logarithm of
+    /// the time, in thousandths, 0 to 3000. With the default 0 all are the same.
+    pub transport_sigma_milli: u32,
     /// Tolerance of the spindle speed in parts per million, 0 to 10000. The actual speed and the
     /// platter's angle at time 0 are drawn. The default 2000 is the 0.2 % of data sheets of desktop
     /// drives of 2006: effects of the exact ratio of a scheduler's times to a revolution then
@@ -204,8 +200,7 @@ impl Default for HostConfig {
             queue: QueueConfig { clock: ClockConfig { hz: 250, ..ClockConfig::default() }, ..QueueConfig::default() },
             depth_max: None,
             transport_ns: 0,
-            queue_run_ns: 0,
-            lateness_sigma_milli: 0,
+            transport_sigma_milli: 0,
             spindle_tolerance_ppm: 2000,
         }
     }

@@ -245,18 +245,11 @@ pub(crate) const KEYS: &[Key] = &[
         transport_ns as u64
     ),
     number!(
-        "queue_run_ns",
-        0..=SECOND_NS,
-        "0 ns to a second",
-        "time from a completion until the queue runs because of it",
-        queue_run_ns as u64
-    ),
-    number!(
-        "lateness_sigma_milli",
+        "transport_sigma_milli",
         0..=3000,
         "0 to 3000 thousandths",
-        "spread of transport_ns and queue_run_ns: the standard deviation of their logarithm",
-        lateness_sigma_milli as u32
+        "spread of transport_ns: the standard deviation of its logarithm",
+        transport_sigma_milli as u32
     ),
     number!(
         "spindle_tolerance_ppm",

@@ -28,10 +28,6 @@ pub(crate) struct Device<S: Observer> {
     depth: u32,
     /// Times from the end of a request in the drive until the host knows of it.
     transport: Option<Jitter>,
-    /// Times from a completion until the queue runs because of it.
-    queue_run: Option<Jitter>,
-    /// The time of that run.
-    run_at_ns: Option<u64>,
     /// Completions on their way to the host, each with the time of its arrival.
     arriving: VecDeque<(u64, Completion)>,
     /// Requests in the drive, by tag.
@@ -89,19 +85,15 @@ struct Submitter {
 
 impl<S: Observer> Device<S> {
     pub fn new(queue: RequestQueue<Host<S>>, drive: Drive, depth: u32, host: &HostConfig, seed: u64) -> Self {
-        let jitter = |median_ns: u64, stream: u64| {
-            let seed = seed ^ stream << 32;
-            (median_ns > 0).then(|| Jitter::new(0, median_ns, host.lateness_sigma_milli, seed))
-        };
+        let transport =
+            (host.transport_ns > 0).then(|| Jitter::new(0, host.transport_ns, host.transport_sigma_milli, seed));
         let throttles = host.write_back_throttling && queue.config().layer == BlockLayer::V6_1;
         let throttle = throttles.then(|| WriteBackThrottle::new(depth, queue.kind())).flatten();
         Device {
             queue,
             drive,
             depth,
-            transport: jitter(host.transport_ns, 0),
-            queue_run: jitter(host.queue_run_ns, 1),
-            run_at_ns: None,
+            transport,
             arriving: VecDeque::new(),
             in_flight: Slab::new(),
             submitters: Vec::new(),
@@ -345,13 +337,7 @@ impl<S: Observer> Device<S> {
             throttle.touched(request.op(), now_ns);
         }
         match self.queue.complete(id, now_ns, |token| tokens.push(token)) {
-            Ok(kick) => match &mut self.queue_run {
-                None => self.handle_kick(kick, now_ns),
-                Some(run) => {
-                    let delay_ns = run.draw_ns();
-                    self.run_at_ns.get_or_insert(now_ns + delay_ns);
-                }
-            },
+            Ok(kick) => self.handle_kick(kick, now_ns),
             Err(stale) => self.report_defect(format!("a completion was refused: {stale:?}")),
         }
         self.watch_congestion();
@@ -366,18 +352,10 @@ impl<S: Observer> Device<S> {
     /// Time at which [`Self::timer`] is due.
     #[inline]
     pub fn next_timer(&self) -> Option<u64> {
-        match (self.queue.next_timer(), self.run_at_ns) {
-            (Some(timer), Some(run)) => Some(timer.min(run)),
-            (timer, run) => timer.or(run),
-        }
+        self.queue.next_timer()
     }
 
     pub fn timer(&mut self, now_ns: u64) {
-        if self.run_at_ns.is_some_and(|run| run <= now_ns) {
-            self.run_at_ns = None;
-            self.run(now_ns);
-            self.work(now_ns);
-        }
         let kick = self.queue.timer(now_ns);
         self.handle_kick(kick, now_ns);
     }
