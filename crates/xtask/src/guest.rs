@@ -63,6 +63,9 @@ pub struct Options {
     /// linux-modules of Ubuntu's 4.15 and 4.4, of the flavour generic
     #[arg(long, value_name = "DIR")]
     packages: Option<PathBuf>,
+    /// The program that serves the drives and simulates; the default is built from the sources
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// Write the tables to docs/guest.md
     #[arg(long)]
     write: bool,
@@ -72,8 +75,14 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     kernel::require_programs(architecture::BUILD, true, true)?;
     tools::require_all(&[("mke2fs", "e2fsprogs")], true)?;
-    let comparison =
-        Comparison { hoistway: tools::hoistway()?, directory: tools::target_directory()?.join("guest"), options };
+    let comparison = Comparison {
+        hoistway: match &options.program {
+            Some(program) => program.clone(),
+            None => tools::hoistway()?,
+        },
+        directory: tools::target_directory()?.join("guest"),
+        options,
+    };
     fs::create_dir_all(&comparison.directory)?;
     if let Some(packages) = &options.packages {
         import(packages)?;
