@@ -92,9 +92,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
+    ("fidelity", &[]),
     ("guest", &[]),
     ("vm", &["guest"]),
-    ("xtask", &["drive", "guest", "order", "units", "vm"]),
+    ("xtask", &["drive", "fidelity", "guest", "order", "units", "vm"]),
 ];
 
 /// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.
