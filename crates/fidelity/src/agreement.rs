@@ -7,6 +7,9 @@ use crate::store::Place;
 const REQUESTS_FOR_P50: u64 = 20;
 /// The requests of a figure from which its 99th percentile is compared.
 const REQUESTS_FOR_P99: u64 = 100;
+/// The latency from which a request has waited for the drive; shorter ones are times of the
+/// emulated processor.
+const DRIVE_NS: f64 = 1e6;
 /// The difference of two schedulers' rates in the guest from which the better one must be named.
 const DIFFERENCE: f64 = 0.10;
 /// The goals: median errors, and the share of orders that are right.
@@ -53,10 +56,10 @@ pub fn errors<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Errors {
             };
             let requests = real.requests.min(simulated.requests);
             errors.rate.push(simulated.bytes_per_s / real.bytes_per_s - 1.0);
-            if requests >= REQUESTS_FOR_P50 {
+            if requests >= REQUESTS_FOR_P50 && real.p50_ns >= DRIVE_NS {
                 errors.p50.push(simulated.p50_ns / real.p50_ns.max(1.0) - 1.0);
             }
-            if requests >= REQUESTS_FOR_P99 {
+            if requests >= REQUESTS_FOR_P99 && real.p99_ns >= DRIVE_NS {
                 errors.p99.push(simulated.p99_ns / real.p99_ns.max(1.0) - 1.0);
             }
         }
@@ -143,7 +146,8 @@ mod tests {
 
     #[test]
     fn errors_are_relative_to_the_guest() {
-        let one = pair("none", vec![figure("a", 100.0, 10.0), figure("b", 50.0, 1.0)], vec![figure("a", 90.0, 12.0)]);
+        let real = vec![figure("a", 100.0, 10e6), figure("b", 50.0, 1e6)];
+        let one = pair("none", real, vec![figure("a", 90.0, 12e6)]);
         let errors = errors([&one]);
         assert!((errors.rate[0] + 0.1).abs() < 1e-9 && errors.rate[1] == -1.0, "{errors:?}");
         assert!((errors.p50[0] - 0.2).abs() < 1e-9 && errors.p99.len() == 1);

@@ -4,7 +4,7 @@ use crate::{
     apply_pace::{set_choice, set_pace, set_submission},
     engine::{Engine, EngineSupport},
     job::{FadviseHint, Job, RateProcess, Sequencer, Size, UnifiedReporting},
-    tree_values::{file_system, tree, walk},
+    tree_values::{journal, tree, walk},
     units::{KbBase, TimeUnit},
     values::{
         Fault, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32, directions,
@@ -141,7 +141,7 @@ fn set_amount(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "filename_format" => job.filename_format = value.into(),
         "directory" => job.directory = names(value)?,
         "nrfiles" => job.nrfiles = count_u32(value, base, 0)?.max(1),
-        "hoistway_journal" => job.hoistway_journal = Some(file_system(value)?),
+        "hoistway_journal" => job.hoistway_journal = Some(journal(value)?),
         "hoistway_tree" => job.hoistway_tree = Some(tree(value, base)?),
         "hoistway_walk" => job.hoistway_walk = walk(value)?,
         "numjobs" => job.numjobs = count_u32(value, base, 1)?,

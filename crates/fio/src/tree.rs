@@ -27,6 +27,8 @@ pub struct TreeSpec {
 /// A kind of file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileSystemKind {
+    /// As ext3, with directories that are searched from their beginning, and without a journal.
+    Ext2,
     /// Indirect blocks, and inodes read one by one.
     Ext3,
     /// Extents, and inodes read ahead.

@@ -75,6 +75,16 @@ pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
 /// Parses a kind of file system.
 pub(crate) fn file_system(value: &str) -> Result<FileSystemKind, Fault> {
     match value {
+        "ext2" => Ok(FileSystemKind::Ext2),
+        "ext3" => Ok(FileSystemKind::Ext3),
+        "ext4" => Ok(FileSystemKind::Ext4),
+        other => Err(one_of(other, &["ext2", "ext3", "ext4"])),
+    }
+}
+
+/// Parses a kind of journal.
+pub(crate) fn journal(value: &str) -> Result<FileSystemKind, Fault> {
+    match value {
         "ext3" => Ok(FileSystemKind::Ext3),
         "ext4" => Ok(FileSystemKind::Ext4),
         other => Err(one_of(other, &["ext3", "ext4"])),

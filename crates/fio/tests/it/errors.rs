@@ -129,7 +129,7 @@ const WRONG: &[(&str, &str, &str)] = &[
         "hoistway_tree: 400000 files in 100 rounds of ageing are too much to lay out",
         "age=9 at most",
     ),
-    ("hoistway_tree=fs=xfs", "hoistway_tree: `xfs` is not known", "one of ext3, ext4"),
+    ("hoistway_tree=fs=xfs", "hoistway_tree: `xfs` is not known", "one of ext2, ext3, ext4"),
     ("hoistway_tree=mean=4k", "hoistway_tree: the mean of 4096 bytes is below the median of 5000", "give mean= too"),
     ("hoistway_tree=linux\nrw=write", "hoistway_tree: job `j` walks through a tree, and rw is write", "rw=read"),
     ("hoistway_tree=linux\ndirect=1", "walks through a tree, and direct is 1", "page cache"),

@@ -211,7 +211,8 @@ impl HostConfig {
     /// dirty limits, its largest request, its number of requests. The file system of a job's tree
     /// is ext3, from 3.2 on ext4. Memory and processors stay those of the machine.
     ///
-    /// The ratios are those of the kernels' Documentation/sysctl/vm.txt (40 and 10 % up to 2.6.21,
+    /// The ratios are those of the kernels' Documentation/sysctl/vm.txt (bdflush's 30 and 60 % on
+    /// 2.4, 40 and 10 % up to 2.6.21,
     /// 10 and 5 % from 2.6.22, 20 and 10 % from 2.6.30). A request has at most 512 KiB
     /// (`max_sectors_kb`), from 4.7 on 1280 KiB. The multi-queue layer takes two requests for each
     /// request of the controller (64 with AHCI, 256 at most); earlier layers take 128 in each
@@ -220,20 +221,23 @@ impl HostConfig {
         let mut host = HostConfig { kernel: Some(kernel), ..HostConfig::default() };
         host.queue.clock.hz = 250;
         (host.dirty_background_percent, host.dirty_percent) = match kernel {
+            Kernel::V2_4 => (30, 60),
             Kernel::V2_6_18 => (10, 40),
             Kernel::V2_6_24 => (5, 10),
             Kernel::V3_2 | Kernel::V4_19 | Kernel::V6_1 | Kernel::V6_12 => (10, 20),
         };
         host.write_back = match kernel {
+            Kernel::V2_4 => WriteBack::Waiting,
             Kernel::V2_6_18 | Kernel::V2_6_24 => WriteBack::Pdflush,
             Kernel::V3_2 | Kernel::V4_19 | Kernel::V6_1 | Kernel::V6_12 => WriteBack::Pauses,
         };
         host.file_system = match kernel {
+            Kernel::V2_4 => FileSystemConfig::ext2(),
             Kernel::V2_6_18 | Kernel::V2_6_24 => FileSystemConfig::ext3(),
             Kernel::V3_2 | Kernel::V4_19 | Kernel::V6_1 | Kernel::V6_12 => FileSystemConfig::ext4(),
         };
         (host.plugging, host.read_ahead) = match kernel {
-            Kernel::V2_6_18 => (Plugging::Queue, ReadAheadRules::TwoWindows),
+            Kernel::V2_4 | Kernel::V2_6_18 => (Plugging::Queue, ReadAheadRules::TwoWindows),
             Kernel::V2_6_24 => (Plugging::Queue, ReadAheadRules::OnDemand),
             Kernel::V3_2 => (Plugging::Task { requests: 16, kib: 0 }, ReadAheadRules::OnDemandWithHistory),
             Kernel::V4_19 => (Plugging::Task { requests: 16, kib: 128 }, ReadAheadRules::OnDemandWithHistory),
@@ -241,6 +245,12 @@ impl HostConfig {
                 (Plugging::Task { requests: 32, kib: 128 }, ReadAheadRules::OnDemandWithHistory)
             }
         };
+        if kernel == Kernel::V2_4 {
+            // Documentation/sysctl/vm.txt of 2.4: `max-readahead` of 31 pages; MAX_SECTORS 255.
+            host.queue.clock.hz = 100;
+            host.read_ahead_kib = 124;
+            host.queue.max_sectors = 248;
+        }
         if matches!(kernel.layer(), BlockLayer::V4_19 | BlockLayer::V6_1) {
             host.queue.max_sectors = 2560;
         }

@@ -7,6 +7,9 @@ use hoistway_units::names::did_you_mean;
 /// selects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub enum Kernel {
+    /// Linux 2.4 (2001): bdflush, short read-ahead windows, requests of 128 KiB, a tick of 10 ms.
+    #[serde(rename = "2.4")]
+    V2_4,
     /// Linux 2.6.18 (2006): pdflush, two read-ahead windows, plugs on the queue.
     #[serde(rename = "2.6.18")]
     V2_6_18,
@@ -30,12 +33,13 @@ pub enum Kernel {
 
 impl Kernel {
     /// All kernels, the oldest first.
-    pub const ALL: [Kernel; 6] =
-        [Kernel::V2_6_18, Kernel::V2_6_24, Kernel::V3_2, Kernel::V4_19, Kernel::V6_1, Kernel::V6_12];
+    pub const ALL: [Kernel; 7] =
+        [Kernel::V2_4, Kernel::V2_6_18, Kernel::V2_6_24, Kernel::V3_2, Kernel::V4_19, Kernel::V6_1, Kernel::V6_12];
 
     /// The version in its usual form.
     pub const fn name(self) -> &'static str {
         match self {
+            Kernel::V2_4 => "2.4",
             Kernel::V2_6_18 => "2.6.18",
             Kernel::V2_6_24 => "2.6.24",
             Kernel::V3_2 => "3.2",
@@ -66,7 +70,7 @@ impl Kernel {
     /// from that of 3.4.
     pub const fn layer(self) -> BlockLayer {
         match self {
-            Kernel::V2_6_18 => BlockLayer::V2_6_18,
+            Kernel::V2_4 | Kernel::V2_6_18 => BlockLayer::V2_6_18,
             Kernel::V2_6_24 => BlockLayer::V2_6_24,
             Kernel::V3_2 => BlockLayer::V3_4,
             Kernel::V4_19 => BlockLayer::V4_19,
@@ -92,7 +96,7 @@ impl Kernel {
     /// queue, not even for a group, which `group_idle` 0 expresses.
     pub(crate) fn defaults_of(self, elevator: Kind, rotational: bool) -> &'static [(&'static str, i64)] {
         match (self, elevator.info().name) {
-            (Kernel::V2_6_18 | Kernel::V2_6_24 | Kernel::V3_2, "cfq") if !rotational => {
+            (Kernel::V2_4 | Kernel::V2_6_18 | Kernel::V2_6_24 | Kernel::V3_2, "cfq") if !rotational => {
                 &[("slice_idle", 8), ("group_idle", 0)]
             }
             (Kernel::V2_6_24, "deadline") => &[("form", 1)],

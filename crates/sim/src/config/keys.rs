@@ -209,9 +209,9 @@ pub(crate) const KEYS: &[Key] = &[
     switch!("aged", "its files are in pieces that alternate with each other", aged),
     Key {
         name: "file_system",
-        form: ValueForm::Word(&["ext3", "ext4"]),
+        form: ValueForm::Word(&["ext2", "ext3", "ext4"]),
         description: "the file system of jobs with a tree of files",
-        get: |host| u64::from(host.file_system.extents),
+        get: |host| words::file_system(host),
         set: words::set_file_system,
     },
     number!(

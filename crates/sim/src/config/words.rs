@@ -71,5 +71,17 @@ pub(super) fn set_plug(host: &mut HostConfig, requests: u32, kib: u32) {
 }
 
 pub(super) fn set_file_system(host: &mut HostConfig, word: u64) {
-    host.file_system = if word == 0 { FileSystemConfig::ext3() } else { FileSystemConfig::ext4() };
+    host.file_system = match word {
+        0 => FileSystemConfig::ext2(),
+        1 => FileSystemConfig::ext3(),
+        _ => FileSystemConfig::ext4(),
+    };
+}
+
+pub(super) fn file_system(host: &HostConfig) -> u64 {
+    match host.file_system {
+        FileSystemConfig { extents: true, .. } => 2,
+        FileSystemConfig { directory_index: true, .. } => 1,
+        _ => 0,
+    }
 }

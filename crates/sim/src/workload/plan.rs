@@ -314,7 +314,7 @@ fn journal(file: &JobFile) -> Result<Option<JournalConfig>, SimError> {
         ));
     }
     Ok(Some(match kind {
-        FileSystemKind::Ext3 => JournalConfig::ext3(),
+        FileSystemKind::Ext2 | FileSystemKind::Ext3 => JournalConfig::ext3(),
         FileSystemKind::Ext4 => JournalConfig::ext4(),
     }))
 }

@@ -54,6 +54,7 @@ pub(super) fn lay_out(
         }
     };
     let config = match first.spec.kind {
+        Some(FileSystemKind::Ext2) => FileSystemConfig::ext2(),
         Some(FileSystemKind::Ext3) => FileSystemConfig::ext3(),
         Some(FileSystemKind::Ext4) => FileSystemConfig::ext4(),
         None => host.file_system,

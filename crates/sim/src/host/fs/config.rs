@@ -27,6 +27,11 @@ pub struct FileSystemConfig {
 }
 
 impl FileSystemConfig {
+    /// ext2, and ext3 before 2006: directories are searched from their beginning.
+    pub const fn ext2() -> Self {
+        FileSystemConfig { directory_index: false, ..FileSystemConfig::ext3() }
+    }
+
     /// ext3 as mke2fs made it from 2006 on, with indexed directories.
     pub const fn ext3() -> Self {
         FileSystemConfig {
