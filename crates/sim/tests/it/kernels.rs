@@ -156,3 +156,63 @@ fn a_host_without_a_kernel_keeps_its_defaults() {
     let host = HostConfig::default();
     assert_eq!((host.kernel, host.write_back, host.plugging), (None, WriteBack::Waiting, Plugging::Queue));
 }
+
+#[test]
+fn advice_on_the_access_pattern_changes_what_is_read_ahead() {
+    let requests = |kernel: Kernel, options: &str| {
+        let run = with_host(&format!("[r]\nsize=32m\nbs=16k\n{options}\n"), HostConfig::kernel(kernel));
+        (run.drive_requests, run.drive_bytes)
+    };
+    for kernel in [Kernel::V2_6_18, Kernel::V2_6_24, Kernel::V6_1] {
+        let (silent, _) = requests(kernel, "fadvise_hint=0");
+        // fio's default for a sequential job: a window of twice the length.
+        let (advised, _) = requests(kernel, "");
+        assert_eq!(requests(kernel, "fadvise_hint=sequential").0, advised, "{}", kernel.name());
+        assert!(advised * 3 < silent * 2, "{}: {advised} of {silent}", kernel.name());
+    }
+    // A sequential reader that says that it is random: a read of four pages is one request from
+    // 2.6.33 on, and four before.
+    let read = |kernel| requests(kernel, "fadvise_hint=random");
+    assert_eq!(read(Kernel::V6_1), (32 * 64, 32 * MIB));
+    assert_eq!(read(Kernel::V2_6_24), (32 * 256, 32 * MIB));
+}
+
+#[test]
+fn cfq_shares_the_disk_among_direct_writers_from_2_6_30_on() {
+    let jobs = "[w]\nrw=write\ndirect=1\nbs=64k\nsize=1g\nnumjobs=4\noffset_increment=1g\n\
+                filename=d\nfilesize=4g\nruntime=20\ntime_based\n";
+    for kernel in [Kernel::V3_2, Kernel::V4_19] {
+        let request = CompareRequest { host: HostConfig::kernel(kernel), ..request(jobs, &[Kind::Cfq]) };
+        let rates = run(&request).unwrap().runs.remove(0).process_bytes_per_s;
+        assert!(rates.min > 0.8 * rates.max, "{}: {rates:?}", kernel.name());
+    }
+}
+
+#[test]
+fn a_reader_beside_a_flood_of_writes_is_served_where_write_back_is_throttled() {
+    let jobs = "[r]\nfadvise_hint=0\nbs=64k\nsize=1g\nruntime=20\ntime_based\n\
+                [w]\nrw=write\nbs=64k\nsize=1g\nnumjobs=2\nruntime=20\ntime_based\n";
+    let reader = |throttling: bool| {
+        let host = HostConfig { write_back_throttling: throttling, ..host_of(Kernel::V6_1, 512) };
+        let request = CompareRequest { host, ..request(jobs, &[Kind::Noop]) };
+        run(&request).unwrap().runs.remove(0).processes.remove(0).bytes_per_s
+    };
+    let (throttled, free) = (reader(true), reader(false));
+    assert!(throttled > 10.0 * free, "{throttled} and {free}");
+}
+
+#[test]
+fn transport_adds_its_time_to_each_request() {
+    let mean_ns = |transport_ns: u64, transport_sigma_milli: u32| {
+        let host = HostConfig { transport_ns, transport_sigma_milli, ..HostConfig::kernel(Kernel::V6_1) };
+        let jobs = "[r]\nrw=randread\ndirect=1\nbs=4k\nsize=1g\nnumber_ios=2000\n";
+        let null = Profile::builtin("null").expect("it is built in");
+        let request = CompareRequest { host, profile: null, ..request(jobs, &[Kind::Noop]) };
+        run(&request).unwrap().runs.remove(0).latency_ns.mean
+    };
+    let (near, far, spread) = (mean_ns(0, 0), mean_ns(400_000, 0), mean_ns(400_000, 500));
+    assert!((far - near - 400_000.0).abs() < 10.0, "{near} {far}");
+    // The mean of a lognormal time is above its median.
+    let expected = 400_000.0 * f64::exp(0.125);
+    assert!((spread - near - expected).abs() < 0.05 * expected, "{near} {spread}");
+}
