@@ -1,4 +1,4 @@
-//! Counters.
+//! Counters, whose steps are one instruction each.
 
 /// A count of things that exist at a time, or of things that happened. It does not overflow, and
 /// every decrement undoes an increment, so that an unsigned count does not fall below zero.

@@ -1,5 +1,5 @@
-//! The data structures of elevators: total arenas, intrusive lists, a red-black tree, hash chains, counters,
-//! decaying means.
+//! The data structures of elevators: total arenas, intrusive lists, a red-black tree, hash chains,
+//! counters, decaying means.
 //!
 //! The code that prevents panics is concentrated here, so that elevators remain readable. Every
 //! look-up is total: an index out of range reads a default entry, and writes to it are discarded.

@@ -9,8 +9,8 @@ use crate::event::Event;
 use crate::request::{Marks, MergedBio, RequestId, RequestLists};
 
 impl<H: HostTypes> RequestQueue<H> {
-    /// Tries to merge the bio into a queued request of a queue that merges. Only the first candidate is considered: if it
-    /// is too large, the search ends.
+    /// Tries to merge the bio into a queued request of a queue that merges. Only the first
+    /// candidate is considered: if it is too large, the search ends.
     #[inline(never)]
     pub(super) fn try_merge(&mut self, bio: &Bio) -> Option<RequestId> {
         let alone = bio.flags.has(Flags::BARRIER) || bio.flags.has(Flags::FUA);

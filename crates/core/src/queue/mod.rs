@@ -779,15 +779,6 @@ impl<H: HostTypes> RequestQueue<H> {
         self.free_to_pool(op);
         self.core.unhold_context(context);
     }
-
-    /// Counts one request less that the current elevator has seen.
-    #[inline]
-    fn leave_private(&mut self) {
-        self.switching.private.decrement();
-        if self.switching.private == 0 && self.switching.is_under_way() {
-            self.switch_if_drained();
-        }
-    }
 }
 
 /// Describes a bio for an event.

@@ -3,6 +3,7 @@
 
 use super::{Kick, RequestQueue};
 use crate::clock::Timer;
+use crate::collections::Count;
 use crate::context::History;
 use crate::elevator::Elevator;
 use crate::elevator::tables::HostTypes;
@@ -88,6 +89,15 @@ impl<H: HostTypes> RequestQueue<H> {
     pub(super) fn drain_elevator(&mut self) {
         while self.elevator.dispatch(&mut self.core, true) > 0 {}
         debug_assert!(self.elevator.is_empty(), "a forced dispatch empties the elevator");
+    }
+
+    /// Counts one request less that the current elevator has seen.
+    #[inline]
+    pub(super) fn leave_private(&mut self) {
+        self.switching.private.decrement();
+        if self.switching.private == 0 && self.switching.is_under_way() {
+            self.switch_if_drained();
+        }
     }
 
     /// Attaches the new elevator once all requests seen by the old one have completed.

@@ -1,9 +1,9 @@
 //! The cost of the kernels' own elevators, for comparison.
 //!
-//! Source: the kernels' scheduler code, compiled in user space (gcc 12.2, -O2) over stubs for locks,
-//! tracing and accounting, and driven with the load of `hoistway bench elevators`; an AMD EPYC with
-//! 2 processors, medians of 5 runs. The stubs make the figures lower bounds of the cost in a kernel.
-//! The measurement's own loop, which noop shows, is in every figure.
+//! Source: the kernels' scheduler code, compiled in user space (gcc 12.2, -O2) over stubs for
+//! locks, tracing and accounting, and driven with the load of `hoistway bench elevators`; an AMD
+//! EPYC with 2 processors, medians of 5 runs. The stubs make the figures lower bounds of the cost
+//! in a kernel. The measurement's own loop, which noop shows, is in every figure.
 
 /// The numbers of processes for which there are figures.
 pub const PROCESSES: [u32; 3] = [1, 128, 8192];
@@ -43,7 +43,20 @@ pub const REASONS: &[(&str, &str)] = &[
         "its cost is that of the request queue around every elevator and of the measurement itself: every submission \
          checks its context, and every completion accounts for the pool, barriers, plugs and a switch of elevators.",
     ),
-    ("mq-deadline", "with one process the queue is empty after every request, and is searched once more in vain."),
+    (
+        "anticipatory",
+        "with 8192 processes some 8 accesses a request miss the second-level cache, and other programs share the next one.",
+    ),
+    (
+        "mq-deadline",
+        "with one process the queue is empty after every request, and is searched once more in vain. With 8192 processes \
+         some 6 accesses a request miss the second-level cache, and other programs share the next one.",
+    ),
+    (
+        "cfq-v2",
+        "with 8192 processes some 14 accesses a request miss the second-level cache, half of them in the two orders of the \
+         driver's list.",
+    ),
     (
         "cfq-tree",
         "with one process the cost is in the think times and slices of an arrival and a completion. With 8192 processes \

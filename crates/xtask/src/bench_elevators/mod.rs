@@ -146,8 +146,8 @@ fn cost(row: &Row, processes: u32) -> f64 {
     row.ns.get(column).copied().unwrap_or(f64::NAN)
 }
 
-/// The goals: a cost above noop no greater than the kernel's above its noop; noop no dearer than the
-/// kernel's; and at most [`NS_MAX`] with the most processes.
+/// The goals: a cost above noop no greater than the kernel's above its noop; noop no dearer than
+/// the kernel's; and at most [`NS_MAX`] with the most processes.
 fn goals(rows: &[Row]) -> Vec<Goal> {
     let row = |name: &str| rows.iter().find(|row| row.name == name);
     let mut goals = Vec::new();
