@@ -19,6 +19,21 @@ pub struct Counts {
     pub branch_misses: f64,
 }
 
+impl Counts {
+    /// The names of [`figures`](Self::figures).
+    pub const NAMES: [&str; 4] = [
+        "Instructions",
+        "Reads that miss the first-level data cache",
+        "Accesses that miss the last-level cache",
+        "Mispredicted branches",
+    ];
+
+    /// All counts, in the order of [`NAMES`](Self::NAMES).
+    pub fn figures(self) -> [f64; 4] {
+        [self.instructions, self.l1_misses, self.cache_misses, self.branch_misses]
+    }
+}
+
 /// Counters of this thread, which count from [`start`](Counters::start) to
 /// [`stop`](Counters::stop).
 pub(crate) struct Counters {

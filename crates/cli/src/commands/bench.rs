@@ -48,16 +48,11 @@ fn bench_elevators(args: &BenchElevatorsArgs, out: &mut Out) -> Result<()> {
     if let Some(reason) = &costs.not_counted {
         return Ok(out.line(format_args!("Instructions and cache misses are not counted: {reason}."))?);
     }
-    let events: [(&str, usize, fn(&Counts) -> f64); 4] = [
-        ("Instructions", 0, |counts| counts.instructions),
-        ("Reads that miss the first-level data cache", 2, |counts| counts.l1_misses),
-        ("Accesses that miss the last-level cache", 2, |counts| counts.cache_misses),
-        ("Mispredicted branches", 2, |counts| counts.branch_misses),
-    ];
-    for (name, decimals, count) in events {
+    for (index, name) in Counts::NAMES.iter().enumerate() {
         out.line(format_args!("{name} per request, by number of processes:"))?;
+        let decimals = if index == 0 { 0 } else { 2 };
         print_costs(out, &header, &costs, |cell| {
-            cell.per_request.as_ref().map_or("-".to_owned(), |counts| format!("{:.decimals$}", count(counts)))
+            cell.per_request.map_or("-".to_owned(), |counts| format!("{:.decimals$}", counts.figures()[index]))
         })?;
     }
     Ok(())
