@@ -45,6 +45,7 @@ profiles!(
     "ssd-sata-enterprise",
     "ssd-nvme-tlc",
     "ssd-nvme-tlc-mixed",
+    "samsung-980-pro",
     "cloud-gp2",
     "cloud-gp3",
     "null",

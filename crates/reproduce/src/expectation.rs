@@ -237,7 +237,7 @@ macro_rules! embedded {
 
 /// The files with expectations.
 const FILES: &[(&str, &str)] =
-    embedded!["crates/reproduce/published/": "s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml"];
+    embedded!["crates/reproduce/published/": "s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml", "s6.toml"];
 
 /// The job files of the rows, by path from the root of the repository.
 const JOBS: &[(&str, &str)] = embedded!["":
@@ -271,6 +271,9 @@ const JOBS: &[(&str, &str)] = embedded!["":
     "crates/reproduce/published/jobs/s3-10-places.fio",
     "crates/reproduce/published/jobs/s4-01-oltp.fio",
     "crates/reproduce/published/jobs/s4-02-dss.fio",
+    "crates/reproduce/published/jobs/s6-03-readers.fio",
+    "crates/reproduce/published/jobs/s6-18-reader-and-writer.fio",
+    "crates/reproduce/published/jobs/s6-20-mixed.fio",
 ];
 
 /// All publications, in the order of their ids.

@@ -22,7 +22,7 @@
 //!
 //! Figures, tolerances and marks of mechanisms are data: `published/*.toml` with the job files in
 //! `published/jobs` (`expectation.rs`). Measurements are code: one module per publication (`s1` to
-//! `s5`), which gets its simulations from the runner (`runner.rs`). `verdict.rs` alone compares
+//! `s6`), which gets its simulations from the runner (`runner.rs`). `verdict.rs` alone compares
 //! both.
 //!
 //! # Where to change ...
@@ -49,6 +49,7 @@ mod s2;
 mod s3;
 mod s4;
 mod s5;
+mod s6;
 mod text;
 mod verdict;
 
@@ -98,6 +99,7 @@ fn measure(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, ReproduceErro
         Some(("S3", _)) => s3::measure(row, runner),
         Some(("S4", _)) => s4::measure(row, runner),
         Some(("S5", _)) => s5::measure(row, runner),
+        Some(("S6", _)) => s6::measure(row, runner),
         _ => Err(ReproduceError::no_measure(&row.id)),
     }
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::error::ReproduceError;
 use crate::expectation::{self, Row};
-use hoistway_sim::{CompareRequest, Comparison, HostConfig, Kernel, Run, Setting, compare, elevator_of_name};
+use hoistway_sim::{CompareRequest, Comparison, HostConfig, Kernel, Run, Setting, compare, elevator_of_name, run_each};
 
 /// The progress of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,12 @@ pub struct Experiment {
     pub seed: u64,
     /// Size of the request pool, if it differs from the kernel's default.
     pub nr_requests: Option<u32>,
+    /// Number of processors, if it differs from the kernel's default.
+    pub cpus: Option<u32>,
+    /// Number of drives.
+    pub drives: u32,
+    /// True if the jobs also run alone as references.
+    pub alone: bool,
     /// True if slices and head positions are recorded.
     pub record: bool,
 }
@@ -70,6 +76,9 @@ impl Experiment {
             settings: Vec::new(),
             seed: 1,
             nr_requests: None,
+            cpus: None,
+            drives: 1,
+            alone: true,
             record: false,
         })
     }
@@ -126,6 +135,26 @@ impl Experiment {
         })
     }
 
+    /// Runs the simulation. Without the references, its figures that compare with them are 0.
+    fn compare(&self, cancel: &AtomicBool) -> Result<Comparison, ReproduceError> {
+        let request = self.request()?;
+        if self.alone {
+            return Ok(compare(&request, &|_| {}, cancel)?);
+        }
+        let runs = run_each(&request, &|_| {}, cancel)?;
+        Ok(Comparison {
+            drive: request.profile.name().into(),
+            seed: request.seed,
+            rotational: request.profile.is_rotational(),
+            single_stream_bytes_per_s: 0.0,
+            alone_bytes_per_s: Vec::new(),
+            simulated_requests: 0,
+            is_partial: false,
+            runs,
+            notes: Vec::new(),
+        })
+    }
+
     /// The host of the kernel, with the size of the request pool. All elevators run in the block
     /// layer of that kernel.
     fn host(&self) -> Option<HostConfig> {
@@ -133,6 +162,7 @@ impl Experiment {
         if self.nr_requests.is_some() {
             host.queue.nr_requests = self.nr_requests;
         }
+        (host.cpus, host.drives) = (self.cpus.unwrap_or(host.cpus), self.drives);
         Some(host)
     }
 
@@ -170,7 +200,7 @@ impl<'a> Runner<'a> {
         }
         let (done, of) = (AtomicUsize::new(0), wanted.len());
         let run = |experiment: &&Experiment| {
-            let comparison = compare(&experiment.request()?, &|_| {}, self.cancel)?;
+            let comparison = experiment.compare(self.cancel)?;
             (self.progress)(RowProgress { row: self.row, done: done.fetch_add(1, Ordering::Relaxed) + 1, of });
             Ok((experiment.key(), Arc::new(comparison)))
         };

@@ -99,7 +99,9 @@ pub use compare::{
     ALONE_MAX, ALONE_NS, CompareRequest, Comparison, DirectionRun, GroupRun, ProcessRun, Progress, Run, Spread,
     compare, compare_recorded, compare_until, run_each, run_each_recorded, with_threads,
 };
-pub use config::{CpuCosts, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules, WriteBack};
+pub use config::{
+    CpuCosts, ElevatorCost, ElevatorCosts, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules, WriteBack,
+};
 pub use error::SimError;
 pub use host::fs::config::FileSystemConfig;
 pub use host::journal::JournalConfig;

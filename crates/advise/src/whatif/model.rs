@@ -317,7 +317,7 @@ fn host(machine: &Machine, processes: usize) -> HostConfig {
     let mut host = machine.kernel.map_or_else(HostConfig::default, HostConfig::kernel);
     host.cpus = u32::try_from(processes).unwrap_or(u32::MAX).clamp(1, 4096);
     host.plugging = Plugging::None;
-    host.costs = CpuCosts { system_call_ns: 0, copy_page_ns: 0, bio_ns: 0, fault_ns: 0, completion_ns: 0 };
+    host.costs = CpuCosts::NONE;
     host.spindle_tolerance_ppm = 0;
     host.depth_max = machine.depth_max;
     if machine.kernel.is_none() {

@@ -187,13 +187,7 @@ fn request(
 ) -> Result<CompareRequest, BenchError> {
     let includes = |path: &str, _: &str| Err(io::Error::new(io::ErrorKind::NotFound, path.to_owned()));
     let jobs = hoistway_fio::parse(&rewritten.simulated, "the simulated job", &|_| None, &includes)?;
-    let costs = CpuCosts {
-        system_call_ns: 0,
-        copy_page_ns: 0,
-        bio_ns: 0,
-        fault_ns: 0,
-        completion_ns: turnaround_ns.max(0.0) as u64,
-    };
+    let costs = CpuCosts { completion_ns: turnaround_ns.max(0.0) as u64, ..CpuCosts::NONE };
     let mut host = HostConfig {
         cpus: u32::try_from(rewritten.processes.len()).unwrap_or(u32::MAX).clamp(1, 4096),
         plugging: Plugging::None,

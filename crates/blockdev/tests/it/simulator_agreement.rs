@@ -67,7 +67,7 @@ fn predicted(kind: Kind) -> Vec<f64> {
     }
     let nothing = |path: &str, _: &str| Err(std::io::Error::other(path.to_owned()));
     let jobs = hoistway_fio::parse(&text, "readers", &|_| None, &nothing).expect("a good job file");
-    let costs = CpuCosts { system_call_ns: 0, copy_page_ns: 0, bio_ns: 0, fault_ns: 0, completion_ns: TURNAROUND_NS };
+    let costs = CpuCosts { completion_ns: TURNAROUND_NS, ..CpuCosts::NONE };
     let mut host = HostConfig {
         cpus: READERS as u32,
         plugging: Plugging::None,

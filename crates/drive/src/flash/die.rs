@@ -52,6 +52,8 @@ pub(super) struct Die {
     /// The number of reads that may still overtake other work. It bounds the delay of that work.
     pub(super) overtakes_left: u32,
     pub(super) reads: VecDeque<PageRead>,
+    /// True if the die has not done its part of the current turn of garbage collection.
+    pub(super) in_turn: bool,
     /// The buffer slots or the flash locations that the die programs, and their destination.
     pub(super) slots: Vec<u32>,
     pub(super) locations: Vec<u32>,
@@ -71,6 +73,7 @@ impl Die {
             suspended: None,
             overtakes_left: 0,
             reads: VecDeque::new(),
+            in_turn: false,
             slots: Vec::new(),
             locations: Vec::new(),
             to: 0,

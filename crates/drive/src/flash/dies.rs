@@ -32,6 +32,9 @@ impl Flash {
         if die.overtakes_left == 0 {
             return;
         }
+        if die.operation == DieOperation::Gather && self.turn_dies > 0 {
+            return;
+        }
         if die.operation == DieOperation::Gather {
             // The suspension takes effect between two pages.
             let page_ns = left_ns % die.gather_row_ns;
@@ -39,7 +42,9 @@ impl Flash {
             self.start_operation(number, DieOperation::Suspend, now_ns + page_ns);
             return;
         }
-        let Some(suspend_ns) = self.profile.suspend_ns else { return };
+        let is_early = self.turn_dies == 0 && matches!(die.operation, DieOperation::Move | DieOperation::Erase);
+        let early_ns = self.profile.background_suspend_ns.filter(|_| is_early);
+        let Some(suspend_ns) = early_ns.or(self.profile.suspend_ns) else { return };
         if die.suspend_at_unlock || left_ns <= suspend_ns {
             return;
         }
@@ -109,7 +114,8 @@ impl Flash {
         if read.command == NO_COMMAND {
             return;
         }
-        let crossed_ns = self.cross_link(Op::Read, sectors, sent_ns);
+        let further_units = sectors.div_ceil(UNIT_SECTORS) - u64::from(self.commands[read.command as usize].parts <= 1);
+        let crossed_ns = self.cross_link(Op::Read, sectors, further_units, sent_ns);
         let work_ns = self.page_read_ns(read.row) + self.profile.channel.ns(sectors) + self.profile.link.ns(sectors);
         self.part_done(read.command, crossed_ns, work_ns);
         let command = &mut self.commands[read.command as usize];
@@ -157,13 +163,61 @@ impl Flash {
             return self.start_operation(number, operation, now_ns + left_ns);
         }
         self.dies[number as usize].overtakes_left = self.profile.overtakes_max;
-        let host = self.has_program() && self.ftl.has_room(number);
-        if self.ftl.has_garbage(number) && (!host || self.ftl.garbage_first(number)) {
+        if self.profile.gc_turn_programs.is_some() && self.take_turn(number, now_ns) {
+            return;
+        }
+        let host = self.turn_dies == 0 && self.has_program() && self.ftl.has_room(number);
+        if self.profile.gc_turn_programs.is_none()
+            && self.ftl.has_garbage(number)
+            && (!host || self.ftl.garbage_first(number))
+        {
             self.collect(number, now_ns);
-        } else if !(host && self.program(number, now_ns) || self.begin_read(number, now_ns)) {
+        } else if !(host && self.program(number, now_ns)
+            || self.begin_read(number, now_ns)
+            || self.collect_early(number, now_ns))
+        {
             self.dies[number as usize].operation = DieOperation::Idle;
             self.idle.set(number, true);
         }
+    }
+
+    /// Collects garbage before a turn has to, if nothing else is to do.
+    fn collect_early(&mut self, number: u32, now_ns: u64) -> bool {
+        if self.profile.background_suspend_ns.is_none() || self.turn_dies > 0 || !self.ftl.has_early_garbage(number) {
+            return false;
+        }
+        self.collect(number, now_ns);
+        true
+    }
+
+    /// Collects garbage for a die's part of a turn, which begins when a die lacks space for data of
+    /// the host. Returns false if the die has nothing to collect.
+    fn take_turn(&mut self, number: u32, now_ns: u64) -> bool {
+        if self.turn_dies == 0 {
+            if !self.has_program() || !self.ftl.has_garbage(number) || !self.ftl.garbage_first(number) {
+                return false;
+            }
+            self.turn_dies = self.profile.dies;
+            self.ftl.set_turn(true);
+            self.dies.iter_mut().for_each(|die| die.in_turn = true);
+            for other in 0..self.profile.dies {
+                if other != number && self.dies[other as usize].operation == DieOperation::Idle {
+                    self.next_work(other, now_ns);
+                }
+            }
+        }
+        if self.ftl.has_garbage(number) && self.ftl.garbage_first(number) {
+            self.collect(number, now_ns);
+            return true;
+        }
+        if std::mem::take(&mut self.dies[number as usize].in_turn) {
+            self.turn_dies -= 1;
+            if self.turn_dies == 0 {
+                self.ftl.set_turn(false);
+                self.dispatch(now_ns);
+            }
+        }
+        false
     }
 
     /// Starts the oldest queued read; false without one.

@@ -57,6 +57,10 @@ pub(super) struct Ftl {
     program_units: u32,
     gc_start_blocks: u32,
     gc_hard_blocks: u32,
+    /// Units of the host on each die for which a turn of garbage collection makes room.
+    turn_units: u64,
+    /// True during a turn.
+    in_turn: bool,
 }
 
 /// The free, open and victim blocks of one die.
@@ -109,6 +113,8 @@ impl Ftl {
             program_units: profile.program_units(),
             gc_start_blocks: profile.gc_start_blocks,
             gc_hard_blocks: profile.gc_hard_blocks,
+            turn_units: u64::from(profile.gc_turn_programs.unwrap_or(0)) * u64::from(profile.program_units()),
+            in_turn: false,
         };
         for row in 0..rows {
             ftl.fill_row(row);
@@ -263,6 +269,11 @@ impl Ftl {
         }
     }
 
+    /// Begins or ends a turn of garbage collection.
+    pub(super) fn set_turn(&mut self, in_turn: bool) {
+        self.in_turn = in_turn;
+    }
+
     /// Returns true if a die has garbage to collect: it has a victim, or it lacks space and a block
     /// is worth collecting.
     pub(super) fn has_garbage(&mut self, die: u32) -> bool {
@@ -270,6 +281,14 @@ impl Ftl {
             self.choose_victim(die);
         }
         self.pools[die as usize].victim.is_some()
+    }
+
+    /// Returns true if a die has garbage that the next turn would collect.
+    pub(super) fn has_early_garbage(&mut self, die: u32) -> bool {
+        let in_turn = std::mem::replace(&mut self.in_turn, true);
+        let is_early = self.has_garbage(die) && self.garbage_first(die);
+        self.in_turn = in_turn;
+        is_early
     }
 
     /// Returns true if garbage collection precedes host data: the die lacks space, has no free
@@ -292,7 +311,8 @@ impl Ftl {
     fn lacks_room(&self, die: u32) -> bool {
         let pool = &self.pools[die as usize];
         let free = pool.free.len() as u64 * u64::from(self.block_units);
-        let wanted = u64::from(self.gc_start_blocks + 1) * u64::from(self.block_units);
+        let turn = if self.in_turn { self.turn_units } else { 0 };
+        let wanted = u64::from(self.gc_start_blocks + 1) * u64::from(self.block_units) + turn;
         if free >= wanted {
             return false;
         }

@@ -10,6 +10,7 @@
 //!
 //! Reads precede all other work of a die and may suspend a program or an erase. Garbage collection
 //! is paced: for each program of the host a die moves as much as a freed page of its victim costs.
+//! Or all dies collect together in turns, during which the host's data wait.
 //!
 //! A drive whose map would be too large may simulate a *slice* of its blocks: all dies with fewer
 //! blocks each, and addresses modulo the size of the slice. Rates, latencies and write
@@ -89,6 +90,9 @@ pub(crate) struct Flash {
     idle: IdleDies,
     /// The die at which the search for an idle die starts.
     next_die: u32,
+    /// The number of dies that have not done their part of the current turn of garbage collection;
+    /// 0 between two turns.
+    turn_dies: u32,
     /// The times until which controller, links (to the host, from the host) and channels are busy,
     /// in ns.
     controller_ns: u64,
@@ -148,6 +152,7 @@ impl Flash {
             dies: vec![Die::new(); profile.dies as usize],
             idle: IdleDies::all(profile.dies),
             next_die: 0,
+            turn_dies: 0,
             controller_ns: 0,
             links_ns: [0; 2],
             channels_ns: vec![0; profile.channels as usize],
@@ -267,9 +272,13 @@ impl Flash {
         match self.commands[number as usize].command {
             Command::Transfer { access, .. } if access.op == Op::Read => self.read(number, &access, now_ns),
             Command::Transfer { access, .. } => {
-                let arrival_ns = self.cross_link(Op::Write, u64::from(access.sectors), now_ns);
+                let sectors = u64::from(access.sectors);
+                let further_units = sectors.div_ceil(UNIT_SECTORS).saturating_sub(1);
+                let way = usize::from(self.profile.link_full_duplex);
+                let now_ns = now_ns.max(self.links_ns[way]).saturating_add(self.profile.write_ns);
+                let arrival_ns = self.cross_link(Op::Write, sectors, further_units, now_ns);
                 self.commands[number as usize].work_ns = self.profile.link.ns(u64::from(access.sectors));
-                self.events.add(arrival_ns, Event::Arrived(number));
+                self.events.add(arrival_ns.saturating_add(self.profile.write_latency_ns), Event::Arrived(number));
             }
             Command::Flush => self.flush(number, now_ns),
             Command::Discard { sector, sectors } => {
@@ -312,7 +321,8 @@ impl Flash {
         }
         if memory_sectors > 0 {
             let work_ns = self.profile.link.ns(memory_sectors);
-            let crossed_ns = self.cross_link(Op::Read, memory_sectors, now_ns);
+            let further_units = memory_sectors.div_ceil(UNIT_SECTORS) - u64::from(parts == 0);
+            let crossed_ns = self.cross_link(Op::Read, memory_sectors, further_units, now_ns);
             self.part_done(number, crossed_ns, work_ns);
         }
         if parts == 0 {
@@ -338,10 +348,13 @@ impl Flash {
         (if unit < addresses { unit } else { unit % addresses }) as u32
     }
 
-    fn cross_link(&mut self, op: Op, sectors: u64, now_ns: u64) -> u64 {
+    /// Transfers data over the link. `further_units` of them are not the only or last unit of their
+    /// command.
+    fn cross_link(&mut self, op: Op, sectors: u64, further_units: u64, now_ns: u64) -> u64 {
         let way = usize::from(self.profile.link_full_duplex && op == Op::Write);
+        let work_ns = self.profile.link.ns(sectors).saturating_add(further_units * self.profile.further_unit_ns);
         let link_ns = &mut self.links_ns[way];
-        *link_ns = now_ns.max(*link_ns).saturating_add(self.profile.link.ns(sectors));
+        *link_ns = now_ns.max(*link_ns).saturating_add(work_ns);
         *link_ns
     }
 

@@ -42,7 +42,8 @@ pub(super) struct InitialState {
     first: Vec<u32>,
     shuffle: Option<Shuffle>,
     dies: u32,
-    program_units: u32,
+    /// Units with consecutive numbers on one die.
+    stripe_units: u32,
 }
 
 impl InitialState {
@@ -64,7 +65,7 @@ impl InitialState {
         for valid in &valid {
             first.push(first.last().copied().unwrap_or(0) + valid * profile.dies);
         }
-        InitialState { valid, span, first, shuffle, dies: profile.dies, program_units }
+        InitialState { valid, span, first, shuffle, dies: profile.dies, stripe_units: profile.stripe_units() }
     }
 
     /// The number of rows with data. The rows after them are free.
@@ -95,10 +96,10 @@ impl InitialState {
         let row = self.first.partition_point(|first| *first <= number).checked_sub(1)?;
         let valid = *self.valid.get(row)?;
         let in_row = number - self.first[row];
-        let program = in_row / self.program_units;
-        let rank = (program / self.dies) * self.program_units + in_row % self.program_units;
+        let stripe = in_row / self.stripe_units;
+        let rank = (stripe / self.dies) * self.stripe_units + in_row % self.stripe_units;
         let unit = (u64::from(rank + 1) * u64::from(self.span[row])).div_ceil(u64::from(valid)) - 1;
-        Some((program % self.dies, row as u32, unit as u32))
+        Some((stripe % self.dies, row as u32, unit as u32))
     }
 
     /// The address of the data at a valid location.
@@ -106,9 +107,9 @@ impl InitialState {
         let valid = self.valid_units(row as usize);
         let span = self.programmed_units(row as usize).max(1);
         let rank = (u64::from(unit) * u64::from(valid) / u64::from(span)) as u32;
-        let program = (rank / self.program_units) * self.dies + die;
+        let stripe = (rank / self.stripe_units) * self.dies + die;
         let first = self.first.get(row as usize).copied().unwrap_or(0);
-        let number = first + program * self.program_units + rank % self.program_units;
+        let number = first + stripe * self.stripe_units + rank % self.stripe_units;
         self.shuffle.map_or(number, |shuffle| shuffle.address(number))
     }
 }

@@ -153,8 +153,13 @@ proptest! {
         depth in 1_usize..64,
         buffer in prop::sample::select(vec!["buffer_kib = 0", "buffer_kib = 64", "buffer_kib = 128"]),
         flush in prop::sample::select(vec!["", "flush_blocks_commands = true\n", "power_loss_protection = true\n"]),
+        collection in prop::sample::select(vec![
+            "",
+            "gc_turn_programs = 1\nwrite_us = 3.0\nwrite_latency_us = 4.0\n",
+            "gc_turn_programs = 2\nbackground_suspend_us = 5.0\nstripe_kib = 8\nfurther_unit_us = 0.7\n",
+        ]),
     ) {
-        let text = TINY.replace("buffer_kib = 128", buffer) + flush;
+        let text = TINY.replace("buffer_kib = 128", buffer) + flush + collection;
         let mut flash = flash(&text);
         let mut over = vec![0; commands.len()];
         let mut last_ns = 0;
@@ -168,4 +173,48 @@ proptest! {
         prop_assert!(over.iter().all(|times| *times == 1));
         flash.ftl.check();
     }
+}
+
+/// Reads of one size, one at a time, over a drive that was filled in order: the mean time in us.
+fn read_us(text: &str, sectors: u32) -> f64 {
+    let mut flash = flash(&text.replace("\"steady\"", "\"sequential\""));
+    let commands: Vec<Command> =
+        (0..64).map(|number| Access { op: Op::Read, sector: number * u64::from(sectors), sectors }.into()).collect();
+    run(&mut flash, 0, 1, &commands, |_, _| ()) as f64 / 64_000.0
+}
+
+#[test]
+fn a_read_across_two_stripes_uses_two_dies() {
+    // Pages of 8 KiB on two planes: 16 KiB are read at once, 32 KiB are programmed together.
+    let (wide, narrow) = (TINY.to_owned(), TINY.to_owned() + "stripe_kib = 16\n");
+    // In one stripe the die reads twice, in 20 and 40 us; in two stripes two dies read at once.
+    assert!(read_us(&wide, 64) > 60.0, "{}", read_us(&wide, 64));
+    assert!(read_us(&narrow, 64) < read_us(&wide, 64) - 15.0, "{}", read_us(&narrow, 64));
+}
+
+#[test]
+fn each_further_unit_of_a_command_costs_its_time_on_the_link() {
+    let costly = TINY.to_owned() + "further_unit_us = 10.0\n";
+    // Four units of one row: three further ones.
+    let more_us = read_us(&costly, 32) - read_us(TINY, 32);
+    assert!((more_us - 30.0).abs() < 0.1, "{more_us}");
+    assert!((read_us(&costly, 8) - read_us(TINY, 8)).abs() < 0.1, "one unit has no further one");
+}
+
+#[test]
+fn turns_of_garbage_collection_stop_all_writes_together() {
+    let text = TINY.replace("buffer_kib = 128", "buffer_kib = 64") + "gc_turn_programs = 4\n";
+    let write = |number: u64| Access { op: Op::Write, sector: (number * 2_654_435_761 % 768) * 8, sectors: 8 }.into();
+    let commands: Vec<Command> = (0..20_000).map(write).collect();
+    let longest = |text: &str| {
+        let (mut flash, mut longest_ns) = (flash(text), 0);
+        run(&mut flash, 0, 4, &commands, |at_ns, done| longest_ns = longest_ns.max(done.service.finish_ns - at_ns));
+        (longest_ns, flash.counters())
+    };
+    let (paced, turns) = (longest(&TINY.replace("buffer_kib = 128", "buffer_kib = 64")), longest(&text));
+    assert!(turns.0 > paced.0, "{} in turns, {} paced", turns.0, paced.0);
+    let (one, other) = (turns.1.write_amplification().unwrap(), paced.1.write_amplification().unwrap());
+    // A turn frees the space of four programs, half a block, before the host needs it: the data are
+    // in fewer blocks.
+    assert!((1.0..1.3).contains(&(one / other)), "{one} in turns, {other} paced");
 }

@@ -10,6 +10,9 @@ pub(crate) const UNIT_BYTES: u32 = 4096;
 /// The parameters of a flash drive.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FlashProfile {
+    /// The number of submission queues, of which each processor uses one.
+    pub(crate) queues: u32,
+    /// The depth of a queue.
     pub(crate) depth: u32,
     pub(crate) capacity_sectors: u64,
     /// Processing time of the controller for a command. It processes one command at a time.
@@ -17,6 +20,12 @@ pub(crate) struct FlashProfile {
     /// Additional latency of every command. It overlaps with that of other commands.
     pub(crate) interface_ns: u64,
     pub(crate) link: Rate,
+    /// Time on the link that each unit of a command except one costs besides its transfer.
+    pub(crate) further_unit_ns: u64,
+    /// Time of a write on its way to the buffer besides the transfer. One write passes at a time.
+    pub(crate) write_ns: u64,
+    /// Additional latency of a write. It overlaps with that of other writes.
+    pub(crate) write_latency_ns: u64,
     /// True if the link transfers data in both directions at the same time.
     pub(crate) link_full_duplex: bool,
     pub(crate) channels: u32,
@@ -27,6 +36,9 @@ pub(crate) struct FlashProfile {
     pub(crate) blocks_per_plane: u32,
     pub(crate) pages_per_block: u32,
     pub(crate) page_bytes: u32,
+    /// Consecutive units on one die in the state at time 0; `None` for as many as a die programs
+    /// together.
+    pub(crate) stripe_units: Option<u32>,
     /// Page read times, one for each kind of page. The pages of a block have the kinds in turn.
     pub(crate) page_read_ns: Vec<u64>,
     /// Pages of a plane that are programmed together.
@@ -39,6 +51,11 @@ pub(crate) struct FlashProfile {
     pub(crate) overtakes_max: u32,
     /// The share of the blocks with data that has no address.
     pub(crate) spare_factor: f64,
+    /// Programs of the host on each die for which garbage collection makes room in one turn of all
+    /// dies; `None` if each die collects on its own, a step for each program of the host.
+    pub(crate) gc_turn_programs: Option<u32>,
+    /// Time to suspend garbage collection outside turns for reads; `None` if there is none.
+    pub(crate) background_suspend_ns: Option<u64>,
     /// Free blocks of a die at which garbage collection starts, and at which host writes wait.
     pub(crate) gc_start_blocks: u32,
     pub(crate) gc_hard_blocks: u32,
@@ -104,6 +121,11 @@ impl FlashProfile {
     /// Units that a die programs together.
     pub(crate) fn program_units(&self) -> u32 {
         self.row_units() * self.wordline_pages
+    }
+
+    /// Consecutive units on one die in the state at time 0.
+    pub(crate) fn stripe_units(&self) -> u32 {
+        self.stripe_units.unwrap_or_else(|| self.program_units())
     }
 
     /// Units of a block on every plane of a die, which are erased together.

@@ -147,6 +147,15 @@ impl Profile {
         }
     }
 
+    /// The number of submission queues, each with the depth of the drive: 1 for all drives but
+    /// flash drives with more.
+    pub fn queues(&self) -> u32 {
+        match &self.kind {
+            Kind::Single(SingleKind::Flash(flash)) => flash.queues,
+            _ => 1,
+        }
+    }
+
     /// Returns true for a single disk.
     pub fn is_disk(&self) -> bool {
         self.disk().is_some()

@@ -97,7 +97,7 @@ impl HostConfig {
         for kernel in Kernel::ALL {
             let _ = write!(text, " {} |", kernel.name());
         }
-        text.push_str(" description |\n|---|---|---|---|---|---|---|---|\n");
+        text.push_str(" description |\n|---|---|---|---|---|---|---|---|---|\n");
         for key in KEYS {
             let _ = write!(text, "| `{}` | {} |", key.name, key.form.describe());
             for host in &hosts {

@@ -101,6 +101,13 @@ pub(crate) const KEYS: &[Key] = &[
         page_cache_mib as u64
     ),
     number!("cpus", 1..=4096, "1 to 4096", "processors", cpus as u32),
+    number!(
+        "drives",
+        1..=64,
+        "1 to 64",
+        "drives, each with a queue of its own: the n-th device that the jobs name is the n-th drive",
+        drives as u32
+    ),
     number!("hz", 1..=1000, "1 to 1000", "ticks a second of the clock that older elevators see", queue.clock.hz as u32),
     Key {
         name: "read_ahead",
@@ -250,6 +257,83 @@ pub(crate) const KEYS: &[Key] = &[
         "0 to 3000 thousandths",
         "spread of transport_ns: the standard deviation of its logarithm",
         transport_sigma_milli as u32
+    ),
+    number!(
+        "wake_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "CPU time of the wake-up of a process that sleeps until a direct request completes",
+        costs.wake_ns as u64
+    ),
+    number!(
+        "program_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "CPU time of the program for a direct request; above 0 the time of a submission passes before the elevator gets the request",
+        costs.program_ns as u64
+    ),
+    number!(
+        "mq_deadline_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "CPU time of mq-deadline for a direct request",
+        costs.elevators.mq_deadline.work_ns as u64
+    ),
+    number!(
+        "mq_deadline_shared_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "the same if another processor did it for the request before",
+        costs.elevators.mq_deadline.shared_ns as u64
+    ),
+    number!(
+        "mq_deadline_contended_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "the same if the processor waited for the lock: one works at a time; 0 for no lock",
+        costs.elevators.mq_deadline.contended_ns as u64
+    ),
+    number!(
+        "kyber_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "CPU time of kyber for a direct request",
+        costs.elevators.kyber.work_ns as u64
+    ),
+    number!(
+        "kyber_shared_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "the same if another processor did it for the request before",
+        costs.elevators.kyber.shared_ns as u64
+    ),
+    number!(
+        "kyber_contended_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "the same if the processor waited for the lock: one works at a time; 0 for no lock",
+        costs.elevators.kyber.contended_ns as u64
+    ),
+    number!(
+        "bfq_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "CPU time of bfq for a direct request",
+        costs.elevators.bfq.work_ns as u64
+    ),
+    number!(
+        "bfq_shared_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "the same if another processor did it for the request before",
+        costs.elevators.bfq.shared_ns as u64
+    ),
+    number!(
+        "bfq_contended_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "the same if the processor waited for the lock: one works at a time; 0 for no lock",
+        costs.elevators.bfq.contended_ns as u64
     ),
     number!(
         "spindle_tolerance_ppm",

@@ -26,6 +26,11 @@ impl Cpus {
         true
     }
 
+    /// Returns true if a task waits for a processor.
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Releases the processor of a task. Returns the next task that gets it, with its burst in ns.
     #[inline]
     pub fn leave(&mut self) -> Option<(u32, u64)> {

@@ -33,6 +33,8 @@ pub(crate) struct PlannedFile {
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     pub bytes: u64,
+    /// Index of the drive that has the file.
+    pub drive: u32,
     extents: Vec<Extent>,
 }
 
@@ -65,7 +67,7 @@ impl File {
 
     /// Creates a file of this length without extents.
     pub fn empty(bytes: u64) -> File {
-        File { bytes, extents: Vec::new() }
+        File { bytes, drive: 0, extents: Vec::new() }
     }
 
     /// The extents in the order of the file: first sector on the disk and number of sectors.

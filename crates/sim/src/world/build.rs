@@ -23,6 +23,7 @@ use crate::error::SimError;
 use crate::events::Events;
 use crate::host::cpu::Cpus;
 use crate::host::dirty::Balance;
+use crate::host::files::{File, is_device};
 use crate::host::page::{PAGE_BYTES, PAGE_SECTORS};
 use crate::host::page_cache::PageCache;
 use crate::measure::windows_of_each;
@@ -38,6 +39,7 @@ impl<S: Observer> World<S> {
         let host = request.host.clone();
         host.check()?;
         let drive = instantiate_drive(request);
+        check_drives(request)?;
         // The capacity is rounded down to whole pages.
         let capacity_sectors = drive.capacity_sectors();
         let capacity_bytes = capacity_sectors / PAGE_SECTORS * PAGE_BYTES;
@@ -45,14 +47,23 @@ impl<S: Observer> World<S> {
         for (process, script) in plan.processes.iter_mut().zip(request.scripts) {
             process.pid = script.pid;
         }
-        let layout::PlacedFiles { files, trees, disk } =
+        let layout::PlacedFiles { mut files, trees, disk } =
             layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
+        assign_drives(&mut files, &plan, host.drives);
         let reads = |job: usize| request.jobs.jobs[job].rw.reads();
         let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
-        let depth = host.depth_max.map_or(drive.depth(), |most| drive.depth().min(most)).max(1);
+        let queues = request.profile.queues().min(host.cpus);
+        let depth = drive.depth().saturating_mul(queues);
+        let depth = host.depth_max.map_or(depth, |most| depth.min(most)).max(1);
         let submitters = count_submitters(request, &plan);
         let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
+        let mut further_devices = Vec::new();
+        for _ in 1..host.drives {
+            let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;
+            make_groups(&mut queue, &plan.groups);
+            further_devices.push(Device::new(queue, instantiate_drive(request), depth, &host, request.seed));
+        }
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
         let mut unfinished_by_job = vec![0; jobs.len()];
         let windows = windows_of_each(plan.processes.len());
@@ -77,6 +88,9 @@ impl<S: Observer> World<S> {
             events: Events::default(),
             cpus: Cpus::new(host.cpus),
             device: Device::new(queue, drive, depth, &host, request.seed),
+            further_devices,
+            works_first: host.costs.program_ns > 0,
+            on_cpu: None,
             cache: PageCache::new(host.cache_pages(), files.len()),
             page_waiters: vec![Vec::new(); files.len()],
             files,
@@ -111,11 +125,13 @@ impl<S: Observer> World<S> {
         for process in &self.processes {
             let plan = &process.plan;
             let group = groups.get(plan.group).copied();
-            if !self.device.add_submitter(plan.pid, plan.priority, plan.nice, group) {
+            let devices = (&mut self.device, &mut self.further_devices);
+            if !add_submitter(devices, plan.pid, plan.priority, plan.nice, group) {
                 return Err(self.defect("no room for a process's context, or its group".into()));
             }
         }
-        if !self.device.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
+        let devices = (&mut self.device, &mut self.further_devices);
+        if !add_submitter(devices, flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
             return Err(self.defect("no room for the flusher's context".into()));
         }
         // The journal's task has the last number, because worlds without a journal have no such
@@ -142,7 +158,9 @@ impl<S: Observer> World<S> {
             let of_workers = (0..workers).map(|_| None);
             for priority in of_workers.chain(own.into_iter().map(Some)) {
                 let of_request = priority.map(|(class, level)| priority_of(class, level));
-                if !self.device.add_submitter(plan.pid, of_request.unwrap_or(plan.priority), plan.nice, group) {
+                let devices = (&mut self.device, &mut self.further_devices);
+                let priority_of_all = of_request.unwrap_or(plan.priority);
+                if !add_submitter(devices, plan.pid, priority_of_all, plan.nice, group) {
                     let problem = "no room for a further context of a process".into();
                     return Err(self.defect(problem));
                 }
@@ -167,6 +185,49 @@ fn priority_of(class: u8, level: u8) -> Priority {
         _ => Class::BestEffort,
     };
     Priority::new(class, level).unwrap_or(Priority::UNSET)
+}
+
+/// Adds a task to the queues of all drives. Returns false if one has no room.
+fn add_submitter<S: Observer>(
+    devices: (&mut Device<S>, &mut Vec<Device<S>>),
+    pid: u32,
+    priority: Priority,
+    nice: i8,
+    group: Option<GroupId>,
+) -> bool {
+    let (first, further) = devices;
+    first.add_submitter(pid, priority, nice, group)
+        && further.iter_mut().all(|device| device.add_submitter(pid, priority, nice, group))
+}
+
+/// Refuses several drives for jobs that do more than direct I/O.
+fn check_drives(request: &WorldRequest) -> Result<(), SimError> {
+    if request.host.drives == 1 {
+        return Ok(());
+    }
+    let refused = request.jobs.jobs.iter().find(|job| {
+        let other = job.hoistway_tree.is_some() || job.hoistway_journal.is_some();
+        !job.direct || other || job.fsync > 0 || job.fdatasync > 0 || job.end_fsync
+    });
+    let Some(job) = refused else { return Ok(()) };
+    Err(SimError::Job {
+        file: job.file.clone(),
+        line: job.line,
+        job: job.name.clone(),
+        problem: format!(
+            "the host has {} drives, of which only direct I/O without syncs uses several",
+            request.host.drives
+        ),
+        remedy: "set direct=1 and no fsync, or `drives = 1` in the host file".into(),
+    })
+}
+
+/// Puts the devices that the jobs name on the drives in turn.
+fn assign_drives(files: &mut [File], plan: &WorkloadPlan, drives: u32) {
+    let devices = files.iter_mut().zip(&plan.files).filter(|(_, planned)| is_device(&planned.name));
+    for ((file, _), drive) in devices.zip((0..drives).cycle()) {
+        file.drive = drive;
+    }
 }
 
 /// Makes all processes that work on one part of a zoned device share its zones. Zones that no
@@ -268,9 +329,20 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
     QueueConfig {
         layer: host.kernel.map_or(request.elevator.info().layer, |kernel| kernel.layer()),
         rotational: request.profile.is_rotational(),
-        nr_requests: if host.pool_follows_drive { Some(depth.clamp(32, 128) * 2) } else { host.queue.nr_requests },
+        nr_requests: if host.pool_follows_drive { Some(pool_of(request, depth)) } else { host.queue.nr_requests },
         plugging: host.plugging == Plugging::Queue,
         ..host.queue
+    }
+}
+
+/// The size of the pool of a multi-queue layer: for each submission queue of the drive twice the
+/// queue's depth, 32 to 128. A drive with several queues, one for each processor, has no pool but
+/// its own depth under `none`.
+fn pool_of(request: &WorldRequest, depth: u32) -> u32 {
+    let queues = request.profile.queues().min(request.host.cpus);
+    match request.elevator {
+        Kind::Noop if request.profile.queues() > 1 => depth,
+        _ => (depth / queues).clamp(32, 128) * 2 * queues,
     }
 }
 

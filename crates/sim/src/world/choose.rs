@@ -31,6 +31,7 @@ impl<S: Observer> World<S> {
                 Stage::Read => self.read_page(task),
                 Stage::Write => self.write_page(task),
                 Stage::WriteThrough => self.begin_sync(task, Stage::Finish),
+                Stage::Submit => self.submit(task),
                 Stage::Direct => self.wait_direct(task),
                 Stage::Finish => self.finish(task),
                 Stage::Sync => self.wait_sync(task),
@@ -59,7 +60,9 @@ impl<S: Observer> World<S> {
         }
         process.start(self.now_ns);
         if let Some(reservation) = process.plan.reservation {
-            self.device.reserve(task, reservation, self.now_ns);
+            for device in std::iter::once(&mut self.device).chain(&mut self.further_devices) {
+                device.reserve(task, reservation, self.now_ns);
+            }
         }
         self.drop_cached_files(task);
         self.fill_cache(task);
@@ -81,21 +84,23 @@ impl<S: Observer> World<S> {
     }
 
     fn choose(&mut self, task: u32) -> Flow {
-        self.reap(task);
-        let process = &mut self.processes[task as usize];
+        let reaps_late = self.works_first && self.processes[task as usize].has_room();
+        if !reaps_late {
+            self.reap(task);
+        }
+        let process = &self.processes[task as usize];
         if process.debt_ns > 0 {
             return Flow::On;
         }
-        let submission = &process.submission;
-        let mut others = submission.priorities.iter().map(|known| known.1);
-        if self.device.is_held_back(task) || others.any(|submitter| self.device.is_held_back(submitter)) {
+        let mut others = process.submission.priorities.iter().map(|known| known.1);
+        if self.is_held_back(task) || others.any(|submitter| self.is_held_back(submitter)) {
             return Flow::Block;
         }
         if process.player.is_some() {
             return self.choose_recorded(task);
         }
         if self.now_ns >= process.deadline_ns {
-            process.stage = Stage::Leave;
+            self.processes[task as usize].stage = Stage::Leave;
             return Flow::On;
         }
         if self.is_too_slow(task) {
@@ -105,7 +110,14 @@ impl<S: Observer> World<S> {
         if std::mem::take(&mut process.limits.drops_cache) {
             self.drop_cached_files(task);
         }
-        self.choose_next(task)
+        let flow = self.choose_next(task);
+        if reaps_late && flow == Flow::Block {
+            self.reap(task);
+            if self.processes[task as usize].debt_ns > 0 {
+                return Flow::On;
+            }
+        }
+        flow
     }
 
     /// Chooses between a sync, a pause and the next request.
@@ -296,13 +308,14 @@ impl<S: Observer> World<S> {
 
     fn leave(&mut self, task: u32) -> Flow {
         self.reap(task);
-        let process = &mut self.processes[task as usize];
+        let process = &self.processes[task as usize];
         if process.debt_ns > 0 {
             return Flow::On;
         }
-        if process.in_flight > 0 || self.device.is_held_back(task) {
+        if process.in_flight > 0 || self.is_held_back(task) {
             return Flow::Block;
         }
+        let process = &mut self.processes[task as usize];
         if std::mem::take(&mut process.syncs_end) {
             return self.begin_sync(task, Stage::Leave);
         }

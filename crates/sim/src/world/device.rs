@@ -9,12 +9,15 @@ use hoistway_core::{
 };
 use hoistway_custom::Host;
 use hoistway_drive::{Access, Command, Completion, Drive, Jitter, Phases, Status};
+use rand_pcg::Pcg64;
 
-use crate::config::{HostConfig, Plugging};
+use crate::config::{ElevatorCost, HostConfig, Plugging};
 use crate::error::SimError;
 use crate::measure::DriveTime;
 use crate::record::{HeadSample, Observer};
 use crate::settings::group_switch;
+use crate::workload::distribution::unit;
+use crate::workload::stream;
 
 use super::plug::Plug;
 use super::slab::Slab;
@@ -63,6 +66,13 @@ pub(crate) struct Device<S: Observer> {
     pub congestion_ended: bool,
     /// The throttle of write-back, if the host has one.
     throttle: Option<WriteBackThrottle>,
+    /// CPU time of the elevator's work, and whether several processors can do it.
+    cost: ElevatorCost,
+    shared: bool,
+    /// The time from which the elevator's lock is free, and the task that had it last.
+    lock_free_ns: u64,
+    lock_owner: u32,
+    lock_rng: Pcg64,
     /// The first defect of the simulator that was found.
     pub defect: Option<String>,
 }
@@ -90,6 +100,11 @@ impl<S: Observer> Device<S> {
         let throttles = host.write_back_throttling && queue.config().layer == BlockLayer::V6_1;
         let throttle = throttles.then(|| WriteBackThrottle::new(depth, queue.kind())).flatten();
         Device {
+            cost: host.costs.elevators.of(queue.kind()),
+            shared: host.cpus > 1,
+            lock_free_ns: 0,
+            lock_owner: u32::MAX,
+            lock_rng: stream(seed, 0, 9),
             queue,
             drive,
             depth,
@@ -184,6 +199,30 @@ impl<S: Observer> Device<S> {
             return;
         }
         self.submit_now(task, bio, now_ns);
+    }
+
+    /// Returns the CPU time of the elevator's work for `bios` of a task from `at_ns` on, with the
+    /// time in which the task spins until the lock is free.
+    pub fn elevator_work(&mut self, task: u32, at_ns: u64, bios: u64) -> u64 {
+        if self.cost.contended_ns == 0 {
+            return bios * self.cost.work_ns;
+        }
+        let is_taken_over = self.shared && self.lock_owner != task && self.lock_owner != u32::MAX;
+        let work_ns = match (is_taken_over, at_ns < self.lock_free_ns) {
+            (false, _) => self.cost.work_ns,
+            (true, false) => self.drawn_ns(self.cost.shared_ns),
+            (true, true) => self.drawn_ns(self.cost.contended_ns),
+        };
+        let hold_ns = bios * work_ns;
+        self.lock_owner = task;
+        self.lock_free_ns = self.lock_free_ns.max(at_ns).saturating_add(hold_ns);
+        self.lock_free_ns - at_ns
+    }
+
+    /// Draws the time of the work under a lock that another processor had. It is exponential: the
+    /// cache lines to fetch and the visits to the lock differ from request to request.
+    fn drawn_ns(&mut self, mean_ns: u64) -> u64 {
+        (-(mean_ns as f64) * (1.0 - unit(&mut self.lock_rng)).ln()) as u64
     }
 
     /// Starts a task's plug, if the host plugs on tasks: bios are collected until

@@ -1,7 +1,7 @@
 //! Direct I/O, which bypasses the page cache.
 
 use hoistway_core::{Bio, Flags, Op};
-use hoistway_fio::Direction;
+use hoistway_fio::{Direction, Ioengine};
 
 use super::process::{DirectIo, Stage};
 use super::state::{Flow, Token, World};
@@ -9,13 +9,47 @@ use crate::record::Observer;
 use hoistway_workload::IoUnit;
 
 impl<S: Observer> World<S> {
-    /// Submits a request.
+    /// Submits a request, before or after the CPU time of its submission.
     pub(super) fn begin_direct(&mut self, task: u32, unit: IoUnit) -> Flow {
-        let submitter = self.submitter_of(task, &unit);
-        self.device.plug(submitter);
-        let (slot, bios) = self.submit_direct(task, submitter, unit);
-        self.device.finish_plug(submitter, self.now_ns);
+        if self.works_first && unit.direction != Direction::Trim {
+            let bios = unit.bytes.div_ceil(u64::from(self.host.queue.max_sectors) * 512);
+            let drive = self.files[self.processes[task as usize].files[unit.file].file as usize].drive;
+            let call_ns = self.processes[task as usize].call_ns(self.host.costs.system_call_ns);
+            let process = &mut self.processes[task as usize];
+            process.debt_ns += self.host.costs.program_ns + call_ns + bios * self.host.costs.bio_ns;
+            process.submission.elevator = Some((drive, bios));
+            process.submission.next = Some((unit, self.now_ns));
+            process.stage = Stage::Submit;
+            return Flow::On;
+        }
+        let (slot, bios) = self.submit_one(task, unit, self.now_ns);
         let costs = self.host.costs;
+        let process = &mut self.processes[task as usize];
+        process.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
+        self.direct.get_mut(slot).issued_ns = self.now_ns + process.debt_ns;
+        // The request held one count of its own until all bios were submitted.
+        self.direct_bio_over(slot, false);
+        Flow::On
+    }
+
+    /// Submits the request whose submission is paid for.
+    pub(super) fn submit(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        process.stage = Stage::Choose;
+        let Some((unit, start_ns)) = process.submission.next.take() else { return Flow::On };
+        let (slot, _) = self.submit_one(task, unit, start_ns);
+        self.direct_bio_over(slot, false);
+        Flow::On
+    }
+
+    /// Submits a request that began at `start_ns`. Returns the request and the number of its bios.
+    fn submit_one(&mut self, task: u32, unit: IoUnit, start_ns: u64) -> (u32, u64) {
+        let submitter = self.submitter_of(task, &unit);
+        let drive = self.files[self.processes[task as usize].files[unit.file].file as usize].drive;
+        let now_ns = self.now_ns;
+        self.device_mut(drive).plug(submitter);
+        let (slot, bios) = self.submit_direct(task, submitter, unit, start_ns);
+        self.device_mut(drive).finish_plug(submitter, now_ns);
         let process = &mut self.processes[task as usize];
         if unit.direction == Direction::Trim {
             // Every engine trims synchronously.
@@ -24,16 +58,14 @@ impl<S: Observer> World<S> {
         } else if !process.is_async() {
             process.stage = Stage::Direct;
         }
-        process.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
-        self.direct.get_mut(slot).issued_ns = self.now_ns + process.debt_ns;
-        // The request held one count of its own until all bios were submitted.
-        self.direct_bio_over(slot, false);
-        Flow::On
+        (slot, bios)
     }
 
     /// Submits the chosen requests of a process in one call.
     pub(super) fn submit_batch(&mut self, task: u32) {
         let units = std::mem::take(&mut self.processes[task as usize].submission.batch);
+        let costs = self.host.costs;
+        let mut elevator = None;
         let mut slots = Vec::with_capacity(units.len());
         let mut all_bios = 0;
         self.device.plug(task);
@@ -42,7 +74,16 @@ impl<S: Observer> World<S> {
             if submitter != task {
                 self.device.plug(submitter);
             }
-            let (slot, bios) = self.submit_direct(task, submitter, unit);
+            let drive = self.files[self.processes[task as usize].files[unit.file].file as usize].drive;
+            let now_ns = self.now_ns;
+            if drive > 0 {
+                self.device_mut(drive).plug(submitter);
+            }
+            let (slot, bios) = self.submit_direct(task, submitter, unit, now_ns);
+            if drive > 0 {
+                self.device_mut(drive).finish_plug(submitter, now_ns);
+            }
+            elevator = Some((drive, bios + elevator.map_or(0, |(_, bios)| bios)));
             if submitter != task {
                 self.device.finish_plug(submitter, self.now_ns);
             }
@@ -50,10 +91,11 @@ impl<S: Observer> World<S> {
             slots.push(slot);
         }
         self.device.finish_plug(task, self.now_ns);
-        let costs = self.host.costs;
         let process = &mut self.processes[task as usize];
         process.stats.submit.record_batch(slots.len() as u32);
         process.debt_ns += process.call_ns(costs.system_call_ns) + all_bios * costs.bio_ns;
+        process.debt_ns += slots.len() as u64 * costs.program_ns;
+        process.submission.elevator = elevator;
         let issued_ns = self.now_ns + process.debt_ns;
         for slot in slots {
             self.direct.get_mut(slot).issued_ns = issued_ns;
@@ -63,10 +105,11 @@ impl<S: Observer> World<S> {
 
     /// Submits a request's bios: one per extent, none larger than the queue's largest request.
     /// Returns the request and the number of its bios.
-    fn submit_direct(&mut self, task: u32, submitter: u32, unit: IoUnit) -> (u32, u64) {
+    fn submit_direct(&mut self, task: u32, submitter: u32, unit: IoUnit, start_ns: u64) -> (u32, u64) {
         let process = &mut self.processes[task as usize];
         let file = process.files[unit.file].file;
-        let (start_ns, issued_ns) = (self.now_ns, self.now_ns);
+        let drive = self.files[file as usize].drive;
+        let issued_ns = self.now_ns;
         let slot = self.direct.insert(DirectIo {
             process: task,
             submitter,
@@ -88,7 +131,7 @@ impl<S: Observer> World<S> {
         if unit.direction == Direction::Write {
             self.record_change(file, unit.offset + unit.bytes);
         }
-        let context = self.device.context(submitter);
+        let (now_ns, context) = (self.now_ns, self.device_mut(drive).context(submitter));
         let (mut sector, end) = (unit.offset / 512, (unit.offset + unit.bytes) / 512);
         let mut bios = 0;
         while sector < end {
@@ -100,7 +143,7 @@ impl<S: Observer> World<S> {
             let bio =
                 Bio { token: Token::Direct(slot).encode(), context, op, sector: disk, sectors: sectors as u32, flags };
             self.direct.get_mut(slot).pending += 1;
-            self.device.submit(submitter, bio, self.now_ns);
+            self.device_mut(drive).submit(submitter, bio, now_ns);
         }
         (slot, bios)
     }
@@ -113,6 +156,9 @@ impl<S: Observer> World<S> {
             let (task, submitter) = (io.process, io.submitter);
             let process = &mut self.processes[task as usize];
             process.completed.push(slot);
+            if process.blocked && process.completed.len() as u32 >= process.reap_min() {
+                process.debt_ns += self.host.costs.wake_ns;
+            }
             if process.job.offload && submitter != task {
                 process.submission.workers.push(submitter);
             }
@@ -126,8 +172,11 @@ impl<S: Observer> World<S> {
         if process.completed.is_empty() || (process.completed.len() as u32) < process.reap_min() {
             return;
         }
-        let call_ns = process.call_ns(self.host.costs.system_call_ns);
-        let count = process.completed.len().min(process.reap_max());
+        let in_ring = self.works_first && process.job.ioengine == Ioengine::IoUring;
+        let call_ns = if in_ring { 0 } else { process.call_ns(self.host.costs.system_call_ns) };
+        // fio takes completed requests one at a time from the ring, unless the job says otherwise.
+        let most = if in_ring { process.reap_min() as usize } else { usize::MAX };
+        let count = process.completed.len().min(process.reap_max()).min(most);
         process.stats.complete.record_batch(count as u32);
         if let Some(player) = &mut process.player {
             player.completed(count as u64);

@@ -13,6 +13,9 @@ use crate::record::Observer;
 /// instant.
 pub(super) const IDLE_EVENTS_MAX: u32 = 100_000;
 pub(super) const STEPS_AT_ONCE_MAX: u32 = 4_000_000;
+/// Time that a task keeps a processor for which others wait, on hosts where the CPU time of a
+/// submission passes first: the shortest slice of Linux's scheduler on ten processors.
+const TIME_SLICE_NS: u64 = 3_000_000;
 /// Events between two checks of the stop flag, in all and per process: a check visits every
 /// process.
 const EVENTS_BETWEEN_LOOKS: u32 = 4096;
@@ -49,6 +52,14 @@ impl<S: Observer> World<S> {
             if let Some(error) = self.device.violation(self.seed) {
                 return Err(error);
             }
+            for device in &mut self.further_devices {
+                if let Some(problem) = device.defect.take() {
+                    return Err(SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem });
+                }
+                if let Some(error) = device.violation(self.seed) {
+                    return Err(error);
+                }
+            }
         }
         progress(self.progress());
         Ok(self.outcome())
@@ -58,15 +69,24 @@ impl<S: Observer> World<S> {
     pub(super) fn step(&mut self) -> Result<(), SimError> {
         let never = u64::MAX;
         let event_ns = self.events.next_ns().unwrap_or(never);
-        let timer_ns = self.device.next_timer().unwrap_or(never);
-        let drive_ns = self.device.next_drive_event().unwrap_or(never);
+        let (mut timer_ns, mut timer_drive) = (self.device.next_timer().unwrap_or(never), 0);
+        let (mut drive_ns, mut drive) = (self.device.next_drive_event().unwrap_or(never), 0);
+        for (index, device) in (1..).zip(&self.further_devices) {
+            if let Some(at_ns) = device.next_timer().filter(|at_ns| *at_ns < timer_ns) {
+                (timer_ns, timer_drive) = (at_ns, index);
+            }
+            if let Some(at_ns) = device.next_drive_event().filter(|at_ns| *at_ns < drive_ns) {
+                (drive_ns, drive) = (at_ns, index);
+            }
+        }
         self.idle_events += 1;
         if drive_ns <= event_ns.min(timer_ns) && drive_ns < never {
             self.advance_to(drive_ns);
-            self.drive_event();
+            self.drive_event(drive);
         } else if timer_ns < event_ns {
             self.advance_to(timer_ns);
-            self.device.timer(self.now_ns);
+            let now_ns = self.now_ns;
+            self.device_mut(timer_drive).timer(now_ns);
         } else if let Some((at_ns, what)) = self.events.pop() {
             self.advance_to(at_ns);
             self.handle_event(what);
@@ -92,8 +112,11 @@ impl<S: Observer> World<S> {
         match what {
             EventKind::CpuDone(task) => {
                 self.idle_events = 0;
+                if self.works_first {
+                    return self.continue_task(task);
+                }
                 if let Some((next, burst_ns)) = self.cpus.leave() {
-                    self.events.schedule(self.now_ns.saturating_add(burst_ns), EventKind::CpuDone(next));
+                    self.occupy(next, burst_ns);
                 }
                 self.run_task(task);
             }
@@ -157,6 +180,11 @@ impl<S: Observer> World<S> {
         while let Some(submitter) = self.device.resumed.pop() {
             self.wake(self.owner_of(submitter));
         }
+        for index in 0..self.further_devices.len() {
+            while let Some(submitter) = self.further_devices[index].resumed.pop() {
+                self.wake(self.owner_of(submitter));
+            }
+        }
         self.wake_congestion_waiters();
     }
 
@@ -192,10 +220,66 @@ impl<S: Observer> World<S> {
         if burst_ns == 0 {
             return false;
         }
-        if self.cpus.take(task, burst_ns) {
-            self.events.schedule(self.now_ns.saturating_add(burst_ns), EventKind::CpuDone(task));
+        if self.on_cpu == Some(task) {
+            self.on_cpu = None;
+            self.occupy(task, burst_ns);
+        } else if self.cpus.take(task, burst_ns) {
+            if self.works_first {
+                self.begin_slice(task);
+            }
+            self.occupy(task, burst_ns);
         }
         true
+    }
+
+    /// Runs a task whose CPU time has passed. It keeps its processor until it sleeps, or until its
+    /// time slice is over while others wait.
+    #[inline(never)]
+    fn continue_task(&mut self, task: u32) {
+        let since_ns = self.processes.get(task as usize).map_or(0, |process| process.on_cpu_since_ns);
+        if self.cpus.has_waiting() && self.now_ns.saturating_sub(since_ns) >= TIME_SLICE_NS {
+            self.give_up_processor();
+            return self.run_task(task);
+        }
+        self.on_cpu = Some(task);
+        self.run_task(task);
+        if self.on_cpu.take().is_some() {
+            self.give_up_processor();
+        }
+    }
+
+    /// Gives a processor to the next task that waits for one.
+    fn give_up_processor(&mut self) {
+        if let Some((next, burst_ns)) = self.cpus.leave() {
+            self.begin_slice(next);
+            self.occupy(next, burst_ns);
+        }
+    }
+
+    fn begin_slice(&mut self, task: u32) {
+        if let Some(process) = self.processes.get_mut(task as usize) {
+            process.on_cpu_since_ns = self.now_ns;
+        }
+    }
+
+    /// Schedules the end of the CPU time of a task that has got a processor: `burst_ns`, and the
+    /// elevator's work that the task then does.
+    #[inline]
+    fn occupy(&mut self, task: u32, burst_ns: u64) {
+        let elevator_ns = if self.works_first { self.elevator_work(task, burst_ns) } else { 0 };
+        let until_ns = self.now_ns.saturating_add(burst_ns).saturating_add(elevator_ns);
+        self.events.schedule(until_ns, EventKind::CpuDone(task));
+    }
+
+    /// The time of the elevator's work that a task does after `burst_ns` from now.
+    #[inline(never)]
+    fn elevator_work(&mut self, task: u32, burst_ns: u64) -> u64 {
+        let Some(process) = self.processes.get_mut(task as usize) else { return 0 };
+        let Some((drive, bios)) = process.submission.elevator.take() else { return 0 };
+        let at_ns = self.now_ns.saturating_add(burst_ns);
+        let work_ns = self.device_mut(drive).elevator_work(task, at_ns, bios);
+        self.processes[task as usize].stats.cpu_ns += work_ns;
+        work_ns
     }
 
     /// Starts the processes whose start conditions hold.
@@ -236,7 +320,10 @@ impl<S: Observer> World<S> {
         let start_ns = self.processes.iter().map(|process| process.measured_from_ns).min().unwrap_or(0);
         let end_ns = self.processes.iter().map(|process| process.end_ns).max().unwrap_or(start_ns).max(start_ns);
         let drive = self.device.time(start_ns, end_ns);
-        let (requests, bytes, turns) = (self.device.requests, self.device.bytes, self.device.turns);
+        let devices = || std::iter::once(&self.device).chain(&self.further_devices);
+        let requests = devices().map(|device| device.requests).sum();
+        let bytes = devices().map(|device| device.bytes).sum();
+        let turns = devices().map(|device| device.turns).sum();
         let mut recording = self.device.recording(end_ns);
         if self.processes.iter().any(|process| process.player.is_some()) {
             // Requests that were in flight when the recorded workload ended do not belong to it.

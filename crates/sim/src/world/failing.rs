@@ -10,9 +10,10 @@ use crate::record::Observer;
 
 impl<S: Observer> World<S> {
     /// Handles an event of the drive and completes the bios of a finished request.
-    pub(super) fn drive_event(&mut self) {
+    pub(super) fn drive_event(&mut self, drive: u32) {
         let mut tokens = std::mem::take(&mut self.tokens);
-        let status = self.device.drive_event(self.now_ns, &mut tokens);
+        let now_ns = self.now_ns;
+        let status = self.device_mut(drive).drive_event(now_ns, &mut tokens);
         if status.is_some() {
             self.idle_events = 0;
         }
@@ -70,9 +71,9 @@ impl<S: Observer> World<S> {
             let Job { file, line, name, .. } = &*process.job;
             format!("process {} of job `{name}` ({file}:{line}) {for_what}", process.plan.pid)
         });
-        match self.device.unanswered() {
-            Some(commands) => {
-                let answered_ns = self.device.answered_ns;
+        let devices = || std::iter::once(&self.device).chain(&self.further_devices);
+        match devices().find_map(|device| Some((device.unanswered()?, device.answered_ns))) {
+            Some((commands, answered_ns)) => {
                 SimError::DriveHangs { elevator, seed, now_ns, answered_ns, commands, state: waits }
             }
             None => {

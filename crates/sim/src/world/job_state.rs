@@ -14,6 +14,11 @@ const WORKERS_MAX: u32 = 4096;
 pub(crate) struct Submission {
     /// Chosen requests that are submitted together with later ones.
     pub batch: Vec<IoUnit>,
+    /// The request whose submission the process works on, and the time at which it began.
+    pub next: Option<(IoUnit, u64)>,
+    /// The drive and the number of bios whose elevator's work is not paid for. Its time is known
+    /// when the process gets a processor.
+    pub elevator: Option<(u32, u64)>,
     /// True while a full queue drains to `iodepth_low`.
     pub drains: bool,
     /// The trim that the process waits for while other requests are in flight.

@@ -185,9 +185,11 @@ impl<S: Observer> World<S> {
 
     /// Ends the contexts of a process in the queue.
     pub(super) fn exit_submitters(&mut self, task: u32) {
-        self.device.exit(task, self.now_ns);
-        for submitter in std::mem::take(&mut self.processes[task as usize].submission.submitters) {
-            self.device.exit(submitter, self.now_ns);
+        let others = std::mem::take(&mut self.processes[task as usize].submission.submitters);
+        for device in std::iter::once(&mut self.device).chain(&mut self.further_devices) {
+            for submitter in std::iter::once(&task).chain(&others) {
+                device.exit(*submitter, self.now_ns);
+            }
         }
     }
 

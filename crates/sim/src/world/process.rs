@@ -39,6 +39,8 @@ pub(crate) enum Stage {
     Write,
     /// The process starts to write a request's data through to the disk.
     WriteThrough,
+    /// The CPU time of submitting a direct request has passed.
+    Submit,
     /// The process waits for a synchronous direct request.
     Direct,
     /// The request's work is done.
@@ -69,7 +71,7 @@ impl Stage {
                 "waits for its writes to be on the disk"
             }
             Stage::Direct => "waits for a direct request",
-            Stage::Finish => "waits for a processor",
+            Stage::Submit | Stage::Finish => "waits for a processor",
             Stage::Leave => "waits for its last requests in flight",
             Stage::Done => "is over",
         }
@@ -121,6 +123,8 @@ pub(crate) struct Process {
     pub blocked: bool,
     /// CPU time of finished work, in ns: it passes before the next step.
     pub debt_ns: u64,
+    /// Time at which the process got its processor.
+    pub on_cpu_since_ns: u64,
     pub generator: Generator,
     pub pacing: Pacing,
     pub rate_rng: Pcg64,
@@ -200,6 +204,7 @@ impl Process {
             stage: Stage::NotStarted,
             blocked: true,
             debt_ns: 0,
+            on_cpu_since_ns: 0,
             generator: Generator::new(job.clone(), &regions, plan.io_bytes, plan.seed, plan.number),
             pacing: Pacing::new(&job),
             rate_rng: stream(plan.seed, plan.number, 6),
@@ -274,7 +279,8 @@ impl Process {
     /// Returns true if a request has failed or the process was ended, and the process has not begun
     /// to leave.
     pub fn has_to_leave(&self) -> bool {
-        let at_its_end = matches!(self.stage, Stage::NotStarted | Stage::Sync | Stage::Leave | Stage::Done);
+        let at_its_end =
+            matches!(self.stage, Stage::NotStarted | Stage::Sync | Stage::Submit | Stage::Leave | Stage::Done);
         (self.failed_ns.is_some() || self.limits.ends) && !at_its_end
     }
 
@@ -296,6 +302,13 @@ impl Process {
     pub fn reap_min(&self) -> u32 {
         let is_full = self.in_flight >= self.depth || self.submission.drains;
         if is_full { self.job.batching.complete_min.min(self.in_flight).max(1) } else { 1 }
+    }
+
+    /// Returns true if the process submits a further request before it reaps completed ones, as fio
+    /// does until its queue is full.
+    pub fn has_room(&self) -> bool {
+        let requests = self.in_flight + self.submission.batch.len() as u32;
+        self.is_async() && self.player.is_none() && requests < self.depth && !self.submission.drains
     }
 
     /// Number of requests in flight down to which a full queue drains.

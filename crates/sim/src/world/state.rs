@@ -27,6 +27,12 @@ pub(crate) struct World<S: Observer> {
     pub(super) events: Events,
     pub(super) cpus: Cpus,
     pub(super) device: Device<S>,
+    /// The drives after the first.
+    pub(super) further_devices: Vec<Device<S>>,
+    /// True if the CPU time of submitting a direct request passes before the elevator gets it.
+    pub(super) works_first: bool,
+    /// The task that runs at this instant and still has its processor.
+    pub(super) on_cpu: Option<u32>,
     pub(super) cache: PageCache,
     pub(super) files: Vec<File>,
     /// Tasks that wait for a page, by file: the task and the page.
@@ -61,6 +67,23 @@ pub(crate) struct World<S: Observer> {
     pub(super) unfinished: usize,
     pub(super) idle_events: u32,
     pub(super) steps_at_once: u32,
+}
+
+impl<S: Observer> World<S> {
+    /// The drive with this index and its queue.
+    #[inline]
+    pub(super) fn device_mut(&mut self, drive: u32) -> &mut Device<S> {
+        match (drive as usize).checked_sub(1) {
+            Some(further) => &mut self.further_devices[further],
+            None => &mut self.device,
+        }
+    }
+
+    /// Returns true if a queue has no room for a bio of a task, which sleeps until it has.
+    #[inline]
+    pub(super) fn is_held_back(&self, task: u32) -> bool {
+        self.device.is_held_back(task) || self.further_devices.iter().any(|device| device.is_held_back(task))
+    }
 }
 
 /// A bio that moves pages between the disk and the page cache.

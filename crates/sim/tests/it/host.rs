@@ -64,7 +64,7 @@ fn one_processor_serves_two_readers_of_cached_pages_in_turns() {
 #[test]
 fn cpu_time_follows_from_the_configured_costs() {
     let costs =
-        CpuCosts { system_call_ns: 1000, fault_ns: 0, copy_page_ns: 5000, bio_ns: 20_000, completion_ns: 40_000 };
+        CpuCosts { system_call_ns: 1000, copy_page_ns: 5000, bio_ns: 20_000, completion_ns: 40_000, ..CpuCosts::NONE };
     let host = HostConfig { costs, ..HostConfig::default() };
     let direct = with_host("[a]\nsize=1m\nbs=64k\ndirect=1\n", host.clone());
     assert_eq!(direct.processes[0].cpu_ns, 16 * (1000 + 20_000 + 40_000));
@@ -174,7 +174,7 @@ fn a_cancelled_comparison_ends_at_once() {
 fn time_without_progress_is_an_error_with_the_seed() {
     // A null engine on a machine whose work takes no time would never come to the end of its
     // second.
-    let costs = CpuCosts { system_call_ns: 0, fault_ns: 0, copy_page_ns: 0, bio_ns: 0, completion_ns: 0 };
+    let costs = CpuCosts::NONE;
     let host = HostConfig { costs, ..HostConfig::default() };
     let jobs = "[a]\nsize=1m\nioengine=null\ntime_based\nruntime=1\n";
     let error = run(&CompareRequest { host, ..request(jobs, &[Kind::Noop]) }).unwrap_err().to_string();

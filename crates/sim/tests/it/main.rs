@@ -2,6 +2,7 @@
 
 mod common;
 mod competing_readers;
+mod cpu_times;
 mod decision_groups;
 mod decisions;
 mod failing;

@@ -49,7 +49,7 @@ fn writing_a_whole_mapped_page_reads_it_first() {
 
 #[test]
 fn a_mapped_page_becomes_dirty_without_a_call_and_is_synced_by_one() {
-    let costs = CpuCosts { system_call_ns: 1000, fault_ns: 0, copy_page_ns: 0, bio_ns: 0, completion_ns: 0 };
+    let costs = CpuCosts { system_call_ns: 1000, ..CpuCosts::NONE };
     let cpu = |costs: CpuCosts, more: &str| {
         let host = HostConfig { costs, ..HostConfig::default() };
         let run = with_host(&format!("[a]\nioengine=mmap\nsize=1m\nrw=write\n{more}"), host);

@@ -27,11 +27,15 @@ impl Check<'_> {
         let rate = |value: &Spanned<f64>, key: &str| self.within(value, key, MB_S.0, MB_S.1).map(Rate::from_mb_s);
         let gc_hard_blocks = optional(&raw.gc_hard_blocks, "flash.gc_hard_blocks", 1, 1, 1024)?;
         let profile = FlashProfile {
+            queues: optional(&raw.queues, "flash.queues", 1, 1, 1024)?,
             depth: self.within(&raw.depth, "flash.depth", 1, 65_536)?,
             capacity_sectors: self.within(&raw.capacity_sectors, "flash.capacity_sectors", 1, MAX_CAPACITY_SECTORS)?,
             command_ns: us(&raw.command_us, "flash.command_us")?,
             interface_ns: optional_us(&raw.interface_us, "flash.interface_us")?.unwrap_or(0),
             link: rate(&raw.link_mb_s, "flash.link_mb_s")?,
+            write_ns: optional_us(&raw.write_us, "flash.write_us")?.unwrap_or(0),
+            write_latency_ns: optional_us(&raw.write_latency_us, "flash.write_latency_us")?.unwrap_or(0),
+            further_unit_ns: optional_us(&raw.further_unit_us, "flash.further_unit_us")?.unwrap_or(0),
             link_full_duplex: raw.link_full_duplex,
             channels: self.within(&raw.channels, "flash.channels", 1, 1024)?,
             channel: rate(&raw.channel_mb_s, "flash.channel_mb_s")?,
@@ -40,8 +44,12 @@ impl Check<'_> {
             blocks_per_plane: self.within(&raw.blocks_per_plane, "flash.blocks_per_plane", 1, 1 << 24)?,
             pages_per_block: self.within(&raw.pages_per_block, "flash.pages_per_block", 1, 65_536)?,
             page_bytes: self.page_bytes(&raw.page_bytes)?,
+            stripe_units: match &raw.stripe_kib {
+                Some(kib) => Some(self.within(kib, "flash.stripe_kib", 4, 1 << 20)? / (UNIT_BYTES / 1024)),
+                None => None,
+            },
             page_read_ns: self.page_reads(&raw.page_read_us)?,
-            wordline_pages: optional(&raw.wordline_pages, "flash.wordline_pages", 1, 1, 16)?,
+            wordline_pages: optional(&raw.wordline_pages, "flash.wordline_pages", 1, 1, 64)?,
             program_ns: us(&raw.program_us, "flash.program_us")?,
             erase_ns: us(&raw.erase_us, "flash.erase_us")?,
             suspend_ns: optional_us(&raw.suspend_us, "flash.suspend_us")?,
@@ -49,6 +57,11 @@ impl Check<'_> {
             spare_factor: self.spare_factor(&raw.spare_factor)?,
             gc_start_blocks: optional(&raw.gc_start_blocks, "flash.gc_start_blocks", gc_hard_blocks + 2, 1, 4096)?,
             gc_hard_blocks,
+            gc_turn_programs: match &raw.gc_turn_programs {
+                Some(programs) => Some(self.within(programs, "flash.gc_turn_programs", 1, 1 << 16)?),
+                None => None,
+            },
+            background_suspend_ns: optional_us(&raw.background_suspend_us, "flash.background_suspend_us")?,
             slice_blocks: match &raw.slice_blocks {
                 Some(blocks) => Some(self.within(blocks, "flash.slice_blocks", 1, 1 << 24)?),
                 None => None,
@@ -109,6 +122,18 @@ impl Check<'_> {
             let expected = format!("a multiple of the {} pages programmed together", profile.wordline_pages);
             let found = profile.pages_per_block;
             return Err(self.value(raw.pages_per_block.span(), "flash.pages_per_block", found, &expected));
+        }
+        if let Some(kib) = raw.stripe_kib.as_ref()
+            && (!kib.as_ref().is_multiple_of(UNIT_BYTES / 1024)
+                || !profile.program_units().is_multiple_of(profile.stripe_units()))
+        {
+            let most = profile.program_units() * (UNIT_BYTES / 1024);
+            let expected = format!("a multiple of 4 that divides the {most} KiB that a die programs together");
+            return Err(self.value(kib.span(), "flash.stripe_kib", kib.as_ref(), &expected));
+        }
+        if let (Some(us), None) = (&raw.background_suspend_us, profile.gc_turn_programs) {
+            let expected = "no value without `gc_turn_programs`: there is nothing outside turns";
+            return Err(self.value(us.span(), "flash.background_suspend_us", us.as_ref(), expected));
         }
         if profile.gc_start_blocks <= profile.gc_hard_blocks {
             let expected = format!(
