@@ -97,7 +97,7 @@ impl HostConfig {
         for kernel in Kernel::ALL {
             let _ = write!(text, " {} |", kernel.name());
         }
-        text.push_str(" description |\n|---|---|---|---|---|---|---|---|---|\n");
+        let _ = writeln!(text, " description |\n|{}", "---|".repeat(Kernel::ALL.len() + 4));
         for key in KEYS {
             let _ = write!(text, "| `{}` | {} |", key.name, key.form.describe());
             for host in &hosts {
@@ -222,7 +222,7 @@ mod tests {
             "mine.toml:1:10: `memory` is \"2GB\": it takes \"2 MiB\" to \"16 TiB\", in whole MiB, GiB or TiB"
         );
         assert!(
-            refused("kernel = 3.2").contains("`kernel` is 3.2: write one of \"2.6.18\", "),
+            refused("kernel = 3.2").contains("`kernel` is 3.2: write one of \"2.4\", \"2.6.18\", "),
             "{}",
             refused("kernel = 3.2")
         );

@@ -420,6 +420,7 @@ mod tests {
     fn dirty_limits_are_those_of_the_version() {
         let limits =
             Kernel::ALL.map(HostConfig::kernel).map(|host| (host.dirty_background_percent, host.dirty_percent));
-        assert_eq!(limits, [(10, 40), (5, 10), (10, 20), (10, 20), (10, 20)]);
+        assert_eq!(limits[..3], [(30, 60), (10, 40), (5, 10)]);
+        assert!(limits[3..].iter().all(|limits| *limits == (10, 20)), "{limits:?}");
     }
 }
