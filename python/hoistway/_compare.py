@@ -58,8 +58,8 @@ def compare(
         elevators: names, classes derived from `CustomElevator`, ``"history"``, or ``"all"``; by
             default those of a current kernel.
         tunables: values by ``ELEVATOR.TUNABLE``, for example ``{"cfq-v3.slice_idle": "0ms"}``.
-        kernel: the kernel of the host: ``"2.6.18"``, ``"2.6.24"``, ``"3.2"``, ``"6.1"`` or
-            ``"own"``; by default 6.1 if it has all of the elevators, else ``"own"``.
+        kernel: the kernel of the host: ``"2.6.18"``, ``"2.6.24"``, ``"3.2"``, ``"6.1"``, ``"6.3"``
+            or ``"own"``; by default 6.1 if it has all of the elevators, else ``"own"``.
         host: a host file instead.
         seed: the seed of all random numbers.
         seeds: several seeds: a range such as ``range(8)``, or their number, from `seed` on. They
