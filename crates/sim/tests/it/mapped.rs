@@ -24,13 +24,13 @@ fn a_fault_reads_by_the_advice_of_the_process() {
         let jobs = format!("[a]\nioengine={engine}\nsize=64m\nrw=randread\nbs=16k\nnumber_ios=20\n");
         noop(&jobs).drive_requests
     };
-    assert_eq!((large("mmap"), large("psync")), (80, 20));
+    assert_eq!((large("mmap"), large("psync\nfadvise_hint=0")), (80, 20));
 }
 
 #[test]
 fn a_sequentially_read_mapped_file_is_read_ahead() {
     let (advised, silent) = (mapped(""), mapped("fadvise_hint=0\n"));
-    let psync = noop("[a]\nsize=64m\n");
+    let psync = noop("[a]\nsize=64m\nfadvise_hint=0\n");
     assert!(advised.drive_requests <= psync.drive_requests + 2);
     // Windows around missing pages are adjacent: half of each is cached already, so there are twice
     // as many.

@@ -137,7 +137,8 @@ fn dependent_reads_are_faster_under_deadline_beside_streams_of_one_request() {
     // that waits are short.
     let jobs = example!("dependent-reads");
     let (open, stream) = jobs.split_once("[stream]").expect("two jobs");
-    let buffered = stream.replace("bs=128k", "bs=4k\ndirect=0").replace("ioengine=libaio\niodepth=16\n", "");
+    let buffered =
+        stream.replace("bs=128k", "bs=4k\ndirect=0\nfadvise_hint=0").replace("ioengine=libaio\niodepth=16\n", "");
     let [cfq, deadline] = openings_ms(&format!("{open}[stream]{buffered}"));
     assert!((200.0..450.0).contains(&mean(&deadline)), "{deadline:?}");
     assert!(mean(&cfq) > 1.5 * mean(&deadline), "{} and {} ms", mean(&cfq), mean(&deadline));
