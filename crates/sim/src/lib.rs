@@ -12,7 +12,7 @@
 //! use std::sync::atomic::AtomicBool;
 //! use hoistway_sim::{CompareRequest, HostConfig, compare, elevator_of_name};
 //!
-//! let text = "[readers]\nrw=read\nsize=32m\nnumjobs=4\n";
+//! let text = "[readers]\nrw=read\nsize=32m\nnumjobs=4\nfadvise_hint=0\n";
 //! let no_includes = |_: &str, _: &str| Err(std::io::ErrorKind::NotFound.into());
 //! let jobs = hoistway_fio::parse(text, "readers.fio", &|_| None, &no_includes).unwrap();
 //! let request = CompareRequest {
