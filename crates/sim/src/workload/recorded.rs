@@ -122,8 +122,11 @@ pub(crate) struct Player {
     completed: u64,
     /// Due time of the last released request.
     last_due_ns: u64,
-    /// Due time and number of the released requests that were not taken.
-    due: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Due times of the releases that were not taken. They belong to no request: a process makes
+    /// its requests in their order, whichever of two pauses ends first.
+    due: BinaryHeap<Reverse<u64>>,
+    /// Number of requests that were taken.
+    taken: u64,
 }
 
 impl Player {
@@ -131,7 +134,7 @@ impl Player {
     pub fn new(script: Arc<RequestScript>, capacity_sectors: u64) -> Player {
         let room_sectors = capacity_sectors.saturating_sub(script.end_sector);
         let strides_max = room_sectors.checked_div(script.stride_sectors).unwrap_or(0);
-        Player { script, strides_max, released: 0, completed: 0, last_due_ns: 0, due: BinaryHeap::new() }
+        Player { script, strides_max, released: 0, completed: 0, last_due_ns: 0, due: BinaryHeap::new(), taken: 0 }
     }
 
     /// Counts requests that completed since the last call.
@@ -156,7 +159,7 @@ impl Player {
                     start_ns.saturating_add(pass.saturating_mul(self.script.pass_ns)).saturating_add(ns).max(now_ns)
                 }
             };
-            self.due.push(Reverse((due_ns, self.released)));
+            self.due.push(Reverse(due_ns));
             self.released += 1;
             self.last_due_ns = due_ns;
         }
@@ -164,12 +167,14 @@ impl Player {
 
     /// Due time of the next request.
     pub fn next_ns(&self) -> Option<u64> {
-        self.due.peek().map(|Reverse((due_ns, _))| *due_ns)
+        self.due.peek().map(|Reverse(due_ns)| *due_ns)
     }
 
     /// Takes the next request.
     pub fn take(&mut self) -> Option<ScriptedRequest> {
-        let Reverse((_, number)) = self.due.pop()?;
+        self.due.pop()?;
+        let number = self.taken;
+        self.taken += 1;
         self.request(number).map(|(request, _)| request)
     }
 
@@ -238,6 +243,33 @@ mod tests {
         player.completed(2);
         player.release(100, 400);
         assert_eq!(player.next_ns(), None, "it is finite");
+    }
+
+    #[test]
+    fn requests_are_taken_in_their_order_even_if_a_later_pause_is_shorter() {
+        let waits = [
+            wait(1, ReleaseDelay::At(0)),
+            wait(1, ReleaseDelay::At(0)),
+            wait(1, ReleaseDelay::Think(600)),
+            wait(1, ReleaseDelay::Think(200)),
+        ];
+        let mut two_deep = RequestScript::clone(&script(&waits, false));
+        for (number, request) in (0..).zip(&mut two_deep.requests) {
+            request.sector = 8 * number;
+        }
+        let mut player = Player::new(Arc::new(two_deep), 1000);
+        player.release(0, 0);
+        let mut taken = vec![player.take(), player.take()];
+        player.completed(1);
+        player.release(0, 1000);
+        player.completed(1);
+        player.release(0, 1100);
+        assert_eq!(player.next_ns(), Some(1300), "the pause after the second completion ends first");
+        taken.push(player.take());
+        assert_eq!(player.next_ns(), Some(1600));
+        taken.push(player.take());
+        let sectors: Vec<u64> = taken.into_iter().flatten().map(|request| request.sector).collect();
+        assert_eq!(sectors, [0, 8, 16, 24]);
     }
 
     #[test]
