@@ -74,7 +74,7 @@
 //! | the cost of a sync | `host/journal.rs` (transactions), `world/journal.rs` (the committing thread), `world/sync.rs` |
 //! | what a comparison reports | `compare/answer.rs`; per job, JSON and verdict: `compare/` in hoistway-advise |
 //! | the elevator for recorded decisions | the table in `decisions/targets.rs` |
-//! | the replay of recorded requests | `workload/recorded.rs`, `world/recorded.rs` |
+//! | the replay of recorded requests | `workload/recorded.rs`, `workload/turnaround.rs`, `world/recorded.rs` |
 //! | the time of a reordered trace on a drive | `reorder_time.rs` |
 
 #![forbid(unsafe_code)]
@@ -118,3 +118,4 @@ pub use hoistway_custom as custom;
 pub use hoistway_drive as drive;
 pub use hoistway_fio as fio;
 pub use workload::recorded::{RecordedWorkload, RequestScript, ScriptedRequest};
+pub use workload::turnaround::WakeUp;

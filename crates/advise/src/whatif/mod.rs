@@ -59,6 +59,7 @@ mod recording;
 mod report;
 mod service;
 mod submissions;
+mod turnaround;
 mod unvalidated;
 pub mod wording;
 

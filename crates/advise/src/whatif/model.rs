@@ -8,7 +8,7 @@ use hoistway_core::{ClockConfig, Flags, Kind, Op, OrderedMode};
 use hoistway_drive::{Drive, Profile};
 use hoistway_sim::{
     CompareRequest, Comparison, CpuCosts, HostConfig, Kernel, Plugging, Progress, RecordedWorkload, RequestScript, Run,
-    ScriptedRequest, Setting, SimError, compare_recorded, group_switch, run_each_recorded,
+    ScriptedRequest, Setting, SimError, WakeUp, compare_recorded, group_switch, run_each_recorded,
 };
 use hoistway_trace::Rwbs;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis, Release, ReleaseDelay, SubmittedRequest, find_pattern};
@@ -18,6 +18,7 @@ use rand_pcg::Pcg64;
 
 use super::recording::{RecordedProcess, Recording, WhatifError, end_of, op_of};
 use super::submissions::{LoopModel, assumed_pattern, divide_into_streams};
+use super::turnaround::IdleTimes;
 
 /// Share of a process's requests that have to follow one of its last few requests for the process
 /// to count as sequential: its repetitions then continue after the recorded range.
@@ -73,9 +74,13 @@ impl Model {
         }
         let findings: Vec<PatternAnalysis> =
             recording.processes.iter().map(|process| find_pattern(&process.requests)).collect();
-        let scripts = recording.processes.iter().zip(&findings);
-        let scripts = scripts.map(|(process, finding)| Arc::new(script(process, finding, &recording))).collect();
-        let workload = RecordedWorkload { scripts, length_ns: Some(recording.length_ns()) };
+        let idle_times = IdleTimes::new(&recording, &findings);
+        let wake_up = idle_times.wake_up();
+        let scripts = recording.processes.iter().zip(&findings).zip(idle_times.idle_ns());
+        let scripts = scripts.map(|((process, finding), idle_ns)| {
+            Arc::new(RequestScript { wake_up, ..script(process, finding, &idle_ns, &recording) })
+        });
+        let workload = RecordedWorkload { scripts: scripts.collect(), length_ns: Some(recording.length_ns()) };
         Ok(Model { recording, workload, findings, has_streams: false, notes })
     }
 
@@ -197,15 +202,17 @@ impl Model {
 fn rotated(script: &RequestScript, rng: &mut Pcg64) -> RequestScript {
     let mut script = script.clone();
     let is_alike = script.requests.windows(2).all(|pair| pair[0].wait.outstanding_max == pair[1].wait.outstanding_max);
-    let mut think_times_ns: Vec<u64> = script.requests.iter().filter_map(|request| think_ns(request.wait)).collect();
-    if !is_alike || think_times_ns.is_empty() {
+    let recorded = |request: &ScriptedRequest| Some((think_ns(request.wait)?, request.idle_ns));
+    let mut think_times: Vec<(u64, u64)> = script.requests.iter().filter_map(recorded).collect();
+    if !is_alike || think_times.is_empty() {
         return script;
     }
-    let count = think_times_ns.len();
-    think_times_ns.rotate_left(rng.random_range(0..count));
+    let count = think_times.len();
+    think_times.rotate_left(rng.random_range(0..count));
     let waiting = script.requests.iter_mut().filter(|request| think_ns(request.wait).is_some());
-    for (request, think_ns) in waiting.zip(think_times_ns) {
+    for (request, (think_ns, idle_ns)) in waiting.zip(think_times) {
         request.wait.then = ReleaseDelay::Think(think_ns);
+        request.idle_ns = idle_ns;
     }
     script
 }
@@ -238,13 +245,14 @@ fn with_data(mut recording: Recording) -> (Recording, Vec<String>) {
     (recording, notes)
 }
 
-fn scripted((request, wait): (&SubmittedRequest, &Release)) -> ScriptedRequest {
+fn scripted(request: &SubmittedRequest, wait: &Release, idle_ns: u64) -> ScriptedRequest {
     ScriptedRequest {
         op: op_of(request.op).unwrap_or(Op::Read),
         flags: flags_of(request.op),
         sector: request.sector,
         sectors: request.bytes.div_ceil(512),
         wait: *wait,
+        idle_ns,
     }
 }
 
@@ -256,17 +264,29 @@ fn finite_script(process: &RecordedProcess, finding: &PatternAnalysis, recording
         pid: process.pid,
         depth: finding.depth.max(1),
         start_ns: first_ns.saturating_sub(recording.from_ns),
-        requests: process.requests.iter().zip(&finding.waits).map(scripted).collect(),
+        requests: process
+            .requests
+            .iter()
+            .zip(&finding.waits)
+            .map(|(request, wait)| scripted(request, wait, 0))
+            .collect(),
         is_endless: false,
         stride_sectors: 0,
         end_sector: process.requests.iter().map(end_of).max().unwrap_or(0),
         usual_think_ns: None,
         pass_ns: PASS_NS_MIN,
+        wake_up: WakeUp::default(),
     }
 }
 
-/// The script of a process.
-fn script(process: &RecordedProcess, finding: &PatternAnalysis, recording: &Recording) -> RequestScript {
+/// The script of a process on a machine that wakes up at once. `idle_ns` has the idle time of the
+/// machine before the release of each request.
+fn script(
+    process: &RecordedProcess,
+    finding: &PatternAnalysis,
+    idle_ns: &[u64],
+    recording: &Recording,
+) -> RequestScript {
     let requests = &process.requests;
     let first_ns = requests.first().map_or(recording.from_ns, |first| first.queued_ns);
     let last_ns = requests.last().map_or(first_ns, |last| last.queued_ns);
@@ -283,9 +303,11 @@ fn script(process: &RecordedProcess, finding: &PatternAnalysis, recording: &Reco
         requests.len() > 1 && (some_in_flight || recording.until_ns.saturating_sub(last_activity_ns) <= longest_ns);
     // Requests in flight at the end of the recording come after it.
     let is_kept = |request: &SubmittedRequest| request.is_completed() || none_completed;
-    let kept = || requests.iter().zip(&finding.waits).filter(|(request, _)| is_kept(request));
-    let first_sector = kept().map(|(request, _)| request.sector).min().unwrap_or(0);
-    let end_sector = kept().map(|(request, _)| end_of(request)).max().unwrap_or(0);
+    let kept = || requests.iter().filter(|request| is_kept(request));
+    let first_sector = kept().map(|request| request.sector).min().unwrap_or(0);
+    let end_sector = kept().map(end_of).max().unwrap_or(0);
+    let scripted_requests =
+        requests.iter().zip(&finding.waits).zip(idle_ns).filter(|((request, _), _)| is_kept(request));
     let mean_ns = (last_ns - first_ns) / (requests.len() as u64 - 1).max(1);
     let waits = matches!(finding.pattern, Pattern::Closed { .. } | Pattern::Batches { .. });
     RequestScript {
@@ -293,12 +315,13 @@ fn script(process: &RecordedProcess, finding: &PatternAnalysis, recording: &Reco
         pid: process.pid,
         depth: finding.depth,
         start_ns: first_ns.saturating_sub(recording.from_ns),
-        requests: kept().map(scripted).collect(),
+        requests: scripted_requests.map(|((request, wait), idle_ns)| scripted(request, wait, *idle_ns)).collect(),
         is_endless,
         stride_sectors: if is_sequential(requests) { end_sector - first_sector } else { 0 },
         end_sector,
         usual_think_ns: waits.then_some(finding.think_ns[1]),
         pass_ns: (last_ns - first_ns).saturating_add(mean_ns).max(PASS_NS_MIN),
+        wake_up: WakeUp::default(),
     }
 }
 

@@ -8,6 +8,8 @@ use hoistway_core::{Flags, Op};
 use hoistway_fio::{Ioengine, Job, JobFile, Rw};
 use hoistway_trace::dependencies::{Release, ReleaseDelay};
 
+use super::turnaround::WakeUp;
+
 /// Processes that repeat recorded requests, for [`compare_recorded`](crate::compare_recorded).
 ///
 /// The times of the requests are not the recorded ones: each request waits for the event that its
@@ -45,6 +47,8 @@ pub struct RequestScript {
     pub usual_think_ns: Option<u64>,
     /// Time from the start of a pass to the start of the next one, for open-loop processes.
     pub pass_ns: u64,
+    /// The part of the think times that depends on the idle time of the machine before them.
+    pub wake_up: WakeUp,
 }
 
 /// A request of a script.
@@ -60,6 +64,8 @@ pub struct ScriptedRequest {
     pub sectors: u32,
     /// The event that releases the request.
     pub wait: Release,
+    /// Recorded idle time of the machine in ns before that event, for [`ReleaseDelay::Think`].
+    pub idle_ns: u64,
 }
 
 impl RecordedWorkload {
@@ -127,6 +133,8 @@ pub(crate) struct Player {
     due: BinaryHeap<Reverse<u64>>,
     /// Number of requests that were taken.
     taken: u64,
+    /// Idle time of the machine in ns before the last completion.
+    idle_ns: u64,
 }
 
 impl Player {
@@ -134,12 +142,23 @@ impl Player {
     pub fn new(script: Arc<RequestScript>, capacity_sectors: u64) -> Player {
         let room_sectors = capacity_sectors.saturating_sub(script.end_sector);
         let strides_max = room_sectors.checked_div(script.stride_sectors).unwrap_or(0);
-        Player { script, strides_max, released: 0, completed: 0, last_due_ns: 0, due: BinaryHeap::new(), taken: 0 }
+        Player {
+            script,
+            strides_max,
+            released: 0,
+            completed: 0,
+            last_due_ns: 0,
+            due: BinaryHeap::new(),
+            taken: 0,
+            idle_ns: 0,
+        }
     }
 
-    /// Counts requests that completed since the last call.
-    pub fn completed(&mut self, count: u64) {
+    /// Counts requests that completed since the last call, after the machine was idle for
+    /// `idle_ns`.
+    pub fn completed(&mut self, count: u64, idle_ns: u64) {
         self.completed += count;
+        self.idle_ns = idle_ns;
     }
 
     /// Computes the due times of requests that are released now. The process started at `start_ns`.
@@ -152,7 +171,9 @@ impl Player {
                 return;
             }
             let due_ns = match (request.wait.then, self.script.usual_think_ns) {
-                (ReleaseDelay::Think(ns), _) => now_ns.saturating_add(ns),
+                (ReleaseDelay::Think(ns), _) => {
+                    now_ns.saturating_add(self.script.wake_up.think_ns(ns, request.idle_ns, self.idle_ns))
+                }
                 (ReleaseDelay::At(_), Some(ns)) if pass > 0 => now_ns.saturating_add(ns),
                 (ReleaseDelay::Gap(ns), _) => self.last_due_ns.saturating_add(ns).max(now_ns),
                 (ReleaseDelay::At(ns), _) => {
@@ -197,8 +218,14 @@ mod tests {
     use super::*;
 
     fn script(waits: &[Release], is_endless: bool) -> Arc<RequestScript> {
-        let request =
-            |wait: &Release| ScriptedRequest { op: Op::Read, flags: Flags::NONE, sector: 8, sectors: 8, wait: *wait };
+        let request = |wait: &Release| ScriptedRequest {
+            op: Op::Read,
+            flags: Flags::NONE,
+            sector: 8,
+            sectors: 8,
+            wait: *wait,
+            idle_ns: 0,
+        };
         Arc::new(RequestScript {
             name: "a".into(),
             pid: 1,
@@ -210,6 +237,7 @@ mod tests {
             end_sector: 16,
             usual_think_ns: Some(7),
             pass_ns: 1000,
+            wake_up: WakeUp::default(),
         })
     }
 
@@ -230,17 +258,17 @@ mod tests {
         assert_eq!((player.next_ns(), player.released), (Some(100), 2));
         assert!(player.take().is_some());
         assert_eq!(player.next_ns(), Some(103));
-        player.completed(1);
+        player.completed(1, 0);
         player.release(100, 200);
         assert_eq!(player.released, 3);
         player.take();
         assert_eq!(player.next_ns(), Some(205));
-        player.completed(2);
+        player.completed(2, 0);
         player.release(100, 300);
         player.take();
         assert_eq!((player.next_ns(), player.released), (Some(306), 4));
         player.take();
-        player.completed(2);
+        player.completed(2, 0);
         player.release(100, 400);
         assert_eq!(player.next_ns(), None, "it is finite");
     }
@@ -260,9 +288,9 @@ mod tests {
         let mut player = Player::new(Arc::new(two_deep), 1000);
         player.release(0, 0);
         let mut taken = vec![player.take(), player.take()];
-        player.completed(1);
+        player.completed(1, 0);
         player.release(0, 1000);
-        player.completed(1);
+        player.completed(1, 0);
         player.release(0, 1100);
         assert_eq!(player.next_ns(), Some(1300), "the pause after the second completion ends first");
         taken.push(player.take());
@@ -270,6 +298,26 @@ mod tests {
         taken.push(player.take());
         let sectors: Vec<u64> = taken.into_iter().flatten().map(|request| request.sector).collect();
         assert_eq!(sectors, [0, 8, 16, 24]);
+    }
+
+    #[test]
+    fn a_think_time_follows_the_idle_time_before_the_completion() {
+        let waits =
+            [wait(0, ReleaseDelay::At(0)), wait(0, ReleaseDelay::Think(300)), wait(0, ReleaseDelay::Think(300))];
+        let mut learned = RequestScript::clone(&script(&waits, false));
+        learned.wake_up = WakeUp { growth: 10.0, recorded_max_ns: 10_000 };
+        learned.requests.iter_mut().for_each(|request| request.idle_ns = 10_000);
+        let mut player = Player::new(Arc::new(learned), 1000);
+        player.release(0, 0);
+        player.take();
+        player.completed(1, 10_000);
+        player.release(0, 20_000);
+        assert_eq!(player.next_ns(), Some(20_300));
+        player.take();
+        // The fourth roots of 10,000 and of 16 are 10 and 2.
+        player.completed(1, 16);
+        player.release(0, 30_000);
+        assert_eq!(player.next_ns(), Some(30_220));
     }
 
     #[test]
@@ -283,7 +331,7 @@ mod tests {
                 assert_eq!(player.next_ns(), Some(207), "the usual pause, where a pass begins");
             }
             sectors.extend(player.take().map(|request| request.sector));
-            player.completed(1);
+            player.completed(1, 0);
         }
         assert_eq!(sectors, [8, 8, 108, 108, 8, 8]);
     }
@@ -314,16 +362,16 @@ mod tests {
         player.release(100, 100);
         assert_eq!(player.next_ns(), Some(100));
         player.take();
-        player.completed(1);
+        player.completed(1, 0);
         // The completion after 4 ns leaves 6 ns of the gap; that after 25 ns leaves nothing.
         player.release(100, 104);
         assert_eq!(player.next_ns(), Some(110));
         player.take();
-        player.completed(1);
+        player.completed(1, 0);
         player.release(100, 135);
         assert_eq!(player.next_ns(), Some(135));
         player.take();
-        player.completed(1);
+        player.completed(1, 0);
         player.release(100, 136);
         assert_eq!(player.next_ns(), Some(145), "the delay is not made up for");
     }
@@ -334,11 +382,11 @@ mod tests {
         let mut player = Player::new(script(&waits, false), 1000);
         player.release(0, 0);
         player.take();
-        player.completed(1);
+        player.completed(1, 0);
         player.release(0, 4);
         assert_eq!(player.next_ns(), Some(10));
         player.take();
-        player.completed(1);
+        player.completed(1, 0);
         player.release(0, 25);
         assert_eq!(player.next_ns(), Some(25), "late, as the one before it was");
     }

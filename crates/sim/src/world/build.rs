@@ -33,6 +33,7 @@ use crate::workload::groups::PlannedGroup;
 use crate::workload::plan::{ProcessPlan, WorkloadPlan};
 use crate::workload::recorded::Player;
 use crate::workload::stream;
+use crate::workload::turnaround::Activity;
 
 impl<S: Observer> World<S> {
     pub(super) fn new(request: &WorldRequest) -> Result<Self, SimError> {
@@ -48,7 +49,7 @@ impl<S: Observer> World<S> {
             process.pid = script.pid;
         }
         let layout::PlacedFiles { mut files, trees, disk } =
-            layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
+            layout::lay_out(&plan, &host, capacity_sectors, request.seed)?;
         assign_drives(&mut files, &plan, host.drives);
         let reads = |job: usize| request.jobs.jobs[job].rw.reads();
         let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
@@ -75,7 +76,8 @@ impl<S: Observer> World<S> {
             let is_mapped = job.ioengine == Ioengine::Mmap;
             let advice = if is_mapped { FadviseHint::None } else { job.fadvise_hint.of(job.rw) };
             let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
-            let mut process = Process::new(process, job, &host.reader(advice), windows);
+            let reader = host.reader(advice);
+            let mut process = Process::new(process, job, &reader, windows);
             process.walk_through(tree, disk, host.read_ahead_pages());
             process.player =
                 request.scripts.get(processes.len()).map(|script| Player::new(script.clone(), capacity_sectors));
@@ -115,6 +117,7 @@ impl<S: Observer> World<S> {
             unfinished: processes.len(),
             unfinished_by_job,
             processes,
+            activity: Activity::default(),
             idle_events: 0,
             steps_at_once: 0,
             host,

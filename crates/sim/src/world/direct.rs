@@ -179,7 +179,8 @@ impl<S: Observer> World<S> {
         let count = process.completed.len().min(process.reap_max()).min(most);
         process.stats.complete.record_batch(count as u32);
         if let Some(player) = &mut process.player {
-            player.completed(count as u64);
+            self.activity.note(self.now_ns);
+            player.completed(count as u64, self.activity.idle_ns);
         }
         process.debt_ns += call_ns;
         if count < process.completed.len() {

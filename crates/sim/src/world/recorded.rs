@@ -40,7 +40,8 @@ impl<S: Observer> World<S> {
     /// Submits a recorded request that was due at `due_ns`; a request longer than the queue's limit
     /// is submitted in pieces.
     fn begin_recorded(&mut self, task: u32, request: ScriptedRequest, due_ns: u64) -> Flow {
-        let ScriptedRequest { op, flags, sector, sectors, wait } = request;
+        let ScriptedRequest { op, flags, sector, sectors, wait, idle_ns: _ } = request;
+        self.activity.note(self.now_ns);
         let process = &mut self.processes[task as usize];
         let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
         let unit = IoUnit::new(direction, 0, sector * 512, u64::from(sectors) * 512);

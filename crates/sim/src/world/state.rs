@@ -18,6 +18,7 @@ use crate::host::dirty::Balance;
 use crate::host::files::File;
 use crate::host::page_cache::PageCache;
 use crate::record::Observer;
+use crate::workload::turnaround::Activity;
 
 pub(crate) struct World<S: Observer> {
     pub(super) host: HostConfig,
@@ -65,6 +66,8 @@ pub(crate) struct World<S: Observer> {
     /// Number of each job's processes that have not ended.
     pub(super) unfinished_by_job: Vec<u32>,
     pub(super) unfinished: usize,
+    /// The activity of the recorded processes.
+    pub(super) activity: Activity,
     pub(super) idle_events: u32,
     pub(super) steps_at_once: u32,
 }
