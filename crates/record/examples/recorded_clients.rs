@@ -4,15 +4,17 @@
 //! ```text
 //! cargo run --release -p hoistway-record --example recorded_clients -- ARGUMENTS
 //!
-//! WORKLOAD --elevator NAME --seed N --seconds S [--drive PROFILE] [--record FILE]
+//! WORKLOAD --elevator NAME --seed N --seconds S [--drive PROFILE] [--record FILE] [--wake-us N]
 //! WORKLOAD --elevator NAME --seed N --seconds S --real SOCKET
-//! quality --seeds FROM-TO --seconds S
+//! quality --seeds FROM-TO --seconds S [--wake-us N]
 //! ```
 //!
 //! Without `--real` the server's device runs in virtual time, which takes seconds for minutes. With
 //! `--real` the same clients connect by NBD to a server that listens on SOCKET. The requests and
 //! pauses of a client depend on the seed alone, not on time, elevator or other clients. `quality`
-//! records, predicts and runs all kinds of workload for some seeds.
+//! records, predicts and runs all kinds of workload for some seeds. With `--wake-us`, a client of a
+//! simulated machine continues later after a completion, by this time for each doubling of the
+//! machine's idle time above 0.1 ms.
 
 mod clients {
     pub mod quality;
@@ -36,6 +38,8 @@ pub(crate) struct Request {
     pub(crate) seconds: u64,
     pub(crate) drive: String,
     pub(crate) record: Option<PathBuf>,
+    /// Time in us by which each doubling of the idle time delays a simulated client.
+    pub(crate) wake_us: u64,
     pub(crate) real: Option<PathBuf>,
 }
 
@@ -113,6 +117,7 @@ fn request(arguments: Vec<String>) -> Result<(Request, Vec<u64>), String> {
         seconds: 60,
         drive: "sata-7200-2006".into(),
         record: None,
+        wake_us: 0,
         real: None,
     };
     let mut words = arguments.into_iter();
@@ -137,6 +142,7 @@ fn request(arguments: Vec<String>) -> Result<(Request, Vec<u64>), String> {
             "--seed" => request.seed = number()?,
             "--seconds" => request.seconds = number()?.max(1),
             "--drive" => request.drive = value,
+            "--wake-us" => request.wake_us = number()?,
             "--record" => request.record = Some(value.into()),
             "--real" => request.real = Some(value.into()),
             _ => return Err(format!("{word} is not known")),

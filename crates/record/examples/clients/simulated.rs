@@ -35,7 +35,15 @@ struct Testbed<'a> {
     /// The submission time of each request in ns, by ticket.
     sent_ns: HashMap<u64, u64>,
     engine: Virtual,
+    /// Time in us by which each doubling of the idle time delays a client.
+    wake_us: u64,
+    /// The last submission or completion, and the idle time before it, in ns.
+    active_ns: u64,
+    idle_ns: u64,
 }
+
+/// The idle time in ns up to which a processor wakes up at once.
+const AWAKE_NS: f64 = 100_000.0;
 
 /// Runs the clients for a number of seconds.
 pub fn run(clients: &[Client], request: &Request) -> Result<Vec<ClientResult>, String> {
@@ -47,8 +55,17 @@ pub fn run(clients: &[Client], request: &Request) -> Result<Vec<ClientResult>, S
     };
     let mut engine = Virtual::default();
     let device = Device::new(0, &config, &mut engine, 0).map_err(|error| error.to_string())?;
-    let mut testbed =
-        Testbed { device, clients: Vec::new(), wakes: BinaryHeap::new(), woken: 0, sent_ns: HashMap::new(), engine };
+    let mut testbed = Testbed {
+        device,
+        clients: Vec::new(),
+        wakes: BinaryHeap::new(),
+        woken: 0,
+        sent_ns: HashMap::new(),
+        engine,
+        wake_us: request.wake_us,
+        active_ns: 0,
+        idle_ns: 0,
+    };
     for client in clients {
         testbed.join(client)?;
     }
@@ -123,7 +140,24 @@ impl<'a> Testbed<'a> {
         DeviceDriver::new(&mut self.device, &mut self.engine)
     }
 
+    /// Adds an activity of the machine now.
+    fn note_activity(&mut self) {
+        let now_ns = self.engine.now_ns();
+        if now_ns > self.active_ns {
+            self.idle_ns = now_ns - self.active_ns;
+            self.active_ns = now_ns;
+        }
+    }
+
+    /// The time in ns that a client takes to wake up after a completion that ended the last idle
+    /// time.
+    fn wake_up_ns(&self) -> u64 {
+        let doublings = (self.idle_ns as f64 / AWAKE_NS).log2().max(0.0);
+        (self.wake_us as f64 * 1000.0 * doublings) as u64
+    }
+
     fn next_request(&mut self, index: usize, at_ns: u64) {
+        self.note_activity();
         let RunningClient { client, member, submitted, .. } = &mut self.clients[index];
         let next_request = client.next_request(*submitted);
         let ticket = (index as u64) << 40 | *submitted;
@@ -137,13 +171,16 @@ impl<'a> Testbed<'a> {
 
     fn complete(&mut self, ticket: u64) {
         let Some(sent_ns) = self.sent_ns.remove(&ticket) else { return };
+        self.note_activity();
+        let wake_up_ns = self.wake_up_ns();
         let index = (ticket >> 40) as usize;
         let now_ns = self.engine.now_ns();
         let work = &mut self.clients[index];
         work.completed += 1;
         work.result.bytes += work.client.bytes;
         work.result.latencies_ns.push(now_ns - sent_ns);
-        let wakes = work.client.after(work.completed, work.submitted, &mut work.ticks, now_ns);
+        let woken_ns = now_ns + wake_up_ns;
+        let wakes = work.client.after(work.completed, work.submitted, &mut work.ticks, woken_ns);
         wakes.for_each(|at_ns| self.wake(at_ns, index));
     }
 }

@@ -18,15 +18,20 @@ pub struct Goal {
 
 /// The data of the page.
 pub struct Measured<'a> {
-    /// Cases with the drive's own profile, with a profile fitted to the recording, and in real
-    /// time.
+    /// Cases with the drive's own profile, with a profile fitted to the recording, with clients
+    /// that wake up late, and in real time.
     pub given: Vec<Case>,
     pub fitted: Vec<Case>,
+    pub waking: Vec<Case>,
     pub real: Vec<Case>,
     pub goals: &'a [Goal],
     pub seconds: u64,
     pub seeds: (u64, u64),
+    /// Delay in us of a client for each doubling of the idle time before it.
+    pub wake_us: u64,
     pub real_seconds: u64,
+    /// When and on what the runs in real time were made.
+    pub real_note: &'a str,
 }
 
 /// The goals for predictions with the drive's own profile.
@@ -138,7 +143,13 @@ fn summaries(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
         "| drive | recordings | refused | pairs | error of throughput per process: median | 90 % | error of p99 latency per process: median | 90 % | best prediction within 2 % of the best measurement |"
     )?;
     writeln!(text, "|---|---|---|---|---|---|---|---|---|")?;
-    for (what, cases) in [("given (`--drive NAME`)", &measured.given), ("fitted (`--drive fit`)", &measured.fitted)] {
+    let late = "given, clients that wake up late";
+    let rows = [
+        ("given (`--drive NAME`)", &measured.given),
+        ("fitted (`--drive fit`)", &measured.fitted),
+        (late, &measured.waking),
+    ];
+    for (what, cases) in rows.into_iter().filter(|(_, cases)| !cases.is_empty()) {
         let Summary { pairs, refused, cases, throughput, p99, questions, as_good, .. } = Summary::of(cases);
         let share = |figures: &[f64], share| percent(percentile(figures, share));
         writeln!(
@@ -148,6 +159,15 @@ fn summaries(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
             share(&throughput, 0.9),
             share(&p99, 0.5),
             share(&p99, 0.9)
+        )?;
+    }
+    if !measured.waking.is_empty() {
+        writeln!(
+            text,
+            "\nA client of a real machine continues later after a completion if the machine was idle before it: the processor left a deep idle state, and its caches are cold. \
+             So the recording of an elevator that seeks before each request has longer think times than the runs of one that serves streams. \
+             The command learns the think times as a function of the idle time. In the last row, a client continues {} us later with each doubling of the idle time above 0.1 ms.",
+            measured.wake_us
         )?;
     }
     writeln!(text)
@@ -183,18 +203,72 @@ fn real(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
         return Ok(());
     }
     let summary = Summary::of(&measured.real);
+    let rounds = measured.real.chunk_by(is_repeated).map(<[Case]>::len).max().unwrap_or(0);
+    let separator = if measured.real_note.is_empty() { "" } else { " " };
     writeln!(text, "## With a real server, in real time\n")?;
     writeln!(
         text,
         "The same comparison in real time: clients connect to the socket of `hoistway serve --drive sata-7200-2006 --record`, and `hoistway trace whatif` predicts from the recording. \
-         There are {1} pairs, and each run takes {0} s. The median error per process is {2} for throughput and {3} for p99 latency. \
-         The initial angle of the drive's platters, the scheduling of the clients' threads and the other load of the machine differ from run to run.\n",
+         Each run takes {} s, and each recording is made {rounds} times: there are {} pairs. The median error per process is {} for throughput and {} for p99 latency. \
+         The initial angle of the drive's platters, the scheduling of the clients' threads and the other load of the machine differ from run to run.{separator}{}\n",
         measured.real_seconds,
         summary.pairs,
         percent(percentile(&summary.throughput, 0.5)),
-        percent(percentile(&summary.p99, 0.5))
+        percent(percentile(&summary.p99, 0.5)),
+        measured.real_note
     )?;
-    measured.real.iter().try_for_each(|case| pairs(case, text))
+    writeln!(
+        text,
+        "The figures of MB/s are the medians of the runs, of all processes together; the errors per process are those of all runs.\n\n\
+         If the machine does not run a client for some milliseconds, this stall counts as a think time of the request after it, and the prediction repeats it as often as the request. \
+         The streams beside the thinker make four to nine times as many requests under `anticipatory` and `cfq` as in the recording, so a recording with stalls predicts too many of them: \
+         another one, of 10 s with nine pauses of more than 2 ms, had errors of -9 %. A single pause can end the turn of a stream, so the errors per process are larger than those of the sum.\n"
+    )?;
+    measured.real.chunk_by(is_repeated).try_for_each(|repeated| repetitions(repeated, text))
+}
+
+/// Returns true if two cases are repetitions of the same recording.
+fn is_repeated(a: &Case, b: &Case) -> bool {
+    (&a.workload, a.seed, &a.recorded) == (&b.workload, b.seed, &b.recorded)
+}
+
+/// The repetitions of one recording.
+fn repetitions(cases: &[Case], text: &mut String) -> std::fmt::Result {
+    let Some(first) = cases.first() else { return Ok(()) };
+    writeln!(text, "### {}, seed {}, recorded under {}\n", first.workload, first.seed, first.recorded)?;
+    let held: Vec<&Case> = cases.iter().filter(|case| case.refused.is_none()).collect();
+    if held.len() < cases.len() {
+        let why = cases.iter().find_map(|case| case.refused.as_deref()).unwrap_or_default();
+        writeln!(text, "Refused {} of {} times: {why}.\n", cases.len() - held.len(), cases.len())?;
+    }
+    let Some(usual) = held.first() else { return Ok(()) };
+    let misses: Vec<String> = held.iter().map(|case| percent(case.miss.unwrap_or(0.0))).collect();
+    writeln!(text, "The largest errors of the model on the recordings are {}.\n", misses.join(", "))?;
+    writeln!(
+        text,
+        "| elevator | MB/s measured | predicted | error in each repetition | error: median | error of throughput per process: median | worst | error of p99 latency per process: median | worst |\n|---|---|---|---|---|---|---|---|---|"
+    )?;
+    for place in 0..usual.pairs.len() {
+        let pairs: Vec<&Pair> = held.iter().filter_map(|case| case.pairs.get(place)).collect();
+        let totals: Vec<(f64, f64)> = pairs.iter().map(|pair| pair.totals()).collect();
+        let (measured, predicted): (Vec<f64>, Vec<f64>) = totals.iter().copied().unzip();
+        let errors_of_totals: Vec<f64> =
+            totals.iter().map(|(measured, predicted)| predicted / measured - 1.0).collect();
+        let each: Vec<String> = errors_of_totals.iter().map(|error| format!("{:+.1} %", error * 100.0)).collect();
+        let throughput: Vec<f64> = pairs.iter().flat_map(|pair| pair.throughput_errors()).collect();
+        let p99: Vec<f64> = pairs.iter().flat_map(|pair| pair.p99_errors()).collect();
+        writeln!(
+            text,
+            "| {} | {:.3} | {:.3} | {} | {:+.1} % |{}",
+            usual.pairs[place].elevator,
+            percentile(&measured, 0.5) / 1e6,
+            percentile(&predicted, 0.5) / 1e6,
+            each.join(", "),
+            percentile(&errors_of_totals, 0.5) * 100.0,
+            errors(&throughput, &p99)
+        )?;
+    }
+    writeln!(text)
 }
 
 /// The pairs of one recording.

@@ -23,11 +23,13 @@ pub(crate) const DRIVE: &str = "sata-7200-2006";
 /// The longest time until the server opens its socket, and until it exits.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs all cases one after the other.
-pub fn cases(programs: &Programs, seconds: u64) -> Result<Vec<Case>> {
+/// Runs all cases one after the other, each several times. The cases of a workload follow each
+/// other.
+pub fn cases(programs: &Programs, seconds: u64, rounds: u64) -> Result<Vec<Case>> {
     let folder = std::env::temp_dir().join(format!("hoistway-whatif-real-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let cases = RUNS.iter().map(|run| case(programs, run, seconds, &folder)).collect();
+    let runs = RUNS.iter().flat_map(|run| (0..rounds).map(move |_| run));
+    let cases = runs.map(|run| case(programs, run, seconds, &folder)).collect();
     let _ = std::fs::remove_dir_all(&folder);
     cases
 }
