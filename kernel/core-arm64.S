@@ -399,18 +399,18 @@ hoistway_complete:
 .L1_56:
 	cmp	x10, #14
 	b.ne	.L1_73
-	ldr	w10, [x8, #1256]
-	ldr	w11, [x8, #1276]
+	ldr	w10, [x8, #1248]
+	ldr	w11, [x8, #1268]
 	and	w10, w11, w10
 	cmn	w10, #1
 	b.ne	.L1_83
-	ldr	w10, [x8, #1308]
-	ldr	w11, [x8, #1328]
+	ldr	w10, [x8, #1320]
+	ldr	w11, [x8, #1340]
 	and	w10, w11, w10
 	cmn	w10, #1
 	b.ne	.L1_83
-	ldr	w10, [x8, #1360]
-	ldr	w11, [x8, #1380]
+	ldr	w10, [x8, #1392]
+	ldr	w11, [x8, #1412]
 	and	w10, w11, w10
 	b	.L1_82
 .L1_60:
@@ -4384,18 +4384,18 @@ hoistway_prepare_merge:
 .L36_39:
 	cmp	x8, #14
 	b.ne	.L36_53
-	ldr	w8, [x0, #1256]
-	ldr	w9, [x0, #1276]
+	ldr	w8, [x0, #1248]
+	ldr	w9, [x0, #1268]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.ne	.L36_63
-	ldr	w8, [x0, #1308]
-	ldr	w9, [x0, #1328]
+	ldr	w8, [x0, #1320]
+	ldr	w9, [x0, #1340]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.ne	.L36_63
-	ldr	w8, [x0, #1360]
-	ldr	w9, [x0, #1380]
+	ldr	w8, [x0, #1392]
+	ldr	w9, [x0, #1412]
 	and	w8, w9, w8
 	b	.L36_62
 .L36_43:
@@ -12010,18 +12010,18 @@ hw_bandwidth_Bandwidth_inner_is_empty:
 	ldp	x29, x30, [sp], #16
 	ret
 .L83_42:
-	ldr	w8, [x0, #152]
-	ldr	w9, [x0, #172]
+	ldr	w8, [x0, #144]
+	ldr	w9, [x0, #164]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.ne	.L83_1
-	ldr	w8, [x0, #204]
-	ldr	w9, [x0, #224]
+	ldr	w8, [x0, #216]
+	ldr	w9, [x0, #236]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.ne	.L83_1
-	ldr	w8, [x0, #256]
-	ldr	w9, [x0, #276]
+	ldr	w8, [x0, #288]
+	ldr	w9, [x0, #308]
 	b	.L83_21
 	.size	hw_bandwidth_Bandwidth_inner_is_empty, .-hw_bandwidth_Bandwidth_inner_is_empty
 
@@ -49473,30 +49473,30 @@ hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner:
 	b.lo	.L303_148
 	cmp	x8, #14
 	b.ne	.L303_81
-	ldr	w8, [x19, #152]
-	ldr	w9, [x19, #172]
+	ldr	w8, [x19, #144]
+	ldr	w9, [x19, #164]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.eq	.L303_148
-	ldr	w16, [x19, #196]
+	ldr	w16, [x19, #208]
 	ldp	x13, x14, [x20, #64]
 	ldr	x8, [x20, #680]
 	add	x9, x19, #56
 	add	x12, x20, #336
-	ldr	x17, [x19, #120]
+	ldr	x17, [x19, #112]
 	ldp	x11, x10, [x20, #320]
-	ldr	w15, [x19, #216]
+	ldr	w15, [x19, #228]
 	cmn	w16, #1
 	sub	x8, x8, x17
 	b.eq	.L303_63
 	add	x17, x13, x16, lsl #6
 	cmp	x14, x16
-	mov	w0, #32
+	mov	w0, #8
 	add	x1, x11, x16, lsl #4
 	csel	x17, x17, x20, hi
 	ldrb	w17, [x17, #61]
 	cmp	w17, #0
-	mov	w17, #48
+	mov	w17, #24
 	csel	x17, x0, x17, eq
 	cmp	x10, x16
 	csel	x16, x1, x12, hi
@@ -49510,12 +49510,12 @@ hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner:
 	b.eq	.L303_65
 	add	x16, x13, x15, lsl #6
 	cmp	x14, x15
-	mov	w17, #32
+	mov	w17, #8
 	add	x0, x11, x15, lsl #4
 	csel	x16, x16, x20, hi
 	ldrb	w16, [x16, #61]
 	cmp	w16, #0
-	mov	w16, #48
+	mov	w16, #24
 	csel	x16, x17, x16, eq
 	cmp	x10, x15
 	csel	x15, x0, x12, hi
@@ -49525,18 +49525,18 @@ hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner:
 	cmp	x15, x8
 	b.le	.L303_148
 .L303_65:
-	ldr	w16, [x19, #248]
-	ldr	w15, [x19, #268]
+	ldr	w16, [x19, #280]
+	ldr	w15, [x19, #300]
 	cmn	w16, #1
 	b.eq	.L303_67
 	add	x17, x13, x16, lsl #6
 	cmp	x14, x16
-	mov	w0, #32
+	mov	w0, #8
 	add	x1, x11, x16, lsl #4
 	csel	x17, x17, x20, hi
 	ldrb	w17, [x17, #61]
 	cmp	w17, #0
-	mov	w17, #48
+	mov	w17, #24
 	csel	x17, x0, x17, eq
 	cmp	x10, x16
 	csel	x16, x1, x12, hi
@@ -49550,12 +49550,12 @@ hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner:
 	b.eq	.L303_69
 	add	x13, x13, x15, lsl #6
 	cmp	x14, x15
-	mov	w14, #32
+	mov	w14, #8
 	add	x11, x11, x15, lsl #4
 	csel	x13, x13, x20, hi
 	ldrb	w13, [x13, #61]
 	cmp	w13, #0
-	mov	w13, #48
+	mov	w13, #24
 	csel	x13, x14, x13, eq
 	cmp	x10, x15
 	csel	x10, x11, x12, hi
@@ -53887,18 +53887,18 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	add	x29, sp, #48
 	stp	x22, x21, [sp, #64]
 	tbz	w2, #0, .L315_3
-	ldr	w8, [x20, #96]
-	ldr	w9, [x20, #116]
+	ldr	w8, [x20, #88]
+	ldr	w9, [x20, #108]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.eq	.L315_12
 	mov	x2, xzr
 	b	.L315_16
 .L315_3:
-	ldr	w8, [x20, #188]
-	ldr	w9, [x20, #136]
+	ldr	w8, [x20, #216]
+	ldr	w9, [x20, #144]
 	cmp	w8, #0
-	ldr	w8, [x20, #240]
+	ldr	w8, [x20, #288]
 	cset	w10, ne
 	cmp	w9, #0
 	cinc	x9, x10, ne
@@ -53914,7 +53914,7 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	bl	hw_mq_deadline_MqDeadline_pick
 	cmn	w0, #1
 	b.ne	.L315_17
-	ldr	w8, [x20, #136]
+	ldr	w8, [x20, #144]
 	cbnz	w8, .L315_22
 	mov	x0, x20
 	mov	x1, x19
@@ -53923,12 +53923,12 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	bl	hw_mq_deadline_MqDeadline_pick
 	cmn	w0, #1
 	b.ne	.L315_17
-	ldr	w8, [x20, #188]
+	ldr	w8, [x20, #216]
 	cbnz	w8, .L315_22
 	b	.L315_15
 .L315_8:
 	ldr	x8, [x19, #680]
-	ldr	x9, [x20, #64]
+	ldr	x9, [x20, #56]
 	mov	x0, x20
 	mov	x1, x19
 	mov	w2, #1
@@ -53968,16 +53968,16 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	bl	hw_events_EventRing_as_event_Sink_record
 	b	.L315_18
 .L315_12:
-	ldr	w8, [x20, #148]
-	ldr	w9, [x20, #168]
+	ldr	w8, [x20, #160]
+	ldr	w9, [x20, #180]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.eq	.L315_14
 	mov	w2, #1
 	b	.L315_16
 .L315_14:
-	ldr	w8, [x20, #200]
-	ldr	w9, [x20, #220]
+	ldr	w8, [x20, #232]
+	ldr	w9, [x20, #252]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.eq	.L315_22
@@ -53995,41 +53995,41 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 .L315_18:
 	ldp	x9, x10, [x19, #64]
 	mov	w11, w21
-	ldr	w8, [x20, #244]
+	ldr	w8, [x20, #304]
 	adds	w8, w8, #1
 	add	x9, x9, x11, lsl #6
 	csinv	w12, w8, wzr, lo
 	cmp	x10, x11
 	csel	x8, x9, x19, hi
-	str	w12, [x20, #244]
-	ldrb	w8, [x8, #60]
-	lsr	w8, w8, #3
-	cbz	w8, .L315_21
-	cmp	w8, #1
+	str	w12, [x20, #304]
+	ldrb	w9, [x8, #60]
+	lsr	w9, w9, #3
+	cbz	w9, .L315_21
+	cmp	w9, #1
 	b.eq	.L315_30
-	cmp	w8, #2
+	cmp	w9, #2
 	b.ne	.L315_31
 .L315_21:
-	mov	w8, #140
+	mov	w9, #152
 	b	.L315_32
 .L315_22:
-	ldr	w8, [x20, #96]
-	ldr	w9, [x20, #116]
+	ldr	w8, [x20, #88]
+	ldr	w9, [x20, #108]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.ne	.L315_25
-	ldr	w8, [x20, #148]
-	ldr	w9, [x20, #168]
+	ldr	w8, [x20, #160]
+	ldr	w9, [x20, #180]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.ne	.L315_25
-	ldr	w8, [x20, #200]
-	ldr	w9, [x20, #220]
+	ldr	w8, [x20, #232]
+	ldr	w9, [x20, #252]
 	and	w8, w9, w8
 	cmn	w8, #1
 	b.eq	.L315_36
 .L315_25:
-	ldr	x8, [x20, #80]
+	ldr	x8, [x20, #72]
 	mov	w0, wzr
 	cbz	x8, .L315_35
 	ldr	w9, [x19, #856]
@@ -54063,14 +54063,21 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	str	x8, [x19, #872]
 	b	.L315_35
 .L315_30:
-	mov	w8, #88
+	mov	w9, #80
 	b	.L315_32
 .L315_31:
-	mov	w8, #192
+	mov	w9, #224
 .L315_32:
-	add	x0, x20, x8
+	ldrb	w10, [x8, #61]
+	mov	w11, #48
+	add	x0, x20, x9
+	ldr	x8, [x8]
 	mov	x1, x19
 	mov	w2, w21
+	cmp	w10, #0
+	mov	w10, #56
+	csel	x9, x11, x10, eq
+	str	x8, [x0, x9]
 	bl	hw_shared_read_write_queues_ReadWriteQueues_dispatch
 	ldr	w8, [x19, #960]
 	cbz	w8, .L315_34
@@ -55699,17 +55706,17 @@ hw_elevator_hooks_free_mq_deadline_MqDeadline:
 	cbz	w9, .L328_6
 	cmp	w9, #1
 	b.ne	.L328_7
-	add	x8, x0, #140
+	add	x8, x0, #152
 	b	.L328_8
 .L328_6:
-	add	x8, x0, #88
+	add	x8, x0, #80
 	b	.L328_8
 .L328_7:
-	add	x8, x0, #192
+	add	x8, x0, #224
 .L328_8:
-	ldr	w9, [x8, #48]
+	ldr	w9, [x8, #64]
 	sub	w9, w9, #1
-	str	w9, [x8, #48]
+	str	w9, [x8, #64]
 .L328_9:
 	ldp	x20, x19, [sp, #16]
 	ldp	x29, x30, [sp], #32
@@ -59801,7 +59808,7 @@ hw_elevator_hooks_insert_linus_Linus:
 hw_elevator_hooks_insert_mq_deadline_MqDeadline:
 	stp	x29, x30, [sp, #-80]!
 	ldp	x8, x9, [x1, #64]
-	mov	w12, #32
+	mov	w12, #8
 	stp	x22, x21, [sp, #48]
 	mov	w21, w2
 	mov	x29, sp
@@ -59817,7 +59824,7 @@ hw_elevator_hooks_insert_mq_deadline_MqDeadline:
 	ldrb	w9, [x8, #61]
 	lsr	w11, w10, #3
 	cmp	w9, #0
-	mov	w10, #48
+	mov	w10, #24
 	csel	x10, x12, x10, eq
 	cbz	w11, .L346_3
 	cmp	w11, #1
@@ -59825,13 +59832,13 @@ hw_elevator_hooks_insert_mq_deadline_MqDeadline:
 	cmp	w11, #2
 	b.ne	.L346_5
 .L346_3:
-	mov	w11, #140
+	mov	w11, #152
 	b	.L346_6
 .L346_4:
-	mov	w11, #88
+	mov	w11, #80
 	b	.L346_6
 .L346_5:
-	mov	w11, #192
+	mov	w11, #224
 .L346_6:
 	cmp	w9, #0
 	mov	w9, #20
@@ -63985,17 +63992,17 @@ hw_inner_prepare_insert:
 	str	w11, [x8, #52]
 	b.eq	.L371_24
 	cbnz	x11, .L371_25
-	add	x8, x0, #96
+	add	x8, x0, #88
 	b	.L371_26
 .L371_24:
-	add	x8, x0, #148
+	add	x8, x0, #160
 	b	.L371_26
 .L371_25:
-	add	x8, x0, #200
+	add	x8, x0, #232
 .L371_26:
-	ldr	w9, [x8, #48]
+	ldr	w9, [x8, #64]
 	add	w9, w9, #1
-	str	w9, [x8, #48]
+	str	w9, [x8, #64]
 	b	.L371_3
 .L371_27:
 	str	x0, [x29, #24]
@@ -66230,33 +66237,33 @@ hw_memory_attach:
 	stp	x24, x23, [sp, #48]
 	stp	x22, x21, [sp, #64]
 	stp	x20, x19, [sp, #80]
-	sub	sp, sp, #3712
+	sub	sp, sp, #3568
 	str	xzr, [sp]
 	mov	x19, x0
 	ldr	x28, [x0, #8]
 	ldr	x23, [x0, #32]
 	ldrb	w8, [x1, #16]
 	ldp	x20, x21, [x1]
-	str	xzr, [sp, #936]
+	str	xzr, [sp, #760]
 	add	x22, x28, x23
-	str	x22, [sp, #928]
+	str	x22, [sp, #752]
 	tbz	w8, #0, .L384_3
 	mov	x0, x20
 	mov	x1, x21
 	bl	hw_registry_Kind_info
 	ldrb	w8, [x0, #137]
 	tbz	w8, #0, .L384_4
-	add	x8, sp, #2008
+	add	x8, sp, #1864
 	add	x2, x19, #16
-	add	x3, sp, #928
+	add	x3, sp, #752
 	mov	x0, x20
 	mov	x1, x21
 	bl	hw_registry_AnyTables_make_memory_BumpAllocator
 	b	.L384_50
 .L384_3:
-	add	x8, sp, #456
+	add	x8, sp, #392
 	add	x2, x19, #16
-	add	x3, sp, #928
+	add	x3, sp, #752
 	mov	x0, x20
 	mov	x1, x21
 	bl	hw_registry_AnyTables_make_memory_BumpAllocator
@@ -66272,7 +66279,7 @@ hw_memory_attach:
 	adds	w9, w21, w9
 	csinv	w24, w9, wzr, lo
 	ubfiz	x9, x24, #7, #32
-	str	x9, [sp, #936]
+	str	x9, [sp, #760]
 .L384_5:
 	add	x12, x22, x8
 	add	x8, x8, #128
@@ -66323,7 +66330,7 @@ hw_memory_attach:
 	add	x13, x22, x9
 	add	x11, x11, #28
 	mov	x12, x27
-	str	x10, [sp, #936]
+	str	x10, [sp, #760]
 .L384_11:
 	subs	x12, x12, #1
 	stur	xzr, [x11, #-28]
@@ -66332,7 +66339,7 @@ hw_memory_attach:
 	strb	wzr, [x11], #32
 	b.ne	.L384_11
 	cmp	x20, #8
-	str	x13, [sp, #448]
+	str	x13, [sp, #384]
 	b.gt	.L384_18
 	cmp	x20, #3
 	b.le	.L384_27
@@ -66342,9 +66349,9 @@ hw_memory_attach:
 	b.eq	.L384_38
 	cmp	x20, #7
 	b.ne	.L384_42
-	add	x8, sp, #1064
+	add	x8, sp, #888
 	add	x0, x19, #16
-	add	x1, sp, #928
+	add	x1, sp, #752
 	add	x8, x8, #8
 	bl	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	b	.L384_49
@@ -66386,8 +66393,8 @@ hw_memory_attach:
 	mov	x23, x12
 	umaddl	x8, w8, w10, x9
 	add	x9, x13, x27, lsl #4
-	stp	x12, x13, [sp, #432]
-	str	x9, [sp, #424]
+	stp	x12, x13, [sp, #368]
+	str	x9, [sp, #360]
 	add	x8, x8, x28
 	add	x28, x8, #224
 .L384_25:
@@ -66400,13 +66407,13 @@ hw_memory_attach:
 	stp	w20, w20, [x28, #-8]
 	strb	wzr, [x28], #84
 	b.ne	.L384_25
-	ldr	x8, [sp, #440]
-	str	x27, [sp, #1080]
+	ldr	x8, [sp, #376]
+	str	x27, [sp, #904]
 	mov	w20, #16
-	str	x8, [sp, #1072]
-	ldp	x9, x8, [sp, #424]
-	str	x9, [sp, #1088]
-	str	x8, [sp, #1096]
+	str	x8, [sp, #896]
+	ldp	x9, x8, [sp, #360]
+	str	x9, [sp, #912]
+	str	x8, [sp, #920]
 	b	.L384_49
 .L384_27:
 	sub	x8, x20, #1
@@ -66418,18 +66425,18 @@ hw_memory_attach:
 	mov	x0, x23
 	bl	memset
 	mov	x20, xzr
-	str	x23, [sp, #1072]
-	str	x27, [sp, #1080]
+	str	x23, [sp, #896]
+	str	x27, [sp, #904]
 	b	.L384_49
 .L384_29:
-	add	x8, sp, #1064
+	add	x8, sp, #888
 	cmp	x20, #10
 	b.gt	.L384_32
 	cmp	x20, #9
 	b.ne	.L384_40
 	add	x8, x8, #8
 	add	x0, x19, #16
-	add	x1, sp, #928
+	add	x1, sp, #752
 	add	x2, x19, #16
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_BumpAllocator_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevat
 	b	.L384_49
@@ -66438,7 +66445,7 @@ hw_memory_attach:
 	b.ne	.L384_41
 	add	x8, x8, #8
 	add	x0, x19, #16
-	add	x1, sp, #928
+	add	x1, sp, #752
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	b	.L384_49
 .L384_34:
@@ -66450,44 +66457,44 @@ hw_memory_attach:
 	mov	x0, x20
 	bl	memset
 	mov	w8, #64
-	str	x20, [sp, #1072]
+	str	x20, [sp, #896]
 	mov	w20, #4
-	str	x8, [sp, #1080]
+	str	x8, [sp, #904]
 	b	.L384_49
 .L384_36:
 	cmp	x20, #13
 	b.ne	.L384_49
-	add	x8, sp, #1064
+	add	x8, sp, #888
 	add	x0, x19, #16
-	add	x1, sp, #928
+	add	x1, sp, #752
 	add	x8, x8, #8
 	bl	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	b	.L384_49
 .L384_38:
-	add	x8, sp, #1064
+	add	x8, sp, #888
 	add	x0, x19, #16
-	add	x1, sp, #928
+	add	x1, sp, #752
 	add	x8, x8, #8
 	bl	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	b	.L384_49
 .L384_39:
-	add	x8, sp, #1064
+	add	x8, sp, #888
 	add	x0, x19, #16
-	add	x1, sp, #928
+	add	x1, sp, #752
 	add	x8, x8, #8
 	bl	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	b	.L384_49
 .L384_40:
 	add	x8, x8, #8
 	add	x0, x19, #16
-	add	x1, sp, #928
+	add	x1, sp, #752
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w20, #10
 	b	.L384_49
 .L384_41:
 	add	x8, x8, #8
 	add	x0, x19, #16
-	add	x1, sp, #928
+	add	x1, sp, #752
 	bl	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w20, #12
 	b	.L384_49
@@ -66534,80 +66541,80 @@ hw_memory_attach:
 	str	w14, [x15, #2024]
 	strb	wzr, [x15, #2028]
 	b.ne	.L384_45
-	str	x10, [sp, #1072]
+	str	x10, [sp, #896]
 	mov	w20, #8
-	str	x11, [sp, #1080]
-	str	x8, [sp, #1088]
-	str	x11, [sp, #1096]
+	str	x11, [sp, #904]
+	str	x8, [sp, #912]
+	str	x11, [sp, #920]
 	b	.L384_49
 .L384_47:
 	mov	w20, #1
 	b	.L384_49
 .L384_48:
-	add	x8, sp, #1064
+	add	x8, sp, #888
 	add	x0, x19, #16
-	add	x1, sp, #928
+	add	x1, sp, #752
 	add	x8, x8, #8
 	bl	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w20, #5
 .L384_49:
-	add	x0, sp, #2008
-	add	x1, sp, #1064
+	add	x0, sp, #1864
+	add	x1, sp, #888
 	mov	w2, #136
-	str	x20, [sp, #1064]
+	str	x20, [sp, #888]
 	bl	memcpy
-	ldr	x8, [sp, #448]
-	str	x22, [sp, #2144]
-	str	x24, [sp, #2152]
-	str	x25, [sp, #2160]
-	str	x24, [sp, #2168]
-	str	x26, [sp, #2176]
-	str	x24, [sp, #2184]
-	str	x8, [sp, #2192]
-	str	x27, [sp, #2200]
-	str	w21, [sp, #2208]
+	ldr	x8, [sp, #384]
+	str	x22, [sp, #2000]
+	str	x24, [sp, #2008]
+	str	x25, [sp, #2016]
+	str	x24, [sp, #2024]
+	str	x26, [sp, #2032]
+	str	x24, [sp, #2040]
+	str	x8, [sp, #2048]
+	str	x27, [sp, #2056]
+	str	w21, [sp, #2064]
 .L384_50:
-	add	x0, sp, #456
-	add	x1, sp, #2008
+	add	x0, sp, #392
+	add	x1, sp, #1864
 	mov	w2, #208
 	bl	memcpy
 .L384_51:
 	ldp	x8, x9, [x19, #16]
 	add	x10, x19, #576
-	str	x8, [sp, #664]
+	str	x8, [sp, #600]
 	ldr	x8, [x19, #568]
-	str	x9, [sp, #672]
+	str	x9, [sp, #608]
 	ldr	x9, [x19, #560]
 	cmp	x8, #0
 	csel	x10, x10, x9, eq
 	ldrb	w10, [x10, #28]
 	tbz	w10, #0, .L384_53
 .L384_52:
-	ldr	x8, [sp, #456]
+	ldr	x8, [sp, #392]
 	cmp	x8, #35
 	mov	w8, #5
 	csinv	w0, w8, wzr, eq
-	b	.L384_144
+	b	.L384_145
 .L384_53:
-	ldr	w10, [sp, #664]
+	ldr	w10, [sp, #600]
 	ldr	w11, [x19, #3264]
 	cmp	w11, w10
 	b.hi	.L384_52
-	ldr	w10, [sp, #668]
+	ldr	w10, [sp, #604]
 	ldr	w11, [x19, #3268]
 	cmp	w11, w10
 	b.hi	.L384_52
-	ldr	w10, [sp, #672]
+	ldr	w10, [sp, #608]
 	ldr	w11, [x19, #3272]
 	cmp	w11, w10
 	b.hi	.L384_52
-	ldr	w10, [sp, #676]
+	ldr	w10, [sp, #612]
 	ldr	w11, [x19, #3276]
 	cmp	w11, w10
 	b.hi	.L384_52
-	cbz	x8, .L384_246
+	cbz	x8, .L384_210
 .L384_58:
-	ldr	x8, [sp, #456]
+	ldr	x8, [sp, #392]
 	mov	w11, #18
 	add	x27, x19, #1152
 	sub	x10, x8, #17
@@ -66621,8 +66628,8 @@ hw_memory_attach:
 	b.le	.L384_75
 	cmp	x10, #5
 	b.le	.L384_85
-	add	x9, sp, #456
-	add	x8, sp, #2008
+	add	x9, sp, #392
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
 	cmp	x10, #6
@@ -66632,9 +66639,9 @@ hw_memory_attach:
 	bl	hw_cfq_v3_CfqV3_new
 	mov	w8, #9
 	add	x0, x19, #1160
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #576
-	b	.L384_105
+	b	.L384_106
 .L384_64:
 	cmp	x10, #12
 	b.le	.L384_78
@@ -66644,8 +66651,8 @@ hw_memory_attach:
 	b.eq	.L384_92
 	cmp	x10, #16
 	b.ne	.L384_98
-	ldp	x24, x23, [sp, #480]
-	ldp	x21, x22, [sp, #464]
+	ldp	x24, x23, [sp, #416]
+	ldp	x21, x22, [sp, #400]
 	cbz	x23, .L384_71
 	mov	w8, #84
 	mov	w26, #-1
@@ -66676,17 +66683,17 @@ hw_memory_attach:
 	str	w9, [x11, #8]
 	b.ne	.L384_73
 .L384_74:
-	add	x8, sp, #2008
+	add	x8, sp, #1864
 	mov	w1, wzr
 	mov	w2, #64
 	add	x0, x8, #4
 	bl	memset
-	add	x8, sp, #1064
+	add	x8, sp, #888
 	mov	w1, wzr
 	mov	w2, #64
 	add	x0, x8, #4
 	bl	memset
-	add	x8, sp, #928
+	add	x8, sp, #752
 	mov	w1, wzr
 	mov	w2, #64
 	add	x0, x8, #4
@@ -66696,20 +66703,20 @@ hw_memory_attach:
 	add	x0, x19, #1164
 	csel	w9, w23, w20, lo
 	cmp	x23, x8
-	add	x1, sp, #1792
+	add	x1, sp, #1616
 	csel	w8, w20, w9, hi
 	mov	w9, #18
 	mov	w2, #36
 	cmp	w8, #1
-	str	wzr, [sp, #1796]
-	str	wzr, [sp, #1800]
+	str	wzr, [sp, #1620]
+	str	wzr, [sp, #1624]
 	csinc	w20, w8, wzr, hi
-	str	wzr, [sp, #1804]
-	str	wzr, [sp, #1808]
-	str	wzr, [sp, #1812]
-	str	wzr, [sp, #1816]
-	str	wzr, [sp, #1820]
-	str	wzr, [sp, #1824]
+	str	wzr, [sp, #1628]
+	str	wzr, [sp, #1632]
+	str	wzr, [sp, #1636]
+	str	wzr, [sp, #1640]
+	str	wzr, [sp, #1644]
+	str	wzr, [sp, #1648]
 	stp	wzr, wzr, [x29, #-208]
 	stp	wzr, wzr, [x29, #-200]
 	stp	wzr, wzr, [x29, #-192]
@@ -66759,7 +66766,7 @@ hw_memory_attach:
 	mov	w9, #-1
 	add	x0, x19, #1700
 	str	x8, [x19, #1496]
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #68
 	str	x8, [x19, #1504]
 	str	x8, [x19, #1512]
@@ -66798,7 +66805,7 @@ hw_memory_attach:
 	bl	memcpy
 	mov	x8, #128
 	add	x0, x19, #1780
-	add	x1, sp, #1064
+	add	x1, sp, #888
 	movk	x8, #5, lsl #32
 	mov	w2, #68
 	str	wzr, [x19, #1776]
@@ -66806,7 +66813,7 @@ hw_memory_attach:
 	bl	memcpy
 	mov	x8, #64
 	add	x0, x19, #1860
-	add	x1, sp, #928
+	add	x1, sp, #752
 	movk	x8, #4, lsl #32
 	mov	w2, #68
 	str	wzr, [x19, #1856]
@@ -66830,12 +66837,12 @@ hw_memory_attach:
 	str	w20, [x19, #1980]
 	str	x8, [x19, #1960]
 	str	wzr, [x19, #1984]
-	b	.L384_106
+	b	.L384_107
 .L384_75:
 	cmp	x10, #1
 	b.gt	.L384_81
 	cbnz	x10, .L384_93
-	ldp	x20, x21, [sp, #464]
+	ldp	x20, x21, [sp, #400]
 	mov	w1, wzr
 	lsl	x2, x21, #3
 	mov	x0, x20
@@ -66854,10 +66861,10 @@ hw_memory_attach:
 	str	x8, [x19, #1232]
 	str	xzr, [x19, #1240]
 	strb	wzr, [x19, #1248]
-	b	.L384_106
+	b	.L384_107
 .L384_78:
-	add	x9, sp, #456
-	add	x8, sp, #2008
+	add	x9, sp, #392
+	add	x8, sp, #1864
 	cmp	x10, #10
 	b.gt	.L384_83
 	add	x0, x19, #128
@@ -66867,9 +66874,9 @@ hw_memory_attach:
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_new
 	mov	w8, #11
 	add	x0, x19, #1160
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #1184
-	b	.L384_105
+	b	.L384_106
 .L384_81:
 	cmp	x10, #2
 	b.ne	.L384_95
@@ -66902,7 +66909,7 @@ hw_memory_attach:
 	str	xzr, [x19, #1240]
 	str	xzr, [x19, #1256]
 	strh	w8, [x19, #1272]
-	b	.L384_106
+	b	.L384_107
 .L384_83:
 	cmp	x10, #11
 	b.ne	.L384_96
@@ -66911,13 +66918,13 @@ hw_memory_attach:
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_new
 	mov	w8, #13
 	add	x0, x19, #1160
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #888
-	b	.L384_105
+	b	.L384_106
 .L384_85:
 	cmp	x10, #4
 	b.ne	.L384_104
-	ldp	x20, x21, [sp, #464]
+	ldp	x20, x21, [sp, #400]
 	cbz	x21, .L384_88
 	mov	w8, #28
 	mov	x9, #-28
@@ -66955,51 +66962,51 @@ hw_memory_attach:
 	str	x1, [x19, #1224]
 	str	xzr, [x19, #1232]
 	strb	w8, [x19, #1244]
-	b	.L384_106
+	b	.L384_107
 .L384_89:
 	cmp	x10, #13
-	b.ne	.L384_147
-	add	x9, sp, #456
-	add	x8, sp, #2008
+	b.ne	.L384_105
+	add	x9, sp, #392
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
 	bl	hw_cfq_Cfq_new
 	mov	w8, #15
 	add	x0, x19, #1160
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #1200
-	b	.L384_105
+	b	.L384_106
 .L384_91:
 	bl	hw_cfq_v2_CfqV2_new
 	mov	w8, #8
 	add	x0, x19, #1160
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #448
-	b	.L384_105
+	b	.L384_106
 .L384_92:
-	add	x9, sp, #456
-	add	x8, sp, #2008
+	add	x9, sp, #392
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
 	bl	hw_bfq_Bfq_new
 	mov	w8, #17
 	add	x0, x19, #1160
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #1488
-	b	.L384_105
+	b	.L384_106
 .L384_93:
 	mov	w8, #3
 	mov	x9, #-1
 	str	x8, [x19, #1152]
 	str	x9, [x19, #1160]
-	b	.L384_106
+	b	.L384_107
 .L384_94:
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_new
 	mov	w8, #12
 	add	x0, x19, #1160
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #992
-	b	.L384_105
+	b	.L384_106
 .L384_95:
 	ldr	x8, [x19, #832]
 	mov	w9, #22848
@@ -67008,21 +67015,21 @@ hw_memory_attach:
 	movk	w12, #91, lsl #16
 	add	x0, x19, #1364
 	cmp	x8, #1
-	add	x1, sp, #1064
+	add	x1, sp, #888
 	mov	w2, #24
 	csinc	x10, x8, xzr, hi
-	str	xzr, [sp, #2024]
+	str	xzr, [sp, #1880]
 	udiv	x8, x9, x10
 	mov	w9, #45696
-	str	xzr, [sp, #2032]
+	str	xzr, [sp, #1888]
 	movk	w9, #3814, lsl #16
-	str	xzr, [sp, #2008]
-	str	xzr, [sp, #2016]
-	str	wzr, [sp, #1068]
-	str	wzr, [sp, #1072]
-	str	wzr, [sp, #1076]
-	str	wzr, [sp, #1080]
-	str	wzr, [sp, #1084]
+	str	xzr, [sp, #1864]
+	str	xzr, [sp, #1872]
+	str	wzr, [sp, #892]
+	str	wzr, [sp, #896]
+	str	wzr, [sp, #900]
+	str	wzr, [sp, #904]
+	str	wzr, [sp, #908]
 	str	xzr, [x19, #1176]
 	str	xzr, [x19, #1184]
 	str	xzr, [x19, #1168]
@@ -67081,278 +67088,241 @@ hw_memory_attach:
 	str	x8, [x19, #1408]
 	str	wzr, [x19, #1416]
 	strb	wzr, [x19, #1420]
-	b	.L384_106
+	b	.L384_107
 .L384_96:
 	add	x0, x9, #8
 	bl	hw_fiops_Fiops_new
 	mov	w8, #14
 	add	x0, x19, #1160
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #536
-	b	.L384_105
+	b	.L384_106
 .L384_97:
 	bl	hw_cfq_tree_CfqTree_new
 	mov	w8, #10
 	add	x0, x19, #1160
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #456
-	b	.L384_105
+	b	.L384_106
 .L384_98:
 	cmp	x8, #7
-	b.le	.L384_167
+	b.le	.L384_148
 	cmp	x8, #11
-	b.le	.L384_171
+	b.le	.L384_152
 	cmp	x8, #13
-	b.le	.L384_181
+	b.le	.L384_162
 	cmp	x8, #14
-	b.eq	.L384_189
+	b.eq	.L384_169
 	cmp	x8, #15
-	b.ne	.L384_211
-	add	x9, sp, #456
-	add	x8, sp, #2008
+	b.ne	.L384_172
+	add	x9, sp, #392
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
-	add	x21, sp, #2008
+	add	x20, sp, #1864
 	bl	hw_bfq_Bfq_new
-	ldr	x8, [sp, #2008]
-	ldr	x28, [sp, #2016]
-	add	x0, sp, #1936
-	ldr	x11, [sp, #2040]
-	ldr	x10, [sp, #2072]
-	add	x1, x21, #148
+	ldr	x8, [sp, #1864]
+	ldr	x10, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1872]
+	ldr	x9, [sp, #1912]
+	add	x1, x20, #122
 	str	x8, [sp, #344]
-	ldr	x8, [sp, #2024]
-	mov	w2, #20
-	str	x11, [sp, #264]
-	ldr	x11, [sp, #2048]
-	ldr	x24, [sp, #2096]
-	str	x8, [sp, #256]
-	ldr	x8, [sp, #2032]
-	ldr	x12, [sp, #2064]
-	str	x11, [sp, #288]
-	ldr	x11, [sp, #2080]
-	ldrh	w9, [sp, #2134]
-	and	x26, x12, #0xffffffff00000000
-	str	x8, [sp, #272]
-	and	x8, x28, #0xffffffff00000000
-	str	x8, [sp, #392]
-	ldr	x8, [sp, #2088]
-	ldrh	w13, [sp, #2140]
-	stp	x10, x11, [sp, #400]
-	and	x11, x10, #0xffffffff00000000
-	and	x10, x24, #0xffffff0000000000
-	str	x8, [sp, #416]
-	ldrh	w8, [sp, #2136]
-	ldrh	w14, [sp, #2138]
-	str	x12, [sp, #440]
-	ldrh	w12, [sp, #2142]
-	ldrh	w16, [sp, #2148]
-	orr	w8, w9, w8, lsl #16
-	stp	x10, x11, [sp, #376]
-	ldrh	w9, [sp, #2132]
-	ldrh	w10, [sp, #2130]
-	ldrh	w11, [sp, #2144]
-	ldrh	w17, [sp, #2146]
-	ldrh	w15, [sp, #2150]
-	ldr	x25, [sp, #2056]
-	orr	x9, x10, x9, lsl #16
-	orr	w10, w12, w11, lsl #16
-	orr	x11, x14, x13, lsl #16
-	ldr	x12, [sp, #2112]
-	ldr	x13, [sp, #2104]
-	strh	w15, [sp, #1980]
-	orr	x8, x9, x8, lsl #32
-	orr	x9, x11, x10, lsl #32
-	ldrb	w11, [sp, #2128]
-	mov	x22, x13
-	ldr	x10, [sp, #2120]
-	str	x12, [sp, #248]
-	orr	w12, w17, w16, lsl #16
-	str	w11, [sp, #244]
-	ldrb	w11, [sp, #2129]
-	mov	x23, x10
-	str	x8, [sp, #1960]
-	ldr	w8, [sp, #2152]
-	str	w12, [sp, #1976]
-	stp	w8, w11, [sp, #236]
-	and	x11, x13, #0xffffffffffffff00
-	and	x8, x10, #0xffffffff00000000
-	stp	x8, x11, [sp, #360]
-	str	x9, [sp, #1968]
-	bl	memcpy
-	ldr	x8, [sp, #2192]
-	ldr	x10, [sp, #2176]
-	add	x0, sp, #1984
-	ldr	x9, [sp, #2184]
-	add	x1, x21, #212
-	mov	w2, #24
-	str	x8, [sp, #1920]
-	ldr	x8, [sp, #2208]
-	stp	x9, x10, [sp, #200]
-	ldr	w9, [sp, #2200]
-	ldr	w10, [sp, #2204]
-	str	x8, [sp, #224]
-	ldr	w8, [sp, #2216]
-	str	w10, [sp, #220]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x25, [sp, #1920]
+	ldr	x23, [sp, #1952]
+	ldr	x26, [sp, #1976]
+	stp	x10, x8, [sp, #248]
+	and	x10, x22, #0xffffffff00000000
+	ldr	x8, [sp, #1896]
+	ldr	x21, [sp, #1928]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	and	x28, x21, #0xffffffff00000000
+	stp	x8, x9, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x9, [sp, #1936]
+	stp	x10, x8, [sp, #376]
+	ldr	x8, [sp, #1944]
+	ldrb	w10, [sp, #1984]
+	stp	x8, x9, [sp, #264]
+	ldr	x9, [sp, #1968]
+	ldr	x8, [sp, #1960]
+	str	x9, [sp, #224]
+	ldrb	w9, [sp, #1985]
+	mov	x24, x8
+	and	x8, x8, #0xffffffffffffff00
+	stp	w9, w10, [sp, #232]
+	and	x9, x23, #0xffffff0000000000
+	stp	x8, x9, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
-	str	w9, [sp, #1928]
 	bl	memcpy
-	ldrb	w9, [sp, #2274]
-	ldrb	w10, [sp, #2273]
-	add	x0, sp, #1856
-	ldr	w13, [sp, #2244]
-	ldrb	w8, [sp, #2275]
-	add	x1, x21, #269
-	orr	w9, w10, w9, lsl #8
-	ldr	w10, [sp, #2260]
-	ldrb	w11, [sp, #2276]
-	lsl	w8, w8, #16
-	ldr	w14, [sp, #2248]
-	ldr	w15, [sp, #2252]
-	stp	w10, w13, [sp, #176]
-	ldr	w10, [sp, #2264]
+	ldr	x9, [sp, #2032]
+	ldr	x8, [sp, #2040]
+	add	x0, sp, #1760
+	add	x1, x20, #184
+	mov	w2, #56
+	stp	x8, x9, [sp, #208]
+	bl	memcpy
+	ldr	w8, [sp, #2124]
+	ldr	w10, [sp, #2104]
+	add	x0, sp, #1680
+	ldr	w9, [sp, #2108]
+	ldr	w11, [sp, #2112]
+	add	x1, x20, #269
+	str	w8, [sp, #1744]
+	ldr	w8, [sp, #2116]
 	mov	w2, #59
-	orr	w8, w8, w11, lsl #24
-	ldr	w12, [sp, #2256]
-	str	x10, [sp, #424]
-	ldr	w10, [sp, #2268]
-	orr	w8, w8, w9
-	stp	w12, w14, [sp, #192]
-	str	x10, [sp, #432]
-	ldrb	w10, [sp, #2272]
-	stp	w8, w15, [sp, #184]
-	str	w10, [sp, #284]
+	stp	w9, w10, [sp, #200]
+	ldr	w9, [sp, #2128]
+	ldrb	w10, [sp, #2132]
+	str	w8, [sp, #188]
+	ldr	w8, [sp, #2120]
+	str	w9, [sp, #1748]
+	stp	w8, w11, [sp, #192]
+	strb	w10, [sp, #1752]
 	bl	memcpy
-	ldr	x9, [sp, #2336]
-	ldr	x8, [sp, #2344]
-	add	x0, sp, #1792
-	add	x1, x21, #344
+	ldr	x9, [sp, #2192]
+	ldr	x8, [sp, #2200]
+	add	x0, sp, #1616
+	add	x1, x20, #344
 	mov	w2, #64
-	stp	x8, x9, [sp, #152]
+	stp	x8, x9, [sp, #160]
 	bl	memcpy
-	ldrb	w9, [sp, #2438]
-	ldrb	w10, [sp, #2437]
-	add	x0, sp, #1720
-	ldr	w8, [sp, #2416]
-	ldrb	w11, [sp, #2434]
-	add	x1, x21, #472
+	ldrb	w9, [sp, #2294]
+	ldrb	w10, [sp, #2293]
+	add	x0, sp, #1544
+	ldr	w8, [sp, #2272]
+	ldrb	w11, [sp, #2290]
+	add	x1, x20, #472
 	orr	w9, w10, w9, lsl #8
-	ldrb	w12, [sp, #2433]
-	ldrb	w13, [sp, #2436]
-	str	w8, [sp, #148]
-	ldrb	w8, [sp, #2435]
+	ldrb	w12, [sp, #2289]
+	ldrb	w13, [sp, #2292]
+	str	w8, [sp, #156]
+	ldrb	w8, [sp, #2291]
 	mov	w2, #64
-	strh	w9, [sp, #1788]
-	ldr	x9, [sp, #2440]
+	strh	w9, [sp, #1612]
+	ldr	x9, [sp, #2296]
 	orr	w10, w12, w11, lsl #8
 	lsl	w8, w8, #16
-	ldr	w14, [sp, #2424]
-	ldr	w11, [sp, #2428]
-	str	x9, [sp, #136]
-	ldr	x9, [sp, #2448]
-	ldr	w15, [sp, #2420]
+	ldr	w14, [sp, #2280]
+	ldr	w11, [sp, #2284]
+	str	x9, [sp, #144]
+	ldr	x9, [sp, #2304]
+	ldr	w15, [sp, #2276]
 	orr	w8, w8, w13, lsl #24
-	str	w14, [sp, #116]
-	ldrb	w14, [sp, #2439]
-	str	x9, [sp, #168]
-	ldr	x9, [sp, #2456]
-	str	w11, [sp, #112]
+	str	w14, [sp, #124]
+	ldrb	w14, [sp, #2295]
+	str	x9, [sp, #176]
+	ldr	x9, [sp, #2312]
+	str	w11, [sp, #120]
 	orr	w8, w8, w10
-	ldrb	w11, [sp, #2432]
-	str	x9, [sp, #120]
-	ldr	w9, [sp, #2468]
-	ldr	w10, [sp, #2464]
-	stp	w11, w15, [sp, #128]
-	str	w9, [sp, #100]
-	ldr	w9, [sp, #2472]
-	strb	w14, [sp, #1790]
-	str	w9, [sp, #88]
-	ldr	w9, [sp, #2476]
-	str	w8, [sp, #1784]
-	stp	w9, w10, [sp, #104]
+	ldrb	w11, [sp, #2288]
+	str	x9, [sp, #128]
+	ldr	w9, [sp, #2324]
+	ldr	w10, [sp, #2320]
+	stp	w11, w15, [sp, #136]
+	str	w9, [sp, #108]
+	ldr	w9, [sp, #2328]
+	strb	w14, [sp, #1614]
+	str	w9, [sp, #96]
+	ldr	w9, [sp, #2332]
+	str	w8, [sp, #1608]
+	stp	w9, w10, [sp, #112]
 	bl	memcpy
-	ldr	w9, [sp, #2544]
-	ldr	w8, [sp, #2548]
+	ldr	w9, [sp, #2400]
+	ldr	w8, [sp, #2404]
 	sub	x0, x29, #76
-	add	x1, x21, #548
+	add	x1, x20, #548
 	mov	w2, #68
-	stp	w8, w9, [sp, #92]
-	ldr	w8, [sp, #2552]
+	stp	w8, w9, [sp, #100]
+	ldr	w8, [sp, #2408]
+	str	w8, [sp, #92]
+	bl	memcpy
+	ldr	w9, [sp, #2480]
+	ldr	w8, [sp, #2484]
+	sub	x0, x29, #144
+	add	x1, x20, #628
+	mov	w2, #68
+	stp	w9, w8, [sp, #56]
+	ldr	w8, [sp, #2488]
 	str	w8, [sp, #84]
 	bl	memcpy
-	ldr	w9, [sp, #2624]
-	ldr	w8, [sp, #2628]
-	sub	x0, x29, #144
-	add	x1, x21, #628
-	mov	w2, #68
-	stp	w9, w8, [sp, #48]
-	ldr	w8, [sp, #2632]
-	str	w8, [sp, #76]
-	bl	memcpy
-	ldr	w8, [sp, #2704]
+	ldr	w8, [sp, #2560]
 	sub	x0, x29, #212
-	add	x1, x21, #708
+	add	x1, x20, #708
 	mov	w2, #68
 	str	x8, [sp, #336]
-	ldr	w8, [sp, #2708]
-	str	w8, [sp, #40]
-	ldr	w8, [sp, #2712]
-	str	w8, [sp, #72]
-	bl	memcpy
-	ldr	w9, [sp, #2784]
-	ldr	w8, [sp, #2788]
-	add	x0, sp, #1064
-	add	x1, x21, #836
-	mov	w2, #652
-	stp	w9, w8, [sp, #24]
-	ldr	w8, [sp, #2792]
-	ldr	x9, [sp, #2800]
-	str	w8, [sp, #44]
-	ldr	w8, [sp, #2796]
-	str	w8, [sp, #4]
-	ldr	x8, [sp, #2808]
-	stp	x9, x8, [sp, #8]
-	ldr	x8, [sp, #2816]
-	ldr	w9, [sp, #2832]
-	str	x8, [sp, #32]
-	ldr	x8, [sp, #2824]
-	str	x8, [sp, #56]
-	ldr	w8, [sp, #2836]
+	ldr	w8, [sp, #2564]
+	str	w8, [sp, #48]
+	ldr	w8, [sp, #2568]
 	str	w8, [sp, #80]
-	ldr	w8, [sp, #2840]
-	stp	w9, w8, [sp, #64]
 	bl	memcpy
-	mov	x8, x24
-	b	.L384_228
+	ldr	w9, [sp, #2640]
+	ldr	w8, [sp, #2644]
+	add	x0, sp, #888
+	add	x1, x20, #836
+	mov	w2, #652
+	stp	w9, w8, [sp, #32]
+	ldr	w8, [sp, #2648]
+	ldr	x9, [sp, #2656]
+	str	w8, [sp, #52]
+	ldr	w8, [sp, #2652]
+	str	w8, [sp, #12]
+	ldr	x8, [sp, #2664]
+	stp	x9, x8, [sp, #16]
+	ldr	x8, [sp, #2672]
+	ldr	w9, [sp, #2688]
+	str	x8, [sp, #40]
+	ldr	x8, [sp, #2680]
+	str	x8, [sp, #64]
+	ldr	w8, [sp, #2692]
+	str	w8, [sp, #88]
+	ldr	w8, [sp, #2696]
+	stp	w9, w8, [sp, #72]
+	bl	memcpy
+	mov	x8, x23
+	b	.L384_193
 .L384_104:
-	add	x9, sp, #456
-	add	x8, sp, #2008
+	add	x9, sp, #392
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
 	bl	hw_cfq_v1_CfqV1_new
 	mov	w8, #7
 	add	x0, x19, #1160
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #200
+	b	.L384_106
 .L384_105:
+	add	x8, sp, #1864
+	add	x0, x19, #128
+	bl	hw_mq_deadline_MqDeadline_new
+	mov	w8, #16
+	add	x0, x19, #1160
+	add	x1, sp, #1864
+	mov	w2, #320
+.L384_106:
 	str	x8, [x19, #1152]
 	bl	memcpy
-.L384_106:
+.L384_107:
 	add	x0, x19, #1152
 	bl	hw_registry_AnyElevator_kind
 	bl	hw_registry_Kind_info
 	ldrb	w8, [x19, #4084]
-	tbz	w8, #0, .L384_108
+	tbz	w8, #0, .L384_109
 	ldrb	w8, [x19, #3991]
 	cmp	w8, #1
-	b.eq	.L384_109
-	b	.L384_112
-.L384_108:
+	b.eq	.L384_110
+	b	.L384_113
+.L384_109:
 	ldrb	w8, [x0, #138]
 	ldrb	w9, [x19, #3991]
 	tst	w9, w8
-	b.eq	.L384_112
-.L384_109:
+	b.eq	.L384_113
+.L384_110:
 	ldr	x8, [x27]
 	sub	x9, x8, #2
 	cmp	x8, #1
@@ -67360,21 +67330,21 @@ hw_memory_attach:
 	csel	x9, x9, x8, hi
 	sub	x8, x9, #1
 	cmp	x8, #15
-	b.hs	.L384_111
-.L384_110:
-	mov	w8, #1
-	b	.L384_113
+	b.hs	.L384_112
 .L384_111:
-	cmp	x9, #16
-	b.gt	.L384_145
+	mov	w8, #1
+	b	.L384_114
 .L384_112:
-	mov	w8, wzr
+	cmp	x9, #16
+	b.gt	.L384_146
 .L384_113:
+	mov	w8, wzr
+.L384_114:
 	ldr	w9, [x19, #3960]
 	and	w8, w8, #0x1
 	strb	w8, [x19, #4090]
 	cmp	w9, #1
-	b.ne	.L384_115
+	b.ne	.L384_116
 	ldr	w8, [x0], #4
 	add	x9, x19, #3964
 	mov	w10, #1
@@ -67384,10 +67354,10 @@ hw_memory_attach:
 	ldr	w8, [x8]
 	cmp	w8, #4
 	csel	w9, w8, w9, hi
-	b	.L384_116
-.L384_115:
-	mov	w10, wzr
+	b	.L384_117
 .L384_116:
+	mov	w10, wzr
+.L384_117:
 	ldr	x8, [x19, #520]
 	mov	w11, #-2
 	ldr	x12, [x19, #456]
@@ -67420,18 +67390,18 @@ hw_memory_attach:
 	cmp	w12, w11
 	csel	w20, w12, w11, lo
 	str	w20, [x19, #4076]
-	cbz	w11, .L384_123
+	cbz	w11, .L384_124
 	ldr	w25, [x19, #4004]
 	mov	x21, xzr
 	mov	x22, xzr
 	add	x23, x19, #4000
 	mov	w24, #-1
-.L384_118:
+.L384_119:
 	cmp	x8, x22
-	b.ls	.L384_121
+	b.ls	.L384_122
 	ldr	x8, [x19, #192]
 	add	x8, x8, x21
-.L384_120:
+.L384_121:
 	stp	w25, w24, [x8, #24]
 	add	x21, x21, #64
 	ldp	x9, x8, [x19, #192]
@@ -67444,17 +67414,17 @@ hw_memory_attach:
 	cmp	x20, x9
 	str	w22, [x10]
 	mov	x22, x9
-	b.ne	.L384_118
-	b	.L384_122
-.L384_121:
+	b.ne	.L384_119
+	b	.L384_123
+.L384_122:
 	add	x0, x19, #128
 	bl	hw_collections_arena_clean_request_Request
 	add	x8, x19, #128
-	b	.L384_120
-.L384_122:
+	b	.L384_121
+.L384_123:
 	sub	w8, w9, #1
 	str	w8, [x19, #4004]
-.L384_123:
+.L384_124:
 	ldr	x8, [x19, #568]
 	mov	w9, #-2
 	ldr	w10, [x19, #3276]
@@ -67465,20 +67435,20 @@ hw_memory_attach:
 	cmp	w10, w9
 	csel	w9, w10, w9, lo
 	cmp	w9, #2
-	b.lo	.L384_130
+	b.lo	.L384_131
 	ldr	w25, [x19, #4012]
 	mov	x20, xzr
 	add	x21, x19, #4008
 	sub	x22, x9, #1
 	mov	w23, #32
 	mov	w24, #-1
-.L384_125:
+.L384_126:
 	add	x9, x20, #1
 	cmp	x8, x9
-	b.ls	.L384_128
+	b.ls	.L384_129
 	ldr	x8, [x19, #560]
 	add	x8, x8, x23
-.L384_127:
+.L384_128:
 	stp	w25, w24, [x8, #20]
 	add	x20, x20, #1
 	add	x23, x23, #32
@@ -67491,16 +67461,16 @@ hw_memory_attach:
 	csel	x9, x9, x21, hi
 	cmp	x22, x20
 	str	w20, [x9]
-	b.ne	.L384_125
-	b	.L384_129
-.L384_128:
+	b.ne	.L384_126
+	b	.L384_130
+.L384_129:
 	add	x0, x19, #576
 	bl	hw_collections_arena_clean_group_Group
 	add	x8, x19, #576
-	b	.L384_127
-.L384_129:
-	str	w20, [x19, #4012]
+	b	.L384_128
 .L384_130:
+	str	w20, [x19, #4012]
+.L384_131:
 	ldr	x8, [x19, #392]
 	mov	w9, #-2
 	ldr	w10, [x19, #3268]
@@ -67508,18 +67478,18 @@ hw_memory_attach:
 	csel	x9, x8, x9, lo
 	cmp	w10, w9
 	csel	w20, w10, w9, lo
-	cbz	w20, .L384_137
+	cbz	w20, .L384_138
 	ldr	w23, [x19, #868]
 	mov	x9, xzr
 	add	x21, x19, #864
 	mov	w22, #-1
-.L384_132:
+.L384_133:
 	mov	x24, x9
 	cmp	x8, x9
-	b.ls	.L384_135
+	b.ls	.L384_136
 	ldr	x8, [x19, #384]
 	add	x8, x8, x24, lsl #7
-.L384_134:
+.L384_135:
 	stp	w23, w22, [x8, #32]
 	ldp	x9, x8, [x19, #384]
 	add	x10, x9, x23, lsl #7
@@ -67530,18 +67500,18 @@ hw_memory_attach:
 	csel	x10, x10, x21, hi
 	cmp	x9, x20
 	str	w24, [x10]
-	b.ne	.L384_132
-	b	.L384_136
-.L384_135:
+	b.ne	.L384_133
+	b	.L384_137
+.L384_136:
 	add	x0, x19, #256
 	bl	hw_collections_arena_clean_context_Context
 	add	x8, x19, #256
-	b	.L384_134
-.L384_136:
-	str	w24, [x19, #868]
+	b	.L384_135
 .L384_137:
+	str	w24, [x19, #868]
+.L384_138:
 	ldr	x8, [x19, #488]
-	cbz	x8, .L384_143
+	cbz	x8, .L384_144
 	mov	w9, #-2
 	ldr	w24, [x19, #4080]
 	cmp	x8, x9
@@ -67549,13 +67519,13 @@ hw_memory_attach:
 	sub	w21, w20, #1
 	neg	w23, w20
 	ubfiz	x22, x21, #4, #32
-.L384_139:
+.L384_140:
 	ldr	x8, [x19, #488]
 	cmp	x8, x21
-	b.ls	.L384_142
+	b.ls	.L384_143
 	ldr	x8, [x19, #480]
 	add	x8, x8, x22
-.L384_141:
+.L384_142:
 	str	w24, [x8, #8]
 	sub	w24, w20, #1
 	adds	w23, w23, #1
@@ -67563,17 +67533,17 @@ hw_memory_attach:
 	sub	x21, x21, #1
 	sub	x22, x22, #16
 	mov	w20, w24
-	b.lo	.L384_139
-	b	.L384_143
-.L384_142:
+	b.lo	.L384_140
+	b	.L384_144
+.L384_143:
 	add	x0, x19, #496
 	bl	hw_collections_arena_clean_request_MergedBio
 	add	x8, x19, #496
-	b	.L384_141
-.L384_143:
-	mov	w0, #5
+	b	.L384_142
 .L384_144:
-	add	sp, sp, #3712
+	mov	w0, #5
+.L384_145:
+	add	sp, sp, #3568
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -67581,9 +67551,9 @@ hw_memory_attach:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	ret
-.L384_145:
+.L384_146:
 	cmp	x9, #17
-	b.eq	.L384_110
+	b.eq	.L384_111
 	ldr	x8, [x19, #1200]
 	mov	w9, #262142
 	add	w9, w8, w9
@@ -67593,333 +67563,167 @@ hw_memory_attach:
 	mov	w9, #65534
 	movk	w9, #2, lsl #16
 	lsr	w8, w9, w8
-	b	.L384_113
-.L384_147:
-	mov	x27, xzr
-	mov	x25, xzr
-	mov	x23, xzr
-	mov	x22, xzr
-	mov	x21, xzr
-	mov	x24, xzr
-	mov	w8, #1
-	mov	w26, #48
-	adrp	x28, .Lconst20
-	add	x28, x28, :lo12:.Lconst20
-	stp	xzr, xzr, [sp, #440]
-	stp	xzr, xzr, [sp, #408]
-	str	xzr, [sp, #424]
-	str	xzr, [sp, #400]
-	str	w8, [sp, #432]
-	b	.L384_150
+	b	.L384_114
 .L384_148:
-	mov	x22, x1
-	mov	x23, x0
-.L384_149:
-	add	x26, x26, #80
-	add	x27, x27, #1
-	cmp	x26, #688
-	b.eq	.L384_166
-.L384_150:
-	ldr	x20, [x28, x26]
-	add	x0, x19, #800
-	mov	x1, x20
-	bl	hw_shared_stored_time_StoredTime_of
-	cmp	x27, #2
-	b.le	.L384_155
-	cmp	x27, #4
-	b.gt	.L384_159
-	cmp	x27, #3
-	b.eq	.L384_163
-	cmp	x27, #4
-	b.ne	.L384_162
-	cmp	x20, #0
-	cneg	x8, x20, mi
-	str	x8, [sp, #440]
-	b	.L384_149
-.L384_155:
-	cbz	x27, .L384_148
-	cmp	x27, #1
-	b.eq	.L384_165
-	cmp	x27, #2
-	b.ne	.L384_162
-	mov	x25, x20
-	b	.L384_149
-.L384_159:
-	cmp	x27, #5
-	b.eq	.L384_164
-	cmp	x27, #6
-	b.ne	.L384_162
-	cmp	x20, #0
-	cneg	x8, x20, mi
-	str	x8, [sp, #448]
-	b	.L384_149
-.L384_162:
-	str	x1, [sp, #400]
-	mov	x24, x0
-	b	.L384_149
-.L384_163:
-	cmp	x20, #0
-	cset	w8, ne
-	str	w8, [sp, #432]
-	b	.L384_149
-.L384_164:
-	stp	x0, x1, [sp, #416]
-	b	.L384_149
-.L384_165:
-	str	x1, [sp, #408]
-	mov	x21, x0
-	b	.L384_149
-.L384_166:
-	mov	w8, #16
-	mov	x20, #-1
-	add	x0, x19, #1300
-	str	x8, [x19, #1152]
-	mov	w8, #1
-	mov	w1, #255
-	str	x8, [x19, #1160]
-	ldp	x9, x8, [sp, #408]
-	mov	w2, #48
-	str	xzr, [x19, #1168]
-	str	x25, [x19, #1176]
-	str	x8, [x19, #1216]
-	ldr	x8, [sp, #424]
-	str	x23, [x19, #1184]
-	str	x8, [x19, #1224]
-	ldr	x8, [sp, #400]
-	str	x22, [x19, #1192]
-	str	x21, [x19, #1200]
-	str	x9, [x19, #1208]
-	str	x24, [x19, #1232]
-	str	x8, [x19, #1240]
-	str	x20, [x19, #1248]
-	str	x20, [x19, #1256]
-	str	x20, [x19, #1264]
-	str	x20, [x19, #1272]
-	str	x20, [x19, #1280]
-	str	x20, [x19, #1288]
-	str	wzr, [x19, #1296]
-	bl	memset
-	ldp	x9, x8, [sp, #440]
-	str	wzr, [x19, #1348]
-	str	x20, [x19, #1352]
-	str	x20, [x19, #1360]
-	str	w8, [x19, #1412]
-	ldr	w8, [sp, #432]
-	str	x20, [x19, #1368]
-	str	x20, [x19, #1376]
-	str	x20, [x19, #1384]
-	str	x20, [x19, #1392]
-	str	xzr, [x19, #1400]
-	str	w9, [x19, #1408]
-	strb	w8, [x19, #1416]
-	b	.L384_245
-.L384_167:
 	cmp	x8, #3
-	b.gt	.L384_174
+	b.gt	.L384_155
 	cmp	x8, #1
-	b.gt	.L384_183
-	cbnz	x8, .L384_220
-	ldp	x0, x25, [sp, #464]
+	b.gt	.L384_164
+	cbnz	x8, .L384_181
+	ldp	x0, x8, [sp, #400]
 	mov	w1, wzr
-	lsl	x2, x25, #3
-	str	x0, [sp, #288]
+	lsl	x2, x8, #3
+	stp	x0, x8, [sp, #280]
 	bl	memset
-	mov	x9, #-4294967296
-	mov	x28, xzr
-	str	xzr, [sp, #440]
-	stp	x9, xzr, [sp, #384]
 	mov	w9, #2
-	mov	x26, xzr
-	str	x9, [sp, #344]
-	mov	w9, #16384
-	mov	x24, xzr
-	str	x9, [sp, #416]
-	mov	w9, #8192
-	mov	x8, xzr
-	str	x9, [sp, #408]
-	mov	w9, #-1
+	stp	xzr, xzr, [sp, #376]
 	mov	x22, xzr
-	str	x9, [sp, #400]
+	stp	x9, xzr, [sp, #344]
+	mov	w9, #16384
+	mov	x25, xzr
+	str	x9, [sp, #264]
+	mov	w9, #8192
 	mov	x23, xzr
-	stp	x9, xzr, [sp, #352]
-	stp	xzr, xzr, [sp, #368]
-	b	.L384_221
-.L384_171:
-	add	x9, sp, #456
+	str	x9, [sp, #272]
+	mov	x8, xzr
+	mov	x24, xzr
+	stp	xzr, xzr, [sp, #360]
+	mov	x26, xzr
+	mov	x28, #-4294967296
+	mov	w21, #-1
+	b	.L384_182
+.L384_152:
+	add	x9, sp, #392
 	cmp	x8, #9
-	b.gt	.L384_179
+	b.gt	.L384_160
 	cmp	x8, #8
-	b.ne	.L384_209
-	add	x8, sp, #2008
+	b.ne	.L384_170
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
-	add	x20, sp, #2008
+	add	x20, sp, #1864
 	bl	hw_cfq_tree_CfqTree_new
-	ldr	x8, [sp, #2024]
-	ldr	x9, [sp, #2016]
-	add	x0, sp, #1936
-	ldr	x28, [sp, #2008]
-	ldr	x10, [sp, #2056]
-	add	x1, x20, #140
-	str	x8, [sp, #272]
-	ldr	x8, [sp, #2032]
-	mov	w2, #20
-	str	x10, [sp, #440]
-	and	x26, x10, #0xffffffff00000000
-	ldrh	w10, [sp, #2134]
-	stp	x9, x8, [sp, #256]
-	ldr	x8, [sp, #2064]
-	and	x9, x28, #0xffffffff00000000
-	ldrh	w11, [sp, #2130]
-	ldrh	w12, [sp, #2128]
-	ldrh	w13, [sp, #2126]
-	stp	x9, x8, [sp, #392]
-	and	x8, x8, #0xffffffff00000000
-	ldr	x9, [sp, #2040]
-	str	x8, [sp, #384]
-	ldrh	w8, [sp, #2132]
-	ldrh	w14, [sp, #2124]
-	str	x9, [sp, #288]
-	ldrh	w9, [sp, #2136]
-	ldrh	w15, [sp, #2122]
-	orr	x8, x11, x8, lsl #16
-	ldrh	w11, [sp, #2140]
-	ldr	x17, [sp, #2072]
-	orr	w9, w10, w9, lsl #16
-	orr	w10, w13, w12, lsl #16
-	orr	x14, x15, x14, lsl #16
-	ldrh	w12, [sp, #2138]
-	ldr	x16, [sp, #2080]
-	ldr	x24, [sp, #2088]
-	orr	x8, x8, x9, lsl #32
-	orr	x9, x14, x10, lsl #32
-	ldr	x10, [sp, #2104]
-	stp	x17, x16, [sp, #408]
-	orr	w11, w12, w11, lsl #16
-	and	x15, x24, #0xffffff0000000000
-	ldr	x16, [sp, #2096]
-	str	x8, [sp, #1968]
-	ldr	w8, [sp, #2144]
-	str	x10, [sp, #248]
-	ldr	x10, [sp, #2112]
-	ldrh	w13, [sp, #2142]
-	mov	x22, x16
-	ldrb	w12, [sp, #2120]
-	str	w11, [sp, #1976]
-	mov	x23, x10
-	ldrb	w11, [sp, #2121]
-	str	w8, [sp, #236]
-	and	x8, x16, #0xffffffffffffff00
-	ldr	x25, [sp, #2048]
-	strh	w13, [sp, #1980]
-	stp	x8, x15, [sp, #368]
-	and	x8, x10, #0xffffffff00000000
-	stp	w11, w12, [sp, #240]
-	str	x9, [sp, #1960]
-	str	x8, [sp, #360]
-	bl	memcpy
-	ldr	x8, [sp, #2184]
-	ldr	x10, [sp, #2168]
-	add	x0, sp, #1984
-	ldr	x9, [sp, #2176]
-	add	x1, x20, #204
-	mov	w2, #24
-	str	x8, [sp, #1920]
-	ldr	x8, [sp, #2200]
-	stp	x9, x10, [sp, #200]
-	ldr	w9, [sp, #2192]
-	ldr	w10, [sp, #2196]
+	ldr	x9, [sp, #1872]
+	ldr	x8, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1864]
+	ldr	x25, [sp, #1912]
+	add	x1, x20, #114
+	stp	x9, x8, [sp, #248]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x10, [sp, #1896]
+	and	x9, x22, #0xffffffff00000000
+	ldr	x23, [sp, #1944]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	ldr	x26, [sp, #1968]
+	ldr	x21, [sp, #1920]
+	stp	x10, x8, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x10, [sp, #1928]
+	stp	x9, x8, [sp, #376]
+	ldr	x8, [sp, #1960]
+	and	x28, x21, #0xffffffff00000000
+	ldr	x9, [sp, #1952]
 	str	x8, [sp, #224]
-	ldr	w8, [sp, #2208]
-	str	w10, [sp, #220]
+	ldr	x8, [sp, #1936]
+	mov	x24, x9
+	stp	x8, x10, [sp, #264]
+	ldrb	w10, [sp, #1976]
+	ldrb	w8, [sp, #1977]
+	stp	w8, w10, [sp, #232]
+	and	x10, x23, #0xffffff0000000000
+	and	x8, x9, #0xffffffffffffff00
+	stp	x8, x10, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
-	str	w9, [sp, #1928]
 	bl	memcpy
-	ldrb	w9, [sp, #2266]
-	ldrb	w10, [sp, #2265]
-	add	x0, sp, #1856
-	ldr	w13, [sp, #2236]
-	ldrb	w8, [sp, #2267]
+	ldr	x9, [sp, #2024]
+	ldr	x8, [sp, #2032]
+	add	x0, sp, #1760
+	add	x1, x20, #176
+	mov	w2, #56
+	stp	x8, x9, [sp, #208]
+	bl	memcpy
+	ldr	w10, [sp, #2096]
+	ldr	w8, [sp, #2116]
+	add	x0, sp, #1680
+	ldr	w11, [sp, #2112]
+	ldr	w9, [sp, #2120]
 	add	x1, x20, #261
-	orr	w9, w10, w9, lsl #8
-	ldr	w10, [sp, #2252]
-	ldrb	w11, [sp, #2268]
-	lsl	w8, w8, #16
-	ldr	w14, [sp, #2240]
-	ldr	w15, [sp, #2244]
-	stp	w10, w13, [sp, #176]
-	ldr	w10, [sp, #2256]
+	str	w10, [sp, #204]
+	ldr	w10, [sp, #2100]
 	mov	w2, #59
-	orr	w8, w8, w11, lsl #24
-	ldr	w12, [sp, #2248]
-	str	x10, [sp, #424]
-	ldr	w10, [sp, #2260]
-	orr	w8, w8, w9
-	stp	w12, w14, [sp, #192]
-	str	x10, [sp, #432]
-	ldrb	w10, [sp, #2264]
-	stp	w8, w15, [sp, #184]
-	str	w10, [sp, #284]
+	str	w8, [sp, #1744]
+	ldrb	w8, [sp, #2124]
+	str	w10, [sp, #200]
+	ldr	w10, [sp, #2104]
+	str	w9, [sp, #1748]
+	stp	w11, w10, [sp, #192]
+	ldr	w10, [sp, #2108]
+	strb	w8, [sp, #1752]
+	str	w10, [sp, #188]
 	bl	memcpy
-	ldr	x9, [sp, #2328]
-	ldr	x8, [sp, #2336]
-	add	x0, sp, #1792
+	ldr	x9, [sp, #2184]
+	ldr	x8, [sp, #2192]
+	add	x0, sp, #1616
 	add	x1, x20, #336
 	mov	w2, #64
-	stp	x8, x9, [sp, #152]
+	stp	x8, x9, [sp, #160]
 	bl	memcpy
-	ldrb	w10, [sp, #2430]
-	ldrb	w11, [sp, #2429]
-	ldr	w8, [sp, #2408]
-	ldrb	w9, [sp, #2427]
-	ldrb	w12, [sp, #2426]
-	ldrb	w13, [sp, #2425]
+	ldrb	w10, [sp, #2286]
+	ldrb	w11, [sp, #2285]
+	ldr	w8, [sp, #2264]
+	ldrb	w9, [sp, #2283]
+	ldrb	w12, [sp, #2282]
+	ldrb	w13, [sp, #2281]
 	orr	w10, w11, w10, lsl #8
-	str	w8, [sp, #148]
-	ldrb	w8, [sp, #2431]
+	str	w8, [sp, #156]
+	ldrb	w8, [sp, #2287]
 	lsl	w9, w9, #16
-	ldrb	w14, [sp, #2428]
-	ldr	w15, [sp, #2412]
-	strh	w10, [sp, #1788]
-	ldr	w11, [sp, #2420]
+	ldrb	w14, [sp, #2284]
+	ldr	w15, [sp, #2268]
+	strh	w10, [sp, #1612]
+	ldr	w11, [sp, #2276]
 	orr	w9, w9, w14, lsl #24
-	strb	w8, [sp, #1790]
+	strb	w8, [sp, #1614]
 	orr	w8, w13, w12, lsl #8
-	str	w15, [sp, #132]
-	ldr	w15, [sp, #2416]
+	str	w15, [sp, #140]
+	ldr	w15, [sp, #2272]
 	orr	w9, w9, w8
-	ldr	x8, [sp, #2432]
-	stp	w11, w15, [sp, #112]
-	ldrb	w11, [sp, #2424]
-	str	x8, [sp, #136]
-	ldr	x8, [sp, #2440]
-	str	w9, [sp, #1784]
-	str	x8, [sp, #168]
-	ldr	x8, [sp, #2448]
-	str	w11, [sp, #128]
-	str	x8, [sp, #120]
-	ldr	w8, [sp, #2456]
-	str	w8, [sp, #108]
-	ldr	w8, [sp, #2460]
+	ldr	x8, [sp, #2288]
+	stp	w11, w15, [sp, #120]
+	ldrb	w11, [sp, #2280]
+	str	x8, [sp, #144]
+	ldr	x8, [sp, #2296]
+	str	w9, [sp, #1608]
+	str	x8, [sp, #176]
+	ldr	x8, [sp, #2304]
+	str	w11, [sp, #136]
+	str	x8, [sp, #128]
+	ldr	w8, [sp, #2312]
+	str	w8, [sp, #116]
+	ldr	w8, [sp, #2316]
 	str	x10, [sp, #336]
-	str	w8, [sp, #100]
+	str	w8, [sp, #108]
 	mov	w8, #10
 	str	x8, [sp, #344]
-	mov	x8, x24
-	b	.L384_188
-.L384_174:
+	mov	x8, x23
+	b	.L384_168
+.L384_155:
 	cmp	x8, #5
-	b.gt	.L384_186
+	b.gt	.L384_166
 	cmp	x8, #4
-	b.ne	.L384_222
-	ldp	x28, x20, [sp, #464]
-	cbz	x20, .L384_178
+	b.ne	.L384_183
+	ldp	x22, x20, [sp, #400]
+	cbz	x20, .L384_159
 	mov	w8, #28
 	mov	x9, #-28
 	mov	x10, #18725
 	madd	x9, x20, x8, x9
 	movk	x10, #9362, lsl #16
-	mov	x0, x28
+	mov	x0, x22
 	movk	x10, #37449, lsl #32
 	mov	w1, #255
 	movk	x10, #18724, lsl #48
@@ -67929,1184 +67733,900 @@ hw_memory_attach:
 	lsr	x9, x9, #1
 	madd	x2, x9, x8, x10
 	bl	memset
-.L384_178:
+.L384_159:
 	add	x0, x19, #800
 	mov	w1, #10000
-	str	x20, [sp, #256]
+	str	x20, [sp, #248]
 	bl	hw_shared_stored_time_StoredTime_of
-	stp	x9, xzr, [sp, #352]
-	and	x8, x28, #0xffffffff00000000
-	mov	x10, #-1
-	stp	x8, x0, [sp, #392]
-	and	x8, x0, #0xffffffff00000000
-	mov	x22, xzr
-	str	x8, [sp, #384]
-	mov	w8, #6
-	mov	x23, xzr
-	mov	x24, #4294967296
-	mov	x26, #-4294967296
-	str	x8, [sp, #344]
-	mov	x9, #-1
-	mov	w8, #4
-	mov	w25, #-1
-	stp	x9, x10, [sp, #264]
-	str	x9, [sp, #288]
+	and	x9, x22, #0xffffffff00000000
+	mov	x8, #-4294967296
+	mov	x21, x0
+	stp	x9, x8, [sp, #376]
 	mov	w9, #-1
-	str	x9, [sp, #440]
-	stp	x1, xzr, [sp, #408]
-	stp	xzr, xzr, [sp, #368]
-	b	.L384_185
-.L384_179:
+	mov	x8, #-1
+	str	x9, [sp, #288]
+	mov	x9, #-1
+	mov	x24, xzr
+	str	x9, [sp, #240]
+	mov	x26, xzr
+	and	x28, x0, #0xffffffff00000000
+	str	x9, [sp, #280]
+	mov	x23, #4294967296
+	mov	w25, #-1
+	str	x8, [sp, #256]
+	mov	w8, #6
+	stp	xzr, x1, [sp, #264]
+	stp	xzr, xzr, [sp, #360]
+	stp	x8, xzr, [sp, #344]
+	mov	w8, #4
+	str	x9, [sp, #336]
+	b	.L384_186
+.L384_160:
 	cmp	x8, #10
-	b.ne	.L384_210
-	add	x8, sp, #2008
+	b.ne	.L384_171
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
-	add	x20, sp, #2008
+	add	x20, sp, #1864
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_new
-	ldr	x8, [sp, #2024]
-	ldr	x9, [sp, #2016]
-	add	x0, sp, #1936
-	ldr	x28, [sp, #2008]
-	ldr	x10, [sp, #2056]
-	add	x1, x20, #140
-	str	x8, [sp, #272]
-	ldr	x8, [sp, #2032]
-	mov	w2, #20
-	str	x10, [sp, #440]
-	and	x26, x10, #0xffffffff00000000
-	ldrh	w10, [sp, #2134]
-	stp	x9, x8, [sp, #256]
-	ldr	x8, [sp, #2064]
-	and	x9, x28, #0xffffffff00000000
-	ldrh	w11, [sp, #2130]
-	ldrh	w12, [sp, #2128]
-	ldrh	w13, [sp, #2126]
-	stp	x9, x8, [sp, #392]
-	and	x8, x8, #0xffffffff00000000
-	ldr	x9, [sp, #2040]
-	str	x8, [sp, #384]
-	ldrh	w8, [sp, #2132]
-	ldrh	w14, [sp, #2124]
-	str	x9, [sp, #288]
-	ldrh	w9, [sp, #2136]
-	ldrh	w15, [sp, #2122]
-	orr	x8, x11, x8, lsl #16
-	ldrh	w11, [sp, #2140]
-	ldr	x17, [sp, #2072]
-	orr	w9, w10, w9, lsl #16
-	orr	w10, w13, w12, lsl #16
-	orr	x14, x15, x14, lsl #16
-	ldrh	w12, [sp, #2138]
-	ldr	x16, [sp, #2080]
-	ldr	x24, [sp, #2088]
-	orr	x8, x8, x9, lsl #32
-	orr	x9, x14, x10, lsl #32
-	ldr	x10, [sp, #2104]
-	stp	x17, x16, [sp, #408]
-	orr	w11, w12, w11, lsl #16
-	and	x15, x24, #0xffffff0000000000
-	ldr	x16, [sp, #2096]
-	str	x8, [sp, #1968]
-	ldr	w8, [sp, #2144]
-	str	x10, [sp, #248]
-	ldr	x10, [sp, #2112]
-	ldrh	w13, [sp, #2142]
-	mov	x22, x16
-	ldrb	w12, [sp, #2120]
-	str	w11, [sp, #1976]
-	mov	x23, x10
-	ldrb	w11, [sp, #2121]
-	str	w8, [sp, #236]
-	and	x8, x16, #0xffffffffffffff00
-	ldr	x25, [sp, #2048]
-	strh	w13, [sp, #1980]
-	stp	x8, x15, [sp, #368]
-	and	x8, x10, #0xffffffff00000000
-	stp	w11, w12, [sp, #240]
-	str	x9, [sp, #1960]
-	str	x8, [sp, #360]
-	bl	memcpy
-	ldr	x8, [sp, #2184]
-	ldr	x10, [sp, #2168]
-	add	x0, sp, #1984
-	ldr	x9, [sp, #2176]
-	add	x1, x20, #204
-	mov	w2, #24
-	str	x8, [sp, #1920]
-	ldr	x8, [sp, #2200]
-	stp	x9, x10, [sp, #200]
-	ldr	w9, [sp, #2192]
-	ldr	w10, [sp, #2196]
+	ldr	x9, [sp, #1872]
+	ldr	x8, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1864]
+	ldr	x25, [sp, #1912]
+	add	x1, x20, #114
+	stp	x9, x8, [sp, #248]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x10, [sp, #1896]
+	and	x9, x22, #0xffffffff00000000
+	ldr	x23, [sp, #1944]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	ldr	x26, [sp, #1968]
+	ldr	x21, [sp, #1920]
+	stp	x10, x8, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x10, [sp, #1928]
+	stp	x9, x8, [sp, #376]
+	ldr	x8, [sp, #1960]
+	and	x28, x21, #0xffffffff00000000
+	ldr	x9, [sp, #1952]
 	str	x8, [sp, #224]
-	ldr	w8, [sp, #2208]
-	str	w10, [sp, #220]
+	ldr	x8, [sp, #1936]
+	mov	x24, x9
+	stp	x8, x10, [sp, #264]
+	ldrb	w10, [sp, #1976]
+	ldrb	w8, [sp, #1977]
+	stp	w8, w10, [sp, #232]
+	and	x10, x23, #0xffffff0000000000
+	and	x8, x9, #0xffffffffffffff00
+	stp	x8, x10, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
-	str	w9, [sp, #1928]
 	bl	memcpy
-	ldrb	w9, [sp, #2266]
-	ldrb	w10, [sp, #2265]
-	add	x0, sp, #1856
-	ldr	w13, [sp, #2236]
-	ldrb	w8, [sp, #2267]
+	ldr	x9, [sp, #2024]
+	ldr	x8, [sp, #2032]
+	add	x0, sp, #1760
+	add	x1, x20, #176
+	mov	w2, #56
+	stp	x8, x9, [sp, #208]
+	bl	memcpy
+	ldr	w10, [sp, #2096]
+	ldr	w8, [sp, #2116]
+	add	x0, sp, #1680
+	ldr	w11, [sp, #2112]
+	ldr	w9, [sp, #2120]
 	add	x1, x20, #261
-	orr	w9, w10, w9, lsl #8
-	ldr	w10, [sp, #2252]
-	ldrb	w11, [sp, #2268]
-	lsl	w8, w8, #16
-	ldr	w14, [sp, #2240]
-	ldr	w15, [sp, #2244]
-	stp	w10, w13, [sp, #176]
-	ldr	w10, [sp, #2256]
+	str	w10, [sp, #204]
+	ldr	w10, [sp, #2100]
 	mov	w2, #59
-	orr	w8, w8, w11, lsl #24
-	ldr	w12, [sp, #2248]
-	str	x10, [sp, #424]
-	ldr	w10, [sp, #2260]
-	orr	w8, w8, w9
-	stp	w12, w14, [sp, #192]
-	str	x10, [sp, #432]
-	ldrb	w10, [sp, #2264]
-	stp	w8, w15, [sp, #184]
-	str	w10, [sp, #284]
+	str	w8, [sp, #1744]
+	ldrb	w8, [sp, #2124]
+	str	w10, [sp, #200]
+	ldr	w10, [sp, #2104]
+	str	w9, [sp, #1748]
+	stp	w11, w10, [sp, #192]
+	ldr	w10, [sp, #2108]
+	strb	w8, [sp, #1752]
+	str	w10, [sp, #188]
 	bl	memcpy
-	ldr	x9, [sp, #2328]
-	ldr	x8, [sp, #2336]
-	add	x0, sp, #1792
+	ldr	x9, [sp, #2184]
+	ldr	x8, [sp, #2192]
+	add	x0, sp, #1616
 	add	x1, x20, #336
 	mov	w2, #64
-	stp	x8, x9, [sp, #152]
+	stp	x8, x9, [sp, #160]
 	bl	memcpy
-	ldrb	w9, [sp, #2430]
-	ldrb	w10, [sp, #2429]
-	add	x0, sp, #1720
-	ldr	w8, [sp, #2408]
-	ldrb	w11, [sp, #2426]
+	ldrb	w9, [sp, #2286]
+	ldrb	w10, [sp, #2285]
+	add	x0, sp, #1544
+	ldr	w8, [sp, #2264]
+	ldrb	w11, [sp, #2282]
 	add	x1, x20, #464
 	orr	w9, w10, w9, lsl #8
-	ldrb	w12, [sp, #2425]
-	ldrb	w13, [sp, #2428]
-	str	w8, [sp, #148]
-	ldrb	w8, [sp, #2427]
+	ldrb	w12, [sp, #2281]
+	ldrb	w13, [sp, #2284]
+	str	w8, [sp, #156]
+	ldrb	w8, [sp, #2283]
 	mov	w2, #64
-	strh	w9, [sp, #1788]
-	ldr	x9, [sp, #2432]
+	strh	w9, [sp, #1612]
+	ldr	x9, [sp, #2288]
 	orr	w10, w12, w11, lsl #8
 	lsl	w8, w8, #16
-	ldr	w14, [sp, #2416]
-	ldr	w11, [sp, #2420]
-	str	x9, [sp, #136]
-	ldr	x9, [sp, #2440]
-	ldr	w15, [sp, #2412]
+	ldr	w14, [sp, #2272]
+	ldr	w11, [sp, #2276]
+	str	x9, [sp, #144]
+	ldr	x9, [sp, #2296]
+	ldr	w15, [sp, #2268]
 	orr	w8, w8, w13, lsl #24
-	str	w14, [sp, #116]
-	ldrb	w14, [sp, #2431]
-	str	x9, [sp, #168]
-	ldr	x9, [sp, #2448]
-	str	w11, [sp, #112]
+	str	w14, [sp, #124]
+	ldrb	w14, [sp, #2287]
+	str	x9, [sp, #176]
+	ldr	x9, [sp, #2304]
+	str	w11, [sp, #120]
 	orr	w8, w8, w10
-	ldrb	w11, [sp, #2424]
-	str	x9, [sp, #120]
-	ldr	w9, [sp, #2460]
-	ldr	w10, [sp, #2456]
-	stp	w11, w15, [sp, #128]
-	str	w9, [sp, #100]
-	ldr	w9, [sp, #2464]
-	strb	w14, [sp, #1790]
-	str	w9, [sp, #88]
-	ldr	w9, [sp, #2468]
-	str	w8, [sp, #1784]
-	stp	w9, w10, [sp, #104]
+	ldrb	w11, [sp, #2280]
+	str	x9, [sp, #128]
+	ldr	w9, [sp, #2316]
+	ldr	w10, [sp, #2312]
+	stp	w11, w15, [sp, #136]
+	str	w9, [sp, #108]
+	ldr	w9, [sp, #2320]
+	strb	w14, [sp, #1614]
+	str	w9, [sp, #96]
+	ldr	w9, [sp, #2324]
+	str	w8, [sp, #1608]
+	stp	w9, w10, [sp, #112]
 	bl	memcpy
-	ldr	w9, [sp, #2536]
-	ldr	w8, [sp, #2540]
+	ldr	w9, [sp, #2392]
+	ldr	w8, [sp, #2396]
 	sub	x0, x29, #76
 	add	x1, x20, #540
 	mov	w2, #68
-	stp	w8, w9, [sp, #92]
-	ldr	w8, [sp, #2544]
-	str	w8, [sp, #84]
+	stp	w8, w9, [sp, #100]
+	ldr	w8, [sp, #2400]
+	str	w8, [sp, #92]
 	bl	memcpy
-	ldr	w9, [sp, #2616]
-	ldr	w8, [sp, #2620]
+	ldr	w9, [sp, #2472]
+	ldr	w8, [sp, #2476]
 	sub	x0, x29, #144
 	add	x1, x20, #620
 	mov	w2, #68
-	stp	w9, w8, [sp, #48]
-	ldr	w8, [sp, #2624]
-	str	w8, [sp, #76]
+	stp	w9, w8, [sp, #56]
+	ldr	w8, [sp, #2480]
+	str	w8, [sp, #84]
 	bl	memcpy
-	ldr	w8, [sp, #2696]
+	ldr	w8, [sp, #2552]
 	sub	x0, x29, #212
 	add	x1, x20, #700
 	mov	w2, #68
 	str	x8, [sp, #336]
-	ldr	w8, [sp, #2700]
-	str	w8, [sp, #40]
-	ldr	w8, [sp, #2704]
-	str	w8, [sp, #72]
+	ldr	w8, [sp, #2556]
+	str	w8, [sp, #48]
+	ldr	w8, [sp, #2560]
+	str	w8, [sp, #80]
 	bl	memcpy
-	ldr	w9, [sp, #2776]
-	ldr	w8, [sp, #2780]
-	add	x0, sp, #1064
+	ldr	w9, [sp, #2632]
+	ldr	w8, [sp, #2636]
+	add	x0, sp, #888
 	add	x1, x20, #828
 	mov	w2, #164
-	stp	w9, w8, [sp, #24]
-	ldr	w8, [sp, #2784]
-	ldr	x9, [sp, #2792]
-	str	w8, [sp, #44]
-	ldr	w8, [sp, #2788]
-	str	w8, [sp, #4]
-	ldr	x8, [sp, #2800]
-	stp	x9, x8, [sp, #8]
-	ldr	x8, [sp, #2808]
-	ldr	w9, [sp, #2824]
-	str	x8, [sp, #32]
-	ldr	x8, [sp, #2816]
-	str	x8, [sp, #56]
-	ldr	w8, [sp, #2828]
-	str	w8, [sp, #80]
-	ldr	w8, [sp, #2832]
-	stp	w9, w8, [sp, #64]
+	stp	w9, w8, [sp, #32]
+	ldr	w8, [sp, #2640]
+	ldr	x9, [sp, #2648]
+	str	w8, [sp, #52]
+	ldr	w8, [sp, #2644]
+	str	w8, [sp, #12]
+	ldr	x8, [sp, #2656]
+	stp	x9, x8, [sp, #16]
+	ldr	x8, [sp, #2664]
+	ldr	w9, [sp, #2680]
+	str	x8, [sp, #40]
+	ldr	x8, [sp, #2672]
+	str	x8, [sp, #64]
+	ldr	w8, [sp, #2684]
+	str	w8, [sp, #88]
+	ldr	w8, [sp, #2688]
+	stp	w9, w8, [sp, #72]
 	bl	memcpy
 	mov	w8, #12
-	b	.L384_219
-.L384_181:
-	add	x9, sp, #456
+	b	.L384_180
+.L384_162:
+	add	x9, sp, #392
 	cmp	x8, #12
-	b.ne	.L384_218
-	add	x8, sp, #2008
+	b.ne	.L384_179
+	add	x8, sp, #1864
 	add	x0, x9, #8
-	add	x20, sp, #2008
+	add	x20, sp, #1864
 	bl	hw_fiops_Fiops_new
-	ldr	x8, [sp, #2024]
-	ldr	x9, [sp, #2016]
-	add	x0, sp, #1936
-	ldr	x28, [sp, #2008]
-	ldr	x10, [sp, #2056]
-	add	x1, x20, #140
-	str	x8, [sp, #272]
-	ldr	x8, [sp, #2032]
-	mov	w2, #20
-	str	x10, [sp, #440]
-	and	x26, x10, #0xffffffff00000000
-	ldrh	w10, [sp, #2134]
-	stp	x9, x8, [sp, #256]
-	ldr	x8, [sp, #2064]
-	and	x9, x28, #0xffffffff00000000
-	ldrh	w11, [sp, #2130]
-	ldrh	w12, [sp, #2128]
-	ldrh	w13, [sp, #2126]
-	stp	x9, x8, [sp, #392]
-	and	x8, x8, #0xffffffff00000000
-	ldr	x9, [sp, #2040]
-	str	x8, [sp, #384]
-	ldrh	w8, [sp, #2132]
-	ldrh	w14, [sp, #2124]
-	str	x9, [sp, #288]
-	ldrh	w9, [sp, #2136]
-	ldrh	w15, [sp, #2122]
-	orr	x8, x11, x8, lsl #16
-	ldrh	w11, [sp, #2140]
-	ldr	x17, [sp, #2072]
-	orr	w9, w10, w9, lsl #16
-	orr	w10, w13, w12, lsl #16
-	orr	x14, x15, x14, lsl #16
-	ldrh	w12, [sp, #2138]
-	ldr	x16, [sp, #2080]
-	ldr	x24, [sp, #2088]
-	orr	x8, x8, x9, lsl #32
-	orr	x9, x14, x10, lsl #32
-	ldr	x10, [sp, #2104]
-	stp	x17, x16, [sp, #408]
-	orr	w11, w12, w11, lsl #16
-	and	x15, x24, #0xffffff0000000000
-	ldr	x16, [sp, #2096]
-	str	x8, [sp, #1968]
-	ldr	w8, [sp, #2144]
-	str	x10, [sp, #248]
-	ldr	x10, [sp, #2112]
-	ldrh	w13, [sp, #2142]
-	mov	x22, x16
-	ldrb	w12, [sp, #2120]
-	str	w11, [sp, #1976]
-	mov	x23, x10
-	ldrb	w11, [sp, #2121]
-	str	w8, [sp, #236]
-	and	x8, x16, #0xffffffffffffff00
-	ldr	x25, [sp, #2048]
-	strh	w13, [sp, #1980]
-	stp	x8, x15, [sp, #368]
-	and	x8, x10, #0xffffffff00000000
-	stp	w11, w12, [sp, #240]
-	str	x9, [sp, #1960]
-	str	x8, [sp, #360]
-	bl	memcpy
-	ldr	x8, [sp, #2184]
-	ldr	x10, [sp, #2168]
-	add	x0, sp, #1984
-	ldr	x9, [sp, #2176]
-	add	x1, x20, #204
-	mov	w2, #24
-	str	x8, [sp, #1920]
-	ldr	x8, [sp, #2200]
-	stp	x9, x10, [sp, #200]
-	ldr	w9, [sp, #2192]
-	ldr	w10, [sp, #2196]
+	ldr	x9, [sp, #1872]
+	ldr	x8, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1864]
+	ldr	x25, [sp, #1912]
+	add	x1, x20, #114
+	stp	x9, x8, [sp, #248]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x10, [sp, #1896]
+	and	x9, x22, #0xffffffff00000000
+	ldr	x23, [sp, #1944]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	ldr	x26, [sp, #1968]
+	ldr	x21, [sp, #1920]
+	stp	x10, x8, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x10, [sp, #1928]
+	stp	x9, x8, [sp, #376]
+	ldr	x8, [sp, #1960]
+	and	x28, x21, #0xffffffff00000000
+	ldr	x9, [sp, #1952]
 	str	x8, [sp, #224]
-	ldr	w8, [sp, #2208]
-	str	w10, [sp, #220]
+	ldr	x8, [sp, #1936]
+	mov	x24, x9
+	stp	x8, x10, [sp, #264]
+	ldrb	w10, [sp, #1976]
+	ldrb	w8, [sp, #1977]
+	stp	w8, w10, [sp, #232]
+	and	x10, x23, #0xffffff0000000000
+	and	x8, x9, #0xffffffffffffff00
+	stp	x8, x10, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
-	str	w9, [sp, #1928]
 	bl	memcpy
-	ldrb	w9, [sp, #2266]
-	ldrb	w10, [sp, #2265]
-	add	x0, sp, #1856
-	ldr	w13, [sp, #2236]
-	ldrb	w8, [sp, #2267]
+	ldr	x9, [sp, #2024]
+	ldr	x8, [sp, #2032]
+	add	x0, sp, #1760
+	add	x1, x20, #176
+	mov	w2, #56
+	stp	x8, x9, [sp, #208]
+	bl	memcpy
+	ldr	w10, [sp, #2096]
+	ldr	w8, [sp, #2116]
+	add	x0, sp, #1680
+	ldr	w11, [sp, #2112]
+	ldr	w9, [sp, #2120]
 	add	x1, x20, #261
-	orr	w9, w10, w9, lsl #8
-	ldr	w10, [sp, #2252]
-	ldrb	w11, [sp, #2268]
-	lsl	w8, w8, #16
-	ldr	w14, [sp, #2240]
-	ldr	w15, [sp, #2244]
-	stp	w10, w13, [sp, #176]
-	ldr	w10, [sp, #2256]
+	str	w10, [sp, #204]
+	ldr	w10, [sp, #2100]
 	mov	w2, #59
-	orr	w8, w8, w11, lsl #24
-	ldr	w12, [sp, #2248]
-	str	x10, [sp, #424]
-	ldr	w10, [sp, #2260]
-	orr	w8, w8, w9
-	stp	w12, w14, [sp, #192]
-	str	x10, [sp, #432]
-	ldrb	w10, [sp, #2264]
-	stp	w8, w15, [sp, #184]
-	str	w10, [sp, #284]
+	str	w8, [sp, #1744]
+	ldrb	w8, [sp, #2124]
+	str	w10, [sp, #200]
+	ldr	w10, [sp, #2104]
+	str	w9, [sp, #1748]
+	stp	w11, w10, [sp, #192]
+	ldr	w10, [sp, #2108]
+	strb	w8, [sp, #1752]
+	str	w10, [sp, #188]
 	bl	memcpy
-	ldr	x9, [sp, #2328]
-	ldr	x8, [sp, #2336]
-	add	x0, sp, #1792
+	ldr	x9, [sp, #2184]
+	ldr	x8, [sp, #2192]
+	add	x0, sp, #1616
 	add	x1, x20, #336
 	mov	w2, #64
-	stp	x8, x9, [sp, #152]
+	stp	x8, x9, [sp, #160]
 	bl	memcpy
-	ldrb	w9, [sp, #2430]
-	ldrb	w10, [sp, #2429]
-	add	x0, sp, #1720
-	ldr	w8, [sp, #2408]
-	ldrb	w11, [sp, #2426]
+	ldrb	w9, [sp, #2286]
+	ldrb	w10, [sp, #2285]
+	add	x0, sp, #1544
+	ldr	w8, [sp, #2264]
+	ldrb	w11, [sp, #2282]
 	add	x1, x20, #464
 	orr	w9, w10, w9, lsl #8
-	ldrb	w12, [sp, #2425]
-	ldrb	w13, [sp, #2428]
-	str	w8, [sp, #148]
-	ldrb	w8, [sp, #2427]
+	ldrb	w12, [sp, #2281]
+	ldrb	w13, [sp, #2284]
+	str	w8, [sp, #156]
+	ldrb	w8, [sp, #2283]
 	mov	w2, #64
-	strh	w9, [sp, #1788]
-	ldr	x9, [sp, #2432]
+	strh	w9, [sp, #1612]
+	ldr	x9, [sp, #2288]
 	orr	w10, w12, w11, lsl #8
 	lsl	w8, w8, #16
-	ldr	w14, [sp, #2416]
-	ldr	w11, [sp, #2420]
-	str	x9, [sp, #136]
-	ldr	x9, [sp, #2440]
-	ldr	w15, [sp, #2412]
+	ldr	w14, [sp, #2272]
+	ldr	w11, [sp, #2276]
+	str	x9, [sp, #144]
+	ldr	x9, [sp, #2296]
+	ldr	w15, [sp, #2268]
 	orr	w8, w8, w13, lsl #24
-	str	w14, [sp, #116]
-	ldrb	w14, [sp, #2431]
-	str	x9, [sp, #168]
-	ldr	x9, [sp, #2448]
-	str	w11, [sp, #112]
+	str	w14, [sp, #124]
+	ldrb	w14, [sp, #2287]
+	str	x9, [sp, #176]
+	ldr	x9, [sp, #2304]
+	str	w11, [sp, #120]
 	orr	w8, w8, w10
-	ldrb	w11, [sp, #2424]
-	str	x9, [sp, #120]
-	ldr	w9, [sp, #2460]
-	ldr	w10, [sp, #2456]
-	stp	w11, w15, [sp, #128]
-	str	w9, [sp, #100]
-	ldr	w9, [sp, #2464]
-	strb	w14, [sp, #1790]
-	str	w9, [sp, #88]
-	ldr	w9, [sp, #2468]
-	str	w8, [sp, #1784]
-	stp	w9, w10, [sp, #104]
+	ldrb	w11, [sp, #2280]
+	str	x9, [sp, #128]
+	ldr	w9, [sp, #2316]
+	ldr	w10, [sp, #2312]
+	stp	w11, w15, [sp, #136]
+	str	w9, [sp, #108]
+	ldr	w9, [sp, #2320]
+	strb	w14, [sp, #1614]
+	str	w9, [sp, #96]
+	ldr	w9, [sp, #2324]
+	str	w8, [sp, #1608]
+	stp	w9, w10, [sp, #112]
 	bl	memcpy
-	ldr	w9, [sp, #2536]
-	ldr	w8, [sp, #2540]
-	stp	w8, w9, [sp, #92]
+	ldr	w9, [sp, #2392]
+	ldr	w8, [sp, #2396]
+	stp	w8, w9, [sp, #100]
 	mov	w8, #14
 	str	x8, [sp, #344]
-	mov	x8, x24
+	mov	x8, x23
 	str	x9, [sp, #336]
-	b	.L384_226
-.L384_183:
+	b	.L384_190
+.L384_164:
 	cmp	x8, #2
-	b.ne	.L384_224
+	b.ne	.L384_184
 	add	x0, x19, #800
 	mov	w1, #500
 	bl	hw_shared_stored_time_StoredTime_of
-	mov	x28, x0
-	str	x1, [sp, #256]
+	mov	x22, x0
+	str	x1, [sp, #248]
 	add	x0, x19, #800
 	mov	w1, #5000
 	bl	hw_shared_stored_time_StoredTime_of
 	mov	w9, #1
+	and	x10, x22, #0xffffffff00000000
 	mov	x11, #68719476736
-	and	x10, x28, #0xffffffff00000000
-	stp	w9, wzr, [sp, #240]
-	mov	x9, #-1
-	mov	x24, xzr
-	str	x9, [sp, #288]
-	mov	w9, #4
-	mov	x8, xzr
-	str	x9, [sp, #344]
-	mov	w9, #-1
-	mov	x23, xzr
-	str	x9, [sp, #440]
-	mov	x26, #-4294967296
-	mov	w22, #2
-	stp	x9, x11, [sp, #352]
-	mov	x25, #-1
-	stp	x1, x0, [sp, #264]
-	stp	xzr, xzr, [sp, #368]
-	mov	w9, #-1
-	str	xzr, [sp, #248]
-	stp	x10, x9, [sp, #392]
+	stp	w9, wzr, [sp, #232]
 	mov	x9, #-4294967296
-	str	x9, [sp, #384]
+	mov	x23, xzr
+	stp	x10, x9, [sp, #376]
+	mov	w9, #4
+	mov	x10, #-1
+	stp	x9, x11, [sp, #344]
 	mov	x9, #-1
-	stp	x9, x9, [sp, #408]
-.L384_185:
-	str	x9, [sp, #432]
+	mov	x8, xzr
+	stp	x10, x9, [sp, #280]
+	mov	x26, xzr
+	mov	w24, #2
+	stp	x9, x9, [sp, #264]
+	mov	w25, #-1
+	mov	w21, #-1
+	str	x0, [sp, #256]
+	mov	x28, #-4294967296
+	str	x1, [sp, #240]
+	stp	xzr, xzr, [sp, #360]
+	str	xzr, [sp, #224]
 	str	x9, [sp, #336]
-	str	x9, [sp, #424]
-	b	.L384_227
-.L384_186:
-	add	x9, sp, #456
+	b	.L384_188
+.L384_166:
+	add	x9, sp, #392
 	cmp	x8, #6
-	b.ne	.L384_225
-	add	x8, sp, #2008
+	b.ne	.L384_189
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
-	add	x20, sp, #2008
+	add	x20, sp, #1864
 	bl	hw_cfq_v2_CfqV2_new
-	ldr	x8, [sp, #2024]
-	ldr	x9, [sp, #2016]
-	add	x0, sp, #1936
-	ldr	x28, [sp, #2008]
-	ldr	x10, [sp, #2056]
-	add	x1, x20, #140
-	str	x8, [sp, #272]
-	ldr	x8, [sp, #2032]
-	mov	w2, #20
-	str	x10, [sp, #440]
-	and	x26, x10, #0xffffffff00000000
-	ldrh	w10, [sp, #2134]
-	stp	x9, x8, [sp, #256]
-	ldr	x8, [sp, #2064]
-	and	x9, x28, #0xffffffff00000000
-	ldrh	w11, [sp, #2130]
-	ldrh	w12, [sp, #2128]
-	ldrh	w13, [sp, #2126]
-	stp	x9, x8, [sp, #392]
-	and	x8, x8, #0xffffffff00000000
-	ldr	x9, [sp, #2040]
-	str	x8, [sp, #384]
-	ldrh	w8, [sp, #2132]
-	ldrh	w14, [sp, #2124]
-	str	x9, [sp, #288]
-	ldrh	w9, [sp, #2136]
-	ldrh	w15, [sp, #2122]
-	orr	x8, x11, x8, lsl #16
-	ldrh	w11, [sp, #2140]
-	ldr	x17, [sp, #2072]
-	orr	w9, w10, w9, lsl #16
-	orr	w10, w13, w12, lsl #16
-	orr	x14, x15, x14, lsl #16
-	ldrh	w12, [sp, #2138]
-	ldr	x16, [sp, #2080]
-	ldr	x24, [sp, #2088]
-	orr	x8, x8, x9, lsl #32
-	orr	x9, x14, x10, lsl #32
-	ldr	x10, [sp, #2104]
-	stp	x17, x16, [sp, #408]
-	orr	w11, w12, w11, lsl #16
-	and	x15, x24, #0xffffff0000000000
-	ldr	x16, [sp, #2096]
-	str	x8, [sp, #1968]
-	ldr	w8, [sp, #2144]
-	str	x10, [sp, #248]
-	ldr	x10, [sp, #2112]
-	ldrh	w13, [sp, #2142]
-	mov	x22, x16
-	ldrb	w12, [sp, #2120]
-	str	w11, [sp, #1976]
-	mov	x23, x10
-	ldrb	w11, [sp, #2121]
-	str	w8, [sp, #236]
-	and	x8, x16, #0xffffffffffffff00
-	ldr	x25, [sp, #2048]
-	strh	w13, [sp, #1980]
-	stp	x8, x15, [sp, #368]
-	and	x8, x10, #0xffffffff00000000
-	stp	w11, w12, [sp, #240]
-	str	x9, [sp, #1960]
-	str	x8, [sp, #360]
-	bl	memcpy
-	ldr	x8, [sp, #2184]
-	ldr	x10, [sp, #2168]
-	add	x0, sp, #1984
-	ldr	x9, [sp, #2176]
-	add	x1, x20, #204
-	mov	w2, #24
-	str	x8, [sp, #1920]
-	ldr	x8, [sp, #2200]
-	stp	x9, x10, [sp, #200]
-	ldr	w9, [sp, #2192]
-	ldr	w10, [sp, #2196]
+	ldr	x9, [sp, #1872]
+	ldr	x8, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1864]
+	ldr	x25, [sp, #1912]
+	add	x1, x20, #114
+	stp	x9, x8, [sp, #248]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x10, [sp, #1896]
+	and	x9, x22, #0xffffffff00000000
+	ldr	x23, [sp, #1944]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	ldr	x26, [sp, #1968]
+	ldr	x21, [sp, #1920]
+	stp	x10, x8, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x10, [sp, #1928]
+	stp	x9, x8, [sp, #376]
+	ldr	x8, [sp, #1960]
+	and	x28, x21, #0xffffffff00000000
+	ldr	x9, [sp, #1952]
 	str	x8, [sp, #224]
-	ldr	w8, [sp, #2208]
-	str	w10, [sp, #220]
+	ldr	x8, [sp, #1936]
+	mov	x24, x9
+	stp	x8, x10, [sp, #264]
+	ldrb	w10, [sp, #1976]
+	ldrb	w8, [sp, #1977]
+	stp	w8, w10, [sp, #232]
+	and	x10, x23, #0xffffff0000000000
+	and	x8, x9, #0xffffffffffffff00
+	stp	x8, x10, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
-	str	w9, [sp, #1928]
 	bl	memcpy
-	ldrb	w9, [sp, #2266]
-	ldrb	w10, [sp, #2265]
-	add	x0, sp, #1856
-	ldr	w13, [sp, #2236]
-	ldrb	w8, [sp, #2267]
+	ldr	x9, [sp, #2024]
+	ldr	x8, [sp, #2032]
+	add	x0, sp, #1760
+	add	x1, x20, #176
+	mov	w2, #56
+	stp	x8, x9, [sp, #208]
+	bl	memcpy
+	ldr	w10, [sp, #2096]
+	ldr	w8, [sp, #2116]
+	add	x0, sp, #1680
+	ldr	w11, [sp, #2112]
+	ldr	w9, [sp, #2120]
 	add	x1, x20, #261
-	orr	w9, w10, w9, lsl #8
-	ldr	w10, [sp, #2252]
-	ldrb	w11, [sp, #2268]
-	lsl	w8, w8, #16
-	ldr	w14, [sp, #2240]
-	ldr	w15, [sp, #2244]
-	stp	w10, w13, [sp, #176]
-	ldr	w10, [sp, #2256]
+	str	w10, [sp, #204]
+	ldr	w10, [sp, #2100]
 	mov	w2, #59
-	orr	w8, w8, w11, lsl #24
-	ldr	w12, [sp, #2248]
-	str	x10, [sp, #424]
-	ldr	w10, [sp, #2260]
-	orr	w8, w8, w9
-	stp	w12, w14, [sp, #192]
-	str	x10, [sp, #432]
-	ldrb	w10, [sp, #2264]
-	stp	w8, w15, [sp, #184]
-	str	w10, [sp, #284]
+	str	w8, [sp, #1744]
+	ldrb	w8, [sp, #2124]
+	str	w10, [sp, #200]
+	ldr	w10, [sp, #2104]
+	str	w9, [sp, #1748]
+	stp	w11, w10, [sp, #192]
+	ldr	w10, [sp, #2108]
+	strb	w8, [sp, #1752]
+	str	w10, [sp, #188]
 	bl	memcpy
-	ldr	x9, [sp, #2328]
-	ldr	x8, [sp, #2336]
-	add	x0, sp, #1792
+	ldr	x9, [sp, #2184]
+	ldr	x8, [sp, #2192]
+	add	x0, sp, #1616
 	add	x1, x20, #336
 	mov	w2, #64
-	stp	x8, x9, [sp, #152]
+	stp	x8, x9, [sp, #160]
 	bl	memcpy
-	ldrb	w8, [sp, #2427]
-	ldrb	w9, [sp, #2430]
-	ldrb	w10, [sp, #2429]
-	ldrb	w11, [sp, #2426]
-	ldrb	w12, [sp, #2425]
-	ldrb	w13, [sp, #2428]
+	ldrb	w8, [sp, #2283]
+	ldrb	w9, [sp, #2286]
+	ldrb	w10, [sp, #2285]
+	ldrb	w11, [sp, #2282]
+	ldrb	w12, [sp, #2281]
+	ldrb	w13, [sp, #2284]
 	lsl	w8, w8, #16
 	orr	w9, w10, w9, lsl #8
-	ldr	w14, [sp, #2408]
+	ldr	w14, [sp, #2264]
 	orr	w10, w12, w11, lsl #8
-	ldr	w11, [sp, #2416]
-	ldr	w15, [sp, #2412]
+	ldr	w11, [sp, #2272]
+	ldr	w15, [sp, #2268]
 	orr	w8, w8, w13, lsl #24
-	strh	w9, [sp, #1788]
-	str	w11, [sp, #116]
-	ldr	w11, [sp, #2420]
+	strh	w9, [sp, #1612]
+	str	w11, [sp, #124]
+	ldr	w11, [sp, #2276]
 	orr	w9, w8, w10
-	ldr	x8, [sp, #2432]
-	str	w14, [sp, #148]
-	ldrb	w14, [sp, #2431]
-	str	w11, [sp, #112]
-	ldrb	w11, [sp, #2424]
-	str	x8, [sp, #136]
-	ldr	x8, [sp, #2440]
-	str	w9, [sp, #1784]
-	str	x8, [sp, #168]
-	ldr	x8, [sp, #2448]
-	strb	w14, [sp, #1790]
-	str	x8, [sp, #120]
+	ldr	x8, [sp, #2288]
+	str	w14, [sp, #156]
+	ldrb	w14, [sp, #2287]
+	str	w11, [sp, #120]
+	ldrb	w11, [sp, #2280]
+	str	x8, [sp, #144]
+	ldr	x8, [sp, #2296]
+	str	w9, [sp, #1608]
+	str	x8, [sp, #176]
+	ldr	x8, [sp, #2304]
+	strb	w14, [sp, #1614]
+	str	x8, [sp, #128]
 	mov	w8, #8
-	stp	w11, w15, [sp, #128]
+	stp	w11, w15, [sp, #136]
 	str	x8, [sp, #344]
-	mov	x8, x24
+	mov	x8, x23
 	str	x10, [sp, #336]
-.L384_188:
-	b	.L384_223
-.L384_189:
-	mov	x20, xzr
-	mov	x25, xzr
-	mov	x24, xzr
-	mov	x28, xzr
-	mov	x27, xzr
-	mov	x26, xzr
-	mov	w8, #1
-	mov	w21, #48
-	adrp	x23, .Lconst20
-	add	x23, x23, :lo12:.Lconst20
-	stp	xzr, xzr, [sp, #432]
-	str	xzr, [sp, #448]
-	stp	xzr, xzr, [sp, #408]
-	str	xzr, [sp, #424]
-	str	w8, [sp, #284]
+.L384_168:
 	b	.L384_192
-.L384_190:
-	mov	x28, x1
-	mov	x24, x0
-.L384_191:
-	add	x21, x21, #80
-	add	x20, x20, #1
-	cmp	x21, #688
-	b.eq	.L384_208
-.L384_192:
-	ldr	x22, [x23, x21]
-	add	x0, x19, #800
-	mov	x1, x22
-	bl	hw_shared_stored_time_StoredTime_of
-	cmp	x20, #2
-	b.le	.L384_197
-	cmp	x20, #4
-	b.gt	.L384_201
-	cmp	x20, #3
-	b.eq	.L384_205
-	cmp	x20, #4
-	b.ne	.L384_204
-	cmp	x22, #0
-	cneg	x8, x22, mi
-	str	x8, [sp, #424]
-	b	.L384_191
-.L384_197:
-	cbz	x20, .L384_190
-	cmp	x20, #1
-	b.eq	.L384_207
-	cmp	x20, #2
-	b.ne	.L384_204
-	mov	x25, x22
-	b	.L384_191
-.L384_201:
-	cmp	x20, #5
-	b.eq	.L384_206
-	cmp	x20, #6
-	b.ne	.L384_204
-	cmp	x22, #0
-	cneg	x8, x22, mi
-	str	x8, [sp, #432]
-	b	.L384_191
-.L384_204:
-	mov	x26, x1
-	str	x0, [sp, #416]
-	b	.L384_191
-.L384_205:
-	cmp	x22, #0
-	cset	w8, ne
-	str	w8, [sp, #284]
-	b	.L384_191
-.L384_206:
-	str	x1, [sp, #408]
-	mov	x27, x0
-	b	.L384_191
-.L384_207:
-	stp	x1, x0, [sp, #440]
-	b	.L384_191
-.L384_208:
-	ldr	x8, [sp, #440]
-	and	x10, x27, #0xffffffff00000000
-	mov	x11, #-1
-	stp	x24, x25, [sp, #264]
-	ldr	x25, [sp, #448]
-	mov	w22, #255
-	and	x9, x8, #0xffffffff00000000
-	and	x8, x26, #0xffffff0000000000
-	str	x28, [sp, #288]
-	stp	x8, x10, [sp, #376]
-	mov	x10, #-4294967296
-	mov	x8, #-256
-	stp	x10, x8, [sp, #360]
-	mov	x10, #-1
-	mov	w8, #-1
-	str	x10, [sp, #248]
-	mov	w10, #255
-	mov	w28, #1
-	stp	w10, w10, [sp, #240]
-	mov	x10, #-1
-	mov	w23, #-1
-	stp	x10, x10, [sp, #200]
-	mov	x24, x26
-	str	x10, [sp, #224]
-	mov	w10, #-1
-	str	w10, [sp, #196]
-	str	w10, [sp, #188]
+.L384_169:
+	add	x8, sp, #1864
+	add	x0, x19, #128
+	add	x20, sp, #1864
+	bl	hw_mq_deadline_MqDeadline_new
+	ldr	x9, [sp, #1872]
+	ldr	x8, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1864]
+	ldr	x25, [sp, #1912]
+	add	x1, x20, #114
+	stp	x9, x8, [sp, #248]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x10, [sp, #1896]
+	and	x9, x22, #0xffffffff00000000
+	ldr	x23, [sp, #1944]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	ldr	x26, [sp, #1968]
+	ldr	x21, [sp, #1920]
+	stp	x10, x8, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x10, [sp, #1928]
+	stp	x9, x8, [sp, #376]
+	ldr	x8, [sp, #1960]
+	and	x28, x21, #0xffffffff00000000
+	ldr	x9, [sp, #1952]
+	str	x8, [sp, #224]
+	ldr	x8, [sp, #1936]
+	mov	x24, x9
+	stp	x8, x10, [sp, #264]
+	ldrb	w10, [sp, #1976]
+	ldrb	w8, [sp, #1977]
+	stp	w8, w10, [sp, #232]
+	and	x10, x23, #0xffffff0000000000
+	and	x8, x9, #0xffffffffffffff00
+	stp	x8, x10, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
+	bl	memcpy
+	ldr	x9, [sp, #2024]
+	ldr	x8, [sp, #2032]
+	add	x0, sp, #1760
+	add	x1, x20, #176
+	mov	w2, #56
+	stp	x8, x9, [sp, #208]
+	bl	memcpy
+	ldr	w10, [sp, #2096]
+	ldr	w8, [sp, #2116]
+	add	x0, sp, #1680
+	ldr	w11, [sp, #2112]
+	ldr	w9, [sp, #2120]
+	add	x1, x20, #261
+	str	w10, [sp, #204]
+	ldr	w10, [sp, #2100]
+	mov	w2, #59
+	str	w8, [sp, #1744]
+	ldrb	w8, [sp, #2124]
+	str	w10, [sp, #200]
+	ldr	w10, [sp, #2104]
+	str	w9, [sp, #1748]
+	stp	w11, w10, [sp, #192]
+	ldr	w10, [sp, #2108]
+	strb	w8, [sp, #1752]
+	str	w10, [sp, #188]
+	bl	memcpy
 	mov	w8, #16
 	str	x8, [sp, #344]
-	mov	w8, #-1
-	str	w8, [sp, #180]
-	stp	xzr, x27, [sp, #392]
-	mov	x8, x26
-	mov	x26, x9
-	str	wzr, [sp, #236]
-	str	wzr, [sp, #220]
-	str	wzr, [sp, #192]
-	str	wzr, [sp, #176]
-	str	xzr, [sp, #256]
-	str	x11, [sp, #1968]
-	str	x11, [sp, #1960]
-	strh	w11, [sp, #1980]
-	str	x10, [sp, #336]
-	str	w11, [sp, #1976]
-	str	x11, [sp, #1936]
-	str	x11, [sp, #1944]
-	str	w11, [sp, #1952]
-	str	x11, [sp, #1920]
-	str	w11, [sp, #1928]
-	str	x11, [sp, #1984]
-	str	x11, [sp, #1992]
-	str	x11, [sp, #2000]
-	b	.L384_228
-.L384_209:
-	add	x8, sp, #2008
+	mov	x8, x23
+	b	.L384_185
+.L384_170:
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
-	add	x20, sp, #2008
+	add	x20, sp, #1864
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_new
-	ldr	x8, [sp, #2024]
-	ldr	x9, [sp, #2016]
-	add	x0, sp, #1936
-	ldr	x28, [sp, #2008]
-	ldr	x10, [sp, #2056]
-	add	x1, x20, #140
-	str	x8, [sp, #272]
-	ldr	x8, [sp, #2032]
-	mov	w2, #20
-	str	x10, [sp, #440]
-	and	x26, x10, #0xffffffff00000000
-	ldrh	w10, [sp, #2134]
-	stp	x9, x8, [sp, #256]
-	ldr	x8, [sp, #2064]
-	and	x9, x28, #0xffffffff00000000
-	ldrh	w11, [sp, #2130]
-	ldrh	w12, [sp, #2128]
-	ldrh	w13, [sp, #2126]
-	stp	x9, x8, [sp, #392]
-	and	x8, x8, #0xffffffff00000000
-	ldr	x9, [sp, #2040]
-	str	x8, [sp, #384]
-	ldrh	w8, [sp, #2132]
-	ldrh	w14, [sp, #2124]
-	str	x9, [sp, #288]
-	ldrh	w9, [sp, #2136]
-	ldrh	w15, [sp, #2122]
-	orr	x8, x11, x8, lsl #16
-	ldrh	w11, [sp, #2140]
-	ldr	x17, [sp, #2072]
-	orr	w9, w10, w9, lsl #16
-	orr	w10, w13, w12, lsl #16
-	orr	x14, x15, x14, lsl #16
-	ldrh	w12, [sp, #2138]
-	ldr	x16, [sp, #2080]
-	ldr	x24, [sp, #2088]
-	orr	x8, x8, x9, lsl #32
-	orr	x9, x14, x10, lsl #32
-	ldr	x10, [sp, #2104]
-	stp	x17, x16, [sp, #408]
-	orr	w11, w12, w11, lsl #16
-	and	x15, x24, #0xffffff0000000000
-	ldr	x16, [sp, #2096]
-	str	x8, [sp, #1968]
-	ldr	w8, [sp, #2144]
-	str	x10, [sp, #248]
-	ldr	x10, [sp, #2112]
-	ldrh	w13, [sp, #2142]
-	mov	x22, x16
-	ldrb	w12, [sp, #2120]
-	str	w11, [sp, #1976]
-	mov	x23, x10
-	ldrb	w11, [sp, #2121]
-	str	w8, [sp, #236]
-	and	x8, x16, #0xffffffffffffff00
-	ldr	x25, [sp, #2048]
-	strh	w13, [sp, #1980]
-	stp	x8, x15, [sp, #368]
-	and	x8, x10, #0xffffffff00000000
-	stp	w11, w12, [sp, #240]
-	str	x9, [sp, #1960]
-	str	x8, [sp, #360]
-	bl	memcpy
-	ldr	x8, [sp, #2184]
-	ldr	x10, [sp, #2168]
-	add	x0, sp, #1984
-	ldr	x9, [sp, #2176]
-	add	x1, x20, #204
-	mov	w2, #24
-	str	x8, [sp, #1920]
-	ldr	x8, [sp, #2200]
-	stp	x9, x10, [sp, #200]
-	ldr	w9, [sp, #2192]
-	ldr	w10, [sp, #2196]
+	ldr	x9, [sp, #1872]
+	ldr	x8, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1864]
+	ldr	x25, [sp, #1912]
+	add	x1, x20, #114
+	stp	x9, x8, [sp, #248]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x10, [sp, #1896]
+	and	x9, x22, #0xffffffff00000000
+	ldr	x23, [sp, #1944]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	ldr	x26, [sp, #1968]
+	ldr	x21, [sp, #1920]
+	stp	x10, x8, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x10, [sp, #1928]
+	stp	x9, x8, [sp, #376]
+	ldr	x8, [sp, #1960]
+	and	x28, x21, #0xffffffff00000000
+	ldr	x9, [sp, #1952]
 	str	x8, [sp, #224]
-	ldr	w8, [sp, #2208]
-	str	w10, [sp, #220]
+	ldr	x8, [sp, #1936]
+	mov	x24, x9
+	stp	x8, x10, [sp, #264]
+	ldrb	w10, [sp, #1976]
+	ldrb	w8, [sp, #1977]
+	stp	w8, w10, [sp, #232]
+	and	x10, x23, #0xffffff0000000000
+	and	x8, x9, #0xffffffffffffff00
+	stp	x8, x10, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
-	str	w9, [sp, #1928]
 	bl	memcpy
-	ldrb	w9, [sp, #2266]
-	ldrb	w10, [sp, #2265]
-	add	x0, sp, #1856
-	ldr	w13, [sp, #2236]
-	ldrb	w8, [sp, #2267]
+	ldr	x9, [sp, #2024]
+	ldr	x8, [sp, #2032]
+	add	x0, sp, #1760
+	add	x1, x20, #176
+	mov	w2, #56
+	stp	x8, x9, [sp, #208]
+	bl	memcpy
+	ldr	w10, [sp, #2096]
+	ldr	w8, [sp, #2116]
+	add	x0, sp, #1680
+	ldr	w11, [sp, #2112]
+	ldr	w9, [sp, #2120]
 	add	x1, x20, #261
-	orr	w9, w10, w9, lsl #8
-	ldr	w10, [sp, #2252]
-	ldrb	w11, [sp, #2268]
-	lsl	w8, w8, #16
-	ldr	w14, [sp, #2240]
-	ldr	w15, [sp, #2244]
-	stp	w10, w13, [sp, #176]
-	ldr	w10, [sp, #2256]
+	str	w10, [sp, #204]
+	ldr	w10, [sp, #2100]
 	mov	w2, #59
-	orr	w8, w8, w11, lsl #24
-	ldr	w12, [sp, #2248]
-	str	x10, [sp, #424]
-	ldr	w10, [sp, #2260]
-	orr	w8, w8, w9
-	stp	w12, w14, [sp, #192]
-	str	x10, [sp, #432]
-	ldrb	w10, [sp, #2264]
-	stp	w8, w15, [sp, #184]
-	str	w10, [sp, #284]
+	str	w8, [sp, #1744]
+	ldrb	w8, [sp, #2124]
+	str	w10, [sp, #200]
+	ldr	w10, [sp, #2104]
+	str	w9, [sp, #1748]
+	stp	w11, w10, [sp, #192]
+	ldr	w10, [sp, #2108]
+	strb	w8, [sp, #1752]
+	str	w10, [sp, #188]
 	bl	memcpy
-	ldr	x9, [sp, #2328]
-	ldr	x8, [sp, #2336]
-	add	x0, sp, #1792
+	ldr	x9, [sp, #2184]
+	ldr	x8, [sp, #2192]
+	add	x0, sp, #1616
 	add	x1, x20, #336
 	mov	w2, #64
-	stp	x8, x9, [sp, #152]
+	stp	x8, x9, [sp, #160]
 	bl	memcpy
-	ldrb	w9, [sp, #2430]
-	ldrb	w10, [sp, #2429]
-	add	x0, sp, #1720
-	ldr	w8, [sp, #2408]
-	ldrb	w11, [sp, #2426]
+	ldrb	w9, [sp, #2286]
+	ldrb	w10, [sp, #2285]
+	add	x0, sp, #1544
+	ldr	w8, [sp, #2264]
+	ldrb	w11, [sp, #2282]
 	add	x1, x20, #464
 	orr	w9, w10, w9, lsl #8
-	ldrb	w12, [sp, #2425]
-	ldrb	w13, [sp, #2428]
-	str	w8, [sp, #148]
-	ldrb	w8, [sp, #2427]
+	ldrb	w12, [sp, #2281]
+	ldrb	w13, [sp, #2284]
+	str	w8, [sp, #156]
+	ldrb	w8, [sp, #2283]
 	mov	w2, #64
-	strh	w9, [sp, #1788]
-	ldr	x9, [sp, #2432]
+	strh	w9, [sp, #1612]
+	ldr	x9, [sp, #2288]
 	orr	w10, w12, w11, lsl #8
 	lsl	w8, w8, #16
-	ldr	w14, [sp, #2416]
-	ldr	w11, [sp, #2420]
-	str	x9, [sp, #136]
-	ldr	x9, [sp, #2440]
-	ldr	w15, [sp, #2412]
+	ldr	w14, [sp, #2272]
+	ldr	w11, [sp, #2276]
+	str	x9, [sp, #144]
+	ldr	x9, [sp, #2296]
+	ldr	w15, [sp, #2268]
 	orr	w8, w8, w13, lsl #24
-	str	w14, [sp, #116]
-	ldrb	w14, [sp, #2431]
-	str	x9, [sp, #168]
-	ldr	x9, [sp, #2448]
-	str	w11, [sp, #112]
+	str	w14, [sp, #124]
+	ldrb	w14, [sp, #2287]
+	str	x9, [sp, #176]
+	ldr	x9, [sp, #2304]
+	str	w11, [sp, #120]
 	orr	w8, w8, w10
-	ldrb	w11, [sp, #2424]
-	str	x9, [sp, #120]
-	ldr	w9, [sp, #2460]
-	ldr	w10, [sp, #2456]
-	stp	w11, w15, [sp, #128]
-	str	w9, [sp, #100]
-	ldr	w9, [sp, #2464]
-	strb	w14, [sp, #1790]
-	str	w9, [sp, #88]
-	ldr	w9, [sp, #2468]
-	str	w8, [sp, #1784]
-	stp	w9, w10, [sp, #104]
+	ldrb	w11, [sp, #2280]
+	str	x9, [sp, #128]
+	ldr	w9, [sp, #2316]
+	ldr	w10, [sp, #2312]
+	stp	w11, w15, [sp, #136]
+	str	w9, [sp, #108]
+	ldr	w9, [sp, #2320]
+	strb	w14, [sp, #1614]
+	str	w9, [sp, #96]
+	ldr	w9, [sp, #2324]
+	str	w8, [sp, #1608]
+	stp	w9, w10, [sp, #112]
 	bl	memcpy
-	ldr	w9, [sp, #2536]
-	ldr	w8, [sp, #2540]
+	ldr	w9, [sp, #2392]
+	ldr	w8, [sp, #2396]
 	sub	x0, x29, #76
 	add	x1, x20, #540
 	mov	w2, #68
-	stp	w8, w9, [sp, #92]
-	ldr	w8, [sp, #2544]
-	str	w8, [sp, #84]
+	stp	w8, w9, [sp, #100]
+	ldr	w8, [sp, #2400]
+	str	w8, [sp, #92]
 	bl	memcpy
-	ldr	w9, [sp, #2616]
-	ldr	w8, [sp, #2620]
+	ldr	w9, [sp, #2472]
+	ldr	w8, [sp, #2476]
 	sub	x0, x29, #144
 	add	x1, x20, #620
 	mov	w2, #68
-	stp	w9, w8, [sp, #48]
-	ldr	w8, [sp, #2624]
-	str	w8, [sp, #76]
+	stp	w9, w8, [sp, #56]
+	ldr	w8, [sp, #2480]
+	str	w8, [sp, #84]
 	bl	memcpy
-	ldr	w8, [sp, #2696]
+	ldr	w8, [sp, #2552]
 	sub	x0, x29, #212
 	add	x1, x20, #700
 	mov	w2, #68
 	str	x8, [sp, #336]
-	ldr	w8, [sp, #2700]
-	str	w8, [sp, #40]
-	ldr	w8, [sp, #2704]
-	str	w8, [sp, #72]
+	ldr	w8, [sp, #2556]
+	str	w8, [sp, #48]
+	ldr	w8, [sp, #2560]
+	str	w8, [sp, #80]
 	bl	memcpy
-	ldr	w9, [sp, #2776]
-	ldr	w8, [sp, #2780]
-	add	x0, sp, #1064
+	ldr	w9, [sp, #2632]
+	ldr	w8, [sp, #2636]
+	add	x0, sp, #888
 	add	x1, x20, #828
 	mov	w2, #356
-	stp	w9, w8, [sp, #24]
-	ldr	w8, [sp, #2784]
-	ldr	x9, [sp, #2792]
-	str	w8, [sp, #44]
-	ldr	w8, [sp, #2788]
-	str	w8, [sp, #4]
-	ldr	x8, [sp, #2800]
-	stp	x9, x8, [sp, #8]
-	ldr	x8, [sp, #2808]
-	ldr	w9, [sp, #2824]
-	str	x8, [sp, #32]
-	ldr	x8, [sp, #2816]
-	str	x8, [sp, #56]
-	ldr	w8, [sp, #2828]
-	str	w8, [sp, #80]
-	ldr	w8, [sp, #2832]
-	stp	w9, w8, [sp, #64]
+	stp	w9, w8, [sp, #32]
+	ldr	w8, [sp, #2640]
+	ldr	x9, [sp, #2648]
+	str	w8, [sp, #52]
+	ldr	w8, [sp, #2644]
+	str	w8, [sp, #12]
+	ldr	x8, [sp, #2656]
+	stp	x9, x8, [sp, #16]
+	ldr	x8, [sp, #2664]
+	ldr	w9, [sp, #2680]
+	str	x8, [sp, #40]
+	ldr	x8, [sp, #2672]
+	str	x8, [sp, #64]
+	ldr	w8, [sp, #2684]
+	str	w8, [sp, #88]
+	ldr	w8, [sp, #2688]
+	stp	w9, w8, [sp, #72]
 	bl	memcpy
 	mov	w8, #11
-	b	.L384_219
-.L384_210:
-	add	x8, sp, #2008
+	b	.L384_180
+.L384_171:
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
-	add	x20, sp, #2008
+	add	x20, sp, #1864
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_new
-	ldr	x8, [sp, #2024]
-	ldr	x9, [sp, #2016]
-	add	x0, sp, #1936
-	ldr	x28, [sp, #2008]
-	ldr	x10, [sp, #2056]
-	add	x1, x20, #140
-	str	x8, [sp, #272]
-	ldr	x8, [sp, #2032]
-	mov	w2, #20
-	str	x10, [sp, #440]
-	and	x26, x10, #0xffffffff00000000
-	ldrh	w10, [sp, #2134]
-	stp	x9, x8, [sp, #256]
-	ldr	x8, [sp, #2064]
-	and	x9, x28, #0xffffffff00000000
-	ldrh	w11, [sp, #2130]
-	ldrh	w12, [sp, #2128]
-	ldrh	w13, [sp, #2126]
-	stp	x9, x8, [sp, #392]
-	and	x8, x8, #0xffffffff00000000
-	ldr	x9, [sp, #2040]
-	str	x8, [sp, #384]
-	ldrh	w8, [sp, #2132]
-	ldrh	w14, [sp, #2124]
-	str	x9, [sp, #288]
-	ldrh	w9, [sp, #2136]
-	ldrh	w15, [sp, #2122]
-	orr	x8, x11, x8, lsl #16
-	ldrh	w11, [sp, #2140]
-	ldr	x17, [sp, #2072]
-	orr	w9, w10, w9, lsl #16
-	orr	w10, w13, w12, lsl #16
-	orr	x14, x15, x14, lsl #16
-	ldrh	w12, [sp, #2138]
-	ldr	x16, [sp, #2080]
-	ldr	x24, [sp, #2088]
-	orr	x8, x8, x9, lsl #32
-	orr	x9, x14, x10, lsl #32
-	ldr	x10, [sp, #2104]
-	stp	x17, x16, [sp, #408]
-	orr	w11, w12, w11, lsl #16
-	and	x15, x24, #0xffffff0000000000
-	ldr	x16, [sp, #2096]
-	str	x8, [sp, #1968]
-	ldr	w8, [sp, #2144]
-	str	x10, [sp, #248]
-	ldr	x10, [sp, #2112]
-	ldrh	w13, [sp, #2142]
-	mov	x22, x16
-	ldrb	w12, [sp, #2120]
-	str	w11, [sp, #1976]
-	mov	x23, x10
-	ldrb	w11, [sp, #2121]
-	str	w8, [sp, #236]
-	and	x8, x16, #0xffffffffffffff00
-	ldr	x25, [sp, #2048]
-	strh	w13, [sp, #1980]
-	stp	x8, x15, [sp, #368]
-	and	x8, x10, #0xffffffff00000000
-	stp	w11, w12, [sp, #240]
-	str	x9, [sp, #1960]
-	str	x8, [sp, #360]
-	bl	memcpy
-	ldr	x8, [sp, #2184]
-	ldr	x10, [sp, #2168]
-	add	x0, sp, #1984
-	ldr	x9, [sp, #2176]
-	add	x1, x20, #204
-	mov	w2, #24
-	str	x8, [sp, #1920]
-	ldr	x8, [sp, #2200]
-	stp	x9, x10, [sp, #200]
-	ldr	w9, [sp, #2192]
-	ldr	w10, [sp, #2196]
+	ldr	x9, [sp, #1872]
+	ldr	x8, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1864]
+	ldr	x25, [sp, #1912]
+	add	x1, x20, #114
+	stp	x9, x8, [sp, #248]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x10, [sp, #1896]
+	and	x9, x22, #0xffffffff00000000
+	ldr	x23, [sp, #1944]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	ldr	x26, [sp, #1968]
+	ldr	x21, [sp, #1920]
+	stp	x10, x8, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x10, [sp, #1928]
+	stp	x9, x8, [sp, #376]
+	ldr	x8, [sp, #1960]
+	and	x28, x21, #0xffffffff00000000
+	ldr	x9, [sp, #1952]
 	str	x8, [sp, #224]
-	ldr	w8, [sp, #2208]
-	str	w10, [sp, #220]
+	ldr	x8, [sp, #1936]
+	mov	x24, x9
+	stp	x8, x10, [sp, #264]
+	ldrb	w10, [sp, #1976]
+	ldrb	w8, [sp, #1977]
+	stp	w8, w10, [sp, #232]
+	and	x10, x23, #0xffffff0000000000
+	and	x8, x9, #0xffffffffffffff00
+	stp	x8, x10, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
-	str	w9, [sp, #1928]
 	bl	memcpy
-	ldrb	w9, [sp, #2266]
-	ldrb	w10, [sp, #2265]
-	add	x0, sp, #1856
-	ldr	w13, [sp, #2236]
-	ldrb	w8, [sp, #2267]
+	ldr	x9, [sp, #2024]
+	ldr	x8, [sp, #2032]
+	add	x0, sp, #1760
+	add	x1, x20, #176
+	mov	w2, #56
+	stp	x8, x9, [sp, #208]
+	bl	memcpy
+	ldr	w10, [sp, #2096]
+	ldr	w8, [sp, #2116]
+	add	x0, sp, #1680
+	ldr	w11, [sp, #2112]
+	ldr	w9, [sp, #2120]
 	add	x1, x20, #261
-	orr	w9, w10, w9, lsl #8
-	ldr	w10, [sp, #2252]
-	ldrb	w11, [sp, #2268]
-	lsl	w8, w8, #16
-	ldr	w14, [sp, #2240]
-	ldr	w15, [sp, #2244]
-	stp	w10, w13, [sp, #176]
-	ldr	w10, [sp, #2256]
+	str	w10, [sp, #204]
+	ldr	w10, [sp, #2100]
 	mov	w2, #59
-	orr	w8, w8, w11, lsl #24
-	ldr	w12, [sp, #2248]
-	str	x10, [sp, #424]
-	ldr	w10, [sp, #2260]
-	orr	w8, w8, w9
-	stp	w12, w14, [sp, #192]
-	str	x10, [sp, #432]
-	ldrb	w10, [sp, #2264]
-	stp	w8, w15, [sp, #184]
-	str	w10, [sp, #284]
+	str	w8, [sp, #1744]
+	ldrb	w8, [sp, #2124]
+	str	w10, [sp, #200]
+	ldr	w10, [sp, #2104]
+	str	w9, [sp, #1748]
+	stp	w11, w10, [sp, #192]
+	ldr	w10, [sp, #2108]
+	strb	w8, [sp, #1752]
+	str	w10, [sp, #188]
 	bl	memcpy
-	ldr	x9, [sp, #2328]
-	ldr	x8, [sp, #2336]
-	add	x0, sp, #1792
+	ldr	x9, [sp, #2184]
+	ldr	x8, [sp, #2192]
+	add	x0, sp, #1616
 	add	x1, x20, #336
 	mov	w2, #64
-	stp	x8, x9, [sp, #152]
+	stp	x8, x9, [sp, #160]
 	bl	memcpy
-	ldrb	w9, [sp, #2430]
-	ldrb	w10, [sp, #2429]
-	add	x0, sp, #1720
-	ldr	w8, [sp, #2408]
-	ldrb	w11, [sp, #2426]
+	ldrb	w9, [sp, #2286]
+	ldrb	w10, [sp, #2285]
+	add	x0, sp, #1544
+	ldr	w8, [sp, #2264]
+	ldrb	w11, [sp, #2282]
 	add	x1, x20, #464
 	orr	w9, w10, w9, lsl #8
-	ldrb	w12, [sp, #2425]
-	ldrb	w13, [sp, #2428]
-	str	w8, [sp, #148]
-	ldrb	w8, [sp, #2427]
+	ldrb	w12, [sp, #2281]
+	ldrb	w13, [sp, #2284]
+	str	w8, [sp, #156]
+	ldrb	w8, [sp, #2283]
 	mov	w2, #64
-	strh	w9, [sp, #1788]
-	ldr	x9, [sp, #2432]
+	strh	w9, [sp, #1612]
+	ldr	x9, [sp, #2288]
 	orr	w10, w12, w11, lsl #8
 	lsl	w8, w8, #16
-	ldr	w14, [sp, #2416]
-	ldr	w11, [sp, #2420]
-	str	x9, [sp, #136]
-	ldr	x9, [sp, #2440]
-	ldr	w15, [sp, #2412]
+	ldr	w14, [sp, #2272]
+	ldr	w11, [sp, #2276]
+	str	x9, [sp, #144]
+	ldr	x9, [sp, #2296]
+	ldr	w15, [sp, #2268]
 	orr	w8, w8, w13, lsl #24
-	str	w14, [sp, #116]
-	ldrb	w14, [sp, #2431]
-	str	x9, [sp, #168]
-	ldr	x9, [sp, #2448]
-	str	w11, [sp, #112]
+	str	w14, [sp, #124]
+	ldrb	w14, [sp, #2287]
+	str	x9, [sp, #176]
+	ldr	x9, [sp, #2304]
+	str	w11, [sp, #120]
 	orr	w8, w8, w10
-	ldrb	w11, [sp, #2424]
-	str	x9, [sp, #120]
-	ldr	w9, [sp, #2460]
-	ldr	w10, [sp, #2456]
-	stp	w11, w15, [sp, #128]
-	str	w9, [sp, #100]
-	ldr	w9, [sp, #2464]
-	strb	w14, [sp, #1790]
-	str	w9, [sp, #88]
-	ldr	w9, [sp, #2468]
-	str	w8, [sp, #1784]
-	stp	w9, w10, [sp, #104]
+	ldrb	w11, [sp, #2280]
+	str	x9, [sp, #128]
+	ldr	w9, [sp, #2316]
+	ldr	w10, [sp, #2312]
+	stp	w11, w15, [sp, #136]
+	str	w9, [sp, #108]
+	ldr	w9, [sp, #2320]
+	strb	w14, [sp, #1614]
+	str	w9, [sp, #96]
+	ldr	w9, [sp, #2324]
+	str	w8, [sp, #1608]
+	stp	w9, w10, [sp, #112]
 	bl	memcpy
-	ldr	w9, [sp, #2536]
-	ldr	w8, [sp, #2540]
+	ldr	w9, [sp, #2392]
+	ldr	w8, [sp, #2396]
 	sub	x0, x29, #76
 	add	x1, x20, #540
 	mov	w2, #68
-	stp	w8, w9, [sp, #92]
-	ldr	w8, [sp, #2544]
-	str	w8, [sp, #84]
+	stp	w8, w9, [sp, #100]
+	ldr	w8, [sp, #2400]
+	str	w8, [sp, #92]
 	bl	memcpy
-	ldr	w9, [sp, #2616]
-	ldr	w8, [sp, #2620]
+	ldr	w9, [sp, #2472]
+	ldr	w8, [sp, #2476]
 	sub	x0, x29, #144
 	add	x1, x20, #620
 	mov	w2, #68
-	stp	w9, w8, [sp, #48]
-	ldr	w8, [sp, #2624]
-	str	w8, [sp, #76]
+	stp	w9, w8, [sp, #56]
+	ldr	w8, [sp, #2480]
+	str	w8, [sp, #84]
 	bl	memcpy
-	ldr	w8, [sp, #2696]
+	ldr	w8, [sp, #2552]
 	sub	x0, x29, #212
 	add	x1, x20, #700
 	mov	w2, #68
 	str	x8, [sp, #336]
-	ldr	w8, [sp, #2700]
-	str	w8, [sp, #40]
-	ldr	w8, [sp, #2704]
-	str	w8, [sp, #72]
+	ldr	w8, [sp, #2556]
+	str	w8, [sp, #48]
+	ldr	w8, [sp, #2560]
+	str	w8, [sp, #80]
 	bl	memcpy
-	ldr	w9, [sp, #2776]
-	ldr	w8, [sp, #2780]
-	add	x0, sp, #1064
+	ldr	w9, [sp, #2632]
+	ldr	w8, [sp, #2636]
+	add	x0, sp, #888
 	add	x1, x20, #828
 	mov	w2, #60
-	stp	w9, w8, [sp, #24]
-	ldr	w8, [sp, #2784]
-	ldr	x9, [sp, #2792]
-	str	w8, [sp, #44]
-	ldr	w8, [sp, #2788]
-	str	w8, [sp, #4]
-	ldr	x8, [sp, #2800]
-	stp	x9, x8, [sp, #8]
-	ldr	x8, [sp, #2808]
-	ldr	w9, [sp, #2824]
-	str	x8, [sp, #32]
-	ldr	x8, [sp, #2816]
-	str	x8, [sp, #56]
-	ldr	w8, [sp, #2828]
-	str	w8, [sp, #80]
-	ldr	w8, [sp, #2832]
-	stp	w9, w8, [sp, #64]
+	stp	w9, w8, [sp, #32]
+	ldr	w8, [sp, #2640]
+	ldr	x9, [sp, #2648]
+	str	w8, [sp, #52]
+	ldr	w8, [sp, #2644]
+	str	w8, [sp, #12]
+	ldr	x8, [sp, #2656]
+	stp	x9, x8, [sp, #16]
+	ldr	x8, [sp, #2664]
+	ldr	w9, [sp, #2680]
+	str	x8, [sp, #40]
+	ldr	x8, [sp, #2672]
+	str	x8, [sp, #64]
+	ldr	w8, [sp, #2684]
+	str	w8, [sp, #88]
+	ldr	w8, [sp, #2688]
+	stp	w9, w8, [sp, #72]
 	bl	memcpy
 	mov	w8, #13
-	b	.L384_219
-.L384_211:
-	ldp	x23, x24, [sp, #480]
-	ldp	x25, x8, [sp, #464]
-	str	x8, [sp, #168]
-	cbz	x24, .L384_214
+	b	.L384_180
+.L384_172:
+	ldp	x23, x24, [sp, #416]
+	ldp	x25, x8, [sp, #400]
+	str	x8, [sp, #176]
+	cbz	x24, .L384_175
 	mov	w8, #84
 	mov	w22, #-1
 	mov	x20, x23
 	madd	x21, x24, x8, x23
-.L384_213:
+.L384_174:
 	mov	x0, x20
 	mov	w1, #255
 	mov	w2, #64
@@ -69116,29 +68636,29 @@ hw_memory_attach:
 	strb	wzr, [x20, #80]
 	add	x20, x20, #84
 	cmp	x20, x21
-	b.ne	.L384_213
-.L384_214:
+	b.ne	.L384_174
+.L384_175:
 	ldrh	w20, [x19, #1120]
-	ldr	x8, [sp, #168]
-	str	x23, [sp, #160]
-	cbz	x8, .L384_217
+	ldr	x8, [sp, #176]
+	str	x23, [sp, #168]
+	cbz	x8, .L384_178
 	add	x8, x25, x8, lsl #4
 	mov	w9, #-1
 	mov	x10, x25
-.L384_216:
+.L384_177:
 	mov	x11, x10
 	add	x10, x10, #16
 	cmp	x10, x8
 	str	xzr, [x11]
 	str	w9, [x11, #8]
-	b.ne	.L384_216
-.L384_217:
+	b.ne	.L384_177
+.L384_178:
 	sub	x8, x29, #76
 	mov	w1, wzr
 	mov	w2, #64
 	add	x0, x8, #4
 	mov	w8, #64
-	str	x25, [sp, #136]
+	str	x25, [sp, #144]
 	str	x8, [sp, #336]
 	bl	memset
 	sub	x8, x29, #144
@@ -69158,444 +68678,357 @@ hw_memory_attach:
 	cmp	x24, x8
 	mov	w2, #40
 	csel	w8, w20, w9, hi
-	str	wzr, [sp, #1960]
+	str	wzr, [sp, #1816]
 	cmp	w8, #1
-	str	wzr, [sp, #1964]
+	strh	wzr, [sp, #1820]
 	csinc	w8, w8, wzr, hi
-	str	xzr, [sp, #1920]
-	str	w8, [sp, #80]
-	add	x8, sp, #1856
+	str	xzr, [sp, #1760]
+	str	w8, [sp, #88]
+	add	x8, sp, #1816
+	add	x0, x8, #6
+	str	xzr, [sp, #1768]
+	str	xzr, [sp, #1776]
+	str	xzr, [sp, #1744]
+	strb	wzr, [sp, #1752]
+	str	x24, [sp, #160]
+	str	xzr, [sp, #1680]
+	str	xzr, [sp, #1688]
+	strh	wzr, [sp, #1696]
+	strb	wzr, [sp, #1698]
+	bl	memset
+	add	x8, sp, #1680
+	mov	w1, wzr
+	mov	w2, #40
 	add	x0, x8, #19
-	str	wzr, [sp, #1928]
-	str	xzr, [sp, #1856]
-	str	xzr, [sp, #1864]
-	strh	wzr, [sp, #1872]
-	strb	wzr, [sp, #1874]
-	strh	wzr, [sp, #1968]
-	strh	wzr, [sp, #1970]
-	strh	wzr, [sp, #1972]
-	strh	wzr, [sp, #1974]
-	strh	wzr, [sp, #1976]
-	strh	wzr, [sp, #1978]
-	strh	wzr, [sp, #1980]
-	str	wzr, [sp, #1952]
-	str	xzr, [sp, #1944]
-	str	x24, [sp, #152]
-	str	xzr, [sp, #1936]
-	str	xzr, [sp, #2000]
-	str	xzr, [sp, #1992]
-	str	xzr, [sp, #1984]
+	str	xzr, [sp, #1784]
+	str	xzr, [sp, #1792]
+	str	xzr, [sp, #1800]
+	str	xzr, [sp, #1808]
 	bl	memset
 	mov	x9, #-1
 	mov	w10, #256
-	mov	x28, xzr
-	str	x9, [sp, #1792]
-	mov	x25, xzr
-	mov	x26, xzr
-	str	x9, [sp, #1800]
-	mov	x24, xzr
-	mov	x8, xzr
-	str	x9, [sp, #1808]
 	mov	x22, xzr
+	str	x9, [sp, #1616]
+	mov	x25, xzr
+	mov	x21, xzr
+	str	x9, [sp, #1624]
+	mov	x28, xzr
 	mov	x23, xzr
-	str	x9, [sp, #1816]
-	str	x9, [sp, #1824]
-	str	x9, [sp, #1832]
-	str	x9, [sp, #1840]
-	str	x9, [sp, #1848]
+	str	x9, [sp, #1632]
+	mov	x8, xzr
+	mov	x24, xzr
+	str	x9, [sp, #1640]
+	mov	x26, xzr
+	str	x9, [sp, #1648]
+	str	x9, [sp, #1656]
+	str	x9, [sp, #1664]
+	str	x9, [sp, #1672]
 	mov	w9, #-1
-	str	w9, [sp, #104]
+	str	w9, [sp, #112]
 	mov	w9, #6
-	stp	w9, w10, [sp, #92]
+	stp	w9, w10, [sp, #100]
 	mov	w10, #128
 	mov	w9, #5
-	stp	w10, w9, [sp, #48]
+	stp	w10, w9, [sp, #56]
 	mov	w9, #4
 	mov	w10, #16
-	str	w9, [sp, #40]
+	str	w9, [sp, #48]
 	mov	w9, #2
-	stp	w10, w9, [sp, #24]
+	stp	w10, w9, [sp, #32]
 	mov	x9, #61952
 	movk	x9, #10757, lsl #16
-	str	xzr, [sp, #352]
+	stp	xzr, xzr, [sp, #376]
 	movk	x9, #1, lsl #32
-	stp	wzr, wzr, [sp, #180]
-	str	x9, [sp, #32]
+	stp	xzr, xzr, [sp, #256]
+	str	x9, [sp, #40]
 	mov	w9, #18
 	str	x9, [sp, #344]
 	mov	w9, #33920
 	movk	w9, #30, lsl #16
-	str	xzr, [sp, #224]
-	str	x9, [sp, #8]
+	str	xzr, [sp, #240]
+	str	x9, [sp, #16]
 	mov	w9, #38528
 	movk	w9, #152, lsl #16
-	stp	xzr, xzr, [sp, #392]
-	str	x9, [sp, #16]
+	stp	xzr, xzr, [sp, #280]
+	str	x9, [sp, #24]
 	mov	w9, #-1
-	stp	xzr, xzr, [sp, #264]
-	str	w9, [sp, #88]
+	str	xzr, [sp, #272]
+	str	w9, [sp, #96]
 	mov	w9, #-1
-	str	xzr, [sp, #288]
-	str	xzr, [sp, #440]
-	stp	xzr, xzr, [sp, #376]
-	stp	xzr, xzr, [sp, #408]
 	stp	xzr, xzr, [sp, #360]
-	str	xzr, [sp, #248]
-	stp	wzr, wzr, [sp, #240]
-	str	wzr, [sp, #236]
-	stp	xzr, xzr, [sp, #200]
-	str	wzr, [sp, #220]
+	str	xzr, [sp, #352]
+	stp	wzr, wzr, [sp, #232]
+	stp	xzr, xzr, [sp, #208]
+	stp	wzr, wzr, [sp, #200]
 	stp	wzr, wzr, [sp, #192]
-	str	wzr, [sp, #188]
-	stp	xzr, xzr, [sp, #424]
-	str	wzr, [sp, #284]
-	stp	wzr, wzr, [sp, #64]
-	str	xzr, [sp, #56]
-	str	wzr, [sp, #44]
 	stp	wzr, wzr, [sp, #72]
-	str	wzr, [sp, #84]
-	str	xzr, [sp, #120]
-	stp	wzr, wzr, [sp, #128]
-	str	wzr, [sp, #148]
-	str	xzr, [sp, #256]
-	str	xzr, [sp, #1720]
-	str	xzr, [sp, #1728]
-	str	xzr, [sp, #1736]
-	str	xzr, [sp, #1744]
-	str	xzr, [sp, #1752]
-	str	xzr, [sp, #1760]
-	str	xzr, [sp, #1768]
-	str	xzr, [sp, #1776]
-	stp	w9, w9, [sp, #108]
-	str	w9, [sp, #116]
-	b	.L384_227
-.L384_218:
-	add	x8, sp, #2008
+	str	xzr, [sp, #64]
+	str	wzr, [sp, #52]
+	stp	wzr, wzr, [sp, #80]
+	str	wzr, [sp, #92]
+	str	xzr, [sp, #128]
+	stp	wzr, wzr, [sp, #136]
+	str	wzr, [sp, #156]
+	str	xzr, [sp, #224]
+	str	xzr, [sp, #248]
+	str	xzr, [sp, #1544]
+	str	xzr, [sp, #1552]
+	str	xzr, [sp, #1560]
+	str	xzr, [sp, #1568]
+	str	xzr, [sp, #1576]
+	str	xzr, [sp, #1584]
+	str	xzr, [sp, #1592]
+	str	xzr, [sp, #1600]
+	stp	w9, w9, [sp, #116]
+	str	w9, [sp, #124]
+	b	.L384_192
+.L384_179:
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
-	add	x20, sp, #2008
+	add	x20, sp, #1864
 	bl	hw_cfq_Cfq_new
-	ldr	x8, [sp, #2024]
-	ldr	x9, [sp, #2016]
-	add	x0, sp, #1936
-	ldr	x28, [sp, #2008]
-	ldr	x10, [sp, #2056]
-	add	x1, x20, #140
-	str	x8, [sp, #272]
-	ldr	x8, [sp, #2032]
-	mov	w2, #20
-	str	x10, [sp, #440]
-	and	x26, x10, #0xffffffff00000000
-	ldrh	w10, [sp, #2134]
-	stp	x9, x8, [sp, #256]
-	ldr	x8, [sp, #2064]
-	and	x9, x28, #0xffffffff00000000
-	ldrh	w11, [sp, #2130]
-	ldrh	w12, [sp, #2128]
-	ldrh	w13, [sp, #2126]
-	stp	x9, x8, [sp, #392]
-	and	x8, x8, #0xffffffff00000000
-	ldr	x9, [sp, #2040]
-	str	x8, [sp, #384]
-	ldrh	w8, [sp, #2132]
-	ldrh	w14, [sp, #2124]
-	str	x9, [sp, #288]
-	ldrh	w9, [sp, #2136]
-	ldrh	w15, [sp, #2122]
-	orr	x8, x11, x8, lsl #16
-	ldrh	w11, [sp, #2140]
-	ldr	x17, [sp, #2072]
-	orr	w9, w10, w9, lsl #16
-	orr	w10, w13, w12, lsl #16
-	orr	x14, x15, x14, lsl #16
-	ldrh	w12, [sp, #2138]
-	ldr	x16, [sp, #2080]
-	ldr	x24, [sp, #2088]
-	orr	x8, x8, x9, lsl #32
-	orr	x9, x14, x10, lsl #32
-	ldr	x10, [sp, #2104]
-	stp	x17, x16, [sp, #408]
-	orr	w11, w12, w11, lsl #16
-	and	x15, x24, #0xffffff0000000000
-	ldr	x16, [sp, #2096]
-	str	x8, [sp, #1968]
-	ldr	w8, [sp, #2144]
-	str	x10, [sp, #248]
-	ldr	x10, [sp, #2112]
-	ldrh	w13, [sp, #2142]
-	mov	x22, x16
-	ldrb	w12, [sp, #2120]
-	str	w11, [sp, #1976]
-	mov	x23, x10
-	ldrb	w11, [sp, #2121]
-	str	w8, [sp, #236]
-	and	x8, x16, #0xffffffffffffff00
-	ldr	x25, [sp, #2048]
-	strh	w13, [sp, #1980]
-	stp	x8, x15, [sp, #368]
-	and	x8, x10, #0xffffffff00000000
-	stp	w11, w12, [sp, #240]
-	str	x9, [sp, #1960]
-	str	x8, [sp, #360]
-	bl	memcpy
-	ldr	x8, [sp, #2184]
-	ldr	x10, [sp, #2168]
-	add	x0, sp, #1984
-	ldr	x9, [sp, #2176]
-	add	x1, x20, #204
-	mov	w2, #24
-	str	x8, [sp, #1920]
-	ldr	x8, [sp, #2200]
-	stp	x9, x10, [sp, #200]
-	ldr	w9, [sp, #2192]
-	ldr	w10, [sp, #2196]
+	ldr	x9, [sp, #1872]
+	ldr	x8, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1864]
+	ldr	x25, [sp, #1912]
+	add	x1, x20, #114
+	stp	x9, x8, [sp, #248]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x10, [sp, #1896]
+	and	x9, x22, #0xffffffff00000000
+	ldr	x23, [sp, #1944]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	ldr	x26, [sp, #1968]
+	ldr	x21, [sp, #1920]
+	stp	x10, x8, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x10, [sp, #1928]
+	stp	x9, x8, [sp, #376]
+	ldr	x8, [sp, #1960]
+	and	x28, x21, #0xffffffff00000000
+	ldr	x9, [sp, #1952]
 	str	x8, [sp, #224]
-	ldr	w8, [sp, #2208]
-	str	w10, [sp, #220]
+	ldr	x8, [sp, #1936]
+	mov	x24, x9
+	stp	x8, x10, [sp, #264]
+	ldrb	w10, [sp, #1976]
+	ldrb	w8, [sp, #1977]
+	stp	w8, w10, [sp, #232]
+	and	x10, x23, #0xffffff0000000000
+	and	x8, x9, #0xffffffffffffff00
+	stp	x8, x10, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
-	str	w9, [sp, #1928]
 	bl	memcpy
-	ldrb	w9, [sp, #2266]
-	ldrb	w10, [sp, #2265]
-	add	x0, sp, #1856
-	ldr	w13, [sp, #2236]
-	ldrb	w8, [sp, #2267]
+	ldr	x9, [sp, #2024]
+	ldr	x8, [sp, #2032]
+	add	x0, sp, #1760
+	add	x1, x20, #176
+	mov	w2, #56
+	stp	x8, x9, [sp, #208]
+	bl	memcpy
+	ldr	w10, [sp, #2096]
+	ldr	w8, [sp, #2116]
+	add	x0, sp, #1680
+	ldr	w11, [sp, #2112]
+	ldr	w9, [sp, #2120]
 	add	x1, x20, #261
-	orr	w9, w10, w9, lsl #8
-	ldr	w10, [sp, #2252]
-	ldrb	w11, [sp, #2268]
-	lsl	w8, w8, #16
-	ldr	w14, [sp, #2240]
-	ldr	w15, [sp, #2244]
-	stp	w10, w13, [sp, #176]
-	ldr	w10, [sp, #2256]
+	str	w10, [sp, #204]
+	ldr	w10, [sp, #2100]
 	mov	w2, #59
-	orr	w8, w8, w11, lsl #24
-	ldr	w12, [sp, #2248]
-	str	x10, [sp, #424]
-	ldr	w10, [sp, #2260]
-	orr	w8, w8, w9
-	stp	w12, w14, [sp, #192]
-	str	x10, [sp, #432]
-	ldrb	w10, [sp, #2264]
-	stp	w8, w15, [sp, #184]
-	str	w10, [sp, #284]
+	str	w8, [sp, #1744]
+	ldrb	w8, [sp, #2124]
+	str	w10, [sp, #200]
+	ldr	w10, [sp, #2104]
+	str	w9, [sp, #1748]
+	stp	w11, w10, [sp, #192]
+	ldr	w10, [sp, #2108]
+	strb	w8, [sp, #1752]
+	str	w10, [sp, #188]
 	bl	memcpy
-	ldr	x9, [sp, #2328]
-	ldr	x8, [sp, #2336]
-	add	x0, sp, #1792
+	ldr	x9, [sp, #2184]
+	ldr	x8, [sp, #2192]
+	add	x0, sp, #1616
 	add	x1, x20, #336
 	mov	w2, #64
-	stp	x8, x9, [sp, #152]
+	stp	x8, x9, [sp, #160]
 	bl	memcpy
-	ldrb	w9, [sp, #2430]
-	ldrb	w10, [sp, #2429]
-	add	x0, sp, #1720
-	ldr	w8, [sp, #2408]
-	ldrb	w11, [sp, #2426]
+	ldrb	w9, [sp, #2286]
+	ldrb	w10, [sp, #2285]
+	add	x0, sp, #1544
+	ldr	w8, [sp, #2264]
+	ldrb	w11, [sp, #2282]
 	add	x1, x20, #464
 	orr	w9, w10, w9, lsl #8
-	ldrb	w12, [sp, #2425]
-	ldrb	w13, [sp, #2428]
-	str	w8, [sp, #148]
-	ldrb	w8, [sp, #2427]
+	ldrb	w12, [sp, #2281]
+	ldrb	w13, [sp, #2284]
+	str	w8, [sp, #156]
+	ldrb	w8, [sp, #2283]
 	mov	w2, #64
-	strh	w9, [sp, #1788]
-	ldr	x9, [sp, #2432]
+	strh	w9, [sp, #1612]
+	ldr	x9, [sp, #2288]
 	orr	w10, w12, w11, lsl #8
 	lsl	w8, w8, #16
-	ldr	w14, [sp, #2416]
-	ldr	w11, [sp, #2420]
-	str	x9, [sp, #136]
-	ldr	x9, [sp, #2440]
-	ldr	w15, [sp, #2412]
+	ldr	w14, [sp, #2272]
+	ldr	w11, [sp, #2276]
+	str	x9, [sp, #144]
+	ldr	x9, [sp, #2296]
+	ldr	w15, [sp, #2268]
 	orr	w8, w8, w13, lsl #24
-	str	w14, [sp, #116]
-	ldrb	w14, [sp, #2431]
-	str	x9, [sp, #168]
-	ldr	x9, [sp, #2448]
-	str	w11, [sp, #112]
+	str	w14, [sp, #124]
+	ldrb	w14, [sp, #2287]
+	str	x9, [sp, #176]
+	ldr	x9, [sp, #2304]
+	str	w11, [sp, #120]
 	orr	w8, w8, w10
-	ldrb	w11, [sp, #2424]
-	str	x9, [sp, #120]
-	ldr	w9, [sp, #2460]
-	ldr	w10, [sp, #2456]
-	stp	w11, w15, [sp, #128]
-	str	w9, [sp, #100]
-	ldr	w9, [sp, #2464]
-	strb	w14, [sp, #1790]
-	str	w9, [sp, #88]
-	ldr	w9, [sp, #2468]
-	str	w8, [sp, #1784]
-	stp	w9, w10, [sp, #104]
+	ldrb	w11, [sp, #2280]
+	str	x9, [sp, #128]
+	ldr	w9, [sp, #2316]
+	ldr	w10, [sp, #2312]
+	stp	w11, w15, [sp, #136]
+	str	w9, [sp, #108]
+	ldr	w9, [sp, #2320]
+	strb	w14, [sp, #1614]
+	str	w9, [sp, #96]
+	ldr	w9, [sp, #2324]
+	str	w8, [sp, #1608]
+	stp	w9, w10, [sp, #112]
 	bl	memcpy
-	ldr	w9, [sp, #2536]
-	ldr	w8, [sp, #2540]
+	ldr	w9, [sp, #2392]
+	ldr	w8, [sp, #2396]
 	sub	x0, x29, #76
 	add	x1, x20, #540
 	mov	w2, #68
-	stp	w8, w9, [sp, #92]
-	ldr	w8, [sp, #2544]
-	str	w8, [sp, #84]
+	stp	w8, w9, [sp, #100]
+	ldr	w8, [sp, #2400]
+	str	w8, [sp, #92]
 	bl	memcpy
-	ldr	w9, [sp, #2616]
-	ldr	w8, [sp, #2620]
+	ldr	w9, [sp, #2472]
+	ldr	w8, [sp, #2476]
 	sub	x0, x29, #144
 	add	x1, x20, #620
 	mov	w2, #68
-	stp	w9, w8, [sp, #48]
-	ldr	w8, [sp, #2624]
-	str	w8, [sp, #76]
+	stp	w9, w8, [sp, #56]
+	ldr	w8, [sp, #2480]
+	str	w8, [sp, #84]
 	bl	memcpy
-	ldr	w8, [sp, #2696]
+	ldr	w8, [sp, #2552]
 	sub	x0, x29, #212
 	add	x1, x20, #700
 	mov	w2, #68
 	str	x8, [sp, #336]
-	ldr	w8, [sp, #2700]
-	str	w8, [sp, #40]
-	ldr	w8, [sp, #2704]
-	str	w8, [sp, #72]
+	ldr	w8, [sp, #2556]
+	str	w8, [sp, #48]
+	ldr	w8, [sp, #2560]
+	str	w8, [sp, #80]
 	bl	memcpy
-	ldr	w9, [sp, #2776]
-	ldr	w8, [sp, #2780]
-	add	x0, sp, #1064
+	ldr	w9, [sp, #2632]
+	ldr	w8, [sp, #2636]
+	add	x0, sp, #888
 	add	x1, x20, #828
 	mov	w2, #372
-	stp	w9, w8, [sp, #24]
-	ldr	w8, [sp, #2784]
-	ldr	x9, [sp, #2792]
-	str	w8, [sp, #44]
-	ldr	w8, [sp, #2788]
-	str	w8, [sp, #4]
-	ldr	x8, [sp, #2800]
-	stp	x9, x8, [sp, #8]
-	ldr	x8, [sp, #2808]
-	ldr	w9, [sp, #2824]
-	str	x8, [sp, #32]
-	ldr	x8, [sp, #2816]
-	str	x8, [sp, #56]
-	ldr	w8, [sp, #2828]
-	str	w8, [sp, #80]
-	ldr	w8, [sp, #2832]
-	stp	w9, w8, [sp, #64]
+	stp	w9, w8, [sp, #32]
+	ldr	w8, [sp, #2640]
+	ldr	x9, [sp, #2648]
+	str	w8, [sp, #52]
+	ldr	w8, [sp, #2644]
+	str	w8, [sp, #12]
+	ldr	x8, [sp, #2656]
+	stp	x9, x8, [sp, #16]
+	ldr	x8, [sp, #2664]
+	ldr	w9, [sp, #2680]
+	str	x8, [sp, #40]
+	ldr	x8, [sp, #2672]
+	str	x8, [sp, #64]
+	ldr	w8, [sp, #2684]
+	str	w8, [sp, #88]
+	ldr	w8, [sp, #2688]
+	stp	w9, w8, [sp, #72]
 	bl	memcpy
 	mov	w8, #15
-.L384_219:
+.L384_180:
 	str	x8, [sp, #344]
-	mov	x8, x24
-	b	.L384_228
-.L384_220:
+	mov	x8, x23
+	b	.L384_193
+.L384_181:
 	mov	x9, #-4294967296
-	mov	x26, xzr
-	mov	x24, xzr
-	stp	x9, xzr, [sp, #392]
+	mov	x25, xzr
+	mov	x21, xzr
+	stp	x9, xzr, [sp, #376]
 	mov	w9, #3
-	mov	x8, xzr
-	str	x9, [sp, #344]
-	mov	x22, xzr
+	mov	x28, xzr
+	stp	x9, xzr, [sp, #344]
 	mov	x23, xzr
-	str	x9, [sp, #352]
-	mov	w28, #-1
-	str	xzr, [sp, #440]
-	stp	xzr, xzr, [sp, #376]
+	mov	x8, xzr
 	stp	xzr, xzr, [sp, #360]
-.L384_221:
-	str	x9, [sp, #432]
+	mov	x24, xzr
+	mov	x26, xzr
+	mov	w22, #-1
+.L384_182:
 	str	x9, [sp, #336]
-	str	x9, [sp, #424]
-	b	.L384_228
-.L384_222:
-	add	x9, sp, #456
-	add	x8, sp, #2008
+	b	.L384_187
+.L384_183:
+	add	x9, sp, #392
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
-	add	x20, sp, #2008
+	add	x20, sp, #1864
 	bl	hw_cfq_v1_CfqV1_new
-	ldr	x8, [sp, #2024]
-	ldr	x9, [sp, #2016]
-	add	x0, sp, #1936
-	ldr	x28, [sp, #2008]
-	ldr	x10, [sp, #2056]
-	add	x1, x20, #140
-	str	x8, [sp, #272]
-	ldr	x8, [sp, #2032]
-	mov	w2, #20
-	str	x10, [sp, #440]
-	and	x26, x10, #0xffffffff00000000
-	ldrh	w10, [sp, #2134]
-	stp	x9, x8, [sp, #256]
-	ldr	x8, [sp, #2064]
-	and	x9, x28, #0xffffffff00000000
-	ldrh	w11, [sp, #2130]
-	ldrh	w12, [sp, #2128]
-	ldrh	w13, [sp, #2126]
-	stp	x9, x8, [sp, #392]
-	and	x8, x8, #0xffffffff00000000
-	ldr	x9, [sp, #2040]
-	str	x8, [sp, #384]
-	ldrh	w8, [sp, #2132]
-	ldrh	w14, [sp, #2124]
-	str	x9, [sp, #288]
-	ldrh	w9, [sp, #2136]
-	ldrh	w15, [sp, #2122]
-	orr	x8, x11, x8, lsl #16
-	ldrh	w11, [sp, #2140]
-	ldr	x17, [sp, #2072]
-	orr	w9, w10, w9, lsl #16
-	orr	w10, w13, w12, lsl #16
-	orr	x14, x15, x14, lsl #16
-	ldrh	w12, [sp, #2138]
-	ldr	x16, [sp, #2080]
-	ldr	x24, [sp, #2088]
-	orr	x8, x8, x9, lsl #32
-	orr	x9, x14, x10, lsl #32
-	ldr	x10, [sp, #2104]
-	stp	x17, x16, [sp, #408]
-	orr	w11, w12, w11, lsl #16
-	and	x15, x24, #0xffffff0000000000
-	ldr	x16, [sp, #2096]
-	str	x8, [sp, #1968]
-	ldr	w8, [sp, #2144]
-	str	x10, [sp, #248]
-	ldr	x10, [sp, #2112]
-	ldrh	w13, [sp, #2142]
-	mov	x22, x16
-	ldrb	w12, [sp, #2120]
-	str	w11, [sp, #1976]
-	mov	x23, x10
-	ldrb	w11, [sp, #2121]
-	str	w8, [sp, #236]
-	and	x8, x16, #0xffffffffffffff00
-	ldr	x25, [sp, #2048]
-	strh	w13, [sp, #1980]
-	stp	x8, x15, [sp, #368]
-	and	x8, x10, #0xffffffff00000000
-	stp	w11, w12, [sp, #240]
-	str	x9, [sp, #1960]
-	str	x8, [sp, #360]
-	bl	memcpy
-	ldr	x10, [sp, #2168]
-	ldr	x9, [sp, #2176]
-	ldr	x8, [sp, #2184]
-	stp	x9, x10, [sp, #200]
-	ldr	w10, [sp, #2196]
-	ldr	w9, [sp, #2192]
-	str	x8, [sp, #1920]
-	ldr	x8, [sp, #2200]
-	str	w10, [sp, #220]
-	str	w9, [sp, #1928]
+	ldr	x9, [sp, #1872]
+	ldr	x8, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1864]
+	ldr	x25, [sp, #1912]
+	add	x1, x20, #114
+	stp	x9, x8, [sp, #248]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x10, [sp, #1896]
+	and	x9, x22, #0xffffffff00000000
+	ldr	x23, [sp, #1944]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	ldr	x26, [sp, #1968]
+	ldr	x21, [sp, #1920]
+	stp	x10, x8, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x10, [sp, #1928]
+	stp	x9, x8, [sp, #376]
+	ldr	x8, [sp, #1960]
+	and	x28, x21, #0xffffffff00000000
+	ldr	x9, [sp, #1952]
 	str	x8, [sp, #224]
-	mov	w8, #7
-	str	x10, [sp, #432]
-	str	x8, [sp, #344]
+	ldr	x8, [sp, #1936]
+	mov	x24, x9
+	stp	x8, x10, [sp, #264]
+	ldrb	w10, [sp, #1976]
+	ldrb	w8, [sp, #1977]
+	stp	w8, w10, [sp, #232]
+	and	x10, x23, #0xffffff0000000000
+	and	x8, x9, #0xffffffffffffff00
+	stp	x8, x10, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
-	mov	x8, x24
-	str	x10, [sp, #336]
-	str	x9, [sp, #424]
-.L384_223:
-	b	.L384_227
-.L384_224:
+	bl	memcpy
+	ldr	x9, [sp, #2048]
+	ldr	x8, [sp, #2040]
+	ldr	x11, [sp, #2024]
+	ldr	x10, [sp, #2056]
+	str	x9, [sp, #1768]
+	str	x8, [sp, #1760]
+	ldr	x8, [sp, #2032]
+	str	x10, [sp, #1776]
+	stp	x8, x11, [sp, #208]
+	mov	w8, #7
+	str	x8, [sp, #344]
+	mov	x8, x23
+	str	x9, [sp, #336]
+	b	.L384_191
+.L384_184:
 	ldr	x8, [x19, #832]
 	mov	w10, #22848
 	mov	w9, #36224
@@ -69603,265 +69036,224 @@ hw_memory_attach:
 	movk	w9, #91, lsl #16
 	ldr	x11, [x19, #808]
 	cmp	x8, #1
-	stp	xzr, xzr, [sp, #352]
-	mov	x28, xzr
+	add	x1, sp, #1864
+	mov	w2, #24
 	csinc	x8, x8, xzr, hi
-	stp	wzr, wzr, [sp, #184]
-	mov	x26, xzr
+	str	wzr, [sp, #1868]
 	udiv	x25, x10, x8
 	mov	w10, #25856
-	str	xzr, [sp, #224]
+	str	wzr, [sp, #1872]
 	movk	w10, #7629, lsl #16
-	stp	xzr, xzr, [sp, #384]
-	mov	x24, xzr
-	stp	xzr, xzr, [sp, #264]
-	mov	w22, #125
-	stp	xzr, xzr, [sp, #368]
-	str	xzr, [sp, #208]
-	str	wzr, [sp, #220]
-	str	wzr, [sp, #196]
-	str	xzr, [sp, #432]
-	str	wzr, [sp, #284]
-	str	wzr, [sp, #176]
-	str	xzr, [sp, #256]
-	str	wzr, [sp, #1988]
-	str	wzr, [sp, #1992]
-	str	wzr, [sp, #1996]
-	str	wzr, [sp, #2000]
-	str	wzr, [sp, #2004]
-	udiv	x9, x9, x8
-	str	xzr, [sp, #1920]
-	str	wzr, [sp, #1928]
-	str	x25, [sp, #440]
-	udiv	x12, x10, x8
+	str	wzr, [sp, #1876]
+	str	wzr, [sp, #1880]
+	str	wzr, [sp, #1884]
+	str	xzr, [sp, #1760]
+	str	xzr, [sp, #1768]
+	str	xzr, [sp, #1776]
+	str	wzr, [sp, #1784]
+	udiv	x21, x10, x8
 	mov	w10, #45696
-	cmp	x9, #1
 	movk	w10, #3814, lsl #16
-	csinc	x23, x9, xzr, hi
+	udiv	x9, x9, x8
 	udiv	x8, x10, x8
 	mov	w10, #39322
-	adds	x9, x11, x12
+	cmp	x9, #1
 	movk	w10, #6553, lsl #16
-	csinv	x9, x9, xzr, lo
-	mov	w11, #-1
+	csinc	x26, x9, xzr, hi
 	umull	x10, w25, w10
-	str	x9, [sp, #200]
-	mov	w9, #2
-	str	x12, [sp, #400]
-	lsr	x10, x10, #32
-	cmp	w10, #2
-	str	x8, [sp, #288]
+	lsr	x9, x10, #32
+	str	x8, [sp, #280]
 	mov	x8, #-1
-	str	x8, [sp, #1960]
-	str	x8, [sp, #1968]
-	str	w8, [sp, #1976]
-	strh	w8, [sp, #1980]
-	str	x8, [sp, #1936]
-	str	x8, [sp, #1944]
-	str	w8, [sp, #1952]
-	csel	w8, w10, w9, hi
+	str	x8, [sp, #1816]
+	str	x8, [sp, #1824]
+	str	x8, [sp, #1832]
+	str	x8, [sp, #1840]
+	str	x8, [sp, #1848]
+	str	w8, [sp, #1856]
+	strh	w8, [sp, #1860]
+	adds	x8, x11, x21
+	csinv	x8, x8, xzr, lo
+	cmp	w9, #2
+	str	x8, [sp, #208]
+	mov	w8, #2
+	csel	w8, w9, w8, hi
+	str	w8, [sp, #196]
+	add	x8, sp, #1760
+	add	x0, x8, #28
+	bl	memcpy
 	mov	w9, #250
-	str	x9, [sp, #416]
+	mov	w10, #255
+	mov	w8, #-1
+	str	x9, [sp, #264]
 	mov	w9, #125
-	str	x9, [sp, #408]
+	mov	x22, xzr
+	str	x9, [sp, #272]
 	mov	w9, #255
-	str	w8, [sp, #192]
-	mov	w8, #255
-	stp	w11, w9, [sp, #236]
-	str	w8, [sp, #244]
+	mov	x28, xzr
+	stp	w9, w10, [sp, #232]
+	mov	x23, xzr
+	mov	w24, #125
+	stp	wzr, w8, [sp, #188]
 	mov	w8, #5
-	str	x8, [sp, #344]
+	stp	x8, xzr, [sp, #344]
 	mov	w8, #6
-	str	x8, [sp, #248]
+	stp	xzr, xzr, [sp, #376]
+	stp	xzr, xzr, [sp, #248]
+	str	xzr, [sp, #240]
+	stp	xzr, xzr, [sp, #360]
+	stp	wzr, wzr, [sp, #200]
+	str	xzr, [sp, #1744]
+	strb	wzr, [sp, #1752]
+	stp	xzr, x8, [sp, #216]
 	mov	w8, #500
+	str	x25, [sp, #288]
+.L384_185:
 	str	x9, [sp, #336]
-	mov	w9, #-1
-	str	x9, [sp, #424]
-	b	.L384_228
-.L384_225:
-	add	x8, sp, #2008
+.L384_186:
+.L384_187:
+.L384_188:
+	b	.L384_193
+.L384_189:
+	add	x8, sp, #1864
 	add	x0, x19, #128
 	add	x1, x9, #8
-	add	x20, sp, #2008
+	add	x20, sp, #1864
 	bl	hw_cfq_v3_CfqV3_new
-	ldr	x8, [sp, #2024]
-	ldr	x9, [sp, #2016]
-	add	x0, sp, #1936
-	ldr	x28, [sp, #2008]
-	ldr	x10, [sp, #2056]
-	add	x1, x20, #140
-	str	x8, [sp, #272]
-	ldr	x8, [sp, #2032]
-	mov	w2, #20
-	str	x10, [sp, #440]
-	and	x26, x10, #0xffffffff00000000
-	ldrh	w10, [sp, #2134]
-	stp	x9, x8, [sp, #256]
-	ldr	x8, [sp, #2064]
-	and	x9, x28, #0xffffffff00000000
-	ldrh	w11, [sp, #2130]
-	ldrh	w12, [sp, #2128]
-	ldrh	w13, [sp, #2126]
-	stp	x9, x8, [sp, #392]
-	and	x8, x8, #0xffffffff00000000
-	ldr	x9, [sp, #2040]
-	str	x8, [sp, #384]
-	ldrh	w8, [sp, #2132]
-	ldrh	w14, [sp, #2124]
-	str	x9, [sp, #288]
-	ldrh	w9, [sp, #2136]
-	ldrh	w15, [sp, #2122]
-	orr	x8, x11, x8, lsl #16
-	ldrh	w11, [sp, #2140]
-	ldr	x17, [sp, #2072]
-	orr	w9, w10, w9, lsl #16
-	orr	w10, w13, w12, lsl #16
-	orr	x14, x15, x14, lsl #16
-	ldrh	w12, [sp, #2138]
-	ldr	x16, [sp, #2080]
-	ldr	x24, [sp, #2088]
-	orr	x8, x8, x9, lsl #32
-	orr	x9, x14, x10, lsl #32
-	ldr	x10, [sp, #2104]
-	stp	x17, x16, [sp, #408]
-	orr	w11, w12, w11, lsl #16
-	and	x15, x24, #0xffffff0000000000
-	ldr	x16, [sp, #2096]
-	str	x8, [sp, #1968]
-	ldr	w8, [sp, #2144]
-	str	x10, [sp, #248]
-	ldr	x10, [sp, #2112]
-	ldrh	w13, [sp, #2142]
-	mov	x22, x16
-	ldrb	w12, [sp, #2120]
-	str	w11, [sp, #1976]
-	mov	x23, x10
-	ldrb	w11, [sp, #2121]
-	str	w8, [sp, #236]
-	and	x8, x16, #0xffffffffffffff00
-	ldr	x25, [sp, #2048]
-	strh	w13, [sp, #1980]
-	stp	x8, x15, [sp, #368]
-	and	x8, x10, #0xffffffff00000000
-	stp	w11, w12, [sp, #240]
-	str	x9, [sp, #1960]
-	str	x8, [sp, #360]
-	bl	memcpy
-	ldr	x8, [sp, #2184]
-	ldr	x10, [sp, #2168]
-	add	x0, sp, #1984
-	ldr	x9, [sp, #2176]
-	add	x1, x20, #204
-	mov	w2, #24
-	str	x8, [sp, #1920]
-	ldr	x8, [sp, #2200]
-	stp	x9, x10, [sp, #200]
-	ldr	w9, [sp, #2192]
-	ldr	w10, [sp, #2196]
+	ldr	x9, [sp, #1872]
+	ldr	x8, [sp, #1880]
+	add	x0, sp, #1816
+	ldr	x22, [sp, #1864]
+	ldr	x25, [sp, #1912]
+	add	x1, x20, #114
+	stp	x9, x8, [sp, #248]
+	ldr	x8, [sp, #1888]
+	mov	w2, #46
+	ldr	x10, [sp, #1896]
+	and	x9, x22, #0xffffffff00000000
+	ldr	x23, [sp, #1944]
+	str	x8, [sp, #240]
+	ldr	x8, [sp, #1904]
+	ldr	x26, [sp, #1968]
+	ldr	x21, [sp, #1920]
+	stp	x10, x8, [sp, #280]
+	and	x8, x25, #0xffffffff00000000
+	ldr	x10, [sp, #1928]
+	stp	x9, x8, [sp, #376]
+	ldr	x8, [sp, #1960]
+	and	x28, x21, #0xffffffff00000000
+	ldr	x9, [sp, #1952]
 	str	x8, [sp, #224]
-	ldr	w8, [sp, #2208]
-	str	w10, [sp, #220]
+	ldr	x8, [sp, #1936]
+	mov	x24, x9
+	stp	x8, x10, [sp, #264]
+	ldrb	w10, [sp, #1976]
+	ldrb	w8, [sp, #1977]
+	stp	w8, w10, [sp, #232]
+	and	x10, x23, #0xffffff0000000000
+	and	x8, x9, #0xffffffffffffff00
+	stp	x8, x10, [sp, #360]
+	and	x8, x26, #0xffffffff00000000
 	str	x8, [sp, #352]
-	str	w9, [sp, #1928]
 	bl	memcpy
-	ldrb	w9, [sp, #2266]
-	ldrb	w10, [sp, #2265]
-	add	x0, sp, #1856
-	ldr	w13, [sp, #2236]
-	ldrb	w8, [sp, #2267]
+	ldr	x9, [sp, #2024]
+	ldr	x8, [sp, #2032]
+	add	x0, sp, #1760
+	add	x1, x20, #176
+	mov	w2, #56
+	stp	x8, x9, [sp, #208]
+	bl	memcpy
+	ldr	w10, [sp, #2096]
+	ldr	w8, [sp, #2116]
+	add	x0, sp, #1680
+	ldr	w11, [sp, #2112]
+	ldr	w9, [sp, #2120]
 	add	x1, x20, #261
-	orr	w9, w10, w9, lsl #8
-	ldr	w10, [sp, #2252]
-	ldrb	w11, [sp, #2268]
-	lsl	w8, w8, #16
-	ldr	w14, [sp, #2240]
-	ldr	w15, [sp, #2244]
-	stp	w10, w13, [sp, #176]
-	ldr	w10, [sp, #2256]
+	str	w10, [sp, #204]
+	ldr	w10, [sp, #2100]
 	mov	w2, #59
-	orr	w8, w8, w11, lsl #24
-	ldr	w12, [sp, #2248]
-	str	x10, [sp, #424]
-	ldr	w10, [sp, #2260]
-	orr	w8, w8, w9
-	stp	w12, w14, [sp, #192]
-	str	x10, [sp, #432]
-	ldrb	w10, [sp, #2264]
-	stp	w8, w15, [sp, #184]
-	str	w10, [sp, #284]
+	str	w8, [sp, #1744]
+	ldrb	w8, [sp, #2124]
+	str	w10, [sp, #200]
+	ldr	w10, [sp, #2104]
+	str	w9, [sp, #1748]
+	stp	w11, w10, [sp, #192]
+	ldr	w10, [sp, #2108]
+	strb	w8, [sp, #1752]
+	str	w10, [sp, #188]
 	bl	memcpy
-	ldr	x9, [sp, #2328]
-	ldr	x8, [sp, #2336]
-	add	x0, sp, #1792
+	ldr	x9, [sp, #2184]
+	ldr	x8, [sp, #2192]
+	add	x0, sp, #1616
 	add	x1, x20, #336
 	mov	w2, #64
-	stp	x8, x9, [sp, #152]
+	stp	x8, x9, [sp, #160]
 	bl	memcpy
-	ldrb	w9, [sp, #2430]
-	ldrb	w10, [sp, #2429]
-	add	x0, sp, #1720
-	ldr	w8, [sp, #2408]
-	ldrb	w11, [sp, #2426]
+	ldrb	w9, [sp, #2286]
+	ldrb	w10, [sp, #2285]
+	add	x0, sp, #1544
+	ldr	w8, [sp, #2264]
+	ldrb	w11, [sp, #2282]
 	add	x1, x20, #464
 	orr	w9, w10, w9, lsl #8
-	ldrb	w12, [sp, #2425]
-	ldrb	w13, [sp, #2428]
-	str	w8, [sp, #148]
-	ldrb	w8, [sp, #2427]
+	ldrb	w12, [sp, #2281]
+	ldrb	w13, [sp, #2284]
+	str	w8, [sp, #156]
+	ldrb	w8, [sp, #2283]
 	mov	w2, #64
-	strh	w9, [sp, #1788]
-	ldr	x9, [sp, #2432]
+	strh	w9, [sp, #1612]
+	ldr	x9, [sp, #2288]
 	orr	w10, w12, w11, lsl #8
 	lsl	w8, w8, #16
-	ldr	w14, [sp, #2416]
-	ldr	w11, [sp, #2420]
-	str	x9, [sp, #136]
-	ldr	x9, [sp, #2440]
-	ldr	w15, [sp, #2412]
+	ldr	w14, [sp, #2272]
+	ldr	w11, [sp, #2276]
+	str	x9, [sp, #144]
+	ldr	x9, [sp, #2296]
+	ldr	w15, [sp, #2268]
 	orr	w8, w8, w13, lsl #24
-	str	w14, [sp, #116]
-	ldrb	w14, [sp, #2431]
-	str	x9, [sp, #168]
-	ldr	x9, [sp, #2448]
-	str	w11, [sp, #112]
+	str	w14, [sp, #124]
+	ldrb	w14, [sp, #2287]
+	str	x9, [sp, #176]
+	ldr	x9, [sp, #2304]
+	str	w11, [sp, #120]
 	orr	w8, w8, w10
-	ldrb	w11, [sp, #2424]
-	str	x9, [sp, #120]
-	ldr	w9, [sp, #2460]
-	ldr	w10, [sp, #2456]
-	stp	w11, w15, [sp, #128]
-	str	w9, [sp, #100]
-	ldr	w9, [sp, #2464]
-	strb	w14, [sp, #1790]
-	str	w9, [sp, #88]
-	ldr	w9, [sp, #2468]
-	str	w8, [sp, #1784]
-	stp	w9, w10, [sp, #104]
+	ldrb	w11, [sp, #2280]
+	str	x9, [sp, #128]
+	ldr	w9, [sp, #2316]
+	ldr	w10, [sp, #2312]
+	stp	w11, w15, [sp, #136]
+	str	w9, [sp, #108]
+	ldr	w9, [sp, #2320]
+	strb	w14, [sp, #1614]
+	str	w9, [sp, #96]
+	ldr	w9, [sp, #2324]
+	str	w8, [sp, #1608]
+	stp	w9, w10, [sp, #112]
 	bl	memcpy
-	ldr	w9, [sp, #2536]
-	ldr	w8, [sp, #2540]
+	ldr	w9, [sp, #2392]
+	ldr	w8, [sp, #2396]
 	sub	x0, x29, #76
 	add	x1, x20, #540
 	mov	w2, #36
-	stp	w8, w9, [sp, #92]
-	ldr	w8, [sp, #2544]
-	str	w8, [sp, #84]
+	stp	w8, w9, [sp, #100]
+	ldr	w8, [sp, #2400]
+	str	w8, [sp, #92]
 	bl	memcpy
 	mov	w8, #9
 	str	x8, [sp, #344]
-	mov	x8, x24
+	mov	x8, x23
 	str	x9, [sp, #336]
-.L384_226:
-.L384_227:
-.L384_228:
-	ldr	x13, [sp, #600]
-	ldr	x14, [sp, #592]
-	cbz	x13, .L384_231
+.L384_190:
+.L384_191:
+.L384_192:
+.L384_193:
+	ldr	x13, [sp, #536]
+	ldr	x14, [sp, #528]
+	cbz	x13, .L384_196
 	add	x9, x14, x13, lsl #7
 	mov	x10, #-1
 	mov	w11, #-1
 	mov	x12, x14
-.L384_230:
+.L384_195:
 	stp	xzr, xzr, [x12, #32]
 	stp	xzr, xzr, [x12, #16]
 	stp	xzr, xzr, [x12]
@@ -69873,34 +69265,34 @@ hw_memory_attach:
 	strb	wzr, [x12, #120]
 	add	x12, x12, #128
 	cmp	x12, x9
-	b.ne	.L384_230
-.L384_231:
-	ldr	x27, [sp, #648]
-	ldr	x21, [sp, #640]
-	ldr	w9, [sp, #656]
+	b.ne	.L384_195
+.L384_196:
+	ldr	x27, [sp, #584]
+	ldr	x20, [sp, #576]
+	ldr	w9, [sp, #592]
 	str	w9, [sp, #332]
-	cbz	x27, .L384_234
-	add	x9, x21, x27, lsl #5
-	mov	x10, x21
-.L384_233:
+	cbz	x27, .L384_199
+	add	x9, x20, x27, lsl #5
+	mov	x10, x20
+.L384_198:
 	str	xzr, [x10]
 	str	xzr, [x10, #16]
 	str	wzr, [x10, #24]
 	strb	wzr, [x10, #28]
 	add	x10, x10, #32
 	cmp	x10, x9
-	b.ne	.L384_233
-.L384_234:
-	ldr	x15, [sp, #616]
-	ldr	x16, [sp, #608]
-	cbz	x15, .L384_239
+	b.ne	.L384_198
+.L384_199:
+	ldr	x15, [sp, #552]
+	ldr	x16, [sp, #544]
+	cbz	x15, .L384_204
 	lsl	x9, x15, #5
 	subs	x9, x9, #32
 	add	x9, x16, x9
-	b.eq	.L384_238
+	b.eq	.L384_203
 	mov	x10, #-1
 	mov	x11, x16
-.L384_237:
+.L384_202:
 	mov	x12, x11
 	stp	xzr, x10, [x11]
 	str	x10, [x11, #16]
@@ -69908,27 +69300,26 @@ hw_memory_attach:
 	cmp	x11, x9
 	str	w10, [x12, #24]
 	strb	wzr, [x12, #28]
-	b.ne	.L384_237
-.L384_238:
+	b.ne	.L384_202
+.L384_203:
 	mov	x10, #-1
 	strb	wzr, [x9, #28]
 	stp	xzr, x10, [x9]
 	str	x10, [x9, #16]
 	str	w10, [x9, #24]
-.L384_239:
+.L384_204:
 	stp	x14, x13, [sp, #312]
-	ldr	x13, [sp, #632]
-	ldr	x14, [sp, #624]
+	ldr	x13, [sp, #568]
+	ldr	x14, [sp, #560]
 	stp	x16, x15, [sp, #296]
-	str	x25, [sp, #448]
-	cbz	x13, .L384_244
+	cbz	x13, .L384_209
 	lsl	x9, x13, #5
 	subs	x9, x9, #32
 	add	x9, x14, x9
-	b.eq	.L384_243
+	b.eq	.L384_208
 	mov	x10, #-1
 	mov	x11, x14
-.L384_242:
+.L384_207:
 	mov	x12, x11
 	stp	xzr, x10, [x11]
 	str	x10, [x11, #16]
@@ -69936,213 +69327,171 @@ hw_memory_attach:
 	cmp	x11, x9
 	str	w10, [x12, #24]
 	strb	wzr, [x12, #28]
-	b.ne	.L384_242
-.L384_243:
+	b.ne	.L384_207
+.L384_208:
 	mov	x10, #-1
 	strb	wzr, [x9, #28]
 	stp	xzr, x10, [x9]
 	str	x10, [x9, #16]
 	str	w10, [x9, #24]
-.L384_244:
-	ldr	x12, [sp, #360]
-	mov	w9, w23
-	and	x10, x22, #0xff
-	and	x11, x24, #0xff00000000
+.L384_209:
+	ldp	x15, x12, [sp, #352]
+	mov	w9, w26
+	and	x11, x23, #0xff00000000
+	and	x10, x24, #0xff
 	mov	w8, w8
-	mov	x22, #-1
-	orr	x25, x12, x9
+	str	wzr, [sp, #624]
+	orr	x23, x9, x15
 	ldr	x9, [sp, #368]
-	str	x22, [sp, #912]
-	str	x22, [sp, #904]
-	orr	x23, x9, x10
-	ldr	x9, [sp, #376]
-	ldr	x10, [sp, #400]
-	str	w22, [sp, #920]
+	str	xzr, [sp, #616]
 	orr	x9, x11, x9
-	mov	w10, w10
-	str	xzr, [sp, #680]
+	mov	w11, w21
+	orr	x21, x10, x12
+	ldr	x10, [sp, #384]
+	orr	x26, x9, x8
+	mov	w8, w25
+	mov	w9, w22
+	orr	x28, x28, x11
+	orr	x25, x10, x8
+	ldr	x8, [sp, #376]
+	stp	x14, x13, [sp, #376]
 	orr	x24, x9, x8
-	ldr	x8, [sp, #384]
-	mov	w9, w28
-	str	wzr, [sp, #688]
-	orr	x20, x8, x10
-	ldr	x8, [sp, #440]
-	str	x13, [sp, #440]
-	str	x14, [sp, #400]
-	mov	w8, w8
-	orr	x26, x26, x8
-	ldr	x8, [sp, #392]
-	orr	x28, x9, x8
-	add	x8, sp, #928
+	add	x8, sp, #752
 	bl	hw_bandwidth_tunables_Tunables_defaults
-	add	x8, sp, #2008
-	add	x1, sp, #928
-	mov	w2, #136
+	add	x8, sp, #1864
+	mov	x22, #-1
+	add	x1, sp, #752
 	orr	x0, x8, #0x3
-	str	xzr, [sp, #896]
-	str	xzr, [sp, #888]
-	str	xzr, [sp, #880]
-	str	xzr, [sp, #872]
-	str	xzr, [sp, #864]
-	str	xzr, [sp, #856]
-	str	xzr, [sp, #816]
-	str	xzr, [sp, #824]
-	str	xzr, [sp, #832]
-	str	xzr, [sp, #840]
-	str	xzr, [sp, #848]
-	str	xzr, [sp, #800]
-	str	wzr, [sp, #808]
-	strb	wzr, [sp, #812]
-	str	x22, [sp, #696]
-	str	x22, [sp, #704]
-	str	x22, [sp, #712]
-	str	xzr, [sp, #792]
-	str	xzr, [sp, #784]
-	str	xzr, [sp, #776]
-	str	xzr, [sp, #768]
-	str	xzr, [sp, #760]
-	str	xzr, [sp, #752]
-	str	xzr, [sp, #744]
+	mov	w2, #136
+	strb	wzr, [sp, #748]
+	str	wzr, [sp, #744]
+	str	xzr, [sp, #736]
+	str	x22, [sp, #632]
+	str	x22, [sp, #640]
+	str	x22, [sp, #648]
+	str	xzr, [sp, #704]
+	str	xzr, [sp, #712]
 	str	xzr, [sp, #720]
 	str	xzr, [sp, #728]
-	str	xzr, [sp, #736]
+	str	xzr, [sp, #680]
+	str	xzr, [sp, #688]
+	str	xzr, [sp, #696]
+	str	xzr, [sp, #656]
+	str	xzr, [sp, #664]
+	str	xzr, [sp, #672]
 	bl	memcpy
 	ldr	x8, [sp, #344]
 	add	x0, x19, #1322
-	add	x1, sp, #1960
-	mov	w2, #22
+	add	x1, sp, #1816
+	mov	w2, #46
 	str	xzr, [x19, #1152]
 	str	x8, [x19, #1200]
-	ldr	x8, [sp, #256]
+	ldp	x9, x8, [sp, #248]
 	str	xzr, [x19, #1168]
-	str	x8, [x19, #1216]
-	ldp	x8, x9, [sp, #264]
 	str	wzr, [x19, #1176]
-	strb	wzr, [x19, #1180]
+	str	x8, [x19, #1224]
+	ldr	x8, [sp, #240]
+	str	x9, [x19, #1216]
 	str	x8, [x19, #1232]
-	ldr	x8, [sp, #288]
-	str	x9, [x19, #1224]
-	str	x8, [x19, #1240]
-	ldr	x8, [sp, #448]
-	str	x21, [x19, #1184]
+	ldp	x9, x8, [sp, #280]
+	strb	wzr, [x19, #1180]
+	str	x20, [x19, #1184]
+	str	x9, [x19, #1240]
 	str	x8, [x19, #1248]
-	ldp	x9, x8, [sp, #408]
+	ldp	x8, x9, [sp, #264]
 	str	x27, [x19, #1192]
-	str	x28, [x19, #1208]
+	str	x24, [x19, #1208]
 	str	x8, [x19, #1280]
-	ldr	x8, [sp, #248]
+	ldr	x8, [sp, #224]
 	str	x9, [x19, #1272]
 	str	x8, [x19, #1304]
-	ldp	w8, w9, [sp, #240]
-	str	x26, [x19, #1256]
-	str	x20, [x19, #1264]
-	str	x24, [x19, #1288]
-	str	x23, [x19, #1296]
-	str	x25, [x19, #1312]
+	ldp	w8, w9, [sp, #232]
+	str	x25, [x19, #1256]
+	str	x28, [x19, #1264]
+	str	x26, [x19, #1288]
+	str	x21, [x19, #1296]
+	str	x23, [x19, #1312]
 	strb	w9, [x19, #1320]
 	strb	w8, [x19, #1321]
 	bl	memcpy
-	ldr	w8, [sp, #236]
-	add	x0, x19, #1348
-	add	x1, sp, #1936
-	mov	w2, #20
-	str	w8, [x19, #1344]
+	ldp	x8, x9, [sp, #208]
+	add	x0, x19, #1384
+	add	x1, sp, #1760
+	mov	w2, #56
+	str	x9, [x19, #1368]
+	str	x8, [x19, #1376]
 	bl	memcpy
-	ldp	x9, x8, [sp, #200]
-	add	x0, x19, #1412
-	add	x1, sp, #1984
-	mov	w2, #24
-	str	x8, [x19, #1368]
-	ldr	x8, [sp, #1920]
-	str	x9, [x19, #1376]
-	ldr	w9, [sp, #1928]
-	str	x8, [x19, #1384]
-	ldr	w8, [sp, #220]
-	str	w9, [x19, #1392]
-	str	w8, [x19, #1396]
-	ldr	x8, [sp, #224]
-	str	x8, [x19, #1400]
-	ldr	x8, [sp, #352]
-	str	w8, [x19, #1408]
-	bl	memcpy
-	ldp	w8, w10, [sp, #180]
+	ldp	w8, w9, [sp, #200]
 	add	x0, x19, #1469
-	add	x1, sp, #1856
+	add	x1, sp, #1680
 	mov	w2, #59
-	str	w8, [x19, #1436]
-	ldr	w8, [sp, #196]
-	strb	w10, [x19, #1465]
-	str	w8, [x19, #1440]
-	ldp	w9, w8, [sp, #188]
+	str	w9, [x19, #1440]
+	str	w8, [x19, #1444]
+	ldp	w9, w8, [sp, #192]
 	str	w8, [x19, #1448]
-	ldr	w8, [sp, #176]
-	str	w9, [x19, #1444]
-	str	w8, [x19, #1452]
-	ldp	x9, x8, [sp, #424]
+	ldr	w8, [sp, #188]
 	str	w9, [x19, #1456]
-	ldr	w9, [sp, #284]
+	ldr	w9, [sp, #1748]
+	str	w8, [x19, #1452]
+	ldr	w8, [sp, #1744]
+	str	w9, [x19, #1464]
 	str	w8, [x19, #1460]
-	lsr	w8, w10, #24
-	strb	w9, [x19, #1464]
-	lsr	w9, w10, #16
+	ldrb	w8, [sp, #1752]
 	strb	w8, [x19, #1468]
-	lsr	w8, w10, #8
-	strb	w9, [x19, #1467]
-	strb	w8, [x19, #1466]
 	bl	memcpy
-	ldp	x8, x9, [sp, #152]
+	ldp	x8, x9, [sp, #160]
 	add	x0, x19, #1544
-	add	x1, sp, #1792
+	add	x1, sp, #1616
 	mov	w2, #64
 	str	x9, [x19, #1528]
 	str	x8, [x19, #1536]
 	bl	memcpy
-	ldr	w8, [sp, #148]
+	ldr	w8, [sp, #156]
 	add	x0, x19, #1625
-	add	x1, sp, #1784
+	add	x1, sp, #1608
 	mov	w2, #7
 	str	w8, [x19, #1608]
-	ldr	w8, [sp, #132]
+	ldr	w8, [sp, #140]
 	str	w8, [x19, #1612]
-	ldp	w8, w9, [sp, #112]
+	ldp	w8, w9, [sp, #120]
 	str	w8, [x19, #1620]
-	ldr	w8, [sp, #128]
+	ldr	w8, [sp, #136]
 	str	w9, [x19, #1616]
 	strb	w8, [x19, #1624]
 	bl	memcpy
-	ldr	x8, [sp, #136]
+	ldr	x8, [sp, #144]
 	add	x0, x19, #1672
-	add	x1, sp, #1720
+	add	x1, sp, #1544
 	mov	w2, #64
 	str	x8, [x19, #1632]
-	ldr	x8, [sp, #168]
+	ldr	x8, [sp, #176]
 	str	x8, [x19, #1640]
-	ldr	x8, [sp, #120]
+	ldr	x8, [sp, #128]
 	str	x8, [x19, #1648]
-	ldr	w8, [sp, #108]
+	ldr	w8, [sp, #116]
 	str	w8, [x19, #1656]
-	ldr	w8, [sp, #100]
+	ldr	w8, [sp, #108]
 	str	w8, [x19, #1660]
-	ldr	w8, [sp, #88]
+	ldr	w8, [sp, #96]
 	str	w8, [x19, #1664]
-	ldr	w8, [sp, #104]
+	ldr	w8, [sp, #112]
 	str	w8, [x19, #1668]
 	bl	memcpy
-	ldp	w8, w9, [sp, #92]
+	ldp	w8, w9, [sp, #100]
 	add	x0, x19, #1748
 	sub	x1, x29, #76
 	mov	w2, #68
 	str	w8, [x19, #1740]
-	ldr	w8, [sp, #84]
+	ldr	w8, [sp, #92]
 	str	w9, [x19, #1736]
 	str	w8, [x19, #1744]
 	bl	memcpy
-	ldp	w9, w8, [sp, #48]
+	ldp	w9, w8, [sp, #56]
 	add	x0, x19, #1828
 	sub	x1, x29, #144
 	mov	w2, #68
 	str	w8, [x19, #1820]
-	ldr	w8, [sp, #76]
+	ldr	w8, [sp, #84]
 	str	w9, [x19, #1816]
 	str	w8, [x19, #1824]
 	bl	memcpy
@@ -70151,118 +69500,118 @@ hw_memory_attach:
 	sub	x1, x29, #212
 	mov	w2, #68
 	str	w8, [x19, #1896]
-	ldr	w8, [sp, #40]
+	ldr	w8, [sp, #48]
 	str	w8, [x19, #1900]
-	ldr	w8, [sp, #72]
+	ldr	w8, [sp, #80]
 	str	w8, [x19, #1904]
 	bl	memcpy
-	ldp	w9, w8, [sp, #24]
+	ldp	w9, w8, [sp, #32]
 	add	x0, x19, #2036
-	add	x1, sp, #1064
+	add	x1, sp, #888
 	mov	w2, #652
 	str	w8, [x19, #1980]
-	ldr	w8, [sp, #44]
+	ldr	w8, [sp, #52]
 	str	w9, [x19, #1976]
 	str	w8, [x19, #1984]
-	ldr	w8, [sp, #4]
+	ldr	w8, [sp, #12]
 	str	w8, [x19, #1988]
-	ldp	x9, x8, [sp, #8]
+	ldp	x9, x8, [sp, #16]
 	str	x8, [x19, #2000]
-	ldr	x8, [sp, #32]
+	ldr	x8, [sp, #40]
 	str	x9, [x19, #1992]
 	str	x8, [x19, #2008]
-	ldr	x8, [sp, #56]
+	ldr	x8, [sp, #64]
 	str	x8, [x19, #2016]
-	ldr	w8, [sp, #64]
+	ldr	w8, [sp, #72]
 	str	w8, [x19, #2024]
-	ldr	w8, [sp, #80]
+	ldr	w8, [sp, #88]
 	str	w8, [x19, #2028]
-	ldr	w8, [sp, #68]
+	ldr	w8, [sp, #76]
 	str	w8, [x19, #2032]
 	bl	memcpy
 	ldp	x9, x8, [sp, #296]
 	add	x0, x19, #2781
-	add	x1, sp, #2008
+	add	x1, sp, #1864
 	mov	w2, #139
 	str	xzr, [x19, #2704]
 	str	x22, [x19, #2712]
-	str	x8, [x19, #2696]
-	ldr	x8, [sp, #400]
 	str	x9, [x19, #2688]
-	ldr	x9, [sp, #912]
-	str	x8, [x19, #2736]
-	ldr	x8, [sp, #440]
+	str	x8, [x19, #2696]
+	ldp	x9, x8, [sp, #376]
 	str	x22, [x19, #2720]
-	str	x8, [x19, #2744]
-	ldr	x8, [sp, #904]
 	str	w22, [x19, #2728]
-	str	x8, [x19, #2760]
-	ldr	w8, [sp, #920]
 	strb	wzr, [x19, #2732]
+	str	x9, [x19, #2736]
+	str	x8, [x19, #2744]
 	str	xzr, [x19, #2752]
-	str	x9, [x19, #2768]
-	str	w8, [x19, #2776]
+	str	x22, [x19, #2760]
+	str	x22, [x19, #2768]
+	str	w22, [x19, #2776]
 	strb	wzr, [x19, #2780]
 	bl	memcpy
 	ldp	x9, x8, [sp, #312]
-	add	x0, x19, #2936
-	add	x1, sp, #856
-	mov	w2, #48
-	str	x9, [x19, #2920]
-	str	x8, [x19, #2928]
-	bl	memcpy
-	add	x0, x19, #2992
-	add	x1, sp, #816
-	mov	w2, #40
-	str	x22, [x19, #2984]
-	bl	memcpy
-	ldr	w8, [sp, #800]
-	ldr	w9, [sp, #804]
 	mov	w20, #-1
+	ldr	w10, [sp, #736]
 	add	x0, x19, #3180
-	add	x1, sp, #696
+	add	x1, sp, #632
 	mov	w2, #24
-	str	w8, [x19, #3044]
-	ldr	w8, [sp, #808]
-	str	w9, [x19, #3048]
-	ldrb	w9, [sp, #812]
-	str	w8, [x19, #3052]
-	ldr	x8, [sp, #768]
-	strb	w9, [x19, #3056]
-	ldr	x9, [sp, #776]
-	str	x8, [x19, #3072]
-	ldr	x8, [sp, #784]
+	str	xzr, [x19, #2936]
+	str	x8, [x19, #2928]
+	ldrb	w8, [sp, #748]
+	str	x9, [x19, #2920]
+	ldr	w9, [sp, #744]
+	strb	w8, [x19, #3056]
+	ldr	w8, [sp, #740]
+	str	w9, [x19, #3052]
+	ldr	x9, [sp, #712]
+	str	w8, [x19, #3048]
+	ldr	x8, [sp, #704]
 	str	x9, [x19, #3080]
-	ldr	x9, [sp, #792]
-	str	x8, [x19, #3088]
-	ldr	x8, [sp, #744]
+	ldr	x9, [sp, #728]
+	str	x8, [x19, #3072]
+	ldr	x8, [sp, #720]
 	str	x9, [x19, #3096]
-	ldr	x9, [sp, #752]
-	str	x8, [x19, #3104]
-	ldr	x8, [sp, #760]
+	ldr	x9, [sp, #688]
+	str	x8, [x19, #3088]
+	ldr	x8, [sp, #680]
 	str	x9, [x19, #3112]
-	ldr	x9, [sp, #720]
+	ldr	x9, [sp, #672]
+	str	x8, [x19, #3104]
+	ldr	x8, [sp, #696]
+	str	x9, [x19, #3144]
+	ldr	x9, [sp, #656]
 	str	x8, [x19, #3120]
-	ldr	x8, [sp, #728]
-	str	x22, [x19, #3032]
+	ldr	x8, [sp, #664]
+	str	xzr, [x19, #2944]
 	str	x8, [x19, #3136]
-	ldr	x8, [sp, #736]
-	str	x9, [x19, #3128]
-	str	x8, [x19, #3144]
 	ldr	w8, [sp, #332]
+	str	xzr, [x19, #2952]
+	str	xzr, [x19, #2960]
+	str	xzr, [x19, #2968]
+	str	xzr, [x19, #2976]
+	str	x22, [x19, #2984]
+	str	xzr, [x19, #2992]
+	str	xzr, [x19, #3000]
+	str	xzr, [x19, #3008]
+	str	xzr, [x19, #3016]
+	str	xzr, [x19, #3024]
+	str	x22, [x19, #3032]
 	str	w20, [x19, #3040]
+	str	w10, [x19, #3044]
 	str	xzr, [x19, #3064]
+	str	x9, [x19, #3128]
 	str	w8, [x19, #3152]
-	str	w20, [x19, #3156]
-	str	w20, [x19, #3160]
-	str	w20, [x19, #3164]
-	str	w20, [x19, #3168]
-	str	w20, [x19, #3172]
 	str	w20, [x19, #3176]
+	str	w20, [x19, #3172]
+	str	w20, [x19, #3168]
+	str	w20, [x19, #3164]
+	str	w20, [x19, #3160]
+	str	w20, [x19, #3156]
 	bl	memcpy
-	ldr	w8, [sp, #680]
-	ldr	w9, [sp, #684]
-	ldr	w10, [sp, #688]
+	ldr	w8, [sp, #616]
+	ldr	w9, [sp, #620]
+	add	x27, x19, #1152
+	ldr	w10, [sp, #624]
 	str	wzr, [x19, #3204]
 	str	w8, [x19, #3212]
 	mov	x8, #4294967296
@@ -70272,10 +69621,8 @@ hw_memory_attach:
 	str	x20, [x19, #3224]
 	str	x8, [x19, #3232]
 	strh	wzr, [x19, #3240]
-.L384_245:
-	add	x27, x19, #1152
-	b	.L384_106
-.L384_246:
+	b	.L384_107
+.L384_210:
 	add	x0, x19, #576
 	bl	hw_collections_arena_clean_group_Group
 	add	x9, x19, #576
@@ -71046,19 +70393,19 @@ hw_mq_deadline_MqDeadline_find_front_merge:
 .L386_10:
 	ldr	x8, [x2, #16]
 	ldr	w10, [x2, #24]
-	ldrb	w11, [x0, #256]
+	ldrb	w11, [x0, #316]
 	adds	x8, x8, x10
 	csinv	x8, x8, xzr, lo
 	cmp	w11, #1
 	b.ne	.L386_17
 	lsr	w9, w9, #3
-	mov	w10, #192
-	mov	w11, #88
+	mov	w10, #224
+	mov	w11, #80
 	ldrb	w12, [x2, #30]
 	cmp	w9, #1
 	csel	x10, x11, x10, eq
 	cmp	w9, #2
-	mov	w9, #140
+	mov	w9, #152
 	csel	x9, x9, x10, eq
 	cmp	w12, #0
 	mov	w10, #20
@@ -71118,13 +70465,13 @@ hw_mq_deadline_MqDeadline_merged:
 	cmp	w8, #2
 	b.ne	.L387_6
 .L387_4:
-	mov	w8, #140
+	mov	w8, #152
 	b	.L387_7
 .L387_5:
-	mov	w8, #88
+	mov	w8, #80
 	b	.L387_7
 .L387_6:
-	mov	w8, #192
+	mov	w8, #224
 .L387_7:
 	ldrb	w9, [x23, #61]
 	add	x8, x0, x8
@@ -71189,180 +70536,429 @@ hw_mq_deadline_MqDeadline_merged:
 	.size	hw_mq_deadline_MqDeadline_merged, .-hw_mq_deadline_MqDeadline_merged
 
 	.p2align	2
+	.type	hw_mq_deadline_MqDeadline_new, @function
+hw_mq_deadline_MqDeadline_new:
+	sub	sp, sp, #256
+	stp	x29, x30, [sp, #160]
+	add	x29, sp, #160
+	mov	w1, #255
+	stp	x20, x19, [sp, #240]
+	mov	x19, x8
+	sub	x8, x29, #44
+	mov	x20, x0
+	add	x0, x8, #4
+	mov	w2, #40
+	stp	x28, x27, [sp, #176]
+	stp	x26, x25, [sp, #192]
+	stp	x24, x23, [sp, #208]
+	stp	x22, x21, [sp, #224]
+	bl	memset
+	add	x8, sp, #72
+	mov	w1, #255
+	mov	w2, #40
+	add	x0, x8, #4
+	bl	memset
+	mov	x26, xzr
+	mov	x27, xzr
+	mov	x25, xzr
+	mov	x23, xzr
+	mov	x28, xzr
+	mov	w8, #1
+	mov	w22, #48
+	adrp	x24, .Lconst20
+	add	x24, x24, :lo12:.Lconst20
+	stp	xzr, xzr, [sp]
+	str	wzr, [sp, #68]
+	stp	xzr, xzr, [sp, #16]
+	str	xzr, [sp, #32]
+	stp	xzr, xzr, [sp, #48]
+	str	w8, [sp, #44]
+	b	.L388_3
+.L388_1:
+	cmp	x21, #0
+	cneg	x8, x21, mi
+	str	x8, [sp, #56]
+.L388_2:
+	add	x22, x22, #80
+	add	x26, x26, #1
+	cmp	x22, #768
+	b.eq	.L388_22
+.L388_3:
+	ldr	x21, [x24, x22]
+	add	x0, x20, #672
+	mov	x1, x21
+	bl	hw_shared_stored_time_StoredTime_of
+	cmp	x26, #3
+	b.gt	.L388_8
+	cmp	x26, #1
+	b.gt	.L388_12
+	cbz	x26, .L388_18
+	cmp	x26, #1
+	b.ne	.L388_21
+	stp	x0, x1, [sp]
+	b	.L388_2
+.L388_8:
+	cmp	x26, #5
+	b.gt	.L388_15
+	cmp	x26, #4
+	b.eq	.L388_19
+	cmp	x26, #5
+	b.ne	.L388_21
+	stp	x0, x1, [sp, #24]
+	b	.L388_2
+.L388_12:
+	cmp	x26, #2
+	b.eq	.L388_20
+	cmp	x26, #3
+	b.ne	.L388_21
+	cmp	x21, #0
+	cset	w8, ne
+	str	w8, [sp, #44]
+	b	.L388_2
+.L388_15:
+	cmp	x26, #6
+	b.eq	.L388_1
+	cmp	x26, #7
+	b.ne	.L388_21
+	cmp	x21, #0
+	cset	w8, ne
+	str	w8, [sp, #68]
+	b	.L388_2
+.L388_18:
+	mov	x25, x1
+	mov	x27, x0
+	b	.L388_2
+.L388_19:
+	cmp	x21, #0
+	cneg	x8, x21, mi
+	str	x8, [sp, #48]
+	b	.L388_2
+.L388_20:
+	str	x21, [sp, #16]
+	b	.L388_2
+.L388_21:
+	mov	x28, x1
+	mov	x23, x0
+	b	.L388_2
+.L388_22:
+	ldp	x9, x8, [sp]
+	mov	x20, #-1
+	add	x0, x19, #148
+	sub	x1, x29, #44
+	mov	w2, #44
+	stp	x27, x25, [x19]
+	stp	x9, x8, [x19, #16]
+	ldp	x9, x10, [sp, #16]
+	ldr	x8, [sp, #32]
+	stp	x23, x28, [x19, #64]
+	stp	x20, x20, [x19, #80]
+	stp	xzr, x9, [x19, #32]
+	stp	x10, x8, [x19, #48]
+	stp	x20, x20, [x19, #96]
+	stp	x20, x20, [x19, #112]
+	stp	xzr, xzr, [x19, #128]
+	str	wzr, [x19, #144]
+	bl	memcpy
+	add	x0, x19, #220
+	add	x1, sp, #72
+	mov	w2, #44
+	stp	x20, xzr, [x19, #192]
+	str	xzr, [x19, #208]
+	str	wzr, [x19, #216]
+	bl	memcpy
+	mov	w8, #1
+	stp	x20, xzr, [x19, #264]
+	str	x8, [x19, #296]
+	ldp	x9, x8, [sp, #48]
+	str	xzr, [x19, #280]
+	ldp	x22, x21, [sp, #224]
+	str	wzr, [x19, #288]
+	ldp	x24, x23, [sp, #208]
+	str	w8, [x19, #312]
+	ldr	w8, [sp, #44]
+	str	wzr, [x19, #304]
+	ldp	x26, x25, [sp, #192]
+	strb	w8, [x19, #316]
+	ldr	w8, [sp, #68]
+	str	w9, [x19, #308]
+	ldp	x28, x27, [sp, #176]
+	strb	w8, [x19, #317]
+	ldp	x20, x19, [sp, #240]
+	ldp	x29, x30, [sp, #160]
+	add	sp, sp, #256
+	ret
+	.size	hw_mq_deadline_MqDeadline_new, .-hw_mq_deadline_MqDeadline_new
+
+	.p2align	2
 	.type	hw_mq_deadline_MqDeadline_pick, @function
 hw_mq_deadline_MqDeadline_pick:
-	add	x9, x0, #192
-	cbz	x2, .L388_3
+	ldr	x10, [x0, #296]
+	add	x8, x0, #224
+	cbz	x2, .L389_3
 	cmp	x2, #1
-	add	x10, x0, #192
-	b.ne	.L388_4
-	add	x10, x0, #140
-	b	.L388_4
-.L388_3:
-	add	x10, x0, #88
-.L388_4:
+	add	x9, x0, #224
+	b.ne	.L389_4
+	add	x9, x0, #152
+	b	.L389_4
+.L389_3:
+	add	x9, x0, #80
+.L389_4:
 	sub	sp, sp, #96
-	ldr	x8, [x0]
-	mov	w11, #40
 	stp	x29, x30, [sp, #48]
-	str	x21, [sp, #64]
 	add	x29, sp, #48
-	cmp	x8, #0
-	mov	w8, #44
+	str	x21, [sp, #64]
 	stp	x20, x19, [sp, #80]
-	csel	x8, x11, x8, eq
-	ldr	w8, [x10, x8]
-	cmn	w8, #1
-	b.eq	.L388_8
-	ldp	w11, w12, [x0, #244]
-	cmp	w11, w12
-	b.hs	.L388_8
-	mov	w19, w8
-	tbz	w3, #0, .L388_32
-	ldp	x9, x10, [x1, #64]
-	mov	w12, #32
-	add	x9, x9, x8, lsl #6
-	cmp	x10, x8
-	ldp	x10, x11, [x1, #320]
-	csel	x9, x9, x1, hi
-	ldrb	w9, [x9, #61]
-	add	x10, x10, x8, lsl #4
-	cmp	w9, #0
-	mov	w9, #48
-	csel	x9, x12, x9, eq
-	cmp	x11, x8
-	add	x11, x1, #336
-	csel	x10, x10, x11, hi
-	ldr	x9, [x0, x9]
-	ldr	x10, [x10]
-	sub	x9, x10, x9
-	cmp	x9, x4
-	csinv	w19, w8, wzr, le
-	b	.L388_32
-.L388_8:
-	ldr	w11, [x10, #8]
-	ldr	w8, [x10, #28]
-	cmn	w11, #1
-	b.eq	.L388_12
-	cmn	w8, #1
-	b.eq	.L388_11
-	ldp	x8, x10, [x0, #8]
-	add	x11, x8, #1
-	cmp	x8, x10
-	str	x11, [x0, #8]
-	b.ge	.L388_13
-.L388_11:
-	mov	w8, wzr
-	mov	x11, xzr
-	mov	w10, #1
-	b	.L388_14
-.L388_12:
-	cmn	w8, #1
-	b.eq	.L388_26
-.L388_13:
-	mov	w10, wzr
-	str	xzr, [x0, #8]
-	mov	w8, #1
+	cbz	x10, .L389_7
+	ldrb	w10, [x0, #317]
+	tbz	w10, #0, .L389_13
+	add	x11, x9, #56
+	add	x9, x9, #20
+	b	.L389_9
+.L389_7:
+	ldrb	w10, [x0, #317]
+	tbz	w10, #0, .L389_15
+	add	x11, x9, #48
+.L389_9:
+	ldr	x10, [x1, #392]
+	ldr	w9, [x9, #8]
+	cmp	x10, x9
+	b.ls	.L389_14
+	ldr	x11, [x11]
+	ldr	x12, [x1, #384]
+	mov	w19, #-1
+.L389_11:
+	add	x13, x12, x9, lsl #5
+	add	x14, x13, #8
+	ldr	x15, [x13], #12
+	cmp	x15, x11
+	csel	x13, x13, x14, lo
+	csel	w19, w19, w9, lo
+	ldr	w9, [x13]
+	cmp	x10, x9
+	b.hi	.L389_11
 	mov	w11, #1
-.L388_14:
-	str	x11, [x0]
-	str	wzr, [x0, #244]
-	cbz	x2, .L388_17
+	cmn	w19, #1
+	b.ne	.L389_17
+	b	.L389_20
+.L389_13:
+	add	x9, x9, #44
+	b	.L389_16
+.L389_14:
+	mov	w11, #1
+	b	.L389_20
+.L389_15:
+	add	x9, x9, #40
+.L389_16:
+	ldr	w19, [x9]
+	mov	w11, wzr
+	cmn	w19, #1
+	b.eq	.L389_20
+.L389_17:
+	ldr	w9, [x0, #304]
+	ldr	w10, [x0, #308]
+	cmp	w9, w10
+	b.hs	.L389_20
+	tbz	w3, #0, .L389_63
+	ldp	x8, x9, [x1, #64]
+	mov	w10, w19
+	mov	w12, #8
+	add	x8, x8, x10, lsl #6
+	cmp	x9, x10
+	ldp	x9, x11, [x1, #320]
+	csel	x8, x8, x1, hi
+	ldrb	w8, [x8, #61]
+	add	x9, x9, w19, uxtw #4
+	cmp	w8, #0
+	mov	w8, #24
+	csel	x8, x12, x8, eq
+	cmp	x11, x10
+	add	x10, x1, #336
+	csel	x9, x9, x10, hi
+	ldr	x8, [x0, x8]
+	ldr	x9, [x9]
+	sub	x8, x9, x8
+	cmp	x8, x4
+	csinv	w19, w19, wzr, le
+	b	.L389_63
+.L389_20:
+	cbz	x2, .L389_23
 	cmp	x2, #1
-	b.ne	.L388_18
-	add	x9, x0, #140
-	b	.L388_18
-.L388_17:
-	add	x9, x0, #88
-.L388_18:
+	add	x9, x0, #224
+	b.ne	.L389_24
+	add	x9, x0, #152
+	b	.L389_24
+.L389_23:
+	add	x9, x0, #80
+.L389_24:
+	ldr	w10, [x9, #8]
+	ldr	w9, [x9, #28]
+	cmn	w10, #1
+	b.eq	.L389_28
+	cmn	w9, #1
+	b.eq	.L389_27
+	ldp	x9, x10, [x0, #32]
+	add	x12, x9, #1
+	cmp	x9, x10
+	str	x12, [x0, #32]
+	b.ge	.L389_29
+.L389_27:
+	mov	w9, wzr
+	mov	x12, xzr
+	mov	w10, #1
+	b	.L389_30
+.L389_28:
+	cmn	w9, #1
+	b.eq	.L389_57
+.L389_29:
+	mov	w10, wzr
+	str	xzr, [x0, #32]
+	mov	w9, #1
+	mov	w12, #1
+.L389_30:
+	str	x12, [x0, #296]
+	str	wzr, [x0, #304]
+	cbz	x2, .L389_36
+	cmp	x2, #1
+	add	x12, x0, #224
+	b.ne	.L389_33
+	add	x12, x0, #152
+.L389_33:
+	tbz	w10, #0, .L389_37
+.L389_34:
+	tbz	w11, #0, .L389_45
+	add	x11, x12, #48
+	b	.L389_39
+.L389_36:
+	add	x12, x0, #80
+	tbnz	w10, #0, .L389_34
+.L389_37:
+	tbz	w11, #0, .L389_46
+	add	x11, x12, #56
+	add	x12, x12, #20
+.L389_39:
+	ldr	x13, [x1, #392]
+	ldr	w12, [x12, #8]
+	cmp	x13, x12
+	b.ls	.L389_47
+	ldr	x14, [x11]
+	ldr	x15, [x1, #384]
+	mov	w11, #-1
+.L389_41:
+	add	x16, x15, x12, lsl #5
+	add	x17, x16, #8
+	ldr	x5, [x16], #12
+	cmp	x5, x14
+	csel	x16, x16, x17, lo
+	csel	w11, w11, w12, lo
+	ldr	w12, [x16]
+	cmp	x13, x12
+	b.hi	.L389_41
+	cbz	x2, .L389_48
+.L389_43:
+	cmp	x2, #1
+	b.ne	.L389_49
+	add	x8, x0, #152
+	b	.L389_49
+.L389_45:
+	add	x11, x12, #40
+	ldr	w11, [x11]
+	cbnz	x2, .L389_43
+	b	.L389_48
+.L389_46:
+	add	x11, x12, #44
+	ldr	w11, [x11]
+	cbnz	x2, .L389_43
+	b	.L389_48
+.L389_47:
+	mov	w11, #-1
+	cbnz	x2, .L389_43
+.L389_48:
+	add	x8, x0, #80
+.L389_49:
 	cmp	w10, #0
 	mov	w10, #20
-	mov	w11, #44
 	csel	x10, xzr, x10, ne
-	mov	w12, #40
-	ldr	w19, [x9, x10]
-	csel	x10, x12, x11, ne
-	ldr	w9, [x9, x10]
+	ldr	w19, [x8, x10]
 	cmn	w19, #1
-	b.eq	.L388_22
-	ldp	x11, x12, [x1, #320]
+	b.eq	.L389_53
+	ldp	x10, x12, [x1, #320]
 	add	x13, x1, #336
-	ldr	x10, [x1, #680]
-	adds	x10, x10, #1
-	add	x11, x11, x19, lsl #4
-	csinv	x10, x10, xzr, lo
+	ldr	x8, [x1, #680]
+	adds	x8, x8, #1
+	add	x10, x10, x19, lsl #4
+	csinv	x8, x8, xzr, lo
 	cmp	x12, x19
-	csel	x11, x11, x13, hi
-	ldr	x11, [x11]
-	cmp	x10, x11
+	csel	x10, x10, x13, hi
+	ldr	x10, [x10]
+	cmp	x8, x10
 	cset	w20, hi
-	cmn	w9, #1
-	b.eq	.L388_21
-	cmp	x10, x11
-	b.ls	.L388_23
-.L388_21:
+	cmn	w11, #1
+	b.eq	.L389_52
+	cmp	x8, x10
+	b.ls	.L389_54
+.L389_52:
 	cmp	x3, #1
-	b.ne	.L388_27
-	b	.L388_25
-.L388_22:
-	cmn	w9, #1
-	b.eq	.L388_24
-.L388_23:
+	b.ne	.L389_58
+	b	.L389_56
+.L389_53:
+	cmn	w11, #1
+	b.eq	.L389_55
+.L389_54:
 	mov	w20, wzr
-	mov	w19, w9
+	mov	w19, w11
 	cmp	x3, #1
-	b.ne	.L388_27
-	b	.L388_25
-.L388_24:
+	b.ne	.L389_58
+	b	.L389_56
+.L389_55:
 	mov	w20, wzr
 	mov	w19, #-1
 	cmp	x3, #1
-	b.ne	.L388_27
-.L388_25:
-	ldp	x9, x10, [x1, #64]
+	b.ne	.L389_58
+.L389_56:
+	ldp	x8, x10, [x1, #64]
 	mov	w11, w19
-	mov	w13, #32
-	add	x9, x9, x11, lsl #6
+	mov	w13, #8
+	add	x8, x8, x11, lsl #6
 	cmp	x10, x11
 	ldp	x10, x12, [x1, #320]
-	csel	x9, x9, x1, hi
-	ldrb	w9, [x9, #61]
+	csel	x8, x8, x1, hi
+	ldrb	w8, [x8, #61]
 	add	x10, x10, w19, uxtw #4
-	cmp	w9, #0
-	mov	w9, #48
-	csel	x9, x13, x9, eq
+	cmp	w8, #0
+	mov	w8, #24
+	csel	x8, x13, x8, eq
 	cmp	x12, x11
 	add	x11, x1, #336
 	csel	x10, x10, x11, hi
-	ldr	x9, [x0, x9]
+	ldr	x8, [x0, x8]
 	ldr	x10, [x10]
-	sub	x9, x10, x9
-	cmp	x9, x4
-	b.le	.L388_27
-.L388_26:
+	sub	x8, x10, x8
+	cmp	x8, x4
+	b.le	.L389_58
+.L389_57:
 	mov	w19, #-1
-	b	.L388_32
-.L388_27:
-	ldrb	w9, [x1, #824]
-	cmp	w9, #1
-	b.ne	.L388_29
-	strb	w8, [sp, #9]
+	b	.L389_63
+.L389_58:
+	ldrb	w8, [x1, #824]
+	cmp	w8, #1
+	b.ne	.L389_60
 	ldr	x8, [x1, #672]
-	mov	w9, #7
-	mov	w10, #13
+	mov	w10, #7
+	strb	w9, [sp, #9]
+	mov	w9, #13
 	add	x0, x1, #792
 	mov	x2, sp
 	mov	x21, x1
 	mov	x1, x8
-	strb	w9, [sp, #8]
-	str	w10, [sp]
+	strb	w10, [sp, #8]
+	str	w9, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	x1, x21
-.L388_29:
-	cbz	w20, .L388_32
+.L389_60:
+	cbz	w20, .L389_63
 	ldrb	w8, [x1, #824]
 	cmp	w8, #1
-	b.ne	.L388_32
+	b.ne	.L389_63
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w19
 	add	x0, x1, #792
@@ -71379,7 +70975,7 @@ hw_mq_deadline_MqDeadline_pick:
 	mov	x1, x8
 	str	x10, [sp, #16]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L388_32:
+.L389_63:
 	mov	w0, w19
 	ldp	x20, x19, [sp, #80]
 	ldp	x29, x30, [sp, #48]
@@ -71420,51 +71016,51 @@ hw_names_set:
 	ldp	x22, x8, [x0, #120]
 	mov	w9, #80
 	madd	x20, x8, x9, x22
-	cbz	x21, .L389_11
+	cbz	x21, .L390_11
 	mov	x1, xzr
 	mov	x24, x26
 	mov	x23, x26
-	b	.L389_4
-.L389_2:
+	b	.L390_4
+.L390_2:
 	add	x24, x23, #80
 	mov	x23, x24
-.L389_3:
+.L390_3:
 	add	x0, x25, #1152
 	add	x19, x1, #1
 	bl	hw_registry_AnyElevator_tunable
 	cmp	x21, x19
 	mov	x1, x19
-	b.eq	.L389_9
-.L389_4:
-	cbz	x23, .L389_7
+	b.eq	.L390_9
+.L390_4:
+	cbz	x23, .L390_7
 	cmp	x23, x27
-	b.ne	.L389_2
+	b.ne	.L390_2
 	mov	x24, xzr
-.L389_7:
+.L390_7:
 	cmp	x22, x20
-	b.eq	.L389_32
+	b.eq	.L390_32
 	mov	x23, xzr
 	add	x22, x22, #80
-	b	.L389_3
-.L389_9:
-	cbz	x24, .L389_12
+	b	.L390_3
+.L390_9:
+	cbz	x24, .L390_12
 	cmp	x24, x27
-	b.ne	.L389_13
-	b	.L389_12
-.L389_11:
+	b.ne	.L390_13
+	b	.L390_12
+.L390_11:
 	mov	x24, x26
 	cmp	x24, x27
-	b.ne	.L389_13
-.L389_12:
+	b.ne	.L390_13
+.L390_12:
 	cmp	x22, x20
 	mov	x24, x22
-	b.eq	.L389_32
-.L389_13:
+	b.eq	.L390_32
+.L390_13:
 	cmn	x21, #1
 	mov	w0, #-7
-	b.eq	.L389_33
+	b.eq	.L390_33
 	str	x28, [sp, #8]
-	cbz	x24, .L389_33
+	cbz	x24, .L390_33
 	add	x0, x25, #1152
 	mov	x1, x21
 	bl	hw_registry_AnyElevator_tunable
@@ -71477,72 +71073,72 @@ hw_names_set:
 	mov	w10, #80
 	mov	x21, xzr
 	madd	x20, x9, x10, x8
-.L389_16:
+.L390_16:
 	mov	x19, x21
-	cbz	x26, .L389_19
+	cbz	x26, .L390_19
 	cmp	x26, x27
-	b.eq	.L389_19
+	b.eq	.L390_19
 	add	x28, x26, #80
 	mov	x25, x8
 	mov	x24, x26
 	adds	x21, x19, #1
-	b.lo	.L389_21
-	b	.L389_32
-.L389_19:
+	b.lo	.L390_21
+	b	.L390_32
+.L390_19:
 	cmp	x8, x20
-	b.eq	.L389_32
+	b.eq	.L390_32
 	mov	x28, xzr
 	add	x25, x8, #80
 	mov	x24, x8
 	adds	x21, x19, #1
-	b.hs	.L389_32
-.L389_21:
+	b.hs	.L390_32
+.L390_21:
 	ldr	x8, [x24, #8]
 	mov	x26, x28
 	cmp	x8, x23
 	mov	x8, x25
-	b.ne	.L389_16
+	b.ne	.L390_16
 	ldr	x0, [x24]
 	mov	x1, x22
 	mov	x2, x23
 	bl	memcmp
 	mov	x8, x25
 	mov	x26, x28
-	cbnz	w0, .L389_16
+	cbnz	w0, .L390_16
 	ldr	x8, [x24, #56]
 	ldr	x9, [sp, #8]
 	mov	w0, #-8
 	cmp	x9, x8
-	b.lt	.L389_33
+	b.lt	.L390_33
 	ldr	x8, [x24, #64]
 	ldr	x28, [sp]
 	cmp	x9, x8
-	b.gt	.L389_33
+	b.gt	.L390_33
 	ldp	x9, x8, [sp, #24]
 	mov	w0, wzr
 	cmp	x8, #1
 	mov	w8, #18
 	csel	x8, x9, x8, hi
 	cmp	x8, #8
-	b.le	.L389_34
+	b.le	.L390_34
 	cmp	x8, #13
-	b.gt	.L389_40
+	b.gt	.L390_40
 	cmp	x8, #10
-	b.le	.L389_55
+	b.le	.L390_55
 	cmp	x8, #11
-	b.eq	.L389_75
+	b.eq	.L390_74
 	cmp	x8, #12
-	b.ne	.L389_83
+	b.ne	.L390_82
 	add	x0, x28, #1160
 	add	x1, x28, #128
 	mov	x2, x19
-.L389_31:
+.L390_31:
 	ldr	x3, [sp, #8]
 	bl	hw_fiops_Fiops_set_tunable
-	b	.L389_96
-.L389_32:
+	b	.L390_95
+.L390_32:
 	mov	w0, #-7
-.L389_33:
+.L390_33:
 	ldp	x20, x19, [sp, #160]
 	ldp	x22, x21, [sp, #144]
 	ldp	x24, x23, [sp, #128]
@@ -71551,15 +71147,15 @@ hw_names_set:
 	ldp	x29, x30, [sp, #80]
 	add	sp, sp, #176
 	ret
-.L389_34:
+.L390_34:
 	cmp	x8, #3
-	b.le	.L389_49
+	b.le	.L390_49
 	cmp	x8, #5
-	b.le	.L389_70
+	b.le	.L390_69
 	cmp	x8, #6
-	b.eq	.L389_90
+	b.eq	.L390_89
 	cmp	x8, #7
-	b.ne	.L389_94
+	b.ne	.L390_93
 	ldr	x20, [sp, #8]
 	adrp	x1, .Lconst3
 	add	x1, x1, :lo12:.Lconst3
@@ -71570,21 +71166,21 @@ hw_names_set:
 	mov	x5, x20
 	bl	hw_shared_slice_tunables_SliceTunables_set
 	cmp	x19, #10
-	b.ne	.L389_96
+	b.ne	.L390_95
 	cmp	x20, #0
 	mov	w0, wzr
 	cset	w8, ne
 	strb	w8, [x28, #1733]
-	b	.L389_33
-.L389_40:
+	b	.L390_33
+.L390_40:
 	cmp	x8, #15
-	b.le	.L389_58
+	b.le	.L390_58
 	cmp	x8, #16
-	b.eq	.L389_82
+	b.eq	.L390_81
 	cmp	x8, #17
-	b.eq	.L389_33
+	b.eq	.L390_33
 	subs	x4, x19, #10
-	b.hs	.L389_100
+	b.hs	.L390_99
 	ldr	x2, [sp, #8]
 	add	x0, x28, #2784
 	mov	x1, x19
@@ -71598,21 +71194,21 @@ hw_names_set:
 	cmp	x9, x11
 	add	x12, x28, #2936
 	csel	x11, x9, x11, lo
-.L389_45:
+.L390_45:
 	mov	w14, w13
 	cmp	w11, w13
 	add	x15, x10, x14, lsl #7
 	csel	w16, w11, w13, hi
-.L389_46:
+.L390_46:
 	cmp	x16, x14
-	b.eq	.L389_107
+	b.eq	.L390_106
 	cmp	x9, x14
 	add	x13, x14, #1
 	csel	x17, x15, x12, hi
 	add	x15, x15, #128
 	mov	x14, x13
 	ldr	x0, [x17]
-	cbz	x0, .L389_46
+	cbz	x0, .L390_46
 	ldr	x14, [x17, #8]
 	ldr	x15, [x17, #40]
 	adds	x16, x20, x14
@@ -71627,88 +71223,82 @@ hw_names_set:
 	csinc	x14, x14, xzr, hi
 	adds	x8, x8, x14
 	csinv	x8, x8, xzr, lo
-	b	.L389_45
-.L389_49:
+	b	.L390_45
+.L390_49:
 	cmp	x8, #1
-	b.gt	.L389_64
-	cbnz	x8, .L389_33
+	b.gt	.L390_63
+	cbnz	x8, .L390_33
 	add	x8, x28, #1160
-	cbz	x19, .L389_162
+	cbz	x19, .L390_164
 	cmp	x19, #1
-	b.eq	.L389_161
+	b.eq	.L390_163
 	cmp	x19, #2
-	b.ne	.L389_131
-.L389_54:
+	b.ne	.L390_133
+.L390_54:
 	mov	w9, #80
-	b	.L389_171
-.L389_55:
+	b	.L390_174
+.L390_55:
 	cmp	x8, #9
-	b.ne	.L389_85
+	b.ne	.L390_84
 	add	x0, x28, #1160
 	add	x1, x28, #128
 	mov	x2, x19
-.L389_57:
+.L390_57:
 	ldr	x3, [sp, #8]
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_set_tunable
-	b	.L389_96
-.L389_58:
+	b	.L390_95
+.L390_58:
 	cmp	x8, #14
-	b.ne	.L389_88
+	b.ne	.L390_87
 	ldr	x1, [sp, #8]
 	add	x0, x28, #800
 	bl	hw_shared_stored_time_StoredTime_of
 	mov	x8, x0
-	cmp	x19, #2
-	b.le	.L389_112
-	cmp	x19, #4
-	b.gt	.L389_121
 	cmp	x19, #3
-	b.eq	.L389_150
-	cmp	x19, #4
-	b.ne	.L389_149
-	ldr	x8, [sp, #8]
-	mov	w0, wzr
-	cmp	x8, #0
-	cneg	x8, x8, mi
-	str	w8, [x28, #1408]
-	b	.L389_33
-.L389_64:
-	cmp	x8, #2
-	b.ne	.L389_92
+	b.gt	.L390_111
 	cmp	x19, #1
-	b.le	.L389_116
+	b.gt	.L390_126
+	cbz	x19, .L390_149
+	cmp	x19, #1
+	b.eq	.L390_118
+	b	.L390_168
+.L390_63:
+	cmp	x8, #2
+	b.ne	.L390_91
+	cmp	x19, #1
+	b.le	.L390_115
 	cmp	x19, #2
-	b.eq	.L389_144
+	b.eq	.L390_146
 	cmp	x19, #3
-	b.eq	.L389_145
+	b.eq	.L390_147
 	cmp	x19, #4
-	b.ne	.L389_147
+	b.ne	.L390_150
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x28, #1268]
-	b	.L389_33
-.L389_70:
+	b	.L390_33
+.L390_69:
 	cmp	x8, #4
-	b.ne	.L389_97
-	cbz	x19, .L389_135
+	b.ne	.L390_96
+	cbz	x19, .L390_137
 	cmp	x19, #1
-	b.eq	.L389_129
+	b.eq	.L390_132
 	cmp	x19, #2
-	b.ne	.L389_136
+	b.ne	.L390_138
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	str	x8, [x28, #1232]
-	b	.L389_33
-.L389_75:
+	b	.L390_33
+.L390_74:
 	ldr	x3, [sp, #8]
 	add	x0, x28, #1688
 	add	x1, x28, #800
 	mov	x2, x19
 	bl	hw_cfq_wf2q_tunables_Tunables_set
 	cmp	x19, #8
-	b.ne	.L389_96
+	b.ne	.L390_95
 	ldr	x8, [x28, #1672]
 	mov	w9, #-2
 	ldr	w10, [x28, #1584]
@@ -71716,7 +71306,7 @@ hw_names_set:
 	csel	x8, x8, x9, lo
 	cmp	w10, w8
 	csel	w20, w10, w8, lo
-	cbz	w20, .L389_96
+	cbz	w20, .L390_95
 	mov	x24, xzr
 	add	x21, x28, #1608
 	mov	w22, #72
@@ -71724,13 +71314,13 @@ hw_names_set:
 	mov	w25, #10
 	mov	w26, #80
 	mov	w27, #1
-.L389_78:
+.L390_77:
 	ldr	x8, [x28, #1304]
 	cmp	x8, x24
-	b.ls	.L389_81
+	b.ls	.L390_80
 	ldr	x8, [x28, #1296]
 	madd	x8, x24, x22, x8
-.L389_80:
+.L390_79:
 	ldr	x9, [x28, #1664]
 	ldr	x10, [x28, #1672]
 	mov	w0, wzr
@@ -71747,14 +71337,14 @@ hw_names_set:
 	madd	w9, w9, w25, w26
 	and	w9, w9, #0xfe
 	str	w9, [x8, #48]
-	b.ne	.L389_78
-	b	.L389_33
-.L389_81:
+	b.ne	.L390_77
+	b	.L390_33
+.L390_80:
 	add	x0, x28, #1312
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x28, #1312
-	b	.L389_80
-.L389_82:
+	b	.L390_79
+.L390_81:
 	ldr	x8, [sp, #8]
 	mov	w9, #800
 	mov	w10, #792
@@ -71765,15 +71355,15 @@ hw_names_set:
 	csel	x9, x10, x9, eq
 	ldr	x10, [sp, #16]
 	str	x8, [x10, x9]
-	b	.L389_33
-.L389_83:
+	b	.L390_33
+.L390_82:
 	add	x0, x28, #1472
 	mov	x1, x19
-.L389_84:
+.L390_83:
 	ldr	x2, [sp, #8]
 	bl	hw_cfq_tunables_Tunables_set
-	b	.L389_96
-.L389_85:
+	b	.L390_95
+.L390_84:
 	ldr	x3, [sp, #8]
 	add	x0, x28, #1744
 	add	x1, x28, #800
@@ -71782,60 +71372,60 @@ hw_names_set:
 	ldrh	w9, [x28, #1972]
 	ldr	x8, [x28, #1952]
 	strh	w9, [x28, #1296]
-	cbnz	x8, .L389_143
+	cbnz	x8, .L390_145
 	ldr	w8, [x28, #1984]
 	cmp	w8, #32
-	b.hs	.L389_137
+	b.hs	.L390_139
 	mov	w8, #16384
-	b	.L389_143
-.L389_88:
+	b	.L390_145
+.L390_87:
 	add	x0, x28, #1160
 	add	x1, x28, #128
 	mov	x2, x19
-.L389_89:
+.L390_88:
 	ldr	x3, [sp, #8]
 	bl	hw_bfq_Bfq_set_tunable
-	b	.L389_96
-.L389_90:
+	b	.L390_95
+.L390_89:
 	add	x0, x28, #1160
 	add	x1, x28, #128
 	mov	x2, x19
-.L389_91:
+.L390_90:
 	ldr	x3, [sp, #8]
 	bl	hw_cfq_v2_CfqV2_set_tunable
-	b	.L389_96
-.L389_92:
+	b	.L390_95
+.L390_91:
 	add	x0, x28, #1192
 	add	x1, x28, #800
 	mov	x2, x19
-.L389_93:
+.L390_92:
 	ldr	x3, [sp, #8]
 	bl	hw_anticipatory_tunables_Tunables_set
-	b	.L389_96
-.L389_94:
+	b	.L390_95
+.L390_93:
 	adrp	x1, .Lconst16
 	add	x1, x1, :lo12:.Lconst16
 	add	x0, x28, #1336
 	add	x3, x28, #800
 	mov	w2, #9
 	mov	x4, x19
-.L389_95:
+.L390_94:
 	ldr	x5, [sp, #8]
 	bl	hw_shared_slice_tunables_SliceTunables_set
-.L389_96:
+.L390_95:
 	mov	w0, wzr
-	b	.L389_33
-.L389_97:
-	cbz	x19, .L389_119
+	b	.L390_33
+.L390_96:
+	cbz	x19, .L390_119
 	cmp	x19, #1
-	b.ne	.L389_120
+	b.ne	.L390_120
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x28, #1348]
-	b	.L389_33
-.L389_100:
+	b	.L390_33
+.L390_99:
 	ldr	x8, [x28, #1200]
 	mov	w0, wzr
 	sub	x9, x8, #2
@@ -71843,15 +71433,15 @@ hw_names_set:
 	mov	w8, #15
 	csel	x8, x9, x8, hi
 	cmp	x8, #8
-	b.gt	.L389_124
+	b.gt	.L390_121
 	cmp	x8, #3
-	b.le	.L389_152
+	b.le	.L390_154
 	cmp	x8, #5
-	b.le	.L389_186
+	b.le	.L390_189
 	cmp	x8, #6
-	b.eq	.L389_193
+	b.eq	.L390_196
 	cmp	x8, #7
-	b.ne	.L389_200
+	b.ne	.L390_203
 	ldr	x5, [sp, #8]
 	adrp	x1, .Lconst3
 	add	x1, x1, :lo12:.Lconst3
@@ -71860,19 +71450,19 @@ hw_names_set:
 	mov	w2, #11
 	bl	hw_shared_slice_tunables_SliceTunables_set
 	cmp	x19, #20
-	b.ne	.L389_96
+	b.ne	.L390_95
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x9, #1781]
-	b	.L389_33
-.L389_107:
+	b	.L390_33
+.L390_106:
 	ldr	x9, [x28, #2872]
 	umulh	x10, x8, x9
-	cbnz	x10, .L389_246
+	cbnz	x10, .L390_252
 	mul	x21, x8, x9
-.L389_109:
+.L390_108:
 	mov	w19, #51712
 	add	x8, sp, #40
 	add	x0, x28, #2784
@@ -71889,9 +71479,9 @@ hw_names_set:
 	umulh	x9, x9, x19
 	cmp	x9, #0
 	csel	x9, x11, x13, eq
-	cbnz	x12, .L389_247
+	cbnz	x12, .L390_253
 	mul	x10, x10, x19
-.L389_111:
+.L390_110:
 	udiv	x11, x9, x8
 	mov	w0, wzr
 	msub	x8, x11, x8, x9
@@ -71905,64 +71495,55 @@ hw_names_set:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x28, #3144]
-	b	.L389_33
-.L389_112:
-	cbz	x19, .L389_148
-	cmp	x19, #1
-	b.eq	.L389_151
-	cmp	x19, #2
-	b.ne	.L389_149
-	ldr	x8, [sp, #8]
+	b	.L390_33
+.L390_111:
+	cmp	x19, #5
+	b.gt	.L390_129
+	cmp	x19, #4
+	b.eq	.L390_151
+	cmp	x19, #5
+	b.ne	.L390_168
 	mov	w0, wzr
-	str	x8, [x28, #1176]
-	b	.L389_33
-.L389_116:
-	cbz	x19, .L389_146
+	str	x8, [x28, #1208]
+	str	x1, [x28, #1216]
+	b	.L390_33
+.L390_115:
+	cbz	x19, .L390_148
 	cmp	x19, #1
-	b.ne	.L389_147
+	b.ne	.L390_150
 	ldr	x1, [sp, #8]
 	add	x0, x28, #800
 	bl	hw_shared_stored_time_StoredTime_of
 	mov	x8, x0
+.L390_118:
 	mov	w0, wzr
-	str	x1, [x28, #1184]
 	str	x8, [x28, #1176]
-	b	.L389_33
-.L389_119:
+	str	x1, [x28, #1184]
+	b	.L390_33
+.L390_119:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x28, #1344]
-	b	.L389_33
-.L389_120:
+	b	.L390_33
+.L390_120:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x28, #1352]
-	b	.L389_33
-.L389_121:
-	cmp	x19, #5
-	b.eq	.L389_130
-	cmp	x19, #6
-	b.ne	.L389_149
-	ldr	x8, [sp, #8]
-	mov	w0, wzr
-	cmp	x8, #0
-	cneg	x8, x8, mi
-	str	w8, [x28, #1412]
-	b	.L389_33
-.L389_124:
+	b	.L390_33
+.L390_121:
 	cmp	x8, #12
-	b.le	.L389_163
+	b.le	.L390_165
 	cmp	x8, #14
-	b.le	.L389_191
+	b.le	.L390_194
 	cmp	x8, #15
 	add	x9, x28, #1200
-	b.eq	.L389_194
+	b.eq	.L390_197
 	cmp	x8, #16
-	b.ne	.L389_33
+	b.ne	.L390_33
 	ldr	x8, [sp, #8]
 	mov	w10, #800
 	mov	w11, #792
@@ -71972,50 +71553,71 @@ hw_names_set:
 	cmp	x19, #10
 	csel	x10, x11, x10, eq
 	str	x8, [x9, x10]
-	b	.L389_33
-.L389_129:
+	b	.L390_33
+.L390_126:
+	cmp	x19, #2
+	b.eq	.L390_152
+	cmp	x19, #3
+	b.ne	.L390_168
+	ldr	x8, [sp, #8]
+	mov	w0, wzr
+	cmp	x8, #0
+	cset	w8, ne
+	strb	w8, [x28, #1476]
+	b	.L390_33
+.L390_129:
+	cmp	x19, #6
+	b.eq	.L390_153
+	cmp	x19, #7
+	b.ne	.L390_168
+	ldr	x8, [sp, #8]
+	mov	w0, wzr
+	cmp	x8, #0
+	cset	w8, ne
+	strb	w8, [x28, #1477]
+	b	.L390_33
+.L390_132:
 	ldr	x1, [sp, #8]
 	add	x0, x28, #800
 	bl	hw_shared_stored_time_StoredTime_of
 	mov	x8, x0
-.L389_130:
 	mov	w0, wzr
-	str	x8, [x28, #1216]
 	str	x1, [x28, #1224]
-	b	.L389_33
-.L389_131:
+	str	x8, [x28, #1216]
+	b	.L390_33
+.L390_133:
 	ldr	x9, [sp, #8]
-	cbz	x9, .L389_168
+	cbz	x9, .L390_171
 	cmp	x9, #1
-	b.eq	.L389_166
+	b.eq	.L390_169
 	cmp	x9, #2
-	b.ne	.L389_169
+	b.ne	.L390_172
 	mov	w10, #128
 	mov	w11, #256
 	mov	w12, #4
-	b	.L389_167
-.L389_135:
+	b	.L390_170
+.L390_137:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x28, #1240]
-	b	.L389_33
-.L389_136:
+	b	.L390_33
+.L390_138:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x28, #1244]
-	b	.L389_33
-.L389_137:
+	b	.L390_33
+.L390_139:
 	ldr	x9, [x28, #1944]
 	ldr	x10, [x28, #832]
 	ldr	x8, [x28, #1736]
 	umulh	x11, x9, x10
-	cbnz	x11, .L389_248
+	cbnz	x11, .L390_254
 	mul	x9, x9, x10
-.L389_139:
+.L390_141:
 	mov	x10, #13531
 	movk	x10, #55222, lsl #16
 	movk	x10, #56962, lsl #32
@@ -72024,42 +71626,43 @@ hw_names_set:
 	mov	w10, #1000
 	umulh	x11, x8, x10
 	lsr	x9, x9, #18
-	cbnz	x11, .L389_249
+	cbnz	x11, .L390_255
 	mul	x8, x8, x10
 	umulh	x10, x8, x9
-	cbnz	x10, .L389_250
-.L389_141:
+	cbnz	x10, .L390_256
+.L390_143:
 	mul	x8, x8, x9
-.L389_142:
+.L390_144:
 	lsr	x9, x8, #16
 	subs	x8, x9, x8, lsr #18
 	csel	x8, xzr, x8, lo
-.L389_143:
+.L390_145:
 	mov	w0, wzr
 	str	x8, [x28, #1728]
-	b	.L389_33
-.L389_144:
+	b	.L390_33
+.L390_146:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	str	x8, [x28, #1248]
-	b	.L389_33
-.L389_145:
+	b	.L390_33
+.L390_147:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x28, #1273]
-	b	.L389_33
-.L389_146:
+	b	.L390_33
+.L390_148:
 	ldr	x1, [sp, #8]
 	add	x0, x28, #800
 	bl	hw_shared_stored_time_StoredTime_of
 	mov	x8, x0
+.L390_149:
 	mov	w0, wzr
-	str	x1, [x28, #1168]
 	str	x8, [x28, #1160]
-	b	.L389_33
-.L389_147:
+	str	x1, [x28, #1168]
+	b	.L390_33
+.L390_150:
 	ldr	x9, [sp, #8]
 	mov	w8, #1
 	mov	w0, wzr
@@ -72068,121 +71671,123 @@ hw_names_set:
 	cmp	x9, #0
 	csel	w8, wzr, w8, eq
 	strb	w8, [x28, #1272]
-	b	.L389_33
-.L389_148:
-	mov	w0, wzr
-	str	x8, [x28, #1184]
-	str	x1, [x28, #1192]
-	b	.L389_33
-.L389_149:
-	mov	w0, wzr
-	str	x8, [x28, #1232]
-	str	x1, [x28, #1240]
-	b	.L389_33
-.L389_150:
+	b	.L390_33
+.L390_151:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
-	cset	w8, ne
-	strb	w8, [x28, #1416]
-	b	.L389_33
-.L389_151:
+	cneg	x8, x8, mi
+	str	w8, [x28, #1468]
+	b	.L390_33
+.L390_152:
+	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	str	x8, [x28, #1200]
-	str	x1, [x28, #1208]
-	b	.L389_33
-.L389_152:
+	b	.L390_33
+.L390_153:
+	ldr	x8, [sp, #8]
+	mov	w0, wzr
+	cmp	x8, #0
+	cneg	x8, x8, mi
+	str	w8, [x28, #1472]
+	b	.L390_33
+.L390_154:
 	cmp	x8, #1
-	b.gt	.L389_172
-	cbnz	x8, .L389_33
+	b.gt	.L390_175
+	cbnz	x8, .L390_33
 	cmp	x19, #10
 	add	x8, x28, #1208
-	b.eq	.L389_162
+	b.eq	.L390_164
 	cmp	x19, #11
-	b.eq	.L389_161
+	b.eq	.L390_163
 	cmp	x19, #12
-	b.eq	.L389_54
+	b.eq	.L390_54
 	ldr	x9, [sp, #8]
-	cbz	x9, .L389_243
+	cbz	x9, .L390_249
 	ldr	x9, [sp, #8]
 	cmp	x9, #1
-	b.eq	.L389_241
+	b.eq	.L390_247
 	ldr	x9, [sp, #8]
 	cmp	x9, #2
-	b.ne	.L389_244
+	b.ne	.L390_250
 	mov	w10, #128
 	mov	w11, #256
 	mov	w12, #4
-	b	.L389_242
-.L389_161:
+	b	.L390_248
+.L390_163:
 	mov	w9, #72
-	b	.L389_171
-.L389_162:
+	b	.L390_174
+.L390_164:
 	mov	w9, #64
-	b	.L389_171
-.L389_163:
+	b	.L390_174
+.L390_165:
 	cmp	x8, #10
-	b.gt	.L389_178
+	b.gt	.L390_181
 	cmp	x8, #9
-	b.ne	.L389_195
+	b.ne	.L390_198
 	add	x0, x28, #1208
 	add	x1, x28, #128
 	mov	x2, x4
-	b	.L389_57
-.L389_166:
+	b	.L390_57
+.L390_168:
+	mov	w0, wzr
+	str	x8, [x28, #1224]
+	str	x1, [x28, #1232]
+	b	.L390_33
+.L390_169:
 	mov	w10, #8192
 	mov	w11, #16384
 	mov	w12, #6
-.L389_167:
+.L390_170:
 	str	x12, [sp, #8]
-	b	.L389_170
-.L389_168:
+	b	.L390_173
+.L390_171:
 	str	xzr, [sp, #8]
 	mov	w10, #8192
 	mov	w11, #16384
-	b	.L389_170
-.L389_169:
+	b	.L390_173
+.L390_172:
 	str	xzr, [sp, #8]
 	mov	x11, xzr
 	mov	x10, xzr
 	mov	w9, #3
-.L389_170:
+.L390_173:
 	strb	w9, [x28, #1248]
 	mov	w9, #80
 	str	x10, [x28, #1224]
 	str	x11, [x28, #1232]
-.L389_171:
+.L390_174:
 	ldr	x10, [sp, #8]
 	mov	w0, wzr
 	str	x10, [x8, x9]
-	b	.L389_33
-.L389_172:
+	b	.L390_33
+.L390_175:
 	cmp	x8, #2
-	b.ne	.L389_198
+	b.ne	.L390_201
 	cmp	x19, #11
-	b.le	.L389_213
+	b.le	.L390_216
 	cmp	x19, #12
-	b.eq	.L389_232
+	b.eq	.L390_238
 	cmp	x19, #13
-	b.eq	.L389_233
+	b.eq	.L390_239
 	cmp	x19, #14
-	b.ne	.L389_235
+	b.ne	.L390_241
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x9, #1316]
-	b	.L389_33
-.L389_178:
+	b	.L390_33
+.L390_181:
 	cmp	x8, #11
-	b.ne	.L389_199
+	b.ne	.L390_202
 	ldr	x3, [sp, #8]
 	add	x0, x28, #1736
 	add	x1, x28, #800
 	mov	x2, x4
 	bl	hw_cfq_wf2q_tunables_Tunables_set
 	cmp	x19, #18
-	b.ne	.L389_96
+	b.ne	.L390_95
 	ldr	x10, [sp]
 	mov	w9, #-2
 	ldr	x8, [x10, #1720]
@@ -72191,7 +71796,7 @@ hw_names_set:
 	csel	x8, x8, x9, lo
 	cmp	w10, w8
 	csel	w20, w10, w8, lo
-	cbz	w20, .L389_96
+	cbz	w20, .L390_95
 	ldr	x19, [sp]
 	mov	x24, xzr
 	mov	w22, #72
@@ -72200,13 +71805,13 @@ hw_names_set:
 	mov	w26, #80
 	add	x21, x19, #1656
 	mov	w27, #1
-.L389_182:
+.L390_185:
 	ldr	x8, [x19, #1352]
 	cmp	x8, x24
-	b.ls	.L389_185
+	b.ls	.L390_188
 	ldr	x8, [x19, #1344]
 	madd	x8, x24, x22, x8
-.L389_184:
+.L390_187:
 	ldr	x9, [x19, #1712]
 	ldr	x10, [x19, #1720]
 	mov	w0, wzr
@@ -72223,43 +71828,43 @@ hw_names_set:
 	madd	w9, w9, w25, w26
 	and	w9, w9, #0xfe
 	str	w9, [x8, #48]
-	b.ne	.L389_182
-	b	.L389_33
-.L389_185:
+	b.ne	.L390_185
+	b	.L390_33
+.L390_188:
 	add	x0, x19, #1360
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #1360
-	b	.L389_184
-.L389_186:
+	b	.L390_187
+.L390_189:
 	cmp	x8, #4
-	b.ne	.L389_201
+	b.ne	.L390_204
 	cmp	x19, #10
-	b.eq	.L389_222
+	b.eq	.L390_222
 	cmp	x19, #11
-	b.eq	.L389_221
+	b.eq	.L390_221
 	cmp	x19, #12
-	b.ne	.L389_223
+	b.ne	.L390_229
 	ldp	x8, x9, [sp]
 	mov	w0, wzr
 	str	x9, [x8, #1280]
-	b	.L389_33
-.L389_191:
+	b	.L390_33
+.L390_194:
 	cmp	x8, #13
-	b.ne	.L389_204
+	b.ne	.L390_207
 	add	x0, x28, #1520
 	mov	x1, x4
-	b	.L389_84
-.L389_193:
+	b	.L390_83
+.L390_196:
 	add	x0, x28, #1208
 	add	x1, x28, #128
 	mov	x2, x4
-	b	.L389_91
-.L389_194:
+	b	.L390_90
+.L390_197:
 	add	x0, x28, #1200
 	add	x1, x28, #128
 	mov	x2, x4
-	b	.L389_89
-.L389_195:
+	b	.L390_88
+.L390_198:
 	ldr	x3, [sp, #8]
 	add	x0, x28, #1792
 	add	x1, x28, #800
@@ -72268,75 +71873,75 @@ hw_names_set:
 	ldrh	w9, [x28, #2020]
 	ldr	x8, [x28, #2000]
 	strh	w9, [x28, #1344]
-	cbnz	x8, .L389_231
+	cbnz	x8, .L390_237
 	ldr	w8, [x28, #2032]
 	cmp	w8, #32
-	b.hs	.L389_224
+	b.hs	.L390_230
 	mov	w8, #16384
-	b	.L389_230
-.L389_198:
+	b	.L390_236
+.L390_201:
 	add	x0, x28, #1240
 	add	x1, x28, #800
 	mov	x2, x4
-	b	.L389_93
-.L389_199:
+	b	.L390_92
+.L390_202:
 	add	x0, x28, #1208
 	add	x1, x28, #128
 	mov	x2, x4
-	b	.L389_31
-.L389_200:
+	b	.L390_31
+.L390_203:
 	adrp	x1, .Lconst16
 	add	x1, x1, :lo12:.Lconst16
 	add	x0, x28, #1384
 	add	x3, x28, #800
 	mov	w2, #9
-	b	.L389_95
-.L389_201:
+	b	.L390_94
+.L390_204:
 	cmp	x19, #10
-	b.eq	.L389_216
+	b.eq	.L390_219
 	cmp	x19, #11
-	b.ne	.L389_217
+	b.ne	.L390_220
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x9, #1396]
-	b	.L389_33
-.L389_204:
+	b	.L390_33
+.L390_207:
 	ldr	x1, [sp, #8]
 	add	x0, x28, #800
 	bl	hw_shared_stored_time_StoredTime_of
 	mov	x8, x0
-	cmp	x19, #12
-	b.le	.L389_209
-	cmp	x19, #14
-	b.gt	.L389_218
 	cmp	x19, #13
-	b.eq	.L389_238
+	b.gt	.L390_212
+	cmp	x19, #11
+	b.gt	.L390_223
+	cmp	x19, #10
+	b.eq	.L390_242
+	cmp	x19, #11
+	b.ne	.L390_246
+	ldr	x9, [sp]
+	mov	w0, wzr
+	str	x8, [x9, #1224]
+	str	x1, [x9, #1232]
+	b	.L390_33
+.L390_212:
+	cmp	x19, #15
+	b.gt	.L390_226
 	cmp	x19, #14
-	b.ne	.L389_237
-	ldp	x9, x8, [sp]
+	b.eq	.L390_243
+	cmp	x19, #15
+	b.ne	.L390_246
+	ldr	x9, [sp]
 	mov	w0, wzr
-	cmp	x8, #0
-	cneg	x8, x8, mi
-	str	w8, [x9, #1456]
-	b	.L389_33
-.L389_209:
+	str	x8, [x9, #1256]
+	str	x1, [x9, #1264]
+	b	.L390_33
+.L390_216:
 	cmp	x19, #10
-	b.eq	.L389_236
+	b.eq	.L390_240
 	cmp	x19, #11
-	b.eq	.L389_240
-	cmp	x19, #12
-	b.ne	.L389_237
-	ldp	x8, x9, [sp]
-	mov	w0, wzr
-	str	x9, [x8, #1224]
-	b	.L389_33
-.L389_213:
-	cmp	x19, #10
-	b.eq	.L389_234
-	cmp	x19, #11
-	b.ne	.L389_235
+	b.ne	.L390_241
 	ldp	x19, x1, [sp]
 	add	x0, x19, #800
 	bl	hw_shared_stored_time_StoredTime_of
@@ -72344,33 +71949,22 @@ hw_names_set:
 	mov	w0, wzr
 	str	x1, [x19, #1232]
 	str	x8, [x19, #1224]
-	b	.L389_33
-.L389_216:
+	b	.L390_33
+.L390_219:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x9, #1392]
-	b	.L389_33
-.L389_217:
+	b	.L390_33
+.L390_220:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x9, #1400]
-	b	.L389_33
-.L389_218:
-	cmp	x19, #15
-	b.eq	.L389_239
-	cmp	x19, #16
-	b.ne	.L389_237
-	ldp	x9, x8, [sp]
-	mov	w0, wzr
-	cmp	x8, #0
-	cneg	x8, x8, mi
-	str	w8, [x9, #1460]
-	b	.L389_33
-.L389_221:
+	b	.L390_33
+.L390_221:
 	ldp	x19, x1, [sp]
 	add	x0, x19, #800
 	bl	hw_shared_stored_time_StoredTime_of
@@ -72378,30 +71972,52 @@ hw_names_set:
 	mov	w0, wzr
 	str	x1, [x19, #1272]
 	str	x8, [x19, #1264]
-	b	.L389_33
-.L389_222:
+	b	.L390_33
+.L390_222:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x9, #1288]
-	b	.L389_33
-.L389_223:
+	b	.L390_33
+.L390_223:
+	cmp	x19, #12
+	b.eq	.L390_244
+	cmp	x19, #13
+	b.ne	.L390_246
+	ldp	x9, x8, [sp]
+	mov	w0, wzr
+	cmp	x8, #0
+	cset	w8, ne
+	strb	w8, [x9, #1524]
+	b	.L390_33
+.L390_226:
+	cmp	x19, #16
+	b.eq	.L390_245
+	cmp	x19, #17
+	b.ne	.L390_246
+	ldp	x9, x8, [sp]
+	mov	w0, wzr
+	cmp	x8, #0
+	cset	w8, ne
+	strb	w8, [x9, #1525]
+	b	.L390_33
+.L390_229:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x9, #1292]
-	b	.L389_33
-.L389_224:
+	b	.L390_33
+.L390_230:
 	ldr	x8, [sp]
 	ldr	x9, [x8, #1992]
 	ldr	x10, [x8, #832]
 	ldr	x8, [x8, #1784]
 	umulh	x11, x9, x10
-	cbnz	x11, .L389_251
+	cbnz	x11, .L390_257
 	mul	x9, x9, x10
-.L389_226:
+.L390_232:
 	mov	x10, #13531
 	movk	x10, #55222, lsl #16
 	movk	x10, #56962, lsl #32
@@ -72410,35 +72026,35 @@ hw_names_set:
 	mov	w10, #1000
 	umulh	x11, x8, x10
 	lsr	x9, x9, #18
-	cbnz	x11, .L389_252
+	cbnz	x11, .L390_258
 	mul	x8, x8, x10
 	umulh	x10, x8, x9
-	cbnz	x10, .L389_253
-.L389_228:
+	cbnz	x10, .L390_259
+.L390_234:
 	mul	x8, x8, x9
-.L389_229:
+.L390_235:
 	lsr	x9, x8, #16
 	subs	x8, x9, x8, lsr #18
 	csel	x8, xzr, x8, lo
-.L389_230:
+.L390_236:
 	ldr	x28, [sp]
-.L389_231:
+.L390_237:
 	mov	w0, wzr
 	str	x8, [x28, #1776]
-	b	.L389_33
-.L389_232:
+	b	.L390_33
+.L390_238:
 	ldp	x8, x9, [sp]
 	mov	w0, wzr
 	str	x9, [x8, #1296]
-	b	.L389_33
-.L389_233:
+	b	.L390_33
+.L390_239:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x9, #1321]
-	b	.L389_33
-.L389_234:
+	b	.L390_33
+.L390_240:
 	ldp	x19, x1, [sp]
 	add	x0, x19, #800
 	bl	hw_shared_stored_time_StoredTime_of
@@ -72446,8 +72062,8 @@ hw_names_set:
 	mov	w0, wzr
 	str	x1, [x19, #1216]
 	str	x8, [x19, #1208]
-	b	.L389_33
-.L389_235:
+	b	.L390_33
+.L390_241:
 	ldp	x9, x10, [sp]
 	mov	w8, #1
 	mov	w0, wzr
@@ -72456,88 +72072,88 @@ hw_names_set:
 	cmp	x10, #0
 	csel	w8, wzr, w8, eq
 	strb	w8, [x9, #1320]
-	b	.L389_33
-.L389_236:
+	b	.L390_33
+.L390_242:
 	ldr	x9, [sp]
 	mov	w0, wzr
-	str	x8, [x9, #1232]
-	str	x1, [x9, #1240]
-	b	.L389_33
-.L389_237:
-	ldr	x9, [sp]
-	mov	w0, wzr
-	str	x8, [x9, #1280]
-	str	x1, [x9, #1288]
-	b	.L389_33
-.L389_238:
+	str	x8, [x9, #1208]
+	str	x1, [x9, #1216]
+	b	.L390_33
+.L390_243:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
-	cset	w8, ne
-	strb	w8, [x9, #1464]
-	b	.L389_33
-.L389_239:
+	cneg	x8, x8, mi
+	str	w8, [x9, #1516]
+	b	.L390_33
+.L390_244:
+	ldp	x8, x9, [sp]
+	mov	w0, wzr
+	str	x9, [x8, #1248]
+	b	.L390_33
+.L390_245:
+	ldp	x9, x8, [sp]
+	mov	w0, wzr
+	cmp	x8, #0
+	cneg	x8, x8, mi
+	str	w8, [x9, #1520]
+	b	.L390_33
+.L390_246:
 	ldr	x9, [sp]
 	mov	w0, wzr
-	str	x8, [x9, #1264]
-	str	x1, [x9, #1272]
-	b	.L389_33
-.L389_240:
-	ldr	x9, [sp]
-	mov	w0, wzr
-	str	x8, [x9, #1248]
-	str	x1, [x9, #1256]
-	b	.L389_33
-.L389_241:
+	str	x8, [x9, #1272]
+	str	x1, [x9, #1280]
+	b	.L390_33
+.L390_247:
 	mov	w10, #8192
 	mov	w11, #16384
 	mov	w12, #6
-.L389_242:
+.L390_248:
 	str	x12, [sp, #8]
-	b	.L389_245
-.L389_243:
+	b	.L390_251
+.L390_249:
 	str	xzr, [sp, #8]
 	mov	w10, #8192
 	mov	w11, #16384
-	b	.L389_245
-.L389_244:
+	b	.L390_251
+.L390_250:
 	str	xzr, [sp, #8]
 	mov	x11, xzr
 	mov	x10, xzr
 	mov	w9, #3
-.L389_245:
+.L390_251:
 	ldr	x12, [sp]
 	strb	w9, [x12, #1296]
 	mov	w9, #80
 	str	x10, [x12, #1272]
 	str	x11, [x12, #1280]
-	b	.L389_171
-.L389_246:
+	b	.L390_174
+.L390_252:
 	mov	x21, #-1
-	b	.L389_109
-.L389_247:
+	b	.L390_108
+.L390_253:
 	mov	x10, #-1
-	b	.L389_111
-.L389_248:
+	b	.L390_110
+.L390_254:
 	mov	x9, #-1
-	b	.L389_139
-.L389_249:
+	b	.L390_141
+.L390_255:
 	mov	x8, #-1
 	umulh	x10, x8, x9
-	cbz	x10, .L389_141
-.L389_250:
+	cbz	x10, .L390_143
+.L390_256:
 	mov	x8, #-1
-	b	.L389_142
-.L389_251:
+	b	.L390_144
+.L390_257:
 	mov	x9, #-1
-	b	.L389_226
-.L389_252:
+	b	.L390_232
+.L390_258:
 	mov	x8, #-1
 	umulh	x10, x8, x9
-	cbz	x10, .L389_228
-.L389_253:
+	cbz	x10, .L390_234
+.L390_259:
 	mov	x8, #-1
-	b	.L389_229
+	b	.L390_235
 	.size	hw_names_set, .-hw_names_set
 
 	.p2align	2
@@ -72551,7 +72167,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	str	x21, [sp, #32]
-	tbz	w8, #0, .L390_3
+	tbz	w8, #0, .L391_3
 	mov	w21, w1
 	add	x0, x19, #1024
 	mov	x1, x19
@@ -72571,7 +72187,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	w9, w8
 	cset	w8, hs
 	strb	w8, [x19, #3944]
-	b.hs	.L390_106
+	b.hs	.L391_106
 	ldrb	w8, [x20, #30]
 	mov	w9, #24
 	cmp	w8, #0
@@ -72581,9 +72197,9 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	w10, [x9, x8]
 	add	w10, w10, #1
 	str	w10, [x9, x8]
-	b	.L390_104
-.L390_3:
-	tbz	w4, #0, .L390_9
+	b	.L391_104
+.L391_3:
+	tbz	w4, #0, .L391_9
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -72592,7 +72208,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x12, x8, x11, hi
 	ldrb	w11, [x12, #23]
 	cmp	w11, #32
-	b.eq	.L390_9
+	b.eq	.L391_9
 	ldr	x13, [x19, #704]
 	mov	w14, #11520
 	ldr	x12, [x12, #24]
@@ -72603,17 +72219,17 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	udiv	x13, x14, x13
 	adds	x12, x12, x13
 	csinv	x12, x12, xzr, lo
-	cbz	w11, .L390_7
+	cbz	w11, .L391_7
 	cmp	x21, x12
-	b.lo	.L390_9
-.L390_7:
+	b.lo	.L391_9
+.L391_7:
 	cmp	x9, x10
-	b.ls	.L390_79
-.L390_8:
+	b.ls	.L391_79
+.L391_8:
 	mov	w9, #32
 	str	x21, [x8, #24]
 	strb	w9, [x8, #23]
-.L390_9:
+.L391_9:
 	ldr	x9, [x19, #1024]
 	ldrh	w11, [x20, #28]
 	mov	w8, wzr
@@ -72624,40 +72240,40 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x9, x10, x9, hi
 	strh	w11, [x19, #994]
 	cmp	x9, #7
-	b.le	.L390_15
+	b.le	.L391_15
 	cmp	x9, #18
-	b.hi	.L390_32
+	b.hi	.L391_32
 	mov	w10, #1
 	lsl	x10, x10, x9
 	and	x10, x10, #0x3fc00
 	tst	x10, #0xffffffffffffdfff
-	b.ne	.L390_82
+	b.ne	.L391_82
 	cmp	x9, #13
-	b.ne	.L390_28
+	b.ne	.L391_28
 	add	x0, x19, #1032
-.L390_14:
+.L391_14:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_cfq_Cfq_may_queue
-	b	.L390_72
-.L390_15:
+	b	.L391_72
+.L391_15:
 	cmp	x9, #3
-	b.gt	.L390_19
-	b.lo	.L390_82
+	b.gt	.L391_19
+	b.lo	.L391_82
 	ldrb	w8, [x19, #1288]
 	ldr	w9, [x19, #1280]
-.L390_18:
+.L391_18:
 	sub	w8, w8, #1
 	cmp	w8, #2
 	ccmp	w9, w2, #0, lo
 	cset	w8, eq
-	b	.L390_82
-.L390_19:
+	b	.L391_82
+.L391_19:
 	cmp	x9, #5
-	b.gt	.L390_26
+	b.gt	.L391_26
 	cmp	x9, #4
-	b.eq	.L390_82
+	b.eq	.L391_82
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -72674,49 +72290,49 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L390_81
+	b.hs	.L391_81
 	ldr	x10, [x19, #1104]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L390_81
+	b.eq	.L391_81
 	ldr	x10, [x19, #1048]
 	ldr	x11, [x19, #1056]
 	add	x13, x19, #1064
 	mov	w14, #40
-.L390_24:
+.L391_24:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L390_57
+	b.eq	.L391_57
 	ldr	w12, [x8, #12]
 	mov	w8, wzr
 	cmn	w12, #1
-	b.ne	.L390_24
-	b	.L390_82
-.L390_26:
+	b.ne	.L391_24
+	b	.L391_82
+.L391_26:
 	add	x0, x19, #1032
 	cmp	x9, #6
-	b.ne	.L390_71
-.L390_27:
+	b.ne	.L391_71
+.L391_27:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_cfq_v2_CfqV2_may_queue
-	b	.L390_72
-.L390_28:
+	b	.L391_72
+.L391_28:
 	cmp	x9, #18
-	b.ne	.L390_32
+	b.ne	.L391_32
 	sub	w8, w20, #2
 	cmp	w8, #2
-	b.lo	.L390_48
-	cbnz	w20, .L390_40
+	b.lo	.L391_48
+	cbnz	w20, .L391_40
 	mov	w8, #1761
-	b	.L390_41
-.L390_32:
+	b	.L391_41
+.L391_32:
 	cmp	x9, #8
-	b.ne	.L390_38
+	b.ne	.L391_38
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -72729,39 +72345,39 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	w21, [x8, #44]
 	ldr	x8, [x19, #1120]
 	cmp	x8, x21
-	b.ls	.L390_80
+	b.ls	.L391_80
 	mov	w8, #80
 	ldr	x9, [x19, #1112]
 	umaddl	x9, w21, w8, x9
 	cmn	w21, #1
-	b.eq	.L390_81
-.L390_35:
+	b.eq	.L391_81
+.L391_35:
 	ldrb	w8, [x9, #71]
 	cmp	w8, #1
-	b.ne	.L390_81
+	b.ne	.L391_81
 	ldrb	w8, [x9, #72]
-	tbnz	w8, #0, .L390_81
-.L390_37:
+	tbnz	w8, #0, .L391_81
+.L391_37:
 	mov	w8, #1
 	strb	w8, [x9, #72]
-	b	.L390_82
-.L390_38:
+	b	.L391_82
+.L391_38:
 	add	x0, x19, #1032
-.L390_39:
+.L391_39:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_may_queue
-	b	.L390_72
-.L390_40:
+	b	.L391_72
+.L391_40:
 	mov	w8, #1762
-.L390_41:
+.L391_41:
 	ldr	w9, [x19, #3104]
-	cbz	w9, .L390_48
+	cbz	w9, .L391_48
 	add	x9, x19, #1024
 	ldrb	w8, [x9, x8]
 	cmp	w8, #1
-	b.ne	.L390_48
+	b.ne	.L391_48
 	ldr	x8, [x19, #2792]
 	ldr	x9, [x19, #2800]
 	mov	w12, w2
@@ -72771,7 +72387,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x11, x11, x10, hi
 	ldr	x13, [x11]
 	mov	w11, w2
-	cbnz	x13, .L390_45
+	cbnz	x13, .L391_45
 	ldp	x11, x13, [x19, #256]
 	add	x14, x19, #128
 	add	x11, x11, x12, lsl #7
@@ -72785,10 +72401,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	x9, x11
 	csel	x12, x12, x10, hi
 	ldr	x12, [x12]
-	cbz	x12, .L390_48
-.L390_45:
+	cbz	x12, .L391_48
+.L391_45:
 	cmn	w11, #1
-	b.eq	.L390_48
+	b.eq	.L391_48
 	mov	w11, w11
 	add	x8, x8, x11, lsl #7
 	cmp	x9, x11
@@ -72805,10 +72421,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	x9, #1
 	csinc	x9, x9, xzr, hi
 	cmp	x9, x8
-	b.ls	.L390_48
+	b.ls	.L391_48
 	mov	w8, #1
-	b	.L390_82
-.L390_48:
+	b	.L391_82
+.L391_48:
 	ldr	x8, [x19, #1072]
 	sub	x9, x8, #2
 	cmp	x8, #1
@@ -72816,38 +72432,38 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x9, x9, x8, hi
 	mov	w8, wzr
 	cmp	x9, #6
-	b.gt	.L390_53
+	b.gt	.L391_53
 	cmp	x9, #2
-	b.le	.L390_82
+	b.le	.L391_82
 	cmp	x9, #4
-	b.gt	.L390_60
+	b.gt	.L391_60
 	cmp	x9, #3
-	b.ne	.L390_82
+	b.ne	.L391_82
 	ldrb	w8, [x19, #1336]
 	ldr	w9, [x19, #1328]
-	b	.L390_18
-.L390_53:
+	b	.L391_18
+.L391_53:
 	cmp	x9, #17
-	b.hi	.L390_69
+	b.hi	.L391_69
 	mov	w10, #1
 	lsl	x10, x10, x9
 	and	x10, x10, #0x3fc00
 	tst	x10, #0xffffffffffffdfff
-	b.ne	.L390_82
+	b.ne	.L391_82
 	cmp	x9, #9
-	b.ne	.L390_67
+	b.ne	.L391_67
 	add	x0, x19, #1080
-	b	.L390_39
-.L390_57:
+	b	.L391_39
+.L391_57:
 	ldr	w9, [x19, #1208]
-	cbz	w9, .L390_81
+	cbz	w9, .L391_81
 	ldr	w10, [x19, #1220]
 	mov	w11, #8192
 	subs	w10, w11, w10
 	csel	w10, wzr, w10, lo
 	udiv	w9, w10, w9
 	ldr	w10, [x19, #1212]
-.L390_59:
+.L391_59:
 	cmp	w10, w9
 	csel	w10, w10, w9, lo
 	cmp	w9, #3
@@ -72859,10 +72475,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	w8, w9
 	mov	w8, #2
 	csel	w8, w8, wzr, hi
-	b	.L390_82
-.L390_60:
+	b	.L391_82
+.L391_60:
 	cmp	x9, #5
-	b.ne	.L390_66
+	b.ne	.L391_66
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -72879,49 +72495,49 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L390_81
+	b.hs	.L391_81
 	ldr	x10, [x19, #1152]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L390_81
+	b.eq	.L391_81
 	ldr	x10, [x19, #1096]
 	ldr	x11, [x19, #1104]
 	add	x13, x19, #1112
 	mov	w14, #40
-.L390_64:
+.L391_64:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L390_77
+	b.eq	.L391_77
 	ldr	w12, [x8, #12]
 	mov	w8, wzr
 	cmn	w12, #1
-	b.ne	.L390_64
-	b	.L390_82
-.L390_66:
+	b.ne	.L391_64
+	b	.L391_82
+.L391_66:
 	add	x0, x19, #1080
-	b	.L390_27
-.L390_67:
+	b	.L391_27
+.L391_67:
 	cmp	x9, #13
-	b.ne	.L390_69
+	b.ne	.L391_69
 	add	x0, x19, #1080
-	b	.L390_14
-.L390_69:
+	b	.L391_14
+.L391_69:
 	cmp	x9, #7
-	b.ne	.L390_73
+	b.ne	.L391_73
 	add	x0, x19, #1080
-.L390_71:
+.L391_71:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_cfq_v3_CfqV3_may_queue
-.L390_72:
+.L391_72:
 	mov	w2, w21
 	and	w8, w0, #0xff
-	b	.L390_82
-.L390_73:
+	b	.L391_82
+.L391_73:
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -72934,55 +72550,55 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	w21, [x8, #44]
 	ldr	x8, [x19, #1168]
 	cmp	x8, x21
-	b.ls	.L390_110
+	b.ls	.L391_110
 	mov	w8, #80
 	ldr	x9, [x19, #1160]
 	umaddl	x9, w21, w8, x9
 	cmn	w21, #1
-	b.eq	.L390_81
-.L390_75:
+	b.eq	.L391_81
+.L391_75:
 	ldrb	w8, [x9, #71]
 	cmp	w8, #1
-	b.ne	.L390_81
+	b.ne	.L391_81
 	ldrb	w8, [x9, #72]
-	tbz	w8, #0, .L390_37
-	b	.L390_81
-.L390_77:
+	tbz	w8, #0, .L391_37
+	b	.L391_81
+.L391_77:
 	ldr	w9, [x19, #1256]
-	cbz	w9, .L390_81
+	cbz	w9, .L391_81
 	ldr	w10, [x19, #1268]
 	mov	w11, #8192
 	subs	w10, w11, w10
 	csel	w10, wzr, w10, lo
 	udiv	w9, w10, w9
 	ldr	w10, [x19, #1260]
-	b	.L390_59
-.L390_79:
+	b	.L391_59
+.L391_79:
 	add	x0, x19, #128
 	str	w2, [x29, #28]
 	bl	hw_collections_arena_clean_context_Context
 	ldr	w2, [x29, #28]
 	add	x8, x19, #128
-	b	.L390_8
-.L390_80:
+	b	.L391_8
+.L391_80:
 	add	x0, x19, #1032
 	str	w2, [x29, #28]
 	bl	hw_collections_arena_clean_cfq_tree_queue_Queue
 	ldr	w2, [x29, #28]
 	add	x9, x19, #1032
 	cmn	w21, #1
-	b.ne	.L390_35
-.L390_81:
+	b.ne	.L391_35
+.L391_81:
 	mov	w8, wzr
-.L390_82:
+.L391_82:
 	ldr	w9, [x19, #3888]
 	cmp	w9, #1
-	b.ne	.L390_104
+	b.ne	.L391_104
 	cmp	w8, #2
 	ldr	w21, [x19, #3892]
 	cset	w9, eq
 	strb	w9, [x19, #3944]
-	b.eq	.L390_106
+	b.eq	.L391_106
 	cmp	w20, #0
 	mov	w9, #24
 	cset	w10, ne
@@ -72992,11 +72608,11 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	adds	w11, w10, #1
 	csinv	w20, w11, wzr, lo
 	cmp	w20, w21
-	b.lo	.L390_96
+	b.lo	.L391_96
 	ldrb	w11, [x9, #20]
-	tbz	w11, #0, .L390_90
+	tbz	w11, #0, .L391_90
 	cmp	w8, #1
-	b.eq	.L390_96
+	b.eq	.L391_96
 	ldp	x8, x11, [x19, #256]
 	mov	w12, w2
 	add	x13, x19, #128
@@ -73005,7 +72621,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x11, x8, x13, hi
 	ldrb	w8, [x11, #23]
 	cmp	w8, #32
-	b.eq	.L390_96
+	b.eq	.L391_96
 	ldr	x12, [x19, #704]
 	mov	w13, #11520
 	ldr	x11, [x11, #24]
@@ -73016,12 +72632,12 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	udiv	x12, x13, x12
 	adds	x11, x11, x12
 	csinv	x11, x11, xzr, lo
-	cbz	w8, .L390_107
+	cbz	w8, .L391_107
 	ldr	x8, [x19, #680]
 	cmp	x8, x11
-	b.lo	.L390_96
-	b	.L390_107
-.L390_90:
+	b.lo	.L391_96
+	b	.L391_107
+.L391_90:
 	ldp	x8, x11, [x19, #256]
 	mov	w12, w2
 	add	x13, x19, #128
@@ -73030,7 +72646,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x13, x8, x13, hi
 	ldrb	w14, [x13, #23]
 	cmp	w14, #32
-	b.eq	.L390_95
+	b.eq	.L391_95
 	ldr	x15, [x19, #704]
 	mov	w16, #11520
 	movk	w16, #305, lsl #16
@@ -73041,31 +72657,31 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	x13, [x19, #680]
 	adds	x15, x16, x15
 	csinv	x15, x15, xzr, lo
-	cbz	w14, .L390_93
+	cbz	w14, .L391_93
 	cmp	x13, x15
-	b.lo	.L390_95
-.L390_93:
+	b.lo	.L391_95
+.L391_93:
 	cmp	x11, x12
-	b.ls	.L390_109
-.L390_94:
+	b.ls	.L391_109
+.L391_94:
 	mov	w11, #32
 	str	x13, [x8, #24]
 	strb	w11, [x8, #23]
-.L390_95:
+.L391_95:
 	mov	w8, #1
 	strb	w8, [x9, #20]
-.L390_96:
+.L391_96:
 	add	x8, x21, w21, uxtw #1
 	tst	x8, #0xffffffff00000000
-	b.ne	.L390_105
+	b.ne	.L391_105
 	cmp	w10, w8, lsr #1
-	b.hs	.L390_106
-.L390_98:
+	b.hs	.L391_106
+.L391_98:
 	ldr	w8, [x9]
 	cmp	w20, w21
 	add	w8, w8, #1
 	str	w8, [x9]
-	b.lo	.L390_104
+	b.lo	.L391_104
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x20, x19, #128
@@ -73074,7 +72690,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x12, x8, x20, hi
 	ldrb	w11, [x12, #23]
 	cmp	w11, #32
-	b.eq	.L390_102
+	b.eq	.L391_102
 	ldr	x13, [x19, #704]
 	mov	w14, #11520
 	ldr	x12, [x12, #24]
@@ -73085,38 +72701,38 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	udiv	x13, x14, x13
 	adds	x12, x12, x13
 	csinv	x12, x12, xzr, lo
-	cbz	w11, .L390_107
+	cbz	w11, .L391_107
 	ldr	x11, [x19, #680]
 	cmp	x11, x12
-	b.hs	.L390_107
-.L390_102:
+	b.hs	.L391_107
+.L391_102:
 	cmp	x9, x10
-	b.ls	.L390_108
-.L390_103:
+	b.ls	.L391_108
+.L391_103:
 	ldrb	w9, [x8, #23]
 	sub	w9, w9, #1
 	strb	w9, [x8, #23]
-.L390_104:
+.L391_104:
 	mov	w0, #1
-	b	.L390_107
-.L390_105:
+	b	.L391_107
+.L391_105:
 	mov	w8, #-1
 	cmp	w10, w8, lsr #1
-	b.lo	.L390_98
-.L390_106:
+	b.lo	.L391_98
+.L391_106:
 	mov	w0, wzr
-.L390_107:
+.L391_107:
 	ldp	x20, x19, [sp, #48]
 	ldr	x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	ret
-.L390_108:
+.L391_108:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x20
-	b	.L390_103
-.L390_109:
+	b	.L391_103
+.L391_109:
 	add	x0, x19, #128
 	str	w2, [x29, #28]
 	str	x9, [sp, #8]
@@ -73126,16 +72742,16 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldp	x13, x9, [sp]
 	add	x8, x19, #128
 	ldp	w10, w2, [x29, #24]
-	b	.L390_94
-.L390_110:
+	b	.L391_94
+.L391_110:
 	add	x0, x19, #1080
 	str	w2, [x29, #28]
 	bl	hw_collections_arena_clean_cfq_tree_queue_Queue
 	ldr	w2, [x29, #28]
 	add	x9, x19, #1080
 	cmn	w21, #1
-	b.ne	.L390_75
-	b	.L390_81
+	b.ne	.L391_75
+	b	.L391_81
 	.size	hw_queue_RequestQueue_allocate_from_limited_pool, .-hw_queue_RequestQueue_allocate_from_limited_pool
 
 	.p2align	2
@@ -73143,12 +72759,12 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 hw_queue_RequestQueue_can_join:
 	cmn	w1, #1
 	mov	w8, wzr
-	b.eq	.L391_17
+	b.eq	.L392_17
 	cmn	w2, #1
-	b.eq	.L391_17
+	b.eq	.L392_17
 	ldr	w9, [x0, #3952]
 	cmn	w9, #1
-	b.eq	.L391_17
+	b.eq	.L392_17
 	stp	x29, x30, [sp, #-16]!
 	ldp	x8, x10, [x0, #64]
 	mov	w9, w1
@@ -73158,61 +72774,61 @@ hw_queue_RequestQueue_can_join:
 	csel	x9, x11, x0, hi
 	ldrh	w11, [x9, #58]
 	tst	w11, #0x7
-	b.ne	.L391_15
+	b.ne	.L392_15
 	ldrb	w11, [x9, #62]
 	cmp	w11, #1
-	b.ne	.L391_15
+	b.ne	.L392_15
 	ldrh	w11, [x9, #56]
-	tbnz	w11, #4, .L391_15
+	tbnz	w11, #4, .L392_15
 	mov	w11, w2
 	add	x8, x8, x11, lsl #6
 	cmp	x10, x11
 	csel	x10, x8, x0, hi
 	ldrh	w8, [x10, #58]
 	tst	w8, #0x7
-	b.ne	.L391_15
+	b.ne	.L392_15
 	ldrb	w8, [x10, #62]
 	cmp	w8, #1
-	b.ne	.L391_15
+	b.ne	.L392_15
 	ldrh	w8, [x10, #56]
-	tbnz	w8, #4, .L391_15
+	tbnz	w8, #4, .L392_15
 	ldrb	w8, [x0, #3960]
-	tbz	w8, #0, .L391_12
+	tbz	w8, #0, .L392_12
 	ldrb	w8, [x9, #60]
 	ldrb	w11, [x10, #60]
 	cmp	w8, w11
 	mov	w8, wzr
-	b.ne	.L391_16
+	b.ne	.L392_16
 	ldrb	w11, [x9, #61]
 	ldrb	w12, [x10, #61]
 	cmp	w11, w12
-	b.eq	.L391_13
-	b	.L391_16
-.L391_12:
+	b.eq	.L392_13
+	b	.L392_16
+.L392_12:
 	ldrb	w8, [x9, #61]
 	ldrb	w11, [x10, #61]
 	cmp	w8, w11
-	b.ne	.L391_15
-.L391_13:
+	b.ne	.L392_15
+.L392_13:
 	ldr	x11, [x9]
 	ldr	w8, [x9, #40]
 	adds	x9, x11, x8
 	ldr	x11, [x10]
 	csinv	x9, x9, xzr, lo
 	cmp	x9, x11
-	b.ne	.L391_15
+	b.ne	.L392_15
 	ldr	w9, [x10, #40]
 	ldr	w10, [x0, #3856]
 	add	w9, w9, w8
 	cmp	w9, w8
 	ccmp	w9, w10, #2, hs
 	cset	w8, ls
-	b	.L391_16
-.L391_15:
+	b	.L392_16
+.L392_15:
 	mov	w8, wzr
-.L391_16:
+.L392_16:
 	ldp	x29, x30, [sp], #16
-.L391_17:
+.L392_17:
 	mov	w0, w8
 	ret
 	.size	hw_queue_RequestQueue_can_join, .-hw_queue_RequestQueue_can_join
@@ -73229,17 +72845,17 @@ hw_queue_RequestQueue_can_merge:
 	csel	x8, x8, x0, hi
 	ldrh	w9, [x8, #58]
 	tst	w9, #0x7
-	b.ne	.L392_18
+	b.ne	.L393_18
 	ldrb	w9, [x8, #62]
 	cmp	w9, #1
-	b.ne	.L392_18
+	b.ne	.L393_18
 	ldrh	w9, [x8, #56]
-	tbnz	w9, #4, .L392_18
+	tbnz	w9, #4, .L393_18
 	ldrb	w9, [x8, #61]
 	ldrb	w10, [x2, #30]
 	mov	x3, x2
 	cmp	w9, w10
-	b.ne	.L392_18
+	b.ne	.L393_18
 	ldp	x10, x11, [x0, #256]
 	add	x12, x0, #128
 	ldr	w9, [x3, #8]
@@ -73248,25 +72864,25 @@ hw_queue_RequestQueue_can_merge:
 	csel	x10, x10, x12, hi
 	ldrb	w9, [x10, #16]
 	cmp	w9, #7
-	b.hi	.L392_14
+	b.hi	.L393_14
 	ldrb	w11, [x10, #17]
 	ldrsb	w9, [x10, #20]
-	cbz	w11, .L392_9
+	cbz	w11, .L393_9
 	cmp	w11, #1
-	b.ne	.L392_11
+	b.ne	.L393_11
 	cmn	w9, #20
-	b.ge	.L392_12
+	b.ge	.L393_12
 	mov	w9, #8
-	b	.L392_14
-.L392_9:
+	b	.L393_14
+.L393_9:
 	cmn	w9, #20
-	b.ge	.L392_13
+	b.ge	.L393_13
 	mov	w9, #16
-	b	.L392_14
-.L392_11:
+	b	.L393_14
+.L393_11:
 	mov	w9, #31
-	b	.L392_14
-.L392_12:
+	b	.L393_14
+.L393_12:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -73276,8 +72892,8 @@ hw_queue_RequestQueue_can_merge:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w9, w9, #0x8
-	b	.L392_14
-.L392_13:
+	b	.L393_14
+.L393_13:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -73287,26 +72903,26 @@ hw_queue_RequestQueue_can_merge:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w9, w9, #0x10
-.L392_14:
+.L393_14:
 	ldrb	w10, [x0, #3960]
-	tbz	w10, #0, .L392_16
+	tbz	w10, #0, .L393_16
 	ldrb	w8, [x8, #60]
 	cmp	w8, w9
-	b.ne	.L392_18
-.L392_16:
+	b.ne	.L393_18
+.L393_16:
 	ldrb	w8, [x0, #3958]
-	tbz	w8, #0, .L392_19
+	tbz	w8, #0, .L393_19
 	mov	x8, x0
 	add	x0, x0, #1024
 	mov	w2, w1
 	mov	x1, x8
 	ldp	x29, x30, [sp], #16
 	b	hw_registry_AnyElevator_allow_merge
-.L392_18:
+.L393_18:
 	mov	w0, wzr
 	ldp	x29, x30, [sp], #16
 	ret
-.L392_19:
+.L393_19:
 	mov	w0, #1
 	ldp	x29, x30, [sp], #16
 	ret
@@ -73324,34 +72940,34 @@ hw_queue_RequestQueue_fill:
 	stp	x24, x23, [sp, #16]
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L393_40
+	b.ls	.L394_40
 	ldr	x8, [x0, #256]
 	add	x22, x8, x20, lsl #7
-.L393_2:
+.L394_2:
 	ldr	w8, [x22, #12]
 	ldrb	w21, [x22, #16]
 	add	w8, w8, #1
 	cmp	w21, #7
 	str	w8, [x22, #12]
-	b.hi	.L393_12
+	b.hi	.L394_12
 	ldrb	w9, [x22, #17]
 	ldrsb	w8, [x22, #20]
-	cbz	w9, .L393_7
+	cbz	w9, .L394_7
 	cmp	w9, #1
-	b.ne	.L393_9
+	b.ne	.L394_9
 	cmn	w8, #20
-	b.ge	.L393_10
+	b.ge	.L394_10
 	mov	w21, #8
-	b	.L393_12
-.L393_7:
+	b	.L394_12
+.L394_7:
 	cmn	w8, #20
-	b.ge	.L393_11
+	b.ge	.L394_11
 	mov	w21, #16
-	b	.L393_12
-.L393_9:
+	b	.L394_12
+.L394_9:
 	mov	w21, #31
-	b	.L393_12
-.L393_10:
+	b	.L394_12
+.L394_10:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -73361,8 +72977,8 @@ hw_queue_RequestQueue_fill:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w21, w8, #0x8
-	b	.L393_12
-.L393_11:
+	b	.L394_12
+.L394_11:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -73372,14 +72988,14 @@ hw_queue_RequestQueue_fill:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w21, w8, #0x10
-.L393_12:
+.L394_12:
 	ldr	x9, [x0, #72]
 	mov	w8, w1
 	cmp	x9, x8
-	b.ls	.L393_41
+	b.ls	.L394_41
 	ldr	x9, [x0, #64]
 	add	x8, x9, x8, lsl #6
-.L393_14:
+.L394_14:
 	ldr	x9, [x2, #16]
 	ldr	x11, [x2]
 	ldr	w10, [x8, #48]
@@ -73400,7 +73016,7 @@ hw_queue_RequestQueue_fill:
 	strb	w9, [x8, #62]
 	ldr	x9, [x0, #3152]
 	cmp	x9, #35
-	b.ne	.L393_20
+	b.ne	.L394_20
 	mov	w9, #8
 	strh	w9, [x8, #58]
 	ldr	x8, [x0, #1024]
@@ -73412,90 +73028,90 @@ hw_queue_RequestQueue_fill:
 	add	w9, w9, #1
 	cmp	x8, #9
 	str	w9, [x0, #3824]
-	b.gt	.L393_22
+	b.gt	.L394_22
 	cmp	x8, #5
-	b.le	.L393_21
+	b.le	.L394_21
 	mov	w2, w1
 	mov	x1, x0
 	add	x0, x0, #1032
 	cmp	x8, #7
-	b.gt	.L393_30
+	b.gt	.L394_30
 	cmp	x8, #6
-	b.ne	.L393_35
+	b.ne	.L394_35
 	bl	hw_elevator_hooks_allocate_cfq_v2_CfqV2
-	b	.L393_21
-.L393_20:
+	b	.L394_21
+.L394_20:
 	strh	wzr, [x8, #58]
-.L393_21:
+.L394_21:
 	mov	w0, w19
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L393_22:
+.L394_22:
 	cmp	x8, #13
-	b.le	.L393_27
+	b.le	.L394_27
 	cmp	x8, #15
-	b.le	.L393_34
+	b.le	.L394_34
 	cmp	x8, #16
-	b.eq	.L393_37
+	b.eq	.L394_37
 	cmp	x8, #17
-	b.eq	.L393_21
+	b.eq	.L394_21
 	mov	x8, x0
 	add	x0, x0, #1024
 	mov	w2, w1
 	mov	x1, x8
 	bl	hw_elevator_hooks_allocate_bandwidth_Bandwidth_inner
-	b	.L393_21
-.L393_27:
+	b	.L394_21
+.L394_27:
 	cmp	x8, #11
-	b.gt	.L393_32
+	b.gt	.L394_32
 	mov	w2, w1
 	mov	x1, x0
 	add	x0, x0, #1032
 	cmp	x8, #10
-	b.ne	.L393_38
+	b.ne	.L394_38
 	bl	hw_elevator_hooks_allocate_shared_turns_Turns_bfq_v0_Sectors
-	b	.L393_21
-.L393_30:
+	b	.L394_21
+.L394_30:
 	cmp	x8, #8
-	b.ne	.L393_36
+	b.ne	.L394_36
 	bl	hw_elevator_hooks_allocate_cfq_tree_CfqTree
-	b	.L393_21
-.L393_32:
+	b	.L394_21
+.L394_32:
 	cmp	x8, #12
-	b.ne	.L393_39
+	b.ne	.L394_39
 	bl	hw_elevator_hooks_free_sfq_Sfq
-	b	.L393_21
-.L393_34:
+	b	.L394_21
+.L394_34:
 	cmp	x8, #14
 	bl	hw_elevator_hooks_free_sfq_Sfq
-	b	.L393_21
-.L393_35:
+	b	.L394_21
+.L394_35:
 	bl	hw_elevator_hooks_allocate_cfq_v3_CfqV3
-	b	.L393_21
-.L393_36:
+	b	.L394_21
+.L394_36:
 	bl	hw_elevator_hooks_allocate_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L393_21
-.L393_37:
+	b	.L394_21
+.L394_37:
 	mov	x8, x0
 	add	x0, x0, #1032
 	mov	w2, w1
 	mov	x1, x8
 	bl	hw_elevator_hooks_allocate_kyber_Kyber
-	b	.L393_21
-.L393_38:
+	b	.L394_21
+.L394_38:
 	bl	hw_elevator_hooks_allocate_shared_turns_Turns_cfq_wf2q_Time
-	b	.L393_21
-.L393_39:
+	b	.L394_21
+.L394_39:
 	mov	x8, x0
 	add	x0, x0, #1032
 	mov	w2, w1
 	mov	x1, x8
 	bl	hw_elevator_hooks_allocate_cfq_Cfq
-	b	.L393_21
-.L393_40:
+	b	.L394_21
+.L394_40:
 	add	x22, x0, #128
 	mov	x21, x0
 	add	x0, x0, #128
@@ -73505,15 +73121,15 @@ hw_queue_RequestQueue_fill:
 	mov	x2, x24
 	mov	x0, x21
 	mov	w1, w23
-	b	.L393_2
-.L393_41:
+	b	.L394_2
+.L394_41:
 	mov	w22, w1
 	mov	x23, x2
 	bl	hw_collections_arena_clean_request_Request
 	mov	x2, x23
 	mov	w1, w22
 	mov	x8, x0
-	b	.L393_14
+	b	.L394_14
 	.size	hw_queue_RequestQueue_fill, .-hw_queue_RequestQueue_fill
 
 	.p2align	2
@@ -73534,28 +73150,28 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	add	x29, sp, #16
 	stp	x28, x27, [sp, #32]
 	str	x2, [sp, #8]
-.L394_1:
+.L395_1:
 	ldp	x8, x10, [x19, #64]
 	mov	w22, w1
 	add	x9, x8, x22, lsl #6
 	cmp	x10, x22
 	csel	x8, x9, x19, hi
 	ldrh	w27, [x8, #58]
-	tbz	w27, #6, .L394_12
+	tbz	w27, #6, .L395_12
 	ldr	w27, [x19, #3124]
 	ldr	w28, [x19, #3128]
 	cmp	x10, x22
-	b.ls	.L394_9
-.L394_3:
+	b.ls	.L395_9
+.L395_3:
 	strb	wzr, [x9, #62]
 	ldr	x8, [x19, #72]
 	ldr	w20, [x19, #3872]
 	str	w1, [x19, #3872]
 	cmp	x8, x22
-	b.ls	.L394_10
+	b.ls	.L395_10
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L394_5:
+.L395_5:
 	stp	w21, w20, [x8, #24]
 	add	x10, x19, #3876
 	add	x0, x19, #3120
@@ -73579,48 +73195,48 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	bl	hw_queue_barrier_Sequence_stage
 	and	w8, w0, #0xff
 	cmp	w8, #4
-	b.ne	.L394_93
+	b.ne	.L395_93
 	ldr	w1, [x19, #3120]
 	ldr	x8, [x19, #72]
 	str	w21, [x19, #3120]
 	cmp	x8, x1
-	b.ls	.L394_11
+	b.ls	.L395_11
 	ldr	x8, [x19, #64]
 	add	x8, x8, x1, lsl #6
-.L394_8:
+.L395_8:
 	ldrh	w9, [x8, #58]
 	and	w9, w9, #0xfffffffb
 	strh	w9, [x8, #58]
-	b	.L394_1
-.L394_9:
+	b	.L395_1
+.L395_9:
 	mov	x0, x19
 	mov	x20, x1
 	bl	hw_collections_arena_clean_request_Request
 	mov	x1, x20
 	mov	x9, x19
-	b	.L394_3
-.L394_10:
+	b	.L395_3
+.L395_10:
 	mov	x0, x19
 	mov	x22, x1
 	bl	hw_collections_arena_clean_request_Request
 	mov	x1, x22
 	mov	x8, x19
-	b	.L394_5
-.L394_11:
+	b	.L395_5
+.L395_11:
 	mov	x0, x19
 	mov	x20, x1
 	bl	hw_collections_arena_clean_request_Request
 	mov	x1, x20
 	mov	x8, x19
-	b	.L394_8
-.L394_12:
+	b	.L395_8
+.L395_12:
 	ldr	x11, [sp, #8]
 	ldr	w24, [x8, #32]
 	ldp	x21, x23, [x11]
 	ldr	w9, [x21]
 	ldr	w10, [x23]
 	cmp	w9, w10
-	b.hs	.L394_14
+	b.hs	.L395_14
 	ldr	x10, [x11, #16]
 	ldr	x8, [x8, #8]
 	ldr	x10, [x10]
@@ -73629,38 +73245,38 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	str	w8, [x21]
-.L394_14:
+.L395_14:
 	mov	w8, #-1
 	cmp	x24, x8
-	b.ne	.L394_22
-.L394_15:
-	tbz	w27, #8, .L394_83
+	b.ne	.L395_22
+.L395_15:
+	tbz	w27, #8, .L395_83
 	ldr	x8, [x19, #1024]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #18
 	csel	x8, x9, x8, hi
-	tbnz	w27, #3, .L394_29
+	tbnz	w27, #3, .L395_29
 	cmp	x8, #9
-	b.gt	.L394_35
+	b.gt	.L395_35
 	cmp	x8, #3
-	b.le	.L394_49
+	b.le	.L395_49
 	cmp	x8, #6
-	b.gt	.L394_56
+	b.gt	.L395_56
 	sub	x8, x8, #4
 	cmp	x8, #2
-	b.lo	.L394_83
+	b.lo	.L395_83
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_cfq_v2_CfqV2
-	b	.L394_82
-.L394_22:
+	b	.L395_82
+.L395_22:
 	ldr	x20, [x11, #16]
 	add	x12, x19, #368
 	mov	w26, #-1
-.L394_23:
+.L395_23:
 	ldp	x9, x8, [x19, #352]
 	ldr	w11, [x23]
 	add	x10, x9, x24, lsl #4
@@ -73669,7 +73285,7 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	csel	x10, x10, x12, hi
 	cmp	w9, w11
 	ldr	w28, [x10, #8]
-	b.hs	.L394_25
+	b.hs	.L395_25
 	ldr	x8, [x20]
 	ldr	x10, [x10]
 	str	x10, [x8, x9, lsl #3]
@@ -73678,174 +73294,174 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	csinv	w8, w8, wzr, lo
 	str	w8, [x21]
 	ldr	x8, [x19, #360]
-.L394_25:
+.L395_25:
 	ldr	w25, [x19, #3952]
 	cmp	x8, x24
-	b.ls	.L394_28
+	b.ls	.L395_28
 	ldr	x8, [x19, #352]
 	add	x8, x8, x24, lsl #4
-.L394_27:
+.L395_27:
 	str	w25, [x8, #8]
 	cmp	x28, x26
 	str	w24, [x19, #3952]
 	mov	x24, x28
-	b.ne	.L394_23
-	b	.L394_15
-.L394_28:
+	b.ne	.L395_23
+	b	.L395_15
+.L395_28:
 	add	x0, x19, #368
 	str	x1, [sp, #8]
 	bl	hw_collections_arena_clean_request_MergedBio
 	ldr	x1, [sp, #8]
 	add	x12, x19, #368
 	add	x8, x19, #368
-	b	.L394_27
-.L394_29:
+	b	.L395_27
+.L395_29:
 	cmp	x8, #8
-	b.le	.L394_40
+	b.le	.L395_40
 	cmp	x8, #13
-	b.gt	.L394_45
+	b.gt	.L395_45
 	cmp	x8, #10
-	b.le	.L394_59
+	b.le	.L395_59
 	cmp	x8, #11
-	b.eq	.L394_69
+	b.eq	.L395_69
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	cmp	x8, #12
-	b.ne	.L394_72
+	b.ne	.L395_72
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_fiops_Fiops
-	b	.L394_85
-.L394_35:
+	b	.L395_85
+.L395_35:
 	cmp	x8, #13
-	b.le	.L394_51
+	b.le	.L395_51
 	cmp	x8, #15
-	b.le	.L394_65
+	b.le	.L395_65
 	cmp	x8, #16
-	b.eq	.L394_77
+	b.eq	.L395_77
 	mov	x20, x1
 	cmp	x8, #17
-	b.ne	.L394_81
+	b.ne	.L395_81
 	add	x0, x19, #1032
 	mov	x1, x19
 	bl	hw_elevator_hooks_complete_custom_Custom
-	b	.L394_82
-.L394_40:
+	b	.L395_82
+.L395_40:
 	cmp	x8, #3
-	b.le	.L394_54
+	b.le	.L395_54
 	cmp	x8, #5
-	b.le	.L394_67
+	b.le	.L395_67
 	cmp	x8, #6
-	b.eq	.L394_78
+	b.eq	.L395_78
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	x21, x20
 	cmp	x8, #7
 	mov	w2, w21
-	b.ne	.L394_84
+	b.ne	.L395_84
 	bl	hw_elevator_hooks_complete_cfq_v3_CfqV3
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_cfq_v3_CfqV3
-	b	.L394_85
-.L394_45:
+	b	.L395_85
+.L395_45:
 	cmp	x8, #15
-	b.le	.L394_61
+	b.le	.L395_61
 	cmp	x8, #16
-	b.eq	.L394_70
+	b.eq	.L395_70
 	mov	x20, x1
 	cmp	x8, #17
-	b.ne	.L394_73
+	b.ne	.L395_73
 	add	x0, x19, #1032
 	mov	x1, x19
 	bl	hw_elevator_hooks_complete_custom_Custom
-	b	.L394_85
-.L394_49:
-	b.lo	.L394_83
+	b	.L395_85
+.L395_49:
+	b.lo	.L395_83
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_anticipatory_Anticipatory
-	b	.L394_82
-.L394_51:
+	b	.L395_82
+.L395_51:
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #11
-	b.gt	.L394_63
+	b.gt	.L395_63
 	cmp	x8, #10
-	b.ne	.L394_79
+	b.ne	.L395_79
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_bfq_v0_Sectors
-	b	.L394_82
-.L394_54:
+	b	.L395_82
+.L395_54:
 	mov	x20, x1
-	b.lo	.L394_85
+	b.lo	.L395_85
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_anticipatory_Anticipatory
-	b	.L394_85
-.L394_56:
+	b	.L395_85
+.L395_56:
 	cmp	x8, #7
-	b.eq	.L394_71
+	b.eq	.L395_71
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #8
-	b.ne	.L394_74
+	b.ne	.L395_74
 	bl	hw_elevator_hooks_complete_cfq_tree_CfqTree
-	b	.L394_82
-.L394_59:
+	b	.L395_82
+.L395_59:
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	x21, x20
 	cmp	x8, #9
 	mov	w2, w21
-	b.ne	.L394_75
+	b.ne	.L395_75
 	bl	hw_elevator_hooks_complete_bandwidth_Bandwidth_cfq_v3_CfqV3
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L394_85
-.L394_61:
+	b	.L395_85
+.L395_61:
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	cmp	x8, #14
-	b.ne	.L394_76
+	b.ne	.L395_76
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_mq_deadline_MqDeadline
-	b	.L394_85
-.L394_63:
+	b	.L395_85
+.L395_63:
 	cmp	x8, #12
-	b.ne	.L394_80
+	b.ne	.L395_80
 	bl	hw_elevator_hooks_complete_fiops_Fiops
-	b	.L394_82
-.L394_65:
+	b	.L395_82
+.L395_65:
 	cmp	x8, #14
-	b.eq	.L394_83
+	b.eq	.L395_83
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_bfq_Bfq
-	b	.L394_82
-.L394_67:
+	b	.L395_82
+.L395_67:
 	mov	x20, x1
 	cmp	x8, #4
-	b.ne	.L394_85
+	b.ne	.L395_85
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_elevator_hooks_free_sfq_Sfq
-	b	.L394_85
-.L394_69:
+	b	.L395_85
+.L395_69:
 	mov	x21, x1
 	add	x0, x19, #1032
 	mov	x1, x19
@@ -73856,8 +73472,8 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	w2, w21
 	mov	x20, x21
 	bl	hw_elevator_hooks_free_shared_turns_Turns_cfq_wf2q_Time
-	b	.L394_85
-.L394_70:
+	b	.L395_85
+.L395_70:
 	mov	x21, x1
 	add	x0, x19, #1032
 	mov	x1, x19
@@ -73868,15 +73484,15 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	w2, w21
 	mov	x20, x21
 	bl	hw_elevator_hooks_free_kyber_Kyber
-	b	.L394_85
-.L394_71:
+	b	.L395_85
+.L395_71:
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_cfq_v3_CfqV3
-	b	.L394_82
-.L394_72:
+	b	.L395_82
+.L395_72:
 	mov	x21, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_complete_cfq_Cfq
@@ -73884,8 +73500,8 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_cfq_Cfq
-	b	.L394_85
-.L394_73:
+	b	.L395_85
+.L395_73:
 	mov	x21, x20
 	add	x0, x19, #1024
 	mov	x1, x19
@@ -73895,18 +73511,18 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_inner
-	b	.L394_85
-.L394_74:
+	b	.L395_85
+.L395_74:
 	bl	hw_elevator_hooks_complete_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L394_82
-.L394_75:
+	b	.L395_82
+.L395_75:
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_bfq_v0_Sectors
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_shared_turns_Turns_bfq_v0_Sectors
-	b	.L394_85
-.L394_76:
+	b	.L395_85
+.L395_76:
 	mov	x21, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_complete_bfq_Bfq
@@ -73914,15 +73530,15 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_bfq_Bfq
-	b	.L394_85
-.L394_77:
+	b	.L395_85
+.L395_77:
 	mov	x20, x1
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_kyber_Kyber
-	b	.L394_82
-.L394_78:
+	b	.L395_82
+.L395_78:
 	mov	x21, x1
 	add	x0, x19, #1032
 	mov	x1, x19
@@ -73933,21 +73549,21 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	w2, w21
 	mov	x20, x21
 	bl	hw_elevator_hooks_free_cfq_v2_CfqV2
-	b	.L394_85
-.L394_79:
+	b	.L395_85
+.L395_79:
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_cfq_wf2q_Time
-	b	.L394_82
-.L394_80:
+	b	.L395_82
+.L395_80:
 	bl	hw_elevator_hooks_complete_cfq_Cfq
-	b	.L394_82
-.L394_81:
+	b	.L395_82
+.L395_81:
 	add	x0, x19, #1024
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_bandwidth_Bandwidth_inner
-.L394_82:
+.L395_82:
 	mov	x1, x20
-.L394_83:
+.L395_83:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
@@ -73957,30 +73573,30 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	b	hw_queue_RequestQueue_free_request
-.L394_84:
+.L395_84:
 	bl	hw_elevator_hooks_complete_cfq_tree_CfqTree
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_cfq_tree_CfqTree
-.L394_85:
+.L395_85:
 	ldp	x8, x9, [x19, #64]
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x9, x8, x19, hi
 	ldrb	w23, [x9, #61]
 	ldr	w21, [x9, #44]
-	b.ls	.L394_94
-.L394_86:
+	b.ls	.L395_94
+.L395_86:
 	strb	wzr, [x8, #62]
 	ldr	x8, [x19, #72]
 	ldr	w24, [x19, #3872]
 	str	w20, [x19, #3872]
 	cmp	x8, x22
-	b.ls	.L394_95
+	b.ls	.L395_95
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L394_88:
+.L395_88:
 	mov	w9, #-1
 	add	x10, x19, #3876
 	stp	w9, w24, [x8, #24]
@@ -74001,13 +73617,13 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	str	w8, [x19, #3948]
 	sub	w8, w10, #1
 	str	w8, [x9, #3896]
-	cbz	w11, .L394_90
+	cbz	w11, .L395_90
 	mov	x0, x19
 	bl	hw_queue_RequestQueue_wake_after_release
-.L394_90:
+.L395_90:
 	ldr	x8, [x19, #264]
 	cmp	x8, x21
-	b.ls	.L394_92
+	b.ls	.L395_92
 	ldr	x8, [x19, #256]
 	add	x8, x8, x21, lsl #7
 	ldr	w9, [x8, #12]
@@ -74015,12 +73631,12 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	sub	w9, w9, #1
 	cmp	w10, #2
 	str	w9, [x8, #12]
-	b.eq	.L394_96
-.L394_92:
+	b.eq	.L395_96
+.L395_92:
 	ldr	w8, [x19, #3824]
 	sub	w8, w8, #1
 	str	w8, [x19, #3824]
-.L394_93:
+.L395_93:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -74029,21 +73645,21 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	ret
-.L394_94:
+.L395_94:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L394_86
-.L394_95:
+	b	.L395_86
+.L395_95:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L394_88
-.L394_96:
+	b	.L395_88
+.L395_96:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_elevator_queue_core_QueueCore_free_context_if_unused
-	b	.L394_92
+	b	.L395_92
 	.size	hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0, .-hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0
 
 	.p2align	2
@@ -74062,21 +73678,21 @@ hw_queue_RequestQueue_free_request:
 	stp	x24, x23, [sp, #16]
 	csel	x10, x8, x0, hi
 	ldrh	w11, [x10, #58]
-	tbnz	w11, #3, .L395_9
+	tbnz	w11, #3, .L396_9
 	ldrb	w23, [x10, #61]
 	ldr	w21, [x10, #44]
 	cmp	x9, x22
-	b.ls	.L395_45
-.L395_2:
+	b.ls	.L396_45
+.L396_2:
 	strb	wzr, [x8, #62]
 	ldr	x8, [x19, #72]
 	ldr	w24, [x19, #3872]
 	str	w20, [x19, #3872]
 	cmp	x8, x22
-	b.ls	.L395_46
+	b.ls	.L396_46
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L395_4:
+.L396_4:
 	mov	w9, #-1
 	add	x10, x19, #3876
 	stp	w9, w24, [x8, #24]
@@ -74097,13 +73713,13 @@ hw_queue_RequestQueue_free_request:
 	str	w8, [x19, #3948]
 	sub	w8, w10, #1
 	str	w8, [x9, #3896]
-	cbz	w11, .L395_6
+	cbz	w11, .L396_6
 	mov	x0, x19
 	bl	hw_queue_RequestQueue_wake_after_release
-.L395_6:
+.L396_6:
 	ldr	x8, [x19, #264]
 	cmp	x8, x21
-	b.ls	.L395_44
+	b.ls	.L396_44
 	ldr	x8, [x19, #256]
 	add	x8, x8, x21, lsl #7
 	ldr	w9, [x8, #12]
@@ -74111,7 +73727,7 @@ hw_queue_RequestQueue_free_request:
 	sub	w9, w9, #1
 	cmp	w10, #2
 	str	w9, [x8, #12]
-	b.ne	.L395_44
+	b.ne	.L396_44
 	mov	x0, x19
 	mov	w1, w21
 	ldp	x20, x19, [sp, #48]
@@ -74119,116 +73735,116 @@ hw_queue_RequestQueue_free_request:
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_elevator_queue_core_QueueCore_free_context_if_unused
-.L395_9:
+.L396_9:
 	ldr	x8, [x19, #1024]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #18
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L395_13
+	b.gt	.L396_13
 	cmp	x8, #4
-	b.gt	.L395_18
-	b.lo	.L395_36
+	b.gt	.L396_18
+	b.lo	.L396_36
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_elevator_hooks_free_sfq_Sfq
-	b	.L395_36
-.L395_13:
+	b	.L396_36
+.L396_13:
 	cmp	x8, #13
-	b.le	.L395_22
+	b.le	.L396_22
 	cmp	x8, #15
-	b.le	.L395_29
+	b.le	.L396_29
 	cmp	x8, #16
-	b.eq	.L395_33
+	b.eq	.L396_33
 	cmp	x8, #17
-	b.eq	.L395_36
+	b.eq	.L396_36
 	add	x0, x19, #1024
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_inner
-	b	.L395_36
-.L395_18:
+	b	.L396_36
+.L396_18:
 	cmp	x8, #6
-	b.le	.L395_25
+	b.le	.L396_25
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #7
-	b.eq	.L395_31
+	b.eq	.L396_31
 	cmp	x8, #8
-	b.ne	.L395_32
+	b.ne	.L396_32
 	bl	hw_elevator_hooks_free_cfq_tree_CfqTree
-	b	.L395_36
-.L395_22:
+	b	.L396_36
+.L396_22:
 	cmp	x8, #11
-	b.gt	.L395_27
+	b.gt	.L396_27
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #10
-	b.ne	.L395_34
+	b.ne	.L396_34
 	bl	hw_elevator_hooks_free_shared_turns_Turns_bfq_v0_Sectors
-	b	.L395_36
-.L395_25:
+	b	.L396_36
+.L396_25:
 	cmp	x8, #5
-	b.eq	.L395_36
+	b.eq	.L396_36
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_cfq_v2_CfqV2
-	b	.L395_36
-.L395_27:
+	b	.L396_36
+.L396_27:
 	cmp	x8, #12
-	b.eq	.L395_36
+	b.eq	.L396_36
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_cfq_Cfq
-	b	.L395_36
-.L395_29:
+	b	.L396_36
+.L396_29:
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #14
-	b.ne	.L395_35
+	b.ne	.L396_35
 	bl	hw_elevator_hooks_free_mq_deadline_MqDeadline
-	b	.L395_36
-.L395_31:
+	b	.L396_36
+.L396_31:
 	bl	hw_elevator_hooks_free_cfq_v3_CfqV3
-	b	.L395_36
-.L395_32:
+	b	.L396_36
+.L396_32:
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L395_36
-.L395_33:
+	b	.L396_36
+.L396_33:
 	add	x0, x19, #1032
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_kyber_Kyber
-	b	.L395_36
-.L395_34:
+	b	.L396_36
+.L396_34:
 	bl	hw_elevator_hooks_free_shared_turns_Turns_cfq_wf2q_Time
-	b	.L395_36
-.L395_35:
+	b	.L396_36
+.L396_35:
 	bl	hw_elevator_hooks_free_bfq_Bfq
-.L395_36:
+.L396_36:
 	ldp	x8, x9, [x19, #64]
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x9, x8, x19, hi
 	ldrb	w23, [x9, #61]
 	ldr	w21, [x9, #44]
-	b.ls	.L395_47
-.L395_37:
+	b.ls	.L396_47
+.L396_37:
 	strb	wzr, [x8, #62]
 	ldr	x8, [x19, #72]
 	ldr	w24, [x19, #3872]
 	str	w20, [x19, #3872]
 	cmp	x8, x22
-	b.ls	.L395_48
+	b.ls	.L396_48
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L395_39:
+.L396_39:
 	mov	w9, #-1
 	add	x10, x19, #3876
 	stp	w9, w24, [x8, #24]
@@ -74249,13 +73865,13 @@ hw_queue_RequestQueue_free_request:
 	str	w8, [x19, #3948]
 	sub	w8, w10, #1
 	str	w8, [x9, #3896]
-	cbz	w11, .L395_41
+	cbz	w11, .L396_41
 	mov	x0, x19
 	bl	hw_queue_RequestQueue_wake_after_release
-.L395_41:
+.L396_41:
 	ldr	x8, [x19, #264]
 	cmp	x8, x21
-	b.ls	.L395_43
+	b.ls	.L396_43
 	ldr	x8, [x19, #256]
 	add	x8, x8, x21, lsl #7
 	ldr	w9, [x8, #12]
@@ -74263,42 +73879,42 @@ hw_queue_RequestQueue_free_request:
 	sub	w9, w9, #1
 	cmp	w10, #2
 	str	w9, [x8, #12]
-	b.eq	.L395_49
-.L395_43:
+	b.eq	.L396_49
+.L396_43:
 	ldr	w8, [x19, #3824]
 	sub	w8, w8, #1
 	str	w8, [x19, #3824]
-.L395_44:
+.L396_44:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L395_45:
+.L396_45:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L395_2
-.L395_46:
+	b	.L396_2
+.L396_46:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L395_4
-.L395_47:
+	b	.L396_4
+.L396_47:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L395_37
-.L395_48:
+	b	.L396_37
+.L396_48:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L395_39
-.L395_49:
+	b	.L396_39
+.L396_49:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_elevator_queue_core_QueueCore_free_context_if_unused
-	b	.L395_43
+	b	.L396_43
 	.size	hw_queue_RequestQueue_free_request, .-hw_queue_RequestQueue_free_request
 
 	.p2align	2
@@ -74309,150 +73925,150 @@ hw_queue_RequestQueue_is_empty:
 	mov	x29, sp
 	cmn	w8, #1
 	mov	w8, wzr
-	b.ne	.L396_49
+	b.ne	.L397_49
 	ldr	w9, [x0, #552]
 	cmn	w9, #1
-	b.ne	.L396_49
+	b.ne	.L397_49
 	ldr	w9, [x0, #544]
-	cbnz	w9, .L396_49
+	cbnz	w9, .L397_49
 	ldr	x8, [x0, #1024]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #18
 	csel	x8, x9, x8, hi
 	cmp	x8, #8
-	b.le	.L396_9
+	b.le	.L397_9
 	cmp	x8, #13
-	b.gt	.L396_14
+	b.gt	.L397_14
 	cmp	x8, #10
-	b.le	.L396_21
+	b.le	.L397_21
 	cmp	x8, #11
-	b.eq	.L396_32
+	b.eq	.L397_32
 	cmp	x8, #12
-	b.ne	.L396_34
+	b.ne	.L397_34
 	ldr	w8, [x0, #1040]
 	ldr	w9, [x0, #1064]
 	ldr	w10, [x0, #1088]
 	and	w8, w8, w9
 	and	w8, w8, w10
-	b	.L396_47
-.L396_9:
+	b	.L397_47
+.L397_9:
 	cmp	x8, #3
-	b.le	.L396_18
+	b.le	.L397_18
 	cmp	x8, #5
-	b.le	.L396_30
+	b.le	.L397_30
 	cmp	x8, #6
-	b.eq	.L396_38
+	b.eq	.L397_38
 	cmp	x8, #7
-	b.ne	.L396_43
+	b.ne	.L397_43
 	ldr	w8, [x0, #1584]
 	cmp	w8, #0
-	b	.L396_48
-.L396_14:
+	b	.L397_48
+.L397_14:
 	cmp	x8, #15
-	b.le	.L396_23
+	b.le	.L397_23
 	cmp	x8, #16
-	b.eq	.L396_33
+	b.eq	.L397_33
 	cmp	x8, #17
-	b.ne	.L396_35
+	b.ne	.L397_35
 	ldr	w8, [x0, #1040]
-	b	.L396_47
-.L396_18:
+	b	.L397_47
+.L397_18:
 	cmp	x8, #1
-	b.gt	.L396_27
-	cbnz	x8, .L396_40
+	b.gt	.L397_27
+	cbnz	x8, .L397_40
 	ldr	w8, [x0, #1088]
-	b	.L396_47
-.L396_21:
+	b	.L397_47
+.L397_21:
 	cmp	x8, #9
-	b.ne	.L396_36
+	b.ne	.L397_36
 	add	x0, x0, #1032
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
-.L396_23:
+.L397_23:
 	cmp	x8, #14
-	b.ne	.L396_37
-	ldr	w8, [x0, #1128]
-	ldr	w9, [x0, #1148]
+	b.ne	.L397_37
+	ldr	w8, [x0, #1120]
+	ldr	w9, [x0, #1140]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L396_45
-	ldr	w8, [x0, #1180]
-	ldr	w9, [x0, #1200]
+	b.ne	.L397_45
+	ldr	w8, [x0, #1192]
+	ldr	w9, [x0, #1212]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L396_45
-	ldr	w8, [x0, #1232]
-	ldr	w9, [x0, #1252]
-	b	.L396_29
-.L396_27:
+	b.ne	.L397_45
+	ldr	w8, [x0, #1264]
+	ldr	w9, [x0, #1284]
+	b	.L397_29
+.L397_27:
 	cmp	x8, #2
-	b.ne	.L396_41
+	b.ne	.L397_41
 	ldr	w8, [x0, #1072]
 	ldr	w9, [x0, #1092]
-.L396_29:
+.L397_29:
 	and	w8, w9, w8
-	b	.L396_47
-.L396_30:
+	b	.L397_47
+.L397_30:
 	cmp	x8, #4
-	b.ne	.L396_44
+	b.ne	.L397_44
 	ldr	w8, [x0, #1080]
-	b	.L396_47
-.L396_32:
+	b	.L397_47
+.L397_32:
 	ldr	w8, [x0, #1888]
 	cmp	w8, #0
-	b	.L396_48
-.L396_33:
+	b	.L397_48
+.L397_33:
 	ldr	w8, [x0, #1856]
 	cmp	w8, #0
-	b	.L396_48
-.L396_34:
+	b	.L397_48
+.L397_34:
 	ldr	w8, [x0, #2216]
 	cmp	w8, #0
-	b	.L396_48
-.L396_35:
+	b	.L397_48
+.L397_35:
 	add	x0, x0, #1024
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_inner_is_empty
-.L396_36:
+.L397_36:
 	ldr	w8, [x0, #1992]
 	cmp	w8, #0
-	b	.L396_48
-.L396_37:
+	b	.L397_48
+.L397_37:
 	ldr	w8, [x0, #2500]
 	cmp	w8, #0
-	b	.L396_48
-.L396_38:
+	b	.L397_48
+.L397_38:
 	ldr	w8, [x0, #1236]
-	cbnz	w8, .L396_45
+	cbnz	w8, .L397_45
 	ldr	w8, [x0, #1316]
-	b	.L396_47
-.L396_40:
+	b	.L397_47
+.L397_40:
 	ldr	w8, [x0, #1032]
-	b	.L396_47
-.L396_41:
+	b	.L397_47
+.L397_41:
 	ldr	w8, [x0, #1152]
 	cmn	w8, #1
-	b.ne	.L396_45
+	b.ne	.L397_45
 	ldr	w8, [x0, #1172]
-	b	.L396_47
-.L396_43:
+	b	.L397_47
+.L397_43:
 	ldr	w8, [x0, #1188]
 	cmp	w8, #0
-	b	.L396_48
-.L396_44:
+	b	.L397_48
+.L397_44:
 	ldr	w8, [x0, #1208]
-	cbz	w8, .L396_46
-.L396_45:
+	cbz	w8, .L397_46
+.L397_45:
 	mov	w8, wzr
-	b	.L396_49
-.L396_46:
+	b	.L397_49
+.L397_46:
 	ldr	w8, [x0, #1204]
-.L396_47:
+.L397_47:
 	cmn	w8, #1
-.L396_48:
+.L397_48:
 	cset	w8, eq
-.L396_49:
+.L397_49:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
@@ -74479,7 +74095,7 @@ hw_queue_RequestQueue_join:
 	stp	x28, x27, [sp, #80]
 	add	x29, sp, #64
 	stp	x26, x25, [sp, #96]
-	tbz	w11, #0, .L397_2
+	tbz	w11, #0, .L398_2
 	add	x8, x8, x24, lsl #6
 	cmp	x9, x24
 	ldr	x10, [x10, #8]
@@ -74504,7 +74120,7 @@ hw_queue_RequestQueue_join:
 	str	w9, [sp, #16]
 	bl	hw_events_EventRing_as_event_Sink_record
 	ldp	x8, x9, [x21, #64]
-.L397_2:
+.L398_2:
 	add	x8, x8, x24, lsl #6
 	cmp	x9, x24
 	ldr	w27, [x21, #3952]
@@ -74513,7 +74129,7 @@ hw_queue_RequestQueue_join:
 	ldr	x25, [x8, #16]
 	ldr	w12, [x8, #40]
 	ldr	x22, [x8, #32]
-	b.eq	.L397_10
+	b.eq	.L398_10
 	ldp	x9, x10, [x21, #352]
 	add	x28, x21, #368
 	ldr	x26, [x8, #8]
@@ -74522,60 +74138,60 @@ hw_queue_RequestQueue_join:
 	csel	x10, x9, x28, hi
 	ldr	w10, [x10, #8]
 	str	w10, [x21, #3952]
-	b.ls	.L397_34
-.L397_4:
+	b.ls	.L398_34
+.L398_4:
 	mov	w8, #-1
 	str	x26, [x9]
 	str	w8, [x9, #8]
 	ldr	x8, [x21, #72]
 	cmp	x8, x23
-	b.ls	.L397_35
+	b.ls	.L398_35
 	ldr	x8, [x21, #64]
 	add	x9, x8, x23, lsl #6
-.L397_6:
+.L398_6:
 	ldp	w10, w8, [x9, #32]
 	cmn	w10, #1
 	csel	w10, w27, w10, eq
 	cmn	w8, #1
 	stp	w10, w27, [x9, #32]
-	b.eq	.L397_10
+	b.eq	.L398_10
 	ldr	x9, [x21, #360]
 	cmp	x9, x8
-	b.ls	.L397_37
+	b.ls	.L398_37
 	ldr	x9, [x21, #352]
 	add	x28, x9, x8, lsl #4
-.L397_9:
+.L398_9:
 	str	w27, [x28, #8]
-.L397_10:
+.L398_10:
 	cmn	w22, #1
-	b.eq	.L397_17
+	b.eq	.L398_17
 	ldr	x8, [x21, #72]
 	lsr	x27, x22, #32
 	cmp	x8, x23
-	b.ls	.L397_36
+	b.ls	.L398_36
 	ldr	x8, [x21, #64]
 	add	x9, x8, x23, lsl #6
-.L397_13:
+.L398_13:
 	ldp	w10, w8, [x9, #32]
 	cmn	w10, #1
 	csel	w10, w22, w10, eq
 	cmn	w8, #1
 	stp	w10, w27, [x9, #32]
-	b.eq	.L397_17
+	b.eq	.L398_17
 	ldr	x9, [x21, #360]
 	cmp	x9, x8
-	b.ls	.L397_38
+	b.ls	.L398_38
 	ldr	x9, [x21, #352]
 	add	x26, x9, x8, lsl #4
-.L397_16:
+.L398_16:
 	str	w22, [x26, #8]
-.L397_17:
+.L398_17:
 	ldr	x8, [x21, #72]
 	cmp	x8, x23
-	b.ls	.L397_33
+	b.ls	.L398_33
 	ldr	x8, [x21, #64]
 	add	x8, x8, x23, lsl #6
-.L397_19:
+.L398_19:
 	ldr	x9, [x8]
 	ldr	w10, [x8, #40]
 	ldr	x11, [x8, #16]
@@ -74592,11 +74208,11 @@ hw_queue_RequestQueue_join:
 	cmp	x9, x24
 	csel	x8, x8, x21, hi
 	ldrb	w8, [x8, #58]
-	tbz	w8, #5, .L397_21
+	tbz	w8, #5, .L398_21
 	mov	x0, x21
 	mov	w1, w20
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L397_21:
+.L398_21:
 	mov	x0, x21
 	mov	w1, w19
 	mov	x2, x22
@@ -74607,31 +74223,31 @@ hw_queue_RequestQueue_join:
 	csel	x8, x8, x21, hi
 	ldrh	w9, [x8, #58]
 	add	x8, x21, #1024
-	tbnz	w9, #8, .L397_28
+	tbnz	w9, #8, .L398_28
 	ldr	x9, [x8]
 	sub	x10, x9, #2
 	cmp	x9, #1
 	mov	w9, #18
 	csel	x9, x10, x9, hi
 	cmp	x9, #17
-	b.lo	.L397_29
-	b.ne	.L397_30
+	b.lo	.L398_29
+	b.ne	.L398_30
 	ldrb	w8, [x21, #1068]
-	tbnz	w8, #0, .L397_29
-.L397_25:
+	tbnz	w8, #0, .L398_29
+.L398_25:
 	ldr	w8, [x21, #856]
-	tbnz	w8, #0, .L397_29
+	tbnz	w8, #0, .L398_29
 	ldr	w8, [x21, #960]
-	cbz	w8, .L397_29
+	cbz	w8, .L398_29
 	str	xzr, [x21, #856]
-	b	.L397_29
-.L397_28:
+	b	.L398_29
+.L398_28:
 	add	x0, x21, #1024
 	mov	x1, x21
 	mov	w2, w19
 	mov	w3, w20
 	bl	hw_registry_AnyElevator_join
-.L397_29:
+.L398_29:
 	mov	x0, x21
 	mov	w1, w20
 	bl	hw_queue_RequestQueue_free_request
@@ -74644,61 +74260,61 @@ hw_queue_RequestQueue_join:
 	ldp	x29, x30, [sp, #64]
 	add	sp, sp, #160
 	ret
-.L397_30:
+.L398_30:
 	ldr	x9, [x21, #1056]
 	ldr	x10, [x21, #1064]
 	add	x9, x9, x23, lsl #5
 	cmp	x10, x23
 	csel	x8, x9, x8, hi
 	ldrb	w8, [x8, #28]
-	cbnz	w8, .L397_29
+	cbnz	w8, .L398_29
 	ldr	x8, [x21, #1072]
 	cmp	x8, #19
-	b.ne	.L397_29
+	b.ne	.L398_29
 	ldrb	w8, [x21, #1116]
-	tbz	w8, #0, .L397_25
-	b	.L397_29
-.L397_33:
+	tbz	w8, #0, .L398_25
+	b	.L398_29
+.L398_33:
 	mov	x0, x21
 	mov	w22, w12
 	bl	hw_collections_arena_clean_request_Request
 	mov	w12, w22
 	mov	x8, x21
-	b	.L397_19
-.L397_34:
+	b	.L398_19
+.L398_34:
 	add	x0, x21, #368
 	str	w12, [sp, #12]
 	bl	hw_collections_arena_clean_request_MergedBio
 	ldr	w12, [sp, #12]
 	add	x9, x21, #368
-	b	.L397_4
-.L397_35:
+	b	.L398_4
+.L398_35:
 	mov	x0, x21
 	mov	w26, w12
 	bl	hw_collections_arena_clean_request_Request
 	mov	w12, w26
 	mov	x9, x21
-	b	.L397_6
-.L397_36:
+	b	.L398_6
+.L398_36:
 	mov	x0, x21
 	mov	w26, w12
 	bl	hw_collections_arena_clean_request_Request
 	mov	w12, w26
 	mov	x9, x21
-	b	.L397_13
-.L397_37:
+	b	.L398_13
+.L398_37:
 	add	x0, x21, #368
 	mov	w26, w12
 	bl	hw_collections_arena_clean_request_MergedBio
 	mov	w12, w26
-	b	.L397_9
-.L397_38:
+	b	.L398_9
+.L398_38:
 	add	x0, x21, #368
 	add	x26, x21, #368
 	mov	w27, w12
 	bl	hw_collections_arena_clean_request_MergedBio
 	mov	w12, w27
-	b	.L397_16
+	b	.L398_16
 	.size	hw_queue_RequestQueue_join, .-hw_queue_RequestQueue_join
 
 	.p2align	2
@@ -74722,14 +74338,14 @@ hw_queue_RequestQueue_join_at_insert:
 	add	x29, sp, #16
 	cmp	x10, #15
 	stp	x26, x25, [sp, #48]
-	b.hs	.L398_18
-.L398_1:
+	b.hs	.L399_18
+.L399_1:
 	ldr	w22, [x20, #968]
 	mov	x0, x20
 	mov	w2, w21
 	mov	w1, w22
 	bl	hw_queue_RequestQueue_can_join
-	tbz	w0, #0, .L398_3
+	tbz	w0, #0, .L399_3
 	mov	x0, x20
 	mov	w1, w22
 	mov	w2, w21
@@ -74742,8 +74358,8 @@ hw_queue_RequestQueue_join_at_insert:
 	csel	x8, x8, x20, hi
 	ldr	w8, [x8, #48]
 	stp	w22, w8, [x24, #4]
-	b	.L398_26
-.L398_3:
+	b	.L399_26
+.L399_3:
 	ldp	w19, w26, [x24, #4]
 	str	x24, [sp, #8]
 	mov	x24, #31765
@@ -74753,7 +74369,7 @@ hw_queue_RequestQueue_join_at_insert:
 	movk	x24, #31161, lsl #32
 	mov	w25, #18
 	movk	x24, #40503, lsl #48
-.L398_4:
+.L399_4:
 	mov	w10, w21
 	add	x8, x8, x10, lsl #6
 	cmp	x9, x10
@@ -74764,24 +74380,24 @@ hw_queue_RequestQueue_join_at_insert:
 	mul	x8, x28, x24
 	and	x8, x9, x8, lsr #32
 	cmp	x8, x10
-	b.hs	.L398_13
+	b.hs	.L399_13
 	ldr	x9, [x20, #744]
 	ldr	w27, [x9, x8, lsl #2]
 	cmn	w27, #1
-	b.ne	.L398_8
-	b	.L398_14
-.L398_6:
+	b.ne	.L399_8
+	b	.L399_14
+.L399_6:
 	ldr	x9, [x8]
 	ldr	w8, [x8, #40]
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	cmp	x8, x28
-	b.eq	.L398_14
-.L398_7:
+	b.eq	.L399_14
+.L399_7:
 	cmn	w22, #1
 	mov	w27, w22
-	b.eq	.L398_14
-.L398_8:
+	b.eq	.L399_14
+.L399_8:
 	ldp	x8, x9, [x20, #64]
 	mov	w10, w27
 	add	x8, x8, x10, lsl #6
@@ -74790,26 +74406,26 @@ hw_queue_RequestQueue_join_at_insert:
 	ldrh	w9, [x8, #58]
 	ldr	w22, [x8, #28]
 	tst	w9, #0x7
-	b.ne	.L398_11
+	b.ne	.L399_11
 	ldrb	w10, [x8, #62]
 	cmp	w10, #1
-	b.ne	.L398_11
+	b.ne	.L399_11
 	ldrh	w10, [x8, #56]
-	tbz	w10, #4, .L398_6
-.L398_11:
-	tbz	w9, #5, .L398_7
+	tbz	w10, #4, .L399_6
+.L399_11:
+	tbz	w9, #5, .L399_7
 	mov	x0, x20
 	mov	w1, w27
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-	b	.L398_7
-.L398_13:
+	b	.L399_7
+.L399_13:
 	mov	w27, #-1
-.L398_14:
+.L399_14:
 	mov	x0, x20
 	mov	w1, w27
 	mov	w2, w21
 	bl	hw_queue_RequestQueue_can_join
-	cbz	w0, .L398_25
+	cbz	w0, .L399_25
 	mov	x0, x20
 	mov	w1, w27
 	mov	w2, w21
@@ -74829,23 +74445,23 @@ hw_queue_RequestQueue_join_at_insert:
 	csel	x10, x10, x25, hi
 	ldr	w26, [x11, #48]
 	cmp	x10, #17
-	b.lo	.L398_4
+	b.lo	.L399_4
 	cmp	x10, #18
-	b.ne	.L398_24
+	b.ne	.L399_24
 	ldr	x10, [x20, #1072]
 	mov	w19, w27
 	mov	w21, w27
 	cmp	x10, #19
-	b.ne	.L398_4
-	b	.L398_25
-.L398_18:
+	b.ne	.L399_4
+	b	.L399_25
+.L399_18:
 	cmp	x9, #16
-	b.gt	.L398_20
+	b.gt	.L399_20
 	mov	w23, wzr
-	b	.L398_26
-.L398_20:
+	b	.L399_26
+.L399_20:
 	cmp	x9, #17
-	b.eq	.L398_1
+	b.eq	.L399_1
 	ldr	x8, [x20, #1072]
 	sub	x9, x8, #2
 	cmp	x8, #1
@@ -74853,18 +74469,18 @@ hw_queue_RequestQueue_join_at_insert:
 	csel	x8, x9, x8, hi
 	sub	x9, x8, #1
 	cmp	x9, #15
-	b.lo	.L398_1
+	b.lo	.L399_1
 	mov	w23, wzr
-	cbz	x8, .L398_26
+	cbz	x8, .L399_26
 	cmp	x8, #16
-	b.ne	.L398_1
-	b	.L398_26
-.L398_24:
+	b.ne	.L399_1
+	b	.L399_26
+.L399_24:
 	mov	w19, w27
-.L398_25:
+.L399_25:
 	ldr	x24, [sp, #8]
 	stp	w19, w26, [x24, #4]
-.L398_26:
+.L399_26:
 	str	w23, [x24]
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
@@ -74889,31 +74505,31 @@ hw_queue_RequestQueue_make_request:
 	stp	x26, x25, [sp, #96]
 	stp	x24, x23, [sp, #112]
 	stp	x22, x21, [sp, #128]
-	b.ls	.L399_8
+	b.ls	.L400_8
 	ldr	w22, [x1, #8]
 	mov	w21, w2
 	mov	x23, x1
 	mov	x20, x0
-	tbz	w2, #0, .L399_4
+	tbz	w2, #0, .L400_4
 	ldr	x8, [x20, #264]
 	cmp	x8, x22
-	b.ls	.L399_34
+	b.ls	.L400_34
 	ldr	x8, [x20, #256]
 	add	x24, x8, x22, lsl #7
 	strb	wzr, [x24, #22]
-.L399_4:
+.L400_4:
 	ldr	w8, [x20, #3888]
-	tbz	w8, #0, .L399_35
-.L399_5:
+	tbz	w8, #0, .L400_35
+.L400_5:
 	ldr	w1, [x20, #3892]
 	mov	x0, x20
 	mov	w2, w22
 	mov	x3, x23
 	mov	w4, w21
 	bl	hw_queue_RequestQueue_allocate_from_limited_pool
-	tbnz	w0, #0, .L399_36
+	tbnz	w0, #0, .L400_36
 	ldrb	w8, [x20, #824]
-	tbz	w8, #0, .L399_10
+	tbz	w8, #0, .L400_10
 	ldp	x8, x9, [x20, #256]
 	add	x11, x20, #128
 	ldr	x10, [x23]
@@ -74933,16 +74549,16 @@ hw_queue_RequestQueue_make_request:
 	mov	w8, #2
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-	b	.L399_11
-.L399_8:
+	b	.L400_11
+.L400_8:
 	mov	w8, #3
 	strb	wzr, [x19, #4]
-.L399_9:
+.L400_9:
 	str	w8, [x19]
-	b	.L399_87
-.L399_10:
+	b	.L400_87
+.L400_10:
 	ldrb	w24, [x23, #30]
-.L399_11:
+.L400_11:
 	cmp	w24, #0
 	mov	w8, #24
 	adrp	x10, .Lconst21
@@ -74955,20 +74571,20 @@ hw_queue_RequestQueue_make_request:
 	ldrb	w25, [x10]
 	cmp	x9, x22
 	add	x24, x8, #3896
-	b.ls	.L399_197
+	b.ls	.L400_197
 	ldr	x8, [x20, #256]
 	add	x8, x8, x22, lsl #7
-.L399_13:
+.L400_13:
 	strb	w25, [x8, #22]
 	mov	x25, x24
 	ldr	x8, [x20, #264]
 	cmp	x8, x22
 	ldr	w8, [x25, #8]!
 	str	w22, [x25]
-	b.ls	.L399_198
+	b.ls	.L400_198
 	ldr	x9, [x20, #256]
 	add	x26, x9, x22, lsl #7
-.L399_15:
+.L400_15:
 	mov	w9, #-1
 	stp	w8, w9, [x26, #32]
 	add	x26, x24, #4
@@ -74983,20 +74599,20 @@ hw_queue_RequestQueue_make_request:
 	add	w8, w8, #1
 	cmp	w9, #1
 	str	w8, [x24, #12]
-	b.ne	.L399_21
+	b.ne	.L400_21
 	ldr	w8, [x20, #960]
 	strb	wzr, [x20, #3963]
-	cbz	w8, .L399_18
+	cbz	w8, .L400_18
 	ldr	x9, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L399_18:
+.L400_18:
 	ldrb	w9, [x20, #824]
 	str	w8, [x20, #960]
 	cmp	w9, #1
-	b.ne	.L399_20
+	b.ne	.L400_20
 	ldr	w8, [x20, #3896]
 	ldr	w9, [x20, #3920]
 	add	x0, x20, #792
@@ -75010,36 +74626,36 @@ hw_queue_RequestQueue_make_request:
 	csel	w8, wzr, w8, lo
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L399_20:
+.L400_20:
 	mov	w8, #1
 	strb	w8, [x20, #998]
-.L399_21:
-	tbz	w21, #0, .L399_33
+.L400_21:
+	tbz	w21, #0, .L400_33
 	mov	w8, #24
 	umaddl	x8, w23, w8, x20
 	ldr	w9, [x8, #3912]
-	cbz	w9, .L399_33
+	cbz	w9, .L400_33
 	ldrb	w10, [x20, #3944]
-	tbz	w10, #0, .L399_33
+	tbz	w10, #0, .L400_33
 	ldr	w10, [x20, #3888]
 	sub	w9, w9, #1
 	str	w9, [x8, #3912]
 	cmp	w10, #1
-	b.ne	.L399_33
+	b.ne	.L400_33
 	ldr	w8, [x24]
 	ldr	w9, [x20, #3892]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	cmp	w8, w9
-	b.ls	.L399_27
+	b.ls	.L400_27
 	ldrb	w8, [x20, #3960]
-	tbz	w8, #0, .L399_33
-.L399_27:
+	tbz	w8, #0, .L400_33
+.L400_27:
 	ldr	w8, [x24, #4]
 	ldr	x10, [x20, #264]
 	strb	wzr, [x24, #20]
 	cmp	x10, x8
-	b.ls	.L399_33
+	b.ls	.L400_33
 	ldr	x11, [x20, #256]
 	mov	x13, #-1
 	add	x9, x11, x8, lsl #7
@@ -75053,7 +74669,7 @@ hw_queue_RequestQueue_make_request:
 	cmn	w8, #1
 	str	w11, [x10]
 	str	w12, [x26]
-	b.eq	.L399_33
+	b.eq	.L400_33
 	ldr	w11, [x24, #12]
 	ldr	w10, [x20, #788]
 	adrp	x13, .Lconst22
@@ -75065,7 +74681,7 @@ hw_queue_RequestQueue_make_request:
 	cmp	x12, x10
 	str	w14, [x24, #12]
 	strb	w13, [x9, #22]
-	b.ls	.L399_33
+	b.ls	.L400_33
 	ldr	w13, [x20, #784]
 	adds	w13, w13, w10
 	csinv	w13, w13, wzr, lo
@@ -75073,27 +74689,27 @@ hw_queue_RequestQueue_make_request:
 	csel	w14, wzr, w12, lo
 	sub	w13, w13, w14
 	cmp	x12, x13
-	b.ls	.L399_32
+	b.ls	.L400_32
 	mov	w12, #12
 	ldr	w9, [x9]
 	umaddl	x11, w13, w12, x11
 	mov	w12, #2
 	stp	w12, w8, [x11]
 	str	w9, [x11, #8]
-.L399_32:
+.L400_32:
 	add	w8, w10, #1
 	str	w8, [x20, #788]
-.L399_33:
+.L400_33:
 	mov	w8, #2
-	b	.L399_9
-.L399_34:
+	b	.L400_9
+.L400_34:
 	add	x0, x20, #128
 	add	x24, x20, #128
 	bl	hw_collections_arena_clean_context_Context
 	strb	wzr, [x24, #22]
 	ldr	w8, [x20, #3888]
-	tbnz	w8, #0, .L399_5
-.L399_35:
+	tbnz	w8, #0, .L400_5
+.L400_35:
 	ldrb	w8, [x23, #30]
 	cmp	w8, #0
 	mov	w8, #24
@@ -75102,7 +74718,7 @@ hw_queue_RequestQueue_make_request:
 	ldr	w9, [x8, #3896]
 	add	w9, w9, #1
 	str	w9, [x8, #3896]
-.L399_36:
+.L400_36:
 	ldr	w10, [x20, #3948]
 	ldr	w8, [x20, #3872]
 	mov	w21, #-1
@@ -75110,7 +74726,7 @@ hw_queue_RequestQueue_make_request:
 	sub	w10, w10, #1
 	cmp	x9, x8
 	str	w10, [x20, #3948]
-	b.ls	.L399_38
+	b.ls	.L400_38
 	ldr	x10, [x20, #64]
 	add	x14, x20, #3876
 	mov	x13, #-1
@@ -75124,7 +74740,7 @@ hw_queue_RequestQueue_make_request:
 	str	w21, [x9]
 	mov	w21, w8
 	str	w12, [x20, #3872]
-.L399_38:
+.L400_38:
 	mov	x0, x20
 	mov	w1, w21
 	mov	x2, x23
@@ -75133,7 +74749,7 @@ hw_queue_RequestQueue_make_request:
 	mov	w22, w0
 	mov	w23, w21
 	cmp	w8, #1
-	b.ne	.L399_40
+	b.ne	.L400_40
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -75156,14 +74772,14 @@ hw_queue_RequestQueue_make_request:
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L399_40:
+.L400_40:
 	ldrb	w8, [x20, #3862]
-	tbz	w8, #0, .L399_47
+	tbz	w8, #0, .L400_47
 	mov	x0, x20
 	bl	hw_queue_RequestQueue_is_empty
-	cbz	w0, .L399_47
+	cbz	w0, .L400_47
 	ldrb	w8, [x20, #3963]
-	tbnz	w8, #0, .L399_47
+	tbnz	w8, #0, .L400_47
 	ldr	x8, [x20, #704]
 	mov	w10, #50880
 	mov	w11, #1
@@ -75182,9 +74798,9 @@ hw_queue_RequestQueue_make_request:
 	cmp	x10, x9
 	csel	x9, x10, x9, hi
 	umulh	x10, x9, x8
-	cbnz	x10, .L399_200
+	cbnz	x10, .L400_200
 	mul	x8, x9, x8
-.L399_45:
+.L400_45:
 	ldr	x10, [x20, #712]
 	ldr	w11, [x20, #832]
 	mov	w12, #1
@@ -75203,59 +74819,59 @@ hw_queue_RequestQueue_make_request:
 	str	x8, [x20, #840]
 	str	w10, [x20, #960]
 	str	x9, [x20, #848]
-	b.ne	.L399_47
+	b.ne	.L400_47
 	ldr	x1, [x20, #672]
 	mov	w8, #7
 	add	x0, x20, #792
 	add	x2, sp, #32
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L399_47:
+.L400_47:
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L399_193
+	b.ls	.L400_193
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L399_49:
+.L400_49:
 	ldrh	w9, [x8, #58]
 	ldrb	w10, [x20, #3133]
 	ldrh	w11, [x8, #56]
 	orr	w12, w9, #0x10
 	cmp	w10, #0
 	csel	w9, w12, w9, ne
-	tbz	w11, #5, .L399_51
+	tbz	w11, #5, .L400_51
 	eor	w10, w10, #0x1
 	orr	w9, w9, #0x4
 	strb	w10, [x20, #3133]
-.L399_51:
-	tbnz	w9, #2, .L399_55
-	tbz	w9, #3, .L399_88
+.L400_51:
+	tbnz	w9, #2, .L400_55
+	tbz	w9, #3, .L400_88
 	ldrb	w10, [x20, #3960]
-	tbnz	w10, #0, .L399_88
+	tbnz	w10, #0, .L400_88
 	orr	w9, w9, #0x100
 	strh	w9, [x8, #58]
-	b	.L399_89
-.L399_55:
+	b	.L400_89
+.L400_55:
 	strh	w9, [x8, #58]
-.L399_56:
+.L400_56:
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L399_194
+	b.ls	.L400_194
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L399_58:
+.L400_58:
 	ldrh	w9, [x8, #58]
 	orr	w10, w9, #0x2
 	strh	w10, [x8, #58]
-	tbz	w9, #2, .L399_60
+	tbz	w9, #2, .L400_60
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_dispatch_list_DispatchList_set_boundary
-.L399_60:
+.L400_60:
 	ldrb	w8, [x20, #824]
 	cmp	w8, #1
-	b.ne	.L399_62
+	b.ne	.L400_62
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -75278,18 +74894,18 @@ hw_queue_RequestQueue_make_request:
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L399_62:
+.L400_62:
 	add	x0, x20, #1024
 	mov	x1, x20
 	mov	w2, #1
 	bl	hw_registry_AnyElevator_dispatch
-	cbnz	w0, .L399_62
+	cbnz	w0, .L400_62
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L399_195
+	b.ls	.L400_195
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L399_65:
+.L400_65:
 	mov	w9, #2
 	add	x0, x20, #512
 	mov	x1, x20
@@ -75298,10 +74914,10 @@ hw_queue_RequestQueue_make_request:
 	ldr	x8, [x20, #72]
 	ldr	w2, [x20, #556]
 	cmp	x8, x23
-	b.ls	.L399_196
+	b.ls	.L400_196
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L399_67:
+.L400_67:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -75311,20 +74927,20 @@ hw_queue_RequestQueue_make_request:
 	bl	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	ldrb	w8, [x20, #3963]
 	cmp	w8, #1
-	b.ne	.L399_72
+	b.ne	.L400_72
 	ldr	w8, [x20, #960]
 	strb	wzr, [x20, #3963]
-	cbz	w8, .L399_70
+	cbz	w8, .L400_70
 	ldr	x9, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L399_70:
+.L400_70:
 	ldrb	w9, [x20, #824]
 	str	w8, [x20, #960]
 	cmp	w9, #1
-	b.ne	.L399_72
+	b.ne	.L400_72
 	ldr	w8, [x20, #3896]
 	ldr	w9, [x20, #3920]
 	add	x0, x20, #792
@@ -75338,28 +74954,28 @@ hw_queue_RequestQueue_make_request:
 	csel	w8, wzr, w8, lo
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L399_72:
+.L400_72:
 	mov	w8, #1
 	strb	w8, [x20, #998]
-.L399_73:
+.L400_73:
 	ldrb	w8, [x20, #998]
-	tbz	w8, #0, .L399_79
+	tbz	w8, #0, .L400_79
 	ldrb	w8, [x20, #3963]
 	cmp	w8, #1
-	b.ne	.L399_86
+	b.ne	.L400_86
 	ldr	w8, [x20, #960]
 	strb	wzr, [x20, #3963]
-	cbz	w8, .L399_77
+	cbz	w8, .L400_77
 	ldr	x9, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L399_77:
+.L400_77:
 	ldrb	w9, [x20, #824]
 	str	w8, [x20, #960]
 	cmp	w9, #1
-	b.ne	.L399_86
+	b.ne	.L400_86
 	ldr	w8, [x20, #3896]
 	ldr	w9, [x20, #3920]
 	add	x0, x20, #792
@@ -75373,10 +74989,10 @@ hw_queue_RequestQueue_make_request:
 	csel	w8, wzr, w8, lo
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-	b	.L399_86
-.L399_79:
+	b	.L400_86
+.L400_79:
 	ldrb	w8, [x20, #3963]
-	tbz	w8, #0, .L399_86
+	tbz	w8, #0, .L400_86
 	ldr	w8, [x20, #3896]
 	ldr	w9, [x20, #3920]
 	adds	w8, w8, w9
@@ -75385,34 +75001,34 @@ hw_queue_RequestQueue_make_request:
 	subs	w8, w8, w9
 	csel	w8, wzr, w8, lo
 	cmp	w8, #4
-	b.lo	.L399_86
+	b.lo	.L400_86
 	ldr	w9, [x20, #960]
 	strb	wzr, [x20, #3963]
-	cbz	w9, .L399_83
+	cbz	w9, .L400_83
 	ldr	x10, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x10, #1
 	cset	w10, eq
 	sub	w9, w9, w10
-.L399_83:
+.L400_83:
 	ldrb	w10, [x20, #824]
 	str	w9, [x20, #960]
 	cmp	w10, #1
-	b.ne	.L399_85
+	b.ne	.L400_85
 	ldr	x1, [x20, #672]
 	mov	w9, #8
 	add	x0, x20, #792
 	add	x2, sp, #32
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L399_85:
+.L400_85:
 	mov	w8, #1
 	strb	w8, [x20, #998]
-.L399_86:
+.L400_86:
 	mov	w8, #1
 	str	w22, [x19, #8]
 	stp	w8, w21, [x19]
-.L399_87:
+.L400_87:
 	ldp	x20, x19, [sp, #144]
 	ldp	x22, x21, [sp, #128]
 	ldp	x24, x23, [sp, #112]
@@ -75420,59 +75036,59 @@ hw_queue_RequestQueue_make_request:
 	ldp	x29, x30, [sp, #80]
 	add	sp, sp, #160
 	ret
-.L399_88:
+.L400_88:
 	strh	w9, [x8, #58]
-	tbz	w9, #3, .L399_56
-.L399_89:
+	tbz	w9, #3, .L400_56
+.L400_89:
 	ldrb	w8, [x20, #3960]
-	tbz	w8, #0, .L399_96
+	tbz	w8, #0, .L400_96
 	add	x0, x20, #1024
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_registry_AnyElevator_prepare_insert
 	ldrb	w8, [x20, #3863]
-	tbz	w8, #0, .L399_93
+	tbz	w8, #0, .L400_93
 	add	x8, sp, #20
 	mov	x0, x20
 	mov	w1, w21
 	bl	hw_queue_RequestQueue_join_at_insert
 	ldr	w8, [sp, #20]
-	tbz	w8, #0, .L399_93
+	tbz	w8, #0, .L400_93
 	mov	w8, #1
 	strb	w8, [x20, #998]
 	ldp	w8, w9, [sp, #24]
 	stp	wzr, w8, [x19]
 	str	w9, [x19, #8]
-	b	.L399_87
-.L399_93:
+	b	.L400_87
+.L400_93:
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L399_199
+	b.ls	.L400_199
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L399_95:
+.L400_95:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x100
 	strh	w9, [x8, #58]
-.L399_96:
+.L400_96:
 	ldrb	w8, [x20, #3863]
-	tbz	w8, #0, .L399_106
+	tbz	w8, #0, .L400_106
 	ldr	w8, [x20, #968]
 	cmn	w8, #1
-	b.ne	.L399_99
+	b.ne	.L400_99
 	str	w21, [x20, #968]
-.L399_99:
+.L400_99:
 	ldrb	w8, [x20, #3962]
 	cmp	w8, #1
-	b.ne	.L399_106
+	b.ne	.L400_106
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x9, x8, x20, hi
 	ldr	x24, [x9]
 	ldr	w25, [x9, #40]
-	b.ls	.L399_201
-.L399_101:
+	b.ls	.L400_201
+.L400_101:
 	mov	x11, #31765
 	adds	x9, x24, x25
 	ldrh	w10, [x8, #58]
@@ -75487,28 +75103,28 @@ hw_queue_RequestQueue_make_request:
 	and	x8, x8, x9, lsr #32
 	ldr	x9, [x20, #752]
 	cmp	x8, x9
-	b.hs	.L399_106
+	b.hs	.L400_106
 	ldr	x9, [x20, #744]
 	ldr	w24, [x9, x8, lsl #2]
 	str	w21, [x9, x8, lsl #2]
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L399_202
+	b.ls	.L400_202
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L399_104:
+.L400_104:
 	mov	w9, #-1
 	stp	w9, w24, [x8, #24]
 	ldr	x8, [x20, #72]
 	cmp	x8, x24
-	b.ls	.L399_106
+	b.ls	.L400_106
 	ldr	x8, [x20, #64]
 	add	x8, x8, x24, lsl #6
 	str	w21, [x8, #24]
-.L399_106:
+.L400_106:
 	ldrb	w8, [x20, #824]
 	cmp	w8, #1
-	b.ne	.L399_108
+	b.ne	.L400_108
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -75531,143 +75147,143 @@ hw_queue_RequestQueue_make_request:
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L399_108:
+.L400_108:
 	ldrb	w9, [x20, #3960]
 	add	x8, x20, #1024
-	tbz	w9, #0, .L399_115
+	tbz	w9, #0, .L400_115
 	ldr	x8, [x8]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #18
 	csel	x8, x9, x8, hi
 	cmp	x8, #8
-	b.le	.L399_121
+	b.le	.L400_121
 	cmp	x8, #13
-	b.gt	.L399_131
+	b.gt	.L400_131
 	cmp	x8, #10
-	b.le	.L399_146
+	b.le	.L400_146
 	cmp	x8, #11
-	b.eq	.L399_144
+	b.eq	.L400_144
 	cmp	x8, #12
-	b.eq	.L399_120
-.L399_114:
+	b.eq	.L400_120
+.L400_114:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_Cfq
-	b	.L399_73
-.L399_115:
+	b	.L400_73
+.L400_115:
 	ldr	x9, [x8]
 	sub	x10, x9, #2
 	cmp	x9, #1
 	mov	w9, #18
 	csel	x9, x10, x9, hi
 	cmp	x9, #8
-	b.le	.L399_126
+	b.le	.L400_126
 	cmp	x9, #13
-	b.gt	.L399_134
+	b.gt	.L400_134
 	cmp	x9, #10
-	b.le	.L399_147
+	b.le	.L400_147
 	cmp	x9, #11
-	b.eq	.L399_144
+	b.eq	.L400_144
 	cmp	x9, #12
-	b.ne	.L399_114
-.L399_120:
+	b.ne	.L400_114
+.L400_120:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_fiops_Fiops
-	b	.L399_73
-.L399_121:
+	b	.L400_73
+.L400_121:
 	cmp	x8, #3
-	b.le	.L399_138
+	b.le	.L400_138
 	cmp	x8, #5
-	b.le	.L399_165
+	b.le	.L400_165
 	cmp	x8, #6
-	b.eq	.L399_160
+	b.eq	.L400_160
 	cmp	x8, #7
-	b.eq	.L399_130
-.L399_125:
+	b.eq	.L400_130
+.L400_125:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_tree_CfqTree
-	b	.L399_73
-.L399_126:
+	b	.L400_73
+.L400_126:
 	cmp	x9, #3
-	b.le	.L399_141
+	b.le	.L400_141
 	cmp	x9, #5
-	b.le	.L399_167
+	b.le	.L400_167
 	cmp	x9, #6
-	b.eq	.L399_160
+	b.eq	.L400_160
 	cmp	x9, #7
-	b.ne	.L399_125
-.L399_130:
+	b.ne	.L400_125
+.L400_130:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_v3_CfqV3
-	b	.L399_73
-.L399_131:
+	b	.L400_73
+.L400_131:
 	cmp	x8, #15
-	b.le	.L399_153
+	b.le	.L400_153
 	cmp	x8, #16
-	b.eq	.L399_145
+	b.eq	.L400_145
 	cmp	x8, #17
-	b.eq	.L399_137
-	b	.L399_180
-.L399_134:
+	b.eq	.L400_137
+	b	.L400_180
+.L400_134:
 	cmp	x9, #15
-	b.le	.L399_154
+	b.le	.L400_154
 	cmp	x9, #16
-	b.eq	.L399_145
+	b.eq	.L400_145
 	cmp	x9, #17
-	b.ne	.L399_169
-.L399_137:
+	b.ne	.L400_169
+.L400_137:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_custom_Custom
-	b	.L399_73
-.L399_138:
+	b	.L400_73
+.L400_138:
 	cmp	x8, #1
-	b.gt	.L399_161
-	cbz	x8, .L399_143
-.L399_140:
+	b.gt	.L400_161
+	cbz	x8, .L400_143
+.L400_140:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_noop_Noop
-	b	.L399_73
-.L399_141:
+	b	.L400_73
+.L400_141:
 	cmp	x9, #1
-	b.gt	.L399_163
-	cbnz	x9, .L399_140
-.L399_143:
+	b.gt	.L400_163
+	cbnz	x9, .L400_140
+.L400_143:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_linus_Linus
-	b	.L399_73
-.L399_144:
+	b	.L400_73
+.L400_144:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_shared_turns_Turns_cfq_wf2q_Time
-	b	.L399_73
-.L399_145:
+	b	.L400_73
+.L400_145:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_kyber_Kyber
-	b	.L399_73
-.L399_146:
+	b	.L400_73
+.L400_146:
 	cmp	x8, #9
-	b.eq	.L399_152
-	b	.L399_159
-.L399_147:
+	b.eq	.L400_152
+	b	.L400_159
+.L400_147:
 	cmp	x9, #9
-	b.ne	.L399_159
+	b.ne	.L400_159
 	ldr	x8, [x20, #1064]
 	ldr	x9, [x20, #1072]
 	add	x10, x20, #1032
@@ -75675,249 +75291,249 @@ hw_queue_RequestQueue_make_request:
 	cmp	x9, x23
 	csel	x11, x11, x10, hi
 	ldrb	w11, [x11, #28]
-	cbz	w11, .L399_181
+	cbz	w11, .L400_181
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L399_204
+	b.ls	.L400_204
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L399_151:
+.L400_151:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
-.L399_152:
+.L400_152:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L399_73
-.L399_153:
+	b	.L400_73
+.L400_153:
 	cmp	x8, #14
-	b.ne	.L399_174
-	b	.L399_192
-.L399_154:
+	b.ne	.L400_174
+	b	.L400_192
+.L400_154:
 	cmp	x9, #14
-	b.ne	.L399_173
+	b.ne	.L400_173
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x10, x8, x20, hi
 	ldrb	w10, [x10, #60]
 	lsr	w10, w10, #3
-	cbz	w10, .L399_175
+	cbz	w10, .L400_175
 	cmp	w10, #2
-	b.eq	.L399_175
+	b.eq	.L400_175
 	cmp	w10, #1
-	b.ne	.L399_184
+	b.ne	.L400_184
 	mov	x24, xzr
-	b	.L399_185
-.L399_159:
+	b	.L400_185
+.L400_159:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_shared_turns_Turns_bfq_v0_Sectors
-	b	.L399_73
-.L399_160:
+	b	.L400_73
+.L400_160:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_v2_CfqV2
-	b	.L399_73
-.L399_161:
+	b	.L400_73
+.L400_161:
 	cmp	x8, #2
-	b.eq	.L399_164
-.L399_162:
+	b.eq	.L400_164
+.L400_162:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_anticipatory_Anticipatory
-	b	.L399_73
-.L399_163:
+	b	.L400_73
+.L400_163:
 	cmp	x9, #2
-	b.ne	.L399_162
-.L399_164:
+	b.ne	.L400_162
+.L400_164:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_deadline_Deadline
-	b	.L399_73
-.L399_165:
+	b	.L400_73
+.L400_165:
 	cmp	x8, #4
-	b.eq	.L399_168
-.L399_166:
+	b.eq	.L400_168
+.L400_166:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_v1_CfqV1
-	b	.L399_73
-.L399_167:
+	b	.L400_73
+.L400_167:
 	cmp	x9, #4
-	b.ne	.L399_166
-.L399_168:
+	b.ne	.L400_166
+.L400_168:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_sfq_Sfq
-	b	.L399_73
-.L399_169:
+	b	.L400_73
+.L400_169:
 	ldr	x9, [x20, #1056]
 	ldr	x10, [x20, #1064]
 	add	x11, x9, x23, lsl #5
 	cmp	x10, x23
 	csel	x11, x11, x8, hi
 	ldrb	w11, [x11, #28]
-	cbz	w11, .L399_176
+	cbz	w11, .L400_176
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L399_205
+	b.ls	.L400_205
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L399_172:
+.L400_172:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
-	b	.L399_180
-.L399_173:
+	b	.L400_180
+.L400_173:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_bfq_Bfq_prepare_insert
-.L399_174:
+.L400_174:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_bfq_Bfq
-	b	.L399_73
-.L399_175:
+	b	.L400_73
+.L400_175:
 	mov	w24, #1
-	b	.L399_185
-.L399_176:
+	b	.L400_185
+.L400_176:
 	ldr	w11, [x20, #968]
 	cmn	w11, #1
-	b.eq	.L399_179
+	b.eq	.L400_179
 	add	x9, x9, x11, lsl #5
 	cmp	x10, x11
 	csel	x8, x9, x8, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L399_179
+	cbz	w8, .L400_179
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L399_179:
+.L400_179:
 	add	x0, x20, #1072
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_inner_prepare_insert
-.L399_180:
+.L400_180:
 	add	x0, x20, #1024
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_bandwidth_Bandwidth_inner
-	b	.L399_73
-.L399_181:
+	b	.L400_73
+.L400_181:
 	ldr	w11, [x20, #968]
 	cmn	w11, #1
-	b.eq	.L399_152
+	b.eq	.L400_152
 	add	x8, x8, x11, lsl #5
 	cmp	x9, x11
 	csel	x8, x8, x10, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L399_152
+	cbz	w8, .L400_152
 	mov	w8, #-1
 	str	w8, [x20, #968]
-	b	.L399_152
-.L399_184:
+	b	.L400_152
+.L400_184:
 	mov	w24, #2
-.L399_185:
+.L400_185:
 	cmp	x9, x23
-	b.ls	.L399_203
-.L399_186:
+	b.ls	.L400_203
+.L400_186:
 	cmp	x24, #1
 	str	w24, [x8, #52]
-	b.eq	.L399_189
-	cbnz	x24, .L399_190
-	add	x8, x20, #1120
-	b	.L399_191
-.L399_189:
-	add	x8, x20, #1172
-	b	.L399_191
-.L399_190:
-	add	x8, x20, #1224
-.L399_191:
-	ldr	w9, [x8, #48]
+	b.eq	.L400_189
+	cbnz	x24, .L400_190
+	add	x8, x20, #1112
+	b	.L400_191
+.L400_189:
+	add	x8, x20, #1184
+	b	.L400_191
+.L400_190:
+	add	x8, x20, #1256
+.L400_191:
+	ldr	w9, [x8, #64]
 	add	w9, w9, #1
-	str	w9, [x8, #48]
-.L399_192:
+	str	w9, [x8, #64]
+.L400_192:
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_mq_deadline_MqDeadline
-	b	.L399_73
-.L399_193:
+	b	.L400_73
+.L400_193:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L399_49
-.L399_194:
+	b	.L400_49
+.L400_194:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L399_58
-.L399_195:
+	b	.L400_58
+.L400_195:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L399_65
-.L399_196:
+	b	.L400_65
+.L400_196:
 	mov	x0, x20
 	mov	w23, w2
 	bl	hw_collections_arena_clean_request_Request
 	mov	w2, w23
 	mov	x8, x20
-	b	.L399_67
-.L399_197:
+	b	.L400_67
+.L400_197:
 	add	x0, x20, #128
 	bl	hw_collections_arena_clean_context_Context
 	add	x8, x20, #128
-	b	.L399_13
-.L399_198:
+	b	.L400_13
+.L400_198:
 	add	x0, x20, #128
 	str	x8, [sp, #8]
 	bl	hw_collections_arena_clean_context_Context
 	ldr	x8, [sp, #8]
-	b	.L399_15
-.L399_199:
+	b	.L400_15
+.L400_199:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L399_95
-.L399_200:
+	b	.L400_95
+.L400_200:
 	mov	x8, #-1
-	b	.L399_45
-.L399_201:
+	b	.L400_45
+.L400_201:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L399_101
-.L399_202:
+	b	.L400_101
+.L400_202:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L399_104
-.L399_203:
+	b	.L400_104
+.L400_203:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L399_186
-.L399_204:
+	b	.L400_186
+.L400_204:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L399_151
-.L399_205:
+	b	.L400_151
+.L400_205:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L399_172
+	b	.L400_172
 	.size	hw_queue_RequestQueue_make_request, .-hw_queue_RequestQueue_make_request
 
 	.p2align	2
@@ -75941,7 +75557,7 @@ hw_queue_RequestQueue_merge_back:
 	cmp	w10, #1
 	str	x25, [sp, #64]
 	add	x29, sp, #48
-	b.ne	.L400_2
+	b.ne	.L401_2
 	ldp	x10, x11, [x20, #256]
 	add	x0, x20, #792
 	ldr	w9, [x21, #8]
@@ -75963,10 +75579,10 @@ hw_queue_RequestQueue_merge_back:
 	str	w8, [sp]
 	stp	w9, w10, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L400_2:
+.L401_2:
 	ldr	w23, [x20, #3952]
 	cmn	w23, #1
-	b.eq	.L400_10
+	b.eq	.L401_10
 	ldp	x8, x9, [x20, #352]
 	add	x25, x20, #368
 	add	x8, x8, x23, lsl #4
@@ -75974,37 +75590,37 @@ hw_queue_RequestQueue_merge_back:
 	csel	x9, x8, x25, hi
 	ldr	w9, [x9, #8]
 	str	w9, [x20, #3952]
-	b.ls	.L400_17
-.L400_4:
+	b.ls	.L401_17
+.L401_4:
 	mov	w9, #-1
 	str	x24, [x8]
 	str	w9, [x8, #8]
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L400_18
+	b.ls	.L401_18
 	ldr	x8, [x20, #64]
 	add	x9, x8, x22, lsl #6
-.L400_6:
+.L401_6:
 	ldp	w10, w8, [x9, #32]
 	cmn	w10, #1
 	csel	w10, w23, w10, eq
 	cmn	w8, #1
 	stp	w10, w23, [x9, #32]
-	b.eq	.L400_10
+	b.eq	.L401_10
 	ldr	x9, [x20, #360]
 	cmp	x9, x8
-	b.ls	.L400_19
+	b.ls	.L401_19
 	ldr	x9, [x20, #352]
 	add	x25, x9, x8, lsl #4
-.L400_9:
+.L401_9:
 	str	w23, [x25, #8]
-.L400_10:
+.L401_10:
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L400_16
+	b.ls	.L401_16
 	ldr	x8, [x20, #64]
 	add	x8, x8, x22, lsl #6
-.L400_12:
+.L401_12:
 	ldr	x9, [x8]
 	ldr	w10, [x8, #40]
 	mov	x0, x20
@@ -76025,161 +75641,17 @@ hw_queue_RequestQueue_merge_back:
 	mov	w1, w19
 	mov	w2, w21
 	bl	hw_queue_RequestQueue_can_join
-	tbz	w0, #0, .L400_14
+	tbz	w0, #0, .L401_14
 	mov	x0, x20
 	mov	w1, w19
 	mov	w2, w21
 	bl	hw_queue_RequestQueue_join
-	b	.L400_15
-.L400_14:
-	add	x0, x20, #1024
-	mov	x1, x20
-	mov	w2, w19
-	mov	w3, wzr
-	bl	hw_registry_AnyElevator_merged
-.L400_15:
-	mov	w0, w19
-	ldp	x20, x19, [sp, #112]
-	ldp	x22, x21, [sp, #96]
-	ldr	x25, [sp, #64]
-	ldp	x24, x23, [sp, #80]
-	ldp	x29, x30, [sp, #48]
-	add	sp, sp, #128
-	ret
-.L400_16:
-	mov	x0, x20
-	bl	hw_collections_arena_clean_request_Request
-	mov	x8, x20
-	b	.L400_12
-.L400_17:
-	add	x0, x20, #368
-	bl	hw_collections_arena_clean_request_MergedBio
-	add	x8, x20, #368
-	b	.L400_4
-.L400_18:
-	mov	x0, x20
-	bl	hw_collections_arena_clean_request_Request
-	mov	x9, x20
-	b	.L400_6
-.L400_19:
-	add	x0, x20, #368
-	bl	hw_collections_arena_clean_request_MergedBio
-	b	.L400_9
-	.size	hw_queue_RequestQueue_merge_back, .-hw_queue_RequestQueue_merge_back
-
-	.p2align	2
-	.type	hw_queue_RequestQueue_merge_front, @function
-hw_queue_RequestQueue_merge_front:
-	sub	sp, sp, #128
-	ldp	x8, x9, [x0, #64]
-	stp	x24, x23, [sp, #80]
-	mov	w23, w1
-	ldrb	w10, [x0, #824]
-	ldr	x24, [x2]
-	stp	x22, x21, [sp, #96]
-	mov	x21, x2
-	add	x8, x8, x23, lsl #6
-	cmp	x9, x23
-	stp	x20, x19, [sp, #112]
-	mov	w19, w1
-	mov	x20, x0
-	stp	x29, x30, [sp, #48]
-	csel	x8, x8, x0, hi
-	cmp	w10, #1
-	str	x25, [sp, #64]
-	add	x29, sp, #48
-	b.ne	.L401_2
-	ldp	x10, x11, [x20, #256]
-	add	x0, x20, #792
-	ldr	w9, [x21, #8]
-	ldr	x8, [x8, #8]
-	mov	x2, sp
-	ldr	x12, [x21, #16]
-	ldr	x1, [x20, #672]
-	add	x10, x10, x9, lsl #7
-	cmp	x11, x9
-	add	x9, x20, #128
-	ldrb	w11, [x21, #30]
-	str	x8, [sp, #8]
-	mov	w8, #4
-	csel	x9, x10, x9, hi
-	ldr	w10, [x21, #24]
-	stp	x24, x12, [sp, #16]
-	ldr	w9, [x9, #4]
-	strb	w11, [sp, #40]
-	str	w8, [sp]
-	stp	w9, w10, [sp, #32]
-	bl	hw_events_EventRing_as_event_Sink_record
-.L401_2:
-	ldr	w22, [x20, #3952]
-	cmn	w22, #1
-	b.eq	.L401_10
-	ldp	x8, x9, [x20, #352]
-	add	x25, x20, #368
-	add	x8, x8, x22, lsl #4
-	cmp	x9, x22
-	csel	x9, x8, x25, hi
-	ldr	w9, [x9, #8]
-	str	w9, [x20, #3952]
-	b.ls	.L401_17
-.L401_4:
-	mov	w9, #-1
-	str	x24, [x8]
-	str	w9, [x8, #8]
-	ldr	x8, [x20, #72]
-	cmp	x8, x23
-	b.ls	.L401_18
-	ldr	x8, [x20, #64]
-	add	x9, x8, x23, lsl #6
-.L401_6:
-	ldp	w10, w8, [x9, #32]
-	cmn	w10, #1
-	csel	w10, w22, w10, eq
-	cmn	w8, #1
-	stp	w10, w22, [x9, #32]
-	b.eq	.L401_10
-	ldr	x9, [x20, #360]
-	cmp	x9, x8
-	b.ls	.L401_19
-	ldr	x9, [x20, #352]
-	add	x25, x9, x8, lsl #4
-.L401_9:
-	str	w22, [x25, #8]
-.L401_10:
-	add	x0, x20, #1024
-	mov	x1, x20
-	mov	w2, w19
-	bl	hw_registry_AnyElevator_former
-	ldr	x8, [x20, #72]
-	mov	w22, w0
-	cmp	x8, x23
-	b.ls	.L401_16
-	ldr	x8, [x20, #64]
-	add	x8, x8, x23, lsl #6
-.L401_12:
-	ldr	w9, [x8, #40]
-	ldr	w10, [x21, #24]
-	mov	x0, x20
-	ldr	x11, [x21, #16]
-	mov	w1, w22
-	mov	w2, w19
-	adds	w9, w9, w10
-	csinv	w9, w9, wzr, lo
-	str	x11, [x8]
-	str	w9, [x8, #40]
-	bl	hw_queue_RequestQueue_can_join
-	tbz	w0, #0, .L401_14
-	mov	x0, x20
-	mov	w1, w22
-	mov	w2, w19
-	bl	hw_queue_RequestQueue_join
-	mov	w19, w22
 	b	.L401_15
 .L401_14:
 	add	x0, x20, #1024
 	mov	x1, x20
 	mov	w2, w19
-	mov	w3, #1
+	mov	w3, wzr
 	bl	hw_registry_AnyElevator_merged
 .L401_15:
 	mov	w0, w19
@@ -76209,6 +75681,150 @@ hw_queue_RequestQueue_merge_front:
 	add	x0, x20, #368
 	bl	hw_collections_arena_clean_request_MergedBio
 	b	.L401_9
+	.size	hw_queue_RequestQueue_merge_back, .-hw_queue_RequestQueue_merge_back
+
+	.p2align	2
+	.type	hw_queue_RequestQueue_merge_front, @function
+hw_queue_RequestQueue_merge_front:
+	sub	sp, sp, #128
+	ldp	x8, x9, [x0, #64]
+	stp	x24, x23, [sp, #80]
+	mov	w23, w1
+	ldrb	w10, [x0, #824]
+	ldr	x24, [x2]
+	stp	x22, x21, [sp, #96]
+	mov	x21, x2
+	add	x8, x8, x23, lsl #6
+	cmp	x9, x23
+	stp	x20, x19, [sp, #112]
+	mov	w19, w1
+	mov	x20, x0
+	stp	x29, x30, [sp, #48]
+	csel	x8, x8, x0, hi
+	cmp	w10, #1
+	str	x25, [sp, #64]
+	add	x29, sp, #48
+	b.ne	.L402_2
+	ldp	x10, x11, [x20, #256]
+	add	x0, x20, #792
+	ldr	w9, [x21, #8]
+	ldr	x8, [x8, #8]
+	mov	x2, sp
+	ldr	x12, [x21, #16]
+	ldr	x1, [x20, #672]
+	add	x10, x10, x9, lsl #7
+	cmp	x11, x9
+	add	x9, x20, #128
+	ldrb	w11, [x21, #30]
+	str	x8, [sp, #8]
+	mov	w8, #4
+	csel	x9, x10, x9, hi
+	ldr	w10, [x21, #24]
+	stp	x24, x12, [sp, #16]
+	ldr	w9, [x9, #4]
+	strb	w11, [sp, #40]
+	str	w8, [sp]
+	stp	w9, w10, [sp, #32]
+	bl	hw_events_EventRing_as_event_Sink_record
+.L402_2:
+	ldr	w22, [x20, #3952]
+	cmn	w22, #1
+	b.eq	.L402_10
+	ldp	x8, x9, [x20, #352]
+	add	x25, x20, #368
+	add	x8, x8, x22, lsl #4
+	cmp	x9, x22
+	csel	x9, x8, x25, hi
+	ldr	w9, [x9, #8]
+	str	w9, [x20, #3952]
+	b.ls	.L402_17
+.L402_4:
+	mov	w9, #-1
+	str	x24, [x8]
+	str	w9, [x8, #8]
+	ldr	x8, [x20, #72]
+	cmp	x8, x23
+	b.ls	.L402_18
+	ldr	x8, [x20, #64]
+	add	x9, x8, x23, lsl #6
+.L402_6:
+	ldp	w10, w8, [x9, #32]
+	cmn	w10, #1
+	csel	w10, w22, w10, eq
+	cmn	w8, #1
+	stp	w10, w22, [x9, #32]
+	b.eq	.L402_10
+	ldr	x9, [x20, #360]
+	cmp	x9, x8
+	b.ls	.L402_19
+	ldr	x9, [x20, #352]
+	add	x25, x9, x8, lsl #4
+.L402_9:
+	str	w22, [x25, #8]
+.L402_10:
+	add	x0, x20, #1024
+	mov	x1, x20
+	mov	w2, w19
+	bl	hw_registry_AnyElevator_former
+	ldr	x8, [x20, #72]
+	mov	w22, w0
+	cmp	x8, x23
+	b.ls	.L402_16
+	ldr	x8, [x20, #64]
+	add	x8, x8, x23, lsl #6
+.L402_12:
+	ldr	w9, [x8, #40]
+	ldr	w10, [x21, #24]
+	mov	x0, x20
+	ldr	x11, [x21, #16]
+	mov	w1, w22
+	mov	w2, w19
+	adds	w9, w9, w10
+	csinv	w9, w9, wzr, lo
+	str	x11, [x8]
+	str	w9, [x8, #40]
+	bl	hw_queue_RequestQueue_can_join
+	tbz	w0, #0, .L402_14
+	mov	x0, x20
+	mov	w1, w22
+	mov	w2, w19
+	bl	hw_queue_RequestQueue_join
+	mov	w19, w22
+	b	.L402_15
+.L402_14:
+	add	x0, x20, #1024
+	mov	x1, x20
+	mov	w2, w19
+	mov	w3, #1
+	bl	hw_registry_AnyElevator_merged
+.L402_15:
+	mov	w0, w19
+	ldp	x20, x19, [sp, #112]
+	ldp	x22, x21, [sp, #96]
+	ldr	x25, [sp, #64]
+	ldp	x24, x23, [sp, #80]
+	ldp	x29, x30, [sp, #48]
+	add	sp, sp, #128
+	ret
+.L402_16:
+	mov	x0, x20
+	bl	hw_collections_arena_clean_request_Request
+	mov	x8, x20
+	b	.L402_12
+.L402_17:
+	add	x0, x20, #368
+	bl	hw_collections_arena_clean_request_MergedBio
+	add	x8, x20, #368
+	b	.L402_4
+.L402_18:
+	mov	x0, x20
+	bl	hw_collections_arena_clean_request_Request
+	mov	x9, x20
+	b	.L402_6
+.L402_19:
+	add	x0, x20, #368
+	bl	hw_collections_arena_clean_request_MergedBio
+	b	.L402_9
 	.size	hw_queue_RequestQueue_merge_front, .-hw_queue_RequestQueue_merge_front
 
 	.p2align	2
@@ -76230,57 +75846,57 @@ hw_queue_RequestQueue_next:
 	stp	x26, x25, [sp, #128]
 	stp	x22, x21, [sp, #160]
 	str	x8, [x0, #672]
-	b.hs	.L402_234
-.L402_1:
+	b.hs	.L403_234
+.L403_1:
 	add	x19, x20, #512
 	add	x28, x20, #552
 	add	x8, x20, #1024
 	strb	wzr, [x20, #998]
 	str	x8, [sp, #24]
-	b	.L402_3
-.L402_2:
+	b	.L403_3
+.L403_2:
 	add	x0, x20, #1024
 	mov	x1, x20
 	mov	w2, wzr
 	bl	hw_registry_AnyElevator_dispatch
-	cbz	w0, .L402_84
-.L402_3:
+	cbz	w0, .L403_84
+.L403_3:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L402_8
+	b.ne	.L403_8
 	ldr	w25, [x28]
 	cmn	w25, #1
-	b.ne	.L402_10
+	b.ne	.L403_10
 	ldr	w9, [x20, #544]
-	cbz	w9, .L402_2
+	cbz	w9, .L403_2
 	ldr	x9, [x20, #520]
-	cbz	x9, .L402_9
+	cbz	x9, .L403_9
 	ldr	x9, [x19]
 	ldr	w25, [x9, #56]
 	cmn	w25, #1
-	b.eq	.L402_2
-	b	.L402_10
-.L402_8:
+	b.eq	.L403_2
+	b	.L403_10
+.L403_8:
 	mov	w25, w8
-	b	.L402_10
-.L402_9:
+	b	.L403_10
+.L403_9:
 	mov	w25, wzr
-.L402_10:
+.L403_10:
 	ldr	x10, [x20, #64]
 	ldr	w11, [x20, #3120]
 	mov	w14, w25
 	str	x14, [sp, #40]
 	add	x9, x10, x14, lsl #6
 	cmn	w11, #1
-	b.eq	.L402_14
+	b.eq	.L403_14
 	ldr	x12, [x20, #72]
 	ldrb	w13, [x20, #3866]
 	cmp	x12, x14
 	csel	x8, x9, x20, hi
 	cmp	w13, #1
 	ldrh	w8, [x8, #58]
-	b.ne	.L402_17
-	tbnz	w8, #6, .L402_18
+	b.ne	.L403_17
+	tbnz	w8, #6, .L403_18
 	add	x9, x10, x11, lsl #6
 	cmp	x12, x11
 	csel	x9, x9, x20, hi
@@ -76288,51 +75904,51 @@ hw_queue_RequestQueue_next:
 	eor	w8, w9, w8
 	lsr	w8, w8, #2
 	and	w19, w8, #0x4
-	b	.L402_21
-.L402_14:
+	b	.L403_21
+.L403_14:
 	ldr	x10, [x20, #72]
 	cmp	x10, x14
 	csel	x11, x9, x20, hi
 	ldrh	w11, [x11, #58]
-	tbz	w11, #2, .L402_95
+	tbz	w11, #2, .L403_95
 	cmn	w8, #1
-	b.eq	.L402_22
+	b.eq	.L403_22
 	mov	w8, #-1
 	str	w8, [x20, #576]
-	b	.L402_26
-.L402_17:
-	tbnz	w8, #2, .L402_84
-	b	.L402_95
-.L402_18:
+	b	.L403_26
+.L403_17:
+	tbnz	w8, #2, .L403_84
+	b	.L403_95
+.L403_18:
 	ldr	w8, [x20, #3124]
 	cmp	w25, w8
-	b.ne	.L402_20
+	b.ne	.L403_20
 	mov	w19, #1
-	b	.L402_21
-.L402_20:
+	b	.L403_21
+.L403_20:
 	ldr	w8, [x20, #3128]
 	cmp	w25, w8
 	mov	w8, #2
 	cinc	w19, w8, eq
-.L402_21:
+.L403_21:
 	add	x0, x20, #3120
 	bl	hw_queue_barrier_Sequence_stage
 	and	w8, w0, #0xff
 	ldr	x14, [sp, #40]
 	cmp	w19, w8
-	b.hi	.L402_84
-	b	.L402_95
-.L402_22:
-	tbnz	w11, #9, .L402_24
+	b.hi	.L403_84
+	b	.L403_95
+.L403_22:
+	tbnz	w11, #9, .L403_24
 	ldr	x1, [x20, #560]
 	add	x0, x20, #512
 	bl	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
 	ldr	x14, [sp, #40]
-	b	.L402_26
-.L402_24:
+	b	.L403_26
+.L403_24:
 	cmp	x10, x14
-	b.ls	.L402_253
-.L402_25:
+	b.ls	.L403_253
+.L403_25:
 	mov	w8, #-1
 	ldp	w10, w11, [x9, #24]
 	stp	w8, w8, [x9, #24]
@@ -76348,11 +75964,11 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x9, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L402_26:
+.L403_26:
 	ldrb	w8, [x20, #3866]
 	str	x24, [sp, #16]
 	str	w25, [sp, #36]
-	cbz	w8, .L402_28
+	cbz	w8, .L403_28
 	ldrb	w8, [x20, #3868]
 	ldrb	w9, [x20, #3867]
 	mov	w11, #16
@@ -76362,11 +75978,11 @@ hw_queue_RequestQueue_next:
 	and	w9, w9, w10
 	csel	w10, w11, wzr, ne
 	str	w10, [sp, #32]
-	b	.L402_29
-.L402_28:
+	b	.L403_29
+.L403_28:
 	mov	w9, wzr
 	str	wzr, [sp, #32]
-.L402_29:
+.L403_29:
 	ldp	x10, x11, [x20, #64]
 	and	w12, w8, #0x1
 	add	x13, sp, #48
@@ -76394,21 +76010,21 @@ hw_queue_RequestQueue_next:
 	and	w8, w8, #0x1
 	strb	w9, [sp, #65]
 	strb	w8, [sp, #67]
-	b	.L402_33
-.L402_30:
+	b	.L403_33
+.L403_30:
 	mov	w8, #8
-.L402_31:
+.L403_31:
 	ldrb	w9, [x20, #3132]
 	orr	w8, w9, w8
 	strb	w8, [x20, #3132]
-.L402_32:
+.L403_32:
 	subs	x28, x28, #1
 	add	x19, x19, #2
-	b.eq	.L402_66
-.L402_33:
+	b.eq	.L403_66
+.L403_33:
 	ldrb	w8, [x19]
 	ldurb	w26, [x19, #-1]
-	cbz	w8, .L402_36
+	cbz	w8, .L403_36
 	ldp	x8, x9, [x20, #64]
 	ldr	w11, [x20, #3948]
 	ldr	w27, [x20, #3872]
@@ -76424,7 +76040,7 @@ hw_queue_RequestQueue_next:
 	ldrh	w0, [x10, #56]
 	sub	w10, w11, #1
 	str	w10, [x20, #3948]
-	b.ls	.L402_39
+	b.ls	.L403_39
 	add	x10, x8, x27, lsl #6
 	add	x12, x20, #3876
 	ldr	w11, [x10, #28]
@@ -76435,24 +76051,24 @@ hw_queue_RequestQueue_next:
 	csel	x10, x10, x12, hi
 	str	w16, [x10]
 	str	w11, [x20, #3872]
-	b	.L402_40
-.L402_36:
+	b	.L403_40
+.L403_36:
 	mov	w27, #-1
 	cmp	w26, #1
-	b.ne	.L402_47
-.L402_37:
+	b.ne	.L403_47
+.L403_37:
 	cmp	x27, x16
 	str	w27, [x20, #3124]
-	b.ne	.L402_53
+	b.ne	.L403_53
 	mov	w8, #2
-	b	.L402_31
-.L402_39:
+	b	.L403_31
+.L403_39:
 	mov	w27, #-1
-.L402_40:
+.L403_40:
 	cmp	x9, x27
-	b.ls	.L402_62
+	b.ls	.L403_62
 	add	x8, x8, x27, lsl #6
-.L402_42:
+.L403_42:
 	ldr	w9, [x8, #48]
 	cmp	w26, #2
 	stp	x13, x13, [x8, #24]
@@ -76464,58 +76080,58 @@ hw_queue_RequestQueue_next:
 	stp	xzr, x24, [x8]
 	str	wzr, [x8, #40]
 	str	x25, [x8, #16]
-	b.ne	.L402_45
-	cbz	w23, .L402_45
+	b.ne	.L403_45
+	cbz	w23, .L403_45
 	ldr	w9, [sp, #32]
 	str	x17, [x8]
 	str	w23, [x8, #40]
 	orr	w9, w0, w9
-	b	.L402_46
-.L402_45:
+	b	.L403_46
+.L403_45:
 	cmp	w1, #1
 	mov	w9, #32
 	mov	w22, #2
 	csel	w9, wzr, w9, eq
-.L402_46:
+.L403_46:
 	strh	w9, [x8, #56]
 	mov	w9, #66
 	strb	w22, [x8, #61]
 	strh	w9, [x8, #58]
 	cmp	w26, #1
-	b.eq	.L402_37
-.L402_47:
+	b.eq	.L403_37
+.L403_47:
 	cmp	w26, #3
-	b.ne	.L402_49
+	b.ne	.L403_49
 	cmp	x27, x16
 	str	w27, [x20, #3128]
-	b.eq	.L402_30
-	b	.L402_53
-.L402_49:
+	b.eq	.L403_30
+	b	.L403_53
+.L403_49:
 	ldr	w8, [x20, #580]
 	ldr	w9, [sp, #36]
 	cmp	w8, w9
-	b.ne	.L402_51
+	b.ne	.L403_51
 	str	w27, [x20, #580]
-.L402_51:
+.L403_51:
 	cmp	x27, x16
-	b.ne	.L402_53
+	b.ne	.L403_53
 	mov	x9, #513
 	lsl	w8, w26, #3
 	movk	x9, #2052, lsl #16
 	movk	x9, #16, lsl #32
 	lsr	x8, x9, x8
-	b	.L402_31
-.L402_53:
+	b	.L403_31
+.L403_53:
 	ldr	w2, [x20, #576]
 	ldr	x8, [x20, #72]
 	str	w16, [x20, #576]
 	cmn	w2, #1
-	b.eq	.L402_57
+	b.eq	.L403_57
 	cmp	x8, x2
-	b.ls	.L402_65
+	b.ls	.L403_65
 	ldr	x8, [x20, #64]
 	add	x8, x8, x2, lsl #6
-.L402_56:
+.L403_56:
 	ldrh	w9, [x8, #58]
 	ldrb	w10, [x8, #61]
 	add	x0, x20, #512
@@ -76532,12 +76148,12 @@ hw_queue_RequestQueue_next:
 	mov	w15, #2
 	mov	w16, #-1
 	mov	x13, #-1
-.L402_57:
+.L403_57:
 	cmp	x8, x27
-	b.ls	.L402_63
+	b.ls	.L403_63
 	ldr	x8, [x20, #64]
 	add	x8, x8, x27, lsl #6
-.L402_59:
+.L403_59:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x200
 	strh	w9, [x8, #58]
@@ -76545,10 +76161,10 @@ hw_queue_RequestQueue_next:
 	ldr	w21, [x20, #552]
 	str	w27, [x20, #552]
 	cmp	x8, x27
-	b.ls	.L402_64
+	b.ls	.L403_64
 	ldr	x8, [x20, #64]
 	add	x8, x8, x27, lsl #6
-.L402_61:
+.L403_61:
 	stp	w16, w21, [x8, #24]
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x21, lsl #6
@@ -76557,8 +76173,8 @@ hw_queue_RequestQueue_next:
 	add	x8, x8, #24
 	csel	x8, x8, x9, hi
 	str	w27, [x8]
-	b	.L402_32
-.L402_62:
+	b	.L403_32
+.L403_62:
 	stp	w1, w0, [sp]
 	mov	x0, x20
 	str	x17, [sp, #8]
@@ -76570,8 +76186,8 @@ hw_queue_RequestQueue_next:
 	mov	w16, #-1
 	mov	w15, #2
 	mov	x8, x20
-	b	.L402_42
-.L402_63:
+	b	.L403_42
+.L403_63:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x14, [sp, #40]
@@ -76579,8 +76195,8 @@ hw_queue_RequestQueue_next:
 	mov	w16, #-1
 	mov	w15, #2
 	mov	x8, x20
-	b	.L402_59
-.L402_64:
+	b	.L403_59
+.L403_64:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x14, [sp, #40]
@@ -76588,36 +76204,36 @@ hw_queue_RequestQueue_next:
 	mov	w16, #-1
 	mov	w15, #2
 	mov	x8, x20
-	b	.L402_61
-.L402_65:
+	b	.L403_61
+.L403_65:
 	mov	x0, x20
 	mov	x21, x2
 	bl	hw_collections_arena_clean_request_Request
 	mov	x2, x21
 	mov	x8, x20
-	b	.L402_56
-.L402_66:
+	b	.L403_56
+.L403_66:
 	ldrb	w8, [x20, #3866]
 	cmp	w8, #1
-	b.ne	.L402_68
+	b.ne	.L403_68
 	ldr	w9, [x20, #972]
-	cbnz	w9, .L402_69
-.L402_68:
+	cbnz	w9, .L403_69
+.L403_68:
 	ldrb	w9, [x20, #3132]
 	orr	w9, w9, #0x1
 	strb	w9, [x20, #3132]
-.L402_69:
+.L403_69:
 	ldr	w25, [x20, #576]
 	ldr	x24, [sp, #16]
 	add	x28, x20, #552
 	add	x10, x20, #512
 	add	x12, x20, #3120
 	cmn	w25, #1
-	b.ne	.L402_71
+	b.ne	.L403_71
 	ldr	w25, [x28]
 	cmn	w25, #1
-	b.eq	.L402_78
-.L402_71:
+	b.eq	.L403_78
+.L403_71:
 	ldp	x10, x11, [x20, #64]
 	mov	w14, w25
 	add	x9, x10, x14, lsl #6
@@ -76625,12 +76241,12 @@ hw_queue_RequestQueue_next:
 	csel	x9, x9, x20, hi
 	cmp	w8, #1
 	ldrh	w9, [x9, #58]
-	b.ne	.L402_75
+	b.ne	.L403_75
 	mov	x21, x14
-	tbnz	w9, #6, .L402_76
+	tbnz	w9, #6, .L403_76
 	ldr	w8, [x12]
 	cmn	w8, #1
-	b.eq	.L402_82
+	b.eq	.L403_82
 	add	x10, x10, x8, lsl #6
 	cmp	x11, x8
 	csel	x8, x10, x20, hi
@@ -76638,52 +76254,52 @@ hw_queue_RequestQueue_next:
 	eor	w8, w8, w9
 	lsr	w8, w8, #2
 	and	w19, w8, #0x4
-	b	.L402_83
-.L402_75:
-	tbnz	w9, #2, .L402_84
-	b	.L402_95
-.L402_76:
+	b	.L403_83
+.L403_75:
+	tbnz	w9, #2, .L403_84
+	b	.L403_95
+.L403_76:
 	ldr	w8, [x20, #3124]
 	cmp	w25, w8
-	b.ne	.L402_81
+	b.ne	.L403_81
 	mov	w19, #1
-	b	.L402_83
-.L402_78:
+	b	.L403_83
+.L403_78:
 	ldr	w9, [x20, #544]
-	cbz	w9, .L402_84
+	cbz	w9, .L403_84
 	ldr	x9, [x20, #520]
-	cbz	x9, .L402_210
+	cbz	x9, .L403_210
 	ldr	x9, [x10]
 	ldr	w25, [x9, #56]
 	cmn	w25, #1
-	b.ne	.L402_71
-	b	.L402_84
-.L402_81:
+	b.ne	.L403_71
+	b	.L403_84
+.L403_81:
 	ldr	w8, [x20, #3128]
 	cmp	w25, w8
 	mov	w8, #2
 	cinc	w19, w8, eq
-	b	.L402_83
-.L402_82:
+	b	.L403_83
+.L403_82:
 	mov	w19, #4
-.L402_83:
+.L403_83:
 	add	x0, x20, #3120
 	bl	hw_queue_barrier_Sequence_stage
 	and	w8, w0, #0xff
 	mov	x14, x21
 	cmp	w19, w8
-	b.ls	.L402_95
-.L402_84:
+	b.ls	.L403_95
+.L403_84:
 	ldr	w8, [x20, #576]
 	strb	wzr, [x20, #998]
 	cmn	w8, #1
 	mov	w8, #1
-	b.ne	.L402_209
+	b.ne	.L403_209
 	ldr	w9, [x20, #552]
 	cmn	w9, #1
-	b.ne	.L402_209
+	b.ne	.L403_209
 	ldr	w9, [x20, #544]
-	cbnz	w9, .L402_209
+	cbnz	w9, .L403_209
 	add	x8, x20, #1024
 	ldr	x8, [x8]
 	sub	x9, x8, #2
@@ -76691,31 +76307,31 @@ hw_queue_RequestQueue_next:
 	mov	w8, #18
 	csel	x8, x9, x8, hi
 	cmp	x8, #8
-	b.le	.L402_104
+	b.le	.L403_104
 	cmp	x8, #13
-	b.gt	.L402_116
+	b.gt	.L403_116
 	cmp	x8, #10
-	b.le	.L402_134
+	b.le	.L403_134
 	cmp	x8, #11
-	b.eq	.L402_157
+	b.eq	.L403_157
 	cmp	x8, #12
-	b.ne	.L402_159
+	b.ne	.L403_159
 	ldr	w8, [x20, #1040]
 	cmn	w8, #1
 	mov	w8, #1
-	b.ne	.L402_209
+	b.ne	.L403_209
 	ldr	w9, [x20, #1064]
 	cmn	w9, #1
-	b.ne	.L402_209
+	b.ne	.L403_209
 	ldr	w9, [x20, #1088]
-	b	.L402_173
-.L402_95:
+	b	.L403_173
+.L403_95:
 	ldr	x8, [x20, #72]
 	cmp	x8, x14
-	b.ls	.L402_245
+	b.ls	.L403_245
 	ldr	x8, [x20, #64]
 	add	x8, x8, x14, lsl #6
-.L402_97:
+.L403_97:
 	ldr	x10, [x8]
 	ldr	w11, [x8, #40]
 	ldrh	w9, [x8, #58]
@@ -76724,7 +76340,7 @@ hw_queue_RequestQueue_next:
 	and	w11, w9, #0x180
 	csinv	x26, x10, xzr, lo
 	cmp	w11, #256
-	b.ne	.L402_185
+	b.ne	.L403_185
 	orr	w9, w9, #0x80
 	strh	w9, [x8, #58]
 	add	x8, x20, #1024
@@ -76734,15 +76350,15 @@ hw_queue_RequestQueue_next:
 	mov	w8, #18
 	csel	x8, x9, x8, hi
 	cmp	x8, #8
-	b.le	.L402_109
+	b.le	.L403_109
 	cmp	x8, #13
-	b.gt	.L402_120
+	b.gt	.L403_120
 	cmp	x8, #10
-	b.le	.L402_145
+	b.le	.L403_145
 	cmp	x8, #11
-	b.eq	.L402_175
+	b.eq	.L403_175
 	cmp	x8, #12
-	b.eq	.L402_185
+	b.eq	.L403_185
 	ldp	x8, x10, [x20, #64]
 	ldr	w9, [x20, #2220]
 	add	w9, w9, #1
@@ -76755,27 +76371,27 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2160]
-	b	.L402_185
-.L402_104:
+	b	.L403_185
+.L403_104:
 	cmp	x8, #3
-	b.le	.L402_126
+	b.le	.L403_126
 	cmp	x8, #5
-	b.le	.L402_143
+	b.le	.L403_143
 	cmp	x8, #6
-	b.eq	.L402_163
+	b.eq	.L403_163
 	cmp	x8, #7
-	b.ne	.L402_170
+	b.ne	.L403_170
 	ldr	w8, [x20, #1584]
-	cbnz	w8, .L402_167
-	b	.L402_174
-.L402_109:
+	cbnz	w8, .L403_167
+	b	.L403_174
+.L403_109:
 	cmp	x8, #3
-	b.le	.L402_129
+	b.le	.L403_129
 	cmp	x8, #6
-	b.gt	.L402_154
+	b.gt	.L403_154
 	sub	x8, x8, #4
 	cmp	x8, #2
-	b.lo	.L402_185
+	b.lo	.L403_185
 	ldp	x8, x9, [x20, #64]
 	add	x21, x20, #1032
 	ldr	x19, [x20, #680]
@@ -76785,119 +76401,119 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x20, hi
 	cmp	x9, x14
 	ldr	w2, [x8, #52]
-	b.ls	.L402_256
+	b.ls	.L403_256
 	ldr	x8, [x20, #320]
 	add	x22, x8, x14, lsl #4
-.L402_114:
+.L403_114:
 	str	x19, [x22]
 	ldrb	w8, [x20, #1476]
-	tbz	w8, #0, .L402_180
+	tbz	w8, #0, .L403_180
 	add	x0, x20, #1032
 	mov	x1, x20
 	mov	w3, #1
 	mov	w4, #10
 	bl	hw_cfq_v2_CfqV2_charge
-	b	.L402_183
-.L402_116:
+	b	.L403_183
+.L403_116:
 	cmp	x8, #15
-	b.le	.L402_136
+	b.le	.L403_136
 	cmp	x8, #16
-	b.eq	.L402_158
+	b.eq	.L403_158
 	cmp	x8, #17
-	b.ne	.L402_160
+	b.ne	.L403_160
 	ldr	w8, [x20, #1040]
-	b	.L402_166
-.L402_120:
+	b	.L403_166
+.L403_120:
 	cmp	x8, #16
-	b.gt	.L402_148
+	b.gt	.L403_148
 	sub	x8, x8, #14
 	cmp	x8, #2
-	b.lo	.L402_185
+	b.lo	.L403_185
 	ldr	x8, [x20, #1464]
 	ldr	x19, [x20, #672]
 	ldr	x21, [x20, #712]
 	cmp	x8, x14
-	b.ls	.L402_255
+	b.ls	.L403_255
 	ldr	x8, [x20, #1456]
-.L402_124:
+.L403_124:
 	add	x22, x8, x14, lsl #4
-.L402_125:
+.L403_125:
 	adds	x8, x19, x21
 	csinv	x8, x8, xzr, lo
 	str	x8, [x22]
-	b	.L402_185
-.L402_126:
+	b	.L403_185
+.L403_126:
 	cmp	x8, #1
-	b.gt	.L402_140
-	cbnz	x8, .L402_165
+	b.gt	.L403_140
+	cbnz	x8, .L403_165
 	ldr	w8, [x20, #1088]
-	b	.L402_166
-.L402_129:
-	b.lo	.L402_185
+	b	.L403_166
+.L403_129:
+	b.lo	.L403_185
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x14, lsl #6
 	cmp	x9, x14
 	csel	x8, x8, x20, hi
 	ldr	w8, [x8, #44]
-.L402_131:
+.L403_131:
 	ldr	x9, [x20, #264]
 	cmp	x9, x8
-	b.ls	.L402_254
+	b.ls	.L403_254
 	ldr	x9, [x20, #256]
 	add	x19, x9, x8, lsl #7
-.L402_133:
+.L403_133:
 	ldr	w8, [x19, #56]
 	sub	w8, w8, #1
 	str	w8, [x19, #56]
-	b	.L402_185
-.L402_134:
+	b	.L403_185
+.L403_134:
 	cmp	x8, #9
-	b.ne	.L402_161
+	b.ne	.L403_161
 	add	x0, x20, #1032
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
-	tbz	w0, #0, .L402_167
-	b	.L402_174
-.L402_136:
+	tbz	w0, #0, .L403_167
+	b	.L403_174
+.L403_136:
 	cmp	x8, #14
-	b.ne	.L402_162
-	ldr	w8, [x20, #1128]
-	ldr	w9, [x20, #1148]
+	b.ne	.L403_162
+	ldr	w8, [x20, #1120]
+	ldr	w9, [x20, #1140]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L402_167
-	ldr	w8, [x20, #1180]
-	ldr	w9, [x20, #1200]
+	b.ne	.L403_167
+	ldr	w8, [x20, #1192]
+	ldr	w9, [x20, #1212]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L402_167
-	ldr	w8, [x20, #1232]
-	ldr	w9, [x20, #1252]
-	b	.L402_142
-.L402_140:
+	b.ne	.L403_167
+	ldr	w8, [x20, #1264]
+	ldr	w9, [x20, #1284]
+	b	.L403_142
+.L403_140:
 	cmp	x8, #2
-	b.ne	.L402_168
+	b.ne	.L403_168
 	ldr	w8, [x20, #1072]
 	ldr	w9, [x20, #1092]
-.L402_142:
+.L403_142:
 	and	w8, w9, w8
-	b	.L402_166
-.L402_143:
+	b	.L403_166
+.L403_143:
 	cmp	x8, #4
-	b.ne	.L402_171
+	b.ne	.L403_171
 	ldr	w8, [x20, #1080]
-	b	.L402_166
-.L402_145:
+	b	.L403_166
+.L403_145:
 	cmp	x8, #9
-	b.ne	.L402_176
+	b.ne	.L403_176
 	add	x0, x20, #1032
-.L402_147:
+.L403_147:
 	mov	x1, x20
 	mov	w2, w25
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_activate
-	b	.L402_185
-.L402_148:
+	b	.L403_185
+.L403_148:
 	cmp	x8, #17
-	b.eq	.L402_185
+	b.eq	.L403_185
 	ldr	x8, [x20, #1056]
 	ldr	x9, [x20, #1064]
 	add	x8, x8, x14, lsl #5
@@ -76905,93 +76521,93 @@ hw_queue_RequestQueue_next:
 	add	x9, x20, #1024
 	csel	x8, x8, x9, hi
 	ldrb	w8, [x8, #28]
-	cbnz	w8, .L402_185
+	cbnz	w8, .L403_185
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x14, lsl #6
 	cmp	x9, x14
 	csel	x19, x8, x20, hi
 	ldrb	w8, [x19, #60]
 	lsr	w8, w8, #3
-	cbz	w8, .L402_211
+	cbz	w8, .L403_211
 	cmp	w8, #2
-	b.eq	.L402_211
+	b.eq	.L403_211
 	cmp	w8, #1
-	b.ne	.L402_215
+	b.ne	.L403_215
 	mov	x8, xzr
-	b	.L402_216
-.L402_154:
+	b	.L403_216
+.L403_154:
 	cmp	x8, #7
-	b.ne	.L402_177
+	b.ne	.L403_177
 	ldr	w8, [x20, #1600]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1600]
-	b.ls	.L402_185
+	b.ls	.L403_185
 	mov	w8, #1
 	strb	w8, [x20, #1604]
-	b	.L402_185
-.L402_157:
+	b	.L403_185
+.L403_157:
 	ldr	w8, [x20, #1888]
-	cbnz	w8, .L402_167
-	b	.L402_174
-.L402_158:
+	cbnz	w8, .L403_167
+	b	.L403_174
+.L403_158:
 	ldr	w8, [x20, #1856]
-	cbnz	w8, .L402_167
-	b	.L402_174
-.L402_159:
+	cbnz	w8, .L403_167
+	b	.L403_174
+.L403_159:
 	ldr	w8, [x20, #2216]
-	cbnz	w8, .L402_167
-	b	.L402_174
-.L402_160:
+	cbnz	w8, .L403_167
+	b	.L403_174
+.L403_160:
 	ldr	x0, [sp, #24]
 	bl	hw_bandwidth_Bandwidth_inner_is_empty
-	tbz	w0, #0, .L402_167
-	b	.L402_174
-.L402_161:
+	tbz	w0, #0, .L403_167
+	b	.L403_174
+.L403_161:
 	ldr	w8, [x20, #1992]
-	cbnz	w8, .L402_167
-	b	.L402_174
-.L402_162:
+	cbnz	w8, .L403_167
+	b	.L403_174
+.L403_162:
 	ldr	w8, [x20, #2500]
-	cbnz	w8, .L402_167
-	b	.L402_174
-.L402_163:
+	cbnz	w8, .L403_167
+	b	.L403_174
+.L403_163:
 	ldr	w9, [x20, #1236]
 	mov	w8, #1
-	cbnz	w9, .L402_209
+	cbnz	w9, .L403_209
 	ldr	w9, [x20, #1316]
-	b	.L402_173
-.L402_165:
+	b	.L403_173
+.L403_165:
 	ldr	w8, [x20, #1032]
-.L402_166:
+.L403_166:
 	cmn	w8, #1
-	b.eq	.L402_174
-.L402_167:
+	b.eq	.L403_174
+.L403_167:
 	mov	w8, #1
-	b	.L402_209
-.L402_168:
+	b	.L403_209
+.L403_168:
 	ldr	w8, [x20, #1152]
 	cmn	w8, #1
 	mov	w8, #1
-	b.ne	.L402_209
+	b.ne	.L403_209
 	ldr	w9, [x20, #1172]
-	b	.L402_173
-.L402_170:
+	b	.L403_173
+.L403_170:
 	ldr	w8, [x20, #1188]
-	cbnz	w8, .L402_167
-	b	.L402_174
-.L402_171:
+	cbnz	w8, .L403_167
+	b	.L403_174
+.L403_171:
 	ldr	w9, [x20, #1208]
 	mov	w8, #1
-	cbnz	w9, .L402_209
+	cbnz	w9, .L403_209
 	ldr	w9, [x20, #1204]
-.L402_173:
+.L403_173:
 	cmn	w9, #1
-	b.ne	.L402_209
-.L402_174:
+	b.ne	.L403_209
+.L403_174:
 	mov	w8, #2
-	b	.L402_209
-.L402_175:
+	b	.L403_209
+.L403_175:
 	ldp	x8, x10, [x20, #64]
 	ldr	w9, [x20, #1892]
 	add	w9, w9, #1
@@ -77004,8 +76620,8 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1864]
-	b	.L402_185
-.L402_176:
+	b	.L403_185
+.L403_176:
 	ldp	x8, x10, [x20, #64]
 	ldr	w9, [x20, #1996]
 	add	w9, w9, #1
@@ -77018,16 +76634,16 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1968]
-	b	.L402_185
-.L402_177:
+	b	.L403_185
+.L403_177:
 	ldr	w8, [x20, #1476]
 	add	w8, w8, #1
 	cmp	w8, #5
 	str	w8, [x20, #1476]
-	b.lo	.L402_179
+	b.lo	.L403_179
 	mov	w8, #1
 	strb	w8, [x20, #1484]
-.L402_179:
+.L403_179:
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x14, lsl #6
 	cmp	x9, x14
@@ -77037,52 +76653,52 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1192]
-	b	.L402_185
-.L402_180:
+	b	.L403_185
+.L403_180:
 	ldr	x8, [x20, #1144]
 	cmp	x8, x2
-	b.ls	.L402_257
+	b.ls	.L403_257
 	mov	w8, #104
 	ldr	x9, [x20, #1136]
 	umaddl	x21, w2, w8, x9
 	ldr	w8, [x21]
-	tbnz	w8, #0, .L402_183
-.L402_182:
+	tbnz	w8, #0, .L403_183
+.L403_182:
 	mov	w8, #1
 	stp	x8, x19, [x21]
-.L402_183:
+.L403_183:
 	ldr	w8, [x20, #1464]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1464]
-	b.lo	.L402_185
+	b.lo	.L403_185
 	mov	w8, #1
 	strb	w8, [x20, #1476]
-.L402_185:
+.L403_185:
 	cmp	w27, #2
-	b.eq	.L402_198
+	b.eq	.L403_198
 	ldr	w8, [x20, #580]
 	cmn	w8, #1
-	b.eq	.L402_188
+	b.eq	.L403_188
 	cmp	w8, w25
-	b.ne	.L402_198
-.L402_188:
+	b.ne	.L403_198
+.L403_188:
 	ldr	w8, [x20, #544]
 	mov	w9, #-1
 	str	w9, [x20, #580]
-	cbz	w8, .L402_197
+	cbz	w8, .L403_197
 	add	x19, x20, #512
-.L402_190:
+.L403_190:
 	ldr	x8, [x20, #520]
-	cbz	x8, .L402_192
+	cbz	x8, .L403_192
 	ldr	x8, [x19]
 	ldr	x8, [x8, #48]
-.L402_192:
+.L403_192:
 	ldr	x9, [x20, #528]
 	sub	x8, x8, x26
 	sub	x9, x9, x26
 	cmp	x8, x9
-	b.ls	.L402_197
+	b.ls	.L403_197
 	ldr	x1, [x20, #560]
 	add	x0, x20, #512
 	bl	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
@@ -77090,10 +76706,10 @@ hw_queue_RequestQueue_next:
 	mov	w3, w0
 	ldr	w2, [x20, #556]
 	cmp	x8, x3
-	b.ls	.L402_196
+	b.ls	.L403_196
 	ldr	x8, [x20, #64]
 	add	x8, x8, x3, lsl #6
-.L402_195:
+.L403_195:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -77101,9 +76717,9 @@ hw_queue_RequestQueue_next:
 	strh	w9, [x8, #58]
 	bl	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L402_190
-	b	.L402_197
-.L402_196:
+	cbnz	w8, .L403_190
+	b	.L403_197
+.L403_196:
 	mov	x0, x20
 	mov	x19, x3
 	mov	w21, w2
@@ -77112,32 +76728,32 @@ hw_queue_RequestQueue_next:
 	mov	x3, x19
 	add	x19, x20, #512
 	mov	x8, x20
-	b	.L402_195
-.L402_197:
+	b	.L403_195
+.L403_197:
 	str	x26, [x20, #560]
-.L402_198:
+.L403_198:
 	ldr	w8, [x20, #576]
 	cmp	w8, w25
-	b.ne	.L402_200
+	b.ne	.L403_200
 	mov	w8, #-1
 	mov	w19, w25
 	str	w8, [x20, #576]
-	b	.L402_204
-.L402_200:
+	b	.L403_204
+.L403_200:
 	ldp	x8, x9, [x20, #64]
 	mov	w19, w25
 	add	x8, x8, x19, lsl #6
 	cmp	x9, x19
 	csel	x9, x8, x20, hi
 	ldrh	w9, [x9, #58]
-	tbnz	w9, #9, .L402_202
+	tbnz	w9, #9, .L403_202
 	ldr	x1, [x20, #560]
 	add	x0, x20, #512
 	bl	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
-	b	.L402_204
-.L402_202:
-	b.ls	.L402_252
-.L402_203:
+	b	.L403_204
+.L403_202:
+	b.ls	.L403_252
+.L403_203:
 	mov	w9, #-1
 	add	x13, x20, #556
 	ldp	w10, w11, [x8, #24]
@@ -77153,13 +76769,13 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x13, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L402_204:
+.L403_204:
 	ldr	x8, [x20, #72]
 	cmp	x8, x19
-	b.ls	.L402_246
+	b.ls	.L403_246
 	ldr	x8, [x20, #64]
 	add	x8, x8, x19, lsl #6
-.L402_206:
+.L403_206:
 	mov	w9, #3
 	ldr	w21, [x8, #48]
 	strb	w9, [x8, #62]
@@ -77168,7 +76784,7 @@ hw_queue_RequestQueue_next:
 	add	w8, w9, #1
 	cmp	w10, #1
 	str	w8, [x20, #972]
-	b.ne	.L402_208
+	b.ne	.L403_208
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -77191,10 +76807,10 @@ hw_queue_RequestQueue_next:
 	stp	w9, w13, [sp, #72]
 	str	w8, [sp, #48]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L402_208:
+.L403_208:
 	mov	w8, wzr
 	stp	w25, w21, [x24, #4]
-.L402_209:
+.L403_209:
 	str	w8, [x24]
 	ldp	x20, x19, [sp, #176]
 	ldp	x22, x21, [sp, #160]
@@ -77204,82 +76820,82 @@ hw_queue_RequestQueue_next:
 	ldp	x29, x30, [sp, #96]
 	add	sp, sp, #192
 	ret
-.L402_210:
+.L403_210:
 	mov	w25, wzr
-	b	.L402_71
-.L402_211:
+	b	.L403_71
+.L403_211:
 	ldr	w8, [x20, #3088]
 	ldr	x9, [x20, #2800]
 	sub	w8, w8, #1
 	str	w8, [x20, #3088]
 	ldr	w8, [x19, #44]
 	cmp	x9, x8
-	b.ls	.L402_258
+	b.ls	.L403_258
 	ldr	x9, [x20, #2792]
 	add	x21, x9, x8, lsl #7
-.L402_213:
+.L403_213:
 	ldr	w8, [x21, #112]
 	subs	w8, w8, #1
 	str	w8, [x21, #112]
-	b.ne	.L402_217
+	b.ne	.L403_217
 	ldr	x8, [x20, #2976]
 	ldr	w9, [x21, #116]
 	str	wzr, [x21, #116]
 	subs	x8, x8, x9
 	csel	x8, xzr, x8, lo
 	str	x8, [x20, #2976]
-	b	.L402_217
-.L402_215:
+	b	.L403_217
+.L403_215:
 	mov	w8, #2
-.L402_216:
+.L403_216:
 	add	x8, x20, x8, lsl #2
 	ldr	w9, [x8, #3084]
 	sub	w9, w9, #1
 	str	w9, [x8, #3084]
-.L402_217:
+.L403_217:
 	ldr	x8, [x20, #1072]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #15
 	csel	x8, x9, x8, hi
 	cmp	x8, #8
-	b.gt	.L402_225
+	b.gt	.L403_225
 	cmp	x8, #3
-	b.le	.L402_229
+	b.le	.L403_229
 	cmp	x8, #6
-	b.gt	.L402_235
+	b.gt	.L403_235
 	sub	x8, x8, #4
 	cmp	x8, #2
-	b.lo	.L402_185
+	b.lo	.L403_185
 	ldr	x8, [x20, #328]
 	ldr	w2, [x19, #52]
 	add	x21, x20, #1080
 	ldr	x19, [x20, #680]
 	cmp	x8, x14
-	b.ls	.L402_259
+	b.ls	.L403_259
 	ldr	x8, [x20, #320]
 	add	x22, x8, x14, lsl #4
-.L402_223:
+.L403_223:
 	str	x19, [x22]
 	ldrb	w8, [x20, #1524]
-	tbz	w8, #0, .L402_247
+	tbz	w8, #0, .L403_247
 	add	x0, x20, #1080
 	mov	x1, x20
 	mov	w3, #1
 	mov	w4, #10
 	bl	hw_cfq_v2_CfqV2_charge
-	b	.L402_250
-.L402_225:
+	b	.L403_250
+.L403_225:
 	cmp	x8, #11
-	b.le	.L402_231
+	b.le	.L403_231
 	mov	w9, #1
 	mov	w10, #53248
 	lsl	x9, x9, x8
 	movk	w10, #2, lsl #16
 	tst	x9, x10
-	b.ne	.L402_185
+	b.ne	.L403_185
 	cmp	x8, #13
-	b.ne	.L402_239
+	b.ne	.L403_239
 	ldr	w8, [x20, #2268]
 	add	w8, w8, #1
 	str	w8, [x20, #2268]
@@ -77288,16 +76904,16 @@ hw_queue_RequestQueue_next:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2208]
-	b	.L402_185
-.L402_229:
-	b.lo	.L402_185
+	b	.L403_185
+.L403_229:
+	b.lo	.L403_185
 	ldr	w8, [x19, #44]
-	b	.L402_131
-.L402_231:
+	b	.L403_131
+.L403_231:
 	cmp	x8, #9
-	b.eq	.L402_238
+	b.eq	.L403_238
 	cmp	x8, #10
-	b.ne	.L402_241
+	b.ne	.L403_241
 	ldr	w8, [x20, #2044]
 	add	w8, w8, #1
 	str	w8, [x20, #2044]
@@ -77306,34 +76922,34 @@ hw_queue_RequestQueue_next:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2016]
-	b	.L402_185
-.L402_234:
+	b	.L403_185
+.L403_234:
 	add	x0, x20, #672
 	bl	hw_clock_Clock_find_units
-	b	.L402_1
-.L402_235:
+	b	.L403_1
+.L403_235:
 	cmp	x8, #7
-	b.ne	.L402_242
+	b.ne	.L403_242
 	ldr	w8, [x20, #1648]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1648]
-	b.ls	.L402_185
+	b.ls	.L403_185
 	mov	w8, #1
 	strb	w8, [x20, #1652]
-	b	.L402_185
-.L402_238:
+	b	.L403_185
+.L403_238:
 	add	x0, x20, #1080
-	b	.L402_147
-.L402_239:
+	b	.L403_147
+.L403_239:
 	ldr	x8, [x20, #1512]
 	ldr	x19, [x20, #672]
 	ldr	x21, [x20, #712]
 	cmp	x8, x14
-	b.ls	.L402_260
+	b.ls	.L403_260
 	ldr	x8, [x20, #1504]
-	b	.L402_124
-.L402_241:
+	b	.L403_124
+.L403_241:
 	ldr	w8, [x20, #1940]
 	add	w8, w8, #1
 	str	w8, [x20, #1940]
@@ -77342,114 +76958,114 @@ hw_queue_RequestQueue_next:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1912]
-	b	.L402_185
-.L402_242:
+	b	.L403_185
+.L403_242:
 	ldr	w8, [x20, #1524]
 	add	w8, w8, #1
 	cmp	w8, #5
 	str	w8, [x20, #1524]
-	b.lo	.L402_244
+	b.lo	.L403_244
 	mov	w8, #1
 	strb	w8, [x20, #1532]
-.L402_244:
+.L403_244:
 	ldr	x8, [x19]
 	ldr	w9, [x19, #40]
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1240]
-	b	.L402_185
-.L402_245:
+	b	.L403_185
+.L403_245:
 	mov	x0, x20
 	mov	x19, x14
 	bl	hw_collections_arena_clean_request_Request
 	mov	x14, x19
 	mov	x8, x20
-	b	.L402_97
-.L402_246:
+	b	.L403_97
+.L403_246:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L402_206
-.L402_247:
+	b	.L403_206
+.L403_247:
 	ldr	x8, [x20, #1192]
 	cmp	x8, x2
-	b.ls	.L402_261
+	b.ls	.L403_261
 	mov	w8, #104
 	ldr	x9, [x20, #1184]
 	umaddl	x21, w2, w8, x9
 	ldr	w8, [x21]
-	tbnz	w8, #0, .L402_250
-.L402_249:
+	tbnz	w8, #0, .L403_250
+.L403_249:
 	mov	w8, #1
 	stp	x8, x19, [x21]
-.L402_250:
+.L403_250:
 	ldr	w8, [x20, #1512]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1512]
-	b.lo	.L402_185
+	b.lo	.L403_185
 	mov	w8, #1
 	strb	w8, [x20, #1524]
-	b	.L402_185
-.L402_252:
+	b	.L403_185
+.L403_252:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L402_203
-.L402_253:
+	b	.L403_203
+.L403_253:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x14, [sp, #40]
 	mov	x9, x20
-	b	.L402_25
-.L402_254:
+	b	.L403_25
+.L403_254:
 	add	x0, x20, #128
 	add	x19, x20, #128
 	bl	hw_collections_arena_clean_context_Context
-	b	.L402_133
-.L402_255:
+	b	.L403_133
+.L403_255:
 	add	x0, x20, #1472
 	add	x22, x20, #1472
 	bl	hw_collections_arena_clean_request_MergedBio
-	b	.L402_125
-.L402_256:
+	b	.L403_125
+.L403_256:
 	add	x0, x20, #336
 	add	x22, x20, #336
 	mov	x23, x2
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x2, x23
-	b	.L402_114
-.L402_257:
+	b	.L403_114
+.L403_257:
 	add	x0, x20, #1032
 	bl	hw_collections_arena_clean_cfq_v2_queue_Queue
 	ldr	w8, [x21]
-	tbz	w8, #0, .L402_182
-	b	.L402_183
-.L402_258:
+	tbz	w8, #0, .L403_182
+	b	.L403_183
+.L403_258:
 	add	x0, x20, #2808
 	add	x21, x20, #2808
 	mov	x22, x14
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	mov	x14, x22
-	b	.L402_213
-.L402_259:
+	b	.L403_213
+.L403_259:
 	add	x0, x20, #336
 	add	x22, x20, #336
 	mov	x23, x2
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x2, x23
-	b	.L402_223
-.L402_260:
+	b	.L403_223
+.L403_260:
 	add	x0, x20, #1520
 	add	x22, x20, #1520
 	bl	hw_collections_arena_clean_request_MergedBio
-	b	.L402_125
-.L402_261:
+	b	.L403_125
+.L403_261:
 	add	x0, x20, #1080
 	bl	hw_collections_arena_clean_cfq_v2_queue_Queue
 	ldr	w8, [x21]
-	tbz	w8, #0, .L402_249
-	b	.L402_250
+	tbz	w8, #0, .L403_249
+	b	.L403_250
 	.size	hw_queue_RequestQueue_next, .-hw_queue_RequestQueue_next
 
 	.p2align	2
@@ -77466,9 +77082,9 @@ hw_queue_RequestQueue_rehash:
 	cmp	x10, x19
 	csel	x8, x9, x0, hi
 	ldrh	w8, [x8, #58]
-	tbz	w8, #5, .L403_14
-	b.ls	.L403_15
-.L403_2:
+	tbz	w8, #5, .L404_14
+	b.ls	.L404_15
+.L404_2:
 	mov	w11, #-1
 	mov	x20, #31765
 	ldp	w8, w10, [x9, #24]
@@ -77478,32 +77094,32 @@ hw_queue_RequestQueue_rehash:
 	movk	x20, #31161, lsl #32
 	movk	x20, #40503, lsl #48
 	cmp	x9, x8
-	b.ls	.L403_4
+	b.ls	.L404_4
 	add	x12, x11, x8, lsl #6
 	str	w10, [x12, #28]
-	b	.L403_6
-.L403_4:
+	b	.L404_6
+.L404_4:
 	mul	x12, x2, x20
 	ldr	x13, [x0, #760]
 	and	x12, x13, x12, lsr #32
 	ldr	x13, [x0, #752]
 	cmp	x12, x13
-	b.hs	.L403_6
+	b.hs	.L404_6
 	ldr	x13, [x0, #744]
 	str	w10, [x13, x12, lsl #2]
-.L403_6:
+.L404_6:
 	cmp	x9, x10
-	b.ls	.L403_8
+	b.ls	.L404_8
 	add	x10, x11, x10, lsl #6
 	str	w8, [x10, #24]
-.L403_8:
+.L404_8:
 	add	x8, x11, x19, lsl #6
 	cmp	x9, x19
 	csel	x9, x8, x0, hi
 	ldr	x21, [x9]
 	ldr	w22, [x9, #40]
-	b.ls	.L403_16
-.L403_9:
+	b.ls	.L404_16
+.L404_9:
 	adds	x9, x21, x22
 	ldrh	w10, [x8, #58]
 	csinv	x9, x9, xzr, lo
@@ -77514,50 +77130,50 @@ hw_queue_RequestQueue_rehash:
 	and	x8, x8, x9, lsr #32
 	ldr	x9, [x0, #752]
 	cmp	x8, x9
-	b.hs	.L403_14
+	b.hs	.L404_14
 	ldr	x9, [x0, #744]
 	ldr	x10, [x0, #72]
 	ldr	w20, [x9, x8, lsl #2]
 	cmp	x10, x19
 	str	w1, [x9, x8, lsl #2]
-	b.ls	.L403_17
+	b.ls	.L404_17
 	ldr	x8, [x0, #64]
 	add	x8, x8, x19, lsl #6
-.L403_12:
+.L404_12:
 	mov	w9, #-1
 	stp	w9, w20, [x8, #24]
 	ldr	x8, [x0, #72]
 	cmp	x8, x20
-	b.ls	.L403_14
+	b.ls	.L404_14
 	ldr	x8, [x0, #64]
 	add	x8, x8, x20, lsl #6
 	str	w1, [x8, #24]
-.L403_14:
+.L404_14:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	ret
-.L403_15:
+.L404_15:
 	mov	w20, w1
 	mov	x21, x2
 	bl	hw_collections_arena_clean_request_Request
 	mov	x2, x21
 	mov	w1, w20
 	mov	x9, x0
-	b	.L403_2
-.L403_16:
+	b	.L404_2
+.L404_16:
 	stur	w1, [x29, #-4]
 	bl	hw_collections_arena_clean_request_Request
 	ldur	w1, [x29, #-4]
 	mov	x8, x0
-	b	.L403_9
-.L403_17:
+	b	.L404_9
+.L404_17:
 	mov	w19, w1
 	bl	hw_collections_arena_clean_request_Request
 	mov	w1, w19
 	mov	x8, x0
-	b	.L403_12
+	b	.L404_12
 	.size	hw_queue_RequestQueue_rehash, .-hw_queue_RequestQueue_rehash
 
 	.p2align	2
@@ -77571,35 +77187,35 @@ hw_queue_RequestQueue_stop_sleeping:
 	str	x21, [sp, #16]
 	mov	x29, sp
 	cmp	x8, x20
-	b.ls	.L404_29
+	b.ls	.L405_29
 	ldr	x8, [x0, #256]
 	add	x9, x8, x20, lsl #7
-.L404_2:
+.L405_2:
 	ldrb	w8, [x9, #22]
 	strb	wzr, [x9, #22]
 	cmp	w8, #1
-	b.le	.L404_11
+	b.le	.L405_11
 	cmp	w8, #2
-	b.eq	.L404_15
+	b.eq	.L405_15
 	cmp	w8, #3
-	b.ne	.L404_18
+	b.ne	.L405_18
 	ldr	w8, [x0, #3888]
 	cmp	w8, #1
-	b.ne	.L404_28
+	b.ne	.L405_28
 	ldr	w8, [x0, #3896]
 	ldr	w9, [x0, #3892]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	cmp	w8, w9
-	b.ls	.L404_8
+	b.ls	.L405_8
 	ldrb	w8, [x0, #3960]
-	tbz	w8, #0, .L404_28
-.L404_8:
+	tbz	w8, #0, .L405_28
+.L405_8:
 	ldr	w8, [x0, #3900]
 	ldr	x10, [x0, #264]
 	strb	wzr, [x0, #3916]
 	cmp	x10, x8
-	b.ls	.L404_28
+	b.ls	.L405_28
 	ldr	x11, [x0, #256]
 	add	x14, x0, #3904
 	mov	x13, #-1
@@ -77614,7 +77230,7 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmn	w8, #1
 	str	w11, [x10]
 	str	w12, [x0, #3900]
-	b.eq	.L404_28
+	b.eq	.L405_28
 	ldr	w13, [x0, #3908]
 	ldr	w10, [x0, #788]
 	mov	w14, #3
@@ -77623,16 +77239,16 @@ hw_queue_RequestQueue_stop_sleeping:
 	sub	w13, w13, #1
 	cmp	x12, x10
 	str	w13, [x0, #3908]
-	b	.L404_24
-.L404_11:
-	cbz	w8, .L404_28
+	b	.L405_24
+.L405_11:
+	cbz	w8, .L405_28
 	ldr	x8, [x0, #264]
 	cmp	x8, x20
 	add	x8, x0, #3900
-	b.ls	.L404_31
+	b.ls	.L405_31
 	ldr	x9, [x0, #256]
 	add	x19, x9, x20, lsl #7
-.L404_14:
+.L405_14:
 	mov	w9, #-1
 	ldp	w10, w11, [x19, #32]
 	stp	w9, w9, [x19, #32]
@@ -77651,15 +77267,15 @@ hw_queue_RequestQueue_stop_sleeping:
 	ldr	w8, [x0, #3908]
 	sub	w8, w8, #1
 	str	w8, [x0, #3908]
-	b	.L404_28
-.L404_15:
+	b	.L405_28
+.L405_15:
 	ldr	x8, [x0, #264]
 	cmp	x8, x20
 	add	x8, x0, #3924
-	b.ls	.L404_30
+	b.ls	.L405_30
 	ldr	x9, [x0, #256]
 	add	x19, x9, x20, lsl #7
-.L404_17:
+.L405_17:
 	mov	w9, #-1
 	ldp	w10, w11, [x19, #32]
 	stp	w9, w9, [x19, #32]
@@ -77678,25 +77294,25 @@ hw_queue_RequestQueue_stop_sleeping:
 	ldr	w8, [x0, #3932]
 	sub	w8, w8, #1
 	str	w8, [x0, #3932]
-	b	.L404_28
-.L404_18:
+	b	.L405_28
+.L405_18:
 	ldr	w8, [x0, #3888]
 	cmp	w8, #1
-	b.ne	.L404_28
+	b.ne	.L405_28
 	ldr	w8, [x0, #3920]
 	ldr	w9, [x0, #3892]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	cmp	w8, w9
-	b.ls	.L404_21
+	b.ls	.L405_21
 	ldrb	w8, [x0, #3960]
-	tbz	w8, #0, .L404_28
-.L404_21:
+	tbz	w8, #0, .L405_28
+.L405_21:
 	ldr	w8, [x0, #3924]
 	ldr	x10, [x0, #264]
 	strb	wzr, [x0, #3940]
 	cmp	x10, x8
-	b.ls	.L404_28
+	b.ls	.L405_28
 	ldr	x11, [x0, #256]
 	add	x14, x0, #3928
 	mov	x13, #-1
@@ -77711,7 +77327,7 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmn	w8, #1
 	str	w11, [x10]
 	str	w12, [x0, #3924]
-	b.eq	.L404_28
+	b.eq	.L405_28
 	ldr	w13, [x0, #3932]
 	ldr	w10, [x0, #788]
 	mov	w14, #4
@@ -77720,9 +77336,9 @@ hw_queue_RequestQueue_stop_sleeping:
 	sub	w13, w13, #1
 	cmp	x12, x10
 	str	w13, [x0, #3932]
-.L404_24:
+.L405_24:
 	strb	w14, [x9, #22]
-	b.ls	.L404_28
+	b.ls	.L405_28
 	ldr	w13, [x0, #784]
 	adds	w13, w13, w10
 	csinv	w13, w13, wzr, lo
@@ -77730,44 +77346,44 @@ hw_queue_RequestQueue_stop_sleeping:
 	csel	w14, wzr, w12, lo
 	sub	w13, w13, w14
 	cmp	x12, x13
-	b.ls	.L404_27
+	b.ls	.L405_27
 	mov	w12, #12
 	ldr	w9, [x9]
 	umaddl	x11, w13, w12, x11
 	mov	w12, #2
 	stp	w12, w8, [x11]
 	str	w9, [x11, #8]
-.L404_27:
+.L405_27:
 	add	w8, w10, #1
 	str	w8, [x0, #788]
-.L404_28:
+.L405_28:
 	ldp	x20, x19, [sp, #32]
 	ldr	x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L404_29:
+.L405_29:
 	mov	x21, x0
 	add	x0, x0, #128
 	bl	hw_collections_arena_clean_context_Context
 	mov	x0, x21
 	add	x9, x21, #128
-	b	.L404_2
-.L404_30:
+	b	.L405_2
+.L405_30:
 	mov	x20, x0
 	add	x0, x0, #128
 	mov	x21, x8
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x21
 	mov	x0, x20
-	b	.L404_17
-.L404_31:
+	b	.L405_17
+.L405_31:
 	mov	x20, x0
 	add	x0, x0, #128
 	mov	x21, x8
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x21
 	mov	x0, x20
-	b	.L404_14
+	b	.L405_14
 	.size	hw_queue_RequestQueue_stop_sleeping, .-hw_queue_RequestQueue_stop_sleeping
 
 	.p2align	2
@@ -77781,53 +77397,53 @@ hw_queue_RequestQueue_try_merge:
 	mov	x29, sp
 	tst	w9, #0x30
 	stp	x22, x21, [sp, #32]
-	b.eq	.L405_3
-.L405_1:
+	b.eq	.L406_3
+.L406_1:
 	mov	w8, wzr
-.L405_2:
+.L406_2:
 	str	w8, [x19]
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L405_3:
+.L406_3:
 	mov	x21, x1
 	mov	x20, x0
 	bl	hw_queue_RequestQueue_is_empty
 	mov	w8, wzr
-	tbnz	w0, #0, .L405_2
+	tbnz	w0, #0, .L406_2
 	ldr	w9, [x20, #3952]
 	cmn	w9, #1
-	b.eq	.L405_2
+	b.eq	.L406_2
 	add	x0, x20, #1024
 	mov	x1, x20
 	mov	x2, x21
 	bl	hw_registry_AnyElevator_find_merge
 	ands	w8, w0, #0xff
-	b.eq	.L405_9
+	b.eq	.L406_9
 	cmp	w8, #1
-	b.eq	.L405_1
+	b.eq	.L406_1
 	lsr	x22, x0, #32
 	mov	x23, x0
 	mov	x0, x20
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_can_merge
-	tbz	w0, #0, .L405_1
+	tbz	w0, #0, .L406_1
 	ubfx	x23, x23, #8, #1
 	ldrb	w8, [x20, #3960]
-	tbnz	w8, #0, .L405_20
-	b	.L405_21
-.L405_9:
+	tbnz	w8, #0, .L406_20
+	b	.L406_21
+.L406_9:
 	ldr	w22, [x20, #968]
 	cmn	w22, #1
-	b.eq	.L405_14
+	b.eq	.L406_14
 	mov	x0, x20
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_can_merge
-	cbz	w0, .L405_14
+	cbz	w0, .L406_14
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
@@ -77838,21 +77454,21 @@ hw_queue_RequestQueue_try_merge:
 	ldr	x9, [x21, #16]
 	csinv	x10, x10, xzr, lo
 	cmp	x10, x9
-	b.ne	.L405_13
-.L405_12:
+	b.ne	.L406_13
+.L406_12:
 	mov	w23, wzr
 	ldrb	w8, [x20, #3960]
-	tbnz	w8, #0, .L405_20
-	b	.L405_21
-.L405_13:
+	tbnz	w8, #0, .L406_20
+	b	.L406_21
+.L406_13:
 	ldr	w10, [x21, #24]
 	adds	x9, x9, x10
 	csinv	x9, x9, xzr, lo
 	cmp	x9, x8
-	b.eq	.L405_19
-.L405_14:
+	b.eq	.L406_19
+.L406_14:
 	ldrb	w8, [x20, #3962]
-	tbz	w8, #0, .L405_17
+	tbz	w8, #0, .L406_17
 	mov	x8, #31765
 	ldr	x23, [x21, #16]
 	ldr	x9, [x20, #760]
@@ -77863,36 +77479,36 @@ hw_queue_RequestQueue_try_merge:
 	mul	x8, x23, x8
 	and	x8, x9, x8, lsr #32
 	cmp	x8, x10
-	b.hs	.L405_17
+	b.hs	.L406_17
 	ldr	x9, [x20, #744]
 	ldr	w22, [x9, x8, lsl #2]
 	cmn	w22, #1
-	b.ne	.L405_31
-.L405_17:
+	b.ne	.L406_31
+.L406_17:
 	add	x0, x20, #1024
 	mov	x1, x20
 	mov	x2, x21
 	bl	hw_registry_AnyElevator_find_front_merge
 	cmn	w0, #1
-	b.eq	.L405_1
+	b.eq	.L406_1
 	mov	w22, w0
 	mov	x0, x20
 	mov	x2, x21
 	mov	w1, w22
 	bl	hw_queue_RequestQueue_can_merge
-	tbz	w0, #0, .L405_1
-.L405_19:
+	tbz	w0, #0, .L406_1
+.L406_19:
 	mov	w23, #1
 	ldrb	w8, [x20, #3960]
-	tbz	w8, #0, .L405_21
-.L405_20:
+	tbz	w8, #0, .L406_21
+.L406_20:
 	add	x0, x20, #1024
 	mov	x1, x20
 	mov	w2, w22
 	mov	x3, x21
 	bl	hw_registry_AnyElevator_allow_merge
-	tbz	w0, #0, .L405_1
-.L405_21:
+	tbz	w0, #0, .L406_1
+.L406_21:
 	ldp	x8, x9, [x20, #64]
 	mov	w24, w22
 	ldr	w11, [x21, #24]
@@ -77901,47 +77517,47 @@ hw_queue_RequestQueue_try_merge:
 	csel	x10, x8, x20, hi
 	ldr	w10, [x10, #40]
 	adds	w10, w11, w10
-	b.hs	.L405_25
+	b.hs	.L406_25
 	ldr	w11, [x20, #3856]
 	cmp	w10, w11
-	b.hi	.L405_25
+	b.hi	.L406_25
 	mov	x0, x20
-	tbz	w23, #0, .L405_36
+	tbz	w23, #0, .L406_36
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_merge_front
 	mov	w22, w0
 	mov	w24, w0
-	b	.L405_37
-.L405_25:
+	b	.L406_37
+.L406_25:
 	ldrb	w10, [x20, #3864]
 	cmp	w10, #1
-	b.ne	.L405_1
+	b.ne	.L406_1
 	cmp	x9, x24
-	b.ls	.L405_39
-.L405_27:
+	b.ls	.L406_39
+.L406_27:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
 	ldr	w8, [x20, #968]
 	cmp	w8, w22
-	b.ne	.L405_1
+	b.ne	.L406_1
 	mov	w9, #-1
 	mov	w8, wzr
 	str	w9, [x20, #968]
-	b	.L405_2
-.L405_29:
+	b	.L406_2
+.L406_29:
 	ldr	x9, [x8]
 	ldr	w8, [x8, #40]
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	cmp	x8, x23
-	b.eq	.L405_38
-.L405_30:
+	b.eq	.L406_38
+.L406_30:
 	cmn	w24, #1
 	mov	w22, w24
-	b.eq	.L405_17
-.L405_31:
+	b.eq	.L406_17
+.L406_31:
 	ldp	x8, x9, [x20, #64]
 	mov	w10, w22
 	add	x8, x8, x10, lsl #6
@@ -77950,23 +77566,23 @@ hw_queue_RequestQueue_try_merge:
 	ldrh	w9, [x8, #58]
 	ldr	w24, [x8, #28]
 	tst	w9, #0x7
-	b.ne	.L405_34
+	b.ne	.L406_34
 	ldrb	w10, [x8, #62]
 	cmp	w10, #1
-	b.ne	.L405_34
+	b.ne	.L406_34
 	ldrh	w10, [x8, #56]
-	tbz	w10, #4, .L405_29
-.L405_34:
-	tbz	w9, #5, .L405_30
+	tbz	w10, #4, .L406_29
+.L406_34:
+	tbz	w9, #5, .L406_30
 	mov	x0, x20
 	mov	w1, w22
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-	b	.L405_30
-.L405_36:
+	b	.L406_30
+.L406_36:
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_merge_back
-.L405_37:
+.L406_37:
 	ldp	x8, x9, [x20, #64]
 	str	w22, [x20, #968]
 	add	x8, x8, x24, lsl #6
@@ -77975,19 +77591,19 @@ hw_queue_RequestQueue_try_merge:
 	ldr	w8, [x8, #48]
 	stp	w22, w8, [x19, #4]
 	mov	w8, #1
-	b	.L405_2
-.L405_38:
+	b	.L406_2
+.L406_38:
 	mov	x0, x20
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_can_merge
-	tbnz	w0, #0, .L405_12
-	b	.L405_17
-.L405_39:
+	tbnz	w0, #0, .L406_12
+	b	.L406_17
+.L406_39:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L405_27
+	b	.L406_27
 	.size	hw_queue_RequestQueue_try_merge, .-hw_queue_RequestQueue_try_merge
 
 	.p2align	2
@@ -78005,7 +77621,7 @@ hw_queue_RequestQueue_wake_after_release:
 	str	w8, [x0, #3912]
 	sub	w8, w9, w10
 	str	w8, [x0, #3936]
-	b.ne	.L406_16
+	b.ne	.L407_16
 	mov	w9, #24
 	add	x8, x0, #3896
 	ldr	w10, [x0, #3892]
@@ -78016,14 +77632,14 @@ hw_queue_RequestQueue_wake_after_release:
 	ldrb	w9, [x0, #3960]
 	cmp	w11, w10
 	ccmp	w9, #0, #0, hi
-	b.eq	.L406_16
+	b.eq	.L407_16
 	stp	x29, x30, [sp, #-16]!
 	ldr	w10, [x12, #4]
 	ldr	x13, [x0, #264]
 	mov	x29, sp
 	strb	wzr, [x12, #20]
 	cmp	x13, x10
-	b.ls	.L406_8
+	b.ls	.L407_8
 	ldr	x14, [x0, #256]
 	add	x17, x12, #8
 	mov	x16, #-1
@@ -78038,7 +77654,7 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	x13, x13, x17, hi
 	cmn	w10, #1
 	str	w14, [x13]
-	b.eq	.L406_8
+	b.eq	.L407_8
 	ldr	w14, [x12, #12]
 	ldr	w13, [x0, #788]
 	adrp	x16, .Lconst22
@@ -78050,7 +77666,7 @@ hw_queue_RequestQueue_wake_after_release:
 	cmp	x15, x13
 	str	w17, [x12, #12]
 	strb	w16, [x11, #22]
-	b.ls	.L406_8
+	b.ls	.L407_8
 	ldr	w12, [x0, #784]
 	adds	w12, w12, w13
 	csinv	w12, w12, wzr, lo
@@ -78058,18 +77674,18 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	w16, wzr, w15, lo
 	sub	w12, w12, w16
 	cmp	x15, x12
-	b.ls	.L406_7
+	b.ls	.L407_7
 	mov	w15, #12
 	ldr	w11, [x11]
 	umaddl	x12, w12, w15, x14
 	mov	w14, #2
 	stp	w14, w10, [x12]
 	str	w11, [x12, #8]
-.L406_7:
+.L407_7:
 	add	w10, w13, #1
 	str	w10, [x0, #788]
-.L406_8:
-	tbz	w9, #0, .L406_15
+.L407_8:
+	tbz	w9, #0, .L407_15
 	eor	x11, x1, #0x1
 	mov	w9, #24
 	ldr	x12, [x0, #264]
@@ -78077,7 +77693,7 @@ hw_queue_RequestQueue_wake_after_release:
 	ldr	w8, [x10, #4]
 	strb	wzr, [x10, #20]
 	cmp	x12, x8
-	b.ls	.L406_15
+	b.ls	.L407_15
 	ldr	x13, [x0, #256]
 	add	x16, x10, #8
 	mov	x15, #-1
@@ -78092,7 +77708,7 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	x12, x12, x16, hi
 	cmn	w8, #1
 	str	w13, [x12]
-	b.eq	.L406_15
+	b.eq	.L407_15
 	ldr	w14, [x10, #12]
 	ldr	w12, [x0, #788]
 	adrp	x15, .Lconst22
@@ -78104,7 +77720,7 @@ hw_queue_RequestQueue_wake_after_release:
 	cmp	x13, x12
 	str	w14, [x10, #12]
 	strb	w15, [x9, #22]
-	b.ls	.L406_15
+	b.ls	.L407_15
 	ldr	w10, [x0, #784]
 	adds	w10, w10, w12
 	csinv	w10, w10, wzr, lo
@@ -78112,19 +77728,19 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	w14, wzr, w13, lo
 	sub	w10, w10, w14
 	cmp	x13, x10
-	b.ls	.L406_14
+	b.ls	.L407_14
 	mov	w13, #12
 	ldr	w9, [x9]
 	umaddl	x10, w10, w13, x11
 	mov	w11, #2
 	stp	w11, w8, [x10]
 	str	w9, [x10, #8]
-.L406_14:
+.L407_14:
 	add	w8, w12, #1
 	str	w8, [x0, #788]
-.L406_15:
+.L407_15:
 	ldp	x29, x30, [sp], #16
-.L406_16:
+.L407_16:
 	ret
 	.size	hw_queue_RequestQueue_wake_after_release, .-hw_queue_RequestQueue_wake_after_release
 
@@ -78134,16 +77750,16 @@ hw_queue_barrier_Sequence_stage:
 	stp	x29, x30, [sp, #-16]!
 	ldrb	w8, [x0, #12]
 	mov	x29, sp
-	tbnz	w8, #0, .L407_2
+	tbnz	w8, #0, .L408_2
 	mov	w0, wzr
 	ldp	x29, x30, [sp], #16
 	ret
-.L407_2:
-	tbnz	w8, #1, .L407_4
+.L408_2:
+	tbnz	w8, #1, .L408_4
 	mov	w0, #1
 	ldp	x29, x30, [sp], #16
 	ret
-.L407_4:
+.L408_4:
 	tst	w8, #0x8
 	mov	w9, #3
 	mov	w10, #2
@@ -78166,15 +77782,15 @@ hw_registry_AnyElevator_allow_merge:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #8
-	b.le	.L408_6
+	b.le	.L409_6
 	cmp	x8, #13
-	b.gt	.L408_9
+	b.gt	.L409_9
 	cmp	x8, #10
-	b.le	.L408_14
+	b.le	.L409_14
 	cmp	x8, #11
-	b.eq	.L408_16
+	b.eq	.L409_16
 	cmp	x8, #12
-	b.ne	.L408_20
+	b.ne	.L409_20
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w2
 	add	x8, x8, x10, lsl #6
@@ -78182,47 +77798,47 @@ hw_registry_AnyElevator_allow_merge:
 	ldr	w9, [x3, #8]
 	csel	x8, x8, x1, hi
 	ldr	w8, [x8, #44]
-	b	.L408_34
-.L408_6:
-	b.lo	.L408_46
+	b	.L409_34
+.L409_6:
+	b.lo	.L409_46
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L408_28
+	cbz	w8, .L409_28
 	ldrh	w8, [x3, #28]
-	tbnz	w8, #0, .L408_29
-	b	.L408_31
-.L408_9:
+	tbnz	w8, #0, .L409_29
+	b	.L409_31
+.L409_9:
 	cmp	x8, #15
-	b.le	.L408_18
+	b.le	.L409_18
 	sub	x8, x8, #16
 	cmp	x8, #2
-	b.lo	.L408_46
+	b.lo	.L409_46
 	ldrb	w12, [x3, #30]
 	ldr	w9, [x3, #8]
 	sub	w8, w12, #2
 	cmp	w8, #2
-	b.lo	.L408_41
-	cbnz	w12, .L408_36
+	b.lo	.L409_41
+	cbnz	w12, .L409_36
 	mov	w8, #1761
-	b	.L408_37
-.L408_14:
+	b	.L409_37
+.L409_14:
 	cmp	x8, #9
-	b.ne	.L408_16
+	b.ne	.L409_16
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_allow_merge
-.L408_16:
+.L409_16:
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L408_24
+	cbz	w8, .L409_24
 	ldrh	w8, [x3, #28]
-	tbnz	w8, #0, .L408_25
-	b	.L408_27
-.L408_18:
+	tbnz	w8, #0, .L409_25
+	b	.L409_27
+.L409_18:
 	cmp	x8, #14
-	b.eq	.L408_46
+	b.eq	.L409_46
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_bfq_Bfq_allow_merge
-.L408_20:
+.L409_20:
 	ldrb	w9, [x3, #30]
 	ldr	w8, [x3, #8]
 	mov	w10, #48
@@ -78253,13 +77869,13 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x10, x11, x1, hi
 	cmp	w14, #1
 	mov	w11, wzr
-	b.ne	.L408_46
+	b.ne	.L409_46
 	ldr	w9, [x9, x12]
 	cmn	w9, #1
-	b.eq	.L408_46
+	b.eq	.L409_46
 	ldr	w11, [x10, #52]
 	cmp	w9, w11
-	b.ne	.L408_45
+	b.ne	.L409_45
 	ldrb	w9, [x10, #61]
 	ldrh	w10, [x10, #56]
 	eor	w8, w8, #0x1
@@ -78267,20 +77883,20 @@ hw_registry_AnyElevator_allow_merge:
 	orr	w8, w10, w8
 	cset	w9, eq
 	orr	w11, w9, w8
-	b	.L408_46
-.L408_24:
+	b	.L409_46
+.L409_24:
 	mov	w8, #1
-.L408_25:
+.L409_25:
 	ldp	x9, x10, [x1, #64]
 	mov	w11, w2
 	add	x9, x9, x11, lsl #6
 	cmp	x10, x11
 	csel	x9, x9, x1, hi
 	ldrb	w10, [x9, #61]
-	cbz	w10, .L408_27
+	cbz	w10, .L409_27
 	ldrh	w9, [x9, #56]
-	tbz	w9, #0, .L408_45
-.L408_27:
+	tbz	w9, #0, .L409_45
+.L409_27:
 	ldp	x10, x11, [x1, #256]
 	add	x12, x1, #128
 	ldr	w9, [x3, #8]
@@ -78293,21 +77909,21 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x8, x10, x8, ne
 	ldr	w8, [x9, x8]
 	cmn	w8, #1
-	b.ne	.L408_32
-	b	.L408_45
-.L408_28:
+	b.ne	.L409_32
+	b	.L409_45
+.L409_28:
 	mov	w8, #1
-.L408_29:
+.L409_29:
 	ldp	x9, x10, [x1, #64]
 	mov	w11, w2
 	add	x9, x9, x11, lsl #6
 	cmp	x10, x11
 	csel	x9, x9, x1, hi
 	ldrb	w10, [x9, #61]
-	cbz	w10, .L408_31
+	cbz	w10, .L409_31
 	ldrh	w9, [x9, #56]
-	tbz	w9, #0, .L408_45
-.L408_31:
+	tbz	w9, #0, .L409_45
+.L409_31:
 	ldp	x10, x11, [x1, #256]
 	add	x12, x1, #128
 	ldr	w9, [x3, #8]
@@ -78318,28 +77934,28 @@ hw_registry_AnyElevator_allow_merge:
 	add	x8, x9, x8, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L408_45
-.L408_32:
+	b.eq	.L409_45
+.L409_32:
 	ldp	x9, x10, [x1, #64]
 	mov	w11, w2
 	add	x9, x9, x11, lsl #6
 	cmp	x10, x11
-.L408_33:
+.L409_33:
 	csel	x9, x9, x1, hi
 	ldr	w9, [x9, #52]
-.L408_34:
+.L409_34:
 	cmp	w8, w9
-.L408_35:
+.L409_35:
 	cset	w11, eq
-	b	.L408_46
-.L408_36:
+	b	.L409_46
+.L409_36:
 	mov	w8, #1762
-.L408_37:
+.L409_37:
 	ldr	w10, [x0, #2080]
-	cbz	w10, .L408_41
+	cbz	w10, .L409_41
 	ldrb	w8, [x0, x8]
 	cmp	w8, #1
-	b.ne	.L408_41
+	b.ne	.L409_41
 	ldr	x10, [x0, #1768]
 	ldr	x11, [x0, #1776]
 	add	x13, x0, #1784
@@ -78348,7 +77964,7 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x8, x8, x13, hi
 	ldr	x14, [x8]
 	mov	w8, w9
-	cbnz	x14, .L408_42
+	cbnz	x14, .L409_42
 	ldp	x8, x14, [x1, #256]
 	add	x15, x1, #128
 	add	x8, x8, x9, lsl #7
@@ -78364,10 +77980,10 @@ hw_registry_AnyElevator_allow_merge:
 	ldr	x10, [x10]
 	cmp	x10, #0
 	csinv	w8, w8, wzr, ne
-	b	.L408_42
-.L408_41:
+	b	.L409_42
+.L409_41:
 	mov	w8, #-1
-.L408_42:
+.L409_42:
 	ldp	x11, x13, [x0, #32]
 	mov	w10, w2
 	add	x11, x11, x10, lsl #5
@@ -78376,23 +77992,23 @@ hw_registry_AnyElevator_allow_merge:
 	mov	w11, wzr
 	ldrb	w14, [x13, #28]
 	cmp	w14, #1
-	b.gt	.L408_47
-	cbnz	w14, .L408_46
+	b.gt	.L409_47
+	cbnz	w14, .L409_46
 	cmn	w8, #1
-	b.eq	.L408_49
-.L408_45:
+	b.eq	.L409_49
+.L409_45:
 	mov	w11, wzr
-.L408_46:
+.L409_46:
 	and	w0, w11, #0x1
 	ldp	x29, x30, [sp], #16
 	ret
-.L408_47:
+.L409_47:
 	cmp	w14, #2
-	b.ne	.L408_46
+	b.ne	.L409_46
 	ldr	w9, [x13, #24]
 	cmp	w9, w8
-	b	.L408_35
-.L408_49:
+	b	.L409_35
+.L409_49:
 	mov	x8, x0
 	ldr	x11, [x8, #48]!
 	sub	x13, x11, #2
@@ -78401,49 +78017,49 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x13, x13, x11, hi
 	mov	w11, #1
 	cmp	x13, #8
-	b.gt	.L408_53
-	b.lo	.L408_46
-	cbz	w12, .L408_73
+	b.gt	.L409_53
+	b.lo	.L409_46
+	cbz	w12, .L409_73
 	ldrh	w8, [x3, #28]
-	tbnz	w8, #0, .L408_74
-	b	.L408_76
-.L408_53:
+	tbnz	w8, #0, .L409_74
+	b	.L409_76
+.L409_53:
 	cmp	x13, #13
-	b.gt	.L408_58
+	b.gt	.L409_58
 	cmp	x13, #10
-	b.le	.L408_61
+	b.le	.L409_61
 	cmp	x13, #11
-	b.eq	.L408_63
+	b.eq	.L409_63
 	cmp	x13, #12
-	b.ne	.L408_65
+	b.ne	.L409_65
 	ldp	x8, x11, [x1, #64]
 	add	x8, x8, x10, lsl #6
 	cmp	x11, x10
 	csel	x8, x8, x1, hi
 	ldr	w8, [x8, #44]
 	cmp	w8, w9
-	b	.L408_35
-.L408_58:
+	b	.L409_35
+.L409_58:
 	sub	x9, x13, #16
 	cmp	x9, #2
-	b.lo	.L408_46
+	b.lo	.L409_46
 	cmp	x13, #14
-	b.eq	.L408_46
+	b.eq	.L409_46
 	mov	x0, x8
 	ldp	x29, x30, [sp], #16
 	b	hw_bfq_Bfq_allow_merge
-.L408_61:
+.L409_61:
 	cmp	x13, #9
-	b.ne	.L408_63
+	b.ne	.L409_63
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_allow_merge
-.L408_63:
-	cbz	w12, .L408_69
+.L409_63:
+	cbz	w12, .L409_69
 	ldrh	w8, [x3, #28]
-	tbnz	w8, #0, .L408_70
-	b	.L408_72
-.L408_65:
+	tbnz	w8, #0, .L409_70
+	b	.L409_72
+.L409_65:
 	ldr	x8, [x0, #1000]
 	cmp	w12, #0
 	mov	w11, #48
@@ -78471,13 +78087,13 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x9, x11, x1, hi
 	cmp	w15, #1
 	mov	w11, wzr
-	b.ne	.L408_46
+	b.ne	.L409_46
 	ldr	w10, [x12, x13]
 	cmn	w10, #1
-	b.eq	.L408_46
+	b.eq	.L409_46
 	ldr	w11, [x9, #52]
 	cmp	w10, w11
-	b.ne	.L408_45
+	b.ne	.L409_45
 	ldrb	w10, [x9, #61]
 	ldrh	w9, [x9, #56]
 	eor	w8, w8, #0x1
@@ -78485,19 +78101,19 @@ hw_registry_AnyElevator_allow_merge:
 	orr	w8, w9, w8
 	cset	w10, eq
 	orr	w11, w10, w8
-	b	.L408_46
-.L408_69:
+	b	.L409_46
+.L409_69:
 	mov	w8, #1
-.L408_70:
+.L409_70:
 	ldp	x11, x12, [x1, #64]
 	add	x11, x11, x10, lsl #6
 	cmp	x12, x10
 	csel	x11, x11, x1, hi
 	ldrb	w12, [x11, #61]
-	cbz	w12, .L408_72
+	cbz	w12, .L409_72
 	ldrh	w11, [x11, #56]
-	tbz	w11, #0, .L408_45
-.L408_72:
+	tbz	w11, #0, .L409_45
+.L409_72:
 	ldp	x11, x12, [x1, #256]
 	add	x13, x1, #128
 	add	x11, x11, x9, lsl #7
@@ -78509,20 +78125,20 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x8, x11, x8, ne
 	ldr	w8, [x9, x8]
 	cmn	w8, #1
-	b.ne	.L408_77
-	b	.L408_45
-.L408_73:
+	b.ne	.L409_77
+	b	.L409_45
+.L409_73:
 	mov	w8, #1
-.L408_74:
+.L409_74:
 	ldp	x11, x12, [x1, #64]
 	add	x11, x11, x10, lsl #6
 	cmp	x12, x10
 	csel	x11, x11, x1, hi
 	ldrb	w12, [x11, #61]
-	cbz	w12, .L408_76
+	cbz	w12, .L409_76
 	ldrh	w11, [x11, #56]
-	tbz	w11, #0, .L408_45
-.L408_76:
+	tbz	w11, #0, .L409_45
+.L409_76:
 	ldp	x11, x12, [x1, #256]
 	add	x13, x1, #128
 	and	x8, x8, #0x1
@@ -78532,12 +78148,12 @@ hw_registry_AnyElevator_allow_merge:
 	add	x8, x9, x8, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L408_45
-.L408_77:
+	b.eq	.L409_45
+.L409_77:
 	ldp	x9, x11, [x1, #64]
 	add	x9, x9, x10, lsl #6
 	cmp	x11, x10
-	b	.L408_33
+	b	.L409_33
 	.size	hw_registry_AnyElevator_allow_merge, .-hw_registry_AnyElevator_allow_merge
 
 	.p2align	2
@@ -78551,44 +78167,44 @@ hw_registry_AnyElevator_depth_limit:
 	mov	w8, #18
 	csel	x8, x9, x8, hi
 	cmp	x8, #14
-	b.hs	.L409_2
-.L409_1:
+	b.hs	.L410_2
+.L410_1:
 	mov	w0, w2
 	ldp	x29, x30, [sp], #16
 	ret
-.L409_2:
+.L410_2:
 	cmp	x8, #15
-	b.le	.L409_8
+	b.le	.L410_8
 	cmp	x8, #16
-	b.eq	.L409_12
+	b.eq	.L410_12
 	cmp	x8, #17
-	b.eq	.L409_1
+	b.eq	.L410_1
 	ldrb	w8, [x3, #30]
 	sub	w9, w8, #2
 	cmp	w9, #2
-	b.lo	.L409_25
-	cbnz	w8, .L409_19
+	b.lo	.L410_25
+	cbnz	w8, .L410_19
 	mov	w9, #1761
-	b	.L409_20
-.L409_8:
+	b	.L410_20
+.L410_8:
 	cmp	x8, #14
-	b.ne	.L409_15
+	b.ne	.L410_15
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L409_1
-	ldr	w8, [x0, #260]
-.L409_11:
+	cbz	w8, .L410_1
+	ldr	w8, [x0, #320]
+.L410_11:
 	cmp	w8, w2
 	csel	w9, w8, w2, lo
 	cmp	w8, #0
 	csel	w2, w2, w9, eq
-	b	.L409_1
-.L409_12:
+	b	.L410_1
+.L410_12:
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L409_1
+	cbz	w8, .L410_1
 	ldrh	w8, [x3, #28]
 	mov	w9, #17
 	and	w8, w8, w9
-	cbnz	w8, .L409_1
+	cbnz	w8, .L410_1
 	mov	w8, #75
 	mov	x9, #36701
 	umull	x8, w2, w8
@@ -78596,12 +78212,12 @@ hw_registry_AnyElevator_depth_limit:
 	movk	x9, #23592, lsl #32
 	movk	x9, #655, lsl #48
 	umulh	x2, x8, x9
-	b	.L409_1
-.L409_15:
+	b	.L410_1
+.L410_15:
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L409_1
+	cbz	w8, .L410_1
 	ldr	w8, [x0, #1472]
-.L409_17:
+.L410_17:
 	ldrh	w9, [x3, #28]
 	mov	w10, #8
 	cmp	w8, #0
@@ -78614,21 +78230,21 @@ hw_registry_AnyElevator_depth_limit:
 	csel	w8, w8, w10, eq
 	umull	x8, w2, w8
 	tst	x8, #0xffffffff00000000
-	b.ne	.L409_36
-.L409_18:
+	b.ne	.L410_36
+.L410_18:
 	lsr	w8, w8, #4
 	cmp	w8, #1
 	csinc	w0, w8, wzr, hi
 	ldp	x29, x30, [sp], #16
 	ret
-.L409_19:
+.L410_19:
 	mov	w9, #1762
-.L409_20:
+.L410_20:
 	ldr	w10, [x0, #2080]
-	cbz	w10, .L409_25
+	cbz	w10, .L410_25
 	ldrb	w9, [x0, x9]
 	cmp	w9, #1
-	b.ne	.L409_25
+	b.ne	.L410_25
 	ldr	w9, [x3, #8]
 	ldr	x10, [x0, #1768]
 	add	x12, x0, #1784
@@ -78637,7 +78253,7 @@ hw_registry_AnyElevator_depth_limit:
 	cmp	x11, x9
 	csel	x13, x13, x12, hi
 	ldr	x13, [x13]
-	cbnz	x13, .L409_24
+	cbnz	x13, .L410_24
 	ldp	x13, x14, [x1, #256]
 	add	x15, x1, #128
 	add	x13, x13, x9, lsl #7
@@ -78651,33 +78267,33 @@ hw_registry_AnyElevator_depth_limit:
 	cmp	x11, x9
 	csel	x10, x10, x12, hi
 	ldr	x10, [x10]
-	cbz	x10, .L409_25
-.L409_24:
+	cbz	x10, .L410_25
+.L410_24:
 	cmn	w9, #1
-	b.ne	.L409_1
-.L409_25:
+	b.ne	.L410_1
+.L410_25:
 	ldr	x9, [x0, #48]
 	sub	x10, x9, #2
 	cmp	x9, #1
 	mov	w9, #15
 	csel	x9, x10, x9, hi
 	cmp	x9, #14
-	b.lo	.L409_1
+	b.lo	.L410_1
 	cmp	x9, #15
-	b.gt	.L409_30
+	b.gt	.L410_30
 	cmp	x9, #14
-	b.ne	.L409_34
-	cbz	w8, .L409_1
-	ldr	w8, [x0, #308]
-	b	.L409_11
-.L409_30:
+	b.ne	.L410_34
+	cbz	w8, .L410_1
+	ldr	w8, [x0, #368]
+	b	.L410_11
+.L410_30:
 	cmp	x9, #16
-	b.ne	.L409_1
-	cbz	w8, .L409_1
+	b.ne	.L410_1
+	cbz	w8, .L410_1
 	ldrh	w8, [x3, #28]
 	mov	w9, #17
 	and	w8, w8, w9
-	cbnz	w8, .L409_1
+	cbnz	w8, .L410_1
 	mov	w8, #75
 	mov	x9, #36701
 	umull	x8, w2, w8
@@ -78685,14 +78301,14 @@ hw_registry_AnyElevator_depth_limit:
 	movk	x9, #23592, lsl #32
 	movk	x9, #655, lsl #48
 	umulh	x2, x8, x9
-	b	.L409_1
-.L409_34:
-	cbz	w8, .L409_1
+	b	.L410_1
+.L410_34:
+	cbz	w8, .L410_1
 	ldr	w8, [x0, #1512]
-	b	.L409_17
-.L409_36:
+	b	.L410_17
+.L410_36:
 	mov	w8, #-1
-	b	.L409_18
+	b	.L410_18
 	.size	hw_registry_AnyElevator_depth_limit, .-hw_registry_AnyElevator_depth_limit
 
 	.p2align	2
@@ -78706,99 +78322,99 @@ hw_registry_AnyElevator_dispatch:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #8
-	b.le	.L410_6
+	b.le	.L411_6
 	cmp	x8, #13
-	b.gt	.L410_11
+	b.gt	.L411_11
 	add	x0, x0, #8
 	cmp	x8, #10
-	b.le	.L410_18
+	b.le	.L411_18
 	cmp	x8, #11
-	b.eq	.L410_26
+	b.eq	.L411_26
 	cmp	x8, #12
-	b.ne	.L410_28
+	b.ne	.L411_28
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_fiops_Fiops
-.L410_6:
+.L411_6:
 	add	x0, x0, #8
 	cmp	x8, #3
-	b.le	.L410_15
+	b.le	.L411_15
 	cmp	x8, #5
-	b.le	.L410_24
+	b.le	.L411_24
 	cmp	x8, #6
-	b.eq	.L410_32
+	b.eq	.L411_32
 	cmp	x8, #7
-	b.ne	.L410_35
+	b.ne	.L411_35
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_v3_CfqV3
-.L410_11:
+.L411_11:
 	cmp	x8, #15
-	b.le	.L410_20
+	b.le	.L411_20
 	cmp	x8, #16
-	b.eq	.L410_27
+	b.eq	.L411_27
 	cmp	x8, #17
-	b.ne	.L410_29
+	b.ne	.L411_29
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_custom_Custom
-.L410_15:
+.L411_15:
 	cmp	x8, #1
-	b.gt	.L410_22
-	cbnz	x8, .L410_33
+	b.gt	.L411_22
+	cbnz	x8, .L411_33
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_linus_Linus
-.L410_18:
+.L411_18:
 	cmp	x8, #9
-	b.ne	.L410_30
+	b.ne	.L411_30
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_bandwidth_Bandwidth_cfq_v3_CfqV3
-.L410_20:
+.L411_20:
 	add	x0, x0, #8
 	cmp	x8, #14
-	b.ne	.L410_31
+	b.ne	.L411_31
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_mq_deadline_MqDeadline
-.L410_22:
+.L411_22:
 	cmp	x8, #2
-	b.ne	.L410_34
+	b.ne	.L411_34
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_deadline_Deadline
-.L410_24:
+.L411_24:
 	cmp	x8, #4
-	b.ne	.L410_36
+	b.ne	.L411_36
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_sfq_Sfq
-.L410_26:
+.L411_26:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_shared_turns_Turns_cfq_wf2q_Time
-.L410_27:
+.L411_27:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_kyber_Kyber
-.L410_28:
+.L411_28:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_Cfq
-.L410_29:
+.L411_29:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner
-.L410_30:
+.L411_30:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_shared_turns_Turns_bfq_v0_Sectors
-.L410_31:
+.L411_31:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_bfq_Bfq
-.L410_32:
+.L411_32:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_v2_CfqV2
-.L410_33:
+.L411_33:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_noop_Noop
-.L410_34:
+.L411_34:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_anticipatory_Anticipatory
-.L410_35:
+.L411_35:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_tree_CfqTree
-.L410_36:
+.L411_36:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_v1_CfqV1
 	.size	hw_registry_AnyElevator_dispatch, .-hw_registry_AnyElevator_dispatch
@@ -78817,42 +78433,42 @@ hw_registry_AnyElevator_exit:
 	stp	x20, x19, [sp, #48]
 	csel	x8, x10, x8, hi
 	cmp	x8, #8
-	b.le	.L411_7
+	b.le	.L412_7
 	cmp	x8, #13
-	b.gt	.L411_11
+	b.gt	.L412_11
 	cmp	x8, #10
-	b.le	.L411_17
+	b.le	.L412_17
 	cmp	x8, #11
-	b.eq	.L411_29
+	b.eq	.L412_29
 	cmp	x8, #12
-	b.eq	.L411_42
+	b.eq	.L412_42
 	add	x0, x0, #8
-.L411_6:
+.L412_6:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_Cfq_exit
-.L411_7:
+.L412_7:
 	cmp	x8, #5
-	b.le	.L411_42
+	b.le	.L412_42
 	cmp	x8, #6
-	b.eq	.L411_36
+	b.eq	.L412_36
 	add	x0, x0, #8
 	cmp	x8, #7
-	b.ne	.L411_35
-.L411_10:
+	b.ne	.L412_35
+.L412_10:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_v3_CfqV3_exit
-.L411_11:
+.L412_11:
 	cmp	x8, #15
-	b.le	.L411_19
+	b.le	.L412_19
 	sub	x8, x8, #16
 	cmp	x8, #2
-	b.lo	.L411_42
+	b.lo	.L412_42
 	mov	w21, w2
 	mov	w2, wzr
 	mov	x19, x0
@@ -78863,7 +78479,7 @@ hw_registry_AnyElevator_exit:
 	mov	x1, x20
 	mov	w2, w21
 	mov	x8, x19
-	cbz	w9, .L411_31
+	cbz	w9, .L412_31
 	ldp	x9, x10, [x1, #256]
 	mov	w11, w2
 	add	x12, x1, #128
@@ -78871,38 +78487,38 @@ hw_registry_AnyElevator_exit:
 	cmp	x10, x11
 	csel	x9, x9, x12, hi
 	ldr	w9, [x9, #12]
-	cbz	w9, .L411_31
+	cbz	w9, .L412_31
 	ldr	x9, [x8, #40]
-	cbz	x9, .L411_31
+	cbz	x9, .L412_31
 	mov	w10, #-2
 	mov	x22, xzr
 	cmp	x9, x10
 	csel	x24, x9, x10, lo
-	b	.L411_25
-.L411_17:
+	b	.L412_25
+.L412_17:
 	add	x0, x0, #8
 	cmp	x8, #9
-	b.ne	.L411_45
-.L411_18:
+	b.ne	.L412_45
+.L412_18:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_exit
-.L411_19:
+.L412_19:
 	cmp	x8, #14
-	b.eq	.L411_42
+	b.eq	.L412_42
 	add	x0, x0, #8
-.L411_21:
+.L412_21:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_bfq_Bfq_exit
-.L411_22:
+.L412_22:
 	ldr	x8, [x19, #32]
 	add	x8, x8, x22, lsl #5
-.L411_23:
+.L412_23:
 	add	x0, x19, #48
 	mov	x1, x20
 	mov	w2, w22
@@ -78922,45 +78538,45 @@ hw_registry_AnyElevator_exit:
 	mov	x1, x20
 	mov	x8, x19
 	mov	w2, w21
-.L411_24:
+.L412_24:
 	add	x22, x22, #1
 	cmp	x22, x24
-	b.eq	.L411_31
-.L411_25:
+	b.eq	.L412_31
+.L412_25:
 	ldp	x9, x10, [x8, #32]
 	add	x9, x9, x22, lsl #5
 	cmp	x10, x22
 	csel	x9, x9, x8, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #2
-	b.ne	.L411_24
+	b.ne	.L412_24
 	ldp	x9, x10, [x1, #64]
 	add	x9, x9, x22, lsl #6
 	cmp	x10, x22
 	csel	x9, x9, x1, hi
 	ldr	w9, [x9, #44]
 	cmp	w9, w2
-	b.ne	.L411_24
+	b.ne	.L412_24
 	mov	x0, x19
 	mov	w2, w22
 	mov	x3, xzr
 	bl	hw_bandwidth_Bandwidth_inner_take_pending
 	ldr	x9, [x19, #40]
 	cmp	x9, x22
-	b.hi	.L411_22
+	b.hi	.L412_22
 	mov	x0, x19
 	bl	hw_collections_arena_clean_bandwidth_flow_Held
 	mov	x8, x19
-	b	.L411_23
-.L411_29:
+	b	.L412_23
+.L412_29:
 	add	x0, x0, #8
-.L411_30:
+.L412_30:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_exit
-.L411_31:
+.L412_31:
 	mov	x0, x8
 	ldr	x9, [x0, #48]!
 	sub	x10, x9, #2
@@ -78968,96 +78584,96 @@ hw_registry_AnyElevator_exit:
 	mov	w9, #15
 	csel	x9, x10, x9, hi
 	cmp	x9, #8
-	b.gt	.L411_40
+	b.gt	.L412_40
 	cmp	x9, #5
-	b.le	.L411_42
+	b.le	.L412_42
 	cmp	x9, #6
-	b.eq	.L411_48
+	b.eq	.L412_48
 	add	x0, x8, #56
 	cmp	x9, #7
-	b.eq	.L411_10
-.L411_35:
+	b.eq	.L412_10
+.L412_35:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_tree_CfqTree_exit
-.L411_36:
+.L412_36:
 	ldr	x9, [x1, #264]
 	mov	w8, w2
 	cmp	x9, x8
-	b.ls	.L411_51
+	b.ls	.L412_51
 	ldr	x9, [x1, #256]
 	add	x19, x9, x8, lsl #7
-.L411_38:
+.L412_38:
 	ldr	w1, [x19, #44]
 	mov	w8, #-1
 	add	x0, x0, #8
 	str	w8, [x19, #44]
-.L411_39:
+.L412_39:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_v2_CfqV2_unreference
-.L411_40:
+.L412_40:
 	cmp	x9, #11
-	b.le	.L411_43
+	b.le	.L412_43
 	mov	w10, #1
 	mov	w11, #20480
 	lsl	x10, x10, x9
 	movk	w11, #3, lsl #16
 	tst	x10, x11
-	b.eq	.L411_46
-.L411_42:
+	b.eq	.L412_46
+.L412_42:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L411_43:
+.L412_43:
 	add	x0, x8, #56
 	cmp	x9, #9
-	b.eq	.L411_18
+	b.eq	.L412_18
 	cmp	x9, #10
-	b.ne	.L411_30
-.L411_45:
+	b.ne	.L412_30
+.L412_45:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_exit
-.L411_46:
+.L412_46:
 	cmp	x9, #13
-	b.ne	.L411_21
+	b.ne	.L412_21
 	add	x0, x8, #56
-	b	.L411_6
-.L411_48:
+	b	.L412_6
+.L412_48:
 	ldr	x10, [x1, #264]
 	mov	w9, w2
 	cmp	x10, x9
-	b.ls	.L411_52
+	b.ls	.L412_52
 	ldr	x10, [x1, #256]
 	add	x20, x10, x9, lsl #7
-.L411_50:
+.L412_50:
 	ldr	w1, [x20, #44]
 	mov	w9, #-1
 	add	x0, x8, #56
 	str	w9, [x20, #44]
-	b	.L411_39
-.L411_51:
+	b	.L412_39
+.L412_51:
 	add	x19, x1, #128
 	mov	x20, x0
 	mov	x0, x19
 	bl	hw_collections_arena_clean_context_Context
 	mov	x0, x20
-	b	.L411_38
-.L411_52:
+	b	.L412_38
+.L412_52:
 	add	x20, x1, #128
 	mov	x0, x20
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x19
-	b	.L411_50
+	b	.L412_50
 	.size	hw_registry_AnyElevator_exit, .-hw_registry_AnyElevator_exit
 
 	.p2align	2
@@ -79072,19 +78688,19 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, x8, hi
 	mov	w8, #-1
 	cmp	x9, #8
-	b.le	.L412_10
+	b.le	.L413_10
 	cmp	x9, #13
-	b.gt	.L412_18
+	b.gt	.L413_18
 	cmp	x9, #10
-	b.le	.L412_36
+	b.le	.L413_36
 	cmp	x9, #11
-	b.eq	.L412_47
+	b.eq	.L413_47
 	cmp	x9, #12
-	b.ne	.L412_51
+	b.ne	.L413_51
 	ldr	w8, [x2, #8]
 	ldr	w9, [x0, #528]
 	cmp	w8, w9
-	b.hs	.L412_75
+	b.hs	.L413_75
 	mov	w9, #56
 	ldp	x10, x11, [x0, #176]
 	umaddl	x9, w8, w9, x10
@@ -79098,30 +78714,30 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x11, [x1, #384]
-.L412_8:
+.L413_8:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L412_76
+	b.eq	.L413_76
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L412_8
-	b	.L412_75
-.L412_10:
+	b.hi	.L413_8
+	b	.L413_75
+.L413_10:
 	cmp	x9, #4
-	b.gt	.L412_29
+	b.gt	.L413_29
 	cmp	x9, #2
-	b.gt	.L412_42
-	b.lo	.L412_76
+	b.gt	.L413_42
+	b.lo	.L413_76
 	ldrb	w8, [x0, #121]
 	cmp	w8, #1
-	b.ne	.L412_75
+	b.ne	.L413_75
 	ldrb	w8, [x2, #30]
 	mov	w9, #32
 	ldr	x10, [x2, #16]
@@ -79135,31 +78751,31 @@ hw_registry_AnyElevator_find_front_merge:
 	csinv	x10, x10, xzr, lo
 	ldr	w8, [x8, #16]
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x11, [x1, #384]
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L412_76
-.L412_16:
+	b.eq	.L413_76
+.L413_16:
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.ne	.L412_16
-	b	.L412_76
-.L412_18:
+	b.ne	.L413_16
+	b	.L413_76
+.L413_18:
 	cmp	x9, #15
-	b.le	.L412_38
+	b.le	.L413_38
 	sub	x9, x9, #16
 	cmp	x9, #2
-	b.lo	.L412_76
+	b.lo	.L413_76
 	mov	x9, x0
 	ldr	x8, [x9, #48]!
 	sub	x10, x8, #2
@@ -79168,15 +78784,15 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x10, x10, x8, hi
 	mov	w8, #-1
 	cmp	x10, #8
-	b.gt	.L412_78
+	b.gt	.L413_78
 	cmp	x10, #4
-	b.gt	.L412_87
+	b.gt	.L413_87
 	cmp	x10, #2
-	b.gt	.L412_105
-	b.lo	.L412_76
+	b.gt	.L413_105
+	b.lo	.L413_76
 	ldrb	w8, [x0, #169]
 	cmp	w8, #1
-	b.ne	.L412_75
+	b.ne	.L413_75
 	ldrb	w8, [x2, #30]
 	mov	w10, #32
 	ldr	w11, [x2, #24]
@@ -79190,26 +78806,26 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x11, [x1, #384]
-.L412_27:
+.L413_27:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L412_76
+	b.eq	.L413_76
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L412_27
-	b	.L412_75
-.L412_29:
+	b.hi	.L413_27
+	b	.L413_75
+.L413_29:
 	cmp	x9, #6
-	b.gt	.L412_40
+	b.gt	.L413_40
 	cmp	x9, #5
-	b.ne	.L412_65
+	b.ne	.L413_65
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -79225,48 +78841,48 @@ hw_registry_AnyElevator_find_front_merge:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L412_75
+	b.hs	.L413_75
 	ldr	x10, [x0, #80]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	ldp	x10, x11, [x0, #24]
 	add	x13, x0, #40
 	mov	w14, #40
-.L412_34:
+.L413_34:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L412_97
+	b.eq	.L413_97
 	ldr	w12, [x8, #12]
 	mov	w8, #-1
 	cmn	w12, #1
-	b.ne	.L412_34
-	b	.L412_76
-.L412_36:
+	b.ne	.L413_34
+	b	.L413_76
+.L413_36:
 	cmp	x9, #9
-	b.ne	.L412_55
-.L412_37:
+	b.ne	.L413_55
+.L413_37:
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_v3_CfqV3_find_front_merge
-.L412_38:
+.L413_38:
 	cmp	x9, #14
-	b.ne	.L412_59
+	b.ne	.L413_59
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_mq_deadline_MqDeadline_find_front_merge
-.L412_40:
+.L413_40:
 	cmp	x9, #7
-	b.ne	.L412_69
+	b.ne	.L413_69
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_v3_CfqV3_find_front_merge
-.L412_42:
+.L413_42:
 	cmp	x9, #3
-	b.ne	.L412_77
+	b.ne	.L413_77
 	ldrb	w8, [x2, #30]
 	mov	w9, #20
 	ldr	x10, [x2, #16]
@@ -79279,22 +78895,22 @@ hw_registry_AnyElevator_find_front_merge:
 	csinv	x10, x10, xzr, lo
 	ldr	w8, [x8, #128]
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x11, [x1, #384]
-.L412_45:
+.L413_45:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L412_76
+	b.eq	.L413_76
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L412_45
-	b	.L412_75
-.L412_47:
+	b.hi	.L413_45
+	b	.L413_75
+.L413_47:
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -79312,7 +78928,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	mov	w9, #56
 	ldr	x10, [x0, #512]
 	ldr	x11, [x0, #520]
@@ -79327,10 +78943,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L412_50:
+.L413_50:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -79339,9 +78955,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L412_50
-	b	.L412_73
-.L412_51:
+	b.hi	.L413_50
+	b	.L413_73
+.L413_51:
 	ldr	w8, [x2, #8]
 	ldrb	w9, [x2, #30]
 	mov	w12, #48
@@ -79382,27 +78998,27 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x11, x12
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x14
-	b.ls	.L412_76
+	b.ls	.L413_76
 	ldr	x11, [x1, #384]
 	mov	w8, w14
 	add	x12, x11, x14, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L412_76
-.L412_53:
+	b.eq	.L413_76
+.L413_53:
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.ne	.L412_53
-	b	.L412_76
-.L412_55:
+	b.ne	.L413_53
+	b	.L413_76
+.L413_55:
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -79420,7 +79036,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	mov	w9, #104
 	ldp	x10, x11, [x0, #112]
 	umaddl	x9, w8, w9, x10
@@ -79434,10 +79050,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L412_58:
+.L413_58:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -79446,9 +79062,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L412_58
-	b	.L412_73
-.L412_59:
+	b.hi	.L413_58
+	b	.L413_73
+.L413_59:
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -79457,7 +79073,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #40]
 	cmp	w9, #1
-	b.ne	.L412_75
+	b.ne	.L413_75
 	ldrb	w9, [x2, #30]
 	mov	w11, #144
 	ldrh	w10, [x2, #28]
@@ -79475,7 +79091,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, xzr, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	mov	w9, #320
 	ldr	x10, [x0, #872]
 	ldr	x11, [x0, #880]
@@ -79490,22 +79106,22 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x11, [x1, #384]
-.L412_63:
+.L413_63:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L412_76
+	b.eq	.L413_76
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L412_63
-	b	.L412_75
-.L412_65:
+	b.hi	.L413_63
+	b	.L413_75
+.L413_65:
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -79514,7 +79130,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x8, x9, x11, hi
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	mov	w9, #104
 	ldp	x10, x11, [x0, #112]
 	umaddl	x9, w8, w9, x10
@@ -79528,10 +79144,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L412_68:
+.L413_68:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -79540,9 +79156,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L412_68
-	b	.L412_73
-.L412_69:
+	b.hi	.L413_68
+	b	.L413_73
+.L413_69:
 	ldp	x9, x10, [x1, #256]
 	ldr	w8, [x2, #8]
 	ldrb	w11, [x2, #30]
@@ -79557,7 +79173,7 @@ hw_registry_AnyElevator_find_front_merge:
 	add	x8, x8, x9, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	mov	w9, #80
 	ldp	x10, x11, [x0, #88]
 	umaddl	x9, w8, w9, x10
@@ -79571,10 +79187,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L412_72:
+.L413_72:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -79583,10 +79199,10 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L412_72
-.L412_73:
+	b.hi	.L413_72
+.L413_73:
 	cmn	w10, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	add	x11, x12, x10, lsl #5
 	add	x12, x1, #400
 	cmp	x9, x10
@@ -79594,30 +79210,30 @@ hw_registry_AnyElevator_find_front_merge:
 	ldr	x9, [x9]
 	cmp	x9, x8
 	mov	w8, w10
-	b.eq	.L412_76
-.L412_75:
+	b.eq	.L413_76
+.L413_75:
 	mov	w8, #-1
-.L412_76:
+.L413_76:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
-.L412_77:
+.L413_77:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_sfq_Sfq_find_front_merge
-.L412_78:
+.L413_78:
 	cmp	x10, #13
-	b.gt	.L412_94
+	b.gt	.L413_94
 	cmp	x10, #10
-	b.le	.L412_110
+	b.le	.L413_110
 	cmp	x10, #11
-	b.eq	.L412_112
+	b.eq	.L413_112
 	cmp	x10, #12
-	b.ne	.L412_126
+	b.ne	.L413_126
 	ldr	w8, [x2, #8]
 	ldr	w9, [x0, #576]
 	cmp	w8, w9
-	b.hs	.L412_75
+	b.hs	.L413_75
 	mov	w9, #56
 	ldp	x10, x11, [x0, #224]
 	umaddl	x9, w8, w9, x10
@@ -79631,26 +79247,26 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x11, [x1, #384]
-.L412_85:
+.L413_85:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L412_76
+	b.eq	.L413_76
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L412_85
-	b	.L412_75
-.L412_87:
+	b.hi	.L413_85
+	b	.L413_75
+.L413_87:
 	cmp	x10, #6
-	b.gt	.L412_100
+	b.gt	.L413_100
 	cmp	x10, #5
-	b.ne	.L412_116
+	b.ne	.L413_116
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -79666,36 +79282,36 @@ hw_registry_AnyElevator_find_front_merge:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L412_75
+	b.hs	.L413_75
 	ldr	x10, [x0, #128]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	ldp	x10, x11, [x0, #72]
 	add	x13, x0, #88
 	mov	w14, #40
-.L412_92:
+.L413_92:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L412_135
+	b.eq	.L413_135
 	ldr	w12, [x8, #12]
 	mov	w8, #-1
 	cmn	w12, #1
-	b.ne	.L412_92
-	b	.L412_76
-.L412_94:
+	b.ne	.L413_92
+	b	.L413_76
+.L413_94:
 	sub	x9, x10, #16
 	cmp	x9, #2
-	b.lo	.L412_76
+	b.lo	.L413_76
 	cmp	x10, #14
-	b.ne	.L412_120
+	b.ne	.L413_120
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_mq_deadline_MqDeadline_find_front_merge
-.L412_97:
+.L413_97:
 	ldr	x10, [x2, #16]
 	ldr	w12, [x2, #24]
 	ldr	x9, [x1, #392]
@@ -79703,10 +79319,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L412_99:
+.L413_99:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -79715,11 +79331,11 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L412_99
-	b	.L412_73
-.L412_100:
+	b.hi	.L413_99
+	b	.L413_73
+.L413_100:
 	cmp	x10, #7
-	b.eq	.L412_37
+	b.eq	.L413_37
 	ldp	x9, x10, [x1, #256]
 	ldr	w8, [x2, #8]
 	ldrb	w11, [x2, #30]
@@ -79734,7 +79350,7 @@ hw_registry_AnyElevator_find_front_merge:
 	add	x8, x8, x9, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	mov	w9, #80
 	ldp	x10, x11, [x0, #136]
 	umaddl	x9, w8, w9, x10
@@ -79748,10 +79364,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L412_104:
+.L413_104:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -79760,11 +79376,11 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L412_104
-	b	.L412_73
-.L412_105:
+	b.hi	.L413_104
+	b	.L413_73
+.L413_105:
 	cmp	x10, #3
-	b.ne	.L412_130
+	b.ne	.L413_130
 	ldrb	w8, [x2, #30]
 	mov	w10, #20
 	ldr	w11, [x2, #24]
@@ -79777,28 +79393,28 @@ hw_registry_AnyElevator_find_front_merge:
 	ldr	w8, [x8, #128]
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x11, [x1, #384]
-.L412_108:
+.L413_108:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L412_76
+	b.eq	.L413_76
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L412_108
-	b	.L412_75
-.L412_110:
+	b.hi	.L413_108
+	b	.L413_75
+.L413_110:
 	cmp	x10, #9
-	b.ne	.L412_131
+	b.ne	.L413_131
 	add	x0, x0, #104
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_v3_CfqV3_find_front_merge
-.L412_112:
+.L413_112:
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -79816,7 +79432,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	mov	w9, #56
 	ldr	x10, [x0, #560]
 	ldr	x11, [x0, #568]
@@ -79831,10 +79447,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L412_115:
+.L413_115:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -79843,9 +79459,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L412_115
-	b	.L412_73
-.L412_116:
+	b.hi	.L413_115
+	b	.L413_73
+.L413_116:
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -79854,7 +79470,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x8, x9, x11, hi
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	mov	w9, #104
 	ldp	x10, x11, [x0, #160]
 	umaddl	x9, w8, w9, x10
@@ -79868,10 +79484,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L412_119:
+.L413_119:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -79880,9 +79496,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L412_119
-	b	.L412_73
-.L412_120:
+	b.hi	.L413_119
+	b	.L413_73
+.L413_120:
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -79891,7 +79507,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #40]
 	cmp	w9, #1
-	b.ne	.L412_75
+	b.ne	.L413_75
 	ldrb	w9, [x2, #30]
 	mov	w11, #144
 	ldrh	w10, [x2, #28]
@@ -79909,7 +79525,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, xzr, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	mov	w9, #320
 	ldr	x10, [x0, #912]
 	ldr	x11, [x0, #920]
@@ -79924,22 +79540,22 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x11, [x1, #384]
-.L412_124:
+.L413_124:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L412_76
+	b.eq	.L413_76
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L412_124
-	b	.L412_75
-.L412_126:
+	b.hi	.L413_124
+	b	.L413_75
+.L413_126:
 	ldr	w8, [x2, #8]
 	ldrb	w9, [x2, #30]
 	mov	w12, #48
@@ -79980,31 +79596,31 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x11, x12
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x14
-	b.ls	.L412_76
+	b.ls	.L413_76
 	ldr	x11, [x1, #384]
 	mov	w8, w14
 	add	x12, x11, x14, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L412_76
-.L412_128:
+	b.eq	.L413_76
+.L413_128:
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.ls	.L412_75
+	b.ls	.L413_75
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.ne	.L412_128
-	b	.L412_76
-.L412_130:
+	b.ne	.L413_128
+	b	.L413_76
+.L413_130:
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_sfq_Sfq_find_front_merge
-.L412_131:
+.L413_131:
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -80022,7 +79638,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L412_75
+	b.eq	.L413_75
 	mov	w9, #104
 	ldp	x10, x11, [x0, #160]
 	umaddl	x9, w8, w9, x10
@@ -80036,10 +79652,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L412_134:
+.L413_134:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -80048,9 +79664,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L412_134
-	b	.L412_73
-.L412_135:
+	b.hi	.L413_134
+	b	.L413_73
+.L413_135:
 	ldr	x10, [x2, #16]
 	ldr	w12, [x2, #24]
 	ldr	x9, [x1, #392]
@@ -80058,10 +79674,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L412_75
+	b.ls	.L413_75
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L412_137:
+.L413_137:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -80070,8 +79686,8 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L412_137
-	b	.L412_73
+	b.hi	.L413_137
+	b	.L413_73
 	.size	hw_registry_AnyElevator_find_front_merge, .-hw_registry_AnyElevator_find_front_merge
 
 	.p2align	2
@@ -80086,58 +79702,58 @@ hw_registry_AnyElevator_find_merge:
 	csel	x10, x9, x8, hi
 	mov	x9, xzr
 	cmp	x10, #9
-	b.gt	.L413_4
+	b.gt	.L414_4
 	sub	x8, x10, #1
 	cmp	x8, #8
 	mov	x8, x9
-	b.lo	.L413_56
+	b.lo	.L414_56
 	add	x0, x0, #8
-	cbnz	x10, .L413_13
+	cbnz	x10, .L414_13
 	bl	hw_linus_Linus_find_merge
-	b	.L413_15
-.L413_4:
+	b	.L414_15
+.L414_4:
 	cmp	x10, #15
-	b.ge	.L413_6
+	b.ge	.L414_6
 	mov	x8, x9
-	b	.L413_56
-.L413_6:
+	b	.L414_56
+.L414_6:
 	cmp	x10, #16
-	b.gt	.L413_9
+	b.gt	.L414_9
 	add	x0, x0, #8
 	cmp	x10, #15
-	b.ne	.L413_14
+	b.ne	.L414_14
 	bl	hw_bfq_Bfq_find_merge
 	mov	x9, xzr
 	mov	x8, xzr
-	b	.L413_56
-.L413_9:
+	b	.L414_56
+.L414_9:
 	cmp	x10, #17
 	mov	x8, x9
-	b.eq	.L413_56
+	b.eq	.L414_56
 	ldrb	w8, [x2, #30]
 	sub	w9, w8, #2
 	cmp	w9, #2
-	b.lo	.L413_27
-	cbnz	w8, .L413_16
+	b.lo	.L414_27
+	cbnz	w8, .L414_16
 	mov	w9, #1761
-	b	.L413_17
-.L413_13:
+	b	.L414_17
+.L414_13:
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_find_merge
-	b	.L413_15
-.L413_14:
+	b	.L414_15
+.L414_14:
 	bl	hw_kyber_Kyber_find_merge
-.L413_15:
+.L414_15:
 	mov	x8, x0
 	and	x9, x0, #0xffffffffffffff00
-	b	.L413_56
-.L413_16:
+	b	.L414_56
+.L414_16:
 	mov	w9, #1762
-.L413_17:
+.L414_17:
 	ldr	w10, [x0, #2080]
-	cbz	w10, .L413_27
+	cbz	w10, .L414_27
 	ldrb	w9, [x0, x9]
 	cmp	w9, #1
-	b.ne	.L413_27
+	b.ne	.L414_27
 	ldr	w12, [x2, #8]
 	ldr	x9, [x0, #1768]
 	add	x11, x0, #1784
@@ -80146,7 +79762,7 @@ hw_registry_AnyElevator_find_merge:
 	cmp	x10, x12
 	csel	x13, x13, x11, hi
 	ldr	x13, [x13]
-	cbnz	x13, .L413_21
+	cbnz	x13, .L414_21
 	ldp	x13, x14, [x1, #256]
 	add	x15, x1, #128
 	add	x13, x13, x12, lsl #7
@@ -80160,10 +79776,10 @@ hw_registry_AnyElevator_find_merge:
 	cmp	x10, x12
 	csel	x13, x13, x11, hi
 	ldr	x13, [x13]
-	cbz	x13, .L413_27
-.L413_21:
+	cbz	x13, .L414_27
+.L414_21:
 	cmn	w12, #1
-	b.eq	.L413_27
+	b.eq	.L414_27
 	mov	w12, w12
 	add	x9, x9, x12, lsl #7
 	cmp	x10, x12
@@ -80172,11 +79788,11 @@ hw_registry_AnyElevator_find_merge:
 	ldp	x10, x9, [x1, #384]
 	ldr	w11, [x13, #96]
 	cmp	x9, x11
-	b.ls	.L413_40
+	b.ls	.L414_40
 	mov	w14, #-1
 	mov	x15, x11
 	mov	w16, w11
-.L413_24:
+.L414_24:
 	add	x15, x10, x15, lsl #5
 	add	x17, x15, #8
 	ldr	x0, [x15], #12
@@ -80186,28 +79802,28 @@ hw_registry_AnyElevator_find_merge:
 	ldr	w15, [x15]
 	cmp	x9, x15
 	mov	w16, w15
-	b.hi	.L413_24
+	b.hi	.L414_24
 	cmn	w14, #1
-	b.eq	.L413_40
+	b.eq	.L414_40
 	add	x13, x10, x14, lsl #5
 	add	x15, x1, #400
 	cmp	x9, x14
 	csel	x13, x13, x15, hi
 	add	x13, x13, #20
-	b	.L413_41
-.L413_27:
+	b	.L414_41
+.L414_27:
 	ldr	w8, [x1, #968]
 	cmn	w8, #1
-	b.eq	.L413_30
+	b.eq	.L414_30
 	ldp	x9, x10, [x0, #32]
 	add	x9, x9, x8, lsl #5
 	cmp	x10, x8
 	csel	x8, x9, x0, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L413_30
+	cbz	w8, .L414_30
 	mov	w8, #-1
 	str	w8, [x1, #968]
-.L413_30:
+.L414_30:
 	mov	x9, x0
 	ldr	x8, [x9, #48]!
 	sub	x10, x8, #2
@@ -80216,64 +79832,64 @@ hw_registry_AnyElevator_find_merge:
 	csel	x10, x10, x8, hi
 	mov	x8, xzr
 	cmp	x10, #8
-	b.gt	.L413_33
+	b.gt	.L414_33
 	sub	x9, x10, #1
 	cmp	x9, #8
-	b.lo	.L413_54
+	b.lo	.L414_54
 	add	x0, x0, #56
 	bl	hw_linus_Linus_find_merge
-	b	.L413_39
-.L413_33:
+	b	.L414_39
+.L414_33:
 	cmp	x10, #14
-	b.gt	.L413_36
+	b.gt	.L414_36
 	sub	x9, x10, #10
 	cmp	x9, #5
-	b.lo	.L413_54
+	b.lo	.L414_54
 	add	x0, x0, #56
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_find_merge
-	b	.L413_39
-.L413_36:
+	b	.L414_39
+.L414_36:
 	cmp	x10, #15
-	b.eq	.L413_53
+	b.eq	.L414_53
 	cmp	x10, #16
-	b.ne	.L413_54
+	b.ne	.L414_54
 	add	x0, x0, #56
 	bl	hw_kyber_Kyber_find_merge
-.L413_39:
+.L414_39:
 	mov	x8, x0
-	b	.L413_54
-.L413_40:
+	b	.L414_54
+.L414_40:
 	add	x13, x13, #104
-.L413_41:
+.L414_41:
 	ldr	w13, [x13]
 	cmn	w13, #1
-	b.eq	.L413_45
+	b.eq	.L414_45
 	ldp	x14, x15, [x1, #64]
 	add	x14, x14, x13, lsl #6
 	cmp	x15, x13
 	csel	x14, x14, x1, hi
 	ldrb	w15, [x14, #61]
 	cmp	w15, w8
-	b.ne	.L413_45
+	b.ne	.L414_45
 	ldr	x15, [x14]
 	ldr	w14, [x14, #40]
 	adds	x14, x15, x14
 	csinv	x14, x14, xzr, lo
 	cmp	x14, x12
-	b.ne	.L413_45
+	b.ne	.L414_45
 	mov	x9, xzr
 	mov	x10, xzr
 	mov	w8, #2
 	mov	w12, w13
-	b	.L413_55
-.L413_45:
+	b	.L414_55
+.L414_45:
 	ldr	w13, [x2, #24]
 	adds	x12, x12, x13
 	csinv	x13, x12, xzr, lo
 	cmp	x9, x11
-	b.ls	.L413_52
+	b.ls	.L414_52
 	mov	w12, #-1
-.L413_47:
+.L414_47:
 	add	x14, x10, x11, lsl #5
 	add	x15, x14, #8
 	ldr	x16, [x14], #12
@@ -80282,45 +79898,45 @@ hw_registry_AnyElevator_find_merge:
 	csel	w12, w12, w11, lo
 	ldr	w11, [x14]
 	cmp	x9, x11
-	b.hi	.L413_47
+	b.hi	.L414_47
 	cmn	w12, #1
-	b.eq	.L413_52
+	b.eq	.L414_52
 	add	x10, x10, x12, lsl #5
 	add	x11, x1, #400
 	cmp	x9, x12
 	csel	x9, x10, x11, hi
 	ldr	x9, [x9]
 	cmp	x9, x13
-	b.ne	.L413_52
+	b.ne	.L414_52
 	ldp	x9, x10, [x1, #64]
 	add	x9, x9, x12, lsl #6
 	cmp	x10, x12
 	csel	x9, x9, x1, hi
 	ldrb	w9, [x9, #61]
 	cmp	w9, w8
-	b.ne	.L413_52
+	b.ne	.L414_52
 	mov	x9, xzr
 	mov	w8, #2
 	mov	w10, #256
-	b	.L413_55
-.L413_52:
+	b	.L414_55
+.L414_52:
 	mov	x9, xzr
 	mov	x10, xzr
 	mov	w8, #1
-	b	.L413_55
-.L413_53:
+	b	.L414_55
+.L414_53:
 	mov	x0, x9
 	bl	hw_bfq_Bfq_find_merge
 	mov	x8, xzr
-.L413_54:
+.L414_54:
 	lsr	x12, x8, #32
 	and	x9, x8, #0xffff0000
 	and	x10, x8, #0xff00
-.L413_55:
+.L414_55:
 	orr	x9, x9, x12, lsl #32
 	orr	x9, x9, x10
 	orr	x8, x9, x8
-.L413_56:
+.L414_56:
 	and	x8, x8, #0xff
 	orr	x0, x8, x9
 	ldp	x29, x30, [sp], #16
@@ -80338,31 +79954,31 @@ hw_registry_AnyElevator_former:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L414_5
+	b.gt	.L415_5
 	cmp	x8, #4
-	b.gt	.L414_9
+	b.gt	.L415_9
 	cmp	x8, #1
-	b.le	.L414_16
+	b.le	.L415_16
 	cmp	x8, #2
-	b.eq	.L414_28
+	b.eq	.L415_28
 	cmp	x8, #3
-	b	.L414_28
-.L414_5:
+	b	.L415_28
+.L415_5:
 	cmp	x8, #14
-	b.gt	.L414_14
+	b.gt	.L415_14
 	cmp	x8, #11
-	b.le	.L414_27
+	b.le	.L415_27
 	cmp	x8, #12
-	b.eq	.L414_28
+	b.eq	.L415_28
 	cmp	x8, #13
-	b	.L414_28
-.L414_9:
+	b	.L415_28
+.L415_9:
 	cmp	x8, #6
-	b.le	.L414_18
+	b.le	.L415_18
 	cmp	x8, #7
-	b.eq	.L414_28
+	b.eq	.L415_28
 	cmp	x8, #8
-	b.eq	.L414_28
+	b.eq	.L415_28
 	ldp	x9, x10, [x0, #40]
 	mov	w8, w2
 	add	x11, x0, #8
@@ -80372,33 +79988,33 @@ hw_registry_AnyElevator_former:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.gt	.L414_31
-.L414_13:
-	cbnz	w9, .L414_30
-	b	.L414_32
-.L414_14:
+	b.gt	.L415_31
+.L415_13:
+	cbnz	w9, .L415_30
+	b	.L415_32
+.L415_14:
 	sub	x9, x8, #16
 	cmp	x9, #2
-	b.hs	.L414_19
+	b.hs	.L415_19
 	mov	w0, #-1
 	ldp	x29, x30, [sp], #16
 	ret
-.L414_16:
+.L415_16:
 	ldp	x8, x9, [x1, #320]
 	add	x10, x1, #336
 	add	x8, x8, w2, uxtw #4
 	cmp	x9, w2, uxtw
 	csel	x8, x8, x10, hi
-.L414_17:
+.L415_17:
 	ldr	w0, [x8, #8]
 	ldp	x29, x30, [sp], #16
 	ret
-.L414_18:
+.L415_18:
 	cmp	x8, #5
-	b	.L414_28
-.L414_19:
+	b	.L415_28
+.L415_19:
 	cmp	x8, #15
-	b.eq	.L414_28
+	b.eq	.L415_28
 	ldp	x9, x10, [x0, #32]
 	mov	w8, w2
 	add	x9, x9, x8, lsl #5
@@ -80408,80 +80024,80 @@ hw_registry_AnyElevator_former:
 	mov	w0, #-1
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.gt	.L414_31
-	cbnz	w9, .L414_30
+	b.gt	.L415_31
+	cbnz	w9, .L415_30
 	ldr	x9, [x10, #48]
 	sub	x11, x9, #2
 	cmp	x9, #1
 	mov	w9, #15
 	csel	x9, x11, x9, hi
 	cmp	x9, #8
-	b.gt	.L414_33
+	b.gt	.L415_33
 	cmp	x9, #3
-	b.le	.L414_37
+	b.le	.L415_37
 	cmp	x9, #5
-	b.le	.L414_42
+	b.le	.L415_42
 	cmp	x9, #6
-	b.eq	.L414_32
+	b.eq	.L415_32
 	cmp	x9, #7
-	b	.L414_32
-.L414_27:
+	b	.L415_32
+.L415_27:
 	cmp	x8, #10
-.L414_28:
+.L415_28:
 	ldp	x8, x9, [x1, #384]
 	mov	w10, w2
 	add	x11, x1, #400
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x11, hi
-.L414_29:
+.L415_29:
 	ldr	w0, [x8, #20]
-.L414_30:
+.L415_30:
 	ldp	x29, x30, [sp], #16
 	ret
-.L414_31:
+.L415_31:
 	cmp	w9, #2
-	b.ne	.L414_30
-.L414_32:
+	b.ne	.L415_30
+.L415_32:
 	ldp	x9, x10, [x1, #384]
 	add	x11, x1, #400
 	add	x9, x9, x8, lsl #5
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L414_29
-.L414_33:
+	b	.L415_29
+.L415_33:
 	cmp	x9, #13
-	b.gt	.L414_39
+	b.gt	.L415_39
 	cmp	x9, #10
-	b.le	.L414_43
+	b.le	.L415_43
 	cmp	x9, #11
-	b.eq	.L414_32
+	b.eq	.L415_32
 	cmp	x9, #12
-	b	.L414_32
-.L414_37:
+	b	.L415_32
+.L415_37:
 	cmp	x9, #1
-	b.gt	.L414_41
+	b.gt	.L415_41
 	ldp	x9, x10, [x1, #320]
 	add	x11, x1, #336
 	add	x9, x9, x8, lsl #4
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L414_17
-.L414_39:
+	b	.L415_17
+.L415_39:
 	sub	x10, x9, #16
 	cmp	x10, #2
-	b.lo	.L414_30
+	b.lo	.L415_30
 	cmp	x9, #14
-	b	.L414_32
-.L414_41:
+	b	.L415_32
+.L415_41:
 	cmp	x9, #2
-	b	.L414_32
-.L414_42:
+	b	.L415_32
+.L415_42:
 	cmp	x9, #4
-	b	.L414_32
-.L414_43:
+	b	.L415_32
+.L415_43:
 	cmp	x9, #9
-	b.ne	.L414_32
+	b.ne	.L415_32
 	ldp	x9, x11, [x10, #88]
 	add	x10, x10, #56
 	add	x9, x9, x8, lsl #5
@@ -80489,10 +80105,10 @@ hw_registry_AnyElevator_former:
 	csel	x9, x9, x10, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.le	.L414_13
+	b.le	.L415_13
 	cmp	w9, #3
-	b.eq	.L414_30
-	b	.L414_32
+	b.eq	.L415_30
+	b	.L415_32
 	.size	hw_registry_AnyElevator_former, .-hw_registry_AnyElevator_former
 
 	.p2align	2
@@ -80510,55 +80126,55 @@ hw_registry_AnyElevator_join:
 	stp	x22, x21, [sp, #48]
 	cmp	x8, #8
 	stp	x20, x19, [sp, #64]
-	b.le	.L415_6
+	b.le	.L416_6
 	cmp	x8, #13
-	b.gt	.L415_12
+	b.gt	.L416_12
 	cmp	x8, #10
-	b.le	.L415_26
+	b.le	.L416_26
 	add	x0, x0, #8
 	cmp	x8, #11
-	b.eq	.L415_110
+	b.eq	.L416_110
 	cmp	x8, #12
-	b.ne	.L415_115
-.L415_5:
+	b.ne	.L416_115
+.L416_5:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_fiops_Fiops_join
-.L415_6:
+.L416_6:
 	cmp	x8, #3
-	b.le	.L415_20
+	b.le	.L416_20
 	cmp	x8, #5
-	b.le	.L415_36
+	b.le	.L416_36
 	cmp	x8, #6
-	b.eq	.L415_55
+	b.eq	.L416_55
 	cmp	x8, #7
-	b.ne	.L415_63
+	b.ne	.L416_63
 	add	x0, x0, #8
-.L415_11:
+.L416_11:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_v3_CfqV3_join
-.L415_12:
+.L416_12:
 	cmp	x8, #15
-	b.le	.L415_29
+	b.le	.L416_29
 	cmp	x8, #16
-	b.eq	.L415_103
+	b.eq	.L416_103
 	cmp	x8, #17
 	mov	w20, w3
-	b.ne	.L415_38
+	b.ne	.L416_38
 	ldr	x8, [x1, #328]
 	add	x19, x0, #16
 	cmp	x8, x20
-	b.ls	.L415_136
+	b.ls	.L416_136
 	ldr	x8, [x1, #320]
 	add	x21, x8, x20, lsl #4
-.L415_17:
+.L416_17:
 	mov	w8, #-1
 	add	x14, x0, #20
 	ldp	w9, w10, [x21, #8]
@@ -80575,18 +80191,18 @@ hw_registry_AnyElevator_join:
 	csel	x10, x13, x14, hi
 	cmp	x11, x20
 	str	w9, [x10]
-	b.ls	.L415_137
+	b.ls	.L416_137
 	add	x19, x8, x20, lsl #4
-.L415_19:
+.L416_19:
 	ldr	w8, [x0, #40]
 	str	xzr, [x19]
 	sub	w8, w8, #1
 	str	w8, [x0, #40]
-	b	.L415_103
-.L415_20:
+	b	.L416_103
+.L416_20:
 	cmp	x8, #1
-	b.gt	.L415_34
-	cbnz	x8, .L415_57
+	b.gt	.L416_34
+	cbnz	x8, .L416_57
 	ldp	x8, x9, [x0, #40]
 	mov	w19, w3
 	add	x11, x0, #56
@@ -80598,17 +80214,17 @@ hw_registry_AnyElevator_join:
 	csel	x9, x8, x11, hi
 	ldr	x21, [x10]
 	ldr	x20, [x9]
-	b.ls	.L415_138
-.L415_23:
+	b.ls	.L416_138
+.L416_23:
 	ldr	x9, [x1, #328]
 	cmp	x21, x20
 	csel	x10, x21, x20, lt
 	cmp	x9, x19
 	str	x10, [x8]
-	b.ls	.L415_139
+	b.ls	.L416_139
 	ldr	x8, [x1, #320]
 	add	x19, x8, x19, lsl #4
-.L415_25:
+.L416_25:
 	mov	w8, #-1
 	add	x13, x0, #64
 	ldp	w9, w10, [x19, #8]
@@ -80626,21 +80242,21 @@ hw_registry_AnyElevator_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	str	xzr, [x0, #8]
-	b	.L415_103
-.L415_26:
+	b	.L416_103
+.L416_26:
 	cmp	x8, #9
-	b.ne	.L415_47
+	b.ne	.L416_47
 	add	x0, x0, #8
-.L415_28:
+.L416_28:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_join
-.L415_29:
+.L416_29:
 	cmp	x8, #14
-	b.ne	.L415_53
+	b.ne	.L416_53
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w3
 	add	x8, x8, x10, lsl #6
@@ -80649,38 +80265,38 @@ hw_registry_AnyElevator_join:
 	ldrb	w8, [x8, #60]
 	lsr	w9, w8, #3
 	add	x8, x0, #8
-	cbz	w9, .L415_33
+	cbz	w9, .L416_33
 	cmp	w9, #1
-	b.eq	.L415_134
+	b.eq	.L416_134
 	cmp	w9, #2
-	b.ne	.L415_133
-.L415_33:
-	mov	w9, #140
+	b.ne	.L416_133
+.L416_33:
+	mov	w9, #152
 	add	x0, x8, x9
-	b	.L415_135
-.L415_34:
+	b	.L416_135
+.L416_34:
 	cmp	x8, #2
-	b.ne	.L415_61
+	b.ne	.L416_61
 	add	x0, x0, #40
-	b	.L415_135
-.L415_36:
+	b	.L416_135
+.L416_36:
 	add	x0, x0, #8
 	cmp	x8, #4
-	b.ne	.L415_112
-.L415_37:
+	b.ne	.L416_112
+.L416_37:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_sfq_Sfq_join
-.L415_38:
+.L416_38:
 	ldp	x9, x8, [x0, #32]
 	add	x10, x9, x20, lsl #5
 	cmp	x8, x20
 	csel	x11, x10, x0, hi
 	ldrb	w10, [x11, #28]
-	cbz	w10, .L415_67
+	cbz	w10, .L416_67
 	mov	w22, w2
 	mov	w19, w2
 	add	x10, x9, x22, lsl #5
@@ -80689,26 +80305,26 @@ hw_registry_AnyElevator_join:
 	csel	x12, x10, x0, hi
 	ldr	x11, [x12, #16]
 	cmp	x9, x11
-	b.hs	.L415_78
+	b.hs	.L416_78
 	ldr	w21, [x12, #24]
 	cmp	x8, x22
-	b.ls	.L415_143
-.L415_41:
+	b.ls	.L416_143
+.L416_41:
 	str	x9, [x10, #16]
 	ldr	x8, [x0, #1776]
 	cmp	x8, x21
-	b.ls	.L415_144
+	b.ls	.L416_144
 	ldr	x8, [x0, #1768]
 	add	x9, x8, x21, lsl #7
-.L415_43:
+.L416_43:
 	ldr	x8, [x1, #328]
 	mov	x21, x0
 	cmp	x8, x22
 	add	x8, x9, #48
-	b.ls	.L415_145
+	b.ls	.L416_145
 	ldr	x10, [x1, #320]
 	add	x10, x10, x22, lsl #4
-.L415_45:
+.L416_45:
 	mov	w11, #-1
 	ldp	w13, w14, [x10, #8]
 	stp	w11, w11, [x10, #8]
@@ -80725,7 +80341,7 @@ hw_registry_AnyElevator_join:
 	cmn	w3, #1
 	str	w14, [x16]
 	str	w13, [x9]
-	b.eq	.L415_75
+	b.eq	.L416_75
 	add	x9, x10, x20, lsl #4
 	add	x10, x1, #336
 	cmp	x11, x20
@@ -80740,8 +80356,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x20
 	mov	x0, x21
-	b	.L415_78
-.L415_47:
+	b	.L416_78
+.L416_47:
 	ldp	x10, x11, [x1, #64]
 	mov	w9, w3
 	mov	w8, w2
@@ -80754,7 +80370,7 @@ hw_registry_AnyElevator_join:
 	ldr	w11, [x12, #52]
 	ldr	w10, [x10, #52]
 	cmp	w11, w10
-	b.ne	.L415_51
+	b.ne	.L416_51
 	ldp	x10, x11, [x1, #320]
 	add	x19, x1, #336
 	add	x12, x10, x9, lsl #4
@@ -80762,56 +80378,56 @@ hw_registry_AnyElevator_join:
 	csel	x9, x12, x19, hi
 	cmp	x11, x8
 	ldr	x20, [x9]
-	b.ls	.L415_142
+	b.ls	.L416_142
 	add	x19, x10, x8, lsl #4
-.L415_50:
+.L416_50:
 	ldr	x8, [x19]
 	cmp	x8, x20
 	csel	x8, x8, x20, lo
 	str	x8, [x19]
-.L415_51:
+.L416_51:
 	mov	x19, x0
 	add	x0, x0, #8
 	mov	w2, w3
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_remove
 	add	x0, x19, #8
-.L415_52:
+.L416_52:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-.L415_53:
+.L416_53:
 	add	x0, x0, #8
-.L415_54:
+.L416_54:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_bfq_Bfq_join
-.L415_55:
+.L416_55:
 	add	x0, x0, #8
-.L415_56:
+.L416_56:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_v2_CfqV2_join
-.L415_57:
+.L416_57:
 	ldr	x9, [x1, #328]
 	mov	w8, w3
 	add	x19, x0, #8
 	cmp	x9, x8
-	b.ls	.L415_140
+	b.ls	.L416_140
 	ldr	x9, [x1, #320]
 	add	x20, x9, x8, lsl #4
-.L415_59:
+.L416_59:
 	mov	w8, #-1
 	add	x13, x0, #12
-.L415_60:
+.L416_60:
 	ldp	w9, w10, [x20, #8]
 	stp	w8, w8, [x20, #8]
 	ldp	x8, x11, [x1, #320]
@@ -80825,17 +80441,17 @@ hw_registry_AnyElevator_join:
 	str	w10, [x12]
 	csel	x8, x8, x13, hi
 	str	w9, [x8]
-	b	.L415_103
-.L415_61:
+	b	.L416_103
+.L416_61:
 	add	x0, x0, #8
-.L415_62:
+.L416_62:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_anticipatory_Anticipatory_join
-.L415_63:
+.L416_63:
 	ldp	x8, x10, [x1, #320]
 	add	x19, x1, #336
 	add	x9, x8, w3, uxtw #4
@@ -80844,12 +80460,12 @@ hw_registry_AnyElevator_join:
 	mov	w9, w2
 	ldr	x20, [x11]
 	cmp	x10, x9
-	b.ls	.L415_141
+	b.ls	.L416_141
 	add	x19, x8, x9, lsl #4
-.L415_65:
+.L416_65:
 	ldr	x8, [x19]
 	add	x0, x0, #8
-.L415_66:
+.L416_66:
 	cmp	x8, x20
 	csel	x8, x8, x20, lo
 	str	x8, [x19]
@@ -80860,50 +80476,50 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_tree_CfqTree_remove
-.L415_67:
+.L416_67:
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x20, lsl #6
 	cmp	x9, x20
 	csel	x8, x8, x1, hi
 	ldrb	w9, [x8, #60]
 	lsr	w9, w9, #3
-	cbz	w9, .L415_71
+	cbz	w9, .L416_71
 	cmp	w9, #2
-	b.eq	.L415_71
+	b.eq	.L416_71
 	cmp	w9, #1
-	b.ne	.L415_80
+	b.ne	.L416_80
 	mov	x8, xzr
-	b	.L415_81
-.L415_71:
+	b	.L416_81
+.L416_71:
 	ldr	w9, [x0, #2064]
 	ldr	w8, [x8, #44]
 	ldr	x10, [x0, #1776]
 	sub	w9, w9, #1
 	cmp	x10, x8
 	str	w9, [x0, #2064]
-	b.ls	.L415_146
+	b.ls	.L416_146
 	ldr	x9, [x0, #1768]
 	add	x19, x9, x8, lsl #7
-.L415_73:
+.L416_73:
 	ldr	w8, [x19, #112]
 	subs	w8, w8, #1
 	str	w8, [x19, #112]
-	b.ne	.L415_82
+	b.ne	.L416_82
 	ldr	x8, [x0, #1952]
 	ldr	w9, [x19, #116]
 	str	wzr, [x19, #116]
 	subs	x8, x8, x9
 	csel	x8, xzr, x8, lo
 	str	x8, [x0, #1952]
-	b	.L415_82
-.L415_75:
+	b	.L416_82
+.L416_75:
 	ldr	w20, [x12]
 	cmp	x11, x22
 	str	w19, [x12]
-	b.ls	.L415_147
+	b.ls	.L416_147
 	add	x10, x10, x22, lsl #4
 	mov	w9, w19
-.L415_77:
+.L416_77:
 	mov	w11, #-1
 	mov	x0, x21
 	stp	w20, w11, [x10, #8]
@@ -80913,7 +80529,7 @@ hw_registry_AnyElevator_join:
 	add	x10, x10, #12
 	csel	x8, x10, x8, hi
 	str	w9, [x8]
-.L415_78:
+.L416_78:
 	mov	w2, w3
 	mov	x3, xzr
 	mov	x20, x0
@@ -80942,7 +80558,7 @@ hw_registry_AnyElevator_join:
 	csel	x8, x10, x9, hi
 	ldr	w8, [x8, #48]
 	cmp	w8, w19
-	b.ne	.L415_103
+	b.ne	.L416_103
 	mov	x0, x20
 	mov	x1, x21
 	mov	x3, xzr
@@ -80952,14 +80568,14 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_bandwidth_Bandwidth_inner_refile
-.L415_80:
+.L416_80:
 	mov	w8, #2
-.L415_81:
+.L416_81:
 	add	x8, x0, x8, lsl #2
 	ldr	w9, [x8, #2060]
 	sub	w9, w9, #1
 	str	w9, [x8, #2060]
-.L415_82:
+.L416_82:
 	mov	x8, x0
 	ldr	x9, [x8, #48]!
 	sub	x10, x9, #2
@@ -80967,33 +80583,33 @@ hw_registry_AnyElevator_join:
 	mov	w9, #15
 	csel	x9, x10, x9, hi
 	cmp	x9, #8
-	b.gt	.L415_88
+	b.gt	.L416_88
 	cmp	x9, #3
-	b.le	.L415_97
+	b.le	.L416_97
 	cmp	x9, #5
-	b.le	.L415_111
+	b.le	.L416_111
 	cmp	x9, #6
-	b.eq	.L415_116
+	b.eq	.L416_116
 	cmp	x9, #7
-	b.ne	.L415_127
+	b.ne	.L416_127
 	add	x0, x0, #56
-	b	.L415_11
-.L415_88:
+	b	.L416_11
+.L416_88:
 	cmp	x9, #12
-	b.le	.L415_104
+	b.le	.L416_104
 	cmp	x9, #14
-	b.le	.L415_113
+	b.le	.L416_113
 	cmp	x9, #15
-	b.eq	.L415_117
+	b.eq	.L416_117
 	cmp	x9, #16
-	b.eq	.L415_103
+	b.eq	.L416_103
 	ldr	x8, [x1, #328]
 	add	x19, x0, #64
 	cmp	x8, x20
-	b.ls	.L415_151
+	b.ls	.L416_151
 	ldr	x8, [x1, #320]
 	add	x21, x8, x20, lsl #4
-.L415_94:
+.L416_94:
 	mov	w8, #-1
 	add	x14, x0, #68
 	ldp	w9, w10, [x21, #8]
@@ -81010,18 +80626,18 @@ hw_registry_AnyElevator_join:
 	csel	x10, x13, x14, hi
 	cmp	x11, x20
 	str	w9, [x10]
-	b.ls	.L415_152
+	b.ls	.L416_152
 	add	x19, x8, x20, lsl #4
-.L415_96:
+.L416_96:
 	ldr	w8, [x0, #88]
 	str	xzr, [x19]
 	sub	w8, w8, #1
 	str	w8, [x0, #88]
-	b	.L415_103
-.L415_97:
+	b	.L416_103
+.L416_97:
 	cmp	x9, #1
-	b.gt	.L415_107
-	cbnz	x9, .L415_118
+	b.gt	.L416_107
+	cbnz	x9, .L416_118
 	ldp	x8, x9, [x0, #88]
 	add	x11, x0, #104
 	add	x10, x8, x20, lsl #3
@@ -81032,17 +80648,17 @@ hw_registry_AnyElevator_join:
 	csel	x9, x8, x11, hi
 	ldr	x21, [x10]
 	ldr	x19, [x9]
-	b.ls	.L415_148
-.L415_100:
+	b.ls	.L416_148
+.L416_100:
 	ldr	x9, [x1, #328]
 	cmp	x21, x19
 	csel	x10, x21, x19, lt
 	cmp	x9, x20
 	str	x10, [x8]
-	b.ls	.L415_149
+	b.ls	.L416_149
 	ldr	x8, [x1, #320]
 	add	x19, x8, x20, lsl #4
-.L415_102:
+.L416_102:
 	mov	w8, #-1
 	add	x13, x0, #112
 	ldp	w9, w10, [x19, #8]
@@ -81060,41 +80676,41 @@ hw_registry_AnyElevator_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	str	xzr, [x0, #56]
-.L415_103:
+.L416_103:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	ret
-.L415_104:
+.L416_104:
 	cmp	x9, #10
-	b.gt	.L415_109
+	b.gt	.L416_109
 	cmp	x9, #9
-	b.ne	.L415_121
+	b.ne	.L416_121
 	add	x0, x0, #56
-	b	.L415_28
-.L415_107:
+	b	.L416_28
+.L416_107:
 	cmp	x9, #2
-	b.ne	.L415_126
+	b.ne	.L416_126
 	add	x0, x0, #88
-	b	.L415_135
-.L415_109:
+	b	.L416_135
+.L416_109:
 	add	x0, x0, #56
 	cmp	x9, #11
-	b.ne	.L415_5
-.L415_110:
+	b.ne	.L416_5
+.L416_110:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_join
-.L415_111:
+.L416_111:
 	add	x0, x0, #56
 	cmp	x9, #4
-	b.eq	.L415_37
-.L415_112:
+	b.eq	.L416_37
+.L416_112:
 	ldp	x20, x19, [sp, #64]
 	mov	w2, w3
 	ldp	x22, x21, [sp, #48]
@@ -81102,35 +80718,35 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_v1_CfqV1_remove
-.L415_113:
+.L416_113:
 	cmp	x9, #13
-	b.ne	.L415_130
+	b.ne	.L416_130
 	add	x0, x0, #56
-.L415_115:
+.L416_115:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_Cfq_join
-.L415_116:
+.L416_116:
 	add	x0, x0, #56
-	b	.L415_56
-.L415_117:
+	b	.L416_56
+.L416_117:
 	mov	x0, x8
-	b	.L415_54
-.L415_118:
+	b	.L416_54
+.L416_118:
 	ldr	x8, [x1, #328]
 	add	x19, x0, #56
 	cmp	x8, x20
-	b.ls	.L415_150
+	b.ls	.L416_150
 	ldr	x8, [x1, #320]
 	add	x20, x8, x20, lsl #4
-.L415_120:
+.L416_120:
 	mov	w8, #-1
 	add	x13, x0, #60
-	b	.L415_60
-.L415_121:
+	b	.L416_60
+.L416_121:
 	ldp	x9, x10, [x1, #64]
 	mov	w8, w2
 	add	x11, x9, x20, lsl #6
@@ -81142,7 +80758,7 @@ hw_registry_AnyElevator_join:
 	ldr	w10, [x11, #52]
 	ldr	w9, [x9, #52]
 	cmp	w10, w9
-	b.ne	.L415_125
+	b.ne	.L416_125
 	ldp	x9, x10, [x1, #320]
 	add	x19, x1, #336
 	add	x11, x9, x20, lsl #4
@@ -81150,24 +80766,24 @@ hw_registry_AnyElevator_join:
 	csel	x11, x11, x19, hi
 	cmp	x10, x8
 	ldr	x20, [x11]
-	b.ls	.L415_154
+	b.ls	.L416_154
 	add	x19, x9, x8, lsl #4
-.L415_124:
+.L416_124:
 	ldr	x8, [x19]
 	cmp	x8, x20
 	csel	x8, x8, x20, lo
 	str	x8, [x19]
-.L415_125:
+.L416_125:
 	mov	x19, x0
 	add	x0, x0, #56
 	mov	w2, w3
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_remove
 	add	x0, x19, #56
-	b	.L415_52
-.L415_126:
+	b	.L416_52
+.L416_126:
 	add	x0, x0, #56
-	b	.L415_62
-.L415_127:
+	b	.L416_62
+.L416_127:
 	ldp	x8, x10, [x1, #320]
 	add	x19, x1, #336
 	add	x9, x8, x20, lsl #4
@@ -81176,13 +80792,13 @@ hw_registry_AnyElevator_join:
 	mov	w9, w2
 	ldr	x20, [x11]
 	cmp	x10, x9
-	b.ls	.L415_153
+	b.ls	.L416_153
 	add	x19, x8, x9, lsl #4
-.L415_129:
+.L416_129:
 	ldr	x8, [x19]
 	add	x0, x0, #56
-	b	.L415_66
-.L415_130:
+	b	.L416_66
+.L416_130:
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x20, lsl #6
 	cmp	x9, x20
@@ -81190,26 +80806,26 @@ hw_registry_AnyElevator_join:
 	ldrb	w8, [x8, #60]
 	lsr	w9, w8, #3
 	add	x8, x0, #56
-	cbz	w9, .L415_33
+	cbz	w9, .L416_33
 	cmp	w9, #1
-	b.eq	.L415_134
+	b.eq	.L416_134
 	cmp	w9, #2
-	b.eq	.L415_33
-.L415_133:
-	mov	w9, #192
+	b.eq	.L416_33
+.L416_133:
+	mov	w9, #224
 	add	x0, x8, x9
-	b	.L415_135
-.L415_134:
-	mov	w9, #88
+	b	.L416_135
+.L416_134:
+	mov	w9, #80
 	add	x0, x8, x9
-.L415_135:
+.L416_135:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_read_write_queues_ReadWriteQueues_join
-.L415_136:
+.L416_136:
 	mov	x22, x0
 	add	x0, x1, #336
 	add	x21, x1, #336
@@ -81217,15 +80833,15 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x23
 	mov	x0, x22
-	b	.L415_17
-.L415_137:
+	b	.L416_17
+.L416_137:
 	add	x19, x1, #336
 	mov	x20, x0
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x0, x20
-	b	.L415_19
-.L415_138:
+	b	.L416_19
+.L416_138:
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x23, x1
@@ -81233,8 +80849,8 @@ hw_registry_AnyElevator_join:
 	mov	x1, x23
 	mov	x0, x22
 	add	x8, x22, #56
-	b	.L415_23
-.L415_139:
+	b	.L416_23
+.L416_139:
 	mov	x20, x0
 	add	x0, x1, #336
 	add	x19, x1, #336
@@ -81242,8 +80858,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x21
 	mov	x0, x20
-	b	.L415_25
-.L415_140:
+	b	.L416_25
+.L416_140:
 	mov	x21, x0
 	add	x0, x1, #336
 	add	x20, x1, #336
@@ -81251,8 +80867,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x22
 	mov	x0, x21
-	b	.L415_59
-.L415_141:
+	b	.L416_59
+.L416_141:
 	mov	x21, x0
 	add	x0, x1, #336
 	mov	x22, x1
@@ -81261,8 +80877,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x22
 	mov	x0, x21
-	b	.L415_65
-.L415_142:
+	b	.L416_65
+.L416_142:
 	mov	x21, x0
 	add	x0, x1, #336
 	mov	x22, x1
@@ -81271,8 +80887,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x22
 	mov	x0, x21
-	b	.L415_50
-.L415_143:
+	b	.L416_50
+.L416_143:
 	mov	x23, x1
 	str	w3, [sp, #8]
 	str	x9, [sp]
@@ -81281,8 +80897,8 @@ hw_registry_AnyElevator_join:
 	ldr	w3, [sp, #8]
 	mov	x1, x23
 	mov	x10, x0
-	b	.L415_41
-.L415_144:
+	b	.L416_41
+.L416_144:
 	add	x24, x0, #1784
 	mov	x21, x0
 	add	x0, x0, #1784
@@ -81293,8 +80909,8 @@ hw_registry_AnyElevator_join:
 	mov	x9, x24
 	mov	x1, x23
 	mov	x0, x21
-	b	.L415_43
-.L415_145:
+	b	.L416_43
+.L416_145:
 	add	x0, x1, #336
 	add	x24, x1, #336
 	stp	x9, x1, [sp]
@@ -81304,8 +80920,8 @@ hw_registry_AnyElevator_join:
 	mov	x10, x24
 	mov	w3, w23
 	add	x8, x9, #48
-	b	.L415_45
-.L415_146:
+	b	.L416_45
+.L416_146:
 	add	x19, x0, #1784
 	mov	x21, x0
 	add	x0, x0, #1784
@@ -81317,8 +80933,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w22
 	mov	x1, x23
 	mov	x0, x21
-	b	.L415_73
-.L415_147:
+	b	.L416_73
+.L416_147:
 	add	x0, x1, #336
 	add	x24, x1, #336
 	stp	x8, x1, [sp]
@@ -81328,8 +80944,8 @@ hw_registry_AnyElevator_join:
 	mov	x10, x24
 	mov	w9, w19
 	mov	w3, w23
-	b	.L415_77
-.L415_148:
+	b	.L416_77
+.L416_148:
 	mov	x22, x0
 	add	x0, x0, #104
 	mov	x23, x1
@@ -81337,8 +80953,8 @@ hw_registry_AnyElevator_join:
 	mov	x1, x23
 	mov	x0, x22
 	add	x8, x22, #104
-	b	.L415_100
-.L415_149:
+	b	.L416_100
+.L416_149:
 	mov	x20, x0
 	add	x0, x1, #336
 	add	x19, x1, #336
@@ -81346,8 +80962,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x21
 	mov	x0, x20
-	b	.L415_102
-.L415_150:
+	b	.L416_102
+.L416_150:
 	mov	x21, x0
 	add	x0, x1, #336
 	add	x20, x1, #336
@@ -81355,8 +80971,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x22
 	mov	x0, x21
-	b	.L415_120
-.L415_151:
+	b	.L416_120
+.L416_151:
 	mov	x22, x0
 	add	x0, x1, #336
 	add	x21, x1, #336
@@ -81364,15 +80980,15 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x23
 	mov	x0, x22
-	b	.L415_94
-.L415_152:
+	b	.L416_94
+.L416_152:
 	add	x19, x1, #336
 	mov	x20, x0
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x0, x20
-	b	.L415_96
-.L415_153:
+	b	.L416_96
+.L416_153:
 	mov	x21, x0
 	add	x0, x1, #336
 	mov	x22, x1
@@ -81381,8 +80997,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x22
 	mov	x0, x21
-	b	.L415_129
-.L415_154:
+	b	.L416_129
+.L416_154:
 	mov	x21, x0
 	add	x0, x1, #336
 	mov	x22, x1
@@ -81391,7 +81007,7 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x22
 	mov	x0, x21
-	b	.L415_124
+	b	.L416_124
 	.size	hw_registry_AnyElevator_join, .-hw_registry_AnyElevator_join
 
 	.p2align	2
@@ -81405,23 +81021,23 @@ hw_registry_AnyElevator_kind:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #17
-	b.hs	.L416_3
-.L416_2:
+	b.hs	.L417_3
+.L417_2:
 	mov	x0, x8
 	ldp	x29, x30, [sp], #16
 	ret
-.L416_3:
-	b.ne	.L416_5
+.L417_3:
+	b.ne	.L417_5
 	ldr	x1, [x0, #8]
 	mov	w8, #17
-	b	.L416_2
-.L416_5:
+	b	.L417_2
+.L417_5:
 	ldp	x8, x1, [x0, #48]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #15
 	csel	x8, x9, x8, hi
-	b	.L416_2
+	b	.L417_2
 	.size	hw_registry_AnyElevator_kind, .-hw_registry_AnyElevator_kind
 
 	.p2align	2
@@ -81435,31 +81051,31 @@ hw_registry_AnyElevator_latter:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L417_5
+	b.gt	.L418_5
 	cmp	x8, #4
-	b.gt	.L417_9
+	b.gt	.L418_9
 	cmp	x8, #1
-	b.le	.L417_16
+	b.le	.L418_16
 	cmp	x8, #2
-	b.eq	.L417_28
+	b.eq	.L418_28
 	cmp	x8, #3
-	b	.L417_28
-.L417_5:
+	b	.L418_28
+.L418_5:
 	cmp	x8, #14
-	b.gt	.L417_14
+	b.gt	.L418_14
 	cmp	x8, #11
-	b.le	.L417_27
+	b.le	.L418_27
 	cmp	x8, #12
-	b.eq	.L417_28
+	b.eq	.L418_28
 	cmp	x8, #13
-	b	.L417_28
-.L417_9:
+	b	.L418_28
+.L418_9:
 	cmp	x8, #6
-	b.le	.L417_18
+	b.le	.L418_18
 	cmp	x8, #7
-	b.eq	.L417_28
+	b.eq	.L418_28
 	cmp	x8, #8
-	b.eq	.L417_28
+	b.eq	.L418_28
 	ldp	x9, x10, [x0, #40]
 	mov	w8, w2
 	add	x11, x0, #8
@@ -81469,33 +81085,33 @@ hw_registry_AnyElevator_latter:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.gt	.L417_31
-.L417_13:
-	cbnz	w9, .L417_30
-	b	.L417_32
-.L417_14:
+	b.gt	.L418_31
+.L418_13:
+	cbnz	w9, .L418_30
+	b	.L418_32
+.L418_14:
 	sub	x9, x8, #16
 	cmp	x9, #2
-	b.hs	.L417_19
+	b.hs	.L418_19
 	mov	w0, #-1
 	ldp	x29, x30, [sp], #16
 	ret
-.L417_16:
+.L418_16:
 	ldp	x8, x9, [x1, #320]
 	add	x10, x1, #336
 	add	x8, x8, w2, uxtw #4
 	cmp	x9, w2, uxtw
 	csel	x8, x8, x10, hi
-.L417_17:
+.L418_17:
 	ldr	w0, [x8, #12]
 	ldp	x29, x30, [sp], #16
 	ret
-.L417_18:
+.L418_18:
 	cmp	x8, #5
-	b	.L417_28
-.L417_19:
+	b	.L418_28
+.L418_19:
 	cmp	x8, #15
-	b.eq	.L417_28
+	b.eq	.L418_28
 	ldp	x9, x10, [x0, #32]
 	mov	w8, w2
 	add	x9, x9, x8, lsl #5
@@ -81505,80 +81121,80 @@ hw_registry_AnyElevator_latter:
 	mov	w0, #-1
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.gt	.L417_31
-	cbnz	w9, .L417_30
+	b.gt	.L418_31
+	cbnz	w9, .L418_30
 	ldr	x9, [x10, #48]
 	sub	x11, x9, #2
 	cmp	x9, #1
 	mov	w9, #15
 	csel	x9, x11, x9, hi
 	cmp	x9, #8
-	b.gt	.L417_33
+	b.gt	.L418_33
 	cmp	x9, #3
-	b.le	.L417_37
+	b.le	.L418_37
 	cmp	x9, #5
-	b.le	.L417_42
+	b.le	.L418_42
 	cmp	x9, #6
-	b.eq	.L417_32
+	b.eq	.L418_32
 	cmp	x9, #7
-	b	.L417_32
-.L417_27:
+	b	.L418_32
+.L418_27:
 	cmp	x8, #10
-.L417_28:
+.L418_28:
 	ldp	x8, x9, [x1, #384]
 	mov	w10, w2
 	add	x11, x1, #400
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x11, hi
-.L417_29:
+.L418_29:
 	ldr	w0, [x8, #24]
-.L417_30:
+.L418_30:
 	ldp	x29, x30, [sp], #16
 	ret
-.L417_31:
+.L418_31:
 	cmp	w9, #2
-	b.ne	.L417_30
-.L417_32:
+	b.ne	.L418_30
+.L418_32:
 	ldp	x9, x10, [x1, #384]
 	add	x11, x1, #400
 	add	x9, x9, x8, lsl #5
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L417_29
-.L417_33:
+	b	.L418_29
+.L418_33:
 	cmp	x9, #13
-	b.gt	.L417_39
+	b.gt	.L418_39
 	cmp	x9, #10
-	b.le	.L417_43
+	b.le	.L418_43
 	cmp	x9, #11
-	b.eq	.L417_32
+	b.eq	.L418_32
 	cmp	x9, #12
-	b	.L417_32
-.L417_37:
+	b	.L418_32
+.L418_37:
 	cmp	x9, #1
-	b.gt	.L417_41
+	b.gt	.L418_41
 	ldp	x9, x10, [x1, #320]
 	add	x11, x1, #336
 	add	x9, x9, x8, lsl #4
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L417_17
-.L417_39:
+	b	.L418_17
+.L418_39:
 	sub	x10, x9, #16
 	cmp	x10, #2
-	b.lo	.L417_30
+	b.lo	.L418_30
 	cmp	x9, #14
-	b	.L417_32
-.L417_41:
+	b	.L418_32
+.L418_41:
 	cmp	x9, #2
-	b	.L417_32
-.L417_42:
+	b	.L418_32
+.L418_42:
 	cmp	x9, #4
-	b	.L417_32
-.L417_43:
+	b	.L418_32
+.L418_43:
 	cmp	x9, #9
-	b.ne	.L417_32
+	b.ne	.L418_32
 	ldp	x9, x11, [x10, #88]
 	add	x10, x10, #56
 	add	x9, x9, x8, lsl #5
@@ -81586,10 +81202,10 @@ hw_registry_AnyElevator_latter:
 	csel	x9, x9, x10, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.le	.L417_13
+	b.le	.L418_13
 	cmp	w9, #3
-	b.eq	.L417_30
-	b	.L417_32
+	b.eq	.L418_30
+	b	.L418_32
 	.size	hw_registry_AnyElevator_latter, .-hw_registry_AnyElevator_latter
 
 	.p2align	2
@@ -81608,14 +81224,14 @@ hw_registry_AnyElevator_merged:
 	cmp	x8, #9
 	stp	x22, x21, [sp, #64]
 	stp	x20, x19, [sp, #80]
-	b.gt	.L418_6
+	b.gt	.L419_6
 	cmp	x8, #4
-	b.gt	.L418_14
+	b.gt	.L419_14
 	cmp	x8, #2
-	b.gt	.L418_28
-	b.lo	.L418_107
+	b.gt	.L419_28
+	b.lo	.L419_107
 	add	x0, x0, #8
-.L418_5:
+.L419_5:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -81623,57 +81239,57 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_deadline_Deadline_merged
-.L418_6:
+.L419_6:
 	cmp	x8, #13
-	b.le	.L418_25
+	b.le	.L419_25
 	cmp	x8, #15
-	b.le	.L418_40
+	b.le	.L419_40
 	cmp	x8, #16
-	b.eq	.L418_107
+	b.eq	.L419_107
 	cmp	x8, #17
-	b.ne	.L418_48
+	b.ne	.L419_48
 	ldrb	w8, [x0, #44]
-	tbnz	w8, #0, .L418_107
+	tbnz	w8, #0, .L419_107
 	ldr	w8, [x1, #856]
-	tbnz	w8, #0, .L418_107
+	tbnz	w8, #0, .L419_107
 	ldr	w8, [x1, #960]
-	cbz	w8, .L418_107
-.L418_13:
+	cbz	w8, .L419_107
+.L419_13:
 	str	xzr, [x1, #856]
-	b	.L418_107
-.L418_14:
+	b	.L419_107
+.L419_14:
 	cmp	x8, #6
-	b.le	.L418_30
+	b.le	.L419_30
 	cmp	x8, #7
-	b.eq	.L418_42
+	b.eq	.L419_42
 	cmp	x8, #8
-	b.ne	.L418_44
+	b.ne	.L419_44
 	ldp	x8, x9, [x1, #64]
 	mov	w22, w2
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x8, x8, x1, hi
-	cbz	w3, .L418_107
+	cbz	w3, .L419_107
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L418_107
+	b.eq	.L419_107
 	ldr	x8, [x0, #96]
 	add	x20, x0, #8
 	cmp	x8, x19
-	b.ls	.L418_111
+	b.ls	.L419_111
 	mov	w8, #80
 	ldr	x9, [x0, #88]
 	umaddl	x9, w19, w8, x9
-.L418_21:
+.L419_21:
 	ldp	w10, w11, [x9, #44]
 	mov	w21, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w10, w11
-	b.ne	.L418_108
+	b.ne	.L419_108
 	cmp	x2, x22
-	b.ls	.L418_109
+	b.ls	.L419_109
 	add	x8, x8, x22, lsl #5
-.L418_24:
+.L419_24:
 	mov	x10, #-1
 	strb	wzr, [x8, #28]
 	stp	xzr, x10, [x8]
@@ -81682,14 +81298,14 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x9, #40]
 	str	w8, [x9, #48]
-	b	.L418_109
-.L418_25:
+	b	.L419_109
+.L419_25:
 	add	x0, x0, #8
 	cmp	x8, #11
-	b.gt	.L418_38
+	b.gt	.L419_38
 	cmp	x8, #10
-	b.ne	.L418_92
-.L418_27:
+	b.ne	.L419_92
+.L419_27:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -81697,11 +81313,11 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_merged
-.L418_28:
+.L419_28:
 	add	x0, x0, #8
 	cmp	x8, #3
-	b.ne	.L418_94
-.L418_29:
+	b.ne	.L419_94
+.L419_29:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -81709,32 +81325,32 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_anticipatory_Anticipatory_merged
-.L418_30:
+.L419_30:
 	cmp	x8, #5
-	b.ne	.L418_46
+	b.ne	.L419_46
 	ldp	x8, x9, [x1, #64]
 	mov	w21, w2
 	add	x8, x8, x21, lsl #6
 	cmp	x9, x21
 	csel	x8, x8, x1, hi
-	cbz	w3, .L418_107
+	cbz	w3, .L419_107
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L418_107
+	b.eq	.L419_107
 	ldr	x8, [x0, #32]
 	cmp	x8, x19
-	b.ls	.L418_112
+	b.ls	.L419_112
 	mov	w8, #40
 	ldr	x9, [x0, #24]
 	umaddl	x22, w19, w8, x9
-.L418_35:
+.L419_35:
 	ldp	w9, w10, [x22, #32]
 	mov	w20, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w9, w10
-	b.ne	.L418_60
+	b.ne	.L419_60
 	cmp	x2, x21
-	b.ls	.L418_61
+	b.ls	.L419_61
 	add	x8, x8, x21, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -81744,11 +81360,11 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x22, #28]
 	str	w8, [x22, #36]
-	b	.L418_61
-.L418_38:
+	b	.L419_61
+.L419_38:
 	cmp	x8, #12
-	b.ne	.L418_96
-.L418_39:
+	b.ne	.L419_96
+.L419_39:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -81756,11 +81372,11 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_fiops_Fiops_merged
-.L418_40:
+.L419_40:
 	add	x0, x0, #8
 	cmp	x8, #14
-	b.ne	.L418_98
-.L418_41:
+	b.ne	.L419_98
+.L419_41:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -81768,9 +81384,9 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_mq_deadline_MqDeadline_merged
-.L418_42:
+.L419_42:
 	add	x0, x0, #8
-.L418_43:
+.L419_43:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -81778,9 +81394,9 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_v3_CfqV3_merged
-.L418_44:
+.L419_44:
 	add	x0, x0, #8
-.L418_45:
+.L419_45:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -81788,9 +81404,9 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_merged
-.L418_46:
+.L419_46:
 	add	x0, x0, #8
-.L418_47:
+.L419_47:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -81798,34 +81414,34 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_v2_CfqV2_merged
-.L418_48:
+.L419_48:
 	ldp	x8, x9, [x0, #32]
 	mov	w23, w2
 	add	x8, x8, x23, lsl #5
 	cmp	x9, x23
 	csel	x8, x8, x0, hi
 	ldrb	w9, [x8, #28]
-	cbz	w9, .L418_55
+	cbz	w9, .L419_55
 	ldp	x9, x24, [x1, #64]
 	add	x25, x9, x23, lsl #6
-	cbz	w3, .L418_75
+	cbz	w3, .L419_75
 	cmp	x24, x23
 	ldr	w8, [x8, #24]
 	ldr	x9, [x0, #1776]
 	csel	x10, x25, x1, hi
 	ldr	x19, [x10]
 	cmp	x9, x8
-	b.ls	.L418_113
+	b.ls	.L419_113
 	ldr	x9, [x0, #1768]
 	add	x26, x9, x8, lsl #7
-.L418_52:
+.L419_52:
 	ldp	w8, w9, [x26, #100]
 	ldp	x21, x22, [x1, #384]
 	mov	w20, w2
 	cmp	w8, w9
-	b.ne	.L418_70
+	b.ne	.L419_70
 	cmp	x22, x23
-	b.ls	.L418_71
+	b.ls	.L419_71
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -81835,8 +81451,8 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x26, #96]
 	str	w8, [x26, #104]
-	b	.L418_73
-.L418_55:
+	b	.L419_73
+.L419_55:
 	mov	x8, x0
 	ldr	x9, [x8, #48]!
 	sub	x10, x9, #2
@@ -81844,15 +81460,15 @@ hw_registry_AnyElevator_merged:
 	mov	w9, #15
 	csel	x9, x10, x9, hi
 	cmp	x9, #8
-	b.gt	.L418_63
+	b.gt	.L419_63
 	cmp	x9, #4
-	b.gt	.L418_77
+	b.gt	.L419_77
 	cmp	x9, #2
-	b.gt	.L418_93
-	b.lo	.L418_107
+	b.gt	.L419_93
+	b.lo	.L419_107
 	add	x0, x0, #56
-	b	.L418_5
-.L418_60:
+	b	.L419_5
+.L419_60:
 	mov	x21, x0
 	add	x0, x22, #28
 	mov	x22, x1
@@ -81861,9 +81477,9 @@ hw_registry_AnyElevator_merged:
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x0, x21
 	mov	x1, x22
-.L418_61:
+.L419_61:
 	add	x0, x0, #8
-.L418_62:
+.L419_62:
 	mov	w2, w19
 	mov	w3, w20
 	ldp	x20, x19, [sp, #80]
@@ -81873,23 +81489,23 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_v1_CfqV1_sort
-.L418_63:
+.L419_63:
 	cmp	x9, #12
-	b.le	.L418_87
+	b.le	.L419_87
 	cmp	x9, #14
-	b.le	.L418_95
+	b.le	.L419_95
 	cmp	x9, #15
-	b.eq	.L418_97
+	b.eq	.L419_97
 	cmp	x9, #16
-	b.eq	.L418_107
+	b.eq	.L419_107
 	ldrb	w8, [x0, #92]
-	tbnz	w8, #0, .L418_107
+	tbnz	w8, #0, .L419_107
 	ldr	w8, [x1, #856]
-	tbnz	w8, #0, .L418_107
+	tbnz	w8, #0, .L419_107
 	ldr	w8, [x1, #960]
-	cbnz	w8, .L418_13
-	b	.L418_107
-.L418_70:
+	cbnz	w8, .L419_13
+	b	.L419_107
+.L419_70:
 	mov	x27, x0
 	add	x0, x26, #96
 	mov	x28, x1
@@ -81899,10 +81515,10 @@ hw_registry_AnyElevator_merged:
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x0, x27
 	mov	x1, x28
-.L418_71:
+.L419_71:
 	ldur	w8, [x26, #96]
 	cmn	w8, #1
-	b.eq	.L418_73
+	b.eq	.L419_73
 	mov	x27, x0
 	add	x0, x26, #96
 	mov	x26, x1
@@ -81914,11 +81530,11 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x27
 	mov	x1, x26
 	mov	w2, w20
-	b	.L418_75
-.L418_73:
+	b	.L419_75
+.L419_73:
 	cmp	x22, x23
 	mov	w2, w20
-	b.ls	.L418_75
+	b.ls	.L419_75
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	w2, w2, [x26, #96]
@@ -81927,7 +81543,7 @@ hw_registry_AnyElevator_merged:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-.L418_75:
+.L419_75:
 	ldp	x8, x9, [x0, #32]
 	ldr	x10, [x0, #1984]
 	ldr	x11, [x0, #1768]
@@ -81949,7 +81565,7 @@ hw_registry_AnyElevator_merged:
 	csel	x9, x11, x10, hi
 	ldr	w9, [x9, #48]
 	cmp	w9, w2
-	b.ne	.L418_107
+	b.ne	.L419_107
 	ldp	x20, x19, [sp, #80]
 	mov	w2, w8
 	ldp	x22, x21, [sp, #64]
@@ -81959,33 +81575,33 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_bandwidth_Bandwidth_inner_refile
-.L418_77:
+.L419_77:
 	cmp	x9, #6
-	b.gt	.L418_89
+	b.gt	.L419_89
 	cmp	x9, #5
-	b.ne	.L418_99
+	b.ne	.L419_99
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x8, x8, x1, hi
-	cbz	w3, .L418_107
+	cbz	w3, .L419_107
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L418_107
+	b.eq	.L419_107
 	ldr	x8, [x0, #80]
 	cmp	x8, x19
-	b.ls	.L418_114
+	b.ls	.L419_114
 	mov	w8, #40
 	ldr	x9, [x0, #72]
 	umaddl	x21, w19, w8, x9
-.L418_83:
+.L419_83:
 	ldp	w9, w10, [x21, #32]
 	mov	w20, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w9, w10
-	b.ne	.L418_110
+	b.ne	.L419_110
 	cmp	x2, x23
-	b.ls	.L418_86
+	b.ls	.L419_86
 	add	x8, x8, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -81995,25 +81611,25 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x21, #28]
 	str	w8, [x21, #36]
-.L418_86:
+.L419_86:
 	add	x0, x0, #56
-	b	.L418_62
-.L418_87:
+	b	.L419_62
+.L419_87:
 	add	x0, x0, #56
 	cmp	x9, #10
-	b.gt	.L418_91
+	b.gt	.L419_91
 	cmp	x9, #9
-	b.ne	.L418_27
-	b	.L418_45
-.L418_89:
+	b.ne	.L419_27
+	b	.L419_45
+.L419_89:
 	cmp	x9, #7
-	b.ne	.L418_100
+	b.ne	.L419_100
 	add	x0, x0, #56
-	b	.L418_43
-.L418_91:
+	b	.L419_43
+.L419_91:
 	cmp	x9, #11
-	b.ne	.L418_39
-.L418_92:
+	b.ne	.L419_39
+.L419_92:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -82021,11 +81637,11 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_merged
-.L418_93:
+.L419_93:
 	add	x0, x0, #56
 	cmp	x9, #3
-	b.eq	.L418_29
-.L418_94:
+	b.eq	.L419_29
+.L419_94:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -82033,11 +81649,11 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_sfq_Sfq_merged
-.L418_95:
+.L419_95:
 	add	x0, x0, #56
 	cmp	x9, #13
-	b.ne	.L418_41
-.L418_96:
+	b.ne	.L419_41
+.L419_96:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -82045,9 +81661,9 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_Cfq_merged
-.L418_97:
+.L419_97:
 	mov	x0, x8
-.L418_98:
+.L419_98:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -82055,36 +81671,36 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_bfq_Bfq_merged
-.L418_99:
+.L419_99:
 	add	x0, x0, #56
-	b	.L418_47
-.L418_100:
+	b	.L419_47
+.L419_100:
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x8, x8, x1, hi
-	cbz	w3, .L418_107
+	cbz	w3, .L419_107
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L418_107
+	b.eq	.L419_107
 	ldr	x8, [x0, #144]
 	add	x20, x0, #56
 	cmp	x8, x19
-	b.ls	.L418_115
+	b.ls	.L419_115
 	mov	w8, #80
 	ldr	x9, [x0, #136]
 	umaddl	x9, w19, w8, x9
-.L418_104:
+.L419_104:
 	ldp	w10, w11, [x9, #44]
 	mov	w21, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w10, w11
-	b.ne	.L418_108
+	b.ne	.L419_108
 	cmp	x2, x23
-	b.ls	.L418_109
+	b.ls	.L419_109
 	add	x8, x8, x23, lsl #5
-	b	.L418_24
-.L418_107:
+	b	.L419_24
+.L419_107:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -82092,14 +81708,14 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	ret
-.L418_108:
+.L419_108:
 	add	x0, x9, #40
 	mov	x22, x1
 	mov	x1, x8
 	mov	w3, w21
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x22
-.L418_109:
+.L419_109:
 	mov	x0, x20
 	mov	w2, w19
 	mov	w3, w21
@@ -82110,7 +81726,7 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_tree_CfqTree_sort
-.L418_110:
+.L419_110:
 	mov	x22, x0
 	add	x0, x21, #28
 	mov	x21, x1
@@ -82119,8 +81735,8 @@ hw_registry_AnyElevator_merged:
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x21
 	add	x0, x22, #56
-	b	.L418_62
-.L418_111:
+	b	.L419_62
+.L419_111:
 	mov	x0, x20
 	mov	w21, w2
 	mov	x23, x1
@@ -82128,8 +81744,8 @@ hw_registry_AnyElevator_merged:
 	mov	x1, x23
 	mov	w2, w21
 	mov	x9, x20
-	b	.L418_21
-.L418_112:
+	b	.L419_21
+.L419_112:
 	add	x22, x0, #40
 	mov	x20, x0
 	add	x0, x0, #40
@@ -82139,8 +81755,8 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x20
 	mov	x1, x24
 	mov	w2, w23
-	b	.L418_35
-.L418_113:
+	b	.L419_35
+.L419_113:
 	add	x26, x0, #1784
 	mov	x20, x0
 	add	x0, x0, #1784
@@ -82150,8 +81766,8 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x20
 	mov	x1, x22
 	mov	w2, w21
-	b	.L418_52
-.L418_114:
+	b	.L419_52
+.L419_114:
 	add	x21, x0, #88
 	mov	x20, x0
 	add	x0, x0, #88
@@ -82161,8 +81777,8 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x20
 	mov	x1, x24
 	mov	w2, w22
-	b	.L418_83
-.L418_115:
+	b	.L419_83
+.L419_115:
 	mov	x0, x20
 	mov	w21, w2
 	mov	x22, x1
@@ -82170,7 +81786,7 @@ hw_registry_AnyElevator_merged:
 	mov	x1, x22
 	mov	w2, w21
 	mov	x9, x20
-	b	.L418_104
+	b	.L419_104
 	.size	hw_registry_AnyElevator_merged, .-hw_registry_AnyElevator_merged
 
 	.p2align	2
@@ -82186,21 +81802,21 @@ hw_registry_AnyElevator_prepare_insert:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.le	.L419_5
+	b.le	.L420_5
 	cmp	x8, #14
-	b.le	.L419_10
+	b.le	.L420_10
 	sub	x9, x8, #16
 	cmp	x9, #2
-	b.lo	.L419_32
+	b.lo	.L420_32
 	cmp	x8, #15
-	b.ne	.L419_15
+	b.ne	.L420_15
 	ldp	x29, x30, [sp, #16]
 	add	x0, x0, #8
 	ldr	x19, [sp, #32]
 	add	sp, sp, #48
 	b	hw_bfq_Bfq_prepare_insert
-.L419_5:
-	b.lo	.L419_32
+.L420_5:
+	b.lo	.L420_32
 	ldp	x8, x9, [x0, #40]
 	mov	w10, w2
 	add	x11, x0, #8
@@ -82208,22 +81824,22 @@ hw_registry_AnyElevator_prepare_insert:
 	cmp	x9, x10
 	csel	x12, x12, x11, hi
 	ldrb	w12, [x12, #28]
-	cbnz	w12, .L419_16
+	cbnz	w12, .L420_16
 	ldr	w10, [x1, #968]
 	cmn	w10, #1
-	b.eq	.L419_32
+	b.eq	.L420_32
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x11, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L419_32
+	cbz	w8, .L420_32
 	mov	w8, #-1
 	str	w8, [x1, #968]
-	b	.L419_32
-.L419_10:
+	b	.L420_32
+.L420_10:
 	sub	x8, x8, #10
 	cmp	x8, #4
-	b.lo	.L419_32
+	b.lo	.L420_32
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w2
 	add	x8, x8, x10, lsl #6
@@ -82231,85 +81847,85 @@ hw_registry_AnyElevator_prepare_insert:
 	csel	x11, x8, x1, hi
 	ldrb	w11, [x11, #60]
 	lsr	w11, w11, #3
-	cbz	w11, .L419_23
+	cbz	w11, .L420_23
 	cmp	w11, #2
-	b.eq	.L419_23
+	b.eq	.L420_23
 	cmp	w11, #1
-	b.ne	.L419_24
+	b.ne	.L420_24
 	mov	x11, xzr
-	b	.L419_25
-.L419_15:
+	b	.L420_25
+.L420_15:
 	ldp	x8, x9, [x0, #32]
 	mov	w10, w2
 	add	x11, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x11, x11, x0, hi
 	ldrb	w11, [x11, #28]
-	cbz	w11, .L419_19
-.L419_16:
+	cbz	w11, .L420_19
+.L420_16:
 	ldr	x8, [x1, #72]
 	cmp	x8, x10
-	b.ls	.L419_33
+	b.ls	.L420_33
 	ldr	x8, [x1, #64]
 	add	x8, x8, x10, lsl #6
-.L419_18:
+.L420_18:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
-	b	.L419_32
-.L419_19:
+	b	.L420_32
+.L420_19:
 	ldr	w10, [x1, #968]
 	cmn	w10, #1
-	b.eq	.L419_22
+	b.eq	.L420_22
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x0, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L419_22
+	cbz	w8, .L420_22
 	mov	w8, #-1
 	str	w8, [x1, #968]
-.L419_22:
+.L420_22:
 	ldp	x29, x30, [sp, #16]
 	add	x0, x0, #48
 	ldr	x19, [sp, #32]
 	add	sp, sp, #48
 	b	hw_inner_prepare_insert
-.L419_23:
+.L420_23:
 	mov	w11, #1
-	b	.L419_25
-.L419_24:
+	b	.L420_25
+.L420_24:
 	mov	w11, #2
-.L419_25:
+.L420_25:
 	cmp	x9, x10
-	b.ls	.L419_34
-.L419_26:
+	b.ls	.L420_34
+.L420_26:
 	cmp	x11, #1
 	str	w11, [x8, #52]
-	b.eq	.L419_29
-	cbnz	x11, .L419_30
-	add	x8, x0, #96
-	b	.L419_31
-.L419_29:
-	add	x8, x0, #148
-	b	.L419_31
-.L419_30:
-	add	x8, x0, #200
-.L419_31:
-	ldr	w9, [x8, #48]
+	b.eq	.L420_29
+	cbnz	x11, .L420_30
+	add	x8, x0, #88
+	b	.L420_31
+.L420_29:
+	add	x8, x0, #160
+	b	.L420_31
+.L420_30:
+	add	x8, x0, #232
+.L420_31:
+	ldr	w9, [x8, #64]
 	add	w9, w9, #1
-	str	w9, [x8, #48]
-.L419_32:
+	str	w9, [x8, #64]
+.L420_32:
 	ldp	x29, x30, [sp, #16]
 	ldr	x19, [sp, #32]
 	add	sp, sp, #48
 	ret
-.L419_33:
+.L420_33:
 	mov	x0, x1
 	str	x1, [x29, #24]
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x8, [x29, #24]
-	b	.L419_18
-.L419_34:
+	b	.L420_18
+.L420_34:
 	str	x0, [x29, #24]
 	mov	x0, x1
 	mov	x19, x1
@@ -82318,7 +81934,7 @@ hw_registry_AnyElevator_prepare_insert:
 	ldr	x11, [sp, #8]
 	ldr	x0, [x29, #24]
 	mov	x8, x19
-	b	.L419_26
+	b	.L420_26
 	.size	hw_registry_AnyElevator_prepare_insert, .-hw_registry_AnyElevator_prepare_insert
 
 	.p2align	2
@@ -82344,8 +81960,8 @@ hw_registry_AnyElevator_reserve:
 	stp	x24, x23, [sp, #208]
 	tst	x9, #0xfffffffffffffdff
 	stp	x22, x21, [sp, #224]
-	b.eq	.L420_2
-.L420_1:
+	b.eq	.L421_2
+.L421_1:
 	ldp	x20, x19, [sp, #240]
 	mov	x1, x4
 	ldp	x22, x21, [sp, #224]
@@ -82355,10 +81971,10 @@ hw_registry_AnyElevator_reserve:
 	ldp	x29, x30, [sp, #160]
 	add	sp, sp, #256
 	ret
-.L420_2:
+.L421_2:
 	cmp	x8, #9
 	str	x1, [sp, #40]
-	b.ne	.L420_8
+	b.ne	.L421_8
 	ldr	w8, [x19, #1096]
 	ldp	x27, x28, [x20]
 	ldp	x25, x24, [x20, #16]
@@ -82374,7 +81990,7 @@ hw_registry_AnyElevator_reserve:
 	add	x0, x19, #728
 	bl	hw_bandwidth_tunables_Tunables_figures
 	ldr	x22, [x19, #872]
-	cbz	x22, .L420_17
+	cbz	x22, .L421_17
 	mov	w8, #-2
 	stp	x28, x27, [sp]
 	ldr	x28, [x19, #864]
@@ -82386,17 +82002,17 @@ hw_registry_AnyElevator_reserve:
 	csel	x21, x22, x8, lo
 	add	x25, x19, #880
 	mov	w24, #1
-	b	.L420_6
-.L420_5:
+	b	.L421_6
+.L421_5:
 	add	x27, x27, #1
 	add	x28, x28, #128
 	cmp	x21, x27
-	b.eq	.L420_13
-.L420_6:
+	b.eq	.L421_13
+.L421_6:
 	cmp	x22, x27
 	csel	x9, x28, x25, hi
 	ldr	x8, [x9]
-	cbz	x8, .L420_5
+	cbz	x8, .L421_5
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	sub	x0, x29, #40
@@ -82406,8 +82022,8 @@ hw_registry_AnyElevator_reserve:
 	bl	hw_bandwidth_figures_DeviceFigures_cost_ns
 	adds	x8, x26, x0
 	csinv	x26, x8, xzr, lo
-	b	.L420_5
-.L420_8:
+	b	.L421_5
+.L421_8:
 	ldr	w8, [x19, #2000]
 	ldp	x27, x28, [x20]
 	ldp	x25, x24, [x20, #16]
@@ -82423,7 +82039,7 @@ hw_registry_AnyElevator_reserve:
 	add	x0, x19, #1632
 	bl	hw_bandwidth_tunables_Tunables_figures
 	ldr	x22, [x19, #1776]
-	cbz	x22, .L420_18
+	cbz	x22, .L421_18
 	mov	w8, #-2
 	stp	x28, x27, [sp]
 	ldr	x28, [x19, #1768]
@@ -82435,17 +82051,17 @@ hw_registry_AnyElevator_reserve:
 	csel	x21, x22, x8, lo
 	add	x25, x19, #1784
 	mov	w24, #1
-	b	.L420_11
-.L420_10:
+	b	.L421_11
+.L421_10:
 	add	x27, x27, #1
 	add	x28, x28, #128
 	cmp	x21, x27
-	b.eq	.L420_15
-.L420_11:
+	b.eq	.L421_15
+.L421_11:
 	cmp	x22, x27
 	csel	x9, x28, x25, hi
 	ldr	x8, [x9]
-	cbz	x8, .L420_10
+	cbz	x8, .L421_10
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	sub	x0, x29, #40
@@ -82455,9 +82071,9 @@ hw_registry_AnyElevator_reserve:
 	bl	hw_bandwidth_figures_DeviceFigures_cost_ns
 	adds	x8, x26, x0
 	csinv	x26, x8, xzr, lo
-	b	.L420_10
-.L420_13:
-	cbz	x26, .L420_19
+	b	.L421_10
+.L421_13:
+	cbz	x26, .L421_19
 	ldp	x8, x10, [x29, #-24]
 	mov	w9, #51712
 	movk	w9, #15258, lsl #16
@@ -82471,9 +82087,9 @@ hw_registry_AnyElevator_reserve:
 	udiv	x8, x8, x9
 	adds	x8, x26, x8
 	csinv	x1, x8, xzr, lo
-	b	.L420_20
-.L420_15:
-	cbz	x26, .L420_32
+	b	.L421_20
+.L421_15:
+	cbz	x26, .L421_32
 	ldp	x8, x10, [x29, #-24]
 	mov	w9, #51712
 	movk	w9, #15258, lsl #16
@@ -82487,20 +82103,20 @@ hw_registry_AnyElevator_reserve:
 	udiv	x8, x8, x9
 	adds	x8, x26, x8
 	csinv	x1, x8, xzr, lo
-	b	.L420_33
-.L420_17:
+	b	.L421_33
+.L421_17:
 	mov	x1, xzr
-	b	.L420_21
-.L420_18:
+	b	.L421_21
+.L421_18:
 	mov	x1, xzr
-	b	.L420_34
-.L420_19:
+	b	.L421_34
+.L421_19:
 	mov	x1, xzr
-.L420_20:
+.L421_20:
 	ldp	x24, x21, [sp, #24]
 	ldr	x28, [sp]
 	ldp	x27, x25, [sp, #8]
-.L420_21:
+.L421_21:
 	ldr	x8, [x19, #864]
 	ldr	x9, [x19, #872]
 	add	x26, x19, #880
@@ -82508,23 +82124,23 @@ hw_registry_AnyElevator_reserve:
 	cmp	x9, x23
 	csel	x9, x8, x26, hi
 	ldr	x8, [x9]
-	cbz	x8, .L420_23
+	cbz	x8, .L421_23
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	stp	x10, x8, [x29, #-32]
 	mov	w8, #1
 	stur	x9, [x29, #-16]
-	b	.L420_24
-.L420_23:
+	b	.L421_24
+.L421_23:
 	mov	w8, #2
-.L420_24:
+.L421_24:
 	add	x0, sp, #48
 	sub	x2, x29, #40
 	mov	x3, x20
 	stur	x8, [x29, #-40]
 	bl	hw_bandwidth_figures_DeviceFigures_admit
 	cmp	x0, #4
-	b.ne	.L420_45
+	b.ne	.L421_45
 	mov	x9, #13531
 	ldr	x8, [sp, #72]
 	movk	x9, #55222, lsl #16
@@ -82533,9 +82149,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x8, x8, x9
 	lsr	x8, x8, #18
 	umulh	x9, x25, x8
-	cbnz	x9, .L420_46
+	cbnz	x9, .L421_46
 	mul	x8, x25, x8
-.L420_27:
+.L421_27:
 	mov	x9, #63439
 	lsr	x8, x8, #3
 	movk	x9, #58195, lsl #16
@@ -82543,33 +82159,33 @@ hw_registry_AnyElevator_reserve:
 	movk	x9, #8388, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
-	tbnz	x24, #63, .L420_47
+	tbnz	x24, #63, .L421_47
 	lsl	x9, x24, #1
-.L420_29:
+.L421_29:
 	cmp	x9, x8
 	ldr	x10, [x19, #872]
 	csel	x8, x9, x8, hi
 	cmp	w27, #0
 	csel	x2, x28, x8, ne
 	cmp	x10, x23
-	b.ls	.L420_48
+	b.ls	.L421_48
 	ldr	x8, [x19, #864]
 	add	x20, x8, x23, lsl #7
 	ldr	x8, [x20]
-	cbz	x8, .L420_49
-.L420_31:
+	cbz	x8, .L421_49
+.L421_31:
 	mov	x0, x20
 	mov	x1, x25
 	mov	x3, x21
 	bl	hw_bucket_TokenBucket_change
-	b	.L420_50
-.L420_32:
+	b	.L421_50
+.L421_32:
 	mov	x1, xzr
-.L420_33:
+.L421_33:
 	ldp	x24, x21, [sp, #24]
 	ldr	x28, [sp]
 	ldp	x27, x25, [sp, #8]
-.L420_34:
+.L421_34:
 	ldr	x8, [x19, #1768]
 	ldr	x9, [x19, #1776]
 	add	x26, x19, #1784
@@ -82577,23 +82193,23 @@ hw_registry_AnyElevator_reserve:
 	cmp	x9, x23
 	csel	x9, x8, x26, hi
 	ldr	x8, [x9]
-	cbz	x8, .L420_36
+	cbz	x8, .L421_36
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	stp	x10, x8, [x29, #-32]
 	mov	w8, #1
 	stur	x9, [x29, #-16]
-	b	.L420_37
-.L420_36:
+	b	.L421_37
+.L421_36:
 	mov	w8, #2
-.L420_37:
+.L421_37:
 	add	x0, sp, #48
 	sub	x2, x29, #40
 	mov	x3, x20
 	stur	x8, [x29, #-40]
 	bl	hw_bandwidth_figures_DeviceFigures_admit
 	cmp	x0, #4
-	b.ne	.L420_45
+	b.ne	.L421_45
 	mov	x9, #13531
 	ldr	x8, [sp, #72]
 	movk	x9, #55222, lsl #16
@@ -82602,9 +82218,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x8, x8, x9
 	lsr	x8, x8, #18
 	umulh	x9, x25, x8
-	cbnz	x9, .L420_60
+	cbnz	x9, .L421_60
 	mul	x8, x25, x8
-.L420_40:
+.L421_40:
 	mov	x9, #63439
 	lsr	x8, x8, #3
 	movk	x9, #58195, lsl #16
@@ -82612,44 +82228,44 @@ hw_registry_AnyElevator_reserve:
 	movk	x9, #8388, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
-	tbnz	x24, #63, .L420_61
+	tbnz	x24, #63, .L421_61
 	lsl	x9, x24, #1
-.L420_42:
+.L421_42:
 	cmp	x9, x8
 	ldr	x10, [x19, #1776]
 	csel	x8, x9, x8, hi
 	cmp	w27, #0
 	csel	x2, x28, x8, ne
 	cmp	x10, x23
-	b.ls	.L420_62
+	b.ls	.L421_62
 	ldr	x8, [x19, #1768]
 	add	x20, x8, x23, lsl #7
 	ldr	x8, [x20]
-	cbz	x8, .L420_63
-.L420_44:
+	cbz	x8, .L421_63
+.L421_44:
 	mov	x0, x20
 	mov	x1, x25
 	mov	x3, x21
 	bl	hw_bucket_TokenBucket_change
-	b	.L420_64
-.L420_45:
+	b	.L421_64
+.L421_45:
 	mov	x4, x1
-	b	.L420_1
-.L420_46:
+	b	.L421_1
+.L421_46:
 	mov	x8, #-1
-	b	.L420_27
-.L420_47:
+	b	.L421_27
+.L421_47:
 	mov	x9, #-1
-	b	.L420_29
-.L420_48:
+	b	.L421_29
+.L421_48:
 	add	x0, x19, #880
 	mov	x20, x2
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	mov	x2, x20
 	add	x20, x19, #880
 	ldr	x8, [x20]
-	cbnz	x8, .L420_31
-.L420_49:
+	cbnz	x8, .L421_31
+.L421_49:
 	mov	x9, #58368
 	ldr	w8, [x19, #1176]
 	mov	x10, #1125899906842624
@@ -82667,7 +82283,7 @@ hw_registry_AnyElevator_reserve:
 	stp	x8, xzr, [x20, #16]
 	stp	xzr, xzr, [x20, #72]
 	str	xzr, [x20, #88]
-.L420_50:
+.L421_50:
 	ldr	x1, [sp, #40]
 	add	x0, x19, #8
 	mov	w2, w23
@@ -82682,21 +82298,21 @@ hw_registry_AnyElevator_reserve:
 	mov	x20, xzr
 	cmp	x9, x11
 	csel	x11, x9, x11, lo
-.L420_51:
+.L421_51:
 	mov	w13, w12
 	cmp	w11, w12
 	add	x14, x10, x13, lsl #7
 	csel	w15, w11, w12, hi
-.L420_52:
+.L421_52:
 	cmp	x15, x13
-	b.eq	.L420_55
+	b.eq	.L421_55
 	cmp	x9, x13
 	add	x12, x13, #1
 	csel	x16, x14, x26, hi
 	add	x14, x14, #128
 	mov	x13, x12
 	ldr	x17, [x16]
-	cbz	x17, .L420_52
+	cbz	x17, .L421_52
 	ldr	x13, [x16, #8]
 	ldr	x14, [x16, #40]
 	adds	x15, x20, x13
@@ -82711,13 +82327,13 @@ hw_registry_AnyElevator_reserve:
 	csinc	x13, x13, xzr, hi
 	adds	x8, x8, x13
 	csinv	x8, x8, xzr, lo
-	b	.L420_51
-.L420_55:
+	b	.L421_51
+.L421_55:
 	ldr	x9, [x19, #816]
 	umulh	x10, x8, x9
-	cbnz	x10, .L420_75
+	cbnz	x10, .L421_75
 	mul	x21, x8, x9
-.L420_57:
+.L421_57:
 	mov	w22, #51712
 	sub	x8, x29, #40
 	add	x0, x19, #728
@@ -82734,9 +82350,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x9, x9, x22
 	cmp	x9, #0
 	csel	x9, x11, x13, eq
-	cbnz	x12, .L420_76
+	cbnz	x12, .L421_76
 	mul	x10, x10, x22
-.L420_59:
+.L421_59:
 	udiv	x11, x9, x8
 	msub	x8, x11, x8, x9
 	ldr	x9, [x19, #824]
@@ -82749,22 +82365,22 @@ hw_registry_AnyElevator_reserve:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x19, #1088]
-	b	.L420_74
-.L420_60:
+	b	.L421_74
+.L421_60:
 	mov	x8, #-1
-	b	.L420_40
-.L420_61:
+	b	.L421_40
+.L421_61:
 	mov	x9, #-1
-	b	.L420_42
-.L420_62:
+	b	.L421_42
+.L421_62:
 	add	x0, x19, #1784
 	mov	x20, x2
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	mov	x2, x20
 	add	x20, x19, #1784
 	ldr	x8, [x20]
-	cbnz	x8, .L420_44
-.L420_63:
+	cbnz	x8, .L421_44
+.L421_63:
 	mov	x9, #58368
 	ldr	w8, [x19, #2080]
 	mov	x10, #1125899906842624
@@ -82782,7 +82398,7 @@ hw_registry_AnyElevator_reserve:
 	stp	x8, xzr, [x20, #16]
 	stp	xzr, xzr, [x20, #72]
 	str	xzr, [x20, #88]
-.L420_64:
+.L421_64:
 	ldr	x1, [sp, #40]
 	mov	x0, x19
 	mov	w2, w23
@@ -82797,21 +82413,21 @@ hw_registry_AnyElevator_reserve:
 	mov	x20, xzr
 	cmp	x9, x11
 	csel	x11, x9, x11, lo
-.L420_65:
+.L421_65:
 	mov	w13, w12
 	cmp	w11, w12
 	add	x14, x10, x13, lsl #7
 	csel	w15, w11, w12, hi
-.L420_66:
+.L421_66:
 	cmp	x15, x13
-	b.eq	.L420_69
+	b.eq	.L421_69
 	cmp	x9, x13
 	add	x12, x13, #1
 	csel	x16, x14, x26, hi
 	add	x14, x14, #128
 	mov	x13, x12
 	ldr	x17, [x16]
-	cbz	x17, .L420_66
+	cbz	x17, .L421_66
 	ldr	x13, [x16, #8]
 	ldr	x14, [x16, #40]
 	adds	x15, x20, x13
@@ -82826,13 +82442,13 @@ hw_registry_AnyElevator_reserve:
 	csinc	x13, x13, xzr, hi
 	adds	x8, x8, x13
 	csinv	x8, x8, xzr, lo
-	b	.L420_65
-.L420_69:
+	b	.L421_65
+.L421_69:
 	ldr	x9, [x19, #1720]
 	umulh	x10, x8, x9
-	cbnz	x10, .L420_77
+	cbnz	x10, .L421_77
 	mul	x21, x8, x9
-.L420_71:
+.L421_71:
 	mov	w22, #51712
 	sub	x8, x29, #40
 	add	x0, x19, #1632
@@ -82849,9 +82465,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x9, x9, x22
 	cmp	x9, #0
 	csel	x9, x11, x13, eq
-	cbnz	x12, .L420_78
+	cbnz	x12, .L421_78
 	mul	x10, x10, x22
-.L420_73:
+.L421_73:
 	udiv	x11, x9, x8
 	msub	x8, x11, x8, x9
 	ldr	x9, [x19, #1728]
@@ -82864,21 +82480,21 @@ hw_registry_AnyElevator_reserve:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x19, #1992]
-.L420_74:
+.L421_74:
 	mov	w0, #4
-	b	.L420_1
-.L420_75:
+	b	.L421_1
+.L421_75:
 	mov	x21, #-1
-	b	.L420_57
-.L420_76:
+	b	.L421_57
+.L421_76:
 	mov	x10, #-1
-	b	.L420_59
-.L420_77:
+	b	.L421_59
+.L421_77:
 	mov	x21, #-1
-	b	.L420_71
-.L420_78:
+	b	.L421_71
+.L421_78:
 	mov	x10, #-1
-	b	.L420_73
+	b	.L421_73
 	.size	hw_registry_AnyElevator_reserve, .-hw_registry_AnyElevator_reserve
 
 	.p2align	2
@@ -82891,10 +82507,10 @@ hw_registry_AnyElevator_settled_after:
 	csel	x9, x10, x8, hi
 	mov	w8, #-1
 	cmp	x9, #6
-	b.le	.L421_6
+	b.le	.L422_6
 	sub	x9, x9, #7
 	cmp	x9, #11
-	b.lo	.L421_7
+	b.lo	.L422_7
 	ldr	x8, [x0, #48]
 	mov	w10, #1
 	sub	x9, x8, #2
@@ -82905,68 +82521,68 @@ hw_registry_AnyElevator_settled_after:
 	lsl	x10, x10, x9
 	and	x10, x10, #0x3ffff
 	tst	x10, #0xffffffffffffff9f
-	b.ne	.L421_7
+	b.ne	.L422_7
 	cmp	x9, #5
-	b.ne	.L421_17
+	b.ne	.L422_17
 	cmn	w1, #1
-	b.eq	.L421_19
+	b.eq	.L422_19
 	mov	w8, #48
 	ldp	x9, x10, [x0, #152]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #168
-	b	.L421_13
-.L421_6:
+	b	.L422_13
+.L422_6:
 	cmp	x9, #5
-	b.hs	.L421_8
-.L421_7:
+	b.hs	.L422_8
+.L422_7:
 	mov	w0, w8
 	ret
-.L421_8:
-	b.ne	.L421_11
+.L422_8:
+	b.ne	.L422_11
 	cmn	w1, #1
-	b.eq	.L421_14
+	b.eq	.L422_14
 	mov	w8, #48
 	ldp	x9, x10, [x0, #104]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #120
-	b	.L421_13
-.L421_11:
+	b	.L422_13
+.L422_11:
 	cmn	w1, #1
-	b.eq	.L421_15
+	b.eq	.L422_15
 	mov	w8, #48
 	ldp	x9, x10, [x0, #216]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #232
-.L421_13:
+.L422_13:
 	cmp	x10, w1, uxtw
 	csel	x8, x8, x9, hi
 	add	x8, x8, #40
-	b	.L421_16
-.L421_14:
+	b	.L422_16
+.L422_14:
 	add	x8, x0, #180
-	b	.L421_16
-.L421_15:
+	b	.L422_16
+.L422_15:
 	add	x8, x0, #292
-.L421_16:
+.L422_16:
 	stp	x29, x30, [sp, #-16]!
 	ldr	w0, [x8]
 	mov	x29, sp
 	ldp	x29, x30, [sp], #16
 	ret
-.L421_17:
+.L422_17:
 	cmn	w1, #1
-	b.eq	.L421_20
+	b.eq	.L422_20
 	mov	w8, #48
 	ldp	x9, x10, [x0, #264]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #280
-	b	.L421_13
-.L421_19:
+	b	.L422_13
+.L422_19:
 	add	x8, x0, #228
-	b	.L421_16
-.L421_20:
+	b	.L422_16
+.L422_20:
 	add	x8, x0, #340
-	b	.L421_16
+	b	.L422_16
 	.size	hw_registry_AnyElevator_settled_after, .-hw_registry_AnyElevator_settled_after
 
 	.p2align	2
@@ -82981,135 +82597,134 @@ hw_registry_AnyElevator_tunable:
 	csel	x9, x10, x8, hi
 	mov	x8, xzr
 	cmp	x9, #8
-	b.le	.L422_7
+	b.le	.L423_7
 	cmp	x9, #13
-	b.gt	.L422_13
+	b.gt	.L423_13
 	cmp	x9, #10
-	b.le	.L422_24
+	b.le	.L423_24
 	cmp	x9, #11
-	b.eq	.L422_44
+	b.eq	.L423_43
 	cmp	x9, #12
-	b.ne	.L422_48
+	b.ne	.L423_47
 	cmp	x1, #11
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #392]
-	b	.L422_166
-.L422_7:
+	b	.L423_168
+.L423_7:
 	cmp	x9, #3
-	b.le	.L422_18
+	b.le	.L423_18
 	cmp	x9, #5
-	b.le	.L422_39
+	b.le	.L423_38
 	cmp	x9, #6
-	b.eq	.L422_55
+	b.eq	.L423_54
 	cmp	x9, #7
-	b.ne	.L422_59
+	b.ne	.L423_58
 	cmp	x1, #16
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #368]
-	b	.L422_166
-.L422_13:
+	b	.L423_168
+.L423_13:
 	cmp	x9, #15
-	b.le	.L422_27
+	b.le	.L423_27
 	cmp	x9, #16
-	b.eq	.L422_46
+	b.eq	.L423_45
 	cmp	x9, #17
-	b.eq	.L422_166
+	b.eq	.L423_168
 	subs	x9, x1, #10
-	b.hs	.L422_64
+	b.hs	.L423_63
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #1632]
-	b	.L422_166
-.L422_18:
+	b	.L423_168
+.L423_18:
 	cmp	x9, #1
-	b.gt	.L422_33
-	cbnz	x9, .L422_166
-	cbz	x1, .L422_160
+	b.gt	.L423_32
+	cbnz	x9, .L423_168
+	cbz	x1, .L423_162
 	cmp	x1, #1
-	b.eq	.L422_156
+	b.eq	.L423_42
 	cmp	x1, #2
-	b.ne	.L422_95
+	b.ne	.L423_99
 	ldr	x8, [x0, #88]
-	b	.L422_166
-.L422_24:
+	b	.L423_168
+.L423_24:
 	cmp	x9, #9
-	b.ne	.L422_49
+	b.ne	.L423_48
 	subs	x9, x1, #10
-	b.hs	.L422_71
+	b.hs	.L423_70
 	mov	w8, #720
-	b	.L422_73
-.L422_27:
+	b	.L423_72
+.L423_27:
 	cmp	x9, #14
-	b.ne	.L422_51
-	cmp	x1, #2
-	b.le	.L422_74
-	cmp	x1, #4
-	b.gt	.L422_86
+	b.ne	.L423_50
 	cmp	x1, #3
-	b.eq	.L422_101
-	cmp	x1, #4
-	b.ne	.L422_156
-	ldr	w8, [x0, #256]
-	b	.L422_166
-.L422_33:
+	b.gt	.L423_73
+	cmp	x1, #1
+	b.gt	.L423_92
+	cbz	x1, .L423_86
+	cmp	x1, #1
+	b.eq	.L423_79
+	b	.L423_162
+.L423_32:
 	cmp	x9, #2
-	b.ne	.L422_57
+	b.ne	.L423_56
 	cmp	x1, #1
-	b.le	.L422_77
+	b.le	.L423_77
 	cmp	x1, #2
-	b.eq	.L422_157
+	b.eq	.L423_176
 	cmp	x1, #3
-	b.eq	.L422_97
+	b.eq	.L423_102
 	cmp	x1, #4
-	b.ne	.L422_99
+	b.ne	.L423_103
 	ldr	w8, [x0, #116]
-	b	.L422_166
-.L422_39:
+	b	.L423_168
+.L423_38:
 	cmp	x9, #4
-	b.ne	.L422_61
-	cbz	x1, .L422_96
+	b.ne	.L423_60
+	cbz	x1, .L423_100
 	cmp	x1, #1
-	b.eq	.L422_89
+	b.eq	.L423_98
 	cmp	x1, #2
-	b.eq	.L422_156
-	ldrb	w8, [x0, #92]
-	b	.L422_166
-.L422_44:
+	b.ne	.L423_101
+.L423_42:
+	ldr	x8, [x0, #80]
+	b	.L423_168
+.L423_43:
 	cmp	x1, #16
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #536]
-	b	.L422_166
-.L422_46:
+	b	.L423_168
+.L423_45:
 	cmp	x1, #0
 	mov	w8, #800
 	mov	w9, #792
 	csel	x8, x9, x8, eq
 	ldr	x8, [x0, x8]
-.L422_47:
+.L423_46:
 	mov	x9, #9223372036854775807
 	cmp	x8, x9
 	csel	x0, x8, x9, lo
 	ldp	x29, x30, [sp], #16
 	ret
-.L422_48:
+.L423_47:
 	add	x0, x0, #320
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_tunables_Tunables_get
-.L422_49:
+.L423_48:
 	cmp	x1, #16
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #592]
-	b	.L422_166
-.L422_51:
+	b	.L423_168
+.L423_50:
 	cmp	x1, #4
-	b.eq	.L422_80
+	b.eq	.L423_80
 	cmp	x1, #5
-	b.ne	.L422_83
+	b.ne	.L423_83
 	ldr	x8, [x0, #1184]
-.L422_54:
+.L423_53:
 	mov	x9, #63439
 	lsr	x8, x8, #3
 	movk	x9, #58195, lsl #16
@@ -83117,32 +82732,32 @@ hw_registry_AnyElevator_tunable:
 	movk	x9, #8388, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
-	b	.L422_166
-.L422_55:
+	b	.L423_168
+.L423_54:
 	cmp	x1, #10
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #336]
-	b	.L422_166
-.L422_57:
+	b	.L423_168
+.L423_56:
 	cmp	x1, #5
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #72]
-	b	.L422_166
-.L422_59:
+	b	.L423_168
+.L423_58:
 	cmp	x1, #16
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #184]
-	b	.L422_166
-.L422_61:
-	cbz	x1, .L422_82
+	b	.L423_168
+.L423_60:
+	cbz	x1, .L423_82
 	cmp	x1, #1
-	b.ne	.L422_85
+	b.ne	.L423_85
 	ldr	w8, [x0, #196]
-	b	.L422_166
-.L422_64:
+	b	.L423_168
+.L423_63:
 	mov	x11, x0
 	ldr	x8, [x11, #48]!
 	sub	x10, x8, #2
@@ -83151,321 +82766,338 @@ hw_registry_AnyElevator_tunable:
 	csel	x10, x10, x8, hi
 	mov	x8, xzr
 	cmp	x10, #8
-	b.gt	.L422_90
+	b.gt	.L423_87
 	cmp	x10, #3
-	b.le	.L422_103
+	b.le	.L423_107
 	cmp	x10, #5
-	b.le	.L422_122
+	b.le	.L423_126
 	cmp	x10, #6
-	b.eq	.L422_129
+	b.eq	.L423_133
 	cmp	x10, #7
-	b.ne	.L422_140
+	b.ne	.L423_144
 	cmp	x9, #16
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #416]
-	b	.L422_166
-.L422_71:
+	b	.L423_168
+.L423_70:
 	cmp	x9, #15
-	b.hi	.L422_165
+	b.hi	.L423_167
 	mov	w8, #408
 	mov	x1, x9
-.L422_73:
+.L423_72:
 	add	x9, x0, #8
 	add	x8, x9, x8
 	ldr	x8, [x8, x1, lsl #3]
-	b	.L422_166
-.L422_74:
-	cbz	x1, .L422_100
+	b	.L423_168
+.L423_73:
+	cmp	x1, #5
+	b.gt	.L423_95
+	cmp	x1, #4
+	b.eq	.L423_104
+	cmp	x1, #5
+	b.ne	.L423_162
+.L423_76:
+	ldr	x8, [x0, #56]
+	b	.L423_168
+.L423_77:
+	cbz	x1, .L423_86
 	cmp	x1, #1
-	b.eq	.L422_102
-	cmp	x1, #2
-	b.eq	.L422_79
-	b	.L422_156
-.L422_77:
-	cbz	x1, .L422_98
-	cmp	x1, #1
-	b.ne	.L422_99
-.L422_79:
+	b.ne	.L423_103
+.L423_79:
 	ldr	x8, [x0, #24]
-	b	.L422_166
-.L422_80:
+	b	.L423_168
+.L423_80:
 	ldr	x8, [x0, #1184]
-.L422_81:
+.L423_81:
 	mov	x9, #13531
 	movk	x9, #55222, lsl #16
 	movk	x9, #56962, lsl #32
 	movk	x9, #17179, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #18
-	b	.L422_166
-.L422_82:
+	b	.L423_168
+.L423_82:
 	ldr	w8, [x0, #192]
-	b	.L422_166
-.L422_83:
+	b	.L423_168
+.L423_83:
 	cmp	x1, #13
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #1064]
-	b	.L422_166
-.L422_85:
+	b	.L423_168
+.L423_85:
 	ldrb	w8, [x0, #200]
-	b	.L422_166
-.L422_86:
-	cmp	x1, #5
-	b.eq	.L422_89
-	cmp	x1, #6
-	b.ne	.L422_156
-	ldr	w8, [x0, #260]
-	b	.L422_166
-.L422_89:
-	ldr	x8, [x0, #64]
-	b	.L422_166
-.L422_90:
+	b	.L423_168
+.L423_86:
+	ldr	x8, [x0, #8]
+	b	.L423_168
+.L423_87:
 	cmp	x10, #12
-	b.le	.L422_109
+	b.le	.L423_113
 	cmp	x10, #14
-	b.le	.L422_127
+	b.le	.L423_131
 	cmp	x10, #15
-	b.eq	.L422_131
+	b.eq	.L423_135
 	cmp	x10, #16
-	b.ne	.L422_166
+	b.ne	.L423_168
 	cmp	x9, #0
 	mov	w8, #800
 	mov	w9, #792
 	csel	x8, x9, x8, eq
 	ldr	x8, [x11, x8]
-	b	.L422_47
-.L422_95:
+	b	.L423_46
+.L423_92:
+	cmp	x1, #2
+	b.eq	.L423_105
+	cmp	x1, #3
+	b.ne	.L423_162
+	ldrb	w8, [x0, #324]
+	b	.L423_168
+.L423_95:
+	cmp	x1, #6
+	b.eq	.L423_106
+	cmp	x1, #7
+	b.ne	.L423_162
+	ldrb	w8, [x0, #325]
+	b	.L423_168
+.L423_98:
+	ldr	x8, [x0, #64]
+	b	.L423_168
+.L423_99:
 	ldrb	w8, [x0, #96]
-	b	.L422_166
-.L422_96:
+	b	.L423_168
+.L423_100:
 	ldr	w8, [x0, #88]
-	b	.L422_166
-.L422_97:
+	b	.L423_168
+.L423_101:
+	ldrb	w8, [x0, #92]
+	b	.L423_168
+.L423_102:
 	ldrb	w8, [x0, #121]
-	b	.L422_166
-.L422_98:
-	ldr	x8, [x0, #8]
-	b	.L422_166
-.L422_99:
+	b	.L423_168
+.L423_103:
 	ldrb	w8, [x0, #120]
-	b	.L422_166
-.L422_100:
-	ldr	x8, [x0, #32]
-	b	.L422_166
-.L422_101:
-	ldrb	w8, [x0, #264]
-	b	.L422_166
-.L422_102:
+	b	.L423_168
+.L423_104:
+	ldr	w8, [x0, #316]
+	b	.L423_168
+.L423_105:
 	ldr	x8, [x0, #48]
-	b	.L422_166
-.L422_103:
+	b	.L423_168
+.L423_106:
+	ldr	w8, [x0, #320]
+	b	.L423_168
+.L423_107:
 	cmp	x10, #1
-	b.gt	.L422_113
-	cbnz	x10, .L422_166
+	b.gt	.L423_117
+	cbnz	x10, .L423_168
 	cmp	x1, #10
-	b.eq	.L422_172
+	b.eq	.L423_180
 	cmp	x1, #11
-	b.eq	.L422_126
+	b.eq	.L423_130
 	cmp	x1, #12
-	b.ne	.L422_173
+	b.ne	.L423_171
 	ldr	x8, [x0, #136]
-	b	.L422_166
-.L422_109:
+	b	.L423_168
+.L423_113:
 	cmp	x10, #10
-	b.gt	.L422_119
+	b.gt	.L423_123
 	cmp	x10, #9
-	b.ne	.L422_134
+	b.ne	.L423_138
 	cmp	x9, #10
-	b.hs	.L422_150
+	b.hs	.L423_153
 	mov	w8, #720
-	b	.L422_152
-.L422_113:
+	b	.L423_155
+.L423_117:
 	cmp	x10, #2
-	b.ne	.L422_136
+	b.ne	.L423_140
 	cmp	x1, #11
-	b.le	.L422_158
+	b.le	.L423_160
 	cmp	x1, #12
-	b.eq	.L422_176
+	b.eq	.L423_182
 	cmp	x1, #13
-	b.eq	.L422_177
+	b.eq	.L423_183
 	cmp	x1, #14
-	b.ne	.L422_179
+	b.ne	.L423_184
 	ldr	w8, [x0, #164]
-	b	.L422_166
-.L422_119:
+	b	.L423_168
+.L423_123:
 	cmp	x10, #11
-	b.ne	.L422_138
+	b.ne	.L423_142
 	cmp	x9, #16
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #584]
-	b	.L422_166
-.L422_122:
+	b	.L423_168
+.L423_126:
 	cmp	x10, #4
-	b.ne	.L422_142
+	b.ne	.L423_146
 	cmp	x1, #10
-	b.eq	.L422_174
+	b.eq	.L423_172
 	cmp	x1, #11
-	b.eq	.L422_171
+	b.eq	.L423_170
 	cmp	x1, #12
-	b.ne	.L422_175
-.L422_126:
+	b.ne	.L423_181
+.L423_130:
 	ldr	x8, [x0, #128]
-	b	.L422_166
-.L422_127:
+	b	.L423_168
+.L423_131:
 	cmp	x10, #13
-	b.ne	.L422_145
+	b.ne	.L423_149
 	add	x0, x0, #368
 	mov	x1, x9
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_tunables_Tunables_get
-.L422_129:
+.L423_133:
 	cmp	x9, #10
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #384]
-	b	.L422_166
-.L422_131:
+	b	.L423_168
+.L423_135:
 	cmp	x1, #14
-	b.eq	.L422_161
+	b.eq	.L423_163
 	cmp	x1, #15
-	b.ne	.L422_163
+	b.ne	.L423_165
 	ldr	x8, [x0, #1224]
-	b	.L422_54
-.L422_134:
+	b	.L423_53
+.L423_138:
 	cmp	x9, #16
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #640]
-	b	.L422_166
-.L422_136:
+	b	.L423_168
+.L423_140:
 	cmp	x9, #5
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #120]
-	b	.L422_166
-.L422_138:
+	b	.L423_168
+.L423_142:
 	cmp	x9, #11
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #440]
-	b	.L422_166
-.L422_140:
+	b	.L423_168
+.L423_144:
 	cmp	x9, #16
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #232]
-	b	.L422_166
-.L422_142:
+	b	.L423_168
+.L423_146:
 	cmp	x1, #10
-	b.eq	.L422_162
+	b.eq	.L423_164
 	cmp	x1, #11
-	b.ne	.L422_167
+	b.ne	.L423_169
 	ldr	w8, [x0, #244]
-	b	.L422_166
-.L422_145:
-	cmp	x1, #12
-	b.le	.L422_153
-	cmp	x1, #14
-	b.gt	.L422_168
+	b	.L423_168
+.L423_149:
 	cmp	x1, #13
-	b.eq	.L422_180
-	cmp	x1, #14
-	b.ne	.L422_126
-	ldr	w8, [x0, #304]
-	b	.L422_166
-.L422_150:
+	b.gt	.L423_156
+	cmp	x1, #11
+	b.gt	.L423_173
+	cmp	x1, #10
+	b.eq	.L423_76
+	cmp	x1, #11
+	b.eq	.L423_162
+	b	.L423_180
+.L423_153:
 	sub	x9, x1, #20
 	cmp	x9, #15
-	b.hi	.L422_165
+	b.hi	.L423_167
 	mov	w8, #408
-.L422_152:
+.L423_155:
 	add	x10, x0, #56
 	add	x8, x10, x8
 	ldr	x8, [x8, x9, lsl #3]
-	b	.L422_166
-.L422_153:
+	b	.L423_168
+.L423_156:
+	cmp	x1, #15
+	b.gt	.L423_177
+	cmp	x1, #14
+	b.eq	.L423_185
+	cmp	x1, #15
+	b.ne	.L423_180
+	ldr	x8, [x0, #104]
+	b	.L423_168
+.L423_160:
 	cmp	x1, #10
-	b.eq	.L422_156
+	b.eq	.L423_76
 	cmp	x1, #11
-	b.eq	.L422_157
-	cmp	x1, #12
-	b.eq	.L422_160
-	b	.L422_126
-.L422_156:
-	ldr	x8, [x0, #80]
-	b	.L422_166
-.L422_157:
-	ldr	x8, [x0, #96]
-	b	.L422_166
-.L422_158:
-	cmp	x1, #10
-	b.eq	.L422_178
-	cmp	x1, #11
-	b.ne	.L422_179
-.L422_160:
+	b.ne	.L423_184
+.L423_162:
 	ldr	x8, [x0, #72]
-	b	.L422_166
-.L422_161:
+	b	.L423_168
+.L423_163:
 	ldr	x8, [x0, #1224]
-	b	.L422_81
-.L422_162:
+	b	.L423_81
+.L423_164:
 	ldr	w8, [x0, #240]
-	b	.L422_166
-.L422_163:
+	b	.L423_168
+.L423_165:
 	cmp	x9, #13
-	b.hs	.L422_165
+	b.hs	.L423_167
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #1104]
-	b	.L422_166
-.L422_165:
+	b	.L423_168
+.L423_167:
 	mov	x8, xzr
-.L422_166:
+.L423_168:
 	mov	x0, x8
 	ldp	x29, x30, [sp], #16
 	ret
-.L422_167:
+.L423_169:
 	ldrb	w8, [x0, #248]
-	b	.L422_166
-.L422_168:
-	cmp	x1, #15
-	b.eq	.L422_171
-	cmp	x1, #16
-	b.ne	.L422_126
-	ldr	w8, [x0, #308]
-	b	.L422_166
-.L422_171:
+	b	.L423_168
+.L423_170:
 	ldr	x8, [x0, #112]
-	b	.L422_166
-.L422_172:
-	ldr	x8, [x0, #120]
-	b	.L422_166
-.L422_173:
+	b	.L423_168
+.L423_171:
 	ldrb	w8, [x0, #144]
-	b	.L422_166
-.L422_174:
+	b	.L423_168
+.L423_172:
 	ldr	w8, [x0, #136]
-	b	.L422_166
-.L422_175:
+	b	.L423_168
+.L423_173:
+	cmp	x1, #12
+	b.eq	.L423_176
+	cmp	x1, #13
+	b.ne	.L423_180
+	ldrb	w8, [x0, #372]
+	b	.L423_168
+.L423_176:
+	ldr	x8, [x0, #96]
+	b	.L423_168
+.L423_177:
+	cmp	x1, #16
+	b.eq	.L423_186
+	cmp	x1, #17
+	b.ne	.L423_180
+	ldrb	w8, [x0, #373]
+	b	.L423_168
+.L423_180:
+	ldr	x8, [x0, #120]
+	b	.L423_168
+.L423_181:
 	ldrb	w8, [x0, #140]
-	b	.L422_166
-.L422_176:
+	b	.L423_168
+.L423_182:
 	ldr	x8, [x0, #144]
-	b	.L422_166
-.L422_177:
+	b	.L423_168
+.L423_183:
 	ldrb	w8, [x0, #169]
-	b	.L422_166
-.L422_178:
-	ldr	x8, [x0, #56]
-	b	.L422_166
-.L422_179:
+	b	.L423_168
+.L423_184:
 	ldrb	w8, [x0, #168]
-	b	.L422_166
-.L422_180:
-	ldrb	w8, [x0, #312]
-	b	.L422_166
+	b	.L423_168
+.L423_185:
+	ldr	w8, [x0, #364]
+	b	.L423_168
+.L423_186:
+	ldr	w8, [x0, #368]
+	b	.L423_168
 	.size	hw_registry_AnyElevator_tunable, .-hw_registry_AnyElevator_tunable
 
 	.p2align	2
@@ -83480,30 +83112,30 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	mov	x29, sp
 	stp	x24, x23, [sp, #32]
 	stp	x22, x21, [sp, #48]
-	b.gt	.L423_6
+	b.gt	.L424_6
 	cmp	x0, #3
-	b.le	.L423_25
+	b.le	.L424_25
 	cmp	x0, #5
-	b.le	.L423_37
+	b.le	.L424_37
 	cmp	x0, #6
-	b.eq	.L423_42
+	b.eq	.L424_42
 	cmp	x0, #7
-	b.ne	.L423_47
+	b.ne	.L424_47
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #24
-	b	.L423_75
-.L423_6:
+	b	.L424_75
+.L424_6:
 	cmp	x0, #12
-	b.le	.L423_30
+	b.le	.L424_30
 	cmp	x0, #14
-	b.le	.L423_40
+	b.le	.L424_40
 	cmp	x0, #15
-	b.eq	.L423_43
+	b.eq	.L424_43
 	cmp	x0, #16
-	b.ne	.L423_75
+	b.ne	.L424_75
 	ldr	w9, [x2]
 	mov	w8, #256
 	cmp	w9, #256
@@ -83515,55 +83147,55 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	csinv	w9, w9, wzr, lo
 	tst	x8, #0x7
 	mov	x11, x8
-	b.eq	.L423_12
+	b.eq	.L424_12
 	and	x10, x8, #0xfffffffffffffff8
 	add	x11, x10, #8
 	cmp	x11, x8
-	b.lo	.L423_76
-.L423_12:
+	b.lo	.L424_76
+.L424_12:
 	add	x10, x11, w9, uxtw #4
 	mov	x22, xzr
 	mov	w21, #8
 	cmp	x10, x11
-	b.lo	.L423_17
-	tbnz	x10, #63, .L423_17
+	b.lo	.L424_17
+	tbnz	x10, #63, .L424_17
 	ldr	x8, [x3]
 	mov	x12, x9
 	str	x10, [x3, #8]
 	add	x21, x8, x11
 	mov	w11, #-1
 	add	x8, x21, #8
-.L423_15:
+.L424_15:
 	subs	x12, x12, #1
 	stur	xzr, [x8, #-8]
 	str	w11, [x8], #16
-	b.ne	.L423_15
+	b.ne	.L424_15
 	mov	x8, x10
 	mov	x22, x9
-.L423_17:
+.L424_17:
 	tst	x8, #0x3
-	b.eq	.L423_19
-.L423_18:
+	b.eq	.L424_19
+.L424_18:
 	and	x9, x8, #0xfffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L423_77
-.L423_19:
+	b.lo	.L424_77
+.L424_19:
 	mov	w10, #84
 	mov	x9, xzr
 	mov	w23, #4
 	umaddl	x10, w20, w10, x8
 	cmp	x10, x8
-	b.lo	.L423_24
-	tbnz	x10, #63, .L423_24
+	b.lo	.L424_24
+	tbnz	x10, #63, .L424_24
 	ldr	x9, [x3]
 	mov	w25, #-1
 	mov	x26, x20
 	str	x10, [x3, #8]
 	add	x23, x9, x8
 	add	x24, x23, #80
-.L423_22:
+.L424_22:
 	sub	x0, x24, #80
 	mov	w1, #255
 	mov	w2, #64
@@ -83572,130 +83204,130 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	stp	wzr, wzr, [x24, #-16]
 	stp	w25, w25, [x24, #-8]
 	strb	wzr, [x24], #84
-	b.ne	.L423_22
+	b.ne	.L424_22
 	mov	x9, x20
-.L423_24:
+.L424_24:
 	mov	w8, #33
 	stp	x21, x22, [x19, #8]
 	stp	x23, x9, [x19, #24]
-	b	.L423_75
-.L423_25:
+	b	.L424_75
+.L424_25:
 	cmp	x0, #1
-	b.gt	.L423_33
-	cbnz	x0, .L423_75
+	b.gt	.L424_33
+	cbnz	x0, .L424_75
 	ldr	w8, [x2]
 	ldr	x9, [x3, #8]
 	adds	w8, w8, #3
 	csinv	w21, w8, wzr, lo
 	tst	x9, #0x7
-	b.eq	.L423_65
+	b.eq	.L424_65
 	and	x8, x9, #0xfffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x9
-	b.hs	.L423_66
+	b.hs	.L424_66
 	mov	x9, xzr
 	mov	w20, #8
-	b	.L423_69
-.L423_30:
+	b	.L424_69
+.L424_30:
 	add	x8, x19, #8
 	cmp	x0, #10
-	b.gt	.L423_35
+	b.gt	.L424_35
 	cmp	x0, #9
-	b.ne	.L423_44
+	b.ne	.L424_44
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_BumpAllocator_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevat
 	mov	w8, #26
-	b	.L423_75
-.L423_33:
+	b	.L424_75
+.L424_33:
 	cmp	x0, #2
-	b.ne	.L423_45
+	b.ne	.L424_45
 	mov	w8, #19
-	b	.L423_75
-.L423_35:
+	b	.L424_75
+.L424_35:
 	cmp	x0, #11
-	b.ne	.L423_46
+	b.ne	.L424_46
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #28
-	b	.L423_75
-.L423_37:
+	b	.L424_75
+.L424_37:
 	cmp	x0, #4
-	b.ne	.L423_63
+	b.ne	.L424_63
 	ldr	x9, [x3, #8]
 	tst	x9, #0x3
-	b.eq	.L423_70
+	b.eq	.L424_70
 	and	x8, x9, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x9
-	b.hs	.L423_71
-	b	.L423_72
-.L423_40:
+	b.hs	.L424_71
+	b	.L424_72
+.L424_40:
 	cmp	x0, #13
-	b.ne	.L423_64
+	b.ne	.L424_64
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #30
-	b	.L423_75
-.L423_42:
+	b	.L424_75
+.L424_42:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #23
-	b	.L423_75
-.L423_43:
+	b	.L424_75
+.L424_43:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #32
-	b	.L423_75
-.L423_44:
+	b	.L424_75
+.L424_44:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #27
-	b	.L423_75
-.L423_45:
+	b	.L424_75
+.L424_45:
 	mov	w8, #20
-	b	.L423_75
-.L423_46:
+	b	.L424_75
+.L424_46:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #29
-	b	.L423_75
-.L423_47:
+	b	.L424_75
+.L424_47:
 	ldr	w8, [x2, #4]
 	ldr	x11, [x3, #8]
 	adds	w8, w8, #17
 	mov	x12, x11
 	csinv	w9, w8, wzr, lo
 	ands	x14, x11, #0x7
-	b.eq	.L423_49
+	b.eq	.L424_49
 	and	x8, x11, #0xfffffffffffffff8
 	add	x12, x8, #8
 	cmp	x12, x11
-	b.lo	.L423_78
-.L423_49:
+	b.lo	.L424_78
+.L424_49:
 	mov	w8, #80
 	mov	x10, xzr
 	umaddl	x13, w9, w8, x12
 	mov	w8, #8
 	cmp	x13, x12
-	b.lo	.L423_54
-	tbnz	x13, #63, .L423_54
+	b.lo	.L424_54
+	tbnz	x13, #63, .L424_54
 	ldr	x8, [x3]
 	mov	x10, #-1
 	mov	x14, x9
 	str	x13, [x3, #8]
 	add	x8, x8, x12
 	mov	x11, x8
-.L423_52:
+.L424_52:
 	str	wzr, [x11]
 	subs	x14, x14, #1
 	stp	x10, xzr, [x11, #8]
@@ -83705,64 +83337,64 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	str	wzr, [x11, #72]
 	strb	wzr, [x11, #76]
 	add	x11, x11, #80
-	b.ne	.L423_52
+	b.ne	.L424_52
 	and	x14, x12, #0x7
 	mov	x11, x13
 	mov	x10, x9
-.L423_54:
-	cbz	x14, .L423_57
+.L424_54:
+	cbz	x14, .L424_57
 	and	x12, x11, #0xfffffffffffffff8
 	add	x12, x12, #8
 	cmp	x12, x11
-	b.lo	.L423_79
+	b.lo	.L424_79
 	mov	x11, x12
-.L423_57:
+.L424_57:
 	add	x14, x11, x9, lsl #5
 	mov	x13, xzr
 	mov	w12, #8
 	cmp	x14, x11
-	b.lo	.L423_62
-	tbnz	x14, #63, .L423_62
+	b.lo	.L424_62
+	tbnz	x14, #63, .L424_62
 	ldr	x12, [x3]
 	str	x14, [x3, #8]
 	mov	x13, x9
 	add	x12, x12, x11
 	mov	x11, #-1
 	mov	x14, x12
-.L423_60:
+.L424_60:
 	stp	xzr, x11, [x14]
 	subs	x13, x13, #1
 	str	x11, [x14, #16]
 	str	w11, [x14, #24]
 	strb	wzr, [x14, #28]
 	add	x14, x14, #32
-	b.ne	.L423_60
+	b.ne	.L424_60
 	mov	x13, x9
-.L423_62:
+.L424_62:
 	stp	x8, x10, [x19, #8]
 	mov	w8, #25
 	stp	x12, x13, [x19, #24]
-	b	.L423_75
-.L423_63:
+	b	.L424_75
+.L424_63:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #22
-	b	.L423_75
-.L423_64:
+	b	.L424_75
+.L424_64:
 	mov	w8, #31
-	b	.L423_75
-.L423_65:
+	b	.L424_75
+.L424_65:
 	mov	x8, x9
-.L423_66:
+.L424_66:
 	ubfiz	x2, x21, #3, #32
 	mov	x9, xzr
 	mov	w20, #8
 	add	x10, x8, x2
 	cmp	x10, x8
-	b.lo	.L423_69
-	tbnz	x10, #63, .L423_69
+	b.lo	.L424_69
+	tbnz	x10, #63, .L424_69
 	ldr	x9, [x3]
 	mov	w1, wzr
 	str	x10, [x3, #8]
@@ -83770,22 +83402,22 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	mov	x0, x20
 	bl	memset
 	mov	x9, x21
-.L423_69:
+.L424_69:
 	stp	x20, x9, [x19, #8]
 	mov	w8, #17
-	b	.L423_75
-.L423_70:
+	b	.L424_75
+.L424_70:
 	mov	x8, x9
-.L423_71:
+.L424_71:
 	mov	x9, #-1793
 	movk	x9, #32767, lsl #48
 	cmp	x8, x9
-	b.ls	.L423_73
-.L423_72:
+	b.ls	.L424_73
+.L424_72:
 	mov	x9, xzr
 	mov	w20, #4
-	b	.L423_74
-.L423_73:
+	b	.L424_74
+.L424_73:
 	ldr	x9, [x3]
 	add	x10, x8, #1792
 	mov	w1, #255
@@ -83795,10 +83427,10 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	mov	x0, x20
 	bl	memset
 	mov	w9, #64
-.L423_74:
+.L424_74:
 	stp	x20, x9, [x19, #8]
 	mov	w8, #21
-.L423_75:
+.L424_75:
 	str	x8, [x19]
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -83806,26 +83438,26 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	ret
-.L423_76:
+.L424_76:
 	mov	x22, xzr
 	mov	w21, #8
 	tst	x8, #0x3
-	b.ne	.L423_18
-	b	.L423_19
-.L423_77:
+	b.ne	.L424_18
+	b	.L424_19
+.L424_77:
 	mov	x9, xzr
 	mov	w23, #4
-	b	.L423_24
-.L423_78:
+	b	.L424_24
+.L424_78:
 	mov	x10, xzr
 	mov	x13, xzr
 	mov	w8, #8
 	mov	w12, #8
-	b	.L423_62
-.L423_79:
+	b	.L424_62
+.L424_79:
 	mov	x13, xzr
 	mov	w12, #8
-	b	.L423_62
+	b	.L424_62
 	.size	hw_registry_AnyTables_make_memory_BumpAllocator, .-hw_registry_AnyTables_make_memory_BumpAllocator
 
 	.p2align	2
@@ -83837,30 +83469,30 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	cmp	x0, #8
 	mov	w8, #18
 	mov	x29, sp
-	b.gt	.L424_6
+	b.gt	.L425_6
 	cmp	x0, #3
-	b.le	.L424_13
+	b.le	.L425_13
 	cmp	x0, #5
-	b.le	.L424_25
+	b.le	.L425_25
 	cmp	x0, #6
-	b.eq	.L424_32
+	b.eq	.L425_32
 	cmp	x0, #7
-	b.ne	.L424_37
+	b.ne	.L425_37
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #24
-	b	.L424_70
-.L424_6:
+	b	.L425_70
+.L425_6:
 	cmp	x0, #12
-	b.le	.L424_18
+	b.le	.L425_18
 	cmp	x0, #14
-	b.le	.L424_30
+	b.le	.L425_30
 	cmp	x0, #15
-	b.eq	.L424_33
+	b.eq	.L425_33
 	cmp	x0, #16
-	b.ne	.L424_70
+	b.ne	.L425_70
 	ldr	w8, [x2]
 	mov	w9, #256
 	ldr	x11, [x3]
@@ -83869,241 +83501,241 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	adds	w10, w8, #3
 	csinv	w10, w10, wzr, lo
 	cmp	x11, #1
-	b.ne	.L424_54
+	b.ne	.L425_54
 	ldr	x11, [x3, #8]
 	tst	x11, #0x7
-	b.eq	.L424_48
+	b.eq	.L425_48
 	and	x12, x11, #0xfffffffffffffff8
 	add	x13, x12, #8
 	cmp	x13, x11
-	b.hs	.L424_49
-	b	.L424_54
-.L424_13:
+	b.hs	.L425_49
+	b	.L425_54
+.L425_13:
 	cmp	x0, #1
-	b.gt	.L424_21
-	cbnz	x0, .L424_70
+	b.gt	.L425_21
+	cbnz	x0, .L425_70
 	ldr	w8, [x2]
 	ldr	x9, [x3]
 	adds	w8, w8, #3
 	csinv	w8, w8, wzr, lo
 	cmp	x9, #1
-	b.ne	.L424_46
+	b.ne	.L425_46
 	ldr	x10, [x3, #8]
 	tst	x10, #0x7
-	b.eq	.L424_42
+	b.eq	.L425_42
 	and	x9, x10, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x10
-	b.hs	.L424_43
-	b	.L424_46
-.L424_18:
+	b.hs	.L425_43
+	b	.L425_46
+.L425_18:
 	add	x8, x19, #8
 	cmp	x0, #10
-	b.gt	.L424_23
+	b.gt	.L425_23
 	cmp	x0, #9
-	b.ne	.L424_34
+	b.ne	.L425_34
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_SizeCounter_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevator
 	mov	w8, #26
-	b	.L424_70
-.L424_21:
+	b	.L425_70
+.L425_21:
 	cmp	x0, #2
-	b.ne	.L424_35
+	b.ne	.L425_35
 	mov	w8, #19
-	b	.L424_70
-.L424_23:
+	b	.L425_70
+.L425_23:
 	cmp	x0, #11
-	b.ne	.L424_36
+	b.ne	.L425_36
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #28
-	b	.L424_70
-.L424_25:
+	b	.L425_70
+.L425_25:
 	cmp	x0, #4
-	b.ne	.L424_40
+	b.ne	.L425_40
 	ldr	x8, [x3]
 	cmp	x8, #1
-	b.ne	.L424_29
+	b.ne	.L425_29
 	ldr	x8, [x3, #8]
 	tst	x8, #0x3
-	b.eq	.L424_67
+	b.eq	.L425_67
 	and	x9, x8, #0xfffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x8
-	b.hs	.L424_68
-.L424_29:
+	b.hs	.L425_68
+.L425_29:
 	mov	x8, xzr
-	b	.L424_69
-.L424_30:
+	b	.L425_69
+.L425_30:
 	cmp	x0, #13
-	b.ne	.L424_41
+	b.ne	.L425_41
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #30
-	b	.L424_70
-.L424_32:
+	b	.L425_70
+.L425_32:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #23
-	b	.L424_70
-.L424_33:
+	b	.L425_70
+.L425_33:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #32
-	b	.L424_70
-.L424_34:
+	b	.L425_70
+.L425_34:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #27
-	b	.L424_70
-.L424_35:
+	b	.L425_70
+.L425_35:
 	mov	w8, #20
-	b	.L424_70
-.L424_36:
+	b	.L425_70
+.L425_36:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #29
-	b	.L424_70
-.L424_37:
+	b	.L425_70
+.L425_37:
 	ldr	w8, [x2, #4]
 	ldr	x9, [x3]
 	adds	w8, w8, #17
 	csinv	w8, w8, wzr, lo
 	cmp	x9, #1
-	b.ne	.L424_63
+	b.ne	.L425_63
 	ldr	x9, [x3, #8]
 	tst	x9, #0x7
-	b.eq	.L424_57
+	b.eq	.L425_57
 	and	x10, x9, #0xfffffffffffffff8
 	add	x12, x10, #8
 	cmp	x12, x9
-	b.hs	.L424_58
-	b	.L424_63
-.L424_40:
+	b.hs	.L425_58
+	b	.L425_63
+.L425_40:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #22
-	b	.L424_70
-.L424_41:
+	b	.L425_70
+.L425_41:
 	mov	w8, #31
-	b	.L424_70
-.L424_42:
+	b	.L425_70
+.L425_42:
 	mov	x9, x10
-.L424_43:
+.L425_43:
 	add	x8, x9, w8, uxtw #3
 	cmp	x8, x9
-	b.lo	.L424_46
-	tbnz	x8, #63, .L424_46
+	b.lo	.L425_46
+	tbnz	x8, #63, .L425_46
 	mov	w9, #1
-	b	.L424_47
-.L424_46:
+	b	.L425_47
+.L425_46:
 	mov	x9, xzr
-.L424_47:
+.L425_47:
 	stp	x9, x8, [x3]
 	mov	w8, #8
 	stp	x8, xzr, [x19, #8]
 	mov	w8, #17
-	b	.L424_70
-.L424_48:
+	b	.L425_70
+.L425_48:
 	mov	x13, x11
-.L424_49:
+.L425_49:
 	add	x11, x13, w10, uxtw #4
 	mov	x10, xzr
 	cmp	x11, x13
-	b.lo	.L424_55
-	tbnz	x11, #63, .L424_56
+	b.lo	.L425_55
+	tbnz	x11, #63, .L425_56
 	tst	x13, #0x3
-	b.eq	.L424_53
+	b.eq	.L425_53
 	and	x10, x11, #0x7ffffffffffffffc
 	add	x10, x10, #4
 	cmp	x10, x11
 	mov	x11, x10
-	b.lo	.L424_54
-.L424_53:
+	b.lo	.L425_54
+.L425_53:
 	mov	w10, #84
 	cmp	w8, #0
 	mul	w9, w9, w10
 	csel	w8, w10, w9, eq
 	adds	x12, x11, x8
-	b.pl	.L424_71
-.L424_54:
+	b.pl	.L425_71
+.L425_54:
 	mov	x10, xzr
-.L424_55:
-.L424_56:
+.L425_55:
+.L425_56:
 	mov	w8, #8
 	stp	x10, x12, [x3]
 	stp	x8, xzr, [x19, #8]
 	mov	w8, #4
 	str	x8, [x19, #24]
 	mov	w8, #33
-	b	.L424_66
-.L424_57:
+	b	.L425_66
+.L425_57:
 	mov	x12, x9
-.L424_58:
+.L425_58:
 	mov	w9, #80
 	umaddl	x11, w8, w9, x12
 	mov	x9, xzr
 	cmp	x11, x12
-	b.lo	.L424_64
-	tbnz	x11, #63, .L424_65
+	b.lo	.L425_64
+	tbnz	x11, #63, .L425_65
 	tst	x12, #0x7
-	b.eq	.L424_62
+	b.eq	.L425_62
 	and	x9, x11, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x11
 	mov	x11, x9
-	b.lo	.L424_63
-.L424_62:
+	b.lo	.L425_63
+.L425_62:
 	adds	x10, x11, x8, lsl #5
-	b.pl	.L424_72
-.L424_63:
+	b.pl	.L425_72
+.L425_63:
 	mov	x9, xzr
-.L424_64:
-.L424_65:
+.L425_64:
+.L425_65:
 	mov	w8, #8
 	stp	x9, x10, [x3]
 	stp	x8, xzr, [x19, #8]
 	str	x8, [x19, #24]
 	mov	w8, #25
-.L424_66:
+.L425_66:
 	str	xzr, [x19, #32]
-	b	.L424_70
-.L424_67:
+	b	.L425_70
+.L425_67:
 	mov	x9, x8
-.L424_68:
+.L425_68:
 	mov	x8, #-1792
 	movk	x8, #32767, lsl #48
 	cmp	x9, x8
 	add	x9, x9, #1792
 	cset	w8, lo
-.L424_69:
+.L425_69:
 	stp	x8, x9, [x3]
 	mov	w8, #4
 	stp	x8, xzr, [x19, #8]
 	mov	w8, #21
-.L424_70:
+.L425_70:
 	str	x8, [x19]
 	ldr	x19, [sp, #16]
 	ldp	x29, x30, [sp], #32
 	ret
-.L424_71:
+.L425_71:
 	mov	w10, #1
-	b	.L424_56
-.L424_72:
+	b	.L425_56
+.L425_72:
 	mov	w9, #1
-	b	.L424_65
+	b	.L425_65
 	.size	hw_registry_AnyTables_make_memory_SizeCounter, .-hw_registry_AnyTables_make_memory_SizeCounter
 
 	.p2align	2
@@ -84122,7 +83754,7 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	mov	x19, x8
 	bl	hw_registry_Kind_info
 	ldrb	w8, [x0, #137]
-	tbz	w8, #0, .L425_2
+	tbz	w8, #0, .L426_2
 	mov	x8, x19
 	mov	x0, x21
 	mov	x2, x22
@@ -84134,7 +83766,7 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	ldr	x23, [sp, #160]
 	add	sp, sp, #208
 	b	hw_registry_AnyTables_make_memory_SizeCounter
-.L425_2:
+.L426_2:
 	ldr	w8, [x22, #12]
 	ldr	w23, [x22, #4]
 	ldr	x9, [x20]
@@ -84143,308 +83775,308 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	adds	w8, w23, w8
 	csinv	w10, w8, wzr, lo
 	cmp	x9, #1
-	b.ne	.L425_19
+	b.ne	.L426_19
 	ldr	x8, [x20, #8]
 	tst	x8, #0x7
-	b.eq	.L425_5
+	b.eq	.L426_5
 	and	x9, x8, #0xfffffffffffffff8
 	add	x12, x9, #8
 	cmp	x12, x8
-	b.hs	.L425_6
-	b	.L425_19
-.L425_5:
+	b.hs	.L426_6
+	b	.L426_19
+.L426_5:
 	mov	x12, x8
-.L425_6:
+.L426_6:
 	add	x11, x12, x10, lsl #7
 	mov	x9, xzr
 	cmp	x11, x12
-	b.lo	.L425_20
-	tbnz	x11, #63, .L425_21
+	b.lo	.L426_20
+	tbnz	x11, #63, .L426_21
 	tst	x12, #0x7
-	b.eq	.L425_10
+	b.eq	.L426_10
 	and	x8, x11, #0x7ffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x11
 	mov	x11, x8
-	b.lo	.L425_19
-.L425_10:
+	b.lo	.L426_19
+.L426_10:
 	lsl	x8, x10, #5
 	adds	x10, x11, x8
-	b.mi	.L425_19
+	b.mi	.L426_19
 	tst	x11, #0x7
-	b.eq	.L425_14
+	b.eq	.L426_14
 	and	x9, x10, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x10
-	b.lo	.L425_19
+	b.lo	.L426_19
 	adds	x10, x9, x8
-	b.mi	.L425_19
-	b	.L425_15
-.L425_14:
+	b.mi	.L426_19
+	b	.L426_15
+.L426_14:
 	mov	x9, x10
 	adds	x10, x9, x8
-	b.mi	.L425_19
-.L425_15:
+	b.mi	.L426_19
+.L426_15:
 	ldr	w8, [x22]
 	adds	w8, w8, #3
 	csinv	w8, w8, wzr, lo
 	tst	x9, #0x7
-	b.eq	.L425_17
+	b.eq	.L426_17
 	and	x9, x10, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x10
-	b.hs	.L425_18
-	b	.L425_19
-.L425_17:
+	b.hs	.L426_18
+	b	.L426_19
+.L426_17:
 	mov	x9, x10
-.L425_18:
+.L426_18:
 	adds	x8, x9, x8, lsl #5
-	b.pl	.L425_80
-.L425_19:
+	b.pl	.L426_80
+.L426_19:
 	mov	x9, xzr
-.L425_20:
-.L425_21:
+.L426_20:
+.L426_21:
 	cmp	x21, #8
 	stp	x9, x8, [x20]
-	b.gt	.L425_27
+	b.gt	.L426_27
 	cmp	x21, #3
-	b.le	.L425_42
+	b.le	.L426_42
 	cmp	x21, #5
-	b.le	.L425_54
+	b.le	.L426_54
 	cmp	x21, #6
-	b.eq	.L425_61
+	b.eq	.L426_61
 	cmp	x21, #7
-	b.ne	.L425_65
+	b.ne	.L426_65
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L425_86
-.L425_27:
+	b	.L426_86
+.L426_27:
 	cmp	x21, #12
-	b.le	.L425_49
+	b.le	.L426_49
 	cmp	x21, #14
-	b.le	.L425_59
+	b.le	.L426_59
 	cmp	x21, #15
-	b.eq	.L425_62
+	b.eq	.L426_62
 	cmp	x21, #16
-	b.ne	.L425_76
+	b.ne	.L426_76
 	ldr	w10, [x22]
 	mov	w11, #256
 	cmp	w10, #256
 	csel	w11, w10, w11, lo
 	adds	w12, w10, #3
 	csinv	w12, w12, wzr, lo
-	cbz	x9, .L425_40
+	cbz	x9, .L426_40
 	tst	x8, #0x7
-	b.eq	.L425_34
+	b.eq	.L426_34
 	and	x9, x8, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L425_39
-.L425_34:
+	b.lo	.L426_39
+.L426_34:
 	add	x12, x8, w12, uxtw #4
 	mov	x9, xzr
 	cmp	x12, x8
-	b.lo	.L425_40
-	tbnz	x12, #63, .L425_41
+	b.lo	.L426_40
+	tbnz	x12, #63, .L426_41
 	tst	x8, #0x3
-	b.eq	.L425_38
+	b.eq	.L426_38
 	and	x8, x12, #0x7ffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x12
 	mov	x12, x8
-	b.lo	.L425_39
-.L425_38:
+	b.lo	.L426_39
+.L426_38:
 	mov	w8, #84
 	cmp	w10, #0
 	mul	w9, w11, w8
 	csel	w8, w8, w9, eq
 	adds	x13, x12, x8
-	b.pl	.L425_81
-.L425_39:
+	b.pl	.L426_81
+.L426_39:
 	mov	x9, xzr
-.L425_40:
-.L425_41:
+.L426_40:
+.L426_41:
 	mov	w8, #8
 	stp	x9, x13, [x20]
 	mov	w21, #16
 	stp	x8, xzr, [sp, #16]
 	mov	w8, #4
 	stp	x8, xzr, [sp, #32]
-	b	.L425_86
-.L425_42:
+	b	.L426_86
+.L426_42:
 	sub	x10, x21, #1
 	cmp	x10, #3
-	b.lo	.L425_86
+	b.lo	.L426_86
 	ldr	w10, [x22]
 	adds	w10, w10, #3
 	csinv	w10, w10, wzr, lo
-	cbz	x9, .L425_78
+	cbz	x9, .L426_78
 	tst	x8, #0x7
-	b.eq	.L425_46
+	b.eq	.L426_46
 	and	x9, x8, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L425_78
-.L425_46:
+	b.lo	.L426_78
+.L426_46:
 	add	x9, x8, w10, uxtw #3
 	cmp	x9, x8
-	b.lo	.L425_78
-	tbnz	x9, #63, .L425_78
+	b.lo	.L426_78
+	tbnz	x9, #63, .L426_78
 	mov	w8, #1
-	b	.L425_79
-.L425_49:
+	b	.L426_79
+.L426_49:
 	add	x8, sp, #8
 	cmp	x21, #10
-	b.gt	.L425_52
+	b.gt	.L426_52
 	cmp	x21, #9
-	b.ne	.L425_63
+	b.ne	.L426_63
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	mov	x2, x22
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_SizeCounter_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevator
-	b	.L425_86
-.L425_52:
+	b	.L426_86
+.L426_52:
 	cmp	x21, #11
-	b.ne	.L425_64
+	b.ne	.L426_64
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L425_86
-.L425_54:
+	b	.L426_86
+.L426_54:
 	cmp	x21, #4
-	b.ne	.L425_77
-	cbz	x9, .L425_84
+	b.ne	.L426_77
+	cbz	x9, .L426_84
 	tst	x8, #0x3
-	b.eq	.L425_58
+	b.eq	.L426_58
 	and	x9, x8, #0xfffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L425_83
-.L425_58:
+	b.lo	.L426_83
+.L426_58:
 	mov	x9, #-1792
 	movk	x9, #32767, lsl #48
 	cmp	x8, x9
 	add	x8, x8, #1792
 	cset	w9, lo
-	b	.L425_85
-.L425_59:
+	b	.L426_85
+.L426_59:
 	cmp	x21, #13
-	b.ne	.L425_86
+	b.ne	.L426_86
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L425_86
-.L425_61:
+	b	.L426_86
+.L426_61:
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L425_86
-.L425_62:
+	b	.L426_86
+.L426_62:
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L425_86
-.L425_63:
+	b	.L426_86
+.L426_63:
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #10
-	b	.L425_86
-.L425_64:
+	b	.L426_86
+.L426_64:
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #12
-	b	.L425_86
-.L425_65:
+	b	.L426_86
+.L426_65:
 	adds	w10, w23, #17
 	csinv	w10, w10, wzr, lo
-	cbz	x9, .L425_74
+	cbz	x9, .L426_74
 	tst	x8, #0x7
-	b.eq	.L425_68
+	b.eq	.L426_68
 	and	x9, x8, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L425_73
-.L425_68:
+	b.lo	.L426_73
+.L426_68:
 	mov	w9, #80
 	umaddl	x12, w10, w9, x8
 	mov	x9, xzr
 	cmp	x12, x8
-	b.lo	.L425_74
-	tbnz	x12, #63, .L425_75
+	b.lo	.L426_74
+	tbnz	x12, #63, .L426_75
 	tst	x8, #0x7
-	b.eq	.L425_72
+	b.eq	.L426_72
 	and	x8, x12, #0x7ffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x12
 	mov	x12, x8
-	b.lo	.L425_73
-.L425_72:
+	b.lo	.L426_73
+.L426_72:
 	adds	x11, x12, x10, lsl #5
-	b.pl	.L425_82
-.L425_73:
+	b.pl	.L426_82
+.L426_73:
 	mov	x9, xzr
-.L425_74:
-.L425_75:
+.L426_74:
+.L426_75:
 	mov	w21, #8
 	stp	x9, x11, [x20]
 	stp	x21, xzr, [sp, #16]
 	stp	x21, xzr, [sp, #32]
-	b	.L425_86
-.L425_76:
+	b	.L426_86
+.L426_76:
 	mov	w21, #1
-	b	.L425_86
-.L425_77:
+	b	.L426_86
+.L426_77:
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #5
-	b	.L425_86
-.L425_78:
+	b	.L426_86
+.L426_78:
 	mov	x8, xzr
-.L425_79:
+.L426_79:
 	stp	x8, x9, [x20]
 	mov	w8, #8
 	mov	x21, xzr
 	stp	x8, xzr, [sp, #16]
-	b	.L425_86
-.L425_80:
+	b	.L426_86
+.L426_80:
 	mov	w9, #1
-	b	.L425_21
-.L425_81:
+	b	.L426_21
+.L426_81:
 	mov	w9, #1
-	b	.L425_41
-.L425_82:
+	b	.L426_41
+.L426_82:
 	mov	w9, #1
-	b	.L425_75
-.L425_83:
+	b	.L426_75
+.L426_83:
 	mov	x9, xzr
-.L425_84:
-.L425_85:
+.L426_84:
+.L426_85:
 	mov	w21, #4
 	stp	x9, x8, [x20]
 	stp	x21, xzr, [sp, #16]
-.L425_86:
+.L426_86:
 	add	x1, sp, #8
 	mov	x0, x19
 	mov	w2, #136
@@ -84470,71 +84102,71 @@ hw_registry_Kind_index:
 	stp	x29, x30, [sp, #-16]!
 	cmp	x0, #7
 	mov	x29, sp
-	b.le	.L426_7
+	b.le	.L427_7
 	cmp	x0, #11
-	b.le	.L426_12
+	b.le	.L427_12
 	cmp	x0, #13
-	b.le	.L426_24
+	b.le	.L427_24
 	cmp	x0, #14
-	b.eq	.L426_11
+	b.eq	.L427_11
 	cmp	x0, #15
-	b.eq	.L426_11
+	b.eq	.L427_11
 	cmp	x0, #17
-	b.ne	.L426_26
+	b.ne	.L427_26
 	mov	w0, #255
 	ldp	x29, x30, [sp], #16
 	ret
-.L426_7:
+.L427_7:
 	cmp	x0, #3
-	b.gt	.L426_15
+	b.gt	.L427_15
 	cmp	x0, #1
-	b.gt	.L426_20
-	cbz	x0, .L426_11
+	b.gt	.L427_20
+	cbz	x0, .L427_11
 	cmp	x0, #1
-	b.ne	.L426_26
-.L426_11:
+	b.ne	.L427_26
+.L427_11:
 	ldp	x29, x30, [sp], #16
 	ret
-.L426_12:
+.L427_12:
 	cmp	x0, #9
-	b.gt	.L426_18
+	b.gt	.L427_18
 	cmp	x0, #8
-	b.eq	.L426_11
+	b.eq	.L427_11
 	cmp	x0, #9
-	b.eq	.L426_11
-	b	.L426_26
-.L426_15:
+	b.eq	.L427_11
+	b	.L427_26
+.L427_15:
 	cmp	x0, #5
-	b.gt	.L426_22
+	b.gt	.L427_22
 	cmp	x0, #4
-	b.eq	.L426_11
+	b.eq	.L427_11
 	cmp	x0, #5
-	b.eq	.L426_11
-	b	.L426_26
-.L426_18:
+	b.eq	.L427_11
+	b	.L427_26
+.L427_18:
 	cmp	x0, #10
-	b.eq	.L426_11
+	b.eq	.L427_11
 	cmp	x0, #11
-	b.eq	.L426_11
-	b	.L426_26
-.L426_20:
+	b.eq	.L427_11
+	b	.L427_26
+.L427_20:
 	cmp	x0, #2
-	b.eq	.L426_11
+	b.eq	.L427_11
 	cmp	x0, #3
-	b.eq	.L426_11
-	b	.L426_26
-.L426_22:
+	b.eq	.L427_11
+	b	.L427_26
+.L427_22:
 	cmp	x0, #6
-	b.eq	.L426_11
+	b.eq	.L427_11
 	cmp	x0, #7
-	b.eq	.L426_11
-	b	.L426_26
-.L426_24:
+	b.eq	.L427_11
+	b	.L427_26
+.L427_24:
 	cmp	x0, #12
-	b.eq	.L426_11
+	b.eq	.L427_11
 	cmp	x0, #13
-	b.eq	.L426_11
-.L426_26:
+	b.eq	.L427_11
+.L427_26:
 	mov	w0, #16
 	ldp	x29, x30, [sp], #16
 	ret
@@ -84547,122 +84179,122 @@ hw_registry_Kind_info:
 	mov	x8, x0
 	cmp	x0, #8
 	mov	x29, sp
-	b.gt	.L427_6
+	b.gt	.L428_6
 	cmp	x8, #3
-	b.le	.L427_11
+	b.le	.L428_11
 	cmp	x8, #5
-	b.le	.L427_21
+	b.le	.L428_21
 	cmp	x8, #6
-	b.eq	.L427_25
+	b.eq	.L428_25
 	cmp	x8, #7
-	b.ne	.L427_31
+	b.ne	.L428_31
 	adrp	x0, .Lconst23
 	add	x0, x0, :lo12:.Lconst23
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_6:
+.L428_6:
 	cmp	x8, #12
-	b.le	.L427_14
+	b.le	.L428_14
 	cmp	x8, #14
-	b.le	.L427_23
+	b.le	.L428_23
 	cmp	x8, #15
-	b.eq	.L427_26
+	b.eq	.L428_26
 	cmp	x8, #16
-	b.ne	.L427_32
+	b.ne	.L428_32
 	adrp	x0, .Lconst24
 	add	x0, x0, :lo12:.Lconst24
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_11:
+.L428_11:
 	cmp	x8, #1
-	b.gt	.L427_17
-	cbnz	x8, .L427_27
+	b.gt	.L428_17
+	cbnz	x8, .L428_27
 	adrp	x0, .Lconst25
 	add	x0, x0, :lo12:.Lconst25
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_14:
+.L428_14:
 	cmp	x8, #10
-	b.gt	.L427_19
+	b.gt	.L428_19
 	cmp	x8, #9
-	b.ne	.L427_28
+	b.ne	.L428_28
 	adrp	x0, .Lconst26
 	add	x0, x0, :lo12:.Lconst26
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_17:
+.L428_17:
 	cmp	x8, #2
-	b.ne	.L427_29
+	b.ne	.L428_29
 	adrp	x0, .Lconst27
 	add	x0, x0, :lo12:.Lconst27
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_19:
+.L428_19:
 	cmp	x8, #11
-	b.ne	.L427_30
+	b.ne	.L428_30
 	adrp	x0, .Lconst28
 	add	x0, x0, :lo12:.Lconst28
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_21:
+.L428_21:
 	cmp	x8, #4
-	b.ne	.L427_33
+	b.ne	.L428_33
 	adrp	x0, .Lconst29
 	add	x0, x0, :lo12:.Lconst29
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_23:
+.L428_23:
 	cmp	x8, #13
-	b.ne	.L427_34
+	b.ne	.L428_34
 	adrp	x0, .Lconst30
 	add	x0, x0, :lo12:.Lconst30
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_25:
+.L428_25:
 	adrp	x0, .Lconst31
 	add	x0, x0, :lo12:.Lconst31
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_26:
+.L428_26:
 	adrp	x0, .Lconst32
 	add	x0, x0, :lo12:.Lconst32
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_27:
+.L428_27:
 	adrp	x0, .Lconst33
 	add	x0, x0, :lo12:.Lconst33
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_28:
+.L428_28:
 	adrp	x0, .Lconst34
 	add	x0, x0, :lo12:.Lconst34
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_29:
+.L428_29:
 	adrp	x0, .Lconst35
 	add	x0, x0, :lo12:.Lconst35
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_30:
+.L428_30:
 	adrp	x0, .Lconst36
 	add	x0, x0, :lo12:.Lconst36
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_31:
+.L428_31:
 	adrp	x0, .Lconst37
 	add	x0, x0, :lo12:.Lconst37
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_32:
+.L428_32:
 	mov	x0, x1
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_33:
+.L428_33:
 	adrp	x0, .Lconst38
 	add	x0, x0, :lo12:.Lconst38
 	ldp	x29, x30, [sp], #16
 	ret
-.L427_34:
+.L428_34:
 	adrp	x0, .Lconst39
 	add	x0, x0, :lo12:.Lconst39
 	ldp	x29, x30, [sp], #16
@@ -84680,11 +84312,11 @@ hw_sfq_Sfq_find_front_merge:
 	mov	x29, sp
 	movk	x8, #31161, lsl #32
 	movk	x8, #40503, lsl #48
-	cbz	x10, .L428_9
+	cbz	x10, .L429_9
 	ldr	x11, [x1, #680]
 	udiv	x10, x11, x10
 	add	x10, x10, x8
-.L428_2:
+.L429_2:
 	mov	x11, #58809
 	eor	x10, x10, x10, lsr #30
 	mov	x12, #4587
@@ -84736,34 +84368,34 @@ hw_sfq_Sfq_find_front_merge:
 	adds	x9, x10, x11
 	csinv	x9, x9, xzr, lo
 	cmp	x8, x0
-	b.ls	.L428_8
+	b.ls	.L429_8
 	ldr	x10, [x1, #384]
 	add	x11, x10, x0, lsl #5
 	ldr	x12, [x11]
 	cmp	x12, x9
-	b.eq	.L428_7
-.L428_4:
+	b.eq	.L429_7
+.L429_4:
 	add	x13, x11, #8
 	add	x11, x11, #12
 	cmp	x9, x12
 	csel	x11, x13, x11, lo
 	ldr	w0, [x11]
 	cmp	x8, x0
-	b.ls	.L428_8
+	b.ls	.L429_8
 	add	x11, x10, x0, lsl #5
 	ldr	x12, [x11]
 	cmp	x12, x9
-	b.ne	.L428_4
-.L428_7:
+	b.ne	.L429_4
+.L429_7:
 	ldp	x29, x30, [sp], #16
 	ret
-.L428_8:
+.L429_8:
 	mov	w0, #-1
 	ldp	x29, x30, [sp], #16
 	ret
-.L428_9:
+.L429_9:
 	mov	x10, x8
-	b	.L428_2
+	b	.L429_2
 	.size	hw_sfq_Sfq_find_front_merge, .-hw_sfq_Sfq_find_front_merge
 
 	.p2align	2
@@ -84788,14 +84420,14 @@ hw_sfq_Sfq_join:
 	ldr	w8, [x10, #52]
 	ldr	w9, [x9, #52]
 	cmp	w8, w9
-	b.ne	.L429_8
+	b.ne	.L430_8
 	ldr	x9, [x0, #8]
 	cmp	x9, x8
-	b.ls	.L429_9
+	b.ls	.L430_9
 	mov	w9, #28
 	ldr	x10, [x0]
 	umaddl	x22, w8, w9, x10
-.L429_3:
+.L430_3:
 	ldp	x9, x8, [x1, #320]
 	add	x12, x1, #336
 	add	x11, x9, x20, lsl #4
@@ -84807,16 +84439,16 @@ hw_sfq_Sfq_join:
 	ldr	x11, [x11]
 	ldr	x12, [x12]
 	cmp	x11, x12
-	b.hs	.L429_8
+	b.hs	.L430_8
 	cmp	x8, x21
 	add	x8, x22, #8
-	b.ls	.L429_10
+	b.ls	.L430_10
 	mov	x23, x0
 	mov	w20, w2
 	str	x11, [x10]
-.L429_6:
+.L430_6:
 	add	x9, x9, x21, lsl #4
-.L429_7:
+.L430_7:
 	mov	w10, #-1
 	add	x14, x22, #12
 	mov	x21, x1
@@ -84840,7 +84472,7 @@ hw_sfq_Sfq_join:
 	bl	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
 	mov	x1, x21
 	mov	x0, x23
-.L429_8:
+.L430_8:
 	mov	w2, w19
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -84848,7 +84480,7 @@ hw_sfq_Sfq_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_sfq_Sfq_remove
-.L429_9:
+.L430_9:
 	add	x22, x0, #16
 	mov	x23, x0
 	add	x0, x0, #16
@@ -84858,8 +84490,8 @@ hw_sfq_Sfq_join:
 	ldr	w2, [sp]
 	ldr	x1, [sp, #8]
 	mov	x0, x23
-	b	.L429_3
-.L429_10:
+	b	.L430_3
+.L430_10:
 	add	x8, x1, #336
 	mov	x23, x0
 	add	x0, x1, #336
@@ -84871,16 +84503,16 @@ hw_sfq_Sfq_join:
 	ldr	x8, [x1, #328]
 	str	x24, [x1, #336]
 	cmp	x8, x21
-	b.hi	.L429_12
+	b.hi	.L430_12
 	add	x0, x1, #336
 	bl	hw_collections_arena_clean_request_Arrival
 	ldp	x9, x1, [sp]
 	add	x8, x22, #8
-	b	.L429_7
-.L429_12:
+	b	.L430_7
+.L430_12:
 	ldr	x9, [x1, #320]
 	add	x8, x22, #8
-	b	.L429_6
+	b	.L430_6
 	.size	hw_sfq_Sfq_join, .-hw_sfq_Sfq_join
 
 	.p2align	2
@@ -84891,7 +84523,7 @@ hw_sfq_Sfq_merged:
 	mov	x29, sp
 	stp	x22, x21, [sp, #32]
 	stp	x20, x19, [sp, #48]
-	cbz	w3, .L430_11
+	cbz	w3, .L431_11
 	ldp	x8, x9, [x1, #64]
 	mov	w23, w2
 	mov	w19, w2
@@ -84901,17 +84533,17 @@ hw_sfq_Sfq_merged:
 	csel	x24, x8, x1, hi
 	ldr	w8, [x24, #52]
 	cmp	x9, x8
-	b.ls	.L430_12
+	b.ls	.L431_12
 	mov	w9, #28
 	ldr	x10, [x0]
 	umaddl	x20, w8, w9, x10
-.L430_3:
+.L431_3:
 	ldp	w8, w9, [x20, #20]
 	ldp	x21, x22, [x1, #384]
 	cmp	w8, w9
-	b.ne	.L430_6
+	b.ne	.L431_6
 	cmp	x22, x23
-	b.ls	.L430_7
+	b.ls	.L431_7
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -84922,18 +84554,18 @@ hw_sfq_Sfq_merged:
 	ldr	x4, [x24]
 	stp	w8, w8, [x20, #16]
 	str	w8, [x20, #24]
-	b	.L430_9
-.L430_6:
+	b	.L431_9
+.L431_6:
 	add	x0, x20, #16
 	mov	x1, x21
 	mov	x2, x22
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
-.L430_7:
+.L431_7:
 	ldur	w8, [x20, #16]
 	ldr	x4, [x24]
 	cmn	w8, #1
-	b.eq	.L430_9
+	b.eq	.L431_9
 	add	x0, x20, #16
 	mov	x1, x21
 	mov	x2, x22
@@ -84943,9 +84575,9 @@ hw_sfq_Sfq_merged:
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_collections_tree_Tree_insert_among
-.L430_9:
+.L431_9:
 	cmp	x22, x23
-	b.ls	.L430_11
+	b.ls	.L431_11
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	w19, w19, [x20, #16]
@@ -84954,19 +84586,19 @@ hw_sfq_Sfq_merged:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-.L430_11:
+.L431_11:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L430_12:
+.L431_12:
 	add	x20, x0, #16
 	mov	x21, x1
 	mov	x0, x20
 	bl	hw_collections_arena_clean_sfq_Bucket
 	mov	x1, x21
-	b	.L430_3
+	b	.L431_3
 	.size	hw_sfq_Sfq_merged, .-hw_sfq_Sfq_merged
 
 	.p2align	2
@@ -84988,17 +84620,17 @@ hw_sfq_Sfq_remove:
 	ldr	w22, [x8, #52]
 	ldr	x8, [x0, #8]
 	cmp	x8, x22
-	b.ls	.L431_12
+	b.ls	.L432_12
 	mov	w8, #28
 	ldr	x9, [x19]
 	umaddl	x23, w22, w8, x9
-.L431_2:
+.L432_2:
 	ldp	w8, w9, [x23, #20]
 	ldp	x1, x2, [x20, #384]
 	cmp	w8, w9
-	b.ne	.L431_5
+	b.ne	.L432_5
 	cmp	x2, x24
-	b.ls	.L431_6
+	b.ls	.L432_6
 	add	x8, x1, x24, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -85008,19 +84640,19 @@ hw_sfq_Sfq_remove:
 	mov	w8, #-1
 	stp	w8, w8, [x23, #16]
 	str	w8, [x23, #24]
-	b	.L431_6
-.L431_5:
+	b	.L432_6
+.L432_5:
 	add	x0, x23, #16
 	mov	w3, w21
 	bl	hw_collections_tree_Tree_remove_from_among
-.L431_6:
+.L432_6:
 	ldr	x8, [x20, #328]
 	add	x21, x23, #8
 	cmp	x8, x24
-	b.ls	.L431_13
+	b.ls	.L432_13
 	ldr	x8, [x20, #320]
 	add	x24, x8, x24, lsl #4
-.L431_8:
+.L432_8:
 	mov	w8, #-1
 	add	x13, x23, #12
 	ldp	w9, w10, [x24, #8]
@@ -85044,11 +84676,11 @@ hw_sfq_Sfq_remove:
 	csel	x10, x8, x10, hi
 	ldr	w10, [x10, #16]
 	cmn	w10, #1
-	b.ne	.L431_11
+	b.ne	.L432_11
 	cmp	x9, x22
 	add	x20, x19, #48
-	b.ls	.L431_14
-.L431_10:
+	b.ls	.L432_14
+.L432_10:
 	mov	w9, #-1
 	mov	w12, #28
 	ldp	w10, w11, [x8]
@@ -85064,38 +84696,38 @@ hw_sfq_Sfq_remove:
 	str	w11, [x8]
 	csel	x8, x12, x9, hi
 	str	w10, [x8]
-.L431_11:
+.L432_11:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L431_12:
+.L432_12:
 	add	x0, x19, #16
 	add	x23, x19, #16
 	bl	hw_collections_arena_clean_sfq_Bucket
-	b	.L431_2
-.L431_13:
+	b	.L432_2
+.L432_13:
 	add	x0, x20, #336
 	add	x24, x20, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L431_8
-.L431_14:
+	b	.L432_8
+.L432_14:
 	add	x0, x19, #16
 	bl	hw_collections_arena_clean_sfq_Bucket
 	add	x8, x19, #16
-	b	.L431_10
+	b	.L432_10
 	.size	hw_sfq_Sfq_remove, .-hw_sfq_Sfq_remove
 
 	.p2align	2
 	.type	hw_shared_chooser_Chooser_best, @function
 hw_shared_chooser_Chooser_best:
 	cmn	w2, #1
-	b.eq	.L432_8
+	b.eq	.L433_8
 	cmp	w2, w3
-	b.eq	.L432_8
+	b.eq	.L433_8
 	cmn	w3, #1
-	b.eq	.L432_7
+	b.eq	.L433_7
 	stp	x29, x30, [sp, #-16]!
 	ldp	x8, x9, [x1, #384]
 	mov	w11, w2
@@ -85109,7 +84741,7 @@ hw_shared_chooser_Chooser_best:
 	csel	x8, x12, x13, hi
 	cmp	x9, x10
 	csel	x9, x14, x13, hi
-	tbz	w15, #0, .L432_14
+	tbz	w15, #0, .L433_14
 	ldp	x9, x12, [x1, #64]
 	add	x8, x9, x11, lsl #6
 	cmp	x12, x11
@@ -85119,34 +84751,34 @@ hw_shared_chooser_Chooser_best:
 	ldrb	w11, [x8, #61]
 	ldrh	w10, [x8, #56]
 	csel	x9, x9, x1, hi
-	cbz	w11, .L432_9
+	cbz	w11, .L433_9
 	ldrb	w12, [x9, #61]
 	ldrh	w11, [x9, #56]
 	cmp	w12, #0
 	cset	w12, eq
 	orr	w12, w12, w11
 	eor	w12, w10, w12
-	tbz	w12, #0, .L432_12
+	tbz	w12, #0, .L433_12
 	tst	w10, #0x1
-	b	.L432_19
-.L432_7:
+	b	.L433_19
+.L433_7:
 	mov	w3, w2
-.L432_8:
+.L433_8:
 	mov	w0, w3
 	ret
-.L432_9:
+.L433_9:
 	ldrb	w12, [x9, #61]
 	ldrh	w11, [x9, #56]
-	cbz	w12, .L432_12
-	tbnz	w11, #0, .L432_12
+	cbz	w12, .L433_12
+	tbnz	w11, #0, .L433_12
 	mov	w3, w2
-	b	.L432_20
-.L432_12:
+	b	.L433_20
+.L433_12:
 	eor	w11, w10, w11
-	tbz	w11, #1, .L432_14
+	tbz	w11, #1, .L433_14
 	tst	w10, #0x2
-	b	.L432_19
-.L432_14:
+	b	.L433_19
+.L433_14:
 	ldr	x8, [x8]
 	ldr	x12, [x0, #8]
 	ldr	x9, [x9]
@@ -85154,9 +84786,9 @@ hw_shared_chooser_Chooser_best:
 	csel	x10, xzr, x10, lo
 	umulh	x11, x10, x12
 	cmp	xzr, x11
-	b.ne	.L432_21
+	b.ne	.L433_21
 	mul	x10, x10, x12
-.L432_16:
+.L433_16:
 	ldr	x13, [x0]
 	subs	x11, x8, x4
 	csel	x11, x10, x11, lo
@@ -85165,9 +84797,9 @@ hw_shared_chooser_Chooser_best:
 	subs	x14, x4, x9
 	csel	x14, xzr, x14, lo
 	umulh	x15, x14, x12
-	cbnz	x15, .L432_22
+	cbnz	x15, .L433_22
 	mul	x12, x14, x12
-.L432_18:
+.L433_18:
 	cmp	x10, x4
 	cset	w14, hs
 	subs	x15, x9, x4
@@ -85189,18 +84821,18 @@ hw_shared_chooser_Chooser_best:
 	csel	w9, wzr, w9, lo
 	orr	w8, w8, w9
 	cmp	w8, #0
-.L432_19:
+.L433_19:
 	csel	w3, w2, w3, ne
-.L432_20:
+.L433_20:
 	ldp	x29, x30, [sp], #16
 	mov	w0, w3
 	ret
-.L432_21:
+.L433_21:
 	mov	x10, #-1
-	b	.L432_16
-.L432_22:
+	b	.L433_16
+.L433_22:
 	mov	x12, #-1
-	b	.L432_18
+	b	.L433_18
 	.size	hw_shared_chooser_Chooser_best, .-hw_shared_chooser_Chooser_best
 
 	.p2align	2
@@ -85220,32 +84852,32 @@ hw_shared_driver_list_DriverList_insert_after:
 	str	x27, [sp, #16]
 	mov	x29, sp
 	stp	x26, x25, [sp, #32]
-	b.ne	.L433_12
+	b.ne	.L434_12
 	mov	w21, w3
-.L433_2:
+.L434_2:
 	ldr	w8, [x23, #968]
 	cmp	w8, w20
-	b.ne	.L433_4
+	b.ne	.L434_4
 	mov	w8, #-1
 	str	w8, [x23, #968]
-.L433_4:
+.L434_4:
 	ldp	x9, x8, [x23, #64]
 	mov	w24, w20
 	add	x9, x9, x24, lsl #6
 	cmp	x8, x24
 	csel	x9, x9, x23, hi
 	ldrh	w9, [x9, #58]
-	tbz	w9, #5, .L433_6
+	tbz	w9, #5, .L434_6
 	mov	x0, x23
 	mov	w1, w20
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
 	ldr	x8, [x23, #72]
-.L433_6:
+.L434_6:
 	cmp	x8, x24
-	b.ls	.L433_24
+	b.ls	.L434_24
 	ldr	x8, [x23, #64]
 	add	x8, x8, x24, lsl #6
-.L433_8:
+.L434_8:
 	ldrh	w9, [x8, #58]
 	ldp	x1, x2, [x19]
 	orr	w9, w9, #0x1
@@ -85257,40 +84889,40 @@ hw_shared_driver_list_DriverList_insert_after:
 	csel	x8, x8, x23, hi
 	cmn	w9, #1
 	ldr	x4, [x8]
-	b.eq	.L433_18
+	b.eq	.L434_18
 	mov	w8, w22
 	cmp	x2, x8
-	b.ls	.L433_20
+	b.ls	.L434_20
 	mov	w9, #48
 	umaddl	x8, w8, w9, x1
 	ldr	w9, [x8, #12]
 	cmn	w9, #1
-	b.eq	.L433_21
+	b.eq	.L434_21
 	ldr	w21, [x8, #40]
 	mov	w6, wzr
-	b	.L433_22
-.L433_12:
+	b	.L434_22
+.L434_12:
 	ldp	x24, x25, [x19]
 	mov	w26, #48
 	mov	x27, #-1
-	b	.L433_15
-.L433_13:
+	b	.L434_15
+.L434_13:
 	add	x0, x19, #64
 	mov	x1, x24
 	mov	x2, x25
 	bl	hw_collections_tree_Tree_remove_from_among_collections_tree_Range
 	ldr	w3, [x19, #68]
 	ldr	w21, [x19, #76]
-.L433_14:
+.L434_14:
 	cmp	w3, w21
-	b.eq	.L433_2
-.L433_15:
+	b.eq	.L434_2
+.L434_15:
 	ldr	w8, [x19, #72]
 	cmp	w3, w8
-	b.ne	.L433_13
+	b.ne	.L434_13
 	mov	w8, w3
 	cmp	x25, x8
-	b.ls	.L433_14
+	b.ls	.L434_14
 	umaddl	x8, w8, w26, x24
 	mov	w3, #-1
 	str	x27, [x19, #64]
@@ -85300,10 +84932,10 @@ hw_shared_driver_list_DriverList_insert_after:
 	str	x27, [x8, #32]
 	str	w3, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L433_14
-.L433_18:
+	b	.L434_14
+.L434_18:
 	cmp	x2, x24
-	b.ls	.L433_23
+	b.ls	.L434_23
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -85316,20 +84948,20 @@ hw_shared_driver_list_DriverList_insert_after:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L433_23
-.L433_20:
+	b	.L434_23
+.L434_20:
 	mov	w6, wzr
-	b	.L433_22
-.L433_21:
+	b	.L434_22
+.L434_21:
 	mov	w6, #1
 	mov	w21, w22
-.L433_22:
+.L434_22:
 	add	x0, x19, #64
 	mov	w3, w20
 	mov	w5, w21
 	bl	hw_collections_tree_Tree_attach_collections_tree_Range
 	ldr	w21, [x19, #68]
-.L433_23:
+.L434_23:
 	str	w21, [x19, #76]
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
@@ -85338,11 +84970,11 @@ hw_shared_driver_list_DriverList_insert_after:
 	ldp	x26, x25, [sp, #32]
 	ldp	x29, x30, [sp], #96
 	ret
-.L433_24:
+.L434_24:
 	mov	x0, x23
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x23
-	b	.L433_8
+	b	.L434_8
 	.size	hw_shared_driver_list_DriverList_insert_after, .-hw_shared_driver_list_DriverList_insert_after
 
 	.p2align	2
@@ -85354,7 +84986,7 @@ hw_shared_driver_list_DriverList_pass_first:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	cmn	w19, #1
-	b.eq	.L434_13
+	b.eq	.L435_13
 	mov	w8, #48
 	ldp	x9, x10, [x0]
 	umaddl	x8, w19, w8, x9
@@ -85365,40 +84997,40 @@ hw_shared_driver_list_DriverList_pass_first:
 	ldr	w8, [x8, #40]
 	cmn	w8, #1
 	str	w8, [x0, #76]
-	b.ne	.L434_3
+	b.ne	.L435_3
 	mov	x8, #-1
 	mov	w9, #-1
 	str	x8, [x0, #64]
 	str	w9, [x0, #72]
-.L434_3:
+.L435_3:
 	ldr	w8, [x20, #968]
 	cmp	w8, w19
-	b.ne	.L434_5
+	b.ne	.L435_5
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L434_5:
+.L435_5:
 	ldr	x8, [x20, #72]
 	cmp	x8, x19
-	b.ls	.L434_18
+	b.ls	.L435_18
 	ldr	x8, [x20, #64]
 	add	x8, x8, x19, lsl #6
-.L434_7:
+.L435_7:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L434_9
+	tbz	w9, #5, .L435_9
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L434_9:
+.L435_9:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L434_14
+	b.ne	.L435_14
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L434_14
+	b.ne	.L435_14
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L434_14
+	cbnz	w8, .L435_14
 	ldp	x8, x9, [x20, #64]
 	mov	w0, #1
 	str	w19, [x20, #580]
@@ -85411,11 +85043,11 @@ hw_shared_driver_list_DriverList_pass_first:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #560]
-	b	.L434_17
-.L434_13:
+	b	.L435_17
+.L435_13:
 	mov	w0, wzr
-	b	.L434_17
-.L434_14:
+	b	.L435_17
+.L435_14:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -85426,10 +85058,10 @@ hw_shared_driver_list_DriverList_pass_first:
 	ldr	x8, [x20, #72]
 	ldr	w2, [x20, #556]
 	cmp	x8, x19
-	b.ls	.L434_19
+	b.ls	.L435_19
 	ldr	x8, [x20, #64]
 	add	x8, x8, x19, lsl #6
-.L434_16:
+.L435_16:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -85438,23 +85070,23 @@ hw_shared_driver_list_DriverList_pass_first:
 	strh	w9, [x8, #58]
 	bl	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	mov	w0, #1
-.L434_17:
+.L435_17:
 	ldp	x20, x19, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #48
 	ret
-.L434_18:
+.L435_18:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L434_7
-.L434_19:
+	b	.L435_7
+.L435_19:
 	mov	x0, x20
 	stur	w2, [x29, #-4]
 	bl	hw_collections_arena_clean_request_Request
 	ldur	w2, [x29, #-4]
 	mov	x8, x20
-	b	.L434_16
+	b	.L435_16
 	.size	hw_shared_driver_list_DriverList_pass_first, .-hw_shared_driver_list_DriverList_pass_first
 
 	.p2align	2
@@ -85490,9 +85122,9 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	cmp	w9, w11
 	ldr	w9, [x10, #24]
 	str	w9, [x0, x12]
-	b.ne	.L435_3
+	b.ne	.L436_3
 	cmp	x2, x21
-	b.ls	.L435_4
+	b.ls	.L436_4
 	mov	x9, #-1
 	strb	wzr, [x8, #28]
 	stp	xzr, x9, [x8]
@@ -85501,18 +85133,18 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	mov	w8, #-1
 	stp	w8, w8, [x22, #8]
 	str	w8, [x22, #16]
-	b	.L435_4
-.L435_3:
+	b	.L436_4
+.L436_3:
 	add	x0, x22, #8
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
-.L435_4:
+.L436_4:
 	ldr	x8, [x20, #328]
 	cmp	x8, x21
-	b.ls	.L435_19
+	b.ls	.L436_19
 	ldr	x8, [x20, #320]
 	add	x23, x8, x21, lsl #4
-.L435_6:
+.L436_6:
 	mov	w8, #-1
 	ldp	w9, w10, [x23, #8]
 	stp	w8, w8, [x23, #8]
@@ -85530,31 +85162,31 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	csel	x10, x11, x12, hi
 	cmp	w14, w19
 	str	w9, [x10]
-	b.ne	.L435_8
+	b.ne	.L436_8
 	str	w8, [x20, #968]
-.L435_8:
+.L436_8:
 	ldr	x8, [x20, #72]
 	cmp	x8, x21
-	b.ls	.L435_20
+	b.ls	.L436_20
 	ldr	x8, [x20, #64]
 	add	x8, x8, x21, lsl #6
-.L435_10:
+.L436_10:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L435_12
+	tbz	w9, #5, .L436_12
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L435_12:
+.L436_12:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L435_16
+	b.ne	.L436_16
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L435_16
+	b.ne	.L436_16
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L435_16
+	cbnz	w8, .L436_16
 	ldp	x8, x9, [x20, #64]
 	str	w19, [x20, #580]
 	str	w19, [x20, #576]
@@ -85571,7 +85203,7 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	ldp	x20, x19, [sp, #48]
 	ldp	x29, x30, [sp], #64
 	ret
-.L435_16:
+.L436_16:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -85582,10 +85214,10 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	ldr	x8, [x20, #72]
 	ldr	w2, [x20, #556]
 	cmp	x8, x21
-	b.ls	.L435_21
+	b.ls	.L436_21
 	ldr	x8, [x20, #64]
 	add	x8, x8, x21, lsl #6
-.L435_18:
+.L436_18:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -85597,23 +85229,23 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	strh	w9, [x8, #58]
 	ldp	x29, x30, [sp], #64
 	b	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
-.L435_19:
+.L436_19:
 	add	x0, x20, #336
 	add	x23, x20, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L435_6
-.L435_20:
+	b	.L436_6
+.L436_20:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L435_10
-.L435_21:
+	b	.L436_10
+.L436_21:
 	mov	x0, x20
 	mov	w21, w2
 	bl	hw_collections_arena_clean_request_Request
 	mov	w2, w21
 	mov	x8, x20
-	b	.L435_18
+	b	.L436_18
 	.size	hw_shared_read_write_queues_ReadWriteQueues_dispatch, .-hw_shared_read_write_queues_ReadWriteQueues_dispatch
 
 	.p2align	2
@@ -85636,7 +85268,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	csel	x8, x8, x1, hi
 	stp	x26, x25, [sp, #32]
 	ldrb	w8, [x8, #61]
-	cbz	w8, .L436_11
+	cbz	w8, .L437_11
 	ldp	x8, x9, [x19, #320]
 	mov	w25, w21
 	add	x26, x19, #336
@@ -85650,13 +85282,13 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	ldr	x27, [x11]
 	ldr	x11, [x12]
 	cmp	x27, x11
-	b.hs	.L436_6
+	b.hs	.L437_6
 	cmp	x9, x24
-	b.ls	.L436_28
+	b.ls	.L437_28
 	str	x27, [x10]
-.L436_4:
+.L437_4:
 	add	x26, x8, x24, lsl #4
-.L436_5:
+.L437_5:
 	mov	w8, #-1
 	add	x0, x20, #20
 	add	x1, x19, #320
@@ -85677,7 +85309,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	bl	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
-.L436_6:
+.L437_6:
 	ldp	x1, x2, [x19, #384]
 	add	x10, x19, #400
 	ldr	w9, [x20, #40]
@@ -85685,19 +85317,19 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	cmp	x2, x25
 	csel	x8, x8, x10, hi
 	cmp	w9, w21
-	b.ne	.L436_8
+	b.ne	.L437_8
 	ldr	w9, [x8, #24]
 	str	w9, [x20, #40]
-.L436_8:
+.L437_8:
 	ldr	w9, [x20, #44]
 	cmp	w9, w21
-	b.ne	.L436_10
+	b.ne	.L437_10
 	ldr	w8, [x8, #24]
 	str	w8, [x20, #44]
-.L436_10:
+.L437_10:
 	mov	x20, x23
-	b	.L436_20
-.L436_11:
+	b	.L437_20
+.L437_11:
 	ldp	x8, x9, [x19, #320]
 	mov	w23, w21
 	add	x25, x19, #336
@@ -85710,13 +85342,13 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	ldr	x26, [x11]
 	ldr	x11, [x12]
 	cmp	x26, x11
-	b.hs	.L436_16
+	b.hs	.L437_16
 	cmp	x9, x24
-	b.ls	.L436_30
+	b.ls	.L437_30
 	str	x26, [x10]
-.L436_14:
+.L437_14:
 	add	x25, x8, x24, lsl #4
-.L436_15:
+.L437_15:
 	mov	w8, #-1
 	add	x1, x19, #320
 	mov	x0, x20
@@ -85737,7 +85369,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	bl	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
-.L436_16:
+.L437_16:
 	ldp	x1, x2, [x19, #384]
 	add	x10, x19, #400
 	ldr	w9, [x20, #40]
@@ -85745,22 +85377,22 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	cmp	x2, x23
 	csel	x8, x8, x10, hi
 	cmp	w9, w21
-	b.ne	.L436_18
+	b.ne	.L437_18
 	ldr	w9, [x8, #24]
 	str	w9, [x20, #40]
-.L436_18:
+.L437_18:
 	ldr	w9, [x20, #44]
 	cmp	w9, w21
-	b.ne	.L436_20
+	b.ne	.L437_20
 	ldr	w8, [x8, #24]
 	str	w8, [x20, #44]
-.L436_20:
+.L437_20:
 	ldp	w8, w9, [x20, #12]
 	cmp	w8, w9
-	b.ne	.L436_23
+	b.ne	.L437_23
 	mov	w8, w21
 	cmp	x2, x8
-	b.ls	.L436_24
+	b.ls	.L437_24
 	add	x9, x1, x8, lsl #5
 	mov	x10, #-1
 	stp	xzr, x10, [x9]
@@ -85770,19 +85402,19 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	mov	w9, #-1
 	stp	w9, w9, [x20, #8]
 	str	w9, [x20, #16]
-	b	.L436_24
-.L436_23:
+	b	.L437_24
+.L437_23:
 	add	x0, x20, #8
 	mov	w3, w21
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	w8, w21
-.L436_24:
+.L437_24:
 	ldr	x9, [x19, #328]
 	cmp	x9, x8
-	b.ls	.L436_27
+	b.ls	.L437_27
 	ldr	x9, [x19, #320]
 	add	x21, x9, x8, lsl #4
-.L436_26:
+.L437_26:
 	mov	w8, #-1
 	add	x13, x20, #4
 	ldr	x27, [sp, #16]
@@ -85805,37 +85437,37 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	str	w9, [x8]
 	ldp	x29, x30, [sp], #96
 	ret
-.L436_27:
+.L437_27:
 	add	x0, x19, #336
 	add	x21, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L436_26
-.L436_28:
+	b	.L437_26
+.L437_28:
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
 	ldr	x8, [x19, #328]
 	str	x27, [x19, #336]
 	cmp	x8, x24
-	b.hi	.L436_32
+	b.hi	.L437_32
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L436_5
-.L436_30:
+	b	.L437_5
+.L437_30:
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
 	ldr	x8, [x19, #328]
 	str	x26, [x19, #336]
 	cmp	x8, x24
-	b.hi	.L436_33
+	b.hi	.L437_33
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L436_15
-.L436_32:
+	b	.L437_15
+.L437_32:
 	ldr	x8, [x19, #320]
-	b	.L436_4
-.L436_33:
+	b	.L437_4
+.L437_33:
 	ldr	x8, [x19, #320]
-	b	.L436_14
+	b	.L437_14
 	.size	hw_shared_read_write_queues_ReadWriteQueues_join, .-hw_shared_read_write_queues_ReadWriteQueues_join
 
 	.p2align	2
@@ -85857,7 +85489,7 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	stp	x20, x19, [sp, #272]
 	mov	x19, x8
 	bl	memset
-	cbz	x23, .L437_3
+	cbz	x23, .L438_3
 	add	x8, x23, x23, lsl #2
 	ldr	x9, [x22, #32]
 	mov	w24, #16960
@@ -85867,7 +85499,7 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	lsl	x22, x8, #4
 	cmp	x9, #1
 	csinc	x23, x9, xzr, hi
-.L437_2:
+.L438_2:
 	ldr	x4, [x21, #48]
 	ldp	x1, x2, [x21]
 	mov	x0, sp
@@ -85888,8 +85520,8 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	subs	x22, x22, #80
 	add	x20, x20, #1
 	mov	x21, x26
-	b.ne	.L437_2
-.L437_3:
+	b.ne	.L438_2
+.L438_3:
 	mov	x1, sp
 	mov	x0, x19
 	mov	w2, #192
@@ -85910,7 +85542,7 @@ hw_shared_slice_tunables_SliceTunables_set:
 	stp	x29, x30, [sp, #-16]!
 	cmp	x4, x2
 	mov	x29, sp
-	b.hs	.L438_2
+	b.hs	.L439_2
 	cmp	x5, #0
 	mov	w8, #16960
 	mov	x11, #-1
@@ -85935,7 +85567,7 @@ hw_shared_slice_tunables_SliceTunables_set:
 	mov	x5, x8
 	ldp	x29, x30, [sp], #16
 	b	hw_shared_slice_tunables_SliceTunables_store
-.L438_2:
+.L439_2:
 	ldp	x29, x30, [sp], #16
 	ret
 	.size	hw_shared_slice_tunables_SliceTunables_set, .-hw_shared_slice_tunables_SliceTunables_set
@@ -85951,138 +85583,138 @@ hw_shared_slice_tunables_SliceTunables_store:
 	mov	x20, x5
 	mov	x19, x0
 	mov	x29, sp
-	b.hi	.L439_2
+	b.hi	.L440_2
 	str	x4, [x19, x3, lsl #3]
-.L439_2:
+.L440_2:
 	cmp	x4, #0
 	cneg	x22, x4, mi
 	cmp	x2, #12
-	b.le	.L439_8
+	b.le	.L440_8
 	cmp	x2, #15
-	b.gt	.L439_13
+	b.gt	.L440_13
 	cmp	x2, #13
-	b.eq	.L439_20
+	b.eq	.L440_20
 	cmp	x2, #14
-	b.ne	.L439_7
+	b.ne	.L440_7
 	adrp	x1, .Lconst40
 	add	x1, x1, :lo12:.Lconst40
 	mov	x0, x21
 	bl	memcmp
-	cbz	w0, .L439_28
-.L439_7:
+	cbz	w0, .L440_28
+.L440_7:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L439_8:
+.L440_8:
 	cmp	x2, #7
-	b.eq	.L439_18
+	b.eq	.L440_18
 	cmp	x2, #10
-	b.eq	.L439_25
+	b.eq	.L440_25
 	cmp	x2, #11
-	b.ne	.L439_7
+	b.ne	.L440_7
 	adrp	x1, .Lconst41
 	add	x1, x1, :lo12:.Lconst41
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L439_7
+	cbnz	w0, .L440_7
 	str	x20, [x19, #144]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L439_13:
+.L440_13:
 	cmp	x2, #16
-	b.eq	.L439_23
+	b.eq	.L440_23
 	cmp	x2, #17
-	b.ne	.L439_7
+	b.ne	.L440_7
 	adrp	x1, .Lconst42
 	add	x1, x1, :lo12:.Lconst42
 	mov	x0, x21
 	bl	memcmp
-	cbz	w0, .L439_29
+	cbz	w0, .L440_29
 	adrp	x1, .Lconst43
 	add	x1, x1, :lo12:.Lconst43
 	mov	x0, x21
 	mov	w2, #17
 	bl	memcmp
-	cbnz	w0, .L439_7
+	cbnz	w0, .L440_7
 	str	x22, [x19, #168]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L439_18:
+.L440_18:
 	adrp	x1, .Lconst44
 	add	x1, x1, :lo12:.Lconst44
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L439_7
+	cbnz	w0, .L440_7
 	str	w22, [x19, #184]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L439_20:
+.L440_20:
 	adrp	x1, .Lconst45
 	add	x1, x1, :lo12:.Lconst45
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L439_7
-	tbnz	x22, #63, .L439_31
+	cbnz	w0, .L440_7
+	tbnz	x22, #63, .L440_31
 	lsl	x8, x22, #1
 	str	x8, [x19, #160]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L439_23:
+.L440_23:
 	adrp	x1, .Lconst46
 	add	x1, x1, :lo12:.Lconst46
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L439_7
+	cbnz	w0, .L440_7
 	str	x20, [x19, #136]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L439_25:
+.L440_25:
 	adrp	x1, .Lconst47
 	add	x1, x1, :lo12:.Lconst47
 	mov	x0, x21
 	bl	memcmp
-	cbz	w0, .L439_30
+	cbz	w0, .L440_30
 	adrp	x1, .Lconst48
 	add	x1, x1, :lo12:.Lconst48
 	mov	x0, x21
 	mov	w2, #10
 	bl	memcmp
-	cbnz	w0, .L439_7
+	cbnz	w0, .L440_7
 	str	x20, [x19, #176]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L439_28:
+.L440_28:
 	str	w22, [x19, #188]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L439_29:
+.L440_29:
 	str	x20, [x19, #128]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L439_30:
+.L440_30:
 	str	x20, [x19, #152]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L439_31:
+.L440_31:
 	mov	x8, #-1
 	str	x8, [x19, #160]
 	ldp	x20, x19, [sp, #32]
@@ -86132,31 +85764,31 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	stp	x26, x25, [sp, #144]
 	stp	x24, x23, [sp, #160]
 	stp	x22, x21, [sp, #176]
-	tbnz	w9, #31, .L441_18
+	tbnz	w9, #31, .L442_18
 	lsl	w8, w9, #1
-.L441_2:
+.L442_2:
 	ldr	x9, [x20, #8]
 	adds	w8, w8, #17
 	csinv	w21, w8, wzr, lo
 	tst	x9, #0x7
-	b.eq	.L441_5
+	b.eq	.L442_5
 	and	x8, x9, #0xfffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x9
-	b.hs	.L441_6
+	b.hs	.L442_6
 	mov	x23, xzr
 	mov	w22, #8
-	b	.L441_11
-.L441_5:
+	b	.L442_11
+.L442_5:
 	mov	x8, x9
-.L441_6:
+.L442_6:
 	mov	w10, #104
 	mov	x23, xzr
 	mov	w22, #8
 	umaddl	x9, w21, w10, x8
 	cmp	x9, x8
-	b.lo	.L441_11
-	tbnz	x9, #63, .L441_11
+	b.lo	.L442_11
+	tbnz	x9, #63, .L442_11
 	umull	x24, w21, w10
 	ldr	x10, [x20]
 	mov	x23, xzr
@@ -86164,7 +85796,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	mov	x26, #-1
 	str	x9, [x20, #8]
 	add	x22, x10, x8
-.L441_9:
+.L442_9:
 	sub	x0, x29, #40
 	add	x1, sp, #8
 	mov	w2, #36
@@ -86185,9 +85817,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	str	xzr, [x27, #88]
 	str	wzr, [x27, #96]
 	strb	wzr, [x27, #100]
-	b.ne	.L441_9
+	b.ne	.L442_9
 	mov	x23, x21
-.L441_11:
+.L442_11:
 	add	x8, sp, #8
 	mov	w0, w21
 	mov	w1, #1
@@ -86195,24 +85827,24 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	bl	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 	ldr	x9, [x20, #8]
 	tst	x9, #0x3
-	b.eq	.L441_13
+	b.eq	.L442_13
 	and	x8, x9, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x9
-	b.hs	.L441_14
-	b	.L441_15
-.L441_13:
+	b.hs	.L442_14
+	b	.L442_15
+.L442_13:
 	mov	x8, x9
-.L441_14:
+.L442_14:
 	mov	x9, #-69
 	movk	x9, #32767, lsl #48
 	cmp	x8, x9
-	b.ls	.L441_16
-.L441_15:
+	b.ls	.L442_16
+.L442_15:
 	mov	x21, xzr
 	mov	w20, #4
-	b	.L441_17
-.L441_16:
+	b	.L442_17
+.L442_16:
 	ldr	x9, [x20]
 	add	x10, x8, #68
 	mov	w1, #255
@@ -86222,7 +85854,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	mov	x0, x20
 	bl	memset
 	mov	w21, #1
-.L441_17:
+.L442_17:
 	add	x0, x19, #16
 	add	x1, sp, #8
 	mov	w2, #64
@@ -86237,9 +85869,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	ldp	x29, x30, [sp, #112]
 	add	sp, sp, #208
 	ret
-.L441_18:
+.L442_18:
 	mov	w8, #-1
-	b	.L441_2
+	b	.L442_2
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator, .-hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 
 	.p2align	2
@@ -86248,99 +85880,99 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	stp	x29, x30, [sp, #-16]!
 	ldr	w9, [x0, #4]
 	mov	x29, sp
-	tbnz	w9, #31, .L442_31
+	tbnz	w9, #31, .L443_31
 	lsl	w12, w9, #1
-.L442_2:
+.L443_2:
 	ldr	x10, [x1]
 	adds	w9, w12, #17
 	csinv	w9, w9, wzr, lo
 	cmp	x10, #1
-	b.ne	.L442_27
+	b.ne	.L443_27
 	ldr	x10, [x1, #8]
 	tst	x10, #0x7
-	b.eq	.L442_5
+	b.eq	.L443_5
 	and	x11, x10, #0xfffffffffffffff8
 	add	x14, x11, #8
 	cmp	x14, x10
-	b.hs	.L442_6
-	b	.L442_27
-.L442_5:
+	b.hs	.L443_6
+	b	.L443_27
+.L443_5:
 	mov	x14, x10
-.L442_6:
+.L443_6:
 	mov	w10, #104
 	umaddl	x13, w9, w10, x14
 	mov	x10, xzr
 	cmp	x13, x14
-	b.lo	.L442_28
-	tbnz	x13, #63, .L442_29
+	b.lo	.L443_28
+	tbnz	x13, #63, .L443_29
 	adds	w10, w12, #18
 	csinv	w10, w10, wzr, lo
 	tst	x14, #0x7
-	b.eq	.L442_10
+	b.eq	.L443_10
 	and	x11, x13, #0x7ffffffffffffff8
 	add	x11, x11, #8
 	cmp	x11, x13
 	mov	x13, x11
-	b.lo	.L442_27
-.L442_10:
+	b.lo	.L443_27
+.L443_10:
 	mov	w11, #72
 	umaddl	x12, w10, w11, x13
-	tbnz	x12, #63, .L442_27
+	tbnz	x12, #63, .L443_27
 	tst	x13, #0x7
-	b.eq	.L442_13
+	b.eq	.L443_13
 	and	x11, x12, #0x7ffffffffffffff8
 	add	x11, x11, #8
 	cmp	x11, x12
-	b.hs	.L442_14
-	b	.L442_27
-.L442_13:
+	b.hs	.L443_14
+	b	.L443_27
+.L443_13:
 	mov	x11, x12
-.L442_14:
+.L443_14:
 	mov	w12, #48
 	umaddl	x12, w10, w12, x11
-	tbnz	x12, #63, .L442_27
+	tbnz	x12, #63, .L443_27
 	tst	x11, #0x7
-	b.eq	.L442_18
+	b.eq	.L443_18
 	and	x10, x12, #0x7ffffffffffffff8
 	add	x10, x10, #8
 	cmp	x10, x12
-	b.lo	.L442_27
+	b.lo	.L443_27
 	adds	x11, x10, x9, lsl #5
-	b.mi	.L442_27
-	b	.L442_19
-.L442_18:
+	b.mi	.L443_27
+	b	.L443_19
+.L443_18:
 	mov	x10, x12
 	adds	x11, x10, x9, lsl #5
-	b.mi	.L442_27
-.L442_19:
+	b.mi	.L443_27
+.L443_19:
 	tst	x10, #0x7
-	b.eq	.L442_21
+	b.eq	.L443_21
 	and	x9, x11, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x11
-	b.hs	.L442_22
-	b	.L442_27
-.L442_21:
+	b.hs	.L443_22
+	b	.L443_27
+.L443_21:
 	mov	x9, x11
-.L442_22:
+.L443_22:
 	adds	x10, x9, #168
-	b.mi	.L442_27
+	b.mi	.L443_27
 	tst	x9, #0x3
-	b.eq	.L442_25
+	b.eq	.L443_25
 	and	x9, x10, #0x7ffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x10
-	b.hs	.L442_26
-	b	.L442_27
-.L442_25:
+	b.hs	.L443_26
+	b	.L443_27
+.L443_25:
 	mov	x9, x10
-.L442_26:
+.L443_26:
 	adds	x11, x9, #68
-	b.pl	.L442_30
-.L442_27:
+	b.pl	.L443_30
+.L443_27:
 	mov	x10, xzr
-.L442_28:
-.L442_29:
+.L443_28:
+.L443_29:
 	mov	w9, #8
 	stp	x10, x11, [x1]
 	stp	x9, xzr, [x8]
@@ -86352,12 +85984,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	stp	x9, xzr, [x8, #80]
 	ldp	x29, x30, [sp], #16
 	ret
-.L442_30:
+.L443_30:
 	mov	w10, #1
-	b	.L442_29
-.L442_31:
+	b	.L443_29
+.L443_31:
 	mov	w12, #-1
-	b	.L442_2
+	b	.L443_2
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter, .-hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 
 	.p2align	2
@@ -86376,14 +86008,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	csel	x8, x8, x11, hi
 	ldrb	w2, [x8, #16]
 	cmp	w2, #7
-	b.hi	.L443_10
+	b.hi	.L444_10
 	ldrb	w9, [x8, #17]
 	ldrsb	w8, [x8, #20]
-	cbz	w9, .L443_5
+	cbz	w9, .L444_5
 	cmp	w9, #1
-	b.ne	.L443_7
+	b.ne	.L444_7
 	cmn	w8, #21
-	b.gt	.L443_8
+	b.gt	.L444_8
 	ldr	x8, [x0, #840]
 	ldr	x10, [x0, #832]
 	add	x19, x0, #848
@@ -86393,10 +86025,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	cmp	x8, #0
 	mov	w23, #1
 	csel	x8, x19, x10, eq
-	b	.L443_15
-.L443_5:
+	b	.L444_15
+.L444_5:
 	cmn	w8, #21
-	b.gt	.L443_9
+	b.gt	.L444_9
 	ldr	x8, [x0, #840]
 	ldr	x9, [x0, #832]
 	add	x19, x0, #848
@@ -86404,8 +86036,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mov	w2, #16
 	cmp	x8, #0
 	csel	x8, x19, x9, eq
-	b	.L443_12
-.L443_7:
+	b	.L444_12
+.L444_7:
 	ldr	x8, [x0, #840]
 	ldr	x9, [x0, #832]
 	add	x19, x0, #848
@@ -86414,8 +86046,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mov	w22, #7
 	cmp	x8, #0
 	csel	x8, x19, x9, eq
-	b	.L443_13
-.L443_8:
+	b	.L444_13
+.L444_8:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -86425,8 +86057,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w2, w8, #0x8
-	b	.L443_10
-.L443_9:
+	b	.L444_10
+.L444_9:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -86436,7 +86068,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w2, w8, #0x10
-.L443_10:
+.L444_10:
 	ldr	x8, [x0, #840]
 	ldr	x9, [x0, #832]
 	lsr	w23, w2, #3
@@ -86445,69 +86077,69 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	cmp	x8, #0
 	csel	x8, x19, x9, eq
 	cmp	w23, #1
-	b.eq	.L443_14
+	b.eq	.L444_14
 	cmp	w23, #2
-	b.ne	.L443_13
-.L443_12:
+	b.ne	.L444_13
+.L444_12:
 	orr	x9, x22, #0x8
 	mov	w23, #2
-	b	.L443_15
-.L443_13:
+	b	.L444_15
+.L444_13:
 	mov	w9, #16
-	b	.L443_15
-.L443_14:
+	b	.L444_15
+.L444_14:
 	and	x9, x2, #0x7
-.L443_15:
+.L444_15:
 	ldr	w20, [x8, x9, lsl #2]
 	cmn	w20, #1
-	b.ne	.L443_26
+	b.ne	.L444_26
 	mov	w3, wzr
 	mov	x21, x0
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_make_queue
 	mov	w20, w0
 	cmn	w0, #1
-	b.eq	.L443_26
+	b.eq	.L444_26
 	ldr	x9, [x21, #840]
-	cbz	x9, .L443_27
+	cbz	x9, .L444_27
 	ldr	x19, [x21, #832]
-.L443_19:
+.L444_19:
 	mov	x8, x21
 	cmp	w23, #1
-	b.eq	.L443_23
+	b.eq	.L444_23
 	cmp	w23, #2
-	b.ne	.L443_22
+	b.ne	.L444_22
 	orr	x22, x22, #0x8
-	b	.L443_23
-.L443_22:
+	b	.L444_23
+.L444_22:
 	mov	w22, #16
-.L443_23:
+.L444_23:
 	str	w20, [x19, x22, lsl #2]
 	mov	w9, w20
 	ldr	x10, [x8, #112]
 	cmp	x10, x9
-	b.ls	.L443_28
+	b.ls	.L444_28
 	mov	w10, #104
 	ldr	x8, [x8, #104]
 	umaddl	x21, w9, w10, x8
-.L443_25:
+.L444_25:
 	ldr	w8, [x21, #92]
 	add	w8, w8, #1
 	str	w8, [x21, #92]
-.L443_26:
+.L444_26:
 	mov	w0, w20
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L443_27:
+.L444_27:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
-	b	.L443_19
-.L443_28:
+	b	.L444_19
+.L444_28:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	b	.L443_25
+	b	.L444_25
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_async_queue, .-hw_shared_turns_Turns_bfq_v0_Sectors_async_queue
 
 	.p2align	2
@@ -86521,24 +86153,24 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	mov	x29, sp
 	cmn	w19, #1
 	str	w8, [x0, #956]
-	b.eq	.L444_15
+	b.eq	.L445_15
 	ldr	w8, [x1, #960]
 	mov	x20, x0
-	cbz	w8, .L444_3
+	cbz	w8, .L445_3
 	ldr	x9, [x1, #856]
 	str	xzr, [x1, #856]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L444_3:
+.L445_3:
 	ldr	x9, [x20, #112]
 	str	w8, [x1, #960]
 	cmp	x9, x19
-	b.ls	.L444_18
+	b.ls	.L445_18
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w19, w8, x9
-.L444_5:
+.L445_5:
 	strb	wzr, [x8, #99]
 	mov	w8, #104
 	ldp	x10, x9, [x20, #104]
@@ -86547,14 +86179,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	csel	x10, x8, x20, hi
 	ldr	w10, [x10, #84]
 	cmn	w10, #1
-	b.eq	.L444_16
+	b.eq	.L445_16
 	ldr	x8, [x20, #264]
 	cmp	x8, x19
-	b.ls	.L444_19
+	b.ls	.L445_19
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x22, w19, w8, x9
-.L444_8:
+.L445_8:
 	ldr	w8, [x22, #56]
 	mov	w9, #168
 	add	x21, x20, #360
@@ -86564,7 +86196,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	csel	x8, x9, x21, hi
 	ldr	w8, [x8, #152]
 	cmp	w8, w19
-	b.ne	.L444_10
+	b.ne	.L445_10
 	ldr	w8, [x22, #40]
 	ldr	x9, [x22, #24]
 	mov	x10, #2199023255551
@@ -86577,14 +86209,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	ldr	x9, [x22]
 	add	x8, x8, x9
 	stp	x8, x8, [x22]
-.L444_10:
+.L445_10:
 	ldrb	w8, [x22, #66]
 	cmp	w8, #1
-	b.ne	.L444_12
+	b.ne	.L445_12
 	add	x0, x20, #120
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_leave_active
-.L444_12:
+.L445_12:
 	add	x0, x20, #120
 	mov	w1, w19
 	mov	w2, wzr
@@ -86594,20 +86226,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	csel	x10, x21, x8, eq
 	ldr	w10, [x10, #152]
 	cmp	w10, w19
-	b.ne	.L444_15
-	cbz	x9, .L444_21
-.L444_14:
+	b.ne	.L445_15
+	cbz	x9, .L445_21
+.L445_14:
 	mov	w9, #-1
 	str	w9, [x8, #152]
-.L444_15:
+.L445_15:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L444_16:
+.L445_16:
 	cmp	x9, x19
-	b.ls	.L444_20
-.L444_17:
+	b.ls	.L445_20
+.L445_17:
 	strb	wzr, [x8, #96]
 	mov	x0, x20
 	mov	w1, w19
@@ -86620,26 +86252,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	ldp	x20, x19, [sp, #32]
 	ldp	x29, x30, [sp], #48
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
-.L444_18:
+.L445_18:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L444_5
-.L444_19:
+	b	.L445_5
+.L445_19:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L444_8
-.L444_20:
+	b	.L445_8
+.L445_20:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L444_17
-.L444_21:
+	b	.L445_17
+.L445_21:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x8, x21
-	b	.L444_14
+	b	.L445_14
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_end_service, .-hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 
 	.p2align	2
@@ -86655,30 +86287,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	cmp	x9, x8
 	stp	x22, x21, [sp, #32]
 	mov	x29, sp
-	b.ls	.L445_23
+	b.ls	.L446_23
 	ldr	x9, [x20, #256]
 	add	x23, x9, x8, lsl #7
-.L445_2:
+.L446_2:
 	ldp	w21, w8, [x23, #44]!
 	mov	w9, #-1
 	stp	w9, w9, [x23]
 	orr	x22, x21, x8, lsl #32
 	cmn	w21, #1
-	b.eq	.L445_12
+	b.eq	.L446_12
 	ldr	w8, [x19, #956]
 	cmp	w8, w21
-	b.ne	.L445_11
+	b.ne	.L446_11
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 	ldr	w8, [x19, #960]
-	cbz	w8, .L445_11
+	cbz	w8, .L446_11
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L445_11
+	tbnz	w8, #0, .L446_11
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L445_10
+	b.ls	.L446_10
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -86686,41 +86318,41 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L445_9
+	b.ls	.L446_9
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L445_9:
+.L446_9:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L445_10:
+.L446_10:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L445_11:
+.L446_11:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_unreference
-.L445_12:
+.L446_12:
 	lsr	x21, x22, #32
 	mov	w8, #-1
 	cmp	x21, x8
-	b.eq	.L445_22
+	b.eq	.L446_22
 	ldr	w8, [x19, #956]
 	cmp	w8, w21
-	b.ne	.L445_21
+	b.ne	.L446_21
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 	ldr	w8, [x19, #960]
-	cbz	w8, .L445_21
+	cbz	w8, .L446_21
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L445_21
+	tbnz	w8, #0, .L446_21
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L445_20
+	b.ls	.L446_20
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -86728,34 +86360,34 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L445_19
+	b.ls	.L446_19
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L445_19:
+.L446_19:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L445_20:
+.L446_20:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L445_21:
+.L446_21:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_unreference
-.L445_22:
+.L446_22:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-.L445_23:
+.L446_23:
 	add	x0, x20, #128
 	add	x23, x20, #128
 	bl	hw_collections_arena_clean_context_Context
-	b	.L445_2
+	b	.L446_2
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_exit, .-hw_shared_turns_Turns_bfq_v0_Sectors_exit
 
 	.p2align	2
@@ -86771,7 +86403,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	stp	x26, x25, [sp, #32]
 	stp	x22, x21, [sp, #64]
 	stp	x20, x19, [sp, #80]
-	b.ls	.L446_11
+	b.ls	.L447_11
 	add	x19, x0, #540
 	add	x20, x0, #928
 	add	x21, x0, #932
@@ -86781,10 +86413,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	mov	w26, #-1
 	mov	w27, #104
 	mov	x9, x23
-	b	.L446_5
-.L446_2:
+	b	.L447_5
+.L447_2:
 	madd	x8, x23, x27, x8
-.L446_3:
+.L447_3:
 	stp	w28, w26, [x8, #64]
 	ldp	x8, x9, [x0, #104]
 	umaddl	x8, w28, w27, x8
@@ -86794,11 +86426,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	csel	x10, x8, x22, hi
 	ldr	x8, [x0, #264]
 	str	w23, [x10]
-.L446_4:
+.L447_4:
 	cmp	x8, x9
 	mov	x23, x9
-	b.ls	.L446_11
-.L446_5:
+	b.ls	.L447_11
+.L447_5:
 	ldr	x11, [x0, #256]
 	madd	x10, x9, x24, x11
 	ldr	w9, [x10, #36]
@@ -86810,16 +86442,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	csel	x11, x11, x19, hi
 	cmp	x23, x26
 	str	w26, [x11]
-	b.eq	.L446_11
+	b.eq	.L447_11
 	ldp	x11, x12, [x0, #104]
 	strb	wzr, [x10, #71]
 	madd	x11, x23, x27, x11
 	cmp	x12, x23
 	csel	x10, x11, x0, hi
 	ldr	w10, [x10, #92]
-	cbnz	w10, .L446_4
-	b.ls	.L446_10
-.L446_8:
+	cbnz	w10, .L447_4
+	b.ls	.L447_10
+.L447_8:
 	ldp	w9, w10, [x11, #64]
 	stp	w26, w26, [x11, #64]
 	ldp	x8, x11, [x0, #104]
@@ -86836,15 +86468,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	csel	x10, x13, x21, hi
 	cmp	x11, x23
 	str	w9, [x10]
-	b.hi	.L446_2
+	b.hi	.L447_2
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x0
-	b	.L446_3
-.L446_10:
+	b	.L447_3
+.L447_10:
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x11, x0
-	b	.L446_8
-.L446_11:
+	b	.L447_8
+.L447_11:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -86872,7 +86504,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	add	x29, sp, #48
 	str	x27, [sp, #64]
 	stp	x26, x25, [sp, #80]
-	b.ls	.L447_2
+	b.ls	.L448_2
 	mov	w9, #104
 	ldr	x10, [x19, #104]
 	add	x13, x19, #924
@@ -86888,25 +86520,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	cmn	w20, #1
 	str	w9, [x8]
 	str	w12, [x19, #920]
-	b.ne	.L447_8
-.L447_2:
+	b.ne	.L448_8
+.L448_2:
 	ldr	w20, [x19, #928]
 	cmn	w20, #1
-	b.eq	.L447_16
+	b.eq	.L448_16
 	ldr	w8, [x19, #956]
 	cmp	w20, w8
-	b.ne	.L447_5
+	b.ne	.L448_5
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
-.L447_5:
+.L448_5:
 	ldr	x8, [x19, #112]
 	add	x24, x19, #928
 	cmp	x8, x20
-	b.ls	.L447_23
+	b.ls	.L448_23
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x8, w20, w8, x9
-.L447_7:
+.L448_7:
 	mov	w9, #-1
 	mov	w12, #104
 	ldp	w10, w11, [x8, #64]
@@ -86923,7 +86555,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	csel	x8, x8, x13, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L447_8:
+.L448_8:
 	and	x8, x21, #0xf8
 	mov	w9, #65537
 	and	w10, w21, #0xff
@@ -86939,11 +86571,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	csel	w26, wzr, w11, eq
 	cmp	x10, x24
 	stp	xzr, xzr, [sp, #24]
-	b.ls	.L447_17
+	b.ls	.L448_17
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x27, w24, w8, x9
-.L447_10:
+.L448_10:
 	add	x0, x27, #8
 	add	x1, sp, #8
 	mov	w2, #36
@@ -86966,11 +86598,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	bl	hw_shared_wf2q_Engine_forget_entirely
 	ldr	x8, [x19, #264]
 	cmp	x8, x24
-	b.ls	.L447_18
+	b.ls	.L448_18
 	mov	w8, #72
 	ldr	x9, [x19, #256]
 	umaddl	x21, w24, w8, x9
-.L447_12:
+.L448_12:
 	mov	x8, #-1
 	stp	xzr, xzr, [x21, #16]
 	str	x8, [x21, #32]
@@ -86987,44 +86619,44 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	strh	wzr, [x21, #70]
 	ldr	x8, [x19, #112]
 	cmp	x8, x24
-	b.ls	.L447_19
+	b.ls	.L448_19
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x8, w24, w8, x9
 	ldr	x9, [x19, #792]
-	cbnz	x9, .L447_20
-.L447_14:
+	cbnz	x9, .L448_20
+.L448_14:
 	ldr	w9, [x8, #40]
 	cmp	w9, #194
-	b.hs	.L447_20
+	b.hs	.L448_20
 	mov	w9, #16384
-	b	.L447_21
-.L447_16:
+	b	.L448_21
+.L448_16:
 	mov	w20, #-1
-	b	.L447_22
-.L447_17:
+	b	.L448_22
+.L448_17:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x27, x19
-	b	.L447_10
-.L447_18:
+	b	.L448_10
+.L448_18:
 	add	x0, x19, #272
 	add	x21, x19, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L447_12
-.L447_19:
+	b	.L448_12
+.L448_19:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x19
 	ldr	x9, [x19, #792]
-	cbz	x9, .L447_14
-.L447_20:
+	cbz	x9, .L448_14
+.L448_20:
 	ldr	x9, [x19, #568]
-.L447_21:
+.L448_21:
 	subs	x9, x9, x9, lsr #2
 	csel	x9, xzr, x9, lo
 	str	x9, [x8, #24]
-.L447_22:
+.L448_22:
 	mov	w0, w20
 	ldp	x20, x19, [sp, #128]
 	ldp	x22, x21, [sp, #112]
@@ -87034,11 +86666,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #144
 	ret
-.L447_23:
+.L448_23:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x19
-	b	.L447_7
+	b	.L448_7
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_make_queue, .-hw_shared_turns_Turns_bfq_v0_Sectors_make_queue
 
 	.p2align	2
@@ -87054,25 +86686,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x8, x8, x1, hi
-	cbz	w3, .L448_7
+	cbz	w3, .L449_7
 	ldr	w21, [x8, #52]
 	cmn	w21, #1
-	b.eq	.L448_7
+	b.eq	.L449_7
 	ldr	x8, [x0, #112]
 	mov	w19, w2
 	mov	x20, x0
 	cmp	x8, x21
-	b.ls	.L448_10
+	b.ls	.L449_10
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x9, w21, w8, x9
-.L448_4:
+.L449_4:
 	ldp	w10, w11, [x9, #76]
 	ldp	x8, x2, [x1, #384]
 	cmp	w10, w11
-	b.ne	.L448_8
+	b.ne	.L449_8
 	cmp	x2, x22
-	b.ls	.L448_9
+	b.ls	.L449_9
 	add	x8, x8, x22, lsl #5
 	mov	x10, #-1
 	stp	xzr, x10, [x8]
@@ -87082,21 +86714,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x9, #72]
 	str	w8, [x9, #80]
-	b	.L448_9
-.L448_7:
+	b	.L449_9
+.L449_7:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	ret
-.L448_8:
+.L449_8:
 	add	x0, x9, #72
 	mov	x22, x1
 	mov	x1, x8
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x22
-.L448_9:
+.L449_9:
 	ldr	w8, [x20, #960]
 	mov	x0, x20
 	mov	w2, w21
@@ -87108,13 +86740,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	ldp	x20, x19, [sp, #48]
 	add	sp, sp, #64
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_sort
-.L448_10:
+.L449_10:
 	mov	x0, x20
 	str	x1, [sp, #8]
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	ldr	x1, [sp, #8]
 	mov	x9, x20
-	b	.L448_4
+	b	.L449_4
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_merged, .-hw_shared_turns_Turns_bfq_v0_Sectors_merged
 
 	.p2align	2
@@ -87137,55 +86769,55 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_remove
 	ldr	x8, [x21, #112]
 	cmp	x8, x23
-	b.ls	.L449_15
+	b.ls	.L450_15
 	mov	w8, #104
 	ldr	x9, [x21, #104]
 	umaddl	x8, w23, w8, x9
-.L449_2:
+.L450_2:
 	ldr	w9, [x8, #88]
 	ldr	w10, [x8, #48]
 	add	w9, w9, #1
 	str	w9, [x8, #88]
-	cbz	w10, .L449_4
+	cbz	w10, .L450_4
 	ldr	w8, [x21, #968]
 	add	w8, w8, #1
 	str	w8, [x21, #968]
-.L449_4:
+.L450_4:
 	ldr	w8, [x20, #968]
 	cmp	w8, w19
-	b.ne	.L449_6
+	b.ne	.L450_6
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L449_6:
+.L450_6:
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L449_16
+	b.ls	.L450_16
 	ldr	x8, [x20, #64]
 	add	x8, x8, x22, lsl #6
-.L449_8:
+.L450_8:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L449_10
+	tbz	w9, #5, .L450_10
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L449_10:
+.L450_10:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L449_14
+	b.ne	.L450_14
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L449_14
+	b.ne	.L450_14
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L449_14
+	cbnz	w8, .L450_14
 	str	w19, [x20, #576]
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L449_14:
+.L450_14:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -87194,16 +86826,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_elevator_dispatch_list_DispatchList_sort_among
-.L449_15:
+.L450_15:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x21
-	b	.L449_2
-.L449_16:
+	b	.L450_2
+.L450_16:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L449_8
+	b	.L450_8
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch, .-hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch
 
 	.p2align	2
@@ -87232,15 +86864,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	stur	wzr, [x29, #-16]
 	str	x20, [sp, #8]
 	stp	xzr, xzr, [x29, #-32]
-	cbz	x22, .L450_5
+	cbz	x22, .L451_5
 	mov	w8, #104
 	mov	x9, #-104
 	madd	x8, x22, x8, x9
 	add	x24, x23, x8
-	cbz	x8, .L450_4
+	cbz	x8, .L451_4
 	mov	x20, #-1
 	mov	x21, x23
-.L450_3:
+.L451_3:
 	add	x0, x21, #8
 	sub	x1, x29, #48
 	mov	w2, #36
@@ -87254,8 +86886,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	strb	wzr, [x21, #100]
 	add	x21, x21, #104
 	cmp	x21, x24
-	b.ne	.L450_3
-.L450_4:
+	b.ne	.L451_3
+.L451_4:
 	add	x0, x24, #8
 	sub	x1, x29, #48
 	mov	w2, #36
@@ -87268,7 +86900,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	str	xzr, [x24, #88]
 	str	wzr, [x24, #96]
 	strb	wzr, [x24, #100]
-.L450_5:
+.L451_5:
 	add	x8, sp, #472
 	mov	x20, #-1
 	add	x1, sp, #592
@@ -87296,47 +86928,47 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	str	xzr, [sp, #560]
 	str	wzr, [sp, #568]
 	strb	wzr, [sp, #572]
-	cbz	w25, .L450_13
+	cbz	w25, .L451_13
 	mov	x27, xzr
 	mov	w28, #104
 	mov	w23, #-1
 	mov	w24, #-1
-	b	.L450_8
-.L450_7:
+	b	.L451_8
+.L451_7:
 	add	x27, x27, #1
 	mov	x23, x20
 	mov	x24, x21
 	cmp	x27, x25
-	b.eq	.L450_14
-.L450_8:
+	b.eq	.L451_14
+.L451_8:
 	cmp	x22, x27
-	b.ls	.L450_12
+	b.ls	.L451_12
 	ldr	x8, [sp, #576]
 	madd	x20, x27, x28, x8
-.L450_10:
+.L451_10:
 	stp	w23, w26, [x20, #64]
 	mov	x20, x27
 	mov	x21, x27
 	ldr	x22, [sp, #584]
 	cmp	x22, x23
-	b.ls	.L450_7
+	b.ls	.L451_7
 	ldr	x8, [sp, #576]
 	mov	x21, x24
 	madd	x8, x23, x28, x8
 	str	w27, [x8, #68]
-	b	.L450_7
-.L450_12:
+	b	.L451_7
+.L451_12:
 	add	x0, sp, #472
 	add	x20, sp, #472
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	b	.L450_10
-.L450_13:
+	b	.L451_10
+.L451_13:
 	mov	w21, #-1
 	mov	w20, #-1
-.L450_14:
+.L451_14:
 	ldr	x8, [sp, #8]
 	ldp	x23, x22, [x8, #80]
-	cbz	x22, .L450_16
+	cbz	x22, .L451_16
 	mov	w8, #68
 	mov	x9, #-68
 	mov	x10, #-1085102592571150096
@@ -87349,7 +86981,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	lsr	x9, x9, #6
 	madd	x2, x9, x8, x10
 	bl	memset
-.L450_16:
+.L451_16:
 	add	x0, x19, #848
 	mov	w1, #255
 	mov	w2, #68
@@ -87420,29 +87052,29 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	bl	memcpy
 	ldr	w8, [sp, #16]
 	cmn	w8, #1
-	b.eq	.L451_2
+	b.eq	.L452_2
 	mov	x21, xzr
-	b	.L451_6
-.L451_2:
+	b	.L452_6
+.L452_2:
 	mov	x0, sp
 	add	x1, x21, #48
 	mov	w2, #48
 	bl	memcpy
 	ldr	w8, [sp, #16]
 	cmn	w8, #1
-	b.eq	.L451_4
+	b.eq	.L452_4
 	mov	w21, #1
-	b	.L451_6
-.L451_4:
+	b	.L452_6
+.L452_4:
 	mov	x0, sp
 	add	x1, x21, #96
 	mov	w2, #48
 	bl	memcpy
 	ldr	w8, [sp, #16]
 	cmn	w8, #1
-	b.eq	.L451_11
+	b.eq	.L452_11
 	mov	w21, #2
-.L451_6:
+.L452_6:
 	ldp	x9, x10, [x19, #192]
 	add	x11, x19, #208
 	umaddl	x9, w8, w26, x9
@@ -87452,34 +87084,34 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	ldr	x8, [sp]
 	sub	x8, x26, x8
 	cmp	x8, #1
-	b.lt	.L451_15
-	cbz	x25, .L451_12
+	b.lt	.L452_15
+	cbz	x25, .L452_12
 	cmp	w21, #1
-	b.eq	.L451_13
-.L451_9:
-	cbz	w21, .L451_14
+	b.eq	.L452_13
+.L452_9:
+	cbz	w21, .L452_14
 	add	x24, x24, #96
-	b	.L451_14
-.L451_11:
+	b	.L452_14
+.L452_11:
 	mov	w21, #-1
 	str	w21, [x19, #956]
-	b	.L451_32
-.L451_12:
+	b	.L452_32
+.L452_12:
 	add	x0, x19, #360
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x24, x19, #360
 	cmp	w21, #1
-	b.ne	.L451_9
-.L451_13:
+	b.ne	.L452_9
+.L452_13:
 	add	x24, x24, #48
-.L451_14:
+.L452_14:
 	add	x0, x19, #120
 	mov	w1, wzr
 	mov	w2, w21
 	str	x26, [x24]
 	bl	hw_shared_wf2q_Engine_prune
 	ldp	x24, x25, [x19, #344]
-.L451_15:
+.L452_15:
 	mov	w8, #48
 	cmp	x25, #0
 	add	x0, x19, #120
@@ -87493,48 +87125,48 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_leave_active
 	ldr	x8, [x19, #352]
-	cbz	x8, .L451_33
+	cbz	x8, .L452_33
 	ldr	x22, [x19, #344]
-.L451_17:
+.L452_17:
 	str	w21, [x22, #152]
 	mov	w22, w21
 	ldr	x8, [x19, #264]
 	cmp	x8, x22
-	b.ls	.L451_34
+	b.ls	.L452_34
 	mov	w8, #72
 	ldr	x9, [x19, #256]
 	umaddl	x23, w22, w8, x9
-.L451_19:
+.L452_19:
 	cmn	w21, #1
 	str	xzr, [x23, #24]
 	str	w21, [x19, #956]
-	b.eq	.L451_32
+	b.eq	.L452_32
 	ldr	x8, [x19, #264]
 	cmp	x8, x22
-	b.ls	.L451_35
+	b.ls	.L452_35
 	mov	w8, #72
 	ldr	x9, [x19, #256]
 	umaddl	x23, w22, w8, x9
-.L451_22:
+.L452_22:
 	str	xzr, [x23, #24]
 	ldr	x8, [x19, #112]
 	str	wzr, [x19, #972]
 	cmp	x8, x22
-	b.ls	.L451_36
+	b.ls	.L452_36
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x8, w22, w8, x9
-.L451_24:
+.L452_24:
 	ldr	w10, [x8, #48]
 	mov	w9, wzr
 	strb	wzr, [x8, #97]
 	cmp	w10, #1
-	b.ne	.L451_26
+	b.ne	.L452_26
 	ldr	w9, [x8, #52]
-.L451_26:
+.L452_26:
 	ldrb	w10, [x20, #824]
 	cmp	w10, #1
-	b.ne	.L451_28
+	b.ne	.L452_28
 	ldrb	w8, [x8, #100]
 	ldr	x1, [x20, #672]
 	add	x0, x20, #792
@@ -87546,27 +87178,27 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	strb	w8, [sp, #9]
 	str	w9, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L451_28:
+.L452_28:
 	ldr	w8, [x19, #956]
 	ldr	x9, [x19, #112]
 	cmp	x9, x8
-	b.ls	.L451_37
+	b.ls	.L452_37
 	mov	w9, #104
 	ldr	x10, [x19, #104]
 	umaddl	x19, w8, w9, x10
-.L451_30:
+.L452_30:
 	ldr	w8, [x19, #40]
 	str	xzr, [x19]
 	lsl	x9, x8, #3
 	sub	x8, x9, x8
 	tst	x8, #0xffffffff00000000
-	b.ne	.L451_38
-.L451_31:
+	b.ne	.L452_38
+.L452_31:
 	adds	w8, w8, #256
 	csinv	w8, w8, wzr, lo
 	lsr	w8, w8, #3
 	str	w8, [x19, #40]
-.L451_32:
+.L452_32:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #112]
 	ldp	x22, x21, [sp, #96]
@@ -87575,32 +87207,32 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #128
 	ret
-.L451_33:
+.L452_33:
 	add	x0, x19, #360
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
-	b	.L451_17
-.L451_34:
+	b	.L452_17
+.L452_34:
 	add	x0, x19, #272
 	add	x23, x19, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L451_19
-.L451_35:
+	b	.L452_19
+.L452_35:
 	add	x0, x19, #272
 	add	x23, x19, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L451_22
-.L451_36:
+	b	.L452_22
+.L452_36:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x19
-	b	.L451_24
-.L451_37:
+	b	.L452_24
+.L452_37:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	b	.L451_30
-.L451_38:
+	b	.L452_30
+.L452_38:
 	mov	w8, #-1
-	b	.L451_31
+	b	.L452_31
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_next_turn, .-hw_shared_turns_Turns_bfq_v0_Sectors_next_turn
 
 	.p2align	2
@@ -87621,7 +87253,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	x8, x8, x1, hi
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L452_24
+	b.eq	.L453_24
 	mov	w8, #104
 	ldp	x9, x26, [x0, #104]
 	umaddl	x27, w19, w8, x9
@@ -87632,7 +87264,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	x8, x27, x0, hi
 	ldr	w9, [x8, #84]
 	cmp	w9, w2
-	b.ne	.L452_15
+	b.ne	.L453_15
 	ldp	x9, x10, [x21, #384]
 	add	x0, sp, #8
 	ldr	w8, [x8, #76]
@@ -87654,8 +87286,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	w2, w8, w10, eq
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x26, x19
-	b.ls	.L452_32
-.L452_3:
+	b.ls	.L453_32
+.L453_3:
 	str	w0, [x27, #84]
 	mov	w8, #104
 	ldp	x9, x26, [x20, #104]
@@ -87664,41 +87296,41 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	x8, x8, x20, hi
 	ldr	w9, [x8, #84]
 	cmn	w9, #1
-	b.eq	.L452_15
+	b.eq	.L453_15
 	ldr	w10, [x20, #956]
 	cmp	w19, w10
-	b.eq	.L452_15
+	b.eq	.L453_15
 	add	x10, x24, x9, lsl #6
 	cmp	x25, x9
 	ldr	x9, [x20, #800]
 	ldr	x25, [x8, #24]
 	csel	x10, x10, x21, hi
 	ldr	w24, [x10, #40]
-	cbz	x9, .L452_12
+	cbz	x9, .L453_12
 	ldr	w10, [x8, #48]
-	cbz	w10, .L452_12
+	cbz	w10, .L453_12
 	ldr	x8, [x8, #32]
 	cmp	x8, #2, lsl #12
-	b.ls	.L452_12
+	b.ls	.L453_12
 	umulh	x10, x8, x9
-	cbnz	x10, .L452_35
+	cbnz	x10, .L453_35
 	mul	x8, x8, x9
 	lsr	x9, x25, #44
-	cbnz	x9, .L452_36
-.L452_10:
+	cbnz	x9, .L453_36
+.L453_10:
 	lsl	x9, x25, #20
-.L452_11:
+.L453_11:
 	adds	x8, x8, #256, lsl #12
 	csinv	x8, x8, xzr, lo
 	udiv	x25, x9, x8
-.L452_12:
+.L453_12:
 	ldr	x8, [x20, #264]
 	cmp	x8, x19
-	b.ls	.L452_33
+	b.ls	.L453_33
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x26, w19, w8, x9
-.L452_14:
+.L453_14:
 	cmp	x25, x24
 	mov	x0, x20
 	mov	w1, w19
@@ -87706,19 +87338,19 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	str	x8, [x26, #16]
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
 	ldr	x26, [x20, #112]
-.L452_15:
+.L453_15:
 	cmp	x26, x19
-	b.ls	.L452_30
+	b.ls	.L453_30
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x24, w19, w8, x9
-.L452_17:
+.L453_17:
 	ldp	w8, w9, [x24, #76]
 	ldp	x1, x2, [x21, #384]
 	cmp	w8, w9
-	b.ne	.L452_20
+	b.ne	.L453_20
 	cmp	x2, x23
-	b.ls	.L452_21
+	b.ls	.L453_21
 	add	x8, x1, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -87728,19 +87360,19 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	mov	w8, #-1
 	stp	w8, w8, [x24, #72]
 	str	w8, [x24, #80]
-	b	.L452_21
-.L452_20:
+	b	.L453_21
+.L453_20:
 	add	x0, x24, #72
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L452_21:
+.L453_21:
 	ldr	x8, [x21, #328]
 	add	x22, x24, #56
 	cmp	x8, x23
-	b.ls	.L452_31
+	b.ls	.L453_31
 	ldr	x8, [x21, #320]
 	add	x23, x8, x23, lsl #4
-.L452_23:
+.L453_23:
 	mov	w8, #-1
 	add	x13, x24, #60
 	ldp	w9, w10, [x23, #8]
@@ -87761,8 +87393,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	str	w8, [x20, #960]
 	ldr	w8, [x24, #72]
 	cmn	w8, #1
-	b.eq	.L452_25
-.L452_24:
+	b.eq	.L453_25
+.L453_24:
 	ldp	x20, x19, [sp, #112]
 	ldr	x27, [sp, #48]
 	ldp	x22, x21, [sp, #96]
@@ -87771,20 +87403,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #128
 	ret
-.L452_25:
+.L453_25:
 	ldrb	w8, [x24, #96]
 	cmp	w8, #1
-	b.ne	.L452_24
+	b.ne	.L453_24
 	ldr	w8, [x20, #956]
 	cmp	w19, w8
-	b.eq	.L452_24
+	b.eq	.L453_24
 	ldr	x8, [x20, #112]
 	cmp	x8, x19
-	b.ls	.L452_34
+	b.ls	.L453_34
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w19, w8, x9
-.L452_29:
+.L453_29:
 	strb	wzr, [x8, #96]
 	mov	x0, x20
 	mov	w1, w19
@@ -87801,40 +87433,40 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	ldp	x20, x19, [sp, #112]
 	add	sp, sp, #128
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
-.L452_30:
+.L453_30:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x24, x20
-	b	.L452_17
-.L452_31:
+	b	.L453_17
+.L453_31:
 	add	x0, x21, #336
 	add	x23, x21, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L452_23
-.L452_32:
+	b	.L453_23
+.L453_32:
 	mov	w26, w0
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w0, w26
 	mov	x27, x20
-	b	.L452_3
-.L452_33:
+	b	.L453_3
+.L453_33:
 	add	x0, x20, #272
 	add	x26, x20, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L452_14
-.L452_34:
+	b	.L453_14
+.L453_34:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L452_29
-.L452_35:
+	b	.L453_29
+.L453_35:
 	mov	x8, #-1
 	lsr	x9, x25, #44
-	cbz	x9, .L452_10
-.L452_36:
+	cbz	x9, .L453_10
+.L453_36:
 	mov	x9, #-1
-	b	.L452_11
+	b	.L453_11
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_remove, .-hw_shared_turns_Turns_bfq_v0_Sectors_remove
 
 	.p2align	2
@@ -87849,11 +87481,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	stp	x22, x21, [sp, #16]
 	cmp	x9, x8
 	mov	x29, sp
-	b.ls	.L453_10
+	b.ls	.L454_10
 	mov	w9, #72
 	ldr	x10, [x20, #256]
 	umaddl	x22, w8, w9, x10
-.L453_2:
+.L454_2:
 	ldr	w8, [x22, #56]
 	mov	w9, #168
 	add	x21, x20, #360
@@ -87863,7 +87495,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	csel	x8, x9, x21, hi
 	ldr	w8, [x8, #152]
 	cmp	w8, w19
-	b.ne	.L453_4
+	b.ne	.L454_4
 	ldr	w8, [x22, #40]
 	ldr	x9, [x22, #24]
 	mov	x10, #2199023255551
@@ -87876,14 +87508,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	ldr	x9, [x22]
 	add	x8, x8, x9
 	stp	x8, x8, [x22]
-.L453_4:
+.L454_4:
 	ldrb	w8, [x22, #66]
 	cmp	w8, #1
-	b.ne	.L453_6
+	b.ne	.L454_6
 	add	x0, x20, #120
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_leave_active
-.L453_6:
+.L454_6:
 	add	x0, x20, #120
 	mov	w1, w19
 	mov	w2, wzr
@@ -87893,26 +87525,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	csel	x10, x21, x8, eq
 	ldr	w10, [x10, #152]
 	cmp	w10, w19
-	b.ne	.L453_9
-	cbz	x9, .L453_11
-.L453_8:
+	b.ne	.L454_9
+	cbz	x9, .L454_11
+.L454_8:
 	mov	w9, #-1
 	str	w9, [x8, #152]
-.L453_9:
+.L454_9:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L453_10:
+.L454_10:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L453_2
-.L453_11:
+	b	.L454_2
+.L454_11:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x8, x21
-	b	.L453_8
+	b	.L454_8
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting, .-hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
 
 	.p2align	2
@@ -87939,25 +87571,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldr	x4, [x8]
 	stp	x26, x25, [sp, #64]
 	add	x29, sp, #32
-	b.ls	.L454_46
+	b.ls	.L455_46
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L454_2:
+.L455_2:
 	ldp	x25, x24, [x21, #384]
 	mov	x0, x8
 	ldr	w9, [x0, #72]!
 	add	x19, x25, x28, lsl #5
 	cmn	w9, #1
-	b.eq	.L454_4
+	b.eq	.L455_4
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L454_6
-.L454_4:
+	b	.L455_6
+.L455_4:
 	cmp	x24, x28
-	b.ls	.L454_6
+	b.ls	.L455_6
 	mov	x9, #-1
 	strb	wzr, [x19, #28]
 	stp	x4, x9, [x19]
@@ -87965,33 +87597,33 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	str	w9, [x19, #24]
 	stp	w22, w22, [x8, #72]
 	str	w22, [x8, #80]
-.L454_6:
+.L455_6:
 	add	x8, x21, #400
 	cmp	x24, x28
 	str	w23, [sp, #4]
 	csel	x9, x19, x8, hi
 	ldr	w26, [x9, #20]
 	cmn	w26, #1
-	b.eq	.L454_20
+	b.eq	.L455_20
 	add	x10, x25, x26, lsl #5
 	cmp	x24, x26
 	ldr	x23, [x9]
 	csel	x8, x10, x8, hi
 	ldr	x8, [x8]
 	cmp	x8, x23
-	b.ne	.L454_20
+	b.ne	.L455_20
 	ldr	x8, [x20, #112]
 	cmp	x8, x27
-	b.ls	.L454_50
+	b.ls	.L455_50
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L454_10:
+.L455_10:
 	ldp	w9, w10, [x8, #76]
 	cmp	w9, w10
-	b.ne	.L454_13
+	b.ne	.L455_13
 	cmp	x24, x28
-	b.ls	.L454_14
+	b.ls	.L455_14
 	mov	x9, #-1
 	strb	wzr, [x19, #28]
 	stp	xzr, x9, [x19]
@@ -88000,37 +87632,37 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	mov	w9, #-1
 	stp	w9, w9, [x8, #72]
 	str	w9, [x8, #80]
-	b	.L454_14
-.L454_13:
+	b	.L455_14
+.L455_13:
 	add	x0, x8, #72
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L454_14:
+.L455_14:
 	mov	x0, x20
 	mov	x1, x21
 	mov	w2, w26
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch
 	ldr	x8, [x20, #112]
 	cmp	x8, x27
-	b.ls	.L454_51
+	b.ls	.L455_51
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L454_16:
+.L455_16:
 	mov	x0, x8
 	ldp	x1, x2, [x21, #384]
 	ldr	w9, [x0, #72]!
 	cmn	w9, #1
-	b.eq	.L454_18
+	b.eq	.L455_18
 	mov	w3, w22
 	mov	x4, x23
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L454_20
-.L454_18:
+	b	.L455_20
+.L455_18:
 	cmp	x2, x28
-	b.ls	.L454_20
+	b.ls	.L455_20
 	add	x9, x1, x28, lsl #5
 	mov	x10, #-1
 	stp	w22, w22, [x8, #72]
@@ -88039,7 +87671,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	str	x10, [x9, #16]
 	str	w10, [x9, #24]
 	strb	wzr, [x9, #28]
-.L454_20:
+.L455_20:
 	mov	w9, #104
 	ldp	x10, x23, [x20, #104]
 	ldr	w8, [x20, #960]
@@ -88060,8 +87692,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	strb	w8, [sp, #24]
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x23, x27
-	b.ls	.L454_47
-.L454_21:
+	b.ls	.L455_47
+.L455_21:
 	str	w0, [x19, #84]
 	mov	w8, #104
 	ldr	w1, [sp, #4]
@@ -88070,10 +87702,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	cmp	x10, x27
 	csel	x8, x8, x20, hi
 	ldrb	w9, [x8, #96]
-	tbz	w9, #0, .L454_24
+	tbz	w9, #0, .L455_24
 	ldr	w9, [x20, #956]
 	cmp	w1, w9
-	b.ne	.L454_36
+	b.ne	.L455_36
 	ldp	x20, x19, [sp, #112]
 	ldp	x22, x21, [sp, #96]
 	ldp	x24, x23, [sp, #80]
@@ -88082,7 +87714,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #128
 	ret
-.L454_24:
+.L455_24:
 	ldp	x10, x11, [x21, #64]
 	ldr	w9, [x8, #84]
 	add	x10, x10, x9, lsl #6
@@ -88091,41 +87723,41 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	csel	x10, x10, x21, hi
 	ldr	x21, [x8, #24]
 	ldr	w19, [x10, #40]
-	cbz	x9, .L454_31
+	cbz	x9, .L455_31
 	ldr	w10, [x8, #48]
-	cbz	w10, .L454_31
+	cbz	w10, .L455_31
 	ldr	x8, [x8, #32]
 	cmp	x8, #2, lsl #12
-	b.ls	.L454_31
+	b.ls	.L455_31
 	umulh	x10, x8, x9
-	cbnz	x10, .L454_53
+	cbnz	x10, .L455_53
 	mul	x8, x8, x9
 	lsr	x9, x21, #44
-	cbnz	x9, .L454_54
-.L454_29:
+	cbnz	x9, .L455_54
+.L455_29:
 	lsl	x9, x21, #20
-.L454_30:
+.L455_30:
 	adds	x8, x8, #256, lsl #12
 	csinv	x8, x8, xzr, lo
 	udiv	x21, x9, x8
-.L454_31:
+.L455_31:
 	ldr	x8, [x20, #264]
 	cmp	x8, x27
-	b.ls	.L454_48
+	b.ls	.L455_48
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x22, w27, w8, x9
-.L454_33:
+.L455_33:
 	cmp	x21, x19
 	csel	x8, x21, x19, hi
 	str	x8, [x22, #16]
 	ldr	x8, [x20, #112]
 	cmp	x8, x27
-	b.ls	.L454_49
+	b.ls	.L455_49
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L454_35:
+.L455_35:
 	mov	w9, #1
 	add	x0, x20, #120
 	mov	w2, wzr
@@ -88142,7 +87774,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldp	x20, x19, [sp, #112]
 	add	sp, sp, #128
 	b	hw_shared_wf2q_Engine_activate
-.L454_36:
+.L455_36:
 	ldp	x10, x11, [x21, #64]
 	ldr	w9, [x8, #84]
 	add	x10, x10, x9, lsl #6
@@ -88151,31 +87783,31 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	csel	x10, x10, x21, hi
 	ldr	x21, [x8, #24]
 	ldr	w19, [x10, #40]
-	cbz	x9, .L454_43
+	cbz	x9, .L455_43
 	ldr	w10, [x8, #48]
-	cbz	w10, .L454_43
+	cbz	w10, .L455_43
 	ldr	x8, [x8, #32]
 	cmp	x8, #2, lsl #12
-	b.ls	.L454_43
+	b.ls	.L455_43
 	umulh	x10, x8, x9
-	cbnz	x10, .L454_55
+	cbnz	x10, .L455_55
 	mul	x8, x8, x9
 	lsr	x9, x21, #44
-	cbnz	x9, .L454_56
-.L454_41:
+	cbnz	x9, .L455_56
+.L455_41:
 	lsl	x9, x21, #20
-.L454_42:
+.L455_42:
 	adds	x8, x8, #256, lsl #12
 	csinv	x8, x8, xzr, lo
 	udiv	x21, x9, x8
-.L454_43:
+.L455_43:
 	ldr	x8, [x20, #264]
 	cmp	x8, x27
-	b.ls	.L454_52
+	b.ls	.L455_52
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x22, w27, w8, x9
-.L454_45:
+.L455_45:
 	cmp	x21, x19
 	mov	x0, x20
 	csel	x8, x21, x19, hi
@@ -88188,65 +87820,65 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #128
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
-.L454_46:
+.L455_46:
 	mov	x0, x20
 	mov	x19, x4
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x4, x19
 	mov	x8, x20
-	b	.L454_2
-.L454_47:
+	b	.L455_2
+.L455_47:
 	mov	w19, w0
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w0, w19
 	mov	x19, x20
-	b	.L454_21
-.L454_48:
+	b	.L455_21
+.L455_48:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	mov	w23, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w23
-	b	.L454_33
-.L454_49:
+	b	.L455_33
+.L455_49:
 	mov	x0, x20
 	mov	w19, w1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w1, w19
 	mov	x8, x20
-	b	.L454_35
-.L454_50:
+	b	.L455_35
+.L455_50:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L454_10
-.L454_51:
+	b	.L455_10
+.L455_51:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L454_16
-.L454_52:
+	b	.L455_16
+.L455_52:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	mov	w23, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w23
-	b	.L454_45
-.L454_53:
+	b	.L455_45
+.L455_53:
 	mov	x8, #-1
 	lsr	x9, x21, #44
-	cbz	x9, .L454_29
-.L454_54:
+	cbz	x9, .L455_29
+.L455_54:
 	mov	x9, #-1
-	b	.L454_30
-.L454_55:
+	b	.L455_30
+.L455_55:
 	mov	x8, #-1
 	lsr	x9, x21, #44
-	cbz	x9, .L454_41
-.L454_56:
+	cbz	x9, .L455_41
+.L455_56:
 	mov	x9, #-1
-	b	.L454_42
+	b	.L455_42
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_sort, .-hw_shared_turns_Turns_bfq_v0_Sectors_sort
 
 	.p2align	2
@@ -88267,7 +87899,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	str	x23, [sp, #32]
 	ldrb	w11, [x10, #68]
 	cmp	w11, #1
-	b.ne	.L455_9
+	b.ne	.L456_9
 	ldr	w11, [x10, #56]
 	mov	w12, #168
 	add	x22, x0, #360
@@ -88278,7 +87910,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	csel	x11, x12, x22, hi
 	ldr	w11, [x11, #152]
 	cmp	w11, w1
-	b.ne	.L455_6
+	b.ne	.L456_6
 	ldr	w11, [x10, #40]
 	ldr	x12, [x10, #24]
 	mov	x13, #2199023255551
@@ -88291,42 +87923,42 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	lsl	x12, x12, #22
 	udiv	x11, x12, x11
 	add	x9, x11, x10
-	b.ls	.L455_15
-.L455_3:
+	b.ls	.L456_15
+.L456_3:
 	str	x9, [x8, #8]
 	ldp	x8, x9, [x0, #344]
 	cmp	x9, #0
 	csel	x10, x22, x8, eq
 	ldr	w10, [x10, #152]
 	cmp	w10, w1
-	b.ne	.L455_6
-	cbz	x9, .L455_16
-.L455_5:
+	b.ne	.L456_6
+	cbz	x9, .L456_16
+.L456_5:
 	mov	w9, #-1
 	str	w9, [x8, #152]
-.L455_6:
-	cbz	w19, .L455_12
+.L456_6:
+	cbz	w19, .L456_12
 	mov	x23, x0
 	add	x0, x0, #120
 	cmp	w19, #1
-	b.ne	.L455_10
+	b.ne	.L456_10
 	mov	w19, w1
 	bl	hw_shared_wf2q_Engine_leave_active
-	b	.L455_11
-.L455_9:
+	b	.L456_11
+.L456_9:
 	ldp	x20, x19, [sp, #64]
 	ldr	x23, [sp, #32]
 	ldp	x22, x21, [sp, #48]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	ret
-.L455_10:
+.L456_10:
 	mov	w19, w1
 	bl	hw_shared_wf2q_Engine_leave_idle
-.L455_11:
+.L456_11:
 	mov	x0, x23
 	mov	w1, w19
-.L455_12:
+.L456_12:
 	mov	w8, #72
 	ldp	x9, x10, [x0, #256]
 	umaddl	x8, w20, w8, x9
@@ -88349,21 +87981,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	ldr	x9, [x9]
 	sub	x8, x8, x9
 	cmp	x8, #1
-	b.lt	.L455_14
+	b.lt	.L456_14
 	ldp	x20, x19, [sp, #64]
 	ldr	x23, [sp, #32]
 	ldp	x22, x21, [sp, #48]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_wf2q_Engine_enter_idle
-.L455_14:
+.L456_14:
 	ldp	x20, x19, [sp, #64]
 	ldr	x23, [sp, #32]
 	ldp	x22, x21, [sp, #48]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_wf2q_Engine_forget
-.L455_15:
+.L456_15:
 	mov	x23, x0
 	add	x0, x0, #272
 	str	w1, [x29, #28]
@@ -88373,8 +88005,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	ldr	w1, [x29, #28]
 	mov	x0, x23
 	add	x8, x23, #272
-	b	.L455_3
-.L455_16:
+	b	.L456_3
+.L456_16:
 	mov	x23, x0
 	add	x0, x0, #360
 	str	w1, [x29, #28]
@@ -88382,7 +88014,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	ldr	w1, [x29, #28]
 	mov	x0, x23
 	add	x8, x23, #360
-	b	.L455_5
+	b	.L456_5
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting, .-hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
 
 	.p2align	2
@@ -88397,22 +88029,22 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	add	x29, sp, #48
 	cmn	w8, #1
 	str	x21, [sp, #64]
-	b.eq	.L456_10
+	b.eq	.L457_10
 	mov	w9, #104
 	ldp	x10, x11, [x19, #104]
 	umaddl	x9, w8, w9, x10
 	cmp	x11, x8
 	csel	x21, x9, x19, hi
 	ldr	w8, [x21, #48]
-	tbz	w8, #0, .L456_3
+	tbz	w8, #0, .L457_3
 	ldr	w8, [x21, #52]
-	b	.L456_4
-.L456_3:
+	b	.L457_4
+.L457_3:
 	mov	w8, wzr
-.L456_4:
+.L457_4:
 	ldrb	w9, [x20, #824]
 	cmp	w9, #1
-	b.ne	.L456_6
+	b.ne	.L457_6
 	ldr	x1, [x20, #672]
 	mov	w9, #5
 	str	w8, [sp, #12]
@@ -88422,10 +88054,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	strb	w9, [sp, #8]
 	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L456_6:
+.L457_6:
 	ldr	x8, [x21]
 	cmp	x8, #1
-	b.ne	.L456_8
+	b.ne	.L457_8
 	ldr	w8, [x21, #48]
 	mov	w9, #776
 	ldr	x10, [x20, #680]
@@ -88438,25 +88070,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	csinv	x8, x8, xzr, lo
 	cmp	x10, x8
 	cset	w2, hs
-	b	.L456_9
-.L456_8:
+	b	.L457_9
+.L457_8:
 	mov	w2, wzr
-.L456_9:
+.L457_9:
 	ldr	x5, [x19, #944]
 	mov	x0, x19
 	mov	x1, x20
 	mov	w3, wzr
 	mov	w4, #1
 	bl	hw_bfq_v0_Sectors_as_shared_turns_Measure_end_turn
-.L456_10:
+.L457_10:
 	ldr	w8, [x19, #960]
-	cbz	w8, .L456_17
+	cbz	w8, .L457_17
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L456_17
+	tbnz	w8, #0, .L457_17
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L456_16
+	b.ls	.L457_16
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -88464,19 +88096,19 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L456_15
+	b.ls	.L457_15
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L456_15:
+.L457_15:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L456_16:
+.L457_16:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L456_17:
+.L457_17:
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
 	ldp	x20, x19, [sp, #80]
@@ -88490,7 +88122,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	.type	hw_shared_turns_Turns_bfq_v0_Sectors_unreference, @function
 hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmn	w1, #1
-	b.eq	.L457_12
+	b.eq	.L458_12
 	sub	sp, sp, #48
 	ldr	x8, [x0, #112]
 	stp	x20, x19, [sp, #32]
@@ -88498,15 +88130,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	cmp	x8, x19
-	b.ls	.L457_14
+	b.ls	.L458_14
 	mov	w8, #104
 	ldr	x9, [x0, #104]
 	umaddl	x8, w19, w8, x9
-.L457_3:
+.L458_3:
 	ldr	w9, [x8, #92]
 	subs	w9, w9, #1
 	str	w9, [x8, #92]
-	b.ne	.L457_11
+	b.ne	.L458_11
 	mov	w8, #72
 	ldp	x9, x10, [x0, #256]
 	umaddl	x8, w19, w8, x9
@@ -88514,9 +88146,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmp	x10, x19
 	csel	x8, x8, x9, hi
 	ldrb	w9, [x8, #68]
-	tbnz	w9, #0, .L457_7
+	tbnz	w9, #0, .L458_7
 	ldrb	w9, [x8, #66]
-	cbnz	w9, .L457_7
+	cbnz	w9, .L458_7
 	ldr	w9, [x8, #56]
 	mov	w10, #168
 	ldp	x11, x12, [x0, #344]
@@ -88526,20 +88158,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	csel	x9, x10, x11, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w1
-	b.ne	.L457_13
-.L457_7:
+	b.ne	.L458_13
+.L458_7:
 	mov	w8, #928
-.L457_8:
+.L458_8:
 	ldr	x10, [x0, #112]
 	add	x8, x0, x8
 	ldr	w9, [x8, #4]
 	str	w1, [x8, #4]
 	cmp	x10, x19
-	b.ls	.L457_15
+	b.ls	.L458_15
 	mov	w10, #104
 	ldr	x11, [x0, #104]
 	umaddl	x10, w19, w10, x11
-.L457_10:
+.L458_10:
 	mov	w11, #-1
 	stp	w9, w11, [x10, #64]
 	mov	w10, #104
@@ -88550,26 +88182,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmp	x11, x9
 	csel	x8, x10, x8, hi
 	str	w1, [x8]
-.L457_11:
+.L458_11:
 	ldp	x20, x19, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #48
-.L457_12:
+.L458_12:
 	ret
-.L457_13:
+.L458_13:
 	ldrb	w8, [x8, #71]
 	mov	w9, #928
 	cmp	w8, #0
 	mov	w8, #920
 	csel	x8, x9, x8, ne
-	b	.L457_8
-.L457_14:
+	b	.L458_8
+.L458_14:
 	mov	w20, w1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w1, w20
 	mov	x8, x0
-	b	.L457_3
-.L457_15:
+	b	.L458_3
+.L458_15:
 	stur	w1, [x29, #-4]
 	mov	x19, x8
 	mov	x20, x9
@@ -88578,7 +88210,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	mov	x9, x20
 	mov	x8, x19
 	mov	x10, x0
-	b	.L457_10
+	b	.L458_10
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_unreference, .-hw_shared_turns_Turns_bfq_v0_Sectors_unreference
 
 	.p2align	2
@@ -88589,7 +88221,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	cmp	x8, x9
 	csel	x8, x8, x9, lo
 	cmp	w2, w8
-	b.hs	.L458_8
+	b.hs	.L459_8
 	sub	sp, sp, #80
 	ldp	x8, x9, [x1, #432]
 	add	x10, x1, #448
@@ -88609,11 +88241,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	ldrh	w21, [x8, #4]
 	csinv	w22, w10, wzr, lo
 	cmp	x9, x19
-	b.ls	.L458_9
+	b.ls	.L459_9
 	mov	w8, #168
 	ldr	x9, [x0, #224]
 	umaddl	x23, w19, w8, x9
-.L458_3:
+.L459_3:
 	mov	x8, #-1
 	stp	xzr, xzr, [x23, #48]
 	stp	x8, x8, [x23, #16]
@@ -88631,11 +88263,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	ldr	x8, [x0, #144]
 	stp	xzr, xzr, [x23]
 	cmp	x8, x22
-	b.ls	.L458_10
+	b.ls	.L459_10
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x22, w22, w8, x9
-.L458_5:
+.L459_5:
 	mov	x8, #-1
 	stp	w21, w21, [x22, #40]
 	stp	xzr, x8, [x22, #24]
@@ -88648,11 +88280,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	stp	xzr, xzr, [x22, #8]
 	str	xzr, [x22]
 	cmp	x8, x19
-	b.ls	.L458_11
+	b.ls	.L459_11
 	mov	w8, #68
 	ldr	x9, [x0, #728]
 	umaddl	x0, w19, w8, x9
-.L458_7:
+.L459_7:
 	ldp	x20, x19, [sp, #64]
 	mov	w1, #255
 	ldp	x22, x21, [sp, #48]
@@ -88661,9 +88293,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	ldr	x23, [sp, #32]
 	add	sp, sp, #80
 	b	memset
-.L458_8:
+.L459_8:
 	ret
-.L458_9:
+.L459_9:
 	mov	x8, x0
 	add	x23, x0, #240
 	str	x0, [sp, #8]
@@ -88672,8 +88304,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	ldr	w2, [x29, #28]
 	ldr	x0, [sp, #8]
-	b	.L458_3
-.L458_10:
+	b	.L459_3
+.L459_10:
 	add	x22, x0, #152
 	mov	x23, x0
 	add	x0, x0, #152
@@ -88681,11 +88313,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	ldr	w2, [x29, #28]
 	mov	x0, x23
-	b	.L458_5
-.L458_11:
+	b	.L459_5
+.L459_11:
 	add	x0, x0, #744
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
-	b	.L458_7
+	b	.L459_7
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_add_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_add_group
 
 	.p2align	2
@@ -88705,46 +88337,46 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	str	x27, [sp, #80]
 	stp	x26, x25, [sp, #96]
 	stp	x24, x23, [sp, #112]
-	tbnz	w8, #31, .L459_22
+	tbnz	w8, #31, .L460_22
 	lsl	w8, w8, #1
-.L459_2:
+.L460_2:
 	add	x9, x20, w20, uxtw #4
 	tst	x9, #0xffffffff00000000
-	b.ne	.L459_23
-.L459_3:
+	b.ne	.L460_23
+.L460_3:
 	ldr	x10, [x21, #8]
 	adds	w8, w8, w9
 	csinv	w0, w8, wzr, lo
 	tst	x10, #0x3
-	b.eq	.L459_6
+	b.eq	.L460_6
 	and	x8, x10, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x10
-	b.hs	.L459_7
+	b.hs	.L460_7
 	mov	x24, xzr
 	mov	w23, #4
-	b	.L459_14
-.L459_6:
+	b	.L460_14
+.L460_6:
 	mov	x8, x10
-.L459_7:
+.L460_7:
 	mov	w9, #56
 	mov	x24, xzr
 	mov	w23, #4
 	umaddl	x9, w0, w9, x8
 	cmp	x9, x8
-	b.lo	.L459_14
-	tbnz	x9, #63, .L459_14
+	b.lo	.L460_14
+	tbnz	x9, #63, .L460_14
 	ldr	x10, [x21]
 	str	x9, [x21, #8]
 	add	x23, x10, x8
-	cbz	w0, .L459_13
+	cbz	w0, .L460_13
 	add	x8, x8, x10
 	mov	x22, sp
 	mov	w26, #-1
 	add	x24, x8, #52
 	mov	x25, x0
 	mov	x27, x0
-.L459_11:
+.L460_11:
 	sub	x0, x24, #48
 	mov	x1, sp
 	mov	w2, #28
@@ -88758,38 +88390,38 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	stp	w26, w26, [x24, #-12]
 	stur	wzr, [x24, #-4]
 	strb	wzr, [x24], #56
-	b.ne	.L459_11
+	b.ne	.L460_11
 	mov	x0, x25
 	mov	x24, x25
-	b	.L459_14
-.L459_13:
+	b	.L460_14
+.L460_13:
 	mov	x24, xzr
-.L459_14:
+.L460_14:
 	mov	x8, sp
 	mov	w1, w20
 	mov	x2, x21
 	bl	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 	ldr	x9, [x21, #8]
 	tst	x9, #0x3
-	b.eq	.L459_17
+	b.eq	.L460_17
 	and	x8, x9, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x9
-	b.hs	.L459_18
+	b.hs	.L460_18
 	mov	x25, xzr
 	mov	w22, #4
-	b	.L459_21
-.L459_17:
+	b	.L460_21
+.L460_17:
 	mov	x8, x9
-.L459_18:
+.L460_18:
 	add	x9, x20, w20, uxtw #4
 	mov	x25, xzr
 	mov	w22, #4
 	lsl	x2, x9, #2
 	add	x9, x8, x2
 	cmp	x9, x8
-	b.lo	.L459_21
-	tbnz	x9, #63, .L459_21
+	b.lo	.L460_21
+	tbnz	x9, #63, .L460_21
 	ldr	x10, [x21]
 	mov	w1, #255
 	str	x9, [x21, #8]
@@ -88797,7 +88429,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	mov	x0, x22
 	bl	memset
 	mov	x25, x20
-.L459_21:
+.L460_21:
 	add	x0, x19, #16
 	mov	x1, sp
 	mov	w2, #64
@@ -88812,12 +88444,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	ldp	x29, x30, [sp, #64]
 	add	sp, sp, #160
 	ret
-.L459_22:
+.L460_22:
 	mov	w8, #-1
-	b	.L459_2
-.L459_23:
+	b	.L460_2
+.L460_23:
 	mov	w9, #-1
-	b	.L459_3
+	b	.L460_3
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator, .-hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 
 	.p2align	2
@@ -88829,105 +88461,105 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	mov	x29, sp
 	cmp	w9, #1
 	csinc	w9, w9, wzr, hi
-	tbnz	w10, #31, .L460_32
+	tbnz	w10, #31, .L461_32
 	lsl	w10, w10, #1
-.L460_2:
+.L461_2:
 	add	x11, x9, w9, uxtw #4
 	tst	x11, #0xffffffff00000000
-	b.ne	.L460_33
-.L460_3:
+	b.ne	.L461_33
+.L461_3:
 	ldr	x12, [x1]
 	adds	w10, w10, w11
 	csinv	w10, w10, wzr, lo
 	cmp	x12, #1
-	b.ne	.L460_28
+	b.ne	.L461_28
 	ldr	x11, [x1, #8]
 	tst	x11, #0x3
-	b.eq	.L460_6
+	b.eq	.L461_6
 	and	x12, x11, #0xfffffffffffffffc
 	add	x14, x12, #4
 	cmp	x14, x11
-	b.hs	.L460_7
-	b	.L460_28
-.L460_6:
+	b.hs	.L461_7
+	b	.L461_28
+.L461_6:
 	mov	x14, x11
-.L460_7:
+.L461_7:
 	mov	w11, #56
 	umaddl	x13, w10, w11, x14
 	mov	x11, xzr
 	cmp	x13, x14
-	b.lo	.L460_29
-	tbnz	x13, #63, .L460_30
+	b.lo	.L461_29
+	tbnz	x13, #63, .L461_30
 	adds	w11, w10, w9
 	csinv	w11, w11, wzr, lo
 	tst	x14, #0x7
-	b.eq	.L460_11
+	b.eq	.L461_11
 	and	x12, x13, #0x7ffffffffffffff8
 	add	x12, x12, #8
 	cmp	x12, x13
 	mov	x13, x12
-	b.lo	.L460_28
-.L460_11:
+	b.lo	.L461_28
+.L461_11:
 	mov	w12, #72
 	umaddl	x14, w11, w12, x13
-	tbnz	x14, #63, .L460_28
+	tbnz	x14, #63, .L461_28
 	tst	x13, #0x7
-	b.eq	.L460_14
+	b.eq	.L461_14
 	and	x12, x14, #0x7ffffffffffffff8
 	add	x12, x12, #8
 	cmp	x12, x14
-	b.hs	.L460_15
-	b	.L460_28
-.L460_14:
+	b.hs	.L461_15
+	b	.L461_28
+.L461_14:
 	mov	x12, x14
-.L460_15:
+.L461_15:
 	mov	w13, #48
 	umaddl	x13, w11, w13, x12
-	tbnz	x13, #63, .L460_28
+	tbnz	x13, #63, .L461_28
 	tst	x12, #0x7
-	b.eq	.L460_19
+	b.eq	.L461_19
 	and	x11, x13, #0x7ffffffffffffff8
 	add	x11, x11, #8
 	cmp	x11, x13
-	b.lo	.L460_28
+	b.lo	.L461_28
 	adds	x12, x11, x10, lsl #5
-	b.mi	.L460_28
-	b	.L460_20
-.L460_19:
+	b.mi	.L461_28
+	b	.L461_20
+.L461_19:
 	mov	x11, x13
 	adds	x12, x11, x10, lsl #5
-	b.mi	.L460_28
-.L460_20:
+	b.mi	.L461_28
+.L461_20:
 	tst	x11, #0x7
-	b.eq	.L460_22
+	b.eq	.L461_22
 	and	x10, x12, #0x7ffffffffffffff8
 	add	x10, x10, #8
 	cmp	x10, x12
-	b.hs	.L460_23
-	b	.L460_28
-.L460_22:
+	b.hs	.L461_23
+	b	.L461_28
+.L461_22:
 	mov	x10, x12
-.L460_23:
+.L461_23:
 	mov	w11, #168
 	umaddl	x11, w9, w11, x10
-	tbnz	x11, #63, .L460_28
+	tbnz	x11, #63, .L461_28
 	tst	x10, #0x3
-	b.eq	.L460_26
+	b.eq	.L461_26
 	and	x10, x11, #0x7ffffffffffffffc
 	add	x10, x10, #4
 	cmp	x10, x11
-	b.hs	.L460_27
-	b	.L460_28
-.L460_26:
+	b.hs	.L461_27
+	b	.L461_28
+.L461_26:
 	mov	x10, x11
-.L460_27:
+.L461_27:
 	mov	w11, #68
 	umaddl	x12, w9, w11, x10
-	tbz	x12, #63, .L460_31
-.L460_28:
+	tbz	x12, #63, .L461_31
+.L461_28:
 	mov	x11, xzr
-.L460_29:
-.L460_30:
+.L461_29:
+.L461_30:
 	mov	w9, #4
 	mov	w10, #8
 	stp	x11, x12, [x1]
@@ -88939,15 +88571,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	stp	x9, xzr, [x8, #80]
 	ldp	x29, x30, [sp], #16
 	ret
-.L460_31:
+.L461_31:
 	mov	w11, #1
-	b	.L460_30
-.L460_32:
+	b	.L461_30
+.L461_32:
 	mov	w10, #-1
-	b	.L460_2
-.L460_33:
+	b	.L461_2
+.L461_33:
 	mov	w11, #-1
-	b	.L460_3
+	b	.L461_3
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter, .-hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 
 	.p2align	2
@@ -88967,14 +88599,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	csel	x8, x8, x11, hi
 	ldrb	w3, [x8, #16]
 	cmp	w3, #7
-	b.hi	.L461_10
+	b.hi	.L462_10
 	ldrb	w10, [x8, #17]
 	ldrsb	w9, [x8, #20]
-	cbz	w10, .L461_5
+	cbz	w10, .L462_5
 	cmp	w10, #1
-	b.ne	.L461_7
+	b.ne	.L462_7
 	cmn	w9, #21
-	b.gt	.L461_8
+	b.gt	.L462_8
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x10, [x0, #728]
@@ -88988,10 +88620,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mov	w3, #8
 	mov	w24, #1
 	csel	x8, x8, x20, hi
-	b	.L461_15
-.L461_5:
+	b	.L462_15
+.L462_5:
 	cmn	w9, #21
-	b.gt	.L461_9
+	b.gt	.L462_9
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x9, [x0, #728]
@@ -89003,8 +88635,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mov	w3, #16
 	cmp	x10, x19
 	csel	x8, x8, x20, hi
-	b	.L461_12
-.L461_7:
+	b	.L462_12
+.L462_7:
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x9, [x0, #728]
@@ -89018,8 +88650,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mov	w9, #16
 	mov	w22, #7
 	csel	x8, x8, x20, hi
-	b	.L461_15
-.L461_8:
+	b	.L462_15
+.L462_8:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -89029,8 +88661,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w3, w9, #0x8
-	b	.L461_10
-.L461_9:
+	b	.L462_10
+.L462_9:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -89040,7 +88672,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w3, w9, #0x10
-.L461_10:
+.L462_10:
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x9, [x0, #728]
@@ -89053,59 +88685,59 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	cmp	x10, x19
 	csel	x8, x8, x20, hi
 	cmp	w24, #1
-	b.eq	.L461_13
+	b.eq	.L462_13
 	cmp	w24, #2
-	b.ne	.L461_14
-.L461_12:
+	b.ne	.L462_14
+.L462_12:
 	orr	x9, x22, #0x8
 	mov	w24, #2
-	b	.L461_15
-.L461_13:
+	b	.L462_15
+.L462_13:
 	and	x9, x3, #0x7
-	b	.L461_15
-.L461_14:
+	b	.L462_15
+.L462_14:
 	mov	w9, #16
-.L461_15:
+.L462_15:
 	ldr	w21, [x8, x9, lsl #2]
 	cmn	w21, #1
-	b.ne	.L461_25
+	b.ne	.L462_25
 	mov	w2, w19
 	mov	w4, wzr
 	mov	x25, x0
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_make_queue
 	mov	w21, w0
 	cmn	w0, #1
-	b.eq	.L461_25
+	b.eq	.L462_25
 	ldr	x9, [x25, #736]
 	cmp	x9, x19
-	b.ls	.L461_26
+	b.ls	.L462_26
 	mov	w9, #68
 	ldr	x10, [x23]
 	mov	x8, x25
 	umaddl	x20, w19, w9, x10
 	cmp	w24, #1
-	b.eq	.L461_22
-.L461_19:
+	b.eq	.L462_22
+.L462_19:
 	cmp	w24, #2
-	b.ne	.L461_21
+	b.ne	.L462_21
 	orr	x22, x22, #0x8
-	b	.L461_22
-.L461_21:
+	b	.L462_22
+.L462_21:
 	mov	w22, #16
-.L461_22:
+.L462_22:
 	str	w21, [x20, x22, lsl #2]
 	mov	w9, w21
 	ldr	x10, [x8, #512]
 	cmp	x10, x9
-	b.ls	.L461_27
+	b.ls	.L462_27
 	mov	w10, #56
 	ldr	x8, [x8, #504]
 	umaddl	x0, w9, w10, x8
-.L461_24:
+.L462_24:
 	ldr	w8, [x0, #36]
 	add	w8, w8, #1
 	str	w8, [x0, #36]
-.L461_25:
+.L462_25:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -89113,17 +88745,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	ret
-.L461_26:
+.L462_26:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
 	mov	x8, x25
 	cmp	w24, #1
-	b.ne	.L461_19
-	b	.L461_22
-.L461_27:
+	b.ne	.L462_19
+	b	.L462_22
+.L462_27:
 	add	x0, x8, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L461_24
+	b	.L462_24
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_async_queue, .-hw_shared_turns_Turns_cfq_wf2q_Time_async_queue
 
 	.p2align	2
@@ -89137,25 +88769,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	mov	x29, sp
 	cmn	w20, #1
 	str	w8, [x0, #852]
-	b.eq	.L462_7
+	b.eq	.L463_7
 	ldr	w8, [x1, #960]
 	mov	x19, x0
-	cbz	w8, .L462_3
+	cbz	w8, .L463_3
 	ldr	x9, [x1, #856]
 	str	xzr, [x1, #856]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L462_3:
+.L463_3:
 	ldr	x9, [x19, #512]
 	add	x21, x19, #448
 	str	w8, [x1, #960]
 	cmp	x9, x20
-	b.ls	.L462_11
+	b.ls	.L463_11
 	mov	w8, #56
 	ldr	x9, [x19, #504]
 	umaddl	x8, w20, w8, x9
-.L462_5:
+.L463_5:
 	strb	wzr, [x8, #51]
 	mov	w8, #56
 	ldp	x10, x9, [x19, #504]
@@ -89164,7 +88796,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	csel	x10, x8, x21, hi
 	ldr	w10, [x10, #20]
 	cmn	w10, #1
-	b.eq	.L462_8
+	b.eq	.L463_8
 	ldr	x5, [x1, #680]
 	mov	x0, x19
 	mov	w1, w20
@@ -89172,16 +88804,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	mov	w3, #1
 	mov	w4, #1
 	bl	hw_shared_wf2q_Engine_raise
-	b	.L462_10
-.L462_7:
+	b	.L463_10
+.L463_7:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L462_8:
+.L463_8:
 	cmp	x9, x20
-	b.ls	.L462_12
-.L462_9:
+	b.ls	.L463_12
+.L463_9:
 	strb	wzr, [x8, #48]
 	ldr	x4, [x1, #680]
 	mov	x0, x19
@@ -89194,27 +88826,27 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	sub	w8, w8, w9
 	str	w8, [x19, #848]
 	bl	hw_shared_wf2q_Engine_deactivate
-.L462_10:
+.L463_10:
 	mov	x0, x19
 	mov	w1, w20
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service
-.L462_11:
+.L463_11:
 	add	x0, x19, #448
 	mov	x22, x1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x1, x22
 	add	x8, x19, #448
-	b	.L462_5
-.L462_12:
+	b	.L463_5
+.L463_12:
 	add	x0, x19, #448
 	mov	x21, x1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x1, x21
 	add	x8, x19, #448
-	b	.L462_9
+	b	.L463_9
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_end_service, .-hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 
 	.p2align	2
@@ -89239,13 +88871,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	stp	x22, x21, [sp, #32]
 	csel	x9, x11, x9, hi
 	cmn	w1, #1
-	b.eq	.L463_5
+	b.eq	.L464_5
 	ldr	w10, [x9, #32]
-	cbnz	w10, .L463_3
+	cbnz	w10, .L464_3
 	ldrb	w9, [x9, #51]
 	cmp	w9, #1
-	b.ne	.L463_5
-.L463_3:
+	b.ne	.L464_5
+.L464_3:
 	ldr	x9, [x19, #520]
 	mov	x11, #63439
 	movk	x11, #58195, lsl #16
@@ -89262,43 +88894,43 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	csinv	x9, x9, xzr, lo
 	cmp	x10, #1000
 	str	x9, [x19, #520]
-	b.lo	.L463_6
+	b.lo	.L464_6
 	mov	x0, x19
 	mov	w21, w2
 	mov	x2, x8
 	bl	hw_shared_wf2q_Engine_charge
 	mov	w2, w21
-	b	.L463_6
-.L463_5:
+	b	.L464_6
+.L464_5:
 	str	x8, [x19, #520]
-.L463_6:
+.L464_6:
 	ldr	x9, [x20, #264]
 	mov	w8, w2
 	cmp	x9, x8
-	b.ls	.L463_29
+	b.ls	.L464_29
 	ldr	x9, [x20, #256]
 	add	x23, x9, x8, lsl #7
-.L463_8:
+.L464_8:
 	ldp	w21, w8, [x23, #44]!
 	mov	w9, #-1
 	stp	w9, w9, [x23]
 	orr	x22, x21, x8, lsl #32
 	cmn	w21, #1
-	b.eq	.L463_18
+	b.eq	.L464_18
 	ldr	w8, [x19, #852]
 	cmp	w8, w21
-	b.ne	.L463_17
+	b.ne	.L464_17
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	ldr	w8, [x19, #856]
-	cbz	w8, .L463_17
+	cbz	w8, .L464_17
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L463_17
+	tbnz	w8, #0, .L464_17
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L463_16
+	b.ls	.L464_16
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -89306,41 +88938,41 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L463_15
+	b.ls	.L464_15
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L463_15:
+.L464_15:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L463_16:
+.L464_16:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L463_17:
+.L464_17:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
-.L463_18:
+.L464_18:
 	lsr	x21, x22, #32
 	mov	w8, #-1
 	cmp	x21, x8
-	b.eq	.L463_28
+	b.eq	.L464_28
 	ldr	w8, [x19, #852]
 	cmp	w8, w21
-	b.ne	.L463_27
+	b.ne	.L464_27
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	ldr	w8, [x19, #856]
-	cbz	w8, .L463_27
+	cbz	w8, .L464_27
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L463_27
+	tbnz	w8, #0, .L464_27
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L463_26
+	b.ls	.L464_26
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -89348,34 +88980,34 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L463_25
+	b.ls	.L464_25
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L463_25:
+.L464_25:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L463_26:
+.L464_26:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L463_27:
+.L464_27:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
-.L463_28:
+.L464_28:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L463_29:
+.L464_29:
 	add	x0, x20, #128
 	add	x23, x20, #128
 	bl	hw_collections_arena_clean_context_Context
-	b	.L463_8
+	b	.L464_8
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_exit, .-hw_shared_turns_Turns_cfq_wf2q_Time_exit
 
 	.p2align	2
@@ -89392,7 +89024,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	stp	x26, x25, [sp, #48]
 	stp	x24, x23, [sp, #64]
 	stp	x20, x19, [sp, #96]
-	b.ls	.L464_11
+	b.ls	.L465_11
 	add	x19, x0, #420
 	add	x20, x0, #448
 	add	x14, x0, #824
@@ -89403,10 +89035,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	mov	w27, #-1
 	mov	w28, #56
 	mov	x9, x22
-	b	.L464_5
-.L464_2:
+	b	.L465_5
+.L465_2:
 	madd	x8, x22, x28, x8
-.L464_3:
+.L465_3:
 	stp	w21, w27, [x8, #40]
 	ldp	x8, x9, [x0, #504]
 	umaddl	x8, w21, w28, x8
@@ -89416,11 +89048,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	csel	x10, x8, x24, hi
 	ldr	x8, [x0, #144]
 	str	w22, [x10]
-.L464_4:
+.L465_4:
 	cmp	x8, x9
 	mov	x22, x9
-	b.ls	.L464_11
-.L464_5:
+	b.ls	.L465_11
+.L465_5:
 	ldr	x11, [x0, #136]
 	madd	x10, x9, x25, x11
 	ldr	w9, [x10, #36]
@@ -89432,16 +89064,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	csel	x11, x11, x19, hi
 	cmp	x22, x27
 	str	w27, [x11]
-	b.eq	.L464_11
+	b.eq	.L465_11
 	ldp	x11, x12, [x0, #504]
 	strb	wzr, [x10, #71]
 	madd	x11, x22, x28, x11
 	cmp	x12, x22
 	csel	x10, x11, x20, hi
 	ldr	w10, [x10, #36]
-	cbnz	w10, .L464_4
-	b.ls	.L464_10
-.L464_8:
+	cbnz	w10, .L465_4
+	b.ls	.L465_10
+.L465_8:
 	ldp	w9, w10, [x11, #40]
 	stp	w27, w27, [x11, #40]
 	ldp	x8, x11, [x0, #504]
@@ -89458,15 +89090,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	csel	x10, x13, x23, hi
 	cmp	x11, x22
 	str	w9, [x10]
-	b.hi	.L464_2
+	b.hi	.L465_2
 	mov	x8, x0
 	stp	x0, x14, [sp]
 	add	x0, x8, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	ldp	x0, x14, [sp]
 	add	x8, x0, #448
-	b	.L464_3
-.L464_10:
+	b	.L465_3
+.L465_10:
 	mov	x21, x0
 	add	x0, x0, #448
 	str	x14, [sp, #8]
@@ -89474,8 +89106,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	ldr	x14, [sp, #8]
 	mov	x0, x21
 	add	x11, x21, #448
-	b	.L464_8
-.L464_11:
+	b	.L465_8
+.L465_11:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -89508,13 +89140,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	cmn	w8, #1
 	stp	x22, x21, [sp, #32]
 	add	x29, sp, #16
-	b.eq	.L465_5
+	b.eq	.L466_5
 	ldr	w11, [x10, #32]
-	cbnz	w11, .L465_3
+	cbnz	w11, .L466_3
 	ldrb	w10, [x10, #51]
 	cmp	w10, #1
-	b.ne	.L465_5
-.L465_3:
+	b.ne	.L466_5
+.L466_3:
 	ldr	x10, [x19, #520]
 	mov	x12, #63439
 	movk	x12, #58195, lsl #16
@@ -89531,7 +89163,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	csinv	x10, x10, xzr, lo
 	cmp	x11, #1000
 	str	x10, [x19, #520]
-	b.lo	.L465_6
+	b.lo	.L466_6
 	mov	x0, x19
 	mov	x21, x1
 	mov	w1, w8
@@ -89540,10 +89172,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	bl	hw_shared_wf2q_Engine_charge
 	mov	w2, w22
 	mov	x1, x21
-	b	.L465_6
-.L465_5:
+	b	.L466_6
+.L466_5:
 	str	x9, [x19, #520]
-.L465_6:
+.L466_6:
 	ldp	x10, x11, [x1, #64]
 	mov	w9, w20
 	mov	w8, w2
@@ -89556,7 +89188,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	ldr	w11, [x12, #52]
 	ldr	w10, [x10, #52]
 	cmp	w11, w10
-	b.ne	.L465_10
+	b.ne	.L466_10
 	ldp	x10, x11, [x1, #320]
 	add	x21, x1, #336
 	add	x12, x10, x9, lsl #4
@@ -89564,14 +89196,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	csel	x9, x12, x21, hi
 	cmp	x11, x8
 	ldr	x22, [x9]
-	b.ls	.L465_11
+	b.ls	.L466_11
 	add	x21, x10, x8, lsl #4
-.L465_9:
+.L466_9:
 	ldr	x8, [x21]
 	cmp	x8, x22
 	csel	x8, x8, x22, lo
 	str	x8, [x21]
-.L465_10:
+.L466_10:
 	mov	x0, x19
 	mov	w2, w20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_remove
@@ -89581,12 +89213,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L465_11:
+.L466_11:
 	add	x0, x1, #336
 	str	x1, [sp, #8]
 	bl	hw_collections_arena_clean_request_Arrival
 	ldr	x1, [sp, #8]
-	b	.L465_9
+	b	.L466_9
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_join, .-hw_shared_turns_Turns_cfq_wf2q_Time_join
 
 	.p2align	2
@@ -89605,7 +89237,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	stp	x26, x25, [sp, #32]
 	mov	x29, sp
 	stp	x24, x23, [sp, #48]
-	b.ls	.L466_2
+	b.ls	.L467_2
 	mov	w9, #56
 	ldr	x10, [x20, #504]
 	add	x13, x20, #820
@@ -89620,14 +89252,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	cmn	w21, #1
 	str	w10, [x8]
 	str	w12, [x20, #816]
-	b.ne	.L466_8
-.L466_2:
+	b.ne	.L467_8
+.L467_2:
 	ldr	w21, [x20, #824]
 	cmn	w21, #1
-	b.eq	.L466_13
+	b.eq	.L467_13
 	ldr	w8, [x20, #852]
 	cmp	w21, w8
-	b.ne	.L466_5
+	b.ne	.L467_5
 	mov	x0, x20
 	mov	x23, x3
 	mov	w25, w5
@@ -89636,15 +89268,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	mov	w4, w24
 	mov	w5, w25
 	mov	x3, x23
-.L466_5:
+.L467_5:
 	ldr	x8, [x20, #512]
 	add	x23, x20, #824
 	cmp	x8, x21
-	b.ls	.L466_17
+	b.ls	.L467_17
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w21, w8, x9
-.L466_7:
+.L467_7:
 	mov	w9, #-1
 	mov	w12, #56
 	ldp	w10, w11, [x8, #40]
@@ -89661,7 +89293,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	csel	x8, x8, x13, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L466_8:
+.L467_8:
 	and	w8, w3, #0xff
 	and	x9, x3, #0xf8
 	mov	w10, #65537
@@ -89675,11 +89307,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	cmp	w4, #0
 	csel	w25, wzr, w9, eq
 	cmp	x11, x24
-	b.ls	.L466_15
+	b.ls	.L467_15
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x22, w24, w8, x9
-.L466_10:
+.L467_10:
 	mov	w8, #-1
 	stp	w4, w5, [x22]
 	and	w9, w3, #0x7
@@ -89703,11 +89335,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	bl	hw_shared_wf2q_Engine_forget_entirely
 	ldr	x8, [x20, #144]
 	cmp	x8, x24
-	b.ls	.L466_16
+	b.ls	.L467_16
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x0, w24, w8, x9
-.L466_12:
+.L467_12:
 	mov	x8, #-1
 	stp	xzr, xzr, [x0, #16]
 	str	x8, [x0, #32]
@@ -89722,10 +89354,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	strh	wzr, [x0, #66]
 	strh	wzr, [x0, #68]
 	strh	wzr, [x0, #70]
-	b	.L466_14
-.L466_13:
+	b	.L467_14
+.L467_13:
 	mov	w21, #-1
-.L466_14:
+.L467_14:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
@@ -89734,7 +89366,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	ret
-.L466_15:
+.L467_15:
 	add	x0, x20, #448
 	mov	x26, x3
 	mov	w28, w5
@@ -89743,12 +89375,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	mov	w4, w27
 	mov	w5, w28
 	mov	x3, x26
-	b	.L466_10
-.L466_16:
+	b	.L467_10
+.L467_16:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L466_12
-.L466_17:
+	b	.L467_12
+.L467_17:
 	add	x0, x20, #448
 	mov	x24, x3
 	mov	w26, w5
@@ -89758,7 +89390,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	mov	w5, w26
 	mov	x3, x24
 	add	x8, x20, #448
-	b	.L466_7
+	b	.L467_7
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_make_queue, .-hw_shared_turns_Turns_cfq_wf2q_Time_make_queue
 
 	.p2align	2
@@ -89774,10 +89406,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmp	x9, x22
 	stp	x20, x19, [sp, #48]
 	csel	x8, x8, x1, hi
-	cbz	w3, .L467_7
+	cbz	w3, .L468_7
 	ldr	w21, [x8, #52]
 	cmn	w21, #1
-	b.eq	.L467_7
+	b.eq	.L468_7
 	ldr	w8, [x0, #852]
 	ldr	x10, [x1, #672]
 	mov	w12, #56
@@ -89792,13 +89424,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmp	x9, x8
 	csel	x11, x12, x23, hi
 	cmn	w8, #1
-	b.eq	.L467_8
+	b.eq	.L468_8
 	ldr	w12, [x11, #32]
-	cbnz	w12, .L467_5
+	cbnz	w12, .L468_5
 	ldrb	w11, [x11, #51]
 	cmp	w11, #1
-	b.ne	.L467_8
-.L467_5:
+	b.ne	.L468_8
+.L468_5:
 	ldr	x11, [x20, #520]
 	mov	x13, #63439
 	movk	x13, #58195, lsl #16
@@ -89815,35 +89447,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	csinv	x11, x11, xzr, lo
 	cmp	x10, #1000
 	str	x11, [x20, #520]
-	b.lo	.L467_9
+	b.lo	.L468_9
 	mov	x0, x20
 	mov	x24, x1
 	mov	w1, w8
 	bl	hw_shared_wf2q_Engine_charge
 	ldr	x9, [x20, #512]
 	mov	x1, x24
-	b	.L467_9
-.L467_7:
+	b	.L468_9
+.L468_7:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L467_8:
+.L468_8:
 	str	x10, [x20, #520]
-.L467_9:
+.L468_9:
 	cmp	x9, x21
-	b.ls	.L467_16
+	b.ls	.L468_16
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x23, w21, w8, x9
-.L467_11:
+.L468_11:
 	ldp	w9, w10, [x23, #12]
 	ldp	x8, x2, [x1, #384]
 	cmp	w9, w10
-	b.ne	.L467_14
+	b.ne	.L468_14
 	cmp	x2, x22
-	b.ls	.L467_15
+	b.ls	.L468_15
 	add	x8, x8, x22, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -89853,15 +89485,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x23, #8]
 	str	w8, [x23, #16]
-	b	.L467_15
-.L467_14:
+	b	.L468_15
+.L468_14:
 	add	x0, x23, #8
 	mov	x22, x1
 	mov	x1, x8
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x22
-.L467_15:
+.L468_15:
 	ldr	w8, [x20, #856]
 	mov	x0, x20
 	mov	w2, w21
@@ -89873,12 +89505,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	ldp	x20, x19, [sp, #48]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_sort
-.L467_16:
+.L468_16:
 	add	x0, x20, #448
 	mov	x24, x1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x1, x24
-	b	.L467_11
+	b	.L468_11
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_merged, .-hw_shared_turns_Turns_cfq_wf2q_Time_merged
 
 	.p2align	2
@@ -89901,55 +89533,55 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_remove
 	ldr	x8, [x21, #512]
 	cmp	x8, x23
-	b.ls	.L468_15
+	b.ls	.L469_15
 	mov	w8, #56
 	ldr	x9, [x21, #504]
 	umaddl	x23, w23, w8, x9
-.L468_2:
+.L469_2:
 	ldr	w8, [x23, #32]
 	ldr	w9, [x23]
 	add	w8, w8, #1
 	str	w8, [x23, #32]
-	cbz	w9, .L468_4
+	cbz	w9, .L469_4
 	ldr	w8, [x21, #864]
 	add	w8, w8, #1
 	str	w8, [x21, #864]
-.L468_4:
+.L469_4:
 	ldr	w8, [x20, #968]
 	cmp	w8, w19
-	b.ne	.L468_6
+	b.ne	.L469_6
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L468_6:
+.L469_6:
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L468_16
+	b.ls	.L469_16
 	ldr	x8, [x20, #64]
 	add	x8, x8, x22, lsl #6
-.L468_8:
+.L469_8:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L468_10
+	tbz	w9, #5, .L469_10
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L468_10:
+.L469_10:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L468_14
+	b.ne	.L469_14
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L468_14
+	b.ne	.L469_14
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L468_14
+	cbnz	w8, .L469_14
 	str	w19, [x20, #576]
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L468_14:
+.L469_14:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -89958,16 +89590,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_elevator_dispatch_list_DispatchList_sort_among
-.L468_15:
+.L469_15:
 	add	x0, x21, #448
 	add	x23, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L468_2
-.L468_16:
+	b	.L469_2
+.L469_16:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L468_8
+	b	.L469_8
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch, .-hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch
 
 	.p2align	2
@@ -89993,13 +89625,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	mov	x29, sp
 	csel	x9, x11, x22, hi
 	cmn	w1, #1
-	b.eq	.L469_5
+	b.eq	.L470_5
 	ldr	w10, [x9, #32]
-	cbnz	w10, .L469_3
+	cbnz	w10, .L470_3
 	ldrb	w9, [x9, #51]
 	cmp	w9, #1
-	b.ne	.L469_5
-.L469_3:
+	b.ne	.L470_5
+.L470_3:
 	ldr	x9, [x19, #520]
 	mov	x11, #63439
 	movk	x11, #58195, lsl #16
@@ -90016,16 +89648,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	csinv	x9, x9, xzr, lo
 	cmp	x10, #1000
 	str	x9, [x19, #520]
-	b.lo	.L469_6
+	b.lo	.L470_6
 	mov	x0, x19
 	mov	w21, w2
 	mov	x2, x8
 	bl	hw_shared_wf2q_Engine_charge
 	mov	w2, w21
-	b	.L469_6
-.L469_5:
+	b	.L470_6
+.L470_5:
 	str	x8, [x19, #520]
-.L469_6:
+.L470_6:
 	ldp	x8, x9, [x20, #256]
 	mov	w24, w2
 	add	x23, x20, #128
@@ -90033,28 +89665,28 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	cmp	x9, x24
 	csel	x9, x8, x23, hi
 	ldp	w1, w21, [x9, #44]
-	b.ls	.L469_23
-.L469_7:
+	b.ls	.L470_23
+.L470_7:
 	mov	w9, #-1
 	mov	x0, x19
 	str	w9, [x8, #44]
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 	cmn	w21, #1
-	b.eq	.L469_22
+	b.eq	.L470_22
 	ldr	w8, [x19, #852]
 	cmp	w21, w8
-	b.ne	.L469_16
+	b.ne	.L470_16
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	ldr	w8, [x19, #856]
-	cbz	w8, .L469_16
+	cbz	w8, .L470_16
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L469_16
+	tbnz	w8, #0, .L470_16
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L469_15
+	b.ls	.L470_15
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -90062,38 +89694,38 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L469_14
+	b.ls	.L470_14
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L469_14:
+.L470_14:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L469_15:
+.L470_15:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L469_16:
+.L470_16:
 	mov	w8, #56
 	ldp	x9, x10, [x19, #504]
 	umaddl	x8, w21, w8, x9
 	cmp	x10, x21
 	csel	x8, x8, x22, hi
 	ldrb	w22, [x8, #48]
-	tbz	w22, #0, .L469_18
+	tbz	w22, #0, .L470_18
 	ldr	x4, [x20, #680]
 	mov	x0, x19
 	mov	w1, w21
 	mov	w2, wzr
 	mov	w3, wzr
 	bl	hw_shared_wf2q_Engine_deactivate
-	b	.L469_19
-.L469_18:
+	b	.L470_19
+.L470_18:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_forget
-.L469_19:
+.L470_19:
 	ldp	x8, x9, [x20, #256]
 	add	x8, x8, x24, lsl #7
 	cmp	x9, x24
@@ -90101,13 +89733,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	csel	x8, x8, x23, hi
 	cmp	x9, x21
 	ldr	w23, [x8, #8]
-	b.ls	.L469_24
+	b.ls	.L470_24
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x24, w21, w8, x9
 	str	w23, [x24, #56]
-	cbz	w22, .L469_22
-.L469_21:
+	cbz	w22, .L470_22
+.L470_21:
 	ldr	x5, [x20, #680]
 	mov	x0, x19
 	mov	w1, w21
@@ -90115,7 +89747,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	mov	w3, wzr
 	mov	w4, wzr
 	bl	hw_shared_wf2q_Engine_raise
-.L469_22:
+.L470_22:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -90123,20 +89755,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L469_23:
+.L470_23:
 	add	x0, x20, #128
 	mov	w25, w1
 	bl	hw_collections_arena_clean_context_Context
 	mov	w1, w25
 	add	x8, x20, #128
-	b	.L469_7
-.L469_24:
+	b	.L470_7
+.L470_24:
 	add	x0, x19, #152
 	add	x24, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	str	w23, [x24, #56]
-	cbnz	w22, .L469_21
-	b	.L469_22
+	cbnz	w22, .L470_21
+	b	.L470_22
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group
 
 	.p2align	2
@@ -90164,15 +89796,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	bl	hw_shared_wf2q_Engine_new
 	ldp	x8, x22, [x19]
 	str	x19, [sp, #8]
-	cbz	x22, .L470_5
+	cbz	x22, .L471_5
 	mov	w9, #56
 	mov	x10, #-56
 	madd	x10, x22, x9, x10
 	add	x9, x8, x10
-	cbz	x10, .L470_4
+	cbz	x10, .L471_4
 	mov	w10, #-1
 	mov	x11, x8
-.L470_3:
+.L471_3:
 	str	wzr, [x11]
 	stp	w10, w10, [x11, #8]
 	stp	w10, w10, [x11, #16]
@@ -90183,8 +89815,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	strb	wzr, [x11, #52]
 	add	x11, x11, #56
 	cmp	x11, x9
-	b.ne	.L470_3
-.L470_4:
+	b.ne	.L471_3
+.L471_4:
 	mov	w10, #-1
 	str	wzr, [x9]
 	stp	w10, w10, [x9, #8]
@@ -90194,7 +89826,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	stp	w10, w10, [x9, #40]
 	str	wzr, [x9, #48]
 	strb	wzr, [x9, #52]
-.L470_5:
+.L471_5:
 	str	x8, [sp, #528]
 	add	x8, sp, #472
 	mov	w23, #-1
@@ -90220,47 +89852,47 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	cmp	w9, w8
 	strb	wzr, [sp, #524]
 	csel	w26, w9, w8, lo
-	cbz	w26, .L470_13
+	cbz	w26, .L471_13
 	mov	x27, xzr
 	mov	w28, #56
 	mov	w24, #-1
 	mov	w25, #-1
-	b	.L470_8
-.L470_7:
+	b	.L471_8
+.L471_7:
 	add	x27, x27, #1
 	mov	x24, x19
 	mov	x25, x21
 	cmp	x27, x26
-	b.eq	.L470_14
-.L470_8:
+	b.eq	.L471_14
+.L471_8:
 	cmp	x22, x27
-	b.ls	.L470_12
+	b.ls	.L471_12
 	ldr	x8, [sp, #528]
 	madd	x19, x27, x28, x8
-.L470_10:
+.L471_10:
 	stp	w24, w23, [x19, #40]
 	mov	x19, x27
 	mov	x21, x27
 	ldr	x22, [sp, #536]
 	cmp	x22, x24
-	b.ls	.L470_7
+	b.ls	.L471_7
 	ldr	x8, [sp, #528]
 	mov	x21, x25
 	madd	x8, x24, x28, x8
 	str	w27, [x8, #44]
-	b	.L470_7
-.L470_12:
+	b	.L471_7
+.L471_12:
 	add	x0, sp, #472
 	add	x19, sp, #472
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L470_10
-.L470_13:
+	b	.L471_10
+.L471_13:
 	mov	w21, #-1
 	mov	w19, #-1
-.L470_14:
+.L471_14:
 	ldr	x8, [sp, #8]
 	ldp	x23, x22, [x8, #80]
-	cbz	x22, .L470_16
+	cbz	x22, .L471_16
 	mov	w8, #68
 	mov	x9, #-68
 	mov	x10, #-1085102592571150096
@@ -90273,7 +89905,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	lsr	x9, x9, #6
 	madd	x2, x9, x8, x10
 	bl	memset
-.L470_16:
+.L471_16:
 	add	x24, sp, #544
 	mov	w1, #255
 	mov	w2, #68
@@ -90306,7 +89938,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	strb	w8, [sp, #1424]
 	str	xzr, [sp, #1416]
 	str	xzr, [sp, #1384]
-	b.lo	.L470_21
+	b.lo	.L471_21
 	ldp	x9, x19, [x20, #432]
 	mov	w8, #-2
 	cmp	x22, x8
@@ -90314,24 +89946,24 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	mov	w21, #1
 	csel	x22, x22, x8, lo
 	add	x24, x9, #32
-	b	.L470_19
-.L470_18:
+	b	.L471_19
+.L471_18:
 	add	x21, x21, #1
 	add	x24, x24, #32
 	cmp	x22, x21
-	b.eq	.L470_21
-.L470_19:
+	b.eq	.L471_21
+.L471_19:
 	cmp	x19, x21
 	csel	x8, x24, x23, hi
 	ldrb	w8, [x8, #28]
 	cmp	w8, #1
-	b.ne	.L470_18
+	b.ne	.L471_18
 	add	x0, sp, #544
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_add_group
-	b	.L470_18
-.L470_21:
+	b	.L471_18
+.L471_21:
 	ldr	x0, [sp, #16]
 	add	x1, sp, #544
 	mov	w2, #888
@@ -90361,35 +89993,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	bl	hw_shared_wf2q_Engine_pick_next
 	cmn	w0, #1
 	str	w0, [x20, #852]
-	b.eq	.L471_16
+	b.eq	.L472_16
 	ldr	x8, [x20, #144]
 	mov	w22, w0
 	mov	w21, w0
 	cmp	x8, x22
-	b.ls	.L471_17
+	b.ls	.L472_17
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x23, w22, w8, x9
-.L471_3:
+.L472_3:
 	str	xzr, [x23, #24]
 	ldr	x8, [x20, #512]
 	str	wzr, [x20, #868]
 	cmp	x8, x22
-	b.ls	.L471_18
+	b.ls	.L472_18
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x22, w22, w8, x9
-.L471_5:
+.L472_5:
 	ldr	w9, [x22]
 	mov	w8, wzr
 	strb	wzr, [x22, #49]
 	cmp	w9, #1
-	b.ne	.L471_7
+	b.ne	.L472_7
 	ldr	w8, [x22, #4]
-.L471_7:
+.L472_7:
 	ldrb	w9, [x19, #824]
 	cmp	w9, #1
-	b.ne	.L471_9
+	b.ne	.L472_9
 	ldrb	w9, [x22, #52]
 	ldr	x1, [x19, #672]
 	add	x0, x19, #792
@@ -90402,7 +90034,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	str	w9, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w0, w21
-.L471_9:
+.L472_9:
 	ldr	w9, [x20, #852]
 	mov	w8, #56
 	ldp	x10, x11, [x20, #504]
@@ -90412,12 +90044,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	csel	x8, x8, x10, hi
 	ldr	w10, [x8]
 	cmp	w10, #1
-	b.ne	.L471_11
+	b.ne	.L472_11
 	ldr	w8, [x8, #4]
-	b	.L471_12
-.L471_11:
+	b	.L472_12
+.L472_11:
 	mov	w8, wzr
-.L471_12:
+.L472_12:
 	mov	w10, #72
 	ldp	x11, x12, [x20, #136]
 	umaddl	x10, w9, w10, x11
@@ -90432,14 +90064,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	cmp	w9, #1
 	ldp	x9, x10, [x10, #16]
 	str	x11, [x20, #520]
-	b.ne	.L471_16
+	b.ne	.L472_16
 	subs	x9, x9, x10
 	mov	w10, #1000
 	csel	x9, xzr, x9, lo
 	umulh	x11, x9, x10
-	cbnz	x11, .L471_19
+	cbnz	x11, .L472_19
 	mul	x9, x9, x10
-.L471_15:
+.L472_15:
 	adds	x9, x1, x9
 	mov	w10, #1
 	str	w8, [sp, #12]
@@ -90452,28 +90084,28 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	str	w9, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w0, w21
-.L471_16:
+.L472_16:
 	ldp	x20, x19, [sp, #96]
 	ldr	x23, [sp, #64]
 	ldp	x22, x21, [sp, #80]
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #112
 	ret
-.L471_17:
+.L472_17:
 	add	x0, x20, #152
 	add	x23, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w0, w21
-	b	.L471_3
-.L471_18:
+	b	.L472_3
+.L472_18:
 	add	x0, x20, #448
 	add	x22, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	w0, w21
-	b	.L471_5
-.L471_19:
+	b	.L472_5
+.L472_19:
 	mov	x9, #-1
-	b	.L471_15
+	b	.L472_15
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_next_turn, .-hw_shared_turns_Turns_cfq_wf2q_Time_next_turn
 
 	.p2align	2
@@ -90493,17 +90125,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	mov	x9, x21
 	stp	x26, x25, [sp, #16]
 	mov	x29, sp
-.L472_1:
+.L473_1:
 	ldp	x10, x11, [x0, #136]
 	madd	x10, x9, x22, x10
 	cmp	x11, x9
 	csel	x9, x10, x19, hi
 	ldr	w25, [x9, #56]
 	cmp	x8, x25
-	b.ls	.L472_4
+	b.ls	.L473_4
 	ldr	x8, [x0, #224]
 	umaddl	x8, w25, w23, x8
-.L472_3:
+.L473_3:
 	str	w24, [x8, #152]
 	ldp	x9, x8, [x0, #224]
 	umaddl	x9, w25, w23, x9
@@ -90511,25 +90143,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	csel	x9, x9, x20, hi
 	ldr	w9, [x9, #160]
 	cmn	w9, #1
-	b.ne	.L472_1
-	b	.L472_5
-.L472_4:
+	b.ne	.L473_1
+	b	.L473_5
+.L473_4:
 	mov	x26, x0
 	add	x0, x0, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x0, x26
 	add	x8, x26, #240
-	b	.L472_3
-.L472_5:
+	b	.L473_3
+.L473_5:
 	ldr	x8, [x0, #144]
 	mov	w22, #72
 	mov	w23, #168
-.L472_6:
+.L473_6:
 	cmp	x8, x21
-	b.ls	.L472_9
+	b.ls	.L473_9
 	ldr	x8, [x0, #136]
 	madd	x8, x21, x22, x8
-.L472_8:
+.L473_8:
 	str	xzr, [x8, #24]
 	ldp	x9, x8, [x0, #136]
 	madd	x9, x21, x22, x9
@@ -90542,16 +90174,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	csel	x9, x10, x20, hi
 	ldr	w21, [x9, #160]
 	cmn	w21, #1
-	b.ne	.L472_6
-	b	.L472_10
-.L472_9:
+	b.ne	.L473_6
+	b	.L473_10
+.L473_9:
 	mov	x24, x0
 	add	x0, x0, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x24
 	add	x8, x24, #152
-	b	.L472_8
-.L472_10:
+	b	.L473_8
+.L473_10:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
@@ -90587,13 +90219,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	stp	x28, x27, [sp, #176]
 	add	x29, sp, #160
 	stp	x24, x23, [sp, #208]
-	b.eq	.L473_5
+	b.eq	.L474_5
 	ldr	w13, [x12, #32]
-	cbnz	w13, .L473_3
+	cbnz	w13, .L474_3
 	ldrb	w12, [x12, #51]
 	cmp	w12, #1
-	b.ne	.L473_5
-.L473_3:
+	b.ne	.L474_5
+.L474_3:
 	ldr	x12, [x19, #520]
 	mov	x14, #63439
 	movk	x14, #58195, lsl #16
@@ -90610,21 +90242,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csinv	x12, x12, xzr, lo
 	cmp	x11, #1000
 	str	x12, [x19, #520]
-	b.lo	.L473_7
+	b.lo	.L474_7
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_charge
 	ldp	x8, x9, [x19, #504]
 	ldr	w1, [x19, #852]
 	cmn	w1, #1
-	b.ne	.L473_6
-	b	.L473_9
-.L473_5:
+	b.ne	.L474_6
+	b	.L474_9
+.L474_5:
 	str	x11, [x19, #520]
 	cmn	w1, #1
-	b.eq	.L473_9
-.L473_6:
+	b.eq	.L474_9
+.L474_6:
 	mov	w10, w1
-.L473_7:
+.L474_7:
 	mov	w11, #72
 	ldp	x12, x13, [x19, #136]
 	umaddl	x11, w10, w11, x12
@@ -90633,7 +90265,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x11, x11, x12, hi
 	ldr	w11, [x11, #56]
 	cmp	w11, w20
-	b.ne	.L473_9
+	b.ne	.L474_9
 	mov	w11, #56
 	cmp	x9, x10
 	umaddl	x11, w10, w11, x8
@@ -90641,10 +90273,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldr	w10, [x10, #20]
 	cmn	w10, #1
 	cset	w10, eq
-	b	.L473_10
-.L473_9:
+	b	.L474_10
+.L474_9:
 	mov	w10, wzr
-.L473_10:
+.L474_10:
 	mov	w11, #68
 	ldr	x12, [x19, #728]
 	ldr	x13, [x19, #736]
@@ -90676,33 +90308,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	stp	w21, w27, [sp, #136]
 	stp	w26, w0, [sp, #144]
 	str	w17, [sp, #152]
-	b	.L473_12
-.L473_11:
+	b	.L474_12
+.L474_11:
 	add	x11, x11, #4
 	cmp	x11, #84
-	b.eq	.L473_17
-.L473_12:
+	b.eq	.L474_17
+.L474_12:
 	ldr	w14, [x12, x11]
 	cmn	w14, #1
-	b.eq	.L473_11
+	b.eq	.L474_11
 	umaddl	x15, w14, w13, x8
 	cmp	x9, x14
 	csel	x15, x15, x25, hi
 	ldr	w16, [x15, #36]
 	cmp	w16, #1
-	b.hi	.L473_16
+	b.hi	.L474_16
 	cmp	w14, w1
 	csel	w14, wzr, w10, ne
-	tbnz	w14, #0, .L473_11
+	tbnz	w14, #0, .L474_11
 	ldrb	w14, [x15, #48]
-	tbz	w14, #0, .L473_11
-.L473_16:
+	tbz	w14, #0, .L474_11
+.L474_16:
 	mov	w0, wzr
-	b	.L473_37
-.L473_17:
+	b	.L474_37
+.L474_17:
 	str	w0, [sp, #52]
 	str	w3, [sp, #44]
-	tbz	w10, #0, .L473_25
+	tbz	w10, #0, .L474_25
 	mov	x0, x19
 	mov	x1, x22
 	stp	w20, w23, [sp, #16]
@@ -90727,13 +90359,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldp	w20, w23, [sp, #16]
 	ldr	w8, [x19, #856]
 	mov	w17, w25
-	cbz	w8, .L473_25
+	cbz	w8, .L474_25
 	ldrb	w8, [x22, #997]
-	tbnz	w8, #0, .L473_25
+	tbnz	w8, #0, .L474_25
 	ldr	w8, [x22, #788]
 	ldr	x9, [x22, #776]
 	cmp	x9, x8
-	b.ls	.L473_24
+	b.ls	.L474_24
 	ldr	w10, [x22, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -90741,19 +90373,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L473_23
+	b.ls	.L474_23
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x22, #768]
 	str	wzr, [x11, x10]
-.L473_23:
+.L474_23:
 	add	w10, w8, #1
 	str	w10, [x22, #788]
-.L473_24:
+.L474_24:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x22, #997]
-.L473_25:
+.L474_25:
 	mov	w8, #168
 	ldp	x9, x10, [x19, #224]
 	umaddl	x8, w24, w8, x9
@@ -90767,9 +90399,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldr	w9, [x8, #28]
 	str	w17, [sp, #56]
 	cmn	w9, #1
-	b.eq	.L473_28
+	b.eq	.L474_28
 	mov	w25, #168
-.L473_27:
+.L474_27:
 	ldr	w1, [x8, #32]
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_forget
@@ -90779,13 +90411,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8, #28]
 	cmn	w9, #1
-	b.ne	.L473_27
-.L473_28:
+	b.ne	.L474_27
+.L474_28:
 	ldr	w9, [x8, #76]
 	cmn	w9, #1
-	b.eq	.L473_31
+	b.eq	.L474_31
 	mov	w25, #168
-.L473_30:
+.L474_30:
 	ldr	w1, [x8, #80]
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_forget
@@ -90795,13 +90427,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8, #76]
 	cmn	w9, #1
-	b.ne	.L473_30
-.L473_31:
+	b.ne	.L474_30
+.L474_31:
 	ldr	w9, [x8, #124]
 	cmn	w9, #1
-	b.eq	.L473_34
+	b.eq	.L474_34
 	mov	w25, #168
-.L473_33:
+.L474_33:
 	ldr	w1, [x8, #128]
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_forget
@@ -90811,8 +90443,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8, #124]
 	cmn	w9, #1
-	b.ne	.L473_33
-.L473_34:
+	b.ne	.L474_33
+.L474_34:
 	mov	x0, x19
 	mov	w1, w23
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
@@ -90866,12 +90498,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 	ldr	x8, [x19, #736]
 	cmp	x8, x24
-	b.ls	.L473_38
+	b.ls	.L474_38
 	mov	w8, #68
 	ldr	x9, [x19, #728]
 	ldr	w20, [sp, #68]
 	umaddl	x0, w24, w8, x9
-.L473_36:
+.L474_36:
 	mov	w1, #255
 	mov	w2, #68
 	bl	memset
@@ -90883,7 +90515,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 	mov	w0, #1
-.L473_37:
+.L474_37:
 	ldp	x20, x19, [sp, #240]
 	ldp	x22, x21, [sp, #224]
 	ldp	x24, x23, [sp, #208]
@@ -90892,12 +90524,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldp	x29, x30, [sp, #160]
 	add	sp, sp, #256
 	ret
-.L473_38:
+.L474_38:
 	add	x0, x19, #744
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
 	ldr	w20, [sp, #68]
 	add	x0, x19, #744
-	b	.L473_36
+	b	.L474_36
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_release_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_release_group
 
 	.p2align	2
@@ -90917,7 +90549,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	x8, x8, x1, hi
 	ldr	w20, [x8, #52]
 	cmn	w20, #1
-	b.eq	.L474_19
+	b.eq	.L475_19
 	mov	w8, #56
 	ldp	x9, x25, [x0, #504]
 	umaddl	x26, w20, w8, x9
@@ -90929,7 +90561,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	x8, x26, x23, hi
 	ldr	w9, [x8, #20]
 	cmp	w9, w2
-	b.ne	.L474_10
+	b.ne	.L475_10
 	ldp	x9, x10, [x19, #384]
 	add	x0, sp, #8
 	ldr	w8, [x8, #12]
@@ -90951,8 +90583,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	w2, w8, w10, eq
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x25, x20
-	b.ls	.L474_27
-.L474_3:
+	b.ls	.L475_27
+.L475_3:
 	str	w0, [x26, #20]
 	mov	w8, #56
 	ldp	x9, x25, [x21, #504]
@@ -90961,26 +90593,26 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	x8, x8, x23, hi
 	ldr	w9, [x8, #20]
 	cmn	w9, #1
-	b.eq	.L474_10
+	b.eq	.L475_10
 	ldr	w9, [x21, #852]
 	cmp	w20, w9
-	b.eq	.L474_10
+	b.eq	.L475_10
 	ldr	w1, [x8]
 	ldrb	w2, [x8, #52]
 	add	x0, x21, #528
 	bl	hw_cfq_wf2q_tunables_Tunables_slice_of
 	ldr	x8, [x19, #704]
 	umulh	x9, x0, x8
-	cbnz	x9, .L474_28
+	cbnz	x9, .L475_28
 	mul	x25, x0, x8
-.L474_7:
+.L475_7:
 	ldr	x8, [x21, #144]
 	cmp	x8, x20
-	b.ls	.L474_29
+	b.ls	.L475_29
 	mov	w8, #72
 	ldr	x9, [x21, #136]
 	umaddl	x26, w20, w8, x9
-.L474_9:
+.L475_9:
 	mov	x9, #63439
 	lsr	x8, x25, #3
 	ldr	x5, [x19, #680]
@@ -90997,19 +90629,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	str	x8, [x26, #16]
 	bl	hw_shared_wf2q_Engine_raise
 	ldr	x25, [x21, #512]
-.L474_10:
+.L475_10:
 	cmp	x25, x20
-	b.ls	.L474_25
+	b.ls	.L475_25
 	mov	w8, #56
 	ldr	x9, [x21, #504]
 	umaddl	x25, w20, w8, x9
-.L474_12:
+.L475_12:
 	ldp	w8, w9, [x25, #12]
 	ldp	x1, x2, [x19, #384]
 	cmp	w8, w9
-	b.ne	.L474_15
+	b.ne	.L475_15
 	cmp	x2, x24
-	b.ls	.L474_16
+	b.ls	.L475_16
 	add	x8, x1, x24, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -91019,19 +90651,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	mov	w8, #-1
 	stp	w8, w8, [x25, #8]
 	str	w8, [x25, #16]
-	b	.L474_16
-.L474_15:
+	b	.L475_16
+.L475_15:
 	add	x0, x25, #8
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L474_16:
+.L475_16:
 	ldr	x8, [x19, #328]
 	add	x22, x25, #24
 	cmp	x8, x24
-	b.ls	.L474_26
+	b.ls	.L475_26
 	ldr	x8, [x19, #320]
 	add	x24, x8, x24, lsl #4
-.L474_18:
+.L475_18:
 	mov	w8, #-1
 	add	x13, x25, #28
 	ldp	w9, w10, [x24, #8]
@@ -91052,8 +90684,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	str	w8, [x21, #856]
 	ldr	w8, [x25, #8]
 	cmn	w8, #1
-	b.eq	.L474_20
-.L474_19:
+	b.eq	.L475_20
+.L475_19:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -91061,20 +90693,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #112
 	ret
-.L474_20:
+.L475_20:
 	ldrb	w8, [x25, #48]
 	cmp	w8, #1
-	b.ne	.L474_19
+	b.ne	.L475_19
 	ldr	w8, [x21, #852]
 	cmp	w20, w8
-	b.eq	.L474_19
+	b.eq	.L475_19
 	ldr	x8, [x21, #512]
 	cmp	x8, x20
-	b.ls	.L474_30
+	b.ls	.L475_30
 	mov	w8, #56
 	ldr	x9, [x21, #504]
 	umaddl	x23, w20, w8, x9
-.L474_24:
+.L475_24:
 	strb	wzr, [x23, #48]
 	ldr	x4, [x19, #680]
 	mov	x0, x21
@@ -91093,35 +90725,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	ldp	x22, x21, [sp, #80]
 	add	sp, sp, #112
 	b	hw_shared_wf2q_Engine_deactivate
-.L474_25:
+.L475_25:
 	add	x0, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	add	x25, x21, #448
-	b	.L474_12
-.L474_26:
+	b	.L475_12
+.L475_26:
 	add	x0, x19, #336
 	add	x24, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L474_18
-.L474_27:
+	b	.L475_18
+.L475_27:
 	mov	w25, w0
 	add	x0, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	w0, w25
 	add	x26, x21, #448
-	b	.L474_3
-.L474_28:
+	b	.L475_3
+.L475_28:
 	mov	x25, #-1
-	b	.L474_7
-.L474_29:
+	b	.L475_7
+.L475_29:
 	add	x0, x21, #152
 	add	x26, x21, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L474_9
-.L474_30:
+	b	.L475_9
+.L475_30:
 	add	x0, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L474_24
+	b	.L475_24
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_remove, .-hw_shared_turns_Turns_cfq_wf2q_Time_remove
 
 	.p2align	2
@@ -91149,25 +90781,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	stp	x24, x23, [sp, #96]
 	add	x29, sp, #48
 	str	w2, [sp, #20]
-	b.ls	.L475_37
+	b.ls	.L476_37
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w27, w8, x9
-.L475_2:
+.L476_2:
 	ldp	x25, x24, [x21, #384]
 	mov	x0, x8
 	ldr	w9, [x0, #8]!
 	add	x23, x25, x19, lsl #5
 	cmn	w9, #1
-	b.eq	.L475_4
+	b.eq	.L476_4
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L475_6
-.L475_4:
+	b	.L476_6
+.L476_4:
 	cmp	x24, x19
-	b.ls	.L475_6
+	b.ls	.L476_6
 	mov	x9, #-1
 	strb	wzr, [x23, #28]
 	stp	x4, x9, [x23]
@@ -91175,33 +90807,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	str	w9, [x23, #24]
 	stp	w22, w22, [x8, #8]
 	str	w22, [x8, #16]
-.L475_6:
+.L476_6:
 	add	x8, x21, #400
 	cmp	x24, x19
 	csel	x9, x23, x8, hi
 	ldr	w26, [x9, #20]
 	cmn	w26, #1
-	b.eq	.L475_20
+	b.eq	.L476_20
 	add	x10, x25, x26, lsl #5
 	cmp	x24, x26
 	ldr	x9, [x9]
 	csel	x8, x10, x8, hi
 	ldr	x8, [x8]
 	cmp	x8, x9
-	b.ne	.L475_20
+	b.ne	.L476_20
 	ldr	x8, [x20, #512]
 	str	x9, [sp, #8]
 	cmp	x8, x27
-	b.ls	.L475_42
+	b.ls	.L476_42
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w27, w8, x9
-.L475_10:
+.L476_10:
 	ldp	w9, w10, [x8, #12]
 	cmp	w9, w10
-	b.ne	.L475_13
+	b.ne	.L476_13
 	cmp	x24, x19
-	b.ls	.L475_14
+	b.ls	.L476_14
 	mov	x9, #-1
 	strb	wzr, [x23, #28]
 	stp	xzr, x9, [x23]
@@ -91210,37 +90842,37 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	mov	w9, #-1
 	stp	w9, w9, [x8, #8]
 	str	w9, [x8, #16]
-	b	.L475_14
-.L475_13:
+	b	.L476_14
+.L476_13:
 	add	x0, x8, #8
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L475_14:
+.L476_14:
 	mov	x0, x20
 	mov	x1, x21
 	mov	w2, w26
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch
 	ldr	x8, [x20, #512]
 	cmp	x8, x27
-	b.ls	.L475_43
+	b.ls	.L476_43
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w27, w8, x9
-.L475_16:
+.L476_16:
 	mov	x0, x8
 	ldp	x1, x2, [x21, #384]
 	ldr	w9, [x0, #8]!
 	ldr	x4, [sp, #8]
 	cmn	w9, #1
-	b.eq	.L475_18
+	b.eq	.L476_18
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L475_20
-.L475_18:
+	b	.L476_20
+.L476_18:
 	cmp	x2, x19
-	b.ls	.L475_20
+	b.ls	.L476_20
 	add	x9, x1, x19, lsl #5
 	mov	x10, #-1
 	stp	w22, w22, [x8, #8]
@@ -91249,7 +90881,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	str	x10, [x9, #16]
 	str	w10, [x9, #24]
 	strb	wzr, [x9, #28]
-.L475_20:
+.L476_20:
 	mov	w9, #56
 	ldp	x10, x23, [x20, #504]
 	ldr	w8, [x20, #856]
@@ -91270,8 +90902,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	strb	w8, [sp, #40]
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x23, x27
-	b.ls	.L475_38
-.L475_21:
+	b.ls	.L476_38
+.L476_21:
 	str	w0, [x19, #20]
 	mov	w8, #56
 	ldr	w23, [sp, #20]
@@ -91280,10 +90912,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmp	x10, x27
 	csel	x8, x8, x28, hi
 	ldrb	w9, [x8, #48]
-	tbz	w9, #0, .L475_24
+	tbz	w9, #0, .L476_24
 	ldr	w9, [x20, #852]
 	cmp	w23, w9
-	b.ne	.L475_31
+	b.ne	.L476_31
 	ldp	x20, x19, [sp, #128]
 	ldp	x22, x21, [sp, #112]
 	ldp	x24, x23, [sp, #96]
@@ -91292,23 +90924,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #144
 	ret
-.L475_24:
+.L476_24:
 	ldr	w1, [x8]
 	ldrb	w2, [x8, #52]
 	add	x0, x20, #528
 	bl	hw_cfq_wf2q_tunables_Tunables_slice_of
 	ldr	x8, [x21, #704]
 	umulh	x9, x0, x8
-	cbnz	x9, .L475_39
+	cbnz	x9, .L476_39
 	mul	x19, x0, x8
-.L475_26:
+.L476_26:
 	ldr	x8, [x20, #144]
 	cmp	x8, x27
-	b.ls	.L475_40
+	b.ls	.L476_40
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x22, w27, w8, x9
-.L475_28:
+.L476_28:
 	mov	x9, #63439
 	lsr	x8, x19, #3
 	movk	x9, #58195, lsl #16
@@ -91319,35 +90951,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	str	x8, [x22, #16]
 	ldr	x8, [x20, #512]
 	cmp	x8, x27
-	b.ls	.L475_41
+	b.ls	.L476_41
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x28, w27, w8, x9
-.L475_30:
+.L476_30:
 	mov	w8, #1
 	strb	w8, [x28, #48]
 	ldr	w8, [x20, #848]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	str	w8, [x20, #848]
-	b	.L475_36
-.L475_31:
+	b	.L476_36
+.L476_31:
 	ldr	w1, [x8]
 	ldrb	w2, [x8, #52]
 	add	x0, x20, #528
 	bl	hw_cfq_wf2q_tunables_Tunables_slice_of
 	ldr	x8, [x21, #704]
 	umulh	x9, x0, x8
-	cbnz	x9, .L475_44
+	cbnz	x9, .L476_44
 	mul	x19, x0, x8
-.L475_33:
+.L476_33:
 	ldr	x8, [x20, #144]
 	cmp	x8, x27
-	b.ls	.L475_45
+	b.ls	.L476_45
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x22, w27, w8, x9
-.L475_35:
+.L476_35:
 	mov	x9, #63439
 	lsr	x8, x19, #3
 	movk	x9, #58195, lsl #16
@@ -91356,7 +90988,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
 	str	x8, [x22, #16]
-.L475_36:
+.L476_36:
 	ldr	x5, [x21, #680]
 	mov	x0, x20
 	mov	w1, w23
@@ -91371,50 +91003,50 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #144
 	b	hw_shared_wf2q_Engine_raise
-.L475_37:
+.L476_37:
 	add	x0, x20, #448
 	mov	x23, x4
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x4, x23
 	add	x8, x20, #448
-	b	.L475_2
-.L475_38:
+	b	.L476_2
+.L476_38:
 	mov	w19, w0
 	add	x0, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	w0, w19
 	add	x19, x20, #448
-	b	.L475_21
-.L475_39:
+	b	.L476_21
+.L476_39:
 	mov	x19, #-1
-	b	.L475_26
-.L475_40:
+	b	.L476_26
+.L476_40:
 	add	x0, x20, #152
 	add	x22, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L475_28
-.L475_41:
+	b	.L476_28
+.L476_41:
 	add	x0, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L475_30
-.L475_42:
-	add	x0, x20, #448
-	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	add	x8, x20, #448
-	b	.L475_10
-.L475_43:
+	b	.L476_30
+.L476_42:
 	add	x0, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	add	x8, x20, #448
-	b	.L475_16
-.L475_44:
+	b	.L476_10
+.L476_43:
+	add	x0, x20, #448
+	bl	hw_collections_arena_clean_shared_turns_queue_Queue
+	add	x8, x20, #448
+	b	.L476_16
+.L476_44:
 	mov	x19, #-1
-	b	.L475_33
-.L475_45:
+	b	.L476_33
+.L476_45:
 	add	x0, x20, #152
 	add	x22, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L475_35
+	b	.L476_35
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_sort, .-hw_shared_turns_Turns_cfq_wf2q_Time_sort
 
 	.p2align	2
@@ -91439,13 +91071,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmp	x11, x1
 	csel	x9, x10, x22, hi
 	cmn	w1, #1
-	b.eq	.L476_5
+	b.eq	.L477_5
 	ldr	w10, [x9, #32]
-	cbnz	w10, .L476_3
+	cbnz	w10, .L477_3
 	ldrb	w9, [x9, #51]
 	cmp	w9, #1
-	b.ne	.L476_5
-.L476_3:
+	b.ne	.L477_5
+.L477_3:
 	ldr	x9, [x19, #520]
 	mov	x11, #63439
 	movk	x11, #58195, lsl #16
@@ -91462,33 +91094,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	csinv	x9, x9, xzr, lo
 	cmp	x8, #1000
 	str	x9, [x19, #520]
-	b.lo	.L476_6
+	b.lo	.L477_6
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_charge
 	ldr	w1, [x19, #852]
 	cmn	w1, #1
-	b.ne	.L476_6
-	b	.L476_12
-.L476_5:
+	b.ne	.L477_6
+	b	.L477_12
+.L477_5:
 	str	x8, [x19, #520]
 	cmn	w1, #1
-	b.eq	.L476_12
-.L476_6:
+	b.eq	.L477_12
+.L477_6:
 	mov	w8, #56
 	ldp	x9, x10, [x19, #504]
 	umaddl	x8, w1, w8, x9
 	cmp	x10, w1, uxtw
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8]
-	tbz	w9, #0, .L476_8
+	tbz	w9, #0, .L477_8
 	ldr	w8, [x8, #4]
-	b	.L476_9
-.L476_8:
+	b	.L477_9
+.L477_8:
 	mov	w8, wzr
-.L476_9:
+.L477_9:
 	ldrb	w9, [x20, #824]
 	cmp	w9, #1
-	b.ne	.L476_11
+	b.ne	.L477_11
 	mov	w9, #5
 	str	w8, [sp, #12]
 	mov	w8, #13
@@ -91498,19 +91130,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	strb	w9, [sp, #8]
 	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L476_11:
+.L477_11:
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_cfq_wf2q_Time_as_shared_turns_Measure_end_turn
-.L476_12:
+.L477_12:
 	ldr	w8, [x19, #856]
-	cbz	w8, .L476_19
+	cbz	w8, .L477_19
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L476_19
+	tbnz	w8, #0, .L477_19
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L476_18
+	b.ls	.L477_18
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -91518,19 +91150,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L476_17
+	b.ls	.L477_17
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L476_17:
+.L477_17:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L476_18:
+.L477_18:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L476_19:
+.L477_19:
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 	ldp	x20, x19, [sp, #80]
@@ -91544,7 +91176,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	.type	hw_shared_turns_Turns_cfq_wf2q_Time_unreference, @function
 hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	cmn	w1, #1
-	b.eq	.L477_12
+	b.eq	.L478_12
 	sub	sp, sp, #64
 	ldr	x8, [x0, #512]
 	stp	x20, x19, [sp, #48]
@@ -91554,15 +91186,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	add	x29, sp, #16
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L477_14
+	b.ls	.L478_14
 	mov	w8, #56
 	ldr	x9, [x0, #504]
 	umaddl	x8, w20, w8, x9
-.L477_3:
+.L478_3:
 	ldr	w9, [x8, #36]
 	subs	w9, w9, #1
 	str	w9, [x8, #36]
-	b.ne	.L477_11
+	b.ne	.L478_11
 	mov	w8, #72
 	ldp	x9, x10, [x0, #136]
 	umaddl	x8, w20, w8, x9
@@ -91570,9 +91202,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	cmp	x10, x20
 	csel	x8, x8, x9, hi
 	ldrb	w9, [x8, #68]
-	tbnz	w9, #0, .L477_7
+	tbnz	w9, #0, .L478_7
 	ldrb	w9, [x8, #66]
-	cbnz	w9, .L477_7
+	cbnz	w9, .L478_7
 	ldr	w9, [x8, #56]
 	mov	w10, #168
 	ldp	x11, x12, [x0, #224]
@@ -91582,20 +91214,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	csel	x9, x10, x11, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w1
-	b.ne	.L477_13
-.L477_7:
+	b.ne	.L478_13
+.L478_7:
 	mov	w8, #824
-.L477_8:
+.L478_8:
 	ldr	x10, [x0, #512]
 	add	x21, x0, x8
 	ldr	w9, [x21, #4]
 	str	w1, [x21, #4]
 	cmp	x10, x20
-	b.ls	.L477_15
+	b.ls	.L478_15
 	mov	w10, #56
 	ldr	x11, [x0, #504]
 	umaddl	x19, w20, w10, x11
-.L477_10:
+.L478_10:
 	mov	w10, #-1
 	stp	w9, w10, [x19, #40]
 	mov	w10, #56
@@ -91605,21 +91237,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	add	x10, x10, #44
 	csel	x8, x10, x21, hi
 	str	w1, [x8]
-.L477_11:
+.L478_11:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
-.L477_12:
+.L478_12:
 	ret
-.L477_13:
+.L478_13:
 	ldrb	w8, [x8, #71]
 	mov	w9, #824
 	cmp	w8, #0
 	mov	w8, #816
 	csel	x8, x9, x8, ne
-	b	.L477_8
-.L477_14:
+	b	.L478_8
+.L478_14:
 	mov	x21, x0
 	add	x0, x0, #448
 	mov	w22, w1
@@ -91627,8 +91259,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	mov	x0, x21
 	mov	w1, w22
 	add	x8, x21, #448
-	b	.L477_3
-.L477_15:
+	b	.L478_3
+.L478_15:
 	mov	x20, x0
 	add	x0, x0, #448
 	stur	w1, [x29, #-4]
@@ -91637,7 +91269,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	ldur	w1, [x29, #-4]
 	mov	x9, x22
 	mov	x0, x20
-	b	.L477_10
+	b	.L478_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_unreference, .-hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 
 	.p2align	2
@@ -91671,8 +91303,8 @@ hw_shared_wf2q_Engine_activate:
 	csel	x9, x11, x12, lo
 	cmp	x10, x22
 	ldr	x20, [x9]
-	b.ls	.L478_8
-.L478_1:
+	b.ls	.L479_8
+.L479_1:
 	ldr	x9, [x8, #8]
 	ldrb	w11, [x8, #66]
 	sub	x10, x20, x9
@@ -91681,7 +91313,7 @@ hw_shared_wf2q_Engine_activate:
 	ands	w23, w2, w10
 	csel	x10, x9, x20, ne
 	cmp	w11, #2
-	b.ne	.L478_3
+	b.ne	.L479_3
 	sub	x11, x10, x9
 	mov	x19, x0
 	mov	w20, w1
@@ -91693,14 +91325,14 @@ hw_shared_wf2q_Engine_activate:
 	bl	hw_shared_wf2q_Engine_leave_idle
 	mov	x0, x19
 	mov	w1, w20
-	b	.L478_12
-.L478_3:
+	b	.L479_12
+.L479_3:
 	ldrb	w9, [x8, #68]
 	str	x10, [x8]
 	mov	w10, #1
 	strb	w10, [x8, #68]
 	cmp	w9, #1
-	b.eq	.L478_12
+	b.eq	.L479_12
 	mov	w8, #72
 	ldp	x9, x10, [x0, #136]
 	umaddl	x8, w22, w8, x9
@@ -91711,17 +91343,17 @@ hw_shared_wf2q_Engine_activate:
 	ldr	w20, [x8, #40]
 	ldrb	w8, [x8, #64]
 	cmp	x10, x9
-	b.ls	.L478_9
+	b.ls	.L479_9
 	mov	w10, #168
 	ldr	x11, [x0, #224]
 	umaddl	x19, w9, w10, x11
 	cmp	w8, #1
-	b.eq	.L478_10
-.L478_6:
-	cbz	w8, .L478_11
+	b.eq	.L479_10
+.L479_6:
+	cbz	w8, .L479_11
 	add	x19, x19, #96
-	b	.L478_11
-.L478_8:
+	b	.L479_11
+.L479_8:
 	mov	x23, x0
 	add	x0, x0, #152
 	mov	w24, w1
@@ -91731,8 +91363,8 @@ hw_shared_wf2q_Engine_activate:
 	mov	x0, x23
 	mov	w1, w24
 	add	x8, x23, #152
-	b	.L478_1
-.L478_9:
+	b	.L479_1
+.L479_9:
 	mov	x9, x0
 	str	x0, [x29, #24]
 	mov	w24, w1
@@ -91743,34 +91375,34 @@ hw_shared_wf2q_Engine_activate:
 	mov	w8, w25
 	mov	w1, w24
 	cmp	w8, #1
-	b.ne	.L478_6
-.L478_10:
+	b.ne	.L479_6
+.L479_10:
 	add	x19, x19, #48
-.L478_11:
+.L479_11:
 	ldr	x8, [x19, #8]
 	adds	x8, x8, x20
 	csinv	x8, x8, xzr, lo
 	str	x8, [x19, #8]
-.L478_12:
+.L479_12:
 	ldr	x8, [x0, #144]
 	cmp	x8, x22
-	b.ls	.L478_18
+	b.ls	.L479_18
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x21, w22, w8, x9
-.L478_14:
+.L479_14:
 	ldr	w8, [x21, #60]
 	cmn	w8, #1
-	b.eq	.L478_17
+	b.eq	.L479_17
 	ldrb	w8, [x21, #69]
 	cmp	w8, #1
-	b.eq	.L478_17
+	b.eq	.L479_17
 	mov	w8, #1
 	strb	w8, [x21, #69]
 	ldr	w8, [x0, #440]
 	add	w8, w8, #1
 	str	w8, [x0, #440]
-.L478_17:
+.L479_17:
 	and	w2, w23, #0x1
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -91778,21 +91410,21 @@ hw_shared_wf2q_Engine_activate:
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	b	hw_shared_wf2q_Engine_enqueue
-.L478_18:
+.L479_18:
 	mov	x19, x0
 	add	x0, x0, #152
 	mov	w20, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x19
 	mov	w1, w20
-	b	.L478_14
+	b	.L479_14
 	.size	hw_shared_wf2q_Engine_activate, .-hw_shared_wf2q_Engine_activate
 
 	.p2align	2
 	.type	hw_shared_wf2q_Engine_charge, @function
 hw_shared_wf2q_Engine_charge:
 	cmn	w1, #1
-	b.eq	.L479_12
+	b.eq	.L480_12
 	stp	x29, x30, [sp, #-80]!
 	mov	x8, #2199023255551
 	stp	x22, x21, [sp, #48]
@@ -91809,17 +91441,17 @@ hw_shared_wf2q_Engine_charge:
 	mov	x20, x0
 	mov	w24, #-1
 	mov	x29, sp
-	b	.L479_3
-.L479_2:
+	b	.L480_3
+.L480_2:
 	cmp	x25, x24
-	b.eq	.L479_11
-.L479_3:
+	b.eq	.L480_11
+.L480_3:
 	ldr	x8, [x20, #144]
 	cmp	x8, x25
-	b.ls	.L479_9
+	b.ls	.L480_9
 	ldr	x8, [x20, #136]
 	madd	x8, x25, x22, x8
-.L479_5:
+.L480_5:
 	ldr	x9, [x8, #24]
 	ldr	w1, [x8, #56]
 	ldrb	w2, [x8, #64]
@@ -91828,10 +91460,10 @@ hw_shared_wf2q_Engine_charge:
 	str	x9, [x8, #24]
 	ldr	x9, [x20, #232]
 	cmp	x9, x1
-	b.ls	.L479_10
+	b.ls	.L480_10
 	ldr	x8, [x20, #224]
 	umaddl	x8, w1, w23, x8
-.L479_7:
+.L480_7:
 	add	x9, x8, #96
 	cmp	w2, #0
 	add	x10, x8, #48
@@ -91847,16 +91479,16 @@ hw_shared_wf2q_Engine_charge:
 	udiv	x10, x21, x10
 	add	x10, x10, x11
 	str	x10, [x9]
-	b.eq	.L479_2
+	b.eq	.L480_2
 	mov	x0, x20
 	bl	hw_shared_wf2q_Engine_prune
-	b	.L479_2
-.L479_9:
+	b	.L480_2
+.L480_9:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x20, #152
-	b	.L479_5
-.L479_10:
+	b	.L480_5
+.L480_10:
 	add	x0, x20, #240
 	mov	x25, x1
 	mov	w26, w2
@@ -91864,14 +91496,14 @@ hw_shared_wf2q_Engine_charge:
 	mov	w2, w26
 	mov	x1, x25
 	add	x8, x20, #240
-	b	.L479_7
-.L479_11:
+	b	.L480_7
+.L480_11:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
-.L479_12:
+.L480_12:
 	ret
 	.size	hw_shared_wf2q_Engine_charge, .-hw_shared_wf2q_Engine_charge
 
@@ -91895,9 +91527,9 @@ hw_shared_wf2q_Engine_deactivate:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	str	x4, [sp, #8]
-.L480_1:
+.L481_1:
 	cmn	w22, #1
-	b.eq	.L480_34
+	b.eq	.L481_34
 	ldp	x8, x9, [x21, #136]
 	mov	w19, w22
 	umaddl	x24, w22, w24, x8
@@ -91905,9 +91537,9 @@ hw_shared_wf2q_Engine_deactivate:
 	cmp	x9, x19
 	csel	x8, x24, x8, hi
 	ldrb	w8, [x8, #68]
-	tbz	w8, #0, .L480_34
-	b.ls	.L480_20
-.L480_4:
+	tbz	w8, #0, .L481_34
+	b.ls	.L481_20
+.L481_4:
 	ldr	w8, [x24, #40]
 	ldr	x9, [x24, #24]
 	cmp	w8, #1
@@ -91922,19 +91554,19 @@ hw_shared_wf2q_Engine_deactivate:
 	str	x26, [x24, #8]
 	ldr	x9, [x21, #232]
 	cmp	x9, x8
-	b.ls	.L480_21
+	b.ls	.L481_21
 	ldr	x9, [x21, #224]
 	umaddl	x8, w8, w28, x9
-.L480_6:
+.L481_6:
 	ldr	w9, [x8, #152]
 	cmp	w9, w22
-	b.ne	.L480_8
+	b.ne	.L481_8
 	mov	w9, #-1
 	str	w9, [x8, #152]
-	b	.L480_9
-.L480_8:
+	b	.L481_9
+.L481_8:
 	str	xzr, [x24, #24]
-.L480_9:
+.L481_9:
 	ldrb	w9, [x24, #64]
 	mov	w10, #48
 	umaddl	x10, w9, w10, x8
@@ -91943,28 +91575,28 @@ hw_shared_wf2q_Engine_deactivate:
 	csel	x9, x10, x8, lo
 	ldrb	w8, [x24, #66]
 	ldr	x24, [x9]
-	cbz	w8, .L480_13
+	cbz	w8, .L481_13
 	mov	x0, x21
 	mov	w1, w22
 	cmp	w8, #1
-	b.ne	.L480_12
+	b.ne	.L481_12
 	bl	hw_shared_wf2q_Engine_leave_active
-	b	.L480_13
-.L480_12:
+	b	.L481_13
+.L481_12:
 	bl	hw_shared_wf2q_Engine_leave_idle
-.L480_13:
+.L481_13:
 	sub	x8, x26, x24
 	mov	x0, x21
 	mov	w1, w22
 	cmp	x8, #0
 	cset	w8, gt
 	and	w8, w23, w8
-	tbz	w8, #0, .L480_15
+	tbz	w8, #0, .L481_15
 	bl	hw_shared_wf2q_Engine_enter_idle
-	b	.L480_16
-.L480_15:
+	b	.L481_16
+.L481_15:
 	bl	hw_shared_wf2q_Engine_forget
-.L480_16:
+.L481_16:
 	mov	w24, #72
 	ldp	x8, x9, [x21, #136]
 	umaddl	x8, w19, w24, x8
@@ -91978,7 +91610,7 @@ hw_shared_wf2q_Engine_deactivate:
 	csel	x10, x10, x25, hi
 	ldr	w10, [x10, #156]
 	cmp	w10, w22
-	b.ne	.L480_18
+	b.ne	.L481_18
 	ldr	x4, [sp, #8]
 	mov	x0, x21
 	mov	w1, w23
@@ -91986,51 +91618,51 @@ hw_shared_wf2q_Engine_deactivate:
 	mov	w3, w20
 	bl	hw_shared_wf2q_Engine_refresh
 	ldp	x8, x9, [x21, #224]
-.L480_18:
+.L481_18:
 	umaddl	x8, w23, w28, x8
 	cmp	x9, x23
 	csel	x8, x8, x25, hi
 	ldp	w9, w22, [x8, #156]
 	cmn	w9, #1
-	b.ne	.L480_22
+	b.ne	.L481_22
 	ldr	w8, [x8, #152]
 	mov	w23, #1
 	cmn	w8, #1
-	b.eq	.L480_1
-	b	.L480_22
-.L480_20:
+	b.eq	.L481_1
+	b	.L481_22
+.L481_20:
 	add	x0, x21, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x24, x21, #152
-	b	.L480_4
-.L480_21:
+	b	.L481_4
+.L481_21:
 	add	x0, x21, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x8, x21, #240
-	b	.L480_6
-.L480_22:
+	b	.L481_6
+.L481_22:
 	cmn	w22, #1
-	b.eq	.L480_34
+	b.eq	.L481_34
 	mov	w19, #72
 	mov	w26, #168
 	mov	x27, #2199023255551
-	b	.L480_25
-.L480_24:
+	b	.L481_25
+.L481_24:
 	ldp	x8, x9, [x21, #224]
 	umaddl	x8, w23, w26, x8
 	cmp	x9, x23
 	csel	x8, x8, x25, hi
 	ldr	w22, [x8, #160]
 	cmn	w22, #1
-	b.eq	.L480_34
-.L480_25:
+	b.eq	.L481_34
+.L481_25:
 	ldr	x8, [x21, #144]
 	mov	w22, w22
 	cmp	x8, x22
-	b.ls	.L480_33
+	b.ls	.L481_33
 	ldr	x8, [x21, #136]
 	umaddl	x8, w22, w19, x8
-.L480_27:
+.L481_27:
 	ldr	w9, [x8, #56]
 	ldp	x10, x11, [x21, #224]
 	umaddl	x10, w9, w26, x10
@@ -92038,7 +91670,7 @@ hw_shared_wf2q_Engine_deactivate:
 	csel	x9, x10, x25, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w22
-	b.ne	.L480_29
+	b.ne	.L481_29
 	ldr	w9, [x8, #40]
 	ldr	x10, [x8, #24]
 	cmp	w9, #1
@@ -92050,14 +91682,14 @@ hw_shared_wf2q_Engine_deactivate:
 	ldr	x10, [x8]
 	add	x9, x9, x10
 	stp	x9, x9, [x8]
-.L480_29:
+.L481_29:
 	ldrb	w8, [x8, #66]
 	cmp	w8, #1
-	b.ne	.L480_31
+	b.ne	.L481_31
 	mov	x0, x21
 	mov	w1, w22
 	bl	hw_shared_wf2q_Engine_leave_active
-.L480_31:
+.L481_31:
 	mov	x0, x21
 	mov	w1, w22
 	mov	w2, wzr
@@ -92074,15 +91706,15 @@ hw_shared_wf2q_Engine_deactivate:
 	ldr	w23, [x8, #56]
 	mov	w1, w23
 	bl	hw_shared_wf2q_Engine_refresh
-	tbnz	w20, #0, .L480_24
-	tbnz	w0, #0, .L480_24
-	b	.L480_34
-.L480_33:
+	tbnz	w20, #0, .L481_24
+	tbnz	w0, #0, .L481_24
+	b	.L481_34
+.L481_33:
 	add	x0, x21, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x21, #152
-	b	.L480_27
-.L480_34:
+	b	.L481_27
+.L481_34:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -92112,14 +91744,14 @@ hw_shared_wf2q_Engine_enqueue:
 	mov	x29, sp
 	ldrb	w9, [x9, #67]
 	cmp	w9, #1
-	b.eq	.L481_31
+	b.eq	.L482_31
 	cmp	x8, x22
-	b.ls	.L481_32
-.L481_2:
+	b.ls	.L482_32
+.L482_2:
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L481_3:
+.L482_3:
 	ldr	w9, [x8, #56]
 	mov	w10, #168
 	add	x23, x20, #240
@@ -92146,56 +91778,56 @@ hw_shared_wf2q_Engine_enqueue:
 	ldr	x9, [x8]
 	add	x10, x12, x9
 	str	x10, [x8, #8]
-	tbz	w2, #0, .L481_8
+	tbz	w2, #0, .L482_8
 	sub	x11, x11, x10
 	cmp	x11, #1
-	b.lt	.L481_8
+	b.lt	.L482_8
 	ldr	w12, [x8, #60]
 	cmn	w12, #1
-	b.ne	.L481_7
+	b.ne	.L482_7
 	ldr	w12, [x8, #52]
 	cmp	w12, #1
 	csinc	w12, w12, wzr, hi
 	udiv	x11, x11, x12
-.L481_7:
+.L482_7:
 	add	x9, x11, x9
 	add	x10, x11, x10
 	stp	x9, x10, [x8]
-.L481_8:
+.L482_8:
 	ldr	x8, [x20, #144]
 	cmp	x8, x22
-	b.ls	.L481_33
+	b.ls	.L482_33
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x24, w22, w8, x9
-.L481_10:
+.L482_10:
 	mov	w8, #1
 	strb	w8, [x24, #66]
 	ldr	w8, [x24, #56]
 	ldr	x9, [x20, #232]
 	cmp	x9, x8
-	b.ls	.L481_34
+	b.ls	.L482_34
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x23, w8, w9, x10
-.L481_12:
+.L482_12:
 	ldr	w8, [x23, #164]
 	add	w8, w8, #1
 	str	w8, [x23, #164]
 	ldrb	w8, [x24, #64]
-	cbz	w8, .L481_16
+	cbz	w8, .L482_16
 	cmp	w8, #1
-	b.ne	.L481_15
+	b.ne	.L482_15
 	add	x23, x23, #48
-	b	.L481_16
-.L481_15:
+	b	.L482_16
+.L482_15:
 	add	x23, x23, #96
-.L481_16:
+.L482_16:
 	ldp	x1, x2, [x20, #72]
 	ldr	w6, [x23, #24]
 	ldp	x5, x4, [x24]
 	cmp	x2, x6
-	b.ls	.L481_19
+	b.ls	.L482_19
 	mov	w8, #48
 	add	x0, x23, #16
 	mov	w3, w19
@@ -92203,12 +91835,12 @@ hw_shared_wf2q_Engine_enqueue:
 	ldr	x8, [x1, x8]
 	sub	x8, x8, x4
 	cmp	x8, #0
-	b.le	.L481_21
+	b.le	.L482_21
 	bl	hw_collections_tree_Tree_insert_among_shared_wf2q_entity_LeastStart
-	b	.L481_22
-.L481_19:
+	b	.L482_22
+.L482_19:
 	cmp	x2, x22
-	b.ls	.L481_22
+	b.ls	.L482_22
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -92220,25 +91852,25 @@ hw_shared_wf2q_Engine_enqueue:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L481_22
-.L481_21:
+	b	.L482_22
+.L482_21:
 	mov	w7, #1
 	bl	hw_collections_tree_Tree_attach_shared_wf2q_entity_LeastStart
-.L481_22:
+.L482_22:
 	ldr	w8, [x24, #60]
 	cmn	w8, #1
-	b.ne	.L481_30
+	b.ne	.L482_30
 	ldrb	w9, [x24, #71]
 	strb	wzr, [x24, #71]
 	ldr	x8, [x20, #144]
-	tbz	w9, #0, .L481_27
+	tbz	w9, #0, .L482_27
 	cmp	x8, x22
 	add	x23, x20, #416
-	b.ls	.L481_36
+	b.ls	.L482_36
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L481_26:
+.L482_26:
 	mov	w9, #-1
 	mov	w12, #72
 	ldp	w10, w11, [x8, #32]
@@ -92255,15 +91887,15 @@ hw_shared_wf2q_Engine_enqueue:
 	csel	x9, x9, x13, hi
 	str	w11, [x12]
 	str	w10, [x9]
-.L481_27:
+.L482_27:
 	ldr	w23, [x20, #408]
 	cmp	x8, x22
 	str	w19, [x20, #408]
-	b.ls	.L481_35
+	b.ls	.L482_35
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x21, w22, w8, x9
-.L481_29:
+.L482_29:
 	mov	w8, #-1
 	stp	w8, w23, [x21, #32]
 	mov	w8, #72
@@ -92274,13 +91906,13 @@ hw_shared_wf2q_Engine_enqueue:
 	add	x8, x8, #32
 	csel	x8, x8, x10, hi
 	str	w19, [x8]
-.L481_30:
+.L482_30:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L481_31:
+.L482_31:
 	mov	x0, x20
 	mov	w1, w19
 	mov	w23, w2
@@ -92289,32 +91921,32 @@ hw_shared_wf2q_Engine_enqueue:
 	ldr	x8, [x20, #144]
 	mov	w2, w23
 	cmp	x8, x22
-	b.hi	.L481_2
-.L481_32:
+	b.hi	.L482_2
+.L482_32:
 	add	x0, x20, #152
 	mov	w23, w2
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w2, w23
 	add	x8, x20, #152
-	b	.L481_3
-.L481_33:
+	b	.L482_3
+.L482_33:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x24, x20, #152
-	b	.L481_10
-.L481_34:
+	b	.L482_10
+.L482_34:
 	add	x0, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
-	b	.L481_12
-.L481_35:
+	b	.L482_12
+.L482_35:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L481_29
-.L481_36:
+	b	.L482_29
+.L482_36:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x20, #152
-	b	.L481_26
+	b	.L482_26
 	.size	hw_shared_wf2q_Engine_enqueue, .-hw_shared_wf2q_Engine_enqueue
 
 	.p2align	2
@@ -92330,36 +91962,36 @@ hw_shared_wf2q_Engine_enter_idle:
 	cmp	x8, x23
 	stp	x22, x21, [sp, #32]
 	mov	x29, sp
-	b.ls	.L482_17
+	b.ls	.L483_17
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x24, w23, w8, x9
-.L482_2:
+.L483_2:
 	mov	w8, #2
 	ldr	x21, [x24, #8]
 	strb	w8, [x24, #66]
 	ldr	w8, [x24, #56]
 	ldr	x9, [x20, #232]
 	cmp	x9, x8
-	b.ls	.L482_18
+	b.ls	.L483_18
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x22, w8, w9, x10
 	ldrb	w8, [x24, #64]
-	cbz	w8, .L482_7
-.L482_4:
+	cbz	w8, .L483_7
+.L483_4:
 	cmp	w8, #1
-	b.ne	.L482_6
+	b.ne	.L483_6
 	add	x22, x22, #48
-	b	.L482_7
-.L482_6:
+	b	.L483_7
+.L483_6:
 	add	x22, x22, #96
-.L482_7:
+.L483_7:
 	ldp	x1, x2, [x20, #72]
 	ldr	w6, [x22, #36]
 	ldr	x5, [x24]
 	cmp	x2, x6
-	b.ls	.L482_10
+	b.ls	.L483_10
 	mov	w8, #48
 	add	x0, x22, #28
 	mov	w3, w19
@@ -92368,12 +92000,12 @@ hw_shared_wf2q_Engine_enter_idle:
 	ldr	x8, [x1, x8]
 	sub	x8, x8, x21
 	cmp	x8, #0
-	b.le	.L482_12
+	b.le	.L483_12
 	bl	hw_collections_tree_Tree_insert_among_shared_wf2q_entity_LeastStart
-	b	.L482_13
-.L482_10:
+	b	.L483_13
+.L483_10:
 	cmp	x2, x23
-	b.ls	.L482_13
+	b.ls	.L483_13
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -92385,14 +92017,14 @@ hw_shared_wf2q_Engine_enter_idle:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L482_13
-.L482_12:
+	b	.L483_13
+.L483_12:
 	mov	w7, #1
 	bl	hw_collections_tree_Tree_attach_shared_wf2q_entity_LeastStart
-.L482_13:
+.L483_13:
 	ldr	w8, [x22, #40]
 	cmn	w8, #1
-	b.eq	.L482_15
+	b.eq	.L483_15
 	mov	w9, #72
 	ldp	x10, x11, [x20, #136]
 	umaddl	x9, w8, w9, x10
@@ -92402,27 +92034,27 @@ hw_shared_wf2q_Engine_enter_idle:
 	ldr	x8, [x8, #8]
 	sub	x8, x21, x8
 	cmp	x8, #1
-	b.lt	.L482_16
-.L482_15:
+	b.lt	.L483_16
+.L483_15:
 	str	w19, [x22, #40]
-.L482_16:
+.L483_16:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L482_17:
+.L483_17:
 	add	x0, x20, #152
 	add	x24, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L482_2
-.L482_18:
+	b	.L483_2
+.L483_18:
 	add	x0, x20, #240
 	add	x22, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	ldrb	w8, [x24, #64]
-	cbnz	w8, .L482_4
-	b	.L482_7
+	cbnz	w8, .L483_4
+	b	.L483_7
 	.size	hw_shared_wf2q_Engine_enter_idle, .-hw_shared_wf2q_Engine_enter_idle
 
 	.p2align	2
@@ -92435,44 +92067,44 @@ hw_shared_wf2q_Engine_enter_weights:
 	stp	x22, x21, [sp, #16]
 	mov	x29, sp
 	cmp	x8, x19
-	b.ls	.L483_11
+	b.ls	.L484_11
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x20, w19, w8, x9
-.L483_2:
+.L484_2:
 	ldr	w8, [x0, #424]
 	cmp	w1, w8
-	b.hs	.L483_4
+	b.hs	.L484_4
 	ldrb	w8, [x20, #70]
 	mov	w9, #1
 	strb	w9, [x20, #70]
 	cmp	w8, #1
-	b.ne	.L483_5
-.L483_4:
+	b.ne	.L484_5
+.L484_4:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L483_5:
+.L484_5:
 	ldp	x8, x2, [x0, #24]
 	ldr	w5, [x0, #436]
 	ldr	w4, [x20, #40]
 	cmp	x2, x5
-	b.ls	.L483_8
+	b.ls	.L484_8
 	lsl	x9, x5, #5
 	mov	w3, w1
 	add	x0, x0, #428
 	mov	x1, x8
 	ldr	x9, [x8, x9]
 	cmp	x9, x4
-	b.ls	.L483_10
+	b.ls	.L484_10
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_collections_tree_Tree_insert_among
-.L483_8:
+.L484_8:
 	cmp	x2, x19
-	b.ls	.L483_4
+	b.ls	.L484_4
 	add	x8, x8, x19, lsl #5
 	mov	x9, #-1
 	str	w1, [x0, #428]
@@ -92482,14 +92114,14 @@ hw_shared_wf2q_Engine_enter_weights:
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
 	str	w1, [x0, #436]
-	b	.L483_4
-.L483_10:
+	b	.L484_4
+.L484_10:
 	ldp	x20, x19, [sp, #32]
 	mov	w6, #1
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_collections_tree_Tree_attach
-.L483_11:
+.L484_11:
 	add	x20, x0, #152
 	mov	x21, x0
 	add	x0, x0, #152
@@ -92497,7 +92129,7 @@ hw_shared_wf2q_Engine_enter_weights:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x21
 	mov	w1, w22
-	b	.L483_2
+	b	.L484_2
 	.size	hw_shared_wf2q_Engine_enter_weights, .-hw_shared_wf2q_Engine_enter_weights
 
 	.p2align	2
@@ -92520,51 +92152,51 @@ hw_shared_wf2q_Engine_forget:
 	mov	x29, sp
 	ldrb	w9, [x9, #66]
 	cmp	w9, #2
-	b.ne	.L484_2
+	b.ne	.L485_2
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_leave_idle
 	ldr	x8, [x20, #144]
-.L484_2:
+.L485_2:
 	cmp	x8, x22
-	b.ls	.L484_18
+	b.ls	.L485_18
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x23, w22, w8, x9
-.L484_4:
+.L485_4:
 	ldrb	w8, [x23, #68]
 	ldr	w24, [x23, #40]
 	strb	wzr, [x23, #68]
-	tbz	w8, #0, .L484_11
+	tbz	w8, #0, .L485_11
 	ldr	w8, [x23, #56]
 	ldr	x9, [x20, #232]
 	cmp	x9, x8
-	b.ls	.L484_19
+	b.ls	.L485_19
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x25, w8, w9, x10
 	ldrb	w8, [x23, #64]
-	cbz	w8, .L484_10
-.L484_7:
+	cbz	w8, .L485_10
+.L485_7:
 	cmp	w8, #1
-	b.ne	.L484_9
+	b.ne	.L485_9
 	add	x25, x25, #48
-	b	.L484_10
-.L484_9:
+	b	.L485_10
+.L485_9:
 	add	x25, x25, #96
-.L484_10:
+.L485_10:
 	ldr	x8, [x25, #8]
 	subs	x8, x8, x24
 	csel	x8, xzr, x8, lo
 	str	x8, [x25, #8]
-.L484_11:
+.L485_11:
 	ldr	w8, [x23, #60]
 	cmn	w8, #1
-	b.ne	.L484_17
+	b.ne	.L485_17
 	ldrb	w8, [x23, #66]
-	cbnz	w8, .L484_17
+	cbnz	w8, .L485_17
 	ldrb	w8, [x23, #71]
-	tbnz	w8, #0, .L484_17
+	tbnz	w8, #0, .L485_17
 	mov	w8, #1
 	add	x24, x20, #416
 	strb	w8, [x23, #71]
@@ -92572,11 +92204,11 @@ hw_shared_wf2q_Engine_forget:
 	ldr	w23, [x20, #420]
 	str	w19, [x20, #420]
 	cmp	x8, x22
-	b.ls	.L484_20
+	b.ls	.L485_20
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x21, w22, w8, x9
-.L484_16:
+.L485_16:
 	mov	w8, #-1
 	stp	w23, w8, [x21, #32]
 	mov	w8, #72
@@ -92586,29 +92218,29 @@ hw_shared_wf2q_Engine_forget:
 	add	x8, x8, #36
 	csel	x8, x8, x24, hi
 	str	w19, [x8]
-.L484_17:
+.L485_17:
 	ldp	x20, x19, [sp, #64]
 	ldr	x25, [sp, #16]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	ret
-.L484_18:
+.L485_18:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x23, x20, #152
-	b	.L484_4
-.L484_19:
+	b	.L485_4
+.L485_19:
 	add	x0, x20, #240
 	add	x25, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	ldrb	w8, [x23, #64]
-	cbnz	w8, .L484_7
-	b	.L484_10
-.L484_20:
+	cbnz	w8, .L485_7
+	b	.L485_10
+.L485_20:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L484_16
+	b	.L485_16
 	.size	hw_shared_wf2q_Engine_forget, .-hw_shared_wf2q_Engine_forget
 
 	.p2align	2
@@ -92624,22 +92256,22 @@ hw_shared_wf2q_Engine_forget_entirely:
 	cmp	x8, x21
 	stp	x24, x23, [sp, #16]
 	mov	x29, sp
-	b.ls	.L485_33
+	b.ls	.L486_33
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x22, w21, w8, x9
-.L485_2:
+.L486_2:
 	ldrb	w8, [x22, #70]
 	strb	wzr, [x22, #70]
 	cmp	w8, #1
-	b.ne	.L485_7
+	b.ne	.L486_7
 	ldr	w8, [x19, #432]
 	ldr	w9, [x19, #436]
 	ldp	x1, x2, [x19, #24]
 	cmp	w8, w9
-	b.ne	.L485_6
+	b.ne	.L486_6
 	cmp	x2, x21
-	b.ls	.L485_7
+	b.ls	.L486_7
 	add	x8, x1, x21, lsl #5
 	mov	x9, #-1
 	str	x9, [x19, #432]
@@ -92649,12 +92281,12 @@ hw_shared_wf2q_Engine_forget_entirely:
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	str	w8, [x19, #428]
-	b	.L485_7
-.L485_6:
+	b	.L486_7
+.L486_6:
 	add	x0, x19, #428
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_remove_from_among
-.L485_7:
+.L486_7:
 	mov	w10, #72
 	ldp	x8, x9, [x19, #136]
 	umaddl	x10, w21, w10, x8
@@ -92663,19 +92295,19 @@ hw_shared_wf2q_Engine_forget_entirely:
 	csel	x11, x10, x22, hi
 	ldrb	w11, [x11, #71]
 	cmp	w11, #1
-	b.ne	.L485_12
+	b.ne	.L486_12
 	cmp	x9, x21
-	b.ls	.L485_36
-.L485_9:
+	b.ls	.L486_36
+.L486_9:
 	strb	wzr, [x10, #71]
 	add	x23, x19, #416
 	ldr	x8, [x19, #144]
 	cmp	x8, x21
-	b.ls	.L485_37
+	b.ls	.L486_37
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x8, w21, w8, x9
-.L485_11:
+.L486_11:
 	mov	w9, #-1
 	mov	w12, #72
 	ldp	w10, w11, [x8, #32]
@@ -92693,31 +92325,31 @@ hw_shared_wf2q_Engine_forget_entirely:
 	str	w11, [x12]
 	str	w10, [x8]
 	ldp	x8, x9, [x19, #136]
-.L485_12:
+.L486_12:
 	mov	w10, #72
 	cmp	x9, x21
 	umaddl	x10, w21, w10, x8
 	csel	x10, x10, x22, hi
 	ldrb	w10, [x10, #66]
 	cmp	w10, #1
-	b.ne	.L485_14
+	b.ne	.L486_14
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_shared_wf2q_Engine_leave_active
 	ldp	x8, x9, [x19, #136]
-.L485_14:
+.L486_14:
 	mov	w10, #72
 	cmp	x9, x21
 	umaddl	x10, w21, w10, x8
 	csel	x10, x10, x22, hi
 	ldrb	w10, [x10, #68]
 	cmp	w10, #1
-	b.ne	.L485_16
+	b.ne	.L486_16
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_shared_wf2q_Engine_forget
 	ldp	x8, x9, [x19, #136]
-.L485_16:
+.L486_16:
 	mov	w10, #72
 	cmp	x9, x21
 	add	x24, x19, #240
@@ -92731,61 +92363,61 @@ hw_shared_wf2q_Engine_forget_entirely:
 	csel	x11, x10, x24, hi
 	ldr	w11, [x11, #152]
 	cmp	w11, w20
-	b.ne	.L485_19
+	b.ne	.L486_19
 	cmp	x8, x23
-	b.ls	.L485_38
-.L485_18:
+	b.ls	.L486_38
+.L486_18:
 	mov	w8, #-1
 	str	w8, [x10, #152]
 	ldp	x9, x8, [x19, #224]
-.L485_19:
+.L486_19:
 	mov	w10, #168
 	cmp	x8, x23
 	umaddl	x9, w23, w10, x9
 	csel	x10, x9, x24, hi
 	ldr	w10, [x10, #156]
 	cmp	w10, w20
-	b.ne	.L485_22
+	b.ne	.L486_22
 	cmp	x8, x23
-	b.ls	.L485_39
-.L485_21:
+	b.ls	.L486_39
+.L486_21:
 	mov	w8, #-1
 	str	w8, [x9, #156]
-.L485_22:
+.L486_22:
 	ldr	x8, [x19, #144]
 	cmp	x8, x21
-	b.ls	.L485_34
+	b.ls	.L486_34
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x8, w21, w8, x9
-.L485_24:
+.L486_24:
 	ldrb	w9, [x8, #69]
 	strb	wzr, [x8, #69]
 	cmp	w9, #1
-	b.ne	.L485_26
+	b.ne	.L486_26
 	ldr	w8, [x19, #440]
 	sub	w8, w8, #1
 	str	w8, [x19, #440]
-.L485_26:
+.L486_26:
 	ldr	x8, [x19, #144]
 	cmp	x8, x21
-	b.ls	.L485_35
+	b.ls	.L486_35
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x8, w21, w8, x9
-.L485_28:
+.L486_28:
 	ldrb	w9, [x8, #71]
 	strb	wzr, [x8, #71]
 	cmp	w9, #1
-	b.ne	.L485_32
+	b.ne	.L486_32
 	ldr	x8, [x19, #144]
 	add	x20, x19, #416
 	cmp	x8, x21
-	b.ls	.L485_40
+	b.ls	.L486_40
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x22, w21, w8, x9
-.L485_31:
+.L486_31:
 	mov	w8, #-1
 	mov	w11, #72
 	ldp	w9, w10, [x22, #32]
@@ -92802,51 +92434,51 @@ hw_shared_wf2q_Engine_forget_entirely:
 	csel	x8, x8, x13, hi
 	str	w10, [x11]
 	str	w9, [x8]
-.L485_32:
+.L486_32:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L485_33:
+.L486_33:
 	add	x0, x19, #152
 	add	x22, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L485_2
-.L485_34:
+	b	.L486_2
+.L486_34:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #152
-	b	.L485_24
-.L485_35:
+	b	.L486_24
+.L486_35:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #152
-	b	.L485_28
-.L485_36:
+	b	.L486_28
+.L486_36:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x10, x19, #152
-	b	.L485_9
-.L485_37:
+	b	.L486_9
+.L486_37:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #152
-	b	.L485_11
-.L485_38:
+	b	.L486_11
+.L486_38:
 	add	x0, x19, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x10, x19, #240
-	b	.L485_18
-.L485_39:
+	b	.L486_18
+.L486_39:
 	add	x0, x19, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x9, x19, #240
-	b	.L485_21
-.L485_40:
+	b	.L486_21
+.L486_40:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L485_31
+	b	.L486_31
 	.size	hw_shared_wf2q_Engine_forget_entirely, .-hw_shared_wf2q_Engine_forget_entirely
 
 	.p2align	2
@@ -92862,38 +92494,38 @@ hw_shared_wf2q_Engine_leave_active:
 	cmp	x8, x21
 	str	x23, [sp, #16]
 	mov	x29, sp
-	b.ls	.L486_17
+	b.ls	.L487_17
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x22, w21, w8, x9
-.L486_2:
+.L487_2:
 	strb	wzr, [x22, #66]
 	ldr	w8, [x22, #56]
 	ldr	x9, [x19, #232]
 	cmp	x9, x8
-	b.ls	.L486_18
+	b.ls	.L487_18
 	mov	w9, #168
 	ldr	x10, [x19, #224]
 	umaddl	x23, w8, w9, x10
-.L486_4:
+.L487_4:
 	ldr	w8, [x23, #164]
 	sub	w8, w8, #1
 	str	w8, [x23, #164]
 	ldrb	w8, [x22, #64]
-	cbz	w8, .L486_8
+	cbz	w8, .L487_8
 	cmp	w8, #1
-	b.ne	.L486_7
+	b.ne	.L487_7
 	add	x23, x23, #48
-	b	.L486_8
-.L486_7:
+	b	.L487_8
+.L487_7:
 	add	x23, x23, #96
-.L486_8:
+.L487_8:
 	ldp	w8, w9, [x23, #20]
 	ldp	x1, x2, [x19, #72]
 	cmp	w8, w9
-	b.ne	.L486_11
+	b.ne	.L487_11
 	cmp	x2, x21
-	b.ls	.L486_12
+	b.ls	.L487_12
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -92905,23 +92537,23 @@ hw_shared_wf2q_Engine_leave_active:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L486_12
-.L486_11:
+	b	.L487_12
+.L487_11:
 	add	x0, x23, #16
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_remove_from_among_shared_wf2q_entity_LeastStart
-.L486_12:
+.L487_12:
 	ldr	w8, [x22, #60]
 	cmn	w8, #1
-	b.ne	.L486_16
+	b.ne	.L487_16
 	ldr	x8, [x19, #144]
 	add	x20, x19, #408
 	cmp	x8, x21
-	b.ls	.L486_19
+	b.ls	.L487_19
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x21, w21, w8, x9
-.L486_15:
+.L487_15:
 	mov	w8, #-1
 	mov	w11, #72
 	ldp	w9, w10, [x21, #32]
@@ -92938,27 +92570,27 @@ hw_shared_wf2q_Engine_leave_active:
 	csel	x8, x8, x13, hi
 	str	w10, [x11]
 	str	w9, [x8]
-.L486_16:
+.L487_16:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L486_17:
+.L487_17:
 	add	x0, x19, #152
 	add	x22, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L486_2
-.L486_18:
+	b	.L487_2
+.L487_18:
 	add	x0, x19, #240
 	add	x23, x19, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
-	b	.L486_4
-.L486_19:
+	b	.L487_4
+.L487_19:
 	add	x0, x19, #152
 	add	x21, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L486_15
+	b	.L487_15
 	.size	hw_shared_wf2q_Engine_leave_active, .-hw_shared_wf2q_Engine_leave_active
 
 	.p2align	2
@@ -92987,24 +92619,24 @@ hw_shared_wf2q_Engine_leave_all:
 	csel	x12, x13, x22, hi
 	ldr	w25, [x12, #160]
 	cmn	w25, #1
-	b.ne	.L487_8
-.L487_1:
+	b.ne	.L488_8
+.L488_1:
 	cmp	x9, x20
-	b.ls	.L487_17
+	b.ls	.L488_17
 	mov	w9, #72
 	umaddl	x21, w20, w9, x8
-.L487_3:
+.L488_3:
 	ldrb	w8, [x21, #70]
 	strb	wzr, [x21, #70]
 	cmp	w8, #1
-	b.ne	.L487_7
+	b.ne	.L488_7
 	ldr	w9, [x19, #432]
 	ldr	w10, [x19, #436]
 	ldp	x8, x2, [x19, #24]
 	cmp	w9, w10
-	b.ne	.L487_16
+	b.ne	.L488_16
 	cmp	x2, x20
-	b.ls	.L487_7
+	b.ls	.L488_7
 	add	x8, x8, x20, lsl #5
 	mov	x9, #-1
 	str	x9, [x19, #432]
@@ -93014,18 +92646,18 @@ hw_shared_wf2q_Engine_leave_all:
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	str	w8, [x19, #428]
-.L487_7:
+.L488_7:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	ret
-.L487_8:
+.L488_8:
 	mov	w23, #72
 	mov	w24, #168
-	b	.L487_10
-.L487_9:
+	b	.L488_10
+.L488_9:
 	ldp	x8, x9, [x19, #136]
 	madd	x10, x25, x23, x8
 	cmp	x9, x25
@@ -93037,8 +92669,8 @@ hw_shared_wf2q_Engine_leave_all:
 	csel	x12, x13, x22, hi
 	ldr	w25, [x12, #160]
 	cmn	w25, #1
-	b.eq	.L487_1
-.L487_10:
+	b.eq	.L488_1
+.L488_10:
 	madd	x12, x25, x23, x8
 	cmp	x9, x25
 	csel	x13, x12, x21, hi
@@ -93048,29 +92680,29 @@ hw_shared_wf2q_Engine_leave_all:
 	csel	x10, x10, x22, hi
 	ldr	w11, [x10, #156]
 	cmn	w11, #1
-	b.ne	.L487_1
+	b.ne	.L488_1
 	ldr	w10, [x10, #152]
 	cmn	w10, #1
-	b.ne	.L487_1
+	b.ne	.L488_1
 	cmp	x9, x25
-	b.ls	.L487_15
-.L487_13:
+	b.ls	.L488_15
+.L488_13:
 	ldrb	w8, [x12, #69]
 	strb	wzr, [x12, #69]
 	cmp	w8, #1
-	b.ne	.L487_9
+	b.ne	.L488_9
 	ldr	w8, [x19, #440]
 	sub	w8, w8, #1
 	str	w8, [x19, #440]
-	b	.L487_9
-.L487_15:
+	b	.L488_9
+.L488_15:
 	add	x0, x19, #152
 	mov	w26, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w26
 	add	x12, x19, #152
-	b	.L487_13
-.L487_16:
+	b	.L488_13
+.L488_16:
 	add	x0, x19, #428
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -93080,12 +92712,12 @@ hw_shared_wf2q_Engine_leave_all:
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	b	hw_collections_tree_Tree_remove_from_among
-.L487_17:
+.L488_17:
 	add	x0, x19, #152
 	mov	w22, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w22
-	b	.L487_3
+	b	.L488_3
 	.size	hw_shared_wf2q_Engine_leave_all, .-hw_shared_wf2q_Engine_leave_all
 
 	.p2align	2
@@ -93100,32 +92732,32 @@ hw_shared_wf2q_Engine_leave_idle:
 	mov	x29, sp
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L488_14
+	b.ls	.L489_14
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x22, w20, w8, x9
-.L488_2:
+.L489_2:
 	strb	wzr, [x22, #66]
 	ldr	w8, [x22, #56]
 	ldr	x9, [x0, #232]
 	cmp	x9, x8
-	b.ls	.L488_15
+	b.ls	.L489_15
 	mov	w9, #168
 	ldr	x10, [x0, #224]
 	umaddl	x21, w8, w9, x10
 	ldrb	w8, [x22, #64]
-	cbz	w8, .L488_7
-.L488_4:
+	cbz	w8, .L489_7
+.L489_4:
 	cmp	w8, #1
-	b.ne	.L488_6
+	b.ne	.L489_6
 	add	x21, x21, #48
-	b	.L488_7
-.L488_6:
+	b	.L489_7
+.L489_6:
 	add	x21, x21, #96
-.L488_7:
+.L489_7:
 	ldr	w8, [x21, #40]
 	cmp	w8, w19
-	b.ne	.L488_9
+	b.ne	.L489_9
 	mov	w8, #48
 	ldp	x9, x10, [x0, #72]
 	umaddl	x8, w20, w8, x9
@@ -93134,13 +92766,13 @@ hw_shared_wf2q_Engine_leave_idle:
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #36]
 	str	w8, [x21, #40]
-.L488_9:
+.L489_9:
 	ldp	w8, w9, [x21, #32]
 	ldp	x1, x2, [x0, #72]
 	cmp	w8, w9
-	b.ne	.L488_13
+	b.ne	.L489_13
 	cmp	x2, x20
-	b.ls	.L488_12
+	b.ls	.L489_12
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -93152,13 +92784,13 @@ hw_shared_wf2q_Engine_leave_idle:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-.L488_12:
+.L489_12:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L488_13:
+.L489_13:
 	add	x0, x21, #28
 	mov	w3, w19
 	ldr	x23, [sp, #16]
@@ -93166,22 +92798,22 @@ hw_shared_wf2q_Engine_leave_idle:
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_collections_tree_Tree_remove_from_among_shared_wf2q_entity_LeastStart
-.L488_14:
+.L489_14:
 	add	x22, x0, #152
 	mov	x21, x0
 	add	x0, x0, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x21
-	b	.L488_2
-.L488_15:
+	b	.L489_2
+.L489_15:
 	add	x21, x0, #240
 	mov	x23, x0
 	add	x0, x0, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x0, x23
 	ldrb	w8, [x22, #64]
-	cbnz	w8, .L488_4
-	b	.L488_7
+	cbnz	w8, .L489_4
+	b	.L489_7
 	.size	hw_shared_wf2q_Engine_leave_idle, .-hw_shared_wf2q_Engine_leave_idle
 
 	.p2align	2
@@ -93200,23 +92832,23 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	stp	x24, x23, [sp, #240]
 	stp	x22, x21, [sp, #256]
 	stp	x20, x19, [sp, #272]
-	b.eq	.L489_2
+	b.eq	.L490_2
 	and	x11, x9, #0xfffffffffffffff8
 	add	x12, x11, #8
 	cmp	x12, x9
-	b.lo	.L489_37
-.L489_2:
+	b.lo	.L490_37
+.L490_2:
 	mov	w11, #72
 	mov	x16, xzr
 	mov	w17, #8
 	umaddl	x11, w10, w11, x12
 	cmp	x11, x12
-	b.lo	.L489_9
-	tbnz	x11, #63, .L489_9
+	b.lo	.L490_9
+	tbnz	x11, #63, .L490_9
 	ldr	x9, [x2]
 	str	x11, [x2, #8]
 	add	x17, x9, x12
-	cbz	w10, .L489_8
+	cbz	w10, .L490_8
 	add	x13, x12, x9
 	mov	x9, #-1
 	mov	x12, #4294967297
@@ -93224,7 +92856,7 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	mov	x14, #-4294967296
 	mov	w15, #257
 	mov	x16, x10
-.L489_6:
+.L490_6:
 	stur	xzr, [x13, #-42]
 	subs	x16, x16, #1
 	stur	xzr, [x13, #-50]
@@ -93236,38 +92868,38 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	stur	x14, [x13, #-10]
 	stur	x15, [x13, #-2]
 	add	x13, x13, #72
-	b.ne	.L489_6
+	b.ne	.L490_6
 	mov	x9, x11
 	mov	x16, x10
-	b	.L489_9
-.L489_8:
+	b	.L490_9
+.L490_8:
 	mov	x16, xzr
 	mov	x9, x11
-.L489_9:
+.L490_9:
 	tst	x9, #0x7
 	mov	x13, x9
-	b.eq	.L489_11
+	b.eq	.L490_11
 	and	x11, x9, #0xfffffffffffffff8
 	add	x13, x11, #8
 	cmp	x13, x9
-	b.lo	.L489_38
-.L489_11:
+	b.lo	.L490_38
+.L490_11:
 	add	x11, x10, w10, uxtw #1
 	mov	x14, xzr
 	mov	w21, #8
 	lsl	x12, x11, #4
 	add	x11, x13, x12
 	cmp	x11, x13
-	b.lo	.L489_18
-	tbnz	x11, #63, .L489_18
+	b.lo	.L490_18
+	tbnz	x11, #63, .L490_18
 	ldr	x9, [x2]
 	str	x11, [x2, #8]
 	add	x21, x9, x13
-	cbz	w10, .L489_17
+	cbz	w10, .L490_17
 	mov	x9, xzr
 	mov	x13, #-1
 	mov	w14, #-1
-.L489_15:
+.L490_15:
 	add	x15, x21, x9
 	add	x9, x9, #48
 	cmp	x12, x9
@@ -93276,73 +92908,73 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	str	x13, [x15, #32]
 	str	w14, [x15, #40]
 	strb	wzr, [x15, #44]
-	b.ne	.L489_15
+	b.ne	.L490_15
 	mov	x9, x11
 	mov	x14, x10
-	b	.L489_18
-.L489_17:
+	b	.L490_18
+.L490_17:
 	mov	x14, xzr
 	mov	x9, x11
-.L489_18:
+.L490_18:
 	tst	x9, #0x7
 	mov	x12, x9
-	b.eq	.L489_20
+	b.eq	.L490_20
 	and	x10, x9, #0xfffffffffffffff8
 	add	x12, x10, #8
 	cmp	x12, x9
-	b.lo	.L489_39
-.L489_20:
+	b.lo	.L490_39
+.L490_20:
 	mov	w11, w0
 	mov	x24, xzr
 	mov	w23, #8
 	add	x10, x12, x11, lsl #5
 	cmp	x10, x12
-	b.lo	.L489_27
-	tbnz	x10, #63, .L489_27
+	b.lo	.L490_27
+	tbnz	x10, #63, .L490_27
 	ldr	x9, [x2]
 	str	x10, [x2, #8]
 	add	x23, x9, x12
-	cbz	w0, .L489_26
+	cbz	w0, .L490_26
 	mov	x9, #-1
 	mov	x12, x11
 	mov	x13, x23
-.L489_24:
+.L490_24:
 	stp	xzr, x9, [x13]
 	subs	x12, x12, #1
 	str	x9, [x13, #16]
 	str	w9, [x13, #24]
 	strb	wzr, [x13, #28]
 	add	x13, x13, #32
-	b.ne	.L489_24
+	b.ne	.L490_24
 	mov	x9, x10
 	mov	x24, x11
 	tst	x9, #0x7
-	b.ne	.L489_28
-	b	.L489_29
-.L489_26:
+	b.ne	.L490_28
+	b	.L490_29
+.L490_26:
 	mov	x24, xzr
 	mov	x9, x10
-.L489_27:
+.L490_27:
 	tst	x9, #0x7
-	b.eq	.L489_29
-.L489_28:
+	b.eq	.L490_29
+.L490_28:
 	and	x10, x9, #0xfffffffffffffff8
 	add	x10, x10, #8
 	cmp	x10, x9
 	mov	x9, x10
-	b.lo	.L489_40
-.L489_29:
+	b.lo	.L490_40
+.L490_29:
 	mov	w10, #168
 	mov	x22, xzr
 	mov	w26, #8
 	umaddl	x10, w1, w10, x9
 	cmp	x10, x9
-	b.lo	.L489_36
-	tbnz	x10, #63, .L489_36
+	b.lo	.L490_36
+	tbnz	x10, #63, .L490_36
 	ldr	x11, [x2]
 	str	x10, [x2, #8]
 	add	x26, x11, x9
-	cbz	w1, .L489_35
+	cbz	w1, .L490_35
 	stp	x17, x8, [sp, #24]
 	add	x8, x9, x11
 	mov	w22, w1
@@ -93352,7 +92984,7 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	mov	w27, #-1
 	mov	x25, x22
 	stp	x14, x16, [sp, #8]
-.L489_33:
+.L490_33:
 	sub	x0, x19, #164
 	add	x1, sp, #40
 	mov	w2, #144
@@ -93374,13 +93006,13 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	stur	x20, [x19, #-12]
 	stur	x27, [x19, #-4]
 	add	x19, x19, #168
-	b.ne	.L489_33
+	b.ne	.L490_33
 	ldp	x17, x8, [sp, #24]
 	ldp	x14, x16, [sp, #8]
-	b	.L489_36
-.L489_35:
+	b	.L490_36
+.L490_35:
 	mov	x22, xzr
-.L489_36:
+.L490_36:
 	stp	x21, x14, [x8, #16]
 	ldp	x20, x19, [sp, #272]
 	stp	x23, x24, [x8, #32]
@@ -93393,24 +93025,24 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	ldp	x29, x30, [sp, #192]
 	add	sp, sp, #288
 	ret
-.L489_37:
+.L490_37:
 	mov	x16, xzr
 	mov	w17, #8
-	b	.L489_9
-.L489_38:
+	b	.L490_9
+.L490_38:
 	mov	x14, xzr
 	mov	w21, #8
-	b	.L489_18
-.L489_39:
+	b	.L490_18
+.L490_39:
 	mov	x24, xzr
 	mov	w23, #8
 	tst	x9, #0x7
-	b.ne	.L489_28
-	b	.L489_29
-.L489_40:
+	b.ne	.L490_28
+	b	.L490_29
+.L490_40:
 	mov	x22, xzr
 	mov	w26, #8
-	b	.L489_36
+	b	.L490_36
 	.size	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator, .-hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 
 	.p2align	2
@@ -93429,7 +93061,7 @@ hw_shared_wf2q_Engine_new:
 	stp	x24, x23, [sp, #416]
 	str	x2, [sp]
 	str	x1, [sp, #24]
-	cbz	x14, .L490_3
+	cbz	x14, .L491_3
 	mov	w8, #72
 	mov	x9, #-1
 	mov	x10, #4294967297
@@ -93437,7 +93069,7 @@ hw_shared_wf2q_Engine_new:
 	mov	x11, #-4294967296
 	mov	w12, #257
 	mov	x13, x26
-.L490_2:
+.L491_2:
 	stp	xzr, xzr, [x13, #16]
 	stp	xzr, xzr, [x13]
 	stp	x9, x10, [x13, #32]
@@ -93445,17 +93077,17 @@ hw_shared_wf2q_Engine_new:
 	str	x12, [x13, #64]
 	add	x13, x13, #72
 	cmp	x13, x8
-	b.ne	.L490_2
-.L490_3:
+	b.ne	.L491_2
+.L491_3:
 	ldp	x12, x24, [x22, #32]
-	cbz	x24, .L490_8
+	cbz	x24, .L491_8
 	lsl	x8, x24, #5
 	subs	x8, x8, #32
 	add	x8, x12, x8
-	b.eq	.L490_7
+	b.eq	.L491_7
 	mov	x9, #-1
 	mov	x10, x12
-.L490_6:
+.L491_6:
 	mov	x11, x10
 	stp	xzr, x9, [x10]
 	str	x9, [x10, #16]
@@ -93463,14 +93095,14 @@ hw_shared_wf2q_Engine_new:
 	cmp	x10, x8
 	str	w9, [x11, #24]
 	strb	wzr, [x11, #28]
-	b.ne	.L490_6
-.L490_7:
+	b.ne	.L491_6
+.L491_7:
 	mov	x9, #-1
 	strb	wzr, [x8, #28]
 	stp	xzr, x9, [x8]
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
-.L490_8:
+.L491_8:
 	ldp	x21, x25, [x22, #48]
 	mov	x28, #-1
 	stp	x14, x12, [sp, #8]
@@ -93486,12 +93118,12 @@ hw_shared_wf2q_Engine_new:
 	stp	x28, x28, [x29, #-40]
 	stur	x28, [x29, #-24]
 	stur	w28, [x29, #-16]
-	cbz	x25, .L490_11
+	cbz	x25, .L491_11
 	mov	w8, #168
 	mov	w20, #-1
 	mov	x23, x21
 	madd	x27, x25, x8, x21
-.L490_10:
+.L491_10:
 	sub	x1, x29, #152
 	mov	x0, x23
 	mov	w2, #144
@@ -93500,8 +93132,8 @@ hw_shared_wf2q_Engine_new:
 	str	x20, [x23, #160]
 	add	x23, x23, #168
 	cmp	x23, x27
-	b.ne	.L490_10
-.L490_11:
+	b.ne	.L491_10
+.L491_11:
 	add	x8, sp, #32
 	sub	x1, x29, #152
 	mov	w2, #144
@@ -93524,21 +93156,21 @@ hw_shared_wf2q_Engine_new:
 	mov	w8, #-1
 	stp	xzr, x28, [sp, #192]
 	str	x8, [sp, #208]
-	cbz	x25, .L490_18
-.L490_12:
+	cbz	x25, .L491_18
+.L491_12:
 	ldp	x22, x23, [x22, #16]
 	ldp	x8, x12, [sp]
 	str	x8, [x21, #144]
-	cbz	x23, .L490_17
+	cbz	x23, .L491_17
 	mov	w8, #48
 	mov	x9, #-48
 	madd	x9, x23, x8, x9
 	add	x8, x22, x9
-	cbz	x9, .L490_16
+	cbz	x9, .L491_16
 	mov	x9, #-1
 	mov	w10, #-1
 	mov	x11, x22
-.L490_15:
+.L491_15:
 	stp	xzr, xzr, [x11]
 	stp	x9, xzr, [x11, #16]
 	str	x9, [x11, #32]
@@ -93546,8 +93178,8 @@ hw_shared_wf2q_Engine_new:
 	strb	wzr, [x11, #44]
 	add	x11, x11, #48
 	cmp	x11, x8
-	b.ne	.L490_15
-.L490_16:
+	b.ne	.L491_15
+.L491_16:
 	mov	x9, #-1
 	stp	xzr, xzr, [x8]
 	stp	x9, xzr, [x8, #16]
@@ -93555,7 +93187,7 @@ hw_shared_wf2q_Engine_new:
 	mov	w9, #-1
 	str	w9, [x8, #40]
 	strb	wzr, [x8, #44]
-.L490_17:
+.L491_17:
 	mov	x20, #-1
 	mov	x8, #4294967297
 	mov	w9, #-2
@@ -93603,11 +93235,11 @@ hw_shared_wf2q_Engine_new:
 	ldp	x20, x19, [sp, #448]
 	add	sp, sp, #464
 	ret
-.L490_18:
+.L491_18:
 	mov	x0, x23
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x21, x23
-	b	.L490_12
+	b	.L491_12
 	.size	hw_shared_wf2q_Engine_new, .-hw_shared_wf2q_Engine_new
 
 	.p2align	2
@@ -93617,54 +93249,54 @@ hw_shared_wf2q_Engine_pick:
 	ldrb	w9, [x0, #16]
 	mov	x8, x0
 	mov	x29, sp
-	tbz	w9, #0, .L491_9
+	tbz	w9, #0, .L492_9
 	ldr	w0, [x1]
 	cmn	w0, #1
-	b.eq	.L491_8
+	b.eq	.L492_8
 	ldp	x9, x10, [x8, #72]
 	add	x11, x8, #88
 	ldp	x12, x13, [x8, #136]
 	add	x8, x8, #152
 	mov	w14, #48
 	mov	w15, #72
-	b	.L491_4
-.L491_3:
+	b	.L492_4
+.L492_3:
 	mov	w0, w1
 	cmn	w0, #1
-	b.eq	.L491_8
-.L491_4:
+	b.eq	.L492_8
+.L492_4:
 	umaddl	x16, w0, w14, x9
 	mov	w17, w0
 	cmp	x10, x17
 	csel	x16, x16, x11, hi
 	ldr	w1, [x16, #16]
 	cmn	w1, #1
-	b.eq	.L491_6
+	b.eq	.L492_6
 	umaddl	x3, w1, w14, x9
 	cmp	x10, x1
 	csel	x3, x3, x11, hi
 	ldr	x3, [x3, #24]
 	sub	x3, x3, x2
 	cmp	x3, #1
-	b.lt	.L491_3
-.L491_6:
+	b.lt	.L492_3
+.L492_6:
 	umaddl	x1, w17, w15, x12
 	cmp	x13, x17
 	csel	x17, x1, x8, hi
 	ldr	x17, [x17]
 	sub	x17, x17, x2
 	cmp	x17, #1
-	b.lt	.L491_8
+	b.lt	.L492_8
 	ldr	w0, [x16, #20]
 	cmn	w0, #1
-	b.ne	.L491_4
-.L491_8:
+	b.ne	.L492_4
+.L492_8:
 	ldp	x29, x30, [sp], #16
 	ret
-.L491_9:
+.L492_9:
 	ldr	w12, [x1]
 	cmn	w12, #1
-	b.eq	.L491_16
+	b.eq	.L492_16
 	ldp	x9, x10, [x8, #72]
 	add	x11, x8, #88
 	ldp	x13, x14, [x8, #136]
@@ -93672,11 +93304,11 @@ hw_shared_wf2q_Engine_pick:
 	mov	w0, #-1
 	mov	w15, #48
 	mov	w16, #72
-	b	.L491_12
-.L491_11:
+	b	.L492_12
+.L492_11:
 	cmn	w12, #1
-	b.eq	.L491_8
-.L491_12:
+	b.eq	.L492_8
+.L492_12:
 	umaddl	x17, w12, w15, x9
 	mov	w1, w12
 	umaddl	x3, w12, w16, x13
@@ -93690,20 +93322,20 @@ hw_shared_wf2q_Engine_pick:
 	csel	w0, w0, w12, gt
 	ldr	w12, [x17, #16]
 	cmn	w12, #1
-	b.eq	.L491_14
+	b.eq	.L492_14
 	umaddl	x1, w12, w15, x9
 	cmp	x10, x12
 	csel	x1, x1, x11, hi
 	ldr	x1, [x1, #24]
 	sub	x1, x1, x2
 	cmp	x1, #1
-	b.lt	.L491_11
-.L491_14:
+	b.lt	.L492_11
+.L492_14:
 	cmn	w0, #1
-	b.ne	.L491_8
+	b.ne	.L492_8
 	ldr	w12, [x17, #20]
-	b	.L491_11
-.L491_16:
+	b	.L492_11
+.L492_16:
 	mov	w0, #-1
 	ldp	x29, x30, [sp], #16
 	ret
@@ -93727,25 +93359,25 @@ hw_shared_wf2q_Engine_pick_next:
 	stp	x20, x19, [sp, #80]
 	mov	x19, x1
 	mov	x20, x0
-	b	.L492_3
-.L492_1:
+	b	.L493_3
+.L493_1:
 	mov	x0, x20
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_leave_active
-.L492_2:
+.L493_2:
 	cmp	x27, x26
-	b.eq	.L492_10
-.L492_3:
+	b.eq	.L493_10
+.L493_3:
 	ldp	x8, x9, [x20, #224]
 	madd	x8, x27, x24, x8
 	cmp	x9, x27
 	csel	x10, x8, x22, hi
 	ldr	w21, [x10, #156]
 	cmn	w21, #1
-	b.eq	.L492_9
+	b.eq	.L493_9
 	cmp	x9, x27
-	b.ls	.L492_8
-.L492_5:
+	b.ls	.L493_8
+.L493_5:
 	str	w21, [x8, #152]
 	ldp	x8, x9, [x20, #136]
 	umaddl	x8, w21, w25, x8
@@ -93754,31 +93386,31 @@ hw_shared_wf2q_Engine_pick_next:
 	ldrb	w9, [x8, #66]
 	ldr	w27, [x8, #60]
 	cmp	w9, #1
-	b.ne	.L492_2
+	b.ne	.L493_2
 	cmp	x27, x26
-	b.eq	.L492_1
+	b.eq	.L493_1
 	ldp	x8, x9, [x20, #224]
 	umaddl	x8, w27, w24, x8
 	cmp	x9, x27
 	csel	x8, x8, x22, hi
 	ldr	w8, [x8, #164]
 	cmp	w8, #1
-	b.eq	.L492_1
-	b	.L492_2
-.L492_8:
+	b.eq	.L493_1
+	b	.L493_2
+.L493_8:
 	add	x0, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x8, x20, #240
-	b	.L492_5
-.L492_9:
+	b	.L493_5
+.L493_9:
 	mov	w21, #-1
-	b	.L492_13
-.L492_10:
+	b	.L493_13
+.L493_10:
 	ldp	x8, x9, [x20, #136]
 	mov	w24, #72
 	mov	w25, #168
 	mov	w10, w21
-.L492_11:
+.L493_11:
 	umaddl	x8, w10, w24, x8
 	mov	w26, w10
 	mov	x0, x20
@@ -93789,7 +93421,7 @@ hw_shared_wf2q_Engine_pick_next:
 	csel	x8, x8, x23, hi
 	ldr	w1, [x8, #56]
 	bl	hw_shared_wf2q_Engine_refresh
-	tbz	w0, #0, .L492_13
+	tbz	w0, #0, .L493_13
 	ldp	x8, x9, [x20, #136]
 	umaddl	x10, w26, w24, x8
 	ldp	x11, x12, [x20, #224]
@@ -93801,8 +93433,8 @@ hw_shared_wf2q_Engine_pick_next:
 	csel	x10, x11, x22, hi
 	ldr	w10, [x10, #160]
 	cmn	w10, #1
-	b.ne	.L492_11
-.L492_13:
+	b.ne	.L493_11
+.L493_13:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
@@ -93823,29 +93455,29 @@ hw_shared_wf2q_Engine_prune:
 	stp	x20, x19, [sp, #32]
 	mov	x29, sp
 	cmp	x9, x8
-	b.ls	.L493_14
+	b.ls	.L494_14
 	mov	w9, #168
 	ldr	x10, [x0, #224]
 	umaddl	x19, w8, w9, x10
 	ands	w8, w2, #0xff
-	b.eq	.L493_5
-.L493_2:
+	b.eq	.L494_5
+.L494_2:
 	cmp	w8, #1
-	b.ne	.L493_4
+	b.ne	.L494_4
 	add	x19, x19, #48
-	b	.L493_5
-.L493_4:
+	b	.L494_5
+.L494_4:
 	add	x19, x19, #96
-.L493_5:
+.L494_5:
 	ldr	w8, [x19, #28]
 	cmn	w8, #1
-	b.eq	.L493_9
+	b.eq	.L494_9
 	ldrb	w8, [x0, #17]
-	tbnz	w8, #0, .L493_8
+	tbnz	w8, #0, .L494_8
 	ldr	w8, [x19, #16]
 	cmn	w8, #1
-	b.eq	.L493_11
-.L493_8:
+	b.eq	.L494_11
+.L494_8:
 	ldr	w1, [x19, #32]
 	mov	w8, #48
 	ldp	x9, x10, [x0, #72]
@@ -93857,21 +93489,21 @@ hw_shared_wf2q_Engine_prune:
 	ldr	x8, [x8]
 	sub	x8, x8, x9
 	cmp	x8, #0
-	b.le	.L493_10
-.L493_9:
+	b.le	.L494_10
+.L494_9:
 	ldp	x20, x19, [sp, #32]
 	ldr	x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L493_10:
+.L494_10:
 	ldp	x20, x19, [sp, #32]
 	ldr	x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_shared_wf2q_Engine_forget
-.L493_11:
+.L494_11:
 	ldr	w8, [x19, #40]
 	cmn	w8, #1
-	b.eq	.L493_8
+	b.eq	.L494_8
 	mov	w9, #72
 	ldp	x10, x11, [x0, #136]
 	umaddl	x9, w8, w9, x10
@@ -93882,10 +93514,10 @@ hw_shared_wf2q_Engine_prune:
 	ldr	x8, [x8, #8]
 	sub	x9, x8, x9
 	cmp	x9, #0
-	b.gt	.L493_8
+	b.gt	.L494_8
 	str	x8, [x19]
-	b	.L493_8
-.L493_14:
+	b	.L494_8
+.L494_14:
 	add	x19, x0, #240
 	mov	x20, x0
 	add	x0, x0, #240
@@ -93894,8 +93526,8 @@ hw_shared_wf2q_Engine_prune:
 	mov	w2, w21
 	mov	x0, x20
 	ands	w8, w2, #0xff
-	b.ne	.L493_2
-	b	.L493_5
+	b.ne	.L494_2
+	b	.L494_5
 	.size	hw_shared_wf2q_Engine_prune, .-hw_shared_wf2q_Engine_prune
 
 	.p2align	2
@@ -93918,9 +93550,9 @@ hw_shared_wf2q_Engine_raise:
 	mov	x19, x5
 	mov	w20, w4
 	stur	w2, [x29, #-4]
-.L494_1:
+.L495_1:
 	cmn	w24, #1
-	b.eq	.L494_14
+	b.eq	.L495_14
 	ldp	x8, x11, [x23, #136]
 	mov	w26, w24
 	umaddl	x8, w24, w27, x8
@@ -93935,14 +93567,14 @@ hw_shared_wf2q_Engine_raise:
 	ldr	w14, [x13, #152]
 	ldr	w22, [x13, #160]
 	cmp	w14, w24
-	b.eq	.L494_4
+	b.eq	.L495_4
 	ldrb	w12, [x12, #66]
 	cmp	w12, #1
-	b.ne	.L494_10
-.L494_4:
+	b.ne	.L495_10
+.L495_4:
 	cmp	x11, x26
-	b.ls	.L494_13
-.L494_5:
+	b.ls	.L495_13
+.L495_5:
 	ldr	w11, [x8, #56]
 	umaddl	x9, w11, w28, x9
 	cmp	x10, x11
@@ -93950,7 +93582,7 @@ hw_shared_wf2q_Engine_raise:
 	csel	x9, x9, x10, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w24
-	b.ne	.L494_7
+	b.ne	.L495_7
 	ldr	w9, [x8, #40]
 	ldr	x10, [x8, #24]
 	mov	x11, #2199023255551
@@ -93963,25 +93595,25 @@ hw_shared_wf2q_Engine_raise:
 	ldr	x10, [x8]
 	add	x9, x9, x10
 	stp	x9, x9, [x8]
-.L494_7:
+.L495_7:
 	ldrb	w8, [x8, #66]
 	cmp	w8, #1
-	b.ne	.L494_9
+	b.ne	.L495_9
 	mov	x0, x23
 	mov	w1, w24
 	bl	hw_shared_wf2q_Engine_leave_active
-.L494_9:
+.L495_9:
 	mov	x0, x23
 	mov	w1, w24
 	mov	w2, wzr
 	bl	hw_shared_wf2q_Engine_enqueue
-	b	.L494_11
-.L494_10:
+	b	.L495_11
+.L495_10:
 	ldur	w2, [x29, #-4]
 	mov	x0, x23
 	mov	w1, w24
 	bl	hw_shared_wf2q_Engine_activate
-.L494_11:
+.L495_11:
 	ldp	x8, x9, [x23, #136]
 	mov	x0, x23
 	umaddl	x8, w26, w27, x8
@@ -93993,17 +93625,17 @@ hw_shared_wf2q_Engine_raise:
 	ldr	w1, [x8, #56]
 	bl	hw_shared_wf2q_Engine_refresh
 	mov	w24, w22
-	tbnz	w21, #0, .L494_1
+	tbnz	w21, #0, .L495_1
 	mov	w24, w22
-	tbnz	w0, #0, .L494_1
-	b	.L494_14
-.L494_13:
+	tbnz	w0, #0, .L495_1
+	b	.L495_14
+.L495_13:
 	add	x0, x23, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	ldp	x9, x10, [x23, #224]
 	add	x8, x23, #152
-	b	.L494_5
-.L494_14:
+	b	.L495_5
+.L495_14:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -94035,11 +93667,11 @@ hw_shared_wf2q_Engine_refresh:
 	str	x27, [sp, #32]
 	add	x29, sp, #16
 	stp	x26, x25, [sp, #48]
-	b.eq	.L495_5
+	b.eq	.L496_5
 	cmp	w2, w24
-	b.eq	.L495_5
+	b.eq	.L496_5
 	cmn	w24, #1
-	b.eq	.L495_25
+	b.eq	.L496_25
 	mov	w12, #72
 	ldp	x13, x14, [x20, #136]
 	umaddl	x15, w2, w12, x13
@@ -94052,7 +93684,7 @@ hw_shared_wf2q_Engine_refresh:
 	ldrb	w14, [x12, #64]
 	ldrb	w15, [x13, #64]
 	cmp	w14, w15
-	b.ne	.L495_5
+	b.ne	.L496_5
 	ldr	w15, [x12, #56]
 	mov	w16, #168
 	umaddl	x11, w15, w16, x11
@@ -94067,55 +93699,55 @@ hw_shared_wf2q_Engine_refresh:
 	ldr	x11, [x11]
 	sub	x11, x14, x11
 	cmp	x11, #0
-	b.le	.L495_33
-.L495_5:
+	b.le	.L496_33
+.L496_5:
 	ldr	x11, [x20]
 	cmp	x11, #1
-	b.ne	.L495_9
+	b.ne	.L496_9
 	ldr	x11, [x20, #8]
 	ldr	x12, [x10, #144]
 	adds	x11, x12, x11
 	csinv	x11, x11, xzr, lo
 	cmp	x4, x11
-	b.ls	.L495_9
+	b.ls	.L496_9
 	ldr	w10, [x10, #112]
 	cmn	w10, #1
 	mov	w10, #2
 	csel	w2, wzr, w10, eq
 	cmp	x9, x22
-	b.ls	.L495_36
-.L495_8:
+	b.ls	.L496_36
+.L496_8:
 	str	x4, [x8, #144]
-	b	.L495_10
-.L495_9:
+	b	.L496_10
+.L496_9:
 	mov	w2, wzr
-.L495_10:
+.L496_10:
 	mov	w21, #168
-.L495_11:
+.L496_11:
 	ldr	x8, [x20, #232]
 	cmp	x8, x22
-	b.ls	.L495_18
+	b.ls	.L496_18
 	ldr	x8, [x20, #224]
 	umaddl	x8, w22, w21, x8
-.L495_13:
+.L496_13:
 	and	w10, w2, #0xff
 	ldr	w9, [x8, #152]
 	cmp	w10, #1
-	b.eq	.L495_15
-	cbz	w10, .L495_16
-	b	.L495_19
-.L495_15:
+	b.eq	.L496_15
+	cbz	w10, .L496_16
+	b	.L496_19
+.L496_15:
 	add	x8, x8, #48
-.L495_16:
+.L496_16:
 	ldp	w10, w11, [x8, #16]
 	ldr	w12, [x8, #24]
 	cmn	w10, #1
 	stp	w10, w11, [sp, #4]
 	str	w12, [sp, #12]
-	b.ne	.L495_21
+	b.ne	.L496_21
 	add	w2, w2, #1
-	b	.L495_11
-.L495_18:
+	b	.L496_11
+.L496_18:
 	add	x0, x20, #240
 	mov	w25, w1
 	mov	w27, w3
@@ -94125,16 +93757,16 @@ hw_shared_wf2q_Engine_refresh:
 	mov	w3, w27
 	mov	w1, w25
 	add	x8, x20, #240
-	b	.L495_13
-.L495_19:
+	b	.L496_13
+.L496_19:
 	ldp	w10, w11, [x8, #112]
 	ldr	w12, [x8, #120]
 	cmn	w10, #1
 	stp	w10, w11, [sp, #4]
 	str	w12, [sp, #12]
-	b.eq	.L495_29
+	b.eq	.L496_29
 	add	x8, x8, #96
-.L495_21:
+.L496_21:
 	mov	w11, #48
 	ldp	x12, x13, [x20, #72]
 	umaddl	x11, w10, w11, x12
@@ -94149,26 +93781,26 @@ hw_shared_wf2q_Engine_refresh:
 	cmp	x11, #0
 	bic	w11, w12, w3
 	csel	x21, x9, x10, gt
-	tbnz	w11, #0, .L495_24
+	tbnz	w11, #0, .L496_24
 	sub	x9, x21, x9
 	cmp	x9, #1
-	b.lt	.L495_24
+	b.lt	.L496_24
 	mov	x0, x20
 	str	x21, [x8]
 	bl	hw_shared_wf2q_Engine_prune
-.L495_24:
+.L496_24:
 	add	x1, sp, #4
 	mov	x0, x20
 	mov	x2, x21
 	bl	hw_shared_wf2q_Engine_pick
 	mov	w2, w0
 	cmn	w0, #1
-	b.eq	.L495_28
-.L495_25:
+	b.eq	.L496_28
+.L496_25:
 	cmn	w24, #1
 	cset	w0, eq
 	cmn	w23, #1
-	b.eq	.L495_30
+	b.eq	.L496_30
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x11, w2, w8, x9
@@ -94184,24 +93816,24 @@ hw_shared_wf2q_Engine_refresh:
 	ccmp	x9, x21, #2, ne
 	cset	w0, hi
 	cmp	x10, x23
-	b.ls	.L495_35
-.L495_27:
+	b.ls	.L496_35
+.L496_27:
 	str	x21, [x8, #16]
-	b	.L495_30
-.L495_28:
+	b	.L496_30
+.L496_28:
 	mov	w0, wzr
-	b	.L495_30
-.L495_29:
+	b	.L496_30
+.L496_29:
 	mov	w0, wzr
 	mov	w2, #-1
-.L495_30:
+.L496_30:
 	ldr	x8, [x20, #232]
 	cmp	x8, x22
-	b.ls	.L495_34
+	b.ls	.L496_34
 	mov	w8, #168
 	ldr	x9, [x20, #224]
 	umaddl	x19, w22, w8, x9
-.L495_32:
+.L496_32:
 	str	w2, [x19, #156]
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
@@ -94211,22 +93843,22 @@ hw_shared_wf2q_Engine_refresh:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	ret
-.L495_33:
+.L496_33:
 	ldr	x11, [x13, #8]
 	ldr	x12, [x12, #8]
 	sub	x11, x11, x12
 	cmp	x11, #0
-	b.gt	.L495_25
-	b	.L495_5
-.L495_34:
+	b.gt	.L496_25
+	b	.L496_5
+.L496_34:
 	mov	w20, w0
 	mov	x0, x19
 	mov	w21, w2
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	w0, w20
 	mov	w2, w21
-	b	.L495_32
-.L495_35:
+	b	.L496_32
+.L496_35:
 	mov	w23, w0
 	add	x0, x20, #152
 	mov	w24, w2
@@ -94234,8 +93866,8 @@ hw_shared_wf2q_Engine_refresh:
 	mov	w0, w23
 	mov	w2, w24
 	add	x8, x20, #152
-	b	.L495_27
-.L495_36:
+	b	.L496_27
+.L496_36:
 	add	x0, x20, #240
 	mov	w21, w1
 	mov	w26, w3
@@ -94247,7 +93879,7 @@ hw_shared_wf2q_Engine_refresh:
 	mov	w3, w26
 	mov	w1, w21
 	add	x8, x20, #240
-	b	.L495_8
+	b	.L496_8
 	.size	hw_shared_wf2q_Engine_refresh, .-hw_shared_wf2q_Engine_refresh
 
 	.section .text.unlikely, "ax", @progbits
@@ -94272,25 +93904,25 @@ hw_bfq_Bfq_apply_priority_change:
 	stp	x22, x21, [sp, #64]
 	ldrb	w23, [x8, #16]
 	cmp	w23, #7
-	b.hi	.L496_10
+	b.hi	.L497_10
 	ldrb	w9, [x8, #17]
 	ldrsb	w8, [x8, #20]
-	cbz	w9, .L496_5
+	cbz	w9, .L497_5
 	cmp	w9, #1
-	b.ne	.L496_7
+	b.ne	.L497_7
 	cmn	w8, #20
-	b.ge	.L496_8
+	b.ge	.L497_8
 	mov	w23, #8
-	b	.L496_10
-.L496_5:
+	b	.L497_10
+.L497_5:
 	cmn	w8, #20
-	b.ge	.L496_9
+	b.ge	.L497_9
 	mov	w23, #16
-	b	.L496_10
-.L496_7:
+	b	.L497_10
+.L497_7:
 	mov	w23, #31
-	b	.L496_10
-.L496_8:
+	b	.L497_10
+.L497_8:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -94300,8 +93932,8 @@ hw_bfq_Bfq_apply_priority_change:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w23, w8, #0x8
-	b	.L496_10
-.L496_9:
+	b	.L497_10
+.L497_9:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -94311,18 +93943,18 @@ hw_bfq_Bfq_apply_priority_change:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w23, w8, #0x10
-.L496_10:
+.L497_10:
 	ldr	x8, [x19, #888]
 	cmp	x8, x24
-	b.ls	.L496_37
+	b.ls	.L497_37
 	mov	w8, #144
 	ldr	x9, [x19, #880]
 	umaddl	x21, w24, w8, x9
-.L496_12:
+.L497_12:
 	ldrb	w8, [x21, #136]
 	strb	w23, [x21, #136]
 	cmp	w8, w23
-	b.eq	.L496_36
+	b.eq	.L497_36
 	mov	w9, #144
 	ldr	x10, [x19, #880]
 	ldr	x8, [x19, #888]
@@ -94332,15 +93964,15 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x10, x9, x26, hi
 	ldp	w21, w25, [x10]
 	cmn	w21, #1
-	b.eq	.L496_32
+	b.eq	.L497_32
 	cmp	x8, x24
-	b.ls	.L496_38
-.L496_15:
+	b.ls	.L497_38
+.L497_15:
 	ldr	w8, [x9]
 	mov	w10, #-1
 	str	w10, [x9]
 	cmn	w8, #1
-	b.eq	.L496_19
+	b.eq	.L497_19
 	mov	w9, #320
 	ldr	x11, [x19, #864]
 	ldr	x10, [x19, #872]
@@ -94350,43 +93982,43 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x11, x9, x11, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w20
-	b.ne	.L496_19
+	b.ne	.L497_19
 	cmp	x10, x8
-	b.ls	.L496_42
-.L496_18:
+	b.ls	.L497_42
+.L497_18:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L496_19:
+.L497_19:
 	mov	x0, x19
 	mov	w2, w20
 	mov	x22, x1
 	bl	hw_bfq_Bfq_async_queue
 	cmn	w0, #1
-	b.eq	.L496_31
+	b.eq	.L497_31
 	ldr	x9, [x19, #872]
 	mov	w8, w0
 	cmp	x9, x8
-	b.ls	.L496_40
+	b.ls	.L497_40
 	mov	w9, #320
 	ldr	x10, [x19, #864]
 	umaddl	x8, w8, w9, x10
-.L496_22:
+.L497_22:
 	ldr	w9, [x8, #40]
 	add	w9, w9, #1
 	str	w9, [x8, #40]
 	ldr	x8, [x19, #888]
 	cmp	x8, x24
-	b.ls	.L496_41
+	b.ls	.L497_41
 	mov	w8, #144
 	ldr	x9, [x19, #880]
 	umaddl	x9, w24, w8, x9
-.L496_24:
+.L497_24:
 	ldr	w8, [x9]
 	str	w0, [x9]
 	cmn	w8, #1
-	b.eq	.L496_29
+	b.eq	.L497_29
 	cmp	w8, w0
-	b.eq	.L496_29
+	b.eq	.L497_29
 	mov	w9, #320
 	ldr	x11, [x19, #864]
 	ldr	x10, [x19, #872]
@@ -94396,13 +94028,13 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x11, x9, x11, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w20
-	b.ne	.L496_29
+	b.ne	.L497_29
 	cmp	x10, x8
-	b.ls	.L496_43
-.L496_28:
+	b.ls	.L497_43
+.L497_28:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L496_29:
+.L497_29:
 	mov	w8, #144
 	ldr	x9, [x19, #880]
 	ldr	x10, [x19, #888]
@@ -94411,25 +94043,25 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x8, x8, x26, hi
 	ldr	w8, [x8, #128]
 	cmp	w8, w0
-	b.ne	.L496_31
+	b.ne	.L497_31
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_bfq_Bfq_unlink
-.L496_31:
+.L497_31:
 	mov	x0, x19
 	mov	x1, x22
 	mov	w2, w21
 	bl	hw_bfq_Bfq_release
-.L496_32:
+.L497_32:
 	cmn	w25, #1
-	b.eq	.L496_36
+	b.eq	.L497_36
 	ldr	x8, [x19, #144]
 	cmp	x8, x25
-	b.ls	.L496_39
+	b.ls	.L497_39
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x0, w25, w8, x9
-.L496_35:
+.L497_35:
 	and	w8, w23, #0x7
 	mov	w9, #8
 	lsr	w10, w23, #3
@@ -94448,7 +94080,7 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	w8, w8, w10, lo
 	strb	w9, [x0, #67]
 	str	w8, [x0, #48]
-.L496_36:
+.L497_36:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -94456,52 +94088,52 @@ hw_bfq_Bfq_apply_priority_change:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #96
 	ret
-.L496_37:
+.L497_37:
 	add	x0, x19, #896
 	add	x21, x19, #896
 	mov	x22, x1
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	x1, x22
-	b	.L496_12
-.L496_38:
+	b	.L497_12
+.L497_38:
 	add	x0, x19, #896
 	mov	x22, x1
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	x1, x22
 	add	x9, x19, #896
-	b	.L496_15
-.L496_39:
+	b	.L497_15
+.L497_39:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L496_35
-.L496_40:
+	b	.L497_35
+.L497_40:
 	stur	w0, [x29, #-4]
 	add	x0, x19, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	ldur	w0, [x29, #-4]
 	add	x8, x19, #544
-	b	.L496_22
-.L496_41:
+	b	.L497_22
+.L497_41:
 	stur	w0, [x29, #-4]
 	add	x0, x19, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
 	ldur	w0, [x29, #-4]
 	add	x9, x19, #896
-	b	.L496_24
-.L496_42:
+	b	.L497_24
+.L497_42:
 	add	x0, x19, #544
 	mov	x22, x1
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	x1, x22
 	add	x9, x19, #544
-	b	.L496_18
-.L496_43:
+	b	.L497_18
+.L497_43:
 	stur	w0, [x29, #-4]
 	add	x0, x19, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	ldur	w0, [x29, #-4]
 	add	x9, x19, #544
-	b	.L496_28
+	b	.L497_28
 	.size	hw_bfq_Bfq_apply_priority_change, .-hw_bfq_Bfq_apply_priority_change
 
 	.p2align	2
@@ -94518,7 +94150,7 @@ hw_bfq_Bfq_create:
 	mov	x19, x0
 	bl	hw_bfq_Bfq_create_own
 	cmn	w0, #1
-	b.eq	.L497_14
+	b.eq	.L498_14
 	mov	w13, #72
 	ldp	x14, x15, [x19, #136]
 	umaddl	x9, w0, w13, x14
@@ -94539,7 +94171,7 @@ hw_bfq_Bfq_create:
 	cmp	x15, x23
 	csel	x13, x13, x16, hi
 	cmn	w23, #1
-	b.eq	.L497_12
+	b.eq	.L498_12
 	mov	w15, #320
 	ldr	x16, [x19, #864]
 	ldr	x17, [x19, #872]
@@ -94556,11 +94188,11 @@ hw_bfq_Bfq_create:
 	csel	x15, x15, x22, hi
 	ldr	x15, [x15, #144]
 	cmp	x16, x15
-	b.lt	.L497_12
+	b.lt	.L498_12
 	ldrb	w16, [x12, #64]
 	ldrb	w17, [x13, #64]
 	cmp	w16, w17
-	b.ne	.L497_12
+	b.ne	.L498_12
 	ldr	w12, [x12, #44]
 	mov	w16, #52429
 	ldr	w13, [x13, #44]
@@ -94575,79 +94207,79 @@ hw_bfq_Bfq_create:
 	subs	w13, w16, w13
 	csel	w13, wzr, w13, lo
 	cmp	w12, w13
-	b.ne	.L497_12
+	b.ne	.L498_12
 	adds	x9, x14, #180
 	mov	x10, #9223372036854775807
 	csel	x9, x10, x9, vs
 	cmp	x9, x15
-	b.lt	.L497_14
+	b.lt	.L498_14
 	ldrb	w9, [x19, #1484]
 	mov	w24, w0
-	tbnz	w9, #0, .L497_16
+	tbnz	w9, #0, .L498_16
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_bfq_Bfq_unlink
 	ldr	x9, [x19, #888]
 	mov	w8, w20
 	cmp	x9, x8
-	b.ls	.L497_18
+	b.ls	.L498_18
 	mov	w9, #144
 	ldr	x10, [x19, #880]
 	umaddl	x20, w8, w9, x10
-.L497_9:
+.L498_9:
 	str	w23, [x20, #128]
 	ldr	x8, [x19, #872]
 	cmp	x8, x23
-	b.ls	.L497_19
+	b.ls	.L498_19
 	mov	w8, #320
 	ldr	x9, [x19, #864]
 	mov	w0, w24
 	umaddl	x22, w23, w8, x9
-.L497_11:
+.L498_11:
 	ldr	w8, [x22, #264]
 	add	w8, w8, #1
 	str	w8, [x22, #264]
-	b	.L497_14
-.L497_12:
+	b	.L498_14
+.L498_12:
 	cmp	x11, x9
-	b.ls	.L497_15
-.L497_13:
+	b.ls	.L498_15
+.L498_13:
 	str	w0, [x10, #76]
-.L497_14:
+.L498_14:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	ret
-.L497_15:
+.L498_15:
 	mov	w19, w0
 	mov	x0, x24
 	bl	hw_collections_arena_clean_bfq_state_GroupState
 	mov	w0, w19
 	mov	x10, x24
-	b	.L497_13
-.L497_16:
+	b	.L498_13
+.L498_16:
 	mov	x0, x19
 	mov	w1, w24
 	mov	w2, w23
 	str	x8, [sp, #8]
 	bl	hw_bfq_Bfq_plan_merge
 	cmn	w0, #1
-	b.ne	.L497_20
+	b.ne	.L498_20
 	mov	w0, w24
-	b	.L497_14
-.L497_18:
+	b	.L498_14
+.L498_18:
 	add	x0, x19, #896
 	add	x20, x19, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
-	b	.L497_9
-.L497_19:
+	b	.L498_9
+.L498_19:
 	mov	x0, x22
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w0, w24
-	b	.L497_11
-.L497_20:
+	b	.L498_11
+.L498_20:
 	mov	w23, w0
 	mov	x0, x19
 	mov	w1, w20
@@ -94656,16 +94288,16 @@ hw_bfq_Bfq_create:
 	ldr	x9, [x19, #872]
 	ldr	x8, [sp, #8]
 	cmp	x9, x8
-	b.ls	.L497_22
+	b.ls	.L498_22
 	ldr	x8, [sp, #8]
 	mov	w9, #320
 	ldr	x10, [x19, #864]
 	umaddl	x22, w8, w9, x10
-	b	.L497_23
-.L497_22:
+	b	.L498_23
+.L498_22:
 	add	x0, x19, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-.L497_23:
+.L498_23:
 	mov	x0, x19
 	mov	x1, x21
 	mov	w2, w20
@@ -94674,7 +94306,7 @@ hw_bfq_Bfq_create:
 	str	w20, [x22, #48]
 	bl	hw_bfq_Bfq_follow
 	mov	w0, w23
-	b	.L497_14
+	b	.L498_14
 	.size	hw_bfq_Bfq_create, .-hw_bfq_Bfq_create
 
 	.p2align	2
@@ -94691,26 +94323,26 @@ hw_bfq_Bfq_end_queue:
 	str	x25, [sp, #16]
 	mov	x29, sp
 	stp	x24, x23, [sp, #32]
-	b.ls	.L498_29
+	b.ls	.L499_29
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x22, w21, w8, x9
-.L498_2:
+.L499_2:
 	mov	w9, #-1
 	ldr	w8, [x22, #52]
 	str	w9, [x22, #52]
 	ldr	x9, [x20, #1208]
 	cmp	x9, x8
-	b.ls	.L498_7
+	b.ls	.L499_7
 	mov	w9, #92
 	ldr	x10, [x20, #1200]
 	umaddl	x8, w8, w9, x10
 	ldp	x1, x2, [x20, #496]
 	ldp	w9, w10, [x8, #84]
 	cmp	w9, w10
-	b.ne	.L498_6
+	b.ne	.L499_6
 	cmp	x2, x21
-	b.ls	.L498_7
+	b.ls	.L499_7
 	add	x9, x1, x21, lsl #5
 	mov	x10, #-1
 	stp	xzr, x10, [x9]
@@ -94720,12 +94352,12 @@ hw_bfq_Bfq_end_queue:
 	mov	w9, #-1
 	stp	w9, w9, [x8, #80]
 	str	w9, [x8, #88]
-	b	.L498_7
-.L498_6:
+	b	.L499_7
+.L499_6:
 	add	x0, x8, #80
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
-.L498_7:
+.L499_7:
 	mov	w8, #320
 	ldr	x10, [x20, #864]
 	ldr	x9, [x20, #872]
@@ -94735,20 +94367,20 @@ hw_bfq_Bfq_end_queue:
 	csel	x10, x8, x22, hi
 	ldrb	w11, [x10, #180]
 	cmp	w11, #1
-	b.ne	.L498_13
+	b.ne	.L499_13
 	ldr	w23, [x10, #48]
 	cmp	x9, x21
-	b.ls	.L498_34
-.L498_9:
+	b.ls	.L499_34
+.L499_9:
 	strb	wzr, [x8, #180]
 	add	x24, x20, #464
 	ldr	x8, [x20, #872]
 	cmp	x8, x21
-	b.ls	.L498_35
+	b.ls	.L499_35
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x8, w21, w8, x9
-.L498_11:
+.L499_11:
 	mov	w9, #-1
 	ldr	w10, [x8, #304]
 	ldr	w11, [x8, #308]
@@ -94769,11 +94401,11 @@ hw_bfq_Bfq_end_queue:
 	cmn	w23, #1
 	str	w11, [x9]
 	str	w10, [x8]
-	b.eq	.L498_13
+	b.eq	.L499_13
 	ldr	w8, [x20, #480]
 	sub	w8, w8, #1
 	str	w8, [x20, #480]
-.L498_13:
+.L499_13:
 	mov	x0, x20
 	mov	w1, w19
 	mov	w2, #-1
@@ -94786,9 +94418,9 @@ hw_bfq_Bfq_end_queue:
 	csel	x8, x8, x22, hi
 	ldr	w1, [x8, #288]
 	cmn	w1, #1
-	b.eq	.L498_16
+	b.eq	.L499_16
 	mov	w23, #320
-.L498_15:
+.L499_15:
 	mov	x0, x20
 	mov	w2, #-1
 	bl	hw_bfq_Bfq_set_waker
@@ -94799,14 +94431,14 @@ hw_bfq_Bfq_end_queue:
 	csel	x8, x8, x22, hi
 	ldr	w1, [x8, #288]
 	cmn	w1, #1
-	b.ne	.L498_15
-.L498_16:
+	b.ne	.L499_15
+.L499_16:
 	ldr	w8, [x20, #1480]
 	cmp	w8, w19
-	b.ne	.L498_18
+	b.ne	.L499_18
 	mov	w8, #-1
 	str	w8, [x20, #1480]
-.L498_18:
+.L499_18:
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x8, w21, w8, x9
@@ -94823,30 +94455,30 @@ hw_bfq_Bfq_end_queue:
 	csel	x10, x8, x23, hi
 	ldr	w10, [x10, #76]
 	cmp	w10, w19
-	b.ne	.L498_21
+	b.ne	.L499_21
 	cmp	x9, x24
-	b.ls	.L498_36
-.L498_20:
+	b.ls	.L499_36
+.L499_20:
 	mov	w9, #-1
 	str	w9, [x8, #76]
-.L498_21:
+.L499_21:
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_forget_entirely
 	ldr	x8, [x20, #1208]
 	cmp	x8, x24
-	b.ls	.L498_30
+	b.ls	.L499_30
 	mov	w8, #92
 	ldr	x9, [x20, #1200]
 	umaddl	x23, w24, w8, x9
-.L498_23:
+.L499_23:
 	ldr	x8, [x20, #872]
 	cmp	x8, x21
-	b.ls	.L498_31
+	b.ls	.L499_31
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x8, w21, w8, x9
-.L498_25:
+.L499_25:
 	mov	w9, #-1
 	ldr	w10, [x8, #312]
 	ldr	w11, [x8, #316]
@@ -94872,8 +94504,8 @@ hw_bfq_Bfq_end_queue:
 	cmp	x9, x21
 	csel	x8, x23, x22, hi
 	ldr	w24, [x8, #256]
-	b.ls	.L498_32
-.L498_26:
+	b.ls	.L499_32
+.L499_26:
 	mov	x8, #-4294967296
 	mov	x25, #-1
 	add	x0, x23, #60
@@ -94908,11 +94540,11 @@ hw_bfq_Bfq_end_queue:
 	ldr	w23, [x20, #1316]
 	str	w19, [x20, #1316]
 	cmp	x8, x21
-	b.ls	.L498_33
+	b.ls	.L499_33
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x22, w21, w8, x9
-.L498_28:
+.L499_28:
 	mov	w8, #-1
 	str	w23, [x22, #312]
 	add	x10, x20, #1312
@@ -94931,44 +94563,44 @@ hw_bfq_Bfq_end_queue:
 	ldp	x20, x19, [sp, #64]
 	ldp	x29, x30, [sp], #80
 	ret
-.L498_29:
+.L499_29:
 	add	x0, x20, #544
 	add	x22, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-	b	.L498_2
-.L498_30:
+	b	.L499_2
+.L499_30:
 	add	x0, x20, #1216
 	bl	hw_collections_arena_clean_bfq_state_GroupState
-	b	.L498_23
-.L498_31:
+	b	.L499_23
+.L499_31:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x20, #544
-	b	.L498_25
-.L498_32:
+	b	.L499_25
+.L499_32:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x23, x20, #544
-	b	.L498_26
-.L498_33:
+	b	.L499_26
+.L499_33:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-	b	.L498_28
-.L498_34:
-	add	x0, x20, #544
-	bl	hw_collections_arena_clean_bfq_state_Queue
-	add	x8, x20, #544
-	b	.L498_9
-.L498_35:
+	b	.L499_28
+.L499_34:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x20, #544
-	b	.L498_11
-.L498_36:
+	b	.L499_9
+.L499_35:
+	add	x0, x20, #544
+	bl	hw_collections_arena_clean_bfq_state_Queue
+	add	x8, x20, #544
+	b	.L499_11
+.L499_36:
 	add	x0, x20, #1216
 	bl	hw_collections_arena_clean_bfq_state_GroupState
 	add	x8, x20, #1216
-	b	.L498_20
+	b	.L499_20
 	.size	hw_bfq_Bfq_end_queue, .-hw_bfq_Bfq_end_queue
 
 	.p2align	2
@@ -94984,10 +94616,10 @@ hw_bfq_Bfq_follow:
 	stp	x24, x23, [sp, #128]
 	stp	x22, x21, [sp, #144]
 	stp	x20, x19, [sp, #160]
-	b.eq	.L499_69
+	b.eq	.L500_69
 	mov	w23, w3
 	cmn	w3, #1
-	b.eq	.L499_69
+	b.eq	.L500_69
 	mov	w27, w2
 	mov	x21, x1
 	mov	x22, x0
@@ -94995,7 +94627,7 @@ hw_bfq_Bfq_follow:
 	mov	w8, w2
 	mov	w20, #320
 	stp	x1, x8, [sp, #16]
-.L499_3:
+.L500_3:
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
 	mov	w24, w23
@@ -95014,24 +94646,24 @@ hw_bfq_Bfq_follow:
 	bl	hw_bfq_Bfq_save
 	ldr	x8, [x22, #872]
 	cmp	x8, x24
-	b.ls	.L499_55
+	b.ls	.L500_55
 	ldr	x8, [x22, #864]
 	umaddl	x8, w24, w20, x8
-.L499_5:
+.L500_5:
 	ldrb	w9, [x8, #184]
 	add	x25, x22, #152
 	strb	wzr, [x8, #184]
 	cmp	w9, #1
-	b.ne	.L499_9
+	b.ne	.L500_9
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L499_60
+	b.ls	.L500_60
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L499_8:
+.L500_8:
 	mov	w9, #1
 	strb	w9, [x8, #184]
-.L499_9:
+.L500_9:
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
 	umaddl	x10, w24, w20, x8
@@ -95039,29 +94671,29 @@ hw_bfq_Bfq_follow:
 	csel	x10, x10, x28, hi
 	ldr	w2, [x10, #272]
 	cmn	w2, #1
-	b.eq	.L499_15
+	b.eq	.L500_15
 	cmp	w2, w23
-	b.eq	.L499_15
+	b.eq	.L500_15
 	umaddl	x10, w23, w20, x8
 	cmp	x9, x23
 	csel	x10, x10, x28, hi
 	ldr	w10, [x10, #272]
 	cmn	w10, #1
-	b.ne	.L499_15
+	b.ne	.L500_15
 	mov	x0, x22
 	mov	w1, w23
 	bl	hw_bfq_Bfq_set_waker
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L499_68
+	b.ls	.L500_68
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L499_14:
+.L500_14:
 	mov	w9, #-1
 	str	x9, [x8, #280]
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
-.L499_15:
+.L500_15:
 	ldp	x12, x10, [x22, #136]
 	mov	w14, #72
 	umaddl	x11, w24, w14, x12
@@ -95072,75 +94704,75 @@ hw_bfq_Bfq_follow:
 	ldr	w19, [x11, #52]
 	csel	x11, x13, x28, hi
 	cmp	w19, #2
-	b.lo	.L499_32
+	b.lo	.L500_32
 	umaddl	x12, w23, w14, x12
 	cmp	x10, x23
 	ldrb	w13, [x11, #60]
 	csel	x12, x12, x25, hi
 	ldr	w12, [x12, #52]
 	cmp	w12, #1
-	b.ne	.L499_26
+	b.ne	.L500_26
 	mov	w25, w26
 	ldp	x26, x28, [x11, #192]
 	mov	w21, w27
 	ldr	x27, [x11, #152]
 	cmp	x9, x23
-	b.ls	.L499_64
+	b.ls	.L500_64
 	umaddl	x8, w23, w20, x8
-.L499_19:
+.L500_19:
 	ldrb	w9, [x8, #60]
 	str	x27, [x8, #152]
 	stp	x26, x28, [x8, #192]
-	tbz	w9, #0, .L499_21
+	tbz	w9, #0, .L500_21
 	ldr	w8, [x22, #1464]
 	add	w8, w8, #1
 	str	w8, [x22, #1464]
-.L499_21:
+.L500_21:
 	ldr	x8, [x22, #144]
 	mov	w26, w25
 	mov	w27, w21
 	add	x28, x22, #544
 	cmp	x8, x23
-	b.ls	.L499_65
+	b.ls	.L500_65
 	ldr	x8, [x22, #136]
 	umaddl	x8, w23, w14, x8
-.L499_23:
+.L500_23:
 	str	w19, [x8, #52]
 	ldr	x21, [sp, #16]
 	add	x25, x22, #152
 	ldr	x8, [x22, #144]
 	cmp	x8, x23
-	b.ls	.L499_66
+	b.ls	.L500_66
 	ldr	x8, [x22, #136]
 	umaddl	x8, w23, w14, x8
-.L499_25:
+.L500_25:
 	mov	w9, #1
 	strb	w9, [x8, #67]
 	ldr	x10, [x22, #144]
-.L499_26:
+.L500_26:
 	cmp	x10, x24
-	b.ls	.L499_61
+	b.ls	.L500_61
 	ldr	x8, [x22, #136]
 	umaddl	x8, w24, w14, x8
-.L499_28:
+.L500_28:
 	mov	w9, #1
 	str	w9, [x8, #52]
 	ldr	x8, [x22, #144]
 	cmp	x8, x24
-	b.ls	.L499_62
+	b.ls	.L500_62
 	ldr	x8, [x22, #136]
 	umaddl	x8, w24, w14, x8
-.L499_30:
+.L500_30:
 	mov	w9, #1
 	strb	w9, [x8, #67]
-	cbz	w13, .L499_32
+	cbz	w13, .L500_32
 	ldr	w8, [x22, #1464]
 	sub	w8, w8, #1
 	str	w8, [x22, #1464]
-.L499_32:
+.L500_32:
 	ldrb	w8, [x21, #824]
 	cmp	w8, #1
-	b.ne	.L499_34
+	b.ne	.L500_34
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
 	umaddl	x10, w24, w20, x8
@@ -95161,21 +94793,21 @@ hw_bfq_Bfq_follow:
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w14, #72
-.L499_34:
+.L500_34:
 	ldr	x8, [x22, #888]
 	ldr	x19, [sp, #24]
 	cmp	x8, x19
-	b.ls	.L499_56
+	b.ls	.L500_56
 	mov	w9, #144
 	ldr	x8, [x22, #880]
 	umaddl	x9, w19, w9, x8
-.L499_36:
+.L500_36:
 	ldr	w8, [x9, #4]
 	str	w23, [x9, #4]
 	cmn	w8, #1
-	b.eq	.L499_41
+	b.eq	.L500_41
 	cmp	w8, w23
-	b.eq	.L499_41
+	b.eq	.L500_41
 	ldr	x9, [x22, #864]
 	ldr	x10, [x22, #872]
 	umaddl	x9, w8, w20, x9
@@ -95183,15 +94815,15 @@ hw_bfq_Bfq_follow:
 	csel	x11, x9, x28, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w27
-	b.ne	.L499_41
+	b.ne	.L500_41
 	cmp	x10, x8
-	b.ls	.L499_67
-.L499_40:
+	b.ls	.L500_67
+.L500_40:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L499_41:
+.L500_41:
 	cmn	w23, #1
-	b.eq	.L499_44
+	b.eq	.L500_44
 	ldr	x8, [x22, #880]
 	mov	w10, #144
 	ldr	x9, [x22, #888]
@@ -95201,34 +94833,34 @@ hw_bfq_Bfq_follow:
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #128]
 	cmp	w8, w23
-	b.ne	.L499_44
+	b.ne	.L500_44
 	mov	x0, x22
 	mov	w1, w27
 	bl	hw_bfq_Bfq_unlink
 	mov	w14, #72
-.L499_44:
+.L500_44:
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L499_57
+	b.ls	.L500_57
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L499_46:
+.L500_46:
 	mov	w9, #1
 	strb	w9, [x8, #177]
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L499_58
+	b.ls	.L500_58
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L499_48:
+.L500_48:
 	mov	w9, #-1
 	str	w9, [x8, #48]
 	ldr	x8, [x22, #872]
 	cmp	x8, x24
-	b.ls	.L499_59
+	b.ls	.L500_59
 	ldr	x8, [x22, #864]
 	umaddl	x8, w24, w20, x8
-.L499_50:
+.L500_50:
 	mov	w9, #-1
 	mov	w11, #92
 	str	w9, [x8, #48]
@@ -95245,112 +94877,112 @@ hw_bfq_Bfq_follow:
 	csel	x11, x8, x11, hi
 	ldr	w11, [x11, #76]
 	cmp	w11, w24
-	b.ne	.L499_53
+	b.ne	.L500_53
 	cmp	x10, x9
-	b.ls	.L499_63
-.L499_52:
+	b.ls	.L500_63
+.L500_52:
 	str	w23, [x8, #76]
-.L499_53:
+.L500_53:
 	mov	x0, x22
 	mov	x1, x21
 	mov	w2, w24
 	bl	hw_bfq_Bfq_release
 	cmp	w23, w26
-	b.eq	.L499_69
+	b.eq	.L500_69
 	cmn	w23, #1
-	b.ne	.L499_3
-	b	.L499_69
-.L499_55:
+	b.ne	.L500_3
+	b	.L500_69
+.L500_55:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-	b	.L499_5
-.L499_56:
+	b	.L500_5
+.L500_56:
 	add	x0, x22, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	w14, #72
 	add	x9, x22, #896
-	b	.L499_36
-.L499_57:
+	b	.L500_36
+.L500_57:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L499_46
-.L499_58:
+	b	.L500_46
+.L500_58:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L499_48
-.L499_59:
+	b	.L500_48
+.L500_59:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L499_50
-.L499_60:
+	b	.L500_50
+.L500_60:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-	b	.L499_8
-.L499_61:
+	b	.L500_8
+.L500_61:
 	add	x0, x22, #152
 	mov	w19, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w19
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L499_28
-.L499_62:
+	b	.L500_28
+.L500_62:
 	add	x0, x22, #152
 	mov	w19, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w19
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L499_30
-.L499_63:
+	b	.L500_30
+.L500_63:
 	add	x0, x22, #1216
 	bl	hw_collections_arena_clean_bfq_state_GroupState
 	add	x8, x22, #1216
-	b	.L499_52
-.L499_64:
+	b	.L500_52
+.L500_64:
 	add	x0, x22, #544
 	str	w13, [sp, #12]
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	ldr	w13, [sp, #12]
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L499_19
-.L499_65:
+	b	.L500_19
+.L500_65:
 	add	x0, x22, #152
 	mov	w21, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w21
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L499_23
-.L499_66:
+	b	.L500_23
+.L500_66:
 	add	x0, x22, #152
 	mov	w19, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w19
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L499_25
-.L499_67:
+	b	.L500_25
+.L500_67:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x9, x22, #544
-	b	.L499_40
-.L499_68:
+	b	.L500_40
+.L500_68:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-	b	.L499_14
-.L499_69:
+	b	.L500_14
+.L500_69:
 	mov	w0, w26
 	ldp	x20, x19, [sp, #160]
 	ldp	x22, x21, [sp, #144]
@@ -95386,53 +95018,53 @@ hw_bfq_Bfq_insert_into:
 	ldr	w23, [x9, #44]
 	mov	w20, w3
 	cmp	x8, x28
-	b.ls	.L500_2
+	b.ls	.L501_2
 	mov	w8, #320
 	ldr	x9, [x22, #864]
 	umaddl	x8, w28, w8, x9
-	b	.L500_3
-.L500_2:
+	b	.L501_3
+.L501_2:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-.L500_3:
+.L501_3:
 	ldr	w9, [x8, #36]
 	sub	w9, w9, #1
 	str	w9, [x8, #36]
 	mov	w8, w19
 	ldr	x9, [x22, #872]
 	cmp	x9, x8
-	b.ls	.L500_5
+	b.ls	.L501_5
 	mov	w9, #320
 	ldr	x10, [x22, #864]
 	umaddl	x8, w8, w9, x10
-	b	.L500_6
-.L500_5:
+	b	.L501_6
+.L501_5:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-.L500_6:
+.L501_6:
 	ldr	w9, [x8, #36]
 	add	w9, w9, #1
 	str	w9, [x8, #36]
 	ldr	x8, [x22, #872]
 	cmp	x8, x28
-	b.ls	.L500_8
+	b.ls	.L501_8
 	mov	w8, #320
 	ldr	x9, [x22, #864]
 	umaddl	x27, w28, w8, x9
-	b	.L500_9
-.L500_8:
+	b	.L501_9
+.L501_8:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-.L500_9:
+.L501_9:
 	cmp	x26, x25
 	strb	wzr, [x27, #61]
-	b.hi	.L500_11
+	b.hi	.L501_11
 	mov	x0, x21
 	bl	hw_collections_arena_clean_request_Request
 	mov	x24, x21
-.L500_11:
+.L501_11:
 	mov	x0, x22
 	mov	x1, x21
 	mov	w2, w23
@@ -95478,7 +95110,7 @@ hw_bfq_Bfq_merge_for_job:
 	cmp	w8, w9
 	csel	w25, w8, w9, lo
 	bl	hw_bfq_Bfq_unlink
-	cbz	w25, .L501_11
+	cbz	w25, .L502_11
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	ldr	x10, [x20, #872]
@@ -95486,9 +95118,9 @@ hw_bfq_Bfq_merge_for_job:
 	cmp	x10, x23
 	csel	x8, x8, x24, hi
 	ldr	w9, [x8, #40]
-	cbz	w9, .L501_9
+	cbz	w9, .L502_9
 	ldr	w9, [x20, #1464]
-	cbnz	w9, .L501_9
+	cbnz	w9, .L502_9
 	ldr	w9, [x8, #56]
 	lsr	w10, w9, #1
 	and	w10, w10, #0x55555555
@@ -95507,33 +95139,33 @@ hw_bfq_Bfq_merge_for_job:
 	cmp	w11, #2
 	cset	w10, ne
 	cmp	w12, #19
-	b.hi	.L501_6
+	b.hi	.L502_6
 	ldrb	w12, [x8, #184]
 	cmp	w12, #1
-	b.ne	.L501_6
+	b.ne	.L502_6
 	ldrb	w8, [x8, #183]
-	b	.L501_7
-.L501_6:
+	b	.L502_7
+.L502_6:
 	mov	w8, wzr
-.L501_7:
+.L502_7:
 	ldrb	w12, [x20, #1485]
 	cmp	w11, #0
 	mov	w0, #-1
 	cset	w11, eq
 	and	w11, w11, w12
-	tbnz	w11, #0, .L501_12
+	tbnz	w11, #0, .L502_12
 	eor	w9, w9, #0x1
 	and	w9, w10, w9
 	orr	w9, w12, w9
 	and	w8, w9, w8
-	tbnz	w8, #0, .L501_12
-.L501_9:
+	tbnz	w8, #0, .L502_12
+.L502_9:
 	mov	x0, x20
 	mov	w1, w22
 	mov	w2, w21
 	bl	hw_bfq_Bfq_plan_merge
 	cmn	w0, #1
-	b.eq	.L501_12
+	b.eq	.L502_12
 	mov	w8, w0
 	mov	x0, x20
 	mov	w1, w19
@@ -95541,10 +95173,10 @@ hw_bfq_Bfq_merge_for_job:
 	mov	w19, w8
 	bl	hw_bfq_Bfq_mark_stable
 	mov	w0, w19
-	b	.L501_12
-.L501_11:
+	b	.L502_12
+.L502_11:
 	mov	w0, #-1
-.L501_12:
+.L502_12:
 	ldp	x20, x19, [sp, #64]
 	ldr	x25, [sp, #16]
 	ldp	x22, x21, [sp, #48]
@@ -95570,33 +95202,33 @@ hw_bfq_Bfq_plan_merge:
 	add	x29, sp, #16
 	csel	x9, x9, x8, hi
 	ldr	w9, [x9, #40]
-	cbz	w9, .L502_11
+	cbz	w9, .L503_11
 	mov	w11, w1
 	mov	w13, #320
 	mov	w9, #-1
-.L502_2:
+.L503_2:
 	madd	x14, x19, x13, x12
 	cmp	x10, x19
 	csel	x14, x14, x8, hi
 	ldr	w15, [x14, #44]
 	cmn	w15, #1
-	b.eq	.L502_4
+	b.eq	.L503_4
 	cmp	x15, x11
 	mov	x19, x15
-	b.ne	.L502_2
-	b	.L502_12
-.L502_4:
+	b.ne	.L503_2
+	b	.L503_12
+.L503_4:
 	mov	w9, #320
 	cmp	x10, x11
 	umaddl	x12, w1, w9, x12
 	mov	w9, #-1
 	csel	x13, x12, x8, hi
 	cmp	x19, x11
-	b.eq	.L502_12
+	b.eq	.L503_12
 	ldr	w13, [x13, #40]
-	cbz	w13, .L502_12
+	cbz	w13, .L503_12
 	ldr	w14, [x14, #40]
-	cbz	w14, .L502_12
+	cbz	w14, .L503_12
 	mov	w9, #72
 	ldp	x15, x16, [x0, #136]
 	madd	x17, x19, x9, x15
@@ -95609,32 +95241,32 @@ hw_bfq_Bfq_plan_merge:
 	ldr	w9, [x9, #56]
 	ldr	w15, [x15, #56]
 	cmp	w9, w15
-	b.ne	.L502_11
+	b.ne	.L503_11
 	cmp	x10, x11
-	b.ls	.L502_13
-.L502_9:
+	b.ls	.L503_13
+.L503_9:
 	str	w19, [x12, #44]
 	adds	w9, w14, w13
 	ldr	x10, [x0, #872]
 	csinv	w9, w9, wzr, lo
 	cmp	x10, x19
-	b.ls	.L502_14
+	b.ls	.L503_14
 	mov	w8, #320
 	ldr	x10, [x0, #864]
 	madd	x8, x19, x8, x10
 	str	w9, [x8, #40]
 	mov	x9, x19
-	b	.L502_12
-.L502_11:
+	b	.L503_12
+.L503_11:
 	mov	w9, #-1
-.L502_12:
+.L503_12:
 	ldp	x20, x19, [sp, #48]
 	mov	w0, w9
 	ldp	x29, x30, [sp, #16]
 	ldr	x21, [sp, #32]
 	add	sp, sp, #64
 	ret
-.L502_13:
+.L503_13:
 	mov	x9, x0
 	str	x0, [x29, #24]
 	add	x0, x9, #544
@@ -95645,15 +95277,15 @@ hw_bfq_Bfq_plan_merge:
 	ldr	x0, [x29, #24]
 	ldr	x8, [sp, #8]
 	add	x12, x0, #544
-	b	.L502_9
-.L502_14:
+	b	.L503_9
+.L503_14:
 	mov	x0, x8
 	mov	x20, x8
 	mov	w21, w9
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	str	w21, [x20, #40]
 	mov	x9, x19
-	b	.L502_12
+	b	.L503_12
 	.size	hw_bfq_Bfq_plan_merge, .-hw_bfq_Bfq_plan_merge
 
 	.p2align	2
@@ -95667,39 +95299,39 @@ hw_bfq_Bfq_prepare_process:
 	stp	x22, x21, [sp, #16]
 	mov	x29, sp
 	cmp	x8, x19
-	b.ls	.L503_20
+	b.ls	.L504_20
 	ldr	x8, [x1, #256]
 	add	x8, x8, x19, lsl #7
-.L503_2:
+.L504_2:
 	ldrb	w9, [x8, #40]
 	mov	w10, #1
 	strb	w10, [x8, #40]
-	tbnz	w9, #0, .L503_19
+	tbnz	w9, #0, .L504_19
 	ldp	x8, x9, [x1, #256]
 	add	x8, x8, x19, lsl #7
 	cmp	x9, x19
 	csel	x8, x8, x20, hi
 	ldrb	w20, [x8, #16]
 	cmp	w20, #7
-	b.hi	.L503_13
+	b.hi	.L504_13
 	ldrb	w10, [x8, #17]
 	ldrsb	w9, [x8, #20]
-	cbz	w10, .L503_8
+	cbz	w10, .L504_8
 	cmp	w10, #1
-	b.ne	.L503_10
+	b.ne	.L504_10
 	cmn	w9, #20
-	b.ge	.L503_11
+	b.ge	.L504_11
 	mov	w20, #8
-	b	.L503_13
-.L503_8:
+	b	.L504_13
+.L504_8:
 	cmn	w9, #20
-	b.ge	.L503_12
+	b.ge	.L504_12
 	mov	w20, #16
-	b	.L503_13
-.L503_10:
+	b	.L504_13
+.L504_10:
 	mov	w20, #31
-	b	.L503_13
-.L503_11:
+	b	.L504_13
+.L504_11:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -95709,8 +95341,8 @@ hw_bfq_Bfq_prepare_process:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w20, w9, #0x8
-	b	.L503_13
-.L503_12:
+	b	.L504_13
+.L504_12:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -95720,15 +95352,15 @@ hw_bfq_Bfq_prepare_process:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w20, w9, #0x10
-.L503_13:
+.L504_13:
 	ldrb	w9, [x0, #1198]
 	cmp	w9, #1
-	b.ne	.L503_15
+	b.ne	.L504_15
 	ldr	w21, [x8, #8]
-	b	.L503_16
-.L503_15:
+	b	.L504_16
+.L504_15:
 	mov	w21, wzr
-.L503_16:
+.L504_16:
 	ldp	x8, x9, [x1, #432]
 	mov	w10, w21
 	add	x11, x1, #448
@@ -95738,11 +95370,11 @@ hw_bfq_Bfq_prepare_process:
 	csel	x8, x8, x11, hi
 	cmp	x9, x19
 	ldr	w22, [x8]
-	b.ls	.L503_21
+	b.ls	.L504_21
 	mov	w8, #144
 	ldr	x9, [x0, #880]
 	umaddl	x19, w19, w8, x9
-.L503_18:
+.L504_18:
 	mov	x8, #-1
 	add	x0, x19, #56
 	mov	w1, wzr
@@ -95757,12 +95389,12 @@ hw_bfq_Bfq_prepare_process:
 	strb	w20, [x19, #136]
 	str	x8, [x19, #128]
 	strb	wzr, [x19, #137]
-.L503_19:
+.L504_19:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L503_20:
+.L504_20:
 	mov	x21, x0
 	add	x0, x1, #128
 	mov	x22, x1
@@ -95770,12 +95402,12 @@ hw_bfq_Bfq_prepare_process:
 	mov	x1, x22
 	mov	x0, x21
 	add	x8, x22, #128
-	b	.L503_2
-.L503_21:
+	b	.L504_2
+.L504_21:
 	add	x19, x0, #896
 	mov	x0, x19
 	bl	hw_collections_arena_clean_bfq_state_Process
-	b	.L503_18
+	b	.L504_18
 	.size	hw_bfq_Bfq_prepare_process, .-hw_bfq_Bfq_prepare_process
 
 	.p2align	2
@@ -95790,32 +95422,32 @@ hw_bfq_Bfq_use_async:
 	mov	x20, x0
 	bl	hw_bfq_Bfq_async_queue
 	cmn	w0, #1
-	b.eq	.L504_12
+	b.eq	.L505_12
 	ldr	x9, [x20, #872]
 	mov	w8, w0
 	cmp	x9, x8
-	b.ls	.L504_13
+	b.ls	.L505_13
 	mov	w9, #320
 	ldr	x10, [x20, #864]
 	umaddl	x21, w8, w9, x10
-.L504_3:
+.L505_3:
 	ldr	w8, [x21, #40]
 	add	w8, w8, #1
 	str	w8, [x21, #40]
 	mov	w21, w19
 	ldr	x8, [x20, #888]
 	cmp	x8, x21
-	b.ls	.L504_14
+	b.ls	.L505_14
 	mov	w8, #144
 	ldr	x9, [x20, #880]
 	umaddl	x22, w21, w8, x9
-.L504_5:
+.L505_5:
 	ldr	w8, [x22]
 	str	w0, [x22]
 	cmn	w8, #1
-	b.eq	.L504_10
+	b.eq	.L505_10
 	cmp	w8, w0
-	b.eq	.L504_10
+	b.eq	.L505_10
 	mov	w9, #320
 	ldr	x11, [x20, #864]
 	ldr	x10, [x20, #872]
@@ -95825,13 +95457,13 @@ hw_bfq_Bfq_use_async:
 	csel	x11, x9, x11, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w19
-	b.ne	.L504_10
+	b.ne	.L505_10
 	cmp	x10, x8
-	b.ls	.L504_15
-.L504_9:
+	b.ls	.L505_15
+.L505_9:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L504_10:
+.L505_10:
 	mov	w8, #144
 	ldr	x9, [x20, #880]
 	ldr	x10, [x20, #888]
@@ -95841,39 +95473,39 @@ hw_bfq_Bfq_use_async:
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #128]
 	cmp	w8, w0
-	b.ne	.L504_12
+	b.ne	.L505_12
 	mov	w21, w0
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_bfq_Bfq_unlink
 	mov	w0, w21
-.L504_12:
+.L505_12:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L504_13:
+.L505_13:
 	mov	w22, w0
 	add	x0, x20, #544
 	add	x21, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w0, w22
-	b	.L504_3
-.L504_14:
+	b	.L505_3
+.L505_14:
 	mov	w23, w0
 	add	x0, x20, #896
 	add	x22, x20, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	w0, w23
-	b	.L504_5
-.L504_15:
+	b	.L505_5
+.L505_15:
 	mov	w22, w0
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w0, w22
 	add	x9, x20, #544
-	b	.L504_9
+	b	.L505_9
 	.size	hw_bfq_Bfq_use_async, .-hw_bfq_Bfq_use_async
 
 	.p2align	2
@@ -95885,12 +95517,12 @@ hw_bfq_rate_Rate_close:
 	mov	x29, sp
 	str	xzr, [x0, #8]
 	cmp	x9, #32
-	b.lo	.L505_6
+	b.lo	.L506_6
 	ldr	x10, [x0, #56]
 	mov	w11, #41728
 	movk	w11, #4577, lsl #16
 	cmp	x10, x11
-	b.lo	.L505_6
+	b.lo	.L506_6
 	ldr	x8, [x0, #64]
 	ldr	x11, [x0, #40]
 	subs	x8, x8, x11
@@ -95908,34 +95540,34 @@ hw_bfq_rate_Rate_close:
 	ldp	x11, x12, [x0, #16]
 	lsr	x8, x8, #4
 	lsl	x12, x12, #16
-	cbnz	x13, .L505_7
+	cbnz	x13, .L506_7
 	add	x13, x9, x9, lsl #1
 	udiv	x8, x12, x8
 	cmp	x11, x13, lsr #2
-	b.hs	.L505_8
-.L505_4:
+	b.hs	.L506_8
+.L506_4:
 	ldr	x12, [x0]
 	cmp	x8, #320, lsl #12
 	ccmp	x8, x12, #0, ls
-	b.hi	.L505_10
+	b.hi	.L506_10
 	mov	w8, wzr
-.L505_6:
+.L506_6:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
-.L505_7:
+.L506_7:
 	mov	x13, #-1
 	udiv	x8, x12, x8
 	cmp	x11, x13, lsr #2
-	b.lo	.L505_4
-.L505_8:
+	b.lo	.L506_4
+.L506_8:
 	cmp	x8, #320, lsl #12
-	b.ls	.L505_10
+	b.ls	.L506_10
 	mov	w8, wzr
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
-.L505_10:
+.L506_10:
 	mov	w12, #9
 	mov	x13, #-1
 	umulh	x12, x11, x12
@@ -95944,9 +95576,9 @@ hw_bfq_rate_Rate_close:
 	csel	x11, x11, x13, eq
 	udiv	x9, x11, x9
 	umulh	x11, x9, x10
-	cbnz	x11, .L505_15
+	cbnz	x11, .L506_15
 	mul	x9, x9, x10
-.L505_12:
+.L506_12:
 	mov	x10, #23123
 	lsr	x9, x9, #9
 	mov	w11, #9
@@ -95963,9 +95595,9 @@ hw_bfq_rate_Rate_close:
 	sub	x11, x11, x9
 	sub	x9, x13, x9
 	umulh	x12, x10, x11
-	cbnz	x12, .L505_16
+	cbnz	x12, .L506_16
 	mul	x10, x10, x11
-.L505_14:
+.L506_14:
 	udiv	x10, x10, x9
 	udiv	w8, w8, w9
 	add	x8, x10, x8
@@ -95976,12 +95608,12 @@ hw_bfq_rate_Rate_close:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
-.L505_15:
+.L506_15:
 	mov	x9, #-1
-	b	.L505_12
-.L505_16:
+	b	.L506_12
+.L506_16:
 	mov	x10, #-1
-	b	.L505_14
+	b	.L506_14
 	.size	hw_bfq_rate_Rate_close, .-hw_bfq_rate_Rate_close
 
 	.p2align	2
@@ -96003,30 +95635,30 @@ hw_cfq_Cfq_reduce_virtual_times:
 	stp	w23, w23, [sp, #4]
 	str	w23, [sp, #12]
 	str	xzr, [x0, #1104]
-	b.eq	.L506_13
+	b.eq	.L507_13
 	ldp	x21, x22, [x0, #96]
 	mov	x19, x0
 	add	x26, x0, #416
 	mov	x27, #-1
 	mov	w28, #520
-	b	.L506_4
-.L506_2:
+	b	.L507_4
+.L507_2:
 	add	x0, sp, #4
 	mov	x1, x21
 	mov	x2, x22
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_insert_among
-.L506_3:
+.L507_3:
 	ldr	w8, [x24]
 	cmn	w8, #1
-	b.eq	.L506_13
-.L506_4:
+	b.eq	.L507_13
+.L507_4:
 	ldr	w20, [x19, #1160]
 	ldr	w8, [x19, #1164]
 	cmp	w20, w8
-	b.ne	.L506_7
+	b.ne	.L507_7
 	cmp	x22, x20
-	b.ls	.L506_8
+	b.ls	.L507_8
 	add	x8, x21, x20, lsl #5
 	str	w23, [x19, #1156]
 	str	x27, [x19, #1160]
@@ -96034,14 +95666,14 @@ hw_cfq_Cfq_reduce_virtual_times:
 	str	x27, [x8, #16]
 	str	w27, [x8, #24]
 	strb	wzr, [x8, #28]
-	b	.L506_8
-.L506_7:
+	b	.L507_8
+.L507_7:
 	add	x0, x19, #1156
 	mov	x1, x21
 	mov	x2, x22
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_remove_from_among
-.L506_8:
+.L507_8:
 	ldp	x8, x9, [x19, #400]
 	umaddl	x8, w20, w28, x8
 	cmp	x9, x20
@@ -96050,15 +95682,15 @@ hw_cfq_Cfq_reduce_virtual_times:
 	subs	x10, x10, x25
 	csel	x4, xzr, x10, lo
 	cmp	x9, x20
-	b.ls	.L506_12
-.L506_9:
+	b.ls	.L507_12
+.L507_9:
 	str	x4, [x8, #384]
 	ldr	w9, [sp, #4]
 	ldp	x21, x22, [x19, #96]
 	cmn	w9, #1
-	b.ne	.L506_2
+	b.ne	.L507_2
 	cmp	x22, x20
-	b.ls	.L506_3
+	b.ls	.L507_3
 	add	x8, x21, x20, lsl #5
 	stp	w20, w20, [sp, #4]
 	str	w20, [sp, #12]
@@ -96066,15 +95698,15 @@ hw_cfq_Cfq_reduce_virtual_times:
 	str	x27, [x8, #16]
 	str	w27, [x8, #24]
 	strb	wzr, [x8, #28]
-	b	.L506_3
-.L506_12:
+	b	.L507_3
+.L507_12:
 	add	x0, x19, #416
 	mov	x21, x4
 	bl	hw_collections_arena_clean_cfq_groups_GroupState
 	mov	x4, x21
 	add	x8, x19, #416
-	b	.L506_9
-.L506_13:
+	b	.L507_9
+.L507_13:
 	ldp	w8, w9, [sp, #4]
 	ldr	w10, [sp, #12]
 	ldp	x20, x19, [sp, #96]
@@ -96112,15 +95744,15 @@ hw_clock_Clock_find_units:
 	add	x12, x13, #1
 	umulh	x14, x12, x11
 	stp	x10, x13, [x0, #8]
-	cbnz	x14, .L507_4
+	cbnz	x14, .L508_4
 	mul	x11, x12, x11
 	adds	x10, x10, #1
 	csinv	x10, x10, xzr, lo
 	umulh	x12, x10, x9
-	cbnz	x12, .L507_5
-.L507_2:
+	cbnz	x12, .L508_5
+.L508_2:
 	mul	x9, x10, x9
-.L507_3:
+.L508_3:
 	subs	x10, x11, x8
 	csel	x10, xzr, x10, lo
 	subs	x8, x9, x8
@@ -96130,15 +95762,15 @@ hw_clock_Clock_find_units:
 	str	x8, [x0, #24]
 	ldp	x29, x30, [sp], #16
 	ret
-.L507_4:
+.L508_4:
 	mov	x11, #-1
 	adds	x10, x10, #1
 	csinv	x10, x10, xzr, lo
 	umulh	x12, x10, x9
-	cbz	x12, .L507_2
-.L507_5:
+	cbz	x12, .L508_2
+.L508_5:
 	mov	x9, #-1
-	b	.L507_3
+	b	.L508_3
 	.size	hw_clock_Clock_find_units, .-hw_clock_Clock_find_units
 
 	.p2align	2
@@ -96865,30 +96497,30 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x29, sp
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L537_12
+	b.ls	.L538_12
 	ldr	x8, [x0, #256]
 	add	x8, x8, x20, lsl #7
-.L537_2:
+.L538_2:
 	ldrb	w9, [x8, #21]
 	cmp	w9, #2
-	b.ne	.L537_11
+	b.ne	.L538_11
 	ldr	w9, [x8, #12]
-	cbnz	w9, .L537_11
+	cbnz	w9, .L538_11
 	strb	wzr, [x8, #21]
 	ldr	x8, [x0, #264]
 	cmp	x8, x20
-	b.ls	.L537_13
+	b.ls	.L538_13
 	ldr	x8, [x0, #256]
 	add	x9, x8, x20, lsl #7
-.L537_6:
+.L538_6:
 	ldr	w8, [x9, #8]
 	str	wzr, [x9, #8]
 	ldr	x9, [x0, #440]
 	cmp	x9, x8
-	b.ls	.L537_14
+	b.ls	.L538_14
 	ldr	x9, [x0, #432]
 	add	x8, x9, x8, lsl #5
-.L537_8:
+.L538_8:
 	ldr	w9, [x8, #16]
 	sub	w9, w9, #1
 	str	w9, [x8, #16]
@@ -96897,10 +96529,10 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	str	w1, [x0, #740]
 	cmp	x9, x20
 	add	x9, x0, #736
-	b.ls	.L537_15
+	b.ls	.L538_15
 	ldr	x10, [x0, #256]
 	add	x19, x10, x20, lsl #7
-.L537_10:
+.L538_10:
 	mov	w10, #-1
 	stp	w21, w10, [x19, #32]
 	ldp	x10, x11, [x0, #256]
@@ -96909,13 +96541,13 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	add	x10, x10, #36
 	csel	x8, x10, x9, hi
 	str	w1, [x8]
-.L537_11:
+.L538_11:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L537_12:
+.L538_12:
 	mov	x21, x0
 	add	x0, x0, #128
 	mov	w22, w1
@@ -96923,8 +96555,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x0, x21
 	mov	w1, w22
 	add	x8, x21, #128
-	b	.L537_2
-.L537_13:
+	b	.L538_2
+.L538_13:
 	mov	x21, x0
 	add	x0, x0, #128
 	mov	w22, w1
@@ -96932,8 +96564,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x0, x21
 	mov	w1, w22
 	add	x9, x21, #128
-	b	.L537_6
-.L537_14:
+	b	.L538_6
+.L538_14:
 	add	x23, x0, #448
 	mov	x21, x0
 	add	x0, x0, #448
@@ -96942,8 +96574,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x8, x23
 	mov	x0, x21
 	mov	w1, w22
-	b	.L537_8
-.L537_15:
+	b	.L538_8
+.L538_15:
 	mov	x20, x0
 	add	x0, x0, #128
 	str	w1, [x29, #28]
@@ -96952,7 +96584,7 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	ldr	w1, [x29, #28]
 	mov	x9, x22
 	mov	x0, x20
-	b	.L537_10
+	b	.L538_10
 	.size	hw_elevator_queue_core_QueueCore_free_context_if_unused, .-hw_elevator_queue_core_QueueCore_free_context_if_unused
 
 	.p2align	2
@@ -96960,16 +96592,16 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 hw_fiops_Process_apply:
 	stp	x29, x30, [sp, #-16]!
 	mov	x29, sp
-	tbnz	w2, #0, .L538_3
+	tbnz	w2, #0, .L539_3
 	ldrb	w8, [x1, #16]
 	cmp	w8, #7
-	b.ls	.L538_4
-.L538_2:
+	b.ls	.L539_4
+.L539_2:
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L538_3:
+.L539_3:
 	mov	x8, #-1
 	mov	w9, #-1
 	stp	xzr, xzr, [x0]
@@ -96978,35 +96610,35 @@ hw_fiops_Process_apply:
 	strb	wzr, [x0, #50]
 	ldrb	w8, [x1, #16]
 	cmp	w8, #7
-	b.hi	.L538_2
-.L538_4:
+	b.hi	.L539_2
+.L539_4:
 	ldrb	w9, [x1, #17]
 	ldrsb	w8, [x1, #20]
-	cbz	w9, .L538_8
+	cbz	w9, .L539_8
 	cmp	w9, #1
-	b.ne	.L538_10
+	b.ne	.L539_10
 	cmn	w8, #20
-	b.ge	.L538_11
+	b.ge	.L539_11
 	mov	w8, #8
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L538_8:
+.L539_8:
 	cmn	w8, #20
-	b.ge	.L538_12
+	b.ge	.L539_12
 	mov	w8, #16
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L538_10:
+.L539_10:
 	mov	w8, #31
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L538_11:
+.L539_11:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -97020,7 +96652,7 @@ hw_fiops_Process_apply:
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L538_12:
+.L539_12:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -97064,8 +96696,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	csel	w24, w10, w23, ne
 	stp	x28, x27, [sp, #32]
 	tst	x9, #0xffffffff00000000
-	b.ne	.L539_5
-.L539_1:
+	b.ne	.L540_5
+.L540_1:
 	cmp	w9, #1
 	and	w10, w10, #0xff
 	and	w11, w24, #0xff
@@ -97077,20 +96709,20 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldr	w28, [x8, #40]
 	cset	w11, ne
 	cmp	x12, x9
-	b.ls	.L539_6
+	b.ls	.L540_6
 	mov	w8, #168
 	ldr	x10, [x20, #224]
 	umaddl	x25, w9, w8, x10
 	cmp	w23, #1
-	b.eq	.L539_7
-.L539_3:
-	cbz	w23, .L539_8
+	b.eq	.L540_7
+.L540_3:
+	cbz	w23, .L540_8
 	add	x25, x25, #96
-	b	.L539_8
-.L539_5:
+	b	.L540_8
+.L540_5:
 	mov	w9, #-1
-	b	.L539_1
-.L539_6:
+	b	.L540_1
+.L540_6:
 	add	x0, x20, #240
 	add	x25, x20, #240
 	str	x13, [sp, #8]
@@ -97100,10 +96732,10 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldr	x13, [sp, #8]
 	add	x0, x20, #152
 	cmp	w23, #1
-	b.ne	.L539_3
-.L539_7:
+	b.ne	.L540_3
+.L540_7:
 	add	x25, x25, #48
-.L539_8:
+.L540_8:
 	ldr	x8, [x25, #8]
 	subs	x8, x8, x28
 	csel	x8, xzr, x8, lo
@@ -97111,25 +96743,25 @@ hw_shared_wf2q_Engine_apply_pending:
 	ccmp	w27, w28, #4, eq
 	str	x8, [x25, #8]
 	cset	w19, ne
-	b.eq	.L539_16
+	b.eq	.L540_16
 	ldr	x8, [x20, #144]
 	cmp	x8, x22
-	b.ls	.L539_31
+	b.ls	.L540_31
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L539_11:
+.L540_11:
 	ldrb	w9, [x8, #70]
 	strb	wzr, [x8, #70]
 	cmp	w9, #1
-	b.ne	.L539_16
+	b.ne	.L540_16
 	ldr	w8, [x20, #432]
 	ldr	w9, [x20, #436]
 	ldp	x1, x2, [x20, #24]
 	cmp	w8, w9
-	b.ne	.L539_15
+	b.ne	.L540_15
 	cmp	x2, x22
-	b.ls	.L539_16
+	b.ls	.L540_16
 	add	x8, x1, x22, lsl #5
 	mov	x9, #-1
 	str	x9, [x20, #432]
@@ -97139,8 +96771,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	str	w8, [x20, #428]
-	b	.L539_16
-.L539_15:
+	b	.L540_16
+.L540_15:
 	add	x0, x20, #428
 	mov	w3, w21
 	mov	x25, x13
@@ -97149,25 +96781,25 @@ hw_shared_wf2q_Engine_apply_pending:
 	mov	w11, w28
 	mov	x13, x25
 	add	x0, x20, #152
-.L539_16:
+.L540_16:
 	ldr	x8, [x20, #144]
 	cmp	x8, x22
-	b.ls	.L539_24
+	b.ls	.L540_24
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L539_18:
+.L540_18:
 	cmp	w13, #1
 	stp	w27, w26, [x8, #40]
 	csel	w9, wzr, w19, ne
 	strb	w24, [x8, #64]
 	strb	w11, [x8, #67]
-	tbz	w9, #0, .L539_20
+	tbz	w9, #0, .L540_20
 	mov	x0, x20
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_enter_weights
 	add	x0, x20, #152
-.L539_20:
+.L540_20:
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x8, w22, w8, x9
@@ -97178,17 +96810,17 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldr	w19, [x9, #40]
 	ldrb	w25, [x9, #64]
 	cmp	x10, x8
-	b.ls	.L539_25
+	b.ls	.L540_25
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x21, w8, w9, x10
 	cmp	w25, #1
-	b.eq	.L539_26
-.L539_22:
-	cbz	w25, .L539_27
+	b.eq	.L540_26
+.L540_22:
+	cbz	w25, .L540_27
 	add	x21, x21, #96
-	b	.L539_27
-.L539_24:
+	b	.L540_27
+.L540_24:
 	add	x0, x20, #152
 	mov	x25, x13
 	mov	w28, w11
@@ -97197,23 +96829,23 @@ hw_shared_wf2q_Engine_apply_pending:
 	mov	x13, x25
 	add	x0, x20, #152
 	add	x8, x20, #152
-	b	.L539_18
-.L539_25:
+	b	.L540_18
+.L540_25:
 	add	x0, x20, #240
 	add	x21, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x0, x20, #152
 	cmp	w25, #1
-	b.ne	.L539_22
-.L539_26:
+	b.ne	.L540_22
+.L540_26:
 	add	x21, x21, #48
-.L539_27:
+.L540_27:
 	ldr	x8, [x21, #8]
 	adds	x8, x8, x19
 	csinv	x8, x8, xzr, lo
 	cmp	w24, w23
 	str	x8, [x21, #8]
-	b.eq	.L539_30
+	b.eq	.L540_30
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x8, w22, w8, x9
@@ -97234,10 +96866,10 @@ hw_shared_wf2q_Engine_apply_pending:
 	csel	x9, x11, x12, lo
 	cmp	x10, x22
 	ldr	x19, [x9]
-	b.ls	.L539_32
-.L539_29:
+	b.ls	.L540_32
+.L540_29:
 	str	x19, [x8]
-.L539_30:
+.L540_30:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -97246,7 +96878,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	ret
-.L539_31:
+.L540_31:
 	add	x0, x20, #152
 	mov	x25, x13
 	mov	w28, w11
@@ -97255,11 +96887,11 @@ hw_shared_wf2q_Engine_apply_pending:
 	mov	x13, x25
 	add	x0, x20, #152
 	add	x8, x20, #152
-	b	.L539_11
-.L539_32:
+	b	.L540_11
+.L540_32:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x8, x0
-	b	.L539_29
+	b	.L540_29
 	.size	hw_shared_wf2q_Engine_apply_pending, .-hw_shared_wf2q_Engine_apply_pending
 
 	.section .rodata, "a", @progbits
@@ -98058,10 +97690,17 @@ hw_shared_wf2q_Engine_apply_pending:
 	.ascii	"V\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst249
-	.asciz	"\013\000\000\000\000\000\000"
+	.asciz	"\004\000\000\000\000\000\000"
 	.xword	.Lconst250
-	.asciz	"\004\001\000\000\000\000\000"
+	.asciz	"\022\001\000\000\000\000\000"
 	.xword	.Lconst251
+	.ascii	"d\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\f"
+	.zero	7
+	.xword	.Lconst252
+	.asciz	"\013\000\000\000\000\000\000"
+	.xword	.Lconst253
+	.asciz	"\004\001\000\000\000\000\000"
+	.xword	.Lconst254
 	.asciz	"i\000\000\000\000\000\000\000\003\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\350\003\000\000\000\000\000\000"
 	.zero	7
 
@@ -98075,19 +97714,19 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst23:
 	.zero	4
 	.zero	4
-	.xword	.Lconst252
+	.xword	.Lconst255
 	.asciz	"\006\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst253
-	.asciz	"(\000\000\000\000\000\000"
-	.xword	.Lconst254
-	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst255
-	.asciz	"/\000\000\000\000\000\000"
 	.xword	.Lconst256
-	.asciz	"\357\000\000\000\000\000\000"
+	.asciz	"(\000\000\000\000\000\000"
 	.xword	.Lconst257
+	.asciz	"\r\000\000\000\000\000\000"
+	.xword	.Lconst258
+	.asciz	"/\000\000\000\000\000\000"
+	.xword	.Lconst259
+	.asciz	"\357\000\000\000\000\000\000"
+	.xword	.Lconst260
 	.asciz	"\243\000\000\000\000\000\000"
 	.xword	.Lconst3
 	.asciz	"\013\000\000\000\000\000\000\000\000\000\001"
@@ -98097,21 +97736,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst24:
 	.zero	4
 	.zero	4
-	.xword	.Lconst258
+	.xword	.Lconst261
 	.asciz	"\005\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst259
-	.asciz	"4\000\000\000\000\000\000"
-	.xword	.Lconst260
-	.asciz	"\t\000\000\000\000\000\000"
-	.xword	.Lconst261
-	.asciz	"-\000\000\000\000\000\000"
 	.xword	.Lconst262
-	.asciz	"\272\000\000\000\000\000\000"
+	.asciz	"4\000\000\000\000\000\000"
 	.xword	.Lconst263
-	.asciz	"\177\000\000\000\000\000\000"
+	.asciz	"\t\000\000\000\000\000\000"
 	.xword	.Lconst264
+	.asciz	"-\000\000\000\000\000\000"
+	.xword	.Lconst265
+	.asciz	"\272\000\000\000\000\000\000"
+	.xword	.Lconst266
+	.asciz	"\177\000\000\000\000\000\000"
+	.xword	.Lconst267
 	.ascii	"\002\000\000\000\000\000\000\000\000\000\000\005"
 	.zero	4
 
@@ -98119,21 +97758,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst25:
 	.zero	4
 	.zero	4
-	.xword	.Lconst265
-	.asciz	"\005\000\000\000\000\000\000"
-	.xword	.Lconst266
-	.asciz	"\001\000\000\000\000\000\000"
-	.xword	.Lconst267
-	.asciz	"P\000\000\000\000\000\000"
 	.xword	.Lconst268
-	.asciz	"\003\000\000\000\000\000\000"
+	.asciz	"\005\000\000\000\000\000\000"
 	.xword	.Lconst269
-	.asciz	"0\000\000\000\000\000\000"
+	.asciz	"\001\000\000\000\000\000\000"
 	.xword	.Lconst270
-	.asciz	"~\000\000\000\000\000\000"
+	.asciz	"P\000\000\000\000\000\000"
 	.xword	.Lconst271
-	.asciz	"r\000\000\000\000\000\000"
+	.asciz	"\003\000\000\000\000\000\000"
 	.xword	.Lconst272
+	.asciz	"0\000\000\000\000\000\000"
+	.xword	.Lconst273
+	.asciz	"~\000\000\000\000\000\000"
+	.xword	.Lconst274
+	.asciz	"r\000\000\000\000\000\000"
+	.xword	.Lconst275
 	.asciz	"\004\000\000\000\000\000\000\000\000\000\000"
 	.zero	4
 
@@ -98141,21 +97780,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst26:
 	.zero	4
 	.zero	4
-	.xword	.Lconst273
+	.xword	.Lconst276
 	.asciz	"\006\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst274
-	.asciz	"-\000\000\000\000\000\000"
-	.xword	.Lconst275
-	.asciz	"\005\000\000\000\000\000\000"
-	.xword	.Lconst276
-	.asciz	"0\000\000\000\000\000\000"
 	.xword	.Lconst277
-	.asciz	"\342\000\000\000\000\000\000"
+	.asciz	"-\000\000\000\000\000\000"
 	.xword	.Lconst278
-	.asciz	"\215\000\000\000\000\000\000"
+	.asciz	"\005\000\000\000\000\000\000"
 	.xword	.Lconst279
+	.asciz	"0\000\000\000\000\000\000"
+	.xword	.Lconst280
+	.asciz	"\342\000\000\000\000\000\000"
+	.xword	.Lconst281
+	.asciz	"\215\000\000\000\000\000\000"
+	.xword	.Lconst282
 	.asciz	"\025\000\000\000\000\000\000\000\000\001\001"
 	.zero	4
 
@@ -98163,21 +97802,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst27:
 	.zero	4
 	.zero	4
-	.xword	.Lconst280
+	.xword	.Lconst283
 	.asciz	"\b\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst281
-	.asciz	"9\000\000\000\000\000\000"
-	.xword	.Lconst282
-	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst283
-	.asciz	"1\000\000\000\000\000\000"
 	.xword	.Lconst284
-	.asciz	"\217\000\000\000\000\000\000"
+	.asciz	"9\000\000\000\000\000\000"
 	.xword	.Lconst285
-	.asciz	"\177\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.xword	.Lconst286
+	.asciz	"1\000\000\000\000\000\000"
+	.xword	.Lconst287
+	.asciz	"\217\000\000\000\000\000\000"
+	.xword	.Lconst288
+	.asciz	"\177\000\000\000\000\000\000"
+	.xword	.Lconst289
 	.asciz	"\006\000\000\000\000\000\000\000\000\000\001"
 	.zero	4
 
@@ -98185,21 +97824,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst28:
 	.zero	4
 	.zero	4
-	.xword	.Lconst287
+	.xword	.Lconst290
 	.asciz	"\b\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst288
-	.asciz	"3\000\000\000\000\000\000"
-	.xword	.Lconst275
-	.asciz	"\005\000\000\000\000\000\000"
-	.xword	.Lconst289
-	.asciz	")\000\000\000\000\000\000"
-	.xword	.Lconst290
-	.asciz	"\317\000\000\000\000\000\000"
 	.xword	.Lconst291
-	.asciz	"\205\000\000\000\000\000\000"
+	.asciz	"3\000\000\000\000\000\000"
+	.xword	.Lconst278
+	.asciz	"\005\000\000\000\000\000\000"
 	.xword	.Lconst292
+	.asciz	")\000\000\000\000\000\000"
+	.xword	.Lconst293
+	.asciz	"\317\000\000\000\000\000\000"
+	.xword	.Lconst294
+	.asciz	"\205\000\000\000\000\000\000"
+	.xword	.Lconst295
 	.ascii	"\t\000\000\000\000\000\000\000\001\000\000\001"
 	.zero	4
 
@@ -98207,21 +97846,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst29:
 	.zero	4
 	.zero	4
-	.xword	.Lconst293
+	.xword	.Lconst296
 	.asciz	"\003\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst294
-	.asciz	":\000\000\000\000\000\000"
-	.xword	.Lconst295
-	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst296
-	.asciz	"-\000\000\000\000\000\000"
 	.xword	.Lconst297
-	.asciz	"{\000\000\000\000\000\000"
+	.asciz	":\000\000\000\000\000\000"
 	.xword	.Lconst298
-	.asciz	"}\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.xword	.Lconst299
+	.asciz	"-\000\000\000\000\000\000"
+	.xword	.Lconst300
+	.asciz	"{\000\000\000\000\000\000"
+	.xword	.Lconst301
+	.asciz	"}\000\000\000\000\000\000"
+	.xword	.Lconst302
 	.asciz	"\004\000\000\000\000\000\000\000\000\000\001"
 	.zero	4
 
@@ -98229,42 +97868,42 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst30:
 	.zero	4
 	.zero	4
-	.xword	.Lconst300
+	.xword	.Lconst303
 	.asciz	"\003\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst301
-	.asciz	"$\000\000\000\000\000\000"
-	.xword	.Lconst302
-	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst303
-	.asciz	"+\000\000\000\000\000\000"
 	.xword	.Lconst304
-	.asciz	"_\001\000\000\000\000\000"
+	.asciz	"$\000\000\000\000\000\000"
 	.xword	.Lconst305
-	.asciz	"\247\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.xword	.Lconst306
+	.asciz	"+\000\000\000\000\000\000"
+	.xword	.Lconst307
+	.asciz	"_\001\000\000\000\000\000"
+	.xword	.Lconst308
+	.asciz	"\247\000\000\000\000\000\000"
+	.xword	.Lconst309
 	.ascii	"\022\000\000\000\000\000\000\000\001\000\000\004"
 	.zero	4
 
 	.p2align	3
 .Lconst31:
 	.asciz	"\001\000\000\000\000\004\000"
-	.xword	.Lconst307
+	.xword	.Lconst310
 	.asciz	"\006\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst308
-	.asciz	"?\000\000\000\000\000\000"
-	.xword	.Lconst309
-	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst310
-	.asciz	")\000\000\000\000\000\000"
 	.xword	.Lconst311
-	.asciz	"\340\000\000\000\000\000\000"
+	.asciz	"?\000\000\000\000\000\000"
 	.xword	.Lconst312
-	.asciz	"\215\000\000\000\000\000\000"
+	.asciz	"\r\000\000\000\000\000\000"
 	.xword	.Lconst313
+	.asciz	")\000\000\000\000\000\000"
+	.xword	.Lconst314
+	.asciz	"\340\000\000\000\000\000\000"
+	.xword	.Lconst315
+	.asciz	"\215\000\000\000\000\000\000"
+	.xword	.Lconst316
 	.asciz	"\n\000\000\000\000\000\000\000\001\000\001"
 	.zero	4
 
@@ -98272,21 +97911,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst32:
 	.zero	4
 	.zero	4
-	.xword	.Lconst314
+	.xword	.Lconst317
 	.asciz	"\003\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst315
-	.asciz	"\031\000\000\000\000\000\000"
-	.xword	.Lconst260
-	.asciz	"\t\000\000\000\000\000\000"
-	.xword	.Lconst316
-	.asciz	",\000\000\000\000\000\000"
-	.xword	.Lconst317
-	.asciz	"`\001\000\000\000\000\000"
 	.xword	.Lconst318
-	.asciz	"\255\000\000\000\000\000\000"
+	.asciz	"\031\000\000\000\000\000\000"
+	.xword	.Lconst263
+	.asciz	"\t\000\000\000\000\000\000"
 	.xword	.Lconst319
+	.asciz	",\000\000\000\000\000\000"
+	.xword	.Lconst320
+	.asciz	"`\001\000\000\000\000\000"
+	.xword	.Lconst321
+	.asciz	"\255\000\000\000\000\000\000"
+	.xword	.Lconst322
 	.ascii	"\r\000\000\000\000\000\000\000\001\000\001\005"
 	.zero	4
 
@@ -98294,19 +97933,19 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst33:
 	.zero	4
 	.zero	4
-	.xword	.Lconst320
-	.asciz	"\004\000\000\000\000\000\000"
-	.xword	.Lconst321
-	.asciz	"\001\000\000\000\000\000\000"
-	.xword	.Lconst322
-	.asciz	"$\000\000\000\000\000\000"
 	.xword	.Lconst323
-	.asciz	"\n\000\000\000\000\000\000"
+	.asciz	"\004\000\000\000\000\000\000"
 	.xword	.Lconst324
-	.asciz	"&\000\000\000\000\000\000"
+	.asciz	"\001\000\000\000\000\000\000"
 	.xword	.Lconst325
-	.asciz	"3\000\000\000\000\000\000"
+	.asciz	"$\000\000\000\000\000\000"
 	.xword	.Lconst326
+	.asciz	"\n\000\000\000\000\000\000"
+	.xword	.Lconst327
+	.asciz	"&\000\000\000\000\000\000"
+	.xword	.Lconst328
+	.asciz	"3\000\000\000\000\000\000"
+	.xword	.Lconst329
 	.asciz	"8\000\000\000\000\000\000"
 	.xword	8
 	.zero	12
@@ -98316,21 +97955,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst34:
 	.zero	4
 	.zero	4
-	.xword	.Lconst327
+	.xword	.Lconst330
 	.asciz	"\006\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst328
-	.asciz	"H\000\000\000\000\000\000"
-	.xword	.Lconst329
-	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst330
-	.asciz	"-\000\000\000\000\000\000"
 	.xword	.Lconst331
-	.asciz	"2\001\000\000\000\000\000"
+	.asciz	"H\000\000\000\000\000\000"
 	.xword	.Lconst332
-	.asciz	"\260\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.xword	.Lconst333
+	.asciz	"-\000\000\000\000\000\000"
+	.xword	.Lconst334
+	.asciz	"2\001\000\000\000\000\000"
+	.xword	.Lconst335
+	.asciz	"\260\000\000\000\000\000\000"
+	.xword	.Lconst336
 	.ascii	"\020\000\000\000\000\000\000\000\000\000\000\002"
 	.zero	4
 
@@ -98338,21 +97977,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst35:
 	.zero	4
 	.zero	4
-	.xword	.Lconst334
-	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst335
-	.asciz	"\001\000\000\000\000\000\000"
-	.xword	.Lconst336
-	.asciz	"&\000\000\000\000\000\000"
 	.xword	.Lconst337
 	.asciz	"\f\000\000\000\000\000\000"
 	.xword	.Lconst338
-	.asciz	"-\000\000\000\000\000\000"
+	.asciz	"\001\000\000\000\000\000\000"
 	.xword	.Lconst339
-	.asciz	"\237\000\000\000\000\000\000"
+	.asciz	"&\000\000\000\000\000\000"
 	.xword	.Lconst340
-	.asciz	"g\000\000\000\000\000\000"
+	.asciz	"\f\000\000\000\000\000\000"
 	.xword	.Lconst341
+	.asciz	"-\000\000\000\000\000\000"
+	.xword	.Lconst342
+	.asciz	"\237\000\000\000\000\000\000"
+	.xword	.Lconst343
+	.asciz	"g\000\000\000\000\000\000"
+	.xword	.Lconst344
 	.asciz	"\005\000\000\000\000\000\000\000\000\000\001"
 	.zero	4
 
@@ -98360,21 +97999,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst36:
 	.zero	4
 	.zero	4
-	.xword	.Lconst342
+	.xword	.Lconst345
 	.asciz	"\005\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst343
-	.asciz	">\000\000\000\000\000\000"
-	.xword	.Lconst344
-	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst345
-	.asciz	"%\000\000\000\000\000\000"
 	.xword	.Lconst346
-	.asciz	"\302\000\000\000\000\000\000"
+	.asciz	">\000\000\000\000\000\000"
 	.xword	.Lconst347
-	.asciz	"\300\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.xword	.Lconst348
+	.asciz	"%\000\000\000\000\000\000"
+	.xword	.Lconst349
+	.asciz	"\302\000\000\000\000\000\000"
+	.xword	.Lconst350
+	.asciz	"\300\000\000\000\000\000\000"
+	.xword	.Lconst351
 	.ascii	"\013\000\000\000\000\000\000\000\001\000\000\003"
 	.zero	4
 
@@ -98382,19 +98021,19 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst37:
 	.zero	4
 	.zero	4
-	.xword	.Lconst349
+	.xword	.Lconst352
 	.asciz	"\b\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst350
-	.asciz	"(\000\000\000\000\000\000"
-	.xword	.Lconst351
-	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst352
-	.asciz	".\000\000\000\000\000\000"
 	.xword	.Lconst353
-	.asciz	"'\001\000\000\000\000\000"
+	.asciz	"(\000\000\000\000\000\000"
 	.xword	.Lconst354
+	.asciz	"\r\000\000\000\000\000\000"
+	.xword	.Lconst355
+	.asciz	".\000\000\000\000\000\000"
+	.xword	.Lconst356
+	.asciz	"'\001\000\000\000\000\000"
+	.xword	.Lconst357
 	.asciz	"\243\000\000\000\000\000\000"
 	.xword	.Lconst16
 	.ascii	"\t\000\000\000\000\000\000\000\000\000\000\001"
@@ -98403,21 +98042,21 @@ hw_shared_wf2q_Engine_apply_pending:
 	.p2align	3
 .Lconst38:
 	.asciz	"\001\000\000\000\000 \000"
-	.xword	.Lconst355
+	.xword	.Lconst358
 	.asciz	"\006\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst356
-	.asciz	"=\000\000\000\000\000\000"
-	.xword	.Lconst357
-	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst358
-	.asciz	"2\000\000\000\000\000\000"
 	.xword	.Lconst359
-	.asciz	"\254\000\000\000\000\000\000"
+	.asciz	"=\000\000\000\000\000\000"
 	.xword	.Lconst360
-	.asciz	"k\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.xword	.Lconst361
+	.asciz	"2\000\000\000\000\000\000"
+	.xword	.Lconst362
+	.asciz	"\254\000\000\000\000\000\000"
+	.xword	.Lconst363
+	.asciz	"k\000\000\000\000\000\000"
+	.xword	.Lconst364
 	.asciz	"\003\000\000\000\000\000\000\000\000\000\001"
 	.zero	4
 
@@ -98425,22 +98064,22 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst39:
 	.zero	4
 	.zero	4
-	.xword	.Lconst362
+	.xword	.Lconst365
 	.asciz	"\013\000\000\000\000\000\000"
 	.xword	8
 	.zero	8
-	.xword	.Lconst363
-	.asciz	"$\000\000\000\000\000\000"
-	.xword	.Lconst364
-	.asciz	"\t\000\000\000\000\000\000"
-	.xword	.Lconst365
-	.asciz	",\000\000\000\000\000\000"
 	.xword	.Lconst366
-	.asciz	"\326\000\000\000\000\000\000"
+	.asciz	"$\000\000\000\000\000\000"
 	.xword	.Lconst367
+	.asciz	"\t\000\000\000\000\000\000"
+	.xword	.Lconst368
+	.asciz	",\000\000\000\000\000\000"
+	.xword	.Lconst369
+	.asciz	"\326\000\000\000\000\000\000"
+	.xword	.Lconst370
 	.asciz	"\177\000\000\000\000\000\000"
 	.xword	.Lconst20
-	.ascii	"\b\000\000\000\000\000\000\000\000\000\000\005"
+	.ascii	"\t\000\000\000\000\000\000\000\000\000\000\005"
 	.zero	4
 
 .Lconst40:
@@ -99071,141 +98710,150 @@ hw_shared_wf2q_Engine_apply_pending:
 	.ascii	"Fewer keep tags for reads while writes fill the queue, and make writes wait for a tag."
 
 .Lconst249:
-	.ascii	"rerun_delay"
+	.ascii	"form"
 
 .Lconst250:
-	.ascii	"The time after which the queue is run again if a queued request was held back. 0 leaves that to the next completion, which always comes, as only a pending request of a higher class holds others back. A parameter of the block layer, not a tunable of the kernel."
+	.ascii	"The Linux version of the algorithm. 0 is 6.1: a batch continues at the request that was the next one when the last one was dispatched. 1 is 6.5 and later: it continues at the first request from the last sector on, also at one that arrived since. Not a tunable of the kernel."
 
 .Lconst251:
-	.ascii	"Shorter dispatches aged requests sooner to a device that is busy with one slow request of a higher class."
+	.ascii	"With form 1 a sequential reader or writer continues its batch with requests that it submits in time."
 
 .Lconst252:
-	.ascii	"cfq-v3"
+	.ascii	"rerun_delay"
 
 .Lconst253:
-	.ascii	"2.6.18 (this form from 2.6.13 to 2.6.21)"
+	.ascii	"The time after which the queue is run again if a queued request was held back. 0 leaves that to the next completion, which always comes, as only a pending request of a higher class holds others back. A parameter of the block layer, not a tunable of the kernel."
 
 .Lconst254:
-	.ascii	"2.6.13-2.6.21"
+	.ascii	"Shorter dispatches aged requests sooner to a device that is busy with one slow request of a higher class."
 
 .Lconst255:
-	.ascii	"A slice of time per process, rounds by priority"
+	.ascii	"cfq-v3"
 
 .Lconst256:
-	.ascii	"Each process has the disk for a slice of time, scaled by its priority. At the end of a burst the disk is kept idle for a few ms for the process's next read. The processes of one level share a queue of async writes, whose number is limited."
+	.ascii	"2.6.18 (this form from 2.6.13 to 2.6.21)"
 
 .Lconst257:
-	.ascii	"Desktops and servers with one disk and several processes: fair, with little seeking. Costs throughput where idling is useless (many random readers, arrays, flash)."
+	.ascii	"2.6.13-2.6.21"
 
 .Lconst258:
-	.ascii	"kyber"
+	.ascii	"A slice of time per process, rounds by priority"
 
 .Lconst259:
-	.ascii	"6.1 (in the kernel since 4.12; this form since 4.20)"
+	.ascii	"Each process has the disk for a slice of time, scaled by its priority. At the end of a burst the disk is kept idle for a few ms for the process's next read. The processes of one level share a queue of async writes, whose number is limited."
 
 .Lconst260:
-	.ascii	"from 4.12"
+	.ascii	"Desktops and servers with one disk and several processes: fair, with little seeking. Costs throughput where idling is useless (many random readers, arrays, flash)."
 
 .Lconst261:
-	.ascii	"Bounds latency by limiting the device's queue"
+	.ascii	"kyber"
 
 .Lconst262:
-	.ascii	"No order by position and no fairness among processes. Reads, writes and discards each have a maximum of requests in the device, which follows the measured latencies relative to a target."
+	.ascii	"6.1 (in the kernel since 4.12; this form since 4.20)"
 
 .Lconst263:
+	.ascii	"from 4.12"
+
+.Lconst264:
+	.ascii	"Bounds latency by limiting the device's queue"
+
+.Lconst265:
+	.ascii	"No order by position and no fairness among processes. Reads, writes and discards each have a maximum of requests in the device, which follows the measured latencies relative to a target."
+
+.Lconst266:
 	.ascii	"Flash with many hardware queues, where reads must not wait for bursts of writes. On a rotational disk it does not reduce seeks."
 
 	.p2align	3
-.Lconst264:
-	.xword	.Lconst368
+.Lconst267:
+	.xword	.Lconst371
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst369
+	.xword	.Lconst372
 	.asciz	"\034\000\000\000\000\000\000"
-	.xword	.Lconst370
+	.xword	.Lconst373
 	.ascii	"i\000\000\000\000\000\000\000\200\204\036\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\001"
 	.zero	7
-	.xword	.Lconst371
+	.xword	.Lconst374
 	.asciz	"\016\000\000\000\000\000\000"
-	.xword	.Lconst372
+	.xword	.Lconst375
 	.asciz	"\035\000\000\000\000\000\000"
-	.xword	.Lconst373
+	.xword	.Lconst376
 	.ascii	"4\000\000\000\000\000\000\000\200\226\230\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\001"
 	.zero	7
 
-.Lconst265:
+.Lconst268:
 	.ascii	"linus"
 
 	.p2align	3
-.Lconst266:
-	.xword	.Lconst374
+.Lconst269:
+	.xword	.Lconst377
 	.asciz	"\t\000\000\000\000\000\000"
 
-.Lconst267:
+.Lconst270:
 	.ascii	"2.4.1 (form 0), Red Hat's 2.4.18 (form 1), 2.4.32 (form 2), noop of 2.4 (form 3)"
 
-.Lconst268:
+.Lconst271:
 	.ascii	"2.4"
 
-.Lconst269:
+.Lconst272:
 	.ascii	"One list of sweeps; passing a request is limited"
 
-.Lconst270:
+.Lconst273:
 	.ascii	"One list; a new request goes where it fits between two neighbours and uses up a passover of each request before which it goes."
 
-.Lconst271:
+.Lconst274:
 	.ascii	"Throughput of one or a few streams. A stream of writes delays reads for seconds, which led to the later elevators."
 
 	.p2align	3
-.Lconst272:
-	.xword	.Lconst375
+.Lconst275:
+	.xword	.Lconst378
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst376
+	.xword	.Lconst379
 	.asciz	"u\000\000\000\000\000\000"
-	.xword	.Lconst377
+	.xword	.Lconst380
 	.ascii	".\000\000\000\000\000\000\000\000 \000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\b"
 	.zero	7
-	.xword	.Lconst378
+	.xword	.Lconst381
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst379
+	.xword	.Lconst382
 	.asciz	"\025\000\000\000\000\000\000"
-	.xword	.Lconst380
+	.xword	.Lconst383
 	.ascii	"=\000\000\000\000\000\000\000\000@\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\b"
 	.zero	7
-	.xword	.Lconst381
+	.xword	.Lconst384
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst382
+	.xword	.Lconst385
 	.asciz	"\233\000\000\000\000\000\000"
-	.xword	.Lconst383
+	.xword	.Lconst386
 	.ascii	"?\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
-	.xword	.Lconst384
+	.xword	.Lconst249
 	.asciz	"\004\000\000\000\000\000\000"
-	.xword	.Lconst385
+	.xword	.Lconst387
 	.asciz	"\310\000\000\000\000\000\000"
-	.xword	.Lconst386
+	.xword	.Lconst388
 	.ascii	"2\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\003\000\000\000\000\000\000\000\f"
 	.zero	7
 
-.Lconst273:
+.Lconst276:
 	.ascii	"cfq-bw"
 
-.Lconst274:
+.Lconst277:
 	.ascii	"2.6.18's CFQ (as long as nothing is reserved)"
 
-.Lconst275:
+.Lconst278:
 	.ascii	"never"
 
-.Lconst276:
+.Lconst279:
 	.ascii	"cfq-v3 with bandwidth reservations for processes"
 
-.Lconst277:
+.Lconst280:
 	.ascii	"A process may reserve bandwidth in bytes a second. Requests within reservations are served in ascending sweeps, before best effort. Requests beyond a reservation wait until there are no others. All other requests are cfq-v3's."
 
-.Lconst278:
+.Lconst281:
 	.ascii	"Media streams, recorders and clients with guaranteed bandwidth, beside others that share the rest. Without reservations it decides as cfq-v3."
 
 	.p2align	3
-.Lconst279:
+.Lconst282:
 	.xword	.Lconst49
 	.asciz	"\020\000\000\000\000\000\000"
 	.xword	.Lconst50
@@ -99354,29 +99002,29 @@ hw_shared_wf2q_Engine_apply_pending:
 	.ascii	"\"\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst280:
+.Lconst283:
 	.ascii	"deadline"
 
-.Lconst281:
+.Lconst284:
 	.ascii	"2.6.18 (form 0), 2.6.24 (form 1), 2.6.28 to 4.20 (form 2)"
 
-.Lconst282:
+.Lconst285:
 	.ascii	"2.5.39-4.20"
 
-.Lconst283:
+.Lconst286:
 	.ascii	"Batches by sector; overdue first, reads preferred"
 
-.Lconst284:
+.Lconst287:
 	.ascii	"Ascending sectors in batches of one direction; the oldest request goes first once its deadline has passed; the starvation of writes is bounded."
 
-.Lconst285:
+.Lconst288:
 	.ascii	"Databases, and devices with many outstanding requests. With several sequential readers at once the disk seeks for each of them."
 
 	.p2align	3
-.Lconst286:
+.Lconst289:
 	.xword	.Lconst228
 	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst387
+	.xword	.Lconst389
 	.asciz	"W\000\000\000\000\000\000"
 	.xword	.Lconst230
 	.asciz	";\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
@@ -99404,36 +99052,36 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.xword	.Lconst240
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst388
+	.xword	.Lconst390
 	.asciz	"*\000\000\000\000\000\000"
-	.xword	.Lconst389
+	.xword	.Lconst391
 	.ascii	"S\000\000\000\000\000\000\000\020\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
-	.xword	.Lconst384
+	.xword	.Lconst249
 	.asciz	"\004\000\000\000\000\000\000"
-	.xword	.Lconst390
+	.xword	.Lconst392
 	.asciz	"\355\001\000\000\000\000\000"
-	.xword	.Lconst391
+	.xword	.Lconst393
 	.ascii	"e\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\f"
 	.zero	7
 
-.Lconst287:
+.Lconst290:
 	.ascii	"cfq-wf2q"
 
-.Lconst288:
+.Lconst291:
 	.ascii	"none: an idea of 2008, in the block layer of 2.6.24"
 
-.Lconst289:
+.Lconst292:
 	.ascii	"A slice of time per process, exact shares"
 
-.Lconst290:
+.Lconst293:
 	.ascii	"Each process has the disk for a slice of time. WF2Q+ selects the next process by the time actually received: a higher priority gets slices more often, an unused rest is not lost, and an overrun is paid back."
 
-.Lconst291:
+.Lconst294:
 	.ascii	"One disk whose time processes or groups share exactly. Costs throughput where idling is useless (many random readers, arrays, flash)."
 
 	.p2align	3
-.Lconst292:
+.Lconst295:
 	.xword	.Lconst78
 	.asciz	"\007\000\000\000\000\000\000"
 	.xword	.Lconst79
@@ -99471,7 +99119,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.xword	.Lconst95
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst392
+	.xword	.Lconst394
 	.asciz	"@\000\000\000\000\000\000"
 	.xword	.Lconst97
 	.asciz	"B\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -99490,93 +99138,93 @@ hw_shared_wf2q_Engine_apply_pending:
 	.xword	.Lconst106
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst393
-	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst394
-	.asciz	"\271\000\000\000\000\000\000"
 	.xword	.Lconst395
+	.asciz	"\r\000\000\000\000\000\000"
+	.xword	.Lconst396
+	.asciz	"\271\000\000\000\000\000\000"
+	.xword	.Lconst397
 	.ascii	"R\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\f"
 	.zero	7
 
-.Lconst293:
+.Lconst296:
 	.ascii	"sfq"
 
-.Lconst294:
+.Lconst297:
 	.ascii	"none: a reconstruction of a proposal for 2.5 in early 2003"
 
-.Lconst295:
+.Lconst298:
 	.ascii	"posted 2003"
 
-.Lconst296:
+.Lconst299:
 	.ascii	"Processes hashed into buckets that take turns"
 
-.Lconst297:
+.Lconst300:
 	.ascii	"Processes are hashed into 64 buckets, and one request of each bucket is served in turn; the hash changes every ten seconds."
 
-.Lconst298:
+.Lconst301:
 	.ascii	"Studying the origin of CFQ: fair by requests among many processes, but without anticipation, so that every turn costs a seek."
 
 	.p2align	3
-.Lconst299:
+.Lconst302:
 	.xword	.Lconst78
 	.asciz	"\007\000\000\000\000\000\000"
-	.xword	.Lconst396
+	.xword	.Lconst398
 	.asciz	"q\000\000\000\000\000\000"
-	.xword	.Lconst397
+	.xword	.Lconst399
 	.ascii	"6\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
-	.xword	.Lconst398
-	.asciz	"\007\000\000\000\000\000\000"
-	.xword	.Lconst399
-	.asciz	"B\000\000\000\000\000\000"
 	.xword	.Lconst400
+	.asciz	"\007\000\000\000\000\000\000"
+	.xword	.Lconst401
+	.asciz	"B\000\000\000\000\000\000"
+	.xword	.Lconst402
 	.asciz	"m\000\000\000\000\000\000\000\020'\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst401
-	.asciz	"\004\000\000\000\000\000\000"
-	.xword	.Lconst402
-	.asciz	"4\000\000\000\000\000\000"
 	.xword	.Lconst403
+	.asciz	"\004\000\000\000\000\000\000"
+	.xword	.Lconst404
+	.asciz	"4\000\000\000\000\000\000"
+	.xword	.Lconst405
 	.ascii	"0\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\n"
 	.zero	7
-	.xword	.Lconst404
-	.asciz	"\006\000\000\000\000\000\000"
-	.xword	.Lconst405
-	.asciz	"P\000\000\000\000\000\000"
 	.xword	.Lconst406
+	.asciz	"\006\000\000\000\000\000\000"
+	.xword	.Lconst407
+	.asciz	"P\000\000\000\000\000\000"
+	.xword	.Lconst408
 	.ascii	"q\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst300:
+.Lconst303:
 	.ascii	"cfq"
 
-.Lconst301:
+.Lconst304:
 	.ascii	"4.19 (this form from 2.6.33 to 4.20)"
 
-.Lconst302:
+.Lconst305:
 	.ascii	"2.6.33-4.20"
 
-.Lconst303:
+.Lconst306:
 	.ascii	"A slice of time by group, class and process"
 
-.Lconst304:
+.Lconst307:
 	.ascii	"Groups share the disk by weight. Within a group real time precedes best effort and idle. Each process has the disk for a slice of time, scaled by its priority and shortened with the number of processes. The disk is kept idle for a few ms for sequential readers; seeky processes share the idling; two processes that read adjacent sectors share a queue."
 
-.Lconst305:
+.Lconst308:
 	.ascii	"One disk, many processes, shares by control group: fair, with short waits. Costs throughput where idling is useless (arrays and flash, where slice_idle defaults to 0)."
 
 	.p2align	3
-.Lconst306:
+.Lconst309:
 	.xword	.Lconst78
 	.asciz	"\007\000\000\000\000\000\000"
-	.xword	.Lconst407
+	.xword	.Lconst409
 	.asciz	"i\000\000\000\000\000\000"
 	.xword	.Lconst80
 	.ascii	"Y\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst84
 	.asciz	"\020\000\000\000\000\000\000"
-	.xword	.Lconst408
+	.xword	.Lconst410
 	.asciz	"\226\000\000\000\000\000\000"
 	.xword	.Lconst86
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -99618,149 +99266,149 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.xword	.Lconst101
 	.asciz	"\016\000\000\000\000\000\000"
-	.xword	.Lconst409
+	.xword	.Lconst411
 	.asciz	"s\000\000\000\000\000\000"
 	.xword	.Lconst103
 	.ascii	"6\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst104
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst410
+	.xword	.Lconst412
 	.asciz	"\200\000\000\000\000\000\000"
 	.xword	.Lconst106
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst411
-	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst412
-	.asciz	"k\000\000\000\000\000\000"
 	.xword	.Lconst413
+	.asciz	"\n\000\000\000\000\000\000"
+	.xword	.Lconst414
+	.asciz	"k\000\000\000\000\000\000"
+	.xword	.Lconst415
 	.asciz	"<\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst414
-	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst415
-	.asciz	"\231\000\000\000\000\000\000"
 	.xword	.Lconst416
+	.asciz	"\013\000\000\000\000\000\000"
+	.xword	.Lconst417
+	.asciz	"\231\000\000\000\000\000\000"
+	.xword	.Lconst418
 	.ascii	"6\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst417
-	.asciz	"\016\000\000\000\000\000\000"
-	.xword	.Lconst418
-	.asciz	"7\000\000\000\000\000\000"
 	.xword	.Lconst419
+	.asciz	"\016\000\000\000\000\000\000"
+	.xword	.Lconst420
+	.asciz	"7\000\000\000\000\000\000"
+	.xword	.Lconst421
 	.asciz	",\000\000\000\000\000\000\000,\001\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst420
-	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst421
-	.asciz	"/\000\000\000\000\000\000"
 	.xword	.Lconst422
+	.asciz	"\r\000\000\000\000\000\000"
+	.xword	.Lconst423
+	.asciz	"/\000\000\000\000\000\000"
+	.xword	.Lconst424
 	.ascii	"\t\000\000\000\000\000\000\000\240\206\001\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
-	.xword	.Lconst423
-	.asciz	"\016\000\000\000\000\000\000"
-	.xword	.Lconst424
-	.asciz	"\022\000\000\000\000\000\000"
-	.xword	.Lconst422
-	.ascii	"\t\000\000\000\000\000\000\000@\234\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
-	.zero	7
 	.xword	.Lconst425
-	.asciz	"\r\000\000\000\000\000\000"
+	.asciz	"\016\000\000\000\000\000\000"
 	.xword	.Lconst426
-	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst422
-	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
+	.asciz	"\022\000\000\000\000\000\000"
+	.xword	.Lconst424
+	.ascii	"\t\000\000\000\000\000\000\000@\234\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
 	.xword	.Lconst427
 	.asciz	"\r\000\000\000\000\000\000"
 	.xword	.Lconst428
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst422
+	.xword	.Lconst424
 	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
 	.xword	.Lconst429
-	.asciz	"\021\000\000\000\000\000\000"
+	.asciz	"\r\000\000\000\000\000\000"
 	.xword	.Lconst430
-	.asciz	"\025\000\000\000\000\000\000"
-	.xword	.Lconst422
-	.ascii	"\t\000\000\000\000\000\000\000\340\223\004\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
+	.asciz	"\021\000\000\000\000\000\000"
+	.xword	.Lconst424
+	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
 	.xword	.Lconst431
-	.asciz	"\006\000\000\000\000\000\000"
+	.asciz	"\021\000\000\000\000\000\000"
 	.xword	.Lconst432
-	.asciz	"\320\000\000\000\000\000\000"
+	.asciz	"\025\000\000\000\000\000\000"
+	.xword	.Lconst424
+	.ascii	"\t\000\000\000\000\000\000\000\340\223\004\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
+	.zero	7
 	.xword	.Lconst433
+	.asciz	"\006\000\000\000\000\000\000"
+	.xword	.Lconst434
+	.asciz	"\320\000\000\000\000\000\000"
+	.xword	.Lconst435
 	.ascii	"&\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst307:
+.Lconst310:
 	.ascii	"cfq-v2"
 
-.Lconst308:
+.Lconst311:
 	.ascii	"2.6.10 to 2.6.12, by specification only (no recorded decisions)"
 
-.Lconst309:
+.Lconst312:
 	.ascii	"2.6.10-2.6.12"
 
-.Lconst310:
+.Lconst313:
 	.ascii	"cfq-v1 that visits the least served first"
 
-.Lconst311:
+.Lconst314:
 	.ascii	"The driver gets one request of every queue in each pass, first of those with the least disk time recently. A queue exists as long as its process. Requests that have waited too long go first; short backward seeks are allowed."
 
-.Lconst312:
+.Lconst315:
 	.ascii	"Many processes or users on one disk that should get equal numbers of requests. It does not idle, so sequential readers seek at every request."
 
 	.p2align	3
-.Lconst313:
+.Lconst316:
 	.xword	.Lconst78
 	.asciz	"\007\000\000\000\000\000\000"
-	.xword	.Lconst434
+	.xword	.Lconst436
 	.asciz	"b\000\000\000\000\000\000"
-	.xword	.Lconst435
+	.xword	.Lconst437
 	.ascii	"U\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst81
 	.asciz	"\006\000\000\000\000\000\000"
-	.xword	.Lconst436
+	.xword	.Lconst438
 	.asciz	"O\000\000\000\000\000\000"
-	.xword	.Lconst437
+	.xword	.Lconst439
 	.ascii	"G\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst84
 	.asciz	"\020\000\000\000\000\000\000"
-	.xword	.Lconst438
+	.xword	.Lconst440
 	.asciz	"`\000\000\000\000\000\000"
-	.xword	.Lconst439
+	.xword	.Lconst441
 	.asciz	"'\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
 	.xword	.Lconst87
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst440
+	.xword	.Lconst442
 	.asciz	"8\000\000\000\000\000\000"
 	.xword	.Lconst54
 	.asciz	"\t\000\000\000\000\000\000\000\210\023\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst441
-	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst442
-	.asciz	"O\000\000\000\000\000\000"
 	.xword	.Lconst443
+	.asciz	"\021\000\000\000\000\000\000"
+	.xword	.Lconst444
+	.asciz	"O\000\000\000\000\000\000"
+	.xword	.Lconst445
 	.asciz	";\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst444
-	.asciz	"\b\000\000\000\000\000\000"
-	.xword	.Lconst445
-	.asciz	"/\001\000\000\000\000\000"
 	.xword	.Lconst446
+	.asciz	"\b\000\000\000\000\000\000"
+	.xword	.Lconst447
+	.asciz	"/\001\000\000\000\000\000"
+	.xword	.Lconst448
 	.ascii	"=\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\f"
 	.zero	7
-	.xword	.Lconst447
-	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst448
-	.asciz	"C\000\000\000\000\000\000"
 	.xword	.Lconst449
+	.asciz	"\r\000\000\000\000\000\000"
+	.xword	.Lconst450
+	.asciz	"C\000\000\000\000\000\000"
+	.xword	.Lconst451
 	.ascii	".\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 	.xword	.Lconst89
@@ -99777,34 +99425,34 @@ hw_shared_wf2q_Engine_apply_pending:
 	.xword	.Lconst94
 	.ascii	":\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\t"
 	.zero	7
-	.xword	.Lconst450
-	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst451
-	.asciz	"\204\000\000\000\000\000\000"
 	.xword	.Lconst452
+	.asciz	"\f\000\000\000\000\000\000"
+	.xword	.Lconst453
+	.asciz	"\204\000\000\000\000\000\000"
+	.xword	.Lconst454
 	.ascii	"0\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst314:
+.Lconst317:
 	.ascii	"bfq"
 
-.Lconst315:
+.Lconst318:
 	.ascii	"6.1 (mainline since 4.12)"
 
-.Lconst316:
+.Lconst319:
 	.ascii	"Budgets by weight; favours starting programs"
 
-.Lconst317:
+.Lconst320:
 	.ascii	"One queue at a time is in service, for a budget of sectors. B-WF2Q+ selects the next, so each queue gets the share of its weight however large its budgets are; seeky queues are charged for their time. Queues that start a program or play media are raised; those that read adjacent sectors share a queue; idle gaps are filled with other queues' requests."
 
-.Lconst318:
+.Lconst321:
 	.ascii	"Personal systems on slow disks, and guaranteed bandwidth shares among processes and groups. It costs more processor time per request than the other schedulers of its kernel."
 
 	.p2align	3
-.Lconst319:
+.Lconst322:
 	.xword	.Lconst84
 	.asciz	"\020\000\000\000\000\000\000"
-	.xword	.Lconst453
+	.xword	.Lconst455
 	.asciz	"Q\000\000\000\000\000\000"
 	.xword	.Lconst86
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -99837,106 +99485,106 @@ hw_shared_wf2q_Engine_apply_pending:
 	.xword	.Lconst106
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst425
+	.xword	.Lconst427
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst454
+	.xword	.Lconst456
 	.asciz	"\026\000\000\000\000\000\000"
 	.xword	.Lconst54
 	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\002"
 	.zero	7
-	.xword	.Lconst455
-	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst456
-	.asciz	"[\000\000\000\000\000\000"
 	.xword	.Lconst457
+	.asciz	"\n\000\000\000\000\000\000"
+	.xword	.Lconst458
+	.asciz	"[\000\000\000\000\000\000"
+	.xword	.Lconst459
 	.ascii	">\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\005"
 	.zero	7
-	.xword	.Lconst458
-	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst459
-	.asciz	"6\000\000\000\000\000\000"
 	.xword	.Lconst460
+	.asciz	"\f\000\000\000\000\000\000"
+	.xword	.Lconst461
+	.asciz	"6\000\000\000\000\000\000"
+	.xword	.Lconst462
 	.asciz	"<\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst414
+	.xword	.Lconst416
 	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst461
+	.xword	.Lconst463
 	.asciz	"\205\000\000\000\000\000\000"
-	.xword	.Lconst462
+	.xword	.Lconst464
 	.ascii	"K\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst463
-	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst464
-	.asciz	"m\000\000\000\000\000\000"
 	.xword	.Lconst465
+	.asciz	"\021\000\000\000\000\000\000"
+	.xword	.Lconst466
+	.asciz	"m\000\000\000\000\000\000"
+	.xword	.Lconst467
 	.ascii	"S\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst431
-	.asciz	"\006\000\000\000\000\000\000"
-	.xword	.Lconst466
-	.asciz	"t\000\000\000\000\000\000"
 	.xword	.Lconst433
+	.asciz	"\006\000\000\000\000\000\000"
+	.xword	.Lconst468
+	.asciz	"t\000\000\000\000\000\000"
+	.xword	.Lconst435
 	.ascii	"&\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst467
-	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst468
-	.asciz	"~\000\000\000\000\000\000"
 	.xword	.Lconst469
+	.asciz	"\f\000\000\000\000\000\000"
+	.xword	.Lconst470
+	.asciz	"~\000\000\000\000\000\000"
+	.xword	.Lconst471
 	.ascii	"5\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst470
-	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst471
-	.asciz	"~\000\000\000\000\000\000"
 	.xword	.Lconst472
+	.asciz	"\n\000\000\000\000\000\000"
+	.xword	.Lconst473
+	.asciz	"~\000\000\000\000\000\000"
+	.xword	.Lconst474
 	.ascii	"%\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst320:
+.Lconst323:
 	.ascii	"noop"
 
 	.p2align	3
-.Lconst321:
-	.xword	.Lconst473
+.Lconst324:
+	.xword	.Lconst475
 	.asciz	"\004\000\000\000\000\000\000"
 
-.Lconst322:
+.Lconst325:
 	.ascii	"2.6.18 (and every kernel until 4.20)"
 
-.Lconst323:
+.Lconst326:
 	.ascii	"2.6.0-4.20"
 
-.Lconst324:
+.Lconst327:
 	.ascii	"First come, first served, with merging"
 
-.Lconst325:
+.Lconst328:
 	.ascii	"First come, first served; adjacent bios are merged."
 
-.Lconst326:
+.Lconst329:
 	.ascii	"Devices without seeks, or with a scheduler of their own."
 
-.Lconst327:
+.Lconst330:
 	.ascii	"bfq-v0"
 
-.Lconst328:
+.Lconst331:
 	.ascii	"2.6.29 with the first public patch of BFQ (2008), without control groups"
 
-.Lconst329:
+.Lconst332:
 	.ascii	"posted 2008"
 
-.Lconst330:
+.Lconst333:
 	.ascii	"A budget of sectors per process, exact shares"
 
-.Lconst331:
+.Lconst334:
 	.ascii	"Each process has the disk until it has used up a budget of sectors. B-WF2Q+ selects the next process by the service received, so a share does not depend on the budget, which grows while it is used up and shrinks while its process keeps the disk idle. A process too slow for its budget is charged all of it."
 
-.Lconst332:
+.Lconst335:
 	.ascii	"One disk whose bandwidth processes share exactly by their priorities. Seeky processes get the disk for a time instead. Costs throughput where idling is useless (arrays, flash)."
 
 	.p2align	3
-.Lconst333:
+.Lconst336:
 	.xword	.Lconst78
 	.asciz	"\007\000\000\000\000\000\000"
 	.xword	.Lconst79
@@ -99946,7 +99594,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.xword	.Lconst84
 	.asciz	"\020\000\000\000\000\000\000"
-	.xword	.Lconst474
+	.xword	.Lconst476
 	.asciz	"q\000\000\000\000\000\000"
 	.xword	.Lconst86
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -99979,855 +99627,852 @@ hw_shared_wf2q_Engine_apply_pending:
 	.xword	.Lconst106
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst455
+	.xword	.Lconst457
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst475
+	.xword	.Lconst477
 	.asciz	"\257\000\000\000\000\000\000"
-	.xword	.Lconst476
+	.xword	.Lconst478
 	.ascii	"T\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\005"
 	.zero	7
-	.xword	.Lconst477
+	.xword	.Lconst479
 	.asciz	"\023\000\000\000\000\000\000"
-	.xword	.Lconst478
+	.xword	.Lconst480
 	.asciz	"`\000\000\000\000\000\000"
 	.xword	.Lconst103
 	.ascii	"6\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
-	.xword	.Lconst458
+	.xword	.Lconst460
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst479
+	.xword	.Lconst481
 	.asciz	"\225\000\000\000\000\000\000"
-	.xword	.Lconst480
+	.xword	.Lconst482
 	.asciz	"P\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst481
-	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst482
-	.asciz	"O\000\000\000\000\000\000"
 	.xword	.Lconst483
+	.asciz	"\r\000\000\000\000\000\000"
+	.xword	.Lconst484
+	.asciz	"O\000\000\000\000\000\000"
+	.xword	.Lconst485
 	.asciz	"@\000\000\000\000\000\000\000(\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst484
-	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst485
-	.asciz	"\316\000\000\000\000\000\000"
 	.xword	.Lconst486
-	.ascii	"\205\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\350\003\000\000\000\000\000\000\t"
-	.zero	7
-	.xword	.Lconst467
 	.asciz	"\f\000\000\000\000\000\000"
 	.xword	.Lconst487
-	.asciz	"\226\000\000\000\000\000\000"
+	.asciz	"\316\000\000\000\000\000\000"
 	.xword	.Lconst488
+	.ascii	"\205\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\350\003\000\000\000\000\000\000\t"
+	.zero	7
+	.xword	.Lconst469
+	.asciz	"\f\000\000\000\000\000\000"
+	.xword	.Lconst489
+	.asciz	"\226\000\000\000\000\000\000"
+	.xword	.Lconst490
 	.ascii	"5\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst470
+	.xword	.Lconst472
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst489
+	.xword	.Lconst491
 	.asciz	"\264\000\000\000\000\000\000"
-	.xword	.Lconst490
+	.xword	.Lconst492
 	.ascii	"J\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst491
-	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst492
-	.asciz	"\361\000\000\000\000\000\000"
 	.xword	.Lconst493
+	.asciz	"\013\000\000\000\000\000\000"
+	.xword	.Lconst494
+	.asciz	"\361\000\000\000\000\000\000"
+	.xword	.Lconst495
 	.ascii	"*\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst494
-	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst495
-	.asciz	"\244\000\000\000\000\000\000"
 	.xword	.Lconst496
+	.asciz	"\n\000\000\000\000\000\000"
+	.xword	.Lconst497
+	.asciz	"\244\000\000\000\000\000\000"
+	.xword	.Lconst498
 	.ascii	"`\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst497
-	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst498
-	.asciz	"\336\000\000\000\000\000\000"
 	.xword	.Lconst499
+	.asciz	"\r\000\000\000\000\000\000"
+	.xword	.Lconst500
+	.asciz	"\336\000\000\000\000\000\000"
+	.xword	.Lconst501
 	.ascii	":\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst334:
+.Lconst337:
 	.ascii	"anticipatory"
 
 	.p2align	3
-.Lconst335:
-	.xword	.Lconst500
+.Lconst338:
+	.xword	.Lconst502
 	.asciz	"\002\000\000\000\000\000\000"
 
-.Lconst336:
+.Lconst339:
 	.ascii	"2.6.18 (in Linux from 2.6.0 to 2.6.32)"
 
-.Lconst337:
+.Lconst340:
 	.ascii	"2.6.0-2.6.32"
 
-.Lconst338:
+.Lconst341:
 	.ascii	"deadline that waits for a process's next read"
 
-.Lconst339:
+.Lconst342:
 	.ascii	"Deadline's order in timed batches of reads and writes. After a read the disk is kept idle for a few ms, because the same process will probably continue nearby."
 
-.Lconst340:
+.Lconst343:
 	.ascii	"Single slow disks with sequential readers. Many outstanding requests, arrays and flash lose throughput."
 
 	.p2align	3
-.Lconst341:
+.Lconst344:
 	.xword	.Lconst228
 	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst501
+	.xword	.Lconst503
 	.asciz	"^\000\000\000\000\000\000"
-	.xword	.Lconst502
+	.xword	.Lconst504
 	.asciz	"5\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
 	.xword	.Lconst231
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst503
+	.xword	.Lconst505
 	.asciz	"\034\000\000\000\000\000\000"
 	.xword	.Lconst233
 	.asciz	"7\000\000\000\000\000\000\000\372\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst504
-	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst505
-	.asciz	",\000\000\000\000\000\000"
 	.xword	.Lconst506
+	.asciz	"\021\000\000\000\000\000\000"
+	.xword	.Lconst507
+	.asciz	",\000\000\000\000\000\000"
+	.xword	.Lconst508
 	.asciz	"*\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst507
-	.asciz	"\022\000\000\000\000\000\000"
-	.xword	.Lconst508
-	.asciz	"R\000\000\000\000\000\000"
 	.xword	.Lconst509
+	.asciz	"\022\000\000\000\000\000\000"
+	.xword	.Lconst510
+	.asciz	"R\000\000\000\000\000\000"
+	.xword	.Lconst511
 	.asciz	")\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst510
-	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst511
-	.asciz	"?\000\000\000\000\000\000"
 	.xword	.Lconst512
+	.asciz	"\f\000\000\000\000\000\000"
+	.xword	.Lconst513
+	.asciz	"?\000\000\000\000\000\000"
+	.xword	.Lconst514
 	.asciz	"_\000\000\000\000\000\000\000\006\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
 
-.Lconst342:
+.Lconst345:
 	.ascii	"fiops"
 
-.Lconst343:
+.Lconst346:
 	.ascii	"posted for 3.4, 2012 (its second version; form 1 is the first)"
 
-.Lconst344:
+.Lconst347:
 	.ascii	"posted 2012"
 
-.Lconst345:
+.Lconst348:
 	.ascii	"Least spent goes next; made for flash"
 
-.Lconst346:
+.Lconst349:
 	.ascii	"Each request costs its process a number of vios, by direction, sync or async, and priority. The process that has spent the least goes next, in order of arrival. No slices, no idling, no sorting."
 
-.Lconst347:
+.Lconst350:
 	.ascii	"Flash with deep queues and several processes or groups that should get equal shares of requests. On a rotational disk it seeks for every request, and large requests cost as much as small ones."
 
 	.p2align	3
-.Lconst348:
-	.xword	.Lconst513
-	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst514
-	.asciz	"?\000\000\000\000\000\000"
+.Lconst351:
 	.xword	.Lconst515
+	.asciz	"\n\000\000\000\000\000\000"
+	.xword	.Lconst516
+	.asciz	"?\000\000\000\000\000\000"
+	.xword	.Lconst517
 	.ascii	"\034\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\t"
 	.zero	7
-	.xword	.Lconst516
-	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst517
-	.asciz	"\017\000\000\000\000\000\000"
 	.xword	.Lconst518
+	.asciz	"\013\000\000\000\000\000\000"
+	.xword	.Lconst519
+	.asciz	"\017\000\000\000\000\000\000"
+	.xword	.Lconst520
 	.ascii	"?\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\t"
 	.zero	7
-	.xword	.Lconst519
-	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst520
-	.asciz	"L\000\000\000\000\000\000"
 	.xword	.Lconst521
+	.asciz	"\n\000\000\000\000\000\000"
+	.xword	.Lconst522
+	.asciz	"L\000\000\000\000\000\000"
+	.xword	.Lconst523
 	.ascii	")\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\t"
 	.zero	7
-	.xword	.Lconst522
-	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst523
-	.asciz	"\017\000\000\000\000\000\000"
 	.xword	.Lconst524
+	.asciz	"\013\000\000\000\000\000\000"
+	.xword	.Lconst525
+	.asciz	"\017\000\000\000\000\000\000"
+	.xword	.Lconst526
 	.ascii	":\000\000\000\000\000\000\000\005\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\t"
 	.zero	7
-	.xword	.Lconst525
-	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst526
-	.asciz	"m\000\000\000\000\000\000"
 	.xword	.Lconst527
+	.asciz	"\n\000\000\000\000\000\000"
+	.xword	.Lconst528
+	.asciz	"m\000\000\000\000\000\000"
+	.xword	.Lconst529
 	.ascii	"\203\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst528
-	.asciz	"\016\000\000\000\000\000\000"
-	.xword	.Lconst529
-	.asciz	"X\000\000\000\000\000\000"
 	.xword	.Lconst530
+	.asciz	"\016\000\000\000\000\000\000"
+	.xword	.Lconst531
+	.asciz	"X\000\000\000\000\000\000"
+	.xword	.Lconst532
 	.ascii	"h\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst531
-	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst532
-	.asciz	"\313\000\000\000\000\000\000"
 	.xword	.Lconst533
+	.asciz	"\f\000\000\000\000\000\000"
+	.xword	.Lconst534
+	.asciz	"\313\000\000\000\000\000\000"
+	.xword	.Lconst535
 	.ascii	"`\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\f"
 	.zero	7
-	.xword	.Lconst534
-	.asciz	"\017\000\000\000\000\000\000"
-	.xword	.Lconst535
-	.asciz	"\224\000\000\000\000\000\000"
 	.xword	.Lconst536
+	.asciz	"\017\000\000\000\000\000\000"
+	.xword	.Lconst537
+	.asciz	"\224\000\000\000\000\000\000"
+	.xword	.Lconst538
 	.ascii	"\030\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst537
-	.asciz	"\t\000\000\000\000\000\000"
-	.xword	.Lconst538
-	.asciz	"\361\000\000\000\000\000\000"
 	.xword	.Lconst539
+	.asciz	"\t\000\000\000\000\000\000"
+	.xword	.Lconst540
+	.asciz	"\361\000\000\000\000\000\000"
+	.xword	.Lconst541
 	.ascii	">\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\020\000\000\000\000\000\004"
 	.zero	7
-	.xword	.Lconst431
+	.xword	.Lconst433
 	.asciz	"\006\000\000\000\000\000\000"
-	.xword	.Lconst540
+	.xword	.Lconst542
 	.asciz	"\250\000\000\000\000\000\000"
-	.xword	.Lconst541
+	.xword	.Lconst543
 	.ascii	"C\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst384
+	.xword	.Lconst249
 	.asciz	"\004\000\000\000\000\000\000"
-	.xword	.Lconst542
+	.xword	.Lconst544
 	.asciz	"\205\000\000\000\000\000\000"
-	.xword	.Lconst543
+	.xword	.Lconst545
 	.ascii	"B\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst349:
+.Lconst352:
 	.ascii	"cfq-tree"
 
-.Lconst350:
+.Lconst353:
 	.ascii	"2.6.24 (this form from 2.6.22 to 2.6.32)"
 
-.Lconst351:
+.Lconst354:
 	.ascii	"2.6.22-2.6.32"
 
-.Lconst352:
+.Lconst355:
 	.ascii	"A slice of time per process, in a tree's order"
 
-.Lconst353:
+.Lconst356:
 	.ascii	"Each process has the disk for a slice of time, scaled by its priority. All queues with requests are in one tree, by class and by a time that is later for shorter slices and more waiting queues. At the end of a burst the disk is kept idle for a few ms; sync requests preempt async queues at once."
 
-.Lconst354:
+.Lconst357:
 	.ascii	"Desktops and servers with one disk and several processes; sync writes count as sync. Costs throughput where idling is useless (many random readers, arrays, flash)."
 
-.Lconst355:
+.Lconst358:
 	.ascii	"cfq-v1"
 
-.Lconst356:
+.Lconst359:
 	.ascii	"2.6.6 to 2.6.9, by specification only (no recorded decisions)"
 
-.Lconst357:
+.Lconst360:
 	.ascii	"2.6.6-2.6.9"
 
-.Lconst358:
+.Lconst361:
 	.ascii	"One queue per process, one request of each in turn"
 
-.Lconst359:
+.Lconst362:
 	.ascii	"Each process has a queue sorted by sector; in each pass the driver gets one request of every queue. As shipped, a pass takes all its requests from the newest queue instead."
 
-.Lconst360:
+.Lconst363:
 	.ascii	"Studying the origin of CFQ. Every pass seeks from process to process, and as shipped it is not fair either."
 
 	.p2align	3
-.Lconst361:
+.Lconst364:
 	.xword	.Lconst78
 	.asciz	"\007\000\000\000\000\000\000"
-	.xword	.Lconst434
+	.xword	.Lconst436
 	.asciz	"b\000\000\000\000\000\000"
-	.xword	.Lconst435
+	.xword	.Lconst437
 	.ascii	"U\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst81
 	.asciz	"\006\000\000\000\000\000\000"
-	.xword	.Lconst544
+	.xword	.Lconst546
 	.asciz	"\225\000\000\000\000\000\000"
-	.xword	.Lconst545
+	.xword	.Lconst547
 	.ascii	"7\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
-	.xword	.Lconst546
-	.asciz	"\b\000\000\000\000\000\000"
-	.xword	.Lconst547
-	.asciz	"\245\000\000\000\000\000\000"
 	.xword	.Lconst548
+	.asciz	"\b\000\000\000\000\000\000"
+	.xword	.Lconst549
+	.asciz	"\245\000\000\000\000\000\000"
+	.xword	.Lconst550
 	.ascii	"*\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst362:
+.Lconst365:
 	.ascii	"mq-deadline"
 
-.Lconst363:
+.Lconst366:
 	.ascii	"6.1 (with I/O priorities, from 5.14)"
 
-.Lconst364:
+.Lconst367:
 	.ascii	"from 4.11"
 
-.Lconst365:
+.Lconst368:
 	.ascii	"deadline for multi-queue, per priority class"
 
-.Lconst366:
+.Lconst369:
 	.ascii	"Deadline's sorted batches and deadlines for each class: real time before best effort before idle. A lower class is served only if no request of a higher one is queued or in the device, or if its requests have aged."
 
-.Lconst367:
+.Lconst370:
 	.ascii	"SATA disks and flash with a moderate queue depth, and disks on which I/O priorities matter. It has no fairness among processes."
 
-.Lconst368:
+.Lconst371:
 	.ascii	"read_lat_nsec"
 
-.Lconst369:
+.Lconst372:
 	.ascii	"The target latency of reads."
 
-.Lconst370:
+.Lconst373:
 	.ascii	"Lower holds writes back sooner while reads are slow. A target that the device cannot meet has no benefit."
 
-.Lconst371:
+.Lconst374:
 	.ascii	"write_lat_nsec"
 
-.Lconst372:
+.Lconst375:
 	.ascii	"The target latency of writes."
 
-.Lconst373:
+.Lconst376:
 	.ascii	"Lower holds reads back sooner while writes are slow."
 
-.Lconst374:
+.Lconst377:
 	.ascii	"linus-2.4"
 
-.Lconst375:
+.Lconst378:
 	.ascii	"read_latency"
 
-.Lconst376:
+.Lconst379:
 	.ascii	"How often a read may be passed. In forms 0 and 1, a merge behind it uses up as many passovers as the bio has sectors."
 
-.Lconst377:
+.Lconst380:
 	.ascii	"Lower bounds the wait of reads and seeks more."
 
-.Lconst378:
+.Lconst381:
 	.ascii	"write_latency"
 
-.Lconst379:
+.Lconst382:
 	.ascii	"The same for a write."
 
-.Lconst380:
+.Lconst383:
 	.ascii	"As above, for writes. 0 for both is first come, first served."
 
-.Lconst381:
+.Lconst384:
 	.ascii	"max_bomb_segments"
 
-.Lconst382:
+.Lconst385:
 	.ascii	"A read goes ahead of writes if at least this many writes (each 64 sectors count as one more) would precede it; 0 disables this. No effect in forms 0 and 3."
 
-.Lconst383:
+.Lconst386:
 	.ascii	"Lower lets reads through earlier, and breaks up runs of writes."
 
-.Lconst384:
-	.ascii	"form"
-
-.Lconst385:
+.Lconst387:
 	.ascii	"0 is 2.4.1, 1 Red Hat's 2.4.18, 2 is 2.4.32, 3 noop. Setting it also sets the other tunables to that kernel's values: 8192, 16384, 0; the same and 6; 128, 256, 4; 0, 0, 0. Not a tunable of the kernel."
 
-.Lconst386:
+.Lconst388:
 	.ascii	"Forms 1 and 2 shorten the longest delays of reads."
 
-.Lconst387:
+.Lconst389:
 	.ascii	"The deadline of a read, counted from its arrival; checked when a batch of reads begins."
 
-.Lconst388:
+.Lconst390:
 	.ascii	"The largest number of requests in a batch."
 
-.Lconst389:
+.Lconst391:
 	.ascii	"With longer batches the disk seeks less, but requests miss their deadlines by more."
 
-.Lconst390:
+.Lconst392:
 	.ascii	"The Linux version of the algorithm. 0 is 2.6.18: a request that is not adjacent to the previous one ends the batch; a new batch continues after the last sector or starts at the lowest. 1 is 2.6.24: as 0, but a new batch starts with the oldest request instead of the lowest sector. 2 is 2.6.28 and later, as recorded from 4.19: only the number of requests ends a batch, a request is overdue on the tick of its deadline, and several requests may begin at one sector. Not a tunable of the kernel."
 
-.Lconst391:
+.Lconst393:
 	.ascii	"With the later forms the disk seeks less among random requests, and deadlines are checked less often."
 
-.Lconst392:
+.Lconst394:
 	.ascii	"The slice of a sync queue (at level 4, if `slice_scaling` is 1)."
 
-.Lconst393:
+.Lconst395:
 	.ascii	"slice_scaling"
 
-.Lconst394:
+.Lconst396:
 	.ascii	"The effect of a higher priority. 0: slices of the same length more often, 8 at level 0 for one at level 7. 1: longer slices as often, by a fifth of the base for each level, as with CFQ."
 
-.Lconst395:
+.Lconst397:
 	.ascii	"Longer slices seek less; more frequent ones shorten the wait of higher priorities."
 
-.Lconst396:
+.Lconst398:
 	.ascii	"Rounds over all buckets continue until this many requests have moved to the dispatch list, where they are sorted."
 
-.Lconst397:
+.Lconst399:
 	.ascii	"Higher seeks less and makes new processes wait longer."
 
-.Lconst398:
+.Lconst400:
 	.ascii	"perturb"
 
-.Lconst399:
+.Lconst401:
 	.ascii	"The time for which arriving requests use one hash; 0 is unlimited."
 
-.Lconst400:
+.Lconst402:
 	.ascii	"Shorter ends collisions sooner; the requests of a waiting process may end up in two buckets and out of order."
 
-.Lconst401:
+.Lconst403:
 	.ascii	"seed"
 
-.Lconst402:
+.Lconst404:
 	.ascii	"The seed of the hashes, used together with the time."
 
-.Lconst403:
+.Lconst405:
 	.ascii	"None; a different seed has different collisions."
 
-.Lconst404:
+.Lconst406:
 	.ascii	"sorted"
 
-.Lconst405:
+.Lconst407:
 	.ascii	"1 serves the lowest sector of a bucket (as the first CFQ), 0 the oldest request."
 
-.Lconst406:
+.Lconst408:
 	.ascii	"Sorted seeks less; a process that keeps requesting low sectors then starves the requests above in its own bucket."
 
-.Lconst407:
+.Lconst409:
 	.ascii	"Requests of one queue in the device at a time while others wait; half of them without further conditions."
 
-.Lconst408:
+.Lconst410:
 	.ascii	"The age from which a queue's oldest request goes first, checked once a slice. A sync request that took longer holds back async requests for some time."
 
-.Lconst409:
+.Lconst411:
 	.ascii	"The base b of the maximum of async requests in a slice while others wait: 2 * (b + b * (7 - level)), 16 at level 4."
 
-.Lconst410:
+.Lconst412:
 	.ascii	"How long the disk is kept idle for a process's next sync request; 0 disables idling. The default on non-rotational devices is 0."
 
-.Lconst411:
+.Lconst413:
 	.ascii	"group_idle"
 
-.Lconst412:
+.Lconst414:
 	.ascii	"How long the disk is kept idle for the last process of a group if slice_idle does not apply; 0 disables it."
 
-.Lconst413:
+.Lconst415:
 	.ascii	"Longer keeps the shares of groups exact; 0 gives throughput."
 
-.Lconst414:
+.Lconst416:
 	.ascii	"low_latency"
 
-.Lconst415:
+.Lconst417:
 	.ascii	"1 shortens slices so that all processes have a turn within target_latency, and lets async requests into the device only slowly after a late sync request."
 
-.Lconst416:
+.Lconst418:
 	.ascii	"Off, slices are longer: more throughput, longer waits."
 
-.Lconst417:
+.Lconst419:
 	.ascii	"target_latency"
 
-.Lconst418:
+.Lconst420:
 	.ascii	"The time within which every process should have a turn."
 
-.Lconst419:
+.Lconst421:
 	.ascii	"Shorter makes slices shorter and seeks more."
 
-.Lconst420:
+.Lconst422:
 	.ascii	"slice_sync_us"
 
-.Lconst421:
+.Lconst423:
 	.ascii	"slice_sync in us: both names set the same time."
 
-.Lconst422:
+.Lconst424:
 	.ascii	"As there."
 
-.Lconst423:
+.Lconst425:
 	.ascii	"slice_async_us"
 
-.Lconst424:
+.Lconst426:
 	.ascii	"slice_async in us."
 
-.Lconst425:
+.Lconst427:
 	.ascii	"slice_idle_us"
 
-.Lconst426:
+.Lconst428:
 	.ascii	"slice_idle in us."
 
-.Lconst427:
+.Lconst429:
 	.ascii	"group_idle_us"
 
-.Lconst428:
+.Lconst430:
 	.ascii	"group_idle in us."
 
-.Lconst429:
+.Lconst431:
 	.ascii	"target_latency_us"
 
-.Lconst430:
+.Lconst432:
 	.ascii	"target_latency in us."
 
-.Lconst431:
+.Lconst433:
 	.ascii	"groups"
 
-.Lconst432:
+.Lconst434:
 	.ascii	"0 is a kernel built without groups (CONFIG_CFQ_GROUP_IOSCHED): all processes belong to the root, and think times of groups are not considered. Such a kernel also had group_idle 0. Not a tunable of the kernel."
 
-.Lconst433:
+.Lconst435:
 	.ascii	"Off, weights of groups have no effect."
 
-.Lconst434:
+.Lconst436:
 	.ascii	"Passes over the queues continue until at least this many requests have moved to the driver's list."
 
-.Lconst435:
+.Lconst437:
 	.ascii	"Higher sorts more requests at a time, but requests that arrive meanwhile wait longer."
 
-.Lconst436:
+.Lconst438:
 	.ascii	"The number of requests that a queue may always have allocated in one direction."
 
-.Lconst437:
+.Lconst439:
 	.ascii	"Higher sorts more of a burst, and lets one queue take more of the pool."
 
-.Lconst438:
+.Lconst440:
 	.ascii	"The age from which a sync request goes first; as shipped (swapped_fifo), that of async requests."
 
-.Lconst439:
+.Lconst441:
 	.ascii	"Shorter bounds latency and costs seeks."
 
-.Lconst440:
+.Lconst442:
 	.ascii	"The age of async requests; as shipped, of sync requests."
 
-.Lconst441:
+.Lconst443:
 	.ascii	"fifo_batch_expire"
 
-.Lconst442:
+.Lconst444:
 	.ascii	"In each queue, at most one request per this time goes first because of its age."
 
-.Lconst443:
+.Lconst445:
 	.ascii	"Shorter serves more overdue requests early and costs seeks."
 
-.Lconst444:
+.Lconst446:
 	.ascii	"key_type"
 
-.Lconst445:
+.Lconst447:
 	.ascii	"The contexts that share a queue: 0 those of one process (the kernel's tgid), 1 those of one group. A context has no user or process group: create a group for each, and 1 is the kernel's uid, gid or pgid. A change applies to a context from its next request on; contexts that shared a queue stay together."
 
-.Lconst446:
+.Lconst448:
 	.ascii	"By group, a user does not get more by running more processes."
 
-.Lconst447:
+.Lconst449:
 	.ascii	"find_best_crq"
 
-.Lconst448:
+.Lconst450:
 	.ascii	"1 serves the request nearest to the head next, 0 the lowest sector."
 
-.Lconst449:
+.Lconst451:
 	.ascii	"0 seeks back to the beginning again and again."
 
-.Lconst450:
+.Lconst452:
 	.ascii	"swapped_fifo"
 
-.Lconst451:
+.Lconst453:
 	.ascii	"1 is as shipped: fifo_expire_sync and fifo_expire_async each apply to the other kind. 0 is as intended. Not a tunable of the kernel."
 
-.Lconst452:
+.Lconst454:
 	.ascii	"0 bounds the latency of reads instead of writes."
 
-.Lconst453:
+.Lconst455:
 	.ascii	"The age from which a queue's oldest sync request goes first, checked once a slot."
 
-.Lconst454:
+.Lconst456:
 	.ascii	"The same, more finely."
 
-.Lconst455:
+.Lconst457:
 	.ascii	"max_budget"
 
-.Lconst456:
+.Lconst458:
 	.ascii	"The maximum budget; 0 is the volume that the device transfers in timeout_sync, as measured."
 
-.Lconst457:
+.Lconst459:
 	.ascii	"Larger seeks less; other processes wait longer for their turn."
 
-.Lconst458:
+.Lconst460:
 	.ascii	"timeout_sync"
 
-.Lconst459:
+.Lconst461:
 	.ascii	"The maximum time of a queue in service, sync or async."
 
-.Lconst460:
+.Lconst462:
 	.ascii	"Longer seeks less; shorter bounds the time of a seeky queue."
 
-.Lconst461:
+.Lconst463:
 	.ascii	"1 raises queues for some time: the weight of a queue that starts a program is multiplied by 30, that of one that plays media by 3000."
 
-.Lconst462:
+.Lconst464:
 	.ascii	"On, a system stays responsive under load; off, shares follow weights alone."
 
-.Lconst463:
+.Lconst465:
 	.ascii	"strict_guarantees"
 
-.Lconst464:
+.Lconst466:
 	.ascii	"1 keeps the disk idle for every queue and sends one request at a time; slice_idle becomes 8 ms if it is less."
 
-.Lconst465:
+.Lconst467:
 	.ascii	"On, shares are exact whatever the device does with its own queue; throughput falls."
 
-.Lconst466:
+.Lconst468:
 	.ascii	"0 is a kernel built without CONFIG_BFQ_GROUP_IOSCHED: all processes belong to the root. Not a tunable of the kernel."
 
-.Lconst467:
+.Lconst469:
 	.ascii	"search_fixed"
 
-.Lconst468:
+.Lconst470:
 	.ascii	"1 selects the least finish of all eligible queues; as shipped, the search may return another one. Not a tunable of the kernel."
 
-.Lconst469:
+.Lconst471:
 	.ascii	"On, the delay of a queue keeps the theoretical bound."
 
-.Lconst470:
+.Lconst472:
 	.ascii	"time_fixed"
 
-.Lconst471:
+.Lconst473:
 	.ascii	"1 keeps the virtual time when the last queue with requests has left; as shipped it can move back. Not a tunable of the kernel."
 
-.Lconst472:
+.Lconst474:
 	.ascii	"On, the virtual time never decreases."
 
-.Lconst473:
+.Lconst475:
 	.ascii	"none"
 
-.Lconst474:
+.Lconst476:
 	.ascii	"The age from which a queue's oldest sync request goes first. The elevator checks it when the queue's slot begins."
 
-.Lconst475:
+.Lconst477:
 	.ascii	"The maximum budget. 0: three quarters of the volume that the disk transfers in `timeout_sync` at the highest rate seen; until 32 slots of more than 20 ms were measured, 16384."
 
-.Lconst476:
+.Lconst478:
 	.ascii	"With larger budgets the disk seeks less; other processes wait longer for their turn."
 
-.Lconst477:
+.Lconst479:
 	.ascii	"max_budget_async_rq"
 
-.Lconst478:
+.Lconst480:
 	.ascii	"The largest number of requests that an async queue dispatches in a slot while other queues wait."
 
-.Lconst479:
+.Lconst481:
 	.ascii	"The time limit of a sync queue's slot, from the first completion in the slot. A queue that reaches it loses the disk and is charged its whole budget."
 
-.Lconst480:
+.Lconst482:
 	.ascii	"Shorter bounds the delay that slow processes cause; slow processes receive less."
 
-.Lconst481:
+.Lconst483:
 	.ascii	"timeout_async"
 
-.Lconst482:
+.Lconst484:
 	.ascii	"The time limit of an async queue's slot, from the first completion in the slot."
 
-.Lconst483:
+.Lconst485:
 	.ascii	"Shorter bounds the delay that writes cause; writes receive less."
 
-.Lconst484:
+.Lconst486:
 	.ascii	"seek_penalty"
 
-.Lconst485:
+.Lconst487:
 	.ascii	"The larger the mean seek distance of a process, the smaller its budget: budget / (1 + seek_penalty * mean seek distance in sectors / 2^20). 0 is off. Proposed when BFQ was first discussed; no kernel had it."
 
-.Lconst486:
+.Lconst488:
 	.ascii	"The slots of seeky processes get shorter, so that other processes wait less. Their shares stay the same, because they get more slots."
 
-.Lconst487:
+.Lconst489:
 	.ascii	"With 1, the search always finds the eligible queue with the least finish. With 0, as shipped, it can overlook this queue. Not a tunable of the kernel."
 
-.Lconst488:
+.Lconst490:
 	.ascii	"The bounds on the deviation from shares hold exactly."
 
-.Lconst489:
+.Lconst491:
 	.ascii	"With 1, the virtual time never goes back. With 0, as shipped, it can go back when no queue has requests but the tree remembers queues without requests. Not a tunable of the kernel."
 
-.Lconst490:
+.Lconst492:
 	.ascii	"Queues that return do not get ahead of queues that had requests meanwhile."
 
-.Lconst491:
+.Lconst493:
 	.ascii	"async_fixed"
 
-.Lconst492:
+.Lconst494:
 	.ascii	"With 1, a process whose priority changes uses the async queue of the new priority. With 0, as shipped, if the new priority has no async queue yet, the queue of the old priority takes its place, for all processes. Not a tunable of the kernel."
 
-.Lconst493:
+.Lconst495:
 	.ascii	"Changed priorities of writers take effect."
 
-.Lconst494:
+.Lconst496:
 	.ascii	"slow_fixed"
 
-.Lconst495:
+.Lconst497:
 	.ascii	"With 1, a queue counts as slow if it could not have used up its budget in time. With 0, as shipped, it counts as slow if it could have. Not a tunable of the kernel."
 
-.Lconst496:
+.Lconst498:
 	.ascii	"With 1, slow processes that keep the disk idle are charged whole budgets; with 0, fast ones are."
 
-.Lconst497:
+.Lconst499:
 	.ascii	"timeout_fixed"
 
-.Lconst498:
+.Lconst500:
 	.ascii	"With 1, the rate of a slot that timed out is measured before the whole budget is charged. With 0, as shipped, the measured rate is too high if the timeout is detected while a queue is selected. Not a tunable of the kernel."
 
-.Lconst499:
+.Lconst501:
 	.ascii	"The automatic maximum budget follows the rate of the disk."
 
-.Lconst500:
+.Lconst502:
 	.ascii	"as"
 
-.Lconst501:
+.Lconst503:
 	.ascii	"The time after which a sync request should have been started; also the interval of the checks."
 
-.Lconst502:
+.Lconst504:
 	.ascii	"Shorter bounds latency and interrupts streams sooner."
 
-.Lconst503:
+.Lconst505:
 	.ascii	"The same for an async write."
 
-.Lconst504:
+.Lconst506:
 	.ascii	"read_batch_expire"
 
-.Lconst505:
+.Lconst507:
 	.ascii	"How long reads are served while writes wait."
 
-.Lconst506:
+.Lconst508:
 	.ascii	"Longer favours reads and their throughput."
 
-.Lconst507:
+.Lconst509:
 	.ascii	"write_batch_expire"
 
-.Lconst508:
+.Lconst510:
 	.ascii	"The intended duration of a batch of writes; the number of writes in it is adapted."
 
-.Lconst509:
+.Lconst511:
 	.ascii	"Longer favours writes; reads wait longer."
 
-.Lconst510:
+.Lconst512:
 	.ascii	"antic_expire"
 
-.Lconst511:
+.Lconst513:
 	.ascii	"How long to wait for a process's next read; 0 disables waiting."
 
-.Lconst512:
+.Lconst514:
 	.ascii	"Longer preserves the locality of slower readers and leaves the disk idle longer without result."
 
-.Lconst513:
+.Lconst515:
 	.ascii	"read_scale"
 
-.Lconst514:
+.Lconst516:
 	.ascii	"A write costs write_scale / read_scale times as much as a read."
 
-.Lconst515:
+.Lconst517:
 	.ascii	"Higher makes writes cheaper."
 
-.Lconst516:
+.Lconst518:
 	.ascii	"write_scale"
 
-.Lconst517:
+.Lconst519:
 	.ascii	"See read_scale."
 
-.Lconst518:
+.Lconst520:
 	.ascii	"Higher where writes keep the device busy for longer than reads."
 
-.Lconst519:
+.Lconst521:
 	.ascii	"sync_scale"
 
-.Lconst520:
+.Lconst522:
 	.ascii	"An async request costs async_scale / sync_scale times as much as a sync one."
 
-.Lconst521:
+.Lconst523:
 	.ascii	"Higher gives async writes a larger share."
 
-.Lconst522:
+.Lconst524:
 	.ascii	"async_scale"
 
-.Lconst523:
+.Lconst525:
 	.ascii	"See sync_scale."
 
-.Lconst524:
+.Lconst526:
 	.ascii	"Higher favours processes that wait over background writes."
 
-.Lconst525:
+.Lconst527:
 	.ascii	"deep_share"
 
-.Lconst526:
+.Lconst528:
 	.ascii	"A process that returns while requests of it are in the device keeps its position instead of counting as idle."
 
-.Lconst527:
+.Lconst529:
 	.ascii	"On is fair to deep queues, whose list of waiting requests is often empty for a moment; such a process can fall behind and catch up."
 
-.Lconst528:
+.Lconst530:
 	.ascii	"postpone_async"
 
-.Lconst529:
+.Lconst531:
 	.ascii	"The async requests of a class's only process wait while sync requests are in the device."
 
-.Lconst530:
+.Lconst532:
 	.ascii	"On lets the sync requests that follow a completion go first; a lone writer then uses less of the device."
 
-.Lconst531:
+.Lconst533:
 	.ascii	"sync_preempt"
 
-.Lconst532:
+.Lconst534:
 	.ascii	"1 serves the first process whose next request is sync if the next process's is async. 2 is the same as shipped in an experimental patch: without such a process, it serves the one that has spent the most."
 
-.Lconst533:
+.Lconst535:
 	.ascii	"On shortens the wait of reads behind async writes and lets async requests starve within a class."
 
-.Lconst534:
+.Lconst536:
 	.ascii	"reread_priority"
 
-.Lconst535:
+.Lconst537:
 	.ascii	"A changed I/O priority counts from the process's next request on. The code of 3.4 reads the priority with a process's first request and never again."
 
-.Lconst536:
+.Lconst538:
 	.ascii	"On, ionice takes effect."
 
-.Lconst537:
+.Lconst539:
 	.ascii	"size_cost"
 
-.Lconst538:
+.Lconst540:
 	.ascii	"The size in KiB at which a request costs twice as much as an empty one; cost grows linearly with size. It should be what the device transfers in the time of one request. With 0 size has no effect, as in the kernel, where this was left to do."
 
-.Lconst539:
+.Lconst541:
 	.ascii	"Set, bandwidth is shared for large requests; with 0, requests."
 
-.Lconst540:
+.Lconst542:
 	.ascii	"Groups of contexts are served by their total vios divided by their weight, and their processes within them. Nested groups compete as siblings. Left to do in the kernel."
 
-.Lconst541:
+.Lconst543:
 	.ascii	"On, a group's share does not grow with the number of its processes."
 
-.Lconst542:
+.Lconst544:
 	.ascii	"0 is the second version posted. 1 is the first: every request costs the same, one tree for all classes, no deep_share, no postponing."
 
-.Lconst543:
+.Lconst545:
 	.ascii	"The second version has priorities and distinguishes sync requests."
 
-.Lconst544:
+.Lconst546:
 	.ascii	"Subtracted from the pool's 8192 requests before they are divided among the busy queues; the share limits the requests that a process may have queued."
 
-.Lconst545:
+.Lconst547:
 	.ascii	"Almost none: the value is small compared with the pool."
 
-.Lconst546:
+.Lconst548:
 	.ascii	"head_bug"
 
-.Lconst547:
+.Lconst549:
 	.ascii	"1 is as shipped: each step of a pass serves the queue at the head of the list (the newest) instead of the current one. 0 is as intended. Not a tunable of the kernel."
 
-.Lconst548:
+.Lconst550:
 	.ascii	"0 is fair: one request per queue and pass."
 
 	.section .note.GNU-stack, "", @progbits

@@ -421,16 +421,16 @@ hoistway_complete:
 .L1_56:
 	cmpq	$14, %rax
 	jne	.L1_75
-	movl	1276(%rcx), %eax
-	andl	1256(%rcx), %eax
+	movl	1268(%rcx), %eax
+	andl	1248(%rcx), %eax
 	cmpl	$-1, %eax
 	jne	.L1_79
-	movl	1328(%rcx), %eax
-	andl	1308(%rcx), %eax
+	movl	1340(%rcx), %eax
+	andl	1320(%rcx), %eax
 	cmpl	$-1, %eax
 	jne	.L1_79
-	movl	1380(%rcx), %eax
-	andl	1360(%rcx), %eax
+	movl	1412(%rcx), %eax
+	andl	1392(%rcx), %eax
 	jmp	.L1_64
 .L1_65:
 	cmpq	$2, %rax
@@ -4509,16 +4509,16 @@ hoistway_prepare_merge:
 .L36_41:
 	cmpq	$14, %rax
 	jne	.L36_62
-	movl	1276(%rdi), %eax
-	andl	1256(%rdi), %eax
+	movl	1268(%rdi), %eax
+	andl	1248(%rdi), %eax
 	cmpl	$-1, %eax
 	jne	.L36_74
-	movl	1328(%rdi), %eax
-	andl	1308(%rdi), %eax
+	movl	1340(%rdi), %eax
+	andl	1320(%rdi), %eax
 	cmpl	$-1, %eax
 	jne	.L36_74
-	movl	1380(%rdi), %eax
-	andl	1360(%rdi), %eax
+	movl	1412(%rdi), %eax
+	andl	1392(%rdi), %eax
 	cmpl	$-1, %eax
 	jne	.L36_74
 	jmp	.L36_38
@@ -13116,16 +13116,16 @@ hw_bandwidth_Bandwidth_inner_is_empty:
 	popq	%rbp
 	HOISTWAY_RETURN
 .L83_40:
-	movl	172(%rdi), %eax
-	andl	152(%rdi), %eax
+	movl	164(%rdi), %eax
+	andl	144(%rdi), %eax
 	cmpl	$-1, %eax
 	jne	.L83_1
-	movl	224(%rdi), %eax
-	andl	204(%rdi), %eax
+	movl	236(%rdi), %eax
+	andl	216(%rdi), %eax
 	cmpl	$-1, %eax
 	jne	.L83_1
-	movl	276(%rdi), %eax
-	andl	256(%rdi), %eax
+	movl	308(%rdi), %eax
+	andl	288(%rdi), %eax
 	jmp	.L83_48
 	.size	hw_bandwidth_Bandwidth_inner_is_empty, .-hw_bandwidth_Bandwidth_inner_is_empty
 
@@ -56072,8 +56072,8 @@ hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner:
 	cmpq	$14, %rax
 	jne	.L307_76
 	movq	-56(%rbp), %rcx
-	movl	172(%rcx), %eax
-	andl	152(%rcx), %eax
+	movl	164(%rcx), %eax
+	andl	144(%rcx), %eax
 	cmpl	$-1, %eax
 	je	.L307_152
 	movq	-56(%rbp), %r10
@@ -56085,9 +56085,9 @@ hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner:
 	movq	320(%rcx), %rdx
 	movq	328(%rcx), %rsi
 	movq	680(%rcx), %rcx
-	subq	120(%r10), %rcx
-	movl	196(%r10), %r11d
-	movl	216(%r10), %r10d
+	subq	112(%r10), %rcx
+	movl	208(%r10), %r11d
+	movl	228(%r10), %r10d
 	movl	$4294967295, %ebx
 	cmpq	%rbx, %r11
 	je	.L307_65
@@ -56106,7 +56106,7 @@ hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner:
 	cmpq	%r11, %rsi
 	cmovbeq	%rax, %rbx
 	movq	(%rbx), %r11
-	subq	32(%rdi,%r14), %r11
+	subq	8(%rdi,%r14), %r11
 	cmpq	%rcx, %r11
 	jle	.L307_152
 .L307_65:
@@ -56127,13 +56127,13 @@ hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner:
 	cmpq	%r10, %rsi
 	cmovbeq	%rax, %r11
 	movq	(%r11), %r10
-	subq	32(%rdi,%rbx), %r10
+	subq	8(%rdi,%rbx), %r10
 	cmpq	%rcx, %r10
 	jle	.L307_152
 .L307_67:
 	movq	-56(%rbp), %r10
-	movl	248(%r10), %r11d
-	movl	268(%r10), %r10d
+	movl	280(%r10), %r11d
+	movl	300(%r10), %r10d
 	movl	$4294967295, %ebx
 	cmpq	%rbx, %r11
 	je	.L307_69
@@ -56152,7 +56152,7 @@ hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner:
 	cmpq	%r11, %rsi
 	cmovbeq	%rax, %rbx
 	movq	(%rbx), %r11
-	subq	32(%rdi,%r14), %r11
+	subq	8(%rdi,%r14), %r11
 	cmpq	%rcx, %r11
 	jle	.L307_152
 .L307_69:
@@ -56173,7 +56173,7 @@ hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner:
 	cmpq	%r10, %rsi
 	cmovaq	%rdx, %rax
 	movq	(%rax), %rax
-	subq	32(%rdi,%r9), %rax
+	subq	8(%rdi,%r9), %rax
 	cmpq	%rcx, %rax
 	jle	.L307_152
 .L307_71:
@@ -60908,19 +60908,19 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	movq	%rdi, %r14
 	testl	%edx, %edx
 	je	.L319_1
-	movl	116(%r14), %eax
-	andl	96(%r14), %eax
+	movl	108(%r14), %eax
+	andl	88(%r14), %eax
 	cmpl	$-1, %eax
 	je	.L319_16
 	xorl	%edx, %edx
 	jmp	.L319_18
 .L319_1:
 	xorl	%eax, %eax
-	cmpl	$0, 188(%r14)
+	cmpl	$0, 216(%r14)
 	setne	%al
-	cmpl	$1, 136(%r14)
+	cmpl	$1, 144(%r14)
 	sbbl	$-1, %eax
-	cmpl	$1, 240(%r14)
+	cmpl	$1, 288(%r14)
 	sbbl	$-1, %eax
 	cmpl	$2, %eax
 	jae	.L319_2
@@ -60932,7 +60932,7 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	callq	hw_mq_deadline_MqDeadline_pick
 	cmpl	$-1, %eax
 	jne	.L319_6
-	cmpl	$0, 136(%r14)
+	cmpl	$0, 144(%r14)
 	jne	.L319_19
 	movl	$1, %edx
 	movq	%r14, %rdi
@@ -60941,13 +60941,13 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	callq	hw_mq_deadline_MqDeadline_pick
 	cmpl	$-1, %eax
 	jne	.L319_6
-	cmpl	$0, 188(%r14)
+	cmpl	$0, 216(%r14)
 	jne	.L319_19
 	movl	$2, %edx
 	jmp	.L319_18
 .L319_2:
 	movq	680(%rbx), %r15
-	subq	64(%r14), %r15
+	subq	56(%r14), %r15
 	movl	$1, %edx
 	movl	$1, %ecx
 	movq	%r14, %rdi
@@ -60985,13 +60985,13 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	movl	%r15d, %eax
 	jmp	.L319_6
 .L319_16:
-	movl	168(%r14), %eax
-	andl	148(%r14), %eax
+	movl	180(%r14), %eax
+	andl	160(%r14), %eax
 	movl	$1, %edx
 	cmpl	$-1, %eax
 	jne	.L319_18
-	movl	220(%r14), %eax
-	andl	200(%r14), %eax
+	movl	252(%r14), %eax
+	andl	232(%r14), %eax
 	movl	$2, %edx
 	cmpl	$-1, %eax
 	je	.L319_19
@@ -61003,42 +61003,42 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	cmpl	$-1, %eax
 	je	.L319_19
 .L319_6:
-	movl	244(%r14), %ecx
+	movl	304(%r14), %ecx
 	incl	%ecx
 	movl	$-1, %edx
 	cmovnel	%ecx, %edx
-	movl	%eax, %ecx
-	movq	%rcx, %rsi
-	shlq	$6, %rsi
-	addq	64(%rbx), %rsi
-	cmpq	%rcx, 72(%rbx)
-	cmovbeq	%rbx, %rsi
-	movl	%edx, 244(%r14)
-	movzbl	60(%rsi), %ecx
-	shrl	$3, %ecx
+	movl	%eax, %esi
+	movq	%rsi, %rcx
+	shlq	$6, %rcx
+	addq	64(%rbx), %rcx
+	cmpq	%rsi, 72(%rbx)
+	cmovbeq	%rbx, %rcx
+	movl	%edx, 304(%r14)
+	movzbl	60(%rcx), %edx
+	shrl	$3, %edx
 	je	.L319_25
-	cmpl	$1, %ecx
+	cmpl	$1, %edx
 	je	.L319_8
-	cmpl	$2, %ecx
+	cmpl	$2, %edx
 	jne	.L319_24
 .L319_25:
-	movl	$140, %ecx
+	movl	$152, %edx
 	jmp	.L319_26
 .L319_19:
-	movl	116(%r14), %eax
-	andl	96(%r14), %eax
+	movl	108(%r14), %eax
+	andl	88(%r14), %eax
 	cmpl	$-1, %eax
 	jne	.L319_28
-	movl	168(%r14), %eax
-	andl	148(%r14), %eax
+	movl	180(%r14), %eax
+	andl	160(%r14), %eax
 	cmpl	$-1, %eax
 	jne	.L319_28
-	movl	220(%r14), %eax
-	andl	200(%r14), %eax
+	movl	252(%r14), %eax
+	andl	232(%r14), %eax
 	cmpl	$-1, %eax
 	je	.L319_22
 .L319_28:
-	movq	80(%r14), %rdx
+	movq	72(%r14), %rdx
 	xorl	%eax, %eax
 	testq	%rdx, %rdx
 	je	.L319_35
@@ -61073,12 +61073,17 @@ hw_elevator_hooks_dispatch_mq_deadline_MqDeadline:
 	movq	%rdx, 872(%rbx)
 	jmp	.L319_35
 .L319_8:
-	movl	$88, %ecx
+	movl	$80, %edx
 	jmp	.L319_26
 .L319_24:
-	movl	$192, %ecx
+	movl	$224, %edx
 .L319_26:
-	addq	%rcx, %r14
+	addq	%rdx, %r14
+	movq	(%rcx), %rdx
+	xorl	%esi, %esi
+	cmpb	$0, 61(%rcx)
+	setne	%sil
+	movq	%rdx, 48(%r14,%rsi,8)
 	movq	%r14, %rdi
 	movq	%rbx, %rsi
 	movl	%eax, %edx
@@ -62852,15 +62857,15 @@ hw_elevator_hooks_free_mq_deadline_MqDeadline:
 	je	.L332_9
 	cmpl	$1, %eax
 	jne	.L332_6
-	addq	$140, %rdi
+	addq	$152, %rdi
 	jmp	.L332_7
 .L332_9:
-	addq	$88, %rdi
+	addq	$80, %rdi
 	jmp	.L332_7
 .L332_6:
-	addq	$192, %rdi
+	addq	$224, %rdi
 .L332_7:
-	decl	48(%rdi)
+	decl	64(%rdi)
 .L332_8:
 	popq	%rbx
 	popq	%r14
@@ -67312,7 +67317,7 @@ hw_elevator_hooks_insert_mq_deadline_MqDeadline:
 	testb	%dl, %dl
 	setne	%cl
 	shll	$4, %ecx
-	orq	$32, %rcx
+	orq	$8, %rcx
 	testl	%esi, %esi
 	je	.L350_14
 	cmpl	$1, %esi
@@ -67320,13 +67325,13 @@ hw_elevator_hooks_insert_mq_deadline_MqDeadline:
 	cmpl	$2, %esi
 	jne	.L350_4
 .L350_14:
-	movl	$140, %esi
+	movl	$152, %esi
 	jmp	.L350_5
 .L350_2:
-	movl	$88, %esi
+	movl	$80, %esi
 	jmp	.L350_5
 .L350_4:
-	movl	$192, %esi
+	movl	$224, %esi
 .L350_5:
 	leaq	(%rdi,%rsi), %r8
 	testb	%dl, %dl
@@ -72084,7 +72089,7 @@ hw_inner_prepare_insert:
 	je	.L374_23
 	testq	%rbx, %rbx
 	jne	.L374_21
-	addq	$96, %rdi
+	addq	$88, %rdi
 	jmp	.L374_24
 .L374_6:
 	movl	968(%rsi), %edx
@@ -72100,12 +72105,12 @@ hw_inner_prepare_insert:
 	movl	$-1, 968(%rsi)
 	jmp	.L374_25
 .L374_23:
-	addq	$148, %rdi
+	addq	$160, %rdi
 	jmp	.L374_24
 .L374_21:
-	addq	$200, %rdi
+	addq	$232, %rdi
 .L374_24:
-	incl	48(%rdi)
+	incl	64(%rdi)
 	jmp	.L374_25
 .L374_18:
 	movq	%rdi, %r14
@@ -74671,14 +74676,14 @@ hw_memory_attach:
 	pushq	%r13
 	pushq	%r12
 	pushq	%rbx
-	subq	$3752, %rsp
+	subq	$3816, %rsp
 	leaq	16(%rdi), %rbx
 	movq	8(%rdi), %r14
 	movq	%rdi, -104(%rbp)
 	movq	32(%rdi), %rax
 	leaq	(%r14,%rax), %r13
-	movq	%r13, -3128(%rbp)
-	movq	$0, -3120(%rbp)
+	movq	%r13, -3192(%rbp)
+	movq	$0, -3184(%rbp)
 	movq	(%rsi), %r15
 	movq	8(%rsi), %r12
 	cmpb	$0, 16(%rsi)
@@ -74689,24 +74694,24 @@ hw_memory_attach:
 	callq	hw_registry_Kind_info
 	cmpb	$0, 137(%rax)
 	je	.L387_4
-	leaq	-2296(%rbp), %rdi
-	leaq	-3128(%rbp), %r8
+	leaq	-2320(%rbp), %rdi
+	leaq	-3192(%rbp), %r8
 	movq	%r15, %rsi
 	movq	%r12, %rdx
 	movq	%rbx, %rcx
 	callq	hw_registry_AnyTables_make_memory_BumpAllocator
 	jmp	.L387_79
 .L387_3:
-	leaq	-2792(%rbp), %rdi
-	leaq	-3128(%rbp), %r8
+	leaq	-2840(%rbp), %rdi
+	leaq	-3192(%rbp), %r8
 	movq	%r15, %rsi
 	movq	%r12, %rdx
 	movq	%rbx, %rcx
 	callq	hw_registry_AnyTables_make_memory_BumpAllocator
 	movq	(%rbx), %rax
 	movq	8(%rbx), %rcx
-	movq	%rcx, -2576(%rbp)
-	movq	%rax, -2584(%rbp)
+	movq	%rcx, -2624(%rbp)
+	movq	%rax, -2632(%rbp)
 	jmp	.L387_80
 .L387_4:
 	movq	-104(%rbp), %rcx
@@ -74720,7 +74725,7 @@ hw_memory_attach:
 	cmovael	%ecx, %r10d
 	movq	%r10, %r11
 	shlq	$7, %r11
-	movq	%r11, -3120(%rbp)
+	movq	%r11, -3184(%rbp)
 	movl	%eax, %ecx
 	notl	%ecx
 	cmpl	%ecx, %r9d
@@ -74918,7 +74923,7 @@ hw_memory_attach:
 	cmpq	%rdx, %rcx
 	jne	.L387_23
 .L387_24:
-	movq	%r14, -688(%rbp)
+	movq	%r14, -712(%rbp)
 	addq	%r13, %r11
 	addq	%r13, %rdi
 	movq	%r10, %rcx
@@ -74932,7 +74937,7 @@ hw_memory_attach:
 	movq	%r8, %rsi
 	shlq	$5, %rsi
 	leaq	(%rsi,%rcx), %r12
-	movq	%r12, -3120(%rbp)
+	movq	%r12, -3184(%rbp)
 	leaq	(%rcx,%r13), %r14
 	andq	$-64, %rsi
 	xorl	%edx, %edx
@@ -74957,11 +74962,11 @@ hw_memory_attach:
 	movb	$0, 28(%r14,%rdx)
 .L387_28:
 	cmpl	$8, %r15d
-	movq	%r8, -776(%rbp)
-	movl	%r9d, -680(%rbp)
-	movq	%r10, -296(%rbp)
-	movq	%r11, -288(%rbp)
-	movq	%rdi, -768(%rbp)
+	movq	%r8, -784(%rbp)
+	movl	%r9d, -704(%rbp)
+	movq	%r10, -320(%rbp)
+	movq	%r11, -312(%rbp)
+	movq	%rdi, -304(%rbp)
 	jg	.L387_34
 	cmpl	$3, %r15d
 	jle	.L387_42
@@ -74971,8 +74976,8 @@ hw_memory_attach:
 	je	.L387_53
 	cmpl	$7, %r15d
 	jne	.L387_57
-	leaq	-3776(%rbp), %rdi
-	leaq	-3128(%rbp), %rdx
+	leaq	-3840(%rbp), %rdi
+	leaq	-3192(%rbp), %rdx
 	movq	%rbx, %rsi
 	callq	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$7, %r15d
@@ -75000,7 +75005,7 @@ hw_memory_attach:
 	cmovbq	%rax, %r8
 	shlq	$5, %r8
 	addq	%rsi, %r8
-	movq	-688(%rbp), %rsi
+	movq	-712(%rbp), %rsi
 	addq	%rsi, %r8
 	addq	$152, %r8
 	xorl	%esi, %esi
@@ -75025,20 +75030,20 @@ hw_memory_attach:
 	leal	-1(%r15), %eax
 	cmpl	$3, %eax
 	jb	.L387_78
-	movq	-776(%rbp), %rax
+	movq	-784(%rbp), %rax
 	leaq	(,%rax,8), %rdx
 	addq	%r13, %r12
 	xorl	%r15d, %r15d
 	movq	%r12, %rdi
 	xorl	%esi, %esi
 	callq	memset
-	movq	%r12, -3776(%rbp)
-	movq	-776(%rbp), %rax
-	movq	%rax, -3768(%rbp)
+	movq	%r12, -3840(%rbp)
+	movq	-784(%rbp), %rax
+	movq	%rax, -3832(%rbp)
 	jmp	.L387_78
 .L387_44:
-	leaq	-3776(%rbp), %rdi
-	leaq	-3128(%rbp), %rdx
+	leaq	-3840(%rbp), %rdi
+	leaq	-3192(%rbp), %rdx
 	movq	%rbx, %rsi
 	cmpl	$10, %r15d
 	jg	.L387_47
@@ -75062,29 +75067,29 @@ hw_memory_attach:
 	movq	%r12, %rdi
 	movl	$255, %esi
 	callq	memset
-	movq	%r12, -3776(%rbp)
-	movq	$64, -3768(%rbp)
+	movq	%r12, -3840(%rbp)
+	movq	$64, -3832(%rbp)
 	movl	$4, %r15d
 	jmp	.L387_78
 .L387_51:
 	cmpl	$13, %r15d
 	jne	.L387_78
-	leaq	-3776(%rbp), %rdi
-	leaq	-3128(%rbp), %rdx
+	leaq	-3840(%rbp), %rdi
+	leaq	-3192(%rbp), %rdx
 	movq	%rbx, %rsi
 	callq	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$13, %r15d
 	jmp	.L387_78
 .L387_53:
-	leaq	-3776(%rbp), %rdi
-	leaq	-3128(%rbp), %rdx
+	leaq	-3840(%rbp), %rdi
+	leaq	-3192(%rbp), %rdx
 	movq	%rbx, %rsi
 	callq	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$6, %r15d
 	jmp	.L387_78
 .L387_54:
-	leaq	-3776(%rbp), %rdi
-	leaq	-3128(%rbp), %rdx
+	leaq	-3840(%rbp), %rdi
+	leaq	-3192(%rbp), %rdx
 	movq	%rbx, %rsi
 	callq	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$15, %r15d
@@ -75192,18 +75197,18 @@ hw_memory_attach:
 	decq	%rdx
 	jne	.L387_64
 .L387_65:
-	movq	%r12, -3776(%rbp)
-	movq	%rax, -3768(%rbp)
-	movq	%rcx, -3760(%rbp)
-	movq	%rax, -3752(%rbp)
+	movq	%r12, -3840(%rbp)
+	movq	%rax, -3832(%rbp)
+	movq	%rcx, -3824(%rbp)
+	movq	%rax, -3816(%rbp)
 	movl	$8, %r15d
 	jmp	.L387_78
 .L387_66:
 	movl	$1, %r15d
 	jmp	.L387_78
 .L387_67:
-	leaq	-3776(%rbp), %rdi
-	leaq	-3128(%rbp), %rdx
+	leaq	-3840(%rbp), %rdi
+	leaq	-3192(%rbp), %rdx
 	movq	%rbx, %rsi
 	callq	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$5, %r15d
@@ -75220,7 +75225,7 @@ hw_memory_attach:
 	shlq	$4, %rsi
 	addq	%r8, %rsi
 	addq	%rdi, %rsi
-	movq	-688(%rbp), %rdi
+	movq	-712(%rbp), %rdi
 	addq	%rdi, %rsi
 	addq	$104, %rsi
 	shll	$4, %edx
@@ -75239,7 +75244,7 @@ hw_memory_attach:
 	testq	%rax, %rax
 	movl	$1, %edx
 	cmovnel	%esi, %edx
-	movq	-776(%rbp), %r8
+	movq	-784(%rbp), %r8
 	movq	%r8, %rsi
 	shlq	$4, %rsi
 	addq	%r12, %rsi
@@ -75258,7 +75263,7 @@ hw_memory_attach:
 	leaq	(%rcx,%rcx,2), %rax
 	shlq	$4, %rax
 	addq	%r15, %rax
-	movq	-688(%rbp), %rcx
+	movq	-712(%rbp), %rcx
 	addq	%rax, %rcx
 	addq	$308, %rcx
 	xorl	%eax, %eax
@@ -75306,45 +75311,45 @@ hw_memory_attach:
 	movq	$-1, 72(%rsi,%rax)
 	movb	$0, 80(%rsi,%rax)
 .L387_77:
-	movq	%r12, -3776(%rbp)
-	movq	%r8, -3768(%rbp)
-	movq	%rsi, -3760(%rbp)
-	movq	%rdx, -3752(%rbp)
+	movq	%r12, -3840(%rbp)
+	movq	%r8, -3832(%rbp)
+	movq	%rsi, -3824(%rbp)
+	movq	%rdx, -3816(%rbp)
 	movl	$16, %r15d
 .L387_78:
-	movq	%r15, -3784(%rbp)
-	leaq	-2296(%rbp), %rdi
-	leaq	-3784(%rbp), %rsi
+	movq	%r15, -3848(%rbp)
+	leaq	-2320(%rbp), %rdi
+	leaq	-3848(%rbp), %rsi
 	movl	$136, %edx
 	callq	memcpy
-	movq	%r13, -2160(%rbp)
-	movq	-296(%rbp), %rax
-	movq	%rax, -2152(%rbp)
-	movq	-288(%rbp), %rcx
-	movq	%rcx, -2144(%rbp)
-	movq	%rax, -2136(%rbp)
-	movq	-768(%rbp), %rcx
-	movq	%rcx, -2128(%rbp)
-	movq	%rax, -2120(%rbp)
-	movq	%r14, -2112(%rbp)
-	movq	-776(%rbp), %rax
-	movq	%rax, -2104(%rbp)
-	movl	-680(%rbp), %eax
-	movl	%eax, -2096(%rbp)
+	movq	%r13, -2184(%rbp)
+	movq	-320(%rbp), %rax
+	movq	%rax, -2176(%rbp)
+	movq	-312(%rbp), %rcx
+	movq	%rcx, -2168(%rbp)
+	movq	%rax, -2160(%rbp)
+	movq	-304(%rbp), %rcx
+	movq	%rcx, -2152(%rbp)
+	movq	%rax, -2144(%rbp)
+	movq	%r14, -2136(%rbp)
+	movq	-784(%rbp), %rax
+	movq	%rax, -2128(%rbp)
+	movl	-704(%rbp), %eax
+	movl	%eax, -2120(%rbp)
 .L387_79:
-	leaq	-2792(%rbp), %rdi
-	leaq	-2296(%rbp), %rsi
+	leaq	-2840(%rbp), %rdi
+	leaq	-2320(%rbp), %rsi
 	movl	$208, %edx
 	callq	memcpy
 	movq	(%rbx), %rax
 	movq	8(%rbx), %rcx
-	movq	%rax, -2584(%rbp)
-	movq	%rcx, -2576(%rbp)
+	movq	%rax, -2632(%rbp)
+	movq	%rcx, -2624(%rbp)
 .L387_80:
-	movq	-104(%rbp), %r11
-	movq	560(%r11), %rax
-	movq	568(%r11), %rcx
-	leaq	576(%r11), %rbx
+	movq	-104(%rbp), %r14
+	movq	560(%r14), %rax
+	movq	568(%r14), %rcx
+	leaq	576(%r14), %rbx
 	testq	%rcx, %rcx
 	movq	%rax, %rdx
 	cmoveq	%rbx, %rdx
@@ -75352,12 +75357,12 @@ hw_memory_attach:
 	je	.L387_83
 .L387_81:
 	xorl	%eax, %eax
-	cmpq	$35, -2792(%rbp)
+	cmpq	$35, -2840(%rbp)
 	setne	%al
 	negl	%eax
 	orl	$5, %eax
 .L387_82:
-	addq	$3752, %rsp
+	addq	$3816, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -75366,40 +75371,40 @@ hw_memory_attach:
 	popq	%rbp
 	HOISTWAY_RETURN
 .L387_83:
-	movl	3264(%r11), %edx
-	cmpl	-2584(%rbp), %edx
+	movl	3264(%r14), %edx
+	cmpl	-2632(%rbp), %edx
 	ja	.L387_81
-	movl	-2580(%rbp), %edx
-	cmpl	%edx, 3268(%r11)
+	movl	-2628(%rbp), %edx
+	cmpl	%edx, 3268(%r14)
 	ja	.L387_81
-	movl	-2576(%rbp), %edx
-	cmpl	%edx, 3272(%r11)
+	movl	-2624(%rbp), %edx
+	cmpl	%edx, 3272(%r14)
 	ja	.L387_81
-	movl	-2572(%rbp), %edx
-	cmpl	%edx, 3276(%r11)
+	movl	-2620(%rbp), %edx
+	cmpl	%edx, 3276(%r14)
 	ja	.L387_81
 	testq	%rcx, %rcx
-	je	.L387_333
+	je	.L387_339
 .L387_88:
-	leaq	128(%r11), %r12
+	leaq	128(%r14), %r13
 	movb	$1, 28(%rax)
-	leaq	1152(%r11), %r13
-	movq	-2792(%rbp), %rax
+	leaq	1152(%r14), %r12
+	movq	-2840(%rbp), %rax
 	movq	%rax, %rdx
 	subq	$17, %rdx
 	movl	$18, %ecx
 	cmovaeq	%rdx, %rcx
 	cmpq	$8, %rcx
-	movq	%rbx, -776(%rbp)
+	movq	%rbx, -784(%rbp)
 	jg	.L387_94
 	cmpq	$3, %rcx
 	jle	.L387_113
 	cmpq	$5, %rcx
 	jle	.L387_123
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %r15
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %r15
 	movq	%r15, %rdi
-	movq	%r12, %rsi
+	movq	%r13, %rsi
 	cmpq	$6, %rcx
 	je	.L387_129
 	cmpq	$7, %rcx
@@ -75419,10 +75424,10 @@ hw_memory_attach:
 	je	.L387_130
 	cmpq	$16, %rcx
 	jne	.L387_137
-	movq	-2784(%rbp), %rcx
-	movq	-2776(%rbp), %rsi
-	movq	-2768(%rbp), %rdi
-	movq	-2760(%rbp), %r8
+	movq	-2832(%rbp), %rcx
+	movq	-2824(%rbp), %rsi
+	movq	-2816(%rbp), %rdi
+	movq	-2808(%rbp), %r8
 	testq	%r8, %r8
 	je	.L387_105
 	imulq	$84, %r8, %r9
@@ -75458,7 +75463,7 @@ hw_memory_attach:
 	jne	.L387_101
 .L387_102:
 	cmpq	$252, %r10
-	movq	-104(%rbp), %r11
+	movq	-104(%rbp), %r14
 	jb	.L387_105
 	addq	%rdi, %r9
 .L387_104:
@@ -75510,7 +75515,7 @@ hw_memory_attach:
 	cmpq	%r9, %rax
 	jne	.L387_104
 .L387_105:
-	movzwl	1120(%r11), %r9d
+	movzwl	1120(%r14), %r9d
 	testq	%rsi, %rsi
 	je	.L387_112
 	movq	%rsi, %rax
@@ -75535,7 +75540,7 @@ hw_memory_attach:
 	jne	.L387_108
 .L387_109:
 	cmpq	$112, %r10
-	movq	-104(%rbp), %r11
+	movq	-104(%rbp), %r14
 	jb	.L387_112
 	addq	%rcx, %rax
 .L387_111:
@@ -75559,46 +75564,46 @@ hw_memory_attach:
 	cmpq	%rax, %rdx
 	jne	.L387_111
 .L387_112:
-	movq	$0, -2236(%rbp)
-	movq	$0, -2244(%rbp)
-	movq	$0, -2252(%rbp)
 	movq	$0, -2260(%rbp)
 	movq	$0, -2268(%rbp)
 	movq	$0, -2276(%rbp)
 	movq	$0, -2284(%rbp)
 	movq	$0, -2292(%rbp)
-	movq	$0, -3780(%rbp)
-	movq	$0, -3772(%rbp)
-	movq	$0, -3764(%rbp)
-	movq	$0, -3756(%rbp)
-	movq	$0, -3748(%rbp)
-	movq	$0, -3740(%rbp)
-	movq	$0, -3732(%rbp)
-	movq	$0, -3724(%rbp)
-	movq	$0, -3124(%rbp)
-	movq	$0, -3116(%rbp)
-	movq	$0, -3108(%rbp)
-	movq	$0, -3100(%rbp)
-	movq	$0, -3092(%rbp)
-	movq	$0, -3084(%rbp)
-	movq	$0, -3076(%rbp)
-	movq	$0, -3068(%rbp)
-	movq	$0, -556(%rbp)
-	movq	$0, -564(%rbp)
-	movq	$0, -572(%rbp)
-	movq	$0, -580(%rbp)
+	movq	$0, -2300(%rbp)
+	movq	$0, -2308(%rbp)
+	movq	$0, -2316(%rbp)
+	movq	$0, -3844(%rbp)
+	movq	$0, -3836(%rbp)
+	movq	$0, -3828(%rbp)
+	movq	$0, -3820(%rbp)
+	movq	$0, -3812(%rbp)
+	movq	$0, -3804(%rbp)
+	movq	$0, -3796(%rbp)
+	movq	$0, -3788(%rbp)
+	movq	$0, -3188(%rbp)
+	movq	$0, -3180(%rbp)
+	movq	$0, -3172(%rbp)
+	movq	$0, -3164(%rbp)
+	movq	$0, -3156(%rbp)
+	movq	$0, -3148(%rbp)
+	movq	$0, -3140(%rbp)
+	movq	$0, -3132(%rbp)
+	movq	$0, -596(%rbp)
+	movq	$0, -604(%rbp)
+	movq	$0, -612(%rbp)
+	movq	$0, -620(%rbp)
+	movq	$0, -2464(%rbp)
+	movq	$0, -2456(%rbp)
+	movq	$0, -2448(%rbp)
 	movq	$0, -2440(%rbp)
-	movq	$0, -2432(%rbp)
-	movq	$0, -2424(%rbp)
-	movq	$0, -2416(%rbp)
+	movq	$0, -2532(%rbp)
+	movq	$0, -2524(%rbp)
+	movq	$0, -2516(%rbp)
 	movq	$0, -2508(%rbp)
-	movq	$0, -2500(%rbp)
-	movq	$0, -2492(%rbp)
-	movq	$0, -2484(%rbp)
+	movq	$0, -2396(%rbp)
+	movq	$0, -2388(%rbp)
+	movq	$0, -2380(%rbp)
 	movq	$0, -2372(%rbp)
-	movq	$0, -2364(%rbp)
-	movq	$0, -2356(%rbp)
-	movq	$0, -2348(%rbp)
 	movl	$4294967295, %eax
 	leaq	-1(%rax), %r10
 	cmpl	%r9d, %r8d
@@ -75608,142 +75613,140 @@ hw_memory_attach:
 	cmoval	%r9d, %edx
 	cmpl	$1, %edx
 	adcl	$0, %edx
-	movq	$18, 1152(%r11)
-	movl	$0, 1160(%r11)
-	movq	-584(%rbp), %r9
-	movq	-576(%rbp), %r10
-	movq	%r9, 1164(%r11)
-	movq	%r10, 1172(%r11)
-	movq	-568(%rbp), %r9
-	movq	%r9, 1180(%r11)
-	movq	-560(%rbp), %r9
-	movq	%r9, 1188(%r11)
-	movl	-552(%rbp), %r9d
-	movl	%r9d, 1196(%r11)
-	movq	$0, 1200(%r11)
-	movq	$0, 1208(%r11)
-	movq	$0, 1216(%r11)
-	movq	$0, 1224(%r11)
-	movq	$0, 1232(%r11)
-	movl	$0, 1240(%r11)
+	movq	$18, 1152(%r14)
+	movl	$0, 1160(%r14)
+	movq	-624(%rbp), %r9
+	movq	-616(%rbp), %r10
+	movq	%r9, 1164(%r14)
+	movq	%r10, 1172(%r14)
+	movq	-608(%rbp), %r9
+	movq	%r9, 1180(%r14)
+	movq	-600(%rbp), %r9
+	movq	%r9, 1188(%r14)
+	movl	-592(%rbp), %r9d
+	movl	%r9d, 1196(%r14)
+	movq	$0, 1200(%r14)
+	movq	$0, 1208(%r14)
+	movq	$0, 1216(%r14)
+	movq	$0, 1224(%r14)
+	movq	$0, 1232(%r14)
+	movl	$0, 1240(%r14)
+	movq	-2468(%rbp), %r9
+	movq	-2460(%rbp), %r10
+	movq	%r9, 1244(%r14)
+	movq	%r10, 1252(%r14)
+	movq	-2452(%rbp), %r9
+	movq	%r9, 1260(%r14)
 	movq	-2444(%rbp), %r9
-	movq	-2436(%rbp), %r10
-	movq	%r9, 1244(%r11)
-	movq	%r10, 1252(%r11)
-	movq	-2428(%rbp), %r9
-	movq	%r9, 1260(%r11)
-	movq	-2420(%rbp), %r9
-	movq	%r9, 1268(%r11)
-	movl	-2412(%rbp), %r9d
-	movl	%r9d, 1276(%r11)
-	movq	$0, 1280(%r11)
-	movq	$0, 1288(%r11)
-	movq	$0, 1296(%r11)
-	movq	$0, 1304(%r11)
-	movq	$0, 1312(%r11)
-	movl	$0, 1320(%r11)
+	movq	%r9, 1268(%r14)
+	movl	-2436(%rbp), %r9d
+	movl	%r9d, 1276(%r14)
+	movq	$0, 1280(%r14)
+	movq	$0, 1288(%r14)
+	movq	$0, 1296(%r14)
+	movq	$0, 1304(%r14)
+	movq	$0, 1312(%r14)
+	movl	$0, 1320(%r14)
+	movq	-2536(%rbp), %r9
+	movq	-2528(%rbp), %r10
+	movq	%r9, 1324(%r14)
+	movq	%r10, 1332(%r14)
+	movq	-2520(%rbp), %r9
+	movq	%r9, 1340(%r14)
 	movq	-2512(%rbp), %r9
-	movq	-2504(%rbp), %r10
-	movq	%r9, 1324(%r11)
-	movq	%r10, 1332(%r11)
-	movq	-2496(%rbp), %r9
-	movq	%r9, 1340(%r11)
-	movq	-2488(%rbp), %r9
-	movq	%r9, 1348(%r11)
-	movl	-2480(%rbp), %r9d
-	movl	%r9d, 1356(%r11)
-	movq	$0, 1360(%r11)
-	movq	$0, 1368(%r11)
-	movq	$0, 1376(%r11)
-	movq	$0, 1384(%r11)
-	movq	$0, 1392(%r11)
-	movl	$0, 1400(%r11)
+	movq	%r9, 1348(%r14)
+	movl	-2504(%rbp), %r9d
+	movl	%r9d, 1356(%r14)
+	movq	$0, 1360(%r14)
+	movq	$0, 1368(%r14)
+	movq	$0, 1376(%r14)
+	movq	$0, 1384(%r14)
+	movq	$0, 1392(%r14)
+	movl	$0, 1400(%r14)
+	movq	-2400(%rbp), %r9
+	movq	-2392(%rbp), %r10
+	movq	%r9, 1404(%r14)
+	movq	%r10, 1412(%r14)
+	movq	-2384(%rbp), %r9
+	movq	%r9, 1420(%r14)
 	movq	-2376(%rbp), %r9
-	movq	-2368(%rbp), %r10
-	movq	%r9, 1404(%r11)
-	movq	%r10, 1412(%r11)
-	movq	-2360(%rbp), %r9
-	movq	%r9, 1420(%r11)
-	movq	-2352(%rbp), %r9
-	movq	%r9, 1428(%r11)
-	movl	-2344(%rbp), %r9d
-	movl	%r9d, 1436(%r11)
-	movq	$0, 1440(%r11)
-	movq	$0, 1448(%r11)
-	movq	$0, 1456(%r11)
-	movq	$0, 1464(%r11)
-	movq	$0, 1472(%r11)
-	movq	%rdi, 1480(%r11)
-	movq	%r8, 1488(%r11)
-	movq	$-1, 1552(%r11)
-	movq	$-1, 1544(%r11)
-	movq	$-1, 1536(%r11)
-	movq	$-1, 1528(%r11)
-	movq	$-1, 1520(%r11)
-	movq	$-1, 1512(%r11)
-	movq	$-1, 1504(%r11)
-	movq	$-1, 1496(%r11)
-	movq	$0, 1560(%r11)
-	movq	$-1, 1568(%r11)
-	movb	$0, 1576(%r11)
-	movq	%rcx, 1584(%r11)
-	movq	%rsi, 1592(%r11)
-	movq	$0, 1600(%r11)
-	movl	$-1, 1608(%r11)
-	movq	$-1, 1616(%r11)
-	movq	$0, 1624(%r11)
-	movq	$0, 1632(%r11)
-	movq	$0, 1640(%r11)
-	movq	$0, 1648(%r11)
-	movq	$0, 1656(%r11)
-	movq	$0, 1664(%r11)
-	movq	$0, 1672(%r11)
-	movq	$0, 1680(%r11)
+	movq	%r9, 1428(%r14)
+	movl	-2368(%rbp), %r9d
+	movl	%r9d, 1436(%r14)
+	movq	$0, 1440(%r14)
+	movq	$0, 1448(%r14)
+	movq	$0, 1456(%r14)
+	movq	$0, 1464(%r14)
+	movq	$0, 1472(%r14)
+	movq	%rdi, 1480(%r14)
+	movq	%r8, 1488(%r14)
+	movq	$-1, 1552(%r14)
+	movq	$-1, 1544(%r14)
+	movq	$-1, 1536(%r14)
+	movq	$-1, 1528(%r14)
+	movq	$-1, 1520(%r14)
+	movq	$-1, 1512(%r14)
+	movq	$-1, 1504(%r14)
+	movq	$-1, 1496(%r14)
+	movq	$0, 1560(%r14)
+	movq	$-1, 1568(%r14)
+	movb	$0, 1576(%r14)
+	movq	%rcx, 1584(%r14)
+	movq	%rsi, 1592(%r14)
+	movq	$0, 1600(%r14)
+	movl	$-1, 1608(%r14)
+	movq	$-1, 1616(%r14)
+	movq	$0, 1624(%r14)
+	movq	$0, 1632(%r14)
+	movq	$0, 1640(%r14)
+	movq	$0, 1648(%r14)
+	movq	$0, 1656(%r14)
+	movq	$0, 1664(%r14)
+	movq	$0, 1672(%r14)
+	movq	$0, 1680(%r14)
 	movabsq	$25769804032, %rcx
-	movq	%rcx, 1688(%r11)
-	movl	$0, 1696(%r11)
-	leaq	1700(%r11), %rdi
-	leaq	-2296(%rbp), %rsi
+	movq	%rcx, 1688(%r14)
+	movl	$0, 1696(%r14)
+	leaq	1700(%r14), %rdi
+	leaq	-2320(%rbp), %rsi
 	movl	$17, %ecx
 	rep;movsl (%rsi), %es:(%rdi)
 	movabsq	$21474836608, %rcx
-	movq	%rcx, 1768(%r11)
-	movl	$0, 1776(%r11)
-	leaq	1780(%r11), %rdi
-	leaq	-3784(%rbp), %rsi
+	movq	%rcx, 1768(%r14)
+	movl	$0, 1776(%r14)
+	leaq	1780(%r14), %rdi
+	leaq	-3848(%rbp), %rsi
 	movl	$17, %ecx
 	rep;movsl (%rsi), %es:(%rdi)
 	movabsq	$17179869248, %rcx
-	movq	%rcx, 1848(%r11)
-	movl	$0, 1856(%r11)
-	leaq	1860(%r11), %rdi
-	leaq	-3128(%rbp), %rsi
+	movq	%rcx, 1848(%r14)
+	movl	$0, 1856(%r14)
+	leaq	1860(%r14), %rdi
+	leaq	-3192(%rbp), %rsi
 	movl	$17, %ecx
 	rep;movsl (%rsi), %es:(%rdi)
 	movabsq	$8589934608, %rcx
-	movq	%rcx, 1928(%r11)
-	movl	$0, 1936(%r11)
-	movq	$2000000, 1944(%r11)
-	movq	$10000000, 1952(%r11)
+	movq	%rcx, 1928(%r14)
+	movl	$0, 1936(%r14)
+	movq	$2000000, 1944(%r14)
+	movq	$10000000, 1952(%r14)
 	addq	$705032705, %rax
-	movq	%rax, 1960(%r11)
-	movq	$0, 1968(%r11)
-	movl	$0, 1976(%r11)
-	movl	%edx, 1980(%r11)
-	movl	$0, 1984(%r11)
-	movq	%r11, %r14
+	movq	%rax, 1960(%r14)
+	movq	$0, 1968(%r14)
+	movl	$0, 1976(%r14)
+	movl	%edx, 1980(%r14)
+	movl	$0, 1984(%r14)
 	jmp	.L387_145
 .L387_113:
 	cmpq	$1, %rcx
 	jg	.L387_119
 	testq	%rcx, %rcx
 	jne	.L387_131
-	movq	-2784(%rbp), %r15
-	movq	-2776(%rbp), %rbx
+	movq	-2832(%rbp), %r15
+	movq	-2824(%rbp), %rbx
 	leaq	(,%rbx,8), %rdx
 	movq	%r15, %rdi
 	xorl	%esi, %esi
-	movq	%r11, %r14
 	callq	memset
 	movq	$2, 1152(%r14)
 	movq	$0, 1160(%r14)
@@ -75759,10 +75762,10 @@ hw_memory_attach:
 .L387_116:
 	cmpq	$10, %rcx
 	jg	.L387_121
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %r15
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %r15
 	movq	%r15, %rdi
-	movq	%r12, %rsi
+	movq	%r13, %rsi
 	cmpq	$9, %rcx
 	jne	.L387_132
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_new
@@ -75774,23 +75777,22 @@ hw_memory_attach:
 .L387_119:
 	cmpq	$2, %rcx
 	jne	.L387_133
-	leaq	800(%r11), %rbx
+	leaq	800(%r14), %rbx
 	movl	$500, %esi
 	movq	%rbx, %rdi
-	movq	%r11, %r14
 	callq	hw_shared_stored_time_StoredTime_of
-	movq	%r13, %r15
+	movq	%r13, -704(%rbp)
 	movq	%rax, %r13
-	movq	%r12, -680(%rbp)
+	movq	%r12, %r15
 	movq	%rdx, %r12
 	movl	$5000, %esi
 	movq	%rbx, %rdi
 	callq	hw_shared_stored_time_StoredTime_of
 	movq	$4, 1152(%r14)
 	movq	%r13, 1160(%r14)
-	movq	%r15, %r13
+	movq	-704(%rbp), %r13
 	movq	%r12, 1168(%r14)
-	movq	-680(%rbp), %r12
+	movq	%r15, %r12
 	movq	%rax, 1176(%r14)
 	movq	%rdx, 1184(%r14)
 	movq	$-1, 1192(%r14)
@@ -75809,10 +75811,10 @@ hw_memory_attach:
 .L387_121:
 	cmpq	$11, %rcx
 	jne	.L387_135
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %r15
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %r15
 	movq	%r15, %rdi
-	movq	%r12, %rsi
+	movq	%r13, %rsi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_new
 	movq	-104(%rbp), %r14
 	movq	$13, 1152(%r14)
@@ -75822,8 +75824,8 @@ hw_memory_attach:
 .L387_123:
 	cmpq	$4, %rcx
 	jne	.L387_143
-	movq	-2784(%rbp), %r15
-	movq	-2776(%rbp), %rbx
+	movq	-2832(%rbp), %r15
+	movq	-2824(%rbp), %rbx
 	testq	%rbx, %rbx
 	je	.L387_126
 	leaq	(%rbx,%rbx,8), %rax
@@ -75863,38 +75865,34 @@ hw_memory_attach:
 .L387_127:
 	cmpq	$13, %rcx
 	jne	.L387_188
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %r15
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %r15
 	movq	%r15, %rdi
-	movq	%r12, %rsi
-	movq	%r11, %r14
+	movq	%r13, %rsi
 	callq	hw_cfq_Cfq_new
 	movq	$15, 1152(%r14)
 	leaq	1160(%r14), %rdi
 	movl	$1200, %edx
 	jmp	.L387_144
 .L387_129:
-	movq	%r11, %r14
 	callq	hw_cfq_v2_CfqV2_new
 	movq	$8, 1152(%r14)
 	leaq	1160(%r14), %rdi
 	movl	$448, %edx
 	jmp	.L387_144
 .L387_130:
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %r15
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %r15
 	movq	%r15, %rdi
-	movq	%r12, %rsi
-	movq	%r11, %r14
+	movq	%r13, %rsi
 	callq	hw_bfq_Bfq_new
 	movq	$17, 1152(%r14)
 	leaq	1160(%r14), %rdi
 	movl	$1488, %edx
 	jmp	.L387_144
 .L387_131:
-	movq	$3, 1152(%r11)
-	movq	$-1, 1160(%r11)
-	movq	%r11, %r14
+	movq	$3, 1152(%r14)
+	movq	$-1, 1160(%r14)
 	jmp	.L387_145
 .L387_132:
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_new
@@ -75904,19 +75902,19 @@ hw_memory_attach:
 	movl	$992, %edx
 	jmp	.L387_144
 .L387_133:
-	movq	832(%r11), %r8
+	movq	832(%r14), %r8
 	cmpq	$1, %r8
 	adcq	$0, %r8
 	cmpq	$6000000, %r8
-	ja	.L387_208
+	ja	.L387_211
 	movl	$6000000, %eax
 	xorl	%edx, %edx
 	divl	%r8d
 	movl	%eax, %ecx
-	jmp	.L387_209
+	jmp	.L387_212
 .L387_135:
-	leaq	-2784(%rbp), %rsi
-	leaq	-2296(%rbp), %r15
+	leaq	-2832(%rbp), %rsi
+	leaq	-2320(%rbp), %r15
 	movq	%r15, %rdi
 	callq	hw_fiops_Fiops_new
 	movq	-104(%rbp), %r14
@@ -75932,111 +75930,98 @@ hw_memory_attach:
 	movl	$456, %edx
 	jmp	.L387_144
 .L387_137:
-	movabsq	$-4294967296, %r14
-	movl	$4294967295, %r8d
+	movl	$4294967295, %r15d
 	cmpl	$7, %eax
-	movq	%r12, -680(%rbp)
-	movq	%r13, -2304(%rbp)
-	jle	.L387_219
+	movq	%r13, -704(%rbp)
+	movq	%r12, -2328(%rbp)
+	jle	.L387_222
 	cmpl	$11, %eax
-	jle	.L387_223
+	jle	.L387_226
 	cmpl	$13, %eax
-	jle	.L387_233
+	jle	.L387_236
 	cmpl	$14, %eax
-	je	.L387_243
+	je	.L387_248
 	cmpl	$15, %eax
-	jne	.L387_265
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %rdi
-	movq	%r12, %rsi
+	jne	.L387_273
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %rdi
+	movq	%r13, %rsi
 	callq	hw_bfq_Bfq_new
-	movq	-2296(%rbp), %rax
-	movq	%rax, -224(%rbp)
-	movq	-2288(%rbp), %rbx
-	movq	%rbx, -296(%rbp)
-	andq	%r14, %rbx
-	movq	-2240(%rbp), %r12
-	movq	%r12, -88(%rbp)
-	andq	%r14, %r12
-	movq	-2232(%rbp), %r15
-	movq	%r15, -80(%rbp)
-	andq	%r14, %r15
-	movq	-2208(%rbp), %rcx
-	movq	%rcx, -288(%rbp)
+	movq	-2320(%rbp), %rax
+	movq	%rax, -256(%rbp)
+	movq	-2312(%rbp), %rcx
+	movq	%rcx, -152(%rbp)
+	movq	%rcx, %r15
+	movabsq	$-4294967296, %rbx
+	andq	%rbx, %r15
+	movq	-2264(%rbp), %rcx
+	movq	%rcx, -136(%rbp)
+	andq	%rbx, %rcx
+	movq	%rcx, -320(%rbp)
+	movq	-2256(%rbp), %r14
+	movq	%r14, -144(%rbp)
+	andq	%rbx, %r14
+	movq	-2232(%rbp), %rcx
+	movq	%rcx, -312(%rbp)
 	movabsq	$-1099511627776, %rax
 	andq	%rcx, %rax
-	movq	%rax, -256(%rbp)
-	movq	-2200(%rbp), %rax
-	movq	%rax, -208(%rbp)
-	andq	$-256, %rax
-	movq	%rax, -248(%rbp)
-	movq	-2184(%rbp), %rax
-	movq	%rax, -56(%rbp)
-	andq	%rax, %r14
-	movq	-2160(%rbp), %rax
-	movq	%rax, -386(%rbp)
-	movq	-2166(%rbp), %rax
-	movq	%rax, -392(%rbp)
+	movq	%rax, -288(%rbp)
+	movq	-2224(%rbp), %r13
+	movq	%r13, -304(%rbp)
+	andq	$-256, %r13
+	movq	-2208(%rbp), %rcx
+	movq	%rcx, -200(%rbp)
+	andq	%rcx, %rbx
+	movzwl	-2166(%rbp), %eax
+	movw	%ax, -376(%rbp)
 	movq	-2174(%rbp), %rax
+	movq	%rax, -384(%rbp)
+	movq	-2182(%rbp), %rax
+	movq	%rax, -392(%rbp)
+	movq	-2190(%rbp), %rax
 	movq	%rax, -400(%rbp)
-	movq	-2148(%rbp), %rax
-	movq	%rax, -360(%rbp)
-	movq	-2140(%rbp), %rax
-	movq	%rax, -352(%rbp)
-	movl	-2132(%rbp), %eax
-	movl	%eax, -344(%rbp)
-	movq	-2112(%rbp), %rax
-	movq	%rax, -200(%rbp)
-	movl	-2104(%rbp), %eax
-	movl	%eax, -192(%rbp)
-	movq	-2068(%rbp), %rax
-	movq	%rax, -504(%rbp)
-	movq	-2076(%rbp), %rax
-	movq	%rax, -512(%rbp)
-	movq	-2084(%rbp), %rax
-	movq	%rax, -520(%rbp)
-	movl	-1972(%rbp), %eax
-	movl	%eax, -601(%rbp)
-	movq	-1979(%rbp), %rax
-	movq	%rax, -608(%rbp)
-	movq	-1987(%rbp), %rax
-	movq	%rax, -616(%rbp)
-	movq	-1995(%rbp), %rax
-	movq	%rax, -624(%rbp)
-	movq	-2003(%rbp), %rax
-	movq	%rax, -632(%rbp)
-	movq	-2011(%rbp), %rax
-	movq	%rax, -640(%rbp)
-	movq	-2019(%rbp), %rax
-	movq	%rax, -648(%rbp)
-	movq	-2027(%rbp), %rax
-	movq	%rax, -656(%rbp)
-	movq	-1896(%rbp), %rax
-	movq	%rax, -528(%rbp)
-	movq	-1904(%rbp), %rax
-	movq	%rax, -536(%rbp)
-	movq	-1912(%rbp), %rax
-	movq	%rax, -544(%rbp)
-	movq	-1920(%rbp), %rax
+	movq	-2198(%rbp), %rax
+	movq	%rax, -408(%rbp)
+	movq	-2136(%rbp), %rax
+	movq	%rax, -480(%rbp)
+	movq	-2128(%rbp), %rax
+	movq	%rax, -472(%rbp)
+	movq	-2100(%rbp), %rax
 	movq	%rax, -552(%rbp)
-	movq	-1928(%rbp), %rax
+	movq	-2108(%rbp), %rax
 	movq	%rax, -560(%rbp)
-	movq	-1936(%rbp), %rax
+	movzbl	-2052(%rbp), %eax
+	movb	%al, -120(%rbp)
+	movq	-2060(%rbp), %rax
+	movq	%rax, -128(%rbp)
+	movzwl	-2051(%rbp), %eax
+	movw	%ax, -44(%rbp)
+	movzbl	-2049(%rbp), %eax
+	movb	%al, -42(%rbp)
+	movq	-2024(%rbp), %rax
+	movq	%rax, -664(%rbp)
+	movq	-2032(%rbp), %rax
+	movq	%rax, -672(%rbp)
+	movq	-1920(%rbp), %rax
 	movq	%rax, -568(%rbp)
-	movq	-1944(%rbp), %rax
+	movq	-1928(%rbp), %rax
 	movq	%rax, -576(%rbp)
-	movq	-1952(%rbp), %rax
+	movq	-1936(%rbp), %rax
 	movq	%rax, -584(%rbp)
-	movl	-1868(%rbp), %eax
-	movl	%eax, -121(%rbp)
-	movl	-1871(%rbp), %eax
-	movl	%eax, -124(%rbp)
-	movq	-1768(%rbp), %rax
-	movq	%rax, -696(%rbp)
-	movq	-1776(%rbp), %rax
-	movq	%rax, -704(%rbp)
-	movq	-1784(%rbp), %rax
-	movq	%rax, -712(%rbp)
+	movq	-1944(%rbp), %rax
+	movq	%rax, -592(%rbp)
+	movq	-1952(%rbp), %rax
+	movq	%rax, -600(%rbp)
+	movq	-1960(%rbp), %rax
+	movq	%rax, -608(%rbp)
+	movq	-1968(%rbp), %rax
+	movq	%rax, -616(%rbp)
+	movq	-1976(%rbp), %rax
+	movq	%rax, -624(%rbp)
+	movl	-1892(%rbp), %eax
+	movl	%eax, -157(%rbp)
+	movl	-1895(%rbp), %eax
+	movl	%eax, -160(%rbp)
 	movq	-1792(%rbp), %rax
 	movq	%rax, -720(%rbp)
 	movq	-1800(%rbp), %rax
@@ -76047,150 +76032,171 @@ hw_memory_attach:
 	movq	%rax, -744(%rbp)
 	movq	-1824(%rbp), %rax
 	movq	%rax, -752(%rbp)
-	movl	$17, %ecx
-	movq	-2280(%rbp), %rax
-	movq	%rax, -368(%rbp)
-	movq	-2272(%rbp), %rax
-	movq	%rax, -336(%rbp)
-	movq	-2264(%rbp), %rax
-	movq	%rax, -328(%rbp)
-	movq	-2256(%rbp), %rax
-	movq	%rax, -280(%rbp)
-	movq	-2248(%rbp), %rax
-	movq	%rax, -272(%rbp)
-	movq	-2224(%rbp), %rax
-	movq	%rax, -264(%rbp)
-	movq	-2216(%rbp), %rax
-	movq	%rax, -168(%rbp)
-	movq	-2192(%rbp), %rax
-	movq	%rax, -408(%rbp)
-	movzbl	-2176(%rbp), %eax
-	movq	%rax, -240(%rbp)
-	movzbl	-2175(%rbp), %eax
-	movq	%rax, -232(%rbp)
-	movl	-2152(%rbp), %eax
-	movl	%eax, -48(%rbp)
-	movq	-2128(%rbp), %rax
-	movq	%rax, -424(%rbp)
-	movq	-2120(%rbp), %rax
-	movq	%rax, -432(%rbp)
-	movl	-2100(%rbp), %eax
-	movl	%eax, -44(%rbp)
-	movq	-2096(%rbp), %rax
-	movq	%rax, -440(%rbp)
-	movl	-2088(%rbp), %eax
-	movq	%rax, -184(%rbp)
-	movl	-2060(%rbp), %eax
-	movl	%eax, -116(%rbp)
-	movl	-2056(%rbp), %eax
-	movl	%eax, -64(%rbp)
-	movl	-2052(%rbp), %eax
-	movl	%eax, -60(%rbp)
-	movl	-2048(%rbp), %eax
-	movl	%eax, -68(%rbp)
-	movl	-2044(%rbp), %eax
-	movl	%eax, -108(%rbp)
-	movl	-2040(%rbp), %eax
-	movq	%rax, -136(%rbp)
-	movl	-2036(%rbp), %eax
-	movq	%rax, -144(%rbp)
-	movzbl	-2032(%rbp), %eax
-	movq	%rax, -96(%rbp)
-	movl	-2031(%rbp), %eax
-	movl	%eax, -112(%rbp)
-	movq	-1968(%rbp), %rax
-	movq	%rax, -496(%rbp)
-	movq	-1960(%rbp), %rax
-	movq	%rax, -672(%rbp)
-	movl	-1888(%rbp), %eax
-	movl	%eax, -148(%rbp)
-	movl	-1884(%rbp), %eax
-	movl	%eax, -152(%rbp)
-	movl	-1880(%rbp), %eax
-	movl	%eax, -156(%rbp)
-	movl	-1876(%rbp), %eax
-	movl	%eax, -160(%rbp)
-	movzbl	-1872(%rbp), %eax
-	movq	%rax, -216(%rbp)
-	movq	-1864(%rbp), %rax
-	movq	%rax, -416(%rbp)
-	movq	-1856(%rbp), %rax
-	movq	%rax, -592(%rbp)
+	movq	-1832(%rbp), %rax
+	movq	%rax, -760(%rbp)
+	movq	-1840(%rbp), %rax
+	movq	%rax, -768(%rbp)
 	movq	-1848(%rbp), %rax
-	movq	%rax, -664(%rbp)
-	movl	-1840(%rbp), %eax
+	movq	%rax, -776(%rbp)
+	movl	$17, %ecx
+	movq	-2304(%rbp), %rax
+	movq	%rax, -56(%rbp)
+	movq	-2296(%rbp), %rax
+	movq	%rax, -368(%rbp)
+	movq	-2288(%rbp), %rax
+	movq	%rax, -360(%rbp)
+	movq	-2280(%rbp), %rax
+	movq	%rax, -352(%rbp)
+	movq	-2272(%rbp), %rax
+	movq	%rax, -296(%rbp)
+	movq	-2248(%rbp), %rax
+	movq	%rax, -192(%rbp)
+	movq	-2240(%rbp), %rax
+	movq	%rax, -184(%rbp)
+	movq	-2216(%rbp), %rax
+	movq	%rax, -424(%rbp)
+	movzbl	-2200(%rbp), %eax
+	movq	%rax, -272(%rbp)
+	movzbl	-2199(%rbp), %eax
+	movq	%rax, -264(%rbp)
+	movl	-2164(%rbp), %eax
+	movl	%eax, -76(%rbp)
+	movq	-2160(%rbp), %rax
+	movq	%rax, -464(%rbp)
+	movq	-2152(%rbp), %rax
+	movq	%rax, -456(%rbp)
+	movq	-2144(%rbp), %rax
+	movq	%rax, -440(%rbp)
+	movq	-2120(%rbp), %rax
+	movq	%rax, -448(%rbp)
+	movl	-2112(%rbp), %eax
+	movq	%rax, -280(%rbp)
+	movl	-2092(%rbp), %eax
+	movq	%rax, -216(%rbp)
+	movq	-2088(%rbp), %rax
+	movq	%rax, -544(%rbp)
+	movl	-2080(%rbp), %eax
+	movl	%eax, -72(%rbp)
+	movl	-2076(%rbp), %eax
+	movl	%eax, -64(%rbp)
+	movl	-2072(%rbp), %eax
+	movl	%eax, -68(%rbp)
+	movl	-2068(%rbp), %eax
+	movl	%eax, -108(%rbp)
+	movl	-2064(%rbp), %eax
+	movl	%eax, -60(%rbp)
+	movq	-2048(%rbp), %rax
+	movq	%rax, -640(%rbp)
+	movq	-2040(%rbp), %rax
+	movq	%rax, -656(%rbp)
+	movq	-2016(%rbp), %rax
+	movq	%rax, -648(%rbp)
+	movl	-2008(%rbp), %eax
+	movl	%eax, -112(%rbp)
+	movl	-2004(%rbp), %eax
+	movq	%rax, -96(%rbp)
+	movl	-2000(%rbp), %eax
+	movq	%rax, -232(%rbp)
+	movzbl	-1996(%rbp), %eax
+	movq	%rax, -88(%rbp)
+	movzbl	-1995(%rbp), %eax
+	movq	%rax, -224(%rbp)
+	movzwl	-1994(%rbp), %eax
+	movq	%rax, -248(%rbp)
+	movq	-1992(%rbp), %rax
+	movq	%rax, -536(%rbp)
+	movq	-1984(%rbp), %rax
+	movq	%rax, -696(%rbp)
+	movl	-1912(%rbp), %eax
+	movl	%eax, -164(%rbp)
+	movl	-1908(%rbp), %eax
+	movl	%eax, -168(%rbp)
+	movl	-1904(%rbp), %eax
 	movl	%eax, -172(%rbp)
-	movl	-1836(%rbp), %eax
-	movl	%eax, -304(%rbp)
-	movl	-1832(%rbp), %eax
-	movl	%eax, -300(%rbp)
-	movl	-1828(%rbp), %eax
-	movl	%eax, -308(%rbp)
-	movl	-1760(%rbp), %eax
-	movl	%eax, -312(%rbp)
-	movl	-1756(%rbp), %eax
-	movl	%eax, -316(%rbp)
-	movl	-1752(%rbp), %eax
-	movl	%eax, -372(%rbp)
-	leaq	-1748(%rbp), %rsi
-	leaq	-2376(%rbp), %rdi
+	movl	-1900(%rbp), %eax
+	movl	%eax, -176(%rbp)
+	movzbl	-1896(%rbp), %eax
+	movq	%rax, -240(%rbp)
+	movq	-1888(%rbp), %rax
+	movq	%rax, -432(%rbp)
+	movq	-1880(%rbp), %rax
+	movq	%rax, -632(%rbp)
+	movq	-1872(%rbp), %rax
+	movq	%rax, -688(%rbp)
+	movl	-1864(%rbp), %eax
+	movl	%eax, -204(%rbp)
+	movl	-1860(%rbp), %eax
+	movl	%eax, -328(%rbp)
+	movl	-1856(%rbp), %eax
+	movl	%eax, -324(%rbp)
+	movl	-1852(%rbp), %eax
+	movl	%eax, -332(%rbp)
+	movl	-1784(%rbp), %eax
+	movl	%eax, -336(%rbp)
+	movl	-1780(%rbp), %eax
+	movl	%eax, -340(%rbp)
+	movl	-1776(%rbp), %eax
+	movl	%eax, -412(%rbp)
+	leaq	-1772(%rbp), %rsi
+	leaq	-2400(%rbp), %rdi
 	rep;movsl (%rsi), %es:(%rdi)
 	movl	$17, %ecx
-	movl	-1680(%rbp), %eax
-	movl	%eax, -480(%rbp)
-	movl	-1676(%rbp), %eax
+	movl	-1704(%rbp), %eax
+	movl	%eax, -520(%rbp)
+	movl	-1700(%rbp), %eax
+	movl	%eax, -524(%rbp)
+	movl	-1696(%rbp), %eax
+	movl	%eax, -504(%rbp)
+	leaq	-1692(%rbp), %rsi
+	leaq	-2536(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movl	$17, %ecx
+	movl	-1624(%rbp), %eax
+	movl	%eax, -512(%rbp)
+	movl	-1620(%rbp), %eax
+	movl	%eax, -516(%rbp)
+	movl	-1616(%rbp), %eax
+	movl	%eax, -488(%rbp)
+	leaq	-1612(%rbp), %rsi
+	leaq	-2468(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movl	-1544(%rbp), %eax
+	movl	%eax, -492(%rbp)
+	movl	-1540(%rbp), %eax
+	movl	%eax, -496(%rbp)
+	movl	-1536(%rbp), %eax
 	movl	%eax, -484(%rbp)
-	movl	-1672(%rbp), %eax
-	movl	%eax, -464(%rbp)
-	leaq	-1668(%rbp), %rsi
-	leaq	-2512(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
-	movl	$17, %ecx
-	movl	-1600(%rbp), %eax
-	movl	%eax, -472(%rbp)
-	movl	-1596(%rbp), %eax
-	movl	%eax, -476(%rbp)
-	movl	-1592(%rbp), %eax
-	movl	%eax, -448(%rbp)
-	leaq	-1588(%rbp), %rsi
-	leaq	-2444(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
-	movl	-1520(%rbp), %eax
-	movl	%eax, -452(%rbp)
-	movl	-1516(%rbp), %eax
-	movl	%eax, -456(%rbp)
-	movl	-1512(%rbp), %eax
-	movl	%eax, -444(%rbp)
-	movl	-1508(%rbp), %eax
-	movl	%eax, -596(%rbp)
+	movl	-1532(%rbp), %eax
+	movl	%eax, -676(%rbp)
+	movq	-1528(%rbp), %rax
+	movq	%rax, -800(%rbp)
+	movq	-1520(%rbp), %rax
+	movq	%rax, -808(%rbp)
+	movq	-1512(%rbp), %rax
+	movq	%rax, -816(%rbp)
 	movq	-1504(%rbp), %rax
 	movq	%rax, -792(%rbp)
-	movq	-1496(%rbp), %rax
-	movq	%rax, -800(%rbp)
-	movq	-1488(%rbp), %rax
-	movq	%rax, -808(%rbp)
-	movq	-1480(%rbp), %rax
-	movq	%rax, -784(%rbp)
-	movl	-1472(%rbp), %eax
-	movl	%eax, -460(%rbp)
-	movl	-1468(%rbp), %eax
-	movl	%eax, -488(%rbp)
-	movl	-1464(%rbp), %eax
-	movl	%eax, -468(%rbp)
-	leaq	-1460(%rbp), %rsi
-	leaq	-3784(%rbp), %rdi
+	movl	-1496(%rbp), %eax
+	movl	%eax, -500(%rbp)
+	movl	-1492(%rbp), %eax
+	movl	%eax, -528(%rbp)
+	movl	-1488(%rbp), %eax
+	movl	%eax, -508(%rbp)
+	leaq	-1484(%rbp), %rsi
+	leaq	-3848(%rbp), %rdi
 	movl	$652, %edx
 	callq	memcpy
-	movq	%r15, %r10
-	movq	%r12, %r9
-	movq	%rbx, %r11
-	movq	-296(%rbp), %r8
-	jmp	.L387_282
+	movq	-304(%rbp), %r11
+	movq	-312(%rbp), %r10
+	movq	%r14, %r8
+	movq	-320(%rbp), %r9
+	movq	%r10, %rax
+	jmp	.L387_308
 .L387_143:
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %r15
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %r15
 	movq	%r15, %rdi
-	movq	%r12, %rsi
+	movq	%r13, %rsi
 	callq	hw_cfq_v1_CfqV1_new
 	movq	-104(%rbp), %r14
 	movq	$7, 1152(%r14)
@@ -76200,7 +76206,7 @@ hw_memory_attach:
 	movq	%r15, %rsi
 	callq	memcpy
 .L387_145:
-	movq	%r13, %rdi
+	movq	%r12, %rdi
 	callq	hw_registry_AnyElevator_kind
 	movq	%rax, %rdi
 	movq	%rdx, %rsi
@@ -76218,7 +76224,7 @@ hw_memory_attach:
 	testb	%cl, 138(%rax)
 	je	.L387_151
 .L387_149:
-	movq	(%r13), %rcx
+	movq	(%r12), %rcx
 	subq	$2, %rcx
 	movl	$18, %edx
 	cmovaeq	%rcx, %rdx
@@ -76280,7 +76286,7 @@ hw_memory_attach:
 	movl	%ecx, 4076(%r8)
 	testl	%esi, %esi
 	je	.L387_164
-	movq	%r12, -680(%rbp)
+	movq	%r13, -704(%rbp)
 	leaq	4000(%r8), %rbx
 	movl	4004(%r8), %r13d
 	movl	%ecx, %r15d
@@ -76312,11 +76318,11 @@ hw_memory_attach:
 	jne	.L387_159
 	jmp	.L387_163
 .L387_162:
-	movq	-680(%rbp), %rdi
+	movq	-704(%rbp), %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movl	$4294967294, %r9d
 	movq	-104(%rbp), %r8
-	movq	-680(%rbp), %rax
+	movq	-704(%rbp), %rax
 	jmp	.L387_161
 .L387_163:
 	decl	%ecx
@@ -76365,11 +76371,11 @@ hw_memory_attach:
 	jmp	.L387_170
 .L387_169:
 	movq	%r9, -56(%rbp)
-	movq	-776(%rbp), %rdi
+	movq	-784(%rbp), %rdi
 	callq	hw_collections_arena_clean_group_Group
 	movq	-56(%rbp), %r9
 	movq	-104(%rbp), %r8
-	movq	-776(%rbp), %rax
+	movq	-784(%rbp), %rax
 	jmp	.L387_168
 .L387_170:
 	negl	%r15d
@@ -76484,175 +76490,219 @@ hw_memory_attach:
 	jne	.L387_150
 	jmp	.L387_154
 .L387_188:
-	movq	%r13, -2304(%rbp)
-	movq	%r12, -680(%rbp)
-	leaq	800(%r11), %rax
+	movq	%r12, -2328(%rbp)
+	movq	%r13, -704(%rbp)
+	movq	$-1, -2284(%rbp)
+	movq	$-1, -2292(%rbp)
+	movq	$-1, -2300(%rbp)
+	movq	$-1, -2308(%rbp)
+	movq	$-1, -2316(%rbp)
+	movq	$-1, -3844(%rbp)
+	movq	$-1, -3836(%rbp)
+	movq	$-1, -3828(%rbp)
+	movq	$-1, -3820(%rbp)
+	movq	$-1, -3812(%rbp)
+	leaq	800(%r14), %rax
 	movq	%rax, -56(%rbp)
-	xorl	%ebx, %ebx
-	movb	$1, -296(%rbp)
+	movq	$0, -712(%rbp)
+	movb	$1, -312(%rbp)
 	movl	$48, %r13d
 	xorl	%r12d, %r12d
 	movq	$0, -136(%rbp)
 	movq	$0, -144(%rbp)
-	movq	$0, -80(%rbp)
+	movq	$0, -152(%rbp)
+	movq	$0, -320(%rbp)
+	movq	$0, -824(%rbp)
+	movq	$0, -832(%rbp)
+	movq	$0, -304(%rbp)
 	movq	$0, -88(%rbp)
-	movq	$0, -688(%rbp)
-	movq	$0, -768(%rbp)
-	movq	$0, -288(%rbp)
 	movq	$0, -96(%rbp)
-	movq	$0, -760(%rbp)
+	xorl	%ebx, %ebx
 	xorl	%r14d, %r14d
 	jmp	.L387_191
 .L387_189:
-	movq	%rdx, -80(%rbp)
-	movq	%rax, -144(%rbp)
-	movq	-104(%rbp), %rcx
+	movq	%r15, %rbx
+	negq	%rbx
+	cmovsq	%r15, %rbx
 	.p2align	4
 .L387_190:
 	addq	$80, %r13
 	incq	%r12
-	cmpq	$688, %r13
-	je	.L387_207
+	cmpq	$768, %r13
+	je	.L387_210
 .L387_191:
 	movq	.Lconst11(%r13), %r15
 	movq	-56(%rbp), %rdi
 	movq	%r15, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
-	cmpq	$2, %r12
-	jle	.L387_196
-	cmpq	$4, %r12
-	jg	.L387_200
 	cmpq	$3, %r12
-	movq	-104(%rbp), %rcx
-	je	.L387_204
+	jg	.L387_196
+	cmpq	$1, %r12
+	jg	.L387_200
+	testq	%r12, %r12
+	movq	-104(%rbp), %rsi
+	je	.L387_206
+	cmpq	$1, %r12
+	jne	.L387_209
+	movq	%rdx, -152(%rbp)
+	movq	%rax, -144(%rbp)
+	jmp	.L387_190
+	.p2align	4
+.L387_196:
+	cmpq	$5, %r12
+	jg	.L387_203
 	cmpq	$4, %r12
-	jne	.L387_203
+	movq	-104(%rbp), %rsi
+	je	.L387_207
+	cmpq	$5, %r12
+	jne	.L387_209
+	movq	%rdx, -304(%rbp)
+	movq	%rax, -832(%rbp)
+	jmp	.L387_190
+.L387_200:
+	cmpq	$2, %r12
+	movq	-104(%rbp), %rsi
+	je	.L387_208
+	cmpq	$3, %r12
+	jne	.L387_209
+	testq	%r15, %r15
+	setne	-312(%rbp)
+	jmp	.L387_190
+.L387_203:
+	cmpq	$6, %r12
+	movq	-104(%rbp), %rsi
+	je	.L387_189
+	cmpq	$7, %r12
+	jne	.L387_209
+	testq	%r15, %r15
+	setne	%al
+	movq	%rax, -320(%rbp)
+	jmp	.L387_190
+.L387_206:
+	movq	%rdx, -136(%rbp)
+	movq	%rax, -712(%rbp)
+	jmp	.L387_190
+.L387_207:
 	movq	%r15, %r14
 	negq	%r14
 	cmovsq	%r15, %r14
 	jmp	.L387_190
-.L387_196:
-	testq	%r12, %r12
-	je	.L387_189
-	cmpq	$1, %r12
-	movq	-104(%rbp), %rcx
-	je	.L387_206
-	cmpq	$2, %r12
-	jne	.L387_203
-	movq	%r15, -136(%rbp)
+.L387_208:
+	movq	%r15, -824(%rbp)
 	jmp	.L387_190
-.L387_200:
-	cmpq	$5, %r12
-	movq	-104(%rbp), %rcx
-	je	.L387_205
-	cmpq	$6, %r12
-	jne	.L387_203
-	movq	%r15, %rbx
-	negq	%rbx
-	cmovsq	%r15, %rbx
-	jmp	.L387_190
-.L387_203:
-	movq	%rdx, -760(%rbp)
-	movq	%rax, -96(%rbp)
-	jmp	.L387_190
-.L387_204:
-	testq	%r15, %r15
-	setne	-296(%rbp)
-	jmp	.L387_190
-.L387_205:
-	movq	%rdx, -288(%rbp)
-	movq	%rax, -768(%rbp)
-	jmp	.L387_190
-.L387_206:
-	movq	%rdx, -688(%rbp)
+.L387_209:
+	movq	%rdx, -96(%rbp)
 	movq	%rax, -88(%rbp)
 	jmp	.L387_190
-.L387_207:
-	movq	$16, 1152(%rcx)
-	movq	$1, 1160(%rcx)
-	movq	$0, 1168(%rcx)
+.L387_210:
+	movq	$16, 1152(%rsi)
+	movq	-712(%rbp), %rax
+	movq	%rax, 1160(%rsi)
 	movq	-136(%rbp), %rax
-	movq	%rax, 1176(%rcx)
+	movq	%rax, 1168(%rsi)
 	movq	-144(%rbp), %rax
-	movq	%rax, 1184(%rcx)
-	movq	-80(%rbp), %rax
-	movq	%rax, 1192(%rcx)
+	movq	%rax, 1176(%rsi)
+	movq	-152(%rbp), %rax
+	movq	%rax, 1184(%rsi)
+	movq	$0, 1192(%rsi)
+	movq	-824(%rbp), %rax
+	movq	%rax, 1200(%rsi)
+	movq	-832(%rbp), %rax
+	movq	%rax, 1208(%rsi)
+	movq	-304(%rbp), %rax
+	movq	%rax, 1216(%rsi)
 	movq	-88(%rbp), %rax
-	movq	%rax, 1200(%rcx)
-	movq	-688(%rbp), %rax
-	movq	%rax, 1208(%rcx)
-	movq	-768(%rbp), %rax
-	movq	%rax, 1216(%rcx)
-	movq	-288(%rbp), %rax
-	movq	%rax, 1224(%rcx)
+	movq	%rax, 1224(%rsi)
 	movq	-96(%rbp), %rax
-	movq	%rax, 1232(%rcx)
-	movq	-760(%rbp), %rax
-	movq	%rax, 1240(%rcx)
-	movq	$-1, 1248(%rcx)
-	movq	$-1, 1256(%rcx)
-	movq	$-1, 1264(%rcx)
-	movq	$-1, 1272(%rcx)
-	movq	$-1, 1280(%rcx)
-	movq	$-1, 1288(%rcx)
-	movl	$0, 1296(%rcx)
-	movq	$-1, 1340(%rcx)
-	movq	$-1, 1332(%rcx)
-	movq	$-1, 1324(%rcx)
-	movq	$-1, 1316(%rcx)
-	movq	$-1, 1308(%rcx)
-	movq	$-1, 1300(%rcx)
-	movl	$0, 1348(%rcx)
-	movq	$-1, 1392(%rcx)
-	movq	$-1, 1384(%rcx)
-	movq	$-1, 1376(%rcx)
-	movq	$-1, 1368(%rcx)
-	movq	$-1, 1360(%rcx)
-	movq	$-1, 1352(%rcx)
-	movq	$0, 1400(%rcx)
-	movl	%r14d, 1408(%rcx)
-	movl	%ebx, 1412(%rcx)
-	movzbl	-296(%rbp), %eax
-	movb	%al, 1416(%rcx)
-	movq	%rcx, %r14
-	jmp	.L387_332
-.L387_208:
+	movq	%rax, 1232(%rsi)
+	movq	$-1, 1240(%rsi)
+	movq	$-1, 1248(%rsi)
+	movq	$-1, 1256(%rsi)
+	movq	$-1, 1264(%rsi)
+	movq	$-1, 1272(%rsi)
+	movq	$-1, 1280(%rsi)
+	movq	$0, 1288(%rsi)
+	movq	$0, 1296(%rsi)
+	movl	$0, 1304(%rsi)
+	movl	-2280(%rbp), %eax
+	movl	%eax, 1348(%rsi)
+	movq	-2288(%rbp), %rax
+	movq	%rax, 1340(%rsi)
+	movq	-2296(%rbp), %rax
+	movq	%rax, 1332(%rsi)
+	movq	-2304(%rbp), %rax
+	movq	%rax, 1324(%rsi)
+	movq	-2320(%rbp), %rax
+	movq	-2312(%rbp), %rcx
+	movq	%rcx, 1316(%rsi)
+	movq	%rax, 1308(%rsi)
+	movq	$-1, 1352(%rsi)
+	movl	$0, 1376(%rsi)
+	movq	$0, 1368(%rsi)
+	movq	$0, 1360(%rsi)
+	movl	-3808(%rbp), %eax
+	movl	%eax, 1420(%rsi)
+	movq	-3816(%rbp), %rax
+	movq	%rax, 1412(%rsi)
+	movq	-3824(%rbp), %rax
+	movq	%rax, 1404(%rsi)
+	movq	-3832(%rbp), %rax
+	movq	%rax, 1396(%rsi)
+	movq	-3848(%rbp), %rax
+	movq	-3840(%rbp), %rcx
+	movq	%rcx, 1388(%rsi)
+	movq	%rax, 1380(%rsi)
+	movq	$-1, 1424(%rsi)
+	movl	$0, 1448(%rsi)
+	movq	$0, 1440(%rsi)
+	movq	$0, 1432(%rsi)
+	movq	$1, 1456(%rsi)
+	movl	$0, 1464(%rsi)
+	movl	%r14d, 1468(%rsi)
+	movl	%ebx, 1472(%rsi)
+	movzbl	-312(%rbp), %eax
+	movb	%al, 1476(%rsi)
+	movq	-320(%rbp), %rax
+	movb	%al, 1477(%rsi)
+	movq	%rsi, %r14
+	jmp	.L387_338
+.L387_211:
 	xorl	%ecx, %ecx
-.L387_209:
+.L387_212:
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
 	cmpq	$125000000, %r8
-	ja	.L387_211
+	ja	.L387_214
 	movl	$125000000, %eax
 	xorl	%edx, %edx
 	divl	%r8d
 	movl	%eax, %esi
-	jmp	.L387_212
-.L387_211:
+	jmp	.L387_215
+.L387_214:
 	xorl	%esi, %esi
-.L387_212:
+.L387_215:
 	cmpq	$250000000, %r8
-	ja	.L387_214
+	ja	.L387_217
 	movl	$250000000, %eax
 	xorl	%edx, %edx
 	divl	%r8d
 	movl	%eax, %edi
-	jmp	.L387_215
-.L387_214:
+	jmp	.L387_218
+.L387_217:
 	xorl	%edi, %edi
-.L387_215:
+.L387_218:
 	cmpq	$500000000, %r8
-	ja	.L387_217
+	ja	.L387_220
 	movl	$500000000, %eax
 	xorl	%edx, %edx
 	divl	%r8d
-	jmp	.L387_218
-.L387_217:
+	jmp	.L387_221
+.L387_220:
 	xorl	%eax, %eax
-.L387_218:
-	movq	$0, -2272(%rbp)
-	movq	$0, -2280(%rbp)
-	movq	808(%r11), %rdx
+.L387_221:
+	movq	$0, -2296(%rbp)
+	movq	$0, -2304(%rbp)
+	movq	808(%r14), %rdx
 	addq	%rax, %rdx
 	movq	$-1, %r8
 	cmovaeq	%rdx, %r8
@@ -76662,271 +76712,273 @@ hw_memory_attach:
 	cmpl	$3, %r9d
 	movl	$2, %edx
 	cmovael	%r9d, %edx
-	movq	$0, -2288(%rbp)
-	movq	$0, -2296(%rbp)
-	movq	$0, -3780(%rbp)
-	movq	$0, -3772(%rbp)
-	movl	$0, -3764(%rbp)
-	movq	$5, 1152(%r11)
+	movq	$0, -2312(%rbp)
+	movq	$0, -2320(%rbp)
+	movq	$0, -3844(%rbp)
+	movq	$0, -3836(%rbp)
+	movl	$0, -3828(%rbp)
+	movq	$5, 1152(%r14)
+	movq	-2320(%rbp), %r9
+	movq	-2312(%rbp), %r10
+	movq	%r9, 1160(%r14)
+	movq	%r10, 1168(%r14)
+	movq	-2304(%rbp), %r9
+	movq	%r9, 1176(%r14)
 	movq	-2296(%rbp), %r9
-	movq	-2288(%rbp), %r10
-	movq	%r9, 1160(%r11)
-	movq	%r10, 1168(%r11)
-	movq	-2280(%rbp), %r9
-	movq	%r9, 1176(%r11)
-	movq	-2272(%rbp), %r9
-	movq	%r9, 1184(%r11)
-	movq	%rdi, 1192(%r11)
-	movq	%rsi, 1200(%r11)
-	movq	%rsi, 1208(%r11)
-	movq	%rax, 1216(%r11)
-	movq	$125, 1224(%r11)
-	movq	$250, 1232(%r11)
-	movq	$500, 1240(%r11)
-	movq	$125, 1248(%r11)
-	movq	$6, 1256(%r11)
-	movq	%rcx, 1264(%r11)
-	movq	$-1, 1272(%r11)
-	movq	$-1, 1280(%r11)
-	movq	$-1, 1288(%r11)
-	movq	$-1, 1296(%r11)
-	movq	$-1, 1304(%r11)
-	movq	$-1, 1312(%r11)
-	movq	$0, 1320(%r11)
-	movq	%r8, 1328(%r11)
-	movq	$0, 1336(%r11)
-	movq	$0, 1344(%r11)
-	movq	$0, 1352(%r11)
-	movl	$0, 1360(%r11)
-	movq	-3768(%rbp), %rax
-	movq	%rax, 1380(%r11)
-	movq	-3784(%rbp), %rax
-	movq	-3776(%rbp), %rcx
-	movq	%rcx, 1372(%r11)
-	movq	%rax, 1364(%r11)
-	movq	$0, 1392(%r11)
-	movl	%edx, 1400(%r11)
+	movq	%r9, 1184(%r14)
+	movq	%rdi, 1192(%r14)
+	movq	%rsi, 1200(%r14)
+	movq	%rsi, 1208(%r14)
+	movq	%rax, 1216(%r14)
+	movq	$125, 1224(%r14)
+	movq	$250, 1232(%r14)
+	movq	$500, 1240(%r14)
+	movq	$125, 1248(%r14)
+	movq	$6, 1256(%r14)
+	movq	%rcx, 1264(%r14)
+	movq	$-1, 1272(%r14)
+	movq	$-1, 1280(%r14)
+	movq	$-1, 1288(%r14)
+	movq	$-1, 1296(%r14)
+	movq	$-1, 1304(%r14)
+	movq	$-1, 1312(%r14)
+	movq	$0, 1320(%r14)
+	movq	%r8, 1328(%r14)
+	movq	$0, 1336(%r14)
+	movq	$0, 1344(%r14)
+	movq	$0, 1352(%r14)
+	movl	$0, 1360(%r14)
+	movq	-3832(%rbp), %rax
+	movq	%rax, 1380(%r14)
+	movq	-3848(%rbp), %rax
+	movq	-3840(%rbp), %rcx
+	movq	%rcx, 1372(%r14)
+	movq	%rax, 1364(%r14)
+	movq	$0, 1392(%r14)
+	movl	%edx, 1400(%r14)
 	movabsq	$-4294967296, %rax
-	movq	%rax, 1404(%r11)
-	movb	$0, 1420(%r11)
-	movq	$0, 1412(%r11)
-	movq	%r11, %r14
+	movq	%rax, 1404(%r14)
+	movb	$0, 1420(%r14)
+	movq	$0, 1412(%r14)
 	jmp	.L387_145
-.L387_219:
+.L387_222:
 	cmpl	$3, %eax
-	jg	.L387_226
+	jg	.L387_229
 	cmpl	$1, %eax
-	jg	.L387_235
+	jg	.L387_238
 	testq	%rax, %rax
-	jne	.L387_283
-	movq	-2784(%rbp), %rdi
-	movq	-2776(%rbp), %rax
-	movq	%rax, -272(%rbp)
+	jne	.L387_290
+	movq	-2832(%rbp), %rdi
+	movq	-2824(%rbp), %rax
+	movq	%rax, -296(%rbp)
 	leaq	(,%rax,8), %rdx
-	movq	%rdi, -280(%rbp)
+	xorl	%r15d, %r15d
+	movq	%rdi, -352(%rbp)
 	xorl	%esi, %esi
 	callq	memset
-	xorl	%r11d, %r11d
 	movl	$2, %eax
-	movq	%rax, -224(%rbp)
-	movl	$16384, %eax
-	movq	%rax, -168(%rbp)
-	movl	$8192, %eax
-	movq	%rax, -264(%rbp)
-	movq	%rax, -184(%rbp)
-	xorl	%r8d, %r8d
-	movq	$0, -88(%rbp)
-	xorl	%r9d, %r9d
-	movq	%r14, %r10
-	movl	$4294967295, %eax
-	movq	%rax, -80(%rbp)
-	movq	$0, -256(%rbp)
-	xorl	%ebx, %ebx
-	xorl	%eax, %eax
-	movq	$0, -208(%rbp)
-	movq	$0, -248(%rbp)
-	xorl	%r15d, %r15d
-	xorl	%r14d, %r14d
-	jmp	.L387_284
-.L387_223:
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %rdi
-	movq	%r12, %rsi
-	cmpl	$9, %eax
-	jg	.L387_231
-	cmpl	$8, %eax
-	jne	.L387_263
-	callq	hw_cfq_tree_CfqTree_new
-	movq	-2296(%rbp), %r8
-	movq	-2288(%rbp), %rax
-	movq	%rax, -368(%rbp)
-	movq	%r8, %r11
-	andq	%r14, %r11
-	movq	-2280(%rbp), %rax
-	movq	%rax, -336(%rbp)
-	movq	-2248(%rbp), %rcx
-	movq	%rcx, -88(%rbp)
-	movq	%rcx, %r9
-	andq	%r14, %r9
-	movq	-2240(%rbp), %rcx
-	movq	%rcx, -80(%rbp)
-	movq	%rcx, %r10
-	andq	%r14, %r10
-	movq	-2216(%rbp), %rcx
-	movabsq	$-1099511627776, %rax
-	andq	%rcx, %rax
 	movq	%rax, -256(%rbp)
-	movq	-2208(%rbp), %rax
-	movq	%rax, -208(%rbp)
-	andq	$-256, %rax
-	movq	%rax, -248(%rbp)
-	movq	-2182(%rbp), %rax
-	movq	%rax, -400(%rbp)
-	movq	-2174(%rbp), %rax
-	movq	%rax, -392(%rbp)
-	movq	-2168(%rbp), %rax
-	movq	%rax, -386(%rbp)
-	movl	-2140(%rbp), %eax
-	movl	%eax, -344(%rbp)
-	movq	-2148(%rbp), %rax
-	movq	%rax, -352(%rbp)
-	movq	-2156(%rbp), %rax
-	movq	%rax, -360(%rbp)
-	movl	-2112(%rbp), %eax
-	movl	%eax, -192(%rbp)
-	movq	-2120(%rbp), %rax
-	movq	%rax, -200(%rbp)
-	movq	-2092(%rbp), %rax
-	movq	%rax, -520(%rbp)
-	movq	-2084(%rbp), %rax
-	movq	%rax, -512(%rbp)
-	movq	-2076(%rbp), %rax
-	movq	%rax, -504(%rbp)
-	movl	-1980(%rbp), %eax
-	movl	%eax, -601(%rbp)
-	movq	-1987(%rbp), %rax
-	movq	%rax, -608(%rbp)
-	movq	-1995(%rbp), %rax
-	movq	%rax, -616(%rbp)
-	movq	-2003(%rbp), %rax
-	movq	%rax, -624(%rbp)
-	movq	-2011(%rbp), %rax
-	movq	%rax, -632(%rbp)
-	movq	-2019(%rbp), %rax
-	movq	%rax, -640(%rbp)
-	movq	-2027(%rbp), %rax
-	movq	%rax, -648(%rbp)
-	movq	-2035(%rbp), %rax
-	movq	%rax, -656(%rbp)
-	movq	-1904(%rbp), %rax
-	movq	%rax, -528(%rbp)
-	movq	-1912(%rbp), %rax
-	movq	%rax, -536(%rbp)
-	movq	-1920(%rbp), %rax
-	movq	%rax, -544(%rbp)
-	movq	-1928(%rbp), %rax
-	movq	%rax, -552(%rbp)
-	movq	-1936(%rbp), %rax
-	movq	%rax, -560(%rbp)
-	movq	-1944(%rbp), %rax
-	movq	%rax, -568(%rbp)
-	movq	-1952(%rbp), %rax
-	movq	%rax, -576(%rbp)
-	movq	-1960(%rbp), %rax
-	movq	%rax, -584(%rbp)
-	movl	-1876(%rbp), %eax
-	movl	%eax, -121(%rbp)
-	movl	-1879(%rbp), %eax
-	movl	%eax, -124(%rbp)
-	movq	-2192(%rbp), %r15
-	andq	%r15, %r14
-	movq	-2272(%rbp), %rax
-	movq	%rax, -328(%rbp)
-	movq	-2264(%rbp), %rax
-	movq	%rax, -280(%rbp)
-	movq	-2256(%rbp), %rax
-	movq	%rax, -272(%rbp)
-	movq	-2232(%rbp), %rax
-	movq	%rax, -264(%rbp)
-	movq	-2224(%rbp), %rax
-	movq	%rax, -168(%rbp)
-	movq	-2200(%rbp), %rax
-	movq	%rax, -408(%rbp)
-	movzbl	-2184(%rbp), %eax
-	movq	%rax, -240(%rbp)
-	movzbl	-2183(%rbp), %eax
-	movq	%rax, -232(%rbp)
-	movl	-2160(%rbp), %eax
-	movl	%eax, -48(%rbp)
-	movq	-2136(%rbp), %rax
-	movq	%rax, -424(%rbp)
-	movq	-2128(%rbp), %rax
-	movq	%rax, -432(%rbp)
-	movl	-2108(%rbp), %eax
-	movl	%eax, -44(%rbp)
-	movq	-2104(%rbp), %rax
-	movq	%rax, -440(%rbp)
-	movl	-2096(%rbp), %eax
+	movl	$16384, %eax
 	movq	%rax, -184(%rbp)
-	movl	-2068(%rbp), %eax
-	movl	%eax, -116(%rbp)
-	movl	-2064(%rbp), %eax
-	movl	%eax, -64(%rbp)
-	movl	-2060(%rbp), %eax
-	movl	%eax, -60(%rbp)
-	movl	-2056(%rbp), %eax
-	movl	%eax, -68(%rbp)
-	movl	-2052(%rbp), %eax
-	movl	%eax, -108(%rbp)
-	movl	-2048(%rbp), %eax
-	movq	%rax, -136(%rbp)
-	movl	-2044(%rbp), %eax
-	movq	%rax, -144(%rbp)
-	movzbl	-2040(%rbp), %eax
-	movq	%rax, -96(%rbp)
-	movl	-2039(%rbp), %eax
-	movl	%eax, -112(%rbp)
-	movq	-1976(%rbp), %rax
-	movq	%rax, -496(%rbp)
-	movq	-1968(%rbp), %rax
-	movq	%rax, -672(%rbp)
-	movl	-1896(%rbp), %eax
-	movl	%eax, -148(%rbp)
-	movl	-1892(%rbp), %eax
-	movl	%eax, -152(%rbp)
-	movl	-1888(%rbp), %eax
-	movl	%eax, -156(%rbp)
-	movl	-1884(%rbp), %eax
-	movl	%eax, -160(%rbp)
-	movzbl	-1880(%rbp), %eax
+	movl	$8192, %eax
+	movq	%rax, -192(%rbp)
 	movq	%rax, -216(%rbp)
-	movq	-1872(%rbp), %rax
-	movq	%rax, -416(%rbp)
-	movq	-1864(%rbp), %rax
-	movq	%rax, -592(%rbp)
-	movq	-1856(%rbp), %rax
-	movq	%rax, -664(%rbp)
-	movl	-1848(%rbp), %eax
-	movl	%eax, -172(%rbp)
-	movl	-1844(%rbp), %eax
-	movl	%eax, -304(%rbp)
-	movl	$10, %eax
-	movq	%rax, -224(%rbp)
-	movq	%rcx, %rbx
-	movq	%rcx, %rax
-	jmp	.L387_239
+	movq	%rax, -280(%rbp)
+	movl	$0, %eax
+	movq	%rax, -152(%rbp)
+	movabsq	$-4294967296, %r8
+	movl	$0, %eax
+	movq	%rax, -136(%rbp)
+	movl	$0, %r9d
+	movl	$4294967295, %eax
+	movq	%rax, -144(%rbp)
+	jmp	.L387_291
 .L387_226:
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %rdi
+	movq	%r13, %rsi
+	cmpl	$9, %eax
+	jg	.L387_234
+	cmpl	$8, %eax
+	jne	.L387_271
+	callq	hw_cfq_tree_CfqTree_new
+	movq	-2320(%rbp), %rcx
+	movq	-2312(%rbp), %rax
+	movq	%rax, -56(%rbp)
+	movq	%rcx, -152(%rbp)
+	movq	%rcx, %r15
+	movabsq	$-4294967296, %rbx
+	andq	%rbx, %r15
+	movq	-2304(%rbp), %rax
+	movq	%rax, -368(%rbp)
+	movq	-2272(%rbp), %rcx
+	movq	%rcx, -136(%rbp)
+	movq	%rcx, %r9
+	andq	%rbx, %r9
+	movq	-2264(%rbp), %rcx
+	movq	%rcx, -144(%rbp)
+	movq	%rcx, %r8
+	andq	%rbx, %r8
+	movq	-2240(%rbp), %r10
+	movabsq	$-1099511627776, %rax
+	andq	%r10, %rax
+	movq	%rax, -288(%rbp)
+	movq	-2232(%rbp), %r11
+	movq	%r11, %r13
+	andq	$-256, %r13
+	movq	-2206(%rbp), %rax
+	movq	%rax, -408(%rbp)
+	movq	-2198(%rbp), %rax
+	movq	%rax, -400(%rbp)
+	movq	-2190(%rbp), %rax
+	movq	%rax, -392(%rbp)
+	movq	-2182(%rbp), %rax
+	movq	%rax, -384(%rbp)
+	movzwl	-2174(%rbp), %eax
+	movw	%ax, -376(%rbp)
+	movq	-2136(%rbp), %rax
+	movq	%rax, -472(%rbp)
+	movq	-2144(%rbp), %rax
+	movq	%rax, -480(%rbp)
+	movq	-2108(%rbp), %rax
+	movq	%rax, -552(%rbp)
+	movq	-2116(%rbp), %rax
+	movq	%rax, -560(%rbp)
+	movzbl	-2060(%rbp), %eax
+	movb	%al, -120(%rbp)
+	movq	-2068(%rbp), %rax
+	movq	%rax, -128(%rbp)
+	movzbl	-2057(%rbp), %eax
+	movb	%al, -42(%rbp)
+	movzwl	-2059(%rbp), %eax
+	movw	%ax, -44(%rbp)
+	movq	-2032(%rbp), %rax
+	movq	%rax, -664(%rbp)
+	movq	-2040(%rbp), %rax
+	movq	%rax, -672(%rbp)
+	movq	-1928(%rbp), %rax
+	movq	%rax, -568(%rbp)
+	movq	-1936(%rbp), %rax
+	movq	%rax, -576(%rbp)
+	movq	-1944(%rbp), %rax
+	movq	%rax, -584(%rbp)
+	movq	-1952(%rbp), %rax
+	movq	%rax, -592(%rbp)
+	movq	-1960(%rbp), %rax
+	movq	%rax, -600(%rbp)
+	movq	-1968(%rbp), %rax
+	movq	%rax, -608(%rbp)
+	movq	-1976(%rbp), %rax
+	movq	%rax, -616(%rbp)
+	movq	-1984(%rbp), %rax
+	movq	%rax, -624(%rbp)
+	movl	-1900(%rbp), %eax
+	movl	%eax, -157(%rbp)
+	movl	-1903(%rbp), %eax
+	movl	%eax, -160(%rbp)
+	movq	-2216(%rbp), %rcx
+	movq	%rcx, -200(%rbp)
+	andq	%rcx, %rbx
+	movq	-2296(%rbp), %rax
+	movq	%rax, -360(%rbp)
+	movq	-2288(%rbp), %rax
+	movq	%rax, -352(%rbp)
+	movq	-2280(%rbp), %rax
+	movq	%rax, -296(%rbp)
+	movq	-2256(%rbp), %rax
+	movq	%rax, -192(%rbp)
+	movq	-2248(%rbp), %rax
+	movq	%rax, -184(%rbp)
+	movq	-2224(%rbp), %rax
+	movq	%rax, -424(%rbp)
+	movzbl	-2208(%rbp), %eax
+	movq	%rax, -272(%rbp)
+	movzbl	-2207(%rbp), %eax
+	movq	%rax, -264(%rbp)
+	movl	-2172(%rbp), %eax
+	movl	%eax, -76(%rbp)
+	movq	-2168(%rbp), %rax
+	movq	%rax, -464(%rbp)
+	movq	-2160(%rbp), %rax
+	movq	%rax, -456(%rbp)
+	movq	-2152(%rbp), %rax
+	movq	%rax, -440(%rbp)
+	movq	-2128(%rbp), %rax
+	movq	%rax, -448(%rbp)
+	movl	-2120(%rbp), %eax
+	movq	%rax, -280(%rbp)
+	movl	-2100(%rbp), %eax
+	movq	%rax, -216(%rbp)
+	movq	-2096(%rbp), %rax
+	movq	%rax, -544(%rbp)
+	movl	-2088(%rbp), %eax
+	movl	%eax, -72(%rbp)
+	movl	-2084(%rbp), %eax
+	movl	%eax, -64(%rbp)
+	movl	-2080(%rbp), %eax
+	movl	%eax, -68(%rbp)
+	movl	-2076(%rbp), %eax
+	movl	%eax, -108(%rbp)
+	movl	-2072(%rbp), %eax
+	movl	%eax, -60(%rbp)
+	movq	-2056(%rbp), %rax
+	movq	%rax, -640(%rbp)
+	movq	-2048(%rbp), %rax
+	movq	%rax, -656(%rbp)
+	movq	-2024(%rbp), %rax
+	movq	%rax, -648(%rbp)
+	movl	-2016(%rbp), %eax
+	movl	%eax, -112(%rbp)
+	movl	-2012(%rbp), %eax
+	movq	%rax, -96(%rbp)
+	movl	-2008(%rbp), %eax
+	movq	%rax, -232(%rbp)
+	movzbl	-2004(%rbp), %eax
+	movq	%rax, -88(%rbp)
+	movzbl	-2003(%rbp), %eax
+	movq	%rax, -224(%rbp)
+	movzwl	-2002(%rbp), %eax
+	movq	%rax, -248(%rbp)
+	movq	-2000(%rbp), %rax
+	movq	%rax, -536(%rbp)
+	movq	-1992(%rbp), %rax
+	movq	%rax, -696(%rbp)
+	movl	-1920(%rbp), %eax
+	movl	%eax, -164(%rbp)
+	movl	-1916(%rbp), %eax
+	movl	%eax, -168(%rbp)
+	movl	-1912(%rbp), %eax
+	movl	%eax, -172(%rbp)
+	movl	-1908(%rbp), %eax
+	movl	%eax, -176(%rbp)
+	movzbl	-1904(%rbp), %eax
+	movq	%rax, -240(%rbp)
+	movq	-1896(%rbp), %rax
+	movq	%rax, -432(%rbp)
+	movq	-1888(%rbp), %rax
+	movq	%rax, -632(%rbp)
+	movq	-1880(%rbp), %rax
+	movq	%rax, -688(%rbp)
+	movl	-1872(%rbp), %eax
+	movl	%eax, -204(%rbp)
+	movl	-1868(%rbp), %eax
+	movl	%eax, -328(%rbp)
+	movl	$10, %eax
+	movq	%rax, -256(%rbp)
+	movq	%r10, %rax
+	jmp	.L387_244
+.L387_229:
 	cmpl	$5, %eax
-	jg	.L387_237
+	jg	.L387_242
 	cmpl	$4, %eax
-	jne	.L387_285
-	movq	-2784(%rbp), %r15
-	movq	-2776(%rbp), %rbx
-	testq	%rbx, %rbx
-	je	.L387_230
-	leaq	(%rbx,%rbx,8), %rax
+	jne	.L387_292
+	movq	-2832(%rbp), %rbx
+	movq	-2824(%rbp), %r14
+	testq	%r14, %r14
+	je	.L387_233
+	leaq	(%r14,%r14,8), %rax
 	leaq	(%rax,%rax,2), %rax
-	addq	%rbx, %rax
+	addq	%r14, %rax
 	addq	$-28, %rax
 	shrq	$2, %rax
 	movabsq	$5270498306774157605, %rcx
@@ -76936,142 +76988,126 @@ hw_memory_attach:
 	leaq	(%rax,%rax,2), %rax
 	addq	%rax, %rdx
 	addq	$28, %rdx
-	movq	%r15, %rdi
+	movq	%rbx, %rdi
 	movl	$255, %esi
 	callq	memset
-.L387_230:
-	movq	%rbx, -368(%rbp)
+.L387_233:
+	movq	%r14, -56(%rbp)
 	movq	-104(%rbp), %rax
 	leaq	800(%rax), %rdi
 	movl	$10000, %esi
 	callq	hw_shared_stored_time_StoredTime_of
-	movq	%rdx, -264(%rbp)
-	movq	%r15, %r11
-	andq	%r14, %r11
-	movq	%rax, -80(%rbp)
-	movq	%rax, %r10
-	andq	%r14, %r10
-	movl	$4294967295, %eax
-	leaq	1(%rax), %rbx
-	movl	$6, %eax
-	movq	%rax, -224(%rbp)
-	movl	$4, %eax
-	movq	$-1, -336(%rbp)
-	movq	$0, -168(%rbp)
-	movq	%rcx, -184(%rbp)
-	movq	%r14, %r9
-	movq	$-1, -328(%rbp)
-	movq	$-1, -280(%rbp)
+	movq	%rax, %rsi
+	movq	%rdx, -192(%rbp)
+	movq	%rbx, -152(%rbp)
+	movabsq	$-4294967296, %r9
+	andq	%r9, %rbx
+	movq	%rsi, -144(%rbp)
+	movq	%rax, %r8
+	andq	%r9, %r8
+	leaq	1(%r15), %rax
+	movq	%rbx, %r15
+	movl	$6, %edx
+	movq	%rdx, -256(%rbp)
+	movl	$4, %r10d
+	movq	$-1, -368(%rbp)
+	movq	$0, -184(%rbp)
+	movq	%rdx, -216(%rbp)
+	movq	%rcx, -280(%rbp)
+	movq	$-1, -360(%rbp)
+	movq	$-1, -352(%rbp)
 	movl	$4294967295, %ecx
-	movq	%rcx, -272(%rbp)
-	movq	%rcx, -88(%rbp)
-	movl	$0, %ecx
-	movq	%rcx, -256(%rbp)
-	movl	$0, %ecx
-	movq	%rcx, -208(%rbp)
-	movl	$0, %ecx
-	movq	%rcx, -248(%rbp)
-	movl	$0, %r14d
-	movq	%rcx, -240(%rbp)
-	movq	%rcx, -232(%rbp)
-	movq	%rcx, -144(%rbp)
-	movq	%rcx, -96(%rbp)
-	movq	%rcx, -216(%rbp)
+	movq	%rcx, -296(%rbp)
 	movq	%rcx, -136(%rbp)
-	movq	%r15, %r8
-	movl	$0, %r15d
-	jmp	.L387_302
-.L387_231:
-	cmpl	$10, %eax
-	jne	.L387_264
-	callq	hw_shared_turns_Turns_bfq_v0_Sectors_new
-	movq	-2296(%rbp), %rbx
-	movq	%rbx, -296(%rbp)
-	movq	-2288(%rbp), %rax
-	movq	%rax, -368(%rbp)
-	andq	%r14, %rbx
-	movq	-2248(%rbp), %r12
-	movq	%r12, -88(%rbp)
-	andq	%r14, %r12
-	movq	-2240(%rbp), %r15
-	movq	%r15, -80(%rbp)
-	andq	%r14, %r15
-	movq	-2216(%rbp), %rcx
+	movl	$0, %ecx
 	movq	%rcx, -288(%rbp)
+	movl	$0, %r11d
+	movl	$0, %r13d
+	movl	$0, %ecx
+	movq	%rcx, -200(%rbp)
+	movl	$0, %ebx
+	movq	%rcx, -272(%rbp)
+	movq	%rcx, -264(%rbp)
+	jmp	.L387_240
+.L387_234:
+	cmpl	$10, %eax
+	jne	.L387_272
+	callq	hw_shared_turns_Turns_bfq_v0_Sectors_new
+	movq	-2320(%rbp), %rcx
+	movq	-2312(%rbp), %rax
+	movq	%rax, -56(%rbp)
+	movq	%rcx, -152(%rbp)
+	movq	%rcx, %r15
+	movabsq	$-4294967296, %rbx
+	andq	%rbx, %r15
+	movq	-2272(%rbp), %rcx
+	movq	%rcx, -136(%rbp)
+	andq	%rbx, %rcx
+	movq	%rcx, -320(%rbp)
+	movq	-2264(%rbp), %r14
+	movq	%r14, -144(%rbp)
+	andq	%rbx, %r14
+	movq	-2240(%rbp), %rcx
+	movq	%rcx, -312(%rbp)
 	movabsq	$-1099511627776, %rax
 	andq	%rcx, %rax
-	movq	%rax, -256(%rbp)
-	movq	-2208(%rbp), %rax
-	movq	%rax, -208(%rbp)
-	andq	$-256, %rax
-	movq	%rax, -248(%rbp)
-	movq	-2192(%rbp), %rax
-	movq	%rax, -56(%rbp)
-	andq	%rax, %r14
-	movq	-2182(%rbp), %rax
+	movq	%rax, -288(%rbp)
+	movq	-2232(%rbp), %r13
+	movq	%r13, -304(%rbp)
+	andq	$-256, %r13
+	movq	-2216(%rbp), %rcx
+	movq	%rcx, -200(%rbp)
+	andq	%rcx, %rbx
+	movq	-2206(%rbp), %rax
+	movq	%rax, -408(%rbp)
+	movq	-2198(%rbp), %rax
 	movq	%rax, -400(%rbp)
-	movq	-2174(%rbp), %rax
+	movq	-2190(%rbp), %rax
 	movq	%rax, -392(%rbp)
-	movq	-2168(%rbp), %rax
-	movq	%rax, -386(%rbp)
-	movl	-2140(%rbp), %eax
-	movl	%eax, -344(%rbp)
-	movq	-2148(%rbp), %rax
-	movq	%rax, -352(%rbp)
-	movq	-2156(%rbp), %rax
-	movq	%rax, -360(%rbp)
-	movl	-2112(%rbp), %eax
-	movl	%eax, -192(%rbp)
-	movq	-2120(%rbp), %rax
-	movq	%rax, -200(%rbp)
-	movq	-2092(%rbp), %rax
-	movq	%rax, -520(%rbp)
-	movq	-2084(%rbp), %rax
-	movq	%rax, -512(%rbp)
-	movq	-2076(%rbp), %rax
-	movq	%rax, -504(%rbp)
-	movl	-1980(%rbp), %eax
-	movl	%eax, -601(%rbp)
-	movq	-1987(%rbp), %rax
-	movq	%rax, -608(%rbp)
-	movq	-1995(%rbp), %rax
-	movq	%rax, -616(%rbp)
-	movq	-2003(%rbp), %rax
-	movq	%rax, -624(%rbp)
-	movq	-2011(%rbp), %rax
-	movq	%rax, -632(%rbp)
-	movq	-2019(%rbp), %rax
-	movq	%rax, -640(%rbp)
-	movq	-2027(%rbp), %rax
-	movq	%rax, -648(%rbp)
-	movq	-2035(%rbp), %rax
-	movq	%rax, -656(%rbp)
-	movq	-1904(%rbp), %rax
-	movq	%rax, -528(%rbp)
-	movq	-1912(%rbp), %rax
-	movq	%rax, -536(%rbp)
-	movq	-1920(%rbp), %rax
-	movq	%rax, -544(%rbp)
-	movq	-1928(%rbp), %rax
+	movq	-2182(%rbp), %rax
+	movq	%rax, -384(%rbp)
+	movzwl	-2174(%rbp), %eax
+	movw	%ax, -376(%rbp)
+	movq	-2136(%rbp), %rax
+	movq	%rax, -472(%rbp)
+	movq	-2144(%rbp), %rax
+	movq	%rax, -480(%rbp)
+	movq	-2108(%rbp), %rax
 	movq	%rax, -552(%rbp)
-	movq	-1936(%rbp), %rax
+	movq	-2116(%rbp), %rax
 	movq	%rax, -560(%rbp)
-	movq	-1944(%rbp), %rax
+	movzbl	-2060(%rbp), %eax
+	movb	%al, -120(%rbp)
+	movq	-2068(%rbp), %rax
+	movq	%rax, -128(%rbp)
+	movzbl	-2057(%rbp), %eax
+	movb	%al, -42(%rbp)
+	movzwl	-2059(%rbp), %eax
+	movw	%ax, -44(%rbp)
+	movq	-2032(%rbp), %rax
+	movq	%rax, -664(%rbp)
+	movq	-2040(%rbp), %rax
+	movq	%rax, -672(%rbp)
+	movq	-1928(%rbp), %rax
 	movq	%rax, -568(%rbp)
-	movq	-1952(%rbp), %rax
+	movq	-1936(%rbp), %rax
 	movq	%rax, -576(%rbp)
-	movq	-1960(%rbp), %rax
+	movq	-1944(%rbp), %rax
 	movq	%rax, -584(%rbp)
-	movl	-1876(%rbp), %eax
-	movl	%eax, -121(%rbp)
-	movl	-1879(%rbp), %eax
-	movl	%eax, -124(%rbp)
-	movq	-1776(%rbp), %rax
-	movq	%rax, -696(%rbp)
-	movq	-1784(%rbp), %rax
-	movq	%rax, -704(%rbp)
-	movq	-1792(%rbp), %rax
-	movq	%rax, -712(%rbp)
+	movq	-1952(%rbp), %rax
+	movq	%rax, -592(%rbp)
+	movq	-1960(%rbp), %rax
+	movq	%rax, -600(%rbp)
+	movq	-1968(%rbp), %rax
+	movq	%rax, -608(%rbp)
+	movq	-1976(%rbp), %rax
+	movq	%rax, -616(%rbp)
+	movq	-1984(%rbp), %rax
+	movq	%rax, -624(%rbp)
+	movl	-1900(%rbp), %eax
+	movl	%eax, -157(%rbp)
+	movl	-1903(%rbp), %eax
+	movl	%eax, -160(%rbp)
 	movq	-1800(%rbp), %rax
 	movq	%rax, -720(%rbp)
 	movq	-1808(%rbp), %rax
@@ -77082,237 +77118,244 @@ hw_memory_attach:
 	movq	%rax, -744(%rbp)
 	movq	-1832(%rbp), %rax
 	movq	%rax, -752(%rbp)
-	movl	$17, %ecx
-	movq	-2280(%rbp), %rax
-	movq	%rax, -336(%rbp)
-	movq	-2272(%rbp), %rax
-	movq	%rax, -328(%rbp)
-	movq	-2264(%rbp), %rax
-	movq	%rax, -280(%rbp)
-	movq	-2256(%rbp), %rax
-	movq	%rax, -272(%rbp)
-	movq	-2232(%rbp), %rax
-	movq	%rax, -264(%rbp)
-	movq	-2224(%rbp), %rax
-	movq	%rax, -168(%rbp)
-	movq	-2200(%rbp), %rax
-	movq	%rax, -408(%rbp)
-	movzbl	-2184(%rbp), %eax
-	movq	%rax, -240(%rbp)
-	movzbl	-2183(%rbp), %eax
-	movq	%rax, -232(%rbp)
-	movl	-2160(%rbp), %eax
-	movl	%eax, -48(%rbp)
-	movq	-2136(%rbp), %rax
-	movq	%rax, -424(%rbp)
-	movq	-2128(%rbp), %rax
-	movq	%rax, -432(%rbp)
-	movl	-2108(%rbp), %eax
-	movl	%eax, -44(%rbp)
-	movq	-2104(%rbp), %rax
-	movq	%rax, -440(%rbp)
-	movl	-2096(%rbp), %eax
-	movq	%rax, -184(%rbp)
-	movl	-2068(%rbp), %eax
-	movl	%eax, -116(%rbp)
-	movl	-2064(%rbp), %eax
-	movl	%eax, -64(%rbp)
-	movl	-2060(%rbp), %eax
-	movl	%eax, -60(%rbp)
-	movl	-2056(%rbp), %eax
-	movl	%eax, -68(%rbp)
-	movl	-2052(%rbp), %eax
-	movl	%eax, -108(%rbp)
-	movl	-2048(%rbp), %eax
-	movq	%rax, -136(%rbp)
-	movl	-2044(%rbp), %eax
-	movq	%rax, -144(%rbp)
-	movzbl	-2040(%rbp), %eax
-	movq	%rax, -96(%rbp)
-	movl	-2039(%rbp), %eax
-	movl	%eax, -112(%rbp)
-	movq	-1976(%rbp), %rax
-	movq	%rax, -496(%rbp)
-	movq	-1968(%rbp), %rax
-	movq	%rax, -672(%rbp)
-	movl	-1896(%rbp), %eax
-	movl	%eax, -148(%rbp)
-	movl	-1892(%rbp), %eax
-	movl	%eax, -152(%rbp)
-	movl	-1888(%rbp), %eax
-	movl	%eax, -156(%rbp)
-	movl	-1884(%rbp), %eax
-	movl	%eax, -160(%rbp)
-	movzbl	-1880(%rbp), %eax
-	movq	%rax, -216(%rbp)
-	movq	-1872(%rbp), %rax
-	movq	%rax, -416(%rbp)
-	movq	-1864(%rbp), %rax
-	movq	%rax, -592(%rbp)
+	movq	-1840(%rbp), %rax
+	movq	%rax, -760(%rbp)
+	movq	-1848(%rbp), %rax
+	movq	%rax, -768(%rbp)
 	movq	-1856(%rbp), %rax
-	movq	%rax, -664(%rbp)
-	movl	-1848(%rbp), %eax
+	movq	%rax, -776(%rbp)
+	movl	$17, %ecx
+	movq	-2304(%rbp), %rax
+	movq	%rax, -368(%rbp)
+	movq	-2296(%rbp), %rax
+	movq	%rax, -360(%rbp)
+	movq	-2288(%rbp), %rax
+	movq	%rax, -352(%rbp)
+	movq	-2280(%rbp), %rax
+	movq	%rax, -296(%rbp)
+	movq	-2256(%rbp), %rax
+	movq	%rax, -192(%rbp)
+	movq	-2248(%rbp), %rax
+	movq	%rax, -184(%rbp)
+	movq	-2224(%rbp), %rax
+	movq	%rax, -424(%rbp)
+	movzbl	-2208(%rbp), %eax
+	movq	%rax, -272(%rbp)
+	movzbl	-2207(%rbp), %eax
+	movq	%rax, -264(%rbp)
+	movl	-2172(%rbp), %eax
+	movl	%eax, -76(%rbp)
+	movq	-2168(%rbp), %rax
+	movq	%rax, -464(%rbp)
+	movq	-2160(%rbp), %rax
+	movq	%rax, -456(%rbp)
+	movq	-2152(%rbp), %rax
+	movq	%rax, -440(%rbp)
+	movq	-2128(%rbp), %rax
+	movq	%rax, -448(%rbp)
+	movl	-2120(%rbp), %eax
+	movq	%rax, -280(%rbp)
+	movl	-2100(%rbp), %eax
+	movq	%rax, -216(%rbp)
+	movq	-2096(%rbp), %rax
+	movq	%rax, -544(%rbp)
+	movl	-2088(%rbp), %eax
+	movl	%eax, -72(%rbp)
+	movl	-2084(%rbp), %eax
+	movl	%eax, -64(%rbp)
+	movl	-2080(%rbp), %eax
+	movl	%eax, -68(%rbp)
+	movl	-2076(%rbp), %eax
+	movl	%eax, -108(%rbp)
+	movl	-2072(%rbp), %eax
+	movl	%eax, -60(%rbp)
+	movq	-2056(%rbp), %rax
+	movq	%rax, -640(%rbp)
+	movq	-2048(%rbp), %rax
+	movq	%rax, -656(%rbp)
+	movq	-2024(%rbp), %rax
+	movq	%rax, -648(%rbp)
+	movl	-2016(%rbp), %eax
+	movl	%eax, -112(%rbp)
+	movl	-2012(%rbp), %eax
+	movq	%rax, -96(%rbp)
+	movl	-2008(%rbp), %eax
+	movq	%rax, -232(%rbp)
+	movzbl	-2004(%rbp), %eax
+	movq	%rax, -88(%rbp)
+	movzbl	-2003(%rbp), %eax
+	movq	%rax, -224(%rbp)
+	movzwl	-2002(%rbp), %eax
+	movq	%rax, -248(%rbp)
+	movq	-2000(%rbp), %rax
+	movq	%rax, -536(%rbp)
+	movq	-1992(%rbp), %rax
+	movq	%rax, -696(%rbp)
+	movl	-1920(%rbp), %eax
+	movl	%eax, -164(%rbp)
+	movl	-1916(%rbp), %eax
+	movl	%eax, -168(%rbp)
+	movl	-1912(%rbp), %eax
 	movl	%eax, -172(%rbp)
-	movl	-1844(%rbp), %eax
-	movl	%eax, -304(%rbp)
-	movl	-1840(%rbp), %eax
-	movl	%eax, -300(%rbp)
-	movl	-1836(%rbp), %eax
-	movl	%eax, -308(%rbp)
-	movl	-1768(%rbp), %eax
-	movl	%eax, -312(%rbp)
-	movl	-1764(%rbp), %eax
-	movl	%eax, -316(%rbp)
-	movl	-1760(%rbp), %eax
-	movl	%eax, -372(%rbp)
-	leaq	-1756(%rbp), %rsi
-	leaq	-2376(%rbp), %rdi
+	movl	-1908(%rbp), %eax
+	movl	%eax, -176(%rbp)
+	movzbl	-1904(%rbp), %eax
+	movq	%rax, -240(%rbp)
+	movq	-1896(%rbp), %rax
+	movq	%rax, -432(%rbp)
+	movq	-1888(%rbp), %rax
+	movq	%rax, -632(%rbp)
+	movq	-1880(%rbp), %rax
+	movq	%rax, -688(%rbp)
+	movl	-1872(%rbp), %eax
+	movl	%eax, -204(%rbp)
+	movl	-1868(%rbp), %eax
+	movl	%eax, -328(%rbp)
+	movl	-1864(%rbp), %eax
+	movl	%eax, -324(%rbp)
+	movl	-1860(%rbp), %eax
+	movl	%eax, -332(%rbp)
+	movl	-1792(%rbp), %eax
+	movl	%eax, -336(%rbp)
+	movl	-1788(%rbp), %eax
+	movl	%eax, -340(%rbp)
+	movl	-1784(%rbp), %eax
+	movl	%eax, -412(%rbp)
+	leaq	-1780(%rbp), %rsi
+	leaq	-2400(%rbp), %rdi
 	rep;movsl (%rsi), %es:(%rdi)
 	movl	$17, %ecx
-	movl	-1688(%rbp), %eax
-	movl	%eax, -480(%rbp)
-	movl	-1684(%rbp), %eax
+	movl	-1712(%rbp), %eax
+	movl	%eax, -520(%rbp)
+	movl	-1708(%rbp), %eax
+	movl	%eax, -524(%rbp)
+	movl	-1704(%rbp), %eax
+	movl	%eax, -504(%rbp)
+	leaq	-1700(%rbp), %rsi
+	leaq	-2536(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movl	$17, %ecx
+	movl	-1632(%rbp), %eax
+	movl	%eax, -512(%rbp)
+	movl	-1628(%rbp), %eax
+	movl	%eax, -516(%rbp)
+	movl	-1624(%rbp), %eax
+	movl	%eax, -488(%rbp)
+	leaq	-1620(%rbp), %rsi
+	leaq	-2468(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movl	-1552(%rbp), %eax
+	movl	%eax, -492(%rbp)
+	movl	-1548(%rbp), %eax
+	movl	%eax, -496(%rbp)
+	movl	-1544(%rbp), %eax
 	movl	%eax, -484(%rbp)
-	movl	-1680(%rbp), %eax
-	movl	%eax, -464(%rbp)
-	leaq	-1676(%rbp), %rsi
-	leaq	-2512(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
-	movl	$17, %ecx
-	movl	-1608(%rbp), %eax
-	movl	%eax, -472(%rbp)
-	movl	-1604(%rbp), %eax
-	movl	%eax, -476(%rbp)
-	movl	-1600(%rbp), %eax
-	movl	%eax, -448(%rbp)
-	leaq	-1596(%rbp), %rsi
-	leaq	-2444(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
-	movl	-1528(%rbp), %eax
-	movl	%eax, -452(%rbp)
-	movl	-1524(%rbp), %eax
-	movl	%eax, -456(%rbp)
-	movl	-1520(%rbp), %eax
-	movl	%eax, -444(%rbp)
-	movl	-1516(%rbp), %eax
-	movl	%eax, -596(%rbp)
+	movl	-1540(%rbp), %eax
+	movl	%eax, -676(%rbp)
+	movq	-1536(%rbp), %rax
+	movq	%rax, -800(%rbp)
+	movq	-1528(%rbp), %rax
+	movq	%rax, -808(%rbp)
+	movq	-1520(%rbp), %rax
+	movq	%rax, -816(%rbp)
 	movq	-1512(%rbp), %rax
 	movq	%rax, -792(%rbp)
-	movq	-1504(%rbp), %rax
-	movq	%rax, -800(%rbp)
-	movq	-1496(%rbp), %rax
-	movq	%rax, -808(%rbp)
-	movq	-1488(%rbp), %rax
-	movq	%rax, -784(%rbp)
-	movl	-1480(%rbp), %eax
-	movl	%eax, -460(%rbp)
-	movl	-1476(%rbp), %eax
-	movl	%eax, -488(%rbp)
-	movl	-1472(%rbp), %eax
-	movl	%eax, -468(%rbp)
-	leaq	-1468(%rbp), %rsi
-	leaq	-3784(%rbp), %rdi
+	movl	-1504(%rbp), %eax
+	movl	%eax, -500(%rbp)
+	movl	-1500(%rbp), %eax
+	movl	%eax, -528(%rbp)
+	movl	-1496(%rbp), %eax
+	movl	%eax, -508(%rbp)
+	leaq	-1492(%rbp), %rsi
+	leaq	-3848(%rbp), %rdi
 	movl	$164, %edx
 	callq	memcpy
-	movq	%r15, %r10
-	movq	%r12, %r9
-	movq	%rbx, %r11
-	movq	-296(%rbp), %r8
+	movq	-304(%rbp), %r11
+	movq	-312(%rbp), %r10
+	movq	%r14, %r8
+	movq	-320(%rbp), %r9
 	movl	$12, %eax
-	jmp	.L387_281
-.L387_233:
+	jmp	.L387_289
+.L387_236:
 	cmpl	$12, %eax
-	jne	.L387_280
-	leaq	-2784(%rbp), %rsi
-	leaq	-2296(%rbp), %rdi
+	jne	.L387_288
+	leaq	-2832(%rbp), %rsi
+	leaq	-2320(%rbp), %rdi
 	callq	hw_fiops_Fiops_new
-	movq	-2296(%rbp), %r8
-	movq	-2288(%rbp), %rax
+	movq	-2320(%rbp), %rcx
+	movq	-2312(%rbp), %rax
+	movq	%rax, -56(%rbp)
+	movq	%rcx, -152(%rbp)
+	movq	%rcx, %r15
+	movabsq	$-4294967296, %rbx
+	andq	%rbx, %r15
+	movq	-2304(%rbp), %rax
 	movq	%rax, -368(%rbp)
-	movq	%r8, %r11
-	andq	%r14, %r11
-	movq	-2280(%rbp), %rax
-	movq	%rax, -336(%rbp)
-	movq	-2248(%rbp), %rcx
-	movq	%rcx, -88(%rbp)
+	movq	-2272(%rbp), %rcx
+	movq	%rcx, -136(%rbp)
 	movq	%rcx, %r9
-	andq	%r14, %r9
-	movq	-2240(%rbp), %rcx
-	movq	%rcx, -80(%rbp)
-	movq	%rcx, %r10
-	andq	%r14, %r10
-	movq	-2216(%rbp), %rcx
+	andq	%rbx, %r9
+	movq	-2264(%rbp), %rcx
+	movq	%rcx, -144(%rbp)
+	movq	%rcx, %r8
+	andq	%rbx, %r8
+	movq	-2240(%rbp), %r10
 	movabsq	$-1099511627776, %rax
-	andq	%rcx, %rax
-	movq	%rax, -256(%rbp)
-	movq	-2208(%rbp), %rax
-	movq	%rax, -208(%rbp)
-	andq	$-256, %rax
-	movq	%rax, -248(%rbp)
-	movq	-2182(%rbp), %rax
+	andq	%r10, %rax
+	movq	%rax, -288(%rbp)
+	movq	-2232(%rbp), %r11
+	movq	%r11, %r13
+	andq	$-256, %r13
+	movq	-2206(%rbp), %rax
+	movq	%rax, -408(%rbp)
+	movq	-2198(%rbp), %rax
 	movq	%rax, -400(%rbp)
-	movq	-2174(%rbp), %rax
+	movq	-2190(%rbp), %rax
 	movq	%rax, -392(%rbp)
-	movq	-2168(%rbp), %rax
-	movq	%rax, -386(%rbp)
-	movl	-2140(%rbp), %eax
-	movl	%eax, -344(%rbp)
-	movq	-2148(%rbp), %rax
-	movq	%rax, -352(%rbp)
-	movq	-2156(%rbp), %rax
-	movq	%rax, -360(%rbp)
-	movl	-2112(%rbp), %eax
-	movl	%eax, -192(%rbp)
-	movq	-2120(%rbp), %rax
-	movq	%rax, -200(%rbp)
-	movq	-2092(%rbp), %rax
-	movq	%rax, -520(%rbp)
-	movq	-2084(%rbp), %rax
-	movq	%rax, -512(%rbp)
-	movq	-2076(%rbp), %rax
-	movq	%rax, -504(%rbp)
-	movl	-1980(%rbp), %eax
-	movl	%eax, -601(%rbp)
-	movq	-1987(%rbp), %rax
-	movq	%rax, -608(%rbp)
-	movq	-1995(%rbp), %rax
-	movq	%rax, -616(%rbp)
-	movq	-2003(%rbp), %rax
-	movq	%rax, -624(%rbp)
-	movq	-2011(%rbp), %rax
-	movq	%rax, -632(%rbp)
-	movq	-2019(%rbp), %rax
-	movq	%rax, -640(%rbp)
-	movq	-2027(%rbp), %rax
-	movq	%rax, -648(%rbp)
-	movq	-2035(%rbp), %rax
-	movq	%rax, -656(%rbp)
-	movq	-1904(%rbp), %rax
-	movq	%rax, -528(%rbp)
-	movq	-1912(%rbp), %rax
-	movq	%rax, -536(%rbp)
-	movq	-1920(%rbp), %rax
-	movq	%rax, -544(%rbp)
-	movq	-1928(%rbp), %rax
+	movq	-2182(%rbp), %rax
+	movq	%rax, -384(%rbp)
+	movzwl	-2174(%rbp), %eax
+	movw	%ax, -376(%rbp)
+	movq	-2136(%rbp), %rax
+	movq	%rax, -472(%rbp)
+	movq	-2144(%rbp), %rax
+	movq	%rax, -480(%rbp)
+	movq	-2108(%rbp), %rax
 	movq	%rax, -552(%rbp)
-	movq	-1936(%rbp), %rax
+	movq	-2116(%rbp), %rax
 	movq	%rax, -560(%rbp)
-	movq	-1944(%rbp), %rax
+	movzbl	-2060(%rbp), %eax
+	movb	%al, -120(%rbp)
+	movq	-2068(%rbp), %rax
+	movq	%rax, -128(%rbp)
+	movzbl	-2057(%rbp), %eax
+	movb	%al, -42(%rbp)
+	movzwl	-2059(%rbp), %eax
+	movw	%ax, -44(%rbp)
+	movq	-2032(%rbp), %rax
+	movq	%rax, -664(%rbp)
+	movq	-2040(%rbp), %rax
+	movq	%rax, -672(%rbp)
+	movq	-1928(%rbp), %rax
 	movq	%rax, -568(%rbp)
-	movq	-1952(%rbp), %rax
+	movq	-1936(%rbp), %rax
 	movq	%rax, -576(%rbp)
-	movq	-1960(%rbp), %rax
+	movq	-1944(%rbp), %rax
 	movq	%rax, -584(%rbp)
-	movl	-1876(%rbp), %eax
-	movl	%eax, -121(%rbp)
-	movl	-1879(%rbp), %eax
-	movl	%eax, -124(%rbp)
-	movq	-1776(%rbp), %rax
-	movq	%rax, -696(%rbp)
-	movq	-1784(%rbp), %rax
-	movq	%rax, -704(%rbp)
-	movq	-1792(%rbp), %rax
-	movq	%rax, -712(%rbp)
+	movq	-1952(%rbp), %rax
+	movq	%rax, -592(%rbp)
+	movq	-1960(%rbp), %rax
+	movq	%rax, -600(%rbp)
+	movq	-1968(%rbp), %rax
+	movq	%rax, -608(%rbp)
+	movq	-1976(%rbp), %rax
+	movq	%rax, -616(%rbp)
+	movq	-1984(%rbp), %rax
+	movq	%rax, -624(%rbp)
+	movl	-1900(%rbp), %eax
+	movl	%eax, -157(%rbp)
+	movl	-1903(%rbp), %eax
+	movl	%eax, -160(%rbp)
 	movq	-1800(%rbp), %rax
 	movq	%rax, -720(%rbp)
 	movq	-1808(%rbp), %rax
@@ -77323,517 +77366,566 @@ hw_memory_attach:
 	movq	%rax, -744(%rbp)
 	movq	-1832(%rbp), %rax
 	movq	%rax, -752(%rbp)
-	movq	-2192(%rbp), %r15
-	andq	%r15, %r14
-	movq	-2272(%rbp), %rax
-	movq	%rax, -328(%rbp)
-	movq	-2264(%rbp), %rax
-	movq	%rax, -280(%rbp)
-	movq	-2256(%rbp), %rax
-	movq	%rax, -272(%rbp)
-	movq	-2232(%rbp), %rax
-	movq	%rax, -264(%rbp)
-	movq	-2224(%rbp), %rax
-	movq	%rax, -168(%rbp)
-	movq	-2200(%rbp), %rax
-	movq	%rax, -408(%rbp)
-	movzbl	-2184(%rbp), %eax
-	movq	%rax, -240(%rbp)
-	movzbl	-2183(%rbp), %eax
-	movq	%rax, -232(%rbp)
-	movl	-2160(%rbp), %eax
-	movl	%eax, -48(%rbp)
-	movq	-2136(%rbp), %rax
-	movq	%rax, -424(%rbp)
-	movq	-2128(%rbp), %rax
-	movq	%rax, -432(%rbp)
-	movl	-2108(%rbp), %eax
-	movl	%eax, -44(%rbp)
-	movq	-2104(%rbp), %rax
-	movq	%rax, -440(%rbp)
-	movl	-2096(%rbp), %eax
-	movq	%rax, -184(%rbp)
-	movl	-2068(%rbp), %eax
-	movl	%eax, -116(%rbp)
-	movl	-2064(%rbp), %eax
-	movl	%eax, -64(%rbp)
-	movl	-2060(%rbp), %eax
-	movl	%eax, -60(%rbp)
-	movl	-2056(%rbp), %eax
-	movl	%eax, -68(%rbp)
-	movl	-2052(%rbp), %eax
-	movl	%eax, -108(%rbp)
-	movl	-2048(%rbp), %eax
-	movq	%rax, -136(%rbp)
-	movl	-2044(%rbp), %eax
-	movq	%rax, -144(%rbp)
-	movzbl	-2040(%rbp), %eax
-	movq	%rax, -96(%rbp)
-	movl	-2039(%rbp), %eax
-	movl	%eax, -112(%rbp)
-	movq	-1976(%rbp), %rax
-	movq	%rax, -496(%rbp)
-	movq	-1968(%rbp), %rax
-	movq	%rax, -672(%rbp)
-	movl	-1896(%rbp), %eax
-	movl	%eax, -148(%rbp)
-	movl	-1892(%rbp), %eax
-	movl	%eax, -152(%rbp)
-	movl	-1888(%rbp), %eax
-	movl	%eax, -156(%rbp)
-	movl	-1884(%rbp), %eax
-	movl	%eax, -160(%rbp)
-	movzbl	-1880(%rbp), %eax
-	movq	%rax, -216(%rbp)
-	movq	-1872(%rbp), %rax
-	movq	%rax, -416(%rbp)
-	movq	-1864(%rbp), %rax
-	movq	%rax, -592(%rbp)
+	movq	-1840(%rbp), %rax
+	movq	%rax, -760(%rbp)
+	movq	-1848(%rbp), %rax
+	movq	%rax, -768(%rbp)
 	movq	-1856(%rbp), %rax
-	movq	%rax, -664(%rbp)
-	movl	-1848(%rbp), %eax
-	movl	%eax, -172(%rbp)
-	movl	-1844(%rbp), %eax
-	movl	%eax, -304(%rbp)
-	movl	-1840(%rbp), %eax
-	movl	%eax, -300(%rbp)
-	movl	-1836(%rbp), %eax
-	movl	%eax, -308(%rbp)
-	movl	-1768(%rbp), %eax
-	movl	%eax, -312(%rbp)
-	movl	-1764(%rbp), %eax
-	movl	%eax, -316(%rbp)
-	movl	$14, %eax
+	movq	%rax, -776(%rbp)
+	movq	-2216(%rbp), %rcx
+	movq	%rcx, -200(%rbp)
+	andq	%rcx, %rbx
+	movq	-2296(%rbp), %rax
+	movq	%rax, -360(%rbp)
+	movq	-2288(%rbp), %rax
+	movq	%rax, -352(%rbp)
+	movq	-2280(%rbp), %rax
+	movq	%rax, -296(%rbp)
+	movq	-2256(%rbp), %rax
+	movq	%rax, -192(%rbp)
+	movq	-2248(%rbp), %rax
+	movq	%rax, -184(%rbp)
+	movq	-2224(%rbp), %rax
+	movq	%rax, -424(%rbp)
+	movzbl	-2208(%rbp), %eax
+	movq	%rax, -272(%rbp)
+	movzbl	-2207(%rbp), %eax
+	movq	%rax, -264(%rbp)
+	movl	-2172(%rbp), %eax
+	movl	%eax, -76(%rbp)
+	movq	-2168(%rbp), %rax
+	movq	%rax, -464(%rbp)
+	movq	-2160(%rbp), %rax
+	movq	%rax, -456(%rbp)
+	movq	-2152(%rbp), %rax
+	movq	%rax, -440(%rbp)
+	movq	-2128(%rbp), %rax
+	movq	%rax, -448(%rbp)
+	movl	-2120(%rbp), %eax
+	movq	%rax, -280(%rbp)
+	movl	-2100(%rbp), %eax
+	movq	%rax, -216(%rbp)
+	movq	-2096(%rbp), %rax
+	movq	%rax, -544(%rbp)
+	movl	-2088(%rbp), %eax
+	movl	%eax, -72(%rbp)
+	movl	-2084(%rbp), %eax
+	movl	%eax, -64(%rbp)
+	movl	-2080(%rbp), %eax
+	movl	%eax, -68(%rbp)
+	movl	-2076(%rbp), %eax
+	movl	%eax, -108(%rbp)
+	movl	-2072(%rbp), %eax
+	movl	%eax, -60(%rbp)
+	movq	-2056(%rbp), %rax
+	movq	%rax, -640(%rbp)
+	movq	-2048(%rbp), %rax
+	movq	%rax, -656(%rbp)
+	movq	-2024(%rbp), %rax
+	movq	%rax, -648(%rbp)
+	movl	-2016(%rbp), %eax
+	movl	%eax, -112(%rbp)
+	movl	-2012(%rbp), %eax
+	movq	%rax, -96(%rbp)
+	movl	-2008(%rbp), %eax
+	movq	%rax, -232(%rbp)
+	movzbl	-2004(%rbp), %eax
+	movq	%rax, -88(%rbp)
+	movzbl	-2003(%rbp), %eax
 	movq	%rax, -224(%rbp)
-	movq	%rcx, %rbx
-	movq	%rcx, %rax
-	jmp	.L387_240
-.L387_235:
+	movzwl	-2002(%rbp), %eax
+	movq	%rax, -248(%rbp)
+	movq	-2000(%rbp), %rax
+	movq	%rax, -536(%rbp)
+	movq	-1992(%rbp), %rax
+	movq	%rax, -696(%rbp)
+	movl	-1920(%rbp), %eax
+	movl	%eax, -164(%rbp)
+	movl	-1916(%rbp), %eax
+	movl	%eax, -168(%rbp)
+	movl	-1912(%rbp), %eax
+	movl	%eax, -172(%rbp)
+	movl	-1908(%rbp), %eax
+	movl	%eax, -176(%rbp)
+	movzbl	-1904(%rbp), %eax
+	movq	%rax, -240(%rbp)
+	movq	-1896(%rbp), %rax
+	movq	%rax, -432(%rbp)
+	movq	-1888(%rbp), %rax
+	movq	%rax, -632(%rbp)
+	movq	-1880(%rbp), %rax
+	movq	%rax, -688(%rbp)
+	movl	-1872(%rbp), %eax
+	movl	%eax, -204(%rbp)
+	movl	-1868(%rbp), %eax
+	movl	%eax, -328(%rbp)
+	movl	-1864(%rbp), %eax
+	movl	%eax, -324(%rbp)
+	movl	-1860(%rbp), %eax
+	movl	%eax, -332(%rbp)
+	movl	-1792(%rbp), %eax
+	movl	%eax, -336(%rbp)
+	movl	-1788(%rbp), %eax
+	movl	%eax, -340(%rbp)
+	movl	$14, %eax
+	movq	%rax, -256(%rbp)
+	movq	%r10, %rax
+	jmp	.L387_245
+.L387_238:
 	cmpl	$2, %eax
-	jne	.L387_287
-	leaq	800(%r11), %r15
+	jne	.L387_293
+	leaq	800(%r14), %r15
 	movl	$500, %esi
 	movq	%r15, %rdi
 	callq	hw_shared_stored_time_StoredTime_of
 	movq	%rax, %rbx
-	movq	%rdx, -368(%rbp)
+	movq	%rdx, -56(%rbp)
 	movl	$5000, %esi
 	movq	%r15, %rdi
 	callq	hw_shared_stored_time_StoredTime_of
-	movq	%rbx, %r8
-	movq	%rax, -336(%rbp)
-	movq	%rdx, -328(%rbp)
-	movq	%rbx, %r11
-	andq	%r14, %r11
-	movl	$4, %eax
-	movq	%rax, -224(%rbp)
-	movb	$1, %al
-	movq	%rax, -232(%rbp)
-	movq	%r14, %r9
-	movq	%r14, %r10
-	movabsq	$68719476736, %r14
-	movl	$2, %ecx
-	movq	%rcx, -208(%rbp)
-	movq	$-1, -280(%rbp)
-	movq	$0, -256(%rbp)
-	movq	%rcx, -184(%rbp)
-	movq	$-1, -272(%rbp)
+	movq	%rax, -368(%rbp)
+	movq	%rdx, -360(%rbp)
+	movq	%rbx, -152(%rbp)
+	movq	%rbx, %r15
+	movabsq	$-4294967296, %rax
+	andq	%rax, %r15
+	movl	$4, %ecx
+	movq	%rcx, -256(%rbp)
+	movb	$1, %cl
+	movq	%rcx, -264(%rbp)
+	movq	%rax, %r9
+	movq	%rax, %r8
+	movabsq	$68719476736, %rbx
+	movl	$2, %r11d
+	movq	$-1, -352(%rbp)
+	xorl	%r10d, %r10d
+	movq	%rcx, -216(%rbp)
+	movq	%rax, -280(%rbp)
+	movq	$-1, -296(%rbp)
 	movl	$4294967295, %eax
-	movq	%rax, -88(%rbp)
-	movq	%rax, -80(%rbp)
-	movq	$-1, -264(%rbp)
-	movq	$-1, -168(%rbp)
-	movl	$0, %ebx
+	movq	%rax, -136(%rbp)
+	movq	%rax, -144(%rbp)
+	movq	$-1, -192(%rbp)
+	movq	$-1, -184(%rbp)
 	movl	$0, %eax
 	movl	$0, %ecx
-	movq	%rcx, -248(%rbp)
+	movq	%rcx, -288(%rbp)
+	movl	$0, %r13d
 	movl	$0, %ecx
-	movq	%rcx, -408(%rbp)
-	movl	$0, %r15d
+	movq	%rcx, -424(%rbp)
 	movl	$0, %ecx
-	movq	%rcx, -240(%rbp)
-	jmp	.L387_286
-.L387_237:
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %rdi
-	movq	%r12, %rsi
-	cmpl	$6, %eax
-	jne	.L387_289
-	callq	hw_cfq_v2_CfqV2_new
-	movq	-2296(%rbp), %r8
-	movq	-2288(%rbp), %rax
-	movq	%rax, -368(%rbp)
-	movq	%r8, %r11
-	andq	%r14, %r11
-	movq	-2280(%rbp), %rax
-	movq	%rax, -336(%rbp)
-	movq	-2248(%rbp), %rcx
-	movq	%rcx, -88(%rbp)
-	movq	%rcx, %r9
-	andq	%r14, %r9
-	movq	-2240(%rbp), %rcx
-	movq	%rcx, -80(%rbp)
-	movq	%rcx, %r10
-	andq	%r14, %r10
-	movq	-2216(%rbp), %rcx
-	movabsq	$-1099511627776, %rax
-	andq	%rcx, %rax
-	movq	%rax, -256(%rbp)
-	movq	-2208(%rbp), %rax
-	movq	%rax, -208(%rbp)
-	andq	$-256, %rax
-	movq	%rax, -248(%rbp)
-	movq	-2182(%rbp), %rax
-	movq	%rax, -400(%rbp)
-	movq	-2174(%rbp), %rax
-	movq	%rax, -392(%rbp)
-	movq	-2168(%rbp), %rax
-	movq	%rax, -386(%rbp)
-	movl	-2140(%rbp), %eax
-	movl	%eax, -344(%rbp)
-	movq	-2148(%rbp), %rax
-	movq	%rax, -352(%rbp)
-	movq	-2156(%rbp), %rax
-	movq	%rax, -360(%rbp)
-	movl	-2112(%rbp), %eax
-	movl	%eax, -192(%rbp)
-	movq	-2120(%rbp), %rax
-	movq	%rax, -200(%rbp)
-	movq	-2092(%rbp), %rax
-	movq	%rax, -520(%rbp)
-	movq	-2084(%rbp), %rax
-	movq	%rax, -512(%rbp)
-	movq	-2076(%rbp), %rax
-	movq	%rax, -504(%rbp)
-	movl	-1980(%rbp), %eax
-	movl	%eax, -601(%rbp)
-	movq	-1987(%rbp), %rax
-	movq	%rax, -608(%rbp)
-	movq	-1995(%rbp), %rax
-	movq	%rax, -616(%rbp)
-	movq	-2003(%rbp), %rax
-	movq	%rax, -624(%rbp)
-	movq	-2011(%rbp), %rax
-	movq	%rax, -632(%rbp)
-	movq	-2019(%rbp), %rax
-	movq	%rax, -640(%rbp)
-	movq	-2027(%rbp), %rax
-	movq	%rax, -648(%rbp)
-	movq	-2035(%rbp), %rax
-	movq	%rax, -656(%rbp)
-	movq	-1904(%rbp), %rax
-	movq	%rax, -528(%rbp)
-	movq	-1912(%rbp), %rax
-	movq	%rax, -536(%rbp)
-	movq	-1920(%rbp), %rax
-	movq	%rax, -544(%rbp)
-	movq	-1928(%rbp), %rax
-	movq	%rax, -552(%rbp)
-	movq	-1936(%rbp), %rax
-	movq	%rax, -560(%rbp)
-	movq	-1944(%rbp), %rax
-	movq	%rax, -568(%rbp)
-	movq	-1952(%rbp), %rax
-	movq	%rax, -576(%rbp)
-	movq	-1960(%rbp), %rax
-	movq	%rax, -584(%rbp)
-	movl	-1876(%rbp), %eax
-	movl	%eax, -121(%rbp)
-	movl	-1879(%rbp), %eax
-	movl	%eax, -124(%rbp)
-	movq	-2192(%rbp), %r15
-	andq	%r15, %r14
-	movq	-2272(%rbp), %rax
-	movq	%rax, -328(%rbp)
-	movq	-2264(%rbp), %rax
-	movq	%rax, -280(%rbp)
-	movq	-2256(%rbp), %rax
-	movq	%rax, -272(%rbp)
-	movq	-2232(%rbp), %rax
-	movq	%rax, -264(%rbp)
-	movq	-2224(%rbp), %rax
-	movq	%rax, -168(%rbp)
-	movq	-2200(%rbp), %rax
-	movq	%rax, -408(%rbp)
-	movzbl	-2184(%rbp), %eax
-	movq	%rax, -240(%rbp)
-	movzbl	-2183(%rbp), %eax
-	movq	%rax, -232(%rbp)
-	movl	-2160(%rbp), %eax
-	movl	%eax, -48(%rbp)
-	movq	-2136(%rbp), %rax
-	movq	%rax, -424(%rbp)
-	movq	-2128(%rbp), %rax
-	movq	%rax, -432(%rbp)
-	movl	-2108(%rbp), %eax
-	movl	%eax, -44(%rbp)
-	movq	-2104(%rbp), %rax
-	movq	%rax, -440(%rbp)
-	movl	-2096(%rbp), %eax
-	movq	%rax, -184(%rbp)
-	movl	-2068(%rbp), %eax
-	movl	%eax, -116(%rbp)
-	movl	-2064(%rbp), %eax
-	movl	%eax, -64(%rbp)
-	movl	-2060(%rbp), %eax
-	movl	%eax, -60(%rbp)
-	movl	-2056(%rbp), %eax
-	movl	%eax, -68(%rbp)
-	movl	-2052(%rbp), %eax
-	movl	%eax, -108(%rbp)
-	movl	-2048(%rbp), %eax
-	movq	%rax, -136(%rbp)
-	movl	-2044(%rbp), %eax
-	movq	%rax, -144(%rbp)
-	movzbl	-2040(%rbp), %eax
-	movq	%rax, -96(%rbp)
-	movl	-2039(%rbp), %eax
-	movl	%eax, -112(%rbp)
-	movq	-1976(%rbp), %rax
-	movq	%rax, -496(%rbp)
-	movq	-1968(%rbp), %rax
-	movq	%rax, -672(%rbp)
-	movl	-1896(%rbp), %eax
-	movl	%eax, -148(%rbp)
-	movl	-1892(%rbp), %eax
-	movl	%eax, -152(%rbp)
-	movl	-1888(%rbp), %eax
-	movl	%eax, -156(%rbp)
-	movl	-1884(%rbp), %eax
-	movl	%eax, -160(%rbp)
-	movzbl	-1880(%rbp), %eax
-	movq	%rax, -216(%rbp)
-	movq	-1872(%rbp), %rax
-	movq	%rax, -416(%rbp)
-	movq	-1864(%rbp), %rax
-	movq	%rax, -592(%rbp)
-	movq	-1856(%rbp), %rax
-	movq	%rax, -664(%rbp)
-	movl	$8, %eax
-	movq	%rax, -224(%rbp)
-	movq	%rcx, %rbx
-	movq	%rcx, %rax
-.L387_239:
+	movq	%rcx, -200(%rbp)
+	movl	$0, %ecx
+	movq	%rcx, -272(%rbp)
 .L387_240:
+	movq	%rcx, -96(%rbp)
+	movq	%rcx, -232(%rbp)
+	movq	%rcx, -88(%rbp)
+	movq	%rcx, -224(%rbp)
+	movq	%rcx, -248(%rbp)
+	movq	%rcx, -240(%rbp)
 	jmp	.L387_241
-.L387_243:
-	leaq	800(%r11), %r13
-	movq	$0, -144(%rbp)
-	movb	$1, %al
+.L387_242:
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %rdi
+	movq	%r13, %rsi
+	cmpl	$6, %eax
+	jne	.L387_295
+	callq	hw_cfq_v2_CfqV2_new
+	movq	-2320(%rbp), %rcx
+	movq	-2312(%rbp), %rax
+	movq	%rax, -56(%rbp)
+	movq	%rcx, -152(%rbp)
+	movq	%rcx, %r15
+	movabsq	$-4294967296, %rbx
+	andq	%rbx, %r15
+	movq	-2304(%rbp), %rax
+	movq	%rax, -368(%rbp)
+	movq	-2272(%rbp), %rcx
+	movq	%rcx, -136(%rbp)
+	movq	%rcx, %r9
+	andq	%rbx, %r9
+	movq	-2264(%rbp), %rcx
+	movq	%rcx, -144(%rbp)
+	movq	%rcx, %r8
+	andq	%rbx, %r8
+	movq	-2240(%rbp), %r10
+	movabsq	$-1099511627776, %rax
+	andq	%r10, %rax
+	movq	%rax, -288(%rbp)
+	movq	-2232(%rbp), %r11
+	movq	%r11, %r13
+	andq	$-256, %r13
+	movq	-2206(%rbp), %rax
+	movq	%rax, -408(%rbp)
+	movq	-2198(%rbp), %rax
+	movq	%rax, -400(%rbp)
+	movq	-2190(%rbp), %rax
+	movq	%rax, -392(%rbp)
+	movq	-2182(%rbp), %rax
+	movq	%rax, -384(%rbp)
+	movzwl	-2174(%rbp), %eax
+	movw	%ax, -376(%rbp)
+	movq	-2136(%rbp), %rax
+	movq	%rax, -472(%rbp)
+	movq	-2144(%rbp), %rax
+	movq	%rax, -480(%rbp)
+	movq	-2108(%rbp), %rax
+	movq	%rax, -552(%rbp)
+	movq	-2116(%rbp), %rax
+	movq	%rax, -560(%rbp)
+	movzbl	-2060(%rbp), %eax
+	movb	%al, -120(%rbp)
+	movq	-2068(%rbp), %rax
+	movq	%rax, -128(%rbp)
+	movzbl	-2057(%rbp), %eax
+	movb	%al, -42(%rbp)
+	movzwl	-2059(%rbp), %eax
+	movw	%ax, -44(%rbp)
+	movq	-2032(%rbp), %rax
+	movq	%rax, -664(%rbp)
+	movq	-2040(%rbp), %rax
+	movq	%rax, -672(%rbp)
+	movq	-1928(%rbp), %rax
+	movq	%rax, -568(%rbp)
+	movq	-1936(%rbp), %rax
+	movq	%rax, -576(%rbp)
+	movq	-1944(%rbp), %rax
+	movq	%rax, -584(%rbp)
+	movq	-1952(%rbp), %rax
+	movq	%rax, -592(%rbp)
+	movq	-1960(%rbp), %rax
+	movq	%rax, -600(%rbp)
+	movq	-1968(%rbp), %rax
+	movq	%rax, -608(%rbp)
+	movq	-1976(%rbp), %rax
+	movq	%rax, -616(%rbp)
+	movq	-1984(%rbp), %rax
+	movq	%rax, -624(%rbp)
+	movl	-1900(%rbp), %eax
+	movl	%eax, -157(%rbp)
+	movl	-1903(%rbp), %eax
+	movl	%eax, -160(%rbp)
+	movq	-2216(%rbp), %rcx
+	movq	%rcx, -200(%rbp)
+	andq	%rcx, %rbx
+	movq	-2296(%rbp), %rax
+	movq	%rax, -360(%rbp)
+	movq	-2288(%rbp), %rax
+	movq	%rax, -352(%rbp)
+	movq	-2280(%rbp), %rax
+	movq	%rax, -296(%rbp)
+	movq	-2256(%rbp), %rax
+	movq	%rax, -192(%rbp)
+	movq	-2248(%rbp), %rax
+	movq	%rax, -184(%rbp)
+	movq	-2224(%rbp), %rax
+	movq	%rax, -424(%rbp)
+	movzbl	-2208(%rbp), %eax
+	movq	%rax, -272(%rbp)
+	movzbl	-2207(%rbp), %eax
+	movq	%rax, -264(%rbp)
+	movl	-2172(%rbp), %eax
+	movl	%eax, -76(%rbp)
+	movq	-2168(%rbp), %rax
+	movq	%rax, -464(%rbp)
+	movq	-2160(%rbp), %rax
+	movq	%rax, -456(%rbp)
+	movq	-2152(%rbp), %rax
+	movq	%rax, -440(%rbp)
+	movq	-2128(%rbp), %rax
+	movq	%rax, -448(%rbp)
+	movl	-2120(%rbp), %eax
+	movq	%rax, -280(%rbp)
+	movl	-2100(%rbp), %eax
+	movq	%rax, -216(%rbp)
+	movq	-2096(%rbp), %rax
+	movq	%rax, -544(%rbp)
+	movl	-2088(%rbp), %eax
+	movl	%eax, -72(%rbp)
+	movl	-2084(%rbp), %eax
+	movl	%eax, -64(%rbp)
+	movl	-2080(%rbp), %eax
+	movl	%eax, -68(%rbp)
+	movl	-2076(%rbp), %eax
+	movl	%eax, -108(%rbp)
+	movl	-2072(%rbp), %eax
+	movl	%eax, -60(%rbp)
+	movq	-2056(%rbp), %rax
+	movq	%rax, -640(%rbp)
+	movq	-2048(%rbp), %rax
+	movq	%rax, -656(%rbp)
+	movq	-2024(%rbp), %rax
+	movq	%rax, -648(%rbp)
+	movl	-2016(%rbp), %eax
+	movl	%eax, -112(%rbp)
+	movl	-2012(%rbp), %eax
 	movq	%rax, -96(%rbp)
+	movl	-2008(%rbp), %eax
+	movq	%rax, -232(%rbp)
+	movzbl	-2004(%rbp), %eax
+	movq	%rax, -88(%rbp)
+	movzbl	-2003(%rbp), %eax
+	movq	%rax, -224(%rbp)
+	movzwl	-2002(%rbp), %eax
+	movq	%rax, -248(%rbp)
+	movq	-2000(%rbp), %rax
+	movq	%rax, -536(%rbp)
+	movq	-1992(%rbp), %rax
+	movq	%rax, -696(%rbp)
+	movl	-1920(%rbp), %eax
+	movl	%eax, -164(%rbp)
+	movl	-1916(%rbp), %eax
+	movl	%eax, -168(%rbp)
+	movl	-1912(%rbp), %eax
+	movl	%eax, -172(%rbp)
+	movl	-1908(%rbp), %eax
+	movl	%eax, -176(%rbp)
+	movzbl	-1904(%rbp), %eax
+	movq	%rax, -240(%rbp)
+	movq	-1896(%rbp), %rax
+	movq	%rax, -432(%rbp)
+	movq	-1888(%rbp), %rax
+	movq	%rax, -632(%rbp)
+	movq	-1880(%rbp), %rax
+	movq	%rax, -688(%rbp)
+	movl	$8, %eax
+	movq	%rax, -256(%rbp)
+	movq	%r10, %rax
+.L387_244:
+.L387_245:
+	jmp	.L387_246
+.L387_248:
+	leaq	800(%r14), %r13
+	movq	$0, -152(%rbp)
+	movb	$1, %al
+	movq	%rax, -88(%rbp)
 	movl	$48, %r14d
 	xorl	%r12d, %r12d
-	movq	$0, -336(%rbp)
-	movq	$0, -328(%rbp)
-	movq	$0, -280(%rbp)
-	movq	$0, -272(%rbp)
-	movq	$0, -88(%rbp)
-	movq	$0, -80(%rbp)
-	movq	$0, -264(%rbp)
-	movq	$0, -168(%rbp)
-	xorl	%ebx, %ebx
+	movq	$0, -56(%rbp)
+	movq	$0, -368(%rbp)
+	movq	$0, -360(%rbp)
+	movq	$0, -224(%rbp)
+	movq	$0, -296(%rbp)
 	movq	$0, -136(%rbp)
-	jmp	.L387_246
-.L387_244:
-	movq	%rdx, -280(%rbp)
-	movq	%rax, -328(%rbp)
-.L387_245:
+	movq	$0, -144(%rbp)
+	movq	$0, -192(%rbp)
+	movq	$0, -184(%rbp)
+	movq	$0, -232(%rbp)
+	movq	$0, -96(%rbp)
+	movabsq	$-4294967296, %rbx
+	jmp	.L387_251
+.L387_249:
+	movq	%r15, %rax
+	negq	%rax
+	cmovsq	%r15, %rax
+	movq	%rax, -232(%rbp)
+.L387_250:
+	movq	%rcx, -56(%rbp)
 	addq	$80, %r14
 	incq	%r12
-	cmpq	$688, %r14
-	je	.L387_262
-.L387_246:
+	cmpq	$768, %r14
+	je	.L387_270
+.L387_251:
 	movq	.Lconst11(%r14), %r15
 	movq	%r13, %rdi
 	movq	%r15, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
-	cmpq	$2, %r12
-	jle	.L387_251
-	cmpq	$4, %r12
-	jg	.L387_255
 	cmpq	$3, %r12
-	je	.L387_259
-	cmpq	$4, %r12
-	jne	.L387_258
-	movq	%r15, %rax
-	negq	%rax
-	cmovsq	%r15, %rax
-	movq	%rax, -136(%rbp)
-	jmp	.L387_245
-.L387_251:
-	testq	%r12, %r12
-	je	.L387_244
+	jg	.L387_256
 	cmpq	$1, %r12
-	je	.L387_261
-	cmpq	$2, %r12
-	jne	.L387_258
-	movq	%r15, -336(%rbp)
-	jmp	.L387_245
-.L387_255:
+	jg	.L387_260
+	testq	%r12, %r12
+	movq	-56(%rbp), %rcx
+	je	.L387_266
+	cmpq	$1, %r12
+	jne	.L387_269
+	movq	%rdx, -360(%rbp)
+	movq	%rax, -368(%rbp)
+	jmp	.L387_250
+.L387_256:
 	cmpq	$5, %r12
-	je	.L387_260
-	cmpq	$6, %r12
-	jne	.L387_258
-	movq	%r15, %rax
-	negq	%rax
-	cmovsq	%r15, %rax
-	movq	%rax, -144(%rbp)
-	jmp	.L387_245
-.L387_258:
-	movq	%rdx, %rbx
-	movq	%rax, -168(%rbp)
-	jmp	.L387_245
-.L387_259:
+	jg	.L387_263
+	cmpq	$4, %r12
+	movq	-56(%rbp), %rcx
+	je	.L387_267
+	cmpq	$5, %r12
+	jne	.L387_269
+	movq	%rdx, -144(%rbp)
+	movq	%rax, -136(%rbp)
+	jmp	.L387_250
+.L387_260:
+	cmpq	$2, %r12
+	movq	-56(%rbp), %rcx
+	je	.L387_268
+	cmpq	$3, %r12
+	jne	.L387_269
 	testq	%r15, %r15
 	setne	%al
-	movq	%rax, -96(%rbp)
-	jmp	.L387_245
-.L387_260:
-	movq	%rdx, -264(%rbp)
-	movq	%rax, -80(%rbp)
-	jmp	.L387_245
-.L387_261:
-	movq	%rdx, -88(%rbp)
-	movq	%rax, -272(%rbp)
-	jmp	.L387_245
-.L387_262:
-	movq	-88(%rbp), %r9
-	movabsq	$-4294967296, %r14
-	andq	%r14, %r9
-	movq	-80(%rbp), %r10
-	andq	%r14, %r10
-	movabsq	$-1099511627776, %rcx
-	movq	%rbx, %rax
-	andq	%rbx, %rcx
-	movq	%rcx, -256(%rbp)
-	movq	$-1, -386(%rbp)
-	movq	$-1, -392(%rbp)
-	movq	$-1, -400(%rbp)
-	movq	$-1, -360(%rbp)
-	movq	$-1, -352(%rbp)
-	movl	$-1, -344(%rbp)
-	movq	$-1, -200(%rbp)
-	movl	$-1, -192(%rbp)
-	movq	$-1, -520(%rbp)
-	movq	$-1, -512(%rbp)
-	movq	$-1, -504(%rbp)
-	movl	$16, %ecx
-	movq	%rcx, -224(%rbp)
-	xorl	%r11d, %r11d
-	movb	$-1, %cl
-	movq	%rcx, -240(%rbp)
-	movq	$-256, -248(%rbp)
-	movl	$255, %ecx
-	movq	%rcx, -208(%rbp)
-	movl	$1, %r8d
-	movq	$-1, -440(%rbp)
-	movl	$-1, %ecx
-	movq	%rcx, -184(%rbp)
-	movl	$-1, -116(%rbp)
-	movq	$-1, -408(%rbp)
-	movb	$-1, %cl
-	movq	%rcx, -232(%rbp)
-	movl	$0, -48(%rbp)
-	movq	$-1, -424(%rbp)
-	movq	$-1, -432(%rbp)
-	movl	$0, -44(%rbp)
-	movl	$-1, -64(%rbp)
-	movl	$-1, -60(%rbp)
-	movl	$0, -68(%rbp)
-	movq	%rcx, -216(%rbp)
-	movl	$0, -108(%rbp)
-	movq	$0, -368(%rbp)
-	movl	$4294967295, %r15d
-	jmp	.L387_302
+	movq	%rax, -88(%rbp)
+	jmp	.L387_250
 .L387_263:
+	cmpq	$6, %r12
+	movq	-56(%rbp), %rcx
+	je	.L387_249
+	cmpq	$7, %r12
+	jne	.L387_269
+	testq	%r15, %r15
+	setne	%al
+	movq	%rax, -224(%rbp)
+	jmp	.L387_250
+.L387_266:
+	movq	%rdx, %rcx
+	movq	%rax, -152(%rbp)
+	jmp	.L387_250
+.L387_267:
+	movq	%r15, %rax
+	negq	%rax
+	cmovsq	%r15, %rax
+	movq	%rax, -96(%rbp)
+	jmp	.L387_250
+.L387_268:
+	movq	%r15, -296(%rbp)
+	jmp	.L387_250
+.L387_269:
+	movq	%rdx, -184(%rbp)
+	movq	%rax, -192(%rbp)
+	jmp	.L387_250
+.L387_270:
+	movabsq	$-1099511627776, %rax
+	movq	%rax, -288(%rbp)
+	movq	-152(%rbp), %r15
+	andq	%rbx, %r15
+	movq	-136(%rbp), %r9
+	andq	%rbx, %r9
+	movq	-144(%rbp), %r8
+	andq	%rbx, %r8
+	movq	$-1, -402(%rbp)
+	movq	$-1, -408(%rbp)
+	movq	$0, -394(%rbp)
+	movq	$0, -386(%rbp)
+	movl	$0, -378(%rbp)
+	movq	$-1, -480(%rbp)
+	movq	$-1, -472(%rbp)
+	movq	$0, -560(%rbp)
+	movq	$0, -552(%rbp)
+	movq	$-1, -128(%rbp)
+	movb	$-1, -120(%rbp)
+	movw	$-1, -44(%rbp)
+	movb	$-1, -42(%rbp)
+	movl	$0, -664(%rbp)
+	movq	$0, -672(%rbp)
+	movl	$16, %eax
+	movq	%rax, -256(%rbp)
+	movl	$1, %eax
+	movq	%rax, -648(%rbp)
+	movl	$-1, -72(%rbp)
+	movb	$-1, %al
+	movq	%rax, -272(%rbp)
+	movq	$-256, %r13
+	movl	$255, %r11d
+	movq	$0, -280(%rbp)
+	movq	$-1, -544(%rbp)
+	movq	%rax, -216(%rbp)
+	movq	$-1, -464(%rbp)
+	movq	$0, -656(%rbp)
+	movq	$0, -352(%rbp)
+	movabsq	$1095216660480, %rax
+	movq	$-1, -424(%rbp)
+	movl	$4294967295, %ecx
+	movq	%rcx, -200(%rbp)
+	movb	$-1, %cl
+	movq	%rcx, -264(%rbp)
+	movq	$-1, -456(%rbp)
+	movq	$-1, -448(%rbp)
+	movl	$-1, -64(%rbp)
+	movl	$-1, -68(%rbp)
+	movl	$0, -112(%rbp)
+	movq	%rcx, -248(%rbp)
+	movq	%rcx, -240(%rbp)
+	movq	$-1, -640(%rbp)
+	movl	$-1, -60(%rbp)
+	movl	$-1, -108(%rbp)
+	movq	$-1, -440(%rbp)
+	movl	$4294967295, %r10d
+	jmp	.L387_308
+.L387_271:
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_new
-	movq	-2296(%rbp), %rbx
-	movq	%rbx, -296(%rbp)
-	movq	-2288(%rbp), %rax
-	movq	%rax, -368(%rbp)
-	andq	%r14, %rbx
-	movq	-2248(%rbp), %r12
-	movq	%r12, -88(%rbp)
-	andq	%r14, %r12
-	movq	-2240(%rbp), %r15
-	movq	%r15, -80(%rbp)
-	andq	%r14, %r15
-	movq	-2216(%rbp), %rcx
-	movq	%rcx, -288(%rbp)
+	movq	-2320(%rbp), %rcx
+	movq	-2312(%rbp), %rax
+	movq	%rax, -56(%rbp)
+	movq	%rcx, -152(%rbp)
+	movq	%rcx, %r15
+	movabsq	$-4294967296, %rbx
+	andq	%rbx, %r15
+	movq	-2272(%rbp), %rcx
+	movq	%rcx, -136(%rbp)
+	andq	%rbx, %rcx
+	movq	%rcx, -320(%rbp)
+	movq	-2264(%rbp), %r14
+	movq	%r14, -144(%rbp)
+	andq	%rbx, %r14
+	movq	-2240(%rbp), %rcx
+	movq	%rcx, -312(%rbp)
 	movabsq	$-1099511627776, %rax
 	andq	%rcx, %rax
-	movq	%rax, -256(%rbp)
-	movq	-2208(%rbp), %rax
-	movq	%rax, -208(%rbp)
-	andq	$-256, %rax
-	movq	%rax, -248(%rbp)
-	movq	-2192(%rbp), %rax
-	movq	%rax, -56(%rbp)
-	andq	%rax, %r14
-	movq	-2182(%rbp), %rax
+	movq	%rax, -288(%rbp)
+	movq	-2232(%rbp), %r13
+	movq	%r13, -304(%rbp)
+	andq	$-256, %r13
+	movq	-2216(%rbp), %rcx
+	movq	%rcx, -200(%rbp)
+	andq	%rcx, %rbx
+	movq	-2206(%rbp), %rax
+	movq	%rax, -408(%rbp)
+	movq	-2198(%rbp), %rax
 	movq	%rax, -400(%rbp)
-	movq	-2174(%rbp), %rax
+	movq	-2190(%rbp), %rax
 	movq	%rax, -392(%rbp)
-	movq	-2168(%rbp), %rax
-	movq	%rax, -386(%rbp)
-	movl	-2140(%rbp), %eax
-	movl	%eax, -344(%rbp)
-	movq	-2148(%rbp), %rax
-	movq	%rax, -352(%rbp)
-	movq	-2156(%rbp), %rax
-	movq	%rax, -360(%rbp)
-	movl	-2112(%rbp), %eax
-	movl	%eax, -192(%rbp)
-	movq	-2120(%rbp), %rax
-	movq	%rax, -200(%rbp)
-	movq	-2092(%rbp), %rax
-	movq	%rax, -520(%rbp)
-	movq	-2084(%rbp), %rax
-	movq	%rax, -512(%rbp)
-	movq	-2076(%rbp), %rax
-	movq	%rax, -504(%rbp)
-	movl	-1980(%rbp), %eax
-	movl	%eax, -601(%rbp)
-	movq	-1987(%rbp), %rax
-	movq	%rax, -608(%rbp)
-	movq	-1995(%rbp), %rax
-	movq	%rax, -616(%rbp)
-	movq	-2003(%rbp), %rax
-	movq	%rax, -624(%rbp)
-	movq	-2011(%rbp), %rax
-	movq	%rax, -632(%rbp)
-	movq	-2019(%rbp), %rax
-	movq	%rax, -640(%rbp)
-	movq	-2027(%rbp), %rax
-	movq	%rax, -648(%rbp)
-	movq	-2035(%rbp), %rax
-	movq	%rax, -656(%rbp)
-	movq	-1904(%rbp), %rax
-	movq	%rax, -528(%rbp)
-	movq	-1912(%rbp), %rax
-	movq	%rax, -536(%rbp)
-	movq	-1920(%rbp), %rax
-	movq	%rax, -544(%rbp)
-	movq	-1928(%rbp), %rax
+	movq	-2182(%rbp), %rax
+	movq	%rax, -384(%rbp)
+	movzwl	-2174(%rbp), %eax
+	movw	%ax, -376(%rbp)
+	movq	-2136(%rbp), %rax
+	movq	%rax, -472(%rbp)
+	movq	-2144(%rbp), %rax
+	movq	%rax, -480(%rbp)
+	movq	-2108(%rbp), %rax
 	movq	%rax, -552(%rbp)
-	movq	-1936(%rbp), %rax
+	movq	-2116(%rbp), %rax
 	movq	%rax, -560(%rbp)
-	movq	-1944(%rbp), %rax
+	movzbl	-2060(%rbp), %eax
+	movb	%al, -120(%rbp)
+	movq	-2068(%rbp), %rax
+	movq	%rax, -128(%rbp)
+	movzbl	-2057(%rbp), %eax
+	movb	%al, -42(%rbp)
+	movzwl	-2059(%rbp), %eax
+	movw	%ax, -44(%rbp)
+	movq	-2032(%rbp), %rax
+	movq	%rax, -664(%rbp)
+	movq	-2040(%rbp), %rax
+	movq	%rax, -672(%rbp)
+	movq	-1928(%rbp), %rax
 	movq	%rax, -568(%rbp)
-	movq	-1952(%rbp), %rax
+	movq	-1936(%rbp), %rax
 	movq	%rax, -576(%rbp)
-	movq	-1960(%rbp), %rax
+	movq	-1944(%rbp), %rax
 	movq	%rax, -584(%rbp)
-	movl	-1876(%rbp), %eax
-	movl	%eax, -121(%rbp)
-	movl	-1879(%rbp), %eax
-	movl	%eax, -124(%rbp)
-	movq	-1776(%rbp), %rax
-	movq	%rax, -696(%rbp)
-	movq	-1784(%rbp), %rax
-	movq	%rax, -704(%rbp)
-	movq	-1792(%rbp), %rax
-	movq	%rax, -712(%rbp)
+	movq	-1952(%rbp), %rax
+	movq	%rax, -592(%rbp)
+	movq	-1960(%rbp), %rax
+	movq	%rax, -600(%rbp)
+	movq	-1968(%rbp), %rax
+	movq	%rax, -608(%rbp)
+	movq	-1976(%rbp), %rax
+	movq	%rax, -616(%rbp)
+	movq	-1984(%rbp), %rax
+	movq	%rax, -624(%rbp)
+	movl	-1900(%rbp), %eax
+	movl	%eax, -157(%rbp)
+	movl	-1903(%rbp), %eax
+	movl	%eax, -160(%rbp)
 	movq	-1800(%rbp), %rax
 	movq	%rax, -720(%rbp)
 	movq	-1808(%rbp), %rax
@@ -77844,229 +77936,235 @@ hw_memory_attach:
 	movq	%rax, -744(%rbp)
 	movq	-1832(%rbp), %rax
 	movq	%rax, -752(%rbp)
-	movl	$17, %ecx
-	movq	-2280(%rbp), %rax
-	movq	%rax, -336(%rbp)
-	movq	-2272(%rbp), %rax
-	movq	%rax, -328(%rbp)
-	movq	-2264(%rbp), %rax
-	movq	%rax, -280(%rbp)
-	movq	-2256(%rbp), %rax
-	movq	%rax, -272(%rbp)
-	movq	-2232(%rbp), %rax
-	movq	%rax, -264(%rbp)
-	movq	-2224(%rbp), %rax
-	movq	%rax, -168(%rbp)
-	movq	-2200(%rbp), %rax
-	movq	%rax, -408(%rbp)
-	movzbl	-2184(%rbp), %eax
-	movq	%rax, -240(%rbp)
-	movzbl	-2183(%rbp), %eax
-	movq	%rax, -232(%rbp)
-	movl	-2160(%rbp), %eax
-	movl	%eax, -48(%rbp)
-	movq	-2136(%rbp), %rax
-	movq	%rax, -424(%rbp)
-	movq	-2128(%rbp), %rax
-	movq	%rax, -432(%rbp)
-	movl	-2108(%rbp), %eax
-	movl	%eax, -44(%rbp)
-	movq	-2104(%rbp), %rax
-	movq	%rax, -440(%rbp)
-	movl	-2096(%rbp), %eax
-	movq	%rax, -184(%rbp)
-	movl	-2068(%rbp), %eax
-	movl	%eax, -116(%rbp)
-	movl	-2064(%rbp), %eax
-	movl	%eax, -64(%rbp)
-	movl	-2060(%rbp), %eax
-	movl	%eax, -60(%rbp)
-	movl	-2056(%rbp), %eax
-	movl	%eax, -68(%rbp)
-	movl	-2052(%rbp), %eax
-	movl	%eax, -108(%rbp)
-	movl	-2048(%rbp), %eax
-	movq	%rax, -136(%rbp)
-	movl	-2044(%rbp), %eax
-	movq	%rax, -144(%rbp)
-	movzbl	-2040(%rbp), %eax
-	movq	%rax, -96(%rbp)
-	movl	-2039(%rbp), %eax
-	movl	%eax, -112(%rbp)
-	movq	-1976(%rbp), %rax
-	movq	%rax, -496(%rbp)
-	movq	-1968(%rbp), %rax
-	movq	%rax, -672(%rbp)
-	movl	-1896(%rbp), %eax
-	movl	%eax, -148(%rbp)
-	movl	-1892(%rbp), %eax
-	movl	%eax, -152(%rbp)
-	movl	-1888(%rbp), %eax
-	movl	%eax, -156(%rbp)
-	movl	-1884(%rbp), %eax
-	movl	%eax, -160(%rbp)
-	movzbl	-1880(%rbp), %eax
-	movq	%rax, -216(%rbp)
-	movq	-1872(%rbp), %rax
-	movq	%rax, -416(%rbp)
-	movq	-1864(%rbp), %rax
-	movq	%rax, -592(%rbp)
+	movq	-1840(%rbp), %rax
+	movq	%rax, -760(%rbp)
+	movq	-1848(%rbp), %rax
+	movq	%rax, -768(%rbp)
 	movq	-1856(%rbp), %rax
-	movq	%rax, -664(%rbp)
-	movl	-1848(%rbp), %eax
+	movq	%rax, -776(%rbp)
+	movl	$17, %ecx
+	movq	-2304(%rbp), %rax
+	movq	%rax, -368(%rbp)
+	movq	-2296(%rbp), %rax
+	movq	%rax, -360(%rbp)
+	movq	-2288(%rbp), %rax
+	movq	%rax, -352(%rbp)
+	movq	-2280(%rbp), %rax
+	movq	%rax, -296(%rbp)
+	movq	-2256(%rbp), %rax
+	movq	%rax, -192(%rbp)
+	movq	-2248(%rbp), %rax
+	movq	%rax, -184(%rbp)
+	movq	-2224(%rbp), %rax
+	movq	%rax, -424(%rbp)
+	movzbl	-2208(%rbp), %eax
+	movq	%rax, -272(%rbp)
+	movzbl	-2207(%rbp), %eax
+	movq	%rax, -264(%rbp)
+	movl	-2172(%rbp), %eax
+	movl	%eax, -76(%rbp)
+	movq	-2168(%rbp), %rax
+	movq	%rax, -464(%rbp)
+	movq	-2160(%rbp), %rax
+	movq	%rax, -456(%rbp)
+	movq	-2152(%rbp), %rax
+	movq	%rax, -440(%rbp)
+	movq	-2128(%rbp), %rax
+	movq	%rax, -448(%rbp)
+	movl	-2120(%rbp), %eax
+	movq	%rax, -280(%rbp)
+	movl	-2100(%rbp), %eax
+	movq	%rax, -216(%rbp)
+	movq	-2096(%rbp), %rax
+	movq	%rax, -544(%rbp)
+	movl	-2088(%rbp), %eax
+	movl	%eax, -72(%rbp)
+	movl	-2084(%rbp), %eax
+	movl	%eax, -64(%rbp)
+	movl	-2080(%rbp), %eax
+	movl	%eax, -68(%rbp)
+	movl	-2076(%rbp), %eax
+	movl	%eax, -108(%rbp)
+	movl	-2072(%rbp), %eax
+	movl	%eax, -60(%rbp)
+	movq	-2056(%rbp), %rax
+	movq	%rax, -640(%rbp)
+	movq	-2048(%rbp), %rax
+	movq	%rax, -656(%rbp)
+	movq	-2024(%rbp), %rax
+	movq	%rax, -648(%rbp)
+	movl	-2016(%rbp), %eax
+	movl	%eax, -112(%rbp)
+	movl	-2012(%rbp), %eax
+	movq	%rax, -96(%rbp)
+	movl	-2008(%rbp), %eax
+	movq	%rax, -232(%rbp)
+	movzbl	-2004(%rbp), %eax
+	movq	%rax, -88(%rbp)
+	movzbl	-2003(%rbp), %eax
+	movq	%rax, -224(%rbp)
+	movzwl	-2002(%rbp), %eax
+	movq	%rax, -248(%rbp)
+	movq	-2000(%rbp), %rax
+	movq	%rax, -536(%rbp)
+	movq	-1992(%rbp), %rax
+	movq	%rax, -696(%rbp)
+	movl	-1920(%rbp), %eax
+	movl	%eax, -164(%rbp)
+	movl	-1916(%rbp), %eax
+	movl	%eax, -168(%rbp)
+	movl	-1912(%rbp), %eax
 	movl	%eax, -172(%rbp)
-	movl	-1844(%rbp), %eax
-	movl	%eax, -304(%rbp)
-	movl	-1840(%rbp), %eax
-	movl	%eax, -300(%rbp)
-	movl	-1836(%rbp), %eax
-	movl	%eax, -308(%rbp)
-	movl	-1768(%rbp), %eax
-	movl	%eax, -312(%rbp)
-	movl	-1764(%rbp), %eax
-	movl	%eax, -316(%rbp)
-	movl	-1760(%rbp), %eax
-	movl	%eax, -372(%rbp)
-	leaq	-1756(%rbp), %rsi
-	leaq	-2376(%rbp), %rdi
+	movl	-1908(%rbp), %eax
+	movl	%eax, -176(%rbp)
+	movzbl	-1904(%rbp), %eax
+	movq	%rax, -240(%rbp)
+	movq	-1896(%rbp), %rax
+	movq	%rax, -432(%rbp)
+	movq	-1888(%rbp), %rax
+	movq	%rax, -632(%rbp)
+	movq	-1880(%rbp), %rax
+	movq	%rax, -688(%rbp)
+	movl	-1872(%rbp), %eax
+	movl	%eax, -204(%rbp)
+	movl	-1868(%rbp), %eax
+	movl	%eax, -328(%rbp)
+	movl	-1864(%rbp), %eax
+	movl	%eax, -324(%rbp)
+	movl	-1860(%rbp), %eax
+	movl	%eax, -332(%rbp)
+	movl	-1792(%rbp), %eax
+	movl	%eax, -336(%rbp)
+	movl	-1788(%rbp), %eax
+	movl	%eax, -340(%rbp)
+	movl	-1784(%rbp), %eax
+	movl	%eax, -412(%rbp)
+	leaq	-1780(%rbp), %rsi
+	leaq	-2400(%rbp), %rdi
 	rep;movsl (%rsi), %es:(%rdi)
 	movl	$17, %ecx
-	movl	-1688(%rbp), %eax
-	movl	%eax, -480(%rbp)
-	movl	-1684(%rbp), %eax
+	movl	-1712(%rbp), %eax
+	movl	%eax, -520(%rbp)
+	movl	-1708(%rbp), %eax
+	movl	%eax, -524(%rbp)
+	movl	-1704(%rbp), %eax
+	movl	%eax, -504(%rbp)
+	leaq	-1700(%rbp), %rsi
+	leaq	-2536(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movl	$17, %ecx
+	movl	-1632(%rbp), %eax
+	movl	%eax, -512(%rbp)
+	movl	-1628(%rbp), %eax
+	movl	%eax, -516(%rbp)
+	movl	-1624(%rbp), %eax
+	movl	%eax, -488(%rbp)
+	leaq	-1620(%rbp), %rsi
+	leaq	-2468(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movl	-1552(%rbp), %eax
+	movl	%eax, -492(%rbp)
+	movl	-1548(%rbp), %eax
+	movl	%eax, -496(%rbp)
+	movl	-1544(%rbp), %eax
 	movl	%eax, -484(%rbp)
-	movl	-1680(%rbp), %eax
-	movl	%eax, -464(%rbp)
-	leaq	-1676(%rbp), %rsi
-	leaq	-2512(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
-	movl	$17, %ecx
-	movl	-1608(%rbp), %eax
-	movl	%eax, -472(%rbp)
-	movl	-1604(%rbp), %eax
-	movl	%eax, -476(%rbp)
-	movl	-1600(%rbp), %eax
-	movl	%eax, -448(%rbp)
-	leaq	-1596(%rbp), %rsi
-	leaq	-2444(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
-	movl	-1528(%rbp), %eax
-	movl	%eax, -452(%rbp)
-	movl	-1524(%rbp), %eax
-	movl	%eax, -456(%rbp)
-	movl	-1520(%rbp), %eax
-	movl	%eax, -444(%rbp)
-	movl	-1516(%rbp), %eax
-	movl	%eax, -596(%rbp)
+	movl	-1540(%rbp), %eax
+	movl	%eax, -676(%rbp)
+	movq	-1536(%rbp), %rax
+	movq	%rax, -800(%rbp)
+	movq	-1528(%rbp), %rax
+	movq	%rax, -808(%rbp)
+	movq	-1520(%rbp), %rax
+	movq	%rax, -816(%rbp)
 	movq	-1512(%rbp), %rax
 	movq	%rax, -792(%rbp)
-	movq	-1504(%rbp), %rax
-	movq	%rax, -800(%rbp)
-	movq	-1496(%rbp), %rax
-	movq	%rax, -808(%rbp)
-	movq	-1488(%rbp), %rax
-	movq	%rax, -784(%rbp)
-	movl	-1480(%rbp), %eax
-	movl	%eax, -460(%rbp)
-	movl	-1476(%rbp), %eax
-	movl	%eax, -488(%rbp)
-	movl	-1472(%rbp), %eax
-	movl	%eax, -468(%rbp)
-	leaq	-1468(%rbp), %rsi
-	leaq	-3784(%rbp), %rdi
+	movl	-1504(%rbp), %eax
+	movl	%eax, -500(%rbp)
+	movl	-1500(%rbp), %eax
+	movl	%eax, -528(%rbp)
+	movl	-1496(%rbp), %eax
+	movl	%eax, -508(%rbp)
+	leaq	-1492(%rbp), %rsi
+	leaq	-3848(%rbp), %rdi
 	movl	$356, %edx
 	callq	memcpy
-	movq	%r15, %r10
-	movq	%r12, %r9
-	movq	%rbx, %r11
-	movq	-296(%rbp), %r8
+	movq	-304(%rbp), %r11
+	movq	-312(%rbp), %r10
+	movq	%r14, %r8
+	movq	-320(%rbp), %r9
 	movl	$11, %eax
-	jmp	.L387_281
-.L387_264:
+	jmp	.L387_289
+.L387_272:
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_new
-	movq	-2296(%rbp), %r8
-	movq	-2288(%rbp), %rax
+	movq	-2320(%rbp), %rbx
+	movq	-2312(%rbp), %rax
+	movq	%rax, -56(%rbp)
+	movq	-2304(%rbp), %rax
 	movq	%rax, -368(%rbp)
-	movq	-2280(%rbp), %rax
-	movq	%rax, -336(%rbp)
-	movq	-2272(%rbp), %rax
-	movq	%rax, -328(%rbp)
-	movq	-2264(%rbp), %rax
-	movq	%rax, -280(%rbp)
-	movq	-2256(%rbp), %rax
-	movq	%rax, -272(%rbp)
-	movq	-2248(%rbp), %rdx
-	movq	-2240(%rbp), %r10
-	movq	-2232(%rbp), %rax
-	movq	%rax, -264(%rbp)
-	movq	-2224(%rbp), %rax
-	movq	%rax, -168(%rbp)
-	movq	-2216(%rbp), %r9
-	movq	-2208(%rbp), %rbx
-	movq	-2182(%rbp), %rax
-	movq	%rax, -400(%rbp)
-	movq	-2174(%rbp), %rax
-	movq	%rax, -392(%rbp)
-	movq	-2168(%rbp), %rax
-	movq	%rax, -386(%rbp)
-	movl	-2140(%rbp), %eax
-	movl	%eax, -344(%rbp)
-	movq	-2148(%rbp), %rax
-	movq	%rax, -352(%rbp)
-	movq	-2156(%rbp), %rax
+	movq	-2296(%rbp), %rax
 	movq	%rax, -360(%rbp)
-	movl	-2112(%rbp), %eax
-	movl	%eax, -192(%rbp)
-	movq	-2120(%rbp), %rax
-	movq	%rax, -200(%rbp)
-	movq	-2092(%rbp), %rax
-	movq	%rax, -520(%rbp)
-	movq	-2084(%rbp), %rax
-	movq	%rax, -512(%rbp)
-	movq	-2076(%rbp), %rax
-	movq	%rax, -504(%rbp)
-	movl	-1980(%rbp), %eax
-	movl	%eax, -601(%rbp)
-	movq	-1987(%rbp), %rax
-	movq	%rax, -608(%rbp)
-	movq	-1995(%rbp), %rax
-	movq	%rax, -616(%rbp)
-	movq	-2003(%rbp), %rax
-	movq	%rax, -624(%rbp)
-	movq	-2011(%rbp), %rax
-	movq	%rax, -632(%rbp)
-	movq	-2019(%rbp), %rax
-	movq	%rax, -640(%rbp)
-	movq	-2027(%rbp), %rax
-	movq	%rax, -648(%rbp)
-	movq	-2035(%rbp), %rax
-	movq	%rax, -656(%rbp)
-	movq	-1904(%rbp), %rax
-	movq	%rax, -528(%rbp)
-	movq	-1912(%rbp), %rax
-	movq	%rax, -536(%rbp)
-	movq	-1920(%rbp), %rax
-	movq	%rax, -544(%rbp)
-	movq	-1928(%rbp), %rax
+	movq	-2288(%rbp), %rax
+	movq	%rax, -352(%rbp)
+	movq	-2280(%rbp), %rax
+	movq	%rax, -296(%rbp)
+	movq	-2272(%rbp), %r9
+	movq	-2264(%rbp), %r8
+	movq	-2256(%rbp), %rax
+	movq	%rax, -192(%rbp)
+	movq	-2248(%rbp), %rax
+	movq	%rax, -184(%rbp)
+	movq	-2240(%rbp), %r10
+	movq	-2232(%rbp), %r11
+	movq	-2206(%rbp), %rax
+	movq	%rax, -408(%rbp)
+	movq	-2198(%rbp), %rax
+	movq	%rax, -400(%rbp)
+	movq	-2190(%rbp), %rax
+	movq	%rax, -392(%rbp)
+	movq	-2182(%rbp), %rax
+	movq	%rax, -384(%rbp)
+	movzwl	-2174(%rbp), %eax
+	movw	%ax, -376(%rbp)
+	movq	-2136(%rbp), %rax
+	movq	%rax, -472(%rbp)
+	movq	-2144(%rbp), %rax
+	movq	%rax, -480(%rbp)
+	movq	-2108(%rbp), %rax
 	movq	%rax, -552(%rbp)
-	movq	-1936(%rbp), %rax
+	movq	-2116(%rbp), %rax
 	movq	%rax, -560(%rbp)
-	movq	-1944(%rbp), %rax
+	movzbl	-2060(%rbp), %eax
+	movb	%al, -120(%rbp)
+	movq	-2068(%rbp), %rax
+	movq	%rax, -128(%rbp)
+	movzbl	-2057(%rbp), %eax
+	movb	%al, -42(%rbp)
+	movzwl	-2059(%rbp), %eax
+	movw	%ax, -44(%rbp)
+	movq	-2032(%rbp), %rax
+	movq	%rax, -664(%rbp)
+	movq	-2040(%rbp), %rax
+	movq	%rax, -672(%rbp)
+	movq	-1928(%rbp), %rax
 	movq	%rax, -568(%rbp)
-	movq	-1952(%rbp), %rax
+	movq	-1936(%rbp), %rax
 	movq	%rax, -576(%rbp)
-	movq	-1960(%rbp), %rax
+	movq	-1944(%rbp), %rax
 	movq	%rax, -584(%rbp)
-	movl	-1876(%rbp), %eax
-	movl	%eax, -121(%rbp)
-	movl	-1879(%rbp), %eax
-	movl	%eax, -124(%rbp)
-	movq	-1776(%rbp), %rax
-	movq	%rax, -696(%rbp)
-	movq	-1784(%rbp), %rax
-	movq	%rax, -704(%rbp)
-	movq	-1792(%rbp), %rax
-	movq	%rax, -712(%rbp)
+	movq	-1952(%rbp), %rax
+	movq	%rax, -592(%rbp)
+	movq	-1960(%rbp), %rax
+	movq	%rax, -600(%rbp)
+	movq	-1968(%rbp), %rax
+	movq	%rax, -608(%rbp)
+	movq	-1976(%rbp), %rax
+	movq	%rax, -616(%rbp)
+	movq	-1984(%rbp), %rax
+	movq	%rax, -624(%rbp)
+	movl	-1900(%rbp), %eax
+	movl	%eax, -157(%rbp)
+	movl	-1903(%rbp), %eax
+	movl	%eax, -160(%rbp)
 	movq	-1800(%rbp), %rax
 	movq	%rax, -720(%rbp)
 	movq	-1808(%rbp), %rax
@@ -78077,170 +78175,187 @@ hw_memory_attach:
 	movq	%rax, -744(%rbp)
 	movq	-1832(%rbp), %rax
 	movq	%rax, -752(%rbp)
-	movl	$17, %ecx
-	movq	-2200(%rbp), %rax
-	movq	%rax, -408(%rbp)
-	movq	-2192(%rbp), %r15
-	movzbl	-2184(%rbp), %eax
-	movq	%rax, -240(%rbp)
-	movzbl	-2183(%rbp), %eax
-	movq	%rax, -232(%rbp)
-	movl	-2160(%rbp), %eax
-	movl	%eax, -48(%rbp)
-	movq	-2136(%rbp), %rax
-	movq	%rax, -424(%rbp)
-	movq	-2128(%rbp), %rax
-	movq	%rax, -432(%rbp)
-	movl	-2108(%rbp), %eax
-	movl	%eax, -44(%rbp)
-	movq	-2104(%rbp), %rax
-	movq	%rax, -440(%rbp)
-	movl	-2096(%rbp), %eax
-	movq	%rax, -184(%rbp)
-	movl	-2068(%rbp), %eax
-	movl	%eax, -116(%rbp)
-	movl	-2064(%rbp), %eax
-	movl	%eax, -64(%rbp)
-	movl	-2060(%rbp), %eax
-	movl	%eax, -60(%rbp)
-	movl	-2056(%rbp), %eax
-	movl	%eax, -68(%rbp)
-	movl	-2052(%rbp), %eax
-	movl	%eax, -108(%rbp)
-	movl	-2048(%rbp), %eax
-	movq	%rax, -136(%rbp)
-	movl	-2044(%rbp), %eax
-	movq	%rax, -144(%rbp)
-	movzbl	-2040(%rbp), %eax
-	movq	%rax, -96(%rbp)
-	movl	-2039(%rbp), %eax
-	movl	%eax, -112(%rbp)
-	movq	-1976(%rbp), %rax
-	movq	%rax, -496(%rbp)
-	movq	-1968(%rbp), %rax
-	movq	%rax, -672(%rbp)
-	movl	-1896(%rbp), %eax
-	movl	%eax, -148(%rbp)
-	movl	-1892(%rbp), %eax
-	movl	%eax, -152(%rbp)
-	movl	-1888(%rbp), %eax
-	movl	%eax, -156(%rbp)
-	movl	-1884(%rbp), %eax
-	movl	%eax, -160(%rbp)
-	movzbl	-1880(%rbp), %eax
-	movq	%rax, -216(%rbp)
-	movq	-1872(%rbp), %rax
-	movq	%rax, -416(%rbp)
-	movq	-1864(%rbp), %rax
-	movq	%rax, -592(%rbp)
+	movq	-1840(%rbp), %rax
+	movq	%rax, -760(%rbp)
+	movq	-1848(%rbp), %rax
+	movq	%rax, -768(%rbp)
 	movq	-1856(%rbp), %rax
-	movq	%rax, -664(%rbp)
-	movl	-1848(%rbp), %eax
-	movl	%eax, -172(%rbp)
-	movl	-1844(%rbp), %eax
-	movl	%eax, -304(%rbp)
-	movl	-1840(%rbp), %eax
-	movl	%eax, -300(%rbp)
-	movl	-1836(%rbp), %eax
-	movl	%eax, -308(%rbp)
-	movl	-1768(%rbp), %eax
-	movl	%eax, -312(%rbp)
-	movl	-1764(%rbp), %eax
-	movl	%eax, -316(%rbp)
-	movl	-1760(%rbp), %eax
-	movl	%eax, -372(%rbp)
-	leaq	-1756(%rbp), %rsi
-	leaq	-2376(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
+	movq	%rax, -776(%rbp)
 	movl	$17, %ecx
-	movl	-1688(%rbp), %eax
-	movl	%eax, -480(%rbp)
-	movl	-1684(%rbp), %eax
-	movl	%eax, -484(%rbp)
-	movl	-1680(%rbp), %eax
-	movl	%eax, -464(%rbp)
-	leaq	-1676(%rbp), %rsi
-	leaq	-2512(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
-	movl	$17, %ecx
-	movl	-1608(%rbp), %eax
-	movl	%eax, -472(%rbp)
-	movl	-1604(%rbp), %eax
-	movl	%eax, -476(%rbp)
-	movl	-1600(%rbp), %eax
-	movl	%eax, -448(%rbp)
-	leaq	-1596(%rbp), %rsi
-	leaq	-2444(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
-	movq	-1468(%rbp), %rax
-	movq	%rax, -3784(%rbp)
-	movq	-1460(%rbp), %rax
-	movq	%rax, -3776(%rbp)
-	movq	-1452(%rbp), %rax
-	movq	%rax, -3768(%rbp)
-	movq	-1444(%rbp), %rax
-	movq	%rax, -3760(%rbp)
-	movq	-1436(%rbp), %rax
-	movq	%rax, -3752(%rbp)
-	movq	-1428(%rbp), %rax
-	movq	%rax, -3744(%rbp)
-	movq	-1420(%rbp), %rax
-	movq	%rax, -3736(%rbp)
-	movl	-1412(%rbp), %eax
-	movl	%eax, -3728(%rbp)
-	movq	%r8, %r11
-	andq	%r14, %r11
-	movq	%rdx, -88(%rbp)
-	andq	%r14, %rdx
-	movq	%r10, -80(%rbp)
-	andq	%r14, %r10
-	movabsq	$-1099511627776, %rax
-	andq	%r9, %rax
-	movq	%rax, -256(%rbp)
-	movq	%rbx, %rax
-	movq	%rbx, -208(%rbp)
-	andq	$-256, %rax
+	movq	-2224(%rbp), %rax
+	movq	%rax, -424(%rbp)
+	movq	-2216(%rbp), %rdx
+	movzbl	-2208(%rbp), %eax
+	movq	%rax, -272(%rbp)
+	movzbl	-2207(%rbp), %eax
+	movq	%rax, -264(%rbp)
+	movl	-2172(%rbp), %eax
+	movl	%eax, -76(%rbp)
+	movq	-2168(%rbp), %rax
+	movq	%rax, -464(%rbp)
+	movq	-2160(%rbp), %rax
+	movq	%rax, -456(%rbp)
+	movq	-2152(%rbp), %rax
+	movq	%rax, -440(%rbp)
+	movq	-2128(%rbp), %rax
+	movq	%rax, -448(%rbp)
+	movl	-2120(%rbp), %eax
+	movq	%rax, -280(%rbp)
+	movl	-2100(%rbp), %eax
+	movq	%rax, -216(%rbp)
+	movq	-2096(%rbp), %rax
+	movq	%rax, -544(%rbp)
+	movl	-2088(%rbp), %eax
+	movl	%eax, -72(%rbp)
+	movl	-2084(%rbp), %eax
+	movl	%eax, -64(%rbp)
+	movl	-2080(%rbp), %eax
+	movl	%eax, -68(%rbp)
+	movl	-2076(%rbp), %eax
+	movl	%eax, -108(%rbp)
+	movl	-2072(%rbp), %eax
+	movl	%eax, -60(%rbp)
+	movq	-2056(%rbp), %rax
+	movq	%rax, -640(%rbp)
+	movq	-2048(%rbp), %rax
+	movq	%rax, -656(%rbp)
+	movq	-2024(%rbp), %rax
+	movq	%rax, -648(%rbp)
+	movl	-2016(%rbp), %eax
+	movl	%eax, -112(%rbp)
+	movl	-2012(%rbp), %eax
+	movq	%rax, -96(%rbp)
+	movl	-2008(%rbp), %eax
+	movq	%rax, -232(%rbp)
+	movzbl	-2004(%rbp), %eax
+	movq	%rax, -88(%rbp)
+	movzbl	-2003(%rbp), %eax
+	movq	%rax, -224(%rbp)
+	movzwl	-2002(%rbp), %eax
 	movq	%rax, -248(%rbp)
-	andq	%r15, %r14
-	movl	-1528(%rbp), %eax
-	movl	%eax, -452(%rbp)
-	movl	-1524(%rbp), %eax
-	movl	%eax, -456(%rbp)
-	movl	-1520(%rbp), %eax
-	movl	%eax, -444(%rbp)
-	movl	-1516(%rbp), %eax
-	movl	%eax, -596(%rbp)
+	movq	-2000(%rbp), %rax
+	movq	%rax, -536(%rbp)
+	movq	-1992(%rbp), %rax
+	movq	%rax, -696(%rbp)
+	movl	-1920(%rbp), %eax
+	movl	%eax, -164(%rbp)
+	movl	-1916(%rbp), %eax
+	movl	%eax, -168(%rbp)
+	movl	-1912(%rbp), %eax
+	movl	%eax, -172(%rbp)
+	movl	-1908(%rbp), %eax
+	movl	%eax, -176(%rbp)
+	movzbl	-1904(%rbp), %eax
+	movq	%rax, -240(%rbp)
+	movq	-1896(%rbp), %rax
+	movq	%rax, -432(%rbp)
+	movq	-1888(%rbp), %rax
+	movq	%rax, -632(%rbp)
+	movq	-1880(%rbp), %rax
+	movq	%rax, -688(%rbp)
+	movl	-1872(%rbp), %eax
+	movl	%eax, -204(%rbp)
+	movl	-1868(%rbp), %eax
+	movl	%eax, -328(%rbp)
+	movl	-1864(%rbp), %eax
+	movl	%eax, -324(%rbp)
+	movl	-1860(%rbp), %eax
+	movl	%eax, -332(%rbp)
+	movl	-1792(%rbp), %eax
+	movl	%eax, -336(%rbp)
+	movl	-1788(%rbp), %eax
+	movl	%eax, -340(%rbp)
+	movl	-1784(%rbp), %eax
+	movl	%eax, -412(%rbp)
+	leaq	-1780(%rbp), %rsi
+	leaq	-2400(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movl	$17, %ecx
+	movl	-1712(%rbp), %eax
+	movl	%eax, -520(%rbp)
+	movl	-1708(%rbp), %eax
+	movl	%eax, -524(%rbp)
+	movl	-1704(%rbp), %eax
+	movl	%eax, -504(%rbp)
+	leaq	-1700(%rbp), %rsi
+	leaq	-2536(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movl	$17, %ecx
+	movl	-1632(%rbp), %eax
+	movl	%eax, -512(%rbp)
+	movl	-1628(%rbp), %eax
+	movl	%eax, -516(%rbp)
+	movl	-1624(%rbp), %eax
+	movl	%eax, -488(%rbp)
+	leaq	-1620(%rbp), %rsi
+	leaq	-2468(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movq	-1492(%rbp), %rax
+	movq	%rax, -3848(%rbp)
+	movq	-1484(%rbp), %rax
+	movq	%rax, -3840(%rbp)
+	movq	-1476(%rbp), %rax
+	movq	%rax, -3832(%rbp)
+	movq	-1468(%rbp), %rax
+	movq	%rax, -3824(%rbp)
+	movq	-1460(%rbp), %rax
+	movq	%rax, -3816(%rbp)
+	movq	-1452(%rbp), %rax
+	movq	%rax, -3808(%rbp)
+	movq	-1444(%rbp), %rax
+	movq	%rax, -3800(%rbp)
+	movl	-1436(%rbp), %eax
+	movl	%eax, -3792(%rbp)
+	movq	%rbx, -152(%rbp)
+	movq	%rbx, %r15
+	movabsq	$-4294967296, %rbx
+	andq	%rbx, %r15
+	movq	%r9, -136(%rbp)
+	andq	%rbx, %r9
+	movq	%r8, -144(%rbp)
+	andq	%rbx, %r8
+	movabsq	$-1099511627776, %rax
+	andq	%r10, %rax
+	movq	%rax, -288(%rbp)
+	movq	%r11, %r13
+	andq	$-256, %r13
+	movq	%rdx, -200(%rbp)
+	andq	%rdx, %rbx
+	movl	-1552(%rbp), %eax
+	movl	%eax, -492(%rbp)
+	movl	-1548(%rbp), %eax
+	movl	%eax, -496(%rbp)
+	movl	-1544(%rbp), %eax
+	movl	%eax, -484(%rbp)
+	movl	-1540(%rbp), %eax
+	movl	%eax, -676(%rbp)
+	movq	-1536(%rbp), %rax
+	movq	%rax, -800(%rbp)
+	movq	-1528(%rbp), %rax
+	movq	%rax, -808(%rbp)
+	movq	-1520(%rbp), %rax
+	movq	%rax, -816(%rbp)
 	movq	-1512(%rbp), %rax
 	movq	%rax, -792(%rbp)
-	movq	-1504(%rbp), %rax
-	movq	%rax, -800(%rbp)
-	movq	-1496(%rbp), %rax
-	movq	%rax, -808(%rbp)
-	movq	-1488(%rbp), %rax
-	movq	%rax, -784(%rbp)
-	movl	-1480(%rbp), %eax
-	movl	%eax, -460(%rbp)
-	movl	-1476(%rbp), %eax
-	movl	%eax, -488(%rbp)
-	movl	-1472(%rbp), %eax
-	movl	%eax, -468(%rbp)
+	movl	-1504(%rbp), %eax
+	movl	%eax, -500(%rbp)
+	movl	-1500(%rbp), %eax
+	movl	%eax, -528(%rbp)
+	movl	-1496(%rbp), %eax
+	movl	%eax, -508(%rbp)
 	movl	$13, %eax
-	movq	%rax, -224(%rbp)
-	movq	%r9, %rbx
-	movq	%r9, %rax
-	movq	%rdx, %r9
-	jmp	.L387_302
-.L387_265:
-	movq	-2784(%rbp), %rdx
-	movq	-2776(%rbp), %rsi
-	movq	-2768(%rbp), %rax
-	movq	%rax, -496(%rbp)
-	movq	-2760(%rbp), %r10
-	testq	%r10, %r10
-	movq	%rdx, -416(%rbp)
-	je	.L387_272
-	movq	%rsi, %r9
-	imulq	$84, %r10, %rcx
+	jmp	.L387_289
+.L387_273:
+	movq	-2832(%rbp), %rdx
+	movq	-2824(%rbp), %rsi
+	movq	-2816(%rbp), %rax
+	movq	%rax, -536(%rbp)
+	movq	-2808(%rbp), %r9
+	testq	%r9, %r9
+	movq	%rdx, -432(%rbp)
+	je	.L387_280
+	movq	%rsi, %r8
+	imulq	$84, %r9, %rcx
 	leaq	-84(%rcx), %rsi
 	movq	%rsi, %rax
 	shrq	$2, %rax
@@ -78249,15 +78364,15 @@ hw_memory_attach:
 	shrq	$3, %rdx
 	movl	%edx, %edi
 	notl	%edi
-	movq	-496(%rbp), %rax
+	movq	-536(%rbp), %rax
 	testb	$3, %dil
-	movq	-496(%rbp), %rdi
-	je	.L387_269
+	movq	-536(%rbp), %rdi
+	je	.L387_277
 	incl	%edx
 	andl	$3, %edx
 	negq	%rdx
 	movq	%rdi, %rax
-.L387_268:
+.L387_276:
 	movq	$-1, 56(%rax)
 	movq	$-1, 48(%rax)
 	movq	$-1, 40(%rax)
@@ -78271,14 +78386,14 @@ hw_memory_attach:
 	movb	$0, 80(%rax)
 	addq	$84, %rax
 	incq	%rdx
-	jne	.L387_268
-.L387_269:
+	jne	.L387_276
+.L387_277:
 	cmpq	$252, %rsi
-	movq	-416(%rbp), %rdx
-	movq	%r9, %rsi
-	jb	.L387_272
+	movq	-432(%rbp), %rdx
+	movq	%r8, %rsi
+	jb	.L387_280
 	addq	%rdi, %rcx
-.L387_271:
+.L387_279:
 	movq	$-1, 56(%rax)
 	movq	$-1, 48(%rax)
 	movq	$-1, 40(%rax)
@@ -78325,37 +78440,37 @@ hw_memory_attach:
 	movb	$0, 332(%rax)
 	addq	$336, %rax
 	cmpq	%rcx, %rax
-	jne	.L387_271
-.L387_272:
-	movzwl	1120(%r11), %eax
-	movq	%rsi, -592(%rbp)
+	jne	.L387_279
+.L387_280:
+	movzwl	1120(%r14), %eax
+	movq	%rsi, -632(%rbp)
 	testq	%rsi, %rsi
-	je	.L387_279
-	movq	-592(%rbp), %rcx
+	je	.L387_287
+	movq	-632(%rbp), %rcx
 	shlq	$4, %rcx
 	leaq	-16(%rcx), %rsi
 	movl	%esi, %edi
 	notl	%edi
 	testb	$112, %dil
-	je	.L387_276
+	je	.L387_284
 	movl	%esi, %edi
 	shrl	$4, %edi
 	incl	%edi
 	andl	$7, %edi
 	negq	%rdi
-	movq	-416(%rbp), %rdx
-.L387_275:
+	movq	-432(%rbp), %rdx
+.L387_283:
 	movq	$0, (%rdx)
 	movl	$-1, 8(%rdx)
 	addq	$16, %rdx
 	incq	%rdi
-	jne	.L387_275
-.L387_276:
+	jne	.L387_283
+.L387_284:
 	cmpq	$112, %rsi
-	movq	-416(%rbp), %rsi
-	jb	.L387_279
+	movq	-432(%rbp), %rsi
+	jb	.L387_287
 	addq	%rsi, %rcx
-.L387_278:
+.L387_286:
 	movq	$0, (%rdx)
 	movl	$-1, 8(%rdx)
 	movq	$0, 16(%rdx)
@@ -78374,240 +78489,231 @@ hw_memory_attach:
 	movl	$-1, 120(%rdx)
 	addq	$128, %rdx
 	cmpq	%rcx, %rdx
-	jne	.L387_278
-.L387_279:
-	movq	$0, -2316(%rbp)
-	movq	$0, -2324(%rbp)
-	movq	$0, -2332(%rbp)
+	jne	.L387_286
+.L387_287:
 	movq	$0, -2340(%rbp)
 	movq	$0, -2348(%rbp)
 	movq	$0, -2356(%rbp)
 	movq	$0, -2364(%rbp)
 	movq	$0, -2372(%rbp)
+	movq	$0, -2380(%rbp)
+	movq	$0, -2388(%rbp)
+	movq	$0, -2396(%rbp)
+	movq	$0, -2532(%rbp)
+	movq	$0, -2524(%rbp)
+	movq	$0, -2516(%rbp)
 	movq	$0, -2508(%rbp)
 	movq	$0, -2500(%rbp)
 	movq	$0, -2492(%rbp)
 	movq	$0, -2484(%rbp)
 	movq	$0, -2476(%rbp)
-	movq	$0, -2468(%rbp)
-	movq	$0, -2460(%rbp)
-	movq	$0, -2452(%rbp)
+	movq	$0, -2464(%rbp)
+	movq	$0, -2456(%rbp)
+	movq	$0, -2448(%rbp)
 	movq	$0, -2440(%rbp)
 	movq	$0, -2432(%rbp)
 	movq	$0, -2424(%rbp)
 	movq	$0, -2416(%rbp)
 	movq	$0, -2408(%rbp)
-	movq	$0, -2400(%rbp)
-	movq	$0, -2392(%rbp)
-	movq	$0, -2384(%rbp)
-	movw	$0, -396(%rbp)
-	movl	$0, -400(%rbp)
-	movq	$0, -200(%rbp)
-	movl	$0, -192(%rbp)
-	movq	$0, -656(%rbp)
-	leaq	-1(%r8), %rcx
-	cmpl	%eax, %r10d
+	movw	$0, -404(%rbp)
+	movl	$0, -408(%rbp)
+	movq	$0, -480(%rbp)
+	movq	$0, -472(%rbp)
+	movq	$0, -128(%rbp)
+	movb	$0, -120(%rbp)
+	movw	$0, -44(%rbp)
+	movb	$0, -42(%rbp)
+	leaq	-1(%r15), %rcx
+	cmpl	%eax, %r9d
 	movl	%eax, %edx
-	cmovbl	%r10d, %edx
-	movq	%r10, -672(%rbp)
-	cmpq	%rcx, %r10
+	cmovbl	%r9d, %edx
+	movq	%r9, -696(%rbp)
+	cmpq	%rcx, %r9
 	cmoval	%eax, %edx
-	movq	$0, -648(%rbp)
 	cmpl	$1, %edx
 	adcl	$0, %edx
-	movl	%edx, -488(%rbp)
-	movl	$0, -641(%rbp)
+	movl	%edx, -528(%rbp)
+	movq	$0, -402(%rbp)
 	movq	$0, -394(%rbp)
 	movq	$0, -386(%rbp)
-	movq	$0, -360(%rbp)
-	movq	$0, -352(%rbp)
-	movl	$0, -344(%rbp)
-	movq	$0, -520(%rbp)
-	movq	$0, -512(%rbp)
-	movq	$0, -504(%rbp)
-	movq	$0, -605(%rbp)
-	movq	$0, -613(%rbp)
-	movq	$0, -621(%rbp)
-	movq	$0, -629(%rbp)
-	movq	$0, -637(%rbp)
-	movq	$-1, -528(%rbp)
-	movq	$-1, -536(%rbp)
-	movq	$-1, -544(%rbp)
-	movq	$-1, -552(%rbp)
-	movq	$-1, -560(%rbp)
+	movl	$0, -378(%rbp)
+	movq	$0, -560(%rbp)
+	movq	$0, -552(%rbp)
+	movq	$0, -664(%rbp)
+	movq	$0, -672(%rbp)
 	movq	$-1, -568(%rbp)
 	movq	$-1, -576(%rbp)
 	movq	$-1, -584(%rbp)
-	movq	$0, -696(%rbp)
-	movq	$0, -704(%rbp)
-	movq	$0, -712(%rbp)
+	movq	$-1, -592(%rbp)
+	movq	$-1, -600(%rbp)
+	movq	$-1, -608(%rbp)
+	movq	$-1, -616(%rbp)
+	movq	$-1, -624(%rbp)
 	movq	$0, -720(%rbp)
 	movq	$0, -728(%rbp)
 	movq	$0, -736(%rbp)
 	movq	$0, -744(%rbp)
 	movq	$0, -752(%rbp)
+	movq	$0, -760(%rbp)
+	movq	$0, -768(%rbp)
+	movq	$0, -776(%rbp)
 	movl	$4294967295, %eax
 	addq	$705032705, %rax
-	movq	%rax, -808(%rbp)
+	movq	%rax, -816(%rbp)
 	movl	$18, %eax
-	movq	%rax, -224(%rbp)
-	movl	$-1, -308(%rbp)
-	movl	$256, -312(%rbp)
-	movl	$6, -316(%rbp)
-	movl	$128, -480(%rbp)
-	movl	$5, -484(%rbp)
-	movl	$64, -472(%rbp)
-	movl	$4, -476(%rbp)
-	movl	$16, -452(%rbp)
-	movl	$2, -456(%rbp)
+	movq	%rax, -256(%rbp)
+	movl	$-1, -332(%rbp)
+	movl	$256, -336(%rbp)
+	movl	$6, -340(%rbp)
+	movl	$128, -520(%rbp)
+	movl	$5, -524(%rbp)
+	movl	$64, -512(%rbp)
+	movl	$4, -516(%rbp)
+	movl	$16, -492(%rbp)
+	movl	$2, -496(%rbp)
 	movl	$2000000, %eax
-	movq	%rax, -792(%rbp)
-	movl	$10000000, %eax
 	movq	%rax, -800(%rbp)
-	movq	$0, -184(%rbp)
-	movl	$0, -116(%rbp)
-	movl	$0, -112(%rbp)
-	movq	$0, -440(%rbp)
-	xorl	%r11d, %r11d
-	xorl	%r8d, %r8d
-	movq	$0, -336(%rbp)
-	movq	$0, -328(%rbp)
-	movq	$0, -280(%rbp)
-	movq	$0, -272(%rbp)
-	movq	$0, -88(%rbp)
-	xorl	%r9d, %r9d
-	movq	$0, -80(%rbp)
-	xorl	%r10d, %r10d
-	movq	$0, -264(%rbp)
-	movq	$0, -168(%rbp)
-	movq	$0, -256(%rbp)
-	xorl	%ebx, %ebx
-	xorl	%eax, %eax
-	movq	$0, -208(%rbp)
-	movq	$0, -248(%rbp)
-	movq	$0, -408(%rbp)
-	xorl	%r15d, %r15d
-	xorl	%r14d, %r14d
-	movq	$0, -240(%rbp)
-	movq	$0, -232(%rbp)
-	movl	$0, -48(%rbp)
-	movq	$0, -424(%rbp)
-	movq	$0, -432(%rbp)
-	movl	$0, -44(%rbp)
-	movl	$0, -64(%rbp)
-	movl	$0, -60(%rbp)
-	movl	$0, -68(%rbp)
-	movq	$0, -144(%rbp)
-	movq	$0, -96(%rbp)
-	movl	$0, -468(%rbp)
-	movl	$0, -460(%rbp)
-	movq	$0, -784(%rbp)
-	movl	$0, -444(%rbp)
-	movl	$0, -448(%rbp)
-	movl	$0, -464(%rbp)
-	movl	$0, -372(%rbp)
-	movl	$-1, -300(%rbp)
-	movl	$-1, -172(%rbp)
-	movq	$0, -664(%rbp)
+	movl	$10000000, %eax
+	movq	%rax, -808(%rbp)
 	movq	$0, -216(%rbp)
-	movl	$-1, -160(%rbp)
-	movl	$-1, -156(%rbp)
-	movl	$0, -152(%rbp)
-	movl	$0, -148(%rbp)
+	movq	$0, -544(%rbp)
+	movq	$0, -464(%rbp)
+	movl	$0, -76(%rbp)
+	movq	$0, -280(%rbp)
+	movq	$0, -656(%rbp)
+	xorl	%r15d, %r15d
+	movq	$0, -152(%rbp)
+	movq	$0, -368(%rbp)
+	movq	$0, -360(%rbp)
+	movq	$0, -352(%rbp)
+	movq	$0, -296(%rbp)
 	movq	$0, -136(%rbp)
-	jmp	.L387_301
-.L387_280:
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %rdi
-	movq	%r12, %rsi
+	xorl	%r9d, %r9d
+	movq	$0, -144(%rbp)
+	xorl	%r8d, %r8d
+	movq	$0, -192(%rbp)
+	movq	$0, -184(%rbp)
+	xorl	%r10d, %r10d
+	xorl	%eax, %eax
+	movq	$0, -288(%rbp)
+	xorl	%r11d, %r11d
+	xorl	%r13d, %r13d
+	movq	$0, -424(%rbp)
+	movq	$0, -200(%rbp)
+	xorl	%ebx, %ebx
+	movq	$0, -272(%rbp)
+	movq	$0, -264(%rbp)
+	movq	$0, -456(%rbp)
+	movq	$0, -448(%rbp)
+	movl	$0, -72(%rbp)
+	movl	$0, -64(%rbp)
+	movl	$0, -68(%rbp)
+	movq	$0, -648(%rbp)
+	movl	$0, -112(%rbp)
+	movq	$0, -96(%rbp)
+	movq	$0, -232(%rbp)
+	movq	$0, -88(%rbp)
+	movq	$0, -224(%rbp)
+	movq	$0, -248(%rbp)
+	movl	$0, -508(%rbp)
+	movl	$0, -500(%rbp)
+	movq	$0, -792(%rbp)
+	movl	$0, -484(%rbp)
+	movl	$0, -488(%rbp)
+	movl	$0, -504(%rbp)
+	movl	$0, -412(%rbp)
+	movl	$-1, -324(%rbp)
+	movl	$-1, -204(%rbp)
+	movq	$0, -688(%rbp)
+	movq	$0, -240(%rbp)
+	movl	$-1, -176(%rbp)
+	movl	$-1, -172(%rbp)
+	movl	$0, -168(%rbp)
+	movl	$0, -164(%rbp)
+	movq	$0, -640(%rbp)
+	movl	$0, -60(%rbp)
+	movq	$0, -440(%rbp)
+	jmp	.L387_307
+.L387_288:
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %rdi
+	movq	%r13, %rsi
 	callq	hw_cfq_Cfq_new
-	movq	-2296(%rbp), %rbx
-	movq	%rbx, -296(%rbp)
-	movq	-2288(%rbp), %rax
-	movq	%rax, -368(%rbp)
-	andq	%r14, %rbx
-	movq	-2248(%rbp), %r12
-	movq	%r12, -88(%rbp)
-	andq	%r14, %r12
-	movq	-2240(%rbp), %r15
-	movq	%r15, -80(%rbp)
-	andq	%r14, %r15
-	movq	-2216(%rbp), %rcx
-	movq	%rcx, -288(%rbp)
+	movq	-2320(%rbp), %rcx
+	movq	-2312(%rbp), %rax
+	movq	%rax, -56(%rbp)
+	movq	%rcx, -152(%rbp)
+	movq	%rcx, %r15
+	movabsq	$-4294967296, %rbx
+	andq	%rbx, %r15
+	movq	-2272(%rbp), %rcx
+	movq	%rcx, -136(%rbp)
+	andq	%rbx, %rcx
+	movq	%rcx, -320(%rbp)
+	movq	-2264(%rbp), %r14
+	movq	%r14, -144(%rbp)
+	andq	%rbx, %r14
+	movq	-2240(%rbp), %rcx
+	movq	%rcx, -312(%rbp)
 	movabsq	$-1099511627776, %rax
 	andq	%rcx, %rax
-	movq	%rax, -256(%rbp)
-	movq	-2208(%rbp), %rax
-	movq	%rax, -208(%rbp)
-	andq	$-256, %rax
-	movq	%rax, -248(%rbp)
-	movq	-2192(%rbp), %rax
-	movq	%rax, -56(%rbp)
-	andq	%rax, %r14
-	movq	-2182(%rbp), %rax
+	movq	%rax, -288(%rbp)
+	movq	-2232(%rbp), %r13
+	movq	%r13, -304(%rbp)
+	andq	$-256, %r13
+	movq	-2216(%rbp), %rcx
+	movq	%rcx, -200(%rbp)
+	andq	%rcx, %rbx
+	movq	-2206(%rbp), %rax
+	movq	%rax, -408(%rbp)
+	movq	-2198(%rbp), %rax
 	movq	%rax, -400(%rbp)
-	movq	-2174(%rbp), %rax
+	movq	-2190(%rbp), %rax
 	movq	%rax, -392(%rbp)
-	movq	-2168(%rbp), %rax
-	movq	%rax, -386(%rbp)
-	movl	-2140(%rbp), %eax
-	movl	%eax, -344(%rbp)
-	movq	-2148(%rbp), %rax
-	movq	%rax, -352(%rbp)
-	movq	-2156(%rbp), %rax
-	movq	%rax, -360(%rbp)
-	movl	-2112(%rbp), %eax
-	movl	%eax, -192(%rbp)
-	movq	-2120(%rbp), %rax
-	movq	%rax, -200(%rbp)
-	movq	-2092(%rbp), %rax
-	movq	%rax, -520(%rbp)
-	movq	-2084(%rbp), %rax
-	movq	%rax, -512(%rbp)
-	movq	-2076(%rbp), %rax
-	movq	%rax, -504(%rbp)
-	movl	-1980(%rbp), %eax
-	movl	%eax, -601(%rbp)
-	movq	-1987(%rbp), %rax
-	movq	%rax, -608(%rbp)
-	movq	-1995(%rbp), %rax
-	movq	%rax, -616(%rbp)
-	movq	-2003(%rbp), %rax
-	movq	%rax, -624(%rbp)
-	movq	-2011(%rbp), %rax
-	movq	%rax, -632(%rbp)
-	movq	-2019(%rbp), %rax
-	movq	%rax, -640(%rbp)
-	movq	-2027(%rbp), %rax
-	movq	%rax, -648(%rbp)
-	movq	-2035(%rbp), %rax
-	movq	%rax, -656(%rbp)
-	movq	-1904(%rbp), %rax
-	movq	%rax, -528(%rbp)
-	movq	-1912(%rbp), %rax
-	movq	%rax, -536(%rbp)
-	movq	-1920(%rbp), %rax
-	movq	%rax, -544(%rbp)
-	movq	-1928(%rbp), %rax
+	movq	-2182(%rbp), %rax
+	movq	%rax, -384(%rbp)
+	movzwl	-2174(%rbp), %eax
+	movw	%ax, -376(%rbp)
+	movq	-2136(%rbp), %rax
+	movq	%rax, -472(%rbp)
+	movq	-2144(%rbp), %rax
+	movq	%rax, -480(%rbp)
+	movq	-2108(%rbp), %rax
 	movq	%rax, -552(%rbp)
-	movq	-1936(%rbp), %rax
+	movq	-2116(%rbp), %rax
 	movq	%rax, -560(%rbp)
-	movq	-1944(%rbp), %rax
+	movzbl	-2060(%rbp), %eax
+	movb	%al, -120(%rbp)
+	movq	-2068(%rbp), %rax
+	movq	%rax, -128(%rbp)
+	movzbl	-2057(%rbp), %eax
+	movb	%al, -42(%rbp)
+	movzwl	-2059(%rbp), %eax
+	movw	%ax, -44(%rbp)
+	movq	-2032(%rbp), %rax
+	movq	%rax, -664(%rbp)
+	movq	-2040(%rbp), %rax
+	movq	%rax, -672(%rbp)
+	movq	-1928(%rbp), %rax
 	movq	%rax, -568(%rbp)
-	movq	-1952(%rbp), %rax
+	movq	-1936(%rbp), %rax
 	movq	%rax, -576(%rbp)
-	movq	-1960(%rbp), %rax
+	movq	-1944(%rbp), %rax
 	movq	%rax, -584(%rbp)
-	movl	-1876(%rbp), %eax
-	movl	%eax, -121(%rbp)
-	movl	-1879(%rbp), %eax
-	movl	%eax, -124(%rbp)
-	movq	-1776(%rbp), %rax
-	movq	%rax, -696(%rbp)
-	movq	-1784(%rbp), %rax
-	movq	%rax, -704(%rbp)
-	movq	-1792(%rbp), %rax
-	movq	%rax, -712(%rbp)
+	movq	-1952(%rbp), %rax
+	movq	%rax, -592(%rbp)
+	movq	-1960(%rbp), %rax
+	movq	%rax, -600(%rbp)
+	movq	-1968(%rbp), %rax
+	movq	%rax, -608(%rbp)
+	movq	-1976(%rbp), %rax
+	movq	%rax, -616(%rbp)
+	movq	-1984(%rbp), %rax
+	movq	%rax, -624(%rbp)
+	movl	-1900(%rbp), %eax
+	movl	%eax, -157(%rbp)
+	movl	-1903(%rbp), %eax
+	movl	%eax, -160(%rbp)
 	movq	-1800(%rbp), %rax
 	movq	%rax, -720(%rbp)
 	movq	-1808(%rbp), %rax
@@ -78618,361 +78724,371 @@ hw_memory_attach:
 	movq	%rax, -744(%rbp)
 	movq	-1832(%rbp), %rax
 	movq	%rax, -752(%rbp)
-	movl	$17, %ecx
-	movq	-2280(%rbp), %rax
-	movq	%rax, -336(%rbp)
-	movq	-2272(%rbp), %rax
-	movq	%rax, -328(%rbp)
-	movq	-2264(%rbp), %rax
-	movq	%rax, -280(%rbp)
-	movq	-2256(%rbp), %rax
-	movq	%rax, -272(%rbp)
-	movq	-2232(%rbp), %rax
-	movq	%rax, -264(%rbp)
-	movq	-2224(%rbp), %rax
-	movq	%rax, -168(%rbp)
-	movq	-2200(%rbp), %rax
-	movq	%rax, -408(%rbp)
-	movzbl	-2184(%rbp), %eax
-	movq	%rax, -240(%rbp)
-	movzbl	-2183(%rbp), %eax
-	movq	%rax, -232(%rbp)
-	movl	-2160(%rbp), %eax
-	movl	%eax, -48(%rbp)
-	movq	-2136(%rbp), %rax
-	movq	%rax, -424(%rbp)
-	movq	-2128(%rbp), %rax
-	movq	%rax, -432(%rbp)
-	movl	-2108(%rbp), %eax
-	movl	%eax, -44(%rbp)
-	movq	-2104(%rbp), %rax
-	movq	%rax, -440(%rbp)
-	movl	-2096(%rbp), %eax
-	movq	%rax, -184(%rbp)
-	movl	-2068(%rbp), %eax
-	movl	%eax, -116(%rbp)
-	movl	-2064(%rbp), %eax
-	movl	%eax, -64(%rbp)
-	movl	-2060(%rbp), %eax
-	movl	%eax, -60(%rbp)
-	movl	-2056(%rbp), %eax
-	movl	%eax, -68(%rbp)
-	movl	-2052(%rbp), %eax
-	movl	%eax, -108(%rbp)
-	movl	-2048(%rbp), %eax
-	movq	%rax, -136(%rbp)
-	movl	-2044(%rbp), %eax
-	movq	%rax, -144(%rbp)
-	movzbl	-2040(%rbp), %eax
-	movq	%rax, -96(%rbp)
-	movl	-2039(%rbp), %eax
-	movl	%eax, -112(%rbp)
-	movq	-1976(%rbp), %rax
-	movq	%rax, -496(%rbp)
-	movq	-1968(%rbp), %rax
-	movq	%rax, -672(%rbp)
-	movl	-1896(%rbp), %eax
-	movl	%eax, -148(%rbp)
-	movl	-1892(%rbp), %eax
-	movl	%eax, -152(%rbp)
-	movl	-1888(%rbp), %eax
-	movl	%eax, -156(%rbp)
-	movl	-1884(%rbp), %eax
-	movl	%eax, -160(%rbp)
-	movzbl	-1880(%rbp), %eax
-	movq	%rax, -216(%rbp)
-	movq	-1872(%rbp), %rax
-	movq	%rax, -416(%rbp)
-	movq	-1864(%rbp), %rax
-	movq	%rax, -592(%rbp)
+	movq	-1840(%rbp), %rax
+	movq	%rax, -760(%rbp)
+	movq	-1848(%rbp), %rax
+	movq	%rax, -768(%rbp)
 	movq	-1856(%rbp), %rax
-	movq	%rax, -664(%rbp)
-	movl	-1848(%rbp), %eax
+	movq	%rax, -776(%rbp)
+	movl	$17, %ecx
+	movq	-2304(%rbp), %rax
+	movq	%rax, -368(%rbp)
+	movq	-2296(%rbp), %rax
+	movq	%rax, -360(%rbp)
+	movq	-2288(%rbp), %rax
+	movq	%rax, -352(%rbp)
+	movq	-2280(%rbp), %rax
+	movq	%rax, -296(%rbp)
+	movq	-2256(%rbp), %rax
+	movq	%rax, -192(%rbp)
+	movq	-2248(%rbp), %rax
+	movq	%rax, -184(%rbp)
+	movq	-2224(%rbp), %rax
+	movq	%rax, -424(%rbp)
+	movzbl	-2208(%rbp), %eax
+	movq	%rax, -272(%rbp)
+	movzbl	-2207(%rbp), %eax
+	movq	%rax, -264(%rbp)
+	movl	-2172(%rbp), %eax
+	movl	%eax, -76(%rbp)
+	movq	-2168(%rbp), %rax
+	movq	%rax, -464(%rbp)
+	movq	-2160(%rbp), %rax
+	movq	%rax, -456(%rbp)
+	movq	-2152(%rbp), %rax
+	movq	%rax, -440(%rbp)
+	movq	-2128(%rbp), %rax
+	movq	%rax, -448(%rbp)
+	movl	-2120(%rbp), %eax
+	movq	%rax, -280(%rbp)
+	movl	-2100(%rbp), %eax
+	movq	%rax, -216(%rbp)
+	movq	-2096(%rbp), %rax
+	movq	%rax, -544(%rbp)
+	movl	-2088(%rbp), %eax
+	movl	%eax, -72(%rbp)
+	movl	-2084(%rbp), %eax
+	movl	%eax, -64(%rbp)
+	movl	-2080(%rbp), %eax
+	movl	%eax, -68(%rbp)
+	movl	-2076(%rbp), %eax
+	movl	%eax, -108(%rbp)
+	movl	-2072(%rbp), %eax
+	movl	%eax, -60(%rbp)
+	movq	-2056(%rbp), %rax
+	movq	%rax, -640(%rbp)
+	movq	-2048(%rbp), %rax
+	movq	%rax, -656(%rbp)
+	movq	-2024(%rbp), %rax
+	movq	%rax, -648(%rbp)
+	movl	-2016(%rbp), %eax
+	movl	%eax, -112(%rbp)
+	movl	-2012(%rbp), %eax
+	movq	%rax, -96(%rbp)
+	movl	-2008(%rbp), %eax
+	movq	%rax, -232(%rbp)
+	movzbl	-2004(%rbp), %eax
+	movq	%rax, -88(%rbp)
+	movzbl	-2003(%rbp), %eax
+	movq	%rax, -224(%rbp)
+	movzwl	-2002(%rbp), %eax
+	movq	%rax, -248(%rbp)
+	movq	-2000(%rbp), %rax
+	movq	%rax, -536(%rbp)
+	movq	-1992(%rbp), %rax
+	movq	%rax, -696(%rbp)
+	movl	-1920(%rbp), %eax
+	movl	%eax, -164(%rbp)
+	movl	-1916(%rbp), %eax
+	movl	%eax, -168(%rbp)
+	movl	-1912(%rbp), %eax
 	movl	%eax, -172(%rbp)
-	movl	-1844(%rbp), %eax
-	movl	%eax, -304(%rbp)
-	movl	-1840(%rbp), %eax
-	movl	%eax, -300(%rbp)
-	movl	-1836(%rbp), %eax
-	movl	%eax, -308(%rbp)
-	movl	-1768(%rbp), %eax
-	movl	%eax, -312(%rbp)
-	movl	-1764(%rbp), %eax
-	movl	%eax, -316(%rbp)
-	movl	-1760(%rbp), %eax
-	movl	%eax, -372(%rbp)
-	leaq	-1756(%rbp), %rsi
-	leaq	-2376(%rbp), %rdi
+	movl	-1908(%rbp), %eax
+	movl	%eax, -176(%rbp)
+	movzbl	-1904(%rbp), %eax
+	movq	%rax, -240(%rbp)
+	movq	-1896(%rbp), %rax
+	movq	%rax, -432(%rbp)
+	movq	-1888(%rbp), %rax
+	movq	%rax, -632(%rbp)
+	movq	-1880(%rbp), %rax
+	movq	%rax, -688(%rbp)
+	movl	-1872(%rbp), %eax
+	movl	%eax, -204(%rbp)
+	movl	-1868(%rbp), %eax
+	movl	%eax, -328(%rbp)
+	movl	-1864(%rbp), %eax
+	movl	%eax, -324(%rbp)
+	movl	-1860(%rbp), %eax
+	movl	%eax, -332(%rbp)
+	movl	-1792(%rbp), %eax
+	movl	%eax, -336(%rbp)
+	movl	-1788(%rbp), %eax
+	movl	%eax, -340(%rbp)
+	movl	-1784(%rbp), %eax
+	movl	%eax, -412(%rbp)
+	leaq	-1780(%rbp), %rsi
+	leaq	-2400(%rbp), %rdi
 	rep;movsl (%rsi), %es:(%rdi)
 	movl	$17, %ecx
-	movl	-1688(%rbp), %eax
-	movl	%eax, -480(%rbp)
-	movl	-1684(%rbp), %eax
+	movl	-1712(%rbp), %eax
+	movl	%eax, -520(%rbp)
+	movl	-1708(%rbp), %eax
+	movl	%eax, -524(%rbp)
+	movl	-1704(%rbp), %eax
+	movl	%eax, -504(%rbp)
+	leaq	-1700(%rbp), %rsi
+	leaq	-2536(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movl	$17, %ecx
+	movl	-1632(%rbp), %eax
+	movl	%eax, -512(%rbp)
+	movl	-1628(%rbp), %eax
+	movl	%eax, -516(%rbp)
+	movl	-1624(%rbp), %eax
+	movl	%eax, -488(%rbp)
+	leaq	-1620(%rbp), %rsi
+	leaq	-2468(%rbp), %rdi
+	rep;movsl (%rsi), %es:(%rdi)
+	movl	-1552(%rbp), %eax
+	movl	%eax, -492(%rbp)
+	movl	-1548(%rbp), %eax
+	movl	%eax, -496(%rbp)
+	movl	-1544(%rbp), %eax
 	movl	%eax, -484(%rbp)
-	movl	-1680(%rbp), %eax
-	movl	%eax, -464(%rbp)
-	leaq	-1676(%rbp), %rsi
-	leaq	-2512(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
-	movl	$17, %ecx
-	movl	-1608(%rbp), %eax
-	movl	%eax, -472(%rbp)
-	movl	-1604(%rbp), %eax
-	movl	%eax, -476(%rbp)
-	movl	-1600(%rbp), %eax
-	movl	%eax, -448(%rbp)
-	leaq	-1596(%rbp), %rsi
-	leaq	-2444(%rbp), %rdi
-	rep;movsl (%rsi), %es:(%rdi)
-	movl	-1528(%rbp), %eax
-	movl	%eax, -452(%rbp)
-	movl	-1524(%rbp), %eax
-	movl	%eax, -456(%rbp)
-	movl	-1520(%rbp), %eax
-	movl	%eax, -444(%rbp)
-	movl	-1516(%rbp), %eax
-	movl	%eax, -596(%rbp)
+	movl	-1540(%rbp), %eax
+	movl	%eax, -676(%rbp)
+	movq	-1536(%rbp), %rax
+	movq	%rax, -800(%rbp)
+	movq	-1528(%rbp), %rax
+	movq	%rax, -808(%rbp)
+	movq	-1520(%rbp), %rax
+	movq	%rax, -816(%rbp)
 	movq	-1512(%rbp), %rax
 	movq	%rax, -792(%rbp)
-	movq	-1504(%rbp), %rax
-	movq	%rax, -800(%rbp)
-	movq	-1496(%rbp), %rax
-	movq	%rax, -808(%rbp)
-	movq	-1488(%rbp), %rax
-	movq	%rax, -784(%rbp)
-	movl	-1480(%rbp), %eax
-	movl	%eax, -460(%rbp)
-	movl	-1476(%rbp), %eax
-	movl	%eax, -488(%rbp)
-	movl	-1472(%rbp), %eax
-	movl	%eax, -468(%rbp)
-	leaq	-1468(%rbp), %rsi
-	leaq	-3784(%rbp), %rdi
+	movl	-1504(%rbp), %eax
+	movl	%eax, -500(%rbp)
+	movl	-1500(%rbp), %eax
+	movl	%eax, -528(%rbp)
+	movl	-1496(%rbp), %eax
+	movl	%eax, -508(%rbp)
+	leaq	-1492(%rbp), %rsi
+	leaq	-3848(%rbp), %rdi
 	movl	$372, %edx
 	callq	memcpy
-	movq	%r15, %r10
-	movq	%r12, %r9
-	movq	%rbx, %r11
-	movq	-296(%rbp), %r8
+	movq	-304(%rbp), %r11
+	movq	-312(%rbp), %r10
+	movq	%r14, %r8
+	movq	-320(%rbp), %r9
 	movl	$15, %eax
-.L387_281:
-	movq	%rax, -224(%rbp)
-.L387_282:
-	movq	-288(%rbp), %rax
-	movq	%rax, %rbx
-	movq	-56(%rbp), %r15
-	jmp	.L387_302
-.L387_283:
+.L387_289:
+	movq	%rax, -256(%rbp)
+	movq	%r10, %rax
+	jmp	.L387_308
+.L387_290:
 	movl	$3, %eax
-	movq	%rax, -224(%rbp)
-	movq	$0, -88(%rbp)
-	movq	%rax, -184(%rbp)
-	movq	%r14, %r11
+	movq	%rax, -256(%rbp)
+	movq	$0, -136(%rbp)
+	movq	%rax, -216(%rbp)
+	movq	%rax, -280(%rbp)
+	movabsq	$-4294967296, %r15
+	movl	$4294967295, %eax
+	movq	%rax, -152(%rbp)
 	movl	$0, %r9d
 	movl	$0, %eax
-	movq	%rax, -80(%rbp)
+	movq	%rax, -144(%rbp)
+	movl	$0, %r8d
+.L387_291:
 	movl	$0, %r10d
 	movl	$0, %eax
-	movq	%rax, -256(%rbp)
+	movl	$0, %ecx
+	movq	%rcx, -288(%rbp)
+	movl	$0, %r11d
+	movl	$0, %r13d
+	movl	$0, %ecx
+	movq	%rcx, -200(%rbp)
 	movl	$0, %ebx
-	movl	$0, %eax
-	movl	$0, %ecx
-	movq	%rcx, -208(%rbp)
-	movl	$0, %ecx
-	movq	%rcx, -248(%rbp)
-	movl	$0, %r15d
-	movl	$0, %r14d
-.L387_284:
-	movq	%rcx, -240(%rbp)
+	movq	%rcx, -272(%rbp)
+	movq	%rcx, -264(%rbp)
+	movq	%rcx, -96(%rbp)
 	movq	%rcx, -232(%rbp)
-	movq	%rcx, -144(%rbp)
-	movq	%rcx, -96(%rbp)
-	movq	%rcx, -216(%rbp)
-	movq	%rcx, -136(%rbp)
-	jmp	.L387_302
-.L387_285:
-	leaq	-2784(%rbp), %rdx
-	leaq	-2296(%rbp), %rdi
-	movq	%r12, %rsi
-	callq	hw_cfq_v1_CfqV1_new
-	movq	-2296(%rbp), %r8
-	movq	-2288(%rbp), %rax
-	movq	%rax, -368(%rbp)
-	movq	%r8, %r11
-	andq	%r14, %r11
-	movq	-2280(%rbp), %rax
-	movq	%rax, -336(%rbp)
-	movq	-2248(%rbp), %rcx
 	movq	%rcx, -88(%rbp)
-	movq	%rcx, %r9
-	andq	%r14, %r9
-	movq	-2240(%rbp), %rcx
-	movq	%rcx, -80(%rbp)
-	movq	%rcx, %r10
-	andq	%r14, %r10
-	movq	-2216(%rbp), %rcx
-	movabsq	$-1099511627776, %rax
-	andq	%rcx, %rax
-	movq	%rax, -256(%rbp)
-	movq	-2208(%rbp), %rax
-	movq	%rax, -208(%rbp)
-	andq	$-256, %rax
-	movq	%rax, -248(%rbp)
-	movq	-2182(%rbp), %rax
-	movq	%rax, -400(%rbp)
-	movq	-2174(%rbp), %rax
-	movq	%rax, -392(%rbp)
-	movq	-2168(%rbp), %rax
-	movq	%rax, -386(%rbp)
-	movl	-2140(%rbp), %eax
-	movl	%eax, -344(%rbp)
-	movq	-2148(%rbp), %rax
-	movq	%rax, -352(%rbp)
-	movq	-2156(%rbp), %rax
-	movq	%rax, -360(%rbp)
-	movl	-2112(%rbp), %eax
-	movl	%eax, -192(%rbp)
-	movq	-2120(%rbp), %rax
-	movq	%rax, -200(%rbp)
-	movq	-2192(%rbp), %r15
-	andq	%r15, %r14
-	movq	-2272(%rbp), %rax
-	movq	%rax, -328(%rbp)
-	movq	-2264(%rbp), %rax
-	movq	%rax, -280(%rbp)
-	movq	-2256(%rbp), %rax
-	movq	%rax, -272(%rbp)
-	movq	-2232(%rbp), %rax
-	movq	%rax, -264(%rbp)
-	movq	-2224(%rbp), %rax
-	movq	%rax, -168(%rbp)
-	movq	-2200(%rbp), %rax
-	movq	%rax, -408(%rbp)
-	movzbl	-2184(%rbp), %eax
-	movq	%rax, -240(%rbp)
-	movzbl	-2183(%rbp), %eax
-	movq	%rax, -232(%rbp)
-	movl	-2160(%rbp), %eax
-	movl	%eax, -48(%rbp)
-	movq	-2136(%rbp), %rax
-	movq	%rax, -424(%rbp)
-	movq	-2128(%rbp), %rax
-	movq	%rax, -432(%rbp)
-	movl	-2108(%rbp), %eax
-	movl	%eax, -44(%rbp)
-	movq	-2104(%rbp), %rax
-	movq	%rax, -440(%rbp)
-	movl	$7, %eax
-	movq	%rax, -224(%rbp)
-	movq	%rax, -184(%rbp)
-	movq	%rcx, %rbx
-	movq	%rcx, %rax
-.L387_286:
-	movq	%rcx, -144(%rbp)
-	movq	%rcx, -96(%rbp)
-	movq	%rcx, -216(%rbp)
+	movq	%rcx, -224(%rbp)
+	movq	%rcx, -248(%rbp)
+	movq	%rcx, -240(%rbp)
+.L387_241:
+	jmp	.L387_308
+.L387_292:
+	leaq	-2832(%rbp), %rdx
+	leaq	-2320(%rbp), %rdi
+	movq	%r13, %rsi
+	callq	hw_cfq_v1_CfqV1_new
+	movq	-2320(%rbp), %rcx
+	movq	-2312(%rbp), %rax
+	movq	%rax, -56(%rbp)
+	movq	%rcx, -152(%rbp)
+	movq	%rcx, %r15
+	movabsq	$-4294967296, %rbx
+	andq	%rbx, %r15
+	movq	-2304(%rbp), %rax
+	movq	%rax, -368(%rbp)
+	movq	-2272(%rbp), %rcx
 	movq	%rcx, -136(%rbp)
-	jmp	.L387_242
-.L387_287:
-	movq	832(%r11), %rcx
+	movq	%rcx, %r9
+	andq	%rbx, %r9
+	movq	-2264(%rbp), %rcx
+	movq	%rcx, -144(%rbp)
+	movq	%rcx, %r8
+	andq	%rbx, %r8
+	movq	-2240(%rbp), %r10
+	movabsq	$-1099511627776, %rax
+	andq	%r10, %rax
+	movq	%rax, -288(%rbp)
+	movq	-2232(%rbp), %r11
+	movq	%r11, %r13
+	andq	$-256, %r13
+	movq	-2206(%rbp), %rax
+	movq	%rax, -408(%rbp)
+	movq	-2198(%rbp), %rax
+	movq	%rax, -400(%rbp)
+	movq	-2190(%rbp), %rax
+	movq	%rax, -392(%rbp)
+	movq	-2182(%rbp), %rax
+	movq	%rax, -384(%rbp)
+	movzwl	-2174(%rbp), %eax
+	movw	%ax, -376(%rbp)
+	movq	-2136(%rbp), %rax
+	movq	%rax, -472(%rbp)
+	movq	-2144(%rbp), %rax
+	movq	%rax, -480(%rbp)
+	movq	-2216(%rbp), %rcx
+	movq	%rcx, -200(%rbp)
+	andq	%rcx, %rbx
+	movq	-2296(%rbp), %rax
+	movq	%rax, -360(%rbp)
+	movq	-2288(%rbp), %rax
+	movq	%rax, -352(%rbp)
+	movq	-2280(%rbp), %rax
+	movq	%rax, -296(%rbp)
+	movq	-2256(%rbp), %rax
+	movq	%rax, -192(%rbp)
+	movq	-2248(%rbp), %rax
+	movq	%rax, -184(%rbp)
+	movq	-2224(%rbp), %rax
+	movq	%rax, -424(%rbp)
+	movzbl	-2208(%rbp), %eax
+	movq	%rax, -272(%rbp)
+	movzbl	-2207(%rbp), %eax
+	movq	%rax, -264(%rbp)
+	movl	-2172(%rbp), %eax
+	movl	%eax, -76(%rbp)
+	movq	-2168(%rbp), %rax
+	movq	%rax, -464(%rbp)
+	movq	-2160(%rbp), %rax
+	movq	%rax, -456(%rbp)
+	movq	-2152(%rbp), %rax
+	movq	%rax, -440(%rbp)
+	movq	-2128(%rbp), %rax
+	movq	%rax, -448(%rbp)
+	movl	$7, %eax
+	movq	%rax, -256(%rbp)
+	movq	%rax, -216(%rbp)
+	movq	%rax, -280(%rbp)
+	movq	%r10, %rax
+	movq	%rcx, -96(%rbp)
+	movq	%rcx, -232(%rbp)
+	movq	%rcx, -88(%rbp)
+	movq	%rcx, -224(%rbp)
+	movq	%rcx, -248(%rbp)
+	movq	%rcx, -240(%rbp)
+	jmp	.L387_247
+.L387_293:
+	movq	832(%r14), %rcx
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
 	cmpq	$6000000, %rcx
-	ja	.L387_290
+	ja	.L387_296
 	movl	$6000000, %eax
 	xorl	%edx, %edx
 	divl	%ecx
-	movl	%eax, %r15d
-	jmp	.L387_291
-.L387_289:
+	movl	%eax, %edi
+	jmp	.L387_297
+.L387_295:
 	callq	hw_cfq_v3_CfqV3_new
-	movq	-2296(%rbp), %r8
-	movq	-2288(%rbp), %rax
+	movq	-2320(%rbp), %rcx
+	movq	-2312(%rbp), %rax
+	movq	%rax, -56(%rbp)
+	movq	%rcx, -152(%rbp)
+	movq	%rcx, %r15
+	movabsq	$-4294967296, %rbx
+	andq	%rbx, %r15
+	movq	-2304(%rbp), %rax
 	movq	%rax, -368(%rbp)
-	movq	%r8, %r11
-	andq	%r14, %r11
-	movq	-2280(%rbp), %rax
-	movq	%rax, -336(%rbp)
-	movq	-2248(%rbp), %rcx
-	movq	%rcx, -88(%rbp)
+	movq	-2272(%rbp), %rcx
+	movq	%rcx, -136(%rbp)
 	movq	%rcx, %r9
-	andq	%r14, %r9
-	movq	-2240(%rbp), %rcx
-	movq	%rcx, -80(%rbp)
-	movq	%rcx, %r10
-	andq	%r14, %r10
-	movq	-2216(%rbp), %rcx
+	andq	%rbx, %r9
+	movq	-2264(%rbp), %rcx
+	movq	%rcx, -144(%rbp)
+	movq	%rcx, %r8
+	andq	%rbx, %r8
+	movq	-2240(%rbp), %r10
 	movabsq	$-1099511627776, %rax
-	andq	%rcx, %rax
-	movq	%rax, -256(%rbp)
-	movq	-2208(%rbp), %rax
-	movq	%rax, -208(%rbp)
-	andq	$-256, %rax
-	movq	%rax, -248(%rbp)
-	movq	-2182(%rbp), %rax
+	andq	%r10, %rax
+	movq	%rax, -288(%rbp)
+	movq	-2232(%rbp), %r11
+	movq	%r11, %r13
+	andq	$-256, %r13
+	movq	-2206(%rbp), %rax
+	movq	%rax, -408(%rbp)
+	movq	-2198(%rbp), %rax
 	movq	%rax, -400(%rbp)
-	movq	-2174(%rbp), %rax
+	movq	-2190(%rbp), %rax
 	movq	%rax, -392(%rbp)
-	movq	-2168(%rbp), %rax
-	movq	%rax, -386(%rbp)
-	movl	-2140(%rbp), %eax
-	movl	%eax, -344(%rbp)
-	movq	-2148(%rbp), %rax
-	movq	%rax, -352(%rbp)
-	movq	-2156(%rbp), %rax
-	movq	%rax, -360(%rbp)
-	movl	-2112(%rbp), %eax
-	movl	%eax, -192(%rbp)
-	movq	-2120(%rbp), %rax
-	movq	%rax, -200(%rbp)
-	movq	-2092(%rbp), %rax
-	movq	%rax, -520(%rbp)
-	movq	-2084(%rbp), %rax
-	movq	%rax, -512(%rbp)
-	movq	-2076(%rbp), %rax
-	movq	%rax, -504(%rbp)
-	movl	-1980(%rbp), %eax
-	movl	%eax, -601(%rbp)
-	movq	-1987(%rbp), %rax
-	movq	%rax, -608(%rbp)
-	movq	-1995(%rbp), %rax
-	movq	%rax, -616(%rbp)
-	movq	-2003(%rbp), %rax
-	movq	%rax, -624(%rbp)
-	movq	-2011(%rbp), %rax
-	movq	%rax, -632(%rbp)
-	movq	-2019(%rbp), %rax
-	movq	%rax, -640(%rbp)
-	movq	-2027(%rbp), %rax
-	movq	%rax, -648(%rbp)
-	movq	-2035(%rbp), %rax
-	movq	%rax, -656(%rbp)
-	movq	-1904(%rbp), %rax
-	movq	%rax, -528(%rbp)
-	movq	-1912(%rbp), %rax
-	movq	%rax, -536(%rbp)
-	movq	-1920(%rbp), %rax
-	movq	%rax, -544(%rbp)
-	movq	-1928(%rbp), %rax
+	movq	-2182(%rbp), %rax
+	movq	%rax, -384(%rbp)
+	movzwl	-2174(%rbp), %eax
+	movw	%ax, -376(%rbp)
+	movq	-2136(%rbp), %rax
+	movq	%rax, -472(%rbp)
+	movq	-2144(%rbp), %rax
+	movq	%rax, -480(%rbp)
+	movq	-2108(%rbp), %rax
 	movq	%rax, -552(%rbp)
-	movq	-1936(%rbp), %rax
+	movq	-2116(%rbp), %rax
 	movq	%rax, -560(%rbp)
-	movq	-1944(%rbp), %rax
+	movzbl	-2060(%rbp), %eax
+	movb	%al, -120(%rbp)
+	movq	-2068(%rbp), %rax
+	movq	%rax, -128(%rbp)
+	movzbl	-2057(%rbp), %eax
+	movb	%al, -42(%rbp)
+	movzwl	-2059(%rbp), %eax
+	movw	%ax, -44(%rbp)
+	movq	-2032(%rbp), %rax
+	movq	%rax, -664(%rbp)
+	movq	-2040(%rbp), %rax
+	movq	%rax, -672(%rbp)
+	movq	-1928(%rbp), %rax
 	movq	%rax, -568(%rbp)
-	movq	-1952(%rbp), %rax
+	movq	-1936(%rbp), %rax
 	movq	%rax, -576(%rbp)
-	movq	-1960(%rbp), %rax
+	movq	-1944(%rbp), %rax
 	movq	%rax, -584(%rbp)
-	movl	-1876(%rbp), %eax
-	movl	%eax, -121(%rbp)
-	movl	-1879(%rbp), %eax
-	movl	%eax, -124(%rbp)
-	movq	-1776(%rbp), %rax
-	movq	%rax, -696(%rbp)
-	movq	-1784(%rbp), %rax
-	movq	%rax, -704(%rbp)
-	movq	-1792(%rbp), %rax
-	movq	%rax, -712(%rbp)
+	movq	-1952(%rbp), %rax
+	movq	%rax, -592(%rbp)
+	movq	-1960(%rbp), %rax
+	movq	%rax, -600(%rbp)
+	movq	-1968(%rbp), %rax
+	movq	%rax, -608(%rbp)
+	movq	-1976(%rbp), %rax
+	movq	%rax, -616(%rbp)
+	movq	-1984(%rbp), %rax
+	movq	%rax, -624(%rbp)
+	movl	-1900(%rbp), %eax
+	movl	%eax, -157(%rbp)
+	movl	-1903(%rbp), %eax
+	movl	%eax, -160(%rbp)
 	movq	-1800(%rbp), %rax
 	movq	%rax, -720(%rbp)
 	movq	-1808(%rbp), %rax
@@ -78983,229 +79099,253 @@ hw_memory_attach:
 	movq	%rax, -744(%rbp)
 	movq	-1832(%rbp), %rax
 	movq	%rax, -752(%rbp)
-	movl	-1724(%rbp), %eax
-	movl	%eax, -2344(%rbp)
-	movq	-1732(%rbp), %rax
-	movq	%rax, -2352(%rbp)
-	movq	-1740(%rbp), %rax
-	movq	%rax, -2360(%rbp)
-	movq	-1748(%rbp), %rax
-	movq	%rax, -2368(%rbp)
+	movq	-1840(%rbp), %rax
+	movq	%rax, -760(%rbp)
+	movq	-1848(%rbp), %rax
+	movq	%rax, -768(%rbp)
+	movq	-1856(%rbp), %rax
+	movq	%rax, -776(%rbp)
+	movl	-1748(%rbp), %eax
+	movl	%eax, -2368(%rbp)
 	movq	-1756(%rbp), %rax
 	movq	%rax, -2376(%rbp)
-	movq	-2192(%rbp), %r15
-	andq	%r15, %r14
-	movq	-2272(%rbp), %rax
-	movq	%rax, -328(%rbp)
-	movq	-2264(%rbp), %rax
-	movq	%rax, -280(%rbp)
+	movq	-1764(%rbp), %rax
+	movq	%rax, -2384(%rbp)
+	movq	-1772(%rbp), %rax
+	movq	%rax, -2392(%rbp)
+	movq	-1780(%rbp), %rax
+	movq	%rax, -2400(%rbp)
+	movq	-2216(%rbp), %rcx
+	movq	%rcx, -200(%rbp)
+	andq	%rcx, %rbx
+	movq	-2296(%rbp), %rax
+	movq	%rax, -360(%rbp)
+	movq	-2288(%rbp), %rax
+	movq	%rax, -352(%rbp)
+	movq	-2280(%rbp), %rax
+	movq	%rax, -296(%rbp)
 	movq	-2256(%rbp), %rax
-	movq	%rax, -272(%rbp)
-	movq	-2232(%rbp), %rax
-	movq	%rax, -264(%rbp)
-	movq	-2224(%rbp), %rax
-	movq	%rax, -168(%rbp)
-	movq	-2200(%rbp), %rax
-	movq	%rax, -408(%rbp)
-	movzbl	-2184(%rbp), %eax
-	movq	%rax, -240(%rbp)
-	movzbl	-2183(%rbp), %eax
-	movq	%rax, -232(%rbp)
-	movl	-2160(%rbp), %eax
-	movl	%eax, -48(%rbp)
-	movq	-2136(%rbp), %rax
-	movq	%rax, -424(%rbp)
-	movq	-2128(%rbp), %rax
-	movq	%rax, -432(%rbp)
-	movl	-2108(%rbp), %eax
-	movl	%eax, -44(%rbp)
-	movq	-2104(%rbp), %rax
-	movq	%rax, -440(%rbp)
-	movl	-2096(%rbp), %eax
+	movq	%rax, -192(%rbp)
+	movq	-2248(%rbp), %rax
 	movq	%rax, -184(%rbp)
-	movl	-2068(%rbp), %eax
-	movl	%eax, -116(%rbp)
-	movl	-2064(%rbp), %eax
-	movl	%eax, -64(%rbp)
-	movl	-2060(%rbp), %eax
-	movl	%eax, -60(%rbp)
-	movl	-2056(%rbp), %eax
-	movl	%eax, -68(%rbp)
-	movl	-2052(%rbp), %eax
-	movl	%eax, -108(%rbp)
-	movl	-2048(%rbp), %eax
-	movq	%rax, -136(%rbp)
-	movl	-2044(%rbp), %eax
-	movq	%rax, -144(%rbp)
-	movzbl	-2040(%rbp), %eax
-	movq	%rax, -96(%rbp)
-	movl	-2039(%rbp), %eax
-	movl	%eax, -112(%rbp)
-	movq	-1976(%rbp), %rax
-	movq	%rax, -496(%rbp)
-	movq	-1968(%rbp), %rax
-	movq	%rax, -672(%rbp)
-	movl	-1896(%rbp), %eax
-	movl	%eax, -148(%rbp)
-	movl	-1892(%rbp), %eax
-	movl	%eax, -152(%rbp)
-	movl	-1888(%rbp), %eax
-	movl	%eax, -156(%rbp)
-	movl	-1884(%rbp), %eax
-	movl	%eax, -160(%rbp)
-	movzbl	-1880(%rbp), %eax
-	movq	%rax, -216(%rbp)
-	movq	-1872(%rbp), %rax
-	movq	%rax, -416(%rbp)
-	movq	-1864(%rbp), %rax
-	movq	%rax, -592(%rbp)
-	movq	-1856(%rbp), %rax
-	movq	%rax, -664(%rbp)
-	movl	-1848(%rbp), %eax
-	movl	%eax, -172(%rbp)
-	movl	-1844(%rbp), %eax
-	movl	%eax, -304(%rbp)
-	movl	-1840(%rbp), %eax
-	movl	%eax, -300(%rbp)
-	movl	-1836(%rbp), %eax
-	movl	%eax, -308(%rbp)
-	movl	-1768(%rbp), %eax
-	movl	%eax, -312(%rbp)
-	movl	-1764(%rbp), %eax
-	movl	%eax, -316(%rbp)
-	movl	-1760(%rbp), %eax
-	movl	%eax, -372(%rbp)
-	movl	$9, %eax
-	movq	%rax, -224(%rbp)
-	movq	%rcx, %rbx
-	movq	%rcx, %rax
-.L387_241:
-.L387_242:
-	jmp	.L387_302
-.L387_290:
-	xorl	%r15d, %r15d
-.L387_291:
-	cmpq	$1, %r15
-	adcq	$0, %r15
-	cmpq	$125000000, %rcx
-	ja	.L387_293
-	movl	$125000000, %eax
-	xorl	%edx, %edx
-	divl	%ecx
-	movl	%eax, %esi
-	jmp	.L387_294
-.L387_293:
-	xorl	%esi, %esi
-.L387_294:
-	cmpq	$250000000, %rcx
-	ja	.L387_296
-	movl	$250000000, %eax
-	xorl	%edx, %edx
-	divl	%ecx
-	jmp	.L387_297
-.L387_296:
-	xorl	%eax, %eax
-.L387_297:
+	movq	-2224(%rbp), %rax
+	movq	%rax, -424(%rbp)
+	movzbl	-2208(%rbp), %eax
+	movq	%rax, -272(%rbp)
+	movzbl	-2207(%rbp), %eax
+	movq	%rax, -264(%rbp)
+	movl	-2172(%rbp), %eax
+	movl	%eax, -76(%rbp)
+	movq	-2168(%rbp), %rax
+	movq	%rax, -464(%rbp)
+	movq	-2160(%rbp), %rax
+	movq	%rax, -456(%rbp)
+	movq	-2152(%rbp), %rax
+	movq	%rax, -440(%rbp)
+	movq	-2128(%rbp), %rax
+	movq	%rax, -448(%rbp)
+	movl	-2120(%rbp), %eax
 	movq	%rax, -280(%rbp)
-	cmpq	$500000000, %rcx
+	movl	-2100(%rbp), %eax
+	movq	%rax, -216(%rbp)
+	movq	-2096(%rbp), %rax
+	movq	%rax, -544(%rbp)
+	movl	-2088(%rbp), %eax
+	movl	%eax, -72(%rbp)
+	movl	-2084(%rbp), %eax
+	movl	%eax, -64(%rbp)
+	movl	-2080(%rbp), %eax
+	movl	%eax, -68(%rbp)
+	movl	-2076(%rbp), %eax
+	movl	%eax, -108(%rbp)
+	movl	-2072(%rbp), %eax
+	movl	%eax, -60(%rbp)
+	movq	-2056(%rbp), %rax
+	movq	%rax, -640(%rbp)
+	movq	-2048(%rbp), %rax
+	movq	%rax, -656(%rbp)
+	movq	-2024(%rbp), %rax
+	movq	%rax, -648(%rbp)
+	movl	-2016(%rbp), %eax
+	movl	%eax, -112(%rbp)
+	movl	-2012(%rbp), %eax
+	movq	%rax, -96(%rbp)
+	movl	-2008(%rbp), %eax
+	movq	%rax, -232(%rbp)
+	movzbl	-2004(%rbp), %eax
+	movq	%rax, -88(%rbp)
+	movzbl	-2003(%rbp), %eax
+	movq	%rax, -224(%rbp)
+	movzwl	-2002(%rbp), %eax
+	movq	%rax, -248(%rbp)
+	movq	-2000(%rbp), %rax
+	movq	%rax, -536(%rbp)
+	movq	-1992(%rbp), %rax
+	movq	%rax, -696(%rbp)
+	movl	-1920(%rbp), %eax
+	movl	%eax, -164(%rbp)
+	movl	-1916(%rbp), %eax
+	movl	%eax, -168(%rbp)
+	movl	-1912(%rbp), %eax
+	movl	%eax, -172(%rbp)
+	movl	-1908(%rbp), %eax
+	movl	%eax, -176(%rbp)
+	movzbl	-1904(%rbp), %eax
+	movq	%rax, -240(%rbp)
+	movq	-1896(%rbp), %rax
+	movq	%rax, -432(%rbp)
+	movq	-1888(%rbp), %rax
+	movq	%rax, -632(%rbp)
+	movq	-1880(%rbp), %rax
+	movq	%rax, -688(%rbp)
+	movl	-1872(%rbp), %eax
+	movl	%eax, -204(%rbp)
+	movl	-1868(%rbp), %eax
+	movl	%eax, -328(%rbp)
+	movl	-1864(%rbp), %eax
+	movl	%eax, -324(%rbp)
+	movl	-1860(%rbp), %eax
+	movl	%eax, -332(%rbp)
+	movl	-1792(%rbp), %eax
+	movl	%eax, -336(%rbp)
+	movl	-1788(%rbp), %eax
+	movl	%eax, -340(%rbp)
+	movl	-1784(%rbp), %eax
+	movl	%eax, -412(%rbp)
+	movl	$9, %eax
+	movq	%rax, -256(%rbp)
+	movq	%r10, %rax
+.L387_246:
+.L387_247:
+	jmp	.L387_308
+.L387_296:
+	xorl	%edi, %edi
+.L387_297:
+	cmpq	$1, %rdi
+	adcq	$0, %rdi
+	cmpq	$125000000, %rcx
 	ja	.L387_299
-	movq	$0, -184(%rbp)
-	movl	$500000000, %eax
+	movl	$125000000, %eax
 	xorl	%edx, %edx
 	divl	%ecx
 	jmp	.L387_300
 .L387_299:
-	movq	$0, -184(%rbp)
 	xorl	%eax, %eax
 .L387_300:
-	movq	808(%r11), %rcx
-	movq	%rax, -80(%rbp)
-	addq	%rax, %rcx
+	movq	%rax, %rsi
+	cmpq	$250000000, %rcx
+	ja	.L387_302
+	movl	$250000000, %eax
+	xorl	%edx, %edx
+	divl	%ecx
+	jmp	.L387_303
+.L387_302:
+	xorl	%eax, %eax
+.L387_303:
+	movq	%rax, -352(%rbp)
+	cmpq	$500000000, %rcx
+	movq	%rdi, -200(%rbp)
+	ja	.L387_305
+	movq	$0, -216(%rbp)
+	movl	$500000000, %eax
+	xorl	%edx, %edx
+	divl	%ecx
+	jmp	.L387_306
+.L387_305:
+	movq	$0, -216(%rbp)
+	xorl	%eax, %eax
+.L387_306:
+	movq	%rsi, %rcx
+	movq	808(%r14), %rdx
+	movq	%rax, -144(%rbp)
+	addq	%rax, %rdx
 	movq	$-1, %rax
-	cmovaeq	%rcx, %rax
-	movq	%rax, -432(%rbp)
+	movq	$-1, -464(%rbp)
+	cmovbq	%rax, %rdx
+	movq	%rdx, -440(%rbp)
 	movl	$3435973837, %eax
 	imulq	%rsi, %rax
 	shrq	$35, %rax
 	cmpl	$3, %eax
-	movl	$2, %ecx
-	cmovael	%eax, %ecx
-	movl	%ecx, -68(%rbp)
-	movl	$0, -500(%rbp)
-	movq	$0, -508(%rbp)
-	movq	$0, -516(%rbp)
+	movl	$2, %edx
+	cmovael	%eax, %edx
+	movl	%edx, -68(%rbp)
+	movl	$0, -548(%rbp)
+	movq	$0, -556(%rbp)
+	movq	$-1, -408(%rbp)
 	movq	$-1, -400(%rbp)
 	movq	$-1, -392(%rbp)
-	movq	$-1, -386(%rbp)
-	movq	$-1, -360(%rbp)
-	movq	$-1, -352(%rbp)
-	movl	$-1, -344(%rbp)
-	movq	$0, -200(%rbp)
-	movl	$0, -192(%rbp)
+	movq	$-1, -384(%rbp)
+	movw	$-1, -376(%rbp)
+	movq	$0, -480(%rbp)
+	movq	$0, -472(%rbp)
+	movq	$0, -128(%rbp)
+	movb	$0, -120(%rbp)
 	movl	$5, %eax
-	movq	%rax, -224(%rbp)
-	movl	$-1, -48(%rbp)
+	movq	%rax, -256(%rbp)
 	movb	$-1, %al
-	movq	%rax, -240(%rbp)
+	movq	%rax, -272(%rbp)
 	movl	$6, %eax
-	movq	%rax, -408(%rbp)
-	movl	$500, %eax
-	movl	$250, %ecx
-	movq	%rcx, -168(%rbp)
-	movl	$125, %ecx
-	movq	%rcx, -264(%rbp)
-	movl	$0, -112(%rbp)
-	movl	$0, %ecx
-	movq	%rcx, -440(%rbp)
-	movl	$0, %r11d
-	movl	$0, %r8d
-	movl	$0, %ecx
-	movq	%rcx, -336(%rbp)
-	movl	$0, %ecx
-	movq	%rcx, -328(%rbp)
-	movq	%rsi, -272(%rbp)
-	movq	%rsi, -88(%rbp)
+	movq	%rax, -424(%rbp)
+	movl	$500, %r10d
+	movl	$250, %eax
+	movq	%rax, -184(%rbp)
+	movl	$125, %eax
+	movq	%rax, -192(%rbp)
+	movl	$-1, -76(%rbp)
+	movl	$0, %eax
+	movq	%rax, -544(%rbp)
+	movl	$0, %eax
+	movq	%rax, -280(%rbp)
+	movl	$0, %r15d
+	movl	$0, %eax
+	movq	%rax, -152(%rbp)
+	movl	$0, %eax
+	movq	%rax, -368(%rbp)
+	movl	$0, %eax
+	movq	%rax, -360(%rbp)
+	movq	%rcx, -296(%rbp)
+	movq	%rsi, -136(%rbp)
 	movl	$0, %r9d
-	movl	$0, %r10d
+	movl	$0, %r8d
+	movl	$0, %eax
 	movl	$0, %ecx
-	movq	%rcx, -256(%rbp)
+	movq	%rcx, -288(%rbp)
+	movl	$125, %r11d
+	movl	$0, %r13d
 	movl	$0, %ebx
-	movl	$125, %ecx
-	movq	%rcx, -208(%rbp)
-	movl	$0, %ecx
-	movq	%rcx, -248(%rbp)
-	movl	$0, %r14d
 	movb	$-1, %cl
-	movq	%rcx, -232(%rbp)
+	movq	%rcx, -264(%rbp)
 	movl	$0, %ecx
-	movq	%rcx, -424(%rbp)
-	movl	$0, -44(%rbp)
+	movq	%rcx, -456(%rbp)
+	movl	$0, %ecx
+	movq	%rcx, -448(%rbp)
+	movl	$0, -72(%rbp)
 	movl	$0, -64(%rbp)
-	movl	$0, -60(%rbp)
-	movl	$0, %ecx
-	movq	%rcx, -144(%rbp)
-	movl	$0, %ecx
 	movq	%rcx, -96(%rbp)
-	movq	%rcx, -216(%rbp)
-	movl	$-1, %ecx
-	movq	%rcx, -136(%rbp)
+	movq	%rcx, -232(%rbp)
+	movq	%rcx, -88(%rbp)
+	movq	%rcx, -224(%rbp)
+	movq	%rcx, -248(%rbp)
+	movq	%rcx, -240(%rbp)
+	movl	$-1, -60(%rbp)
 	movl	$0, -108(%rbp)
-.L387_301:
-	movq	$0, -368(%rbp)
-.L387_302:
-	movq	-2656(%rbp), %rcx
-	movq	%rcx, -56(%rbp)
-	movq	-2648(%rbp), %rcx
-	movq	%rcx, -768(%rbp)
+.L387_307:
+	movq	$0, -56(%rbp)
+.L387_308:
+	movq	-2704(%rbp), %rcx
+	movq	%rcx, -320(%rbp)
+	movq	-2696(%rbp), %rcx
+	movq	%rcx, -712(%rbp)
 	testq	%rcx, %rcx
-	je	.L387_308
-	movq	-768(%rbp), %rcx
+	je	.L387_314
+	movq	-712(%rbp), %rcx
 	shlq	$7, %rcx
 	leaq	-128(%rcx), %rsi
-	movq	-56(%rbp), %rdx
+	movq	-320(%rbp), %rdx
 	testb	%sil, %sil
-	js	.L387_305
-	movq	-56(%rbp), %rdi
+	js	.L387_311
+	movq	-320(%rbp), %rdi
 	leaq	128(%rdi), %rdx
 	movq	$0, 40(%rdi)
 	movq	$0, 32(%rdi)
@@ -79223,11 +79363,11 @@ hw_memory_attach:
 	movl	$-1, 104(%rdi)
 	movq	$0, 108(%rdi)
 	movq	$0, 113(%rdi)
-.L387_305:
+.L387_311:
 	testq	%rsi, %rsi
-	je	.L387_308
-	addq	-56(%rbp), %rcx
-.L387_307:
+	je	.L387_314
+	addq	-320(%rbp), %rcx
+.L387_313:
 	movq	$0, 40(%rdx)
 	movq	$0, 32(%rdx)
 	movq	$0, 24(%rdx)
@@ -79262,43 +79402,43 @@ hw_memory_attach:
 	movq	$0, 241(%rdx)
 	addq	$256, %rdx
 	cmpq	%rcx, %rdx
-	jne	.L387_307
-.L387_308:
-	movl	-2592(%rbp), %ecx
-	movl	%ecx, -2308(%rbp)
-	movq	-2608(%rbp), %rcx
-	movq	%rcx, -296(%rbp)
-	movq	-2600(%rbp), %rcx
-	movq	%rcx, -760(%rbp)
+	jne	.L387_313
+.L387_314:
+	movl	-2640(%rbp), %ecx
+	movl	%ecx, -2332(%rbp)
+	movq	-2656(%rbp), %rcx
+	movq	%rcx, -312(%rbp)
+	movq	-2648(%rbp), %rcx
+	movq	%rcx, -824(%rbp)
 	testq	%rcx, %rcx
-	je	.L387_315
-	movq	-760(%rbp), %rcx
+	je	.L387_321
+	movq	-824(%rbp), %rcx
 	shlq	$5, %rcx
 	leaq	-32(%rcx), %rsi
 	movl	%esi, %edi
 	notl	%edi
-	movq	-296(%rbp), %rdx
+	movq	-312(%rbp), %rdx
 	testb	$96, %dil
-	je	.L387_312
+	je	.L387_318
 	movl	%esi, %edi
 	shrl	$5, %edi
 	incl	%edi
 	andl	$3, %edi
 	negq	%rdi
-	movq	-296(%rbp), %rdx
-.L387_311:
+	movq	-312(%rbp), %rdx
+.L387_317:
 	movq	$0, (%rdx)
 	movq	$0, 16(%rdx)
 	movl	$0, 24(%rdx)
 	movb	$0, 28(%rdx)
 	addq	$32, %rdx
 	incq	%rdi
-	jne	.L387_311
-.L387_312:
+	jne	.L387_317
+.L387_318:
 	cmpq	$96, %rsi
-	jb	.L387_315
-	addq	-296(%rbp), %rcx
-.L387_314:
+	jb	.L387_321
+	addq	-312(%rbp), %rcx
+.L387_320:
 	movq	$0, (%rdx)
 	movq	$0, 16(%rdx)
 	movl	$0, 24(%rdx)
@@ -79317,35 +79457,35 @@ hw_memory_attach:
 	movb	$0, 124(%rdx)
 	subq	$-128, %rdx
 	cmpq	%rcx, %rdx
-	jne	.L387_314
-.L387_315:
-	movq	-2640(%rbp), %rcx
-	movq	%rcx, -288(%rbp)
-	movq	-2632(%rbp), %rcx
-	movq	%rcx, -688(%rbp)
+	jne	.L387_320
+.L387_321:
+	movq	-2688(%rbp), %rcx
+	movq	%rcx, -304(%rbp)
+	movq	-2680(%rbp), %rcx
+	movq	%rcx, -832(%rbp)
 	testq	%rcx, %rcx
-	je	.L387_323
-	movq	-688(%rbp), %rsi
+	je	.L387_329
+	movq	-832(%rbp), %rsi
 	shlq	$5, %rsi
 	movq	%rsi, %rdx
-	movq	-288(%rbp), %rcx
+	movq	-304(%rbp), %rcx
 	addq	%rsi, %rcx
 	addq	$-32, %rcx
 	addq	$-32, %rdx
-	je	.L387_322
+	je	.L387_328
 	addq	$-64, %rsi
 	movl	%esi, %edi
 	notl	%edi
-	movq	-288(%rbp), %rdx
+	movq	-304(%rbp), %rdx
 	testb	$-32, %dil
-	je	.L387_320
+	je	.L387_326
 	movl	%esi, %edi
 	shrl	$5, %edi
 	incl	%edi
 	andl	$7, %edi
 	negq	%rdi
-	movq	-288(%rbp), %rdx
-.L387_319:
+	movq	-304(%rbp), %rdx
+.L387_325:
 	movq	$0, (%rdx)
 	movq	$-1, 8(%rdx)
 	movq	$-1, 16(%rdx)
@@ -79353,101 +79493,97 @@ hw_memory_attach:
 	movb	$0, 28(%rdx)
 	addq	$32, %rdx
 	incq	%rdi
-	jne	.L387_319
-.L387_320:
+	jne	.L387_325
+.L387_326:
 	cmpq	$224, %rsi
-	jb	.L387_322
-.L387_321:
-	movq	$0, (%rdx)
-	movq	$-1, 8(%rdx)
-	movq	$-1, 16(%rdx)
-	movl	$-1, 24(%rdx)
-	movb	$0, 28(%rdx)
-	movq	$0, 32(%rdx)
-	movq	$-1, 40(%rdx)
-	movq	$-1, 48(%rdx)
-	movl	$-1, 56(%rdx)
-	movb	$0, 60(%rdx)
-	movq	$0, 64(%rdx)
-	movq	$-1, 72(%rdx)
-	movq	$-1, 80(%rdx)
-	movl	$-1, 88(%rdx)
-	movb	$0, 92(%rdx)
-	movq	$0, 96(%rdx)
-	movq	$-1, 104(%rdx)
-	movq	$-1, 112(%rdx)
-	movl	$-1, 120(%rdx)
-	movb	$0, 124(%rdx)
-	movq	$0, 128(%rdx)
-	movq	$-1, 136(%rdx)
-	movq	$-1, 144(%rdx)
-	movl	$-1, 152(%rdx)
-	movb	$0, 156(%rdx)
-	movq	$0, 160(%rdx)
-	movq	$-1, 168(%rdx)
-	movq	$-1, 176(%rdx)
-	movl	$-1, 184(%rdx)
-	movb	$0, 188(%rdx)
-	movq	$0, 192(%rdx)
-	movq	$-1, 200(%rdx)
-	movq	$-1, 208(%rdx)
-	movl	$-1, 216(%rdx)
-	movb	$0, 220(%rdx)
-	movq	$0, 224(%rdx)
-	movq	$-1, 232(%rdx)
-	movq	$-1, 240(%rdx)
-	movl	$-1, 248(%rdx)
-	movb	$0, 252(%rdx)
-	addq	$256, %rdx
-	cmpq	%rcx, %rdx
-	jne	.L387_321
-.L387_322:
-	movq	$0, (%rcx)
-	movq	$-1, 8(%rcx)
-	movq	$-1, 16(%rcx)
-	movl	$-1, 24(%rcx)
-	movb	$0, 28(%rcx)
-.L387_323:
-	movq	-2624(%rbp), %r13
-	movq	-2616(%rbp), %rdi
-	testq	%rdi, %rdi
-	je	.L387_331
-	movq	%rdi, %rsi
-	shlq	$5, %rsi
-	movq	%rsi, %rdx
-	leaq	(%rsi,%r13), %rcx
-	addq	$-32, %rcx
-	addq	$-32, %rdx
-	je	.L387_330
-	movq	%r8, %r12
-	movq	%rdi, %r8
-	addq	$-64, %rsi
-	movl	%esi, %edi
-	notl	%edi
-	movq	%r13, %rdx
-	testb	$-32, %dil
-	je	.L387_328
-	movl	%esi, %edi
-	shrl	$5, %edi
-	incl	%edi
-	andl	$7, %edi
-	negq	%rdi
-	movq	%r13, %rdx
+	jb	.L387_328
 .L387_327:
 	movq	$0, (%rdx)
 	movq	$-1, 8(%rdx)
 	movq	$-1, 16(%rdx)
 	movl	$-1, 24(%rdx)
 	movb	$0, 28(%rdx)
-	addq	$32, %rdx
-	incq	%rdi
+	movq	$0, 32(%rdx)
+	movq	$-1, 40(%rdx)
+	movq	$-1, 48(%rdx)
+	movl	$-1, 56(%rdx)
+	movb	$0, 60(%rdx)
+	movq	$0, 64(%rdx)
+	movq	$-1, 72(%rdx)
+	movq	$-1, 80(%rdx)
+	movl	$-1, 88(%rdx)
+	movb	$0, 92(%rdx)
+	movq	$0, 96(%rdx)
+	movq	$-1, 104(%rdx)
+	movq	$-1, 112(%rdx)
+	movl	$-1, 120(%rdx)
+	movb	$0, 124(%rdx)
+	movq	$0, 128(%rdx)
+	movq	$-1, 136(%rdx)
+	movq	$-1, 144(%rdx)
+	movl	$-1, 152(%rdx)
+	movb	$0, 156(%rdx)
+	movq	$0, 160(%rdx)
+	movq	$-1, 168(%rdx)
+	movq	$-1, 176(%rdx)
+	movl	$-1, 184(%rdx)
+	movb	$0, 188(%rdx)
+	movq	$0, 192(%rdx)
+	movq	$-1, 200(%rdx)
+	movq	$-1, 208(%rdx)
+	movl	$-1, 216(%rdx)
+	movb	$0, 220(%rdx)
+	movq	$0, 224(%rdx)
+	movq	$-1, 232(%rdx)
+	movq	$-1, 240(%rdx)
+	movl	$-1, 248(%rdx)
+	movb	$0, 252(%rdx)
+	addq	$256, %rdx
+	cmpq	%rcx, %rdx
 	jne	.L387_327
 .L387_328:
-	cmpq	$224, %rsi
-	movq	%r8, %rdi
-	movq	%r12, %r8
-	jb	.L387_330
+	movq	$0, (%rcx)
+	movq	$-1, 8(%rcx)
+	movq	$-1, 16(%rcx)
+	movl	$-1, 24(%rcx)
+	movb	$0, 28(%rcx)
 .L387_329:
+	movq	-2672(%rbp), %r12
+	movq	-2664(%rbp), %r14
+	testq	%r14, %r14
+	je	.L387_337
+	movq	%r14, %rsi
+	shlq	$5, %rsi
+	movq	%rsi, %rdx
+	leaq	(%r12,%rsi), %rcx
+	addq	$-32, %rcx
+	addq	$-32, %rdx
+	je	.L387_336
+	addq	$-64, %rsi
+	movl	%esi, %edi
+	notl	%edi
+	movq	%r12, %rdx
+	testb	$-32, %dil
+	je	.L387_334
+	movl	%esi, %edi
+	shrl	$5, %edi
+	incl	%edi
+	andl	$7, %edi
+	negq	%rdi
+	movq	%r12, %rdx
+.L387_333:
+	movq	$0, (%rdx)
+	movq	$-1, 8(%rdx)
+	movq	$-1, 16(%rdx)
+	movl	$-1, 24(%rdx)
+	movb	$0, 28(%rdx)
+	addq	$32, %rdx
+	incq	%rdi
+	jne	.L387_333
+.L387_334:
+	cmpq	$224, %rsi
+	jb	.L387_336
+.L387_335:
 	movq	$0, (%rdx)
 	movq	$-1, 8(%rdx)
 	movq	$-1, 16(%rdx)
@@ -79490,407 +79626,420 @@ hw_memory_attach:
 	movb	$0, 252(%rdx)
 	addq	$256, %rdx
 	cmpq	%rcx, %rdx
-	jne	.L387_329
-.L387_330:
+	jne	.L387_335
+.L387_336:
 	movq	$0, (%rcx)
 	movq	$-1, 8(%rcx)
 	movq	$-1, 16(%rcx)
 	movl	$-1, 24(%rcx)
 	movb	$0, 28(%rcx)
-.L387_331:
-	movq	%rdi, -2800(%rbp)
-	movl	%r15d, %ecx
-	orq	%rcx, %r14
-	movzbl	-208(%rbp), %ecx
-	movq	-248(%rbp), %r12
-	orq	%rcx, %r12
+.L387_337:
+	movq	%r14, -2864(%rbp)
+	movl	-200(%rbp), %ecx
+	orq	%rcx, %rbx
+	movq	%rbx, -2856(%rbp)
+	movzbl	%r11b, %ecx
+	orq	%rcx, %r13
+	movq	%r13, -2848(%rbp)
 	movabsq	$1095216660480, %rcx
-	andq	%rcx, %rbx
-	movl	%eax, %eax
-	movq	-256(%rbp), %r15
-	orq	%rax, %r15
-	orq	%rbx, %r15
-	movl	-80(%rbp), %eax
-	orq	%rax, %r10
-	movq	%r10, -80(%rbp)
-	movl	-88(%rbp), %eax
+	andq	%rcx, %rax
+	movq	%r12, -200(%rbp)
+	movl	%r10d, %r12d
+	orq	%rax, %r12
+	orq	-288(%rbp), %r12
+	movl	-144(%rbp), %eax
+	orq	%rax, %r8
+	movl	-136(%rbp), %eax
 	orq	%rax, %r9
-	movl	%r8d, %ebx
-	orq	%r11, %rbx
-	movl	$-1, -2552(%rbp)
-	movq	$-1, -2560(%rbp)
-	movq	$-1, -2568(%rbp)
-	movq	$0, -2528(%rbp)
-	movl	$0, -2520(%rbp)
-	leaq	-3128(%rbp), %rdi
-	movq	%r13, -88(%rbp)
+	movl	-152(%rbp), %ebx
+	orq	%r15, %rbx
+	movl	$-1, -2576(%rbp)
+	movq	$-1, -2584(%rbp)
+	movq	$-1, -2592(%rbp)
+	movq	$0, -2552(%rbp)
+	movl	$0, -2544(%rbp)
+	leaq	-3192(%rbp), %r14
+	movq	%r14, %rdi
 	movq	%r9, %r13
+	movq	%r8, %r15
 	callq	hw_bandwidth_tunables_Tunables_defaults
+	movq	$0, -3016(%rbp)
+	movq	$0, -3024(%rbp)
+	movq	$0, -3032(%rbp)
+	movq	$0, -3040(%rbp)
+	movq	$0, -3048(%rbp)
+	movq	$0, -3056(%rbp)
+	movq	$0, -3008(%rbp)
+	movq	$0, -3000(%rbp)
+	movq	$0, -2992(%rbp)
+	movq	$0, -2984(%rbp)
+	movq	$0, -2976(%rbp)
+	movq	$0, -2568(%rbp)
+	movq	$0, -2563(%rbp)
+	movq	$-1, -2616(%rbp)
+	movq	$-1, -2608(%rbp)
+	movl	$-1, -2600(%rbp)
+	movq	$-1, -2888(%rbp)
+	movq	$-1, -2880(%rbp)
+	movq	$-1, -2872(%rbp)
+	movq	$0, -2944(%rbp)
 	movq	$0, -2952(%rbp)
 	movq	$0, -2960(%rbp)
 	movq	$0, -2968(%rbp)
-	movq	$0, -2976(%rbp)
-	movq	$0, -2984(%rbp)
-	movq	$0, -2992(%rbp)
-	movq	$0, -2944(%rbp)
-	movq	$0, -2936(%rbp)
-	movq	$0, -2928(%rbp)
 	movq	$0, -2920(%rbp)
-	movq	$0, -2912(%rbp)
-	movq	$0, -2544(%rbp)
-	movq	$0, -2539(%rbp)
-	movq	$-1, -2824(%rbp)
-	movq	$-1, -2816(%rbp)
-	movq	$-1, -2808(%rbp)
-	movq	$0, -2904(%rbp)
+	movq	$0, -2928(%rbp)
+	movq	$0, -2936(%rbp)
 	movq	$0, -2896(%rbp)
-	movq	$0, -2888(%rbp)
-	movq	$0, -2880(%rbp)
-	movq	$0, -2856(%rbp)
-	movq	$0, -2864(%rbp)
-	movq	$0, -2872(%rbp)
-	movq	$0, -2832(%rbp)
-	movq	$0, -2840(%rbp)
-	movq	$0, -2848(%rbp)
-	leaq	-2293(%rbp), %rdi
+	movq	$0, -2904(%rbp)
+	movq	$0, -2912(%rbp)
+	leaq	-2317(%rbp), %rdi
 	movl	$136, %edx
-	leaq	-3128(%rbp), %rsi
+	movq	%r14, %rsi
 	callq	memcpy
-	movq	%r14, %rax
 	movq	-104(%rbp), %r14
 	movq	$0, 1152(%r14)
 	movq	$0, 1168(%r14)
 	movl	$0, 1176(%r14)
 	movb	$0, 1180(%r14)
-	movq	-296(%rbp), %rcx
-	movq	%rcx, 1184(%r14)
-	movq	-760(%rbp), %rcx
-	movq	%rcx, 1192(%r14)
-	movq	-224(%rbp), %rcx
-	movq	%rcx, 1200(%r14)
+	movq	-312(%rbp), %rax
+	movq	%rax, 1184(%r14)
+	movq	-824(%rbp), %rax
+	movq	%rax, 1192(%r14)
+	movq	-256(%rbp), %rax
+	movq	%rax, 1200(%r14)
 	movq	%rbx, 1208(%r14)
-	movq	-368(%rbp), %rcx
-	movq	%rcx, 1216(%r14)
-	movq	-336(%rbp), %rcx
-	movq	%rcx, 1224(%r14)
-	movq	-328(%rbp), %rcx
-	movq	%rcx, 1232(%r14)
-	movq	-280(%rbp), %rcx
-	movq	%rcx, 1240(%r14)
-	movq	-272(%rbp), %rcx
-	movq	%rcx, 1248(%r14)
+	movq	-56(%rbp), %rax
+	movq	%rax, 1216(%r14)
+	movq	-368(%rbp), %rax
+	movq	%rax, 1224(%r14)
+	movq	-360(%rbp), %rax
+	movq	%rax, 1232(%r14)
+	movq	-352(%rbp), %rax
+	movq	%rax, 1240(%r14)
+	movq	-296(%rbp), %rax
+	movq	%rax, 1248(%r14)
 	movq	%r13, 1256(%r14)
-	movq	-80(%rbp), %rcx
-	movq	%rcx, 1264(%r14)
-	movq	-264(%rbp), %rcx
-	movq	%rcx, 1272(%r14)
-	movq	-168(%rbp), %rcx
-	movq	%rcx, 1280(%r14)
-	movq	%r15, 1288(%r14)
-	movq	%r12, 1296(%r14)
-	movq	-408(%rbp), %rcx
-	movq	%rcx, 1304(%r14)
+	movq	%r15, 1264(%r14)
+	movq	-192(%rbp), %rax
+	movq	%rax, 1272(%r14)
+	movq	-184(%rbp), %rax
+	movq	%rax, 1280(%r14)
+	movq	%r12, 1288(%r14)
+	movq	-2848(%rbp), %rax
+	movq	%rax, 1296(%r14)
+	movq	-424(%rbp), %rax
+	movq	%rax, 1304(%r14)
+	movq	-2856(%rbp), %rax
 	movq	%rax, 1312(%r14)
-	movq	-240(%rbp), %rax
+	movq	-272(%rbp), %rax
 	movb	%al, 1320(%r14)
-	movq	-232(%rbp), %rax
+	movq	-264(%rbp), %rax
 	movb	%al, 1321(%r14)
-	movq	-386(%rbp), %rax
-	movq	%rax, 1336(%r14)
-	movq	-400(%rbp), %rax
-	movq	-392(%rbp), %rcx
+	movzwl	-376(%rbp), %eax
+	movw	%ax, 1354(%r14)
+	movq	-384(%rbp), %rax
+	movq	%rax, 1346(%r14)
+	movq	-392(%rbp), %rax
+	movq	%rax, 1338(%r14)
+	movq	-408(%rbp), %rax
+	movq	-400(%rbp), %rcx
 	movq	%rcx, 1330(%r14)
 	movq	%rax, 1322(%r14)
-	movl	-48(%rbp), %eax
-	movl	%eax, 1344(%r14)
-	movl	-344(%rbp), %eax
-	movl	%eax, 1364(%r14)
-	movq	-360(%rbp), %rax
-	movq	-352(%rbp), %rcx
-	movq	%rcx, 1356(%r14)
-	movq	%rax, 1348(%r14)
-	movq	-424(%rbp), %rax
+	movl	-76(%rbp), %eax
+	movl	%eax, 1356(%r14)
+	movq	-464(%rbp), %rax
+	movq	%rax, 1360(%r14)
+	movq	-456(%rbp), %rax
 	movq	%rax, 1368(%r14)
-	movq	-432(%rbp), %rax
-	movq	%rax, 1376(%r14)
-	movq	-200(%rbp), %rax
-	movq	%rax, 1384(%r14)
-	movl	-192(%rbp), %eax
-	movl	%eax, 1392(%r14)
-	movl	-44(%rbp), %eax
-	movl	%eax, 1396(%r14)
 	movq	-440(%rbp), %rax
+	movq	%rax, 1376(%r14)
+	movq	-480(%rbp), %rax
+	movq	-472(%rbp), %rcx
+	movq	%rax, 1384(%r14)
+	movq	%rcx, 1392(%r14)
+	movq	-448(%rbp), %rax
 	movq	%rax, 1400(%r14)
-	movq	-184(%rbp), %rax
+	movq	-280(%rbp), %rax
 	movl	%eax, 1408(%r14)
-	movq	-520(%rbp), %rax
-	movq	-512(%rbp), %rcx
+	movq	-560(%rbp), %rax
+	movq	-552(%rbp), %rcx
 	movq	%rax, 1412(%r14)
 	movq	%rcx, 1420(%r14)
-	movq	-504(%rbp), %rax
-	movq	%rax, 1428(%r14)
-	movl	-116(%rbp), %eax
-	movl	%eax, 1436(%r14)
-	movl	-64(%rbp), %eax
+	movq	-216(%rbp), %rax
+	movl	%eax, 1428(%r14)
+	movq	-544(%rbp), %rax
+	movq	%rax, 1432(%r14)
+	movl	-72(%rbp), %eax
 	movl	%eax, 1440(%r14)
-	movl	-60(%rbp), %eax
+	movl	-64(%rbp), %eax
 	movl	%eax, 1444(%r14)
 	movl	-68(%rbp), %eax
 	movl	%eax, 1448(%r14)
 	movl	-108(%rbp), %eax
 	movl	%eax, 1452(%r14)
-	movq	-136(%rbp), %rax
+	movl	-60(%rbp), %eax
 	movl	%eax, 1456(%r14)
-	movq	-144(%rbp), %rax
-	movl	%eax, 1460(%r14)
-	movq	-96(%rbp), %rax
-	movb	%al, 1464(%r14)
-	movl	-112(%rbp), %eax
-	movl	%eax, 1465(%r14)
-	movl	-601(%rbp), %eax
-	movl	%eax, 1524(%r14)
-	movq	-608(%rbp), %rax
-	movq	%rax, 1517(%r14)
-	movq	-616(%rbp), %rax
-	movq	%rax, 1509(%r14)
-	movq	-624(%rbp), %rax
-	movq	%rax, 1501(%r14)
-	movq	-632(%rbp), %rax
-	movq	%rax, 1493(%r14)
+	movzbl	-120(%rbp), %eax
+	movb	%al, 1468(%r14)
+	movq	-128(%rbp), %rax
+	movq	%rax, 1460(%r14)
+	movzbl	-42(%rbp), %eax
+	movb	%al, 1471(%r14)
+	movzwl	-44(%rbp), %eax
+	movw	%ax, 1469(%r14)
 	movq	-640(%rbp), %rax
-	movq	%rax, 1485(%r14)
+	movq	%rax, 1472(%r14)
 	movq	-656(%rbp), %rax
-	movq	-648(%rbp), %rcx
-	movq	%rcx, 1477(%r14)
-	movq	%rax, 1469(%r14)
-	movq	-496(%rbp), %rax
-	movq	%rax, 1528(%r14)
+	movq	%rax, 1480(%r14)
 	movq	-672(%rbp), %rax
-	movq	%rax, 1536(%r14)
-	movq	-528(%rbp), %rax
-	movq	%rax, 1600(%r14)
+	movq	-664(%rbp), %rcx
+	movq	%rcx, 1496(%r14)
+	movq	%rax, 1488(%r14)
+	movq	-648(%rbp), %rax
+	movq	%rax, 1504(%r14)
+	movl	-112(%rbp), %eax
+	movl	%eax, 1512(%r14)
+	movq	-96(%rbp), %rax
+	movl	%eax, 1516(%r14)
+	movq	-232(%rbp), %rax
+	movl	%eax, 1520(%r14)
+	movq	-88(%rbp), %rax
+	movb	%al, 1524(%r14)
+	movq	-224(%rbp), %rax
+	movb	%al, 1525(%r14)
+	movq	-248(%rbp), %rax
+	movw	%ax, 1526(%r14)
 	movq	-536(%rbp), %rax
-	movq	%rax, 1592(%r14)
-	movq	-544(%rbp), %rax
-	movq	%rax, 1584(%r14)
-	movq	-552(%rbp), %rax
-	movq	%rax, 1576(%r14)
-	movq	-560(%rbp), %rax
-	movq	%rax, 1568(%r14)
+	movq	%rax, 1528(%r14)
+	movq	-696(%rbp), %rax
+	movq	%rax, 1536(%r14)
 	movq	-568(%rbp), %rax
-	movq	%rax, 1560(%r14)
+	movq	%rax, 1600(%r14)
+	movq	-576(%rbp), %rax
+	movq	%rax, 1592(%r14)
 	movq	-584(%rbp), %rax
-	movq	-576(%rbp), %rcx
+	movq	%rax, 1584(%r14)
+	movq	-592(%rbp), %rax
+	movq	%rax, 1576(%r14)
+	movq	-600(%rbp), %rax
+	movq	%rax, 1568(%r14)
+	movq	-608(%rbp), %rax
+	movq	%rax, 1560(%r14)
+	movq	-624(%rbp), %rax
+	movq	-616(%rbp), %rcx
 	movq	%rcx, 1552(%r14)
 	movq	%rax, 1544(%r14)
-	movl	-148(%rbp), %eax
+	movl	-164(%rbp), %eax
 	movl	%eax, 1608(%r14)
-	movl	-152(%rbp), %eax
+	movl	-168(%rbp), %eax
 	movl	%eax, 1612(%r14)
-	movl	-156(%rbp), %eax
+	movl	-172(%rbp), %eax
 	movl	%eax, 1616(%r14)
-	movl	-160(%rbp), %eax
+	movl	-176(%rbp), %eax
 	movl	%eax, 1620(%r14)
-	movq	-216(%rbp), %rax
+	movq	-240(%rbp), %rax
 	movb	%al, 1624(%r14)
-	movl	-124(%rbp), %eax
-	movl	-121(%rbp), %ecx
+	movl	-160(%rbp), %eax
+	movl	-157(%rbp), %ecx
 	movl	%ecx, 1628(%r14)
 	movl	%eax, 1625(%r14)
-	movq	-416(%rbp), %rax
+	movq	-432(%rbp), %rax
 	movq	%rax, 1632(%r14)
-	movq	-592(%rbp), %rax
+	movq	-632(%rbp), %rax
 	movq	%rax, 1640(%r14)
-	movq	-664(%rbp), %rax
+	movq	-688(%rbp), %rax
 	movq	%rax, 1648(%r14)
-	movl	-172(%rbp), %eax
+	movl	-204(%rbp), %eax
 	movl	%eax, 1656(%r14)
-	movl	-304(%rbp), %eax
+	movl	-328(%rbp), %eax
 	movl	%eax, 1660(%r14)
-	movl	-300(%rbp), %eax
+	movl	-324(%rbp), %eax
 	movl	%eax, 1664(%r14)
-	movl	-308(%rbp), %eax
+	movl	-332(%rbp), %eax
 	movl	%eax, 1668(%r14)
-	movq	-696(%rbp), %rax
-	movq	%rax, 1728(%r14)
-	movq	-704(%rbp), %rax
-	movq	%rax, 1720(%r14)
-	movq	-712(%rbp), %rax
-	movq	%rax, 1712(%r14)
 	movq	-720(%rbp), %rax
-	movq	%rax, 1704(%r14)
+	movq	%rax, 1728(%r14)
 	movq	-728(%rbp), %rax
-	movq	%rax, 1696(%r14)
+	movq	%rax, 1720(%r14)
 	movq	-736(%rbp), %rax
-	movq	%rax, 1688(%r14)
+	movq	%rax, 1712(%r14)
+	movq	-744(%rbp), %rax
+	movq	%rax, 1704(%r14)
 	movq	-752(%rbp), %rax
-	movq	-744(%rbp), %rcx
+	movq	%rax, 1696(%r14)
+	movq	-760(%rbp), %rax
+	movq	%rax, 1688(%r14)
+	movq	-776(%rbp), %rax
+	movq	-768(%rbp), %rcx
 	movq	%rcx, 1680(%r14)
 	movq	%rax, 1672(%r14)
-	movl	-312(%rbp), %eax
+	movl	-336(%rbp), %eax
 	movl	%eax, 1736(%r14)
-	movl	-316(%rbp), %eax
+	movl	-340(%rbp), %eax
 	movl	%eax, 1740(%r14)
-	movl	-372(%rbp), %eax
+	movl	-412(%rbp), %eax
 	movl	%eax, 1744(%r14)
 	movl	$17, %ecx
 	leaq	1748(%r14), %rdi
-	leaq	-2376(%rbp), %rsi
+	leaq	-2400(%rbp), %rsi
 	rep;movsl (%rsi), %es:(%rdi)
-	movl	-480(%rbp), %eax
+	movl	-520(%rbp), %eax
 	movl	%eax, 1816(%r14)
-	movl	-484(%rbp), %eax
+	movl	-524(%rbp), %eax
 	movl	%eax, 1820(%r14)
-	movl	-464(%rbp), %eax
+	movl	-504(%rbp), %eax
 	movl	%eax, 1824(%r14)
 	movl	$17, %ecx
 	leaq	1828(%r14), %rdi
-	leaq	-2512(%rbp), %rsi
+	leaq	-2536(%rbp), %rsi
 	rep;movsl (%rsi), %es:(%rdi)
-	movl	-472(%rbp), %eax
+	movl	-512(%rbp), %eax
 	movl	%eax, 1896(%r14)
-	movl	-476(%rbp), %eax
+	movl	-516(%rbp), %eax
 	movl	%eax, 1900(%r14)
-	movl	-448(%rbp), %eax
+	movl	-488(%rbp), %eax
 	movl	%eax, 1904(%r14)
 	leaq	1908(%r14), %rdi
 	movl	$17, %ecx
-	leaq	-2444(%rbp), %rsi
+	leaq	-2468(%rbp), %rsi
 	rep;movsl (%rsi), %es:(%rdi)
-	movl	-452(%rbp), %eax
+	movl	-492(%rbp), %eax
 	movl	%eax, 1976(%r14)
-	movl	-456(%rbp), %eax
+	movl	-496(%rbp), %eax
 	movl	%eax, 1980(%r14)
-	movl	-444(%rbp), %eax
+	movl	-484(%rbp), %eax
 	movl	%eax, 1984(%r14)
-	movl	-596(%rbp), %eax
+	movl	-676(%rbp), %eax
 	movl	%eax, 1988(%r14)
-	movq	-792(%rbp), %rax
-	movq	%rax, 1992(%r14)
 	movq	-800(%rbp), %rax
-	movq	%rax, 2000(%r14)
+	movq	%rax, 1992(%r14)
 	movq	-808(%rbp), %rax
+	movq	%rax, 2000(%r14)
+	movq	-816(%rbp), %rax
 	movq	%rax, 2008(%r14)
-	movq	-784(%rbp), %rax
+	movq	-792(%rbp), %rax
 	movq	%rax, 2016(%r14)
-	movl	-460(%rbp), %eax
+	movl	-500(%rbp), %eax
 	movl	%eax, 2024(%r14)
-	movl	-488(%rbp), %eax
+	movl	-528(%rbp), %eax
 	movl	%eax, 2028(%r14)
-	movl	-468(%rbp), %eax
+	movl	-508(%rbp), %eax
 	movl	%eax, 2032(%r14)
 	leaq	2036(%r14), %rdi
-	leaq	-3784(%rbp), %rsi
+	leaq	-3848(%rbp), %rsi
 	movl	$652, %edx
 	callq	memcpy
-	movq	-288(%rbp), %rax
+	movq	-304(%rbp), %rax
 	movq	%rax, 2688(%r14)
-	movq	-688(%rbp), %rax
+	movq	-832(%rbp), %rax
 	movq	%rax, 2696(%r14)
 	movq	$0, 2704(%r14)
-	movq	$-1, 2712(%r14)
-	movq	$-1, 2720(%r14)
-	movl	$-1, 2728(%r14)
+	movq	-2616(%rbp), %rax
+	movq	-2608(%rbp), %rcx
+	movq	%rax, 2712(%r14)
+	movq	%rcx, 2720(%r14)
+	movl	-2600(%rbp), %eax
+	movl	%eax, 2728(%r14)
 	movb	$0, 2732(%r14)
-	movq	-88(%rbp), %rax
+	movq	-200(%rbp), %rax
 	movq	%rax, 2736(%r14)
-	movq	-2800(%rbp), %rax
+	movq	-2864(%rbp), %rax
 	movq	%rax, 2744(%r14)
 	movq	$0, 2752(%r14)
-	movq	-2568(%rbp), %rax
-	movq	-2560(%rbp), %rcx
+	movq	-2592(%rbp), %rax
+	movq	-2584(%rbp), %rcx
 	movq	%rax, 2760(%r14)
 	movq	%rcx, 2768(%r14)
-	movl	-2552(%rbp), %eax
+	movl	-2576(%rbp), %eax
 	movl	%eax, 2776(%r14)
 	movb	$0, 2780(%r14)
 	leaq	2781(%r14), %rdi
-	leaq	-2296(%rbp), %rsi
+	leaq	-2320(%rbp), %rsi
 	movl	$139, %edx
 	callq	memcpy
-	movq	-56(%rbp), %rax
+	movq	-320(%rbp), %rax
 	movq	%rax, 2920(%r14)
-	movq	-768(%rbp), %rax
+	movq	-712(%rbp), %rax
 	movq	%rax, 2928(%r14)
-	movq	-2992(%rbp), %rax
-	movq	-2984(%rbp), %rcx
+	movq	-3056(%rbp), %rax
+	movq	-3048(%rbp), %rcx
 	movq	%rax, 2936(%r14)
 	movq	%rcx, 2944(%r14)
-	movq	-2976(%rbp), %rax
+	movq	-3040(%rbp), %rax
 	movq	%rax, 2952(%r14)
-	movq	-2968(%rbp), %rax
+	movq	-3032(%rbp), %rax
 	movq	%rax, 2960(%r14)
-	movq	-2960(%rbp), %rax
+	movq	-3024(%rbp), %rax
 	movq	%rax, 2968(%r14)
-	movq	-2952(%rbp), %rax
+	movq	-3016(%rbp), %rax
 	movq	%rax, 2976(%r14)
 	movq	$-1, 2984(%r14)
-	movq	-2912(%rbp), %rax
+	movq	-2976(%rbp), %rax
 	movq	%rax, 3024(%r14)
-	movq	-2920(%rbp), %rax
+	movq	-2984(%rbp), %rax
 	movq	%rax, 3016(%r14)
-	movq	-2928(%rbp), %rax
+	movq	-2992(%rbp), %rax
 	movq	%rax, 3008(%r14)
-	movq	-2944(%rbp), %rax
-	movq	-2936(%rbp), %rcx
+	movq	-3008(%rbp), %rax
+	movq	-3000(%rbp), %rcx
 	movq	%rcx, 3000(%r14)
 	movq	%rax, 2992(%r14)
 	movq	$-1, 3032(%r14)
 	movl	$-1, 3040(%r14)
-	movq	-2544(%rbp), %rax
-	movq	-2539(%rbp), %rcx
+	movq	-2568(%rbp), %rax
+	movq	-2563(%rbp), %rcx
 	movq	%rcx, 3049(%r14)
 	movq	%rax, 3044(%r14)
 	movq	$0, 3064(%r14)
-	movq	-2880(%rbp), %rax
+	movq	-2944(%rbp), %rax
 	movq	%rax, 3096(%r14)
-	movq	-2888(%rbp), %rax
+	movq	-2952(%rbp), %rax
 	movq	%rax, 3088(%r14)
-	movq	-2904(%rbp), %rax
-	movq	-2896(%rbp), %rcx
+	movq	-2968(%rbp), %rax
+	movq	-2960(%rbp), %rcx
 	movq	%rcx, 3080(%r14)
 	movq	%rax, 3072(%r14)
-	movq	-2872(%rbp), %rax
-	movq	-2864(%rbp), %rcx
+	movq	-2936(%rbp), %rax
+	movq	-2928(%rbp), %rcx
 	movq	%rax, 3104(%r14)
 	movq	%rcx, 3112(%r14)
-	movq	-2856(%rbp), %rax
+	movq	-2920(%rbp), %rax
 	movq	%rax, 3120(%r14)
-	movq	-2848(%rbp), %rax
-	movq	-2840(%rbp), %rcx
+	movq	-2912(%rbp), %rax
+	movq	-2904(%rbp), %rcx
 	movq	%rcx, 3136(%r14)
 	movq	%rax, 3128(%r14)
-	movq	-2832(%rbp), %rax
+	movq	-2896(%rbp), %rax
 	movq	%rax, 3144(%r14)
-	movl	-2308(%rbp), %eax
+	movl	-2332(%rbp), %eax
 	movl	%eax, 3152(%r14)
 	movq	$-1, 3156(%r14)
 	movq	$-1, 3164(%r14)
 	movq	$-1, 3172(%r14)
-	movq	-2824(%rbp), %rax
-	movq	-2816(%rbp), %rcx
+	movq	-2888(%rbp), %rax
+	movq	-2880(%rbp), %rcx
 	movq	%rax, 3180(%r14)
 	movq	%rcx, 3188(%r14)
-	movq	-2808(%rbp), %rax
+	movq	-2872(%rbp), %rax
 	movq	%rax, 3196(%r14)
 	movq	$0, 3204(%r14)
-	movl	-2520(%rbp), %eax
+	movl	-2544(%rbp), %eax
 	movl	%eax, 3220(%r14)
-	movq	-2528(%rbp), %rax
+	movq	-2552(%rbp), %rax
 	movq	%rax, 3212(%r14)
 	movl	$4294967295, %eax
 	movq	%rax, 3224(%r14)
 	movabsq	$4294967296, %rax
 	movq	%rax, 3232(%r14)
 	movw	$0, 3240(%r14)
-.L387_332:
-	movq	-680(%rbp), %r12
-	movq	-2304(%rbp), %r13
+.L387_338:
+	movq	-704(%rbp), %r13
+	movq	-2328(%rbp), %r12
 	jmp	.L387_145
-.L387_333:
+.L387_339:
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_group_Group
-	movq	-104(%rbp), %r11
+	movq	-104(%rbp), %r14
 	movq	%rbx, %rax
 	jmp	.L387_88
 	.size	hw_memory_attach, .-hw_memory_attach
@@ -81194,15 +81343,15 @@ hw_mq_deadline_MqDeadline_find_front_merge:
 	addq	16(%rdx), %r8
 	movq	$-1, %rcx
 	cmovaeq	%r8, %rcx
-	cmpb	$1, 256(%rdi)
+	cmpb	$1, 316(%rdi)
 	jne	.L389_14
 	shrb	$3, %al
 	cmpb	$1, %al
-	movl	$88, %r8d
-	movl	$192, %r9d
+	movl	$80, %r8d
+	movl	$224, %r9d
 	cmoveq	%r8, %r9
 	cmpb	$2, %al
-	movl	$140, %eax
+	movl	$152, %eax
 	cmovneq	%r9, %rax
 	cmpb	$0, 30(%rdx)
 	leaq	(%rdi,%rax), %rdx
@@ -81245,133 +81394,237 @@ hw_mq_deadline_MqDeadline_find_front_merge:
 	.p2align	4
 	.type	hw_mq_deadline_MqDeadline_pick, @function
 hw_mq_deadline_MqDeadline_pick:
-	leaq	192(%rdi), %r10
+	movq	296(%rdi), %r10
+	leaq	224(%rdi), %r9
 	testq	%rdx, %rdx
-	je	.L390_6
-	movq	%r10, %r9
+	je	.L390_9
+	movq	%r9, %rax
 	cmpq	$1, %rdx
 	jne	.L390_2
-	leaq	140(%rdi), %r9
+	leaq	152(%rdi), %rax
 	jmp	.L390_2
-.L390_6:
-	leaq	88(%rdi), %r9
+.L390_9:
+	leaq	80(%rdi), %rax
 .L390_2:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
 	pushq	%r14
+	pushq	%r13
 	pushq	%r12
 	pushq	%rbx
-	subq	$48, %rsp
-	xorl	%eax, %eax
-	cmpq	$0, (%rdi)
-	setne	%al
-	movl	40(%r9,%rax,4), %eax
-	movl	$4294967295, %r11d
-	cmpq	%r11, %rax
+	subq	$56, %rsp
+	testq	%r10, %r10
 	je	.L390_3
-	movl	244(%rdi), %r11d
-	cmpl	248(%rdi), %r11d
-	jae	.L390_3
+	cmpb	$0, 317(%rdi)
+	je	.L390_13
+	leaq	56(%rax), %r14
+	addq	$20, %rax
+	jmp	.L390_5
+.L390_3:
+	cmpb	$0, 317(%rdi)
+	je	.L390_11
+	leaq	48(%rax), %r14
+.L390_5:
+	movq	392(%rsi), %r10
+	movl	8(%rax), %ebx
+	movb	$1, %r11b
+	cmpq	%rbx, %r10
+	jbe	.L390_16
+	movq	(%r14), %r11
+	movq	384(%rsi), %r14
+	movl	$-1, %eax
+	movl	%ebx, %r15d
+	.p2align	4
+.L390_7:
+	shlq	$5, %rbx
+	cmpq	%r11, (%r14,%rbx)
+	cmovael	%r15d, %eax
+	leaq	8(%r14,%rbx), %r15
+	leaq	12(%r14,%rbx), %rbx
+	cmovaeq	%r15, %rbx
+	movl	(%rbx), %ebx
+	movl	%ebx, %r15d
+	cmpq	%rbx, %r10
+	ja	.L390_7
+	movb	$1, %r11b
+	cmpl	$-1, %eax
+	jne	.L390_21
+	jmp	.L390_16
+.L390_13:
+	addq	$44, %rax
+	jmp	.L390_14
+.L390_11:
+	addq	$40, %rax
+.L390_14:
+	movl	(%rax), %eax
+	xorl	%r11d, %r11d
+	cmpl	$-1, %eax
+	je	.L390_16
+.L390_21:
+	movl	304(%rdi), %r10d
+	cmpl	308(%rdi), %r10d
+	jae	.L390_16
 	testb	$1, %cl
-	je	.L390_32
-	movq	%rax, %rcx
-	shlq	$6, %rcx
-	addq	64(%rsi), %rcx
-	cmpq	%rax, 72(%rsi)
-	cmovbeq	%rsi, %rcx
-	xorl	%edx, %edx
-	cmpb	$0, 61(%rcx)
-	setne	%dl
-	shll	$4, %edx
-	movq	%rax, %rcx
-	shlq	$4, %rcx
-	addq	320(%rsi), %rcx
-	cmpq	%rax, 328(%rsi)
-	leaq	336(%rsi), %rsi
-	cmovaq	%rcx, %rsi
-	movq	(%rsi), %rcx
-	subq	32(%rdi,%rdx), %rcx
+	je	.L390_61
+	movl	%eax, %ecx
+	movq	%rcx, %rdx
+	shlq	$6, %rdx
+	addq	64(%rsi), %rdx
+	cmpq	%rcx, 72(%rsi)
+	cmovbeq	%rsi, %rdx
+	xorl	%r9d, %r9d
+	cmpb	$0, 61(%rdx)
+	setne	%r9b
+	shll	$4, %r9d
+	movq	%rcx, %rdx
+	shlq	$4, %rdx
+	addq	320(%rsi), %rdx
+	cmpq	%rcx, 328(%rsi)
+	leaq	336(%rsi), %rcx
+	cmovaq	%rdx, %rcx
+	movq	(%rcx), %rcx
+	subq	8(%rdi,%r9), %rcx
 	cmpq	%r8, %rcx
 	movl	$-1, %ecx
-	cmovlel	%eax, %ecx
-	movl	%ecx, %eax
-	jmp	.L390_32
-.L390_3:
-	movl	28(%r9), %r11d
-	cmpl	$-1, 8(%r9)
-	je	.L390_4
-	movb	$1, %al
-	cmpl	$-1, %r11d
-	je	.L390_13
-	movq	8(%rdi), %r9
-	leaq	1(%r9), %r11
-	cmpq	16(%rdi), %r9
-	movq	%r11, 8(%rdi)
-	jge	.L390_33
-.L390_13:
-	xorl	%r9d, %r9d
-	xorl	%r11d, %r11d
-	jmp	.L390_14
-.L390_4:
-	cmpl	$-1, %r11d
-	je	.L390_5
-.L390_33:
-	movq	$0, 8(%rdi)
-	movl	$1, %r11d
-	movb	$1, %r9b
-	xorl	%eax, %eax
-.L390_14:
-	movq	%r11, (%rdi)
-	movl	$0, 244(%rdi)
-	testq	%rdx, %rdx
-	je	.L390_19
-	cmpq	$1, %rdx
-	jne	.L390_16
-	leaq	140(%rdi), %r10
-	jmp	.L390_16
-.L390_19:
-	leaq	88(%rdi), %r10
+	cmovgl	%ecx, %eax
+	jmp	.L390_61
 .L390_16:
-	movl	%eax, %edx
-	xorb	$1, %dl
-	movzbl	%dl, %edx
-	leaq	20(%r10), %r11
-	testb	%al, %al
-	cmovneq	%r10, %r11
-	movl	40(%r10,%rdx,4), %eax
-	movl	(%r11), %r14d
-	movl	$4294967295, %edx
-	cmpq	%rdx, %r14
-	je	.L390_17
-	movq	680(%rsi), %r10
-	incq	%r10
-	movq	$-1, %rdx
-	cmovneq	%r10, %rdx
-	movq	%r14, %r10
-	shlq	$4, %r10
-	addq	320(%rsi), %r10
-	leaq	336(%rsi), %r11
-	cmpq	%r14, 328(%rsi)
-	cmovaq	%r10, %r11
-	movq	(%r11), %r10
-	cmpq	%r10, %rdx
-	seta	%r15b
-	cmpl	$-1, %eax
+	testq	%rdx, %rdx
 	je	.L390_24
-	cmpq	%r10, %rdx
-	jbe	.L390_23
-	jmp	.L390_24
-.L390_17:
-	cmpl	$-1, %eax
-	je	.L390_18
-.L390_23:
-	xorl	%r15d, %r15d
-	movl	%eax, %r14d
+	movq	%r9, %rax
+	cmpq	$1, %rdx
+	jne	.L390_18
+	leaq	152(%rdi), %rax
+	jmp	.L390_18
 .L390_24:
+	leaq	80(%rdi), %rax
+.L390_18:
+	movl	28(%rax), %r10d
+	cmpl	$-1, 8(%rax)
+	je	.L390_19
+	movb	$1, %al
+	cmpl	$-1, %r10d
+	je	.L390_28
+	movq	32(%rdi), %r10
+	leaq	1(%r10), %rbx
+	cmpq	40(%rdi), %r10
+	movq	%rbx, 32(%rdi)
+	jge	.L390_63
+.L390_28:
+	xorl	%r10d, %r10d
+	xorl	%ebx, %ebx
+	jmp	.L390_29
+.L390_19:
+	cmpl	$-1, %r10d
+	je	.L390_20
+.L390_63:
+	movq	$0, 32(%rdi)
+	movl	$1, %ebx
+	movb	$1, %r10b
+	xorl	%eax, %eax
+.L390_29:
+	movq	%rbx, 296(%rdi)
+	movl	$0, 304(%rdi)
+	testq	%rdx, %rdx
+	je	.L390_37
+	movq	%r9, %rbx
+	cmpq	$1, %rdx
+	jne	.L390_31
+	leaq	152(%rdi), %rbx
+.L390_31:
+	testb	%al, %al
+	je	.L390_40
+.L390_32:
+	testb	%r11b, %r11b
+	je	.L390_39
+	leaq	48(%rbx), %r15
+	jmp	.L390_34
+.L390_37:
+	leaq	80(%rdi), %rbx
+	testb	%al, %al
+	jne	.L390_32
+.L390_40:
+	testb	%r11b, %r11b
+	je	.L390_41
+	leaq	56(%rbx), %r15
+	addq	$20, %rbx
+.L390_34:
+	movq	392(%rsi), %r14
+	movl	8(%rbx), %ebx
+	movl	$-1, %r11d
+	cmpq	%rbx, %r14
+	jbe	.L390_43
+	movq	(%r15), %r15
+	movq	384(%rsi), %r12
+	movl	%ebx, %r13d
+	.p2align	4
+.L390_36:
+	shlq	$5, %rbx
+	cmpq	%r15, (%r12,%rbx)
+	cmovael	%r13d, %r11d
+	leaq	8(%r12,%rbx), %r13
+	leaq	12(%r12,%rbx), %rbx
+	cmovaeq	%r13, %rbx
+	movl	(%rbx), %ebx
+	movl	%ebx, %r13d
+	cmpq	%rbx, %r14
+	ja	.L390_36
+.L390_43:
+	testq	%rdx, %rdx
+	je	.L390_48
+.L390_44:
+	cmpq	$1, %rdx
+	jne	.L390_45
+	leaq	152(%rdi), %r9
+	jmp	.L390_45
+.L390_39:
+	addq	$40, %rbx
+	jmp	.L390_42
+.L390_41:
+	addq	$44, %rbx
+.L390_42:
+	movl	(%rbx), %r11d
+	testq	%rdx, %rdx
+	jne	.L390_44
+.L390_48:
+	leaq	80(%rdi), %r9
+.L390_45:
+	leaq	20(%r9), %rdx
+	testb	%al, %al
+	cmovneq	%r9, %rdx
+	movl	(%rdx), %r14d
+	movl	$4294967295, %eax
+	cmpq	%rax, %r14
+	je	.L390_46
+	movq	680(%rsi), %rdx
+	incq	%rdx
+	movq	$-1, %rax
+	cmovneq	%rdx, %rax
+	movq	%r14, %rdx
+	shlq	$4, %rdx
+	addq	320(%rsi), %rdx
+	leaq	336(%rsi), %r9
+	cmpq	%r14, 328(%rsi)
+	cmovaq	%rdx, %r9
+	movq	(%r9), %rdx
+	cmpq	%rdx, %rax
+	seta	%r15b
+	cmpl	$-1, %r11d
+	je	.L390_53
+	cmpq	%rdx, %rax
+	jbe	.L390_52
+	jmp	.L390_53
+.L390_46:
+	cmpl	$-1, %r11d
+	je	.L390_47
+.L390_52:
+	xorl	%r15d, %r15d
+	movl	%r11d, %r14d
+.L390_53:
 	cmpq	$1, %rcx
-	jne	.L390_26
-.L390_25:
+	jne	.L390_55
+.L390_54:
 	movl	%r14d, %eax
 	movq	%rax, %rcx
 	shlq	$6, %rcx
@@ -81385,42 +81638,42 @@ hw_mq_deadline_MqDeadline_pick:
 	shlq	$4, %rcx
 	addq	320(%rsi), %rcx
 	shll	$4, %edx
-	leaq	336(%rsi), %r10
+	leaq	336(%rsi), %r9
 	cmpq	%rax, 328(%rsi)
-	cmovaq	%rcx, %r10
-	movq	(%r10), %rcx
-	subq	32(%rdi,%rdx), %rcx
+	cmovaq	%rcx, %r9
+	movq	(%r9), %rcx
+	subq	8(%rdi,%rdx), %rcx
 	movl	$-1, %eax
 	cmpq	%r8, %rcx
-	jle	.L390_26
-	jmp	.L390_32
-.L390_5:
+	jle	.L390_55
+	jmp	.L390_61
+.L390_20:
 	movl	$-1, %eax
-	jmp	.L390_32
-.L390_18:
+	jmp	.L390_61
+.L390_47:
 	movl	$-1, %r14d
 	xorl	%r15d, %r15d
 	cmpq	$1, %rcx
-	je	.L390_25
-.L390_26:
+	je	.L390_54
+.L390_55:
 	leaq	792(%rsi), %rbx
 	cmpb	$1, 824(%rsi)
-	jne	.L390_28
+	jne	.L390_57
 	movq	672(%rsi), %rax
-	movb	$7, -72(%rbp)
-	movb	%r9b, -71(%rbp)
-	movl	$13, -80(%rbp)
-	leaq	-80(%rbp), %rdx
+	movb	$7, -80(%rbp)
+	movb	%r10b, -79(%rbp)
+	movl	$13, -88(%rbp)
+	leaq	-88(%rbp), %rdx
 	movq	%rbx, %rdi
 	movq	%rsi, %r12
 	movq	%rax, %rsi
 	callq	hw_events_EventRing_as_event_Sink_record
 	movq	%r12, %rsi
-.L390_28:
+.L390_57:
 	testb	%r15b, %r15b
-	je	.L390_31
+	je	.L390_60
 	cmpb	$1, 824(%rsi)
-	jne	.L390_31
+	jne	.L390_60
 	movl	%r14d, %eax
 	movq	%rax, %rcx
 	shlq	$6, %rcx
@@ -81429,18 +81682,19 @@ hw_mq_deadline_MqDeadline_pick:
 	cmovbeq	%rsi, %rcx
 	movq	8(%rcx), %rax
 	movq	672(%rsi), %rsi
-	movb	$8, -72(%rbp)
-	movq	%rax, -64(%rbp)
-	movl	$13, -80(%rbp)
-	leaq	-80(%rbp), %rdx
+	movb	$8, -80(%rbp)
+	movq	%rax, -72(%rbp)
+	movl	$13, -88(%rbp)
+	leaq	-88(%rbp), %rdx
 	movq	%rbx, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L390_31:
+.L390_60:
 	movl	%r14d, %eax
-.L390_32:
-	addq	$48, %rsp
+.L390_61:
+	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
+	popq	%r13
 	popq	%r14
 	popq	%r15
 	popq	%rbp
@@ -81685,11 +81939,11 @@ hw_names_set:
 	testq	%rax, %rax
 	jne	.L391_36
 	testq	%r9, %r9
-	je	.L391_126
+	je	.L391_129
 	cmpq	$1, %r9
-	je	.L391_124
+	je	.L391_121
 	cmpq	$2, %r9
-	jne	.L391_127
+	jne	.L391_130
 	movl	$80, %eax
 	movq	%rcx, 1160(%rbx,%rax)
 	jmp	.L391_36
@@ -81714,19 +81968,16 @@ hw_names_set:
 	movq	%rcx, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
 	movq	-64(%rbp), %rsi
-	cmpq	$2, %rsi
-	jle	.L391_107
-	cmpq	$4, %rsi
-	jg	.L391_116
 	cmpq	$3, %rsi
-	movq	-48(%rbp), %rcx
-	je	.L391_139
-	cmpq	$4, %rsi
-	jne	.L391_138
-	movq	%rcx, %rax
-	negq	%rax
-	cmovsq	%rcx, %rax
-	movl	%eax, 1408(%r14)
+	jg	.L391_107
+	cmpq	$1, %rsi
+	jg	.L391_122
+	testq	%rsi, %rsi
+	je	.L391_140
+	cmpq	$1, %rsi
+	jne	.L391_157
+	movq	%rax, 1176(%r14)
+	movq	%rdx, 1184(%r14)
 	jmp	.L391_36
 .L391_63:
 	cmpq	$2, %rax
@@ -81734,11 +81985,11 @@ hw_names_set:
 	cmpq	$1, %r9
 	jle	.L391_111
 	cmpq	$2, %r9
-	je	.L391_133
+	je	.L391_136
 	cmpq	$3, %r9
-	je	.L391_134
+	je	.L391_137
 	cmpq	$4, %r9
-	jne	.L391_136
+	jne	.L391_139
 	movq	%rcx, %rax
 	negq	%rax
 	cmovsq	%rcx, %rax
@@ -81748,11 +81999,11 @@ hw_names_set:
 	cmpq	$4, %rax
 	jne	.L391_95
 	testq	%r9, %r9
-	je	.L391_131
+	je	.L391_134
 	cmpq	$1, %r9
-	je	.L391_125
+	je	.L391_128
 	cmpq	$2, %r9
-	jne	.L391_132
+	jne	.L391_135
 	movq	%rcx, 1232(%rbx)
 	jmp	.L391_36
 .L391_74:
@@ -81843,7 +82094,7 @@ hw_names_set:
 	movq	1736(%r14), %rcx
 	movq	1944(%r14), %rax
 	mulq	832(%r14)
-	jo	.L391_238
+	jo	.L391_244
 .L391_86:
 	movabsq	$4835703278458516699, %rdx
 	mulq	%rdx
@@ -81852,9 +82103,9 @@ hw_names_set:
 	movl	$1000, %edx
 	movq	%rcx, %rax
 	mulq	%rdx
-	jo	.L391_239
+	jo	.L391_245
 	mulq	%rsi
-	jo	.L391_240
+	jo	.L391_246
 .L391_88:
 	movq	%rax, %rdx
 	shrq	$16, %rdx
@@ -81914,15 +82165,15 @@ hw_names_set:
 	movl	$15, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$8, %rax
-	jg	.L391_119
+	jg	.L391_116
 	cmpq	$3, %rax
-	jle	.L391_142
+	jle	.L391_144
 	cmpq	$5, %rax
-	jle	.L391_173
+	jle	.L391_176
 	cmpq	$6, %rax
-	je	.L391_180
+	je	.L391_183
 	cmpq	$7, %rax
-	jne	.L391_191
+	jne	.L391_194
 	leaq	1568(%r14), %rdi
 	leaq	800(%r14), %rcx
 	movl	$11, %edx
@@ -81930,7 +82181,7 @@ hw_names_set:
 	movq	-48(%rbp), %r9
 	callq	hw_shared_slice_tunables_SliceTunables_set
 	cmpq	$20, -64(%rbp)
-	jne	.L391_203
+	jne	.L391_206
 	cmpq	$0, -48(%rbp)
 	movq	-56(%rbp), %rax
 	setne	1781(%rax)
@@ -81952,20 +82203,21 @@ hw_names_set:
 	setne	1781(%r14)
 	jmp	.L391_36
 .L391_107:
-	testq	%rsi, %rsi
-	je	.L391_137
-	cmpq	$1, %rsi
-	je	.L391_141
-	cmpq	$2, %rsi
+	cmpq	$5, %rsi
+	jg	.L391_125
+	cmpq	$4, %rsi
 	movq	-48(%rbp), %rcx
-	jne	.L391_138
-	movq	%rcx, 1176(%r14)
+	je	.L391_141
+	cmpq	$5, %rsi
+	jne	.L391_157
+	movq	%rax, 1208(%r14)
+	movq	%rdx, 1216(%r14)
 	jmp	.L391_36
 .L391_111:
 	testq	%r9, %r9
-	je	.L391_135
+	je	.L391_138
 	cmpq	$1, %r9
-	jne	.L391_136
+	jne	.L391_139
 	leaq	800(%rbx), %rdi
 	movq	%rcx, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
@@ -81983,24 +82235,13 @@ hw_names_set:
 	setne	1352(%rbx)
 	jmp	.L391_36
 .L391_116:
-	cmpq	$5, %rsi
-	movq	-48(%rbp), %rcx
-	je	.L391_140
-	cmpq	$6, %rsi
-	jne	.L391_138
-	movq	%rcx, %rax
-	negq	%rax
-	cmovsq	%rcx, %rax
-	movl	%eax, 1412(%r14)
-	jmp	.L391_36
-.L391_119:
 	cmpq	$12, %rax
-	jle	.L391_151
+	jle	.L391_153
 	cmpq	$14, %rax
-	jle	.L391_178
+	jle	.L391_181
 	addq	$1200, %r14
 	cmpq	$15, %rax
-	je	.L391_181
+	je	.L391_184
 	cmpq	$16, %rax
 	jne	.L391_36
 	movq	-48(%rbp), %rcx
@@ -82012,58 +82253,76 @@ hw_names_set:
 	setne	%cl
 	movq	%rax, 792(%r14,%rcx,8)
 	jmp	.L391_36
-.L391_124:
+.L391_121:
 	movl	$72, %eax
 	movq	%rcx, 1160(%rbx,%rax)
 	jmp	.L391_36
+.L391_122:
+	cmpq	$2, %rsi
+	je	.L391_142
+	cmpq	$3, %rsi
+	movq	-48(%rbp), %rcx
+	jne	.L391_157
+	testq	%rcx, %rcx
+	setne	1476(%r14)
+	jmp	.L391_36
 .L391_125:
+	cmpq	$6, %rsi
+	movq	-48(%rbp), %rcx
+	je	.L391_143
+	cmpq	$7, %rsi
+	jne	.L391_157
+	testq	%rcx, %rcx
+	setne	1477(%r14)
+	jmp	.L391_36
+.L391_128:
 	leaq	800(%rbx), %rdi
 	movq	%rcx, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
 	movq	%rax, 1216(%rbx)
 	movq	%rdx, 1224(%rbx)
 	jmp	.L391_36
-.L391_126:
+.L391_129:
 	movl	$64, %eax
 	movq	%rcx, 1160(%rbx,%rax)
 	jmp	.L391_36
-.L391_127:
+.L391_130:
 	testq	%rcx, %rcx
-	je	.L391_156
+	je	.L391_159
 	cmpq	$1, %rcx
-	je	.L391_155
+	je	.L391_158
 	cmpq	$2, %rcx
-	jne	.L391_157
+	jne	.L391_160
 	movb	$2, %dl
 	movl	$128, %eax
 	movl	$256, %ecx
 	movl	$4, %esi
-	jmp	.L391_158
-.L391_131:
+	jmp	.L391_161
+.L391_134:
 	movq	%rcx, %rax
 	negq	%rax
 	cmovsq	%rcx, %rax
 	movl	%eax, 1240(%rbx)
 	jmp	.L391_36
-.L391_132:
+.L391_135:
 	testq	%rcx, %rcx
 	setne	1244(%rbx)
 	jmp	.L391_36
-.L391_133:
+.L391_136:
 	movq	%rcx, 1248(%rbx)
 	jmp	.L391_36
-.L391_134:
+.L391_137:
 	testq	%rcx, %rcx
 	setne	1273(%rbx)
 	jmp	.L391_36
-.L391_135:
+.L391_138:
 	leaq	800(%rbx), %rdi
 	movq	%rcx, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
 	movq	%rax, 1160(%rbx)
 	movq	%rdx, 1168(%rbx)
 	jmp	.L391_36
-.L391_136:
+.L391_139:
 	cmpq	$1, %rcx
 	sete	%al
 	movq	%rcx, %rdx
@@ -82075,29 +82334,29 @@ hw_names_set:
 	cmovel	%r13d, %eax
 	movb	%al, 1272(%rbx)
 	jmp	.L391_36
-.L391_137:
-	movq	%rax, 1184(%r14)
-	movq	%rdx, 1192(%r14)
-	jmp	.L391_36
-.L391_138:
-	movq	%rax, 1232(%r14)
-	movq	%rdx, 1240(%r14)
-	jmp	.L391_36
-.L391_139:
-	testq	%rcx, %rcx
-	setne	1416(%r14)
-	jmp	.L391_36
 .L391_140:
-	movq	%rax, 1216(%r14)
-	movq	%rdx, 1224(%r14)
+	movq	%rax, 1160(%r14)
+	movq	%rdx, 1168(%r14)
 	jmp	.L391_36
 .L391_141:
-	movq	%rax, 1200(%r14)
-	movq	%rdx, 1208(%r14)
+	movq	%rcx, %rax
+	negq	%rax
+	cmovsq	%rcx, %rax
+	movl	%eax, 1468(%r14)
 	jmp	.L391_36
 .L391_142:
+	movq	-48(%rbp), %rax
+	movq	%rax, 1200(%r14)
+	jmp	.L391_36
+.L391_143:
+	movq	%rcx, %rax
+	negq	%rax
+	cmovsq	%rcx, %rax
+	movl	%eax, 1472(%r14)
+	jmp	.L391_36
+.L391_144:
 	cmpq	$1, %rax
-	jg	.L391_159
+	jg	.L391_162
 	testq	%rax, %rax
 	jne	.L391_36
 	cmpq	$10, %r9
@@ -82105,25 +82364,25 @@ hw_names_set:
 	cmpq	$11, -64(%rbp)
 	je	.L391_216
 	cmpq	$12, -64(%rbp)
-	je	.L391_236
+	je	.L391_242
 	cmpq	$0, -48(%rbp)
-	je	.L391_233
+	je	.L391_239
 	cmpq	$1, -48(%rbp)
-	je	.L391_231
+	je	.L391_237
 	cmpq	$2, -48(%rbp)
-	jne	.L391_234
+	jne	.L391_240
 	movb	$2, %dl
 	movl	$128, %eax
 	movl	$256, %ecx
 	movl	$4, %esi
-	jmp	.L391_232
-.L391_151:
+	jmp	.L391_238
+.L391_153:
 	cmpq	$10, %rax
-	jg	.L391_165
+	jg	.L391_168
 	cmpq	$9, %rax
-	jne	.L391_182
+	jne	.L391_185
 	cmpq	$10, %r8
-	jae	.L391_200
+	jae	.L391_203
 	movq	-56(%rbp), %rdi
 	leaq	1208(%rdi), %rbx
 	addq	$1928, %rdi
@@ -82134,41 +82393,45 @@ hw_names_set:
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_set_bounds
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_155:
+.L391_157:
+	movq	%rax, 1224(%r14)
+	movq	%rdx, 1232(%r14)
+	jmp	.L391_36
+.L391_158:
 	movb	$1, %dl
 	movl	$8192, %eax
 	movl	$16384, %ecx
 	movl	$6, %esi
-	jmp	.L391_158
-.L391_156:
+	jmp	.L391_161
+.L391_159:
 	movl	$8192, %eax
 	movl	$16384, %ecx
 	xorl	%esi, %esi
 	xorl	%edx, %edx
-	jmp	.L391_158
-.L391_157:
+	jmp	.L391_161
+.L391_160:
 	movb	$3, %dl
 	xorl	%esi, %esi
 	xorl	%ecx, %ecx
 	xorl	%eax, %eax
-.L391_158:
+.L391_161:
 	movb	%dl, 1248(%rbx)
 	movq	%rax, 1224(%rbx)
 	movq	%rcx, 1232(%rbx)
 	movl	$80, %eax
 	movq	%rsi, 1160(%rbx,%rax)
 	jmp	.L391_36
-.L391_159:
+.L391_162:
 	cmpq	$2, %rax
-	jne	.L391_189
+	jne	.L391_192
 	cmpq	$11, %r9
-	jle	.L391_208
+	jle	.L391_211
 	cmpq	$12, -64(%rbp)
-	je	.L391_222
+	je	.L391_228
 	cmpq	$13, -64(%rbp)
-	je	.L391_223
+	je	.L391_229
 	cmpq	$14, -64(%rbp)
-	jne	.L391_225
+	jne	.L391_231
 	movq	-48(%rbp), %rcx
 	movq	%rcx, %rax
 	negq	%rax
@@ -82177,16 +82440,16 @@ hw_names_set:
 	movl	%eax, 1316(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_165:
+.L391_168:
 	cmpq	$11, %rax
-	jne	.L391_190
+	jne	.L391_193
 	leaq	1736(%r14), %rdi
 	leaq	800(%r14), %rsi
 	movq	%r8, %rdx
 	movq	-48(%rbp), %rcx
 	callq	hw_cfq_wf2q_tunables_Tunables_set
 	cmpq	$18, -64(%rbp)
-	jne	.L391_203
+	jne	.L391_206
 	movq	-56(%rbp), %rdx
 	movq	1720(%rdx), %rcx
 	movl	$4294967294, %eax
@@ -82203,14 +82466,14 @@ hw_names_set:
 	leaq	1360(%rcx), %rbx
 	movl	%eax, %r15d
 	xorl	%r12d, %r12d
-.L391_169:
+.L391_172:
 	movq	-56(%rbp), %r13
 	cmpq	%r12, 1352(%r13)
-	jbe	.L391_172
+	jbe	.L391_175
 	leaq	(%r12,%r12,8), %rax
 	shlq	$3, %rax
 	addq	1344(%r13), %rax
-.L391_171:
+.L391_174:
 	imulq	$56, %r12, %rcx
 	addq	1712(%r13), %rcx
 	cmpq	%r12, 1720(%r13)
@@ -82229,37 +82492,37 @@ hw_names_set:
 	movb	$1, 67(%rax)
 	xorl	%r13d, %r13d
 	cmpq	%r15, %r12
-	jne	.L391_169
+	jne	.L391_172
 	jmp	.L391_36
-.L391_172:
+.L391_175:
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%rbx, %rax
-	jmp	.L391_171
-.L391_173:
+	jmp	.L391_174
+.L391_176:
 	cmpq	$4, %rax
-	jne	.L391_192
+	jne	.L391_195
 	cmpq	$10, %r9
 	je	.L391_220
 	cmpq	$11, -64(%rbp)
 	je	.L391_218
 	cmpq	$12, -64(%rbp)
-	jne	.L391_221
+	jne	.L391_227
 	movq	-56(%rbp), %rax
 	movq	-48(%rbp), %rcx
 	movq	%rcx, 1280(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_178:
+.L391_181:
 	cmpq	$13, %rax
-	jne	.L391_195
+	jne	.L391_198
 	addq	$1520, %r14
 	movq	%r14, %rdi
 	movq	%r8, %rsi
 	movq	-48(%rbp), %rdx
 	callq	hw_cfq_tunables_Tunables_set
 	jmp	.L391_36
-.L391_180:
+.L391_183:
 	addq	$1208, %r14
 	movq	%r14, %rdi
 	movq	-72(%rbp), %rsi
@@ -82267,14 +82530,14 @@ hw_names_set:
 	movq	-48(%rbp), %rcx
 	callq	hw_cfq_v2_CfqV2_set_tunable
 	jmp	.L391_36
-.L391_181:
+.L391_184:
 	movq	%r14, %rdi
 	movq	-72(%rbp), %rsi
 	movq	%r8, %rdx
 	movq	-48(%rbp), %rcx
 	callq	hw_bfq_Bfq_set_tunable
 	jmp	.L391_36
-.L391_182:
+.L391_185:
 	leaq	1792(%r14), %rdi
 	leaq	800(%r14), %rsi
 	movq	%r8, %rdx
@@ -82284,15 +82547,15 @@ hw_names_set:
 	movw	%ax, 1344(%r14)
 	movq	2000(%r14), %rcx
 	testq	%rcx, %rcx
-	jne	.L391_188
+	jne	.L391_191
 	movl	$16384, %ecx
 	cmpl	$32, 2032(%r14)
-	jb	.L391_188
+	jb	.L391_191
 	movq	1784(%r14), %rcx
 	movq	1992(%r14), %rax
 	mulq	832(%r14)
-	jo	.L391_241
-.L391_185:
+	jo	.L391_247
+.L391_188:
 	movabsq	$4835703278458516699, %rdx
 	mulq	%rdx
 	movq	%rdx, %rsi
@@ -82300,10 +82563,10 @@ hw_names_set:
 	movl	$1000, %edx
 	movq	%rcx, %rax
 	mulq	%rdx
-	jo	.L391_242
+	jo	.L391_248
 	mulq	%rsi
-	jo	.L391_243
-.L391_187:
+	jo	.L391_249
+.L391_190:
 	movq	%rax, %rdx
 	shrq	$16, %rdx
 	shrq	$18, %rax
@@ -82311,11 +82574,11 @@ hw_names_set:
 	subq	%rax, %rdx
 	cmovaeq	%rdx, %rcx
 	movq	-56(%rbp), %r14
-.L391_188:
+.L391_191:
 	movq	%rcx, 1776(%r14)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_189:
+.L391_192:
 	leaq	1240(%r14), %rdi
 	addq	$800, %r14
 	movq	%r14, %rsi
@@ -82323,7 +82586,7 @@ hw_names_set:
 	movq	-48(%rbp), %rcx
 	callq	hw_anticipatory_tunables_Tunables_set
 	jmp	.L391_36
-.L391_190:
+.L391_193:
 	addq	$1208, %r14
 	movq	%r14, %rdi
 	movq	-72(%rbp), %rsi
@@ -82331,18 +82594,18 @@ hw_names_set:
 	movq	-48(%rbp), %rcx
 	callq	hw_fiops_Fiops_set_tunable
 	jmp	.L391_36
-.L391_191:
+.L391_194:
 	leaq	1384(%r14), %rdi
 	addq	$800, %r14
 	movl	$9, %edx
 	movq	$.Lconst6, %rsi
 	movq	%r14, %rcx
 	jmp	.L391_94
-.L391_192:
+.L391_195:
 	cmpq	$10, %r9
-	je	.L391_211
+	je	.L391_214
 	cmpq	$11, -64(%rbp)
-	jne	.L391_212
+	jne	.L391_215
 	movq	-48(%rbp), %rcx
 	movq	%rcx, %rax
 	negq	%rax
@@ -82351,27 +82614,24 @@ hw_names_set:
 	movl	%eax, 1396(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_195:
+.L391_198:
 	leaq	800(%r14), %rdi
 	movq	-48(%rbp), %rsi
 	callq	hw_shared_stored_time_StoredTime_of
-	cmpq	$12, -64(%rbp)
-	jle	.L391_204
-	cmpq	$14, -64(%rbp)
-	jg	.L391_213
 	cmpq	$13, -64(%rbp)
-	je	.L391_228
-	cmpq	$14, -64(%rbp)
-	jne	.L391_227
-	movq	-48(%rbp), %rcx
-	movq	%rcx, %rax
-	negq	%rax
-	cmovsq	%rcx, %rax
+	jg	.L391_207
+	cmpq	$11, -64(%rbp)
+	jg	.L391_221
+	cmpq	$10, -64(%rbp)
+	je	.L391_232
+	cmpq	$11, -64(%rbp)
+	jne	.L391_236
 	movq	-56(%rbp), %rcx
-	movl	%eax, 1456(%rcx)
+	movq	%rax, 1224(%rcx)
+	movq	%rdx, 1232(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_200:
+.L391_203:
 	movq	-64(%rbp), %rbx
 	leaq	-20(%rbx), %r8
 	movq	-56(%rbp), %rax
@@ -82382,30 +82642,30 @@ hw_names_set:
 	movq	-48(%rbp), %r9
 	callq	hw_shared_slice_tunables_SliceTunables_set
 	cmpq	$30, %rbx
-	jne	.L391_203
+	jne	.L391_206
 	cmpq	$0, -48(%rbp)
 	movq	-56(%rbp), %rax
 	setne	1829(%rax)
-.L391_203:
+.L391_206:
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_204:
+.L391_207:
+	cmpq	$15, -64(%rbp)
+	jg	.L391_224
+	cmpq	$14, -64(%rbp)
+	je	.L391_233
+	cmpq	$15, -64(%rbp)
+	jne	.L391_236
+	movq	-56(%rbp), %rcx
+	movq	%rax, 1256(%rcx)
+	movq	%rdx, 1264(%rcx)
+	xorl	%r13d, %r13d
+	jmp	.L391_36
+.L391_211:
 	cmpq	$10, -64(%rbp)
-	je	.L391_226
-	cmpq	$11, -64(%rbp)
 	je	.L391_230
-	cmpq	$12, -64(%rbp)
-	jne	.L391_227
-	movq	-56(%rbp), %rax
-	movq	-48(%rbp), %rcx
-	movq	%rcx, 1224(%rax)
-	xorl	%r13d, %r13d
-	jmp	.L391_36
-.L391_208:
-	cmpq	$10, -64(%rbp)
-	je	.L391_224
 	cmpq	$11, -64(%rbp)
-	jne	.L391_225
+	jne	.L391_231
 	movq	-56(%rbp), %rbx
 	leaq	800(%rbx), %rdi
 	movq	-48(%rbp), %rsi
@@ -82414,7 +82674,7 @@ hw_names_set:
 	movq	%rdx, 1232(%rbx)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_211:
+.L391_214:
 	movq	-48(%rbp), %rcx
 	movq	%rcx, %rax
 	negq	%rax
@@ -82423,31 +82683,18 @@ hw_names_set:
 	movl	%eax, 1392(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_212:
+.L391_215:
 	cmpq	$0, -48(%rbp)
 	movq	-56(%rbp), %rax
 	setne	1400(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_213:
-	cmpq	$15, -64(%rbp)
-	je	.L391_229
-	cmpq	$16, -64(%rbp)
-	jne	.L391_227
-	movq	-48(%rbp), %rcx
-	movq	%rcx, %rax
-	negq	%rax
-	cmovsq	%rcx, %rax
-	movq	-56(%rbp), %rcx
-	movl	%eax, 1460(%rcx)
-	xorl	%r13d, %r13d
-	jmp	.L391_36
 .L391_216:
 	movl	$72, %eax
-	jmp	.L391_237
+	jmp	.L391_243
 .L391_217:
 	movl	$64, %eax
-	jmp	.L391_237
+	jmp	.L391_243
 .L391_218:
 	movq	-56(%rbp), %rbx
 	leaq	800(%rbx), %rdi
@@ -82467,24 +82714,44 @@ hw_names_set:
 	xorl	%r13d, %r13d
 	jmp	.L391_36
 .L391_221:
+	cmpq	$12, -64(%rbp)
+	je	.L391_234
+	cmpq	$13, -64(%rbp)
+	jne	.L391_236
+	cmpq	$0, -48(%rbp)
+	movq	-56(%rbp), %rax
+	setne	1524(%rax)
+	xorl	%r13d, %r13d
+	jmp	.L391_36
+.L391_224:
+	cmpq	$16, -64(%rbp)
+	je	.L391_235
+	cmpq	$17, -64(%rbp)
+	jne	.L391_236
+	cmpq	$0, -48(%rbp)
+	movq	-56(%rbp), %rax
+	setne	1525(%rax)
+	xorl	%r13d, %r13d
+	jmp	.L391_36
+.L391_227:
 	cmpq	$0, -48(%rbp)
 	movq	-56(%rbp), %rax
 	setne	1292(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_222:
+.L391_228:
 	movq	-56(%rbp), %rax
 	movq	-48(%rbp), %rcx
 	movq	%rcx, 1296(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_223:
+.L391_229:
 	cmpq	$0, -48(%rbp)
 	movq	-56(%rbp), %rax
 	setne	1321(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_224:
+.L391_230:
 	movq	-56(%rbp), %rbx
 	leaq	800(%rbx), %rdi
 	movq	-48(%rbp), %rsi
@@ -82493,7 +82760,7 @@ hw_names_set:
 	movq	%rdx, 1216(%rbx)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_225:
+.L391_231:
 	movq	-48(%rbp), %rdx
 	cmpq	$1, %rdx
 	sete	%al
@@ -82506,88 +82773,94 @@ hw_names_set:
 	movq	-56(%rbp), %rcx
 	movb	%al, 1320(%rcx)
 	jmp	.L391_36
-.L391_226:
+.L391_232:
 	movq	-56(%rbp), %rcx
-	movq	%rax, 1232(%rcx)
-	movq	%rdx, 1240(%rcx)
+	movq	%rax, 1208(%rcx)
+	movq	%rdx, 1216(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_227:
+.L391_233:
+	movq	-48(%rbp), %rcx
+	movq	%rcx, %rax
+	negq	%rax
+	cmovsq	%rcx, %rax
 	movq	-56(%rbp), %rcx
-	movq	%rax, 1280(%rcx)
-	movq	%rdx, 1288(%rcx)
+	movl	%eax, 1516(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_228:
-	cmpq	$0, -48(%rbp)
+.L391_234:
 	movq	-56(%rbp), %rax
-	setne	1464(%rax)
+	movq	-48(%rbp), %rcx
+	movq	%rcx, 1248(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_229:
+.L391_235:
+	movq	-48(%rbp), %rcx
+	movq	%rcx, %rax
+	negq	%rax
+	cmovsq	%rcx, %rax
 	movq	-56(%rbp), %rcx
-	movq	%rax, 1264(%rcx)
-	movq	%rdx, 1272(%rcx)
+	movl	%eax, 1520(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_230:
+.L391_236:
 	movq	-56(%rbp), %rcx
-	movq	%rax, 1248(%rcx)
-	movq	%rdx, 1256(%rcx)
+	movq	%rax, 1272(%rcx)
+	movq	%rdx, 1280(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_231:
+.L391_237:
 	movb	$1, %dl
 	movl	$8192, %eax
 	movl	$16384, %ecx
 	movl	$6, %esi
-.L391_232:
+.L391_238:
 	movq	%rsi, -48(%rbp)
-	jmp	.L391_235
-.L391_233:
+	jmp	.L391_241
+.L391_239:
 	movl	$8192, %eax
 	movl	$16384, %ecx
 	movq	$0, -48(%rbp)
 	xorl	%edx, %edx
-	jmp	.L391_235
-.L391_234:
+	jmp	.L391_241
+.L391_240:
 	movb	$3, %dl
 	movq	$0, -48(%rbp)
 	xorl	%ecx, %ecx
 	xorl	%eax, %eax
-.L391_235:
+.L391_241:
 	movq	-56(%rbp), %rsi
 	movb	%dl, 1296(%rsi)
 	movq	%rax, 1272(%rsi)
 	movq	%rcx, 1280(%rsi)
-.L391_236:
+.L391_242:
 	movl	$80, %eax
-.L391_237:
+.L391_243:
 	movq	-56(%rbp), %rcx
 	movq	-48(%rbp), %rdx
 	movq	%rdx, 1208(%rcx,%rax)
 	xorl	%r13d, %r13d
 	jmp	.L391_36
-.L391_238:
+.L391_244:
 	movq	$-1, %rax
 	jmp	.L391_86
-.L391_239:
+.L391_245:
 	movq	$-1, %rax
 	mulq	%rsi
 	jno	.L391_88
-.L391_240:
+.L391_246:
 	movq	$-1, %rax
 	jmp	.L391_88
-.L391_241:
+.L391_247:
 	movq	$-1, %rax
-	jmp	.L391_185
-.L391_242:
+	jmp	.L391_188
+.L391_248:
 	movq	$-1, %rax
 	mulq	%rsi
-	jno	.L391_187
-.L391_243:
+	jno	.L391_190
+.L391_249:
 	movq	$-1, %rax
-	jmp	.L391_187
+	jmp	.L391_190
 	.size	hw_names_set, .-hw_names_set
 
 	.p2align	4
@@ -84305,16 +84578,16 @@ hw_queue_RequestQueue_is_empty:
 .L398_23:
 	cmpq	$14, %rax
 	jne	.L398_35
-	movl	1148(%rdi), %eax
-	andl	1128(%rdi), %eax
+	movl	1140(%rdi), %eax
+	andl	1120(%rdi), %eax
 	cmpl	$-1, %eax
 	jne	.L398_25
-	movl	1200(%rdi), %eax
-	andl	1180(%rdi), %eax
+	movl	1212(%rdi), %eax
+	andl	1192(%rdi), %eax
 	cmpl	$-1, %eax
 	jne	.L398_25
-	movl	1252(%rdi), %eax
-	andl	1232(%rdi), %eax
+	movl	1284(%rdi), %eax
+	andl	1264(%rdi), %eax
 	jmp	.L398_50
 .L398_26:
 	cmpq	$2, %rax
@@ -85789,7 +86062,7 @@ hw_queue_RequestQueue_make_request:
 	je	.L401_140
 	testq	%rbx, %rbx
 	jne	.L401_138
-	leaq	1120(%r14), %rax
+	leaq	1112(%r14), %rax
 	jmp	.L401_141
 .L401_143:
 	movl	968(%r14), %edx
@@ -85830,13 +86103,13 @@ hw_queue_RequestQueue_make_request:
 	movl	$-1, 968(%r14)
 	jmp	.L401_132
 .L401_140:
-	leaq	1172(%r14), %rax
+	leaq	1184(%r14), %rax
 	jmp	.L401_141
 .L401_138:
-	leaq	1224(%r14), %rax
+	leaq	1256(%r14), %rax
 .L401_141:
 	movq	-56(%rbp), %rbx
-	incl	48(%rax)
+	incl	64(%rax)
 .L401_163:
 	movq	%r14, %rsi
 	movl	%r15d, %edx
@@ -86889,16 +87162,16 @@ hw_queue_RequestQueue_next:
 .L404_122:
 	cmpq	$14, %rax
 	jne	.L404_153
-	movl	1148(%r14), %eax
-	andl	1128(%r14), %eax
+	movl	1140(%r14), %eax
+	andl	1120(%r14), %eax
 	cmpl	$-1, %eax
 	jne	.L404_193
-	movl	1200(%r14), %eax
-	andl	1180(%r14), %eax
+	movl	1212(%r14), %eax
+	andl	1192(%r14), %eax
 	cmpl	$-1, %eax
 	jne	.L404_193
-	movl	1252(%r14), %eax
-	andl	1232(%r14), %eax
+	movl	1284(%r14), %eax
+	andl	1264(%r14), %eax
 	jmp	.L404_128
 .L404_126:
 	cmpq	$2, %rax
@@ -88687,14 +88960,14 @@ hw_registry_AnyElevator_depth_limit:
 	jne	.L412_34
 	testb	%al, %al
 	je	.L412_32
-	movl	308(%rdi), %eax
+	movl	368(%rdi), %eax
 	jmp	.L412_20
 .L412_2:
 	cmpq	$14, %rax
 	jne	.L412_22
 	cmpb	$0, 30(%rcx)
 	je	.L412_32
-	movl	260(%rdi), %eax
+	movl	320(%rdi), %eax
 .L412_20:
 	testl	%eax, %eax
 	je	.L412_32
@@ -90719,7 +90992,7 @@ hw_registry_AnyElevator_join:
 	cmpl	$2, %eax
 	jne	.L418_73
 .L418_31:
-	movl	$140, %eax
+	movl	$152, %eax
 	addq	%rax, %rdi
 	jmp	.L418_34
 .L418_32:
@@ -91371,11 +91644,11 @@ hw_registry_AnyElevator_join:
 	cmpl	$2, %eax
 	je	.L418_31
 .L418_73:
-	movl	$192, %eax
+	movl	$224, %eax
 	addq	%rax, %rdi
 	jmp	.L418_34
 .L418_72:
-	movl	$88, %eax
+	movl	$80, %eax
 	addq	%rax, %rdi
 .L418_34:
 	addq	$56, %rsp
@@ -91983,7 +92256,7 @@ hw_registry_AnyElevator_merged:
 	cmpl	$2, %ecx
 	jne	.L421_118
 .L421_39:
-	movl	$140, %ecx
+	movl	$152, %ecx
 	jmp	.L421_119
 .L421_40:
 	testb	%cl, %cl
@@ -92367,7 +92640,7 @@ hw_registry_AnyElevator_merged:
 	cmpl	$2, %ecx
 	je	.L421_39
 .L421_118:
-	movl	$192, %ecx
+	movl	$224, %ecx
 	jmp	.L421_119
 .L421_117:
 	addq	$56, %rsp
@@ -92379,7 +92652,7 @@ hw_registry_AnyElevator_merged:
 	popq	%rbp
 	HOISTWAY_RETURN
 .L421_85:
-	movl	$88, %ecx
+	movl	$80, %ecx
 .L421_119:
 	cmpb	$0, 61(%rax)
 	leaq	(%rdi,%rcx), %rax
@@ -92578,8 +92851,8 @@ hw_registry_AnyElevator_prepare_insert:
 	je	.L422_26
 	testq	%rbx, %rbx
 	jne	.L422_24
-	addq	$96, %rdi
-	incl	48(%rdi)
+	addq	$88, %rdi
+	incl	64(%rdi)
 	jmp	.L422_8
 .L422_3:
 	movl	968(%rsi), %edx
@@ -92595,12 +92868,12 @@ hw_registry_AnyElevator_prepare_insert:
 	movl	$-1, 968(%rsi)
 	jmp	.L422_8
 .L422_26:
-	addq	$148, %rdi
-	incl	48(%rdi)
+	addq	$160, %rdi
+	incl	64(%rdi)
 	jmp	.L422_8
 .L422_24:
-	addq	$200, %rdi
-	incl	48(%rdi)
+	addq	$232, %rdi
+	incl	64(%rdi)
 	jmp	.L422_8
 .L422_13:
 	movq	%rsi, %rdi
@@ -93192,7 +93465,7 @@ hw_registry_AnyElevator_tunable:
 	cmpq	$12, %rcx
 	jne	.L425_50
 	cmpq	$11, %rsi
-	jae	.L425_78
+	jae	.L425_82
 	movq	392(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -93206,7 +93479,7 @@ hw_registry_AnyElevator_tunable:
 	cmpq	$7, %rcx
 	jne	.L425_61
 	cmpq	$16, %rsi
-	jae	.L425_78
+	jae	.L425_82
 	movq	368(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -93228,11 +93501,11 @@ hw_registry_AnyElevator_tunable:
 	testq	%rcx, %rcx
 	jne	.L425_24
 	testq	%rsi, %rsi
-	je	.L425_179
+	je	.L425_131
 	cmpq	$1, %rsi
-	je	.L425_114
+	je	.L425_98
 	cmpq	$2, %rsi
-	jne	.L425_105
+	jne	.L425_108
 	movq	88(%rdi), %rax
 .L425_24:
 	popq	%rbp
@@ -93246,7 +93519,7 @@ hw_registry_AnyElevator_tunable:
 	addq	$-10, %rsi
 	movl	$408, %eax
 	cmpq	$15, %rsi
-	ja	.L425_78
+	ja	.L425_82
 .L425_28:
 	addq	$8, %rdi
 	addq	%rax, %rdi
@@ -93256,28 +93529,26 @@ hw_registry_AnyElevator_tunable:
 .L425_29:
 	cmpq	$14, %rcx
 	jne	.L425_53
-	cmpq	$2, %rsi
-	jle	.L425_80
-	cmpq	$4, %rsi
-	jg	.L425_93
 	cmpq	$3, %rsi
-	je	.L425_115
-	cmpq	$4, %rsi
-	jne	.L425_114
-	movl	256(%rdi), %eax
-	popq	%rbp
-	HOISTWAY_RETURN
+	jg	.L425_75
+	cmpq	$1, %rsi
+	jg	.L425_100
+	testq	%rsi, %rsi
+	je	.L425_113
+	cmpq	$1, %rsi
+	je	.L425_34
+	jmp	.L425_131
 .L425_35:
 	cmpq	$2, %rcx
 	jne	.L425_59
 	cmpq	$1, %rsi
 	jle	.L425_84
 	cmpq	$2, %rsi
-	je	.L425_204
+	je	.L425_208
 	cmpq	$3, %rsi
-	je	.L425_109
+	je	.L425_112
 	cmpq	$4, %rsi
-	jne	.L425_112
+	jne	.L425_115
 	movl	116(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -93285,17 +93556,18 @@ hw_registry_AnyElevator_tunable:
 	cmpq	$4, %rcx
 	jne	.L425_63
 	testq	%rsi, %rsi
-	je	.L425_106
+	je	.L425_109
 	cmpq	$1, %rsi
-	je	.L425_103
+	je	.L425_106
 	cmpq	$2, %rsi
-	je	.L425_114
-	movzbl	92(%rdi), %eax
+	jne	.L425_110
+.L425_98:
+	movq	80(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_46:
 	cmpq	$16, %rsi
-	jae	.L425_78
+	jae	.L425_82
 	movq	536(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -93316,7 +93588,7 @@ hw_registry_AnyElevator_tunable:
 	jmp	hw_cfq_tunables_Tunables_get
 .L425_51:
 	cmpq	$16, %rsi
-	jae	.L425_78
+	jae	.L425_82
 	movq	592(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -93336,20 +93608,20 @@ hw_registry_AnyElevator_tunable:
 	HOISTWAY_RETURN
 .L425_57:
 	cmpq	$10, %rsi
-	jae	.L425_78
+	jae	.L425_82
 .L425_74:
 	movq	336(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_59:
 	cmpq	$5, %rsi
-	jae	.L425_78
+	jae	.L425_82
 	movq	72(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_61:
 	cmpq	$16, %rsi
-	jae	.L425_78
+	jae	.L425_82
 	movq	184(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -93369,32 +93641,35 @@ hw_registry_AnyElevator_tunable:
 	cmovaeq	%rax, %rdx
 	xorl	%eax, %eax
 	cmpq	$8, %rdx
-	jg	.L425_96
+	jg	.L425_93
 	cmpq	$3, %rdx
-	jle	.L425_118
+	jle	.L425_120
 	cmpq	$5, %rdx
-	jle	.L425_138
+	jle	.L425_141
 	cmpq	$6, %rdx
-	je	.L425_145
+	je	.L425_148
 	cmpq	$7, %rdx
-	jne	.L425_156
+	jne	.L425_159
 	cmpq	$16, %rcx
-	jae	.L425_78
+	jae	.L425_82
 	jmp	.L425_74
-.L425_80:
+.L425_75:
+	cmpq	$5, %rsi
+	jg	.L425_103
+	cmpq	$4, %rsi
+	je	.L425_117
+	cmpq	$5, %rsi
+	jne	.L425_131
+.L425_78:
+	movq	56(%rdi), %rax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_84:
 	testq	%rsi, %rsi
 	je	.L425_113
 	cmpq	$1, %rsi
-	je	.L425_117
-	cmpq	$2, %rsi
-	je	.L425_83
-	jmp	.L425_114
-.L425_84:
-	testq	%rsi, %rsi
-	je	.L425_110
-	cmpq	$1, %rsi
-	jne	.L425_112
-.L425_83:
+	jne	.L425_115
+.L425_34:
 	movq	24(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -93412,7 +93687,7 @@ hw_registry_AnyElevator_tunable:
 	HOISTWAY_RETURN
 .L425_90:
 	cmpq	$13, %rsi
-	jae	.L425_78
+	jae	.L425_82
 	movq	1064(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -93420,25 +93695,17 @@ hw_registry_AnyElevator_tunable:
 	movzbl	200(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
+.L425_113:
+	movq	8(%rdi), %rax
+	popq	%rbp
+	HOISTWAY_RETURN
 .L425_93:
-	cmpq	$5, %rsi
-	je	.L425_103
-	cmpq	$6, %rsi
-	jne	.L425_114
-	movl	260(%rdi), %eax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L425_103:
-	movq	64(%rdi), %rax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L425_96:
 	cmpq	$12, %rdx
-	jle	.L425_124
+	jle	.L425_126
 	cmpq	$14, %rdx
-	jle	.L425_143
+	jle	.L425_146
 	cmpq	$15, %rdx
-	je	.L425_147
+	je	.L425_150
 	cmpq	$16, %rdx
 	jne	.L425_24
 	xorl	%eax, %eax
@@ -93446,231 +93713,231 @@ hw_registry_AnyElevator_tunable:
 	setne	%al
 	movq	840(%rdi,%rax,8), %rcx
 	jmp	.L425_49
-.L425_105:
-	movzbl	96(%rdi), %eax
+.L425_100:
+	cmpq	$2, %rsi
+	je	.L425_118
+	cmpq	$3, %rsi
+	jne	.L425_131
+	movzbl	324(%rdi), %eax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_103:
+	cmpq	$6, %rsi
+	je	.L425_119
+	cmpq	$7, %rsi
+	jne	.L425_131
+	movzbl	325(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_106:
-	movl	88(%rdi), %eax
+	movq	64(%rdi), %rax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_108:
+	movzbl	96(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_109:
-	movzbl	121(%rdi), %eax
+	movl	88(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_110:
-	movq	8(%rdi), %rax
+	movzbl	92(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_112:
-	movzbl	120(%rdi), %eax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L425_113:
-	movq	32(%rdi), %rax
+	movzbl	121(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_115:
-	movzbl	264(%rdi), %eax
+	movzbl	120(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_117:
-	movq	48(%rdi), %rax
+	movl	316(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_118:
+	movq	48(%rdi), %rax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_119:
+	movl	320(%rdi), %eax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_120:
 	cmpq	$1, %rdx
-	jg	.L425_129
+	jg	.L425_132
 	testq	%rdx, %rdx
 	jne	.L425_24
 	cmpq	$10, %rsi
-	je	.L425_190
+	je	.L425_210
 	cmpq	$11, %rsi
-	je	.L425_201
+	je	.L425_188
 	cmpq	$12, %rsi
 	jne	.L425_192
 	movq	136(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_124:
+.L425_126:
 	cmpq	$10, %rdx
-	jg	.L425_135
+	jg	.L425_138
 	cmpq	$9, %rdx
-	jne	.L425_150
+	jne	.L425_153
 	movl	$720, %eax
 	cmpq	$10, %rcx
-	jb	.L425_128
+	jb	.L425_130
 	addq	$-20, %rsi
 	movl	$408, %eax
 	movq	%rsi, %rcx
 	cmpq	$15, %rsi
-	ja	.L425_78
-.L425_128:
+	ja	.L425_82
+.L425_130:
 	addq	$56, %rdi
 	addq	%rax, %rdi
 	movq	(%rdi,%rcx,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_129:
+.L425_132:
 	cmpq	$2, %rdx
-	jne	.L425_152
+	jne	.L425_155
 	cmpq	$11, %rsi
-	jle	.L425_177
+	jle	.L425_180
 	cmpq	$12, %rsi
-	je	.L425_195
+	je	.L425_201
 	cmpq	$13, %rsi
-	je	.L425_196
+	je	.L425_202
 	cmpq	$14, %rsi
-	jne	.L425_199
+	jne	.L425_205
 	movl	164(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_135:
+.L425_138:
 	cmpq	$11, %rdx
-	jne	.L425_154
+	jne	.L425_157
 	cmpq	$16, %rcx
-	jae	.L425_78
+	jae	.L425_82
 	movq	504(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_138:
+.L425_141:
 	cmpq	$4, %rdx
-	jne	.L425_158
+	jne	.L425_161
 	cmpq	$10, %rsi
 	je	.L425_193
 	cmpq	$11, %rsi
 	je	.L425_189
 	cmpq	$12, %rsi
-	jne	.L425_194
-.L425_201:
+	jne	.L425_200
+.L425_188:
 	movq	128(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_143:
+.L425_146:
 	cmpq	$13, %rdx
-	jne	.L425_161
+	jne	.L425_164
 	addq	$368, %rdi
 	movq	%rcx, %rsi
 	popq	%rbp
 	jmp	hw_cfq_tunables_Tunables_get
-.L425_145:
+.L425_148:
 	cmpq	$10, %rcx
-	jae	.L425_78
+	jae	.L425_82
 	movq	304(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_147:
+.L425_150:
 	cmpq	$14, %rsi
-	je	.L425_180
+	je	.L425_183
 	cmpq	$15, %rsi
-	jne	.L425_182
+	jne	.L425_185
 	movq	1224(%rdi), %rax
 	jmp	.L425_56
-.L425_150:
+.L425_153:
 	cmpq	$16, %rcx
-	jae	.L425_78
+	jae	.L425_82
 	movq	560(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_152:
+.L425_155:
 	cmpq	$5, %rcx
-	jae	.L425_78
+	jae	.L425_82
 	movq	40(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_154:
+.L425_157:
 	cmpq	$11, %rcx
-	jae	.L425_78
+	jae	.L425_82
 	movq	360(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_156:
+.L425_159:
 	cmpq	$16, %rcx
-	jae	.L425_78
+	jae	.L425_82
 	movq	152(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_158:
+.L425_161:
 	cmpq	$10, %rsi
-	je	.L425_181
+	je	.L425_184
 	cmpq	$11, %rsi
-	jne	.L425_184
+	jne	.L425_187
 	movl	244(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_161:
-	cmpq	$12, %rsi
-	jle	.L425_173
-	cmpq	$14, %rsi
-	jg	.L425_185
+.L425_164:
 	cmpq	$13, %rsi
-	je	.L425_202
+	jg	.L425_176
+	cmpq	$11, %rsi
+	jg	.L425_194
+	cmpq	$10, %rsi
+	je	.L425_78
+	cmpq	$11, %rsi
+	je	.L425_131
+	jmp	.L425_210
+.L425_176:
+	cmpq	$15, %rsi
+	jg	.L425_197
 	cmpq	$14, %rsi
-	jne	.L425_201
-	movl	304(%rdi), %eax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L425_173:
-	cmpq	$10, %rsi
-	je	.L425_114
-	cmpq	$11, %rsi
-	je	.L425_204
-	cmpq	$12, %rsi
-	je	.L425_179
-	jmp	.L425_201
-.L425_114:
-	movq	80(%rdi), %rax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L425_204:
-	movq	96(%rdi), %rax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L425_177:
-	cmpq	$10, %rsi
-	je	.L425_197
-	cmpq	$11, %rsi
-	jne	.L425_199
-.L425_179:
-	movq	72(%rdi), %rax
+	je	.L425_207
+	cmpq	$15, %rsi
+	jne	.L425_210
+	movq	104(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_180:
+	cmpq	$10, %rsi
+	je	.L425_78
+	cmpq	$11, %rsi
+	jne	.L425_205
+.L425_131:
+	movq	72(%rdi), %rax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_183:
 	movabsq	$4835703278458516699, %rax
 	mulq	1224(%rdi)
 	jmp	.L425_88
-.L425_181:
+.L425_184:
 	movl	240(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_182:
+.L425_185:
 	cmpq	$13, %rcx
-	jae	.L425_78
+	jae	.L425_82
 	movq	1024(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_78:
+.L425_82:
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_184:
+.L425_187:
 	movzbl	248(%rdi), %eax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L425_185:
-	cmpq	$15, %rsi
-	je	.L425_189
-	cmpq	$16, %rsi
-	jne	.L425_201
-	movl	308(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_189:
 	movq	112(%rdi), %rax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L425_190:
-	movq	120(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_192:
@@ -93682,27 +93949,51 @@ hw_registry_AnyElevator_tunable:
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_194:
-	movzbl	140(%rdi), %eax
+	cmpq	$12, %rsi
+	je	.L425_208
+	cmpq	$13, %rsi
+	jne	.L425_210
+	movzbl	372(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_195:
-	movq	144(%rdi), %rax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L425_196:
-	movzbl	169(%rdi), %eax
+.L425_208:
+	movq	96(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_197:
-	movq	56(%rdi), %rax
+	cmpq	$16, %rsi
+	je	.L425_209
+	cmpq	$17, %rsi
+	jne	.L425_210
+	movzbl	373(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L425_199:
-	movzbl	168(%rdi), %eax
+.L425_210:
+	movq	120(%rdi), %rax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_200:
+	movzbl	140(%rdi), %eax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_201:
+	movq	144(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
 .L425_202:
-	movzbl	312(%rdi), %eax
+	movzbl	169(%rdi), %eax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_205:
+	movzbl	168(%rdi), %eax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_207:
+	movl	364(%rdi), %eax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L425_209:
+	movl	368(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
 	.size	hw_registry_AnyElevator_tunable, .-hw_registry_AnyElevator_tunable
@@ -110053,10 +110344,17 @@ hw_shared_wf2q_Engine_apply_pending:
 	.ascii	"V\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst249
-	.asciz	"\013\000\000\000\000\000\000"
+	.asciz	"\004\000\000\000\000\000\000"
 	.quad	.Lconst250
-	.asciz	"\004\001\000\000\000\000\000"
+	.asciz	"\022\001\000\000\000\000\000"
 	.quad	.Lconst251
+	.ascii	"d\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\f"
+	.zero	7
+	.quad	.Lconst252
+	.asciz	"\013\000\000\000\000\000\000"
+	.quad	.Lconst253
+	.asciz	"\004\001\000\000\000\000\000"
+	.quad	.Lconst254
 	.asciz	"i\000\000\000\000\000\000\000\003\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\350\003\000\000\000\000\000\000"
 	.zero	7
 
@@ -110070,19 +110368,19 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst14:
 	.zero	4
 	.zero	4
-	.quad	.Lconst252
+	.quad	.Lconst255
 	.asciz	"\006\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst253
-	.asciz	"(\000\000\000\000\000\000"
-	.quad	.Lconst254
-	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst255
-	.asciz	"/\000\000\000\000\000\000"
 	.quad	.Lconst256
-	.asciz	"\357\000\000\000\000\000\000"
+	.asciz	"(\000\000\000\000\000\000"
 	.quad	.Lconst257
+	.asciz	"\r\000\000\000\000\000\000"
+	.quad	.Lconst258
+	.asciz	"/\000\000\000\000\000\000"
+	.quad	.Lconst259
+	.asciz	"\357\000\000\000\000\000\000"
+	.quad	.Lconst260
 	.asciz	"\243\000\000\000\000\000\000"
 	.quad	.Lconst8
 	.asciz	"\013\000\000\000\000\000\000\000\000\000\001"
@@ -110092,21 +110390,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst15:
 	.zero	4
 	.zero	4
-	.quad	.Lconst258
+	.quad	.Lconst261
 	.asciz	"\005\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst259
-	.asciz	"4\000\000\000\000\000\000"
-	.quad	.Lconst260
-	.asciz	"\t\000\000\000\000\000\000"
-	.quad	.Lconst261
-	.asciz	"-\000\000\000\000\000\000"
 	.quad	.Lconst262
-	.asciz	"\272\000\000\000\000\000\000"
+	.asciz	"4\000\000\000\000\000\000"
 	.quad	.Lconst263
-	.asciz	"\177\000\000\000\000\000\000"
+	.asciz	"\t\000\000\000\000\000\000"
 	.quad	.Lconst264
+	.asciz	"-\000\000\000\000\000\000"
+	.quad	.Lconst265
+	.asciz	"\272\000\000\000\000\000\000"
+	.quad	.Lconst266
+	.asciz	"\177\000\000\000\000\000\000"
+	.quad	.Lconst267
 	.ascii	"\002\000\000\000\000\000\000\000\000\000\000\005"
 	.zero	4
 
@@ -110114,21 +110412,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst16:
 	.zero	4
 	.zero	4
-	.quad	.Lconst265
-	.asciz	"\005\000\000\000\000\000\000"
-	.quad	.Lconst266
-	.asciz	"\001\000\000\000\000\000\000"
-	.quad	.Lconst267
-	.asciz	"P\000\000\000\000\000\000"
 	.quad	.Lconst268
-	.asciz	"\003\000\000\000\000\000\000"
+	.asciz	"\005\000\000\000\000\000\000"
 	.quad	.Lconst269
-	.asciz	"0\000\000\000\000\000\000"
+	.asciz	"\001\000\000\000\000\000\000"
 	.quad	.Lconst270
-	.asciz	"~\000\000\000\000\000\000"
+	.asciz	"P\000\000\000\000\000\000"
 	.quad	.Lconst271
-	.asciz	"r\000\000\000\000\000\000"
+	.asciz	"\003\000\000\000\000\000\000"
 	.quad	.Lconst272
+	.asciz	"0\000\000\000\000\000\000"
+	.quad	.Lconst273
+	.asciz	"~\000\000\000\000\000\000"
+	.quad	.Lconst274
+	.asciz	"r\000\000\000\000\000\000"
+	.quad	.Lconst275
 	.asciz	"\004\000\000\000\000\000\000\000\000\000\000"
 	.zero	4
 
@@ -110136,19 +110434,19 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst17:
 	.zero	4
 	.zero	4
-	.quad	.Lconst273
-	.asciz	"\004\000\000\000\000\000\000"
-	.quad	.Lconst274
-	.asciz	"\001\000\000\000\000\000\000"
-	.quad	.Lconst275
-	.asciz	"$\000\000\000\000\000\000"
 	.quad	.Lconst276
-	.asciz	"\n\000\000\000\000\000\000"
+	.asciz	"\004\000\000\000\000\000\000"
 	.quad	.Lconst277
-	.asciz	"&\000\000\000\000\000\000"
+	.asciz	"\001\000\000\000\000\000\000"
 	.quad	.Lconst278
-	.asciz	"3\000\000\000\000\000\000"
+	.asciz	"$\000\000\000\000\000\000"
 	.quad	.Lconst279
+	.asciz	"\n\000\000\000\000\000\000"
+	.quad	.Lconst280
+	.asciz	"&\000\000\000\000\000\000"
+	.quad	.Lconst281
+	.asciz	"3\000\000\000\000\000\000"
+	.quad	.Lconst282
 	.asciz	"8\000\000\000\000\000\000"
 	.quad	8
 	.zero	12
@@ -110158,21 +110456,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst18:
 	.zero	4
 	.zero	4
-	.quad	.Lconst280
+	.quad	.Lconst283
 	.asciz	"\006\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst281
-	.asciz	"-\000\000\000\000\000\000"
-	.quad	.Lconst282
-	.asciz	"\005\000\000\000\000\000\000"
-	.quad	.Lconst283
-	.asciz	"0\000\000\000\000\000\000"
 	.quad	.Lconst284
-	.asciz	"\342\000\000\000\000\000\000"
+	.asciz	"-\000\000\000\000\000\000"
 	.quad	.Lconst285
-	.asciz	"\215\000\000\000\000\000\000"
+	.asciz	"\005\000\000\000\000\000\000"
 	.quad	.Lconst286
+	.asciz	"0\000\000\000\000\000\000"
+	.quad	.Lconst287
+	.asciz	"\342\000\000\000\000\000\000"
+	.quad	.Lconst288
+	.asciz	"\215\000\000\000\000\000\000"
+	.quad	.Lconst289
 	.asciz	"\025\000\000\000\000\000\000\000\000\001\001"
 	.zero	4
 
@@ -110180,21 +110478,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst19:
 	.zero	4
 	.zero	4
-	.quad	.Lconst287
+	.quad	.Lconst290
 	.asciz	"\b\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst288
-	.asciz	"9\000\000\000\000\000\000"
-	.quad	.Lconst289
-	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst290
-	.asciz	"1\000\000\000\000\000\000"
 	.quad	.Lconst291
-	.asciz	"\217\000\000\000\000\000\000"
+	.asciz	"9\000\000\000\000\000\000"
 	.quad	.Lconst292
-	.asciz	"\177\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.quad	.Lconst293
+	.asciz	"1\000\000\000\000\000\000"
+	.quad	.Lconst294
+	.asciz	"\217\000\000\000\000\000\000"
+	.quad	.Lconst295
+	.asciz	"\177\000\000\000\000\000\000"
+	.quad	.Lconst296
 	.asciz	"\006\000\000\000\000\000\000\000\000\000\001"
 	.zero	4
 
@@ -110202,21 +110500,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst20:
 	.zero	4
 	.zero	4
-	.quad	.Lconst294
+	.quad	.Lconst297
 	.asciz	"\b\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst295
-	.asciz	"3\000\000\000\000\000\000"
-	.quad	.Lconst282
-	.asciz	"\005\000\000\000\000\000\000"
-	.quad	.Lconst296
-	.asciz	")\000\000\000\000\000\000"
-	.quad	.Lconst297
-	.asciz	"\317\000\000\000\000\000\000"
 	.quad	.Lconst298
-	.asciz	"\205\000\000\000\000\000\000"
+	.asciz	"3\000\000\000\000\000\000"
+	.quad	.Lconst285
+	.asciz	"\005\000\000\000\000\000\000"
 	.quad	.Lconst299
+	.asciz	")\000\000\000\000\000\000"
+	.quad	.Lconst300
+	.asciz	"\317\000\000\000\000\000\000"
+	.quad	.Lconst301
+	.asciz	"\205\000\000\000\000\000\000"
+	.quad	.Lconst302
 	.ascii	"\t\000\000\000\000\000\000\000\001\000\000\001"
 	.zero	4
 
@@ -110224,21 +110522,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst21:
 	.zero	4
 	.zero	4
-	.quad	.Lconst300
+	.quad	.Lconst303
 	.asciz	"\003\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst301
-	.asciz	":\000\000\000\000\000\000"
-	.quad	.Lconst302
-	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst303
-	.asciz	"-\000\000\000\000\000\000"
 	.quad	.Lconst304
-	.asciz	"{\000\000\000\000\000\000"
+	.asciz	":\000\000\000\000\000\000"
 	.quad	.Lconst305
-	.asciz	"}\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.quad	.Lconst306
+	.asciz	"-\000\000\000\000\000\000"
+	.quad	.Lconst307
+	.asciz	"{\000\000\000\000\000\000"
+	.quad	.Lconst308
+	.asciz	"}\000\000\000\000\000\000"
+	.quad	.Lconst309
 	.asciz	"\004\000\000\000\000\000\000\000\000\000\001"
 	.zero	4
 
@@ -110246,42 +110544,42 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst22:
 	.zero	4
 	.zero	4
-	.quad	.Lconst307
+	.quad	.Lconst310
 	.asciz	"\003\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst308
-	.asciz	"$\000\000\000\000\000\000"
-	.quad	.Lconst309
-	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst310
-	.asciz	"+\000\000\000\000\000\000"
 	.quad	.Lconst311
-	.asciz	"_\001\000\000\000\000\000"
+	.asciz	"$\000\000\000\000\000\000"
 	.quad	.Lconst312
-	.asciz	"\247\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.quad	.Lconst313
+	.asciz	"+\000\000\000\000\000\000"
+	.quad	.Lconst314
+	.asciz	"_\001\000\000\000\000\000"
+	.quad	.Lconst315
+	.asciz	"\247\000\000\000\000\000\000"
+	.quad	.Lconst316
 	.ascii	"\022\000\000\000\000\000\000\000\001\000\000\004"
 	.zero	4
 
 	.p2align	3
 .Lconst23:
 	.asciz	"\001\000\000\000\000\004\000"
-	.quad	.Lconst314
+	.quad	.Lconst317
 	.asciz	"\006\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst315
-	.asciz	"?\000\000\000\000\000\000"
-	.quad	.Lconst316
-	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst317
-	.asciz	")\000\000\000\000\000\000"
 	.quad	.Lconst318
-	.asciz	"\340\000\000\000\000\000\000"
+	.asciz	"?\000\000\000\000\000\000"
 	.quad	.Lconst319
-	.asciz	"\215\000\000\000\000\000\000"
+	.asciz	"\r\000\000\000\000\000\000"
 	.quad	.Lconst320
+	.asciz	")\000\000\000\000\000\000"
+	.quad	.Lconst321
+	.asciz	"\340\000\000\000\000\000\000"
+	.quad	.Lconst322
+	.asciz	"\215\000\000\000\000\000\000"
+	.quad	.Lconst323
 	.asciz	"\n\000\000\000\000\000\000\000\001\000\001"
 	.zero	4
 
@@ -110289,21 +110587,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst24:
 	.zero	4
 	.zero	4
-	.quad	.Lconst321
+	.quad	.Lconst324
 	.asciz	"\003\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst322
-	.asciz	"\031\000\000\000\000\000\000"
-	.quad	.Lconst260
-	.asciz	"\t\000\000\000\000\000\000"
-	.quad	.Lconst323
-	.asciz	",\000\000\000\000\000\000"
-	.quad	.Lconst324
-	.asciz	"`\001\000\000\000\000\000"
 	.quad	.Lconst325
-	.asciz	"\255\000\000\000\000\000\000"
+	.asciz	"\031\000\000\000\000\000\000"
+	.quad	.Lconst263
+	.asciz	"\t\000\000\000\000\000\000"
 	.quad	.Lconst326
+	.asciz	",\000\000\000\000\000\000"
+	.quad	.Lconst327
+	.asciz	"`\001\000\000\000\000\000"
+	.quad	.Lconst328
+	.asciz	"\255\000\000\000\000\000\000"
+	.quad	.Lconst329
 	.ascii	"\r\000\000\000\000\000\000\000\001\000\001\005"
 	.zero	4
 
@@ -110311,21 +110609,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst25:
 	.zero	4
 	.zero	4
-	.quad	.Lconst327
+	.quad	.Lconst330
 	.asciz	"\006\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst328
-	.asciz	"H\000\000\000\000\000\000"
-	.quad	.Lconst329
-	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst330
-	.asciz	"-\000\000\000\000\000\000"
 	.quad	.Lconst331
-	.asciz	"2\001\000\000\000\000\000"
+	.asciz	"H\000\000\000\000\000\000"
 	.quad	.Lconst332
-	.asciz	"\260\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.quad	.Lconst333
+	.asciz	"-\000\000\000\000\000\000"
+	.quad	.Lconst334
+	.asciz	"2\001\000\000\000\000\000"
+	.quad	.Lconst335
+	.asciz	"\260\000\000\000\000\000\000"
+	.quad	.Lconst336
 	.ascii	"\020\000\000\000\000\000\000\000\000\000\000\002"
 	.zero	4
 
@@ -110333,21 +110631,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst26:
 	.zero	4
 	.zero	4
-	.quad	.Lconst334
-	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst335
-	.asciz	"\001\000\000\000\000\000\000"
-	.quad	.Lconst336
-	.asciz	"&\000\000\000\000\000\000"
 	.quad	.Lconst337
 	.asciz	"\f\000\000\000\000\000\000"
 	.quad	.Lconst338
-	.asciz	"-\000\000\000\000\000\000"
+	.asciz	"\001\000\000\000\000\000\000"
 	.quad	.Lconst339
-	.asciz	"\237\000\000\000\000\000\000"
+	.asciz	"&\000\000\000\000\000\000"
 	.quad	.Lconst340
-	.asciz	"g\000\000\000\000\000\000"
+	.asciz	"\f\000\000\000\000\000\000"
 	.quad	.Lconst341
+	.asciz	"-\000\000\000\000\000\000"
+	.quad	.Lconst342
+	.asciz	"\237\000\000\000\000\000\000"
+	.quad	.Lconst343
+	.asciz	"g\000\000\000\000\000\000"
+	.quad	.Lconst344
 	.asciz	"\005\000\000\000\000\000\000\000\000\000\001"
 	.zero	4
 
@@ -110355,21 +110653,21 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst27:
 	.zero	4
 	.zero	4
-	.quad	.Lconst342
+	.quad	.Lconst345
 	.asciz	"\005\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst343
-	.asciz	">\000\000\000\000\000\000"
-	.quad	.Lconst344
-	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst345
-	.asciz	"%\000\000\000\000\000\000"
 	.quad	.Lconst346
-	.asciz	"\302\000\000\000\000\000\000"
+	.asciz	">\000\000\000\000\000\000"
 	.quad	.Lconst347
-	.asciz	"\300\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.quad	.Lconst348
+	.asciz	"%\000\000\000\000\000\000"
+	.quad	.Lconst349
+	.asciz	"\302\000\000\000\000\000\000"
+	.quad	.Lconst350
+	.asciz	"\300\000\000\000\000\000\000"
+	.quad	.Lconst351
 	.ascii	"\013\000\000\000\000\000\000\000\001\000\000\003"
 	.zero	4
 
@@ -110377,19 +110675,19 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst28:
 	.zero	4
 	.zero	4
-	.quad	.Lconst349
+	.quad	.Lconst352
 	.asciz	"\b\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst350
-	.asciz	"(\000\000\000\000\000\000"
-	.quad	.Lconst351
-	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst352
-	.asciz	".\000\000\000\000\000\000"
 	.quad	.Lconst353
-	.asciz	"'\001\000\000\000\000\000"
+	.asciz	"(\000\000\000\000\000\000"
 	.quad	.Lconst354
+	.asciz	"\r\000\000\000\000\000\000"
+	.quad	.Lconst355
+	.asciz	".\000\000\000\000\000\000"
+	.quad	.Lconst356
+	.asciz	"'\001\000\000\000\000\000"
+	.quad	.Lconst357
 	.asciz	"\243\000\000\000\000\000\000"
 	.quad	.Lconst6
 	.ascii	"\t\000\000\000\000\000\000\000\000\000\000\001"
@@ -110398,21 +110696,21 @@ hw_shared_wf2q_Engine_apply_pending:
 	.p2align	3
 .Lconst29:
 	.asciz	"\001\000\000\000\000 \000"
-	.quad	.Lconst355
+	.quad	.Lconst358
 	.asciz	"\006\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst356
-	.asciz	"=\000\000\000\000\000\000"
-	.quad	.Lconst357
-	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst358
-	.asciz	"2\000\000\000\000\000\000"
 	.quad	.Lconst359
-	.asciz	"\254\000\000\000\000\000\000"
+	.asciz	"=\000\000\000\000\000\000"
 	.quad	.Lconst360
-	.asciz	"k\000\000\000\000\000\000"
+	.asciz	"\013\000\000\000\000\000\000"
 	.quad	.Lconst361
+	.asciz	"2\000\000\000\000\000\000"
+	.quad	.Lconst362
+	.asciz	"\254\000\000\000\000\000\000"
+	.quad	.Lconst363
+	.asciz	"k\000\000\000\000\000\000"
+	.quad	.Lconst364
 	.asciz	"\003\000\000\000\000\000\000\000\000\000\001"
 	.zero	4
 
@@ -110420,22 +110718,22 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst30:
 	.zero	4
 	.zero	4
-	.quad	.Lconst362
+	.quad	.Lconst365
 	.asciz	"\013\000\000\000\000\000\000"
 	.quad	8
 	.zero	8
-	.quad	.Lconst363
-	.asciz	"$\000\000\000\000\000\000"
-	.quad	.Lconst364
-	.asciz	"\t\000\000\000\000\000\000"
-	.quad	.Lconst365
-	.asciz	",\000\000\000\000\000\000"
 	.quad	.Lconst366
-	.asciz	"\326\000\000\000\000\000\000"
+	.asciz	"$\000\000\000\000\000\000"
 	.quad	.Lconst367
+	.asciz	"\t\000\000\000\000\000\000"
+	.quad	.Lconst368
+	.asciz	",\000\000\000\000\000\000"
+	.quad	.Lconst369
+	.asciz	"\326\000\000\000\000\000\000"
+	.quad	.Lconst370
 	.asciz	"\177\000\000\000\000\000\000"
 	.quad	.Lconst11
-	.ascii	"\b\000\000\000\000\000\000\000\000\000\000\005"
+	.ascii	"\t\000\000\000\000\000\000\000\000\000\000\005"
 	.zero	4
 
 .Lconst31:
@@ -111093,164 +111391,173 @@ hw_shared_wf2q_Engine_apply_pending:
 	.ascii	"Fewer keep tags for reads while writes fill the queue, and make writes wait for a tag."
 
 .Lconst249:
-	.ascii	"rerun_delay"
+	.ascii	"form"
 
 .Lconst250:
-	.ascii	"The time after which the queue is run again if a queued request was held back. 0 leaves that to the next completion, which always comes, as only a pending request of a higher class holds others back. A parameter of the block layer, not a tunable of the kernel."
+	.ascii	"The Linux version of the algorithm. 0 is 6.1: a batch continues at the request that was the next one when the last one was dispatched. 1 is 6.5 and later: it continues at the first request from the last sector on, also at one that arrived since. Not a tunable of the kernel."
 
 .Lconst251:
-	.ascii	"Shorter dispatches aged requests sooner to a device that is busy with one slow request of a higher class."
+	.ascii	"With form 1 a sequential reader or writer continues its batch with requests that it submits in time."
 
 .Lconst252:
-	.ascii	"cfq-v3"
+	.ascii	"rerun_delay"
 
 .Lconst253:
-	.ascii	"2.6.18 (this form from 2.6.13 to 2.6.21)"
+	.ascii	"The time after which the queue is run again if a queued request was held back. 0 leaves that to the next completion, which always comes, as only a pending request of a higher class holds others back. A parameter of the block layer, not a tunable of the kernel."
 
 .Lconst254:
-	.ascii	"2.6.13-2.6.21"
+	.ascii	"Shorter dispatches aged requests sooner to a device that is busy with one slow request of a higher class."
 
 .Lconst255:
-	.ascii	"A slice of time per process, rounds by priority"
+	.ascii	"cfq-v3"
 
 .Lconst256:
-	.ascii	"Each process has the disk for a slice of time, scaled by its priority. At the end of a burst the disk is kept idle for a few ms for the process's next read. The processes of one level share a queue of async writes, whose number is limited."
+	.ascii	"2.6.18 (this form from 2.6.13 to 2.6.21)"
 
 .Lconst257:
-	.ascii	"Desktops and servers with one disk and several processes: fair, with little seeking. Costs throughput where idling is useless (many random readers, arrays, flash)."
+	.ascii	"2.6.13-2.6.21"
 
 .Lconst258:
-	.ascii	"kyber"
+	.ascii	"A slice of time per process, rounds by priority"
 
 .Lconst259:
-	.ascii	"6.1 (in the kernel since 4.12; this form since 4.20)"
+	.ascii	"Each process has the disk for a slice of time, scaled by its priority. At the end of a burst the disk is kept idle for a few ms for the process's next read. The processes of one level share a queue of async writes, whose number is limited."
 
 .Lconst260:
-	.ascii	"from 4.12"
+	.ascii	"Desktops and servers with one disk and several processes: fair, with little seeking. Costs throughput where idling is useless (many random readers, arrays, flash)."
 
 .Lconst261:
-	.ascii	"Bounds latency by limiting the device's queue"
+	.ascii	"kyber"
 
 .Lconst262:
-	.ascii	"No order by position and no fairness among processes. Reads, writes and discards each have a maximum of requests in the device, which follows the measured latencies relative to a target."
+	.ascii	"6.1 (in the kernel since 4.12; this form since 4.20)"
 
 .Lconst263:
+	.ascii	"from 4.12"
+
+.Lconst264:
+	.ascii	"Bounds latency by limiting the device's queue"
+
+.Lconst265:
+	.ascii	"No order by position and no fairness among processes. Reads, writes and discards each have a maximum of requests in the device, which follows the measured latencies relative to a target."
+
+.Lconst266:
 	.ascii	"Flash with many hardware queues, where reads must not wait for bursts of writes. On a rotational disk it does not reduce seeks."
 
 	.p2align	3
-.Lconst264:
-	.quad	.Lconst368
+.Lconst267:
+	.quad	.Lconst371
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst369
+	.quad	.Lconst372
 	.asciz	"\034\000\000\000\000\000\000"
-	.quad	.Lconst370
+	.quad	.Lconst373
 	.ascii	"i\000\000\000\000\000\000\000\200\204\036\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\001"
 	.zero	7
-	.quad	.Lconst371
+	.quad	.Lconst374
 	.asciz	"\016\000\000\000\000\000\000"
-	.quad	.Lconst372
+	.quad	.Lconst375
 	.asciz	"\035\000\000\000\000\000\000"
-	.quad	.Lconst373
+	.quad	.Lconst376
 	.ascii	"4\000\000\000\000\000\000\000\200\226\230\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\001"
 	.zero	7
 
-.Lconst265:
+.Lconst268:
 	.ascii	"linus"
 
 	.p2align	3
-.Lconst266:
-	.quad	.Lconst374
+.Lconst269:
+	.quad	.Lconst377
 	.asciz	"\t\000\000\000\000\000\000"
 
-.Lconst267:
+.Lconst270:
 	.ascii	"2.4.1 (form 0), Red Hat's 2.4.18 (form 1), 2.4.32 (form 2), noop of 2.4 (form 3)"
 
-.Lconst268:
+.Lconst271:
 	.ascii	"2.4"
 
-.Lconst269:
+.Lconst272:
 	.ascii	"One list of sweeps; passing a request is limited"
 
-.Lconst270:
+.Lconst273:
 	.ascii	"One list; a new request goes where it fits between two neighbours and uses up a passover of each request before which it goes."
 
-.Lconst271:
+.Lconst274:
 	.ascii	"Throughput of one or a few streams. A stream of writes delays reads for seconds, which led to the later elevators."
 
 	.p2align	3
-.Lconst272:
-	.quad	.Lconst375
+.Lconst275:
+	.quad	.Lconst378
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst376
+	.quad	.Lconst379
 	.asciz	"u\000\000\000\000\000\000"
-	.quad	.Lconst377
+	.quad	.Lconst380
 	.ascii	".\000\000\000\000\000\000\000\000 \000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\b"
 	.zero	7
-	.quad	.Lconst378
+	.quad	.Lconst381
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst379
+	.quad	.Lconst382
 	.asciz	"\025\000\000\000\000\000\000"
-	.quad	.Lconst380
+	.quad	.Lconst383
 	.ascii	"=\000\000\000\000\000\000\000\000@\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\b"
 	.zero	7
-	.quad	.Lconst381
+	.quad	.Lconst384
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst382
+	.quad	.Lconst385
 	.asciz	"\233\000\000\000\000\000\000"
-	.quad	.Lconst383
+	.quad	.Lconst386
 	.ascii	"?\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
-	.quad	.Lconst384
+	.quad	.Lconst249
 	.asciz	"\004\000\000\000\000\000\000"
-	.quad	.Lconst385
+	.quad	.Lconst387
 	.asciz	"\310\000\000\000\000\000\000"
-	.quad	.Lconst386
+	.quad	.Lconst388
 	.ascii	"2\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\003\000\000\000\000\000\000\000\f"
 	.zero	7
 
-.Lconst273:
+.Lconst276:
 	.ascii	"noop"
 
 	.p2align	3
-.Lconst274:
-	.quad	.Lconst387
+.Lconst277:
+	.quad	.Lconst389
 	.asciz	"\004\000\000\000\000\000\000"
 
-.Lconst275:
+.Lconst278:
 	.ascii	"2.6.18 (and every kernel until 4.20)"
 
-.Lconst276:
+.Lconst279:
 	.ascii	"2.6.0-4.20"
 
-.Lconst277:
+.Lconst280:
 	.ascii	"First come, first served, with merging"
 
-.Lconst278:
+.Lconst281:
 	.ascii	"First come, first served; adjacent bios are merged."
 
-.Lconst279:
+.Lconst282:
 	.ascii	"Devices without seeks, or with a scheduler of their own."
 
-.Lconst280:
+.Lconst283:
 	.ascii	"cfq-bw"
 
-.Lconst281:
+.Lconst284:
 	.ascii	"2.6.18's CFQ (as long as nothing is reserved)"
 
-.Lconst282:
+.Lconst285:
 	.ascii	"never"
 
-.Lconst283:
+.Lconst286:
 	.ascii	"cfq-v3 with bandwidth reservations for processes"
 
-.Lconst284:
+.Lconst287:
 	.ascii	"A process may reserve bandwidth in bytes a second. Requests within reservations are served in ascending sweeps, before best effort. Requests beyond a reservation wait until there are no others. All other requests are cfq-v3's."
 
-.Lconst285:
+.Lconst288:
 	.ascii	"Media streams, recorders and clients with guaranteed bandwidth, beside others that share the rest. Without reservations it decides as cfq-v3."
 
 	.p2align	3
-.Lconst286:
+.Lconst289:
 	.quad	.Lconst33
 	.asciz	"\020\000\000\000\000\000\000"
 	.quad	.Lconst34
@@ -111399,29 +111706,29 @@ hw_shared_wf2q_Engine_apply_pending:
 	.ascii	"\"\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst287:
+.Lconst290:
 	.ascii	"deadline"
 
-.Lconst288:
+.Lconst291:
 	.ascii	"2.6.18 (form 0), 2.6.24 (form 1), 2.6.28 to 4.20 (form 2)"
 
-.Lconst289:
+.Lconst292:
 	.ascii	"2.5.39-4.20"
 
-.Lconst290:
+.Lconst293:
 	.ascii	"Batches by sector; overdue first, reads preferred"
 
-.Lconst291:
+.Lconst294:
 	.ascii	"Ascending sectors in batches of one direction; the oldest request goes first once its deadline has passed; the starvation of writes is bounded."
 
-.Lconst292:
+.Lconst295:
 	.ascii	"Databases, and devices with many outstanding requests. With several sequential readers at once the disk seeks for each of them."
 
 	.p2align	3
-.Lconst293:
+.Lconst296:
 	.quad	.Lconst228
 	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst388
+	.quad	.Lconst390
 	.asciz	"W\000\000\000\000\000\000"
 	.quad	.Lconst230
 	.asciz	";\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
@@ -111449,36 +111756,36 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.quad	.Lconst240
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst389
+	.quad	.Lconst391
 	.asciz	"*\000\000\000\000\000\000"
-	.quad	.Lconst390
+	.quad	.Lconst392
 	.ascii	"S\000\000\000\000\000\000\000\020\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
-	.quad	.Lconst384
+	.quad	.Lconst249
 	.asciz	"\004\000\000\000\000\000\000"
-	.quad	.Lconst391
+	.quad	.Lconst393
 	.asciz	"\355\001\000\000\000\000\000"
-	.quad	.Lconst392
+	.quad	.Lconst394
 	.ascii	"e\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\f"
 	.zero	7
 
-.Lconst294:
+.Lconst297:
 	.ascii	"cfq-wf2q"
 
-.Lconst295:
+.Lconst298:
 	.ascii	"none: an idea of 2008, in the block layer of 2.6.24"
 
-.Lconst296:
+.Lconst299:
 	.ascii	"A slice of time per process, exact shares"
 
-.Lconst297:
+.Lconst300:
 	.ascii	"Each process has the disk for a slice of time. WF2Q+ selects the next process by the time actually received: a higher priority gets slices more often, an unused rest is not lost, and an overrun is paid back."
 
-.Lconst298:
+.Lconst301:
 	.ascii	"One disk whose time processes or groups share exactly. Costs throughput where idling is useless (many random readers, arrays, flash)."
 
 	.p2align	3
-.Lconst299:
+.Lconst302:
 	.quad	.Lconst127
 	.asciz	"\007\000\000\000\000\000\000"
 	.quad	.Lconst128
@@ -111516,7 +111823,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.quad	.Lconst141
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst393
+	.quad	.Lconst395
 	.asciz	"@\000\000\000\000\000\000"
 	.quad	.Lconst143
 	.asciz	"B\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -111535,93 +111842,93 @@ hw_shared_wf2q_Engine_apply_pending:
 	.quad	.Lconst152
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst394
-	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst395
-	.asciz	"\271\000\000\000\000\000\000"
 	.quad	.Lconst396
+	.asciz	"\r\000\000\000\000\000\000"
+	.quad	.Lconst397
+	.asciz	"\271\000\000\000\000\000\000"
+	.quad	.Lconst398
 	.ascii	"R\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\f"
 	.zero	7
 
-.Lconst300:
+.Lconst303:
 	.ascii	"sfq"
 
-.Lconst301:
+.Lconst304:
 	.ascii	"none: a reconstruction of a proposal for 2.5 in early 2003"
 
-.Lconst302:
+.Lconst305:
 	.ascii	"posted 2003"
 
-.Lconst303:
+.Lconst306:
 	.ascii	"Processes hashed into buckets that take turns"
 
-.Lconst304:
+.Lconst307:
 	.ascii	"Processes are hashed into 64 buckets, and one request of each bucket is served in turn; the hash changes every ten seconds."
 
-.Lconst305:
+.Lconst308:
 	.ascii	"Studying the origin of CFQ: fair by requests among many processes, but without anticipation, so that every turn costs a seek."
 
 	.p2align	3
-.Lconst306:
+.Lconst309:
 	.quad	.Lconst127
 	.asciz	"\007\000\000\000\000\000\000"
-	.quad	.Lconst397
+	.quad	.Lconst399
 	.asciz	"q\000\000\000\000\000\000"
-	.quad	.Lconst398
+	.quad	.Lconst400
 	.ascii	"6\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
-	.quad	.Lconst399
-	.asciz	"\007\000\000\000\000\000\000"
-	.quad	.Lconst400
-	.asciz	"B\000\000\000\000\000\000"
 	.quad	.Lconst401
+	.asciz	"\007\000\000\000\000\000\000"
+	.quad	.Lconst402
+	.asciz	"B\000\000\000\000\000\000"
+	.quad	.Lconst403
 	.asciz	"m\000\000\000\000\000\000\000\020'\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst402
-	.asciz	"\004\000\000\000\000\000\000"
-	.quad	.Lconst403
-	.asciz	"4\000\000\000\000\000\000"
 	.quad	.Lconst404
+	.asciz	"\004\000\000\000\000\000\000"
+	.quad	.Lconst405
+	.asciz	"4\000\000\000\000\000\000"
+	.quad	.Lconst406
 	.ascii	"0\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\n"
 	.zero	7
-	.quad	.Lconst405
-	.asciz	"\006\000\000\000\000\000\000"
-	.quad	.Lconst406
-	.asciz	"P\000\000\000\000\000\000"
 	.quad	.Lconst407
+	.asciz	"\006\000\000\000\000\000\000"
+	.quad	.Lconst408
+	.asciz	"P\000\000\000\000\000\000"
+	.quad	.Lconst409
 	.ascii	"q\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst307:
+.Lconst310:
 	.ascii	"cfq"
 
-.Lconst308:
+.Lconst311:
 	.ascii	"4.19 (this form from 2.6.33 to 4.20)"
 
-.Lconst309:
+.Lconst312:
 	.ascii	"2.6.33-4.20"
 
-.Lconst310:
+.Lconst313:
 	.ascii	"A slice of time by group, class and process"
 
-.Lconst311:
+.Lconst314:
 	.ascii	"Groups share the disk by weight. Within a group real time precedes best effort and idle. Each process has the disk for a slice of time, scaled by its priority and shortened with the number of processes. The disk is kept idle for a few ms for sequential readers; seeky processes share the idling; two processes that read adjacent sectors share a queue."
 
-.Lconst312:
+.Lconst315:
 	.ascii	"One disk, many processes, shares by control group: fair, with short waits. Costs throughput where idling is useless (arrays and flash, where slice_idle defaults to 0)."
 
 	.p2align	3
-.Lconst313:
+.Lconst316:
 	.quad	.Lconst127
 	.asciz	"\007\000\000\000\000\000\000"
-	.quad	.Lconst408
+	.quad	.Lconst410
 	.asciz	"i\000\000\000\000\000\000"
 	.quad	.Lconst129
 	.ascii	"Y\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst130
 	.asciz	"\020\000\000\000\000\000\000"
-	.quad	.Lconst409
+	.quad	.Lconst411
 	.asciz	"\226\000\000\000\000\000\000"
 	.quad	.Lconst132
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -111663,149 +111970,149 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.quad	.Lconst147
 	.asciz	"\016\000\000\000\000\000\000"
-	.quad	.Lconst410
+	.quad	.Lconst412
 	.asciz	"s\000\000\000\000\000\000"
 	.quad	.Lconst149
 	.ascii	"6\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst150
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst411
+	.quad	.Lconst413
 	.asciz	"\200\000\000\000\000\000\000"
 	.quad	.Lconst152
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst412
-	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst413
-	.asciz	"k\000\000\000\000\000\000"
 	.quad	.Lconst414
+	.asciz	"\n\000\000\000\000\000\000"
+	.quad	.Lconst415
+	.asciz	"k\000\000\000\000\000\000"
+	.quad	.Lconst416
 	.asciz	"<\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst415
-	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst416
-	.asciz	"\231\000\000\000\000\000\000"
 	.quad	.Lconst417
+	.asciz	"\013\000\000\000\000\000\000"
+	.quad	.Lconst418
+	.asciz	"\231\000\000\000\000\000\000"
+	.quad	.Lconst419
 	.ascii	"6\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst418
-	.asciz	"\016\000\000\000\000\000\000"
-	.quad	.Lconst419
-	.asciz	"7\000\000\000\000\000\000"
 	.quad	.Lconst420
+	.asciz	"\016\000\000\000\000\000\000"
+	.quad	.Lconst421
+	.asciz	"7\000\000\000\000\000\000"
+	.quad	.Lconst422
 	.asciz	",\000\000\000\000\000\000\000,\001\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst421
-	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst422
-	.asciz	"/\000\000\000\000\000\000"
 	.quad	.Lconst423
+	.asciz	"\r\000\000\000\000\000\000"
+	.quad	.Lconst424
+	.asciz	"/\000\000\000\000\000\000"
+	.quad	.Lconst425
 	.ascii	"\t\000\000\000\000\000\000\000\240\206\001\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
-	.quad	.Lconst424
-	.asciz	"\016\000\000\000\000\000\000"
-	.quad	.Lconst425
-	.asciz	"\022\000\000\000\000\000\000"
-	.quad	.Lconst423
-	.ascii	"\t\000\000\000\000\000\000\000@\234\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
-	.zero	7
 	.quad	.Lconst426
-	.asciz	"\r\000\000\000\000\000\000"
+	.asciz	"\016\000\000\000\000\000\000"
 	.quad	.Lconst427
-	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst423
-	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
+	.asciz	"\022\000\000\000\000\000\000"
+	.quad	.Lconst425
+	.ascii	"\t\000\000\000\000\000\000\000@\234\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
 	.quad	.Lconst428
 	.asciz	"\r\000\000\000\000\000\000"
 	.quad	.Lconst429
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst423
+	.quad	.Lconst425
 	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
 	.quad	.Lconst430
-	.asciz	"\021\000\000\000\000\000\000"
+	.asciz	"\r\000\000\000\000\000\000"
 	.quad	.Lconst431
-	.asciz	"\025\000\000\000\000\000\000"
-	.quad	.Lconst423
-	.ascii	"\t\000\000\000\000\000\000\000\340\223\004\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
+	.asciz	"\021\000\000\000\000\000\000"
+	.quad	.Lconst425
+	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
 	.quad	.Lconst432
-	.asciz	"\006\000\000\000\000\000\000"
+	.asciz	"\021\000\000\000\000\000\000"
 	.quad	.Lconst433
-	.asciz	"\320\000\000\000\000\000\000"
+	.asciz	"\025\000\000\000\000\000\000"
+	.quad	.Lconst425
+	.ascii	"\t\000\000\000\000\000\000\000\340\223\004\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
+	.zero	7
 	.quad	.Lconst434
+	.asciz	"\006\000\000\000\000\000\000"
+	.quad	.Lconst435
+	.asciz	"\320\000\000\000\000\000\000"
+	.quad	.Lconst436
 	.ascii	"&\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst314:
+.Lconst317:
 	.ascii	"cfq-v2"
 
-.Lconst315:
+.Lconst318:
 	.ascii	"2.6.10 to 2.6.12, by specification only (no recorded decisions)"
 
-.Lconst316:
+.Lconst319:
 	.ascii	"2.6.10-2.6.12"
 
-.Lconst317:
+.Lconst320:
 	.ascii	"cfq-v1 that visits the least served first"
 
-.Lconst318:
+.Lconst321:
 	.ascii	"The driver gets one request of every queue in each pass, first of those with the least disk time recently. A queue exists as long as its process. Requests that have waited too long go first; short backward seeks are allowed."
 
-.Lconst319:
+.Lconst322:
 	.ascii	"Many processes or users on one disk that should get equal numbers of requests. It does not idle, so sequential readers seek at every request."
 
 	.p2align	3
-.Lconst320:
+.Lconst323:
 	.quad	.Lconst127
 	.asciz	"\007\000\000\000\000\000\000"
-	.quad	.Lconst435
+	.quad	.Lconst437
 	.asciz	"b\000\000\000\000\000\000"
-	.quad	.Lconst436
+	.quad	.Lconst438
 	.ascii	"U\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst183
 	.asciz	"\006\000\000\000\000\000\000"
-	.quad	.Lconst437
+	.quad	.Lconst439
 	.asciz	"O\000\000\000\000\000\000"
-	.quad	.Lconst438
+	.quad	.Lconst440
 	.ascii	"G\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst130
 	.asciz	"\020\000\000\000\000\000\000"
-	.quad	.Lconst439
+	.quad	.Lconst441
 	.asciz	"`\000\000\000\000\000\000"
-	.quad	.Lconst440
+	.quad	.Lconst442
 	.asciz	"'\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
 	.quad	.Lconst133
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst441
+	.quad	.Lconst443
 	.asciz	"8\000\000\000\000\000\000"
 	.quad	.Lconst38
 	.asciz	"\t\000\000\000\000\000\000\000\210\023\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst442
-	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst443
-	.asciz	"O\000\000\000\000\000\000"
 	.quad	.Lconst444
+	.asciz	"\021\000\000\000\000\000\000"
+	.quad	.Lconst445
+	.asciz	"O\000\000\000\000\000\000"
+	.quad	.Lconst446
 	.asciz	";\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst445
-	.asciz	"\b\000\000\000\000\000\000"
-	.quad	.Lconst446
-	.asciz	"/\001\000\000\000\000\000"
 	.quad	.Lconst447
+	.asciz	"\b\000\000\000\000\000\000"
+	.quad	.Lconst448
+	.asciz	"/\001\000\000\000\000\000"
+	.quad	.Lconst449
 	.ascii	"=\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\f"
 	.zero	7
-	.quad	.Lconst448
-	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst449
-	.asciz	"C\000\000\000\000\000\000"
 	.quad	.Lconst450
+	.asciz	"\r\000\000\000\000\000\000"
+	.quad	.Lconst451
+	.asciz	"C\000\000\000\000\000\000"
+	.quad	.Lconst452
 	.ascii	".\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 	.quad	.Lconst135
@@ -111822,34 +112129,34 @@ hw_shared_wf2q_Engine_apply_pending:
 	.quad	.Lconst140
 	.ascii	":\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\t"
 	.zero	7
-	.quad	.Lconst451
-	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst452
-	.asciz	"\204\000\000\000\000\000\000"
 	.quad	.Lconst453
+	.asciz	"\f\000\000\000\000\000\000"
+	.quad	.Lconst454
+	.asciz	"\204\000\000\000\000\000\000"
+	.quad	.Lconst455
 	.ascii	"0\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst321:
+.Lconst324:
 	.ascii	"bfq"
 
-.Lconst322:
+.Lconst325:
 	.ascii	"6.1 (mainline since 4.12)"
 
-.Lconst323:
+.Lconst326:
 	.ascii	"Budgets by weight; favours starting programs"
 
-.Lconst324:
+.Lconst327:
 	.ascii	"One queue at a time is in service, for a budget of sectors. B-WF2Q+ selects the next, so each queue gets the share of its weight however large its budgets are; seeky queues are charged for their time. Queues that start a program or play media are raised; those that read adjacent sectors share a queue; idle gaps are filled with other queues' requests."
 
-.Lconst325:
+.Lconst328:
 	.ascii	"Personal systems on slow disks, and guaranteed bandwidth shares among processes and groups. It costs more processor time per request than the other schedulers of its kernel."
 
 	.p2align	3
-.Lconst326:
+.Lconst329:
 	.quad	.Lconst130
 	.asciz	"\020\000\000\000\000\000\000"
-	.quad	.Lconst454
+	.quad	.Lconst456
 	.asciz	"Q\000\000\000\000\000\000"
 	.quad	.Lconst132
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -111882,83 +112189,83 @@ hw_shared_wf2q_Engine_apply_pending:
 	.quad	.Lconst152
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst426
+	.quad	.Lconst428
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst455
+	.quad	.Lconst457
 	.asciz	"\026\000\000\000\000\000\000"
 	.quad	.Lconst38
 	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\002"
 	.zero	7
-	.quad	.Lconst456
-	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst457
-	.asciz	"[\000\000\000\000\000\000"
 	.quad	.Lconst458
+	.asciz	"\n\000\000\000\000\000\000"
+	.quad	.Lconst459
+	.asciz	"[\000\000\000\000\000\000"
+	.quad	.Lconst460
 	.ascii	">\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\005"
 	.zero	7
-	.quad	.Lconst459
-	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst460
-	.asciz	"6\000\000\000\000\000\000"
 	.quad	.Lconst461
+	.asciz	"\f\000\000\000\000\000\000"
+	.quad	.Lconst462
+	.asciz	"6\000\000\000\000\000\000"
+	.quad	.Lconst463
 	.asciz	"<\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst415
+	.quad	.Lconst417
 	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst462
+	.quad	.Lconst464
 	.asciz	"\205\000\000\000\000\000\000"
-	.quad	.Lconst463
+	.quad	.Lconst465
 	.ascii	"K\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst464
-	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst465
-	.asciz	"m\000\000\000\000\000\000"
 	.quad	.Lconst466
+	.asciz	"\021\000\000\000\000\000\000"
+	.quad	.Lconst467
+	.asciz	"m\000\000\000\000\000\000"
+	.quad	.Lconst468
 	.ascii	"S\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst432
-	.asciz	"\006\000\000\000\000\000\000"
-	.quad	.Lconst467
-	.asciz	"t\000\000\000\000\000\000"
 	.quad	.Lconst434
+	.asciz	"\006\000\000\000\000\000\000"
+	.quad	.Lconst469
+	.asciz	"t\000\000\000\000\000\000"
+	.quad	.Lconst436
 	.ascii	"&\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst468
-	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst469
-	.asciz	"~\000\000\000\000\000\000"
 	.quad	.Lconst470
+	.asciz	"\f\000\000\000\000\000\000"
+	.quad	.Lconst471
+	.asciz	"~\000\000\000\000\000\000"
+	.quad	.Lconst472
 	.ascii	"5\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst471
-	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst472
-	.asciz	"~\000\000\000\000\000\000"
 	.quad	.Lconst473
+	.asciz	"\n\000\000\000\000\000\000"
+	.quad	.Lconst474
+	.asciz	"~\000\000\000\000\000\000"
+	.quad	.Lconst475
 	.ascii	"%\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst327:
+.Lconst330:
 	.ascii	"bfq-v0"
 
-.Lconst328:
+.Lconst331:
 	.ascii	"2.6.29 with the first public patch of BFQ (2008), without control groups"
 
-.Lconst329:
+.Lconst332:
 	.ascii	"posted 2008"
 
-.Lconst330:
+.Lconst333:
 	.ascii	"A budget of sectors per process, exact shares"
 
-.Lconst331:
+.Lconst334:
 	.ascii	"Each process has the disk until it has used up a budget of sectors. B-WF2Q+ selects the next process by the service received, so a share does not depend on the budget, which grows while it is used up and shrinks while its process keeps the disk idle. A process too slow for its budget is charged all of it."
 
-.Lconst332:
+.Lconst335:
 	.ascii	"One disk whose bandwidth processes share exactly by their priorities. Seeky processes get the disk for a time instead. Costs throughput where idling is useless (arrays, flash)."
 
 	.p2align	3
-.Lconst333:
+.Lconst336:
 	.quad	.Lconst127
 	.asciz	"\007\000\000\000\000\000\000"
 	.quad	.Lconst128
@@ -111968,7 +112275,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.quad	.Lconst130
 	.asciz	"\020\000\000\000\000\000\000"
-	.quad	.Lconst474
+	.quad	.Lconst476
 	.asciz	"q\000\000\000\000\000\000"
 	.quad	.Lconst132
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -112001,855 +112308,852 @@ hw_shared_wf2q_Engine_apply_pending:
 	.quad	.Lconst152
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst456
+	.quad	.Lconst458
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst475
+	.quad	.Lconst477
 	.asciz	"\257\000\000\000\000\000\000"
-	.quad	.Lconst476
+	.quad	.Lconst478
 	.ascii	"T\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\005"
 	.zero	7
-	.quad	.Lconst477
+	.quad	.Lconst479
 	.asciz	"\023\000\000\000\000\000\000"
-	.quad	.Lconst478
+	.quad	.Lconst480
 	.asciz	"`\000\000\000\000\000\000"
 	.quad	.Lconst149
 	.ascii	"6\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
-	.quad	.Lconst459
+	.quad	.Lconst461
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst479
+	.quad	.Lconst481
 	.asciz	"\225\000\000\000\000\000\000"
-	.quad	.Lconst480
+	.quad	.Lconst482
 	.asciz	"P\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst481
-	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst482
-	.asciz	"O\000\000\000\000\000\000"
 	.quad	.Lconst483
+	.asciz	"\r\000\000\000\000\000\000"
+	.quad	.Lconst484
+	.asciz	"O\000\000\000\000\000\000"
+	.quad	.Lconst485
 	.asciz	"@\000\000\000\000\000\000\000(\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst484
-	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst485
-	.asciz	"\316\000\000\000\000\000\000"
 	.quad	.Lconst486
-	.ascii	"\205\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\350\003\000\000\000\000\000\000\t"
-	.zero	7
-	.quad	.Lconst468
 	.asciz	"\f\000\000\000\000\000\000"
 	.quad	.Lconst487
-	.asciz	"\226\000\000\000\000\000\000"
+	.asciz	"\316\000\000\000\000\000\000"
 	.quad	.Lconst488
+	.ascii	"\205\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\350\003\000\000\000\000\000\000\t"
+	.zero	7
+	.quad	.Lconst470
+	.asciz	"\f\000\000\000\000\000\000"
+	.quad	.Lconst489
+	.asciz	"\226\000\000\000\000\000\000"
+	.quad	.Lconst490
 	.ascii	"5\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst471
+	.quad	.Lconst473
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst489
+	.quad	.Lconst491
 	.asciz	"\264\000\000\000\000\000\000"
-	.quad	.Lconst490
+	.quad	.Lconst492
 	.ascii	"J\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst491
-	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst492
-	.asciz	"\361\000\000\000\000\000\000"
 	.quad	.Lconst493
+	.asciz	"\013\000\000\000\000\000\000"
+	.quad	.Lconst494
+	.asciz	"\361\000\000\000\000\000\000"
+	.quad	.Lconst495
 	.ascii	"*\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst494
-	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst495
-	.asciz	"\244\000\000\000\000\000\000"
 	.quad	.Lconst496
+	.asciz	"\n\000\000\000\000\000\000"
+	.quad	.Lconst497
+	.asciz	"\244\000\000\000\000\000\000"
+	.quad	.Lconst498
 	.ascii	"`\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst497
-	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst498
-	.asciz	"\336\000\000\000\000\000\000"
 	.quad	.Lconst499
+	.asciz	"\r\000\000\000\000\000\000"
+	.quad	.Lconst500
+	.asciz	"\336\000\000\000\000\000\000"
+	.quad	.Lconst501
 	.ascii	":\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst334:
+.Lconst337:
 	.ascii	"anticipatory"
 
 	.p2align	3
-.Lconst335:
-	.quad	.Lconst500
+.Lconst338:
+	.quad	.Lconst502
 	.asciz	"\002\000\000\000\000\000\000"
 
-.Lconst336:
+.Lconst339:
 	.ascii	"2.6.18 (in Linux from 2.6.0 to 2.6.32)"
 
-.Lconst337:
+.Lconst340:
 	.ascii	"2.6.0-2.6.32"
 
-.Lconst338:
+.Lconst341:
 	.ascii	"deadline that waits for a process's next read"
 
-.Lconst339:
+.Lconst342:
 	.ascii	"Deadline's order in timed batches of reads and writes. After a read the disk is kept idle for a few ms, because the same process will probably continue nearby."
 
-.Lconst340:
+.Lconst343:
 	.ascii	"Single slow disks with sequential readers. Many outstanding requests, arrays and flash lose throughput."
 
 	.p2align	3
-.Lconst341:
+.Lconst344:
 	.quad	.Lconst228
 	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst501
+	.quad	.Lconst503
 	.asciz	"^\000\000\000\000\000\000"
-	.quad	.Lconst502
+	.quad	.Lconst504
 	.asciz	"5\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
 	.quad	.Lconst231
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst503
+	.quad	.Lconst505
 	.asciz	"\034\000\000\000\000\000\000"
 	.quad	.Lconst233
 	.asciz	"7\000\000\000\000\000\000\000\372\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst504
-	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst505
-	.asciz	",\000\000\000\000\000\000"
 	.quad	.Lconst506
+	.asciz	"\021\000\000\000\000\000\000"
+	.quad	.Lconst507
+	.asciz	",\000\000\000\000\000\000"
+	.quad	.Lconst508
 	.asciz	"*\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst507
-	.asciz	"\022\000\000\000\000\000\000"
-	.quad	.Lconst508
-	.asciz	"R\000\000\000\000\000\000"
 	.quad	.Lconst509
+	.asciz	"\022\000\000\000\000\000\000"
+	.quad	.Lconst510
+	.asciz	"R\000\000\000\000\000\000"
+	.quad	.Lconst511
 	.asciz	")\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst510
-	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst511
-	.asciz	"?\000\000\000\000\000\000"
 	.quad	.Lconst512
+	.asciz	"\f\000\000\000\000\000\000"
+	.quad	.Lconst513
+	.asciz	"?\000\000\000\000\000\000"
+	.quad	.Lconst514
 	.asciz	"_\000\000\000\000\000\000\000\006\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
 
-.Lconst342:
+.Lconst345:
 	.ascii	"fiops"
 
-.Lconst343:
+.Lconst346:
 	.ascii	"posted for 3.4, 2012 (its second version; form 1 is the first)"
 
-.Lconst344:
+.Lconst347:
 	.ascii	"posted 2012"
 
-.Lconst345:
+.Lconst348:
 	.ascii	"Least spent goes next; made for flash"
 
-.Lconst346:
+.Lconst349:
 	.ascii	"Each request costs its process a number of vios, by direction, sync or async, and priority. The process that has spent the least goes next, in order of arrival. No slices, no idling, no sorting."
 
-.Lconst347:
+.Lconst350:
 	.ascii	"Flash with deep queues and several processes or groups that should get equal shares of requests. On a rotational disk it seeks for every request, and large requests cost as much as small ones."
 
 	.p2align	3
-.Lconst348:
-	.quad	.Lconst513
-	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst514
-	.asciz	"?\000\000\000\000\000\000"
+.Lconst351:
 	.quad	.Lconst515
+	.asciz	"\n\000\000\000\000\000\000"
+	.quad	.Lconst516
+	.asciz	"?\000\000\000\000\000\000"
+	.quad	.Lconst517
 	.ascii	"\034\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\t"
 	.zero	7
-	.quad	.Lconst516
-	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst517
-	.asciz	"\017\000\000\000\000\000\000"
 	.quad	.Lconst518
+	.asciz	"\013\000\000\000\000\000\000"
+	.quad	.Lconst519
+	.asciz	"\017\000\000\000\000\000\000"
+	.quad	.Lconst520
 	.ascii	"?\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\t"
 	.zero	7
-	.quad	.Lconst519
-	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst520
-	.asciz	"L\000\000\000\000\000\000"
 	.quad	.Lconst521
+	.asciz	"\n\000\000\000\000\000\000"
+	.quad	.Lconst522
+	.asciz	"L\000\000\000\000\000\000"
+	.quad	.Lconst523
 	.ascii	")\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\t"
 	.zero	7
-	.quad	.Lconst522
-	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst523
-	.asciz	"\017\000\000\000\000\000\000"
 	.quad	.Lconst524
+	.asciz	"\013\000\000\000\000\000\000"
+	.quad	.Lconst525
+	.asciz	"\017\000\000\000\000\000\000"
+	.quad	.Lconst526
 	.ascii	":\000\000\000\000\000\000\000\005\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\t"
 	.zero	7
-	.quad	.Lconst525
-	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst526
-	.asciz	"m\000\000\000\000\000\000"
 	.quad	.Lconst527
+	.asciz	"\n\000\000\000\000\000\000"
+	.quad	.Lconst528
+	.asciz	"m\000\000\000\000\000\000"
+	.quad	.Lconst529
 	.ascii	"\203\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst528
-	.asciz	"\016\000\000\000\000\000\000"
-	.quad	.Lconst529
-	.asciz	"X\000\000\000\000\000\000"
 	.quad	.Lconst530
+	.asciz	"\016\000\000\000\000\000\000"
+	.quad	.Lconst531
+	.asciz	"X\000\000\000\000\000\000"
+	.quad	.Lconst532
 	.ascii	"h\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst531
-	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst532
-	.asciz	"\313\000\000\000\000\000\000"
 	.quad	.Lconst533
+	.asciz	"\f\000\000\000\000\000\000"
+	.quad	.Lconst534
+	.asciz	"\313\000\000\000\000\000\000"
+	.quad	.Lconst535
 	.ascii	"`\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\f"
 	.zero	7
-	.quad	.Lconst534
-	.asciz	"\017\000\000\000\000\000\000"
-	.quad	.Lconst535
-	.asciz	"\224\000\000\000\000\000\000"
 	.quad	.Lconst536
+	.asciz	"\017\000\000\000\000\000\000"
+	.quad	.Lconst537
+	.asciz	"\224\000\000\000\000\000\000"
+	.quad	.Lconst538
 	.ascii	"\030\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst537
-	.asciz	"\t\000\000\000\000\000\000"
-	.quad	.Lconst538
-	.asciz	"\361\000\000\000\000\000\000"
 	.quad	.Lconst539
+	.asciz	"\t\000\000\000\000\000\000"
+	.quad	.Lconst540
+	.asciz	"\361\000\000\000\000\000\000"
+	.quad	.Lconst541
 	.ascii	">\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\020\000\000\000\000\000\004"
 	.zero	7
-	.quad	.Lconst432
+	.quad	.Lconst434
 	.asciz	"\006\000\000\000\000\000\000"
-	.quad	.Lconst540
+	.quad	.Lconst542
 	.asciz	"\250\000\000\000\000\000\000"
-	.quad	.Lconst541
+	.quad	.Lconst543
 	.ascii	"C\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst384
+	.quad	.Lconst249
 	.asciz	"\004\000\000\000\000\000\000"
-	.quad	.Lconst542
+	.quad	.Lconst544
 	.asciz	"\205\000\000\000\000\000\000"
-	.quad	.Lconst543
+	.quad	.Lconst545
 	.ascii	"B\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst349:
+.Lconst352:
 	.ascii	"cfq-tree"
 
-.Lconst350:
+.Lconst353:
 	.ascii	"2.6.24 (this form from 2.6.22 to 2.6.32)"
 
-.Lconst351:
+.Lconst354:
 	.ascii	"2.6.22-2.6.32"
 
-.Lconst352:
+.Lconst355:
 	.ascii	"A slice of time per process, in a tree's order"
 
-.Lconst353:
+.Lconst356:
 	.ascii	"Each process has the disk for a slice of time, scaled by its priority. All queues with requests are in one tree, by class and by a time that is later for shorter slices and more waiting queues. At the end of a burst the disk is kept idle for a few ms; sync requests preempt async queues at once."
 
-.Lconst354:
+.Lconst357:
 	.ascii	"Desktops and servers with one disk and several processes; sync writes count as sync. Costs throughput where idling is useless (many random readers, arrays, flash)."
 
-.Lconst355:
+.Lconst358:
 	.ascii	"cfq-v1"
 
-.Lconst356:
+.Lconst359:
 	.ascii	"2.6.6 to 2.6.9, by specification only (no recorded decisions)"
 
-.Lconst357:
+.Lconst360:
 	.ascii	"2.6.6-2.6.9"
 
-.Lconst358:
+.Lconst361:
 	.ascii	"One queue per process, one request of each in turn"
 
-.Lconst359:
+.Lconst362:
 	.ascii	"Each process has a queue sorted by sector; in each pass the driver gets one request of every queue. As shipped, a pass takes all its requests from the newest queue instead."
 
-.Lconst360:
+.Lconst363:
 	.ascii	"Studying the origin of CFQ. Every pass seeks from process to process, and as shipped it is not fair either."
 
 	.p2align	3
-.Lconst361:
+.Lconst364:
 	.quad	.Lconst127
 	.asciz	"\007\000\000\000\000\000\000"
-	.quad	.Lconst435
+	.quad	.Lconst437
 	.asciz	"b\000\000\000\000\000\000"
-	.quad	.Lconst436
+	.quad	.Lconst438
 	.ascii	"U\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst183
 	.asciz	"\006\000\000\000\000\000\000"
-	.quad	.Lconst544
+	.quad	.Lconst546
 	.asciz	"\225\000\000\000\000\000\000"
-	.quad	.Lconst545
+	.quad	.Lconst547
 	.ascii	"7\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
-	.quad	.Lconst546
-	.asciz	"\b\000\000\000\000\000\000"
-	.quad	.Lconst547
-	.asciz	"\245\000\000\000\000\000\000"
 	.quad	.Lconst548
+	.asciz	"\b\000\000\000\000\000\000"
+	.quad	.Lconst549
+	.asciz	"\245\000\000\000\000\000\000"
+	.quad	.Lconst550
 	.ascii	"*\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
-.Lconst362:
+.Lconst365:
 	.ascii	"mq-deadline"
 
-.Lconst363:
+.Lconst366:
 	.ascii	"6.1 (with I/O priorities, from 5.14)"
 
-.Lconst364:
+.Lconst367:
 	.ascii	"from 4.11"
 
-.Lconst365:
+.Lconst368:
 	.ascii	"deadline for multi-queue, per priority class"
 
-.Lconst366:
+.Lconst369:
 	.ascii	"Deadline's sorted batches and deadlines for each class: real time before best effort before idle. A lower class is served only if no request of a higher one is queued or in the device, or if its requests have aged."
 
-.Lconst367:
+.Lconst370:
 	.ascii	"SATA disks and flash with a moderate queue depth, and disks on which I/O priorities matter. It has no fairness among processes."
 
-.Lconst368:
+.Lconst371:
 	.ascii	"read_lat_nsec"
 
-.Lconst369:
+.Lconst372:
 	.ascii	"The target latency of reads."
 
-.Lconst370:
+.Lconst373:
 	.ascii	"Lower holds writes back sooner while reads are slow. A target that the device cannot meet has no benefit."
 
-.Lconst371:
+.Lconst374:
 	.ascii	"write_lat_nsec"
 
-.Lconst372:
+.Lconst375:
 	.ascii	"The target latency of writes."
 
-.Lconst373:
+.Lconst376:
 	.ascii	"Lower holds reads back sooner while writes are slow."
 
-.Lconst374:
+.Lconst377:
 	.ascii	"linus-2.4"
 
-.Lconst375:
+.Lconst378:
 	.ascii	"read_latency"
 
-.Lconst376:
+.Lconst379:
 	.ascii	"How often a read may be passed. In forms 0 and 1, a merge behind it uses up as many passovers as the bio has sectors."
 
-.Lconst377:
+.Lconst380:
 	.ascii	"Lower bounds the wait of reads and seeks more."
 
-.Lconst378:
+.Lconst381:
 	.ascii	"write_latency"
 
-.Lconst379:
+.Lconst382:
 	.ascii	"The same for a write."
 
-.Lconst380:
+.Lconst383:
 	.ascii	"As above, for writes. 0 for both is first come, first served."
 
-.Lconst381:
+.Lconst384:
 	.ascii	"max_bomb_segments"
 
-.Lconst382:
+.Lconst385:
 	.ascii	"A read goes ahead of writes if at least this many writes (each 64 sectors count as one more) would precede it; 0 disables this. No effect in forms 0 and 3."
 
-.Lconst383:
+.Lconst386:
 	.ascii	"Lower lets reads through earlier, and breaks up runs of writes."
 
-.Lconst384:
-	.ascii	"form"
-
-.Lconst385:
+.Lconst387:
 	.ascii	"0 is 2.4.1, 1 Red Hat's 2.4.18, 2 is 2.4.32, 3 noop. Setting it also sets the other tunables to that kernel's values: 8192, 16384, 0; the same and 6; 128, 256, 4; 0, 0, 0. Not a tunable of the kernel."
 
-.Lconst386:
+.Lconst388:
 	.ascii	"Forms 1 and 2 shorten the longest delays of reads."
 
-.Lconst387:
+.Lconst389:
 	.ascii	"none"
 
-.Lconst388:
+.Lconst390:
 	.ascii	"The deadline of a read, counted from its arrival; checked when a batch of reads begins."
 
-.Lconst389:
+.Lconst391:
 	.ascii	"The largest number of requests in a batch."
 
-.Lconst390:
+.Lconst392:
 	.ascii	"With longer batches the disk seeks less, but requests miss their deadlines by more."
 
-.Lconst391:
+.Lconst393:
 	.ascii	"The Linux version of the algorithm. 0 is 2.6.18: a request that is not adjacent to the previous one ends the batch; a new batch continues after the last sector or starts at the lowest. 1 is 2.6.24: as 0, but a new batch starts with the oldest request instead of the lowest sector. 2 is 2.6.28 and later, as recorded from 4.19: only the number of requests ends a batch, a request is overdue on the tick of its deadline, and several requests may begin at one sector. Not a tunable of the kernel."
 
-.Lconst392:
+.Lconst394:
 	.ascii	"With the later forms the disk seeks less among random requests, and deadlines are checked less often."
 
-.Lconst393:
+.Lconst395:
 	.ascii	"The slice of a sync queue (at level 4, if `slice_scaling` is 1)."
 
-.Lconst394:
+.Lconst396:
 	.ascii	"slice_scaling"
 
-.Lconst395:
+.Lconst397:
 	.ascii	"The effect of a higher priority. 0: slices of the same length more often, 8 at level 0 for one at level 7. 1: longer slices as often, by a fifth of the base for each level, as with CFQ."
 
-.Lconst396:
+.Lconst398:
 	.ascii	"Longer slices seek less; more frequent ones shorten the wait of higher priorities."
 
-.Lconst397:
+.Lconst399:
 	.ascii	"Rounds over all buckets continue until this many requests have moved to the dispatch list, where they are sorted."
 
-.Lconst398:
+.Lconst400:
 	.ascii	"Higher seeks less and makes new processes wait longer."
 
-.Lconst399:
+.Lconst401:
 	.ascii	"perturb"
 
-.Lconst400:
+.Lconst402:
 	.ascii	"The time for which arriving requests use one hash; 0 is unlimited."
 
-.Lconst401:
+.Lconst403:
 	.ascii	"Shorter ends collisions sooner; the requests of a waiting process may end up in two buckets and out of order."
 
-.Lconst402:
+.Lconst404:
 	.ascii	"seed"
 
-.Lconst403:
+.Lconst405:
 	.ascii	"The seed of the hashes, used together with the time."
 
-.Lconst404:
+.Lconst406:
 	.ascii	"None; a different seed has different collisions."
 
-.Lconst405:
+.Lconst407:
 	.ascii	"sorted"
 
-.Lconst406:
+.Lconst408:
 	.ascii	"1 serves the lowest sector of a bucket (as the first CFQ), 0 the oldest request."
 
-.Lconst407:
+.Lconst409:
 	.ascii	"Sorted seeks less; a process that keeps requesting low sectors then starves the requests above in its own bucket."
 
-.Lconst408:
+.Lconst410:
 	.ascii	"Requests of one queue in the device at a time while others wait; half of them without further conditions."
 
-.Lconst409:
+.Lconst411:
 	.ascii	"The age from which a queue's oldest request goes first, checked once a slice. A sync request that took longer holds back async requests for some time."
 
-.Lconst410:
+.Lconst412:
 	.ascii	"The base b of the maximum of async requests in a slice while others wait: 2 * (b + b * (7 - level)), 16 at level 4."
 
-.Lconst411:
+.Lconst413:
 	.ascii	"How long the disk is kept idle for a process's next sync request; 0 disables idling. The default on non-rotational devices is 0."
 
-.Lconst412:
+.Lconst414:
 	.ascii	"group_idle"
 
-.Lconst413:
+.Lconst415:
 	.ascii	"How long the disk is kept idle for the last process of a group if slice_idle does not apply; 0 disables it."
 
-.Lconst414:
+.Lconst416:
 	.ascii	"Longer keeps the shares of groups exact; 0 gives throughput."
 
-.Lconst415:
+.Lconst417:
 	.ascii	"low_latency"
 
-.Lconst416:
+.Lconst418:
 	.ascii	"1 shortens slices so that all processes have a turn within target_latency, and lets async requests into the device only slowly after a late sync request."
 
-.Lconst417:
+.Lconst419:
 	.ascii	"Off, slices are longer: more throughput, longer waits."
 
-.Lconst418:
+.Lconst420:
 	.ascii	"target_latency"
 
-.Lconst419:
+.Lconst421:
 	.ascii	"The time within which every process should have a turn."
 
-.Lconst420:
+.Lconst422:
 	.ascii	"Shorter makes slices shorter and seeks more."
 
-.Lconst421:
+.Lconst423:
 	.ascii	"slice_sync_us"
 
-.Lconst422:
+.Lconst424:
 	.ascii	"slice_sync in us: both names set the same time."
 
-.Lconst423:
+.Lconst425:
 	.ascii	"As there."
 
-.Lconst424:
+.Lconst426:
 	.ascii	"slice_async_us"
 
-.Lconst425:
+.Lconst427:
 	.ascii	"slice_async in us."
 
-.Lconst426:
+.Lconst428:
 	.ascii	"slice_idle_us"
 
-.Lconst427:
+.Lconst429:
 	.ascii	"slice_idle in us."
 
-.Lconst428:
+.Lconst430:
 	.ascii	"group_idle_us"
 
-.Lconst429:
+.Lconst431:
 	.ascii	"group_idle in us."
 
-.Lconst430:
+.Lconst432:
 	.ascii	"target_latency_us"
 
-.Lconst431:
+.Lconst433:
 	.ascii	"target_latency in us."
 
-.Lconst432:
+.Lconst434:
 	.ascii	"groups"
 
-.Lconst433:
+.Lconst435:
 	.ascii	"0 is a kernel built without groups (CONFIG_CFQ_GROUP_IOSCHED): all processes belong to the root, and think times of groups are not considered. Such a kernel also had group_idle 0. Not a tunable of the kernel."
 
-.Lconst434:
+.Lconst436:
 	.ascii	"Off, weights of groups have no effect."
 
-.Lconst435:
+.Lconst437:
 	.ascii	"Passes over the queues continue until at least this many requests have moved to the driver's list."
 
-.Lconst436:
+.Lconst438:
 	.ascii	"Higher sorts more requests at a time, but requests that arrive meanwhile wait longer."
 
-.Lconst437:
+.Lconst439:
 	.ascii	"The number of requests that a queue may always have allocated in one direction."
 
-.Lconst438:
+.Lconst440:
 	.ascii	"Higher sorts more of a burst, and lets one queue take more of the pool."
 
-.Lconst439:
+.Lconst441:
 	.ascii	"The age from which a sync request goes first; as shipped (swapped_fifo), that of async requests."
 
-.Lconst440:
+.Lconst442:
 	.ascii	"Shorter bounds latency and costs seeks."
 
-.Lconst441:
+.Lconst443:
 	.ascii	"The age of async requests; as shipped, of sync requests."
 
-.Lconst442:
+.Lconst444:
 	.ascii	"fifo_batch_expire"
 
-.Lconst443:
+.Lconst445:
 	.ascii	"In each queue, at most one request per this time goes first because of its age."
 
-.Lconst444:
+.Lconst446:
 	.ascii	"Shorter serves more overdue requests early and costs seeks."
 
-.Lconst445:
+.Lconst447:
 	.ascii	"key_type"
 
-.Lconst446:
+.Lconst448:
 	.ascii	"The contexts that share a queue: 0 those of one process (the kernel's tgid), 1 those of one group. A context has no user or process group: create a group for each, and 1 is the kernel's uid, gid or pgid. A change applies to a context from its next request on; contexts that shared a queue stay together."
 
-.Lconst447:
+.Lconst449:
 	.ascii	"By group, a user does not get more by running more processes."
 
-.Lconst448:
+.Lconst450:
 	.ascii	"find_best_crq"
 
-.Lconst449:
+.Lconst451:
 	.ascii	"1 serves the request nearest to the head next, 0 the lowest sector."
 
-.Lconst450:
+.Lconst452:
 	.ascii	"0 seeks back to the beginning again and again."
 
-.Lconst451:
+.Lconst453:
 	.ascii	"swapped_fifo"
 
-.Lconst452:
+.Lconst454:
 	.ascii	"1 is as shipped: fifo_expire_sync and fifo_expire_async each apply to the other kind. 0 is as intended. Not a tunable of the kernel."
 
-.Lconst453:
+.Lconst455:
 	.ascii	"0 bounds the latency of reads instead of writes."
 
-.Lconst454:
+.Lconst456:
 	.ascii	"The age from which a queue's oldest sync request goes first, checked once a slot."
 
-.Lconst455:
+.Lconst457:
 	.ascii	"The same, more finely."
 
-.Lconst456:
+.Lconst458:
 	.ascii	"max_budget"
 
-.Lconst457:
+.Lconst459:
 	.ascii	"The maximum budget; 0 is the volume that the device transfers in timeout_sync, as measured."
 
-.Lconst458:
+.Lconst460:
 	.ascii	"Larger seeks less; other processes wait longer for their turn."
 
-.Lconst459:
+.Lconst461:
 	.ascii	"timeout_sync"
 
-.Lconst460:
+.Lconst462:
 	.ascii	"The maximum time of a queue in service, sync or async."
 
-.Lconst461:
+.Lconst463:
 	.ascii	"Longer seeks less; shorter bounds the time of a seeky queue."
 
-.Lconst462:
+.Lconst464:
 	.ascii	"1 raises queues for some time: the weight of a queue that starts a program is multiplied by 30, that of one that plays media by 3000."
 
-.Lconst463:
+.Lconst465:
 	.ascii	"On, a system stays responsive under load; off, shares follow weights alone."
 
-.Lconst464:
+.Lconst466:
 	.ascii	"strict_guarantees"
 
-.Lconst465:
+.Lconst467:
 	.ascii	"1 keeps the disk idle for every queue and sends one request at a time; slice_idle becomes 8 ms if it is less."
 
-.Lconst466:
+.Lconst468:
 	.ascii	"On, shares are exact whatever the device does with its own queue; throughput falls."
 
-.Lconst467:
+.Lconst469:
 	.ascii	"0 is a kernel built without CONFIG_BFQ_GROUP_IOSCHED: all processes belong to the root. Not a tunable of the kernel."
 
-.Lconst468:
+.Lconst470:
 	.ascii	"search_fixed"
 
-.Lconst469:
+.Lconst471:
 	.ascii	"1 selects the least finish of all eligible queues; as shipped, the search may return another one. Not a tunable of the kernel."
 
-.Lconst470:
+.Lconst472:
 	.ascii	"On, the delay of a queue keeps the theoretical bound."
 
-.Lconst471:
+.Lconst473:
 	.ascii	"time_fixed"
 
-.Lconst472:
+.Lconst474:
 	.ascii	"1 keeps the virtual time when the last queue with requests has left; as shipped it can move back. Not a tunable of the kernel."
 
-.Lconst473:
+.Lconst475:
 	.ascii	"On, the virtual time never decreases."
 
-.Lconst474:
+.Lconst476:
 	.ascii	"The age from which a queue's oldest sync request goes first. The elevator checks it when the queue's slot begins."
 
-.Lconst475:
+.Lconst477:
 	.ascii	"The maximum budget. 0: three quarters of the volume that the disk transfers in `timeout_sync` at the highest rate seen; until 32 slots of more than 20 ms were measured, 16384."
 
-.Lconst476:
+.Lconst478:
 	.ascii	"With larger budgets the disk seeks less; other processes wait longer for their turn."
 
-.Lconst477:
+.Lconst479:
 	.ascii	"max_budget_async_rq"
 
-.Lconst478:
+.Lconst480:
 	.ascii	"The largest number of requests that an async queue dispatches in a slot while other queues wait."
 
-.Lconst479:
+.Lconst481:
 	.ascii	"The time limit of a sync queue's slot, from the first completion in the slot. A queue that reaches it loses the disk and is charged its whole budget."
 
-.Lconst480:
+.Lconst482:
 	.ascii	"Shorter bounds the delay that slow processes cause; slow processes receive less."
 
-.Lconst481:
+.Lconst483:
 	.ascii	"timeout_async"
 
-.Lconst482:
+.Lconst484:
 	.ascii	"The time limit of an async queue's slot, from the first completion in the slot."
 
-.Lconst483:
+.Lconst485:
 	.ascii	"Shorter bounds the delay that writes cause; writes receive less."
 
-.Lconst484:
+.Lconst486:
 	.ascii	"seek_penalty"
 
-.Lconst485:
+.Lconst487:
 	.ascii	"The larger the mean seek distance of a process, the smaller its budget: budget / (1 + seek_penalty * mean seek distance in sectors / 2^20). 0 is off. Proposed when BFQ was first discussed; no kernel had it."
 
-.Lconst486:
+.Lconst488:
 	.ascii	"The slots of seeky processes get shorter, so that other processes wait less. Their shares stay the same, because they get more slots."
 
-.Lconst487:
+.Lconst489:
 	.ascii	"With 1, the search always finds the eligible queue with the least finish. With 0, as shipped, it can overlook this queue. Not a tunable of the kernel."
 
-.Lconst488:
+.Lconst490:
 	.ascii	"The bounds on the deviation from shares hold exactly."
 
-.Lconst489:
+.Lconst491:
 	.ascii	"With 1, the virtual time never goes back. With 0, as shipped, it can go back when no queue has requests but the tree remembers queues without requests. Not a tunable of the kernel."
 
-.Lconst490:
+.Lconst492:
 	.ascii	"Queues that return do not get ahead of queues that had requests meanwhile."
 
-.Lconst491:
+.Lconst493:
 	.ascii	"async_fixed"
 
-.Lconst492:
+.Lconst494:
 	.ascii	"With 1, a process whose priority changes uses the async queue of the new priority. With 0, as shipped, if the new priority has no async queue yet, the queue of the old priority takes its place, for all processes. Not a tunable of the kernel."
 
-.Lconst493:
+.Lconst495:
 	.ascii	"Changed priorities of writers take effect."
 
-.Lconst494:
+.Lconst496:
 	.ascii	"slow_fixed"
 
-.Lconst495:
+.Lconst497:
 	.ascii	"With 1, a queue counts as slow if it could not have used up its budget in time. With 0, as shipped, it counts as slow if it could have. Not a tunable of the kernel."
 
-.Lconst496:
+.Lconst498:
 	.ascii	"With 1, slow processes that keep the disk idle are charged whole budgets; with 0, fast ones are."
 
-.Lconst497:
+.Lconst499:
 	.ascii	"timeout_fixed"
 
-.Lconst498:
+.Lconst500:
 	.ascii	"With 1, the rate of a slot that timed out is measured before the whole budget is charged. With 0, as shipped, the measured rate is too high if the timeout is detected while a queue is selected. Not a tunable of the kernel."
 
-.Lconst499:
+.Lconst501:
 	.ascii	"The automatic maximum budget follows the rate of the disk."
 
-.Lconst500:
+.Lconst502:
 	.ascii	"as"
 
-.Lconst501:
+.Lconst503:
 	.ascii	"The time after which a sync request should have been started; also the interval of the checks."
 
-.Lconst502:
+.Lconst504:
 	.ascii	"Shorter bounds latency and interrupts streams sooner."
 
-.Lconst503:
+.Lconst505:
 	.ascii	"The same for an async write."
 
-.Lconst504:
+.Lconst506:
 	.ascii	"read_batch_expire"
 
-.Lconst505:
+.Lconst507:
 	.ascii	"How long reads are served while writes wait."
 
-.Lconst506:
+.Lconst508:
 	.ascii	"Longer favours reads and their throughput."
 
-.Lconst507:
+.Lconst509:
 	.ascii	"write_batch_expire"
 
-.Lconst508:
+.Lconst510:
 	.ascii	"The intended duration of a batch of writes; the number of writes in it is adapted."
 
-.Lconst509:
+.Lconst511:
 	.ascii	"Longer favours writes; reads wait longer."
 
-.Lconst510:
+.Lconst512:
 	.ascii	"antic_expire"
 
-.Lconst511:
+.Lconst513:
 	.ascii	"How long to wait for a process's next read; 0 disables waiting."
 
-.Lconst512:
+.Lconst514:
 	.ascii	"Longer preserves the locality of slower readers and leaves the disk idle longer without result."
 
-.Lconst513:
+.Lconst515:
 	.ascii	"read_scale"
 
-.Lconst514:
+.Lconst516:
 	.ascii	"A write costs write_scale / read_scale times as much as a read."
 
-.Lconst515:
+.Lconst517:
 	.ascii	"Higher makes writes cheaper."
 
-.Lconst516:
+.Lconst518:
 	.ascii	"write_scale"
 
-.Lconst517:
+.Lconst519:
 	.ascii	"See read_scale."
 
-.Lconst518:
+.Lconst520:
 	.ascii	"Higher where writes keep the device busy for longer than reads."
 
-.Lconst519:
+.Lconst521:
 	.ascii	"sync_scale"
 
-.Lconst520:
+.Lconst522:
 	.ascii	"An async request costs async_scale / sync_scale times as much as a sync one."
 
-.Lconst521:
+.Lconst523:
 	.ascii	"Higher gives async writes a larger share."
 
-.Lconst522:
+.Lconst524:
 	.ascii	"async_scale"
 
-.Lconst523:
+.Lconst525:
 	.ascii	"See sync_scale."
 
-.Lconst524:
+.Lconst526:
 	.ascii	"Higher favours processes that wait over background writes."
 
-.Lconst525:
+.Lconst527:
 	.ascii	"deep_share"
 
-.Lconst526:
+.Lconst528:
 	.ascii	"A process that returns while requests of it are in the device keeps its position instead of counting as idle."
 
-.Lconst527:
+.Lconst529:
 	.ascii	"On is fair to deep queues, whose list of waiting requests is often empty for a moment; such a process can fall behind and catch up."
 
-.Lconst528:
+.Lconst530:
 	.ascii	"postpone_async"
 
-.Lconst529:
+.Lconst531:
 	.ascii	"The async requests of a class's only process wait while sync requests are in the device."
 
-.Lconst530:
+.Lconst532:
 	.ascii	"On lets the sync requests that follow a completion go first; a lone writer then uses less of the device."
 
-.Lconst531:
+.Lconst533:
 	.ascii	"sync_preempt"
 
-.Lconst532:
+.Lconst534:
 	.ascii	"1 serves the first process whose next request is sync if the next process's is async. 2 is the same as shipped in an experimental patch: without such a process, it serves the one that has spent the most."
 
-.Lconst533:
+.Lconst535:
 	.ascii	"On shortens the wait of reads behind async writes and lets async requests starve within a class."
 
-.Lconst534:
+.Lconst536:
 	.ascii	"reread_priority"
 
-.Lconst535:
+.Lconst537:
 	.ascii	"A changed I/O priority counts from the process's next request on. The code of 3.4 reads the priority with a process's first request and never again."
 
-.Lconst536:
+.Lconst538:
 	.ascii	"On, ionice takes effect."
 
-.Lconst537:
+.Lconst539:
 	.ascii	"size_cost"
 
-.Lconst538:
+.Lconst540:
 	.ascii	"The size in KiB at which a request costs twice as much as an empty one; cost grows linearly with size. It should be what the device transfers in the time of one request. With 0 size has no effect, as in the kernel, where this was left to do."
 
-.Lconst539:
+.Lconst541:
 	.ascii	"Set, bandwidth is shared for large requests; with 0, requests."
 
-.Lconst540:
+.Lconst542:
 	.ascii	"Groups of contexts are served by their total vios divided by their weight, and their processes within them. Nested groups compete as siblings. Left to do in the kernel."
 
-.Lconst541:
+.Lconst543:
 	.ascii	"On, a group's share does not grow with the number of its processes."
 
-.Lconst542:
+.Lconst544:
 	.ascii	"0 is the second version posted. 1 is the first: every request costs the same, one tree for all classes, no deep_share, no postponing."
 
-.Lconst543:
+.Lconst545:
 	.ascii	"The second version has priorities and distinguishes sync requests."
 
-.Lconst544:
+.Lconst546:
 	.ascii	"Subtracted from the pool's 8192 requests before they are divided among the busy queues; the share limits the requests that a process may have queued."
 
-.Lconst545:
+.Lconst547:
 	.ascii	"Almost none: the value is small compared with the pool."
 
-.Lconst546:
+.Lconst548:
 	.ascii	"head_bug"
 
-.Lconst547:
+.Lconst549:
 	.ascii	"1 is as shipped: each step of a pass serves the queue at the head of the list (the newest) instead of the current one. 0 is as intended. Not a tunable of the kernel."
 
-.Lconst548:
+.Lconst550:
 	.ascii	"0 is fair: one request per queue and pass."
 
 	.section .note.GNU-stack, "", @progbits

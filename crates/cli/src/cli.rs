@@ -151,8 +151,8 @@ pub struct CompareArgs {
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = Setting::parse_argument)]
     pub settings: Vec<Setting>,
-    /// The kernel of the host: 2.4, 2.6.18, 2.6.24, 3.2, 4.19, 6.1, 6.3 or 6.12; `own`: 2.6.18, with
-    /// each elevator in the block layer of its own kernel [default: 6.1 if it has all of the
+    /// The kernel of the host: 2.4, 2.6.18, 2.6.24, 3.2, 4.19, 6.1, 6.3 or 6.12; `own`: 2.6.18,
+    /// with each elevator in the block layer of its own kernel [default: 6.1 if it has all of the
     /// elevators, else own]
     #[arg(long, value_name = "VERSION|own", value_parser = HostChoice::parse)]
     pub kernel: Option<HostChoice>,

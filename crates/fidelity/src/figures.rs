@@ -7,9 +7,9 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// Reads.
+    /// From the disk to the process.
     Read,
-    /// Writes.
+    /// From the process to the disk.
     Write,
 }
 

@@ -38,7 +38,7 @@ macro_rules! job {
 }
 
 /// The jobs.
-pub const JOBS: [Job; 18] = [
+pub const JOBS: [Job; 17] = [
     job!("random-readers", false),
     job!("stream-and-random", false),
     job!("two-streams", false),
@@ -54,7 +54,6 @@ pub const JOBS: [Job; 18] = [
     job!("cached-readers-without-hints", false),
     job!("cached-random", false),
     job!("reader-and-flood", false),
-    job!("random-flood", false),
     job!("file-readers", true),
     job!("synced-appends", true),
 ];
@@ -112,10 +111,9 @@ const CURRENT: &[&str] = &["none", "mq-deadline", "kyber", "bfq"];
 const OLD: &[&str] = &["noop", "deadline", "cfq"];
 
 /// The kernels.
-pub const KERNELS: [Kernel; 4] = [
+pub const KERNELS: [Kernel; 3] = [
     Kernel { name: "6.12", host: "6.12", schedulers: CURRENT, drives: &["sata-7200-2006", "cmr-4tb"] },
     Kernel { name: "6.1", host: "6.1", schedulers: CURRENT, drives: &["sata-7200-2006"] },
-    Kernel { name: "4.15", host: "4.19", schedulers: OLD, drives: &["sata-7200-2006"] },
     Kernel { name: "4.4", host: "3.2", schedulers: OLD, drives: &["sata-7200-2006"] },
 ];
 

@@ -1,9 +1,10 @@
 //! Applies the options of a section to a job, one by one.
 
 use crate::{
+    advice::FadviseHint,
     apply_pace::{set_choice, set_pace, set_submission},
     engine::{Engine, EngineSupport},
-    job::{FadviseHint, Job, RateProcess, Sequencer, Size, UnifiedReporting},
+    job::{Job, RateProcess, Sequencer, Size, UnifiedReporting},
     tree_values::{journal, tree, walk},
     units::{KbBase, TimeUnit},
     values::{

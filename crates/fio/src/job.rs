@@ -1,5 +1,6 @@
 //! The types of a job file's contents.
 
+use crate::advice::FadviseHint;
 use crate::command_priority::CommandPriority;
 use crate::engine::{Engine, Ioengine};
 use crate::pace::{Batching, ExitWhat, Flow, LatencyTarget, SteadyState};
@@ -478,32 +479,6 @@ const DEFAULTS: Job = Job {
 impl Default for Job {
     fn default() -> Self {
         Job { filename_format: "$jobname.$jobnum.$filenum".into(), ..DEFAULTS }
-    }
-}
-
-/// The advice on the access pattern that a job gives to the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FadviseHint {
-    /// No advice.
-    None,
-    /// The pattern of `rw`: random or sequential.
-    #[default]
-    Pattern,
-    /// Sequential access.
-    Sequential,
-    /// Random access.
-    Random,
-}
-
-impl FadviseHint {
-    /// The advice of a job with a pattern of accesses: [`FadviseHint::Sequential`],
-    /// [`FadviseHint::Random`] or [`FadviseHint::None`].
-    pub fn of(self, rw: Rw) -> FadviseHint {
-        match self {
-            FadviseHint::Pattern if rw.is_random() => FadviseHint::Random,
-            FadviseHint::Pattern => FadviseHint::Sequential,
-            given => given,
-        }
     }
 }
 

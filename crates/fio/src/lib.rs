@@ -40,6 +40,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod advice;
 mod apply;
 mod apply_pace;
 mod check;
@@ -61,12 +62,13 @@ pub mod units;
 mod values;
 mod zone;
 
+pub use advice::FadviseHint;
 pub use command_priority::{CommandPriority, SizePriority};
 pub use diagnostic::{Diagnostic, Diagnostics, LoadError};
 pub use engine::{ENGINES, Engine, EngineSupport, Ioengine};
 pub use job::{
-    BlockSize, Cgroup, Direction, Directions, Distribution, FadviseHint, FileService, Ignored, Job, JobFile,
-    RateProcess, Rw, Sequencer, Size, SplitEntry, UnifiedReporting, Zone,
+    BlockSize, Cgroup, Direction, Directions, Distribution, FileService, Ignored, Job, JobFile, RateProcess, Rw,
+    Sequencer, Size, SplitEntry, UnifiedReporting, Zone,
 };
 pub use job_source::{JobSource, SetOptionError, load, parse};
 pub use known::{KnownOption, OPTIONS, Support};

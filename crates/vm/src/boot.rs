@@ -74,8 +74,8 @@ impl Disk {
             }
             Backing::Nbd { socket } => {
                 let drive = format!("file=nbd:unix:{},if=none,id={serial},format=raw,cache=none", socket.display());
-                // One queue, as the controllers of rotating disks have. The guest lowers the depth of
-                // the disk to what a campaign wants.
+                // One queue, as the controllers of rotating disks have. The guest lowers the depth
+                // of the disk to what a campaign wants.
                 let bus = format!("virtio-scsi-pci,id=bus-{serial},cmd_per_lun=128,num_queues=1");
                 let device = format!("scsi-hd,drive={serial},serial={serial},bus=bus-{serial}.0,rotation_rate=7200");
                 vec!["-drive".to_owned(), drive, "-device".to_owned(), bus, "-device".to_owned(), device]

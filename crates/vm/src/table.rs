@@ -117,8 +117,7 @@ pub const DEBUG_KERNELS: &[Kernel] = &[
 
 /// Kernels with the block layer of a single queue, whose elevators include CFQ. Debian's archive no
 /// longer has one; `guest --packages` takes their packages from a directory.
-pub const OLD_KERNELS: &[Kernel] =
-    &[x86("4.15", Archive::Files, "4.15.", "generic"), x86("4.4", Archive::Files, "4.4.", "generic")];
+pub const OLD_KERNELS: &[Kernel] = &[x86("4.4", Archive::Files, "4.4.", "generic")];
 
 /// The kernel that is tested if none is named: its flavour has all the devices.
 pub const DEFAULT: &str = "6.12";

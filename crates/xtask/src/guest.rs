@@ -59,8 +59,8 @@ pub struct Options {
     /// Record the requests that reach the drives in target/guest/KERNEL-DRIVE.blktrace
     #[arg(long)]
     record: bool,
-    /// Take the kernels that no archive of Debian has from packages in a directory: linux-image and
-    /// linux-modules of Ubuntu's 4.15 and 4.4, of the flavour generic
+    /// Take the kernel that no archive of Debian has from packages in a directory: linux-image and
+    /// linux-modules of Ubuntu's 4.4, of the flavour generic
     #[arg(long, value_name = "DIR")]
     packages: Option<PathBuf>,
     /// The program that serves the drives and simulates; the default is built from the sources

@@ -260,7 +260,7 @@ mod tests {
         assert!(verdict.outcome.contains(" MB/s, under deadline "), "{verdict:?}");
         let mechanism = verdict.mechanism.expect("a mechanism");
         assert!(mechanism.starts_with("cfq-v3 turns from one process to another every"), "{mechanism}");
-        assert!(mechanism.contains("deadline turns from one process to another every 25"), "{mechanism}");
+        assert!(mechanism.contains("deadline turns from one process to another every 489 KiB"), "{mechanism}");
     }
 
     #[test]

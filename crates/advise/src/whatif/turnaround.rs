@@ -133,7 +133,7 @@ mod tests {
         let requests = (0..400u64).map(|number| {
             let power = number.wrapping_mul(7919) % 4;
             let queued_ns = at_ns;
-            let completed_ns = queued_ns + (1_000 * US << power);
+            let completed_ns = queued_ns + ((1_000 * US) << power);
             at_ns = completed_ns + think_us(power, number) * US;
             SubmittedRequest { queued_ns, completed_ns, sector: 8 * number, bytes: 4096, op: Rwbs::READ }
         });

@@ -54,13 +54,14 @@ fn an_error_in_a_host_file_has_its_place_and_a_remedy() {
     };
     refused("kernel = \"3.2\"\ndirty_percent = 0\n", &["host.toml:2:17: `dirty_percent` is 0", "1 to 100 %"]);
     refused("read_ahaed_kib = 1\n", &["host.toml:1:1: there is no host setting `read_ahaed_kib`", "read_ahead_kib"]);
-    refused("kernel = \"2.4\"\n", &["host.toml:1:10: `kernel` is \"2.4\"", "\"2.6.18\""]);
+    refused("kernel = \"2.5\"\n", &["host.toml:1:10: `kernel` is \"2.5\"", "\"2.6.18\""]);
     run(&["compare", &job, "--host", "not-there.toml"]).refused(1, &["not-there.toml", "No such file"]);
 }
 
 #[test]
 fn an_unknown_kernel_is_refused_with_the_known_kernels() {
-    run(&["compare", "--kernel", "2.6.19"]).refused(2, &["no host of kernel `2.6.19`", "2.6.18, 2.6.24, 3.2, 6.1"]);
+    run(&["compare", "--kernel", "2.6.19"])
+        .refused(2, &["no host of kernel `2.6.19`", "2.4, 2.6.18, 2.6.24, 3.2, 4.19, 6.1, 6.3, 6.12"]);
     run(&["compare", "--kernel", "3.2", "--host", "mine.toml"]).refused(2, &["cannot be used with"]);
 }
 

@@ -142,8 +142,8 @@ pub struct HostConfig {
     /// second: the way through a virtual machine, a bridge or a network. The default 0 is that of a
     /// controller of the machine. The drive's queue has no room for another request in that time.
     pub transport_ns: u64,
-    /// Spread of `transport_ns`, which is the median then: the standard deviation of the logarithm of
-    /// the time, in thousandths, 0 to 3000. With the default 0 all are the same.
+    /// Spread of `transport_ns`, which is the median then: the standard deviation of the logarithm
+    /// of the time, in thousandths, 0 to 3000. With the default 0 all are the same.
     pub transport_sigma_milli: u32,
     /// Tolerance of the spindle speed in parts per million, 0 to 10000. The actual speed and the
     /// platter's angle at time 0 are drawn. The default 2000 is the 0.2 % of data sheets of desktop
@@ -185,11 +185,11 @@ pub struct CpuCosts {
 /// nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ElevatorCosts {
-    /// mq-deadline.
+    /// The work of mq-deadline, under one lock.
     pub mq_deadline: ElevatorCost,
     /// Kyber, which has no lock that all processors take.
     pub kyber: ElevatorCost,
-    /// BFQ.
+    /// The work of BFQ, under one lock.
     pub bfq: ElevatorCost,
 }
 

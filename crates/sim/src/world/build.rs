@@ -24,6 +24,7 @@ use crate::events::Events;
 use crate::host::cpu::Cpus;
 use crate::host::dirty::Balance;
 use crate::host::files::{File, is_device};
+use crate::host::fs::tree::Tree;
 use crate::host::page::{PAGE_BYTES, PAGE_SECTORS};
 use crate::host::page_cache::PageCache;
 use crate::measure::windows_of_each;
@@ -34,6 +35,63 @@ use crate::workload::plan::{ProcessPlan, WorkloadPlan};
 use crate::workload::recorded::Player;
 use crate::workload::stream;
 use crate::workload::turnaround::Activity;
+
+/// The requests that the host gives a drive at once: the drive's depth for each of its queues, of
+/// which each processor uses one.
+fn depth_of(request: &WorldRequest, drive: &Drive) -> u32 {
+    let queues = request.profile.queues().min(request.host.cpus);
+    let depth = drive.depth().saturating_mul(queues);
+    request.host.depth_max.map_or(depth, |most| depth.min(most)).max(1)
+}
+
+/// The advice of a job on how its files are read. That on a mapping does not lengthen the windows.
+fn advice_of(job: &Job) -> FadviseHint {
+    if job.ioengine == Ioengine::Mmap { FadviseHint::None } else { job.fadvise_hint.of(job.rw.is_random()) }
+}
+
+/// What processes need to know of the disk.
+struct Places {
+    trees: Vec<Arc<Tree>>,
+    disk: u32,
+    capacity_sectors: u64,
+}
+
+/// Creates the processes, each with its files, its walk and its recorded requests.
+fn make_processes(
+    request: &WorldRequest,
+    jobs: &[Arc<Job>],
+    planned: Vec<ProcessPlan>,
+    places: &Places,
+) -> Vec<Process> {
+    let windows = windows_of_each(planned.len());
+    let mut processes = Vec::with_capacity(planned.len());
+    for process in planned {
+        let job = jobs[process.job].clone();
+        let tree = process.tree.and_then(|tree| places.trees.get(tree)).cloned();
+        let reader = request.host.reader(advice_of(&job));
+        let mut process = Process::new(process, job, &reader, windows);
+        process.walk_through(tree, places.disk, request.host.read_ahead_pages());
+        let script = request.scripts.get(processes.len());
+        process.player = script.map(|script| Player::new(script.clone(), places.capacity_sectors));
+        processes.push(process);
+    }
+    processes
+}
+
+/// Creates the devices beyond the first one, each with a queue and a drive of its own.
+fn make_further_devices<S: Observer>(
+    request: &WorldRequest,
+    depth: u32,
+    submitters: usize,
+    plan: &WorkloadPlan,
+) -> Result<Vec<Device<S>>, SimError> {
+    let device = |_| {
+        let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;
+        make_groups(&mut queue, &plan.groups);
+        Ok(Device::new(queue, instantiate_drive(request), depth, request.host, request.seed))
+    };
+    (1..request.host.drives).map(device).collect()
+}
 
 impl<S: Observer> World<S> {
     pub(super) fn new(request: &WorldRequest) -> Result<Self, SimError> {
@@ -53,36 +111,16 @@ impl<S: Observer> World<S> {
         assign_drives(&mut files, &plan, host.drives);
         let reads = |job: usize| request.jobs.jobs[job].rw.reads();
         let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
-        let queues = request.profile.queues().min(host.cpus);
-        let depth = drive.depth().saturating_mul(queues);
-        let depth = host.depth_max.map_or(depth, |most| depth.min(most)).max(1);
+        let depth = depth_of(request, &drive);
         let submitters = count_submitters(request, &plan);
         let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
-        let mut further_devices = Vec::new();
-        for _ in 1..host.drives {
-            let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;
-            make_groups(&mut queue, &plan.groups);
-            further_devices.push(Device::new(queue, instantiate_drive(request), depth, &host, request.seed));
-        }
+        let further_devices = make_further_devices(request, depth, submitters, &plan)?;
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
         let mut unfinished_by_job = vec![0; jobs.len()];
-        let windows = windows_of_each(plan.processes.len());
-        let mut processes = Vec::with_capacity(plan.processes.len());
-        for process in plan.processes {
-            unfinished_by_job[process.job] += 1;
-            let job = jobs[process.job].clone();
-            // The advice on a mapping does not lengthen the windows.
-            let is_mapped = job.ioengine == Ioengine::Mmap;
-            let advice = if is_mapped { FadviseHint::None } else { job.fadvise_hint.of(job.rw) };
-            let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
-            let reader = host.reader(advice);
-            let mut process = Process::new(process, job, &reader, windows);
-            process.walk_through(tree, disk, host.read_ahead_pages());
-            process.player =
-                request.scripts.get(processes.len()).map(|script| Player::new(script.clone(), capacity_sectors));
-            processes.push(process);
-        }
+        plan.processes.iter().for_each(|process| unfinished_by_job[process.job] += 1);
+        let places = Places { trees, disk, capacity_sectors };
+        let mut processes = make_processes(request, &jobs, plan.processes, &places);
         share_zones(&mut processes);
         let steady = watch_rates(&mut processes);
         let mut world = World {

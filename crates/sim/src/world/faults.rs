@@ -22,7 +22,7 @@ impl<S: Observer> World<S> {
         let process = &self.processes[task as usize];
         let CurrentRequest { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
-        match process.job.fadvise_hint.of(process.job.rw) {
+        match process.job.fadvise_hint.of(process.job.rw.is_random()) {
             FadviseHint::Random => {}
             FadviseHint::Sequential | FadviseHint::Pattern => self.read_ahead(task),
             FadviseHint::None => {

@@ -37,7 +37,7 @@ impl WriteBackThrottle {
         // One request is ready while a device of depth 1 has the other.
         let limits = match depth.min(DEPTH_MAX) as usize {
             0..=2 => [2, 1],
-            depth => [depth.div_ceil(2), (depth + 3) / 4],
+            depth => [depth.div_ceil(2), depth.div_ceil(4)],
         };
         Some(WriteBackThrottle { limits, in_flight: Vec::new(), close_until_ns: 0 })
     }

@@ -49,8 +49,8 @@ pub struct WhatifArgs {
     /// many as the drive takes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub depth: Option<u32>,
-    /// The kernel in whose block layer all elevators run: 2.4, 2.6.18, 2.6.24, 3.2, 4.19, 6.1, 6.3 or
-    /// 6.12 [default: each elevator in its own, as in hoistway's server]
+    /// The kernel in whose block layer all elevators run: 2.4, 2.6.18, 2.6.24, 3.2, 4.19, 6.1, 6.3
+    /// or 6.12 [default: each elevator in its own, as in hoistway's server]
     #[arg(long, value_name = "VERSION", value_parser = Kernel::parse)]
     pub kernel: Option<Kernel>,
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
