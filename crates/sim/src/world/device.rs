@@ -98,7 +98,9 @@ impl<S: Observer> Device<S> {
         let transport =
             (host.transport_ns > 0).then(|| Jitter::new(0, host.transport_ns, host.transport_sigma_milli, seed));
         let throttles = host.write_back_throttling && queue.config().layer == BlockLayer::V6_1;
-        let throttle = throttles.then(|| WriteBackThrottle::new(depth, queue.kind())).flatten();
+        // The controller has half as many slots as the pool has requests.
+        let slots = queue.config().nr_requests.map_or(depth, |requests| requests / 2);
+        let throttle = throttles.then(|| WriteBackThrottle::new(slots, queue.kind())).flatten();
         Device {
             cost: host.costs.elevators.of(queue.kind()),
             shared: host.cpus > 1,

@@ -3,10 +3,10 @@
 //! wait behind them.
 //!
 //! The rules are those that J. Axboe described ("Toward less-annoying background writeback",
-//! LWN, April 2016, and the announcements of the patches): a depth that follows from the device's,
-//! half of it for write-back, and a quarter of it within 100 ms of other I/O. The further decrease
-//! when reads take longer than `wbt_lat_usec` is not modelled. BFQ and CFQ switch the throttling
-//! off.
+//! LWN, April 2016, and the announcements of the patches): a depth that follows from the slots of
+//! the controller, half of it for write-back, and a quarter of it within 100 ms of other I/O. A
+//! lower `queue_depth` of a disk changed nothing in guests. The further decrease when reads take
+//! longer than `wbt_lat_usec` is not modelled. BFQ and CFQ switch the throttling off.
 
 use hoistway_core::{Bio, Flags, Kind, Op, RequestId};
 
@@ -27,8 +27,8 @@ pub(super) struct WriteBackThrottle {
 }
 
 impl WriteBackThrottle {
-    /// Creates the throttle of a device that takes `depth` requests at a time. None for an elevator
-    /// that switches it off.
+    /// Creates the throttle of a device whose controller has `depth` slots. None for an elevator that
+    /// switches it off.
     pub fn new(depth: u32, elevator: Kind) -> Option<WriteBackThrottle> {
         let name = elevator.info().name;
         if name.starts_with("bfq") || name.starts_with("cfq") {
