@@ -41,7 +41,7 @@ fn time_for(drive: &str, plans: &[(&ReadPlan, usize)]) -> ReadTime {
 }
 
 #[test]
-fn one_file_is_faster_than_one_sweep_than_block_order_than_tar() {
+fn one_file_is_faster_than_one_sweep_and_block_order_and_those_than_tar() {
     let layout = layout();
     assert_eq!(layout.files().count(), 22_500);
     let tar = layout.plan(&tar_steps(&layout.tree, false), ReadPattern::GNU_TAR);
@@ -54,9 +54,9 @@ fn one_file_is_faster_than_one_sweep_than_block_order_than_tar() {
         let [single, sweep, blocks, tar] =
             [&[(&single, 1)][..], &[(&tar.sweep(), 1)], &[(&metadata, 1), (&data, 1)], &[(&tar, 1)]]
                 .map(|plans| time_for(drive, plans).ns as f64 / 1e9);
-        assert!(single < sweep && sweep < blocks && blocks < tar, "{drive}: {single} {sweep} {blocks} {tar}");
-        assert!((3.0..6.0).contains(&(tar / blocks)), "{drive}: {tar} {blocks}");
-        assert!(blocks > 5.0 * single, "{drive}: {blocks} {single}");
+        // A drive reads on over short gaps, so that one sweep gains nothing over the order of blocks.
+        assert!((sweep / blocks - 1.0).abs() < 0.1, "{drive}: {sweep} {blocks}");
+        assert!(1.2 * single < blocks && 5.0 * blocks < tar, "{drive}: {single} {blocks} {tar}");
     }
 }
 
@@ -77,14 +77,14 @@ fn reading_through_gaps_takes_at_most_three_times_as_long_as_a_contiguous_file()
 }
 
 #[test]
-fn a_drive_with_a_full_queue_reads_through_gaps_by_itself() {
+fn a_drive_reads_through_gaps_by_itself_with_a_full_queue_and_without() {
     let layout = layout();
     let passes = two_pass_steps(&layout.tree, by_block(&layout));
     let (metadata, data) =
         (layout.plan(&passes.metadata, ReadPattern::LARGE), layout.plan(&passes.data, ReadPattern::LARGE));
     let at = |depth| time_for("cmr-8tb", &[(&metadata, 1), (&data, depth)]).ns as f64 / 1e9;
     let (one, eight) = (at(1), at(8));
-    assert!(eight * 5.0 < one, "{one} {eight}");
+    assert!(eight <= one && one < 1.2 * eight, "{one} {eight}");
 }
 
 #[test]

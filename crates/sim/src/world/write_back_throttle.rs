@@ -27,8 +27,8 @@ pub(super) struct WriteBackThrottle {
 }
 
 impl WriteBackThrottle {
-    /// Creates the throttle of a device whose controller has `depth` slots. None for an elevator that
-    /// switches it off.
+    /// Creates the throttle of a device whose controller has `depth` slots. None for an elevator
+    /// that switches it off.
     pub fn new(depth: u32, elevator: Kind) -> Option<WriteBackThrottle> {
         let name = elevator.info().name;
         if name.starts_with("bfq") || name.starts_with("cfq") {

@@ -40,7 +40,7 @@ fn mistakes_name_line_and_value_and_what_would_be_right() {
         (format!("{DRIVES}elevators = [\"bqf\"]\n"), "there is no elevator `bqf` (did you mean `bfq`?)"),
         (DRIVES.to_owned(), "`elevators` is missing"),
         (rest("seed = 3\n"), "a sweep has no key `seed` (did you mean `seeds`?)"),
-        (rest("hosts = [\"7.0\"]\n"), "there is no host `7.0`: there are 2.6.18"),
+        (rest("hosts = [\"7.0\"]\n"), "there is no host `7.0`: there are 2.4, 2.6.18"),
         (rest("scale = 2\n"), "`scale` is a number above 0 and at most 1"),
         (rest("[vary]\n\"cfq.slice_idle\" = [0]\n"), "`cfq.slice_idle`: `elevators` does not have cfq"),
         (rest("[vary]\n\"bfq.slice_idel\" = [0]\n"), "bfq has no tunable `slice_idel` (did you mean `slice_idle`?)"),
