@@ -54,7 +54,7 @@ fn one_file_is_faster_than_one_sweep_and_block_order_and_those_than_tar() {
         let [single, sweep, blocks, tar] =
             [&[(&single, 1)][..], &[(&tar.sweep(), 1)], &[(&metadata, 1), (&data, 1)], &[(&tar, 1)]]
                 .map(|plans| time_for(drive, plans).ns as f64 / 1e9);
-        // A drive reads on over short gaps, so that one sweep gains nothing over the order of blocks.
+        // A drive reads on over short gaps: one sweep gains nothing over the order of blocks.
         assert!((sweep / blocks - 1.0).abs() < 0.1, "{drive}: {sweep} {blocks}");
         assert!(1.2 * single < blocks && 5.0 * blocks < tar, "{drive}: {single} {blocks} {tar}");
     }
