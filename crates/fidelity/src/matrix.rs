@@ -117,8 +117,6 @@ pub const KERNELS: [Kernel; 3] = [
     Kernel { name: "4.4", host: "3.2", schedulers: OLD, drives: &["sata-7200-2006"] },
 ];
 
-/// The bytes of the disk in the guest: the first part of the drive.
-pub const DISK_GIB: u64 = 4;
 /// The memory of the guest.
 pub const MEMORY_MIB: u32 = 1024;
 

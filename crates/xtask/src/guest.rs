@@ -192,25 +192,17 @@ impl Comparison<'_> {
         plan: Plan,
         inputs: &BTreeMap<String, (Place, String)>,
     ) -> Result<()> {
-        let socket = self.directory.join("emulated.socket");
-        let _ = fs::remove_file(&socket);
-        let export = format!("=mem:{}G,elevator=noop", matrix::DISK_GIB);
-        let mut serve = Command::new(&self.hoistway);
-        serve.args(["serve", "--export", &export, "--control", "none", "--drive"]);
-        match drive.profile {
-            Some(profile) => {
+        let profile = match drive.profile {
+            Some(text) => {
                 let file = self.directory.join(format!("{}.toml", drive.name));
-                fs::write(&file, profile)?;
-                serve.arg(file);
+                fs::write(&file, text)?;
+                file
             }
-            None => drop(serve.arg(drive.name)),
-        }
-        serve.arg("--socket").arg(&socket);
-        if self.options.record {
-            let name = format!("{}-{}.blktrace", fetched.kernel.name, drive.name);
-            serve.arg("--record").arg(self.directory.join(name));
-        }
-        let server = Server::start(&mut serve, &self.directory.join("emulated.log"))?;
+            None => PathBuf::from(drive.name),
+        };
+        let name = format!("{}-{}.blktrace", fetched.kernel.name, drive.name);
+        let record = self.options.record.then(|| self.directory.join(name));
+        let (server, socket) = Server::start_emulated(&self.hoistway, &profile, record.as_deref(), &self.directory)?;
         let session = Session::new("guest", matrix::MEMORY_MIB, "")?
             .with_program("fio", "usr/bin/fio")
             .with_program("mke2fs", "usr/sbin/mke2fs")
@@ -275,9 +267,10 @@ impl Comparison<'_> {
     }
 }
 
-/// A kernel as it was downloaded or imported before, or downloads it. None if no archive has it.
-fn fetched(kernel: &Kernel) -> Result<Option<Fetched>> {
-    let (row, folder) = (table::find(kernel.name)?, kernels_folder()?);
+/// Returns a kernel that was downloaded or imported before, or downloads it. None if no archive has
+/// its packages.
+fn fetched(wanted: &Kernel) -> Result<Option<Fetched>> {
+    let (row, folder) = (table::find(wanted.name)?, kernel::folder()?);
     match Fetched::existing(row, &folder) {
         Some(fetched) => Ok(Some(fetched)),
         None if row.archive == Archive::Files => Ok(None),
@@ -288,15 +281,10 @@ fn fetched(kernel: &Kernel) -> Result<Option<Fetched>> {
 /// Takes the kernels that no archive has from packages in a directory.
 fn import(packages: &Path) -> Result<()> {
     for row in table::OLD_KERNELS {
-        let fetched = fetch::import(row, packages, &kernels_folder()?)?;
+        let fetched = fetch::import(row, packages, &kernel::folder()?)?;
         println!("{}: {}", row.name, fetched.release);
     }
     Ok(())
-}
-
-/// The directory of the kernels.
-fn kernels_folder() -> Result<PathBuf> {
-    Ok(tools::target_directory()?.join("kernel"))
 }
 
 /// The parameters of a job in the guest.

@@ -65,6 +65,27 @@ impl Server {
         }
     }
 
+    /// Starts a server of an emulated drive, given by its name or by the file of its profile, whose
+    /// first 4 GiB are in memory, and waits until it is ready. Returns it with the path of its
+    /// socket, which is in the directory as its log is. `record` is the file for the requests.
+    pub fn start_emulated(
+        hoistway: &Path,
+        drive: &Path,
+        record: Option<&Path>,
+        directory: &Path,
+    ) -> Result<(Server, PathBuf)> {
+        let socket = directory.join("emulated.socket");
+        let _ = fs::remove_file(&socket);
+        let mut serve = Command::new(hoistway);
+        serve.args(["serve", "--export", "=mem:4G,elevator=noop", "--control", "none", "--drive"]).arg(drive);
+        serve.arg("--socket").arg(&socket);
+        if let Some(file) = record {
+            serve.arg("--record").arg(file);
+        }
+        let server = Server::start(&mut serve, &directory.join("emulated.log"))?;
+        Ok((server, socket))
+    }
+
     /// The process identifier.
     pub fn pid(&self) -> u32 {
         self.child.id()

@@ -66,12 +66,15 @@ pub(crate) struct Device<S: Observer> {
     pub congestion_ended: bool,
     /// The throttle of write-back, if the host has one.
     throttle: Option<WriteBackThrottle>,
-    /// CPU time of the elevator's work, and whether several processors can do it.
+    /// CPU time of the elevator's work.
     cost: ElevatorCost,
+    /// True if several processors can do the elevator's work.
     shared: bool,
-    /// The time from which the elevator's lock is free, and the task that had it last.
+    /// The time from which the elevator's lock is free.
     lock_free_ns: u64,
+    /// The task that had the elevator's lock last; [`u32::MAX`] for none.
     lock_owner: u32,
+    /// The random numbers of the times under the lock.
     lock_rng: Pcg64,
     /// The first defect of the simulator that was found.
     pub defect: Option<String>,

@@ -99,12 +99,7 @@ fn simulate(hoistway: &Path, options: &Options) -> Result<BTreeMap<String, Rates
 fn in_guest(hoistway: &Path, options: &Options, job: &str, fetched: &Fetched) -> Result<BTreeMap<String, Rates>> {
     let session = Session::new("compare", 1024, "")?.with_program("fio", "usr/bin/fio");
     let built = build::build(fetched, session.folder())?;
-    let socket = session.folder().join("emulated.socket");
-    let _ = fs::remove_file(&socket);
-    let mut serve = Command::new(hoistway);
-    serve.args(["serve", "--export", "=mem:4G,elevator=noop", "--drive", &options.drive, "--control", "none"]);
-    serve.arg("--socket").arg(&socket);
-    let server = Server::start(&mut serve, &session.folder().join("emulated.log"))?;
+    let (server, socket) = Server::start_emulated(hoistway, Path::new(&options.drive), None, session.folder())?;
     let session = session.with_disks(vec![Disk { serial: SERIAL, backing: Backing::Nbd { socket } }]);
     let setup = |elevator: &String| JobSetup {
         serial: SERIAL.to_owned(),

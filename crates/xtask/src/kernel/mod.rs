@@ -204,6 +204,6 @@ fn guest(architecture: Architecture) -> Result<PathBuf> {
 }
 
 /// The directory of everything that this task downloads and builds.
-fn folder() -> Result<PathBuf> {
+pub fn folder() -> Result<PathBuf> {
     Ok(tools::target_directory()?.join("kernel"))
 }
