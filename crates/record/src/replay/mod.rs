@@ -164,7 +164,7 @@ struct Replay<'a> {
     /// The next request, for timings in the recorded order.
     next: usize,
     dependents: Option<Dependents>,
-    /// Requests with a known due time, for dependent timing.
+    /// Due times with the numbers of their processes, for dependent timing.
     due: BinaryHeap<Reverse<(u64, u32)>>,
     /// The submission time of each request in flight; 0 for others.
     submitted_ns: Vec<u64>,
@@ -192,8 +192,8 @@ impl<'a> Replay<'a> {
         if options.timing == Timing::Dependent {
             let mut dependents = Dependents::new(plan);
             let scaled = |ns: u64| scaled(ns, options.scale);
-            dependents.begin(plan, &scaled, &mut |index, at_ns| {
-                replay.due.push(Reverse((start_ns.saturating_add(at_ns), index)))
+            dependents.begin(plan, &scaled, &mut |process, at_ns| {
+                replay.due.push(Reverse((start_ns.saturating_add(at_ns), process)))
             });
             replay.dependents = Some(dependents);
         }
@@ -207,10 +207,9 @@ impl<'a> Replay<'a> {
             if due_ns > now_ns {
                 return;
             }
-            if self.options.timing == Timing::Dependent {
-                self.due.pop();
-            } else {
-                self.next += 1;
+            match (&mut self.dependents, self.due.pop()) {
+                (Some(dependents), Some(Reverse((_, process)))) => dependents.take(process),
+                _ => self.next += 1,
             }
             let Some(request) = self.plan.requests().get(index as usize) else { return };
             // 0 stands for requests that are not in flight.
@@ -227,7 +226,10 @@ impl<'a> Replay<'a> {
             return None;
         }
         match self.options.timing {
-            Timing::Dependent => self.due.peek().map(|Reverse(due)| *due),
+            Timing::Dependent => {
+                let Reverse((due_ns, process)) = *self.due.peek()?;
+                Some((due_ns, self.dependents.as_ref()?.peek(process)?))
+            }
             Timing::Asap { .. } => (self.next < self.plan.requests().len()).then_some((now_ns, self.next as u32)),
             Timing::Recorded => {
                 let request = self.plan.requests().get(self.next)?;
@@ -262,7 +264,7 @@ impl<'a> Replay<'a> {
         let scale = self.options.scale;
         let elapsed_ns = now_ns.saturating_sub(self.start_ns);
         let (due, start_ns) = (&mut self.due, self.start_ns);
-        let mut release = |index: u32, at_ns: u64| due.push(Reverse((start_ns.saturating_add(at_ns), index)));
+        let mut release = |process: u32, at_ns: u64| due.push(Reverse((start_ns.saturating_add(at_ns), process)));
         dependents.completed(self.plan, request.process, elapsed_ns, &|ns| scaled(ns, scale), &mut release);
     }
 

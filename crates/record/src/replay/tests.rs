@@ -214,3 +214,33 @@ fn requests_without_completions_wait_for_the_one_before_and_for_their_gap() {
     let outcome = on_drive(&plan, "sata-7200-2006", Timing::Recorded, 1.0);
     assert_eq!(outcome.replayed.depth_max, 2);
 }
+
+#[test]
+fn requests_of_a_process_keep_their_order_whichever_pause_ends_first() {
+    const MS: u64 = 1_000_000;
+    // Two at a time. The third request came 10 ms after the first completion, the fourth 0.1 ms
+    // after the second one.
+    let records = [
+        record(1, 0, 0, MS),
+        record(1, 8, 0, 11 * MS),
+        record(1, 16, 11 * MS, 20 * MS),
+        record(1, 24, 11 * MS + MS / 10, 30 * MS),
+    ];
+    let plan = plan(TraceLayer::Queue, false, &records);
+    let mut dependents = Dependents::new(&plan);
+    let mut due = Vec::new();
+    let mut release = |process, at_ns| due.push((at_ns, process));
+    dependents.begin(&plan, &|ns| ns, &mut release);
+    // On a faster drive both complete after 1 ms.
+    for _ in 0..2 {
+        dependents.completed(&plan, 0, MS, &|ns| ns, &mut release);
+    }
+    due.sort_unstable();
+    let taken = due.into_iter().map(|(at_ns, process)| {
+        let index = dependents.peek(process).expect("a request for each due time");
+        dependents.take(process);
+        (index, at_ns)
+    });
+    assert_eq!(taken.collect::<Vec<_>>(), [(0, 0), (1, 0), (2, MS + MS / 10), (3, 11 * MS)]);
+    assert_eq!(dependents.peek(0), None);
+}
