@@ -5,6 +5,7 @@
 //! kernels. The host passes in the time; the queue has no thread, lock or timer of its own and is
 //! driven by calls. See [`RequestQueue`].
 
+mod ahead;
 mod barrier;
 mod contexts;
 mod groups;

@@ -70,6 +70,10 @@ pub struct HostConfig {
     /// of its own kernel. [`HostConfig::kernel`] also sets all other settings that belong to a
     /// kernel.
     pub kernel: Option<Kernel>,
+    /// If true, the driver takes the next request out of the elevator while the drive is full, and
+    /// issues it as soon as the drive has room. Drivers of SCSI and SATA do so under a single-queue
+    /// block layer; the multi-queue layer asks the elevator only if the drive has room.
+    pub driver_chooses_ahead: bool,
     /// If true, the queue takes twice as many requests as the controller, as multi-queue block
     /// layers do: the drive's depth, at least 32 (AHCI's depth) and at most 128.
     /// `queue.nr_requests` does not count then.
@@ -286,6 +290,7 @@ impl Default for HostConfig {
     fn default() -> Self {
         HostConfig {
             kernel: None,
+            driver_chooses_ahead: false,
             pool_follows_drive: false,
             cpus: 2,
             drives: 1,
@@ -364,6 +369,7 @@ impl HostConfig {
         if matches!(kernel.layer(), BlockLayer::V4_19 | BlockLayer::V6_1) {
             host.queue.max_sectors = 2560;
         }
+        host.driver_chooses_ahead = matches!(kernel, Kernel::V3_2 | Kernel::V4_19);
         host.write_back_throttling = kernel.layer() == BlockLayer::V6_1;
         host.pool_follows_drive = kernel.layer() == BlockLayer::V6_1;
         if kernel == Kernel::V6_3 {

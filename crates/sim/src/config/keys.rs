@@ -188,6 +188,11 @@ pub(crate) const KEYS: &[Key] = &[
         set: |host, requests| (host.queue.nr_requests, host.pool_follows_drive) = (Some(requests as u32), false),
     },
     switch!(
+        "driver_chooses_ahead",
+        "the driver takes the next request from the elevator while the drive is full, and issues it as soon as the drive has room",
+        driver_chooses_ahead
+    ),
+    switch!(
         "pool_follows_drive",
         "the pool is twice the controller's depth: the drive's depth, 32 to 128",
         pool_follows_drive

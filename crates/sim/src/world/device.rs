@@ -56,6 +56,8 @@ pub(crate) struct Device<S: Observer> {
     /// Reservations that the elevator refused although it takes reservations: the process id, and
     /// the reason.
     pub refused_reservations: Vec<(u32, ReserveError)>,
+    /// True if the driver chooses the next request while the drive is full.
+    chooses_ahead: bool,
     /// Where bios are plugged.
     plugging: Plugging,
     /// True while the bios of a task's plug are submitted: the queue runs after the last of them.
@@ -130,6 +132,7 @@ impl<S: Observer> Device<S> {
             last_pid: 0,
             head: Vec::new(),
             refused_reservations: Vec::new(),
+            chooses_ahead: host.driver_chooses_ahead,
             plugging: host.plugging,
             flushing: false,
             congested: [false; 2],
@@ -528,6 +531,9 @@ impl<S: Observer> Device<S> {
         while self.in_flight.len() < self.depth && self.defect.is_none() {
             let Next::Request(id) = self.queue.next(now_ns) else { return };
             self.start(id, now_ns);
+        }
+        if self.chooses_ahead {
+            self.queue.choose_next(now_ns);
         }
     }
 

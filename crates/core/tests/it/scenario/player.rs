@@ -351,6 +351,9 @@ impl<'a> Player<'a> {
             }
             self.device.push((id, self.now_ms + service_ms));
         }
+        if self.scenario.ahead {
+            self.queue.choose_next(self.now_ms * MS);
+        }
         Ok(())
     }
 }

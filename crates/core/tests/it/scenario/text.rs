@@ -12,6 +12,7 @@
 //!   device 40MiB/s                     a request takes the time of its transfer, in whole ms
 //!   plugging, merging                  turns them on; both are off by default
 //!   flash                              the device is not rotational
+//!   ahead                              the driver chooses a request while the device is full
 //!   layer 2.6.24, pool 128, uptime 10000
 //!                                      the block layer (2.6.18), requests per direction (no
 //!                                      limit), ms since boot (0)
@@ -87,6 +88,7 @@ pub struct Scenario {
     pub ordered: OrderedMode,
     pub hw_queues: u16,
     pub rotational: bool,
+    pub ahead: bool,
     /// Groups, the root first, parents before children.
     pub groups: Vec<Group>,
     pub processes: Vec<Process>,
@@ -237,6 +239,7 @@ impl Scenario {
             ordered: OrderedMode::Drain { flush: false, fua: false },
             hw_queues: 1,
             rotational: true,
+            ahead: false,
             groups: vec![Group { name: "root".to_owned(), parent: 0, weights: GroupWeights::default() }],
             processes: Vec::new(),
             actions: Vec::new(),
@@ -320,6 +323,7 @@ impl Scenario {
             "depth" => self.depth = number(rest)? as usize,
             "plugging" => self.plugging = true,
             "flash" => self.rotational = false,
+            "ahead" => self.ahead = true,
             "merging" => self.merging = true,
             "max-sectors" => self.max_sectors = number(rest)? as u32,
             "pool" => self.pool = Some(number(rest)? as u32),
