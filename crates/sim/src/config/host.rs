@@ -149,6 +149,10 @@ pub struct HostConfig {
     /// Spread of `transport_ns`, which is the median then: the standard deviation of the logarithm
     /// of the time, in thousandths, 0 to 3000. With the default 0 all are the same.
     pub transport_sigma_milli: u32,
+    /// Time in ns within which the processes begin that start together, at most a second. Each
+    /// begins at a random time in it. With 0, the default, they begin at once in the order of the
+    /// job file. BFQ merges the queues of such processes into that of the first one.
+    pub start_spread_ns: u64,
     /// Tolerance of the spindle speed in parts per million, 0 to 10000. The actual speed and the
     /// platter's angle at time 0 are drawn. The default 2000 is the 0.2 % of data sheets of desktop
     /// drives of 2006: effects of the exact ratio of a scheduler's times to a revolution then
@@ -315,6 +319,7 @@ impl Default for HostConfig {
             depth_max: None,
             transport_ns: 0,
             transport_sigma_milli: 0,
+            start_spread_ns: 0,
             spindle_tolerance_ppm: 2000,
         }
     }

@@ -264,6 +264,13 @@ pub(crate) const KEYS: &[Key] = &[
         transport_sigma_milli as u32
     ),
     number!(
+        "start_spread_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "time within which processes begin that start together, each at a random time in it",
+        start_spread_ns as u64
+    ),
+    number!(
         "wake_ns",
         0..=SECOND_NS,
         "0 ns to a second",

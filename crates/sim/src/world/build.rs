@@ -9,6 +9,7 @@ use hoistway_drive::Drive;
 use hoistway_fio::{FadviseHint, Ioengine, Job, ZoneMode};
 use hoistway_workload::endings::SteadyRate;
 use hoistway_workload::{Region, WrittenZones};
+use rand::RngExt;
 
 use super::device::Device;
 use super::job_state::{request_priorities, worker_count};
@@ -54,6 +55,17 @@ struct Places {
     trees: Vec<Arc<Tree>>,
     disk: u32,
     capacity_sectors: u64,
+}
+
+/// Delays the start of each process by a random time of at most `spread_ns`.
+fn spread_starts(plan: &mut WorkloadPlan, spread_ns: u64) {
+    if spread_ns == 0 {
+        return;
+    }
+    for process in &mut plan.processes {
+        let late_ns = stream(process.seed, process.number, 13).random_range(0..=spread_ns);
+        process.delay_ns = process.delay_ns.saturating_add(late_ns);
+    }
 }
 
 /// Creates the processes, each with its files, its walk and its recorded requests.
@@ -103,6 +115,9 @@ impl<S: Observer> World<S> {
         let capacity_sectors = drive.capacity_sectors();
         let capacity_bytes = capacity_sectors / PAGE_SECTORS * PAGE_BYTES;
         let mut plan = WorkloadPlan::new(request.jobs, capacity_bytes, request.seed)?;
+        if request.scripts.is_empty() {
+            spread_starts(&mut plan, host.start_spread_ns);
+        }
         for (process, script) in plan.processes.iter_mut().zip(request.scripts) {
             process.pid = script.pid;
         }

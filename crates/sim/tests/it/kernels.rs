@@ -251,3 +251,20 @@ fn deadline_has_nothing_to_sort_among_four_readers_if_the_driver_chooses_ahead()
     assert_ne!(order(false, Kind::Deadline), order(false, Kind::Noop));
     assert_eq!(order(true, Kind::Noop), order(false, Kind::Noop), "the order of arrival is the same");
 }
+
+#[test]
+fn processes_that_start_together_begin_in_the_time_and_the_order_that_the_seed_gives() {
+    let begins = |start_spread_ns: u64, seed: u64| -> Vec<(u64, u32)> {
+        let host = HostConfig { start_spread_ns, ..HostConfig::kernel(Kernel::V6_1) };
+        let jobs = "[r]\nrw=randread\ndirect=1\nbs=4k\nsize=16m\nnumjobs=8\nnumber_ios=1\n";
+        let null = Profile::builtin("null").expect("it is built in");
+        let request = CompareRequest { host, seed, profile: null, record: true, ..request(jobs, &[Kind::Noop]) };
+        run(&request).unwrap().runs.remove(0).head.iter().map(|sample| (sample.at_ns, sample.pid)).collect()
+    };
+    let pids = |begins: &[(u64, u32)]| -> Vec<u32> { begins.iter().map(|(_, pid)| *pid).collect() };
+    let (together, one, other) = (begins(0, 1), begins(4_000_000, 1), begins(4_000_000, 2));
+    assert!(pids(&together).is_sorted() && together.len() == 8, "{together:?}");
+    assert!(!pids(&one).is_sorted() && pids(&one) != pids(&other), "{one:?} {other:?}");
+    let latest = one.iter().map(|(at_ns, _)| *at_ns).max();
+    assert!(latest.is_some_and(|at_ns| at_ns > 1_000_000 && at_ns < 5_000_000), "{one:?}");
+}
