@@ -282,6 +282,9 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         each!(self, e => hooks::dispatch(e, core, force))
     }
+    fn withdraw(&mut self, core: &mut QueueCore<H>, request: Slot) -> bool {
+        each!(self, e => e.withdraw(core, request))
+    }
     fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
         each!(self, e => e.dispatch_real_time(core))
     }

@@ -73,6 +73,11 @@ impl<H: HostTypes> Elevator<H> for Noop {
         1
     }
 
+    fn withdraw(&mut self, core: &mut QueueCore<H>, request: Slot) -> bool {
+        self.queue.remove(&mut core.tables.arrivals, request);
+        true
+    }
+
     fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

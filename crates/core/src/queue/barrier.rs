@@ -126,6 +126,11 @@ impl<H: HostTypes> RequestQueue<H> {
         self.core.run_now();
     }
 
+    /// Returns true if a barrier is being executed.
+    pub(super) fn is_sequence_under_way(&self) -> bool {
+        self.ordered.original != NIL
+    }
+
     /// Puts a requeued request at the head, or at its position in the running sequence.
     pub(super) fn insert_requeued(&mut self, slot: Slot) {
         let request = &mut self.core.tables.requests[slot];

@@ -4,8 +4,8 @@
 
 use crate::machine::{Call, Case, Place, Value, play_case};
 use hoistway_core::{
-    Bio, Capacity, Class, DeferredWork, ElevatorStorage, Flags, GroupError, GroupWeights, Kind, Next, NoSink, Op,
-    Owned, Priority, QueueConfig, RequestQueue, Reservation, Storage, Submitted, TunableError,
+    Bio, BlockLayer, Capacity, Class, DeferredWork, ElevatorStorage, Flags, GroupError, GroupWeights, Kind, Next,
+    NoSink, Op, Owned, Priority, QueueConfig, RequestQueue, Reservation, Storage, Submitted, TunableError,
 };
 
 /// A case for a kind of elevator in its block layer, with room for the edge cases.
@@ -504,5 +504,45 @@ fn a_switch_adds_or_removes_the_layer() {
         let mut names: Vec<_> = queue.tunables().map(|(row, _)| row.name).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}: {names:?}", kind.info().name);
+    }
+}
+
+#[test]
+fn requests_pass_noop_to_either_end_of_the_dispatch_list() {
+    let noop = Kind::from_name("noop").expect("it is built in");
+    let capacity = Capacity::default();
+    let config = QueueConfig { layer: BlockLayer::V6_1, plugging: false, ..QueueConfig::default() };
+    let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(noop, capacity));
+    let mut queue = RequestQueue::<Owned<NoSink>>::new(config, storage, elevator, NoSink, 0);
+    let context = queue.create_context(1, Priority::UNSET, 0).expect("there is room");
+    let submit = |queue: &mut RequestQueue<Owned<NoSink>>, sector: u64| {
+        let (outcome, _) = queue.submit(Bio::new(sector, context, Op::Read, sector, 8), 0).expect("a valid bio");
+        let Submitted::Queued(id) = outcome else { panic!("{outcome:?}") };
+        id
+    };
+    let ids = [100, 200, 300, 400].map(|sector| submit(&mut queue, sector));
+    assert!(queue.bypass(ids[2], false, 0) && queue.bypass(ids[3], false, 0) && queue.bypass(ids[1], true, 0));
+    assert!(!queue.bypass(ids[1], true, 0), "it is on the dispatch list already");
+    // A bio behind a request of the dispatch list is not merged into it.
+    submit(&mut queue, 208);
+    let mut order = Vec::new();
+    while let Next::Request(id) = queue.next(0) {
+        order.push(queue.request(id).expect("it was just taken").sector());
+        queue.complete(id, 0, |_| {}).map(drop).expect("it is in the device");
+    }
+    assert_eq!(order, [200, 300, 400, 100, 208]);
+}
+
+#[test]
+fn elevators_that_order_their_requests_let_none_pass() {
+    for &kind in Kind::ALL.iter().filter(|kind| kind.info().name != "noop") {
+        let capacity = Capacity::default();
+        let config = QueueConfig { layer: kind.info().layer, ..QueueConfig::default() };
+        let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(kind, capacity));
+        let mut queue = RequestQueue::<Owned<NoSink>>::new(config, storage, elevator, NoSink, 0);
+        let context = queue.create_context(1, Priority::UNSET, 0).expect("there is room");
+        let (outcome, _) = queue.submit(Bio::new(0, context, Op::Read, 0, 8), 0).expect("a valid bio");
+        let Submitted::Queued(id) = outcome else { panic!("{}: {outcome:?}", kind.info().name) };
+        assert!(!queue.bypass(id, true, 0), "{}", kind.info().name);
     }
 }
