@@ -101,7 +101,8 @@ pub use compare::{
     compare, compare_recorded, compare_until, run_each, run_each_recorded, with_threads,
 };
 pub use config::{
-    CpuCosts, ElevatorCost, ElevatorCosts, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules, WriteBack,
+    CpuCosts, DirectIssue, ElevatorCost, ElevatorCosts, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules,
+    WriteBack,
 };
 pub use error::SimError;
 pub use host::fs::config::FileSystemConfig;

@@ -44,6 +44,20 @@ pub enum Plugging {
     },
 }
 
+/// The requests that a multi-queue block layer without an elevator (`none`) issues as they are
+/// submitted. While the drive is full they wait in a list of their own, in their order and without
+/// merging. The drive gets the requests of that list before those that wait in the queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DirectIssue {
+    /// None: all requests wait in the queue, in the order of their arrival.
+    #[default]
+    Never,
+    /// Those of a task's plug (6.1), unless the task fell asleep while it filled the plug.
+    Plugged,
+    /// All but those of tasks that fell asleep, and commit blocks after their flush (6.12).
+    Always,
+}
+
 /// The rules of write-back and of throttling writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteBack {
@@ -101,6 +115,8 @@ pub struct HostConfig {
     /// If true, the multi-queue block layer limits the requests of write-back in flight, unless the
     /// elevator is BFQ or CFQ (`wbt_lat_usec` above 0).
     pub write_back_throttling: bool,
+    /// The requests that the multi-queue block layer issues under `none` as they are submitted.
+    pub direct_issue: DirectIssue,
     /// Share of the page cache in percent above which the flusher writes
     /// (`dirty_background_ratio`).
     pub dirty_background_percent: u8,
@@ -305,6 +321,7 @@ impl Default for HostConfig {
             costs: CpuCosts::default(),
             write_back: WriteBack::default(),
             write_back_throttling: false,
+            direct_issue: DirectIssue::Never,
             dirty_background_percent: 10,
             dirty_percent: 40,
             flush_interval_ms: 5000,
@@ -376,6 +393,11 @@ impl HostConfig {
         }
         host.driver_chooses_ahead = matches!(kernel, Kernel::V3_2 | Kernel::V4_19);
         host.write_back_throttling = kernel.layer() == BlockLayer::V6_1;
+        host.direct_issue = match kernel {
+            Kernel::V6_1 | Kernel::V6_3 => DirectIssue::Plugged,
+            Kernel::V6_12 => DirectIssue::Always,
+            _ => DirectIssue::Never,
+        };
         host.pool_follows_drive = kernel.layer() == BlockLayer::V6_1;
         if kernel == Kernel::V6_3 {
             (host.cpus, host.costs) = (10, CpuCosts::measured_2023());

@@ -209,6 +209,13 @@ pub(crate) const KEYS: &[Key] = &[
         "few requests of write-back are in flight at a time, except under BFQ and CFQ",
         write_back_throttling
     ),
+    Key {
+        name: "direct_issue",
+        form: ValueForm::Word(&["never", "plugged", "always"]),
+        description: "requests that none issues as they are submitted, past those that wait in the queue",
+        get: words::direct_issue,
+        set: words::set_direct_issue,
+    },
     switch!("merging", "bios are merged into queued requests", queue.merging),
     number!("groups", 1..=65536, "1 to 65536", "allocation groups of the file system of plain jobs", groups as u32),
     number!(

@@ -8,5 +8,5 @@ mod keys;
 mod words;
 
 pub use file::HostFileError;
-pub use host::{CpuCosts, ElevatorCost, ElevatorCosts, HostConfig, Plugging, ReadAheadRules, WriteBack};
+pub use host::{CpuCosts, DirectIssue, ElevatorCost, ElevatorCosts, HostConfig, Plugging, ReadAheadRules, WriteBack};
 pub use kernel::Kernel;

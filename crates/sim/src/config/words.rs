@@ -1,7 +1,7 @@
 //! Settings whose values are words in a host file. The number of a word is its index in the list in
 //! [`KEYS`](super::keys::KEYS).
 
-use super::host::{HostConfig, Plugging, ReadAheadRules, WriteBack};
+use super::host::{DirectIssue, HostConfig, Plugging, ReadAheadRules, WriteBack};
 use crate::host::fs::config::FileSystemConfig;
 
 /// The default plug on the task: that of 3.2.
@@ -36,6 +36,22 @@ pub(super) fn set_write_back(host: &mut HostConfig, word: u64) {
         0 => WriteBack::Waiting,
         1 => WriteBack::Pdflush,
         _ => WriteBack::Pauses,
+    };
+}
+
+pub(super) fn direct_issue(host: &HostConfig) -> u64 {
+    match host.direct_issue {
+        DirectIssue::Never => 0,
+        DirectIssue::Plugged => 1,
+        DirectIssue::Always => 2,
+    }
+}
+
+pub(super) fn set_direct_issue(host: &mut HostConfig, word: u64) {
+    host.direct_issue = match word {
+        0 => DirectIssue::Never,
+        1 => DirectIssue::Plugged,
+        _ => DirectIssue::Always,
     };
 }
 

@@ -4,14 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use hoistway_core::{
-    Bio, BlockLayer, ContextId, DeferredWork, Flags, GroupId, Kick, Next, Op, Priority, RequestId, RequestQueue,
+    Bio, BlockLayer, ContextId, DeferredWork, Flags, GroupId, Kick, Kind, Next, Op, Priority, RequestId, RequestQueue,
     Reservation, ReserveError, SubmitError, Submitted, Tunable,
 };
 use hoistway_custom::Host;
 use hoistway_drive::{Access, Command, Completion, Drive, Jitter, Phases, Status};
 use rand_pcg::Pcg64;
 
-use crate::config::{ElevatorCost, HostConfig, Plugging};
+use crate::config::{DirectIssue, ElevatorCost, HostConfig, Plugging};
 use crate::error::SimError;
 use crate::measure::DriveTime;
 use crate::record::{HeadSample, Observer};
@@ -62,6 +62,8 @@ pub(crate) struct Device<S: Observer> {
     plugging: Plugging,
     /// True while the bios of a task's plug are submitted: the queue runs after the last of them.
     flushing: bool,
+    /// The requests that are issued as they are submitted, without an elevator.
+    direct_issue: DirectIssue,
     /// Congestion of the request pool: reads, and writes.
     congested: [bool; 2],
     /// True if writes stopped being congested since the flag was last taken.
@@ -105,6 +107,8 @@ impl<S: Observer> Device<S> {
         let throttles = host.write_back_throttling && queue.config().layer == BlockLayer::V6_1;
         // The controller has half as many slots as the pool has requests.
         let slots = queue.config().nr_requests.map_or(depth, |requests| requests / 2);
+        let has_elevator = queue.kind() != Kind::Noop || queue.config().layer != BlockLayer::V6_1;
+        let direct_issue = if has_elevator { DirectIssue::Never } else { host.direct_issue };
         let throttle = throttles.then(|| WriteBackThrottle::new(slots, queue.kind())).flatten();
         Device {
             cost: host.costs.elevators.of(queue.kind()),
@@ -135,6 +139,7 @@ impl<S: Observer> Device<S> {
             chooses_ahead: host.driver_chooses_ahead,
             plugging: host.plugging,
             flushing: false,
+            direct_issue,
             congested: [false; 2],
             congestion_ended: false,
             throttle,
@@ -202,11 +207,25 @@ impl<S: Observer> Device<S> {
         {
             let (count, sectors) = plug.add(bio, self.queue.config());
             if count >= requests || (kib > 0 && sectors >= kib.saturating_mul(2)) {
-                self.flush_plug(task, now_ns);
+                let is_plugged = !plug.is_of_call;
+                self.flush_plug(task, is_plugged, now_ns);
             }
             return;
         }
+        let request = self.submit_now(task, bio, now_ns);
+        if let (Some(id), DirectIssue::Always) = (request, self.direct_issue) {
+            self.issue_directly(id, now_ns);
+        }
+    }
+
+    /// Submits a bio of a task that is not plugged and is not issued directly.
+    pub fn submit_queued(&mut self, task: u32, bio: Bio, now_ns: u64) {
         self.submit_now(task, bio, now_ns);
+    }
+
+    /// Returns true if requests are issued as they are submitted, without an elevator.
+    pub fn issues_directly(&self) -> bool {
+        self.direct_issue != DirectIssue::Never
     }
 
     /// Returns the CPU time of the elevator's work for `bios` of a task from `at_ns` on, with the
@@ -241,23 +260,64 @@ impl<S: Observer> Device<S> {
         }
     }
 
+    /// Starts a plug as [`Self::plug`] does, for a call of direct I/O. [`Self::finish_call`] ends it.
+    pub fn plug_call(&mut self, task: u32) {
+        self.plug(task);
+        if let Some(plug) = &mut self.submitters[task as usize].plug {
+            plug.is_of_call = true;
+        }
+    }
+
     /// Submits the bios of a task's plug and removes the plug.
     pub fn finish_plug(&mut self, task: u32, now_ns: u64) {
-        self.flush_plug(task, now_ns);
+        self.flush_plug(task, true, now_ns);
+        self.submitters[task as usize].plug = None;
+    }
+
+    /// Submits the bios of a call of direct I/O, which the kernel plugs only if it has several bios.
+    pub fn finish_call(&mut self, task: u32, is_plugged: bool, now_ns: u64) {
+        self.flush_plug(task, is_plugged, now_ns);
         self.submitters[task as usize].plug = None;
     }
 
     /// Submits the bios of a task's plug, then runs the queue.
-    fn flush_plug(&mut self, task: u32, now_ns: u64) {
+    fn flush_plug(&mut self, task: u32, is_plugged: bool, now_ns: u64) {
         let Some(plug) = self.submitters[task as usize].plug.as_mut() else { return };
         let bios = plug.take();
+        let is_direct = match self.direct_issue {
+            DirectIssue::Never => false,
+            DirectIssue::Plugged => is_plugged,
+            DirectIssue::Always => true,
+        };
+        let mut requests = Vec::new();
         self.flushing = true;
         for bio in bios {
-            self.submit_now(task, bio, now_ns);
+            let request = self.submit_now(task, bio, now_ns);
+            if is_direct {
+                requests.extend(request);
+            }
         }
         self.flushing = false;
+        // A task that sleeps for room hands over its plug as it is: the requests wait as others do.
+        if !self.is_held_back(task) {
+            for id in requests {
+                self.issue_directly(id, now_ns);
+            }
+        }
         self.run(now_ns);
         self.work(now_ns);
+    }
+
+    /// Issues a queued request past all that wait, or puts it at the end of the dispatch list if the
+    /// drive is full.
+    fn issue_directly(&mut self, id: RequestId, now_ns: u64) {
+        let has_room = self.in_flight.len() < self.depth;
+        if self.queue.bypass(id, has_room, now_ns)
+            && has_room
+            && let Next::Request(id) = self.queue.next(now_ns)
+        {
+            self.start(id, now_ns);
+        }
     }
 
     /// Returns true if the request pool of this direction is congested: from 7/8 of the pool on,
@@ -282,19 +342,25 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    fn submit_now(&mut self, task: u32, bio: Bio, now_ns: u64) {
+    /// Submits a bio to the queue. Returns the request that it became, if it became one.
+    fn submit_now(&mut self, task: u32, bio: Bio, now_ns: u64) -> Option<RequestId> {
         if self.is_held_back(task) {
             self.submitters[task as usize].backlog.push_back(bio);
-            return;
+            return None;
         }
         if self.is_throttled(&bio, now_ns) {
             self.submitters[task as usize].backlog.push_back(bio);
             self.refused.push_back(task);
-            return;
+            return None;
         }
         let answer = self.queue.submit(bio, now_ns);
+        let request = match answer {
+            Ok((Submitted::Queued(id), _)) => Some(id),
+            _ => None,
+        };
         self.submitted(task, bio, answer, now_ns);
         self.work(now_ns);
+        request
     }
 
     /// Returns true if a bio of write-back has to wait for the end of others.

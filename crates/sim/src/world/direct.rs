@@ -8,6 +8,9 @@ use super::state::{Flow, Token, World};
 use crate::record::Observer;
 use hoistway_workload::IoUnit;
 
+/// Requests of a call from which the kernel plugs it.
+const PLUGGED_REQUESTS: usize = 3;
+
 impl<S: Observer> World<S> {
     /// Submits a request, before or after the CPU time of its submission.
     pub(super) fn begin_direct(&mut self, task: u32, unit: IoUnit) -> Flow {
@@ -47,9 +50,9 @@ impl<S: Observer> World<S> {
         let submitter = self.submitter_of(task, &unit);
         let drive = self.files[self.processes[task as usize].files[unit.file].file as usize].drive;
         let now_ns = self.now_ns;
-        self.device_mut(drive).plug(submitter);
+        self.device_mut(drive).plug_call(submitter);
         let (slot, bios) = self.submit_direct(task, submitter, unit, start_ns);
-        self.device_mut(drive).finish_plug(submitter, now_ns);
+        self.device_mut(drive).finish_call(submitter, bios > 1, now_ns);
         let process = &mut self.processes[task as usize];
         if unit.direction == Direction::Trim {
             // Every engine trims synchronously.
@@ -68,29 +71,30 @@ impl<S: Observer> World<S> {
         let mut elevator = None;
         let mut slots = Vec::with_capacity(units.len());
         let mut all_bios = 0;
-        self.device.plug(task);
+        self.device.plug_call(task);
         for unit in units {
             let submitter = self.submitter_of(task, &unit);
             if submitter != task {
-                self.device.plug(submitter);
+                self.device.plug_call(submitter);
             }
             let drive = self.files[self.processes[task as usize].files[unit.file].file as usize].drive;
             let now_ns = self.now_ns;
             if drive > 0 {
-                self.device_mut(drive).plug(submitter);
+                self.device_mut(drive).plug_call(submitter);
             }
             let (slot, bios) = self.submit_direct(task, submitter, unit, now_ns);
             if drive > 0 {
-                self.device_mut(drive).finish_plug(submitter, now_ns);
+                self.device_mut(drive).finish_call(submitter, bios > 1, now_ns);
             }
             elevator = Some((drive, bios + elevator.map_or(0, |(_, bios)| bios)));
             if submitter != task {
-                self.device.finish_plug(submitter, self.now_ns);
+                self.device.finish_call(submitter, bios > 1, self.now_ns);
             }
             all_bios += bios;
             slots.push(slot);
         }
-        self.device.finish_plug(task, self.now_ns);
+        let is_plugged = slots.len() >= PLUGGED_REQUESTS || all_bios > slots.len() as u64;
+        self.device.finish_call(task, is_plugged, self.now_ns);
         let process = &mut self.processes[task as usize];
         process.stats.submit.record_batch(slots.len() as u32);
         process.debt_ns += process.call_ns(costs.system_call_ns) + all_bios * costs.bio_ns;

@@ -142,6 +142,7 @@ impl<S: Observer> World<S> {
 
     /// Does one step of a commit. Returns false if there is nothing to do now.
     fn journal_step(&mut self, task: u32) -> bool {
+        let flushes_apart = self.flushes_apart();
         let Some(journal) = &mut self.journal else { return false };
         match journal.step {
             CommitStep::Idle if !journal.wanted || journal.running.files.is_empty() => {
@@ -164,9 +165,11 @@ impl<S: Observer> World<S> {
                 }
                 self.write_log(task, CommitStep::Log);
             }
-            CommitStep::Log | CommitStep::Commit if journal.pending > 0 => return false,
-            CommitStep::Log => self.write_log(task, CommitStep::Commit),
-            CommitStep::Commit => self.committed(),
+            _ if journal.pending > 0 => return false,
+            CommitStep::Log if flushes_apart => self.flush_for_commit(task, CommitStep::FlushBefore),
+            CommitStep::Log | CommitStep::FlushBefore => self.write_log(task, CommitStep::Commit),
+            CommitStep::Commit if flushes_apart => self.flush_for_commit(task, CommitStep::FlushAfter),
+            CommitStep::Commit | CommitStep::FlushAfter => self.committed(),
         }
         true
     }
@@ -178,17 +181,39 @@ impl<S: Observer> World<S> {
         journal.committing.files.iter().filter(|(_, grew)| all || **grew).map(|(file, _)| *file).collect()
     }
 
+    /// Returns true if the commit block and the flushes around it are requests of their own, which
+    /// wait in the queue like others.
+    fn flushes_apart(&self) -> bool {
+        self.device.issues_directly() && self.journal.as_ref().is_some_and(|journal| journal.config.barriers)
+    }
+
+    /// Flushes the drive's cache before or after the commit block.
+    fn flush_for_commit(&mut self, task: u32, step: CommitStep) {
+        let context = self.device.context(task);
+        let Some(journal) = &mut self.journal else { return };
+        journal.step = step;
+        journal.pending += 1;
+        journal.debt_ns += self.host.costs.bio_ns;
+        let flags = Flags::SYNC.and(Flags::BARRIER);
+        let token = Token::Logged.encode();
+        self.device.submit(task, Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags }, self.now_ns);
+    }
+
     /// Writes descriptor and metadata, or the commit block.
     fn write_log(&mut self, task: u32, step: CommitStep) {
         let context = self.device.context(task);
         let most = u64::from(self.host.queue.max_sectors) / PAGE_SECTORS;
+        let flushes_apart = self.flushes_apart();
         let Some(journal) = &mut self.journal else { return };
         journal.step = step;
-        let (blocks, flags) = match (step, journal.config.barriers) {
+        let (blocks, flags) = match (step, journal.config.barriers && !flushes_apart) {
             (CommitStep::Log, _) => (journal.committing.log_blocks(), Flags::SYNC),
             (_, true) => (1, Flags::SYNC.and(Flags::BARRIER)),
             (_, false) => (1, Flags::SYNC),
         };
+        if step == CommitStep::Log {
+            self.device.plug(task);
+        }
         for (first, blocks) in journal.log.take(blocks) {
             for start in (first..first + blocks).step_by(most.max(1) as usize) {
                 let count = most.max(1).min(first + blocks - start);
@@ -196,8 +221,15 @@ impl<S: Observer> World<S> {
                 let bio = Bio { token: Token::Logged.encode(), context, op: Op::Write, sector, sectors, flags };
                 journal.pending += 1;
                 journal.debt_ns += self.host.costs.bio_ns;
-                self.device.submit(task, bio, self.now_ns);
+                match step {
+                    // After its flush the kernel queues the commit block without issuing it.
+                    CommitStep::Commit => self.device.submit_queued(task, bio, self.now_ns),
+                    _ => self.device.submit(task, bio, self.now_ns),
+                }
             }
+        }
+        if step == CommitStep::Log {
+            self.device.finish_plug(task, self.now_ns);
         }
         self.device.unplug(self.now_ns);
     }

@@ -10,6 +10,8 @@ use hoistway_core::{Bio, Flags, Op, QueueConfig};
 #[derive(Debug, Default)]
 pub(super) struct Plug {
     requests: Vec<PluggedRequest>,
+    /// True if the plug is that of a call of direct I/O, which the kernel has not plugged so far.
+    pub is_of_call: bool,
 }
 
 /// Contiguous bios in the order of the disk, which become one request.

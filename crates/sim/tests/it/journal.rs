@@ -1,8 +1,8 @@
 //! The cost of syncs on a file system with a journal; each expected sum is derived beside it.
 
-use crate::common::{noop, request, run};
+use crate::common::{noop, request, run, with_host};
 use hoistway_core::Kind;
-use hoistway_sim::Run;
+use hoistway_sim::{HostConfig, Kernel, Run};
 
 /// Requests of the drive, and blocks that it was asked for.
 fn asked(run: &Run) -> (u64, u64) {
@@ -29,6 +29,14 @@ fn a_sync_of_a_growing_file_writes_data_log_and_commit_block() {
     assert_eq!(writer("fsync=1\nhoistway_journal=ext3\n"), (4 * 3, 4 * (1 + 4 + 1)));
     // With barriers, the drive's cache is flushed before and after the commit block.
     assert_eq!(writer("fsync=1\nhoistway_journal=ext4\n"), (4 * 5, 4 * (1 + 4 + 1)));
+}
+
+#[test]
+fn a_commit_block_that_waits_apart_from_its_flushes_takes_as_many_requests() {
+    for kernel in [Kernel::V6_1, Kernel::V6_12] {
+        let jobs = "[a]\nrw=write\nsize=16k\nfsync=1\nhoistway_journal=ext4\n";
+        assert_eq!(asked(&with_host(jobs, HostConfig::kernel(kernel))), (4 * 5, 4 * (1 + 4 + 1)), "{}", kernel.name());
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::common::{bytes, request, run, seconds, with_host};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
-use hoistway_sim::{CompareRequest, HostConfig, Kernel, Plugging, Run, SliceKind, WriteBack};
+use hoistway_sim::{CompareRequest, DirectIssue, HostConfig, Kernel, Plugging, Run, SliceKind, WriteBack};
 
 const MIB: u64 = 1 << 20;
 
@@ -193,12 +193,49 @@ fn a_reader_beside_a_flood_of_writes_is_served_where_write_back_is_throttled() {
     let jobs = "[r]\nfadvise_hint=0\nbs=64k\nsize=1g\nruntime=20\ntime_based\n\
                 [w]\nrw=write\nbs=64k\nsize=1g\nnumjobs=2\nruntime=20\ntime_based\n";
     let reader = |throttling: bool| {
-        let host = HostConfig { write_back_throttling: throttling, ..host_of(Kernel::V6_1, 512) };
+        let queued = HostConfig { direct_issue: DirectIssue::Never, ..host_of(Kernel::V6_1, 512) };
+        let host = HostConfig { write_back_throttling: throttling, ..queued };
         let request = CompareRequest { host, ..request(jobs, &[Kind::Noop]) };
         run(&request).unwrap().runs.remove(0).processes.remove(0).bytes_per_s
     };
     let (throttled, free) = (reader(true), reader(false));
     assert!(throttled > 3.0 * free, "{throttled} and {free}");
+}
+
+/// The rates of the first and the second process under `none`, on the host of a kernel.
+fn rates_under_none(jobs: &str, direct_issue: DirectIssue) -> [f64; 2] {
+    let host = HostConfig { direct_issue, ..host_of(Kernel::V6_1, 512) };
+    let run = with_host(jobs, host);
+    [0, 1].map(|process| run.processes[process].bytes_per_s)
+}
+
+#[test]
+fn under_none_two_streams_through_the_page_cache_starve_a_direct_reader_until_6_12() {
+    let jobs = "[global]\nfilename=d\nfilesize=4g\nruntime=10\ntime_based\n\
+                [thinker]\nrw=randread\ndirect=1\nbs=4k\nsize=1g\nthinktime=10ms\n\
+                [stream]\nrw=read\nbs=64k\nsize=1g\nnumjobs=2\noffset=1g\noffset_increment=1g\n";
+    let [in_order, _] = rates_under_none(jobs, DirectIssue::Never);
+    let [starved, _] = rates_under_none(jobs, DirectIssue::Plugged);
+    let [direct, _] = rates_under_none(jobs, DirectIssue::Always);
+    assert!(starved < 0.05 * in_order && direct > 0.5 * in_order, "{in_order} {starved} {direct}");
+    let kernels = [Kernel::V4_19, Kernel::V6_1, Kernel::V6_12].map(|kernel| HostConfig::kernel(kernel).direct_issue);
+    assert_eq!(kernels, [DirectIssue::Never, DirectIssue::Plugged, DirectIssue::Always]);
+}
+
+#[test]
+fn under_none_a_stream_through_the_page_cache_starves_commits_and_write_back() {
+    let commits = "[stream]\nrw=read\nbs=64k\nsize=1g\nruntime=10\ntime_based\n\
+                   [log]\nrw=write\nbs=4k\nsize=64m\nfsync=1\nhoistway_journal=ext4\nruntime=10\ntime_based\n";
+    let flood = "[stream]\nrw=read\nbs=64k\nsize=2g\nruntime=20\ntime_based\n\
+                 [w]\nrw=write\nbs=64k\nsize=1g\nnumjobs=2\nruntime=20\ntime_based\n";
+    for jobs in [commits, flood] {
+        let in_order = rates_under_none(jobs, DirectIssue::Never);
+        for direct_issue in [DirectIssue::Plugged, DirectIssue::Always] {
+            let [stream, writer] = rates_under_none(jobs, direct_issue);
+            assert!(stream > 2.0 * in_order[0], "{in_order:?}, then {stream}");
+            assert!(writer < 0.5 * in_order[1], "{in_order:?}, then {writer}");
+        }
+    }
 }
 
 #[test]
