@@ -178,8 +178,8 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
     /// `force` all requests move.
     fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32;
 
-    /// Removes a queued request that the host passes to the dispatch list out of turn. Returns false
-    /// if the elevator decides on all of its requests itself.
+    /// Removes a queued request that goes to the dispatch list out of turn. Returns false if the
+    /// elevator decides on all of its requests itself.
     fn withdraw(&mut self, _core: &mut QueueCore<H>, _request: Slot) -> bool {
         false
     }

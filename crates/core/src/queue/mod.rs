@@ -7,6 +7,7 @@
 
 mod ahead;
 mod barrier;
+mod bypass;
 mod contexts;
 mod groups;
 mod host_merge;
@@ -389,23 +390,6 @@ impl<H: HostTypes> RequestQueue<H> {
         self.begin(now_ns);
         self.unplug();
         self.end()
-    }
-
-    /// Moves a queued request past the elevator to the dispatch list, whose requests the driver
-    /// takes before those of the elevator: to its head, or to its end. Later bios are not merged
-    /// into it.
-    ///
-    /// A multi-queue block layer without an elevator does this with requests that it issues as they
-    /// are submitted. Returns false and changes nothing for a request that is not in the elevator,
-    /// under elevators other than `noop`, and while a barrier is executed.
-    pub fn bypass(&mut self, id: RequestId, first: bool, now_ns: u64) -> bool {
-        self.begin(now_ns);
-        let is_queued = self.request(id).is_some_and(|request| request.state == State::Sorted);
-        if !is_queued || self.is_sequence_under_way() || !self.elevator.withdraw(&mut self.core, id.slot) {
-            return false;
-        }
-        self.core.dispatch_unsorted(id.slot, first);
-        true
     }
 
     /// Returns the next request for the driver, which takes it by this call.
