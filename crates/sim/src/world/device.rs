@@ -260,7 +260,8 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// Starts a plug as [`Self::plug`] does, for a call of direct I/O. [`Self::finish_call`] ends it.
+    /// Starts a plug as [`Self::plug`] does, for a call of direct I/O, which [`Self::finish_call`]
+    /// ends.
     pub fn plug_call(&mut self, task: u32) {
         self.plug(task);
         if let Some(plug) = &mut self.submitters[task as usize].plug {
@@ -274,7 +275,7 @@ impl<S: Observer> Device<S> {
         self.submitters[task as usize].plug = None;
     }
 
-    /// Submits the bios of a call of direct I/O, which the kernel plugs only if it has several bios.
+    /// Submits the bios of a call of direct I/O. The kernel plugs it only if it has several bios.
     pub fn finish_call(&mut self, task: u32, is_plugged: bool, now_ns: u64) {
         self.flush_plug(task, is_plugged, now_ns);
         self.submitters[task as usize].plug = None;
@@ -284,10 +285,12 @@ impl<S: Observer> Device<S> {
     fn flush_plug(&mut self, task: u32, is_plugged: bool, now_ns: u64) {
         let Some(plug) = self.submitters[task as usize].plug.as_mut() else { return };
         let bios = plug.take();
+        // With room for all and none that waits, the order of arrival is that of direct issue.
+        let passes = || self.in_flight.len() as usize + bios.len() > self.depth as usize || !self.queue.is_empty();
         let is_direct = match self.direct_issue {
             DirectIssue::Never => false,
-            DirectIssue::Plugged => is_plugged,
-            DirectIssue::Always => true,
+            DirectIssue::Plugged => is_plugged && passes(),
+            DirectIssue::Always => passes(),
         };
         let mut requests = Vec::new();
         self.flushing = true;
@@ -308,8 +311,8 @@ impl<S: Observer> Device<S> {
         self.work(now_ns);
     }
 
-    /// Issues a queued request past all that wait, or puts it at the end of the dispatch list if the
-    /// drive is full.
+    /// Issues a queued request past all that wait, or puts it at the end of the dispatch list if
+    /// the drive is full.
     fn issue_directly(&mut self, id: RequestId, now_ns: u64) {
         let has_room = self.in_flight.len() < self.depth;
         if self.queue.bypass(id, has_room, now_ns)

@@ -181,8 +181,8 @@ impl<S: Observer> World<S> {
         journal.committing.files.iter().filter(|(_, grew)| all || **grew).map(|(file, _)| *file).collect()
     }
 
-    /// Returns true if the commit block and the flushes around it are requests of their own, which
-    /// wait in the queue like others.
+    /// Returns true if the commit block and the flushes around it are requests of their own: the
+    /// commit block waits in the queue like others, and is no barrier.
     fn flushes_apart(&self) -> bool {
         self.device.issues_directly() && self.journal.as_ref().is_some_and(|journal| journal.config.barriers)
     }
