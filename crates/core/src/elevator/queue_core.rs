@@ -87,8 +87,8 @@ impl<H: HostTypes> QueueCore<H> {
         self.dispatch.append(&mut self.tables, slot);
     }
 
-    /// Moves a request to the head of the dispatch list, or to its end. Later requests are not sorted
-    /// before it. The elevator has removed it from its own lists.
+    /// Moves a request to the head of the dispatch list, or to its end. Later requests are not
+    /// sorted before it. The elevator has removed it from its own lists.
     pub fn dispatch_unsorted(&mut self, slot: Slot, first: bool) {
         self.leave_elevator(slot);
         self.tables.requests[slot].marks.set(Marks::SOFT_BARRIER);
