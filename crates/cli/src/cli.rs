@@ -240,7 +240,9 @@ Examples:
   hoistway reproduce S1 S2-04 --json | jq '.rows[] | {id, verdict}'
 
 A row with a number is reproduced if all its figures are within their tolerances, the marks of the published mechanism \
-hold, and no parameter was fitted to the row. Rows that describe a drive are inputs and are not counted.")]
+hold, and no parameter was fitted to the row. Rows that describe a drive are inputs and are not counted. A row that \
+differs is run again with other values of what the publication does not state; if one of them makes all hold, the row \
+is `decided by` it, and still not counted.")]
 pub struct ReproduceArgs {
     /// The rows: ids (S1-06), all rows of a publication (S1), or `all` [default: all]
     #[arg(value_name = "ID|SEED|all")]

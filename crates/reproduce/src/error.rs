@@ -59,6 +59,20 @@ pub enum ReproduceError {
         /// The name of the figure.
         name: String,
     },
+    /// A trial of an unknown is invalid, or its simulation failed.
+    #[error("defect: crates/reproduce/published/{file}:{line}: row {id}, trial `{value}`: {problem}")]
+    Trial {
+        /// The file in `crates/reproduce/published`.
+        file: &'static str,
+        /// The line of the trial, from 1.
+        line: usize,
+        /// The id of the row.
+        id: String,
+        /// The value that is tried.
+        value: String,
+        /// The error, with the valid values.
+        problem: String,
+    },
     /// A simulation failed.
     #[error(transparent)]
     Run(#[from] SimError),

@@ -6,6 +6,7 @@ use hoistway_drive::Profile;
 use serde::Deserialize;
 
 use crate::error::ReproduceError;
+use crate::unknown::Unknown;
 
 /// One publication and its rows.
 #[derive(Debug, Deserialize)]
@@ -24,7 +25,7 @@ pub struct Publication {
 }
 
 /// One published result.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
     /// Id of the row, such as `S1-06`.
@@ -73,6 +74,9 @@ pub struct Row {
     /// Marks of the mechanism.
     #[serde(default, rename = "reason")]
     pub reasons: Vec<Reason>,
+    /// Properties that the publication does not state, with values to try while the row differs.
+    #[serde(default, rename = "unknown")]
+    pub unknowns: Vec<Unknown>,
 }
 
 /// The kind of statement that a row makes.
@@ -92,7 +96,7 @@ pub enum RowKind {
 }
 
 /// A published figure, or the bounds of a rule.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Value {
     /// Name of the measured figure.
@@ -124,7 +128,7 @@ pub struct Value {
 }
 
 /// Values in strictly falling order.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
     /// Names of the values, the greatest first.
@@ -132,7 +136,7 @@ pub struct Order {
 }
 
 /// A figure that shows whether the published mechanism causes the result.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
     /// Name of the measured figure.
@@ -283,10 +287,21 @@ const JOBS: &[(&str, &str)] = embedded!["":
 pub fn publications() -> Result<&'static [Publication], ReproduceError> {
     static READ: OnceLock<Result<Vec<Publication>, (&'static str, String)>> = OnceLock::new();
     let read = READ.get_or_init(|| {
-        let parse = |(file, text): &(&'static str, &str)| toml::from_str(text).map_err(|e| (*file, e.to_string()));
-        FILES.iter().map(parse).collect()
+        FILES.iter().map(|(file, text)| parse(file, text).map_err(|problem| (*file, problem))).collect()
     });
     read.as_deref().map_err(|(file, problem)| ReproduceError::Expectations { file, problem: problem.clone() })
+}
+
+/// Parses the text of a file with expectations.
+///
+/// # Errors
+/// The problem, with its position.
+pub(crate) fn parse(file: &'static str, text: &str) -> Result<Publication, String> {
+    let mut publication: Publication = toml::from_str(text).map_err(|error| error.to_string())?;
+    for unknown in publication.rows.iter_mut().flat_map(|row| &mut row.unknowns) {
+        unknown.locate(file, text);
+    }
+    Ok(publication)
 }
 
 /// The text of a built-in job file.
@@ -385,6 +400,19 @@ mod tests {
             }
             for name in row.orders.iter().flat_map(|order| &order.falls) {
                 assert!(row.values.iter().any(|value| value.name == *name), "{}: no value {name}", row.id);
+            }
+        }
+    }
+
+    #[test]
+    fn unknowns_have_distinct_values_other_than_that_of_the_row() {
+        for row in rows() {
+            for unknown in &row.unknowns {
+                let values = || unknown.trials.iter().map(crate::Trial::value).chain([unknown.here.as_str()]);
+                let distinct: BTreeSet<&str> = values().collect();
+                assert!(!unknown.trials.is_empty(), "{} {}: no value", row.id, unknown.name);
+                assert_eq!(distinct.len(), values().count(), "{} {}", row.id, unknown.name);
+                assert!(!unknown.stated.ends_with('.'), "{} {}: a full stop", row.id, unknown.name);
             }
         }
     }

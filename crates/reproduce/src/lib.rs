@@ -23,14 +23,17 @@
 //! Figures, tolerances and marks of mechanisms are data: `published/*.toml` with the job files in
 //! `published/jobs` (`expectation.rs`). Measurements are code: one module per publication (`s1` to
 //! `s6`), which gets its simulations from the runner (`runner.rs`). `verdict.rs` alone compares
-//! both.
+//! both. While a row differs, it is measured again with each value of its unknowns
+//! (`unknown.rs`), which the runner puts into the simulations.
 //!
 //! # Where to change ...
 //!
 //! | what | where |
 //! |---|---|
 //! | a figure, tolerance or mark of a row | the row in `published/*.toml` |
+//! | the values that are tried for a property that a publication does not state | `[[row.unknown]]` after the row in `published/*.toml`; what a trial may change: `unknown.rs` |
 //! | a new row | its TOML file, its job file in `published/jobs` and in the list of `expectation.rs`, and a branch in the `measure` function of its publication, which returns a figure for each name in the row |
+//! | whether an unknown decides a row | `verdict.rs` |
 //! | the comparison with a tolerance | `expectation.rs` (bounds), `verdict.rs` |
 //! | the texts of the table | `text.rs` |
 //! | the JSON | `report.rs` |
@@ -51,6 +54,7 @@ mod s4;
 mod s5;
 mod s6;
 mod text;
+mod unknown;
 mod verdict;
 
 use std::sync::atomic::AtomicBool;
@@ -61,7 +65,8 @@ pub use page::Page;
 pub use report::{Count, Reproduction, Summary};
 pub use runner::RowProgress;
 pub use text::{plain, rounded};
-pub use verdict::{Checked, Line, Plot, RowResult, Verdict};
+pub use unknown::{Trial, Unknown};
+pub use verdict::{Checked, Effect, Line, Plot, RowResult, TrialResult, UnknownResult, Verdict};
 
 use runner::Runner;
 use verdict::Measured;
@@ -83,9 +88,32 @@ pub fn reproduce(
     let mut runner = Runner::new(progress, cancel);
     let result = |(index, row): (usize, &&'static Row)| {
         runner.begin(index);
-        RowResult::new(row, measure(row, &mut runner)?)
+        let result = RowResult::new(row, measure(row, &mut runner)?)?;
+        if result.verdict != Verdict::Differs {
+            return Ok(result);
+        }
+        let tried = row.unknowns.iter().map(|unknown| try_values(&result, unknown, &mut runner));
+        let unknowns = tried.collect::<Result<_, _>>()?;
+        Ok(RowResult { unknowns, ..result })
     };
     rows.iter().enumerate().map(result).collect()
+}
+
+/// Measures a row that differs with each value of an unknown.
+fn try_values(
+    result: &RowResult,
+    unknown: &'static Unknown,
+    runner: &mut Runner<'_>,
+) -> Result<UnknownResult, ReproduceError> {
+    let row = result.row;
+    let mut trials = Vec::new();
+    for trial in &unknown.trials {
+        runner.begin_trial(trial);
+        let measured = measure(&unknown.tried(row, trial), runner).map_err(|error| trial.wrap(&row.id, error))?;
+        runner.end_trial(&row.id)?;
+        trials.push(TrialResult { trial, result: RowResult::new(row, measured)? });
+    }
+    Ok(UnknownResult::new(result, unknown, trials))
 }
 
 /// Measures a row. A row without figures has an empty measurement.

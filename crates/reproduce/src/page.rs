@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use hoistway_report::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
 
-use crate::{Publication, ReproduceError, RowResult, Summary, plain, publications, rounded};
+use crate::{Publication, ReproduceError, RowResult, Summary, UnknownResult, plain, publications, rounded};
 
 /// Results beside the published ones: a page of Markdown with pictures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,13 @@ fn text(results: &[RowResult]) -> Result<String, ReproduceError> {
          the result (the *reasons*). A row with a number is reproduced if all its figures are within their tolerances \
          and all its reasons hold. Drives and hosts are given by data sheets, measured sets and the kernels' \
          defaults. A row to which a parameter was fitted never counts as reproduced. Rows that describe a drive are \
-         inputs.\n\n",
+         inputs.\n\n\
+         A row that differs is also run with other values of what its publication does not state (its *unknowns*), one \
+         table each. An unknown *decides* the row if with one of the values everything holds: all figures, orders, \
+         rules and reasons. It *moves* the row if something that differs holds with one of the values, or if a figure \
+         that differs moves by more than its tolerance. Otherwise it *does not decide*. The program computes these \
+         words. A row that an unknown decides still differs and does not count as reproduced: the experiment shows \
+         that the publication leaves room for both results, not which value its authors had.\n\n",
     );
     let _ = writeln!(page, "**{}**\n", Summary::new(results).text());
     for publication in publications()? {
@@ -70,7 +76,7 @@ fn section(publication: &Publication, results: &[&RowResult]) -> String {
             cell(&result.published_text()),
             cell(&result.measured_text()),
             cell(&result.tolerance_text()),
-            result.verdict.name()
+            cell(&result.verdict_text())
         );
     }
     text.push('\n');
@@ -80,7 +86,7 @@ fn section(publication: &Publication, results: &[&RowResult]) -> String {
 
 fn row(result: &RowResult) -> String {
     let row = result.row;
-    let mut text = format!("### {}\n\n{}: **{}**", row.id, capital(&row.what), result.verdict.name());
+    let mut text = format!("### {}\n\n{}: **{}**", row.id, capital(&row.what), result.verdict_text());
     let why = result.why();
     let _ = writeln!(text, "{}", if why.is_empty() { ".".to_owned() } else { format!(" ({}).", sentence(&why)) });
     if !row.why.is_empty() {
@@ -134,10 +140,60 @@ fn row(result: &RowResult) -> String {
             reason.bounds()
         );
     }
+    result.unknowns.iter().for_each(|unknown| text.push_str(&experiment(result, unknown)));
     if is_drawn(result) {
         let _ = writeln!(text, "\n![{}]({}/{})", row.id, Page::PICTURES, picture_name(result));
     }
     text.push('\n');
+    text
+}
+
+/// The experiment on an unknown: its effect, and a table with a column for each value.
+fn experiment(row: &RowResult, experiment: &UnknownResult) -> String {
+    let unknown = experiment.unknown;
+    let mut text = format!("\nUnknown: {} ({}): **{}**", unknown.name, unknown.stated, experiment.effect.name());
+    let deciding: Vec<&str> = experiment.deciding().collect();
+    let _ = match (deciding.as_slice(), unknown.seeds) {
+        ([], None) => writeln!(text, "."),
+        ([], Some(seeds)) => writeln!(text, ". Trials over {seeds} seeds."),
+        (deciding, None) => writeln!(text, ", with {}.", deciding.join(" or ")),
+        (deciding, Some(seeds)) => writeln!(text, ", with {}. Trials over {seeds} seeds.", deciding.join(" or ")),
+    };
+    let mut columns = vec![(format!("{} (above)", unknown.here), row)];
+    columns.extend(experiment.trials.iter().map(|tried| (tried.trial.value().to_owned(), &tried.result)));
+    let heads: Vec<String> = columns.iter().map(|(head, _)| cell(head)).collect();
+    let _ = writeln!(text, "\n| figure | due | {} |\n|---|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
+    let mut line = |name: &str, due: &str, figures: Vec<(String, bool)>| {
+        let figure = |(figure, holds)| if holds { figure } else { format!("**{figure}**") };
+        let figures: Vec<String> = figures.into_iter().map(figure).collect();
+        let _ = writeln!(text, "| {} | {} | {} |", cell(name), cell(due), figures.join(" | "));
+    };
+    let of_columns = |figure: &dyn Fn(&RowResult) -> (String, bool)| columns.iter().map(|(_, of)| figure(of)).collect();
+    for (index, found) in row.values.iter().enumerate().filter(|(_, found)| found.expected.bounds().is_some()) {
+        let value = found.expected;
+        let unit = if value.unit.is_empty() { String::new() } else { format!(", {}", value.unit) };
+        let due = match value.published {
+            Some(published) => format!("{} ({})", plain(published), value.tolerance()),
+            None => value.tolerance(),
+        };
+        let figure =
+            |of: &RowResult| of.values.get(index).map_or_else(<_>::default, |v| (rounded(v.measured), v.holds));
+        line(&format!("{}{unit}", value.name), &due, of_columns(&figure));
+    }
+    for (index, found) in row.orders.iter().enumerate() {
+        let figure = |of: &RowResult| {
+            let holds = of.orders.get(index).is_some_and(|order| order.holds);
+            (if holds { "holds" } else { "does not hold" }.to_owned(), holds)
+        };
+        line(&format!("order {}", found.expected.falls.join(" > ")), "holds", of_columns(&figure));
+    }
+    for (index, found) in row.reasons.iter().enumerate() {
+        let reason = found.expected;
+        let unit = if reason.unit.is_empty() { String::new() } else { format!(", {}", reason.unit) };
+        let figure =
+            |of: &RowResult| of.reasons.get(index).map_or_else(<_>::default, |v| (rounded(v.measured), v.holds));
+        line(&format!("{}{unit} (reason)", reason.name), &reason.bounds(), of_columns(&figure));
+    }
     text
 }
 

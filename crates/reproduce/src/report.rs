@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::expectation::{Order, Reason, RowKind, Value};
-use crate::verdict::{Checked, RowResult, Verdict};
+use crate::verdict::{Checked, Effect, RowResult, UnknownResult, Verdict};
 
 /// The JSON document.
 #[derive(Serialize)]
@@ -56,6 +56,10 @@ struct RowReport<'a> {
     orders: Vec<OrderReport<'a>>,
     /// The marks of the mechanism.
     reasons: Vec<ReasonReport<'a>>,
+    /// The experiments on what the publication does not state; empty unless the row differs.
+    unknowns: Vec<UnknownReport<'a>>,
+    /// The name of the first unknown that decides the row; null if none does.
+    decided_by: Option<&'a str>,
 }
 
 /// One figure.
@@ -82,6 +86,33 @@ struct OrderReport<'a> {
     /// The least relative difference between neighbours.
     margin: f64,
     holds: bool,
+}
+
+/// The experiment on a property that the publication does not state.
+#[derive(Serialize)]
+struct UnknownReport<'a> {
+    /// The property.
+    name: &'a str,
+    /// The value of the row itself.
+    here: &'a str,
+    /// What the publication states.
+    stated: &'a str,
+    /// `decides`, `moves` or `does-not-decide`.
+    effect: Effect,
+    /// The row with each value.
+    trials: Vec<TrialReport<'a>>,
+}
+
+/// A row with one value of an unknown.
+#[derive(Serialize)]
+struct TrialReport<'a> {
+    /// The value.
+    value: &'a str,
+    /// What differs, as text; empty if all holds.
+    differences: &'a str,
+    values: Vec<ValueReport<'a>>,
+    orders: Vec<OrderReport<'a>>,
+    reasons: Vec<ReasonReport<'a>>,
 }
 
 /// The mark of a mechanism.
@@ -126,6 +157,27 @@ impl<'a> RowReport<'a> {
             values: result.values.iter().map(ValueReport::new).collect(),
             orders: result.orders.iter().map(OrderReport::new).collect(),
             reasons: result.reasons.iter().map(ReasonReport::new).collect(),
+            unknowns: result.unknowns.iter().map(UnknownReport::new).collect(),
+            decided_by: result.decided_by().map(|decided| decided.unknown.name.as_str()),
+        }
+    }
+}
+
+impl<'a> UnknownReport<'a> {
+    fn new(experiment: &'a UnknownResult) -> UnknownReport<'a> {
+        let trials = experiment.trials.iter().map(|tried| TrialReport {
+            value: tried.trial.value(),
+            differences: &tried.result.differences,
+            values: tried.result.values.iter().map(ValueReport::new).collect(),
+            orders: tried.result.orders.iter().map(OrderReport::new).collect(),
+            reasons: tried.result.reasons.iter().map(ReasonReport::new).collect(),
+        });
+        UnknownReport {
+            name: &experiment.unknown.name,
+            here: &experiment.unknown.here,
+            stated: &experiment.unknown.stated,
+            effect: experiment.effect,
+            trials: trials.collect(),
         }
     }
 }
@@ -173,8 +225,12 @@ impl ReasonReport<'_> {
 pub struct Summary {
     /// Rows that state a number.
     pub numbers: Count,
+    /// Rows that state a number and differ, and that an unknown decides.
+    pub numbers_decided: usize,
     /// Rows that state an order or a rule.
     pub orders_and_rules: Count,
+    /// Rows that state an order or a rule and differ, and that an unknown decides.
+    pub orders_and_rules_decided: usize,
     /// The figures of the rows that state a number.
     pub figures: Count,
     /// Rows whose figure was not published.
@@ -197,7 +253,7 @@ impl Summary {
     pub fn new(results: &[RowResult]) -> Summary {
         let mut summary = Summary::default();
         for result in results {
-            let count = match result.row.kind {
+            let (count, decided) = match result.row.kind {
                 RowKind::Input => {
                     summary.inputs += 1;
                     continue;
@@ -206,9 +262,12 @@ impl Summary {
                     summary.missing += 1;
                     continue;
                 }
-                RowKind::Number => &mut summary.numbers,
-                RowKind::Order | RowKind::Rule => &mut summary.orders_and_rules,
+                RowKind::Number => (&mut summary.numbers, &mut summary.numbers_decided),
+                RowKind::Order | RowKind::Rule => {
+                    (&mut summary.orders_and_rules, &mut summary.orders_and_rules_decided)
+                }
             };
+            *decided += usize::from(result.decided_by().is_some());
             count.of += 1;
             count.reproduced += usize::from(result.verdict == Verdict::Reproduced);
             if result.row.kind != RowKind::Number {
@@ -224,16 +283,22 @@ impl Summary {
 
     /// The summary in a sentence.
     pub fn text(&self) -> String {
-        let Summary { numbers, orders_and_rules, figures, missing, inputs } = self;
+        let Summary { numbers, orders_and_rules, figures, missing, inputs, .. } = self;
+        let decided = |rows: usize| match rows {
+            0 => String::new(),
+            rows => format!(", {rows} more decided by an unpublished value"),
+        };
         format!(
-            "Numbers: {} of {} rows reproduced ({} of {} figures within tolerance). Orders and rules: {} of {}. Outside the count: {inputs} \
-             that describe a drive, {missing} whose figure was not published.",
+            "Numbers: {} of {} rows reproduced{} ({} of {} figures within tolerance). Orders and rules: {} of {}{}. \
+             Outside the count: {inputs} that describe a drive, {missing} whose figure was not published.",
             numbers.reproduced,
             numbers.of,
+            decided(self.numbers_decided),
             figures.reproduced,
             figures.of,
             orders_and_rules.reproduced,
             orders_and_rules.of,
+            decided(self.orders_and_rules_decided),
         )
     }
 }

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use hoistway_drive::Profile;
 use rayon::prelude::*;
 
 use crate::error::ReproduceError;
 use crate::expectation::{self, Row};
-use hoistway_sim::{CompareRequest, Comparison, HostConfig, Kernel, Run, Setting, compare, elevator_of_name, run_each};
+use crate::unknown::{Trial, changed_profile};
+use hoistway_sim::{
+    CompareRequest, Comparison, HostConfig, HostFileError, Kernel, Run, Setting, compare, elevator_of_name, run_each,
+};
 
 /// The progress of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub struct Runner<'a> {
     progress: &'a (dyn Fn(RowProgress) + Sync),
     row: usize,
     known: HashMap<String, Arc<Comparison>>,
+    /// The trial that changes all experiments, with a flag for each of its changes that applied.
+    trial: Option<(&'static Trial, Vec<bool>)>,
 }
 
 /// One simulation: a job file, a drive, a machine, an elevator, a seed.
@@ -57,6 +61,10 @@ pub struct Experiment {
     pub alone: bool,
     /// True if slices and head positions are recorded.
     pub record: bool,
+    /// Lines of a host file that change the kernel's host.
+    pub host: Vec<String>,
+    /// Keys of the drive's profile that are changed.
+    pub profile: Vec<String>,
 }
 
 impl Experiment {
@@ -80,6 +88,8 @@ impl Experiment {
             drives: 1,
             alone: true,
             record: false,
+            host: Vec::new(),
+            profile: Vec::new(),
         })
     }
 
@@ -126,8 +136,10 @@ impl Experiment {
         let setting = |text: &String| Setting::parse(&format!("{}.{text}", self.elevator));
         Ok(CompareRequest {
             jobs: jobs.map_err(|error| ReproduceError::Job { id: self.id.clone(), problem: error.to_string() })?,
-            profile: Profile::builtin(&self.drive).ok_or_else(|| unknown("drive", &self.drive))?,
-            host: self.host().ok_or_else(|| unknown("kernel", &self.kernel))?,
+            profile: changed_profile(&self.drive, &self.profile)
+                .map_err(|problem| ReproduceError::Job { id: self.id.clone(), problem })?
+                .ok_or_else(|| unknown("drive", &self.drive))?,
+            host: self.host()?.ok_or_else(|| unknown("kernel", &self.kernel))?,
             elevators: vec![kind],
             settings: self.settings.iter().map(setting).collect::<Result<_, _>>()?,
             seed: self.seed,
@@ -157,13 +169,27 @@ impl Experiment {
 
     /// The host of the kernel, with the size of the request pool. All elevators run in the block
     /// layer of that kernel.
-    fn host(&self) -> Option<HostConfig> {
-        let mut host = HostConfig::kernel(Kernel::from_name(&self.kernel)?);
+    fn host(&self) -> Result<Option<HostConfig>, ReproduceError> {
+        let Some(kernel) = Kernel::from_name(&self.kernel) else { return Ok(None) };
+        let mut host = HostConfig::kernel(kernel);
+        if !self.host.is_empty() {
+            let text = format!("kernel = \"{}\"\n{}", self.kernel, self.host.join("\n"));
+            host = HostConfig::from_toml(&text, "host").map_err(|error| {
+                let problem = match error {
+                    HostFileError::Wrong { problem, .. } => problem,
+                    other => other.to_string(),
+                };
+                ReproduceError::Job { id: self.id.clone(), problem }
+            })?;
+        }
         if self.nr_requests.is_some() {
             host.queue.nr_requests = self.nr_requests;
         }
-        (host.cpus, host.drives) = (self.cpus.unwrap_or(host.cpus), self.drives);
-        Some(host)
+        host.cpus = self.cpus.unwrap_or(host.cpus);
+        if self.drives > 1 {
+            host.drives = self.drives;
+        }
+        Ok(Some(host))
     }
 
     /// Identifies the simulation: all fields except the row.
@@ -176,7 +202,7 @@ impl<'a> Runner<'a> {
     /// Creates a runner with an empty cache. `progress` is called from several threads. When
     /// `cancel` becomes true, runs end soon.
     pub fn new(progress: &'a (dyn Fn(RowProgress) + Sync), cancel: &'a AtomicBool) -> Runner<'a> {
-        Runner { cancel, progress, row: 0, known: HashMap::new() }
+        Runner { cancel, progress, row: 0, known: HashMap::new(), trial: None }
     }
 
     /// Reports progress for this row from now on; `row` counts from 0.
@@ -185,14 +211,34 @@ impl<'a> Runner<'a> {
         (self.progress)(RowProgress { row, done: 0, of: 1 });
     }
 
-    /// The results of these experiments, in their order. Those that are not in the cache run in
-    /// parallel.
+    /// Changes all experiments by this trial, until [`Runner::end_trial`].
+    pub fn begin_trial(&mut self, trial: &'static Trial) {
+        self.trial = Some((trial, vec![false; trial.changes().count()]));
+    }
+
+    /// Ends a trial.
+    ///
+    /// # Errors
+    /// [`ReproduceError::Trial`] if a change of the trial applied to no experiment.
+    pub fn end_trial(&mut self, id: &str) -> Result<(), ReproduceError> {
+        self.trial.take().map_or(Ok(()), |(trial, used)| trial.check_used(id, &used))
+    }
+
+    /// The results of these experiments, in their order, changed by the trial. Those that are not
+    /// in the cache run in parallel.
     ///
     /// # Errors
     /// The [`ReproduceError`] of the first experiment that failed.
     pub fn compared(&mut self, experiments: &[Experiment]) -> Result<Vec<Arc<Comparison>>, ReproduceError> {
+        let experiments = match &mut self.trial {
+            None => experiments.to_vec(),
+            Some((trial, used)) => {
+                let apply = |experiment: &Experiment| trial.apply(experiment.clone(), used);
+                experiments.iter().map(apply).collect::<Result<_, _>>()?
+            }
+        };
         let mut wanted: Vec<&Experiment> = Vec::new();
-        for experiment in experiments {
+        for experiment in &experiments {
             let key = experiment.key();
             if !self.known.contains_key(&key) && !wanted.iter().any(|other| other.key() == key) {
                 wanted.push(experiment);

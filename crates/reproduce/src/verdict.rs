@@ -2,6 +2,7 @@
 
 use crate::error::ReproduceError;
 use crate::expectation::{Order, Reason, Row, RowKind, Value};
+use crate::unknown::{Trial, Unknown};
 
 /// The figures of a measurement.
 #[derive(Clone, Debug, Default)]
@@ -104,6 +105,90 @@ pub struct RowResult {
     pub differences: String,
     /// The plot of the measurement.
     pub plot: Option<Plot>,
+    /// The experiments on what the publication does not state, if the row differs.
+    pub unknowns: Vec<UnknownResult>,
+}
+
+/// The experiment on a property that a publication does not state.
+#[derive(Debug)]
+pub struct UnknownResult {
+    /// The property.
+    pub unknown: &'static Unknown,
+    /// The row with each value of the property.
+    pub trials: Vec<TrialResult>,
+    /// The effect of the property on the row.
+    pub effect: Effect,
+}
+
+/// A row with one value of an unknown.
+#[derive(Debug)]
+pub struct TrialResult {
+    /// The value.
+    pub trial: &'static Trial,
+    /// The row's figures with this value.
+    pub result: RowResult,
+}
+
+/// The effect of a property that a publication does not state on a row that differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// With one of the values every figure, order, rule and reason of the row holds.
+    Decides,
+    /// Something that differs holds with one of the values, or a figure that differs moves by more
+    /// than its tolerance; but no value makes all hold.
+    Moves,
+    /// What differs stays so, and no figure of it moves by more than its tolerance.
+    DoesNotDecide,
+}
+
+impl Effect {
+    /// The name of the effect in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Effect::Decides => "decides",
+            Effect::Moves => "moves",
+            Effect::DoesNotDecide => "does not decide",
+        }
+    }
+
+    /// Compares the row with the trials of an unknown.
+    fn of(row: &RowResult, trials: &[TrialResult]) -> Effect {
+        if trials.iter().any(|trial| trial.result.differences.is_empty()) {
+            return Effect::Decides;
+        }
+        let tried = || trials.iter().map(|trial| &trial.result);
+        let moves_value = |(index, own): (usize, &Checked<&Value>)| {
+            let room = own.expected.bounds().map_or(f64::INFINITY, |(low, high)| (high - low) / 2.0);
+            let moves = |tried: &Checked<&Value>| tried.holds || (tried.measured - own.measured).abs() > room;
+            !own.holds && tried().filter_map(|tried| tried.values.get(index)).any(moves)
+        };
+        let moves_order =
+            |(index, own): (usize, &Checked<&Order>)| !own.holds && tried().any(|tried| holds(&tried.orders, index));
+        let moves_reason =
+            |(index, own): (usize, &Checked<&Reason>)| !own.holds && tried().any(|tried| holds(&tried.reasons, index));
+        let moves = row.values.iter().enumerate().any(moves_value)
+            || row.orders.iter().enumerate().any(moves_order)
+            || row.reasons.iter().enumerate().any(moves_reason);
+        if moves { Effect::Moves } else { Effect::DoesNotDecide }
+    }
+}
+
+fn holds<T>(all: &[Checked<T>], index: usize) -> bool {
+    all.get(index).is_some_and(|checked| checked.holds)
+}
+
+impl UnknownResult {
+    /// Compares the row with the trials of an unknown.
+    pub fn new(row: &RowResult, unknown: &'static Unknown, trials: Vec<TrialResult>) -> UnknownResult {
+        let effect = Effect::of(row, &trials);
+        UnknownResult { unknown, trials, effect }
+    }
+
+    /// The values with which all of the row holds.
+    pub fn deciding(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.trials.iter().filter(|trial| trial.result.differences.is_empty()).map(|trial| trial.trial.value())
+    }
 }
 
 /// An expectation with its measured figure.
@@ -155,7 +240,20 @@ impl RowResult {
             _ if differences.is_empty() => Verdict::Reproduced,
             _ => Verdict::Differs,
         };
-        Ok(RowResult { row, values, orders, reasons, verdict, differences, plot: measured.plot })
+        Ok(RowResult { row, values, orders, reasons, verdict, differences, plot: measured.plot, unknowns: Vec::new() })
+    }
+
+    /// The first unknown that decides the row.
+    pub fn decided_by(&self) -> Option<&UnknownResult> {
+        self.unknowns.iter().find(|unknown| unknown.effect == Effect::Decides)
+    }
+
+    /// The verdict in a table: its name, and the unknown that decides the row.
+    pub fn verdict_text(&self) -> String {
+        match self.decided_by() {
+            Some(decided) => format!("{}: decided by {}", self.verdict.name(), decided.unknown.name),
+            None => self.verdict.name().to_owned(),
+        }
     }
 
     /// The reason why the verdict is not "reproduced": differing figures, fitted parameters, and
@@ -216,6 +314,48 @@ mod tests {
             let result = result("", a, b, c);
             assert_eq!((result.verdict, result.why().as_str()), (Verdict::Differs, differences));
         }
+    }
+
+    /// The effect of an unknown with these trials on a row with `a` = 12, which is out.
+    fn effect(trials: &[(f64, f64, f64)]) -> UnknownResult {
+        let values: Vec<String> = (0..trials.len()).map(|index| format!("{{value='{index}'}}")).collect();
+        let text = format!("name='n'\nhere='h'\nstated='s'\ntrial=[{}]\n", values.join(","));
+        let unknown: &'static Unknown = Box::leak(Box::new(toml::from_str(&text).expect("a valid unknown")));
+        let tried = unknown
+            .trials
+            .iter()
+            .zip(trials)
+            .map(|(trial, &(a, b, c))| TrialResult { trial, result: result("", a, b, c) });
+        UnknownResult::new(&result("", 12.0, 5.0, 1.0), unknown, tried.collect())
+    }
+
+    #[test]
+    fn an_unknown_decides_if_one_of_its_values_makes_all_hold() {
+        let decides = effect(&[(12.0, 5.0, 1.0), (10.5, 5.0, 2.0), (9.5, 5.0, 2.0)]);
+        assert_eq!(decides.effect, Effect::Decides);
+        assert_eq!(decides.deciding().collect::<Vec<_>>(), ["1", "2"]);
+    }
+
+    #[test]
+    fn an_unknown_moves_a_row_if_what_differs_holds_alone_or_moves_by_its_tolerance() {
+        // In, while b, the order or the reason is out; then out on the other side.
+        for trial in [(10.5, 8.0, 1.0), (10.5, 10.6, 1.0), (10.5, 5.0, 3.0), (13.1, 5.0, 1.0), (8.0, 5.0, 1.0)] {
+            assert_eq!(effect(&[(12.1, 5.0, 1.0), trial]).effect, Effect::Moves, "{trial:?}");
+        }
+        // The tolerance of a is 1.
+        assert_eq!(effect(&[(11.5, 5.0, 1.0), (12.9, 5.0, 1.0)]).effect, Effect::DoesNotDecide);
+        // What holds in the row itself may move.
+        assert_eq!(effect(&[(11.5, 9.0, 9.0)]).effect, Effect::DoesNotDecide);
+        assert_eq!(effect(&[(f64::NAN, 5.0, 1.0)]).effect, Effect::DoesNotDecide);
+    }
+
+    #[test]
+    fn a_row_that_an_unknown_decides_still_differs() {
+        let row = RowResult { unknowns: vec![effect(&[(10.0, 5.0, 1.0)])], ..result("", 12.0, 5.0, 1.0) };
+        assert_eq!((row.verdict, row.verdict_text().as_str()), (Verdict::Differs, "differs: decided by n"));
+        let row = RowResult { unknowns: vec![effect(&[(11.5, 5.0, 1.0)])], ..row };
+        assert_eq!(row.verdict_text(), "differs");
+        assert!(row.decided_by().is_none());
     }
 
     #[test]

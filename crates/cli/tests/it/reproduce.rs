@@ -87,7 +87,7 @@ fn no_row_is_reproduced_with_a_parameter_that_was_fitted_to_it() {
     for row in publications().expect("the rows are right").iter().flat_map(|publication| &publication.rows) {
         let reproduced = section(&page, &row.id).contains("**reproduced**");
         assert!(!reproduced || (row.fitted.is_empty() && row.kind != RowKind::Input), "{}", row.id);
-        let differs = section(&page, &row.id).contains("**differs**");
+        let differs = section(&page, &row.id).contains("**differs");
         assert!(!differs || !row.missing.is_empty(), "{} differs, and it is not said why", row.id);
     }
 }
@@ -99,11 +99,49 @@ fn the_readme_has_the_count_of_the_page() {
     let counts: Vec<&str> = summary.split(" of ").collect();
     let count = |index: usize| {
         let before = counts[index].rsplit([' ', '(']).next().unwrap_or_default();
-        let after = counts[index + 1].split([' ', '.']).next().unwrap_or_default();
+        let after = counts[index + 1].split([' ', '.', ',']).next().unwrap_or_default();
         format!("{before} of {after}")
     };
     let readme = fs::read_to_string(docs().join("../README.md")).expect("README.md");
-    for count in [count(0), format!("{} figures within tolerance", count(1)), format!("rules {}", count(2))] {
+    let wanted = [count(0), format!("{} figures within tolerance", count(1)), format!("rules {}", count(2))];
+    let decided = summary.split(", ").filter_map(|part| Some(part.split_once(" more decided by")?.0));
+    for count in wanted.into_iter().chain(decided.map(|rows| format!("{rows} more"))) {
         assert!(readme.contains(&count), "the README does not say `{count}`, as docs/reproduced.md does: {summary}");
     }
+}
+
+#[test]
+fn rows_up_to_2012_that_differ_have_experiments_on_what_is_not_stated() {
+    let page = page();
+    for publication in publications().expect("the rows are right").iter().filter(|all| all.id != "S6") {
+        for row in &publication.rows {
+            let section = section(&page, &row.id);
+            let experiments = section.matches("\nUnknown: ").count();
+            let expected = if section.contains("**differs") { row.unknowns.len().max(1) } else { 0 };
+            assert_eq!(experiments, expected, "{}: cargo xtask pages write", row.id);
+            for trial in row.unknowns.iter().take(experiments).flat_map(|unknown| &unknown.trials) {
+                assert!(section.contains(&format!("| {} |", trial.value())), "{} {}", row.id, trial.value());
+            }
+            let decides = section.contains(": **decides**");
+            assert_eq!(section.contains("**differs: decided by "), decides, "{}", row.id);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_that_decides_a_row_is_in_the_json_and_does_not_count() {
+    let document = run(&["reproduce", "S1-08", "--json"]).json();
+    let row = &document["rows"][0];
+    assert_eq!((&row["verdict"], &row["decided_by"]), (&"differs".into(), &"the gap between two files".into()));
+    let unknown = &row["unknowns"][0];
+    assert_eq!((&unknown["effect"], &unknown["here"]), (&"decides".into(), &"0 KiB".into()));
+    let trials = unknown["trials"].as_array().expect("trials");
+    let holding: Vec<_> =
+        trials.iter().filter(|trial| trial["differences"] == "").map(|trial| &trial["value"]).collect();
+    assert_eq!(holding, ["512 KiB"]);
+    let deadline = trials[0]["values"].as_array().expect("values").last().expect("a value");
+    assert!(deadline["name"] == "deadline" && deadline["within"] == false, "{deadline}");
+    let summary = &document["summary"];
+    assert_eq!(summary["numbers"], serde_json::json!({"reproduced": 0, "of": 1}));
+    assert_eq!((&summary["numbers_decided"], &summary["orders_and_rules_decided"]), (&1.into(), &0.into()));
 }

@@ -15,7 +15,7 @@ pub fn print(results: &[RowResult], out: &mut Out) -> Result<()> {
             Cell::new(result.published_text()),
             Cell::new(result.measured_text()),
             Cell::new(result.tolerance_text()),
-            verdict(result.verdict),
+            verdict(result),
         ]);
     }
     out.table(&mut table)?;
@@ -31,12 +31,13 @@ pub fn print(results: &[RowResult], out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-fn verdict(verdict: Verdict) -> Cell {
-    let colour = match verdict {
-        Verdict::Reproduced => return output::best(verdict.name()),
+fn verdict(result: &RowResult) -> Cell {
+    let text = result.verdict_text();
+    let colour = match result.verdict {
+        Verdict::Reproduced => return output::best(&text),
         Verdict::Differs => Color::Red,
         Verdict::NotReproducible => Color::Yellow,
         Verdict::Input => Color::DarkGrey,
     };
-    Cell::new(verdict.name()).fg(colour)
+    Cell::new(text).fg(colour)
 }
