@@ -59,6 +59,8 @@ mod verdict;
 
 use std::sync::atomic::AtomicBool;
 
+use rayon::prelude::*;
+
 pub use error::ReproduceError;
 pub use expectation::{Order, Publication, Reason, Row, RowKind, Value, publications, select};
 pub use page::Page;
@@ -72,7 +74,7 @@ use runner::Runner;
 use verdict::Measured;
 
 /// Measures these rows one after the other, and returns their results in the same order. The runs
-/// of a row are parallel.
+/// of a row are parallel, and so are the values of its unknowns.
 ///
 /// `progress` is called from several threads, at the start of a row and after each run. When
 /// `cancel` becomes true, the function returns soon.
@@ -92,28 +94,29 @@ pub fn reproduce(
         if result.verdict != Verdict::Differs {
             return Ok(result);
         }
-        let tried = row.unknowns.iter().map(|unknown| try_values(&result, unknown, &mut runner));
-        let unknowns = tried.collect::<Result<_, _>>()?;
+        let unknowns = try_values(&result, &runner)?;
         Ok(RowResult { unknowns, ..result })
     };
     rows.iter().enumerate().map(result).collect()
 }
 
-/// Measures a row that differs with each value of an unknown.
-fn try_values(
-    result: &RowResult,
-    unknown: &'static Unknown,
-    runner: &mut Runner<'_>,
-) -> Result<UnknownResult, ReproduceError> {
+/// Measures a row that differs with each value of its unknowns, all values in parallel.
+fn try_values(result: &RowResult, runner: &Runner<'_>) -> Result<Vec<UnknownResult>, ReproduceError> {
     let row = result.row;
-    let mut trials = Vec::new();
-    for trial in &unknown.trials {
-        runner.begin_trial(trial);
-        let measured = measure(&unknown.tried(row, trial), runner).map_err(|error| trial.wrap(&row.id, error))?;
+    let trials = row.unknowns.iter().flat_map(|unknown| unknown.trials.iter().map(move |trial| (unknown, trial)));
+    let measured = |(unknown, trial): (&'static Unknown, &'static Trial)| {
+        let mut runner = runner.for_trial(trial);
+        let measured = measure(&unknown.tried(row, trial), &mut runner).map_err(|error| trial.wrap(&row.id, error))?;
         runner.end_trial(&row.id)?;
-        trials.push(TrialResult { trial, result: RowResult::new(row, measured)? });
-    }
-    Ok(UnknownResult::new(result, unknown, trials))
+        Ok(TrialResult { trial, result: RowResult::new(row, measured)? })
+    };
+    let tried: Result<Vec<TrialResult>, ReproduceError> =
+        trials.collect::<Vec<_>>().into_par_iter().map(measured).collect();
+    let mut tried = tried?.into_iter();
+    let of_unknown = |unknown: &'static Unknown| {
+        UnknownResult::new(result, unknown, tried.by_ref().take(unknown.trials.len()).collect())
+    };
+    Ok(row.unknowns.iter().map(of_unknown).collect())
 }
 
 /// Measures a row. A row without figures has an empty measurement.

@@ -211,9 +211,11 @@ impl<'a> Runner<'a> {
         (self.progress)(RowProgress { row, done: 0, of: 1 });
     }
 
-    /// Changes all experiments by this trial, until [`Runner::end_trial`].
-    pub fn begin_trial(&mut self, trial: &'static Trial) {
-        self.trial = Some((trial, vec![false; trial.changes().count()]));
+    /// A runner with the same cache that changes all experiments by this trial, until
+    /// [`Runner::end_trial`].
+    pub fn for_trial(&self, trial: &'static Trial) -> Runner<'a> {
+        let trial = Some((trial, vec![false; trial.changes().count()]));
+        Runner { trial, known: self.known.clone(), ..*self }
     }
 
     /// Ends a trial.

@@ -274,8 +274,7 @@ mod tests {
         let row = &with_trial(trial).rows[0];
         let trial = &row.unknowns[0].trials[0];
         let cancel = AtomicBool::new(false);
-        let mut runner = Runner::new(&|_| {}, &cancel);
-        runner.begin_trial(trial);
+        let mut runner = Runner::new(&|_| {}, &cancel).for_trial(trial);
         let tried = row.unknowns[0].tried(row, trial);
         // A short job, so that valid trials are quick.
         let run = Experiment::of(&tried, "deadline")?.with_text("size=128m", "size=1m");
