@@ -6,7 +6,7 @@ use hoistway_drive::Profile;
 use serde::Deserialize;
 
 use crate::error::ReproduceError;
-use crate::unknown::Unknown;
+use crate::unknown::{Trial, Unknown};
 
 /// One publication and its rows.
 #[derive(Debug, Deserialize)]
@@ -155,6 +155,12 @@ pub struct Reason {
 }
 
 impl Row {
+    /// The row as it is measured with a trial of an unknown.
+    pub(crate) fn tried(&self, unknown: &Unknown, trial: &Trial) -> Row {
+        let drive = trial.drive().map(str::to_owned).or_else(|| self.drive.clone());
+        Row { seeds: unknown.seeds.unwrap_or(self.seeds), drive, ..self.clone() }
+    }
+
     /// The profile of the row's drive.
     ///
     /// # Errors

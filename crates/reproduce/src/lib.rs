@@ -31,7 +31,7 @@
 //! | what | where |
 //! |---|---|
 //! | a figure, tolerance or mark of a row | the row in `published/*.toml` |
-//! | the values that are tried for a property that a publication does not state | `[[row.unknown]]` after the row in `published/*.toml`; what a trial may change: `unknown.rs` |
+//! | the values that are tried for a property that a publication does not state | `[[row.unknown]]` after the row in `published/*.toml`; what a trial may change: `unknown.rs` (read), `runner.rs` (applied) |
 //! | a new row | its TOML file, its job file in `published/jobs` and in the list of `expectation.rs`, and a branch in the `measure` function of its publication, which returns a figure for each name in the row |
 //! | whether an unknown decides a row | `verdict.rs` |
 //! | the comparison with a tolerance | `expectation.rs` (bounds), `verdict.rs` |
@@ -106,7 +106,7 @@ fn try_values(result: &RowResult, runner: &Runner<'_>) -> Result<Vec<UnknownResu
     let trials = row.unknowns.iter().flat_map(|unknown| unknown.trials.iter().map(move |trial| (unknown, trial)));
     let measured = |(unknown, trial): (&'static Unknown, &'static Trial)| {
         let mut runner = runner.for_trial(trial);
-        let measured = measure(&unknown.tried(row, trial), &mut runner).map_err(|error| trial.wrap(&row.id, error))?;
+        let measured = measure(&row.tried(unknown, trial), &mut runner).map_err(|error| trial.wrap(&row.id, error))?;
         runner.end_trial(&row.id)?;
         Ok(TrialResult { trial, result: RowResult::new(row, measured)? })
     };

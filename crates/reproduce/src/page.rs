@@ -155,9 +155,11 @@ fn experiment(row: &RowResult, experiment: &UnknownResult) -> String {
     let deciding: Vec<&str> = experiment.deciding().collect();
     let _ = match (deciding.as_slice(), unknown.seeds) {
         ([], None) => writeln!(text, "."),
-        ([], Some(seeds)) => writeln!(text, ". Trials over {seeds} seeds."),
+        ([], Some(seeds)) => writeln!(text, ". Number of seeds in trials: {seeds}."),
         (deciding, None) => writeln!(text, ", with {}.", deciding.join(" or ")),
-        (deciding, Some(seeds)) => writeln!(text, ", with {}. Trials over {seeds} seeds.", deciding.join(" or ")),
+        (deciding, Some(seeds)) => {
+            writeln!(text, ", with {}. Number of seeds in trials: {seeds}.", deciding.join(" or "))
+        }
     };
     let mut columns = vec![(format!("{} (above)", unknown.here), row)];
     columns.extend(experiment.trials.iter().map(|tried| (tried.trial.value().to_owned(), &tried.result)));

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use hoistway_drive::Profile;
 use rayon::prelude::*;
 
 use crate::error::ReproduceError;
 use crate::expectation::{self, Row};
-use crate::unknown::{Trial, changed_profile};
+use crate::unknown::{Trial, changed_profile, with_key, with_option};
 use hoistway_sim::{
     CompareRequest, Comparison, HostConfig, HostFileError, Kernel, Run, Setting, compare, elevator_of_name, run_each,
 };
@@ -127,6 +128,40 @@ impl Experiment {
         (1..=count.max(1)).map(|seed| Experiment { seed, ..self.clone() }).collect()
     }
 
+    /// The experiment with the changes of a trial. `used` has a flag for each of [`Trial::changes`], which
+    /// becomes true if the simulation has what the change names.
+    fn with_trial(mut self, trial: &Trial, used: &mut [bool]) -> Result<Experiment, ReproduceError> {
+        let mut used = used.iter_mut();
+        let mut set = |applies: bool| {
+            if let Some(used) = used.next() {
+                *used |= applies;
+            }
+        };
+        for option in trial.job() {
+            let text = with_option(&self.job, option).ok_or_else(|| {
+                trial.error(&self.id, format!("`{option}` is no option of a job: write `section.option=value`"))
+            })?;
+            set(text.is_some());
+            self.job = text.unwrap_or(self.job);
+        }
+        for setting in trial.settings() {
+            Setting::parse(setting).map_err(|error| trial.error(&self.id, error.to_string()))?;
+            let own = setting.split_once('.').filter(|(elevator, _)| *elevator == self.elevator);
+            set(own.is_some());
+            self.settings.extend(own.map(|(_, setting)| setting.to_owned()));
+        }
+        let drive = Profile::builtin_toml(&self.drive).unwrap_or_default();
+        for key in trial.profile() {
+            let applies = with_key(drive, key).map_err(|problem| trial.error(&self.id, problem))?.is_some();
+            set(applies);
+            if applies {
+                self.profile.push(key.clone());
+            }
+        }
+        self.host.extend(trial.host().iter().cloned());
+        Ok(self)
+    }
+
     fn request(&self) -> Result<CompareRequest, ReproduceError> {
         let unknown = |what, name: &str| ReproduceError::NoInput { id: self.id.clone(), what, name: name.to_owned() };
         let jobs = hoistway_fio::parse(&self.job, &self.id, &|_| None, &|path, _| {
@@ -235,7 +270,7 @@ impl<'a> Runner<'a> {
         let experiments = match &mut self.trial {
             None => experiments.to_vec(),
             Some((trial, used)) => {
-                let apply = |experiment: &Experiment| trial.apply(experiment.clone(), used);
+                let apply = |experiment: &Experiment| experiment.clone().with_trial(trial, used);
                 experiments.iter().map(apply).collect::<Result<_, _>>()?
             }
         };
@@ -281,5 +316,83 @@ impl<'a> Runner<'a> {
             }
         }
         Ok(sums.map(|sum| sum / comparisons.len() as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expectation::{Publication, parse};
+
+    /// A publication with a row that has one unknown with this trial, on line 14.
+    fn with_trial(trial: &str) -> &'static Publication {
+        let text = format!(
+            "seed='T'\ntitle='t'\nabout='a'\n[[row]]\nid='T-1'\nkind='number'\nwhat='w'\n\
+             jobs=['examples/competing-readers.fio']\ndrive='sata-7200-2006'\nkernel='2.6.18'\n\
+             [[row.unknown]]\nname='n'\nhere='h'\ntrial=[{{value='v',{trial}}}]\nstated='s'\n"
+        );
+        Box::leak(Box::new(parse("t.toml", &text).expect("a valid file")))
+    }
+
+    /// Runs the row's job under `deadline` with the trial.
+    fn outcome(trial: &str) -> Result<(), ReproduceError> {
+        let row = &with_trial(trial).rows[0];
+        let trial = &row.unknowns[0].trials[0];
+        let cancel = AtomicBool::new(false);
+        let mut runner = Runner::new(&|_| {}, &cancel).for_trial(trial);
+        let tried = row.tried(&row.unknowns[0], trial);
+        // A short job, so that valid trials are quick.
+        let run = Experiment::of(&tried, "deadline")?.with_text("size=128m", "size=1m");
+        runner.compared(&[run]).map_err(|error| trial.wrap(&row.id, error))?;
+        runner.end_trial(&row.id)
+    }
+
+    #[test]
+    fn valid_trials_run() {
+        for trial in [
+            "job=['global.bs=8k']",
+            "job=['files.numjobs=2', 'global.startdelay=1ms']",
+            "settings=['deadline.fifo_batch=1']",
+            "host=['hz = 100', 'read_ahead_kib = 64']",
+            "drive='slide-7200'",
+            "profile=['buffer.segments=4', 'faults.hangs=[{at_ms=5.0,for_ms=5.0}]', 'disk.rpm=*0.99']",
+        ] {
+            assert!(outcome(trial).is_ok(), "{trial}: {:?}", outcome(trial));
+        }
+    }
+
+    #[test]
+    fn invalid_trials_are_refused_with_file_line_value_and_what_is_right() {
+        for (trial, problem) in [
+            ("", "it changes nothing: set `job`, `settings`, `host`, `drive` or `profile`"),
+            ("job=['bs']", "`bs` is no option of a job: write `section.option=value`"),
+            ("job=['reader.bs=8k']", "`reader.bs=8k` changes nothing: no simulation of the row has this section"),
+            ("job=['global.bs=small']", "small"),
+            ("settings=['noop.x=1']", "noop"),
+            ("settings=['cfq-v3.quantum=8']", "`cfq-v3.quantum=8` changes nothing"),
+            ("host=['hz = 2000']", "`hz` is 2000: it takes 1 to 1000"),
+            ("host=['hertz = 100']", "there is no host setting `hertz`; there are kernel, memory"),
+            ("drive='sata-7200'", "no drive `sata-7200`"),
+            ("profile=['segments=4']", "`segments=4` is no key of a drive: write `table.key=value`"),
+            ("profile=['array.depth=4']", "`array.depth=4` changes nothing"),
+            ("profile=['buffer.read_ahead_until=\"never\"']", "expected one of `segment`, `track`"),
+            ("profile=['disk.mapping=*2']", "`disk.mapping=*2` multiplies a key that is no number of the drive"),
+            ("profile=['disk.rpm=*fast']", "`disk.rpm=*fast` is no key of a drive"),
+        ] {
+            let error = outcome(trial).expect_err(trial).to_string();
+            let place = "defect: crates/reproduce/published/t.toml:14: row T-1, trial `v`: ";
+            assert!(error.starts_with(place) && error.contains(problem), "{trial}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_line() {
+        let error = parse(
+            "t.toml",
+            "seed='T'\ntitle='t'\nabout='a'\n[[row]]\nid='T-1'\nkind='number'\nwhat='w'\n\
+             [[row.unknown]]\nname='n'\nhere='h'\nstated='s'\ntrial=[{value='v',tick=1}]\n",
+        );
+        let problem = error.map(|_| ()).unwrap_err();
+        assert!(problem.contains("line 12") && problem.contains("unknown field `tick`, expected one of"), "{problem}");
     }
 }

@@ -3,13 +3,11 @@
 use std::ops::Range;
 
 use hoistway_drive::Profile;
-use hoistway_sim::{Setting, SimError};
+use hoistway_sim::SimError;
 use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use crate::error::ReproduceError;
-use crate::expectation::Row;
-use crate::runner::Experiment;
 
 /// A property of the published experiment that the publication does not state, with values to try.
 /// The row's own value is an assumption.
@@ -68,16 +66,6 @@ impl Unknown {
             (trial.file, trial.line) = (file, text.get(..start).unwrap_or(text).matches('\n').count() + 1);
         }
     }
-
-    /// The row as it is measured with a trial.
-    pub(crate) fn tried(&self, row: &Row, trial: &Trial) -> Row {
-        let mut tried = row.clone();
-        tried.seeds = self.seeds.unwrap_or(row.seeds);
-        if trial.drive.is_some() {
-            tried.drive.clone_from(&trial.drive);
-        }
-        tried
-    }
 }
 
 impl Trial {
@@ -86,38 +74,29 @@ impl Trial {
         self.value.get_ref()
     }
 
-    /// Changes a simulation of the row. `used` has a flag for each of [`Trial::changes`], which
-    /// becomes true if the simulation has what the change names.
-    pub(crate) fn apply(&self, mut experiment: Experiment, used: &mut [bool]) -> Result<Experiment, ReproduceError> {
-        let mut used = used.iter_mut();
-        let mut set = |applies: bool| {
-            if let Some(used) = used.next() {
-                *used |= applies;
-            }
-        };
-        for option in &self.job {
-            let text = with_option(&experiment.job, option).ok_or_else(|| {
-                self.error(&experiment.id, format!("`{option}` is no option of a job: write `section.option=value`"))
-            })?;
-            set(text.is_some());
-            experiment.job = text.unwrap_or(experiment.job);
-        }
-        for setting in &self.settings {
-            Setting::parse(setting).map_err(|error| self.error(&experiment.id, error.to_string()))?;
-            let own = setting.split_once('.').filter(|(elevator, _)| *elevator == experiment.elevator);
-            set(own.is_some());
-            experiment.settings.extend(own.map(|(_, setting)| setting.to_owned()));
-        }
-        let drive = Profile::builtin_toml(&experiment.drive).unwrap_or_default();
-        for key in &self.profile {
-            let applies = with_key(drive, key).map_err(|problem| self.error(&experiment.id, problem))?.is_some();
-            set(applies);
-            if applies {
-                experiment.profile.push(key.clone());
-            }
-        }
-        experiment.host.extend(self.host.iter().cloned());
-        Ok(experiment)
+    /// The options of the job files to set.
+    pub(crate) fn job(&self) -> &[String] {
+        &self.job
+    }
+
+    /// The tunables of elevators to set.
+    pub(crate) fn settings(&self) -> &[String] {
+        &self.settings
+    }
+
+    /// The keys of the drive's profile to set.
+    pub(crate) fn profile(&self) -> &[String] {
+        &self.profile
+    }
+
+    /// The lines of a host file to add.
+    pub(crate) fn host(&self) -> &[String] {
+        &self.host
+    }
+
+    /// The drive in place of the row's.
+    pub(crate) fn drive(&self) -> Option<&str> {
+        self.drive.as_deref()
     }
 
     /// The changes that not every simulation of a row needs to have.
@@ -154,7 +133,8 @@ impl Trial {
         }
     }
 
-    fn error(&self, id: &str, problem: String) -> ReproduceError {
+    /// An error with the position of the trial.
+    pub(crate) fn error(&self, id: &str, problem: String) -> ReproduceError {
         let (file, line) = (self.file, self.line);
         ReproduceError::Trial { file, line, id: id.to_owned(), value: self.value().to_owned(), problem }
     }
@@ -162,7 +142,7 @@ impl Trial {
 
 /// Sets an option of a job file, `section.option=value`: `None` if the text has another form,
 /// `Some(None)` if the job file has no such section.
-fn with_option(job: &str, option: &str) -> Option<Option<String>> {
+pub(crate) fn with_option(job: &str, option: &str) -> Option<Option<String>> {
     let (path, value) = option.split_once('=')?;
     let (section, option) = path.split_once('.')?;
     let (header, mut is_inside, mut is_set) = (format!("[{section}]"), false, false);
@@ -210,7 +190,7 @@ pub(crate) fn changed_profile(drive: &str, keys: &[String]) -> Result<Option<Pro
 
 /// Sets a key of a profile, `table.key=value`, in each element of an array of tables. The result is
 /// `None` if the profile has no such table.
-fn with_key(profile: &str, change: &str) -> Result<Option<String>, String> {
+pub(crate) fn with_key(profile: &str, change: &str) -> Result<Option<String>, String> {
     let form = || format!("`{change}` is no key of a drive: write `table.key=value` or `table.key=*factor`");
     let (path, value) = change.split_once('=').ok_or_else(form)?;
     let (tables, key) = path.rsplit_once('.').ok_or_else(form)?;
@@ -255,81 +235,6 @@ fn with_key(profile: &str, change: &str) -> Result<Option<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expectation::{Publication, parse};
-    use crate::runner::Runner;
-    use std::sync::atomic::AtomicBool;
-
-    /// A publication with a row that has one unknown with this trial, on line 14.
-    fn with_trial(trial: &str) -> &'static Publication {
-        let text = format!(
-            "seed='T'\ntitle='t'\nabout='a'\n[[row]]\nid='T-1'\nkind='number'\nwhat='w'\n\
-             jobs=['examples/competing-readers.fio']\ndrive='sata-7200-2006'\nkernel='2.6.18'\n\
-             [[row.unknown]]\nname='n'\nhere='h'\ntrial=[{{value='v',{trial}}}]\nstated='s'\n"
-        );
-        Box::leak(Box::new(parse("t.toml", &text).expect("a valid file")))
-    }
-
-    /// Runs the row's job under `deadline` with the trial.
-    fn outcome(trial: &str) -> Result<(), ReproduceError> {
-        let row = &with_trial(trial).rows[0];
-        let trial = &row.unknowns[0].trials[0];
-        let cancel = AtomicBool::new(false);
-        let mut runner = Runner::new(&|_| {}, &cancel).for_trial(trial);
-        let tried = row.unknowns[0].tried(row, trial);
-        // A short job, so that valid trials are quick.
-        let run = Experiment::of(&tried, "deadline")?.with_text("size=128m", "size=1m");
-        runner.compared(&[run]).map_err(|error| trial.wrap(&row.id, error))?;
-        runner.end_trial(&row.id)
-    }
-
-    #[test]
-    fn valid_trials_run() {
-        for trial in [
-            "job=['global.bs=8k']",
-            "job=['files.numjobs=2', 'global.startdelay=1ms']",
-            "settings=['deadline.fifo_batch=1']",
-            "host=['hz = 100', 'read_ahead_kib = 64']",
-            "drive='slide-7200'",
-            "profile=['buffer.segments=4', 'faults.hangs=[{at_ms=5.0,for_ms=5.0}]', 'disk.rpm=*0.99']",
-        ] {
-            assert!(outcome(trial).is_ok(), "{trial}: {:?}", outcome(trial));
-        }
-    }
-
-    #[test]
-    fn invalid_trials_are_refused_with_file_line_value_and_what_is_right() {
-        for (trial, problem) in [
-            ("", "it changes nothing: set `job`, `settings`, `host`, `drive` or `profile`"),
-            ("job=['bs']", "`bs` is no option of a job: write `section.option=value`"),
-            ("job=['reader.bs=8k']", "`reader.bs=8k` changes nothing: no simulation of the row has this section"),
-            ("job=['global.bs=small']", "small"),
-            ("settings=['noop.x=1']", "noop"),
-            ("settings=['cfq-v3.quantum=8']", "`cfq-v3.quantum=8` changes nothing"),
-            ("host=['hz = 2000']", "`hz` is 2000: it takes 1 to 1000"),
-            ("host=['hertz = 100']", "there is no host setting `hertz`; there are kernel, memory"),
-            ("drive='sata-7200'", "no drive `sata-7200`"),
-            ("profile=['segments=4']", "`segments=4` is no key of a drive: write `table.key=value`"),
-            ("profile=['array.depth=4']", "`array.depth=4` changes nothing"),
-            ("profile=['buffer.read_ahead_until=\"never\"']", "expected one of `segment`, `track`"),
-            ("profile=['disk.mapping=*2']", "`disk.mapping=*2` multiplies a key that is no number of the drive"),
-            ("profile=['disk.rpm=*fast']", "`disk.rpm=*fast` is no key of a drive"),
-        ] {
-            let error = outcome(trial).expect_err(trial).to_string();
-            let place = "defect: crates/reproduce/published/t.toml:14: row T-1, trial `v`: ";
-            assert!(error.starts_with(place) && error.contains(problem), "{trial}: {error}");
-        }
-    }
-
-    #[test]
-    fn an_unknown_key_is_refused_with_its_line() {
-        let error = parse(
-            "t.toml",
-            "seed='T'\ntitle='t'\nabout='a'\n[[row]]\nid='T-1'\nkind='number'\nwhat='w'\n\
-             [[row.unknown]]\nname='n'\nhere='h'\nstated='s'\ntrial=[{value='v',tick=1}]\n",
-        );
-        let problem = error.map(|_| ()).unwrap_err();
-        assert!(problem.contains("line 12") && problem.contains("unknown field `tick`, expected one of"), "{problem}");
-    }
 
     #[test]
     fn an_option_replaces_that_of_its_section_or_is_added_to_it() {
