@@ -1,6 +1,7 @@
 //! How far guests and simulator agree: errors of rates and latencies, and orders of schedulers.
 
-use crate::figures::{Figure, total};
+use crate::figures::Figure;
+use crate::repetition::{self, Repetition, Spread};
 use crate::store::Place;
 
 /// The requests of a figure from which its median is compared.
@@ -15,15 +16,15 @@ const DIFFERENCE: f64 = 0.10;
 /// The goals: median errors, and the share of orders that are right.
 pub const GOALS: [f64; 3] = [0.05, 0.15, 0.95];
 
-/// A run in a guest and the simulation of the same job.
+/// Runs in a guest and simulations of the same job.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The kernel, the drive, the job and the scheduler.
     pub place: Place,
-    /// The figures of the guest.
-    pub real: Vec<Figure>,
-    /// The figures of the simulation.
-    pub simulated: Vec<Figure>,
+    /// The runs in the guest.
+    pub real: Repetition,
+    /// The simulations, one seed for each run in the guest.
+    pub simulated: Repetition,
 }
 
 /// The relative error of a simulated figure: -0.1 is a tenth less than in the guest.
@@ -37,12 +38,11 @@ pub struct Errors {
     pub p99: Vec<f64>,
 }
 
-/// The figures of both sides by section and direction; a side without requests has None.
+/// The medians of both sides by section and direction; a side without requests has None.
 pub fn beside(pair: &Pair) -> Vec<(&Figure, Option<&Figure>)> {
-    let same = |one: &Figure| {
-        pair.simulated.iter().find(|other| other.section == one.section && other.direction == one.direction)
-    };
-    pair.real.iter().map(|one| (one, same(one))).collect()
+    let same =
+        |one: &Figure| pair.simulated.figures.iter().find(|other| other.is_same_part(&one.section, one.direction));
+    pair.real.figures.iter().map(|one| (one, same(one))).collect()
 }
 
 /// The errors of some pairs.
@@ -55,7 +55,7 @@ pub fn errors<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Errors {
                 continue;
             };
             let requests = real.requests.min(simulated.requests);
-            errors.rate.push(simulated.bytes_per_s / real.bytes_per_s - 1.0);
+            errors.rate.push(simulated.bytes_per_s / real.bytes_per_s.max(1.0) - 1.0);
             if requests >= REQUESTS_FOR_P50 && real.p50_ns >= DRIVE_NS {
                 errors.p50.push(simulated.p50_ns / real.p50_ns.max(1.0) - 1.0);
             }
@@ -69,12 +69,22 @@ pub fn errors<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Errors {
 
 /// The median of absolute values; 0 of none.
 pub fn median(errors: &[f64]) -> f64 {
-    let mut sorted: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    repetition::median(errors.iter().map(|error| error.abs()).collect())
 }
 
-/// Two schedulers whose rates in the guest differ by more than a tenth, for one section or in all.
+/// The spreads of the rates of sections over the runs in the guest, of the pairs that ran more than
+/// once.
+pub fn spreads<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Vec<f64> {
+    let repeated = pairs.into_iter().filter(|pair| pair.real.count() > 1);
+    repeated
+        .flat_map(|pair| {
+            pair.real.figures.iter().map(|figure| pair.real.rates(&figure.section, figure.direction).share())
+        })
+        .collect()
+}
+
+/// Two schedulers whose rates in the guest differ by more than a tenth, and by more than chance,
+/// for one section or in all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
     /// The kernel, the drive and the job, with the better scheduler.
@@ -83,7 +93,7 @@ pub struct Order {
     pub worse: String,
     /// The section and direction; None for the sum of all.
     pub section: Option<String>,
-    /// The better rate over the other one, in the guest and simulated.
+    /// The better median rate over the other one, in the guest and simulated.
     pub ratios: [f64; 2],
 }
 
@@ -92,6 +102,12 @@ impl Order {
     pub fn is_right(&self) -> bool {
         self.ratios[1] > 1.0
     }
+}
+
+/// Returns true if two schedulers count for the order: the first is faster by more than a tenth,
+/// and its slowest run is faster than the fastest of the other one.
+fn is_clear(one: &Spread, other: &Spread) -> bool {
+    one.median > other.median * (1.0 + DIFFERENCE) && one.slowest > other.fastest
 }
 
 /// All orders of schedulers in which the guest's rates differ enough.
@@ -104,30 +120,26 @@ pub fn orders(pairs: &[Pair]) -> Vec<Order> {
             if !same_job || one.place.scheduler == other.place.scheduler {
                 continue;
             }
-            let mut compare = |section: Option<String>, real: [f64; 2], simulated: [f64; 2]| {
-                if real[0] > real[1] * (1.0 + DIFFERENCE) {
+            let mut compare = |section: Option<String>, rates: &dyn Fn(&Repetition) -> Spread| {
+                let [real, other_real] = [&one.real, &other.real].map(rates);
+                if is_clear(&real, &other_real) {
+                    let [simulated, other_simulated] = [&one.simulated, &other.simulated].map(rates);
+                    let ratio = |one: Spread, other: Spread| one.median / other.median.max(1.0);
                     orders.push(Order {
                         better: one.place.clone(),
                         worse: other.place.scheduler.clone(),
                         section,
-                        ratios: [real[0] / real[1].max(1.0), simulated[0] / simulated[1].max(1.0)],
+                        ratios: [ratio(real, other_real), ratio(simulated, other_simulated)],
                     });
                 }
             };
-            compare(None, [total(&one.real), total(&other.real)], [total(&one.simulated), total(&other.simulated)]);
-            if one.real.len() < 2 {
+            compare(None, &Repetition::totals);
+            if one.real.figures.len() < 2 {
                 continue;
             }
-            for figure in &one.real {
-                let rate = |figures: &[Figure]| {
-                    let same = |other: &&Figure| other.section == figure.section && other.direction == figure.direction;
-                    figures.iter().find(same).map_or(0.0, |figure| figure.bytes_per_s)
-                };
-                compare(
-                    Some(format!("{} {}", figure.section, figure.direction.name())),
-                    [rate(&one.real), rate(&other.real)],
-                    [rate(&one.simulated), rate(&other.simulated)],
-                );
+            for figure in &one.real.figures {
+                let section = format!("{} {}", figure.section, figure.direction.name());
+                compare(Some(section), &|runs| runs.rates(&figure.section, figure.direction));
             }
         }
     }
@@ -141,6 +153,7 @@ mod tests {
 
     fn pair(scheduler: &str, real: Vec<Figure>, simulated: Vec<Figure>) -> Pair {
         let [kernel, drive, job, scheduler] = ["6.1", "d", "j", scheduler].map(str::to_owned);
+        let [real, simulated] = [real, simulated].map(|figures| Repetition::new(vec![figures]));
         Pair { place: Place { kernel, drive, job, scheduler }, real, simulated }
     }
 
@@ -165,5 +178,18 @@ mod tests {
         assert_eq!(orders.len(), 2);
         let right: Vec<bool> = orders.iter().map(Order::is_right).collect();
         assert_eq!(right, [true, false]);
+    }
+
+    #[test]
+    fn runs_that_overlap_do_not_count_for_the_order() {
+        let with_runs = |scheduler: &str, rates: [f64; 3]| {
+            let runs = rates.map(|rate| vec![figure("a", rate, 1.0)]).to_vec();
+            Pair { real: Repetition::new(runs), ..pair(scheduler, Vec::new(), vec![figure("a", 1.0, 1.0)]) }
+        };
+        let [apart, overlapping] = [[80.0, 85.0, 99.0], [80.0, 85.0, 101.0]]
+            .map(|slower| orders(&[with_runs("none", [100.0, 110.0, 120.0]), with_runs("bfq", slower)]).len());
+        assert_eq!((apart, overlapping), (1, 0));
+        let pairs = [with_runs("none", [90.0, 100.0, 110.0]), pair("bfq", vec![figure("a", 1.0, 1.0)], Vec::new())];
+        assert_eq!(spreads(&pairs), [0.2]);
     }
 }

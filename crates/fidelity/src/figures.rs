@@ -51,6 +51,11 @@ impl Figure {
         Figure { section, direction, requests: 0, bytes_per_s, p10_ns, p50_ns, p90_ns, p99_ns }
     }
 
+    /// Returns true if the figure is that of a section in a direction.
+    pub fn is_same_part(&self, section: &str, direction: Direction) -> bool {
+        self.section == section && self.direction == direction
+    }
+
     /// The percentiles, each with its name in fio's results.
     fn percentiles(&mut self) -> [(&'static str, &mut f64); 4] {
         [
@@ -82,8 +87,8 @@ pub fn of_fio(document: &Value, prefix: &str) -> Vec<Figure> {
             if requests == 0 {
                 continue;
             }
-            let is_same = |(figure, _): &(Figure, f64)| figure.section == section && figure.direction == direction;
-            let at = figures.iter().position(is_same).unwrap_or_else(|| {
+            let at = figures.iter().position(|(figure, _)| figure.is_same_part(section, direction));
+            let at = at.unwrap_or_else(|| {
                 let section = section.to_owned();
                 figures.push((Figure::new(section, direction), 0.0));
                 figures.len() - 1

@@ -7,6 +7,7 @@
 //! - a job as the guest and as the simulator need it: `job.rs`
 //! - the time that a guest adds to a request: `overhead.rs`
 //! - rates and latencies, from the results of fio or of the simulator: `figures.rs`
+//! - runs of the same job, their medians and spreads: `repetition.rs`
 //! - the figures of earlier runs: `store.rs`
 //! - errors, and whether the better scheduler is named right: `agreement.rs`
 //! - the page: `page.rs`
@@ -19,4 +20,5 @@ pub mod job;
 pub mod matrix;
 pub mod overhead;
 pub mod page;
+pub mod repetition;
 pub mod store;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::agreement::{self, Errors, GOALS, Order, Pair};
-use crate::figures::total;
 use crate::matrix::{self, Drive};
+use crate::repetition::{Repetition, Spread};
 
 /// The verdict on a goal: a figure that must not be above a bound, or below it.
 fn verdict(reached: bool) -> &'static str {
@@ -18,8 +18,8 @@ fn percent(share: f64) -> String {
 /// The table of the agreement by kernel and drive, and in all.
 pub fn summary(pairs: &[Pair]) -> String {
     let mut text = String::from(
-        "| kernel | drive | pairs | median error of rates | of p50 | of p99 | better scheduler named right |\n\
-         |---|---|---|---|---|---|---|\n",
+        "| kernel | drive | pairs | runs of each | median spread of the guest's rates | median error of rates | of p50 \
+         | of p99 | better scheduler named right |\n|---|---|---|---|---|---|---|---|---|\n",
     );
     for kernel in &matrix::KERNELS {
         for drive in kernel.drives() {
@@ -58,9 +58,28 @@ fn share_right(orders: &[Order]) -> f64 {
 fn row(text: &mut String, name: &str, pairs: &[Pair]) {
     let Errors { rate, p50, p99 } = agreement::errors(pairs);
     let [rate, p50, p99] = [rate, p50, p99].map(|errors| percent(agreement::median(&errors)));
+    let spread = match agreement::spreads(pairs) {
+        spreads if spreads.is_empty() => "-".to_owned(),
+        spreads => percent(agreement::median(&spreads)),
+    };
     let orders = agreement::orders(pairs);
     let right = orders.iter().filter(|order| order.is_right()).count();
-    let _ = writeln!(text, "| {name} | {} | {rate} | {p50} | {p99} | {right} of {} |", pairs.len(), orders.len());
+    let _ = writeln!(
+        text,
+        "| {name} | {} | {} | {spread} | {rate} | {p50} | {p99} | {right} of {} |",
+        pairs.len(),
+        counts(pairs),
+        orders.len()
+    );
+}
+
+/// The number of runs of each pair, or the least and the greatest.
+fn counts(pairs: &[Pair]) -> String {
+    let counts = || pairs.iter().map(|pair| pair.real.count());
+    match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
+        (least, most) if least == most => most.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    }
 }
 
 /// The tables of all jobs of a kernel on a drive.
@@ -78,8 +97,8 @@ pub fn jobs(pairs: &[Pair], kernel: &str, drive: &Drive) -> String {
         let _ = write!(
             text,
             "**{}**: {} ([job](../crates/fidelity/jobs/{}.fio)).\n\n\
-             | scheduler | section | MB/s, guest | simulated | error | p50 ms, guest | simulated | p99 ms, guest | simulated |\n\
-             |---|---|---|---|---|---|---|---|---|\n",
+             | scheduler | section | MB/s, guest | its runs | simulated | error | p50 ms, guest | simulated | p99 ms, guest | simulated |\n\
+             |---|---|---|---|---|---|---|---|---|---|\n",
             job.name,
             job.description(),
             job.name
@@ -92,7 +111,7 @@ pub fn jobs(pairs: &[Pair], kernel: &str, drive: &Drive) -> String {
                         format!(
                             "{} | {:+.1} %",
                             rate(simulated.bytes_per_s),
-                            (simulated.bytes_per_s / real.bytes_per_s - 1.0) * 100.0
+                            (simulated.bytes_per_s / real.bytes_per_s.max(1.0) - 1.0) * 100.0
                         ),
                         milliseconds(simulated.p50_ns),
                         milliseconds(simulated.p99_ns),
@@ -101,9 +120,10 @@ pub fn jobs(pairs: &[Pair], kernel: &str, drive: &Drive) -> String {
                 };
                 let _ = writeln!(
                     text,
-                    "| {} | {section} | {} | {rate} | {} | {p50} | {} | {p99} |",
+                    "| {} | {section} | {} | {} | {rate} | {} | {p50} | {} | {p99} |",
                     pair.place.scheduler,
                     self::rate(real.bytes_per_s),
+                    range(&pair.real, &pair.real.rates(&real.section, real.direction)),
                     milliseconds(real.p50_ns),
                     milliseconds(real.p99_ns)
                 );
@@ -131,7 +151,7 @@ pub fn wrong_orders(pairs: &[Pair]) -> String {
 
 /// The line of a pair on a terminal.
 pub fn line(pair: &Pair) -> String {
-    let [real, simulated] = [&pair.real, &pair.simulated].map(|figures| total(figures));
+    let [real, simulated] = [&pair.real, &pair.simulated].map(|runs| runs.totals().median);
     let Errors { rate, p99, .. } = agreement::errors([pair]);
     let list = |errors: &[f64]| {
         let shown: Vec<String> = errors.iter().map(|error| format!("{:+.0}", error * 100.0)).collect();
@@ -139,16 +159,25 @@ pub fn line(pair: &Pair) -> String {
     };
     let place = &pair.place;
     format!(
-        "{:<6} {:<14} {:<28} {:<11} {:>7} {:>7} MB/s; errors of rates {} %, of p99 {} %",
+        "{:<6} {:<14} {:<28} {:<11} {} {:>7} {:>7} MB/s; errors of rates {} %, of p99 {} %",
         place.kernel,
         place.drive,
         place.job,
         place.scheduler,
+        pair.real.count(),
         self::rate(real),
         self::rate(simulated),
         list(&rate),
         list(&p99)
     )
+}
+
+/// The slowest and the fastest of several runs.
+fn range(runs: &Repetition, spread: &Spread) -> String {
+    match runs.count() {
+        ..=1 => "one".to_owned(),
+        _ => format!("{} to {}", rate(spread.slowest), rate(spread.fastest)),
+    }
 }
 
 fn rate(bytes_per_s: f64) -> String {
@@ -176,11 +205,20 @@ mod tests {
         let figure = |bytes_per_s| example("random", bytes_per_s, 1e6);
         let [kernel, drive, job, scheduler] = ["6.12", "cmr-4tb", "random-depth-16", "none"].map(str::to_owned);
         let place = Place { kernel, drive, job, scheduler };
-        let pairs = [Pair { place, real: vec![figure(2e6)], simulated: vec![figure(2.2e6)] }];
-        let text = summary(&pairs);
-        assert!(text.contains("| 6.12 | `cmr-4tb`, depth 32 | 1 | 10.0 % | 0.0 % | 0.0 % | 0 of 0 |"), "{text}");
+        let runs = |rates: &[f64]| Repetition::new(rates.iter().map(|rate| vec![figure(*rate)]).collect());
+        let pair = |real: &[f64]| Pair { place: place.clone(), real: runs(real), simulated: runs(&[2.2e6]) };
+        let once = [pair(&[2e6])];
+        let text = summary(&once);
+        assert!(
+            text.contains("| 6.12 | `cmr-4tb`, depth 32 | 1 | 1 | - | 10.0 % | 0.0 % | 0.0 % | 0 of 0 |"),
+            "{text}"
+        );
         assert!(text.contains("of rates (missed)") && text.contains("of p99 (reached)"), "{text}");
         let drive = matrix::DRIVES[1];
-        assert!(jobs(&pairs, "6.12", &drive).contains("| none | random, read | 2.000 | 2.200 | +10.0 % |"));
+        assert!(jobs(&once, "6.12", &drive).contains("| none | random, read | 2.000 | one | 2.200 | +10.0 % |"));
+        let thrice = [pair(&[1.9e6, 2e6, 2.1e6])];
+        assert!(summary(&thrice).contains("| 1 | 3 | 10.0 % | 10.0 % |"), "{}", summary(&thrice));
+        let table = jobs(&thrice, "6.12", &drive);
+        assert!(table.contains("| none | random, read | 2.000 | 1.900 to 2.100 | 2.200 | +10.0 % |"), "{table}");
     }
 }

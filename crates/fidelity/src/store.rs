@@ -35,20 +35,27 @@ pub struct Place {
 }
 
 impl Place {
-    /// The file of the run below a directory.
-    fn file(&self, directory: &Path) -> PathBuf {
-        directory.join(&self.kernel).join(&self.drive).join(&self.job).join(format!("{}.json", self.scheduler))
+    /// The file of a run below a directory. Runs are numbered from 1.
+    fn file(&self, directory: &Path, number: usize) -> PathBuf {
+        let name = match number {
+            ..=1 => format!("{}.json", self.scheduler),
+            _ => format!("{}.{number}.json", self.scheduler),
+        };
+        directory.join(&self.kernel).join(&self.drive).join(&self.job).join(name)
     }
 
-    /// Reads the run if there is one with the same inputs.
-    pub fn read(&self, directory: &Path, inputs: &str) -> Option<Run> {
-        let run: Run = serde_json::from_slice(&fs::read(self.file(directory)).ok()?).ok()?;
-        (run.inputs == inputs).then_some(run)
+    /// Reads the runs with the same inputs, up to the first number without one.
+    pub fn runs(&self, directory: &Path, inputs: &str) -> Vec<Run> {
+        let read = |number: usize| {
+            let run: Run = serde_json::from_slice(&fs::read(self.file(directory, number)).ok()?).ok()?;
+            (run.inputs == inputs).then_some(run)
+        };
+        (1..).map_while(read).collect()
     }
 
-    /// Writes the run.
-    pub fn write(&self, directory: &Path, run: &Run) -> Result<()> {
-        let file = self.file(directory);
+    /// Writes the run with a number.
+    pub fn write(&self, directory: &Path, number: usize, run: &Run) -> Result<()> {
+        let file = self.file(directory, number);
         let parent = file.parent().unwrap_or(directory);
         fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
         fs::write(&file, serde_json::to_vec_pretty(run)?).with_context(|| format!("cannot write {}", file.display()))
@@ -60,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_found_again_unless_its_inputs_changed() {
+    fn runs_are_found_again_unless_their_inputs_changed() {
         let directory = std::env::temp_dir().join(format!("hoistway-fidelity-{}", std::process::id()));
         let place = Place {
             kernel: "6.1".to_owned(),
@@ -68,10 +75,17 @@ mod tests {
             job: "j".to_owned(),
             scheduler: "none".to_owned(),
         };
-        let run = Run { inputs: "a".to_owned(), release: "6.1.0".to_owned(), available_mib: 900, figures: Vec::new() };
-        place.write(&directory, &run).expect("the directory can be written");
-        assert_eq!(place.read(&directory, "a"), Some(run));
-        assert_eq!(place.read(&directory, "b"), None);
+        let run = |inputs: &str, available_mib: u64| Run {
+            inputs: inputs.to_owned(),
+            release: "6.1.0".to_owned(),
+            available_mib,
+            figures: Vec::new(),
+        };
+        for (number, run) in [(1, run("a", 900)), (2, run("a", 901)), (3, run("b", 902))] {
+            place.write(&directory, number, &run).expect("the directory can be written");
+        }
+        assert_eq!(place.runs(&directory, "a"), [run("a", 900), run("a", 901)]);
+        assert_eq!(place.runs(&directory, "b"), []);
         fs::remove_dir_all(&directory).expect("it was made above");
     }
 }

@@ -11,6 +11,7 @@ use hoistway_fidelity::agreement::Pair;
 use hoistway_fidelity::figures::{self, Figure};
 use hoistway_fidelity::matrix::{self, Drive, Job, Kernel};
 use hoistway_fidelity::overhead::{self, Overhead};
+use hoistway_fidelity::repetition::Repetition;
 use hoistway_fidelity::store::{Place, Run};
 use hoistway_fidelity::{job, page};
 use hoistway_guest::plan::{Campaign, JobPart, JobSetup, Plan, Step};
@@ -50,11 +51,15 @@ pub struct Options {
     /// Only these schedulers
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     scheduler: Vec<String>,
+    /// Run each job in guests so often, runs that are kept included; the default is once. Each
+    /// run is compared with a simulation with its own seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
+    runs: u8,
     /// Run jobs in guests again whose figures are kept from an earlier run
     #[arg(long)]
     again: bool,
     /// Run nothing in guests: simulate again beside the figures that are kept
-    #[arg(long, conflicts_with = "again")]
+    #[arg(long, conflicts_with_all = ["again", "runs"])]
     simulate: bool,
     /// Record the requests that reach the drives in target/guest/KERNEL-DRIVE.blktrace
     #[arg(long)]
@@ -89,13 +94,13 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let mut pairs = Vec::new();
     for kernel in comparison.kernels()? {
-        if !options.simulate && !comparison.run_guests(kernel, &matrix::DELAY, &[&matrix::OVERHEAD])? {
+        if !options.simulate && !comparison.run_guests(kernel, &matrix::DELAY, &[&matrix::OVERHEAD], 1)? {
             println!("{}: SKIPPED: its packages are not here; --packages takes them from a directory", kernel.name);
             continue;
         }
         for drive in kernel.drives().filter(|drive| selected(&options.drive, drive.name)) {
             if !options.simulate {
-                comparison.run_guests(kernel, drive, &comparison.jobs(drive))?;
+                comparison.run_guests(kernel, drive, &comparison.jobs(drive), usize::from(options.runs))?;
             }
             for job in comparison.jobs(drive) {
                 let found = comparison.pairs(kernel, drive, job)?;
@@ -157,16 +162,26 @@ impl Comparison<'_> {
         Ok(format!("depth {}, {} MiB\n{}\n{profile}", drive.depth, matrix::MEMORY_MIB, job.text))
     }
 
-    /// Runs the jobs on a drive in one boot of a kernel, but not those whose figures are kept.
-    /// Returns false if the kernel is not there.
-    fn run_guests(&self, kernel: &Kernel, drive: &Drive, jobs: &[&Job]) -> Result<bool> {
+    /// Runs the jobs on a drive in one boot of a kernel for each repetition, but not those whose
+    /// figures are kept. Returns false if the kernel is not there.
+    fn run_guests(&self, kernel: &Kernel, drive: &Drive, jobs: &[&Job], runs: usize) -> Result<bool> {
+        for number in 1..=runs {
+            if !self.run_once(kernel, drive, jobs, number)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs the jobs that have no figures for a run with this number.
+    fn run_once(&self, kernel: &Kernel, drive: &Drive, jobs: &[&Job], number: usize) -> Result<bool> {
         let mut steps = Vec::new();
         let mut inputs = BTreeMap::new();
         for job in jobs {
             let text = self.inputs(drive, job)?;
             for scheduler in self.schedulers(kernel) {
                 let place = self.place(kernel, drive, job, scheduler);
-                if self.options.again || place.read(&self.directory, &text).is_none() {
+                if self.options.again || place.runs(&self.directory, &text).len() < number {
                     let name = format!("{} {scheduler}", job.name);
                     inputs.insert(name.clone(), (place, text.clone()));
                     let campaign = Campaign::Job(setup(drive, job, scheduler));
@@ -178,19 +193,20 @@ impl Comparison<'_> {
             return Ok(true);
         }
         let Some(fetched) = fetched(kernel)? else { return Ok(false) };
-        println!("{}: {} on {}: {} runs", kernel.name, fetched.release, drive.name, steps.len());
+        println!("{}: {} on {}: {} jobs, run {number}", kernel.name, fetched.release, drive.name, steps.len());
         let plan = Plan { boot: kernel::boot_modules(), steps, ..Plan::default() };
-        self.boot(&fetched, drive, plan, &inputs)?;
+        self.boot(&fetched, drive, plan, &inputs, number)?;
         Ok(true)
     }
 
-    /// Boots a kernel on a drive, runs the plan and keeps the figures.
+    /// Boots a kernel on a drive, runs the plan and keeps the figures as those of a run.
     fn boot(
         &self,
         fetched: &Fetched,
         drive: &Drive,
         plan: Plan,
         inputs: &BTreeMap<String, (Place, String)>,
+        number: usize,
     ) -> Result<()> {
         let profile = match drive.profile {
             Some(text) => {
@@ -220,7 +236,9 @@ impl Comparison<'_> {
             let (Some((place, text)), Some(counts)) = (inputs.get(&step), boot.counts.get(&step)) else { continue };
             let available_mib = counts.get("available_mib").copied().unwrap_or(0);
             let run = Run { inputs: text.clone(), release: fetched.release.clone(), available_mib, figures };
-            place.write(&self.directory, &run)?;
+            // A run that failed earlier leaves no gap.
+            let number = number.min(place.runs(&self.directory, text).len() + 1);
+            place.write(&self.directory, number, &run)?;
         }
         if boot.failures.is_empty() {
             return Ok(());
@@ -231,36 +249,46 @@ impl Comparison<'_> {
     /// The overhead of a request in the guests of a kernel under a scheduler.
     fn overhead(&self, kernel: &Kernel, scheduler: &str) -> Result<Overhead> {
         let place = self.place(kernel, &matrix::DELAY, &matrix::OVERHEAD, scheduler);
-        let run = place.read(&self.directory, &self.inputs(&matrix::DELAY, &matrix::OVERHEAD)?);
-        run.and_then(|run| overhead::overhead(&run.figures))
+        let runs = place.runs(&self.directory, &self.inputs(&matrix::DELAY, &matrix::OVERHEAD)?);
+        let figures = runs.into_iter().map(|run| run.figures).collect();
+        overhead::overhead(&Repetition::new(figures).figures)
             .with_context(|| format!("the overhead of {} is not measured: run `cargo xtask guest`", kernel.name))
     }
 
-    /// The pairs of a job: the figures of guests that are kept, and those of simulations.
+    /// The pairs of a job: the figures of guests that are kept, and those of simulations, one with
+    /// the seed 1 beside the first run, and so on.
     fn pairs(&self, kernel: &Kernel, drive: &Drive, job: &Job) -> Result<Vec<Pair>> {
         let text = self.inputs(drive, job)?;
         let mut pairs = Vec::new();
         for scheduler in self.schedulers(kernel) {
             let place = self.place(kernel, drive, job, scheduler);
-            let Some(run) = place.read(&self.directory, &text) else { continue };
-            let overhead = self.overhead(kernel, scheduler)?;
-            let settings = overhead.settings();
-            let cache = format!("page_cache_mib = {}", run.available_mib);
-            let host = format!("kernel = \"{}\"\n{cache}\n{settings}{HOST}", kernel.host);
-            let simulated = self.simulate(&host, drive, job, scheduler)?;
-            pairs.push(Pair { place, real: run.figures, simulated });
+            let runs = place.runs(&self.directory, &text);
+            if runs.is_empty() {
+                continue;
+            }
+            let settings = self.overhead(kernel, scheduler)?.settings();
+            let (mut real, mut simulated) = (Vec::new(), Vec::new());
+            for (run, seed) in runs.into_iter().zip(1..) {
+                let cache = format!("page_cache_mib = {}", run.available_mib);
+                let host = format!("kernel = \"{}\"\n{cache}\n{settings}{HOST}", kernel.host);
+                simulated.push(self.simulate(&host, drive, job, scheduler, seed)?);
+                real.push(run.figures);
+            }
+            let [real, simulated] = [real, simulated].map(Repetition::new);
+            pairs.push(Pair { place, real, simulated });
         }
         Ok(pairs)
     }
 
     /// Simulates a job under a scheduler on a host, given by the text of its file.
-    fn simulate(&self, host: &str, drive: &Drive, job: &Job, scheduler: &str) -> Result<Vec<Figure>> {
+    fn simulate(&self, host: &str, drive: &Drive, job: &Job, scheduler: &str, seed: u64) -> Result<Vec<Figure>> {
         let [job_file, host_file] = ["job.fio", "host.toml"].map(|name| self.directory.join(name));
         fs::write(&job_file, job::simulated(job.text))?;
         fs::write(&host_file, host)?;
         let mut command = Command::new(&self.hoistway);
         command.arg("compare").arg(&job_file).arg("--host").arg(&host_file);
         command.args(["--drive", drive.name, "--elevators", scheduler, "--json"]).env("DISK", "/dev/emulated");
+        command.arg("--seed").arg(seed.to_string());
         let document: Value = serde_json::from_str(&tools::output(&mut command)?)
             .with_context(|| format!("hoistway compare {} --json", job.name))?;
         Ok(figures::of_fio(&document, &format!("{scheduler}/")))
