@@ -32,6 +32,9 @@ pub struct Figure {
     pub direction: Direction,
     /// The number of requests of the processes.
     pub requests: u64,
+    /// The time of the longest process in seconds; 0 if it was not kept.
+    #[serde(default)]
+    pub seconds: f64,
     /// The bytes of all processes over the time of the longest, in bytes a second.
     pub bytes_per_s: f64,
     /// The median completion latency in ns: the mean over the processes, weighted by requests.
@@ -47,8 +50,8 @@ pub struct Figure {
 impl Figure {
     /// The figure of a section without requests.
     fn new(section: String, direction: Direction) -> Figure {
-        let [bytes_per_s, p10_ns, p50_ns, p90_ns, p99_ns] = [0.0; 5];
-        Figure { section, direction, requests: 0, bytes_per_s, p10_ns, p50_ns, p90_ns, p99_ns }
+        let [seconds, bytes_per_s, p10_ns, p50_ns, p90_ns, p99_ns] = [0.0; 6];
+        Figure { section, direction, requests: 0, seconds, bytes_per_s, p10_ns, p50_ns, p90_ns, p99_ns }
     }
 
     /// Returns true if the figure is that of a section in a direction.
@@ -106,6 +109,7 @@ pub fn of_fio(document: &Value, prefix: &str) -> Vec<Figure> {
         }
     }
     let mean = |(mut figure, longest_ms): (Figure, f64)| {
+        figure.seconds = longest_ms / 1e3;
         figure.bytes_per_s *= 1e3 / longest_ms.max(1.0);
         let requests = figure.requests as f64;
         figure.percentiles().into_iter().for_each(|(_, sum)| *sum /= requests);
@@ -136,7 +140,7 @@ mod tests {
         assert_eq!(figures.len(), 1);
         let figure = &figures[0];
         assert_eq!((figure.section.as_str(), figure.direction, figure.requests), ("a", Direction::Read, 40));
-        assert_eq!((figure.bytes_per_s, figure.p50_ns, figure.p99_ns), (3000.0, 175.0, 1750.0));
+        assert_eq!((figure.seconds, figure.bytes_per_s, figure.p50_ns, figure.p99_ns), (2.0, 3000.0, 175.0, 1750.0));
         assert_eq!(total(&figures), 3000.0);
     }
 }

@@ -1,12 +1,72 @@
 //! A job file as the guest and as the simulator need it.
 //!
 //! A current kernel has no control groups of the kind that fio creates: the guest runs one fio for
-//! each group. A comment `#simulated: OPTION` is an option that fio does not know.
+//! each group. fio knows no trees of files: programs walk through those in the guest. A comment
+//! `#simulated: OPTION` is an option that fio does not know.
 
 /// The mark of an option that only the simulator knows.
 const SIMULATED: &str = "#simulated: ";
 
-/// A part of a job: the sections of one control group, or those without one.
+/// A walk through a tree of files, which a program makes in the guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Walk {
+    /// The name of the section.
+    pub section: String,
+    /// The index of the tree: each clone of a section has a tree of its own.
+    pub tree: usize,
+    /// The order of the walk, a value of `hoistway_walk`.
+    pub order: String,
+    /// The seconds after which the walk ends; 0: at the end of the tree.
+    pub seconds: u64,
+}
+
+impl Walk {
+    /// The command for the shell that reads all files of the current directory in the order of the
+    /// walk, and prints their contents.
+    pub fn command(&self) -> &'static str {
+        match self.order.as_str() {
+            "name" => "tar -c -f - --sort=name .",
+            "find" => "find . -type f -print0 | xargs -0 cat",
+            _ => "tar -c -f - .",
+        }
+    }
+
+    /// Returns true if the command prints an archive.
+    pub fn is_archive(&self) -> bool {
+        self.command().starts_with("tar")
+    }
+}
+
+/// The walks of a job.
+pub fn walks(text: &str) -> Vec<Walk> {
+    let mut walks = Vec::new();
+    let mut walk = Walk::default();
+    let (mut clones, mut has_tree, mut seconds) = (1, false, 0);
+    // The end of the text ends the last section too.
+    for line in text.lines().map(str::trim).chain(["[]"]) {
+        let (name, value) = line.split_once('=').unwrap_or((line, ""));
+        match name {
+            "hoistway_tree" => has_tree = true,
+            "hoistway_walk" => walk.order = value.to_owned(),
+            "numjobs" => clones = value.parse().unwrap_or(1),
+            "runtime" if walk.section.is_empty() => seconds = value.parse().unwrap_or(0),
+            "runtime" => walk.seconds = value.parse().unwrap_or(0),
+            _ if name.starts_with('[') => {
+                for _ in 0..if has_tree { clones } else { 0 } {
+                    walks.push(Walk { tree: walks.len(), ..walk.clone() });
+                }
+                let section = name.trim_matches(['[', ']']).to_owned();
+                let section = if section == "global" { String::new() } else { section };
+                walk = Walk { section, seconds, ..Walk::default() };
+                (clones, has_tree) = (1, false);
+            }
+            _ => {}
+        }
+    }
+    walks
+}
+
+/// A part of a job for fio: the sections of one control group, or those without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// The control group and its weight.
@@ -28,7 +88,8 @@ pub fn simulated(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The parts of a job for the guest, in the order of their first sections.
+/// The parts of a job for fio, in the order of their first sections, without sections that have a
+/// tree.
 pub fn parts(text: &str) -> Vec<Part> {
     let mut global = String::new();
     let mut sections: Vec<Part> = Vec::new();
@@ -56,6 +117,7 @@ pub fn parts(text: &str) -> Vec<Part> {
         }
     }
     let mut parts: Vec<Part> = Vec::new();
+    sections.retain(|section| !section.text.contains("\nhoistway_tree="));
     for mut section in sections {
         section.group = section.group.filter(|(name, _)| !name.is_empty());
         match parts.iter_mut().find(|part| part.group == section.group) {
@@ -87,6 +149,20 @@ mod tests {
         let text = "# x\n#simulated: hoistway_journal=ext4\n[global]\nrw=read\n[a]\n";
         assert_eq!(simulated(text), "# x\n[global]\nhoistway_journal=ext4\nrw=read\n[a]\n");
         assert!(!parts(text)[0].text.contains("journal"));
+    }
+
+    #[test]
+    fn a_section_with_a_tree_is_a_walk_for_each_clone_and_no_part_for_fio() {
+        let text = "# x\n[global]\nruntime=15\n[a]\nhoistway_tree=files=9\nhoistway_walk=find\nbs=4k\nnumjobs=2\n\
+                    [b]\nrw=read\n[c]\nhoistway_tree=dirs=3\nruntime=5\n";
+        let walk = |section: &str, tree, order: &str, seconds| {
+            let [section, order] = [section, order].map(str::to_owned);
+            Walk { section, tree, order, seconds }
+        };
+        assert_eq!(walks(text), [walk("a", 0, "find", 15), walk("a", 1, "find", 15), walk("c", 2, "", 5)]);
+        assert_eq!(parts(text).len(), 1);
+        assert_eq!(parts(text)[0].text, "[global]\nruntime=15\n[b]\nrw=read\n");
+        assert!(!walks(text)[0].is_archive() && walks(text)[2].is_archive());
     }
 
     #[test]

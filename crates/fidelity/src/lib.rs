@@ -5,6 +5,7 @@
 //!
 //! - the drives, jobs and schedulers: `matrix.rs`, with the jobs of `jobs/`
 //! - a job as the guest and as the simulator need it: `job.rs`
+//! - the trees of files that both sides have: `trees.rs`
 //! - the time that a guest adds to a request: `overhead.rs`
 //! - rates and latencies, from the results of fio or of the simulator: `figures.rs`
 //! - runs of the same job, their medians and spreads: `repetition.rs`
@@ -22,3 +23,4 @@ pub mod overhead;
 pub mod page;
 pub mod repetition;
 pub mod store;
+pub mod trees;

@@ -38,7 +38,7 @@ macro_rules! job {
 }
 
 /// The jobs.
-pub const JOBS: [Job; 17] = [
+pub const JOBS: [Job; 21] = [
     job!("random-readers", false),
     job!("stream-and-random", false),
     job!("two-streams", false),
@@ -56,6 +56,10 @@ pub const JOBS: [Job; 17] = [
     job!("reader-and-flood", false),
     job!("file-readers", true),
     job!("synced-appends", true),
+    job!("tree-archive", true),
+    job!("tree-find", true),
+    job!("tree-and-stream", true),
+    job!("two-trees", true),
 ];
 
 /// The drives: one that takes a command at a time, and one with a queue and a write cache.

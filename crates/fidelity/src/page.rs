@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::agreement::{self, Errors, GOALS, Order, Pair};
-use crate::matrix::{self, Drive};
+use crate::job;
+use crate::matrix::{self, Drive, Job};
 use crate::repetition::{Repetition, Spread};
 
 /// The verdict on a goal: a figure that must not be above a bound, or below it.
@@ -103,7 +104,7 @@ pub fn jobs(pairs: &[Pair], kernel: &str, drive: &Drive) -> String {
             job.description(),
             job.name
         );
-        for pair in chosen {
+        for pair in &chosen {
             for (real, simulated) in agreement::beside(pair) {
                 let section = format!("{}, {}", real.section, real.direction.name());
                 let [rate, p50, p99] = match simulated {
@@ -130,8 +131,30 @@ pub fn jobs(pairs: &[Pair], kernel: &str, drive: &Drive) -> String {
             }
         }
         text.push('\n');
+        text.push_str(&walk_times(job, &chosen));
     }
     text
+}
+
+/// The times of walks that came to the end of their tree, as a paragraph; empty without one.
+fn walk_times(job: &Job, pairs: &[&Pair]) -> String {
+    let mut times = Vec::new();
+    for walk in job::walks(job.text) {
+        for pair in pairs {
+            let of = |runs: &Repetition| {
+                let figure = runs.figures.iter().find(|figure| figure.section == walk.section)?;
+                let is_complete = figure.seconds > 0.0 && figure.seconds < walk.seconds as f64;
+                is_complete.then_some(figure.seconds)
+            };
+            if let (Some(real), Some(simulated)) = (of(&pair.real), of(&pair.simulated)) {
+                times.push(format!("{} {real:.2} s and {simulated:.2} s", pair.place.scheduler));
+            }
+        }
+    }
+    match times.is_empty() {
+        true => String::new(),
+        false => format!("Time of the whole tree, guest and simulated: {}.\n\n", times.join(", ")),
+    }
 }
 
 /// The list of orders that the simulator has wrong.
@@ -188,6 +211,7 @@ fn rate(bytes_per_s: f64) -> String {
 fn milliseconds(ns: f64) -> String {
     let ms = ns / 1e6;
     match ms {
+        0.0 => "-".to_owned(),
         ms if ms < 0.1 => format!("{ms:.4}"),
         ms if ms < 10.0 => format!("{ms:.2}"),
         ms => format!("{ms:.1}"),
@@ -197,7 +221,7 @@ fn milliseconds(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::example;
+    use crate::figures::{Figure, example};
     use crate::store::Place;
 
     #[test]
@@ -220,5 +244,20 @@ mod tests {
         assert!(summary(&thrice).contains("| 1 | 3 | 10.0 % | 10.0 % |"), "{}", summary(&thrice));
         let table = jobs(&thrice, "6.12", &drive);
         assert!(table.contains("| none | random, read | 2.000 | 1.900 to 2.100 | 2.200 | +10.0 % |"), "{table}");
+    }
+
+    #[test]
+    fn a_tree_that_was_read_to_its_end_has_its_time_and_no_latencies_of_the_guest() {
+        let figure = |seconds| Figure { seconds, ..example("tree", 6e6, 0.0) };
+        let [kernel, drive, job, scheduler] = ["6.12", "sata-7200-2006", "tree-archive", "bfq"].map(str::to_owned);
+        let place = Place { kernel, drive, job, scheduler };
+        let runs = |seconds| Repetition::new(vec![vec![figure(seconds)]]);
+        let table = |real| {
+            let pair = Pair { place: place.clone(), real: runs(real), simulated: runs(3.5) };
+            jobs(&[pair], "6.12", &matrix::DRIVES[0])
+        };
+        assert!(table(3.25).contains("| +0.0 % | - | - | - | - |"), "{}", table(3.25));
+        assert!(table(3.25).contains("guest and simulated: bfq 3.25 s and 3.50 s.\n"), "{}", table(3.25));
+        assert!(!table(100.0).contains("Time of the whole tree"));
     }
 }

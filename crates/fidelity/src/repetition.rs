@@ -83,6 +83,7 @@ fn median_figure(runs: &[Vec<Figure>], one: &Figure) -> Figure {
         section: one.section.clone(),
         direction: one.direction,
         requests: of(|figure| figure.requests as f64) as u64,
+        seconds: of(|figure| figure.seconds),
         bytes_per_s: median(found.iter().map(|figure| figure.bytes_per_s).chain(without).collect()),
         p10_ns: of(|figure| figure.p10_ns),
         p50_ns: of(|figure| figure.p50_ns),

@@ -280,17 +280,47 @@ pub struct JobSetup {
     pub elevator: String,
     /// True if the job works on files of an ext4 file system on the disk, in the current directory.
     pub on_files: bool,
+    /// Trees of files on that file system, which parts of the job walk through.
+    #[serde(default)]
+    pub trees: Vec<TreeFiles>,
     /// The parts of the job, which begin at the same time.
     pub parts: Vec<JobPart>,
 }
 
-/// A part of a job of fio: all its processes, or those of a control group.
+/// The directories and files of a tree, in the order of their creation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeFiles {
+    /// The paths of the directories below the root of the tree.
+    pub directories: Vec<String>,
+    /// The paths and the lengths in bytes of the files.
+    pub files: Vec<(String, u64)>,
+}
+
+/// A walk through a tree of files by programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Walk {
+    /// The name of the section in the results.
+    pub section: String,
+    /// The index of the tree.
+    pub tree: usize,
+    /// The command for the shell, which prints the contents of all files of the current directory.
+    pub command: String,
+    /// True if it prints an archive of tar; otherwise it prints nothing but the contents.
+    pub is_archive: bool,
+    /// The seconds after which the walk ends; 0: at the end of the tree.
+    pub seconds: u64,
+}
+
+/// A part of a job of fio: all its processes, or those of a control group; or a walk of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobPart {
     /// The control group and its weight.
     pub group: Option<(String, u64)>,
     /// The text of the job file; `${DISK}` is the path of the disk.
     pub job: String,
+    /// The walk that runs instead of fio.
+    #[serde(default)]
+    pub walk: Option<Walk>,
     /// The name of the file with the results that the host gets.
     pub results: String,
 }

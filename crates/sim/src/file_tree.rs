@@ -24,15 +24,19 @@
 
 use std::sync::Arc;
 
-use hoistway_fio::Walk;
+use hoistway_fio::{JobFile, Walk};
 use rand_pcg::Pcg64;
 
+use crate::config::HostConfig;
+use crate::error::SimError;
 use crate::host::files::File;
 use crate::host::fs::config::FileSystemConfig;
 use crate::host::fs::tree::{Node, Tree};
 use crate::host::fs::{Ageing, FileSystem, SizeLaw, TreeParameters};
 use crate::host::page::PAGE_BYTES;
+use crate::workload::plan::WorkloadPlan;
 use crate::workload::walk::{Step, Walker};
+use crate::world::layout;
 
 /// Percent of an aged file system that other files fill.
 const AGED_FULL_PERCENT: u8 = 80;
@@ -122,5 +126,83 @@ impl FileTree {
                 WalkRead::Data { file, offset, bytes, first_sector: first_run.map_or(0, |(sector, _)| sector) }
             }
         })
+    }
+}
+
+/// The directories and files of a tree, so that a program can create them on a real file system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeListing {
+    /// Paths of the directories below the root of the tree, each after its parent, sorted by name.
+    pub directories: Vec<String>,
+    /// Paths and lengths in bytes of the files, directory by directory, sorted by name. A fresh
+    /// tree is written in this order.
+    pub files: Vec<(String, u64)>,
+}
+
+/// Lists the trees that the simulation of these jobs with a seed creates.
+///
+/// # Errors
+/// [`SimError`] if the jobs cannot be simulated on a drive with so many sectors.
+pub fn listings(
+    jobs: &JobFile,
+    host: &HostConfig,
+    drive_sectors: u64,
+    seed: u64,
+) -> Result<Vec<TreeListing>, SimError> {
+    let capacity_sectors = host.partition_sectors(drive_sectors);
+    let plan = WorkloadPlan::new(jobs, capacity_sectors * 512, seed)?;
+    let placed = layout::lay_out(&plan, host, capacity_sectors, seed)?;
+    Ok(placed.trees.iter().map(|tree| list(tree, &placed.files)).collect())
+}
+
+/// Lists a tree, directory by directory.
+fn list(tree: &Tree, files: &[File]) -> TreeListing {
+    let mut listing = TreeListing::default();
+    let mut stack = vec![(0u32, String::new())];
+    while let Some((directory, path)) = stack.pop() {
+        let mut entries = tree.directories[directory as usize].entries.clone();
+        entries.sort_by_key(|entry| entry.name);
+        let mut below = Vec::new();
+        for entry in entries {
+            // Twelve digits are a name as long as the simulated ones, and sort as they do.
+            let name = format!("{path}{:012x}", entry.name >> 16);
+            match entry.node {
+                Node::File(file) => listing.files.push((name, files[(tree.first_file + file) as usize].bytes)),
+                Node::Directory(directory) => below.push((directory, format!("{name}/"))),
+            }
+        }
+        if directory > 0 {
+            listing.directories.push(path.trim_end_matches('/').to_owned());
+        }
+        stack.extend(below.into_iter().rev());
+    }
+    listing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_listing_has_every_file_after_its_directory_and_follows_the_seed() {
+        let text = "[tree]\nhoistway_tree=files=300,dirs=20\nbs=10k\n\n[other]\nfilename=x\nsize=1m\nrw=read\n";
+        let loader = |path: &str, _: &str| Err(std::io::Error::other(path.to_owned()));
+        let jobs = hoistway_fio::parse(text, "tree.fio", &|_| None, &loader).unwrap();
+        let host = HostConfig { partition_mib: 1024, ..HostConfig::default() };
+        let list = |seed| listings(&jobs, &host, 64 << 21, seed).unwrap();
+        let [one] = list(1).try_into().unwrap();
+        assert_eq!((one.directories.len(), one.files.len()), (19, 300));
+        let mut known = BTreeSet::from([""]);
+        for directory in &one.directories {
+            assert!(known.contains(directory.rsplit_once('/').map_or("", |(parent, _)| parent)), "{directory}");
+            assert!(known.insert(directory), "{directory}");
+        }
+        assert!(
+            one.files.iter().all(|(path, _)| known.contains(path.rsplit_once('/').map_or("", |(parent, _)| parent)))
+        );
+        assert_eq!(one.files.iter().map(|(path, _)| path).collect::<BTreeSet<_>>().len(), 300);
+        assert_eq!(list(1), [one.clone()]);
+        assert_ne!(list(2), [one]);
     }
 }

@@ -13,8 +13,8 @@ use hoistway_fidelity::matrix::{self, Drive, Job, Kernel};
 use hoistway_fidelity::overhead::{self, Overhead};
 use hoistway_fidelity::repetition::Repetition;
 use hoistway_fidelity::store::{Place, Run};
-use hoistway_fidelity::{job, page};
-use hoistway_guest::plan::{Campaign, JobPart, JobSetup, Plan, Step};
+use hoistway_fidelity::{job, page, trees};
+use hoistway_guest::plan::{Campaign, JobPart, JobSetup, Plan, Step, TreeFiles, Walk};
 use hoistway_guest::transfer;
 use hoistway_vm::architecture;
 use hoistway_vm::boot::{Backing, Disk};
@@ -33,8 +33,18 @@ const SERIAL: &str = "emulated";
 /// The time that a job may take, its files included.
 const LIMIT_SECONDS: u64 = 240;
 /// The machine around the simulated kernel: that of the guests. Requests of a virtio SCSI bus are
-/// taken from a pool of 256 and have at most 254 pages.
-const HOST: &str = "nr_requests = 256\nmax_sectors = 2032\nspindle_tolerance_ppm = 0\n";
+/// taken from a pool of 256 and have at most 254 pages. The disk has 4 GiB.
+const HOST: &str = "nr_requests = 256\nmax_sectors = 2032\npartition_mib = 4096\nspindle_tolerance_ppm = 0\n";
+/// The programs that jobs need in the guest, each with its path there and its package.
+const PROGRAMS: [(&str, &str, &str); 7] = [
+    ("fio", "usr/bin/fio", "fio"),
+    ("mke2fs", "usr/sbin/mke2fs", "e2fsprogs"),
+    ("dash", "bin/sh", "dash"),
+    ("tar", "usr/bin/tar", "tar"),
+    ("find", "usr/bin/find", "findutils"),
+    ("xargs", "usr/bin/xargs", "findutils"),
+    ("cat", "usr/bin/cat", "coreutils"),
+];
 
 /// Options of `cargo xtask guest`.
 #[derive(clap::Args, Clone, Debug)]
@@ -79,7 +89,7 @@ pub struct Options {
 /// Runs the jobs in guests and in the simulator, and compares them.
 pub fn run(options: &Options) -> Result<()> {
     kernel::require_programs(architecture::BUILD, true, true)?;
-    tools::require_all(&[("mke2fs", "e2fsprogs")], true)?;
+    tools::require_all(&PROGRAMS.map(|(program, _, package)| (program, package)), true)?;
     let comparison = Comparison {
         hoistway: match &options.program {
             Some(program) => program.clone(),
@@ -179,12 +189,13 @@ impl Comparison<'_> {
         let mut inputs = BTreeMap::new();
         for job in jobs {
             let text = self.inputs(drive, job)?;
+            let trees = trees(kernel, job, number)?;
             for scheduler in self.schedulers(kernel) {
                 let place = self.place(kernel, drive, job, scheduler);
                 if self.options.again || place.runs(&self.directory, &text).len() < number {
                     let name = format!("{} {scheduler}", job.name);
                     inputs.insert(name.clone(), (place, text.clone()));
-                    let campaign = Campaign::Job(setup(drive, job, scheduler));
+                    let campaign = Campaign::Job(setup(drive, job, scheduler, &trees));
                     steps.push(Step { name, limit_seconds: LIMIT_SECONDS, campaign });
                 }
             }
@@ -219,21 +230,22 @@ impl Comparison<'_> {
         let name = format!("{}-{}.blktrace", fetched.kernel.name, drive.name);
         let record = self.options.record.then(|| self.directory.join(name));
         let (server, socket) = Server::start_emulated(&self.hoistway, &profile, record.as_deref(), &self.directory)?;
-        let session = Session::new("guest", matrix::MEMORY_MIB, "")?
-            .with_program("fio", "usr/bin/fio")
-            .with_program("mke2fs", "usr/sbin/mke2fs")
-            .with_disks(vec![Disk { serial: SERIAL, backing: Backing::Nbd { socket } }]);
+        let disk = Disk { serial: SERIAL, backing: Backing::Nbd { socket } };
+        let session = Session::new("guest", matrix::MEMORY_MIB, "")?.with_disks(vec![disk]);
+        let session = PROGRAMS.iter().fold(session, |session, (program, path, _)| session.with_program(program, path));
         let boot = session.boot(fetched, None, plan, true)?;
         server.stop()?;
-        let mut results: BTreeMap<String, Vec<Figure>> = BTreeMap::new();
+        let mut results: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         transfer::receive(&boot.transfer, |name, bytes| {
             let Some((step, _)) = name.rsplit_once('/') else { return Ok(()) };
-            let document: Value = serde_json::from_slice(bytes)?;
-            results.entry(step.to_owned()).or_default().extend(figures::of_fio(&document, ""));
+            let mut document: Value = serde_json::from_slice(bytes)?;
+            let jobs = document["jobs"].as_array_mut().map(std::mem::take).unwrap_or_default();
+            results.entry(step.to_owned()).or_default().extend(jobs);
             Ok(())
         })?;
-        for (step, figures) in results {
+        for (step, jobs) in results {
             let (Some((place, text)), Some(counts)) = (inputs.get(&step), boot.counts.get(&step)) else { continue };
+            let figures = figures::of_fio(&serde_json::json!({ "jobs": jobs }), "");
             let available_mib = counts.get("available_mib").copied().unwrap_or(0);
             let run = Run { inputs: text.clone(), release: fetched.release.clone(), available_mib, figures };
             // A run that failed earlier leaves no gap.
@@ -315,19 +327,35 @@ fn import(packages: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The trees of a job in a run: those of the simulation beside it.
+fn trees(kernel: &Kernel, job: &Job, number: usize) -> Result<Vec<TreeFiles>> {
+    let host = format!("kernel = \"{}\"\n{HOST}", kernel.host);
+    let listed = trees::listings(job, &host, number as u64)?;
+    Ok(listed.into_iter().map(|tree| TreeFiles { directories: tree.directories, files: tree.files }).collect())
+}
+
 /// The parameters of a job in the guest.
-fn setup(drive: &Drive, job: &Job, scheduler: &str) -> JobSetup {
-    let part = |(number, part): (usize, job::Part)| JobPart {
+fn setup(drive: &Drive, job: &Job, scheduler: &str, trees: &[TreeFiles]) -> JobSetup {
+    let of_fio = job::parts(job.text).into_iter().map(|part| JobPart {
         group: part.group,
         job: part.text,
-        results: format!("{} {scheduler}/{number}", job.name),
+        ..JobPart::default()
+    });
+    let walk = |walk: job::Walk| {
+        let (command, is_archive) = (walk.command().to_owned(), walk.is_archive());
+        let walk = Walk { section: walk.section, tree: walk.tree, command, is_archive, seconds: walk.seconds };
+        JobPart { walk: Some(walk), ..JobPart::default() }
     };
+    let parts = of_fio.chain(job::walks(job.text).into_iter().map(walk)).enumerate();
     JobSetup {
         serial: SERIAL.to_owned(),
         depth: drive.depth,
         elevator: scheduler.to_owned(),
         on_files: job.on_files,
-        parts: job::parts(job.text).into_iter().enumerate().map(part).collect(),
+        trees: trees.to_vec(),
+        parts: parts
+            .map(|(number, part)| JobPart { results: format!("{} {scheduler}/{number}", job.name), ..part })
+            .collect(),
     }
 }
 
@@ -353,7 +381,7 @@ mod tests {
     #[test]
     fn a_job_with_groups_has_a_part_for_each() {
         let job = matrix::JOBS.iter().find(|job| job.name == "weighted-groups").expect("it is in the table");
-        let setup = setup(&matrix::DRIVES[0], job, "bfq");
+        let setup = setup(&matrix::DRIVES[0], job, "bfq", &[]);
         let groups: Vec<Option<(String, u64)>> = setup.parts.iter().map(|part| part.group.clone()).collect();
         assert_eq!(groups, [Some(("light".to_owned(), 100)), Some(("heavy".to_owned(), 300))]);
         assert_eq!(setup.parts[1].results, "weighted-groups bfq/1");

@@ -1,14 +1,14 @@
-//! A job of fio on a disk of the virtual machine, or on files of a file system on that disk. Its
-//! results are files for the host.
+//! A job of fio on a disk of the virtual machine, or on files of a file system on that disk, also
+//! beside programs that walk through trees of files there. The results are files for the host.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::cgroup::{self, Group};
 use super::fio::{self, PROGRAM};
-use super::{Context, Failure, Verdict};
+use super::{Context, Failure, Verdict, walk};
 use crate::device::Queue;
 use crate::plan::{JobPart, JobSetup};
 use crate::protocol::Counts;
@@ -37,15 +37,17 @@ pub fn run(context: &mut Context, setup: &JobSetup) -> Verdict {
         context.modules.insert("ext4", "")?;
         queue.select_fifo()?;
         make_file_system(&disk)?;
-        system::mount_device(&format!("/dev/{disk}"), "ext4", MOUNTED)?;
+        job.mount()?;
     }
     let mut counts = Counts::new();
-    let outcome = job.create_files().and_then(|()| {
+    let outcome = job.create_files().and_then(|()| job.create_trees()).and_then(|()| {
         queue.select(&setup.elevator)?;
         counts = settings(&disk);
         system::drop_caches()?;
         thread::sleep(SETTLING);
-        job.measure()
+        let bytes = job.measure()?;
+        counts.extend(job.walk_again()?);
+        Ok(bytes)
     });
     if setup.on_files {
         // Writing what the job left behind is not measured.
@@ -79,13 +81,37 @@ struct Job<'a> {
     disk: &'a str,
 }
 
+/// A part of a job that runs.
+enum Running {
+    Fio(Child),
+    Walk(walk::Running),
+}
+
 impl Job<'_> {
+    /// Mounts the file system of the disk. Trees are read without access times, which would be
+    /// written.
+    fn mount(&self) -> Outcome<()> {
+        system::mount_device(&format!("/dev/{}", self.disk), "ext4", MOUNTED, self.setup.trees.is_empty())
+    }
+
+    /// Creates the trees, and mounts the file system again, so that nothing of it is in memory.
+    fn create_trees(&self) -> Outcome<()> {
+        if self.setup.trees.is_empty() {
+            return Ok(());
+        }
+        for (number, tree) in self.setup.trees.iter().enumerate() {
+            walk::create(&tree_root(number), tree)?;
+        }
+        system::unmount(MOUNTED)?;
+        self.mount()
+    }
+
     /// Creates the files of a job that works on files.
     fn create_files(&self) -> Outcome<()> {
         if !self.setup.on_files {
             return Ok(());
         }
-        for (number, part) in self.setup.parts.iter().enumerate() {
+        for (number, part) in self.setup.parts.iter().enumerate().filter(|(_, part)| part.walk.is_none()) {
             let child = self.start(number, part, &["--create_only=1"])?;
             self.finish(number, child)?;
         }
@@ -95,8 +121,12 @@ impl Job<'_> {
     /// Runs all parts at the same time and sends their results. Returns the bytes of the results.
     fn measure(&self) -> Outcome<u64> {
         let mut groups = Vec::new();
-        let mut children = Vec::new();
+        let mut running = Vec::new();
         for (number, part) in self.setup.parts.iter().enumerate() {
+            if let Some(walk) = &part.walk {
+                running.push(Running::Walk(walk::start(&tree_root(walk.tree), walk)?));
+                continue;
+            }
             let child = self.start(number, part, &[])?;
             if let Some((name, weight)) = &part.group {
                 let group = Group::create(name)?;
@@ -104,12 +134,16 @@ impl Job<'_> {
                 group.add(&child)?;
                 groups.push(group);
             }
-            children.push(child);
+            running.push(Running::Fio(child));
         }
         let mut bytes = 0;
         let mut outcome = Ok(());
-        for ((number, part), child) in self.setup.parts.iter().enumerate().zip(children) {
-            let finished = self.finish(number, child).and_then(|results| {
+        for ((number, part), running) in self.setup.parts.iter().enumerate().zip(running) {
+            let finished = match running {
+                Running::Fio(child) => self.finish(number, child),
+                Running::Walk(walk) => walk::finish(walk),
+            };
+            let finished = finished.and_then(|results| {
                 bytes += results.len() as u64;
                 transfer::send(&part.results, &results)
             });
@@ -119,6 +153,15 @@ impl Job<'_> {
             group.remove()?;
         }
         outcome.map(|()| bytes)
+    }
+
+    /// Repeats a job that is nothing but a walk to the end of a tree, which is in memory now: the
+    /// time is that of the programs.
+    fn walk_again(&self) -> Outcome<Option<(String, u64)>> {
+        let [JobPart { walk: Some(walk), .. }] = self.setup.parts.as_slice() else { return Ok(None) };
+        let begun = Instant::now();
+        walk::finish(walk::start(&tree_root(walk.tree), walk)?)?;
+        Ok(Some(("cached_ms".to_owned(), u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX))))
     }
 
     /// Starts fio with a part of the job.
@@ -143,6 +186,11 @@ impl Job<'_> {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         Err(format!("fio: {}: {} {}", output.status, errors.trim(), String::from_utf8_lossy(&results)))
     }
+}
+
+/// The path of the root of a tree.
+fn tree_root(number: usize) -> PathBuf {
+    Path::new(MOUNTED).join(format!("tree-{number}"))
 }
 
 /// The path of the results of a part.

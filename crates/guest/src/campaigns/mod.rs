@@ -15,6 +15,7 @@ pub mod record;
 mod refusals;
 mod removal;
 mod verify;
+mod walk;
 
 use crate::device::Device;
 use crate::module::Modules;

@@ -31,7 +31,7 @@ pub fn run(context: &mut Context, setup: &PlayerSetup) -> Verdict {
     for (name, value) in &setup.tunables {
         system::write(Path::new("/sys/block").join(&disk).join("queue").join(name), value)?;
     }
-    system::mount_device(&format!("/dev/{disk}"), "ext4", MOUNTED)?;
+    system::mount_device(&format!("/dev/{disk}"), "ext4", MOUNTED, true)?;
     let played = play(setup, &disk);
     system::unmount(MOUNTED)?;
     queue.select("none")?;

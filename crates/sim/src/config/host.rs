@@ -130,6 +130,9 @@ pub struct HostConfig {
     pub dirty_expire_ms: u64,
     /// Pages of one file that the flusher writes before it turns to the next file, at least 1.
     pub flush_chunk_pages: u32,
+    /// Length in MiB of the partition at the start of the drive that has the file system and stands
+    /// for the disk, 0 to 17179869184. 0 is the whole drive.
+    pub partition_mib: u64,
     /// Allocation groups of the file system, 1 to 65536.
     pub groups: u32,
     /// Upper bound in KiB of the gap between two files (inodes, directories, small files), 0 to
@@ -327,6 +330,7 @@ impl Default for HostConfig {
             flush_interval_ms: 5000,
             dirty_expire_ms: 30_000,
             flush_chunk_pages: 1024,
+            partition_mib: 0,
             groups: 16,
             file_gap_kib: 0,
             aged: false,
@@ -343,6 +347,12 @@ impl Default for HostConfig {
 }
 
 impl HostConfig {
+    /// The sectors of a drive that belong to the partition, in whole pages.
+    pub(crate) fn partition_sectors(&self, drive_sectors: u64) -> u64 {
+        let wanted = if self.partition_mib == 0 { drive_sectors } else { self.partition_mib << 11 };
+        wanted.min(drive_sectors) / PAGE_SECTORS * PAGE_SECTORS
+    }
+
     /// The default machine under this kernel: its block layer for all elevators, its clock, its
     /// dirty limits, its largest request, its number of requests. The file system of a job's tree
     /// is ext3, from 3.2 on ext4. Memory and processors stay those of the machine, except with 6.3,

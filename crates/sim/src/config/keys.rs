@@ -217,6 +217,13 @@ pub(crate) const KEYS: &[Key] = &[
         set: words::set_direct_issue,
     },
     switch!("merging", "bios are merged into queued requests", queue.merging),
+    number!(
+        "partition_mib",
+        0..=1 << 34,
+        "0 to 17179869184 MiB",
+        "partition at the start of the drive that has the file system and stands for the disk; 0 for the whole drive",
+        partition_mib as u64
+    ),
     number!("groups", 1..=65536, "1 to 65536", "allocation groups of the file system of plain jobs", groups as u32),
     number!(
         "file_gap_kib",

@@ -111,8 +111,7 @@ impl<S: Observer> World<S> {
         host.check()?;
         let drive = instantiate_drive(request);
         check_drives(request)?;
-        // The capacity is rounded down to whole pages.
-        let capacity_sectors = drive.capacity_sectors();
+        let capacity_sectors = host.partition_sectors(drive.capacity_sectors());
         let capacity_bytes = capacity_sectors / PAGE_SECTORS * PAGE_BYTES;
         let mut plan = WorkloadPlan::new(request.jobs, capacity_bytes, request.seed)?;
         if request.scripts.is_empty() {

@@ -14,7 +14,7 @@ use crate::workload::plan::{PlannedTree, WorkloadPlan};
 use crate::workload::stream;
 
 /// The files and trees of a world.
-pub(super) struct PlacedFiles {
+pub(crate) struct PlacedFiles {
     /// The files of jobs, then those of all trees; last the disk itself, if there is a tree or a
     /// journal.
     pub files: Vec<File>,
@@ -26,7 +26,7 @@ pub(super) struct PlacedFiles {
 
 /// Places the files of a plan. Without trees, files are placed by the host's configuration and cost
 /// no metadata. With a tree there is a file system, which places all files.
-pub(super) fn lay_out(
+pub(crate) fn lay_out(
     plan: &WorkloadPlan,
     host: &HostConfig,
     capacity_sectors: u64,

@@ -15,7 +15,7 @@ mod faults;
 mod flusher;
 mod job_state;
 mod journal;
-mod layout;
+pub(crate) mod layout;
 mod pace;
 mod plug;
 mod process;

@@ -107,7 +107,8 @@ fn in_guest(hoistway: &Path, options: &Options, job: &str, fetched: &Fetched) ->
         depth: 1,
         elevator: elevator.clone(),
         on_files: false,
-        parts: vec![JobPart { group: None, job: job.to_owned(), results: format!("{elevator}.json") }],
+        parts: vec![JobPart { job: job.to_owned(), results: format!("{elevator}.json"), ..JobPart::default() }],
+        trees: Vec::new(),
     };
     let campaigns = options.elevators.iter().map(|elevator| (elevator.clone(), Campaign::Job(setup(elevator))));
     let choice = Choice { subject: Some(plans::registered()), elevators: Vec::new(), full: true, seed: 1 };

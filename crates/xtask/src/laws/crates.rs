@@ -92,7 +92,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
-    ("fidelity", &[]),
+    ("fidelity", &["sim"]),
     ("guest", &[]),
     ("vm", &["guest"]),
     ("xtask", &["drive", "fidelity", "guest", "order", "units", "vm"]),
