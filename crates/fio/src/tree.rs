@@ -38,9 +38,11 @@ pub enum FileSystemKind {
 /// The order in which a tree is read: `hoistway_walk`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Walk {
-    /// Directory by directory, each in the order of its entries, as in `tar`.
+    /// Directory by directory, each in the order of its entries.
     #[default]
     Readdir,
+    /// As `Readdir`, in reads that fill records of `bs` with headers and contents, as in `tar`.
+    Archive,
     /// Directory by directory, each sorted by name.
     Name,
     /// First all directories, each in the order of its entries, and then the files in the order in

@@ -95,6 +95,7 @@ pub(crate) fn journal(value: &str) -> Result<FileSystemKind, Fault> {
 pub(crate) fn walk(value: &str) -> Result<Walk, Fault> {
     const NAMES: &[(&str, Walk)] = &[
         ("readdir", Walk::Readdir),
+        ("archive", Walk::Archive),
         ("name", Walk::Name),
         ("find", Walk::Find),
         ("inode", Walk::Inode),

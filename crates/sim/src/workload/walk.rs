@@ -1,9 +1,11 @@
 //! Walks through a tree of files: the order in which metadata blocks and parts of files are read.
 //!
 //! `readdir` is the order of `tar`: read a directory, then take each name in that order, and read
-//! the file or descend into the directory. `block` is the two-pass order of C. Lunde's qtar. The
-//! first pass reads all directories and inodes in one sweep over inode numbers, which new
-//! directories join. The second pass reads the files by the position of their first blocks.
+//! the file or descend into the directory. `archive` is the same with tar's reads: headers and
+//! contents fill one record after the other, and a read ends with its record. `block` is the
+//! two-pass order of C. Lunde's qtar. The first pass reads all directories and inodes in one sweep
+//! over inode numbers, which new directories join. The second pass reads the files by the position
+//! of their first blocks.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,6 +17,9 @@ use super::stream;
 use crate::host::files::File;
 use crate::host::fs::tree::{MetadataRead, Node, Tree};
 use crate::host::page::{PAGE_BYTES, PAGE_SECTORS};
+
+/// The length of a header in an archive of tar, to which contents are padded too.
+const HEADER_BYTES: u64 = 512;
 
 /// The next step of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub(crate) enum Step {
 pub(crate) struct Walker {
     tree: Arc<Tree>,
     order: Walk,
+    /// The bytes of an archive's current record that are filled.
+    filled: u64,
     /// The largest read in bytes, and the greatest distance of read-ahead in pages.
     read_bytes: u64,
     ahead_pages: u64,
@@ -96,6 +103,7 @@ impl Walker {
         Walker {
             tree,
             order,
+            filled: 0,
             read_bytes: read_bytes.max(1),
             ahead_pages,
             disk,
@@ -132,8 +140,9 @@ impl Walker {
         self.pass += 1;
         let tree = self.tree.clone();
         self.metadata.clear();
+        self.filled = 0;
         self.phase = match self.order {
-            Walk::Readdir | Walk::Name => {
+            Walk::Readdir | Walk::Archive | Walk::Name => {
                 self.stat(Node::Directory(0));
                 Phase::Down(vec![self.enter(0)])
             }
@@ -194,12 +203,15 @@ impl Walker {
 
     /// The next read of the open file, after the mapping blocks that it needs.
     fn go_on_reading(&mut self) -> Option<Step> {
+        let is_archive = self.order == Walk::Archive;
         let reading = self.reading.as_mut()?;
         if reading.offset >= reading.end {
             self.reading = None;
+            self.filled = self.filled.next_multiple_of(HEADER_BYTES) % self.read_bytes;
             return None;
         }
-        let bytes = self.read_bytes.min(reading.end - reading.offset);
+        let room = if is_archive { self.read_bytes - self.filled } else { self.read_bytes };
+        let bytes = room.min(reading.end - reading.offset);
         if let Some(file) = reading.of_tree {
             // Read-ahead needs the mapping of the pages in its window.
             let to = (reading.offset + bytes).div_ceil(PAGE_BYTES) + self.ahead_pages;
@@ -213,6 +225,7 @@ impl Walker {
         let opens = !std::mem::replace(&mut reading.opened, true);
         let step = Step::Read { file: reading.file, offset: reading.offset, bytes, opens };
         reading.offset += bytes;
+        self.filled = (self.filled + bytes) % self.read_bytes;
         Some(step)
     }
 
@@ -229,6 +242,7 @@ impl Walker {
         self.tree.look_up(directory, entry, &mut reads);
         self.metadata.extend(reads);
         self.stat(node);
+        self.filled = (self.filled + HEADER_BYTES) % self.read_bytes;
         match node {
             Node::File(file) => self.open(file, files),
             Node::Directory(below) => stack.push(self.enter(below)),
@@ -401,6 +415,25 @@ mod tests {
         }
         let single: u64 = reads(&steps(&tree, &files, Walk::Single)).iter().map(|read| read.2).sum();
         assert_eq!(single, tree.bytes);
+    }
+
+    #[test]
+    fn reads_of_an_archive_end_with_its_records() {
+        let (tree, files) = grown(0);
+        let [archive, readdir] = [Walk::Archive, Walk::Readdir].map(|order| reads(&steps(&tree, &files, order)));
+        // The same files in the same order.
+        let opened = |reads: &[(u32, u64, u64)]| {
+            reads.iter().filter(|read| read.1 == 0).map(|read| read.0).collect::<Vec<u32>>()
+        };
+        assert_eq!(opened(&archive), opened(&readdir));
+        let bytes = |reads: &[(u32, u64, u64)]| reads.iter().map(|read| read.2).sum::<u64>();
+        assert_eq!(bytes(&archive), bytes(&readdir));
+        assert!(archive.len() * 10 > readdir.len() * 11, "{} and {}", archive.len(), readdir.len());
+        // A file that goes on after a read fills the record; the next read of it takes a whole one.
+        let mut goes_on = archive.windows(2).filter(|pair| pair[0].0 == pair[1].0 && pair[0].1 > 0);
+        assert!(goes_on.all(|pair| pair[0].2 == 10_240));
+        let firsts = archive.iter().filter(|read| read.1 == 0 && files[read.0 as usize].bytes >= 10_240);
+        assert!(firsts.clone().all(|read| read.2 % 512 == 0) && firsts.clone().any(|read| read.2 < 4096));
     }
 
     #[test]
