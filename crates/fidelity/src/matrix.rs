@@ -103,6 +103,8 @@ pub struct Kernel {
     pub name: &'static str,
     /// The kernel of the simulated host.
     pub host: &'static str,
+    /// The requests of a queue's pool, as the guest reports them (`nr_requests`).
+    pub pool: u32,
     /// The schedulers; the first one takes requests in their order.
     pub schedulers: &'static [&'static str],
     /// The drives, by their names.
@@ -116,9 +118,9 @@ const OLD: &[&str] = &["noop", "deadline", "cfq"];
 
 /// The kernels.
 pub const KERNELS: [Kernel; 3] = [
-    Kernel { name: "6.12", host: "6.12", schedulers: CURRENT, drives: &["sata-7200-2006", "cmr-4tb"] },
-    Kernel { name: "6.1", host: "6.1", schedulers: CURRENT, drives: &["sata-7200-2006"] },
-    Kernel { name: "4.4", host: "3.2", schedulers: OLD, drives: &["sata-7200-2006"] },
+    Kernel { name: "6.12", host: "6.12", pool: 256, schedulers: CURRENT, drives: &["sata-7200-2006", "cmr-4tb"] },
+    Kernel { name: "6.1", host: "6.1", pool: 256, schedulers: CURRENT, drives: &["sata-7200-2006"] },
+    Kernel { name: "4.4", host: "3.2", pool: 128, schedulers: OLD, drives: &["sata-7200-2006"] },
 ];
 
 /// The memory of the guest.

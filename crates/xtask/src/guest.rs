@@ -32,9 +32,9 @@ const PAGE: &str = "docs/guest.md";
 const SERIAL: &str = "emulated";
 /// The time that a job may take, its files included.
 const LIMIT_SECONDS: u64 = 240;
-/// The machine around the simulated kernel: that of the guests. Requests of a virtio SCSI bus are
-/// taken from a pool of 256 and have at most 254 pages. The disk has 4 GiB.
-const HOST: &str = "nr_requests = 256\nmax_sectors = 2032\npartition_mib = 4096\nspindle_tolerance_ppm = 0\n";
+/// The machine around the simulated kernel: that of the guests. Requests of a virtio SCSI bus have
+/// at most 254 pages. The disk has 4 GiB.
+const HOST: &str = "max_sectors = 2032\npartition_mib = 4096\nspindle_tolerance_ppm = 0\n";
 /// The programs that jobs need in the guest, each with its path there and its package.
 const PROGRAMS: [(&str, &str, &str); 7] = [
     ("fio", "usr/bin/fio", "fio"),
@@ -282,7 +282,7 @@ impl Comparison<'_> {
             let (mut real, mut simulated) = (Vec::new(), Vec::new());
             for (run, seed) in runs.into_iter().zip(1..) {
                 let cache = format!("page_cache_mib = {}", run.available_mib);
-                let host = format!("kernel = \"{}\"\n{cache}\n{settings}{HOST}", kernel.host);
+                let host = format!("{}{cache}\n{settings}", host(kernel));
                 simulated.push(self.simulate(&host, drive, job, scheduler, seed)?);
                 real.push(run.figures);
             }
@@ -327,10 +327,14 @@ fn import(packages: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The text of a host file for the guests of a kernel.
+fn host(kernel: &Kernel) -> String {
+    format!("kernel = \"{}\"\nnr_requests = {}\n{HOST}", kernel.host, kernel.pool)
+}
+
 /// The trees of a job in a run: those of the simulation beside it.
 fn trees(kernel: &Kernel, job: &Job, number: usize) -> Result<Vec<TreeFiles>> {
-    let host = format!("kernel = \"{}\"\n{HOST}", kernel.host);
-    let listed = trees::listings(job, &host, number as u64)?;
+    let listed = trees::listings(job, &host(kernel), number as u64)?;
     Ok(listed.into_iter().map(|tree| TreeFiles { directories: tree.directories, files: tree.files }).collect())
 }
 
