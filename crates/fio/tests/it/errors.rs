@@ -134,7 +134,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("hoistway_tree=linux\nrw=write", "hoistway_tree: job `j` walks through a tree, and rw is write", "rw=read"),
     ("hoistway_tree=linux\ndirect=1", "walks through a tree, and direct is 1", "page cache"),
     ("hoistway_walk=random", "hoistway_walk: job `j` has no tree", "hoistway_tree=linux"),
-    ("hoistway_tree=linux\nhoistway_walk=up", "hoistway_walk: `up` is not known", "one of readdir, name"),
+    ("hoistway_tree=linux\nhoistway_walk=up", "hoistway_walk: `up` is not known", "one of readdir, archive, name"),
     ("hoistway_reserve=fast", "hoistway_reserve: `fast` is not a number", ""),
     ("wait_for=missing", "wait_for: no job `missing` stands above", "stands above"),
     ("wait_for=j", "wait_for: no job `j` stands above", ""),
