@@ -103,15 +103,13 @@ pub fn run(options: &Options) -> Result<()> {
         import(packages)?;
     }
     let mut pairs = Vec::new();
+    let runs = usize::from(options.runs);
     for kernel in comparison.kernels()? {
-        if !options.simulate && !comparison.run_guests(kernel, &matrix::DELAY, &[&matrix::OVERHEAD], 1)? {
+        if !options.simulate && !comparison.run_guests(kernel, runs)? {
             println!("{}: SKIPPED: its packages are not here; --packages takes them from a directory", kernel.name);
             continue;
         }
-        for drive in kernel.drives().filter(|drive| selected(&options.drive, drive.name)) {
-            if !options.simulate {
-                comparison.run_guests(kernel, drive, &comparison.jobs(drive), usize::from(options.runs))?;
-            }
+        for drive in comparison.drives(kernel) {
             for job in comparison.jobs(drive) {
                 let found = comparison.pairs(kernel, drive, job)?;
                 found.iter().for_each(|pair| println!("{}", page::line(pair)));
@@ -149,6 +147,10 @@ impl Comparison<'_> {
         Ok(matrix::KERNELS.iter().filter(|kernel| selected(names, kernel.name)).collect())
     }
 
+    fn drives(&self, kernel: &Kernel) -> impl Iterator<Item = &'static Drive> {
+        kernel.drives().filter(|drive| selected(&self.options.drive, drive.name))
+    }
+
     fn jobs(&self, drive: &Drive) -> Vec<&'static Job> {
         let wanted = &self.options.job;
         drive.jobs().filter(|job| wanted.is_empty() || wanted.iter().any(|text| job.name.contains(text))).collect()
@@ -172,12 +174,16 @@ impl Comparison<'_> {
         Ok(format!("depth {}, {} MiB\n{}\n{profile}", drive.depth, matrix::MEMORY_MIB, job.text))
     }
 
-    /// Runs the jobs on a drive in one boot of a kernel for each repetition, but not those whose
-    /// figures are kept. Returns false if the kernel is not there.
-    fn run_guests(&self, kernel: &Kernel, drive: &Drive, jobs: &[&Job], runs: usize) -> Result<bool> {
+    /// Runs the jobs of a kernel, but not those whose figures are kept: for each repetition the
+    /// overhead of a request, and then the jobs in a boot for each drive. Returns false if the
+    /// kernel is not there.
+    fn run_guests(&self, kernel: &Kernel, runs: usize) -> Result<bool> {
         for number in 1..=runs {
-            if !self.run_once(kernel, drive, jobs, number)? {
+            if !self.run_once(kernel, &matrix::DELAY, &[&matrix::OVERHEAD], number)? {
                 return Ok(false);
+            }
+            for drive in self.drives(kernel) {
+                self.run_once(kernel, drive, &self.jobs(drive), number)?;
             }
         }
         Ok(true)
@@ -258,12 +264,13 @@ impl Comparison<'_> {
         bail!("{}\nthe logs are in {}", boot.failures.join("\n"), boot.directory.display())
     }
 
-    /// The overhead of a request in the guests of a kernel under a scheduler.
-    fn overhead(&self, kernel: &Kernel, scheduler: &str) -> Result<Overhead> {
+    /// The overhead of a request in the guests of a kernel under a scheduler: that of a run, or of
+    /// the last one before it.
+    fn overhead(&self, kernel: &Kernel, scheduler: &str, number: usize) -> Result<Overhead> {
         let place = self.place(kernel, &matrix::DELAY, &matrix::OVERHEAD, scheduler);
         let runs = place.runs(&self.directory, &self.inputs(&matrix::DELAY, &matrix::OVERHEAD)?);
-        let figures = runs.into_iter().map(|run| run.figures).collect();
-        overhead::overhead(&Repetition::new(figures).figures)
+        let run = runs.get(number - 1).or(runs.last());
+        run.and_then(|run| overhead::overhead(&run.figures))
             .with_context(|| format!("the overhead of {} is not measured: run `cargo xtask guest`", kernel.name))
     }
 
@@ -278,12 +285,12 @@ impl Comparison<'_> {
             if runs.is_empty() {
                 continue;
             }
-            let settings = self.overhead(kernel, scheduler)?.settings();
             let (mut real, mut simulated) = (Vec::new(), Vec::new());
-            for (run, seed) in runs.into_iter().zip(1..) {
+            for (run, number) in runs.into_iter().zip(1..) {
+                let settings = self.overhead(kernel, scheduler, number)?.settings();
                 let cache = format!("page_cache_mib = {}", run.available_mib);
                 let host = format!("{}{cache}\n{settings}", host(kernel));
-                simulated.push(self.simulate(&host, drive, job, scheduler, seed)?);
+                simulated.push(self.simulate(&host, drive, job, scheduler, number as u64)?);
                 real.push(run.figures);
             }
             let [real, simulated] = [real, simulated].map(Repetition::new);
