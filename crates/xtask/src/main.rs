@@ -100,8 +100,8 @@ enum Task {
     Stress(stress::Options),
     /// Build the kernel module, boot kernels in QEMU with it, and judge what the guests report
     Kernel(kernel::Options),
-    /// Run jobs of fio, and programs that read trees of files, under real kernels on emulated drives
-    /// and in the simulator: docs/guest.md
+    /// Run jobs of fio, and programs that read trees of files, under real kernels on emulated
+    /// drives and in the simulator: docs/guest.md
     Guest(guest::Options),
     /// Measure the CPU cost of the elevators beside the kernels': docs/elevator-costs.md
     BenchElevators(bench_elevators::Options),
