@@ -220,12 +220,15 @@ const RUN_FIGURES: Figures<Run, 18> = [
     ("deadline_misses", Figure::Whole(|run| run.processes.iter().filter_map(|process| process.deadline_misses).sum())),
 ];
 
-const JOB_FIGURES: Figures<JobRun, 6> = [
+const JOB_FIGURES: Figures<JobRun, 9> = [
     ("job_index", Figure::Whole(|job| job.job as u64)),
     ("processes", Figure::Whole(|job| job.processes as u64)),
     ("bytes_per_s", Figure::Number(|job| Some(job.bytes_per_s))),
     ("slowest_bytes_per_s", Figure::Number(|job| Some(job.process_bytes_per_s.min))),
     ("fastest_bytes_per_s", Figure::Number(|job| Some(job.process_bytes_per_s.max))),
+    ("syncs", Figure::Whole(|job| job.sync_ns.n)),
+    ("sync_p99_ns", Figure::Whole(|job| job.sync_ns.p99)),
+    ("sync_p999_ns", Figure::Whole(|job| job.sync_ns.p999)),
     ("longest_starved_wait_ns", Figure::Whole(|job| job.starved.and_then(|starved| starved.wait_ns).unwrap_or(0))),
 ];
 

@@ -47,6 +47,16 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Adds what the run of another sweep did.
+    pub fn add(&mut self, other: Summary) {
+        self.points += other.points;
+        self.skipped += other.skipped;
+        self.simulated += other.simulated;
+        self.failed += other.failed;
+        self.note_error(other.first_error.as_deref());
+        self.is_partial |= other.is_partial;
+    }
+
     fn note_error(&mut self, error: Option<&str>) {
         if self.first_error.is_none() {
             self.first_error = error.map(str::to_owned);

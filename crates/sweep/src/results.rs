@@ -22,16 +22,30 @@ impl Results {
     /// [`FolderError::Io`] if the folder has no directory `points`, and [`FolderError::Damaged`]
     /// for a file that is not one of results.
     pub fn read(folder: &Path) -> Result<Results, FolderError> {
+        Results::read_tables(&folder.join("points"), &[POINT])
+    }
+
+    /// Reads the jobs of the points of a folder, each once; the column `point` names their points.
+    ///
+    /// # Errors
+    /// [`FolderError::Io`] if the folder has no directory `jobs`, and [`FolderError::Damaged`] for a
+    /// file that is not one of results.
+    pub fn read_jobs(folder: &Path) -> Result<Results, FolderError> {
+        Results::read_tables(&folder.join("jobs"), &[POINT, JOB_INDEX])
+    }
+
+    /// Reads the tables of a directory; a row is identified by the columns of `key`.
+    fn read_tables(directory: &Path, key: &[&str]) -> Result<Results, FolderError> {
         let mut results = Results::default();
-        for file in files(&folder.join("points"))? {
+        for file in files(directory)? {
             let damaged = |problem: String| FolderError::Damaged { path: file.clone(), problem };
             let columns = parquet_file::read(&file, &|_| true).map_err(|error| damaged(error.to_string()))?;
-            if !columns.iter().any(|column| column.name == POINT) {
-                return Err(damaged(format!("it has no column `{POINT}`")));
+            if let Some(missing) = key.iter().find(|name| !columns.iter().any(|column| column.name == **name)) {
+                return Err(damaged(format!("it has no column `{missing}`")));
             }
             results.append(columns);
         }
-        results.remove_duplicates();
+        results.remove_duplicates(key);
         Ok(results)
     }
 
@@ -69,12 +83,13 @@ impl Results {
         }
     }
 
-    /// Removes the rows of points that another row has: two machines that simulated the same points
-    /// in different batches wrote them twice.
-    fn remove_duplicates(&mut self) {
-        let Some(points) = self.column(POINT) else { return };
+    /// Removes rows whose columns of `key` equal those of an earlier row: two machines that
+    /// simulated the same points in different batches wrote them twice.
+    fn remove_duplicates(&mut self, key: &[&str]) {
+        let columns: Vec<&Cells> = key.iter().filter_map(|name| self.column(name)).collect();
         let mut seen = HashSet::new();
-        let keep: Vec<bool> = (0..self.rows).map(|row| seen.insert(points.text(row))).collect();
+        let key = |row: usize| columns.iter().map(|cells| cells.text(row)).collect::<Vec<_>>();
+        let keep: Vec<bool> = (0..self.rows).map(|row| seen.insert(key(row))).collect();
         if keep.iter().all(|keep| *keep) {
             return;
         }
@@ -85,6 +100,8 @@ impl Results {
 
 /// The column with the names of points.
 const POINT: &str = "point";
+/// The column with the numbers of the jobs of a point.
+const JOB_INDEX: &str = "job_index";
 
 #[cfg(test)]
 mod tests {
@@ -108,7 +125,7 @@ mod tests {
             column("y", Cells::Bool(vec![None, Some(true)])),
         ];
         results.append(more);
-        results.remove_duplicates();
+        results.remove_duplicates(&[POINT]);
         assert_eq!(results.rows(), 3);
         assert_eq!(results.column("x"), Some(&Cells::Float(vec![Some(1.0), None, Some(0.5)])));
         assert_eq!(results.column("y"), Some(&Cells::Bool(vec![None, None, Some(true)])));

@@ -27,6 +27,8 @@ pub struct JobRun {
     pub process_bytes_per_s: Spread,
     /// Completion latencies of its requests, in ns.
     pub latency_ns: Latency,
+    /// Latencies of its syncs, in ns; empty without syncs.
+    pub sync_ns: Latency,
     /// The fair share of one process in bytes a second: the rate of the job alone, at most that of
     /// the drive under the best elevator, over the number of processes that run at the same time.
     /// `None` if the job did not run alone.
@@ -161,6 +163,7 @@ fn job_run(run: &Run, job: usize, members: &[usize], alone: Option<f64>, concurr
         bytes_per_s: bytes_per_s(bytes, end_ns.saturating_sub(start_ns)),
         process_bytes_per_s: Spread { min, max: rates().fold(0.0, f64::max) },
         latency_ns,
+        sync_ns: run.syncs_of(|process| process.job == job).summary(),
         fair_bytes_per_s: members.first().and_then(|index| fair(*index)),
         starved: (starved > 0 || wait_ns.is_some()).then_some(Starvation {
             processes: starved,
@@ -232,6 +235,7 @@ mod tests {
             bytes_per_s: 0.0,
             process_bytes_per_s: Spread { min: 0.0, max: 0.0 },
             latency_ns: Latency::default(),
+            sync_ns: Latency::default(),
             fair_bytes_per_s: Some(20.0),
             starved,
         }

@@ -33,7 +33,7 @@ pub fn run(args: &SweepArgs, out: &mut Out) -> Result<Exit> {
     };
     let folder = ResultFolder::open(output)?;
     let begun = Instant::now();
-    let summary = simulate(args, &plan, &folder)?;
+    let summary = simulate(std::slice::from_ref(&plan), &folder, args.threads)?;
     if args.json {
         out.json(&summary)?;
     } else {
@@ -99,22 +99,31 @@ fn draw(args: &SweepArgs, folder: &Path, report: &ReportFile, out: &mut Out) -> 
     Ok(())
 }
 
-fn simulate(args: &SweepArgs, plan: &Plan, folder: &ResultFolder) -> Result<Summary> {
+/// Runs the points of some sweeps that have no result in a folder, and shows the progress over all.
+pub(super) fn simulate(plans: &[Plan], folder: &ResultFolder, threads: Option<u16>) -> Result<Summary> {
     let cancel = interrupt::watch()?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let options = LocalOptions {
-        threads: args.threads.map_or(processors, usize::from),
+        threads: threads.map_or(processors, usize::from),
         available_bytes: available_bytes(&Root::machine()),
     };
-    let bar = Bar::new(plan.points(), "points");
-    let highest = AtomicU64::new(0);
-    let progress = |SweepProgress { done, points }: SweepProgress| {
-        // Threads report out of order.
-        let done = highest.fetch_max(done, Ordering::Relaxed).max(done);
-        bar.set(done);
-        bar.say(&format!("{} of {} points", grouped(done), grouped(points)));
-    };
-    let summary = hoistway_sweep::run(plan, folder, options, &progress, &cancel)?;
+    let all: u64 = plans.iter().map(Plan::points).sum();
+    let bar = Bar::new(all, "points");
+    let mut summary = Summary::default();
+    for plan in plans {
+        let highest = AtomicU64::new(0);
+        let before = summary.points;
+        let progress = |SweepProgress { done, .. }: SweepProgress| {
+            // Threads report out of order.
+            let done = before + highest.fetch_max(done, Ordering::Relaxed).max(done);
+            bar.set(done);
+            bar.say(&format!("{} of {} points", grouped(done), grouped(all)));
+        };
+        summary.add(hoistway_sweep::run(plan, folder, options, &progress, &cancel)?);
+        if summary.is_partial {
+            break;
+        }
+    }
     bar.clear();
     Ok(summary)
 }
