@@ -1,6 +1,7 @@
 //! The declaration of the command line, from which help, completions and manual pages are made.
 
 mod advise;
+mod arena;
 mod devices;
 mod drives;
 mod mount;
@@ -22,6 +23,7 @@ use hoistway_sim::Setting;
 
 use crate::names;
 pub use advise::AdviseArgs;
+pub use arena::{ArenaArgs, ArenaSplit};
 pub use devices::{DevicesArgs, DevicesCommand, ForgetArgs, IoniceArgs, ResetArgs, SetArgs, refuse};
 pub use drives::{DriveKind, DrivesArgs};
 pub use mount::{Elevator, MountArgs};
@@ -63,6 +65,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Simulate many combinations of drives, elevators, tunables and seeds into Parquet files
     Sweep(SweepArgs),
+    /// Compare every elevator on many drives and workloads: which one when nothing is known
+    Arena(Box<ArenaArgs>),
     /// Recommend a scheduler for a device of this machine and a workload, with reasons and the
     /// command to set it
     Advise(Box<AdviseArgs>),

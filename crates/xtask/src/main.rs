@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench_arena;
 mod bench_elevators;
 mod bench_mount;
 mod bench_nbd;
@@ -111,6 +112,8 @@ enum Task {
     BenchMount(bench_mount::Options),
     /// Measure what disk order gains and what archiving costs: docs/order-benchmarks.md
     BenchOrder(bench_order::Options),
+    /// Compare all elevators on many drives and workloads: docs/arena.md
+    BenchArena(bench_arena::Options),
     /// Measure the speed and the memory of sweeps: docs/sweeps.md
     BenchSweep(bench_sweep::Options),
     /// Measure the cost of two builds of the program side by side
@@ -155,6 +158,7 @@ fn run(task: Task) -> Result<()> {
         Task::BenchNbd(options) => bench_nbd::run(&options),
         Task::BenchMount(options) => bench_mount::run(&options),
         Task::BenchOrder(options) => bench_order::run(&options),
+        Task::BenchArena(options) => bench_arena::run(&options),
         Task::BenchSweep(options) => bench_sweep::run(&options),
         Task::Compare(options) => compare::run(&options),
         Task::Whatif(options) => whatif::run(&options),

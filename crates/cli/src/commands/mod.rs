@@ -1,6 +1,7 @@
 //! The subcommands, one file (or folder) each.
 
 mod advise;
+mod arena;
 mod bench;
 mod compare;
 mod completions;
@@ -34,6 +35,7 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
     match cli.command {
         None => compare::run_example(out),
         Some(Command::Advise(args)) => advise::run(&args, out),
+        Some(Command::Arena(args)) => arena::run(&args, out),
         Some(Command::Compare(args)) => compare::run(&args, out),
         Some(Command::Conform(args)) => conform::run(&args, out),
         Some(Command::Elevators(args)) => elevators::run(&args, out),

@@ -1,6 +1,7 @@
 //! Integration tests of `hoistway-cli`: one binary, so that they are linked once.
 
 mod advise;
+mod arena;
 mod bad_input;
 mod common;
 mod compare;

@@ -45,10 +45,12 @@ const ARROWS: &[(&str, &[&str])] = &[
         "bench",
         &["config", "control", "core", "custom", "drive", "fio", "mount", "qos", "report", "sim", "trace", "units"],
     ),
+    ("arena", &["bench", "core", "fio", "report", "sweep", "units"]),
     (
         "cli",
         &[
             "advise",
+            "arena",
             "bench",
             "blockdev",
             "config",

@@ -1,0 +1,179 @@
+//! The simulations of the arena as sweeps.
+
+use std::ops::Range;
+use std::path::Path;
+
+use hoistway_core::Kind;
+use hoistway_fio::SetOptionError;
+use hoistway_sweep::{Plan, SpecError, SweepSpec, TooManyPoints};
+use toml::{Table, Value};
+
+use crate::drive::Drive;
+use crate::workload::Workload;
+
+/// The host of all runs: the page cache, read-ahead, write-back and block layer of this kernel.
+const HOST: &str = "6.12";
+
+/// The part of the arena that is run. Elevators are designed with one part and tested on the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Split {
+    /// Workloads and drives that are not held back.
+    #[default]
+    Design,
+    /// Cells whose workload or drive is held back.
+    Held,
+    /// Both.
+    All,
+}
+
+/// What is run: workloads, drives, elevators, seeds.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// The workloads.
+    pub workloads: Vec<Workload>,
+    /// The drives.
+    pub drives: Vec<Drive>,
+    /// The part of the cells of workloads and drives.
+    pub split: Split,
+    /// The elevators.
+    pub elevators: Vec<Kind>,
+    /// The first seed.
+    pub first_seed: u64,
+    /// The number of seeds, at least 1.
+    pub seed_count: u64,
+}
+
+/// Reasons why the simulations cannot be planned.
+#[derive(Debug, thiserror::Error)]
+pub enum MatrixError {
+    /// A workload cannot have a runtime.
+    #[error(transparent)]
+    Option(#[from] SetOptionError),
+    /// A sweep is wrong.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The matrix is too large.
+    #[error(transparent)]
+    Points(#[from] TooManyPoints),
+}
+
+impl Split {
+    /// Returns true if a cell is in this part.
+    pub fn has(self, workload: &Workload, drive: &Drive) -> bool {
+        let is_held = workload.is_held || drive.is_held;
+        match self {
+            Split::Design => !is_held,
+            Split::Held => is_held,
+            Split::All => true,
+        }
+    }
+}
+
+impl Matrix {
+    /// The elevator under which a party runs alone: first come, first served.
+    pub const ALONE: Kind = Kind::Noop;
+
+    /// The seeds.
+    pub fn seeds(&self) -> Range<u64> {
+        self.first_seed..self.first_seed.saturating_add(self.seed_count.max(1))
+    }
+
+    /// The cells: each workload on each drive that is in the split.
+    pub fn cells(&self) -> impl Iterator<Item = (&Workload, &Drive)> {
+        let pairs = self.workloads.iter().flat_map(|workload| self.drives.iter().map(move |drive| (workload, drive)));
+        pairs.filter(|(workload, drive)| self.split.has(workload, drive))
+    }
+
+    /// The sweeps of all simulations: workloads under the elevators, and parties alone. A drive has
+    /// sweeps of its own, because the split can leave out workloads on it.
+    ///
+    /// # Errors
+    /// [`MatrixError`] if a job, a drive or the number of seeds is not possible.
+    pub fn sweeps(&self) -> Result<Vec<Plan>, MatrixError> {
+        let mut plans = Vec::new();
+        for drive in &self.drives {
+            let workloads: Vec<&Workload> =
+                self.workloads.iter().filter(|workload| self.split.has(workload, drive)).collect();
+            if workloads.is_empty() {
+                continue;
+            }
+            let (mut together, mut parties) = (Vec::new(), Vec::new());
+            for workload in workloads {
+                let runtime_ms = workload.runtime_ms(drive.class);
+                together.push(job(workload.name, &workload.lasting(runtime_ms)?));
+                for section in workload.sections() {
+                    let text = workload.alone(&section, runtime_ms)?;
+                    parties.push(job(&alone(workload.name, &section), &text));
+                }
+            }
+            plans.push(self.plan(drive, together, &self.elevators)?);
+            plans.push(self.plan(drive, parties, &[Matrix::ALONE])?);
+        }
+        Ok(plans)
+    }
+
+    fn plan(&self, drive: &Drive, jobs: Vec<Value>, elevators: &[Kind]) -> Result<Plan, MatrixError> {
+        let seeds = self.seeds();
+        let names = elevators.iter().map(|kind| Value::from(kind.info().name)).collect();
+        let mut sweep = Table::new();
+        sweep.insert("jobs".into(), Value::Array(jobs));
+        sweep.insert("drives".into(), Value::Array(vec![drive.name.into()]));
+        sweep.insert("hosts".into(), Value::Array(vec![HOST.into()]));
+        sweep.insert("elevators".into(), Value::Array(names));
+        sweep.insert("seeds".into(), format!("{}-{}", seeds.start, seeds.end - 1).into());
+        let file = format!("arena on {}", drive.name);
+        Ok(Plan::new(SweepSpec::from_toml(&sweep.to_string(), &file, Path::new(""))?)?)
+    }
+}
+
+/// The name of the job in which one process of a section runs alone.
+pub(crate) fn alone(workload: &str, section: &str) -> String {
+    format!("{workload}: {section} alone")
+}
+
+fn job(name: &str, text: &str) -> Value {
+    let mut table = Table::new();
+    table.insert("name".into(), name.into());
+    table.insert("text".into(), text.into());
+    Value::Table(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::DriveClass;
+
+    fn matrix(split: Split) -> Matrix {
+        Matrix {
+            workloads: Workload::ALL.to_vec(),
+            drives: Drive::ALL.to_vec(),
+            split,
+            elevators: Kind::ALL.to_vec(),
+            first_seed: 1,
+            seed_count: 8,
+        }
+    }
+
+    #[test]
+    fn the_parts_have_all_cells_once() {
+        let [design, held, all] = [Split::Design, Split::Held, Split::All].map(|split| matrix(split).cells().count());
+        assert_eq!(design + held, all);
+        assert!(design * 2 > all && held * 4 > all, "{design} and {held} of {all}");
+    }
+
+    #[test]
+    fn each_cell_has_runs_of_all_elevators_and_of_each_party_alone() {
+        let matrix =
+            Matrix { workloads: vec![Workload::ALL[0]], drives: Drive::ALL[..2].to_vec(), ..matrix(Split::All) };
+        let points: u64 = matrix.sweeps().expect("a plan").iter().map(Plan::points).sum();
+        assert_eq!(points, 2 * 8 * (Kind::ALL.len() as u64 + 1));
+    }
+
+    #[test]
+    fn crowds_run_longer_on_disks_only() {
+        let [usual, crowd] = ["streams", "crowd"].map(|name| Workload::from_name(name).expect("a workload"));
+        let on = |workload: Workload| DriveClass::ALL.map(|class| workload.runtime_ms(class));
+        assert_eq!((on(usual), on(crowd)), ([15_000, 1_000], [120_000, 1_000]));
+        assert!(matrix(Split::All).sweeps().is_ok());
+    }
+}

@@ -1,0 +1,249 @@
+//! The page of an arena: standings, and each measure by workloads and by drives.
+
+use hoistway_report::{BarRow, BarTable, Fact, HeatMap, Sheet, SheetSection, Table};
+use hoistway_units::figures::grouped;
+
+use crate::cells::{Cell, Cells};
+use crate::costs::COST_PROCESSES;
+use crate::matrix::Matrix;
+use crate::standings::{Lost, Measure, Standing, Standings};
+
+/// The most lost cells in the table of an elevator.
+const LOST_MAX: usize = 12;
+
+/// Makes the page of some cells and their standings.
+pub fn page(matrix: &Matrix, cells: &Cells, standings: &Standings) -> Sheet {
+    let mut sections = vec![standings_section(standings)];
+    sections.extend(Measure::ALL.map(|measure| measure_section(matrix, cells, standings, measure)));
+    sections.extend(standings.standings.first().map(|first| lost_section(cells, first)));
+    if !cells.errors.is_empty() {
+        let rows = cells.errors.iter().map(|error| vec![error.clone()]).collect();
+        let table = Table { head: vec!["error".into()], rows, ..Table::default() };
+        sections.push(SheetSection {
+            title: "Errors".into(),
+            intro: "Runs without figures.".into(),
+            table: Some(table),
+            ..SheetSection::default()
+        });
+    }
+    Sheet {
+        command: "hoistway arena".into(),
+        title: "Which elevator when nothing is known".into(),
+        subtitle: subtitle(matrix, cells),
+        verdict: verdict(standings),
+        answer: vec![bars(standings)],
+        facts: facts(matrix, cells),
+        sections,
+        notes: vec![
+            "All elevators run with their defaults on the host of Linux 6.12: only the elevator differs.".into(),
+            "A party alone runs under noop. Its share is its weight over the weights of all processes.".into(),
+        ],
+    }
+}
+
+fn subtitle(matrix: &Matrix, cells: &Cells) -> String {
+    let seeds = matrix.seeds();
+    format!("{} cells, seeds {} to {}", grouped(cells.cells.len() as u64), seeds.start, seeds.end - 1)
+}
+
+/// The answer in sentences.
+pub(crate) fn verdict(standings: &Standings) -> String {
+    let Some(first) = standings.standings.first() else { return "There are no results.".into() };
+    let mut text = format!("{} is beaten least", first.elevator);
+    if let [Some(throughput), Some(latency), Some(isolation)] = first.means {
+        text += &format!(
+            ": its throughput is {} of the best, its latency {} times the best, its isolation {} (geometric means)",
+            decimals(throughput),
+            decimals(latency),
+            decimals(isolation)
+        );
+    }
+    text.push('.');
+    for measure in Measure::ALL {
+        let best = best(standings, measure);
+        if let Some(best) = best.filter(|best| best.elevator != first.elevator) {
+            text += &format!(" {} has the best {}.", best.elevator, measure.name());
+        }
+    }
+    text
+}
+
+fn best(standings: &Standings, measure: Measure) -> Option<&Standing> {
+    let index = Measure::ALL.iter().position(|other| *other == measure)?;
+    let with = standings.standings.iter().filter_map(|standing| Some((standing, standing.means[index]?)));
+    let sign = if measure.is_gain() { -1.0 } else { 1.0 };
+    with.min_by(|one, other| (sign * one.1).total_cmp(&(sign * other.1))).map(|(standing, _)| standing)
+}
+
+fn bars(standings: &Standings) -> BarTable {
+    let row = |(index, standing): (usize, &Standing)| BarRow {
+        name: standing.elevator.clone(),
+        is_marked: index == 0,
+        values: standing.means.iter().map(|mean| mean.unwrap_or(f64::NAN)).collect(),
+        ..BarRow::default()
+    };
+    BarTable {
+        caption: "Geometric means over all cells".into(),
+        rows_are: "elevator".into(),
+        figures: vec![
+            "throughput over the best (more is better)".into(),
+            "p99 over the best (less is better)".into(),
+            "isolation (more is better)".into(),
+        ],
+        rows: standings.standings.iter().enumerate().map(row).collect(),
+    }
+}
+
+fn facts(matrix: &Matrix, cells: &Cells) -> Vec<Fact> {
+    let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
+    vec![
+        fact("workloads", matrix.workloads.len().to_string()),
+        fact("drives", matrix.drives.len().to_string()),
+        fact("cells with results", grouped(cells.cells.len() as u64)),
+        fact("elevators", matrix.elevators.len().to_string()),
+        fact("seeds", matrix.seeds().count().to_string()),
+    ]
+}
+
+/// The header and the rows of the table of standings, which documents have as well. CPU times are
+/// there if they were measured.
+pub(crate) fn standings_table(standings: &Standings) -> Table {
+    let has_costs = standings.standings.iter().any(|standing| !standing.cpu_ns.is_empty());
+    let mut table = Table { head: standings_header(), ..Table::default() };
+    table.rows = standings.standings.iter().map(standings_row).collect();
+    if !has_costs {
+        let columns = table.head.len() - COST_PROCESSES.len();
+        table.head.truncate(columns);
+        table.rows.iter_mut().for_each(|row| row.truncate(columns));
+    }
+    table
+}
+
+fn standings_header() -> Vec<String> {
+    let mut header = vec!["elevator".to_owned()];
+    for measure in Measure::ALL {
+        header.push(measure.name().to_owned());
+        let sign = if measure.is_gain() { "at least" } else { "at most" };
+        header.push(format!("cells {sign} {}", measure.bound()));
+    }
+    header.push("missed deadlines".to_owned());
+    header.extend(COST_PROCESSES.map(|processes| format!("ns at {processes}")));
+    header
+}
+
+fn standings_row(standing: &Standing) -> Vec<String> {
+    let mut row = vec![standing.elevator.clone()];
+    for (mean, (within, of)) in standing.means.iter().zip(standing.within) {
+        row.push(mean.map_or("-".to_owned(), decimals));
+        row.push(format!("{within} of {of}"));
+    }
+    row.push(format!("{:.1}", standing.missed));
+    for index in 0..COST_PROCESSES.len() {
+        row.push(standing.cpu_ns.get(index).map_or("-".to_owned(), |ns| format!("{ns:.0}")));
+    }
+    row
+}
+
+fn standings_section(standings: &Standings) -> SheetSection {
+    SheetSection {
+        title: "Standings".into(),
+        intro: "The elevators in the order of how many others are better in the geometric means. A cell counts for \
+                throughput against the best elevator of the cell whose isolation is at least 0.8, for latency against \
+                the best of all."
+            .into(),
+        table: Some(standings_table(standings)),
+        ..SheetSection::default()
+    }
+}
+
+fn measure_section(matrix: &Matrix, cells: &Cells, standings: &Standings, measure: Measure) -> SheetSection {
+    let rows: Vec<String> = standings.standings.iter().map(|standing| standing.elevator.clone()).collect();
+    let map = |x: &str, columns: Vec<&'static str>, is_of: &dyn Fn(&Cell, &str) -> bool| {
+        let has = |column: &&str| cells.cells.iter().any(|cell| is_of(cell, column) && has_measure(cell, measure));
+        let columns: Vec<&str> = columns.into_iter().filter(has).collect();
+        let value = |row: &str, column: &str| cells.mean(row, measure, |cell| is_of(cell, column)).unwrap_or(f64::NAN);
+        HeatMap {
+            title: format!("{}, by {x}", capital(measure.name())),
+            note: note(measure).to_owned(),
+            x: x.to_owned(),
+            y: "elevator".to_owned(),
+            cells: rows
+                .iter()
+                .flat_map(|row| columns.iter().map(|column| value(row, column)).collect::<Vec<_>>())
+                .collect(),
+            columns: columns.into_iter().map(str::to_owned).collect(),
+            rows: rows.clone(),
+        }
+    };
+    let drives = matrix.drives.iter().map(|drive| drive.name).collect();
+    let workloads = matrix.workloads.iter().map(|workload| workload.name).collect();
+    SheetSection {
+        title: capital(measure.name()),
+        intro: intro(measure).to_owned(),
+        heat_maps: vec![
+            map("drive", drives, &|cell, name| cell.drive == name),
+            map("workload", workloads, &|cell, name| cell.workload == name),
+        ],
+        ..SheetSection::default()
+    }
+}
+
+fn has_measure(cell: &Cell, measure: Measure) -> bool {
+    measure != Measure::Latency || cell.best_latency().is_some()
+}
+
+fn note(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Throughput => "over that of the best sound elevator; more is better",
+        Measure::Latency => "p99 over that of the best elevator; less is better",
+        Measure::Isolation => "least rate of a process over its share of its rate alone; more is better",
+    }
+}
+
+fn intro(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Throughput => {
+            "Geometric means of the throughput of all processes over that of the best elevator whose isolation is at least 0.8."
+        }
+        Measure::Latency => {
+            "Geometric means of the 99th percentile of latency of the sensitive party over that of the best elevator."
+        }
+        Measure::Isolation => "Geometric means of the isolation, which counts as 1 at most.",
+    }
+}
+
+fn lost_section(cells: &Cells, standing: &Standing) -> SheetSection {
+    let lost = cells.lost(&standing.elevator);
+    let row = |lost: &Lost| {
+        vec![
+            lost.measure.name().to_owned(),
+            lost.workload.to_owned(),
+            lost.drive.to_owned(),
+            decimals(lost.value),
+            lost.best.clone().unwrap_or_else(|| "-".to_owned()),
+        ]
+    };
+    // The worst of each measure, as many of each.
+    let each = LOST_MAX / Measure::ALL.len();
+    let worst = Measure::ALL.iter().flat_map(|measure| lost.iter().filter(|lost| lost.measure == *measure).take(each));
+    SheetSection {
+        title: format!("Cells that {} loses", standing.elevator),
+        intro: format!("{} in all; here are the worst of each measure.", grouped(lost.len() as u64)),
+        table: Some(Table {
+            head: ["measure", "workload", "drive", "value", "best"].map(str::to_owned).to_vec(),
+            rows: worst.map(row).collect(),
+            ..Table::default()
+        }),
+        ..SheetSection::default()
+    }
+}
+
+/// A ratio with its digits.
+pub(crate) fn decimals(value: f64) -> String {
+    if value >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
