@@ -22,7 +22,7 @@ pub enum Split {
     Design,
     /// Cells whose workload or drive is held back.
     Held,
-    /// Both.
+    /// All cells.
     All,
 }
 

@@ -17,7 +17,7 @@ pub enum Measure {
     Throughput,
     /// 99th percentile of latency over the best of the cell.
     Latency,
-    /// Isolation.
+    /// Isolation, in itself.
     Isolation,
 }
 
@@ -34,8 +34,8 @@ pub struct Standing {
     pub within: [(usize, usize); 3],
     /// Seconds in which a process with a rate had less than it: the sum over cells of the means.
     pub missed: f64,
-    /// CPU time of a request in ns with each of [`COST_PROCESSES`](crate::COST_PROCESSES), if it was
-    /// measured.
+    /// CPU time of a request in ns with each of [`COST_PROCESSES`](crate::COST_PROCESSES), if it
+    /// was measured.
     pub cpu_ns: Vec<f64>,
     /// Number of other elevators that are better in the geometric mean of each measure, summed: the
     /// order of the table.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_is_measured_by_the_best_that_starves_nobody() {
+    fn throughput_is_measured_by_the_best_elevator_that_isolates() {
         let cells = cells();
         assert_eq!(cells.cells[0].best_throughput().map(|entry| entry.elevator.as_str()), Some("fair"));
         assert_eq!(cells.cells[0].value("slow", Measure::Throughput), Some(0.98));

@@ -28,8 +28,8 @@ impl Results {
     /// Reads the jobs of the points of a folder, each once; the column `point` names their points.
     ///
     /// # Errors
-    /// [`FolderError::Io`] if the folder has no directory `jobs`, and [`FolderError::Damaged`] for a
-    /// file that is not one of results.
+    /// [`FolderError::Io`] if the folder has no directory `jobs`, and [`FolderError::Damaged`] for
+    /// a file that is not one of results.
     pub fn read_jobs(folder: &Path) -> Result<Results, FolderError> {
         Results::read_tables(&folder.join("jobs"), &[POINT, JOB_INDEX])
     }

@@ -18,7 +18,7 @@ Examples:
   hoistway arena --list                                     the workloads and the drives
 
 A cell is a workload on a drive. In each cell every elevator runs with its defaults. Throughput counts against the best elevator \
-that starves nobody (isolation of at least 0.8), latency (99th percentile of the party for which it matters) against the best of \
+with an isolation of at least 0.8, latency (99th percentile of the party for which it matters) against the best of \
 all. Isolation is the least rate of a process over its share of the rate that it has alone. docs/arena.md has the figures of all \
 elevators.
 
@@ -73,7 +73,7 @@ pub enum ArenaSplit {
     Design,
     /// Cells whose workload or drive is held back
     Held,
-    /// Both
+    /// All cells
     All,
 }
 

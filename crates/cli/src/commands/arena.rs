@@ -137,7 +137,7 @@ fn print(standings: &Standings, args: &ArenaArgs, out: &mut Out) -> Result<()> {
     out.paragraph(
         0,
         &format!(
-            "throughput: geometric mean over that of the best elevator of each cell that starves nobody; won: cells with at \
+            "throughput: geometric mean over that of the best elevator of each cell with an isolation of at least 0.8; won: cells with at \
              least {throughput}. latency: 99th percentile over the best; won: at most {latency}. isolation: least rate of a \
              process over its share of its rate alone; won: at least {isolation}. missed: seconds in which a process had less \
              than its rate. The elevator that fewest others beat is first."

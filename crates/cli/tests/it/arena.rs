@@ -26,9 +26,9 @@ fn elevators_are_compared_in_each_cell_and_runs_are_kept() {
     let folder = Folder::new();
     let output = folder.name("results");
     let first = arena(&output, &[]);
-    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    assert_eq!(first.code, Some(0), "{}", first.err);
     // Each cell runs under both elevators with both seeds, and so does each party alone under one.
-    assert!(first.stdout.contains("2 cells, 14 of 14 runs simulated now"), "{}", first.stdout);
+    assert!(first.out.contains("2 cells, 14 of 14 runs simulated now"), "{}", first.out);
     let again = arena(&output, &["--json"]);
     let json = again.json();
     let cell = &json["cells"][0];
@@ -41,7 +41,7 @@ fn elevators_are_compared_in_each_cell_and_runs_are_kept() {
     let best = json["standings"].as_array().expect("standings").iter().find(|one| one["elevator"] == "cfq-v3");
     assert_eq!(best.expect("cfq-v3")["within"][0][1], 2);
     let kept = arena(&output, &[]);
-    assert!(kept.stdout.contains("2 cells, 0 of 14 runs simulated now"), "{}", kept.stdout);
+    assert!(kept.out.contains("2 cells, 0 of 14 runs simulated now"), "{}", kept.out);
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn the_page_and_the_tables_have_all_elevators() {
     let folder = Folder::new();
     let (output, page) = (folder.name("results"), folder.name("arena.html"));
     let tables = arena(&output, &["--tables", "--report", &page]);
-    assert_eq!(tables.code, Some(0), "{}", tables.stderr);
-    assert!(tables.stdout.contains("### By workload: isolation"), "{}", tables.stdout);
+    assert_eq!(tables.code, Some(0), "{}", tables.err);
+    assert!(tables.out.contains("### By workload: isolation"), "{}", tables.out);
     let html = std::fs::read_to_string(&page).expect("a page");
     for text in ["cfq-v3", "Isolation, by workload", "reader-and-1-writer", "Cells that"] {
         assert!(html.contains(text), "no {text}");
@@ -61,12 +61,12 @@ fn the_page_and_the_tables_have_all_elevators() {
 fn unknown_names_are_refused_with_the_known_ones() {
     let ran = run(&["arena", "-o", "nowhere", "--workloads", "stream"]);
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("the arena has no workload `stream` (did you mean `streams`?)"), "{}", ran.stderr);
+    assert!(ran.err.contains("the arena has no workload `stream` (did you mean `streams`?)"), "{}", ran.err);
     let ran = run(&["arena", "-o", "nowhere", "--workloads", "dss", "--split", "design"]);
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("no cell of these workloads and drives is in this part"), "{}", ran.stderr);
+    assert!(ran.err.contains("no cell of these workloads and drives is in this part"), "{}", ran.err);
     let ran = run(&["arena"]);
-    assert!(ran.code == Some(2) && ran.stderr.contains("--output"), "{}", ran.stderr);
+    assert!(ran.code == Some(2) && ran.err.contains("--output"), "{}", ran.err);
 }
 
 #[test]
