@@ -128,8 +128,8 @@ impl Experiment {
         (1..=count.max(1)).map(|seed| Experiment { seed, ..self.clone() }).collect()
     }
 
-    /// The experiment with the changes of a trial. `used` has a flag for each of [`Trial::changes`],
-    /// which becomes true if the simulation has what the change names.
+    /// The experiment with the changes of a trial. `used` has a flag for each of
+    /// [`Trial::changes`], which becomes true if the simulation has what the change names.
     fn with_trial(mut self, trial: &Trial, used: &mut [bool]) -> Result<Experiment, ReproduceError> {
         let mut used = used.iter_mut();
         let mut set = |applies: bool| {
