@@ -8,7 +8,7 @@ use super::kind_of;
 /// A fact to know before advice is trusted.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Warning {
-    /// The topic, a stable word: `priorities`, `layers`, `rotational`, `write-cache`, `throttling`.
+    /// The topic, a stable word: `priorities`, `layers`, `rotational`, `write-cache`.
     pub about: &'static str,
     /// The sentence.
     pub text: String,
@@ -88,18 +88,6 @@ pub fn warnings(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> V
             "write-cache",
             format!(
                 "{name} completes writes in its cache and writes them out in its own order: schedulers only order requests on their way to the cache"
-            ),
-        );
-    }
-    let throttle =
-        queue.setting("wbt_lat_usec").and_then(|setting| setting.value.parse::<i64>().ok()).filter(|us| *us > 0);
-    if let (Some(us), false) = (throttle, queue.scheduler.as_deref() == Some("bfq")) {
-        warn(
-            "throttling",
-            format!(
-                "write-back is throttled on {name} so that reads take {} ms (wbt_lat_usec), which is not simulated: beside buffered writes readers are faster \
-                 under none, mq-deadline and kyber than predicted. bfq switches the throttling off",
-                us as f64 / 1000.0
             ),
         );
     }

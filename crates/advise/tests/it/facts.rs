@@ -147,15 +147,18 @@ fn a_rotating_virtual_disk_has_a_warning() {
 }
 
 #[test]
-fn caches_and_throttling_have_warnings() {
+fn a_write_cache_has_a_warning_and_the_throttling_of_write_back_is_that_of_the_device() {
     let fake = server();
+    let queue = || named(&all(&fake).1, "sda").queue.as_ref().expect("a queue").clone();
     assert!(said(&fake, "sda", "write-cache")[0].contains("in its cache"));
-    assert!(said(&fake, "sda", "throttling")[0].contains("75 ms"));
+    assert!(host_of(&queue(), usual_host()).write_back_throttling);
     fake.file("/sys/block/sda/queue/write_cache", "write through\n");
     fake.file("/sys/block/sda/queue/wbt_lat_usec", "0\n");
-    assert!(said(&fake, "sda", "write-cache").is_empty() && said(&fake, "sda", "throttling").is_empty());
-    let (_, devices) = all(&fake);
-    let queue = named(&devices, "sda").queue.as_ref().expect("a queue").clone();
+    assert!(said(&fake, "sda", "write-cache").is_empty());
+    assert!(!host_of(&queue(), usual_host()).write_back_throttling);
+    fake.file("/sys/block/sda/queue/scheduler", "mq-deadline none [bfq]\n");
+    assert!(host_of(&queue(), usual_host()).write_back_throttling, "bfq switches it off, not the administrator");
+    let queue = queue();
     let profile = hoistway_drive::Profile::builtin("cmr-4tb").expect("a drive");
     assert_ne!(device_facts::profile_as_set(&queue, profile.clone()), profile, "a disk without its cache is another");
 }
