@@ -34,7 +34,11 @@ pub(crate) struct Device<S: Observer> {
     /// Completions on their way to the host, each with the time of its arrival.
     arriving: VecDeque<(u64, Completion)>,
     /// Requests in the drive, by tag.
-    in_flight: Slab<InFlightRequest>,
+    in_flight: Slab<InFlight>,
+    /// Flushes that pass the queue and wait for room in the drive.
+    flushes: VecDeque<Flush>,
+    /// The task that waits for its write between two flushes, and the token of the second one.
+    second_flush: Option<(u32, u64)>,
     submitters: Vec<Submitter>,
     by_context: HashMap<ContextId, u32, BuildHasherDefault<DefaultHasher>>,
     /// Submitters whose bios the queue's storage had no room for.
@@ -84,11 +88,27 @@ pub(crate) struct Device<S: Observer> {
     pub defect: Option<String>,
 }
 
-/// A request in the drive.
+/// A command in the drive.
 #[derive(Clone, Copy, Debug)]
-struct InFlightRequest {
-    id: RequestId,
+struct InFlight {
+    origin: Origin,
     at_ns: u64,
+}
+
+/// The origin of a command in the drive.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    Request(RequestId),
+    Flush(Flush),
+}
+
+/// A flush of the drive's cache that passes the queue.
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    /// The token of its completion.
+    token: u64,
+    /// The task and the bio that is submitted after it.
+    write: Option<(u32, Bio)>,
 }
 
 /// A task's context in the queue, and the bios that it could not submit yet.
@@ -122,6 +142,8 @@ impl<S: Observer> Device<S> {
             transport,
             arriving: VecDeque::new(),
             in_flight: Slab::new(),
+            flushes: VecDeque::new(),
+            second_flush: None,
             submitters: Vec::new(),
             by_context: HashMap::default(),
             refused: VecDeque::new(),
@@ -218,9 +240,29 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// Submits a bio of a task that is not plugged and is not issued directly.
-    pub fn submit_queued(&mut self, task: u32, bio: Bio, now_ns: u64) {
-        self.submit_now(task, bio, now_ns);
+    /// Flushes the drive's cache before all requests that wait. The token is that of the
+    /// completion.
+    pub fn flush(&mut self, token: u64, now_ns: u64) {
+        self.flushes.push_back(Flush { token, write: None });
+        self.run(now_ns);
+    }
+
+    /// Submits the only bio that a task has in the queue, between two flushes that pass the queue.
+    /// The bio and each flush complete with the bio's token.
+    pub fn submit_between_flushes(&mut self, task: u32, bio: Bio, now_ns: u64) {
+        self.second_flush = Some((task, bio.token));
+        self.flushes.push_back(Flush { token: bio.token, write: Some((task, bio)) });
+        self.run(now_ns);
+    }
+
+    /// Submits a write after the flush before it. A kernel that issues single bios directly queues
+    /// it; up to 6.1 it is issued next.
+    fn submit_after_flush(&mut self, task: u32, bio: Bio, now_ns: u64) {
+        let answer = self.queue.submit(bio, now_ns);
+        if let (Ok((Submitted::Queued(id), _)), DirectIssue::Plugged) = (&answer, self.direct_issue) {
+            self.queue.bypass(*id, true, now_ns);
+        }
+        self.submitted(task, bio, answer, now_ns);
     }
 
     /// Returns true if requests are issued as they are submitted, without an elevator.
@@ -408,7 +450,17 @@ impl<S: Observer> Device<S> {
         };
         let started = self.in_flight.remove(completion.tag);
         self.completed(&started, &completion, now_ns);
-        self.complete(started.id, now_ns, tokens);
+        match started.origin {
+            Origin::Request(id) => self.complete(id, now_ns, tokens),
+            Origin::Flush(flush) => {
+                tokens.push(flush.token);
+                if let Some((task, bio)) = flush.write {
+                    self.submit_after_flush(task, bio, now_ns);
+                }
+                self.run(now_ns);
+                self.work(now_ns);
+            }
+        }
         Some(completion.status)
     }
 
@@ -438,7 +490,7 @@ impl<S: Observer> Device<S> {
         format!("{kept}, {} are in the drive", self.in_flight.len())
     }
 
-    fn completed(&mut self, started: &InFlightRequest, completion: &Completion, now_ns: u64) {
+    fn completed(&mut self, started: &InFlight, completion: &Completion, now_ns: u64) {
         add(&mut self.phases, &completion.service.phases);
         self.requests += 1;
         self.answered_ns = now_ns;
@@ -452,9 +504,20 @@ impl<S: Observer> Device<S> {
         if let (Some(throttle), Some(request)) = (&mut self.throttle, self.queue.request(id)) {
             throttle.touched(request.op(), now_ns);
         }
+        let owner = self.queue.context_of(id).map(|context| context.pid());
+        if let Some((task, token)) = self.second_flush
+            && self.queue.context(self.context(task)).map(|context| context.pid()) == owner
+        {
+            self.second_flush = None;
+            self.flushes.push_back(Flush { token, write: None });
+        }
         match self.queue.complete(id, now_ns, |token| tokens.push(token)) {
             Ok(kick) => self.handle_kick(kick, now_ns),
             Err(stale) => self.report_defect(format!("a completion was refused: {stale:?}")),
+        }
+        if !self.flushes.is_empty() {
+            // The queue has no reason to run for them.
+            self.run(now_ns);
         }
         self.watch_congestion();
         while let Some(task) = self.refused.pop_front() {
@@ -598,11 +661,25 @@ impl<S: Observer> Device<S> {
     /// Dispatches requests until the drive is full or the elevator has none to dispatch.
     fn run(&mut self, now_ns: u64) {
         while self.in_flight.len() < self.depth && self.defect.is_none() {
+            if let Some(flush) = self.flushes.pop_front() {
+                self.start_flush(flush, now_ns);
+                continue;
+            }
             let Next::Request(id) = self.queue.next(now_ns) else { return };
             self.start(id, now_ns);
         }
         if self.chooses_ahead {
             self.queue.choose_next(now_ns);
+        }
+    }
+
+    fn start_flush(&mut self, flush: Flush, now_ns: u64) {
+        if self.in_flight.is_empty() {
+            self.busy_since_ns = now_ns;
+        }
+        let tag = self.in_flight.insert(InFlight { origin: Origin::Flush(flush), at_ns: now_ns });
+        if let Err(error) = self.drive.submit(now_ns, tag, &Command::Flush) {
+            self.report_defect(format!("the drive refused a flush: {error}"));
         }
     }
 
@@ -615,7 +692,7 @@ impl<S: Observer> Device<S> {
         if self.in_flight.is_empty() {
             self.busy_since_ns = now_ns;
         }
-        let tag = self.in_flight.insert(InFlightRequest { id, at_ns: now_ns });
+        let tag = self.in_flight.insert(InFlight { origin: Origin::Request(id), at_ns: now_ns });
         if let Err(error) = self.drive.submit(now_ns, tag, &command) {
             return self.report_defect(format!("the drive refused a request: {error}"));
         }

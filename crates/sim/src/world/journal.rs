@@ -68,14 +68,15 @@ impl<S: Observer> World<S> {
         self.processes[task as usize].commit = commit;
         match commit {
             Commit::Flush => {
-                let context = self.device.context(task);
-                let flags = Flags::BARRIER.and(Flags::SYNC);
                 let token = Token::Flushed(task).encode();
-                self.device.submit(
-                    task,
-                    Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags },
-                    self.now_ns,
-                );
+                if self.device.issues_directly() {
+                    self.device.flush(token, self.now_ns);
+                } else {
+                    let context = self.device.context(task);
+                    let flags = Flags::BARRIER.and(Flags::SYNC);
+                    let bio = Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags };
+                    self.device.submit(task, bio, self.now_ns);
+                }
                 self.processes[task as usize].debt_ns += self.host.costs.bio_ns;
             }
             _ => self.wake(self.journal_task()),
@@ -142,7 +143,6 @@ impl<S: Observer> World<S> {
 
     /// Does one step of a commit. Returns false if there is nothing to do now.
     fn journal_step(&mut self, task: u32) -> bool {
-        let flushes_apart = self.flushes_apart();
         let Some(journal) = &mut self.journal else { return false };
         match journal.step {
             CommitStep::Idle if !journal.wanted || journal.running.files.is_empty() => {
@@ -166,10 +166,8 @@ impl<S: Observer> World<S> {
                 self.write_log(task, CommitStep::Log);
             }
             _ if journal.pending > 0 => return false,
-            CommitStep::Log if flushes_apart => self.flush_for_commit(task, CommitStep::FlushBefore),
-            CommitStep::Log | CommitStep::FlushBefore => self.write_log(task, CommitStep::Commit),
-            CommitStep::Commit if flushes_apart => self.flush_for_commit(task, CommitStep::FlushAfter),
-            CommitStep::Commit | CommitStep::FlushAfter => self.committed(),
+            CommitStep::Log => self.write_log(task, CommitStep::Commit),
+            CommitStep::Commit => self.committed(),
         }
         true
     }
@@ -181,22 +179,10 @@ impl<S: Observer> World<S> {
         journal.committing.files.iter().filter(|(_, grew)| all || **grew).map(|(file, _)| *file).collect()
     }
 
-    /// Returns true if the commit block and the flushes around it are requests of their own: the
-    /// commit block waits in the queue like others, and is no barrier.
+    /// Returns true if the flushes around the commit block pass the queue, and the commit block is
+    /// no barrier.
     fn flushes_apart(&self) -> bool {
         self.device.issues_directly() && self.journal.as_ref().is_some_and(|journal| journal.config.barriers)
-    }
-
-    /// Flushes the drive's cache before or after the commit block.
-    fn flush_for_commit(&mut self, task: u32, step: CommitStep) {
-        let context = self.device.context(task);
-        let Some(journal) = &mut self.journal else { return };
-        journal.step = step;
-        journal.pending += 1;
-        journal.debt_ns += self.host.costs.bio_ns;
-        let flags = Flags::SYNC.and(Flags::BARRIER);
-        let token = Token::Logged.encode();
-        self.device.submit(task, Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags }, self.now_ns);
     }
 
     /// Writes descriptor and metadata, or the commit block.
@@ -219,12 +205,13 @@ impl<S: Observer> World<S> {
                 let count = most.max(1).min(first + blocks - start);
                 let (sector, sectors) = (start * PAGE_SECTORS, (count * PAGE_SECTORS) as u32);
                 let bio = Bio { token: Token::Logged.encode(), context, op: Op::Write, sector, sectors, flags };
-                journal.pending += 1;
                 journal.debt_ns += self.host.costs.bio_ns;
-                match step {
-                    // After its flush the kernel queues the commit block without issuing it.
-                    CommitStep::Commit => self.device.submit_queued(task, bio, self.now_ns),
-                    _ => self.device.submit(task, bio, self.now_ns),
+                if step == CommitStep::Commit && flushes_apart {
+                    journal.pending += 3;
+                    self.device.submit_between_flushes(task, bio, self.now_ns);
+                } else {
+                    journal.pending += 1;
+                    self.device.submit(task, bio, self.now_ns);
                 }
             }
         }

@@ -58,11 +58,7 @@ pub(super) enum CommitStep {
     Idle,
     Data,
     Log,
-    /// The flush before the commit block, if it is a request of its own.
-    FlushBefore,
     Commit,
-    /// The flush after the commit block, if it is a request of its own.
-    FlushAfter,
 }
 
 /// What a process waits for during a sync.
