@@ -19,9 +19,10 @@ DISK = "sata-7200-2006"
 
 
 def test_the_same_algorithm_has_the_same_figures_as_noop() -> None:
-    both = hw.compare(READERS, drive=DISK, elevators=["noop", Arrival], kernel="6.1")
+    # From 6.1 on `none` issues requests past the queue, which an elevator does not.
+    both = hw.compare(READERS, drive=DISK, elevators=["noop", Arrival], kernel="3.2")
     rows = both.table.to_dict()
-    assert rows["elevator"] == ["none", "arrival"]
+    assert rows["elevator"] == ["noop", "arrival"]
     for column in ("bytes_per_s", "turns", "latency_p99_ns", "drive_seek_ns"):
         assert rows[column][0] == rows[column][1], column
 

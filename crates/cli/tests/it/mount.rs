@@ -90,6 +90,15 @@ impl Drop for Mounted {
     }
 }
 
+/// Unmounts a file system. For a moment it can be busy: the kernel still closes what was written.
+fn unmount(at: &Path) {
+    let begun = Instant::now();
+    while !Command::new("umount").arg(at).status().expect("a tool").success() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{} is busy", at.display());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 fn is_mounted(at: &Path) -> bool {
     let table = fs::read_to_string("/proc/mounts").expect("every Linux has it");
     table.lines().any(|line| line.split(' ').nth(1).map(Path::new) == Some(at))
@@ -348,7 +357,7 @@ impl SlowDisk {
             fs::write(below.join(name), vec![7; 200 << 20]).expect("there is room");
         }
         // Cached data would need no time of the disk.
-        assert!(Command::new("umount").arg(&below).status().expect("a tool").success());
+        unmount(&below);
         disk.mount();
         Some(disk)
     }
