@@ -6,7 +6,8 @@ use std::path::Path;
 use hoistway_sweep::{Cells as Column, FolderError, Results};
 use serde::Serialize;
 
-use crate::matrix::{Matrix, alone};
+use crate::drive::Drive;
+use crate::matrix::{Matrix, alone_name};
 use crate::sample::Sample;
 use crate::workload::Workload;
 
@@ -94,7 +95,7 @@ impl Cells {
     pub fn read(matrix: &Matrix, folder: &Path) -> Result<Cells, CellError> {
         let (runs, errors) = read_runs(matrix, &Results::read(folder)?, &Results::read_jobs(folder)?)?;
         let cells = matrix.cells().map(|(workload, drive)| {
-            let rates = alone_rates(matrix, &runs, workload, drive.name);
+            let rates = alone_rates(matrix, &runs, workload, drive);
             let entries = matrix.elevators.iter().filter_map(|kind| {
                 let name = kind.info().name;
                 let seeds = matrix.seeds().map(|seed| (workload.name.into(), drive.name.into(), name.into(), seed));
@@ -168,10 +169,12 @@ fn alone_rates(
     matrix: &Matrix,
     runs: &HashMap<RunKey, Figures>,
     workload: &Workload,
-    drive: &str,
+    drive: &Drive,
 ) -> HashMap<String, f64> {
     let rate = |section: &str| {
-        let key = |seed| (alone(workload.name, section), drive.to_owned(), Matrix::ALONE.info().name.to_owned(), seed);
+        let text = workload.alone(section, workload.runtime_ms(drive.class)).ok()?;
+        let (name, elevator) = (alone_name(&text), Matrix::ALONE.info().name);
+        let key = |seed| (name.clone(), drive.name.to_owned(), elevator.to_owned(), seed);
         let rates: Vec<f64> =
             matrix.seeds().filter_map(|seed| Some(runs.get(&key(seed))?.sections.first()?.bytes_per_s)).collect();
         Sample::of(&rates).map(|sample| sample.mean)

@@ -97,13 +97,17 @@ impl Matrix {
             if workloads.is_empty() {
                 continue;
             }
-            let (mut together, mut parties) = (Vec::new(), Vec::new());
+            let (mut together, mut parties, mut names) = (Vec::new(), Vec::new(), Vec::new());
             for workload in workloads {
                 let runtime_ms = workload.runtime_ms(drive.class);
                 together.push(job(workload.name, &workload.lasting(runtime_ms)?));
                 for section in workload.sections() {
                     let text = workload.alone(&section, runtime_ms)?;
-                    parties.push(job(&alone(workload.name, &section), &text));
+                    let name = alone_name(&text);
+                    if !names.contains(&name) {
+                        parties.push(job(&name, &text));
+                        names.push(name);
+                    }
                 }
             }
             plans.push(self.plan(drive, together, &self.elevators)?);
@@ -126,9 +130,10 @@ impl Matrix {
     }
 }
 
-/// The name of the job in which one process of a section runs alone.
-pub(crate) fn alone(workload: &str, section: &str) -> String {
-    format!("{workload}: {section} alone")
+/// The name of the job in which one process of a section runs alone: the words of its job file.
+/// Sections of several workloads can be alike; their runs are one point of a sweep, with one name.
+pub(crate) fn alone_name(text: &str) -> String {
+    format!("alone: {}", text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn job(name: &str, text: &str) -> Value {
@@ -167,6 +172,18 @@ mod tests {
             Matrix { workloads: vec![Workload::ALL[0]], drives: Drive::ALL[..2].to_vec(), ..matrix(Split::All) };
         let points: u64 = matrix.sweeps().expect("a plan").iter().map(Plan::points).sum();
         assert_eq!(points, 2 * 8 * (Kind::ALL.len() as u64 + 1));
+    }
+
+    #[test]
+    fn equal_parties_of_two_workloads_share_their_runs_alone() {
+        let workloads = ["reader-and-1-writer", "reader-and-16-writers"];
+        let workloads = workloads.map(|name| Workload::from_name(name).expect("a workload"));
+        let name = |workload: &Workload| alone_name(&workload.alone("reader", 500).expect("a job file"));
+        assert_eq!(name(&workloads[0]), name(&workloads[1]));
+        let drives = Drive::ALL[..1].to_vec();
+        let matrix = Matrix { workloads: workloads.to_vec(), drives, ..matrix(Split::All) };
+        let points: Vec<u64> = matrix.sweeps().expect("a plan").iter().map(Plan::points).collect();
+        assert_eq!(points, [2 * 17 * 8, 2 * 8], "two workloads, and a reader and a writer alone");
     }
 
     #[test]
