@@ -17,7 +17,7 @@ pub enum Measure {
     Throughput,
     /// 99th percentile of latency over the best of the cell.
     Latency,
-    /// Isolation, in itself.
+    /// Least rate of a party over its share of the rate that it has alone.
     Isolation,
 }
 
