@@ -2,6 +2,7 @@
 
 use hoistway_report::{BarRow, BarTable, Fact, HeatMap, Sheet, SheetSection, Table};
 use hoistway_units::figures::grouped;
+use hoistway_units::names::capitalised;
 
 use crate::cells::{Cell, Cells};
 use crate::costs::COST_PROCESSES;
@@ -163,7 +164,7 @@ fn measure_section(matrix: &Matrix, cells: &Cells, standings: &Standings, measur
         let columns: Vec<&str> = columns.into_iter().filter(has).collect();
         let value = |row: &str, column: &str| cells.mean(row, measure, |cell| is_of(cell, column)).unwrap_or(f64::NAN);
         HeatMap {
-            title: format!("{}, by {x}", capital(measure.name())),
+            title: format!("{}, by {x}", capitalised(measure.name())),
             note: note(measure).to_owned(),
             x: x.to_owned(),
             y: "elevator".to_owned(),
@@ -178,7 +179,7 @@ fn measure_section(matrix: &Matrix, cells: &Cells, standings: &Standings, measur
     let drives = matrix.drives.iter().map(|drive| drive.name).collect();
     let workloads = matrix.workloads.iter().map(|workload| workload.name).collect();
     SheetSection {
-        title: capital(measure.name()),
+        title: capitalised(measure.name()),
         intro: intro(measure).to_owned(),
         heat_maps: vec![
             map("drive", drives, &|cell, name| cell.drive == name),
@@ -241,9 +242,4 @@ fn lost_section(cells: &Cells, standing: &Standing) -> SheetSection {
 /// A ratio with its digits.
 pub(crate) fn decimals(value: f64) -> String {
     if value >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

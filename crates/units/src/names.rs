@@ -54,6 +54,16 @@ pub fn did_you_mean<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -
     if quoted.is_empty() { String::new() } else { format!(" (did you mean {}?)", list(&quoted, "or")) }
 }
 
+/// Returns a name or sentence with a capital first letter.
+///
+/// ```
+/// assert_eq!(hoistway_units::names::capitalised("throughput"), "Throughput");
+/// ```
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Joins the parts of a list with commas, and the last one with a conjunction: "a", "a and b",
 /// "a, b and c".
 pub fn list(parts: &[String], conjunction: &str) -> String {

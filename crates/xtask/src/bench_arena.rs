@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::tools::{self, cargo};
 use crate::{pages, sections};
 
 const PAGE: &str = "docs/arena.md";
@@ -29,13 +28,7 @@ pub struct Options {
 
 /// Runs the arena and prints or writes its tables.
 pub fn run(options: &Options) -> Result<()> {
-    let hoistway = match &options.hoistway {
-        Some(program) => sections::program(Some(program))?,
-        None => {
-            tools::run(cargo().args(["build", "--quiet", "--release", "-p", "hoistway-cli"]))?;
-            tools::target_directory()?.join("release/hoistway")
-        }
-    };
+    let hoistway = sections::simulator(options.hoistway.as_deref())?;
     let folder = sections::folder(options.folder.as_deref(), "arena")?;
     let mut command = std::process::Command::new(hoistway);
     command.args(["arena", "--cpu", "--tables", "--output"]).arg(&folder);

@@ -39,6 +39,16 @@ pub fn program(named: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
+/// Returns the program to run simulations with: the named one, or the one of the profile `release`,
+/// built now.
+pub fn simulator(named: Option<&Path>) -> Result<PathBuf> {
+    if named.is_some() {
+        return program(named);
+    }
+    tools::run(tools::cargo().args(["build", "--quiet", "--release", "-p", "hoistway-cli"]))?;
+    Ok(tools::target_directory()?.join("release/hoistway"))
+}
+
 /// Creates the directory for images: the named one, or `usual` in the directory that cargo builds
 /// into.
 pub fn folder(named: Option<&Path>, usual: &str) -> Result<PathBuf> {

@@ -313,8 +313,7 @@ impl<S: Observer> Device<S> {
 
     /// Submits the bios of a task's plug and removes the plug.
     pub fn finish_plug(&mut self, task: u32, now_ns: u64) {
-        self.flush_plug(task, true, now_ns);
-        self.submitters[task as usize].plug = None;
+        self.finish_call(task, true, now_ns);
     }
 
     /// Submits the bios of a call of direct I/O. The kernel plugs it only if it has several bios.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_report::{BarRow, BarTable, Fact, HeatMap, Interval, Intervals, Sheet, SheetSection, Table};
 use hoistway_units::figures::{grouped, percent};
-use hoistway_units::names::did_you_mean;
+use hoistway_units::names::{capitalised, did_you_mean};
 
 use crate::columns::Cells;
 use crate::results::Results;
@@ -175,7 +175,7 @@ impl<'a> Drawn<'a> {
             keys.sort_by(|one, other| part(other).total_cmp(&part(one)));
             let named: Vec<String> =
                 keys.iter().take(2).map(|key| format!("{} ({} %)", key.name(), percent(part(key)))).collect();
-            let name = capital(&measure.name);
+            let name = capitalised(&measure.name);
             match named.as_slice() {
                 [] => format!("{name} is the same at all points."),
                 named => format!("{name} varies most with {}.", named.join(" and ")),
@@ -402,9 +402,4 @@ fn errors(results: &Results) -> Option<SheetSection> {
 fn listed(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     hoistway_units::names::list(&names, "and")
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -16,7 +16,6 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::sections::{self, Section};
-use crate::tools::{self, cargo};
 
 const PAGE: &str = "docs/sweeps.md";
 
@@ -66,13 +65,7 @@ struct Bench {
 
 /// Measures the selected parts and prints or writes them. Fails if a goal is missed.
 pub fn run(options: &Options) -> Result<()> {
-    let hoistway = match &options.hoistway {
-        Some(program) => sections::program(Some(program))?,
-        None => {
-            tools::run(cargo().args(["build", "--quiet", "--release", "-p", "hoistway-cli"]))?;
-            tools::target_directory()?.join("release/hoistway")
-        }
-    };
+    let hoistway = sections::simulator(options.hoistway.as_deref())?;
     let folder = sections::folder(options.folder.as_deref(), "sweep-bench")?;
     let bench = Bench { hoistway, folder, rounds: options.rounds, points: options.points };
     let mut found = Vec::new();
