@@ -281,8 +281,11 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 
     fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
         if self.held[absorbed].stage == Stage::Inner {
+            // Anticipation exchanges the contexts of the two, and so whose request it counts as.
             self.left_inner(core, absorbed);
-            return self.inner.join(core, request, absorbed);
+            self.left_inner(core, request);
+            self.inner.join(core, request, absorbed);
+            return self.entered_inner(core, request);
         }
         self.join_pending(core, request, absorbed);
     }
