@@ -11,8 +11,12 @@ use toml::{Table, Value};
 use crate::drive::Drive;
 use crate::workload::Workload;
 
-/// The host of all runs: the page cache, read-ahead, write-back and block layer of this kernel.
-const HOST: &str = "6.12";
+/// The host of all runs: the page cache, read-ahead, write-back and block layer of this kernel,
+/// with little memory, so that a party alone is served by the drive after a moment, and not by
+/// memory.
+const HOST: &str = "kernel = \"6.12\"\nmemory = \"256 MiB\"\n";
+/// The name of that host.
+const HOST_NAME: &str = "6.12, 256 MiB";
 
 /// The part of the arena that is run. Elevators are designed with one part and tested on the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +126,7 @@ impl Matrix {
         let mut sweep = Table::new();
         sweep.insert("jobs".into(), Value::Array(jobs));
         sweep.insert("drives".into(), Value::Array(vec![drive.name.into()]));
-        sweep.insert("hosts".into(), Value::Array(vec![HOST.into()]));
+        sweep.insert("hosts".into(), Value::Array(vec![host()]));
         sweep.insert("elevators".into(), Value::Array(names));
         sweep.insert("seeds".into(), format!("{}-{}", seeds.start, seeds.end - 1).into());
         let file = format!("arena on {}", drive.name);
@@ -134,6 +138,13 @@ impl Matrix {
 /// Sections of several workloads can be alike; their runs are one point of a sweep, with one name.
 pub(crate) fn alone_name(text: &str) -> String {
     format!("alone: {}", text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn host() -> Value {
+    let mut table = Table::new();
+    table.insert("name".into(), HOST_NAME.into());
+    table.insert("toml".into(), HOST.into());
+    Value::Table(table)
 }
 
 fn job(name: &str, text: &str) -> Value {
@@ -183,7 +194,7 @@ mod tests {
         let drives = Drive::ALL[..1].to_vec();
         let matrix = Matrix { workloads: workloads.to_vec(), drives, ..matrix(Split::All) };
         let points: Vec<u64> = matrix.sweeps().expect("a plan").iter().map(Plan::points).collect();
-        assert_eq!(points, [2 * 17 * 8, 2 * 8], "two workloads, and a reader and a writer alone");
+        assert_eq!(points, [2 * 8 * Kind::ALL.len() as u64, 2 * 8], "two workloads, and a reader and a writer alone");
     }
 
     #[test]
