@@ -41,7 +41,7 @@ def test_unknown_names_are_key_errors_with_the_text_of_the_command() -> None:
 
 def test_all_drives_and_elevators_are_there() -> None:
     assert all(hw.drives[name].name == name for name in hw.drives)
-    assert len(hw.elevators) >= 17 and hw.elevators["as"].name == "anticipatory"
+    assert len(hw.elevators) >= 18 and hw.elevators["as"].name == "anticipatory"
     idle = hw.elevators["cfq-v3"].tunables["slice_idle"]
     assert (idle.unit, idle.default) == ("ms", 8)
 

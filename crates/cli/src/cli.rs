@@ -148,8 +148,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub drive: Option<String>,
     /// The elevators to compare, separated by commas; `history`: all that Linux had, in the order
-    /// of its versions; `all`: those, and the ones that were only posted [default: those that the
-    /// device of the job offers, else none, mq-deadline, kyber, bfq]
+    /// of its versions; `all`: those, and the ones that were only posted or that no kernel had
+    /// [default: those that the device of the job offers, else none, mq-deadline, kyber, bfq]
     #[arg(long, value_name = "NAME,...|history|all", value_delimiter = ',', value_parser = Named::parse)]
     pub elevators: Vec<Named>,
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times

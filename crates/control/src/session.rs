@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! get devices/sda/queue/scheduler
-//! = linus noop deadline ... fiops [cfq] mq-deadline bfq kyber
+//! = linus noop deadline ... fiops [cfq] mq-deadline bfq kyber paternoster
 //! ok
 //! set devices/sda/queue/scheduler cqf
 //! error value: "cqf" is no elevator; did you mean "cfq"?

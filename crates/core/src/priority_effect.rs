@@ -1,12 +1,12 @@
 //! The effect of an I/O priority on each elevator, computed by the elevators' own functions.
 
 use crate::elevators::shared::slice_tunables::{async_requests_at_level, slice_at_level};
-use crate::elevators::{bfq, bfq_v0, cfq_wf2q, fiops};
+use crate::elevators::{bfq, bfq_v0, cfq_wf2q, fiops, paternoster};
 use crate::priority::{Class, NORMAL_LEVEL, Priority};
 use crate::registry::Kind;
 
 /// The effect of an I/O priority on an elevator with default tunables. Where classes count, real
-/// time precedes best effort, and best effort precedes idle.
+/// time precedes best effort, and best effort precedes idle, unless they are shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorityEffect {
     /// No effect.
@@ -29,6 +29,13 @@ pub enum PriorityEffect {
         /// The weight at level 4.
         normal: u32,
     },
+    /// Class and level together, which set a weight among all processes.
+    Share {
+        /// The weight of this priority.
+        weight: u32,
+        /// The weight of the best-effort class at level 4.
+        normal: u32,
+    },
     /// The class, and within it the level, which scales the cost of a request.
     Cost {
         /// The cost in percent of the cost at level 4.
@@ -47,6 +54,13 @@ impl Kind {
             Kind::Kyber => PriorityEffect::Nothing,
             Kind::Custom(_) => PriorityEffect::Unknown,
             Kind::MqDeadline => PriorityEffect::Class,
+            Kind::Paternoster => {
+                let normal = Priority::new(Class::BestEffort, NORMAL_LEVEL).unwrap_or_default();
+                PriorityEffect::Share {
+                    weight: paternoster::weight_of(priority),
+                    normal: paternoster::weight_of(normal),
+                }
+            }
             _ if priority.class() == Class::Idle => PriorityEffect::Class,
             Kind::CfqV3 | Kind::CfqTree | Kind::CfqBw | Kind::Cfq => PriorityEffect::Slice {
                 slice_ms: slice_at_level(self.default_of("slice_sync"), priority.level()),
@@ -113,7 +127,18 @@ mod tests {
         for kind in Kind::ALL {
             let (of_idle, of_best) = (kind.priority_effect(idle), kind.priority_effect(best_effort(0)));
             assert_eq!(of_idle == PriorityEffect::Nothing, of_best == PriorityEffect::Nothing, "{kind:?}");
-            assert!(matches!(of_idle, PriorityEffect::Nothing | PriorityEffect::Class), "{kind:?}");
+            let has_no_levels = matches!(of_idle, PriorityEffect::Nothing | PriorityEffect::Class);
+            assert!(has_no_levels || *kind == Kind::Paternoster, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn classes_are_shares_under_paternoster() {
+        let of = |class, level| Kind::Paternoster.priority_effect(Priority::new(class, level).unwrap());
+        let share = |weight| PriorityEffect::Share { weight, normal: 100 };
+        assert_eq!(of(Class::BestEffort, 4), share(100));
+        assert_eq!(of(Class::BestEffort, 0), share(200));
+        assert_eq!(of(Class::RealTime, 4), share(800));
+        assert_eq!(of(Class::Idle, 7), share(1));
     }
 }

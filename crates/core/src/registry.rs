@@ -28,7 +28,8 @@ macro_rules! elevators {
         }
 
         impl Kind {
-            /// All kinds but custom elevators, in the order in which they appeared in Linux.
+            /// All kinds but custom elevators: those of Linux in the order in which they appeared
+            /// there, then the project's own.
             pub const ALL: &'static [Kind] = &[$(Kind::$kind,)*];
 
             /// The description of the elevator.
@@ -146,6 +147,7 @@ elevators! {
     MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
     Bfq in bfq: elevators::bfq::Bfq<H>;
     Kyber in kyber: elevators::kyber::Kyber<H>;
+    Paternoster in paternoster: elevators::paternoster::Paternoster<H>;
 }
 
 impl Kind {

@@ -47,6 +47,10 @@ pub fn effect_under(kind: Kind, priority: Priority) -> EffectText {
         PriorityEffect::Weight { weight, normal: normal_weight } => {
             format!("{rank}; weight {weight}{}{}", normal(&normal_weight.to_string()), share(weight, normal_weight))
         }
+        PriorityEffect::Share { weight, normal } => {
+            let share = share(weight, normal);
+            format!("weight {weight} among all processes, {normal} without a priority{share}")
+        }
         PriorityEffect::Cost { percent } => {
             format!("{rank}; each request counts as {} of one{}", percent as f64 / 100.0, normal("as 1"))
         }
@@ -153,6 +157,10 @@ mod tests {
             "after realtime, before idle; the level has no effect"
         );
         assert_eq!(text(Kind::Deadline, Class::Realtime, 0), "nothing: all processes are served alike");
+        assert_eq!(
+            text(Kind::Paternoster, Class::Realtime, 4),
+            "weight 800 among all processes, 100 without a priority (8 times its share)"
+        );
         assert_eq!(text(Kind::Cfq, Class::Idle, 0), "served when no other process has requests");
     }
 

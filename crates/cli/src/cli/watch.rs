@@ -12,7 +12,7 @@ use clap::{ArgAction, Args, Subcommand};
     after_help = "\
 Examples:
   hoistway ctl ls                                            list the root: devices, exports, tenants ...
-  hoistway ctl get devices/sda/queue/scheduler               linus noop deadline ... [bfq] kyber
+  hoistway ctl get devices/sda/queue/scheduler               linus noop ... [bfq] kyber paternoster
   hoistway ctl set devices/sda/queue/scheduler cfq           change the elevator, also under load
   hoistway ctl set devices/sda/queue/iosched/slice_idle 0    set a tunable, with the kernel's name and unit
   hoistway ctl set tenants/backup/weight 10

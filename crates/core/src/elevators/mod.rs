@@ -18,5 +18,6 @@ pub mod kyber;
 pub mod linus;
 pub mod mq_deadline;
 pub mod noop;
+pub mod paternoster;
 pub mod sfq;
 pub mod shared;

@@ -13,6 +13,7 @@ mod invariants;
 mod kyber;
 mod machine;
 mod models;
+mod paternoster;
 mod patience;
 mod reserved;
 mod scenario;

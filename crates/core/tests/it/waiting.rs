@@ -74,6 +74,8 @@ const PROMISES: &[Promises] = &[
     classless("kyber"),
     // The idle class is served every 200 ms; the best-effort class has no such guarantee.
     Promises { best_effort: WhenOthersStop, ..classless("bfq") },
+    // Classes are shares.
+    classless("paternoster"),
 ];
 
 #[test]

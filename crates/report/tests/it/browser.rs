@@ -70,8 +70,8 @@ fn a_narrow_window_shows_the_page_without_scrolling_sideways() {
 }
 
 #[test]
-fn seventeen_elevators_make_a_page() {
-    check(&page(17, 2), WIDE);
+fn eighteen_elevators_make_a_page() {
+    check(&page(18, 2), WIDE);
 }
 
 #[test]

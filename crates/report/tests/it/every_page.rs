@@ -10,7 +10,7 @@ const CHECK: &str = include_str!("page_check.js");
 
 #[test]
 fn a_comparison_is_readable() {
-    let mut page = crate::browser::page(17, 3);
+    let mut page = crate::browser::page(18, 3);
     page.facts = vec![Fact { label: "drive".into(), value: "a disk".into() }];
     page.verdict = "The first is the best.".into();
     let table = Table {

@@ -9,7 +9,7 @@ pub const REGISTERED: [&str; 7] = ["cfq", "anticipatory", "fiops", "cfq-bw", "cf
 pub const OWN: [&str; 4] = ["none", "mq-deadline", "bfq", "kyber"];
 
 /// All elevators, by the library's names, which the parameter `elevators` of the module takes.
-pub const ALL: [&str; 17] = [
+pub const ALL: [&str; 18] = [
     "noop",
     "deadline",
     "anticipatory",
@@ -27,6 +27,7 @@ pub const ALL: [&str; 17] = [
     "fiops",
     "mq-deadline",
     "kyber",
+    "paternoster",
 ];
 
 /// The name under which the module registers an elevator: with a prefix if the kernel uses the name

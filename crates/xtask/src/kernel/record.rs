@@ -14,7 +14,7 @@ pub struct Options {
     #[command(flatten)]
     selection: Selection,
     /// The number of runs; each has the next of all elevators
-    #[arg(long, value_name = "N", default_value_t = 204)]
+    #[arg(long, value_name = "N", default_value_t = 216)]
     runs: u64,
     /// The seed of the random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
