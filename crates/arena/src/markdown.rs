@@ -11,7 +11,8 @@ use crate::standings::{Measure, Standings};
 /// this part.
 const EQUAL: f64 = 0.01;
 
-/// The standings, the measures by drive and by workload, and the best of each cell, as Markdown.
+/// The standings, the measures by drive and by workload, the best of each cell, and the cells that
+/// the first elevator loses, as Markdown.
 pub fn markdown(matrix: &Matrix, cells: &Cells, standings: &Standings) -> String {
     let seeds = matrix.seeds();
     let mut text = format!(
@@ -36,7 +37,31 @@ pub fn markdown(matrix: &Matrix, cells: &Cells, standings: &Standings) -> String
         by_workload(&mut text, cells, standings, measure, &workloads);
     }
     best_of_cells(&mut text, cells);
+    if let Some(first) = standings.standings.first() {
+        lost_cells(&mut text, cells, &first.elevator);
+    }
     text
+}
+
+/// The cells in which an elevator is not within the bounds, and the elevator that is the best there.
+fn lost_cells(text: &mut String, cells: &Cells, elevator: &str) {
+    let _ = writeln!(text, "### Cells that {elevator} loses\n");
+    let header = ["measure", "workload", "drive", "value", "best"].map(str::to_owned);
+    let rows: Vec<Vec<String>> = cells
+        .lost(elevator)
+        .into_iter()
+        .map(|lost| {
+            let best = lost.best.unwrap_or_else(|| "-".to_owned());
+            vec![
+                lost.measure.name().to_owned(),
+                lost.workload.to_owned(),
+                format!("`{}`", lost.drive),
+                decimals(lost.value),
+                best,
+            ]
+        })
+        .collect();
+    table(text, &header, &rows);
 }
 
 /// A row for each elevator, a column for each name.
