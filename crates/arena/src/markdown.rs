@@ -43,7 +43,7 @@ pub fn markdown(matrix: &Matrix, cells: &Cells, standings: &Standings) -> String
     text
 }
 
-/// The cells in which an elevator is not within the bounds, and the elevator that is the best there.
+/// The cells in which an elevator is not within the bounds, and the best elevator of each.
 fn lost_cells(text: &mut String, cells: &Cells, elevator: &str) {
     let _ = writeln!(text, "### Cells that {elevator} loses\n");
     let header = ["measure", "workload", "drive", "value", "best"].map(str::to_owned);
