@@ -7,7 +7,7 @@ use hoistway_sweep::{Cells as Column, FolderError, Results};
 use serde::Serialize;
 
 use crate::drive::Drive;
-use crate::matrix::{Matrix, alone_name};
+use crate::matrix::{Matrix, alone_name, is_key_of};
 use crate::sample::Sample;
 use crate::workload::Workload;
 
@@ -126,12 +126,21 @@ fn read_runs(
     let (rate, missed, error) =
         (column(points, "bytes_per_s")?, column(points, "deadline_misses")?, column(points, "error")?);
     let (mut runs, mut errors, mut of_point) = (HashMap::new(), Vec::new(), HashMap::new());
+    let columns = points.columns().iter().map(|column| column.name.as_str());
+    let keys: Vec<&str> = columns.chain(matrix.settings.iter().map(|(key, _)| key.as_str())).collect();
     for row in 0..points.rows() {
+        let kind = text(&elevator, row);
+        // A point with other tunables than those of the matrix is of another comparison.
+        let is_of_kind = |key: &&&str| is_key_of(key, &kind);
+        let differs = |key: &&str| points.column(key).and_then(|cells| cells.number(row)) != matrix.setting(key);
+        if keys.iter().filter(is_of_kind).any(differs) {
+            continue;
+        }
         let seed = number(&seed, row) as u64;
         if !matrix.seeds().contains(&seed) {
             continue;
         }
-        let key = (text(&job, row), text(&drive, row), text(&elevator, row), seed);
+        let key = (text(&job, row), text(&drive, row), kind, seed);
         if let Some(error) = error.text(row) {
             errors.push(format!("{} on {}, {}, seed {}: {error}", key.0, key.1, key.2, key.3));
             continue;

@@ -45,6 +45,9 @@ pub struct Matrix {
     pub first_seed: u64,
     /// The number of seeds, at least 1.
     pub seed_count: u64,
+    /// Tunables that are not at their defaults: the key, as `cfq.slice_idle`, and the value in the
+    /// tunable's own unit.
+    pub settings: Vec<(String, i64)>,
 }
 
 /// Reasons why the simulations cannot be planned.
@@ -80,6 +83,11 @@ impl Matrix {
     /// The seeds.
     pub fn seeds(&self) -> Range<u64> {
         self.first_seed..self.first_seed.saturating_add(self.seed_count.max(1))
+    }
+
+    /// The value of a tunable, by its key, if it is set.
+    pub(crate) fn setting(&self, key: &str) -> Option<f64> {
+        self.settings.iter().find(|(other, _)| other == key).map(|(_, value)| *value as f64)
     }
 
     /// The cells: each workload on each drive that is in the split.
@@ -128,10 +136,21 @@ impl Matrix {
         sweep.insert("drives".into(), Value::Array(vec![drive.name.into()]));
         sweep.insert("hosts".into(), Value::Array(vec![host()]));
         sweep.insert("elevators".into(), Value::Array(names));
+        let is_of_plan = |key: &str| elevators.iter().any(|kind| is_key_of(key, kind.info().name));
+        let settings = self.settings.iter().filter(|(key, _)| is_of_plan(key));
+        let vary: Table = settings.map(|(key, value)| (key.clone(), Value::Array(vec![(*value).into()]))).collect();
+        if !vary.is_empty() {
+            sweep.insert("vary".into(), Value::Table(vary));
+        }
         sweep.insert("seeds".into(), format!("{}-{}", seeds.start, seeds.end - 1).into());
         let file = format!("arena on {}", drive.name);
         Ok(Plan::new(SweepSpec::from_toml(&sweep.to_string(), &file, Path::new(""))?)?)
     }
+}
+
+/// Returns true if `key` is that of a tunable of this elevator, as `cfq.slice_idle`.
+pub(crate) fn is_key_of(key: &str, elevator: &str) -> bool {
+    key.split_once('.').is_some_and(|(name, _)| name == elevator)
 }
 
 /// The name of the job in which one process of a section runs alone: the words of its job file.
@@ -167,6 +186,7 @@ mod tests {
             elevators: Kind::ALL.to_vec(),
             first_seed: 1,
             seed_count: 8,
+            settings: Vec::new(),
         }
     }
 

@@ -75,7 +75,9 @@ fn prepare() -> Outcome<()> {
 fn run_plan() -> Outcome<()> {
     let text = fs::read_to_string(plan::PATH).map_err(|error| format!("{}: {error}", plan::PATH))?;
     let plan: Plan = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", plan::PATH))?;
-    let _ = system::try_write(Path::new(HUNG_TASK_SECONDS), &plan.limit(40).to_string());
+    // With little memory a kernel on a busy machine looks for some for up to 83 s while it has
+    // stopped a queue.
+    let _ = system::try_write(Path::new(HUNG_TASK_SECONDS), &plan.limit(120).to_string());
     let modules = Modules::new(plan.modules.clone());
     for name in &plan.boot {
         modules.insert(name, "")?;

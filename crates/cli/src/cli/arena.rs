@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use hoistway_arena::{Drive, Workload};
 use hoistway_core::Kind;
+use hoistway_sim::Setting;
 
 use crate::names::{self, did_you_mean};
 
@@ -17,7 +18,7 @@ Examples:
   hoistway arena -o quick --drives ssd-nvme-tlc --seeds 1   one drive, one seed
   hoistway arena --list                                     the workloads and the drives
 
-A cell is a workload on a drive. In each cell every elevator runs with its defaults. Throughput counts against the best elevator \
+A cell is a workload on a drive. In each cell every elevator runs with its defaults, unless --set changes them. Throughput counts against the best elevator \
 with an isolation of at least 0.8, latency (99th percentile of the party for which it matters) against the best of \
 all. Isolation is the least rate of a process over its share of the rate that it has alone. docs/arena.md has the figures of all \
 elevators.
@@ -36,6 +37,9 @@ pub struct ArenaArgs {
     /// The workloads, with commas between them [default: all of the arena]
     #[arg(short, long, value_name = "NAMES", value_delimiter = ',', value_parser = workload)]
     pub workloads: Vec<Workload>,
+    /// Set a tunable of an elevator, as in cfq.slice_idle=0; may be given several times
+    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = Setting::parse_argument)]
+    pub settings: Vec<Setting>,
     /// The number of seeds
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: u64,

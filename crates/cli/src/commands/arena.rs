@@ -104,6 +104,11 @@ fn matrix(args: &ArenaArgs) -> Matrix {
         elevators: if args.elevators.is_empty() { Kind::ALL.to_vec() } else { args.elevators.clone() },
         first_seed: args.first_seed,
         seed_count: args.seeds,
+        settings: args
+            .settings
+            .iter()
+            .map(|setting| (format!("{}.{}", setting.elevator.info().name, setting.tunable), setting.value))
+            .collect(),
     }
 }
 

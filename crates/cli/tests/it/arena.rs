@@ -45,6 +45,24 @@ fn elevators_are_compared_in_each_cell_and_runs_are_kept() {
 }
 
 #[test]
+fn a_set_tunable_is_another_comparison_in_the_same_folder() {
+    let folder = Folder::new();
+    let output = folder.name("results");
+    assert_eq!(arena(&output, &[]).code, Some(0));
+    let set = arena(&output, &["--set", "cfq-v3.slice_idle=0"]);
+    // The two cells under cfq-v3 with both seeds; noop and the parties alone are kept.
+    assert!(set.out.contains("2 cells, 4 of 14 runs simulated now"), "{}{}", set.out, set.err);
+    let rate = |more: &[&str]| {
+        let json = arena(&output, &[more, &["--json"]].concat()).json();
+        let entry = json["cells"][0]["entries"][1].clone();
+        assert_eq!(entry["elevator"], "cfq-v3");
+        entry["bytes_per_s"]["mean"].as_f64().expect("a rate")
+    };
+    let (default, unset) = (rate(&[]), rate(&["--set", "cfq-v3.slice_idle=0"]));
+    assert!((default - unset).abs() > 0.01 * default, "{default} and {unset}");
+}
+
+#[test]
 fn the_page_and_the_tables_have_all_elevators() {
     let folder = Folder::new();
     let (output, page) = (folder.name("results"), folder.name("arena.html"));
