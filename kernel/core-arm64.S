@@ -47510,41 +47510,86 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	ldr	x9, [x1, #712]
 	mov	x29, sp
 	ldr	x13, [x0, #912]
-	ldr	x14, [x0, #920]
 	stp	x22, x21, [sp, #48]
 	adds	x8, x8, x9
-	add	x9, x10, x12, lsl #6
-	stp	x26, x25, [sp, #16]
-	add	x10, x13, x12, lsl #5
+	ldr	x9, [x0, #920]
+	add	x10, x10, x12, lsl #6
+	add	x13, x13, x12, lsl #5
 	csinv	x21, x8, xzr, lo
 	cmp	x11, x12
 	add	x8, x0, #880
-	csel	x22, x9, x1, hi
-	cmp	x14, x12
-	csel	x8, x10, x8, hi
-	stp	x20, x19, [sp, #64]
-	mov	x19, x1
+	csel	x22, x10, x1, hi
+	cmp	x9, x12
+	csel	x8, x13, x8, hi
+	str	x25, [sp, #16]
+	mov	x5, x21
 	ldr	x3, [x8]
 	ldrb	w4, [x8, #8]
 	ldrb	w2, [x8, #24]
+	stp	x20, x19, [sp, #64]
+	mov	x19, x1
 	ldr	x25, [x8, #16]
-	mov	w26, #6783
 	mov	x1, x22
-	mov	x5, x21
 	stp	x24, x23, [sp, #32]
 	mov	x20, x0
-	movk	w26, #6, lsl #16
 	bl	hw_paternoster_cost_CostModel_complete
+	ldr	w1, [x22, #40]
+	ldr	x3, [x20, #848]
+	mov	x23, x0
+	add	x0, x20, #952
+	mov	x2, x21
+	bl	hw_paternoster_depth_Depth_complete
+	ldr	x8, [x20, #936]
+	mov	w9, #1000
+	umulh	x10, x8, x9
+	cbnz	x10, .L299_27
+	mul	x8, x8, x9
+.L299_2:
+	ldp	x11, x9, [x20]
+	mov	w10, #6783
+	movk	w10, #6, lsl #16
+	cmp	w11, #0
+	csinc	x10, x9, x10, ne
+	ldr	x9, [x20, #1200]
+	lsr	x12, x10, #4
+	lsr	x13, x9, #7
+	cmp	x9, x10
+	csel	x14, x9, x10, hi
+	cmp	x12, #3124
+	mov	w9, #3124
+	ccmp	x13, x9, #0, hi
+	ldr	x9, [x20, #928]
+	csel	x10, x14, x10, hi
+	cmp	x11, #1
+	str	x10, [x20, #1184]
+	b.ne	.L299_5
+	umulh	x11, x10, x9
+	cmp	xzr, x11
+	b.ne	.L299_28
+	mul	x9, x10, x9
+	b	.L299_7
+.L299_5:
+	ldr	x9, [x20, #856]
+	mov	w10, #6784
+	movk	w10, #6, lsl #16
+	lsr	x11, x9, #59
+	cmp	x9, x10
+	csel	x9, x9, x10, hi
+	cbnz	x11, .L299_28
+	lsl	x9, x9, #5
+.L299_7:
+	cmp	x8, x9
+	csel	x8, x8, x9, lo
+	str	x8, [x20, #1192]
 	ldr	w24, [x22, #52]
 	cmn	w24, #1
-	b.eq	.L299_8
-	mov	x23, x0
+	b.eq	.L299_19
 	mov	x0, x20
 	mov	x1, x22
 	bl	hw_paternoster_cost_CostModel_continuing
 	ldr	w8, [x20, #1240]
 	cmp	w24, w8
-	b.ne	.L299_3
+	b.ne	.L299_10
 	ldr	x8, [x20, #1208]
 	ldr	x9, [x20, #1216]
 	ldr	x10, [x20, #1224]
@@ -47557,102 +47602,28 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	str	x8, [x20, #1216]
 	csinv	x8, x9, xzr, lo
 	str	x8, [x20, #1224]
-.L299_3:
-	ldr	w1, [x22, #40]
-	ldr	x3, [x20, #848]
-	add	x0, x20, #952
-	mov	x2, x21
-	bl	hw_paternoster_depth_Depth_complete
-	ldr	x8, [x20, #936]
-	mov	w9, #1000
-	umulh	x10, x8, x9
-	cbnz	x10, .L299_35
-	mul	x8, x8, x9
-.L299_5:
-	ldp	x11, x9, [x20]
-	cmp	w11, #0
-	csinc	x10, x9, x26, ne
-	ldr	x9, [x20, #1200]
-	lsr	x12, x10, #4
-	cmp	x9, x10
-	csel	x13, x9, x10, hi
-	cmp	x12, #3124
-	ccmp	x9, x26, #0, hi
-	ldr	x9, [x20, #928]
-	csel	x10, x13, x10, hi
-	cmp	x11, #1
-	str	x10, [x20, #1184]
-	b.ne	.L299_13
-	umulh	x11, x10, x9
-	cmp	xzr, x11
-	b.ne	.L299_36
-	mul	x9, x10, x9
-	b	.L299_15
-.L299_8:
-	ldr	w1, [x22, #40]
-	ldr	x3, [x20, #848]
-	add	x0, x20, #952
-	mov	x2, x21
-	bl	hw_paternoster_depth_Depth_complete
-	ldr	x8, [x20, #936]
-	mov	w9, #1000
-	umulh	x10, x8, x9
-	cbnz	x10, .L299_39
-	mul	x8, x8, x9
 .L299_10:
-	ldp	x11, x9, [x20]
-	cmp	w11, #0
-	csinc	x10, x9, x26, ne
-	ldr	x9, [x20, #1200]
-	lsr	x12, x10, #4
-	cmp	x9, x10
-	csel	x13, x9, x10, hi
-	cmp	x12, #3124
-	ccmp	x9, x26, #0, hi
-	ldr	x9, [x20, #928]
-	csel	x10, x13, x10, hi
-	cmp	x11, #1
-	str	x10, [x20, #1184]
-	b.ne	.L299_24
-	umulh	x11, x10, x9
-	cmp	xzr, x11
-	b.ne	.L299_40
-	mul	x9, x10, x9
-	b	.L299_26
-.L299_13:
-	ldr	x9, [x20, #856]
-	mov	w10, #6784
-	movk	w10, #6, lsl #16
-	lsr	x11, x9, #59
-	cmp	x9, x10
-	csel	x9, x9, x10, hi
-	cbnz	x11, .L299_36
-	lsl	x9, x9, #5
-.L299_15:
-	ldr	x10, [x20, #1464]
-	cmp	x8, x9
-	ldr	x11, [x20, #1256]
-	csel	x8, x8, x9, lo
-	subs	x9, x10, x25
-	str	x8, [x20, #1192]
-	csel	x8, xzr, x9, lo
-	cmp	x11, x24
+	ldr	x8, [x20, #1464]
+	ldr	x9, [x20, #1256]
+	subs	x8, x8, x25
+	csel	x8, xzr, x8, lo
+	cmp	x9, x24
 	str	x8, [x20, #1464]
-	b.ls	.L299_37
+	b.ls	.L299_29
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	umaddl	x22, w24, w8, x9
-.L299_17:
+.L299_12:
 	ldr	w8, [x22, #116]
 	sub	w8, w8, #1
 	str	w8, [x22, #116]
 	ldr	x8, [x20, #1256]
 	cmp	x8, x24
-	b.ls	.L299_38
+	b.ls	.L299_30
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	umaddl	x22, w24, w8, x9
-.L299_19:
+.L299_14:
 	str	x21, [x22, #56]
 	mov	w8, #144
 	ldr	x10, [x20, #1248]
@@ -47662,18 +47633,18 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	cmp	x9, x24
 	csel	x10, x8, x10, hi
 	ldr	w11, [x10, #112]
-	cbnz	w11, .L299_27
+	cbnz	w11, .L299_19
 	ldr	w11, [x10, #116]
-	cbnz	w11, .L299_27
+	cbnz	w11, .L299_19
 	ldrb	w10, [x10, #134]
 	cmp	w10, #1
-	b.ne	.L299_27
+	b.ne	.L299_19
 	ldr	w21, [x20, #1444]
 	cmp	x9, x24
 	add	x22, x20, #1440
 	str	w24, [x20, #1444]
-	b.ls	.L299_41
-.L299_23:
+	b.ls	.L299_31
+.L299_18:
 	mov	w9, #-1
 	stp	w21, w9, [x8, #64]
 	mov	w8, #144
@@ -47684,29 +47655,15 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	cmp	x9, x21
 	csel	x8, x8, x22, hi
 	str	w24, [x8]
-	b	.L299_27
-.L299_24:
-	ldr	x9, [x20, #856]
-	mov	w10, #6784
-	movk	w10, #6, lsl #16
-	lsr	x11, x9, #59
-	cmp	x9, x10
-	csel	x9, x9, x10, hi
-	cbnz	x11, .L299_40
-	lsl	x9, x9, #5
-.L299_26:
-	cmp	x8, x9
-	csel	x8, x8, x9, lo
-	str	x8, [x20, #1192]
-.L299_27:
+.L299_19:
 	ldr	w8, [x20, #1480]
-	cbz	w8, .L299_34
+	cbz	w8, .L299_26
 	ldrb	w8, [x19, #997]
-	tbnz	w8, #0, .L299_34
+	tbnz	w8, #0, .L299_26
 	ldr	w8, [x19, #788]
 	ldr	x9, [x19, #776]
 	cmp	x9, x8
-	b.ls	.L299_33
+	b.ls	.L299_25
 	ldr	w10, [x19, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -47714,52 +47671,46 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L299_32
+	b.ls	.L299_24
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x19, #768]
 	str	wzr, [x11, x10]
-.L299_32:
+.L299_24:
 	add	w10, w8, #1
 	str	w10, [x19, #788]
-.L299_33:
+.L299_25:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x19, #997]
-.L299_34:
+.L299_26:
 	ldp	x20, x19, [sp, #64]
+	ldr	x25, [sp, #16]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
-	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	ret
-.L299_35:
+.L299_27:
 	mov	x8, #-1
-	b	.L299_5
-.L299_36:
+	b	.L299_2
+.L299_28:
 	mov	x9, #-1
-	b	.L299_15
-.L299_37:
+	b	.L299_7
+.L299_29:
 	add	x0, x20, #1264
 	add	x22, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
-	b	.L299_17
-.L299_38:
+	b	.L299_12
+.L299_30:
 	add	x0, x20, #1264
 	add	x22, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
-	b	.L299_19
-.L299_39:
-	mov	x8, #-1
-	b	.L299_10
-.L299_40:
-	mov	x9, #-1
-	b	.L299_26
-.L299_41:
+	b	.L299_14
+.L299_31:
 	add	x0, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	add	x8, x20, #1264
-	b	.L299_23
+	b	.L299_18
 	.size	hw_elevator_hooks_complete_paternoster_Paternoster, .-hw_elevator_hooks_complete_paternoster_Paternoster
 
 	.p2align	2
@@ -54901,7 +54852,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	sub	x11, x26, x10
 .L318_4:
 	cmn	x11, x22
-	b.eq	.L318_205
+	b.eq	.L318_198
 	add	x10, x26, x22
 	add	x27, x27, #144
 	add	x22, x22, #1
@@ -55006,9 +54957,9 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	b	.L318_2
 .L318_21:
 	ldr	w8, [x20, #1480]
-	cbz	w8, .L318_176
+	cbz	w8, .L318_169
 	ldr	x8, [x20, #1192]
-	tbnz	x8, #63, .L318_206
+	tbnz	x8, #63, .L318_199
 	lsl	x8, x8, #1
 .L318_24:
 	mov	w9, #38528
@@ -55060,8 +55011,8 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	bl	hw_paternoster_Paternoster_set_gone
 .L318_29:
 	ldr	w21, [x20, #1476]
-	mov	w22, #6783
-	movk	w22, #6, lsl #16
+	mov	w24, #6783
+	movk	w24, #6, lsl #16
 	cmn	w21, #1
 	b.eq	.L318_85
 	mov	w8, #144
@@ -55074,7 +55025,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	ldp	x14, x15, [x28, #432]
 	ldr	x9, [x20, #1184]
 	ldr	x11, [x20, #1408]
-	add	x0, x22, #1
+	add	x0, x24, #1
 	csel	x8, x8, x25, hi
 	ldr	x12, [x20, #1416]
 	add	x13, x20, #1424
@@ -55088,19 +55039,19 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 .L318_31:
 	add	x19, x11, x6, lsl #4
 	cmp	x12, x6
-	mov	w23, w7
+	mov	w22, w7
 	csel	x19, x19, x13, hi
 	ldr	x19, [x19]
-	cmp	x19, x23
-	csel	x7, x19, x23, hi
+	cmp	x19, x22
+	csel	x7, x19, x22, hi
 	b.ls	.L318_34
 	umulh	x19, x5, x7
-	cmp	x23, #1
-	csinc	x23, x23, xzr, hi
+	cmp	x22, #1
+	csinc	x22, x22, xzr, hi
 	cmp	xzr, x19
 	b.ne	.L318_36
 	mul	x5, x5, x7
-	udiv	x5, x5, x23
+	udiv	x5, x5, x22
 .L318_34:
 	cbz	x6, .L318_39
 	add	x7, x14, x6, lsl #5
@@ -55116,7 +55067,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	b.ne	.L318_31
 	b	.L318_39
 .L318_36:
-	udiv	x5, x5, x23
+	udiv	x5, x5, x22
 	umulh	x19, x5, x7
 	cbnz	x19, .L318_38
 	mul	x5, x5, x7
@@ -55255,7 +55206,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	b.lo	.L318_84
 .L318_66:
 	ldr	w10, [x8, #112]
-	cbnz	w10, .L318_169
+	cbnz	w10, .L318_162
 	ldrb	w10, [x20, #944]
 	cmp	w10, #1
 	b.ne	.L318_84
@@ -55268,10 +55219,10 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	ldr	w10, [x8, #116]
 	cbz	w10, .L318_72
 	ldr	w10, [x20, #872]
-	cbnz	w10, .L318_176
+	cbnz	w10, .L318_169
 .L318_72:
 	ldr	x11, [x8, #48]
-	tbnz	x11, #63, .L318_214
+	tbnz	x11, #63, .L318_206
 	lsl	x10, x11, #1
 .L318_74:
 	ldrh	w12, [x8, #130]
@@ -55283,10 +55234,10 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	csinc	x13, x9, xzr, hi
 	cmp	x13, x10
 	csel	x10, x13, x10, lo
-	cbnz	x14, .L318_215
+	cbnz	x14, .L318_207
 	mul	x9, x9, x12
 	umulh	x13, x11, x12
-	cbnz	x13, .L318_216
+	cbnz	x13, .L318_208
 .L318_76:
 	mul	x11, x11, x12
 .L318_77:
@@ -55294,7 +55245,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	subs	x12, x13, x12
 	csel	x12, xzr, x12, lo
 	umulh	x13, x10, x12
-	cbnz	x13, .L318_217
+	cbnz	x13, .L318_209
 	mul	x12, x10, x12
 .L318_79:
 	ldr	x8, [x8, #56]
@@ -55311,7 +55262,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmp	x10, x8
 	b.hs	.L318_84
 	ldr	w10, [x28, #856]
-	tbnz	w10, #0, .L318_176
+	tbnz	w10, #0, .L318_169
 	subs	x8, x8, x9
 	ldr	w9, [x28, #960]
 	mov	w11, #1
@@ -55327,7 +55278,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	str	x10, [x28, #952]
 	str	w9, [x28, #960]
 	str	x10, [x28, #872]
-	b.ne	.L318_176
+	b.ne	.L318_169
 	ldp	x9, x10, [x28, #256]
 	add	x11, x28, #128
 	str	x8, [sp, #32]
@@ -55344,14 +55295,14 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	str	w8, [sp, #28]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w21, wzr
-	b	.L318_205
+	b	.L318_198
 .L318_84:
 	mov	x0, x20
 	mov	x1, x28
 	bl	hw_paternoster_Paternoster_end_turn
 .L318_85:
 	add	x23, x20, #992
-	add	x24, x20, #1008
+	add	x22, x20, #1008
 	mov	x26, #-1
 	mov	w27, #-1
 	b	.L318_88
@@ -55402,7 +55353,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	add	x9, x1, x21, lsl #5
 	cmp	x2, x21
 	ldr	x11, [x20, #1088]
-	csel	x10, x9, x24, hi
+	csel	x10, x9, x22, hi
 	ldr	x10, [x10]
 	cmp	x10, x11
 	csinc	w8, w8, wzr, hi
@@ -55432,7 +55383,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmp	x2, x21
 	mov	x9, x2
 	mov	w2, wzr
-	csel	x8, x8, x24, hi
+	csel	x8, x8, x22, hi
 	ldr	x8, [x8]
 	b	.L318_104
 .L318_103:
@@ -55444,7 +55395,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	b.eq	.L318_106
 	add	x11, x1, x10, lsl #5
 	cmp	x9, x10
-	csel	x11, x11, x24, hi
+	csel	x11, x11, x22, hi
 	cmn	w21, #1
 	ldr	x11, [x11]
 	ccmp	x11, x8, #0, ne
@@ -55461,7 +55412,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	b.eq	.L318_111
 	add	x11, x1, x10, lsl #5
 	cmp	x9, x10
-	csel	x9, x11, x24, hi
+	csel	x9, x11, x22, hi
 	cmp	w2, #3
 	b.eq	.L318_110
 	ldr	x9, [x9]
@@ -55469,17 +55420,19 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	b.hs	.L318_112
 .L318_110:
 	ldr	x8, [x20, #1184]
+	add	x22, x20, #1184
 	mov	w2, #2
 	mov	w21, w10
-	cmp	x8, x22
+	cmp	x8, x24
 	cset	w8, hi
 	b	.L318_120
 .L318_111:
 	cmp	w2, #3
-	b.eq	.L318_176
+	b.eq	.L318_169
 .L318_112:
 	ldr	x8, [x20, #1184]
-	cmp	x8, x22
+	add	x22, x20, #1184
+	cmp	x8, x24
 	b.ls	.L318_119
 	add	w8, w2, w2, lsl #1
 	ldr	x9, [x20, #1048]
@@ -55528,43 +55481,43 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	csinc	w9, w8, wzr, hs
 	tbz	w9, #0, .L318_124
 .L318_122:
-	tbz	w8, #0, .L318_169
-	mov	w24, wzr
+	tbz	w8, #0, .L318_162
+	mov	w23, wzr
 	b	.L318_126
 .L318_124:
 	ldr	x8, [x20, #1232]
 	mov	w9, #25856
 	movk	w9, #7629, lsl #16
 	cmp	x8, x9
-	b.lo	.L318_169
-	mov	w24, #1
+	b.lo	.L318_162
+	mov	w23, #1
 .L318_126:
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	ldr	x10, [x20, #1256]
 	umaddl	x8, w21, w8, x9
-	mov	w23, w21
-	cmp	x10, x23
+	mov	w26, w21
+	cmp	x10, x26
 	csel	x8, x8, x25, hi
 	ldrb	w9, [x8, #132]
 	cmp	w9, #1
-	b.ls	.L318_169
+	b.ls	.L318_162
 	ldrh	w8, [x8, #128]
 	cmp	w8, #128
-	b.lo	.L318_169
+	b.lo	.L318_162
 	add	x0, x20, #992
 	mov	w1, w21
 	bl	hw_paternoster_order_Order_leave
-	tbz	w24, #0, .L318_131
+	tbz	w23, #0, .L318_131
 	mov	w10, #144
 	ldr	x9, [x20, #1248]
 	ldr	x8, [x20, #1256]
-	umaddl	x10, w23, w10, x9
-	cmp	x8, x23
+	umaddl	x10, w26, w10, x9
+	cmp	x8, x26
 	csel	x10, x10, x25, hi
 	ldr	x10, [x10, #24]
 	lsr	x11, x10, #59
-	cbnz	x11, .L318_212
+	cbnz	x11, .L318_205
 	lsl	x10, x10, #5
 	b	.L318_141
 .L318_131:
@@ -55572,13 +55525,13 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	mov	w11, #144
 	ldr	x9, [x20, #1248]
 	ldr	x8, [x20, #1256]
-	umaddl	x13, w23, w11, x9
+	umaddl	x13, w26, w11, x9
 	ldr	x11, [x20, #1408]
 	cmp	w10, #0
 	ldr	x10, [x20, #1192]
 	ldr	x12, [x20, #1416]
 	cset	w14, ne
-	cmp	x8, x23
+	cmp	x8, x26
 	add	x17, x28, #448
 	csel	x13, x13, x25, hi
 	lsr	x10, x10, x14
@@ -55652,9 +55605,9 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	csel	x10, x10, x12, hi
 .L318_141:
 	mov	w11, #144
-	cmp	x8, x23
+	cmp	x8, x26
 	add	x15, x20, #1424
-	umaddl	x9, w23, w11, x9
+	umaddl	x9, w26, w11, x9
 	ldp	x13, x14, [x28, #432]
 	ldr	x11, [x20, #1408]
 	add	x16, x28, #448
@@ -55704,73 +55657,48 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 .L318_150:
 	mov	x11, #2305843009213693952
 	cmp	x10, x11
-	csel	x26, x10, x11, lo
-	cmp	x8, x23
-	b.ls	.L318_211
+	csel	x27, x10, x11, lo
+	cmp	x8, x26
+	b.ls	.L318_204
 .L318_151:
 	ldr	x8, [x9]
 	mov	w10, #6
+	mov	x0, x22
 	strb	w10, [x9, #133]
-	adds	x10, x8, x26
+	mov	w1, w21
+	mov	w2, w23
+	adds	x10, x8, x27
 	csinv	x10, x10, xzr, lo
 	stp	x8, x10, [x9, #8]
-	add	x8, x20, #1208
-	ldr	x10, [x20, #1208]
 	str	w21, [x20, #1476]
-	cbz	x10, .L318_156
-	ldrb	w9, [x20, #1244]
-	tbnz	w9, #0, .L318_156
-	ldr	x9, [x20, #1200]
-	mov	w11, #7
-	ldr	x12, [x20, #1216]
-	umulh	x11, x9, x11
-	subs	x10, x10, x12
-	csel	x10, xzr, x10, lo
-	cbnz	x11, .L318_213
-	lsl	x11, x9, #3
-	sub	x11, x11, x9
-.L318_155:
-	adds	x11, x11, x10
-	csinv	x11, x11, xzr, lo
-	cmp	x9, #0
-	lsr	x11, x11, #3
-	csel	x9, x10, x11, eq
-	str	x9, [x20, #1200]
-.L318_156:
-	str	w21, [x20, #1240]
-	stp	xzr, xzr, [x8]
-	str	xzr, [x8, #16]
-	strb	w24, [x20, #1244]
-	tbz	w24, #0, .L318_158
-	str	xzr, [x20, #1232]
-.L318_158:
+	bl	hw_paternoster_moves_Moves_begin
 	ldrb	w8, [x28, #824]
 	cmp	w8, #1
-	b.ne	.L318_169
+	b.ne	.L318_162
 	ldp	x8, x9, [x28, #256]
 	add	x10, x28, #128
-	add	x8, x8, x23, lsl #7
-	cmp	x9, x23
+	add	x8, x8, x26, lsl #7
+	cmp	x9, x26
 	csel	x10, x8, x10, hi
 	ldrb	w9, [x10, #16]
 	ldr	w8, [x10, #4]
 	cmp	w9, #7
-	b.hi	.L318_168
+	b.hi	.L318_161
 	ldrb	w11, [x10, #17]
 	ldrsb	w9, [x10, #20]
-	cbz	w11, .L318_164
+	cbz	w11, .L318_157
 	cmp	w11, #1
-	b.ne	.L318_167
+	b.ne	.L318_160
 	cmn	w9, #20
-	b.ge	.L318_166
+	b.ge	.L318_159
 	mov	w9, #8
-	b	.L318_168
-.L318_164:
+	b	.L318_161
+.L318_157:
 	cmn	w9, #20
-	b.ge	.L318_166
+	b.ge	.L318_159
 	mov	w9, #16
-	b	.L318_168
-.L318_166:
+	b	.L318_161
+.L318_159:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -55779,10 +55707,10 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	and	w9, w9, #0xff
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
-	b	.L318_168
-.L318_167:
+	b	.L318_161
+.L318_160:
 	mov	w9, #31
-.L318_168:
+.L318_161:
 	ldr	x1, [x28, #672]
 	and	w9, w9, #0x7
 	str	w8, [sp, #28]
@@ -55793,9 +55721,9 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	strb	w9, [sp, #25]
 	str	w8, [sp, #16]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L318_169:
+.L318_162:
 	cmn	w21, #1
-	b.eq	.L318_176
+	b.eq	.L318_169
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	ldr	x10, [x20, #1256]
@@ -55804,8 +55732,8 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	ldr	x9, [x20, #1184]
 	cmp	x10, x26
 	csel	x8, x8, x25, hi
-	cmp	x9, x22
-	b.ls	.L318_177
+	cmp	x9, x24
+	b.ls	.L318_170
 	ldrb	w9, [x8, #133]
 	ldr	w12, [x8, #80]
 	add	x10, x8, #40
@@ -55820,11 +55748,11 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	add	x9, x8, x9
 	ldr	w12, [x9, #8]
 	cmp	x11, x12
-	b.ls	.L318_175
+	b.ls	.L318_168
 	ldr	x13, [x10]
 	ldr	x14, [x28, #384]
 	mov	w10, #-1
-.L318_173:
+.L318_166:
 	add	x15, x14, x12, lsl #5
 	add	x16, x15, #8
 	ldr	x17, [x15], #12
@@ -55833,23 +55761,23 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	csel	w10, w10, w12, lo
 	ldr	w12, [x15]
 	cmp	x11, x12
-	b.hi	.L318_173
+	b.hi	.L318_166
 	cmn	w10, #1
-	b.ne	.L318_178
-.L318_175:
+	b.ne	.L318_171
+.L318_168:
 	ldr	w10, [x9, #12]
-	b	.L318_178
-.L318_176:
+	b	.L318_171
+.L318_169:
 	mov	w21, wzr
-	b	.L318_205
-.L318_177:
+	b	.L318_198
+.L318_170:
 	ldr	w9, [x8, #80]
 	mov	w10, #92
 	cmn	w9, #1
 	mov	w9, #72
 	csel	x9, x10, x9, eq
 	ldr	w10, [x8, x9]
-.L318_178:
+.L318_171:
 	ldp	x9, x11, [x28, #64]
 	mov	w23, w10
 	ldr	x0, [x8, #40]
@@ -55870,10 +55798,10 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	ldr	x8, [x20, #920]
 	mov	x22, x0
 	cmp	x8, x23
-	b.ls	.L318_207
+	b.ls	.L318_200
 	ldr	x8, [x20, #912]
 	add	x27, x8, x23, lsl #5
-.L318_180:
+.L318_173:
 	str	xzr, [x27]
 	strb	wzr, [x27, #8]
 	str	x22, [x27, #16]
@@ -55884,11 +55812,11 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x26
 	str	x8, [x20, #1464]
-	b.ls	.L318_208
+	b.ls	.L318_201
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	umaddl	x8, w26, w8, x9
-.L318_182:
+.L318_175:
 	str	x22, [x8, #24]
 	mov	x0, x20
 	mov	x1, x28
@@ -55913,7 +55841,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	csel	x11, x23, x25, hi
 	ldp	w0, w17, [x11, #120]
 	add	x11, x20, #1424
-.L318_183:
+.L318_176:
 	add	x1, x9, x17, lsl #4
 	cmp	x10, x17
 	csel	x1, x1, x11, hi
@@ -55921,16 +55849,16 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	mov	w1, w0
 	cmp	x2, x1
 	csel	x0, x2, x1, hi
-	b.ls	.L318_186
+	b.ls	.L318_179
 	umulh	x2, x16, x0
 	cmp	x1, #1
 	csinc	x1, x1, xzr, hi
 	cmp	xzr, x2
-	b.ne	.L318_188
+	b.ne	.L318_181
 	mul	x16, x16, x0
 	udiv	x16, x16, x1
-.L318_186:
-	cbz	x17, .L318_191
+.L318_179:
+	cbz	x17, .L318_184
 	add	x0, x12, x17, lsl #5
 	cmp	x13, x17
 	csel	x17, x0, x14, hi
@@ -55941,18 +55869,18 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmn	w17, #1
 	csel	x17, xzr, x17, eq
 	subs	w15, w15, #1
-	b.ne	.L318_183
-	b	.L318_191
-.L318_188:
+	b.ne	.L318_176
+	b	.L318_184
+.L318_181:
 	udiv	x16, x16, x1
 	umulh	x1, x16, x0
-	cbnz	x1, .L318_190
+	cbnz	x1, .L318_183
 	mul	x16, x16, x0
-	b	.L318_186
-.L318_190:
+	b	.L318_179
+.L318_183:
 	mov	x16, #-1
-	b	.L318_186
-.L318_191:
+	b	.L318_179
+.L318_184:
 	mov	x9, #2305843009213693952
 	ldr	x10, [x20, #1088]
 	cmp	x16, x9
@@ -55961,15 +55889,15 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	csinv	x9, x9, xzr, lo
 	cmp	x8, x26
 	str	x9, [x20, #1088]
-	b.ls	.L318_209
-.L318_192:
+	b.ls	.L318_202
+.L318_185:
 	ldr	x8, [x23]
 	adds	x8, x8, x24
 	csinv	x8, x8, xzr, lo
 	str	x8, [x23]
 	ldrb	w8, [x28, #824]
 	cmp	w8, #1
-	b.ne	.L318_194
+	b.ne	.L318_187
 	ldp	x8, x9, [x28, #256]
 	add	x10, x28, #128
 	ldr	x1, [x28, #672]
@@ -55986,39 +55914,39 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	ldr	w8, [x8, #4]
 	str	w8, [sp, #28]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L318_194:
+.L318_187:
 	ldrb	w22, [x23, #133]
 	mov	w9, #2
 	sub	w8, w22, #3
 	cmp	w22, #2
 	csel	w8, w8, w9, hi
 	cmp	w8, #3
-	b.eq	.L318_204
+	b.eq	.L318_197
 	ldr	x24, [x23]
 	and	w8, w8, #0xff
 	ldr	x27, [x23, #16]
 	ldr	w23, [x23, #112]
 	cmp	w8, #2
-	b.ne	.L318_197
+	b.ne	.L318_190
 	add	x0, x20, #992
 	mov	w1, w21
 	mov	w2, w22
 	bl	hw_paternoster_order_Order_leave
-.L318_197:
+.L318_190:
 	ldr	x8, [x20, #1256]
 	cmp	x8, x26
-	b.ls	.L318_210
+	b.ls	.L318_203
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	umaddl	x25, w26, w8, x9
-.L318_199:
+.L318_192:
 	mov	w8, #3
 	strb	w8, [x25, #133]
-	cbz	w23, .L318_204
+	cbz	w23, .L318_197
 	cmp	w22, #1
-	b.ne	.L318_203
+	b.ne	.L318_196
 	cmp	x24, x27
-	b.hs	.L318_203
+	b.hs	.L318_196
 	ldr	x4, [x20, #856]
 	mov	x0, x20
 	mov	x1, x28
@@ -56026,15 +55954,15 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	mov	w3, #1
 	mov	w21, #1
 	bl	hw_paternoster_Paternoster_board_as
-	b	.L318_205
-.L318_203:
+	b	.L318_198
+.L318_196:
 	mov	x0, x20
 	mov	x1, x28
 	mov	w2, w21
 	bl	hw_paternoster_Paternoster_file
-.L318_204:
+.L318_197:
 	mov	w21, #1
-.L318_205:
+.L318_198:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #144]
 	ldp	x22, x21, [sp, #128]
@@ -56044,50 +55972,47 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	ldp	x29, x30, [sp, #64]
 	add	sp, sp, #160
 	ret
-.L318_206:
+.L318_199:
 	mov	x8, #-1
 	b	.L318_24
-.L318_207:
+.L318_200:
 	add	x0, x20, #880
 	add	x27, x20, #880
 	bl	hw_collections_arena_clean_paternoster_Served
-	b	.L318_180
-.L318_208:
+	b	.L318_173
+.L318_201:
 	add	x0, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	add	x8, x20, #1264
-	b	.L318_182
-.L318_209:
+	b	.L318_175
+.L318_202:
 	add	x0, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	add	x23, x20, #1264
-	b	.L318_192
-.L318_210:
+	b	.L318_185
+.L318_203:
 	add	x0, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
-	b	.L318_199
-.L318_211:
+	b	.L318_192
+.L318_204:
 	add	x0, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	add	x9, x20, #1264
 	b	.L318_151
-.L318_212:
+.L318_205:
 	mov	x10, #-1
 	b	.L318_141
-.L318_213:
-	mov	x11, #-1
-	b	.L318_155
-.L318_214:
+.L318_206:
 	mov	x10, #-1
 	b	.L318_74
-.L318_215:
+.L318_207:
 	mov	x9, #-1
 	umulh	x13, x11, x12
 	cbz	x13, .L318_76
-.L318_216:
+.L318_208:
 	mov	x11, #-1
 	b	.L318_77
-.L318_217:
+.L318_209:
 	mov	x12, #-1
 	b	.L318_79
 	.size	hw_elevator_hooks_dispatch_paternoster_Paternoster, .-hw_elevator_hooks_dispatch_paternoster_Paternoster
@@ -62081,8 +62006,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cbz	x8, .L350_35
 	mov	w9, #7
 	umulh	x9, x8, x9
-	cmp	xzr, x9
-	b.ne	.L350_132
+	cbnz	x9, .L350_132
 	lsl	x9, x8, #3
 	sub	x8, x9, x8
 .L350_34:
@@ -78126,8 +78050,7 @@ hw_paternoster_cost_CostModel_complete:
 	cbz	x9, .L411_27
 	mov	w10, #15
 	umulh	x10, x9, x10
-	cmp	xzr, x10
-	b.ne	.L411_174
+	cbnz	x10, .L411_174
 	lsl	x10, x9, #4
 	sub	x9, x10, x9
 .L411_26:
@@ -79519,6 +79442,47 @@ hw_paternoster_depth_Depth_complete:
 	.size	hw_paternoster_depth_Depth_complete, .-hw_paternoster_depth_Depth_complete
 
 	.p2align	2
+	.type	hw_paternoster_moves_Moves_begin, @function
+hw_paternoster_moves_Moves_begin:
+	stp	x29, x30, [sp, #-16]!
+	mov	x8, x0
+	mov	x29, sp
+	ldr	x9, [x8, #24]!
+	cbz	x9, .L417_7
+	ldrb	w10, [x8, #36]
+	tbnz	w10, #0, .L417_7
+	ldr	x11, [x0, #32]
+	ldr	x10, [x0, #16]
+	subs	x9, x9, x11
+	csel	x9, xzr, x9, lo
+	cbz	x10, .L417_6
+	mov	w11, #7
+	umulh	x11, x10, x11
+	cbnz	x11, .L417_10
+	lsl	x11, x10, #3
+	sub	x10, x11, x10
+.L417_5:
+	adds	x9, x10, x9
+	csinv	x9, x9, xzr, lo
+	lsr	x9, x9, #3
+.L417_6:
+	str	x9, [x0, #16]
+.L417_7:
+	str	w1, [x0, #56]
+	stp	xzr, xzr, [x8]
+	str	xzr, [x8, #16]
+	strb	w2, [x0, #60]
+	tbz	w2, #0, .L417_9
+	str	xzr, [x0, #48]
+.L417_9:
+	ldp	x29, x30, [sp], #16
+	ret
+.L417_10:
+	mov	x10, #-1
+	b	.L417_5
+	.size	hw_paternoster_moves_Moves_begin, .-hw_paternoster_moves_Moves_begin
+
+	.p2align	2
 	.type	hw_paternoster_order_Order_leave, @function
 hw_paternoster_order_Order_leave:
 	stp	x29, x30, [sp, #-32]!
@@ -79527,16 +79491,16 @@ hw_paternoster_order_Order_leave:
 	ands	w8, w2, #0xff
 	mov	x20, x0
 	mov	x29, sp
-	b.eq	.L417_5
+	b.eq	.L418_5
 	cmp	w8, #1
-	b.ne	.L417_8
+	b.ne	.L418_8
 	ldp	w8, w9, [x20, #132]
 	ldp	x1, x2, [x20]
 	cmp	w8, w9
-	b.ne	.L417_11
+	b.ne	.L418_11
 	mov	w8, w19
 	cmp	x2, x8
-	b.ls	.L417_15
+	b.ls	.L418_15
 	add	x8, x1, x8, lsl #5
 	mov	x9, #-1
 	str	x9, [x20, #128]
@@ -79547,15 +79511,15 @@ hw_paternoster_order_Order_leave:
 	strb	wzr, [x8, #28]
 	mov	w8, #164
 	str	w9, [x20, #136]
-	b	.L417_17
-.L417_5:
+	b	.L418_17
+.L418_5:
 	ldp	w8, w9, [x20, #120]
 	ldp	x1, x2, [x20]
 	cmp	w8, w9
-	b.ne	.L417_12
+	b.ne	.L418_12
 	mov	w8, w19
 	cmp	x2, x8
-	b.ls	.L417_16
+	b.ls	.L418_16
 	add	x8, x1, x8, lsl #5
 	mov	x9, #-1
 	str	x9, [x20, #120]
@@ -79566,15 +79530,15 @@ hw_paternoster_order_Order_leave:
 	mov	w8, #-1
 	str	w8, [x20, #116]
 	mov	w8, #152
-	b	.L417_17
-.L417_8:
+	b	.L418_17
+.L418_8:
 	ldp	w8, w9, [x20, #144]
 	ldp	x1, x2, [x20]
 	cmp	w8, w9
-	b.ne	.L417_13
+	b.ne	.L418_13
 	mov	w8, w19
 	cmp	x2, x8
-	b.ls	.L417_14
+	b.ls	.L418_14
 	add	x8, x1, x8, lsl #5
 	mov	x9, #-1
 	str	x9, [x20, #144]
@@ -79584,40 +79548,40 @@ hw_paternoster_order_Order_leave:
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	str	w8, [x20, #140]
-	b	.L417_14
-.L417_11:
+	b	.L418_14
+.L418_11:
 	add	x0, x20, #128
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	w8, #164
-	b	.L417_17
-.L417_12:
+	b	.L418_17
+.L418_12:
 	add	x0, x20, #116
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	w8, #152
-	b	.L417_17
-.L417_13:
+	b	.L418_17
+.L418_13:
 	add	x0, x20, #140
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
-.L417_14:
+.L418_14:
 	mov	w8, #176
-	b	.L417_17
-.L417_15:
+	b	.L418_17
+.L418_15:
 	mov	w8, #164
-	b	.L417_17
-.L417_16:
+	b	.L418_17
+.L418_16:
 	mov	w8, #152
-.L417_17:
+.L418_17:
 	add	x0, x20, x8
 	ldp	x1, x2, [x20, #48]
 	ldp	w8, w9, [x0, #4]
 	cmp	w8, w9
-	b.ne	.L417_21
+	b.ne	.L418_21
 	mov	w8, w19
 	cmp	x2, x8
-	b.ls	.L417_20
+	b.ls	.L418_20
 	add	x8, x1, x8, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -79627,11 +79591,11 @@ hw_paternoster_order_Order_leave:
 	mov	w8, #-1
 	stp	w8, w8, [x0]
 	str	w8, [x0, #8]
-.L417_20:
+.L418_20:
 	ldp	x20, x19, [sp, #16]
 	ldp	x29, x30, [sp], #32
 	ret
-.L417_21:
+.L418_21:
 	mov	w3, w19
 	ldp	x20, x19, [sp, #16]
 	ldp	x29, x30, [sp], #32
@@ -79649,7 +79613,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	str	x21, [sp, #32]
-	tbz	w8, #0, .L418_3
+	tbz	w8, #0, .L419_3
 	mov	w21, w1
 	add	x0, x19, #1056
 	mov	x1, x19
@@ -79669,7 +79633,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	w9, w8
 	cset	w8, hs
 	strb	w8, [x19, #3952]
-	b.hs	.L418_106
+	b.hs	.L419_106
 	ldrb	w8, [x20, #30]
 	mov	w9, #24
 	cmp	w8, #0
@@ -79679,9 +79643,9 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	w10, [x9, x8]
 	add	w10, w10, #1
 	str	w10, [x9, x8]
-	b	.L418_104
-.L418_3:
-	tbz	w4, #0, .L418_9
+	b	.L419_104
+.L419_3:
+	tbz	w4, #0, .L419_9
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -79690,7 +79654,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x12, x8, x11, hi
 	ldrb	w11, [x12, #23]
 	cmp	w11, #32
-	b.eq	.L418_9
+	b.eq	.L419_9
 	ldr	x13, [x19, #704]
 	mov	w14, #11520
 	ldr	x12, [x12, #24]
@@ -79701,17 +79665,17 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	udiv	x13, x14, x13
 	adds	x12, x12, x13
 	csinv	x12, x12, xzr, lo
-	cbz	w11, .L418_7
+	cbz	w11, .L419_7
 	cmp	x21, x12
-	b.lo	.L418_9
-.L418_7:
+	b.lo	.L419_9
+.L419_7:
 	cmp	x9, x10
-	b.ls	.L418_79
-.L418_8:
+	b.ls	.L419_79
+.L419_8:
 	mov	w9, #32
 	str	x21, [x8, #24]
 	strb	w9, [x8, #23]
-.L418_9:
+.L419_9:
 	ldr	x9, [x19, #1056]
 	ldrh	w11, [x20, #28]
 	mov	w8, wzr
@@ -79722,40 +79686,40 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x9, x10, x9, hi
 	strh	w11, [x19, #994]
 	cmp	x9, #7
-	b.gt	.L418_14
+	b.gt	.L419_14
 	cmp	x9, #3
-	b.gt	.L418_19
-	b.lo	.L418_82
+	b.gt	.L419_19
+	b.lo	.L419_82
 	ldrb	w8, [x19, #1320]
 	ldr	w9, [x19, #1312]
-.L418_13:
+.L419_13:
 	sub	w8, w8, #1
 	cmp	w8, #2
 	ccmp	w9, w2, #0, lo
 	cset	w8, eq
-	b	.L418_82
-.L418_14:
+	b	.L419_82
+.L419_14:
 	cmp	x9, #19
-	b.hi	.L418_32
+	b.hi	.L419_32
 	mov	w10, #1
 	lsl	x10, x10, x9
 	and	x10, x10, #0x7fc00
 	tst	x10, #0xffffffffffffdfff
-	b.ne	.L418_82
+	b.ne	.L419_82
 	cmp	x9, #13
-	b.ne	.L418_28
+	b.ne	.L419_28
 	add	x0, x19, #1064
-.L418_18:
+.L419_18:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_cfq_Cfq_may_queue
-	b	.L418_72
-.L418_19:
+	b	.L419_72
+.L419_19:
 	cmp	x9, #5
-	b.gt	.L418_26
+	b.gt	.L419_26
 	cmp	x9, #4
-	b.eq	.L418_82
+	b.eq	.L419_82
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -79772,49 +79736,49 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L418_81
+	b.hs	.L419_81
 	ldr	x10, [x19, #1136]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L418_81
+	b.eq	.L419_81
 	ldr	x10, [x19, #1080]
 	ldr	x11, [x19, #1088]
 	add	x13, x19, #1096
 	mov	w14, #40
-.L418_24:
+.L419_24:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L418_57
+	b.eq	.L419_57
 	ldr	w12, [x8, #12]
 	mov	w8, wzr
 	cmn	w12, #1
-	b.ne	.L418_24
-	b	.L418_82
-.L418_26:
+	b.ne	.L419_24
+	b	.L419_82
+.L419_26:
 	add	x0, x19, #1064
 	cmp	x9, #6
-	b.ne	.L418_71
-.L418_27:
+	b.ne	.L419_71
+.L419_27:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_cfq_v2_CfqV2_may_queue
-	b	.L418_72
-.L418_28:
+	b	.L419_72
+.L419_28:
 	cmp	x9, #19
-	b.ne	.L418_32
+	b.ne	.L419_32
 	sub	w8, w20, #2
 	cmp	w8, #2
-	b.lo	.L418_48
-	cbnz	w20, .L418_40
+	b.lo	.L419_48
+	cbnz	w20, .L419_40
 	mov	w8, #1769
-	b	.L418_41
-.L418_32:
+	b	.L419_41
+.L419_32:
 	cmp	x9, #8
-	b.ne	.L418_38
+	b.ne	.L419_38
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -79827,39 +79791,39 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	w21, [x8, #44]
 	ldr	x8, [x19, #1152]
 	cmp	x8, x21
-	b.ls	.L418_80
+	b.ls	.L419_80
 	mov	w8, #80
 	ldr	x9, [x19, #1144]
 	umaddl	x9, w21, w8, x9
 	cmn	w21, #1
-	b.eq	.L418_81
-.L418_35:
+	b.eq	.L419_81
+.L419_35:
 	ldrb	w8, [x9, #71]
 	cmp	w8, #1
-	b.ne	.L418_81
+	b.ne	.L419_81
 	ldrb	w8, [x9, #72]
-	tbnz	w8, #0, .L418_81
-.L418_37:
+	tbnz	w8, #0, .L419_81
+.L419_37:
 	mov	w8, #1
 	strb	w8, [x9, #72]
-	b	.L418_82
-.L418_38:
+	b	.L419_82
+.L419_38:
 	add	x0, x19, #1064
-.L418_39:
+.L419_39:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_may_queue
-	b	.L418_72
-.L418_40:
+	b	.L419_72
+.L419_40:
 	mov	w8, #1770
-.L418_41:
+.L419_41:
 	ldr	w9, [x19, #3144]
-	cbz	w9, .L418_48
+	cbz	w9, .L419_48
 	add	x9, x19, #1056
 	ldrb	w8, [x9, x8]
 	cmp	w8, #1
-	b.ne	.L418_48
+	b.ne	.L419_48
 	ldr	x8, [x19, #2832]
 	ldr	x9, [x19, #2840]
 	mov	w12, w2
@@ -79869,7 +79833,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x11, x11, x10, hi
 	ldr	x13, [x11]
 	mov	w11, w2
-	cbnz	x13, .L418_45
+	cbnz	x13, .L419_45
 	ldp	x11, x13, [x19, #256]
 	add	x14, x19, #128
 	add	x11, x11, x12, lsl #7
@@ -79883,10 +79847,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	x9, x11
 	csel	x12, x12, x10, hi
 	ldr	x12, [x12]
-	cbz	x12, .L418_48
-.L418_45:
+	cbz	x12, .L419_48
+.L419_45:
 	cmn	w11, #1
-	b.eq	.L418_48
+	b.eq	.L419_48
 	mov	w11, w11
 	add	x8, x8, x11, lsl #7
 	cmp	x9, x11
@@ -79903,10 +79867,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	x9, #1
 	csinc	x9, x9, xzr, hi
 	cmp	x9, x8
-	b.ls	.L418_48
+	b.ls	.L419_48
 	mov	w8, #1
-	b	.L418_82
-.L418_48:
+	b	.L419_82
+.L419_48:
 	ldr	x8, [x19, #1104]
 	sub	x9, x8, #2
 	cmp	x8, #1
@@ -79914,38 +79878,38 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x9, x9, x8, hi
 	mov	w8, wzr
 	cmp	x9, #6
-	b.le	.L418_53
+	b.le	.L419_53
 	cmp	x9, #18
-	b.hi	.L418_69
+	b.hi	.L419_69
 	mov	w10, #1
 	lsl	x10, x10, x9
 	and	x10, x10, #0x7fc00
 	tst	x10, #0xffffffffffffdfff
-	b.ne	.L418_82
+	b.ne	.L419_82
 	cmp	x9, #9
-	b.ne	.L418_67
+	b.ne	.L419_67
 	add	x0, x19, #1112
-	b	.L418_39
-.L418_53:
+	b	.L419_39
+.L419_53:
 	cmp	x9, #2
-	b.le	.L418_82
+	b.le	.L419_82
 	cmp	x9, #4
-	b.gt	.L418_60
+	b.gt	.L419_60
 	cmp	x9, #3
-	b.ne	.L418_82
+	b.ne	.L419_82
 	ldrb	w8, [x19, #1368]
 	ldr	w9, [x19, #1360]
-	b	.L418_13
-.L418_57:
+	b	.L419_13
+.L419_57:
 	ldr	w9, [x19, #1240]
-	cbz	w9, .L418_81
+	cbz	w9, .L419_81
 	ldr	w10, [x19, #1252]
 	mov	w11, #8192
 	subs	w10, w11, w10
 	csel	w10, wzr, w10, lo
 	udiv	w9, w10, w9
 	ldr	w10, [x19, #1244]
-.L418_59:
+.L419_59:
 	cmp	w10, w9
 	csel	w10, w10, w9, lo
 	cmp	w9, #3
@@ -79957,10 +79921,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	w8, w9
 	mov	w8, #2
 	csel	w8, w8, wzr, hi
-	b	.L418_82
-.L418_60:
+	b	.L419_82
+.L419_60:
 	cmp	x9, #5
-	b.ne	.L418_66
+	b.ne	.L419_66
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -79977,49 +79941,49 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L418_81
+	b.hs	.L419_81
 	ldr	x10, [x19, #1184]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L418_81
+	b.eq	.L419_81
 	ldr	x10, [x19, #1128]
 	ldr	x11, [x19, #1136]
 	add	x13, x19, #1144
 	mov	w14, #40
-.L418_64:
+.L419_64:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L418_77
+	b.eq	.L419_77
 	ldr	w12, [x8, #12]
 	mov	w8, wzr
 	cmn	w12, #1
-	b.ne	.L418_64
-	b	.L418_82
-.L418_66:
+	b.ne	.L419_64
+	b	.L419_82
+.L419_66:
 	add	x0, x19, #1112
-	b	.L418_27
-.L418_67:
+	b	.L419_27
+.L419_67:
 	cmp	x9, #13
-	b.ne	.L418_69
+	b.ne	.L419_69
 	add	x0, x19, #1112
-	b	.L418_18
-.L418_69:
+	b	.L419_18
+.L419_69:
 	cmp	x9, #7
-	b.ne	.L418_73
+	b.ne	.L419_73
 	add	x0, x19, #1112
-.L418_71:
+.L419_71:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_cfq_v3_CfqV3_may_queue
-.L418_72:
+.L419_72:
 	mov	w2, w21
 	and	w8, w0, #0xff
-	b	.L418_82
-.L418_73:
+	b	.L419_82
+.L419_73:
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -80032,55 +79996,55 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	w21, [x8, #44]
 	ldr	x8, [x19, #1200]
 	cmp	x8, x21
-	b.ls	.L418_110
+	b.ls	.L419_110
 	mov	w8, #80
 	ldr	x9, [x19, #1192]
 	umaddl	x9, w21, w8, x9
 	cmn	w21, #1
-	b.eq	.L418_81
-.L418_75:
+	b.eq	.L419_81
+.L419_75:
 	ldrb	w8, [x9, #71]
 	cmp	w8, #1
-	b.ne	.L418_81
+	b.ne	.L419_81
 	ldrb	w8, [x9, #72]
-	tbz	w8, #0, .L418_37
-	b	.L418_81
-.L418_77:
+	tbz	w8, #0, .L419_37
+	b	.L419_81
+.L419_77:
 	ldr	w9, [x19, #1288]
-	cbz	w9, .L418_81
+	cbz	w9, .L419_81
 	ldr	w10, [x19, #1300]
 	mov	w11, #8192
 	subs	w10, w11, w10
 	csel	w10, wzr, w10, lo
 	udiv	w9, w10, w9
 	ldr	w10, [x19, #1292]
-	b	.L418_59
-.L418_79:
+	b	.L419_59
+.L419_79:
 	add	x0, x19, #128
 	str	w2, [x29, #28]
 	bl	hw_collections_arena_clean_context_Context
 	ldr	w2, [x29, #28]
 	add	x8, x19, #128
-	b	.L418_8
-.L418_80:
+	b	.L419_8
+.L419_80:
 	add	x0, x19, #1064
 	str	w2, [x29, #28]
 	bl	hw_collections_arena_clean_cfq_tree_queue_Queue
 	ldr	w2, [x29, #28]
 	add	x9, x19, #1064
 	cmn	w21, #1
-	b.ne	.L418_35
-.L418_81:
+	b.ne	.L419_35
+.L419_81:
 	mov	w8, wzr
-.L418_82:
+.L419_82:
 	ldr	w9, [x19, #3896]
 	cmp	w9, #1
-	b.ne	.L418_104
+	b.ne	.L419_104
 	cmp	w8, #2
 	ldr	w21, [x19, #3900]
 	cset	w9, eq
 	strb	w9, [x19, #3952]
-	b.eq	.L418_106
+	b.eq	.L419_106
 	cmp	w20, #0
 	mov	w9, #24
 	cset	w10, ne
@@ -80090,11 +80054,11 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	adds	w11, w10, #1
 	csinv	w20, w11, wzr, lo
 	cmp	w20, w21
-	b.lo	.L418_96
+	b.lo	.L419_96
 	ldrb	w11, [x9, #20]
-	tbz	w11, #0, .L418_90
+	tbz	w11, #0, .L419_90
 	cmp	w8, #1
-	b.eq	.L418_96
+	b.eq	.L419_96
 	ldp	x8, x11, [x19, #256]
 	mov	w12, w2
 	add	x13, x19, #128
@@ -80103,7 +80067,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x11, x8, x13, hi
 	ldrb	w8, [x11, #23]
 	cmp	w8, #32
-	b.eq	.L418_96
+	b.eq	.L419_96
 	ldr	x12, [x19, #704]
 	mov	w13, #11520
 	ldr	x11, [x11, #24]
@@ -80114,12 +80078,12 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	udiv	x12, x13, x12
 	adds	x11, x11, x12
 	csinv	x11, x11, xzr, lo
-	cbz	w8, .L418_107
+	cbz	w8, .L419_107
 	ldr	x8, [x19, #680]
 	cmp	x8, x11
-	b.lo	.L418_96
-	b	.L418_107
-.L418_90:
+	b.lo	.L419_96
+	b	.L419_107
+.L419_90:
 	ldp	x8, x11, [x19, #256]
 	mov	w12, w2
 	add	x13, x19, #128
@@ -80128,7 +80092,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x13, x8, x13, hi
 	ldrb	w14, [x13, #23]
 	cmp	w14, #32
-	b.eq	.L418_95
+	b.eq	.L419_95
 	ldr	x15, [x19, #704]
 	mov	w16, #11520
 	movk	w16, #305, lsl #16
@@ -80139,31 +80103,31 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	x13, [x19, #680]
 	adds	x15, x16, x15
 	csinv	x15, x15, xzr, lo
-	cbz	w14, .L418_93
+	cbz	w14, .L419_93
 	cmp	x13, x15
-	b.lo	.L418_95
-.L418_93:
+	b.lo	.L419_95
+.L419_93:
 	cmp	x11, x12
-	b.ls	.L418_109
-.L418_94:
+	b.ls	.L419_109
+.L419_94:
 	mov	w11, #32
 	str	x13, [x8, #24]
 	strb	w11, [x8, #23]
-.L418_95:
+.L419_95:
 	mov	w8, #1
 	strb	w8, [x9, #20]
-.L418_96:
+.L419_96:
 	add	x8, x21, w21, uxtw #1
 	tst	x8, #0xffffffff00000000
-	b.ne	.L418_105
+	b.ne	.L419_105
 	cmp	w10, w8, lsr #1
-	b.hs	.L418_106
-.L418_98:
+	b.hs	.L419_106
+.L419_98:
 	ldr	w8, [x9]
 	cmp	w20, w21
 	add	w8, w8, #1
 	str	w8, [x9]
-	b.lo	.L418_104
+	b.lo	.L419_104
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x20, x19, #128
@@ -80172,7 +80136,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x12, x8, x20, hi
 	ldrb	w11, [x12, #23]
 	cmp	w11, #32
-	b.eq	.L418_102
+	b.eq	.L419_102
 	ldr	x13, [x19, #704]
 	mov	w14, #11520
 	ldr	x12, [x12, #24]
@@ -80183,38 +80147,38 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	udiv	x13, x14, x13
 	adds	x12, x12, x13
 	csinv	x12, x12, xzr, lo
-	cbz	w11, .L418_107
+	cbz	w11, .L419_107
 	ldr	x11, [x19, #680]
 	cmp	x11, x12
-	b.hs	.L418_107
-.L418_102:
+	b.hs	.L419_107
+.L419_102:
 	cmp	x9, x10
-	b.ls	.L418_108
-.L418_103:
+	b.ls	.L419_108
+.L419_103:
 	ldrb	w9, [x8, #23]
 	sub	w9, w9, #1
 	strb	w9, [x8, #23]
-.L418_104:
+.L419_104:
 	mov	w0, #1
-	b	.L418_107
-.L418_105:
+	b	.L419_107
+.L419_105:
 	mov	w8, #-1
 	cmp	w10, w8, lsr #1
-	b.lo	.L418_98
-.L418_106:
+	b.lo	.L419_98
+.L419_106:
 	mov	w0, wzr
-.L418_107:
+.L419_107:
 	ldp	x20, x19, [sp, #48]
 	ldr	x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	ret
-.L418_108:
+.L419_108:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x20
-	b	.L418_103
-.L418_109:
+	b	.L419_103
+.L419_109:
 	add	x0, x19, #128
 	str	w2, [x29, #28]
 	str	x9, [sp, #8]
@@ -80224,16 +80188,16 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldp	x13, x9, [sp]
 	add	x8, x19, #128
 	ldp	w10, w2, [x29, #24]
-	b	.L418_94
-.L418_110:
+	b	.L419_94
+.L419_110:
 	add	x0, x19, #1112
 	str	w2, [x29, #28]
 	bl	hw_collections_arena_clean_cfq_tree_queue_Queue
 	ldr	w2, [x29, #28]
 	add	x9, x19, #1112
 	cmn	w21, #1
-	b.ne	.L418_75
-	b	.L418_81
+	b.ne	.L419_75
+	b	.L419_81
 	.size	hw_queue_RequestQueue_allocate_from_limited_pool, .-hw_queue_RequestQueue_allocate_from_limited_pool
 
 	.p2align	2
@@ -80241,12 +80205,12 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 hw_queue_RequestQueue_can_join:
 	cmn	w1, #1
 	mov	w8, wzr
-	b.eq	.L419_17
+	b.eq	.L420_17
 	cmn	w2, #1
-	b.eq	.L419_17
+	b.eq	.L420_17
 	ldr	w9, [x0, #3960]
 	cmn	w9, #1
-	b.eq	.L419_17
+	b.eq	.L420_17
 	stp	x29, x30, [sp, #-16]!
 	ldp	x8, x10, [x0, #64]
 	mov	w9, w1
@@ -80256,61 +80220,61 @@ hw_queue_RequestQueue_can_join:
 	csel	x9, x11, x0, hi
 	ldrh	w11, [x9, #58]
 	tst	w11, #0x7
-	b.ne	.L419_15
+	b.ne	.L420_15
 	ldrb	w11, [x9, #62]
 	cmp	w11, #1
-	b.ne	.L419_15
+	b.ne	.L420_15
 	ldrh	w11, [x9, #56]
-	tbnz	w11, #4, .L419_15
+	tbnz	w11, #4, .L420_15
 	mov	w11, w2
 	add	x8, x8, x11, lsl #6
 	cmp	x10, x11
 	csel	x10, x8, x0, hi
 	ldrh	w8, [x10, #58]
 	tst	w8, #0x7
-	b.ne	.L419_15
+	b.ne	.L420_15
 	ldrb	w8, [x10, #62]
 	cmp	w8, #1
-	b.ne	.L419_15
+	b.ne	.L420_15
 	ldrh	w8, [x10, #56]
-	tbnz	w8, #4, .L419_15
+	tbnz	w8, #4, .L420_15
 	ldrb	w8, [x0, #3968]
-	tbz	w8, #0, .L419_12
+	tbz	w8, #0, .L420_12
 	ldrb	w8, [x9, #60]
 	ldrb	w11, [x10, #60]
 	cmp	w8, w11
 	mov	w8, wzr
-	b.ne	.L419_16
+	b.ne	.L420_16
 	ldrb	w11, [x9, #61]
 	ldrb	w12, [x10, #61]
 	cmp	w11, w12
-	b.eq	.L419_13
-	b	.L419_16
-.L419_12:
+	b.eq	.L420_13
+	b	.L420_16
+.L420_12:
 	ldrb	w8, [x9, #61]
 	ldrb	w11, [x10, #61]
 	cmp	w8, w11
-	b.ne	.L419_15
-.L419_13:
+	b.ne	.L420_15
+.L420_13:
 	ldr	x11, [x9]
 	ldr	w8, [x9, #40]
 	adds	x9, x11, x8
 	ldr	x11, [x10]
 	csinv	x9, x9, xzr, lo
 	cmp	x9, x11
-	b.ne	.L419_15
+	b.ne	.L420_15
 	ldr	w9, [x10, #40]
 	ldr	w10, [x0, #3864]
 	add	w9, w9, w8
 	cmp	w9, w8
 	ccmp	w9, w10, #2, hs
 	cset	w8, ls
-	b	.L419_16
-.L419_15:
+	b	.L420_16
+.L420_15:
 	mov	w8, wzr
-.L419_16:
+.L420_16:
 	ldp	x29, x30, [sp], #16
-.L419_17:
+.L420_17:
 	mov	w0, w8
 	ret
 	.size	hw_queue_RequestQueue_can_join, .-hw_queue_RequestQueue_can_join
@@ -80327,17 +80291,17 @@ hw_queue_RequestQueue_can_merge:
 	csel	x8, x8, x0, hi
 	ldrh	w9, [x8, #58]
 	tst	w9, #0x7
-	b.ne	.L420_18
+	b.ne	.L421_18
 	ldrb	w9, [x8, #62]
 	cmp	w9, #1
-	b.ne	.L420_18
+	b.ne	.L421_18
 	ldrh	w9, [x8, #56]
-	tbnz	w9, #4, .L420_18
+	tbnz	w9, #4, .L421_18
 	ldrb	w9, [x8, #61]
 	ldrb	w10, [x2, #30]
 	mov	x3, x2
 	cmp	w9, w10
-	b.ne	.L420_18
+	b.ne	.L421_18
 	ldp	x10, x11, [x0, #256]
 	add	x12, x0, #128
 	ldr	w9, [x3, #8]
@@ -80346,25 +80310,25 @@ hw_queue_RequestQueue_can_merge:
 	csel	x10, x10, x12, hi
 	ldrb	w9, [x10, #16]
 	cmp	w9, #7
-	b.hi	.L420_14
+	b.hi	.L421_14
 	ldrb	w11, [x10, #17]
 	ldrsb	w9, [x10, #20]
-	cbz	w11, .L420_9
+	cbz	w11, .L421_9
 	cmp	w11, #1
-	b.ne	.L420_11
+	b.ne	.L421_11
 	cmn	w9, #20
-	b.ge	.L420_12
+	b.ge	.L421_12
 	mov	w9, #8
-	b	.L420_14
-.L420_9:
+	b	.L421_14
+.L421_9:
 	cmn	w9, #20
-	b.ge	.L420_13
+	b.ge	.L421_13
 	mov	w9, #16
-	b	.L420_14
-.L420_11:
+	b	.L421_14
+.L421_11:
 	mov	w9, #31
-	b	.L420_14
-.L420_12:
+	b	.L421_14
+.L421_12:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -80374,8 +80338,8 @@ hw_queue_RequestQueue_can_merge:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w9, w9, #0x8
-	b	.L420_14
-.L420_13:
+	b	.L421_14
+.L421_13:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -80385,26 +80349,26 @@ hw_queue_RequestQueue_can_merge:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w9, w9, #0x10
-.L420_14:
+.L421_14:
 	ldrb	w10, [x0, #3968]
-	tbz	w10, #0, .L420_16
+	tbz	w10, #0, .L421_16
 	ldrb	w8, [x8, #60]
 	cmp	w8, w9
-	b.ne	.L420_18
-.L420_16:
+	b.ne	.L421_18
+.L421_16:
 	ldrb	w8, [x0, #3966]
-	tbz	w8, #0, .L420_19
+	tbz	w8, #0, .L421_19
 	mov	x8, x0
 	add	x0, x0, #1056
 	mov	w2, w1
 	mov	x1, x8
 	ldp	x29, x30, [sp], #16
 	b	hw_registry_AnyElevator_allow_merge
-.L420_18:
+.L421_18:
 	mov	w0, wzr
 	ldp	x29, x30, [sp], #16
 	ret
-.L420_19:
+.L421_19:
 	mov	w0, #1
 	ldp	x29, x30, [sp], #16
 	ret
@@ -80422,34 +80386,34 @@ hw_queue_RequestQueue_fill:
 	stp	x24, x23, [sp, #16]
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L421_41
+	b.ls	.L422_41
 	ldr	x8, [x0, #256]
 	add	x22, x8, x20, lsl #7
-.L421_2:
+.L422_2:
 	ldr	w8, [x22, #12]
 	ldrb	w21, [x22, #16]
 	add	w8, w8, #1
 	cmp	w21, #7
 	str	w8, [x22, #12]
-	b.hi	.L421_12
+	b.hi	.L422_12
 	ldrb	w9, [x22, #17]
 	ldrsb	w8, [x22, #20]
-	cbz	w9, .L421_7
+	cbz	w9, .L422_7
 	cmp	w9, #1
-	b.ne	.L421_9
+	b.ne	.L422_9
 	cmn	w8, #20
-	b.ge	.L421_10
+	b.ge	.L422_10
 	mov	w21, #8
-	b	.L421_12
-.L421_7:
+	b	.L422_12
+.L422_7:
 	cmn	w8, #20
-	b.ge	.L421_11
+	b.ge	.L422_11
 	mov	w21, #16
-	b	.L421_12
-.L421_9:
+	b	.L422_12
+.L422_9:
 	mov	w21, #31
-	b	.L421_12
-.L421_10:
+	b	.L422_12
+.L422_10:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -80459,8 +80423,8 @@ hw_queue_RequestQueue_fill:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w21, w8, #0x8
-	b	.L421_12
-.L421_11:
+	b	.L422_12
+.L422_11:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -80470,14 +80434,14 @@ hw_queue_RequestQueue_fill:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w21, w8, #0x10
-.L421_12:
+.L422_12:
 	ldr	x9, [x0, #72]
 	mov	w8, w1
 	cmp	x9, x8
-	b.ls	.L421_42
+	b.ls	.L422_42
 	ldr	x9, [x0, #64]
 	add	x8, x9, x8, lsl #6
-.L421_14:
+.L422_14:
 	ldr	x9, [x2, #16]
 	ldr	x11, [x2]
 	ldr	w10, [x8, #48]
@@ -80498,7 +80462,7 @@ hw_queue_RequestQueue_fill:
 	strb	w9, [x8, #62]
 	ldr	x9, [x0, #3160]
 	cmp	x9, #37
-	b.ne	.L421_20
+	b.ne	.L422_20
 	mov	w9, #8
 	strh	w9, [x8, #58]
 	ldr	x8, [x0, #1056]
@@ -80510,91 +80474,91 @@ hw_queue_RequestQueue_fill:
 	add	w9, w9, #1
 	cmp	x8, #9
 	str	w9, [x0, #3832]
-	b.gt	.L421_22
+	b.gt	.L422_22
 	cmp	x8, #5
-	b.le	.L421_21
+	b.le	.L422_21
 	mov	w2, w1
 	mov	x1, x0
 	add	x0, x0, #1064
 	cmp	x8, #7
-	b.gt	.L421_31
+	b.gt	.L422_31
 	cmp	x8, #6
-	b.ne	.L421_37
+	b.ne	.L422_37
 	bl	hw_elevator_hooks_allocate_cfq_v2_CfqV2
-	b	.L421_21
-.L421_20:
+	b	.L422_21
+.L422_20:
 	strh	wzr, [x8, #58]
-.L421_21:
+.L422_21:
 	mov	w0, w19
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L421_22:
+.L422_22:
 	cmp	x8, #14
-	b.gt	.L421_27
+	b.gt	.L422_27
 	cmp	x8, #11
-	b.le	.L421_33
+	b.le	.L422_33
 	cmp	x8, #12
-	b.eq	.L421_36
+	b.eq	.L422_36
 	cmp	x8, #13
-	b.ne	.L421_36
+	b.ne	.L422_36
 	mov	x8, x0
 	add	x0, x0, #1064
 	mov	w2, w1
 	mov	x1, x8
 	bl	hw_elevator_hooks_allocate_cfq_Cfq
-	b	.L421_21
-.L421_27:
+	b	.L422_21
+.L422_27:
 	cmp	x8, #16
-	b.le	.L421_35
+	b.le	.L422_35
 	cmp	x8, #17
-	b.eq	.L421_36
+	b.eq	.L422_36
 	cmp	x8, #18
-	b.eq	.L421_21
+	b.eq	.L422_21
 	mov	x8, x0
 	add	x0, x0, #1056
 	mov	w2, w1
 	mov	x1, x8
 	bl	hw_elevator_hooks_allocate_bandwidth_Bandwidth_inner
-	b	.L421_21
-.L421_31:
+	b	.L422_21
+.L422_31:
 	cmp	x8, #8
-	b.ne	.L421_38
+	b.ne	.L422_38
 	bl	hw_elevator_hooks_allocate_cfq_tree_CfqTree
-	b	.L421_21
-.L421_33:
+	b	.L422_21
+.L422_33:
 	mov	w2, w1
 	mov	x1, x0
 	add	x0, x0, #1064
 	cmp	x8, #10
-	b.ne	.L421_39
+	b.ne	.L422_39
 	bl	hw_elevator_hooks_allocate_shared_turns_Turns_bfq_v0_Sectors
-	b	.L421_21
-.L421_35:
+	b	.L422_21
+.L422_35:
 	cmp	x8, #15
-	b.ne	.L421_40
-.L421_36:
+	b.ne	.L422_40
+.L422_36:
 	bl	hw_elevator_hooks_free_sfq_Sfq
-	b	.L421_21
-.L421_37:
+	b	.L422_21
+.L422_37:
 	bl	hw_elevator_hooks_allocate_cfq_v3_CfqV3
-	b	.L421_21
-.L421_38:
+	b	.L422_21
+.L422_38:
 	bl	hw_elevator_hooks_allocate_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L421_21
-.L421_39:
+	b	.L422_21
+.L422_39:
 	bl	hw_elevator_hooks_allocate_shared_turns_Turns_cfq_wf2q_Time
-	b	.L421_21
-.L421_40:
+	b	.L422_21
+.L422_40:
 	mov	x8, x0
 	add	x0, x0, #1064
 	mov	w2, w1
 	mov	x1, x8
 	bl	hw_elevator_hooks_allocate_kyber_Kyber
-	b	.L421_21
-.L421_41:
+	b	.L422_21
+.L422_41:
 	add	x22, x0, #128
 	mov	x21, x0
 	add	x0, x0, #128
@@ -80604,15 +80568,15 @@ hw_queue_RequestQueue_fill:
 	mov	x2, x24
 	mov	x0, x21
 	mov	w1, w23
-	b	.L421_2
-.L421_42:
+	b	.L422_2
+.L422_42:
 	mov	w22, w1
 	mov	x23, x2
 	bl	hw_collections_arena_clean_request_Request
 	mov	x2, x23
 	mov	w1, w22
 	mov	x8, x0
-	b	.L421_14
+	b	.L422_14
 	.size	hw_queue_RequestQueue_fill, .-hw_queue_RequestQueue_fill
 
 	.p2align	2
@@ -80633,28 +80597,28 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	add	x29, sp, #16
 	stp	x28, x27, [sp, #32]
 	str	x2, [sp, #8]
-.L422_1:
+.L423_1:
 	ldp	x8, x10, [x19, #64]
 	mov	w22, w1
 	add	x9, x8, x22, lsl #6
 	cmp	x10, x22
 	csel	x8, x9, x19, hi
 	ldrh	w27, [x8, #58]
-	tbz	w27, #6, .L422_12
+	tbz	w27, #6, .L423_12
 	ldr	w27, [x19, #1028]
 	ldr	w28, [x19, #1032]
 	cmp	x10, x22
-	b.ls	.L422_9
-.L422_3:
+	b.ls	.L423_9
+.L423_3:
 	strb	wzr, [x9, #62]
 	ldr	x8, [x19, #72]
 	ldr	w20, [x19, #3880]
 	str	w1, [x19, #3880]
 	cmp	x8, x22
-	b.ls	.L422_10
+	b.ls	.L423_10
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L422_5:
+.L423_5:
 	stp	w21, w20, [x8, #24]
 	add	x10, x19, #3884
 	add	x0, x19, #1024
@@ -80678,48 +80642,48 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	bl	hw_queue_barrier_Sequence_stage
 	and	w8, w0, #0xff
 	cmp	w8, #4
-	b.ne	.L422_97
+	b.ne	.L423_97
 	ldr	w1, [x19, #1024]
 	ldr	x8, [x19, #72]
 	str	w21, [x19, #1024]
 	cmp	x8, x1
-	b.ls	.L422_11
+	b.ls	.L423_11
 	ldr	x8, [x19, #64]
 	add	x8, x8, x1, lsl #6
-.L422_8:
+.L423_8:
 	ldrh	w9, [x8, #58]
 	and	w9, w9, #0xfffffffb
 	strh	w9, [x8, #58]
-	b	.L422_1
-.L422_9:
+	b	.L423_1
+.L423_9:
 	mov	x0, x19
 	mov	x20, x1
 	bl	hw_collections_arena_clean_request_Request
 	mov	x1, x20
 	mov	x9, x19
-	b	.L422_3
-.L422_10:
+	b	.L423_3
+.L423_10:
 	mov	x0, x19
 	mov	x22, x1
 	bl	hw_collections_arena_clean_request_Request
 	mov	x1, x22
 	mov	x8, x19
-	b	.L422_5
-.L422_11:
+	b	.L423_5
+.L423_11:
 	mov	x0, x19
 	mov	x20, x1
 	bl	hw_collections_arena_clean_request_Request
 	mov	x1, x20
 	mov	x8, x19
-	b	.L422_8
-.L422_12:
+	b	.L423_8
+.L423_12:
 	ldr	x11, [sp, #8]
 	ldr	w24, [x8, #32]
 	ldp	x21, x23, [x11]
 	ldr	w9, [x21]
 	ldr	w10, [x23]
 	cmp	w9, w10
-	b.hs	.L422_14
+	b.hs	.L423_14
 	ldr	x10, [x11, #16]
 	ldr	x8, [x8, #8]
 	ldr	x10, [x10]
@@ -80728,38 +80692,38 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	str	w8, [x21]
-.L422_14:
+.L423_14:
 	mov	w8, #-1
 	cmp	x24, x8
-	b.ne	.L422_22
-.L422_15:
-	tbz	w27, #8, .L422_87
+	b.ne	.L423_22
+.L423_15:
+	tbz	w27, #8, .L423_87
 	ldr	x8, [x19, #1056]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	tbnz	w27, #3, .L422_29
-	b.gt	.L422_34
+	tbnz	w27, #3, .L423_29
+	b.gt	.L423_34
 	cmp	x8, #3
-	b.le	.L422_56
+	b.le	.L423_56
 	cmp	x8, #6
-	b.gt	.L422_58
+	b.gt	.L423_58
 	sub	x8, x8, #4
 	cmp	x8, #2
-	b.lo	.L422_87
+	b.lo	.L423_87
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_cfq_v2_CfqV2
-	b	.L422_86
-.L422_22:
+	b	.L423_86
+.L423_22:
 	ldr	x20, [x11, #16]
 	add	x12, x19, #368
 	mov	w26, #-1
-.L422_23:
+.L423_23:
 	ldp	x9, x8, [x19, #352]
 	ldr	w11, [x23]
 	add	x10, x9, x24, lsl #4
@@ -80768,7 +80732,7 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	csel	x10, x10, x12, hi
 	cmp	w9, w11
 	ldr	w28, [x10, #8]
-	b.hs	.L422_25
+	b.hs	.L423_25
 	ldr	x8, [x20]
 	ldr	x10, [x10]
 	str	x10, [x8, x9, lsl #3]
@@ -80777,67 +80741,67 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	csinv	w8, w8, wzr, lo
 	str	w8, [x21]
 	ldr	x8, [x19, #360]
-.L422_25:
+.L423_25:
 	ldr	w25, [x19, #3960]
 	cmp	x8, x24
-	b.ls	.L422_28
+	b.ls	.L423_28
 	ldr	x8, [x19, #352]
 	add	x8, x8, x24, lsl #4
-.L422_27:
+.L423_27:
 	str	w25, [x8, #8]
 	cmp	x28, x26
 	str	w24, [x19, #3960]
 	mov	x24, x28
-	b.ne	.L422_23
-	b	.L422_15
-.L422_28:
+	b.ne	.L423_23
+	b	.L423_15
+.L423_28:
 	add	x0, x19, #368
 	str	x1, [sp, #8]
 	bl	hw_collections_arena_clean_request_MergedBio
 	ldr	x1, [sp, #8]
 	add	x12, x19, #368
 	add	x8, x19, #368
-	b	.L422_27
-.L422_29:
-	b.gt	.L422_39
+	b	.L423_27
+.L423_29:
+	b.gt	.L423_39
 	cmp	x8, #4
-	b.gt	.L422_44
+	b.gt	.L423_44
 	mov	x20, x1
 	cmp	x8, #3
-	b.lo	.L422_89
-	b.ne	.L422_82
+	b.lo	.L423_89
+	b.ne	.L423_82
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_anticipatory_Anticipatory
-	b	.L422_89
-.L422_34:
+	b	.L423_89
+.L423_34:
 	cmp	x8, #14
-	b.gt	.L422_48
+	b.gt	.L423_48
 	cmp	x8, #11
-	b.le	.L422_61
+	b.le	.L423_61
 	cmp	x8, #12
-	b.eq	.L422_71
+	b.eq	.L423_71
 	cmp	x8, #13
-	b.ne	.L422_87
+	b.ne	.L423_87
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_cfq_Cfq
-	b	.L422_86
-.L422_39:
+	b	.L423_86
+.L423_39:
 	cmp	x8, #14
-	b.gt	.L422_52
+	b.gt	.L423_52
 	cmp	x8, #11
-	b.le	.L422_63
+	b.le	.L423_63
 	cmp	x8, #12
-	b.eq	.L422_72
+	b.eq	.L423_72
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	cmp	x8, #13
-	b.ne	.L422_77
+	b.ne	.L423_77
 	mov	x21, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_complete_cfq_Cfq
@@ -80845,95 +80809,95 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_cfq_Cfq
-	b	.L422_89
-.L422_44:
+	b	.L423_89
+.L423_44:
 	cmp	x8, #6
-	b.le	.L422_65
+	b.le	.L423_65
 	cmp	x8, #7
-	b.eq	.L422_73
+	b.eq	.L423_73
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	x21, x20
 	cmp	x8, #8
 	mov	w2, w21
-	b.ne	.L422_78
+	b.ne	.L423_78
 	bl	hw_elevator_hooks_complete_cfq_tree_CfqTree
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_cfq_tree_CfqTree
-	b	.L422_89
-.L422_48:
+	b	.L423_89
+.L423_48:
 	cmp	x8, #16
-	b.le	.L422_67
+	b.le	.L423_67
 	cmp	x8, #17
-	b.eq	.L422_74
+	b.eq	.L423_74
 	mov	x20, x1
 	cmp	x8, #18
-	b.ne	.L422_79
+	b.ne	.L423_79
 	add	x0, x19, #1064
 	mov	x1, x19
 	bl	hw_elevator_hooks_complete_custom_Custom
-	b	.L422_86
-.L422_52:
+	b	.L423_86
+.L423_52:
 	cmp	x8, #16
-	b.le	.L422_69
+	b.le	.L423_69
 	cmp	x8, #17
-	b.eq	.L422_75
+	b.eq	.L423_75
 	mov	x20, x1
 	cmp	x8, #18
-	b.ne	.L422_80
+	b.ne	.L423_80
 	add	x0, x19, #1064
 	mov	x1, x19
 	bl	hw_elevator_hooks_complete_custom_Custom
-	b	.L422_89
-.L422_56:
-	b.lo	.L422_87
+	b	.L423_89
+.L423_56:
+	b.lo	.L423_87
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_anticipatory_Anticipatory
-	b	.L422_86
-.L422_58:
+	b	.L423_86
+.L423_58:
 	cmp	x8, #7
-	b.eq	.L422_76
+	b.eq	.L423_76
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #8
-	b.ne	.L422_81
+	b.ne	.L423_81
 	bl	hw_elevator_hooks_complete_cfq_tree_CfqTree
-	b	.L422_86
-.L422_61:
+	b	.L423_86
+.L423_61:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #10
-	b.ne	.L422_83
+	b.ne	.L423_83
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_bfq_v0_Sectors
-	b	.L422_86
-.L422_63:
+	b	.L423_86
+.L423_63:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	x21, x20
 	cmp	x8, #10
 	mov	w2, w21
-	b.ne	.L422_84
+	b.ne	.L423_84
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_bfq_v0_Sectors
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_shared_turns_Turns_bfq_v0_Sectors
-	b	.L422_89
-.L422_65:
+	b	.L423_89
+.L423_65:
 	mov	x20, x1
 	cmp	x8, #5
-	b.eq	.L422_89
+	b.eq	.L423_89
 	mov	x21, x20
 	add	x0, x19, #1064
 	mov	x1, x19
@@ -80943,45 +80907,45 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_cfq_v2_CfqV2
-	b	.L422_89
-.L422_67:
+	b	.L423_89
+.L423_67:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #15
-	b.ne	.L422_85
+	b.ne	.L423_85
 	bl	hw_elevator_hooks_complete_bfq_Bfq
-	b	.L422_86
-.L422_69:
+	b	.L423_86
+.L423_69:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	x21, x20
 	cmp	x8, #15
 	mov	w2, w21
-	b.ne	.L422_88
+	b.ne	.L423_88
 	bl	hw_elevator_hooks_complete_bfq_Bfq
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_bfq_Bfq
-	b	.L422_89
-.L422_71:
+	b	.L423_89
+.L423_71:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_fiops_Fiops
-	b	.L422_86
-.L422_72:
+	b	.L423_86
+.L423_72:
 	add	x0, x19, #1064
 	mov	x2, x1
 	mov	x1, x19
 	mov	x20, x2
 	bl	hw_elevator_hooks_complete_fiops_Fiops
-	b	.L422_89
-.L422_73:
+	b	.L423_89
+.L423_73:
 	mov	x21, x1
 	add	x0, x19, #1064
 	mov	x1, x19
@@ -80992,46 +80956,46 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	w2, w21
 	mov	x20, x21
 	bl	hw_elevator_hooks_free_cfq_v3_CfqV3
-	b	.L422_89
-.L422_74:
+	b	.L423_89
+.L423_74:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_paternoster_Paternoster
-	b	.L422_86
-.L422_75:
+	b	.L423_86
+.L423_75:
 	add	x0, x19, #1064
 	mov	x2, x1
 	mov	x1, x19
 	mov	x20, x2
 	bl	hw_elevator_hooks_complete_paternoster_Paternoster
-	b	.L422_89
-.L422_76:
+	b	.L423_89
+.L423_76:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_cfq_v3_CfqV3
-	b	.L422_86
-.L422_77:
+	b	.L423_86
+.L423_77:
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_mq_deadline_MqDeadline
-	b	.L422_89
-.L422_78:
+	b	.L423_89
+.L423_78:
 	bl	hw_elevator_hooks_complete_bandwidth_Bandwidth_cfq_v3_CfqV3
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L422_89
-.L422_79:
+	b	.L423_89
+.L423_79:
 	add	x0, x19, #1056
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_bandwidth_Bandwidth_inner
-	b	.L422_86
-.L422_80:
+	b	.L423_86
+.L423_80:
 	mov	x21, x20
 	add	x0, x19, #1056
 	mov	x1, x19
@@ -81041,30 +81005,30 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_inner
-	b	.L422_89
-.L422_81:
+	b	.L423_89
+.L423_81:
 	bl	hw_elevator_hooks_complete_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L422_86
-.L422_82:
+	b	.L423_86
+.L423_82:
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_elevator_hooks_free_sfq_Sfq
-	b	.L422_89
-.L422_83:
+	b	.L423_89
+.L423_83:
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_cfq_wf2q_Time
-	b	.L422_86
-.L422_84:
+	b	.L423_86
+.L423_84:
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_cfq_wf2q_Time
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_shared_turns_Turns_cfq_wf2q_Time
-	b	.L422_89
-.L422_85:
+	b	.L423_89
+.L423_85:
 	bl	hw_elevator_hooks_complete_kyber_Kyber
-.L422_86:
+.L423_86:
 	mov	x1, x20
-.L422_87:
+.L423_87:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
@@ -81074,30 +81038,30 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	b	hw_queue_RequestQueue_free_request
-.L422_88:
+.L423_88:
 	bl	hw_elevator_hooks_complete_kyber_Kyber
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_kyber_Kyber
-.L422_89:
+.L423_89:
 	ldp	x8, x9, [x19, #64]
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x9, x8, x19, hi
 	ldrb	w23, [x9, #61]
 	ldr	w21, [x9, #44]
-	b.ls	.L422_98
-.L422_90:
+	b.ls	.L423_98
+.L423_90:
 	strb	wzr, [x8, #62]
 	ldr	x8, [x19, #72]
 	ldr	w24, [x19, #3880]
 	str	w20, [x19, #3880]
 	cmp	x8, x22
-	b.ls	.L422_99
+	b.ls	.L423_99
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L422_92:
+.L423_92:
 	mov	w9, #-1
 	add	x10, x19, #3884
 	stp	w9, w24, [x8, #24]
@@ -81118,13 +81082,13 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	str	w8, [x19, #3956]
 	sub	w8, w10, #1
 	str	w8, [x9, #3904]
-	cbz	w11, .L422_94
+	cbz	w11, .L423_94
 	mov	x0, x19
 	bl	hw_queue_RequestQueue_wake_after_release
-.L422_94:
+.L423_94:
 	ldr	x8, [x19, #264]
 	cmp	x8, x21
-	b.ls	.L422_96
+	b.ls	.L423_96
 	ldr	x8, [x19, #256]
 	add	x8, x8, x21, lsl #7
 	ldr	w9, [x8, #12]
@@ -81132,12 +81096,12 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	sub	w9, w9, #1
 	cmp	w10, #2
 	str	w9, [x8, #12]
-	b.eq	.L422_100
-.L422_96:
+	b.eq	.L423_100
+.L423_96:
 	ldr	w8, [x19, #3832]
 	sub	w8, w8, #1
 	str	w8, [x19, #3832]
-.L422_97:
+.L423_97:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -81146,21 +81110,21 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	ret
-.L422_98:
+.L423_98:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L422_90
-.L422_99:
+	b	.L423_90
+.L423_99:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L422_92
-.L422_100:
+	b	.L423_92
+.L423_100:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_elevator_queue_core_QueueCore_free_context_if_unused
-	b	.L422_96
+	b	.L423_96
 	.size	hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0, .-hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0
 
 	.p2align	2
@@ -81179,21 +81143,21 @@ hw_queue_RequestQueue_free_request:
 	stp	x24, x23, [sp, #16]
 	csel	x10, x8, x0, hi
 	ldrh	w11, [x10, #58]
-	tbnz	w11, #3, .L423_9
+	tbnz	w11, #3, .L424_9
 	ldrb	w23, [x10, #61]
 	ldr	w21, [x10, #44]
 	cmp	x9, x22
-	b.ls	.L423_45
-.L423_2:
+	b.ls	.L424_45
+.L424_2:
 	strb	wzr, [x8, #62]
 	ldr	x8, [x19, #72]
 	ldr	w24, [x19, #3880]
 	str	w20, [x19, #3880]
 	cmp	x8, x22
-	b.ls	.L423_46
+	b.ls	.L424_46
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L423_4:
+.L424_4:
 	mov	w9, #-1
 	add	x10, x19, #3884
 	stp	w9, w24, [x8, #24]
@@ -81214,13 +81178,13 @@ hw_queue_RequestQueue_free_request:
 	str	w8, [x19, #3956]
 	sub	w8, w10, #1
 	str	w8, [x9, #3904]
-	cbz	w11, .L423_6
+	cbz	w11, .L424_6
 	mov	x0, x19
 	bl	hw_queue_RequestQueue_wake_after_release
-.L423_6:
+.L424_6:
 	ldr	x8, [x19, #264]
 	cmp	x8, x21
-	b.ls	.L423_44
+	b.ls	.L424_44
 	ldr	x8, [x19, #256]
 	add	x8, x8, x21, lsl #7
 	ldr	w9, [x8, #12]
@@ -81228,7 +81192,7 @@ hw_queue_RequestQueue_free_request:
 	sub	w9, w9, #1
 	cmp	w10, #2
 	str	w9, [x8, #12]
-	b.ne	.L423_44
+	b.ne	.L424_44
 	mov	x0, x19
 	mov	w1, w21
 	ldp	x20, x19, [sp, #48]
@@ -81236,114 +81200,114 @@ hw_queue_RequestQueue_free_request:
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_elevator_queue_core_QueueCore_free_context_if_unused
-.L423_9:
+.L424_9:
 	ldr	x8, [x19, #1056]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L423_13
+	b.gt	.L424_13
 	cmp	x8, #4
-	b.gt	.L423_18
-	b.lo	.L423_36
+	b.gt	.L424_18
+	b.lo	.L424_36
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_elevator_hooks_free_sfq_Sfq
-	b	.L423_36
-.L423_13:
+	b	.L424_36
+.L424_13:
 	cmp	x8, #14
-	b.gt	.L423_22
+	b.gt	.L424_22
 	cmp	x8, #11
-	b.le	.L423_25
+	b.le	.L424_25
 	cmp	x8, #12
-	b.eq	.L423_36
+	b.eq	.L424_36
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #13
-	b.ne	.L423_32
+	b.ne	.L424_32
 	bl	hw_elevator_hooks_free_cfq_Cfq
-	b	.L423_36
-.L423_18:
+	b	.L424_36
+.L424_18:
 	cmp	x8, #6
-	b.le	.L423_27
+	b.le	.L424_27
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #7
-	b.eq	.L423_31
+	b.eq	.L424_31
 	cmp	x8, #8
-	b.ne	.L423_33
+	b.ne	.L424_33
 	bl	hw_elevator_hooks_free_cfq_tree_CfqTree
-	b	.L423_36
-.L423_22:
+	b	.L424_36
+.L424_22:
 	cmp	x8, #16
-	b.le	.L423_29
+	b.le	.L424_29
 	sub	x8, x8, #17
 	cmp	x8, #2
-	b.lo	.L423_36
+	b.lo	.L424_36
 	add	x0, x19, #1056
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_inner
-	b	.L423_36
-.L423_25:
+	b	.L424_36
+.L424_25:
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #10
-	b.ne	.L423_34
+	b.ne	.L424_34
 	bl	hw_elevator_hooks_free_shared_turns_Turns_bfq_v0_Sectors
-	b	.L423_36
-.L423_27:
+	b	.L424_36
+.L424_27:
 	cmp	x8, #5
-	b.eq	.L423_36
+	b.eq	.L424_36
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_cfq_v2_CfqV2
-	b	.L423_36
-.L423_29:
+	b	.L424_36
+.L424_29:
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #15
-	b.ne	.L423_35
+	b.ne	.L424_35
 	bl	hw_elevator_hooks_free_bfq_Bfq
-	b	.L423_36
-.L423_31:
+	b	.L424_36
+.L424_31:
 	bl	hw_elevator_hooks_free_cfq_v3_CfqV3
-	b	.L423_36
-.L423_32:
+	b	.L424_36
+.L424_32:
 	bl	hw_elevator_hooks_free_mq_deadline_MqDeadline
-	b	.L423_36
-.L423_33:
+	b	.L424_36
+.L424_33:
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L423_36
-.L423_34:
+	b	.L424_36
+.L424_34:
 	bl	hw_elevator_hooks_free_shared_turns_Turns_cfq_wf2q_Time
-	b	.L423_36
-.L423_35:
+	b	.L424_36
+.L424_35:
 	bl	hw_elevator_hooks_free_kyber_Kyber
-.L423_36:
+.L424_36:
 	ldp	x8, x9, [x19, #64]
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x9, x8, x19, hi
 	ldrb	w23, [x9, #61]
 	ldr	w21, [x9, #44]
-	b.ls	.L423_47
-.L423_37:
+	b.ls	.L424_47
+.L424_37:
 	strb	wzr, [x8, #62]
 	ldr	x8, [x19, #72]
 	ldr	w24, [x19, #3880]
 	str	w20, [x19, #3880]
 	cmp	x8, x22
-	b.ls	.L423_48
+	b.ls	.L424_48
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L423_39:
+.L424_39:
 	mov	w9, #-1
 	add	x10, x19, #3884
 	stp	w9, w24, [x8, #24]
@@ -81364,13 +81328,13 @@ hw_queue_RequestQueue_free_request:
 	str	w8, [x19, #3956]
 	sub	w8, w10, #1
 	str	w8, [x9, #3904]
-	cbz	w11, .L423_41
+	cbz	w11, .L424_41
 	mov	x0, x19
 	bl	hw_queue_RequestQueue_wake_after_release
-.L423_41:
+.L424_41:
 	ldr	x8, [x19, #264]
 	cmp	x8, x21
-	b.ls	.L423_43
+	b.ls	.L424_43
 	ldr	x8, [x19, #256]
 	add	x8, x8, x21, lsl #7
 	ldr	w9, [x8, #12]
@@ -81378,42 +81342,42 @@ hw_queue_RequestQueue_free_request:
 	sub	w9, w9, #1
 	cmp	w10, #2
 	str	w9, [x8, #12]
-	b.eq	.L423_49
-.L423_43:
+	b.eq	.L424_49
+.L424_43:
 	ldr	w8, [x19, #3832]
 	sub	w8, w8, #1
 	str	w8, [x19, #3832]
-.L423_44:
+.L424_44:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L423_45:
+.L424_45:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L423_2
-.L423_46:
+	b	.L424_2
+.L424_46:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L423_4
-.L423_47:
+	b	.L424_4
+.L424_47:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L423_37
-.L423_48:
+	b	.L424_37
+.L424_48:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L423_39
-.L423_49:
+	b	.L424_39
+.L424_49:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_elevator_queue_core_QueueCore_free_context_if_unused
-	b	.L423_43
+	b	.L424_43
 	.size	hw_queue_RequestQueue_free_request, .-hw_queue_RequestQueue_free_request
 
 	.p2align	2
@@ -81424,156 +81388,156 @@ hw_queue_RequestQueue_is_empty:
 	mov	x29, sp
 	cmn	w8, #1
 	mov	w8, wzr
-	b.ne	.L424_51
+	b.ne	.L425_51
 	ldr	w9, [x0, #552]
 	cmn	w9, #1
-	b.ne	.L424_51
+	b.ne	.L425_51
 	ldr	w9, [x0, #544]
-	cbnz	w9, .L424_51
+	cbnz	w9, .L425_51
 	ldr	x8, [x0, #1056]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L424_10
+	b.gt	.L425_10
 	cmp	x8, #4
-	b.gt	.L424_15
+	b.gt	.L425_15
 	cmp	x8, #1
-	b.le	.L424_23
+	b.le	.L425_23
 	cmp	x8, #2
-	b.eq	.L424_32
+	b.eq	.L425_32
 	cmp	x8, #3
-	b.ne	.L424_37
+	b.ne	.L425_37
 	ldr	w8, [x0, #1184]
 	cmn	w8, #1
-	b.ne	.L424_46
+	b.ne	.L425_46
 	ldr	w8, [x0, #1204]
-	b	.L424_49
-.L424_10:
+	b	.L425_49
+.L425_10:
 	cmp	x8, #14
-	b.gt	.L424_19
+	b.gt	.L425_19
 	cmp	x8, #11
-	b.le	.L424_25
+	b.le	.L425_25
 	cmp	x8, #12
-	b.eq	.L424_34
+	b.eq	.L425_34
 	cmp	x8, #13
-	b.ne	.L424_38
+	b.ne	.L425_38
 	ldr	w8, [x0, #2248]
 	cmp	w8, #0
-	b	.L424_50
-.L424_15:
+	b	.L425_50
+.L425_15:
 	cmp	x8, #6
-	b.le	.L424_27
+	b.le	.L425_27
 	cmp	x8, #7
-	b.eq	.L424_35
+	b.eq	.L425_35
 	cmp	x8, #8
-	b.ne	.L424_41
+	b.ne	.L425_41
 	ldr	w8, [x0, #1220]
 	cmp	w8, #0
-	b	.L424_50
-.L424_19:
+	b	.L425_50
+.L425_19:
 	cmp	x8, #16
-	b.le	.L424_30
+	b.le	.L425_30
 	cmp	x8, #17
-	b.eq	.L424_36
+	b.eq	.L425_36
 	cmp	x8, #18
-	b.ne	.L424_42
+	b.ne	.L425_42
 	ldr	w8, [x0, #1072]
-	b	.L424_49
-.L424_23:
-	cbnz	x8, .L424_43
+	b	.L425_49
+.L425_23:
+	cbnz	x8, .L425_43
 	ldr	w8, [x0, #1120]
-	b	.L424_49
-.L424_25:
+	b	.L425_49
+.L425_25:
 	cmp	x8, #10
-	b.ne	.L424_44
+	b.ne	.L425_44
 	ldr	w8, [x0, #2024]
 	cmp	w8, #0
-	b	.L424_50
-.L424_27:
+	b	.L425_50
+.L425_27:
 	cmp	x8, #5
-	b.ne	.L424_45
+	b.ne	.L425_45
 	ldr	w8, [x0, #1240]
-	cbnz	w8, .L424_46
+	cbnz	w8, .L425_46
 	ldr	w8, [x0, #1236]
-	b	.L424_49
-.L424_30:
+	b	.L425_49
+.L425_30:
 	cmp	x8, #15
-	b.ne	.L424_47
+	b.ne	.L425_47
 	ldr	w8, [x0, #2532]
 	cmp	w8, #0
-	b	.L424_50
-.L424_32:
+	b	.L425_50
+.L425_32:
 	ldr	w8, [x0, #1104]
 	ldr	w9, [x0, #1124]
-.L424_33:
+.L425_33:
 	and	w8, w9, w8
-	b	.L424_49
-.L424_34:
+	b	.L425_49
+.L425_34:
 	ldr	w8, [x0, #1072]
 	ldr	w9, [x0, #1096]
 	ldr	w10, [x0, #1120]
 	and	w8, w8, w9
 	and	w8, w8, w10
-	b	.L424_49
-.L424_35:
+	b	.L425_49
+.L425_35:
 	ldr	w8, [x0, #1616]
 	cmp	w8, #0
-	b	.L424_50
-.L424_36:
+	b	.L425_50
+.L425_36:
 	ldr	w8, [x0, #2544]
 	cmp	w8, #0
-	b	.L424_50
-.L424_37:
+	b	.L425_50
+.L425_37:
 	ldr	w8, [x0, #1112]
-	b	.L424_49
-.L424_38:
+	b	.L425_49
+.L425_38:
 	ldr	w8, [x0, #1152]
 	ldr	w9, [x0, #1172]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L424_46
+	b.ne	.L425_46
 	ldr	w8, [x0, #1224]
 	ldr	w9, [x0, #1244]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L424_46
+	b.ne	.L425_46
 	ldr	w8, [x0, #1296]
 	ldr	w9, [x0, #1316]
-	b	.L424_33
-.L424_41:
+	b	.L425_33
+.L425_41:
 	add	x0, x0, #1064
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
-.L424_42:
+.L425_42:
 	add	x0, x0, #1056
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_inner_is_empty
-.L424_43:
+.L425_43:
 	ldr	w8, [x0, #1064]
-	b	.L424_49
-.L424_44:
+	b	.L425_49
+.L425_44:
 	ldr	w8, [x0, #1920]
 	cmp	w8, #0
-	b	.L424_50
-.L424_45:
+	b	.L425_50
+.L425_45:
 	ldr	w8, [x0, #1268]
-	cbz	w8, .L424_48
-.L424_46:
+	cbz	w8, .L425_48
+.L425_46:
 	mov	w8, wzr
-	b	.L424_51
-.L424_47:
+	b	.L425_51
+.L425_47:
 	ldr	w8, [x0, #1888]
 	cmp	w8, #0
-	b	.L424_50
-.L424_48:
+	b	.L425_50
+.L425_48:
 	ldr	w8, [x0, #1348]
-.L424_49:
+.L425_49:
 	cmn	w8, #1
-.L424_50:
+.L425_50:
 	cset	w8, eq
-.L424_51:
+.L425_51:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
@@ -81600,7 +81564,7 @@ hw_queue_RequestQueue_join:
 	stp	x28, x27, [sp, #80]
 	add	x29, sp, #64
 	stp	x26, x25, [sp, #96]
-	tbz	w11, #0, .L425_2
+	tbz	w11, #0, .L426_2
 	add	x8, x8, x24, lsl #6
 	cmp	x9, x24
 	ldr	x10, [x10, #8]
@@ -81625,7 +81589,7 @@ hw_queue_RequestQueue_join:
 	str	w9, [sp, #16]
 	bl	hw_events_EventRing_as_event_Sink_record
 	ldp	x8, x9, [x21, #64]
-.L425_2:
+.L426_2:
 	add	x8, x8, x24, lsl #6
 	cmp	x9, x24
 	ldr	w27, [x21, #3960]
@@ -81634,7 +81598,7 @@ hw_queue_RequestQueue_join:
 	ldr	x25, [x8, #16]
 	ldr	w12, [x8, #40]
 	ldr	x22, [x8, #32]
-	b.eq	.L425_10
+	b.eq	.L426_10
 	ldp	x9, x10, [x21, #352]
 	add	x28, x21, #368
 	ldr	x26, [x8, #8]
@@ -81643,60 +81607,60 @@ hw_queue_RequestQueue_join:
 	csel	x10, x9, x28, hi
 	ldr	w10, [x10, #8]
 	str	w10, [x21, #3960]
-	b.ls	.L425_34
-.L425_4:
+	b.ls	.L426_34
+.L426_4:
 	mov	w8, #-1
 	str	x26, [x9]
 	str	w8, [x9, #8]
 	ldr	x8, [x21, #72]
 	cmp	x8, x23
-	b.ls	.L425_35
+	b.ls	.L426_35
 	ldr	x8, [x21, #64]
 	add	x9, x8, x23, lsl #6
-.L425_6:
+.L426_6:
 	ldp	w10, w8, [x9, #32]
 	cmn	w10, #1
 	csel	w10, w27, w10, eq
 	cmn	w8, #1
 	stp	w10, w27, [x9, #32]
-	b.eq	.L425_10
+	b.eq	.L426_10
 	ldr	x9, [x21, #360]
 	cmp	x9, x8
-	b.ls	.L425_37
+	b.ls	.L426_37
 	ldr	x9, [x21, #352]
 	add	x28, x9, x8, lsl #4
-.L425_9:
+.L426_9:
 	str	w27, [x28, #8]
-.L425_10:
+.L426_10:
 	cmn	w22, #1
-	b.eq	.L425_17
+	b.eq	.L426_17
 	ldr	x8, [x21, #72]
 	lsr	x27, x22, #32
 	cmp	x8, x23
-	b.ls	.L425_36
+	b.ls	.L426_36
 	ldr	x8, [x21, #64]
 	add	x9, x8, x23, lsl #6
-.L425_13:
+.L426_13:
 	ldp	w10, w8, [x9, #32]
 	cmn	w10, #1
 	csel	w10, w22, w10, eq
 	cmn	w8, #1
 	stp	w10, w27, [x9, #32]
-	b.eq	.L425_17
+	b.eq	.L426_17
 	ldr	x9, [x21, #360]
 	cmp	x9, x8
-	b.ls	.L425_38
+	b.ls	.L426_38
 	ldr	x9, [x21, #352]
 	add	x26, x9, x8, lsl #4
-.L425_16:
+.L426_16:
 	str	w22, [x26, #8]
-.L425_17:
+.L426_17:
 	ldr	x8, [x21, #72]
 	cmp	x8, x23
-	b.ls	.L425_33
+	b.ls	.L426_33
 	ldr	x8, [x21, #64]
 	add	x8, x8, x23, lsl #6
-.L425_19:
+.L426_19:
 	ldr	x9, [x8]
 	ldr	w10, [x8, #40]
 	ldr	x11, [x8, #16]
@@ -81713,11 +81677,11 @@ hw_queue_RequestQueue_join:
 	cmp	x9, x24
 	csel	x8, x8, x21, hi
 	ldrb	w8, [x8, #58]
-	tbz	w8, #5, .L425_21
+	tbz	w8, #5, .L426_21
 	mov	x0, x21
 	mov	w1, w20
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L425_21:
+.L426_21:
 	mov	x0, x21
 	mov	w1, w19
 	mov	x2, x22
@@ -81728,31 +81692,31 @@ hw_queue_RequestQueue_join:
 	csel	x8, x8, x21, hi
 	ldrh	w9, [x8, #58]
 	add	x8, x21, #1056
-	tbnz	w9, #8, .L425_28
+	tbnz	w9, #8, .L426_28
 	ldr	x9, [x8]
 	sub	x10, x9, #2
 	cmp	x9, #1
 	mov	w9, #19
 	csel	x9, x10, x9, hi
 	cmp	x9, #18
-	b.lo	.L425_29
-	b.ne	.L425_30
+	b.lo	.L426_29
+	b.ne	.L426_30
 	ldrb	w8, [x21, #1100]
-	tbnz	w8, #0, .L425_29
-.L425_25:
+	tbnz	w8, #0, .L426_29
+.L426_25:
 	ldr	w8, [x21, #856]
-	tbnz	w8, #0, .L425_29
+	tbnz	w8, #0, .L426_29
 	ldr	w8, [x21, #960]
-	cbz	w8, .L425_29
+	cbz	w8, .L426_29
 	str	xzr, [x21, #856]
-	b	.L425_29
-.L425_28:
+	b	.L426_29
+.L426_28:
 	add	x0, x21, #1056
 	mov	x1, x21
 	mov	w2, w19
 	mov	w3, w20
 	bl	hw_registry_AnyElevator_join
-.L425_29:
+.L426_29:
 	mov	x0, x21
 	mov	w1, w20
 	bl	hw_queue_RequestQueue_free_request
@@ -81765,61 +81729,61 @@ hw_queue_RequestQueue_join:
 	ldp	x29, x30, [sp, #64]
 	add	sp, sp, #160
 	ret
-.L425_30:
+.L426_30:
 	ldr	x9, [x21, #1088]
 	ldr	x10, [x21, #1096]
 	add	x9, x9, x23, lsl #5
 	cmp	x10, x23
 	csel	x8, x9, x8, hi
 	ldrb	w8, [x8, #28]
-	cbnz	w8, .L425_29
+	cbnz	w8, .L426_29
 	ldr	x8, [x21, #1104]
 	cmp	x8, #20
-	b.ne	.L425_29
+	b.ne	.L426_29
 	ldrb	w8, [x21, #1148]
-	tbz	w8, #0, .L425_25
-	b	.L425_29
-.L425_33:
+	tbz	w8, #0, .L426_25
+	b	.L426_29
+.L426_33:
 	mov	x0, x21
 	mov	w22, w12
 	bl	hw_collections_arena_clean_request_Request
 	mov	w12, w22
 	mov	x8, x21
-	b	.L425_19
-.L425_34:
+	b	.L426_19
+.L426_34:
 	add	x0, x21, #368
 	str	w12, [sp, #12]
 	bl	hw_collections_arena_clean_request_MergedBio
 	ldr	w12, [sp, #12]
 	add	x9, x21, #368
-	b	.L425_4
-.L425_35:
+	b	.L426_4
+.L426_35:
 	mov	x0, x21
 	mov	w26, w12
 	bl	hw_collections_arena_clean_request_Request
 	mov	w12, w26
 	mov	x9, x21
-	b	.L425_6
-.L425_36:
+	b	.L426_6
+.L426_36:
 	mov	x0, x21
 	mov	w26, w12
 	bl	hw_collections_arena_clean_request_Request
 	mov	w12, w26
 	mov	x9, x21
-	b	.L425_13
-.L425_37:
+	b	.L426_13
+.L426_37:
 	add	x0, x21, #368
 	mov	w26, w12
 	bl	hw_collections_arena_clean_request_MergedBio
 	mov	w12, w26
-	b	.L425_9
-.L425_38:
+	b	.L426_9
+.L426_38:
 	add	x0, x21, #368
 	add	x26, x21, #368
 	mov	w27, w12
 	bl	hw_collections_arena_clean_request_MergedBio
 	mov	w12, w27
-	b	.L425_16
+	b	.L426_16
 	.size	hw_queue_RequestQueue_join, .-hw_queue_RequestQueue_join
 
 	.p2align	2
@@ -81843,14 +81807,14 @@ hw_queue_RequestQueue_join_at_insert:
 	add	x29, sp, #16
 	cmp	x10, #15
 	stp	x26, x25, [sp, #48]
-	b.hs	.L426_18
-.L426_1:
+	b.hs	.L427_18
+.L427_1:
 	ldr	w22, [x20, #968]
 	mov	x0, x20
 	mov	w2, w21
 	mov	w1, w22
 	bl	hw_queue_RequestQueue_can_join
-	tbz	w0, #0, .L426_3
+	tbz	w0, #0, .L427_3
 	mov	x0, x20
 	mov	w1, w22
 	mov	w2, w21
@@ -81863,8 +81827,8 @@ hw_queue_RequestQueue_join_at_insert:
 	csel	x8, x8, x20, hi
 	ldr	w8, [x8, #48]
 	stp	w22, w8, [x24, #4]
-	b	.L426_25
-.L426_3:
+	b	.L427_25
+.L427_3:
 	ldp	w19, w26, [x24, #4]
 	str	x24, [sp, #8]
 	mov	x24, #31765
@@ -81874,7 +81838,7 @@ hw_queue_RequestQueue_join_at_insert:
 	movk	x24, #31161, lsl #32
 	mov	w25, #19
 	movk	x24, #40503, lsl #48
-.L426_4:
+.L427_4:
 	mov	w10, w21
 	add	x8, x8, x10, lsl #6
 	cmp	x9, x10
@@ -81885,24 +81849,24 @@ hw_queue_RequestQueue_join_at_insert:
 	mul	x8, x28, x24
 	and	x8, x9, x8, lsr #32
 	cmp	x8, x10
-	b.hs	.L426_13
+	b.hs	.L427_13
 	ldr	x9, [x20, #744]
 	ldr	w27, [x9, x8, lsl #2]
 	cmn	w27, #1
-	b.ne	.L426_8
-	b	.L426_14
-.L426_6:
+	b.ne	.L427_8
+	b	.L427_14
+.L427_6:
 	ldr	x9, [x8]
 	ldr	w8, [x8, #40]
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	cmp	x8, x28
-	b.eq	.L426_14
-.L426_7:
+	b.eq	.L427_14
+.L427_7:
 	cmn	w22, #1
 	mov	w27, w22
-	b.eq	.L426_14
-.L426_8:
+	b.eq	.L427_14
+.L427_8:
 	ldp	x8, x9, [x20, #64]
 	mov	w10, w27
 	add	x8, x8, x10, lsl #6
@@ -81911,26 +81875,26 @@ hw_queue_RequestQueue_join_at_insert:
 	ldrh	w9, [x8, #58]
 	ldr	w22, [x8, #28]
 	tst	w9, #0x7
-	b.ne	.L426_11
+	b.ne	.L427_11
 	ldrb	w10, [x8, #62]
 	cmp	w10, #1
-	b.ne	.L426_11
+	b.ne	.L427_11
 	ldrh	w10, [x8, #56]
-	tbz	w10, #4, .L426_6
-.L426_11:
-	tbz	w9, #5, .L426_7
+	tbz	w10, #4, .L427_6
+.L427_11:
+	tbz	w9, #5, .L427_7
 	mov	x0, x20
 	mov	w1, w27
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-	b	.L426_7
-.L426_13:
+	b	.L427_7
+.L427_13:
 	mov	w27, #-1
-.L426_14:
+.L427_14:
 	mov	x0, x20
 	mov	w1, w27
 	mov	w2, w21
 	bl	hw_queue_RequestQueue_can_join
-	cbz	w0, .L426_24
+	cbz	w0, .L427_24
 	mov	x0, x20
 	mov	w1, w27
 	mov	w2, w21
@@ -81950,21 +81914,21 @@ hw_queue_RequestQueue_join_at_insert:
 	csel	x10, x10, x25, hi
 	ldr	w26, [x11, #48]
 	cmp	x10, #18
-	b.lo	.L426_4
+	b.lo	.L427_4
 	cmp	x10, #19
-	b.ne	.L426_23
+	b.ne	.L427_23
 	ldr	x10, [x20, #1104]
 	mov	w19, w27
 	mov	w21, w27
 	cmp	x10, #20
-	b.ne	.L426_4
-	b	.L426_24
-.L426_18:
+	b.ne	.L427_4
+	b	.L427_24
+.L427_18:
 	cmp	x9, #16
-	b.le	.L426_22
+	b.le	.L427_22
 	sub	x8, x9, #17
 	cmp	x8, #2
-	b.lo	.L426_1
+	b.lo	.L427_1
 	ldr	x8, [x20, #1104]
 	sub	x9, x8, #2
 	cmp	x8, #1
@@ -81972,19 +81936,19 @@ hw_queue_RequestQueue_join_at_insert:
 	csel	x8, x9, x8, hi
 	sub	x9, x8, #1
 	cmp	x9, #15
-	b.lo	.L426_1
+	b.lo	.L427_1
 	sub	x9, x8, #17
 	cmp	x9, #2
-	b.lo	.L426_1
-.L426_22:
+	b.lo	.L427_1
+.L427_22:
 	mov	w23, wzr
-	b	.L426_25
-.L426_23:
+	b	.L427_25
+.L427_23:
 	mov	w19, w27
-.L426_24:
+.L427_24:
 	ldr	x24, [sp, #8]
 	stp	w19, w26, [x24, #4]
-.L426_25:
+.L427_25:
 	str	w23, [x24]
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
@@ -82009,31 +81973,31 @@ hw_queue_RequestQueue_make_request:
 	stp	x26, x25, [sp, #96]
 	stp	x24, x23, [sp, #112]
 	stp	x22, x21, [sp, #128]
-	b.ls	.L427_8
+	b.ls	.L428_8
 	ldr	w22, [x1, #8]
 	mov	w21, w2
 	mov	x23, x1
 	mov	x20, x0
-	tbz	w2, #0, .L427_4
+	tbz	w2, #0, .L428_4
 	ldr	x8, [x20, #264]
 	cmp	x8, x22
-	b.ls	.L427_34
+	b.ls	.L428_34
 	ldr	x8, [x20, #256]
 	add	x24, x8, x22, lsl #7
 	strb	wzr, [x24, #22]
-.L427_4:
+.L428_4:
 	ldr	w8, [x20, #3896]
-	tbz	w8, #0, .L427_35
-.L427_5:
+	tbz	w8, #0, .L428_35
+.L428_5:
 	ldr	w1, [x20, #3900]
 	mov	x0, x20
 	mov	w2, w22
 	mov	x3, x23
 	mov	w4, w21
 	bl	hw_queue_RequestQueue_allocate_from_limited_pool
-	tbnz	w0, #0, .L427_36
+	tbnz	w0, #0, .L428_36
 	ldrb	w8, [x20, #824]
-	tbz	w8, #0, .L427_10
+	tbz	w8, #0, .L428_10
 	ldp	x8, x9, [x20, #256]
 	add	x11, x20, #128
 	ldr	x10, [x23]
@@ -82053,16 +82017,16 @@ hw_queue_RequestQueue_make_request:
 	mov	w8, #2
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-	b	.L427_11
-.L427_8:
+	b	.L428_11
+.L428_8:
 	mov	w8, #3
 	strb	wzr, [x19, #4]
-.L427_9:
+.L428_9:
 	str	w8, [x19]
-	b	.L427_87
-.L427_10:
+	b	.L428_87
+.L428_10:
 	ldrb	w24, [x23, #30]
-.L427_11:
+.L428_11:
 	cmp	w24, #0
 	mov	w8, #24
 	adrp	x10, .Lconst23
@@ -82075,20 +82039,20 @@ hw_queue_RequestQueue_make_request:
 	ldrb	w25, [x10]
 	cmp	x9, x22
 	add	x24, x8, #3904
-	b.ls	.L427_195
+	b.ls	.L428_195
 	ldr	x8, [x20, #256]
 	add	x8, x8, x22, lsl #7
-.L427_13:
+.L428_13:
 	strb	w25, [x8, #22]
 	mov	x25, x24
 	ldr	x8, [x20, #264]
 	cmp	x8, x22
 	ldr	w8, [x25, #8]!
 	str	w22, [x25]
-	b.ls	.L427_196
+	b.ls	.L428_196
 	ldr	x9, [x20, #256]
 	add	x26, x9, x22, lsl #7
-.L427_15:
+.L428_15:
 	mov	w9, #-1
 	stp	w8, w9, [x26, #32]
 	add	x26, x24, #4
@@ -82103,20 +82067,20 @@ hw_queue_RequestQueue_make_request:
 	add	w8, w8, #1
 	cmp	w9, #1
 	str	w8, [x24, #12]
-	b.ne	.L427_21
+	b.ne	.L428_21
 	ldr	w8, [x20, #960]
 	strb	wzr, [x20, #3971]
-	cbz	w8, .L427_18
+	cbz	w8, .L428_18
 	ldr	x9, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L427_18:
+.L428_18:
 	ldrb	w9, [x20, #824]
 	str	w8, [x20, #960]
 	cmp	w9, #1
-	b.ne	.L427_20
+	b.ne	.L428_20
 	ldr	w8, [x20, #3904]
 	ldr	w9, [x20, #3928]
 	add	x0, x20, #792
@@ -82130,36 +82094,36 @@ hw_queue_RequestQueue_make_request:
 	csel	w8, wzr, w8, lo
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L427_20:
+.L428_20:
 	mov	w8, #1
 	strb	w8, [x20, #998]
-.L427_21:
-	tbz	w21, #0, .L427_33
+.L428_21:
+	tbz	w21, #0, .L428_33
 	mov	w8, #24
 	umaddl	x8, w23, w8, x20
 	ldr	w9, [x8, #3920]
-	cbz	w9, .L427_33
+	cbz	w9, .L428_33
 	ldrb	w10, [x20, #3952]
-	tbz	w10, #0, .L427_33
+	tbz	w10, #0, .L428_33
 	ldr	w10, [x20, #3896]
 	sub	w9, w9, #1
 	str	w9, [x8, #3920]
 	cmp	w10, #1
-	b.ne	.L427_33
+	b.ne	.L428_33
 	ldr	w8, [x24]
 	ldr	w9, [x20, #3900]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	cmp	w8, w9
-	b.ls	.L427_27
+	b.ls	.L428_27
 	ldrb	w8, [x20, #3968]
-	tbz	w8, #0, .L427_33
-.L427_27:
+	tbz	w8, #0, .L428_33
+.L428_27:
 	ldr	w8, [x24, #4]
 	ldr	x10, [x20, #264]
 	strb	wzr, [x24, #20]
 	cmp	x10, x8
-	b.ls	.L427_33
+	b.ls	.L428_33
 	ldr	x11, [x20, #256]
 	mov	x13, #-1
 	add	x9, x11, x8, lsl #7
@@ -82173,7 +82137,7 @@ hw_queue_RequestQueue_make_request:
 	cmn	w8, #1
 	str	w11, [x10]
 	str	w12, [x26]
-	b.eq	.L427_33
+	b.eq	.L428_33
 	ldr	w11, [x24, #12]
 	ldr	w10, [x20, #788]
 	adrp	x13, .Lconst24
@@ -82185,7 +82149,7 @@ hw_queue_RequestQueue_make_request:
 	cmp	x12, x10
 	str	w14, [x24, #12]
 	strb	w13, [x9, #22]
-	b.ls	.L427_33
+	b.ls	.L428_33
 	ldr	w13, [x20, #784]
 	adds	w13, w13, w10
 	csinv	w13, w13, wzr, lo
@@ -82193,27 +82157,27 @@ hw_queue_RequestQueue_make_request:
 	csel	w14, wzr, w12, lo
 	sub	w13, w13, w14
 	cmp	x12, x13
-	b.ls	.L427_32
+	b.ls	.L428_32
 	mov	w12, #12
 	ldr	w9, [x9]
 	umaddl	x11, w13, w12, x11
 	mov	w12, #2
 	stp	w12, w8, [x11]
 	str	w9, [x11, #8]
-.L427_32:
+.L428_32:
 	add	w8, w10, #1
 	str	w8, [x20, #788]
-.L427_33:
+.L428_33:
 	mov	w8, #2
-	b	.L427_9
-.L427_34:
+	b	.L428_9
+.L428_34:
 	add	x0, x20, #128
 	add	x24, x20, #128
 	bl	hw_collections_arena_clean_context_Context
 	strb	wzr, [x24, #22]
 	ldr	w8, [x20, #3896]
-	tbnz	w8, #0, .L427_5
-.L427_35:
+	tbnz	w8, #0, .L428_5
+.L428_35:
 	ldrb	w8, [x23, #30]
 	cmp	w8, #0
 	mov	w8, #24
@@ -82222,7 +82186,7 @@ hw_queue_RequestQueue_make_request:
 	ldr	w9, [x8, #3904]
 	add	w9, w9, #1
 	str	w9, [x8, #3904]
-.L427_36:
+.L428_36:
 	ldr	w10, [x20, #3956]
 	ldr	w8, [x20, #3880]
 	mov	w21, #-1
@@ -82230,7 +82194,7 @@ hw_queue_RequestQueue_make_request:
 	sub	w10, w10, #1
 	cmp	x9, x8
 	str	w10, [x20, #3956]
-	b.ls	.L427_38
+	b.ls	.L428_38
 	ldr	x10, [x20, #64]
 	add	x14, x20, #3884
 	mov	x13, #-1
@@ -82244,7 +82208,7 @@ hw_queue_RequestQueue_make_request:
 	str	w21, [x9]
 	mov	w21, w8
 	str	w12, [x20, #3880]
-.L427_38:
+.L428_38:
 	mov	x0, x20
 	mov	w1, w21
 	mov	x2, x23
@@ -82253,7 +82217,7 @@ hw_queue_RequestQueue_make_request:
 	mov	w22, w0
 	mov	w23, w21
 	cmp	w8, #1
-	b.ne	.L427_40
+	b.ne	.L428_40
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -82276,14 +82240,14 @@ hw_queue_RequestQueue_make_request:
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L427_40:
+.L428_40:
 	ldrb	w8, [x20, #3870]
-	tbz	w8, #0, .L427_47
+	tbz	w8, #0, .L428_47
 	mov	x0, x20
 	bl	hw_queue_RequestQueue_is_empty
-	cbz	w0, .L427_47
+	cbz	w0, .L428_47
 	ldrb	w8, [x20, #3971]
-	tbnz	w8, #0, .L427_47
+	tbnz	w8, #0, .L428_47
 	ldr	x8, [x20, #704]
 	mov	w10, #50880
 	mov	w11, #1
@@ -82302,9 +82266,9 @@ hw_queue_RequestQueue_make_request:
 	cmp	x10, x9
 	csel	x9, x10, x9, hi
 	umulh	x10, x9, x8
-	cbnz	x10, .L427_198
+	cbnz	x10, .L428_198
 	mul	x8, x9, x8
-.L427_45:
+.L428_45:
 	ldr	x10, [x20, #712]
 	ldr	w11, [x20, #832]
 	mov	w12, #1
@@ -82323,59 +82287,59 @@ hw_queue_RequestQueue_make_request:
 	str	x8, [x20, #840]
 	str	w10, [x20, #960]
 	str	x9, [x20, #848]
-	b.ne	.L427_47
+	b.ne	.L428_47
 	ldr	x1, [x20, #672]
 	mov	w8, #7
 	add	x0, x20, #792
 	add	x2, sp, #32
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L427_47:
+.L428_47:
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L427_191
+	b.ls	.L428_191
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L427_49:
+.L428_49:
 	ldrh	w9, [x8, #58]
 	ldrb	w10, [x20, #1037]
 	ldrh	w11, [x8, #56]
 	orr	w12, w9, #0x10
 	cmp	w10, #0
 	csel	w9, w12, w9, ne
-	tbz	w11, #5, .L427_51
+	tbz	w11, #5, .L428_51
 	eor	w10, w10, #0x1
 	orr	w9, w9, #0x4
 	strb	w10, [x20, #1037]
-.L427_51:
-	tbnz	w9, #2, .L427_55
-	tbz	w9, #3, .L427_88
+.L428_51:
+	tbnz	w9, #2, .L428_55
+	tbz	w9, #3, .L428_88
 	ldrb	w10, [x20, #3968]
-	tbnz	w10, #0, .L427_88
+	tbnz	w10, #0, .L428_88
 	orr	w9, w9, #0x100
 	strh	w9, [x8, #58]
-	b	.L427_89
-.L427_55:
+	b	.L428_89
+.L428_55:
 	strh	w9, [x8, #58]
-.L427_56:
+.L428_56:
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L427_192
+	b.ls	.L428_192
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L427_58:
+.L428_58:
 	ldrh	w9, [x8, #58]
 	orr	w10, w9, #0x2
 	strh	w10, [x8, #58]
-	tbz	w9, #2, .L427_60
+	tbz	w9, #2, .L428_60
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_dispatch_list_DispatchList_set_boundary
-.L427_60:
+.L428_60:
 	ldrb	w8, [x20, #824]
 	cmp	w8, #1
-	b.ne	.L427_62
+	b.ne	.L428_62
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -82398,18 +82362,18 @@ hw_queue_RequestQueue_make_request:
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L427_62:
+.L428_62:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, #1
 	bl	hw_registry_AnyElevator_dispatch
-	cbnz	w0, .L427_62
+	cbnz	w0, .L428_62
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L427_193
+	b.ls	.L428_193
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L427_65:
+.L428_65:
 	mov	w9, #2
 	add	x0, x20, #512
 	mov	x1, x20
@@ -82418,10 +82382,10 @@ hw_queue_RequestQueue_make_request:
 	ldr	x8, [x20, #72]
 	ldr	w2, [x20, #556]
 	cmp	x8, x23
-	b.ls	.L427_194
+	b.ls	.L428_194
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L427_67:
+.L428_67:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -82431,20 +82395,20 @@ hw_queue_RequestQueue_make_request:
 	bl	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	ldrb	w8, [x20, #3971]
 	cmp	w8, #1
-	b.ne	.L427_72
+	b.ne	.L428_72
 	ldr	w8, [x20, #960]
 	strb	wzr, [x20, #3971]
-	cbz	w8, .L427_70
+	cbz	w8, .L428_70
 	ldr	x9, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L427_70:
+.L428_70:
 	ldrb	w9, [x20, #824]
 	str	w8, [x20, #960]
 	cmp	w9, #1
-	b.ne	.L427_72
+	b.ne	.L428_72
 	ldr	w8, [x20, #3904]
 	ldr	w9, [x20, #3928]
 	add	x0, x20, #792
@@ -82458,28 +82422,28 @@ hw_queue_RequestQueue_make_request:
 	csel	w8, wzr, w8, lo
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L427_72:
+.L428_72:
 	mov	w8, #1
 	strb	w8, [x20, #998]
-.L427_73:
+.L428_73:
 	ldrb	w8, [x20, #998]
-	tbz	w8, #0, .L427_79
+	tbz	w8, #0, .L428_79
 	ldrb	w8, [x20, #3971]
 	cmp	w8, #1
-	b.ne	.L427_86
+	b.ne	.L428_86
 	ldr	w8, [x20, #960]
 	strb	wzr, [x20, #3971]
-	cbz	w8, .L427_77
+	cbz	w8, .L428_77
 	ldr	x9, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L427_77:
+.L428_77:
 	ldrb	w9, [x20, #824]
 	str	w8, [x20, #960]
 	cmp	w9, #1
-	b.ne	.L427_86
+	b.ne	.L428_86
 	ldr	w8, [x20, #3904]
 	ldr	w9, [x20, #3928]
 	add	x0, x20, #792
@@ -82493,10 +82457,10 @@ hw_queue_RequestQueue_make_request:
 	csel	w8, wzr, w8, lo
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-	b	.L427_86
-.L427_79:
+	b	.L428_86
+.L428_79:
 	ldrb	w8, [x20, #3971]
-	tbz	w8, #0, .L427_86
+	tbz	w8, #0, .L428_86
 	ldr	w8, [x20, #3904]
 	ldr	w9, [x20, #3928]
 	adds	w8, w8, w9
@@ -82505,34 +82469,34 @@ hw_queue_RequestQueue_make_request:
 	subs	w8, w8, w9
 	csel	w8, wzr, w8, lo
 	cmp	w8, #4
-	b.lo	.L427_86
+	b.lo	.L428_86
 	ldr	w9, [x20, #960]
 	strb	wzr, [x20, #3971]
-	cbz	w9, .L427_83
+	cbz	w9, .L428_83
 	ldr	x10, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x10, #1
 	cset	w10, eq
 	sub	w9, w9, w10
-.L427_83:
+.L428_83:
 	ldrb	w10, [x20, #824]
 	str	w9, [x20, #960]
 	cmp	w10, #1
-	b.ne	.L427_85
+	b.ne	.L428_85
 	ldr	x1, [x20, #672]
 	mov	w9, #8
 	add	x0, x20, #792
 	add	x2, sp, #32
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L427_85:
+.L428_85:
 	mov	w8, #1
 	strb	w8, [x20, #998]
-.L427_86:
+.L428_86:
 	mov	w8, #1
 	str	w22, [x19, #8]
 	stp	w8, w21, [x19]
-.L427_87:
+.L428_87:
 	ldp	x20, x19, [sp, #144]
 	ldp	x22, x21, [sp, #128]
 	ldp	x24, x23, [sp, #112]
@@ -82540,59 +82504,59 @@ hw_queue_RequestQueue_make_request:
 	ldp	x29, x30, [sp, #80]
 	add	sp, sp, #160
 	ret
-.L427_88:
+.L428_88:
 	strh	w9, [x8, #58]
-	tbz	w9, #3, .L427_56
-.L427_89:
+	tbz	w9, #3, .L428_56
+.L428_89:
 	ldrb	w8, [x20, #3968]
-	tbz	w8, #0, .L427_96
+	tbz	w8, #0, .L428_96
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_registry_AnyElevator_prepare_insert
 	ldrb	w8, [x20, #3871]
-	tbz	w8, #0, .L427_93
+	tbz	w8, #0, .L428_93
 	add	x8, sp, #20
 	mov	x0, x20
 	mov	w1, w21
 	bl	hw_queue_RequestQueue_join_at_insert
 	ldr	w8, [sp, #20]
-	tbz	w8, #0, .L427_93
+	tbz	w8, #0, .L428_93
 	mov	w8, #1
 	strb	w8, [x20, #998]
 	ldp	w8, w9, [sp, #24]
 	stp	wzr, w8, [x19]
 	str	w9, [x19, #8]
-	b	.L427_87
-.L427_93:
+	b	.L428_87
+.L428_93:
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L427_197
+	b.ls	.L428_197
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L427_95:
+.L428_95:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x100
 	strh	w9, [x8, #58]
-.L427_96:
+.L428_96:
 	ldrb	w8, [x20, #3871]
-	tbz	w8, #0, .L427_106
+	tbz	w8, #0, .L428_106
 	ldr	w8, [x20, #968]
 	cmn	w8, #1
-	b.ne	.L427_99
+	b.ne	.L428_99
 	str	w21, [x20, #968]
-.L427_99:
+.L428_99:
 	ldrb	w8, [x20, #3970]
 	cmp	w8, #1
-	b.ne	.L427_106
+	b.ne	.L428_106
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x9, x8, x20, hi
 	ldr	x24, [x9]
 	ldr	w25, [x9, #40]
-	b.ls	.L427_199
-.L427_101:
+	b.ls	.L428_199
+.L428_101:
 	mov	x11, #31765
 	adds	x9, x24, x25
 	ldrh	w10, [x8, #58]
@@ -82607,28 +82571,28 @@ hw_queue_RequestQueue_make_request:
 	and	x8, x8, x9, lsr #32
 	ldr	x9, [x20, #752]
 	cmp	x8, x9
-	b.hs	.L427_106
+	b.hs	.L428_106
 	ldr	x9, [x20, #744]
 	ldr	w24, [x9, x8, lsl #2]
 	str	w21, [x9, x8, lsl #2]
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L427_200
+	b.ls	.L428_200
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L427_104:
+.L428_104:
 	mov	w9, #-1
 	stp	w9, w24, [x8, #24]
 	ldr	x8, [x20, #72]
 	cmp	x8, x24
-	b.ls	.L427_106
+	b.ls	.L428_106
 	ldr	x8, [x20, #64]
 	add	x8, x8, x24, lsl #6
 	str	w21, [x8, #24]
-.L427_106:
+.L428_106:
 	ldrb	w8, [x20, #824]
 	cmp	w8, #1
-	b.ne	.L427_108
+	b.ne	.L428_108
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -82651,207 +82615,207 @@ hw_queue_RequestQueue_make_request:
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L427_108:
+.L428_108:
 	ldrb	w8, [x20, #3968]
 	add	x9, x20, #1056
-	tbz	w8, #0, .L427_114
+	tbz	w8, #0, .L428_114
 	ldr	x8, [x9]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L427_120
+	b.gt	.L428_120
 	cmp	x8, #4
-	b.gt	.L427_129
+	b.gt	.L428_129
 	cmp	x8, #1
-	b.gt	.L427_117
-.L427_112:
-	cbnz	x8, .L427_152
+	b.gt	.L428_117
+.L428_112:
+	cbnz	x8, .L428_152
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_linus_Linus
-	b	.L427_73
-.L427_114:
+	b	.L428_73
+.L428_114:
 	ldr	x8, [x9]
 	sub	x10, x8, #2
 	cmp	x8, #1
 	mov	w8, #19
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L427_124
+	b.gt	.L428_124
 	cmp	x8, #4
-	b.gt	.L427_132
+	b.gt	.L428_132
 	cmp	x8, #1
-	b.le	.L427_112
-.L427_117:
+	b.le	.L428_112
+.L428_117:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	cmp	x8, #2
-	b.eq	.L427_147
+	b.eq	.L428_147
 	cmp	x8, #3
-	b.ne	.L427_151
+	b.ne	.L428_151
 	bl	hw_elevator_hooks_insert_anticipatory_Anticipatory
-	b	.L427_73
-.L427_120:
+	b	.L428_73
+.L428_120:
 	cmp	x8, #14
-	b.gt	.L427_136
+	b.gt	.L428_136
 	cmp	x8, #11
-	b.le	.L427_143
+	b.le	.L428_143
 	cmp	x8, #12
-	b.eq	.L427_148
+	b.eq	.L428_148
 	cmp	x8, #13
-	b.eq	.L427_128
-	b	.L427_190
-.L427_124:
+	b.eq	.L428_128
+	b	.L428_190
+.L428_124:
 	cmp	x8, #14
-	b.gt	.L427_139
+	b.gt	.L428_139
 	cmp	x8, #11
-	b.le	.L427_143
+	b.le	.L428_143
 	cmp	x8, #12
-	b.eq	.L427_148
+	b.eq	.L428_148
 	cmp	x8, #13
-	b.ne	.L427_160
-.L427_128:
+	b.ne	.L428_160
+.L428_128:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_Cfq
-	b	.L427_73
-.L427_129:
+	b	.L428_73
+.L428_129:
 	cmp	x8, #6
-	b.le	.L427_145
+	b.le	.L428_145
 	cmp	x8, #7
-	b.eq	.L427_149
+	b.eq	.L428_149
 	cmp	x8, #8
-	b.eq	.L427_135
-	b	.L427_168
-.L427_132:
+	b.eq	.L428_135
+	b	.L428_168
+.L428_132:
 	cmp	x8, #6
-	b.le	.L427_145
+	b.le	.L428_145
 	cmp	x8, #7
-	b.eq	.L427_149
+	b.eq	.L428_149
 	cmp	x8, #8
-	b.ne	.L427_164
-.L427_135:
+	b.ne	.L428_164
+.L428_135:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_tree_CfqTree
-	b	.L427_73
-.L427_136:
+	b	.L428_73
+.L428_136:
 	cmp	x8, #16
-	b.le	.L427_153
+	b.le	.L428_153
 	cmp	x8, #17
-	b.eq	.L427_150
+	b.eq	.L428_150
 	cmp	x8, #18
-	b.eq	.L427_142
-	b	.L427_181
-.L427_139:
+	b.eq	.L428_142
+	b	.L428_181
+.L428_139:
 	cmp	x8, #16
-	b.le	.L427_154
+	b.le	.L428_154
 	cmp	x8, #17
-	b.eq	.L427_150
+	b.eq	.L428_150
 	cmp	x8, #18
-	b.ne	.L427_169
-.L427_142:
+	b.ne	.L428_169
+.L428_142:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_custom_Custom
-	b	.L427_73
-.L427_143:
+	b	.L428_73
+.L428_143:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	cmp	x8, #10
-	b.ne	.L427_157
+	b.ne	.L428_157
 	bl	hw_elevator_hooks_insert_shared_turns_Turns_bfq_v0_Sectors
-	b	.L427_73
-.L427_145:
+	b	.L428_73
+.L428_145:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	cmp	x8, #5
-	b.ne	.L427_158
+	b.ne	.L428_158
 	bl	hw_elevator_hooks_insert_cfq_v1_CfqV1
-	b	.L427_73
-.L427_147:
+	b	.L428_73
+.L428_147:
 	bl	hw_elevator_hooks_insert_deadline_Deadline
-	b	.L427_73
-.L427_148:
+	b	.L428_73
+.L428_148:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_fiops_Fiops
-	b	.L427_73
-.L427_149:
+	b	.L428_73
+.L428_149:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_v3_CfqV3
-	b	.L427_73
-.L427_150:
+	b	.L428_73
+.L428_150:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_paternoster_Paternoster
-	b	.L427_73
-.L427_151:
+	b	.L428_73
+.L428_151:
 	bl	hw_elevator_hooks_insert_sfq_Sfq
-	b	.L427_73
-.L427_152:
+	b	.L428_73
+.L428_152:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_noop_Noop
-	b	.L427_73
-.L427_153:
+	b	.L428_73
+.L428_153:
 	cmp	x8, #15
-	b.eq	.L427_156
-	b	.L427_159
-.L427_154:
+	b.eq	.L428_156
+	b	.L428_159
+.L428_154:
 	cmp	x8, #15
-	b.ne	.L427_159
+	b.ne	.L428_159
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_bfq_Bfq_prepare_insert
-.L427_156:
+.L428_156:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_bfq_Bfq
-	b	.L427_73
-.L427_157:
+	b	.L428_73
+.L428_157:
 	bl	hw_elevator_hooks_insert_shared_turns_Turns_cfq_wf2q_Time
-	b	.L427_73
-.L427_158:
+	b	.L428_73
+.L428_158:
 	bl	hw_elevator_hooks_insert_cfq_v2_CfqV2
-	b	.L427_73
-.L427_159:
+	b	.L428_73
+.L428_159:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_kyber_Kyber
-	b	.L427_73
-.L427_160:
+	b	.L428_73
+.L428_160:
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x10, x8, x20, hi
 	ldrb	w10, [x10, #60]
 	lsr	w10, w10, #3
-	cbz	w10, .L427_173
+	cbz	w10, .L428_173
 	cmp	w10, #2
-	b.eq	.L427_173
+	b.eq	.L428_173
 	cmp	w10, #1
-	b.ne	.L427_182
+	b.ne	.L428_182
 	mov	x24, xzr
-	b	.L427_183
-.L427_164:
+	b	.L428_183
+.L428_164:
 	ldr	x8, [x20, #1096]
 	ldr	x9, [x20, #1104]
 	add	x10, x20, #1064
@@ -82859,170 +82823,170 @@ hw_queue_RequestQueue_make_request:
 	cmp	x9, x23
 	csel	x11, x11, x10, hi
 	ldrb	w11, [x11, #28]
-	cbz	w11, .L427_174
+	cbz	w11, .L428_174
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L427_202
+	b.ls	.L428_202
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L427_167:
+.L428_167:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
-.L427_168:
+.L428_168:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L427_73
-.L427_169:
+	b	.L428_73
+.L428_169:
 	ldr	x8, [x20, #1088]
 	ldr	x10, [x20, #1096]
 	add	x11, x8, x23, lsl #5
 	cmp	x10, x23
 	csel	x11, x11, x9, hi
 	ldrb	w11, [x11, #28]
-	cbz	w11, .L427_177
+	cbz	w11, .L428_177
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L427_203
+	b.ls	.L428_203
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L427_172:
+.L428_172:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
-	b	.L427_181
-.L427_173:
+	b	.L428_181
+.L428_173:
 	mov	w24, #1
-	b	.L427_183
-.L427_174:
+	b	.L428_183
+.L428_174:
 	ldr	w11, [x20, #968]
 	cmn	w11, #1
-	b.eq	.L427_168
+	b.eq	.L428_168
 	add	x8, x8, x11, lsl #5
 	cmp	x9, x11
 	csel	x8, x8, x10, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L427_168
+	cbz	w8, .L428_168
 	mov	w8, #-1
 	str	w8, [x20, #968]
-	b	.L427_168
-.L427_177:
+	b	.L428_168
+.L428_177:
 	ldr	w11, [x20, #968]
 	cmn	w11, #1
-	b.eq	.L427_180
+	b.eq	.L428_180
 	add	x8, x8, x11, lsl #5
 	cmp	x10, x11
 	csel	x8, x8, x9, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L427_180
+	cbz	w8, .L428_180
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L427_180:
+.L428_180:
 	add	x0, x20, #1104
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_inner_prepare_insert
-.L427_181:
+.L428_181:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_bandwidth_Bandwidth_inner
-	b	.L427_73
-.L427_182:
+	b	.L428_73
+.L428_182:
 	mov	w24, #2
-.L427_183:
+.L428_183:
 	cmp	x9, x23
-	b.ls	.L427_201
-.L427_184:
+	b.ls	.L428_201
+.L428_184:
 	cmp	x24, #1
 	str	w24, [x8, #52]
-	b.eq	.L427_187
-	cbnz	x24, .L427_188
+	b.eq	.L428_187
+	cbnz	x24, .L428_188
 	add	x8, x20, #1144
-	b	.L427_189
-.L427_187:
+	b	.L428_189
+.L428_187:
 	add	x8, x20, #1216
-	b	.L427_189
-.L427_188:
+	b	.L428_189
+.L428_188:
 	add	x8, x20, #1288
-.L427_189:
+.L428_189:
 	ldr	w9, [x8, #64]
 	add	w9, w9, #1
 	str	w9, [x8, #64]
-.L427_190:
+.L428_190:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_mq_deadline_MqDeadline
-	b	.L427_73
-.L427_191:
+	b	.L428_73
+.L428_191:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L427_49
-.L427_192:
+	b	.L428_49
+.L428_192:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L427_58
-.L427_193:
+	b	.L428_58
+.L428_193:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L427_65
-.L427_194:
+	b	.L428_65
+.L428_194:
 	mov	x0, x20
 	mov	w23, w2
 	bl	hw_collections_arena_clean_request_Request
 	mov	w2, w23
 	mov	x8, x20
-	b	.L427_67
-.L427_195:
+	b	.L428_67
+.L428_195:
 	add	x0, x20, #128
 	bl	hw_collections_arena_clean_context_Context
 	add	x8, x20, #128
-	b	.L427_13
-.L427_196:
+	b	.L428_13
+.L428_196:
 	add	x0, x20, #128
 	str	x8, [sp, #8]
 	bl	hw_collections_arena_clean_context_Context
 	ldr	x8, [sp, #8]
-	b	.L427_15
-.L427_197:
+	b	.L428_15
+.L428_197:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L427_95
-.L427_198:
+	b	.L428_95
+.L428_198:
 	mov	x8, #-1
-	b	.L427_45
-.L427_199:
+	b	.L428_45
+.L428_199:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L427_101
-.L427_200:
+	b	.L428_101
+.L428_200:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L427_104
-.L427_201:
+	b	.L428_104
+.L428_201:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L427_184
-.L427_202:
+	b	.L428_184
+.L428_202:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L427_167
-.L427_203:
+	b	.L428_167
+.L428_203:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L427_172
+	b	.L428_172
 	.size	hw_queue_RequestQueue_make_request, .-hw_queue_RequestQueue_make_request
 
 	.p2align	2
@@ -83046,7 +83010,7 @@ hw_queue_RequestQueue_merge_back:
 	cmp	w10, #1
 	str	x25, [sp, #64]
 	add	x29, sp, #48
-	b.ne	.L428_2
+	b.ne	.L429_2
 	ldp	x10, x11, [x20, #256]
 	add	x0, x20, #792
 	ldr	w9, [x21, #8]
@@ -83068,10 +83032,10 @@ hw_queue_RequestQueue_merge_back:
 	str	w8, [sp]
 	stp	w9, w10, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L428_2:
+.L429_2:
 	ldr	w23, [x20, #3960]
 	cmn	w23, #1
-	b.eq	.L428_10
+	b.eq	.L429_10
 	ldp	x8, x9, [x20, #352]
 	add	x25, x20, #368
 	add	x8, x8, x23, lsl #4
@@ -83079,37 +83043,37 @@ hw_queue_RequestQueue_merge_back:
 	csel	x9, x8, x25, hi
 	ldr	w9, [x9, #8]
 	str	w9, [x20, #3960]
-	b.ls	.L428_17
-.L428_4:
+	b.ls	.L429_17
+.L429_4:
 	mov	w9, #-1
 	str	x24, [x8]
 	str	w9, [x8, #8]
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L428_18
+	b.ls	.L429_18
 	ldr	x8, [x20, #64]
 	add	x9, x8, x22, lsl #6
-.L428_6:
+.L429_6:
 	ldp	w10, w8, [x9, #32]
 	cmn	w10, #1
 	csel	w10, w23, w10, eq
 	cmn	w8, #1
 	stp	w10, w23, [x9, #32]
-	b.eq	.L428_10
+	b.eq	.L429_10
 	ldr	x9, [x20, #360]
 	cmp	x9, x8
-	b.ls	.L428_19
+	b.ls	.L429_19
 	ldr	x9, [x20, #352]
 	add	x25, x9, x8, lsl #4
-.L428_9:
+.L429_9:
 	str	w23, [x25, #8]
-.L428_10:
+.L429_10:
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L428_16
+	b.ls	.L429_16
 	ldr	x8, [x20, #64]
 	add	x8, x8, x22, lsl #6
-.L428_12:
+.L429_12:
 	ldr	x9, [x8]
 	ldr	w10, [x8, #40]
 	mov	x0, x20
@@ -83130,161 +83094,17 @@ hw_queue_RequestQueue_merge_back:
 	mov	w1, w19
 	mov	w2, w21
 	bl	hw_queue_RequestQueue_can_join
-	tbz	w0, #0, .L428_14
+	tbz	w0, #0, .L429_14
 	mov	x0, x20
 	mov	w1, w19
 	mov	w2, w21
 	bl	hw_queue_RequestQueue_join
-	b	.L428_15
-.L428_14:
-	add	x0, x20, #1056
-	mov	x1, x20
-	mov	w2, w19
-	mov	w3, wzr
-	bl	hw_registry_AnyElevator_merged
-.L428_15:
-	mov	w0, w19
-	ldp	x20, x19, [sp, #112]
-	ldp	x22, x21, [sp, #96]
-	ldr	x25, [sp, #64]
-	ldp	x24, x23, [sp, #80]
-	ldp	x29, x30, [sp, #48]
-	add	sp, sp, #128
-	ret
-.L428_16:
-	mov	x0, x20
-	bl	hw_collections_arena_clean_request_Request
-	mov	x8, x20
-	b	.L428_12
-.L428_17:
-	add	x0, x20, #368
-	bl	hw_collections_arena_clean_request_MergedBio
-	add	x8, x20, #368
-	b	.L428_4
-.L428_18:
-	mov	x0, x20
-	bl	hw_collections_arena_clean_request_Request
-	mov	x9, x20
-	b	.L428_6
-.L428_19:
-	add	x0, x20, #368
-	bl	hw_collections_arena_clean_request_MergedBio
-	b	.L428_9
-	.size	hw_queue_RequestQueue_merge_back, .-hw_queue_RequestQueue_merge_back
-
-	.p2align	2
-	.type	hw_queue_RequestQueue_merge_front, @function
-hw_queue_RequestQueue_merge_front:
-	sub	sp, sp, #128
-	ldp	x8, x9, [x0, #64]
-	stp	x24, x23, [sp, #80]
-	mov	w23, w1
-	ldrb	w10, [x0, #824]
-	ldr	x24, [x2]
-	stp	x22, x21, [sp, #96]
-	mov	x21, x2
-	add	x8, x8, x23, lsl #6
-	cmp	x9, x23
-	stp	x20, x19, [sp, #112]
-	mov	w19, w1
-	mov	x20, x0
-	stp	x29, x30, [sp, #48]
-	csel	x8, x8, x0, hi
-	cmp	w10, #1
-	str	x25, [sp, #64]
-	add	x29, sp, #48
-	b.ne	.L429_2
-	ldp	x10, x11, [x20, #256]
-	add	x0, x20, #792
-	ldr	w9, [x21, #8]
-	ldr	x8, [x8, #8]
-	mov	x2, sp
-	ldr	x12, [x21, #16]
-	ldr	x1, [x20, #672]
-	add	x10, x10, x9, lsl #7
-	cmp	x11, x9
-	add	x9, x20, #128
-	ldrb	w11, [x21, #30]
-	str	x8, [sp, #8]
-	mov	w8, #4
-	csel	x9, x10, x9, hi
-	ldr	w10, [x21, #24]
-	stp	x24, x12, [sp, #16]
-	ldr	w9, [x9, #4]
-	strb	w11, [sp, #40]
-	str	w8, [sp]
-	stp	w9, w10, [sp, #32]
-	bl	hw_events_EventRing_as_event_Sink_record
-.L429_2:
-	ldr	w22, [x20, #3960]
-	cmn	w22, #1
-	b.eq	.L429_10
-	ldp	x8, x9, [x20, #352]
-	add	x25, x20, #368
-	add	x8, x8, x22, lsl #4
-	cmp	x9, x22
-	csel	x9, x8, x25, hi
-	ldr	w9, [x9, #8]
-	str	w9, [x20, #3960]
-	b.ls	.L429_17
-.L429_4:
-	mov	w9, #-1
-	str	x24, [x8]
-	str	w9, [x8, #8]
-	ldr	x8, [x20, #72]
-	cmp	x8, x23
-	b.ls	.L429_18
-	ldr	x8, [x20, #64]
-	add	x9, x8, x23, lsl #6
-.L429_6:
-	ldp	w10, w8, [x9, #32]
-	cmn	w10, #1
-	csel	w10, w22, w10, eq
-	cmn	w8, #1
-	stp	w10, w22, [x9, #32]
-	b.eq	.L429_10
-	ldr	x9, [x20, #360]
-	cmp	x9, x8
-	b.ls	.L429_19
-	ldr	x9, [x20, #352]
-	add	x25, x9, x8, lsl #4
-.L429_9:
-	str	w22, [x25, #8]
-.L429_10:
-	add	x0, x20, #1056
-	mov	x1, x20
-	mov	w2, w19
-	bl	hw_registry_AnyElevator_former
-	ldr	x8, [x20, #72]
-	mov	w22, w0
-	cmp	x8, x23
-	b.ls	.L429_16
-	ldr	x8, [x20, #64]
-	add	x8, x8, x23, lsl #6
-.L429_12:
-	ldr	w9, [x8, #40]
-	ldr	w10, [x21, #24]
-	mov	x0, x20
-	ldr	x11, [x21, #16]
-	mov	w1, w22
-	mov	w2, w19
-	adds	w9, w9, w10
-	csinv	w9, w9, wzr, lo
-	str	x11, [x8]
-	str	w9, [x8, #40]
-	bl	hw_queue_RequestQueue_can_join
-	tbz	w0, #0, .L429_14
-	mov	x0, x20
-	mov	w1, w22
-	mov	w2, w19
-	bl	hw_queue_RequestQueue_join
-	mov	w19, w22
 	b	.L429_15
 .L429_14:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, w19
-	mov	w3, #1
+	mov	w3, wzr
 	bl	hw_registry_AnyElevator_merged
 .L429_15:
 	mov	w0, w19
@@ -83314,6 +83134,150 @@ hw_queue_RequestQueue_merge_front:
 	add	x0, x20, #368
 	bl	hw_collections_arena_clean_request_MergedBio
 	b	.L429_9
+	.size	hw_queue_RequestQueue_merge_back, .-hw_queue_RequestQueue_merge_back
+
+	.p2align	2
+	.type	hw_queue_RequestQueue_merge_front, @function
+hw_queue_RequestQueue_merge_front:
+	sub	sp, sp, #128
+	ldp	x8, x9, [x0, #64]
+	stp	x24, x23, [sp, #80]
+	mov	w23, w1
+	ldrb	w10, [x0, #824]
+	ldr	x24, [x2]
+	stp	x22, x21, [sp, #96]
+	mov	x21, x2
+	add	x8, x8, x23, lsl #6
+	cmp	x9, x23
+	stp	x20, x19, [sp, #112]
+	mov	w19, w1
+	mov	x20, x0
+	stp	x29, x30, [sp, #48]
+	csel	x8, x8, x0, hi
+	cmp	w10, #1
+	str	x25, [sp, #64]
+	add	x29, sp, #48
+	b.ne	.L430_2
+	ldp	x10, x11, [x20, #256]
+	add	x0, x20, #792
+	ldr	w9, [x21, #8]
+	ldr	x8, [x8, #8]
+	mov	x2, sp
+	ldr	x12, [x21, #16]
+	ldr	x1, [x20, #672]
+	add	x10, x10, x9, lsl #7
+	cmp	x11, x9
+	add	x9, x20, #128
+	ldrb	w11, [x21, #30]
+	str	x8, [sp, #8]
+	mov	w8, #4
+	csel	x9, x10, x9, hi
+	ldr	w10, [x21, #24]
+	stp	x24, x12, [sp, #16]
+	ldr	w9, [x9, #4]
+	strb	w11, [sp, #40]
+	str	w8, [sp]
+	stp	w9, w10, [sp, #32]
+	bl	hw_events_EventRing_as_event_Sink_record
+.L430_2:
+	ldr	w22, [x20, #3960]
+	cmn	w22, #1
+	b.eq	.L430_10
+	ldp	x8, x9, [x20, #352]
+	add	x25, x20, #368
+	add	x8, x8, x22, lsl #4
+	cmp	x9, x22
+	csel	x9, x8, x25, hi
+	ldr	w9, [x9, #8]
+	str	w9, [x20, #3960]
+	b.ls	.L430_17
+.L430_4:
+	mov	w9, #-1
+	str	x24, [x8]
+	str	w9, [x8, #8]
+	ldr	x8, [x20, #72]
+	cmp	x8, x23
+	b.ls	.L430_18
+	ldr	x8, [x20, #64]
+	add	x9, x8, x23, lsl #6
+.L430_6:
+	ldp	w10, w8, [x9, #32]
+	cmn	w10, #1
+	csel	w10, w22, w10, eq
+	cmn	w8, #1
+	stp	w10, w22, [x9, #32]
+	b.eq	.L430_10
+	ldr	x9, [x20, #360]
+	cmp	x9, x8
+	b.ls	.L430_19
+	ldr	x9, [x20, #352]
+	add	x25, x9, x8, lsl #4
+.L430_9:
+	str	w22, [x25, #8]
+.L430_10:
+	add	x0, x20, #1056
+	mov	x1, x20
+	mov	w2, w19
+	bl	hw_registry_AnyElevator_former
+	ldr	x8, [x20, #72]
+	mov	w22, w0
+	cmp	x8, x23
+	b.ls	.L430_16
+	ldr	x8, [x20, #64]
+	add	x8, x8, x23, lsl #6
+.L430_12:
+	ldr	w9, [x8, #40]
+	ldr	w10, [x21, #24]
+	mov	x0, x20
+	ldr	x11, [x21, #16]
+	mov	w1, w22
+	mov	w2, w19
+	adds	w9, w9, w10
+	csinv	w9, w9, wzr, lo
+	str	x11, [x8]
+	str	w9, [x8, #40]
+	bl	hw_queue_RequestQueue_can_join
+	tbz	w0, #0, .L430_14
+	mov	x0, x20
+	mov	w1, w22
+	mov	w2, w19
+	bl	hw_queue_RequestQueue_join
+	mov	w19, w22
+	b	.L430_15
+.L430_14:
+	add	x0, x20, #1056
+	mov	x1, x20
+	mov	w2, w19
+	mov	w3, #1
+	bl	hw_registry_AnyElevator_merged
+.L430_15:
+	mov	w0, w19
+	ldp	x20, x19, [sp, #112]
+	ldp	x22, x21, [sp, #96]
+	ldr	x25, [sp, #64]
+	ldp	x24, x23, [sp, #80]
+	ldp	x29, x30, [sp, #48]
+	add	sp, sp, #128
+	ret
+.L430_16:
+	mov	x0, x20
+	bl	hw_collections_arena_clean_request_Request
+	mov	x8, x20
+	b	.L430_12
+.L430_17:
+	add	x0, x20, #368
+	bl	hw_collections_arena_clean_request_MergedBio
+	add	x8, x20, #368
+	b	.L430_4
+.L430_18:
+	mov	x0, x20
+	bl	hw_collections_arena_clean_request_Request
+	mov	x9, x20
+	b	.L430_6
+.L430_19:
+	add	x0, x20, #368
+	bl	hw_collections_arena_clean_request_MergedBio
+	b	.L430_9
 	.size	hw_queue_RequestQueue_merge_front, .-hw_queue_RequestQueue_merge_front
 
 	.p2align	2
@@ -83335,57 +83299,57 @@ hw_queue_RequestQueue_next:
 	stp	x26, x25, [sp, #128]
 	stp	x22, x21, [sp, #160]
 	str	x8, [x0, #672]
-	b.hs	.L430_245
-.L430_1:
+	b.hs	.L431_245
+.L431_1:
 	add	x19, x20, #512
 	add	x28, x20, #552
 	add	x8, x20, #1056
 	strb	wzr, [x20, #998]
 	str	x8, [sp, #24]
-	b	.L430_3
-.L430_2:
+	b	.L431_3
+.L431_2:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, wzr
 	bl	hw_registry_AnyElevator_dispatch
-	cbz	w0, .L430_84
-.L430_3:
+	cbz	w0, .L431_84
+.L431_3:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L430_8
+	b.ne	.L431_8
 	ldr	w25, [x28]
 	cmn	w25, #1
-	b.ne	.L430_10
+	b.ne	.L431_10
 	ldr	w9, [x20, #544]
-	cbz	w9, .L430_2
+	cbz	w9, .L431_2
 	ldr	x9, [x20, #520]
-	cbz	x9, .L430_9
+	cbz	x9, .L431_9
 	ldr	x9, [x19]
 	ldr	w25, [x9, #56]
 	cmn	w25, #1
-	b.eq	.L430_2
-	b	.L430_10
-.L430_8:
+	b.eq	.L431_2
+	b	.L431_10
+.L431_8:
 	mov	w25, w8
-	b	.L430_10
-.L430_9:
+	b	.L431_10
+.L431_9:
 	mov	w25, wzr
-.L430_10:
+.L431_10:
 	ldr	x10, [x20, #64]
 	ldr	w11, [x20, #1024]
 	mov	w14, w25
 	str	x14, [sp, #40]
 	add	x9, x10, x14, lsl #6
 	cmn	w11, #1
-	b.eq	.L430_14
+	b.eq	.L431_14
 	ldr	x12, [x20, #72]
 	ldrb	w13, [x20, #3874]
 	cmp	x12, x14
 	csel	x8, x9, x20, hi
 	cmp	w13, #1
 	ldrh	w8, [x8, #58]
-	b.ne	.L430_17
-	tbnz	w8, #6, .L430_18
+	b.ne	.L431_17
+	tbnz	w8, #6, .L431_18
 	add	x9, x10, x11, lsl #6
 	cmp	x12, x11
 	csel	x9, x9, x20, hi
@@ -83393,51 +83357,51 @@ hw_queue_RequestQueue_next:
 	eor	w8, w9, w8
 	lsr	w8, w8, #2
 	and	w19, w8, #0x4
-	b	.L430_21
-.L430_14:
+	b	.L431_21
+.L431_14:
 	ldr	x10, [x20, #72]
 	cmp	x10, x14
 	csel	x11, x9, x20, hi
 	ldrh	w11, [x11, #58]
-	tbz	w11, #2, .L430_94
+	tbz	w11, #2, .L431_94
 	cmn	w8, #1
-	b.eq	.L430_22
+	b.eq	.L431_22
 	mov	w8, #-1
 	str	w8, [x20, #576]
-	b	.L430_26
-.L430_17:
-	tbnz	w8, #2, .L430_84
-	b	.L430_94
-.L430_18:
+	b	.L431_26
+.L431_17:
+	tbnz	w8, #2, .L431_84
+	b	.L431_94
+.L431_18:
 	ldr	w8, [x20, #1028]
 	cmp	w25, w8
-	b.ne	.L430_20
+	b.ne	.L431_20
 	mov	w19, #1
-	b	.L430_21
-.L430_20:
+	b	.L431_21
+.L431_20:
 	ldr	w8, [x20, #1032]
 	cmp	w25, w8
 	mov	w8, #2
 	cinc	w19, w8, eq
-.L430_21:
+.L431_21:
 	add	x0, x20, #1024
 	bl	hw_queue_barrier_Sequence_stage
 	and	w8, w0, #0xff
 	ldr	x14, [sp, #40]
 	cmp	w19, w8
-	b.hi	.L430_84
-	b	.L430_94
-.L430_22:
-	tbnz	w11, #9, .L430_24
+	b.hi	.L431_84
+	b	.L431_94
+.L431_22:
+	tbnz	w11, #9, .L431_24
 	ldr	x1, [x20, #560]
 	add	x0, x20, #512
 	bl	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
 	ldr	x14, [sp, #40]
-	b	.L430_26
-.L430_24:
+	b	.L431_26
+.L431_24:
 	cmp	x10, x14
-	b.ls	.L430_270
-.L430_25:
+	b.ls	.L431_270
+.L431_25:
 	mov	w8, #-1
 	ldp	w10, w11, [x9, #24]
 	stp	w8, w8, [x9, #24]
@@ -83453,11 +83417,11 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x9, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L430_26:
+.L431_26:
 	ldrb	w8, [x20, #3874]
 	str	x24, [sp, #16]
 	str	w25, [sp, #36]
-	cbz	w8, .L430_28
+	cbz	w8, .L431_28
 	ldrb	w8, [x20, #3876]
 	ldrb	w9, [x20, #3875]
 	mov	w11, #16
@@ -83467,11 +83431,11 @@ hw_queue_RequestQueue_next:
 	and	w9, w9, w10
 	csel	w10, w11, wzr, ne
 	str	w10, [sp, #32]
-	b	.L430_29
-.L430_28:
+	b	.L431_29
+.L431_28:
 	mov	w9, wzr
 	str	wzr, [sp, #32]
-.L430_29:
+.L431_29:
 	ldp	x10, x11, [x20, #64]
 	and	w12, w8, #0x1
 	add	x13, sp, #48
@@ -83499,21 +83463,21 @@ hw_queue_RequestQueue_next:
 	and	w8, w8, #0x1
 	strb	w9, [sp, #65]
 	strb	w8, [sp, #67]
-	b	.L430_33
-.L430_30:
+	b	.L431_33
+.L431_30:
 	mov	w8, #8
-.L430_31:
+.L431_31:
 	ldrb	w9, [x20, #1036]
 	orr	w8, w9, w8
 	strb	w8, [x20, #1036]
-.L430_32:
+.L431_32:
 	subs	x28, x28, #1
 	add	x19, x19, #2
-	b.eq	.L430_66
-.L430_33:
+	b.eq	.L431_66
+.L431_33:
 	ldrb	w8, [x19]
 	ldurb	w26, [x19, #-1]
-	cbz	w8, .L430_36
+	cbz	w8, .L431_36
 	ldp	x8, x9, [x20, #64]
 	ldr	w11, [x20, #3956]
 	ldr	w27, [x20, #3880]
@@ -83529,7 +83493,7 @@ hw_queue_RequestQueue_next:
 	ldrh	w0, [x10, #56]
 	sub	w10, w11, #1
 	str	w10, [x20, #3956]
-	b.ls	.L430_39
+	b.ls	.L431_39
 	add	x10, x8, x27, lsl #6
 	add	x12, x20, #3884
 	ldr	w11, [x10, #28]
@@ -83540,24 +83504,24 @@ hw_queue_RequestQueue_next:
 	csel	x10, x10, x12, hi
 	str	w16, [x10]
 	str	w11, [x20, #3880]
-	b	.L430_40
-.L430_36:
+	b	.L431_40
+.L431_36:
 	mov	w27, #-1
 	cmp	w26, #1
-	b.ne	.L430_47
-.L430_37:
+	b.ne	.L431_47
+.L431_37:
 	cmp	x27, x16
 	str	w27, [x20, #1028]
-	b.ne	.L430_53
+	b.ne	.L431_53
 	mov	w8, #2
-	b	.L430_31
-.L430_39:
+	b	.L431_31
+.L431_39:
 	mov	w27, #-1
-.L430_40:
+.L431_40:
 	cmp	x9, x27
-	b.ls	.L430_62
+	b.ls	.L431_62
 	add	x8, x8, x27, lsl #6
-.L430_42:
+.L431_42:
 	ldr	w9, [x8, #48]
 	cmp	w26, #2
 	stp	x13, x13, [x8, #24]
@@ -83569,58 +83533,58 @@ hw_queue_RequestQueue_next:
 	stp	xzr, x24, [x8]
 	str	wzr, [x8, #40]
 	str	x25, [x8, #16]
-	b.ne	.L430_45
-	cbz	w23, .L430_45
+	b.ne	.L431_45
+	cbz	w23, .L431_45
 	ldr	w9, [sp, #32]
 	str	x17, [x8]
 	str	w23, [x8, #40]
 	orr	w9, w0, w9
-	b	.L430_46
-.L430_45:
+	b	.L431_46
+.L431_45:
 	cmp	w1, #1
 	mov	w9, #32
 	mov	w22, #2
 	csel	w9, wzr, w9, eq
-.L430_46:
+.L431_46:
 	strh	w9, [x8, #56]
 	mov	w9, #66
 	strb	w22, [x8, #61]
 	strh	w9, [x8, #58]
 	cmp	w26, #1
-	b.eq	.L430_37
-.L430_47:
+	b.eq	.L431_37
+.L431_47:
 	cmp	w26, #3
-	b.ne	.L430_49
+	b.ne	.L431_49
 	cmp	x27, x16
 	str	w27, [x20, #1032]
-	b.eq	.L430_30
-	b	.L430_53
-.L430_49:
+	b.eq	.L431_30
+	b	.L431_53
+.L431_49:
 	ldr	w8, [x20, #580]
 	ldr	w9, [sp, #36]
 	cmp	w8, w9
-	b.ne	.L430_51
+	b.ne	.L431_51
 	str	w27, [x20, #580]
-.L430_51:
+.L431_51:
 	cmp	x27, x16
-	b.ne	.L430_53
+	b.ne	.L431_53
 	mov	x9, #513
 	lsl	w8, w26, #3
 	movk	x9, #2052, lsl #16
 	movk	x9, #16, lsl #32
 	lsr	x8, x9, x8
-	b	.L430_31
-.L430_53:
+	b	.L431_31
+.L431_53:
 	ldr	w2, [x20, #576]
 	ldr	x8, [x20, #72]
 	str	w16, [x20, #576]
 	cmn	w2, #1
-	b.eq	.L430_57
+	b.eq	.L431_57
 	cmp	x8, x2
-	b.ls	.L430_65
+	b.ls	.L431_65
 	ldr	x8, [x20, #64]
 	add	x8, x8, x2, lsl #6
-.L430_56:
+.L431_56:
 	ldrh	w9, [x8, #58]
 	ldrb	w10, [x8, #61]
 	add	x0, x20, #512
@@ -83637,12 +83601,12 @@ hw_queue_RequestQueue_next:
 	mov	w15, #2
 	mov	w16, #-1
 	mov	x13, #-1
-.L430_57:
+.L431_57:
 	cmp	x8, x27
-	b.ls	.L430_63
+	b.ls	.L431_63
 	ldr	x8, [x20, #64]
 	add	x8, x8, x27, lsl #6
-.L430_59:
+.L431_59:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x200
 	strh	w9, [x8, #58]
@@ -83650,10 +83614,10 @@ hw_queue_RequestQueue_next:
 	ldr	w21, [x20, #552]
 	str	w27, [x20, #552]
 	cmp	x8, x27
-	b.ls	.L430_64
+	b.ls	.L431_64
 	ldr	x8, [x20, #64]
 	add	x8, x8, x27, lsl #6
-.L430_61:
+.L431_61:
 	stp	w16, w21, [x8, #24]
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x21, lsl #6
@@ -83662,8 +83626,8 @@ hw_queue_RequestQueue_next:
 	add	x8, x8, #24
 	csel	x8, x8, x9, hi
 	str	w27, [x8]
-	b	.L430_32
-.L430_62:
+	b	.L431_32
+.L431_62:
 	stp	w1, w0, [sp]
 	mov	x0, x20
 	str	x17, [sp, #8]
@@ -83675,8 +83639,8 @@ hw_queue_RequestQueue_next:
 	mov	w16, #-1
 	mov	w15, #2
 	mov	x8, x20
-	b	.L430_42
-.L430_63:
+	b	.L431_42
+.L431_63:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x14, [sp, #40]
@@ -83684,8 +83648,8 @@ hw_queue_RequestQueue_next:
 	mov	w16, #-1
 	mov	w15, #2
 	mov	x8, x20
-	b	.L430_59
-.L430_64:
+	b	.L431_59
+.L431_64:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x14, [sp, #40]
@@ -83693,36 +83657,36 @@ hw_queue_RequestQueue_next:
 	mov	w16, #-1
 	mov	w15, #2
 	mov	x8, x20
-	b	.L430_61
-.L430_65:
+	b	.L431_61
+.L431_65:
 	mov	x0, x20
 	mov	x21, x2
 	bl	hw_collections_arena_clean_request_Request
 	mov	x2, x21
 	mov	x8, x20
-	b	.L430_56
-.L430_66:
+	b	.L431_56
+.L431_66:
 	ldrb	w8, [x20, #3874]
 	cmp	w8, #1
-	b.ne	.L430_68
+	b.ne	.L431_68
 	ldr	w9, [x20, #972]
-	cbnz	w9, .L430_69
-.L430_68:
+	cbnz	w9, .L431_69
+.L431_68:
 	ldrb	w9, [x20, #1036]
 	orr	w9, w9, #0x1
 	strb	w9, [x20, #1036]
-.L430_69:
+.L431_69:
 	ldr	w25, [x20, #576]
 	ldr	x24, [sp, #16]
 	add	x28, x20, #552
 	add	x10, x20, #512
 	add	x12, x20, #1024
 	cmn	w25, #1
-	b.ne	.L430_71
+	b.ne	.L431_71
 	ldr	w25, [x28]
 	cmn	w25, #1
-	b.eq	.L430_78
-.L430_71:
+	b.eq	.L431_78
+.L431_71:
 	ldp	x10, x11, [x20, #64]
 	mov	w14, w25
 	add	x9, x10, x14, lsl #6
@@ -83730,12 +83694,12 @@ hw_queue_RequestQueue_next:
 	csel	x9, x9, x20, hi
 	cmp	w8, #1
 	ldrh	w9, [x9, #58]
-	b.ne	.L430_75
+	b.ne	.L431_75
 	mov	x21, x14
-	tbnz	w9, #6, .L430_76
+	tbnz	w9, #6, .L431_76
 	ldr	w8, [x12]
 	cmn	w8, #1
-	b.eq	.L430_82
+	b.eq	.L431_82
 	add	x10, x10, x8, lsl #6
 	cmp	x11, x8
 	csel	x8, x10, x20, hi
@@ -83743,52 +83707,52 @@ hw_queue_RequestQueue_next:
 	eor	w8, w8, w9
 	lsr	w8, w8, #2
 	and	w19, w8, #0x4
-	b	.L430_83
-.L430_75:
-	tbnz	w9, #2, .L430_84
-	b	.L430_94
-.L430_76:
+	b	.L431_83
+.L431_75:
+	tbnz	w9, #2, .L431_84
+	b	.L431_94
+.L431_76:
 	ldr	w8, [x20, #1028]
 	cmp	w25, w8
-	b.ne	.L430_81
+	b.ne	.L431_81
 	mov	w19, #1
-	b	.L430_83
-.L430_78:
+	b	.L431_83
+.L431_78:
 	ldr	w9, [x20, #544]
-	cbz	w9, .L430_84
+	cbz	w9, .L431_84
 	ldr	x9, [x20, #520]
-	cbz	x9, .L430_219
+	cbz	x9, .L431_219
 	ldr	x9, [x10]
 	ldr	w25, [x9, #56]
 	cmn	w25, #1
-	b.ne	.L430_71
-	b	.L430_84
-.L430_81:
+	b.ne	.L431_71
+	b	.L431_84
+.L431_81:
 	ldr	w8, [x20, #1032]
 	cmp	w25, w8
 	mov	w8, #2
 	cinc	w19, w8, eq
-	b	.L430_83
-.L430_82:
+	b	.L431_83
+.L431_82:
 	mov	w19, #4
-.L430_83:
+.L431_83:
 	add	x0, x20, #1024
 	bl	hw_queue_barrier_Sequence_stage
 	and	w8, w0, #0xff
 	mov	x14, x21
 	cmp	w19, w8
-	b.ls	.L430_94
-.L430_84:
+	b.ls	.L431_94
+.L431_84:
 	ldr	w8, [x20, #576]
 	strb	wzr, [x20, #998]
 	cmn	w8, #1
 	mov	w8, #1
-	b.ne	.L430_218
+	b.ne	.L431_218
 	ldr	w9, [x20, #552]
 	cmn	w9, #1
-	b.ne	.L430_218
+	b.ne	.L431_218
 	ldr	w9, [x20, #544]
-	cbnz	w9, .L430_218
+	cbnz	w9, .L431_218
 	add	x8, x20, #1056
 	ldr	x8, [x8]
 	sub	x9, x8, #2
@@ -83796,28 +83760,28 @@ hw_queue_RequestQueue_next:
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L430_105
+	b.gt	.L431_105
 	cmp	x8, #4
-	b.gt	.L430_117
+	b.gt	.L431_117
 	cmp	x8, #1
-	b.le	.L430_145
+	b.le	.L431_145
 	cmp	x8, #2
-	b.eq	.L430_156
+	b.eq	.L431_156
 	cmp	x8, #3
-	b.ne	.L430_163
+	b.ne	.L431_163
 	ldr	w8, [x20, #1184]
 	cmn	w8, #1
 	mov	w8, #1
-	b.ne	.L430_218
+	b.ne	.L431_218
 	ldr	w9, [x20, #1204]
-	b	.L430_175
-.L430_94:
+	b	.L431_175
+.L431_94:
 	ldr	x8, [x20, #72]
 	cmp	x8, x14
-	b.ls	.L430_256
+	b.ls	.L431_256
 	ldr	x8, [x20, #64]
 	add	x8, x8, x14, lsl #6
-.L430_96:
+.L431_96:
 	ldr	x10, [x8]
 	ldr	w11, [x8, #40]
 	ldrh	w9, [x8, #58]
@@ -83826,7 +83790,7 @@ hw_queue_RequestQueue_next:
 	and	w11, w9, #0x180
 	csinv	x26, x10, xzr, lo
 	cmp	w11, #256
-	b.ne	.L430_194
+	b.ne	.L431_194
 	orr	w9, w9, #0x80
 	strh	w9, [x8, #58]
 	add	x8, x20, #1056
@@ -83836,14 +83800,14 @@ hw_queue_RequestQueue_next:
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L430_110
+	b.gt	.L431_110
 	cmp	x8, #3
-	b.le	.L430_125
+	b.le	.L431_125
 	cmp	x8, #6
-	b.gt	.L430_133
+	b.gt	.L431_133
 	sub	x8, x8, #4
 	cmp	x8, #2
-	b.lo	.L430_194
+	b.lo	.L431_194
 	ldp	x8, x9, [x20, #64]
 	add	x21, x20, #1064
 	ldr	x19, [x20, #680]
@@ -83853,94 +83817,94 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x20, hi
 	cmp	x9, x14
 	ldr	w2, [x8, #52]
-	b.ls	.L430_272
+	b.ls	.L431_272
 	ldr	x8, [x20, #320]
 	add	x22, x8, x14, lsl #4
-.L430_103:
+.L431_103:
 	str	x19, [x22]
 	ldrb	w8, [x20, #1508]
-	tbz	w8, #0, .L430_189
+	tbz	w8, #0, .L431_189
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w3, #1
 	mov	w4, #10
 	bl	hw_cfq_v2_CfqV2_charge
-	b	.L430_192
-.L430_105:
+	b	.L431_192
+.L431_105:
 	cmp	x8, #14
-	b.gt	.L430_121
+	b.gt	.L431_121
 	cmp	x8, #11
-	b.le	.L430_147
+	b.le	.L431_147
 	cmp	x8, #12
-	b.eq	.L430_158
+	b.eq	.L431_158
 	cmp	x8, #13
-	b.ne	.L430_164
+	b.ne	.L431_164
 	ldr	w8, [x20, #2248]
-	cbnz	w8, .L430_171
-	b	.L430_176
-.L430_110:
+	cbnz	w8, .L431_171
+	b	.L431_176
+.L431_110:
 	cmp	x8, #13
-	b.le	.L430_130
+	b.le	.L431_130
 	cmp	x8, #16
-	b.gt	.L430_138
+	b.gt	.L431_138
 	sub	x8, x8, #14
 	cmp	x8, #2
-	b.lo	.L430_194
+	b.lo	.L431_194
 	ldr	x8, [x20, #1496]
 	ldr	x19, [x20, #672]
 	ldr	x21, [x20, #712]
 	cmp	x8, x14
-	b.ls	.L430_273
+	b.ls	.L431_273
 	ldr	x8, [x20, #1488]
-.L430_115:
+.L431_115:
 	add	x22, x8, x14, lsl #4
-.L430_116:
+.L431_116:
 	adds	x8, x19, x21
 	csinv	x8, x8, xzr, lo
 	str	x8, [x22]
-	b	.L430_194
-.L430_117:
+	b	.L431_194
+.L431_117:
 	cmp	x8, #6
-	b.le	.L430_149
+	b.le	.L431_149
 	cmp	x8, #7
-	b.eq	.L430_161
+	b.eq	.L431_161
 	cmp	x8, #8
-	b.ne	.L430_167
+	b.ne	.L431_167
 	ldr	w8, [x20, #1220]
-	cbnz	w8, .L430_171
-	b	.L430_176
-.L430_121:
+	cbnz	w8, .L431_171
+	b	.L431_176
+.L431_121:
 	cmp	x8, #16
-	b.le	.L430_152
+	b.le	.L431_152
 	cmp	x8, #17
-	b.eq	.L430_162
+	b.eq	.L431_162
 	cmp	x8, #18
-	b.ne	.L430_168
+	b.ne	.L431_168
 	ldr	w8, [x20, #1072]
-	b	.L430_170
-.L430_125:
-	b.lo	.L430_194
+	b	.L431_170
+.L431_125:
+	b.lo	.L431_194
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x14, lsl #6
 	cmp	x9, x14
 	csel	x8, x8, x20, hi
 	ldr	w8, [x8, #44]
-.L430_127:
+.L431_127:
 	ldr	x9, [x20, #264]
 	cmp	x9, x8
-	b.ls	.L430_271
+	b.ls	.L431_271
 	ldr	x9, [x20, #256]
 	add	x19, x9, x8, lsl #7
-.L430_129:
+.L431_129:
 	ldr	w8, [x19, #56]
 	sub	w8, w8, #1
 	str	w8, [x19, #56]
-	b	.L430_194
-.L430_130:
+	b	.L431_194
+.L431_130:
 	cmp	x8, #11
-	b.gt	.L430_154
+	b.gt	.L431_154
 	cmp	x8, #10
-	b.ne	.L430_188
+	b.ne	.L431_188
 	ldp	x8, x10, [x20, #64]
 	ldr	w9, [x20, #2028]
 	add	w9, w9, #1
@@ -83953,20 +83917,20 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2000]
-	b	.L430_194
-.L430_133:
+	b	.L431_194
+.L431_133:
 	cmp	x8, #7
-	b.eq	.L430_178
+	b.eq	.L431_178
 	cmp	x8, #8
-	b.ne	.L430_186
+	b.ne	.L431_186
 	ldr	w8, [x20, #1508]
 	add	w8, w8, #1
 	cmp	w8, #5
 	str	w8, [x20, #1508]
-	b.lo	.L430_137
+	b.lo	.L431_137
 	mov	w8, #1
 	strb	w8, [x20, #1516]
-.L430_137:
+.L431_137:
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x14, lsl #6
 	cmp	x9, x14
@@ -83976,12 +83940,12 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1224]
-	b	.L430_194
-.L430_138:
+	b	.L431_194
+.L431_138:
 	cmp	x8, #17
-	b.eq	.L430_180
+	b.eq	.L431_180
 	cmp	x8, #18
-	b.eq	.L430_194
+	b.eq	.L431_194
 	ldr	x8, [x20, #1088]
 	ldr	x9, [x20, #1096]
 	add	x8, x8, x14, lsl #5
@@ -83989,47 +83953,47 @@ hw_queue_RequestQueue_next:
 	add	x9, x20, #1056
 	csel	x8, x8, x9, hi
 	ldrb	w8, [x8, #28]
-	cbnz	w8, .L430_194
+	cbnz	w8, .L431_194
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x14, lsl #6
 	cmp	x9, x14
 	csel	x19, x8, x20, hi
 	ldrb	w8, [x19, #60]
 	lsr	w8, w8, #3
-	cbz	w8, .L430_220
+	cbz	w8, .L431_220
 	cmp	w8, #2
-	b.eq	.L430_220
+	b.eq	.L431_220
 	cmp	w8, #1
-	b.ne	.L430_224
+	b.ne	.L431_224
 	mov	x8, xzr
-	b	.L430_225
-.L430_145:
-	cbnz	x8, .L430_169
+	b	.L431_225
+.L431_145:
+	cbnz	x8, .L431_169
 	ldr	w8, [x20, #1120]
-	b	.L430_170
-.L430_147:
+	b	.L431_170
+.L431_147:
 	cmp	x8, #10
-	b.ne	.L430_172
+	b.ne	.L431_172
 	ldr	w8, [x20, #2024]
-	cbnz	w8, .L430_171
-	b	.L430_176
-.L430_149:
+	cbnz	w8, .L431_171
+	b	.L431_176
+.L431_149:
 	cmp	x8, #5
-	b.ne	.L430_173
+	b.ne	.L431_173
 	ldr	w9, [x20, #1240]
 	mov	w8, #1
-	cbnz	w9, .L430_218
+	cbnz	w9, .L431_218
 	ldr	w9, [x20, #1236]
-	b	.L430_175
-.L430_152:
+	b	.L431_175
+.L431_152:
 	cmp	x8, #15
-	b.ne	.L430_177
+	b.ne	.L431_177
 	ldr	w8, [x20, #2532]
-	cbnz	w8, .L430_171
-	b	.L430_176
-.L430_154:
+	cbnz	w8, .L431_171
+	b	.L431_176
+.L431_154:
 	cmp	x8, #12
-	b.eq	.L430_194
+	b.eq	.L431_194
 	ldp	x8, x10, [x20, #64]
 	ldr	w9, [x20, #2252]
 	add	w9, w9, #1
@@ -84042,95 +84006,95 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2192]
-	b	.L430_194
-.L430_156:
+	b	.L431_194
+.L431_156:
 	ldr	w8, [x20, #1104]
 	ldr	w9, [x20, #1124]
-.L430_157:
+.L431_157:
 	and	w8, w9, w8
-	b	.L430_170
-.L430_158:
+	b	.L431_170
+.L431_158:
 	ldr	w8, [x20, #1072]
 	cmn	w8, #1
 	mov	w8, #1
-	b.ne	.L430_218
+	b.ne	.L431_218
 	ldr	w9, [x20, #1096]
 	cmn	w9, #1
-	b.ne	.L430_218
+	b.ne	.L431_218
 	ldr	w9, [x20, #1120]
-	b	.L430_175
-.L430_161:
+	b	.L431_175
+.L431_161:
 	ldr	w8, [x20, #1616]
-	cbnz	w8, .L430_171
-	b	.L430_176
-.L430_162:
+	cbnz	w8, .L431_171
+	b	.L431_176
+.L431_162:
 	ldr	w8, [x20, #2544]
-	cbnz	w8, .L430_171
-	b	.L430_176
-.L430_163:
+	cbnz	w8, .L431_171
+	b	.L431_176
+.L431_163:
 	ldr	w8, [x20, #1112]
-	b	.L430_170
-.L430_164:
+	b	.L431_170
+.L431_164:
 	ldr	w8, [x20, #1152]
 	ldr	w9, [x20, #1172]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L430_171
+	b.ne	.L431_171
 	ldr	w8, [x20, #1224]
 	ldr	w9, [x20, #1244]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L430_171
+	b.ne	.L431_171
 	ldr	w8, [x20, #1296]
 	ldr	w9, [x20, #1316]
-	b	.L430_157
-.L430_167:
+	b	.L431_157
+.L431_167:
 	add	x0, x20, #1064
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
-	tbz	w0, #0, .L430_171
-	b	.L430_176
-.L430_168:
+	tbz	w0, #0, .L431_171
+	b	.L431_176
+.L431_168:
 	ldr	x0, [sp, #24]
 	bl	hw_bandwidth_Bandwidth_inner_is_empty
-	tbz	w0, #0, .L430_171
-	b	.L430_176
-.L430_169:
+	tbz	w0, #0, .L431_171
+	b	.L431_176
+.L431_169:
 	ldr	w8, [x20, #1064]
-.L430_170:
+.L431_170:
 	cmn	w8, #1
-	b.eq	.L430_176
-.L430_171:
+	b.eq	.L431_176
+.L431_171:
 	mov	w8, #1
-	b	.L430_218
-.L430_172:
+	b	.L431_218
+.L431_172:
 	ldr	w8, [x20, #1920]
-	cbnz	w8, .L430_171
-	b	.L430_176
-.L430_173:
+	cbnz	w8, .L431_171
+	b	.L431_176
+.L431_173:
 	ldr	w9, [x20, #1268]
 	mov	w8, #1
-	cbnz	w9, .L430_218
+	cbnz	w9, .L431_218
 	ldr	w9, [x20, #1348]
-.L430_175:
+.L431_175:
 	cmn	w9, #1
-	b.ne	.L430_218
-.L430_176:
+	b.ne	.L431_218
+.L431_176:
 	mov	w8, #2
-	b	.L430_218
-.L430_177:
+	b	.L431_218
+.L431_177:
 	ldr	w8, [x20, #1888]
-	cbnz	w8, .L430_171
-	b	.L430_176
-.L430_178:
+	cbnz	w8, .L431_171
+	b	.L431_176
+.L431_178:
 	ldr	w8, [x20, #1632]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1632]
-	b.ls	.L430_194
+	b.ls	.L431_194
 	mov	w8, #1
 	strb	w8, [x20, #1636]
-	b	.L430_194
-.L430_180:
+	b	.L431_194
+.L431_180:
 	ldp	x8, x9, [x20, #64]
 	ldr	w21, [x20, #1936]
 	ldr	x19, [x20, #672]
@@ -84141,33 +84105,33 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x20, hi
 	ldrb	w8, [x8, #61]
 	str	w9, [x20, #1936]
-	cbz	w8, .L430_182
+	cbz	w8, .L431_182
 	ldr	w8, [x20, #1932]
 	add	w8, w8, #1
 	str	w8, [x20, #1932]
-.L430_182:
+.L431_182:
 	ldr	x8, [x20, #1984]
 	cmp	x8, x14
-	b.ls	.L430_274
+	b.ls	.L431_274
 	ldr	x8, [x20, #1976]
-.L430_184:
+.L431_184:
 	add	x23, x8, x14, lsl #5
-.L430_185:
+.L431_185:
 	cmp	w21, #0
 	cset	w8, eq
 	adds	x9, x19, x22
 	csinv	x9, x9, xzr, lo
 	strb	w8, [x23, #8]
 	str	x9, [x23]
-	b	.L430_194
-.L430_186:
+	b	.L431_194
+.L431_186:
 	add	x0, x20, #1064
-.L430_187:
+.L431_187:
 	mov	x1, x20
 	mov	w2, w25
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_activate
-	b	.L430_194
-.L430_188:
+	b	.L431_194
+.L431_188:
 	ldp	x8, x10, [x20, #64]
 	ldr	w9, [x20, #1924]
 	add	w9, w9, #1
@@ -84180,52 +84144,52 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1896]
-	b	.L430_194
-.L430_189:
+	b	.L431_194
+.L431_189:
 	ldr	x8, [x20, #1176]
 	cmp	x8, x2
-	b.ls	.L430_275
+	b.ls	.L431_275
 	mov	w8, #104
 	ldr	x9, [x20, #1168]
 	umaddl	x21, w2, w8, x9
 	ldr	w8, [x21]
-	tbnz	w8, #0, .L430_192
-.L430_191:
+	tbnz	w8, #0, .L431_192
+.L431_191:
 	mov	w8, #1
 	stp	x8, x19, [x21]
-.L430_192:
+.L431_192:
 	ldr	w8, [x20, #1496]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1496]
-	b.lo	.L430_194
+	b.lo	.L431_194
 	mov	w8, #1
 	strb	w8, [x20, #1508]
-.L430_194:
+.L431_194:
 	cmp	w27, #2
-	b.eq	.L430_207
+	b.eq	.L431_207
 	ldr	w8, [x20, #580]
 	cmn	w8, #1
-	b.eq	.L430_197
+	b.eq	.L431_197
 	cmp	w8, w25
-	b.ne	.L430_207
-.L430_197:
+	b.ne	.L431_207
+.L431_197:
 	ldr	w8, [x20, #544]
 	mov	w9, #-1
 	str	w9, [x20, #580]
-	cbz	w8, .L430_206
+	cbz	w8, .L431_206
 	add	x19, x20, #512
-.L430_199:
+.L431_199:
 	ldr	x8, [x20, #520]
-	cbz	x8, .L430_201
+	cbz	x8, .L431_201
 	ldr	x8, [x19]
 	ldr	x8, [x8, #48]
-.L430_201:
+.L431_201:
 	ldr	x9, [x20, #528]
 	sub	x8, x8, x26
 	sub	x9, x9, x26
 	cmp	x8, x9
-	b.ls	.L430_206
+	b.ls	.L431_206
 	ldr	x1, [x20, #560]
 	add	x0, x20, #512
 	bl	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
@@ -84233,10 +84197,10 @@ hw_queue_RequestQueue_next:
 	mov	w3, w0
 	ldr	w2, [x20, #556]
 	cmp	x8, x3
-	b.ls	.L430_205
+	b.ls	.L431_205
 	ldr	x8, [x20, #64]
 	add	x8, x8, x3, lsl #6
-.L430_204:
+.L431_204:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -84244,9 +84208,9 @@ hw_queue_RequestQueue_next:
 	strh	w9, [x8, #58]
 	bl	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L430_199
-	b	.L430_206
-.L430_205:
+	cbnz	w8, .L431_199
+	b	.L431_206
+.L431_205:
 	mov	x0, x20
 	mov	x19, x3
 	mov	w21, w2
@@ -84255,32 +84219,32 @@ hw_queue_RequestQueue_next:
 	mov	x3, x19
 	add	x19, x20, #512
 	mov	x8, x20
-	b	.L430_204
-.L430_206:
+	b	.L431_204
+.L431_206:
 	str	x26, [x20, #560]
-.L430_207:
+.L431_207:
 	ldr	w8, [x20, #576]
 	cmp	w8, w25
-	b.ne	.L430_209
+	b.ne	.L431_209
 	mov	w8, #-1
 	mov	w19, w25
 	str	w8, [x20, #576]
-	b	.L430_213
-.L430_209:
+	b	.L431_213
+.L431_209:
 	ldp	x8, x9, [x20, #64]
 	mov	w19, w25
 	add	x8, x8, x19, lsl #6
 	cmp	x9, x19
 	csel	x9, x8, x20, hi
 	ldrh	w9, [x9, #58]
-	tbnz	w9, #9, .L430_211
+	tbnz	w9, #9, .L431_211
 	ldr	x1, [x20, #560]
 	add	x0, x20, #512
 	bl	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
-	b	.L430_213
-.L430_211:
-	b.ls	.L430_269
-.L430_212:
+	b	.L431_213
+.L431_211:
+	b.ls	.L431_269
+.L431_212:
 	mov	w9, #-1
 	add	x13, x20, #556
 	ldp	w10, w11, [x8, #24]
@@ -84296,13 +84260,13 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x13, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L430_213:
+.L431_213:
 	ldr	x8, [x20, #72]
 	cmp	x8, x19
-	b.ls	.L430_257
+	b.ls	.L431_257
 	ldr	x8, [x20, #64]
 	add	x8, x8, x19, lsl #6
-.L430_215:
+.L431_215:
 	mov	w9, #3
 	ldr	w21, [x8, #48]
 	strb	w9, [x8, #62]
@@ -84311,7 +84275,7 @@ hw_queue_RequestQueue_next:
 	add	w8, w9, #1
 	cmp	w10, #1
 	str	w8, [x20, #972]
-	b.ne	.L430_217
+	b.ne	.L431_217
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -84334,10 +84298,10 @@ hw_queue_RequestQueue_next:
 	stp	w9, w13, [sp, #72]
 	str	w8, [sp, #48]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L430_217:
+.L431_217:
 	mov	w8, wzr
 	stp	w25, w21, [x24, #4]
-.L430_218:
+.L431_218:
 	str	w8, [x24]
 	ldp	x20, x19, [sp, #176]
 	ldp	x22, x21, [sp, #160]
@@ -84347,54 +84311,54 @@ hw_queue_RequestQueue_next:
 	ldp	x29, x30, [sp, #96]
 	add	sp, sp, #192
 	ret
-.L430_219:
+.L431_219:
 	mov	w25, wzr
-	b	.L430_71
-.L430_220:
+	b	.L431_71
+.L431_220:
 	ldr	w8, [x20, #3128]
 	ldr	x9, [x20, #2840]
 	sub	w8, w8, #1
 	str	w8, [x20, #3128]
 	ldr	w8, [x19, #44]
 	cmp	x9, x8
-	b.ls	.L430_276
+	b.ls	.L431_276
 	ldr	x9, [x20, #2832]
 	add	x21, x9, x8, lsl #7
-.L430_222:
+.L431_222:
 	ldr	w8, [x21, #112]
 	subs	w8, w8, #1
 	str	w8, [x21, #112]
-	b.ne	.L430_226
+	b.ne	.L431_226
 	ldr	x8, [x20, #3016]
 	ldr	w9, [x21, #116]
 	str	wzr, [x21, #116]
 	subs	x8, x8, x9
 	csel	x8, xzr, x8, lo
 	str	x8, [x20, #3016]
-	b	.L430_226
-.L430_224:
+	b	.L431_226
+.L431_224:
 	mov	w8, #2
-.L430_225:
+.L431_225:
 	add	x8, x20, x8, lsl #2
 	ldr	w9, [x8, #3124]
 	sub	w9, w9, #1
 	str	w9, [x8, #3124]
-.L430_226:
+.L431_226:
 	ldr	x8, [x20, #1104]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #17
 	csel	x8, x9, x8, hi
 	cmp	x8, #8
-	b.le	.L430_232
+	b.le	.L431_232
 	cmp	x8, #13
-	b.gt	.L430_239
+	b.gt	.L431_239
 	cmp	x8, #10
-	b.le	.L430_246
+	b.le	.L431_246
 	cmp	x8, #11
-	b.eq	.L430_258
+	b.eq	.L431_258
 	cmp	x8, #12
-	b.eq	.L430_194
+	b.eq	.L431_194
 	ldr	w8, [x20, #2300]
 	add	w8, w8, #1
 	str	w8, [x20, #2300]
@@ -84403,102 +84367,102 @@ hw_queue_RequestQueue_next:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2240]
-	b	.L430_194
-.L430_232:
+	b	.L431_194
+.L431_232:
 	cmp	x8, #3
-	b.le	.L430_243
+	b.le	.L431_243
 	cmp	x8, #6
-	b.gt	.L430_253
+	b.gt	.L431_253
 	sub	x8, x8, #4
 	cmp	x8, #2
-	b.lo	.L430_194
+	b.lo	.L431_194
 	ldr	x8, [x20, #328]
 	ldr	w2, [x19, #52]
 	add	x21, x20, #1112
 	ldr	x19, [x20, #680]
 	cmp	x8, x14
-	b.ls	.L430_278
+	b.ls	.L431_278
 	ldr	x8, [x20, #320]
 	add	x22, x8, x14, lsl #4
-.L430_237:
+.L431_237:
 	str	x19, [x22]
 	ldrb	w8, [x20, #1556]
-	tbz	w8, #0, .L430_263
+	tbz	w8, #0, .L431_263
 	add	x0, x20, #1112
 	mov	x1, x20
 	mov	w3, #1
 	mov	w4, #10
 	bl	hw_cfq_v2_CfqV2_charge
-	b	.L430_267
-.L430_239:
+	b	.L431_267
+.L431_239:
 	cmp	x8, #16
-	b.gt	.L430_248
+	b.gt	.L431_248
 	sub	x8, x8, #14
 	cmp	x8, #2
-	b.lo	.L430_194
+	b.lo	.L431_194
 	ldr	x8, [x20, #1544]
 	ldr	x19, [x20, #672]
 	ldr	x21, [x20, #712]
 	cmp	x8, x14
-	b.ls	.L430_277
+	b.ls	.L431_277
 	ldr	x8, [x20, #1536]
-	b	.L430_115
-.L430_243:
-	b.lo	.L430_194
+	b	.L431_115
+.L431_243:
+	b.lo	.L431_194
 	ldr	w8, [x19, #44]
-	b	.L430_127
-.L430_245:
+	b	.L431_127
+.L431_245:
 	add	x0, x20, #672
 	bl	hw_clock_Clock_find_units
-	b	.L430_1
-.L430_246:
+	b	.L431_1
+.L431_246:
 	cmp	x8, #9
-	b.ne	.L430_259
+	b.ne	.L431_259
 	add	x0, x20, #1112
-	b	.L430_187
-.L430_248:
+	b	.L431_187
+.L431_248:
 	cmp	x8, #17
-	b.ne	.L430_194
+	b.ne	.L431_194
 	ldr	w21, [x20, #1976]
 	ldrb	w8, [x19, #61]
 	ldr	x19, [x20, #672]
 	ldr	x22, [x20, #712]
 	add	w9, w21, #1
 	str	w9, [x20, #1976]
-	cbz	w8, .L430_251
+	cbz	w8, .L431_251
 	ldr	w8, [x20, #1972]
 	add	w8, w8, #1
 	str	w8, [x20, #1972]
-.L430_251:
+.L431_251:
 	ldr	x8, [x20, #2024]
 	cmp	x8, x14
-	b.ls	.L430_279
+	b.ls	.L431_279
 	ldr	x8, [x20, #2016]
-	b	.L430_184
-.L430_253:
+	b	.L431_184
+.L431_253:
 	cmp	x8, #7
-	b.ne	.L430_260
+	b.ne	.L431_260
 	ldr	w8, [x20, #1680]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1680]
-	b.ls	.L430_194
+	b.ls	.L431_194
 	mov	w8, #1
 	strb	w8, [x20, #1684]
-	b	.L430_194
-.L430_256:
+	b	.L431_194
+.L431_256:
 	mov	x0, x20
 	mov	x19, x14
 	bl	hw_collections_arena_clean_request_Request
 	mov	x14, x19
 	mov	x8, x20
-	b	.L430_96
-.L430_257:
+	b	.L431_96
+.L431_257:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L430_215
-.L430_258:
+	b	.L431_215
+.L431_258:
 	ldr	w8, [x20, #1972]
 	add	w8, w8, #1
 	str	w8, [x20, #1972]
@@ -84507,8 +84471,8 @@ hw_queue_RequestQueue_next:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1944]
-	b	.L430_194
-.L430_259:
+	b	.L431_194
+.L431_259:
 	ldr	w8, [x20, #2076]
 	add	w8, w8, #1
 	str	w8, [x20, #2076]
@@ -84517,111 +84481,111 @@ hw_queue_RequestQueue_next:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2048]
-	b	.L430_194
-.L430_260:
+	b	.L431_194
+.L431_260:
 	ldr	w8, [x20, #1556]
 	add	w8, w8, #1
 	cmp	w8, #5
 	str	w8, [x20, #1556]
-	b.lo	.L430_262
+	b.lo	.L431_262
 	mov	w8, #1
 	strb	w8, [x20, #1564]
-.L430_262:
+.L431_262:
 	ldr	x8, [x19]
 	ldr	w9, [x19, #40]
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1272]
-	b	.L430_194
-.L430_263:
+	b	.L431_194
+.L431_263:
 	ldr	x8, [x20, #1224]
 	cmp	x8, x2
-	b.ls	.L430_280
+	b.ls	.L431_280
 	mov	w8, #104
 	ldr	x9, [x20, #1216]
 	umaddl	x21, w2, w8, x9
-.L430_265:
+.L431_265:
 	ldr	w8, [x21]
 	add	x28, x20, #552
-	tbnz	w8, #0, .L430_267
+	tbnz	w8, #0, .L431_267
 	mov	w8, #1
 	stp	x8, x19, [x21]
-.L430_267:
+.L431_267:
 	ldr	w8, [x20, #1544]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1544]
-	b.lo	.L430_194
+	b.lo	.L431_194
 	mov	w8, #1
 	strb	w8, [x20, #1556]
-	b	.L430_194
-.L430_269:
+	b	.L431_194
+.L431_269:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L430_212
-.L430_270:
+	b	.L431_212
+.L431_270:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x14, [sp, #40]
 	mov	x9, x20
-	b	.L430_25
-.L430_271:
+	b	.L431_25
+.L431_271:
 	add	x0, x20, #128
 	add	x19, x20, #128
 	bl	hw_collections_arena_clean_context_Context
-	b	.L430_129
-.L430_272:
+	b	.L431_129
+.L431_272:
 	add	x0, x20, #336
 	add	x22, x20, #336
 	mov	x23, x2
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x2, x23
-	b	.L430_103
-.L430_273:
+	b	.L431_103
+.L431_273:
 	add	x0, x20, #1504
 	add	x22, x20, #1504
 	bl	hw_collections_arena_clean_request_MergedBio
-	b	.L430_116
-.L430_274:
+	b	.L431_116
+.L431_274:
 	add	x0, x20, #1944
 	add	x23, x20, #1944
 	bl	hw_collections_arena_clean_paternoster_Served
-	b	.L430_185
-.L430_275:
+	b	.L431_185
+.L431_275:
 	add	x0, x20, #1064
 	bl	hw_collections_arena_clean_cfq_v2_queue_Queue
 	ldr	w8, [x21]
-	tbz	w8, #0, .L430_191
-	b	.L430_192
-.L430_276:
+	tbz	w8, #0, .L431_191
+	b	.L431_192
+.L431_276:
 	add	x0, x20, #2848
 	add	x21, x20, #2848
 	mov	x22, x14
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	mov	x14, x22
-	b	.L430_222
-.L430_277:
+	b	.L431_222
+.L431_277:
 	add	x0, x20, #1552
 	add	x22, x20, #1552
 	bl	hw_collections_arena_clean_request_MergedBio
-	b	.L430_116
-.L430_278:
+	b	.L431_116
+.L431_278:
 	add	x0, x20, #336
 	add	x22, x20, #336
 	mov	x23, x2
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x2, x23
-	b	.L430_237
-.L430_279:
+	b	.L431_237
+.L431_279:
 	add	x0, x20, #1984
 	add	x23, x20, #1984
 	bl	hw_collections_arena_clean_paternoster_Served
-	b	.L430_185
-.L430_280:
+	b	.L431_185
+.L431_280:
 	add	x0, x20, #1112
 	bl	hw_collections_arena_clean_cfq_v2_queue_Queue
-	b	.L430_265
+	b	.L431_265
 	.size	hw_queue_RequestQueue_next, .-hw_queue_RequestQueue_next
 
 	.p2align	2
@@ -84638,9 +84602,9 @@ hw_queue_RequestQueue_rehash:
 	cmp	x10, x19
 	csel	x8, x9, x0, hi
 	ldrh	w8, [x8, #58]
-	tbz	w8, #5, .L431_14
-	b.ls	.L431_15
-.L431_2:
+	tbz	w8, #5, .L432_14
+	b.ls	.L432_15
+.L432_2:
 	mov	w11, #-1
 	mov	x20, #31765
 	ldp	w8, w10, [x9, #24]
@@ -84650,32 +84614,32 @@ hw_queue_RequestQueue_rehash:
 	movk	x20, #31161, lsl #32
 	movk	x20, #40503, lsl #48
 	cmp	x9, x8
-	b.ls	.L431_4
+	b.ls	.L432_4
 	add	x12, x11, x8, lsl #6
 	str	w10, [x12, #28]
-	b	.L431_6
-.L431_4:
+	b	.L432_6
+.L432_4:
 	mul	x12, x2, x20
 	ldr	x13, [x0, #760]
 	and	x12, x13, x12, lsr #32
 	ldr	x13, [x0, #752]
 	cmp	x12, x13
-	b.hs	.L431_6
+	b.hs	.L432_6
 	ldr	x13, [x0, #744]
 	str	w10, [x13, x12, lsl #2]
-.L431_6:
+.L432_6:
 	cmp	x9, x10
-	b.ls	.L431_8
+	b.ls	.L432_8
 	add	x10, x11, x10, lsl #6
 	str	w8, [x10, #24]
-.L431_8:
+.L432_8:
 	add	x8, x11, x19, lsl #6
 	cmp	x9, x19
 	csel	x9, x8, x0, hi
 	ldr	x21, [x9]
 	ldr	w22, [x9, #40]
-	b.ls	.L431_16
-.L431_9:
+	b.ls	.L432_16
+.L432_9:
 	adds	x9, x21, x22
 	ldrh	w10, [x8, #58]
 	csinv	x9, x9, xzr, lo
@@ -84686,50 +84650,50 @@ hw_queue_RequestQueue_rehash:
 	and	x8, x8, x9, lsr #32
 	ldr	x9, [x0, #752]
 	cmp	x8, x9
-	b.hs	.L431_14
+	b.hs	.L432_14
 	ldr	x9, [x0, #744]
 	ldr	x10, [x0, #72]
 	ldr	w20, [x9, x8, lsl #2]
 	cmp	x10, x19
 	str	w1, [x9, x8, lsl #2]
-	b.ls	.L431_17
+	b.ls	.L432_17
 	ldr	x8, [x0, #64]
 	add	x8, x8, x19, lsl #6
-.L431_12:
+.L432_12:
 	mov	w9, #-1
 	stp	w9, w20, [x8, #24]
 	ldr	x8, [x0, #72]
 	cmp	x8, x20
-	b.ls	.L431_14
+	b.ls	.L432_14
 	ldr	x8, [x0, #64]
 	add	x8, x8, x20, lsl #6
 	str	w1, [x8, #24]
-.L431_14:
+.L432_14:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	ret
-.L431_15:
+.L432_15:
 	mov	w20, w1
 	mov	x21, x2
 	bl	hw_collections_arena_clean_request_Request
 	mov	x2, x21
 	mov	w1, w20
 	mov	x9, x0
-	b	.L431_2
-.L431_16:
+	b	.L432_2
+.L432_16:
 	stur	w1, [x29, #-4]
 	bl	hw_collections_arena_clean_request_Request
 	ldur	w1, [x29, #-4]
 	mov	x8, x0
-	b	.L431_9
-.L431_17:
+	b	.L432_9
+.L432_17:
 	mov	w19, w1
 	bl	hw_collections_arena_clean_request_Request
 	mov	w1, w19
 	mov	x8, x0
-	b	.L431_12
+	b	.L432_12
 	.size	hw_queue_RequestQueue_rehash, .-hw_queue_RequestQueue_rehash
 
 	.p2align	2
@@ -84743,35 +84707,35 @@ hw_queue_RequestQueue_stop_sleeping:
 	str	x21, [sp, #16]
 	mov	x29, sp
 	cmp	x8, x20
-	b.ls	.L432_29
+	b.ls	.L433_29
 	ldr	x8, [x0, #256]
 	add	x9, x8, x20, lsl #7
-.L432_2:
+.L433_2:
 	ldrb	w8, [x9, #22]
 	strb	wzr, [x9, #22]
 	cmp	w8, #1
-	b.le	.L432_11
+	b.le	.L433_11
 	cmp	w8, #2
-	b.eq	.L432_15
+	b.eq	.L433_15
 	cmp	w8, #3
-	b.ne	.L432_18
+	b.ne	.L433_18
 	ldr	w8, [x0, #3896]
 	cmp	w8, #1
-	b.ne	.L432_28
+	b.ne	.L433_28
 	ldr	w8, [x0, #3904]
 	ldr	w9, [x0, #3900]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	cmp	w8, w9
-	b.ls	.L432_8
+	b.ls	.L433_8
 	ldrb	w8, [x0, #3968]
-	tbz	w8, #0, .L432_28
-.L432_8:
+	tbz	w8, #0, .L433_28
+.L433_8:
 	ldr	w8, [x0, #3908]
 	ldr	x10, [x0, #264]
 	strb	wzr, [x0, #3924]
 	cmp	x10, x8
-	b.ls	.L432_28
+	b.ls	.L433_28
 	ldr	x11, [x0, #256]
 	add	x14, x0, #3912
 	mov	x13, #-1
@@ -84786,7 +84750,7 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmn	w8, #1
 	str	w11, [x10]
 	str	w12, [x0, #3908]
-	b.eq	.L432_28
+	b.eq	.L433_28
 	ldr	w13, [x0, #3916]
 	ldr	w10, [x0, #788]
 	mov	w14, #3
@@ -84795,16 +84759,16 @@ hw_queue_RequestQueue_stop_sleeping:
 	sub	w13, w13, #1
 	cmp	x12, x10
 	str	w13, [x0, #3916]
-	b	.L432_24
-.L432_11:
-	cbz	w8, .L432_28
+	b	.L433_24
+.L433_11:
+	cbz	w8, .L433_28
 	ldr	x8, [x0, #264]
 	cmp	x8, x20
 	add	x8, x0, #3908
-	b.ls	.L432_31
+	b.ls	.L433_31
 	ldr	x9, [x0, #256]
 	add	x19, x9, x20, lsl #7
-.L432_14:
+.L433_14:
 	mov	w9, #-1
 	ldp	w10, w11, [x19, #32]
 	stp	w9, w9, [x19, #32]
@@ -84823,15 +84787,15 @@ hw_queue_RequestQueue_stop_sleeping:
 	ldr	w8, [x0, #3916]
 	sub	w8, w8, #1
 	str	w8, [x0, #3916]
-	b	.L432_28
-.L432_15:
+	b	.L433_28
+.L433_15:
 	ldr	x8, [x0, #264]
 	cmp	x8, x20
 	add	x8, x0, #3932
-	b.ls	.L432_30
+	b.ls	.L433_30
 	ldr	x9, [x0, #256]
 	add	x19, x9, x20, lsl #7
-.L432_17:
+.L433_17:
 	mov	w9, #-1
 	ldp	w10, w11, [x19, #32]
 	stp	w9, w9, [x19, #32]
@@ -84850,25 +84814,25 @@ hw_queue_RequestQueue_stop_sleeping:
 	ldr	w8, [x0, #3940]
 	sub	w8, w8, #1
 	str	w8, [x0, #3940]
-	b	.L432_28
-.L432_18:
+	b	.L433_28
+.L433_18:
 	ldr	w8, [x0, #3896]
 	cmp	w8, #1
-	b.ne	.L432_28
+	b.ne	.L433_28
 	ldr	w8, [x0, #3928]
 	ldr	w9, [x0, #3900]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	cmp	w8, w9
-	b.ls	.L432_21
+	b.ls	.L433_21
 	ldrb	w8, [x0, #3968]
-	tbz	w8, #0, .L432_28
-.L432_21:
+	tbz	w8, #0, .L433_28
+.L433_21:
 	ldr	w8, [x0, #3932]
 	ldr	x10, [x0, #264]
 	strb	wzr, [x0, #3948]
 	cmp	x10, x8
-	b.ls	.L432_28
+	b.ls	.L433_28
 	ldr	x11, [x0, #256]
 	add	x14, x0, #3936
 	mov	x13, #-1
@@ -84883,7 +84847,7 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmn	w8, #1
 	str	w11, [x10]
 	str	w12, [x0, #3932]
-	b.eq	.L432_28
+	b.eq	.L433_28
 	ldr	w13, [x0, #3940]
 	ldr	w10, [x0, #788]
 	mov	w14, #4
@@ -84892,9 +84856,9 @@ hw_queue_RequestQueue_stop_sleeping:
 	sub	w13, w13, #1
 	cmp	x12, x10
 	str	w13, [x0, #3940]
-.L432_24:
+.L433_24:
 	strb	w14, [x9, #22]
-	b.ls	.L432_28
+	b.ls	.L433_28
 	ldr	w13, [x0, #784]
 	adds	w13, w13, w10
 	csinv	w13, w13, wzr, lo
@@ -84902,44 +84866,44 @@ hw_queue_RequestQueue_stop_sleeping:
 	csel	w14, wzr, w12, lo
 	sub	w13, w13, w14
 	cmp	x12, x13
-	b.ls	.L432_27
+	b.ls	.L433_27
 	mov	w12, #12
 	ldr	w9, [x9]
 	umaddl	x11, w13, w12, x11
 	mov	w12, #2
 	stp	w12, w8, [x11]
 	str	w9, [x11, #8]
-.L432_27:
+.L433_27:
 	add	w8, w10, #1
 	str	w8, [x0, #788]
-.L432_28:
+.L433_28:
 	ldp	x20, x19, [sp, #32]
 	ldr	x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L432_29:
+.L433_29:
 	mov	x21, x0
 	add	x0, x0, #128
 	bl	hw_collections_arena_clean_context_Context
 	mov	x0, x21
 	add	x9, x21, #128
-	b	.L432_2
-.L432_30:
+	b	.L433_2
+.L433_30:
 	mov	x20, x0
 	add	x0, x0, #128
 	mov	x21, x8
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x21
 	mov	x0, x20
-	b	.L432_17
-.L432_31:
+	b	.L433_17
+.L433_31:
 	mov	x20, x0
 	add	x0, x0, #128
 	mov	x21, x8
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x21
 	mov	x0, x20
-	b	.L432_14
+	b	.L433_14
 	.size	hw_queue_RequestQueue_stop_sleeping, .-hw_queue_RequestQueue_stop_sleeping
 
 	.p2align	2
@@ -84953,53 +84917,53 @@ hw_queue_RequestQueue_try_merge:
 	mov	x29, sp
 	tst	w9, #0x30
 	stp	x22, x21, [sp, #32]
-	b.eq	.L433_3
-.L433_1:
+	b.eq	.L434_3
+.L434_1:
 	mov	w8, wzr
-.L433_2:
+.L434_2:
 	str	w8, [x19]
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L433_3:
+.L434_3:
 	mov	x21, x1
 	mov	x20, x0
 	bl	hw_queue_RequestQueue_is_empty
 	mov	w8, wzr
-	tbnz	w0, #0, .L433_2
+	tbnz	w0, #0, .L434_2
 	ldr	w9, [x20, #3960]
 	cmn	w9, #1
-	b.eq	.L433_2
+	b.eq	.L434_2
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	x2, x21
 	bl	hw_registry_AnyElevator_find_merge
 	ands	w8, w0, #0xff
-	b.eq	.L433_9
+	b.eq	.L434_9
 	cmp	w8, #1
-	b.eq	.L433_1
+	b.eq	.L434_1
 	lsr	x22, x0, #32
 	mov	x23, x0
 	mov	x0, x20
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_can_merge
-	tbz	w0, #0, .L433_1
+	tbz	w0, #0, .L434_1
 	ubfx	x23, x23, #8, #1
 	ldrb	w8, [x20, #3968]
-	tbnz	w8, #0, .L433_20
-	b	.L433_21
-.L433_9:
+	tbnz	w8, #0, .L434_20
+	b	.L434_21
+.L434_9:
 	ldr	w22, [x20, #968]
 	cmn	w22, #1
-	b.eq	.L433_14
+	b.eq	.L434_14
 	mov	x0, x20
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_can_merge
-	cbz	w0, .L433_14
+	cbz	w0, .L434_14
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
@@ -85010,21 +84974,21 @@ hw_queue_RequestQueue_try_merge:
 	ldr	x9, [x21, #16]
 	csinv	x10, x10, xzr, lo
 	cmp	x10, x9
-	b.ne	.L433_13
-.L433_12:
+	b.ne	.L434_13
+.L434_12:
 	mov	w23, wzr
 	ldrb	w8, [x20, #3968]
-	tbnz	w8, #0, .L433_20
-	b	.L433_21
-.L433_13:
+	tbnz	w8, #0, .L434_20
+	b	.L434_21
+.L434_13:
 	ldr	w10, [x21, #24]
 	adds	x9, x9, x10
 	csinv	x9, x9, xzr, lo
 	cmp	x9, x8
-	b.eq	.L433_19
-.L433_14:
+	b.eq	.L434_19
+.L434_14:
 	ldrb	w8, [x20, #3970]
-	tbz	w8, #0, .L433_17
+	tbz	w8, #0, .L434_17
 	mov	x8, #31765
 	ldr	x23, [x21, #16]
 	ldr	x9, [x20, #760]
@@ -85035,36 +84999,36 @@ hw_queue_RequestQueue_try_merge:
 	mul	x8, x23, x8
 	and	x8, x9, x8, lsr #32
 	cmp	x8, x10
-	b.hs	.L433_17
+	b.hs	.L434_17
 	ldr	x9, [x20, #744]
 	ldr	w22, [x9, x8, lsl #2]
 	cmn	w22, #1
-	b.ne	.L433_31
-.L433_17:
+	b.ne	.L434_31
+.L434_17:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	x2, x21
 	bl	hw_registry_AnyElevator_find_front_merge
 	cmn	w0, #1
-	b.eq	.L433_1
+	b.eq	.L434_1
 	mov	w22, w0
 	mov	x0, x20
 	mov	x2, x21
 	mov	w1, w22
 	bl	hw_queue_RequestQueue_can_merge
-	tbz	w0, #0, .L433_1
-.L433_19:
+	tbz	w0, #0, .L434_1
+.L434_19:
 	mov	w23, #1
 	ldrb	w8, [x20, #3968]
-	tbz	w8, #0, .L433_21
-.L433_20:
+	tbz	w8, #0, .L434_21
+.L434_20:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, w22
 	mov	x3, x21
 	bl	hw_registry_AnyElevator_allow_merge
-	tbz	w0, #0, .L433_1
-.L433_21:
+	tbz	w0, #0, .L434_1
+.L434_21:
 	ldp	x8, x9, [x20, #64]
 	mov	w24, w22
 	ldr	w11, [x21, #24]
@@ -85073,47 +85037,47 @@ hw_queue_RequestQueue_try_merge:
 	csel	x10, x8, x20, hi
 	ldr	w10, [x10, #40]
 	adds	w10, w11, w10
-	b.hs	.L433_25
+	b.hs	.L434_25
 	ldr	w11, [x20, #3864]
 	cmp	w10, w11
-	b.hi	.L433_25
+	b.hi	.L434_25
 	mov	x0, x20
-	tbz	w23, #0, .L433_36
+	tbz	w23, #0, .L434_36
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_merge_front
 	mov	w22, w0
 	mov	w24, w0
-	b	.L433_37
-.L433_25:
+	b	.L434_37
+.L434_25:
 	ldrb	w10, [x20, #3872]
 	cmp	w10, #1
-	b.ne	.L433_1
+	b.ne	.L434_1
 	cmp	x9, x24
-	b.ls	.L433_39
-.L433_27:
+	b.ls	.L434_39
+.L434_27:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
 	ldr	w8, [x20, #968]
 	cmp	w8, w22
-	b.ne	.L433_1
+	b.ne	.L434_1
 	mov	w9, #-1
 	mov	w8, wzr
 	str	w9, [x20, #968]
-	b	.L433_2
-.L433_29:
+	b	.L434_2
+.L434_29:
 	ldr	x9, [x8]
 	ldr	w8, [x8, #40]
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	cmp	x8, x23
-	b.eq	.L433_38
-.L433_30:
+	b.eq	.L434_38
+.L434_30:
 	cmn	w24, #1
 	mov	w22, w24
-	b.eq	.L433_17
-.L433_31:
+	b.eq	.L434_17
+.L434_31:
 	ldp	x8, x9, [x20, #64]
 	mov	w10, w22
 	add	x8, x8, x10, lsl #6
@@ -85122,23 +85086,23 @@ hw_queue_RequestQueue_try_merge:
 	ldrh	w9, [x8, #58]
 	ldr	w24, [x8, #28]
 	tst	w9, #0x7
-	b.ne	.L433_34
+	b.ne	.L434_34
 	ldrb	w10, [x8, #62]
 	cmp	w10, #1
-	b.ne	.L433_34
+	b.ne	.L434_34
 	ldrh	w10, [x8, #56]
-	tbz	w10, #4, .L433_29
-.L433_34:
-	tbz	w9, #5, .L433_30
+	tbz	w10, #4, .L434_29
+.L434_34:
+	tbz	w9, #5, .L434_30
 	mov	x0, x20
 	mov	w1, w22
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-	b	.L433_30
-.L433_36:
+	b	.L434_30
+.L434_36:
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_merge_back
-.L433_37:
+.L434_37:
 	ldp	x8, x9, [x20, #64]
 	str	w22, [x20, #968]
 	add	x8, x8, x24, lsl #6
@@ -85147,19 +85111,19 @@ hw_queue_RequestQueue_try_merge:
 	ldr	w8, [x8, #48]
 	stp	w22, w8, [x19, #4]
 	mov	w8, #1
-	b	.L433_2
-.L433_38:
+	b	.L434_2
+.L434_38:
 	mov	x0, x20
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_can_merge
-	tbnz	w0, #0, .L433_12
-	b	.L433_17
-.L433_39:
+	tbnz	w0, #0, .L434_12
+	b	.L434_17
+.L434_39:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L433_27
+	b	.L434_27
 	.size	hw_queue_RequestQueue_try_merge, .-hw_queue_RequestQueue_try_merge
 
 	.p2align	2
@@ -85177,7 +85141,7 @@ hw_queue_RequestQueue_wake_after_release:
 	str	w8, [x0, #3920]
 	sub	w8, w9, w10
 	str	w8, [x0, #3944]
-	b.ne	.L434_16
+	b.ne	.L435_16
 	mov	w9, #24
 	add	x8, x0, #3904
 	ldr	w10, [x0, #3900]
@@ -85188,14 +85152,14 @@ hw_queue_RequestQueue_wake_after_release:
 	ldrb	w9, [x0, #3968]
 	cmp	w11, w10
 	ccmp	w9, #0, #0, hi
-	b.eq	.L434_16
+	b.eq	.L435_16
 	stp	x29, x30, [sp, #-16]!
 	ldr	w10, [x12, #4]
 	ldr	x13, [x0, #264]
 	mov	x29, sp
 	strb	wzr, [x12, #20]
 	cmp	x13, x10
-	b.ls	.L434_8
+	b.ls	.L435_8
 	ldr	x14, [x0, #256]
 	add	x17, x12, #8
 	mov	x16, #-1
@@ -85210,7 +85174,7 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	x13, x13, x17, hi
 	cmn	w10, #1
 	str	w14, [x13]
-	b.eq	.L434_8
+	b.eq	.L435_8
 	ldr	w14, [x12, #12]
 	ldr	w13, [x0, #788]
 	adrp	x16, .Lconst24
@@ -85222,7 +85186,7 @@ hw_queue_RequestQueue_wake_after_release:
 	cmp	x15, x13
 	str	w17, [x12, #12]
 	strb	w16, [x11, #22]
-	b.ls	.L434_8
+	b.ls	.L435_8
 	ldr	w12, [x0, #784]
 	adds	w12, w12, w13
 	csinv	w12, w12, wzr, lo
@@ -85230,18 +85194,18 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	w16, wzr, w15, lo
 	sub	w12, w12, w16
 	cmp	x15, x12
-	b.ls	.L434_7
+	b.ls	.L435_7
 	mov	w15, #12
 	ldr	w11, [x11]
 	umaddl	x12, w12, w15, x14
 	mov	w14, #2
 	stp	w14, w10, [x12]
 	str	w11, [x12, #8]
-.L434_7:
+.L435_7:
 	add	w10, w13, #1
 	str	w10, [x0, #788]
-.L434_8:
-	tbz	w9, #0, .L434_15
+.L435_8:
+	tbz	w9, #0, .L435_15
 	eor	x11, x1, #0x1
 	mov	w9, #24
 	ldr	x12, [x0, #264]
@@ -85249,7 +85213,7 @@ hw_queue_RequestQueue_wake_after_release:
 	ldr	w8, [x10, #4]
 	strb	wzr, [x10, #20]
 	cmp	x12, x8
-	b.ls	.L434_15
+	b.ls	.L435_15
 	ldr	x13, [x0, #256]
 	add	x16, x10, #8
 	mov	x15, #-1
@@ -85264,7 +85228,7 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	x12, x12, x16, hi
 	cmn	w8, #1
 	str	w13, [x12]
-	b.eq	.L434_15
+	b.eq	.L435_15
 	ldr	w14, [x10, #12]
 	ldr	w12, [x0, #788]
 	adrp	x15, .Lconst24
@@ -85276,7 +85240,7 @@ hw_queue_RequestQueue_wake_after_release:
 	cmp	x13, x12
 	str	w14, [x10, #12]
 	strb	w15, [x9, #22]
-	b.ls	.L434_15
+	b.ls	.L435_15
 	ldr	w10, [x0, #784]
 	adds	w10, w10, w12
 	csinv	w10, w10, wzr, lo
@@ -85284,19 +85248,19 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	w14, wzr, w13, lo
 	sub	w10, w10, w14
 	cmp	x13, x10
-	b.ls	.L434_14
+	b.ls	.L435_14
 	mov	w13, #12
 	ldr	w9, [x9]
 	umaddl	x10, w10, w13, x11
 	mov	w11, #2
 	stp	w11, w8, [x10]
 	str	w9, [x10, #8]
-.L434_14:
+.L435_14:
 	add	w8, w12, #1
 	str	w8, [x0, #788]
-.L434_15:
+.L435_15:
 	ldp	x29, x30, [sp], #16
-.L434_16:
+.L435_16:
 	ret
 	.size	hw_queue_RequestQueue_wake_after_release, .-hw_queue_RequestQueue_wake_after_release
 
@@ -85306,16 +85270,16 @@ hw_queue_barrier_Sequence_stage:
 	stp	x29, x30, [sp, #-16]!
 	ldrb	w8, [x0, #12]
 	mov	x29, sp
-	tbnz	w8, #0, .L435_2
+	tbnz	w8, #0, .L436_2
 	mov	w0, wzr
 	ldp	x29, x30, [sp], #16
 	ret
-.L435_2:
-	tbnz	w8, #1, .L435_4
+.L436_2:
+	tbnz	w8, #1, .L436_4
 	mov	w0, #1
 	ldp	x29, x30, [sp], #16
 	ret
-.L435_4:
+.L436_4:
 	tst	w8, #0x8
 	mov	w9, #3
 	mov	w10, #2
@@ -85338,24 +85302,24 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x8, x10, x8, hi
 	mov	w10, #1
 	cmp	x8, #9
-	b.gt	.L436_5
+	b.gt	.L437_5
 	cmp	x8, #8
-	b.lo	.L436_51
-	b.ne	.L436_24
+	b.lo	.L437_51
+	b.ne	.L437_24
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L436_33
+	cbz	w8, .L437_33
 	ldrh	w8, [x3, #28]
-	tbnz	w8, #0, .L436_34
-	b	.L436_36
-.L436_5:
+	tbnz	w8, #0, .L437_34
+	b	.L437_36
+.L437_5:
 	cmp	x8, #14
-	b.gt	.L436_13
+	b.gt	.L437_13
 	cmp	x8, #11
-	b.le	.L436_19
+	b.le	.L437_19
 	cmp	x8, #12
-	b.eq	.L436_25
+	b.eq	.L437_25
 	cmp	x8, #13
-	b.ne	.L436_51
+	b.ne	.L437_51
 	ldrb	w9, [x3, #30]
 	ldr	w8, [x3, #8]
 	mov	w10, #48
@@ -85386,13 +85350,13 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x11, x11, x1, hi
 	cmp	w10, #1
 	mov	w10, wzr
-	b.ne	.L436_51
+	b.ne	.L437_51
 	ldr	w9, [x9, x12]
 	cmn	w9, #1
-	b.eq	.L436_51
+	b.eq	.L437_51
 	ldr	w10, [x11, #52]
 	cmp	w9, w10
-	b.ne	.L436_50
+	b.ne	.L437_50
 	ldrb	w9, [x11, #61]
 	ldrh	w10, [x11, #56]
 	eor	w8, w8, #0x1
@@ -85400,40 +85364,40 @@ hw_registry_AnyElevator_allow_merge:
 	orr	w8, w10, w8
 	cset	w9, eq
 	orr	w10, w9, w8
-	b	.L436_51
-.L436_13:
+	b	.L437_51
+.L437_13:
 	cmp	x8, #16
-	b.le	.L436_22
+	b.le	.L437_22
 	cmp	x8, #17
-	b.eq	.L436_26
+	b.eq	.L437_26
 	cmp	x8, #18
-	b.eq	.L436_51
+	b.eq	.L437_51
 	ldrb	w11, [x3, #30]
 	ldr	w8, [x3, #8]
 	sub	w9, w11, #2
 	cmp	w9, #2
-	b.lo	.L436_46
-	cbnz	w11, .L436_41
+	b.lo	.L437_46
+	cbnz	w11, .L437_41
 	mov	w9, #1769
-	b	.L436_42
-.L436_19:
+	b	.L437_42
+.L437_19:
 	cmp	x8, #10
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L436_29
+	cbz	w8, .L437_29
 	ldrh	w8, [x3, #28]
-	tbnz	w8, #0, .L436_30
-	b	.L436_32
-.L436_22:
+	tbnz	w8, #0, .L437_30
+	b	.L437_32
+.L437_22:
 	cmp	x8, #15
-	b.ne	.L436_51
+	b.ne	.L437_51
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_bfq_Bfq_allow_merge
-.L436_24:
+.L437_24:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_allow_merge
-.L436_25:
+.L437_25:
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w2
 	add	x8, x8, x10, lsl #6
@@ -85441,8 +85405,8 @@ hw_registry_AnyElevator_allow_merge:
 	ldr	w9, [x3, #8]
 	csel	x8, x8, x1, hi
 	ldr	w8, [x8, #44]
-	b	.L436_39
-.L436_26:
+	b	.L437_39
+.L437_26:
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w2
 	add	x8, x8, x10, lsl #6
@@ -85451,24 +85415,24 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x8, x8, x1, hi
 	ldr	w9, [x8, #44]
 	cmp	w9, w10
-	b.ne	.L436_50
+	b.ne	.L437_50
 	ldrb	w9, [x8, #61]
-	cbz	w9, .L436_54
+	cbz	w9, .L437_54
 	ldrh	w8, [x8, #56]
-	b	.L436_55
-.L436_29:
+	b	.L437_55
+.L437_29:
 	mov	w8, #1
-.L436_30:
+.L437_30:
 	ldp	x9, x10, [x1, #64]
 	mov	w11, w2
 	add	x9, x9, x11, lsl #6
 	cmp	x10, x11
 	csel	x9, x9, x1, hi
 	ldrb	w10, [x9, #61]
-	cbz	w10, .L436_32
+	cbz	w10, .L437_32
 	ldrh	w9, [x9, #56]
-	tbz	w9, #0, .L436_50
-.L436_32:
+	tbz	w9, #0, .L437_50
+.L437_32:
 	ldp	x10, x11, [x1, #256]
 	add	x12, x1, #128
 	ldr	w9, [x3, #8]
@@ -85481,21 +85445,21 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x8, x10, x8, ne
 	ldr	w8, [x9, x8]
 	cmn	w8, #1
-	b.ne	.L436_37
-	b	.L436_50
-.L436_33:
+	b.ne	.L437_37
+	b	.L437_50
+.L437_33:
 	mov	w8, #1
-.L436_34:
+.L437_34:
 	ldp	x9, x10, [x1, #64]
 	mov	w11, w2
 	add	x9, x9, x11, lsl #6
 	cmp	x10, x11
 	csel	x9, x9, x1, hi
 	ldrb	w10, [x9, #61]
-	cbz	w10, .L436_36
+	cbz	w10, .L437_36
 	ldrh	w9, [x9, #56]
-	tbz	w9, #0, .L436_50
-.L436_36:
+	tbz	w9, #0, .L437_50
+.L437_36:
 	ldp	x10, x11, [x1, #256]
 	add	x12, x1, #128
 	ldr	w9, [x3, #8]
@@ -85506,28 +85470,28 @@ hw_registry_AnyElevator_allow_merge:
 	add	x8, x9, x8, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L436_50
-.L436_37:
+	b.eq	.L437_50
+.L437_37:
 	ldp	x9, x10, [x1, #64]
 	mov	w11, w2
 	add	x9, x9, x11, lsl #6
 	cmp	x10, x11
 	csel	x9, x9, x1, hi
-.L436_38:
+.L437_38:
 	ldr	w9, [x9, #52]
-.L436_39:
+.L437_39:
 	cmp	w8, w9
-.L436_40:
+.L437_40:
 	cset	w10, eq
-	b	.L436_51
-.L436_41:
+	b	.L437_51
+.L437_41:
 	mov	w9, #1770
-.L436_42:
+.L437_42:
 	ldr	w10, [x0, #2088]
-	cbz	w10, .L436_46
+	cbz	w10, .L437_46
 	ldrb	w9, [x0, x9]
 	cmp	w9, #1
-	b.ne	.L436_46
+	b.ne	.L437_46
 	ldr	x9, [x0, #1776]
 	ldr	x10, [x0, #1784]
 	add	x13, x0, #1792
@@ -85536,7 +85500,7 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x12, x12, x13, hi
 	ldr	x14, [x12]
 	mov	w12, w8
-	cbnz	x14, .L436_47
+	cbnz	x14, .L437_47
 	ldp	x12, x14, [x1, #256]
 	add	x15, x1, #128
 	add	x12, x12, x8, lsl #7
@@ -85552,10 +85516,10 @@ hw_registry_AnyElevator_allow_merge:
 	ldr	x9, [x9]
 	cmp	x9, #0
 	csinv	w12, w12, wzr, ne
-	b	.L436_47
-.L436_46:
+	b	.L437_47
+.L437_46:
 	mov	w12, #-1
-.L436_47:
+.L437_47:
 	ldp	x10, x13, [x0, #32]
 	mov	w9, w2
 	add	x10, x10, x9, lsl #5
@@ -85564,35 +85528,35 @@ hw_registry_AnyElevator_allow_merge:
 	mov	w10, wzr
 	ldrb	w14, [x13, #28]
 	cmp	w14, #1
-	b.gt	.L436_52
-	cbnz	w14, .L436_51
+	b.gt	.L437_52
+	cbnz	w14, .L437_51
 	cmn	w12, #1
-	b.eq	.L436_57
-.L436_50:
+	b.eq	.L437_57
+.L437_50:
 	mov	w10, wzr
-.L436_51:
+.L437_51:
 	and	w0, w10, #0x1
 	ldp	x29, x30, [sp], #16
 	ret
-.L436_52:
+.L437_52:
 	cmp	w14, #2
-	b.ne	.L436_51
+	b.ne	.L437_51
 	ldr	w8, [x13, #24]
 	cmp	w8, w12
-	b	.L436_40
-.L436_54:
+	b	.L437_40
+.L437_54:
 	mov	w8, #1
-.L436_55:
+.L437_55:
 	ldrb	w9, [x3, #30]
 	cmp	w9, #0
-.L436_56:
+.L437_56:
 	ldrh	w9, [x3, #28]
 	cset	w10, eq
 	orr	w9, w10, w9
 	eor	w8, w8, w9
 	eor	w10, w8, #0x1
-	b	.L436_51
-.L436_57:
+	b	.L437_51
+.L437_57:
 	ldr	x10, [x0, #48]
 	sub	x12, x10, #2
 	cmp	x10, #1
@@ -85600,51 +85564,51 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x12, x12, x10, hi
 	mov	w10, #1
 	cmp	x12, #9
-	b.gt	.L436_62
+	b.gt	.L437_62
 	cmp	x12, #8
-	b.lo	.L436_51
-	b.ne	.L436_80
-	cbz	w11, .L436_85
+	b.lo	.L437_51
+	b.ne	.L437_80
+	cbz	w11, .L437_85
 	ldrh	w10, [x3, #28]
-	tbnz	w10, #0, .L436_86
-	b	.L436_88
-.L436_62:
+	tbnz	w10, #0, .L437_86
+	b	.L437_88
+.L437_62:
 	cmp	x12, #13
-	b.le	.L436_69
+	b.le	.L437_69
 	cmp	x12, #15
-	b.le	.L436_78
+	b.le	.L437_78
 	cmp	x12, #16
-	b.eq	.L436_51
+	b.eq	.L437_51
 	cmp	x12, #17
-	b.ne	.L436_51
+	b.ne	.L437_51
 	ldp	x10, x12, [x1, #64]
 	add	x10, x10, x9, lsl #6
 	cmp	x12, x9
 	csel	x9, x10, x1, hi
 	ldr	w10, [x9, #44]
 	cmp	w10, w8
-	b.ne	.L436_50
+	b.ne	.L437_50
 	ldrb	w8, [x9, #61]
-	cbz	w8, .L436_90
+	cbz	w8, .L437_90
 	ldrh	w8, [x9, #56]
-	b	.L436_91
-.L436_69:
+	b	.L437_91
+.L437_69:
 	cmp	x12, #11
-	b.gt	.L436_76
+	b.gt	.L437_76
 	cmp	x12, #10
-	cbz	w11, .L436_73
+	cbz	w11, .L437_73
 	ldrh	w10, [x3, #28]
-	tbz	w10, #0, .L436_75
-.L436_73:
+	tbz	w10, #0, .L437_75
+.L437_73:
 	ldp	x11, x12, [x1, #64]
 	add	x11, x11, x9, lsl #6
 	cmp	x12, x9
 	csel	x11, x11, x1, hi
 	ldrb	w12, [x11, #61]
-	cbz	w12, .L436_75
+	cbz	w12, .L437_75
 	ldrh	w11, [x11, #56]
-	tbz	w11, #0, .L436_50
-.L436_75:
+	tbz	w11, #0, .L437_50
+.L437_75:
 	ldp	x11, x12, [x1, #256]
 	add	x13, x1, #128
 	add	x11, x11, x8, lsl #7
@@ -85656,29 +85620,29 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x10, x11, x10, ne
 	ldr	w8, [x8, x10]
 	cmn	w8, #1
-	b.ne	.L436_89
-	b	.L436_50
-.L436_76:
+	b.ne	.L437_89
+	b	.L437_50
+.L437_76:
 	cmp	x12, #12
-	b.ne	.L436_81
+	b.ne	.L437_81
 	ldp	x10, x11, [x1, #64]
 	add	x10, x10, x9, lsl #6
 	cmp	x11, x9
 	csel	x9, x10, x1, hi
 	ldr	w9, [x9, #44]
 	cmp	w9, w8
-	b	.L436_40
-.L436_78:
+	b	.L437_40
+.L437_78:
 	cmp	x12, #14
-	b.eq	.L436_51
+	b.eq	.L437_51
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_bfq_Bfq_allow_merge
-.L436_80:
+.L437_80:
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_allow_merge
-.L436_81:
+.L437_81:
 	ldr	x10, [x0, #1000]
 	cmp	w11, #0
 	mov	w11, #48
@@ -85706,13 +85670,13 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x9, x16, x1, hi
 	cmp	w10, #1
 	mov	w10, wzr
-	b.ne	.L436_51
+	b.ne	.L437_51
 	ldr	w11, [x11, x12]
 	cmn	w11, #1
-	b.eq	.L436_51
+	b.eq	.L437_51
 	ldr	w10, [x9, #52]
 	cmp	w11, w10
-	b.ne	.L436_50
+	b.ne	.L437_50
 	ldrb	w10, [x9, #61]
 	ldrh	w9, [x9, #56]
 	eor	w8, w8, #0x1
@@ -85720,19 +85684,19 @@ hw_registry_AnyElevator_allow_merge:
 	orr	w8, w9, w8
 	cset	w10, eq
 	orr	w10, w10, w8
-	b	.L436_51
-.L436_85:
+	b	.L437_51
+.L437_85:
 	mov	w10, #1
-.L436_86:
+.L437_86:
 	ldp	x11, x12, [x1, #64]
 	add	x11, x11, x9, lsl #6
 	cmp	x12, x9
 	csel	x11, x11, x1, hi
 	ldrb	w12, [x11, #61]
-	cbz	w12, .L436_88
+	cbz	w12, .L437_88
 	ldrh	w11, [x11, #56]
-	tbz	w11, #0, .L436_50
-.L436_88:
+	tbz	w11, #0, .L437_50
+.L437_88:
 	ldp	x11, x12, [x1, #256]
 	add	x13, x1, #128
 	and	x10, x10, #0x1
@@ -85742,18 +85706,18 @@ hw_registry_AnyElevator_allow_merge:
 	add	x8, x8, x10, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L436_50
-.L436_89:
+	b.eq	.L437_50
+.L437_89:
 	ldp	x10, x11, [x1, #64]
 	add	x10, x10, x9, lsl #6
 	cmp	x11, x9
 	csel	x9, x10, x1, hi
-	b	.L436_38
-.L436_90:
+	b	.L437_38
+.L437_90:
 	mov	w8, #1
-.L436_91:
+.L437_91:
 	cmp	w11, #0
-	b	.L436_56
+	b	.L437_56
 	.size	hw_registry_AnyElevator_allow_merge, .-hw_registry_AnyElevator_allow_merge
 
 	.p2align	2
@@ -85767,22 +85731,22 @@ hw_registry_AnyElevator_depth_limit:
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #14
-	b.hs	.L437_2
-.L437_1:
+	b.hs	.L438_2
+.L438_1:
 	mov	w0, w2
 	ldp	x29, x30, [sp], #16
 	ret
-.L437_2:
+.L438_2:
 	cmp	x8, #16
-	b.gt	.L437_9
+	b.gt	.L438_9
 	cmp	x8, #14
-	b.eq	.L437_14
+	b.eq	.L438_14
 	cmp	x8, #15
-	b.ne	.L437_18
+	b.ne	.L438_18
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L437_1
+	cbz	w8, .L438_1
 	ldr	w8, [x0, #1472]
-.L437_7:
+.L438_7:
 	ldrh	w9, [x3, #28]
 	mov	w10, #8
 	cmp	w8, #0
@@ -85795,46 +85759,46 @@ hw_registry_AnyElevator_depth_limit:
 	csel	w8, w8, w10, eq
 	umull	x8, w2, w8
 	tst	x8, #0xffffffff00000000
-	b.ne	.L437_40
-.L437_8:
+	b.ne	.L438_40
+.L438_8:
 	lsr	w8, w8, #4
 	cmp	w8, #1
 	csinc	w0, w8, wzr, hi
 	ldp	x29, x30, [sp], #16
 	ret
-.L437_9:
+.L438_9:
 	cmp	x8, #17
-	b.eq	.L437_17
+	b.eq	.L438_17
 	cmp	x8, #18
-	b.eq	.L437_1
+	b.eq	.L438_1
 	ldrb	w9, [x3, #30]
 	sub	w8, w9, #2
 	cmp	w8, #2
-	b.lo	.L437_27
-	cbnz	w9, .L437_21
+	b.lo	.L438_27
+	cbnz	w9, .L438_21
 	mov	w8, #1769
-	b	.L437_22
-.L437_14:
+	b	.L438_22
+.L438_14:
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L437_1
+	cbz	w8, .L438_1
 	ldr	w8, [x0, #320]
-.L437_16:
+.L438_16:
 	cmp	w8, w2
 	csel	w9, w8, w2, lo
 	cmp	w8, #0
 	csel	w2, w2, w9, eq
-	b	.L437_1
-.L437_17:
+	b	.L438_1
+.L438_17:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_paternoster_Paternoster_depth_limit
-.L437_18:
+.L438_18:
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L437_1
+	cbz	w8, .L438_1
 	ldrh	w8, [x3, #28]
 	mov	w9, #17
 	and	w8, w8, w9
-	cbnz	w8, .L437_1
+	cbnz	w8, .L438_1
 	mov	w8, #75
 	mov	x9, #36701
 	umull	x8, w2, w8
@@ -85842,15 +85806,15 @@ hw_registry_AnyElevator_depth_limit:
 	movk	x9, #23592, lsl #32
 	movk	x9, #655, lsl #48
 	umulh	x2, x8, x9
-	b	.L437_1
-.L437_21:
+	b	.L438_1
+.L438_21:
 	mov	w8, #1770
-.L437_22:
+.L438_22:
 	ldr	w10, [x0, #2088]
-	cbz	w10, .L437_27
+	cbz	w10, .L438_27
 	ldrb	w8, [x0, x8]
 	cmp	w8, #1
-	b.ne	.L437_27
+	b.ne	.L438_27
 	ldr	w8, [x3, #8]
 	ldr	x10, [x0, #1776]
 	add	x12, x0, #1792
@@ -85859,7 +85823,7 @@ hw_registry_AnyElevator_depth_limit:
 	cmp	x11, x8
 	csel	x13, x13, x12, hi
 	ldr	x13, [x13]
-	cbnz	x13, .L437_26
+	cbnz	x13, .L438_26
 	ldp	x13, x14, [x1, #256]
 	add	x15, x1, #128
 	add	x13, x13, x8, lsl #7
@@ -85873,11 +85837,11 @@ hw_registry_AnyElevator_depth_limit:
 	cmp	x11, x8
 	csel	x10, x10, x12, hi
 	ldr	x10, [x10]
-	cbz	x10, .L437_27
-.L437_26:
+	cbz	x10, .L438_27
+.L438_26:
 	cmn	w8, #1
-	b.ne	.L437_1
-.L437_27:
+	b.ne	.L438_1
+.L438_27:
 	mov	x8, x0
 	ldr	x10, [x8, #48]!
 	sub	x11, x10, #2
@@ -85885,28 +85849,28 @@ hw_registry_AnyElevator_depth_limit:
 	mov	w10, #17
 	csel	x10, x11, x10, hi
 	cmp	x10, #14
-	b.lo	.L437_1
+	b.lo	.L438_1
 	cmp	x10, #15
-	b.le	.L437_32
+	b.le	.L438_32
 	cmp	x10, #16
-	b.eq	.L437_35
+	b.eq	.L438_35
 	cmp	x10, #17
-	b.ne	.L437_1
+	b.ne	.L438_1
 	mov	x0, x8
 	ldp	x29, x30, [sp], #16
 	b	hw_paternoster_Paternoster_depth_limit
-.L437_32:
+.L438_32:
 	cmp	x10, #14
-	b.ne	.L437_38
-	cbz	w9, .L437_1
+	b.ne	.L438_38
+	cbz	w9, .L438_1
 	ldr	w8, [x0, #368]
-	b	.L437_16
-.L437_35:
-	cbz	w9, .L437_1
+	b	.L438_16
+.L438_35:
+	cbz	w9, .L438_1
 	ldrh	w8, [x3, #28]
 	mov	w9, #17
 	and	w8, w8, w9
-	cbnz	w8, .L437_1
+	cbnz	w8, .L438_1
 	mov	w8, #75
 	mov	x9, #36701
 	umull	x8, w2, w8
@@ -85914,14 +85878,14 @@ hw_registry_AnyElevator_depth_limit:
 	movk	x9, #23592, lsl #32
 	movk	x9, #655, lsl #48
 	umulh	x2, x8, x9
-	b	.L437_1
-.L437_38:
-	cbz	w9, .L437_1
+	b	.L438_1
+.L438_38:
+	cbz	w9, .L438_1
 	ldr	w8, [x0, #1520]
-	b	.L437_7
-.L437_40:
+	b	.L438_7
+.L438_40:
 	mov	w8, #-1
-	b	.L437_8
+	b	.L438_8
 	.size	hw_registry_AnyElevator_depth_limit, .-hw_registry_AnyElevator_depth_limit
 
 	.p2align	2
@@ -85935,104 +85899,104 @@ hw_registry_AnyElevator_dispatch:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L438_6
+	b.gt	.L439_6
 	add	x0, x0, #8
 	cmp	x8, #4
-	b.gt	.L438_11
+	b.gt	.L439_11
 	cmp	x8, #1
-	b.le	.L438_19
+	b.le	.L439_19
 	cmp	x8, #2
-	b.eq	.L438_27
+	b.eq	.L439_27
 	cmp	x8, #3
-	b.ne	.L438_31
+	b.ne	.L439_31
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_anticipatory_Anticipatory
-.L438_6:
+.L439_6:
 	cmp	x8, #14
-	b.gt	.L438_15
+	b.gt	.L439_15
 	add	x0, x0, #8
 	cmp	x8, #11
-	b.le	.L438_21
+	b.le	.L439_21
 	cmp	x8, #12
-	b.eq	.L438_28
+	b.eq	.L439_28
 	cmp	x8, #13
-	b.ne	.L438_32
+	b.ne	.L439_32
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_Cfq
-.L438_11:
+.L439_11:
 	cmp	x8, #6
-	b.le	.L438_23
+	b.le	.L439_23
 	cmp	x8, #7
-	b.eq	.L438_29
+	b.eq	.L439_29
 	cmp	x8, #8
-	b.ne	.L438_33
+	b.ne	.L439_33
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_tree_CfqTree
-.L438_15:
+.L439_15:
 	cmp	x8, #16
-	b.le	.L438_25
+	b.le	.L439_25
 	cmp	x8, #17
-	b.eq	.L438_30
+	b.eq	.L439_30
 	cmp	x8, #18
-	b.ne	.L438_34
+	b.ne	.L439_34
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_custom_Custom
-.L438_19:
-	cbnz	x8, .L438_35
+.L439_19:
+	cbnz	x8, .L439_35
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_linus_Linus
-.L438_21:
+.L439_21:
 	cmp	x8, #10
-	b.ne	.L438_36
+	b.ne	.L439_36
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_shared_turns_Turns_bfq_v0_Sectors
-.L438_23:
+.L439_23:
 	cmp	x8, #5
-	b.ne	.L438_37
+	b.ne	.L439_37
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_v1_CfqV1
-.L438_25:
+.L439_25:
 	add	x0, x0, #8
 	cmp	x8, #15
-	b.ne	.L438_38
+	b.ne	.L439_38
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_bfq_Bfq
-.L438_27:
+.L439_27:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_deadline_Deadline
-.L438_28:
+.L439_28:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_fiops_Fiops
-.L438_29:
+.L439_29:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_v3_CfqV3
-.L438_30:
+.L439_30:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_paternoster_Paternoster
-.L438_31:
+.L439_31:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_sfq_Sfq
-.L438_32:
+.L439_32:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_mq_deadline_MqDeadline
-.L438_33:
+.L439_33:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_bandwidth_Bandwidth_cfq_v3_CfqV3
-.L438_34:
+.L439_34:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner
-.L438_35:
+.L439_35:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_noop_Noop
-.L438_36:
+.L439_36:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_shared_turns_Turns_cfq_wf2q_Time
-.L438_37:
+.L439_37:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_v2_CfqV2
-.L438_38:
+.L439_38:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_kyber_Kyber
 	.size	hw_registry_AnyElevator_dispatch, .-hw_registry_AnyElevator_dispatch
@@ -86051,38 +86015,38 @@ hw_registry_AnyElevator_exit:
 	stp	x20, x19, [sp, #48]
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L439_3
+	b.gt	.L440_3
 	cmp	x8, #5
-	b.gt	.L439_16
-.L439_2:
+	b.gt	.L440_16
+.L440_2:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L439_3:
+.L440_3:
 	cmp	x8, #14
-	b.gt	.L439_9
+	b.gt	.L440_9
 	cmp	x8, #11
-	b.le	.L439_22
+	b.le	.L440_22
 	cmp	x8, #12
-	b.eq	.L439_2
+	b.eq	.L440_2
 	cmp	x8, #13
-	b.ne	.L439_2
+	b.ne	.L440_2
 	add	x0, x0, #8
-.L439_8:
+.L440_8:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_Cfq_exit
-.L439_9:
+.L440_9:
 	cmp	x8, #16
-	b.le	.L439_24
+	b.le	.L440_24
 	cmp	x8, #17
-	b.eq	.L439_36
+	b.eq	.L440_36
 	cmp	x8, #18
-	b.eq	.L439_2
+	b.eq	.L440_2
 	mov	w21, w2
 	mov	w2, wzr
 	mov	x20, x0
@@ -86093,7 +86057,7 @@ hw_registry_AnyElevator_exit:
 	mov	w2, w21
 	mov	x8, x20
 	mov	x1, x19
-	cbz	w9, .L439_45
+	cbz	w9, .L440_45
 	ldp	x9, x10, [x1, #256]
 	mov	w11, w2
 	add	x12, x1, #128
@@ -86101,70 +86065,70 @@ hw_registry_AnyElevator_exit:
 	cmp	x10, x11
 	csel	x9, x9, x12, hi
 	ldr	w9, [x9, #12]
-	cbz	w9, .L439_45
+	cbz	w9, .L440_45
 	ldr	x9, [x8, #40]
-	cbz	x9, .L439_45
+	cbz	x9, .L440_45
 	mov	w10, #-2
 	mov	x22, xzr
 	cmp	x9, x10
 	csel	x24, x9, x10, lo
-	b	.L439_32
-.L439_16:
+	b	.L440_32
+.L440_16:
 	cmp	x8, #7
-	b.gt	.L439_27
+	b.gt	.L440_27
 	cmp	x8, #6
-	b.ne	.L439_52
+	b.ne	.L440_52
 	ldr	x9, [x1, #264]
 	mov	w8, w2
 	cmp	x9, x8
-	b.ls	.L439_71
+	b.ls	.L440_71
 	ldr	x9, [x1, #256]
 	add	x19, x9, x8, lsl #7
-.L439_20:
+.L440_20:
 	ldr	w1, [x19, #44]
 	mov	w8, #-1
 	add	x0, x0, #8
 	str	w8, [x19, #44]
-.L439_21:
+.L440_21:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_v2_CfqV2_unreference
-.L439_22:
+.L440_22:
 	add	x0, x0, #8
 	cmp	x8, #10
-	b.ne	.L439_63
-.L439_23:
+	b.ne	.L440_63
+.L440_23:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_exit
-.L439_24:
+.L440_24:
 	cmp	x8, #15
-	b.ne	.L439_2
+	b.ne	.L440_2
 	add	x0, x0, #8
-.L439_26:
+.L440_26:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_bfq_Bfq_exit
-.L439_27:
+.L440_27:
 	add	x0, x0, #8
 	cmp	x8, #8
-	b.ne	.L439_65
-.L439_28:
+	b.ne	.L440_65
+.L440_28:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_tree_CfqTree_exit
-.L439_29:
+.L440_29:
 	ldr	x8, [x20, #32]
 	add	x8, x8, x22, lsl #5
-.L439_30:
+.L440_30:
 	add	x0, x20, #48
 	mov	x1, x19
 	mov	w2, w22
@@ -86184,40 +86148,40 @@ hw_registry_AnyElevator_exit:
 	mov	x8, x20
 	mov	x1, x19
 	mov	w2, w21
-.L439_31:
+.L440_31:
 	add	x22, x22, #1
 	cmp	x22, x24
-	b.eq	.L439_45
-.L439_32:
+	b.eq	.L440_45
+.L440_32:
 	ldp	x9, x10, [x8, #32]
 	add	x9, x9, x22, lsl #5
 	cmp	x10, x22
 	csel	x9, x9, x8, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #2
-	b.ne	.L439_31
+	b.ne	.L440_31
 	ldp	x9, x10, [x1, #64]
 	add	x9, x9, x22, lsl #6
 	cmp	x10, x22
 	csel	x9, x9, x1, hi
 	ldr	w9, [x9, #44]
 	cmp	w9, w2
-	b.ne	.L439_31
+	b.ne	.L440_31
 	mov	x0, x20
 	mov	w2, w22
 	mov	x3, xzr
 	bl	hw_bandwidth_Bandwidth_inner_take_pending
 	ldr	x9, [x20, #40]
 	cmp	x9, x22
-	b.hi	.L439_29
+	b.hi	.L440_29
 	mov	x0, x20
 	bl	hw_collections_arena_clean_bandwidth_flow_Held
 	mov	x8, x20
-	b	.L439_30
-.L439_36:
+	b	.L440_30
+.L440_36:
 	ldr	w8, [x0, #1484]
 	cmp	w2, w8
-	b.ne	.L439_2
+	b.ne	.L440_2
 	mov	w8, #144
 	ldr	x9, [x0, #1256]
 	ldr	x10, [x0, #1264]
@@ -86226,17 +86190,17 @@ hw_registry_AnyElevator_exit:
 	cmp	x10, w2, uxtw
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #112]
-	cbnz	w8, .L439_2
+	cbnz	w8, .L440_2
 	add	x0, x0, #8
 	mov	x19, x1
-.L439_39:
+.L440_39:
 	bl	hw_paternoster_Paternoster_end_turn
 	ldrb	w8, [x19, #997]
-	tbnz	w8, #0, .L439_2
+	tbnz	w8, #0, .L440_2
 	ldr	w8, [x19, #788]
 	ldr	x9, [x19, #776]
 	cmp	x9, x8
-	b.ls	.L439_44
+	b.ls	.L440_44
 	ldr	w10, [x19, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -86244,20 +86208,20 @@ hw_registry_AnyElevator_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L439_43
+	b.ls	.L440_43
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x19, #768]
 	str	wzr, [x11, x10]
-.L439_43:
+.L440_43:
 	add	w10, w8, #1
 	str	w10, [x19, #788]
-.L439_44:
+.L440_44:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x19, #997]
-	b	.L439_2
-.L439_45:
+	b	.L440_2
+.L440_45:
 	mov	x0, x8
 	ldr	x9, [x0, #48]!
 	sub	x10, x9, #2
@@ -86265,45 +86229,45 @@ hw_registry_AnyElevator_exit:
 	mov	w9, #17
 	csel	x9, x10, x9, hi
 	cmp	x9, #9
-	b.gt	.L439_54
+	b.gt	.L440_54
 	cmp	x9, #5
-	b.le	.L439_2
+	b.le	.L440_2
 	cmp	x9, #7
-	b.gt	.L439_64
+	b.gt	.L440_64
 	cmp	x9, #6
-	b.ne	.L439_70
+	b.ne	.L440_70
 	ldr	x10, [x1, #264]
 	mov	w9, w2
 	cmp	x10, x9
-	b.ls	.L439_72
+	b.ls	.L440_72
 	ldr	x10, [x1, #256]
 	add	x19, x10, x9, lsl #7
-.L439_51:
+.L440_51:
 	ldr	w1, [x19, #44]
 	mov	w9, #-1
 	add	x0, x8, #56
 	str	w9, [x19, #44]
-	b	.L439_21
-.L439_52:
+	b	.L440_21
+.L440_52:
 	add	x0, x0, #8
-.L439_53:
+.L440_53:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_v3_CfqV3_exit
-.L439_54:
+.L440_54:
 	cmp	x9, #13
-	b.le	.L439_61
+	b.le	.L440_61
 	cmp	x9, #15
-	b.le	.L439_68
+	b.le	.L440_68
 	cmp	x9, #16
-	b.eq	.L439_2
+	b.eq	.L440_2
 	cmp	x9, #17
-	b.ne	.L439_2
+	b.ne	.L440_2
 	ldr	w9, [x8, #1524]
 	cmp	w2, w9
-	b.ne	.L439_2
+	b.ne	.L440_2
 	mov	w9, #144
 	ldr	x10, [x8, #1296]
 	ldr	x11, [x8, #1304]
@@ -86312,57 +86276,57 @@ hw_registry_AnyElevator_exit:
 	cmp	x11, w2, uxtw
 	csel	x8, x9, x8, hi
 	ldr	w8, [x8, #112]
-	cbnz	w8, .L439_2
+	cbnz	w8, .L440_2
 	mov	x1, x19
-	b	.L439_39
-.L439_61:
+	b	.L440_39
+.L440_61:
 	cmp	x9, #11
-	b.gt	.L439_66
+	b.gt	.L440_66
 	add	x0, x8, #56
 	cmp	x9, #10
-	b.eq	.L439_23
-.L439_63:
+	b.eq	.L440_23
+.L440_63:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_exit
-.L439_64:
+.L440_64:
 	add	x0, x8, #56
 	cmp	x9, #8
-	b.eq	.L439_28
-.L439_65:
+	b.eq	.L440_28
+.L440_65:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_exit
-.L439_66:
+.L440_66:
 	cmp	x9, #12
-	b.eq	.L439_2
+	b.eq	.L440_2
 	add	x0, x8, #56
-	b	.L439_8
-.L439_68:
+	b	.L440_8
+.L440_68:
 	cmp	x9, #14
-	b.eq	.L439_2
+	b.eq	.L440_2
 	add	x0, x8, #56
-	b	.L439_26
-.L439_70:
+	b	.L440_26
+.L440_70:
 	add	x0, x8, #56
-	b	.L439_53
-.L439_71:
+	b	.L440_53
+.L440_71:
 	add	x19, x1, #128
 	mov	x20, x0
 	mov	x0, x19
 	bl	hw_collections_arena_clean_context_Context
 	mov	x0, x20
-	b	.L439_20
-.L439_72:
+	b	.L440_20
+.L440_72:
 	add	x19, x1, #128
 	mov	x0, x19
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x20
-	b	.L439_51
+	b	.L440_51
 	.size	hw_registry_AnyElevator_exit, .-hw_registry_AnyElevator_exit
 
 	.p2align	2
@@ -86377,15 +86341,15 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, x8, hi
 	mov	w8, #-1
 	cmp	x9, #9
-	b.gt	.L440_9
+	b.gt	.L441_9
 	cmp	x9, #4
-	b.gt	.L440_17
+	b.gt	.L441_17
 	cmp	x9, #2
-	b.gt	.L440_36
-	b.lo	.L440_163
+	b.gt	.L441_36
+	b.lo	.L441_163
 	ldrb	w8, [x0, #121]
 	cmp	w8, #1
-	b.ne	.L440_162
+	b.ne	.L441_162
 	ldrb	w8, [x2, #30]
 	mov	w9, #32
 	ldr	x10, [x2, #16]
@@ -86399,34 +86363,34 @@ hw_registry_AnyElevator_find_front_merge:
 	csinv	x10, x10, xzr, lo
 	ldr	w8, [x8, #16]
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L440_163
-.L440_7:
+	b.eq	.L441_163
+.L441_7:
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.ne	.L440_7
-	b	.L440_163
-.L440_9:
+	b.ne	.L441_7
+	b	.L441_163
+.L441_9:
 	cmp	x9, #14
-	b.gt	.L440_24
+	b.gt	.L441_24
 	cmp	x9, #11
-	b.le	.L440_41
+	b.le	.L441_41
 	cmp	x9, #12
-	b.eq	.L440_59
+	b.eq	.L441_59
 	cmp	x9, #13
-	b.ne	.L440_72
+	b.ne	.L441_72
 	ldr	w8, [x2, #8]
 	ldrb	w9, [x2, #30]
 	mov	w12, #48
@@ -86467,33 +86431,33 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x11, x12
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x14
-	b.ls	.L440_163
+	b.ls	.L441_163
 	ldr	x11, [x1, #384]
 	mov	w8, w14
 	add	x12, x11, x14, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L440_163
-.L440_15:
+	b.eq	.L441_163
+.L441_15:
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.ne	.L440_15
-	b	.L440_163
-.L440_17:
+	b.ne	.L441_15
+	b	.L441_163
+.L441_17:
 	cmp	x9, #6
-	b.le	.L440_46
+	b.le	.L441_46
 	cmp	x9, #7
-	b.eq	.L440_64
+	b.eq	.L441_64
 	cmp	x9, #8
-	b.ne	.L440_102
+	b.ne	.L441_102
 	ldp	x9, x10, [x1, #256]
 	ldr	w8, [x2, #8]
 	ldrb	w11, [x2, #30]
@@ -86508,7 +86472,7 @@ hw_registry_AnyElevator_find_front_merge:
 	add	x8, x8, x9, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	mov	w9, #80
 	ldp	x10, x11, [x0, #88]
 	umaddl	x9, w8, w9, x10
@@ -86522,10 +86486,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L440_23:
+.L441_23:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -86534,15 +86498,15 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L440_23
-	b	.L440_82
-.L440_24:
+	b.hi	.L441_23
+	b	.L441_82
+.L441_24:
 	cmp	x9, #16
-	b.le	.L440_52
+	b.le	.L441_52
 	cmp	x9, #17
-	b.eq	.L440_65
+	b.eq	.L441_65
 	cmp	x9, #18
-	b.eq	.L440_163
+	b.eq	.L441_163
 	mov	x9, x0
 	ldr	x8, [x9, #48]!
 	sub	x10, x8, #2
@@ -86551,15 +86515,15 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x10, x10, x8, hi
 	mov	w8, #-1
 	cmp	x10, #9
-	b.gt	.L440_84
+	b.gt	.L441_84
 	cmp	x10, #4
-	b.gt	.L440_95
+	b.gt	.L441_95
 	cmp	x10, #2
-	b.gt	.L440_116
-	b.lo	.L440_163
+	b.gt	.L441_116
+	b.lo	.L441_163
 	ldrb	w8, [x0, #169]
 	cmp	w8, #1
-	b.ne	.L440_162
+	b.ne	.L441_162
 	ldrb	w8, [x2, #30]
 	mov	w10, #32
 	ldr	w11, [x2, #24]
@@ -86573,24 +86537,24 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_34:
+.L441_34:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L440_34
-	b	.L440_162
-.L440_36:
+	b.hi	.L441_34
+	b	.L441_162
+.L441_36:
 	cmp	x9, #3
-	b.ne	.L440_73
+	b.ne	.L441_73
 	ldrb	w8, [x2, #30]
 	mov	w9, #20
 	ldr	x10, [x2, #16]
@@ -86603,24 +86567,24 @@ hw_registry_AnyElevator_find_front_merge:
 	csinv	x10, x10, xzr, lo
 	ldr	w8, [x8, #128]
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_39:
+.L441_39:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L440_39
-	b	.L440_162
-.L440_41:
+	b.hi	.L441_39
+	b	.L441_162
+.L441_41:
 	cmp	x9, #10
-	b.ne	.L440_74
+	b.ne	.L441_74
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -86638,7 +86602,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	mov	w9, #104
 	ldp	x10, x11, [x0, #112]
 	umaddl	x9, w8, w9, x10
@@ -86652,10 +86616,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L440_45:
+.L441_45:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -86664,11 +86628,11 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L440_45
-	b	.L440_82
-.L440_46:
+	b.hi	.L441_45
+	b	.L441_82
+.L441_46:
 	cmp	x9, #5
-	b.ne	.L440_78
+	b.ne	.L441_78
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -86684,29 +86648,29 @@ hw_registry_AnyElevator_find_front_merge:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L440_162
+	b.hs	.L441_162
 	ldr	x10, [x0, #80]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	ldp	x10, x11, [x0, #24]
 	add	x13, x0, #40
 	mov	w14, #40
-.L440_50:
+.L441_50:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L440_113
+	b.eq	.L441_113
 	ldr	w12, [x8, #12]
 	mov	w8, #-1
 	cmn	w12, #1
-	b.ne	.L440_50
-	b	.L440_163
-.L440_52:
+	b.ne	.L441_50
+	b	.L441_163
+.L441_52:
 	cmp	x9, #15
-	b.ne	.L440_163
+	b.ne	.L441_163
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -86715,7 +86679,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #40]
 	cmp	w9, #1
-	b.ne	.L440_162
+	b.ne	.L441_162
 	ldrb	w9, [x2, #30]
 	mov	w11, #144
 	ldrh	w10, [x2, #28]
@@ -86733,7 +86697,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, xzr, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	mov	w9, #320
 	ldr	x10, [x0, #872]
 	ldr	x11, [x0, #880]
@@ -86748,26 +86712,26 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_57:
+.L441_57:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L440_57
-	b	.L440_162
-.L440_59:
+	b.hi	.L441_57
+	b	.L441_162
+.L441_59:
 	ldr	w8, [x2, #8]
 	ldr	w9, [x0, #528]
 	cmp	w8, w9
-	b.hs	.L440_162
+	b.hs	.L441_162
 	mov	w9, #56
 	ldp	x10, x11, [x0, #176]
 	umaddl	x9, w8, w9, x10
@@ -86781,30 +86745,30 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_62:
+.L441_62:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L440_62
-	b	.L440_162
-.L440_64:
+	b.hi	.L441_62
+	b	.L441_162
+.L441_64:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_v3_CfqV3_find_front_merge
-.L440_65:
+.L441_65:
 	ldr	w8, [x2, #8]
 	ldr	w9, [x0, #1480]
 	cmp	w8, w9
-	b.hs	.L440_162
+	b.hs	.L441_162
 	mov	w9, #144
 	ldr	x10, [x0, #1256]
 	ldr	x11, [x0, #1264]
@@ -86817,36 +86781,36 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x8, x9, x13, hi
 	adds	x9, x10, x12
 	csinv	x9, x9, xzr, lo
-	cbz	w11, .L440_103
+	cbz	w11, .L441_103
 	ldrh	w10, [x2, #28]
-	tbnz	w10, #0, .L440_103
+	tbnz	w10, #0, .L441_103
 	ldr	x10, [x1, #392]
 	ldr	w8, [x8, #100]
 	cmp	x10, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_70:
+.L441_70:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x9
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x9, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x10, x8
-	b.hi	.L440_70
-	b	.L440_162
-.L440_72:
+	b.hi	.L441_70
+	b	.L441_162
+.L441_72:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_mq_deadline_MqDeadline_find_front_merge
-.L440_73:
+.L441_73:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_sfq_Sfq_find_front_merge
-.L440_74:
+.L441_74:
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -86864,7 +86828,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	mov	w9, #56
 	ldr	x10, [x0, #512]
 	ldr	x11, [x0, #520]
@@ -86879,10 +86843,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L440_77:
+.L441_77:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -86891,9 +86855,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L440_77
-	b	.L440_82
-.L440_78:
+	b.hi	.L441_77
+	b	.L441_82
+.L441_78:
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -86902,7 +86866,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x8, x9, x11, hi
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	mov	w9, #104
 	ldp	x10, x11, [x0, #112]
 	umaddl	x9, w8, w9, x10
@@ -86916,10 +86880,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L440_81:
+.L441_81:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -86928,10 +86892,10 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L440_81
-.L440_82:
+	b.hi	.L441_81
+.L441_82:
 	cmn	w10, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	add	x11, x12, x10, lsl #5
 	add	x12, x1, #400
 	cmp	x9, x10
@@ -86939,21 +86903,21 @@ hw_registry_AnyElevator_find_front_merge:
 	ldr	x9, [x9]
 	cmp	x9, x8
 	mov	w8, w10
-	b.ne	.L440_162
-	b	.L440_163
-.L440_84:
+	b.ne	.L441_162
+	b	.L441_163
+.L441_84:
 	cmp	x10, #13
-	b.le	.L440_107
+	b.le	.L441_107
 	cmp	x10, #15
-	b.le	.L440_133
+	b.le	.L441_133
 	cmp	x10, #16
-	b.eq	.L440_163
+	b.eq	.L441_163
 	cmp	x10, #17
-	b.ne	.L440_163
+	b.ne	.L441_163
 	ldr	w8, [x2, #8]
 	ldr	w9, [x0, #1520]
 	cmp	w8, w9
-	b.hs	.L440_162
+	b.hs	.L441_162
 	mov	w9, #144
 	ldr	x10, [x0, #1296]
 	ldr	x11, [x0, #1304]
@@ -86966,34 +86930,34 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x8, x9, x13, hi
 	adds	x9, x10, x12
 	csinv	x9, x9, xzr, lo
-	cbz	w11, .L440_155
+	cbz	w11, .L441_155
 	ldrh	w10, [x2, #28]
-	tbnz	w10, #0, .L440_155
+	tbnz	w10, #0, .L441_155
 	ldr	x10, [x1, #392]
 	ldr	w8, [x8, #100]
 	cmp	x10, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_93:
+.L441_93:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x9
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x9, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x10, x8
-	b.hi	.L440_93
-	b	.L440_162
-.L440_95:
+	b.hi	.L441_93
+	b	.L441_162
+.L441_95:
 	cmp	x10, #6
-	b.le	.L440_121
+	b.le	.L441_121
 	cmp	x10, #7
-	b.eq	.L440_102
+	b.eq	.L441_102
 	cmp	x10, #8
-	b.ne	.L440_135
+	b.ne	.L441_135
 	ldp	x9, x10, [x1, #256]
 	ldr	w8, [x2, #8]
 	ldrb	w11, [x2, #30]
@@ -87008,7 +86972,7 @@ hw_registry_AnyElevator_find_front_merge:
 	add	x8, x8, x9, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	mov	w9, #80
 	ldp	x10, x11, [x0, #136]
 	umaddl	x9, w8, w9, x10
@@ -87022,10 +86986,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L440_101:
+.L441_101:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87034,36 +86998,36 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L440_101
-	b	.L440_82
-.L440_102:
+	b.hi	.L441_101
+	b	.L441_82
+.L441_102:
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_v3_CfqV3_find_front_merge
-.L440_103:
+.L441_103:
 	ldr	x10, [x1, #392]
 	ldr	w8, [x8, #80]
 	cmp	x10, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_105:
+.L441_105:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x9
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x9, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x10, x8
-	b.hi	.L440_105
-	b	.L440_162
-.L440_107:
+	b.hi	.L441_105
+	b	.L441_162
+.L441_107:
 	cmp	x10, #11
-	b.gt	.L440_127
+	b.gt	.L441_127
 	cmp	x10, #10
-	b.ne	.L440_141
+	b.ne	.L441_141
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -87081,7 +87045,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	mov	w9, #104
 	ldp	x10, x11, [x0, #160]
 	umaddl	x9, w8, w9, x10
@@ -87095,10 +87059,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L440_112:
+.L441_112:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87107,9 +87071,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L440_112
-	b	.L440_82
-.L440_113:
+	b.hi	.L441_112
+	b	.L441_82
+.L441_113:
 	ldr	x10, [x2, #16]
 	ldr	w12, [x2, #24]
 	ldr	x9, [x1, #392]
@@ -87117,10 +87081,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L440_115:
+.L441_115:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87129,11 +87093,11 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L440_115
-	b	.L440_82
-.L440_116:
+	b.hi	.L441_115
+	b	.L441_82
+.L441_116:
 	cmp	x10, #3
-	b.ne	.L440_136
+	b.ne	.L441_136
 	ldrb	w8, [x2, #30]
 	mov	w10, #20
 	ldr	w11, [x2, #24]
@@ -87146,24 +87110,24 @@ hw_registry_AnyElevator_find_front_merge:
 	ldr	w8, [x8, #128]
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_119:
+.L441_119:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L440_119
-	b	.L440_162
-.L440_121:
+	b.hi	.L441_119
+	b	.L441_162
+.L441_121:
 	cmp	x10, #5
-	b.ne	.L440_137
+	b.ne	.L441_137
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -87179,33 +87143,33 @@ hw_registry_AnyElevator_find_front_merge:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L440_162
+	b.hs	.L441_162
 	ldr	x10, [x0, #128]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	ldp	x10, x11, [x0, #72]
 	add	x13, x0, #88
 	mov	w14, #40
-.L440_125:
+.L441_125:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L440_159
+	b.eq	.L441_159
 	ldr	w12, [x8, #12]
 	mov	w8, #-1
 	cmn	w12, #1
-	b.ne	.L440_125
-	b	.L440_163
-.L440_127:
+	b.ne	.L441_125
+	b	.L441_163
+.L441_127:
 	cmp	x10, #12
-	b.ne	.L440_145
+	b.ne	.L441_145
 	ldr	w8, [x2, #8]
 	ldr	w9, [x0, #576]
 	cmp	w8, w9
-	b.hs	.L440_162
+	b.hs	.L441_162
 	mov	w9, #56
 	ldp	x10, x11, [x0, #224]
 	umaddl	x9, w8, w9, x10
@@ -87219,36 +87183,36 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_131:
+.L441_131:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L440_131
-	b	.L440_162
-.L440_133:
+	b.hi	.L441_131
+	b	.L441_162
+.L441_133:
 	cmp	x10, #14
-	b.ne	.L440_149
+	b.ne	.L441_149
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_mq_deadline_MqDeadline_find_front_merge
-.L440_135:
+.L441_135:
 	add	x0, x0, #104
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_v3_CfqV3_find_front_merge
-.L440_136:
+.L441_136:
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_sfq_Sfq_find_front_merge
-.L440_137:
+.L441_137:
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -87257,7 +87221,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x8, x9, x11, hi
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	mov	w9, #104
 	ldp	x10, x11, [x0, #160]
 	umaddl	x9, w8, w9, x10
@@ -87271,10 +87235,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L440_140:
+.L441_140:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87283,9 +87247,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L440_140
-	b	.L440_82
-.L440_141:
+	b.hi	.L441_140
+	b	.L441_82
+.L441_141:
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -87303,7 +87267,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	mov	w9, #56
 	ldr	x10, [x0, #560]
 	ldr	x11, [x0, #568]
@@ -87318,10 +87282,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L440_144:
+.L441_144:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87330,9 +87294,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L440_144
-	b	.L440_82
-.L440_145:
+	b.hi	.L441_144
+	b	.L441_82
+.L441_145:
 	ldr	w8, [x2, #8]
 	ldrb	w9, [x2, #30]
 	mov	w12, #48
@@ -87373,27 +87337,27 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x11, x12
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x14
-	b.ls	.L440_163
+	b.ls	.L441_163
 	ldr	x11, [x1, #384]
 	mov	w8, w14
 	add	x12, x11, x14, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L440_163
-.L440_147:
+	b.eq	.L441_163
+.L441_147:
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.ne	.L440_147
-	b	.L440_163
-.L440_149:
+	b.ne	.L441_147
+	b	.L441_163
+.L441_149:
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -87402,7 +87366,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #40]
 	cmp	w9, #1
-	b.ne	.L440_162
+	b.ne	.L441_162
 	ldrb	w9, [x2, #30]
 	mov	w11, #144
 	ldrh	w10, [x2, #28]
@@ -87420,7 +87384,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, xzr, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L440_162
+	b.eq	.L441_162
 	mov	w9, #320
 	ldr	x10, [x0, #920]
 	ldr	x11, [x0, #928]
@@ -87435,41 +87399,41 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_153:
+.L441_153:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L440_153
-	b	.L440_162
-.L440_155:
+	b.hi	.L441_153
+	b	.L441_162
+.L441_155:
 	ldr	x10, [x1, #392]
 	ldr	w8, [x8, #80]
 	cmp	x10, x8
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x11, [x1, #384]
-.L440_157:
+.L441_157:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x9
-	b.eq	.L440_163
+	b.eq	.L441_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x9, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x10, x8
-	b.hi	.L440_157
-	b	.L440_162
-.L440_159:
+	b.hi	.L441_157
+	b	.L441_162
+.L441_159:
 	ldr	x10, [x2, #16]
 	ldr	w12, [x2, #24]
 	ldr	x9, [x1, #392]
@@ -87477,10 +87441,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L440_162
+	b.ls	.L441_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L440_161:
+.L441_161:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87489,11 +87453,11 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L440_161
-	b	.L440_82
-.L440_162:
+	b.hi	.L441_161
+	b	.L441_82
+.L441_162:
 	mov	w8, #-1
-.L440_163:
+.L441_163:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
@@ -87511,59 +87475,59 @@ hw_registry_AnyElevator_find_merge:
 	csel	x10, x9, x8, hi
 	mov	x9, xzr
 	cmp	x10, #9
-	b.gt	.L441_4
+	b.gt	.L442_4
 	sub	x8, x10, #1
 	cmp	x8, #8
 	mov	x8, x9
-	b.lo	.L441_54
+	b.lo	.L442_54
 	add	x0, x0, #8
-	cbnz	x10, .L441_13
+	cbnz	x10, .L442_13
 	bl	hw_linus_Linus_find_merge
-	b	.L441_14
-.L441_4:
+	b	.L442_14
+.L442_4:
 	cmp	x10, #15
-	b.gt	.L441_7
+	b.gt	.L442_7
 	sub	x8, x10, #10
 	cmp	x8, #5
 	mov	x8, x9
-	b.lo	.L441_54
+	b.lo	.L442_54
 	add	x0, x0, #8
 	bl	hw_bfq_Bfq_find_merge
 	mov	x9, xzr
 	mov	x8, xzr
-	b	.L441_54
-.L441_7:
+	b	.L442_54
+.L442_7:
 	sub	x8, x10, #17
 	cmp	x8, #2
 	mov	x8, x9
-	b.lo	.L441_54
+	b.lo	.L442_54
 	cmp	x10, #16
-	b.ne	.L441_10
+	b.ne	.L442_10
 	add	x0, x0, #8
 	bl	hw_kyber_Kyber_find_merge
-	b	.L441_14
-.L441_10:
+	b	.L442_14
+.L442_10:
 	ldrb	w8, [x2, #30]
 	sub	w9, w8, #2
 	cmp	w9, #2
-	b.lo	.L441_26
-	cbnz	w8, .L441_15
+	b.lo	.L442_26
+	cbnz	w8, .L442_15
 	mov	w9, #1769
-	b	.L441_16
-.L441_13:
+	b	.L442_16
+.L442_13:
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_find_merge
-.L441_14:
+.L442_14:
 	mov	x8, x0
 	and	x9, x0, #0xffffffffffffff00
-	b	.L441_54
-.L441_15:
+	b	.L442_54
+.L442_15:
 	mov	w9, #1770
-.L441_16:
+.L442_16:
 	ldr	w10, [x0, #2088]
-	cbz	w10, .L441_26
+	cbz	w10, .L442_26
 	ldrb	w9, [x0, x9]
 	cmp	w9, #1
-	b.ne	.L441_26
+	b.ne	.L442_26
 	ldr	w12, [x2, #8]
 	ldr	x9, [x0, #1776]
 	add	x11, x0, #1792
@@ -87572,7 +87536,7 @@ hw_registry_AnyElevator_find_merge:
 	cmp	x10, x12
 	csel	x13, x13, x11, hi
 	ldr	x13, [x13]
-	cbnz	x13, .L441_20
+	cbnz	x13, .L442_20
 	ldp	x13, x14, [x1, #256]
 	add	x15, x1, #128
 	add	x13, x13, x12, lsl #7
@@ -87586,10 +87550,10 @@ hw_registry_AnyElevator_find_merge:
 	cmp	x10, x12
 	csel	x13, x13, x11, hi
 	ldr	x13, [x13]
-	cbz	x13, .L441_26
-.L441_20:
+	cbz	x13, .L442_26
+.L442_20:
 	cmn	w12, #1
-	b.eq	.L441_26
+	b.eq	.L442_26
 	mov	w12, w12
 	add	x9, x9, x12, lsl #7
 	cmp	x10, x12
@@ -87598,11 +87562,11 @@ hw_registry_AnyElevator_find_merge:
 	ldp	x10, x9, [x1, #384]
 	ldr	w11, [x13, #96]
 	cmp	x9, x11
-	b.ls	.L441_36
+	b.ls	.L442_36
 	mov	w14, #-1
 	mov	x15, x11
 	mov	w16, w11
-.L441_23:
+.L442_23:
 	add	x15, x10, x15, lsl #5
 	add	x17, x15, #8
 	ldr	x0, [x15], #12
@@ -87612,28 +87576,28 @@ hw_registry_AnyElevator_find_merge:
 	ldr	w15, [x15]
 	cmp	x9, x15
 	mov	w16, w15
-	b.hi	.L441_23
+	b.hi	.L442_23
 	cmn	w14, #1
-	b.eq	.L441_36
+	b.eq	.L442_36
 	add	x13, x10, x14, lsl #5
 	add	x15, x1, #400
 	cmp	x9, x14
 	csel	x13, x13, x15, hi
 	add	x13, x13, #20
-	b	.L441_37
-.L441_26:
+	b	.L442_37
+.L442_26:
 	ldr	w8, [x1, #968]
 	cmn	w8, #1
-	b.eq	.L441_29
+	b.eq	.L442_29
 	ldp	x9, x10, [x0, #32]
 	add	x9, x9, x8, lsl #5
 	cmp	x10, x8
 	csel	x8, x9, x0, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L441_29
+	cbz	w8, .L442_29
 	mov	w8, #-1
 	str	w8, [x1, #968]
-.L441_29:
+.L442_29:
 	ldr	x8, [x0, #48]
 	sub	x9, x8, #2
 	cmp	x8, #1
@@ -87641,58 +87605,58 @@ hw_registry_AnyElevator_find_merge:
 	csel	x9, x9, x8, hi
 	mov	x8, xzr
 	cmp	x9, #9
-	b.gt	.L441_33
+	b.gt	.L442_33
 	sub	x10, x9, #1
 	cmp	x10, #8
-	b.lo	.L441_52
+	b.lo	.L442_52
 	add	x0, x0, #56
-	cbnz	x9, .L441_49
+	cbnz	x9, .L442_49
 	bl	hw_linus_Linus_find_merge
-	b	.L441_51
-.L441_33:
+	b	.L442_51
+.L442_33:
 	mov	w10, #1
 	lsl	x10, x10, x9
 	and	x10, x10, #0x7fc00
 	tst	x10, #0xfffffffffffe7fff
-	b.ne	.L441_52
+	b.ne	.L442_52
 	add	x0, x0, #56
 	cmp	x9, #15
-	b.ne	.L441_50
+	b.ne	.L442_50
 	bl	hw_bfq_Bfq_find_merge
 	mov	x8, xzr
-	b	.L441_52
-.L441_36:
+	b	.L442_52
+.L442_36:
 	add	x13, x13, #104
-.L441_37:
+.L442_37:
 	ldr	w13, [x13]
 	cmn	w13, #1
-	b.eq	.L441_41
+	b.eq	.L442_41
 	ldp	x14, x15, [x1, #64]
 	add	x14, x14, x13, lsl #6
 	cmp	x15, x13
 	csel	x14, x14, x1, hi
 	ldrb	w15, [x14, #61]
 	cmp	w15, w8
-	b.ne	.L441_41
+	b.ne	.L442_41
 	ldr	x15, [x14]
 	ldr	w14, [x14, #40]
 	adds	x14, x15, x14
 	csinv	x14, x14, xzr, lo
 	cmp	x14, x12
-	b.ne	.L441_41
+	b.ne	.L442_41
 	mov	x9, xzr
 	mov	x10, xzr
 	mov	w8, #2
 	mov	w12, w13
-	b	.L441_53
-.L441_41:
+	b	.L442_53
+.L442_41:
 	ldr	w13, [x2, #24]
 	adds	x12, x12, x13
 	csinv	x13, x12, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_48
+	b.ls	.L442_48
 	mov	w12, #-1
-.L441_43:
+.L442_43:
 	add	x14, x10, x11, lsl #5
 	add	x15, x14, #8
 	ldr	x16, [x14], #12
@@ -87701,48 +87665,48 @@ hw_registry_AnyElevator_find_merge:
 	csel	w12, w12, w11, lo
 	ldr	w11, [x14]
 	cmp	x9, x11
-	b.hi	.L441_43
+	b.hi	.L442_43
 	cmn	w12, #1
-	b.eq	.L441_48
+	b.eq	.L442_48
 	add	x10, x10, x12, lsl #5
 	add	x11, x1, #400
 	cmp	x9, x12
 	csel	x9, x10, x11, hi
 	ldr	x9, [x9]
 	cmp	x9, x13
-	b.ne	.L441_48
+	b.ne	.L442_48
 	ldp	x9, x10, [x1, #64]
 	add	x9, x9, x12, lsl #6
 	cmp	x10, x12
 	csel	x9, x9, x1, hi
 	ldrb	w9, [x9, #61]
 	cmp	w9, w8
-	b.ne	.L441_48
+	b.ne	.L442_48
 	mov	x9, xzr
 	mov	w8, #2
 	mov	w10, #256
-	b	.L441_53
-.L441_48:
+	b	.L442_53
+.L442_48:
 	mov	x9, xzr
 	mov	x10, xzr
 	mov	w8, #1
-	b	.L441_53
-.L441_49:
+	b	.L442_53
+.L442_49:
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_find_merge
-	b	.L441_51
-.L441_50:
+	b	.L442_51
+.L442_50:
 	bl	hw_kyber_Kyber_find_merge
-.L441_51:
+.L442_51:
 	mov	x8, x0
-.L441_52:
+.L442_52:
 	lsr	x12, x8, #32
 	and	x9, x8, #0xffff0000
 	and	x10, x8, #0xff00
-.L441_53:
+.L442_53:
 	orr	x9, x9, x12, lsl #32
 	orr	x9, x9, x10
 	orr	x8, x9, x8
-.L441_54:
+.L442_54:
 	and	x8, x8, #0xff
 	orr	x0, x8, x9
 	ldp	x29, x30, [sp], #16
@@ -87760,31 +87724,31 @@ hw_registry_AnyElevator_former:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L442_5
+	b.gt	.L443_5
 	cmp	x8, #4
-	b.gt	.L442_9
+	b.gt	.L443_9
 	cmp	x8, #1
-	b.le	.L442_24
+	b.le	.L443_24
 	cmp	x8, #2
-	b.eq	.L442_29
+	b.eq	.L443_29
 	cmp	x8, #3
-	b	.L442_29
-.L442_5:
+	b	.L443_29
+.L443_5:
 	cmp	x8, #14
-	b.gt	.L442_14
+	b.gt	.L443_14
 	cmp	x8, #11
-	b.le	.L442_26
+	b.le	.L443_26
 	cmp	x8, #12
-	b.eq	.L442_29
+	b.eq	.L443_29
 	cmp	x8, #13
-	b	.L442_29
-.L442_9:
+	b	.L443_29
+.L443_9:
 	cmp	x8, #6
-	b.le	.L442_27
+	b.le	.L443_27
 	cmp	x8, #7
-	b.eq	.L442_29
+	b.eq	.L443_29
 	cmp	x8, #8
-	b.eq	.L442_29
+	b.eq	.L443_29
 	ldp	x9, x10, [x0, #40]
 	mov	w8, w2
 	add	x11, x0, #8
@@ -87794,19 +87758,19 @@ hw_registry_AnyElevator_former:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.gt	.L442_32
-.L442_13:
-	cbnz	w9, .L442_31
-	b	.L442_34
-.L442_14:
+	b.gt	.L443_32
+.L443_13:
+	cbnz	w9, .L443_31
+	b	.L443_34
+.L443_14:
 	mov	x9, x0
 	cmp	x8, #16
 	mov	w0, #-1
-	b.le	.L442_28
+	b.le	.L443_28
 	cmp	x8, #17
-	b.eq	.L442_29
+	b.eq	.L443_29
 	cmp	x8, #18
-	b.eq	.L442_31
+	b.eq	.L443_31
 	ldp	x11, x12, [x9, #32]
 	mov	w8, w2
 	add	x11, x11, x8, lsl #5
@@ -87814,8 +87778,8 @@ hw_registry_AnyElevator_former:
 	csel	x10, x11, x9, hi
 	ldrb	w10, [x10, #28]
 	cmp	w10, #1
-	b.gt	.L442_33
-	cbnz	w10, .L442_31
+	b.gt	.L443_33
+	cbnz	w10, .L443_31
 	mov	x10, x9
 	ldr	x9, [x9, #48]
 	sub	x11, x9, #2
@@ -87823,89 +87787,89 @@ hw_registry_AnyElevator_former:
 	mov	w9, #17
 	csel	x9, x11, x9, hi
 	cmp	x9, #8
-	b.le	.L442_35
+	b.le	.L443_35
 	cmp	x9, #13
-	b.gt	.L442_39
+	b.gt	.L443_39
 	cmp	x9, #10
-	b.le	.L442_44
+	b.le	.L443_44
 	cmp	x9, #11
-	b.eq	.L442_34
+	b.eq	.L443_34
 	cmp	x9, #12
-	b	.L442_34
-.L442_24:
+	b	.L443_34
+.L443_24:
 	ldp	x8, x9, [x1, #320]
 	add	x10, x1, #336
 	add	x8, x8, w2, uxtw #4
 	cmp	x9, w2, uxtw
 	csel	x8, x8, x10, hi
-.L442_25:
+.L443_25:
 	ldr	w0, [x8, #8]
 	ldp	x29, x30, [sp], #16
 	ret
-.L442_26:
+.L443_26:
 	cmp	x8, #10
-	b	.L442_29
-.L442_27:
+	b	.L443_29
+.L443_27:
 	cmp	x8, #5
-	b	.L442_29
-.L442_28:
+	b	.L443_29
+.L443_28:
 	cmp	x8, #15
-	b.ne	.L442_31
-.L442_29:
+	b.ne	.L443_31
+.L443_29:
 	ldp	x8, x9, [x1, #384]
 	mov	w10, w2
 	add	x11, x1, #400
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x11, hi
-.L442_30:
+.L443_30:
 	ldr	w0, [x8, #20]
-.L442_31:
+.L443_31:
 	ldp	x29, x30, [sp], #16
 	ret
-.L442_32:
+.L443_32:
 	cmp	w9, #2
-	b.ne	.L442_31
-	b	.L442_34
-.L442_33:
+	b.ne	.L443_31
+	b	.L443_34
+.L443_33:
 	cmp	w10, #2
-	b.ne	.L442_31
-.L442_34:
+	b.ne	.L443_31
+.L443_34:
 	ldp	x9, x10, [x1, #384]
 	add	x11, x1, #400
 	add	x9, x9, x8, lsl #5
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L442_30
-.L442_35:
+	b	.L443_30
+.L443_35:
 	cmp	x9, #3
-	b.le	.L442_42
+	b.le	.L443_42
 	cmp	x9, #5
-	b.le	.L442_49
+	b.le	.L443_49
 	cmp	x9, #6
-	b.eq	.L442_34
+	b.eq	.L443_34
 	cmp	x9, #7
-	b	.L442_34
-.L442_39:
+	b	.L443_34
+.L443_39:
 	cmp	x9, #15
-	b.le	.L442_47
+	b.le	.L443_47
 	cmp	x9, #16
-	b.eq	.L442_31
+	b.eq	.L443_31
 	cmp	x9, #17
-	b.ne	.L442_31
-	b	.L442_34
-.L442_42:
+	b.ne	.L443_31
+	b	.L443_34
+.L443_42:
 	cmp	x9, #1
-	b.gt	.L442_48
+	b.gt	.L443_48
 	ldp	x9, x10, [x1, #320]
 	add	x11, x1, #336
 	add	x9, x9, x8, lsl #4
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L442_25
-.L442_44:
+	b	.L443_25
+.L443_44:
 	cmp	x9, #9
-	b.ne	.L442_34
+	b.ne	.L443_34
 	ldp	x9, x11, [x10, #88]
 	add	x10, x10, #56
 	add	x9, x9, x8, lsl #5
@@ -87913,19 +87877,19 @@ hw_registry_AnyElevator_former:
 	csel	x9, x9, x10, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.le	.L442_13
+	b.le	.L443_13
 	cmp	w9, #3
-	b.eq	.L442_31
-	b	.L442_34
-.L442_47:
+	b.eq	.L443_31
+	b	.L443_34
+.L443_47:
 	cmp	x9, #14
-	b	.L442_34
-.L442_48:
+	b	.L443_34
+.L443_48:
 	cmp	x9, #2
-	b	.L442_34
-.L442_49:
+	b	.L443_34
+.L443_49:
 	cmp	x9, #4
-	b	.L442_34
+	b	.L443_34
 	.size	hw_registry_AnyElevator_former, .-hw_registry_AnyElevator_former
 
 	.p2align	2
@@ -87943,31 +87907,31 @@ hw_registry_AnyElevator_join:
 	stp	x22, x21, [sp, #48]
 	cmp	x8, #9
 	stp	x20, x19, [sp, #64]
-	b.gt	.L443_6
+	b.gt	.L444_6
 	cmp	x8, #4
-	b.gt	.L443_11
+	b.gt	.L444_11
 	cmp	x8, #1
-	b.le	.L443_25
+	b.le	.L444_25
 	cmp	x8, #2
-	b.eq	.L443_40
+	b.eq	.L444_40
 	add	x0, x0, #8
 	cmp	x8, #3
-	b.ne	.L443_44
+	b.ne	.L444_44
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_anticipatory_Anticipatory_join
-.L443_6:
+.L444_6:
 	cmp	x8, #14
-	b.gt	.L443_17
+	b.gt	.L444_17
 	cmp	x8, #11
-	b.le	.L443_30
+	b.le	.L444_30
 	cmp	x8, #12
-	b.eq	.L443_41
+	b.eq	.L444_41
 	cmp	x8, #13
-	b.ne	.L443_45
+	b.ne	.L444_45
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -87975,13 +87939,13 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_Cfq_join
-.L443_11:
+.L444_11:
 	cmp	x8, #6
-	b.le	.L443_36
+	b.le	.L444_36
 	cmp	x8, #7
-	b.eq	.L443_42
+	b.eq	.L444_42
 	cmp	x8, #8
-	b.ne	.L443_49
+	b.ne	.L444_49
 	ldp	x8, x10, [x1, #320]
 	add	x19, x1, #336
 	add	x9, x8, w3, uxtw #4
@@ -87990,9 +87954,9 @@ hw_registry_AnyElevator_join:
 	mov	w9, w2
 	ldr	x20, [x11]
 	cmp	x10, x9
-	b.ls	.L443_163
+	b.ls	.L444_163
 	add	x19, x8, x9, lsl #4
-.L443_16:
+.L444_16:
 	ldr	x8, [x19]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
@@ -88005,21 +87969,21 @@ hw_registry_AnyElevator_join:
 	ldp	x20, x19, [sp, #64]
 	add	sp, sp, #80
 	b	hw_cfq_tree_CfqTree_remove
-.L443_17:
+.L444_17:
 	cmp	x8, #16
-	b.le	.L443_38
+	b.le	.L444_38
 	cmp	x8, #17
-	b.eq	.L443_43
+	b.eq	.L444_43
 	cmp	x8, #18
 	mov	w21, w3
-	b.ne	.L443_50
+	b.ne	.L444_50
 	ldr	x8, [x1, #328]
 	add	x19, x0, #16
 	cmp	x8, x21
-	b.ls	.L443_164
+	b.ls	.L444_164
 	ldr	x8, [x1, #320]
 	add	x20, x8, x21, lsl #4
-.L443_22:
+.L444_22:
 	mov	w8, #-1
 	add	x14, x0, #20
 	ldp	w9, w10, [x20, #8]
@@ -88036,16 +88000,16 @@ hw_registry_AnyElevator_join:
 	csel	x10, x13, x14, hi
 	cmp	x11, x21
 	str	w9, [x10]
-	b.ls	.L443_165
+	b.ls	.L444_165
 	add	x19, x8, x21, lsl #4
-.L443_24:
+.L444_24:
 	ldr	w8, [x0, #40]
 	str	xzr, [x19]
 	sub	w8, w8, #1
 	str	w8, [x0, #40]
-	b	.L443_162
-.L443_25:
-	cbnz	x8, .L443_59
+	b	.L444_162
+.L444_25:
+	cbnz	x8, .L444_59
 	ldp	x8, x9, [x0, #40]
 	mov	w19, w3
 	add	x11, x0, #56
@@ -88057,17 +88021,17 @@ hw_registry_AnyElevator_join:
 	csel	x9, x8, x11, hi
 	ldr	x21, [x10]
 	ldr	x20, [x9]
-	b.ls	.L443_166
-.L443_27:
+	b.ls	.L444_166
+.L444_27:
 	ldr	x9, [x1, #328]
 	cmp	x21, x20
 	csel	x10, x21, x20, lt
 	cmp	x9, x19
 	str	x10, [x8]
-	b.ls	.L443_167
+	b.ls	.L444_167
 	ldr	x8, [x1, #320]
 	add	x19, x8, x19, lsl #4
-.L443_29:
+.L444_29:
 	mov	w8, #-1
 	add	x13, x0, #64
 	ldp	w9, w10, [x19, #8]
@@ -88085,10 +88049,10 @@ hw_registry_AnyElevator_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	str	xzr, [x0, #8]
-	b	.L443_162
-.L443_30:
+	b	.L444_162
+.L444_30:
 	cmp	x8, #10
-	b.ne	.L443_62
+	b.ne	.L444_62
 	ldp	x10, x11, [x1, #64]
 	mov	w9, w3
 	mov	w8, w2
@@ -88101,7 +88065,7 @@ hw_registry_AnyElevator_join:
 	ldr	w11, [x12, #52]
 	ldr	w10, [x10, #52]
 	cmp	w11, w10
-	b.ne	.L443_35
+	b.ne	.L444_35
 	ldp	x10, x11, [x1, #320]
 	add	x19, x1, #336
 	add	x12, x10, x9, lsl #4
@@ -88109,14 +88073,14 @@ hw_registry_AnyElevator_join:
 	csel	x9, x12, x19, hi
 	cmp	x11, x8
 	ldr	x20, [x9]
-	b.ls	.L443_169
+	b.ls	.L444_169
 	add	x19, x10, x8, lsl #4
-.L443_34:
+.L444_34:
 	ldr	x8, [x19]
 	cmp	x8, x20
 	csel	x8, x8, x20, lo
 	str	x8, [x19]
-.L443_35:
+.L444_35:
 	mov	x19, x0
 	add	x0, x0, #8
 	mov	w2, w3
@@ -88128,10 +88092,10 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-.L443_36:
+.L444_36:
 	add	x0, x0, #8
 	cmp	x8, #5
-	b.ne	.L443_63
+	b.ne	.L444_63
 	ldp	x20, x19, [sp, #64]
 	mov	w2, w3
 	ldp	x22, x21, [sp, #48]
@@ -88139,9 +88103,9 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_v1_CfqV1_remove
-.L443_38:
+.L444_38:
 	cmp	x8, #15
-	b.ne	.L443_162
+	b.ne	.L444_162
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88149,10 +88113,10 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_bfq_Bfq_join
-.L443_40:
+.L444_40:
 	add	x0, x0, #40
-	b	.L443_71
-.L443_41:
+	b	.L444_71
+.L444_41:
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88160,7 +88124,7 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_fiops_Fiops_join
-.L443_42:
+.L444_42:
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88168,7 +88132,7 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_v3_CfqV3_join
-.L443_43:
+.L444_43:
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88177,14 +88141,14 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_paternoster_Paternoster_join
-.L443_44:
+.L444_44:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_sfq_Sfq_join
-.L443_45:
+.L444_45:
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w3
 	add	x8, x8, x10, lsl #6
@@ -88193,15 +88157,15 @@ hw_registry_AnyElevator_join:
 	ldrb	w8, [x8, #60]
 	lsr	w9, w8, #3
 	add	x8, x0, #8
-	cbz	w9, .L443_48
+	cbz	w9, .L444_48
 	cmp	w9, #1
-	b.eq	.L443_68
+	b.eq	.L444_68
 	cmp	w9, #2
-	b.ne	.L443_69
-.L443_48:
+	b.ne	.L444_69
+.L444_48:
 	mov	w9, #152
-	b	.L443_70
-.L443_49:
+	b	.L444_70
+.L444_49:
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88209,13 +88173,13 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_join
-.L443_50:
+.L444_50:
 	ldp	x9, x8, [x0, #32]
 	add	x10, x9, x21, lsl #5
 	cmp	x8, x21
 	csel	x11, x10, x0, hi
 	ldrb	w10, [x11, #28]
-	cbz	w10, .L443_64
+	cbz	w10, .L444_64
 	mov	w22, w2
 	mov	w19, w2
 	add	x10, x9, x22, lsl #5
@@ -88224,26 +88188,26 @@ hw_registry_AnyElevator_join:
 	csel	x12, x10, x0, hi
 	ldr	x11, [x12, #16]
 	cmp	x9, x11
-	b.hs	.L443_79
+	b.hs	.L444_79
 	ldr	w20, [x12, #24]
 	cmp	x8, x22
-	b.ls	.L443_170
-.L443_53:
+	b.ls	.L444_170
+.L444_53:
 	str	x9, [x10, #16]
 	ldr	x8, [x0, #1784]
 	cmp	x8, x20
-	b.ls	.L443_171
+	b.ls	.L444_171
 	ldr	x8, [x0, #1776]
 	add	x9, x8, x20, lsl #7
-.L443_55:
+.L444_55:
 	ldr	x8, [x1, #328]
 	mov	x20, x0
 	cmp	x8, x22
 	add	x8, x9, #48
-	b.ls	.L443_172
+	b.ls	.L444_172
 	ldr	x10, [x1, #320]
 	add	x10, x10, x22, lsl #4
-.L443_57:
+.L444_57:
 	mov	w11, #-1
 	ldp	w13, w14, [x10, #8]
 	stp	w11, w11, [x10, #8]
@@ -88260,7 +88224,7 @@ hw_registry_AnyElevator_join:
 	cmn	w3, #1
 	str	w14, [x16]
 	str	w13, [x9]
-	b.eq	.L443_76
+	b.eq	.L444_76
 	add	x9, x10, x21, lsl #4
 	add	x10, x1, #336
 	cmp	x11, x21
@@ -88275,16 +88239,16 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x21
 	mov	x0, x20
-	b	.L443_79
-.L443_59:
+	b	.L444_79
+.L444_59:
 	ldr	x9, [x1, #328]
 	mov	w8, w3
 	add	x19, x0, #8
 	cmp	x9, x8
-	b.ls	.L443_168
+	b.ls	.L444_168
 	ldr	x9, [x1, #320]
 	add	x20, x9, x8, lsl #4
-.L443_61:
+.L444_61:
 	mov	w8, #-1
 	add	x13, x0, #12
 	ldp	w9, w10, [x20, #8]
@@ -88300,8 +88264,8 @@ hw_registry_AnyElevator_join:
 	csel	x8, x8, x13, hi
 	str	w10, [x12]
 	str	w9, [x8]
-	b	.L443_162
-.L443_62:
+	b	.L444_162
+.L444_62:
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88309,71 +88273,71 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_join
-.L443_63:
+.L444_63:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_v2_CfqV2_join
-.L443_64:
+.L444_64:
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x21, lsl #6
 	cmp	x9, x21
 	csel	x8, x8, x1, hi
 	ldrb	w9, [x8, #60]
 	lsr	w9, w9, #3
-	cbz	w9, .L443_72
+	cbz	w9, .L444_72
 	cmp	w9, #2
-	b.eq	.L443_72
+	b.eq	.L444_72
 	cmp	w9, #1
-	b.ne	.L443_81
+	b.ne	.L444_81
 	mov	x8, xzr
-	b	.L443_82
-.L443_68:
+	b	.L444_82
+.L444_68:
 	mov	w9, #80
-	b	.L443_70
-.L443_69:
+	b	.L444_70
+.L444_69:
 	mov	w9, #224
-.L443_70:
+.L444_70:
 	add	x0, x8, x9
-.L443_71:
+.L444_71:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_read_write_queues_ReadWriteQueues_join
-.L443_72:
+.L444_72:
 	ldr	w9, [x0, #2072]
 	ldr	w8, [x8, #44]
 	ldr	x10, [x0, #1784]
 	sub	w9, w9, #1
 	cmp	x10, x8
 	str	w9, [x0, #2072]
-	b.ls	.L443_173
+	b.ls	.L444_173
 	ldr	x9, [x0, #1776]
 	add	x19, x9, x8, lsl #7
-.L443_74:
+.L444_74:
 	ldr	w8, [x19, #112]
 	subs	w8, w8, #1
 	str	w8, [x19, #112]
-	b.ne	.L443_83
+	b.ne	.L444_83
 	ldr	x8, [x0, #1960]
 	ldr	w9, [x19, #116]
 	str	wzr, [x19, #116]
 	subs	x8, x8, x9
 	csel	x8, xzr, x8, lo
 	str	x8, [x0, #1960]
-	b	.L443_83
-.L443_76:
+	b	.L444_83
+.L444_76:
 	ldr	w21, [x12]
 	cmp	x11, x22
 	str	w19, [x12]
-	b.ls	.L443_176
+	b.ls	.L444_176
 	add	x10, x10, x22, lsl #4
 	mov	w9, w19
-.L443_78:
+.L444_78:
 	mov	w11, #-1
 	mov	x0, x20
 	stp	w21, w11, [x10, #8]
@@ -88383,7 +88347,7 @@ hw_registry_AnyElevator_join:
 	add	x10, x10, #12
 	csel	x8, x10, x8, hi
 	str	w9, [x8]
-.L443_79:
+.L444_79:
 	mov	w2, w3
 	mov	x3, xzr
 	mov	x20, x0
@@ -88412,7 +88376,7 @@ hw_registry_AnyElevator_join:
 	csel	x8, x10, x9, hi
 	ldr	w8, [x8, #48]
 	cmp	w8, w19
-	b.ne	.L443_162
+	b.ne	.L444_162
 	mov	x0, x20
 	mov	x1, x21
 	mov	x3, xzr
@@ -88422,14 +88386,14 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_bandwidth_Bandwidth_inner_refile
-.L443_81:
+.L444_81:
 	mov	w8, #2
-.L443_82:
+.L444_82:
 	add	x8, x0, x8, lsl #2
 	ldr	w9, [x8, #2068]
 	sub	w9, w9, #1
 	str	w9, [x8, #2068]
-.L443_83:
+.L444_83:
 	ldp	x8, x9, [x1, #64]
 	mov	w20, w2
 	add	x8, x8, x20, lsl #6
@@ -88437,43 +88401,43 @@ hw_registry_AnyElevator_join:
 	csel	x8, x8, x1, hi
 	ldrb	w9, [x8, #60]
 	lsr	w9, w9, #3
-	cbz	w9, .L443_87
+	cbz	w9, .L444_87
 	cmp	w9, #2
-	b.eq	.L443_87
+	b.eq	.L444_87
 	cmp	w9, #1
-	b.ne	.L443_91
+	b.ne	.L444_91
 	mov	x8, xzr
-	b	.L443_92
-.L443_87:
+	b	.L444_92
+.L444_87:
 	ldr	w9, [x0, #2072]
 	ldr	w8, [x8, #44]
 	ldr	x10, [x0, #1784]
 	sub	w9, w9, #1
 	cmp	x10, x8
 	str	w9, [x0, #2072]
-	b.ls	.L443_174
+	b.ls	.L444_174
 	ldr	x9, [x0, #1776]
 	add	x19, x9, x8, lsl #7
-.L443_89:
+.L444_89:
 	ldr	w8, [x19, #112]
 	subs	w8, w8, #1
 	str	w8, [x19, #112]
-	b.ne	.L443_93
+	b.ne	.L444_93
 	ldr	x8, [x0, #1960]
 	ldr	w9, [x19, #116]
 	str	wzr, [x19, #116]
 	subs	x8, x8, x9
 	csel	x8, xzr, x8, lo
 	str	x8, [x0, #1960]
-	b	.L443_93
-.L443_91:
+	b	.L444_93
+.L444_91:
 	mov	w8, #2
-.L443_92:
+.L444_92:
 	add	x8, x0, x8, lsl #2
 	ldr	w9, [x8, #2068]
 	sub	w9, w9, #1
 	str	w9, [x8, #2068]
-.L443_93:
+.L444_93:
 	mov	x8, x0
 	ldr	x9, [x8, #48]!
 	sub	x10, x9, #2
@@ -88481,51 +88445,51 @@ hw_registry_AnyElevator_join:
 	mov	w9, #17
 	csel	x9, x10, x9, hi
 	cmp	x9, #8
-	b.le	.L443_99
+	b.le	.L444_99
 	cmp	x9, #13
-	b.gt	.L443_104
+	b.gt	.L444_104
 	cmp	x9, #10
-	b.le	.L443_114
+	b.le	.L444_114
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	cmp	x9, #11
-	b.eq	.L443_125
+	b.eq	.L444_125
 	cmp	x9, #12
-	b.ne	.L443_126
+	b.ne	.L444_126
 	bl	hw_fiops_Fiops_join
-	b	.L443_151
-.L443_99:
+	b	.L444_151
+.L444_99:
 	cmp	x9, #3
-	b.le	.L443_108
+	b.le	.L444_108
 	cmp	x9, #5
-	b.le	.L443_123
+	b.le	.L444_123
 	cmp	x9, #6
-	b.eq	.L443_138
+	b.eq	.L444_138
 	cmp	x9, #7
-	b.ne	.L443_143
+	b.ne	.L444_143
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	bl	hw_cfq_v3_CfqV3_join
-	b	.L443_151
-.L443_104:
+	b	.L444_151
+.L444_104:
 	cmp	x9, #15
-	b.le	.L443_116
+	b.le	.L444_116
 	mov	x22, x0
 	cmp	x9, #16
-	b.eq	.L443_152
+	b.eq	.L444_152
 	cmp	x9, #17
-	b.ne	.L443_127
+	b.ne	.L444_127
 	mov	x0, x8
 	mov	w2, w3
 	mov	x19, x1
 	bl	hw_paternoster_Paternoster_join
-	b	.L443_151
-.L443_108:
+	b	.L444_151
+.L444_108:
 	cmp	x9, #1
-	b.gt	.L443_121
-	cbnz	x9, .L443_139
+	b.gt	.L444_121
+	cbnz	x9, .L444_139
 	ldp	x8, x9, [x0, #88]
 	add	x11, x0, #104
 	add	x10, x8, x21, lsl #3
@@ -88536,17 +88500,17 @@ hw_registry_AnyElevator_join:
 	csel	x9, x8, x11, hi
 	ldr	x22, [x10]
 	ldr	x19, [x9]
-	b.ls	.L443_179
-.L443_111:
+	b.ls	.L444_179
+.L444_111:
 	ldr	x9, [x1, #328]
 	cmp	x22, x19
 	csel	x10, x22, x19, lt
 	cmp	x9, x21
 	str	x10, [x8]
-	b.ls	.L443_180
+	b.ls	.L444_180
 	ldr	x8, [x1, #320]
 	add	x19, x8, x21, lsl #4
-.L443_113:
+.L444_113:
 	mov	w8, #-1
 	add	x13, x0, #112
 	mov	x22, x0
@@ -88565,18 +88529,18 @@ hw_registry_AnyElevator_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	str	xzr, [x0, #56]
-	b	.L443_152
-.L443_114:
+	b	.L444_152
+.L444_114:
 	cmp	x9, #9
-	b.ne	.L443_132
+	b.ne	.L444_132
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_join
-	b	.L443_151
-.L443_116:
+	b	.L444_151
+.L444_116:
 	cmp	x9, #14
-	b.ne	.L443_137
+	b.ne	.L444_137
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x21, lsl #6
 	cmp	x9, x21
@@ -88584,44 +88548,44 @@ hw_registry_AnyElevator_join:
 	ldrb	w8, [x8, #60]
 	lsr	w9, w8, #3
 	add	x8, x0, #56
-	cbz	w9, .L443_120
+	cbz	w9, .L444_120
 	cmp	w9, #1
-	b.eq	.L443_147
+	b.eq	.L444_147
 	cmp	w9, #2
-	b.ne	.L443_148
-.L443_120:
+	b.ne	.L444_148
+.L444_120:
 	mov	x22, x0
 	mov	w9, #152
-	b	.L443_149
-.L443_121:
+	b	.L444_149
+.L444_121:
 	mov	x22, x0
 	cmp	x9, #2
-	b.ne	.L443_142
+	b.ne	.L444_142
 	add	x0, x0, #88
-	b	.L443_150
-.L443_123:
+	b	.L444_150
+.L444_123:
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	cmp	x9, #4
-	b.ne	.L443_146
+	b.ne	.L444_146
 	bl	hw_sfq_Sfq_join
-	b	.L443_151
-.L443_125:
+	b	.L444_151
+.L444_125:
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_join
-	b	.L443_151
-.L443_126:
+	b	.L444_151
+.L444_126:
 	bl	hw_cfq_Cfq_join
-	b	.L443_151
-.L443_127:
+	b	.L444_151
+.L444_127:
 	ldr	x8, [x1, #328]
 	add	x19, x22, #64
 	cmp	x8, x21
-	b.ls	.L443_177
+	b.ls	.L444_177
 	ldr	x9, [x1, #320]
 	mov	x8, x22
 	add	x9, x9, x21, lsl #4
-.L443_129:
+.L444_129:
 	mov	w10, #-1
 	add	x15, x8, #68
 	ldp	w11, w12, [x9, #8]
@@ -88638,15 +88602,15 @@ hw_registry_AnyElevator_join:
 	csel	x12, x14, x15, hi
 	cmp	x10, x21
 	str	w11, [x12]
-	b.ls	.L443_178
+	b.ls	.L444_178
 	add	x19, x9, x21, lsl #4
-.L443_131:
+.L444_131:
 	ldr	w9, [x8, #88]
 	str	xzr, [x19]
 	sub	w9, w9, #1
 	str	w9, [x8, #88]
-	b	.L443_152
-.L443_132:
+	b	.L444_152
+.L444_132:
 	ldp	x8, x9, [x1, #64]
 	add	x10, x8, x21, lsl #6
 	cmp	x9, x21
@@ -88657,7 +88621,7 @@ hw_registry_AnyElevator_join:
 	ldr	w9, [x10, #52]
 	ldr	w8, [x8, #52]
 	cmp	w9, w8
-	b.ne	.L443_136
+	b.ne	.L444_136
 	ldp	x8, x9, [x1, #320]
 	add	x19, x1, #336
 	add	x10, x8, x21, lsl #4
@@ -88665,14 +88629,14 @@ hw_registry_AnyElevator_join:
 	csel	x10, x10, x19, hi
 	cmp	x9, x20
 	ldr	x21, [x10]
-	b.ls	.L443_183
+	b.ls	.L444_183
 	add	x19, x8, x20, lsl #4
-.L443_135:
+.L444_135:
 	ldr	x8, [x19]
 	cmp	x8, x21
 	csel	x8, x8, x21, lo
 	str	x8, [x19]
-.L443_136:
+.L444_136:
 	mov	x21, x0
 	add	x0, x0, #56
 	mov	w2, w3
@@ -88681,27 +88645,27 @@ hw_registry_AnyElevator_join:
 	add	x0, x21, #56
 	mov	x22, x21
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-	b	.L443_151
-.L443_137:
+	b	.L444_151
+.L444_137:
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	bl	hw_bfq_Bfq_join
-	b	.L443_151
-.L443_138:
+	b	.L444_151
+.L444_138:
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	bl	hw_cfq_v2_CfqV2_join
-	b	.L443_151
-.L443_139:
+	b	.L444_151
+.L444_139:
 	ldr	x8, [x1, #328]
 	add	x19, x0, #56
 	cmp	x8, x21
-	b.ls	.L443_181
+	b.ls	.L444_181
 	ldr	x8, [x1, #320]
 	add	x21, x8, x21, lsl #4
-.L443_141:
+.L444_141:
 	mov	w8, #-1
 	add	x13, x0, #60
 	mov	x22, x0
@@ -88718,13 +88682,13 @@ hw_registry_AnyElevator_join:
 	csel	x8, x8, x13, hi
 	str	w10, [x12]
 	str	w9, [x8]
-	b	.L443_152
-.L443_142:
+	b	.L444_152
+.L444_142:
 	add	x0, x0, #56
 	mov	x19, x1
 	bl	hw_anticipatory_Anticipatory_join
-	b	.L443_151
-.L443_143:
+	b	.L444_151
+.L444_143:
 	ldp	x8, x9, [x1, #320]
 	add	x19, x1, #336
 	add	x10, x8, x21, lsl #4
@@ -88732,9 +88696,9 @@ hw_registry_AnyElevator_join:
 	csel	x10, x10, x19, hi
 	cmp	x9, x20
 	ldr	x21, [x10]
-	b.ls	.L443_182
+	b.ls	.L444_182
 	add	x19, x8, x20, lsl #4
-.L443_145:
+.L444_145:
 	ldr	x8, [x19]
 	mov	x22, x0
 	add	x0, x0, #56
@@ -88744,52 +88708,52 @@ hw_registry_AnyElevator_join:
 	str	x8, [x19]
 	mov	x19, x1
 	bl	hw_cfq_tree_CfqTree_remove
-	b	.L443_151
-.L443_146:
+	b	.L444_151
+.L444_146:
 	mov	w2, w3
 	bl	hw_cfq_v1_CfqV1_remove
-	b	.L443_151
-.L443_147:
+	b	.L444_151
+.L444_147:
 	mov	x22, x0
 	mov	w9, #80
-	b	.L443_149
-.L443_148:
+	b	.L444_149
+.L444_148:
 	mov	x22, x0
 	mov	w9, #224
-.L443_149:
+.L444_149:
 	add	x0, x8, x9
-.L443_150:
+.L444_150:
 	mov	x19, x1
 	bl	hw_shared_read_write_queues_ReadWriteQueues_join
-.L443_151:
+.L444_151:
 	mov	x1, x19
-.L443_152:
+.L444_152:
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x20, lsl #6
 	cmp	x9, x20
 	csel	x8, x8, x1, hi
 	ldrb	w19, [x8, #60]
 	lsr	w9, w19, #3
-	cbz	w9, .L443_156
+	cbz	w9, .L444_156
 	cmp	w9, #2
-	b.eq	.L443_156
+	b.eq	.L444_156
 	cmp	w9, #1
-	b.ne	.L443_160
+	b.ne	.L444_160
 	mov	x8, xzr
-	b	.L443_161
-.L443_156:
+	b	.L444_161
+.L444_156:
 	ldr	w9, [x22, #2072]
 	ldr	w8, [x8, #44]
 	ldr	x10, [x22, #1784]
 	add	w9, w9, #1
 	cmp	x10, x8
 	str	w9, [x22, #2072]
-	b.ls	.L443_175
+	b.ls	.L444_175
 	ldr	x9, [x22, #1776]
 	add	x20, x9, x8, lsl #7
 	ldr	w8, [x20, #112]
-	cbnz	w8, .L443_159
-.L443_158:
+	cbnz	w8, .L444_159
+.L444_158:
 	and	x8, x19, #0x7
 	mov	w9, #9
 	sub	x8, x9, x8
@@ -88799,25 +88763,25 @@ hw_registry_AnyElevator_join:
 	csinv	x8, x8, xzr, lo
 	str	x8, [x22, #1960]
 	ldr	w8, [x20, #112]
-.L443_159:
+.L444_159:
 	add	w8, w8, #1
 	str	w8, [x20, #112]
-	b	.L443_162
-.L443_160:
+	b	.L444_162
+.L444_160:
 	mov	w8, #2
-.L443_161:
+.L444_161:
 	add	x8, x22, x8, lsl #2
 	ldr	w9, [x8, #2068]
 	add	w9, w9, #1
 	str	w9, [x8, #2068]
-.L443_162:
+.L444_162:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	ret
-.L443_163:
+.L444_163:
 	mov	x21, x0
 	add	x0, x1, #336
 	mov	x22, x1
@@ -88826,8 +88790,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x22
 	mov	x0, x21
-	b	.L443_16
-.L443_164:
+	b	.L444_16
+.L444_164:
 	mov	x22, x0
 	add	x0, x1, #336
 	add	x20, x1, #336
@@ -88835,15 +88799,15 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x23
 	mov	x0, x22
-	b	.L443_22
-.L443_165:
+	b	.L444_22
+.L444_165:
 	add	x19, x1, #336
 	mov	x20, x0
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x0, x20
-	b	.L443_24
-.L443_166:
+	b	.L444_24
+.L444_166:
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x23, x1
@@ -88851,8 +88815,8 @@ hw_registry_AnyElevator_join:
 	mov	x1, x23
 	mov	x0, x22
 	add	x8, x22, #56
-	b	.L443_27
-.L443_167:
+	b	.L444_27
+.L444_167:
 	mov	x20, x0
 	add	x0, x1, #336
 	add	x19, x1, #336
@@ -88860,8 +88824,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x21
 	mov	x0, x20
-	b	.L443_29
-.L443_168:
+	b	.L444_29
+.L444_168:
 	mov	x21, x0
 	add	x0, x1, #336
 	add	x20, x1, #336
@@ -88869,8 +88833,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x22
 	mov	x0, x21
-	b	.L443_61
-.L443_169:
+	b	.L444_61
+.L444_169:
 	mov	x21, x0
 	add	x0, x1, #336
 	mov	x22, x1
@@ -88879,8 +88843,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x22
 	mov	x0, x21
-	b	.L443_34
-.L443_170:
+	b	.L444_34
+.L444_170:
 	mov	x23, x1
 	str	w3, [sp, #8]
 	str	x9, [sp]
@@ -88889,8 +88853,8 @@ hw_registry_AnyElevator_join:
 	ldr	w3, [sp, #8]
 	mov	x1, x23
 	mov	x10, x0
-	b	.L443_53
-.L443_171:
+	b	.L444_53
+.L444_171:
 	add	x24, x0, #1792
 	mov	x20, x0
 	add	x0, x0, #1792
@@ -88901,8 +88865,8 @@ hw_registry_AnyElevator_join:
 	mov	x9, x24
 	mov	x1, x23
 	mov	x0, x20
-	b	.L443_55
-.L443_172:
+	b	.L444_55
+.L444_172:
 	add	x0, x1, #336
 	add	x24, x1, #336
 	stp	x9, x1, [sp]
@@ -88912,8 +88876,8 @@ hw_registry_AnyElevator_join:
 	mov	x10, x24
 	mov	w3, w23
 	add	x8, x9, #48
-	b	.L443_57
-.L443_173:
+	b	.L444_57
+.L444_173:
 	add	x19, x0, #1792
 	mov	x20, x0
 	add	x0, x0, #1792
@@ -88925,8 +88889,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w22
 	mov	x1, x23
 	mov	x0, x20
-	b	.L443_74
-.L443_174:
+	b	.L444_74
+.L444_174:
 	add	x19, x0, #1792
 	mov	x22, x0
 	add	x0, x0, #1792
@@ -88938,15 +88902,15 @@ hw_registry_AnyElevator_join:
 	ldr	w3, [sp, #8]
 	mov	x1, x23
 	mov	x0, x22
-	b	.L443_89
-.L443_175:
+	b	.L444_89
+.L444_175:
 	add	x0, x22, #1792
 	add	x20, x22, #1792
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	ldr	w8, [x20, #112]
-	cbnz	w8, .L443_159
-	b	.L443_158
-.L443_176:
+	cbnz	w8, .L444_159
+	b	.L444_158
+.L444_176:
 	add	x0, x1, #336
 	add	x24, x1, #336
 	stp	x8, x1, [sp]
@@ -88956,8 +88920,8 @@ hw_registry_AnyElevator_join:
 	mov	x10, x24
 	mov	w9, w19
 	mov	w3, w23
-	b	.L443_78
-.L443_177:
+	b	.L444_78
+.L444_177:
 	add	x0, x1, #336
 	add	x24, x1, #336
 	mov	x23, x1
@@ -88965,16 +88929,16 @@ hw_registry_AnyElevator_join:
 	mov	x9, x24
 	mov	x1, x23
 	mov	x8, x22
-	b	.L443_129
-.L443_178:
+	b	.L444_129
+.L444_178:
 	add	x0, x1, #336
 	add	x19, x1, #336
 	mov	x21, x1
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x21
 	mov	x8, x22
-	b	.L443_131
-.L443_179:
+	b	.L444_131
+.L444_179:
 	mov	x8, x0
 	str	x0, [sp, #8]
 	mov	x23, x1
@@ -88983,8 +88947,8 @@ hw_registry_AnyElevator_join:
 	ldr	x0, [sp, #8]
 	mov	x1, x23
 	add	x8, x0, #104
-	b	.L443_111
-.L443_180:
+	b	.L444_111
+.L444_180:
 	mov	x21, x0
 	add	x0, x1, #336
 	add	x19, x1, #336
@@ -88992,8 +88956,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x22
 	mov	x0, x21
-	b	.L443_113
-.L443_181:
+	b	.L444_113
+.L444_181:
 	mov	x22, x0
 	add	x0, x1, #336
 	add	x21, x1, #336
@@ -89001,8 +88965,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x23
 	mov	x0, x22
-	b	.L443_141
-.L443_182:
+	b	.L444_141
+.L444_182:
 	str	x0, [sp, #8]
 	add	x0, x1, #336
 	mov	x23, x1
@@ -89011,8 +88975,8 @@ hw_registry_AnyElevator_join:
 	ldr	x0, [sp, #8]
 	mov	w3, w22
 	mov	x1, x23
-	b	.L443_145
-.L443_183:
+	b	.L444_145
+.L444_183:
 	str	x0, [sp, #8]
 	add	x0, x1, #336
 	mov	x23, x1
@@ -89021,7 +88985,7 @@ hw_registry_AnyElevator_join:
 	ldr	x0, [sp, #8]
 	mov	w3, w22
 	mov	x1, x23
-	b	.L443_135
+	b	.L444_135
 	.size	hw_registry_AnyElevator_join, .-hw_registry_AnyElevator_join
 
 	.p2align	2
@@ -89035,23 +88999,23 @@ hw_registry_AnyElevator_kind:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #18
-	b.hs	.L444_3
-.L444_2:
+	b.hs	.L445_3
+.L445_2:
 	mov	x0, x8
 	ldp	x29, x30, [sp], #16
 	ret
-.L444_3:
-	b.ne	.L444_5
+.L445_3:
+	b.ne	.L445_5
 	ldr	x1, [x0, #8]
 	mov	w8, #18
-	b	.L444_2
-.L444_5:
+	b	.L445_2
+.L445_5:
 	ldp	x8, x1, [x0, #48]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #17
 	csel	x8, x9, x8, hi
-	b	.L444_2
+	b	.L445_2
 	.size	hw_registry_AnyElevator_kind, .-hw_registry_AnyElevator_kind
 
 	.p2align	2
@@ -89065,31 +89029,31 @@ hw_registry_AnyElevator_latter:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L445_5
+	b.gt	.L446_5
 	cmp	x8, #4
-	b.gt	.L445_9
+	b.gt	.L446_9
 	cmp	x8, #1
-	b.le	.L445_24
+	b.le	.L446_24
 	cmp	x8, #2
-	b.eq	.L445_29
+	b.eq	.L446_29
 	cmp	x8, #3
-	b	.L445_29
-.L445_5:
+	b	.L446_29
+.L446_5:
 	cmp	x8, #14
-	b.gt	.L445_14
+	b.gt	.L446_14
 	cmp	x8, #11
-	b.le	.L445_26
+	b.le	.L446_26
 	cmp	x8, #12
-	b.eq	.L445_29
+	b.eq	.L446_29
 	cmp	x8, #13
-	b	.L445_29
-.L445_9:
+	b	.L446_29
+.L446_9:
 	cmp	x8, #6
-	b.le	.L445_27
+	b.le	.L446_27
 	cmp	x8, #7
-	b.eq	.L445_29
+	b.eq	.L446_29
 	cmp	x8, #8
-	b.eq	.L445_29
+	b.eq	.L446_29
 	ldp	x9, x10, [x0, #40]
 	mov	w8, w2
 	add	x11, x0, #8
@@ -89099,19 +89063,19 @@ hw_registry_AnyElevator_latter:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.gt	.L445_32
-.L445_13:
-	cbnz	w9, .L445_31
-	b	.L445_34
-.L445_14:
+	b.gt	.L446_32
+.L446_13:
+	cbnz	w9, .L446_31
+	b	.L446_34
+.L446_14:
 	mov	x9, x0
 	cmp	x8, #16
 	mov	w0, #-1
-	b.le	.L445_28
+	b.le	.L446_28
 	cmp	x8, #17
-	b.eq	.L445_29
+	b.eq	.L446_29
 	cmp	x8, #18
-	b.eq	.L445_31
+	b.eq	.L446_31
 	ldp	x11, x12, [x9, #32]
 	mov	w8, w2
 	add	x11, x11, x8, lsl #5
@@ -89119,8 +89083,8 @@ hw_registry_AnyElevator_latter:
 	csel	x10, x11, x9, hi
 	ldrb	w10, [x10, #28]
 	cmp	w10, #1
-	b.gt	.L445_33
-	cbnz	w10, .L445_31
+	b.gt	.L446_33
+	cbnz	w10, .L446_31
 	mov	x10, x9
 	ldr	x9, [x9, #48]
 	sub	x11, x9, #2
@@ -89128,89 +89092,89 @@ hw_registry_AnyElevator_latter:
 	mov	w9, #17
 	csel	x9, x11, x9, hi
 	cmp	x9, #8
-	b.le	.L445_35
+	b.le	.L446_35
 	cmp	x9, #13
-	b.gt	.L445_39
+	b.gt	.L446_39
 	cmp	x9, #10
-	b.le	.L445_44
+	b.le	.L446_44
 	cmp	x9, #11
-	b.eq	.L445_34
+	b.eq	.L446_34
 	cmp	x9, #12
-	b	.L445_34
-.L445_24:
+	b	.L446_34
+.L446_24:
 	ldp	x8, x9, [x1, #320]
 	add	x10, x1, #336
 	add	x8, x8, w2, uxtw #4
 	cmp	x9, w2, uxtw
 	csel	x8, x8, x10, hi
-.L445_25:
+.L446_25:
 	ldr	w0, [x8, #12]
 	ldp	x29, x30, [sp], #16
 	ret
-.L445_26:
+.L446_26:
 	cmp	x8, #10
-	b	.L445_29
-.L445_27:
+	b	.L446_29
+.L446_27:
 	cmp	x8, #5
-	b	.L445_29
-.L445_28:
+	b	.L446_29
+.L446_28:
 	cmp	x8, #15
-	b.ne	.L445_31
-.L445_29:
+	b.ne	.L446_31
+.L446_29:
 	ldp	x8, x9, [x1, #384]
 	mov	w10, w2
 	add	x11, x1, #400
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x11, hi
-.L445_30:
+.L446_30:
 	ldr	w0, [x8, #24]
-.L445_31:
+.L446_31:
 	ldp	x29, x30, [sp], #16
 	ret
-.L445_32:
+.L446_32:
 	cmp	w9, #2
-	b.ne	.L445_31
-	b	.L445_34
-.L445_33:
+	b.ne	.L446_31
+	b	.L446_34
+.L446_33:
 	cmp	w10, #2
-	b.ne	.L445_31
-.L445_34:
+	b.ne	.L446_31
+.L446_34:
 	ldp	x9, x10, [x1, #384]
 	add	x11, x1, #400
 	add	x9, x9, x8, lsl #5
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L445_30
-.L445_35:
+	b	.L446_30
+.L446_35:
 	cmp	x9, #3
-	b.le	.L445_42
+	b.le	.L446_42
 	cmp	x9, #5
-	b.le	.L445_49
+	b.le	.L446_49
 	cmp	x9, #6
-	b.eq	.L445_34
+	b.eq	.L446_34
 	cmp	x9, #7
-	b	.L445_34
-.L445_39:
+	b	.L446_34
+.L446_39:
 	cmp	x9, #15
-	b.le	.L445_47
+	b.le	.L446_47
 	cmp	x9, #16
-	b.eq	.L445_31
+	b.eq	.L446_31
 	cmp	x9, #17
-	b.ne	.L445_31
-	b	.L445_34
-.L445_42:
+	b.ne	.L446_31
+	b	.L446_34
+.L446_42:
 	cmp	x9, #1
-	b.gt	.L445_48
+	b.gt	.L446_48
 	ldp	x9, x10, [x1, #320]
 	add	x11, x1, #336
 	add	x9, x9, x8, lsl #4
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L445_25
-.L445_44:
+	b	.L446_25
+.L446_44:
 	cmp	x9, #9
-	b.ne	.L445_34
+	b.ne	.L446_34
 	ldp	x9, x11, [x10, #88]
 	add	x10, x10, #56
 	add	x9, x9, x8, lsl #5
@@ -89218,19 +89182,19 @@ hw_registry_AnyElevator_latter:
 	csel	x9, x9, x10, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.le	.L445_13
+	b.le	.L446_13
 	cmp	w9, #3
-	b.eq	.L445_31
-	b	.L445_34
-.L445_47:
+	b.eq	.L446_31
+	b	.L446_34
+.L446_47:
 	cmp	x9, #14
-	b	.L445_34
-.L445_48:
+	b	.L446_34
+.L446_48:
 	cmp	x9, #2
-	b	.L445_34
-.L445_49:
+	b	.L446_34
+.L446_49:
 	cmp	x9, #4
-	b	.L445_34
+	b	.L446_34
 	.size	hw_registry_AnyElevator_latter, .-hw_registry_AnyElevator_latter
 
 	.p2align	2
@@ -89249,14 +89213,14 @@ hw_registry_AnyElevator_merged:
 	cmp	x8, #9
 	stp	x22, x21, [sp, #64]
 	stp	x20, x19, [sp, #80]
-	b.gt	.L446_6
+	b.gt	.L447_6
 	cmp	x8, #4
-	b.gt	.L446_11
+	b.gt	.L447_11
 	cmp	x8, #2
-	b.gt	.L446_29
-	b.lo	.L446_113
+	b.gt	.L447_29
+	b.lo	.L447_113
 	add	x0, x0, #8
-.L446_5:
+.L447_5:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89264,17 +89228,17 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_deadline_Deadline_merged
-.L446_6:
+.L447_6:
 	cmp	x8, #14
-	b.gt	.L446_22
+	b.gt	.L447_22
 	add	x0, x0, #8
 	cmp	x8, #11
-	b.le	.L446_31
+	b.le	.L447_31
 	cmp	x8, #12
-	b.eq	.L446_106
+	b.eq	.L447_106
 	cmp	x8, #13
-	b.ne	.L446_108
-.L446_10:
+	b.ne	.L447_108
+.L447_10:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89282,39 +89246,39 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_Cfq_merged
-.L446_11:
+.L447_11:
 	cmp	x8, #6
-	b.le	.L446_33
+	b.le	.L447_33
 	cmp	x8, #7
-	b.eq	.L446_44
+	b.eq	.L447_44
 	cmp	x8, #8
-	b.ne	.L446_48
+	b.ne	.L447_48
 	ldp	x8, x9, [x1, #64]
 	mov	w22, w2
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x8, x8, x1, hi
-	cbz	w3, .L446_113
+	cbz	w3, .L447_113
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L446_113
+	b.eq	.L447_113
 	ldr	x8, [x0, #96]
 	add	x20, x0, #8
 	cmp	x8, x19
-	b.ls	.L446_115
+	b.ls	.L447_115
 	mov	w8, #80
 	ldr	x9, [x0, #88]
 	umaddl	x9, w19, w8, x9
-.L446_18:
+.L447_18:
 	ldp	w10, w11, [x9, #44]
 	mov	w21, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w10, w11
-	b.ne	.L446_89
+	b.ne	.L447_89
 	cmp	x2, x22
-	b.ls	.L446_90
+	b.ls	.L447_90
 	add	x8, x8, x22, lsl #5
-.L446_21:
+.L447_21:
 	mov	x10, #-1
 	strb	wzr, [x8, #28]
 	stp	xzr, x10, [x8]
@@ -89323,28 +89287,28 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x9, #40]
 	str	w8, [x9, #48]
-	b	.L446_90
-.L446_22:
+	b	.L447_90
+.L447_22:
 	cmp	x8, #16
-	b.le	.L446_41
+	b.le	.L447_41
 	cmp	x8, #17
-	b.eq	.L446_46
+	b.eq	.L447_46
 	cmp	x8, #18
-	b.ne	.L446_50
+	b.ne	.L447_50
 	ldrb	w8, [x0, #44]
-	tbnz	w8, #0, .L446_113
-.L446_26:
+	tbnz	w8, #0, .L447_113
+.L447_26:
 	ldr	w8, [x1, #856]
-	tbnz	w8, #0, .L446_113
+	tbnz	w8, #0, .L447_113
 	ldr	w8, [x1, #960]
-	cbz	w8, .L446_113
+	cbz	w8, .L447_113
 	str	xzr, [x1, #856]
-	b	.L446_113
-.L446_29:
+	b	.L447_113
+.L447_29:
 	add	x0, x0, #8
 	cmp	x8, #3
-	b.ne	.L446_95
-.L446_30:
+	b.ne	.L447_95
+.L447_30:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89352,10 +89316,10 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_anticipatory_Anticipatory_merged
-.L446_31:
+.L447_31:
 	cmp	x8, #10
-	b.ne	.L446_93
-.L446_32:
+	b.ne	.L447_93
+.L447_32:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89363,32 +89327,32 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_merged
-.L446_33:
+.L447_33:
 	cmp	x8, #5
-	b.ne	.L446_57
+	b.ne	.L447_57
 	ldp	x8, x9, [x1, #64]
 	mov	w21, w2
 	add	x8, x8, x21, lsl #6
 	cmp	x9, x21
 	csel	x8, x8, x1, hi
-	cbz	w3, .L446_113
+	cbz	w3, .L447_113
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L446_113
+	b.eq	.L447_113
 	ldr	x8, [x0, #32]
 	cmp	x8, x19
-	b.ls	.L446_116
+	b.ls	.L447_116
 	mov	w8, #40
 	ldr	x9, [x0, #24]
 	umaddl	x22, w19, w8, x9
-.L446_38:
+.L447_38:
 	ldp	w9, w10, [x22, #32]
 	mov	w20, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w9, w10
-	b.ne	.L446_64
+	b.ne	.L447_64
 	cmp	x2, x21
-	b.ls	.L446_65
+	b.ls	.L447_65
 	add	x8, x8, x21, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -89398,12 +89362,12 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x22, #28]
 	str	w8, [x22, #36]
-	b	.L446_65
-.L446_41:
+	b	.L447_65
+.L447_41:
 	cmp	x8, #15
-	b.ne	.L446_113
+	b.ne	.L447_113
 	add	x0, x0, #8
-.L446_43:
+.L447_43:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89411,9 +89375,9 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_bfq_Bfq_merged
-.L446_44:
+.L447_44:
 	add	x0, x0, #8
-.L446_45:
+.L447_45:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89421,9 +89385,9 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_v3_CfqV3_merged
-.L446_46:
+.L447_46:
 	add	x0, x0, #8
-.L446_47:
+.L447_47:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89431,9 +89395,9 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_paternoster_Paternoster_merged
-.L446_48:
+.L447_48:
 	add	x0, x0, #8
-.L446_49:
+.L447_49:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89441,34 +89405,34 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_merged
-.L446_50:
+.L447_50:
 	ldp	x8, x9, [x0, #32]
 	mov	w23, w2
 	add	x8, x8, x23, lsl #5
 	cmp	x9, x23
 	csel	x8, x8, x0, hi
 	ldrb	w9, [x8, #28]
-	cbz	w9, .L446_59
+	cbz	w9, .L447_59
 	ldp	x9, x24, [x1, #64]
 	add	x25, x9, x23, lsl #6
-	cbz	w3, .L446_77
+	cbz	w3, .L447_77
 	cmp	x24, x23
 	ldr	w8, [x8, #24]
 	ldr	x9, [x0, #1784]
 	csel	x10, x25, x1, hi
 	ldr	x19, [x10]
 	cmp	x9, x8
-	b.ls	.L446_117
+	b.ls	.L447_117
 	ldr	x9, [x0, #1776]
 	add	x26, x9, x8, lsl #7
-.L446_54:
+.L447_54:
 	ldp	w8, w9, [x26, #100]
 	ldp	x21, x22, [x1, #384]
 	mov	w20, w2
 	cmp	w8, w9
-	b.ne	.L446_72
+	b.ne	.L447_72
 	cmp	x22, x23
-	b.ls	.L446_73
+	b.ls	.L447_73
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -89478,10 +89442,10 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x26, #96]
 	str	w8, [x26, #104]
-	b	.L446_75
-.L446_57:
+	b	.L447_75
+.L447_57:
 	add	x0, x0, #8
-.L446_58:
+.L447_58:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89489,7 +89453,7 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_v2_CfqV2_merged
-.L446_59:
+.L447_59:
 	mov	x8, x0
 	ldr	x9, [x8, #48]!
 	sub	x10, x9, #2
@@ -89497,15 +89461,15 @@ hw_registry_AnyElevator_merged:
 	mov	w9, #17
 	csel	x9, x10, x9, hi
 	cmp	x9, #9
-	b.gt	.L446_67
+	b.gt	.L447_67
 	cmp	x9, #4
-	b.gt	.L446_79
+	b.gt	.L447_79
 	cmp	x9, #2
-	b.gt	.L446_94
-	b.lo	.L446_113
+	b.gt	.L447_94
+	b.lo	.L447_113
 	add	x0, x0, #56
-	b	.L446_5
-.L446_64:
+	b	.L447_5
+.L447_64:
 	mov	x21, x0
 	add	x0, x22, #28
 	mov	x22, x1
@@ -89514,9 +89478,9 @@ hw_registry_AnyElevator_merged:
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x0, x21
 	mov	x1, x22
-.L446_65:
+.L447_65:
 	add	x0, x0, #8
-.L446_66:
+.L447_66:
 	mov	w2, w19
 	mov	w3, w20
 	ldp	x20, x19, [sp, #80]
@@ -89526,18 +89490,18 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_v1_CfqV1_sort
-.L446_67:
+.L447_67:
 	cmp	x9, #13
-	b.le	.L446_91
+	b.le	.L447_91
 	cmp	x9, #15
-	b.le	.L446_107
+	b.le	.L447_107
 	cmp	x9, #16
-	b.eq	.L446_113
+	b.eq	.L447_113
 	cmp	x9, #17
-	b.ne	.L446_112
+	b.ne	.L447_112
 	mov	x0, x8
-	b	.L446_47
-.L446_72:
+	b	.L447_47
+.L447_72:
 	mov	x27, x0
 	add	x0, x26, #96
 	mov	x28, x1
@@ -89547,10 +89511,10 @@ hw_registry_AnyElevator_merged:
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x0, x27
 	mov	x1, x28
-.L446_73:
+.L447_73:
 	ldur	w8, [x26, #96]
 	cmn	w8, #1
-	b.eq	.L446_75
+	b.eq	.L447_75
 	mov	x27, x0
 	add	x0, x26, #96
 	mov	x26, x1
@@ -89562,11 +89526,11 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x27
 	mov	x1, x26
 	mov	w2, w20
-	b	.L446_77
-.L446_75:
+	b	.L447_77
+.L447_75:
 	cmp	x22, x23
 	mov	w2, w20
-	b.ls	.L446_77
+	b.ls	.L447_77
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	w2, w2, [x26, #96]
@@ -89575,7 +89539,7 @@ hw_registry_AnyElevator_merged:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-.L446_77:
+.L447_77:
 	ldp	x8, x9, [x0, #32]
 	ldr	x10, [x0, #1992]
 	ldr	x11, [x0, #1776]
@@ -89597,7 +89561,7 @@ hw_registry_AnyElevator_merged:
 	csel	x9, x11, x10, hi
 	ldr	w9, [x9, #48]
 	cmp	w9, w2
-	b.ne	.L446_113
+	b.ne	.L447_113
 	ldp	x20, x19, [sp, #80]
 	mov	w2, w8
 	ldp	x22, x21, [sp, #64]
@@ -89607,46 +89571,46 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_bandwidth_Bandwidth_inner_refile
-.L446_79:
+.L447_79:
 	cmp	x9, #6
-	b.le	.L446_96
+	b.le	.L447_96
 	cmp	x9, #7
-	b.eq	.L446_109
+	b.eq	.L447_109
 	cmp	x9, #8
-	b.ne	.L446_110
+	b.ne	.L447_110
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x8, x8, x1, hi
-	cbz	w3, .L446_113
+	cbz	w3, .L447_113
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L446_113
+	b.eq	.L447_113
 	ldr	x8, [x0, #144]
 	add	x20, x0, #56
 	cmp	x8, x19
-	b.ls	.L446_118
+	b.ls	.L447_118
 	mov	w8, #80
 	ldr	x9, [x0, #136]
 	umaddl	x9, w19, w8, x9
-.L446_86:
+.L447_86:
 	ldp	w10, w11, [x9, #44]
 	mov	w21, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w10, w11
-	b.ne	.L446_89
+	b.ne	.L447_89
 	cmp	x2, x23
-	b.ls	.L446_90
+	b.ls	.L447_90
 	add	x8, x8, x23, lsl #5
-	b	.L446_21
-.L446_89:
+	b	.L447_21
+.L447_89:
 	add	x0, x9, #40
 	mov	x22, x1
 	mov	x1, x8
 	mov	w3, w21
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x22
-.L446_90:
+.L447_90:
 	mov	x0, x20
 	mov	w2, w19
 	mov	w3, w21
@@ -89657,13 +89621,13 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_tree_CfqTree_sort
-.L446_91:
+.L447_91:
 	add	x0, x0, #56
 	cmp	x9, #11
-	b.gt	.L446_105
+	b.gt	.L447_105
 	cmp	x9, #10
-	b.eq	.L446_32
-.L446_93:
+	b.eq	.L447_32
+.L447_93:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89671,11 +89635,11 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_merged
-.L446_94:
+.L447_94:
 	add	x0, x0, #56
 	cmp	x9, #3
-	b.eq	.L446_30
-.L446_95:
+	b.eq	.L447_30
+.L447_95:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89683,31 +89647,31 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_sfq_Sfq_merged
-.L446_96:
+.L447_96:
 	cmp	x9, #5
-	b.ne	.L446_111
+	b.ne	.L447_111
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x8, x8, x1, hi
-	cbz	w3, .L446_113
+	cbz	w3, .L447_113
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L446_113
+	b.eq	.L447_113
 	ldr	x8, [x0, #80]
 	cmp	x8, x19
-	b.ls	.L446_119
+	b.ls	.L447_119
 	mov	w8, #40
 	ldr	x9, [x0, #72]
 	umaddl	x21, w19, w8, x9
-.L446_101:
+.L447_101:
 	ldp	w9, w10, [x21, #32]
 	mov	w20, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w9, w10
-	b.ne	.L446_114
+	b.ne	.L447_114
 	cmp	x2, x23
-	b.ls	.L446_104
+	b.ls	.L447_104
 	add	x8, x8, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -89717,13 +89681,13 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x21, #28]
 	str	w8, [x21, #36]
-.L446_104:
+.L447_104:
 	add	x0, x0, #56
-	b	.L446_66
-.L446_105:
+	b	.L447_66
+.L447_105:
 	cmp	x9, #12
-	b.ne	.L446_10
-.L446_106:
+	b.ne	.L447_10
+.L447_106:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89731,11 +89695,11 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_fiops_Fiops_merged
-.L446_107:
+.L447_107:
 	add	x0, x0, #56
 	cmp	x9, #14
-	b.ne	.L446_43
-.L446_108:
+	b.ne	.L447_43
+.L447_108:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89743,19 +89707,19 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_mq_deadline_MqDeadline_merged
-.L446_109:
+.L447_109:
 	add	x0, x0, #56
-	b	.L446_45
-.L446_110:
+	b	.L447_45
+.L447_110:
 	add	x0, x0, #56
-	b	.L446_49
-.L446_111:
+	b	.L447_49
+.L447_111:
 	add	x0, x0, #56
-	b	.L446_58
-.L446_112:
+	b	.L447_58
+.L447_112:
 	ldrb	w8, [x0, #92]
-	tbz	w8, #0, .L446_26
-.L446_113:
+	tbz	w8, #0, .L447_26
+.L447_113:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89763,7 +89727,7 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	ret
-.L446_114:
+.L447_114:
 	mov	x22, x0
 	add	x0, x21, #28
 	mov	x21, x1
@@ -89772,8 +89736,8 @@ hw_registry_AnyElevator_merged:
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x21
 	add	x0, x22, #56
-	b	.L446_66
-.L446_115:
+	b	.L447_66
+.L447_115:
 	mov	x0, x20
 	mov	w21, w2
 	mov	x23, x1
@@ -89781,8 +89745,8 @@ hw_registry_AnyElevator_merged:
 	mov	x1, x23
 	mov	w2, w21
 	mov	x9, x20
-	b	.L446_18
-.L446_116:
+	b	.L447_18
+.L447_116:
 	add	x22, x0, #40
 	mov	x20, x0
 	add	x0, x0, #40
@@ -89792,8 +89756,8 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x20
 	mov	x1, x24
 	mov	w2, w23
-	b	.L446_38
-.L446_117:
+	b	.L447_38
+.L447_117:
 	add	x26, x0, #1792
 	mov	x20, x0
 	add	x0, x0, #1792
@@ -89803,8 +89767,8 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x20
 	mov	x1, x22
 	mov	w2, w21
-	b	.L446_54
-.L446_118:
+	b	.L447_54
+.L447_118:
 	mov	x0, x20
 	mov	w21, w2
 	mov	x22, x1
@@ -89812,8 +89776,8 @@ hw_registry_AnyElevator_merged:
 	mov	x1, x22
 	mov	w2, w21
 	mov	x9, x20
-	b	.L446_86
-.L446_119:
+	b	.L447_86
+.L447_119:
 	add	x21, x0, #88
 	mov	x20, x0
 	add	x0, x0, #88
@@ -89823,7 +89787,7 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x20
 	mov	x1, x24
 	mov	w2, w22
-	b	.L446_101
+	b	.L447_101
 	.size	hw_registry_AnyElevator_merged, .-hw_registry_AnyElevator_merged
 
 	.p2align	2
@@ -89839,8 +89803,8 @@ hw_registry_AnyElevator_prepare_insert:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L447_6
-	b.lo	.L447_32
+	b.gt	.L448_6
+	b.lo	.L448_32
 	ldp	x8, x9, [x0, #40]
 	mov	w10, w2
 	add	x11, x0, #8
@@ -89848,24 +89812,24 @@ hw_registry_AnyElevator_prepare_insert:
 	cmp	x9, x10
 	csel	x12, x12, x11, hi
 	ldrb	w12, [x12, #28]
-	cbnz	w12, .L447_16
+	cbnz	w12, .L448_16
 	ldr	w10, [x1, #968]
 	cmn	w10, #1
-	b.eq	.L447_32
+	b.eq	.L448_32
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x11, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L447_32
+	cbz	w8, .L448_32
 	mov	w8, #-1
 	str	w8, [x1, #968]
-	b	.L447_32
-.L447_6:
+	b	.L448_32
+.L448_6:
 	cmp	x8, #14
-	b.gt	.L447_12
+	b.gt	.L448_12
 	sub	x8, x8, #10
 	cmp	x8, #4
-	b.lo	.L447_32
+	b.lo	.L448_32
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w2
 	add	x8, x8, x10, lsl #6
@@ -89873,96 +89837,96 @@ hw_registry_AnyElevator_prepare_insert:
 	csel	x11, x8, x1, hi
 	ldrb	w11, [x11, #60]
 	lsr	w11, w11, #3
-	cbz	w11, .L447_19
+	cbz	w11, .L448_19
 	cmp	w11, #2
-	b.eq	.L447_19
+	b.eq	.L448_19
 	cmp	w11, #1
-	b.ne	.L447_24
+	b.ne	.L448_24
 	mov	x11, xzr
-	b	.L447_25
-.L447_12:
+	b	.L448_25
+.L448_12:
 	sub	x9, x8, #16
 	cmp	x9, #3
-	b.lo	.L447_32
+	b.lo	.L448_32
 	cmp	x8, #15
-	b.ne	.L447_15
+	b.ne	.L448_15
 	ldp	x29, x30, [sp, #16]
 	add	x0, x0, #8
 	ldr	x19, [sp, #32]
 	add	sp, sp, #48
 	b	hw_bfq_Bfq_prepare_insert
-.L447_15:
+.L448_15:
 	ldp	x8, x9, [x0, #32]
 	mov	w10, w2
 	add	x11, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x11, x11, x0, hi
 	ldrb	w11, [x11, #28]
-	cbz	w11, .L447_20
-.L447_16:
+	cbz	w11, .L448_20
+.L448_16:
 	ldr	x8, [x1, #72]
 	cmp	x8, x10
-	b.ls	.L447_33
+	b.ls	.L448_33
 	ldr	x8, [x1, #64]
 	add	x8, x8, x10, lsl #6
-.L447_18:
+.L448_18:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
-	b	.L447_32
-.L447_19:
+	b	.L448_32
+.L448_19:
 	mov	w11, #1
-	b	.L447_25
-.L447_20:
+	b	.L448_25
+.L448_20:
 	ldr	w10, [x1, #968]
 	cmn	w10, #1
-	b.eq	.L447_23
+	b.eq	.L448_23
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x0, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L447_23
+	cbz	w8, .L448_23
 	mov	w8, #-1
 	str	w8, [x1, #968]
-.L447_23:
+.L448_23:
 	ldp	x29, x30, [sp, #16]
 	add	x0, x0, #48
 	ldr	x19, [sp, #32]
 	add	sp, sp, #48
 	b	hw_inner_prepare_insert
-.L447_24:
+.L448_24:
 	mov	w11, #2
-.L447_25:
+.L448_25:
 	cmp	x9, x10
-	b.ls	.L447_34
-.L447_26:
+	b.ls	.L448_34
+.L448_26:
 	cmp	x11, #1
 	str	w11, [x8, #52]
-	b.eq	.L447_29
-	cbnz	x11, .L447_30
+	b.eq	.L448_29
+	cbnz	x11, .L448_30
 	add	x8, x0, #88
-	b	.L447_31
-.L447_29:
+	b	.L448_31
+.L448_29:
 	add	x8, x0, #160
-	b	.L447_31
-.L447_30:
+	b	.L448_31
+.L448_30:
 	add	x8, x0, #232
-.L447_31:
+.L448_31:
 	ldr	w9, [x8, #64]
 	add	w9, w9, #1
 	str	w9, [x8, #64]
-.L447_32:
+.L448_32:
 	ldp	x29, x30, [sp, #16]
 	ldr	x19, [sp, #32]
 	add	sp, sp, #48
 	ret
-.L447_33:
+.L448_33:
 	mov	x0, x1
 	str	x1, [x29, #24]
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x8, [x29, #24]
-	b	.L447_18
-.L447_34:
+	b	.L448_18
+.L448_34:
 	str	x0, [x29, #24]
 	mov	x0, x1
 	mov	x19, x1
@@ -89971,7 +89935,7 @@ hw_registry_AnyElevator_prepare_insert:
 	ldr	x11, [sp, #8]
 	ldr	x0, [x29, #24]
 	mov	x8, x19
-	b	.L447_26
+	b	.L448_26
 	.size	hw_registry_AnyElevator_prepare_insert, .-hw_registry_AnyElevator_prepare_insert
 
 	.p2align	2
@@ -89997,8 +89961,8 @@ hw_registry_AnyElevator_reserve:
 	stp	x24, x23, [sp, #208]
 	tst	x9, #0xfffffffffffffdff
 	stp	x22, x21, [sp, #224]
-	b.eq	.L448_2
-.L448_1:
+	b.eq	.L449_2
+.L449_1:
 	ldp	x20, x19, [sp, #240]
 	mov	x1, x4
 	ldp	x22, x21, [sp, #224]
@@ -90008,10 +89972,10 @@ hw_registry_AnyElevator_reserve:
 	ldp	x29, x30, [sp, #160]
 	add	sp, sp, #256
 	ret
-.L448_2:
+.L449_2:
 	cmp	x8, #9
 	str	x1, [sp, #40]
-	b.ne	.L448_8
+	b.ne	.L449_8
 	ldr	w8, [x19, #1096]
 	ldp	x27, x28, [x20]
 	ldp	x25, x24, [x20, #16]
@@ -90027,7 +89991,7 @@ hw_registry_AnyElevator_reserve:
 	add	x0, x19, #728
 	bl	hw_bandwidth_tunables_Tunables_figures
 	ldr	x22, [x19, #872]
-	cbz	x22, .L448_17
+	cbz	x22, .L449_17
 	mov	w8, #-2
 	stp	x28, x27, [sp]
 	ldr	x28, [x19, #864]
@@ -90039,17 +90003,17 @@ hw_registry_AnyElevator_reserve:
 	csel	x21, x22, x8, lo
 	add	x25, x19, #880
 	mov	w24, #1
-	b	.L448_6
-.L448_5:
+	b	.L449_6
+.L449_5:
 	add	x27, x27, #1
 	add	x28, x28, #128
 	cmp	x21, x27
-	b.eq	.L448_13
-.L448_6:
+	b.eq	.L449_13
+.L449_6:
 	cmp	x22, x27
 	csel	x9, x28, x25, hi
 	ldr	x8, [x9]
-	cbz	x8, .L448_5
+	cbz	x8, .L449_5
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	sub	x0, x29, #40
@@ -90059,8 +90023,8 @@ hw_registry_AnyElevator_reserve:
 	bl	hw_bandwidth_figures_DeviceFigures_cost_ns
 	adds	x8, x26, x0
 	csinv	x26, x8, xzr, lo
-	b	.L448_5
-.L448_8:
+	b	.L449_5
+.L449_8:
 	ldr	w8, [x19, #2008]
 	ldp	x27, x28, [x20]
 	ldp	x25, x24, [x20, #16]
@@ -90076,7 +90040,7 @@ hw_registry_AnyElevator_reserve:
 	add	x0, x19, #1640
 	bl	hw_bandwidth_tunables_Tunables_figures
 	ldr	x22, [x19, #1784]
-	cbz	x22, .L448_18
+	cbz	x22, .L449_18
 	mov	w8, #-2
 	stp	x28, x27, [sp]
 	ldr	x28, [x19, #1776]
@@ -90088,17 +90052,17 @@ hw_registry_AnyElevator_reserve:
 	csel	x21, x22, x8, lo
 	add	x25, x19, #1792
 	mov	w24, #1
-	b	.L448_11
-.L448_10:
+	b	.L449_11
+.L449_10:
 	add	x27, x27, #1
 	add	x28, x28, #128
 	cmp	x21, x27
-	b.eq	.L448_15
-.L448_11:
+	b.eq	.L449_15
+.L449_11:
 	cmp	x22, x27
 	csel	x9, x28, x25, hi
 	ldr	x8, [x9]
-	cbz	x8, .L448_10
+	cbz	x8, .L449_10
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	sub	x0, x29, #40
@@ -90108,9 +90072,9 @@ hw_registry_AnyElevator_reserve:
 	bl	hw_bandwidth_figures_DeviceFigures_cost_ns
 	adds	x8, x26, x0
 	csinv	x26, x8, xzr, lo
-	b	.L448_10
-.L448_13:
-	cbz	x26, .L448_19
+	b	.L449_10
+.L449_13:
+	cbz	x26, .L449_19
 	ldp	x8, x10, [x29, #-24]
 	mov	w9, #51712
 	movk	w9, #15258, lsl #16
@@ -90124,9 +90088,9 @@ hw_registry_AnyElevator_reserve:
 	udiv	x8, x8, x9
 	adds	x8, x26, x8
 	csinv	x1, x8, xzr, lo
-	b	.L448_20
-.L448_15:
-	cbz	x26, .L448_32
+	b	.L449_20
+.L449_15:
+	cbz	x26, .L449_32
 	ldp	x8, x10, [x29, #-24]
 	mov	w9, #51712
 	movk	w9, #15258, lsl #16
@@ -90140,20 +90104,20 @@ hw_registry_AnyElevator_reserve:
 	udiv	x8, x8, x9
 	adds	x8, x26, x8
 	csinv	x1, x8, xzr, lo
-	b	.L448_33
-.L448_17:
+	b	.L449_33
+.L449_17:
 	mov	x1, xzr
-	b	.L448_21
-.L448_18:
+	b	.L449_21
+.L449_18:
 	mov	x1, xzr
-	b	.L448_34
-.L448_19:
+	b	.L449_34
+.L449_19:
 	mov	x1, xzr
-.L448_20:
+.L449_20:
 	ldp	x24, x21, [sp, #24]
 	ldr	x28, [sp]
 	ldp	x27, x25, [sp, #8]
-.L448_21:
+.L449_21:
 	ldr	x8, [x19, #864]
 	ldr	x9, [x19, #872]
 	add	x26, x19, #880
@@ -90161,23 +90125,23 @@ hw_registry_AnyElevator_reserve:
 	cmp	x9, x23
 	csel	x9, x8, x26, hi
 	ldr	x8, [x9]
-	cbz	x8, .L448_23
+	cbz	x8, .L449_23
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	stp	x10, x8, [x29, #-32]
 	mov	w8, #1
 	stur	x9, [x29, #-16]
-	b	.L448_24
-.L448_23:
+	b	.L449_24
+.L449_23:
 	mov	w8, #2
-.L448_24:
+.L449_24:
 	add	x0, sp, #48
 	sub	x2, x29, #40
 	mov	x3, x20
 	stur	x8, [x29, #-40]
 	bl	hw_bandwidth_figures_DeviceFigures_admit
 	cmp	x0, #4
-	b.ne	.L448_45
+	b.ne	.L449_45
 	mov	x9, #13531
 	ldr	x8, [sp, #72]
 	movk	x9, #55222, lsl #16
@@ -90186,9 +90150,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x8, x8, x9
 	lsr	x8, x8, #18
 	umulh	x9, x25, x8
-	cbnz	x9, .L448_46
+	cbnz	x9, .L449_46
 	mul	x8, x25, x8
-.L448_27:
+.L449_27:
 	mov	x9, #63439
 	lsr	x8, x8, #3
 	movk	x9, #58195, lsl #16
@@ -90196,33 +90160,33 @@ hw_registry_AnyElevator_reserve:
 	movk	x9, #8388, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
-	tbnz	x24, #63, .L448_47
+	tbnz	x24, #63, .L449_47
 	lsl	x9, x24, #1
-.L448_29:
+.L449_29:
 	cmp	x9, x8
 	ldr	x10, [x19, #872]
 	csel	x8, x9, x8, hi
 	cmp	w27, #0
 	csel	x2, x28, x8, ne
 	cmp	x10, x23
-	b.ls	.L448_48
+	b.ls	.L449_48
 	ldr	x8, [x19, #864]
 	add	x20, x8, x23, lsl #7
 	ldr	x8, [x20]
-	cbz	x8, .L448_49
-.L448_31:
+	cbz	x8, .L449_49
+.L449_31:
 	mov	x0, x20
 	mov	x1, x25
 	mov	x3, x21
 	bl	hw_bucket_TokenBucket_change
-	b	.L448_50
-.L448_32:
+	b	.L449_50
+.L449_32:
 	mov	x1, xzr
-.L448_33:
+.L449_33:
 	ldp	x24, x21, [sp, #24]
 	ldr	x28, [sp]
 	ldp	x27, x25, [sp, #8]
-.L448_34:
+.L449_34:
 	ldr	x8, [x19, #1776]
 	ldr	x9, [x19, #1784]
 	add	x26, x19, #1792
@@ -90230,23 +90194,23 @@ hw_registry_AnyElevator_reserve:
 	cmp	x9, x23
 	csel	x9, x8, x26, hi
 	ldr	x8, [x9]
-	cbz	x8, .L448_36
+	cbz	x8, .L449_36
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	stp	x10, x8, [x29, #-32]
 	mov	w8, #1
 	stur	x9, [x29, #-16]
-	b	.L448_37
-.L448_36:
+	b	.L449_37
+.L449_36:
 	mov	w8, #2
-.L448_37:
+.L449_37:
 	add	x0, sp, #48
 	sub	x2, x29, #40
 	mov	x3, x20
 	stur	x8, [x29, #-40]
 	bl	hw_bandwidth_figures_DeviceFigures_admit
 	cmp	x0, #4
-	b.ne	.L448_45
+	b.ne	.L449_45
 	mov	x9, #13531
 	ldr	x8, [sp, #72]
 	movk	x9, #55222, lsl #16
@@ -90255,9 +90219,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x8, x8, x9
 	lsr	x8, x8, #18
 	umulh	x9, x25, x8
-	cbnz	x9, .L448_60
+	cbnz	x9, .L449_60
 	mul	x8, x25, x8
-.L448_40:
+.L449_40:
 	mov	x9, #63439
 	lsr	x8, x8, #3
 	movk	x9, #58195, lsl #16
@@ -90265,44 +90229,44 @@ hw_registry_AnyElevator_reserve:
 	movk	x9, #8388, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
-	tbnz	x24, #63, .L448_61
+	tbnz	x24, #63, .L449_61
 	lsl	x9, x24, #1
-.L448_42:
+.L449_42:
 	cmp	x9, x8
 	ldr	x10, [x19, #1784]
 	csel	x8, x9, x8, hi
 	cmp	w27, #0
 	csel	x2, x28, x8, ne
 	cmp	x10, x23
-	b.ls	.L448_62
+	b.ls	.L449_62
 	ldr	x8, [x19, #1776]
 	add	x20, x8, x23, lsl #7
 	ldr	x8, [x20]
-	cbz	x8, .L448_63
-.L448_44:
+	cbz	x8, .L449_63
+.L449_44:
 	mov	x0, x20
 	mov	x1, x25
 	mov	x3, x21
 	bl	hw_bucket_TokenBucket_change
-	b	.L448_64
-.L448_45:
+	b	.L449_64
+.L449_45:
 	mov	x4, x1
-	b	.L448_1
-.L448_46:
+	b	.L449_1
+.L449_46:
 	mov	x8, #-1
-	b	.L448_27
-.L448_47:
+	b	.L449_27
+.L449_47:
 	mov	x9, #-1
-	b	.L448_29
-.L448_48:
+	b	.L449_29
+.L449_48:
 	add	x0, x19, #880
 	mov	x20, x2
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	mov	x2, x20
 	add	x20, x19, #880
 	ldr	x8, [x20]
-	cbnz	x8, .L448_31
-.L448_49:
+	cbnz	x8, .L449_31
+.L449_49:
 	mov	x9, #58368
 	ldr	w8, [x19, #1176]
 	mov	x10, #1125899906842624
@@ -90320,7 +90284,7 @@ hw_registry_AnyElevator_reserve:
 	stp	x8, xzr, [x20, #16]
 	stp	xzr, xzr, [x20, #72]
 	str	xzr, [x20, #88]
-.L448_50:
+.L449_50:
 	ldr	x1, [sp, #40]
 	add	x0, x19, #8
 	mov	w2, w23
@@ -90335,21 +90299,21 @@ hw_registry_AnyElevator_reserve:
 	mov	x20, xzr
 	cmp	x9, x11
 	csel	x11, x9, x11, lo
-.L448_51:
+.L449_51:
 	mov	w13, w12
 	cmp	w11, w12
 	add	x14, x10, x13, lsl #7
 	csel	w15, w11, w12, hi
-.L448_52:
+.L449_52:
 	cmp	x15, x13
-	b.eq	.L448_55
+	b.eq	.L449_55
 	cmp	x9, x13
 	add	x12, x13, #1
 	csel	x16, x14, x26, hi
 	add	x14, x14, #128
 	mov	x13, x12
 	ldr	x17, [x16]
-	cbz	x17, .L448_52
+	cbz	x17, .L449_52
 	ldr	x13, [x16, #8]
 	ldr	x14, [x16, #40]
 	adds	x15, x20, x13
@@ -90364,13 +90328,13 @@ hw_registry_AnyElevator_reserve:
 	csinc	x13, x13, xzr, hi
 	adds	x8, x8, x13
 	csinv	x8, x8, xzr, lo
-	b	.L448_51
-.L448_55:
+	b	.L449_51
+.L449_55:
 	ldr	x9, [x19, #816]
 	umulh	x10, x8, x9
-	cbnz	x10, .L448_75
+	cbnz	x10, .L449_75
 	mul	x21, x8, x9
-.L448_57:
+.L449_57:
 	mov	w22, #51712
 	sub	x8, x29, #40
 	add	x0, x19, #728
@@ -90387,9 +90351,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x9, x9, x22
 	cmp	x9, #0
 	csel	x9, x11, x13, eq
-	cbnz	x12, .L448_76
+	cbnz	x12, .L449_76
 	mul	x10, x10, x22
-.L448_59:
+.L449_59:
 	udiv	x11, x9, x8
 	msub	x8, x11, x8, x9
 	ldr	x9, [x19, #824]
@@ -90402,22 +90366,22 @@ hw_registry_AnyElevator_reserve:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x19, #1088]
-	b	.L448_74
-.L448_60:
+	b	.L449_74
+.L449_60:
 	mov	x8, #-1
-	b	.L448_40
-.L448_61:
+	b	.L449_40
+.L449_61:
 	mov	x9, #-1
-	b	.L448_42
-.L448_62:
+	b	.L449_42
+.L449_62:
 	add	x0, x19, #1792
 	mov	x20, x2
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	mov	x2, x20
 	add	x20, x19, #1792
 	ldr	x8, [x20]
-	cbnz	x8, .L448_44
-.L448_63:
+	cbnz	x8, .L449_44
+.L449_63:
 	mov	x9, #58368
 	ldr	w8, [x19, #2088]
 	mov	x10, #1125899906842624
@@ -90435,7 +90399,7 @@ hw_registry_AnyElevator_reserve:
 	stp	x8, xzr, [x20, #16]
 	stp	xzr, xzr, [x20, #72]
 	str	xzr, [x20, #88]
-.L448_64:
+.L449_64:
 	ldr	x1, [sp, #40]
 	mov	x0, x19
 	mov	w2, w23
@@ -90450,21 +90414,21 @@ hw_registry_AnyElevator_reserve:
 	mov	x20, xzr
 	cmp	x9, x11
 	csel	x11, x9, x11, lo
-.L448_65:
+.L449_65:
 	mov	w13, w12
 	cmp	w11, w12
 	add	x14, x10, x13, lsl #7
 	csel	w15, w11, w12, hi
-.L448_66:
+.L449_66:
 	cmp	x15, x13
-	b.eq	.L448_69
+	b.eq	.L449_69
 	cmp	x9, x13
 	add	x12, x13, #1
 	csel	x16, x14, x26, hi
 	add	x14, x14, #128
 	mov	x13, x12
 	ldr	x17, [x16]
-	cbz	x17, .L448_66
+	cbz	x17, .L449_66
 	ldr	x13, [x16, #8]
 	ldr	x14, [x16, #40]
 	adds	x15, x20, x13
@@ -90479,13 +90443,13 @@ hw_registry_AnyElevator_reserve:
 	csinc	x13, x13, xzr, hi
 	adds	x8, x8, x13
 	csinv	x8, x8, xzr, lo
-	b	.L448_65
-.L448_69:
+	b	.L449_65
+.L449_69:
 	ldr	x9, [x19, #1728]
 	umulh	x10, x8, x9
-	cbnz	x10, .L448_77
+	cbnz	x10, .L449_77
 	mul	x21, x8, x9
-.L448_71:
+.L449_71:
 	mov	w22, #51712
 	sub	x8, x29, #40
 	add	x0, x19, #1640
@@ -90502,9 +90466,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x9, x9, x22
 	cmp	x9, #0
 	csel	x9, x11, x13, eq
-	cbnz	x12, .L448_78
+	cbnz	x12, .L449_78
 	mul	x10, x10, x22
-.L448_73:
+.L449_73:
 	udiv	x11, x9, x8
 	msub	x8, x11, x8, x9
 	ldr	x9, [x19, #1736]
@@ -90517,21 +90481,21 @@ hw_registry_AnyElevator_reserve:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x19, #2000]
-.L448_74:
+.L449_74:
 	mov	w0, #4
-	b	.L448_1
-.L448_75:
+	b	.L449_1
+.L449_75:
 	mov	x21, #-1
-	b	.L448_57
-.L448_76:
+	b	.L449_57
+.L449_76:
 	mov	x10, #-1
-	b	.L448_59
-.L448_77:
+	b	.L449_59
+.L449_77:
 	mov	x21, #-1
-	b	.L448_71
-.L448_78:
+	b	.L449_71
+.L449_78:
 	mov	x10, #-1
-	b	.L448_73
+	b	.L449_73
 	.size	hw_registry_AnyElevator_reserve, .-hw_registry_AnyElevator_reserve
 
 	.p2align	2
@@ -90544,10 +90508,10 @@ hw_registry_AnyElevator_settled_after:
 	csel	x9, x10, x8, hi
 	mov	w8, #-1
 	cmp	x9, #6
-	b.le	.L449_6
+	b.le	.L450_6
 	sub	x9, x9, #7
 	cmp	x9, #12
-	b.lo	.L449_7
+	b.lo	.L450_7
 	ldr	x8, [x0, #48]
 	mov	w10, #1
 	sub	x9, x8, #2
@@ -90558,68 +90522,68 @@ hw_registry_AnyElevator_settled_after:
 	lsl	x10, x10, x9
 	and	x10, x10, #0x7ffff
 	tst	x10, #0xffffffffffffff9f
-	b.ne	.L449_7
+	b.ne	.L450_7
 	cmp	x9, #5
-	b.ne	.L449_17
+	b.ne	.L450_17
 	cmn	w1, #1
-	b.eq	.L449_19
+	b.eq	.L450_19
 	mov	w8, #48
 	ldp	x9, x10, [x0, #152]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #168
-	b	.L449_13
-.L449_6:
+	b	.L450_13
+.L450_6:
 	cmp	x9, #5
-	b.hs	.L449_8
-.L449_7:
+	b.hs	.L450_8
+.L450_7:
 	mov	w0, w8
 	ret
-.L449_8:
-	b.ne	.L449_11
+.L450_8:
+	b.ne	.L450_11
 	cmn	w1, #1
-	b.eq	.L449_14
+	b.eq	.L450_14
 	mov	w8, #48
 	ldp	x9, x10, [x0, #104]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #120
-	b	.L449_13
-.L449_11:
+	b	.L450_13
+.L450_11:
 	cmn	w1, #1
-	b.eq	.L449_15
+	b.eq	.L450_15
 	mov	w8, #48
 	ldp	x9, x10, [x0, #216]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #232
-.L449_13:
+.L450_13:
 	cmp	x10, w1, uxtw
 	csel	x8, x8, x9, hi
 	add	x8, x8, #40
-	b	.L449_16
-.L449_14:
+	b	.L450_16
+.L450_14:
 	add	x8, x0, #180
-	b	.L449_16
-.L449_15:
+	b	.L450_16
+.L450_15:
 	add	x8, x0, #292
-.L449_16:
+.L450_16:
 	stp	x29, x30, [sp, #-16]!
 	ldr	w0, [x8]
 	mov	x29, sp
 	ldp	x29, x30, [sp], #16
 	ret
-.L449_17:
+.L450_17:
 	cmn	w1, #1
-	b.eq	.L449_20
+	b.eq	.L450_20
 	mov	w8, #48
 	ldp	x9, x10, [x0, #264]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #280
-	b	.L449_13
-.L449_19:
+	b	.L450_13
+.L450_19:
 	add	x8, x0, #228
-	b	.L449_16
-.L449_20:
+	b	.L450_16
+.L450_20:
 	add	x8, x0, #340
-	b	.L449_16
+	b	.L450_16
 	.size	hw_registry_AnyElevator_settled_after, .-hw_registry_AnyElevator_settled_after
 
 	.p2align	2
@@ -90634,90 +90598,90 @@ hw_registry_AnyElevator_tunable:
 	csel	x9, x10, x8, hi
 	mov	x8, xzr
 	cmp	x9, #9
-	b.gt	.L450_7
+	b.gt	.L451_7
 	cmp	x9, #4
-	b.gt	.L450_12
+	b.gt	.L451_12
 	cmp	x9, #1
-	b.le	.L450_22
+	b.le	.L451_22
 	cmp	x9, #2
-	b.eq	.L450_39
+	b.eq	.L451_39
 	cmp	x9, #3
-	b.ne	.L450_51
+	b.ne	.L451_51
 	cmp	x1, #5
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #72]
-	b	.L450_180
-.L450_7:
+	b	.L451_180
+.L451_7:
 	cmp	x9, #14
-	b.gt	.L450_17
+	b.gt	.L451_17
 	cmp	x9, #11
-	b.le	.L450_27
+	b.le	.L451_27
 	cmp	x9, #12
-	b.eq	.L450_44
+	b.eq	.L451_44
 	cmp	x9, #13
-	b.ne	.L450_55
+	b.ne	.L451_55
 	add	x0, x0, #320
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_tunables_Tunables_get
-.L450_12:
+.L451_12:
 	cmp	x9, #6
-	b.le	.L450_30
+	b.le	.L451_30
 	cmp	x9, #7
-	b.eq	.L450_46
+	b.eq	.L451_46
 	cmp	x9, #8
-	b.ne	.L450_59
+	b.ne	.L451_59
 	cmp	x1, #16
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #184]
-	b	.L450_180
-.L450_17:
+	b	.L451_180
+.L451_17:
 	cmp	x9, #16
-	b.le	.L450_34
+	b.le	.L451_34
 	cmp	x9, #17
-	b.eq	.L450_48
+	b.eq	.L451_48
 	cmp	x9, #18
-	b.eq	.L450_180
+	b.eq	.L451_180
 	subs	x9, x1, #10
-	b.hs	.L450_66
+	b.hs	.L451_66
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #1640]
-	b	.L450_180
-.L450_22:
-	cbnz	x9, .L450_180
-	cbz	x1, .L450_172
+	b	.L451_180
+.L451_22:
+	cbnz	x9, .L451_180
+	cbz	x1, .L451_172
 	cmp	x1, #1
-	b.eq	.L450_54
+	b.eq	.L451_54
 	cmp	x1, #2
-	b.ne	.L450_102
+	b.ne	.L451_102
 	ldr	x8, [x0, #88]
-	b	.L450_180
-.L450_27:
+	b	.L451_180
+.L451_27:
 	cmp	x9, #10
-	b.ne	.L450_61
+	b.ne	.L451_61
 	cmp	x1, #16
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #592]
-	b	.L450_180
-.L450_30:
+	b	.L451_180
+.L451_30:
 	cmp	x9, #5
-	b.ne	.L450_63
-	cbz	x1, .L450_84
+	b.ne	.L451_63
+	cbz	x1, .L451_84
 	cmp	x1, #1
-	b.ne	.L450_89
+	b.ne	.L451_89
 	ldr	w8, [x0, #196]
-	b	.L450_180
-.L450_34:
+	b	.L451_180
+.L451_34:
 	cmp	x9, #15
-	b.ne	.L450_65
+	b.ne	.L451_65
 	cmp	x1, #4
-	b.eq	.L450_85
+	b.eq	.L451_85
 	cmp	x1, #5
-	b.ne	.L450_90
+	b.ne	.L451_90
 	ldr	x8, [x0, #1184]
-.L450_38:
+.L451_38:
 	mov	x9, #63439
 	lsr	x8, x8, #3
 	movk	x9, #58195, lsl #16
@@ -90725,79 +90689,79 @@ hw_registry_AnyElevator_tunable:
 	movk	x9, #8388, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
-	b	.L450_180
-.L450_39:
+	b	.L451_180
+.L451_39:
 	cmp	x1, #1
-	b.le	.L450_80
+	b.le	.L451_80
 	cmp	x1, #2
-	b.eq	.L450_185
+	b.eq	.L451_185
 	cmp	x1, #3
-	b.eq	.L450_109
+	b.eq	.L451_109
 	cmp	x1, #4
-	b.ne	.L450_110
+	b.ne	.L451_110
 	ldr	w8, [x0, #116]
-	b	.L450_180
-.L450_44:
+	b	.L451_180
+.L451_44:
 	cmp	x1, #11
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #392]
-	b	.L450_180
-.L450_46:
+	b	.L451_180
+.L451_46:
 	cmp	x1, #16
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #368]
-	b	.L450_180
-.L450_48:
-	cbz	x1, .L450_83
+	b	.L451_180
+.L451_48:
+	cbz	x1, .L451_83
 	cmp	x1, #1
-	b.ne	.L450_87
+	b.ne	.L451_87
 	ldr	x8, [x0, #944]
-	b	.L450_88
-.L450_51:
-	cbz	x1, .L450_94
+	b	.L451_88
+.L451_51:
+	cbz	x1, .L451_94
 	cmp	x1, #1
-	b.eq	.L450_93
+	b.eq	.L451_93
 	cmp	x1, #2
-	b.ne	.L450_101
-.L450_54:
+	b.ne	.L451_101
+.L451_54:
 	ldr	x8, [x0, #80]
-	b	.L450_180
-.L450_55:
+	b	.L451_180
+.L451_55:
 	cmp	x1, #3
-	b.gt	.L450_73
+	b.gt	.L451_73
 	cmp	x1, #1
-	b.gt	.L450_95
-	cbz	x1, .L450_92
+	b.gt	.L451_95
+	cbz	x1, .L451_92
 	cmp	x1, #1
-	b.eq	.L450_82
-	b	.L450_172
-.L450_59:
+	b.eq	.L451_82
+	b	.L451_172
+.L451_59:
 	subs	x9, x1, #10
-	b.hs	.L450_77
+	b.hs	.L451_77
 	mov	w8, #720
-	b	.L450_79
-.L450_61:
+	b	.L451_79
+.L451_61:
 	cmp	x1, #16
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #536]
-	b	.L450_180
-.L450_63:
+	b	.L451_180
+.L451_63:
 	cmp	x1, #10
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #336]
-	b	.L450_180
-.L450_65:
+	b	.L451_180
+.L451_65:
 	cmp	x1, #0
 	mov	w8, #800
 	mov	w9, #792
 	csel	x8, x9, x8, eq
 	ldr	x8, [x0, x8]
-	b	.L450_88
-.L450_66:
+	b	.L451_88
+.L451_66:
 	mov	x11, x0
 	ldr	x8, [x11, #48]!
 	sub	x10, x8, #2
@@ -90806,364 +90770,364 @@ hw_registry_AnyElevator_tunable:
 	csel	x10, x10, x8, hi
 	mov	x8, xzr
 	cmp	x10, #8
-	b.le	.L450_103
+	b.le	.L451_103
 	cmp	x10, #13
-	b.gt	.L450_111
+	b.gt	.L451_111
 	cmp	x10, #10
-	b.le	.L450_126
+	b.le	.L451_126
 	cmp	x10, #11
-	b.eq	.L450_145
+	b.eq	.L451_145
 	cmp	x10, #12
-	b.ne	.L450_148
+	b.ne	.L451_148
 	cmp	x9, #11
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #440]
-	b	.L450_180
-.L450_73:
+	b	.L451_180
+.L451_73:
 	cmp	x1, #5
-	b.gt	.L450_98
+	b.gt	.L451_98
 	cmp	x1, #4
-	b.eq	.L450_117
+	b.eq	.L451_117
 	cmp	x1, #5
-	b.ne	.L450_172
-.L450_76:
+	b.ne	.L451_172
+.L451_76:
 	ldr	x8, [x0, #56]
-	b	.L450_180
-.L450_77:
+	b	.L451_180
+.L451_77:
 	cmp	x9, #15
-	b.hi	.L450_179
+	b.hi	.L451_179
 	mov	w8, #408
 	mov	x1, x9
-.L450_79:
+.L451_79:
 	add	x9, x0, #8
 	add	x8, x9, x8
 	ldr	x8, [x8, x1, lsl #3]
-	b	.L450_180
-.L450_80:
-	cbz	x1, .L450_92
+	b	.L451_180
+.L451_80:
+	cbz	x1, .L451_92
 	cmp	x1, #1
-	b.ne	.L450_110
-.L450_82:
+	b.ne	.L451_110
+.L451_82:
 	ldr	x8, [x0, #24]
-	b	.L450_180
-.L450_83:
+	b	.L451_180
+.L451_83:
 	ldr	x8, [x0, #936]
-	b	.L450_88
-.L450_84:
+	b	.L451_88
+.L451_84:
 	ldr	w8, [x0, #192]
-	b	.L450_180
-.L450_85:
+	b	.L451_180
+.L451_85:
 	ldr	x8, [x0, #1184]
-.L450_86:
+.L451_86:
 	mov	x9, #13531
 	movk	x9, #55222, lsl #16
 	movk	x9, #56962, lsl #32
 	movk	x9, #17179, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #18
-	b	.L450_180
-.L450_87:
+	b	.L451_180
+.L451_87:
 	ldrb	w8, [x0, #952]
-.L450_88:
+.L451_88:
 	mov	x9, #9223372036854775807
 	cmp	x8, x9
 	csel	x0, x8, x9, lo
 	ldp	x29, x30, [sp], #16
 	ret
-.L450_89:
+.L451_89:
 	ldrb	w8, [x0, #200]
-	b	.L450_180
-.L450_90:
+	b	.L451_180
+.L451_90:
 	cmp	x1, #13
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #1064]
-	b	.L450_180
-.L450_92:
+	b	.L451_180
+.L451_92:
 	ldr	x8, [x0, #8]
-	b	.L450_180
-.L450_93:
+	b	.L451_180
+.L451_93:
 	ldr	x8, [x0, #64]
-	b	.L450_180
-.L450_94:
+	b	.L451_180
+.L451_94:
 	ldr	w8, [x0, #88]
-	b	.L450_180
-.L450_95:
+	b	.L451_180
+.L451_95:
 	cmp	x1, #2
-	b.eq	.L450_118
+	b.eq	.L451_118
 	cmp	x1, #3
-	b.ne	.L450_172
+	b.ne	.L451_172
 	ldrb	w8, [x0, #324]
-	b	.L450_180
-.L450_98:
+	b	.L451_180
+.L451_98:
 	cmp	x1, #6
-	b.eq	.L450_119
+	b.eq	.L451_119
 	cmp	x1, #7
-	b.ne	.L450_172
+	b.ne	.L451_172
 	ldrb	w8, [x0, #325]
-	b	.L450_180
-.L450_101:
+	b	.L451_180
+.L451_101:
 	ldrb	w8, [x0, #92]
-	b	.L450_180
-.L450_102:
+	b	.L451_180
+.L451_102:
 	ldrb	w8, [x0, #96]
-	b	.L450_180
-.L450_103:
+	b	.L451_180
+.L451_103:
 	cmp	x10, #3
-	b.le	.L450_120
+	b.le	.L451_120
 	cmp	x10, #5
-	b.le	.L450_140
+	b.le	.L451_140
 	cmp	x10, #6
-	b.eq	.L450_154
+	b.eq	.L451_154
 	cmp	x10, #7
-	b.ne	.L450_158
+	b.ne	.L451_158
 	cmp	x9, #16
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #416]
-	b	.L450_180
-.L450_109:
+	b	.L451_180
+.L451_109:
 	ldrb	w8, [x0, #121]
-	b	.L450_180
-.L450_110:
+	b	.L451_180
+.L451_110:
 	ldrb	w8, [x0, #120]
-	b	.L450_180
-.L450_111:
+	b	.L451_180
+.L451_111:
 	cmp	x10, #15
-	b.le	.L450_129
+	b.le	.L451_129
 	cmp	x10, #16
-	b.eq	.L450_147
+	b.eq	.L451_147
 	cmp	x10, #17
-	b.ne	.L450_180
+	b.ne	.L451_180
 	cmp	x1, #10
-	b.eq	.L450_173
+	b.eq	.L451_173
 	cmp	x1, #11
-	b.ne	.L450_176
+	b.ne	.L451_176
 	ldr	x8, [x0, #984]
-	b	.L450_88
-.L450_117:
+	b	.L451_88
+.L451_117:
 	ldr	w8, [x0, #316]
-	b	.L450_180
-.L450_118:
+	b	.L451_180
+.L451_118:
 	ldr	x8, [x0, #48]
-	b	.L450_180
-.L450_119:
+	b	.L451_180
+.L451_119:
 	ldr	w8, [x0, #320]
-	b	.L450_180
-.L450_120:
+	b	.L451_180
+.L451_120:
 	cmp	x10, #1
-	b.gt	.L450_134
-	cbnz	x10, .L450_180
+	b.gt	.L451_134
+	cbnz	x10, .L451_180
 	cmp	x1, #10
-	b.eq	.L450_189
+	b.eq	.L451_189
 	cmp	x1, #11
-	b.eq	.L450_144
+	b.eq	.L451_144
 	cmp	x1, #12
-	b.ne	.L450_191
+	b.ne	.L451_191
 	ldr	x8, [x0, #136]
-	b	.L450_180
-.L450_126:
+	b	.L451_180
+.L451_126:
 	cmp	x10, #9
-	b.ne	.L450_149
+	b.ne	.L451_149
 	cmp	x9, #10
-	b.hs	.L450_163
+	b.hs	.L451_163
 	mov	w8, #720
-	b	.L450_165
-.L450_129:
+	b	.L451_165
+.L451_129:
 	cmp	x10, #14
-	b.ne	.L450_151
+	b.ne	.L451_151
 	cmp	x1, #13
-	b.gt	.L450_166
+	b.gt	.L451_166
 	cmp	x1, #11
-	b.gt	.L450_182
+	b.gt	.L451_182
 	cmp	x1, #10
-	b.eq	.L450_76
+	b.eq	.L451_76
 	cmp	x1, #11
-	b.eq	.L450_172
-	b	.L450_189
-.L450_134:
+	b.eq	.L451_172
+	b	.L451_189
+.L451_134:
 	cmp	x10, #2
-	b.ne	.L450_156
+	b.ne	.L451_156
 	cmp	x1, #11
-	b.le	.L450_170
+	b.le	.L451_170
 	cmp	x1, #12
-	b.eq	.L450_194
+	b.eq	.L451_194
 	cmp	x1, #13
-	b.eq	.L450_195
+	b.eq	.L451_195
 	cmp	x1, #14
-	b.ne	.L450_196
+	b.ne	.L451_196
 	ldr	w8, [x0, #164]
-	b	.L450_180
-.L450_140:
+	b	.L451_180
+.L451_140:
 	cmp	x10, #4
-	b.ne	.L450_160
+	b.ne	.L451_160
 	cmp	x1, #10
-	b.eq	.L450_192
+	b.eq	.L451_192
 	cmp	x1, #11
-	b.eq	.L450_190
+	b.eq	.L451_190
 	cmp	x1, #12
-	b.ne	.L450_193
-.L450_144:
+	b.ne	.L451_193
+.L451_144:
 	ldr	x8, [x0, #128]
-	b	.L450_180
-.L450_145:
+	b	.L451_180
+.L451_145:
 	cmp	x9, #16
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #584]
-	b	.L450_180
-.L450_147:
+	b	.L451_180
+.L451_147:
 	cmp	x9, #0
 	mov	w8, #800
 	mov	w9, #792
 	csel	x8, x9, x8, eq
 	ldr	x8, [x11, x8]
-	b	.L450_88
-.L450_148:
+	b	.L451_88
+.L451_148:
 	add	x0, x0, #368
 	mov	x1, x9
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_tunables_Tunables_get
-.L450_149:
+.L451_149:
 	cmp	x9, #16
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #640]
-	b	.L450_180
-.L450_151:
+	b	.L451_180
+.L451_151:
 	cmp	x1, #14
-	b.eq	.L450_174
+	b.eq	.L451_174
 	cmp	x1, #15
-	b.ne	.L450_177
+	b.ne	.L451_177
 	ldr	x8, [x0, #1232]
-	b	.L450_38
-.L450_154:
+	b	.L451_38
+.L451_154:
 	cmp	x9, #10
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #384]
-	b	.L450_180
-.L450_156:
+	b	.L451_180
+.L451_156:
 	cmp	x9, #5
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #120]
-	b	.L450_180
-.L450_158:
+	b	.L451_180
+.L451_158:
 	cmp	x9, #16
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #232]
-	b	.L450_180
-.L450_160:
+	b	.L451_180
+.L451_160:
 	cmp	x1, #10
-	b.eq	.L450_175
+	b.eq	.L451_175
 	cmp	x1, #11
-	b.ne	.L450_181
+	b.ne	.L451_181
 	ldr	w8, [x0, #244]
-	b	.L450_180
-.L450_163:
+	b	.L451_180
+.L451_163:
 	sub	x9, x1, #20
 	cmp	x9, #15
-	b.hi	.L450_179
+	b.hi	.L451_179
 	mov	w8, #408
-.L450_165:
+.L451_165:
 	add	x10, x0, #56
 	add	x8, x10, x8
 	ldr	x8, [x8, x9, lsl #3]
-	b	.L450_180
-.L450_166:
+	b	.L451_180
+.L451_166:
 	cmp	x1, #15
-	b.gt	.L450_186
+	b.gt	.L451_186
 	cmp	x1, #14
-	b.eq	.L450_197
+	b.eq	.L451_197
 	cmp	x1, #15
-	b.ne	.L450_189
+	b.ne	.L451_189
 	ldr	x8, [x0, #104]
-	b	.L450_180
-.L450_170:
+	b	.L451_180
+.L451_170:
 	cmp	x1, #10
-	b.eq	.L450_76
+	b.eq	.L451_76
 	cmp	x1, #11
-	b.ne	.L450_196
-.L450_172:
+	b.ne	.L451_196
+.L451_172:
 	ldr	x8, [x0, #72]
-	b	.L450_180
-.L450_173:
+	b	.L451_180
+.L451_173:
 	ldr	x8, [x0, #976]
-	b	.L450_88
-.L450_174:
+	b	.L451_88
+.L451_174:
 	ldr	x8, [x0, #1232]
-	b	.L450_86
-.L450_175:
+	b	.L451_86
+.L451_175:
 	ldr	w8, [x0, #240]
-	b	.L450_180
-.L450_176:
+	b	.L451_180
+.L451_176:
 	ldrb	w8, [x0, #992]
-	b	.L450_88
-.L450_177:
+	b	.L451_88
+.L451_177:
 	cmp	x9, #13
-	b.hs	.L450_179
+	b.hs	.L451_179
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #1112]
-	b	.L450_180
-.L450_179:
+	b	.L451_180
+.L451_179:
 	mov	x8, xzr
-.L450_180:
+.L451_180:
 	mov	x0, x8
 	ldp	x29, x30, [sp], #16
 	ret
-.L450_181:
+.L451_181:
 	ldrb	w8, [x0, #248]
-	b	.L450_180
-.L450_182:
+	b	.L451_180
+.L451_182:
 	cmp	x1, #12
-	b.eq	.L450_185
+	b.eq	.L451_185
 	cmp	x1, #13
-	b.ne	.L450_189
+	b.ne	.L451_189
 	ldrb	w8, [x0, #372]
-	b	.L450_180
-.L450_185:
+	b	.L451_180
+.L451_185:
 	ldr	x8, [x0, #96]
-	b	.L450_180
-.L450_186:
+	b	.L451_180
+.L451_186:
 	cmp	x1, #16
-	b.eq	.L450_198
+	b.eq	.L451_198
 	cmp	x1, #17
-	b.ne	.L450_189
+	b.ne	.L451_189
 	ldrb	w8, [x0, #373]
-	b	.L450_180
-.L450_189:
+	b	.L451_180
+.L451_189:
 	ldr	x8, [x0, #120]
-	b	.L450_180
-.L450_190:
+	b	.L451_180
+.L451_190:
 	ldr	x8, [x0, #112]
-	b	.L450_180
-.L450_191:
+	b	.L451_180
+.L451_191:
 	ldrb	w8, [x0, #144]
-	b	.L450_180
-.L450_192:
+	b	.L451_180
+.L451_192:
 	ldr	w8, [x0, #136]
-	b	.L450_180
-.L450_193:
+	b	.L451_180
+.L451_193:
 	ldrb	w8, [x0, #140]
-	b	.L450_180
-.L450_194:
+	b	.L451_180
+.L451_194:
 	ldr	x8, [x0, #144]
-	b	.L450_180
-.L450_195:
+	b	.L451_180
+.L451_195:
 	ldrb	w8, [x0, #169]
-	b	.L450_180
-.L450_196:
+	b	.L451_180
+.L451_196:
 	ldrb	w8, [x0, #168]
-	b	.L450_180
-.L450_197:
+	b	.L451_180
+.L451_197:
 	ldr	w8, [x0, #364]
-	b	.L450_180
-.L450_198:
+	b	.L451_180
+.L451_198:
 	ldr	w8, [x0, #368]
-	b	.L450_180
+	b	.L451_180
 	.size	hw_registry_AnyElevator_tunable, .-hw_registry_AnyElevator_tunable
 
 	.p2align	2
@@ -91178,102 +91142,102 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	mov	x29, sp
 	stp	x24, x23, [sp, #32]
 	stp	x22, x21, [sp, #48]
-	b.le	.L451_6
+	b.le	.L452_6
 	cmp	x0, #13
-	b.gt	.L451_11
+	b.gt	.L452_11
 	add	x8, x19, #8
 	cmp	x0, #10
-	b.le	.L451_20
+	b.le	.L452_20
 	cmp	x0, #11
-	b.eq	.L451_29
+	b.eq	.L452_29
 	cmp	x0, #12
-	b.ne	.L451_45
+	b.ne	.L452_45
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #30
-	b	.L451_77
-.L451_6:
+	b	.L452_77
+.L452_6:
 	cmp	x0, #3
-	b.le	.L451_15
+	b.le	.L452_15
 	cmp	x0, #5
-	b.le	.L451_26
+	b.le	.L452_26
 	cmp	x0, #6
-	b.eq	.L451_48
+	b.eq	.L452_48
 	cmp	x0, #7
-	b.ne	.L451_50
+	b.ne	.L452_50
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #25
-	b	.L451_77
-.L451_11:
+	b	.L452_77
+.L452_11:
 	cmp	x0, #15
-	b.le	.L451_22
+	b.le	.L452_22
 	cmp	x0, #16
-	b.eq	.L451_30
+	b.eq	.L452_30
 	cmp	x0, #17
-	b.ne	.L451_77
+	b.ne	.L452_77
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #35
-	b	.L451_77
-.L451_15:
+	b	.L452_77
+.L452_15:
 	cmp	x0, #1
-	b.gt	.L451_24
-	cbnz	x0, .L451_77
+	b.gt	.L452_24
+	cbnz	x0, .L452_77
 	ldr	w8, [x2]
 	ldr	x9, [x3, #8]
 	adds	w8, w8, #3
 	csinv	w21, w8, wzr, lo
 	tst	x9, #0x7
-	b.eq	.L451_67
+	b.eq	.L452_67
 	and	x8, x9, #0xfffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x9
-	b.hs	.L451_68
+	b.hs	.L452_68
 	mov	x9, xzr
 	mov	w20, #8
-	b	.L451_71
-.L451_20:
+	b	.L452_71
+.L452_20:
 	cmp	x0, #9
-	b.ne	.L451_46
+	b.ne	.L452_46
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_BumpAllocator_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevat
 	mov	w8, #27
-	b	.L451_77
-.L451_22:
+	b	.L452_77
+.L452_22:
 	cmp	x0, #14
-	b.ne	.L451_47
+	b.ne	.L452_47
 	mov	w8, #32
-	b	.L451_77
-.L451_24:
+	b	.L452_77
+.L452_24:
 	cmp	x0, #2
-	b.ne	.L451_49
+	b.ne	.L452_49
 	mov	w8, #20
-	b	.L451_77
-.L451_26:
+	b	.L452_77
+.L452_26:
 	cmp	x0, #4
-	b.ne	.L451_66
+	b.ne	.L452_66
 	ldr	x9, [x3, #8]
 	tst	x9, #0x3
-	b.eq	.L451_72
+	b.eq	.L452_72
 	and	x8, x9, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x9
-	b.hs	.L451_73
-	b	.L451_74
-.L451_29:
+	b.hs	.L452_73
+	b	.L452_74
+.L452_29:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #29
-	b	.L451_77
-.L451_30:
+	b	.L452_77
+.L452_30:
 	ldr	w9, [x2]
 	mov	w8, #256
 	cmp	w9, #256
@@ -91285,55 +91249,55 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	csinv	w9, w9, wzr, lo
 	tst	x8, #0x7
 	mov	x11, x8
-	b.eq	.L451_32
+	b.eq	.L452_32
 	and	x10, x8, #0xfffffffffffffff8
 	add	x11, x10, #8
 	cmp	x11, x8
-	b.lo	.L451_78
-.L451_32:
+	b.lo	.L452_78
+.L452_32:
 	add	x10, x11, w9, uxtw #4
 	mov	x22, xzr
 	mov	w21, #8
 	cmp	x10, x11
-	b.lo	.L451_37
-	tbnz	x10, #63, .L451_37
+	b.lo	.L452_37
+	tbnz	x10, #63, .L452_37
 	ldr	x8, [x3]
 	mov	x12, x9
 	str	x10, [x3, #8]
 	add	x21, x8, x11
 	mov	w11, #-1
 	add	x8, x21, #8
-.L451_35:
+.L452_35:
 	subs	x12, x12, #1
 	stur	xzr, [x8, #-8]
 	str	w11, [x8], #16
-	b.ne	.L451_35
+	b.ne	.L452_35
 	mov	x8, x10
 	mov	x22, x9
-.L451_37:
+.L452_37:
 	tst	x8, #0x3
-	b.eq	.L451_39
-.L451_38:
+	b.eq	.L452_39
+.L452_38:
 	and	x9, x8, #0xfffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L451_79
-.L451_39:
+	b.lo	.L452_79
+.L452_39:
 	mov	w10, #84
 	mov	x9, xzr
 	mov	w23, #4
 	umaddl	x10, w20, w10, x8
 	cmp	x10, x8
-	b.lo	.L451_44
-	tbnz	x10, #63, .L451_44
+	b.lo	.L452_44
+	tbnz	x10, #63, .L452_44
 	ldr	x9, [x3]
 	mov	w25, #-1
 	mov	x26, x20
 	str	x10, [x3, #8]
 	add	x23, x9, x8
 	add	x24, x23, #80
-.L451_42:
+.L452_42:
 	sub	x0, x24, #80
 	mov	w1, #255
 	mov	w2, #64
@@ -91342,69 +91306,69 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	stp	wzr, wzr, [x24, #-16]
 	stp	w25, w25, [x24, #-8]
 	strb	wzr, [x24], #84
-	b.ne	.L451_42
+	b.ne	.L452_42
 	mov	x9, x20
-.L451_44:
+.L452_44:
 	mov	w8, #34
 	stp	x21, x22, [x19, #8]
 	stp	x23, x9, [x19, #24]
-	b	.L451_77
-.L451_45:
+	b	.L452_77
+.L452_45:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #31
-	b	.L451_77
-.L451_46:
+	b	.L452_77
+.L452_46:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #28
-	b	.L451_77
-.L451_47:
+	b	.L452_77
+.L452_47:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #33
-	b	.L451_77
-.L451_48:
+	b	.L452_77
+.L452_48:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #24
-	b	.L451_77
-.L451_49:
+	b	.L452_77
+.L452_49:
 	mov	w8, #21
-	b	.L451_77
-.L451_50:
+	b	.L452_77
+.L452_50:
 	ldr	w8, [x2, #4]
 	ldr	x11, [x3, #8]
 	adds	w8, w8, #17
 	mov	x12, x11
 	csinv	w9, w8, wzr, lo
 	ands	x14, x11, #0x7
-	b.eq	.L451_52
+	b.eq	.L452_52
 	and	x8, x11, #0xfffffffffffffff8
 	add	x12, x8, #8
 	cmp	x12, x11
-	b.lo	.L451_80
-.L451_52:
+	b.lo	.L452_80
+.L452_52:
 	mov	w8, #80
 	mov	x10, xzr
 	umaddl	x13, w9, w8, x12
 	mov	w8, #8
 	cmp	x13, x12
-	b.lo	.L451_57
-	tbnz	x13, #63, .L451_57
+	b.lo	.L452_57
+	tbnz	x13, #63, .L452_57
 	ldr	x8, [x3]
 	mov	x10, #-1
 	mov	x14, x9
 	str	x13, [x3, #8]
 	add	x8, x8, x12
 	mov	x11, x8
-.L451_55:
+.L452_55:
 	str	wzr, [x11]
 	subs	x14, x14, #1
 	stp	x10, xzr, [x11, #8]
@@ -91414,61 +91378,61 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	str	wzr, [x11, #72]
 	strb	wzr, [x11, #76]
 	add	x11, x11, #80
-	b.ne	.L451_55
+	b.ne	.L452_55
 	and	x14, x12, #0x7
 	mov	x11, x13
 	mov	x10, x9
-.L451_57:
-	cbz	x14, .L451_60
+.L452_57:
+	cbz	x14, .L452_60
 	and	x12, x11, #0xfffffffffffffff8
 	add	x12, x12, #8
 	cmp	x12, x11
-	b.lo	.L451_81
+	b.lo	.L452_81
 	mov	x11, x12
-.L451_60:
+.L452_60:
 	add	x14, x11, x9, lsl #5
 	mov	x13, xzr
 	mov	w12, #8
 	cmp	x14, x11
-	b.lo	.L451_65
-	tbnz	x14, #63, .L451_65
+	b.lo	.L452_65
+	tbnz	x14, #63, .L452_65
 	ldr	x12, [x3]
 	str	x14, [x3, #8]
 	mov	x13, x9
 	add	x12, x12, x11
 	mov	x11, #-1
 	mov	x14, x12
-.L451_63:
+.L452_63:
 	stp	xzr, x11, [x14]
 	subs	x13, x13, #1
 	str	x11, [x14, #16]
 	str	w11, [x14, #24]
 	strb	wzr, [x14, #28]
 	add	x14, x14, #32
-	b.ne	.L451_63
+	b.ne	.L452_63
 	mov	x13, x9
-.L451_65:
+.L452_65:
 	stp	x8, x10, [x19, #8]
 	mov	w8, #26
 	stp	x12, x13, [x19, #24]
-	b	.L451_77
-.L451_66:
+	b	.L452_77
+.L452_66:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #23
-	b	.L451_77
-.L451_67:
+	b	.L452_77
+.L452_67:
 	mov	x8, x9
-.L451_68:
+.L452_68:
 	ubfiz	x2, x21, #3, #32
 	mov	x9, xzr
 	mov	w20, #8
 	add	x10, x8, x2
 	cmp	x10, x8
-	b.lo	.L451_71
-	tbnz	x10, #63, .L451_71
+	b.lo	.L452_71
+	tbnz	x10, #63, .L452_71
 	ldr	x9, [x3]
 	mov	w1, wzr
 	str	x10, [x3, #8]
@@ -91476,22 +91440,22 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	mov	x0, x20
 	bl	memset
 	mov	x9, x21
-.L451_71:
+.L452_71:
 	stp	x20, x9, [x19, #8]
 	mov	w8, #18
-	b	.L451_77
-.L451_72:
+	b	.L452_77
+.L452_72:
 	mov	x8, x9
-.L451_73:
+.L452_73:
 	mov	x9, #-1793
 	movk	x9, #32767, lsl #48
 	cmp	x8, x9
-	b.ls	.L451_75
-.L451_74:
+	b.ls	.L452_75
+.L452_74:
 	mov	x9, xzr
 	mov	w20, #4
-	b	.L451_76
-.L451_75:
+	b	.L452_76
+.L452_75:
 	ldr	x9, [x3]
 	add	x10, x8, #1792
 	mov	w1, #255
@@ -91501,10 +91465,10 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	mov	x0, x20
 	bl	memset
 	mov	w9, #64
-.L451_76:
+.L452_76:
 	stp	x20, x9, [x19, #8]
 	mov	w8, #22
-.L451_77:
+.L452_77:
 	str	x8, [x19]
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -91512,26 +91476,26 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	ret
-.L451_78:
+.L452_78:
 	mov	x22, xzr
 	mov	w21, #8
 	tst	x8, #0x3
-	b.ne	.L451_38
-	b	.L451_39
-.L451_79:
+	b.ne	.L452_38
+	b	.L452_39
+.L452_79:
 	mov	x9, xzr
 	mov	w23, #4
-	b	.L451_44
-.L451_80:
+	b	.L452_44
+.L452_80:
 	mov	x10, xzr
 	mov	x13, xzr
 	mov	w8, #8
 	mov	w12, #8
-	b	.L451_65
-.L451_81:
+	b	.L452_65
+.L452_81:
 	mov	x13, xzr
 	mov	w12, #8
-	b	.L451_65
+	b	.L452_65
 	.size	hw_registry_AnyTables_make_memory_BumpAllocator, .-hw_registry_AnyTables_make_memory_BumpAllocator
 
 	.p2align	2
@@ -91543,108 +91507,108 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	cmp	x0, #8
 	mov	w8, #19
 	mov	x29, sp
-	b.le	.L452_6
+	b.le	.L453_6
 	cmp	x0, #13
-	b.gt	.L452_11
+	b.gt	.L453_11
 	add	x8, x19, #8
 	cmp	x0, #10
-	b.le	.L452_20
+	b.le	.L453_20
 	cmp	x0, #11
-	b.eq	.L452_31
+	b.eq	.L453_31
 	cmp	x0, #12
-	b.ne	.L452_35
+	b.ne	.L453_35
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #30
-	b	.L452_72
-.L452_6:
+	b	.L453_72
+.L453_6:
 	cmp	x0, #3
-	b.le	.L452_15
+	b.le	.L453_15
 	cmp	x0, #5
-	b.le	.L452_26
+	b.le	.L453_26
 	cmp	x0, #6
-	b.eq	.L452_38
+	b.eq	.L453_38
 	cmp	x0, #7
-	b.ne	.L452_40
+	b.ne	.L453_40
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #25
-	b	.L452_72
-.L452_11:
+	b	.L453_72
+.L453_11:
 	cmp	x0, #15
-	b.le	.L452_22
+	b.le	.L453_22
 	cmp	x0, #16
-	b.eq	.L452_32
+	b.eq	.L453_32
 	cmp	x0, #17
-	b.ne	.L452_72
+	b.ne	.L453_72
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #35
-	b	.L452_72
-.L452_15:
+	b	.L453_72
+.L453_15:
 	cmp	x0, #1
-	b.gt	.L452_24
-	cbnz	x0, .L452_72
+	b.gt	.L453_24
+	cbnz	x0, .L453_72
 	ldr	w8, [x2]
 	ldr	x9, [x3]
 	adds	w8, w8, #3
 	csinv	w8, w8, wzr, lo
 	cmp	x9, #1
-	b.ne	.L452_57
+	b.ne	.L453_57
 	ldr	x10, [x3, #8]
 	tst	x10, #0x7
-	b.eq	.L452_53
+	b.eq	.L453_53
 	and	x9, x10, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x10
-	b.hs	.L452_54
-	b	.L452_57
-.L452_20:
+	b.hs	.L453_54
+	b	.L453_57
+.L453_20:
 	cmp	x0, #9
-	b.ne	.L452_36
+	b.ne	.L453_36
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_SizeCounter_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevator
 	mov	w8, #27
-	b	.L452_72
-.L452_22:
+	b	.L453_72
+.L453_22:
 	cmp	x0, #14
-	b.ne	.L452_37
+	b.ne	.L453_37
 	mov	w8, #32
-	b	.L452_72
-.L452_24:
+	b	.L453_72
+.L453_24:
 	cmp	x0, #2
-	b.ne	.L452_39
+	b.ne	.L453_39
 	mov	w8, #20
-	b	.L452_72
-.L452_26:
+	b	.L453_72
+.L453_26:
 	cmp	x0, #4
-	b.ne	.L452_43
+	b.ne	.L453_43
 	ldr	x8, [x3]
 	cmp	x8, #1
-	b.ne	.L452_30
+	b.ne	.L453_30
 	ldr	x8, [x3, #8]
 	tst	x8, #0x3
-	b.eq	.L452_69
+	b.eq	.L453_69
 	and	x9, x8, #0xfffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x8
-	b.hs	.L452_70
-.L452_30:
+	b.hs	.L453_70
+.L453_30:
 	mov	x8, xzr
-	b	.L452_71
-.L452_31:
+	b	.L453_71
+.L453_31:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #29
-	b	.L452_72
-.L452_32:
+	b	.L453_72
+.L453_32:
 	ldr	w8, [x2]
 	mov	w9, #256
 	ldr	x11, [x3]
@@ -91653,171 +91617,171 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	adds	w10, w8, #3
 	csinv	w10, w10, wzr, lo
 	cmp	x11, #1
-	b.ne	.L452_50
+	b.ne	.L453_50
 	ldr	x11, [x3, #8]
 	tst	x11, #0x7
-	b.eq	.L452_44
+	b.eq	.L453_44
 	and	x12, x11, #0xfffffffffffffff8
 	add	x13, x12, #8
 	cmp	x13, x11
-	b.hs	.L452_45
-	b	.L452_50
-.L452_35:
+	b.hs	.L453_45
+	b	.L453_50
+.L453_35:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #31
-	b	.L452_72
-.L452_36:
+	b	.L453_72
+.L453_36:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #28
-	b	.L452_72
-.L452_37:
+	b	.L453_72
+.L453_37:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #33
-	b	.L452_72
-.L452_38:
+	b	.L453_72
+.L453_38:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #24
-	b	.L452_72
-.L452_39:
+	b	.L453_72
+.L453_39:
 	mov	w8, #21
-	b	.L452_72
-.L452_40:
+	b	.L453_72
+.L453_40:
 	ldr	w8, [x2, #4]
 	ldr	x9, [x3]
 	adds	w8, w8, #17
 	csinv	w8, w8, wzr, lo
 	cmp	x9, #1
-	b.ne	.L452_65
+	b.ne	.L453_65
 	ldr	x9, [x3, #8]
 	tst	x9, #0x7
-	b.eq	.L452_59
+	b.eq	.L453_59
 	and	x10, x9, #0xfffffffffffffff8
 	add	x12, x10, #8
 	cmp	x12, x9
-	b.hs	.L452_60
-	b	.L452_65
-.L452_43:
+	b.hs	.L453_60
+	b	.L453_65
+.L453_43:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #23
-	b	.L452_72
-.L452_44:
+	b	.L453_72
+.L453_44:
 	mov	x13, x11
-.L452_45:
+.L453_45:
 	add	x11, x13, w10, uxtw #4
 	mov	x10, xzr
 	cmp	x11, x13
-	b.lo	.L452_51
-	tbnz	x11, #63, .L452_52
+	b.lo	.L453_51
+	tbnz	x11, #63, .L453_52
 	tst	x13, #0x3
-	b.eq	.L452_49
+	b.eq	.L453_49
 	and	x10, x11, #0x7ffffffffffffffc
 	add	x10, x10, #4
 	cmp	x10, x11
 	mov	x11, x10
-	b.lo	.L452_50
-.L452_49:
+	b.lo	.L453_50
+.L453_49:
 	mov	w10, #84
 	cmp	w8, #0
 	mul	w9, w9, w10
 	csel	w8, w10, w9, eq
 	adds	x12, x11, x8
-	b.pl	.L452_73
-.L452_50:
+	b.pl	.L453_73
+.L453_50:
 	mov	x10, xzr
-.L452_51:
-.L452_52:
+.L453_51:
+.L453_52:
 	mov	w8, #8
 	stp	x10, x12, [x3]
 	stp	x8, xzr, [x19, #8]
 	mov	w8, #4
 	str	x8, [x19, #24]
 	mov	w8, #34
-	b	.L452_68
-.L452_53:
+	b	.L453_68
+.L453_53:
 	mov	x9, x10
-.L452_54:
+.L453_54:
 	add	x8, x9, w8, uxtw #3
 	cmp	x8, x9
-	b.lo	.L452_57
-	tbnz	x8, #63, .L452_57
+	b.lo	.L453_57
+	tbnz	x8, #63, .L453_57
 	mov	w9, #1
-	b	.L452_58
-.L452_57:
+	b	.L453_58
+.L453_57:
 	mov	x9, xzr
-.L452_58:
+.L453_58:
 	stp	x9, x8, [x3]
 	mov	w8, #8
 	stp	x8, xzr, [x19, #8]
 	mov	w8, #18
-	b	.L452_72
-.L452_59:
+	b	.L453_72
+.L453_59:
 	mov	x12, x9
-.L452_60:
+.L453_60:
 	mov	w9, #80
 	umaddl	x11, w8, w9, x12
 	mov	x9, xzr
 	cmp	x11, x12
-	b.lo	.L452_66
-	tbnz	x11, #63, .L452_67
+	b.lo	.L453_66
+	tbnz	x11, #63, .L453_67
 	tst	x12, #0x7
-	b.eq	.L452_64
+	b.eq	.L453_64
 	and	x9, x11, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x11
 	mov	x11, x9
-	b.lo	.L452_65
-.L452_64:
+	b.lo	.L453_65
+.L453_64:
 	adds	x10, x11, x8, lsl #5
-	b.pl	.L452_74
-.L452_65:
+	b.pl	.L453_74
+.L453_65:
 	mov	x9, xzr
-.L452_66:
-.L452_67:
+.L453_66:
+.L453_67:
 	mov	w8, #8
 	stp	x9, x10, [x3]
 	stp	x8, xzr, [x19, #8]
 	str	x8, [x19, #24]
 	mov	w8, #26
-.L452_68:
+.L453_68:
 	str	xzr, [x19, #32]
-	b	.L452_72
-.L452_69:
+	b	.L453_72
+.L453_69:
 	mov	x9, x8
-.L452_70:
+.L453_70:
 	mov	x8, #-1792
 	movk	x8, #32767, lsl #48
 	cmp	x9, x8
 	add	x9, x9, #1792
 	cset	w8, lo
-.L452_71:
+.L453_71:
 	stp	x8, x9, [x3]
 	mov	w8, #4
 	stp	x8, xzr, [x19, #8]
 	mov	w8, #22
-.L452_72:
+.L453_72:
 	str	x8, [x19]
 	ldr	x19, [sp, #16]
 	ldp	x29, x30, [sp], #32
 	ret
-.L452_73:
+.L453_73:
 	mov	w10, #1
-	b	.L452_52
-.L452_74:
+	b	.L453_52
+.L453_74:
 	mov	w9, #1
-	b	.L452_67
+	b	.L453_67
 	.size	hw_registry_AnyTables_make_memory_SizeCounter, .-hw_registry_AnyTables_make_memory_SizeCounter
 
 	.p2align	2
@@ -91836,7 +91800,7 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	mov	x19, x8
 	bl	hw_registry_Kind_info
 	ldrb	w8, [x0, #137]
-	tbz	w8, #0, .L453_2
+	tbz	w8, #0, .L454_2
 	mov	x8, x19
 	mov	x0, x21
 	mov	x2, x22
@@ -91848,7 +91812,7 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	ldr	x23, [sp, #160]
 	add	sp, sp, #208
 	b	hw_registry_AnyTables_make_memory_SizeCounter
-.L453_2:
+.L454_2:
 	ldr	w8, [x22, #12]
 	ldr	w23, [x22, #4]
 	ldr	x9, [x20]
@@ -91857,317 +91821,317 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	adds	w8, w23, w8
 	csinv	w10, w8, wzr, lo
 	cmp	x9, #1
-	b.ne	.L453_19
+	b.ne	.L454_19
 	ldr	x8, [x20, #8]
 	tst	x8, #0x7
-	b.eq	.L453_5
+	b.eq	.L454_5
 	and	x9, x8, #0xfffffffffffffff8
 	add	x12, x9, #8
 	cmp	x12, x8
-	b.hs	.L453_6
-	b	.L453_19
-.L453_5:
+	b.hs	.L454_6
+	b	.L454_19
+.L454_5:
 	mov	x12, x8
-.L453_6:
+.L454_6:
 	add	x11, x12, x10, lsl #7
 	mov	x9, xzr
 	cmp	x11, x12
-	b.lo	.L453_20
-	tbnz	x11, #63, .L453_21
+	b.lo	.L454_20
+	tbnz	x11, #63, .L454_21
 	tst	x12, #0x7
-	b.eq	.L453_10
+	b.eq	.L454_10
 	and	x8, x11, #0x7ffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x11
 	mov	x11, x8
-	b.lo	.L453_19
-.L453_10:
+	b.lo	.L454_19
+.L454_10:
 	lsl	x8, x10, #5
 	adds	x10, x11, x8
-	b.mi	.L453_19
+	b.mi	.L454_19
 	tst	x11, #0x7
-	b.eq	.L453_14
+	b.eq	.L454_14
 	and	x9, x10, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x10
-	b.lo	.L453_19
+	b.lo	.L454_19
 	adds	x10, x9, x8
-	b.mi	.L453_19
-	b	.L453_15
-.L453_14:
+	b.mi	.L454_19
+	b	.L454_15
+.L454_14:
 	mov	x9, x10
 	adds	x10, x9, x8
-	b.mi	.L453_19
-.L453_15:
+	b.mi	.L454_19
+.L454_15:
 	ldr	w8, [x22]
 	adds	w8, w8, #3
 	csinv	w8, w8, wzr, lo
 	tst	x9, #0x7
-	b.eq	.L453_17
+	b.eq	.L454_17
 	and	x9, x10, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x10
-	b.hs	.L453_18
-	b	.L453_19
-.L453_17:
+	b.hs	.L454_18
+	b	.L454_19
+.L454_17:
 	mov	x9, x10
-.L453_18:
+.L454_18:
 	adds	x8, x9, x8, lsl #5
-	b.pl	.L453_82
-.L453_19:
+	b.pl	.L454_82
+.L454_19:
 	mov	x9, xzr
-.L453_20:
-.L453_21:
+.L454_20:
+.L454_21:
 	cmp	x21, #8
 	stp	x9, x8, [x20]
-	b.le	.L453_27
+	b.le	.L454_27
 	cmp	x21, #13
-	b.gt	.L453_32
+	b.gt	.L454_32
 	add	x8, sp, #8
 	cmp	x21, #10
-	b.le	.L453_43
+	b.le	.L454_43
 	cmp	x21, #11
-	b.eq	.L453_52
+	b.eq	.L454_52
 	cmp	x21, #12
-	b.ne	.L453_64
+	b.ne	.L454_64
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L453_88
-.L453_27:
+	b	.L454_88
+.L454_27:
 	cmp	x21, #3
-	b.le	.L453_36
+	b.le	.L454_36
 	cmp	x21, #5
-	b.le	.L453_47
+	b.le	.L454_47
 	cmp	x21, #6
-	b.eq	.L453_67
+	b.eq	.L454_67
 	cmp	x21, #7
-	b.ne	.L453_68
+	b.ne	.L454_68
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L453_88
-.L453_32:
+	b	.L454_88
+.L454_32:
 	cmp	x21, #15
-	b.le	.L453_45
+	b.le	.L454_45
 	cmp	x21, #16
-	b.eq	.L453_53
+	b.eq	.L454_53
 	cmp	x21, #17
-	b.ne	.L453_65
+	b.ne	.L454_65
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L453_88
-.L453_36:
+	b	.L454_88
+.L454_36:
 	sub	x10, x21, #1
 	cmp	x10, #3
-	b.lo	.L453_88
+	b.lo	.L454_88
 	ldr	w10, [x22]
 	adds	w10, w10, #3
 	csinv	w10, w10, wzr, lo
-	cbz	x9, .L453_80
+	cbz	x9, .L454_80
 	tst	x8, #0x7
-	b.eq	.L453_40
+	b.eq	.L454_40
 	and	x9, x8, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L453_80
-.L453_40:
+	b.lo	.L454_80
+.L454_40:
 	add	x9, x8, w10, uxtw #3
 	cmp	x9, x8
-	b.lo	.L453_80
-	tbnz	x9, #63, .L453_80
+	b.lo	.L454_80
+	tbnz	x9, #63, .L454_80
 	mov	w8, #1
-	b	.L453_81
-.L453_43:
+	b	.L454_81
+.L454_43:
 	cmp	x21, #9
-	b.ne	.L453_66
+	b.ne	.L454_66
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	mov	x2, x22
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_SizeCounter_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevator
-	b	.L453_88
-.L453_45:
+	b	.L454_88
+.L454_45:
 	cmp	x21, #14
-	b.eq	.L453_88
+	b.eq	.L454_88
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #15
-	b	.L453_88
-.L453_47:
+	b	.L454_88
+.L454_47:
 	cmp	x21, #4
-	b.ne	.L453_79
-	cbz	x9, .L453_86
+	b.ne	.L454_79
+	cbz	x9, .L454_86
 	tst	x8, #0x3
-	b.eq	.L453_51
+	b.eq	.L454_51
 	and	x9, x8, #0xfffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L453_85
-.L453_51:
+	b.lo	.L454_85
+.L454_51:
 	mov	x9, #-1792
 	movk	x9, #32767, lsl #48
 	cmp	x8, x9
 	add	x8, x8, #1792
 	cset	w9, lo
-	b	.L453_87
-.L453_52:
+	b	.L454_87
+.L454_52:
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L453_88
-.L453_53:
+	b	.L454_88
+.L454_53:
 	ldr	w10, [x22]
 	mov	w11, #256
 	cmp	w10, #256
 	csel	w11, w10, w11, lo
 	adds	w12, w10, #3
 	csinv	w12, w12, wzr, lo
-	cbz	x9, .L453_62
+	cbz	x9, .L454_62
 	tst	x8, #0x7
-	b.eq	.L453_56
+	b.eq	.L454_56
 	and	x9, x8, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L453_61
-.L453_56:
+	b.lo	.L454_61
+.L454_56:
 	add	x12, x8, w12, uxtw #4
 	mov	x9, xzr
 	cmp	x12, x8
-	b.lo	.L453_62
-	tbnz	x12, #63, .L453_63
+	b.lo	.L454_62
+	tbnz	x12, #63, .L454_63
 	tst	x8, #0x3
-	b.eq	.L453_60
+	b.eq	.L454_60
 	and	x8, x12, #0x7ffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x12
 	mov	x12, x8
-	b.lo	.L453_61
-.L453_60:
+	b.lo	.L454_61
+.L454_60:
 	mov	w8, #84
 	cmp	w10, #0
 	mul	w9, w11, w8
 	csel	w8, w8, w9, eq
 	adds	x13, x12, x8
-	b.pl	.L453_83
-.L453_61:
+	b.pl	.L454_83
+.L454_61:
 	mov	x9, xzr
-.L453_62:
-.L453_63:
+.L454_62:
+.L454_63:
 	mov	w8, #8
 	stp	x9, x13, [x20]
 	mov	w21, #16
 	stp	x8, xzr, [sp, #16]
 	mov	w8, #4
 	stp	x8, xzr, [sp, #32]
-	b	.L453_88
-.L453_64:
+	b	.L454_88
+.L454_64:
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #13
-	b	.L453_88
-.L453_65:
+	b	.L454_88
+.L454_65:
 	mov	w21, #1
-	b	.L453_88
-.L453_66:
+	b	.L454_88
+.L454_66:
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #10
-	b	.L453_88
-.L453_67:
+	b	.L454_88
+.L454_67:
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L453_88
-.L453_68:
+	b	.L454_88
+.L454_68:
 	adds	w10, w23, #17
 	csinv	w10, w10, wzr, lo
-	cbz	x9, .L453_77
+	cbz	x9, .L454_77
 	tst	x8, #0x7
-	b.eq	.L453_71
+	b.eq	.L454_71
 	and	x9, x8, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L453_76
-.L453_71:
+	b.lo	.L454_76
+.L454_71:
 	mov	w9, #80
 	umaddl	x12, w10, w9, x8
 	mov	x9, xzr
 	cmp	x12, x8
-	b.lo	.L453_77
-	tbnz	x12, #63, .L453_78
+	b.lo	.L454_77
+	tbnz	x12, #63, .L454_78
 	tst	x8, #0x7
-	b.eq	.L453_75
+	b.eq	.L454_75
 	and	x8, x12, #0x7ffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x12
 	mov	x12, x8
-	b.lo	.L453_76
-.L453_75:
+	b.lo	.L454_76
+.L454_75:
 	adds	x11, x12, x10, lsl #5
-	b.pl	.L453_84
-.L453_76:
+	b.pl	.L454_84
+.L454_76:
 	mov	x9, xzr
-.L453_77:
-.L453_78:
+.L454_77:
+.L454_78:
 	mov	w21, #8
 	stp	x9, x11, [x20]
 	stp	x21, xzr, [sp, #16]
 	stp	x21, xzr, [sp, #32]
-	b	.L453_88
-.L453_79:
+	b	.L454_88
+.L454_79:
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #5
-	b	.L453_88
-.L453_80:
+	b	.L454_88
+.L454_80:
 	mov	x8, xzr
-.L453_81:
+.L454_81:
 	stp	x8, x9, [x20]
 	mov	w8, #8
 	mov	x21, xzr
 	stp	x8, xzr, [sp, #16]
-	b	.L453_88
-.L453_82:
+	b	.L454_88
+.L454_82:
 	mov	w9, #1
-	b	.L453_21
-.L453_83:
+	b	.L454_21
+.L454_83:
 	mov	w9, #1
-	b	.L453_63
-.L453_84:
+	b	.L454_63
+.L454_84:
 	mov	w9, #1
-	b	.L453_78
-.L453_85:
+	b	.L454_78
+.L454_85:
 	mov	x9, xzr
-.L453_86:
-.L453_87:
+.L454_86:
+.L454_87:
 	mov	w21, #4
 	stp	x9, x8, [x20]
 	stp	x21, xzr, [sp, #16]
-.L453_88:
+.L454_88:
 	add	x1, sp, #8
 	mov	x0, x19
 	mov	w2, #136
@@ -92193,73 +92157,73 @@ hw_registry_Kind_index:
 	stp	x29, x30, [sp, #-16]!
 	cmp	x0, #8
 	mov	x29, sp
-	b.gt	.L454_7
+	b.gt	.L455_7
 	cmp	x0, #3
-	b.le	.L454_13
+	b.le	.L455_13
 	cmp	x0, #5
-	b.le	.L454_23
+	b.le	.L455_23
 	cmp	x0, #6
-	b.eq	.L454_6
+	b.eq	.L455_6
 	cmp	x0, #7
-	b.eq	.L454_6
+	b.eq	.L455_6
 	cmp	x0, #8
-	b.ne	.L454_27
-.L454_6:
+	b.ne	.L455_27
+.L455_6:
 	ldp	x29, x30, [sp], #16
 	ret
-.L454_7:
+.L455_7:
 	cmp	x0, #12
-	b.le	.L454_16
+	b.le	.L455_16
 	cmp	x0, #14
-	b.le	.L454_25
+	b.le	.L455_25
 	cmp	x0, #15
-	b.eq	.L454_6
+	b.eq	.L455_6
 	cmp	x0, #16
-	b.eq	.L454_6
+	b.eq	.L455_6
 	cmp	x0, #18
-	b.ne	.L454_27
+	b.ne	.L455_27
 	mov	w0, #255
 	ldp	x29, x30, [sp], #16
 	ret
-.L454_13:
+.L455_13:
 	cmp	x0, #1
-	b.gt	.L454_19
-	cbz	x0, .L454_6
+	b.gt	.L455_19
+	cbz	x0, .L455_6
 	cmp	x0, #1
-	b.eq	.L454_6
-	b	.L454_27
-.L454_16:
+	b.eq	.L455_6
+	b	.L455_27
+.L455_16:
 	cmp	x0, #10
-	b.gt	.L454_21
+	b.gt	.L455_21
 	cmp	x0, #9
-	b.eq	.L454_6
+	b.eq	.L455_6
 	cmp	x0, #10
-	b.eq	.L454_6
-	b	.L454_27
-.L454_19:
+	b.eq	.L455_6
+	b	.L455_27
+.L455_19:
 	cmp	x0, #2
-	b.eq	.L454_6
+	b.eq	.L455_6
 	cmp	x0, #3
-	b.eq	.L454_6
-	b	.L454_27
-.L454_21:
+	b.eq	.L455_6
+	b	.L455_27
+.L455_21:
 	cmp	x0, #11
-	b.eq	.L454_6
+	b.eq	.L455_6
 	cmp	x0, #12
-	b.eq	.L454_6
-	b	.L454_27
-.L454_23:
+	b.eq	.L455_6
+	b	.L455_27
+.L455_23:
 	cmp	x0, #4
-	b.eq	.L454_6
+	b.eq	.L455_6
 	cmp	x0, #5
-	b.eq	.L454_6
-	b	.L454_27
-.L454_25:
+	b.eq	.L455_6
+	b	.L455_27
+.L455_25:
 	cmp	x0, #13
-	b.eq	.L454_6
+	b.eq	.L455_6
 	cmp	x0, #14
-	b.eq	.L454_6
-.L454_27:
+	b.eq	.L455_6
+.L455_27:
 	mov	w0, #17
 	ldp	x29, x30, [sp], #16
 	ret
@@ -92272,129 +92236,129 @@ hw_registry_Kind_info:
 	mov	x8, x0
 	cmp	x0, #8
 	mov	x29, sp
-	b.le	.L455_6
+	b.le	.L456_6
 	cmp	x8, #13
-	b.gt	.L455_11
+	b.gt	.L456_11
 	cmp	x8, #10
-	b.le	.L455_18
+	b.le	.L456_18
 	cmp	x8, #11
-	b.eq	.L455_26
+	b.eq	.L456_26
 	cmp	x8, #12
-	b.ne	.L455_28
+	b.ne	.L456_28
 	adrp	x0, .Lconst25
 	add	x0, x0, :lo12:.Lconst25
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_6:
+.L456_6:
 	cmp	x8, #3
-	b.le	.L455_15
+	b.le	.L456_15
 	cmp	x8, #5
-	b.le	.L455_24
+	b.le	.L456_24
 	cmp	x8, #6
-	b.eq	.L455_32
+	b.eq	.L456_32
 	cmp	x8, #7
-	b.ne	.L455_35
+	b.ne	.L456_35
 	adrp	x0, .Lconst26
 	add	x0, x0, :lo12:.Lconst26
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_11:
+.L456_11:
 	cmp	x8, #15
-	b.le	.L455_20
+	b.le	.L456_20
 	cmp	x8, #16
-	b.eq	.L455_27
+	b.eq	.L456_27
 	cmp	x8, #17
-	b.ne	.L455_29
+	b.ne	.L456_29
 	adrp	x0, .Lconst27
 	add	x0, x0, :lo12:.Lconst27
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_15:
+.L456_15:
 	cmp	x8, #1
-	b.gt	.L455_22
-	cbnz	x8, .L455_33
+	b.gt	.L456_22
+	cbnz	x8, .L456_33
 	adrp	x0, .Lconst28
 	add	x0, x0, :lo12:.Lconst28
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_18:
+.L456_18:
 	cmp	x8, #9
-	b.ne	.L455_30
+	b.ne	.L456_30
 	adrp	x0, .Lconst29
 	add	x0, x0, :lo12:.Lconst29
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_20:
+.L456_20:
 	cmp	x8, #14
-	b.ne	.L455_31
+	b.ne	.L456_31
 	adrp	x0, .Lconst30
 	add	x0, x0, :lo12:.Lconst30
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_22:
+.L456_22:
 	cmp	x8, #2
-	b.ne	.L455_34
+	b.ne	.L456_34
 	adrp	x0, .Lconst31
 	add	x0, x0, :lo12:.Lconst31
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_24:
+.L456_24:
 	cmp	x8, #4
-	b.ne	.L455_36
+	b.ne	.L456_36
 	adrp	x0, .Lconst32
 	add	x0, x0, :lo12:.Lconst32
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_26:
+.L456_26:
 	adrp	x0, .Lconst33
 	add	x0, x0, :lo12:.Lconst33
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_27:
+.L456_27:
 	adrp	x0, .Lconst34
 	add	x0, x0, :lo12:.Lconst34
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_28:
+.L456_28:
 	adrp	x0, .Lconst35
 	add	x0, x0, :lo12:.Lconst35
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_29:
+.L456_29:
 	mov	x0, x1
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_30:
+.L456_30:
 	adrp	x0, .Lconst36
 	add	x0, x0, :lo12:.Lconst36
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_31:
+.L456_31:
 	adrp	x0, .Lconst37
 	add	x0, x0, :lo12:.Lconst37
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_32:
+.L456_32:
 	adrp	x0, .Lconst38
 	add	x0, x0, :lo12:.Lconst38
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_33:
+.L456_33:
 	adrp	x0, .Lconst39
 	add	x0, x0, :lo12:.Lconst39
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_34:
+.L456_34:
 	adrp	x0, .Lconst40
 	add	x0, x0, :lo12:.Lconst40
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_35:
+.L456_35:
 	adrp	x0, .Lconst41
 	add	x0, x0, :lo12:.Lconst41
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_36:
+.L456_36:
 	adrp	x0, .Lconst42
 	add	x0, x0, :lo12:.Lconst42
 	ldp	x29, x30, [sp], #16
@@ -92412,11 +92376,11 @@ hw_sfq_Sfq_find_front_merge:
 	mov	x29, sp
 	movk	x8, #31161, lsl #32
 	movk	x8, #40503, lsl #48
-	cbz	x10, .L456_9
+	cbz	x10, .L457_9
 	ldr	x11, [x1, #680]
 	udiv	x10, x11, x10
 	add	x10, x10, x8
-.L456_2:
+.L457_2:
 	mov	x11, #58809
 	eor	x10, x10, x10, lsr #30
 	mov	x12, #4587
@@ -92468,34 +92432,34 @@ hw_sfq_Sfq_find_front_merge:
 	adds	x9, x10, x11
 	csinv	x9, x9, xzr, lo
 	cmp	x8, x0
-	b.ls	.L456_8
+	b.ls	.L457_8
 	ldr	x10, [x1, #384]
 	add	x11, x10, x0, lsl #5
 	ldr	x12, [x11]
 	cmp	x12, x9
-	b.eq	.L456_7
-.L456_4:
+	b.eq	.L457_7
+.L457_4:
 	add	x13, x11, #8
 	add	x11, x11, #12
 	cmp	x9, x12
 	csel	x11, x13, x11, lo
 	ldr	w0, [x11]
 	cmp	x8, x0
-	b.ls	.L456_8
+	b.ls	.L457_8
 	add	x11, x10, x0, lsl #5
 	ldr	x12, [x11]
 	cmp	x12, x9
-	b.ne	.L456_4
-.L456_7:
+	b.ne	.L457_4
+.L457_7:
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_8:
+.L457_8:
 	mov	w0, #-1
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_9:
+.L457_9:
 	mov	x10, x8
-	b	.L456_2
+	b	.L457_2
 	.size	hw_sfq_Sfq_find_front_merge, .-hw_sfq_Sfq_find_front_merge
 
 	.p2align	2
@@ -92520,14 +92484,14 @@ hw_sfq_Sfq_join:
 	ldr	w8, [x10, #52]
 	ldr	w9, [x9, #52]
 	cmp	w8, w9
-	b.ne	.L457_8
+	b.ne	.L458_8
 	ldr	x9, [x0, #8]
 	cmp	x9, x8
-	b.ls	.L457_9
+	b.ls	.L458_9
 	mov	w9, #28
 	ldr	x10, [x0]
 	umaddl	x22, w8, w9, x10
-.L457_3:
+.L458_3:
 	ldp	x9, x8, [x1, #320]
 	add	x12, x1, #336
 	add	x11, x9, x20, lsl #4
@@ -92539,16 +92503,16 @@ hw_sfq_Sfq_join:
 	ldr	x11, [x11]
 	ldr	x12, [x12]
 	cmp	x11, x12
-	b.hs	.L457_8
+	b.hs	.L458_8
 	cmp	x8, x21
 	add	x8, x22, #8
-	b.ls	.L457_10
+	b.ls	.L458_10
 	mov	x23, x0
 	mov	w20, w2
 	str	x11, [x10]
-.L457_6:
+.L458_6:
 	add	x9, x9, x21, lsl #4
-.L457_7:
+.L458_7:
 	mov	w10, #-1
 	add	x14, x22, #12
 	mov	x21, x1
@@ -92572,7 +92536,7 @@ hw_sfq_Sfq_join:
 	bl	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
 	mov	x1, x21
 	mov	x0, x23
-.L457_8:
+.L458_8:
 	mov	w2, w19
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -92580,7 +92544,7 @@ hw_sfq_Sfq_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_sfq_Sfq_remove
-.L457_9:
+.L458_9:
 	add	x22, x0, #16
 	mov	x23, x0
 	add	x0, x0, #16
@@ -92590,8 +92554,8 @@ hw_sfq_Sfq_join:
 	ldr	w2, [sp]
 	ldr	x1, [sp, #8]
 	mov	x0, x23
-	b	.L457_3
-.L457_10:
+	b	.L458_3
+.L458_10:
 	add	x8, x1, #336
 	mov	x23, x0
 	add	x0, x1, #336
@@ -92603,16 +92567,16 @@ hw_sfq_Sfq_join:
 	ldr	x8, [x1, #328]
 	str	x24, [x1, #336]
 	cmp	x8, x21
-	b.hi	.L457_12
+	b.hi	.L458_12
 	add	x0, x1, #336
 	bl	hw_collections_arena_clean_request_Arrival
 	ldp	x9, x1, [sp]
 	add	x8, x22, #8
-	b	.L457_7
-.L457_12:
+	b	.L458_7
+.L458_12:
 	ldr	x9, [x1, #320]
 	add	x8, x22, #8
-	b	.L457_6
+	b	.L458_6
 	.size	hw_sfq_Sfq_join, .-hw_sfq_Sfq_join
 
 	.p2align	2
@@ -92623,7 +92587,7 @@ hw_sfq_Sfq_merged:
 	mov	x29, sp
 	stp	x22, x21, [sp, #32]
 	stp	x20, x19, [sp, #48]
-	cbz	w3, .L458_11
+	cbz	w3, .L459_11
 	ldp	x8, x9, [x1, #64]
 	mov	w23, w2
 	mov	w19, w2
@@ -92633,17 +92597,17 @@ hw_sfq_Sfq_merged:
 	csel	x24, x8, x1, hi
 	ldr	w8, [x24, #52]
 	cmp	x9, x8
-	b.ls	.L458_12
+	b.ls	.L459_12
 	mov	w9, #28
 	ldr	x10, [x0]
 	umaddl	x20, w8, w9, x10
-.L458_3:
+.L459_3:
 	ldp	w8, w9, [x20, #20]
 	ldp	x21, x22, [x1, #384]
 	cmp	w8, w9
-	b.ne	.L458_6
+	b.ne	.L459_6
 	cmp	x22, x23
-	b.ls	.L458_7
+	b.ls	.L459_7
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -92654,18 +92618,18 @@ hw_sfq_Sfq_merged:
 	ldr	x4, [x24]
 	stp	w8, w8, [x20, #16]
 	str	w8, [x20, #24]
-	b	.L458_9
-.L458_6:
+	b	.L459_9
+.L459_6:
 	add	x0, x20, #16
 	mov	x1, x21
 	mov	x2, x22
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
-.L458_7:
+.L459_7:
 	ldur	w8, [x20, #16]
 	ldr	x4, [x24]
 	cmn	w8, #1
-	b.eq	.L458_9
+	b.eq	.L459_9
 	add	x0, x20, #16
 	mov	x1, x21
 	mov	x2, x22
@@ -92675,9 +92639,9 @@ hw_sfq_Sfq_merged:
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_collections_tree_Tree_insert_among
-.L458_9:
+.L459_9:
 	cmp	x22, x23
-	b.ls	.L458_11
+	b.ls	.L459_11
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	w19, w19, [x20, #16]
@@ -92686,19 +92650,19 @@ hw_sfq_Sfq_merged:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-.L458_11:
+.L459_11:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L458_12:
+.L459_12:
 	add	x20, x0, #16
 	mov	x21, x1
 	mov	x0, x20
 	bl	hw_collections_arena_clean_sfq_Bucket
 	mov	x1, x21
-	b	.L458_3
+	b	.L459_3
 	.size	hw_sfq_Sfq_merged, .-hw_sfq_Sfq_merged
 
 	.p2align	2
@@ -92720,17 +92684,17 @@ hw_sfq_Sfq_remove:
 	ldr	w22, [x8, #52]
 	ldr	x8, [x0, #8]
 	cmp	x8, x22
-	b.ls	.L459_12
+	b.ls	.L460_12
 	mov	w8, #28
 	ldr	x9, [x19]
 	umaddl	x23, w22, w8, x9
-.L459_2:
+.L460_2:
 	ldp	w8, w9, [x23, #20]
 	ldp	x1, x2, [x20, #384]
 	cmp	w8, w9
-	b.ne	.L459_5
+	b.ne	.L460_5
 	cmp	x2, x24
-	b.ls	.L459_6
+	b.ls	.L460_6
 	add	x8, x1, x24, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -92740,19 +92704,19 @@ hw_sfq_Sfq_remove:
 	mov	w8, #-1
 	stp	w8, w8, [x23, #16]
 	str	w8, [x23, #24]
-	b	.L459_6
-.L459_5:
+	b	.L460_6
+.L460_5:
 	add	x0, x23, #16
 	mov	w3, w21
 	bl	hw_collections_tree_Tree_remove_from_among
-.L459_6:
+.L460_6:
 	ldr	x8, [x20, #328]
 	add	x21, x23, #8
 	cmp	x8, x24
-	b.ls	.L459_13
+	b.ls	.L460_13
 	ldr	x8, [x20, #320]
 	add	x24, x8, x24, lsl #4
-.L459_8:
+.L460_8:
 	mov	w8, #-1
 	add	x13, x23, #12
 	ldp	w9, w10, [x24, #8]
@@ -92776,11 +92740,11 @@ hw_sfq_Sfq_remove:
 	csel	x10, x8, x10, hi
 	ldr	w10, [x10, #16]
 	cmn	w10, #1
-	b.ne	.L459_11
+	b.ne	.L460_11
 	cmp	x9, x22
 	add	x20, x19, #48
-	b.ls	.L459_14
-.L459_10:
+	b.ls	.L460_14
+.L460_10:
 	mov	w9, #-1
 	mov	w12, #28
 	ldp	w10, w11, [x8]
@@ -92796,38 +92760,38 @@ hw_sfq_Sfq_remove:
 	str	w11, [x8]
 	csel	x8, x12, x9, hi
 	str	w10, [x8]
-.L459_11:
+.L460_11:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L459_12:
+.L460_12:
 	add	x0, x19, #16
 	add	x23, x19, #16
 	bl	hw_collections_arena_clean_sfq_Bucket
-	b	.L459_2
-.L459_13:
+	b	.L460_2
+.L460_13:
 	add	x0, x20, #336
 	add	x24, x20, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L459_8
-.L459_14:
+	b	.L460_8
+.L460_14:
 	add	x0, x19, #16
 	bl	hw_collections_arena_clean_sfq_Bucket
 	add	x8, x19, #16
-	b	.L459_10
+	b	.L460_10
 	.size	hw_sfq_Sfq_remove, .-hw_sfq_Sfq_remove
 
 	.p2align	2
 	.type	hw_shared_chooser_Chooser_best, @function
 hw_shared_chooser_Chooser_best:
 	cmn	w2, #1
-	b.eq	.L460_8
+	b.eq	.L461_8
 	cmp	w2, w3
-	b.eq	.L460_8
+	b.eq	.L461_8
 	cmn	w3, #1
-	b.eq	.L460_7
+	b.eq	.L461_7
 	stp	x29, x30, [sp, #-16]!
 	ldp	x8, x9, [x1, #384]
 	mov	w11, w2
@@ -92841,7 +92805,7 @@ hw_shared_chooser_Chooser_best:
 	csel	x8, x12, x13, hi
 	cmp	x9, x10
 	csel	x9, x14, x13, hi
-	tbz	w15, #0, .L460_14
+	tbz	w15, #0, .L461_14
 	ldp	x9, x12, [x1, #64]
 	add	x8, x9, x11, lsl #6
 	cmp	x12, x11
@@ -92851,34 +92815,34 @@ hw_shared_chooser_Chooser_best:
 	ldrb	w11, [x8, #61]
 	ldrh	w10, [x8, #56]
 	csel	x9, x9, x1, hi
-	cbz	w11, .L460_9
+	cbz	w11, .L461_9
 	ldrb	w12, [x9, #61]
 	ldrh	w11, [x9, #56]
 	cmp	w12, #0
 	cset	w12, eq
 	orr	w12, w12, w11
 	eor	w12, w10, w12
-	tbz	w12, #0, .L460_12
+	tbz	w12, #0, .L461_12
 	tst	w10, #0x1
-	b	.L460_19
-.L460_7:
+	b	.L461_19
+.L461_7:
 	mov	w3, w2
-.L460_8:
+.L461_8:
 	mov	w0, w3
 	ret
-.L460_9:
+.L461_9:
 	ldrb	w12, [x9, #61]
 	ldrh	w11, [x9, #56]
-	cbz	w12, .L460_12
-	tbnz	w11, #0, .L460_12
+	cbz	w12, .L461_12
+	tbnz	w11, #0, .L461_12
 	mov	w3, w2
-	b	.L460_20
-.L460_12:
+	b	.L461_20
+.L461_12:
 	eor	w11, w10, w11
-	tbz	w11, #1, .L460_14
+	tbz	w11, #1, .L461_14
 	tst	w10, #0x2
-	b	.L460_19
-.L460_14:
+	b	.L461_19
+.L461_14:
 	ldr	x8, [x8]
 	ldr	x12, [x0, #8]
 	ldr	x9, [x9]
@@ -92886,9 +92850,9 @@ hw_shared_chooser_Chooser_best:
 	csel	x10, xzr, x10, lo
 	umulh	x11, x10, x12
 	cmp	xzr, x11
-	b.ne	.L460_21
+	b.ne	.L461_21
 	mul	x10, x10, x12
-.L460_16:
+.L461_16:
 	ldr	x13, [x0]
 	subs	x11, x8, x4
 	csel	x11, x10, x11, lo
@@ -92897,9 +92861,9 @@ hw_shared_chooser_Chooser_best:
 	subs	x14, x4, x9
 	csel	x14, xzr, x14, lo
 	umulh	x15, x14, x12
-	cbnz	x15, .L460_22
+	cbnz	x15, .L461_22
 	mul	x12, x14, x12
-.L460_18:
+.L461_18:
 	cmp	x10, x4
 	cset	w14, hs
 	subs	x15, x9, x4
@@ -92921,18 +92885,18 @@ hw_shared_chooser_Chooser_best:
 	csel	w9, wzr, w9, lo
 	orr	w8, w8, w9
 	cmp	w8, #0
-.L460_19:
+.L461_19:
 	csel	w3, w2, w3, ne
-.L460_20:
+.L461_20:
 	ldp	x29, x30, [sp], #16
 	mov	w0, w3
 	ret
-.L460_21:
+.L461_21:
 	mov	x10, #-1
-	b	.L460_16
-.L460_22:
+	b	.L461_16
+.L461_22:
 	mov	x12, #-1
-	b	.L460_18
+	b	.L461_18
 	.size	hw_shared_chooser_Chooser_best, .-hw_shared_chooser_Chooser_best
 
 	.p2align	2
@@ -92952,32 +92916,32 @@ hw_shared_driver_list_DriverList_insert_after:
 	str	x27, [sp, #16]
 	mov	x29, sp
 	stp	x26, x25, [sp, #32]
-	b.ne	.L461_12
+	b.ne	.L462_12
 	mov	w21, w3
-.L461_2:
+.L462_2:
 	ldr	w8, [x23, #968]
 	cmp	w8, w20
-	b.ne	.L461_4
+	b.ne	.L462_4
 	mov	w8, #-1
 	str	w8, [x23, #968]
-.L461_4:
+.L462_4:
 	ldp	x9, x8, [x23, #64]
 	mov	w24, w20
 	add	x9, x9, x24, lsl #6
 	cmp	x8, x24
 	csel	x9, x9, x23, hi
 	ldrh	w9, [x9, #58]
-	tbz	w9, #5, .L461_6
+	tbz	w9, #5, .L462_6
 	mov	x0, x23
 	mov	w1, w20
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
 	ldr	x8, [x23, #72]
-.L461_6:
+.L462_6:
 	cmp	x8, x24
-	b.ls	.L461_24
+	b.ls	.L462_24
 	ldr	x8, [x23, #64]
 	add	x8, x8, x24, lsl #6
-.L461_8:
+.L462_8:
 	ldrh	w9, [x8, #58]
 	ldp	x1, x2, [x19]
 	orr	w9, w9, #0x1
@@ -92989,40 +92953,40 @@ hw_shared_driver_list_DriverList_insert_after:
 	csel	x8, x8, x23, hi
 	cmn	w9, #1
 	ldr	x4, [x8]
-	b.eq	.L461_18
+	b.eq	.L462_18
 	mov	w8, w22
 	cmp	x2, x8
-	b.ls	.L461_20
+	b.ls	.L462_20
 	mov	w9, #48
 	umaddl	x8, w8, w9, x1
 	ldr	w9, [x8, #12]
 	cmn	w9, #1
-	b.eq	.L461_21
+	b.eq	.L462_21
 	ldr	w21, [x8, #40]
 	mov	w6, wzr
-	b	.L461_22
-.L461_12:
+	b	.L462_22
+.L462_12:
 	ldp	x24, x25, [x19]
 	mov	w26, #48
 	mov	x27, #-1
-	b	.L461_15
-.L461_13:
+	b	.L462_15
+.L462_13:
 	add	x0, x19, #64
 	mov	x1, x24
 	mov	x2, x25
 	bl	hw_collections_tree_Tree_remove_from_among_collections_tree_Range
 	ldr	w3, [x19, #68]
 	ldr	w21, [x19, #76]
-.L461_14:
+.L462_14:
 	cmp	w3, w21
-	b.eq	.L461_2
-.L461_15:
+	b.eq	.L462_2
+.L462_15:
 	ldr	w8, [x19, #72]
 	cmp	w3, w8
-	b.ne	.L461_13
+	b.ne	.L462_13
 	mov	w8, w3
 	cmp	x25, x8
-	b.ls	.L461_14
+	b.ls	.L462_14
 	umaddl	x8, w8, w26, x24
 	mov	w3, #-1
 	str	x27, [x19, #64]
@@ -93032,10 +92996,10 @@ hw_shared_driver_list_DriverList_insert_after:
 	str	x27, [x8, #32]
 	str	w3, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L461_14
-.L461_18:
+	b	.L462_14
+.L462_18:
 	cmp	x2, x24
-	b.ls	.L461_23
+	b.ls	.L462_23
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -93048,20 +93012,20 @@ hw_shared_driver_list_DriverList_insert_after:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L461_23
-.L461_20:
+	b	.L462_23
+.L462_20:
 	mov	w6, wzr
-	b	.L461_22
-.L461_21:
+	b	.L462_22
+.L462_21:
 	mov	w6, #1
 	mov	w21, w22
-.L461_22:
+.L462_22:
 	add	x0, x19, #64
 	mov	w3, w20
 	mov	w5, w21
 	bl	hw_collections_tree_Tree_attach_collections_tree_Range
 	ldr	w21, [x19, #68]
-.L461_23:
+.L462_23:
 	str	w21, [x19, #76]
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
@@ -93070,11 +93034,11 @@ hw_shared_driver_list_DriverList_insert_after:
 	ldp	x26, x25, [sp, #32]
 	ldp	x29, x30, [sp], #96
 	ret
-.L461_24:
+.L462_24:
 	mov	x0, x23
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x23
-	b	.L461_8
+	b	.L462_8
 	.size	hw_shared_driver_list_DriverList_insert_after, .-hw_shared_driver_list_DriverList_insert_after
 
 	.p2align	2
@@ -93086,7 +93050,7 @@ hw_shared_driver_list_DriverList_pass_first:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	cmn	w19, #1
-	b.eq	.L462_13
+	b.eq	.L463_13
 	mov	w8, #48
 	ldp	x9, x10, [x0]
 	umaddl	x8, w19, w8, x9
@@ -93097,40 +93061,40 @@ hw_shared_driver_list_DriverList_pass_first:
 	ldr	w8, [x8, #40]
 	cmn	w8, #1
 	str	w8, [x0, #76]
-	b.ne	.L462_3
+	b.ne	.L463_3
 	mov	x8, #-1
 	mov	w9, #-1
 	str	x8, [x0, #64]
 	str	w9, [x0, #72]
-.L462_3:
+.L463_3:
 	ldr	w8, [x20, #968]
 	cmp	w8, w19
-	b.ne	.L462_5
+	b.ne	.L463_5
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L462_5:
+.L463_5:
 	ldr	x8, [x20, #72]
 	cmp	x8, x19
-	b.ls	.L462_18
+	b.ls	.L463_18
 	ldr	x8, [x20, #64]
 	add	x8, x8, x19, lsl #6
-.L462_7:
+.L463_7:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L462_9
+	tbz	w9, #5, .L463_9
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L462_9:
+.L463_9:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L462_14
+	b.ne	.L463_14
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L462_14
+	b.ne	.L463_14
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L462_14
+	cbnz	w8, .L463_14
 	ldp	x8, x9, [x20, #64]
 	mov	w0, #1
 	str	w19, [x20, #580]
@@ -93143,11 +93107,11 @@ hw_shared_driver_list_DriverList_pass_first:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #560]
-	b	.L462_17
-.L462_13:
+	b	.L463_17
+.L463_13:
 	mov	w0, wzr
-	b	.L462_17
-.L462_14:
+	b	.L463_17
+.L463_14:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -93158,10 +93122,10 @@ hw_shared_driver_list_DriverList_pass_first:
 	ldr	x8, [x20, #72]
 	ldr	w2, [x20, #556]
 	cmp	x8, x19
-	b.ls	.L462_19
+	b.ls	.L463_19
 	ldr	x8, [x20, #64]
 	add	x8, x8, x19, lsl #6
-.L462_16:
+.L463_16:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -93170,23 +93134,23 @@ hw_shared_driver_list_DriverList_pass_first:
 	strh	w9, [x8, #58]
 	bl	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	mov	w0, #1
-.L462_17:
+.L463_17:
 	ldp	x20, x19, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #48
 	ret
-.L462_18:
+.L463_18:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L462_7
-.L462_19:
+	b	.L463_7
+.L463_19:
 	mov	x0, x20
 	stur	w2, [x29, #-4]
 	bl	hw_collections_arena_clean_request_Request
 	ldur	w2, [x29, #-4]
 	mov	x8, x20
-	b	.L462_16
+	b	.L463_16
 	.size	hw_shared_driver_list_DriverList_pass_first, .-hw_shared_driver_list_DriverList_pass_first
 
 	.p2align	2
@@ -93222,9 +93186,9 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	cmp	w9, w11
 	ldr	w9, [x10, #24]
 	str	w9, [x0, x12]
-	b.ne	.L463_3
+	b.ne	.L464_3
 	cmp	x2, x21
-	b.ls	.L463_4
+	b.ls	.L464_4
 	mov	x9, #-1
 	strb	wzr, [x8, #28]
 	stp	xzr, x9, [x8]
@@ -93233,18 +93197,18 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	mov	w8, #-1
 	stp	w8, w8, [x22, #8]
 	str	w8, [x22, #16]
-	b	.L463_4
-.L463_3:
+	b	.L464_4
+.L464_3:
 	add	x0, x22, #8
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
-.L463_4:
+.L464_4:
 	ldr	x8, [x20, #328]
 	cmp	x8, x21
-	b.ls	.L463_19
+	b.ls	.L464_19
 	ldr	x8, [x20, #320]
 	add	x23, x8, x21, lsl #4
-.L463_6:
+.L464_6:
 	mov	w8, #-1
 	ldp	w9, w10, [x23, #8]
 	stp	w8, w8, [x23, #8]
@@ -93262,31 +93226,31 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	csel	x10, x11, x12, hi
 	cmp	w14, w19
 	str	w9, [x10]
-	b.ne	.L463_8
+	b.ne	.L464_8
 	str	w8, [x20, #968]
-.L463_8:
+.L464_8:
 	ldr	x8, [x20, #72]
 	cmp	x8, x21
-	b.ls	.L463_20
+	b.ls	.L464_20
 	ldr	x8, [x20, #64]
 	add	x8, x8, x21, lsl #6
-.L463_10:
+.L464_10:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L463_12
+	tbz	w9, #5, .L464_12
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L463_12:
+.L464_12:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L463_16
+	b.ne	.L464_16
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L463_16
+	b.ne	.L464_16
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L463_16
+	cbnz	w8, .L464_16
 	ldp	x8, x9, [x20, #64]
 	str	w19, [x20, #580]
 	str	w19, [x20, #576]
@@ -93303,7 +93267,7 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	ldp	x20, x19, [sp, #48]
 	ldp	x29, x30, [sp], #64
 	ret
-.L463_16:
+.L464_16:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -93314,10 +93278,10 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	ldr	x8, [x20, #72]
 	ldr	w2, [x20, #556]
 	cmp	x8, x21
-	b.ls	.L463_21
+	b.ls	.L464_21
 	ldr	x8, [x20, #64]
 	add	x8, x8, x21, lsl #6
-.L463_18:
+.L464_18:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -93329,23 +93293,23 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	strh	w9, [x8, #58]
 	ldp	x29, x30, [sp], #64
 	b	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
-.L463_19:
+.L464_19:
 	add	x0, x20, #336
 	add	x23, x20, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L463_6
-.L463_20:
+	b	.L464_6
+.L464_20:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L463_10
-.L463_21:
+	b	.L464_10
+.L464_21:
 	mov	x0, x20
 	mov	w21, w2
 	bl	hw_collections_arena_clean_request_Request
 	mov	w2, w21
 	mov	x8, x20
-	b	.L463_18
+	b	.L464_18
 	.size	hw_shared_read_write_queues_ReadWriteQueues_dispatch, .-hw_shared_read_write_queues_ReadWriteQueues_dispatch
 
 	.p2align	2
@@ -93368,7 +93332,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	csel	x8, x8, x1, hi
 	stp	x26, x25, [sp, #32]
 	ldrb	w8, [x8, #61]
-	cbz	w8, .L464_11
+	cbz	w8, .L465_11
 	ldp	x8, x9, [x19, #320]
 	mov	w25, w21
 	add	x26, x19, #336
@@ -93382,13 +93346,13 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	ldr	x27, [x11]
 	ldr	x11, [x12]
 	cmp	x27, x11
-	b.hs	.L464_6
+	b.hs	.L465_6
 	cmp	x9, x24
-	b.ls	.L464_28
+	b.ls	.L465_28
 	str	x27, [x10]
-.L464_4:
+.L465_4:
 	add	x26, x8, x24, lsl #4
-.L464_5:
+.L465_5:
 	mov	w8, #-1
 	add	x0, x20, #20
 	add	x1, x19, #320
@@ -93409,7 +93373,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	bl	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
-.L464_6:
+.L465_6:
 	ldp	x1, x2, [x19, #384]
 	add	x10, x19, #400
 	ldr	w9, [x20, #40]
@@ -93417,19 +93381,19 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	cmp	x2, x25
 	csel	x8, x8, x10, hi
 	cmp	w9, w21
-	b.ne	.L464_8
+	b.ne	.L465_8
 	ldr	w9, [x8, #24]
 	str	w9, [x20, #40]
-.L464_8:
+.L465_8:
 	ldr	w9, [x20, #44]
 	cmp	w9, w21
-	b.ne	.L464_10
+	b.ne	.L465_10
 	ldr	w8, [x8, #24]
 	str	w8, [x20, #44]
-.L464_10:
+.L465_10:
 	mov	x20, x23
-	b	.L464_20
-.L464_11:
+	b	.L465_20
+.L465_11:
 	ldp	x8, x9, [x19, #320]
 	mov	w23, w21
 	add	x25, x19, #336
@@ -93442,13 +93406,13 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	ldr	x26, [x11]
 	ldr	x11, [x12]
 	cmp	x26, x11
-	b.hs	.L464_16
+	b.hs	.L465_16
 	cmp	x9, x24
-	b.ls	.L464_30
+	b.ls	.L465_30
 	str	x26, [x10]
-.L464_14:
+.L465_14:
 	add	x25, x8, x24, lsl #4
-.L464_15:
+.L465_15:
 	mov	w8, #-1
 	add	x1, x19, #320
 	mov	x0, x20
@@ -93469,7 +93433,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	bl	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
-.L464_16:
+.L465_16:
 	ldp	x1, x2, [x19, #384]
 	add	x10, x19, #400
 	ldr	w9, [x20, #40]
@@ -93477,22 +93441,22 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	cmp	x2, x23
 	csel	x8, x8, x10, hi
 	cmp	w9, w21
-	b.ne	.L464_18
+	b.ne	.L465_18
 	ldr	w9, [x8, #24]
 	str	w9, [x20, #40]
-.L464_18:
+.L465_18:
 	ldr	w9, [x20, #44]
 	cmp	w9, w21
-	b.ne	.L464_20
+	b.ne	.L465_20
 	ldr	w8, [x8, #24]
 	str	w8, [x20, #44]
-.L464_20:
+.L465_20:
 	ldp	w8, w9, [x20, #12]
 	cmp	w8, w9
-	b.ne	.L464_23
+	b.ne	.L465_23
 	mov	w8, w21
 	cmp	x2, x8
-	b.ls	.L464_24
+	b.ls	.L465_24
 	add	x9, x1, x8, lsl #5
 	mov	x10, #-1
 	stp	xzr, x10, [x9]
@@ -93502,19 +93466,19 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	mov	w9, #-1
 	stp	w9, w9, [x20, #8]
 	str	w9, [x20, #16]
-	b	.L464_24
-.L464_23:
+	b	.L465_24
+.L465_23:
 	add	x0, x20, #8
 	mov	w3, w21
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	w8, w21
-.L464_24:
+.L465_24:
 	ldr	x9, [x19, #328]
 	cmp	x9, x8
-	b.ls	.L464_27
+	b.ls	.L465_27
 	ldr	x9, [x19, #320]
 	add	x21, x9, x8, lsl #4
-.L464_26:
+.L465_26:
 	mov	w8, #-1
 	add	x13, x20, #4
 	ldr	x27, [sp, #16]
@@ -93537,37 +93501,37 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	str	w9, [x8]
 	ldp	x29, x30, [sp], #96
 	ret
-.L464_27:
+.L465_27:
 	add	x0, x19, #336
 	add	x21, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L464_26
-.L464_28:
+	b	.L465_26
+.L465_28:
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
 	ldr	x8, [x19, #328]
 	str	x27, [x19, #336]
 	cmp	x8, x24
-	b.hi	.L464_32
+	b.hi	.L465_32
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L464_5
-.L464_30:
+	b	.L465_5
+.L465_30:
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
 	ldr	x8, [x19, #328]
 	str	x26, [x19, #336]
 	cmp	x8, x24
-	b.hi	.L464_33
+	b.hi	.L465_33
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L464_15
-.L464_32:
+	b	.L465_15
+.L465_32:
 	ldr	x8, [x19, #320]
-	b	.L464_4
-.L464_33:
+	b	.L465_4
+.L465_33:
 	ldr	x8, [x19, #320]
-	b	.L464_14
+	b	.L465_14
 	.size	hw_shared_read_write_queues_ReadWriteQueues_join, .-hw_shared_read_write_queues_ReadWriteQueues_join
 
 	.p2align	2
@@ -93589,7 +93553,7 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	stp	x20, x19, [sp, #272]
 	mov	x19, x8
 	bl	memset
-	cbz	x23, .L465_3
+	cbz	x23, .L466_3
 	add	x8, x23, x23, lsl #2
 	ldr	x9, [x22, #32]
 	mov	w24, #16960
@@ -93599,7 +93563,7 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	lsl	x22, x8, #4
 	cmp	x9, #1
 	csinc	x23, x9, xzr, hi
-.L465_2:
+.L466_2:
 	ldr	x4, [x21, #48]
 	ldp	x1, x2, [x21]
 	mov	x0, sp
@@ -93620,8 +93584,8 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	subs	x22, x22, #80
 	add	x20, x20, #1
 	mov	x21, x26
-	b.ne	.L465_2
-.L465_3:
+	b.ne	.L466_2
+.L466_3:
 	mov	x1, sp
 	mov	x0, x19
 	mov	w2, #192
@@ -93642,7 +93606,7 @@ hw_shared_slice_tunables_SliceTunables_set:
 	stp	x29, x30, [sp, #-16]!
 	cmp	x4, x2
 	mov	x29, sp
-	b.hs	.L466_2
+	b.hs	.L467_2
 	cmp	x5, #0
 	mov	w8, #16960
 	mov	x11, #-1
@@ -93667,7 +93631,7 @@ hw_shared_slice_tunables_SliceTunables_set:
 	mov	x5, x8
 	ldp	x29, x30, [sp], #16
 	b	hw_shared_slice_tunables_SliceTunables_store
-.L466_2:
+.L467_2:
 	ldp	x29, x30, [sp], #16
 	ret
 	.size	hw_shared_slice_tunables_SliceTunables_set, .-hw_shared_slice_tunables_SliceTunables_set
@@ -93683,138 +93647,138 @@ hw_shared_slice_tunables_SliceTunables_store:
 	mov	x20, x5
 	mov	x19, x0
 	mov	x29, sp
-	b.hi	.L467_2
+	b.hi	.L468_2
 	str	x4, [x19, x3, lsl #3]
-.L467_2:
+.L468_2:
 	cmp	x4, #0
 	cneg	x22, x4, mi
 	cmp	x2, #12
-	b.le	.L467_8
+	b.le	.L468_8
 	cmp	x2, #15
-	b.gt	.L467_13
+	b.gt	.L468_13
 	cmp	x2, #13
-	b.eq	.L467_20
+	b.eq	.L468_20
 	cmp	x2, #14
-	b.ne	.L467_7
+	b.ne	.L468_7
 	adrp	x1, .Lconst43
 	add	x1, x1, :lo12:.Lconst43
 	mov	x0, x21
 	bl	memcmp
-	cbz	w0, .L467_28
-.L467_7:
+	cbz	w0, .L468_28
+.L468_7:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L467_8:
+.L468_8:
 	cmp	x2, #7
-	b.eq	.L467_18
+	b.eq	.L468_18
 	cmp	x2, #10
-	b.eq	.L467_25
+	b.eq	.L468_25
 	cmp	x2, #11
-	b.ne	.L467_7
+	b.ne	.L468_7
 	adrp	x1, .Lconst44
 	add	x1, x1, :lo12:.Lconst44
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L467_7
+	cbnz	w0, .L468_7
 	str	x20, [x19, #144]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L467_13:
+.L468_13:
 	cmp	x2, #16
-	b.eq	.L467_23
+	b.eq	.L468_23
 	cmp	x2, #17
-	b.ne	.L467_7
+	b.ne	.L468_7
 	adrp	x1, .Lconst45
 	add	x1, x1, :lo12:.Lconst45
 	mov	x0, x21
 	bl	memcmp
-	cbz	w0, .L467_29
+	cbz	w0, .L468_29
 	adrp	x1, .Lconst46
 	add	x1, x1, :lo12:.Lconst46
 	mov	x0, x21
 	mov	w2, #17
 	bl	memcmp
-	cbnz	w0, .L467_7
+	cbnz	w0, .L468_7
 	str	x22, [x19, #168]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L467_18:
+.L468_18:
 	adrp	x1, .Lconst47
 	add	x1, x1, :lo12:.Lconst47
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L467_7
+	cbnz	w0, .L468_7
 	str	w22, [x19, #184]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L467_20:
+.L468_20:
 	adrp	x1, .Lconst48
 	add	x1, x1, :lo12:.Lconst48
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L467_7
-	tbnz	x22, #63, .L467_31
+	cbnz	w0, .L468_7
+	tbnz	x22, #63, .L468_31
 	lsl	x8, x22, #1
 	str	x8, [x19, #160]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L467_23:
+.L468_23:
 	adrp	x1, .Lconst49
 	add	x1, x1, :lo12:.Lconst49
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L467_7
+	cbnz	w0, .L468_7
 	str	x20, [x19, #136]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L467_25:
+.L468_25:
 	adrp	x1, .Lconst50
 	add	x1, x1, :lo12:.Lconst50
 	mov	x0, x21
 	bl	memcmp
-	cbz	w0, .L467_30
+	cbz	w0, .L468_30
 	adrp	x1, .Lconst51
 	add	x1, x1, :lo12:.Lconst51
 	mov	x0, x21
 	mov	w2, #10
 	bl	memcmp
-	cbnz	w0, .L467_7
+	cbnz	w0, .L468_7
 	str	x20, [x19, #176]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L467_28:
+.L468_28:
 	str	w22, [x19, #188]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L467_29:
+.L468_29:
 	str	x20, [x19, #128]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L467_30:
+.L468_30:
 	str	x20, [x19, #152]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L467_31:
+.L468_31:
 	mov	x8, #-1
 	str	x8, [x19, #160]
 	ldp	x20, x19, [sp, #32]
@@ -93864,31 +93828,31 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	stp	x26, x25, [sp, #144]
 	stp	x24, x23, [sp, #160]
 	stp	x22, x21, [sp, #176]
-	tbnz	w9, #31, .L469_18
+	tbnz	w9, #31, .L470_18
 	lsl	w8, w9, #1
-.L469_2:
+.L470_2:
 	ldr	x9, [x20, #8]
 	adds	w8, w8, #17
 	csinv	w21, w8, wzr, lo
 	tst	x9, #0x7
-	b.eq	.L469_5
+	b.eq	.L470_5
 	and	x8, x9, #0xfffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x9
-	b.hs	.L469_6
+	b.hs	.L470_6
 	mov	x23, xzr
 	mov	w22, #8
-	b	.L469_11
-.L469_5:
+	b	.L470_11
+.L470_5:
 	mov	x8, x9
-.L469_6:
+.L470_6:
 	mov	w10, #104
 	mov	x23, xzr
 	mov	w22, #8
 	umaddl	x9, w21, w10, x8
 	cmp	x9, x8
-	b.lo	.L469_11
-	tbnz	x9, #63, .L469_11
+	b.lo	.L470_11
+	tbnz	x9, #63, .L470_11
 	umull	x24, w21, w10
 	ldr	x10, [x20]
 	mov	x23, xzr
@@ -93896,7 +93860,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	mov	x26, #-1
 	str	x9, [x20, #8]
 	add	x22, x10, x8
-.L469_9:
+.L470_9:
 	sub	x0, x29, #40
 	add	x1, sp, #8
 	mov	w2, #36
@@ -93917,9 +93881,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	str	xzr, [x27, #88]
 	str	wzr, [x27, #96]
 	strb	wzr, [x27, #100]
-	b.ne	.L469_9
+	b.ne	.L470_9
 	mov	x23, x21
-.L469_11:
+.L470_11:
 	add	x8, sp, #8
 	mov	w0, w21
 	mov	w1, #1
@@ -93927,24 +93891,24 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	bl	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 	ldr	x9, [x20, #8]
 	tst	x9, #0x3
-	b.eq	.L469_13
+	b.eq	.L470_13
 	and	x8, x9, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x9
-	b.hs	.L469_14
-	b	.L469_15
-.L469_13:
+	b.hs	.L470_14
+	b	.L470_15
+.L470_13:
 	mov	x8, x9
-.L469_14:
+.L470_14:
 	mov	x9, #-69
 	movk	x9, #32767, lsl #48
 	cmp	x8, x9
-	b.ls	.L469_16
-.L469_15:
+	b.ls	.L470_16
+.L470_15:
 	mov	x21, xzr
 	mov	w20, #4
-	b	.L469_17
-.L469_16:
+	b	.L470_17
+.L470_16:
 	ldr	x9, [x20]
 	add	x10, x8, #68
 	mov	w1, #255
@@ -93954,7 +93918,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	mov	x0, x20
 	bl	memset
 	mov	w21, #1
-.L469_17:
+.L470_17:
 	add	x0, x19, #16
 	add	x1, sp, #8
 	mov	w2, #64
@@ -93969,9 +93933,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	ldp	x29, x30, [sp, #112]
 	add	sp, sp, #208
 	ret
-.L469_18:
+.L470_18:
 	mov	w8, #-1
-	b	.L469_2
+	b	.L470_2
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator, .-hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 
 	.p2align	2
@@ -93980,99 +93944,99 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	stp	x29, x30, [sp, #-16]!
 	ldr	w9, [x0, #4]
 	mov	x29, sp
-	tbnz	w9, #31, .L470_31
+	tbnz	w9, #31, .L471_31
 	lsl	w12, w9, #1
-.L470_2:
+.L471_2:
 	ldr	x10, [x1]
 	adds	w9, w12, #17
 	csinv	w9, w9, wzr, lo
 	cmp	x10, #1
-	b.ne	.L470_27
+	b.ne	.L471_27
 	ldr	x10, [x1, #8]
 	tst	x10, #0x7
-	b.eq	.L470_5
+	b.eq	.L471_5
 	and	x11, x10, #0xfffffffffffffff8
 	add	x14, x11, #8
 	cmp	x14, x10
-	b.hs	.L470_6
-	b	.L470_27
-.L470_5:
+	b.hs	.L471_6
+	b	.L471_27
+.L471_5:
 	mov	x14, x10
-.L470_6:
+.L471_6:
 	mov	w10, #104
 	umaddl	x13, w9, w10, x14
 	mov	x10, xzr
 	cmp	x13, x14
-	b.lo	.L470_28
-	tbnz	x13, #63, .L470_29
+	b.lo	.L471_28
+	tbnz	x13, #63, .L471_29
 	adds	w10, w12, #18
 	csinv	w10, w10, wzr, lo
 	tst	x14, #0x7
-	b.eq	.L470_10
+	b.eq	.L471_10
 	and	x11, x13, #0x7ffffffffffffff8
 	add	x11, x11, #8
 	cmp	x11, x13
 	mov	x13, x11
-	b.lo	.L470_27
-.L470_10:
+	b.lo	.L471_27
+.L471_10:
 	mov	w11, #72
 	umaddl	x12, w10, w11, x13
-	tbnz	x12, #63, .L470_27
+	tbnz	x12, #63, .L471_27
 	tst	x13, #0x7
-	b.eq	.L470_13
+	b.eq	.L471_13
 	and	x11, x12, #0x7ffffffffffffff8
 	add	x11, x11, #8
 	cmp	x11, x12
-	b.hs	.L470_14
-	b	.L470_27
-.L470_13:
+	b.hs	.L471_14
+	b	.L471_27
+.L471_13:
 	mov	x11, x12
-.L470_14:
+.L471_14:
 	mov	w12, #48
 	umaddl	x12, w10, w12, x11
-	tbnz	x12, #63, .L470_27
+	tbnz	x12, #63, .L471_27
 	tst	x11, #0x7
-	b.eq	.L470_18
+	b.eq	.L471_18
 	and	x10, x12, #0x7ffffffffffffff8
 	add	x10, x10, #8
 	cmp	x10, x12
-	b.lo	.L470_27
+	b.lo	.L471_27
 	adds	x11, x10, x9, lsl #5
-	b.mi	.L470_27
-	b	.L470_19
-.L470_18:
+	b.mi	.L471_27
+	b	.L471_19
+.L471_18:
 	mov	x10, x12
 	adds	x11, x10, x9, lsl #5
-	b.mi	.L470_27
-.L470_19:
+	b.mi	.L471_27
+.L471_19:
 	tst	x10, #0x7
-	b.eq	.L470_21
+	b.eq	.L471_21
 	and	x9, x11, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x11
-	b.hs	.L470_22
-	b	.L470_27
-.L470_21:
+	b.hs	.L471_22
+	b	.L471_27
+.L471_21:
 	mov	x9, x11
-.L470_22:
+.L471_22:
 	adds	x10, x9, #168
-	b.mi	.L470_27
+	b.mi	.L471_27
 	tst	x9, #0x3
-	b.eq	.L470_25
+	b.eq	.L471_25
 	and	x9, x10, #0x7ffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x10
-	b.hs	.L470_26
-	b	.L470_27
-.L470_25:
+	b.hs	.L471_26
+	b	.L471_27
+.L471_25:
 	mov	x9, x10
-.L470_26:
+.L471_26:
 	adds	x11, x9, #68
-	b.pl	.L470_30
-.L470_27:
+	b.pl	.L471_30
+.L471_27:
 	mov	x10, xzr
-.L470_28:
-.L470_29:
+.L471_28:
+.L471_29:
 	mov	w9, #8
 	stp	x10, x11, [x1]
 	stp	x9, xzr, [x8]
@@ -94084,12 +94048,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	stp	x9, xzr, [x8, #80]
 	ldp	x29, x30, [sp], #16
 	ret
-.L470_30:
+.L471_30:
 	mov	w10, #1
-	b	.L470_29
-.L470_31:
+	b	.L471_29
+.L471_31:
 	mov	w12, #-1
-	b	.L470_2
+	b	.L471_2
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter, .-hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 
 	.p2align	2
@@ -94108,14 +94072,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	csel	x8, x8, x11, hi
 	ldrb	w2, [x8, #16]
 	cmp	w2, #7
-	b.hi	.L471_10
+	b.hi	.L472_10
 	ldrb	w9, [x8, #17]
 	ldrsb	w8, [x8, #20]
-	cbz	w9, .L471_5
+	cbz	w9, .L472_5
 	cmp	w9, #1
-	b.ne	.L471_7
+	b.ne	.L472_7
 	cmn	w8, #21
-	b.gt	.L471_8
+	b.gt	.L472_8
 	ldr	x8, [x0, #840]
 	ldr	x10, [x0, #832]
 	add	x19, x0, #848
@@ -94125,10 +94089,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	cmp	x8, #0
 	mov	w23, #1
 	csel	x8, x19, x10, eq
-	b	.L471_15
-.L471_5:
+	b	.L472_15
+.L472_5:
 	cmn	w8, #21
-	b.gt	.L471_9
+	b.gt	.L472_9
 	ldr	x8, [x0, #840]
 	ldr	x9, [x0, #832]
 	add	x19, x0, #848
@@ -94136,8 +94100,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mov	w2, #16
 	cmp	x8, #0
 	csel	x8, x19, x9, eq
-	b	.L471_12
-.L471_7:
+	b	.L472_12
+.L472_7:
 	ldr	x8, [x0, #840]
 	ldr	x9, [x0, #832]
 	add	x19, x0, #848
@@ -94146,8 +94110,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mov	w22, #7
 	cmp	x8, #0
 	csel	x8, x19, x9, eq
-	b	.L471_13
-.L471_8:
+	b	.L472_13
+.L472_8:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -94157,8 +94121,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w2, w8, #0x8
-	b	.L471_10
-.L471_9:
+	b	.L472_10
+.L472_9:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -94168,7 +94132,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w2, w8, #0x10
-.L471_10:
+.L472_10:
 	ldr	x8, [x0, #840]
 	ldr	x9, [x0, #832]
 	lsr	w23, w2, #3
@@ -94177,69 +94141,69 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	cmp	x8, #0
 	csel	x8, x19, x9, eq
 	cmp	w23, #1
-	b.eq	.L471_14
+	b.eq	.L472_14
 	cmp	w23, #2
-	b.ne	.L471_13
-.L471_12:
+	b.ne	.L472_13
+.L472_12:
 	orr	x9, x22, #0x8
 	mov	w23, #2
-	b	.L471_15
-.L471_13:
+	b	.L472_15
+.L472_13:
 	mov	w9, #16
-	b	.L471_15
-.L471_14:
+	b	.L472_15
+.L472_14:
 	and	x9, x2, #0x7
-.L471_15:
+.L472_15:
 	ldr	w20, [x8, x9, lsl #2]
 	cmn	w20, #1
-	b.ne	.L471_26
+	b.ne	.L472_26
 	mov	w3, wzr
 	mov	x21, x0
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_make_queue
 	mov	w20, w0
 	cmn	w0, #1
-	b.eq	.L471_26
+	b.eq	.L472_26
 	ldr	x9, [x21, #840]
-	cbz	x9, .L471_27
+	cbz	x9, .L472_27
 	ldr	x19, [x21, #832]
-.L471_19:
+.L472_19:
 	mov	x8, x21
 	cmp	w23, #1
-	b.eq	.L471_23
+	b.eq	.L472_23
 	cmp	w23, #2
-	b.ne	.L471_22
+	b.ne	.L472_22
 	orr	x22, x22, #0x8
-	b	.L471_23
-.L471_22:
+	b	.L472_23
+.L472_22:
 	mov	w22, #16
-.L471_23:
+.L472_23:
 	str	w20, [x19, x22, lsl #2]
 	mov	w9, w20
 	ldr	x10, [x8, #112]
 	cmp	x10, x9
-	b.ls	.L471_28
+	b.ls	.L472_28
 	mov	w10, #104
 	ldr	x8, [x8, #104]
 	umaddl	x21, w9, w10, x8
-.L471_25:
+.L472_25:
 	ldr	w8, [x21, #92]
 	add	w8, w8, #1
 	str	w8, [x21, #92]
-.L471_26:
+.L472_26:
 	mov	w0, w20
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L471_27:
+.L472_27:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
-	b	.L471_19
-.L471_28:
+	b	.L472_19
+.L472_28:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	b	.L471_25
+	b	.L472_25
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_async_queue, .-hw_shared_turns_Turns_bfq_v0_Sectors_async_queue
 
 	.p2align	2
@@ -94253,24 +94217,24 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	mov	x29, sp
 	cmn	w19, #1
 	str	w8, [x0, #956]
-	b.eq	.L472_15
+	b.eq	.L473_15
 	ldr	w8, [x1, #960]
 	mov	x20, x0
-	cbz	w8, .L472_3
+	cbz	w8, .L473_3
 	ldr	x9, [x1, #856]
 	str	xzr, [x1, #856]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L472_3:
+.L473_3:
 	ldr	x9, [x20, #112]
 	str	w8, [x1, #960]
 	cmp	x9, x19
-	b.ls	.L472_18
+	b.ls	.L473_18
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w19, w8, x9
-.L472_5:
+.L473_5:
 	strb	wzr, [x8, #99]
 	mov	w8, #104
 	ldp	x10, x9, [x20, #104]
@@ -94279,14 +94243,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	csel	x10, x8, x20, hi
 	ldr	w10, [x10, #84]
 	cmn	w10, #1
-	b.eq	.L472_16
+	b.eq	.L473_16
 	ldr	x8, [x20, #264]
 	cmp	x8, x19
-	b.ls	.L472_19
+	b.ls	.L473_19
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x22, w19, w8, x9
-.L472_8:
+.L473_8:
 	ldr	w8, [x22, #56]
 	mov	w9, #168
 	add	x21, x20, #360
@@ -94296,7 +94260,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	csel	x8, x9, x21, hi
 	ldr	w8, [x8, #152]
 	cmp	w8, w19
-	b.ne	.L472_10
+	b.ne	.L473_10
 	ldr	w8, [x22, #40]
 	ldr	x9, [x22, #24]
 	mov	x10, #2199023255551
@@ -94309,14 +94273,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	ldr	x9, [x22]
 	add	x8, x8, x9
 	stp	x8, x8, [x22]
-.L472_10:
+.L473_10:
 	ldrb	w8, [x22, #66]
 	cmp	w8, #1
-	b.ne	.L472_12
+	b.ne	.L473_12
 	add	x0, x20, #120
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_leave_active
-.L472_12:
+.L473_12:
 	add	x0, x20, #120
 	mov	w1, w19
 	mov	w2, wzr
@@ -94326,20 +94290,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	csel	x10, x21, x8, eq
 	ldr	w10, [x10, #152]
 	cmp	w10, w19
-	b.ne	.L472_15
-	cbz	x9, .L472_21
-.L472_14:
+	b.ne	.L473_15
+	cbz	x9, .L473_21
+.L473_14:
 	mov	w9, #-1
 	str	w9, [x8, #152]
-.L472_15:
+.L473_15:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L472_16:
+.L473_16:
 	cmp	x9, x19
-	b.ls	.L472_20
-.L472_17:
+	b.ls	.L473_20
+.L473_17:
 	strb	wzr, [x8, #96]
 	mov	x0, x20
 	mov	w1, w19
@@ -94352,26 +94316,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	ldp	x20, x19, [sp, #32]
 	ldp	x29, x30, [sp], #48
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
-.L472_18:
+.L473_18:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L472_5
-.L472_19:
+	b	.L473_5
+.L473_19:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L472_8
-.L472_20:
+	b	.L473_8
+.L473_20:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L472_17
-.L472_21:
+	b	.L473_17
+.L473_21:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x8, x21
-	b	.L472_14
+	b	.L473_14
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_end_service, .-hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 
 	.p2align	2
@@ -94387,30 +94351,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	cmp	x9, x8
 	stp	x22, x21, [sp, #32]
 	mov	x29, sp
-	b.ls	.L473_23
+	b.ls	.L474_23
 	ldr	x9, [x20, #256]
 	add	x23, x9, x8, lsl #7
-.L473_2:
+.L474_2:
 	ldp	w21, w8, [x23, #44]!
 	mov	w9, #-1
 	stp	w9, w9, [x23]
 	orr	x22, x21, x8, lsl #32
 	cmn	w21, #1
-	b.eq	.L473_12
+	b.eq	.L474_12
 	ldr	w8, [x19, #956]
 	cmp	w8, w21
-	b.ne	.L473_11
+	b.ne	.L474_11
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 	ldr	w8, [x19, #960]
-	cbz	w8, .L473_11
+	cbz	w8, .L474_11
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L473_11
+	tbnz	w8, #0, .L474_11
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L473_10
+	b.ls	.L474_10
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -94418,41 +94382,41 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L473_9
+	b.ls	.L474_9
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L473_9:
+.L474_9:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L473_10:
+.L474_10:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L473_11:
+.L474_11:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_unreference
-.L473_12:
+.L474_12:
 	lsr	x21, x22, #32
 	mov	w8, #-1
 	cmp	x21, x8
-	b.eq	.L473_22
+	b.eq	.L474_22
 	ldr	w8, [x19, #956]
 	cmp	w8, w21
-	b.ne	.L473_21
+	b.ne	.L474_21
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 	ldr	w8, [x19, #960]
-	cbz	w8, .L473_21
+	cbz	w8, .L474_21
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L473_21
+	tbnz	w8, #0, .L474_21
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L473_20
+	b.ls	.L474_20
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -94460,34 +94424,34 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L473_19
+	b.ls	.L474_19
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L473_19:
+.L474_19:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L473_20:
+.L474_20:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L473_21:
+.L474_21:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_unreference
-.L473_22:
+.L474_22:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-.L473_23:
+.L474_23:
 	add	x0, x20, #128
 	add	x23, x20, #128
 	bl	hw_collections_arena_clean_context_Context
-	b	.L473_2
+	b	.L474_2
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_exit, .-hw_shared_turns_Turns_bfq_v0_Sectors_exit
 
 	.p2align	2
@@ -94503,7 +94467,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	stp	x26, x25, [sp, #32]
 	stp	x22, x21, [sp, #64]
 	stp	x20, x19, [sp, #80]
-	b.ls	.L474_11
+	b.ls	.L475_11
 	add	x19, x0, #540
 	add	x20, x0, #928
 	add	x21, x0, #932
@@ -94513,10 +94477,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	mov	w26, #-1
 	mov	w27, #104
 	mov	x9, x23
-	b	.L474_5
-.L474_2:
+	b	.L475_5
+.L475_2:
 	madd	x8, x23, x27, x8
-.L474_3:
+.L475_3:
 	stp	w28, w26, [x8, #64]
 	ldp	x8, x9, [x0, #104]
 	umaddl	x8, w28, w27, x8
@@ -94526,11 +94490,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	csel	x10, x8, x22, hi
 	ldr	x8, [x0, #264]
 	str	w23, [x10]
-.L474_4:
+.L475_4:
 	cmp	x8, x9
 	mov	x23, x9
-	b.ls	.L474_11
-.L474_5:
+	b.ls	.L475_11
+.L475_5:
 	ldr	x11, [x0, #256]
 	madd	x10, x9, x24, x11
 	ldr	w9, [x10, #36]
@@ -94542,16 +94506,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	csel	x11, x11, x19, hi
 	cmp	x23, x26
 	str	w26, [x11]
-	b.eq	.L474_11
+	b.eq	.L475_11
 	ldp	x11, x12, [x0, #104]
 	strb	wzr, [x10, #71]
 	madd	x11, x23, x27, x11
 	cmp	x12, x23
 	csel	x10, x11, x0, hi
 	ldr	w10, [x10, #92]
-	cbnz	w10, .L474_4
-	b.ls	.L474_10
-.L474_8:
+	cbnz	w10, .L475_4
+	b.ls	.L475_10
+.L475_8:
 	ldp	w9, w10, [x11, #64]
 	stp	w26, w26, [x11, #64]
 	ldp	x8, x11, [x0, #104]
@@ -94568,15 +94532,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	csel	x10, x13, x21, hi
 	cmp	x11, x23
 	str	w9, [x10]
-	b.hi	.L474_2
+	b.hi	.L475_2
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x0
-	b	.L474_3
-.L474_10:
+	b	.L475_3
+.L475_10:
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x11, x0
-	b	.L474_8
-.L474_11:
+	b	.L475_8
+.L475_11:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -94604,7 +94568,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	add	x29, sp, #48
 	str	x27, [sp, #64]
 	stp	x26, x25, [sp, #80]
-	b.ls	.L475_2
+	b.ls	.L476_2
 	mov	w9, #104
 	ldr	x10, [x19, #104]
 	add	x13, x19, #924
@@ -94620,25 +94584,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	cmn	w20, #1
 	str	w9, [x8]
 	str	w12, [x19, #920]
-	b.ne	.L475_8
-.L475_2:
+	b.ne	.L476_8
+.L476_2:
 	ldr	w20, [x19, #928]
 	cmn	w20, #1
-	b.eq	.L475_16
+	b.eq	.L476_16
 	ldr	w8, [x19, #956]
 	cmp	w20, w8
-	b.ne	.L475_5
+	b.ne	.L476_5
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
-.L475_5:
+.L476_5:
 	ldr	x8, [x19, #112]
 	add	x24, x19, #928
 	cmp	x8, x20
-	b.ls	.L475_23
+	b.ls	.L476_23
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x8, w20, w8, x9
-.L475_7:
+.L476_7:
 	mov	w9, #-1
 	mov	w12, #104
 	ldp	w10, w11, [x8, #64]
@@ -94655,7 +94619,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	csel	x8, x8, x13, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L475_8:
+.L476_8:
 	and	x8, x21, #0xf8
 	mov	w9, #65537
 	and	w10, w21, #0xff
@@ -94671,11 +94635,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	csel	w26, wzr, w11, eq
 	cmp	x10, x24
 	stp	xzr, xzr, [sp, #24]
-	b.ls	.L475_17
+	b.ls	.L476_17
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x27, w24, w8, x9
-.L475_10:
+.L476_10:
 	add	x0, x27, #8
 	add	x1, sp, #8
 	mov	w2, #36
@@ -94698,11 +94662,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	bl	hw_shared_wf2q_Engine_forget_entirely
 	ldr	x8, [x19, #264]
 	cmp	x8, x24
-	b.ls	.L475_18
+	b.ls	.L476_18
 	mov	w8, #72
 	ldr	x9, [x19, #256]
 	umaddl	x21, w24, w8, x9
-.L475_12:
+.L476_12:
 	mov	x8, #-1
 	stp	xzr, xzr, [x21, #16]
 	str	x8, [x21, #32]
@@ -94719,44 +94683,44 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	strh	wzr, [x21, #70]
 	ldr	x8, [x19, #112]
 	cmp	x8, x24
-	b.ls	.L475_19
+	b.ls	.L476_19
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x8, w24, w8, x9
 	ldr	x9, [x19, #792]
-	cbnz	x9, .L475_20
-.L475_14:
+	cbnz	x9, .L476_20
+.L476_14:
 	ldr	w9, [x8, #40]
 	cmp	w9, #194
-	b.hs	.L475_20
+	b.hs	.L476_20
 	mov	w9, #16384
-	b	.L475_21
-.L475_16:
+	b	.L476_21
+.L476_16:
 	mov	w20, #-1
-	b	.L475_22
-.L475_17:
+	b	.L476_22
+.L476_17:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x27, x19
-	b	.L475_10
-.L475_18:
+	b	.L476_10
+.L476_18:
 	add	x0, x19, #272
 	add	x21, x19, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L475_12
-.L475_19:
+	b	.L476_12
+.L476_19:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x19
 	ldr	x9, [x19, #792]
-	cbz	x9, .L475_14
-.L475_20:
+	cbz	x9, .L476_14
+.L476_20:
 	ldr	x9, [x19, #568]
-.L475_21:
+.L476_21:
 	subs	x9, x9, x9, lsr #2
 	csel	x9, xzr, x9, lo
 	str	x9, [x8, #24]
-.L475_22:
+.L476_22:
 	mov	w0, w20
 	ldp	x20, x19, [sp, #128]
 	ldp	x22, x21, [sp, #112]
@@ -94766,11 +94730,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #144
 	ret
-.L475_23:
+.L476_23:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x19
-	b	.L475_7
+	b	.L476_7
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_make_queue, .-hw_shared_turns_Turns_bfq_v0_Sectors_make_queue
 
 	.p2align	2
@@ -94786,25 +94750,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x8, x8, x1, hi
-	cbz	w3, .L476_7
+	cbz	w3, .L477_7
 	ldr	w21, [x8, #52]
 	cmn	w21, #1
-	b.eq	.L476_7
+	b.eq	.L477_7
 	ldr	x8, [x0, #112]
 	mov	w19, w2
 	mov	x20, x0
 	cmp	x8, x21
-	b.ls	.L476_10
+	b.ls	.L477_10
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x9, w21, w8, x9
-.L476_4:
+.L477_4:
 	ldp	w10, w11, [x9, #76]
 	ldp	x8, x2, [x1, #384]
 	cmp	w10, w11
-	b.ne	.L476_8
+	b.ne	.L477_8
 	cmp	x2, x22
-	b.ls	.L476_9
+	b.ls	.L477_9
 	add	x8, x8, x22, lsl #5
 	mov	x10, #-1
 	stp	xzr, x10, [x8]
@@ -94814,21 +94778,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x9, #72]
 	str	w8, [x9, #80]
-	b	.L476_9
-.L476_7:
+	b	.L477_9
+.L477_7:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	ret
-.L476_8:
+.L477_8:
 	add	x0, x9, #72
 	mov	x22, x1
 	mov	x1, x8
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x22
-.L476_9:
+.L477_9:
 	ldr	w8, [x20, #960]
 	mov	x0, x20
 	mov	w2, w21
@@ -94840,13 +94804,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	ldp	x20, x19, [sp, #48]
 	add	sp, sp, #64
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_sort
-.L476_10:
+.L477_10:
 	mov	x0, x20
 	str	x1, [sp, #8]
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	ldr	x1, [sp, #8]
 	mov	x9, x20
-	b	.L476_4
+	b	.L477_4
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_merged, .-hw_shared_turns_Turns_bfq_v0_Sectors_merged
 
 	.p2align	2
@@ -94869,55 +94833,55 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_remove
 	ldr	x8, [x21, #112]
 	cmp	x8, x23
-	b.ls	.L477_15
+	b.ls	.L478_15
 	mov	w8, #104
 	ldr	x9, [x21, #104]
 	umaddl	x8, w23, w8, x9
-.L477_2:
+.L478_2:
 	ldr	w9, [x8, #88]
 	ldr	w10, [x8, #48]
 	add	w9, w9, #1
 	str	w9, [x8, #88]
-	cbz	w10, .L477_4
+	cbz	w10, .L478_4
 	ldr	w8, [x21, #968]
 	add	w8, w8, #1
 	str	w8, [x21, #968]
-.L477_4:
+.L478_4:
 	ldr	w8, [x20, #968]
 	cmp	w8, w19
-	b.ne	.L477_6
+	b.ne	.L478_6
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L477_6:
+.L478_6:
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L477_16
+	b.ls	.L478_16
 	ldr	x8, [x20, #64]
 	add	x8, x8, x22, lsl #6
-.L477_8:
+.L478_8:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L477_10
+	tbz	w9, #5, .L478_10
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L477_10:
+.L478_10:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L477_14
+	b.ne	.L478_14
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L477_14
+	b.ne	.L478_14
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L477_14
+	cbnz	w8, .L478_14
 	str	w19, [x20, #576]
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L477_14:
+.L478_14:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -94926,16 +94890,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_elevator_dispatch_list_DispatchList_sort_among
-.L477_15:
+.L478_15:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x21
-	b	.L477_2
-.L477_16:
+	b	.L478_2
+.L478_16:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L477_8
+	b	.L478_8
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch, .-hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch
 
 	.p2align	2
@@ -94964,15 +94928,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	stur	wzr, [x29, #-16]
 	str	x20, [sp, #8]
 	stp	xzr, xzr, [x29, #-32]
-	cbz	x22, .L478_5
+	cbz	x22, .L479_5
 	mov	w8, #104
 	mov	x9, #-104
 	madd	x8, x22, x8, x9
 	add	x24, x23, x8
-	cbz	x8, .L478_4
+	cbz	x8, .L479_4
 	mov	x20, #-1
 	mov	x21, x23
-.L478_3:
+.L479_3:
 	add	x0, x21, #8
 	sub	x1, x29, #48
 	mov	w2, #36
@@ -94986,8 +94950,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	strb	wzr, [x21, #100]
 	add	x21, x21, #104
 	cmp	x21, x24
-	b.ne	.L478_3
-.L478_4:
+	b.ne	.L479_3
+.L479_4:
 	add	x0, x24, #8
 	sub	x1, x29, #48
 	mov	w2, #36
@@ -95000,7 +94964,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	str	xzr, [x24, #88]
 	str	wzr, [x24, #96]
 	strb	wzr, [x24, #100]
-.L478_5:
+.L479_5:
 	add	x8, sp, #472
 	mov	x20, #-1
 	add	x1, sp, #592
@@ -95028,47 +94992,47 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	str	xzr, [sp, #560]
 	str	wzr, [sp, #568]
 	strb	wzr, [sp, #572]
-	cbz	w25, .L478_13
+	cbz	w25, .L479_13
 	mov	x27, xzr
 	mov	w28, #104
 	mov	w23, #-1
 	mov	w24, #-1
-	b	.L478_8
-.L478_7:
+	b	.L479_8
+.L479_7:
 	add	x27, x27, #1
 	mov	x23, x20
 	mov	x24, x21
 	cmp	x27, x25
-	b.eq	.L478_14
-.L478_8:
+	b.eq	.L479_14
+.L479_8:
 	cmp	x22, x27
-	b.ls	.L478_12
+	b.ls	.L479_12
 	ldr	x8, [sp, #576]
 	madd	x20, x27, x28, x8
-.L478_10:
+.L479_10:
 	stp	w23, w26, [x20, #64]
 	mov	x20, x27
 	mov	x21, x27
 	ldr	x22, [sp, #584]
 	cmp	x22, x23
-	b.ls	.L478_7
+	b.ls	.L479_7
 	ldr	x8, [sp, #576]
 	mov	x21, x24
 	madd	x8, x23, x28, x8
 	str	w27, [x8, #68]
-	b	.L478_7
-.L478_12:
+	b	.L479_7
+.L479_12:
 	add	x0, sp, #472
 	add	x20, sp, #472
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	b	.L478_10
-.L478_13:
+	b	.L479_10
+.L479_13:
 	mov	w21, #-1
 	mov	w20, #-1
-.L478_14:
+.L479_14:
 	ldr	x8, [sp, #8]
 	ldp	x23, x22, [x8, #80]
-	cbz	x22, .L478_16
+	cbz	x22, .L479_16
 	mov	w8, #68
 	mov	x9, #-68
 	mov	x10, #-1085102592571150096
@@ -95081,7 +95045,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	lsr	x9, x9, #6
 	madd	x2, x9, x8, x10
 	bl	memset
-.L478_16:
+.L479_16:
 	add	x0, x19, #848
 	mov	w1, #255
 	mov	w2, #68
@@ -95152,29 +95116,29 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	bl	memcpy
 	ldr	w8, [sp, #16]
 	cmn	w8, #1
-	b.eq	.L479_2
+	b.eq	.L480_2
 	mov	x21, xzr
-	b	.L479_6
-.L479_2:
+	b	.L480_6
+.L480_2:
 	mov	x0, sp
 	add	x1, x21, #48
 	mov	w2, #48
 	bl	memcpy
 	ldr	w8, [sp, #16]
 	cmn	w8, #1
-	b.eq	.L479_4
+	b.eq	.L480_4
 	mov	w21, #1
-	b	.L479_6
-.L479_4:
+	b	.L480_6
+.L480_4:
 	mov	x0, sp
 	add	x1, x21, #96
 	mov	w2, #48
 	bl	memcpy
 	ldr	w8, [sp, #16]
 	cmn	w8, #1
-	b.eq	.L479_11
+	b.eq	.L480_11
 	mov	w21, #2
-.L479_6:
+.L480_6:
 	ldp	x9, x10, [x19, #192]
 	add	x11, x19, #208
 	umaddl	x9, w8, w26, x9
@@ -95184,34 +95148,34 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	ldr	x8, [sp]
 	sub	x8, x26, x8
 	cmp	x8, #1
-	b.lt	.L479_15
-	cbz	x25, .L479_12
+	b.lt	.L480_15
+	cbz	x25, .L480_12
 	cmp	w21, #1
-	b.eq	.L479_13
-.L479_9:
-	cbz	w21, .L479_14
+	b.eq	.L480_13
+.L480_9:
+	cbz	w21, .L480_14
 	add	x24, x24, #96
-	b	.L479_14
-.L479_11:
+	b	.L480_14
+.L480_11:
 	mov	w21, #-1
 	str	w21, [x19, #956]
-	b	.L479_32
-.L479_12:
+	b	.L480_32
+.L480_12:
 	add	x0, x19, #360
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x24, x19, #360
 	cmp	w21, #1
-	b.ne	.L479_9
-.L479_13:
+	b.ne	.L480_9
+.L480_13:
 	add	x24, x24, #48
-.L479_14:
+.L480_14:
 	add	x0, x19, #120
 	mov	w1, wzr
 	mov	w2, w21
 	str	x26, [x24]
 	bl	hw_shared_wf2q_Engine_prune
 	ldp	x24, x25, [x19, #344]
-.L479_15:
+.L480_15:
 	mov	w8, #48
 	cmp	x25, #0
 	add	x0, x19, #120
@@ -95225,48 +95189,48 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_leave_active
 	ldr	x8, [x19, #352]
-	cbz	x8, .L479_33
+	cbz	x8, .L480_33
 	ldr	x22, [x19, #344]
-.L479_17:
+.L480_17:
 	str	w21, [x22, #152]
 	mov	w22, w21
 	ldr	x8, [x19, #264]
 	cmp	x8, x22
-	b.ls	.L479_34
+	b.ls	.L480_34
 	mov	w8, #72
 	ldr	x9, [x19, #256]
 	umaddl	x23, w22, w8, x9
-.L479_19:
+.L480_19:
 	cmn	w21, #1
 	str	xzr, [x23, #24]
 	str	w21, [x19, #956]
-	b.eq	.L479_32
+	b.eq	.L480_32
 	ldr	x8, [x19, #264]
 	cmp	x8, x22
-	b.ls	.L479_35
+	b.ls	.L480_35
 	mov	w8, #72
 	ldr	x9, [x19, #256]
 	umaddl	x23, w22, w8, x9
-.L479_22:
+.L480_22:
 	str	xzr, [x23, #24]
 	ldr	x8, [x19, #112]
 	str	wzr, [x19, #972]
 	cmp	x8, x22
-	b.ls	.L479_36
+	b.ls	.L480_36
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x8, w22, w8, x9
-.L479_24:
+.L480_24:
 	ldr	w10, [x8, #48]
 	mov	w9, wzr
 	strb	wzr, [x8, #97]
 	cmp	w10, #1
-	b.ne	.L479_26
+	b.ne	.L480_26
 	ldr	w9, [x8, #52]
-.L479_26:
+.L480_26:
 	ldrb	w10, [x20, #824]
 	cmp	w10, #1
-	b.ne	.L479_28
+	b.ne	.L480_28
 	ldrb	w8, [x8, #100]
 	ldr	x1, [x20, #672]
 	add	x0, x20, #792
@@ -95278,27 +95242,27 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	strb	w8, [sp, #9]
 	str	w9, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L479_28:
+.L480_28:
 	ldr	w8, [x19, #956]
 	ldr	x9, [x19, #112]
 	cmp	x9, x8
-	b.ls	.L479_37
+	b.ls	.L480_37
 	mov	w9, #104
 	ldr	x10, [x19, #104]
 	umaddl	x19, w8, w9, x10
-.L479_30:
+.L480_30:
 	ldr	w8, [x19, #40]
 	str	xzr, [x19]
 	lsl	x9, x8, #3
 	sub	x8, x9, x8
 	tst	x8, #0xffffffff00000000
-	b.ne	.L479_38
-.L479_31:
+	b.ne	.L480_38
+.L480_31:
 	adds	w8, w8, #256
 	csinv	w8, w8, wzr, lo
 	lsr	w8, w8, #3
 	str	w8, [x19, #40]
-.L479_32:
+.L480_32:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #112]
 	ldp	x22, x21, [sp, #96]
@@ -95307,32 +95271,32 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #128
 	ret
-.L479_33:
+.L480_33:
 	add	x0, x19, #360
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
-	b	.L479_17
-.L479_34:
+	b	.L480_17
+.L480_34:
 	add	x0, x19, #272
 	add	x23, x19, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L479_19
-.L479_35:
+	b	.L480_19
+.L480_35:
 	add	x0, x19, #272
 	add	x23, x19, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L479_22
-.L479_36:
+	b	.L480_22
+.L480_36:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x19
-	b	.L479_24
-.L479_37:
+	b	.L480_24
+.L480_37:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	b	.L479_30
-.L479_38:
+	b	.L480_30
+.L480_38:
 	mov	w8, #-1
-	b	.L479_31
+	b	.L480_31
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_next_turn, .-hw_shared_turns_Turns_bfq_v0_Sectors_next_turn
 
 	.p2align	2
@@ -95353,7 +95317,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	x8, x8, x1, hi
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L480_24
+	b.eq	.L481_24
 	mov	w8, #104
 	ldp	x9, x26, [x0, #104]
 	umaddl	x27, w19, w8, x9
@@ -95364,7 +95328,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	x8, x27, x0, hi
 	ldr	w9, [x8, #84]
 	cmp	w9, w2
-	b.ne	.L480_15
+	b.ne	.L481_15
 	ldp	x9, x10, [x21, #384]
 	add	x0, sp, #8
 	ldr	w8, [x8, #76]
@@ -95386,8 +95350,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	w2, w8, w10, eq
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x26, x19
-	b.ls	.L480_32
-.L480_3:
+	b.ls	.L481_32
+.L481_3:
 	str	w0, [x27, #84]
 	mov	w8, #104
 	ldp	x9, x26, [x20, #104]
@@ -95396,41 +95360,41 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	x8, x8, x20, hi
 	ldr	w9, [x8, #84]
 	cmn	w9, #1
-	b.eq	.L480_15
+	b.eq	.L481_15
 	ldr	w10, [x20, #956]
 	cmp	w19, w10
-	b.eq	.L480_15
+	b.eq	.L481_15
 	add	x10, x24, x9, lsl #6
 	cmp	x25, x9
 	ldr	x9, [x20, #800]
 	ldr	x25, [x8, #24]
 	csel	x10, x10, x21, hi
 	ldr	w24, [x10, #40]
-	cbz	x9, .L480_12
+	cbz	x9, .L481_12
 	ldr	w10, [x8, #48]
-	cbz	w10, .L480_12
+	cbz	w10, .L481_12
 	ldr	x8, [x8, #32]
 	cmp	x8, #2, lsl #12
-	b.ls	.L480_12
+	b.ls	.L481_12
 	umulh	x10, x8, x9
-	cbnz	x10, .L480_35
+	cbnz	x10, .L481_35
 	mul	x8, x8, x9
 	lsr	x9, x25, #44
-	cbnz	x9, .L480_36
-.L480_10:
+	cbnz	x9, .L481_36
+.L481_10:
 	lsl	x9, x25, #20
-.L480_11:
+.L481_11:
 	adds	x8, x8, #256, lsl #12
 	csinv	x8, x8, xzr, lo
 	udiv	x25, x9, x8
-.L480_12:
+.L481_12:
 	ldr	x8, [x20, #264]
 	cmp	x8, x19
-	b.ls	.L480_33
+	b.ls	.L481_33
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x26, w19, w8, x9
-.L480_14:
+.L481_14:
 	cmp	x25, x24
 	mov	x0, x20
 	mov	w1, w19
@@ -95438,19 +95402,19 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	str	x8, [x26, #16]
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
 	ldr	x26, [x20, #112]
-.L480_15:
+.L481_15:
 	cmp	x26, x19
-	b.ls	.L480_30
+	b.ls	.L481_30
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x24, w19, w8, x9
-.L480_17:
+.L481_17:
 	ldp	w8, w9, [x24, #76]
 	ldp	x1, x2, [x21, #384]
 	cmp	w8, w9
-	b.ne	.L480_20
+	b.ne	.L481_20
 	cmp	x2, x23
-	b.ls	.L480_21
+	b.ls	.L481_21
 	add	x8, x1, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -95460,19 +95424,19 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	mov	w8, #-1
 	stp	w8, w8, [x24, #72]
 	str	w8, [x24, #80]
-	b	.L480_21
-.L480_20:
+	b	.L481_21
+.L481_20:
 	add	x0, x24, #72
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L480_21:
+.L481_21:
 	ldr	x8, [x21, #328]
 	add	x22, x24, #56
 	cmp	x8, x23
-	b.ls	.L480_31
+	b.ls	.L481_31
 	ldr	x8, [x21, #320]
 	add	x23, x8, x23, lsl #4
-.L480_23:
+.L481_23:
 	mov	w8, #-1
 	add	x13, x24, #60
 	ldp	w9, w10, [x23, #8]
@@ -95493,8 +95457,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	str	w8, [x20, #960]
 	ldr	w8, [x24, #72]
 	cmn	w8, #1
-	b.eq	.L480_25
-.L480_24:
+	b.eq	.L481_25
+.L481_24:
 	ldp	x20, x19, [sp, #112]
 	ldr	x27, [sp, #48]
 	ldp	x22, x21, [sp, #96]
@@ -95503,20 +95467,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #128
 	ret
-.L480_25:
+.L481_25:
 	ldrb	w8, [x24, #96]
 	cmp	w8, #1
-	b.ne	.L480_24
+	b.ne	.L481_24
 	ldr	w8, [x20, #956]
 	cmp	w19, w8
-	b.eq	.L480_24
+	b.eq	.L481_24
 	ldr	x8, [x20, #112]
 	cmp	x8, x19
-	b.ls	.L480_34
+	b.ls	.L481_34
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w19, w8, x9
-.L480_29:
+.L481_29:
 	strb	wzr, [x8, #96]
 	mov	x0, x20
 	mov	w1, w19
@@ -95533,40 +95497,40 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	ldp	x20, x19, [sp, #112]
 	add	sp, sp, #128
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
-.L480_30:
+.L481_30:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x24, x20
-	b	.L480_17
-.L480_31:
+	b	.L481_17
+.L481_31:
 	add	x0, x21, #336
 	add	x23, x21, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L480_23
-.L480_32:
+	b	.L481_23
+.L481_32:
 	mov	w26, w0
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w0, w26
 	mov	x27, x20
-	b	.L480_3
-.L480_33:
+	b	.L481_3
+.L481_33:
 	add	x0, x20, #272
 	add	x26, x20, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L480_14
-.L480_34:
+	b	.L481_14
+.L481_34:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L480_29
-.L480_35:
+	b	.L481_29
+.L481_35:
 	mov	x8, #-1
 	lsr	x9, x25, #44
-	cbz	x9, .L480_10
-.L480_36:
+	cbz	x9, .L481_10
+.L481_36:
 	mov	x9, #-1
-	b	.L480_11
+	b	.L481_11
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_remove, .-hw_shared_turns_Turns_bfq_v0_Sectors_remove
 
 	.p2align	2
@@ -95581,11 +95545,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	stp	x22, x21, [sp, #16]
 	cmp	x9, x8
 	mov	x29, sp
-	b.ls	.L481_10
+	b.ls	.L482_10
 	mov	w9, #72
 	ldr	x10, [x20, #256]
 	umaddl	x22, w8, w9, x10
-.L481_2:
+.L482_2:
 	ldr	w8, [x22, #56]
 	mov	w9, #168
 	add	x21, x20, #360
@@ -95595,7 +95559,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	csel	x8, x9, x21, hi
 	ldr	w8, [x8, #152]
 	cmp	w8, w19
-	b.ne	.L481_4
+	b.ne	.L482_4
 	ldr	w8, [x22, #40]
 	ldr	x9, [x22, #24]
 	mov	x10, #2199023255551
@@ -95608,14 +95572,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	ldr	x9, [x22]
 	add	x8, x8, x9
 	stp	x8, x8, [x22]
-.L481_4:
+.L482_4:
 	ldrb	w8, [x22, #66]
 	cmp	w8, #1
-	b.ne	.L481_6
+	b.ne	.L482_6
 	add	x0, x20, #120
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_leave_active
-.L481_6:
+.L482_6:
 	add	x0, x20, #120
 	mov	w1, w19
 	mov	w2, wzr
@@ -95625,26 +95589,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	csel	x10, x21, x8, eq
 	ldr	w10, [x10, #152]
 	cmp	w10, w19
-	b.ne	.L481_9
-	cbz	x9, .L481_11
-.L481_8:
+	b.ne	.L482_9
+	cbz	x9, .L482_11
+.L482_8:
 	mov	w9, #-1
 	str	w9, [x8, #152]
-.L481_9:
+.L482_9:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L481_10:
+.L482_10:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L481_2
-.L481_11:
+	b	.L482_2
+.L482_11:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x8, x21
-	b	.L481_8
+	b	.L482_8
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting, .-hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
 
 	.p2align	2
@@ -95671,25 +95635,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldr	x4, [x8]
 	stp	x26, x25, [sp, #64]
 	add	x29, sp, #32
-	b.ls	.L482_46
+	b.ls	.L483_46
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L482_2:
+.L483_2:
 	ldp	x25, x24, [x21, #384]
 	mov	x0, x8
 	ldr	w9, [x0, #72]!
 	add	x19, x25, x28, lsl #5
 	cmn	w9, #1
-	b.eq	.L482_4
+	b.eq	.L483_4
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L482_6
-.L482_4:
+	b	.L483_6
+.L483_4:
 	cmp	x24, x28
-	b.ls	.L482_6
+	b.ls	.L483_6
 	mov	x9, #-1
 	strb	wzr, [x19, #28]
 	stp	x4, x9, [x19]
@@ -95697,33 +95661,33 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	str	w9, [x19, #24]
 	stp	w22, w22, [x8, #72]
 	str	w22, [x8, #80]
-.L482_6:
+.L483_6:
 	add	x8, x21, #400
 	cmp	x24, x28
 	str	w23, [sp, #4]
 	csel	x9, x19, x8, hi
 	ldr	w26, [x9, #20]
 	cmn	w26, #1
-	b.eq	.L482_20
+	b.eq	.L483_20
 	add	x10, x25, x26, lsl #5
 	cmp	x24, x26
 	ldr	x23, [x9]
 	csel	x8, x10, x8, hi
 	ldr	x8, [x8]
 	cmp	x8, x23
-	b.ne	.L482_20
+	b.ne	.L483_20
 	ldr	x8, [x20, #112]
 	cmp	x8, x27
-	b.ls	.L482_50
+	b.ls	.L483_50
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L482_10:
+.L483_10:
 	ldp	w9, w10, [x8, #76]
 	cmp	w9, w10
-	b.ne	.L482_13
+	b.ne	.L483_13
 	cmp	x24, x28
-	b.ls	.L482_14
+	b.ls	.L483_14
 	mov	x9, #-1
 	strb	wzr, [x19, #28]
 	stp	xzr, x9, [x19]
@@ -95732,37 +95696,37 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	mov	w9, #-1
 	stp	w9, w9, [x8, #72]
 	str	w9, [x8, #80]
-	b	.L482_14
-.L482_13:
+	b	.L483_14
+.L483_13:
 	add	x0, x8, #72
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L482_14:
+.L483_14:
 	mov	x0, x20
 	mov	x1, x21
 	mov	w2, w26
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch
 	ldr	x8, [x20, #112]
 	cmp	x8, x27
-	b.ls	.L482_51
+	b.ls	.L483_51
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L482_16:
+.L483_16:
 	mov	x0, x8
 	ldp	x1, x2, [x21, #384]
 	ldr	w9, [x0, #72]!
 	cmn	w9, #1
-	b.eq	.L482_18
+	b.eq	.L483_18
 	mov	w3, w22
 	mov	x4, x23
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L482_20
-.L482_18:
+	b	.L483_20
+.L483_18:
 	cmp	x2, x28
-	b.ls	.L482_20
+	b.ls	.L483_20
 	add	x9, x1, x28, lsl #5
 	mov	x10, #-1
 	stp	w22, w22, [x8, #72]
@@ -95771,7 +95735,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	str	x10, [x9, #16]
 	str	w10, [x9, #24]
 	strb	wzr, [x9, #28]
-.L482_20:
+.L483_20:
 	mov	w9, #104
 	ldp	x10, x23, [x20, #104]
 	ldr	w8, [x20, #960]
@@ -95792,8 +95756,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	strb	w8, [sp, #24]
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x23, x27
-	b.ls	.L482_47
-.L482_21:
+	b.ls	.L483_47
+.L483_21:
 	str	w0, [x19, #84]
 	mov	w8, #104
 	ldr	w1, [sp, #4]
@@ -95802,10 +95766,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	cmp	x10, x27
 	csel	x8, x8, x20, hi
 	ldrb	w9, [x8, #96]
-	tbz	w9, #0, .L482_24
+	tbz	w9, #0, .L483_24
 	ldr	w9, [x20, #956]
 	cmp	w1, w9
-	b.ne	.L482_36
+	b.ne	.L483_36
 	ldp	x20, x19, [sp, #112]
 	ldp	x22, x21, [sp, #96]
 	ldp	x24, x23, [sp, #80]
@@ -95814,7 +95778,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #128
 	ret
-.L482_24:
+.L483_24:
 	ldp	x10, x11, [x21, #64]
 	ldr	w9, [x8, #84]
 	add	x10, x10, x9, lsl #6
@@ -95823,41 +95787,41 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	csel	x10, x10, x21, hi
 	ldr	x21, [x8, #24]
 	ldr	w19, [x10, #40]
-	cbz	x9, .L482_31
+	cbz	x9, .L483_31
 	ldr	w10, [x8, #48]
-	cbz	w10, .L482_31
+	cbz	w10, .L483_31
 	ldr	x8, [x8, #32]
 	cmp	x8, #2, lsl #12
-	b.ls	.L482_31
+	b.ls	.L483_31
 	umulh	x10, x8, x9
-	cbnz	x10, .L482_53
+	cbnz	x10, .L483_53
 	mul	x8, x8, x9
 	lsr	x9, x21, #44
-	cbnz	x9, .L482_54
-.L482_29:
+	cbnz	x9, .L483_54
+.L483_29:
 	lsl	x9, x21, #20
-.L482_30:
+.L483_30:
 	adds	x8, x8, #256, lsl #12
 	csinv	x8, x8, xzr, lo
 	udiv	x21, x9, x8
-.L482_31:
+.L483_31:
 	ldr	x8, [x20, #264]
 	cmp	x8, x27
-	b.ls	.L482_48
+	b.ls	.L483_48
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x22, w27, w8, x9
-.L482_33:
+.L483_33:
 	cmp	x21, x19
 	csel	x8, x21, x19, hi
 	str	x8, [x22, #16]
 	ldr	x8, [x20, #112]
 	cmp	x8, x27
-	b.ls	.L482_49
+	b.ls	.L483_49
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L482_35:
+.L483_35:
 	mov	w9, #1
 	add	x0, x20, #120
 	mov	w2, wzr
@@ -95874,7 +95838,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldp	x20, x19, [sp, #112]
 	add	sp, sp, #128
 	b	hw_shared_wf2q_Engine_activate
-.L482_36:
+.L483_36:
 	ldp	x10, x11, [x21, #64]
 	ldr	w9, [x8, #84]
 	add	x10, x10, x9, lsl #6
@@ -95883,31 +95847,31 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	csel	x10, x10, x21, hi
 	ldr	x21, [x8, #24]
 	ldr	w19, [x10, #40]
-	cbz	x9, .L482_43
+	cbz	x9, .L483_43
 	ldr	w10, [x8, #48]
-	cbz	w10, .L482_43
+	cbz	w10, .L483_43
 	ldr	x8, [x8, #32]
 	cmp	x8, #2, lsl #12
-	b.ls	.L482_43
+	b.ls	.L483_43
 	umulh	x10, x8, x9
-	cbnz	x10, .L482_55
+	cbnz	x10, .L483_55
 	mul	x8, x8, x9
 	lsr	x9, x21, #44
-	cbnz	x9, .L482_56
-.L482_41:
+	cbnz	x9, .L483_56
+.L483_41:
 	lsl	x9, x21, #20
-.L482_42:
+.L483_42:
 	adds	x8, x8, #256, lsl #12
 	csinv	x8, x8, xzr, lo
 	udiv	x21, x9, x8
-.L482_43:
+.L483_43:
 	ldr	x8, [x20, #264]
 	cmp	x8, x27
-	b.ls	.L482_52
+	b.ls	.L483_52
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x22, w27, w8, x9
-.L482_45:
+.L483_45:
 	cmp	x21, x19
 	mov	x0, x20
 	csel	x8, x21, x19, hi
@@ -95920,65 +95884,65 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #128
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
-.L482_46:
+.L483_46:
 	mov	x0, x20
 	mov	x19, x4
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x4, x19
 	mov	x8, x20
-	b	.L482_2
-.L482_47:
+	b	.L483_2
+.L483_47:
 	mov	w19, w0
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w0, w19
 	mov	x19, x20
-	b	.L482_21
-.L482_48:
+	b	.L483_21
+.L483_48:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	mov	w23, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w23
-	b	.L482_33
-.L482_49:
+	b	.L483_33
+.L483_49:
 	mov	x0, x20
 	mov	w19, w1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w1, w19
 	mov	x8, x20
-	b	.L482_35
-.L482_50:
+	b	.L483_35
+.L483_50:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L482_10
-.L482_51:
+	b	.L483_10
+.L483_51:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L482_16
-.L482_52:
+	b	.L483_16
+.L483_52:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	mov	w23, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w23
-	b	.L482_45
-.L482_53:
+	b	.L483_45
+.L483_53:
 	mov	x8, #-1
 	lsr	x9, x21, #44
-	cbz	x9, .L482_29
-.L482_54:
+	cbz	x9, .L483_29
+.L483_54:
 	mov	x9, #-1
-	b	.L482_30
-.L482_55:
+	b	.L483_30
+.L483_55:
 	mov	x8, #-1
 	lsr	x9, x21, #44
-	cbz	x9, .L482_41
-.L482_56:
+	cbz	x9, .L483_41
+.L483_56:
 	mov	x9, #-1
-	b	.L482_42
+	b	.L483_42
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_sort, .-hw_shared_turns_Turns_bfq_v0_Sectors_sort
 
 	.p2align	2
@@ -95999,7 +95963,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	str	x23, [sp, #32]
 	ldrb	w11, [x10, #68]
 	cmp	w11, #1
-	b.ne	.L483_9
+	b.ne	.L484_9
 	ldr	w11, [x10, #56]
 	mov	w12, #168
 	add	x22, x0, #360
@@ -96010,7 +95974,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	csel	x11, x12, x22, hi
 	ldr	w11, [x11, #152]
 	cmp	w11, w1
-	b.ne	.L483_6
+	b.ne	.L484_6
 	ldr	w11, [x10, #40]
 	ldr	x12, [x10, #24]
 	mov	x13, #2199023255551
@@ -96023,42 +95987,42 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	lsl	x12, x12, #22
 	udiv	x11, x12, x11
 	add	x9, x11, x10
-	b.ls	.L483_15
-.L483_3:
+	b.ls	.L484_15
+.L484_3:
 	str	x9, [x8, #8]
 	ldp	x8, x9, [x0, #344]
 	cmp	x9, #0
 	csel	x10, x22, x8, eq
 	ldr	w10, [x10, #152]
 	cmp	w10, w1
-	b.ne	.L483_6
-	cbz	x9, .L483_16
-.L483_5:
+	b.ne	.L484_6
+	cbz	x9, .L484_16
+.L484_5:
 	mov	w9, #-1
 	str	w9, [x8, #152]
-.L483_6:
-	cbz	w19, .L483_12
+.L484_6:
+	cbz	w19, .L484_12
 	mov	x23, x0
 	add	x0, x0, #120
 	cmp	w19, #1
-	b.ne	.L483_10
+	b.ne	.L484_10
 	mov	w19, w1
 	bl	hw_shared_wf2q_Engine_leave_active
-	b	.L483_11
-.L483_9:
+	b	.L484_11
+.L484_9:
 	ldp	x20, x19, [sp, #64]
 	ldr	x23, [sp, #32]
 	ldp	x22, x21, [sp, #48]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	ret
-.L483_10:
+.L484_10:
 	mov	w19, w1
 	bl	hw_shared_wf2q_Engine_leave_idle
-.L483_11:
+.L484_11:
 	mov	x0, x23
 	mov	w1, w19
-.L483_12:
+.L484_12:
 	mov	w8, #72
 	ldp	x9, x10, [x0, #256]
 	umaddl	x8, w20, w8, x9
@@ -96081,21 +96045,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	ldr	x9, [x9]
 	sub	x8, x8, x9
 	cmp	x8, #1
-	b.lt	.L483_14
+	b.lt	.L484_14
 	ldp	x20, x19, [sp, #64]
 	ldr	x23, [sp, #32]
 	ldp	x22, x21, [sp, #48]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_wf2q_Engine_enter_idle
-.L483_14:
+.L484_14:
 	ldp	x20, x19, [sp, #64]
 	ldr	x23, [sp, #32]
 	ldp	x22, x21, [sp, #48]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_wf2q_Engine_forget
-.L483_15:
+.L484_15:
 	mov	x23, x0
 	add	x0, x0, #272
 	str	w1, [x29, #28]
@@ -96105,8 +96069,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	ldr	w1, [x29, #28]
 	mov	x0, x23
 	add	x8, x23, #272
-	b	.L483_3
-.L483_16:
+	b	.L484_3
+.L484_16:
 	mov	x23, x0
 	add	x0, x0, #360
 	str	w1, [x29, #28]
@@ -96114,7 +96078,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	ldr	w1, [x29, #28]
 	mov	x0, x23
 	add	x8, x23, #360
-	b	.L483_5
+	b	.L484_5
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting, .-hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
 
 	.p2align	2
@@ -96129,22 +96093,22 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	add	x29, sp, #48
 	cmn	w8, #1
 	str	x21, [sp, #64]
-	b.eq	.L484_10
+	b.eq	.L485_10
 	mov	w9, #104
 	ldp	x10, x11, [x19, #104]
 	umaddl	x9, w8, w9, x10
 	cmp	x11, x8
 	csel	x21, x9, x19, hi
 	ldr	w8, [x21, #48]
-	tbz	w8, #0, .L484_3
+	tbz	w8, #0, .L485_3
 	ldr	w8, [x21, #52]
-	b	.L484_4
-.L484_3:
+	b	.L485_4
+.L485_3:
 	mov	w8, wzr
-.L484_4:
+.L485_4:
 	ldrb	w9, [x20, #824]
 	cmp	w9, #1
-	b.ne	.L484_6
+	b.ne	.L485_6
 	ldr	x1, [x20, #672]
 	mov	w9, #5
 	str	w8, [sp, #12]
@@ -96154,10 +96118,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	strb	w9, [sp, #8]
 	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L484_6:
+.L485_6:
 	ldr	x8, [x21]
 	cmp	x8, #1
-	b.ne	.L484_8
+	b.ne	.L485_8
 	ldr	w8, [x21, #48]
 	mov	w9, #776
 	ldr	x10, [x20, #680]
@@ -96170,25 +96134,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	csinv	x8, x8, xzr, lo
 	cmp	x10, x8
 	cset	w2, hs
-	b	.L484_9
-.L484_8:
+	b	.L485_9
+.L485_8:
 	mov	w2, wzr
-.L484_9:
+.L485_9:
 	ldr	x5, [x19, #944]
 	mov	x0, x19
 	mov	x1, x20
 	mov	w3, wzr
 	mov	w4, #1
 	bl	hw_bfq_v0_Sectors_as_shared_turns_Measure_end_turn
-.L484_10:
+.L485_10:
 	ldr	w8, [x19, #960]
-	cbz	w8, .L484_17
+	cbz	w8, .L485_17
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L484_17
+	tbnz	w8, #0, .L485_17
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L484_16
+	b.ls	.L485_16
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -96196,19 +96160,19 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L484_15
+	b.ls	.L485_15
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L484_15:
+.L485_15:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L484_16:
+.L485_16:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L484_17:
+.L485_17:
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
 	ldp	x20, x19, [sp, #80]
@@ -96222,7 +96186,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	.type	hw_shared_turns_Turns_bfq_v0_Sectors_unreference, @function
 hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmn	w1, #1
-	b.eq	.L485_12
+	b.eq	.L486_12
 	sub	sp, sp, #48
 	ldr	x8, [x0, #112]
 	stp	x20, x19, [sp, #32]
@@ -96230,15 +96194,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	cmp	x8, x19
-	b.ls	.L485_14
+	b.ls	.L486_14
 	mov	w8, #104
 	ldr	x9, [x0, #104]
 	umaddl	x8, w19, w8, x9
-.L485_3:
+.L486_3:
 	ldr	w9, [x8, #92]
 	subs	w9, w9, #1
 	str	w9, [x8, #92]
-	b.ne	.L485_11
+	b.ne	.L486_11
 	mov	w8, #72
 	ldp	x9, x10, [x0, #256]
 	umaddl	x8, w19, w8, x9
@@ -96246,9 +96210,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmp	x10, x19
 	csel	x8, x8, x9, hi
 	ldrb	w9, [x8, #68]
-	tbnz	w9, #0, .L485_7
+	tbnz	w9, #0, .L486_7
 	ldrb	w9, [x8, #66]
-	cbnz	w9, .L485_7
+	cbnz	w9, .L486_7
 	ldr	w9, [x8, #56]
 	mov	w10, #168
 	ldp	x11, x12, [x0, #344]
@@ -96258,20 +96222,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	csel	x9, x10, x11, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w1
-	b.ne	.L485_13
-.L485_7:
+	b.ne	.L486_13
+.L486_7:
 	mov	w8, #928
-.L485_8:
+.L486_8:
 	ldr	x10, [x0, #112]
 	add	x8, x0, x8
 	ldr	w9, [x8, #4]
 	str	w1, [x8, #4]
 	cmp	x10, x19
-	b.ls	.L485_15
+	b.ls	.L486_15
 	mov	w10, #104
 	ldr	x11, [x0, #104]
 	umaddl	x10, w19, w10, x11
-.L485_10:
+.L486_10:
 	mov	w11, #-1
 	stp	w9, w11, [x10, #64]
 	mov	w10, #104
@@ -96282,26 +96246,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmp	x11, x9
 	csel	x8, x10, x8, hi
 	str	w1, [x8]
-.L485_11:
+.L486_11:
 	ldp	x20, x19, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #48
-.L485_12:
+.L486_12:
 	ret
-.L485_13:
+.L486_13:
 	ldrb	w8, [x8, #71]
 	mov	w9, #928
 	cmp	w8, #0
 	mov	w8, #920
 	csel	x8, x9, x8, ne
-	b	.L485_8
-.L485_14:
+	b	.L486_8
+.L486_14:
 	mov	w20, w1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w1, w20
 	mov	x8, x0
-	b	.L485_3
-.L485_15:
+	b	.L486_3
+.L486_15:
 	stur	w1, [x29, #-4]
 	mov	x19, x8
 	mov	x20, x9
@@ -96310,7 +96274,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	mov	x9, x20
 	mov	x8, x19
 	mov	x10, x0
-	b	.L485_10
+	b	.L486_10
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_unreference, .-hw_shared_turns_Turns_bfq_v0_Sectors_unreference
 
 	.p2align	2
@@ -96321,7 +96285,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	cmp	x8, x9
 	csel	x8, x8, x9, lo
 	cmp	w2, w8
-	b.hs	.L486_8
+	b.hs	.L487_8
 	sub	sp, sp, #80
 	ldp	x8, x9, [x1, #432]
 	add	x10, x1, #448
@@ -96341,11 +96305,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	ldrh	w21, [x8, #4]
 	csinv	w22, w10, wzr, lo
 	cmp	x9, x19
-	b.ls	.L486_9
+	b.ls	.L487_9
 	mov	w8, #168
 	ldr	x9, [x0, #224]
 	umaddl	x23, w19, w8, x9
-.L486_3:
+.L487_3:
 	mov	x8, #-1
 	stp	xzr, xzr, [x23, #48]
 	stp	x8, x8, [x23, #16]
@@ -96363,11 +96327,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	ldr	x8, [x0, #144]
 	stp	xzr, xzr, [x23]
 	cmp	x8, x22
-	b.ls	.L486_10
+	b.ls	.L487_10
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x22, w22, w8, x9
-.L486_5:
+.L487_5:
 	mov	x8, #-1
 	stp	w21, w21, [x22, #40]
 	stp	xzr, x8, [x22, #24]
@@ -96380,11 +96344,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	stp	xzr, xzr, [x22, #8]
 	str	xzr, [x22]
 	cmp	x8, x19
-	b.ls	.L486_11
+	b.ls	.L487_11
 	mov	w8, #68
 	ldr	x9, [x0, #728]
 	umaddl	x0, w19, w8, x9
-.L486_7:
+.L487_7:
 	ldp	x20, x19, [sp, #64]
 	mov	w1, #255
 	ldp	x22, x21, [sp, #48]
@@ -96393,9 +96357,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	ldr	x23, [sp, #32]
 	add	sp, sp, #80
 	b	memset
-.L486_8:
+.L487_8:
 	ret
-.L486_9:
+.L487_9:
 	mov	x8, x0
 	add	x23, x0, #240
 	str	x0, [sp, #8]
@@ -96404,8 +96368,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	ldr	w2, [x29, #28]
 	ldr	x0, [sp, #8]
-	b	.L486_3
-.L486_10:
+	b	.L487_3
+.L487_10:
 	add	x22, x0, #152
 	mov	x23, x0
 	add	x0, x0, #152
@@ -96413,11 +96377,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	ldr	w2, [x29, #28]
 	mov	x0, x23
-	b	.L486_5
-.L486_11:
+	b	.L487_5
+.L487_11:
 	add	x0, x0, #744
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
-	b	.L486_7
+	b	.L487_7
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_add_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_add_group
 
 	.p2align	2
@@ -96437,46 +96401,46 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	str	x27, [sp, #80]
 	stp	x26, x25, [sp, #96]
 	stp	x24, x23, [sp, #112]
-	tbnz	w8, #31, .L487_22
+	tbnz	w8, #31, .L488_22
 	lsl	w8, w8, #1
-.L487_2:
+.L488_2:
 	add	x9, x20, w20, uxtw #4
 	tst	x9, #0xffffffff00000000
-	b.ne	.L487_23
-.L487_3:
+	b.ne	.L488_23
+.L488_3:
 	ldr	x10, [x21, #8]
 	adds	w8, w8, w9
 	csinv	w0, w8, wzr, lo
 	tst	x10, #0x3
-	b.eq	.L487_6
+	b.eq	.L488_6
 	and	x8, x10, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x10
-	b.hs	.L487_7
+	b.hs	.L488_7
 	mov	x24, xzr
 	mov	w23, #4
-	b	.L487_14
-.L487_6:
+	b	.L488_14
+.L488_6:
 	mov	x8, x10
-.L487_7:
+.L488_7:
 	mov	w9, #56
 	mov	x24, xzr
 	mov	w23, #4
 	umaddl	x9, w0, w9, x8
 	cmp	x9, x8
-	b.lo	.L487_14
-	tbnz	x9, #63, .L487_14
+	b.lo	.L488_14
+	tbnz	x9, #63, .L488_14
 	ldr	x10, [x21]
 	str	x9, [x21, #8]
 	add	x23, x10, x8
-	cbz	w0, .L487_13
+	cbz	w0, .L488_13
 	add	x8, x8, x10
 	mov	x22, sp
 	mov	w26, #-1
 	add	x24, x8, #52
 	mov	x25, x0
 	mov	x27, x0
-.L487_11:
+.L488_11:
 	sub	x0, x24, #48
 	mov	x1, sp
 	mov	w2, #28
@@ -96490,38 +96454,38 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	stp	w26, w26, [x24, #-12]
 	stur	wzr, [x24, #-4]
 	strb	wzr, [x24], #56
-	b.ne	.L487_11
+	b.ne	.L488_11
 	mov	x0, x25
 	mov	x24, x25
-	b	.L487_14
-.L487_13:
+	b	.L488_14
+.L488_13:
 	mov	x24, xzr
-.L487_14:
+.L488_14:
 	mov	x8, sp
 	mov	w1, w20
 	mov	x2, x21
 	bl	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 	ldr	x9, [x21, #8]
 	tst	x9, #0x3
-	b.eq	.L487_17
+	b.eq	.L488_17
 	and	x8, x9, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x9
-	b.hs	.L487_18
+	b.hs	.L488_18
 	mov	x25, xzr
 	mov	w22, #4
-	b	.L487_21
-.L487_17:
+	b	.L488_21
+.L488_17:
 	mov	x8, x9
-.L487_18:
+.L488_18:
 	add	x9, x20, w20, uxtw #4
 	mov	x25, xzr
 	mov	w22, #4
 	lsl	x2, x9, #2
 	add	x9, x8, x2
 	cmp	x9, x8
-	b.lo	.L487_21
-	tbnz	x9, #63, .L487_21
+	b.lo	.L488_21
+	tbnz	x9, #63, .L488_21
 	ldr	x10, [x21]
 	mov	w1, #255
 	str	x9, [x21, #8]
@@ -96529,7 +96493,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	mov	x0, x22
 	bl	memset
 	mov	x25, x20
-.L487_21:
+.L488_21:
 	add	x0, x19, #16
 	mov	x1, sp
 	mov	w2, #64
@@ -96544,12 +96508,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	ldp	x29, x30, [sp, #64]
 	add	sp, sp, #160
 	ret
-.L487_22:
+.L488_22:
 	mov	w8, #-1
-	b	.L487_2
-.L487_23:
+	b	.L488_2
+.L488_23:
 	mov	w9, #-1
-	b	.L487_3
+	b	.L488_3
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator, .-hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 
 	.p2align	2
@@ -96561,105 +96525,105 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	mov	x29, sp
 	cmp	w9, #1
 	csinc	w9, w9, wzr, hi
-	tbnz	w10, #31, .L488_32
+	tbnz	w10, #31, .L489_32
 	lsl	w10, w10, #1
-.L488_2:
+.L489_2:
 	add	x11, x9, w9, uxtw #4
 	tst	x11, #0xffffffff00000000
-	b.ne	.L488_33
-.L488_3:
+	b.ne	.L489_33
+.L489_3:
 	ldr	x12, [x1]
 	adds	w10, w10, w11
 	csinv	w10, w10, wzr, lo
 	cmp	x12, #1
-	b.ne	.L488_28
+	b.ne	.L489_28
 	ldr	x11, [x1, #8]
 	tst	x11, #0x3
-	b.eq	.L488_6
+	b.eq	.L489_6
 	and	x12, x11, #0xfffffffffffffffc
 	add	x14, x12, #4
 	cmp	x14, x11
-	b.hs	.L488_7
-	b	.L488_28
-.L488_6:
+	b.hs	.L489_7
+	b	.L489_28
+.L489_6:
 	mov	x14, x11
-.L488_7:
+.L489_7:
 	mov	w11, #56
 	umaddl	x13, w10, w11, x14
 	mov	x11, xzr
 	cmp	x13, x14
-	b.lo	.L488_29
-	tbnz	x13, #63, .L488_30
+	b.lo	.L489_29
+	tbnz	x13, #63, .L489_30
 	adds	w11, w10, w9
 	csinv	w11, w11, wzr, lo
 	tst	x14, #0x7
-	b.eq	.L488_11
+	b.eq	.L489_11
 	and	x12, x13, #0x7ffffffffffffff8
 	add	x12, x12, #8
 	cmp	x12, x13
 	mov	x13, x12
-	b.lo	.L488_28
-.L488_11:
+	b.lo	.L489_28
+.L489_11:
 	mov	w12, #72
 	umaddl	x14, w11, w12, x13
-	tbnz	x14, #63, .L488_28
+	tbnz	x14, #63, .L489_28
 	tst	x13, #0x7
-	b.eq	.L488_14
+	b.eq	.L489_14
 	and	x12, x14, #0x7ffffffffffffff8
 	add	x12, x12, #8
 	cmp	x12, x14
-	b.hs	.L488_15
-	b	.L488_28
-.L488_14:
+	b.hs	.L489_15
+	b	.L489_28
+.L489_14:
 	mov	x12, x14
-.L488_15:
+.L489_15:
 	mov	w13, #48
 	umaddl	x13, w11, w13, x12
-	tbnz	x13, #63, .L488_28
+	tbnz	x13, #63, .L489_28
 	tst	x12, #0x7
-	b.eq	.L488_19
+	b.eq	.L489_19
 	and	x11, x13, #0x7ffffffffffffff8
 	add	x11, x11, #8
 	cmp	x11, x13
-	b.lo	.L488_28
+	b.lo	.L489_28
 	adds	x12, x11, x10, lsl #5
-	b.mi	.L488_28
-	b	.L488_20
-.L488_19:
+	b.mi	.L489_28
+	b	.L489_20
+.L489_19:
 	mov	x11, x13
 	adds	x12, x11, x10, lsl #5
-	b.mi	.L488_28
-.L488_20:
+	b.mi	.L489_28
+.L489_20:
 	tst	x11, #0x7
-	b.eq	.L488_22
+	b.eq	.L489_22
 	and	x10, x12, #0x7ffffffffffffff8
 	add	x10, x10, #8
 	cmp	x10, x12
-	b.hs	.L488_23
-	b	.L488_28
-.L488_22:
+	b.hs	.L489_23
+	b	.L489_28
+.L489_22:
 	mov	x10, x12
-.L488_23:
+.L489_23:
 	mov	w11, #168
 	umaddl	x11, w9, w11, x10
-	tbnz	x11, #63, .L488_28
+	tbnz	x11, #63, .L489_28
 	tst	x10, #0x3
-	b.eq	.L488_26
+	b.eq	.L489_26
 	and	x10, x11, #0x7ffffffffffffffc
 	add	x10, x10, #4
 	cmp	x10, x11
-	b.hs	.L488_27
-	b	.L488_28
-.L488_26:
+	b.hs	.L489_27
+	b	.L489_28
+.L489_26:
 	mov	x10, x11
-.L488_27:
+.L489_27:
 	mov	w11, #68
 	umaddl	x12, w9, w11, x10
-	tbz	x12, #63, .L488_31
-.L488_28:
+	tbz	x12, #63, .L489_31
+.L489_28:
 	mov	x11, xzr
-.L488_29:
-.L488_30:
+.L489_29:
+.L489_30:
 	mov	w9, #4
 	mov	w10, #8
 	stp	x11, x12, [x1]
@@ -96671,15 +96635,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	stp	x9, xzr, [x8, #80]
 	ldp	x29, x30, [sp], #16
 	ret
-.L488_31:
+.L489_31:
 	mov	w11, #1
-	b	.L488_30
-.L488_32:
+	b	.L489_30
+.L489_32:
 	mov	w10, #-1
-	b	.L488_2
-.L488_33:
+	b	.L489_2
+.L489_33:
 	mov	w11, #-1
-	b	.L488_3
+	b	.L489_3
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter, .-hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 
 	.p2align	2
@@ -96699,14 +96663,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	csel	x8, x8, x11, hi
 	ldrb	w3, [x8, #16]
 	cmp	w3, #7
-	b.hi	.L489_10
+	b.hi	.L490_10
 	ldrb	w10, [x8, #17]
 	ldrsb	w9, [x8, #20]
-	cbz	w10, .L489_5
+	cbz	w10, .L490_5
 	cmp	w10, #1
-	b.ne	.L489_7
+	b.ne	.L490_7
 	cmn	w9, #21
-	b.gt	.L489_8
+	b.gt	.L490_8
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x10, [x0, #728]
@@ -96720,10 +96684,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mov	w3, #8
 	mov	w24, #1
 	csel	x8, x8, x20, hi
-	b	.L489_15
-.L489_5:
+	b	.L490_15
+.L490_5:
 	cmn	w9, #21
-	b.gt	.L489_9
+	b.gt	.L490_9
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x9, [x0, #728]
@@ -96735,8 +96699,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mov	w3, #16
 	cmp	x10, x19
 	csel	x8, x8, x20, hi
-	b	.L489_12
-.L489_7:
+	b	.L490_12
+.L490_7:
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x9, [x0, #728]
@@ -96750,8 +96714,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mov	w9, #16
 	mov	w22, #7
 	csel	x8, x8, x20, hi
-	b	.L489_15
-.L489_8:
+	b	.L490_15
+.L490_8:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -96761,8 +96725,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w3, w9, #0x8
-	b	.L489_10
-.L489_9:
+	b	.L490_10
+.L490_9:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -96772,7 +96736,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w3, w9, #0x10
-.L489_10:
+.L490_10:
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x9, [x0, #728]
@@ -96785,59 +96749,59 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	cmp	x10, x19
 	csel	x8, x8, x20, hi
 	cmp	w24, #1
-	b.eq	.L489_13
+	b.eq	.L490_13
 	cmp	w24, #2
-	b.ne	.L489_14
-.L489_12:
+	b.ne	.L490_14
+.L490_12:
 	orr	x9, x22, #0x8
 	mov	w24, #2
-	b	.L489_15
-.L489_13:
+	b	.L490_15
+.L490_13:
 	and	x9, x3, #0x7
-	b	.L489_15
-.L489_14:
+	b	.L490_15
+.L490_14:
 	mov	w9, #16
-.L489_15:
+.L490_15:
 	ldr	w21, [x8, x9, lsl #2]
 	cmn	w21, #1
-	b.ne	.L489_25
+	b.ne	.L490_25
 	mov	w2, w19
 	mov	w4, wzr
 	mov	x25, x0
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_make_queue
 	mov	w21, w0
 	cmn	w0, #1
-	b.eq	.L489_25
+	b.eq	.L490_25
 	ldr	x9, [x25, #736]
 	cmp	x9, x19
-	b.ls	.L489_26
+	b.ls	.L490_26
 	mov	w9, #68
 	ldr	x10, [x23]
 	mov	x8, x25
 	umaddl	x20, w19, w9, x10
 	cmp	w24, #1
-	b.eq	.L489_22
-.L489_19:
+	b.eq	.L490_22
+.L490_19:
 	cmp	w24, #2
-	b.ne	.L489_21
+	b.ne	.L490_21
 	orr	x22, x22, #0x8
-	b	.L489_22
-.L489_21:
+	b	.L490_22
+.L490_21:
 	mov	w22, #16
-.L489_22:
+.L490_22:
 	str	w21, [x20, x22, lsl #2]
 	mov	w9, w21
 	ldr	x10, [x8, #512]
 	cmp	x10, x9
-	b.ls	.L489_27
+	b.ls	.L490_27
 	mov	w10, #56
 	ldr	x8, [x8, #504]
 	umaddl	x0, w9, w10, x8
-.L489_24:
+.L490_24:
 	ldr	w8, [x0, #36]
 	add	w8, w8, #1
 	str	w8, [x0, #36]
-.L489_25:
+.L490_25:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -96845,17 +96809,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	ret
-.L489_26:
+.L490_26:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
 	mov	x8, x25
 	cmp	w24, #1
-	b.ne	.L489_19
-	b	.L489_22
-.L489_27:
+	b.ne	.L490_19
+	b	.L490_22
+.L490_27:
 	add	x0, x8, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L489_24
+	b	.L490_24
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_async_queue, .-hw_shared_turns_Turns_cfq_wf2q_Time_async_queue
 
 	.p2align	2
@@ -96869,25 +96833,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	mov	x29, sp
 	cmn	w20, #1
 	str	w8, [x0, #852]
-	b.eq	.L490_7
+	b.eq	.L491_7
 	ldr	w8, [x1, #960]
 	mov	x19, x0
-	cbz	w8, .L490_3
+	cbz	w8, .L491_3
 	ldr	x9, [x1, #856]
 	str	xzr, [x1, #856]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L490_3:
+.L491_3:
 	ldr	x9, [x19, #512]
 	add	x21, x19, #448
 	str	w8, [x1, #960]
 	cmp	x9, x20
-	b.ls	.L490_11
+	b.ls	.L491_11
 	mov	w8, #56
 	ldr	x9, [x19, #504]
 	umaddl	x8, w20, w8, x9
-.L490_5:
+.L491_5:
 	strb	wzr, [x8, #51]
 	mov	w8, #56
 	ldp	x10, x9, [x19, #504]
@@ -96896,7 +96860,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	csel	x10, x8, x21, hi
 	ldr	w10, [x10, #20]
 	cmn	w10, #1
-	b.eq	.L490_8
+	b.eq	.L491_8
 	ldr	x5, [x1, #680]
 	mov	x0, x19
 	mov	w1, w20
@@ -96904,16 +96868,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	mov	w3, #1
 	mov	w4, #1
 	bl	hw_shared_wf2q_Engine_raise
-	b	.L490_10
-.L490_7:
+	b	.L491_10
+.L491_7:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L490_8:
+.L491_8:
 	cmp	x9, x20
-	b.ls	.L490_12
-.L490_9:
+	b.ls	.L491_12
+.L491_9:
 	strb	wzr, [x8, #48]
 	ldr	x4, [x1, #680]
 	mov	x0, x19
@@ -96926,27 +96890,27 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	sub	w8, w8, w9
 	str	w8, [x19, #848]
 	bl	hw_shared_wf2q_Engine_deactivate
-.L490_10:
+.L491_10:
 	mov	x0, x19
 	mov	w1, w20
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service
-.L490_11:
+.L491_11:
 	add	x0, x19, #448
 	mov	x22, x1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x1, x22
 	add	x8, x19, #448
-	b	.L490_5
-.L490_12:
+	b	.L491_5
+.L491_12:
 	add	x0, x19, #448
 	mov	x21, x1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x1, x21
 	add	x8, x19, #448
-	b	.L490_9
+	b	.L491_9
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_end_service, .-hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 
 	.p2align	2
@@ -96971,13 +96935,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	stp	x22, x21, [sp, #32]
 	csel	x9, x11, x9, hi
 	cmn	w1, #1
-	b.eq	.L491_5
+	b.eq	.L492_5
 	ldr	w10, [x9, #32]
-	cbnz	w10, .L491_3
+	cbnz	w10, .L492_3
 	ldrb	w9, [x9, #51]
 	cmp	w9, #1
-	b.ne	.L491_5
-.L491_3:
+	b.ne	.L492_5
+.L492_3:
 	ldr	x9, [x19, #520]
 	mov	x11, #63439
 	movk	x11, #58195, lsl #16
@@ -96994,43 +96958,43 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	csinv	x9, x9, xzr, lo
 	cmp	x10, #1000
 	str	x9, [x19, #520]
-	b.lo	.L491_6
+	b.lo	.L492_6
 	mov	x0, x19
 	mov	w21, w2
 	mov	x2, x8
 	bl	hw_shared_wf2q_Engine_charge
 	mov	w2, w21
-	b	.L491_6
-.L491_5:
+	b	.L492_6
+.L492_5:
 	str	x8, [x19, #520]
-.L491_6:
+.L492_6:
 	ldr	x9, [x20, #264]
 	mov	w8, w2
 	cmp	x9, x8
-	b.ls	.L491_29
+	b.ls	.L492_29
 	ldr	x9, [x20, #256]
 	add	x23, x9, x8, lsl #7
-.L491_8:
+.L492_8:
 	ldp	w21, w8, [x23, #44]!
 	mov	w9, #-1
 	stp	w9, w9, [x23]
 	orr	x22, x21, x8, lsl #32
 	cmn	w21, #1
-	b.eq	.L491_18
+	b.eq	.L492_18
 	ldr	w8, [x19, #852]
 	cmp	w8, w21
-	b.ne	.L491_17
+	b.ne	.L492_17
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	ldr	w8, [x19, #856]
-	cbz	w8, .L491_17
+	cbz	w8, .L492_17
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L491_17
+	tbnz	w8, #0, .L492_17
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L491_16
+	b.ls	.L492_16
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -97038,41 +97002,41 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L491_15
+	b.ls	.L492_15
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L491_15:
+.L492_15:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L491_16:
+.L492_16:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L491_17:
+.L492_17:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
-.L491_18:
+.L492_18:
 	lsr	x21, x22, #32
 	mov	w8, #-1
 	cmp	x21, x8
-	b.eq	.L491_28
+	b.eq	.L492_28
 	ldr	w8, [x19, #852]
 	cmp	w8, w21
-	b.ne	.L491_27
+	b.ne	.L492_27
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	ldr	w8, [x19, #856]
-	cbz	w8, .L491_27
+	cbz	w8, .L492_27
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L491_27
+	tbnz	w8, #0, .L492_27
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L491_26
+	b.ls	.L492_26
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -97080,34 +97044,34 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L491_25
+	b.ls	.L492_25
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L491_25:
+.L492_25:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L491_26:
+.L492_26:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L491_27:
+.L492_27:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
-.L491_28:
+.L492_28:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L491_29:
+.L492_29:
 	add	x0, x20, #128
 	add	x23, x20, #128
 	bl	hw_collections_arena_clean_context_Context
-	b	.L491_8
+	b	.L492_8
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_exit, .-hw_shared_turns_Turns_cfq_wf2q_Time_exit
 
 	.p2align	2
@@ -97124,7 +97088,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	stp	x26, x25, [sp, #48]
 	stp	x24, x23, [sp, #64]
 	stp	x20, x19, [sp, #96]
-	b.ls	.L492_11
+	b.ls	.L493_11
 	add	x19, x0, #420
 	add	x20, x0, #448
 	add	x14, x0, #824
@@ -97135,10 +97099,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	mov	w27, #-1
 	mov	w28, #56
 	mov	x9, x22
-	b	.L492_5
-.L492_2:
+	b	.L493_5
+.L493_2:
 	madd	x8, x22, x28, x8
-.L492_3:
+.L493_3:
 	stp	w21, w27, [x8, #40]
 	ldp	x8, x9, [x0, #504]
 	umaddl	x8, w21, w28, x8
@@ -97148,11 +97112,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	csel	x10, x8, x24, hi
 	ldr	x8, [x0, #144]
 	str	w22, [x10]
-.L492_4:
+.L493_4:
 	cmp	x8, x9
 	mov	x22, x9
-	b.ls	.L492_11
-.L492_5:
+	b.ls	.L493_11
+.L493_5:
 	ldr	x11, [x0, #136]
 	madd	x10, x9, x25, x11
 	ldr	w9, [x10, #36]
@@ -97164,16 +97128,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	csel	x11, x11, x19, hi
 	cmp	x22, x27
 	str	w27, [x11]
-	b.eq	.L492_11
+	b.eq	.L493_11
 	ldp	x11, x12, [x0, #504]
 	strb	wzr, [x10, #71]
 	madd	x11, x22, x28, x11
 	cmp	x12, x22
 	csel	x10, x11, x20, hi
 	ldr	w10, [x10, #36]
-	cbnz	w10, .L492_4
-	b.ls	.L492_10
-.L492_8:
+	cbnz	w10, .L493_4
+	b.ls	.L493_10
+.L493_8:
 	ldp	w9, w10, [x11, #40]
 	stp	w27, w27, [x11, #40]
 	ldp	x8, x11, [x0, #504]
@@ -97190,15 +97154,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	csel	x10, x13, x23, hi
 	cmp	x11, x22
 	str	w9, [x10]
-	b.hi	.L492_2
+	b.hi	.L493_2
 	mov	x8, x0
 	stp	x0, x14, [sp]
 	add	x0, x8, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	ldp	x0, x14, [sp]
 	add	x8, x0, #448
-	b	.L492_3
-.L492_10:
+	b	.L493_3
+.L493_10:
 	mov	x21, x0
 	add	x0, x0, #448
 	str	x14, [sp, #8]
@@ -97206,8 +97170,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	ldr	x14, [sp, #8]
 	mov	x0, x21
 	add	x11, x21, #448
-	b	.L492_8
-.L492_11:
+	b	.L493_8
+.L493_11:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -97240,13 +97204,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	cmn	w8, #1
 	stp	x22, x21, [sp, #32]
 	add	x29, sp, #16
-	b.eq	.L493_5
+	b.eq	.L494_5
 	ldr	w11, [x10, #32]
-	cbnz	w11, .L493_3
+	cbnz	w11, .L494_3
 	ldrb	w10, [x10, #51]
 	cmp	w10, #1
-	b.ne	.L493_5
-.L493_3:
+	b.ne	.L494_5
+.L494_3:
 	ldr	x10, [x19, #520]
 	mov	x12, #63439
 	movk	x12, #58195, lsl #16
@@ -97263,7 +97227,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	csinv	x10, x10, xzr, lo
 	cmp	x11, #1000
 	str	x10, [x19, #520]
-	b.lo	.L493_6
+	b.lo	.L494_6
 	mov	x0, x19
 	mov	x21, x1
 	mov	w1, w8
@@ -97272,10 +97236,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	bl	hw_shared_wf2q_Engine_charge
 	mov	w2, w22
 	mov	x1, x21
-	b	.L493_6
-.L493_5:
+	b	.L494_6
+.L494_5:
 	str	x9, [x19, #520]
-.L493_6:
+.L494_6:
 	ldp	x10, x11, [x1, #64]
 	mov	w9, w20
 	mov	w8, w2
@@ -97288,7 +97252,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	ldr	w11, [x12, #52]
 	ldr	w10, [x10, #52]
 	cmp	w11, w10
-	b.ne	.L493_10
+	b.ne	.L494_10
 	ldp	x10, x11, [x1, #320]
 	add	x21, x1, #336
 	add	x12, x10, x9, lsl #4
@@ -97296,14 +97260,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	csel	x9, x12, x21, hi
 	cmp	x11, x8
 	ldr	x22, [x9]
-	b.ls	.L493_11
+	b.ls	.L494_11
 	add	x21, x10, x8, lsl #4
-.L493_9:
+.L494_9:
 	ldr	x8, [x21]
 	cmp	x8, x22
 	csel	x8, x8, x22, lo
 	str	x8, [x21]
-.L493_10:
+.L494_10:
 	mov	x0, x19
 	mov	w2, w20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_remove
@@ -97313,12 +97277,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L493_11:
+.L494_11:
 	add	x0, x1, #336
 	str	x1, [sp, #8]
 	bl	hw_collections_arena_clean_request_Arrival
 	ldr	x1, [sp, #8]
-	b	.L493_9
+	b	.L494_9
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_join, .-hw_shared_turns_Turns_cfq_wf2q_Time_join
 
 	.p2align	2
@@ -97337,7 +97301,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	stp	x26, x25, [sp, #32]
 	mov	x29, sp
 	stp	x24, x23, [sp, #48]
-	b.ls	.L494_2
+	b.ls	.L495_2
 	mov	w9, #56
 	ldr	x10, [x20, #504]
 	add	x13, x20, #820
@@ -97352,14 +97316,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	cmn	w21, #1
 	str	w10, [x8]
 	str	w12, [x20, #816]
-	b.ne	.L494_8
-.L494_2:
+	b.ne	.L495_8
+.L495_2:
 	ldr	w21, [x20, #824]
 	cmn	w21, #1
-	b.eq	.L494_13
+	b.eq	.L495_13
 	ldr	w8, [x20, #852]
 	cmp	w21, w8
-	b.ne	.L494_5
+	b.ne	.L495_5
 	mov	x0, x20
 	mov	x23, x3
 	mov	w25, w5
@@ -97368,15 +97332,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	mov	w4, w24
 	mov	w5, w25
 	mov	x3, x23
-.L494_5:
+.L495_5:
 	ldr	x8, [x20, #512]
 	add	x23, x20, #824
 	cmp	x8, x21
-	b.ls	.L494_17
+	b.ls	.L495_17
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w21, w8, x9
-.L494_7:
+.L495_7:
 	mov	w9, #-1
 	mov	w12, #56
 	ldp	w10, w11, [x8, #40]
@@ -97393,7 +97357,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	csel	x8, x8, x13, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L494_8:
+.L495_8:
 	and	w8, w3, #0xff
 	and	x9, x3, #0xf8
 	mov	w10, #65537
@@ -97407,11 +97371,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	cmp	w4, #0
 	csel	w25, wzr, w9, eq
 	cmp	x11, x24
-	b.ls	.L494_15
+	b.ls	.L495_15
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x22, w24, w8, x9
-.L494_10:
+.L495_10:
 	mov	w8, #-1
 	stp	w4, w5, [x22]
 	and	w9, w3, #0x7
@@ -97435,11 +97399,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	bl	hw_shared_wf2q_Engine_forget_entirely
 	ldr	x8, [x20, #144]
 	cmp	x8, x24
-	b.ls	.L494_16
+	b.ls	.L495_16
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x0, w24, w8, x9
-.L494_12:
+.L495_12:
 	mov	x8, #-1
 	stp	xzr, xzr, [x0, #16]
 	str	x8, [x0, #32]
@@ -97454,10 +97418,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	strh	wzr, [x0, #66]
 	strh	wzr, [x0, #68]
 	strh	wzr, [x0, #70]
-	b	.L494_14
-.L494_13:
+	b	.L495_14
+.L495_13:
 	mov	w21, #-1
-.L494_14:
+.L495_14:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
@@ -97466,7 +97430,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	ret
-.L494_15:
+.L495_15:
 	add	x0, x20, #448
 	mov	x26, x3
 	mov	w28, w5
@@ -97475,12 +97439,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	mov	w4, w27
 	mov	w5, w28
 	mov	x3, x26
-	b	.L494_10
-.L494_16:
+	b	.L495_10
+.L495_16:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L494_12
-.L494_17:
+	b	.L495_12
+.L495_17:
 	add	x0, x20, #448
 	mov	x24, x3
 	mov	w26, w5
@@ -97490,7 +97454,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	mov	w5, w26
 	mov	x3, x24
 	add	x8, x20, #448
-	b	.L494_7
+	b	.L495_7
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_make_queue, .-hw_shared_turns_Turns_cfq_wf2q_Time_make_queue
 
 	.p2align	2
@@ -97506,10 +97470,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmp	x9, x22
 	stp	x20, x19, [sp, #48]
 	csel	x8, x8, x1, hi
-	cbz	w3, .L495_7
+	cbz	w3, .L496_7
 	ldr	w21, [x8, #52]
 	cmn	w21, #1
-	b.eq	.L495_7
+	b.eq	.L496_7
 	ldr	w8, [x0, #852]
 	ldr	x10, [x1, #672]
 	mov	w12, #56
@@ -97524,13 +97488,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmp	x9, x8
 	csel	x11, x12, x23, hi
 	cmn	w8, #1
-	b.eq	.L495_8
+	b.eq	.L496_8
 	ldr	w12, [x11, #32]
-	cbnz	w12, .L495_5
+	cbnz	w12, .L496_5
 	ldrb	w11, [x11, #51]
 	cmp	w11, #1
-	b.ne	.L495_8
-.L495_5:
+	b.ne	.L496_8
+.L496_5:
 	ldr	x11, [x20, #520]
 	mov	x13, #63439
 	movk	x13, #58195, lsl #16
@@ -97547,35 +97511,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	csinv	x11, x11, xzr, lo
 	cmp	x10, #1000
 	str	x11, [x20, #520]
-	b.lo	.L495_9
+	b.lo	.L496_9
 	mov	x0, x20
 	mov	x24, x1
 	mov	w1, w8
 	bl	hw_shared_wf2q_Engine_charge
 	ldr	x9, [x20, #512]
 	mov	x1, x24
-	b	.L495_9
-.L495_7:
+	b	.L496_9
+.L496_7:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L495_8:
+.L496_8:
 	str	x10, [x20, #520]
-.L495_9:
+.L496_9:
 	cmp	x9, x21
-	b.ls	.L495_16
+	b.ls	.L496_16
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x23, w21, w8, x9
-.L495_11:
+.L496_11:
 	ldp	w9, w10, [x23, #12]
 	ldp	x8, x2, [x1, #384]
 	cmp	w9, w10
-	b.ne	.L495_14
+	b.ne	.L496_14
 	cmp	x2, x22
-	b.ls	.L495_15
+	b.ls	.L496_15
 	add	x8, x8, x22, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -97585,15 +97549,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x23, #8]
 	str	w8, [x23, #16]
-	b	.L495_15
-.L495_14:
+	b	.L496_15
+.L496_14:
 	add	x0, x23, #8
 	mov	x22, x1
 	mov	x1, x8
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x22
-.L495_15:
+.L496_15:
 	ldr	w8, [x20, #856]
 	mov	x0, x20
 	mov	w2, w21
@@ -97605,12 +97569,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	ldp	x20, x19, [sp, #48]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_sort
-.L495_16:
+.L496_16:
 	add	x0, x20, #448
 	mov	x24, x1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x1, x24
-	b	.L495_11
+	b	.L496_11
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_merged, .-hw_shared_turns_Turns_cfq_wf2q_Time_merged
 
 	.p2align	2
@@ -97633,55 +97597,55 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_remove
 	ldr	x8, [x21, #512]
 	cmp	x8, x23
-	b.ls	.L496_15
+	b.ls	.L497_15
 	mov	w8, #56
 	ldr	x9, [x21, #504]
 	umaddl	x23, w23, w8, x9
-.L496_2:
+.L497_2:
 	ldr	w8, [x23, #32]
 	ldr	w9, [x23]
 	add	w8, w8, #1
 	str	w8, [x23, #32]
-	cbz	w9, .L496_4
+	cbz	w9, .L497_4
 	ldr	w8, [x21, #864]
 	add	w8, w8, #1
 	str	w8, [x21, #864]
-.L496_4:
+.L497_4:
 	ldr	w8, [x20, #968]
 	cmp	w8, w19
-	b.ne	.L496_6
+	b.ne	.L497_6
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L496_6:
+.L497_6:
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L496_16
+	b.ls	.L497_16
 	ldr	x8, [x20, #64]
 	add	x8, x8, x22, lsl #6
-.L496_8:
+.L497_8:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L496_10
+	tbz	w9, #5, .L497_10
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L496_10:
+.L497_10:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L496_14
+	b.ne	.L497_14
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L496_14
+	b.ne	.L497_14
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L496_14
+	cbnz	w8, .L497_14
 	str	w19, [x20, #576]
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L496_14:
+.L497_14:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -97690,16 +97654,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_elevator_dispatch_list_DispatchList_sort_among
-.L496_15:
+.L497_15:
 	add	x0, x21, #448
 	add	x23, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L496_2
-.L496_16:
+	b	.L497_2
+.L497_16:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L496_8
+	b	.L497_8
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch, .-hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch
 
 	.p2align	2
@@ -97725,13 +97689,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	mov	x29, sp
 	csel	x9, x11, x22, hi
 	cmn	w1, #1
-	b.eq	.L497_5
+	b.eq	.L498_5
 	ldr	w10, [x9, #32]
-	cbnz	w10, .L497_3
+	cbnz	w10, .L498_3
 	ldrb	w9, [x9, #51]
 	cmp	w9, #1
-	b.ne	.L497_5
-.L497_3:
+	b.ne	.L498_5
+.L498_3:
 	ldr	x9, [x19, #520]
 	mov	x11, #63439
 	movk	x11, #58195, lsl #16
@@ -97748,16 +97712,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	csinv	x9, x9, xzr, lo
 	cmp	x10, #1000
 	str	x9, [x19, #520]
-	b.lo	.L497_6
+	b.lo	.L498_6
 	mov	x0, x19
 	mov	w21, w2
 	mov	x2, x8
 	bl	hw_shared_wf2q_Engine_charge
 	mov	w2, w21
-	b	.L497_6
-.L497_5:
+	b	.L498_6
+.L498_5:
 	str	x8, [x19, #520]
-.L497_6:
+.L498_6:
 	ldp	x8, x9, [x20, #256]
 	mov	w24, w2
 	add	x23, x20, #128
@@ -97765,28 +97729,28 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	cmp	x9, x24
 	csel	x9, x8, x23, hi
 	ldp	w1, w21, [x9, #44]
-	b.ls	.L497_23
-.L497_7:
+	b.ls	.L498_23
+.L498_7:
 	mov	w9, #-1
 	mov	x0, x19
 	str	w9, [x8, #44]
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 	cmn	w21, #1
-	b.eq	.L497_22
+	b.eq	.L498_22
 	ldr	w8, [x19, #852]
 	cmp	w21, w8
-	b.ne	.L497_16
+	b.ne	.L498_16
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	ldr	w8, [x19, #856]
-	cbz	w8, .L497_16
+	cbz	w8, .L498_16
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L497_16
+	tbnz	w8, #0, .L498_16
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L497_15
+	b.ls	.L498_15
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -97794,38 +97758,38 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L497_14
+	b.ls	.L498_14
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L497_14:
+.L498_14:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L497_15:
+.L498_15:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L497_16:
+.L498_16:
 	mov	w8, #56
 	ldp	x9, x10, [x19, #504]
 	umaddl	x8, w21, w8, x9
 	cmp	x10, x21
 	csel	x8, x8, x22, hi
 	ldrb	w22, [x8, #48]
-	tbz	w22, #0, .L497_18
+	tbz	w22, #0, .L498_18
 	ldr	x4, [x20, #680]
 	mov	x0, x19
 	mov	w1, w21
 	mov	w2, wzr
 	mov	w3, wzr
 	bl	hw_shared_wf2q_Engine_deactivate
-	b	.L497_19
-.L497_18:
+	b	.L498_19
+.L498_18:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_forget
-.L497_19:
+.L498_19:
 	ldp	x8, x9, [x20, #256]
 	add	x8, x8, x24, lsl #7
 	cmp	x9, x24
@@ -97833,13 +97797,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	csel	x8, x8, x23, hi
 	cmp	x9, x21
 	ldr	w23, [x8, #8]
-	b.ls	.L497_24
+	b.ls	.L498_24
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x24, w21, w8, x9
 	str	w23, [x24, #56]
-	cbz	w22, .L497_22
-.L497_21:
+	cbz	w22, .L498_22
+.L498_21:
 	ldr	x5, [x20, #680]
 	mov	x0, x19
 	mov	w1, w21
@@ -97847,7 +97811,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	mov	w3, wzr
 	mov	w4, wzr
 	bl	hw_shared_wf2q_Engine_raise
-.L497_22:
+.L498_22:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -97855,20 +97819,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L497_23:
+.L498_23:
 	add	x0, x20, #128
 	mov	w25, w1
 	bl	hw_collections_arena_clean_context_Context
 	mov	w1, w25
 	add	x8, x20, #128
-	b	.L497_7
-.L497_24:
+	b	.L498_7
+.L498_24:
 	add	x0, x19, #152
 	add	x24, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	str	w23, [x24, #56]
-	cbnz	w22, .L497_21
-	b	.L497_22
+	cbnz	w22, .L498_21
+	b	.L498_22
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group
 
 	.p2align	2
@@ -97896,15 +97860,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	bl	hw_shared_wf2q_Engine_new
 	ldp	x8, x22, [x19]
 	str	x19, [sp, #8]
-	cbz	x22, .L498_5
+	cbz	x22, .L499_5
 	mov	w9, #56
 	mov	x10, #-56
 	madd	x10, x22, x9, x10
 	add	x9, x8, x10
-	cbz	x10, .L498_4
+	cbz	x10, .L499_4
 	mov	w10, #-1
 	mov	x11, x8
-.L498_3:
+.L499_3:
 	str	wzr, [x11]
 	stp	w10, w10, [x11, #8]
 	stp	w10, w10, [x11, #16]
@@ -97915,8 +97879,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	strb	wzr, [x11, #52]
 	add	x11, x11, #56
 	cmp	x11, x9
-	b.ne	.L498_3
-.L498_4:
+	b.ne	.L499_3
+.L499_4:
 	mov	w10, #-1
 	str	wzr, [x9]
 	stp	w10, w10, [x9, #8]
@@ -97926,7 +97890,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	stp	w10, w10, [x9, #40]
 	str	wzr, [x9, #48]
 	strb	wzr, [x9, #52]
-.L498_5:
+.L499_5:
 	str	x8, [sp, #528]
 	add	x8, sp, #472
 	mov	w23, #-1
@@ -97952,47 +97916,47 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	cmp	w9, w8
 	strb	wzr, [sp, #524]
 	csel	w26, w9, w8, lo
-	cbz	w26, .L498_13
+	cbz	w26, .L499_13
 	mov	x27, xzr
 	mov	w28, #56
 	mov	w24, #-1
 	mov	w25, #-1
-	b	.L498_8
-.L498_7:
+	b	.L499_8
+.L499_7:
 	add	x27, x27, #1
 	mov	x24, x19
 	mov	x25, x21
 	cmp	x27, x26
-	b.eq	.L498_14
-.L498_8:
+	b.eq	.L499_14
+.L499_8:
 	cmp	x22, x27
-	b.ls	.L498_12
+	b.ls	.L499_12
 	ldr	x8, [sp, #528]
 	madd	x19, x27, x28, x8
-.L498_10:
+.L499_10:
 	stp	w24, w23, [x19, #40]
 	mov	x19, x27
 	mov	x21, x27
 	ldr	x22, [sp, #536]
 	cmp	x22, x24
-	b.ls	.L498_7
+	b.ls	.L499_7
 	ldr	x8, [sp, #528]
 	mov	x21, x25
 	madd	x8, x24, x28, x8
 	str	w27, [x8, #44]
-	b	.L498_7
-.L498_12:
+	b	.L499_7
+.L499_12:
 	add	x0, sp, #472
 	add	x19, sp, #472
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L498_10
-.L498_13:
+	b	.L499_10
+.L499_13:
 	mov	w21, #-1
 	mov	w19, #-1
-.L498_14:
+.L499_14:
 	ldr	x8, [sp, #8]
 	ldp	x23, x22, [x8, #80]
-	cbz	x22, .L498_16
+	cbz	x22, .L499_16
 	mov	w8, #68
 	mov	x9, #-68
 	mov	x10, #-1085102592571150096
@@ -98005,7 +97969,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	lsr	x9, x9, #6
 	madd	x2, x9, x8, x10
 	bl	memset
-.L498_16:
+.L499_16:
 	add	x24, sp, #544
 	mov	w1, #255
 	mov	w2, #68
@@ -98038,7 +98002,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	strb	w8, [sp, #1424]
 	str	xzr, [sp, #1416]
 	str	xzr, [sp, #1384]
-	b.lo	.L498_21
+	b.lo	.L499_21
 	ldp	x9, x19, [x20, #432]
 	mov	w8, #-2
 	cmp	x22, x8
@@ -98046,24 +98010,24 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	mov	w21, #1
 	csel	x22, x22, x8, lo
 	add	x24, x9, #32
-	b	.L498_19
-.L498_18:
+	b	.L499_19
+.L499_18:
 	add	x21, x21, #1
 	add	x24, x24, #32
 	cmp	x22, x21
-	b.eq	.L498_21
-.L498_19:
+	b.eq	.L499_21
+.L499_19:
 	cmp	x19, x21
 	csel	x8, x24, x23, hi
 	ldrb	w8, [x8, #28]
 	cmp	w8, #1
-	b.ne	.L498_18
+	b.ne	.L499_18
 	add	x0, sp, #544
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_add_group
-	b	.L498_18
-.L498_21:
+	b	.L499_18
+.L499_21:
 	ldr	x0, [sp, #16]
 	add	x1, sp, #544
 	mov	w2, #888
@@ -98093,35 +98057,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	bl	hw_shared_wf2q_Engine_pick_next
 	cmn	w0, #1
 	str	w0, [x20, #852]
-	b.eq	.L499_16
+	b.eq	.L500_16
 	ldr	x8, [x20, #144]
 	mov	w22, w0
 	mov	w21, w0
 	cmp	x8, x22
-	b.ls	.L499_17
+	b.ls	.L500_17
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x23, w22, w8, x9
-.L499_3:
+.L500_3:
 	str	xzr, [x23, #24]
 	ldr	x8, [x20, #512]
 	str	wzr, [x20, #868]
 	cmp	x8, x22
-	b.ls	.L499_18
+	b.ls	.L500_18
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x22, w22, w8, x9
-.L499_5:
+.L500_5:
 	ldr	w9, [x22]
 	mov	w8, wzr
 	strb	wzr, [x22, #49]
 	cmp	w9, #1
-	b.ne	.L499_7
+	b.ne	.L500_7
 	ldr	w8, [x22, #4]
-.L499_7:
+.L500_7:
 	ldrb	w9, [x19, #824]
 	cmp	w9, #1
-	b.ne	.L499_9
+	b.ne	.L500_9
 	ldrb	w9, [x22, #52]
 	ldr	x1, [x19, #672]
 	add	x0, x19, #792
@@ -98134,7 +98098,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	str	w9, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w0, w21
-.L499_9:
+.L500_9:
 	ldr	w9, [x20, #852]
 	mov	w8, #56
 	ldp	x10, x11, [x20, #504]
@@ -98144,12 +98108,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	csel	x8, x8, x10, hi
 	ldr	w10, [x8]
 	cmp	w10, #1
-	b.ne	.L499_11
+	b.ne	.L500_11
 	ldr	w8, [x8, #4]
-	b	.L499_12
-.L499_11:
+	b	.L500_12
+.L500_11:
 	mov	w8, wzr
-.L499_12:
+.L500_12:
 	mov	w10, #72
 	ldp	x11, x12, [x20, #136]
 	umaddl	x10, w9, w10, x11
@@ -98164,14 +98128,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	cmp	w9, #1
 	ldp	x9, x10, [x10, #16]
 	str	x11, [x20, #520]
-	b.ne	.L499_16
+	b.ne	.L500_16
 	subs	x9, x9, x10
 	mov	w10, #1000
 	csel	x9, xzr, x9, lo
 	umulh	x11, x9, x10
-	cbnz	x11, .L499_19
+	cbnz	x11, .L500_19
 	mul	x9, x9, x10
-.L499_15:
+.L500_15:
 	adds	x9, x1, x9
 	mov	w10, #1
 	str	w8, [sp, #12]
@@ -98184,28 +98148,28 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	str	w9, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w0, w21
-.L499_16:
+.L500_16:
 	ldp	x20, x19, [sp, #96]
 	ldr	x23, [sp, #64]
 	ldp	x22, x21, [sp, #80]
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #112
 	ret
-.L499_17:
+.L500_17:
 	add	x0, x20, #152
 	add	x23, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w0, w21
-	b	.L499_3
-.L499_18:
+	b	.L500_3
+.L500_18:
 	add	x0, x20, #448
 	add	x22, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	w0, w21
-	b	.L499_5
-.L499_19:
+	b	.L500_5
+.L500_19:
 	mov	x9, #-1
-	b	.L499_15
+	b	.L500_15
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_next_turn, .-hw_shared_turns_Turns_cfq_wf2q_Time_next_turn
 
 	.p2align	2
@@ -98225,17 +98189,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	mov	x9, x21
 	stp	x26, x25, [sp, #16]
 	mov	x29, sp
-.L500_1:
+.L501_1:
 	ldp	x10, x11, [x0, #136]
 	madd	x10, x9, x22, x10
 	cmp	x11, x9
 	csel	x9, x10, x19, hi
 	ldr	w25, [x9, #56]
 	cmp	x8, x25
-	b.ls	.L500_4
+	b.ls	.L501_4
 	ldr	x8, [x0, #224]
 	umaddl	x8, w25, w23, x8
-.L500_3:
+.L501_3:
 	str	w24, [x8, #152]
 	ldp	x9, x8, [x0, #224]
 	umaddl	x9, w25, w23, x9
@@ -98243,25 +98207,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	csel	x9, x9, x20, hi
 	ldr	w9, [x9, #160]
 	cmn	w9, #1
-	b.ne	.L500_1
-	b	.L500_5
-.L500_4:
+	b.ne	.L501_1
+	b	.L501_5
+.L501_4:
 	mov	x26, x0
 	add	x0, x0, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x0, x26
 	add	x8, x26, #240
-	b	.L500_3
-.L500_5:
+	b	.L501_3
+.L501_5:
 	ldr	x8, [x0, #144]
 	mov	w22, #72
 	mov	w23, #168
-.L500_6:
+.L501_6:
 	cmp	x8, x21
-	b.ls	.L500_9
+	b.ls	.L501_9
 	ldr	x8, [x0, #136]
 	madd	x8, x21, x22, x8
-.L500_8:
+.L501_8:
 	str	xzr, [x8, #24]
 	ldp	x9, x8, [x0, #136]
 	madd	x9, x21, x22, x9
@@ -98274,16 +98238,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	csel	x9, x10, x20, hi
 	ldr	w21, [x9, #160]
 	cmn	w21, #1
-	b.ne	.L500_6
-	b	.L500_10
-.L500_9:
+	b.ne	.L501_6
+	b	.L501_10
+.L501_9:
 	mov	x24, x0
 	add	x0, x0, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x24
 	add	x8, x24, #152
-	b	.L500_8
-.L500_10:
+	b	.L501_8
+.L501_10:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
@@ -98319,13 +98283,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	stp	x28, x27, [sp, #176]
 	add	x29, sp, #160
 	stp	x24, x23, [sp, #208]
-	b.eq	.L501_5
+	b.eq	.L502_5
 	ldr	w13, [x12, #32]
-	cbnz	w13, .L501_3
+	cbnz	w13, .L502_3
 	ldrb	w12, [x12, #51]
 	cmp	w12, #1
-	b.ne	.L501_5
-.L501_3:
+	b.ne	.L502_5
+.L502_3:
 	ldr	x12, [x19, #520]
 	mov	x14, #63439
 	movk	x14, #58195, lsl #16
@@ -98342,21 +98306,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csinv	x12, x12, xzr, lo
 	cmp	x11, #1000
 	str	x12, [x19, #520]
-	b.lo	.L501_7
+	b.lo	.L502_7
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_charge
 	ldp	x8, x9, [x19, #504]
 	ldr	w1, [x19, #852]
 	cmn	w1, #1
-	b.ne	.L501_6
-	b	.L501_9
-.L501_5:
+	b.ne	.L502_6
+	b	.L502_9
+.L502_5:
 	str	x11, [x19, #520]
 	cmn	w1, #1
-	b.eq	.L501_9
-.L501_6:
+	b.eq	.L502_9
+.L502_6:
 	mov	w10, w1
-.L501_7:
+.L502_7:
 	mov	w11, #72
 	ldp	x12, x13, [x19, #136]
 	umaddl	x11, w10, w11, x12
@@ -98365,7 +98329,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x11, x11, x12, hi
 	ldr	w11, [x11, #56]
 	cmp	w11, w20
-	b.ne	.L501_9
+	b.ne	.L502_9
 	mov	w11, #56
 	cmp	x9, x10
 	umaddl	x11, w10, w11, x8
@@ -98373,10 +98337,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldr	w10, [x10, #20]
 	cmn	w10, #1
 	cset	w10, eq
-	b	.L501_10
-.L501_9:
+	b	.L502_10
+.L502_9:
 	mov	w10, wzr
-.L501_10:
+.L502_10:
 	mov	w11, #68
 	ldr	x12, [x19, #728]
 	ldr	x13, [x19, #736]
@@ -98408,33 +98372,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	stp	w21, w27, [sp, #136]
 	stp	w26, w0, [sp, #144]
 	str	w17, [sp, #152]
-	b	.L501_12
-.L501_11:
+	b	.L502_12
+.L502_11:
 	add	x11, x11, #4
 	cmp	x11, #84
-	b.eq	.L501_17
-.L501_12:
+	b.eq	.L502_17
+.L502_12:
 	ldr	w14, [x12, x11]
 	cmn	w14, #1
-	b.eq	.L501_11
+	b.eq	.L502_11
 	umaddl	x15, w14, w13, x8
 	cmp	x9, x14
 	csel	x15, x15, x25, hi
 	ldr	w16, [x15, #36]
 	cmp	w16, #1
-	b.hi	.L501_16
+	b.hi	.L502_16
 	cmp	w14, w1
 	csel	w14, wzr, w10, ne
-	tbnz	w14, #0, .L501_11
+	tbnz	w14, #0, .L502_11
 	ldrb	w14, [x15, #48]
-	tbz	w14, #0, .L501_11
-.L501_16:
+	tbz	w14, #0, .L502_11
+.L502_16:
 	mov	w0, wzr
-	b	.L501_37
-.L501_17:
+	b	.L502_37
+.L502_17:
 	str	w0, [sp, #52]
 	str	w3, [sp, #44]
-	tbz	w10, #0, .L501_25
+	tbz	w10, #0, .L502_25
 	mov	x0, x19
 	mov	x1, x22
 	stp	w20, w23, [sp, #16]
@@ -98459,13 +98423,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldp	w20, w23, [sp, #16]
 	ldr	w8, [x19, #856]
 	mov	w17, w25
-	cbz	w8, .L501_25
+	cbz	w8, .L502_25
 	ldrb	w8, [x22, #997]
-	tbnz	w8, #0, .L501_25
+	tbnz	w8, #0, .L502_25
 	ldr	w8, [x22, #788]
 	ldr	x9, [x22, #776]
 	cmp	x9, x8
-	b.ls	.L501_24
+	b.ls	.L502_24
 	ldr	w10, [x22, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -98473,19 +98437,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L501_23
+	b.ls	.L502_23
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x22, #768]
 	str	wzr, [x11, x10]
-.L501_23:
+.L502_23:
 	add	w10, w8, #1
 	str	w10, [x22, #788]
-.L501_24:
+.L502_24:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x22, #997]
-.L501_25:
+.L502_25:
 	mov	w8, #168
 	ldp	x9, x10, [x19, #224]
 	umaddl	x8, w24, w8, x9
@@ -98499,9 +98463,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldr	w9, [x8, #28]
 	str	w17, [sp, #56]
 	cmn	w9, #1
-	b.eq	.L501_28
+	b.eq	.L502_28
 	mov	w25, #168
-.L501_27:
+.L502_27:
 	ldr	w1, [x8, #32]
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_forget
@@ -98511,13 +98475,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8, #28]
 	cmn	w9, #1
-	b.ne	.L501_27
-.L501_28:
+	b.ne	.L502_27
+.L502_28:
 	ldr	w9, [x8, #76]
 	cmn	w9, #1
-	b.eq	.L501_31
+	b.eq	.L502_31
 	mov	w25, #168
-.L501_30:
+.L502_30:
 	ldr	w1, [x8, #80]
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_forget
@@ -98527,13 +98491,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8, #76]
 	cmn	w9, #1
-	b.ne	.L501_30
-.L501_31:
+	b.ne	.L502_30
+.L502_31:
 	ldr	w9, [x8, #124]
 	cmn	w9, #1
-	b.eq	.L501_34
+	b.eq	.L502_34
 	mov	w25, #168
-.L501_33:
+.L502_33:
 	ldr	w1, [x8, #128]
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_forget
@@ -98543,8 +98507,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8, #124]
 	cmn	w9, #1
-	b.ne	.L501_33
-.L501_34:
+	b.ne	.L502_33
+.L502_34:
 	mov	x0, x19
 	mov	w1, w23
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
@@ -98598,12 +98562,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 	ldr	x8, [x19, #736]
 	cmp	x8, x24
-	b.ls	.L501_38
+	b.ls	.L502_38
 	mov	w8, #68
 	ldr	x9, [x19, #728]
 	ldr	w20, [sp, #68]
 	umaddl	x0, w24, w8, x9
-.L501_36:
+.L502_36:
 	mov	w1, #255
 	mov	w2, #68
 	bl	memset
@@ -98615,7 +98579,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 	mov	w0, #1
-.L501_37:
+.L502_37:
 	ldp	x20, x19, [sp, #240]
 	ldp	x22, x21, [sp, #224]
 	ldp	x24, x23, [sp, #208]
@@ -98624,12 +98588,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldp	x29, x30, [sp, #160]
 	add	sp, sp, #256
 	ret
-.L501_38:
+.L502_38:
 	add	x0, x19, #744
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
 	ldr	w20, [sp, #68]
 	add	x0, x19, #744
-	b	.L501_36
+	b	.L502_36
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_release_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_release_group
 
 	.p2align	2
@@ -98649,7 +98613,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	x8, x8, x1, hi
 	ldr	w20, [x8, #52]
 	cmn	w20, #1
-	b.eq	.L502_19
+	b.eq	.L503_19
 	mov	w8, #56
 	ldp	x9, x25, [x0, #504]
 	umaddl	x26, w20, w8, x9
@@ -98661,7 +98625,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	x8, x26, x23, hi
 	ldr	w9, [x8, #20]
 	cmp	w9, w2
-	b.ne	.L502_10
+	b.ne	.L503_10
 	ldp	x9, x10, [x19, #384]
 	add	x0, sp, #8
 	ldr	w8, [x8, #12]
@@ -98683,8 +98647,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	w2, w8, w10, eq
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x25, x20
-	b.ls	.L502_27
-.L502_3:
+	b.ls	.L503_27
+.L503_3:
 	str	w0, [x26, #20]
 	mov	w8, #56
 	ldp	x9, x25, [x21, #504]
@@ -98693,26 +98657,26 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	x8, x8, x23, hi
 	ldr	w9, [x8, #20]
 	cmn	w9, #1
-	b.eq	.L502_10
+	b.eq	.L503_10
 	ldr	w9, [x21, #852]
 	cmp	w20, w9
-	b.eq	.L502_10
+	b.eq	.L503_10
 	ldr	w1, [x8]
 	ldrb	w2, [x8, #52]
 	add	x0, x21, #528
 	bl	hw_cfq_wf2q_tunables_Tunables_slice_of
 	ldr	x8, [x19, #704]
 	umulh	x9, x0, x8
-	cbnz	x9, .L502_28
+	cbnz	x9, .L503_28
 	mul	x25, x0, x8
-.L502_7:
+.L503_7:
 	ldr	x8, [x21, #144]
 	cmp	x8, x20
-	b.ls	.L502_29
+	b.ls	.L503_29
 	mov	w8, #72
 	ldr	x9, [x21, #136]
 	umaddl	x26, w20, w8, x9
-.L502_9:
+.L503_9:
 	mov	x9, #63439
 	lsr	x8, x25, #3
 	ldr	x5, [x19, #680]
@@ -98729,19 +98693,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	str	x8, [x26, #16]
 	bl	hw_shared_wf2q_Engine_raise
 	ldr	x25, [x21, #512]
-.L502_10:
+.L503_10:
 	cmp	x25, x20
-	b.ls	.L502_25
+	b.ls	.L503_25
 	mov	w8, #56
 	ldr	x9, [x21, #504]
 	umaddl	x25, w20, w8, x9
-.L502_12:
+.L503_12:
 	ldp	w8, w9, [x25, #12]
 	ldp	x1, x2, [x19, #384]
 	cmp	w8, w9
-	b.ne	.L502_15
+	b.ne	.L503_15
 	cmp	x2, x24
-	b.ls	.L502_16
+	b.ls	.L503_16
 	add	x8, x1, x24, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -98751,19 +98715,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	mov	w8, #-1
 	stp	w8, w8, [x25, #8]
 	str	w8, [x25, #16]
-	b	.L502_16
-.L502_15:
+	b	.L503_16
+.L503_15:
 	add	x0, x25, #8
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L502_16:
+.L503_16:
 	ldr	x8, [x19, #328]
 	add	x22, x25, #24
 	cmp	x8, x24
-	b.ls	.L502_26
+	b.ls	.L503_26
 	ldr	x8, [x19, #320]
 	add	x24, x8, x24, lsl #4
-.L502_18:
+.L503_18:
 	mov	w8, #-1
 	add	x13, x25, #28
 	ldp	w9, w10, [x24, #8]
@@ -98784,8 +98748,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	str	w8, [x21, #856]
 	ldr	w8, [x25, #8]
 	cmn	w8, #1
-	b.eq	.L502_20
-.L502_19:
+	b.eq	.L503_20
+.L503_19:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -98793,20 +98757,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #112
 	ret
-.L502_20:
+.L503_20:
 	ldrb	w8, [x25, #48]
 	cmp	w8, #1
-	b.ne	.L502_19
+	b.ne	.L503_19
 	ldr	w8, [x21, #852]
 	cmp	w20, w8
-	b.eq	.L502_19
+	b.eq	.L503_19
 	ldr	x8, [x21, #512]
 	cmp	x8, x20
-	b.ls	.L502_30
+	b.ls	.L503_30
 	mov	w8, #56
 	ldr	x9, [x21, #504]
 	umaddl	x23, w20, w8, x9
-.L502_24:
+.L503_24:
 	strb	wzr, [x23, #48]
 	ldr	x4, [x19, #680]
 	mov	x0, x21
@@ -98825,35 +98789,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	ldp	x22, x21, [sp, #80]
 	add	sp, sp, #112
 	b	hw_shared_wf2q_Engine_deactivate
-.L502_25:
+.L503_25:
 	add	x0, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	add	x25, x21, #448
-	b	.L502_12
-.L502_26:
+	b	.L503_12
+.L503_26:
 	add	x0, x19, #336
 	add	x24, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L502_18
-.L502_27:
+	b	.L503_18
+.L503_27:
 	mov	w25, w0
 	add	x0, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	w0, w25
 	add	x26, x21, #448
-	b	.L502_3
-.L502_28:
+	b	.L503_3
+.L503_28:
 	mov	x25, #-1
-	b	.L502_7
-.L502_29:
+	b	.L503_7
+.L503_29:
 	add	x0, x21, #152
 	add	x26, x21, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L502_9
-.L502_30:
+	b	.L503_9
+.L503_30:
 	add	x0, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L502_24
+	b	.L503_24
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_remove, .-hw_shared_turns_Turns_cfq_wf2q_Time_remove
 
 	.p2align	2
@@ -98881,25 +98845,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	stp	x24, x23, [sp, #96]
 	add	x29, sp, #48
 	str	w2, [sp, #20]
-	b.ls	.L503_37
+	b.ls	.L504_37
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w27, w8, x9
-.L503_2:
+.L504_2:
 	ldp	x25, x24, [x21, #384]
 	mov	x0, x8
 	ldr	w9, [x0, #8]!
 	add	x23, x25, x19, lsl #5
 	cmn	w9, #1
-	b.eq	.L503_4
+	b.eq	.L504_4
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L503_6
-.L503_4:
+	b	.L504_6
+.L504_4:
 	cmp	x24, x19
-	b.ls	.L503_6
+	b.ls	.L504_6
 	mov	x9, #-1
 	strb	wzr, [x23, #28]
 	stp	x4, x9, [x23]
@@ -98907,33 +98871,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	str	w9, [x23, #24]
 	stp	w22, w22, [x8, #8]
 	str	w22, [x8, #16]
-.L503_6:
+.L504_6:
 	add	x8, x21, #400
 	cmp	x24, x19
 	csel	x9, x23, x8, hi
 	ldr	w26, [x9, #20]
 	cmn	w26, #1
-	b.eq	.L503_20
+	b.eq	.L504_20
 	add	x10, x25, x26, lsl #5
 	cmp	x24, x26
 	ldr	x9, [x9]
 	csel	x8, x10, x8, hi
 	ldr	x8, [x8]
 	cmp	x8, x9
-	b.ne	.L503_20
+	b.ne	.L504_20
 	ldr	x8, [x20, #512]
 	str	x9, [sp, #8]
 	cmp	x8, x27
-	b.ls	.L503_42
+	b.ls	.L504_42
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w27, w8, x9
-.L503_10:
+.L504_10:
 	ldp	w9, w10, [x8, #12]
 	cmp	w9, w10
-	b.ne	.L503_13
+	b.ne	.L504_13
 	cmp	x24, x19
-	b.ls	.L503_14
+	b.ls	.L504_14
 	mov	x9, #-1
 	strb	wzr, [x23, #28]
 	stp	xzr, x9, [x23]
@@ -98942,37 +98906,37 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	mov	w9, #-1
 	stp	w9, w9, [x8, #8]
 	str	w9, [x8, #16]
-	b	.L503_14
-.L503_13:
+	b	.L504_14
+.L504_13:
 	add	x0, x8, #8
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L503_14:
+.L504_14:
 	mov	x0, x20
 	mov	x1, x21
 	mov	w2, w26
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch
 	ldr	x8, [x20, #512]
 	cmp	x8, x27
-	b.ls	.L503_43
+	b.ls	.L504_43
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w27, w8, x9
-.L503_16:
+.L504_16:
 	mov	x0, x8
 	ldp	x1, x2, [x21, #384]
 	ldr	w9, [x0, #8]!
 	ldr	x4, [sp, #8]
 	cmn	w9, #1
-	b.eq	.L503_18
+	b.eq	.L504_18
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L503_20
-.L503_18:
+	b	.L504_20
+.L504_18:
 	cmp	x2, x19
-	b.ls	.L503_20
+	b.ls	.L504_20
 	add	x9, x1, x19, lsl #5
 	mov	x10, #-1
 	stp	w22, w22, [x8, #8]
@@ -98981,7 +98945,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	str	x10, [x9, #16]
 	str	w10, [x9, #24]
 	strb	wzr, [x9, #28]
-.L503_20:
+.L504_20:
 	mov	w9, #56
 	ldp	x10, x23, [x20, #504]
 	ldr	w8, [x20, #856]
@@ -99002,8 +98966,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	strb	w8, [sp, #40]
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x23, x27
-	b.ls	.L503_38
-.L503_21:
+	b.ls	.L504_38
+.L504_21:
 	str	w0, [x19, #20]
 	mov	w8, #56
 	ldr	w23, [sp, #20]
@@ -99012,10 +98976,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmp	x10, x27
 	csel	x8, x8, x28, hi
 	ldrb	w9, [x8, #48]
-	tbz	w9, #0, .L503_24
+	tbz	w9, #0, .L504_24
 	ldr	w9, [x20, #852]
 	cmp	w23, w9
-	b.ne	.L503_31
+	b.ne	.L504_31
 	ldp	x20, x19, [sp, #128]
 	ldp	x22, x21, [sp, #112]
 	ldp	x24, x23, [sp, #96]
@@ -99024,23 +98988,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #144
 	ret
-.L503_24:
+.L504_24:
 	ldr	w1, [x8]
 	ldrb	w2, [x8, #52]
 	add	x0, x20, #528
 	bl	hw_cfq_wf2q_tunables_Tunables_slice_of
 	ldr	x8, [x21, #704]
 	umulh	x9, x0, x8
-	cbnz	x9, .L503_39
+	cbnz	x9, .L504_39
 	mul	x19, x0, x8
-.L503_26:
+.L504_26:
 	ldr	x8, [x20, #144]
 	cmp	x8, x27
-	b.ls	.L503_40
+	b.ls	.L504_40
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x22, w27, w8, x9
-.L503_28:
+.L504_28:
 	mov	x9, #63439
 	lsr	x8, x19, #3
 	movk	x9, #58195, lsl #16
@@ -99051,35 +99015,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	str	x8, [x22, #16]
 	ldr	x8, [x20, #512]
 	cmp	x8, x27
-	b.ls	.L503_41
+	b.ls	.L504_41
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x28, w27, w8, x9
-.L503_30:
+.L504_30:
 	mov	w8, #1
 	strb	w8, [x28, #48]
 	ldr	w8, [x20, #848]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	str	w8, [x20, #848]
-	b	.L503_36
-.L503_31:
+	b	.L504_36
+.L504_31:
 	ldr	w1, [x8]
 	ldrb	w2, [x8, #52]
 	add	x0, x20, #528
 	bl	hw_cfq_wf2q_tunables_Tunables_slice_of
 	ldr	x8, [x21, #704]
 	umulh	x9, x0, x8
-	cbnz	x9, .L503_44
+	cbnz	x9, .L504_44
 	mul	x19, x0, x8
-.L503_33:
+.L504_33:
 	ldr	x8, [x20, #144]
 	cmp	x8, x27
-	b.ls	.L503_45
+	b.ls	.L504_45
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x22, w27, w8, x9
-.L503_35:
+.L504_35:
 	mov	x9, #63439
 	lsr	x8, x19, #3
 	movk	x9, #58195, lsl #16
@@ -99088,7 +99052,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
 	str	x8, [x22, #16]
-.L503_36:
+.L504_36:
 	ldr	x5, [x21, #680]
 	mov	x0, x20
 	mov	w1, w23
@@ -99103,50 +99067,50 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #144
 	b	hw_shared_wf2q_Engine_raise
-.L503_37:
+.L504_37:
 	add	x0, x20, #448
 	mov	x23, x4
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x4, x23
 	add	x8, x20, #448
-	b	.L503_2
-.L503_38:
+	b	.L504_2
+.L504_38:
 	mov	w19, w0
 	add	x0, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	w0, w19
 	add	x19, x20, #448
-	b	.L503_21
-.L503_39:
+	b	.L504_21
+.L504_39:
 	mov	x19, #-1
-	b	.L503_26
-.L503_40:
+	b	.L504_26
+.L504_40:
 	add	x0, x20, #152
 	add	x22, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L503_28
-.L503_41:
+	b	.L504_28
+.L504_41:
 	add	x0, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L503_30
-.L503_42:
-	add	x0, x20, #448
-	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	add	x8, x20, #448
-	b	.L503_10
-.L503_43:
+	b	.L504_30
+.L504_42:
 	add	x0, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	add	x8, x20, #448
-	b	.L503_16
-.L503_44:
+	b	.L504_10
+.L504_43:
+	add	x0, x20, #448
+	bl	hw_collections_arena_clean_shared_turns_queue_Queue
+	add	x8, x20, #448
+	b	.L504_16
+.L504_44:
 	mov	x19, #-1
-	b	.L503_33
-.L503_45:
+	b	.L504_33
+.L504_45:
 	add	x0, x20, #152
 	add	x22, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L503_35
+	b	.L504_35
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_sort, .-hw_shared_turns_Turns_cfq_wf2q_Time_sort
 
 	.p2align	2
@@ -99171,13 +99135,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmp	x11, x1
 	csel	x9, x10, x22, hi
 	cmn	w1, #1
-	b.eq	.L504_5
+	b.eq	.L505_5
 	ldr	w10, [x9, #32]
-	cbnz	w10, .L504_3
+	cbnz	w10, .L505_3
 	ldrb	w9, [x9, #51]
 	cmp	w9, #1
-	b.ne	.L504_5
-.L504_3:
+	b.ne	.L505_5
+.L505_3:
 	ldr	x9, [x19, #520]
 	mov	x11, #63439
 	movk	x11, #58195, lsl #16
@@ -99194,33 +99158,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	csinv	x9, x9, xzr, lo
 	cmp	x8, #1000
 	str	x9, [x19, #520]
-	b.lo	.L504_6
+	b.lo	.L505_6
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_charge
 	ldr	w1, [x19, #852]
 	cmn	w1, #1
-	b.ne	.L504_6
-	b	.L504_12
-.L504_5:
+	b.ne	.L505_6
+	b	.L505_12
+.L505_5:
 	str	x8, [x19, #520]
 	cmn	w1, #1
-	b.eq	.L504_12
-.L504_6:
+	b.eq	.L505_12
+.L505_6:
 	mov	w8, #56
 	ldp	x9, x10, [x19, #504]
 	umaddl	x8, w1, w8, x9
 	cmp	x10, w1, uxtw
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8]
-	tbz	w9, #0, .L504_8
+	tbz	w9, #0, .L505_8
 	ldr	w8, [x8, #4]
-	b	.L504_9
-.L504_8:
+	b	.L505_9
+.L505_8:
 	mov	w8, wzr
-.L504_9:
+.L505_9:
 	ldrb	w9, [x20, #824]
 	cmp	w9, #1
-	b.ne	.L504_11
+	b.ne	.L505_11
 	mov	w9, #5
 	str	w8, [sp, #12]
 	mov	w8, #13
@@ -99230,19 +99194,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	strb	w9, [sp, #8]
 	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L504_11:
+.L505_11:
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_cfq_wf2q_Time_as_shared_turns_Measure_end_turn
-.L504_12:
+.L505_12:
 	ldr	w8, [x19, #856]
-	cbz	w8, .L504_19
+	cbz	w8, .L505_19
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L504_19
+	tbnz	w8, #0, .L505_19
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L504_18
+	b.ls	.L505_18
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -99250,19 +99214,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L504_17
+	b.ls	.L505_17
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L504_17:
+.L505_17:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L504_18:
+.L505_18:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L504_19:
+.L505_19:
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 	ldp	x20, x19, [sp, #80]
@@ -99276,7 +99240,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	.type	hw_shared_turns_Turns_cfq_wf2q_Time_unreference, @function
 hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	cmn	w1, #1
-	b.eq	.L505_12
+	b.eq	.L506_12
 	sub	sp, sp, #64
 	ldr	x8, [x0, #512]
 	stp	x20, x19, [sp, #48]
@@ -99286,15 +99250,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	add	x29, sp, #16
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L505_14
+	b.ls	.L506_14
 	mov	w8, #56
 	ldr	x9, [x0, #504]
 	umaddl	x8, w20, w8, x9
-.L505_3:
+.L506_3:
 	ldr	w9, [x8, #36]
 	subs	w9, w9, #1
 	str	w9, [x8, #36]
-	b.ne	.L505_11
+	b.ne	.L506_11
 	mov	w8, #72
 	ldp	x9, x10, [x0, #136]
 	umaddl	x8, w20, w8, x9
@@ -99302,9 +99266,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	cmp	x10, x20
 	csel	x8, x8, x9, hi
 	ldrb	w9, [x8, #68]
-	tbnz	w9, #0, .L505_7
+	tbnz	w9, #0, .L506_7
 	ldrb	w9, [x8, #66]
-	cbnz	w9, .L505_7
+	cbnz	w9, .L506_7
 	ldr	w9, [x8, #56]
 	mov	w10, #168
 	ldp	x11, x12, [x0, #224]
@@ -99314,20 +99278,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	csel	x9, x10, x11, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w1
-	b.ne	.L505_13
-.L505_7:
+	b.ne	.L506_13
+.L506_7:
 	mov	w8, #824
-.L505_8:
+.L506_8:
 	ldr	x10, [x0, #512]
 	add	x21, x0, x8
 	ldr	w9, [x21, #4]
 	str	w1, [x21, #4]
 	cmp	x10, x20
-	b.ls	.L505_15
+	b.ls	.L506_15
 	mov	w10, #56
 	ldr	x11, [x0, #504]
 	umaddl	x19, w20, w10, x11
-.L505_10:
+.L506_10:
 	mov	w10, #-1
 	stp	w9, w10, [x19, #40]
 	mov	w10, #56
@@ -99337,21 +99301,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	add	x10, x10, #44
 	csel	x8, x10, x21, hi
 	str	w1, [x8]
-.L505_11:
+.L506_11:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
-.L505_12:
+.L506_12:
 	ret
-.L505_13:
+.L506_13:
 	ldrb	w8, [x8, #71]
 	mov	w9, #824
 	cmp	w8, #0
 	mov	w8, #816
 	csel	x8, x9, x8, ne
-	b	.L505_8
-.L505_14:
+	b	.L506_8
+.L506_14:
 	mov	x21, x0
 	add	x0, x0, #448
 	mov	w22, w1
@@ -99359,8 +99323,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	mov	x0, x21
 	mov	w1, w22
 	add	x8, x21, #448
-	b	.L505_3
-.L505_15:
+	b	.L506_3
+.L506_15:
 	mov	x20, x0
 	add	x0, x0, #448
 	stur	w1, [x29, #-4]
@@ -99369,7 +99333,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	ldur	w1, [x29, #-4]
 	mov	x9, x22
 	mov	x0, x20
-	b	.L505_10
+	b	.L506_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_unreference, .-hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 
 	.p2align	2
@@ -99403,8 +99367,8 @@ hw_shared_wf2q_Engine_activate:
 	csel	x9, x11, x12, lo
 	cmp	x10, x22
 	ldr	x20, [x9]
-	b.ls	.L506_8
-.L506_1:
+	b.ls	.L507_8
+.L507_1:
 	ldr	x9, [x8, #8]
 	ldrb	w11, [x8, #66]
 	sub	x10, x20, x9
@@ -99413,7 +99377,7 @@ hw_shared_wf2q_Engine_activate:
 	ands	w23, w2, w10
 	csel	x10, x9, x20, ne
 	cmp	w11, #2
-	b.ne	.L506_3
+	b.ne	.L507_3
 	sub	x11, x10, x9
 	mov	x19, x0
 	mov	w20, w1
@@ -99425,14 +99389,14 @@ hw_shared_wf2q_Engine_activate:
 	bl	hw_shared_wf2q_Engine_leave_idle
 	mov	x0, x19
 	mov	w1, w20
-	b	.L506_12
-.L506_3:
+	b	.L507_12
+.L507_3:
 	ldrb	w9, [x8, #68]
 	str	x10, [x8]
 	mov	w10, #1
 	strb	w10, [x8, #68]
 	cmp	w9, #1
-	b.eq	.L506_12
+	b.eq	.L507_12
 	mov	w8, #72
 	ldp	x9, x10, [x0, #136]
 	umaddl	x8, w22, w8, x9
@@ -99443,17 +99407,17 @@ hw_shared_wf2q_Engine_activate:
 	ldr	w20, [x8, #40]
 	ldrb	w8, [x8, #64]
 	cmp	x10, x9
-	b.ls	.L506_9
+	b.ls	.L507_9
 	mov	w10, #168
 	ldr	x11, [x0, #224]
 	umaddl	x19, w9, w10, x11
 	cmp	w8, #1
-	b.eq	.L506_10
-.L506_6:
-	cbz	w8, .L506_11
+	b.eq	.L507_10
+.L507_6:
+	cbz	w8, .L507_11
 	add	x19, x19, #96
-	b	.L506_11
-.L506_8:
+	b	.L507_11
+.L507_8:
 	mov	x23, x0
 	add	x0, x0, #152
 	mov	w24, w1
@@ -99463,8 +99427,8 @@ hw_shared_wf2q_Engine_activate:
 	mov	x0, x23
 	mov	w1, w24
 	add	x8, x23, #152
-	b	.L506_1
-.L506_9:
+	b	.L507_1
+.L507_9:
 	mov	x9, x0
 	str	x0, [x29, #24]
 	mov	w24, w1
@@ -99475,34 +99439,34 @@ hw_shared_wf2q_Engine_activate:
 	mov	w8, w25
 	mov	w1, w24
 	cmp	w8, #1
-	b.ne	.L506_6
-.L506_10:
+	b.ne	.L507_6
+.L507_10:
 	add	x19, x19, #48
-.L506_11:
+.L507_11:
 	ldr	x8, [x19, #8]
 	adds	x8, x8, x20
 	csinv	x8, x8, xzr, lo
 	str	x8, [x19, #8]
-.L506_12:
+.L507_12:
 	ldr	x8, [x0, #144]
 	cmp	x8, x22
-	b.ls	.L506_18
+	b.ls	.L507_18
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x21, w22, w8, x9
-.L506_14:
+.L507_14:
 	ldr	w8, [x21, #60]
 	cmn	w8, #1
-	b.eq	.L506_17
+	b.eq	.L507_17
 	ldrb	w8, [x21, #69]
 	cmp	w8, #1
-	b.eq	.L506_17
+	b.eq	.L507_17
 	mov	w8, #1
 	strb	w8, [x21, #69]
 	ldr	w8, [x0, #440]
 	add	w8, w8, #1
 	str	w8, [x0, #440]
-.L506_17:
+.L507_17:
 	and	w2, w23, #0x1
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -99510,21 +99474,21 @@ hw_shared_wf2q_Engine_activate:
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	b	hw_shared_wf2q_Engine_enqueue
-.L506_18:
+.L507_18:
 	mov	x19, x0
 	add	x0, x0, #152
 	mov	w20, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x19
 	mov	w1, w20
-	b	.L506_14
+	b	.L507_14
 	.size	hw_shared_wf2q_Engine_activate, .-hw_shared_wf2q_Engine_activate
 
 	.p2align	2
 	.type	hw_shared_wf2q_Engine_charge, @function
 hw_shared_wf2q_Engine_charge:
 	cmn	w1, #1
-	b.eq	.L507_12
+	b.eq	.L508_12
 	stp	x29, x30, [sp, #-80]!
 	mov	x8, #2199023255551
 	stp	x22, x21, [sp, #48]
@@ -99541,17 +99505,17 @@ hw_shared_wf2q_Engine_charge:
 	mov	x20, x0
 	mov	w24, #-1
 	mov	x29, sp
-	b	.L507_3
-.L507_2:
+	b	.L508_3
+.L508_2:
 	cmp	x25, x24
-	b.eq	.L507_11
-.L507_3:
+	b.eq	.L508_11
+.L508_3:
 	ldr	x8, [x20, #144]
 	cmp	x8, x25
-	b.ls	.L507_9
+	b.ls	.L508_9
 	ldr	x8, [x20, #136]
 	madd	x8, x25, x22, x8
-.L507_5:
+.L508_5:
 	ldr	x9, [x8, #24]
 	ldr	w1, [x8, #56]
 	ldrb	w2, [x8, #64]
@@ -99560,10 +99524,10 @@ hw_shared_wf2q_Engine_charge:
 	str	x9, [x8, #24]
 	ldr	x9, [x20, #232]
 	cmp	x9, x1
-	b.ls	.L507_10
+	b.ls	.L508_10
 	ldr	x8, [x20, #224]
 	umaddl	x8, w1, w23, x8
-.L507_7:
+.L508_7:
 	add	x9, x8, #96
 	cmp	w2, #0
 	add	x10, x8, #48
@@ -99579,16 +99543,16 @@ hw_shared_wf2q_Engine_charge:
 	udiv	x10, x21, x10
 	add	x10, x10, x11
 	str	x10, [x9]
-	b.eq	.L507_2
+	b.eq	.L508_2
 	mov	x0, x20
 	bl	hw_shared_wf2q_Engine_prune
-	b	.L507_2
-.L507_9:
+	b	.L508_2
+.L508_9:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x20, #152
-	b	.L507_5
-.L507_10:
+	b	.L508_5
+.L508_10:
 	add	x0, x20, #240
 	mov	x25, x1
 	mov	w26, w2
@@ -99596,14 +99560,14 @@ hw_shared_wf2q_Engine_charge:
 	mov	w2, w26
 	mov	x1, x25
 	add	x8, x20, #240
-	b	.L507_7
-.L507_11:
+	b	.L508_7
+.L508_11:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
-.L507_12:
+.L508_12:
 	ret
 	.size	hw_shared_wf2q_Engine_charge, .-hw_shared_wf2q_Engine_charge
 
@@ -99627,9 +99591,9 @@ hw_shared_wf2q_Engine_deactivate:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	str	x4, [sp, #8]
-.L508_1:
+.L509_1:
 	cmn	w22, #1
-	b.eq	.L508_34
+	b.eq	.L509_34
 	ldp	x8, x9, [x21, #136]
 	mov	w19, w22
 	umaddl	x24, w22, w24, x8
@@ -99637,9 +99601,9 @@ hw_shared_wf2q_Engine_deactivate:
 	cmp	x9, x19
 	csel	x8, x24, x8, hi
 	ldrb	w8, [x8, #68]
-	tbz	w8, #0, .L508_34
-	b.ls	.L508_20
-.L508_4:
+	tbz	w8, #0, .L509_34
+	b.ls	.L509_20
+.L509_4:
 	ldr	w8, [x24, #40]
 	ldr	x9, [x24, #24]
 	cmp	w8, #1
@@ -99654,19 +99618,19 @@ hw_shared_wf2q_Engine_deactivate:
 	str	x26, [x24, #8]
 	ldr	x9, [x21, #232]
 	cmp	x9, x8
-	b.ls	.L508_21
+	b.ls	.L509_21
 	ldr	x9, [x21, #224]
 	umaddl	x8, w8, w28, x9
-.L508_6:
+.L509_6:
 	ldr	w9, [x8, #152]
 	cmp	w9, w22
-	b.ne	.L508_8
+	b.ne	.L509_8
 	mov	w9, #-1
 	str	w9, [x8, #152]
-	b	.L508_9
-.L508_8:
+	b	.L509_9
+.L509_8:
 	str	xzr, [x24, #24]
-.L508_9:
+.L509_9:
 	ldrb	w9, [x24, #64]
 	mov	w10, #48
 	umaddl	x10, w9, w10, x8
@@ -99675,28 +99639,28 @@ hw_shared_wf2q_Engine_deactivate:
 	csel	x9, x10, x8, lo
 	ldrb	w8, [x24, #66]
 	ldr	x24, [x9]
-	cbz	w8, .L508_13
+	cbz	w8, .L509_13
 	mov	x0, x21
 	mov	w1, w22
 	cmp	w8, #1
-	b.ne	.L508_12
+	b.ne	.L509_12
 	bl	hw_shared_wf2q_Engine_leave_active
-	b	.L508_13
-.L508_12:
+	b	.L509_13
+.L509_12:
 	bl	hw_shared_wf2q_Engine_leave_idle
-.L508_13:
+.L509_13:
 	sub	x8, x26, x24
 	mov	x0, x21
 	mov	w1, w22
 	cmp	x8, #0
 	cset	w8, gt
 	and	w8, w23, w8
-	tbz	w8, #0, .L508_15
+	tbz	w8, #0, .L509_15
 	bl	hw_shared_wf2q_Engine_enter_idle
-	b	.L508_16
-.L508_15:
+	b	.L509_16
+.L509_15:
 	bl	hw_shared_wf2q_Engine_forget
-.L508_16:
+.L509_16:
 	mov	w24, #72
 	ldp	x8, x9, [x21, #136]
 	umaddl	x8, w19, w24, x8
@@ -99710,7 +99674,7 @@ hw_shared_wf2q_Engine_deactivate:
 	csel	x10, x10, x25, hi
 	ldr	w10, [x10, #156]
 	cmp	w10, w22
-	b.ne	.L508_18
+	b.ne	.L509_18
 	ldr	x4, [sp, #8]
 	mov	x0, x21
 	mov	w1, w23
@@ -99718,51 +99682,51 @@ hw_shared_wf2q_Engine_deactivate:
 	mov	w3, w20
 	bl	hw_shared_wf2q_Engine_refresh
 	ldp	x8, x9, [x21, #224]
-.L508_18:
+.L509_18:
 	umaddl	x8, w23, w28, x8
 	cmp	x9, x23
 	csel	x8, x8, x25, hi
 	ldp	w9, w22, [x8, #156]
 	cmn	w9, #1
-	b.ne	.L508_22
+	b.ne	.L509_22
 	ldr	w8, [x8, #152]
 	mov	w23, #1
 	cmn	w8, #1
-	b.eq	.L508_1
-	b	.L508_22
-.L508_20:
+	b.eq	.L509_1
+	b	.L509_22
+.L509_20:
 	add	x0, x21, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x24, x21, #152
-	b	.L508_4
-.L508_21:
+	b	.L509_4
+.L509_21:
 	add	x0, x21, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x8, x21, #240
-	b	.L508_6
-.L508_22:
+	b	.L509_6
+.L509_22:
 	cmn	w22, #1
-	b.eq	.L508_34
+	b.eq	.L509_34
 	mov	w19, #72
 	mov	w26, #168
 	mov	x27, #2199023255551
-	b	.L508_25
-.L508_24:
+	b	.L509_25
+.L509_24:
 	ldp	x8, x9, [x21, #224]
 	umaddl	x8, w23, w26, x8
 	cmp	x9, x23
 	csel	x8, x8, x25, hi
 	ldr	w22, [x8, #160]
 	cmn	w22, #1
-	b.eq	.L508_34
-.L508_25:
+	b.eq	.L509_34
+.L509_25:
 	ldr	x8, [x21, #144]
 	mov	w22, w22
 	cmp	x8, x22
-	b.ls	.L508_33
+	b.ls	.L509_33
 	ldr	x8, [x21, #136]
 	umaddl	x8, w22, w19, x8
-.L508_27:
+.L509_27:
 	ldr	w9, [x8, #56]
 	ldp	x10, x11, [x21, #224]
 	umaddl	x10, w9, w26, x10
@@ -99770,7 +99734,7 @@ hw_shared_wf2q_Engine_deactivate:
 	csel	x9, x10, x25, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w22
-	b.ne	.L508_29
+	b.ne	.L509_29
 	ldr	w9, [x8, #40]
 	ldr	x10, [x8, #24]
 	cmp	w9, #1
@@ -99782,14 +99746,14 @@ hw_shared_wf2q_Engine_deactivate:
 	ldr	x10, [x8]
 	add	x9, x9, x10
 	stp	x9, x9, [x8]
-.L508_29:
+.L509_29:
 	ldrb	w8, [x8, #66]
 	cmp	w8, #1
-	b.ne	.L508_31
+	b.ne	.L509_31
 	mov	x0, x21
 	mov	w1, w22
 	bl	hw_shared_wf2q_Engine_leave_active
-.L508_31:
+.L509_31:
 	mov	x0, x21
 	mov	w1, w22
 	mov	w2, wzr
@@ -99806,15 +99770,15 @@ hw_shared_wf2q_Engine_deactivate:
 	ldr	w23, [x8, #56]
 	mov	w1, w23
 	bl	hw_shared_wf2q_Engine_refresh
-	tbnz	w20, #0, .L508_24
-	tbnz	w0, #0, .L508_24
-	b	.L508_34
-.L508_33:
+	tbnz	w20, #0, .L509_24
+	tbnz	w0, #0, .L509_24
+	b	.L509_34
+.L509_33:
 	add	x0, x21, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x21, #152
-	b	.L508_27
-.L508_34:
+	b	.L509_27
+.L509_34:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -99844,14 +99808,14 @@ hw_shared_wf2q_Engine_enqueue:
 	mov	x29, sp
 	ldrb	w9, [x9, #67]
 	cmp	w9, #1
-	b.eq	.L509_31
+	b.eq	.L510_31
 	cmp	x8, x22
-	b.ls	.L509_32
-.L509_2:
+	b.ls	.L510_32
+.L510_2:
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L509_3:
+.L510_3:
 	ldr	w9, [x8, #56]
 	mov	w10, #168
 	add	x23, x20, #240
@@ -99878,56 +99842,56 @@ hw_shared_wf2q_Engine_enqueue:
 	ldr	x9, [x8]
 	add	x10, x12, x9
 	str	x10, [x8, #8]
-	tbz	w2, #0, .L509_8
+	tbz	w2, #0, .L510_8
 	sub	x11, x11, x10
 	cmp	x11, #1
-	b.lt	.L509_8
+	b.lt	.L510_8
 	ldr	w12, [x8, #60]
 	cmn	w12, #1
-	b.ne	.L509_7
+	b.ne	.L510_7
 	ldr	w12, [x8, #52]
 	cmp	w12, #1
 	csinc	w12, w12, wzr, hi
 	udiv	x11, x11, x12
-.L509_7:
+.L510_7:
 	add	x9, x11, x9
 	add	x10, x11, x10
 	stp	x9, x10, [x8]
-.L509_8:
+.L510_8:
 	ldr	x8, [x20, #144]
 	cmp	x8, x22
-	b.ls	.L509_33
+	b.ls	.L510_33
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x24, w22, w8, x9
-.L509_10:
+.L510_10:
 	mov	w8, #1
 	strb	w8, [x24, #66]
 	ldr	w8, [x24, #56]
 	ldr	x9, [x20, #232]
 	cmp	x9, x8
-	b.ls	.L509_34
+	b.ls	.L510_34
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x23, w8, w9, x10
-.L509_12:
+.L510_12:
 	ldr	w8, [x23, #164]
 	add	w8, w8, #1
 	str	w8, [x23, #164]
 	ldrb	w8, [x24, #64]
-	cbz	w8, .L509_16
+	cbz	w8, .L510_16
 	cmp	w8, #1
-	b.ne	.L509_15
+	b.ne	.L510_15
 	add	x23, x23, #48
-	b	.L509_16
-.L509_15:
+	b	.L510_16
+.L510_15:
 	add	x23, x23, #96
-.L509_16:
+.L510_16:
 	ldp	x1, x2, [x20, #72]
 	ldr	w6, [x23, #24]
 	ldp	x5, x4, [x24]
 	cmp	x2, x6
-	b.ls	.L509_19
+	b.ls	.L510_19
 	mov	w8, #48
 	add	x0, x23, #16
 	mov	w3, w19
@@ -99935,12 +99899,12 @@ hw_shared_wf2q_Engine_enqueue:
 	ldr	x8, [x1, x8]
 	sub	x8, x8, x4
 	cmp	x8, #0
-	b.le	.L509_21
+	b.le	.L510_21
 	bl	hw_collections_tree_Tree_insert_among_shared_wf2q_entity_LeastStart
-	b	.L509_22
-.L509_19:
+	b	.L510_22
+.L510_19:
 	cmp	x2, x22
-	b.ls	.L509_22
+	b.ls	.L510_22
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -99952,25 +99916,25 @@ hw_shared_wf2q_Engine_enqueue:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L509_22
-.L509_21:
+	b	.L510_22
+.L510_21:
 	mov	w7, #1
 	bl	hw_collections_tree_Tree_attach_shared_wf2q_entity_LeastStart
-.L509_22:
+.L510_22:
 	ldr	w8, [x24, #60]
 	cmn	w8, #1
-	b.ne	.L509_30
+	b.ne	.L510_30
 	ldrb	w9, [x24, #71]
 	strb	wzr, [x24, #71]
 	ldr	x8, [x20, #144]
-	tbz	w9, #0, .L509_27
+	tbz	w9, #0, .L510_27
 	cmp	x8, x22
 	add	x23, x20, #416
-	b.ls	.L509_36
+	b.ls	.L510_36
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L509_26:
+.L510_26:
 	mov	w9, #-1
 	mov	w12, #72
 	ldp	w10, w11, [x8, #32]
@@ -99987,15 +99951,15 @@ hw_shared_wf2q_Engine_enqueue:
 	csel	x9, x9, x13, hi
 	str	w11, [x12]
 	str	w10, [x9]
-.L509_27:
+.L510_27:
 	ldr	w23, [x20, #408]
 	cmp	x8, x22
 	str	w19, [x20, #408]
-	b.ls	.L509_35
+	b.ls	.L510_35
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x21, w22, w8, x9
-.L509_29:
+.L510_29:
 	mov	w8, #-1
 	stp	w8, w23, [x21, #32]
 	mov	w8, #72
@@ -100006,13 +99970,13 @@ hw_shared_wf2q_Engine_enqueue:
 	add	x8, x8, #32
 	csel	x8, x8, x10, hi
 	str	w19, [x8]
-.L509_30:
+.L510_30:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L509_31:
+.L510_31:
 	mov	x0, x20
 	mov	w1, w19
 	mov	w23, w2
@@ -100021,32 +99985,32 @@ hw_shared_wf2q_Engine_enqueue:
 	ldr	x8, [x20, #144]
 	mov	w2, w23
 	cmp	x8, x22
-	b.hi	.L509_2
-.L509_32:
+	b.hi	.L510_2
+.L510_32:
 	add	x0, x20, #152
 	mov	w23, w2
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w2, w23
 	add	x8, x20, #152
-	b	.L509_3
-.L509_33:
+	b	.L510_3
+.L510_33:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x24, x20, #152
-	b	.L509_10
-.L509_34:
+	b	.L510_10
+.L510_34:
 	add	x0, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
-	b	.L509_12
-.L509_35:
+	b	.L510_12
+.L510_35:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L509_29
-.L509_36:
+	b	.L510_29
+.L510_36:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x20, #152
-	b	.L509_26
+	b	.L510_26
 	.size	hw_shared_wf2q_Engine_enqueue, .-hw_shared_wf2q_Engine_enqueue
 
 	.p2align	2
@@ -100062,36 +100026,36 @@ hw_shared_wf2q_Engine_enter_idle:
 	cmp	x8, x23
 	stp	x22, x21, [sp, #32]
 	mov	x29, sp
-	b.ls	.L510_17
+	b.ls	.L511_17
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x24, w23, w8, x9
-.L510_2:
+.L511_2:
 	mov	w8, #2
 	ldr	x21, [x24, #8]
 	strb	w8, [x24, #66]
 	ldr	w8, [x24, #56]
 	ldr	x9, [x20, #232]
 	cmp	x9, x8
-	b.ls	.L510_18
+	b.ls	.L511_18
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x22, w8, w9, x10
 	ldrb	w8, [x24, #64]
-	cbz	w8, .L510_7
-.L510_4:
+	cbz	w8, .L511_7
+.L511_4:
 	cmp	w8, #1
-	b.ne	.L510_6
+	b.ne	.L511_6
 	add	x22, x22, #48
-	b	.L510_7
-.L510_6:
+	b	.L511_7
+.L511_6:
 	add	x22, x22, #96
-.L510_7:
+.L511_7:
 	ldp	x1, x2, [x20, #72]
 	ldr	w6, [x22, #36]
 	ldr	x5, [x24]
 	cmp	x2, x6
-	b.ls	.L510_10
+	b.ls	.L511_10
 	mov	w8, #48
 	add	x0, x22, #28
 	mov	w3, w19
@@ -100100,12 +100064,12 @@ hw_shared_wf2q_Engine_enter_idle:
 	ldr	x8, [x1, x8]
 	sub	x8, x8, x21
 	cmp	x8, #0
-	b.le	.L510_12
+	b.le	.L511_12
 	bl	hw_collections_tree_Tree_insert_among_shared_wf2q_entity_LeastStart
-	b	.L510_13
-.L510_10:
+	b	.L511_13
+.L511_10:
 	cmp	x2, x23
-	b.ls	.L510_13
+	b.ls	.L511_13
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -100117,14 +100081,14 @@ hw_shared_wf2q_Engine_enter_idle:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L510_13
-.L510_12:
+	b	.L511_13
+.L511_12:
 	mov	w7, #1
 	bl	hw_collections_tree_Tree_attach_shared_wf2q_entity_LeastStart
-.L510_13:
+.L511_13:
 	ldr	w8, [x22, #40]
 	cmn	w8, #1
-	b.eq	.L510_15
+	b.eq	.L511_15
 	mov	w9, #72
 	ldp	x10, x11, [x20, #136]
 	umaddl	x9, w8, w9, x10
@@ -100134,27 +100098,27 @@ hw_shared_wf2q_Engine_enter_idle:
 	ldr	x8, [x8, #8]
 	sub	x8, x21, x8
 	cmp	x8, #1
-	b.lt	.L510_16
-.L510_15:
+	b.lt	.L511_16
+.L511_15:
 	str	w19, [x22, #40]
-.L510_16:
+.L511_16:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L510_17:
+.L511_17:
 	add	x0, x20, #152
 	add	x24, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L510_2
-.L510_18:
+	b	.L511_2
+.L511_18:
 	add	x0, x20, #240
 	add	x22, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	ldrb	w8, [x24, #64]
-	cbnz	w8, .L510_4
-	b	.L510_7
+	cbnz	w8, .L511_4
+	b	.L511_7
 	.size	hw_shared_wf2q_Engine_enter_idle, .-hw_shared_wf2q_Engine_enter_idle
 
 	.p2align	2
@@ -100167,44 +100131,44 @@ hw_shared_wf2q_Engine_enter_weights:
 	stp	x22, x21, [sp, #16]
 	mov	x29, sp
 	cmp	x8, x19
-	b.ls	.L511_11
+	b.ls	.L512_11
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x20, w19, w8, x9
-.L511_2:
+.L512_2:
 	ldr	w8, [x0, #424]
 	cmp	w1, w8
-	b.hs	.L511_4
+	b.hs	.L512_4
 	ldrb	w8, [x20, #70]
 	mov	w9, #1
 	strb	w9, [x20, #70]
 	cmp	w8, #1
-	b.ne	.L511_5
-.L511_4:
+	b.ne	.L512_5
+.L512_4:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L511_5:
+.L512_5:
 	ldp	x8, x2, [x0, #24]
 	ldr	w5, [x0, #436]
 	ldr	w4, [x20, #40]
 	cmp	x2, x5
-	b.ls	.L511_8
+	b.ls	.L512_8
 	lsl	x9, x5, #5
 	mov	w3, w1
 	add	x0, x0, #428
 	mov	x1, x8
 	ldr	x9, [x8, x9]
 	cmp	x9, x4
-	b.ls	.L511_10
+	b.ls	.L512_10
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_collections_tree_Tree_insert_among
-.L511_8:
+.L512_8:
 	cmp	x2, x19
-	b.ls	.L511_4
+	b.ls	.L512_4
 	add	x8, x8, x19, lsl #5
 	mov	x9, #-1
 	str	w1, [x0, #428]
@@ -100214,14 +100178,14 @@ hw_shared_wf2q_Engine_enter_weights:
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
 	str	w1, [x0, #436]
-	b	.L511_4
-.L511_10:
+	b	.L512_4
+.L512_10:
 	ldp	x20, x19, [sp, #32]
 	mov	w6, #1
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_collections_tree_Tree_attach
-.L511_11:
+.L512_11:
 	add	x20, x0, #152
 	mov	x21, x0
 	add	x0, x0, #152
@@ -100229,7 +100193,7 @@ hw_shared_wf2q_Engine_enter_weights:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x21
 	mov	w1, w22
-	b	.L511_2
+	b	.L512_2
 	.size	hw_shared_wf2q_Engine_enter_weights, .-hw_shared_wf2q_Engine_enter_weights
 
 	.p2align	2
@@ -100252,51 +100216,51 @@ hw_shared_wf2q_Engine_forget:
 	mov	x29, sp
 	ldrb	w9, [x9, #66]
 	cmp	w9, #2
-	b.ne	.L512_2
+	b.ne	.L513_2
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_leave_idle
 	ldr	x8, [x20, #144]
-.L512_2:
+.L513_2:
 	cmp	x8, x22
-	b.ls	.L512_18
+	b.ls	.L513_18
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x23, w22, w8, x9
-.L512_4:
+.L513_4:
 	ldrb	w8, [x23, #68]
 	ldr	w24, [x23, #40]
 	strb	wzr, [x23, #68]
-	tbz	w8, #0, .L512_11
+	tbz	w8, #0, .L513_11
 	ldr	w8, [x23, #56]
 	ldr	x9, [x20, #232]
 	cmp	x9, x8
-	b.ls	.L512_19
+	b.ls	.L513_19
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x25, w8, w9, x10
 	ldrb	w8, [x23, #64]
-	cbz	w8, .L512_10
-.L512_7:
+	cbz	w8, .L513_10
+.L513_7:
 	cmp	w8, #1
-	b.ne	.L512_9
+	b.ne	.L513_9
 	add	x25, x25, #48
-	b	.L512_10
-.L512_9:
+	b	.L513_10
+.L513_9:
 	add	x25, x25, #96
-.L512_10:
+.L513_10:
 	ldr	x8, [x25, #8]
 	subs	x8, x8, x24
 	csel	x8, xzr, x8, lo
 	str	x8, [x25, #8]
-.L512_11:
+.L513_11:
 	ldr	w8, [x23, #60]
 	cmn	w8, #1
-	b.ne	.L512_17
+	b.ne	.L513_17
 	ldrb	w8, [x23, #66]
-	cbnz	w8, .L512_17
+	cbnz	w8, .L513_17
 	ldrb	w8, [x23, #71]
-	tbnz	w8, #0, .L512_17
+	tbnz	w8, #0, .L513_17
 	mov	w8, #1
 	add	x24, x20, #416
 	strb	w8, [x23, #71]
@@ -100304,11 +100268,11 @@ hw_shared_wf2q_Engine_forget:
 	ldr	w23, [x20, #420]
 	str	w19, [x20, #420]
 	cmp	x8, x22
-	b.ls	.L512_20
+	b.ls	.L513_20
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x21, w22, w8, x9
-.L512_16:
+.L513_16:
 	mov	w8, #-1
 	stp	w23, w8, [x21, #32]
 	mov	w8, #72
@@ -100318,29 +100282,29 @@ hw_shared_wf2q_Engine_forget:
 	add	x8, x8, #36
 	csel	x8, x8, x24, hi
 	str	w19, [x8]
-.L512_17:
+.L513_17:
 	ldp	x20, x19, [sp, #64]
 	ldr	x25, [sp, #16]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	ret
-.L512_18:
+.L513_18:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x23, x20, #152
-	b	.L512_4
-.L512_19:
+	b	.L513_4
+.L513_19:
 	add	x0, x20, #240
 	add	x25, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	ldrb	w8, [x23, #64]
-	cbnz	w8, .L512_7
-	b	.L512_10
-.L512_20:
+	cbnz	w8, .L513_7
+	b	.L513_10
+.L513_20:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L512_16
+	b	.L513_16
 	.size	hw_shared_wf2q_Engine_forget, .-hw_shared_wf2q_Engine_forget
 
 	.p2align	2
@@ -100356,22 +100320,22 @@ hw_shared_wf2q_Engine_forget_entirely:
 	cmp	x8, x21
 	stp	x24, x23, [sp, #16]
 	mov	x29, sp
-	b.ls	.L513_33
+	b.ls	.L514_33
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x22, w21, w8, x9
-.L513_2:
+.L514_2:
 	ldrb	w8, [x22, #70]
 	strb	wzr, [x22, #70]
 	cmp	w8, #1
-	b.ne	.L513_7
+	b.ne	.L514_7
 	ldr	w8, [x19, #432]
 	ldr	w9, [x19, #436]
 	ldp	x1, x2, [x19, #24]
 	cmp	w8, w9
-	b.ne	.L513_6
+	b.ne	.L514_6
 	cmp	x2, x21
-	b.ls	.L513_7
+	b.ls	.L514_7
 	add	x8, x1, x21, lsl #5
 	mov	x9, #-1
 	str	x9, [x19, #432]
@@ -100381,12 +100345,12 @@ hw_shared_wf2q_Engine_forget_entirely:
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	str	w8, [x19, #428]
-	b	.L513_7
-.L513_6:
+	b	.L514_7
+.L514_6:
 	add	x0, x19, #428
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_remove_from_among
-.L513_7:
+.L514_7:
 	mov	w10, #72
 	ldp	x8, x9, [x19, #136]
 	umaddl	x10, w21, w10, x8
@@ -100395,19 +100359,19 @@ hw_shared_wf2q_Engine_forget_entirely:
 	csel	x11, x10, x22, hi
 	ldrb	w11, [x11, #71]
 	cmp	w11, #1
-	b.ne	.L513_12
+	b.ne	.L514_12
 	cmp	x9, x21
-	b.ls	.L513_36
-.L513_9:
+	b.ls	.L514_36
+.L514_9:
 	strb	wzr, [x10, #71]
 	add	x23, x19, #416
 	ldr	x8, [x19, #144]
 	cmp	x8, x21
-	b.ls	.L513_37
+	b.ls	.L514_37
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x8, w21, w8, x9
-.L513_11:
+.L514_11:
 	mov	w9, #-1
 	mov	w12, #72
 	ldp	w10, w11, [x8, #32]
@@ -100425,31 +100389,31 @@ hw_shared_wf2q_Engine_forget_entirely:
 	str	w11, [x12]
 	str	w10, [x8]
 	ldp	x8, x9, [x19, #136]
-.L513_12:
+.L514_12:
 	mov	w10, #72
 	cmp	x9, x21
 	umaddl	x10, w21, w10, x8
 	csel	x10, x10, x22, hi
 	ldrb	w10, [x10, #66]
 	cmp	w10, #1
-	b.ne	.L513_14
+	b.ne	.L514_14
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_shared_wf2q_Engine_leave_active
 	ldp	x8, x9, [x19, #136]
-.L513_14:
+.L514_14:
 	mov	w10, #72
 	cmp	x9, x21
 	umaddl	x10, w21, w10, x8
 	csel	x10, x10, x22, hi
 	ldrb	w10, [x10, #68]
 	cmp	w10, #1
-	b.ne	.L513_16
+	b.ne	.L514_16
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_shared_wf2q_Engine_forget
 	ldp	x8, x9, [x19, #136]
-.L513_16:
+.L514_16:
 	mov	w10, #72
 	cmp	x9, x21
 	add	x24, x19, #240
@@ -100463,61 +100427,61 @@ hw_shared_wf2q_Engine_forget_entirely:
 	csel	x11, x10, x24, hi
 	ldr	w11, [x11, #152]
 	cmp	w11, w20
-	b.ne	.L513_19
+	b.ne	.L514_19
 	cmp	x8, x23
-	b.ls	.L513_38
-.L513_18:
+	b.ls	.L514_38
+.L514_18:
 	mov	w8, #-1
 	str	w8, [x10, #152]
 	ldp	x9, x8, [x19, #224]
-.L513_19:
+.L514_19:
 	mov	w10, #168
 	cmp	x8, x23
 	umaddl	x9, w23, w10, x9
 	csel	x10, x9, x24, hi
 	ldr	w10, [x10, #156]
 	cmp	w10, w20
-	b.ne	.L513_22
+	b.ne	.L514_22
 	cmp	x8, x23
-	b.ls	.L513_39
-.L513_21:
+	b.ls	.L514_39
+.L514_21:
 	mov	w8, #-1
 	str	w8, [x9, #156]
-.L513_22:
+.L514_22:
 	ldr	x8, [x19, #144]
 	cmp	x8, x21
-	b.ls	.L513_34
+	b.ls	.L514_34
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x8, w21, w8, x9
-.L513_24:
+.L514_24:
 	ldrb	w9, [x8, #69]
 	strb	wzr, [x8, #69]
 	cmp	w9, #1
-	b.ne	.L513_26
+	b.ne	.L514_26
 	ldr	w8, [x19, #440]
 	sub	w8, w8, #1
 	str	w8, [x19, #440]
-.L513_26:
+.L514_26:
 	ldr	x8, [x19, #144]
 	cmp	x8, x21
-	b.ls	.L513_35
+	b.ls	.L514_35
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x8, w21, w8, x9
-.L513_28:
+.L514_28:
 	ldrb	w9, [x8, #71]
 	strb	wzr, [x8, #71]
 	cmp	w9, #1
-	b.ne	.L513_32
+	b.ne	.L514_32
 	ldr	x8, [x19, #144]
 	add	x20, x19, #416
 	cmp	x8, x21
-	b.ls	.L513_40
+	b.ls	.L514_40
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x22, w21, w8, x9
-.L513_31:
+.L514_31:
 	mov	w8, #-1
 	mov	w11, #72
 	ldp	w9, w10, [x22, #32]
@@ -100534,51 +100498,51 @@ hw_shared_wf2q_Engine_forget_entirely:
 	csel	x8, x8, x13, hi
 	str	w10, [x11]
 	str	w9, [x8]
-.L513_32:
+.L514_32:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L513_33:
+.L514_33:
 	add	x0, x19, #152
 	add	x22, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L513_2
-.L513_34:
+	b	.L514_2
+.L514_34:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #152
-	b	.L513_24
-.L513_35:
+	b	.L514_24
+.L514_35:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #152
-	b	.L513_28
-.L513_36:
+	b	.L514_28
+.L514_36:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x10, x19, #152
-	b	.L513_9
-.L513_37:
+	b	.L514_9
+.L514_37:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #152
-	b	.L513_11
-.L513_38:
+	b	.L514_11
+.L514_38:
 	add	x0, x19, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x10, x19, #240
-	b	.L513_18
-.L513_39:
+	b	.L514_18
+.L514_39:
 	add	x0, x19, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x9, x19, #240
-	b	.L513_21
-.L513_40:
+	b	.L514_21
+.L514_40:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L513_31
+	b	.L514_31
 	.size	hw_shared_wf2q_Engine_forget_entirely, .-hw_shared_wf2q_Engine_forget_entirely
 
 	.p2align	2
@@ -100594,38 +100558,38 @@ hw_shared_wf2q_Engine_leave_active:
 	cmp	x8, x21
 	str	x23, [sp, #16]
 	mov	x29, sp
-	b.ls	.L514_17
+	b.ls	.L515_17
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x22, w21, w8, x9
-.L514_2:
+.L515_2:
 	strb	wzr, [x22, #66]
 	ldr	w8, [x22, #56]
 	ldr	x9, [x19, #232]
 	cmp	x9, x8
-	b.ls	.L514_18
+	b.ls	.L515_18
 	mov	w9, #168
 	ldr	x10, [x19, #224]
 	umaddl	x23, w8, w9, x10
-.L514_4:
+.L515_4:
 	ldr	w8, [x23, #164]
 	sub	w8, w8, #1
 	str	w8, [x23, #164]
 	ldrb	w8, [x22, #64]
-	cbz	w8, .L514_8
+	cbz	w8, .L515_8
 	cmp	w8, #1
-	b.ne	.L514_7
+	b.ne	.L515_7
 	add	x23, x23, #48
-	b	.L514_8
-.L514_7:
+	b	.L515_8
+.L515_7:
 	add	x23, x23, #96
-.L514_8:
+.L515_8:
 	ldp	w8, w9, [x23, #20]
 	ldp	x1, x2, [x19, #72]
 	cmp	w8, w9
-	b.ne	.L514_11
+	b.ne	.L515_11
 	cmp	x2, x21
-	b.ls	.L514_12
+	b.ls	.L515_12
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -100637,23 +100601,23 @@ hw_shared_wf2q_Engine_leave_active:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L514_12
-.L514_11:
+	b	.L515_12
+.L515_11:
 	add	x0, x23, #16
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_remove_from_among_shared_wf2q_entity_LeastStart
-.L514_12:
+.L515_12:
 	ldr	w8, [x22, #60]
 	cmn	w8, #1
-	b.ne	.L514_16
+	b.ne	.L515_16
 	ldr	x8, [x19, #144]
 	add	x20, x19, #408
 	cmp	x8, x21
-	b.ls	.L514_19
+	b.ls	.L515_19
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x21, w21, w8, x9
-.L514_15:
+.L515_15:
 	mov	w8, #-1
 	mov	w11, #72
 	ldp	w9, w10, [x21, #32]
@@ -100670,27 +100634,27 @@ hw_shared_wf2q_Engine_leave_active:
 	csel	x8, x8, x13, hi
 	str	w10, [x11]
 	str	w9, [x8]
-.L514_16:
+.L515_16:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L514_17:
+.L515_17:
 	add	x0, x19, #152
 	add	x22, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L514_2
-.L514_18:
+	b	.L515_2
+.L515_18:
 	add	x0, x19, #240
 	add	x23, x19, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
-	b	.L514_4
-.L514_19:
+	b	.L515_4
+.L515_19:
 	add	x0, x19, #152
 	add	x21, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L514_15
+	b	.L515_15
 	.size	hw_shared_wf2q_Engine_leave_active, .-hw_shared_wf2q_Engine_leave_active
 
 	.p2align	2
@@ -100719,24 +100683,24 @@ hw_shared_wf2q_Engine_leave_all:
 	csel	x12, x13, x22, hi
 	ldr	w25, [x12, #160]
 	cmn	w25, #1
-	b.ne	.L515_8
-.L515_1:
+	b.ne	.L516_8
+.L516_1:
 	cmp	x9, x20
-	b.ls	.L515_17
+	b.ls	.L516_17
 	mov	w9, #72
 	umaddl	x21, w20, w9, x8
-.L515_3:
+.L516_3:
 	ldrb	w8, [x21, #70]
 	strb	wzr, [x21, #70]
 	cmp	w8, #1
-	b.ne	.L515_7
+	b.ne	.L516_7
 	ldr	w9, [x19, #432]
 	ldr	w10, [x19, #436]
 	ldp	x8, x2, [x19, #24]
 	cmp	w9, w10
-	b.ne	.L515_16
+	b.ne	.L516_16
 	cmp	x2, x20
-	b.ls	.L515_7
+	b.ls	.L516_7
 	add	x8, x8, x20, lsl #5
 	mov	x9, #-1
 	str	x9, [x19, #432]
@@ -100746,18 +100710,18 @@ hw_shared_wf2q_Engine_leave_all:
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	str	w8, [x19, #428]
-.L515_7:
+.L516_7:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	ret
-.L515_8:
+.L516_8:
 	mov	w23, #72
 	mov	w24, #168
-	b	.L515_10
-.L515_9:
+	b	.L516_10
+.L516_9:
 	ldp	x8, x9, [x19, #136]
 	madd	x10, x25, x23, x8
 	cmp	x9, x25
@@ -100769,8 +100733,8 @@ hw_shared_wf2q_Engine_leave_all:
 	csel	x12, x13, x22, hi
 	ldr	w25, [x12, #160]
 	cmn	w25, #1
-	b.eq	.L515_1
-.L515_10:
+	b.eq	.L516_1
+.L516_10:
 	madd	x12, x25, x23, x8
 	cmp	x9, x25
 	csel	x13, x12, x21, hi
@@ -100780,29 +100744,29 @@ hw_shared_wf2q_Engine_leave_all:
 	csel	x10, x10, x22, hi
 	ldr	w11, [x10, #156]
 	cmn	w11, #1
-	b.ne	.L515_1
+	b.ne	.L516_1
 	ldr	w10, [x10, #152]
 	cmn	w10, #1
-	b.ne	.L515_1
+	b.ne	.L516_1
 	cmp	x9, x25
-	b.ls	.L515_15
-.L515_13:
+	b.ls	.L516_15
+.L516_13:
 	ldrb	w8, [x12, #69]
 	strb	wzr, [x12, #69]
 	cmp	w8, #1
-	b.ne	.L515_9
+	b.ne	.L516_9
 	ldr	w8, [x19, #440]
 	sub	w8, w8, #1
 	str	w8, [x19, #440]
-	b	.L515_9
-.L515_15:
+	b	.L516_9
+.L516_15:
 	add	x0, x19, #152
 	mov	w26, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w26
 	add	x12, x19, #152
-	b	.L515_13
-.L515_16:
+	b	.L516_13
+.L516_16:
 	add	x0, x19, #428
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -100812,12 +100776,12 @@ hw_shared_wf2q_Engine_leave_all:
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	b	hw_collections_tree_Tree_remove_from_among
-.L515_17:
+.L516_17:
 	add	x0, x19, #152
 	mov	w22, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w22
-	b	.L515_3
+	b	.L516_3
 	.size	hw_shared_wf2q_Engine_leave_all, .-hw_shared_wf2q_Engine_leave_all
 
 	.p2align	2
@@ -100832,32 +100796,32 @@ hw_shared_wf2q_Engine_leave_idle:
 	mov	x29, sp
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L516_14
+	b.ls	.L517_14
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x22, w20, w8, x9
-.L516_2:
+.L517_2:
 	strb	wzr, [x22, #66]
 	ldr	w8, [x22, #56]
 	ldr	x9, [x0, #232]
 	cmp	x9, x8
-	b.ls	.L516_15
+	b.ls	.L517_15
 	mov	w9, #168
 	ldr	x10, [x0, #224]
 	umaddl	x21, w8, w9, x10
 	ldrb	w8, [x22, #64]
-	cbz	w8, .L516_7
-.L516_4:
+	cbz	w8, .L517_7
+.L517_4:
 	cmp	w8, #1
-	b.ne	.L516_6
+	b.ne	.L517_6
 	add	x21, x21, #48
-	b	.L516_7
-.L516_6:
+	b	.L517_7
+.L517_6:
 	add	x21, x21, #96
-.L516_7:
+.L517_7:
 	ldr	w8, [x21, #40]
 	cmp	w8, w19
-	b.ne	.L516_9
+	b.ne	.L517_9
 	mov	w8, #48
 	ldp	x9, x10, [x0, #72]
 	umaddl	x8, w20, w8, x9
@@ -100866,13 +100830,13 @@ hw_shared_wf2q_Engine_leave_idle:
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #36]
 	str	w8, [x21, #40]
-.L516_9:
+.L517_9:
 	ldp	w8, w9, [x21, #32]
 	ldp	x1, x2, [x0, #72]
 	cmp	w8, w9
-	b.ne	.L516_13
+	b.ne	.L517_13
 	cmp	x2, x20
-	b.ls	.L516_12
+	b.ls	.L517_12
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -100884,13 +100848,13 @@ hw_shared_wf2q_Engine_leave_idle:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-.L516_12:
+.L517_12:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L516_13:
+.L517_13:
 	add	x0, x21, #28
 	mov	w3, w19
 	ldr	x23, [sp, #16]
@@ -100898,22 +100862,22 @@ hw_shared_wf2q_Engine_leave_idle:
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_collections_tree_Tree_remove_from_among_shared_wf2q_entity_LeastStart
-.L516_14:
+.L517_14:
 	add	x22, x0, #152
 	mov	x21, x0
 	add	x0, x0, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x21
-	b	.L516_2
-.L516_15:
+	b	.L517_2
+.L517_15:
 	add	x21, x0, #240
 	mov	x23, x0
 	add	x0, x0, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x0, x23
 	ldrb	w8, [x22, #64]
-	cbnz	w8, .L516_4
-	b	.L516_7
+	cbnz	w8, .L517_4
+	b	.L517_7
 	.size	hw_shared_wf2q_Engine_leave_idle, .-hw_shared_wf2q_Engine_leave_idle
 
 	.p2align	2
@@ -100932,23 +100896,23 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	stp	x24, x23, [sp, #240]
 	stp	x22, x21, [sp, #256]
 	stp	x20, x19, [sp, #272]
-	b.eq	.L517_2
+	b.eq	.L518_2
 	and	x11, x9, #0xfffffffffffffff8
 	add	x12, x11, #8
 	cmp	x12, x9
-	b.lo	.L517_37
-.L517_2:
+	b.lo	.L518_37
+.L518_2:
 	mov	w11, #72
 	mov	x16, xzr
 	mov	w17, #8
 	umaddl	x11, w10, w11, x12
 	cmp	x11, x12
-	b.lo	.L517_9
-	tbnz	x11, #63, .L517_9
+	b.lo	.L518_9
+	tbnz	x11, #63, .L518_9
 	ldr	x9, [x2]
 	str	x11, [x2, #8]
 	add	x17, x9, x12
-	cbz	w10, .L517_8
+	cbz	w10, .L518_8
 	add	x13, x12, x9
 	mov	x9, #-1
 	mov	x12, #4294967297
@@ -100956,7 +100920,7 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	mov	x14, #-4294967296
 	mov	w15, #257
 	mov	x16, x10
-.L517_6:
+.L518_6:
 	stur	xzr, [x13, #-42]
 	subs	x16, x16, #1
 	stur	xzr, [x13, #-50]
@@ -100968,38 +100932,38 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	stur	x14, [x13, #-10]
 	stur	x15, [x13, #-2]
 	add	x13, x13, #72
-	b.ne	.L517_6
+	b.ne	.L518_6
 	mov	x9, x11
 	mov	x16, x10
-	b	.L517_9
-.L517_8:
+	b	.L518_9
+.L518_8:
 	mov	x16, xzr
 	mov	x9, x11
-.L517_9:
+.L518_9:
 	tst	x9, #0x7
 	mov	x13, x9
-	b.eq	.L517_11
+	b.eq	.L518_11
 	and	x11, x9, #0xfffffffffffffff8
 	add	x13, x11, #8
 	cmp	x13, x9
-	b.lo	.L517_38
-.L517_11:
+	b.lo	.L518_38
+.L518_11:
 	add	x11, x10, w10, uxtw #1
 	mov	x14, xzr
 	mov	w21, #8
 	lsl	x12, x11, #4
 	add	x11, x13, x12
 	cmp	x11, x13
-	b.lo	.L517_18
-	tbnz	x11, #63, .L517_18
+	b.lo	.L518_18
+	tbnz	x11, #63, .L518_18
 	ldr	x9, [x2]
 	str	x11, [x2, #8]
 	add	x21, x9, x13
-	cbz	w10, .L517_17
+	cbz	w10, .L518_17
 	mov	x9, xzr
 	mov	x13, #-1
 	mov	w14, #-1
-.L517_15:
+.L518_15:
 	add	x15, x21, x9
 	add	x9, x9, #48
 	cmp	x12, x9
@@ -101008,73 +100972,73 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	str	x13, [x15, #32]
 	str	w14, [x15, #40]
 	strb	wzr, [x15, #44]
-	b.ne	.L517_15
+	b.ne	.L518_15
 	mov	x9, x11
 	mov	x14, x10
-	b	.L517_18
-.L517_17:
+	b	.L518_18
+.L518_17:
 	mov	x14, xzr
 	mov	x9, x11
-.L517_18:
+.L518_18:
 	tst	x9, #0x7
 	mov	x12, x9
-	b.eq	.L517_20
+	b.eq	.L518_20
 	and	x10, x9, #0xfffffffffffffff8
 	add	x12, x10, #8
 	cmp	x12, x9
-	b.lo	.L517_39
-.L517_20:
+	b.lo	.L518_39
+.L518_20:
 	mov	w11, w0
 	mov	x24, xzr
 	mov	w23, #8
 	add	x10, x12, x11, lsl #5
 	cmp	x10, x12
-	b.lo	.L517_27
-	tbnz	x10, #63, .L517_27
+	b.lo	.L518_27
+	tbnz	x10, #63, .L518_27
 	ldr	x9, [x2]
 	str	x10, [x2, #8]
 	add	x23, x9, x12
-	cbz	w0, .L517_26
+	cbz	w0, .L518_26
 	mov	x9, #-1
 	mov	x12, x11
 	mov	x13, x23
-.L517_24:
+.L518_24:
 	stp	xzr, x9, [x13]
 	subs	x12, x12, #1
 	str	x9, [x13, #16]
 	str	w9, [x13, #24]
 	strb	wzr, [x13, #28]
 	add	x13, x13, #32
-	b.ne	.L517_24
+	b.ne	.L518_24
 	mov	x9, x10
 	mov	x24, x11
 	tst	x9, #0x7
-	b.ne	.L517_28
-	b	.L517_29
-.L517_26:
+	b.ne	.L518_28
+	b	.L518_29
+.L518_26:
 	mov	x24, xzr
 	mov	x9, x10
-.L517_27:
+.L518_27:
 	tst	x9, #0x7
-	b.eq	.L517_29
-.L517_28:
+	b.eq	.L518_29
+.L518_28:
 	and	x10, x9, #0xfffffffffffffff8
 	add	x10, x10, #8
 	cmp	x10, x9
 	mov	x9, x10
-	b.lo	.L517_40
-.L517_29:
+	b.lo	.L518_40
+.L518_29:
 	mov	w10, #168
 	mov	x22, xzr
 	mov	w26, #8
 	umaddl	x10, w1, w10, x9
 	cmp	x10, x9
-	b.lo	.L517_36
-	tbnz	x10, #63, .L517_36
+	b.lo	.L518_36
+	tbnz	x10, #63, .L518_36
 	ldr	x11, [x2]
 	str	x10, [x2, #8]
 	add	x26, x11, x9
-	cbz	w1, .L517_35
+	cbz	w1, .L518_35
 	stp	x17, x8, [sp, #24]
 	add	x8, x9, x11
 	mov	w22, w1
@@ -101084,7 +101048,7 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	mov	w27, #-1
 	mov	x25, x22
 	stp	x14, x16, [sp, #8]
-.L517_33:
+.L518_33:
 	sub	x0, x19, #164
 	add	x1, sp, #40
 	mov	w2, #144
@@ -101106,13 +101070,13 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	stur	x20, [x19, #-12]
 	stur	x27, [x19, #-4]
 	add	x19, x19, #168
-	b.ne	.L517_33
+	b.ne	.L518_33
 	ldp	x17, x8, [sp, #24]
 	ldp	x14, x16, [sp, #8]
-	b	.L517_36
-.L517_35:
+	b	.L518_36
+.L518_35:
 	mov	x22, xzr
-.L517_36:
+.L518_36:
 	stp	x21, x14, [x8, #16]
 	ldp	x20, x19, [sp, #272]
 	stp	x23, x24, [x8, #32]
@@ -101125,24 +101089,24 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	ldp	x29, x30, [sp, #192]
 	add	sp, sp, #288
 	ret
-.L517_37:
+.L518_37:
 	mov	x16, xzr
 	mov	w17, #8
-	b	.L517_9
-.L517_38:
+	b	.L518_9
+.L518_38:
 	mov	x14, xzr
 	mov	w21, #8
-	b	.L517_18
-.L517_39:
+	b	.L518_18
+.L518_39:
 	mov	x24, xzr
 	mov	w23, #8
 	tst	x9, #0x7
-	b.ne	.L517_28
-	b	.L517_29
-.L517_40:
+	b.ne	.L518_28
+	b	.L518_29
+.L518_40:
 	mov	x22, xzr
 	mov	w26, #8
-	b	.L517_36
+	b	.L518_36
 	.size	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator, .-hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 
 	.p2align	2
@@ -101161,7 +101125,7 @@ hw_shared_wf2q_Engine_new:
 	stp	x24, x23, [sp, #416]
 	str	x2, [sp]
 	str	x1, [sp, #24]
-	cbz	x14, .L518_3
+	cbz	x14, .L519_3
 	mov	w8, #72
 	mov	x9, #-1
 	mov	x10, #4294967297
@@ -101169,7 +101133,7 @@ hw_shared_wf2q_Engine_new:
 	mov	x11, #-4294967296
 	mov	w12, #257
 	mov	x13, x26
-.L518_2:
+.L519_2:
 	stp	xzr, xzr, [x13, #16]
 	stp	xzr, xzr, [x13]
 	stp	x9, x10, [x13, #32]
@@ -101177,17 +101141,17 @@ hw_shared_wf2q_Engine_new:
 	str	x12, [x13, #64]
 	add	x13, x13, #72
 	cmp	x13, x8
-	b.ne	.L518_2
-.L518_3:
+	b.ne	.L519_2
+.L519_3:
 	ldp	x12, x24, [x22, #32]
-	cbz	x24, .L518_8
+	cbz	x24, .L519_8
 	lsl	x8, x24, #5
 	subs	x8, x8, #32
 	add	x8, x12, x8
-	b.eq	.L518_7
+	b.eq	.L519_7
 	mov	x9, #-1
 	mov	x10, x12
-.L518_6:
+.L519_6:
 	mov	x11, x10
 	stp	xzr, x9, [x10]
 	str	x9, [x10, #16]
@@ -101195,14 +101159,14 @@ hw_shared_wf2q_Engine_new:
 	cmp	x10, x8
 	str	w9, [x11, #24]
 	strb	wzr, [x11, #28]
-	b.ne	.L518_6
-.L518_7:
+	b.ne	.L519_6
+.L519_7:
 	mov	x9, #-1
 	strb	wzr, [x8, #28]
 	stp	xzr, x9, [x8]
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
-.L518_8:
+.L519_8:
 	ldp	x21, x25, [x22, #48]
 	mov	x28, #-1
 	stp	x14, x12, [sp, #8]
@@ -101218,12 +101182,12 @@ hw_shared_wf2q_Engine_new:
 	stp	x28, x28, [x29, #-40]
 	stur	x28, [x29, #-24]
 	stur	w28, [x29, #-16]
-	cbz	x25, .L518_11
+	cbz	x25, .L519_11
 	mov	w8, #168
 	mov	w20, #-1
 	mov	x23, x21
 	madd	x27, x25, x8, x21
-.L518_10:
+.L519_10:
 	sub	x1, x29, #152
 	mov	x0, x23
 	mov	w2, #144
@@ -101232,8 +101196,8 @@ hw_shared_wf2q_Engine_new:
 	str	x20, [x23, #160]
 	add	x23, x23, #168
 	cmp	x23, x27
-	b.ne	.L518_10
-.L518_11:
+	b.ne	.L519_10
+.L519_11:
 	add	x8, sp, #32
 	sub	x1, x29, #152
 	mov	w2, #144
@@ -101256,21 +101220,21 @@ hw_shared_wf2q_Engine_new:
 	mov	w8, #-1
 	stp	xzr, x28, [sp, #192]
 	str	x8, [sp, #208]
-	cbz	x25, .L518_18
-.L518_12:
+	cbz	x25, .L519_18
+.L519_12:
 	ldp	x22, x23, [x22, #16]
 	ldp	x8, x12, [sp]
 	str	x8, [x21, #144]
-	cbz	x23, .L518_17
+	cbz	x23, .L519_17
 	mov	w8, #48
 	mov	x9, #-48
 	madd	x9, x23, x8, x9
 	add	x8, x22, x9
-	cbz	x9, .L518_16
+	cbz	x9, .L519_16
 	mov	x9, #-1
 	mov	w10, #-1
 	mov	x11, x22
-.L518_15:
+.L519_15:
 	stp	xzr, xzr, [x11]
 	stp	x9, xzr, [x11, #16]
 	str	x9, [x11, #32]
@@ -101278,8 +101242,8 @@ hw_shared_wf2q_Engine_new:
 	strb	wzr, [x11, #44]
 	add	x11, x11, #48
 	cmp	x11, x8
-	b.ne	.L518_15
-.L518_16:
+	b.ne	.L519_15
+.L519_16:
 	mov	x9, #-1
 	stp	xzr, xzr, [x8]
 	stp	x9, xzr, [x8, #16]
@@ -101287,7 +101251,7 @@ hw_shared_wf2q_Engine_new:
 	mov	w9, #-1
 	str	w9, [x8, #40]
 	strb	wzr, [x8, #44]
-.L518_17:
+.L519_17:
 	mov	x20, #-1
 	mov	x8, #4294967297
 	mov	w9, #-2
@@ -101335,11 +101299,11 @@ hw_shared_wf2q_Engine_new:
 	ldp	x20, x19, [sp, #448]
 	add	sp, sp, #464
 	ret
-.L518_18:
+.L519_18:
 	mov	x0, x23
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x21, x23
-	b	.L518_12
+	b	.L519_12
 	.size	hw_shared_wf2q_Engine_new, .-hw_shared_wf2q_Engine_new
 
 	.p2align	2
@@ -101349,54 +101313,54 @@ hw_shared_wf2q_Engine_pick:
 	ldrb	w9, [x0, #16]
 	mov	x8, x0
 	mov	x29, sp
-	tbz	w9, #0, .L519_9
+	tbz	w9, #0, .L520_9
 	ldr	w0, [x1]
 	cmn	w0, #1
-	b.eq	.L519_8
+	b.eq	.L520_8
 	ldp	x9, x10, [x8, #72]
 	add	x11, x8, #88
 	ldp	x12, x13, [x8, #136]
 	add	x8, x8, #152
 	mov	w14, #48
 	mov	w15, #72
-	b	.L519_4
-.L519_3:
+	b	.L520_4
+.L520_3:
 	mov	w0, w1
 	cmn	w0, #1
-	b.eq	.L519_8
-.L519_4:
+	b.eq	.L520_8
+.L520_4:
 	umaddl	x16, w0, w14, x9
 	mov	w17, w0
 	cmp	x10, x17
 	csel	x16, x16, x11, hi
 	ldr	w1, [x16, #16]
 	cmn	w1, #1
-	b.eq	.L519_6
+	b.eq	.L520_6
 	umaddl	x3, w1, w14, x9
 	cmp	x10, x1
 	csel	x3, x3, x11, hi
 	ldr	x3, [x3, #24]
 	sub	x3, x3, x2
 	cmp	x3, #1
-	b.lt	.L519_3
-.L519_6:
+	b.lt	.L520_3
+.L520_6:
 	umaddl	x1, w17, w15, x12
 	cmp	x13, x17
 	csel	x17, x1, x8, hi
 	ldr	x17, [x17]
 	sub	x17, x17, x2
 	cmp	x17, #1
-	b.lt	.L519_8
+	b.lt	.L520_8
 	ldr	w0, [x16, #20]
 	cmn	w0, #1
-	b.ne	.L519_4
-.L519_8:
+	b.ne	.L520_4
+.L520_8:
 	ldp	x29, x30, [sp], #16
 	ret
-.L519_9:
+.L520_9:
 	ldr	w12, [x1]
 	cmn	w12, #1
-	b.eq	.L519_16
+	b.eq	.L520_16
 	ldp	x9, x10, [x8, #72]
 	add	x11, x8, #88
 	ldp	x13, x14, [x8, #136]
@@ -101404,11 +101368,11 @@ hw_shared_wf2q_Engine_pick:
 	mov	w0, #-1
 	mov	w15, #48
 	mov	w16, #72
-	b	.L519_12
-.L519_11:
+	b	.L520_12
+.L520_11:
 	cmn	w12, #1
-	b.eq	.L519_8
-.L519_12:
+	b.eq	.L520_8
+.L520_12:
 	umaddl	x17, w12, w15, x9
 	mov	w1, w12
 	umaddl	x3, w12, w16, x13
@@ -101422,20 +101386,20 @@ hw_shared_wf2q_Engine_pick:
 	csel	w0, w0, w12, gt
 	ldr	w12, [x17, #16]
 	cmn	w12, #1
-	b.eq	.L519_14
+	b.eq	.L520_14
 	umaddl	x1, w12, w15, x9
 	cmp	x10, x12
 	csel	x1, x1, x11, hi
 	ldr	x1, [x1, #24]
 	sub	x1, x1, x2
 	cmp	x1, #1
-	b.lt	.L519_11
-.L519_14:
+	b.lt	.L520_11
+.L520_14:
 	cmn	w0, #1
-	b.ne	.L519_8
+	b.ne	.L520_8
 	ldr	w12, [x17, #20]
-	b	.L519_11
-.L519_16:
+	b	.L520_11
+.L520_16:
 	mov	w0, #-1
 	ldp	x29, x30, [sp], #16
 	ret
@@ -101459,25 +101423,25 @@ hw_shared_wf2q_Engine_pick_next:
 	stp	x20, x19, [sp, #80]
 	mov	x19, x1
 	mov	x20, x0
-	b	.L520_3
-.L520_1:
+	b	.L521_3
+.L521_1:
 	mov	x0, x20
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_leave_active
-.L520_2:
+.L521_2:
 	cmp	x27, x26
-	b.eq	.L520_10
-.L520_3:
+	b.eq	.L521_10
+.L521_3:
 	ldp	x8, x9, [x20, #224]
 	madd	x8, x27, x24, x8
 	cmp	x9, x27
 	csel	x10, x8, x22, hi
 	ldr	w21, [x10, #156]
 	cmn	w21, #1
-	b.eq	.L520_9
+	b.eq	.L521_9
 	cmp	x9, x27
-	b.ls	.L520_8
-.L520_5:
+	b.ls	.L521_8
+.L521_5:
 	str	w21, [x8, #152]
 	ldp	x8, x9, [x20, #136]
 	umaddl	x8, w21, w25, x8
@@ -101486,31 +101450,31 @@ hw_shared_wf2q_Engine_pick_next:
 	ldrb	w9, [x8, #66]
 	ldr	w27, [x8, #60]
 	cmp	w9, #1
-	b.ne	.L520_2
+	b.ne	.L521_2
 	cmp	x27, x26
-	b.eq	.L520_1
+	b.eq	.L521_1
 	ldp	x8, x9, [x20, #224]
 	umaddl	x8, w27, w24, x8
 	cmp	x9, x27
 	csel	x8, x8, x22, hi
 	ldr	w8, [x8, #164]
 	cmp	w8, #1
-	b.eq	.L520_1
-	b	.L520_2
-.L520_8:
+	b.eq	.L521_1
+	b	.L521_2
+.L521_8:
 	add	x0, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x8, x20, #240
-	b	.L520_5
-.L520_9:
+	b	.L521_5
+.L521_9:
 	mov	w21, #-1
-	b	.L520_13
-.L520_10:
+	b	.L521_13
+.L521_10:
 	ldp	x8, x9, [x20, #136]
 	mov	w24, #72
 	mov	w25, #168
 	mov	w10, w21
-.L520_11:
+.L521_11:
 	umaddl	x8, w10, w24, x8
 	mov	w26, w10
 	mov	x0, x20
@@ -101521,7 +101485,7 @@ hw_shared_wf2q_Engine_pick_next:
 	csel	x8, x8, x23, hi
 	ldr	w1, [x8, #56]
 	bl	hw_shared_wf2q_Engine_refresh
-	tbz	w0, #0, .L520_13
+	tbz	w0, #0, .L521_13
 	ldp	x8, x9, [x20, #136]
 	umaddl	x10, w26, w24, x8
 	ldp	x11, x12, [x20, #224]
@@ -101533,8 +101497,8 @@ hw_shared_wf2q_Engine_pick_next:
 	csel	x10, x11, x22, hi
 	ldr	w10, [x10, #160]
 	cmn	w10, #1
-	b.ne	.L520_11
-.L520_13:
+	b.ne	.L521_11
+.L521_13:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
@@ -101555,29 +101519,29 @@ hw_shared_wf2q_Engine_prune:
 	stp	x20, x19, [sp, #32]
 	mov	x29, sp
 	cmp	x9, x8
-	b.ls	.L521_14
+	b.ls	.L522_14
 	mov	w9, #168
 	ldr	x10, [x0, #224]
 	umaddl	x19, w8, w9, x10
 	ands	w8, w2, #0xff
-	b.eq	.L521_5
-.L521_2:
+	b.eq	.L522_5
+.L522_2:
 	cmp	w8, #1
-	b.ne	.L521_4
+	b.ne	.L522_4
 	add	x19, x19, #48
-	b	.L521_5
-.L521_4:
+	b	.L522_5
+.L522_4:
 	add	x19, x19, #96
-.L521_5:
+.L522_5:
 	ldr	w8, [x19, #28]
 	cmn	w8, #1
-	b.eq	.L521_9
+	b.eq	.L522_9
 	ldrb	w8, [x0, #17]
-	tbnz	w8, #0, .L521_8
+	tbnz	w8, #0, .L522_8
 	ldr	w8, [x19, #16]
 	cmn	w8, #1
-	b.eq	.L521_11
-.L521_8:
+	b.eq	.L522_11
+.L522_8:
 	ldr	w1, [x19, #32]
 	mov	w8, #48
 	ldp	x9, x10, [x0, #72]
@@ -101589,21 +101553,21 @@ hw_shared_wf2q_Engine_prune:
 	ldr	x8, [x8]
 	sub	x8, x8, x9
 	cmp	x8, #0
-	b.le	.L521_10
-.L521_9:
+	b.le	.L522_10
+.L522_9:
 	ldp	x20, x19, [sp, #32]
 	ldr	x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L521_10:
+.L522_10:
 	ldp	x20, x19, [sp, #32]
 	ldr	x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_shared_wf2q_Engine_forget
-.L521_11:
+.L522_11:
 	ldr	w8, [x19, #40]
 	cmn	w8, #1
-	b.eq	.L521_8
+	b.eq	.L522_8
 	mov	w9, #72
 	ldp	x10, x11, [x0, #136]
 	umaddl	x9, w8, w9, x10
@@ -101614,10 +101578,10 @@ hw_shared_wf2q_Engine_prune:
 	ldr	x8, [x8, #8]
 	sub	x9, x8, x9
 	cmp	x9, #0
-	b.gt	.L521_8
+	b.gt	.L522_8
 	str	x8, [x19]
-	b	.L521_8
-.L521_14:
+	b	.L522_8
+.L522_14:
 	add	x19, x0, #240
 	mov	x20, x0
 	add	x0, x0, #240
@@ -101626,8 +101590,8 @@ hw_shared_wf2q_Engine_prune:
 	mov	w2, w21
 	mov	x0, x20
 	ands	w8, w2, #0xff
-	b.ne	.L521_2
-	b	.L521_5
+	b.ne	.L522_2
+	b	.L522_5
 	.size	hw_shared_wf2q_Engine_prune, .-hw_shared_wf2q_Engine_prune
 
 	.p2align	2
@@ -101650,9 +101614,9 @@ hw_shared_wf2q_Engine_raise:
 	mov	x19, x5
 	mov	w20, w4
 	stur	w2, [x29, #-4]
-.L522_1:
+.L523_1:
 	cmn	w24, #1
-	b.eq	.L522_14
+	b.eq	.L523_14
 	ldp	x8, x11, [x23, #136]
 	mov	w26, w24
 	umaddl	x8, w24, w27, x8
@@ -101667,14 +101631,14 @@ hw_shared_wf2q_Engine_raise:
 	ldr	w14, [x13, #152]
 	ldr	w22, [x13, #160]
 	cmp	w14, w24
-	b.eq	.L522_4
+	b.eq	.L523_4
 	ldrb	w12, [x12, #66]
 	cmp	w12, #1
-	b.ne	.L522_10
-.L522_4:
+	b.ne	.L523_10
+.L523_4:
 	cmp	x11, x26
-	b.ls	.L522_13
-.L522_5:
+	b.ls	.L523_13
+.L523_5:
 	ldr	w11, [x8, #56]
 	umaddl	x9, w11, w28, x9
 	cmp	x10, x11
@@ -101682,7 +101646,7 @@ hw_shared_wf2q_Engine_raise:
 	csel	x9, x9, x10, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w24
-	b.ne	.L522_7
+	b.ne	.L523_7
 	ldr	w9, [x8, #40]
 	ldr	x10, [x8, #24]
 	mov	x11, #2199023255551
@@ -101695,25 +101659,25 @@ hw_shared_wf2q_Engine_raise:
 	ldr	x10, [x8]
 	add	x9, x9, x10
 	stp	x9, x9, [x8]
-.L522_7:
+.L523_7:
 	ldrb	w8, [x8, #66]
 	cmp	w8, #1
-	b.ne	.L522_9
+	b.ne	.L523_9
 	mov	x0, x23
 	mov	w1, w24
 	bl	hw_shared_wf2q_Engine_leave_active
-.L522_9:
+.L523_9:
 	mov	x0, x23
 	mov	w1, w24
 	mov	w2, wzr
 	bl	hw_shared_wf2q_Engine_enqueue
-	b	.L522_11
-.L522_10:
+	b	.L523_11
+.L523_10:
 	ldur	w2, [x29, #-4]
 	mov	x0, x23
 	mov	w1, w24
 	bl	hw_shared_wf2q_Engine_activate
-.L522_11:
+.L523_11:
 	ldp	x8, x9, [x23, #136]
 	mov	x0, x23
 	umaddl	x8, w26, w27, x8
@@ -101725,17 +101689,17 @@ hw_shared_wf2q_Engine_raise:
 	ldr	w1, [x8, #56]
 	bl	hw_shared_wf2q_Engine_refresh
 	mov	w24, w22
-	tbnz	w21, #0, .L522_1
+	tbnz	w21, #0, .L523_1
 	mov	w24, w22
-	tbnz	w0, #0, .L522_1
-	b	.L522_14
-.L522_13:
+	tbnz	w0, #0, .L523_1
+	b	.L523_14
+.L523_13:
 	add	x0, x23, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	ldp	x9, x10, [x23, #224]
 	add	x8, x23, #152
-	b	.L522_5
-.L522_14:
+	b	.L523_5
+.L523_14:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -101767,11 +101731,11 @@ hw_shared_wf2q_Engine_refresh:
 	str	x27, [sp, #32]
 	add	x29, sp, #16
 	stp	x26, x25, [sp, #48]
-	b.eq	.L523_5
+	b.eq	.L524_5
 	cmp	w2, w24
-	b.eq	.L523_5
+	b.eq	.L524_5
 	cmn	w24, #1
-	b.eq	.L523_25
+	b.eq	.L524_25
 	mov	w12, #72
 	ldp	x13, x14, [x20, #136]
 	umaddl	x15, w2, w12, x13
@@ -101784,7 +101748,7 @@ hw_shared_wf2q_Engine_refresh:
 	ldrb	w14, [x12, #64]
 	ldrb	w15, [x13, #64]
 	cmp	w14, w15
-	b.ne	.L523_5
+	b.ne	.L524_5
 	ldr	w15, [x12, #56]
 	mov	w16, #168
 	umaddl	x11, w15, w16, x11
@@ -101799,55 +101763,55 @@ hw_shared_wf2q_Engine_refresh:
 	ldr	x11, [x11]
 	sub	x11, x14, x11
 	cmp	x11, #0
-	b.le	.L523_33
-.L523_5:
+	b.le	.L524_33
+.L524_5:
 	ldr	x11, [x20]
 	cmp	x11, #1
-	b.ne	.L523_9
+	b.ne	.L524_9
 	ldr	x11, [x20, #8]
 	ldr	x12, [x10, #144]
 	adds	x11, x12, x11
 	csinv	x11, x11, xzr, lo
 	cmp	x4, x11
-	b.ls	.L523_9
+	b.ls	.L524_9
 	ldr	w10, [x10, #112]
 	cmn	w10, #1
 	mov	w10, #2
 	csel	w2, wzr, w10, eq
 	cmp	x9, x22
-	b.ls	.L523_36
-.L523_8:
+	b.ls	.L524_36
+.L524_8:
 	str	x4, [x8, #144]
-	b	.L523_10
-.L523_9:
+	b	.L524_10
+.L524_9:
 	mov	w2, wzr
-.L523_10:
+.L524_10:
 	mov	w21, #168
-.L523_11:
+.L524_11:
 	ldr	x8, [x20, #232]
 	cmp	x8, x22
-	b.ls	.L523_18
+	b.ls	.L524_18
 	ldr	x8, [x20, #224]
 	umaddl	x8, w22, w21, x8
-.L523_13:
+.L524_13:
 	and	w10, w2, #0xff
 	ldr	w9, [x8, #152]
 	cmp	w10, #1
-	b.eq	.L523_15
-	cbz	w10, .L523_16
-	b	.L523_19
-.L523_15:
+	b.eq	.L524_15
+	cbz	w10, .L524_16
+	b	.L524_19
+.L524_15:
 	add	x8, x8, #48
-.L523_16:
+.L524_16:
 	ldp	w10, w11, [x8, #16]
 	ldr	w12, [x8, #24]
 	cmn	w10, #1
 	stp	w10, w11, [sp, #4]
 	str	w12, [sp, #12]
-	b.ne	.L523_21
+	b.ne	.L524_21
 	add	w2, w2, #1
-	b	.L523_11
-.L523_18:
+	b	.L524_11
+.L524_18:
 	add	x0, x20, #240
 	mov	w25, w1
 	mov	w27, w3
@@ -101857,16 +101821,16 @@ hw_shared_wf2q_Engine_refresh:
 	mov	w3, w27
 	mov	w1, w25
 	add	x8, x20, #240
-	b	.L523_13
-.L523_19:
+	b	.L524_13
+.L524_19:
 	ldp	w10, w11, [x8, #112]
 	ldr	w12, [x8, #120]
 	cmn	w10, #1
 	stp	w10, w11, [sp, #4]
 	str	w12, [sp, #12]
-	b.eq	.L523_29
+	b.eq	.L524_29
 	add	x8, x8, #96
-.L523_21:
+.L524_21:
 	mov	w11, #48
 	ldp	x12, x13, [x20, #72]
 	umaddl	x11, w10, w11, x12
@@ -101881,26 +101845,26 @@ hw_shared_wf2q_Engine_refresh:
 	cmp	x11, #0
 	bic	w11, w12, w3
 	csel	x21, x9, x10, gt
-	tbnz	w11, #0, .L523_24
+	tbnz	w11, #0, .L524_24
 	sub	x9, x21, x9
 	cmp	x9, #1
-	b.lt	.L523_24
+	b.lt	.L524_24
 	mov	x0, x20
 	str	x21, [x8]
 	bl	hw_shared_wf2q_Engine_prune
-.L523_24:
+.L524_24:
 	add	x1, sp, #4
 	mov	x0, x20
 	mov	x2, x21
 	bl	hw_shared_wf2q_Engine_pick
 	mov	w2, w0
 	cmn	w0, #1
-	b.eq	.L523_28
-.L523_25:
+	b.eq	.L524_28
+.L524_25:
 	cmn	w24, #1
 	cset	w0, eq
 	cmn	w23, #1
-	b.eq	.L523_30
+	b.eq	.L524_30
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x11, w2, w8, x9
@@ -101916,24 +101880,24 @@ hw_shared_wf2q_Engine_refresh:
 	ccmp	x9, x21, #2, ne
 	cset	w0, hi
 	cmp	x10, x23
-	b.ls	.L523_35
-.L523_27:
+	b.ls	.L524_35
+.L524_27:
 	str	x21, [x8, #16]
-	b	.L523_30
-.L523_28:
+	b	.L524_30
+.L524_28:
 	mov	w0, wzr
-	b	.L523_30
-.L523_29:
+	b	.L524_30
+.L524_29:
 	mov	w0, wzr
 	mov	w2, #-1
-.L523_30:
+.L524_30:
 	ldr	x8, [x20, #232]
 	cmp	x8, x22
-	b.ls	.L523_34
+	b.ls	.L524_34
 	mov	w8, #168
 	ldr	x9, [x20, #224]
 	umaddl	x19, w22, w8, x9
-.L523_32:
+.L524_32:
 	str	w2, [x19, #156]
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
@@ -101943,22 +101907,22 @@ hw_shared_wf2q_Engine_refresh:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	ret
-.L523_33:
+.L524_33:
 	ldr	x11, [x13, #8]
 	ldr	x12, [x12, #8]
 	sub	x11, x11, x12
 	cmp	x11, #0
-	b.gt	.L523_25
-	b	.L523_5
-.L523_34:
+	b.gt	.L524_25
+	b	.L524_5
+.L524_34:
 	mov	w20, w0
 	mov	x0, x19
 	mov	w21, w2
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	w0, w20
 	mov	w2, w21
-	b	.L523_32
-.L523_35:
+	b	.L524_32
+.L524_35:
 	mov	w23, w0
 	add	x0, x20, #152
 	mov	w24, w2
@@ -101966,8 +101930,8 @@ hw_shared_wf2q_Engine_refresh:
 	mov	w0, w23
 	mov	w2, w24
 	add	x8, x20, #152
-	b	.L523_27
-.L523_36:
+	b	.L524_27
+.L524_36:
 	add	x0, x20, #240
 	mov	w21, w1
 	mov	w26, w3
@@ -101979,7 +101943,7 @@ hw_shared_wf2q_Engine_refresh:
 	mov	w3, w26
 	mov	w1, w21
 	add	x8, x20, #240
-	b	.L523_8
+	b	.L524_8
 	.size	hw_shared_wf2q_Engine_refresh, .-hw_shared_wf2q_Engine_refresh
 
 	.section .text.unlikely, "ax", @progbits
@@ -102004,25 +101968,25 @@ hw_bfq_Bfq_apply_priority_change:
 	stp	x22, x21, [sp, #64]
 	ldrb	w23, [x8, #16]
 	cmp	w23, #7
-	b.hi	.L524_10
+	b.hi	.L525_10
 	ldrb	w9, [x8, #17]
 	ldrsb	w8, [x8, #20]
-	cbz	w9, .L524_5
+	cbz	w9, .L525_5
 	cmp	w9, #1
-	b.ne	.L524_7
+	b.ne	.L525_7
 	cmn	w8, #20
-	b.ge	.L524_8
+	b.ge	.L525_8
 	mov	w23, #8
-	b	.L524_10
-.L524_5:
+	b	.L525_10
+.L525_5:
 	cmn	w8, #20
-	b.ge	.L524_9
+	b.ge	.L525_9
 	mov	w23, #16
-	b	.L524_10
-.L524_7:
+	b	.L525_10
+.L525_7:
 	mov	w23, #31
-	b	.L524_10
-.L524_8:
+	b	.L525_10
+.L525_8:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -102032,8 +101996,8 @@ hw_bfq_Bfq_apply_priority_change:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w23, w8, #0x8
-	b	.L524_10
-.L524_9:
+	b	.L525_10
+.L525_9:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -102043,18 +102007,18 @@ hw_bfq_Bfq_apply_priority_change:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w23, w8, #0x10
-.L524_10:
+.L525_10:
 	ldr	x8, [x19, #888]
 	cmp	x8, x24
-	b.ls	.L524_37
+	b.ls	.L525_37
 	mov	w8, #144
 	ldr	x9, [x19, #880]
 	umaddl	x21, w24, w8, x9
-.L524_12:
+.L525_12:
 	ldrb	w8, [x21, #136]
 	strb	w23, [x21, #136]
 	cmp	w8, w23
-	b.eq	.L524_36
+	b.eq	.L525_36
 	mov	w9, #144
 	ldr	x10, [x19, #880]
 	ldr	x8, [x19, #888]
@@ -102064,15 +102028,15 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x10, x9, x26, hi
 	ldp	w21, w25, [x10]
 	cmn	w21, #1
-	b.eq	.L524_32
+	b.eq	.L525_32
 	cmp	x8, x24
-	b.ls	.L524_38
-.L524_15:
+	b.ls	.L525_38
+.L525_15:
 	ldr	w8, [x9]
 	mov	w10, #-1
 	str	w10, [x9]
 	cmn	w8, #1
-	b.eq	.L524_19
+	b.eq	.L525_19
 	mov	w9, #320
 	ldr	x11, [x19, #864]
 	ldr	x10, [x19, #872]
@@ -102082,43 +102046,43 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x11, x9, x11, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w20
-	b.ne	.L524_19
+	b.ne	.L525_19
 	cmp	x10, x8
-	b.ls	.L524_42
-.L524_18:
+	b.ls	.L525_42
+.L525_18:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L524_19:
+.L525_19:
 	mov	x0, x19
 	mov	w2, w20
 	mov	x22, x1
 	bl	hw_bfq_Bfq_async_queue
 	cmn	w0, #1
-	b.eq	.L524_31
+	b.eq	.L525_31
 	ldr	x9, [x19, #872]
 	mov	w8, w0
 	cmp	x9, x8
-	b.ls	.L524_40
+	b.ls	.L525_40
 	mov	w9, #320
 	ldr	x10, [x19, #864]
 	umaddl	x8, w8, w9, x10
-.L524_22:
+.L525_22:
 	ldr	w9, [x8, #40]
 	add	w9, w9, #1
 	str	w9, [x8, #40]
 	ldr	x8, [x19, #888]
 	cmp	x8, x24
-	b.ls	.L524_41
+	b.ls	.L525_41
 	mov	w8, #144
 	ldr	x9, [x19, #880]
 	umaddl	x9, w24, w8, x9
-.L524_24:
+.L525_24:
 	ldr	w8, [x9]
 	str	w0, [x9]
 	cmn	w8, #1
-	b.eq	.L524_29
+	b.eq	.L525_29
 	cmp	w8, w0
-	b.eq	.L524_29
+	b.eq	.L525_29
 	mov	w9, #320
 	ldr	x11, [x19, #864]
 	ldr	x10, [x19, #872]
@@ -102128,13 +102092,13 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x11, x9, x11, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w20
-	b.ne	.L524_29
+	b.ne	.L525_29
 	cmp	x10, x8
-	b.ls	.L524_43
-.L524_28:
+	b.ls	.L525_43
+.L525_28:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L524_29:
+.L525_29:
 	mov	w8, #144
 	ldr	x9, [x19, #880]
 	ldr	x10, [x19, #888]
@@ -102143,25 +102107,25 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x8, x8, x26, hi
 	ldr	w8, [x8, #128]
 	cmp	w8, w0
-	b.ne	.L524_31
+	b.ne	.L525_31
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_bfq_Bfq_unlink
-.L524_31:
+.L525_31:
 	mov	x0, x19
 	mov	x1, x22
 	mov	w2, w21
 	bl	hw_bfq_Bfq_release
-.L524_32:
+.L525_32:
 	cmn	w25, #1
-	b.eq	.L524_36
+	b.eq	.L525_36
 	ldr	x8, [x19, #144]
 	cmp	x8, x25
-	b.ls	.L524_39
+	b.ls	.L525_39
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x0, w25, w8, x9
-.L524_35:
+.L525_35:
 	and	w8, w23, #0x7
 	mov	w9, #8
 	lsr	w10, w23, #3
@@ -102180,7 +102144,7 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	w8, w8, w10, lo
 	strb	w9, [x0, #67]
 	str	w8, [x0, #48]
-.L524_36:
+.L525_36:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -102188,52 +102152,52 @@ hw_bfq_Bfq_apply_priority_change:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #96
 	ret
-.L524_37:
+.L525_37:
 	add	x0, x19, #896
 	add	x21, x19, #896
 	mov	x22, x1
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	x1, x22
-	b	.L524_12
-.L524_38:
+	b	.L525_12
+.L525_38:
 	add	x0, x19, #896
 	mov	x22, x1
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	x1, x22
 	add	x9, x19, #896
-	b	.L524_15
-.L524_39:
+	b	.L525_15
+.L525_39:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L524_35
-.L524_40:
+	b	.L525_35
+.L525_40:
 	stur	w0, [x29, #-4]
 	add	x0, x19, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	ldur	w0, [x29, #-4]
 	add	x8, x19, #544
-	b	.L524_22
-.L524_41:
+	b	.L525_22
+.L525_41:
 	stur	w0, [x29, #-4]
 	add	x0, x19, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
 	ldur	w0, [x29, #-4]
 	add	x9, x19, #896
-	b	.L524_24
-.L524_42:
+	b	.L525_24
+.L525_42:
 	add	x0, x19, #544
 	mov	x22, x1
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	x1, x22
 	add	x9, x19, #544
-	b	.L524_18
-.L524_43:
+	b	.L525_18
+.L525_43:
 	stur	w0, [x29, #-4]
 	add	x0, x19, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	ldur	w0, [x29, #-4]
 	add	x9, x19, #544
-	b	.L524_28
+	b	.L525_28
 	.size	hw_bfq_Bfq_apply_priority_change, .-hw_bfq_Bfq_apply_priority_change
 
 	.p2align	2
@@ -102250,7 +102214,7 @@ hw_bfq_Bfq_create:
 	mov	x19, x0
 	bl	hw_bfq_Bfq_create_own
 	cmn	w0, #1
-	b.eq	.L525_14
+	b.eq	.L526_14
 	mov	w13, #72
 	ldp	x14, x15, [x19, #136]
 	umaddl	x9, w0, w13, x14
@@ -102271,7 +102235,7 @@ hw_bfq_Bfq_create:
 	cmp	x15, x23
 	csel	x13, x13, x16, hi
 	cmn	w23, #1
-	b.eq	.L525_12
+	b.eq	.L526_12
 	mov	w15, #320
 	ldr	x16, [x19, #864]
 	ldr	x17, [x19, #872]
@@ -102288,11 +102252,11 @@ hw_bfq_Bfq_create:
 	csel	x15, x15, x22, hi
 	ldr	x15, [x15, #144]
 	cmp	x16, x15
-	b.lt	.L525_12
+	b.lt	.L526_12
 	ldrb	w16, [x12, #64]
 	ldrb	w17, [x13, #64]
 	cmp	w16, w17
-	b.ne	.L525_12
+	b.ne	.L526_12
 	ldr	w12, [x12, #44]
 	mov	w16, #52429
 	ldr	w13, [x13, #44]
@@ -102307,79 +102271,79 @@ hw_bfq_Bfq_create:
 	subs	w13, w16, w13
 	csel	w13, wzr, w13, lo
 	cmp	w12, w13
-	b.ne	.L525_12
+	b.ne	.L526_12
 	adds	x9, x14, #180
 	mov	x10, #9223372036854775807
 	csel	x9, x10, x9, vs
 	cmp	x9, x15
-	b.lt	.L525_14
+	b.lt	.L526_14
 	ldrb	w9, [x19, #1484]
 	mov	w24, w0
-	tbnz	w9, #0, .L525_16
+	tbnz	w9, #0, .L526_16
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_bfq_Bfq_unlink
 	ldr	x9, [x19, #888]
 	mov	w8, w20
 	cmp	x9, x8
-	b.ls	.L525_18
+	b.ls	.L526_18
 	mov	w9, #144
 	ldr	x10, [x19, #880]
 	umaddl	x20, w8, w9, x10
-.L525_9:
+.L526_9:
 	str	w23, [x20, #128]
 	ldr	x8, [x19, #872]
 	cmp	x8, x23
-	b.ls	.L525_19
+	b.ls	.L526_19
 	mov	w8, #320
 	ldr	x9, [x19, #864]
 	mov	w0, w24
 	umaddl	x22, w23, w8, x9
-.L525_11:
+.L526_11:
 	ldr	w8, [x22, #264]
 	add	w8, w8, #1
 	str	w8, [x22, #264]
-	b	.L525_14
-.L525_12:
+	b	.L526_14
+.L526_12:
 	cmp	x11, x9
-	b.ls	.L525_15
-.L525_13:
+	b.ls	.L526_15
+.L526_13:
 	str	w0, [x10, #76]
-.L525_14:
+.L526_14:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	ret
-.L525_15:
+.L526_15:
 	mov	w19, w0
 	mov	x0, x24
 	bl	hw_collections_arena_clean_bfq_state_GroupState
 	mov	w0, w19
 	mov	x10, x24
-	b	.L525_13
-.L525_16:
+	b	.L526_13
+.L526_16:
 	mov	x0, x19
 	mov	w1, w24
 	mov	w2, w23
 	str	x8, [sp, #8]
 	bl	hw_bfq_Bfq_plan_merge
 	cmn	w0, #1
-	b.ne	.L525_20
+	b.ne	.L526_20
 	mov	w0, w24
-	b	.L525_14
-.L525_18:
+	b	.L526_14
+.L526_18:
 	add	x0, x19, #896
 	add	x20, x19, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
-	b	.L525_9
-.L525_19:
+	b	.L526_9
+.L526_19:
 	mov	x0, x22
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w0, w24
-	b	.L525_11
-.L525_20:
+	b	.L526_11
+.L526_20:
 	mov	w23, w0
 	mov	x0, x19
 	mov	w1, w20
@@ -102388,16 +102352,16 @@ hw_bfq_Bfq_create:
 	ldr	x9, [x19, #872]
 	ldr	x8, [sp, #8]
 	cmp	x9, x8
-	b.ls	.L525_22
+	b.ls	.L526_22
 	ldr	x8, [sp, #8]
 	mov	w9, #320
 	ldr	x10, [x19, #864]
 	umaddl	x22, w8, w9, x10
-	b	.L525_23
-.L525_22:
+	b	.L526_23
+.L526_22:
 	add	x0, x19, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-.L525_23:
+.L526_23:
 	mov	x0, x19
 	mov	x1, x21
 	mov	w2, w20
@@ -102406,7 +102370,7 @@ hw_bfq_Bfq_create:
 	str	w20, [x22, #48]
 	bl	hw_bfq_Bfq_follow
 	mov	w0, w23
-	b	.L525_14
+	b	.L526_14
 	.size	hw_bfq_Bfq_create, .-hw_bfq_Bfq_create
 
 	.p2align	2
@@ -102423,26 +102387,26 @@ hw_bfq_Bfq_end_queue:
 	str	x25, [sp, #16]
 	mov	x29, sp
 	stp	x24, x23, [sp, #32]
-	b.ls	.L526_29
+	b.ls	.L527_29
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x22, w21, w8, x9
-.L526_2:
+.L527_2:
 	mov	w9, #-1
 	ldr	w8, [x22, #52]
 	str	w9, [x22, #52]
 	ldr	x9, [x20, #1208]
 	cmp	x9, x8
-	b.ls	.L526_7
+	b.ls	.L527_7
 	mov	w9, #92
 	ldr	x10, [x20, #1200]
 	umaddl	x8, w8, w9, x10
 	ldp	x1, x2, [x20, #496]
 	ldp	w9, w10, [x8, #84]
 	cmp	w9, w10
-	b.ne	.L526_6
+	b.ne	.L527_6
 	cmp	x2, x21
-	b.ls	.L526_7
+	b.ls	.L527_7
 	add	x9, x1, x21, lsl #5
 	mov	x10, #-1
 	stp	xzr, x10, [x9]
@@ -102452,12 +102416,12 @@ hw_bfq_Bfq_end_queue:
 	mov	w9, #-1
 	stp	w9, w9, [x8, #80]
 	str	w9, [x8, #88]
-	b	.L526_7
-.L526_6:
+	b	.L527_7
+.L527_6:
 	add	x0, x8, #80
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
-.L526_7:
+.L527_7:
 	mov	w8, #320
 	ldr	x10, [x20, #864]
 	ldr	x9, [x20, #872]
@@ -102467,20 +102431,20 @@ hw_bfq_Bfq_end_queue:
 	csel	x10, x8, x22, hi
 	ldrb	w11, [x10, #180]
 	cmp	w11, #1
-	b.ne	.L526_13
+	b.ne	.L527_13
 	ldr	w23, [x10, #48]
 	cmp	x9, x21
-	b.ls	.L526_34
-.L526_9:
+	b.ls	.L527_34
+.L527_9:
 	strb	wzr, [x8, #180]
 	add	x24, x20, #464
 	ldr	x8, [x20, #872]
 	cmp	x8, x21
-	b.ls	.L526_35
+	b.ls	.L527_35
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x8, w21, w8, x9
-.L526_11:
+.L527_11:
 	mov	w9, #-1
 	ldr	w10, [x8, #304]
 	ldr	w11, [x8, #308]
@@ -102501,11 +102465,11 @@ hw_bfq_Bfq_end_queue:
 	cmn	w23, #1
 	str	w11, [x9]
 	str	w10, [x8]
-	b.eq	.L526_13
+	b.eq	.L527_13
 	ldr	w8, [x20, #480]
 	sub	w8, w8, #1
 	str	w8, [x20, #480]
-.L526_13:
+.L527_13:
 	mov	x0, x20
 	mov	w1, w19
 	mov	w2, #-1
@@ -102518,9 +102482,9 @@ hw_bfq_Bfq_end_queue:
 	csel	x8, x8, x22, hi
 	ldr	w1, [x8, #288]
 	cmn	w1, #1
-	b.eq	.L526_16
+	b.eq	.L527_16
 	mov	w23, #320
-.L526_15:
+.L527_15:
 	mov	x0, x20
 	mov	w2, #-1
 	bl	hw_bfq_Bfq_set_waker
@@ -102531,14 +102495,14 @@ hw_bfq_Bfq_end_queue:
 	csel	x8, x8, x22, hi
 	ldr	w1, [x8, #288]
 	cmn	w1, #1
-	b.ne	.L526_15
-.L526_16:
+	b.ne	.L527_15
+.L527_16:
 	ldr	w8, [x20, #1480]
 	cmp	w8, w19
-	b.ne	.L526_18
+	b.ne	.L527_18
 	mov	w8, #-1
 	str	w8, [x20, #1480]
-.L526_18:
+.L527_18:
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x8, w21, w8, x9
@@ -102555,30 +102519,30 @@ hw_bfq_Bfq_end_queue:
 	csel	x10, x8, x23, hi
 	ldr	w10, [x10, #76]
 	cmp	w10, w19
-	b.ne	.L526_21
+	b.ne	.L527_21
 	cmp	x9, x24
-	b.ls	.L526_36
-.L526_20:
+	b.ls	.L527_36
+.L527_20:
 	mov	w9, #-1
 	str	w9, [x8, #76]
-.L526_21:
+.L527_21:
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_forget_entirely
 	ldr	x8, [x20, #1208]
 	cmp	x8, x24
-	b.ls	.L526_30
+	b.ls	.L527_30
 	mov	w8, #92
 	ldr	x9, [x20, #1200]
 	umaddl	x23, w24, w8, x9
-.L526_23:
+.L527_23:
 	ldr	x8, [x20, #872]
 	cmp	x8, x21
-	b.ls	.L526_31
+	b.ls	.L527_31
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x8, w21, w8, x9
-.L526_25:
+.L527_25:
 	mov	w9, #-1
 	ldr	w10, [x8, #312]
 	ldr	w11, [x8, #316]
@@ -102604,8 +102568,8 @@ hw_bfq_Bfq_end_queue:
 	cmp	x9, x21
 	csel	x8, x23, x22, hi
 	ldr	w24, [x8, #256]
-	b.ls	.L526_32
-.L526_26:
+	b.ls	.L527_32
+.L527_26:
 	mov	x8, #-4294967296
 	mov	x25, #-1
 	add	x0, x23, #60
@@ -102640,11 +102604,11 @@ hw_bfq_Bfq_end_queue:
 	ldr	w23, [x20, #1316]
 	str	w19, [x20, #1316]
 	cmp	x8, x21
-	b.ls	.L526_33
+	b.ls	.L527_33
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x22, w21, w8, x9
-.L526_28:
+.L527_28:
 	mov	w8, #-1
 	str	w23, [x22, #312]
 	add	x10, x20, #1312
@@ -102663,44 +102627,44 @@ hw_bfq_Bfq_end_queue:
 	ldp	x20, x19, [sp, #64]
 	ldp	x29, x30, [sp], #80
 	ret
-.L526_29:
+.L527_29:
 	add	x0, x20, #544
 	add	x22, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-	b	.L526_2
-.L526_30:
+	b	.L527_2
+.L527_30:
 	add	x0, x20, #1216
 	bl	hw_collections_arena_clean_bfq_state_GroupState
-	b	.L526_23
-.L526_31:
+	b	.L527_23
+.L527_31:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x20, #544
-	b	.L526_25
-.L526_32:
+	b	.L527_25
+.L527_32:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x23, x20, #544
-	b	.L526_26
-.L526_33:
+	b	.L527_26
+.L527_33:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-	b	.L526_28
-.L526_34:
-	add	x0, x20, #544
-	bl	hw_collections_arena_clean_bfq_state_Queue
-	add	x8, x20, #544
-	b	.L526_9
-.L526_35:
+	b	.L527_28
+.L527_34:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x20, #544
-	b	.L526_11
-.L526_36:
+	b	.L527_9
+.L527_35:
+	add	x0, x20, #544
+	bl	hw_collections_arena_clean_bfq_state_Queue
+	add	x8, x20, #544
+	b	.L527_11
+.L527_36:
 	add	x0, x20, #1216
 	bl	hw_collections_arena_clean_bfq_state_GroupState
 	add	x8, x20, #1216
-	b	.L526_20
+	b	.L527_20
 	.size	hw_bfq_Bfq_end_queue, .-hw_bfq_Bfq_end_queue
 
 	.p2align	2
@@ -102716,10 +102680,10 @@ hw_bfq_Bfq_follow:
 	stp	x24, x23, [sp, #128]
 	stp	x22, x21, [sp, #144]
 	stp	x20, x19, [sp, #160]
-	b.eq	.L527_69
+	b.eq	.L528_69
 	mov	w23, w3
 	cmn	w3, #1
-	b.eq	.L527_69
+	b.eq	.L528_69
 	mov	w27, w2
 	mov	x21, x1
 	mov	x22, x0
@@ -102727,7 +102691,7 @@ hw_bfq_Bfq_follow:
 	mov	w8, w2
 	mov	w20, #320
 	stp	x1, x8, [sp, #16]
-.L527_3:
+.L528_3:
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
 	mov	w24, w23
@@ -102746,24 +102710,24 @@ hw_bfq_Bfq_follow:
 	bl	hw_bfq_Bfq_save
 	ldr	x8, [x22, #872]
 	cmp	x8, x24
-	b.ls	.L527_55
+	b.ls	.L528_55
 	ldr	x8, [x22, #864]
 	umaddl	x8, w24, w20, x8
-.L527_5:
+.L528_5:
 	ldrb	w9, [x8, #184]
 	add	x25, x22, #152
 	strb	wzr, [x8, #184]
 	cmp	w9, #1
-	b.ne	.L527_9
+	b.ne	.L528_9
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L527_60
+	b.ls	.L528_60
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L527_8:
+.L528_8:
 	mov	w9, #1
 	strb	w9, [x8, #184]
-.L527_9:
+.L528_9:
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
 	umaddl	x10, w24, w20, x8
@@ -102771,29 +102735,29 @@ hw_bfq_Bfq_follow:
 	csel	x10, x10, x28, hi
 	ldr	w2, [x10, #272]
 	cmn	w2, #1
-	b.eq	.L527_15
+	b.eq	.L528_15
 	cmp	w2, w23
-	b.eq	.L527_15
+	b.eq	.L528_15
 	umaddl	x10, w23, w20, x8
 	cmp	x9, x23
 	csel	x10, x10, x28, hi
 	ldr	w10, [x10, #272]
 	cmn	w10, #1
-	b.ne	.L527_15
+	b.ne	.L528_15
 	mov	x0, x22
 	mov	w1, w23
 	bl	hw_bfq_Bfq_set_waker
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L527_68
+	b.ls	.L528_68
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L527_14:
+.L528_14:
 	mov	w9, #-1
 	str	x9, [x8, #280]
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
-.L527_15:
+.L528_15:
 	ldp	x12, x10, [x22, #136]
 	mov	w14, #72
 	umaddl	x11, w24, w14, x12
@@ -102804,75 +102768,75 @@ hw_bfq_Bfq_follow:
 	ldr	w19, [x11, #52]
 	csel	x11, x13, x28, hi
 	cmp	w19, #2
-	b.lo	.L527_32
+	b.lo	.L528_32
 	umaddl	x12, w23, w14, x12
 	cmp	x10, x23
 	ldrb	w13, [x11, #60]
 	csel	x12, x12, x25, hi
 	ldr	w12, [x12, #52]
 	cmp	w12, #1
-	b.ne	.L527_26
+	b.ne	.L528_26
 	mov	w25, w26
 	ldp	x26, x28, [x11, #192]
 	mov	w21, w27
 	ldr	x27, [x11, #152]
 	cmp	x9, x23
-	b.ls	.L527_64
+	b.ls	.L528_64
 	umaddl	x8, w23, w20, x8
-.L527_19:
+.L528_19:
 	ldrb	w9, [x8, #60]
 	str	x27, [x8, #152]
 	stp	x26, x28, [x8, #192]
-	tbz	w9, #0, .L527_21
+	tbz	w9, #0, .L528_21
 	ldr	w8, [x22, #1464]
 	add	w8, w8, #1
 	str	w8, [x22, #1464]
-.L527_21:
+.L528_21:
 	ldr	x8, [x22, #144]
 	mov	w26, w25
 	mov	w27, w21
 	add	x28, x22, #544
 	cmp	x8, x23
-	b.ls	.L527_65
+	b.ls	.L528_65
 	ldr	x8, [x22, #136]
 	umaddl	x8, w23, w14, x8
-.L527_23:
+.L528_23:
 	str	w19, [x8, #52]
 	ldr	x21, [sp, #16]
 	add	x25, x22, #152
 	ldr	x8, [x22, #144]
 	cmp	x8, x23
-	b.ls	.L527_66
+	b.ls	.L528_66
 	ldr	x8, [x22, #136]
 	umaddl	x8, w23, w14, x8
-.L527_25:
+.L528_25:
 	mov	w9, #1
 	strb	w9, [x8, #67]
 	ldr	x10, [x22, #144]
-.L527_26:
+.L528_26:
 	cmp	x10, x24
-	b.ls	.L527_61
+	b.ls	.L528_61
 	ldr	x8, [x22, #136]
 	umaddl	x8, w24, w14, x8
-.L527_28:
+.L528_28:
 	mov	w9, #1
 	str	w9, [x8, #52]
 	ldr	x8, [x22, #144]
 	cmp	x8, x24
-	b.ls	.L527_62
+	b.ls	.L528_62
 	ldr	x8, [x22, #136]
 	umaddl	x8, w24, w14, x8
-.L527_30:
+.L528_30:
 	mov	w9, #1
 	strb	w9, [x8, #67]
-	cbz	w13, .L527_32
+	cbz	w13, .L528_32
 	ldr	w8, [x22, #1464]
 	sub	w8, w8, #1
 	str	w8, [x22, #1464]
-.L527_32:
+.L528_32:
 	ldrb	w8, [x21, #824]
 	cmp	w8, #1
-	b.ne	.L527_34
+	b.ne	.L528_34
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
 	umaddl	x10, w24, w20, x8
@@ -102893,21 +102857,21 @@ hw_bfq_Bfq_follow:
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w14, #72
-.L527_34:
+.L528_34:
 	ldr	x8, [x22, #888]
 	ldr	x19, [sp, #24]
 	cmp	x8, x19
-	b.ls	.L527_56
+	b.ls	.L528_56
 	mov	w9, #144
 	ldr	x8, [x22, #880]
 	umaddl	x9, w19, w9, x8
-.L527_36:
+.L528_36:
 	ldr	w8, [x9, #4]
 	str	w23, [x9, #4]
 	cmn	w8, #1
-	b.eq	.L527_41
+	b.eq	.L528_41
 	cmp	w8, w23
-	b.eq	.L527_41
+	b.eq	.L528_41
 	ldr	x9, [x22, #864]
 	ldr	x10, [x22, #872]
 	umaddl	x9, w8, w20, x9
@@ -102915,15 +102879,15 @@ hw_bfq_Bfq_follow:
 	csel	x11, x9, x28, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w27
-	b.ne	.L527_41
+	b.ne	.L528_41
 	cmp	x10, x8
-	b.ls	.L527_67
-.L527_40:
+	b.ls	.L528_67
+.L528_40:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L527_41:
+.L528_41:
 	cmn	w23, #1
-	b.eq	.L527_44
+	b.eq	.L528_44
 	ldr	x8, [x22, #880]
 	mov	w10, #144
 	ldr	x9, [x22, #888]
@@ -102933,34 +102897,34 @@ hw_bfq_Bfq_follow:
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #128]
 	cmp	w8, w23
-	b.ne	.L527_44
+	b.ne	.L528_44
 	mov	x0, x22
 	mov	w1, w27
 	bl	hw_bfq_Bfq_unlink
 	mov	w14, #72
-.L527_44:
+.L528_44:
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L527_57
+	b.ls	.L528_57
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L527_46:
+.L528_46:
 	mov	w9, #1
 	strb	w9, [x8, #177]
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L527_58
+	b.ls	.L528_58
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L527_48:
+.L528_48:
 	mov	w9, #-1
 	str	w9, [x8, #48]
 	ldr	x8, [x22, #872]
 	cmp	x8, x24
-	b.ls	.L527_59
+	b.ls	.L528_59
 	ldr	x8, [x22, #864]
 	umaddl	x8, w24, w20, x8
-.L527_50:
+.L528_50:
 	mov	w9, #-1
 	mov	w11, #92
 	str	w9, [x8, #48]
@@ -102977,112 +102941,112 @@ hw_bfq_Bfq_follow:
 	csel	x11, x8, x11, hi
 	ldr	w11, [x11, #76]
 	cmp	w11, w24
-	b.ne	.L527_53
+	b.ne	.L528_53
 	cmp	x10, x9
-	b.ls	.L527_63
-.L527_52:
+	b.ls	.L528_63
+.L528_52:
 	str	w23, [x8, #76]
-.L527_53:
+.L528_53:
 	mov	x0, x22
 	mov	x1, x21
 	mov	w2, w24
 	bl	hw_bfq_Bfq_release
 	cmp	w23, w26
-	b.eq	.L527_69
+	b.eq	.L528_69
 	cmn	w23, #1
-	b.ne	.L527_3
-	b	.L527_69
-.L527_55:
+	b.ne	.L528_3
+	b	.L528_69
+.L528_55:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-	b	.L527_5
-.L527_56:
+	b	.L528_5
+.L528_56:
 	add	x0, x22, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	w14, #72
 	add	x9, x22, #896
-	b	.L527_36
-.L527_57:
+	b	.L528_36
+.L528_57:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L527_46
-.L527_58:
+	b	.L528_46
+.L528_58:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L527_48
-.L527_59:
+	b	.L528_48
+.L528_59:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L527_50
-.L527_60:
+	b	.L528_50
+.L528_60:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-	b	.L527_8
-.L527_61:
+	b	.L528_8
+.L528_61:
 	add	x0, x22, #152
 	mov	w19, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w19
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L527_28
-.L527_62:
+	b	.L528_28
+.L528_62:
 	add	x0, x22, #152
 	mov	w19, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w19
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L527_30
-.L527_63:
+	b	.L528_30
+.L528_63:
 	add	x0, x22, #1216
 	bl	hw_collections_arena_clean_bfq_state_GroupState
 	add	x8, x22, #1216
-	b	.L527_52
-.L527_64:
+	b	.L528_52
+.L528_64:
 	add	x0, x22, #544
 	str	w13, [sp, #12]
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	ldr	w13, [sp, #12]
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L527_19
-.L527_65:
+	b	.L528_19
+.L528_65:
 	add	x0, x22, #152
 	mov	w21, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w21
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L527_23
-.L527_66:
+	b	.L528_23
+.L528_66:
 	add	x0, x22, #152
 	mov	w19, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w19
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L527_25
-.L527_67:
+	b	.L528_25
+.L528_67:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x9, x22, #544
-	b	.L527_40
-.L527_68:
+	b	.L528_40
+.L528_68:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-	b	.L527_14
-.L527_69:
+	b	.L528_14
+.L528_69:
 	mov	w0, w26
 	ldp	x20, x19, [sp, #160]
 	ldp	x22, x21, [sp, #144]
@@ -103118,53 +103082,53 @@ hw_bfq_Bfq_insert_into:
 	ldr	w23, [x9, #44]
 	mov	w20, w3
 	cmp	x8, x28
-	b.ls	.L528_2
+	b.ls	.L529_2
 	mov	w8, #320
 	ldr	x9, [x22, #864]
 	umaddl	x8, w28, w8, x9
-	b	.L528_3
-.L528_2:
+	b	.L529_3
+.L529_2:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-.L528_3:
+.L529_3:
 	ldr	w9, [x8, #36]
 	sub	w9, w9, #1
 	str	w9, [x8, #36]
 	mov	w8, w19
 	ldr	x9, [x22, #872]
 	cmp	x9, x8
-	b.ls	.L528_5
+	b.ls	.L529_5
 	mov	w9, #320
 	ldr	x10, [x22, #864]
 	umaddl	x8, w8, w9, x10
-	b	.L528_6
-.L528_5:
+	b	.L529_6
+.L529_5:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-.L528_6:
+.L529_6:
 	ldr	w9, [x8, #36]
 	add	w9, w9, #1
 	str	w9, [x8, #36]
 	ldr	x8, [x22, #872]
 	cmp	x8, x28
-	b.ls	.L528_8
+	b.ls	.L529_8
 	mov	w8, #320
 	ldr	x9, [x22, #864]
 	umaddl	x27, w28, w8, x9
-	b	.L528_9
-.L528_8:
+	b	.L529_9
+.L529_8:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-.L528_9:
+.L529_9:
 	cmp	x26, x25
 	strb	wzr, [x27, #61]
-	b.hi	.L528_11
+	b.hi	.L529_11
 	mov	x0, x21
 	bl	hw_collections_arena_clean_request_Request
 	mov	x24, x21
-.L528_11:
+.L529_11:
 	mov	x0, x22
 	mov	x1, x21
 	mov	w2, w23
@@ -103210,7 +103174,7 @@ hw_bfq_Bfq_merge_for_job:
 	cmp	w8, w9
 	csel	w25, w8, w9, lo
 	bl	hw_bfq_Bfq_unlink
-	cbz	w25, .L529_11
+	cbz	w25, .L530_11
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	ldr	x10, [x20, #872]
@@ -103218,9 +103182,9 @@ hw_bfq_Bfq_merge_for_job:
 	cmp	x10, x23
 	csel	x8, x8, x24, hi
 	ldr	w9, [x8, #40]
-	cbz	w9, .L529_9
+	cbz	w9, .L530_9
 	ldr	w9, [x20, #1464]
-	cbnz	w9, .L529_9
+	cbnz	w9, .L530_9
 	ldr	w9, [x8, #56]
 	lsr	w10, w9, #1
 	and	w10, w10, #0x55555555
@@ -103239,33 +103203,33 @@ hw_bfq_Bfq_merge_for_job:
 	cmp	w11, #2
 	cset	w10, ne
 	cmp	w12, #19
-	b.hi	.L529_6
+	b.hi	.L530_6
 	ldrb	w12, [x8, #184]
 	cmp	w12, #1
-	b.ne	.L529_6
+	b.ne	.L530_6
 	ldrb	w8, [x8, #183]
-	b	.L529_7
-.L529_6:
+	b	.L530_7
+.L530_6:
 	mov	w8, wzr
-.L529_7:
+.L530_7:
 	ldrb	w12, [x20, #1485]
 	cmp	w11, #0
 	mov	w0, #-1
 	cset	w11, eq
 	and	w11, w11, w12
-	tbnz	w11, #0, .L529_12
+	tbnz	w11, #0, .L530_12
 	eor	w9, w9, #0x1
 	and	w9, w10, w9
 	orr	w9, w12, w9
 	and	w8, w9, w8
-	tbnz	w8, #0, .L529_12
-.L529_9:
+	tbnz	w8, #0, .L530_12
+.L530_9:
 	mov	x0, x20
 	mov	w1, w22
 	mov	w2, w21
 	bl	hw_bfq_Bfq_plan_merge
 	cmn	w0, #1
-	b.eq	.L529_12
+	b.eq	.L530_12
 	mov	w8, w0
 	mov	x0, x20
 	mov	w1, w19
@@ -103273,10 +103237,10 @@ hw_bfq_Bfq_merge_for_job:
 	mov	w19, w8
 	bl	hw_bfq_Bfq_mark_stable
 	mov	w0, w19
-	b	.L529_12
-.L529_11:
+	b	.L530_12
+.L530_11:
 	mov	w0, #-1
-.L529_12:
+.L530_12:
 	ldp	x20, x19, [sp, #64]
 	ldr	x25, [sp, #16]
 	ldp	x22, x21, [sp, #48]
@@ -103302,33 +103266,33 @@ hw_bfq_Bfq_plan_merge:
 	add	x29, sp, #16
 	csel	x9, x9, x8, hi
 	ldr	w9, [x9, #40]
-	cbz	w9, .L530_11
+	cbz	w9, .L531_11
 	mov	w11, w1
 	mov	w13, #320
 	mov	w9, #-1
-.L530_2:
+.L531_2:
 	madd	x14, x19, x13, x12
 	cmp	x10, x19
 	csel	x14, x14, x8, hi
 	ldr	w15, [x14, #44]
 	cmn	w15, #1
-	b.eq	.L530_4
+	b.eq	.L531_4
 	cmp	x15, x11
 	mov	x19, x15
-	b.ne	.L530_2
-	b	.L530_12
-.L530_4:
+	b.ne	.L531_2
+	b	.L531_12
+.L531_4:
 	mov	w9, #320
 	cmp	x10, x11
 	umaddl	x12, w1, w9, x12
 	mov	w9, #-1
 	csel	x13, x12, x8, hi
 	cmp	x19, x11
-	b.eq	.L530_12
+	b.eq	.L531_12
 	ldr	w13, [x13, #40]
-	cbz	w13, .L530_12
+	cbz	w13, .L531_12
 	ldr	w14, [x14, #40]
-	cbz	w14, .L530_12
+	cbz	w14, .L531_12
 	mov	w9, #72
 	ldp	x15, x16, [x0, #136]
 	madd	x17, x19, x9, x15
@@ -103341,32 +103305,32 @@ hw_bfq_Bfq_plan_merge:
 	ldr	w9, [x9, #56]
 	ldr	w15, [x15, #56]
 	cmp	w9, w15
-	b.ne	.L530_11
+	b.ne	.L531_11
 	cmp	x10, x11
-	b.ls	.L530_13
-.L530_9:
+	b.ls	.L531_13
+.L531_9:
 	str	w19, [x12, #44]
 	adds	w9, w14, w13
 	ldr	x10, [x0, #872]
 	csinv	w9, w9, wzr, lo
 	cmp	x10, x19
-	b.ls	.L530_14
+	b.ls	.L531_14
 	mov	w8, #320
 	ldr	x10, [x0, #864]
 	madd	x8, x19, x8, x10
 	str	w9, [x8, #40]
 	mov	x9, x19
-	b	.L530_12
-.L530_11:
+	b	.L531_12
+.L531_11:
 	mov	w9, #-1
-.L530_12:
+.L531_12:
 	ldp	x20, x19, [sp, #48]
 	mov	w0, w9
 	ldp	x29, x30, [sp, #16]
 	ldr	x21, [sp, #32]
 	add	sp, sp, #64
 	ret
-.L530_13:
+.L531_13:
 	mov	x9, x0
 	str	x0, [x29, #24]
 	add	x0, x9, #544
@@ -103377,15 +103341,15 @@ hw_bfq_Bfq_plan_merge:
 	ldr	x0, [x29, #24]
 	ldr	x8, [sp, #8]
 	add	x12, x0, #544
-	b	.L530_9
-.L530_14:
+	b	.L531_9
+.L531_14:
 	mov	x0, x8
 	mov	x20, x8
 	mov	w21, w9
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	str	w21, [x20, #40]
 	mov	x9, x19
-	b	.L530_12
+	b	.L531_12
 	.size	hw_bfq_Bfq_plan_merge, .-hw_bfq_Bfq_plan_merge
 
 	.p2align	2
@@ -103399,39 +103363,39 @@ hw_bfq_Bfq_prepare_process:
 	stp	x22, x21, [sp, #16]
 	mov	x29, sp
 	cmp	x8, x19
-	b.ls	.L531_20
+	b.ls	.L532_20
 	ldr	x8, [x1, #256]
 	add	x8, x8, x19, lsl #7
-.L531_2:
+.L532_2:
 	ldrb	w9, [x8, #40]
 	mov	w10, #1
 	strb	w10, [x8, #40]
-	tbnz	w9, #0, .L531_19
+	tbnz	w9, #0, .L532_19
 	ldp	x8, x9, [x1, #256]
 	add	x8, x8, x19, lsl #7
 	cmp	x9, x19
 	csel	x8, x8, x20, hi
 	ldrb	w20, [x8, #16]
 	cmp	w20, #7
-	b.hi	.L531_13
+	b.hi	.L532_13
 	ldrb	w10, [x8, #17]
 	ldrsb	w9, [x8, #20]
-	cbz	w10, .L531_8
+	cbz	w10, .L532_8
 	cmp	w10, #1
-	b.ne	.L531_10
+	b.ne	.L532_10
 	cmn	w9, #20
-	b.ge	.L531_11
+	b.ge	.L532_11
 	mov	w20, #8
-	b	.L531_13
-.L531_8:
+	b	.L532_13
+.L532_8:
 	cmn	w9, #20
-	b.ge	.L531_12
+	b.ge	.L532_12
 	mov	w20, #16
-	b	.L531_13
-.L531_10:
+	b	.L532_13
+.L532_10:
 	mov	w20, #31
-	b	.L531_13
-.L531_11:
+	b	.L532_13
+.L532_11:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -103441,8 +103405,8 @@ hw_bfq_Bfq_prepare_process:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w20, w9, #0x8
-	b	.L531_13
-.L531_12:
+	b	.L532_13
+.L532_12:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -103452,15 +103416,15 @@ hw_bfq_Bfq_prepare_process:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w20, w9, #0x10
-.L531_13:
+.L532_13:
 	ldrb	w9, [x0, #1198]
 	cmp	w9, #1
-	b.ne	.L531_15
+	b.ne	.L532_15
 	ldr	w21, [x8, #8]
-	b	.L531_16
-.L531_15:
+	b	.L532_16
+.L532_15:
 	mov	w21, wzr
-.L531_16:
+.L532_16:
 	ldp	x8, x9, [x1, #432]
 	mov	w10, w21
 	add	x11, x1, #448
@@ -103470,11 +103434,11 @@ hw_bfq_Bfq_prepare_process:
 	csel	x8, x8, x11, hi
 	cmp	x9, x19
 	ldr	w22, [x8]
-	b.ls	.L531_21
+	b.ls	.L532_21
 	mov	w8, #144
 	ldr	x9, [x0, #880]
 	umaddl	x19, w19, w8, x9
-.L531_18:
+.L532_18:
 	mov	x8, #-1
 	add	x0, x19, #56
 	mov	w1, wzr
@@ -103489,12 +103453,12 @@ hw_bfq_Bfq_prepare_process:
 	strb	w20, [x19, #136]
 	str	x8, [x19, #128]
 	strb	wzr, [x19, #137]
-.L531_19:
+.L532_19:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L531_20:
+.L532_20:
 	mov	x21, x0
 	add	x0, x1, #128
 	mov	x22, x1
@@ -103502,12 +103466,12 @@ hw_bfq_Bfq_prepare_process:
 	mov	x1, x22
 	mov	x0, x21
 	add	x8, x22, #128
-	b	.L531_2
-.L531_21:
+	b	.L532_2
+.L532_21:
 	add	x19, x0, #896
 	mov	x0, x19
 	bl	hw_collections_arena_clean_bfq_state_Process
-	b	.L531_18
+	b	.L532_18
 	.size	hw_bfq_Bfq_prepare_process, .-hw_bfq_Bfq_prepare_process
 
 	.p2align	2
@@ -103522,32 +103486,32 @@ hw_bfq_Bfq_use_async:
 	mov	x20, x0
 	bl	hw_bfq_Bfq_async_queue
 	cmn	w0, #1
-	b.eq	.L532_12
+	b.eq	.L533_12
 	ldr	x9, [x20, #872]
 	mov	w8, w0
 	cmp	x9, x8
-	b.ls	.L532_13
+	b.ls	.L533_13
 	mov	w9, #320
 	ldr	x10, [x20, #864]
 	umaddl	x21, w8, w9, x10
-.L532_3:
+.L533_3:
 	ldr	w8, [x21, #40]
 	add	w8, w8, #1
 	str	w8, [x21, #40]
 	mov	w21, w19
 	ldr	x8, [x20, #888]
 	cmp	x8, x21
-	b.ls	.L532_14
+	b.ls	.L533_14
 	mov	w8, #144
 	ldr	x9, [x20, #880]
 	umaddl	x22, w21, w8, x9
-.L532_5:
+.L533_5:
 	ldr	w8, [x22]
 	str	w0, [x22]
 	cmn	w8, #1
-	b.eq	.L532_10
+	b.eq	.L533_10
 	cmp	w8, w0
-	b.eq	.L532_10
+	b.eq	.L533_10
 	mov	w9, #320
 	ldr	x11, [x20, #864]
 	ldr	x10, [x20, #872]
@@ -103557,13 +103521,13 @@ hw_bfq_Bfq_use_async:
 	csel	x11, x9, x11, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w19
-	b.ne	.L532_10
+	b.ne	.L533_10
 	cmp	x10, x8
-	b.ls	.L532_15
-.L532_9:
+	b.ls	.L533_15
+.L533_9:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L532_10:
+.L533_10:
 	mov	w8, #144
 	ldr	x9, [x20, #880]
 	ldr	x10, [x20, #888]
@@ -103573,39 +103537,39 @@ hw_bfq_Bfq_use_async:
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #128]
 	cmp	w8, w0
-	b.ne	.L532_12
+	b.ne	.L533_12
 	mov	w21, w0
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_bfq_Bfq_unlink
 	mov	w0, w21
-.L532_12:
+.L533_12:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L532_13:
+.L533_13:
 	mov	w22, w0
 	add	x0, x20, #544
 	add	x21, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w0, w22
-	b	.L532_3
-.L532_14:
+	b	.L533_3
+.L533_14:
 	mov	w23, w0
 	add	x0, x20, #896
 	add	x22, x20, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	w0, w23
-	b	.L532_5
-.L532_15:
+	b	.L533_5
+.L533_15:
 	mov	w22, w0
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w0, w22
 	add	x9, x20, #544
-	b	.L532_9
+	b	.L533_9
 	.size	hw_bfq_Bfq_use_async, .-hw_bfq_Bfq_use_async
 
 	.p2align	2
@@ -103617,12 +103581,12 @@ hw_bfq_rate_Rate_close:
 	mov	x29, sp
 	str	xzr, [x0, #8]
 	cmp	x9, #32
-	b.lo	.L533_6
+	b.lo	.L534_6
 	ldr	x10, [x0, #56]
 	mov	w11, #41728
 	movk	w11, #4577, lsl #16
 	cmp	x10, x11
-	b.lo	.L533_6
+	b.lo	.L534_6
 	ldr	x8, [x0, #64]
 	ldr	x11, [x0, #40]
 	subs	x8, x8, x11
@@ -103640,34 +103604,34 @@ hw_bfq_rate_Rate_close:
 	ldp	x11, x12, [x0, #16]
 	lsr	x8, x8, #4
 	lsl	x12, x12, #16
-	cbnz	x13, .L533_7
+	cbnz	x13, .L534_7
 	add	x13, x9, x9, lsl #1
 	udiv	x8, x12, x8
 	cmp	x11, x13, lsr #2
-	b.hs	.L533_8
-.L533_4:
+	b.hs	.L534_8
+.L534_4:
 	ldr	x12, [x0]
 	cmp	x8, #320, lsl #12
 	ccmp	x8, x12, #0, ls
-	b.hi	.L533_10
+	b.hi	.L534_10
 	mov	w8, wzr
-.L533_6:
+.L534_6:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
-.L533_7:
+.L534_7:
 	mov	x13, #-1
 	udiv	x8, x12, x8
 	cmp	x11, x13, lsr #2
-	b.lo	.L533_4
-.L533_8:
+	b.lo	.L534_4
+.L534_8:
 	cmp	x8, #320, lsl #12
-	b.ls	.L533_10
+	b.ls	.L534_10
 	mov	w8, wzr
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
-.L533_10:
+.L534_10:
 	mov	w12, #9
 	mov	x13, #-1
 	umulh	x12, x11, x12
@@ -103676,9 +103640,9 @@ hw_bfq_rate_Rate_close:
 	csel	x11, x11, x13, eq
 	udiv	x9, x11, x9
 	umulh	x11, x9, x10
-	cbnz	x11, .L533_15
+	cbnz	x11, .L534_15
 	mul	x9, x9, x10
-.L533_12:
+.L534_12:
 	mov	x10, #23123
 	lsr	x9, x9, #9
 	mov	w11, #9
@@ -103695,9 +103659,9 @@ hw_bfq_rate_Rate_close:
 	sub	x11, x11, x9
 	sub	x9, x13, x9
 	umulh	x12, x10, x11
-	cbnz	x12, .L533_16
+	cbnz	x12, .L534_16
 	mul	x10, x10, x11
-.L533_14:
+.L534_14:
 	udiv	x10, x10, x9
 	udiv	w8, w8, w9
 	add	x8, x10, x8
@@ -103708,12 +103672,12 @@ hw_bfq_rate_Rate_close:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
-.L533_15:
+.L534_15:
 	mov	x9, #-1
-	b	.L533_12
-.L533_16:
+	b	.L534_12
+.L534_16:
 	mov	x10, #-1
-	b	.L533_14
+	b	.L534_14
 	.size	hw_bfq_rate_Rate_close, .-hw_bfq_rate_Rate_close
 
 	.p2align	2
@@ -103735,30 +103699,30 @@ hw_cfq_Cfq_reduce_virtual_times:
 	stp	w23, w23, [sp, #4]
 	str	w23, [sp, #12]
 	str	xzr, [x0, #1104]
-	b.eq	.L534_13
+	b.eq	.L535_13
 	ldp	x21, x22, [x0, #96]
 	mov	x19, x0
 	add	x26, x0, #416
 	mov	x27, #-1
 	mov	w28, #520
-	b	.L534_4
-.L534_2:
+	b	.L535_4
+.L535_2:
 	add	x0, sp, #4
 	mov	x1, x21
 	mov	x2, x22
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_insert_among
-.L534_3:
+.L535_3:
 	ldr	w8, [x24]
 	cmn	w8, #1
-	b.eq	.L534_13
-.L534_4:
+	b.eq	.L535_13
+.L535_4:
 	ldr	w20, [x19, #1160]
 	ldr	w8, [x19, #1164]
 	cmp	w20, w8
-	b.ne	.L534_7
+	b.ne	.L535_7
 	cmp	x22, x20
-	b.ls	.L534_8
+	b.ls	.L535_8
 	add	x8, x21, x20, lsl #5
 	str	w23, [x19, #1156]
 	str	x27, [x19, #1160]
@@ -103766,14 +103730,14 @@ hw_cfq_Cfq_reduce_virtual_times:
 	str	x27, [x8, #16]
 	str	w27, [x8, #24]
 	strb	wzr, [x8, #28]
-	b	.L534_8
-.L534_7:
+	b	.L535_8
+.L535_7:
 	add	x0, x19, #1156
 	mov	x1, x21
 	mov	x2, x22
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_remove_from_among
-.L534_8:
+.L535_8:
 	ldp	x8, x9, [x19, #400]
 	umaddl	x8, w20, w28, x8
 	cmp	x9, x20
@@ -103782,15 +103746,15 @@ hw_cfq_Cfq_reduce_virtual_times:
 	subs	x10, x10, x25
 	csel	x4, xzr, x10, lo
 	cmp	x9, x20
-	b.ls	.L534_12
-.L534_9:
+	b.ls	.L535_12
+.L535_9:
 	str	x4, [x8, #384]
 	ldr	w9, [sp, #4]
 	ldp	x21, x22, [x19, #96]
 	cmn	w9, #1
-	b.ne	.L534_2
+	b.ne	.L535_2
 	cmp	x22, x20
-	b.ls	.L534_3
+	b.ls	.L535_3
 	add	x8, x21, x20, lsl #5
 	stp	w20, w20, [sp, #4]
 	str	w20, [sp, #12]
@@ -103798,15 +103762,15 @@ hw_cfq_Cfq_reduce_virtual_times:
 	str	x27, [x8, #16]
 	str	w27, [x8, #24]
 	strb	wzr, [x8, #28]
-	b	.L534_3
-.L534_12:
+	b	.L535_3
+.L535_12:
 	add	x0, x19, #416
 	mov	x21, x4
 	bl	hw_collections_arena_clean_cfq_groups_GroupState
 	mov	x4, x21
 	add	x8, x19, #416
-	b	.L534_9
-.L534_13:
+	b	.L535_9
+.L535_13:
 	ldp	w8, w9, [sp, #4]
 	ldr	w10, [sp, #12]
 	ldp	x20, x19, [sp, #96]
@@ -103844,15 +103808,15 @@ hw_clock_Clock_find_units:
 	add	x12, x13, #1
 	umulh	x14, x12, x11
 	stp	x10, x13, [x0, #8]
-	cbnz	x14, .L535_4
+	cbnz	x14, .L536_4
 	mul	x11, x12, x11
 	adds	x10, x10, #1
 	csinv	x10, x10, xzr, lo
 	umulh	x12, x10, x9
-	cbnz	x12, .L535_5
-.L535_2:
+	cbnz	x12, .L536_5
+.L536_2:
 	mul	x9, x10, x9
-.L535_3:
+.L536_3:
 	subs	x10, x11, x8
 	csel	x10, xzr, x10, lo
 	subs	x8, x9, x8
@@ -103862,15 +103826,15 @@ hw_clock_Clock_find_units:
 	str	x8, [x0, #24]
 	ldp	x29, x30, [sp], #16
 	ret
-.L535_4:
+.L536_4:
 	mov	x11, #-1
 	adds	x10, x10, #1
 	csinv	x10, x10, xzr, lo
 	umulh	x12, x10, x9
-	cbz	x12, .L535_2
-.L535_5:
+	cbz	x12, .L536_2
+.L536_5:
 	mov	x9, #-1
-	b	.L535_3
+	b	.L536_3
 	.size	hw_clock_Clock_find_units, .-hw_clock_Clock_find_units
 
 	.p2align	2
@@ -104644,30 +104608,30 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x29, sp
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L568_12
+	b.ls	.L569_12
 	ldr	x8, [x0, #256]
 	add	x8, x8, x20, lsl #7
-.L568_2:
+.L569_2:
 	ldrb	w9, [x8, #21]
 	cmp	w9, #2
-	b.ne	.L568_11
+	b.ne	.L569_11
 	ldr	w9, [x8, #12]
-	cbnz	w9, .L568_11
+	cbnz	w9, .L569_11
 	strb	wzr, [x8, #21]
 	ldr	x8, [x0, #264]
 	cmp	x8, x20
-	b.ls	.L568_13
+	b.ls	.L569_13
 	ldr	x8, [x0, #256]
 	add	x9, x8, x20, lsl #7
-.L568_6:
+.L569_6:
 	ldr	w8, [x9, #8]
 	str	wzr, [x9, #8]
 	ldr	x9, [x0, #440]
 	cmp	x9, x8
-	b.ls	.L568_14
+	b.ls	.L569_14
 	ldr	x9, [x0, #432]
 	add	x8, x9, x8, lsl #5
-.L568_8:
+.L569_8:
 	ldr	w9, [x8, #16]
 	sub	w9, w9, #1
 	str	w9, [x8, #16]
@@ -104676,10 +104640,10 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	str	w1, [x0, #740]
 	cmp	x9, x20
 	add	x9, x0, #736
-	b.ls	.L568_15
+	b.ls	.L569_15
 	ldr	x10, [x0, #256]
 	add	x19, x10, x20, lsl #7
-.L568_10:
+.L569_10:
 	mov	w10, #-1
 	stp	w21, w10, [x19, #32]
 	ldp	x10, x11, [x0, #256]
@@ -104688,13 +104652,13 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	add	x10, x10, #36
 	csel	x8, x10, x9, hi
 	str	w1, [x8]
-.L568_11:
+.L569_11:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L568_12:
+.L569_12:
 	mov	x21, x0
 	add	x0, x0, #128
 	mov	w22, w1
@@ -104702,8 +104666,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x0, x21
 	mov	w1, w22
 	add	x8, x21, #128
-	b	.L568_2
-.L568_13:
+	b	.L569_2
+.L569_13:
 	mov	x21, x0
 	add	x0, x0, #128
 	mov	w22, w1
@@ -104711,8 +104675,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x0, x21
 	mov	w1, w22
 	add	x9, x21, #128
-	b	.L568_6
-.L568_14:
+	b	.L569_6
+.L569_14:
 	add	x23, x0, #448
 	mov	x21, x0
 	add	x0, x0, #448
@@ -104721,8 +104685,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x8, x23
 	mov	x0, x21
 	mov	w1, w22
-	b	.L568_8
-.L568_15:
+	b	.L569_8
+.L569_15:
 	mov	x20, x0
 	add	x0, x0, #128
 	str	w1, [x29, #28]
@@ -104731,7 +104695,7 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	ldr	w1, [x29, #28]
 	mov	x9, x22
 	mov	x0, x20
-	b	.L568_10
+	b	.L569_10
 	.size	hw_elevator_queue_core_QueueCore_free_context_if_unused, .-hw_elevator_queue_core_QueueCore_free_context_if_unused
 
 	.p2align	2
@@ -104739,16 +104703,16 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 hw_fiops_Process_apply:
 	stp	x29, x30, [sp, #-16]!
 	mov	x29, sp
-	tbnz	w2, #0, .L569_3
+	tbnz	w2, #0, .L570_3
 	ldrb	w8, [x1, #16]
 	cmp	w8, #7
-	b.ls	.L569_4
-.L569_2:
+	b.ls	.L570_4
+.L570_2:
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L569_3:
+.L570_3:
 	mov	x8, #-1
 	mov	w9, #-1
 	stp	xzr, xzr, [x0]
@@ -104757,35 +104721,35 @@ hw_fiops_Process_apply:
 	strb	wzr, [x0, #50]
 	ldrb	w8, [x1, #16]
 	cmp	w8, #7
-	b.hi	.L569_2
-.L569_4:
+	b.hi	.L570_2
+.L570_4:
 	ldrb	w9, [x1, #17]
 	ldrsb	w8, [x1, #20]
-	cbz	w9, .L569_8
+	cbz	w9, .L570_8
 	cmp	w9, #1
-	b.ne	.L569_10
+	b.ne	.L570_10
 	cmn	w8, #20
-	b.ge	.L569_11
+	b.ge	.L570_11
 	mov	w8, #8
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L569_8:
+.L570_8:
 	cmn	w8, #20
-	b.ge	.L569_12
+	b.ge	.L570_12
 	mov	w8, #16
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L569_10:
+.L570_10:
 	mov	w8, #31
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L569_11:
+.L570_11:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -104799,7 +104763,7 @@ hw_fiops_Process_apply:
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L569_12:
+.L570_12:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -104843,8 +104807,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	csel	w24, w10, w23, ne
 	stp	x28, x27, [sp, #32]
 	tst	x9, #0xffffffff00000000
-	b.ne	.L570_5
-.L570_1:
+	b.ne	.L571_5
+.L571_1:
 	cmp	w9, #1
 	and	w10, w10, #0xff
 	and	w11, w24, #0xff
@@ -104856,20 +104820,20 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldr	w28, [x8, #40]
 	cset	w11, ne
 	cmp	x12, x9
-	b.ls	.L570_6
+	b.ls	.L571_6
 	mov	w8, #168
 	ldr	x10, [x20, #224]
 	umaddl	x25, w9, w8, x10
 	cmp	w23, #1
-	b.eq	.L570_7
-.L570_3:
-	cbz	w23, .L570_8
+	b.eq	.L571_7
+.L571_3:
+	cbz	w23, .L571_8
 	add	x25, x25, #96
-	b	.L570_8
-.L570_5:
+	b	.L571_8
+.L571_5:
 	mov	w9, #-1
-	b	.L570_1
-.L570_6:
+	b	.L571_1
+.L571_6:
 	add	x0, x20, #240
 	add	x25, x20, #240
 	str	x13, [sp, #8]
@@ -104879,10 +104843,10 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldr	x13, [sp, #8]
 	add	x0, x20, #152
 	cmp	w23, #1
-	b.ne	.L570_3
-.L570_7:
+	b.ne	.L571_3
+.L571_7:
 	add	x25, x25, #48
-.L570_8:
+.L571_8:
 	ldr	x8, [x25, #8]
 	subs	x8, x8, x28
 	csel	x8, xzr, x8, lo
@@ -104890,25 +104854,25 @@ hw_shared_wf2q_Engine_apply_pending:
 	ccmp	w27, w28, #4, eq
 	str	x8, [x25, #8]
 	cset	w19, ne
-	b.eq	.L570_16
+	b.eq	.L571_16
 	ldr	x8, [x20, #144]
 	cmp	x8, x22
-	b.ls	.L570_31
+	b.ls	.L571_31
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L570_11:
+.L571_11:
 	ldrb	w9, [x8, #70]
 	strb	wzr, [x8, #70]
 	cmp	w9, #1
-	b.ne	.L570_16
+	b.ne	.L571_16
 	ldr	w8, [x20, #432]
 	ldr	w9, [x20, #436]
 	ldp	x1, x2, [x20, #24]
 	cmp	w8, w9
-	b.ne	.L570_15
+	b.ne	.L571_15
 	cmp	x2, x22
-	b.ls	.L570_16
+	b.ls	.L571_16
 	add	x8, x1, x22, lsl #5
 	mov	x9, #-1
 	str	x9, [x20, #432]
@@ -104918,8 +104882,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	str	w8, [x20, #428]
-	b	.L570_16
-.L570_15:
+	b	.L571_16
+.L571_15:
 	add	x0, x20, #428
 	mov	w3, w21
 	mov	x25, x13
@@ -104928,25 +104892,25 @@ hw_shared_wf2q_Engine_apply_pending:
 	mov	w11, w28
 	mov	x13, x25
 	add	x0, x20, #152
-.L570_16:
+.L571_16:
 	ldr	x8, [x20, #144]
 	cmp	x8, x22
-	b.ls	.L570_24
+	b.ls	.L571_24
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L570_18:
+.L571_18:
 	cmp	w13, #1
 	stp	w27, w26, [x8, #40]
 	csel	w9, wzr, w19, ne
 	strb	w24, [x8, #64]
 	strb	w11, [x8, #67]
-	tbz	w9, #0, .L570_20
+	tbz	w9, #0, .L571_20
 	mov	x0, x20
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_enter_weights
 	add	x0, x20, #152
-.L570_20:
+.L571_20:
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x8, w22, w8, x9
@@ -104957,17 +104921,17 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldr	w19, [x9, #40]
 	ldrb	w25, [x9, #64]
 	cmp	x10, x8
-	b.ls	.L570_25
+	b.ls	.L571_25
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x21, w8, w9, x10
 	cmp	w25, #1
-	b.eq	.L570_26
-.L570_22:
-	cbz	w25, .L570_27
+	b.eq	.L571_26
+.L571_22:
+	cbz	w25, .L571_27
 	add	x21, x21, #96
-	b	.L570_27
-.L570_24:
+	b	.L571_27
+.L571_24:
 	add	x0, x20, #152
 	mov	x25, x13
 	mov	w28, w11
@@ -104976,23 +104940,23 @@ hw_shared_wf2q_Engine_apply_pending:
 	mov	x13, x25
 	add	x0, x20, #152
 	add	x8, x20, #152
-	b	.L570_18
-.L570_25:
+	b	.L571_18
+.L571_25:
 	add	x0, x20, #240
 	add	x21, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x0, x20, #152
 	cmp	w25, #1
-	b.ne	.L570_22
-.L570_26:
+	b.ne	.L571_22
+.L571_26:
 	add	x21, x21, #48
-.L570_27:
+.L571_27:
 	ldr	x8, [x21, #8]
 	adds	x8, x8, x19
 	csinv	x8, x8, xzr, lo
 	cmp	w24, w23
 	str	x8, [x21, #8]
-	b.eq	.L570_30
+	b.eq	.L571_30
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x8, w22, w8, x9
@@ -105013,10 +104977,10 @@ hw_shared_wf2q_Engine_apply_pending:
 	csel	x9, x11, x12, lo
 	cmp	x10, x22
 	ldr	x19, [x9]
-	b.ls	.L570_32
-.L570_29:
+	b.ls	.L571_32
+.L571_29:
 	str	x19, [x8]
-.L570_30:
+.L571_30:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -105025,7 +104989,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	ret
-.L570_31:
+.L571_31:
 	add	x0, x20, #152
 	mov	x25, x13
 	mov	w28, w11
@@ -105034,11 +104998,11 @@ hw_shared_wf2q_Engine_apply_pending:
 	mov	x13, x25
 	add	x0, x20, #152
 	add	x8, x20, #152
-	b	.L570_11
-.L570_32:
+	b	.L571_11
+.L571_32:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x8, x0
-	b	.L570_29
+	b	.L571_29
 	.size	hw_shared_wf2q_Engine_apply_pending, .-hw_shared_wf2q_Engine_apply_pending
 
 	.section .rodata, "a", @progbits

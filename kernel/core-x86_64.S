@@ -54016,10 +54016,10 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	pushq	%r12
 	pushq	%rbx
 	subq	$24, %rsp
-	movq	672(%rsi), %rax
-	addq	712(%rsi), %rax
-	movq	$-1, %r15
-	cmovaeq	%rax, %r15
+	movq	672(%rsi), %rbx
+	addq	712(%rsi), %rbx
+	movq	$-1, %r13
+	cmovbq	%r13, %rbx
 	movl	%edx, %eax
 	movq	%rax, %r12
 	shlq	$6, %r12
@@ -54036,181 +54036,137 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	cmovaq	%rcx, %rax
 	movzbl	8(%rax), %r8d
 	movq	(%rax), %rcx
-	movq	16(%rax), %rdx
-	movq	%rdx, -48(%rbp)
+	movq	16(%rax), %r15
 	movl	24(%rax), %edx
 	movq	%r12, %rsi
-	movq	%r15, %r9
+	movq	%rbx, %r9
 	callq	hw_paternoster_cost_CostModel_complete
+	movq	%rax, -48(%rbp)
+	leaq	952(%r14), %rdi
+	movl	40(%r12), %esi
+	movq	848(%r14), %rcx
+	movq	%rbx, %rdx
+	callq	hw_paternoster_depth_Depth_complete
+	movl	$1000, %eax
+	mulq	936(%r14)
+	jo	.L303_2
 	movq	%rax, %r13
-	movl	52(%r12), %ebx
+.L303_2:
+	movq	(%r14), %rcx
+	movl	$400000, %edx
+	testq	%rcx, %rcx
+	je	.L303_4
+	movq	8(%r14), %rdx
+.L303_4:
+	movq	928(%r14), %rsi
+	movq	1200(%r14), %rdi
+	cmpq	%rdx, %rdi
+	movq	%rdx, %rax
+	cmovaq	%rdi, %rax
+	cmpq	$50000, %rdx
+	cmovbq	%rdx, %rax
+	cmpq	$400000, %rdi
+	cmovbq	%rdx, %rax
+	movq	%rax, 1184(%r14)
+	cmpq	$1, %rcx
+	jne	.L303_7
+	mulq	%rsi
+	jno	.L303_9
+	jmp	.L303_6
+.L303_7:
+	movq	856(%r14), %rcx
+	cmpq	$400001, %rcx
+	movl	$400000, %eax
+	cmovaeq	%rcx, %rax
+	shrq	$59, %rcx
+	jne	.L303_6
+	shlq	$5, %rax
+.L303_9:
+	cmpq	%rax, %r13
+	cmovbq	%r13, %rax
+	movq	%rax, 1192(%r14)
+	movl	52(%r12), %r13d
 	movl	$4294967295, %eax
-	cmpq	%rax, %rbx
-	je	.L303_1
+	cmpq	%rax, %r13
+	je	.L303_10
 	movq	%r14, %rdi
 	movq	%r12, %rsi
 	callq	hw_paternoster_cost_CostModel_continuing
-	cmpl	1240(%r14), %ebx
-	jne	.L303_22
-	addq	1208(%r14), %r13
+	cmpl	1240(%r14), %r13d
+	jne	.L303_20
+	movq	-48(%rbp), %rdx
+	addq	1208(%r14), %rdx
 	movq	$-1, %rcx
-	cmovbq	%rcx, %r13
-	movq	%r13, 1208(%r14)
+	cmovbq	%rcx, %rdx
+	movq	%rdx, 1208(%r14)
 	addq	1216(%r14), %rax
 	cmovbq	%rcx, %rax
 	movq	%rax, 1216(%r14)
 	movq	1224(%r14), %rax
-	addq	-48(%rbp), %rax
+	addq	%r15, %rax
 	cmovbq	%rcx, %rax
 	movq	%rax, 1224(%r14)
-.L303_22:
-	leaq	952(%r14), %rdi
-	movl	40(%r12), %esi
-	movq	848(%r14), %rcx
-	movq	%r15, %rdx
-	callq	hw_paternoster_depth_Depth_complete
-	movl	$1000, %eax
-	mulq	936(%r14)
-	jo	.L303_24
-	movq	%rax, %rcx
-.L303_25:
-	movq	(%r14), %rdx
-	movl	$400000, %esi
-	testq	%rdx, %rdx
-	je	.L303_27
-	movq	8(%r14), %rsi
-.L303_27:
-	movq	928(%r14), %rdi
-	movq	1200(%r14), %r8
-	cmpq	%rsi, %r8
-	movq	%rsi, %rax
-	cmovaq	%r8, %rax
-	cmpq	$50000, %rsi
-	cmovbq	%rsi, %rax
-	cmpq	$400000, %r8
-	cmovbq	%rsi, %rax
-	movq	%rax, 1184(%r14)
-	cmpq	$1, %rdx
-	jne	.L303_30
-	mulq	%rdi
-	jno	.L303_32
-	jmp	.L303_29
-.L303_1:
-	leaq	952(%r14), %rdi
-	movl	40(%r12), %esi
-	movq	848(%r14), %rcx
-	movq	%r15, %rdx
-	callq	hw_paternoster_depth_Depth_complete
-	movl	$1000, %eax
-	mulq	936(%r14)
-	jo	.L303_3
-	movq	%rax, %rcx
-.L303_4:
-	movq	(%r14), %rdx
-	movl	$400000, %esi
-	testq	%rdx, %rdx
-	je	.L303_6
-	movq	8(%r14), %rsi
-.L303_6:
-	movq	928(%r14), %rdi
-	movq	1200(%r14), %r8
-	cmpq	%rsi, %r8
-	movq	%rsi, %rax
-	cmovaq	%r8, %rax
-	cmpq	$50000, %rsi
-	cmovbq	%rsi, %rax
-	cmpq	$400000, %r8
-	cmovbq	%rsi, %rax
-	movq	%rax, 1184(%r14)
-	cmpq	$1, %rdx
-	jne	.L303_9
-	mulq	%rdi
-	jno	.L303_11
-	jmp	.L303_8
-.L303_30:
-	movq	856(%r14), %rdx
-	cmpq	$400001, %rdx
-	movl	$400000, %eax
-	cmovaeq	%rdx, %rax
-	shrq	$59, %rdx
-	jne	.L303_29
-	shlq	$5, %rax
-.L303_32:
-	cmpq	%rax, %rcx
-	cmovbq	%rcx, %rax
-	movq	%rax, 1192(%r14)
+.L303_20:
 	movq	1464(%r14), %rax
 	xorl	%ecx, %ecx
-	subq	-48(%rbp), %rax
+	subq	%r15, %rax
 	cmovaeq	%rax, %rcx
 	movq	1256(%r14), %rax
 	movq	%rcx, 1464(%r14)
-	leaq	(%rbx,%rbx,8), %r13
-	cmpq	%rbx, %rax
-	jbe	.L303_33
-	movq	%r13, %r12
+	leaq	(,%r13,8), %r15
+	addq	%r13, %r15
+	cmpq	%r13, %rax
+	jbe	.L303_21
+	movq	%r15, %r12
 	shlq	$4, %r12
 	addq	1248(%r14), %r12
-.L303_35:
+.L303_23:
 	decl	116(%r12)
-	cmpq	%rbx, 1256(%r14)
-	jbe	.L303_36
-	movq	%r13, %r12
+	cmpq	%r13, 1256(%r14)
+	jbe	.L303_24
+	movq	%r15, %r12
 	shlq	$4, %r12
 	addq	1248(%r14), %r12
-.L303_38:
-	movq	%r15, 56(%r12)
+.L303_26:
+	movq	%rbx, 56(%r12)
 	movq	1256(%r14), %rax
-	shlq	$4, %r13
-	addq	1248(%r14), %r13
-	leaq	1264(%r14), %r15
-	cmpq	%rbx, %rax
-	movq	%r15, %rcx
-	cmovaq	%r13, %rcx
+	shlq	$4, %r15
+	addq	1248(%r14), %r15
+	leaq	1264(%r14), %rbx
+	cmpq	%r13, %rax
+	movq	%rbx, %rcx
+	cmovaq	%r15, %rcx
 	cmpl	$0, 112(%rcx)
-	jne	.L303_12
+	jne	.L303_10
 	cmpl	$0, 116(%rcx)
-	jne	.L303_12
+	jne	.L303_10
 	cmpb	$1, 134(%rcx)
-	jne	.L303_12
+	jne	.L303_10
 	leaq	1440(%r14), %rdx
 	movl	1444(%r14), %r12d
-	movl	%ebx, 1444(%r14)
-	cmpq	%rbx, %rax
-	jbe	.L303_42
-.L303_43:
-	movl	%r12d, 64(%r13)
-	movl	$-1, 68(%r13)
+	movl	%r13d, 1444(%r14)
+	cmpq	%r13, %rax
+	jbe	.L303_30
+.L303_31:
+	movl	%r12d, 64(%r15)
+	movl	$-1, 68(%r15)
 	movq	1248(%r14), %rax
 	leaq	(%r12,%r12,8), %rcx
 	shlq	$4, %rcx
 	cmpq	%r12, 1256(%r14)
 	leaq	68(%rax,%rcx), %rax
 	cmovaq	%rax, %rdx
-	movl	%ebx, (%rdx)
-	jmp	.L303_12
-.L303_9:
-	movq	856(%r14), %rdx
-	cmpq	$400001, %rdx
-	movl	$400000, %eax
-	cmovaeq	%rdx, %rax
-	shrq	$59, %rdx
-	jne	.L303_8
-	shlq	$5, %rax
-.L303_11:
-	cmpq	%rax, %rcx
-	cmovbq	%rcx, %rax
-	movq	%rax, 1192(%r14)
-.L303_12:
+	movl	%r13d, (%rdx)
+.L303_10:
 	cmpl	$0, 1480(%r14)
 	movq	-56(%rbp), %rdi
-	je	.L303_19
+	je	.L303_17
 	cmpb	$0, 997(%rdi)
-	jne	.L303_19
+	jne	.L303_17
 	movl	788(%rdi), %eax
 	movq	776(%rdi), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L303_18
+	jbe	.L303_16
 	movl	784(%rdi), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -54220,17 +54176,17 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L303_17
+	jbe	.L303_15
 	movq	768(%rdi), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L303_17:
+.L303_15:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%rdi)
-.L303_18:
+.L303_16:
 	cmpq	%rax, %rcx
 	seta	997(%rdi)
-.L303_19:
+.L303_17:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -54239,35 +54195,26 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
+.L303_6:
+	movq	$-1, %rax
+	jmp	.L303_9
+.L303_21:
+	leaq	1264(%r14), %r12
+	movq	%r12, %rdi
+	callq	hw_collections_arena_clean_paternoster_party_Party
+	jmp	.L303_23
 .L303_24:
-	movq	$-1, %rcx
-	jmp	.L303_25
-.L303_29:
-	movq	$-1, %rax
-	jmp	.L303_32
-.L303_33:
 	leaq	1264(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	jmp	.L303_35
-.L303_36:
-	leaq	1264(%r14), %r12
-	movq	%r12, %rdi
+	jmp	.L303_26
+.L303_30:
+	movq	%rbx, %rdi
+	movq	%rdx, %r15
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	jmp	.L303_38
-.L303_3:
-	movq	$-1, %rcx
-	jmp	.L303_4
-.L303_8:
-	movq	$-1, %rax
-	jmp	.L303_11
-.L303_42:
-	movq	%r15, %rdi
-	movq	%rdx, %r13
-	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	%r13, %rdx
-	movq	%r15, %r13
-	jmp	.L303_43
+	movq	%r15, %rdx
+	movq	%rbx, %r15
+	jmp	.L303_31
 	.size	hw_elevator_hooks_complete_paternoster_Paternoster, .-hw_elevator_hooks_complete_paternoster_Paternoster
 
 	.p2align	4
@@ -61942,7 +61889,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	subq	$136, %rsp
 	movq	%rdi, %r14
 	testl	%edx, %edx
-	movq	%rsi, -48(%rbp)
+	movq	%rsi, -64(%rbp)
 	je	.L322_21
 	movl	1472(%r14), %r9d
 	leaq	1264(%r14), %rdi
@@ -61954,7 +61901,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movl	960(%rsi), %edx
 	movl	%edx, -72(%rbp)
 	movq	856(%rsi), %rdx
-	movq	%rdx, -56(%rbp)
+	movq	%rdx, -48(%rbp)
 .L322_3:
 	movl	%r15d, %r13d
 	cmpl	%r9d, %r15d
@@ -61985,23 +61932,23 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	subl	1476(%r14), %esi
 	addl	%r12d, %esi
 	cmpl	$1, %esi
-	movl	%r9d, -64(%rbp)
+	movl	%r9d, -56(%rbp)
 	jne	.L322_13
 	movl	$-1, 1476(%r14)
 	movl	-72(%rbp), %r10d
 	testl	%r10d, %r10d
 	je	.L322_9
-	movq	-48(%rbp), %r8
+	movq	-64(%rbp), %r8
 	movq	$0, 856(%r8)
 	xorl	%esi, %esi
-	cmpq	$1, -56(%rbp)
+	cmpq	$1, -48(%rbp)
 	sete	%sil
 	subl	%esi, %r10d
-	movq	$0, -56(%rbp)
+	movq	$0, -48(%rbp)
 	jmp	.L322_10
 .L322_9:
 	xorl	%r10d, %r10d
-	movq	-48(%rbp), %r8
+	movq	-64(%rbp), %r8
 .L322_10:
 	movl	%r10d, -72(%rbp)
 	movl	%r10d, 960(%r8)
@@ -62026,7 +61973,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	leaq	1264(%r14), %rdi
 	cmovbeq	%rdi, %rdx
 	cmpl	$0, 112(%rdx)
-	movl	-64(%rbp), %r9d
+	movl	-56(%rbp), %r9d
 	je	.L322_3
 	jmp	.L322_15
 .L322_14:
@@ -62056,7 +62003,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	$0, 16(%rax)
 	movb	$0, 24(%rax)
 	movq	%r14, %rdi
-	movq	-48(%rbp), %rsi
+	movq	-64(%rbp), %rsi
 	movl	%r13d, %edx
 	movl	%r12d, %ecx
 	callq	hw_paternoster_Paternoster_move_to_dispatch
@@ -62080,8 +62027,8 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	-96(%rbp), %rax
 	jmp	.L322_18
 .L322_20:
-	movq	-48(%rbp), %rsi
-	movl	-64(%rbp), %r9d
+	movq	-64(%rbp), %rsi
+	movl	-56(%rbp), %r9d
 	jmp	.L322_2
 .L322_21:
 	xorl	%eax, %eax
@@ -62089,7 +62036,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	je	.L322_45
 	movq	1192(%r14), %rax
 	testq	%rax, %rax
-	js	.L322_223
+	js	.L322_215
 	addq	%rax, %rax
 .L322_24:
 	cmpq	$10000001, %rax
@@ -62159,7 +62106,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	8(%rcx), %rax
 	movq	%rax, -104(%rbp)
 	movl	124(%rcx), %r9d
-	movq	%rcx, -56(%rbp)
+	movq	%rcx, -48(%rbp)
 	movl	120(%rcx), %ecx
 	movq	1408(%r14), %r10
 	movq	1416(%r14), %r11
@@ -62167,7 +62114,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	%rax, -80(%rbp)
 	movq	440(%rsi), %r12
 	leaq	448(%rsi), %rax
-	movq	%rax, -64(%rbp)
+	movq	%rax, -56(%rbp)
 	movl	$16, %r8d
 	xorl	%esi, %esi
 	movl	%r9d, %edx
@@ -62211,7 +62158,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	shlq	$5, %rax
 	addq	-80(%rbp), %rax
 	cmpq	%r13, %r12
-	cmovbeq	-64(%rbp), %rax
+	cmovbeq	-56(%rbp), %rax
 	movl	4(%rax), %ebx
 	movl	8(%rax), %edx
 	cmpw	$1, %bx
@@ -62256,10 +62203,10 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 .L322_46:
 	cmpb	$0, -96(%rbp)
 	je	.L322_62
-	movq	-56(%rbp), %r8
+	movq	-48(%rbp), %r8
 	movq	(%r8), %rdi
 	cmpq	16(%r8), %rdi
-	movq	-48(%rbp), %r13
+	movq	-64(%rbp), %r13
 	movq	-88(%rbp), %rax
 	jae	.L322_99
 	cmpl	$-1, 1108(%r14)
@@ -62303,7 +62250,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	shlq	$5, %rdx
 	addq	-80(%rbp), %rdx
 	cmpq	%r9, %r12
-	cmovbeq	-64(%rbp), %rdx
+	cmovbeq	-56(%rbp), %rdx
 	movl	4(%rdx), %ecx
 	movl	8(%rdx), %r9d
 	cmpw	$1, %cx
@@ -62338,13 +62285,13 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	addq	-104(%rbp), %rdi
 	movq	$-1, %rax
 	cmovaeq	%rdi, %rax
-	movq	-56(%rbp), %r8
+	movq	-48(%rbp), %r8
 	movq	(%r8), %rdi
 	movq	16(%r8), %rdx
 	cmpq	%rdx, %rax
 	cmovaeq	%rdx, %rax
 	cmpq	%rax, %rdi
-	movq	-48(%rbp), %r13
+	movq	-64(%rbp), %r13
 	movq	-88(%rbp), %rax
 	jae	.L322_99
 	cmpl	$-1, 1108(%r14)
@@ -62388,7 +62335,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	shlq	$5, %rdx
 	addq	-80(%rbp), %rdx
 	cmpq	%r9, %r12
-	cmovbeq	-64(%rbp), %rdx
+	cmovbeq	-56(%rbp), %rdx
 	movl	4(%rdx), %ecx
 	movl	8(%rdx), %r9d
 	cmpw	$1, %cx
@@ -62425,7 +62372,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	$-1, %rax
 	cmovaeq	%rcx, %rax
 	cmpq	%rax, %rdi
-	movq	-56(%rbp), %r8
+	movq	-48(%rbp), %r8
 	jae	.L322_99
 	jmp	.L322_81
 .L322_78:
@@ -62437,7 +62384,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	$-1, %rax
 	cmovaeq	%rcx, %rax
 	cmpq	$400000, -112(%rbp)
-	movq	-56(%rbp), %r8
+	movq	-48(%rbp), %r8
 	jb	.L322_99
 	cmpq	%rax, %rdi
 	jb	.L322_81
@@ -62447,8 +62394,9 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	jb	.L322_99
 .L322_81:
 	cmpl	$0, 112(%r8)
+	leaq	1264(%r14), %rdx
 	movq	-72(%rbp), %r12
-	jne	.L322_181
+	jne	.L322_173
 	cmpb	$1, 944(%r14)
 	jne	.L322_99
 	cmpb	$2, 132(%r8)
@@ -62462,7 +62410,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 .L322_88:
 	movq	48(%r8), %rsi
 	testq	%rsi, %rsi
-	js	.L322_231
+	js	.L322_223
 	leaq	(%rsi,%rsi), %rdx
 .L322_90:
 	movq	-112(%rbp), %rax
@@ -62477,12 +62425,12 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmovaeq	%rcx, %rdi
 	movzwl	130(%r8), %r8d
 	mulq	%r8
-	jo	.L322_232
+	jo	.L322_224
 	movq	%rax, %rcx
 .L322_92:
 	movq	%rsi, %rax
 	mulq	%r8
-	jo	.L322_233
+	jo	.L322_225
 	movq	%rax, %rsi
 .L322_94:
 	xorl	%edx, %edx
@@ -62491,9 +62439,9 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmovaeq	%rax, %rdx
 	movq	%rdi, %rax
 	mulq	%rdx
-	jo	.L322_234
+	jo	.L322_226
 .L322_95:
-	movq	-56(%rbp), %r8
+	movq	-48(%rbp), %r8
 	addq	%rax, %rsi
 	movq	$-1, %rdx
 	cmovbq	%rdx, %rsi
@@ -62559,7 +62507,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	callq	hw_collections_tree_Tree_remove_from_among
 .L322_102:
 	movq	%r14, %rdi
-	movq	-48(%rbp), %rsi
+	movq	-64(%rbp), %rsi
 	movl	%r15d, %edx
 	callq	hw_paternoster_Paternoster_board
 .L322_103:
@@ -62647,7 +62595,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 .L322_121:
 	movb	$3, %al
 .L322_122:
-	movq	-48(%rbp), %r13
+	movq	-64(%rbp), %r13
 	movl	1124(%r14), %edi
 	cmpq	%r8, %rdi
 	je	.L322_124
@@ -62684,6 +62632,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	jae	.L322_130
 .L322_127:
 	cmpq	$400000, 1184(%r14)
+	leaq	1184(%r14), %r10
 	setae	%cl
 	movb	$2, %al
 	movl	%edi, %r12d
@@ -62695,6 +62644,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	xorl	%eax, %eax
 	jmp	.L322_45
 .L322_130:
+	leaq	1184(%r14), %r10
 	cmpq	$400000, 1184(%r14)
 	jb	.L322_136
 	movzbl	%al, %ecx
@@ -62747,13 +62697,15 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	je	.L322_141
 .L322_139:
 	testb	%cl, %cl
-	je	.L322_181
+	je	.L322_172
 	xorl	%esi, %esi
+	leaq	1264(%r14), %rdx
 	jmp	.L322_142
 .L322_141:
 	movb	$1, %sil
 	cmpq	$500000000, 1232(%r14)
-	jb	.L322_181
+	leaq	1264(%r14), %rdx
+	jb	.L322_173
 .L322_142:
 	movl	%r12d, %ebx
 	leaq	(%rbx,%rbx,8), %r15
@@ -62761,12 +62713,12 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	1248(%r14), %rcx
 	addq	%r15, %rcx
 	cmpq	%rbx, 1256(%r14)
-	leaq	1264(%r14), %rdx
 	cmovbeq	%rdx, %rcx
 	cmpb	$1, 132(%rcx)
-	jbe	.L322_181
+	jbe	.L322_173
 	cmpw	$128, 128(%rcx)
-	jb	.L322_181
+	jb	.L322_173
+	movq	%r10, -88(%rbp)
 	movzbl	%al, %edx
 	leaq	992(%r14), %rdi
 	movl	%esi, -56(%rbp)
@@ -62776,15 +62728,15 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	%r12, -72(%rbp)
 	je	.L322_147
 	movq	1248(%r14), %rsi
-	movq	1256(%r14), %rdx
+	movq	1256(%r14), %rdi
 	leaq	(%rsi,%r15), %rax
-	cmpq	%rbx, %rdx
-	leaq	1264(%r14), %rcx
-	cmovbeq	%rcx, %rax
+	cmpq	%rbx, %rdi
+	leaq	1264(%r14), %rdx
+	cmovbeq	%rdx, %rax
 	movq	24(%rax), %rcx
 	movq	%rcx, %rax
 	shrq	$59, %rax
-	jne	.L322_230
+	jne	.L322_222
 	shlq	$5, %rcx
 	jmp	.L322_148
 .L322_147:
@@ -62794,20 +62746,18 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	callq	hw_paternoster_Paternoster_turn_of
 	movq	%rax, %rcx
 	movq	1248(%r14), %rsi
-	movq	1256(%r14), %rdx
+	movq	1256(%r14), %rdi
+	leaq	1264(%r14), %rdx
 .L322_148:
 	addq	%r15, %rsi
-	movq	%rbx, -64(%rbp)
-	movq	%rdx, -96(%rbp)
-	cmpq	%rbx, %rdx
-	leaq	1264(%r14), %rdx
-	movq	%rsi, -88(%rbp)
+	movq	%rdi, -96(%rbp)
+	cmpq	%rbx, %rdi
+	movq	%rsi, -48(%rbp)
 	cmovaq	%rsi, %rdx
 	movl	120(%rdx), %eax
 	movl	124(%rdx), %edx
 	movq	1408(%r14), %r8
 	movq	1416(%r14), %r9
-	leaq	1424(%r14), %r10
 	movq	432(%r13), %r11
 	movq	440(%r13), %r12
 	leaq	448(%r13), %rsi
@@ -62821,31 +62771,31 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	shlq	$4, %rdx
 	addq	%r8, %rdx
 	cmpq	%rsi, %r9
+	leaq	1424(%r14), %r10
 	cmovbeq	%r10, %rdx
-	movq	(%rdx), %r13
-	movl	%eax, %ebx
-	cmpq	%rbx, %r13
-	cmovbeq	%rbx, %r13
+	movq	(%rdx), %r10
+	movl	%eax, %r13d
+	cmpq	%r13, %r10
+	cmovbeq	%r13, %r10
 	jbe	.L322_154
-	cmpq	$1, %rbx
-	adcq	$0, %rbx
+	cmpq	$1, %r13
+	adcq	$0, %r13
 	movq	%rcx, %rax
-	mulq	%r13
+	mulq	%r10
 	jo	.L322_156
 	movq	%rax, %rcx
 	shrq	$32, %rcx
 	je	.L322_153
 	xorl	%edx, %edx
-	divq	%rbx
+	divq	%r13
 	movq	%rax, %rcx
 	jmp	.L322_154
 .L322_153:
 	xorl	%edx, %edx
-	divl	%ebx
+	divl	%r13d
 	movl	%eax, %ecx
 	.p2align	4
 .L322_154:
-	movq	-48(%rbp), %r13
 	testq	%rsi, %rsi
 	je	.L322_162
 	movq	%rsi, %rax
@@ -62869,14 +62819,14 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	je	.L322_158
 	movq	%rcx, %rax
 	xorl	%edx, %edx
-	divq	%rbx
+	divq	%r13
 	jmp	.L322_159
 .L322_158:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
-	divl	%ebx
+	divl	%r13d
 .L322_159:
-	mulq	%r13
+	mulq	%r10
 	jo	.L322_161
 	movq	%rax, %rcx
 	jmp	.L322_154
@@ -62884,88 +62834,54 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	$-1, %rcx
 	jmp	.L322_154
 .L322_162:
-	movabsq	$2305843009213693952, %rbx
-	cmpq	%rbx, %rcx
-	cmovbq	%rcx, %rbx
-	movq	-96(%rbp), %rax
-	cmpq	-64(%rbp), %rax
-	jbe	.L322_229
+	movabsq	$2305843009213693952, %r15
+	cmpq	%r15, %rcx
+	cmovbq	%rcx, %r15
+	cmpq	%rbx, -96(%rbp)
+	jbe	.L322_221
 .L322_163:
-	movq	-88(%rbp), %rcx
+	movq	-48(%rbp), %rcx
 	movb	$6, 133(%rcx)
 	movq	(%rcx), %rax
 	movq	%rax, 8(%rcx)
-	addq	%rax, %rbx
+	addq	%rax, %r15
 	movq	$-1, %rax
-	cmovaeq	%rbx, %rax
+	cmovaeq	%r15, %rax
 	movq	%rax, 16(%rcx)
 	movq	-72(%rbp), %r12
 	movl	%r12d, 1476(%r14)
-	leaq	1208(%r14), %rsi
-	movq	1208(%r14), %rax
-	testq	%rax, %rax
-	movq	-64(%rbp), %r9
-	je	.L322_170
-	cmpb	$0, 1244(%r14)
-	jne	.L322_170
-	xorl	%edi, %edi
-	subq	1216(%r14), %rax
-	cmovaeq	%rax, %rdi
-	movq	1200(%r14), %rcx
-	movl	$7, %edx
-	movq	%rcx, %rax
-	mulq	%rdx
-	movq	$-1, %rdx
-	movq	$-1, %r8
-	jo	.L322_168
-	testq	%rcx, %rcx
-	je	.L322_169
-	movq	%rax, %r8
-.L322_168:
-	addq	%rdi, %r8
-	cmovbq	%rdx, %r8
-	shrq	$3, %r8
-	movq	%r8, %rdi
-.L322_169:
-	movq	%rdi, 1200(%r14)
-.L322_170:
-	movl	%r12d, 1240(%r14)
-	movq	$0, 16(%rsi)
-	movq	$0, 8(%rsi)
-	movq	$0, (%rsi)
-	movl	-56(%rbp), %eax
-	movb	%al, 1244(%r14)
-	testb	%al, %al
-	je	.L322_172
-	movq	$0, 1232(%r14)
-.L322_172:
+	movzbl	-56(%rbp), %edx
+	movq	-88(%rbp), %rdi
+	movl	%r12d, %esi
+	callq	hw_paternoster_moves_Moves_begin
+	movq	-64(%rbp), %r13
 	cmpb	$1, 824(%r13)
-	jne	.L322_181
-	movq	%r9, %rsi
+	jne	.L322_172
+	movq	%rbx, %rsi
 	shlq	$7, %rsi
 	addq	256(%r13), %rsi
-	cmpq	%r9, 264(%r13)
+	cmpq	%rbx, 264(%r13)
 	leaq	128(%r13), %rax
 	cmovbeq	%rax, %rsi
 	leaq	792(%r13), %rdi
 	movl	4(%rsi), %eax
 	movzbl	16(%rsi), %ecx
 	cmpb	$7, %cl
-	ja	.L322_180
+	ja	.L322_171
 	movzbl	20(%rsi), %edx
 	movzbl	17(%rsi), %esi
 	testl	%esi, %esi
-	je	.L322_177
+	je	.L322_168
 	movb	$31, %cl
 	cmpl	$1, %esi
-	jne	.L322_180
+	jne	.L322_171
 	movb	$8, %cl
-	jmp	.L322_178
-.L322_177:
+	jmp	.L322_169
+.L322_168:
 	movb	$16, %cl
-.L322_178:
+.L322_169:
 	cmpb	$-20, %dl
-	jl	.L322_180
+	jl	.L322_171
 	movzbl	%dl, %ecx
 	cmpb	$19, %dl
 	movl	$19, %edx
@@ -62974,7 +62890,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movzbl	%dl, %ecx
 	imull	$205, %ecx, %ecx
 	shrl	$10, %ecx
-.L322_180:
+.L322_171:
 	andb	$7, %cl
 	movq	672(%r13), %rsi
 	movb	$0, -152(%rbp)
@@ -62983,22 +62899,23 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movl	$13, -160(%rbp)
 	leaq	-160(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
-.L322_181:
+.L322_172:
+	leaq	1264(%r14), %rdx
+.L322_173:
 	cmpl	$-1, %r12d
 	movl	$0, %eax
 	je	.L322_45
-	movl	%r12d, %edx
-	leaq	(%rdx,%rdx,8), %rcx
+	movl	%r12d, %esi
+	leaq	(%rsi,%rsi,8), %rcx
 	shlq	$4, %rcx
 	movq	1248(%r14), %rax
-	movq	%rcx, -56(%rbp)
+	movq	%rcx, -48(%rbp)
 	addq	%rcx, %rax
-	movq	%rdx, -64(%rbp)
-	cmpq	%rdx, 1256(%r14)
-	leaq	1264(%r14), %rcx
-	cmovbeq	%rcx, %rax
+	movq	%rsi, -56(%rbp)
+	cmpq	%rsi, 1256(%r14)
+	cmovbeq	%rdx, %rax
 	cmpq	$399999, 1184(%r14)
-	jbe	.L322_188
+	jbe	.L322_180
 	leaq	40(%rax), %rcx
 	leaq	1456(%r14), %rdx
 	cmpb	$6, 133(%rax)
@@ -63010,13 +62927,13 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	392(%r13), %rsi
 	movl	8(%rax,%rcx), %edi
 	cmpq	%rdi, %rsi
-	jbe	.L322_187
+	jbe	.L322_179
 	movq	(%rdx), %r8
 	movq	384(%r13), %r9
 	movl	$-1, %edx
 	movl	%edi, %r10d
 	.p2align	4
-.L322_185:
+.L322_177:
 	shlq	$5, %rdi
 	cmpq	%r8, (%r9,%rdi)
 	cmovael	%r10d, %edx
@@ -63026,19 +62943,19 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movl	(%rdi), %edi
 	movl	%edi, %r10d
 	cmpq	%rdi, %rsi
-	ja	.L322_185
+	ja	.L322_177
 	cmpl	$-1, %edx
-	jne	.L322_189
-.L322_187:
+	jne	.L322_181
+.L322_179:
 	movl	12(%rax,%rcx), %edx
-	jmp	.L322_189
-.L322_188:
+	jmp	.L322_181
+.L322_180:
 	leaq	72(%rax), %rcx
 	cmpl	$-1, 80(%rax)
 	leaq	92(%rax), %rdx
 	cmoveq	%rdx, %rcx
 	movl	(%rcx), %edx
-.L322_189:
+.L322_181:
 	movq	%r12, -72(%rbp)
 	movl	%edx, %ebx
 	movq	%rbx, %rcx
@@ -63061,11 +62978,11 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	callq	hw_paternoster_cost_CostModel_cost
 	movq	%rax, %r13
 	cmpq	%rbx, 920(%r14)
-	jbe	.L322_225
+	jbe	.L322_217
 	movq	%rbx, %r15
 	shlq	$5, %r15
 	addq	912(%r14), %r15
-.L322_191:
+.L322_183:
 	movq	$0, (%r15)
 	movb	$0, 8(%r15)
 	movq	%r13, 16(%r15)
@@ -63075,14 +62992,14 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 1464(%r14)
-	movq	-64(%rbp), %rax
+	movq	-56(%rbp), %rax
 	cmpq	%rax, 1256(%r14)
-	movq	-48(%rbp), %r15
-	jbe	.L322_226
+	movq	-64(%rbp), %r15
+	jbe	.L322_218
 	movq	1248(%r14), %rax
-	movq	-56(%rbp), %r12
+	movq	-48(%rbp), %r12
 	addq	%r12, %rax
-.L322_193:
+.L322_185:
 	movq	%r13, 24(%rax)
 	movq	1232(%r14), %rax
 	addq	%r13, %rax
@@ -63098,7 +63015,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	1248(%r14), %rax
 	addq	%r12, %rax
 	movq	%rcx, -104(%rbp)
-	cmpq	-64(%rbp), %rcx
+	cmpq	-56(%rbp), %rcx
 	leaq	1264(%r14), %rcx
 	movq	%rax, -88(%rbp)
 	cmovaq	%rax, %rcx
@@ -63116,7 +63033,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	xorl	%r13d, %r13d
 	movq	%rcx, -96(%rbp)
 	.p2align	4
-.L322_194:
+.L322_186:
 	movl	%edx, %esi
 	movq	%rsi, %rdx
 	shlq	$4, %rdx
@@ -63127,27 +63044,27 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movl	%eax, %ebx
 	cmpq	%rbx, %r15
 	cmovbeq	%rbx, %r15
-	jbe	.L322_199
+	jbe	.L322_191
 	cmpq	$1, %rbx
 	adcq	$0, %rbx
 	movq	%rcx, %rax
 	mulq	%r15
-	jo	.L322_201
+	jo	.L322_193
 	movq	%rax, %rcx
 	shrq	$32, %rcx
-	je	.L322_198
+	je	.L322_190
 	xorl	%edx, %edx
 	divq	%rbx
 	movq	%rax, %rcx
-	jmp	.L322_199
-.L322_198:
+	jmp	.L322_191
+.L322_190:
 	xorl	%edx, %edx
 	divl	%ebx
 	movl	%eax, %ecx
 	.p2align	4
-.L322_199:
+.L322_191:
 	testq	%rsi, %rsi
-	je	.L322_207
+	je	.L322_199
 	movq	%rsi, %rax
 	shlq	$5, %rax
 	addq	%r10, %rax
@@ -63161,29 +63078,29 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmpl	$-1, %edx
 	cmovel	%r13d, %edx
 	decl	%r12d
-	jne	.L322_194
-	jmp	.L322_207
-.L322_201:
+	jne	.L322_186
+	jmp	.L322_199
+.L322_193:
 	movq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L322_203
+	je	.L322_195
 	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%rbx
-	jmp	.L322_204
-.L322_203:
+	jmp	.L322_196
+.L322_195:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%ebx
-.L322_204:
+.L322_196:
 	mulq	%r15
-	jo	.L322_206
+	jo	.L322_198
 	movq	%rax, %rcx
-	jmp	.L322_199
-.L322_206:
+	jmp	.L322_191
+.L322_198:
 	movq	$-1, %rcx
-	jmp	.L322_199
-.L322_207:
+	jmp	.L322_191
+.L322_199:
 	movabsq	$2305843009213693952, %rbx
 	cmpq	%rbx, %rcx
 	cmovbq	%rcx, %rbx
@@ -63194,18 +63111,18 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmovbq	%r15, %rax
 	movq	%rax, 1088(%r14)
 	movq	-104(%rbp), %rax
-	cmpq	-64(%rbp), %rax
-	jbe	.L322_227
-.L322_208:
+	cmpq	-56(%rbp), %rax
+	jbe	.L322_219
+.L322_200:
 	movq	-88(%rbp), %r12
 	addq	(%r12), %rbx
 	cmovbq	%r15, %rbx
 	movq	%rbx, (%r12)
-	movq	-48(%rbp), %rdx
+	movq	-64(%rbp), %rdx
 	cmpb	$1, 824(%rdx)
-	jne	.L322_210
+	jne	.L322_202
 	leaq	792(%rdx), %rdi
-	movq	-64(%rbp), %r8
+	movq	-56(%rbp), %r8
 	movq	%r8, %rax
 	shlq	$7, %rax
 	addq	256(%rdx), %rax
@@ -63220,7 +63137,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movl	$13, -160(%rbp)
 	leaq	-160(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
-.L322_210:
+.L322_202:
 	movzbl	133(%r12), %r15d
 	movl	%r15d, %eax
 	subb	$3, %al
@@ -63235,88 +63152,88 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movq	16(%r12), %r12
 	movl	112(%rcx), %r13d
 	cmpb	$2, %dl
-	jne	.L322_213
+	jne	.L322_205
 	leaq	992(%r14), %rdi
 	movzbl	%r15b, %edx
 	movq	-72(%rbp), %rsi
 	callq	hw_paternoster_order_Order_leave
 	movl	$1, %eax
-.L322_213:
-	movq	-64(%rbp), %rcx
-	cmpq	%rcx, 1256(%r14)
-	jbe	.L322_228
+.L322_205:
 	movq	-56(%rbp), %rcx
+	cmpq	%rcx, 1256(%r14)
+	jbe	.L322_220
+	movq	-48(%rbp), %rcx
 	addq	1248(%r14), %rcx
-.L322_215:
+.L322_207:
 	movb	$3, 133(%rcx)
 	testl	%r13d, %r13d
 	je	.L322_45
 	cmpb	$1, %r15b
-	jne	.L322_219
+	jne	.L322_211
 	cmpq	%r12, %rbx
-	jae	.L322_219
+	jae	.L322_211
 	movq	856(%r14), %r8
 	movq	%r14, %rdi
-	movq	-48(%rbp), %rsi
+	movq	-64(%rbp), %rsi
 	movq	-72(%rbp), %rdx
 	movl	$1, %ecx
 	callq	hw_paternoster_Paternoster_board_as
-	jmp	.L322_220
-.L322_219:
+	jmp	.L322_212
+.L322_211:
 	movq	%r14, %rdi
-	movq	-48(%rbp), %rsi
+	movq	-64(%rbp), %rsi
 	movq	-72(%rbp), %rdx
 	callq	hw_paternoster_Paternoster_file
-.L322_220:
+.L322_212:
 	movl	$1, %eax
 	jmp	.L322_45
-.L322_223:
+.L322_215:
 	movq	$-1, %rax
 	jmp	.L322_24
-.L322_225:
+.L322_217:
 	leaq	880(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_paternoster_Served
-	jmp	.L322_191
-.L322_226:
+	jmp	.L322_183
+.L322_218:
 	leaq	1264(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_paternoster_party_Party
 	movq	%r12, %rax
-	movq	-56(%rbp), %r12
-	jmp	.L322_193
-.L322_227:
+	movq	-48(%rbp), %r12
+	jmp	.L322_185
+.L322_219:
 	leaq	1264(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_paternoster_party_Party
 	movq	%r12, -88(%rbp)
-	jmp	.L322_208
-.L322_228:
+	jmp	.L322_200
+.L322_220:
 	leaq	1264(%r14), %rdi
 	movq	%rdi, -168(%rbp)
 	callq	hw_collections_arena_clean_paternoster_party_Party
 	movl	$1, %eax
 	movq	-168(%rbp), %rcx
-	jmp	.L322_215
-.L322_229:
-	leaq	1264(%r14), %r15
-	movq	%r15, %rdi
+	jmp	.L322_207
+.L322_221:
+	leaq	1264(%r14), %r12
+	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	%r15, -88(%rbp)
+	movq	%r12, -48(%rbp)
 	jmp	.L322_163
-.L322_230:
+.L322_222:
 	movq	$-1, %rcx
 	jmp	.L322_148
-.L322_231:
+.L322_223:
 	movq	$-1, %rdx
 	jmp	.L322_90
-.L322_232:
+.L322_224:
 	movq	$-1, %rcx
 	jmp	.L322_92
-.L322_233:
+.L322_225:
 	movq	$-1, %rsi
 	jmp	.L322_94
-.L322_234:
+.L322_226:
 	movq	$-1, %rax
 	jmp	.L322_95
 	.size	hw_elevator_hooks_dispatch_paternoster_Paternoster, .-hw_elevator_hooks_dispatch_paternoster_Paternoster
@@ -92074,6 +91991,52 @@ hw_paternoster_depth_Depth_complete:
 	.size	hw_paternoster_depth_Depth_complete, .-hw_paternoster_depth_Depth_complete
 
 	.p2align	4
+	.type	hw_paternoster_moves_Moves_begin, @function
+hw_paternoster_moves_Moves_begin:
+	pushq	%rbp
+	movq	%rsp, %rbp
+	leaq	24(%rdi), %rcx
+	movq	24(%rdi), %rax
+	testq	%rax, %rax
+	je	.L419_6
+	cmpb	$0, 60(%rdi)
+	jne	.L419_6
+	xorl	%r8d, %r8d
+	subq	32(%rdi), %rax
+	cmovaeq	%rax, %r8
+	movq	16(%rdi), %rax
+	testq	%rax, %rax
+	je	.L419_5
+	movl	%edx, %r9d
+	movl	$7, %edx
+	mulq	%rdx
+	jo	.L419_9
+.L419_4:
+	addq	%r8, %rax
+	movq	$-1, %r8
+	cmovaeq	%rax, %r8
+	shrq	$3, %r8
+	movl	%r9d, %edx
+.L419_5:
+	movq	%r8, 16(%rdi)
+.L419_6:
+	movl	%esi, 56(%rdi)
+	movq	$0, 16(%rcx)
+	movq	$0, 8(%rcx)
+	movq	$0, (%rcx)
+	movb	%dl, 60(%rdi)
+	testb	%dl, %dl
+	je	.L419_8
+	movq	$0, 48(%rdi)
+.L419_8:
+	popq	%rbp
+	HOISTWAY_RETURN
+.L419_9:
+	movq	$-1, %rax
+	jmp	.L419_4
+	.size	hw_paternoster_moves_Moves_begin, .-hw_paternoster_moves_Moves_begin
+
+	.p2align	4
 	.type	hw_paternoster_order_Order_leave, @function
 hw_paternoster_order_Order_leave:
 	pushq	%rbp
@@ -92083,19 +92046,19 @@ hw_paternoster_order_Order_leave:
 	movl	%esi, %ebx
 	movq	%rdi, %r14
 	testb	%dl, %dl
-	je	.L419_5
+	je	.L420_5
 	movzbl	%dl, %eax
 	cmpl	$1, %eax
-	jne	.L419_9
+	jne	.L420_9
 	movq	(%r14), %rsi
 	movq	8(%r14), %rdx
 	movl	132(%r14), %eax
 	cmpl	136(%r14), %eax
-	jne	.L419_8
+	jne	.L420_8
 	movl	%ebx, %ecx
 	movl	$164, %eax
 	cmpq	%rcx, %rdx
-	jbe	.L419_12
+	jbe	.L420_12
 	shlq	$5, %rcx
 	movq	$0, (%rsi,%rcx)
 	movq	$-1, 8(%rsi,%rcx)
@@ -92104,17 +92067,17 @@ hw_paternoster_order_Order_leave:
 	movb	$0, 28(%rsi,%rcx)
 	movq	$-1, 128(%r14)
 	movl	$-1, 136(%r14)
-	jmp	.L419_12
-.L419_5:
+	jmp	.L420_12
+.L420_5:
 	movq	(%r14), %rsi
 	movq	8(%r14), %rdx
 	movl	120(%r14), %eax
 	cmpl	124(%r14), %eax
-	jne	.L419_16
+	jne	.L420_16
 	movl	%ebx, %ecx
 	movl	$152, %eax
 	cmpq	%rcx, %rdx
-	jbe	.L419_12
+	jbe	.L420_12
 	shlq	$5, %rcx
 	movq	$0, (%rsi,%rcx)
 	movq	$-1, 8(%rsi,%rcx)
@@ -92123,17 +92086,17 @@ hw_paternoster_order_Order_leave:
 	movb	$0, 28(%rsi,%rcx)
 	movq	$-1, 116(%r14)
 	movl	$-1, 124(%r14)
-	jmp	.L419_12
-.L419_9:
+	jmp	.L420_12
+.L420_9:
 	movq	(%r14), %rsi
 	movq	8(%r14), %rdx
 	movl	144(%r14), %eax
 	cmpl	148(%r14), %eax
-	jne	.L419_17
+	jne	.L420_17
 	movl	%ebx, %ecx
 	movl	$176, %eax
 	cmpq	%rcx, %rdx
-	jbe	.L419_12
+	jbe	.L420_12
 	shlq	$5, %rcx
 	movq	$0, (%rsi,%rcx)
 	movq	$-1, 8(%rsi,%rcx)
@@ -92142,34 +92105,34 @@ hw_paternoster_order_Order_leave:
 	movb	$0, 28(%rsi,%rcx)
 	movq	$-1, 140(%r14)
 	movl	$-1, 148(%r14)
-	jmp	.L419_12
-.L419_8:
+	jmp	.L420_12
+.L420_8:
 	leaq	128(%r14), %rdi
 	movl	%ebx, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
 	movl	$164, %eax
-	jmp	.L419_12
-.L419_16:
+	jmp	.L420_12
+.L420_16:
 	leaq	116(%r14), %rdi
 	movl	%ebx, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
 	movl	$152, %eax
-	jmp	.L419_12
-.L419_17:
+	jmp	.L420_12
+.L420_17:
 	leaq	140(%r14), %rdi
 	movl	%ebx, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
 	movl	$176, %eax
-.L419_12:
+.L420_12:
 	leaq	(%r14,%rax), %rdi
 	movq	48(%r14), %rsi
 	movq	56(%r14), %rdx
 	movl	4(%r14,%rax), %ecx
 	cmpl	8(%r14,%rax), %ecx
-	jne	.L419_18
+	jne	.L420_18
 	movl	%ebx, %eax
 	cmpq	%rax, %rdx
-	jbe	.L419_15
+	jbe	.L420_15
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
 	movq	$-1, 8(%rsi,%rax)
@@ -92178,12 +92141,12 @@ hw_paternoster_order_Order_leave:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, (%rdi)
 	movl	$-1, 8(%rdi)
-.L419_15:
+.L420_15:
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
 	HOISTWAY_RETURN
-.L419_18:
+.L420_18:
 	movl	%ebx, %ecx
 	popq	%rbx
 	popq	%r14
@@ -92205,7 +92168,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	movq	%rcx, %r14
 	movq	%rdi, %rbx
 	cmpb	$0, 3968(%rdi)
-	je	.L420_3
+	je	.L421_3
 	movl	%esi, %r15d
 	leaq	1056(%rbx), %rdi
 	movq	%rbx, %rsi
@@ -92225,17 +92188,17 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovael	%ecx, %edx
 	cmpl	%eax, %edx
 	setae	3952(%rbx)
-	jae	.L420_2
+	jae	.L421_2
 	addq	$3904, %rbx
 	xorl	%eax, %eax
 	cmpb	$0, 30(%r14)
 	setne	%al
 	leaq	(%rax,%rax,2), %rax
 	incl	(%rbx,%rax,8)
-	jmp	.L420_83
-.L420_3:
+	jmp	.L421_83
+.L421_3:
 	testb	%r8b, %r8b
-	je	.L420_13
+	je	.L421_13
 	movq	264(%rbx), %rsi
 	movl	%edx, %edi
 	movq	%rdi, %rcx
@@ -92247,36 +92210,36 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovaq	%rcx, %r9
 	movzbl	23(%r9), %r8d
 	cmpb	$32, %r8b
-	je	.L420_13
+	je	.L421_13
 	movq	704(%rbx), %r10
 	cmpq	$1, %r10
 	adcq	$0, %r10
 	cmpq	$20000000, %r10
-	ja	.L420_8
+	ja	.L421_8
 	movl	$20000000, %eax
 	movl	%edx, %r11d
 	xorl	%edx, %edx
 	divl	%r10d
 	movl	%r11d, %edx
-	jmp	.L420_9
-.L420_8:
+	jmp	.L421_9
+.L421_8:
 	xorl	%eax, %eax
-.L420_9:
+.L421_9:
 	movq	680(%rbx), %r12
 	addq	24(%r9), %rax
 	movq	$-1, %r9
 	cmovaeq	%rax, %r9
 	testb	%r8b, %r8b
-	je	.L420_11
+	je	.L421_11
 	cmpq	%r9, %r12
-	jb	.L420_13
-.L420_11:
+	jb	.L421_13
+.L421_11:
 	cmpq	%rdi, %rsi
-	jbe	.L420_128
-.L420_12:
+	jbe	.L421_128
+.L421_12:
 	movb	$32, 23(%rcx)
 	movq	%r12, 24(%rcx)
-.L420_13:
+.L421_13:
 	movzwl	28(%r14), %eax
 	movw	%ax, 994(%rbx)
 	movzbl	30(%r14), %r14d
@@ -92286,39 +92249,39 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovaeq	%rax, %rcx
 	xorl	%eax, %eax
 	cmpq	$7, %rcx
-	jg	.L420_18
+	jg	.L421_18
 	cmpq	$3, %rcx
-	jg	.L420_23
-	jb	.L420_20
+	jg	.L421_23
+	jb	.L421_20
 	movzbl	1320(%rbx), %eax
 	decb	%al
 	cmpb	$2, %al
 	setb	%cl
 	cmpl	%edx, 1312(%rbx)
-.L420_17:
+.L421_17:
 	sete	%al
 	andb	%cl, %al
-	jmp	.L420_20
-.L420_18:
+	jmp	.L421_20
+.L421_18:
 	cmpq	$19, %rcx
-	ja	.L420_56
+	ja	.L421_56
 	movl	$515072, %esi
 	btq	%rcx, %rsi
-	jb	.L420_20
+	jb	.L421_20
 	cmpq	$13, %rcx
-	jne	.L420_45
+	jne	.L421_45
 	leaq	1064(%rbx), %rdi
-.L420_41:
+.L421_41:
 	movq	%rbx, %rsi
 	movl	%edx, %r15d
 	movl	%r14d, %ecx
 	callq	hw_cfq_Cfq_may_queue
-	jmp	.L420_38
-.L420_23:
+	jmp	.L421_38
+.L421_23:
 	cmpq	$5, %rcx
-	jg	.L420_36
+	jg	.L421_36
 	cmpq	$4, %rcx
-	je	.L420_20
+	je	.L421_20
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -92332,52 +92295,52 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	shrq	$32, %rax
 	andl	1152(%rbx), %eax
 	cmpq	1144(%rbx), %rax
-	jae	.L420_64
+	jae	.L421_64
 	movq	1136(%rbx), %rsi
 	movl	(%rsi,%rax,4), %esi
 	cmpl	$-1, %esi
-	je	.L420_64
+	je	.L421_64
 	movq	1080(%rbx), %rdi
 	movq	1088(%rbx), %r8
 	leaq	1096(%rbx), %r9
-.L420_28:
+.L421_28:
 	movl	%esi, %eax
 	cmpq	%rax, %r8
 	leaq	(%rax,%rax,4), %rax
 	leaq	(%rdi,%rax,8), %rsi
 	cmovbeq	%r9, %rsi
 	cmpl	%ecx, 24(%rsi)
-	je	.L420_87
+	je	.L421_87
 	movl	12(%rsi), %esi
 	xorl	%eax, %eax
 	cmpl	$-1, %esi
-	jne	.L420_28
-	jmp	.L420_20
-.L420_36:
+	jne	.L421_28
+	jmp	.L421_20
+.L421_36:
 	leaq	1064(%rbx), %rdi
 	cmpq	$6, %rcx
-	jne	.L420_115
-.L420_37:
+	jne	.L421_115
+.L421_37:
 	movq	%rbx, %rsi
 	movl	%edx, %r15d
 	movl	%r14d, %ecx
 	callq	hw_cfq_v2_CfqV2_may_queue
-	jmp	.L420_38
-.L420_45:
+	jmp	.L421_38
+.L421_45:
 	cmpq	$19, %rcx
-	jne	.L420_56
+	jne	.L421_56
 	leal	-2(%r14), %eax
 	cmpl	$2, %eax
-	jb	.L420_95
+	jb	.L421_95
 	movl	$1769, %eax
 	testl	%r14d, %r14d
-	je	.L420_49
+	je	.L421_49
 	movl	$1770, %eax
-.L420_49:
+.L421_49:
 	cmpl	$0, 3144(%rbx)
-	je	.L420_95
+	je	.L421_95
 	cmpb	$1, 1056(%rbx,%rax)
-	jne	.L420_95
+	jne	.L421_95
 	movq	2832(%rbx), %rcx
 	movq	2840(%rbx), %rdi
 	movl	%edx, %r9d
@@ -92389,7 +92352,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovbeq	%rax, %r8
 	cmpq	$0, (%r8)
 	movl	%edx, %r8d
-	jne	.L420_53
+	jne	.L421_53
 	addq	256(%rbx), %rsi
 	cmpq	%r9, 264(%rbx)
 	leaq	128(%rbx), %r8
@@ -92404,10 +92367,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmpq	%r8, %rdi
 	cmovbeq	%rax, %rsi
 	cmpq	$0, (%rsi)
-	je	.L420_95
-.L420_53:
+	je	.L421_95
+.L421_53:
 	cmpl	$-1, %r8d
-	je	.L420_95
+	je	.L421_95
 	movl	%edx, %esi
 	movl	%r8d, %edx
 	movq	%rdx, %r8
@@ -92423,14 +92386,14 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	movq	%rax, %rdx
 	orq	%rcx, %rdx
 	shrq	$32, %rdx
-	je	.L420_93
+	je	.L421_93
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %rcx
-	jmp	.L420_94
-.L420_56:
+	jmp	.L421_94
+.L421_56:
 	cmpq	$8, %rcx
-	jne	.L420_62
+	jne	.L421_62
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -92443,33 +92406,33 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	sete	%cl
 	movl	44(%rax,%rcx,4), %r12d
 	cmpq	%r12, 1152(%rbx)
-	jbe	.L420_130
+	jbe	.L421_130
 	leaq	(%r12,%r12,4), %r15
 	shlq	$4, %r15
 	addq	1144(%rbx), %r15
 	cmpl	$-1, %r12d
-	je	.L420_64
-.L420_59:
+	je	.L421_64
+.L421_59:
 	cmpb	$1, 71(%r15)
-	jne	.L420_64
+	jne	.L421_64
 	cmpb	$0, 72(%r15)
-	je	.L420_121
-.L420_64:
+	je	.L421_121
+.L421_64:
 	xorl	%eax, %eax
-	jmp	.L420_20
-.L420_62:
+	jmp	.L421_20
+.L421_62:
 	leaq	1064(%rbx), %rdi
-.L420_63:
+.L421_63:
 	movq	%rbx, %rsi
 	movl	%edx, %r15d
 	movl	%r14d, %ecx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_may_queue
-	jmp	.L420_38
-.L420_87:
+	jmp	.L421_38
+.L421_87:
 	movl	1240(%rbx), %edi
 	xorl	%eax, %eax
 	testl	%edi, %edi
-	je	.L420_20
+	je	.L421_20
 	movl	$8192, %ecx
 	subl	1252(%rbx), %ecx
 	cmovbl	%eax, %ecx
@@ -92479,7 +92442,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	divl	%edi
 	movl	%ecx, %edx
 	movl	1244(%rbx), %ecx
-.L420_89:
+.L421_89:
 	cmpl	%eax, %ecx
 	cmovael	%eax, %ecx
 	cmpl	$3, %eax
@@ -92491,12 +92454,12 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmpl	%eax, (%rsi,%rcx,4)
 	seta	%al
 	addb	%al, %al
-	jmp	.L420_20
-.L420_93:
+	jmp	.L421_20
+.L421_93:
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %ecx
-.L420_94:
+.L421_94:
 	xorl	%eax, %eax
 	testq	%rdx, %rdx
 	setne	%al
@@ -92506,40 +92469,40 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	movb	$1, %al
 	cmpq	%rdi, %rcx
 	movl	%esi, %edx
-	ja	.L420_20
-.L420_95:
+	ja	.L421_20
+.L421_95:
 	movq	1104(%rbx), %rax
 	subq	$2, %rax
 	movl	$17, %ecx
 	cmovaeq	%rax, %rcx
 	xorl	%eax, %eax
 	cmpq	$6, %rcx
-	jle	.L420_100
+	jle	.L421_100
 	cmpq	$18, %rcx
-	ja	.L420_113
+	ja	.L421_113
 	movl	$515072, %esi
 	btq	%rcx, %rsi
-	jb	.L420_20
+	jb	.L421_20
 	cmpq	$9, %rcx
-	jne	.L420_111
+	jne	.L421_111
 	leaq	1112(%rbx), %rdi
-	jmp	.L420_63
-.L420_100:
+	jmp	.L421_63
+.L421_100:
 	cmpq	$2, %rcx
-	jle	.L420_20
+	jle	.L421_20
 	cmpq	$4, %rcx
-	jg	.L420_104
+	jg	.L421_104
 	cmpq	$3, %rcx
-	jne	.L420_20
+	jne	.L421_20
 	movzbl	1368(%rbx), %eax
 	decb	%al
 	cmpb	$2, %al
 	setb	%cl
 	cmpl	%edx, 1360(%rbx)
-	jmp	.L420_17
-.L420_104:
+	jmp	.L421_17
+.L421_104:
 	cmpq	$5, %rcx
-	jne	.L420_110
+	jne	.L421_110
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -92553,53 +92516,53 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	shrq	$32, %rax
 	andl	1200(%rbx), %eax
 	cmpq	1192(%rbx), %rax
-	jae	.L420_64
+	jae	.L421_64
 	movq	1184(%rbx), %rsi
 	movl	(%rsi,%rax,4), %esi
 	cmpl	$-1, %esi
-	je	.L420_64
+	je	.L421_64
 	movq	1128(%rbx), %rdi
 	movq	1136(%rbx), %r8
 	leaq	1144(%rbx), %r9
-.L420_108:
+.L421_108:
 	movl	%esi, %eax
 	cmpq	%rax, %r8
 	leaq	(%rax,%rax,4), %rax
 	leaq	(%rdi,%rax,8), %rsi
 	cmovbeq	%r9, %rsi
 	cmpl	%ecx, 24(%rsi)
-	je	.L420_125
+	je	.L421_125
 	movl	12(%rsi), %esi
 	xorl	%eax, %eax
 	cmpl	$-1, %esi
-	jne	.L420_108
-	jmp	.L420_20
-.L420_110:
+	jne	.L421_108
+	jmp	.L421_20
+.L421_110:
 	leaq	1112(%rbx), %rdi
-	jmp	.L420_37
-.L420_111:
+	jmp	.L421_37
+.L421_111:
 	cmpq	$13, %rcx
-	jne	.L420_113
+	jne	.L421_113
 	leaq	1112(%rbx), %rdi
-	jmp	.L420_41
-.L420_113:
+	jmp	.L421_41
+.L421_113:
 	cmpq	$7, %rcx
-	jne	.L420_116
+	jne	.L421_116
 	leaq	1112(%rbx), %rdi
-.L420_115:
+.L421_115:
 	movq	%rbx, %rsi
 	movl	%edx, %r15d
 	movl	%r14d, %ecx
 	callq	hw_cfq_v3_CfqV3_may_queue
-.L420_38:
+.L421_38:
 	movl	%r15d, %edx
-.L420_20:
+.L421_20:
 	cmpl	$1, 3896(%rbx)
-	jne	.L420_83
+	jne	.L421_83
 	movl	3900(%rbx), %r15d
 	cmpb	$2, %al
 	sete	3952(%rbx)
-	je	.L420_2
+	je	.L421_2
 	xorl	%ecx, %ecx
 	testl	%r14d, %r14d
 	setne	%cl
@@ -92612,11 +92575,11 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	movl	$-1, %r13d
 	cmovnel	%ecx, %r13d
 	cmpl	%r15d, %r13d
-	jb	.L420_71
+	jb	.L421_71
 	cmpb	$0, 20(%r12)
-	je	.L420_42
+	je	.L421_42
 	cmpb	$1, %al
-	je	.L420_71
+	je	.L421_71
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -92626,19 +92589,19 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovaq	%rcx, %rsi
 	movzbl	23(%rsi), %ecx
 	cmpb	$32, %cl
-	je	.L420_71
+	je	.L421_71
 	movq	704(%rbx), %rdi
 	cmpq	$1, %rdi
 	adcq	$0, %rdi
 	cmpq	$20000000, %rdi
-	ja	.L420_90
+	ja	.L421_90
 	movl	$20000000, %eax
 	movl	%edx, %r8d
 	xorl	%edx, %edx
 	divl	%edi
 	movl	%r8d, %edx
-	jmp	.L420_91
-.L420_42:
+	jmp	.L421_91
+.L421_42:
 	movq	264(%rbx), %rsi
 	movl	%edx, %r11d
 	movq	%r11, %rcx
@@ -92650,51 +92613,51 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovaq	%rcx, %r9
 	movzbl	23(%r9), %r8d
 	cmpb	$32, %r8b
-	je	.L420_70
+	je	.L421_70
 	movq	704(%rbx), %r10
 	cmpq	$1, %r10
 	adcq	$0, %r10
 	cmpq	$20000000, %r10
-	ja	.L420_65
+	ja	.L421_65
 	movl	$20000000, %eax
 	movl	%edx, %edi
 	xorl	%edx, %edx
 	divl	%r10d
 	movl	%edi, %edx
 	leaq	128(%rbx), %rdi
-	jmp	.L420_66
-.L420_65:
+	jmp	.L421_66
+.L421_65:
 	xorl	%eax, %eax
-.L420_66:
+.L421_66:
 	movq	680(%rbx), %r10
 	addq	24(%r9), %rax
 	movq	$-1, %r9
 	cmovaeq	%rax, %r9
 	testb	%r8b, %r8b
-	je	.L420_68
+	je	.L421_68
 	cmpq	%r9, %r10
-	jb	.L420_70
-.L420_68:
+	jb	.L421_70
+.L421_68:
 	cmpq	%r11, %rsi
-	jbe	.L420_132
-.L420_69:
+	jbe	.L421_132
+.L421_69:
 	movb	$32, 23(%rcx)
 	movq	%r10, 24(%rcx)
-.L420_70:
+.L421_70:
 	movb	$1, 20(%r12)
-.L420_71:
+.L421_71:
 	movl	%edx, %ecx
 	movl	$3, %edx
 	movl	%r15d, %eax
 	mull	%edx
-	jo	.L420_127
-.L420_72:
+	jo	.L421_127
+.L421_72:
 	shrl	%eax
 	cmpl	%eax, %r14d
-	jae	.L420_2
+	jae	.L421_2
 	incl	(%r12)
 	cmpl	%r15d, %r13d
-	jb	.L420_83
+	jb	.L421_83
 	movq	264(%rbx), %rsi
 	movl	%ecx, %edi
 	movq	%rdi, %rcx
@@ -92706,37 +92669,37 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovaq	%rcx, %r9
 	movzbl	23(%r9), %r8d
 	cmpb	$32, %r8b
-	je	.L420_81
+	je	.L421_81
 	movq	704(%rbx), %r10
 	cmpq	$1, %r10
 	adcq	$0, %r10
 	cmpq	$20000000, %r10
-	ja	.L420_78
+	ja	.L421_78
 	movl	$20000000, %eax
 	xorl	%edx, %edx
 	divl	%r10d
-	jmp	.L420_79
-.L420_2:
+	jmp	.L421_79
+.L421_2:
 	xorl	%eax, %eax
-	jmp	.L420_84
-.L420_78:
+	jmp	.L421_84
+.L421_78:
 	xorl	%eax, %eax
-.L420_79:
+.L421_79:
 	addq	24(%r9), %rax
 	movq	$-1, %rdx
 	cmovaeq	%rax, %rdx
 	testb	%r8b, %r8b
-	je	.L420_83
+	je	.L421_83
 	cmpq	%rdx, 680(%rbx)
-	jae	.L420_83
-.L420_81:
+	jae	.L421_83
+.L421_81:
 	cmpq	%rdi, %rsi
-	jbe	.L420_129
-.L420_82:
+	jbe	.L421_129
+.L421_82:
 	decb	23(%rcx)
-.L420_83:
+.L421_83:
 	movb	$1, %al
-.L420_84:
+.L421_84:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -92745,19 +92708,19 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L420_90:
+.L421_90:
 	xorl	%eax, %eax
-.L420_91:
+.L421_91:
 	addq	24(%rsi), %rax
 	movq	$-1, %rsi
 	cmovaeq	%rax, %rsi
 	xorl	%eax, %eax
 	testb	%cl, %cl
-	je	.L420_84
+	je	.L421_84
 	cmpq	%rsi, 680(%rbx)
-	jb	.L420_71
-	jmp	.L420_84
-.L420_116:
+	jb	.L421_71
+	jmp	.L421_84
+.L421_116:
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -92770,26 +92733,26 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	sete	%cl
 	movl	44(%rax,%rcx,4), %r12d
 	cmpq	%r12, 1200(%rbx)
-	jbe	.L420_133
+	jbe	.L421_133
 	leaq	(%r12,%r12,4), %r15
 	shlq	$4, %r15
 	addq	1192(%rbx), %r15
 	cmpl	$-1, %r12d
-	je	.L420_64
-.L420_118:
+	je	.L421_64
+.L421_118:
 	cmpb	$1, 71(%r15)
-	jne	.L420_64
+	jne	.L421_64
 	cmpb	$0, 72(%r15)
-	jne	.L420_64
-.L420_121:
+	jne	.L421_64
+.L421_121:
 	movb	$1, 72(%r15)
 	movb	$1, %al
-	jmp	.L420_20
-.L420_125:
+	jmp	.L421_20
+.L421_125:
 	movl	1288(%rbx), %edi
 	xorl	%eax, %eax
 	testl	%edi, %edi
-	je	.L420_20
+	je	.L421_20
 	movl	$8192, %ecx
 	subl	1300(%rbx), %ecx
 	cmovbl	%eax, %ecx
@@ -92799,48 +92762,48 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	divl	%edi
 	movl	%ecx, %edx
 	movl	1292(%rbx), %ecx
-	jmp	.L420_89
-.L420_127:
+	jmp	.L421_89
+.L421_127:
 	movl	$-1, %eax
-	jmp	.L420_72
-.L420_128:
+	jmp	.L421_72
+.L421_128:
 	movq	%r15, %rdi
 	movl	%edx, %r13d
 	callq	hw_collections_arena_clean_context_Context
 	movl	%r13d, %edx
 	movq	%r15, %rcx
-	jmp	.L420_12
-.L420_129:
+	jmp	.L421_12
+.L421_129:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_context_Context
 	movq	%r14, %rcx
-	jmp	.L420_82
-.L420_130:
+	jmp	.L421_82
+.L421_130:
 	leaq	1064(%rbx), %r15
 	movq	%r15, %rdi
 	movl	%edx, %r13d
 	callq	hw_collections_arena_clean_cfq_tree_queue_Queue
 	movl	%r13d, %edx
 	cmpl	$-1, %r12d
-	jne	.L420_59
-	jmp	.L420_64
-.L420_132:
+	jne	.L421_59
+	jmp	.L421_64
+.L421_132:
 	movl	%edx, -44(%rbp)
 	movq	%r10, -56(%rbp)
 	callq	hw_collections_arena_clean_context_Context
 	movq	-56(%rbp), %r10
 	movl	-44(%rbp), %edx
 	leaq	128(%rbx), %rcx
-	jmp	.L420_69
-.L420_133:
+	jmp	.L421_69
+.L421_133:
 	leaq	1112(%rbx), %r15
 	movq	%r15, %rdi
 	movl	%edx, %r13d
 	callq	hw_collections_arena_clean_cfq_tree_queue_Queue
 	movl	%r13d, %edx
 	cmpl	$-1, %r12d
-	jne	.L420_118
-	jmp	.L420_64
+	jne	.L421_118
+	jmp	.L421_64
 	.size	hw_queue_RequestQueue_allocate_from_limited_pool, .-hw_queue_RequestQueue_allocate_from_limited_pool
 
 	.p2align	4
@@ -92848,11 +92811,11 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 hw_queue_RequestQueue_can_join:
 	xorl	%eax, %eax
 	cmpl	$-1, %esi
-	je	.L421_17
+	je	.L422_17
 	cmpl	$-1, %edx
-	je	.L421_17
+	je	.L422_17
 	cmpl	$-1, 3960(%rdi)
-	je	.L421_17
+	je	.L422_17
 	pushq	%rbp
 	movq	%rsp, %rbp
 	movq	64(%rdi), %rcx
@@ -92864,11 +92827,11 @@ hw_queue_RequestQueue_can_join:
 	cmpq	%r8, %rax
 	cmovbeq	%rdi, %rsi
 	testb	$7, 58(%rsi)
-	jne	.L421_15
+	jne	.L422_15
 	cmpb	$1, 62(%rsi)
-	jne	.L421_15
+	jne	.L422_15
 	testb	$16, 56(%rsi)
-	jne	.L421_15
+	jne	.L422_15
 	movl	%edx, %edx
 	movq	%rdx, %r8
 	shlq	$6, %r8
@@ -92876,44 +92839,44 @@ hw_queue_RequestQueue_can_join:
 	cmpq	%rdx, %rax
 	cmovbeq	%rdi, %rcx
 	testb	$7, 58(%rcx)
-	jne	.L421_15
+	jne	.L422_15
 	cmpb	$1, 62(%rcx)
-	jne	.L421_15
+	jne	.L422_15
 	testb	$16, 56(%rcx)
-	jne	.L421_15
+	jne	.L422_15
 	cmpb	$0, 3968(%rdi)
-	je	.L421_10
+	je	.L422_10
 	movzbl	60(%rsi), %edx
 	xorl	%eax, %eax
 	cmpb	60(%rcx), %dl
-	jne	.L421_16
+	jne	.L422_16
 	movzbl	61(%rcx), %edx
 	cmpb	%dl, 61(%rsi)
-	je	.L421_13
-	jmp	.L421_16
-.L421_10:
+	je	.L422_13
+	jmp	.L422_16
+.L422_10:
 	movzbl	61(%rsi), %eax
 	cmpb	61(%rcx), %al
-	jne	.L421_15
-.L421_13:
+	jne	.L422_15
+.L422_13:
 	movl	40(%rsi), %edx
 	movq	(%rsi), %rax
 	addq	%rdx, %rax
 	movq	$-1, %rsi
 	cmovaeq	%rax, %rsi
 	cmpq	(%rcx), %rsi
-	jne	.L421_15
+	jne	.L422_15
 	movl	40(%rcx), %ecx
 	addl	%edx, %ecx
 	cmpl	3864(%rdi), %ecx
 	setbe	%al
 	cmpl	%edx, %ecx
-	jae	.L421_16
-.L421_15:
+	jae	.L422_16
+.L422_15:
 	xorl	%eax, %eax
-.L421_16:
+.L422_16:
 	popq	%rbp
-.L421_17:
+.L422_17:
 	HOISTWAY_RETURN
 	.size	hw_queue_RequestQueue_can_join, .-hw_queue_RequestQueue_can_join
 
@@ -92929,15 +92892,15 @@ hw_queue_RequestQueue_can_merge:
 	cmpq	%rcx, 72(%rdi)
 	cmovbeq	%rdi, %rax
 	testb	$7, 58(%rax)
-	jne	.L422_15
+	jne	.L423_15
 	cmpb	$1, 62(%rax)
-	jne	.L422_15
+	jne	.L423_15
 	testb	$16, 56(%rax)
-	jne	.L422_15
+	jne	.L423_15
 	movq	%rdx, %rcx
 	movzbl	61(%rax), %edx
 	cmpb	30(%rcx), %dl
-	jne	.L422_15
+	jne	.L423_15
 	movl	8(%rcx), %edx
 	movq	%rdx, %r8
 	shlq	$7, %r8
@@ -92947,17 +92910,17 @@ hw_queue_RequestQueue_can_merge:
 	cmovaq	%r8, %r9
 	movzbl	16(%r9), %edx
 	cmpb	$7, %dl
-	ja	.L422_11
+	ja	.L423_11
 	movzbl	20(%r9), %r8d
 	movzbl	17(%r9), %r9d
 	testl	%r9d, %r9d
-	je	.L422_9
+	je	.L423_9
 	movb	$31, %dl
 	cmpl	$1, %r9d
-	jne	.L422_11
+	jne	.L423_11
 	movb	$8, %dl
 	cmpb	$-20, %r8b
-	jl	.L422_11
+	jl	.L423_11
 	movzbl	%r8b, %edx
 	cmpb	$19, %r8b
 	movl	$19, %r8d
@@ -92967,11 +92930,11 @@ hw_queue_RequestQueue_can_merge:
 	imull	$205, %edx, %edx
 	shrl	$10, %edx
 	orb	$8, %dl
-	jmp	.L422_11
-.L422_9:
+	jmp	.L423_11
+.L423_9:
 	movb	$16, %dl
 	cmpb	$-20, %r8b
-	jl	.L422_11
+	jl	.L423_11
 	movzbl	%r8b, %edx
 	cmpb	$19, %r8b
 	movl	$19, %r8d
@@ -92981,15 +92944,15 @@ hw_queue_RequestQueue_can_merge:
 	imull	$205, %edx, %edx
 	shrl	$10, %edx
 	orb	$16, %dl
-.L422_11:
+.L423_11:
 	cmpb	$0, 3968(%rdi)
-	je	.L422_12
+	je	.L423_12
 	cmpb	%dl, 60(%rax)
-	jne	.L422_15
-.L422_12:
+	jne	.L423_15
+.L423_12:
 	movb	$1, %al
 	cmpb	$0, 3966(%rdi)
-	je	.L422_16
+	je	.L423_16
 	leaq	1056(%rdi), %rax
 	movq	%rdi, %r8
 	movq	%rax, %rdi
@@ -92997,9 +92960,9 @@ hw_queue_RequestQueue_can_merge:
 	movq	%r8, %rsi
 	popq	%rbp
 	jmp	hw_registry_AnyElevator_allow_merge
-.L422_15:
+.L423_15:
 	xorl	%eax, %eax
-.L422_16:
+.L423_16:
 	popq	%rbp
 	HOISTWAY_RETURN
 	.size	hw_queue_RequestQueue_can_merge, .-hw_queue_RequestQueue_can_merge
@@ -93018,25 +92981,25 @@ hw_queue_RequestQueue_fill:
 	movl	8(%rdx), %r14d
 	movq	672(%rdi), %r15
 	cmpq	%r14, 264(%rdi)
-	jbe	.L423_1
+	jbe	.L424_1
 	movq	%r14, %rbx
 	shlq	$7, %rbx
 	addq	256(%rdi), %rbx
-.L423_3:
+.L424_3:
 	incl	12(%rbx)
 	movzbl	16(%rbx), %r12d
 	cmpb	$7, %r12b
-	ja	.L423_10
+	ja	.L424_10
 	movzbl	20(%rbx), %eax
 	movzbl	17(%rbx), %ecx
 	testl	%ecx, %ecx
-	je	.L423_8
+	je	.L424_8
 	movb	$31, %r12b
 	cmpl	$1, %ecx
-	jne	.L423_10
+	jne	.L424_10
 	movb	$8, %r12b
 	cmpb	$-20, %al
-	jl	.L423_10
+	jl	.L424_10
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -93046,11 +93009,11 @@ hw_queue_RequestQueue_fill:
 	imull	$205, %eax, %r12d
 	shrl	$10, %r12d
 	orb	$8, %r12b
-	jmp	.L423_10
-.L423_8:
+	jmp	.L424_10
+.L424_8:
 	movb	$16, %r12b
 	cmpb	$-20, %al
-	jl	.L423_10
+	jl	.L424_10
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -93060,13 +93023,13 @@ hw_queue_RequestQueue_fill:
 	imull	$205, %eax, %r12d
 	shrl	$10, %r12d
 	orb	$16, %r12b
-.L423_10:
+.L424_10:
 	movl	%esi, %ecx
 	cmpq	%rcx, 72(%rdi)
-	jbe	.L423_11
+	jbe	.L424_11
 	shlq	$6, %rcx
 	addq	64(%rdi), %rcx
-.L423_13:
+.L424_13:
 	movl	48(%rcx), %eax
 	incl	%eax
 	movl	%eax, 48(%rcx)
@@ -93086,7 +93049,7 @@ hw_queue_RequestQueue_fill:
 	movb	%r12b, 60(%rcx)
 	movb	$1, 62(%rcx)
 	cmpl	$37, 3160(%rdi)
-	jne	.L423_14
+	jne	.L424_14
 	movw	$8, 58(%rcx)
 	incl	3832(%rdi)
 	movq	1056(%rdi), %rdx
@@ -93094,47 +93057,47 @@ hw_queue_RequestQueue_fill:
 	movl	$19, %ecx
 	cmovaeq	%rdx, %rcx
 	cmpq	$9, %rcx
-	jg	.L423_20
+	jg	.L424_20
 	cmpq	$5, %rcx
-	jle	.L423_41
+	jle	.L424_41
 	movl	%eax, %ebx
 	movl	%esi, %edx
 	leaq	1064(%rdi), %rax
 	movq	%rdi, %rsi
 	movq	%rax, %rdi
 	cmpq	$7, %rcx
-	jg	.L423_35
+	jg	.L424_35
 	cmpq	$6, %rcx
-	jne	.L423_33
+	jne	.L424_33
 	callq	hw_elevator_hooks_allocate_cfq_v2_CfqV2
-	jmp	.L423_40
-.L423_14:
+	jmp	.L424_40
+.L424_14:
 	movw	$0, 58(%rcx)
-	jmp	.L423_41
-.L423_20:
+	jmp	.L424_41
+.L424_20:
 	cmpq	$14, %rcx
-	jg	.L423_27
+	jg	.L424_27
 	cmpq	$11, %rcx
-	jle	.L423_22
+	jle	.L424_22
 	cmpq	$12, %rcx
-	je	.L423_38
+	je	.L424_38
 	movl	%eax, %ebx
 	cmpq	$13, %rcx
-	jne	.L423_39
+	jne	.L424_39
 	leaq	1064(%rdi), %rax
 	movq	%rdi, %rcx
 	movq	%rax, %rdi
 	movl	%esi, %edx
 	movq	%rcx, %rsi
 	callq	hw_elevator_hooks_allocate_cfq_Cfq
-	jmp	.L423_40
-.L423_27:
+	jmp	.L424_40
+.L424_27:
 	cmpq	$16, %rcx
-	jle	.L423_28
+	jle	.L424_28
 	cmpq	$17, %rcx
-	je	.L423_38
+	je	.L424_38
 	cmpq	$18, %rcx
-	je	.L423_41
+	je	.L424_41
 	leaq	1056(%rdi), %rcx
 	movq	%rdi, %r8
 	movq	%rcx, %rdi
@@ -93142,34 +93105,34 @@ hw_queue_RequestQueue_fill:
 	movq	%r8, %rsi
 	movl	%eax, %ebx
 	callq	hw_elevator_hooks_allocate_bandwidth_Bandwidth_inner
-	jmp	.L423_40
-.L423_38:
+	jmp	.L424_40
+.L424_38:
 	movl	%eax, %ebx
-	jmp	.L423_39
-.L423_35:
+	jmp	.L424_39
+.L424_35:
 	cmpq	$8, %rcx
-	jne	.L423_36
+	jne	.L424_36
 	callq	hw_elevator_hooks_allocate_cfq_tree_CfqTree
-	jmp	.L423_40
-.L423_22:
+	jmp	.L424_40
+.L424_22:
 	movl	%eax, %ebx
 	movl	%esi, %edx
 	leaq	1064(%rdi), %rax
 	movq	%rdi, %rsi
 	movq	%rax, %rdi
 	cmpq	$10, %rcx
-	jne	.L423_37
+	jne	.L424_37
 	callq	hw_elevator_hooks_allocate_shared_turns_Turns_bfq_v0_Sectors
-	jmp	.L423_40
-.L423_28:
+	jmp	.L424_40
+.L424_28:
 	movl	%eax, %ebx
 	cmpq	$15, %rcx
-	jne	.L423_29
-.L423_39:
+	jne	.L424_29
+.L424_39:
 	callq	hw_elevator_hooks_free_sfq_Sfq
-.L423_40:
+.L424_40:
 	movl	%ebx, %eax
-.L423_41:
+.L424_41:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -93178,24 +93141,24 @@ hw_queue_RequestQueue_fill:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L423_33:
+.L424_33:
 	callq	hw_elevator_hooks_allocate_cfq_v3_CfqV3
-	jmp	.L423_40
-.L423_36:
+	jmp	.L424_40
+.L424_36:
 	callq	hw_elevator_hooks_allocate_bandwidth_Bandwidth_cfq_v3_CfqV3
-	jmp	.L423_40
-.L423_37:
+	jmp	.L424_40
+.L424_37:
 	callq	hw_elevator_hooks_allocate_shared_turns_Turns_cfq_wf2q_Time
-	jmp	.L423_40
-.L423_29:
+	jmp	.L424_40
+.L424_29:
 	leaq	1064(%rdi), %rax
 	movq	%rdi, %rcx
 	movq	%rax, %rdi
 	movl	%esi, %edx
 	movq	%rcx, %rsi
 	callq	hw_elevator_hooks_allocate_kyber_Kyber
-	jmp	.L423_40
-.L423_1:
+	jmp	.L424_40
+.L424_1:
 	leaq	128(%rdi), %rbx
 	movq	%rdi, -48(%rbp)
 	movq	%rbx, %rdi
@@ -93205,8 +93168,8 @@ hw_queue_RequestQueue_fill:
 	movq	%r12, %rdx
 	movq	-48(%rbp), %rdi
 	movl	%r13d, %esi
-	jmp	.L423_3
-.L423_11:
+	jmp	.L424_3
+.L424_11:
 	movq	%rdi, %rbx
 	movl	%esi, -48(%rbp)
 	movq	%rdx, %r13
@@ -93215,7 +93178,7 @@ hw_queue_RequestQueue_fill:
 	movq	%rbx, %rdi
 	movl	-48(%rbp), %esi
 	movq	%rbx, %rcx
-	jmp	.L423_13
+	jmp	.L424_13
 	.size	hw_queue_RequestQueue_fill, .-hw_queue_RequestQueue_fill
 
 	.p2align	4
@@ -93232,7 +93195,7 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movq	%rdx, -56(%rbp)
 	movq	%rdi, %r13
 	.p2align	4
-.L424_1:
+.L425_1:
 	movq	72(%r13), %rcx
 	movl	%esi, %r12d
 	movq	%r12, %rbx
@@ -93244,19 +93207,19 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	cmovaq	%rax, %rdx
 	movzwl	58(%rdx), %r14d
 	testb	$64, %r14b
-	je	.L424_2
+	je	.L425_2
 	movl	1028(%r13), %edi
 	movl	1032(%r13), %r15d
 	cmpq	%r12, %rcx
-	jbe	.L424_11
-.L424_12:
+	jbe	.L425_11
+.L425_12:
 	movb	$0, 62(%rax)
 	movl	3880(%r13), %r14d
 	movl	%esi, 3880(%r13)
 	cmpq	%r12, 72(%r13)
-	jbe	.L424_13
+	jbe	.L425_13
 	addq	64(%r13), %rbx
-.L424_15:
+.L425_15:
 	cmpl	%r15d, %esi
 	sete	%al
 	movl	$-1, 24(%rbx)
@@ -93281,17 +93244,17 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	leaq	1024(%r13), %rdi
 	callq	hw_queue_barrier_Sequence_stage
 	cmpb	$4, %al
-	jne	.L424_87
+	jne	.L425_87
 	movl	1024(%r13), %esi
 	movl	$-1, 1024(%r13)
 	cmpq	%rsi, 72(%r13)
-	jbe	.L424_17
+	jbe	.L425_17
 	movq	%rsi, %rax
 	shlq	$6, %rax
 	addq	64(%r13), %rax
 	andb	$-5, 58(%rax)
-	jmp	.L424_1
-.L424_11:
+	jmp	.L425_1
+.L425_11:
 	movl	%edi, -48(%rbp)
 	movq	%r13, %rdi
 	movq	%rsi, %r14
@@ -93299,8 +93262,8 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	-48(%rbp), %edi
 	movq	%r14, %rsi
 	movq	%r13, %rax
-	jmp	.L424_12
-.L424_13:
+	jmp	.L425_12
+.L425_13:
 	movl	%edi, %r12d
 	movq	%r13, %rdi
 	movq	%rsi, %rbx
@@ -93308,22 +93271,22 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	%r12d, %edi
 	movq	%rbx, %rsi
 	movq	%r13, %rbx
-	jmp	.L424_15
-.L424_17:
+	jmp	.L425_15
+.L425_17:
 	movq	%r13, %rdi
 	movq	%rsi, %rbx
 	callq	hw_collections_arena_clean_request_Request
 	movq	%rbx, %rsi
 	andb	$-5, 58(%r13)
-	jmp	.L424_1
-.L424_2:
+	jmp	.L425_1
+.L425_2:
 	movl	32(%rdx), %r15d
 	movq	-56(%rbp), %r8
 	movq	(%r8), %r9
 	movq	8(%r8), %r10
 	movl	(%r9), %eax
 	cmpl	(%r10), %eax
-	jae	.L424_4
+	jae	.L425_4
 	movq	8(%rdx), %rcx
 	movq	16(%r8), %rdx
 	movq	(%rdx), %rdx
@@ -93333,14 +93296,14 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	$-1, %ecx
 	cmovnel	%eax, %ecx
 	movl	%ecx, (%r9)
-.L424_4:
+.L425_4:
 	cmpl	$-1, %r15d
-	je	.L424_21
+	je	.L425_21
 	leaq	368(%r13), %rdi
 	movq	16(%r8), %rax
 	movq	%rax, -56(%rbp)
 	.p2align	4
-.L424_6:
+.L425_6:
 	movq	360(%r13), %rdx
 	movl	%r15d, %ecx
 	movq	%rcx, %rax
@@ -93352,7 +93315,7 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	8(%r11), %ebx
 	movl	(%r9), %r8d
 	cmpl	(%r10), %r8d
-	jae	.L424_8
+	jae	.L425_8
 	movq	(%r11), %rdx
 	movq	-56(%rbp), %r11
 	movq	(%r11), %r11
@@ -93363,19 +93326,19 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	cmovel	%r8d, %edx
 	movl	%edx, (%r9)
 	movq	360(%r13), %rdx
-.L424_8:
+.L425_8:
 	movl	3960(%r13), %r12d
 	cmpq	%rcx, %rdx
-	jbe	.L424_9
+	jbe	.L425_9
 	addq	352(%r13), %rax
-.L424_20:
+.L425_20:
 	movl	%r12d, 8(%rax)
 	movl	%r15d, 3960(%r13)
 	movl	%ebx, %r15d
 	cmpl	$-1, %ebx
-	jne	.L424_6
-	jmp	.L424_21
-.L424_9:
+	jne	.L425_6
+	jmp	.L425_21
+.L425_9:
 	movq	%rsi, -48(%rbp)
 	movq	%r9, -72(%rbp)
 	movq	%r10, -64(%rbp)
@@ -93385,72 +93348,72 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movq	-72(%rbp), %r9
 	movq	-48(%rbp), %rsi
 	movq	%rdi, %rax
-	jmp	.L424_20
-.L424_21:
+	jmp	.L425_20
+.L425_21:
 	testl	$256, %r14d
-	je	.L424_90
+	je	.L425_90
 	leaq	1056(%r13), %rdi
 	movq	1056(%r13), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	testb	$8, %r14b
-	jne	.L424_52
+	jne	.L425_52
 	cmpq	$9, %rax
-	jg	.L424_33
+	jg	.L425_33
 	cmpq	$3, %rax
-	jle	.L424_25
+	jle	.L425_25
 	cmpq	$6, %rax
-	jg	.L424_30
+	jg	.L425_30
 	addq	$-4, %rax
 	cmpq	$2, %rax
-	jb	.L424_90
+	jb	.L425_90
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_cfq_v2_CfqV2
-	jmp	.L424_89
-.L424_52:
+	jmp	.L425_89
+.L425_52:
 	cmpq	$9, %rax
-	jg	.L424_63
+	jg	.L425_63
 	cmpq	$4, %rax
-	jg	.L424_57
+	jg	.L425_57
 	cmpq	$3, %rax
-	jb	.L424_86
-	jne	.L424_76
+	jb	.L425_86
+	jne	.L425_76
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_anticipatory_Anticipatory
 	movq	%r14, %rsi
-	jmp	.L424_86
-.L424_33:
+	jmp	.L425_86
+.L425_33:
 	cmpq	$14, %rax
-	jg	.L424_40
+	jg	.L425_40
 	cmpq	$11, %rax
-	jle	.L424_35
+	jle	.L425_35
 	cmpq	$12, %rax
-	je	.L424_48
+	je	.L425_48
 	cmpq	$13, %rax
-	jne	.L424_90
+	jne	.L425_90
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_cfq_Cfq
-	jmp	.L424_89
-.L424_63:
+	jmp	.L425_89
+.L425_63:
 	cmpq	$14, %rax
-	jg	.L424_70
+	jg	.L425_70
 	cmpq	$11, %rax
-	jle	.L424_65
+	jle	.L425_65
 	cmpq	$12, %rax
-	je	.L424_80
+	je	.L425_80
 	movq	%rsi, %r15
 	cmpq	$13, %rax
-	jne	.L424_81
+	jne	.L425_81
 	leaq	1064(%r13), %r14
 	movq	%r14, %rdi
 	movq	%r13, %rsi
@@ -93460,94 +93423,94 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_cfq_Cfq
-	jmp	.L424_85
-.L424_57:
+	jmp	.L425_85
+.L425_57:
 	cmpq	$6, %rax
-	jle	.L424_58
+	jle	.L425_58
 	cmpq	$7, %rax
-	je	.L424_77
+	je	.L425_77
 	movq	%rsi, %r15
 	leaq	1064(%r13), %r14
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	cmpq	$8, %rax
-	jne	.L424_78
+	jne	.L425_78
 	callq	hw_elevator_hooks_complete_cfq_tree_CfqTree
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_cfq_tree_CfqTree
-	jmp	.L424_85
-.L424_40:
+	jmp	.L425_85
+.L425_40:
 	cmpq	$16, %rax
-	jle	.L424_41
+	jle	.L425_41
 	cmpq	$17, %rax
-	je	.L424_50
+	je	.L425_50
 	movq	%rsi, %r14
 	cmpq	$18, %rax
-	jne	.L424_51
+	jne	.L425_51
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	callq	hw_elevator_hooks_complete_custom_Custom
-	jmp	.L424_89
-.L424_70:
+	jmp	.L425_89
+.L425_70:
 	cmpq	$16, %rax
-	jle	.L424_71
+	jle	.L425_71
 	cmpq	$17, %rax
-	je	.L424_83
+	je	.L425_83
 	movq	%rsi, %r15
 	cmpq	$18, %rax
-	jne	.L424_84
+	jne	.L425_84
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	callq	hw_elevator_hooks_complete_custom_Custom
-	jmp	.L424_85
-.L424_25:
-	jb	.L424_90
+	jmp	.L425_85
+.L425_25:
+	jb	.L425_90
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_anticipatory_Anticipatory
-	jmp	.L424_89
-.L424_30:
+	jmp	.L425_89
+.L425_30:
 	cmpq	$7, %rax
-	je	.L424_88
+	je	.L425_88
 	movq	%rsi, %r14
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	cmpq	$8, %rax
-	jne	.L424_46
+	jne	.L425_46
 	callq	hw_elevator_hooks_complete_cfq_tree_CfqTree
-	jmp	.L424_89
-.L424_35:
+	jmp	.L425_89
+.L425_35:
 	movq	%rsi, %r14
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	cmpq	$10, %rax
-	jne	.L424_47
+	jne	.L425_47
 	callq	hw_elevator_hooks_complete_shared_turns_Turns_bfq_v0_Sectors
-	jmp	.L424_89
-.L424_65:
+	jmp	.L425_89
+.L425_65:
 	movq	%rsi, %r15
 	leaq	1064(%r13), %r14
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	cmpq	$10, %rax
-	jne	.L424_79
+	jne	.L425_79
 	callq	hw_elevator_hooks_complete_shared_turns_Turns_bfq_v0_Sectors
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_shared_turns_Turns_bfq_v0_Sectors
-	jmp	.L424_85
-.L424_58:
+	jmp	.L425_85
+.L425_58:
 	cmpq	$5, %rax
-	je	.L424_86
+	je	.L425_86
 	leaq	1064(%r13), %r15
 	movq	%r15, %rdi
 	movq	%rsi, %r14
@@ -93559,46 +93522,46 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_free_cfq_v2_CfqV2
 	movq	%r14, %rsi
-	jmp	.L424_86
-.L424_41:
+	jmp	.L425_86
+.L425_41:
 	movq	%rsi, %r14
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	cmpq	$15, %rax
-	jne	.L424_49
+	jne	.L425_49
 	callq	hw_elevator_hooks_complete_bfq_Bfq
-	jmp	.L424_89
-.L424_71:
+	jmp	.L425_89
+.L425_71:
 	movq	%rsi, %r15
 	leaq	1064(%r13), %r14
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	cmpq	$15, %rax
-	jne	.L424_82
+	jne	.L425_82
 	callq	hw_elevator_hooks_complete_bfq_Bfq
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_bfq_Bfq
-	jmp	.L424_85
-.L424_48:
+	jmp	.L425_85
+.L425_48:
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_fiops_Fiops
-	jmp	.L424_89
-.L424_80:
+	jmp	.L425_89
+.L425_80:
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_fiops_Fiops
 	movq	%r14, %rsi
-	jmp	.L424_86
-.L424_77:
+	jmp	.L425_86
+.L425_77:
 	leaq	1064(%r13), %r15
 	movq	%r15, %rdi
 	movq	%rsi, %r14
@@ -93610,48 +93573,48 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_free_cfq_v3_CfqV3
 	movq	%r14, %rsi
-	jmp	.L424_86
-.L424_50:
+	jmp	.L425_86
+.L425_50:
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_paternoster_Paternoster
-	jmp	.L424_89
-.L424_83:
+	jmp	.L425_89
+.L425_83:
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_paternoster_Paternoster
 	movq	%r14, %rsi
-	jmp	.L424_86
-.L424_88:
+	jmp	.L425_86
+.L425_88:
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_cfq_v3_CfqV3
-	jmp	.L424_89
-.L424_81:
+	jmp	.L425_89
+.L425_81:
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_mq_deadline_MqDeadline
-	jmp	.L424_85
-.L424_78:
+	jmp	.L425_85
+.L425_78:
 	callq	hw_elevator_hooks_complete_bandwidth_Bandwidth_cfq_v3_CfqV3
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_bandwidth_Bandwidth_cfq_v3_CfqV3
-	jmp	.L424_85
-.L424_51:
+	jmp	.L425_85
+.L425_51:
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_bandwidth_Bandwidth_inner
-	jmp	.L424_89
-.L424_84:
+	jmp	.L425_89
+.L425_84:
 	movq	%rdi, %r14
 	movq	%r13, %rsi
 	movl	%r15d, %edx
@@ -93660,31 +93623,31 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_bandwidth_Bandwidth_inner
-	jmp	.L424_85
-.L424_46:
+	jmp	.L425_85
+.L425_46:
 	callq	hw_elevator_hooks_complete_bandwidth_Bandwidth_cfq_v3_CfqV3
-	jmp	.L424_89
-.L424_76:
+	jmp	.L425_89
+.L425_76:
 	movq	%r13, %rdi
 	movq	%rsi, %r14
 	callq	hw_elevator_hooks_free_sfq_Sfq
 	movq	%r14, %rsi
-	jmp	.L424_86
-.L424_47:
+	jmp	.L425_86
+.L425_47:
 	callq	hw_elevator_hooks_complete_shared_turns_Turns_cfq_wf2q_Time
-	jmp	.L424_89
-.L424_79:
+	jmp	.L425_89
+.L425_79:
 	callq	hw_elevator_hooks_complete_shared_turns_Turns_cfq_wf2q_Time
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_shared_turns_Turns_cfq_wf2q_Time
-	jmp	.L424_85
-.L424_49:
+	jmp	.L425_85
+.L425_49:
 	callq	hw_elevator_hooks_complete_kyber_Kyber
-.L424_89:
+.L425_89:
 	movq	%r14, %rsi
-.L424_90:
+.L425_90:
 	movq	%r13, %rdi
 	addq	$40, %rsp
 	popq	%rbx
@@ -93694,19 +93657,19 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_queue_RequestQueue_free_request
-.L424_82:
+.L425_82:
 	callq	hw_elevator_hooks_complete_kyber_Kyber
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_kyber_Kyber
-.L424_85:
+.L425_85:
 	movq	%r15, %rsi
-.L424_86:
+.L425_86:
 	movq	%r13, %rdi
 	callq	hw_queue_RequestQueue_release_request
 	decl	3832(%r13)
-.L424_87:
+.L425_87:
 	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
@@ -93732,114 +93695,114 @@ hw_queue_RequestQueue_free_request:
 	cmpq	%rax, 72(%rdi)
 	cmovbeq	%rdi, %rcx
 	testb	$8, 58(%rcx)
-	jne	.L425_1
+	jne	.L426_1
 	movq	%rbx, %rdi
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
 	jmp	hw_queue_RequestQueue_release_request
-.L425_1:
+.L426_1:
 	movq	1056(%rbx), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L425_11
+	jg	.L426_11
 	cmpq	$4, %rax
-	jg	.L425_5
-	jb	.L425_29
+	jg	.L426_5
+	jb	.L426_29
 	movq	%rbx, %rdi
 	movl	%esi, %r14d
 	callq	hw_elevator_hooks_free_sfq_Sfq
-	jmp	.L425_28
-.L425_11:
+	jmp	.L426_28
+.L426_11:
 	cmpq	$14, %rax
-	jg	.L425_18
+	jg	.L426_18
 	cmpq	$11, %rax
-	jle	.L425_13
+	jle	.L426_13
 	cmpq	$12, %rax
-	je	.L425_29
+	je	.L426_29
 	movl	%esi, %r14d
 	leaq	1064(%rbx), %rdi
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	cmpq	$13, %rax
-	jne	.L425_24
+	jne	.L426_24
 	callq	hw_elevator_hooks_free_cfq_Cfq
-	jmp	.L425_28
-.L425_5:
+	jmp	.L426_28
+.L426_5:
 	cmpq	$6, %rax
-	jle	.L425_6
+	jle	.L426_6
 	cmpq	$7, %rax
-	je	.L425_21
+	je	.L426_21
 	movl	%esi, %r14d
 	leaq	1064(%rbx), %rdi
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	cmpq	$8, %rax
-	jne	.L425_22
+	jne	.L426_22
 	callq	hw_elevator_hooks_free_cfq_tree_CfqTree
-	jmp	.L425_28
-.L425_18:
+	jmp	.L426_28
+.L426_18:
 	cmpq	$16, %rax
-	jle	.L425_19
+	jle	.L426_19
 	addq	$-17, %rax
 	cmpq	$2, %rax
-	jb	.L425_29
+	jb	.L426_29
 	leaq	1056(%rbx), %rdi
 	movl	%esi, %r14d
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_free_bandwidth_Bandwidth_inner
-	jmp	.L425_28
-.L425_13:
+	jmp	.L426_28
+.L426_13:
 	movl	%esi, %r14d
 	leaq	1064(%rbx), %rdi
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	cmpq	$10, %rax
-	jne	.L425_23
+	jne	.L426_23
 	callq	hw_elevator_hooks_free_shared_turns_Turns_bfq_v0_Sectors
-	jmp	.L425_28
-.L425_6:
+	jmp	.L426_28
+.L426_6:
 	cmpq	$5, %rax
-	je	.L425_29
+	je	.L426_29
 	leaq	1064(%rbx), %rdi
 	movl	%esi, %r14d
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_free_cfq_v2_CfqV2
-	jmp	.L425_28
-.L425_19:
+	jmp	.L426_28
+.L426_19:
 	movl	%esi, %r14d
 	leaq	1064(%rbx), %rdi
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	cmpq	$15, %rax
-	jne	.L425_25
+	jne	.L426_25
 	callq	hw_elevator_hooks_free_bfq_Bfq
-	jmp	.L425_28
-.L425_21:
+	jmp	.L426_28
+.L426_21:
 	leaq	1064(%rbx), %rdi
 	movl	%esi, %r14d
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_free_cfq_v3_CfqV3
-	jmp	.L425_28
-.L425_24:
+	jmp	.L426_28
+.L426_24:
 	callq	hw_elevator_hooks_free_mq_deadline_MqDeadline
-	jmp	.L425_28
-.L425_22:
+	jmp	.L426_28
+.L426_22:
 	callq	hw_elevator_hooks_free_bandwidth_Bandwidth_cfq_v3_CfqV3
-	jmp	.L425_28
-.L425_23:
+	jmp	.L426_28
+.L426_23:
 	callq	hw_elevator_hooks_free_shared_turns_Turns_cfq_wf2q_Time
-	jmp	.L425_28
-.L425_25:
+	jmp	.L426_28
+.L426_25:
 	callq	hw_elevator_hooks_free_kyber_Kyber
-.L425_28:
+.L426_28:
 	movl	%r14d, %esi
-.L425_29:
+.L426_29:
 	movq	%rbx, %rdi
 	callq	hw_queue_RequestQueue_release_request
 	decl	3832(%rbx)
@@ -93856,140 +93819,140 @@ hw_queue_RequestQueue_is_empty:
 	movq	%rsp, %rbp
 	xorl	%eax, %eax
 	cmpl	$-1, 576(%rdi)
-	jne	.L426_54
+	jne	.L427_54
 	cmpl	$-1, 552(%rdi)
-	jne	.L426_54
+	jne	.L427_54
 	cmpl	$0, 544(%rdi)
-	jne	.L426_54
+	jne	.L427_54
 	movq	1056(%rdi), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L426_10
+	jg	.L427_10
 	cmpq	$4, %rax
-	jg	.L426_15
+	jg	.L427_15
 	cmpq	$1, %rax
-	jle	.L426_23
+	jle	.L427_23
 	cmpq	$2, %rax
-	je	.L426_32
+	je	.L427_32
 	cmpq	$3, %rax
-	jne	.L426_36
+	jne	.L427_36
 	cmpl	$-1, 1184(%rdi)
-	jne	.L426_9
+	jne	.L427_9
 	cmpl	$-1, 1204(%rdi)
-	jmp	.L426_53
-.L426_10:
+	jmp	.L427_53
+.L427_10:
 	cmpq	$14, %rax
-	jg	.L426_19
+	jg	.L427_19
 	cmpq	$11, %rax
-	jle	.L426_25
+	jle	.L427_25
 	cmpq	$12, %rax
-	je	.L426_33
+	je	.L427_33
 	cmpq	$13, %rax
-	jne	.L426_37
+	jne	.L427_37
 	cmpl	$0, 2248(%rdi)
-	jmp	.L426_53
-.L426_15:
+	jmp	.L427_53
+.L427_15:
 	cmpq	$6, %rax
-	jle	.L426_27
+	jle	.L427_27
 	cmpq	$7, %rax
-	je	.L426_34
+	je	.L427_34
 	cmpq	$8, %rax
-	jne	.L426_39
+	jne	.L427_39
 	cmpl	$0, 1220(%rdi)
-	jmp	.L426_53
-.L426_19:
+	jmp	.L427_53
+.L427_19:
 	cmpq	$16, %rax
-	jle	.L426_30
+	jle	.L427_30
 	cmpq	$17, %rax
-	je	.L426_35
+	je	.L427_35
 	cmpq	$18, %rax
-	jne	.L426_40
+	jne	.L427_40
 	cmpl	$-1, 1072(%rdi)
-	jmp	.L426_53
-.L426_23:
+	jmp	.L427_53
+.L427_23:
 	testq	%rax, %rax
-	jne	.L426_41
+	jne	.L427_41
 	cmpl	$-1, 1120(%rdi)
-	jmp	.L426_53
-.L426_25:
+	jmp	.L427_53
+.L427_25:
 	cmpq	$10, %rax
-	jne	.L426_42
+	jne	.L427_42
 	cmpl	$0, 2024(%rdi)
-	jmp	.L426_53
-.L426_27:
+	jmp	.L427_53
+.L427_27:
 	cmpq	$5, %rax
-	jne	.L426_43
+	jne	.L427_43
 	cmpl	$0, 1240(%rdi)
-	jne	.L426_9
+	jne	.L427_9
 	cmpl	$-1, 1236(%rdi)
-	jmp	.L426_53
-.L426_30:
+	jmp	.L427_53
+.L427_30:
 	cmpq	$15, %rax
-	jne	.L426_45
+	jne	.L427_45
 	cmpl	$0, 2532(%rdi)
-	jmp	.L426_53
-.L426_32:
+	jmp	.L427_53
+.L427_32:
 	movl	1124(%rdi), %eax
 	andl	1104(%rdi), %eax
-	jmp	.L426_52
-.L426_33:
+	jmp	.L427_52
+.L427_33:
 	movl	1096(%rdi), %eax
 	andl	1072(%rdi), %eax
 	andl	1120(%rdi), %eax
-.L426_52:
+.L427_52:
 	cmpl	$-1, %eax
-	jmp	.L426_53
-.L426_34:
+	jmp	.L427_53
+.L427_34:
 	cmpl	$0, 1616(%rdi)
-	jmp	.L426_53
-.L426_35:
+	jmp	.L427_53
+.L427_35:
 	cmpl	$0, 2544(%rdi)
-	jmp	.L426_53
-.L426_36:
+	jmp	.L427_53
+.L427_36:
 	cmpl	$-1, 1112(%rdi)
-	jmp	.L426_53
-.L426_37:
+	jmp	.L427_53
+.L427_37:
 	movl	1172(%rdi), %eax
 	andl	1152(%rdi), %eax
 	cmpl	$-1, %eax
-	jne	.L426_9
+	jne	.L427_9
 	movl	1244(%rdi), %eax
 	andl	1224(%rdi), %eax
 	cmpl	$-1, %eax
-	jne	.L426_9
+	jne	.L427_9
 	movl	1316(%rdi), %eax
 	andl	1296(%rdi), %eax
-	jmp	.L426_52
-.L426_39:
+	jmp	.L427_52
+.L427_39:
 	addq	$1064, %rdi
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
-.L426_40:
+.L427_40:
 	addq	$1056, %rdi
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_inner_is_empty
-.L426_41:
+.L427_41:
 	cmpl	$-1, 1064(%rdi)
-	jmp	.L426_53
-.L426_42:
+	jmp	.L427_53
+.L427_42:
 	cmpl	$0, 1920(%rdi)
-	jmp	.L426_53
-.L426_43:
+	jmp	.L427_53
+.L427_43:
 	cmpl	$0, 1268(%rdi)
-	je	.L426_50
-.L426_9:
+	je	.L427_50
+.L427_9:
 	xorl	%eax, %eax
-.L426_54:
+.L427_54:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L426_45:
+.L427_45:
 	cmpl	$0, 1888(%rdi)
-	jmp	.L426_53
-.L426_50:
+	jmp	.L427_53
+.L427_50:
 	cmpl	$-1, 1348(%rdi)
-.L426_53:
+.L427_53:
 	sete	%al
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -94019,7 +93982,7 @@ hw_queue_RequestQueue_join:
 	movl	%edx, -60(%rbp)
 	movl	%edx, %r9d
 	movl	%esi, -64(%rbp)
-	je	.L427_2
+	je	.L428_2
 	movq	8(%rdi), %rdx
 	leaq	792(%r14), %rdi
 	movq	%r9, %rsi
@@ -94055,7 +94018,7 @@ hw_queue_RequestQueue_join:
 	movq	%rbx, %r8
 	movq	64(%r14), %rax
 	movq	72(%r14), %rcx
-.L427_2:
+.L428_2:
 	movq	%r9, %r15
 	shlq	$6, %r15
 	addq	%r15, %rax
@@ -94069,7 +94032,7 @@ hw_queue_RequestQueue_join:
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rbx
 	movq	%r8, -72(%rbp)
-	je	.L427_10
+	je	.L428_10
 	movq	%rbx, %rcx
 	shlq	$4, %rcx
 	addq	352(%r14), %rcx
@@ -94080,15 +94043,15 @@ hw_queue_RequestQueue_join:
 	cmovaq	%rcx, %rax
 	movl	8(%rax), %eax
 	movl	%eax, 3960(%r14)
-	jbe	.L427_35
-.L427_4:
+	jbe	.L428_35
+.L428_4:
 	movq	%r12, (%rcx)
 	movl	$-1, 8(%rcx)
 	cmpq	%r8, 72(%r14)
-	jbe	.L427_36
+	jbe	.L428_36
 	movq	64(%r14), %rcx
 	addq	%r13, %rcx
-.L427_6:
+.L428_6:
 	movl	32(%rcx), %edx
 	movl	36(%rcx), %eax
 	cmpl	$-1, %edx
@@ -94097,23 +94060,23 @@ hw_queue_RequestQueue_join:
 	movl	%edx, 32(%rcx)
 	movl	%ebx, 36(%rcx)
 	cmpq	%rsi, %rax
-	je	.L427_10
+	je	.L428_10
 	cmpq	%rax, 360(%r14)
-	jbe	.L427_38
+	jbe	.L428_38
 	shlq	$4, %rax
 	addq	352(%r14), %rax
-.L427_9:
+.L428_9:
 	movl	%ebx, 8(%rax)
-.L427_10:
+.L428_10:
 	cmpl	$-1, %r11d
-	je	.L427_17
+	je	.L428_17
 	movq	%r11, %rbx
 	shrq	$32, %rbx
 	cmpq	%r8, 72(%r14)
-	jbe	.L427_37
+	jbe	.L428_37
 	movq	64(%r14), %rax
 	addq	%r13, %rax
-.L427_13:
+.L428_13:
 	movl	32(%rax), %ecx
 	movl	36(%rax), %r12d
 	cmpl	$-1, %ecx
@@ -94122,18 +94085,18 @@ hw_queue_RequestQueue_join:
 	movl	%ecx, 32(%rax)
 	movl	%ebx, 36(%rax)
 	cmpq	%rdx, %r12
-	je	.L427_17
+	je	.L428_17
 	cmpq	%r12, 360(%r14)
-	jbe	.L427_39
+	jbe	.L428_39
 	shlq	$4, %r12
 	addq	352(%r14), %r12
-.L427_16:
+.L428_16:
 	movl	%r11d, 8(%r12)
-.L427_17:
+.L428_17:
 	cmpq	%r8, 72(%r14)
-	jbe	.L427_34
+	jbe	.L428_34
 	addq	64(%r14), %r13
-.L427_19:
+.L428_19:
 	movl	-64(%rbp), %edx
 	movl	40(%r13), %eax
 	movq	%rax, %rcx
@@ -94155,12 +94118,12 @@ hw_queue_RequestQueue_join:
 	cmpq	%r9, 72(%r14)
 	cmovbeq	%r14, %rax
 	testb	$32, 58(%rax)
-	je	.L427_21
+	je	.L428_21
 	movq	%r14, %rdi
 	movl	-60(%rbp), %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
 	movl	-64(%rbp), %edx
-.L427_21:
+.L428_21:
 	movq	%r14, %rdi
 	movl	%edx, %r13d
 	movl	%edx, %esi
@@ -94171,31 +94134,31 @@ hw_queue_RequestQueue_join:
 	cmovbeq	%r14, %r15
 	leaq	1056(%r14), %rdi
 	testb	$1, 59(%r15)
-	jne	.L427_28
+	jne	.L428_28
 	movq	(%rdi), %rax
 	subq	$2, %rax
 	movl	$19, %ecx
 	cmovaeq	%rax, %rcx
 	cmpq	$18, %rcx
 	movl	-60(%rbp), %ebx
-	jb	.L427_29
-	jne	.L427_30
+	jb	.L428_29
+	jne	.L428_30
 	cmpb	$0, 1100(%r14)
-	jne	.L427_29
-.L427_25:
+	jne	.L428_29
+.L428_25:
 	testb	$1, 856(%r14)
-	jne	.L427_29
+	jne	.L428_29
 	cmpl	$0, 960(%r14)
-	je	.L427_29
+	je	.L428_29
 	movq	$0, 856(%r14)
-	jmp	.L427_29
-.L427_28:
+	jmp	.L428_29
+.L428_28:
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	movl	-60(%rbp), %ebx
 	movl	%ebx, %ecx
 	callq	hw_registry_AnyElevator_join
-.L427_29:
+.L428_29:
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	callq	hw_queue_RequestQueue_free_request
@@ -94208,7 +94171,7 @@ hw_queue_RequestQueue_join:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L427_30:
+.L428_30:
 	movq	-72(%rbp), %rcx
 	movq	%rcx, %rax
 	shlq	$5, %rax
@@ -94216,13 +94179,13 @@ hw_queue_RequestQueue_join:
 	cmpq	%rcx, 1096(%r14)
 	cmovaq	%rax, %rdi
 	cmpb	$0, 28(%rdi)
-	jne	.L427_29
+	jne	.L428_29
 	cmpl	$20, 1104(%r14)
-	jne	.L427_29
+	jne	.L428_29
 	cmpb	$0, 1148(%r14)
-	je	.L427_25
-	jmp	.L427_29
-.L427_34:
+	je	.L428_25
+	jmp	.L428_29
+.L428_34:
 	movq	%r14, %rdi
 	movq	%r9, %rbx
 	movl	%r10d, %r13d
@@ -94230,8 +94193,8 @@ hw_queue_RequestQueue_join:
 	movl	%r13d, %r10d
 	movq	%rbx, %r9
 	movq	%r14, %r13
-	jmp	.L427_19
-.L427_35:
+	jmp	.L428_19
+.L428_35:
 	movq	%r9, -80(%rbp)
 	movl	%r10d, -44(%rbp)
 	movq	%r11, -56(%rbp)
@@ -94241,8 +94204,8 @@ hw_queue_RequestQueue_join:
 	movq	-80(%rbp), %r9
 	movq	-72(%rbp), %r8
 	leaq	368(%r14), %rcx
-	jmp	.L427_4
-.L427_36:
+	jmp	.L428_4
+.L428_36:
 	movq	%r14, %rdi
 	movq	%r9, %r12
 	movl	%r10d, -44(%rbp)
@@ -94253,8 +94216,8 @@ hw_queue_RequestQueue_join:
 	movq	%r12, %r9
 	movq	-72(%rbp), %r8
 	movq	%r14, %rcx
-	jmp	.L427_6
-.L427_37:
+	jmp	.L428_6
+.L428_37:
 	movq	%r14, %rdi
 	movq	%r9, %r12
 	movl	%r10d, -44(%rbp)
@@ -94265,8 +94228,8 @@ hw_queue_RequestQueue_join:
 	movq	%r12, %r9
 	movq	-72(%rbp), %r8
 	movq	%r14, %rax
-	jmp	.L427_13
-.L427_38:
+	jmp	.L428_13
+.L428_38:
 	leaq	368(%r14), %rdi
 	movq	%r9, %r12
 	movl	%r10d, -44(%rbp)
@@ -94277,8 +94240,8 @@ hw_queue_RequestQueue_join:
 	movl	-44(%rbp), %r10d
 	movq	%r12, %r9
 	movq	-72(%rbp), %r8
-	jmp	.L427_9
-.L427_39:
+	jmp	.L428_9
+.L428_39:
 	leaq	368(%r14), %r12
 	movq	%r12, %rdi
 	movq	%r9, %rbx
@@ -94289,7 +94252,7 @@ hw_queue_RequestQueue_join:
 	movl	-44(%rbp), %r10d
 	movq	%rbx, %r9
 	movq	-72(%rbp), %r8
-	jmp	.L427_16
+	jmp	.L428_16
 	.size	hw_queue_RequestQueue_join, .-hw_queue_RequestQueue_join
 
 	.p2align	4
@@ -94312,15 +94275,15 @@ hw_queue_RequestQueue_join_at_insert:
 	cmovaeq	%rcx, %rax
 	leal	-1(%rax), %ecx
 	cmpl	$15, %ecx
-	jae	.L428_18
-.L428_1:
+	jae	.L429_18
+.L429_1:
 	movl	968(%r14), %r12d
 	movq	%r14, %rdi
 	movl	%r12d, %esi
 	movl	%r15d, %edx
 	callq	hw_queue_RequestQueue_can_join
 	testb	%al, %al
-	je	.L428_3
+	je	.L429_3
 	movq	%r14, %rdi
 	movl	%r12d, %esi
 	movl	%r15d, %edx
@@ -94335,8 +94298,8 @@ hw_queue_RequestQueue_join_at_insert:
 	movl	%r12d, 4(%rbx)
 	movl	%eax, 8(%rbx)
 	movl	$1, %edx
-	jmp	.L428_26
-.L428_3:
+	jmp	.L429_26
+.L429_3:
 	movl	4(%rbx), %eax
 	movl	%eax, -44(%rbp)
 	movq	%rbx, -64(%rbp)
@@ -94346,7 +94309,7 @@ hw_queue_RequestQueue_join_at_insert:
 	movq	72(%r14), %rcx
 	movl	$0, -52(%rbp)
 	.p2align	4
-.L428_4:
+.L429_4:
 	movl	%r15d, %edx
 	movq	%rdx, %rsi
 	shlq	$6, %rsi
@@ -94360,21 +94323,21 @@ hw_queue_RequestQueue_join_at_insert:
 	shrq	$32, %rax
 	andl	760(%r14), %eax
 	cmpq	752(%r14), %rax
-	jae	.L428_13
+	jae	.L429_13
 	movq	744(%r14), %rcx
 	movl	(%rcx,%rax,4), %r12d
-	jmp	.L428_7
-.L428_6:
+	jmp	.L429_7
+.L429_6:
 	movl	40(%rax), %ecx
 	addq	(%rax), %rcx
 	movq	$-1, %rax
 	cmovbq	%rax, %rcx
 	cmpq	%rbx, %rcx
-	je	.L428_14
+	je	.L429_14
 	.p2align	4
-.L428_7:
+.L429_7:
 	cmpl	$-1, %r12d
-	je	.L428_13
+	je	.L429_13
 	movl	%r12d, %r13d
 	movl	%r12d, %ecx
 	movq	%rcx, %rax
@@ -94385,29 +94348,29 @@ hw_queue_RequestQueue_join_at_insert:
 	movl	28(%rax), %r12d
 	movzwl	58(%rax), %ecx
 	testb	$7, %cl
-	jne	.L428_11
+	jne	.L429_11
 	cmpb	$1, 62(%rax)
-	jne	.L428_11
+	jne	.L429_11
 	testb	$16, 56(%rax)
-	je	.L428_6
+	je	.L429_6
 	.p2align	4
-.L428_11:
+.L429_11:
 	testb	$32, %cl
-	je	.L428_7
+	je	.L429_7
 	movq	%r14, %rdi
 	movl	%r13d, %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-	jmp	.L428_7
+	jmp	.L429_7
 	.p2align	4
-.L428_13:
+.L429_13:
 	movl	$-1, %r13d
-.L428_14:
+.L429_14:
 	movq	%r14, %rdi
 	movl	%r13d, %esi
 	movl	%r15d, %edx
 	callq	hw_queue_RequestQueue_can_join
 	testb	%al, %al
-	je	.L428_25
+	je	.L429_25
 	movq	%r14, %rdi
 	movl	%r13d, %esi
 	movl	%r15d, %edx
@@ -94431,44 +94394,44 @@ hw_queue_RequestQueue_join_at_insert:
 	movl	%r13d, -44(%rbp)
 	movl	%r13d, %r15d
 	cmpq	$18, %rdx
-	jb	.L428_4
+	jb	.L429_4
 	cmpq	$19, %rdx
-	jne	.L428_24
+	jne	.L429_24
 	cmpl	$20, 1104(%r14)
 	movl	%r13d, -44(%rbp)
 	movl	%r13d, %r15d
-	jne	.L428_4
-	jmp	.L428_25
-.L428_18:
+	jne	.L429_4
+	jmp	.L429_25
+.L429_18:
 	xorl	%edx, %edx
 	cmpq	$16, %rax
-	jle	.L428_23
+	jle	.L429_23
 	addq	$-17, %rax
 	cmpq	$2, %rax
-	jb	.L428_1
+	jb	.L429_1
 	movq	1104(%r14), %rcx
 	subq	$2, %rcx
 	movl	$17, %eax
 	cmovaeq	%rcx, %rax
 	leal	-1(%rax), %ecx
 	cmpl	$15, %ecx
-	jb	.L428_1
+	jb	.L429_1
 	leaq	-17(%rax), %rcx
 	cmpq	$2, %rcx
-	jb	.L428_1
-.L428_23:
+	jb	.L429_1
+.L429_23:
 	testq	%rax, %rax
-	jmp	.L428_26
-.L428_24:
+	jmp	.L429_26
+.L429_24:
 	movl	%r13d, -44(%rbp)
-.L428_25:
+.L429_25:
 	movq	-64(%rbp), %rbx
 	movl	-44(%rbp), %eax
 	movl	%eax, 4(%rbx)
 	movl	-48(%rbp), %eax
 	movl	%eax, 8(%rbx)
 	movl	-52(%rbp), %edx
-.L428_26:
+.L429_26:
 	movl	%edx, (%rbx)
 	movq	%rbx, %rax
 	addq	$24, %rsp
@@ -94494,21 +94457,21 @@ hw_queue_RequestQueue_make_request:
 	subq	$104, %rsp
 	movq	%rdi, %rbx
 	cmpl	$3, 3956(%rsi)
-	jbe	.L429_8
+	jbe	.L430_8
 	movq	%rsi, %r14
 	movl	8(%rdx), %r12d
 	testb	%cl, %cl
-	je	.L429_4
+	je	.L430_4
 	cmpq	%r12, 264(%r14)
-	jbe	.L429_34
+	jbe	.L430_34
 	movq	%r12, %rax
 	shlq	$7, %rax
 	addq	256(%r14), %rax
 	movb	$0, 22(%rax)
-.L429_4:
+.L430_4:
 	cmpb	$0, 3896(%r14)
-	je	.L429_35
-.L429_5:
+	je	.L430_35
+.L430_5:
 	movl	3900(%r14), %esi
 	movl	%ecx, -44(%rbp)
 	movzbl	%cl, %r8d
@@ -94519,11 +94482,11 @@ hw_queue_RequestQueue_make_request:
 	callq	hw_queue_RequestQueue_allocate_from_limited_pool
 	movq	%r15, %rdx
 	testb	%al, %al
-	jne	.L429_36
+	jne	.L430_36
 	movq	%rbx, -64(%rbp)
 	leaq	792(%r14), %rdi
 	cmpb	$0, 824(%r14)
-	je	.L429_9
+	je	.L430_9
 	movq	%r12, %rax
 	shlq	$7, %rax
 	addq	256(%r14), %rax
@@ -94546,14 +94509,14 @@ hw_queue_RequestQueue_make_request:
 	movq	%rdi, %r15
 	callq	hw_events_EventRing_as_event_Sink_record
 	movq	%r15, %rdi
-	jmp	.L429_10
-.L429_8:
+	jmp	.L430_10
+.L430_8:
 	movb	$0, 4(%rbx)
 	movl	$3, (%rbx)
-	jmp	.L429_125
-.L429_9:
+	jmp	.L430_125
+.L430_9:
 	movzbl	30(%rdx), %ebx
-.L429_10:
+.L430_10:
 	movl	-44(%rbp), %eax
 	leaq	128(%r14), %r13
 	xorl	%r10d, %r10d
@@ -94564,20 +94527,20 @@ hw_queue_RequestQueue_make_request:
 	addq	$3904, %rbx
 	movzbl	.Lconst14(%r10), %r15d
 	cmpq	%r12, 264(%r14)
-	jbe	.L429_221
+	jbe	.L430_221
 	movq	%r12, %rcx
 	shlq	$7, %rcx
 	addq	256(%r14), %rcx
-.L429_12:
+.L430_12:
 	movb	%r15b, 22(%rcx)
 	movl	8(%rbx), %r15d
 	movl	%r12d, 8(%rbx)
 	cmpq	%r12, 264(%r14)
-	jbe	.L429_222
+	jbe	.L430_222
 	movq	%r12, %r13
 	shlq	$7, %r13
 	addq	256(%r14), %r13
-.L429_14:
+.L430_14:
 	leaq	4(%rbx), %r11
 	movl	%r15d, 32(%r13)
 	movl	$-1, 36(%r13)
@@ -94590,24 +94553,24 @@ hw_queue_RequestQueue_make_request:
 	movl	%r12d, (%rcx)
 	incl	12(%rbx)
 	cmpb	$1, 3971(%r14)
-	jne	.L429_21
+	jne	.L430_21
 	movb	$0, 3971(%r14)
 	movl	960(%r14), %ecx
 	testl	%ecx, %ecx
-	je	.L429_17
+	je	.L430_17
 	movq	832(%r14), %rdx
 	movq	$0, 832(%r14)
 	xorl	%esi, %esi
 	cmpq	$1, %rdx
 	sete	%sil
 	subl	%esi, %ecx
-	jmp	.L429_18
-.L429_17:
+	jmp	.L430_18
+.L430_17:
 	xorl	%ecx, %ecx
-.L429_18:
+.L430_18:
 	movl	%ecx, 960(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L429_20
+	jne	.L430_20
 	movl	3928(%r14), %eax
 	addl	3904(%r14), %eax
 	movl	$-1, %ecx
@@ -94627,35 +94590,35 @@ hw_queue_RequestQueue_make_request:
 	movq	%r12, %r11
 	movq	%r15, %r10
 	movl	-44(%rbp), %eax
-.L429_20:
+.L430_20:
 	movb	$1, 998(%r14)
-.L429_21:
+.L430_21:
 	testb	%al, %al
-	je	.L429_33
+	je	.L430_33
 	movl	3920(%r14,%r8,8), %eax
 	testl	%eax, %eax
-	je	.L429_33
+	je	.L430_33
 	cmpb	$0, 3952(%r14)
-	je	.L429_33
+	je	.L430_33
 	leaq	(%r14,%r8,8), %rcx
 	decl	%eax
 	movl	%eax, 3920(%rcx)
 	cmpl	$1, 3896(%r14)
-	jne	.L429_33
+	jne	.L430_33
 	movl	(%rbx), %eax
 	incl	%eax
 	movl	$-1, %ecx
 	cmovnel	%eax, %ecx
 	cmpl	3900(%r14), %ecx
-	jbe	.L429_27
+	jbe	.L430_27
 	cmpb	$0, 3968(%r14)
-	je	.L429_33
-.L429_27:
+	je	.L430_33
+.L430_27:
 	movb	$0, 20(%rbx)
 	movl	4(%rbx), %eax
 	movq	264(%r14), %rsi
 	cmpq	%rax, %rsi
-	jbe	.L429_33
+	jbe	.L430_33
 	leaq	8(%rbx), %rdi
 	movq	256(%r14), %rcx
 	movq	%rax, %rdx
@@ -94671,7 +94634,7 @@ hw_queue_RequestQueue_make_request:
 	movl	$-1, (%rsi)
 	movl	%r8d, (%r11)
 	cmpl	$-1, %eax
-	je	.L429_33
+	je	.L430_33
 	decl	12(%rbx)
 	addq	%rdx, %rcx
 	movl	788(%r14), %edx
@@ -94680,7 +94643,7 @@ hw_queue_RequestQueue_make_request:
 	movzbl	.Lconst15(%r10), %r8d
 	movb	%r8b, 22(%rcx)
 	cmpq	%rdx, %rdi
-	jbe	.L429_33
+	jbe	.L430_33
 	movl	784(%r14), %r9d
 	addl	%edx, %r9d
 	movl	$-1, %r8d
@@ -94690,20 +94653,20 @@ hw_queue_RequestQueue_make_request:
 	cmovael	%edi, %r9d
 	subl	%r9d, %r8d
 	cmpq	%r8, %rdi
-	jbe	.L429_32
+	jbe	.L430_32
 	movl	(%rcx), %ecx
 	leaq	(%r8,%r8,2), %rdi
 	movl	$2, (%rsi,%rdi,4)
 	movl	%eax, 4(%rsi,%rdi,4)
 	movl	%ecx, 8(%rsi,%rdi,4)
-.L429_32:
+.L430_32:
 	incl	%edx
 	movl	%edx, 788(%r14)
-.L429_33:
+.L430_33:
 	movq	-64(%rbp), %rbx
 	movl	$2, (%rbx)
-	jmp	.L429_125
-.L429_34:
+	jmp	.L430_125
+.L430_34:
 	leaq	128(%r14), %rdi
 	movq	%rbx, %r15
 	movl	%ecx, %ebx
@@ -94715,20 +94678,20 @@ hw_queue_RequestQueue_make_request:
 	leaq	128(%r14), %rax
 	movb	$0, 22(%rax)
 	cmpb	$0, 3896(%r14)
-	jne	.L429_5
-.L429_35:
+	jne	.L430_5
+.L430_35:
 	xorl	%eax, %eax
 	cmpb	$0, 30(%rdx)
 	setne	%al
 	leaq	(%rax,%rax,2), %rax
 	incl	3904(%r14,%rax,8)
-.L429_36:
+.L430_36:
 	decl	3956(%r14)
 	movl	3880(%r14), %eax
 	movq	72(%r14), %rcx
 	movl	$-1, %r13d
 	cmpq	%rax, %rcx
-	jbe	.L429_38
+	jbe	.L430_38
 	movq	64(%r14), %rsi
 	movq	%rax, %rdi
 	shlq	$6, %rdi
@@ -94744,7 +94707,7 @@ hw_queue_RequestQueue_make_request:
 	movl	$-1, (%r9)
 	movl	%r8d, 3880(%r14)
 	movl	%eax, %r13d
-.L429_38:
+.L430_38:
 	movq	%r14, %rdi
 	movl	%r13d, %esi
 	callq	hw_queue_RequestQueue_fill
@@ -94753,7 +94716,7 @@ hw_queue_RequestQueue_make_request:
 	cmpb	$1, 824(%r14)
 	movl	%r13d, -44(%rbp)
 	movl	%r13d, %r13d
-	jne	.L429_40
+	jne	.L430_40
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
@@ -94781,29 +94744,29 @@ hw_queue_RequestQueue_make_request:
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L429_40:
+.L430_40:
 	cmpb	$0, 3870(%r14)
-	je	.L429_50
+	je	.L430_50
 	movq	%r14, %rdi
 	callq	hw_queue_RequestQueue_is_empty
 	testb	%al, %al
-	je	.L429_50
+	je	.L430_50
 	cmpb	$0, 3971(%r14)
-	jne	.L429_50
+	jne	.L430_50
 	movb	$1, 3971(%r14)
 	movq	704(%r14), %rsi
 	cmpq	$1, %rsi
 	movq	%rsi, %rcx
 	adcq	$0, %rcx
 	cmpq	$3000000, %rcx
-	ja	.L429_45
+	ja	.L430_45
 	movl	$3000000, %eax
 	xorl	%edx, %edx
 	divl	%ecx
-	jmp	.L429_46
-.L429_45:
+	jmp	.L430_46
+.L430_45:
 	xorl	%eax, %eax
-.L429_46:
+.L430_46:
 	cmpq	$1, %rax
 	adcq	$0, %rax
 	movq	680(%r14), %rcx
@@ -94816,9 +94779,9 @@ hw_queue_RequestQueue_make_request:
 	cmovbeq	%rax, %rcx
 	movq	%rcx, %rax
 	mulq	%rsi
-	jo	.L429_48
+	jo	.L430_48
 	movq	%rax, %rdi
-.L429_48:
+.L430_48:
 	movq	952(%r14), %rax
 	incq	%rax
 	movq	%rax, 952(%r14)
@@ -94835,61 +94798,61 @@ hw_queue_RequestQueue_make_request:
 	movq	%rcx, 840(%r14)
 	movq	%rax, 848(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L429_50
+	jne	.L430_50
 	movl	$7, -112(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L429_50:
+.L430_50:
 	cmpq	%r13, 72(%r14)
-	jbe	.L429_217
+	jbe	.L430_217
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L429_52:
+.L430_52:
 	movzbl	1037(%r14), %edx
 	movl	%edx, %ecx
 	shll	$4, %ecx
 	orw	58(%rax), %cx
 	testb	$32, 56(%rax)
-	je	.L429_54
+	je	.L430_54
 	orl	$4, %ecx
 	xorb	$1, %dl
 	movb	%dl, 1037(%r14)
-.L429_54:
+.L430_54:
 	testb	$4, %cl
-	jne	.L429_58
+	jne	.L430_58
 	testb	$8, %cl
-	je	.L429_74
+	je	.L430_74
 	cmpb	$0, 3968(%r14)
-	jne	.L429_74
+	jne	.L430_74
 	orl	$256, %ecx
 	movw	%cx, 58(%rax)
-	jmp	.L429_75
-.L429_58:
+	jmp	.L430_75
+.L430_58:
 	movw	%cx, 58(%rax)
-.L429_59:
+.L430_59:
 	cmpq	%r13, 72(%r14)
-	jbe	.L429_218
+	jbe	.L430_218
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L429_61:
+.L430_61:
 	movzwl	58(%rax), %ecx
 	movl	%ecx, %edx
 	orl	$2, %edx
 	movw	%dx, 58(%rax)
 	testb	$4, %cl
-	je	.L429_63
+	je	.L430_63
 	leaq	512(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %edx
 	callq	hw_elevator_dispatch_list_DispatchList_set_boundary
-.L429_63:
+.L430_63:
 	movl	%r12d, %r15d
 	cmpb	$1, 824(%r14)
-	jne	.L429_65
+	jne	.L430_65
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
@@ -94917,22 +94880,22 @@ hw_queue_RequestQueue_make_request:
 	leaq	-112(%rbp), %rdx
 	leaq	792(%r14), %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L429_65:
+.L430_65:
 	leaq	1056(%r14), %r12
 	.p2align	4
-.L429_66:
+.L430_66:
 	movq	%r12, %rdi
 	movq	%r14, %rsi
 	movl	$1, %edx
 	callq	hw_registry_AnyElevator_dispatch
 	testl	%eax, %eax
-	jne	.L429_66
+	jne	.L430_66
 	cmpq	%r13, 72(%r14)
-	jbe	.L429_219
+	jbe	.L430_219
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L429_69:
+.L430_69:
 	movl	%r15d, %r12d
 	movb	$2, 62(%rax)
 	leaq	512(%r14), %rdi
@@ -94940,10 +94903,10 @@ hw_queue_RequestQueue_make_request:
 	callq	hw_elevator_dispatch_list_DispatchList_make_plain
 	movl	556(%r14), %edx
 	cmpq	%r13, 72(%r14)
-	jbe	.L429_220
+	jbe	.L430_220
 	shlq	$6, %r13
 	addq	64(%r14), %r13
-.L429_71:
+.L430_71:
 	leaq	792(%r14), %r15
 	orb	$2, 59(%r13)
 	leaq	552(%r14), %rdi
@@ -94952,64 +94915,64 @@ hw_queue_RequestQueue_make_request:
 	movl	%r13d, %ecx
 	callq	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	cmpb	$1, 3971(%r14)
-	jne	.L429_109
+	jne	.L430_109
 	movb	$0, 3971(%r14)
 	movl	960(%r14), %eax
 	testl	%eax, %eax
-	je	.L429_106
+	je	.L430_106
 	movq	832(%r14), %rcx
 	movq	$0, 832(%r14)
 	xorl	%edx, %edx
 	cmpq	$1, %rcx
 	sete	%dl
 	subl	%edx, %eax
-	jmp	.L429_107
-.L429_74:
+	jmp	.L430_107
+.L430_74:
 	movw	%cx, 58(%rax)
 	testb	$8, %cl
-	je	.L429_59
-.L429_75:
+	je	.L430_59
+.L430_75:
 	cmpb	$0, 3968(%r14)
-	je	.L429_82
+	je	.L430_82
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r15d
 	movl	%r15d, %edx
 	callq	hw_registry_AnyElevator_prepare_insert
 	cmpb	$0, 3871(%r14)
-	je	.L429_79
+	je	.L430_79
 	leaq	-132(%rbp), %rdi
 	movq	%r14, %rsi
 	movl	%r15d, %edx
 	callq	hw_queue_RequestQueue_join_at_insert
 	cmpb	$0, -132(%rbp)
-	je	.L429_79
+	je	.L430_79
 	movb	$1, 998(%r14)
 	movq	-128(%rbp), %rax
 	movl	$0, (%rbx)
 	movq	%rax, 4(%rbx)
-	jmp	.L429_125
-.L429_79:
+	jmp	.L430_125
+.L430_79:
 	cmpq	%r13, 72(%r14)
-	jbe	.L429_223
+	jbe	.L430_223
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
 	orb	$1, 59(%rax)
-.L429_81:
+.L430_81:
 	leaq	792(%r14), %r15
-.L429_82:
+.L430_82:
 	movl	%r12d, -56(%rbp)
 	movq	%rbx, -64(%rbp)
 	cmpb	$0, 3871(%r14)
-	je	.L429_92
+	je	.L430_92
 	cmpl	$-1, 968(%r14)
-	jne	.L429_85
+	jne	.L430_85
 	movl	-44(%rbp), %eax
 	movl	%eax, 968(%r14)
-.L429_85:
+.L430_85:
 	cmpb	$1, 3970(%r14)
-	jne	.L429_92
+	jne	.L430_92
 	movq	%r13, %rbx
 	shlq	$6, %rbx
 	movq	64(%r14), %rax
@@ -95019,8 +94982,8 @@ hw_queue_RequestQueue_make_request:
 	cmovaq	%rax, %rcx
 	movq	(%rcx), %r12
 	movl	40(%rcx), %r15d
-	jbe	.L429_224
-.L429_87:
+	jbe	.L430_224
+.L430_87:
 	addq	%r15, %r12
 	movq	$-1, %rcx
 	cmovaeq	%r12, %rcx
@@ -95031,26 +94994,26 @@ hw_queue_RequestQueue_make_request:
 	andl	760(%r14), %eax
 	cmpq	752(%r14), %rax
 	leaq	792(%r14), %r15
-	jae	.L429_92
+	jae	.L430_92
 	movq	744(%r14), %rcx
 	movl	(%rcx,%rax,4), %r12d
 	movl	-44(%rbp), %edx
 	movl	%edx, (%rcx,%rax,4)
 	cmpq	%r13, 72(%r14)
-	jbe	.L429_225
+	jbe	.L430_225
 	addq	64(%r14), %rbx
-.L429_90:
+.L430_90:
 	movl	$-1, 24(%rbx)
 	movl	%r12d, 28(%rbx)
 	cmpq	%r12, 72(%r14)
-	jbe	.L429_92
+	jbe	.L430_92
 	movq	64(%r14), %rax
 	shlq	$6, %r12
 	movl	-44(%rbp), %ecx
 	movl	%ecx, 24(%rax,%r12)
-.L429_92:
+.L430_92:
 	cmpb	$1, 824(%r14)
-	jne	.L429_94
+	jne	.L430_94
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
@@ -95078,61 +95041,61 @@ hw_queue_RequestQueue_make_request:
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L429_94:
+.L430_94:
 	leaq	1056(%r14), %r12
 	cmpb	$0, 3968(%r14)
-	je	.L429_101
+	je	.L430_101
 	movq	(%r12), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L429_126
+	jg	.L430_126
 	cmpq	$4, %rax
 	movq	-64(%rbp), %rbx
 	movl	-56(%rbp), %r12d
 	movl	-44(%rbp), %r13d
-	jg	.L429_137
+	jg	.L430_137
 	cmpq	$1, %rax
-	jle	.L429_155
+	jle	.L430_155
 	cmpq	$2, %rax
-	je	.L429_105
-.L429_99:
+	je	.L430_105
+.L430_99:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	cmpq	$3, %rax
-	jne	.L429_154
+	jne	.L430_154
 	callq	hw_elevator_hooks_insert_anticipatory_Anticipatory
-	jmp	.L429_110
-.L429_101:
+	jmp	.L430_110
+.L430_101:
 	movq	(%r12), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L429_131
+	jg	.L430_131
 	cmpq	$4, %rax
 	movq	-64(%rbp), %rbx
 	movl	-56(%rbp), %r12d
-	jg	.L429_140
+	jg	.L430_140
 	cmpq	$1, %rax
-	jle	.L429_157
+	jle	.L430_157
 	cmpq	$2, %rax
 	movl	-44(%rbp), %r13d
-	jne	.L429_99
-.L429_105:
+	jne	.L430_99
+.L430_105:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_deadline_Deadline
-	jmp	.L429_110
-.L429_106:
+	jmp	.L430_110
+.L430_106:
 	xorl	%eax, %eax
-.L429_107:
+.L430_107:
 	movl	%eax, 960(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L429_109
+	jne	.L430_109
 	movl	3928(%r14), %eax
 	addl	3904(%r14), %eax
 	movl	$-1, %ecx
@@ -95146,27 +95109,27 @@ hw_queue_RequestQueue_make_request:
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L429_109:
+.L430_109:
 	movb	$1, 998(%r14)
-.L429_110:
+.L430_110:
 	cmpb	$0, 998(%r14)
-	je	.L429_114
+	je	.L430_114
 	cmpb	$1, 3971(%r14)
-	jne	.L429_124
+	jne	.L430_124
 	movb	$0, 3971(%r14)
 	movl	960(%r14), %eax
 	testl	%eax, %eax
-	je	.L429_121
+	je	.L430_121
 	movq	832(%r14), %rcx
 	movq	$0, 832(%r14)
 	xorl	%edx, %edx
 	cmpq	$1, %rcx
 	sete	%dl
 	subl	%edx, %eax
-	jmp	.L429_122
-.L429_114:
+	jmp	.L430_122
+.L430_114:
 	cmpb	$0, 3971(%r14)
-	je	.L429_124
+	je	.L430_124
 	movl	3904(%r14), %ecx
 	addl	3928(%r14), %ecx
 	movl	$-1, %eax
@@ -95175,11 +95138,11 @@ hw_queue_RequestQueue_make_request:
 	subl	972(%r14), %eax
 	cmovbl	%ecx, %eax
 	cmpl	$4, %eax
-	jb	.L429_124
+	jb	.L430_124
 	movb	$0, 3971(%r14)
 	movl	960(%r14), %edx
 	testl	%edx, %edx
-	je	.L429_118
+	je	.L430_118
 	movq	832(%r14), %rcx
 	movq	$0, 832(%r14)
 	xorl	%esi, %esi
@@ -95187,25 +95150,25 @@ hw_queue_RequestQueue_make_request:
 	sete	%sil
 	subl	%esi, %edx
 	movl	%edx, %ecx
-.L429_118:
+.L430_118:
 	movl	%ecx, 960(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L429_120
+	jne	.L430_120
 	movl	%eax, -108(%rbp)
 	movl	$8, -112(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L429_120:
+.L430_120:
 	movb	$1, 998(%r14)
-	jmp	.L429_124
-.L429_121:
+	jmp	.L430_124
+.L430_121:
 	xorl	%eax, %eax
-.L429_122:
+.L430_122:
 	movl	%eax, 960(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L429_124
+	jne	.L430_124
 	movl	3928(%r14), %eax
 	addl	3904(%r14), %eax
 	movl	$-1, %ecx
@@ -95219,11 +95182,11 @@ hw_queue_RequestQueue_make_request:
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L429_124:
+.L430_124:
 	movl	$1, (%rbx)
 	movl	%r13d, 4(%rbx)
 	movl	%r12d, 8(%rbx)
-.L429_125:
+.L430_125:
 	movq	%rbx, %rax
 	addq	$104, %rsp
 	popq	%rbx
@@ -95233,152 +95196,152 @@ hw_queue_RequestQueue_make_request:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L429_126:
+.L430_126:
 	cmpq	$14, %rax
 	movq	-64(%rbp), %rbx
 	movl	-44(%rbp), %r13d
-	jg	.L429_145
+	jg	.L430_145
 	cmpq	$11, %rax
-	jle	.L429_159
+	jle	.L430_159
 	cmpq	$12, %rax
 	movl	-56(%rbp), %r12d
 	leaq	1064(%r14), %rdi
-	je	.L429_171
+	je	.L430_171
 	cmpq	$13, %rax
-	jne	.L429_216
+	jne	.L430_216
 	movq	%r14, %rsi
-	jmp	.L429_136
-.L429_131:
+	jmp	.L430_136
+.L430_131:
 	cmpq	$14, %rax
 	movq	-64(%rbp), %rbx
-	jg	.L429_149
+	jg	.L430_149
 	cmpq	$11, %rax
-	jle	.L429_160
+	jle	.L430_160
 	cmpq	$12, %rax
 	movl	-56(%rbp), %r12d
-	je	.L429_172
+	je	.L430_172
 	cmpq	$13, %rax
-	jne	.L429_179
+	jne	.L430_179
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L429_136:
+.L430_136:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_cfq_Cfq
-	jmp	.L429_110
-.L429_137:
+	jmp	.L430_110
+.L430_137:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	cmpq	$6, %rax
-	jle	.L429_163
+	jle	.L430_163
 	cmpq	$7, %rax
-	je	.L429_175
+	je	.L430_175
 	cmpq	$8, %rax
-	je	.L429_144
-	jmp	.L429_188
-.L429_140:
+	je	.L430_144
+	jmp	.L430_188
+.L430_140:
 	leaq	1064(%r14), %rdi
 	cmpq	$6, %rax
-	jle	.L429_164
+	jle	.L430_164
 	cmpq	$7, %rax
-	je	.L429_174
+	je	.L430_174
 	cmpq	$8, %rax
-	jne	.L429_183
+	jne	.L430_183
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L429_144:
+.L430_144:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_cfq_tree_CfqTree
-	jmp	.L429_110
-.L429_145:
+	jmp	.L430_110
+.L430_145:
 	cmpq	$16, %rax
-	jle	.L429_167
+	jle	.L430_167
 	cmpq	$17, %rax
-	je	.L429_176
+	je	.L430_176
 	cmpq	$18, %rax
-	jne	.L429_211
+	jne	.L430_211
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
-	jmp	.L429_153
-.L429_149:
+	jmp	.L430_153
+.L430_149:
 	cmpq	$16, %rax
-	jle	.L429_169
+	jle	.L430_169
 	cmpq	$17, %rax
-	je	.L429_177
+	je	.L430_177
 	cmpq	$18, %rax
-	jne	.L429_189
+	jne	.L430_189
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L429_153:
+.L430_153:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_custom_Custom
-	jmp	.L429_212
-.L429_154:
+	jmp	.L430_212
+.L430_154:
 	callq	hw_elevator_hooks_insert_sfq_Sfq
-	jmp	.L429_110
-.L429_155:
+	jmp	.L430_110
+.L430_155:
 	testq	%rax, %rax
-	je	.L429_158
-.L429_156:
+	je	.L430_158
+.L430_156:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_noop_Noop
-	jmp	.L429_110
-.L429_157:
+	jmp	.L430_110
+.L430_157:
 	testq	%rax, %rax
 	movl	-44(%rbp), %r13d
-	jne	.L429_156
-.L429_158:
+	jne	.L430_156
+.L430_158:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_linus_Linus
-	jmp	.L429_110
-.L429_159:
+	jmp	.L430_110
+.L430_159:
 	cmpq	$10, %rax
 	movl	-56(%rbp), %r12d
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
-	je	.L429_162
-	jmp	.L429_194
-.L429_160:
+	je	.L430_162
+	jmp	.L430_194
+.L430_160:
 	cmpq	$10, %rax
 	movl	-56(%rbp), %r12d
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
-	jne	.L429_193
+	jne	.L430_193
 	movl	-44(%rbp), %r13d
-.L429_162:
+.L430_162:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_shared_turns_Turns_bfq_v0_Sectors
-	jmp	.L429_110
-.L429_163:
+	jmp	.L430_110
+.L430_163:
 	cmpq	$5, %rax
-	je	.L429_166
-	jmp	.L429_196
-.L429_164:
+	je	.L430_166
+	jmp	.L430_196
+.L430_164:
 	movq	%r14, %rsi
 	cmpq	$5, %rax
-	jne	.L429_195
+	jne	.L430_195
 	movl	-44(%rbp), %r13d
-.L429_166:
+.L430_166:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_cfq_v1_CfqV1
-	jmp	.L429_110
-.L429_167:
+	jmp	.L430_110
+.L430_167:
 	cmpq	$15, %rax
 	movl	-56(%rbp), %r12d
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
-	jne	.L429_197
+	jne	.L430_197
 	callq	hw_elevator_hooks_insert_bfq_Bfq
-	jmp	.L429_110
-.L429_169:
+	jmp	.L430_110
+.L430_169:
 	cmpq	$15, %rax
-	jne	.L429_198
+	jne	.L430_198
 	leaq	1064(%r14), %r12
 	movq	%r12, %rdi
 	movq	%r14, %rsi
@@ -95389,38 +95352,38 @@ hw_queue_RequestQueue_make_request:
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_bfq_Bfq
-	jmp	.L429_212
-.L429_171:
+	jmp	.L430_212
+.L430_171:
 	movq	%r14, %rsi
-	jmp	.L429_173
-.L429_172:
+	jmp	.L430_173
+.L430_172:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L429_173:
+.L430_173:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_fiops_Fiops
-	jmp	.L429_110
-.L429_174:
+	jmp	.L430_110
+.L430_174:
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L429_175:
+.L430_175:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_cfq_v3_CfqV3
-	jmp	.L429_110
-.L429_176:
+	jmp	.L430_110
+.L430_176:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
-	jmp	.L429_178
-.L429_177:
+	jmp	.L430_178
+.L430_177:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L429_178:
+.L430_178:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_paternoster_Paternoster
-	jmp	.L429_212
-.L429_179:
+	jmp	.L430_212
+.L430_179:
 	movq	72(%r14), %rcx
 	movq	%r13, %rax
 	shlq	$6, %rax
@@ -95430,15 +95393,15 @@ hw_queue_RequestQueue_make_request:
 	cmovaq	%rax, %rdx
 	movzbl	60(%rdx), %edx
 	shrl	$3, %edx
-	je	.L429_199
+	je	.L430_199
 	cmpl	$2, %edx
-	je	.L429_199
+	je	.L430_199
 	movl	$2, %ebx
 	cmpl	$1, %edx
-	jne	.L429_200
+	jne	.L430_200
 	xorl	%ebx, %ebx
-	jmp	.L429_200
-.L429_183:
+	jmp	.L430_200
+.L430_183:
 	movq	1096(%r14), %rax
 	movq	1104(%r14), %rcx
 	movq	%r13, %rdx
@@ -95447,21 +95410,21 @@ hw_queue_RequestQueue_make_request:
 	cmpq	%r13, %rcx
 	cmovbeq	%rdi, %rdx
 	cmpb	$0, 28(%rdx)
-	je	.L429_204
+	je	.L430_204
 	cmpq	%r13, 72(%r14)
-	jbe	.L429_227
+	jbe	.L430_227
 	shlq	$6, %r13
 	addq	64(%r14), %r13
-.L429_186:
+.L430_186:
 	orb	$1, 58(%r13)
-.L429_187:
+.L430_187:
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L429_188:
+.L430_188:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_bandwidth_Bandwidth_cfq_v3_CfqV3
-	jmp	.L429_110
-.L429_189:
+	jmp	.L430_110
+.L430_189:
 	movq	1088(%r14), %rax
 	movq	1096(%r14), %rcx
 	movq	%r13, %rdx
@@ -95470,120 +95433,120 @@ hw_queue_RequestQueue_make_request:
 	cmpq	%r13, %rcx
 	cmovbeq	%r12, %rdx
 	cmpb	$0, 28(%rdx)
-	je	.L429_207
+	je	.L430_207
 	cmpq	%r13, 72(%r14)
-	jbe	.L429_228
+	jbe	.L430_228
 	shlq	$6, %r13
 	addq	64(%r14), %r13
-.L429_192:
+.L430_192:
 	orb	$1, 58(%r13)
 	movl	-44(%rbp), %r13d
-	jmp	.L429_211
-.L429_193:
+	jmp	.L430_211
+.L430_193:
 	movl	-44(%rbp), %r13d
-.L429_194:
+.L430_194:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_shared_turns_Turns_cfq_wf2q_Time
-	jmp	.L429_110
-.L429_195:
+	jmp	.L430_110
+.L430_195:
 	movl	-44(%rbp), %r13d
-.L429_196:
+.L430_196:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_cfq_v2_CfqV2
-	jmp	.L429_110
-.L429_197:
+	jmp	.L430_110
+.L430_197:
 	callq	hw_elevator_hooks_insert_kyber_Kyber
-	jmp	.L429_110
-.L429_198:
+	jmp	.L430_110
+.L430_198:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_kyber_Kyber
-	jmp	.L429_212
-.L429_199:
+	jmp	.L430_212
+.L430_199:
 	movl	$1, %ebx
-.L429_200:
+.L430_200:
 	cmpq	%r13, %rcx
-	jbe	.L429_226
-.L429_201:
+	jbe	.L430_226
+.L430_201:
 	leaq	1064(%r14), %rdi
 	movl	%ebx, 52(%rax)
 	cmpq	$1, %rbx
 	movl	-44(%rbp), %r13d
-	je	.L429_213
+	je	.L430_213
 	testq	%rbx, %rbx
-	jne	.L429_214
+	jne	.L430_214
 	leaq	1144(%r14), %rax
-	jmp	.L429_215
-.L429_204:
+	jmp	.L430_215
+.L430_204:
 	movl	968(%r14), %edx
 	cmpl	$-1, %edx
-	je	.L429_187
+	je	.L430_187
 	movq	%rdx, %rsi
 	shlq	$5, %rsi
 	addq	%rsi, %rax
 	cmpq	%rdx, %rcx
 	cmovbeq	%rdi, %rax
 	cmpb	$0, 28(%rax)
-	je	.L429_187
+	je	.L430_187
 	movl	$-1, 968(%r14)
-	jmp	.L429_187
-.L429_207:
+	jmp	.L430_187
+.L430_207:
 	movl	968(%r14), %edx
 	cmpl	$-1, %edx
-	je	.L429_210
+	je	.L430_210
 	movq	%rdx, %rsi
 	shlq	$5, %rsi
 	addq	%rsi, %rax
 	cmpq	%rdx, %rcx
 	cmovbeq	%r12, %rax
 	cmpb	$0, 28(%rax)
-	je	.L429_210
+	je	.L430_210
 	movl	$-1, 968(%r14)
-.L429_210:
+.L430_210:
 	leaq	1104(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
 	movl	%r13d, %edx
 	callq	hw_inner_prepare_insert
-.L429_211:
+.L430_211:
 	movq	%r12, %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_bandwidth_Bandwidth_inner
-.L429_212:
+.L430_212:
 	movl	-56(%rbp), %r12d
-	jmp	.L429_110
-.L429_213:
+	jmp	.L430_110
+.L430_213:
 	leaq	1216(%r14), %rax
-	jmp	.L429_215
-.L429_214:
+	jmp	.L430_215
+.L430_214:
 	leaq	1288(%r14), %rax
-.L429_215:
+.L430_215:
 	movq	-64(%rbp), %rbx
 	incl	64(%rax)
-.L429_216:
+.L430_216:
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_mq_deadline_MqDeadline
-	jmp	.L429_110
-.L429_217:
+	jmp	.L430_110
+.L430_217:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L429_52
-.L429_218:
+	jmp	.L430_52
+.L430_218:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L429_61
-.L429_219:
+	jmp	.L430_61
+.L430_219:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L429_69
-.L429_220:
+	jmp	.L430_69
+.L430_220:
 	movq	%r14, %rdi
 	movq	%rbx, %r13
 	movl	%edx, %ebx
@@ -95592,8 +95555,8 @@ hw_queue_RequestQueue_make_request:
 	movq	%r13, %rbx
 	movl	%r15d, %r12d
 	movq	%r14, %r13
-	jmp	.L429_71
-.L429_221:
+	jmp	.L430_71
+.L430_221:
 	movq	%r13, %rdi
 	movq	%r10, -56(%rbp)
 	movq	%r8, -120(%rbp)
@@ -95603,8 +95566,8 @@ hw_queue_RequestQueue_make_request:
 	movq	-56(%rbp), %r10
 	movl	-44(%rbp), %eax
 	movq	%r13, %rcx
-	jmp	.L429_12
-.L429_222:
+	jmp	.L430_12
+.L430_222:
 	movq	%r13, %rdi
 	movq	%r10, -56(%rbp)
 	movq	%r8, -120(%rbp)
@@ -95613,40 +95576,40 @@ hw_queue_RequestQueue_make_request:
 	leaq	792(%r14), %rdi
 	movq	-56(%rbp), %r10
 	movl	-44(%rbp), %eax
-	jmp	.L429_14
-.L429_223:
+	jmp	.L430_14
+.L430_223:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	orb	$1, 59(%r14)
-	jmp	.L429_81
-.L429_224:
+	jmp	.L430_81
+.L430_224:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L429_87
-.L429_225:
+	jmp	.L430_87
+.L430_225:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rbx
-	jmp	.L429_90
-.L429_226:
+	jmp	.L430_90
+.L430_226:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L429_201
-.L429_227:
+	jmp	.L430_201
+.L430_227:
 	movq	%rdi, %rbx
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%rbx, %rdi
 	movq	-64(%rbp), %rbx
 	movq	%r14, %r13
-	jmp	.L429_186
-.L429_228:
+	jmp	.L430_186
+.L430_228:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %r13
-	jmp	.L429_192
+	jmp	.L430_192
 	.size	hw_queue_RequestQueue_make_request, .-hw_queue_RequestQueue_make_request
 
 	.p2align	4
@@ -95672,7 +95635,7 @@ hw_queue_RequestQueue_merge_back:
 	movq	%rdx, %r8
 	movq	(%rdx), %r9
 	cmpb	$1, 824(%rdi)
-	jne	.L430_2
+	jne	.L431_2
 	movq	8(%rax), %rax
 	leaq	792(%r14), %rdi
 	movl	8(%r8), %ecx
@@ -95704,11 +95667,11 @@ hw_queue_RequestQueue_merge_back:
 	movq	%rbx, %r12
 	movl	-48(%rbp), %ebx
 	movq	%r15, %r8
-.L430_2:
+.L431_2:
 	movl	3960(%r14), %r15d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r15
-	je	.L430_13
+	je	.L431_13
 	movq	%r15, %rax
 	shlq	$4, %rax
 	addq	352(%r14), %rax
@@ -95717,15 +95680,15 @@ hw_queue_RequestQueue_merge_back:
 	cmovaq	%rax, %rcx
 	movl	8(%rcx), %ecx
 	movl	%ecx, 3960(%r14)
-	jbe	.L430_4
-.L430_5:
+	jbe	.L431_4
+.L431_5:
 	movq	%r9, (%rax)
 	movl	$-1, 8(%rax)
 	cmpq	%r12, 72(%r14)
-	jbe	.L430_6
+	jbe	.L431_6
 	movq	64(%r14), %rcx
 	addq	%r13, %rcx
-.L430_8:
+.L431_8:
 	movl	32(%rcx), %edx
 	movl	36(%rcx), %eax
 	cmpl	$-1, %edx
@@ -95734,18 +95697,18 @@ hw_queue_RequestQueue_merge_back:
 	movl	%edx, 32(%rcx)
 	movl	%r15d, 36(%rcx)
 	cmpq	%rsi, %rax
-	je	.L430_13
+	je	.L431_13
 	cmpq	%rax, 360(%r14)
-	jbe	.L430_10
+	jbe	.L431_10
 	shlq	$4, %rax
 	addq	352(%r14), %rax
-.L430_12:
+.L431_12:
 	movl	%r15d, 8(%rax)
-.L430_13:
+.L431_13:
 	cmpq	%r12, 72(%r14)
-	jbe	.L430_14
+	jbe	.L431_14
 	addq	64(%r14), %r13
-.L430_16:
+.L431_16:
 	movl	40(%r13), %eax
 	movq	%rax, %rcx
 	addq	(%r13), %rcx
@@ -95770,19 +95733,19 @@ hw_queue_RequestQueue_merge_back:
 	movl	%eax, %edx
 	callq	hw_queue_RequestQueue_can_join
 	testb	%al, %al
-	je	.L430_17
+	je	.L431_17
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	movl	%r12d, %edx
 	callq	hw_queue_RequestQueue_join
-	jmp	.L430_19
-.L430_17:
+	jmp	.L431_19
+.L431_17:
 	movq	%r15, %rdi
 	movq	%r14, %rsi
 	movl	%ebx, %edx
 	xorl	%ecx, %ecx
 	callq	hw_registry_AnyElevator_merged
-.L430_19:
+.L431_19:
 	movl	%ebx, %eax
 	addq	$72, %rsp
 	popq	%rbx
@@ -95792,14 +95755,14 @@ hw_queue_RequestQueue_merge_back:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L430_14:
+.L431_14:
 	movq	%r14, %rdi
 	movq	%r8, %r15
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r15, %r8
 	movq	%r14, %r13
-	jmp	.L430_16
-.L430_4:
+	jmp	.L431_16
+.L431_4:
 	leaq	368(%r14), %rdi
 	movq	%r8, -48(%rbp)
 	movq	%r12, -56(%rbp)
@@ -95809,21 +95772,21 @@ hw_queue_RequestQueue_merge_back:
 	movq	%r12, %r9
 	movq	-56(%rbp), %r12
 	movq	-48(%rbp), %r8
-	jmp	.L430_5
-.L430_6:
+	jmp	.L431_5
+.L431_6:
 	movq	%r14, %rdi
 	movq	%r8, -48(%rbp)
 	callq	hw_collections_arena_clean_request_Request
 	movq	-48(%rbp), %r8
 	movq	%r14, %rcx
-	jmp	.L430_8
-.L430_10:
+	jmp	.L431_8
+.L431_10:
 	leaq	368(%r14), %rdi
 	movq	%r8, -48(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
 	leaq	368(%r14), %rax
 	movq	-48(%rbp), %r8
-	jmp	.L430_12
+	jmp	.L431_12
 	.size	hw_queue_RequestQueue_merge_back, .-hw_queue_RequestQueue_merge_back
 
 	.p2align	4
@@ -95850,7 +95813,7 @@ hw_queue_RequestQueue_merge_front:
 	movq	%rdx, %r15
 	movq	(%rdx), %r9
 	cmpb	$1, 824(%rdi)
-	jne	.L431_2
+	jne	.L432_2
 	movq	8(%rax), %rax
 	leaq	792(%r14), %rdi
 	movl	8(%r15), %ecx
@@ -95876,11 +95839,11 @@ hw_queue_RequestQueue_merge_front:
 	movq	%r9, %r13
 	callq	hw_events_EventRing_as_event_Sink_record
 	movq	%r13, %r9
-.L431_2:
+.L432_2:
 	movl	3960(%r14), %r13d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r13
-	je	.L431_13
+	je	.L432_13
 	movq	%r13, %rax
 	shlq	$4, %rax
 	addq	352(%r14), %rax
@@ -95889,16 +95852,16 @@ hw_queue_RequestQueue_merge_front:
 	cmovaq	%rax, %rcx
 	movl	8(%rcx), %ecx
 	movl	%ecx, 3960(%r14)
-	jbe	.L431_4
-.L431_5:
+	jbe	.L432_4
+.L432_5:
 	movq	%r9, (%rax)
 	movl	$-1, 8(%rax)
 	movq	-48(%rbp), %rax
 	cmpq	%rax, 72(%r14)
-	jbe	.L431_6
+	jbe	.L432_6
 	movq	64(%r14), %rcx
 	addq	%r12, %rcx
-.L431_8:
+.L432_8:
 	movl	32(%rcx), %edx
 	movl	36(%rcx), %eax
 	cmpl	$-1, %edx
@@ -95907,14 +95870,14 @@ hw_queue_RequestQueue_merge_front:
 	movl	%edx, 32(%rcx)
 	movl	%r13d, 36(%rcx)
 	cmpq	%rsi, %rax
-	je	.L431_13
+	je	.L432_13
 	cmpq	%rax, 360(%r14)
-	jbe	.L431_10
+	jbe	.L432_10
 	shlq	$4, %rax
 	addq	352(%r14), %rax
-.L431_12:
+.L432_12:
 	movl	%r13d, 8(%rax)
-.L431_13:
+.L432_13:
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%ebx, %edx
@@ -95922,9 +95885,9 @@ hw_queue_RequestQueue_merge_front:
 	movl	%eax, %r13d
 	movq	-48(%rbp), %rax
 	cmpq	%rax, 72(%r14)
-	jbe	.L431_14
+	jbe	.L432_14
 	addq	64(%r14), %r12
-.L431_16:
+.L432_16:
 	movq	16(%r15), %rax
 	movq	%rax, (%r12)
 	movl	40(%r12), %eax
@@ -95937,20 +95900,20 @@ hw_queue_RequestQueue_merge_front:
 	movl	%ebx, %edx
 	callq	hw_queue_RequestQueue_can_join
 	testb	%al, %al
-	je	.L431_17
+	je	.L432_17
 	movq	%r14, %rdi
 	movl	%r13d, %esi
 	movl	%ebx, %edx
 	callq	hw_queue_RequestQueue_join
 	movl	%r13d, %ebx
-	jmp	.L431_19
-.L431_17:
+	jmp	.L432_19
+.L432_17:
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%ebx, %edx
 	movl	$1, %ecx
 	callq	hw_registry_AnyElevator_merged
-.L431_19:
+.L432_19:
 	movl	%ebx, %eax
 	addq	$72, %rsp
 	popq	%rbx
@@ -95960,28 +95923,28 @@ hw_queue_RequestQueue_merge_front:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L431_14:
+.L432_14:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %r12
-	jmp	.L431_16
-.L431_4:
+	jmp	.L432_16
+.L432_4:
 	leaq	368(%r14), %rdi
 	movq	%r9, -56(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
 	movq	-56(%rbp), %r9
 	leaq	368(%r14), %rax
-	jmp	.L431_5
-.L431_6:
+	jmp	.L432_5
+.L432_6:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rcx
-	jmp	.L431_8
-.L431_10:
+	jmp	.L432_8
+.L432_10:
 	leaq	368(%r14), %rdi
 	callq	hw_collections_arena_clean_request_MergedBio
 	leaq	368(%r14), %rax
-	jmp	.L431_12
+	jmp	.L432_12
 	.size	hw_queue_RequestQueue_merge_front, .-hw_queue_RequestQueue_merge_front
 
 	.p2align	4
@@ -96002,46 +95965,46 @@ hw_queue_RequestQueue_next:
 	movq	%rdi, %r13
 	movq	%rax, 672(%rsi)
 	cmpq	696(%rsi), %rax
-	jae	.L432_223
-.L432_1:
+	jae	.L433_223
+.L433_1:
 	movb	$0, 998(%r14)
 	leaq	1056(%r14), %rax
 	movq	%rax, -176(%rbp)
-	jmp	.L432_3
+	jmp	.L433_3
 	.p2align	4
-.L432_2:
+.L433_2:
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	xorl	%edx, %edx
 	callq	hw_registry_AnyElevator_dispatch
 	testl	%eax, %eax
-	je	.L432_76
-.L432_3:
+	je	.L433_76
+.L433_3:
 	movl	576(%r14), %eax
 	cmpl	$-1, %eax
-	jne	.L432_8
+	jne	.L433_8
 	leaq	552(%r14), %rcx
 	movl	(%rcx), %ecx
 	movl	%ecx, -44(%rbp)
 	cmpl	$-1, %ecx
-	jne	.L432_10
+	jne	.L433_10
 	cmpl	$0, 544(%r14)
-	je	.L432_2
+	je	.L433_2
 	cmpq	$0, 520(%r14)
-	je	.L432_9
+	je	.L433_9
 	leaq	512(%r14), %rcx
 	movq	(%rcx), %rcx
 	movl	56(%rcx), %ecx
 	movl	%ecx, -44(%rbp)
 	cmpl	$-1, %ecx
-	je	.L432_2
-	jmp	.L432_10
-.L432_8:
+	je	.L433_2
+	jmp	.L433_10
+.L433_8:
 	movl	%eax, -44(%rbp)
-	jmp	.L432_10
-.L432_9:
+	jmp	.L433_10
+.L433_9:
 	movl	$0, -44(%rbp)
-.L432_10:
+.L433_10:
 	movq	64(%r14), %rdx
 	movl	-44(%rbp), %r8d
 	movq	%r8, %rcx
@@ -96052,48 +96015,48 @@ hw_queue_RequestQueue_next:
 	movl	$4294967295, %edi
 	cmpq	%rdi, %rsi
 	movq	%r8, -56(%rbp)
-	je	.L432_15
+	je	.L433_15
 	movq	72(%r14), %rax
 	cmpq	-56(%rbp), %rax
 	cmovbeq	%r14, %rcx
 	cmpb	$1, 3874(%r14)
 	movzwl	58(%rcx), %ebx
-	jne	.L432_72
+	jne	.L433_72
 	testb	$64, %bl
-	jne	.L432_73
+	jne	.L433_73
 	movq	%rsi, %rcx
 	shlq	$6, %rcx
 	addq	%rcx, %rdx
 	cmpq	%rsi, %rax
 	cmovbeq	%r14, %rdx
 	xorw	58(%rdx), %bx
-.L432_14:
+.L433_14:
 	shrb	$2, %bl
 	andb	$4, %bl
-	jmp	.L432_75
-.L432_15:
+	jmp	.L433_75
+.L433_15:
 	movq	72(%r14), %rdx
 	cmpq	-56(%rbp), %rdx
 	movq	%r14, %rsi
 	cmovaq	%rcx, %rsi
 	movzwl	58(%rsi), %esi
 	testb	$4, %sil
-	je	.L432_86
+	je	.L433_86
 	cmpl	$-1, %eax
-	je	.L432_18
+	je	.L433_18
 	movl	$-1, 576(%r14)
-	jmp	.L432_22
-.L432_18:
+	jmp	.L433_22
+.L433_18:
 	testl	$512, %esi
-	jne	.L432_20
+	jne	.L433_20
 	movq	560(%r14), %rsi
 	leaq	512(%r14), %rdi
 	callq	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
-	jmp	.L432_22
-.L432_20:
+	jmp	.L433_22
+.L433_20:
 	cmpq	-56(%rbp), %rdx
-	jbe	.L432_243
-.L432_21:
+	jbe	.L433_243
+.L433_21:
 	movl	24(%rcx), %eax
 	movl	28(%rcx), %edx
 	movq	$-1, 24(%rcx)
@@ -96113,27 +96076,27 @@ hw_queue_RequestQueue_next:
 	leaq	24(%rcx,%rdi), %rcx
 	cmovbeq	%r8, %rcx
 	movl	%eax, (%rcx)
-.L432_22:
+.L433_22:
 	cmpb	$0, 3874(%r14)
 	movq	%r13, -80(%rbp)
-	je	.L432_25
+	je	.L433_25
 	movzbl	3876(%r14), %ecx
 	movl	%ecx, %eax
 	andb	$1, %al
 	testb	$1, 3875(%r14)
-	je	.L432_26
+	je	.L433_26
 	xorb	$1, %cl
 	movb	$1, %dl
-	jmp	.L432_27
-.L432_25:
+	jmp	.L433_27
+.L433_25:
 	xorl	%eax, %eax
 	xorl	%edx, %edx
 	xorl	%ecx, %ecx
-	jmp	.L432_27
-.L432_26:
+	jmp	.L433_27
+.L433_26:
 	xorl	%ecx, %ecx
 	movl	%eax, %edx
-.L432_27:
+.L433_27:
 	movq	64(%r14), %rsi
 	addq	-88(%rbp), %rsi
 	movq	-56(%rbp), %rdi
@@ -96161,19 +96124,19 @@ hw_queue_RequestQueue_next:
 	xorl	%r13d, %r13d
 	movzwl	%ax, %eax
 	movl	%eax, -112(%rbp)
-	jmp	.L432_31
-.L432_28:
+	jmp	.L433_31
+.L433_28:
 	movb	$8, %al
-.L432_29:
+.L433_29:
 	orb	%al, 1036(%r14)
-.L432_30:
+.L433_30:
 	incq	%r13
 	cmpq	$3, %r13
-	je	.L432_63
-.L432_31:
+	je	.L433_63
+.L433_31:
 	movzbl	-144(%rbp,%r13,2), %r12d
 	cmpb	$0, -143(%rbp,%r13,2)
-	je	.L432_39
+	je	.L433_39
 	movq	64(%r14), %rax
 	movq	72(%r14), %rcx
 	movq	-88(%rbp), %rdx
@@ -96193,7 +96156,7 @@ hw_queue_RequestQueue_next:
 	movl	3880(%r14), %edx
 	movl	$-1, %ebx
 	cmpq	%rdx, %rcx
-	jbe	.L432_34
+	jbe	.L433_34
 	movb	%sil, -45(%rbp)
 	movq	%rdx, %rsi
 	shlq	$6, %rsi
@@ -96219,13 +96182,13 @@ hw_queue_RequestQueue_next:
 	movl	%edi, 3880(%r14)
 	movq	-104(%rbp), %rdi
 	movl	%edx, %ebx
-.L432_34:
+.L433_34:
 	movl	%ebx, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L432_59
+	jbe	.L433_59
 	shlq	$6, %rdx
 	addq	%rdx, %rax
-.L432_36:
+.L433_36:
 	movq	$0, (%rax)
 	movq	$-1, 24(%rax)
 	movq	$-1, 32(%rax)
@@ -96240,66 +96203,66 @@ hw_queue_RequestQueue_next:
 	movl	%ecx, 44(%rax)
 	movq	%r10, 16(%rax)
 	cmpl	$2, %r12d
-	jne	.L432_42
+	jne	.L433_42
 	testl	%r8d, %r8d
-	je	.L432_42
+	je	.L433_42
 	movq	%rdi, (%rax)
 	movl	%r8d, 40(%rax)
 	orl	-112(%rbp), %r15d
-	jmp	.L432_43
+	jmp	.L433_43
 	.p2align	4
-.L432_39:
+.L433_39:
 	movl	$-1, %ebx
 	cmpl	$1, %r12d
-	jne	.L432_44
-.L432_40:
+	jne	.L433_44
+.L433_40:
 	movl	%ebx, 1028(%r14)
 	cmpl	$-1, %ebx
-	jne	.L432_49
+	jne	.L433_49
 	movb	$2, %al
-	jmp	.L432_29
+	jmp	.L433_29
 	.p2align	4
-.L432_42:
+.L433_42:
 	xorl	%r15d, %r15d
 	cmpb	$1, %r9b
 	setne	%r15b
 	shll	$5, %r15d
 	movb	$2, %sil
-.L432_43:
+.L433_43:
 	movb	%sil, 61(%rax)
 	movw	%r15w, 56(%rax)
 	movw	$66, 58(%rax)
 	cmpl	$1, %r12d
-	je	.L432_40
-.L432_44:
+	je	.L433_40
+.L433_44:
 	cmpl	$3, %r12d
-	jne	.L432_46
+	jne	.L433_46
 	movl	%ebx, 1032(%r14)
 	cmpl	$-1, %ebx
-	jne	.L432_49
-	jmp	.L432_28
+	jne	.L433_49
+	jmp	.L433_28
 	.p2align	4
-.L432_46:
+.L433_46:
 	movl	-44(%rbp), %eax
 	cmpl	%eax, 580(%r14)
-	jne	.L432_48
+	jne	.L433_48
 	movl	%ebx, 580(%r14)
-.L432_48:
+.L433_48:
 	cmpl	$-1, %ebx
-	je	.L432_58
-.L432_49:
+	je	.L433_58
+.L433_49:
 	movl	576(%r14), %edx
 	movl	$-1, 576(%r14)
 	movq	72(%r14), %rax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rdx
-	je	.L432_53
+	je	.L433_53
 	cmpq	%rdx, %rax
-	jbe	.L432_62
+	jbe	.L433_62
 	movq	%rdx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L432_52:
+.L433_52:
 	andb	$-3, 59(%rax)
 	xorl	%ecx, %ecx
 	cmpb	$0, 61(%rax)
@@ -96310,22 +96273,22 @@ hw_queue_RequestQueue_next:
 	leaq	512(%r14), %rdi
 	callq	hw_collections_heap_Heap_mut_collections_heap_Siblings_push
 	movq	72(%r14), %rax
-.L432_53:
+.L433_53:
 	movl	%ebx, %r15d
 	cmpq	%r15, %rax
-	jbe	.L432_60
+	jbe	.L433_60
 	movq	%r15, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L432_55:
+.L433_55:
 	orb	$2, 59(%rax)
 	movl	552(%r14), %r12d
 	movl	%ebx, 552(%r14)
 	cmpq	%r15, 72(%r14)
-	jbe	.L432_61
+	jbe	.L433_61
 	shlq	$6, %r15
 	addq	64(%r14), %r15
-.L432_57:
+.L433_57:
 	movl	$-1, 24(%r15)
 	movl	%r12d, 28(%r15)
 	movq	64(%r14), %rax
@@ -96336,14 +96299,14 @@ hw_queue_RequestQueue_next:
 	leaq	556(%r14), %rcx
 	cmovbeq	%rcx, %rax
 	movl	%ebx, (%rax)
-	jmp	.L432_30
-.L432_58:
+	jmp	.L433_30
+.L433_58:
 	shlb	$3, %r12b
 	movabsq	$68853957121, %rax
 	movl	%r12d, %ecx
 	shrq	%cl, %rax
-	jmp	.L432_29
-.L432_59:
+	jmp	.L433_29
+.L433_59:
 	movq	%rdi, -104(%rbp)
 	movq	%r14, %rdi
 	movb	%sil, -45(%rbp)
@@ -96359,44 +96322,44 @@ hw_queue_RequestQueue_next:
 	movq	-104(%rbp), %rdi
 	movzbl	-45(%rbp), %esi
 	movq	%r14, %rax
-	jmp	.L432_36
-.L432_60:
+	jmp	.L433_36
+.L433_60:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L432_55
-.L432_61:
+	jmp	.L433_55
+.L433_61:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %r15
-	jmp	.L432_57
-.L432_62:
+	jmp	.L433_57
+.L433_62:
 	movq	%r14, %rdi
 	movq	%rdx, %r15
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r15, %rdx
 	movq	%r14, %rax
-	jmp	.L432_52
-.L432_63:
+	jmp	.L433_52
+.L433_63:
 	movzbl	3874(%r14), %eax
 	cmpb	$1, %al
-	jne	.L432_65
+	jne	.L433_65
 	cmpl	$0, 972(%r14)
-	jne	.L432_66
-.L432_65:
+	jne	.L433_66
+.L433_65:
 	orb	$1, 1036(%r14)
-.L432_66:
+.L433_66:
 	movl	576(%r14), %ecx
 	movl	%ecx, -44(%rbp)
 	cmpl	$-1, %ecx
 	movq	-80(%rbp), %r13
-	jne	.L432_68
+	jne	.L433_68
 	leaq	552(%r14), %rcx
 	movl	(%rcx), %ecx
 	movl	%ecx, -44(%rbp)
 	cmpl	$-1, %ecx
-	je	.L432_144
-.L432_68:
+	je	.L433_144
+.L433_68:
 	movq	64(%r14), %rcx
 	movq	72(%r14), %rdx
 	movl	-44(%rbp), %edi
@@ -96408,76 +96371,76 @@ hw_queue_RequestQueue_next:
 	cmovbeq	%r14, %rsi
 	movzwl	58(%rsi), %ebx
 	cmpb	$1, %al
-	jne	.L432_72
+	jne	.L433_72
 	testb	$64, %bl
-	jne	.L432_73
+	jne	.L433_73
 	leaq	1024(%r14), %rax
 	movl	(%rax), %eax
 	movl	$4294967295, %esi
 	cmpq	%rsi, %rax
-	je	.L432_166
+	je	.L433_166
 	movq	%rax, %rsi
 	shlq	$6, %rsi
 	addq	%rsi, %rcx
 	cmpq	%rax, %rdx
 	cmovbeq	%r14, %rcx
 	xorw	58(%rcx), %bx
-	jmp	.L432_14
-.L432_72:
+	jmp	.L433_14
+.L433_72:
 	testb	$4, %bl
-	jne	.L432_76
-	jmp	.L432_86
-.L432_73:
+	jne	.L433_76
+	jmp	.L433_86
+.L433_73:
 	movb	$1, %bl
 	movl	-44(%rbp), %eax
 	cmpl	1028(%r14), %eax
-	je	.L432_75
+	je	.L433_75
 	movl	-44(%rbp), %eax
 	cmpl	1032(%r14), %eax
 	sete	%bl
 	orb	$2, %bl
-.L432_75:
+.L433_75:
 	leaq	1024(%r14), %rdi
 	callq	hw_queue_barrier_Sequence_stage
 	cmpb	%al, %bl
-	jbe	.L432_86
-.L432_76:
+	jbe	.L433_86
+.L433_76:
 	movb	$0, 998(%r14)
 	cmpl	$-1, 576(%r14)
 	movl	$1, %ebx
-	jne	.L432_201
+	jne	.L433_201
 	cmpl	$-1, 552(%r14)
-	jne	.L432_201
+	jne	.L433_201
 	cmpl	$0, 544(%r14)
-	jne	.L432_201
+	jne	.L433_201
 	leaq	1056(%r14), %rax
 	movq	(%rax), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L432_95
+	jg	.L433_95
 	cmpq	$4, %rax
-	jg	.L432_106
+	jg	.L433_106
 	cmpq	$1, %rax
-	jle	.L432_133
+	jle	.L433_133
 	cmpq	$2, %rax
-	je	.L432_147
+	je	.L433_147
 	cmpq	$3, %rax
-	jne	.L432_154
+	jne	.L433_154
 	cmpl	$-1, 1184(%r14)
-	jne	.L432_201
+	jne	.L433_201
 	cmpl	$-1, 1204(%r14)
-	je	.L432_165
-	jmp	.L432_201
-.L432_86:
+	je	.L433_165
+	jmp	.L433_201
+.L433_86:
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 72(%r14)
-	jbe	.L432_235
+	jbe	.L433_235
 	movq	-56(%rbp), %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L432_88:
+.L433_88:
 	movl	40(%rax), %ecx
 	addq	(%rax), %rcx
 	movzbl	61(%rax), %esi
@@ -96487,7 +96450,7 @@ hw_queue_RequestQueue_next:
 	movl	%ecx, %edx
 	andl	$384, %edx
 	cmpl	$256, %edx
-	jne	.L432_177
+	jne	.L433_177
 	orl	$128, %ecx
 	movw	%cx, 58(%rax)
 	leaq	1056(%r14), %rax
@@ -96496,78 +96459,78 @@ hw_queue_RequestQueue_next:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L432_100
+	jg	.L433_100
 	cmpq	$3, %rax
-	jle	.L432_114
+	jle	.L433_114
 	cmpq	$6, %rax
-	jg	.L432_120
+	jg	.L433_120
 	addq	$-4, %rax
 	cmpq	$2, %rax
-	jb	.L432_177
+	jb	.L433_177
 	leaq	1064(%r14), %rdi
-.L432_94:
+.L433_94:
 	movl	%esi, %ebx
 	movq	%r14, %rsi
 	movl	-44(%rbp), %edx
 	callq	hw_cfq_v2_CfqV2_activate
 	movl	%ebx, %esi
-	jmp	.L432_177
-.L432_95:
+	jmp	.L433_177
+.L433_95:
 	cmpq	$14, %rax
-	jg	.L432_110
+	jg	.L433_110
 	cmpq	$11, %rax
-	jle	.L432_135
+	jle	.L433_135
 	cmpq	$12, %rax
-	je	.L432_149
+	je	.L433_149
 	cmpq	$13, %rax
-	jne	.L432_155
+	jne	.L433_155
 	cmpl	$0, 2248(%r14)
-	jne	.L432_201
-	jmp	.L432_165
-.L432_100:
+	jne	.L433_201
+	jmp	.L433_165
+.L433_100:
 	cmpq	$13, %rax
-	jle	.L432_117
+	jle	.L433_117
 	cmpq	$16, %rax
-	jg	.L432_125
+	jg	.L433_125
 	addq	$-14, %rax
 	cmpq	$2, %rax
-	jb	.L432_177
+	jb	.L433_177
 	movq	672(%r14), %rbx
 	movq	712(%r14), %r15
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 1496(%r14)
-	jbe	.L432_244
+	jbe	.L433_244
 	movq	-56(%rbp), %rcx
 	shlq	$4, %rcx
 	addq	1488(%r14), %rcx
-.L432_105:
+.L433_105:
 	addq	%r15, %rbx
 	movq	$-1, %rax
 	cmovaeq	%rbx, %rax
 	movq	%rax, (%rcx)
-	jmp	.L432_177
-.L432_106:
+	jmp	.L433_177
+.L433_106:
 	cmpq	$6, %rax
-	jle	.L432_137
+	jle	.L433_137
 	cmpq	$7, %rax
-	je	.L432_152
+	je	.L433_152
 	cmpq	$8, %rax
-	jne	.L432_158
+	jne	.L433_158
 	cmpl	$0, 1220(%r14)
-	jne	.L432_201
-	jmp	.L432_165
-.L432_110:
+	jne	.L433_201
+	jmp	.L433_165
+.L433_110:
 	cmpq	$16, %rax
-	jle	.L432_140
+	jle	.L433_140
 	cmpq	$17, %rax
-	je	.L432_153
+	je	.L433_153
 	cmpq	$18, %rax
-	jne	.L432_159
+	jne	.L433_159
 	cmpl	$-1, 1072(%r14)
-	jne	.L432_201
-	jmp	.L432_165
-.L432_114:
-	jb	.L432_177
+	jne	.L433_201
+	jmp	.L433_165
+.L433_114:
+	jb	.L433_177
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
 	shlq	$6, %rax
@@ -96576,17 +96539,17 @@ hw_queue_RequestQueue_next:
 	cmovbeq	%r14, %rax
 	movl	44(%rax), %eax
 	cmpq	%rax, 264(%r14)
-	jbe	.L432_222
-.L432_116:
+	jbe	.L433_222
+.L433_116:
 	shlq	$7, %rax
 	addq	256(%r14), %rax
 	decl	56(%rax)
-	jmp	.L432_177
-.L432_117:
+	jmp	.L433_177
+.L433_117:
 	cmpq	$11, %rax
-	jg	.L432_142
+	jg	.L433_142
 	cmpq	$10, %rax
-	jne	.L432_176
+	jne	.L433_176
 	incl	2028(%r14)
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
@@ -96599,19 +96562,19 @@ hw_queue_RequestQueue_next:
 	movq	$-1, %rax
 	cmovaeq	%rcx, %rax
 	movq	%rax, 2000(%r14)
-	jmp	.L432_177
-.L432_120:
+	jmp	.L433_177
+.L433_120:
 	cmpq	$7, %rax
-	je	.L432_167
+	je	.L433_167
 	cmpq	$8, %rax
-	jne	.L432_174
+	jne	.L433_174
 	movl	1508(%r14), %eax
 	incl	%eax
 	movl	%eax, 1508(%r14)
 	cmpl	$5, %eax
-	jb	.L432_124
+	jb	.L433_124
 	movb	$1, 1516(%r14)
-.L432_124:
+.L433_124:
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
 	shlq	$6, %rax
@@ -96623,12 +96586,12 @@ hw_queue_RequestQueue_next:
 	movq	$-1, %rax
 	cmovaeq	%rcx, %rax
 	movq	%rax, 1224(%r14)
-	jmp	.L432_177
-.L432_125:
+	jmp	.L433_177
+.L433_125:
 	cmpq	$17, %rax
-	je	.L432_169
+	je	.L433_169
 	cmpq	$18, %rax
-	je	.L432_177
+	je	.L433_177
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rdi
 	shlq	$5, %rdi
@@ -96638,7 +96601,7 @@ hw_queue_RequestQueue_next:
 	leaq	1056(%r14), %rcx
 	cmovaq	%rax, %rcx
 	cmpb	$0, 28(%rcx)
-	jne	.L432_177
+	jne	.L433_177
 	movq	-56(%rbp), %rax
 	movq	%rax, %rbx
 	shlq	$6, %rbx
@@ -96647,46 +96610,46 @@ hw_queue_RequestQueue_next:
 	cmovbeq	%r14, %rbx
 	movzbl	60(%rbx), %eax
 	shrl	$3, %eax
-	je	.L432_203
+	je	.L433_203
 	cmpl	$2, %eax
-	je	.L432_203
+	je	.L433_203
 	movq	%r13, %r15
 	movl	$2, %ecx
 	cmpl	$1, %eax
-	jne	.L432_132
+	jne	.L433_132
 	xorl	%ecx, %ecx
-.L432_132:
+.L433_132:
 	decl	3124(%r14,%rcx,4)
-	jmp	.L432_206
-.L432_133:
+	jmp	.L433_206
+.L433_133:
 	testq	%rax, %rax
-	je	.L432_151
+	je	.L433_151
 	cmpl	$-1, 1064(%r14)
-	jne	.L432_201
-	jmp	.L432_165
-.L432_135:
+	jne	.L433_201
+	jmp	.L433_165
+.L433_135:
 	cmpq	$10, %rax
-	jne	.L432_161
+	jne	.L433_161
 	cmpl	$0, 2024(%r14)
-	jne	.L432_201
-	jmp	.L432_165
-.L432_137:
+	jne	.L433_201
+	jmp	.L433_165
+.L433_137:
 	cmpq	$5, %rax
-	jne	.L432_162
+	jne	.L433_162
 	cmpl	$0, 1240(%r14)
-	jne	.L432_201
+	jne	.L433_201
 	cmpl	$-1, 1236(%r14)
-	je	.L432_165
-	jmp	.L432_201
-.L432_140:
+	je	.L433_165
+	jmp	.L433_201
+.L433_140:
 	cmpq	$15, %rax
-	jne	.L432_164
+	jne	.L433_164
 	cmpl	$0, 2532(%r14)
-	jne	.L432_201
-	jmp	.L432_165
-.L432_142:
+	jne	.L433_201
+	jmp	.L433_165
+.L433_142:
 	cmpq	$12, %rax
-	je	.L432_177
+	je	.L433_177
 	incl	2252(%r14)
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
@@ -96699,99 +96662,99 @@ hw_queue_RequestQueue_next:
 	movq	$-1, %rax
 	cmovaeq	%rcx, %rax
 	movq	%rax, 2192(%r14)
-	jmp	.L432_177
-.L432_144:
+	jmp	.L433_177
+.L433_144:
 	cmpl	$0, 544(%r14)
-	je	.L432_76
+	je	.L433_76
 	cmpq	$0, 520(%r14)
-	je	.L432_202
+	je	.L433_202
 	leaq	512(%r14), %rcx
 	movq	(%rcx), %rcx
 	movl	56(%rcx), %ecx
 	movl	%ecx, -44(%rbp)
 	cmpl	$-1, %ecx
-	jne	.L432_68
-	jmp	.L432_76
-.L432_147:
+	jne	.L433_68
+	jmp	.L433_76
+.L433_147:
 	movl	1124(%r14), %eax
 	andl	1104(%r14), %eax
-.L432_148:
+.L433_148:
 	cmpl	$-1, %eax
-	jne	.L432_201
-	jmp	.L432_165
-.L432_149:
+	jne	.L433_201
+	jmp	.L433_165
+.L433_149:
 	cmpl	$-1, 1072(%r14)
-	jne	.L432_201
+	jne	.L433_201
 	cmpl	$-1, 1096(%r14)
-	jne	.L432_201
-.L432_151:
+	jne	.L433_201
+.L433_151:
 	cmpl	$-1, 1120(%r14)
-	je	.L432_165
-	jmp	.L432_201
-.L432_152:
+	je	.L433_165
+	jmp	.L433_201
+.L433_152:
 	cmpl	$0, 1616(%r14)
-	jne	.L432_201
-	jmp	.L432_165
-.L432_153:
+	jne	.L433_201
+	jmp	.L433_165
+.L433_153:
 	cmpl	$0, 2544(%r14)
-	jne	.L432_201
-	jmp	.L432_165
-.L432_154:
+	jne	.L433_201
+	jmp	.L433_165
+.L433_154:
 	cmpl	$-1, 1112(%r14)
-	jne	.L432_201
-	jmp	.L432_165
-.L432_155:
+	jne	.L433_201
+	jmp	.L433_165
+.L433_155:
 	movl	1172(%r14), %eax
 	andl	1152(%r14), %eax
 	cmpl	$-1, %eax
-	jne	.L432_201
+	jne	.L433_201
 	movl	1244(%r14), %eax
 	andl	1224(%r14), %eax
 	cmpl	$-1, %eax
-	jne	.L432_201
+	jne	.L433_201
 	movl	1316(%r14), %eax
 	andl	1296(%r14), %eax
-	jmp	.L432_148
-.L432_158:
+	jmp	.L433_148
+.L433_158:
 	addq	$1064, %r14
 	movq	%r14, %rdi
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
-	jmp	.L432_160
-.L432_159:
+	jmp	.L433_160
+.L433_159:
 	movq	-176(%rbp), %rdi
 	callq	hw_bandwidth_Bandwidth_inner_is_empty
-.L432_160:
+.L433_160:
 	testb	%al, %al
-	jne	.L432_165
-	jmp	.L432_201
-.L432_161:
+	jne	.L433_165
+	jmp	.L433_201
+.L433_161:
 	cmpl	$0, 1920(%r14)
-	jne	.L432_201
-	jmp	.L432_165
-.L432_162:
+	jne	.L433_201
+	jmp	.L433_165
+.L433_162:
 	cmpl	$0, 1268(%r14)
-	jne	.L432_201
+	jne	.L433_201
 	cmpl	$-1, 1348(%r14)
-	je	.L432_165
-	jmp	.L432_201
-.L432_164:
+	je	.L433_165
+	jmp	.L433_201
+.L433_164:
 	cmpl	$0, 1888(%r14)
-	jne	.L432_201
-.L432_165:
+	jne	.L433_201
+.L433_165:
 	movl	$2, %ebx
-	jmp	.L432_201
-.L432_166:
+	jmp	.L433_201
+.L433_166:
 	movb	$4, %bl
-	jmp	.L432_75
-.L432_167:
+	jmp	.L433_75
+.L433_167:
 	movl	1632(%r14), %eax
 	incl	%eax
 	movl	%eax, 1632(%r14)
 	cmpl	$4, %eax
-	jbe	.L432_177
+	jbe	.L433_177
 	movb	$1, 1636(%r14)
-	jmp	.L432_177
-.L432_169:
+	jmp	.L433_177
+.L433_169:
 	movq	%r13, -80(%rbp)
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
@@ -96805,16 +96768,16 @@ hw_queue_RequestQueue_next:
 	leal	1(%r15), %ecx
 	cmpb	$0, 61(%rax)
 	movl	%ecx, 1936(%r14)
-	je	.L432_171
+	je	.L433_171
 	incl	1932(%r14)
-.L432_171:
+.L433_171:
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 1984(%r14)
-	jbe	.L432_245
+	jbe	.L433_245
 	movq	-56(%rbp), %rcx
 	shlq	$5, %rcx
 	addq	1976(%r14), %rcx
-.L432_173:
+.L433_173:
 	addq	%r13, %rbx
 	movq	$-1, %rax
 	cmovaeq	%rbx, %rax
@@ -96822,17 +96785,17 @@ hw_queue_RequestQueue_next:
 	movq	%rax, (%rcx)
 	sete	8(%rcx)
 	movq	-80(%rbp), %r13
-	jmp	.L432_177
-.L432_174:
+	jmp	.L433_177
+.L433_174:
 	leaq	1064(%r14), %rdi
-.L432_175:
+.L433_175:
 	movl	%esi, %ebx
 	movq	%r14, %rsi
 	movl	-44(%rbp), %edx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_activate
 	movl	%ebx, %esi
-	jmp	.L432_177
-.L432_176:
+	jmp	.L433_177
+.L433_176:
 	incl	1924(%r14)
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
@@ -96845,54 +96808,54 @@ hw_queue_RequestQueue_next:
 	movq	$-1, %rax
 	cmovaeq	%rcx, %rax
 	movq	%rax, 1896(%r14)
-.L432_177:
+.L433_177:
 	cmpb	$2, %sil
-	je	.L432_190
+	je	.L433_190
 	movl	580(%r14), %eax
 	cmpl	$-1, %eax
-	je	.L432_180
+	je	.L433_180
 	cmpl	-44(%rbp), %eax
-	jne	.L432_190
-.L432_180:
+	jne	.L433_190
+.L433_180:
 	movl	$-1, 580(%r14)
 	cmpl	$0, 544(%r14)
-	je	.L432_189
+	je	.L433_189
 	.p2align	4
-.L432_181:
+.L433_181:
 	cmpq	$0, 520(%r14)
-	je	.L432_183
+	je	.L433_183
 	leaq	512(%r14), %rax
 	movq	(%rax), %rax
 	movq	48(%rax), %rax
-	jmp	.L432_184
+	jmp	.L433_184
 	.p2align	4
-.L432_183:
+.L433_183:
 	xorl	%eax, %eax
-.L432_184:
+.L433_184:
 	movq	528(%r14), %rcx
 	subq	%r12, %rax
 	subq	%r12, %rcx
 	cmpq	%rcx, %rax
-	jbe	.L432_189
+	jbe	.L433_189
 	movq	560(%r14), %rsi
 	leaq	512(%r14), %rdi
 	callq	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
 	movl	556(%r14), %edx
 	movl	%eax, %ecx
 	cmpq	%rcx, 72(%r14)
-	jbe	.L432_188
+	jbe	.L433_188
 	movq	%rcx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L432_187:
+.L433_187:
 	orb	$2, 59(%rax)
 	leaq	552(%r14), %rdi
 	movq	%r14, %rsi
 	callq	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	cmpl	$0, 544(%r14)
-	jne	.L432_181
-	jmp	.L432_189
-.L432_188:
+	jne	.L433_181
+	jmp	.L433_189
+.L433_188:
 	movq	%r14, %rdi
 	movl	%edx, %ebx
 	movq	%rcx, %r15
@@ -96900,17 +96863,17 @@ hw_queue_RequestQueue_next:
 	movq	%r15, %rcx
 	movl	%ebx, %edx
 	movq	%r14, %rax
-	jmp	.L432_187
-.L432_189:
+	jmp	.L433_187
+.L433_189:
 	movq	%r12, 560(%r14)
-.L432_190:
+.L433_190:
 	movl	-44(%rbp), %eax
 	cmpl	%eax, 576(%r14)
-	jne	.L432_192
+	jne	.L433_192
 	movl	$-1, 576(%r14)
 	movl	-44(%rbp), %ebx
-	jmp	.L432_196
-.L432_192:
+	jmp	.L433_196
+.L433_192:
 	movq	72(%r14), %rcx
 	movl	-44(%rbp), %ebx
 	movq	%rbx, %rax
@@ -96920,15 +96883,15 @@ hw_queue_RequestQueue_next:
 	movq	%r14, %rdx
 	cmovaq	%rax, %rdx
 	testb	$2, 59(%rdx)
-	jne	.L432_194
+	jne	.L433_194
 	movq	560(%r14), %rsi
 	leaq	512(%r14), %rdi
 	callq	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
-	jmp	.L432_196
-.L432_194:
+	jmp	.L433_196
+.L433_194:
 	cmpq	%rbx, %rcx
-	jbe	.L432_242
-.L432_195:
+	jbe	.L433_242
+.L433_195:
 	movl	24(%rax), %ecx
 	movl	28(%rax), %edx
 	movq	$-1, 24(%rax)
@@ -96948,18 +96911,18 @@ hw_queue_RequestQueue_next:
 	leaq	24(%rax,%rdi), %rax
 	cmovbeq	%r8, %rax
 	movl	%ecx, (%rax)
-.L432_196:
+.L433_196:
 	cmpq	%rbx, 72(%r14)
-	jbe	.L432_236
+	jbe	.L433_236
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L432_198:
+.L433_198:
 	movb	$3, 62(%rax)
 	movl	48(%rax), %r15d
 	incl	972(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L432_200
+	jne	.L433_200
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
@@ -96987,12 +96950,12 @@ hw_queue_RequestQueue_next:
 	movq	672(%r14), %rsi
 	leaq	-160(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
-.L432_200:
+.L433_200:
 	movl	-44(%rbp), %eax
 	movl	%eax, 4(%r13)
 	movl	%r15d, 8(%r13)
 	xorl	%ebx, %ebx
-.L432_201:
+.L433_201:
 	movl	%ebx, (%r13)
 	movq	%r13, %rax
 	addq	$136, %rsp
@@ -97003,20 +96966,20 @@ hw_queue_RequestQueue_next:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L432_202:
+.L433_202:
 	movl	$0, -44(%rbp)
-	jmp	.L432_68
-.L432_203:
+	jmp	.L433_68
+.L433_203:
 	movq	%r13, %r15
 	decl	3128(%r14)
 	movl	44(%rbx), %r13d
 	cmpq	%r13, 2840(%r14)
-	jbe	.L432_246
+	jbe	.L433_246
 	shlq	$7, %r13
 	addq	2832(%r14), %r13
 	decl	112(%r13)
-	jne	.L432_206
-.L432_205:
+	jne	.L433_206
+.L433_205:
 	movq	3016(%r14), %rax
 	movl	116(%r13), %ecx
 	movl	$0, 116(%r13)
@@ -97024,80 +96987,80 @@ hw_queue_RequestQueue_next:
 	subq	%rcx, %rax
 	cmovaeq	%rax, %rdx
 	movq	%rdx, 3016(%r14)
-.L432_206:
+.L433_206:
 	movq	1104(%r14), %rcx
 	subq	$2, %rcx
 	movl	$17, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$8, %rax
-	jle	.L432_212
+	jle	.L433_212
 	cmpq	$13, %rax
 	movq	%r15, %r13
-	jg	.L432_216
+	jg	.L433_216
 	cmpq	$10, %rax
-	jle	.L432_224
+	jle	.L433_224
 	cmpq	$11, %rax
-	je	.L432_237
+	je	.L433_237
 	cmpq	$12, %rax
-	je	.L432_177
+	je	.L433_177
 	incl	2300(%r14)
 	movl	40(%rbx), %eax
 	addq	(%rbx), %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 2240(%r14)
-	jmp	.L432_177
-.L432_212:
+	jmp	.L433_177
+.L433_212:
 	cmpq	$3, %rax
 	movq	%r15, %r13
-	jle	.L432_220
+	jle	.L433_220
 	cmpq	$6, %rax
-	jg	.L432_232
+	jg	.L433_232
 	addq	$-4, %rax
 	cmpq	$2, %rax
-	jb	.L432_177
+	jb	.L433_177
 	leaq	1112(%r14), %rdi
-	jmp	.L432_94
-.L432_216:
+	jmp	.L433_94
+.L433_216:
 	cmpq	$16, %rax
-	jg	.L432_226
+	jg	.L433_226
 	addq	$-14, %rax
 	cmpq	$2, %rax
-	jb	.L432_177
+	jb	.L433_177
 	movq	672(%r14), %rbx
 	movq	712(%r14), %r15
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 1544(%r14)
-	jbe	.L432_247
+	jbe	.L433_247
 	movq	-56(%rbp), %rcx
 	shlq	$4, %rcx
 	addq	1536(%r14), %rcx
-	jmp	.L432_105
-.L432_220:
-	jb	.L432_177
+	jmp	.L433_105
+.L433_220:
+	jb	.L433_177
 	movl	44(%rbx), %eax
 	cmpq	%rax, 264(%r14)
-	ja	.L432_116
-.L432_222:
+	ja	.L433_116
+.L433_222:
 	leaq	128(%r14), %rbx
 	movq	%rbx, %rdi
 	movl	%esi, %r15d
 	callq	hw_collections_arena_clean_context_Context
 	movl	%r15d, %esi
 	decl	56(%rbx)
-	jmp	.L432_177
-.L432_223:
+	jmp	.L433_177
+.L433_223:
 	leaq	672(%r14), %rdi
 	callq	hw_clock_Clock_find_units
-	jmp	.L432_1
-.L432_224:
+	jmp	.L433_1
+.L433_224:
 	cmpq	$9, %rax
-	jne	.L432_238
+	jne	.L433_238
 	leaq	1112(%r14), %rdi
-	jmp	.L432_175
-.L432_226:
+	jmp	.L433_175
+.L433_226:
 	cmpq	$17, %rax
-	jne	.L432_177
+	jne	.L433_177
 	movq	%r13, -80(%rbp)
 	movq	672(%r14), %r15
 	movq	712(%r14), %rcx
@@ -97105,14 +97068,14 @@ hw_queue_RequestQueue_next:
 	leal	1(%r13), %eax
 	cmpb	$0, 61(%rbx)
 	movl	%eax, 1976(%r14)
-	je	.L432_229
+	je	.L433_229
 	incl	1972(%r14)
-.L432_229:
+.L433_229:
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 2024(%r14)
-	jbe	.L432_248
+	jbe	.L433_248
 	addq	2016(%r14), %rdi
-.L432_231:
+.L433_231:
 	addq	%rcx, %r15
 	movq	$-1, %rax
 	cmovaeq	%r15, %rax
@@ -97120,82 +97083,82 @@ hw_queue_RequestQueue_next:
 	movq	%rax, (%rdi)
 	sete	8(%rdi)
 	movq	-80(%rbp), %r13
-	jmp	.L432_177
-.L432_232:
+	jmp	.L433_177
+.L433_232:
 	cmpq	$7, %rax
-	jne	.L432_239
+	jne	.L433_239
 	movl	1680(%r14), %eax
 	incl	%eax
 	movl	%eax, 1680(%r14)
 	cmpl	$4, %eax
-	jbe	.L432_177
+	jbe	.L433_177
 	movb	$1, 1684(%r14)
-	jmp	.L432_177
-.L432_235:
+	jmp	.L433_177
+.L433_235:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L432_88
-.L432_236:
+	jmp	.L433_88
+.L433_236:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L432_198
-.L432_237:
+	jmp	.L433_198
+.L433_237:
 	incl	1972(%r14)
 	movl	40(%rbx), %eax
 	addq	(%rbx), %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 1944(%r14)
-	jmp	.L432_177
-.L432_238:
+	jmp	.L433_177
+.L433_238:
 	incl	2076(%r14)
 	movl	40(%rbx), %eax
 	addq	(%rbx), %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 2048(%r14)
-	jmp	.L432_177
-.L432_239:
+	jmp	.L433_177
+.L433_239:
 	movl	1556(%r14), %eax
 	incl	%eax
 	movl	%eax, 1556(%r14)
 	cmpl	$5, %eax
-	jb	.L432_241
+	jb	.L433_241
 	movb	$1, 1564(%r14)
-.L432_241:
+.L433_241:
 	movl	40(%rbx), %eax
 	addq	(%rbx), %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 1272(%r14)
-	jmp	.L432_177
-.L432_242:
+	jmp	.L433_177
+.L433_242:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L432_195
-.L432_243:
+	jmp	.L433_195
+.L433_243:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rcx
-	jmp	.L432_21
-.L432_244:
+	jmp	.L433_21
+.L433_244:
 	leaq	1504(%r14), %rdi
 	movb	%sil, -72(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
 	movzbl	-72(%rbp), %esi
 	leaq	1504(%r14), %rcx
-	jmp	.L432_105
-.L432_245:
+	jmp	.L433_105
+.L433_245:
 	leaq	1944(%r14), %rdi
 	movb	%sil, -72(%rbp)
 	callq	hw_collections_arena_clean_paternoster_Served
 	movzbl	-72(%rbp), %esi
 	leaq	1944(%r14), %rcx
-	jmp	.L432_173
-.L432_246:
+	jmp	.L433_173
+.L433_246:
 	leaq	2848(%r14), %r13
 	movq	%rdi, -88(%rbp)
 	movq	%r13, %rdi
@@ -97204,16 +97167,16 @@ hw_queue_RequestQueue_next:
 	movq	-88(%rbp), %rdi
 	movzbl	-72(%rbp), %esi
 	decl	112(%r13)
-	jne	.L432_206
-	jmp	.L432_205
-.L432_247:
+	jne	.L433_206
+	jmp	.L433_205
+.L433_247:
 	leaq	1552(%r14), %rdi
 	movb	%sil, -72(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
 	movzbl	-72(%rbp), %esi
 	leaq	1552(%r14), %rcx
-	jmp	.L432_105
-.L432_248:
+	jmp	.L433_105
+.L433_248:
 	leaq	1984(%r14), %rdi
 	movl	%esi, %ebx
 	movq	%rcx, -72(%rbp)
@@ -97221,7 +97184,7 @@ hw_queue_RequestQueue_next:
 	movq	-72(%rbp), %rcx
 	leaq	1984(%r14), %rdi
 	movl	%ebx, %esi
-	jmp	.L432_231
+	jmp	.L433_231
 	.size	hw_queue_RequestQueue_next, .-hw_queue_RequestQueue_next
 
 	.p2align	4
@@ -97245,10 +97208,10 @@ hw_queue_RequestQueue_rehash:
 	movq	%rdi, %r8
 	cmovaq	%rax, %r8
 	testb	$32, 58(%r8)
-	je	.L433_16
+	je	.L434_16
 	cmpq	%r15, %rcx
-	jbe	.L433_2
-.L433_3:
+	jbe	.L434_2
+.L434_3:
 	movabsq	$-7046029254386353131, %r12
 	movl	24(%rax), %ecx
 	movl	28(%rax), %r9d
@@ -97256,33 +97219,33 @@ hw_queue_RequestQueue_rehash:
 	movq	64(%rdi), %rax
 	movq	72(%rdi), %r8
 	cmpq	%rcx, %r8
-	jbe	.L433_4
+	jbe	.L434_4
 	movq	%rcx, %rdx
 	shlq	$6, %rdx
 	movl	%r9d, 28(%rax,%rdx)
-	jmp	.L433_6
-.L433_4:
+	jmp	.L434_6
+.L434_4:
 	imulq	%r12, %rdx
 	shrq	$32, %rdx
 	andl	760(%rdi), %edx
 	cmpq	752(%rdi), %rdx
-	jae	.L433_6
+	jae	.L434_6
 	movq	744(%rdi), %r10
 	movl	%r9d, (%r10,%rdx,4)
-.L433_6:
+.L434_6:
 	cmpq	%r9, %r8
-	jbe	.L433_8
+	jbe	.L434_8
 	shlq	$6, %r9
 	movl	%ecx, 24(%rax,%r9)
-.L433_8:
+.L434_8:
 	addq	%r14, %rax
 	cmpq	%r15, %r8
 	movq	%rdi, %rcx
 	cmovaq	%rax, %rcx
 	movq	(%rcx), %r13
 	movl	40(%rcx), %ebx
-	jbe	.L433_9
-.L433_10:
+	jbe	.L434_9
+.L434_10:
 	addq	%rbx, %r13
 	movq	$-1, %rcx
 	cmovaeq	%r13, %rcx
@@ -97291,22 +97254,22 @@ hw_queue_RequestQueue_rehash:
 	shrq	$32, %rcx
 	andl	760(%rdi), %ecx
 	cmpq	752(%rdi), %rcx
-	jae	.L433_16
+	jae	.L434_16
 	movq	744(%rdi), %rax
 	movl	(%rax,%rcx,4), %r12d
 	movl	%esi, (%rax,%rcx,4)
 	cmpq	%r15, 72(%rdi)
-	jbe	.L433_12
+	jbe	.L434_12
 	addq	64(%rdi), %r14
-.L433_14:
+.L434_14:
 	movl	$-1, 24(%r14)
 	movl	%r12d, 28(%r14)
 	cmpq	%r12, 72(%rdi)
-	jbe	.L433_16
+	jbe	.L434_16
 	movq	64(%rdi), %rax
 	shlq	$6, %r12
 	movl	%esi, 24(%rax,%r12)
-.L433_16:
+.L434_16:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -97315,7 +97278,7 @@ hw_queue_RequestQueue_rehash:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L433_2:
+.L434_2:
 	movq	%rdi, %rbx
 	movl	%esi, %r12d
 	movq	%rdx, %r13
@@ -97324,8 +97287,8 @@ hw_queue_RequestQueue_rehash:
 	movq	%rbx, %rdi
 	movl	%r12d, %esi
 	movq	%rbx, %rax
-	jmp	.L433_3
-.L433_9:
+	jmp	.L434_3
+.L434_9:
 	movq	%rdi, -56(%rbp)
 	movq	-56(%rbp), %rdi
 	movl	%esi, -44(%rbp)
@@ -97333,15 +97296,15 @@ hw_queue_RequestQueue_rehash:
 	movq	-56(%rbp), %rdi
 	movl	-44(%rbp), %esi
 	movq	%rdi, %rax
-	jmp	.L433_10
-.L433_12:
+	jmp	.L434_10
+.L434_12:
 	movq	%rdi, %rbx
 	movl	%esi, %r14d
 	callq	hw_collections_arena_clean_request_Request
 	movq	%rbx, %rdi
 	movl	%r14d, %esi
 	movq	%rbx, %r14
-	jmp	.L433_14
+	jmp	.L434_14
 	.size	hw_queue_RequestQueue_rehash, .-hw_queue_RequestQueue_rehash
 
 	.p2align	4
@@ -97366,15 +97329,15 @@ hw_queue_RequestQueue_release_request:
 	cmovaq	%rax, %rcx
 	movzbl	61(%rcx), %r15d
 	movl	44(%rcx), %r8d
-	jbe	.L434_1
-.L434_2:
+	jbe	.L435_1
+.L435_2:
 	movb	$0, 62(%rax)
 	movl	3880(%rbx), %r14d
 	movl	%esi, 3880(%rbx)
 	cmpq	%r13, 72(%rbx)
-	jbe	.L434_3
+	jbe	.L435_3
 	addq	64(%rbx), %r12
-.L434_5:
+.L435_5:
 	movl	$-1, 24(%r12)
 	movl	%r14d, 28(%r12)
 	movq	64(%rbx), %rax
@@ -97392,21 +97355,21 @@ hw_queue_RequestQueue_release_request:
 	leaq	(%rsi,%rsi,2), %rax
 	decl	3904(%rbx,%rax,8)
 	cmpl	$0, 3896(%rbx)
-	je	.L434_7
+	je	.L435_7
 	movq	%rbx, %rdi
 	movq	%r8, %r14
 	callq	hw_queue_RequestQueue_wake_after_release
 	movq	%r14, %r8
-.L434_7:
+.L435_7:
 	cmpq	%r8, 264(%rbx)
-	jbe	.L434_9
+	jbe	.L435_9
 	movq	256(%rbx), %rax
 	movq	%r8, %rcx
 	shlq	$7, %rcx
 	decl	12(%rax,%rcx)
 	cmpb	$2, 21(%rax,%rcx)
-	je	.L434_10
-.L434_9:
+	je	.L435_10
+.L435_9:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -97415,7 +97378,7 @@ hw_queue_RequestQueue_release_request:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L434_1:
+.L435_1:
 	movq	%rbx, %rdi
 	movl	%esi, -44(%rbp)
 	movq	%r8, %r14
@@ -97423,8 +97386,8 @@ hw_queue_RequestQueue_release_request:
 	movq	%r14, %r8
 	movl	-44(%rbp), %esi
 	movq	%rbx, %rax
-	jmp	.L434_2
-.L434_3:
+	jmp	.L435_2
+.L435_3:
 	movq	%rbx, %rdi
 	movl	%esi, %r12d
 	movq	%r8, %r13
@@ -97432,8 +97395,8 @@ hw_queue_RequestQueue_release_request:
 	movq	%r13, %r8
 	movl	%r12d, %esi
 	movq	%rbx, %r12
-	jmp	.L434_5
-.L434_10:
+	jmp	.L435_5
+.L435_10:
 	movq	%rbx, %rdi
 	movl	%r8d, %esi
 	addq	$8, %rsp
@@ -97458,35 +97421,35 @@ hw_queue_RequestQueue_stop_sleeping:
 	leaq	128(%rdi), %rbx
 	movl	%esi, %r14d
 	cmpq	%r14, 264(%rdi)
-	jbe	.L435_1
+	jbe	.L436_1
 	movq	%r14, %rcx
 	shlq	$7, %rcx
 	addq	256(%rdi), %rcx
-.L435_3:
+.L436_3:
 	movzbl	22(%rcx), %eax
 	movb	$0, 22(%rcx)
 	cmpl	$1, %eax
-	jle	.L435_4
+	jle	.L436_4
 	cmpl	$2, %eax
-	je	.L435_22
+	je	.L436_22
 	cmpl	$3, %eax
-	jne	.L435_26
+	jne	.L436_26
 	cmpl	$1, 3896(%rdi)
-	jne	.L435_5
+	jne	.L436_5
 	movl	3904(%rdi), %eax
 	incl	%eax
 	movl	$-1, %ecx
 	cmovnel	%eax, %ecx
 	cmpl	3900(%rdi), %ecx
-	jbe	.L435_11
+	jbe	.L436_11
 	cmpb	$0, 3968(%rdi)
-	je	.L435_5
-.L435_11:
+	je	.L436_5
+.L436_11:
 	movb	$0, 3924(%rdi)
 	movl	3908(%rdi), %eax
 	movq	264(%rdi), %rsi
 	cmpq	%rax, %rsi
-	jbe	.L435_5
+	jbe	.L436_5
 	movq	256(%rdi), %rcx
 	movq	%rax, %rdx
 	shlq	$7, %rdx
@@ -97502,24 +97465,24 @@ hw_queue_RequestQueue_stop_sleeping:
 	movl	$-1, (%rsi)
 	movl	%r8d, 3908(%rdi)
 	cmpl	$-1, %eax
-	je	.L435_5
+	je	.L436_5
 	addq	%rdx, %rcx
 	decl	3916(%rdi)
 	movl	788(%rdi), %edx
 	movq	768(%rdi), %rsi
 	movq	776(%rdi), %r8
 	movb	$3, 22(%rcx)
-	jmp	.L435_14
-.L435_4:
+	jmp	.L436_14
+.L436_4:
 	testl	%eax, %eax
-	je	.L435_5
+	je	.L436_5
 	leaq	3908(%rdi), %r15
 	cmpq	%r14, 264(%rdi)
-	jbe	.L435_19
+	jbe	.L436_19
 	shlq	$7, %r14
 	addq	256(%rdi), %r14
 	movq	%r14, %rbx
-.L435_21:
+.L436_21:
 	movl	32(%rbx), %eax
 	movl	36(%rbx), %ecx
 	movq	$-1, 32(%rbx)
@@ -97539,15 +97502,15 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmovbeq	%r9, %rcx
 	movl	%eax, (%rcx)
 	decl	3916(%rdi)
-	jmp	.L435_5
-.L435_22:
+	jmp	.L436_5
+.L436_22:
 	leaq	3932(%rdi), %r15
 	cmpq	%r14, 264(%rdi)
-	jbe	.L435_23
+	jbe	.L436_23
 	shlq	$7, %r14
 	addq	256(%rdi), %r14
 	movq	%r14, %rbx
-.L435_25:
+.L436_25:
 	movl	32(%rbx), %eax
 	movl	36(%rbx), %ecx
 	movq	$-1, 32(%rbx)
@@ -97567,24 +97530,24 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmovbeq	%r9, %rcx
 	movl	%eax, (%rcx)
 	decl	3940(%rdi)
-	jmp	.L435_5
-.L435_26:
+	jmp	.L436_5
+.L436_26:
 	cmpl	$1, 3896(%rdi)
-	jne	.L435_5
+	jne	.L436_5
 	movl	3928(%rdi), %eax
 	incl	%eax
 	movl	$-1, %ecx
 	cmovnel	%eax, %ecx
 	cmpl	3900(%rdi), %ecx
-	jbe	.L435_29
+	jbe	.L436_29
 	cmpb	$0, 3968(%rdi)
-	je	.L435_5
-.L435_29:
+	je	.L436_5
+.L436_29:
 	movb	$0, 3948(%rdi)
 	movl	3932(%rdi), %eax
 	movq	264(%rdi), %rsi
 	cmpq	%rax, %rsi
-	jbe	.L435_5
+	jbe	.L436_5
 	movq	256(%rdi), %rcx
 	movq	%rax, %rdx
 	shlq	$7, %rdx
@@ -97600,16 +97563,16 @@ hw_queue_RequestQueue_stop_sleeping:
 	movl	$-1, (%rsi)
 	movl	%r8d, 3932(%rdi)
 	cmpl	$-1, %eax
-	je	.L435_5
+	je	.L436_5
 	addq	%rdx, %rcx
 	decl	3940(%rdi)
 	movl	788(%rdi), %edx
 	movq	768(%rdi), %rsi
 	movq	776(%rdi), %r8
 	movb	$4, 22(%rcx)
-.L435_14:
+.L436_14:
 	cmpq	%rdx, %r8
-	jbe	.L435_5
+	jbe	.L436_5
 	movl	784(%rdi), %r10d
 	addl	%edx, %r10d
 	movl	$-1, %r9d
@@ -97619,41 +97582,41 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmovael	%r8d, %r10d
 	subl	%r10d, %r9d
 	cmpq	%r9, %r8
-	jbe	.L435_17
+	jbe	.L436_17
 	movl	(%rcx), %ecx
 	leaq	(%r9,%r9,2), %r8
 	movl	$2, (%rsi,%r8,4)
 	movl	%eax, 4(%rsi,%r8,4)
 	movl	%ecx, 8(%rsi,%r8,4)
-.L435_17:
+.L436_17:
 	incl	%edx
 	movl	%edx, 788(%rdi)
-.L435_5:
+.L436_5:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L435_1:
+.L436_1:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_context_Context
 	movq	%r15, %rdi
 	movq	%rbx, %rcx
-	jmp	.L435_3
-.L435_23:
+	jmp	.L436_3
+.L436_23:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_context_Context
 	movq	%r14, %rdi
-	jmp	.L435_25
-.L435_19:
+	jmp	.L436_25
+.L436_19:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_context_Context
 	movq	%r14, %rdi
-	jmp	.L435_21
+	jmp	.L436_21
 	.size	hw_queue_RequestQueue_stop_sleeping, .-hw_queue_RequestQueue_stop_sleeping
 
 	.p2align	4
@@ -97670,8 +97633,8 @@ hw_queue_RequestQueue_try_merge:
 	movq	%rdi, %rbx
 	xorl	%r13d, %r13d
 	testb	$48, 28(%rdx)
-	je	.L436_1
-.L436_41:
+	je	.L437_1
+.L437_41:
 	movl	%r13d, (%rbx)
 	movq	%rbx, %rax
 	addq	$8, %rsp
@@ -97682,25 +97645,25 @@ hw_queue_RequestQueue_try_merge:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L436_1:
+.L437_1:
 	movq	%rdx, %r15
 	movq	%rsi, %r14
 	movq	%rsi, %rdi
 	callq	hw_queue_RequestQueue_is_empty
 	testb	%al, %al
-	jne	.L436_41
+	jne	.L437_41
 	cmpl	$-1, 3960(%r14)
-	je	.L436_41
+	je	.L437_41
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movq	%r15, %rdx
 	callq	hw_registry_AnyElevator_find_merge
 	movq	%rax, %r12
 	testb	%r12b, %r12b
-	je	.L436_7
+	je	.L437_7
 	movzbl	%r12b, %eax
 	cmpl	$1, %eax
-	je	.L436_41
+	je	.L437_41
 	movq	%r12, %rsi
 	shrq	$32, %rsi
 	movq	%r14, %rdi
@@ -97708,23 +97671,23 @@ hw_queue_RequestQueue_try_merge:
 	movq	%r15, %rdx
 	callq	hw_queue_RequestQueue_can_merge
 	testb	%al, %al
-	je	.L436_41
+	je	.L437_41
 	shrl	$8, %r12d
 	andl	$1, %r12d
-.L436_26:
+.L437_26:
 	movq	-48(%rbp), %r8
-	jmp	.L436_27
-.L436_7:
+	jmp	.L437_27
+.L437_7:
 	movl	968(%r14), %esi
 	movl	$4294967295, %eax
 	cmpq	%rax, %rsi
-	je	.L436_8
+	je	.L437_8
 	movq	%r14, %rdi
 	movq	%r15, %rdx
 	movq	%rsi, %r12
 	callq	hw_queue_RequestQueue_can_merge
 	testb	%al, %al
-	je	.L436_8
+	je	.L437_8
 	movq	%r12, %r8
 	movq	%r12, %rcx
 	shlq	$6, %rcx
@@ -97738,19 +97701,19 @@ hw_queue_RequestQueue_try_merge:
 	cmovbq	%rcx, %rsi
 	movq	16(%r15), %rdx
 	cmpq	%rdx, %rsi
-	jne	.L436_14
+	jne	.L437_14
 	xorl	%r12d, %r12d
-	jmp	.L436_27
-.L436_14:
+	jmp	.L437_27
+.L437_14:
 	movl	24(%r15), %esi
 	addq	%rsi, %rdx
 	cmovbq	%rcx, %rdx
 	movb	$1, %r12b
 	cmpq	%rax, %rdx
-	je	.L436_27
-.L436_8:
+	je	.L437_27
+.L437_8:
 	cmpb	$0, 3970(%r14)
-	je	.L436_9
+	je	.L437_9
 	movq	16(%r15), %rcx
 	movabsq	$-7046029254386353131, %rax
 	movq	%rcx, -48(%rbp)
@@ -97758,21 +97721,21 @@ hw_queue_RequestQueue_try_merge:
 	shrq	$32, %rax
 	andl	760(%r14), %eax
 	cmpq	752(%r14), %rax
-	jae	.L436_9
+	jae	.L437_9
 	movq	744(%r14), %rcx
 	movl	(%rcx,%rax,4), %r12d
-	jmp	.L436_22
-.L436_23:
+	jmp	.L437_22
+.L437_23:
 	movl	40(%rax), %ecx
 	addq	(%rax), %rcx
 	movq	$-1, %rax
 	cmovbq	%rax, %rcx
 	cmpq	-48(%rbp), %rcx
-	je	.L436_24
+	je	.L437_24
 	.p2align	4
-.L436_22:
+.L437_22:
 	cmpl	$-1, %r12d
-	je	.L436_9
+	je	.L437_9
 	movl	%r12d, %esi
 	movl	%r12d, %ecx
 	movq	%rcx, %rax
@@ -97783,33 +97746,33 @@ hw_queue_RequestQueue_try_merge:
 	movl	28(%rax), %r12d
 	movzwl	58(%rax), %ecx
 	testb	$7, %cl
-	jne	.L436_20
+	jne	.L437_20
 	cmpb	$1, 62(%rax)
-	jne	.L436_20
+	jne	.L437_20
 	testb	$16, 56(%rax)
-	je	.L436_23
-.L436_20:
+	je	.L437_23
+.L437_20:
 	testb	$32, %cl
-	je	.L436_22
+	je	.L437_22
 	movq	%r14, %rdi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-	jmp	.L436_22
-.L436_24:
+	jmp	.L437_22
+.L437_24:
 	movq	%r14, %rdi
 	movq	%rsi, -48(%rbp)
 	movq	%r15, %rdx
 	callq	hw_queue_RequestQueue_can_merge
 	testb	%al, %al
-	je	.L436_9
+	je	.L437_9
 	xorl	%r12d, %r12d
-	jmp	.L436_26
-.L436_9:
+	jmp	.L437_26
+.L437_9:
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movq	%r15, %rdx
 	callq	hw_registry_AnyElevator_find_front_merge
 	cmpl	$-1, %eax
-	je	.L436_41
+	je	.L437_41
 	movq	%r14, %rdi
 	movl	%eax, %esi
 	movq	%r15, %rdx
@@ -97818,10 +97781,10 @@ hw_queue_RequestQueue_try_merge:
 	movq	%r12, %r8
 	movb	$1, %r12b
 	testb	%al, %al
-	je	.L436_41
-.L436_27:
+	je	.L437_41
+.L437_27:
 	cmpb	$0, 3968(%r14)
-	je	.L436_28
+	je	.L437_28
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r8d, %edx
@@ -97830,8 +97793,8 @@ hw_queue_RequestQueue_try_merge:
 	callq	hw_registry_AnyElevator_allow_merge
 	movq	-48(%rbp), %r8
 	testb	%al, %al
-	je	.L436_41
-.L436_28:
+	je	.L437_41
+.L437_28:
 	movq	72(%r14), %rcx
 	movl	%r8d, %r9d
 	movq	%r9, %rax
@@ -97846,34 +97809,34 @@ hw_queue_RequestQueue_try_merge:
 	cmpl	3864(%r14), %edx
 	seta	%dl
 	addl	%edi, %esi
-	jb	.L436_29
+	jb	.L437_29
 	testb	%dl, %dl
-	je	.L436_31
-.L436_34:
+	je	.L437_31
+.L437_34:
 	cmpb	$1, 3872(%r14)
-	jne	.L436_41
+	jne	.L437_41
 	cmpq	%r9, %rcx
-	jbe	.L436_36
-.L436_37:
+	jbe	.L437_36
+.L437_37:
 	orb	$1, 58(%rax)
 	cmpl	%r8d, 968(%r14)
-	jne	.L436_41
+	jne	.L437_41
 	movl	$-1, 968(%r14)
-	jmp	.L436_41
-.L436_29:
+	jmp	.L437_41
+.L437_29:
 	movb	$1, %dl
 	testb	%dl, %dl
-	jne	.L436_34
-.L436_31:
+	jne	.L437_34
+.L437_31:
 	movq	%r14, %rdi
 	testb	%r12b, %r12b
-	je	.L436_39
+	je	.L437_39
 	movl	%r8d, %esi
 	movq	%r15, %rdx
 	callq	hw_queue_RequestQueue_merge_front
 	movl	%eax, %edx
-	jmp	.L436_40
-.L436_39:
+	jmp	.L437_40
+.L437_39:
 	movl	%r8d, %esi
 	movq	%r15, %rdx
 	movq	%r8, %r15
@@ -97881,7 +97844,7 @@ hw_queue_RequestQueue_try_merge:
 	callq	hw_queue_RequestQueue_merge_back
 	movq	%r12, %rdx
 	movq	%r15, %rax
-.L436_40:
+.L437_40:
 	movl	%eax, 968(%r14)
 	movq	%rdx, %rcx
 	shlq	$6, %rcx
@@ -97892,14 +97855,14 @@ hw_queue_RequestQueue_try_merge:
 	movl	%eax, 4(%rbx)
 	movl	%ecx, 8(%rbx)
 	movl	$1, %r13d
-	jmp	.L436_41
-.L436_36:
+	jmp	.L437_41
+.L437_36:
 	movq	%r14, %rdi
 	movq	%r8, %r15
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r15, %r8
 	movq	%r14, %rax
-	jmp	.L436_37
+	jmp	.L437_37
 	.size	hw_queue_RequestQueue_try_merge, .-hw_queue_RequestQueue_try_merge
 
 	.p2align	4
@@ -97915,7 +97878,7 @@ hw_queue_RequestQueue_wake_after_release:
 	adcl	$-1, %eax
 	movl	%eax, 3944(%rdi)
 	cmpl	$1, %ecx
-	jne	.L437_16
+	jne	.L438_16
 	leaq	(%rsi,%rsi,2), %rax
 	leaq	(%rdi,%rax,8), %r8
 	addq	$3904, %r8
@@ -97928,7 +97891,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movzbl	3968(%rdi), %eax
 	orb	%al, %cl
 	testb	$1, %cl
-	je	.L437_16
+	je	.L438_16
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r14
@@ -97937,7 +97900,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movl	4(%r8), %ecx
 	movq	264(%rdi), %r10
 	cmpq	%rcx, %r10
-	jbe	.L437_8
+	jbe	.L438_8
 	movq	256(%rdi), %rdx
 	movq	%rcx, %r9
 	shlq	$7, %r9
@@ -97953,7 +97916,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movl	$-1, (%r10)
 	movl	%r11d, 4(%r8)
 	cmpl	$-1, %ecx
-	je	.L437_8
+	je	.L438_8
 	decl	12(%r8)
 	addq	%r9, %rdx
 	movl	788(%rdi), %r8d
@@ -97962,7 +97925,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movzbl	.Lconst15(%rsi), %r11d
 	movb	%r11b, 22(%rdx)
 	cmpq	%r8, %r10
-	jbe	.L437_8
+	jbe	.L438_8
 	movl	784(%rdi), %ebx
 	addl	%r8d, %ebx
 	movl	$-1, %r11d
@@ -97972,18 +97935,18 @@ hw_queue_RequestQueue_wake_after_release:
 	cmovael	%r10d, %ebx
 	subl	%ebx, %r11d
 	cmpq	%r11, %r10
-	jbe	.L437_7
+	jbe	.L438_7
 	movl	(%rdx), %edx
 	leaq	(%r11,%r11,2), %r10
 	movl	$2, (%r9,%r10,4)
 	movl	%ecx, 4(%r9,%r10,4)
 	movl	%edx, 8(%r9,%r10,4)
-.L437_7:
+.L438_7:
 	incl	%r8d
 	movl	%r8d, 788(%rdi)
-.L437_8:
+.L438_8:
 	testb	$1, %al
-	je	.L437_15
+	je	.L438_15
 	leaq	3904(%rdi), %rcx
 	xorq	$1, %rsi
 	leaq	(%rsi,%rsi,2), %rdx
@@ -97991,7 +97954,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movl	4(%rcx,%rdx,8), %eax
 	movq	264(%rdi), %r9
 	cmpq	%rax, %r9
-	jbe	.L437_15
+	jbe	.L438_15
 	leaq	(%rcx,%rdx,8), %rdx
 	movq	256(%rdi), %rcx
 	movq	%rax, %r8
@@ -98008,7 +97971,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movl	$-1, (%r9)
 	movl	%r10d, 4(%rdx)
 	cmpl	$-1, %eax
-	je	.L437_15
+	je	.L438_15
 	decl	12(%rdx)
 	addq	%r8, %rcx
 	movl	788(%rdi), %edx
@@ -98017,7 +97980,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movzbl	.Lconst15(%rsi), %esi
 	movb	%sil, 22(%rcx)
 	cmpq	%rdx, %r9
-	jbe	.L437_15
+	jbe	.L438_15
 	movl	784(%rdi), %r10d
 	addl	%edx, %r10d
 	movl	$-1, %esi
@@ -98027,20 +97990,20 @@ hw_queue_RequestQueue_wake_after_release:
 	cmovael	%r9d, %r10d
 	subl	%r10d, %esi
 	cmpq	%rsi, %r9
-	jbe	.L437_14
+	jbe	.L438_14
 	movl	(%rcx), %ecx
 	leaq	(%rsi,%rsi,2), %rsi
 	movl	$2, (%r8,%rsi,4)
 	movl	%eax, 4(%r8,%rsi,4)
 	movl	%ecx, 8(%r8,%rsi,4)
-.L437_14:
+.L438_14:
 	incl	%edx
 	movl	%edx, 788(%rdi)
-.L437_15:
+.L438_15:
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
-.L437_16:
+.L438_16:
 	HOISTWAY_RETURN
 	.size	hw_queue_RequestQueue_wake_after_release, .-hw_queue_RequestQueue_wake_after_release
 
@@ -98051,22 +98014,22 @@ hw_queue_barrier_Sequence_stage:
 	movq	%rsp, %rbp
 	movzbl	12(%rdi), %ecx
 	testb	$1, %cl
-	jne	.L438_2
+	jne	.L439_2
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L438_2:
+.L439_2:
 	movb	$1, %al
 	testb	$2, %cl
-	je	.L438_5
+	je	.L439_5
 	movb	$2, %al
 	testb	$4, %cl
-	je	.L438_5
+	je	.L439_5
 	andb	$8, %cl
 	cmpb	$1, %cl
 	movb	$4, %al
 	sbbb	$0, %al
-.L438_5:
+.L439_5:
 	popq	%rbp
 	HOISTWAY_RETURN
 	.size	hw_queue_barrier_Sequence_stage, .-hw_queue_barrier_Sequence_stage
@@ -98084,28 +98047,28 @@ hw_registry_AnyElevator_allow_merge:
 	movl	$19, %r8d
 	cmovaeq	%rax, %r8
 	cmpq	$9, %r8
-	jg	.L439_3
+	jg	.L440_3
 	movb	$1, %al
 	cmpq	$8, %r8
-	jb	.L439_2
-	je	.L439_16
+	jb	.L440_2
+	je	.L440_16
 	addq	$8, %rdi
-.L439_24:
+.L440_24:
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_allow_merge
-.L439_3:
+.L440_3:
 	cmpq	$14, %r8
-	jg	.L439_11
+	jg	.L440_11
 	cmpq	$11, %r8
-	jle	.L439_18
+	jle	.L440_18
 	cmpq	$12, %r8
-	je	.L439_25
+	je	.L440_25
 	movb	$1, %al
 	cmpq	$13, %r8
-	jne	.L439_2
+	jne	.L440_2
 	cmpb	$0, 30(%rcx)
 	sete	%al
 	movzwl	28(%rcx), %r8d
@@ -98134,52 +98097,52 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rdx
 	xorl	%eax, %eax
 	cmpb	$1, 40(%r10)
-	jne	.L439_2
+	jne	.L440_2
 	movb	%r9b, %dil
 	movl	32(%rcx,%rdi,4), %ecx
 	cmpl	$-1, %ecx
-	je	.L439_2
+	je	.L440_2
 	cmpl	52(%rdx), %ecx
-	jne	.L439_51
+	jne	.L440_51
 	cmpb	$0, 61(%rdx)
 	sete	%al
 	orb	56(%rdx), %al
 	xorb	$1, %r8b
 	orb	%al, %r8b
 	movl	%r8d, %eax
-	jmp	.L439_2
-.L439_11:
+	jmp	.L440_2
+.L440_11:
 	cmpq	$16, %r8
-	jle	.L439_20
+	jle	.L440_20
 	cmpq	$17, %r8
-	je	.L439_26
+	je	.L440_26
 	cmpq	$18, %r8
-	jne	.L439_29
+	jne	.L440_29
 	movb	$1, %al
-	jmp	.L439_2
-.L439_18:
+	jmp	.L440_2
+.L440_18:
 	cmpq	$10, %r8
-.L439_16:
+.L440_16:
 	cmpb	$0, 30(%rcx)
-	je	.L439_47
+	je	.L440_47
 	movzwl	28(%rcx), %eax
 	testb	$1, %al
-	jne	.L439_48
-	jmp	.L439_50
-.L439_20:
+	jne	.L440_48
+	jmp	.L440_50
+.L440_20:
 	movb	$1, %al
 	cmpq	$15, %r8
-	jne	.L439_2
+	jne	.L440_2
 	addq	$8, %rdi
-.L439_22:
+.L440_22:
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bfq_Bfq_allow_merge
-.L439_47:
+.L440_47:
 	movb	$1, %al
-.L439_48:
+.L440_48:
 	movl	%edx, %r8d
 	movq	%r8, %rdi
 	shlq	$6, %rdi
@@ -98187,11 +98150,11 @@ hw_registry_AnyElevator_allow_merge:
 	cmpq	%r8, 72(%rsi)
 	cmovbeq	%rsi, %rdi
 	cmpb	$0, 61(%rdi)
-	je	.L439_50
+	je	.L440_50
 	movzwl	56(%rdi), %edi
 	andl	$1, %edi
-	je	.L439_51
-.L439_50:
+	je	.L440_51
+.L440_50:
 	movl	8(%rcx), %ecx
 	movq	%rcx, %rdi
 	shlq	$7, %rdi
@@ -98203,7 +98166,7 @@ hw_registry_AnyElevator_allow_merge:
 	andl	$1, %eax
 	movl	44(%rcx,%rax,4), %eax
 	cmpl	$-1, %eax
-	je	.L439_51
+	je	.L440_51
 	movl	%edx, %ecx
 	movq	%rcx, %rdx
 	shlq	$6, %rdx
@@ -98212,8 +98175,8 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rdx
 	cmpl	52(%rdx), %eax
 	sete	%al
-	jmp	.L439_2
-.L439_25:
+	jmp	.L440_2
+.L440_25:
 	movl	%edx, %eax
 	movq	%rax, %rdx
 	shlq	$6, %rdx
@@ -98223,8 +98186,8 @@ hw_registry_AnyElevator_allow_merge:
 	movl	44(%rdx), %eax
 	cmpl	8(%rcx), %eax
 	sete	%al
-	jmp	.L439_2
-.L439_26:
+	jmp	.L440_2
+.L440_26:
 	movl	%edx, %edx
 	movq	%rdx, %rax
 	shlq	$6, %rax
@@ -98233,28 +98196,28 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rax
 	movl	44(%rax), %edx
 	cmpl	8(%rcx), %edx
-	jne	.L439_51
+	jne	.L440_51
 	cmpb	$0, 61(%rax)
-	je	.L439_53
+	je	.L440_53
 	movzbl	56(%rax), %edx
-	jmp	.L439_54
-.L439_29:
+	jmp	.L440_54
+.L440_29:
 	movl	8(%rcx), %r8d
 	movzbl	30(%rcx), %r10d
 	movzbl	%r10b, %r9d
 	movl	$-1, %r11d
 	leal	-2(%r9), %eax
 	cmpl	$2, %eax
-	jb	.L439_36
+	jb	.L440_36
 	movl	$1769, %eax
 	testl	%r9d, %r9d
-	je	.L439_32
+	je	.L440_32
 	movl	$1770, %eax
-.L439_32:
+.L440_32:
 	cmpl	$0, 2088(%rdi)
-	je	.L439_36
+	je	.L440_36
 	cmpb	$1, (%rdi,%rax)
-	jne	.L439_36
+	jne	.L440_36
 	movq	1776(%rdi), %rax
 	movq	1784(%rdi), %r9
 	movq	%r8, %r14
@@ -98265,7 +98228,7 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rbx, %r11
 	cmpq	$0, (%r11)
 	movl	%r8d, %r11d
-	jne	.L439_36
+	jne	.L440_36
 	addq	256(%rsi), %r14
 	cmpq	%r8, 264(%rsi)
 	leaq	128(%rsi), %r11
@@ -98283,7 +98246,7 @@ hw_registry_AnyElevator_allow_merge:
 	cmpq	$1, (%rbx)
 	sbbl	%r11d, %r11d
 	orl	%r15d, %r11d
-.L439_36:
+.L440_36:
 	movl	%edx, %r9d
 	movq	%r9, %rbx
 	shlq	$5, %rbx
@@ -98293,85 +98256,85 @@ hw_registry_AnyElevator_allow_merge:
 	movzbl	28(%rbx), %r14d
 	xorl	%eax, %eax
 	cmpl	$1, %r14d
-	jg	.L439_45
+	jg	.L440_45
 	testl	%r14d, %r14d
-	jne	.L439_2
+	jne	.L440_2
 	cmpl	$-1, %r11d
-	je	.L439_39
-.L439_51:
+	je	.L440_39
+.L440_51:
 	xorl	%eax, %eax
-.L439_2:
+.L440_2:
 	andb	$1, %al
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L439_45:
+.L440_45:
 	cmpl	$2, %r14d
-	jne	.L439_2
+	jne	.L440_2
 	cmpl	%r11d, 24(%rbx)
 	sete	%al
-	jmp	.L439_2
-.L439_53:
+	jmp	.L440_2
+.L440_53:
 	movb	$1, %dl
-.L439_54:
+.L440_54:
 	cmpb	$0, 30(%rcx)
-.L439_55:
+.L440_55:
 	sete	%sil
 	movzwl	28(%rcx), %eax
 	orb	%sil, %al
 	xorb	%dl, %al
 	xorb	$1, %al
-	jmp	.L439_2
-.L439_39:
+	jmp	.L440_2
+.L440_39:
 	movq	48(%rdi), %rax
 	subq	$2, %rax
 	movl	$17, %r11d
 	cmovaeq	%rax, %r11
 	cmpq	$9, %r11
-	jg	.L439_56
+	jg	.L440_56
 	movb	$1, %al
 	cmpq	$8, %r11
-	jb	.L439_2
-	je	.L439_42
+	jb	.L440_2
+	je	.L440_42
 	addq	$56, %rdi
-	jmp	.L439_24
-.L439_56:
+	jmp	.L440_24
+.L440_56:
 	cmpq	$13, %r11
-	jle	.L439_63
+	jle	.L440_63
 	movb	$1, %al
 	cmpq	$15, %r11
-	jle	.L439_68
+	jle	.L440_68
 	cmpq	$16, %r11
-	je	.L439_2
+	je	.L440_2
 	cmpq	$17, %r11
-	jne	.L439_2
+	jne	.L440_2
 	movq	%r9, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
 	cmpq	%r9, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	cmpl	%r8d, 44(%rax)
-	jne	.L439_51
+	jne	.L440_51
 	cmpb	$0, 61(%rax)
-	je	.L439_81
+	je	.L440_81
 	movzbl	56(%rax), %edx
-	jmp	.L439_82
-.L439_63:
+	jmp	.L440_82
+.L440_63:
 	cmpq	$11, %r11
-	jg	.L439_66
+	jg	.L440_66
 	cmpq	$10, %r11
-.L439_42:
+.L440_42:
 	testb	%r10b, %r10b
-	je	.L439_76
+	je	.L440_76
 	movzwl	28(%rcx), %eax
 	testb	$1, %al
-	jne	.L439_77
-	jmp	.L439_79
-.L439_66:
+	jne	.L440_77
+	jmp	.L440_79
+.L440_66:
 	cmpq	$12, %r11
-	jne	.L439_72
+	jne	.L440_72
 	movq	%r9, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
@@ -98379,26 +98342,26 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rax
 	cmpl	%r8d, 44(%rax)
 	sete	%al
-	jmp	.L439_2
-.L439_68:
+	jmp	.L440_2
+.L440_68:
 	cmpq	$14, %r11
-	je	.L439_2
+	je	.L440_2
 	addq	$56, %rdi
-	jmp	.L439_22
-.L439_76:
+	jmp	.L440_22
+.L440_76:
 	movb	$1, %al
-.L439_77:
+.L440_77:
 	movq	%r9, %rcx
 	shlq	$6, %rcx
 	addq	64(%rsi), %rcx
 	cmpq	%r9, 72(%rsi)
 	cmovbeq	%rsi, %rcx
 	cmpb	$0, 61(%rcx)
-	je	.L439_79
+	je	.L440_79
 	movzwl	56(%rcx), %ecx
 	andl	$1, %ecx
-	je	.L439_51
-.L439_79:
+	je	.L440_51
+.L440_79:
 	movq	%r8, %rcx
 	shlq	$7, %rcx
 	addq	256(%rsi), %rcx
@@ -98409,7 +98372,7 @@ hw_registry_AnyElevator_allow_merge:
 	andl	$1, %eax
 	movl	44(%rdx,%rax,4), %eax
 	cmpl	$-1, %eax
-	je	.L439_51
+	je	.L440_51
 	movq	%r9, %rcx
 	shlq	$6, %rcx
 	addq	64(%rsi), %rcx
@@ -98417,8 +98380,8 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rcx
 	cmpl	52(%rcx), %eax
 	sete	%al
-	jmp	.L439_2
-.L439_72:
+	jmp	.L440_2
+.L440_72:
 	testb	%r10b, %r10b
 	sete	%al
 	movzwl	28(%rcx), %ecx
@@ -98445,25 +98408,25 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rdi
 	xorl	%eax, %eax
 	cmpb	$1, 40(%r11)
-	jne	.L439_2
+	jne	.L440_2
 	movb	%r10b, %r8b
 	movl	32(%rdx,%r8,4), %edx
 	cmpl	$-1, %edx
-	je	.L439_2
+	je	.L440_2
 	cmpl	52(%rdi), %edx
-	jne	.L439_51
+	jne	.L440_51
 	cmpb	$0, 61(%rdi)
 	sete	%al
 	orb	56(%rdi), %al
 	xorb	$1, %cl
 	orb	%al, %cl
 	movl	%ecx, %eax
-	jmp	.L439_2
-.L439_81:
+	jmp	.L440_2
+.L440_81:
 	movb	$1, %dl
-.L439_82:
+.L440_82:
 	testb	%r10b, %r10b
-	jmp	.L439_55
+	jmp	.L440_55
 	.size	hw_registry_AnyElevator_allow_merge, .-hw_registry_AnyElevator_allow_merge
 
 	.p2align	4
@@ -98478,26 +98441,26 @@ hw_registry_AnyElevator_depth_limit:
 	movl	$19, %eax
 	cmovaeq	%r8, %rax
 	cmpq	$14, %rax
-	jae	.L440_1
-.L440_39:
+	jae	.L441_1
+.L441_39:
 	movl	%edx, %eax
-.L440_40:
+.L441_40:
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
 	HOISTWAY_RETURN
-.L440_1:
+.L441_1:
 	cmpq	$16, %rax
-	jg	.L440_9
+	jg	.L441_9
 	cmpq	$14, %rax
-	je	.L440_26
+	je	.L441_26
 	cmpq	$15, %rax
-	jne	.L440_28
+	jne	.L441_28
 	cmpb	$0, 30(%rcx)
-	je	.L440_39
+	je	.L441_39
 	xorl	%eax, %eax
 	cmpl	$0, 1472(%rdi)
-.L440_6:
+.L441_6:
 	setle	%al
 	movl	$6, %esi
 	movl	$12, %edi
@@ -98507,31 +98470,31 @@ hw_registry_AnyElevator_depth_limit:
 	cmovnel	%edi, %ecx
 	movl	%edx, %eax
 	mull	%ecx
-	jo	.L440_7
-.L440_8:
+	jo	.L441_7
+.L441_8:
 	shrl	$4, %eax
 	cmpl	$1, %eax
 	adcl	$0, %eax
-	jmp	.L440_40
-.L440_9:
+	jmp	.L441_40
+.L441_9:
 	cmpq	$17, %rax
-	je	.L440_29
+	je	.L441_29
 	cmpq	$18, %rax
-	je	.L440_39
+	je	.L441_39
 	movzbl	30(%rcx), %eax
 	movzbl	%al, %r9d
 	leal	-2(%r9), %r8d
 	cmpl	$2, %r8d
-	jb	.L440_19
+	jb	.L441_19
 	movl	$1769, %r8d
 	testl	%r9d, %r9d
-	je	.L440_14
+	je	.L441_14
 	movl	$1770, %r8d
-.L440_14:
+.L441_14:
 	cmpl	$0, 2088(%rdi)
-	je	.L440_19
+	je	.L441_19
 	cmpb	$1, (%rdi,%r8)
-	jne	.L440_19
+	jne	.L441_19
 	movl	8(%rcx), %r8d
 	movq	1776(%rdi), %r9
 	movq	1784(%rdi), %r10
@@ -98542,7 +98505,7 @@ hw_registry_AnyElevator_depth_limit:
 	cmpq	%r8, %r10
 	cmovbeq	%r11, %r14
 	cmpq	$0, (%r14)
-	jne	.L440_18
+	jne	.L441_18
 	addq	256(%rsi), %rbx
 	cmpq	%r8, 264(%rsi)
 	leaq	128(%rsi), %r8
@@ -98557,76 +98520,76 @@ hw_registry_AnyElevator_depth_limit:
 	cmpq	%r8, %r10
 	cmovaq	%r9, %r11
 	cmpq	$0, (%r11)
-	je	.L440_19
-.L440_18:
+	je	.L441_19
+.L441_18:
 	cmpl	$-1, %r8d
-	jne	.L440_39
-.L440_19:
+	jne	.L441_39
+.L441_19:
 	movq	48(%rdi), %r9
 	subq	$2, %r9
 	movl	$17, %r8d
 	cmovaeq	%r9, %r8
 	cmpq	$14, %r8
-	jb	.L440_39
+	jb	.L441_39
 	cmpq	$15, %r8
-	jle	.L440_21
+	jle	.L441_21
 	cmpq	$16, %r8
-	je	.L440_36
+	je	.L441_36
 	cmpq	$17, %r8
-	jne	.L440_39
+	jne	.L441_39
 	addq	$48, %rdi
-	jmp	.L440_30
-.L440_26:
+	jmp	.L441_30
+.L441_26:
 	cmpb	$0, 30(%rcx)
-	je	.L440_39
+	je	.L441_39
 	movl	320(%rdi), %eax
 	testl	%eax, %eax
-	je	.L440_39
-.L440_25:
+	je	.L441_39
+.L441_25:
 	cmpl	%edx, %eax
 	cmovbl	%eax, %edx
-	jmp	.L440_39
-.L440_29:
+	jmp	.L441_39
+.L441_29:
 	addq	$8, %rdi
-.L440_30:
+.L441_30:
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
 	jmp	hw_paternoster_Paternoster_depth_limit
-.L440_28:
+.L441_28:
 	cmpb	$0, 30(%rcx)
-	je	.L440_39
-.L440_37:
+	je	.L441_39
+.L441_37:
 	movzwl	28(%rcx), %eax
 	andl	$17, %eax
-	jne	.L440_39
+	jne	.L441_39
 	movl	%edx, %eax
 	imulq	$75, %rax, %rax
 	movabsq	$184467440737095517, %rcx
 	mulq	%rcx
-	jmp	.L440_39
-.L440_21:
+	jmp	.L441_39
+.L441_21:
 	cmpq	$14, %r8
-	jne	.L440_34
+	jne	.L441_34
 	testb	%al, %al
-	je	.L440_39
+	je	.L441_39
 	movl	368(%rdi), %eax
 	testl	%eax, %eax
-	jne	.L440_25
-	jmp	.L440_39
-.L440_36:
+	jne	.L441_25
+	jmp	.L441_39
+.L441_36:
 	testb	%al, %al
-	jne	.L440_37
-	jmp	.L440_39
-.L440_34:
+	jne	.L441_37
+	jmp	.L441_39
+.L441_34:
 	testb	%al, %al
-	je	.L440_39
+	je	.L441_39
 	xorl	%eax, %eax
 	cmpl	$0, 1520(%rdi)
-	jmp	.L440_6
-.L440_7:
+	jmp	.L441_6
+.L441_7:
 	movl	$-1, %eax
-	jmp	.L440_8
+	jmp	.L441_8
 	.size	hw_registry_AnyElevator_depth_limit, .-hw_registry_AnyElevator_depth_limit
 
 	.p2align	4
@@ -98639,111 +98602,111 @@ hw_registry_AnyElevator_dispatch:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L441_14
+	jg	.L442_14
 	addq	$8, %rdi
 	cmpq	$4, %rax
-	jg	.L441_8
+	jg	.L442_8
 	cmpq	$1, %rax
-	jle	.L441_3
+	jle	.L442_3
 	cmpq	$2, %rax
-	je	.L441_28
+	je	.L442_28
 	cmpq	$3, %rax
-	jne	.L441_29
+	jne	.L442_29
 	movzbl	%dl, %edx
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_anticipatory_Anticipatory
-.L441_14:
+.L442_14:
 	cmpq	$14, %rax
-	jg	.L441_21
+	jg	.L442_21
 	addq	$8, %rdi
 	movzbl	%dl, %edx
 	cmpq	$11, %rax
-	jle	.L441_16
+	jle	.L442_16
 	cmpq	$12, %rax
-	je	.L441_34
+	je	.L442_34
 	cmpq	$13, %rax
-	jne	.L441_35
+	jne	.L442_35
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_cfq_Cfq
-.L441_8:
+.L442_8:
 	movzbl	%dl, %edx
 	cmpq	$6, %rax
-	jle	.L441_9
+	jle	.L442_9
 	cmpq	$7, %rax
-	je	.L441_31
+	je	.L442_31
 	cmpq	$8, %rax
-	jne	.L441_32
+	jne	.L442_32
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_cfq_tree_CfqTree
-.L441_21:
+.L442_21:
 	cmpq	$16, %rax
-	jle	.L441_22
+	jle	.L442_22
 	cmpq	$17, %rax
-	je	.L441_37
+	je	.L442_37
 	cmpq	$18, %rax
-	jne	.L441_38
+	jne	.L442_38
 	addq	$8, %rdi
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_custom_Custom
-.L441_3:
+.L442_3:
 	testq	%rax, %rax
-	jne	.L441_27
+	jne	.L442_27
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_linus_Linus
-.L441_16:
+.L442_16:
 	cmpq	$10, %rax
-	jne	.L441_33
+	jne	.L442_33
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_shared_turns_Turns_bfq_v0_Sectors
-.L441_9:
+.L442_9:
 	cmpq	$5, %rax
-	jne	.L441_30
+	jne	.L442_30
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_cfq_v1_CfqV1
-.L441_22:
+.L442_22:
 	addq	$8, %rdi
 	movzbl	%dl, %edx
 	cmpq	$15, %rax
-	jne	.L441_36
+	jne	.L442_36
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_bfq_Bfq
-.L441_28:
+.L442_28:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_deadline_Deadline
-.L441_34:
+.L442_34:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_fiops_Fiops
-.L441_31:
+.L442_31:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_cfq_v3_CfqV3
-.L441_37:
+.L442_37:
 	addq	$8, %rdi
 	movzbl	%dl, %edx
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_paternoster_Paternoster
-.L441_29:
+.L442_29:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_sfq_Sfq
-.L441_35:
+.L442_35:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_mq_deadline_MqDeadline
-.L441_32:
+.L442_32:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_bandwidth_Bandwidth_cfq_v3_CfqV3
-.L441_38:
+.L442_38:
 	movzbl	%dl, %edx
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner
-.L441_27:
+.L442_27:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_noop_Noop
-.L441_33:
+.L442_33:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_shared_turns_Turns_cfq_wf2q_Time
-.L441_30:
+.L442_30:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_cfq_v2_CfqV2
-.L441_36:
+.L442_36:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_kyber_Kyber
 	.size	hw_registry_AnyElevator_dispatch, .-hw_registry_AnyElevator_dispatch
@@ -98764,10 +98727,10 @@ hw_registry_AnyElevator_exit:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L442_7
+	jg	.L443_7
 	cmpq	$5, %rax
-	jg	.L442_2
-.L442_66:
+	jg	.L443_2
+.L443_66:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -98776,17 +98739,17 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L442_7:
+.L443_7:
 	cmpq	$14, %rax
-	jg	.L442_16
+	jg	.L443_16
 	cmpq	$11, %rax
-	jle	.L442_9
+	jle	.L443_9
 	cmpq	$12, %rax
-	je	.L442_66
+	je	.L443_66
 	cmpq	$13, %rax
-	jne	.L442_66
+	jne	.L443_66
 	addq	$8, %rdi
-.L442_15:
+.L443_15:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -98795,13 +98758,13 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_Cfq_exit
-.L442_16:
+.L443_16:
 	cmpq	$16, %rax
-	jle	.L442_17
+	jle	.L443_17
 	cmpq	$17, %rax
-	je	.L442_34
+	je	.L443_34
 	cmpq	$18, %rax
-	je	.L442_66
+	je	.L443_66
 	movq	%rdi, %r12
 	movq	%rsi, -56(%rbp)
 	movq	-56(%rbp), %rsi
@@ -98813,7 +98776,7 @@ hw_registry_AnyElevator_exit:
 	movq	%r12, %rdi
 	movq	-56(%rbp), %rsi
 	cmpl	$0, 2064(%r12)
-	je	.L442_45
+	je	.L443_45
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -98822,10 +98785,10 @@ hw_registry_AnyElevator_exit:
 	leaq	128(%rsi), %rax
 	cmovaq	%rcx, %rax
 	cmpl	$0, 12(%rax)
-	je	.L442_45
+	je	.L443_45
 	movq	40(%rdi), %rax
 	testq	%rax, %rax
-	je	.L442_45
+	je	.L443_45
 	movl	$4294967294, %r15d
 	cmpq	%r15, %rax
 	cmovbq	%rax, %r15
@@ -98833,20 +98796,20 @@ hw_registry_AnyElevator_exit:
 	movq	%rax, -64(%rbp)
 	xorl	%r13d, %r13d
 	movq	-64(%rbp), %r14
-	jmp	.L442_26
-.L442_2:
+	jmp	.L443_26
+.L443_2:
 	addq	$8, %rdi
 	cmpq	$7, %rax
-	jg	.L442_32
-.L442_4:
+	jg	.L443_32
+.L443_4:
 	cmpq	$6, %rax
-	jne	.L442_48
+	jne	.L443_48
 	movl	%edx, %eax
 	cmpq	%rax, 264(%rsi)
-	jbe	.L442_6
+	jbe	.L443_6
 	shlq	$7, %rax
 	addq	256(%rsi), %rax
-.L442_31:
+.L443_31:
 	movl	44(%rax), %esi
 	movl	$-1, 44(%rax)
 	addq	$24, %rsp
@@ -98857,12 +98820,12 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v2_CfqV2_unreference
-.L442_9:
+.L443_9:
 	addq	$8, %rdi
-.L442_10:
+.L443_10:
 	addq	$24, %rsp
 	cmpq	$10, %rax
-	jne	.L442_52
+	jne	.L443_52
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -98870,11 +98833,11 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_exit
-.L442_17:
+.L443_17:
 	cmpq	$15, %rax
-	jne	.L442_66
+	jne	.L443_66
 	addq	$8, %rdi
-.L442_19:
+.L443_19:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -98883,9 +98846,9 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bfq_Bfq_exit
-.L442_42:
+.L443_42:
 	addq	32(%rax), %rbx
-.L442_43:
+.L443_43:
 	movq	$0, (%rbx)
 	movq	$0, 16(%rbx)
 	movl	$0, 24(%rbx)
@@ -98906,11 +98869,11 @@ hw_registry_AnyElevator_exit:
 	movq	%r12, %rdi
 	movq	%rbx, %rsi
 	movl	-44(%rbp), %edx
-.L442_44:
+.L443_44:
 	incq	%r13
 	cmpq	%r15, %r13
-	je	.L442_45
-.L442_26:
+	je	.L443_45
+.L443_26:
 	movq	%r13, %rbx
 	shlq	$5, %rbx
 	movq	32(%rdi), %rax
@@ -98918,26 +98881,26 @@ hw_registry_AnyElevator_exit:
 	cmpq	%r13, 40(%rdi)
 	cmovbeq	%rdi, %rax
 	cmpb	$2, 28(%rax)
-	jne	.L442_44
+	jne	.L443_44
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
 	cmpq	%r13, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	cmpl	%edx, 44(%rax)
-	jne	.L442_44
+	jne	.L443_44
 	movq	%r12, %rdi
 	movl	%r13d, %edx
 	xorl	%ecx, %ecx
 	callq	hw_bandwidth_Bandwidth_inner_take_pending
 	movq	%r12, %rax
 	cmpq	%r13, 40(%r12)
-	ja	.L442_42
+	ja	.L443_42
 	movq	%rax, %rbx
 	movq	%rax, %rdi
 	callq	hw_collections_arena_clean_bandwidth_flow_Held
-	jmp	.L442_43
-.L442_48:
+	jmp	.L443_43
+.L443_48:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -98946,7 +98909,7 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_exit
-.L442_52:
+.L443_52:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -98954,9 +98917,9 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_exit
-.L442_34:
+.L443_34:
 	cmpl	1484(%rdi), %edx
-	jne	.L442_66
+	jne	.L443_66
 	movl	%edx, %eax
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$4, %rcx
@@ -98965,16 +98928,16 @@ hw_registry_AnyElevator_exit:
 	leaq	1272(%rdi), %rax
 	cmovaq	%rcx, %rax
 	cmpl	$0, 112(%rax)
-	jne	.L442_66
+	jne	.L443_66
 	addq	$8, %rdi
 	movq	%rsi, %rbx
 	callq	hw_paternoster_Paternoster_end_turn
 	cmpb	$0, 997(%rbx)
-	jne	.L442_66
+	jne	.L443_66
 	movl	788(%rbx), %eax
 	movq	776(%rbx), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L442_41
+	jbe	.L443_41
 	movl	784(%rbx), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -98984,33 +98947,33 @@ hw_registry_AnyElevator_exit:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L442_40
+	jbe	.L443_40
 	movq	768(%rbx), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L442_40:
+.L443_40:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%rbx)
-.L442_41:
+.L443_41:
 	cmpq	%rax, %rcx
 	seta	997(%rbx)
-	jmp	.L442_66
-.L442_45:
+	jmp	.L443_66
+.L443_45:
 	movq	48(%rdi), %rcx
 	subq	$2, %rcx
 	movl	$17, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L442_49
+	jg	.L443_49
 	cmpq	$5, %rax
-	jle	.L442_66
+	jle	.L443_66
 	addq	$56, %rdi
 	cmpq	$7, %rax
-	jle	.L442_4
-.L442_32:
+	jle	.L443_4
+.L443_32:
 	addq	$24, %rsp
 	cmpq	$8, %rax
-	jne	.L442_33
+	jne	.L443_33
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -99018,7 +98981,7 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_tree_CfqTree_exit
-.L442_33:
+.L443_33:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -99026,17 +98989,17 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_exit
-.L442_49:
+.L443_49:
 	cmpq	$13, %rax
-	jle	.L442_50
+	jle	.L443_50
 	cmpq	$15, %rax
-	jle	.L442_54
+	jle	.L443_54
 	cmpq	$16, %rax
-	je	.L442_66
+	je	.L443_66
 	cmpq	$17, %rax
-	jne	.L442_66
+	jne	.L443_66
 	cmpl	1524(%rdi), %edx
-	jne	.L442_66
+	jne	.L443_66
 	movl	%edx, %eax
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$4, %rcx
@@ -99045,17 +99008,17 @@ hw_registry_AnyElevator_exit:
 	leaq	1312(%rdi), %rax
 	cmovaq	%rcx, %rax
 	cmpl	$0, 112(%rax)
-	jne	.L442_66
+	jne	.L443_66
 	addq	$48, %rdi
 	movq	-56(%rbp), %rsi
 	callq	hw_paternoster_Paternoster_end_turn
 	movq	-56(%rbp), %rax
 	cmpb	$0, 997(%rax)
-	jne	.L442_66
+	jne	.L443_66
 	movl	788(%rax), %ecx
 	movq	776(%rax), %rdx
 	cmpq	%rcx, %rdx
-	jbe	.L442_65
+	jbe	.L443_65
 	movl	784(%rax), %edi
 	addl	%ecx, %edi
 	movl	$-1, %esi
@@ -99065,33 +99028,33 @@ hw_registry_AnyElevator_exit:
 	cmovael	%edx, %edi
 	subl	%edi, %esi
 	cmpq	%rsi, %rdx
-	jbe	.L442_64
+	jbe	.L443_64
 	movq	768(%rax), %rdi
 	leaq	(%rsi,%rsi,2), %rsi
 	movl	$0, (%rdi,%rsi,4)
-.L442_64:
+.L443_64:
 	leal	1(%rcx), %esi
 	movl	%esi, 788(%rax)
-.L442_65:
+.L443_65:
 	cmpq	%rcx, %rdx
 	seta	997(%rax)
-	jmp	.L442_66
-.L442_50:
+	jmp	.L443_66
+.L443_50:
 	cmpq	$11, %rax
-	jg	.L442_68
+	jg	.L443_68
 	addq	$56, %rdi
-	jmp	.L442_10
-.L442_68:
+	jmp	.L443_10
+.L443_68:
 	cmpq	$12, %rax
-	je	.L442_66
+	je	.L443_66
 	addq	$56, %rdi
-	jmp	.L442_15
-.L442_54:
+	jmp	.L443_15
+.L443_54:
 	cmpq	$14, %rax
-	je	.L442_66
+	je	.L443_66
 	addq	$56, %rdi
-	jmp	.L442_19
-.L442_6:
+	jmp	.L443_19
+.L443_6:
 	subq	$-128, %rsi
 	movq	%rdi, %rbx
 	movq	%rsi, %rdi
@@ -99099,7 +99062,7 @@ hw_registry_AnyElevator_exit:
 	callq	hw_collections_arena_clean_context_Context
 	movq	%rbx, %rdi
 	movq	%r14, %rax
-	jmp	.L442_31
+	jmp	.L443_31
 	.size	hw_registry_AnyElevator_exit, .-hw_registry_AnyElevator_exit
 
 	.p2align	4
@@ -99112,14 +99075,14 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L443_10
+	jg	.L444_10
 	cmpq	$4, %rax
-	jg	.L443_19
+	jg	.L444_19
 	cmpq	$2, %rax
-	jg	.L443_39
-	jb	.L443_163
+	jg	.L444_39
+	jb	.L444_163
 	cmpb	$1, 121(%rdi)
-	jne	.L443_163
+	jne	.L444_163
 	leaq	52(%rdi), %rax
 	addq	$32, %rdi
 	cmpb	$0, 30(%rdx)
@@ -99131,37 +99094,37 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	16(%rdi), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_8:
+.L444_8:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_8
-	jmp	.L443_87
-.L443_10:
+	jne	.L444_8
+	jmp	.L444_87
+.L444_10:
 	cmpq	$14, %rax
-	jg	.L443_26
+	jg	.L444_26
 	cmpq	$11, %rax
-	jle	.L443_45
+	jle	.L444_45
 	cmpq	$12, %rax
-	je	.L443_60
+	je	.L444_60
 	cmpq	$13, %rax
-	jne	.L443_75
+	jne	.L444_75
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -99197,36 +99160,36 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rdi), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
 	.p2align	4
-.L443_17:
+.L444_17:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_17
-	jmp	.L443_87
-.L443_19:
+	jne	.L444_17
+	jmp	.L444_87
+.L444_19:
 	cmpq	$6, %rax
-	jle	.L443_50
+	jle	.L444_50
 	cmpq	$7, %rax
-	je	.L443_66
+	je	.L444_66
 	cmpq	$8, %rax
-	jne	.L443_107
+	jne	.L444_107
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -99242,7 +99205,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rax,%r8,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L443_163
+	je	.L444_163
 	leaq	(%rax,%rax,4), %r8
 	shlq	$4, %r8
 	addq	88(%rdi), %r8
@@ -99256,12 +99219,12 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	40(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
 	.p2align	4
-.L443_25:
+.L444_25:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99271,29 +99234,29 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L443_25
-	jmp	.L443_85
-.L443_26:
+	ja	.L444_25
+	jmp	.L444_85
+.L444_26:
 	cmpq	$16, %rax
-	jle	.L443_52
+	jle	.L444_52
 	cmpq	$17, %rax
-	je	.L443_67
+	je	.L444_67
 	cmpq	$18, %rax
-	je	.L443_163
+	je	.L444_163
 	movq	48(%rdi), %rcx
 	subq	$2, %rcx
 	movl	$17, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L443_88
+	jg	.L444_88
 	cmpq	$4, %rax
-	jg	.L443_100
+	jg	.L444_100
 	leaq	48(%rdi), %r8
 	cmpq	$2, %rax
-	jg	.L443_119
-	jb	.L443_163
+	jg	.L444_119
+	jb	.L444_163
 	cmpb	$1, 169(%rdi)
-	jne	.L443_163
+	jne	.L444_163
 	leaq	52(%r8), %rax
 	addq	$32, %r8
 	cmpb	$0, 30(%rdx)
@@ -99305,31 +99268,31 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	16(%r8), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_37:
+.L444_37:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_37
-	jmp	.L443_87
-.L443_39:
+	jne	.L444_37
+	jmp	.L444_87
+.L444_39:
 	cmpq	$3, %rax
-	jne	.L443_76
+	jne	.L444_76
 	xorl	%eax, %eax
 	cmpb	$0, 30(%rdx)
 	setne	%al
@@ -99341,32 +99304,32 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	128(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
 	.p2align	4
-.L443_43:
+.L444_43:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_43
-	jmp	.L443_87
-.L443_45:
+	jne	.L444_43
+	jmp	.L444_87
+.L444_45:
 	cmpq	$10, %rax
-	jne	.L443_77
+	jne	.L444_77
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -99383,7 +99346,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rcx,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L443_163
+	je	.L444_163
 	imulq	$104, %rax, %r8
 	addq	112(%rdi), %r8
 	cmpq	%rax, 120(%rdi)
@@ -99396,12 +99359,12 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	72(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
 	.p2align	4
-.L443_49:
+.L444_49:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99411,17 +99374,17 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L443_49
-	jmp	.L443_85
-.L443_50:
+	ja	.L444_49
+	jmp	.L444_85
+.L444_50:
 	cmpq	$5, %rax
-	jne	.L443_81
+	jne	.L444_81
 	addq	$8, %rdi
 	popq	%rbp
 	jmp	hw_cfq_v1_CfqV1_find_front_merge
-.L443_52:
+.L444_52:
 	cmpq	$15, %rax
-	jne	.L443_163
+	jne	.L444_163
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -99430,7 +99393,7 @@ hw_registry_AnyElevator_find_front_merge:
 	leaq	128(%rsi), %r8
 	cmovaq	%rcx, %r8
 	cmpb	$1, 40(%r8)
-	jne	.L443_163
+	jne	.L444_163
 	movzwl	28(%rdx), %ecx
 	cmpb	$0, 30(%rdx)
 	sete	%r8b
@@ -99446,7 +99409,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L443_163
+	je	.L444_163
 	leaq	(%rax,%rax,4), %rcx
 	shlq	$6, %rcx
 	addq	872(%rdi), %rcx
@@ -99460,32 +99423,32 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_58:
+.L444_58:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_58
-	jmp	.L443_87
-.L443_60:
+	jne	.L444_58
+	jmp	.L444_87
+.L444_60:
 	movl	8(%rdx), %eax
 	cmpl	528(%rdi), %eax
-	jae	.L443_163
+	jae	.L444_163
 	imulq	$56, %rax, %rcx
 	addq	176(%rdi), %rcx
 	cmpq	%rax, 184(%rdi)
@@ -99498,36 +99461,36 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	24(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_64:
+.L444_64:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_64
-	jmp	.L443_87
-.L443_66:
+	jne	.L444_64
+	jmp	.L444_87
+.L444_66:
 	addq	$8, %rdi
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_find_front_merge
-.L443_67:
+.L444_67:
 	movl	8(%rdx), %eax
 	cmpl	1480(%rdi), %eax
-	jae	.L443_163
+	jae	.L444_163
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$4, %rcx
 	addq	1256(%rdi), %rcx
@@ -99539,43 +99502,43 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	$-1, %rcx
 	cmovaeq	%rdi, %rcx
 	cmpb	$0, 30(%rdx)
-	je	.L443_108
+	je	.L444_108
 	testb	$1, 28(%rdx)
-	jne	.L443_108
+	jne	.L444_108
 	movq	392(%rsi), %rdx
 	movl	100(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_73:
+.L444_73:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_73
-	jmp	.L443_87
-.L443_75:
+	jne	.L444_73
+	jmp	.L444_87
+.L444_75:
 	addq	$8, %rdi
 	popq	%rbp
 	jmp	hw_mq_deadline_MqDeadline_find_front_merge
-.L443_76:
+.L444_76:
 	addq	$8, %rdi
 	popq	%rbp
 	jmp	hw_sfq_Sfq_find_front_merge
-.L443_77:
+.L444_77:
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -99592,7 +99555,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rcx,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L443_163
+	je	.L444_163
 	imulq	$56, %rax, %rcx
 	addq	512(%rdi), %rcx
 	cmpq	%rax, 520(%rdi)
@@ -99605,12 +99568,12 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rax), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
 	.p2align	4
-.L443_80:
+.L444_80:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99620,9 +99583,9 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L443_80
-	jmp	.L443_85
-.L443_81:
+	ja	.L444_80
+	jmp	.L444_85
+.L444_81:
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -99633,7 +99596,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rax), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L443_163
+	je	.L444_163
 	imulq	$104, %rax, %r8
 	addq	112(%rdi), %r8
 	cmpq	%rax, 120(%rdi)
@@ -99646,12 +99609,12 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	72(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
 	.p2align	4
-.L443_84:
+.L444_84:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99661,10 +99624,10 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L443_84
-.L443_85:
+	ja	.L444_84
+.L444_85:
 	cmpl	$-1, %eax
-	je	.L443_163
+	je	.L444_163
 	movl	%eax, %r8d
 	movq	%r8, %r9
 	shlq	$5, %r9
@@ -99673,22 +99636,22 @@ hw_registry_AnyElevator_find_front_merge:
 	cmpq	%r8, %rdx
 	cmovaq	%rdi, %rsi
 	cmpq	%rcx, (%rsi)
-	jne	.L443_163
-.L443_87:
+	jne	.L444_163
+.L444_87:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L443_88:
+.L444_88:
 	cmpq	$13, %rax
-	jle	.L443_113
+	jle	.L444_113
 	cmpq	$15, %rax
-	jle	.L443_134
+	jle	.L444_134
 	cmpq	$16, %rax
-	je	.L443_163
+	je	.L444_163
 	cmpq	$17, %rax
-	jne	.L443_163
+	jne	.L444_163
 	movl	8(%rdx), %eax
 	cmpl	1520(%rdi), %eax
-	jae	.L443_163
+	jae	.L444_163
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$4, %rcx
 	addq	1296(%rdi), %rcx
@@ -99700,41 +99663,41 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	$-1, %rcx
 	cmovaeq	%rdi, %rcx
 	cmpb	$0, 30(%rdx)
-	je	.L443_158
+	je	.L444_158
 	testb	$1, 28(%rdx)
-	jne	.L443_158
+	jne	.L444_158
 	movq	392(%rsi), %rdx
 	movl	100(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_98:
+.L444_98:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_98
-	jmp	.L443_87
-.L443_100:
+	jne	.L444_98
+	jmp	.L444_87
+.L444_100:
 	cmpq	$6, %rax
-	jle	.L443_125
+	jle	.L444_125
 	cmpq	$7, %rax
-	je	.L443_107
+	je	.L444_107
 	cmpq	$8, %rax
-	jne	.L443_136
+	jne	.L444_136
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -99750,7 +99713,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rax,%r8,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L443_163
+	je	.L444_163
 	leaq	(%rax,%rax,4), %r8
 	shlq	$4, %r8
 	addq	136(%rdi), %r8
@@ -99764,11 +99727,11 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	40(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
-.L443_106:
+.L444_106:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99778,43 +99741,43 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L443_106
-	jmp	.L443_85
-.L443_107:
+	ja	.L444_106
+	jmp	.L444_85
+.L444_107:
 	addq	$56, %rdi
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_find_front_merge
-.L443_108:
+.L444_108:
 	movq	392(%rsi), %rdx
 	movl	80(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_111:
+.L444_111:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_111
-	jmp	.L443_87
-.L443_113:
+	jne	.L444_111
+	jmp	.L444_87
+.L444_113:
 	cmpq	$11, %rax
-	jg	.L443_127
+	jg	.L444_127
 	cmpq	$10, %rax
-	jne	.L443_142
+	jne	.L444_142
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -99831,7 +99794,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rcx,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L443_163
+	je	.L444_163
 	imulq	$104, %rax, %r8
 	addq	160(%rdi), %r8
 	cmpq	%rax, 168(%rdi)
@@ -99844,11 +99807,11 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	72(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
-.L443_118:
+.L444_118:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99858,11 +99821,11 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L443_118
-	jmp	.L443_85
-.L443_119:
+	ja	.L444_118
+	jmp	.L444_85
+.L444_119:
 	cmpq	$3, %rax
-	jne	.L443_137
+	jne	.L444_137
 	xorl	%eax, %eax
 	cmpb	$0, 30(%rdx)
 	setne	%al
@@ -99874,40 +99837,40 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	128(%r8,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_123:
+.L444_123:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_123
-	jmp	.L443_87
-.L443_125:
+	jne	.L444_123
+	jmp	.L444_87
+.L444_125:
 	cmpq	$5, %rax
-	jne	.L443_138
+	jne	.L444_138
 	addq	$56, %rdi
 	popq	%rbp
 	jmp	hw_cfq_v1_CfqV1_find_front_merge
-.L443_127:
+.L444_127:
 	cmpq	$12, %rax
-	jne	.L443_146
+	jne	.L444_146
 	movl	8(%rdx), %eax
 	cmpl	576(%rdi), %eax
-	jae	.L443_163
+	jae	.L444_163
 	imulq	$56, %rax, %rcx
 	addq	224(%rdi), %rcx
 	cmpq	%rax, 232(%rdi)
@@ -99920,43 +99883,43 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	24(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_132:
+.L444_132:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_132
-	jmp	.L443_87
-.L443_134:
+	jne	.L444_132
+	jmp	.L444_87
+.L444_134:
 	cmpq	$14, %rax
-	jne	.L443_151
+	jne	.L444_151
 	addq	$56, %rdi
 	popq	%rbp
 	jmp	hw_mq_deadline_MqDeadline_find_front_merge
-.L443_136:
+.L444_136:
 	addq	$104, %rdi
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_find_front_merge
-.L443_137:
+.L444_137:
 	addq	$56, %rdi
 	popq	%rbp
 	jmp	hw_sfq_Sfq_find_front_merge
-.L443_138:
+.L444_138:
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -99967,7 +99930,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rax), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L443_163
+	je	.L444_163
 	imulq	$104, %rax, %r8
 	addq	160(%rdi), %r8
 	cmpq	%rax, 168(%rdi)
@@ -99980,11 +99943,11 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	72(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
-.L443_141:
+.L444_141:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99994,9 +99957,9 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L443_141
-	jmp	.L443_85
-.L443_142:
+	ja	.L444_141
+	jmp	.L444_85
+.L444_142:
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -100013,7 +99976,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rcx,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L443_163
+	je	.L444_163
 	imulq	$56, %rax, %rcx
 	addq	560(%rdi), %rcx
 	cmpq	%rax, 568(%rdi)
@@ -100026,11 +99989,11 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rax), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
-.L443_145:
+.L444_145:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -100040,9 +100003,9 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L443_145
-	jmp	.L443_85
-.L443_146:
+	ja	.L444_145
+	jmp	.L444_85
+.L444_146:
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -100078,29 +100041,29 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rdi), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_149:
+.L444_149:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_149
-	jmp	.L443_87
-.L443_151:
+	jne	.L444_149
+	jmp	.L444_87
+.L444_151:
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -100109,7 +100072,7 @@ hw_registry_AnyElevator_find_front_merge:
 	leaq	128(%rsi), %r8
 	cmovaq	%rcx, %r8
 	cmpb	$1, 40(%r8)
-	jne	.L443_163
+	jne	.L444_163
 	movzwl	28(%rdx), %ecx
 	cmpb	$0, 30(%rdx)
 	sete	%r8b
@@ -100125,7 +100088,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L443_163
+	je	.L444_163
 	leaq	(%rax,%rax,4), %rcx
 	shlq	$6, %rcx
 	addq	920(%rdi), %rcx
@@ -100139,55 +100102,55 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_156:
+.L444_156:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_156
-	jmp	.L443_87
-.L443_158:
+	jne	.L444_156
+	jmp	.L444_87
+.L444_158:
 	movq	392(%rsi), %rdx
 	movl	80(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L443_87
+	je	.L444_87
 	addq	%rsi, %rdi
-.L443_161:
+.L444_161:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L443_163
+	jbe	.L444_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L443_161
-	jmp	.L443_87
-.L443_163:
+	jne	.L444_161
+	jmp	.L444_87
+.L444_163:
 	movl	$-1, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -100206,53 +100169,53 @@ hw_registry_AnyElevator_find_merge:
 	cmovaeq	%rax, %rcx
 	xorl	%r8d, %r8d
 	cmpq	$9, %rcx
-	jg	.L444_5
+	jg	.L445_5
 	leaq	-1(%rcx), %r9
 	movl	$0, %eax
 	cmpq	$8, %r9
-	jb	.L444_52
+	jb	.L445_52
 	addq	$8, %rdi
 	testq	%rcx, %rcx
-	jne	.L444_11
+	jne	.L445_11
 	callq	hw_linus_Linus_find_merge
-	jmp	.L444_4
-.L444_5:
+	jmp	.L445_4
+.L445_5:
 	cmpq	$15, %rcx
-	jg	.L444_8
+	jg	.L445_8
 	addq	$-10, %rcx
 	movl	$0, %eax
 	cmpq	$5, %rcx
-	jb	.L444_52
+	jb	.L445_52
 	addq	$8, %rdi
 	callq	hw_bfq_Bfq_find_merge
 	xorl	%r8d, %r8d
 	xorl	%eax, %eax
-	jmp	.L444_52
-.L444_8:
+	jmp	.L445_52
+.L445_8:
 	leaq	-17(%rcx), %r9
 	movl	$0, %eax
 	cmpq	$2, %r9
-	jb	.L444_52
+	jb	.L445_52
 	cmpq	$16, %rcx
-	jne	.L444_12
+	jne	.L445_12
 	addq	$8, %rdi
 	callq	hw_kyber_Kyber_find_merge
-	jmp	.L444_4
-.L444_12:
+	jmp	.L445_4
+.L445_12:
 	movzbl	30(%rdx), %ecx
 	movzbl	%cl, %r8d
 	leal	-2(%r8), %eax
 	cmpl	$2, %eax
-	jb	.L444_20
+	jb	.L445_20
 	movl	$1769, %eax
 	testl	%r8d, %r8d
-	je	.L444_15
+	je	.L445_15
 	movl	$1770, %eax
-.L444_15:
+.L445_15:
 	cmpl	$0, 2088(%rdi)
-	je	.L444_20
+	je	.L445_20
 	cmpb	$1, (%rdi,%rax)
-	jne	.L444_20
+	jne	.L445_20
 	movl	8(%rdx), %r10d
 	movq	1776(%rdi), %r8
 	movq	1784(%rdi), %r9
@@ -100263,7 +100226,7 @@ hw_registry_AnyElevator_find_merge:
 	cmpq	%r10, %r9
 	cmovbeq	%rax, %rbx
 	cmpq	$0, (%rbx)
-	jne	.L444_19
+	jne	.L445_19
 	addq	256(%rsi), %r11
 	cmpq	%r10, 264(%rsi)
 	leaq	128(%rsi), %r10
@@ -100278,10 +100241,10 @@ hw_registry_AnyElevator_find_merge:
 	cmpq	%r10, %r9
 	cmovbeq	%rax, %r11
 	cmpq	$0, (%r11)
-	je	.L444_20
-.L444_19:
+	je	.L445_20
+.L445_19:
 	cmpl	$-1, %r10d
-	je	.L444_20
+	je	.L445_20
 	movl	%r10d, %edi
 	movq	%rdi, %r10
 	shlq	$7, %r10
@@ -100293,11 +100256,11 @@ hw_registry_AnyElevator_find_merge:
 	movq	392(%rsi), %r9
 	movl	96(%rax), %r10d
 	cmpq	%r10, %r9
-	jbe	.L444_30
+	jbe	.L445_30
 	movl	$-1, %r8d
 	movq	%r10, %rbx
 	movl	%r10d, %r14d
-.L444_28:
+.L445_28:
 	shlq	$5, %rbx
 	cmpq	%r11, (%rdi,%rbx)
 	cmovael	%r14d, %r8d
@@ -100307,9 +100270,9 @@ hw_registry_AnyElevator_find_merge:
 	movl	(%rbx), %ebx
 	movl	%ebx, %r14d
 	cmpq	%rbx, %r9
-	ja	.L444_28
+	ja	.L445_28
 	cmpl	$-1, %r8d
-	je	.L444_30
+	je	.L445_30
 	movl	%r8d, %r8d
 	movq	%r8, %rbx
 	shlq	$5, %rbx
@@ -100318,106 +100281,106 @@ hw_registry_AnyElevator_find_merge:
 	cmpq	%r8, %r9
 	cmovaq	%rbx, %rax
 	addq	$20, %rax
-	jmp	.L444_38
-.L444_20:
+	jmp	.L445_38
+.L445_20:
 	movl	968(%rsi), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_22
+	je	.L445_22
 	movq	%rax, %rcx
 	shlq	$5, %rcx
 	addq	32(%rdi), %rcx
 	cmpq	%rax, 40(%rdi)
 	cmovbeq	%rdi, %rcx
 	cmpb	$0, 28(%rcx)
-	je	.L444_22
+	je	.L445_22
 	movl	$-1, 968(%rsi)
-.L444_22:
+.L445_22:
 	movq	48(%rdi), %rax
 	subq	$2, %rax
 	movl	$17, %ecx
 	cmovaeq	%rax, %rcx
 	xorl	%eax, %eax
 	cmpq	$9, %rcx
-	jg	.L444_31
+	jg	.L445_31
 	leaq	-1(%rcx), %r8
 	cmpq	$8, %r8
-	jb	.L444_35
+	jb	.L445_35
 	addq	$56, %rdi
 	testq	%rcx, %rcx
-	jne	.L444_53
+	jne	.L445_53
 	callq	hw_linus_Linus_find_merge
-	jmp	.L444_35
-.L444_11:
+	jmp	.L445_35
+.L445_11:
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_find_merge
-.L444_4:
+.L445_4:
 	movq	%rax, %r8
 	andq	$-256, %r8
-	jmp	.L444_52
-.L444_31:
+	jmp	.L445_52
+.L445_31:
 	movl	$424960, %r8d
 	btq	%rcx, %r8
-	jae	.L444_32
-.L444_35:
+	jae	.L445_32
+.L445_35:
 	movq	%rax, %r8
 	shrq	$32, %r8
 	movl	%eax, %ecx
 	andl	$-65536, %ecx
 	movl	%eax, %edx
 	andl	$65280, %edx
-.L444_51:
+.L445_51:
 	shlq	$32, %r8
 	orq	%rcx, %r8
 	orq	%rdx, %r8
 	orq	%r8, %rax
-.L444_52:
+.L445_52:
 	movzbl	%al, %eax
 	orq	%r8, %rax
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
 	HOISTWAY_RETURN
-.L444_32:
+.L445_32:
 	addq	$56, %rdi
 	cmpq	$15, %rcx
-	jne	.L444_34
+	jne	.L445_34
 	callq	hw_bfq_Bfq_find_merge
 	xorl	%eax, %eax
-	jmp	.L444_35
-.L444_30:
+	jmp	.L445_35
+.L445_30:
 	addq	$104, %rax
-.L444_38:
+.L445_38:
 	movl	(%rax), %r8d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r8
-	je	.L444_40
+	je	.L445_40
 	movq	%r8, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
 	cmpq	%r8, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	cmpb	%cl, 61(%rax)
-	jne	.L444_40
+	jne	.L445_40
 	movl	40(%rax), %ebx
 	addq	(%rax), %rbx
 	movq	$-1, %rax
 	cmovaeq	%rbx, %rax
 	cmpq	%r11, %rax
-	jne	.L444_40
+	jne	.L445_40
 	movl	$2, %eax
 	xorl	%ecx, %ecx
-	jmp	.L444_50
-.L444_40:
+	jmp	.L445_50
+.L445_40:
 	movl	24(%rdx), %eax
 	addq	%rax, %r11
 	movq	$-1, %rdx
 	cmovaeq	%r11, %rdx
 	movl	$1, %eax
 	cmpq	%r10, %r9
-	jbe	.L444_41
+	jbe	.L445_41
 	movl	$-1, %r8d
 	movl	%r10d, %r11d
-.L444_43:
+.L445_43:
 	shlq	$5, %r10
 	cmpq	%rdx, (%rdi,%r10)
 	cmovael	%r11d, %r8d
@@ -100427,9 +100390,9 @@ hw_registry_AnyElevator_find_merge:
 	movl	(%r10), %r10d
 	movl	%r10d, %r11d
 	cmpq	%r10, %r9
-	ja	.L444_43
+	ja	.L445_43
 	cmpl	$-1, %r8d
-	je	.L444_41
+	je	.L445_41
 	movl	%r8d, %r10d
 	movq	%r10, %r11
 	shlq	$5, %r11
@@ -100438,29 +100401,29 @@ hw_registry_AnyElevator_find_merge:
 	cmpq	%r10, %r9
 	cmovaq	%rdi, %r11
 	cmpq	%rdx, (%r11)
-	jne	.L444_41
+	jne	.L445_41
 	movq	%r10, %rdx
 	shlq	$6, %rdx
 	addq	64(%rsi), %rdx
 	cmpq	%r10, 72(%rsi)
 	cmovbeq	%rsi, %rdx
 	cmpb	%cl, 61(%rdx)
-	jne	.L444_41
+	jne	.L445_41
 	movl	$2, %eax
 	movl	$256, %edx
 	xorl	%ecx, %ecx
-	jmp	.L444_51
-.L444_41:
+	jmp	.L445_51
+.L445_41:
 	xorl	%ecx, %ecx
-.L444_50:
+.L445_50:
 	xorl	%edx, %edx
-	jmp	.L444_51
-.L444_53:
+	jmp	.L445_51
+.L445_53:
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_find_merge
-	jmp	.L444_35
-.L444_34:
+	jmp	.L445_35
+.L445_34:
 	callq	hw_kyber_Kyber_find_merge
-	jmp	.L444_35
+	jmp	.L445_35
 	.size	hw_registry_AnyElevator_find_merge, .-hw_registry_AnyElevator_find_merge
 
 	.p2align	4
@@ -100474,31 +100437,31 @@ hw_registry_AnyElevator_former:
 	cmovaeq	%rax, %rcx
 	movl	$-1, %eax
 	cmpq	$9, %rcx
-	jg	.L445_13
+	jg	.L446_13
 	cmpq	$4, %rcx
-	jg	.L445_7
+	jg	.L446_7
 	cmpq	$1, %rcx
-	jle	.L445_3
+	jle	.L446_3
 	cmpq	$2, %rcx
-	je	.L445_6
+	je	.L446_6
 	cmpq	$3, %rcx
-	jmp	.L445_6
-.L445_13:
+	jmp	.L446_6
+.L446_13:
 	cmpq	$14, %rcx
-	jg	.L445_18
+	jg	.L446_18
 	cmpq	$11, %rcx
-	jle	.L445_15
+	jle	.L446_15
 	cmpq	$12, %rcx
-	je	.L445_6
+	je	.L446_6
 	cmpq	$13, %rcx
-	jmp	.L445_6
-.L445_7:
+	jmp	.L446_6
+.L446_7:
 	cmpq	$6, %rcx
-	jle	.L445_8
+	jle	.L446_8
 	cmpq	$7, %rcx
-	je	.L445_6
+	je	.L446_6
 	cmpq	$8, %rcx
-	je	.L445_6
+	je	.L446_6
 	movl	%edx, %ecx
 	movq	%rcx, %rdx
 	shlq	$5, %rdx
@@ -100509,17 +100472,17 @@ hw_registry_AnyElevator_former:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %edi
 	cmpl	$1, %edi
-	jg	.L445_28
+	jg	.L446_28
 	testl	%edi, %edi
-	je	.L445_29
-	jmp	.L445_50
-.L445_18:
+	je	.L446_29
+	jmp	.L446_50
+.L446_18:
 	cmpq	$16, %rcx
-	jle	.L445_19
+	jle	.L446_19
 	cmpq	$17, %rcx
-	je	.L445_6
+	je	.L446_6
 	cmpq	$18, %rcx
-	je	.L445_50
+	je	.L446_50
 	movl	%edx, %edx
 	movq	%rdx, %rcx
 	shlq	$5, %rcx
@@ -100529,24 +100492,24 @@ hw_registry_AnyElevator_former:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %r8d
 	cmpl	$1, %r8d
-	jg	.L445_30
+	jg	.L446_30
 	testl	%r8d, %r8d
-	jne	.L445_50
+	jne	.L446_50
 	movq	48(%rdi), %r9
 	subq	$2, %r9
 	movl	$17, %r8d
 	cmovaeq	%r9, %r8
 	cmpq	$8, %r8
-	jle	.L445_25
+	jle	.L446_25
 	cmpq	$13, %r8
-	jg	.L445_42
+	jg	.L446_42
 	cmpq	$10, %r8
-	jle	.L445_37
+	jle	.L446_37
 	cmpq	$11, %r8
-	je	.L445_48
+	je	.L446_48
 	cmpq	$12, %r8
-	jmp	.L445_48
-.L445_3:
+	jmp	.L446_48
+.L446_3:
 	testq	%rcx, %rcx
 	movl	%edx, %eax
 	movq	%rax, %rcx
@@ -100558,16 +100521,16 @@ hw_registry_AnyElevator_former:
 	movl	8(%rdx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L445_15:
+.L446_15:
 	cmpq	$10, %rcx
-	jmp	.L445_6
-.L445_8:
+	jmp	.L446_6
+.L446_8:
 	cmpq	$5, %rcx
-	jmp	.L445_6
-.L445_19:
+	jmp	.L446_6
+.L446_19:
 	cmpq	$15, %rcx
-	jne	.L445_50
-.L445_6:
+	jne	.L446_50
+.L446_6:
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$5, %rcx
@@ -100578,48 +100541,48 @@ hw_registry_AnyElevator_former:
 	movl	20(%rdx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L445_28:
+.L446_28:
 	cmpl	$2, %edi
-	jne	.L445_50
-.L445_29:
+	jne	.L446_50
+.L446_29:
 	addq	384(%rsi), %rdx
 	leaq	400(%rsi), %rax
 	cmpq	%rcx, 392(%rsi)
 	cmovaq	%rdx, %rax
-	jmp	.L445_49
-.L445_30:
+	jmp	.L446_49
+.L446_30:
 	cmpl	$2, %r8d
-	jne	.L445_50
-.L445_48:
+	jne	.L446_50
+.L446_48:
 	addq	384(%rsi), %rcx
 	leaq	400(%rsi), %rax
 	cmpq	%rdx, 392(%rsi)
 	cmovaq	%rcx, %rax
-.L445_49:
+.L446_49:
 	movl	20(%rax), %eax
-.L445_50:
+.L446_50:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L445_25:
+.L446_25:
 	cmpq	$3, %r8
-	jle	.L445_26
+	jle	.L446_26
 	cmpq	$5, %r8
-	jle	.L445_32
+	jle	.L446_32
 	cmpq	$6, %r8
-	je	.L445_48
+	je	.L446_48
 	cmpq	$7, %r8
-	jmp	.L445_48
-.L445_42:
+	jmp	.L446_48
+.L446_42:
 	cmpq	$15, %r8
-	jle	.L445_43
+	jle	.L446_43
 	cmpq	$16, %r8
-	je	.L445_50
+	je	.L446_50
 	cmpq	$17, %r8
-	je	.L445_48
-	jmp	.L445_50
-.L445_26:
+	je	.L446_48
+	jmp	.L446_50
+.L446_26:
 	cmpq	$1, %r8
-	jg	.L445_46
+	jg	.L446_46
 	testq	%r8, %r8
 	movq	%rdx, %rax
 	shlq	$4, %rax
@@ -100630,9 +100593,9 @@ hw_registry_AnyElevator_former:
 	movl	8(%rcx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L445_37:
+.L446_37:
 	cmpq	$9, %r8
-	jne	.L445_48
+	jne	.L446_48
 	movq	88(%rdi), %r8
 	addq	%rcx, %r8
 	cmpq	%rdx, 96(%rdi)
@@ -100640,23 +100603,23 @@ hw_registry_AnyElevator_former:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %edi
 	cmpl	$1, %edi
-	jg	.L445_47
+	jg	.L446_47
 	testl	%edi, %edi
-	je	.L445_48
-	jmp	.L445_50
-.L445_43:
+	je	.L446_48
+	jmp	.L446_50
+.L446_43:
 	cmpq	$14, %r8
-	jmp	.L445_48
-.L445_46:
+	jmp	.L446_48
+.L446_46:
 	cmpq	$2, %r8
-	jmp	.L445_48
-.L445_32:
+	jmp	.L446_48
+.L446_32:
 	cmpq	$4, %r8
-	jmp	.L445_48
-.L445_47:
+	jmp	.L446_48
+.L446_47:
 	cmpl	$3, %edi
-	jne	.L445_48
-	jmp	.L445_50
+	jne	.L446_48
+	jmp	.L446_50
 	.size	hw_registry_AnyElevator_former, .-hw_registry_AnyElevator_former
 
 	.p2align	4
@@ -100675,15 +100638,15 @@ hw_registry_AnyElevator_join:
 	movl	$19, %eax
 	cmovaeq	%r8, %rax
 	cmpq	$9, %rax
-	jg	.L446_6
+	jg	.L447_6
 	cmpq	$4, %rax
-	jg	.L446_11
+	jg	.L447_11
 	cmpq	$1, %rax
-	jle	.L446_25
+	jle	.L447_25
 	cmpq	$2, %rax
-	je	.L446_40
+	je	.L447_40
 	cmpq	$3, %rax
-	jne	.L446_44
+	jne	.L447_44
 	addq	$8, %rdi
 	addq	$56, %rsp
 	popq	%rbx
@@ -100693,16 +100656,16 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_anticipatory_Anticipatory_join
-.L446_6:
+.L447_6:
 	cmpq	$14, %rax
-	jg	.L446_17
+	jg	.L447_17
 	addq	$8, %rdi
 	cmpq	$11, %rax
-	jle	.L446_30
+	jle	.L447_30
 	cmpq	$12, %rax
-	je	.L446_41
+	je	.L447_41
 	cmpq	$13, %rax
-	jne	.L446_49
+	jne	.L447_49
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -100711,14 +100674,14 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_Cfq_join
-.L446_11:
+.L447_11:
 	addq	$8, %rdi
 	cmpq	$6, %rax
-	jle	.L446_36
+	jle	.L447_36
 	cmpq	$7, %rax
-	je	.L446_42
+	je	.L447_42
 	cmpq	$8, %rax
-	jne	.L446_53
+	jne	.L447_53
 	movq	320(%rsi), %rax
 	movq	328(%rsi), %r8
 	movl	%ecx, %r9d
@@ -100731,11 +100694,11 @@ hw_registry_AnyElevator_join:
 	movq	(%r10), %r14
 	movl	%edx, %edx
 	cmpq	%rdx, %r8
-	jbe	.L446_167
+	jbe	.L447_167
 	shlq	$4, %rdx
 	addq	%rdx, %rax
 	movq	%rax, %rbx
-.L446_16:
+.L447_16:
 	movq	(%rbx), %rax
 	cmpq	%r14, %rax
 	cmovbq	%rax, %r14
@@ -100749,21 +100712,21 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_tree_CfqTree_remove
-.L446_17:
+.L447_17:
 	cmpq	$16, %rax
-	jle	.L446_38
+	jle	.L447_38
 	cmpq	$17, %rax
-	je	.L446_43
+	je	.L447_43
 	movl	%ecx, %ebx
 	cmpq	$18, %rax
-	jne	.L446_54
+	jne	.L447_54
 	leaq	16(%rdi), %r15
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L446_168
+	jbe	.L447_168
 	movq	%rbx, %r14
 	shlq	$4, %r14
 	addq	320(%rsi), %r14
-.L446_22:
+.L447_22:
 	movl	8(%r14), %ecx
 	movl	12(%r14), %edx
 	movq	$-1, 8(%r14)
@@ -100783,16 +100746,16 @@ hw_registry_AnyElevator_join:
 	movl	%edx, (%r15)
 	movl	%ecx, (%r9)
 	cmpq	%rbx, %r8
-	jbe	.L446_169
+	jbe	.L447_169
 	shlq	$4, %rbx
 	addq	%rbx, %rax
-.L446_24:
+.L447_24:
 	movq	$0, (%rax)
 	decl	40(%rdi)
-	jmp	.L446_166
-.L446_25:
+	jmp	.L447_166
+.L447_25:
 	testq	%rax, %rax
-	jne	.L446_63
+	jne	.L447_63
 	movq	40(%rdi), %rax
 	movq	48(%rdi), %r8
 	movl	%edx, %edx
@@ -100807,16 +100770,16 @@ hw_registry_AnyElevator_join:
 	movq	%r14, %rcx
 	cmovaq	%rax, %rcx
 	movq	(%rcx), %r12
-	jbe	.L446_170
-.L446_27:
+	jbe	.L447_170
+.L447_27:
 	cmpq	%r12, %r15
 	cmovlq	%r15, %r12
 	movq	%r12, (%rax)
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L446_171
+	jbe	.L447_171
 	shlq	$4, %rbx
 	addq	320(%rsi), %rbx
-.L446_29:
+.L447_29:
 	leaq	64(%rdi), %rax
 	movl	8(%rbx), %ecx
 	movl	12(%rbx), %edx
@@ -100837,10 +100800,10 @@ hw_registry_AnyElevator_join:
 	movl	%edx, (%r9)
 	movl	%ecx, (%rax)
 	movq	$0, 8(%rdi)
-	jmp	.L446_166
-.L446_30:
+	jmp	.L447_166
+.L447_30:
 	cmpq	$10, %rax
-	jne	.L446_66
+	jne	.L447_66
 	movq	64(%rsi), %r9
 	movq	72(%rsi), %r10
 	movl	%ecx, %r8d
@@ -100857,7 +100820,7 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%rsi, %rdx
 	movl	52(%r11), %r9d
 	cmpl	52(%rdx), %r9d
-	jne	.L446_35
+	jne	.L447_35
 	movq	320(%rsi), %rdx
 	movq	328(%rsi), %r9
 	movq	%r8, %r10
@@ -100868,16 +100831,16 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%rbx, %r10
 	movq	(%r10), %r14
 	cmpq	%rax, %r9
-	jbe	.L446_174
+	jbe	.L447_174
 	shlq	$4, %rax
 	addq	%rax, %rdx
 	movq	%rdx, %rbx
-.L446_34:
+.L447_34:
 	movq	(%rbx), %rax
 	cmpq	%r14, %rax
 	cmovbq	%rax, %r14
 	movq	%r14, (%rbx)
-.L446_35:
+.L447_35:
 	movq	%rdi, %rbx
 	movl	%ecx, %edx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_remove
@@ -100890,9 +100853,9 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-.L446_36:
+.L447_36:
 	cmpq	$5, %rax
-	jne	.L446_67
+	jne	.L447_67
 	movl	%ecx, %edx
 	addq	$56, %rsp
 	popq	%rbx
@@ -100902,9 +100865,9 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v1_CfqV1_remove
-.L446_38:
+.L447_38:
 	cmpq	$15, %rax
-	jne	.L446_166
+	jne	.L447_166
 	addq	$8, %rdi
 	addq	$56, %rsp
 	popq	%rbx
@@ -100914,10 +100877,10 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bfq_Bfq_join
-.L446_40:
+.L447_40:
 	addq	$40, %rdi
-	jmp	.L446_76
-.L446_41:
+	jmp	.L447_76
+.L447_41:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -100926,7 +100889,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_fiops_Fiops_join
-.L446_42:
+.L447_42:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -100935,7 +100898,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_join
-.L446_43:
+.L447_43:
 	addq	$8, %rdi
 	movl	%ecx, %edx
 	addq	$56, %rsp
@@ -100946,7 +100909,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_paternoster_Paternoster_join
-.L446_44:
+.L447_44:
 	movq	64(%rsi), %rax
 	movq	72(%rsi), %r8
 	movl	%edx, %r9d
@@ -100964,21 +100927,21 @@ hw_registry_AnyElevator_join:
 	leaq	8(%rdi), %rbx
 	movl	52(%r10), %eax
 	cmpl	52(%r11), %eax
-	jne	.L446_48
+	jne	.L447_48
 	cmpq	%rax, 16(%rdi)
-	jbe	.L446_173
+	jbe	.L447_173
 	leaq	(%rax,%rax,8), %rdi
 	leaq	(%rdi,%rdi,2), %rdi
 	addq	%rax, %rdi
 	addq	(%rbx), %rdi
-.L446_47:
+.L447_47:
 	addq	$8, %rdi
 	movq	%rsi, %r14
 	movl	%ecx, %r15d
 	callq	hw_shared_sorted_fifo_SortedFifo_inherit
 	movl	%r15d, %ecx
 	movq	%r14, %rsi
-.L446_48:
+.L447_48:
 	movq	%rbx, %rdi
 	movl	%ecx, %edx
 	addq	$56, %rsp
@@ -100989,7 +100952,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_sfq_Sfq_remove
-.L446_49:
+.L447_49:
 	movl	%ecx, %eax
 	movq	%rax, %r8
 	shlq	$6, %r8
@@ -100998,15 +100961,15 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%rsi, %r8
 	movzbl	60(%r8), %eax
 	shrl	$3, %eax
-	je	.L446_52
+	je	.L447_52
 	cmpl	$1, %eax
-	je	.L446_73
+	je	.L447_73
 	cmpl	$2, %eax
-	jne	.L446_74
-.L446_52:
+	jne	.L447_74
+.L447_52:
 	movl	$152, %eax
-	jmp	.L446_75
-.L446_53:
+	jmp	.L447_75
+.L447_53:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -101015,7 +100978,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_join
-.L446_54:
+.L447_54:
 	movq	32(%rdi), %rax
 	movq	40(%rdi), %r8
 	movq	%rbx, %r9
@@ -101024,7 +100987,7 @@ hw_registry_AnyElevator_join:
 	cmpq	%rbx, %r8
 	cmovbeq	%rdi, %r9
 	cmpb	$0, 28(%r9)
-	je	.L446_68
+	je	.L447_68
 	movl	%edx, -64(%rbp)
 	movl	%edx, %r10d
 	movq	%r10, %r14
@@ -101035,26 +100998,26 @@ hw_registry_AnyElevator_join:
 	cmovaq	%rax, %rdx
 	movq	16(%r9), %r13
 	cmpq	16(%rdx), %r13
-	jae	.L446_102
+	jae	.L447_102
 	movl	24(%rdx), %r12d
 	cmpq	%r10, %r8
-	jbe	.L446_175
-.L446_57:
+	jbe	.L447_175
+.L447_57:
 	movq	%r13, 16(%rax)
 	cmpq	%r12, 1784(%rdi)
 	movq	%rdi, -72(%rbp)
-	jbe	.L446_176
+	jbe	.L447_176
 	shlq	$7, %r12
 	addq	1776(%rdi), %r12
-.L446_59:
+.L447_59:
 	leaq	48(%r12), %r15
 	leaq	320(%rsi), %r11
 	cmpq	%r10, 328(%rsi)
-	jbe	.L446_177
+	jbe	.L447_177
 	movq	%r10, %r13
 	shlq	$4, %r13
 	addq	(%r11), %r13
-.L446_61:
+.L447_61:
 	movl	8(%r13), %edx
 	movl	12(%r13), %edi
 	movq	$-1, 8(%r13)
@@ -101074,7 +101037,7 @@ hw_registry_AnyElevator_join:
 	movl	%edi, (%r8)
 	movl	%edx, (%r9)
 	cmpl	$-1, %ecx
-	je	.L446_99
+	je	.L447_99
 	movq	%rbx, %rdx
 	shlq	$4, %rdx
 	addq	%rdx, %r13
@@ -101093,15 +101056,15 @@ hw_registry_AnyElevator_join:
 	movl	%r15d, %ecx
 	movq	%rbx, %rsi
 	movq	-72(%rbp), %rdi
-	jmp	.L446_102
-.L446_63:
+	jmp	.L447_102
+.L447_63:
 	leaq	8(%rdi), %r14
 	movl	%ecx, %ebx
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L446_172
+	jbe	.L447_172
 	shlq	$4, %rbx
 	addq	320(%rsi), %rbx
-.L446_65:
+.L447_65:
 	movl	8(%rbx), %eax
 	movl	12(%rbx), %ecx
 	movq	$-1, 8(%rbx)
@@ -101120,8 +101083,8 @@ hw_registry_AnyElevator_join:
 	leaq	8(%rdx,%r8), %rcx
 	cmovbeq	%rdi, %rcx
 	movl	%eax, (%rcx)
-	jmp	.L446_166
-.L446_66:
+	jmp	.L447_166
+.L447_66:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -101130,7 +101093,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_join
-.L446_67:
+.L447_67:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -101139,7 +101102,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v2_CfqV2_join
-.L446_68:
+.L447_68:
 	movq	%rbx, %r15
 	shlq	$6, %r15
 	movq	64(%rsi), %rax
@@ -101148,24 +101111,24 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%rsi, %rax
 	movzbl	60(%rax), %r8d
 	shrl	$3, %r8d
-	je	.L446_77
+	je	.L447_77
 	cmpl	$2, %r8d
-	je	.L446_77
+	je	.L447_77
 	movl	$2, %eax
 	cmpl	$1, %r8d
-	jne	.L446_72
+	jne	.L447_72
 	xorl	%eax, %eax
-.L446_72:
+.L447_72:
 	decl	2068(%rdi,%rax,4)
-	jmp	.L446_80
-.L446_73:
+	jmp	.L447_80
+.L447_73:
 	movl	$80, %eax
-	jmp	.L446_75
-.L446_74:
+	jmp	.L447_75
+.L447_74:
 	movl	$224, %eax
-.L446_75:
+.L447_75:
 	addq	%rax, %rdi
-.L446_76:
+.L447_76:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -101174,16 +101137,16 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_read_write_queues_ReadWriteQueues_join
-.L446_77:
+.L447_77:
 	decl	2072(%rdi)
 	movl	44(%rax), %r14d
 	cmpq	%r14, 1784(%rdi)
-	jbe	.L446_178
+	jbe	.L447_178
 	shlq	$7, %r14
 	addq	1776(%rdi), %r14
 	decl	112(%r14)
-	jne	.L446_80
-.L446_79:
+	jne	.L447_80
+.L447_79:
 	movq	1960(%rdi), %rax
 	movl	116(%r14), %r8d
 	movl	$0, 116(%r14)
@@ -101191,7 +101154,7 @@ hw_registry_AnyElevator_join:
 	subq	%r8, %rax
 	cmovaeq	%rax, %r9
 	movq	%r9, 1960(%rdi)
-.L446_80:
+.L447_80:
 	movl	%edx, %r13d
 	movq	%r13, %r12
 	shlq	$6, %r12
@@ -101201,26 +101164,26 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%rsi, %rax
 	movzbl	60(%rax), %r8d
 	shrl	$3, %r8d
-	je	.L446_85
+	je	.L447_85
 	cmpl	$2, %r8d
-	je	.L446_85
+	je	.L447_85
 	movl	$2, %eax
 	cmpl	$1, %r8d
-	jne	.L446_84
+	jne	.L447_84
 	xorl	%eax, %eax
-.L446_84:
+.L447_84:
 	decl	2068(%rdi,%rax,4)
-	jmp	.L446_88
-.L446_85:
+	jmp	.L447_88
+.L447_85:
 	decl	2072(%rdi)
 	movl	44(%rax), %r14d
 	cmpq	%r14, 1784(%rdi)
-	jbe	.L446_179
+	jbe	.L447_179
 	shlq	$7, %r14
 	addq	1776(%rdi), %r14
 	decl	112(%r14)
-	jne	.L446_88
-.L446_87:
+	jne	.L447_88
+.L447_87:
 	movq	1960(%rdi), %rax
 	movl	116(%r14), %r8d
 	movl	$0, 116(%r14)
@@ -101228,50 +101191,50 @@ hw_registry_AnyElevator_join:
 	subq	%r8, %rax
 	cmovaeq	%rax, %r9
 	movq	%r9, 1960(%rdi)
-.L446_88:
+.L447_88:
 	movq	48(%rdi), %r8
 	subq	$2, %r8
 	movl	$17, %eax
 	cmovaeq	%r8, %rax
 	cmpq	$8, %rax
-	jle	.L446_94
+	jle	.L447_94
 	cmpq	$13, %rax
-	jg	.L446_104
+	jg	.L447_104
 	cmpq	$10, %rax
-	jle	.L446_114
+	jle	.L447_114
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	cmpq	$11, %rax
-	je	.L446_129
+	je	.L447_129
 	cmpq	$12, %rax
-	jne	.L446_130
+	jne	.L447_130
 	callq	hw_fiops_Fiops_join
-	jmp	.L446_155
-.L446_94:
+	jmp	.L447_155
+.L447_94:
 	cmpq	$3, %rax
-	jle	.L446_108
+	jle	.L447_108
 	cmpq	$5, %rax
-	jle	.L446_123
+	jle	.L447_123
 	cmpq	$6, %rax
-	je	.L446_142
+	je	.L447_142
 	cmpq	$7, %rax
-	jne	.L446_147
+	jne	.L447_147
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	callq	hw_cfq_v3_CfqV3_join
-	jmp	.L446_155
-.L446_99:
+	jmp	.L447_155
+.L447_99:
 	movl	(%r12), %ebx
 	movl	-64(%rbp), %edx
 	movl	%edx, (%r12)
 	cmpq	%r10, %rax
-	jbe	.L446_181
+	jbe	.L447_181
 	movq	%r10, %rax
 	shlq	$4, %rax
 	addq	%rax, %r13
-.L446_101:
+.L447_101:
 	movq	-72(%rbp), %rdi
 	movl	%ebx, 8(%r13)
 	movl	$-1, 12(%r13)
@@ -101282,7 +101245,7 @@ hw_registry_AnyElevator_join:
 	leaq	12(%rax,%r8), %rax
 	cmovaq	%rax, %r15
 	movl	%edx, (%r15)
-.L446_102:
+.L447_102:
 	movq	%rdi, %rbx
 	movq	%rsi, %r15
 	movl	%ecx, %edx
@@ -101312,7 +101275,7 @@ hw_registry_AnyElevator_join:
 	cmovaq	%rax, %rcx
 	movl	-64(%rbp), %eax
 	cmpl	%eax, 48(%rcx)
-	jne	.L446_166
+	jne	.L447_166
 	movq	%rbx, %rdi
 	movq	%r15, %rsi
 	xorl	%ecx, %ecx
@@ -101324,24 +101287,24 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_inner_refile
-.L446_104:
+.L447_104:
 	cmpq	$15, %rax
-	jle	.L446_116
+	jle	.L447_116
 	movq	%rdi, %r15
 	cmpq	$16, %rax
-	je	.L446_156
+	je	.L447_156
 	cmpq	$17, %rax
-	jne	.L446_131
+	jne	.L447_131
 	leaq	48(%r15), %rdi
 	movq	%rsi, %rbx
 	movl	%ecx, %edx
 	callq	hw_paternoster_Paternoster_join
-	jmp	.L446_155
-.L446_108:
+	jmp	.L447_155
+.L447_108:
 	cmpq	$1, %rax
-	jg	.L446_121
+	jg	.L447_121
 	testq	%rax, %rax
-	jne	.L446_143
+	jne	.L447_143
 	movq	88(%rdi), %rax
 	movq	96(%rdi), %rcx
 	leaq	104(%rdi), %r8
@@ -101354,16 +101317,16 @@ hw_registry_AnyElevator_join:
 	movq	%r8, %rcx
 	cmovaq	%rax, %rcx
 	movq	(%rcx), %r14
-	jbe	.L446_184
-.L446_111:
+	jbe	.L447_184
+.L447_111:
 	cmpq	%r14, %r15
 	cmovlq	%r15, %r14
 	movq	%r14, (%rax)
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L446_185
+	jbe	.L447_185
 	shlq	$4, %rbx
 	addq	320(%rsi), %rbx
-.L446_113:
+.L447_113:
 	leaq	112(%rdi), %rax
 	movl	8(%rbx), %ecx
 	movl	12(%rbx), %edx
@@ -101385,42 +101348,42 @@ hw_registry_AnyElevator_join:
 	movl	%ecx, (%rax)
 	movq	%rdi, %r15
 	movq	$0, 56(%rdi)
-	jmp	.L446_156
-.L446_114:
+	jmp	.L447_156
+.L447_114:
 	cmpq	$9, %rax
-	jne	.L446_136
+	jne	.L447_136
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_join
-	jmp	.L446_155
-.L446_116:
+	jmp	.L447_155
+.L447_116:
 	cmpq	$14, %rax
-	jne	.L446_141
+	jne	.L447_141
 	addq	64(%rsi), %r15
 	cmpq	%rbx, 72(%rsi)
 	cmovbeq	%rsi, %r15
 	leaq	56(%rdi), %rax
 	movzbl	60(%r15), %r8d
 	shrl	$3, %r8d
-	je	.L446_120
+	je	.L447_120
 	cmpl	$1, %r8d
-	je	.L446_151
+	je	.L447_151
 	cmpl	$2, %r8d
-	jne	.L446_152
-.L446_120:
+	jne	.L447_152
+.L447_120:
 	movq	%rdi, %r15
 	movl	$152, %edi
-	jmp	.L446_153
-.L446_121:
+	jmp	.L447_153
+.L447_121:
 	movq	%rdi, %r15
 	cmpq	$2, %rax
-	jne	.L446_146
+	jne	.L447_146
 	addq	$88, %rdi
-	jmp	.L446_154
-.L446_123:
+	jmp	.L447_154
+.L447_123:
 	cmpq	$4, %rax
-	jne	.L446_150
+	jne	.L447_150
 	movq	64(%rsi), %r8
 	movq	72(%rsi), %rax
 	leaq	(%r8,%r12), %r9
@@ -101433,15 +101396,15 @@ hw_registry_AnyElevator_join:
 	leaq	56(%rdi), %r10
 	movl	52(%r9), %eax
 	cmpl	52(%r8), %eax
-	jne	.L446_128
+	jne	.L447_128
 	cmpq	%rax, 64(%r15)
 	movq	%r10, -80(%rbp)
-	jbe	.L446_189
+	jbe	.L447_189
 	leaq	(%rax,%rax,8), %rdi
 	leaq	(%rdi,%rdi,2), %rdi
 	addq	%rax, %rdi
 	addq	(%r10), %rdi
-.L446_127:
+.L447_127:
 	addq	$8, %rdi
 	movq	%rsi, %r14
 	movl	%ecx, %ebx
@@ -101449,27 +101412,27 @@ hw_registry_AnyElevator_join:
 	movl	%ebx, %ecx
 	movq	%r14, %rsi
 	movq	-80(%rbp), %r10
-.L446_128:
+.L447_128:
 	movq	%r10, %rdi
 	movq	%rsi, %rbx
 	movl	%ecx, %edx
 	callq	hw_sfq_Sfq_remove
-	jmp	.L446_155
-.L446_129:
+	jmp	.L447_155
+.L447_129:
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_join
-	jmp	.L446_155
-.L446_130:
+	jmp	.L447_155
+.L447_130:
 	callq	hw_cfq_Cfq_join
-	jmp	.L446_155
-.L446_131:
+	jmp	.L447_155
+.L447_131:
 	leaq	64(%r15), %r10
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L446_182
+	jbe	.L447_182
 	movq	%r15, %rax
 	movq	%rbx, %r14
 	shlq	$4, %r14
 	addq	320(%rsi), %r14
-.L446_133:
+.L447_133:
 	movl	8(%r14), %ecx
 	movl	12(%r14), %edx
 	movq	$-1, 8(%r14)
@@ -101489,14 +101452,14 @@ hw_registry_AnyElevator_join:
 	movl	%edx, (%r10)
 	movl	%ecx, (%r8)
 	cmpq	%rbx, %rdi
-	jbe	.L446_183
+	jbe	.L447_183
 	shlq	$4, %rbx
 	addq	%rbx, %r14
-.L446_135:
+.L447_135:
 	movq	$0, (%r14)
 	decl	88(%rax)
-	jmp	.L446_156
-.L446_136:
+	jmp	.L447_156
+.L447_136:
 	movq	64(%rsi), %rax
 	movq	72(%rsi), %rdx
 	addq	%rax, %r15
@@ -101508,7 +101471,7 @@ hw_registry_AnyElevator_join:
 	leaq	56(%rdi), %r14
 	movl	52(%r15), %edx
 	cmpl	52(%rax), %edx
-	jne	.L446_140
+	jne	.L447_140
 	movq	320(%rsi), %rax
 	movq	328(%rsi), %rdx
 	movq	%rbx, %r8
@@ -101519,17 +101482,17 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%r15, %r8
 	movq	(%r8), %rbx
 	cmpq	%r13, %rdx
-	jbe	.L446_188
+	jbe	.L447_188
 	movq	%r13, %rdx
 	shlq	$4, %rdx
 	addq	%rdx, %rax
 	movq	%rax, %r15
-.L446_139:
+.L447_139:
 	movq	(%r15), %rax
 	cmpq	%rbx, %rax
 	cmovbq	%rax, %rbx
 	movq	%rbx, (%r15)
-.L446_140:
+.L447_140:
 	movq	%rdi, %r15
 	movq	%r14, %rdi
 	movq	%rsi, %rbx
@@ -101537,26 +101500,26 @@ hw_registry_AnyElevator_join:
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_remove
 	movq	%r14, %rdi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-	jmp	.L446_155
-.L446_141:
+	jmp	.L447_155
+.L447_141:
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	callq	hw_bfq_Bfq_join
-	jmp	.L446_155
-.L446_142:
+	jmp	.L447_155
+.L447_142:
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	callq	hw_cfq_v2_CfqV2_join
-	jmp	.L446_155
-.L446_143:
+	jmp	.L447_155
+.L447_143:
 	leaq	56(%rdi), %r14
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L446_186
+	jbe	.L447_186
 	shlq	$4, %rbx
 	addq	320(%rsi), %rbx
-.L446_145:
+.L447_145:
 	movl	8(%rbx), %eax
 	movl	12(%rbx), %ecx
 	movq	$-1, 8(%rbx)
@@ -101576,13 +101539,13 @@ hw_registry_AnyElevator_join:
 	leaq	8(%rdx,%r9), %rcx
 	cmovbeq	%rdi, %rcx
 	movl	%eax, (%rcx)
-	jmp	.L446_156
-.L446_146:
+	jmp	.L447_156
+.L447_146:
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	callq	hw_anticipatory_Anticipatory_join
-	jmp	.L446_155
-.L446_147:
+	jmp	.L447_155
+.L447_147:
 	movq	320(%rsi), %rax
 	movq	328(%rsi), %rdx
 	movq	%rbx, %r8
@@ -101595,12 +101558,12 @@ hw_registry_AnyElevator_join:
 	movq	(%r8), %rbx
 	movq	%rdi, %r15
 	cmpq	%r13, %rdx
-	jbe	.L446_187
+	jbe	.L447_187
 	movq	%r13, %rdx
 	shlq	$4, %rdx
 	addq	%rdx, %rax
 	movq	%rax, %r14
-.L446_149:
+.L447_149:
 	movq	(%r14), %rax
 	cmpq	%rbx, %rax
 	cmovbq	%rax, %rbx
@@ -101609,57 +101572,57 @@ hw_registry_AnyElevator_join:
 	movq	%rsi, %rbx
 	movl	%ecx, %edx
 	callq	hw_cfq_tree_CfqTree_remove
-	jmp	.L446_155
-.L446_150:
+	jmp	.L447_155
+.L447_150:
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	movl	%ecx, %edx
 	callq	hw_cfq_v1_CfqV1_remove
-	jmp	.L446_155
-.L446_151:
+	jmp	.L447_155
+.L447_151:
 	movq	%rdi, %r15
 	movl	$80, %edi
-	jmp	.L446_153
-.L446_152:
+	jmp	.L447_153
+.L447_152:
 	movq	%rdi, %r15
 	movl	$224, %edi
-.L446_153:
+.L447_153:
 	addq	%rdi, %rax
 	movq	%rax, %rdi
-.L446_154:
+.L447_154:
 	movq	%rsi, %rbx
 	callq	hw_shared_read_write_queues_ReadWriteQueues_join
-.L446_155:
+.L447_155:
 	movq	%rbx, %rsi
-.L446_156:
+.L447_156:
 	addq	64(%rsi), %r12
 	cmpq	%r13, 72(%rsi)
 	cmovbeq	%rsi, %r12
 	movzbl	60(%r12), %r14d
 	movl	%r14d, %ecx
 	shrl	$3, %ecx
-	je	.L446_161
+	je	.L447_161
 	cmpl	$2, %ecx
-	je	.L446_161
+	je	.L447_161
 	movl	$2, %eax
 	cmpl	$1, %ecx
-	jne	.L446_160
+	jne	.L447_160
 	xorl	%eax, %eax
-.L446_160:
+.L447_160:
 	incl	2068(%r15,%rax,4)
-	jmp	.L446_166
-.L446_161:
+	jmp	.L447_166
+.L447_161:
 	incl	2072(%r15)
 	movl	44(%r12), %ebx
 	cmpq	%rbx, 1784(%r15)
-	jbe	.L446_180
+	jbe	.L447_180
 	shlq	$7, %rbx
 	addq	1776(%r15), %rbx
-.L446_163:
+.L447_163:
 	movl	112(%rbx), %eax
 	testl	%eax, %eax
-	jne	.L446_165
+	jne	.L447_165
 	andl	$7, %r14d
 	movl	$9, %eax
 	subq	%r14, %rax
@@ -101669,10 +101632,10 @@ hw_registry_AnyElevator_join:
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 1960(%r15)
 	movl	112(%rbx), %eax
-.L446_165:
+.L447_165:
 	incl	%eax
 	movl	%eax, 112(%rbx)
-.L446_166:
+.L447_166:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -101681,7 +101644,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L446_167:
+.L447_167:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movq	%rsi, %r12
@@ -101690,8 +101653,8 @@ hw_registry_AnyElevator_join:
 	movl	%r13d, %ecx
 	movq	%r12, %rsi
 	movq	%r15, %rdi
-	jmp	.L446_16
-.L446_168:
+	jmp	.L447_16
+.L447_168:
 	leaq	336(%rsi), %r14
 	movq	%rdi, %r12
 	movq	%r14, %rdi
@@ -101699,8 +101662,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r13, %rsi
 	movq	%r12, %rdi
-	jmp	.L446_22
-.L446_169:
+	jmp	.L447_22
+.L447_169:
 	addq	$336, %rsi
 	movq	%rdi, %rbx
 	movq	%rsi, %rdi
@@ -101708,8 +101671,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r14, %rax
 	movq	%rbx, %rdi
-	jmp	.L446_24
-.L446_170:
+	jmp	.L447_24
+.L447_170:
 	movq	%rdi, -72(%rbp)
 	movq	%r14, %rdi
 	movq	%rsi, %r13
@@ -101717,8 +101680,8 @@ hw_registry_AnyElevator_join:
 	movq	%r13, %rsi
 	movq	-72(%rbp), %rdi
 	movq	%r14, %rax
-	jmp	.L446_27
-.L446_171:
+	jmp	.L447_27
+.L447_171:
 	leaq	336(%rsi), %rbx
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
@@ -101726,8 +101689,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r15, %rsi
 	movq	%r14, %rdi
-	jmp	.L446_29
-.L446_172:
+	jmp	.L447_29
+.L447_172:
 	leaq	336(%rsi), %rbx
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
@@ -101735,8 +101698,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r12, %rsi
 	movq	%r15, %rdi
-	jmp	.L446_65
-.L446_173:
+	jmp	.L447_65
+.L447_173:
 	addq	$24, %rdi
 	movq	%rdi, %r14
 	movq	%rsi, %r12
@@ -101747,8 +101710,8 @@ hw_registry_AnyElevator_join:
 	movl	%r13d, %ecx
 	movq	%r12, %rsi
 	movq	%r14, %rdi
-	jmp	.L446_47
-.L446_174:
+	jmp	.L447_47
+.L447_174:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movq	%rsi, %r12
@@ -101757,8 +101720,8 @@ hw_registry_AnyElevator_join:
 	movl	%r13d, %ecx
 	movq	%r12, %rsi
 	movq	%r15, %rdi
-	jmp	.L446_34
-.L446_175:
+	jmp	.L447_34
+.L447_175:
 	movq	%rdi, %r15
 	movq	%rsi, -56(%rbp)
 	movl	%ecx, -44(%rbp)
@@ -101769,8 +101732,8 @@ hw_registry_AnyElevator_join:
 	movq	-56(%rbp), %rsi
 	movq	%r15, %rdi
 	movq	%r15, %rax
-	jmp	.L446_57
-.L446_176:
+	jmp	.L447_57
+.L447_176:
 	leaq	1792(%rdi), %r12
 	movq	%r12, %rdi
 	movq	%rsi, %r13
@@ -101780,8 +101743,8 @@ hw_registry_AnyElevator_join:
 	movq	-80(%rbp), %r10
 	movl	%r15d, %ecx
 	movq	%r13, %rsi
-	jmp	.L446_59
-.L446_177:
+	jmp	.L447_59
+.L447_177:
 	leaq	336(%rsi), %r13
 	movq	%r13, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101793,8 +101756,8 @@ hw_registry_AnyElevator_join:
 	movq	-80(%rbp), %r10
 	movl	-44(%rbp), %ecx
 	movq	-56(%rbp), %rsi
-	jmp	.L446_61
-.L446_178:
+	jmp	.L447_61
+.L447_178:
 	leaq	1792(%rdi), %r14
 	movq	%rdi, -72(%rbp)
 	movq	%r14, %rdi
@@ -101807,9 +101770,9 @@ hw_registry_AnyElevator_join:
 	movq	%r12, %rsi
 	movq	-72(%rbp), %rdi
 	decl	112(%r14)
-	jne	.L446_80
-	jmp	.L446_79
-.L446_179:
+	jne	.L447_80
+	jmp	.L447_79
+.L447_179:
 	leaq	1792(%rdi), %r14
 	movq	%rdi, -72(%rbp)
 	movq	%r14, %rdi
@@ -101822,14 +101785,14 @@ hw_registry_AnyElevator_join:
 	movq	-56(%rbp), %rsi
 	movq	-72(%rbp), %rdi
 	decl	112(%r14)
-	jne	.L446_88
-	jmp	.L446_87
-.L446_180:
+	jne	.L447_88
+	jmp	.L447_87
+.L447_180:
 	leaq	1792(%r15), %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_bandwidth_flow_Flow
-	jmp	.L446_163
-.L446_181:
+	jmp	.L447_163
+.L447_181:
 	leaq	336(%rsi), %r13
 	movq	%r13, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101840,8 +101803,8 @@ hw_registry_AnyElevator_join:
 	movl	-64(%rbp), %edx
 	movl	%r12d, %ecx
 	movq	-56(%rbp), %rsi
-	jmp	.L446_101
-.L446_182:
+	jmp	.L447_101
+.L447_182:
 	leaq	336(%rsi), %r14
 	movq	%r14, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101850,16 +101813,16 @@ hw_registry_AnyElevator_join:
 	movq	-64(%rbp), %r10
 	movq	-56(%rbp), %rsi
 	movq	%r15, %rax
-	jmp	.L446_133
-.L446_183:
+	jmp	.L447_133
+.L447_183:
 	leaq	336(%rsi), %r14
 	movq	%r14, %rdi
 	movq	%rsi, %rbx
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%rbx, %rsi
 	movq	%r15, %rax
-	jmp	.L446_135
-.L446_184:
+	jmp	.L447_135
+.L447_184:
 	movq	%rdi, -72(%rbp)
 	movq	%r8, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101868,8 +101831,8 @@ hw_registry_AnyElevator_join:
 	movq	-56(%rbp), %rsi
 	movq	-72(%rbp), %rdi
 	movq	-64(%rbp), %rax
-	jmp	.L446_111
-.L446_185:
+	jmp	.L447_111
+.L447_185:
 	leaq	336(%rsi), %rbx
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
@@ -101877,8 +101840,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r15, %rsi
 	movq	%r14, %rdi
-	jmp	.L446_113
-.L446_186:
+	jmp	.L447_113
+.L447_186:
 	leaq	336(%rsi), %rbx
 	movq	%rdi, -72(%rbp)
 	movq	%rbx, %rdi
@@ -101886,8 +101849,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r15, %rsi
 	movq	-72(%rbp), %rdi
-	jmp	.L446_145
-.L446_187:
+	jmp	.L447_145
+.L447_187:
 	movq	%r14, %rdi
 	movq	%rsi, -56(%rbp)
 	movl	%ecx, -44(%rbp)
@@ -101896,8 +101859,8 @@ hw_registry_AnyElevator_join:
 	movq	-64(%rbp), %r9
 	movl	-44(%rbp), %ecx
 	movq	-56(%rbp), %rsi
-	jmp	.L446_149
-.L446_188:
+	jmp	.L447_149
+.L447_188:
 	movq	%rdi, -72(%rbp)
 	movq	%r15, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101906,8 +101869,8 @@ hw_registry_AnyElevator_join:
 	movl	-44(%rbp), %ecx
 	movq	-56(%rbp), %rsi
 	movq	-72(%rbp), %rdi
-	jmp	.L446_139
-.L446_189:
+	jmp	.L447_139
+.L447_189:
 	leaq	72(%r15), %r14
 	movq	%r14, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101918,7 +101881,7 @@ hw_registry_AnyElevator_join:
 	movl	-64(%rbp), %edx
 	movl	%ebx, %ecx
 	movq	-56(%rbp), %rsi
-	jmp	.L446_127
+	jmp	.L447_127
 	.size	hw_registry_AnyElevator_join, .-hw_registry_AnyElevator_join
 
 	.p2align	4
@@ -101931,16 +101894,16 @@ hw_registry_AnyElevator_kind:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$18, %rax
-	jae	.L447_1
+	jae	.L448_1
 	popq	%rbp
 	HOISTWAY_RETURN
-.L447_1:
-	jne	.L447_3
+.L448_1:
+	jne	.L448_3
 	movq	8(%rdi), %rdx
 	movl	$18, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L447_3:
+.L448_3:
 	movq	48(%rdi), %rcx
 	movq	56(%rdi), %rdx
 	subq	$2, %rcx
@@ -101961,31 +101924,31 @@ hw_registry_AnyElevator_latter:
 	cmovaeq	%rax, %rcx
 	movl	$-1, %eax
 	cmpq	$9, %rcx
-	jg	.L448_13
+	jg	.L449_13
 	cmpq	$4, %rcx
-	jg	.L448_7
+	jg	.L449_7
 	cmpq	$1, %rcx
-	jle	.L448_3
+	jle	.L449_3
 	cmpq	$2, %rcx
-	je	.L448_6
+	je	.L449_6
 	cmpq	$3, %rcx
-	jmp	.L448_6
-.L448_13:
+	jmp	.L449_6
+.L449_13:
 	cmpq	$14, %rcx
-	jg	.L448_18
+	jg	.L449_18
 	cmpq	$11, %rcx
-	jle	.L448_15
+	jle	.L449_15
 	cmpq	$12, %rcx
-	je	.L448_6
+	je	.L449_6
 	cmpq	$13, %rcx
-	jmp	.L448_6
-.L448_7:
+	jmp	.L449_6
+.L449_7:
 	cmpq	$6, %rcx
-	jle	.L448_8
+	jle	.L449_8
 	cmpq	$7, %rcx
-	je	.L448_6
+	je	.L449_6
 	cmpq	$8, %rcx
-	je	.L448_6
+	je	.L449_6
 	movl	%edx, %ecx
 	movq	%rcx, %rdx
 	shlq	$5, %rdx
@@ -101996,17 +101959,17 @@ hw_registry_AnyElevator_latter:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %edi
 	cmpl	$1, %edi
-	jg	.L448_28
+	jg	.L449_28
 	testl	%edi, %edi
-	je	.L448_29
-	jmp	.L448_50
-.L448_18:
+	je	.L449_29
+	jmp	.L449_50
+.L449_18:
 	cmpq	$16, %rcx
-	jle	.L448_19
+	jle	.L449_19
 	cmpq	$17, %rcx
-	je	.L448_6
+	je	.L449_6
 	cmpq	$18, %rcx
-	je	.L448_50
+	je	.L449_50
 	movl	%edx, %edx
 	movq	%rdx, %rcx
 	shlq	$5, %rcx
@@ -102016,24 +101979,24 @@ hw_registry_AnyElevator_latter:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %r8d
 	cmpl	$1, %r8d
-	jg	.L448_30
+	jg	.L449_30
 	testl	%r8d, %r8d
-	jne	.L448_50
+	jne	.L449_50
 	movq	48(%rdi), %r9
 	subq	$2, %r9
 	movl	$17, %r8d
 	cmovaeq	%r9, %r8
 	cmpq	$8, %r8
-	jle	.L448_25
+	jle	.L449_25
 	cmpq	$13, %r8
-	jg	.L448_42
+	jg	.L449_42
 	cmpq	$10, %r8
-	jle	.L448_37
+	jle	.L449_37
 	cmpq	$11, %r8
-	je	.L448_48
+	je	.L449_48
 	cmpq	$12, %r8
-	jmp	.L448_48
-.L448_3:
+	jmp	.L449_48
+.L449_3:
 	testq	%rcx, %rcx
 	movl	%edx, %eax
 	movq	%rax, %rcx
@@ -102045,16 +102008,16 @@ hw_registry_AnyElevator_latter:
 	movl	12(%rdx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L448_15:
+.L449_15:
 	cmpq	$10, %rcx
-	jmp	.L448_6
-.L448_8:
+	jmp	.L449_6
+.L449_8:
 	cmpq	$5, %rcx
-	jmp	.L448_6
-.L448_19:
+	jmp	.L449_6
+.L449_19:
 	cmpq	$15, %rcx
-	jne	.L448_50
-.L448_6:
+	jne	.L449_50
+.L449_6:
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$5, %rcx
@@ -102065,48 +102028,48 @@ hw_registry_AnyElevator_latter:
 	movl	24(%rdx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L448_28:
+.L449_28:
 	cmpl	$2, %edi
-	jne	.L448_50
-.L448_29:
+	jne	.L449_50
+.L449_29:
 	addq	384(%rsi), %rdx
 	leaq	400(%rsi), %rax
 	cmpq	%rcx, 392(%rsi)
 	cmovaq	%rdx, %rax
-	jmp	.L448_49
-.L448_30:
+	jmp	.L449_49
+.L449_30:
 	cmpl	$2, %r8d
-	jne	.L448_50
-.L448_48:
+	jne	.L449_50
+.L449_48:
 	addq	384(%rsi), %rcx
 	leaq	400(%rsi), %rax
 	cmpq	%rdx, 392(%rsi)
 	cmovaq	%rcx, %rax
-.L448_49:
+.L449_49:
 	movl	24(%rax), %eax
-.L448_50:
+.L449_50:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L448_25:
+.L449_25:
 	cmpq	$3, %r8
-	jle	.L448_26
+	jle	.L449_26
 	cmpq	$5, %r8
-	jle	.L448_32
+	jle	.L449_32
 	cmpq	$6, %r8
-	je	.L448_48
+	je	.L449_48
 	cmpq	$7, %r8
-	jmp	.L448_48
-.L448_42:
+	jmp	.L449_48
+.L449_42:
 	cmpq	$15, %r8
-	jle	.L448_43
+	jle	.L449_43
 	cmpq	$16, %r8
-	je	.L448_50
+	je	.L449_50
 	cmpq	$17, %r8
-	je	.L448_48
-	jmp	.L448_50
-.L448_26:
+	je	.L449_48
+	jmp	.L449_50
+.L449_26:
 	cmpq	$1, %r8
-	jg	.L448_46
+	jg	.L449_46
 	testq	%r8, %r8
 	movq	%rdx, %rax
 	shlq	$4, %rax
@@ -102117,9 +102080,9 @@ hw_registry_AnyElevator_latter:
 	movl	12(%rcx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L448_37:
+.L449_37:
 	cmpq	$9, %r8
-	jne	.L448_48
+	jne	.L449_48
 	movq	88(%rdi), %r8
 	addq	%rcx, %r8
 	cmpq	%rdx, 96(%rdi)
@@ -102127,23 +102090,23 @@ hw_registry_AnyElevator_latter:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %edi
 	cmpl	$1, %edi
-	jg	.L448_47
+	jg	.L449_47
 	testl	%edi, %edi
-	je	.L448_48
-	jmp	.L448_50
-.L448_43:
+	je	.L449_48
+	jmp	.L449_50
+.L449_43:
 	cmpq	$14, %r8
-	jmp	.L448_48
-.L448_46:
+	jmp	.L449_48
+.L449_46:
 	cmpq	$2, %r8
-	jmp	.L448_48
-.L448_32:
+	jmp	.L449_48
+.L449_32:
 	cmpq	$4, %r8
-	jmp	.L448_48
-.L448_47:
+	jmp	.L449_48
+.L449_47:
 	cmpl	$3, %edi
-	jne	.L448_48
-	jmp	.L448_50
+	jne	.L449_48
+	jmp	.L449_50
 	.size	hw_registry_AnyElevator_latter, .-hw_registry_AnyElevator_latter
 
 	.p2align	4
@@ -102162,14 +102125,14 @@ hw_registry_AnyElevator_merged:
 	movl	$19, %eax
 	cmovaeq	%r8, %rax
 	cmpq	$9, %rax
-	jg	.L449_11
+	jg	.L450_11
 	cmpq	$4, %rax
-	jg	.L449_21
+	jg	.L450_21
 	cmpq	$2, %rax
-	jg	.L449_35
-	jb	.L449_120
+	jg	.L450_35
+	jb	.L450_120
 	testb	%cl, %cl
-	je	.L449_120
+	je	.L450_120
 	movl	%edx, %ecx
 	movq	%rcx, %rax
 	shlq	$6, %rax
@@ -102179,7 +102142,7 @@ hw_registry_AnyElevator_merged:
 	leaq	8(%rdi), %rbx
 	movzbl	61(%rax), %eax
 	cmpb	$0, 120(%rdi)
-	jne	.L449_10
+	jne	.L450_10
 	movq	%rcx, %r8
 	shlq	$5, %r8
 	addq	384(%rsi), %r8
@@ -102187,15 +102150,15 @@ hw_registry_AnyElevator_merged:
 	leaq	400(%rsi), %rcx
 	cmovaq	%r8, %rcx
 	cmpl	%edx, 80(%rdi)
-	jne	.L449_8
+	jne	.L450_8
 	movl	24(%rcx), %r8d
 	movl	%r8d, 80(%rdi)
-.L449_8:
+.L450_8:
 	cmpl	%edx, 84(%rdi)
-	jne	.L449_10
+	jne	.L450_10
 	movl	24(%rcx), %ecx
 	movl	%ecx, 84(%rdi)
-.L449_10:
+.L450_10:
 	leaq	52(%rbx), %rdi
 	leaq	32(%rbx), %rcx
 	testb	%al, %al
@@ -102214,15 +102177,15 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_deadline_Deadline_dispatch_alias
-.L449_11:
+.L450_11:
 	cmpq	$14, %rax
-	jg	.L449_26
+	jg	.L450_26
 	cmpq	$11, %rax
-	jle	.L449_38
+	jle	.L450_38
 	cmpq	$12, %rax
-	je	.L449_48
+	je	.L450_48
 	cmpq	$13, %rax
-	jne	.L449_54
+	jne	.L450_54
 	movl	%edx, %r8d
 	movq	%r8, %rax
 	shlq	$6, %rax
@@ -102230,18 +102193,18 @@ hw_registry_AnyElevator_merged:
 	cmpq	%r8, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	testb	%cl, %cl
-	je	.L449_120
+	je	.L450_120
 	movl	52(%rax), %ebx
 	cmpl	$-1, %ebx
-	je	.L449_120
+	je	.L450_120
 	leaq	8(%rdi), %r14
 	cmpq	%rbx, 312(%rdi)
-	jbe	.L449_127
+	jbe	.L450_127
 	imulq	$152, %rbx, %rax
 	addq	304(%rdi), %rax
-.L449_19:
+.L450_19:
 	movq	%rax, %rdi
-.L449_20:
+.L450_20:
 	movq	%rsi, %r15
 	movl	%edx, %r12d
 	callq	hw_shared_sorted_fifo_SortedFifo_resort
@@ -102257,17 +102220,17 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_Cfq_compare_with_next
-.L449_21:
+.L450_21:
 	addq	$8, %rdi
-.L449_22:
+.L450_22:
 	movzbl	%cl, %ecx
 	addq	$56, %rsp
 	cmpq	$6, %rax
-	jle	.L449_33
+	jle	.L450_33
 	cmpq	$7, %rax
-	je	.L449_44
+	je	.L450_44
 	cmpq	$8, %rax
-	jne	.L449_45
+	jne	.L450_45
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102275,25 +102238,25 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_tree_CfqTree_merged
-.L449_26:
+.L450_26:
 	cmpq	$16, %rax
-	jle	.L449_41
+	jle	.L450_41
 	cmpq	$17, %rax
-	je	.L449_52
+	je	.L450_52
 	cmpq	$18, %rax
-	jne	.L449_59
+	jne	.L450_59
 	cmpb	$0, 44(%rdi)
-	jne	.L449_120
-.L449_30:
+	jne	.L450_120
+.L450_30:
 	testb	$1, 856(%rsi)
-	jne	.L449_120
+	jne	.L450_120
 	cmpl	$0, 960(%rsi)
-	je	.L449_120
+	je	.L450_120
 	movq	$0, 856(%rsi)
-	jmp	.L449_120
-.L449_33:
+	jmp	.L450_120
+.L450_33:
 	cmpq	$5, %rax
-	jne	.L449_46
+	jne	.L450_46
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102301,11 +102264,11 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v1_CfqV1_merged
-.L449_35:
+.L450_35:
 	cmpq	$3, %rax
-	jne	.L449_66
+	jne	.L450_66
 	addq	$8, %rdi
-.L449_37:
+.L450_37:
 	movzbl	%cl, %ecx
 	addq	$56, %rsp
 	popq	%rbx
@@ -102315,13 +102278,13 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_anticipatory_Anticipatory_merged
-.L449_38:
+.L450_38:
 	addq	$8, %rdi
-.L449_39:
+.L450_39:
 	movzbl	%cl, %ecx
 	addq	$56, %rsp
 	cmpq	$10, %rax
-	jne	.L449_47
+	jne	.L450_47
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102329,11 +102292,11 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_merged
-.L449_41:
+.L450_41:
 	cmpq	$15, %rax
-	jne	.L449_120
+	jne	.L450_120
 	addq	$8, %rdi
-.L449_43:
+.L450_43:
 	movzbl	%cl, %ecx
 	addq	$56, %rsp
 	popq	%rbx
@@ -102343,7 +102306,7 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bfq_Bfq_merged
-.L449_44:
+.L450_44:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102351,7 +102314,7 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_merged
-.L449_45:
+.L450_45:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102359,7 +102322,7 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_merged
-.L449_46:
+.L450_46:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102367,7 +102330,7 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v2_CfqV2_merged
-.L449_47:
+.L450_47:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102375,9 +102338,9 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_merged
-.L449_48:
+.L450_48:
 	testb	%cl, %cl
-	je	.L449_120
+	je	.L450_120
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$6, %rcx
@@ -102386,16 +102349,16 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rcx
 	movl	44(%rcx), %eax
 	cmpq	%rax, 184(%rdi)
-	jbe	.L449_123
+	jbe	.L450_123
 	imulq	$56, %rax, %rax
 	addq	176(%rdi), %rax
-.L449_51:
+.L450_51:
 	movq	%rax, %rdi
 	addq	$16, %rdi
-	jmp	.L449_111
-.L449_52:
+	jmp	.L450_111
+.L450_52:
 	addq	$8, %rdi
-.L449_53:
+.L450_53:
 	movzbl	%cl, %ecx
 	addq	$56, %rsp
 	popq	%rbx
@@ -102405,9 +102368,9 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_paternoster_Paternoster_merged
-.L449_54:
+.L450_54:
 	testb	%cl, %cl
-	je	.L449_120
+	je	.L450_120
 	addq	$8, %rdi
 	movl	%edx, %ecx
 	movq	%rcx, %rax
@@ -102417,15 +102380,15 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rax
 	movzbl	60(%rax), %ecx
 	shrl	$3, %ecx
-	je	.L449_58
+	je	.L450_58
 	cmpl	$1, %ecx
-	je	.L449_93
+	je	.L450_93
 	cmpl	$2, %ecx
-	jne	.L449_109
-.L449_58:
+	jne	.L450_109
+.L450_58:
 	movl	$152, %ecx
-	jmp	.L449_110
-.L449_59:
+	jmp	.L450_110
+.L450_59:
 	movl	%edx, %r12d
 	movq	%r12, %r13
 	shlq	$5, %r13
@@ -102434,11 +102397,11 @@ hw_registry_AnyElevator_merged:
 	cmpq	%r12, 40(%rdi)
 	cmovbeq	%rdi, %rax
 	cmpb	$0, 28(%rax)
-	je	.L449_71
+	je	.L450_71
 	movq	64(%rsi), %rbx
 	movq	72(%rsi), %r9
 	testb	%cl, %cl
-	je	.L449_91
+	je	.L450_91
 	movq	%r12, %rcx
 	shlq	$6, %rcx
 	addq	%rbx, %rcx
@@ -102449,19 +102412,19 @@ hw_registry_AnyElevator_merged:
 	cmpq	%r14, 1784(%rdi)
 	movq	%rdi, -80(%rbp)
 	movq	%rsi, -72(%rbp)
-	jbe	.L449_129
+	jbe	.L450_129
 	shlq	$7, %r14
 	addq	1776(%rdi), %r14
-.L449_63:
+.L450_63:
 	movl	%edx, -44(%rbp)
 	leaq	96(%r14), %rcx
 	movq	384(%rsi), %r15
 	movq	392(%rsi), %rdx
 	movl	100(%r14), %eax
 	cmpl	104(%r14), %eax
-	jne	.L449_86
+	jne	.L450_86
 	cmpq	%r12, %rdx
-	jbe	.L449_87
+	jbe	.L450_87
 	movq	$0, (%r15,%r13)
 	movq	$-1, 8(%r15,%r13)
 	movq	$-1, 16(%r15,%r13)
@@ -102469,10 +102432,10 @@ hw_registry_AnyElevator_merged:
 	movb	$0, 28(%r15,%r13)
 	movq	$-1, 96(%r14)
 	movl	$-1, 104(%r14)
-	jmp	.L449_89
-.L449_66:
+	jmp	.L450_89
+.L450_66:
 	testb	%cl, %cl
-	je	.L449_120
+	je	.L450_120
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$6, %rcx
@@ -102481,30 +102444,30 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rcx
 	movl	52(%rcx), %eax
 	cmpq	%rax, 16(%rdi)
-	jbe	.L449_125
+	jbe	.L450_125
 	leaq	(%rax,%rax,8), %rcx
 	leaq	(%rcx,%rcx,2), %rcx
 	addq	%rax, %rcx
 	addq	8(%rdi), %rcx
-.L449_69:
+.L450_69:
 	movq	%rcx, %rdi
-.L449_70:
+.L450_70:
 	addq	$8, %rdi
-	jmp	.L449_111
-.L449_71:
+	jmp	.L450_111
+.L450_71:
 	movq	48(%rdi), %r8
 	subq	$2, %r8
 	movl	$17, %eax
 	cmovaeq	%r8, %rax
 	cmpq	$9, %rax
-	jg	.L449_81
+	jg	.L450_81
 	cmpq	$4, %rax
-	jg	.L449_94
+	jg	.L450_94
 	cmpq	$2, %rax
-	jg	.L449_97
-	jb	.L449_120
+	jg	.L450_97
+	jb	.L450_120
 	testb	%cl, %cl
-	je	.L449_120
+	je	.L450_120
 	movq	%r12, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
@@ -102513,33 +102476,33 @@ hw_registry_AnyElevator_merged:
 	leaq	56(%rdi), %rbx
 	movzbl	61(%rax), %eax
 	cmpb	$0, 168(%rdi)
-	jne	.L449_10
+	jne	.L450_10
 	addq	384(%rsi), %r13
 	cmpq	%r12, 392(%rsi)
 	leaq	400(%rsi), %rcx
 	cmovaq	%r13, %rcx
 	cmpl	%edx, 128(%rdi)
-	jne	.L449_79
+	jne	.L450_79
 	movl	24(%rcx), %r8d
 	movl	%r8d, 128(%rdi)
-.L449_79:
+.L450_79:
 	cmpl	%edx, 132(%rdi)
-	jne	.L449_10
+	jne	.L450_10
 	movl	24(%rcx), %ecx
 	movl	%ecx, 132(%rdi)
-	jmp	.L449_10
-.L449_81:
+	jmp	.L450_10
+.L450_81:
 	cmpq	$13, %rax
-	jle	.L449_95
+	jle	.L450_95
 	cmpq	$15, %rax
-	jle	.L449_103
+	jle	.L450_103
 	cmpq	$16, %rax
-	je	.L449_120
+	je	.L450_120
 	cmpq	$17, %rax
-	jne	.L449_119
+	jne	.L450_119
 	addq	$48, %rdi
-	jmp	.L449_53
-.L449_86:
+	jmp	.L450_53
+.L450_86:
 	movq	%rcx, %rdi
 	movq	%r15, %rsi
 	movq	%rdx, -88(%rbp)
@@ -102554,9 +102517,9 @@ hw_registry_AnyElevator_merged:
 	movq	-64(%rbp), %r9
 	movq	-80(%rbp), %rdi
 	movq	-72(%rbp), %rsi
-.L449_87:
+.L450_87:
 	cmpl	$-1, (%rcx)
-	je	.L449_89
+	je	.L450_89
 	movq	%rcx, %rdi
 	movq	%r15, %rsi
 	movl	-44(%rbp), %r14d
@@ -102567,11 +102530,11 @@ hw_registry_AnyElevator_merged:
 	movq	-80(%rbp), %rdi
 	movl	%r14d, %edx
 	movq	-72(%rbp), %rsi
-	jmp	.L449_91
-.L449_89:
+	jmp	.L450_91
+.L450_89:
 	cmpq	%r12, %rdx
 	movl	-44(%rbp), %edx
-	jbe	.L449_91
+	jbe	.L450_91
 	movq	%r8, (%r15,%r13)
 	movq	$-1, 8(%r15,%r13)
 	movq	$-1, 16(%r15,%r13)
@@ -102580,7 +102543,7 @@ hw_registry_AnyElevator_merged:
 	movl	%edx, 96(%r14)
 	movl	%edx, 100(%r14)
 	movl	%edx, 104(%r14)
-.L449_91:
+.L450_91:
 	addq	32(%rdi), %r13
 	cmpq	%r12, 40(%rdi)
 	cmovbeq	%rdi, %r13
@@ -102603,7 +102566,7 @@ hw_registry_AnyElevator_merged:
 	leaq	1792(%rdi), %r8
 	cmovaq	%rcx, %r8
 	cmpl	%edx, 48(%r8)
-	jne	.L449_120
+	jne	.L450_120
 	movl	%eax, %edx
 	xorl	%ecx, %ecx
 	addq	$56, %rsp
@@ -102614,24 +102577,24 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_inner_refile
-.L449_94:
+.L450_94:
 	addq	$56, %rdi
-	jmp	.L449_22
-.L449_95:
+	jmp	.L450_22
+.L450_95:
 	cmpq	$11, %rax
-	jg	.L449_99
+	jg	.L450_99
 	addq	$56, %rdi
-	jmp	.L449_39
-.L449_97:
+	jmp	.L450_39
+.L450_97:
 	cmpq	$3, %rax
-	jne	.L449_112
+	jne	.L450_112
 	addq	$56, %rdi
-	jmp	.L449_37
-.L449_99:
+	jmp	.L450_37
+.L450_99:
 	cmpq	$12, %rax
-	jne	.L449_115
+	jne	.L450_115
 	testb	%cl, %cl
-	je	.L449_120
+	je	.L450_120
 	movq	%r12, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
@@ -102639,15 +102602,15 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rax
 	movl	44(%rax), %eax
 	cmpq	%rax, 232(%rdi)
-	jbe	.L449_131
+	jbe	.L450_131
 	imulq	$56, %rax, %rax
 	addq	224(%rdi), %rax
-	jmp	.L449_51
-.L449_103:
+	jmp	.L450_51
+.L450_103:
 	cmpq	$14, %rax
-	jne	.L449_121
+	jne	.L450_121
 	testb	%cl, %cl
-	je	.L449_120
+	je	.L450_120
 	addq	$56, %rdi
 	movq	%r12, %rax
 	shlq	$6, %rax
@@ -102656,22 +102619,22 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rax
 	movzbl	60(%rax), %ecx
 	shrl	$3, %ecx
-	je	.L449_58
+	je	.L450_58
 	cmpl	$1, %ecx
-	je	.L449_93
+	je	.L450_93
 	cmpl	$2, %ecx
-	je	.L449_58
-.L449_109:
+	je	.L450_58
+.L450_109:
 	movl	$224, %ecx
-	jmp	.L449_110
-.L449_93:
+	jmp	.L450_110
+.L450_93:
 	movl	$80, %ecx
-.L449_110:
+.L450_110:
 	cmpb	$0, 61(%rax)
 	leaq	(%rdi,%rcx), %rax
 	leaq	20(%rdi,%rcx), %rdi
 	cmoveq	%rax, %rdi
-.L449_111:
+.L450_111:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -102680,9 +102643,9 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_sorted_fifo_SortedFifo_resort
-.L449_112:
+.L450_112:
 	testb	%cl, %cl
-	je	.L449_120
+	je	.L450_120
 	movq	%r12, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
@@ -102690,33 +102653,33 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rax
 	movl	52(%rax), %eax
 	cmpq	%rax, 64(%rdi)
-	jbe	.L449_130
+	jbe	.L450_130
 	leaq	(%rax,%rax,8), %rcx
 	leaq	(%rcx,%rcx,2), %rcx
 	addq	%rax, %rcx
 	addq	56(%rdi), %rcx
-	jmp	.L449_69
-.L449_115:
+	jmp	.L450_69
+.L450_115:
 	movq	%r12, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
 	cmpq	%r12, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	testb	%cl, %cl
-	je	.L449_120
+	je	.L450_120
 	movl	52(%rax), %ebx
 	cmpl	$-1, %ebx
-	je	.L449_120
+	je	.L450_120
 	leaq	56(%rdi), %r14
 	cmpq	%rbx, 360(%rdi)
-	jbe	.L449_132
+	jbe	.L450_132
 	imulq	$152, %rbx, %rax
 	addq	352(%rdi), %rax
-	jmp	.L449_19
-.L449_119:
+	jmp	.L450_19
+.L450_119:
 	cmpb	$0, 92(%rdi)
-	je	.L449_30
-.L449_120:
+	je	.L450_30
+.L450_120:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -102725,12 +102688,12 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L449_121:
+.L450_121:
 	addq	$56, %rdi
-	jmp	.L449_43
-.L449_123:
+	jmp	.L450_43
+.L450_123:
 	addq	$192, %rdi
-.L449_124:
+.L450_124:
 	movq	%rdi, %rbx
 	movq	%rsi, %r14
 	movl	%edx, %r15d
@@ -102739,10 +102702,10 @@ hw_registry_AnyElevator_merged:
 	movl	%r15d, %edx
 	movq	%r14, %rsi
 	addq	$16, %rdi
-	jmp	.L449_111
-.L449_125:
+	jmp	.L450_111
+.L450_125:
 	addq	$24, %rdi
-.L449_126:
+.L450_126:
 	movq	%rdi, %rbx
 	movq	%rsi, %r14
 	movl	%edx, %r15d
@@ -102750,10 +102713,10 @@ hw_registry_AnyElevator_merged:
 	movq	%rbx, %rdi
 	movl	%r15d, %edx
 	movq	%r14, %rsi
-	jmp	.L449_70
-.L449_127:
+	jmp	.L450_70
+.L450_127:
 	addq	$152, %rdi
-.L449_128:
+.L450_128:
 	movq	%rdi, %r15
 	movq	%rsi, %r12
 	movl	%edx, %r13d
@@ -102761,8 +102724,8 @@ hw_registry_AnyElevator_merged:
 	movq	%r15, %rdi
 	movl	%r13d, %edx
 	movq	%r12, %rsi
-	jmp	.L449_20
-.L449_129:
+	jmp	.L450_20
+.L450_129:
 	leaq	1792(%rdi), %r14
 	movq	%r14, %rdi
 	movl	%edx, %r15d
@@ -102774,16 +102737,16 @@ hw_registry_AnyElevator_merged:
 	movq	-80(%rbp), %rdi
 	movl	%r15d, %edx
 	movq	-72(%rbp), %rsi
-	jmp	.L449_63
-.L449_130:
+	jmp	.L450_63
+.L450_130:
 	addq	$72, %rdi
-	jmp	.L449_126
-.L449_131:
+	jmp	.L450_126
+.L450_131:
 	addq	$240, %rdi
-	jmp	.L449_124
-.L449_132:
+	jmp	.L450_124
+.L450_132:
 	addq	$200, %rdi
-	jmp	.L449_128
+	jmp	.L450_128
 	.size	hw_registry_AnyElevator_merged, .-hw_registry_AnyElevator_merged
 
 	.p2align	4
@@ -102800,8 +102763,8 @@ hw_registry_AnyElevator_prepare_insert:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L450_6
-	jb	.L450_8
+	jg	.L451_6
+	jb	.L451_8
 	leaq	8(%rdi), %rax
 	movq	40(%rdi), %rcx
 	movq	48(%rdi), %rdi
@@ -102812,19 +102775,19 @@ hw_registry_AnyElevator_prepare_insert:
 	cmpq	%rdx, %rdi
 	cmovbeq	%rax, %r8
 	cmpb	$0, 28(%r8)
-	je	.L450_3
+	je	.L451_3
 	cmpq	%rdx, 72(%rsi)
-	jbe	.L450_13
+	jbe	.L451_13
 	shlq	$6, %rdx
 	addq	64(%rsi), %rdx
 	orb	$1, 58(%rdx)
-	jmp	.L450_8
-.L450_6:
+	jmp	.L451_8
+.L451_6:
 	cmpq	$14, %rax
-	jg	.L450_9
+	jg	.L451_9
 	addq	$-10, %rax
 	cmpq	$4, %rax
-	jb	.L450_8
+	jb	.L451_8
 	movq	72(%rsi), %rcx
 	movl	%edx, %edx
 	movq	%rdx, %rax
@@ -102835,28 +102798,28 @@ hw_registry_AnyElevator_prepare_insert:
 	cmovaq	%rax, %r8
 	movzbl	60(%r8), %r8d
 	shrl	$3, %r8d
-	je	.L450_19
+	je	.L451_19
 	cmpl	$2, %r8d
-	je	.L450_19
+	je	.L451_19
 	movl	$2, %ebx
 	cmpl	$1, %r8d
-	jne	.L450_20
+	jne	.L451_20
 	xorl	%ebx, %ebx
-	jmp	.L450_20
-.L450_9:
+	jmp	.L451_20
+.L451_9:
 	leaq	-16(%rax), %rcx
 	cmpq	$3, %rcx
-	jae	.L450_10
-.L450_8:
+	jae	.L451_10
+.L451_8:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L450_10:
+.L451_10:
 	cmpq	$15, %rax
-	jne	.L450_28
+	jne	.L451_28
 	addq	$8, %rdi
 	addq	$8, %rsp
 	popq	%rbx
@@ -102864,7 +102827,7 @@ hw_registry_AnyElevator_prepare_insert:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bfq_Bfq_prepare_insert
-.L450_28:
+.L451_28:
 	movq	32(%rdi), %rax
 	movq	40(%rdi), %rcx
 	movl	%edx, %r8d
@@ -102874,53 +102837,53 @@ hw_registry_AnyElevator_prepare_insert:
 	cmpq	%r8, %rcx
 	cmovbeq	%rdi, %r9
 	cmpb	$0, 28(%r9)
-	je	.L450_29
+	je	.L451_29
 	cmpq	%r8, 72(%rsi)
-	jbe	.L450_13
+	jbe	.L451_13
 	shlq	$6, %r8
 	addq	64(%rsi), %r8
 	orb	$1, 58(%r8)
-	jmp	.L450_8
-.L450_19:
+	jmp	.L451_8
+.L451_19:
 	movl	$1, %ebx
-.L450_20:
+.L451_20:
 	cmpq	%rdx, %rcx
-	jbe	.L450_21
-.L450_22:
+	jbe	.L451_21
+.L451_22:
 	movl	%ebx, 52(%rax)
 	cmpq	$1, %rbx
-	je	.L450_26
+	je	.L451_26
 	testq	%rbx, %rbx
-	jne	.L450_24
+	jne	.L451_24
 	addq	$88, %rdi
 	incl	64(%rdi)
-	jmp	.L450_8
-.L450_3:
+	jmp	.L451_8
+.L451_3:
 	movl	968(%rsi), %edx
 	cmpl	$-1, %edx
-	je	.L450_8
+	je	.L451_8
 	movq	%rdx, %r8
 	shlq	$5, %r8
 	addq	%r8, %rcx
 	cmpq	%rdx, %rdi
 	cmovaq	%rcx, %rax
 	cmpb	$0, 28(%rax)
-	je	.L450_8
+	je	.L451_8
 	movl	$-1, 968(%rsi)
-	jmp	.L450_8
-.L450_29:
+	jmp	.L451_8
+.L451_29:
 	movl	968(%rsi), %r8d
 	cmpl	$-1, %r8d
-	je	.L450_32
+	je	.L451_32
 	movq	%r8, %r9
 	shlq	$5, %r9
 	addq	%r9, %rax
 	cmpq	%r8, %rcx
 	cmovbeq	%rdi, %rax
 	cmpb	$0, 28(%rax)
-	je	.L450_32
+	je	.L451_32
 	movl	$-1, 968(%rsi)
-.L450_32:
+.L451_32:
 	addq	$48, %rdi
 	addq	$8, %rsp
 	popq	%rbx
@@ -102928,28 +102891,28 @@ hw_registry_AnyElevator_prepare_insert:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_inner_prepare_insert
-.L450_26:
+.L451_26:
 	addq	$160, %rdi
 	incl	64(%rdi)
-	jmp	.L450_8
-.L450_24:
+	jmp	.L451_8
+.L451_24:
 	addq	$232, %rdi
 	incl	64(%rdi)
-	jmp	.L450_8
-.L450_13:
+	jmp	.L451_8
+.L451_13:
 	movq	%rsi, %rdi
 	movq	%rsi, %rbx
 	callq	hw_collections_arena_clean_request_Request
 	orb	$1, 58(%rbx)
-	jmp	.L450_8
-.L450_21:
+	jmp	.L451_8
+.L451_21:
 	movq	%rdi, %r14
 	movq	%rsi, %rdi
 	movq	%rsi, %r15
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rdi
 	movq	%r15, %rax
-	jmp	.L450_22
+	jmp	.L451_22
 	.size	hw_registry_AnyElevator_prepare_insert, .-hw_registry_AnyElevator_prepare_insert
 
 	.p2align	4
@@ -102972,8 +102935,8 @@ hw_registry_AnyElevator_reserve:
 	movl	$1, %r12d
 	movl	$523775, %edx
 	btq	%rcx, %rdx
-	jae	.L451_1
-.L451_67:
+	jae	.L452_1
+.L452_67:
 	movq	%r12, %rax
 	addq	$200, %rsp
 	popq	%rbx
@@ -102983,17 +102946,17 @@ hw_registry_AnyElevator_reserve:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L451_1:
+.L452_1:
 	cmpq	$9, %rcx
 	movq	%rsi, -152(%rbp)
 	movq	%r8, -160(%rbp)
-	jne	.L451_34
+	jne	.L452_34
 	cmpl	$1, %eax
-	jne	.L451_4
+	jne	.L452_4
 	addl	1096(%rdi), %r14d
 	movl	$-1, %eax
 	cmovbl	%eax, %r14d
-.L451_4:
+.L452_4:
 	movq	16(%r8), %rax
 	movq	%rax, -72(%rbp)
 	movq	(%r8), %rax
@@ -103015,7 +102978,7 @@ hw_registry_AnyElevator_reserve:
 	movq	%rbx, %rax
 	movq	872(%rbx), %r15
 	testq	%r15, %r15
-	je	.L451_5
+	je	.L452_5
 	movl	%r14d, -60(%rbp)
 	movq	864(%rax), %r12
 	movl	$4294967294, %r13d
@@ -103026,20 +102989,20 @@ hw_registry_AnyElevator_reserve:
 	movq	%rax, -56(%rbp)
 	xorl	%ebx, %ebx
 	xorl	%r14d, %r14d
-	jmp	.L451_7
+	jmp	.L452_7
 	.p2align	4
-.L451_9:
+.L452_9:
 	incq	%r14
 	subq	$-128, %r12
 	cmpq	%r14, %r13
-	je	.L451_10
-.L451_7:
+	je	.L452_10
+.L452_7:
 	cmpq	%r14, %r15
 	movq	-56(%rbp), %rcx
 	cmovaq	%r12, %rcx
 	movq	(%rcx), %rax
 	testq	%rax, %rax
-	je	.L451_9
+	je	.L452_9
 	movq	8(%rcx), %rdx
 	movq	40(%rcx), %rcx
 	movq	$1, -192(%rbp)
@@ -103052,14 +103015,14 @@ hw_registry_AnyElevator_reserve:
 	addq	%rax, %rbx
 	movq	$-1, %rax
 	cmovbq	%rax, %rbx
-	jmp	.L451_9
-.L451_34:
+	jmp	.L452_9
+.L452_34:
 	cmpl	$1, %eax
-	jne	.L451_36
+	jne	.L452_36
 	addl	2008(%rdi), %r14d
 	movl	$-1, %eax
 	cmovbl	%eax, %r14d
-.L451_36:
+.L452_36:
 	movq	16(%r8), %rax
 	movq	%rax, -72(%rbp)
 	movq	(%r8), %rax
@@ -103081,7 +103044,7 @@ hw_registry_AnyElevator_reserve:
 	movq	%rbx, %rax
 	movq	1784(%rbx), %r15
 	testq	%r15, %r15
-	je	.L451_37
+	je	.L452_37
 	movl	%r14d, -60(%rbp)
 	movq	1776(%rax), %r12
 	movl	$4294967294, %r13d
@@ -103092,20 +103055,20 @@ hw_registry_AnyElevator_reserve:
 	movq	%rax, -56(%rbp)
 	xorl	%ebx, %ebx
 	xorl	%r14d, %r14d
-	jmp	.L451_39
+	jmp	.L452_39
 	.p2align	4
-.L451_41:
+.L452_41:
 	incq	%r14
 	subq	$-128, %r12
 	cmpq	%r14, %r13
-	je	.L451_42
-.L451_39:
+	je	.L452_42
+.L452_39:
 	cmpq	%r14, %r15
 	movq	-56(%rbp), %rcx
 	cmovaq	%r12, %rcx
 	movq	(%rcx), %rax
 	testq	%rax, %rax
-	je	.L451_41
+	je	.L452_41
 	movq	8(%rcx), %rdx
 	movq	40(%rcx), %rcx
 	movq	$1, -192(%rbp)
@@ -103118,69 +103081,69 @@ hw_registry_AnyElevator_reserve:
 	addq	%rax, %rbx
 	movq	$-1, %rax
 	cmovbq	%rax, %rbx
-	jmp	.L451_41
-.L451_10:
+	jmp	.L452_41
+.L452_10:
 	testq	%rbx, %rbx
 	movl	-60(%rbp), %r14d
-	je	.L451_11
+	je	.L452_11
 	movl	$1000000000, %eax
 	mulq	-128(%rbp)
 	movq	-80(%rbp), %r15
-	jo	.L451_13
-.L451_14:
+	jo	.L452_13
+.L452_14:
 	movq	-120(%rbp), %rcx
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
 	movq	%rax, %rdx
 	orq	%rcx, %rdx
 	shrq	$32, %rdx
-	je	.L451_15
+	je	.L452_15
 	xorl	%edx, %edx
 	divq	%rcx
-	jmp	.L451_17
-.L451_42:
+	jmp	.L452_17
+.L452_42:
 	testq	%rbx, %rbx
 	movl	-60(%rbp), %r14d
-	je	.L451_43
+	je	.L452_43
 	movl	$1000000000, %eax
 	mulq	-128(%rbp)
 	movq	-80(%rbp), %r15
-	jo	.L451_45
-.L451_46:
+	jo	.L452_45
+.L452_46:
 	movq	-120(%rbp), %rcx
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
 	movq	%rax, %rdx
 	orq	%rcx, %rdx
 	shrq	$32, %rdx
-	je	.L451_47
+	je	.L452_47
 	xorl	%edx, %edx
 	divq	%rcx
-	jmp	.L451_49
-.L451_5:
+	jmp	.L452_49
+.L452_5:
 	xorl	%esi, %esi
 	movq	%rax, %r15
-	jmp	.L451_18
-.L451_37:
+	jmp	.L452_18
+.L452_37:
 	xorl	%esi, %esi
 	movq	%rax, %r15
-	jmp	.L451_50
-.L451_11:
+	jmp	.L452_50
+.L452_11:
 	xorl	%esi, %esi
 	movq	-80(%rbp), %r15
-	jmp	.L451_18
-.L451_43:
+	jmp	.L452_18
+.L452_43:
 	xorl	%esi, %esi
 	movq	-80(%rbp), %r15
-	jmp	.L451_50
-.L451_15:
+	jmp	.L452_50
+.L452_15:
 	xorl	%edx, %edx
 	divl	%ecx
-.L451_17:
+.L452_17:
 	addq	%rax, %rbx
 	movq	$-1, %rsi
 	cmovaeq	%rbx, %rsi
-.L451_18:
+.L452_18:
 	movl	%r14d, %ecx
 	movq	%rcx, %rbx
 	shlq	$7, %rbx
@@ -103192,17 +103155,17 @@ hw_registry_AnyElevator_reserve:
 	cmovbeq	%r13, %rax
 	movq	(%rax), %rcx
 	testq	%rcx, %rcx
-	je	.L451_19
+	je	.L452_19
 	movq	8(%rax), %rdx
 	movq	40(%rax), %rax
 	movq	%rdx, -136(%rbp)
 	movq	%rcx, -128(%rbp)
 	movq	%rax, -120(%rbp)
 	movl	$1, %eax
-	jmp	.L451_21
-.L451_19:
+	jmp	.L452_21
+.L452_19:
 	movl	$2, %eax
-.L451_21:
+.L452_21:
 	movq	%rax, -144(%rbp)
 	leaq	-232(%rbp), %rdi
 	leaq	-144(%rbp), %rdx
@@ -103210,46 +103173,46 @@ hw_registry_AnyElevator_reserve:
 	callq	hw_bandwidth_figures_DeviceFigures_admit
 	movq	%rax, %r12
 	cmpq	$4, %rax
-	jne	.L451_67
+	jne	.L452_67
 	movabsq	$4835703278458516699, %rax
 	mulq	-208(%rbp)
 	shrq	$18, %rdx
 	movq	-72(%rbp), %r8
 	movq	%r8, %rax
 	mulq	%rdx
-	jo	.L451_23
-.L451_24:
+	jo	.L452_23
+.L452_24:
 	movq	-48(%rbp), %rsi
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
 	shrq	$4, %rdx
 	testq	%rsi, %rsi
-	js	.L451_26
+	js	.L452_26
 	leaq	(%rsi,%rsi), %rax
-.L451_27:
+.L452_27:
 	cmpq	%rdx, %rax
 	cmovaq	%rax, %rdx
 	cmpq	$0, -88(%rbp)
 	cmovneq	-96(%rbp), %rdx
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 872(%r15)
-	jbe	.L451_28
+	jbe	.L452_28
 	addq	864(%r15), %rbx
 	movq	%rbx, %r13
-.L451_30:
+.L452_30:
 	movq	%r15, %rax
 	addq	$8, %r15
 	cmpq	$0, (%r13)
 	movq	-104(%rbp), %rbx
-	je	.L451_31
+	je	.L452_31
 	movq	%r13, %rdi
 	movq	%r8, %rsi
 	movq	%rbx, %rcx
 	callq	hw_bucket_TokenBucket_change
 	movq	-48(%rbp), %rsi
-	jmp	.L451_33
-.L451_31:
+	jmp	.L452_33
+.L452_31:
 	incl	1176(%rax)
 	movabsq	$10000000000, %rax
 	cmpq	%rax, %r8
@@ -103267,7 +103230,7 @@ hw_registry_AnyElevator_reserve:
 	movq	$0, 72(%r13)
 	movq	$0, 80(%r13)
 	movq	$0, 88(%r13)
-.L451_33:
+.L452_33:
 	movq	%rsi, 40(%r13)
 	movq	%r15, %rdi
 	movq	-152(%rbp), %rsi
@@ -103276,15 +103239,15 @@ hw_registry_AnyElevator_reserve:
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_refile
 	movq	%r15, %rdi
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_set_bounds
-	jmp	.L451_66
-.L451_47:
+	jmp	.L452_66
+.L452_47:
 	xorl	%edx, %edx
 	divl	%ecx
-.L451_49:
+.L452_49:
 	addq	%rax, %rbx
 	movq	$-1, %rsi
 	cmovaeq	%rbx, %rsi
-.L451_50:
+.L452_50:
 	movl	%r14d, %ecx
 	movq	%rcx, %rbx
 	shlq	$7, %rbx
@@ -103296,17 +103259,17 @@ hw_registry_AnyElevator_reserve:
 	cmovbeq	%r13, %rax
 	movq	(%rax), %rcx
 	testq	%rcx, %rcx
-	je	.L451_51
+	je	.L452_51
 	movq	8(%rax), %rdx
 	movq	40(%rax), %rax
 	movq	%rdx, -136(%rbp)
 	movq	%rcx, -128(%rbp)
 	movq	%rax, -120(%rbp)
 	movl	$1, %eax
-	jmp	.L451_53
-.L451_51:
+	jmp	.L452_53
+.L452_51:
 	movl	$2, %eax
-.L451_53:
+.L452_53:
 	movq	%rax, -144(%rbp)
 	leaq	-232(%rbp), %rdi
 	leaq	-144(%rbp), %rdx
@@ -103314,44 +103277,44 @@ hw_registry_AnyElevator_reserve:
 	callq	hw_bandwidth_figures_DeviceFigures_admit
 	movq	%rax, %r12
 	cmpq	$4, %rax
-	jne	.L451_67
+	jne	.L452_67
 	movabsq	$4835703278458516699, %rax
 	mulq	-208(%rbp)
 	shrq	$18, %rdx
 	movq	-72(%rbp), %r8
 	movq	%r8, %rax
 	mulq	%rdx
-	jo	.L451_55
-.L451_56:
+	jo	.L452_55
+.L452_56:
 	movq	-48(%rbp), %rsi
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
 	shrq	$4, %rdx
 	testq	%rsi, %rsi
-	js	.L451_58
+	js	.L452_58
 	leaq	(%rsi,%rsi), %rax
-.L451_59:
+.L452_59:
 	cmpq	%rdx, %rax
 	cmovaq	%rax, %rdx
 	cmpq	$0, -88(%rbp)
 	cmovneq	-96(%rbp), %rdx
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 1784(%r15)
-	jbe	.L451_60
+	jbe	.L452_60
 	addq	1776(%r15), %rbx
 	movq	%rbx, %r13
-.L451_62:
+.L452_62:
 	cmpq	$0, (%r13)
 	movq	-104(%rbp), %rbx
-	je	.L451_63
+	je	.L452_63
 	movq	%r13, %rdi
 	movq	%r8, %rsi
 	movq	%rbx, %rcx
 	callq	hw_bucket_TokenBucket_change
 	movq	-48(%rbp), %rsi
-	jmp	.L451_65
-.L451_63:
+	jmp	.L452_65
+.L452_63:
 	incl	2088(%r15)
 	movabsq	$10000000000, %rax
 	cmpq	%rax, %r8
@@ -103369,7 +103332,7 @@ hw_registry_AnyElevator_reserve:
 	movq	$0, 72(%r13)
 	movq	$0, 80(%r13)
 	movq	$0, 88(%r13)
-.L451_65:
+.L452_65:
 	movq	%rsi, 40(%r13)
 	movq	%r15, %rdi
 	movq	-152(%rbp), %rsi
@@ -103378,42 +103341,42 @@ hw_registry_AnyElevator_reserve:
 	callq	hw_bandwidth_Bandwidth_inner_refile
 	movq	%r15, %rdi
 	callq	hw_bandwidth_Bandwidth_inner_set_bounds
-.L451_66:
-	jmp	.L451_67
-.L451_23:
+.L452_66:
+	jmp	.L452_67
+.L452_23:
 	movq	$-1, %rax
-	jmp	.L451_24
-.L451_26:
+	jmp	.L452_24
+.L452_26:
 	movq	$-1, %rax
-	jmp	.L451_27
-.L451_28:
+	jmp	.L452_27
+.L452_28:
 	movq	%r13, %rdi
 	movq	%rdx, %rbx
 	callq	hw_collections_arena_clean_bandwidth_flow_Flow
 	movq	-72(%rbp), %r8
 	movq	-48(%rbp), %rsi
 	movq	%rbx, %rdx
-	jmp	.L451_30
-.L451_55:
+	jmp	.L452_30
+.L452_55:
 	movq	$-1, %rax
-	jmp	.L451_56
-.L451_58:
+	jmp	.L452_56
+.L452_58:
 	movq	$-1, %rax
-	jmp	.L451_59
-.L451_60:
+	jmp	.L452_59
+.L452_60:
 	movq	%r13, %rdi
 	movq	%rdx, %rbx
 	callq	hw_collections_arena_clean_bandwidth_flow_Flow
 	movq	-72(%rbp), %r8
 	movq	-48(%rbp), %rsi
 	movq	%rbx, %rdx
-	jmp	.L451_62
-.L451_13:
+	jmp	.L452_62
+.L452_13:
 	movq	$-1, %rax
-	jmp	.L451_14
-.L451_45:
+	jmp	.L452_14
+.L452_45:
 	movq	$-1, %rax
-	jmp	.L451_46
+	jmp	.L452_46
 	.size	hw_registry_AnyElevator_reserve, .-hw_registry_AnyElevator_reserve
 
 	.p2align	4
@@ -103425,84 +103388,84 @@ hw_registry_AnyElevator_settled_after:
 	cmovaeq	%rax, %rcx
 	movl	$-1, %eax
 	cmpq	$6, %rcx
-	jle	.L452_1
+	jle	.L453_1
 	addq	$-7, %rcx
 	cmpq	$12, %rcx
-	jae	.L452_6
-.L452_16:
+	jae	.L453_6
+.L453_16:
 	HOISTWAY_RETURN
-.L452_1:
+.L453_1:
 	cmpq	$5, %rcx
-	jb	.L452_16
-	jne	.L452_19
+	jb	.L453_16
+	jne	.L453_19
 	cmpl	$-1, %esi
-	je	.L452_4
+	je	.L453_4
 	movl	%esi, %eax
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	addq	104(%rdi), %rcx
 	cmpq	%rax, 112(%rdi)
 	leaq	120(%rdi), %rdi
-	jmp	.L452_14
-.L452_19:
+	jmp	.L453_14
+.L453_19:
 	cmpl	$-1, %esi
-	je	.L452_18
+	je	.L453_18
 	movl	%esi, %eax
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	addq	216(%rdi), %rcx
 	cmpq	%rax, 224(%rdi)
 	leaq	232(%rdi), %rdi
-.L452_14:
+.L453_14:
 	cmovaq	%rcx, %rdi
 	addq	$40, %rdi
-	jmp	.L452_15
-.L452_6:
+	jmp	.L453_15
+.L453_6:
 	movq	48(%rdi), %rdx
 	subq	$2, %rdx
 	movl	$17, %ecx
 	cmovaeq	%rdx, %rcx
 	movl	$524191, %edx
 	btq	%rcx, %rdx
-	jb	.L452_16
+	jb	.L453_16
 	cmpq	$5, %rcx
-	jne	.L452_12
+	jne	.L453_12
 	cmpl	$-1, %esi
-	je	.L452_9
+	je	.L453_9
 	movl	%esi, %eax
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	addq	152(%rdi), %rcx
 	cmpq	%rax, 160(%rdi)
 	leaq	168(%rdi), %rdi
-	jmp	.L452_14
-.L452_4:
+	jmp	.L453_14
+.L453_4:
 	addq	$180, %rdi
-	jmp	.L452_15
-.L452_18:
+	jmp	.L453_15
+.L453_18:
 	addq	$292, %rdi
-.L452_15:
+.L453_15:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	movl	(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L452_12:
+.L453_12:
 	cmpl	$-1, %esi
-	je	.L452_11
+	je	.L453_11
 	movl	%esi, %eax
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	addq	264(%rdi), %rcx
 	cmpq	%rax, 272(%rdi)
 	leaq	280(%rdi), %rdi
-	jmp	.L452_14
-.L452_9:
+	jmp	.L453_14
+.L453_9:
 	addq	$228, %rdi
-	jmp	.L452_15
-.L452_11:
+	jmp	.L453_15
+.L453_11:
 	addq	$340, %rdi
-	jmp	.L452_15
+	jmp	.L453_15
 	.size	hw_registry_AnyElevator_settled_after, .-hw_registry_AnyElevator_settled_after
 
 	.p2align	4
@@ -103516,96 +103479,96 @@ hw_registry_AnyElevator_tunable:
 	cmovaeq	%rax, %rcx
 	xorl	%eax, %eax
 	cmpq	$9, %rcx
-	jg	.L453_7
+	jg	.L454_7
 	cmpq	$4, %rcx
-	jg	.L453_12
+	jg	.L454_12
 	cmpq	$1, %rcx
-	jle	.L453_22
+	jle	.L454_22
 	cmpq	$2, %rcx
-	je	.L453_40
+	je	.L454_40
 	cmpq	$3, %rcx
-	jne	.L453_52
+	jne	.L454_52
 	cmpq	$5, %rsi
-	jae	.L453_71
+	jae	.L454_71
 	movq	72(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_7:
+.L454_7:
 	cmpq	$14, %rcx
-	jg	.L453_17
+	jg	.L454_17
 	cmpq	$11, %rcx
-	jle	.L453_28
+	jle	.L454_28
 	cmpq	$12, %rcx
-	je	.L453_45
+	je	.L454_45
 	cmpq	$13, %rcx
-	jne	.L453_56
+	jne	.L454_56
 	addq	$320, %rdi
 	popq	%rbp
 	jmp	hw_cfq_tunables_Tunables_get
-.L453_12:
+.L454_12:
 	cmpq	$6, %rcx
-	jle	.L453_31
+	jle	.L454_31
 	cmpq	$7, %rcx
-	je	.L453_47
+	je	.L454_47
 	cmpq	$8, %rcx
-	jne	.L453_61
+	jne	.L454_61
 	cmpq	$16, %rsi
-	jae	.L453_71
+	jae	.L454_71
 	movq	184(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_17:
+.L454_17:
 	cmpq	$16, %rcx
-	jle	.L453_35
+	jle	.L454_35
 	cmpq	$17, %rcx
-	je	.L453_49
+	je	.L454_49
 	cmpq	$18, %rcx
-	je	.L453_27
+	je	.L454_27
 	cmpq	$10, %rsi
-	jae	.L453_73
+	jae	.L454_73
 	movq	1640(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_22:
+.L454_22:
 	testq	%rcx, %rcx
-	jne	.L453_27
+	jne	.L454_27
 	testq	%rsi, %rsi
-	je	.L453_133
+	je	.L454_133
 	cmpq	$1, %rsi
-	je	.L453_100
+	je	.L454_100
 	cmpq	$2, %rsi
-	jne	.L453_111
+	jne	.L454_111
 	movq	88(%rdi), %rax
-.L453_27:
+.L454_27:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_28:
+.L454_28:
 	cmpq	$10, %rcx
-	jne	.L453_64
+	jne	.L454_64
 	cmpq	$16, %rsi
-	jae	.L453_71
+	jae	.L454_71
 	movq	592(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_31:
+.L454_31:
 	cmpq	$5, %rcx
-	jne	.L453_66
+	jne	.L454_66
 	testq	%rsi, %rsi
-	je	.L453_91
+	je	.L454_91
 	cmpq	$1, %rsi
-	jne	.L453_96
+	jne	.L454_96
 	movl	196(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_35:
+.L454_35:
 	cmpq	$15, %rcx
-	jne	.L453_68
+	jne	.L454_68
 	cmpq	$4, %rsi
-	je	.L453_92
+	je	.L454_92
 	cmpq	$5, %rsi
-	jne	.L453_97
+	jne	.L454_97
 	movq	1184(%rdi), %rax
-.L453_39:
+.L454_39:
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
@@ -103613,92 +103576,92 @@ hw_registry_AnyElevator_tunable:
 	shrq	$4, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_40:
+.L454_40:
 	cmpq	$1, %rsi
-	jle	.L453_87
+	jle	.L454_87
 	cmpq	$2, %rsi
-	je	.L453_220
+	je	.L454_220
 	cmpq	$3, %rsi
-	je	.L453_119
+	je	.L454_119
 	cmpq	$4, %rsi
-	jne	.L453_122
+	jne	.L454_122
 	movl	116(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_45:
+.L454_45:
 	cmpq	$11, %rsi
-	jae	.L453_71
+	jae	.L454_71
 	movq	392(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_47:
+.L454_47:
 	cmpq	$16, %rsi
-	jae	.L453_71
+	jae	.L454_71
 	movq	368(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_49:
+.L454_49:
 	testq	%rsi, %rsi
-	je	.L453_90
+	je	.L454_90
 	cmpq	$1, %rsi
-	jne	.L453_94
+	jne	.L454_94
 	movq	944(%rdi), %rcx
-	jmp	.L453_95
-.L453_52:
+	jmp	.L454_95
+.L454_52:
 	testq	%rsi, %rsi
-	je	.L453_101
+	je	.L454_101
 	cmpq	$1, %rsi
-	je	.L453_99
+	je	.L454_99
 	cmpq	$2, %rsi
-	jne	.L453_110
-.L453_100:
+	jne	.L454_110
+.L454_100:
 	movq	80(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_56:
+.L454_56:
 	cmpq	$3, %rsi
-	jg	.L453_80
+	jg	.L454_80
 	cmpq	$1, %rsi
-	jg	.L453_102
+	jg	.L454_102
 	testq	%rsi, %rsi
-	je	.L453_120
+	je	.L454_120
 	cmpq	$1, %rsi
-	je	.L453_89
-	jmp	.L453_133
-.L453_61:
+	je	.L454_89
+	jmp	.L454_133
+.L454_61:
 	movl	$720, %eax
 	cmpq	$10, %rsi
-	jb	.L453_63
+	jb	.L454_63
 	addq	$-10, %rsi
 	movl	$408, %eax
 	cmpq	$15, %rsi
-	ja	.L453_71
-.L453_63:
+	ja	.L454_71
+.L454_63:
 	addq	$8, %rdi
 	addq	%rax, %rdi
 	movq	(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_64:
+.L454_64:
 	cmpq	$16, %rsi
-	jae	.L453_71
+	jae	.L454_71
 	movq	536(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_66:
+.L454_66:
 	cmpq	$10, %rsi
-	jae	.L453_71
-.L453_117:
+	jae	.L454_71
+.L454_117:
 	movq	336(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_68:
+.L454_68:
 	xorl	%eax, %eax
 	testq	%rsi, %rsi
 	setne	%al
 	movq	792(%rdi,%rax,8), %rcx
-	jmp	.L453_95
-.L453_73:
+	jmp	.L454_95
+.L454_73:
 	leaq	-10(%rsi), %rcx
 	movq	48(%rdi), %rax
 	subq	$2, %rax
@@ -103706,384 +103669,384 @@ hw_registry_AnyElevator_tunable:
 	cmovaeq	%rax, %rdx
 	xorl	%eax, %eax
 	cmpq	$8, %rdx
-	jle	.L453_112
+	jle	.L454_112
 	cmpq	$13, %rdx
-	jg	.L453_123
+	jg	.L454_123
 	cmpq	$10, %rdx
-	jle	.L453_140
+	jle	.L454_140
 	cmpq	$11, %rdx
-	je	.L453_161
+	je	.L454_161
 	cmpq	$12, %rdx
-	jne	.L453_164
+	jne	.L454_164
 	cmpq	$11, %rcx
-	jae	.L453_71
+	jae	.L454_71
 	movq	360(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_80:
+.L454_80:
 	cmpq	$5, %rsi
-	jg	.L453_106
+	jg	.L454_106
 	cmpq	$4, %rsi
-	je	.L453_130
+	je	.L454_130
 	cmpq	$5, %rsi
-	jne	.L453_133
-.L453_83:
+	jne	.L454_133
+.L454_83:
 	movq	56(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_87:
+.L454_87:
 	testq	%rsi, %rsi
-	je	.L453_120
+	je	.L454_120
 	cmpq	$1, %rsi
-	jne	.L453_122
-.L453_89:
+	jne	.L454_122
+.L454_89:
 	movq	24(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_90:
+.L454_90:
 	movq	936(%rdi), %rcx
-	jmp	.L453_95
-.L453_91:
+	jmp	.L454_95
+.L454_91:
 	movl	192(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_92:
+.L454_92:
 	movabsq	$4835703278458516699, %rax
 	mulq	1184(%rdi)
-.L453_93:
+.L454_93:
 	movq	%rdx, %rax
 	shrq	$18, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_94:
+.L454_94:
 	movzbl	952(%rdi), %ecx
-.L453_95:
+.L454_95:
 	movabsq	$9223372036854775807, %rax
 	cmpq	%rax, %rcx
 	cmovbq	%rcx, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_96:
+.L454_96:
 	movzbl	200(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_97:
+.L454_97:
 	cmpq	$13, %rsi
-	jae	.L453_71
+	jae	.L454_71
 	movq	1064(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_120:
+.L454_120:
 	movq	8(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_99:
+.L454_99:
 	movq	64(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_101:
+.L454_101:
 	movl	88(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_102:
+.L454_102:
 	cmpq	$2, %rsi
-	je	.L453_131
+	je	.L454_131
 	cmpq	$3, %rsi
-	jne	.L453_133
+	jne	.L454_133
 	movzbl	324(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_106:
+.L454_106:
 	cmpq	$6, %rsi
-	je	.L453_132
+	je	.L454_132
 	cmpq	$7, %rsi
-	jne	.L453_133
+	jne	.L454_133
 	movzbl	325(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_110:
+.L454_110:
 	movzbl	92(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_111:
+.L454_111:
 	movzbl	96(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_112:
+.L454_112:
 	cmpq	$3, %rdx
-	jle	.L453_134
+	jle	.L454_134
 	cmpq	$5, %rdx
-	jle	.L453_156
+	jle	.L454_156
 	cmpq	$6, %rdx
-	je	.L453_170
+	je	.L454_170
 	cmpq	$7, %rdx
-	jne	.L453_174
+	jne	.L454_174
 	cmpq	$16, %rcx
-	jae	.L453_71
-	jmp	.L453_117
-.L453_119:
+	jae	.L454_71
+	jmp	.L454_117
+.L454_119:
 	movzbl	121(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_122:
+.L454_122:
 	movzbl	120(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_123:
+.L454_123:
 	cmpq	$15, %rdx
-	jle	.L453_144
+	jle	.L454_144
 	cmpq	$16, %rdx
-	je	.L453_163
+	je	.L454_163
 	cmpq	$17, %rdx
-	jne	.L453_27
+	jne	.L454_27
 	cmpq	$10, %rsi
-	je	.L453_193
+	je	.L454_193
 	cmpq	$11, %rsi
-	jne	.L453_196
+	jne	.L454_196
 	movq	984(%rdi), %rcx
-	jmp	.L453_95
-.L453_130:
+	jmp	.L454_95
+.L454_130:
 	movl	316(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_131:
+.L454_131:
 	movq	48(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_132:
+.L454_132:
 	movl	320(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_134:
+.L454_134:
 	cmpq	$1, %rdx
-	jg	.L453_150
+	jg	.L454_150
 	testq	%rdx, %rdx
-	jne	.L453_27
+	jne	.L454_27
 	cmpq	$10, %rsi
-	je	.L453_222
+	je	.L454_222
 	cmpq	$11, %rsi
-	je	.L453_200
+	je	.L454_200
 	cmpq	$12, %rsi
-	jne	.L453_210
+	jne	.L454_210
 	movq	136(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_140:
+.L454_140:
 	cmpq	$9, %rdx
-	jne	.L453_165
+	jne	.L454_165
 	movl	$720, %eax
 	cmpq	$10, %rcx
-	jb	.L453_143
+	jb	.L454_143
 	addq	$-20, %rsi
 	movl	$408, %eax
 	movq	%rsi, %rcx
 	cmpq	$15, %rsi
-	ja	.L453_71
-.L453_143:
+	ja	.L454_71
+.L454_143:
 	addq	$56, %rdi
 	addq	%rax, %rdi
 	movq	(%rdi,%rcx,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_144:
+.L454_144:
 	cmpq	$14, %rdx
-	jne	.L453_167
+	jne	.L454_167
 	cmpq	$13, %rsi
-	jg	.L453_181
+	jg	.L454_181
 	cmpq	$11, %rsi
-	jg	.L453_202
+	jg	.L454_202
 	cmpq	$10, %rsi
-	je	.L453_83
+	je	.L454_83
 	cmpq	$11, %rsi
-	je	.L453_133
-	jmp	.L453_222
-.L453_150:
+	je	.L454_133
+	jmp	.L454_222
+.L454_150:
 	cmpq	$2, %rdx
-	jne	.L453_172
+	jne	.L454_172
 	cmpq	$11, %rsi
-	jle	.L453_190
+	jle	.L454_190
 	cmpq	$12, %rsi
-	je	.L453_213
+	je	.L454_213
 	cmpq	$13, %rsi
-	je	.L453_214
+	je	.L454_214
 	cmpq	$14, %rsi
-	jne	.L453_217
+	jne	.L454_217
 	movl	164(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_156:
+.L454_156:
 	cmpq	$4, %rdx
-	jne	.L453_176
+	jne	.L454_176
 	cmpq	$10, %rsi
-	je	.L453_211
+	je	.L454_211
 	cmpq	$11, %rsi
-	je	.L453_208
+	je	.L454_208
 	cmpq	$12, %rsi
-	jne	.L453_212
-.L453_200:
+	jne	.L454_212
+.L454_200:
 	movq	128(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_161:
+.L454_161:
 	cmpq	$16, %rcx
-	jae	.L453_71
+	jae	.L454_71
 	movq	504(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_163:
+.L454_163:
 	xorl	%eax, %eax
 	testq	%rcx, %rcx
 	setne	%al
 	movq	840(%rdi,%rax,8), %rcx
-	jmp	.L453_95
-.L453_164:
+	jmp	.L454_95
+.L454_164:
 	addq	$368, %rdi
 	movq	%rcx, %rsi
 	popq	%rbp
 	jmp	hw_cfq_tunables_Tunables_get
-.L453_165:
+.L454_165:
 	cmpq	$16, %rcx
-	jae	.L453_71
+	jae	.L454_71
 	movq	560(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_167:
+.L454_167:
 	cmpq	$14, %rsi
-	je	.L453_194
+	je	.L454_194
 	cmpq	$15, %rsi
-	jne	.L453_197
+	jne	.L454_197
 	movq	1232(%rdi), %rax
-	jmp	.L453_39
-.L453_170:
+	jmp	.L454_39
+.L454_170:
 	cmpq	$10, %rcx
-	jae	.L453_71
+	jae	.L454_71
 	movq	304(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_172:
+.L454_172:
 	cmpq	$5, %rcx
-	jae	.L453_71
+	jae	.L454_71
 	movq	40(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_174:
+.L454_174:
 	cmpq	$16, %rcx
-	jae	.L453_71
+	jae	.L454_71
 	movq	152(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_176:
+.L454_176:
 	cmpq	$10, %rsi
-	je	.L453_195
+	je	.L454_195
 	cmpq	$11, %rsi
-	jne	.L453_199
+	jne	.L454_199
 	movl	244(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_181:
+.L454_181:
 	cmpq	$15, %rsi
-	jg	.L453_205
+	jg	.L454_205
 	cmpq	$14, %rsi
-	je	.L453_219
+	je	.L454_219
 	cmpq	$15, %rsi
-	jne	.L453_222
+	jne	.L454_222
 	movq	104(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_190:
+.L454_190:
 	cmpq	$10, %rsi
-	je	.L453_83
+	je	.L454_83
 	cmpq	$11, %rsi
-	jne	.L453_217
-.L453_133:
+	jne	.L454_217
+.L454_133:
 	movq	72(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_193:
+.L454_193:
 	movq	976(%rdi), %rcx
-	jmp	.L453_95
-.L453_194:
+	jmp	.L454_95
+.L454_194:
 	movabsq	$4835703278458516699, %rax
 	mulq	1232(%rdi)
-	jmp	.L453_93
-.L453_195:
+	jmp	.L454_93
+.L454_195:
 	movl	240(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_196:
+.L454_196:
 	movzbl	992(%rdi), %ecx
-	jmp	.L453_95
-.L453_197:
+	jmp	.L454_95
+.L454_197:
 	cmpq	$13, %rcx
-	jae	.L453_71
+	jae	.L454_71
 	movq	1032(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_71:
+.L454_71:
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_199:
+.L454_199:
 	movzbl	248(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_202:
+.L454_202:
 	cmpq	$12, %rsi
-	je	.L453_220
+	je	.L454_220
 	cmpq	$13, %rsi
-	jne	.L453_222
+	jne	.L454_222
 	movzbl	372(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_220:
+.L454_220:
 	movq	96(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_205:
+.L454_205:
 	cmpq	$16, %rsi
-	je	.L453_221
+	je	.L454_221
 	cmpq	$17, %rsi
-	jne	.L453_222
+	jne	.L454_222
 	movzbl	373(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_222:
+.L454_222:
 	movq	120(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_208:
+.L454_208:
 	movq	112(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_210:
+.L454_210:
 	movzbl	144(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_211:
+.L454_211:
 	movl	136(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_212:
+.L454_212:
 	movzbl	140(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_213:
+.L454_213:
 	movq	144(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_214:
+.L454_214:
 	movzbl	169(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_217:
+.L454_217:
 	movzbl	168(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_219:
+.L454_219:
 	movl	364(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_221:
+.L454_221:
 	movl	368(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -104101,68 +104064,68 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	%rdi, %rbx
 	movl	$19, %eax
 	cmpq	$8, %rsi
-	jle	.L454_1
+	jle	.L455_1
 	cmpq	$13, %rsi
-	jg	.L454_22
+	jg	.L455_22
 	leaq	8(%rbx), %rdi
 	cmpq	$10, %rsi
-	jle	.L454_17
+	jle	.L455_17
 	cmpq	$11, %rsi
-	je	.L454_63
+	je	.L455_63
 	cmpq	$12, %rsi
-	jne	.L454_64
+	jne	.L455_64
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$30, %eax
-	jmp	.L454_89
-.L454_1:
+	jmp	.L455_89
+.L455_1:
 	cmpq	$3, %rsi
-	jle	.L454_2
+	jle	.L455_2
 	cmpq	$5, %rsi
-	jle	.L454_8
+	jle	.L455_8
 	cmpq	$6, %rsi
-	je	.L454_38
+	je	.L455_38
 	cmpq	$7, %rsi
-	jne	.L454_39
+	jne	.L455_39
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$25, %eax
-	jmp	.L454_89
-.L454_22:
+	jmp	.L455_89
+.L455_22:
 	cmpq	$15, %rsi
-	jle	.L454_23
+	jle	.L455_23
 	cmpq	$16, %rsi
-	je	.L454_66
+	je	.L455_66
 	cmpq	$17, %rsi
-	jne	.L454_89
+	jne	.L455_89
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$35, %eax
-	jmp	.L454_89
-.L454_2:
+	jmp	.L455_89
+.L455_2:
 	cmpq	$1, %rsi
-	jg	.L454_32
+	jg	.L455_32
 	testq	%rsi, %rsi
-	jne	.L454_89
+	jne	.L455_89
 	movl	(%rcx), %ecx
 	addl	$3, %ecx
 	movl	$-1, %eax
 	cmovael	%ecx, %eax
 	movq	8(%r8), %r14
 	testb	$7, %r14b
-	je	.L454_28
+	je	.L455_28
 	movq	%r14, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%r14, %rcx
 	movq	%rcx, %r14
-	jb	.L454_6
-.L454_28:
+	jb	.L455_6
+.L455_28:
 	movl	%eax, %r15d
 	leaq	(,%r15,8), %rdx
 	movq	%r14, %rax
@@ -104171,56 +104134,56 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	cmpq	%r14, %rax
 	setb	%sil
 	orb	%cl, %sil
-	je	.L454_29
-.L454_6:
+	je	.L455_29
+.L455_6:
 	movl	$8, %r14d
 	xorl	%r15d, %r15d
-	jmp	.L454_30
-.L454_17:
+	jmp	.L455_30
+.L455_17:
 	cmpq	$9, %rsi
-	jne	.L454_62
+	jne	.L455_62
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_BumpAllocator_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevat
 	movl	$27, %eax
-	jmp	.L454_89
-.L454_23:
+	jmp	.L455_89
+.L455_23:
 	cmpq	$14, %rsi
-	jne	.L454_65
+	jne	.L455_65
 	movl	$32, %eax
-	jmp	.L454_89
-.L454_32:
+	jmp	.L455_89
+.L455_32:
 	cmpq	$2, %rsi
-	jne	.L454_33
+	jne	.L455_33
 	movl	$20, %eax
-	jmp	.L454_89
-.L454_8:
+	jmp	.L455_89
+.L455_8:
 	cmpq	$4, %rsi
-	jne	.L454_37
+	jne	.L455_37
 	movq	8(%r8), %r14
 	testb	$3, %r14b
-	je	.L454_34
+	je	.L455_34
 	movq	%r14, %rax
 	andq	$-4, %rax
 	addq	$4, %rax
 	cmpq	%r14, %rax
 	movq	%rax, %r14
-	jb	.L454_11
-.L454_34:
+	jb	.L455_11
+.L455_34:
 	movabsq	$9223372036854774015, %rax
 	cmpq	%rax, %r14
-	jbe	.L454_35
-.L454_11:
+	jbe	.L455_35
+.L455_11:
 	movl	$4, %r14d
 	xorl	%eax, %eax
-	jmp	.L454_36
-.L454_63:
+	jmp	.L455_36
+.L455_63:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$29, %eax
-	jmp	.L454_89
-.L454_66:
+	jmp	.L455_89
+.L455_66:
 	movl	(%rcx), %r11d
 	cmpl	$256, %r11d
 	movl	$256, %eax
@@ -104235,13 +104198,13 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	8(%r8), %r9
 	movq	%r9, %rdi
 	testb	$7, %r9b
-	je	.L454_69
+	je	.L455_69
 	movq	%r9, %rdi
 	andq	$-8, %rdi
 	addq	$8, %rdi
 	cmpq	%r9, %rdi
-	jb	.L454_68
-.L454_69:
+	jb	.L455_68
+.L455_69:
 	movl	%eax, %eax
 	movq	%rax, %rsi
 	shlq	$4, %rsi
@@ -104250,41 +104213,41 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	cmpq	%rdi, %rsi
 	setb	%r10b
 	orb	%cl, %r10b
-	je	.L454_70
-.L454_68:
+	je	.L455_70
+.L455_68:
 	movl	$8, %ecx
 	xorl	%eax, %eax
-	jmp	.L454_78
-.L454_64:
+	jmp	.L455_78
+.L455_64:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$31, %eax
-	jmp	.L454_89
-.L454_62:
+	jmp	.L455_89
+.L455_62:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$28, %eax
-	jmp	.L454_89
-.L454_65:
+	jmp	.L455_89
+.L455_65:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$33, %eax
-	jmp	.L454_89
-.L454_38:
+	jmp	.L455_89
+.L455_38:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$24, %eax
-	jmp	.L454_89
-.L454_33:
+	jmp	.L455_89
+.L455_33:
 	movl	$21, %eax
-	jmp	.L454_89
-.L454_39:
+	jmp	.L455_89
+.L455_39:
 	movl	4(%rcx), %ecx
 	addl	$17, %ecx
 	movl	$-1, %eax
@@ -104293,13 +104256,13 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	%r9, %rdi
 	movq	%r9, %rdx
 	andq	$7, %rdi
-	je	.L454_42
+	je	.L455_42
 	movq	%r9, %rdx
 	andq	$-8, %rdx
 	addq	$8, %rdx
 	cmpq	%r9, %rdx
-	jb	.L454_41
-.L454_42:
+	jb	.L455_41
+.L455_42:
 	movl	%eax, %eax
 	leaq	(%rax,%rax,4), %rsi
 	shlq	$4, %rsi
@@ -104308,33 +104271,33 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	cmpq	%rdx, %rsi
 	setb	%r10b
 	orb	%cl, %r10b
-	je	.L454_44
+	je	.L455_44
 	movl	$8, %ecx
 	xorl	%edx, %edx
 	movq	%r9, %rsi
-	jmp	.L454_49
-.L454_37:
+	jmp	.L455_49
+.L455_37:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$23, %eax
-	jmp	.L454_89
-.L454_70:
+	jmp	.L455_89
+.L455_70:
 	movq	%rsi, 8(%r8)
 	movq	(%r8), %r10
 	leaq	(%r10,%rdi), %rcx
 	movl	%eax, %r9d
 	andl	$3, %r9d
 	testl	%r11d, %r11d
-	je	.L454_71
+	je	.L455_71
 	movl	%eax, %r14d
 	andl	$-4, %r14d
 	leaq	(%rdi,%r10), %r15
 	addq	$56, %r15
 	xorl	%r11d, %r11d
 	.p2align	4
-.L454_73:
+.L455_73:
 	movq	$0, -56(%r15)
 	movl	$-1, -48(%r15)
 	movq	$0, -40(%r15)
@@ -104346,22 +104309,22 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movl	$-1, (%r15)
 	addq	$64, %r15
 	cmpq	%r11, %r14
-	jne	.L454_73
+	jne	.L455_73
 	testq	%r9, %r9
-	jne	.L454_75
-	jmp	.L454_77
-.L454_29:
+	jne	.L455_75
+	jmp	.L455_77
+.L455_29:
 	movq	%rax, 8(%r8)
 	addq	(%r8), %r14
 	movq	%r14, %rdi
 	xorl	%esi, %esi
 	callq	memset
-.L454_30:
+.L455_30:
 	movq	%r14, 8(%rbx)
 	movq	%r15, 16(%rbx)
 	movl	$18, %eax
-	jmp	.L454_89
-.L454_44:
+	jmp	.L455_89
+.L455_44:
 	movq	%rsi, 8(%r8)
 	movq	(%r8), %rcx
 	addq	%rdx, %rcx
@@ -104371,7 +104334,7 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	leaq	(%rdi,%rdi,4), %r9
 	xorl	%edi, %edi
 	.p2align	4
-.L454_45:
+.L455_45:
 	movl	$0, (%rcx,%rdi)
 	movq	$-1, 8(%rcx,%rdi)
 	movq	$0, 16(%rcx,%rdi)
@@ -104394,9 +104357,9 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	$0, 136(%rcx,%rdi)
 	addq	$160, %rdi
 	cmpq	%rdi, %r9
-	jne	.L454_45
+	jne	.L455_45
 	testb	$1, %al
-	je	.L454_48
+	je	.L455_48
 	movl	$0, (%rcx,%rdi)
 	movq	$-1, 8(%rcx,%rdi)
 	movq	$0, 16(%rcx,%rdi)
@@ -104407,20 +104370,20 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	$0, 56(%rcx,%rdi)
 	movq	$0, 64(%rcx,%rdi)
 	movq	$0, 69(%rcx,%rdi)
-.L454_48:
+.L455_48:
 	andl	$7, %edx
 	movq	%rdx, %rdi
 	movq	%rax, %rdx
-.L454_49:
+.L455_49:
 	testq	%rdi, %rdi
-	je	.L454_50
+	je	.L455_50
 	movq	%rsi, %rdi
 	andq	$-8, %rdi
 	addq	$8, %rdi
 	cmpq	%rsi, %rdi
-	jae	.L454_51
-	jmp	.L454_55
-.L454_35:
+	jae	.L455_51
+	jmp	.L455_55
+.L455_35:
 	leaq	1792(%r14), %rax
 	movq	%rax, 8(%r8)
 	addq	(%r8), %r14
@@ -104429,14 +104392,14 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movl	$255, %esi
 	callq	memset
 	movl	$64, %eax
-.L454_36:
+.L455_36:
 	movq	%r14, 8(%rbx)
 	movq	%rax, 16(%rbx)
 	movl	$22, %eax
-	jmp	.L454_89
-.L454_50:
+	jmp	.L455_89
+.L455_50:
 	movq	%rsi, %rdi
-.L454_51:
+.L455_51:
 	movq	%rax, %rsi
 	shlq	$5, %rsi
 	addq	%rdi, %rsi
@@ -104444,12 +104407,12 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	cmpq	%rdi, %rsi
 	setb	%r10b
 	orb	%r9b, %r10b
-	je	.L454_52
-.L454_55:
+	je	.L455_52
+.L455_55:
 	movl	$8, %esi
 	xorl	%eax, %eax
-	jmp	.L454_61
-.L454_52:
+	jmp	.L455_61
+.L455_52:
 	movq	%rsi, 8(%r8)
 	movq	(%r8), %r8
 	leaq	(%r8,%rdi), %rsi
@@ -104457,17 +104420,17 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movl	%eax, %r9d
 	andl	$3, %r9d
 	cmpq	$3, %r10
-	jae	.L454_56
+	jae	.L455_56
 	xorl	%r10d, %r10d
-	jmp	.L454_59
-.L454_56:
+	jmp	.L455_59
+.L455_56:
 	movl	%eax, %r11d
 	andl	$-4, %r11d
 	leaq	(%rdi,%r8), %r14
 	addq	$124, %r14
 	xorl	%r10d, %r10d
 	.p2align	4
-.L454_57:
+.L455_57:
 	movq	$0, -124(%r14)
 	movq	$-1, -116(%r14)
 	movq	$-1, -108(%r14)
@@ -104491,17 +104454,17 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movb	$0, (%r14)
 	subq	$-128, %r14
 	cmpq	%r10, %r11
-	jne	.L454_57
+	jne	.L455_57
 	testq	%r9, %r9
-	je	.L454_61
-.L454_59:
+	je	.L455_61
+.L455_59:
 	shlq	$5, %r10
 	addq	%r10, %rdi
 	addq	%rdi, %r8
 	shll	$5, %r9d
 	xorl	%edi, %edi
 	.p2align	4
-.L454_60:
+.L455_60:
 	movq	$0, (%r8,%rdi)
 	movq	$-1, 8(%r8,%rdi)
 	movq	$-1, 16(%r8,%rdi)
@@ -104509,17 +104472,17 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movb	$0, 28(%r8,%rdi)
 	addq	$32, %rdi
 	cmpq	%rdi, %r9
-	jne	.L454_60
-.L454_61:
+	jne	.L455_60
+.L455_61:
 	movq	%rcx, 8(%rbx)
 	movq	%rdx, 16(%rbx)
 	movq	%rsi, 24(%rbx)
 	movq	%rax, 32(%rbx)
 	movl	$26, %eax
-	jmp	.L454_89
-.L454_71:
+	jmp	.L455_89
+.L455_71:
 	xorl	%r11d, %r11d
-.L454_75:
+.L455_75:
 	shlq	$4, %r11
 	addq	%r11, %rdi
 	addq	%r10, %rdi
@@ -104527,24 +104490,24 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	shll	$4, %r9d
 	xorl	%r10d, %r10d
 	.p2align	4
-.L454_76:
+.L455_76:
 	movq	$0, -8(%rdi,%r10)
 	movl	$-1, (%rdi,%r10)
 	addq	$16, %r10
 	cmpq	%r10, %r9
-	jne	.L454_76
-.L454_77:
+	jne	.L455_76
+.L455_77:
 	movq	%rsi, %r9
-.L454_78:
+.L455_78:
 	testb	$3, %r9b
-	je	.L454_81
+	je	.L455_81
 	movq	%r9, %rsi
 	andq	$-4, %rsi
 	addq	$4, %rsi
 	cmpq	%r9, %rsi
 	movq	%rsi, %r9
-	jb	.L454_80
-.L454_81:
+	jb	.L455_80
+.L455_81:
 	movl	%edx, %esi
 	imulq	$84, %rsi, %rdi
 	addq	%r9, %rdi
@@ -104552,27 +104515,27 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	cmpq	%r9, %rdi
 	setb	%r11b
 	orb	%r10b, %r11b
-	je	.L454_82
-.L454_80:
+	je	.L455_82
+.L455_80:
 	movl	$4, %edi
 	xorl	%esi, %esi
-	jmp	.L454_88
-.L454_82:
+	jmp	.L455_88
+.L455_82:
 	movq	%rdi, 8(%r8)
 	movq	(%r8), %r10
 	leaq	(%r10,%r9), %rdi
 	cmpl	$1, %edx
-	jne	.L454_84
+	jne	.L455_84
 	xorl	%edx, %edx
-	jmp	.L454_87
-.L454_84:
+	jmp	.L455_87
+.L455_84:
 	movl	%esi, %r8d
 	andl	$510, %r8d
 	addq	%r10, %r9
 	addq	$164, %r9
 	xorl	%edx, %edx
 	.p2align	4
-.L454_85:
+.L455_85:
 	movq	$-1, -108(%r9)
 	movq	$-1, -116(%r9)
 	movq	$-1, -124(%r9)
@@ -104598,10 +104561,10 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movb	$0, (%r9)
 	addq	$168, %r9
 	cmpq	%rdx, %r8
-	jne	.L454_85
+	jne	.L455_85
 	testb	$1, %sil
-	je	.L454_88
-.L454_87:
+	je	.L455_88
+.L455_87:
 	imulq	$84, %rdx, %rdx
 	movq	$-1, 56(%rdi,%rdx)
 	movq	$-1, 48(%rdi,%rdx)
@@ -104614,13 +104577,13 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	$0, 64(%rdi,%rdx)
 	movq	$-1, 72(%rdi,%rdx)
 	movb	$0, 80(%rdi,%rdx)
-.L454_88:
+.L455_88:
 	movq	%rcx, 8(%rbx)
 	movq	%rax, 16(%rbx)
 	movq	%rdi, 24(%rbx)
 	movq	%rsi, 32(%rbx)
 	movl	$34, %eax
-.L454_89:
+.L455_89:
 	movq	%rax, (%rbx)
 	movq	%rbx, %rax
 	addq	$8, %rsp
@@ -104629,12 +104592,12 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_41:
+.L455_41:
 	movl	$8, %ecx
 	xorl	%edx, %edx
 	xorl	%eax, %eax
 	movl	$8, %esi
-	jmp	.L454_61
+	jmp	.L455_61
 	.size	hw_registry_AnyTables_make_memory_BumpAllocator, .-hw_registry_AnyTables_make_memory_BumpAllocator
 
 	.p2align	4
@@ -104647,70 +104610,70 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	movq	%rdi, %rbx
 	movl	$19, %eax
 	cmpq	$8, %rsi
-	jle	.L455_1
+	jle	.L456_1
 	cmpq	$13, %rsi
-	jg	.L455_24
+	jg	.L456_24
 	leaq	8(%rbx), %rdi
 	cmpq	$10, %rsi
-	jle	.L455_19
+	jle	.L456_19
 	cmpq	$11, %rsi
-	je	.L455_49
+	je	.L456_49
 	cmpq	$12, %rsi
-	jne	.L455_50
+	jne	.L456_50
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$30, %eax
-	jmp	.L455_61
-.L455_1:
+	jmp	.L456_61
+.L456_1:
 	cmpq	$3, %rsi
-	jle	.L455_2
+	jle	.L456_2
 	cmpq	$5, %rsi
-	jle	.L455_11
+	jle	.L456_11
 	cmpq	$6, %rsi
-	je	.L455_38
+	je	.L456_38
 	cmpq	$7, %rsi
-	jne	.L455_39
+	jne	.L456_39
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$25, %eax
-	jmp	.L455_61
-.L455_24:
+	jmp	.L456_61
+.L456_24:
 	cmpq	$15, %rsi
-	jle	.L455_25
+	jle	.L456_25
 	cmpq	$16, %rsi
-	je	.L455_52
+	je	.L456_52
 	cmpq	$17, %rsi
-	jne	.L455_61
+	jne	.L456_61
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$35, %eax
-	jmp	.L455_61
-.L455_2:
+	jmp	.L456_61
+.L456_2:
 	cmpq	$1, %rsi
-	jg	.L455_31
+	jg	.L456_31
 	testq	%rsi, %rsi
-	jne	.L455_61
+	jne	.L456_61
 	movl	(%rcx), %ecx
 	addl	$3, %ecx
 	movl	$-1, %eax
 	cmovael	%ecx, %eax
 	cmpl	$1, (%r8)
-	jne	.L455_8
+	jne	.L456_8
 	movq	8(%r8), %rcx
 	testb	$7, %cl
-	je	.L455_7
+	je	.L456_7
 	movq	%rcx, %rdx
 	andq	$-8, %rdx
 	addq	$8, %rdx
 	cmpq	%rcx, %rdx
 	movq	%rdx, %rcx
-	jb	.L455_8
-.L455_7:
+	jb	.L456_8
+.L456_7:
 	movl	%eax, %eax
 	leaq	(%rcx,%rax,8), %rax
 	cmpq	%rcx, %rax
@@ -104719,62 +104682,62 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	setns	%sil
 	movl	$1, %ecx
 	testb	%sil, %dl
-	jne	.L455_9
-.L455_8:
+	jne	.L456_9
+.L456_8:
 	xorl	%ecx, %ecx
-.L455_9:
+.L456_9:
 	movq	%rcx, (%r8)
 	movq	%rax, 8(%r8)
 	movq	$8, 8(%rbx)
 	movq	$0, 16(%rbx)
 	movl	$18, %eax
-	jmp	.L455_61
-.L455_19:
+	jmp	.L456_61
+.L456_19:
 	cmpq	$9, %rsi
-	jne	.L455_48
+	jne	.L456_48
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_SizeCounter_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevator
 	movl	$27, %eax
-	jmp	.L455_61
-.L455_25:
+	jmp	.L456_61
+.L456_25:
 	cmpq	$14, %rsi
-	jne	.L455_51
+	jne	.L456_51
 	movl	$32, %eax
-	jmp	.L455_61
-.L455_31:
+	jmp	.L456_61
+.L456_31:
 	cmpq	$2, %rsi
-	jne	.L455_32
+	jne	.L456_32
 	movl	$20, %eax
-	jmp	.L455_61
-.L455_11:
+	jmp	.L456_61
+.L456_11:
 	cmpq	$4, %rsi
-	jne	.L455_37
+	jne	.L456_37
 	cmpl	$1, (%r8)
-	jne	.L455_13
+	jne	.L456_13
 	movq	8(%r8), %rax
 	testb	$3, %al
-	je	.L455_35
+	je	.L456_35
 	movq	%rax, %rcx
 	andq	$-4, %rcx
 	addq	$4, %rcx
 	cmpq	%rax, %rcx
 	movq	%rcx, %rax
-	jb	.L455_13
-.L455_35:
+	jb	.L456_13
+.L456_35:
 	movabsq	$9223372036854774016, %rdx
 	xorl	%ecx, %ecx
 	cmpq	%rdx, %rax
 	setb	%cl
 	addq	$1792, %rax
-	jmp	.L455_36
-.L455_49:
+	jmp	.L456_36
+.L456_49:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$29, %eax
-	jmp	.L455_61
-.L455_52:
+	jmp	.L456_61
+.L456_52:
 	movl	(%rcx), %eax
 	cmpl	$256, %eax
 	movl	$256, %ecx
@@ -104784,17 +104747,17 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	movl	$-1, %edx
 	cmovael	%esi, %edx
 	cmpl	$1, (%r8)
-	jne	.L455_59
+	jne	.L456_59
 	movq	8(%r8), %rsi
 	testb	$7, %sil
-	je	.L455_55
+	je	.L456_55
 	movq	%rsi, %rdi
 	andq	$-8, %rdi
 	addq	$8, %rdi
 	cmpq	%rsi, %rdi
 	movq	%rdi, %rsi
-	jb	.L455_59
-.L455_55:
+	jb	.L456_59
+.L456_55:
 	movl	%edx, %edx
 	shlq	$4, %rdx
 	addq	%rsi, %rdx
@@ -104802,27 +104765,27 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	cmpq	%rsi, %rdx
 	setb	%r9b
 	orb	%dil, %r9b
-	jne	.L455_59
+	jne	.L456_59
 	testb	$3, %sil
-	je	.L455_58
+	je	.L456_58
 	movabsq	$9223372036854774016, %rsi
 	orq	$1788, %rsi
 	andq	%rdx, %rsi
 	addq	$4, %rsi
 	cmpq	%rdx, %rsi
 	movq	%rsi, %rdx
-	jb	.L455_59
-.L455_58:
+	jb	.L456_59
+.L456_58:
 	imull	$84, %ecx, %esi
 	testl	%eax, %eax
 	movl	$84, %ecx
 	cmovnel	%esi, %ecx
 	addq	%rdx, %rcx
 	movl	$1, %eax
-	jns	.L455_60
-.L455_59:
+	jns	.L456_60
+.L456_59:
 	xorl	%eax, %eax
-.L455_60:
+.L456_60:
 	movq	%rax, (%r8)
 	movq	%rcx, 8(%r8)
 	movq	$8, 8(%rbx)
@@ -104830,53 +104793,53 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	movq	$4, 24(%rbx)
 	movq	$0, 32(%rbx)
 	movl	$34, %eax
-	jmp	.L455_61
-.L455_50:
+	jmp	.L456_61
+.L456_50:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$31, %eax
-	jmp	.L455_61
-.L455_48:
+	jmp	.L456_61
+.L456_48:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$28, %eax
-	jmp	.L455_61
-.L455_51:
+	jmp	.L456_61
+.L456_51:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$33, %eax
-	jmp	.L455_61
-.L455_38:
+	jmp	.L456_61
+.L456_38:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$24, %eax
-	jmp	.L455_61
-.L455_32:
+	jmp	.L456_61
+.L456_32:
 	movl	$21, %eax
-	jmp	.L455_61
-.L455_39:
+	jmp	.L456_61
+.L456_39:
 	movl	4(%rcx), %ecx
 	addl	$17, %ecx
 	movl	$-1, %eax
 	cmovael	%ecx, %eax
 	cmpl	$1, (%r8)
-	jne	.L455_46
+	jne	.L456_46
 	movq	8(%r8), %rdx
 	testb	$7, %dl
-	je	.L455_42
+	je	.L456_42
 	movq	%rdx, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%rdx, %rcx
 	movq	%rcx, %rdx
-	jb	.L455_46
-.L455_42:
+	jb	.L456_46
+.L456_42:
 	movl	%eax, %eax
 	leaq	(%rax,%rax,4), %rcx
 	shlq	$4, %rcx
@@ -104885,24 +104848,24 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	cmpq	%rdx, %rcx
 	setb	%dil
 	orb	%sil, %dil
-	jne	.L455_46
+	jne	.L456_46
 	testb	$7, %dl
-	je	.L455_45
+	je	.L456_45
 	movabsq	$9223372036854774016, %rdx
 	orq	$1784, %rdx
 	andq	%rcx, %rdx
 	addq	$8, %rdx
 	cmpq	%rcx, %rdx
 	movq	%rdx, %rcx
-	jb	.L455_46
-.L455_45:
+	jb	.L456_46
+.L456_45:
 	shlq	$5, %rax
 	addq	%rcx, %rax
 	movl	$1, %ecx
-	jns	.L455_47
-.L455_46:
+	jns	.L456_47
+.L456_46:
 	xorl	%ecx, %ecx
-.L455_47:
+.L456_47:
 	movq	%rcx, (%r8)
 	movq	%rax, 8(%r8)
 	movq	$8, 8(%rbx)
@@ -104910,23 +104873,23 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	movq	$8, 24(%rbx)
 	movq	$0, 32(%rbx)
 	movl	$26, %eax
-	jmp	.L455_61
-.L455_37:
+	jmp	.L456_61
+.L456_37:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$23, %eax
-	jmp	.L455_61
-.L455_13:
+	jmp	.L456_61
+.L456_13:
 	xorl	%ecx, %ecx
-.L455_36:
+.L456_36:
 	movq	%rcx, (%r8)
 	movq	%rax, 8(%r8)
 	movq	$4, 8(%rbx)
 	movq	$0, 16(%rbx)
 	movl	$22, %eax
-.L455_61:
+.L456_61:
 	movq	%rax, (%rbx)
 	movq	%rbx, %rax
 	addq	$8, %rsp
@@ -104955,15 +104918,15 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movq	%rdx, %rsi
 	callq	hw_registry_Kind_info
 	cmpb	$0, 137(%rax)
-	je	.L456_1
+	je	.L457_1
 	movq	%rbx, %rdi
 	movq	%r12, %rsi
 	movq	%r13, %rdx
 	movq	%r15, %rcx
 	movq	%r14, %r8
 	callq	hw_registry_AnyTables_make_memory_SizeCounter
-	jmp	.L456_74
-.L456_1:
+	jmp	.L457_74
+.L457_1:
 	movl	4(%r15), %r13d
 	movl	12(%r15), %ecx
 	cmpl	$1, %ecx
@@ -104972,17 +104935,17 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movl	$-1, %eax
 	cmovael	%ecx, %eax
 	cmpl	$1, (%r14)
-	jne	.L456_14
+	jne	.L457_14
 	movq	8(%r14), %rsi
 	testb	$7, %sil
-	je	.L456_4
+	je	.L457_4
 	movq	%rsi, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%rsi, %rcx
 	movq	%rcx, %rsi
-	jb	.L456_14
-.L456_4:
+	jb	.L457_14
+.L457_4:
 	movl	%eax, %ecx
 	movq	%rcx, %rdx
 	shlq	$7, %rdx
@@ -104991,117 +104954,117 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	cmpq	%rsi, %rdx
 	setb	%dil
 	orb	%al, %dil
-	jne	.L456_14
+	jne	.L457_14
 	movabsq	$9223372036854775800, %rax
 	testb	$7, %sil
-	je	.L456_7
+	je	.L457_7
 	movq	%rdx, %rsi
 	andq	%rax, %rsi
 	addq	$8, %rsi
 	cmpq	%rdx, %rsi
 	movq	%rsi, %rdx
-	jb	.L456_14
-.L456_7:
+	jb	.L457_14
+.L457_7:
 	shlq	$5, %rcx
 	movq	%rdx, %rsi
 	addq	%rcx, %rsi
-	js	.L456_14
+	js	.L457_14
 	testb	$7, %dl
-	je	.L456_10
+	je	.L457_10
 	movq	%rsi, %rdx
 	andq	%rax, %rdx
 	addq	$8, %rdx
 	cmpq	%rsi, %rdx
 	movq	%rdx, %rsi
-	jb	.L456_14
-.L456_10:
+	jb	.L457_14
+.L457_10:
 	addq	%rsi, %rcx
-	js	.L456_14
+	js	.L457_14
 	movl	(%r15), %edi
 	addl	$3, %edi
 	movl	$-1, %edx
 	cmovael	%edi, %edx
 	testb	$7, %sil
-	je	.L456_13
+	je	.L457_13
 	andq	%rcx, %rax
 	addq	$8, %rax
 	cmpq	%rcx, %rax
 	movq	%rax, %rcx
-	jb	.L456_14
-.L456_13:
+	jb	.L457_14
+.L457_13:
 	movl	%edx, %eax
 	shlq	$5, %rax
 	addq	%rcx, %rax
 	movl	$1, %ecx
-	jns	.L456_15
-.L456_14:
+	jns	.L457_15
+.L457_14:
 	xorl	%ecx, %ecx
-.L456_15:
+.L457_15:
 	movq	%rcx, (%r14)
 	movq	%rax, 8(%r14)
 	cmpq	$8, %r12
-	jle	.L456_16
+	jle	.L457_16
 	cmpq	$13, %r12
-	jg	.L456_38
+	jg	.L457_38
 	leaq	-168(%rbp), %rdi
 	cmpq	$10, %r12
-	jle	.L456_33
+	jle	.L457_33
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	cmpq	$11, %r12
-	je	.L456_60
+	je	.L457_60
 	cmpq	$12, %r12
-	jne	.L456_61
+	jne	.L457_61
 	callq	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$12, %r12d
-	jmp	.L456_72
-.L456_16:
+	jmp	.L457_72
+.L457_16:
 	cmpq	$3, %r12
-	jle	.L456_17
+	jle	.L457_17
 	cmpq	$5, %r12
-	jle	.L456_25
+	jle	.L457_25
 	cmpq	$6, %r12
-	je	.L456_49
+	je	.L457_49
 	cmpq	$7, %r12
-	jne	.L456_50
+	jne	.L457_50
 	leaq	-168(%rbp), %rdi
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$7, %r12d
-	jmp	.L456_72
-.L456_38:
+	jmp	.L457_72
+.L457_38:
 	cmpq	$15, %r12
-	jle	.L456_39
+	jle	.L457_39
 	cmpq	$16, %r12
-	je	.L456_62
+	je	.L457_62
 	cmpq	$17, %r12
-	jne	.L456_71
+	jne	.L457_71
 	leaq	-168(%rbp), %rdi
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$17, %r12d
-	jmp	.L456_72
-.L456_17:
+	jmp	.L457_72
+.L457_17:
 	leaq	-1(%r12), %rdx
 	cmpq	$3, %rdx
-	jb	.L456_72
+	jb	.L457_72
 	movl	(%r15), %esi
 	addl	$3, %esi
 	movl	$-1, %edx
 	cmovael	%esi, %edx
 	testq	%rcx, %rcx
-	je	.L456_22
+	je	.L457_22
 	testb	$7, %al
-	je	.L456_21
+	je	.L457_21
 	movq	%rax, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%rax, %rcx
 	movq	%rcx, %rax
-	jb	.L456_22
-.L456_21:
+	jb	.L457_22
+.L457_21:
 	movl	%edx, %ecx
 	leaq	(%rax,%rcx,8), %rcx
 	cmpq	%rax, %rcx
@@ -105110,60 +105073,60 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	setns	%sil
 	movl	$1, %eax
 	testb	%sil, %dl
-	jne	.L456_23
-.L456_22:
+	jne	.L457_23
+.L457_22:
 	xorl	%eax, %eax
-.L456_23:
+.L457_23:
 	movq	%rax, (%r14)
 	movq	%rcx, 8(%r14)
 	movq	$8, -168(%rbp)
 	movq	$0, -160(%rbp)
 	xorl	%r12d, %r12d
-	jmp	.L456_72
-.L456_33:
+	jmp	.L457_72
+.L457_33:
 	cmpq	$9, %r12
-	jne	.L456_59
+	jne	.L457_59
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	movq	%r15, %rcx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_SizeCounter_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevator
 	movl	$9, %r12d
-	jmp	.L456_72
-.L456_39:
+	jmp	.L457_72
+.L457_39:
 	cmpq	$14, %r12
-	je	.L456_72
+	je	.L457_72
 	leaq	-168(%rbp), %rdi
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$15, %r12d
-	jmp	.L456_72
-.L456_25:
+	jmp	.L457_72
+.L457_25:
 	cmpq	$4, %r12
-	jne	.L456_48
+	jne	.L457_48
 	testq	%rcx, %rcx
-	je	.L456_27
+	je	.L457_27
 	testb	$3, %al
-	je	.L456_46
+	je	.L457_46
 	movq	%rax, %rcx
 	andq	$-4, %rcx
 	addq	$4, %rcx
 	cmpq	%rax, %rcx
 	movq	%rcx, %rax
-	jb	.L456_27
-.L456_46:
+	jb	.L457_27
+.L457_46:
 	movabsq	$9223372036854775800, %rdx
 	addq	$-1784, %rdx
 	xorl	%ecx, %ecx
 	cmpq	%rdx, %rax
 	setb	%cl
 	addq	$1792, %rax
-	jmp	.L456_47
-.L456_60:
+	jmp	.L457_47
+.L457_60:
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$11, %r12d
-	jmp	.L456_72
-.L456_62:
+	jmp	.L457_72
+.L457_62:
 	movl	(%r15), %edx
 	cmpl	$256, %edx
 	movl	$256, %esi
@@ -105173,16 +105136,16 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movl	$-1, %edi
 	cmovael	%r8d, %edi
 	testq	%rcx, %rcx
-	je	.L456_69
+	je	.L457_69
 	testb	$7, %al
-	je	.L456_65
+	je	.L457_65
 	movq	%rax, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%rax, %rcx
 	movq	%rcx, %rax
-	jb	.L456_69
-.L456_65:
+	jb	.L457_69
+.L457_65:
 	movl	%edi, %ecx
 	shlq	$4, %rcx
 	addq	%rax, %rcx
@@ -105190,27 +105153,27 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	cmpq	%rax, %rcx
 	setb	%r8b
 	orb	%dil, %r8b
-	jne	.L456_69
+	jne	.L457_69
 	testb	$3, %al
-	je	.L456_68
+	je	.L457_68
 	movabsq	$9223372036854775800, %rax
 	orq	$4, %rax
 	andq	%rcx, %rax
 	addq	$4, %rax
 	cmpq	%rcx, %rax
 	movq	%rax, %rcx
-	jb	.L456_69
-.L456_68:
+	jb	.L457_69
+.L457_68:
 	imull	$84, %esi, %eax
 	testl	%edx, %edx
 	movl	$84, %edx
 	cmovnel	%eax, %edx
 	addq	%rcx, %rdx
 	movl	$1, %eax
-	jns	.L456_70
-.L456_69:
+	jns	.L457_70
+.L457_69:
 	xorl	%eax, %eax
-.L456_70:
+.L457_70:
 	movq	%rax, (%r14)
 	movq	%rdx, 8(%r14)
 	movq	$8, -168(%rbp)
@@ -105218,43 +105181,43 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movq	$4, -152(%rbp)
 	movq	$0, -144(%rbp)
 	movl	$16, %r12d
-	jmp	.L456_72
-.L456_61:
+	jmp	.L457_72
+.L457_61:
 	callq	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$13, %r12d
-	jmp	.L456_72
-.L456_71:
+	jmp	.L457_72
+.L457_71:
 	movl	$1, %r12d
-	jmp	.L456_72
-.L456_59:
+	jmp	.L457_72
+.L457_59:
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$10, %r12d
-	jmp	.L456_72
-.L456_49:
+	jmp	.L457_72
+.L457_49:
 	leaq	-168(%rbp), %rdi
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$6, %r12d
-	jmp	.L456_72
-.L456_50:
+	jmp	.L457_72
+.L457_50:
 	movl	%r13d, %esi
 	addl	$17, %esi
 	movl	$-1, %edx
 	cmovael	%esi, %edx
 	testq	%rcx, %rcx
-	je	.L456_57
+	je	.L457_57
 	testb	$7, %al
-	je	.L456_53
+	je	.L457_53
 	movq	%rax, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%rax, %rcx
 	movq	%rcx, %rax
-	jb	.L456_57
-.L456_53:
+	jb	.L457_57
+.L457_53:
 	movl	%edx, %ecx
 	leaq	(%rcx,%rcx,4), %rdx
 	shlq	$4, %rdx
@@ -105263,23 +105226,23 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	cmpq	%rax, %rdx
 	setb	%dil
 	orb	%sil, %dil
-	jne	.L456_57
+	jne	.L457_57
 	testb	$7, %al
-	je	.L456_56
+	je	.L457_56
 	movabsq	$9223372036854775800, %rax
 	andq	%rdx, %rax
 	addq	$8, %rax
 	cmpq	%rdx, %rax
 	movq	%rax, %rdx
-	jb	.L456_57
-.L456_56:
+	jb	.L457_57
+.L457_56:
 	shlq	$5, %rcx
 	addq	%rdx, %rcx
 	movl	$1, %eax
-	jns	.L456_58
-.L456_57:
+	jns	.L457_58
+.L457_57:
 	xorl	%eax, %eax
-.L456_58:
+.L457_58:
 	movq	%rax, (%r14)
 	movq	%rcx, 8(%r14)
 	movq	$8, -168(%rbp)
@@ -105287,23 +105250,23 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movq	$8, -152(%rbp)
 	movq	$0, -144(%rbp)
 	movl	$8, %r12d
-	jmp	.L456_72
-.L456_48:
+	jmp	.L457_72
+.L457_48:
 	leaq	-168(%rbp), %rdi
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$5, %r12d
-	jmp	.L456_72
-.L456_27:
+	jmp	.L457_72
+.L457_27:
 	xorl	%ecx, %ecx
-.L456_47:
+.L457_47:
 	movq	%rcx, (%r14)
 	movq	%rax, 8(%r14)
 	movq	$4, -168(%rbp)
 	movq	$0, -160(%rbp)
 	movl	$4, %r12d
-.L456_72:
+.L457_72:
 	movq	%r12, -176(%rbp)
 	leaq	-176(%rbp), %rsi
 	movl	$136, %edx
@@ -105318,7 +105281,7 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movq	$8, 184(%rbx)
 	movq	$0, 192(%rbx)
 	movl	%r13d, 200(%rbx)
-.L456_74:
+.L457_74:
 	movq	%rbx, %rax
 	addq	$136, %rsp
 	popq	%rbx
@@ -105336,127 +105299,127 @@ hw_registry_Kind_index:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	cmpq	$8, %rdi
-	jg	.L457_16
+	jg	.L458_16
 	cmpq	$3, %rdi
-	jle	.L457_2
+	jle	.L458_2
 	cmpq	$5, %rdi
-	jle	.L457_9
+	jle	.L458_9
 	cmpq	$6, %rdi
-	je	.L457_37
+	je	.L458_37
 	cmpq	$7, %rdi
-	je	.L457_38
+	je	.L458_38
 	cmpq	$8, %rdi
-	jne	.L457_33
+	jne	.L458_33
 	movb	$8, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_16:
+.L458_16:
 	cmpq	$12, %rdi
-	jle	.L457_17
+	jle	.L458_17
 	cmpq	$14, %rdi
-	jle	.L457_25
+	jle	.L458_25
 	cmpq	$15, %rdi
-	je	.L457_42
+	je	.L458_42
 	cmpq	$16, %rdi
-	je	.L457_43
+	je	.L458_43
 	cmpq	$18, %rdi
-	jne	.L457_33
+	jne	.L458_33
 	movb	$-1, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_2:
+.L458_2:
 	cmpq	$1, %rdi
-	jg	.L457_5
+	jg	.L458_5
 	testq	%rdi, %rdi
-	je	.L457_4
+	je	.L458_4
 	cmpq	$1, %rdi
-	jne	.L457_33
+	jne	.L458_33
 	movb	$1, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_17:
+.L458_17:
 	cmpq	$10, %rdi
-	jg	.L457_21
+	jg	.L458_21
 	cmpq	$9, %rdi
-	je	.L457_39
+	je	.L458_39
 	cmpq	$10, %rdi
-	jne	.L457_33
+	jne	.L458_33
 	movb	$10, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_5:
+.L458_5:
 	cmpq	$2, %rdi
-	je	.L457_35
+	je	.L458_35
 	cmpq	$3, %rdi
-	jne	.L457_33
+	jne	.L458_33
 	movb	$3, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_21:
+.L458_21:
 	cmpq	$11, %rdi
-	je	.L457_40
+	je	.L458_40
 	cmpq	$12, %rdi
-	jne	.L457_33
+	jne	.L458_33
 	movb	$12, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_9:
+.L458_9:
 	cmpq	$4, %rdi
-	je	.L457_36
+	je	.L458_36
 	cmpq	$5, %rdi
-	jne	.L457_33
+	jne	.L458_33
 	movb	$5, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_25:
+.L458_25:
 	cmpq	$13, %rdi
-	je	.L457_41
+	je	.L458_41
 	cmpq	$14, %rdi
-	jne	.L457_33
+	jne	.L458_33
 	movb	$14, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_4:
+.L458_4:
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_39:
+.L458_39:
 	movb	$9, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_35:
+.L458_35:
 	movb	$2, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_40:
+.L458_40:
 	movb	$11, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_38:
+.L458_38:
 	movb	$7, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_43:
+.L458_43:
 	movb	$16, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_37:
+.L458_37:
 	movb	$6, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_42:
+.L458_42:
 	movb	$15, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_36:
+.L458_36:
 	movb	$4, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_41:
+.L458_41:
 	movb	$13, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L457_33:
+.L458_33:
 	movb	$17, %al
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -105468,111 +105431,111 @@ hw_registry_Kind_info:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	cmpq	$8, %rdi
-	jle	.L458_1
+	jle	.L459_1
 	cmpq	$13, %rdi
-	jg	.L458_18
+	jg	.L459_18
 	cmpq	$10, %rdi
-	jle	.L458_13
+	jle	.L459_13
 	cmpq	$11, %rdi
-	je	.L458_31
+	je	.L459_31
 	cmpq	$12, %rdi
-	jne	.L458_32
+	jne	.L459_32
 	movq	$.Lconst16, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_1:
+.L459_1:
 	cmpq	$3, %rdi
-	jle	.L458_2
+	jle	.L459_2
 	cmpq	$5, %rdi
-	jle	.L458_6
+	jle	.L459_6
 	cmpq	$6, %rdi
-	je	.L458_28
+	je	.L459_28
 	cmpq	$7, %rdi
-	jne	.L458_29
+	jne	.L459_29
 	movq	$.Lconst17, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_18:
+.L459_18:
 	cmpq	$15, %rdi
-	jle	.L458_19
+	jle	.L459_19
 	cmpq	$16, %rdi
-	je	.L458_34
+	je	.L459_34
 	cmpq	$17, %rdi
-	jne	.L458_35
+	jne	.L459_35
 	movq	$.Lconst18, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_2:
+.L459_2:
 	cmpq	$1, %rdi
-	jg	.L458_25
+	jg	.L459_25
 	movq	$.Lconst19, %rax
 	testq	%rdi, %rdi
-	je	.L458_36
+	je	.L459_36
 	movq	$.Lconst20, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_13:
+.L459_13:
 	cmpq	$9, %rdi
-	jne	.L458_30
+	jne	.L459_30
 	movq	$.Lconst21, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_19:
+.L459_19:
 	cmpq	$14, %rdi
-	jne	.L458_33
+	jne	.L459_33
 	movq	$.Lconst22, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_25:
+.L459_25:
 	cmpq	$2, %rdi
-	jne	.L458_26
+	jne	.L459_26
 	movq	$.Lconst23, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_6:
+.L459_6:
 	cmpq	$4, %rdi
-	jne	.L458_27
+	jne	.L459_27
 	movq	$.Lconst24, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_31:
+.L459_31:
 	movq	$.Lconst25, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_34:
+.L459_34:
 	movq	$.Lconst26, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_32:
+.L459_32:
 	movq	$.Lconst27, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_35:
+.L459_35:
 	movq	%rsi, %rax
-.L458_36:
+.L459_36:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_30:
+.L459_30:
 	movq	$.Lconst28, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_33:
+.L459_33:
 	movq	$.Lconst29, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_28:
+.L459_28:
 	movq	$.Lconst30, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_26:
+.L459_26:
 	movq	$.Lconst31, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_29:
+.L459_29:
 	movq	$.Lconst32, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_27:
+.L459_27:
 	movq	$.Lconst33, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -105587,21 +105550,21 @@ hw_sfq_Sfq_find_front_merge:
 	movq	64(%rdi), %r10
 	movq	%r8, %rax
 	testq	%r10, %r10
-	je	.L459_5
+	je	.L460_5
 	movq	680(%rsi), %rax
 	movq	%rax, %rdx
 	orq	%r10, %rdx
 	shrq	$32, %rdx
-	je	.L459_2
+	je	.L460_2
 	xorl	%edx, %edx
 	divq	%r10
-	jmp	.L459_4
-.L459_2:
+	jmp	.L460_4
+.L460_2:
 	xorl	%edx, %edx
 	divl	%r10d
-.L459_4:
+.L460_4:
 	addq	%r8, %rax
-.L459_5:
+.L460_5:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%rbx
@@ -105669,32 +105632,32 @@ hw_sfq_Sfq_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	16(%rdi), %eax
 	cmpq	%rax, %rdx
-	jbe	.L459_10
+	jbe	.L460_10
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L459_11
+	je	.L460_11
 	addq	%rsi, %rdi
 	.p2align	4
-.L459_9:
+.L460_9:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L459_10
+	jbe	.L460_10
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L459_9
-	jmp	.L459_11
-.L459_10:
+	jne	.L460_9
+	jmp	.L460_11
+.L460_10:
 	movl	$-1, %eax
-.L459_11:
+.L460_11:
 	popq	%rbx
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -105723,18 +105686,18 @@ hw_sfq_Sfq_remove:
 	movl	52(%rax), %r8d
 	leaq	(%r8,%r8,8), %r9
 	cmpq	%r8, 8(%rdi)
-	jbe	.L460_1
+	jbe	.L461_1
 	leaq	(%r9,%r9,2), %r12
 	addq	%r8, %r12
 	addq	(%rbx), %r12
-.L460_3:
+.L461_3:
 	movq	384(%r14), %rsi
 	movq	392(%r14), %rdx
 	movl	20(%r12), %eax
 	cmpl	24(%r12), %eax
-	jne	.L460_14
+	jne	.L461_14
 	cmpq	%r15, %rdx
-	jbe	.L460_6
+	jbe	.L461_6
 	movq	%r15, %rax
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
@@ -105744,21 +105707,21 @@ hw_sfq_Sfq_remove:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, 16(%r12)
 	movl	$-1, 24(%r12)
-	jmp	.L460_6
-.L460_14:
+	jmp	.L461_6
+.L461_14:
 	leaq	16(%r12), %rdi
 	movq	%r8, -48(%rbp)
 	movq	%r9, %r13
 	callq	hw_collections_tree_Tree_remove_from_among
 	movq	%r13, %r9
 	movq	-48(%rbp), %r8
-.L460_6:
+.L461_6:
 	leaq	8(%r12), %r13
 	cmpq	%r15, 328(%r14)
-	jbe	.L460_7
+	jbe	.L461_7
 	shlq	$4, %r15
 	addq	320(%r14), %r15
-.L460_9:
+.L461_9:
 	movl	8(%r15), %eax
 	movl	12(%r15), %ecx
 	movq	$-1, 8(%r15)
@@ -105786,11 +105749,11 @@ hw_sfq_Sfq_remove:
 	movq	%r14, %rdx
 	cmovaq	%rcx, %rdx
 	cmpl	$-1, 16(%rdx)
-	jne	.L460_13
+	jne	.L461_13
 	leaq	48(%rbx), %r15
 	cmpq	%r8, %rax
-	jbe	.L460_11
-.L460_12:
+	jbe	.L461_11
+.L461_12:
 	movl	(%rcx), %eax
 	movl	4(%rcx), %edx
 	movq	$-1, (%rcx)
@@ -105811,7 +105774,7 @@ hw_sfq_Sfq_remove:
 	cmpq	%rdx, %rsi
 	cmovaq	%rcx, %rbx
 	movl	%eax, (%rbx)
-.L460_13:
+.L461_13:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -105820,7 +105783,7 @@ hw_sfq_Sfq_remove:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L460_1:
+.L461_1:
 	leaq	16(%rbx), %r12
 	movq	%r12, %rdi
 	movq	%r8, -48(%rbp)
@@ -105830,8 +105793,8 @@ hw_sfq_Sfq_remove:
 	movl	-56(%rbp), %ecx
 	movq	%r13, %r9
 	movq	-48(%rbp), %r8
-	jmp	.L460_3
-.L460_7:
+	jmp	.L461_3
+.L461_7:
 	leaq	336(%r14), %r15
 	movq	%r15, %rdi
 	movq	%r8, -48(%rbp)
@@ -105839,23 +105802,23 @@ hw_sfq_Sfq_remove:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	-56(%rbp), %r9
 	movq	-48(%rbp), %r8
-	jmp	.L460_9
-.L460_11:
+	jmp	.L461_9
+.L461_11:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_sfq_Bucket
 	movq	%r14, %rcx
-	jmp	.L460_12
+	jmp	.L461_12
 	.size	hw_sfq_Sfq_remove, .-hw_sfq_Sfq_remove
 
 	.p2align	4
 	.type	hw_shared_chooser_Chooser_best, @function
 hw_shared_chooser_Chooser_best:
 	cmpl	$-1, %edx
-	je	.L461_4
+	je	.L462_4
 	cmpl	%ecx, %edx
-	je	.L461_4
+	je	.L462_4
 	cmpl	$-1, %ecx
-	je	.L461_3
+	je	.L462_3
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -105877,7 +105840,7 @@ hw_shared_chooser_Chooser_best:
 	cmpq	%r11, %r14
 	cmovbeq	%r15, %r9
 	cmpb	$0, 16(%rdi)
-	je	.L461_6
+	je	.L462_6
 	movq	64(%rsi), %rbx
 	movq	72(%rsi), %r14
 	movq	%r10, %rax
@@ -105892,7 +105855,7 @@ hw_shared_chooser_Chooser_best:
 	cmovbeq	%rsi, %r9
 	movzwl	56(%rax), %esi
 	cmpb	$0, 61(%rax)
-	je	.L461_12
+	je	.L462_12
 	movzwl	56(%r9), %r10d
 	cmpb	$0, 61(%r9)
 	sete	%r11b
@@ -105900,31 +105863,31 @@ hw_shared_chooser_Chooser_best:
 	orb	%r11b, %bl
 	xorb	%sil, %bl
 	testb	$1, %bl
-	je	.L461_15
+	je	.L462_15
 	testb	$1, %sil
-	jmp	.L461_17
-.L461_3:
+	jmp	.L462_17
+.L462_3:
 	movl	%edx, %ecx
-.L461_4:
+.L462_4:
 	movl	%ecx, %eax
 	HOISTWAY_RETURN
-.L461_12:
+.L462_12:
 	movzwl	56(%r9), %r10d
 	cmpb	$0, 61(%r9)
 	sete	%r11b
 	movl	%r10d, %ebx
 	orb	%r11b, %bl
 	testb	$1, %bl
-	je	.L461_13
-.L461_15:
+	je	.L462_13
+.L462_15:
 	xorl	%esi, %r10d
 	testb	$2, %r10b
-	je	.L461_6
+	je	.L462_6
 	testb	$2, %sil
-.L461_17:
+.L462_17:
 	cmovnel	%edx, %ecx
-	jmp	.L461_18
-.L461_6:
+	jmp	.L462_18
+.L462_6:
 	movl	%edx, %r10d
 	movq	(%rax), %rsi
 	movq	(%r9), %r9
@@ -105934,8 +105897,8 @@ hw_shared_chooser_Chooser_best:
 	cmovaeq	%rdx, %rax
 	movq	8(%rdi), %r14
 	mulq	%r14
-	jo	.L461_7
-.L461_8:
+	jo	.L462_7
+.L462_8:
 	movq	%rsi, %rbx
 	subq	%r8, %rbx
 	cmovbq	%rax, %rbx
@@ -105949,8 +105912,8 @@ hw_shared_chooser_Chooser_best:
 	subq	%r9, %rdx
 	cmovaeq	%rdx, %rax
 	mulq	%r14
-	jo	.L461_9
-.L461_10:
+	jo	.L462_9
+.L462_10:
 	movq	%r9, %rdx
 	subq	%r8, %rdx
 	cmovbq	%rax, %rdx
@@ -105975,22 +105938,22 @@ hw_shared_chooser_Chooser_best:
 	cmpq	%r9, %rsi
 	cmoval	%r14d, %r10d
 	movl	%r10d, %ecx
-.L461_18:
+.L462_18:
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	movl	%ecx, %eax
 	HOISTWAY_RETURN
-.L461_13:
+.L462_13:
 	movl	%edx, %ecx
-	jmp	.L461_18
-.L461_7:
+	jmp	.L462_18
+.L462_7:
 	movq	$-1, %rax
-	jmp	.L461_8
-.L461_9:
+	jmp	.L462_8
+.L462_9:
 	movq	$-1, %rax
-	jmp	.L461_10
+	jmp	.L462_10
 	.size	hw_shared_chooser_Chooser_best, .-hw_shared_chooser_Chooser_best
 
 	.p2align	4
@@ -106011,14 +105974,14 @@ hw_shared_driver_list_DriverList_insert_after:
 	movl	68(%rdi), %ecx
 	movl	76(%rdi), %r12d
 	cmpl	%r12d, %ecx
-	jne	.L462_8
+	jne	.L463_8
 	movl	%ecx, %r12d
-.L462_2:
+.L463_2:
 	movl	-44(%rbp), %eax
 	cmpl	%eax, 968(%r13)
-	jne	.L462_4
+	jne	.L463_4
 	movl	$-1, 968(%r13)
-.L462_4:
+.L463_4:
 	movq	72(%r13), %rax
 	movl	-44(%rbp), %r14d
 	movq	%r14, %r15
@@ -106028,17 +105991,17 @@ hw_shared_driver_list_DriverList_insert_after:
 	cmpq	%r14, %rax
 	cmovbeq	%r13, %rcx
 	testb	$32, 58(%rcx)
-	je	.L462_6
+	je	.L463_6
 	movq	%r13, %rdi
 	movl	-44(%rbp), %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
 	movq	72(%r13), %rax
-.L462_6:
+.L463_6:
 	cmpq	%r14, %rax
-	jbe	.L462_7
+	jbe	.L463_7
 	movq	64(%r13), %rax
 	addq	%r15, %rax
-.L462_14:
+.L463_14:
 	orb	$1, 58(%rax)
 	addq	64(%r13), %r15
 	cmpq	%r14, 72(%r13)
@@ -106047,40 +106010,40 @@ hw_shared_driver_list_DriverList_insert_after:
 	movq	(%rbx), %rsi
 	movq	8(%rbx), %rdx
 	cmpl	$-1, 64(%rbx)
-	je	.L462_15
+	je	.L463_15
 	movl	-48(%rbp), %ecx
 	movl	%ecx, %eax
 	cmpq	%rax, %rdx
-	jbe	.L462_18
+	jbe	.L463_18
 	leaq	(%rax,%rax,2), %rax
 	shlq	$4, %rax
 	cmpl	$-1, 12(%rsi,%rax)
-	je	.L462_20
+	je	.L463_20
 	addq	%rsi, %rax
 	movl	40(%rax), %r12d
 	xorl	%eax, %eax
-	jmp	.L462_21
-.L462_8:
+	jmp	.L463_21
+.L463_8:
 	movq	(%rbx), %r14
 	movq	8(%rbx), %r15
-	jmp	.L462_9
+	jmp	.L463_9
 	.p2align	4
-.L462_23:
+.L463_23:
 	leaq	64(%rbx), %rdi
 	movq	%r14, %rsi
 	movq	%r15, %rdx
 	callq	hw_collections_tree_Tree_remove_from_among_collections_tree_Range
 	movl	68(%rbx), %ecx
 	movl	76(%rbx), %r12d
-.L462_12:
+.L463_12:
 	cmpl	%r12d, %ecx
-	je	.L462_2
-.L462_9:
+	je	.L463_2
+.L463_9:
 	cmpl	72(%rbx), %ecx
-	jne	.L462_23
+	jne	.L463_23
 	movl	%ecx, %eax
 	cmpq	%rax, %r15
-	jbe	.L462_12
+	jbe	.L463_12
 	leaq	(%rax,%rax,2), %rax
 	shlq	$4, %rax
 	movq	$0, (%r14,%rax)
@@ -106093,10 +106056,10 @@ hw_shared_driver_list_DriverList_insert_after:
 	movq	$-1, 64(%rbx)
 	movl	$-1, 72(%rbx)
 	movl	$-1, %ecx
-	jmp	.L462_12
-.L462_15:
+	jmp	.L463_12
+.L463_15:
 	cmpq	%r14, %rdx
-	jbe	.L462_22
+	jbe	.L463_22
 	leaq	(%r14,%r14,2), %rax
 	shlq	$4, %rax
 	movq	%r8, (%rsi,%rax)
@@ -106110,14 +106073,14 @@ hw_shared_driver_list_DriverList_insert_after:
 	movl	%r12d, 64(%rbx)
 	movl	%r12d, 68(%rbx)
 	movl	%r12d, 72(%rbx)
-	jmp	.L462_22
-.L462_18:
+	jmp	.L463_22
+.L463_18:
 	xorl	%eax, %eax
-	jmp	.L462_21
-.L462_20:
+	jmp	.L463_21
+.L463_20:
 	movb	$1, %al
 	movl	%ecx, %r12d
-.L462_21:
+.L463_21:
 	movzbl	%al, %eax
 	movl	%eax, (%rsp)
 	leaq	64(%rbx), %rdi
@@ -106125,7 +106088,7 @@ hw_shared_driver_list_DriverList_insert_after:
 	movl	%r12d, %r9d
 	callq	hw_collections_tree_Tree_attach_collections_tree_Range
 	movl	68(%rbx), %r12d
-.L462_22:
+.L463_22:
 	movl	%r12d, 76(%rbx)
 	addq	$24, %rsp
 	popq	%rbx
@@ -106135,11 +106098,11 @@ hw_shared_driver_list_DriverList_insert_after:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L462_7:
+.L463_7:
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r13, %rax
-	jmp	.L462_14
+	jmp	.L463_14
 	.size	hw_shared_driver_list_DriverList_insert_after, .-hw_shared_driver_list_DriverList_insert_after
 
 	.p2align	4
@@ -106154,7 +106117,7 @@ hw_shared_driver_list_DriverList_pass_first:
 	movl	76(%rdi), %ebx
 	movl	$4294967295, %eax
 	cmpq	%rax, %rbx
-	je	.L463_11
+	je	.L464_11
 	movq	%rsi, %r14
 	leaq	(%rbx,%rbx,2), %rax
 	shlq	$4, %rax
@@ -106165,47 +106128,47 @@ hw_shared_driver_list_DriverList_pass_first:
 	movl	40(%rcx), %eax
 	movl	%eax, 76(%rdi)
 	cmpl	$-1, %eax
-	je	.L463_17
+	je	.L464_17
 	cmpl	%ebx, 968(%r14)
-	jne	.L463_3
-.L463_18:
+	jne	.L464_3
+.L464_18:
 	movl	$-1, 968(%r14)
 	cmpq	%rbx, 72(%r14)
-	ja	.L463_4
-.L463_19:
+	ja	.L464_4
+.L464_19:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L463_5
-.L463_11:
+	jmp	.L464_5
+.L464_11:
 	xorl	%eax, %eax
-	jmp	.L463_16
-.L463_17:
+	jmp	.L464_16
+.L464_17:
 	movq	$-1, 64(%rdi)
 	movl	$-1, 72(%rdi)
 	cmpl	%ebx, 968(%r14)
-	je	.L463_18
-.L463_3:
+	je	.L464_18
+.L464_3:
 	cmpq	%rbx, 72(%r14)
-	jbe	.L463_19
-.L463_4:
+	jbe	.L464_19
+.L464_4:
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L463_5:
+.L464_5:
 	movb	$2, 62(%rax)
 	testb	$32, 58(%rax)
-	je	.L463_7
+	je	.L464_7
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L463_7:
+.L464_7:
 	cmpl	$-1, 576(%r14)
-	jne	.L463_12
+	jne	.L464_12
 	cmpl	$-1, 552(%r14)
-	jne	.L463_12
+	jne	.L464_12
 	cmpl	$0, 544(%r14)
-	jne	.L463_12
+	jne	.L464_12
 	movl	%ebx, 580(%r14)
 	movq	%rbx, %rax
 	shlq	$6, %rax
@@ -106218,8 +106181,8 @@ hw_shared_driver_list_DriverList_pass_first:
 	cmovaeq	%rcx, %rax
 	movq	%rax, 560(%r14)
 	movl	%ebx, 576(%r14)
-	jmp	.L463_15
-.L463_12:
+	jmp	.L464_15
+.L464_12:
 	leaq	552(%r14), %r15
 	leaq	512(%r14), %r12
 	movq	%r12, %rdi
@@ -106231,32 +106194,32 @@ hw_shared_driver_list_DriverList_pass_first:
 	callq	hw_elevator_dispatch_list_DispatchList_make_plain
 	movl	556(%r14), %edx
 	cmpq	%rbx, 72(%r14)
-	jbe	.L463_20
+	jbe	.L464_20
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L463_14:
+.L464_14:
 	orb	$2, 59(%rax)
 	movq	%r15, %rdi
 	movq	%r14, %rsi
 	movl	%ebx, %ecx
 	callq	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
-.L463_15:
+.L464_15:
 	movl	$1, %eax
-.L463_16:
+.L464_16:
 	popq	%rbx
 	popq	%r12
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L463_20:
+.L464_20:
 	movq	%r14, %rdi
 	movl	%edx, %r12d
 	callq	hw_collections_arena_clean_request_Request
 	movl	%r12d, %edx
 	movq	%r14, %rax
-	jmp	.L463_14
+	jmp	.L464_14
 	.size	hw_shared_driver_list_DriverList_pass_first, .-hw_shared_driver_list_DriverList_pass_first
 
 	.p2align	4
@@ -106297,9 +106260,9 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	movl	12(%rbx), %ecx
 	cmpl	16(%rbx), %ecx
 	movl	%r10d, -44(%rbp)
-	jne	.L464_21
+	jne	.L465_21
 	cmpq	%r13, %rdx
-	jbe	.L464_3
+	jbe	.L465_3
 	movq	$0, (%rax)
 	movq	$-1, 8(%rax)
 	movq	$-1, 16(%rax)
@@ -106307,18 +106270,18 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	movb	$0, 28(%rax)
 	movq	$-1, 8(%rbx)
 	movl	$-1, 16(%rbx)
-	jmp	.L464_3
-.L464_21:
+	jmp	.L465_3
+.L465_21:
 	leaq	8(%rbx), %rdi
 	movl	%r10d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
-.L464_3:
+.L465_3:
 	cmpq	%r13, 328(%r14)
-	jbe	.L464_4
+	jbe	.L465_4
 	movq	%r13, %r15
 	shlq	$4, %r15
 	addq	320(%r14), %r15
-.L464_6:
+.L465_6:
 	movl	8(%r15), %eax
 	movl	12(%r15), %ecx
 	movq	$-1, 8(%r15)
@@ -106339,27 +106302,27 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	movl	%eax, (%rdx)
 	movl	-44(%rbp), %ebx
 	cmpl	%ebx, 968(%r14)
-	jne	.L464_8
+	jne	.L465_8
 	movl	$-1, 968(%r14)
-.L464_8:
+.L465_8:
 	cmpq	%r13, 72(%r14)
-	jbe	.L464_9
+	jbe	.L465_9
 	movq	64(%r14), %rax
 	addq	%r12, %rax
-.L464_11:
+.L465_11:
 	movb	$2, 62(%rax)
 	testb	$32, 58(%rax)
-	je	.L464_13
+	je	.L465_13
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L464_13:
+.L465_13:
 	cmpl	$-1, 576(%r14)
-	jne	.L464_16
+	jne	.L465_16
 	cmpl	$-1, 552(%r14)
-	jne	.L464_16
+	jne	.L465_16
 	cmpl	$0, 544(%r14)
-	jne	.L464_16
+	jne	.L465_16
 	movl	%ebx, 580(%r14)
 	addq	64(%r14), %r12
 	cmpq	%r13, 72(%r14)
@@ -106378,7 +106341,7 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L464_16:
+.L465_16:
 	leaq	512(%r14), %r15
 	movq	%r15, %rdi
 	movq	%r14, %rsi
@@ -106389,9 +106352,9 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	callq	hw_elevator_dispatch_list_DispatchList_make_plain
 	movl	556(%r14), %edx
 	cmpq	%r13, 72(%r14)
-	jbe	.L464_17
+	jbe	.L465_17
 	addq	64(%r14), %r12
-.L464_19:
+.L465_19:
 	orb	$2, 59(%r12)
 	leaq	552(%r14), %rdi
 	movq	%r14, %rsi
@@ -106404,17 +106367,17 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
-.L464_4:
+.L465_4:
 	leaq	336(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_request_Arrival
-	jmp	.L464_6
-.L464_9:
+	jmp	.L465_6
+.L465_9:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L464_11
-.L464_17:
+	jmp	.L465_11
+.L465_17:
 	movq	%r14, %rdi
 	movl	%ebx, %r15d
 	movl	%edx, %ebx
@@ -106422,7 +106385,7 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	movl	%ebx, %edx
 	movl	%r15d, %ebx
 	movq	%r14, %r12
-	jmp	.L464_19
+	jmp	.L465_19
 	.size	hw_shared_read_write_queues_ReadWriteQueues_dispatch, .-hw_shared_read_write_queues_ReadWriteQueues_dispatch
 
 	.p2align	4
@@ -106447,7 +106410,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	movq	%rdi, %r14
 	cmpb	$0, 61(%rsi)
 	movl	%ecx, %r15d
-	je	.L465_1
+	je	.L466_1
 	leaq	20(%r14), %r13
 	movq	%r13, %rdi
 	movq	%rbx, %rsi
@@ -106462,18 +106425,18 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	cmpq	%r15, %rdx
 	cmovaq	%rcx, %rax
 	cmpl	%r12d, 40(%r14)
-	jne	.L465_7
+	jne	.L466_7
 	movl	24(%rax), %ecx
 	movl	%ecx, 40(%r14)
-.L465_7:
+.L466_7:
 	cmpl	%r12d, 44(%r14)
-	jne	.L465_9
+	jne	.L466_9
 	movl	24(%rax), %eax
 	movl	%eax, 44(%r14)
-.L465_9:
+.L466_9:
 	movq	%r13, %r14
-	jmp	.L465_10
-.L465_1:
+	jmp	.L466_10
+.L466_1:
 	movq	%r14, %rdi
 	movq	%rbx, %rsi
 	movl	%r12d, %ecx
@@ -106487,20 +106450,20 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	cmpq	%r15, %rdx
 	cmovaq	%rcx, %rax
 	cmpl	%r12d, 40(%r14)
-	jne	.L465_3
+	jne	.L466_3
 	movl	24(%rax), %ecx
 	movl	%ecx, 40(%r14)
-.L465_3:
+.L466_3:
 	cmpl	%r12d, 44(%r14)
-	jne	.L465_10
+	jne	.L466_10
 	movl	24(%rax), %eax
 	movl	%eax, 44(%r14)
-.L465_10:
+.L466_10:
 	movl	12(%r14), %eax
 	cmpl	16(%r14), %eax
-	jne	.L465_17
+	jne	.L466_17
 	cmpq	%r15, %rdx
-	jbe	.L465_13
+	jbe	.L466_13
 	movq	%r15, %rax
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
@@ -106510,17 +106473,17 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, 8(%r14)
 	movl	$-1, 16(%r14)
-	jmp	.L465_13
-.L465_17:
+	jmp	.L466_13
+.L466_17:
 	leaq	8(%r14), %rdi
 	movl	%r12d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
-.L465_13:
+.L466_13:
 	cmpq	%r15, 328(%rbx)
-	jbe	.L465_14
+	jbe	.L466_14
 	shlq	$4, %r15
 	addq	320(%rbx), %r15
-.L465_16:
+.L466_16:
 	movl	8(%r15), %eax
 	movl	12(%r15), %ecx
 	movq	$-1, 8(%r15)
@@ -106547,11 +106510,11 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L465_14:
+.L466_14:
 	leaq	336(%rbx), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_request_Arrival
-	jmp	.L465_16
+	jmp	.L466_16
 	.size	hw_shared_read_write_queues_ReadWriteQueues_join, .-hw_shared_read_write_queues_ReadWriteQueues_join
 
 	.p2align	4
@@ -106574,7 +106537,7 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	xorl	%esi, %esi
 	callq	memset
 	testq	%r12, %r12
-	je	.L466_8
+	je	.L467_8
 	shlq	$4, %r12
 	leaq	(%r12,%r12,4), %r13
 	movq	32(%r15), %rbx
@@ -106582,12 +106545,12 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	adcq	$0, %rbx
 	xorl	%r15d, %r15d
 	xorl	%r12d, %r12d
-	jmp	.L466_2
+	jmp	.L467_2
 	.p2align	4
-.L466_6:
+.L467_6:
 	xorl	%edx, %edx
 	divq	%rbx
-.L466_7:
+.L467_7:
 	cmpq	$1, %rax
 	adcq	$0, %rax
 	movq	(%r14,%r12), %rsi
@@ -106599,31 +106562,31 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	addq	$80, %r12
 	incq	%r15
 	cmpq	%r12, %r13
-	je	.L466_8
-.L466_2:
+	je	.L467_8
+.L467_2:
 	movq	48(%r14,%r12), %r8
 	movq	%r8, %rax
 	negq	%rax
 	cmovsq	%r8, %rax
 	movl	$1000000, %ecx
 	mulq	%rcx
-	jo	.L466_3
+	jo	.L467_3
 	movq	%rax, %rcx
 	orq	%rbx, %rcx
 	shrq	$32, %rcx
-	jne	.L466_6
-.L466_5:
+	jne	.L467_6
+.L467_5:
 	xorl	%edx, %edx
 	divl	%ebx
-	jmp	.L466_7
-.L466_3:
+	jmp	.L467_7
+.L467_3:
 	movq	$-1, %rax
 	movq	%rax, %rcx
 	orq	%rbx, %rcx
 	shrq	$32, %rcx
-	jne	.L466_6
-	jmp	.L466_5
-.L466_8:
+	jne	.L467_6
+	jmp	.L467_5
+.L467_8:
 	leaq	-240(%rbp), %rsi
 	movl	$192, %edx
 	movq	-48(%rbp), %rbx
@@ -106646,7 +106609,7 @@ hw_shared_slice_tunables_SliceTunables_set:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	cmpq	%rdx, %r8
-	jae	.L467_7
+	jae	.L468_7
 	leaq	(%r8,%r8,4), %r10
 	shlq	$4, %r10
 	movq	%r9, %rax
@@ -106655,25 +106618,25 @@ hw_shared_slice_tunables_SliceTunables_set:
 	movq	32(%rcx), %rcx
 	movl	$1000000, %edx
 	mulq	%rdx
-	jo	.L467_2
-.L467_3:
+	jo	.L468_2
+.L468_3:
 	addq	%r10, %rsi
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
 	movq	%rax, %rdx
 	orq	%rcx, %rdx
 	shrq	$32, %rdx
-	je	.L467_4
+	je	.L468_4
 	xorl	%edx, %edx
 	divq	%rcx
-	jmp	.L467_6
-.L467_7:
+	jmp	.L468_6
+.L468_7:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L467_4:
+.L468_4:
 	xorl	%edx, %edx
 	divl	%ecx
-.L467_6:
+.L468_6:
 	cmpq	$1, %rdx
 	sbbq	$-1, %rax
 	movq	(%rsi), %rcx
@@ -106684,18 +106647,18 @@ hw_shared_slice_tunables_SliceTunables_set:
 	movq	%rax, %r9
 	popq	%rbp
 	jmp	hw_shared_slice_tunables_SliceTunables_store
-.L467_2:
+.L468_2:
 	movq	$-1, %rax
-	jmp	.L467_3
+	jmp	.L468_3
 	.size	hw_shared_slice_tunables_SliceTunables_set, .-hw_shared_slice_tunables_SliceTunables_set
 
 	.p2align	4
 	.type	hw_shared_slice_tunables_SliceTunables_store, @function
 hw_shared_slice_tunables_SliceTunables_store:
 	cmpq	$15, %rcx
-	ja	.L468_2
+	ja	.L469_2
 	movq	%r8, (%rdi,%rcx,8)
-.L468_2:
+.L469_2:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -106706,42 +106669,42 @@ hw_shared_slice_tunables_SliceTunables_store:
 	negq	%r14
 	cmovsq	%r8, %r14
 	cmpq	$12, %rdx
-	jle	.L468_3
+	jle	.L469_3
 	cmpq	$15, %rdx
-	jg	.L468_13
+	jg	.L469_13
 	cmpq	$13, %rdx
-	je	.L468_21
+	je	.L469_21
 	cmpq	$14, %rdx
-	jne	.L468_32
+	jne	.L469_32
 	movabsq	$8314031276166835315, %rax
 	xorq	(%rsi), %rax
 	movabsq	$8174701154290725729, %rcx
 	xorq	6(%rsi), %rcx
 	orq	%rax, %rcx
-	jne	.L468_32
+	jne	.L469_32
 	movl	%r14d, 188(%rdi)
-	jmp	.L468_32
-.L468_3:
+	jmp	.L469_32
+.L469_3:
 	cmpq	$7, %rdx
-	je	.L468_17
+	je	.L469_17
 	cmpq	$10, %rdx
-	je	.L468_26
+	je	.L469_26
 	cmpq	$11, %rdx
-	jne	.L468_32
+	jne	.L469_32
 	movabsq	$8314031276166835315, %rax
 	xorq	(%rsi), %rax
 	movabsq	$7164797593621721705, %rcx
 	addq	$33157882, %rcx
 	xorq	3(%rsi), %rcx
 	orq	%rax, %rcx
-	jne	.L468_32
+	jne	.L469_32
 	movq	%r9, 144(%rdi)
-	jmp	.L468_32
-.L468_13:
+	jmp	.L469_32
+.L469_13:
 	cmpq	$16, %rdx
-	je	.L468_19
+	je	.L469_19
 	cmpq	$17, %rdx
-	jne	.L468_32
+	jne	.L469_32
 	movq	%r9, %r12
 	movq	%rdi, %r15
 	movl	$17, %edx
@@ -106750,76 +106713,76 @@ hw_shared_slice_tunables_SliceTunables_store:
 	movq	$.Lconst34, %rsi
 	callq	memcmp
 	testl	%eax, %eax
-	je	.L468_16
+	je	.L469_16
 	movl	$17, %edx
 	movq	%rbx, %rdi
 	movq	$.Lconst35, %rsi
 	callq	memcmp
 	testl	%eax, %eax
-	jne	.L468_32
+	jne	.L469_32
 	movq	%r14, 168(%r15)
-	jmp	.L468_32
-.L468_17:
+	jmp	.L469_32
+.L469_17:
 	movl	$1851880817, %eax
 	xorl	(%rsi), %eax
 	movl	$1836414062, %ecx
 	xorl	3(%rsi), %ecx
 	orl	%eax, %ecx
-	jne	.L468_32
+	jne	.L469_32
 	movl	%r14d, 184(%rdi)
-	jmp	.L468_32
-.L468_21:
+	jmp	.L469_32
+.L469_21:
 	movabsq	$7306372824139260258, %rax
 	xorq	(%rsi), %rax
 	movabsq	$8674334613883413875, %rcx
 	xorq	5(%rsi), %rcx
 	orq	%rax, %rcx
-	jne	.L468_32
+	jne	.L469_32
 	testq	%r14, %r14
-	js	.L468_30
+	js	.L469_30
 	addq	%r14, %r14
-.L468_31:
+.L469_31:
 	movq	%r14, 160(%rdi)
-	jmp	.L468_32
-.L468_19:
+	jmp	.L469_32
+.L469_19:
 	movabsq	$8104338990018488678, %rax
 	xorq	(%rsi), %rax
 	movabsq	$7164797593621721705, %rcx
 	xorq	8(%rsi), %rcx
 	orq	%rax, %rcx
-	jne	.L468_32
+	jne	.L469_32
 	movq	%r9, 136(%rdi)
-	jmp	.L468_32
-.L468_26:
+	jmp	.L469_32
+.L469_26:
 	movabsq	$8751443389975194739, %rax
 	xorq	(%rsi), %rax
 	movzwl	8(%rsi), %ecx
 	xorq	$25454, %rcx
 	orq	%rax, %rcx
-	je	.L468_27
+	je	.L469_27
 	movabsq	$7235419165411601523, %rax
 	xorq	(%rsi), %rax
 	movzwl	8(%rsi), %ecx
 	xorq	$25964, %rcx
 	orq	%rax, %rcx
-	jne	.L468_32
+	jne	.L469_32
 	movq	%r9, 176(%rdi)
-	jmp	.L468_32
-.L468_16:
+	jmp	.L469_32
+.L469_16:
 	movq	%r12, 128(%r15)
-	jmp	.L468_32
-.L468_27:
+	jmp	.L469_32
+.L469_27:
 	movq	%r9, 152(%rdi)
-.L468_32:
+.L469_32:
 	popq	%rbx
 	popq	%r12
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L468_30:
+.L469_30:
 	movq	$-1, %r14
-	jmp	.L468_31
+	jmp	.L469_31
 	.size	hw_shared_slice_tunables_SliceTunables_store, .-hw_shared_slice_tunables_SliceTunables_store
 
 	.p2align	4
@@ -106853,17 +106816,17 @@ hw_shared_sorted_fifo_SortedFifo_inherit:
 	movq	(%r9), %r12
 	movq	(%r8), %r13
 	cmpq	%r13, %r12
-	jae	.L469_7
+	jae	.L470_7
 	leaq	320(%rsi), %r8
 	movq	%r8, -72(%rbp)
 	cmpq	%rbx, %rdx
-	jbe	.L469_4
+	jbe	.L470_4
 	movq	%r12, (%rax)
-.L469_3:
+.L470_3:
 	movq	-72(%rbp), %rbx
 	addq	(%rbx), %r15
 	movq	%r15, %r14
-.L469_6:
+.L470_6:
 	movl	8(%r14), %eax
 	movl	12(%r14), %edx
 	movq	$-1, 8(%r14)
@@ -106886,7 +106849,7 @@ hw_shared_sorted_fifo_SortedFifo_inherit:
 	movl	%ecx, %edx
 	movl	%r11d, %ecx
 	callq	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
-.L469_7:
+.L470_7:
 	cmpq	%r13, %r12
 	setb	%al
 	addq	$40, %rsp
@@ -106897,7 +106860,7 @@ hw_shared_sorted_fifo_SortedFifo_inherit:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L469_4:
+.L470_4:
 	leaq	336(%rsi), %rax
 	movq	%rdi, -64(%rbp)
 	movq	%rax, %rdi
@@ -106911,7 +106874,7 @@ hw_shared_sorted_fifo_SortedFifo_inherit:
 	movl	-48(%rbp), %ecx
 	cmpq	%rbx, 328(%rsi)
 	movq	%r12, 336(%rsi)
-	ja	.L469_3
+	ja	.L470_3
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Arrival
 	movl	-44(%rbp), %r11d
@@ -106919,7 +106882,7 @@ hw_shared_sorted_fifo_SortedFifo_inherit:
 	movq	-56(%rbp), %rsi
 	movl	-48(%rbp), %ecx
 	movq	-72(%rbp), %rbx
-	jmp	.L469_6
+	jmp	.L470_6
 	.size	hw_shared_sorted_fifo_SortedFifo_inherit, .-hw_shared_sorted_fifo_SortedFifo_inherit
 
 	.p2align	4
@@ -106942,10 +106905,10 @@ hw_shared_sorted_fifo_SortedFifo_resort:
 	movl	12(%rdi), %eax
 	cmpl	16(%rdi), %eax
 	movq	%rdx, -48(%rbp)
-	jne	.L470_7
+	jne	.L471_7
 	movl	%ecx, %eax
 	cmpq	%rax, %rdx
-	jbe	.L470_3
+	jbe	.L471_3
 	movq	%rax, %rdx
 	shlq	$5, %rdx
 	movq	$0, (%r15,%rdx)
@@ -106955,15 +106918,15 @@ hw_shared_sorted_fifo_SortedFifo_resort:
 	movb	$0, 28(%r15,%rdx)
 	movq	$-1, 8(%r14)
 	movl	$-1, 16(%r14)
-	jmp	.L470_3
-.L470_7:
+	jmp	.L471_3
+.L471_7:
 	movq	%r13, %rdi
 	movq	%r15, %rsi
 	movl	%ecx, %r12d
 	callq	hw_collections_tree_Tree_remove_from_among
 	movl	%r12d, %ecx
 	movl	%r12d, %eax
-.L470_3:
+.L471_3:
 	movq	%rax, %rdx
 	shlq	$6, %rdx
 	addq	64(%rbx), %rdx
@@ -106971,7 +106934,7 @@ hw_shared_sorted_fifo_SortedFifo_resort:
 	cmovbeq	%rbx, %rdx
 	movq	(%rdx), %r8
 	cmpl	$-1, (%r13)
-	je	.L470_4
+	je	.L471_4
 	movq	%r13, %rdi
 	movq	%r15, %rsi
 	movq	-48(%rbp), %rdx
@@ -106983,9 +106946,9 @@ hw_shared_sorted_fifo_SortedFifo_resort:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_insert_among
-.L470_4:
+.L471_4:
 	cmpq	%rax, -48(%rbp)
-	jbe	.L470_6
+	jbe	.L471_6
 	shlq	$5, %rax
 	movq	%r8, (%r15,%rax)
 	movq	$-1, 8(%r15,%rax)
@@ -106995,7 +106958,7 @@ hw_shared_sorted_fifo_SortedFifo_resort:
 	movl	%ecx, 8(%r14)
 	movl	%ecx, 12(%r14)
 	movl	%ecx, 16(%r14)
-.L470_6:
+.L471_6:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -107017,32 +106980,32 @@ hw_shared_stored_time_StoredTime_of:
 	movq	32(%rdi), %rcx
 	movl	$1000000, %edx
 	mulq	%rdx
-	jo	.L471_1
-.L471_2:
+	jo	.L472_1
+.L472_2:
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
 	movq	%rax, %rdx
 	orq	%rcx, %rdx
 	shrq	$32, %rdx
-	je	.L471_3
+	je	.L472_3
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %rcx
-	jmp	.L471_5
-.L471_3:
+	jmp	.L472_5
+.L472_3:
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %ecx
-.L471_5:
+.L472_5:
 	cmpq	$1, %rdx
 	sbbq	$-1, %rcx
 	movq	%rsi, %rax
 	movq	%rcx, %rdx
 	popq	%rbp
 	HOISTWAY_RETURN
-.L471_1:
+.L472_1:
 	movq	$-1, %rax
-	jmp	.L471_2
+	jmp	.L472_2
 	.size	hw_shared_stored_time_StoredTime_of, .-hw_shared_stored_time_StoredTime_of
 
 	.p2align	4
@@ -107059,22 +107022,22 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	movq	%rdi, %rbx
 	movl	4(%rsi), %eax
 	testl	%eax, %eax
-	js	.L472_2
+	js	.L473_2
 	addl	%eax, %eax
-.L472_3:
+.L473_3:
 	addl	$17, %eax
 	movl	$-1, %esi
 	cmovael	%eax, %esi
 	movq	8(%r14), %rdx
 	testb	$7, %dl
-	je	.L472_6
+	je	.L473_6
 	movq	%rdx, %rax
 	andq	$-8, %rax
 	addq	$8, %rax
 	cmpq	%rdx, %rax
 	movq	%rax, %rdx
-	jb	.L472_5
-.L472_6:
+	jb	.L473_5
+.L473_6:
 	movl	%esi, %r15d
 	imulq	$104, %r15, %rax
 	movq	%rdx, %rcx
@@ -107083,12 +107046,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	cmpq	%rdx, %rcx
 	setb	%r8b
 	orb	%dil, %r8b
-	je	.L472_7
-.L472_5:
+	je	.L473_7
+.L473_5:
 	movl	$8, %r12d
 	xorl	%r15d, %r15d
-	jmp	.L472_9
-.L472_7:
+	jmp	.L473_9
+.L473_7:
 	movq	%rcx, 8(%r14)
 	movq	(%r14), %rdi
 	leaq	(%rdi,%rdx), %r12
@@ -107097,7 +107060,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	addq	$100, %rdx
 	xorl	%edi, %edi
 	.p2align	4
-.L472_8:
+.L473_8:
 	movl	$0, 16(%rcx)
 	movq	$0, 8(%rcx)
 	movq	$0, (%rcx)
@@ -107132,30 +107095,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	movb	$0, (%rdx,%rdi)
 	addq	$104, %rdi
 	cmpq	%rdi, %rax
-	jne	.L472_8
-.L472_9:
+	jne	.L473_8
+.L473_9:
 	leaq	-136(%rbp), %rdi
 	movl	$1, %edx
 	movq	%r14, %rcx
 	callq	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 	movq	8(%r14), %rcx
 	testb	$3, %cl
-	je	.L472_12
+	je	.L473_12
 	movq	%rcx, %rax
 	andq	$-4, %rax
 	addq	$4, %rax
 	cmpq	%rcx, %rax
 	movq	%rax, %rcx
-	jb	.L472_11
-.L472_12:
+	jb	.L473_11
+.L473_12:
 	movabsq	$9223372036854775739, %rax
 	cmpq	%rax, %rcx
-	jbe	.L472_13
-.L472_11:
+	jbe	.L473_13
+.L473_11:
 	movl	$4, %eax
 	xorl	%ecx, %ecx
-	jmp	.L472_14
-.L472_13:
+	jmp	.L473_14
+.L473_13:
 	leaq	68(%rcx), %rax
 	movq	%rax, 8(%r14)
 	movq	(%r14), %rdx
@@ -107170,7 +107133,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	movq	$-1, 8(%rdx,%rcx)
 	movq	$-1, (%rdx,%rcx)
 	movl	$1, %ecx
-.L472_14:
+.L473_14:
 	movq	%r12, (%rbx)
 	movq	%r15, 8(%rbx)
 	movq	-136(%rbp), %rdx
@@ -107199,9 +107162,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L472_2:
+.L473_2:
 	movl	$-1, %eax
-	jmp	.L472_3
+	jmp	.L473_3
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator, .-hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 
 	.p2align	4
@@ -107212,25 +107175,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	movq	%rdi, %rax
 	movl	4(%rsi), %edi
 	testl	%edi, %edi
-	js	.L473_2
+	js	.L474_2
 	addl	%edi, %edi
-.L473_3:
+.L474_3:
 	movl	%edi, %esi
 	addl	$17, %esi
 	movl	$-1, %ecx
 	cmovael	%esi, %ecx
 	cmpl	$1, (%rdx)
-	jne	.L473_22
+	jne	.L474_22
 	movq	8(%rdx), %r9
 	testb	$7, %r9b
-	je	.L473_6
+	je	.L474_6
 	movq	%r9, %rsi
 	andq	$-8, %rsi
 	addq	$8, %rsi
 	cmpq	%r9, %rsi
 	movq	%rsi, %r9
-	jb	.L473_22
-.L473_6:
+	jb	.L474_22
+.L474_6:
 	movl	%ecx, %ecx
 	imulq	$104, %rcx, %r8
 	addq	%r9, %r8
@@ -107238,77 +107201,77 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	cmpq	%r9, %r8
 	setb	%r10b
 	orb	%sil, %r10b
-	jne	.L473_22
+	jne	.L474_22
 	movabsq	$9223372036854775800, %rsi
 	addl	$18, %edi
 	movl	$-1, %r10d
 	cmovael	%edi, %r10d
 	testb	$7, %r9b
-	je	.L473_9
+	je	.L474_9
 	movq	%r8, %rdi
 	andq	%rsi, %rdi
 	addq	$8, %rdi
 	cmpq	%r8, %rdi
 	movq	%rdi, %r8
-	jb	.L473_22
-.L473_9:
+	jb	.L474_22
+.L474_9:
 	movl	%r10d, %r9d
 	leaq	(%r9,%r9,8), %rdi
 	shlq	$3, %rdi
 	addq	%r8, %rdi
-	js	.L473_22
+	js	.L474_22
 	testb	$7, %r8b
-	je	.L473_12
+	je	.L474_12
 	movq	%rdi, %r8
 	andq	%rsi, %r8
 	addq	$8, %r8
 	cmpq	%rdi, %r8
 	movq	%r8, %rdi
-	jb	.L473_22
-.L473_12:
+	jb	.L474_22
+.L474_12:
 	leaq	(%r9,%r9,2), %r8
 	shlq	$4, %r8
 	addq	%rdi, %r8
-	js	.L473_22
+	js	.L474_22
 	testb	$7, %dil
-	je	.L473_15
+	je	.L474_15
 	movq	%r8, %rdi
 	andq	%rsi, %rdi
 	addq	$8, %rdi
 	cmpq	%r8, %rdi
 	movq	%rdi, %r8
-	jb	.L473_22
-.L473_15:
+	jb	.L474_22
+.L474_15:
 	shlq	$5, %rcx
 	addq	%r8, %rcx
-	js	.L473_22
+	js	.L474_22
 	testb	$7, %r8b
-	je	.L473_18
+	je	.L474_18
 	movq	%rcx, %rdi
 	andq	%rsi, %rdi
 	addq	$8, %rdi
 	cmpq	%rcx, %rdi
 	movq	%rdi, %rcx
-	jb	.L473_22
-.L473_18:
+	jb	.L474_22
+.L474_18:
 	movq	%rcx, %rdi
 	addq	$168, %rdi
-	js	.L473_22
+	js	.L474_22
 	testb	$3, %cl
-	je	.L473_21
+	je	.L474_21
 	addq	$4, %rsi
 	andq	%rdi, %rsi
 	addq	$4, %rsi
 	cmpq	%rdi, %rsi
 	movq	%rsi, %rdi
-	jb	.L473_22
-.L473_21:
+	jb	.L474_22
+.L474_21:
 	addq	$68, %rdi
 	movl	$1, %ecx
-	jns	.L473_23
-.L473_22:
+	jns	.L474_23
+.L474_22:
 	xorl	%ecx, %ecx
-.L473_23:
+.L474_23:
 	movq	%rcx, (%rdx)
 	movq	%rdi, 8(%rdx)
 	movq	$8, (%rax)
@@ -107325,9 +107288,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	movq	$0, 88(%rax)
 	popq	%rbp
 	HOISTWAY_RETURN
-.L473_2:
+.L474_2:
 	movl	$-1, %edi
-	jmp	.L473_3
+	jmp	.L474_3
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter, .-hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 
 	.p2align	4
@@ -107350,51 +107313,51 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	cmovaq	%rcx, %rdx
 	movzbl	16(%rdx), %ecx
 	cmpb	$7, %cl
-	ja	.L474_16
+	ja	.L475_16
 	movzbl	20(%rdx), %eax
 	movzbl	17(%rdx), %ecx
 	testl	%ecx, %ecx
-	je	.L474_10
+	je	.L475_10
 	cmpl	$1, %ecx
-	jne	.L474_3
+	jne	.L475_3
 	cmpb	$-21, %al
-	jg	.L474_14
+	jg	.L475_14
 	leaq	848(%rdi), %rbx
 	cmpq	$0, 840(%rdi)
 	movq	%rbx, %rax
-	je	.L474_9
+	je	.L475_9
 	movq	832(%rdi), %rax
-.L474_9:
+.L475_9:
 	movb	$8, %cl
 	movb	$1, %r12b
 	xorl	%r15d, %r15d
 	xorl	%edx, %edx
-	jmp	.L474_23
-.L474_10:
+	jmp	.L475_23
+.L475_10:
 	cmpb	$-21, %al
-	jg	.L474_15
+	jg	.L475_15
 	leaq	848(%rdi), %rbx
 	cmpq	$0, 840(%rdi)
 	movq	%rbx, %rax
-	je	.L474_13
+	je	.L475_13
 	movq	832(%rdi), %rax
-.L474_13:
+.L475_13:
 	movb	$16, %cl
 	xorl	%r15d, %r15d
-	jmp	.L474_21
-.L474_3:
+	jmp	.L475_21
+.L475_3:
 	leaq	848(%rdi), %rbx
 	cmpq	$0, 840(%rdi)
 	movq	%rbx, %rax
-	je	.L474_5
+	je	.L475_5
 	movq	832(%rdi), %rax
-.L474_5:
+.L475_5:
 	movl	$16, %edx
 	movb	$31, %cl
 	movl	$7, %r15d
 	movb	$3, %r12b
-	jmp	.L474_23
-.L474_14:
+	jmp	.L475_23
+.L475_14:
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -107404,8 +107367,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	imull	$205, %eax, %ecx
 	shrl	$10, %ecx
 	orb	$8, %cl
-	jmp	.L474_16
-.L474_15:
+	jmp	.L475_16
+.L475_15:
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -107415,69 +107378,69 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	imull	$205, %eax, %ecx
 	shrl	$10, %ecx
 	orb	$16, %cl
-.L474_16:
+.L475_16:
 	leaq	848(%rdi), %rbx
 	cmpq	$0, 840(%rdi)
 	movq	%rbx, %rax
-	je	.L474_18
+	je	.L475_18
 	movq	832(%rdi), %rax
-.L474_18:
+.L475_18:
 	movl	%ecx, %edx
 	andb	$7, %dl
 	movzbl	%dl, %r15d
 	movl	%ecx, %r12d
 	shrb	$3, %r12b
 	cmpb	$1, %r12b
-	je	.L474_19
+	je	.L475_19
 	movzbl	%r12b, %edx
 	cmpl	$2, %edx
-	jne	.L474_22
-.L474_21:
+	jne	.L475_22
+.L475_21:
 	leaq	8(%r15), %rdx
 	movb	$2, %r12b
-	jmp	.L474_23
-.L474_19:
+	jmp	.L475_23
+.L475_19:
 	movq	%r15, %rdx
-	jmp	.L474_23
-.L474_22:
+	jmp	.L475_23
+.L475_22:
 	movl	$16, %edx
-.L474_23:
+.L475_23:
 	movl	(%rax,%rdx,4), %eax
 	cmpl	$-1, %eax
-	jne	.L474_37
+	jne	.L475_37
 	movzbl	%cl, %edx
 	movq	%rdi, %r14
 	xorl	%ecx, %ecx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_make_queue
 	cmpl	$-1, %eax
-	je	.L474_25
+	je	.L475_25
 	cmpq	$0, 840(%r14)
-	je	.L474_28
+	je	.L475_28
 	movq	%r14, %rcx
 	movq	832(%r14), %rbx
 	cmpb	$1, %r12b
-	je	.L474_33
-.L474_30:
+	je	.L475_33
+.L475_30:
 	movzbl	%r12b, %edx
 	cmpl	$2, %edx
-	jne	.L474_32
+	jne	.L475_32
 	orq	$8, %r15
-	jmp	.L474_33
-.L474_25:
+	jmp	.L475_33
+.L475_25:
 	movl	$-1, %eax
-	jmp	.L474_37
-.L474_32:
+	jmp	.L475_37
+.L475_32:
 	movl	$16, %r15d
-.L474_33:
+.L475_33:
 	movl	%eax, (%rbx,%r15,4)
 	movl	%eax, %edx
 	cmpq	%rdx, 112(%rcx)
-	jbe	.L474_34
+	jbe	.L475_34
 	imulq	$104, %rdx, %r14
 	addq	104(%rcx), %r14
-.L474_36:
+.L475_36:
 	incl	92(%r14)
-.L474_37:
+.L475_37:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -107486,21 +107449,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L474_28:
+.L475_28:
 	movq	%rbx, %rdi
 	movl	%eax, %r13d
 	callq	hw_collections_arena_clean_shared_async_queues_AsyncQueues
 	movl	%r13d, %eax
 	movq	%r14, %rcx
 	cmpb	$1, %r12b
-	jne	.L474_30
-	jmp	.L474_33
-.L474_34:
+	jne	.L475_30
+	jmp	.L475_33
+.L475_34:
 	movq	%r14, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movl	%ebx, %eax
-	jmp	.L474_36
+	jmp	.L475_36
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_async_queue, .-hw_shared_turns_Turns_bfq_v0_Sectors_async_queue
 
 	.p2align	4
@@ -107518,26 +107481,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	movl	$4294967295, %eax
 	movl	$-1, 956(%rdi)
 	cmpq	%rax, %rbx
-	je	.L475_21
+	je	.L476_21
 	movl	960(%rsi), %eax
 	testl	%eax, %eax
-	je	.L475_2
+	je	.L476_2
 	movq	856(%rsi), %rcx
 	movq	$0, 856(%rsi)
 	xorl	%edx, %edx
 	cmpq	$1, %rcx
 	sete	%dl
 	subl	%edx, %eax
-	jmp	.L475_4
-.L475_2:
+	jmp	.L476_4
+.L476_2:
 	xorl	%eax, %eax
-.L475_4:
+.L476_4:
 	movl	%eax, 960(%rsi)
 	cmpq	%rbx, 112(%rdi)
-	jbe	.L475_5
+	jbe	.L476_5
 	imulq	$104, %rbx, %rax
 	addq	104(%rdi), %rax
-.L475_7:
+.L476_7:
 	movb	$0, 99(%rax)
 	movq	112(%rdi), %rcx
 	imulq	$104, %rbx, %rax
@@ -107546,13 +107509,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	movq	%rdi, %rdx
 	cmovaq	%rax, %rdx
 	cmpl	$-1, 84(%rdx)
-	je	.L475_8
+	je	.L476_8
 	cmpq	%rbx, 264(%rdi)
-	jbe	.L475_12
+	jbe	.L476_12
 	leaq	(%rbx,%rbx,8), %r15
 	shlq	$3, %r15
 	addq	256(%rdi), %r15
-.L475_14:
+.L476_14:
 	movl	56(%r15), %eax
 	imulq	$168, %rax, %rcx
 	addq	344(%rdi), %rcx
@@ -107560,7 +107523,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	leaq	360(%rdi), %r14
 	cmovbeq	%r14, %rcx
 	cmpl	%ebx, 152(%rcx)
-	jne	.L475_15
+	jne	.L476_15
 	movl	40(%r15), %esi
 	cmpl	$1, %esi
 	adcl	$0, %esi
@@ -107572,14 +107535,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L475_23
+	je	.L476_23
 	xorl	%edx, %edx
 	divq	%rsi
-	jmp	.L475_25
-.L475_8:
+	jmp	.L476_25
+.L476_8:
 	cmpq	%rbx, %rcx
-	jbe	.L475_9
-.L475_10:
+	jbe	.L476_9
+.L476_10:
 	movb	$0, 96(%rax)
 	movl	952(%rdi), %eax
 	cmpl	$1, %eax
@@ -107594,22 +107557,22 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
-.L475_23:
+.L476_23:
 	xorl	%edx, %edx
 	divl	%esi
-.L475_25:
+.L476_25:
 	addq	%rcx, %rax
 	movq	%rax, (%r15)
 	movq	%rax, 8(%r15)
-.L475_15:
+.L476_15:
 	movq	%rdi, %r13
 	leaq	120(%rdi), %r12
 	cmpb	$1, 66(%r15)
-	jne	.L475_17
+	jne	.L476_17
 	movq	%r12, %rdi
 	movl	%ebx, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
-.L475_17:
+.L476_17:
 	movq	%r12, %rdi
 	movl	%ebx, %esi
 	xorl	%edx, %edx
@@ -107620,12 +107583,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	movq	%rax, %rdx
 	cmoveq	%r14, %rdx
 	cmpl	%ebx, 152(%rdx)
-	jne	.L475_21
+	jne	.L476_21
 	testq	%rcx, %rcx
-	je	.L475_19
-.L475_20:
+	je	.L476_19
+.L476_20:
 	movl	$-1, 152(%rax)
-.L475_21:
+.L476_21:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -107634,30 +107597,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L475_5:
+.L476_5:
 	movq	%rdi, %r14
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r14, %rdi
 	movq	%r14, %rax
-	jmp	.L475_7
-.L475_12:
+	jmp	.L476_7
+.L476_12:
 	leaq	272(%rdi), %r15
 	movq	%rdi, %r14
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%r14, %rdi
-	jmp	.L475_14
-.L475_9:
+	jmp	.L476_14
+.L476_9:
 	movq	%rdi, %r14
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r14, %rdi
 	movq	%r14, %rax
-	jmp	.L475_10
-.L475_19:
+	jmp	.L476_10
+.L476_19:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r14, %rax
-	jmp	.L475_20
+	jmp	.L476_20
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_end_service, .-hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 
 	.p2align	4
@@ -107673,27 +107636,27 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	movq	%rdi, %rbx
 	movl	%edx, %r12d
 	cmpq	%r12, 264(%rsi)
-	jbe	.L476_1
+	jbe	.L477_1
 	shlq	$7, %r12
 	addq	256(%r14), %r12
-.L476_3:
+.L477_3:
 	movq	44(%r12), %r15
 	movq	$-1, 44(%r12)
 	cmpl	$-1, %r15d
-	je	.L476_4
+	je	.L477_4
 	cmpl	%r15d, 956(%rbx)
-	jne	.L476_18
+	jne	.L477_18
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 	cmpl	$0, 960(%rbx)
-	je	.L476_18
+	je	.L477_18
 	cmpb	$0, 997(%r14)
-	jne	.L476_18
+	jne	.L477_18
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L476_23
+	jbe	.L477_23
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -107703,38 +107666,38 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L476_22
+	jbe	.L477_22
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L476_22:
+.L477_22:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L476_23:
+.L477_23:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L476_18:
+.L477_18:
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_unreference
-.L476_4:
+.L477_4:
 	shrq	$32, %r15
 	movl	$4294967295, %eax
 	cmpq	%rax, %r15
-	je	.L476_14
+	je	.L477_14
 	cmpl	%r15d, 956(%rbx)
-	jne	.L476_13
+	jne	.L477_13
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 	cmpl	$0, 960(%rbx)
-	je	.L476_13
+	je	.L477_13
 	cmpb	$0, 997(%r14)
-	jne	.L476_13
+	jne	.L477_13
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L476_12
+	jbe	.L477_12
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -107744,21 +107707,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L476_11
+	jbe	.L477_11
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L476_11:
+.L477_11:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L476_12:
+.L477_12:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L476_13:
+.L477_13:
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_unreference
-.L476_14:
+.L477_14:
 	movq	%rbx, %rdi
 	popq	%rbx
 	popq	%r12
@@ -107766,11 +107729,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-.L476_1:
+.L477_1:
 	leaq	128(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_context_Context
-	jmp	.L476_3
+	jmp	.L477_3
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_exit, .-hw_shared_turns_Turns_bfq_v0_Sectors_exit
 
 	.p2align	4
@@ -107779,7 +107742,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movl	536(%rdi), %eax
 	movq	264(%rdi), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L477_18
+	jbe	.L478_18
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -107793,17 +107756,17 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	leaq	932(%rdi), %r10
 	leaq	920(%rdi), %r11
 	movl	%eax, %ebx
-	jmp	.L477_2
-.L477_11:
+	jmp	.L478_2
+.L478_11:
 	movq	%r10, %rsi
-.L477_12:
+.L478_12:
 	movl	%ecx, (%rsi)
 	movl	924(%rdi), %r13d
 	movl	%ebx, 924(%rdi)
 	cmpq	%r12, %rdx
-	jbe	.L477_13
+	jbe	.L478_13
 	addq	%r15, %rax
-.L477_15:
+.L478_15:
 	movl	%r13d, 64(%rax)
 	movl	$-1, 68(%rax)
 	movq	104(%rdi), %rax
@@ -107814,11 +107777,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movl	%ebx, (%rax)
 	movl	536(%rdi), %eax
 	movq	264(%rdi), %rcx
-.L477_16:
+.L478_16:
 	movl	%eax, %ebx
 	cmpq	%rax, %rcx
-	jbe	.L477_17
-.L477_2:
+	jbe	.L478_17
+.L478_2:
 	movq	256(%rdi), %rdx
 	leaq	(%rax,%rax,8), %rsi
 	movl	36(%rdx,%rsi,8), %eax
@@ -107831,7 +107794,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movl	$-1, (%r8)
 	movl	%eax, 536(%rdi)
 	cmpl	$-1, %ebx
-	je	.L477_17
+	je	.L478_17
 	leaq	(%rdx,%rsi,8), %rdx
 	movb	$0, 71(%rdx)
 	movq	112(%rdi), %rsi
@@ -107843,32 +107806,32 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movq	%rdi, %r8
 	cmovaq	%rdx, %r8
 	cmpl	$0, 92(%r8)
-	jne	.L477_16
+	jne	.L478_16
 	cmpq	%r12, %rsi
-	jbe	.L477_5
-.L477_6:
+	jbe	.L478_5
+.L478_6:
 	movl	64(%rdx), %ecx
 	movl	68(%rdx), %esi
 	movq	$-1, 64(%rdx)
 	movq	104(%rdi), %rax
 	movq	112(%rdi), %rdx
 	cmpq	%rcx, %rdx
-	ja	.L477_7
+	ja	.L478_7
 	movq	%r9, %r8
-	jmp	.L477_9
-.L477_7:
+	jmp	.L478_9
+.L478_7:
 	imulq	$104, %rcx, %r8
 	addq	%rax, %r8
 	addq	$68, %r8
-.L477_9:
+.L478_9:
 	movl	%esi, (%r8)
 	cmpq	%rsi, %rdx
-	jbe	.L477_11
+	jbe	.L478_11
 	imulq	$104, %rsi, %rsi
 	addq	%rax, %rsi
 	addq	$64, %rsi
-	jmp	.L477_12
-.L477_13:
+	jmp	.L478_12
+.L478_13:
 	movq	%rdi, -48(%rbp)
 	movq	-48(%rbp), %rdi
 	movq	%r9, %r15
@@ -107880,8 +107843,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movq	%r15, %r9
 	movq	-48(%rbp), %rdi
 	movq	%rdi, %rax
-	jmp	.L477_15
-.L477_5:
+	jmp	.L478_15
+.L478_5:
 	movq	%rdi, -48(%rbp)
 	movq	-48(%rbp), %rdi
 	movq	%r9, %r13
@@ -107893,8 +107856,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movq	%r13, %r9
 	movq	-48(%rbp), %rdi
 	movq	%rdi, %rdx
-	jmp	.L477_6
-.L477_17:
+	jmp	.L478_6
+.L478_17:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -107902,7 +107865,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	popq	%r14
 	popq	%r15
 	popq	%rbp
-.L477_18:
+.L478_18:
 	HOISTWAY_RETURN
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten, .-hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
 
@@ -107922,7 +107885,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	920(%rdi), %ebx
 	movq	112(%rdi), %rax
 	cmpq	%rbx, %rax
-	jbe	.L478_2
+	jbe	.L479_2
 	movq	104(%r14), %rcx
 	imulq	$104, %rbx, %rdi
 	movl	68(%rcx,%rdi), %r9d
@@ -107936,14 +107899,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	$-1, (%r10)
 	movl	%r9d, 920(%r14)
 	cmpl	$-1, %ebx
-	jne	.L478_11
-.L478_2:
+	jne	.L479_11
+.L479_2:
 	movl	928(%r14), %ebx
 	movl	$4294967295, %eax
 	cmpq	%rax, %rbx
-	je	.L478_3
+	je	.L479_3
 	cmpl	956(%r14), %ebx
-	jne	.L478_7
+	jne	.L479_7
 	movq	%r14, %rdi
 	movl	%edx, %r15d
 	movl	%r8d, %r12d
@@ -107952,13 +107915,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	%r13d, %r11d
 	movl	%r12d, %r8d
 	movl	%r15d, %edx
-.L478_7:
+.L479_7:
 	leaq	928(%r14), %r15
 	cmpq	%rbx, 112(%r14)
-	jbe	.L478_8
+	jbe	.L479_8
 	imulq	$104, %rbx, %rax
 	addq	104(%r14), %rax
-.L478_10:
+.L479_10:
 	movl	64(%rax), %ecx
 	movl	68(%rax), %esi
 	movq	$-1, 64(%rax)
@@ -107975,7 +107938,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	leaq	64(%rax,%r9), %rax
 	cmovbeq	%r10, %rax
 	movl	%ecx, (%rax)
-.L478_11:
+.L479_11:
 	movl	%edx, %ecx
 	andb	$-8, %cl
 	movl	$65537, %eax
@@ -107993,10 +107956,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movq	$0, -72(%rbp)
 	movl	%ebx, %r13d
 	cmpq	%r13, 112(%r14)
-	jbe	.L478_12
+	jbe	.L479_12
 	imulq	$104, %r13, %rax
 	addq	104(%r14), %rax
-.L478_14:
+.L479_14:
 	movq	$0, (%rax)
 	movq	-88(%rbp), %rcx
 	movq	-80(%rbp), %rsi
@@ -108027,12 +107990,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	%ebx, %esi
 	callq	hw_shared_wf2q_Engine_forget_entirely
 	cmpq	%r13, 264(%r14)
-	jbe	.L478_15
+	jbe	.L479_15
 	leaq	(,%r13,8), %r15
 	addq	%r13, %r15
 	shlq	$3, %r15
 	addq	256(%r14), %r15
-.L478_17:
+.L479_17:
 	movq	$0, 24(%r15)
 	movq	$0, 16(%r15)
 	movq	$0, 8(%r15)
@@ -108049,28 +108012,28 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	$0, 66(%r15)
 	movw	$0, 70(%r15)
 	cmpq	%r13, 112(%r14)
-	jbe	.L478_18
+	jbe	.L479_18
 	imulq	$104, %r13, %rax
 	addq	104(%r14), %rax
 	cmpq	$0, 792(%r14)
-	jne	.L478_22
-.L478_21:
+	jne	.L479_22
+.L479_21:
 	movl	$16384, %ecx
 	cmpl	$194, 40(%rax)
-	jb	.L478_23
-.L478_22:
+	jb	.L479_23
+.L479_22:
 	movq	568(%r14), %rcx
-.L478_23:
+.L479_23:
 	movq	%rcx, %rdx
 	shrq	$2, %rdx
 	xorl	%esi, %esi
 	subq	%rdx, %rcx
 	cmovaeq	%rcx, %rsi
 	movq	%rsi, 24(%rax)
-	jmp	.L478_4
-.L478_3:
+	jmp	.L479_4
+.L479_3:
 	movl	$-1, %ebx
-.L478_4:
+.L479_4:
 	movl	%ebx, %eax
 	addq	$56, %rsp
 	popq	%rbx
@@ -108080,7 +108043,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L478_12:
+.L479_12:
 	movq	%r14, %rdi
 	movl	%edx, -48(%rbp)
 	movl	%r8d, %r12d
@@ -108090,20 +108053,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	%r12d, %r8d
 	movl	-48(%rbp), %edx
 	movq	%r14, %rax
-	jmp	.L478_14
-.L478_15:
+	jmp	.L479_14
+.L479_15:
 	leaq	272(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L478_17
-.L478_18:
+	jmp	.L479_17
+.L479_18:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r14, %rax
 	cmpq	$0, 792(%r14)
-	jne	.L478_22
-	jmp	.L478_21
-.L478_8:
+	jne	.L479_22
+	jmp	.L479_21
+.L479_8:
 	movq	%r14, %rdi
 	movl	%edx, %r12d
 	movl	%r8d, %r13d
@@ -108113,7 +108076,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	%r13d, %r8d
 	movl	%r12d, %edx
 	movq	%r14, %rax
-	jmp	.L478_10
+	jmp	.L479_10
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_make_queue, .-hw_shared_turns_Turns_bfq_v0_Sectors_make_queue
 
 	.p2align	4
@@ -108134,23 +108097,23 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	cmpq	%r12, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	testl	%ecx, %ecx
-	je	.L479_9
+	je	.L480_9
 	movl	52(%rax), %r14d
 	cmpl	$-1, %r14d
-	je	.L479_9
+	je	.L480_9
 	movl	%edx, %ebx
 	cmpq	%r14, 112(%rdi)
-	jbe	.L479_3
+	jbe	.L480_3
 	imulq	$104, %r14, %rax
 	addq	104(%rdi), %rax
-.L479_5:
+.L480_5:
 	movq	384(%rsi), %rcx
 	movq	392(%rsi), %rdx
 	movl	76(%rax), %r8d
 	cmpl	80(%rax), %r8d
-	jne	.L479_10
+	jne	.L480_10
 	cmpq	%r12, %rdx
-	jbe	.L479_8
+	jbe	.L480_8
 	shlq	$5, %r12
 	movq	$0, (%rcx,%r12)
 	movq	$-1, 8(%rcx,%r12)
@@ -108159,8 +108122,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	movb	$0, 28(%rcx,%r12)
 	movq	$-1, 72(%rax)
 	movl	$-1, 80(%rax)
-	jmp	.L479_8
-.L479_9:
+	jmp	.L480_8
+.L480_9:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -108169,7 +108132,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L479_10:
+.L480_10:
 	addq	$72, %rax
 	movq	%rdi, %r15
 	movq	%rax, %rdi
@@ -108179,7 +108142,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	callq	hw_collections_tree_Tree_remove_from_among
 	movq	%r15, %rdi
 	movq	%r12, %rsi
-.L479_8:
+.L480_8:
 	decl	960(%rdi)
 	movl	%r14d, %edx
 	movl	%ebx, %ecx
@@ -108191,14 +108154,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_sort
-.L479_3:
+.L480_3:
 	movq	%rdi, %r15
 	movq	%rsi, %r13
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r15, %rdi
 	movq	%r13, %rsi
 	movq	%r15, %rax
-	jmp	.L479_5
+	jmp	.L480_5
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_merged, .-hw_shared_turns_Turns_bfq_v0_Sectors_merged
 
 	.p2align	4
@@ -108225,37 +108188,37 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	movl	%edx, -44(%rbp)
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_remove
 	cmpq	%rbx, 112(%r15)
-	jbe	.L480_1
+	jbe	.L481_1
 	imulq	$104, %rbx, %rax
 	addq	104(%r15), %rax
-.L480_3:
+.L481_3:
 	incl	88(%rax)
 	cmpl	$0, 48(%rax)
 	movl	-44(%rbp), %ebx
-	je	.L480_5
+	je	.L481_5
 	incl	968(%r15)
-.L480_5:
+.L481_5:
 	cmpl	%ebx, 968(%r14)
-	jne	.L480_7
+	jne	.L481_7
 	movl	$-1, 968(%r14)
-.L480_7:
+.L481_7:
 	cmpq	%r13, 72(%r14)
-	jbe	.L480_8
+	jbe	.L481_8
 	addq	64(%r14), %r12
-.L480_10:
+.L481_10:
 	movb	$2, 62(%r12)
 	testb	$32, 58(%r12)
-	je	.L480_12
+	je	.L481_12
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L480_12:
+.L481_12:
 	cmpl	$-1, 576(%r14)
-	jne	.L480_16
+	jne	.L481_16
 	cmpl	$-1, 552(%r14)
-	jne	.L480_16
+	jne	.L481_16
 	cmpl	$0, 544(%r14)
-	jne	.L480_16
+	jne	.L481_16
 	movl	%ebx, 576(%r14)
 	addq	$8, %rsp
 	popq	%rbx
@@ -108265,7 +108228,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L480_16:
+.L481_16:
 	leaq	512(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%ebx, %edx
@@ -108277,16 +108240,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_elevator_dispatch_list_DispatchList_sort_among
-.L480_1:
+.L481_1:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r15, %rax
-	jmp	.L480_3
-.L480_8:
+	jmp	.L481_3
+.L481_8:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %r12
-	jmp	.L480_10
+	jmp	.L481_10
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch, .-hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch
 
 	.p2align	4
@@ -108318,20 +108281,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movq	$0, -56(%rbp)
 	movq	$0, -64(%rbp)
 	testq	%rsi, %rsi
-	je	.L481_7
+	je	.L482_7
 	imulq	$104, %rsi, %rcx
 	movq	%rcx, %rax
 	leaq	(%rdi,%rcx), %r8
 	addq	$-104, %r8
 	addq	$-104, %rax
-	je	.L481_6
+	je	.L482_6
 	addq	$-208, %rcx
 	movabsq	$5675921253449092805, %rdx
 	movq	%rcx, %rax
 	mulq	%rdx
 	btl	$5, %edx
 	movq	%rdi, %rax
-	jb	.L481_4
+	jb	.L482_4
 	leaq	104(%rdi), %rax
 	movq	$0, (%rdi)
 	movq	-80(%rbp), %rdx
@@ -108351,11 +108314,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movq	$-1, 80(%rdi)
 	movq	$0, 88(%rdi)
 	movq	$0, 93(%rdi)
-.L481_4:
+.L482_4:
 	cmpq	$104, %rcx
-	jb	.L481_6
+	jb	.L482_6
 	.p2align	4
-.L481_5:
+.L482_5:
 	movq	$0, (%rax)
 	movq	-80(%rbp), %rcx
 	movq	-72(%rbp), %rdx
@@ -108394,8 +108357,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movq	$0, 197(%rax)
 	addq	$208, %rax
 	cmpq	%r8, %rax
-	jne	.L481_5
-.L481_6:
+	jne	.L482_5
+.L482_6:
 	movq	$0, (%r8)
 	movq	-80(%rbp), %rax
 	movq	-72(%rbp), %rcx
@@ -108415,7 +108378,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movl	$0, 88(%r8)
 	movq	$0, 92(%r8)
 	movb	$0, 100(%r8)
-.L481_7:
+.L482_7:
 	movl	$0, -1024(%rbp)
 	movq	$0, -1032(%rbp)
 	movq	$0, -1040(%rbp)
@@ -108444,25 +108407,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	cmpl	%eax, %ecx
 	cmovbl	%ecx, %eax
 	testl	%eax, %eax
-	je	.L481_8
+	je	.L482_8
 	movl	%eax, %r12d
 	movl	$-1, %r13d
 	xorl	%r14d, %r14d
 	leaq	-224(%rbp), %rdx
 	movl	$-1, %r15d
-	jmp	.L481_13
+	jmp	.L482_13
 	.p2align	4
-.L481_18:
+.L482_18:
 	incq	%r14
 	movl	%ebx, %r15d
 	cmpq	%r12, %r14
-	je	.L481_9
-.L481_13:
+	je	.L482_9
+.L482_13:
 	cmpq	%r14, %rsi
-	jbe	.L481_14
+	jbe	.L482_14
 	imulq	$104, %r14, %rax
 	addq	-120(%rbp), %rax
-.L481_16:
+.L482_16:
 	movl	%r13d, 64(%rax)
 	movl	$-1, 68(%rax)
 	movq	-112(%rbp), %rsi
@@ -108470,13 +108433,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movl	%r14d, %r13d
 	movl	%r14d, %ebx
 	cmpq	%rax, %rsi
-	jbe	.L481_18
+	jbe	.L482_18
 	movq	-120(%rbp), %rcx
 	imulq	$104, %rax, %rax
 	movl	%r13d, 68(%rcx,%rax)
 	movl	%r15d, %ebx
-	jmp	.L481_18
-.L481_14:
+	jmp	.L482_18
+.L482_14:
 	movq	%rdx, %rbx
 	movq	%rdx, %rdi
 	movq	%r10, -88(%rbp)
@@ -108484,15 +108447,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movq	%rbx, %rdx
 	movq	-88(%rbp), %r10
 	movq	%rbx, %rax
-	jmp	.L481_16
-.L481_8:
+	jmp	.L482_16
+.L482_8:
 	movl	$-1, %ebx
 	movl	$-1, %r13d
-.L481_9:
+.L482_9:
 	movq	80(%r10), %r14
 	movq	88(%r10), %r12
 	testq	%r12, %r12
-	je	.L481_11
+	je	.L482_11
 	movq	%r12, %rax
 	shlq	$6, %rax
 	leaq	(%rax,%r12,4), %rax
@@ -108507,7 +108470,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movq	%r14, %rdi
 	movl	$255, %esi
 	callq	memset
-.L481_11:
+.L482_11:
 	movq	-96(%rbp), %rsi
 	addq	$672, %rsi
 	movq	-104(%rbp), %r15
@@ -108590,10 +108553,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movq	%r8, -80(%rbp)
 	movq	%rdi, -88(%rbp)
 	cmpl	$-1, %esi
-	je	.L482_8
+	je	.L483_8
 	xorl	%r14d, %r14d
-	jmp	.L482_2
-.L482_8:
+	jmp	.L483_2
+.L483_8:
 	movq	88(%rdx), %rsi
 	movq	%rsi, -48(%rbp)
 	movq	80(%rdx), %rsi
@@ -108608,7 +108571,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movq	%rdi, -88(%rbp)
 	movl	$1, %r14d
 	cmpl	$-1, %esi
-	jne	.L482_2
+	jne	.L483_2
 	movq	136(%rdx), %rsi
 	movq	%rsi, -48(%rbp)
 	movq	128(%rdx), %rsi
@@ -108623,8 +108586,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movq	%rdi, -88(%rbp)
 	movl	$2, %r14d
 	cmpl	$-1, %esi
-	je	.L482_10
-.L482_2:
+	je	.L483_10
+.L483_2:
 	movq	%r9, -96(%rbp)
 	leaq	120(%rbx), %r9
 	movl	%esi, %edx
@@ -108639,20 +108602,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movq	%r12, %rdx
 	subq	-88(%rbp), %rdx
 	testq	%rdx, %rdx
-	jle	.L482_13
+	jle	.L483_13
 	testq	%rcx, %rcx
-	je	.L482_4
-.L482_5:
+	je	.L483_4
+.L483_5:
 	movzbl	%r14b, %edx
 	cmpb	$1, %dl
-	je	.L482_11
+	je	.L483_11
 	testl	%edx, %edx
-	je	.L482_12
+	je	.L483_12
 	addq	$96, %rax
-	jmp	.L482_12
-.L482_11:
+	jmp	.L483_12
+.L483_11:
 	addq	$48, %rax
-.L482_12:
+.L483_12:
 	movq	%r12, (%rax)
 	movq	%r9, %rdi
 	xorl	%esi, %esi
@@ -108661,7 +108624,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movq	%r12, %r9
 	movq	344(%rbx), %rax
 	movq	352(%rbx), %rcx
-.L482_13:
+.L483_13:
 	testq	%rcx, %rcx
 	cmoveq	%r15, %rax
 	leaq	(%r14,%r14,2), %rcx
@@ -108676,42 +108639,42 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movl	%eax, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
 	cmpq	$0, 352(%rbx)
-	je	.L482_15
+	je	.L483_15
 	movq	344(%rbx), %r15
-.L482_16:
+.L483_16:
 	movl	%r12d, 152(%r15)
 	movl	%r12d, %r14d
 	leaq	(%r14,%r14,8), %r15
 	cmpq	%r14, 264(%rbx)
-	jbe	.L482_17
+	jbe	.L483_17
 	leaq	(,%r15,8), %r13
 	addq	256(%rbx), %r13
-.L482_19:
+.L483_19:
 	movq	$0, 24(%r13)
 	movl	%r12d, 956(%rbx)
 	cmpl	$-1, %r12d
-	je	.L482_20
+	je	.L483_20
 	cmpq	%r14, 264(%rbx)
-	jbe	.L482_23
+	jbe	.L483_23
 	shlq	$3, %r15
 	addq	256(%rbx), %r15
-.L482_25:
+.L483_25:
 	movq	-96(%rbp), %rdi
 	movq	$0, 24(%r15)
 	movl	$0, 972(%rbx)
 	cmpq	%r14, 112(%rbx)
-	jbe	.L482_26
+	jbe	.L483_26
 	imulq	$104, %r14, %rax
 	addq	104(%rbx), %rax
-.L482_28:
+.L483_28:
 	movb	$0, 97(%rax)
 	xorl	%ecx, %ecx
 	cmpl	$1, 48(%rax)
-	jne	.L482_30
+	jne	.L483_30
 	movl	52(%rax), %ecx
-.L482_30:
+.L483_30:
 	cmpb	$1, 824(%rdi)
-	jne	.L482_32
+	jne	.L483_32
 	movzbl	100(%rax), %eax
 	andb	$7, %al
 	movq	672(%rdi), %rsi
@@ -108722,30 +108685,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movl	$13, -88(%rbp)
 	leaq	-88(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
-.L482_32:
+.L483_32:
 	movl	956(%rbx), %eax
 	cmpq	%rax, 112(%rbx)
-	jbe	.L482_33
+	jbe	.L483_33
 	imulq	$104, %rax, %rax
 	addq	104(%rbx), %rax
 	movq	%rax, %rbx
-.L482_35:
+.L483_35:
 	movq	$0, (%rbx)
 	movl	$7, %eax
 	mull	40(%rbx)
-	jo	.L482_36
-.L482_37:
+	jo	.L483_36
+.L483_37:
 	addl	$256, %eax
 	movl	$-1, %ecx
 	cmovael	%eax, %ecx
 	shrl	$3, %ecx
 	movl	%ecx, 40(%rbx)
-	jmp	.L482_21
-.L482_10:
+	jmp	.L483_21
+.L483_10:
 	movl	$-1, 956(%rbx)
-.L482_20:
+.L483_20:
 	movl	$-1, %r12d
-.L482_21:
+.L483_21:
 	movl	%r12d, %eax
 	addq	$56, %rsp
 	popq	%rbx
@@ -108755,42 +108718,42 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L482_15:
+.L483_15:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
-	jmp	.L482_16
-.L482_17:
+	jmp	.L483_16
+.L483_17:
 	leaq	272(%rbx), %r13
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L482_19
-.L482_4:
+	jmp	.L483_19
+.L483_4:
 	movq	%r15, %rdi
 	movq	%r9, %r13
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r13, %r9
 	leaq	-72(%rbp), %r13
 	movq	%r15, %rax
-	jmp	.L482_5
-.L482_23:
+	jmp	.L483_5
+.L483_23:
 	leaq	272(%rbx), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L482_25
-.L482_26:
+	jmp	.L483_25
+.L483_26:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r14, %rdi
 	movq	%rbx, %rax
-	jmp	.L482_28
-.L482_33:
+	jmp	.L483_28
+.L483_33:
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	jmp	.L482_35
-.L482_36:
+	jmp	.L483_35
+.L483_36:
 	movl	$-1, %eax
-	jmp	.L482_37
+	jmp	.L483_37
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_next_turn, .-hw_shared_turns_Turns_bfq_v0_Sectors_next_turn
 
 	.p2align	4
@@ -108816,7 +108779,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movl	52(%rax), %r9d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r9
-	je	.L483_38
+	je	.L484_38
 	movq	%rsi, %r15
 	movq	%rdi, %r10
 	movq	112(%rdi), %rbx
@@ -108828,7 +108791,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	cmovaq	%r14, %rax
 	cmpl	%ecx, 84(%rax)
 	movq	%r11, -64(%rbp)
-	jne	.L483_7
+	jne	.L484_7
 	movq	%rdx, -80(%rbp)
 	movl	%ecx, %edi
 	movq	744(%r10), %rcx
@@ -108860,8 +108823,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %r9
 	cmpq	%r9, %rbx
-	jbe	.L483_3
-.L483_4:
+	jbe	.L484_3
+.L484_4:
 	movl	%eax, 84(%r14)
 	movq	112(%r10), %rbx
 	movq	104(%r10), %rax
@@ -108872,9 +108835,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movl	84(%rax), %ecx
 	movl	$4294967295, %edx
 	cmpq	%rdx, %rcx
-	je	.L483_6
+	je	.L484_6
 	cmpl	956(%r10), %r9d
-	je	.L483_6
+	je	.L484_6
 	movq	%rcx, %rdx
 	shlq	$6, %rdx
 	addq	%rdx, %r13
@@ -108884,44 +108847,44 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movl	40(%r13), %ebx
 	movq	24(%rax), %r14
 	testq	%rcx, %rcx
-	je	.L483_10
+	je	.L484_10
 	cmpl	$0, 48(%rax)
-	je	.L483_10
+	je	.L484_10
 	movq	32(%rax), %rax
 	cmpq	$8193, %rax
-	jb	.L483_10
+	jb	.L484_10
 	mulq	%rcx
-	jo	.L483_15
-.L483_16:
+	jo	.L484_15
+.L484_16:
 	movq	%r14, %rcx
 	shrq	$44, %rcx
-	jne	.L483_18
+	jne	.L484_18
 	shlq	$20, %r14
-.L483_19:
+.L484_19:
 	addq	$1048576, %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%r14, %rax
 	orq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L483_20
+	je	.L484_20
 	movq	%r14, %rax
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %r14
-	jmp	.L483_10
-.L483_20:
+	jmp	.L484_10
+.L484_20:
 	movl	%r14d, %eax
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %r14d
-.L483_10:
+.L484_10:
 	cmpq	%r9, 264(%r10)
-	jbe	.L483_11
+	jbe	.L484_11
 	leaq	(%r9,%r9,8), %r13
 	shlq	$3, %r13
 	addq	256(%r10), %r13
-.L483_23:
+.L484_23:
 	cmpq	%rbx, %r14
 	cmovaq	%r14, %rbx
 	movq	%rbx, 16(%r13)
@@ -108932,21 +108895,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	-48(%rbp), %r9
 	movq	112(%r10), %rbx
 	movq	-64(%rbp), %r11
-.L483_6:
+.L484_6:
 	movl	-68(%rbp), %ecx
-.L483_7:
+.L484_7:
 	cmpq	%r9, %rbx
-	jbe	.L483_8
+	jbe	.L484_8
 	movq	104(%r10), %rbx
 	addq	%r11, %rbx
-.L483_25:
+.L484_25:
 	movq	384(%r15), %rsi
 	movq	392(%r15), %rdx
 	movl	76(%rbx), %eax
 	cmpl	80(%rbx), %eax
-	jne	.L483_39
+	jne	.L484_39
 	cmpq	%r12, %rdx
-	jbe	.L483_28
+	jbe	.L484_28
 	movq	%r12, %rax
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
@@ -108956,8 +108919,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, 72(%rbx)
 	movl	$-1, 80(%rbx)
-	jmp	.L483_28
-.L483_39:
+	jmp	.L484_28
+.L484_39:
 	leaq	72(%rbx), %rdi
 	movq	%r9, %r14
 	movq	%r10, %r13
@@ -108965,13 +108928,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	-64(%rbp), %r11
 	movq	%r13, %r10
 	movq	%r14, %r9
-.L483_28:
+.L484_28:
 	leaq	56(%rbx), %r14
 	cmpq	%r12, 328(%r15)
-	jbe	.L483_29
+	jbe	.L484_29
 	shlq	$4, %r12
 	addq	320(%r15), %r12
-.L483_31:
+.L484_31:
 	movl	8(%r12), %eax
 	movl	12(%r12), %ecx
 	movq	$-1, 8(%r12)
@@ -108992,8 +108955,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movl	%eax, (%rcx)
 	decl	960(%r10)
 	cmpl	$-1, 72(%rbx)
-	je	.L483_32
-.L483_38:
+	je	.L484_32
+.L484_38:
 	addq	$72, %rsp
 	popq	%rbx
 	popq	%r12
@@ -109002,15 +108965,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L483_32:
+.L484_32:
 	cmpb	$1, 96(%rbx)
-	jne	.L483_38
+	jne	.L484_38
 	cmpl	956(%r10), %r9d
-	je	.L483_38
+	je	.L484_38
 	cmpq	%r9, 112(%r10)
-	jbe	.L483_35
+	jbe	.L484_35
 	addq	104(%r10), %r11
-.L483_37:
+.L484_37:
 	movb	$0, 96(%r11)
 	movl	952(%r10), %eax
 	cmpl	$1, %eax
@@ -109026,7 +108989,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
-.L483_8:
+.L484_8:
 	movq	%r10, %rdi
 	movq	%r9, -48(%rbp)
 	movq	%r10, %r14
@@ -109038,8 +109001,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	%r14, %r10
 	movq	-48(%rbp), %r9
 	movq	%r14, %rbx
-	jmp	.L483_25
-.L483_29:
+	jmp	.L484_25
+.L484_29:
 	leaq	336(%r15), %r12
 	movq	%r12, %rdi
 	movq	%r9, -48(%rbp)
@@ -109048,8 +109011,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	-64(%rbp), %r11
 	movq	%r13, %r10
 	movq	-48(%rbp), %r9
-	jmp	.L483_31
-.L483_3:
+	jmp	.L484_31
+.L484_3:
 	movq	%r10, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
@@ -109057,15 +109020,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	-48(%rbp), %r9
 	movl	%ebx, %eax
 	movq	%r10, %r14
-	jmp	.L483_4
-.L483_11:
+	jmp	.L484_4
+.L484_11:
 	leaq	272(%r10), %r13
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %r9
-	jmp	.L483_23
-.L483_35:
+	jmp	.L484_23
+.L484_35:
 	movq	%r10, %rdi
 	movq	%r9, %rbx
 	movq	%r10, %r14
@@ -109073,13 +109036,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	%r14, %r10
 	movq	%rbx, %r9
 	movq	%r14, %r11
-	jmp	.L483_37
-.L483_15:
+	jmp	.L484_37
+.L484_15:
 	movq	$-1, %rax
-	jmp	.L483_16
-.L483_18:
+	jmp	.L484_16
+.L484_18:
 	movq	$-1, %r14
-	jmp	.L483_19
+	jmp	.L484_19
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_remove, .-hw_shared_turns_Turns_bfq_v0_Sectors_remove
 
 	.p2align	4
@@ -109097,11 +109060,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	movq	%rdi, %r14
 	movl	%esi, %eax
 	cmpq	%rax, 264(%rdi)
-	jbe	.L484_1
+	jbe	.L485_1
 	leaq	(%rax,%rax,8), %r12
 	shlq	$3, %r12
 	addq	256(%r14), %r12
-.L484_3:
+.L485_3:
 	movl	56(%r12), %eax
 	imulq	$168, %rax, %rcx
 	addq	344(%r14), %rcx
@@ -109109,7 +109072,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	leaq	360(%r14), %r15
 	cmovbeq	%r15, %rcx
 	cmpl	%ebx, 152(%rcx)
-	jne	.L484_4
+	jne	.L485_4
 	movl	40(%r12), %esi
 	cmpl	$1, %esi
 	adcl	$0, %esi
@@ -109121,25 +109084,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L484_12
+	je	.L485_12
 	xorl	%edx, %edx
 	divq	%rsi
-	jmp	.L484_14
-.L484_12:
+	jmp	.L485_14
+.L485_12:
 	xorl	%edx, %edx
 	divl	%esi
-.L484_14:
+.L485_14:
 	addq	%rcx, %rax
 	movq	%rax, (%r12)
 	movq	%rax, 8(%r12)
-.L484_4:
+.L485_4:
 	leaq	120(%r14), %r13
 	cmpb	$1, 66(%r12)
-	jne	.L484_6
+	jne	.L485_6
 	movq	%r13, %rdi
 	movl	%ebx, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
-.L484_6:
+.L485_6:
 	movq	%r13, %rdi
 	movl	%ebx, %esi
 	xorl	%edx, %edx
@@ -109150,12 +109113,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	movq	%rax, %rdx
 	cmoveq	%r15, %rdx
 	cmpl	%ebx, 152(%rdx)
-	jne	.L484_10
+	jne	.L485_10
 	testq	%rcx, %rcx
-	je	.L484_8
-.L484_9:
+	je	.L485_8
+.L485_9:
 	movl	$-1, 152(%rax)
-.L484_10:
+.L485_10:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -109164,16 +109127,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L484_1:
+.L485_1:
 	leaq	272(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L484_3
-.L484_8:
+	jmp	.L485_3
+.L485_8:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r15, %rax
-	jmp	.L484_9
+	jmp	.L485_9
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting, .-hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
 
 	.p2align	4
@@ -109200,14 +109163,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	cmpq	%r9, 112(%rdi)
 	movq	%r9, -48(%rbp)
 	movl	%edx, -52(%rbp)
-	jbe	.L485_1
+	jbe	.L486_1
 	imulq	$104, %r9, %rdi
 	addq	104(%r14), %rdi
-.L485_3:
+.L486_3:
 	movq	384(%r15), %r13
 	movq	392(%r15), %rdx
 	cmpl	$-1, 72(%rdi)
-	je	.L485_4
+	je	.L486_4
 	addq	$72, %rdi
 	movq	%r13, %rsi
 	movl	%ecx, %r12d
@@ -109224,10 +109187,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movq	%rbx, %r10
 	movl	%r12d, %ecx
 	movq	-48(%rbp), %r9
-	jmp	.L485_7
-.L485_4:
+	jmp	.L486_7
+.L486_4:
 	cmpq	%r10, %rdx
-	jbe	.L485_7
+	jbe	.L486_7
 	movq	%r10, %rax
 	shlq	$5, %rax
 	movq	%r8, (%r13,%rax)
@@ -109238,7 +109201,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movl	%ecx, 72(%rdi)
 	movl	%ecx, 76(%rdi)
 	movl	%ecx, 80(%rdi)
-.L485_7:
+.L486_7:
 	movq	%r10, %rbx
 	shlq	$5, %rbx
 	leaq	(%rbx,%r13), %r8
@@ -109249,7 +109212,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movl	20(%rsi), %r12d
 	movl	$4294967295, %edi
 	cmpq	%rdi, %r12
-	je	.L485_22
+	je	.L486_22
 	movq	%r12, %rdi
 	shlq	$5, %rdi
 	addq	%r13, %rdi
@@ -109257,20 +109220,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	cmovaq	%rdi, %rax
 	movq	(%rsi), %rsi
 	cmpq	%rsi, (%rax)
-	jne	.L485_22
+	jne	.L486_22
 	cmpq	%r9, 112(%r14)
 	movq	%rsi, -64(%rbp)
 	movq	%r10, -80(%rbp)
-	jbe	.L485_10
+	jbe	.L486_10
 	imulq	$104, %r9, %rdi
 	addq	104(%r14), %rdi
-.L485_12:
+.L486_12:
 	movl	76(%rdi), %eax
 	cmpl	80(%rdi), %eax
-	jne	.L485_59
+	jne	.L486_59
 	movl	%ecx, %r13d
 	cmpq	%r10, %rdx
-	jbe	.L485_15
+	jbe	.L486_15
 	movq	$0, (%r8)
 	movq	$-1, 8(%r8)
 	movq	$-1, 16(%r8)
@@ -109278,39 +109241,39 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movb	$0, 28(%r8)
 	movq	$-1, 72(%rdi)
 	movl	$-1, 80(%rdi)
-	jmp	.L485_15
-.L485_59:
+	jmp	.L486_15
+.L486_59:
 	addq	$72, %rdi
 	movq	%r13, %rsi
 	movl	%ecx, %r13d
 	callq	hw_collections_tree_Tree_remove_from_among
-.L485_15:
+.L486_15:
 	movq	%r14, %rdi
 	movq	%r15, %rsi
 	movl	%r12d, %edx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch
 	movq	-48(%rbp), %r9
 	cmpq	%r9, 112(%r14)
-	jbe	.L485_16
+	jbe	.L486_16
 	imulq	$104, %r9, %rdi
 	addq	104(%r14), %rdi
-.L485_18:
+.L486_18:
 	movq	384(%r15), %rsi
 	movq	392(%r15), %rdx
 	cmpl	$-1, 72(%rdi)
 	movl	%r13d, %ecx
 	movq	-80(%rbp), %rax
 	movq	-64(%rbp), %r8
-	je	.L485_19
+	je	.L486_19
 	addq	$72, %rdi
 	movl	%ecx, %ebx
 	callq	hw_collections_tree_Tree_insert_among
 	movl	%ebx, %ecx
 	movq	-48(%rbp), %r9
-	jmp	.L485_22
-.L485_19:
+	jmp	.L486_22
+.L486_19:
 	cmpq	%rax, %rdx
-	jbe	.L485_22
+	jbe	.L486_22
 	movq	%r8, (%rsi,%rbx)
 	movq	$-1, 8(%rsi,%rbx)
 	movq	$-1, 16(%rsi,%rbx)
@@ -109319,7 +109282,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movl	%ecx, 72(%rdi)
 	movl	%ecx, 76(%rdi)
 	movl	%ecx, 80(%rdi)
-.L485_22:
+.L486_22:
 	incl	960(%r14)
 	movq	744(%r14), %rax
 	movq	752(%r14), %rsi
@@ -109340,18 +109303,18 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	callq	hw_shared_chooser_Chooser_best
 	movq	-48(%rbp), %rdi
 	cmpq	%rdi, %r13
-	jbe	.L485_23
-.L485_24:
+	jbe	.L486_23
+.L486_24:
 	movl	%eax, 84(%rbx)
 	movq	104(%r14), %rax
 	addq	%r12, %rax
 	cmpq	%rdi, 112(%r14)
 	cmovbeq	%r14, %rax
 	cmpb	$0, 96(%rax)
-	je	.L485_25
+	je	.L486_25
 	movl	-52(%rbp), %esi
 	cmpl	956(%r14), %esi
-	jne	.L485_44
+	jne	.L486_44
 	addq	$72, %rsp
 	popq	%rbx
 	popq	%r12
@@ -109360,7 +109323,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L485_25:
+.L486_25:
 	movl	84(%rax), %ecx
 	movq	%rcx, %rdx
 	shlq	$6, %rdx
@@ -109371,46 +109334,46 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movl	40(%rdx), %r13d
 	movq	24(%rax), %r15
 	testq	%rcx, %rcx
-	je	.L485_26
+	je	.L486_26
 	cmpl	$0, 48(%rax)
-	je	.L485_26
+	je	.L486_26
 	movq	32(%rax), %rax
 	cmpq	$8193, %rax
-	jb	.L485_26
+	jb	.L486_26
 	mulq	%rcx
-	jo	.L485_31
-.L485_32:
+	jo	.L486_31
+.L486_32:
 	movq	%r15, %rcx
 	shrq	$44, %rcx
-	jne	.L485_34
+	jne	.L486_34
 	shlq	$20, %r15
-.L485_35:
+.L486_35:
 	addq	$1048576, %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%r15, %rax
 	orq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L485_36
+	je	.L486_36
 	movq	%r15, %rax
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %r15
-.L485_26:
+.L486_26:
 	cmpq	%rdi, 264(%r14)
-	jbe	.L485_27
-.L485_38:
+	jbe	.L486_27
+.L486_38:
 	leaq	(%rdi,%rdi,8), %rbx
 	shlq	$3, %rbx
 	addq	256(%r14), %rbx
-.L485_39:
+.L486_39:
 	cmpq	%r13, %r15
 	cmovaq	%r15, %r13
 	movq	%r13, 16(%rbx)
 	cmpq	%rdi, 112(%r14)
-	jbe	.L485_40
+	jbe	.L486_40
 	addq	104(%r14), %r12
-.L485_42:
+.L486_42:
 	movl	-52(%rbp), %esi
 	movb	$1, 96(%r12)
 	movl	952(%r14), %eax
@@ -109429,7 +109392,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_activate
-.L485_44:
+.L486_44:
 	movl	84(%rax), %ecx
 	movq	%rcx, %rdx
 	shlq	$6, %rdx
@@ -109440,57 +109403,57 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movl	40(%rdx), %r12d
 	movq	24(%rax), %r15
 	testq	%rcx, %rcx
-	je	.L485_45
+	je	.L486_45
 	cmpl	$0, 48(%rax)
-	je	.L485_45
+	je	.L486_45
 	movq	32(%rax), %rax
 	cmpq	$8193, %rax
-	jb	.L485_45
+	jb	.L486_45
 	mulq	%rcx
-	jo	.L485_50
-.L485_51:
+	jo	.L486_50
+.L486_51:
 	movq	%r15, %rcx
 	shrq	$44, %rcx
-	jne	.L485_53
+	jne	.L486_53
 	shlq	$20, %r15
-.L485_54:
+.L486_54:
 	addq	$1048576, %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%r15, %rax
 	orq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L485_55
+	je	.L486_55
 	movq	%r15, %rax
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %r15
-	jmp	.L485_45
-.L485_36:
+	jmp	.L486_45
+.L486_36:
 	movl	%r15d, %eax
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %r15d
 	cmpq	%rdi, 264(%r14)
-	ja	.L485_38
-.L485_27:
+	ja	.L486_38
+.L486_27:
 	leaq	272(%r14), %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	-48(%rbp), %rdi
-	jmp	.L485_39
-.L485_55:
+	jmp	.L486_39
+.L486_55:
 	movl	%r15d, %eax
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %r15d
-.L485_45:
+.L486_45:
 	cmpq	%rdi, 264(%r14)
-	jbe	.L485_46
+	jbe	.L486_46
 	leaq	(%rdi,%rdi,8), %rbx
 	shlq	$3, %rbx
 	addq	256(%r14), %rbx
-.L485_58:
+.L486_58:
 	cmpq	%r12, %r15
 	cmovaq	%r15, %r12
 	movq	%r12, 16(%rbx)
@@ -109503,7 +109466,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
-.L485_1:
+.L486_1:
 	movq	%r14, %rdi
 	movq	%r8, %rbx
 	movl	%ecx, %r12d
@@ -109514,21 +109477,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movq	-48(%rbp), %r9
 	movq	%rbx, %r8
 	movq	%r14, %rdi
-	jmp	.L485_3
-.L485_23:
+	jmp	.L486_3
+.L486_23:
 	movq	%r14, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	-48(%rbp), %rdi
 	movl	%ebx, %eax
 	movq	%r14, %rbx
-	jmp	.L485_24
-.L485_40:
+	jmp	.L486_24
+.L486_40:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r14, %r12
-	jmp	.L485_42
-.L485_10:
+	jmp	.L486_42
+.L486_10:
 	movq	%r14, %rdi
 	movl	%ecx, -68(%rbp)
 	movq	%rdx, -88(%rbp)
@@ -109538,32 +109501,32 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movq	-80(%rbp), %r10
 	movl	-68(%rbp), %ecx
 	movq	%r14, %rdi
-	jmp	.L485_12
-.L485_16:
+	jmp	.L486_12
+.L486_16:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	-48(%rbp), %r9
 	movq	%r14, %rdi
-	jmp	.L485_18
-.L485_46:
+	jmp	.L486_18
+.L486_46:
 	leaq	272(%r14), %rbx
 	movq	%rbx, %rdi
 	movl	%esi, %r13d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r13d, %esi
-	jmp	.L485_58
-.L485_31:
+	jmp	.L486_58
+.L486_31:
 	movq	$-1, %rax
-	jmp	.L485_32
-.L485_34:
+	jmp	.L486_32
+.L486_34:
 	movq	$-1, %r15
-	jmp	.L485_35
-.L485_50:
+	jmp	.L486_35
+.L486_50:
 	movq	$-1, %rax
-	jmp	.L485_51
-.L485_53:
+	jmp	.L486_51
+.L486_53:
 	movq	$-1, %r15
-	jmp	.L485_54
+	jmp	.L486_54
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_sort, .-hw_shared_turns_Turns_bfq_v0_Sectors_sort
 
 	.p2align	4
@@ -109589,7 +109552,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	movq	%rbx, %rdx
 	cmovaq	%rcx, %rdx
 	cmpb	$1, 68(%rdx)
-	jne	.L486_19
+	jne	.L487_19
 	movl	56(%rdx), %eax
 	imulq	$168, %rax, %r9
 	addq	344(%rdi), %r9
@@ -109598,7 +109561,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	cmovbeq	%r14, %r9
 	movzbl	66(%rdx), %r12d
 	cmpl	%esi, 152(%r9)
-	jne	.L486_2
+	jne	.L487_2
 	movq	24(%rdx), %r9
 	movl	40(%rdx), %r10d
 	cmpl	$1, %r10d
@@ -109610,11 +109573,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L486_9
+	je	.L487_9
 	xorl	%edx, %edx
 	divq	%r10
-	jmp	.L486_11
-.L486_19:
+	jmp	.L487_11
+.L487_19:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -109623,14 +109586,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L486_9:
+.L487_9:
 	xorl	%edx, %edx
 	divl	%r10d
-.L486_11:
+.L487_11:
 	addq	%r9, %rax
 	cmpq	%r13, %r8
-	jbe	.L486_12
-.L486_13:
+	jbe	.L487_12
+.L487_13:
 	movq	%rax, 8(%rcx)
 	movq	344(%rdi), %rax
 	movq	352(%rdi), %rcx
@@ -109638,30 +109601,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	movq	%rax, %rdx
 	cmoveq	%r14, %rdx
 	cmpl	%esi, 152(%rdx)
-	jne	.L486_2
+	jne	.L487_2
 	testq	%rcx, %rcx
-	je	.L486_15
-.L486_16:
+	je	.L487_15
+.L487_16:
 	movl	$-1, 152(%rax)
-.L486_2:
+.L487_2:
 	leaq	120(%rdi), %rdx
 	testl	%r12d, %r12d
-	je	.L486_6
+	je	.L487_6
 	movq	%rdi, -56(%rbp)
 	cmpl	$1, %r12d
 	movq	%rdx, -48(%rbp)
 	movq	%rdx, %rdi
 	movl	%esi, %r12d
-	jne	.L486_17
+	jne	.L487_17
 	callq	hw_shared_wf2q_Engine_leave_active
-	jmp	.L486_5
-.L486_17:
+	jmp	.L487_5
+.L487_17:
 	callq	hw_shared_wf2q_Engine_leave_idle
-.L486_5:
+.L487_5:
 	movq	-48(%rbp), %rdx
 	movl	%r12d, %esi
 	movq	-56(%rbp), %rdi
-.L486_6:
+.L487_6:
 	addq	256(%rdi), %r15
 	cmpq	%r13, 264(%rdi)
 	cmovaq	%r15, %rbx
@@ -109682,7 +109645,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	movq	%rdx, %rdi
 	addq	$24, %rsp
 	testq	%rax, %rax
-	jle	.L486_18
+	jle	.L487_18
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -109690,7 +109653,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_enter_idle
-.L486_18:
+.L487_18:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -109698,7 +109661,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_forget
-.L486_12:
+.L487_12:
 	movq	%rdi, -56(%rbp)
 	movq	%rbx, %rdi
 	movl	%esi, -48(%rbp)
@@ -109708,8 +109671,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	movq	-56(%rbp), %rdi
 	movl	-48(%rbp), %esi
 	movq	%rbx, %rcx
-	jmp	.L486_13
-.L486_15:
+	jmp	.L487_13
+.L487_15:
 	movq	%rdi, -56(%rbp)
 	movq	%r14, %rdi
 	movl	%esi, -48(%rbp)
@@ -109717,7 +109680,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	movq	-56(%rbp), %rdi
 	movl	-48(%rbp), %esi
 	movq	%r14, %rax
-	jmp	.L486_16
+	jmp	.L487_16
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting, .-hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
 
 	.p2align	4
@@ -109734,20 +109697,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	movl	956(%rdi), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L487_7
+	je	.L488_7
 	imulq	$104, %rax, %r15
 	addq	104(%rbx), %r15
 	cmpq	%rax, 112(%rbx)
 	cmovbeq	%rbx, %r15
 	xorl	%eax, %eax
 	cmpb	$0, 48(%r15)
-	jne	.L487_2
+	jne	.L488_2
 	cmpb	$1, 824(%r14)
-	je	.L487_4
-.L487_5:
+	je	.L488_4
+.L488_5:
 	cmpq	$1, (%r15)
-	jne	.L487_6
-.L487_15:
+	jne	.L488_6
+.L488_15:
 	movl	48(%r15), %eax
 	movq	8(%r15), %rcx
 	addq	776(%rbx,%rax,8), %rcx
@@ -109755,12 +109718,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	cmovaeq	%rcx, %rax
 	cmpq	%rax, 680(%r14)
 	setae	%al
-	jmp	.L487_16
-.L487_2:
+	jmp	.L488_16
+.L488_2:
 	movl	52(%r15), %eax
 	cmpb	$1, 824(%r14)
-	jne	.L487_5
-.L487_4:
+	jne	.L488_5
+.L488_4:
 	leaq	792(%r14), %rdi
 	movq	672(%r14), %rsi
 	movb	$5, -64(%rbp)
@@ -109769,10 +109732,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	leaq	-72(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
 	cmpq	$1, (%r15)
-	je	.L487_15
-.L487_6:
+	je	.L488_15
+.L488_6:
 	xorl	%eax, %eax
-.L487_16:
+.L488_16:
 	movq	944(%rbx), %r9
 	movzbl	%al, %edx
 	movl	$1, %r8d
@@ -109780,15 +109743,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	movq	%r14, %rsi
 	xorl	%ecx, %ecx
 	callq	hw_bfq_v0_Sectors_as_shared_turns_Measure_end_turn
-.L487_7:
+.L488_7:
 	cmpl	$0, 960(%rbx)
-	je	.L487_14
+	je	.L488_14
 	cmpb	$0, 997(%r14)
-	jne	.L487_14
+	jne	.L488_14
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L487_13
+	jbe	.L488_13
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -109798,17 +109761,17 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L487_12
+	jbe	.L488_12
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L487_12:
+.L488_12:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L487_13:
+.L488_13:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L487_14:
+.L488_14:
 	movq	%rbx, %rdi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
 	addq	$56, %rsp
@@ -109823,7 +109786,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	.type	hw_shared_turns_Turns_bfq_v0_Sectors_unreference, @function
 hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmpl	$-1, %esi
-	je	.L488_14
+	je	.L489_14
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -109832,12 +109795,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	pushq	%rbx
 	movl	%esi, %r14d
 	cmpq	%r14, 112(%rdi)
-	jbe	.L488_2
+	jbe	.L489_2
 	imulq	$104, %r14, %rax
 	addq	104(%rdi), %rax
 	decl	92(%rax)
-	jne	.L488_13
-.L488_5:
+	jne	.L489_13
+.L489_5:
 	leaq	(%r14,%r14,8), %rax
 	shlq	$3, %rax
 	addq	256(%rdi), %rax
@@ -109846,9 +109809,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmovaq	%rax, %rcx
 	movl	$928, %eax
 	cmpb	$0, 68(%rcx)
-	jne	.L488_9
+	jne	.L489_9
 	cmpb	$0, 66(%rcx)
-	jne	.L488_9
+	jne	.L489_9
 	movl	56(%rcx), %edx
 	imulq	$168, %rdx, %r8
 	addq	344(%rdi), %r8
@@ -109856,18 +109819,18 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	leaq	360(%rdi), %rdx
 	cmovaq	%r8, %rdx
 	cmpl	%esi, 152(%rdx)
-	je	.L488_9
+	je	.L489_9
 	movzbl	71(%rcx), %eax
 	leaq	920(,%rax,8), %rax
-.L488_9:
+.L489_9:
 	leaq	(%rdi,%rax), %r15
 	movl	4(%rdi,%rax), %r12d
 	movl	%esi, 4(%rdi,%rax)
 	cmpq	%r14, 112(%rdi)
-	jbe	.L488_10
+	jbe	.L489_10
 	imulq	$104, %r14, %rax
 	addq	104(%rdi), %rax
-.L488_12:
+.L489_12:
 	movl	%r12d, 64(%rax)
 	movl	$-1, 68(%rax)
 	movq	104(%rdi), %rax
@@ -109876,15 +109839,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	leaq	68(%rax,%rcx), %rax
 	cmovaq	%rax, %r15
 	movl	%esi, (%r15)
-.L488_13:
+.L489_13:
 	popq	%rbx
 	popq	%r12
 	popq	%r14
 	popq	%r15
 	popq	%rbp
-.L488_14:
+.L489_14:
 	HOISTWAY_RETURN
-.L488_2:
+.L489_2:
 	movq	%rdi, %rbx
 	movl	%esi, %r15d
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
@@ -109892,16 +109855,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	movl	%r15d, %esi
 	movq	%rbx, %rax
 	decl	92(%rax)
-	jne	.L488_13
-	jmp	.L488_5
-.L488_10:
+	jne	.L489_13
+	jmp	.L489_5
+.L489_10:
 	movq	%rdi, %rbx
 	movl	%esi, %r14d
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%rbx, %rdi
 	movl	%r14d, %esi
 	movq	%rbx, %rax
-	jmp	.L488_12
+	jmp	.L489_12
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_unreference, .-hw_shared_turns_Turns_bfq_v0_Sectors_unreference
 
 	.p2align	4
@@ -109912,7 +109875,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	cmpq	%rcx, %rax
 	cmovbq	%rax, %rcx
 	cmpl	%ecx, %edx
-	jae	.L489_11
+	jae	.L490_11
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -109935,10 +109898,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	movl	$-1, %r13d
 	cmovael	%eax, %r13d
 	cmpq	%r14, 232(%rdi)
-	jbe	.L489_2
+	jbe	.L490_2
 	imulq	$168, %r14, %rbx
 	addq	224(%rdi), %rbx
-.L489_4:
+.L490_4:
 	movq	$0, 8(%rbx)
 	movq	$0, (%rbx)
 	movq	$-1, 16(%rbx)
@@ -109963,11 +109926,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	movl	$0, 164(%rbx)
 	movl	%r13d, %eax
 	cmpq	%rax, 144(%rdi)
-	jbe	.L489_5
+	jbe	.L490_5
 	leaq	(%rax,%rax,8), %rbx
 	shlq	$3, %rbx
 	addq	136(%rdi), %rbx
-.L489_7:
+.L490_7:
 	movq	$0, 24(%rbx)
 	movq	$0, 16(%rbx)
 	movq	$0, 8(%rbx)
@@ -109983,12 +109946,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	movl	$0, 66(%rbx)
 	movw	$0, 70(%rbx)
 	cmpq	%r14, 736(%rdi)
-	jbe	.L489_8
+	jbe	.L490_8
 	movq	%r14, %rax
 	shlq	$6, %rax
 	leaq	(%rax,%r14,4), %rbx
 	addq	728(%rdi), %rbx
-.L489_10:
+.L490_10:
 	movl	$-1, 64(%rbx)
 	movq	$-1, 56(%rbx)
 	movq	$-1, 48(%rbx)
@@ -110005,9 +109968,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	popq	%r14
 	popq	%r15
 	popq	%rbp
-.L489_11:
+.L490_11:
 	HOISTWAY_RETURN
-.L489_2:
+.L490_2:
 	leaq	240(%rdi), %rbx
 	movq	%rdi, -48(%rbp)
 	movq	%rbx, %rdi
@@ -110015,8 +109978,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movl	-52(%rbp), %edx
 	movq	-48(%rbp), %rdi
-	jmp	.L489_4
-.L489_5:
+	jmp	.L490_4
+.L490_5:
 	leaq	152(%rdi), %rbx
 	movq	%rdi, -48(%rbp)
 	movq	%rbx, %rdi
@@ -110024,12 +109987,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r13d, %edx
 	movq	-48(%rbp), %rdi
-	jmp	.L489_7
-.L489_8:
+	jmp	.L490_7
+.L490_8:
 	addq	$744, %rdi
 	movq	%rdi, %rbx
 	callq	hw_collections_arena_clean_shared_async_queues_AsyncQueues
-	jmp	.L489_10
+	jmp	.L490_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_add_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_add_group
 
 	.p2align	4
@@ -110050,27 +110013,27 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	cmpl	$1, %r15d
 	adcl	$0, %r15d
 	testl	%ecx, %ecx
-	js	.L490_17
+	js	.L491_17
 	addl	%ecx, %ecx
-.L490_2:
+.L491_2:
 	movl	$17, %edx
 	movl	%r15d, %eax
 	mull	%edx
-	jo	.L490_18
-.L490_3:
+	jo	.L491_18
+.L491_3:
 	addl	%eax, %ecx
 	movl	$-1, %esi
 	cmovael	%ecx, %esi
 	movq	8(%r14), %rcx
 	testb	$3, %cl
-	je	.L490_5
+	je	.L491_5
 	movq	%rcx, %rax
 	andq	$-4, %rax
 	addq	$4, %rax
 	cmpq	%rcx, %rax
 	movq	%rax, %rcx
-	jb	.L490_6
-.L490_5:
+	jb	.L491_6
+.L491_5:
 	movl	%esi, %r13d
 	imulq	$56, %r13, %rax
 	movq	%rcx, %rdx
@@ -110079,24 +110042,24 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	cmpq	%rcx, %rdx
 	setb	%r8b
 	orb	%dil, %r8b
-	je	.L490_7
-.L490_6:
+	je	.L491_7
+.L491_6:
 	movl	$4, %eax
 	movq	%rax, -48(%rbp)
-	jmp	.L490_10
-.L490_7:
+	jmp	.L491_10
+.L491_7:
 	movq	%rdx, 8(%r14)
 	movq	(%r14), %rdi
 	leaq	(%rdi,%rcx), %rdx
 	movq	%rdx, -48(%rbp)
 	testl	%esi, %esi
-	je	.L490_10
+	je	.L491_10
 	leaq	-108(%rbp), %rdx
 	addq	%rdi, %rcx
 	addq	$52, %rcx
 	xorl	%edi, %edi
 	.p2align	4
-.L490_9:
+.L491_9:
 	movq	$-1, 16(%rdx)
 	movq	$-1, 8(%rdx)
 	movq	$-1, (%rdx)
@@ -110115,25 +110078,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	movb	$0, (%rcx,%rdi)
 	addq	$56, %rdi
 	cmpq	%rdi, %rax
-	jne	.L490_9
-	jmp	.L490_11
-.L490_10:
+	jne	.L491_9
+	jmp	.L491_11
+.L491_10:
 	xorl	%r13d, %r13d
-.L490_11:
+.L491_11:
 	leaq	-112(%rbp), %rdi
 	movl	%r15d, %edx
 	movq	%r14, %rcx
 	callq	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 	movq	8(%r14), %r12
 	testb	$3, %r12b
-	je	.L490_13
+	je	.L491_13
 	movq	%r12, %rax
 	andq	$-4, %rax
 	addq	$4, %rax
 	cmpq	%r12, %rax
 	movq	%rax, %r12
-	jb	.L490_14
-.L490_13:
+	jb	.L491_14
+.L491_13:
 	movl	%r15d, %r15d
 	movq	%r15, %rax
 	shlq	$6, %rax
@@ -110144,18 +110107,18 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	cmpq	%r12, %rax
 	setb	%sil
 	orb	%cl, %sil
-	je	.L490_15
-.L490_14:
+	je	.L491_15
+.L491_14:
 	movl	$4, %r12d
 	xorl	%r15d, %r15d
-	jmp	.L490_16
-.L490_15:
+	jmp	.L491_16
+.L491_15:
 	movq	%rax, 8(%r14)
 	addq	(%r14), %r12
 	movq	%r12, %rdi
 	movl	$255, %esi
 	callq	memset
-.L490_16:
+.L491_16:
 	movq	-48(%rbp), %rax
 	movq	%rax, (%rbx)
 	movq	%r13, 8(%rbx)
@@ -110186,12 +110149,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L490_17:
+.L491_17:
 	movl	$-1, %ecx
-	jmp	.L490_2
-.L490_18:
+	jmp	.L491_2
+.L491_18:
 	movl	$-1, %eax
-	jmp	.L490_3
+	jmp	.L491_3
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator, .-hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 
 	.p2align	4
@@ -110205,29 +110168,29 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	cmpl	$1, %esi
 	adcl	$0, %esi
 	testl	%r8d, %r8d
-	js	.L491_2
+	js	.L492_2
 	addl	%r8d, %r8d
-.L491_3:
+.L492_3:
 	movl	$17, %edx
 	movl	%esi, %eax
 	mull	%edx
-	jo	.L491_4
-.L491_5:
+	jo	.L492_4
+.L492_5:
 	addl	%eax, %r8d
 	movl	$-1, %r9d
 	cmovael	%r8d, %r9d
 	cmpl	$1, (%rcx)
-	jne	.L491_24
+	jne	.L492_24
 	movq	8(%rcx), %r10
 	testb	$3, %r10b
-	je	.L491_8
+	je	.L492_8
 	movq	%r10, %rax
 	andq	$-4, %rax
 	addq	$4, %rax
 	cmpq	%r10, %rax
 	movq	%rax, %r10
-	jb	.L491_24
-.L491_8:
+	jb	.L492_24
+.L492_8:
 	movl	%r9d, %eax
 	imulq	$56, %rax, %r8
 	addq	%r10, %r8
@@ -110235,81 +110198,81 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	cmpq	%r10, %r8
 	setb	%r11b
 	orb	%dl, %r11b
-	jne	.L491_24
+	jne	.L492_24
 	movabsq	$9223372036854775800, %rdx
 	addl	%esi, %r9d
 	movl	$-1, %r11d
 	cmovael	%r9d, %r11d
 	testb	$7, %r10b
-	je	.L491_11
+	je	.L492_11
 	movq	%r8, %r9
 	andq	%rdx, %r9
 	addq	$8, %r9
 	cmpq	%r8, %r9
 	movq	%r9, %r8
-	jb	.L491_24
-.L491_11:
+	jb	.L492_24
+.L492_11:
 	movl	%r11d, %r10d
 	leaq	(%r10,%r10,8), %r9
 	shlq	$3, %r9
 	addq	%r8, %r9
-	js	.L491_24
+	js	.L492_24
 	testb	$7, %r8b
-	je	.L491_14
+	je	.L492_14
 	movq	%r9, %r8
 	andq	%rdx, %r8
 	addq	$8, %r8
 	cmpq	%r9, %r8
 	movq	%r8, %r9
-	jb	.L491_24
-.L491_14:
+	jb	.L492_24
+.L492_14:
 	leaq	(%r10,%r10,2), %r8
 	shlq	$4, %r8
 	addq	%r9, %r8
-	js	.L491_24
+	js	.L492_24
 	testb	$7, %r9b
-	je	.L491_17
+	je	.L492_17
 	movq	%r8, %r9
 	andq	%rdx, %r9
 	addq	$8, %r9
 	cmpq	%r8, %r9
 	movq	%r9, %r8
-	jb	.L491_24
-.L491_17:
+	jb	.L492_24
+.L492_17:
 	shlq	$5, %rax
 	addq	%r8, %rax
-	js	.L491_24
+	js	.L492_24
 	testb	$7, %r8b
-	je	.L491_20
+	je	.L492_20
 	movq	%rax, %r8
 	andq	%rdx, %r8
 	addq	$8, %r8
 	cmpq	%rax, %r8
 	movq	%r8, %rax
-	jb	.L491_24
-.L491_20:
+	jb	.L492_24
+.L492_20:
 	movl	%esi, %esi
 	imulq	$168, %rsi, %r8
 	addq	%rax, %r8
-	js	.L491_24
+	js	.L492_24
 	testb	$3, %al
-	je	.L491_23
+	je	.L492_23
 	addq	$4, %rdx
 	andq	%r8, %rdx
 	addq	$4, %rdx
 	cmpq	%r8, %rdx
 	movq	%rdx, %r8
-	jb	.L491_24
-.L491_23:
+	jb	.L492_24
+.L492_23:
 	movq	%rsi, %rax
 	shlq	$6, %rax
 	leaq	(%rax,%rsi,4), %rdx
 	addq	%r8, %rdx
 	movl	$1, %eax
-	jns	.L491_25
-.L491_24:
+	jns	.L492_25
+.L492_24:
 	xorl	%eax, %eax
-.L491_25:
+.L492_25:
 	movq	%rax, (%rcx)
 	movq	%rdx, 8(%rcx)
 	movq	$4, (%rdi)
@@ -110327,12 +110290,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	movq	%rdi, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L491_2:
+.L492_2:
 	movl	$-1, %r8d
-	jmp	.L491_3
-.L491_4:
+	jmp	.L492_3
+.L492_4:
 	movl	$-1, %eax
-	jmp	.L491_5
+	jmp	.L492_5
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter, .-hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 
 	.p2align	4
@@ -110355,15 +110318,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	cmovbeq	%rcx, %rax
 	movzbl	16(%rax), %ecx
 	cmpb	$7, %cl
-	ja	.L492_10
+	ja	.L493_10
 	movzbl	20(%rax), %ecx
 	movzbl	17(%rax), %edx
 	testl	%edx, %edx
-	je	.L492_6
+	je	.L493_6
 	cmpl	$1, %edx
-	jne	.L492_3
+	jne	.L493_3
 	cmpb	$-21, %cl
-	jg	.L492_8
+	jg	.L493_8
 	movl	8(%rax), %ebx
 	leaq	728(%rdi), %r12
 	movq	%rbx, %rax
@@ -110377,10 +110340,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	movb	$1, %r13b
 	xorl	%r9d, %r9d
 	xorl	%edx, %edx
-	jmp	.L492_15
-.L492_6:
+	jmp	.L493_15
+.L493_6:
 	cmpb	$-21, %cl
-	jg	.L492_9
+	jg	.L493_9
 	movl	8(%rax), %ebx
 	movq	%rbx, %rax
 	shlq	$6, %rax
@@ -110392,8 +110355,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	leaq	728(%rdi), %r12
 	movb	$16, %cl
 	xorl	%r9d, %r9d
-	jmp	.L492_13
-.L492_3:
+	jmp	.L493_13
+.L493_3:
 	movl	8(%rax), %ebx
 	leaq	728(%rdi), %r12
 	movq	%rbx, %rax
@@ -110407,8 +110370,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	movb	$31, %cl
 	movl	$7, %r9d
 	movb	$3, %r13b
-	jmp	.L492_15
-.L492_8:
+	jmp	.L493_15
+.L493_8:
 	movzbl	%cl, %edx
 	cmpb	$19, %cl
 	movl	$19, %ecx
@@ -110418,8 +110381,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	imull	$205, %ecx, %ecx
 	shrl	$10, %ecx
 	orb	$8, %cl
-	jmp	.L492_10
-.L492_9:
+	jmp	.L493_10
+.L493_9:
 	movzbl	%cl, %edx
 	cmpb	$19, %cl
 	movl	$19, %ecx
@@ -110429,7 +110392,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	imull	$205, %ecx, %ecx
 	shrl	$10, %ecx
 	orb	$16, %cl
-.L492_10:
+.L493_10:
 	movl	8(%rax), %ebx
 	movq	%rbx, %rax
 	shlq	$6, %rax
@@ -110445,23 +110408,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	movl	%ecx, %r13d
 	shrb	$3, %r13b
 	cmpb	$1, %r13b
-	je	.L492_11
+	je	.L493_11
 	movzbl	%r13b, %edx
 	cmpl	$2, %edx
-	jne	.L492_14
-.L492_13:
+	jne	.L493_14
+.L493_13:
 	leaq	8(%r9), %rdx
 	movb	$2, %r13b
-	jmp	.L492_15
-.L492_11:
+	jmp	.L493_15
+.L493_11:
 	movq	%r9, %rdx
-	jmp	.L492_15
-.L492_14:
+	jmp	.L493_15
+.L493_14:
 	movl	$16, %edx
-.L492_15:
+.L493_15:
 	movl	(%rax,%rdx,4), %eax
 	cmpl	$-1, %eax
-	jne	.L492_29
+	jne	.L493_29
 	movq	%r9, -48(%rbp)
 	movzbl	%cl, %ecx
 	movq	%rdi, %r15
@@ -110469,38 +110432,38 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	xorl	%r8d, %r8d
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_make_queue
 	cmpl	$-1, %eax
-	je	.L492_17
+	je	.L493_17
 	cmpq	%rbx, 736(%r15)
-	jbe	.L492_19
+	jbe	.L493_19
 	movq	%r15, %rcx
 	movq	%rbx, %rdx
 	shlq	$6, %rdx
 	leaq	(%rdx,%rbx,4), %r14
 	addq	(%r12), %r14
-.L492_21:
+.L493_21:
 	cmpb	$1, %r13b
 	movq	-48(%rbp), %rsi
-	je	.L492_25
+	je	.L493_25
 	movzbl	%r13b, %edx
 	cmpl	$2, %edx
-	jne	.L492_24
+	jne	.L493_24
 	orq	$8, %rsi
-	jmp	.L492_25
-.L492_17:
+	jmp	.L493_25
+.L493_17:
 	movl	$-1, %eax
-	jmp	.L492_29
-.L492_24:
+	jmp	.L493_29
+.L493_24:
 	movl	$16, %esi
-.L492_25:
+.L493_25:
 	movl	%eax, (%r14,%rsi,4)
 	movl	%eax, %edx
 	cmpq	%rdx, 512(%rcx)
-	jbe	.L492_26
+	jbe	.L493_26
 	imulq	$56, %rdx, %rbx
 	addq	504(%rcx), %rbx
-.L492_28:
+.L493_28:
 	incl	36(%rbx)
-.L492_29:
+.L493_29:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -110509,21 +110472,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L492_19:
+.L493_19:
 	movq	%r14, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_shared_async_queues_AsyncQueues
 	movl	%ebx, %eax
 	movq	%r15, %rcx
-	jmp	.L492_21
-.L492_26:
+	jmp	.L493_21
+.L493_26:
 	addq	$448, %rcx
 	movq	%rcx, %rbx
 	movq	%rcx, %rdi
 	movl	%eax, %r14d
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movl	%r14d, %eax
-	jmp	.L492_28
+	jmp	.L493_28
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_async_queue, .-hw_shared_turns_Turns_cfq_wf2q_Time_async_queue
 
 	.p2align	4
@@ -110539,35 +110502,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	movl	$4294967295, %eax
 	movl	$-1, 852(%rdi)
 	cmpq	%rax, %rbx
-	je	.L493_3
+	je	.L494_3
 	movq	%rdi, %r14
 	movl	960(%rsi), %eax
 	testl	%eax, %eax
-	je	.L493_2
+	je	.L494_2
 	movq	856(%rsi), %rcx
 	movq	$0, 856(%rsi)
 	xorl	%edx, %edx
 	cmpq	$1, %rcx
 	sete	%dl
 	subl	%edx, %eax
-	jmp	.L493_5
-.L493_3:
+	jmp	.L494_5
+.L494_3:
 	popq	%rbx
 	popq	%r12
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L493_2:
+.L494_2:
 	xorl	%eax, %eax
-.L493_5:
+.L494_5:
 	movl	%eax, 960(%rsi)
 	leaq	448(%r14), %r15
 	cmpq	%rbx, 512(%r14)
-	jbe	.L493_6
+	jbe	.L494_6
 	imulq	$56, %rbx, %rax
 	addq	504(%r14), %rax
-.L493_8:
+.L494_8:
 	movb	$0, 51(%rax)
 	movq	512(%r14), %rcx
 	imulq	$56, %rbx, %rax
@@ -110576,7 +110539,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	movq	%r15, %rdx
 	cmovaq	%rax, %rdx
 	cmpl	$-1, 20(%rdx)
-	je	.L493_9
+	je	.L494_9
 	movq	680(%rsi), %r9
 	movq	%r14, %rdi
 	movl	%ebx, %esi
@@ -110584,11 +110547,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	movl	$1, %ecx
 	movl	$1, %r8d
 	callq	hw_shared_wf2q_Engine_raise
-	jmp	.L493_13
-.L493_9:
+	jmp	.L494_13
+.L494_9:
 	cmpq	%rbx, %rcx
-	jbe	.L493_10
-.L493_11:
+	jbe	.L494_10
+.L494_11:
 	movb	$0, 48(%rax)
 	movl	848(%r14), %eax
 	cmpl	$1, %eax
@@ -110600,7 +110563,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	movl	$1, %edx
 	movl	$1, %ecx
 	callq	hw_shared_wf2q_Engine_deactivate
-.L493_13:
+.L494_13:
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	popq	%rbx
@@ -110609,20 +110572,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service
-.L493_6:
+.L494_6:
 	movq	%r15, %rdi
 	movq	%rsi, %r12
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	%r12, %rsi
 	movq	%r15, %rax
-	jmp	.L493_8
-.L493_10:
+	jmp	.L494_8
+.L494_10:
 	movq	%r15, %rdi
 	movq	%rsi, %r12
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	%r12, %rsi
 	movq	%r15, %rax
-	jmp	.L493_11
+	jmp	.L494_11
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_end_service, .-hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 
 	.p2align	4
@@ -110649,12 +110612,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	movl	%edx, %r15d
 	movl	$4294967295, %edx
 	cmpq	%rdx, %rsi
-	je	.L494_1
+	je	.L495_1
 	cmpl	$0, 32(%rcx)
-	jne	.L494_4
+	jne	.L495_4
 	cmpb	$1, 51(%rcx)
-	jne	.L494_1
-.L494_4:
+	jne	.L495_1
+.L495_4:
 	movq	520(%rbx), %rcx
 	xorl	%edi, %edi
 	subq	%rcx, %rax
@@ -110670,36 +110633,36 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 520(%rbx)
 	cmpq	$1000, %rdi
-	jb	.L494_6
+	jb	.L495_6
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_charge
-	jmp	.L494_6
-.L494_1:
+	jmp	.L495_6
+.L495_1:
 	movq	%rax, 520(%rbx)
-.L494_6:
+.L495_6:
 	movl	%r15d, %r12d
 	cmpq	%r12, 264(%r14)
-	jbe	.L494_7
+	jbe	.L495_7
 	shlq	$7, %r12
 	addq	256(%r14), %r12
-.L494_9:
+.L495_9:
 	movq	44(%r12), %r15
 	movq	$-1, 44(%r12)
 	cmpl	$-1, %r15d
-	je	.L494_10
+	je	.L495_10
 	cmpl	%r15d, 852(%rbx)
-	jne	.L494_24
+	jne	.L495_24
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	cmpl	$0, 856(%rbx)
-	je	.L494_24
+	je	.L495_24
 	cmpb	$0, 997(%r14)
-	jne	.L494_24
+	jne	.L495_24
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L494_29
+	jbe	.L495_29
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -110709,38 +110672,38 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L494_28
+	jbe	.L495_28
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L494_28:
+.L495_28:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L494_29:
+.L495_29:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L494_24:
+.L495_24:
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
-.L494_10:
+.L495_10:
 	shrq	$32, %r15
 	movl	$4294967295, %eax
 	cmpq	%rax, %r15
-	je	.L494_20
+	je	.L495_20
 	cmpl	%r15d, 852(%rbx)
-	jne	.L494_19
+	jne	.L495_19
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	cmpl	$0, 856(%rbx)
-	je	.L494_19
+	je	.L495_19
 	cmpb	$0, 997(%r14)
-	jne	.L494_19
+	jne	.L495_19
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L494_18
+	jbe	.L495_18
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -110750,21 +110713,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L494_17
+	jbe	.L495_17
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L494_17:
+.L495_17:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L494_18:
+.L495_18:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L494_19:
+.L495_19:
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
-.L494_20:
+.L495_20:
 	movq	%rbx, %rdi
 	popq	%rbx
 	popq	%r12
@@ -110772,11 +110735,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L494_7:
+.L495_7:
 	leaq	128(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_context_Context
-	jmp	.L494_9
+	jmp	.L495_9
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_exit, .-hw_shared_turns_Turns_cfq_wf2q_Time_exit
 
 	.p2align	4
@@ -110785,7 +110748,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movl	416(%rdi), %eax
 	movq	144(%rdi), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L495_18
+	jbe	.L496_18
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -110801,17 +110764,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	leaq	816(%rdi), %rdx
 	movq	%rdx, -72(%rbp)
 	movl	%eax, %r15d
-	jmp	.L495_2
-.L495_11:
+	jmp	.L496_2
+.L496_11:
 	movq	%r11, %rsi
-.L495_12:
+.L496_12:
 	movl	%ecx, (%rsi)
 	movl	820(%rdi), %ebx
 	movl	%r15d, 820(%rdi)
 	cmpq	%r13, %rdx
-	jbe	.L495_13
+	jbe	.L496_13
 	addq	%r12, %rax
-.L495_15:
+.L496_15:
 	movl	%ebx, 40(%rax)
 	movl	$-1, 44(%rax)
 	movq	504(%rdi), %rax
@@ -110822,11 +110785,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movl	%r15d, (%rax)
 	movl	416(%rdi), %eax
 	movq	144(%rdi), %rcx
-.L495_16:
+.L496_16:
 	movl	%eax, %r15d
 	cmpq	%rax, %rcx
-	jbe	.L495_17
-.L495_2:
+	jbe	.L496_17
+.L496_2:
 	movq	136(%rdi), %rdx
 	leaq	(%rax,%rax,8), %rsi
 	movl	36(%rdx,%rsi,8), %eax
@@ -110839,7 +110802,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movl	$-1, (%r8)
 	movl	%eax, 416(%rdi)
 	cmpl	$-1, %r15d
-	je	.L495_17
+	je	.L496_17
 	leaq	(%rdx,%rsi,8), %rdx
 	movb	$0, 71(%rdx)
 	movq	512(%rdi), %rsi
@@ -110851,32 +110814,32 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movq	%r9, %r8
 	cmovaq	%rdx, %r8
 	cmpl	$0, 36(%r8)
-	jne	.L495_16
+	jne	.L496_16
 	cmpq	%r13, %rsi
-	jbe	.L495_5
-.L495_6:
+	jbe	.L496_5
+.L496_6:
 	movl	40(%rdx), %ecx
 	movl	44(%rdx), %esi
 	movq	$-1, 40(%rdx)
 	movq	504(%rdi), %rax
 	movq	512(%rdi), %rdx
 	cmpq	%rcx, %rdx
-	ja	.L495_7
+	ja	.L496_7
 	movq	%r10, %r8
-	jmp	.L495_9
-.L495_7:
+	jmp	.L496_9
+.L496_7:
 	imulq	$56, %rcx, %r8
 	addq	%rax, %r8
 	addq	$44, %r8
-.L495_9:
+.L496_9:
 	movl	%esi, (%r8)
 	cmpq	%rsi, %rdx
-	jbe	.L495_11
+	jbe	.L496_11
 	imulq	$56, %rsi, %rsi
 	addq	%rax, %rsi
 	addq	$40, %rsi
-	jmp	.L495_12
-.L495_13:
+	jmp	.L496_12
+.L496_13:
 	movq	%rdi, -56(%rbp)
 	movq	%r9, %rdi
 	movq	%r9, %r13
@@ -110888,8 +110851,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movq	%r13, %r9
 	movq	-56(%rbp), %rdi
 	movq	%r13, %rax
-	jmp	.L495_15
-.L495_5:
+	jmp	.L496_15
+.L496_5:
 	movq	%rdi, -56(%rbp)
 	movq	%r9, %rdi
 	movq	%r9, %rbx
@@ -110901,8 +110864,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movq	%rbx, %r9
 	movq	-56(%rbp), %rdi
 	movq	%rbx, %rdx
-	jmp	.L495_6
-.L495_17:
+	jmp	.L496_6
+.L496_17:
 	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
@@ -110910,7 +110873,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	popq	%r14
 	popq	%r15
 	popq	%rbp
-.L495_18:
+.L496_18:
 	HOISTWAY_RETURN
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten, .-hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 
@@ -110939,12 +110902,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	movl	%edx, %r14d
 	movl	$4294967295, %edx
 	cmpq	%rdx, %r8
-	je	.L496_1
+	je	.L497_1
 	cmpl	$0, 32(%rdi)
-	jne	.L496_4
+	jne	.L497_4
 	cmpb	$1, 51(%rdi)
-	jne	.L496_1
-.L496_4:
+	jne	.L497_1
+.L497_4:
 	movq	520(%rbx), %rdi
 	xorl	%r9d, %r9d
 	subq	%rdi, %rax
@@ -110960,7 +110923,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	cmovaeq	%rax, %rdi
 	movq	%rdi, 520(%rbx)
 	cmpq	$1000, %r9
-	jb	.L496_6
+	jb	.L497_6
 	movq	%rbx, %rdi
 	movq	%rsi, %r15
 	movl	%r8d, %esi
@@ -110968,10 +110931,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	callq	hw_shared_wf2q_Engine_charge
 	movl	%r12d, %ecx
 	movq	%r15, %rsi
-	jmp	.L496_6
-.L496_1:
+	jmp	.L497_6
+.L497_1:
 	movq	%rax, 520(%rbx)
-.L496_6:
+.L497_6:
 	movq	64(%rsi), %rdi
 	movq	72(%rsi), %r8
 	movl	%ecx, %edx
@@ -110988,7 +110951,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	cmovbeq	%rsi, %r10
 	movl	52(%r9), %edi
 	cmpl	52(%r10), %edi
-	jne	.L496_11
+	jne	.L497_11
 	movq	320(%rsi), %rdi
 	movq	328(%rsi), %r8
 	movq	%rdx, %r9
@@ -110999,16 +110962,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	cmovbeq	%r14, %r9
 	movq	(%r9), %r15
 	cmpq	%rax, %r8
-	jbe	.L496_8
+	jbe	.L497_8
 	shlq	$4, %rax
 	addq	%rax, %rdi
 	movq	%rdi, %r14
-.L496_10:
+.L497_10:
 	movq	(%r14), %rax
 	cmpq	%r15, %rax
 	cmovbq	%rax, %r15
 	movq	%r15, (%r14)
-.L496_11:
+.L497_11:
 	movq	%rbx, %rdi
 	movl	%ecx, %edx
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_remove
@@ -111021,14 +110984,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L496_8:
+.L497_8:
 	movq	%r14, %rdi
 	movq	%rsi, %r12
 	movl	%ecx, %r13d
 	callq	hw_collections_arena_clean_request_Arrival
 	movl	%r13d, %ecx
 	movq	%r12, %rsi
-	jmp	.L496_10
+	jmp	.L497_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_join, .-hw_shared_turns_Turns_cfq_wf2q_Time_join
 
 	.p2align	4
@@ -111049,7 +111012,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movq	512(%rdi), %rax
 	cmpq	%rbx, %rax
 	movl	%edx, -60(%rbp)
-	jbe	.L497_2
+	jbe	.L498_2
 	movq	504(%r14), %rcx
 	imulq	$56, %rbx, %r15
 	movl	44(%rcx,%r15), %edi
@@ -111063,14 +111026,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movl	$-1, (%r11)
 	movl	%edi, 816(%r14)
 	cmpl	$-1, %ebx
-	jne	.L497_11
-.L497_2:
+	jne	.L498_11
+.L498_2:
 	movl	824(%r14), %ebx
 	movl	$4294967295, %eax
 	cmpq	%rax, %rbx
-	je	.L497_3
+	je	.L498_3
 	cmpl	852(%r14), %ebx
-	jne	.L497_7
+	jne	.L498_7
 	movq	%r14, %rdi
 	movl	%r10d, %r15d
 	movl	%r9d, %r12d
@@ -111079,13 +111042,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movl	-44(%rbp), %r8d
 	movl	%r12d, %r9d
 	movl	%r15d, %r10d
-.L497_7:
+.L498_7:
 	leaq	824(%r14), %r15
 	cmpq	%rbx, 512(%r14)
-	jbe	.L497_8
+	jbe	.L498_8
 	imulq	$56, %rbx, %rax
 	addq	504(%r14), %rax
-.L497_10:
+.L498_10:
 	movl	40(%rax), %ecx
 	movl	44(%rax), %r12d
 	movq	$-1, 40(%rax)
@@ -111102,7 +111065,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	leaq	40(%rax,%rdi), %rax
 	cmovbeq	%r11, %rax
 	movl	%ecx, (%rax)
-.L497_11:
+.L498_11:
 	movl	%r10d, %ecx
 	andb	$-8, %cl
 	movl	$65537, %eax
@@ -111117,10 +111080,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	andb	%cl, %r12b
 	movl	%ebx, %r15d
 	cmpq	%r15, 512(%r14)
-	jbe	.L497_12
+	jbe	.L498_12
 	imulq	$56, %r15, %r13
 	addq	504(%r14), %r13
-.L497_14:
+.L498_14:
 	movl	%r8d, (%r13)
 	movl	%r9d, 4(%r13)
 	movq	$-1, 8(%r13)
@@ -111144,12 +111107,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movl	%ebx, %esi
 	callq	hw_shared_wf2q_Engine_forget_entirely
 	cmpq	%r15, 144(%r14)
-	jbe	.L497_15
+	jbe	.L498_15
 	leaq	(%r15,%r15,8), %rax
 	shlq	$3, %rax
 	addq	136(%r14), %rax
 	movq	%rax, %r14
-.L497_17:
+.L498_17:
 	movq	$0, 24(%r14)
 	movq	$0, 16(%r14)
 	movq	$0, 8(%r14)
@@ -111167,10 +111130,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movb	%al, 65(%r14)
 	movl	$0, 66(%r14)
 	movw	$0, 70(%r14)
-	jmp	.L497_4
-.L497_3:
+	jmp	.L498_4
+.L498_3:
 	movl	$-1, %ebx
-.L497_4:
+.L498_4:
 	movl	%ebx, %eax
 	addq	$24, %rsp
 	popq	%rbx
@@ -111180,7 +111143,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L497_12:
+.L498_12:
 	movq	%r13, %rdi
 	movl	%r10d, -48(%rbp)
 	movl	%r9d, -52(%rbp)
@@ -111189,13 +111152,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movl	-44(%rbp), %r8d
 	movl	-52(%rbp), %r9d
 	movl	-48(%rbp), %r10d
-	jmp	.L497_14
-.L497_15:
+	jmp	.L498_14
+.L498_15:
 	addq	$152, %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L497_17
-.L497_8:
+	jmp	.L498_17
+.L498_8:
 	movq	%r13, %rdi
 	movl	%r10d, -48(%rbp)
 	movl	%r9d, %r12d
@@ -111205,7 +111168,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movl	%r12d, %r9d
 	movl	-48(%rbp), %r10d
 	movq	%r13, %rax
-	jmp	.L497_10
+	jmp	.L498_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_make_queue, .-hw_shared_turns_Turns_cfq_wf2q_Time_make_queue
 
 	.p2align	4
@@ -111226,10 +111189,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmpq	%r13, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	testl	%ecx, %ecx
-	je	.L498_15
+	je	.L499_15
 	movl	52(%rax), %r14d
 	cmpl	$-1, %r14d
-	je	.L498_15
+	je	.L499_15
 	movl	%edx, %ebx
 	movl	852(%rdi), %ecx
 	movq	672(%rsi), %rdx
@@ -111244,12 +111207,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmovbeq	%r15, %rdx
 	movl	$4294967295, %r9d
 	cmpq	%r9, %rcx
-	je	.L498_3
+	je	.L499_3
 	cmpl	$0, 32(%rdx)
-	jne	.L498_6
+	jne	.L499_6
 	cmpb	$1, 51(%rdx)
-	jne	.L498_3
-.L498_6:
+	jne	.L499_3
+.L499_6:
 	movq	520(%rdi), %r9
 	xorl	%r10d, %r10d
 	subq	%r9, %rax
@@ -111265,7 +111228,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmovaeq	%rax, %r9
 	movq	%r9, 520(%rdi)
 	cmpq	$1000, %r10
-	jb	.L498_8
+	jb	.L499_8
 	movq	%rdi, %r12
 	movq	%rsi, -48(%rbp)
 	movl	%ecx, %esi
@@ -111273,8 +111236,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	movq	%r12, %rdi
 	movq	-48(%rbp), %rsi
 	movq	512(%r12), %r8
-	jmp	.L498_8
-.L498_15:
+	jmp	.L499_8
+.L499_15:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -111283,21 +111246,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L498_3:
+.L499_3:
 	movq	%rax, 520(%rdi)
-.L498_8:
+.L499_8:
 	cmpq	%r14, %r8
-	jbe	.L498_9
+	jbe	.L499_9
 	imulq	$56, %r14, %r15
 	addq	504(%rdi), %r15
-.L498_11:
+.L499_11:
 	movq	384(%rsi), %rax
 	movq	392(%rsi), %rdx
 	movl	12(%r15), %ecx
 	cmpl	16(%r15), %ecx
-	jne	.L498_16
+	jne	.L499_16
 	cmpq	%r13, %rdx
-	jbe	.L498_14
+	jbe	.L499_14
 	shlq	$5, %r13
 	movq	$0, (%rax,%r13)
 	movq	$-1, 8(%rax,%r13)
@@ -111306,8 +111269,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	movb	$0, 28(%rax,%r13)
 	movq	$-1, 8(%r15)
 	movl	$-1, 16(%r15)
-	jmp	.L498_14
-.L498_16:
+	jmp	.L499_14
+.L499_16:
 	addq	$8, %r15
 	movq	%rdi, %r12
 	movq	%r15, %rdi
@@ -111317,7 +111280,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	callq	hw_collections_tree_Tree_remove_from_among
 	movq	%r12, %rdi
 	movq	%r15, %rsi
-.L498_14:
+.L499_14:
 	decl	856(%rdi)
 	movl	%r14d, %edx
 	movl	%ebx, %ecx
@@ -111329,14 +111292,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_sort
-.L498_9:
+.L499_9:
 	movq	%rdi, -48(%rbp)
 	movq	%r15, %rdi
 	movq	%rsi, %r12
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	-48(%rbp), %rdi
 	movq	%r12, %rsi
-	jmp	.L498_11
+	jmp	.L499_11
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_merged, .-hw_shared_turns_Turns_cfq_wf2q_Time_merged
 
 	.p2align	4
@@ -111363,37 +111326,37 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	movl	%edx, -44(%rbp)
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_remove
 	cmpq	%r12, 512(%r15)
-	jbe	.L499_1
+	jbe	.L500_1
 	imulq	$56, %r12, %r12
 	addq	504(%r15), %r12
-.L499_3:
+.L500_3:
 	incl	32(%r12)
 	cmpl	$0, (%r12)
-	je	.L499_5
+	je	.L500_5
 	incl	864(%r15)
-.L499_5:
+.L500_5:
 	movl	-44(%rbp), %r15d
 	cmpl	%r15d, 968(%r14)
-	jne	.L499_7
+	jne	.L500_7
 	movl	$-1, 968(%r14)
-.L499_7:
+.L500_7:
 	cmpq	%rbx, 72(%r14)
-	jbe	.L499_8
+	jbe	.L500_8
 	addq	64(%r14), %r13
-.L499_10:
+.L500_10:
 	movb	$2, 62(%r13)
 	testb	$32, 58(%r13)
-	je	.L499_12
+	je	.L500_12
 	movq	%r14, %rdi
 	movl	%r15d, %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L499_12:
+.L500_12:
 	cmpl	$-1, 576(%r14)
-	jne	.L499_16
+	jne	.L500_16
 	cmpl	$-1, 552(%r14)
-	jne	.L499_16
+	jne	.L500_16
 	cmpl	$0, 544(%r14)
-	jne	.L499_16
+	jne	.L500_16
 	movl	%r15d, 576(%r14)
 	addq	$8, %rsp
 	popq	%rbx
@@ -111403,7 +111366,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L499_16:
+.L500_16:
 	leaq	512(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r15d, %edx
@@ -111415,16 +111378,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_elevator_dispatch_list_DispatchList_sort_among
-.L499_1:
+.L500_1:
 	leaq	448(%r15), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
-	jmp	.L499_3
-.L499_8:
+	jmp	.L500_3
+.L500_8:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %r13
-	jmp	.L499_10
+	jmp	.L500_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch, .-hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch
 
 	.p2align	4
@@ -111453,12 +111416,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	movl	%edx, %r15d
 	movl	$4294967295, %edx
 	cmpq	%rdx, %rsi
-	je	.L500_1
+	je	.L501_1
 	cmpl	$0, 32(%rcx)
-	jne	.L500_4
+	jne	.L501_4
 	cmpb	$1, 51(%rcx)
-	jne	.L500_1
-.L500_4:
+	jne	.L501_1
+.L501_4:
 	movq	520(%rbx), %rcx
 	xorl	%edi, %edi
 	subq	%rcx, %rax
@@ -111474,13 +111437,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 520(%rbx)
 	cmpq	$1000, %rdi
-	jb	.L500_6
+	jb	.L501_6
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_charge
-	jmp	.L500_6
-.L500_1:
+	jmp	.L501_6
+.L501_1:
 	movq	%rax, 520(%rbx)
-.L500_6:
+.L501_6:
 	leaq	128(%r14), %r12
 	movl	%r15d, %ecx
 	movq	%rcx, %r13
@@ -111493,26 +111456,26 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	cmovaq	%rax, %rcx
 	movl	44(%rcx), %esi
 	movl	48(%rcx), %r15d
-	jbe	.L500_7
-.L500_8:
+	jbe	.L501_7
+.L501_8:
 	movl	$-1, 44(%rax)
 	movq	%rbx, %rdi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 	cmpl	$-1, %r15d
-	je	.L500_25
+	je	.L501_25
 	cmpl	852(%rbx), %r15d
-	jne	.L500_12
+	jne	.L501_12
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	cmpl	$0, 856(%rbx)
-	je	.L500_12
+	je	.L501_12
 	cmpb	$0, 997(%r14)
-	jne	.L500_12
+	jne	.L501_12
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L500_18
+	jbe	.L501_18
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -111522,17 +111485,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L500_17
+	jbe	.L501_17
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L500_17:
+.L501_17:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L500_18:
+.L501_18:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L500_12:
+.L501_12:
 	imulq	$56, %r15, %rax
 	addq	504(%rbx), %rax
 	cmpq	%r15, 512(%rbx)
@@ -111541,33 +111504,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	movzbl	48(%rcx), %eax
 	movb	%al, -44(%rbp)
 	testb	%al, %al
-	je	.L500_13
+	je	.L501_13
 	movq	680(%r14), %r8
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	xorl	%edx, %edx
 	xorl	%ecx, %ecx
 	callq	hw_shared_wf2q_Engine_deactivate
-	jmp	.L500_20
-.L500_13:
+	jmp	.L501_20
+.L501_13:
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	callq	hw_shared_wf2q_Engine_forget
-.L500_20:
+.L501_20:
 	addq	256(%r14), %r13
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 264(%r14)
 	cmovaq	%r13, %r12
 	movl	8(%r12), %r13d
 	cmpq	%r15, 144(%rbx)
-	jbe	.L500_21
+	jbe	.L501_21
 	leaq	(%r15,%r15,8), %r12
 	shlq	$3, %r12
 	addq	136(%rbx), %r12
-.L500_23:
+.L501_23:
 	movl	%r13d, 56(%r12)
 	cmpb	$0, -44(%rbp)
-	je	.L500_25
+	je	.L501_25
 	movq	680(%r14), %r9
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
@@ -111575,7 +111538,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	xorl	%ecx, %ecx
 	xorl	%r8d, %r8d
 	callq	hw_shared_wf2q_Engine_raise
-.L500_25:
+.L501_25:
 	movq	%rbx, %rdi
 	addq	$24, %rsp
 	popq	%rbx
@@ -111585,18 +111548,18 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L500_7:
+.L501_7:
 	movq	%r12, %rdi
 	movl	%esi, -44(%rbp)
 	callq	hw_collections_arena_clean_context_Context
 	movl	-44(%rbp), %esi
 	movq	%r12, %rax
-	jmp	.L500_8
-.L500_21:
+	jmp	.L501_8
+.L501_21:
 	leaq	152(%rbx), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L500_23
+	jmp	.L501_23
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group
 
 	.p2align	4
@@ -111625,13 +111588,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	(%rbx), %rsi
 	movq	8(%rbx), %rcx
 	testq	%rcx, %rcx
-	je	.L501_7
+	je	.L502_7
 	imulq	$56, %rcx, %r8
 	movq	%r8, %rax
 	leaq	(%rsi,%r8), %rdi
 	addq	$-56, %rdi
 	addq	$-56, %rax
-	je	.L501_6
+	je	.L502_6
 	addq	$-112, %r8
 	movq	%r8, %rax
 	shrq	$3, %rax
@@ -111639,7 +111602,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	mulq	%rdx
 	movq	%rsi, %rax
 	testb	$1, %dl
-	jne	.L501_4
+	jne	.L502_4
 	leaq	56(%rsi), %rax
 	movl	$0, (%rsi)
 	movq	$-1, 8(%rsi)
@@ -111649,11 +111612,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	$-1, 40(%rsi)
 	movl	$0, 48(%rsi)
 	movb	$0, 52(%rsi)
-.L501_4:
+.L502_4:
 	cmpq	$56, %r8
-	jb	.L501_6
+	jb	.L502_6
 	.p2align	4
-.L501_5:
+.L502_5:
 	movl	$0, (%rax)
 	movq	$-1, 8(%rax)
 	movq	$-1, 16(%rax)
@@ -111672,8 +111635,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movb	$0, 108(%rax)
 	addq	$112, %rax
 	cmpq	%rdi, %rax
-	jne	.L501_5
-.L501_6:
+	jne	.L502_5
+.L502_6:
 	movl	$0, (%rdi)
 	movq	$-1, 8(%rdi)
 	movq	$-1, 16(%rdi)
@@ -111682,7 +111645,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	$-1, 40(%rdi)
 	movl	$0, 48(%rdi)
 	movb	$0, 52(%rdi)
-.L501_7:
+.L502_7:
 	movq	$-1, -1020(%rbp)
 	movq	$-1, -1012(%rbp)
 	movq	$-1, -1004(%rbp)
@@ -111708,25 +111671,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	cmpl	%eax, %edx
 	cmovbl	%edx, %eax
 	testl	%eax, %eax
-	je	.L501_8
+	je	.L502_8
 	movl	%eax, %r12d
 	movl	$-1, %ebx
 	xorl	%r15d, %r15d
 	leaq	-136(%rbp), %rsi
 	movl	$-1, %r13d
-	jmp	.L501_18
+	jmp	.L502_18
 	.p2align	4
-.L501_23:
+.L502_23:
 	incq	%r15
 	movl	%r14d, %r13d
 	cmpq	%r12, %r15
-	je	.L501_9
-.L501_18:
+	je	.L502_9
+.L502_18:
 	cmpq	%r15, %rcx
-	jbe	.L501_19
+	jbe	.L502_19
 	imulq	$56, %r15, %rax
 	addq	-80(%rbp), %rax
-.L501_21:
+.L502_21:
 	movl	%ebx, 40(%rax)
 	movl	$-1, 44(%rax)
 	movq	-72(%rbp), %rcx
@@ -111734,13 +111697,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movl	%r15d, %ebx
 	movl	%r15d, %r14d
 	cmpq	%rax, %rcx
-	jbe	.L501_23
+	jbe	.L502_23
 	movq	-80(%rbp), %rdx
 	imulq	$56, %rax, %rax
 	movl	%ebx, 44(%rdx,%rax)
 	movl	%r13d, %r14d
-	jmp	.L501_23
-.L501_19:
+	jmp	.L502_23
+.L502_19:
 	movq	%rsi, %r14
 	movq	%rsi, %rdi
 	movq	%r9, -56(%rbp)
@@ -111748,17 +111711,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	%r14, %rsi
 	movq	-56(%rbp), %r9
 	movq	%r14, %rax
-	jmp	.L501_21
-.L501_8:
+	jmp	.L502_21
+.L502_8:
 	movl	$-1, %r14d
 	movl	$-1, %ebx
-.L501_9:
+.L502_9:
 	movq	-48(%rbp), %rax
 	leaq	672(%rax), %r13
 	movq	80(%r9), %r12
 	movq	88(%r9), %r15
 	testq	%r15, %r15
-	je	.L501_11
+	je	.L502_11
 	movq	%r15, %rax
 	shlq	$6, %rax
 	leaq	(%rax,%r15,4), %rax
@@ -111773,7 +111736,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	%r12, %rdi
 	movl	$255, %esi
 	callq	memset
-.L501_11:
+.L502_11:
 	movl	$-1, -216(%rbp)
 	movq	$-1, -224(%rbp)
 	movq	$-1, -232(%rbp)
@@ -111808,7 +111771,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	$0, -152(%rbp)
 	movq	$0, -184(%rbp)
 	cmpq	$2, %r15
-	jb	.L501_16
+	jb	.L502_16
 	movl	$4294967294, %ebx
 	cmpq	%rbx, %r15
 	cmovbq	%r15, %rbx
@@ -111818,25 +111781,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	leaq	448(%rax), %r12
 	addq	$32, %r14
 	movl	$1, %r15d
-	jmp	.L501_13
+	jmp	.L502_13
 	.p2align	4
-.L501_15:
+.L502_15:
 	incq	%r15
 	addq	$32, %r14
 	cmpq	%r15, %rbx
-	je	.L501_16
-.L501_13:
+	je	.L502_16
+.L502_13:
 	cmpq	%r15, %r13
 	movq	%r12, %rax
 	cmovaq	%r14, %rax
 	cmpb	$1, 28(%rax)
-	jne	.L501_15
+	jne	.L502_15
 	leaq	-1024(%rbp), %rdi
 	movq	-48(%rbp), %rsi
 	movl	%r15d, %edx
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_add_group
-	jmp	.L501_15
-.L501_16:
+	jmp	.L502_15
+.L502_16:
 	leaq	-1024(%rbp), %rsi
 	movl	$888, %edx
 	movq	-64(%rbp), %rbx
@@ -111870,30 +111833,30 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	callq	hw_shared_wf2q_Engine_pick_next
 	movl	%eax, 852(%r14)
 	cmpl	$-1, %eax
-	je	.L502_17
+	je	.L503_17
 	movl	%eax, %r12d
 	cmpq	%r12, 144(%r14)
-	jbe	.L502_2
+	jbe	.L503_2
 	leaq	(%r12,%r12,8), %r15
 	shlq	$3, %r15
 	addq	136(%r14), %r15
-.L502_4:
+.L503_4:
 	movq	$0, 24(%r15)
 	movl	$0, 868(%r14)
 	cmpq	%r12, 512(%r14)
-	jbe	.L502_5
+	jbe	.L503_5
 	imulq	$56, %r12, %r12
 	addq	504(%r14), %r12
-.L502_7:
+.L503_7:
 	movb	$0, 49(%r12)
 	xorl	%ecx, %ecx
 	cmpl	$1, (%r12)
-	jne	.L502_9
+	jne	.L503_9
 	movl	4(%r12), %ecx
-.L502_9:
+.L503_9:
 	leaq	792(%rbx), %r15
 	cmpb	$1, 824(%rbx)
-	jne	.L502_11
+	jne	.L503_11
 	movzbl	52(%r12), %edx
 	andb	$7, %dl
 	movq	672(%rbx), %rsi
@@ -111906,7 +111869,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	movl	%eax, %r12d
 	callq	hw_events_EventRing_as_event_Sink_record
 	movl	%r12d, %eax
-.L502_11:
+.L503_11:
 	movl	852(%r14), %edx
 	imulq	$56, %rdx, %rcx
 	addq	504(%r14), %rcx
@@ -111915,9 +111878,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	cmovaq	%rcx, %rsi
 	xorl	%ecx, %ecx
 	cmpl	$1, (%rsi)
-	jne	.L502_13
+	jne	.L503_13
 	movl	4(%rsi), %ecx
-.L502_13:
+.L503_13:
 	leaq	(%rdx,%rdx,8), %rsi
 	shlq	$3, %rsi
 	addq	136(%r14), %rsi
@@ -111933,15 +111896,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	movq	24(%rdi), %rdi
 	movq	%r9, 520(%r14)
 	cmpb	$1, 824(%rbx)
-	jne	.L502_17
+	jne	.L503_17
 	movl	%eax, %ebx
 	xorl	%eax, %eax
 	subq	%rdi, %rdx
 	cmovaeq	%rdx, %rax
 	movl	$1000, %edx
 	mulq	%rdx
-	jo	.L502_15
-.L502_16:
+	jo	.L503_15
+.L503_16:
 	addq	%rsi, %rax
 	movq	$-1, %rdx
 	cmovaeq	%rax, %rdx
@@ -111953,7 +111916,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
 	movl	%ebx, %eax
-.L502_17:
+.L503_17:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -111962,23 +111925,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L502_2:
+.L503_2:
 	leaq	152(%r14), %r15
 	movq	%r15, %rdi
 	movl	%eax, %r13d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r13d, %eax
-	jmp	.L502_4
-.L502_5:
+	jmp	.L503_4
+.L503_5:
 	leaq	448(%r14), %r12
 	movq	%r12, %rdi
 	movl	%eax, %r15d
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movl	%r15d, %eax
-	jmp	.L502_7
-.L502_15:
+	jmp	.L503_7
+.L503_15:
 	movq	$-1, %rax
-	jmp	.L502_16
+	jmp	.L503_16
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_next_turn, .-hw_shared_turns_Turns_cfq_wf2q_Time_next_turn
 
 	.p2align	4
@@ -111997,7 +111960,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	movq	232(%rdi), %rax
 	movl	%esi, %ecx
 	.p2align	4
-.L503_1:
+.L504_1:
 	movl	%ecx, %ecx
 	leaq	(%rcx,%rcx,8), %rdx
 	shlq	$3, %rdx
@@ -112006,10 +111969,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	cmovbeq	%rbx, %rdx
 	movl	56(%rdx), %r15d
 	cmpq	%r15, %rax
-	jbe	.L503_2
+	jbe	.L504_2
 	imulq	$168, %r15, %rax
 	addq	224(%rdi), %rax
-.L503_4:
+.L504_4:
 	movl	$-1, 152(%rax)
 	movq	232(%rdi), %rax
 	imulq	$168, %r15, %rcx
@@ -112018,9 +111981,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	cmovbeq	%r14, %rcx
 	movl	160(%rcx), %ecx
 	cmpl	$-1, %ecx
-	jne	.L503_1
-	jmp	.L503_5
-.L503_2:
+	jne	.L504_1
+	jmp	.L504_5
+.L504_2:
 	movq	%rdi, %r12
 	movq	%r14, %rdi
 	movl	%esi, %r13d
@@ -112028,18 +111991,18 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	movl	%r13d, %esi
 	movq	%r12, %rdi
 	movq	%r14, %rax
-	jmp	.L503_4
-.L503_5:
+	jmp	.L504_4
+.L504_5:
 	movq	144(%rdi), %rax
 	.p2align	4
-.L503_6:
+.L504_6:
 	movl	%esi, %r15d
 	leaq	(%r15,%r15,8), %r12
 	cmpq	%r15, %rax
-	jbe	.L503_7
+	jbe	.L504_7
 	leaq	(,%r12,8), %rax
 	addq	136(%rdi), %rax
-.L503_9:
+.L504_9:
 	movq	$0, 24(%rax)
 	movq	144(%rdi), %rax
 	shlq	$3, %r12
@@ -112053,16 +112016,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	cmovbeq	%r14, %rdx
 	movl	160(%rdx), %esi
 	cmpl	$-1, %esi
-	jne	.L503_6
-	jmp	.L503_10
-.L503_7:
+	jne	.L504_6
+	jmp	.L504_10
+.L504_7:
 	movq	%rdi, %r13
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%r13, %rdi
 	movq	%rbx, %rax
-	jmp	.L503_9
-.L503_10:
+	jmp	.L504_9
+.L504_10:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -112102,12 +112065,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	movl	%edx, %r14d
 	movl	$4294967295, %edx
 	cmpq	%rdx, %rsi
-	je	.L504_5
+	je	.L505_5
 	cmpl	$0, 32(%r8)
-	jne	.L504_3
+	jne	.L505_3
 	cmpb	$1, 51(%r8)
-	jne	.L504_5
-.L504_3:
+	jne	.L505_5
+.L505_3:
 	movq	520(%rbx), %r8
 	xorl	%r9d, %r9d
 	subq	%r8, %rax
@@ -112123,16 +112086,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	cmovaeq	%rax, %r8
 	movq	%r8, 520(%rbx)
 	cmpq	$1000, %r9
-	jae	.L504_10
+	jae	.L505_10
 	movq	%rsi, %rax
-	jmp	.L504_7
-.L504_5:
+	jmp	.L505_7
+.L505_5:
 	movq	%rax, 520(%rbx)
 	cmpl	$-1, %esi
-	je	.L504_11
-.L504_6:
+	je	.L505_11
+.L505_6:
 	movl	%esi, %eax
-.L504_7:
+.L505_7:
 	leaq	(%rax,%rax,8), %rdx
 	shlq	$3, %rdx
 	addq	136(%rbx), %rdx
@@ -112143,7 +112106,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	movq	%rsi, -152(%rbp)
 	movq	%rcx, -144(%rbp)
 	movq	%rdi, -136(%rbp)
-	jne	.L504_12
+	jne	.L505_12
 	imulq	$56, %rax, %rdx
 	addq	%rcx, %rdx
 	cmpq	%rax, %rdi
@@ -112151,23 +112114,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	cmpl	$-1, 20(%rdx)
 	sete	%al
 	movl	%eax, -44(%rbp)
-	jmp	.L504_13
-.L504_10:
+	jmp	.L505_13
+.L505_10:
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_charge
 	movl	852(%rbx), %esi
 	movq	504(%rbx), %rcx
 	movq	512(%rbx), %rdi
 	cmpl	$-1, %esi
-	jne	.L504_6
-.L504_11:
+	jne	.L505_6
+.L505_11:
 	movq	%rdi, -136(%rbp)
 	movq	%rcx, -144(%rbp)
 	movl	$-1, %eax
 	movq	%rax, -152(%rbp)
-.L504_12:
+.L505_12:
 	movl	$0, -44(%rbp)
-.L504_13:
+.L505_13:
 	movl	%r14d, -48(%rbp)
 	movl	%r14d, %eax
 	movq	%rax, %rdx
@@ -112242,48 +112205,48 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	movq	-144(%rbp), %rdi
 	movq	-136(%rbp), %r11
 	movl	-44(%rbp), %eax
-	jmp	.L504_15
+	jmp	.L505_15
 	.p2align	4
-.L504_14:
+.L505_14:
 	incq	%rdx
 	cmpq	$21, %rdx
-	je	.L504_20
-.L504_15:
+	je	.L505_20
+.L505_15:
 	movl	-256(%rbp,%rdx,4), %r9d
 	cmpq	%r8, %r9
-	je	.L504_14
+	je	.L505_14
 	imulq	$56, %r9, %r10
 	addq	%rdi, %r10
 	cmpq	%r9, %r11
 	cmovbeq	%rsi, %r10
 	cmpl	$1, 36(%r10)
-	ja	.L504_19
+	ja	.L505_19
 	cmpl	%ecx, %r9d
 	sete	%r9b
 	testb	%r9b, %al
-	jne	.L504_14
+	jne	.L505_14
 	cmpb	$0, 48(%r10)
-	je	.L504_14
-.L504_19:
+	je	.L505_14
+.L505_19:
 	xorl	%eax, %eax
-	jmp	.L504_38
-.L504_20:
+	jmp	.L505_38
+.L505_20:
 	testb	%al, %al
 	movq	-168(%rbp), %r14
-	je	.L504_28
+	je	.L505_28
 	movq	%rbx, %rdi
 	movq	-72(%rbp), %rsi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	cmpl	$0, 856(%rbx)
-	je	.L504_28
+	je	.L505_28
 	movq	-72(%rbp), %rax
 	cmpb	$0, 997(%rax)
-	jne	.L504_28
+	jne	.L505_28
 	movq	-72(%rbp), %rdi
 	movl	788(%rdi), %eax
 	movq	776(%rdi), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L504_27
+	jbe	.L505_27
 	movl	784(%rdi), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -112293,36 +112256,36 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L504_26
+	jbe	.L505_26
 	movq	768(%rdi), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L504_26:
+.L505_26:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%rdi)
-.L504_27:
+.L505_27:
 	cmpq	%rax, %rcx
 	seta	997(%rdi)
-.L504_28:
+.L505_28:
 	imulq	$168, %r14, %r12
 	movq	224(%rbx), %rax
 	addq	%r12, %rax
 	cmpq	%r14, 232(%rbx)
 	leaq	240(%rbx), %r13
 	.p2align	4
-.L504_29:
+.L505_29:
 	cmovbeq	%r13, %rax
 	cmpl	$-1, 28(%rax)
-	je	.L504_32
+	je	.L505_32
 	movl	32(%rax), %esi
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_forget
 	movq	224(%rbx), %rax
 	addq	%r12, %rax
 	cmpq	%r14, 232(%rbx)
-	jmp	.L504_29
+	jmp	.L505_29
 	.p2align	4
-.L504_31:
+.L505_31:
 	movl	80(%rax), %esi
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_forget
@@ -112330,12 +112293,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	addq	%r12, %rax
 	cmpq	%r14, 232(%rbx)
 	cmovbeq	%r13, %rax
-.L504_32:
+.L505_32:
 	cmpl	$-1, 76(%rax)
-	jne	.L504_31
-	jmp	.L504_34
+	jne	.L505_31
+	jmp	.L505_34
 	.p2align	4
-.L504_33:
+.L505_33:
 	movl	128(%rax), %esi
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_forget
@@ -112343,9 +112306,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	addq	%r12, %rax
 	cmpq	%r14, 232(%rbx)
 	cmovbeq	%r13, %rax
-.L504_34:
+.L505_34:
 	cmpl	$-1, 124(%rax)
-	jne	.L504_33
+	jne	.L505_33
 	movq	%rbx, %rdi
 	movl	-76(%rbp), %esi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
@@ -112398,10 +112361,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	movl	-124(%rbp), %esi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 	cmpq	%r14, 736(%rbx)
-	jbe	.L504_39
+	jbe	.L505_39
 	movq	-160(%rbp), %r15
 	addq	728(%rbx), %r15
-.L504_37:
+.L505_37:
 	movl	-48(%rbp), %eax
 	movl	$-1, 64(%r15)
 	movq	$-1, 56(%r15)
@@ -112420,7 +112383,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	movq	%rbx, %rdi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 	movb	$1, %al
-.L504_38:
+.L505_38:
 	addq	$216, %rsp
 	popq	%rbx
 	popq	%r12
@@ -112429,11 +112392,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L504_39:
+.L505_39:
 	leaq	744(%rbx), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_async_queues_AsyncQueues
-	jmp	.L504_37
+	jmp	.L505_37
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_release_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_release_group
 
 	.p2align	4
@@ -112456,7 +112419,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movl	52(%rax), %r9d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r9
-	je	.L505_29
+	je	.L506_29
 	movl	%edx, %r11d
 	movq	%rsi, %rbx
 	movq	%rdi, %r15
@@ -112469,7 +112432,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	cmovaq	%r14, %rax
 	cmpl	%edx, 20(%rax)
 	movq	%r9, -48(%rbp)
-	jne	.L505_7
+	jne	.L506_7
 	movq	%r10, -56(%rbp)
 	movq	688(%r15), %rcx
 	movq	696(%r15), %rdx
@@ -112497,8 +112460,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	callq	hw_shared_chooser_Chooser_best
 	movq	-48(%rbp), %r9
 	cmpq	%r9, %r12
-	jbe	.L505_3
-.L505_4:
+	jbe	.L506_3
+.L506_4:
 	movl	%eax, 20(%r14)
 	movq	512(%r15), %r12
 	movq	504(%r15), %rax
@@ -112508,23 +112471,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	leaq	448(%r15), %rcx
 	cmovbeq	%rcx, %rax
 	cmpl	$-1, 20(%rax)
-	je	.L505_6
+	je	.L506_6
 	cmpl	852(%r15), %r9d
-	je	.L505_6
+	je	.L506_6
 	leaq	528(%r15), %rdi
 	movl	(%rax), %esi
 	movl	52(%rax), %edx
 	callq	hw_cfq_wf2q_tunables_Tunables_slice_of
 	mulq	704(%rbx)
-	jo	.L505_10
-.L505_11:
+	jo	.L506_10
+.L506_11:
 	movq	-48(%rbp), %rsi
 	cmpq	%rsi, 144(%r15)
-	jbe	.L505_12
+	jbe	.L506_12
 	leaq	(%rsi,%rsi,8), %r12
 	shlq	$3, %r12
 	addq	136(%r15), %r12
-.L505_14:
+.L506_14:
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
@@ -112539,21 +112502,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movq	-48(%rbp), %r9
 	movq	512(%r15), %r12
 	movq	-56(%rbp), %r10
-.L505_6:
+.L506_6:
 	movl	-60(%rbp), %r11d
-.L505_7:
+.L506_7:
 	cmpq	%r9, %r12
-	jbe	.L505_8
+	jbe	.L506_8
 	movq	504(%r15), %r12
 	addq	%r10, %r12
-.L505_16:
+.L506_16:
 	movq	384(%rbx), %rsi
 	movq	392(%rbx), %rdx
 	movl	12(%r12), %eax
 	cmpl	16(%r12), %eax
-	jne	.L505_30
+	jne	.L506_30
 	cmpq	%r13, %rdx
-	jbe	.L505_19
+	jbe	.L506_19
 	movq	%r13, %rax
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
@@ -112563,21 +112526,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, 8(%r12)
 	movl	$-1, 16(%r12)
-	jmp	.L505_19
-.L505_30:
+	jmp	.L506_19
+.L506_30:
 	leaq	8(%r12), %rdi
 	movl	%r11d, %ecx
 	movq	%r10, %r14
 	callq	hw_collections_tree_Tree_remove_from_among
 	movq	%r14, %r10
 	movq	-48(%rbp), %r9
-.L505_19:
+.L506_19:
 	leaq	24(%r12), %r14
 	cmpq	%r13, 328(%rbx)
-	jbe	.L505_20
+	jbe	.L506_20
 	shlq	$4, %r13
 	addq	320(%rbx), %r13
-.L505_22:
+.L506_22:
 	movl	8(%r13), %eax
 	movl	12(%r13), %ecx
 	movq	$-1, 8(%r13)
@@ -112598,8 +112561,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movl	%eax, (%rcx)
 	decl	856(%r15)
 	cmpl	$-1, 8(%r12)
-	je	.L505_23
-.L505_29:
+	je	.L506_23
+.L506_29:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -112608,16 +112571,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L505_23:
+.L506_23:
 	cmpb	$1, 48(%r12)
-	jne	.L505_29
+	jne	.L506_29
 	cmpl	852(%r15), %r9d
-	je	.L505_29
+	je	.L506_29
 	cmpq	%r9, 512(%r15)
-	jbe	.L505_26
+	jbe	.L506_26
 	addq	504(%r15), %r10
 	movq	%r10, %r14
-.L505_28:
+.L506_28:
 	movb	$0, 48(%r14)
 	movl	848(%r15), %eax
 	cmpl	$1, %eax
@@ -112636,7 +112599,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_deactivate
-.L505_8:
+.L506_8:
 	leaq	448(%r15), %rdi
 	movq	%r10, %r14
 	movl	%r11d, %r12d
@@ -112645,16 +112608,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movq	%r14, %r10
 	movq	-48(%rbp), %r9
 	leaq	448(%r15), %r12
-	jmp	.L505_16
-.L505_20:
+	jmp	.L506_16
+.L506_20:
 	leaq	336(%rbx), %r13
 	movq	%r13, %rdi
 	movq	%r10, -56(%rbp)
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %r9
-	jmp	.L505_22
-.L505_3:
+	jmp	.L506_22
+.L506_3:
 	leaq	448(%r15), %r12
 	movq	%r12, %rdi
 	movl	%eax, %r14d
@@ -112662,24 +112625,24 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movq	-48(%rbp), %r9
 	movl	%r14d, %eax
 	movq	%r12, %r14
-	jmp	.L505_4
-.L505_10:
+	jmp	.L506_4
+.L506_10:
 	movq	$-1, %rax
-	jmp	.L505_11
-.L505_12:
+	jmp	.L506_11
+.L506_12:
 	leaq	152(%r15), %r12
 	movq	%r12, %rdi
 	movq	%rax, %r14
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%r14, %rax
 	movq	-48(%rbp), %rsi
-	jmp	.L505_14
-.L505_26:
+	jmp	.L506_14
+.L506_26:
 	leaq	448(%r15), %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	-48(%rbp), %r9
-	jmp	.L505_28
+	jmp	.L506_28
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_remove, .-hw_shared_turns_Turns_cfq_wf2q_Time_remove
 
 	.p2align	4
@@ -112706,16 +112669,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmpq	%rax, 512(%r14)
 	movq	%rsi, -48(%rbp)
 	movq	%rax, -64(%rbp)
-	jbe	.L506_1
+	jbe	.L507_1
 	movq	%rsi, %r9
 	imulq	$56, %rax, %rdi
 	addq	504(%r14), %rdi
-.L506_3:
+.L507_3:
 	movq	384(%r9), %rbx
 	movq	392(%r9), %r12
 	cmpl	$-1, 8(%rdi)
 	movl	%edx, -76(%rbp)
-	je	.L506_4
+	je	.L507_4
 	addq	$8, %rdi
 	movq	%rbx, %rsi
 	movq	%r12, %rdx
@@ -112723,10 +112686,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	callq	hw_collections_tree_Tree_insert_among
 	movl	%r15d, %ecx
 	movq	-48(%rbp), %r9
-	jmp	.L506_7
-.L506_4:
+	jmp	.L507_7
+.L507_4:
 	cmpq	%r13, %r12
-	jbe	.L506_7
+	jbe	.L507_7
 	movq	%r13, %rax
 	shlq	$5, %rax
 	movq	%r8, (%rbx,%rax)
@@ -112737,7 +112700,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movl	%ecx, 8(%rdi)
 	movl	%ecx, 12(%rdi)
 	movl	%ecx, 16(%rdi)
-.L506_7:
+.L507_7:
 	movq	%r13, %r15
 	shlq	$5, %r15
 	leaq	(%rbx,%r15), %r8
@@ -112749,7 +112712,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movl	20(%rsi), %r13d
 	movl	$4294967295, %edx
 	cmpq	%rdx, %r13
-	je	.L506_22
+	je	.L507_22
 	movq	%r13, %rdx
 	shlq	$5, %rdx
 	addq	%rbx, %rdx
@@ -112757,20 +112720,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmovaq	%rdx, %rax
 	movq	(%rsi), %rdx
 	cmpq	%rdx, (%rax)
-	jne	.L506_22
+	jne	.L507_22
 	movq	-64(%rbp), %rax
 	cmpq	%rax, 512(%r14)
 	movq	%rdx, -88(%rbp)
 	movl	%ecx, -52(%rbp)
-	jbe	.L506_10
+	jbe	.L507_10
 	imulq	$56, %rax, %rdi
 	addq	504(%r14), %rdi
-.L506_12:
+.L507_12:
 	movl	12(%rdi), %eax
 	cmpl	16(%rdi), %eax
-	jne	.L506_43
+	jne	.L507_43
 	cmpq	-72(%rbp), %r12
-	jbe	.L506_15
+	jbe	.L507_15
 	movq	$0, (%r8)
 	movq	$-1, 8(%r8)
 	movq	$-1, 16(%r8)
@@ -112778,24 +112741,24 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movb	$0, 28(%r8)
 	movq	$-1, 8(%rdi)
 	movl	$-1, 16(%rdi)
-	jmp	.L506_15
-.L506_43:
+	jmp	.L507_15
+.L507_43:
 	addq	$8, %rdi
 	movq	%rbx, %rsi
 	movq	%r12, %rdx
 	callq	hw_collections_tree_Tree_remove_from_among
 	movq	-48(%rbp), %r9
-.L506_15:
+.L507_15:
 	movq	%r14, %rdi
 	movq	%r9, %rsi
 	movl	%r13d, %edx
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch
 	movq	-64(%rbp), %rax
 	cmpq	%rax, 512(%r14)
-	jbe	.L506_16
+	jbe	.L507_16
 	imulq	$56, %rax, %rdi
 	addq	504(%r14), %rdi
-.L506_18:
+.L507_18:
 	movq	-72(%rbp), %rax
 	movq	-48(%rbp), %r9
 	movq	384(%r9), %rsi
@@ -112803,16 +112766,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmpl	$-1, 8(%rdi)
 	movl	-52(%rbp), %ecx
 	movq	-88(%rbp), %r8
-	je	.L506_19
+	je	.L507_19
 	addq	$8, %rdi
 	movl	%ecx, %ebx
 	callq	hw_collections_tree_Tree_insert_among
 	movl	%ebx, %ecx
 	movq	-48(%rbp), %r9
-	jmp	.L506_22
-.L506_19:
+	jmp	.L507_22
+.L507_19:
 	cmpq	%rax, %rdx
-	jbe	.L506_22
+	jbe	.L507_22
 	movq	%r8, (%rsi,%r15)
 	movq	$-1, 8(%rsi,%r15)
 	movq	$-1, 16(%rsi,%r15)
@@ -112821,7 +112784,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movl	%ecx, 8(%rdi)
 	movl	%ecx, 12(%rdi)
 	movl	%ecx, 16(%rdi)
-.L506_22:
+.L507_22:
 	incl	856(%r14)
 	movq	512(%r14), %r12
 	movq	688(%r14), %rax
@@ -112844,8 +112807,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmpq	%r13, %r12
 	movq	%r13, %r12
 	leaq	448(%r14), %r13
-	jbe	.L506_23
-.L506_24:
+	jbe	.L507_23
+.L507_24:
 	movl	%eax, 20(%rbx)
 	movq	504(%r14), %rax
 	addq	%r15, %rax
@@ -112853,9 +112816,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmovbeq	%r13, %rax
 	cmpb	$0, 48(%rax)
 	movl	-76(%rbp), %r13d
-	je	.L506_25
+	je	.L507_25
 	cmpl	852(%r14), %r13d
-	jne	.L506_37
+	jne	.L507_37
 	addq	$72, %rsp
 	popq	%rbx
 	popq	%r12
@@ -112864,58 +112827,58 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L506_25:
+.L507_25:
 	leaq	528(%r14), %rdi
 	movl	(%rax), %esi
 	movl	52(%rax), %edx
 	callq	hw_cfq_wf2q_tunables_Tunables_slice_of
 	movq	-48(%rbp), %rsi
 	mulq	704(%rsi)
-	jo	.L506_26
+	jo	.L507_26
 	cmpq	%r12, 144(%r14)
-	jbe	.L506_28
-.L506_29:
+	jbe	.L507_28
+.L507_29:
 	leaq	(%r12,%r12,8), %rbx
 	shlq	$3, %rbx
 	addq	136(%r14), %rbx
-.L506_30:
+.L507_30:
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
 	shrq	$4, %rdx
 	movq	%rdx, 16(%rbx)
 	cmpq	%r12, 512(%r14)
-	jbe	.L506_31
+	jbe	.L507_31
 	addq	504(%r14), %r15
-.L506_33:
+.L507_33:
 	movb	$1, 48(%r15)
 	movl	848(%r14), %eax
 	incl	%eax
 	movl	$-1, %ecx
 	cmovnel	%eax, %ecx
 	movl	%ecx, 848(%r14)
-	jmp	.L506_34
-.L506_37:
+	jmp	.L507_34
+.L507_37:
 	leaq	528(%r14), %rdi
 	movl	(%rax), %esi
 	movl	52(%rax), %edx
 	callq	hw_cfq_wf2q_tunables_Tunables_slice_of
 	movq	-48(%rbp), %rsi
 	mulq	704(%rsi)
-	jo	.L506_38
+	jo	.L507_38
 	cmpq	%r12, 144(%r14)
-	jbe	.L506_40
-.L506_41:
+	jbe	.L507_40
+.L507_41:
 	leaq	(%r12,%r12,8), %rbx
 	shlq	$3, %rbx
 	addq	136(%r14), %rbx
-.L506_42:
+.L507_42:
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
 	shrq	$4, %rdx
 	movq	%rdx, 16(%rbx)
-.L506_34:
+.L507_34:
 	movq	680(%rsi), %r9
 	movq	%r14, %rdi
 	movl	%r13d, %esi
@@ -112930,7 +112893,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_raise
-.L506_1:
+.L507_1:
 	movq	%r8, %rbx
 	movl	%edx, %r15d
 	movl	%ecx, %r12d
@@ -112940,19 +112903,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movl	%r15d, %edx
 	movq	%rbx, %r8
 	leaq	448(%r14), %rdi
-	jmp	.L506_3
-.L506_23:
+	jmp	.L507_3
+.L507_23:
 	movq	%r13, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movl	%ebx, %eax
 	movq	%r13, %rbx
-	jmp	.L506_24
-.L506_26:
+	jmp	.L507_24
+.L507_26:
 	movq	$-1, %rax
 	cmpq	%r12, 144(%r14)
-	ja	.L506_29
-.L506_28:
+	ja	.L507_29
+.L507_28:
 	leaq	152(%r14), %rbx
 	movq	%rbx, %rdi
 	movq	%rax, %r12
@@ -112960,39 +112923,39 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movq	-48(%rbp), %rsi
 	movq	%r12, %rax
 	movq	-64(%rbp), %r12
-	jmp	.L506_30
-.L506_31:
+	jmp	.L507_30
+.L507_31:
 	leaq	448(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	-48(%rbp), %rsi
-	jmp	.L506_33
-.L506_10:
+	jmp	.L507_33
+.L507_10:
 	leaq	448(%r14), %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	leaq	(%rbx,%r15), %r8
 	movl	-52(%rbp), %ecx
 	movq	-48(%rbp), %r9
 	leaq	448(%r14), %rdi
-	jmp	.L506_12
-.L506_16:
+	jmp	.L507_12
+.L507_16:
 	leaq	448(%r14), %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	%rbx, %rdi
-	jmp	.L506_18
-.L506_38:
+	jmp	.L507_18
+.L507_38:
 	movq	$-1, %rax
 	cmpq	%r12, 144(%r14)
-	ja	.L506_41
-.L506_40:
+	ja	.L507_41
+.L507_40:
 	leaq	152(%r14), %rbx
 	movq	%rbx, %rdi
 	movq	%rax, %r15
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	-48(%rbp), %rsi
 	movq	%r15, %rax
-	jmp	.L506_42
+	jmp	.L507_42
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_sort, .-hw_shared_turns_Turns_cfq_wf2q_Time_sort
 
 	.p2align	4
@@ -113020,12 +112983,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmovbeq	%r12, %rcx
 	movl	$4294967295, %edx
 	cmpq	%rdx, %rsi
-	je	.L507_1
+	je	.L508_1
 	cmpl	$0, 32(%rcx)
-	jne	.L507_4
+	jne	.L508_4
 	cmpb	$1, 51(%rcx)
-	jne	.L507_1
-.L507_4:
+	jne	.L508_1
+.L508_4:
 	movq	520(%rbx), %rcx
 	xorl	%edi, %edi
 	subq	%rcx, %rax
@@ -113041,18 +113004,18 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 520(%rbx)
 	cmpq	$1000, %rdi
-	jb	.L507_7
+	jb	.L508_7
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_charge
 	movl	852(%rbx), %esi
 	cmpl	$-1, %esi
-	jne	.L507_7
-	jmp	.L507_12
-.L507_1:
+	jne	.L508_7
+	jmp	.L508_12
+.L508_1:
 	movq	%rax, 520(%rbx)
 	cmpl	$-1, %esi
-	je	.L507_12
-.L507_7:
+	je	.L508_12
+.L508_7:
 	movl	%esi, %eax
 	imulq	$56, %rax, %rcx
 	addq	504(%rbx), %rcx
@@ -113060,11 +113023,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmovaq	%rcx, %r12
 	xorl	%eax, %eax
 	cmpb	$0, (%r12)
-	je	.L507_9
+	je	.L508_9
 	movl	4(%r12), %eax
-.L507_9:
+.L508_9:
 	cmpb	$1, 824(%r14)
-	jne	.L507_11
+	jne	.L508_11
 	leaq	792(%r14), %rdi
 	movb	$5, -72(%rbp)
 	movl	%eax, -68(%rbp)
@@ -113072,19 +113035,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	leaq	-80(%rbp), %rdx
 	movq	%r15, %rsi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L507_11:
+.L508_11:
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_cfq_wf2q_Time_as_shared_turns_Measure_end_turn
-.L507_12:
+.L508_12:
 	cmpl	$0, 856(%rbx)
-	je	.L507_19
+	je	.L508_19
 	cmpb	$0, 997(%r14)
-	jne	.L507_19
+	jne	.L508_19
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L507_18
+	jbe	.L508_18
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -113094,17 +113057,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L507_17
+	jbe	.L508_17
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L507_17:
+.L508_17:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L507_18:
+.L508_18:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L507_19:
+.L508_19:
 	movq	%rbx, %rdi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 	addq	$48, %rsp
@@ -113120,7 +113083,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	.type	hw_shared_turns_Turns_cfq_wf2q_Time_unreference, @function
 hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	cmpl	$-1, %esi
-	je	.L508_14
+	je	.L509_14
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -113132,12 +113095,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	leaq	448(%rdi), %rbx
 	movl	%esi, %r14d
 	cmpq	%r14, 512(%rdi)
-	jbe	.L508_2
+	jbe	.L509_2
 	imulq	$56, %r14, %rax
 	addq	504(%rdi), %rax
 	decl	36(%rax)
-	jne	.L508_13
-.L508_5:
+	jne	.L509_13
+.L509_5:
 	leaq	(%r14,%r14,8), %rax
 	shlq	$3, %rax
 	addq	136(%rdi), %rax
@@ -113146,9 +113109,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	cmovaq	%rax, %rcx
 	movl	$824, %eax
 	cmpb	$0, 68(%rcx)
-	jne	.L508_9
+	jne	.L509_9
 	cmpb	$0, 66(%rcx)
-	jne	.L508_9
+	jne	.L509_9
 	movl	56(%rcx), %edx
 	imulq	$168, %rdx, %r8
 	addq	224(%rdi), %r8
@@ -113156,18 +113119,18 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	leaq	240(%rdi), %rdx
 	cmovaq	%r8, %rdx
 	cmpl	%esi, 152(%rdx)
-	je	.L508_9
+	je	.L509_9
 	movzbl	71(%rcx), %eax
 	leaq	816(,%rax,8), %rax
-.L508_9:
+.L509_9:
 	leaq	(%rdi,%rax), %r15
 	movl	4(%rdi,%rax), %r12d
 	movl	%esi, 4(%rdi,%rax)
 	cmpq	%r14, 512(%rdi)
-	jbe	.L508_10
+	jbe	.L509_10
 	imulq	$56, %r14, %rbx
 	addq	504(%rdi), %rbx
-.L508_12:
+.L509_12:
 	movl	%r12d, 40(%rbx)
 	movl	$-1, 44(%rbx)
 	movq	504(%rdi), %rax
@@ -113176,7 +113139,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	leaq	44(%rax,%rcx), %rax
 	cmovaq	%rax, %r15
 	movl	%esi, (%r15)
-.L508_13:
+.L509_13:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -113184,9 +113147,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	popq	%r14
 	popq	%r15
 	popq	%rbp
-.L508_14:
+.L509_14:
 	HOISTWAY_RETURN
-.L508_2:
+.L509_2:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movl	%esi, %r12d
@@ -113195,16 +113158,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	movl	%r12d, %esi
 	movq	%rbx, %rax
 	decl	36(%rax)
-	jne	.L508_13
-	jmp	.L508_5
-.L508_10:
+	jne	.L509_13
+	jmp	.L509_5
+.L509_10:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	movl	%esi, %r13d
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	%r14, %rdi
 	movl	%r13d, %esi
-	jmp	.L508_12
+	jmp	.L509_12
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_unreference, .-hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 
 	.p2align	4
@@ -113244,8 +113207,8 @@ hw_shared_wf2q_Engine_activate:
 	cmovbq	%r9, %r8
 	movq	(%r10,%r8), %r12
 	cmpq	%r14, %rcx
-	jbe	.L509_1
-.L509_2:
+	jbe	.L510_1
+.L510_2:
 	movq	8(%rax), %rcx
 	movq	%r12, %r8
 	subq	%rcx, %r8
@@ -113254,7 +113217,7 @@ hw_shared_wf2q_Engine_activate:
 	andb	%r8b, %bl
 	cmovneq	%rcx, %r12
 	cmpb	$2, 66(%rax)
-	jne	.L509_4
+	jne	.L510_4
 	movq	%r12, %r8
 	subq	%rcx, %r8
 	testq	%r8, %r8
@@ -113270,13 +113233,13 @@ hw_shared_wf2q_Engine_activate:
 	movq	-56(%rbp), %r14
 	movq	%r15, %rdi
 	movl	%r12d, %esi
-	jmp	.L509_5
-.L509_4:
+	jmp	.L510_5
+.L510_4:
 	movq	%r12, (%rax)
 	movzbl	68(%rax), %ecx
 	movb	$1, 68(%rax)
 	cmpb	$1, %cl
-	je	.L509_5
+	je	.L510_5
 	movq	136(%rdi), %rcx
 	addq	%r13, %rcx
 	cmpq	%r14, 144(%rdi)
@@ -113285,17 +113248,17 @@ hw_shared_wf2q_Engine_activate:
 	movl	56(%rcx), %eax
 	movzbl	64(%rcx), %ecx
 	cmpq	%rax, 232(%rdi)
-	jbe	.L509_8
+	jbe	.L510_8
 	imulq	$168, %rax, %r15
 	addq	224(%rdi), %r15
 	cmpl	$1, %ecx
-	je	.L509_13
-.L509_11:
+	je	.L510_13
+.L510_11:
 	testl	%ecx, %ecx
-	je	.L509_14
+	je	.L510_14
 	addq	$96, %r15
-	jmp	.L509_14
-.L509_1:
+	jmp	.L510_14
+.L510_1:
 	movq	%rdi, -56(%rbp)
 	movq	%r11, %rdi
 	movl	%esi, -44(%rbp)
@@ -113305,8 +113268,8 @@ hw_shared_wf2q_Engine_activate:
 	movq	-56(%rbp), %rdi
 	movl	-44(%rbp), %esi
 	movq	%r11, %rax
-	jmp	.L509_2
-.L509_8:
+	jmp	.L510_2
+.L510_8:
 	movq	%rdi, -56(%rbp)
 	movq	%r15, %rdi
 	movl	%esi, -44(%rbp)
@@ -113320,26 +113283,26 @@ hw_shared_wf2q_Engine_activate:
 	movq	-56(%rbp), %rdi
 	movl	-44(%rbp), %esi
 	cmpl	$1, %ecx
-	jne	.L509_11
-.L509_13:
+	jne	.L510_11
+.L510_13:
 	addq	$48, %r15
-.L509_14:
+.L510_14:
 	addq	8(%r15), %r12
 	movq	$-1, %rax
 	cmovaeq	%r12, %rax
 	movq	%rax, 8(%r15)
-.L509_5:
+.L510_5:
 	cmpq	%r14, 144(%rdi)
-	jbe	.L509_6
+	jbe	.L510_6
 	addq	136(%rdi), %r13
 	cmpl	$-1, 60(%r13)
-	je	.L509_19
-.L509_17:
+	je	.L510_19
+.L510_17:
 	cmpb	$1, 69(%r13)
-	je	.L509_19
+	je	.L510_19
 	movb	$1, 69(%r13)
 	incl	440(%rdi)
-.L509_19:
+.L510_19:
 	movzbl	%bl, %edx
 	addq	$40, %rsp
 	popq	%rbx
@@ -113349,7 +113312,7 @@ hw_shared_wf2q_Engine_activate:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_enqueue
-.L509_6:
+.L510_6:
 	movq	%rdi, %r14
 	movq	%r11, %rdi
 	movl	%esi, %r15d
@@ -113358,8 +113321,8 @@ hw_shared_wf2q_Engine_activate:
 	movq	%r14, %rdi
 	movl	%r15d, %esi
 	cmpl	$-1, 60(%r13)
-	jne	.L509_17
-	jmp	.L509_19
+	jne	.L510_17
+	jmp	.L510_19
 	.size	hw_shared_wf2q_Engine_activate, .-hw_shared_wf2q_Engine_activate
 
 	.p2align	4
@@ -113375,7 +113338,7 @@ hw_shared_wf2q_Engine_charge:
 	pushq	%rax
 	movq	%rdx, -48(%rbp)
 	cmpl	$-1, %esi
-	je	.L510_18
+	je	.L511_18
 	movl	%esi, %r15d
 	movq	%rdi, %r14
 	movabsq	$2199023255551, %r13
@@ -113383,19 +113346,19 @@ hw_shared_wf2q_Engine_charge:
 	cmpq	%r13, %rax
 	cmovbq	%rax, %r13
 	shlq	$22, %r13
-	jmp	.L510_2
+	jmp	.L511_2
 	.p2align	4
-.L510_17:
+.L511_17:
 	cmpl	$-1, %r15d
-	je	.L510_18
-.L510_2:
+	je	.L511_18
+.L511_2:
 	movl	%r15d, %eax
 	cmpq	%rax, 144(%r14)
-	jbe	.L510_3
+	jbe	.L511_3
 	leaq	(%rax,%rax,8), %rbx
 	shlq	$3, %rbx
 	addq	136(%r14), %rbx
-.L510_5:
+.L511_5:
 	movq	24(%rbx), %rcx
 	addq	-48(%rbp), %rcx
 	movq	$-1, %rdx
@@ -113404,21 +113367,21 @@ hw_shared_wf2q_Engine_charge:
 	movl	56(%rbx), %r12d
 	movzbl	64(%rbx), %ebx
 	cmpq	%r12, 232(%r14)
-	jbe	.L510_6
+	jbe	.L511_6
 	imulq	$168, %r12, %rcx
 	addq	224(%r14), %rcx
-.L510_8:
+.L511_8:
 	movl	160(%rcx), %r15d
 	cmpl	$1, %ebx
-	je	.L510_11
+	je	.L511_11
 	testl	%ebx, %ebx
-	je	.L510_12
+	je	.L511_12
 	addq	$96, %rcx
-	jmp	.L510_12
+	jmp	.L511_12
 	.p2align	4
-.L510_11:
+.L511_11:
 	addq	$48, %rcx
-.L510_12:
+.L511_12:
 	movq	8(%rcx), %rdi
 	cmpq	$1, %rdi
 	adcq	$0, %rdi
@@ -113426,38 +113389,38 @@ hw_shared_wf2q_Engine_charge:
 	movq	%r13, %rax
 	orq	%rdi, %rax
 	shrq	$32, %rax
-	je	.L510_13
+	je	.L511_13
 	movq	%r13, %rax
 	xorl	%edx, %edx
 	divq	%rdi
-	jmp	.L510_15
+	jmp	.L511_15
 	.p2align	4
-.L510_13:
+.L511_13:
 	movl	%r13d, %eax
 	xorl	%edx, %edx
 	divl	%edi
-.L510_15:
+.L511_15:
 	addq	%rsi, %rax
 	movq	%rax, (%rcx)
 	cmpl	$-1, 28(%rcx)
-	je	.L510_17
+	je	.L511_17
 	movq	%r14, %rdi
 	movl	%r12d, %esi
 	movl	%ebx, %edx
 	callq	hw_shared_wf2q_Engine_prune
-	jmp	.L510_17
-.L510_3:
+	jmp	.L511_17
+.L511_3:
 	leaq	152(%r14), %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L510_5
-.L510_6:
+	jmp	.L511_5
+.L511_6:
 	leaq	240(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r15, %rcx
-	jmp	.L510_8
-.L510_18:
+	jmp	.L511_8
+.L511_18:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -113485,9 +113448,9 @@ hw_shared_wf2q_Engine_deactivate:
 	movl	%esi, %ebx
 	movq	%rdi, %r15
 	.p2align	4
-.L511_1:
+.L512_1:
 	cmpl	$-1, %ebx
-	je	.L511_35
+	je	.L512_35
 	movq	144(%r15), %rax
 	movl	%ebx, %edx
 	leaq	(%rdx,%rdx,8), %r13
@@ -113498,11 +113461,11 @@ hw_shared_wf2q_Engine_deactivate:
 	leaq	152(%r15), %rcx
 	cmovaq	%r14, %rcx
 	cmpb	$0, 68(%rcx)
-	je	.L511_35
+	je	.L512_35
 	movq	%rdx, -80(%rbp)
 	cmpq	%rdx, %rax
-	jbe	.L511_4
-.L511_5:
+	jbe	.L512_4
+.L512_5:
 	movl	40(%r14), %esi
 	cmpl	$1, %esi
 	adcl	$0, %esi
@@ -113514,37 +113477,37 @@ hw_shared_wf2q_Engine_deactivate:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L511_6
+	je	.L512_6
 	xorl	%edx, %edx
 	divq	%rsi
 	movq	%rax, %r12
-	jmp	.L511_12
+	jmp	.L512_12
 	.p2align	4
-.L511_6:
+.L512_6:
 	xorl	%edx, %edx
 	divl	%esi
 	movl	%eax, %r12d
-.L511_12:
+.L512_12:
 	addq	%rcx, %r12
 	movq	%r12, 8(%r14)
 	movl	56(%r14), %eax
 	cmpq	%rax, 232(%r15)
-	jbe	.L511_13
+	jbe	.L512_13
 	imulq	$168, %rax, %rax
 	addq	224(%r15), %rax
 	cmpl	%ebx, 152(%rax)
-	jne	.L511_16
-.L511_17:
+	jne	.L512_16
+.L512_17:
 	movl	$-1, 152(%rax)
-	jmp	.L511_18
-.L511_4:
+	jmp	.L512_18
+.L512_4:
 	leaq	152(%r15), %r14
 	movq	%r14, %rdi
 	movl	%r8d, %r12d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r12d, %r8d
-	jmp	.L511_5
-.L511_13:
+	jmp	.L512_5
+.L512_13:
 	leaq	240(%r15), %rdi
 	movq	%rdi, -72(%rbp)
 	movl	%r8d, -56(%rbp)
@@ -113552,11 +113515,11 @@ hw_shared_wf2q_Engine_deactivate:
 	movl	-56(%rbp), %r8d
 	movq	-72(%rbp), %rax
 	cmpl	%ebx, 152(%rax)
-	je	.L511_17
+	je	.L512_17
 	.p2align	4
-.L511_16:
+.L512_16:
 	movq	$0, 24(%r14)
-.L511_18:
+.L512_18:
 	movzbl	64(%r14), %ecx
 	movl	%ecx, %edx
 	shll	$4, %edx
@@ -113567,35 +113530,35 @@ hw_shared_wf2q_Engine_deactivate:
 	movq	(%rax,%rcx), %rcx
 	movzbl	66(%r14), %eax
 	testl	%eax, %eax
-	je	.L511_22
+	je	.L512_22
 	movq	%rcx, -56(%rbp)
 	movl	%r8d, %r14d
 	movq	%r15, %rdi
 	movl	%ebx, %esi
 	cmpl	$1, %eax
-	jne	.L511_41
+	jne	.L512_41
 	callq	hw_shared_wf2q_Engine_leave_active
-	jmp	.L511_21
+	jmp	.L512_21
 	.p2align	4
-.L511_41:
+.L512_41:
 	callq	hw_shared_wf2q_Engine_leave_idle
-.L511_21:
+.L512_21:
 	movl	%r14d, %r8d
 	movq	-56(%rbp), %rcx
-.L511_22:
+.L512_22:
 	subq	%rcx, %r12
 	testq	%r12, %r12
 	setg	%al
 	movq	%r15, %rdi
 	movl	%ebx, %esi
 	testb	%al, %r8b
-	je	.L511_23
+	je	.L512_23
 	callq	hw_shared_wf2q_Engine_enter_idle
-	jmp	.L511_25
+	jmp	.L512_25
 	.p2align	4
-.L511_23:
+.L512_23:
 	callq	hw_shared_wf2q_Engine_forget
-.L511_25:
+.L512_25:
 	addq	136(%r15), %r13
 	movq	-80(%rbp), %rax
 	cmpq	%rax, 144(%r15)
@@ -113610,7 +113573,7 @@ hw_shared_wf2q_Engine_deactivate:
 	leaq	240(%r15), %rsi
 	cmovbeq	%rsi, %rdx
 	cmpl	%ebx, 156(%rdx)
-	jne	.L511_27
+	jne	.L512_27
 	movzbl	-44(%rbp), %ecx
 	movq	%r15, %rdi
 	movl	%r14d, %esi
@@ -113619,24 +113582,24 @@ hw_shared_wf2q_Engine_deactivate:
 	callq	hw_shared_wf2q_Engine_refresh
 	movq	224(%r15), %rax
 	movq	232(%r15), %rcx
-.L511_27:
+.L512_27:
 	addq	%r12, %rax
 	cmpq	%r14, %rcx
 	leaq	240(%r15), %rcx
 	cmovbeq	%rcx, %rax
 	movl	160(%rax), %ebx
 	cmpl	$-1, 156(%rax)
-	jne	.L511_7
+	jne	.L512_7
 	movb	$1, %r8b
 	cmpl	$-1, 152(%rax)
-	je	.L511_1
-.L511_7:
+	je	.L512_1
+.L512_7:
 	cmpl	$-1, %ebx
-	je	.L511_35
+	je	.L512_35
 	movzbl	-44(%rbp), %r14d
-	jmp	.L511_9
+	jmp	.L512_9
 	.p2align	4
-.L511_40:
+.L512_40:
 	imulq	$168, %r12, %rax
 	addq	224(%r15), %rax
 	cmpq	%r12, 232(%r15)
@@ -113644,15 +113607,15 @@ hw_shared_wf2q_Engine_deactivate:
 	cmovbeq	%rcx, %rax
 	movl	160(%rax), %ebx
 	cmpl	$-1, %ebx
-	je	.L511_35
-.L511_9:
+	je	.L512_35
+.L512_9:
 	movl	%ebx, %ebx
 	leaq	(%rbx,%rbx,8), %r12
 	cmpq	%rbx, 144(%r15)
-	jbe	.L511_10
+	jbe	.L512_10
 	leaq	(,%r12,8), %r13
 	addq	136(%r15), %r13
-.L511_30:
+.L512_30:
 	movl	56(%r13), %eax
 	imulq	$168, %rax, %rdx
 	addq	224(%r15), %rdx
@@ -113660,7 +113623,7 @@ hw_shared_wf2q_Engine_deactivate:
 	leaq	240(%r15), %rax
 	cmovbeq	%rax, %rdx
 	cmpl	%ebx, 152(%rdx)
-	jne	.L511_31
+	jne	.L512_31
 	movl	40(%r13), %edi
 	cmpl	$1, %edi
 	adcl	$0, %edi
@@ -113672,24 +113635,24 @@ hw_shared_wf2q_Engine_deactivate:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L511_37
+	je	.L512_37
 	xorl	%edx, %edx
 	divq	%rdi
-	jmp	.L511_39
-.L511_37:
+	jmp	.L512_39
+.L512_37:
 	xorl	%edx, %edx
 	divl	%edi
-.L511_39:
+.L512_39:
 	addq	%rsi, %rax
 	movq	%rax, (%r13)
 	movq	%rax, 8(%r13)
-.L511_31:
+.L512_31:
 	cmpb	$1, 66(%r13)
-	jne	.L511_33
+	jne	.L512_33
 	movq	%r15, %rdi
 	movl	%ebx, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
-.L511_33:
+.L512_33:
 	movq	%r15, %rdi
 	movl	%ebx, %esi
 	xorl	%edx, %edx
@@ -113707,16 +113670,16 @@ hw_shared_wf2q_Engine_deactivate:
 	movq	-64(%rbp), %r8
 	callq	hw_shared_wf2q_Engine_refresh
 	cmpb	$0, -44(%rbp)
-	jne	.L511_40
+	jne	.L512_40
 	testb	%al, %al
-	jne	.L511_40
-	jmp	.L511_35
-.L511_10:
+	jne	.L512_40
+	jmp	.L512_35
+.L512_10:
 	leaq	152(%r15), %r13
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L511_30
-.L511_35:
+	jmp	.L512_30
+.L512_35:
 	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
@@ -113751,13 +113714,13 @@ hw_shared_wf2q_Engine_enqueue:
 	cmovbeq	%rsi, %rcx
 	movl	%edx, %r12d
 	cmpb	$1, 67(%rcx)
-	je	.L512_1
+	je	.L513_1
 	cmpq	%r15, %rax
-	jbe	.L512_3
-.L512_4:
+	jbe	.L513_3
+.L513_4:
 	movq	136(%r14), %rdi
 	addq	%r13, %rdi
-.L512_5:
+.L513_5:
 	movl	56(%rdi), %eax
 	imulq	$168, %rax, %rcx
 	addq	224(%r14), %rcx
@@ -113783,93 +113746,93 @@ hw_shared_wf2q_Engine_enqueue:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L512_6
+	je	.L513_6
 	xorl	%edx, %edx
 	divq	%r8
-	jmp	.L512_8
-.L512_6:
+	jmp	.L513_8
+.L513_6:
 	xorl	%edx, %edx
 	divl	%r8d
-.L512_8:
+.L513_8:
 	addq	%rsi, %rax
 	movq	%rax, 8(%rdi)
 	testb	%r12b, %r12b
-	je	.L512_9
+	je	.L513_9
 	subq	%rax, %rcx
 	testq	%rcx, %rcx
-	jle	.L512_9
+	jle	.L513_9
 	cmpl	$-1, 60(%rdi)
-	jne	.L512_41
+	jne	.L513_41
 	movq	%rax, %r8
 	movl	52(%rdi), %r9d
 	cmpl	$1, %r9d
 	adcl	$0, %r9d
 	movq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L512_38
+	je	.L513_38
 	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%r9
 	movq	%rax, %rcx
-	jmp	.L512_40
-.L512_38:
+	jmp	.L513_40
+.L513_38:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%r9d
 	movl	%eax, %ecx
-.L512_40:
+.L513_40:
 	movq	%r8, %rax
-.L512_41:
+.L513_41:
 	addq	%rcx, %rsi
 	movq	%rsi, (%rdi)
 	addq	%rcx, %rax
 	movq	%rax, 8(%rdi)
-.L512_9:
+.L513_9:
 	cmpq	%r15, 144(%r14)
-	jbe	.L512_10
+	jbe	.L513_10
 	movq	136(%r14), %r12
 	addq	%r13, %r12
-.L512_12:
+.L513_12:
 	movb	$1, 66(%r12)
 	movl	56(%r12), %eax
 	cmpq	%rax, 232(%r14)
-	jbe	.L512_13
+	jbe	.L513_13
 	imulq	$168, %rax, %rdi
 	addq	224(%r14), %rdi
-.L512_15:
+.L513_15:
 	incl	164(%rdi)
 	movzbl	64(%r12), %eax
 	testl	%eax, %eax
-	je	.L512_18
+	je	.L513_18
 	cmpl	$1, %eax
-	jne	.L512_17
+	jne	.L513_17
 	addq	$48, %rdi
-	jmp	.L512_18
-.L512_17:
+	jmp	.L513_18
+.L513_17:
 	addq	$96, %rdi
-.L512_18:
+.L513_18:
 	movq	(%r12), %r9
 	movq	8(%r12), %r8
 	movq	72(%r14), %rsi
 	movq	80(%r14), %rdx
 	movl	24(%rdi), %eax
 	cmpq	%rax, %rdx
-	jbe	.L512_19
+	jbe	.L513_19
 	addq	$16, %rdi
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	movq	(%rsi,%rcx), %rcx
 	subq	%r8, %rcx
 	testq	%rcx, %rcx
-	jle	.L512_22
+	jle	.L513_22
 	movl	%ebx, %ecx
 	callq	hw_collections_tree_Tree_insert_among_shared_wf2q_entity_LeastStart
 	cmpl	$-1, 60(%r12)
-	jne	.L512_30
-	jmp	.L512_25
-.L512_19:
+	jne	.L513_30
+	jmp	.L513_25
+.L513_19:
 	cmpq	%r15, %rdx
-	jbe	.L512_24
+	jbe	.L513_24
 	leaq	(%r15,%r15,2), %rax
 	shlq	$4, %rax
 	movq	%r8, (%rsi,%rax)
@@ -113882,20 +113845,20 @@ hw_shared_wf2q_Engine_enqueue:
 	movl	%ebx, 16(%rdi)
 	movl	%ebx, 20(%rdi)
 	movl	%ebx, 24(%rdi)
-.L512_24:
+.L513_24:
 	cmpl	$-1, 60(%r12)
-	jne	.L512_30
-.L512_25:
+	jne	.L513_30
+.L513_25:
 	cmpb	$0, 71(%r12)
 	movb	$0, 71(%r12)
 	movq	144(%r14), %rax
-	je	.L512_26
+	je	.L513_26
 	leaq	416(%r14), %r12
 	cmpq	%r15, %rax
-	jbe	.L512_32
+	jbe	.L513_32
 	movq	136(%r14), %rax
 	addq	%r13, %rax
-.L512_34:
+.L513_34:
 	movl	32(%rax), %ecx
 	movl	36(%rax), %edx
 	movq	$-1, 32(%rax)
@@ -113912,13 +113875,13 @@ hw_shared_wf2q_Engine_enqueue:
 	leaq	32(%rsi,%rdx,8), %rdx
 	cmovbeq	%rdi, %rdx
 	movl	%ecx, (%rdx)
-.L512_26:
+.L513_26:
 	movl	408(%r14), %r12d
 	movl	%ebx, 408(%r14)
 	cmpq	%r15, %rax
-	jbe	.L512_27
+	jbe	.L513_27
 	addq	136(%r14), %r13
-.L512_29:
+.L513_29:
 	movl	$-1, 32(%r13)
 	movl	%r12d, 36(%r13)
 	movq	136(%r14), %rax
@@ -113928,16 +113891,16 @@ hw_shared_wf2q_Engine_enqueue:
 	leaq	32(%rax,%rdx,8), %rax
 	cmovbeq	%rcx, %rax
 	movl	%ebx, (%rax)
-	jmp	.L512_30
-.L512_22:
+	jmp	.L513_30
+.L513_22:
 	movl	%ebx, %ecx
 	pushq	$1
 	pushq	%rax
 	callq	hw_collections_tree_Tree_attach_shared_wf2q_entity_LeastStart
 	addq	$16, %rsp
 	cmpl	$-1, 60(%r12)
-	je	.L512_25
-.L512_30:
+	je	.L513_25
+.L513_30:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -113946,39 +113909,39 @@ hw_shared_wf2q_Engine_enqueue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L512_1:
+.L513_1:
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	movl	$1, %edx
 	callq	hw_shared_wf2q_Engine_apply_pending
 	movq	144(%r14), %rax
 	cmpq	%r15, %rax
-	ja	.L512_4
-.L512_3:
+	ja	.L513_4
+.L513_3:
 	leaq	152(%r14), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	leaq	152(%r14), %rdi
-	jmp	.L512_5
-.L512_10:
+	jmp	.L513_5
+.L513_10:
 	leaq	152(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L512_12
-.L512_13:
+	jmp	.L513_12
+.L513_13:
 	leaq	240(%r14), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	leaq	240(%r14), %rdi
-	jmp	.L512_15
-.L512_27:
+	jmp	.L513_15
+.L513_27:
 	leaq	152(%r14), %r13
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L512_29
-.L512_32:
+	jmp	.L513_29
+.L513_32:
 	leaq	152(%r14), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	leaq	152(%r14), %rax
-	jmp	.L512_34
+	jmp	.L513_34
 	.size	hw_shared_wf2q_Engine_enqueue, .-hw_shared_wf2q_Engine_enqueue
 
 	.p2align	4
@@ -113996,51 +113959,51 @@ hw_shared_wf2q_Engine_enter_idle:
 	movq	%rdi, %r14
 	movl	%esi, %ebx
 	cmpq	%rbx, 144(%rdi)
-	jbe	.L513_1
+	jbe	.L514_1
 	leaq	(%rbx,%rbx,8), %r13
 	shlq	$3, %r13
 	addq	136(%r14), %r13
-.L513_3:
+.L514_3:
 	movb	$2, 66(%r13)
 	movq	8(%r13), %r15
 	movl	56(%r13), %eax
 	cmpq	%rax, 232(%r14)
-	jbe	.L513_4
+	jbe	.L514_4
 	imulq	$168, %rax, %r12
 	addq	224(%r14), %r12
-.L513_6:
+.L514_6:
 	movzbl	64(%r13), %eax
 	testl	%eax, %eax
-	je	.L513_9
+	je	.L514_9
 	cmpl	$1, %eax
-	jne	.L513_8
+	jne	.L514_8
 	addq	$48, %r12
-	jmp	.L513_9
-.L513_8:
+	jmp	.L514_9
+.L514_8:
 	addq	$96, %r12
-.L513_9:
+.L514_9:
 	movq	(%r13), %r9
 	movq	72(%r14), %rsi
 	movq	80(%r14), %rdx
 	movl	36(%r12), %eax
 	cmpq	%rax, %rdx
-	jbe	.L513_10
+	jbe	.L514_10
 	leaq	28(%r12), %rdi
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	movq	(%rsi,%rcx), %rcx
 	subq	%r15, %rcx
 	testq	%rcx, %rcx
-	jle	.L513_13
+	jle	.L514_13
 	movl	%r8d, %ecx
 	movl	%r8d, %ebx
 	movq	%r15, %r8
 	callq	hw_collections_tree_Tree_insert_among_shared_wf2q_entity_LeastStart
 	movl	%ebx, %r8d
-	jmp	.L513_15
-.L513_10:
+	jmp	.L514_15
+.L514_10:
 	cmpq	%rbx, %rdx
-	jbe	.L513_15
+	jbe	.L514_15
 	leaq	(%rbx,%rbx,2), %rax
 	shlq	$4, %rax
 	movq	%r15, (%rsi,%rax)
@@ -114053,8 +114016,8 @@ hw_shared_wf2q_Engine_enter_idle:
 	movl	%r8d, 28(%r12)
 	movl	%r8d, 32(%r12)
 	movl	%r8d, 36(%r12)
-	jmp	.L513_15
-.L513_13:
+	jmp	.L514_15
+.L514_13:
 	movl	%r8d, %ecx
 	movl	%r8d, %ebx
 	movq	%r15, %r8
@@ -114063,11 +114026,11 @@ hw_shared_wf2q_Engine_enter_idle:
 	callq	hw_collections_tree_Tree_attach_shared_wf2q_entity_LeastStart
 	movl	%ebx, %r8d
 	addq	$16, %rsp
-.L513_15:
+.L514_15:
 	movl	40(%r12), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L513_17
+	je	.L514_17
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$3, %rcx
 	addq	136(%r14), %rcx
@@ -114076,10 +114039,10 @@ hw_shared_wf2q_Engine_enter_idle:
 	cmovaq	%rcx, %rax
 	subq	8(%rax), %r15
 	testq	%r15, %r15
-	jle	.L513_18
-.L513_17:
+	jle	.L514_18
+.L514_17:
 	movl	%r8d, 40(%r12)
-.L513_18:
+.L514_18:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114088,20 +114051,20 @@ hw_shared_wf2q_Engine_enter_idle:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L513_1:
+.L514_1:
 	leaq	152(%r14), %r13
 	movq	%r13, %rdi
 	movl	%r8d, %r15d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r15d, %r8d
-	jmp	.L513_3
-.L513_4:
+	jmp	.L514_3
+.L514_4:
 	leaq	240(%r14), %r12
 	movq	%r12, %rdi
 	movl	%r8d, -44(%rbp)
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movl	-44(%rbp), %r8d
-	jmp	.L513_6
+	jmp	.L514_6
 	.size	hw_shared_wf2q_Engine_enter_idle, .-hw_shared_wf2q_Engine_enter_idle
 
 	.p2align	4
@@ -114116,18 +114079,18 @@ hw_shared_wf2q_Engine_enter_weights:
 	subq	$16, %rsp
 	movl	%esi, %r14d
 	cmpq	%r14, 144(%rdi)
-	jbe	.L514_1
+	jbe	.L515_1
 	leaq	(%r14,%r14,8), %rbx
 	shlq	$3, %rbx
 	addq	136(%rdi), %rbx
 	cmpl	424(%rdi), %esi
-	jae	.L514_10
-.L514_4:
+	jae	.L515_10
+.L515_4:
 	movzbl	70(%rbx), %eax
 	movb	$1, 70(%rbx)
 	cmpb	$1, %al
-	jne	.L514_5
-.L514_10:
+	jne	.L515_5
+.L515_10:
 	addq	$16, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114135,19 +114098,19 @@ hw_shared_wf2q_Engine_enter_weights:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L514_5:
+.L515_5:
 	movl	40(%rbx), %r8d
 	movq	24(%rdi), %rax
 	movq	32(%rdi), %rdx
 	movl	436(%rdi), %r9d
 	cmpq	%r9, %rdx
-	jbe	.L514_6
+	jbe	.L515_6
 	movl	%esi, %ecx
 	addq	$428, %rdi
 	movq	%r9, %rsi
 	shlq	$5, %rsi
 	cmpq	%r8, (%rax,%rsi)
-	jbe	.L514_9
+	jbe	.L515_9
 	movq	%rax, %rsi
 	addq	$16, %rsp
 	popq	%rbx
@@ -114156,9 +114119,9 @@ hw_shared_wf2q_Engine_enter_weights:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_insert_among
-.L514_6:
+.L515_6:
 	cmpq	%r14, %rdx
-	jbe	.L514_10
+	jbe	.L515_10
 	shlq	$5, %r14
 	movq	%r8, (%rax,%r14)
 	movq	$-1, 8(%rax,%r14)
@@ -114168,13 +114131,13 @@ hw_shared_wf2q_Engine_enter_weights:
 	movl	%esi, 428(%rdi)
 	movl	%esi, 432(%rdi)
 	movl	%esi, 436(%rdi)
-	jmp	.L514_10
-.L514_9:
+	jmp	.L515_10
+.L515_9:
 	movl	$1, (%rsp)
 	movq	%rax, %rsi
 	callq	hw_collections_tree_Tree_attach
-	jmp	.L514_10
-.L514_1:
+	jmp	.L515_10
+.L515_1:
 	leaq	152(%rdi), %rbx
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
@@ -114183,8 +114146,8 @@ hw_shared_wf2q_Engine_enter_weights:
 	movq	%r15, %rdi
 	movl	%r12d, %esi
 	cmpl	424(%rdi), %esi
-	jb	.L514_4
-	jmp	.L514_10
+	jb	.L515_4
+	jmp	.L515_10
 	.size	hw_shared_wf2q_Engine_enter_weights, .-hw_shared_wf2q_Engine_enter_weights
 
 	.p2align	4
@@ -114209,58 +114172,58 @@ hw_shared_wf2q_Engine_forget:
 	cmpq	%r15, %rax
 	cmovbeq	%rdx, %rcx
 	cmpb	$2, 66(%rcx)
-	jne	.L515_2
+	jne	.L516_2
 	movq	%r14, %rdi
 	movl	%esi, %ebx
 	callq	hw_shared_wf2q_Engine_leave_idle
 	movl	%ebx, %esi
 	movq	144(%r14), %rax
-.L515_2:
+.L516_2:
 	cmpq	%r15, %rax
-	jbe	.L515_3
+	jbe	.L516_3
 	movq	136(%r14), %rbx
 	addq	%r13, %rbx
-.L515_5:
+.L516_5:
 	movl	40(%rbx), %edx
 	cmpb	$0, 68(%rbx)
 	movb	$0, 68(%rbx)
-	je	.L515_6
+	je	.L516_6
 	movl	56(%rbx), %eax
 	cmpq	%rax, 232(%r14)
-	jbe	.L515_12
+	jbe	.L516_12
 	imulq	$168, %rax, %r12
 	addq	224(%r14), %r12
-.L515_14:
+.L516_14:
 	movzbl	64(%rbx), %eax
 	testl	%eax, %eax
-	je	.L515_17
+	je	.L516_17
 	cmpl	$1, %eax
-	jne	.L515_16
+	jne	.L516_16
 	addq	$48, %r12
-	jmp	.L515_17
-.L515_16:
+	jmp	.L516_17
+.L516_16:
 	addq	$96, %r12
-.L515_17:
+.L516_17:
 	movq	8(%r12), %rax
 	xorl	%ecx, %ecx
 	subq	%rdx, %rax
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 8(%r12)
-.L515_6:
+.L516_6:
 	cmpl	$-1, 60(%rbx)
-	jne	.L515_21
+	jne	.L516_21
 	cmpb	$0, 66(%rbx)
-	jne	.L515_21
+	jne	.L516_21
 	cmpb	$0, 71(%rbx)
-	jne	.L515_21
+	jne	.L516_21
 	movb	$1, 71(%rbx)
 	leaq	416(%r14), %rbx
 	movl	420(%r14), %r12d
 	movl	%esi, 420(%r14)
 	cmpq	%r15, 144(%r14)
-	jbe	.L515_10
+	jbe	.L516_10
 	addq	136(%r14), %r13
-.L515_20:
+.L516_20:
 	movl	%r12d, 32(%r13)
 	movl	$-1, 36(%r13)
 	movq	136(%r14), %rax
@@ -114269,7 +114232,7 @@ hw_shared_wf2q_Engine_forget:
 	leaq	36(%rax,%rcx,8), %rax
 	cmovaq	%rax, %rbx
 	movl	%esi, (%rbx)
-.L515_21:
+.L516_21:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114278,15 +114241,15 @@ hw_shared_wf2q_Engine_forget:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L515_3:
+.L516_3:
 	leaq	152(%r14), %r12
 	movq	%r12, %rdi
 	movl	%esi, %ebx
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%ebx, %esi
 	movq	%r12, %rbx
-	jmp	.L515_5
-.L515_12:
+	jmp	.L516_5
+.L516_12:
 	leaq	240(%r14), %r12
 	movq	%r12, %rdi
 	movl	%esi, -44(%rbp)
@@ -114294,14 +114257,14 @@ hw_shared_wf2q_Engine_forget:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	-56(%rbp), %rdx
 	movl	-44(%rbp), %esi
-	jmp	.L515_14
-.L515_10:
+	jmp	.L516_14
+.L516_10:
 	leaq	152(%r14), %r13
 	movq	%r13, %rdi
 	movl	%esi, %r15d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r15d, %esi
-	jmp	.L515_20
+	jmp	.L516_20
 	.size	hw_shared_wf2q_Engine_forget, .-hw_shared_wf2q_Engine_forget
 
 	.p2align	4
@@ -114320,22 +114283,22 @@ hw_shared_wf2q_Engine_forget_entirely:
 	leaq	(%r12,%r12,8), %r13
 	cmpq	%r12, 144(%rdi)
 	movl	%esi, -44(%rbp)
-	jbe	.L516_1
+	jbe	.L517_1
 	movl	%esi, %r9d
 	leaq	(,%r13,8), %r14
 	addq	136(%rbx), %r14
-.L516_3:
+.L517_3:
 	movzbl	70(%r14), %eax
 	movb	$0, 70(%r14)
 	cmpb	$1, %al
-	jne	.L516_7
+	jne	.L517_7
 	movq	24(%rbx), %rsi
 	movq	32(%rbx), %rdx
 	movl	432(%rbx), %eax
 	cmpl	436(%rbx), %eax
-	jne	.L516_40
+	jne	.L517_40
 	cmpq	%r12, %rdx
-	jbe	.L516_7
+	jbe	.L517_7
 	movq	%r12, %rax
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
@@ -114345,13 +114308,13 @@ hw_shared_wf2q_Engine_forget_entirely:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, 428(%rbx)
 	movl	$-1, 436(%rbx)
-	jmp	.L516_7
-.L516_40:
+	jmp	.L517_7
+.L517_40:
 	leaq	428(%rbx), %rdi
 	movl	%r9d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
 	movl	-44(%rbp), %r9d
-.L516_7:
+.L517_7:
 	movq	136(%rbx), %rax
 	movq	144(%rbx), %rcx
 	leaq	152(%rbx), %rdi
@@ -114360,17 +114323,17 @@ hw_shared_wf2q_Engine_forget_entirely:
 	movq	%rdi, %rsi
 	cmovaq	%rdx, %rsi
 	cmpb	$1, 71(%rsi)
-	jne	.L516_14
+	jne	.L517_14
 	cmpq	%r12, %rcx
-	jbe	.L516_9
-.L516_10:
+	jbe	.L517_9
+.L517_10:
 	movb	$0, 71(%rdx)
 	leaq	416(%rbx), %r15
 	cmpq	%r12, 144(%rbx)
-	jbe	.L516_11
+	jbe	.L517_11
 	leaq	(,%r13,8), %rax
 	addq	136(%rbx), %rax
-.L516_13:
+.L517_13:
 	movl	32(%rax), %ecx
 	movl	36(%rax), %edx
 	movq	$-1, 32(%rax)
@@ -114389,12 +114352,12 @@ hw_shared_wf2q_Engine_forget_entirely:
 	movl	%ecx, (%rax)
 	movq	136(%rbx), %rax
 	movq	144(%rbx), %rcx
-.L516_14:
+.L517_14:
 	cmpq	%r12, %rcx
 	leaq	(%rax,%r13,8), %rdx
 	cmovbeq	%rdi, %rdx
 	cmpb	$1, 66(%rdx)
-	jne	.L516_16
+	jne	.L517_16
 	movq	%rbx, %rdi
 	movl	%r9d, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
@@ -114402,12 +114365,12 @@ hw_shared_wf2q_Engine_forget_entirely:
 	leaq	152(%rbx), %rdi
 	movq	136(%rbx), %rax
 	movq	144(%rbx), %rcx
-.L516_16:
+.L517_16:
 	cmpq	%r12, %rcx
 	leaq	(%rax,%r13,8), %rdx
 	cmovbeq	%rdi, %rdx
 	cmpb	$1, 68(%rdx)
-	jne	.L516_18
+	jne	.L517_18
 	movq	%rbx, %rdi
 	movl	%r9d, %esi
 	callq	hw_shared_wf2q_Engine_forget
@@ -114415,7 +114378,7 @@ hw_shared_wf2q_Engine_forget_entirely:
 	leaq	152(%rbx), %rdi
 	movq	136(%rbx), %rax
 	movq	144(%rbx), %rcx
-.L516_18:
+.L517_18:
 	cmpq	%r12, %rcx
 	leaq	(%rax,%r13,8), %rax
 	cmovbeq	%rdi, %rax
@@ -114429,51 +114392,51 @@ hw_shared_wf2q_Engine_forget_entirely:
 	movq	%r8, %rsi
 	cmovaq	%rdx, %rsi
 	cmpl	%r9d, 152(%rsi)
-	jne	.L516_22
+	jne	.L517_22
 	cmpq	%r15, %rcx
-	jbe	.L516_20
-.L516_21:
+	jbe	.L517_20
+.L517_21:
 	movl	$-1, 152(%rdx)
 	movq	224(%rbx), %rax
 	movq	232(%rbx), %rcx
-.L516_22:
+.L517_22:
 	addq	%r14, %rax
 	cmpq	%r15, %rcx
 	movq	%r8, %rdx
 	cmovaq	%rax, %rdx
 	cmpl	%r9d, 156(%rdx)
-	jne	.L516_26
+	jne	.L517_26
 	cmpq	%r15, %rcx
-	jbe	.L516_24
-.L516_25:
+	jbe	.L517_24
+.L517_25:
 	movl	$-1, 156(%rax)
-.L516_26:
+.L517_26:
 	cmpq	%r12, 144(%rbx)
-	jbe	.L516_27
+	jbe	.L517_27
 	leaq	(,%r13,8), %rax
 	addq	136(%rbx), %rax
-.L516_29:
+.L517_29:
 	movzbl	69(%rax), %ecx
 	movb	$0, 69(%rax)
 	cmpb	$1, %cl
-	jne	.L516_31
+	jne	.L517_31
 	decl	440(%rbx)
-.L516_31:
+.L517_31:
 	cmpq	%r12, 144(%rbx)
-	jbe	.L516_32
+	jbe	.L517_32
 	leaq	(,%r13,8), %rax
 	addq	136(%rbx), %rax
-.L516_34:
+.L517_34:
 	movzbl	71(%rax), %ecx
 	movb	$0, 71(%rax)
 	cmpb	$1, %cl
-	jne	.L516_39
+	jne	.L517_39
 	leaq	416(%rbx), %r14
 	cmpq	%r12, 144(%rbx)
-	jbe	.L516_36
+	jbe	.L517_36
 	shlq	$3, %r13
 	addq	136(%rbx), %r13
-.L516_38:
+.L517_38:
 	movl	32(%r13), %eax
 	movl	36(%r13), %ecx
 	movq	$-1, 32(%r13)
@@ -114490,7 +114453,7 @@ hw_shared_wf2q_Engine_forget_entirely:
 	leaq	32(%rdx,%rcx,8), %rcx
 	cmovbeq	%rbx, %rcx
 	movl	%eax, (%rcx)
-.L516_39:
+.L517_39:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114499,53 +114462,53 @@ hw_shared_wf2q_Engine_forget_entirely:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L516_1:
+.L517_1:
 	leaq	152(%rbx), %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	-44(%rbp), %r9d
-	jmp	.L516_3
-.L516_27:
+	jmp	.L517_3
+.L517_27:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	leaq	152(%rbx), %rdi
 	movq	%rdi, %rax
-	jmp	.L516_29
-.L516_32:
+	jmp	.L517_29
+.L517_32:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	leaq	152(%rbx), %rdi
 	movq	%rdi, %rax
-	jmp	.L516_34
-.L516_9:
+	jmp	.L517_34
+.L517_9:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	-44(%rbp), %r9d
 	leaq	152(%rbx), %rdi
 	movq	%rdi, %rdx
-	jmp	.L516_10
-.L516_11:
+	jmp	.L517_10
+.L517_11:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	-44(%rbp), %r9d
 	leaq	152(%rbx), %rdi
 	movq	%rdi, %rax
-	jmp	.L516_13
-.L516_20:
+	jmp	.L517_13
+.L517_20:
 	movq	%r8, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	leaq	240(%rbx), %r8
 	movl	-44(%rbp), %r9d
 	leaq	152(%rbx), %rdi
 	movq	%r8, %rdx
-	jmp	.L516_21
-.L516_24:
+	jmp	.L517_21
+.L517_24:
 	movq	%r8, %rdi
 	movq	%r8, %r14
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	leaq	152(%rbx), %rdi
 	movq	%r14, %rax
-	jmp	.L516_25
-.L516_36:
+	jmp	.L517_25
+.L517_36:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	leaq	152(%rbx), %r13
-	jmp	.L516_38
+	jmp	.L517_38
 	.size	hw_shared_wf2q_Engine_forget_entirely, .-hw_shared_wf2q_Engine_forget_entirely
 
 	.p2align	4
@@ -114565,35 +114528,35 @@ hw_shared_wf2q_Engine_leave_active:
 	leaq	(,%r13,8), %r14
 	addq	%r13, %r14
 	cmpq	%r13, 144(%rdi)
-	jbe	.L517_1
+	jbe	.L518_1
 	leaq	(,%r14,8), %r15
 	addq	136(%rbx), %r15
-.L517_3:
+.L518_3:
 	movb	$0, 66(%r15)
 	movl	56(%r15), %eax
 	cmpq	%rax, 232(%rbx)
-	jbe	.L517_4
+	jbe	.L518_4
 	imulq	$168, %rax, %rdi
 	addq	224(%rbx), %rdi
-.L517_6:
+.L518_6:
 	decl	164(%rdi)
 	movzbl	64(%r15), %eax
 	testl	%eax, %eax
-	je	.L517_9
+	je	.L518_9
 	cmpl	$1, %eax
-	jne	.L517_8
+	jne	.L518_8
 	addq	$48, %rdi
-	jmp	.L517_9
-.L517_8:
+	jmp	.L518_9
+.L518_8:
 	addq	$96, %rdi
-.L517_9:
+.L518_9:
 	movq	72(%rbx), %rsi
 	movq	80(%rbx), %rdx
 	movl	20(%rdi), %eax
 	cmpl	24(%rdi), %eax
-	jne	.L517_18
+	jne	.L518_18
 	cmpq	%r13, %rdx
-	jbe	.L517_12
+	jbe	.L518_12
 	leaq	(,%r13,2), %rax
 	addq	%r13, %rax
 	shlq	$4, %rax
@@ -114606,23 +114569,23 @@ hw_shared_wf2q_Engine_leave_active:
 	movb	$0, 44(%rsi,%rax)
 	movq	$-1, 16(%rdi)
 	movl	$-1, 24(%rdi)
-.L517_12:
+.L518_12:
 	cmpl	$-1, 60(%r15)
-	jne	.L517_17
-	jmp	.L517_13
-.L517_18:
+	jne	.L518_17
+	jmp	.L518_13
+.L518_18:
 	addq	$16, %rdi
 	movl	%r12d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among_shared_wf2q_entity_LeastStart
 	cmpl	$-1, 60(%r15)
-	jne	.L517_17
-.L517_13:
+	jne	.L518_17
+.L518_13:
 	leaq	408(%rbx), %r15
 	cmpq	%r13, 144(%rbx)
-	jbe	.L517_14
+	jbe	.L518_14
 	shlq	$3, %r14
 	addq	136(%rbx), %r14
-.L517_16:
+.L518_16:
 	movl	32(%r14), %eax
 	movl	36(%r14), %ecx
 	movq	$-1, 32(%r14)
@@ -114639,7 +114602,7 @@ hw_shared_wf2q_Engine_leave_active:
 	leaq	32(%rdx,%rcx,8), %rcx
 	cmovbeq	%rbx, %rcx
 	movl	%eax, (%rcx)
-.L517_17:
+.L518_17:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114648,21 +114611,21 @@ hw_shared_wf2q_Engine_leave_active:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L517_1:
+.L518_1:
 	leaq	152(%rbx), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L517_3
-.L517_4:
+	jmp	.L518_3
+.L518_4:
 	leaq	240(%rbx), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	leaq	240(%rbx), %rdi
-	jmp	.L517_6
-.L517_14:
+	jmp	.L518_6
+.L518_14:
 	leaq	152(%rbx), %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L517_16
+	jmp	.L518_16
 	.size	hw_shared_wf2q_Engine_leave_active, .-hw_shared_wf2q_Engine_leave_active
 
 	.p2align	4
@@ -114690,9 +114653,9 @@ hw_shared_wf2q_Engine_leave_all:
 	imulq	$168, %r9, %r10
 	addq	%rdx, %r10
 	leaq	240(%rdi), %r12
-	jmp	.L518_1
+	jmp	.L519_1
 	.p2align	4
-.L518_19:
+.L519_19:
 	movq	136(%rdi), %rax
 	movq	144(%rdi), %rcx
 	cmpq	%r13, %rcx
@@ -114703,12 +114666,12 @@ hw_shared_wf2q_Engine_leave_all:
 	movq	232(%rdi), %r8
 	imulq	$168, %r9, %r10
 	addq	%rdx, %r10
-.L518_1:
+.L519_1:
 	cmpq	%r9, %r8
 	cmovbeq	%r12, %r10
 	movl	160(%r10), %r9d
 	cmpl	$-1, %r9d
-	je	.L518_7
+	je	.L519_7
 	movl	%r9d, %r13d
 	cmpq	%r13, %rcx
 	leaq	(%r13,%r13,8), %r15
@@ -114717,30 +114680,30 @@ hw_shared_wf2q_Engine_leave_all:
 	cmovaq	%r9, %r10
 	movl	60(%r10), %r10d
 	cmpq	%r10, %r8
-	ja	.L518_3
+	ja	.L519_3
 	movq	%r12, %rdx
 	cmpl	$-1, 156(%rdx)
-	je	.L518_6
-	jmp	.L518_7
+	je	.L519_6
+	jmp	.L519_7
 	.p2align	4
-.L518_3:
+.L519_3:
 	imulq	$168, %r10, %r8
 	addq	%r8, %rdx
 	cmpl	$-1, 156(%rdx)
-	jne	.L518_7
-.L518_6:
+	jne	.L519_7
+.L519_6:
 	cmpl	$-1, 152(%rdx)
-	jne	.L518_7
+	jne	.L519_7
 	cmpq	%r13, %rcx
-	jbe	.L518_16
-.L518_17:
+	jbe	.L519_16
+.L519_17:
 	movzbl	69(%r9), %eax
 	movb	$0, 69(%r9)
 	cmpb	$1, %al
-	jne	.L518_19
+	jne	.L519_19
 	decl	440(%rdi)
-	jmp	.L518_19
-.L518_16:
+	jmp	.L519_19
+.L519_16:
 	movq	%rdi, -56(%rbp)
 	movq	%rbx, %rdi
 	movl	%esi, -44(%rbp)
@@ -114749,23 +114712,23 @@ hw_shared_wf2q_Engine_leave_all:
 	movl	-44(%rbp), %esi
 	movq	-56(%rbp), %rdi
 	movq	%rbx, %r9
-	jmp	.L518_17
-.L518_7:
+	jmp	.L519_17
+.L519_7:
 	cmpq	%r14, %rcx
-	jbe	.L518_8
+	jbe	.L519_8
 	leaq	(%rax,%r11,8), %rbx
-.L518_10:
+.L519_10:
 	movzbl	70(%rbx), %eax
 	movb	$0, 70(%rbx)
 	cmpb	$1, %al
-	jne	.L518_14
+	jne	.L519_14
 	movq	24(%rdi), %rax
 	movq	32(%rdi), %rdx
 	movl	432(%rdi), %ecx
 	cmpl	436(%rdi), %ecx
-	jne	.L518_20
+	jne	.L519_20
 	cmpq	%r14, %rdx
-	jbe	.L518_14
+	jbe	.L519_14
 	shlq	$5, %r14
 	movq	$0, (%rax,%r14)
 	movq	$-1, 8(%rax,%r14)
@@ -114774,7 +114737,7 @@ hw_shared_wf2q_Engine_leave_all:
 	movb	$0, 28(%rax,%r14)
 	movq	$-1, 428(%rdi)
 	movl	$-1, 436(%rdi)
-.L518_14:
+.L519_14:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114783,7 +114746,7 @@ hw_shared_wf2q_Engine_leave_all:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L518_20:
+.L519_20:
 	addq	$428, %rdi
 	movl	%esi, %ecx
 	movq	%rax, %rsi
@@ -114795,14 +114758,14 @@ hw_shared_wf2q_Engine_leave_all:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_remove_from_among
-.L518_8:
+.L519_8:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movl	%esi, %r12d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r12d, %esi
 	movq	%r15, %rdi
-	jmp	.L518_10
+	jmp	.L519_10
 	.size	hw_shared_wf2q_Engine_leave_all, .-hw_shared_wf2q_Engine_leave_all
 
 	.p2align	4
@@ -114819,28 +114782,28 @@ hw_shared_wf2q_Engine_leave_idle:
 	movl	%esi, %ebx
 	movl	%esi, %r12d
 	cmpq	%r12, 144(%rdi)
-	jbe	.L519_1
+	jbe	.L520_1
 	leaq	(%r12,%r12,8), %r15
 	shlq	$3, %r15
 	addq	136(%rdi), %r15
-.L519_3:
+.L520_3:
 	movb	$0, 66(%r15)
 	movl	56(%r15), %eax
 	cmpq	%rax, 232(%rdi)
-	jbe	.L519_4
+	jbe	.L520_4
 	imulq	$168, %rax, %r14
 	addq	224(%rdi), %r14
-.L519_6:
+.L520_6:
 	movzbl	64(%r15), %eax
 	testl	%eax, %eax
-	je	.L519_9
+	je	.L520_9
 	cmpl	$1, %eax
-	jne	.L519_8
+	jne	.L520_8
 	addq	$48, %r14
-.L519_9:
+.L520_9:
 	cmpl	%ebx, 40(%r14)
-	jne	.L519_11
-.L519_10:
+	jne	.L520_11
+.L520_10:
 	leaq	(%r12,%r12,2), %rax
 	shlq	$4, %rax
 	addq	72(%rdi), %rax
@@ -114849,14 +114812,14 @@ hw_shared_wf2q_Engine_leave_idle:
 	cmovaq	%rax, %rcx
 	movl	36(%rcx), %eax
 	movl	%eax, 40(%r14)
-.L519_11:
+.L520_11:
 	movq	72(%rdi), %rsi
 	movq	80(%rdi), %rdx
 	movl	32(%r14), %eax
 	cmpl	36(%r14), %eax
-	jne	.L519_16
+	jne	.L520_16
 	cmpq	%r12, %rdx
-	jbe	.L519_14
+	jbe	.L520_14
 	leaq	(%r12,%r12,2), %rax
 	shlq	$4, %rax
 	movq	$0, 8(%rsi,%rax)
@@ -114868,7 +114831,7 @@ hw_shared_wf2q_Engine_leave_idle:
 	movb	$0, 44(%rsi,%rax)
 	movq	$-1, 28(%r14)
 	movl	$-1, 36(%r14)
-.L519_14:
+.L520_14:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114877,7 +114840,7 @@ hw_shared_wf2q_Engine_leave_idle:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L519_16:
+.L520_16:
 	addq	$28, %r14
 	movq	%r14, %rdi
 	movl	%ebx, %ecx
@@ -114889,25 +114852,25 @@ hw_shared_wf2q_Engine_leave_idle:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_remove_from_among_shared_wf2q_entity_LeastStart
-.L519_8:
+.L520_8:
 	addq	$96, %r14
 	cmpl	%ebx, 40(%r14)
-	je	.L519_10
-	jmp	.L519_11
-.L519_1:
+	je	.L520_10
+	jmp	.L520_11
+.L520_1:
 	leaq	152(%rdi), %r15
 	movq	%rdi, %r14
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%r14, %rdi
-	jmp	.L519_3
-.L519_4:
+	jmp	.L520_3
+.L520_4:
 	leaq	240(%rdi), %r14
 	movq	%rdi, %r13
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r13, %rdi
-	jmp	.L519_6
+	jmp	.L520_6
 	.size	hw_shared_wf2q_Engine_leave_idle, .-hw_shared_wf2q_Engine_leave_idle
 
 	.p2align	4
@@ -114930,13 +114893,13 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movl	%r8d, %r15d
 	movq	%r9, %r11
 	testb	$7, %r9b
-	je	.L520_2
+	je	.L521_2
 	movq	%r9, %r11
 	andq	$-8, %r11
 	addq	$8, %r11
 	cmpq	%r9, %r11
-	jb	.L520_3
-.L520_2:
+	jb	.L521_3
+.L521_2:
 	leaq	(,%r15,8), %rdi
 	leaq	(%rdi,%rdi,8), %r10
 	movq	%r11, %rdi
@@ -114945,24 +114908,24 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	cmpq	%r11, %rdi
 	setb	%r14b
 	orb	%bl, %r14b
-	je	.L520_4
-.L520_3:
+	je	.L521_4
+.L521_3:
 	movl	$8, %r12d
 	xorl	%r14d, %r14d
-	jmp	.L520_9
-.L520_4:
+	jmp	.L521_9
+.L521_4:
 	movq	%rdi, 8(%rcx)
 	movq	(%rcx), %r9
 	leaq	(%r9,%r11), %r12
 	testl	%r8d, %r8d
-	je	.L520_8
+	je	.L521_8
 	addq	%r11, %r9
 	addq	$66, %r9
 	xorl	%r11d, %r11d
 	movabsq	$4294967297, %rbx
 	movabsq	$-4294967296, %r14
 	.p2align	4
-.L520_6:
+.L521_6:
 	movq	$0, -42(%r9,%r11)
 	movq	$0, -50(%r9,%r11)
 	movq	$0, -58(%r9,%r11)
@@ -114976,24 +114939,24 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movw	$0, 4(%r9,%r11)
 	addq	$72, %r11
 	cmpq	%r11, %r10
-	jne	.L520_6
+	jne	.L521_6
 	movq	%rdi, %r9
 	movq	%r15, %r14
-	jmp	.L520_9
-.L520_8:
+	jmp	.L521_9
+.L521_8:
 	xorl	%r14d, %r14d
 	movq	%rdi, %r9
-.L520_9:
+.L521_9:
 	movl	%edx, %r13d
 	movq	%r9, %r10
 	testb	$7, %r9b
-	je	.L520_11
+	je	.L521_11
 	movq	%r9, %r10
 	andq	$-8, %r10
 	addq	$8, %r10
 	cmpq	%r9, %r10
-	jb	.L520_12
-.L520_11:
+	jb	.L521_12
+.L521_11:
 	leaq	(%r15,%r15,2), %rdi
 	shlq	$4, %rdi
 	addq	%r10, %rdi
@@ -115001,38 +114964,38 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	cmpq	%r10, %rdi
 	setb	%bl
 	orb	%r11b, %bl
-	je	.L520_13
-.L520_12:
+	je	.L521_13
+.L521_12:
 	movl	$8, %ebx
 	xorl	%r15d, %r15d
 	movq	%r9, %rdi
-	jmp	.L520_21
-.L520_13:
+	jmp	.L521_21
+.L521_13:
 	movq	%rdi, 8(%rcx)
 	movq	(%rcx), %r11
 	leaq	(%r11,%r10), %rbx
 	testl	%r8d, %r8d
-	je	.L520_16
+	je	.L521_16
 	movl	%edx, %r8d
 	notl	%r8d
 	cmpl	%r8d, %esi
 	cmovbl	%esi, %r8d
 	addq	%r13, %r8
 	cmpq	$1, %r8
-	jne	.L520_17
+	jne	.L521_17
 	xorl	%r8d, %r8d
-	jmp	.L520_20
-.L520_16:
+	jmp	.L521_20
+.L521_16:
 	xorl	%r15d, %r15d
-	jmp	.L520_21
-.L520_17:
+	jmp	.L521_21
+.L521_17:
 	movl	%r15d, %r9d
 	andl	$-2, %r9d
 	addq	%r11, %r10
 	addq	$92, %r10
 	xorl	%r8d, %r8d
 	.p2align	4
-.L520_18:
+.L521_18:
 	movq	$0, -84(%r10)
 	movq	$0, -92(%r10)
 	movq	$-1, -76(%r10)
@@ -115050,10 +115013,10 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movb	$0, (%r10)
 	addq	$96, %r10
 	cmpq	%r8, %r9
-	jne	.L520_18
+	jne	.L521_18
 	testb	$1, %r15b
-	je	.L520_21
-.L520_20:
+	je	.L521_21
+.L521_20:
 	leaq	(%r8,%r8,2), %r8
 	shlq	$4, %r8
 	movq	$0, 8(%rbx,%r8)
@@ -115063,17 +115026,17 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movq	$-1, 32(%rbx,%r8)
 	movl	$-1, 40(%rbx,%r8)
 	movb	$0, 44(%rbx,%r8)
-.L520_21:
+.L521_21:
 	movq	%rdi, %r9
 	testb	$7, %dil
 	movq	%r15, -48(%rbp)
-	je	.L520_23
+	je	.L521_23
 	movq	%rdi, %r9
 	andq	$-8, %r9
 	addq	$8, %r9
 	cmpq	%rdi, %r9
-	jb	.L520_45
-.L520_23:
+	jb	.L521_45
+.L521_23:
 	movq	%r13, %r15
 	movq	%r14, %r13
 	movq	%r12, %r14
@@ -115085,36 +115048,36 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	cmpq	%r9, %r12
 	setb	%r11b
 	orb	%r10b, %r11b
-	je	.L520_25
+	je	.L521_25
 	movl	$8, %esi
 	movq	%rsi, -64(%rbp)
 	xorl	%r11d, %r11d
-	jmp	.L520_35
-.L520_25:
+	jmp	.L521_35
+.L521_25:
 	movq	%r12, 8(%rcx)
 	movq	(%rcx), %rdi
 	leaq	(%rdi,%r9), %r10
 	movq	%r10, -64(%rbp)
 	testl	%esi, %esi
-	je	.L520_28
+	je	.L521_28
 	movq	%r8, %r11
 	movl	%r11d, %r10d
 	andl	$3, %r10d
 	cmpl	$4, %esi
-	jae	.L520_29
+	jae	.L521_29
 	xorl	%esi, %esi
-	jmp	.L520_32
-.L520_28:
+	jmp	.L521_32
+.L521_28:
 	xorl	%r11d, %r11d
-	jmp	.L520_34
-.L520_29:
+	jmp	.L521_34
+.L521_29:
 	movq	%rbx, -56(%rbp)
 	andl	$-4, %r11d
 	leaq	(%r9,%rdi), %rbx
 	addq	$124, %rbx
 	xorl	%esi, %esi
 	.p2align	4
-.L520_30:
+.L521_30:
 	movq	$0, -124(%rbx)
 	movq	$-1, -116(%rbx)
 	movq	$-1, -108(%rbx)
@@ -115138,19 +115101,19 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movb	$0, (%rbx)
 	subq	$-128, %rbx
 	cmpq	%rsi, %r11
-	jne	.L520_30
+	jne	.L521_30
 	testq	%r10, %r10
 	movq	-56(%rbp), %rbx
 	movq	%r8, %r11
-	je	.L520_34
-.L520_32:
+	je	.L521_34
+.L521_32:
 	shlq	$5, %rsi
 	addq	%rsi, %r9
 	addq	%r9, %rdi
 	shll	$5, %r10d
 	xorl	%esi, %esi
 	.p2align	4
-.L520_33:
+.L521_33:
 	movq	$0, (%rdi,%rsi)
 	movq	$-1, 8(%rdi,%rsi)
 	movq	$-1, 16(%rdi,%rsi)
@@ -115158,24 +115121,24 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movb	$0, 28(%rdi,%rsi)
 	addq	$32, %rsi
 	cmpq	%rsi, %r10
-	jne	.L520_33
-.L520_34:
+	jne	.L521_33
+.L521_34:
 	movq	%r12, %rdi
-.L520_35:
+.L521_35:
 	movq	%r14, %r12
 	movq	%r13, %r14
 	movq	%r15, %r13
 	movq	-48(%rbp), %r15
 	testb	$7, %dil
-	je	.L520_37
-.L520_36:
+	je	.L521_37
+.L521_36:
 	movq	%rdi, %rsi
 	andq	$-8, %rsi
 	addq	$8, %rsi
 	cmpq	%rdi, %rsi
 	movq	%rsi, %rdi
-	jb	.L520_38
-.L520_37:
+	jb	.L521_38
+.L521_37:
 	movq	%r13, %r10
 	imulq	$168, %r13, %r13
 	movq	%rdi, %rsi
@@ -115184,17 +115147,17 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	cmpq	%rdi, %rsi
 	setb	%r9b
 	orb	%r8b, %r9b
-	je	.L520_39
-.L520_38:
+	je	.L521_39
+.L521_38:
 	movl	$8, %esi
-	jmp	.L520_43
-.L520_39:
+	jmp	.L521_43
+.L521_39:
 	movq	%r10, -112(%rbp)
 	movq	%rsi, 8(%rcx)
 	movq	(%rcx), %rcx
 	leaq	(%rcx,%rdi), %rsi
 	testl	%edx, %edx
-	je	.L520_43
+	je	.L521_43
 	movq	%rsi, -72(%rbp)
 	movq	%r11, -80(%rbp)
 	movq	%rbx, -56(%rbp)
@@ -115207,7 +115170,7 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	xorl	%r15d, %r15d
 	movl	$4294967295, %ebx
 	.p2align	4
-.L520_41:
+.L521_41:
 	leaq	(%r12,%r15), %rdi
 	addq	$-164, %rdi
 	movq	$0, -248(%rbp)
@@ -115236,7 +115199,7 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movq	%rbx, -4(%r12,%r15)
 	addq	$168, %r15
 	cmpq	%r15, %r13
-	jne	.L520_41
+	jne	.L521_41
 	movq	-104(%rbp), %rax
 	movq	-48(%rbp), %r15
 	movq	-96(%rbp), %r12
@@ -115245,10 +115208,10 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movq	-56(%rbp), %rbx
 	movq	-80(%rbp), %r11
 	movq	-72(%rbp), %rsi
-	jmp	.L520_44
-.L520_43:
+	jmp	.L521_44
+.L521_43:
 	xorl	%ecx, %ecx
-.L520_44:
+.L521_44:
 	movq	%r12, (%rax)
 	movq	%r14, 8(%rax)
 	movq	%rbx, 16(%rax)
@@ -115266,13 +115229,13 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L520_45:
+.L521_45:
 	movl	$8, %esi
 	movq	%rsi, -64(%rbp)
 	xorl	%r11d, %r11d
 	testb	$7, %dil
-	jne	.L520_36
-	jmp	.L520_37
+	jne	.L521_36
+	jmp	.L521_37
 	.size	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator, .-hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 
 	.p2align	4
@@ -115294,7 +115257,7 @@ hw_shared_wf2q_Engine_new:
 	movabsq	$4294967297, %rdi
 	movabsq	$-4294967296, %r8
 	testq	%r10, %r10
-	je	.L521_6
+	je	.L522_6
 	leaq	(,%r10,8), %rax
 	leaq	(%rax,%rax,8), %r11
 	leaq	-72(%r11), %rcx
@@ -115303,7 +115266,7 @@ hw_shared_wf2q_Engine_new:
 	mulq	%rdx
 	btl	$6, %edx
 	movq	%r9, %rax
-	jb	.L521_3
+	jb	.L522_3
 	leaq	72(%r9), %rax
 	movq	$0, 24(%r9)
 	movq	$0, 16(%r9)
@@ -115316,12 +115279,12 @@ hw_shared_wf2q_Engine_new:
 	movw	$257, 64(%r9)
 	movl	$0, 66(%r9)
 	movw	$0, 70(%r9)
-.L521_3:
+.L522_3:
 	cmpq	$72, %rcx
-	jb	.L521_6
+	jb	.L522_6
 	addq	%r9, %r11
 	.p2align	4
-.L521_5:
+.L522_5:
 	movq	$0, 24(%rax)
 	movq	$0, 16(%rax)
 	movq	$0, 8(%rax)
@@ -115346,25 +115309,25 @@ hw_shared_wf2q_Engine_new:
 	movl	$0, 138(%rax)
 	addq	$144, %rax
 	cmpq	%r11, %rax
-	jne	.L521_5
-.L521_6:
+	jne	.L522_5
+.L522_6:
 	movq	32(%rsi), %rdi
 	movq	40(%rsi), %r8
 	testq	%r8, %r8
-	je	.L521_14
+	je	.L522_14
 	movq	%r8, %rdx
 	shlq	$5, %rdx
 	movq	%rdx, %rcx
 	leaq	(%rdi,%rdx), %rax
 	addq	$-32, %rax
 	addq	$-32, %rcx
-	je	.L521_13
+	je	.L522_13
 	addq	$-64, %rdx
 	movl	%edx, %r11d
 	notl	%r11d
 	movq	%rdi, %rcx
 	testb	$-32, %r11b
-	je	.L521_11
+	je	.L522_11
 	movl	%edx, %r11d
 	shrl	$5, %r11d
 	incl	%r11d
@@ -115372,7 +115335,7 @@ hw_shared_wf2q_Engine_new:
 	negq	%r11
 	movq	%rdi, %rcx
 	.p2align	4
-.L521_10:
+.L522_10:
 	movq	$0, (%rcx)
 	movq	$-1, 8(%rcx)
 	movq	$-1, 16(%rcx)
@@ -115380,12 +115343,12 @@ hw_shared_wf2q_Engine_new:
 	movb	$0, 28(%rcx)
 	addq	$32, %rcx
 	incq	%r11
-	jne	.L521_10
-.L521_11:
+	jne	.L522_10
+.L522_11:
 	cmpq	$224, %rdx
-	jb	.L521_13
+	jb	.L522_13
 	.p2align	4
-.L521_12:
+.L522_12:
 	movq	$0, (%rcx)
 	movq	$-1, 8(%rcx)
 	movq	$-1, 16(%rcx)
@@ -115428,14 +115391,14 @@ hw_shared_wf2q_Engine_new:
 	movb	$0, 252(%rcx)
 	addq	$256, %rcx
 	cmpq	%rax, %rcx
-	jne	.L521_12
-.L521_13:
+	jne	.L522_12
+.L522_13:
 	movq	$0, (%rax)
 	movq	$-1, 8(%rax)
 	movq	$-1, 16(%rax)
 	movl	$-1, 24(%rax)
 	movb	$0, 28(%rax)
-.L521_14:
+.L522_14:
 	movq	%r8, -224(%rbp)
 	movq	%rdi, -232(%rbp)
 	movq	%r10, -240(%rbp)
@@ -115464,7 +115427,7 @@ hw_shared_wf2q_Engine_new:
 	movl	$-1, -64(%rbp)
 	movq	%rax, -56(%rbp)
 	testq	%rax, %rax
-	je	.L521_20
+	je	.L522_20
 	imulq	$168, -56(%rbp), %r12
 	leaq	-168(%r12), %r14
 	movq	%r14, %rax
@@ -115474,7 +115437,7 @@ hw_shared_wf2q_Engine_new:
 	movq	-48(%rbp), %r15
 	movq	%r15, %r13
 	testb	$1, %dl
-	jne	.L521_17
+	jne	.L522_17
 	leaq	168(%r15), %r13
 	leaq	-200(%rbp), %rsi
 	movl	$144, %edx
@@ -115484,14 +115447,14 @@ hw_shared_wf2q_Engine_new:
 	movq	$-1, 152(%r15)
 	movl	$4294967295, %eax
 	movq	%rax, 160(%r15)
-.L521_17:
+.L522_17:
 	cmpq	$168, %r14
-	jb	.L521_20
+	jb	.L522_20
 	addq	-48(%rbp), %r12
 	leaq	-200(%rbp), %r14
 	movl	$4294967295, %r15d
 	.p2align	4
-.L521_19:
+.L522_19:
 	movl	$144, %edx
 	movq	%r13, %rdi
 	movq	%r14, %rsi
@@ -115508,8 +115471,8 @@ hw_shared_wf2q_Engine_new:
 	movq	%r15, 328(%r13)
 	addq	$336, %r13
 	cmpq	%r12, %r13
-	jne	.L521_19
-.L521_20:
+	jne	.L522_19
+.L522_20:
 	movq	$0, -192(%rbp)
 	movq	$0, -200(%rbp)
 	movq	$-1, -184(%rbp)
@@ -115542,8 +115505,8 @@ hw_shared_wf2q_Engine_new:
 	movl	$4294967295, %eax
 	movq	%rax, -264(%rbp)
 	testq	%r12, %r12
-	je	.L521_21
-.L521_22:
+	je	.L522_21
+.L522_22:
 	movq	-208(%rbp), %rax
 	movq	%rax, 144(%r15)
 	movq	-216(%rbp), %rax
@@ -115554,7 +115517,7 @@ hw_shared_wf2q_Engine_new:
 	movabsq	$-4294967296, %r8
 	movq	-248(%rbp), %r9
 	movq	-240(%rbp), %r10
-	je	.L521_29
+	je	.L522_29
 	movq	%r12, %rax
 	shlq	$4, %rax
 	leaq	(%rax,%rax,2), %rcx
@@ -115563,14 +115526,14 @@ hw_shared_wf2q_Engine_new:
 	leaq	(%r14,%rcx), %rsi
 	addq	$-48, %rsi
 	testq	%rax, %rax
-	je	.L521_28
+	je	.L522_28
 	addq	$-96, %rcx
 	movabsq	$-6148914691236517205, %rdx
 	movq	%rcx, %rax
 	mulq	%rdx
 	btl	$5, %edx
 	movq	%r14, %rax
-	jb	.L521_26
+	jb	.L522_26
 	leaq	48(%r14), %rax
 	movq	$0, 8(%r14)
 	movq	$0, (%r14)
@@ -115579,11 +115542,11 @@ hw_shared_wf2q_Engine_new:
 	movq	$-1, 32(%r14)
 	movl	$-1, 40(%r14)
 	movb	$0, 44(%r14)
-.L521_26:
+.L522_26:
 	cmpq	$48, %rcx
-	jb	.L521_28
+	jb	.L522_28
 	.p2align	4
-.L521_27:
+.L522_27:
 	movq	$0, 8(%rax)
 	movq	$0, (%rax)
 	movq	$-1, 16(%rax)
@@ -115600,8 +115563,8 @@ hw_shared_wf2q_Engine_new:
 	movb	$0, 92(%rax)
 	addq	$96, %rax
 	cmpq	%rsi, %rax
-	jne	.L521_27
-.L521_28:
+	jne	.L522_27
+.L522_28:
 	movq	$0, 8(%rsi)
 	movq	$0, (%rsi)
 	movq	$-1, 16(%rsi)
@@ -115609,7 +115572,7 @@ hw_shared_wf2q_Engine_new:
 	movq	$-1, 32(%rsi)
 	movl	$-1, 40(%rsi)
 	movb	$0, 44(%rsi)
-.L521_29:
+.L522_29:
 	movl	$4294967294, %r13d
 	movq	-224(%rbp), %r15
 	cmpq	%r13, %r15
@@ -115670,11 +115633,11 @@ hw_shared_wf2q_Engine_new:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L521_21:
+.L522_21:
 	leaq	-424(%rbp), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r14, %r15
-	jmp	.L521_22
+	jmp	.L522_22
 	.size	hw_shared_wf2q_Engine_new, .-hw_shared_wf2q_Engine_new
 
 	.p2align	4
@@ -115687,10 +115650,10 @@ hw_shared_wf2q_Engine_pick:
 	pushq	%r12
 	pushq	%rbx
 	cmpb	$0, 16(%rdi)
-	je	.L522_1
+	je	.L523_1
 	movl	(%rsi), %eax
 	cmpl	$-1, %eax
-	je	.L522_16
+	je	.L523_16
 	movq	72(%rdi), %rcx
 	movq	80(%rdi), %rsi
 	leaq	88(%rdi), %r8
@@ -115698,13 +115661,13 @@ hw_shared_wf2q_Engine_pick:
 	movq	144(%rdi), %r10
 	addq	$152, %rdi
 	movl	$4294967295, %r11d
-	jmp	.L522_10
+	jmp	.L523_10
 	.p2align	4
-.L522_12:
+.L523_12:
 	movl	%r15d, %eax
 	cmpl	$-1, %eax
-	je	.L522_16
-.L522_10:
+	je	.L523_16
+.L523_10:
 	movl	%eax, %r14d
 	leaq	(%r14,%r14,2), %rbx
 	shlq	$4, %rbx
@@ -115713,7 +115676,7 @@ hw_shared_wf2q_Engine_pick:
 	cmovbeq	%r8, %rbx
 	movl	16(%rbx), %r15d
 	cmpq	%r11, %r15
-	je	.L522_13
+	je	.L523_13
 	leaq	(%r15,%r15,2), %r12
 	shlq	$4, %r12
 	addq	%rcx, %r12
@@ -115722,8 +115685,8 @@ hw_shared_wf2q_Engine_pick:
 	movq	24(%r12), %r12
 	subq	%rdx, %r12
 	testq	%r12, %r12
-	jle	.L522_12
-.L522_13:
+	jle	.L523_12
+.L523_13:
 	cmpq	%r14, %r10
 	leaq	(%r14,%r14,8), %r14
 	leaq	(%r9,%r14,8), %r14
@@ -115731,15 +115694,15 @@ hw_shared_wf2q_Engine_pick:
 	movq	(%r14), %r14
 	subq	%rdx, %r14
 	testq	%r14, %r14
-	jle	.L522_17
+	jle	.L523_17
 	movl	20(%rbx), %eax
 	cmpl	$-1, %eax
-	jne	.L522_10
-	jmp	.L522_16
-.L522_1:
+	jne	.L523_10
+	jmp	.L523_16
+.L523_1:
 	movl	(%rsi), %r8d
 	cmpl	$-1, %r8d
-	je	.L522_16
+	je	.L523_16
 	movq	72(%rdi), %rcx
 	movq	80(%rdi), %rsi
 	leaq	88(%rdi), %r9
@@ -115748,12 +115711,12 @@ hw_shared_wf2q_Engine_pick:
 	addq	$152, %rdi
 	movl	$-1, %eax
 	movl	$4294967295, %ebx
-	jmp	.L522_3
+	jmp	.L523_3
 	.p2align	4
-.L522_7:
+.L523_7:
 	cmpl	$-1, %r8d
-	je	.L522_17
-.L522_3:
+	je	.L523_17
+.L523_3:
 	movl	%r8d, %r15d
 	leaq	(%r15,%r15,2), %r14
 	shlq	$4, %r14
@@ -115770,7 +115733,7 @@ hw_shared_wf2q_Engine_pick:
 	cmovlel	%r8d, %eax
 	movl	16(%r14), %r8d
 	cmpq	%rbx, %r8
-	je	.L522_5
+	je	.L523_5
 	leaq	(%r8,%r8,2), %r15
 	shlq	$4, %r15
 	addq	%rcx, %r15
@@ -115779,15 +115742,15 @@ hw_shared_wf2q_Engine_pick:
 	movq	24(%r15), %r15
 	subq	%rdx, %r15
 	testq	%r15, %r15
-	jle	.L522_7
-.L522_5:
+	jle	.L523_7
+.L523_5:
 	cmpl	$-1, %eax
-	jne	.L522_17
+	jne	.L523_17
 	movl	20(%r14), %r8d
-	jmp	.L522_7
-.L522_16:
+	jmp	.L523_7
+.L523_16:
 	movl	$-1, %eax
-.L522_17:
+.L523_17:
 	popq	%rbx
 	popq	%r12
 	popq	%r14
@@ -115813,17 +115776,17 @@ hw_shared_wf2q_Engine_pick_next:
 	addq	$152, %rdi
 	xorl	%r13d, %r13d
 	movl	$4294967295, %ebx
-	jmp	.L523_1
+	jmp	.L524_1
 	.p2align	4
-.L523_10:
+.L524_10:
 	movq	%r14, %rdi
 	movl	%r12d, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
 	leaq	152(%r14), %rdi
-.L523_12:
+.L524_12:
 	cmpl	$-1, %r13d
-	je	.L523_13
-.L523_1:
+	je	.L524_13
+.L524_1:
 	movq	232(%r14), %rcx
 	movl	%r13d, %edx
 	imulq	$168, %rdx, %rax
@@ -115833,48 +115796,48 @@ hw_shared_wf2q_Engine_pick_next:
 	cmovaq	%rax, %rsi
 	movl	156(%rsi), %r12d
 	cmpq	%rbx, %r12
-	je	.L523_2
+	je	.L524_2
 	cmpq	%rdx, %rcx
-	jbe	.L523_4
-.L523_5:
+	jbe	.L524_4
+.L524_5:
 	movl	%r12d, 152(%rax)
 	cmpq	%r12, 144(%r14)
-	ja	.L523_6
+	ja	.L524_6
 	movq	%rdi, %rax
-	jmp	.L523_8
+	jmp	.L524_8
 	.p2align	4
-.L523_6:
+.L524_6:
 	leaq	(%r12,%r12,8), %rax
 	shlq	$3, %rax
 	addq	136(%r14), %rax
-.L523_8:
+.L524_8:
 	movl	60(%rax), %r13d
 	cmpb	$1, 66(%rax)
-	jne	.L523_12
+	jne	.L524_12
 	cmpl	$-1, %r13d
-	je	.L523_10
+	je	.L524_10
 	imulq	$168, %r13, %rax
 	addq	224(%r14), %rax
 	cmpq	%r13, 232(%r14)
 	cmovbeq	%r15, %rax
 	cmpl	$1, 164(%rax)
-	je	.L523_10
-	jmp	.L523_12
-.L523_4:
+	je	.L524_10
+	jmp	.L524_12
+.L524_4:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	leaq	152(%r14), %rdi
 	movq	%r15, %rax
-	jmp	.L523_5
-.L523_2:
+	jmp	.L524_5
+.L524_2:
 	movl	$-1, %r12d
-	jmp	.L523_16
-.L523_13:
+	jmp	.L524_16
+.L524_13:
 	movq	136(%r14), %rax
 	movq	144(%r14), %rcx
 	movl	%r12d, %edx
 	.p2align	4
-.L523_14:
+.L524_14:
 	movl	%edx, %ebx
 	cmpq	%rbx, %rcx
 	leaq	(%rbx,%rbx,8), %r13
@@ -115888,7 +115851,7 @@ hw_shared_wf2q_Engine_pick_next:
 	movq	-48(%rbp), %r8
 	callq	hw_shared_wf2q_Engine_refresh
 	testb	%al, %al
-	je	.L523_16
+	je	.L524_16
 	movq	136(%r14), %rax
 	movq	144(%r14), %rcx
 	cmpq	%rbx, %rcx
@@ -115903,8 +115866,8 @@ hw_shared_wf2q_Engine_pick_next:
 	movl	160(%rsi), %edx
 	cmpl	$-1, %edx
 	movq	%r15, %rdi
-	jne	.L523_14
-.L523_16:
+	jne	.L524_14
+.L524_16:
 	movl	%r12d, %eax
 	addq	$8, %rsp
 	popq	%rbx
@@ -115927,27 +115890,27 @@ hw_shared_wf2q_Engine_prune:
 	pushq	%rax
 	movl	%esi, %eax
 	cmpq	%rax, 232(%rdi)
-	jbe	.L524_1
+	jbe	.L525_1
 	imulq	$168, %rax, %rbx
 	addq	224(%rdi), %rbx
 	testb	%dl, %dl
-	je	.L524_6
-.L524_4:
+	je	.L525_6
+.L525_4:
 	movzbl	%dl, %eax
 	cmpl	$1, %eax
-	jne	.L524_5
+	jne	.L525_5
 	addq	$48, %rbx
-	jmp	.L524_6
-.L524_5:
+	jmp	.L525_6
+.L525_5:
 	addq	$96, %rbx
-.L524_6:
+.L525_6:
 	cmpl	$-1, 28(%rbx)
-	je	.L524_10
+	je	.L525_10
 	cmpb	$0, 17(%rdi)
-	jne	.L524_9
+	jne	.L525_9
 	cmpl	$-1, 16(%rbx)
-	je	.L524_11
-.L524_9:
+	je	.L525_11
+.L525_9:
 	movl	32(%rbx), %esi
 	leaq	(%rsi,%rsi,2), %rax
 	shlq	$4, %rax
@@ -115958,26 +115921,26 @@ hw_shared_wf2q_Engine_prune:
 	movq	(%rcx), %rax
 	subq	(%rbx), %rax
 	testq	%rax, %rax
-	jle	.L524_14
-.L524_10:
+	jle	.L525_14
+.L525_10:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L524_14:
+.L525_14:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_forget
-.L524_11:
+.L525_11:
 	movl	40(%rbx), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L524_9
+	je	.L525_9
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$3, %rcx
 	addq	136(%rdi), %rcx
@@ -115988,10 +115951,10 @@ hw_shared_wf2q_Engine_prune:
 	movq	%rax, %rcx
 	subq	(%rbx), %rcx
 	testq	%rcx, %rcx
-	jg	.L524_9
+	jg	.L525_9
 	movq	%rax, (%rbx)
-	jmp	.L524_9
-.L524_1:
+	jmp	.L525_9
+.L525_1:
 	leaq	240(%rdi), %rbx
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
@@ -116000,8 +115963,8 @@ hw_shared_wf2q_Engine_prune:
 	movl	%r15d, %edx
 	movq	%r14, %rdi
 	testb	%dl, %dl
-	jne	.L524_4
-	jmp	.L524_6
+	jne	.L525_4
+	jmp	.L525_6
 	.size	hw_shared_wf2q_Engine_prune, .-hw_shared_wf2q_Engine_prune
 
 	.p2align	4
@@ -116022,9 +115985,9 @@ hw_shared_wf2q_Engine_raise:
 	movl	%esi, %r12d
 	movq	%rdi, %r13
 	.p2align	4
-.L525_1:
+.L526_1:
 	cmpl	$-1, %r12d
-	je	.L525_7
+	je	.L526_7
 	movq	144(%r13), %rsi
 	movq	224(%r13), %rax
 	movl	%r12d, %ebx
@@ -116044,13 +116007,13 @@ hw_shared_wf2q_Engine_raise:
 	cmovbeq	%r8, %r9
 	movl	160(%r9), %r14d
 	cmpl	%r12d, 152(%r9)
-	je	.L525_8
+	je	.L526_8
 	cmpb	$1, 66(%rdi)
-	jne	.L525_4
-.L525_8:
+	jne	.L526_4
+.L526_8:
 	cmpq	%rbx, %rsi
-	jbe	.L525_9
-.L525_10:
+	jbe	.L526_9
+.L526_10:
 	movl	56(%rcx), %esi
 	imulq	$168, %rsi, %rdi
 	addq	%rax, %rdi
@@ -116058,7 +116021,7 @@ hw_shared_wf2q_Engine_raise:
 	leaq	240(%r13), %rax
 	cmovbeq	%rax, %rdi
 	cmpl	%r12d, 152(%rdi)
-	jne	.L525_11
+	jne	.L526_11
 	movl	40(%rcx), %edi
 	cmpl	$1, %edi
 	adcl	$0, %edi
@@ -116070,36 +116033,36 @@ hw_shared_wf2q_Engine_raise:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L525_15
+	je	.L526_15
 	xorl	%edx, %edx
 	divq	%rdi
-	jmp	.L525_17
+	jmp	.L526_17
 	.p2align	4
-.L525_4:
+.L526_4:
 	movzbl	-44(%rbp), %edx
 	movq	%r13, %rdi
 	movl	%r12d, %esi
 	callq	hw_shared_wf2q_Engine_activate
-	jmp	.L525_5
-.L525_15:
+	jmp	.L526_5
+.L526_15:
 	xorl	%edx, %edx
 	divl	%edi
-.L525_17:
+.L526_17:
 	addq	%rsi, %rax
 	movq	%rax, (%rcx)
 	movq	%rax, 8(%rcx)
-.L525_11:
+.L526_11:
 	cmpb	$1, 66(%rcx)
-	jne	.L525_13
+	jne	.L526_13
 	movq	%r13, %rdi
 	movl	%r12d, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
-.L525_13:
+.L526_13:
 	movq	%r13, %rdi
 	movl	%r12d, %esi
 	xorl	%edx, %edx
 	callq	hw_shared_wf2q_Engine_enqueue
-.L525_5:
+.L526_5:
 	addq	136(%r13), %r15
 	cmpq	%rbx, 144(%r13)
 	leaq	152(%r13), %rax
@@ -116112,19 +116075,19 @@ hw_shared_wf2q_Engine_raise:
 	callq	hw_shared_wf2q_Engine_refresh
 	movl	%r14d, %r12d
 	cmpb	$0, -48(%rbp)
-	jne	.L525_1
+	jne	.L526_1
 	movl	%r14d, %r12d
 	testb	%al, %al
-	jne	.L525_1
-	jmp	.L525_7
-.L525_9:
+	jne	.L526_1
+	jmp	.L526_7
+.L526_9:
 	leaq	152(%r13), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	224(%r13), %rax
 	movq	232(%r13), %rdx
 	leaq	152(%r13), %rcx
-	jmp	.L525_10
-.L525_7:
+	jmp	.L526_10
+.L526_7:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -116163,11 +116126,11 @@ hw_shared_wf2q_Engine_refresh:
 	movl	160(%r9), %ecx
 	movq	%rcx, -56(%rbp)
 	cmpl	$-1, %edx
-	je	.L526_5
+	je	.L527_5
 	cmpl	%esi, %edx
-	je	.L526_5
+	je	.L527_5
 	cmpl	$-1, %esi
-	je	.L526_25
+	je	.L527_25
 	movq	136(%r14), %rbx
 	movq	144(%r14), %r15
 	movl	%edx, %r11d
@@ -116184,7 +116147,7 @@ hw_shared_wf2q_Engine_refresh:
 	movq	%rax, %rsi
 	movzbl	64(%r11), %r15d
 	cmpb	64(%rbx), %r15b
-	jne	.L526_5
+	jne	.L527_5
 	movl	56(%r11), %ecx
 	imulq	$168, %rcx, %rsi
 	addq	%rsi, %r10
@@ -116201,67 +116164,67 @@ hw_shared_wf2q_Engine_refresh:
 	subq	(%r10,%rsi), %rcx
 	movq	%rax, %rsi
 	testq	%rcx, %rcx
-	jle	.L526_32
-.L526_5:
+	jle	.L527_32
+.L527_5:
 	cmpl	$1, (%r14)
-	jne	.L526_10
+	jne	.L527_10
 	movq	144(%r9), %rdx
 	addq	8(%r14), %rdx
 	movq	$-1, %r10
 	cmovaeq	%rdx, %r10
 	cmpq	%r10, -48(%rbp)
-	jbe	.L526_10
+	jbe	.L527_10
 	cmpl	$-1, 112(%r9)
 	setne	%r15b
 	cmpq	%r13, %rdi
-	jbe	.L526_35
-.L526_8:
+	jbe	.L527_35
+.L527_8:
 	addb	%r15b, %r15b
 	movq	-48(%rbp), %rax
 	movq	%rax, 144(%r8)
-	jmp	.L526_11
-.L526_10:
+	jmp	.L527_11
+.L527_10:
 	xorl	%r15d, %r15d
-.L526_11:
+.L527_11:
 	movl	$4294967295, %ebx
 	.p2align	4
-.L526_12:
+.L527_12:
 	cmpq	%r13, 232(%r14)
-	jbe	.L526_20
+	jbe	.L527_20
 	movq	224(%r14), %rax
 	addq	%r12, %rax
-.L526_14:
+.L527_14:
 	movl	152(%rax), %edi
 	movzbl	%r15b, %edx
 	testb	%r15b, %r15b
-	je	.L526_18
+	je	.L527_18
 	cmpl	$1, %edx
-	jne	.L526_17
+	jne	.L527_17
 	addq	$48, %rax
-	jmp	.L526_18
+	jmp	.L527_18
 	.p2align	4
-.L526_17:
+.L527_17:
 	addq	$96, %rax
-.L526_18:
+.L527_18:
 	movl	24(%rax), %r8d
 	movl	%r8d, -80(%rbp)
 	movq	16(%rax), %r8
 	movq	%r8, -88(%rbp)
 	movl	%r8d, %r8d
 	cmpq	%rbx, %r8
-	jne	.L526_21
+	jne	.L527_21
 	incb	%r15b
 	cmpb	$3, %r15b
-	jne	.L526_12
-	jmp	.L526_28
-.L526_20:
+	jne	.L527_12
+	jmp	.L527_28
+.L527_20:
 	leaq	240(%r14), %rdi
 	movq	%rsi, -48(%rbp)
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	-48(%rbp), %rsi
 	leaq	240(%r14), %rax
-	jmp	.L526_14
-.L526_21:
+	jmp	.L527_14
+.L527_21:
 	movq	%rsi, %rbx
 	cmpl	$-1, %edi
 	setne	%r9b
@@ -116280,16 +116243,16 @@ hw_shared_wf2q_Engine_refresh:
 	movl	-64(%rbp), %ecx
 	notb	%cl
 	testb	%r9b, %cl
-	jne	.L526_24
+	jne	.L527_24
 	movq	%r15, %rcx
 	subq	%rdi, %rcx
 	testq	%rcx, %rcx
-	jle	.L526_24
+	jle	.L527_24
 	movq	%r15, (%rax)
 	movq	%r14, %rdi
 	movl	-60(%rbp), %esi
 	callq	hw_shared_wf2q_Engine_prune
-.L526_24:
+.L527_24:
 	leaq	-88(%rbp), %rsi
 	movq	%r14, %rdi
 	movq	%r15, %rdx
@@ -116297,14 +116260,14 @@ hw_shared_wf2q_Engine_refresh:
 	movl	%eax, %edx
 	cmpl	$-1, %eax
 	movq	%rbx, %rsi
-	je	.L526_28
-.L526_25:
+	je	.L527_28
+.L527_25:
 	movl	$4294967295, %eax
 	cmpq	%rax, %rsi
 	sete	%al
 	movq	-56(%rbp), %r9
 	cmpl	$-1, %r9d
-	je	.L526_29
+	je	.L527_29
 	cmpl	$-1, %esi
 	sete	%al
 	movq	136(%r14), %rcx
@@ -116324,19 +116287,19 @@ hw_shared_wf2q_Engine_refresh:
 	cmpq	%rbx, 16(%r8)
 	seta	%r15b
 	cmpq	%r9, %rsi
-	jbe	.L526_34
-.L526_27:
+	jbe	.L527_34
+.L527_27:
 	orb	%r15b, %al
 	movq	%rbx, 16(%rcx)
-	jmp	.L526_29
-.L526_28:
+	jmp	.L527_29
+.L527_28:
 	movl	$-1, %edx
 	xorl	%eax, %eax
-.L526_29:
+.L527_29:
 	cmpq	%r13, 232(%r14)
-	jbe	.L526_33
+	jbe	.L527_33
 	addq	224(%r14), %r12
-.L526_31:
+.L527_31:
 	movl	%edx, 156(%r12)
 	addq	$56, %rsp
 	popq	%rbx
@@ -116346,13 +116309,13 @@ hw_shared_wf2q_Engine_refresh:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L526_32:
+.L527_32:
 	movq	8(%rbx), %rcx
 	subq	8(%r11), %rcx
 	testq	%rcx, %rcx
-	jg	.L526_25
-	jmp	.L526_5
-.L526_33:
+	jg	.L527_25
+	jmp	.L527_5
+.L527_33:
 	movq	-72(%rbp), %r12
 	movq	%r12, %rdi
 	movl	%edx, %ebx
@@ -116360,22 +116323,22 @@ hw_shared_wf2q_Engine_refresh:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movl	%r14d, %eax
 	movl	%ebx, %edx
-	jmp	.L526_31
-.L526_34:
+	jmp	.L527_31
+.L527_34:
 	movl	%edx, -48(%rbp)
 	movl	%eax, -56(%rbp)
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	-56(%rbp), %eax
 	movl	-48(%rbp), %edx
 	leaq	152(%r14), %rcx
-	jmp	.L526_27
-.L526_35:
+	jmp	.L527_27
+.L527_35:
 	leaq	240(%r14), %rdi
 	movq	%rsi, %rbx
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%rbx, %rsi
 	leaq	240(%r14), %r8
-	jmp	.L526_8
+	jmp	.L527_8
 	.size	hw_shared_wf2q_Engine_refresh, .-hw_shared_wf2q_Engine_refresh
 
 	.section .text.unlikely, "ax", @progbits
@@ -116401,17 +116364,17 @@ hw_bfq_Bfq_apply_priority_change:
 	movq	%rdi, %rbx
 	movzbl	16(%rcx), %r12d
 	cmpb	$7, %r12b
-	ja	.L527_7
+	ja	.L528_7
 	movzbl	20(%rcx), %eax
 	movzbl	17(%rcx), %ecx
 	testl	%ecx, %ecx
-	je	.L527_5
+	je	.L528_5
 	movb	$31, %r12b
 	cmpl	$1, %ecx
-	jne	.L527_7
+	jne	.L528_7
 	movb	$8, %r12b
 	cmpb	$-20, %al
-	jl	.L527_7
+	jl	.L528_7
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -116421,11 +116384,11 @@ hw_bfq_Bfq_apply_priority_change:
 	imull	$205, %eax, %r12d
 	shrl	$10, %r12d
 	orb	$8, %r12b
-	jmp	.L527_7
-.L527_5:
+	jmp	.L528_7
+.L528_5:
 	movb	$16, %r12b
 	cmpb	$-20, %al
-	jl	.L527_7
+	jl	.L528_7
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -116435,18 +116398,18 @@ hw_bfq_Bfq_apply_priority_change:
 	imull	$205, %eax, %r12d
 	shrl	$10, %r12d
 	orb	$16, %r12b
-.L527_7:
+.L528_7:
 	leaq	(%r14,%r14,8), %r13
 	cmpq	%r14, 888(%rbx)
-	jbe	.L527_8
+	jbe	.L528_8
 	movq	%r13, %r15
 	shlq	$4, %r15
 	addq	880(%rbx), %r15
-.L527_10:
+.L528_10:
 	movzbl	136(%r15), %eax
 	movb	%r12b, 136(%r15)
 	cmpb	%r12b, %al
-	je	.L527_39
+	je	.L528_39
 	movq	888(%rbx), %rcx
 	shlq	$4, %r13
 	movq	880(%rbx), %rax
@@ -116459,18 +116422,18 @@ hw_bfq_Bfq_apply_priority_change:
 	movl	4(%r9), %r9d
 	movl	%r8d, -60(%rbp)
 	cmpl	$-1, %r8d
-	je	.L527_12
+	je	.L528_12
 	movq	%r9, -72(%rbp)
 	cmpq	%r14, %rcx
 	movq	%rsi, -56(%rbp)
-	jbe	.L527_16
-.L527_17:
+	jbe	.L528_16
+.L528_17:
 	movl	(%rax), %ecx
 	movl	$4294967295, %edi
 	movl	$-1, (%rax)
 	cmpq	%rdi, %rcx
 	movl	%edx, -44(%rbp)
-	je	.L527_22
+	je	.L528_22
 	leaq	544(%rbx), %r15
 	movq	872(%rbx), %r8
 	leaq	(%rcx,%rcx,4), %rax
@@ -116480,31 +116443,31 @@ hw_bfq_Bfq_apply_priority_change:
 	movq	%r15, %rdi
 	cmovaq	%rax, %rdi
 	cmpl	%edx, 48(%rdi)
-	jne	.L527_22
+	jne	.L528_22
 	cmpq	%rcx, %r8
-	jbe	.L527_20
-.L527_21:
+	jbe	.L528_20
+.L528_21:
 	movl	$-1, 48(%rax)
-.L527_22:
+.L528_22:
 	movq	%rbx, %rdi
 	callq	hw_bfq_Bfq_async_queue
 	cmpl	$-1, %eax
-	je	.L527_23
+	je	.L528_23
 	movl	%eax, %ecx
 	cmpq	%rcx, 872(%rbx)
-	jbe	.L527_25
+	jbe	.L528_25
 	leaq	(%rcx,%rcx,4), %r15
 	shlq	$6, %r15
 	addq	864(%rbx), %r15
-.L527_27:
+.L528_27:
 	incl	40(%r15)
 	cmpq	%r14, 888(%rbx)
 	movl	-44(%rbp), %r9d
-	jbe	.L527_28
+	jbe	.L528_28
 	movq	880(%rbx), %rcx
 	addq	%r13, %rcx
 	leaq	896(%rbx), %r15
-.L527_30:
+.L528_30:
 	movl	(%rcx), %r8d
 	movl	%eax, (%rcx)
 	cmpl	$-1, %r8d
@@ -116512,7 +116475,7 @@ hw_bfq_Bfq_apply_priority_change:
 	cmpl	%eax, %r8d
 	sete	%dl
 	orb	%cl, %dl
-	jne	.L527_35
+	jne	.L528_35
 	leaq	544(%rbx), %rdi
 	movq	872(%rbx), %rdx
 	leaq	(%r8,%r8,4), %rcx
@@ -116522,36 +116485,36 @@ hw_bfq_Bfq_apply_priority_change:
 	movq	%rdi, %rsi
 	cmovaq	%rcx, %rsi
 	cmpl	%r9d, 48(%rsi)
-	jne	.L527_35
+	jne	.L528_35
 	cmpq	%r8, %rdx
-	jbe	.L527_33
-.L527_34:
+	jbe	.L528_33
+.L528_34:
 	movl	$-1, 48(%rcx)
-.L527_35:
+.L528_35:
 	addq	880(%rbx), %r13
 	cmpq	%r14, 888(%rbx)
 	cmovaq	%r13, %r15
 	cmpl	%eax, 128(%r15)
-	jne	.L527_23
+	jne	.L528_23
 	movq	%rbx, %rdi
 	movl	-44(%rbp), %esi
 	callq	hw_bfq_Bfq_unlink
-.L527_23:
+.L528_23:
 	movq	%rbx, %rdi
 	movq	-56(%rbp), %rsi
 	movl	-60(%rbp), %edx
 	callq	hw_bfq_Bfq_release
 	movq	-72(%rbp), %r9
-.L527_12:
+.L528_12:
 	cmpl	$-1, %r9d
-	je	.L527_39
+	je	.L528_39
 	cmpq	%r9, 144(%rbx)
-	jbe	.L527_14
+	jbe	.L528_14
 	leaq	(%r9,%r9,8), %rax
 	shlq	$3, %rax
 	addq	136(%rbx), %rax
 	movq	%rax, %rbx
-.L527_38:
+.L528_38:
 	movl	%r12d, %eax
 	shrb	$3, %al
 	cmpb	$1, %al
@@ -116575,7 +116538,7 @@ hw_bfq_Bfq_apply_priority_change:
 	movzbl	%dl, %eax
 	movl	%eax, 48(%rbx)
 	movb	$1, 67(%rbx)
-.L527_39:
+.L528_39:
 	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
@@ -116584,7 +116547,7 @@ hw_bfq_Bfq_apply_priority_change:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L527_8:
+.L528_8:
 	leaq	896(%rbx), %r15
 	movq	%r15, %rdi
 	movq	%rsi, -56(%rbp)
@@ -116592,27 +116555,27 @@ hw_bfq_Bfq_apply_priority_change:
 	callq	hw_collections_arena_clean_bfq_state_Process
 	movl	-44(%rbp), %edx
 	movq	-56(%rbp), %rsi
-	jmp	.L527_10
-.L527_16:
+	jmp	.L528_10
+.L528_16:
 	movl	%edx, %r15d
 	callq	hw_collections_arena_clean_bfq_state_Process
 	movl	%r15d, %edx
 	movq	-56(%rbp), %rsi
 	leaq	896(%rbx), %rax
-	jmp	.L527_17
-.L527_14:
+	jmp	.L528_17
+.L528_14:
 	addq	$152, %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L527_38
-.L527_25:
+	jmp	.L528_38
+.L528_25:
 	leaq	544(%rbx), %r15
 	movq	%r15, %rdi
 	movl	%eax, -48(%rbp)
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-48(%rbp), %eax
-	jmp	.L527_27
-.L527_28:
+	jmp	.L528_27
+.L528_28:
 	leaq	896(%rbx), %r15
 	movq	%r15, %rdi
 	movl	%eax, -48(%rbp)
@@ -116620,20 +116583,20 @@ hw_bfq_Bfq_apply_priority_change:
 	movl	-48(%rbp), %eax
 	movl	-44(%rbp), %r9d
 	movq	%r15, %rcx
-	jmp	.L527_30
-.L527_20:
+	jmp	.L528_30
+.L528_20:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-44(%rbp), %edx
 	movq	-56(%rbp), %rsi
 	movq	%r15, %rax
-	jmp	.L527_21
-.L527_33:
+	jmp	.L528_21
+.L528_33:
 	movl	%eax, -48(%rbp)
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-48(%rbp), %eax
 	leaq	544(%rbx), %rcx
-	jmp	.L527_34
+	jmp	.L528_34
 	.size	hw_bfq_Bfq_apply_priority_change, .-hw_bfq_Bfq_apply_priority_change
 
 	.p2align	4
@@ -116652,7 +116615,7 @@ hw_bfq_Bfq_create:
 	movq	%rdi, %rbx
 	callq	hw_bfq_Bfq_create_own
 	cmpl	$-1, %eax
-	je	.L528_1
+	je	.L529_1
 	movq	%r15, -88(%rbp)
 	movl	%r14d, -52(%rbp)
 	movq	136(%rbx), %r8
@@ -116678,7 +116641,7 @@ hw_bfq_Bfq_create:
 	cmovbeq	%r10, %r9
 	movl	$4294967295, %r8d
 	cmpq	%r8, %r13
-	je	.L528_7
+	je	.L529_7
 	leaq	544(%rbx), %r12
 	movq	864(%rbx), %r11
 	movq	872(%rbx), %r10
@@ -116702,10 +116665,10 @@ hw_bfq_Bfq_create:
 	cmovbeq	%r12, %r11
 	movq	144(%r11), %r11
 	cmpq	%r11, %r8
-	jl	.L528_7
+	jl	.L529_7
 	movzbl	64(%rdi), %r8d
 	cmpb	64(%r9), %r8b
-	jne	.L528_7
+	jne	.L529_7
 	movl	44(%rdi), %edi
 	movl	$3435973837, %r10d
 	imulq	%r10, %rdi
@@ -116721,44 +116684,44 @@ hw_bfq_Bfq_create:
 	subl	%r9d, %edi
 	cmovbl	%r12d, %edi
 	cmpl	%edi, %r8d
-	jne	.L528_7
+	jne	.L529_7
 	movq	-80(%rbp), %rcx
 	addq	$180, %rcx
 	movabsq	$9223372036854775807, %rdx
 	cmovoq	%rdx, %rcx
 	cmpq	%r11, %rcx
-	jl	.L528_2
+	jl	.L529_2
 	movl	%eax, -48(%rbp)
 	cmpb	$0, 1484(%rbx)
-	jne	.L528_14
+	jne	.L529_14
 	movq	%rbx, %rdi
 	movl	-52(%rbp), %r14d
 	movl	%r14d, %esi
 	callq	hw_bfq_Bfq_unlink
 	movl	%r14d, %eax
 	cmpq	%rax, 888(%rbx)
-	jbe	.L528_13
+	jbe	.L529_13
 	leaq	(%rax,%rax,8), %r14
 	shlq	$4, %r14
 	addq	880(%rbx), %r14
-.L528_17:
+.L529_17:
 	movl	-48(%rbp), %eax
 	movl	%r13d, 128(%r14)
 	cmpq	%r13, 872(%rbx)
-	jbe	.L528_18
+	jbe	.L529_18
 	movq	-72(%rbp), %rcx
 	addq	864(%rbx), %rcx
 	incl	264(%rcx)
-	jmp	.L528_2
-.L528_7:
+	jmp	.L529_2
+.L529_7:
 	cmpq	%rdx, %rsi
-	jbe	.L528_8
-.L528_9:
+	jbe	.L529_8
+.L529_9:
 	movl	%eax, 76(%rcx)
-	jmp	.L528_2
-.L528_1:
+	jmp	.L529_2
+.L529_1:
 	movl	$-1, %eax
-.L528_2:
+.L529_2:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -116767,50 +116730,50 @@ hw_bfq_Bfq_create:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L528_8:
+.L529_8:
 	movq	-48(%rbp), %r14
 	movq	%r14, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_bfq_state_GroupState
 	movl	%ebx, %eax
 	movq	%r14, %rcx
-	jmp	.L528_9
-.L528_14:
+	jmp	.L529_9
+.L529_14:
 	movq	%rbx, %rdi
 	movl	-48(%rbp), %esi
 	movl	%r13d, %edx
 	callq	hw_bfq_Bfq_plan_merge
 	cmpl	$-1, %eax
-	jne	.L528_20
+	jne	.L529_20
 	movl	-48(%rbp), %eax
-	jmp	.L528_2
-.L528_13:
+	jmp	.L529_2
+.L529_13:
 	leaq	896(%rbx), %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Process
-	jmp	.L528_17
-.L528_18:
+	jmp	.L529_17
+.L529_18:
 	movq	-64(%rbp), %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-48(%rbp), %eax
 	incl	264(%rbx)
-	jmp	.L528_2
-.L528_20:
+	jmp	.L529_2
+.L529_20:
 	movl	%eax, %r13d
 	movq	%rbx, %rdi
 	movl	-52(%rbp), %esi
 	movl	%eax, %edx
 	callq	hw_bfq_Bfq_mark_stable
 	cmpq	%r14, 872(%rbx)
-	jbe	.L528_21
+	jbe	.L529_21
 	addq	864(%rbx), %r15
 	movq	%r15, -64(%rbp)
-	jmp	.L528_23
-.L528_21:
+	jmp	.L529_23
+.L529_21:
 	leaq	544(%rbx), %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
-.L528_23:
+.L529_23:
 	movl	-52(%rbp), %edx
 	movq	-64(%rbp), %rax
 	movl	%edx, 48(%rax)
@@ -116820,7 +116783,7 @@ hw_bfq_Bfq_create:
 	movl	%r13d, %r8d
 	callq	hw_bfq_Bfq_follow
 	movl	%r13d, %eax
-	jmp	.L528_2
+	jmp	.L529_2
 	.size	hw_bfq_Bfq_create, .-hw_bfq_Bfq_create
 
 	.p2align	4
@@ -116839,25 +116802,25 @@ hw_bfq_Bfq_end_queue:
 	leaq	(%rbx,%rbx,4), %r13
 	cmpq	%rbx, 872(%rdi)
 	movl	%esi, -44(%rbp)
-	jbe	.L529_1
+	jbe	.L530_1
 	movl	%esi, %r8d
 	movq	%r13, %r15
 	shlq	$6, %r15
 	addq	864(%r14), %r15
-.L529_3:
+.L530_3:
 	movl	52(%r15), %ecx
 	movl	$-1, 52(%r15)
 	cmpq	%rcx, 1208(%r14)
-	jbe	.L529_7
+	jbe	.L530_7
 	movq	1200(%r14), %rax
 	imulq	$92, %rcx, %rcx
 	movq	496(%r14), %rsi
 	movq	504(%r14), %rdx
 	movl	84(%rax,%rcx), %edi
 	cmpl	88(%rax,%rcx), %edi
-	jne	.L529_36
+	jne	.L530_36
 	cmpq	%rbx, %rdx
-	jbe	.L529_7
+	jbe	.L530_7
 	addq	%rcx, %rax
 	movq	%rbx, %rcx
 	shlq	$5, %rcx
@@ -116868,14 +116831,14 @@ hw_bfq_Bfq_end_queue:
 	movb	$0, 28(%rsi,%rcx)
 	movq	$-1, 80(%rax)
 	movl	$-1, 88(%rax)
-	jmp	.L529_7
-.L529_36:
+	jmp	.L530_7
+.L530_36:
 	leaq	(%rax,%rcx), %rdi
 	addq	$80, %rdi
 	movl	%r8d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
 	movl	-44(%rbp), %r8d
-.L529_7:
+.L530_7:
 	leaq	544(%r14), %r15
 	movq	872(%r14), %rcx
 	shlq	$6, %r13
@@ -116885,18 +116848,18 @@ hw_bfq_Bfq_end_queue:
 	movq	%r15, %rdx
 	cmovaq	%rax, %rdx
 	cmpb	$1, 180(%rdx)
-	jne	.L529_12
+	jne	.L530_12
 	movl	48(%rdx), %r9d
 	cmpq	%rbx, %rcx
-	jbe	.L529_9
-.L529_10:
+	jbe	.L530_9
+.L530_10:
 	leaq	464(%r14), %r12
 	movb	$0, 180(%rax)
 	cmpq	%rbx, 872(%r14)
-	jbe	.L529_11
+	jbe	.L530_11
 	movq	864(%r14), %rax
 	addq	%r13, %rax
-.L529_23:
+.L530_23:
 	movl	304(%rax), %ecx
 	movl	308(%rax), %edx
 	movq	$-1, 304(%rax)
@@ -116916,13 +116879,13 @@ hw_bfq_Bfq_end_queue:
 	movl	%edx, (%r12)
 	movl	%ecx, (%rax)
 	cmpl	$-1, %r9d
-	je	.L529_12
+	je	.L530_12
 	decl	480(%r14)
-.L529_12:
+.L530_12:
 	movq	%r14, %rdi
 	movl	%r8d, %esi
 	.p2align	4
-.L529_13:
+.L530_13:
 	movl	$-1, %edx
 	callq	hw_bfq_Bfq_set_waker
 	movq	864(%r14), %rax
@@ -116931,15 +116894,15 @@ hw_bfq_Bfq_end_queue:
 	cmovbeq	%r15, %rax
 	movl	288(%rax), %esi
 	cmpl	$-1, %esi
-	je	.L529_14
+	je	.L530_14
 	movq	%r14, %rdi
-	jmp	.L529_13
-.L529_14:
+	jmp	.L530_13
+.L530_14:
 	movl	-44(%rbp), %esi
 	cmpl	%esi, 1480(%r14)
-	jne	.L529_16
+	jne	.L530_16
 	movl	$-1, 1480(%r14)
-.L529_16:
+.L530_16:
 	leaq	(%rbx,%rbx,8), %rax
 	shlq	$3, %rax
 	addq	136(%r14), %rax
@@ -116956,24 +116919,24 @@ hw_bfq_Bfq_end_queue:
 	cmovaq	%rax, %rdx
 	cmpl	%esi, 76(%rdx)
 	movq	%rdi, -56(%rbp)
-	jne	.L529_20
+	jne	.L530_20
 	cmpq	%rdi, %rcx
-	jbe	.L529_18
-.L529_19:
+	jbe	.L530_18
+.L530_19:
 	movl	$-1, 76(%rax)
-.L529_20:
+.L530_20:
 	movq	%r14, %rdi
 	callq	hw_shared_wf2q_Engine_forget_entirely
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 1208(%r14)
-	jbe	.L529_21
+	jbe	.L530_21
 	addq	1200(%r14), %r12
 	cmpq	%rbx, 872(%r14)
-	jbe	.L529_28
-.L529_29:
+	jbe	.L530_28
+.L530_29:
 	movq	864(%r14), %rax
 	addq	%r13, %rax
-.L529_30:
+.L530_30:
 	movl	312(%rax), %ecx
 	movl	316(%rax), %edx
 	movq	$-1, 312(%rax)
@@ -116998,8 +116961,8 @@ hw_bfq_Bfq_end_queue:
 	movq	%r15, %rcx
 	cmovaq	%rax, %rcx
 	movl	256(%rcx), %r12d
-	jbe	.L529_31
-.L529_32:
+	jbe	.L530_31
+.L530_32:
 	movq	$-1, 16(%rax)
 	movq	$-1, 8(%rax)
 	movq	$-1, (%rax)
@@ -117048,10 +117011,10 @@ hw_bfq_Bfq_end_queue:
 	movl	-44(%rbp), %esi
 	movl	%esi, 1316(%r14)
 	cmpq	%rbx, 872(%r14)
-	jbe	.L529_33
+	jbe	.L530_33
 	addq	864(%r14), %r13
 	movq	%r13, %r15
-.L529_35:
+.L530_35:
 	leaq	1312(%r14), %rax
 	movl	%r12d, 312(%r15)
 	movl	$-1, 316(%r15)
@@ -117070,55 +117033,55 @@ hw_bfq_Bfq_end_queue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L529_1:
+.L530_1:
 	leaq	544(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-44(%rbp), %r8d
-	jmp	.L529_3
-.L529_21:
+	jmp	.L530_3
+.L530_21:
 	leaq	1216(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_bfq_state_GroupState
 	cmpq	%rbx, 872(%r14)
-	ja	.L529_29
-.L529_28:
+	ja	.L530_29
+.L530_28:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r15, %rax
-	jmp	.L529_30
-.L529_31:
+	jmp	.L530_30
+.L530_31:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r15, %rax
-	jmp	.L529_32
-.L529_33:
+	jmp	.L530_32
+.L530_33:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-44(%rbp), %esi
-	jmp	.L529_35
-.L529_9:
+	jmp	.L530_35
+.L530_9:
 	movq	%r15, %rdi
 	movl	%r9d, %r12d
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	%r12d, %r9d
 	movl	-44(%rbp), %r8d
 	movq	%r15, %rax
-	jmp	.L529_10
-.L529_11:
+	jmp	.L530_10
+.L530_11:
 	movq	%r15, %rdi
 	movl	%r9d, -56(%rbp)
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-56(%rbp), %r9d
 	movl	-44(%rbp), %r8d
 	movq	%r15, %rax
-	jmp	.L529_23
-.L529_18:
+	jmp	.L530_23
+.L530_18:
 	leaq	1216(%r14), %rdi
 	callq	hw_collections_arena_clean_bfq_state_GroupState
 	movl	-44(%rbp), %esi
 	leaq	1216(%r14), %rax
-	jmp	.L529_19
+	jmp	.L530_19
 	.size	hw_bfq_Bfq_end_queue, .-hw_bfq_Bfq_end_queue
 
 	.p2align	4
@@ -117136,10 +117099,10 @@ hw_bfq_Bfq_follow:
 	movq	%rsi, -88(%rbp)
 	movl	%r8d, -92(%rbp)
 	cmpl	%r8d, %ecx
-	je	.L530_66
+	je	.L531_66
 	movl	%ecx, %r14d
 	cmpl	$-1, %ecx
-	je	.L530_66
+	je	.L531_66
 	movq	%rdi, %r12
 	movq	-88(%rbp), %rax
 	addq	$792, %rax
@@ -117147,7 +117110,7 @@ hw_bfq_Bfq_follow:
 	movl	-80(%rbp), %eax
 	movq	%rax, -104(%rbp)
 	.p2align	4
-.L530_3:
+.L531_3:
 	movl	%r14d, %esi
 	movl	%r14d, %r15d
 	leaq	(%r15,%r15,4), %rbx
@@ -117169,21 +117132,21 @@ hw_bfq_Bfq_follow:
 	callq	hw_bfq_Bfq_save
 	movq	%r15, %r10
 	cmpq	%r15, 872(%r12)
-	jbe	.L530_4
+	jbe	.L531_4
 	movq	864(%r12), %r15
 	addq	%rbx, %r15
-.L530_6:
+.L531_6:
 	movzbl	184(%r15), %ecx
 	movb	$0, 184(%r15)
 	cmpb	$1, %cl
-	jne	.L530_9
+	jne	.L531_9
 	cmpq	%r14, 872(%r12)
-	jbe	.L530_8
+	jbe	.L531_8
 	leaq	(%r14,%r14,4), %rax
 	shlq	$6, %rax
 	addq	864(%r12), %rax
 	movb	$1, 184(%rax)
-.L530_9:
+.L531_9:
 	movq	864(%r12), %rax
 	movq	872(%r12), %rcx
 	leaq	(%rax,%rbx), %rdx
@@ -117192,9 +117155,9 @@ hw_bfq_Bfq_follow:
 	cmovbeq	%rsi, %rdx
 	movl	272(%rdx), %edx
 	cmpl	$-1, %edx
-	je	.L530_11
+	je	.L531_11
 	cmpl	%r14d, %edx
-	je	.L530_11
+	je	.L531_11
 	leaq	(%r14,%r14,4), %r15
 	shlq	$6, %r15
 	leaq	(%rax,%r15), %rsi
@@ -117202,22 +117165,22 @@ hw_bfq_Bfq_follow:
 	leaq	544(%r12), %rdi
 	cmovbeq	%rdi, %rsi
 	cmpl	$-1, 272(%rsi)
-	jne	.L530_11
+	jne	.L531_11
 	movq	%r10, %r13
 	movq	%r12, %rdi
 	movl	%r14d, %esi
 	callq	hw_bfq_Bfq_set_waker
 	cmpq	%r14, 872(%r12)
-	jbe	.L530_50
+	jbe	.L531_50
 	addq	864(%r12), %r15
-.L530_52:
+.L531_52:
 	movl	$4294967295, %eax
 	movq	%rax, 280(%r15)
 	movq	864(%r12), %rax
 	movq	872(%r12), %rcx
 	movq	%r13, %r10
 	.p2align	4
-.L530_11:
+.L531_11:
 	movq	136(%r12), %rdi
 	movq	144(%r12), %rdx
 	cmpq	%r10, %rdx
@@ -117231,7 +117194,7 @@ hw_bfq_Bfq_follow:
 	leaq	544(%r12), %r8
 	cmovbeq	%r8, %rsi
 	cmpl	$2, %r11d
-	jb	.L530_32
+	jb	.L531_32
 	cmpq	%r14, %rdx
 	leaq	(%r14,%r14,8), %r15
 	leaq	(%rdi,%r15,8), %rdi
@@ -117239,56 +117202,56 @@ hw_bfq_Bfq_follow:
 	cmovbeq	%r8, %rdi
 	movzbl	60(%rsi), %r8d
 	cmpl	$1, 52(%rdi)
-	jne	.L530_24
+	jne	.L531_24
 	movq	152(%rsi), %rdx
 	movq	192(%rsi), %rdi
 	movq	200(%rsi), %rsi
 	cmpq	%r14, %rcx
-	jbe	.L530_14
+	jbe	.L531_14
 	leaq	(%r14,%r14,4), %rcx
 	shlq	$6, %rcx
 	addq	%rcx, %rax
-.L530_16:
+.L531_16:
 	movq	%rsi, 200(%rax)
 	movq	%rdx, 152(%rax)
 	movq	%rdi, 192(%rax)
 	cmpb	$0, 60(%rax)
-	je	.L530_17
+	je	.L531_17
 	incl	1464(%r12)
-.L530_17:
+.L531_17:
 	cmpq	%r14, 144(%r12)
-	jbe	.L530_18
+	jbe	.L531_18
 	leaq	(,%r15,8), %rax
 	addq	136(%r12), %rax
-.L530_20:
+.L531_20:
 	movl	%r11d, 52(%rax)
 	cmpq	%r14, 144(%r12)
-	jbe	.L530_21
+	jbe	.L531_21
 	shlq	$3, %r15
 	addq	136(%r12), %r15
-.L530_23:
+.L531_23:
 	movb	$1, 67(%r15)
 	movq	144(%r12), %rdx
-.L530_24:
+.L531_24:
 	cmpq	%r10, %rdx
-	jbe	.L530_25
+	jbe	.L531_25
 	leaq	(,%r13,8), %rax
 	addq	136(%r12), %rax
-.L530_27:
+.L531_27:
 	movl	$1, 52(%rax)
 	cmpq	%r10, 144(%r12)
-	jbe	.L530_28
+	jbe	.L531_28
 	leaq	(,%r13,8), %rax
 	addq	136(%r12), %rax
-.L530_30:
+.L531_30:
 	movb	$1, 67(%rax)
 	testb	%r8b, %r8b
-	je	.L530_32
+	je	.L531_32
 	decl	1464(%r12)
-.L530_32:
+.L531_32:
 	movq	-88(%rbp), %rax
 	cmpb	$1, 824(%rax)
-	jne	.L530_34
+	jne	.L531_34
 	movq	864(%r12), %rax
 	movq	872(%r12), %rcx
 	leaq	(%rax,%rbx), %rdx
@@ -117313,22 +117276,22 @@ hw_bfq_Bfq_follow:
 	movq	%r10, %r15
 	callq	hw_events_EventRing_as_event_Sink_record
 	movq	%r15, %r10
-.L530_34:
+.L531_34:
 	movq	-104(%rbp), %rax
 	leaq	(%rax,%rax,8), %r15
 	cmpq	%rax, 888(%r12)
-	jbe	.L530_35
+	jbe	.L531_35
 	movq	%r15, %rcx
 	shlq	$4, %rcx
 	addq	880(%r12), %rcx
-.L530_37:
+.L531_37:
 	movl	4(%rcx), %eax
 	movl	%r14d, 4(%rcx)
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L530_39
+	je	.L531_39
 	cmpl	%r14d, %eax
-	je	.L530_39
+	je	.L531_39
 	movq	872(%r12), %rdx
 	leaq	(%rax,%rax,4), %rcx
 	shlq	$6, %rcx
@@ -117338,14 +117301,14 @@ hw_bfq_Bfq_follow:
 	cmovaq	%rcx, %rsi
 	movl	-80(%rbp), %edi
 	cmpl	%edi, 48(%rsi)
-	jne	.L530_39
+	jne	.L531_39
 	cmpq	%rax, %rdx
-	jbe	.L530_46
-.L530_47:
+	jbe	.L531_46
+.L531_47:
 	movl	$-1, 48(%rcx)
-.L530_39:
+.L531_39:
 	cmpl	$-1, %r14d
-	je	.L530_42
+	je	.L531_42
 	shlq	$4, %r15
 	addq	880(%r12), %r15
 	movq	-104(%rbp), %rax
@@ -117353,31 +117316,31 @@ hw_bfq_Bfq_follow:
 	leaq	896(%r12), %rax
 	cmovbeq	%rax, %r15
 	cmpl	%r14d, 128(%r15)
-	jne	.L530_42
+	jne	.L531_42
 	movq	%r12, %rdi
 	movl	-80(%rbp), %esi
 	movq	%r10, %r15
 	callq	hw_bfq_Bfq_unlink
 	movq	%r15, %r10
-.L530_42:
+.L531_42:
 	leaq	(%r14,%r14,4), %r15
 	cmpq	%r14, 872(%r12)
-	jbe	.L530_43
+	jbe	.L531_43
 	movq	%r15, %rax
 	shlq	$6, %rax
 	addq	864(%r12), %rax
-.L530_54:
+.L531_54:
 	movb	$1, 177(%rax)
 	cmpq	%r14, 872(%r12)
-	jbe	.L530_55
+	jbe	.L531_55
 	shlq	$6, %r15
 	addq	864(%r12), %r15
-.L530_57:
+.L531_57:
 	movl	$-1, 48(%r15)
 	cmpq	%r10, 872(%r12)
-	jbe	.L530_58
+	jbe	.L531_58
 	addq	864(%r12), %rbx
-.L530_60:
+.L531_60:
 	movl	$-1, 48(%rbx)
 	shlq	$3, %r13
 	addq	136(%r12), %r13
@@ -117392,29 +117355,29 @@ hw_bfq_Bfq_follow:
 	leaq	1216(%r12), %rsi
 	cmovaq	%r15, %rsi
 	cmpl	%r10d, 76(%rsi)
-	jne	.L530_64
+	jne	.L531_64
 	cmpq	%rcx, %rdx
-	jbe	.L530_62
-.L530_63:
+	jbe	.L531_62
+.L531_63:
 	movl	%r14d, 76(%r15)
-.L530_64:
+.L531_64:
 	movq	%r12, %rdi
 	movq	-88(%rbp), %rsi
 	movl	%r10d, %edx
 	callq	hw_bfq_Bfq_release
 	cmpl	-92(%rbp), %r14d
-	je	.L530_66
+	je	.L531_66
 	cmpl	$-1, %r14d
-	jne	.L530_3
-	jmp	.L530_66
-.L530_4:
+	jne	.L531_3
+	jmp	.L531_66
+.L531_4:
 	leaq	544(%r12), %r15
 	movq	%r15, %rdi
 	movq	%r10, %r13
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r13, %r10
-	jmp	.L530_6
-.L530_35:
+	jmp	.L531_6
+.L531_35:
 	leaq	896(%r12), %rdi
 	movq	%rdi, -136(%rbp)
 	movq	%rbx, -56(%rbp)
@@ -117423,8 +117386,8 @@ hw_bfq_Bfq_follow:
 	movq	%rbx, %r10
 	movq	-56(%rbp), %rbx
 	movq	-136(%rbp), %rcx
-	jmp	.L530_37
-.L530_43:
+	jmp	.L531_37
+.L531_43:
 	leaq	544(%r12), %rdi
 	movq	%rdi, -72(%rbp)
 	movq	%rbx, -56(%rbp)
@@ -117433,32 +117396,32 @@ hw_bfq_Bfq_follow:
 	movq	%rbx, %r10
 	movq	-56(%rbp), %rbx
 	movq	-72(%rbp), %rax
-	jmp	.L530_54
-.L530_55:
+	jmp	.L531_54
+.L531_55:
 	leaq	544(%r12), %rdi
 	movq	%rdi, -72(%rbp)
 	movq	%r10, %r15
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r15, %r10
 	movq	-72(%rbp), %r15
-	jmp	.L530_57
-.L530_58:
+	jmp	.L531_57
+.L531_58:
 	leaq	544(%r12), %r15
 	movq	%r15, %rdi
 	movq	%r10, %rbx
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%rbx, %r10
 	movq	%r15, %rbx
-	jmp	.L530_60
-.L530_8:
+	jmp	.L531_60
+.L531_8:
 	leaq	544(%r12), %r15
 	movq	%r15, %rdi
 	movq	%r10, %r13
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r13, %r10
 	movb	$1, 184(%r15)
-	jmp	.L530_9
-.L530_25:
+	jmp	.L531_9
+.L531_25:
 	leaq	152(%r12), %rdi
 	movq	%rdi, -64(%rbp)
 	movq	%r10, %r15
@@ -117467,8 +117430,8 @@ hw_bfq_Bfq_follow:
 	movzbl	-41(%rbp), %r8d
 	movq	%r15, %r10
 	movq	-64(%rbp), %rax
-	jmp	.L530_27
-.L530_28:
+	jmp	.L531_27
+.L531_28:
 	leaq	152(%r12), %rdi
 	movq	%rdi, -64(%rbp)
 	movq	%r10, %r15
@@ -117477,15 +117440,15 @@ hw_bfq_Bfq_follow:
 	movzbl	-41(%rbp), %r8d
 	movq	%r15, %r10
 	movq	-64(%rbp), %rax
-	jmp	.L530_30
-.L530_62:
+	jmp	.L531_30
+.L531_62:
 	leaq	1216(%r12), %r15
 	movq	%r15, %rdi
 	movq	%r10, %rbx
 	callq	hw_collections_arena_clean_bfq_state_GroupState
 	movq	%rbx, %r10
-	jmp	.L530_63
-.L530_14:
+	jmp	.L531_63
+.L531_14:
 	leaq	544(%r12), %rax
 	movq	%rax, -72(%rbp)
 	movq	%rdi, -120(%rbp)
@@ -117505,8 +117468,8 @@ hw_bfq_Bfq_follow:
 	movq	%rbx, %r10
 	movq	-56(%rbp), %rbx
 	movq	-72(%rbp), %rax
-	jmp	.L530_16
-.L530_18:
+	jmp	.L531_16
+.L531_18:
 	leaq	152(%r12), %rdi
 	movq	%rdi, -64(%rbp)
 	movq	%rbx, -56(%rbp)
@@ -117519,8 +117482,8 @@ hw_bfq_Bfq_follow:
 	movq	%rbx, %r10
 	movq	-56(%rbp), %rbx
 	movq	-64(%rbp), %rax
-	jmp	.L530_20
-.L530_21:
+	jmp	.L531_20
+.L531_21:
 	leaq	152(%r12), %rdi
 	movq	%rdi, -64(%rbp)
 	movq	%r10, %r15
@@ -117529,8 +117492,8 @@ hw_bfq_Bfq_follow:
 	movzbl	-41(%rbp), %r8d
 	movq	%r15, %r10
 	movq	-64(%rbp), %r15
-	jmp	.L530_23
-.L530_46:
+	jmp	.L531_23
+.L531_46:
 	leaq	544(%r12), %rdi
 	movq	%rdi, -72(%rbp)
 	movq	%rbx, -56(%rbp)
@@ -117539,13 +117502,13 @@ hw_bfq_Bfq_follow:
 	movq	%rbx, %r10
 	movq	-56(%rbp), %rbx
 	movq	-72(%rbp), %rcx
-	jmp	.L530_47
-.L530_50:
+	jmp	.L531_47
+.L531_50:
 	leaq	544(%r12), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
-	jmp	.L530_52
-.L530_66:
+	jmp	.L531_52
+.L531_66:
 	movl	-92(%rbp), %eax
 	addq	$152, %rsp
 	popq	%rbx
@@ -117588,49 +117551,49 @@ hw_bfq_Bfq_insert_into:
 	movl	%ecx, %r15d
 	leaq	(%r15,%r15,4), %rbx
 	cmpq	%r15, 872(%rdi)
-	jbe	.L531_1
+	jbe	.L532_1
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	864(%r13), %rax
-	jmp	.L531_3
-.L531_1:
+	jmp	.L532_3
+.L532_1:
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r12, %rax
-.L531_3:
+.L532_3:
 	decl	36(%rax)
 	movl	-44(%rbp), %eax
 	cmpq	%rax, 872(%r13)
-	jbe	.L531_4
+	jbe	.L532_4
 	leaq	(%rax,%rax,4), %rax
 	shlq	$6, %rax
 	addq	864(%r13), %rax
-	jmp	.L531_6
-.L531_4:
+	jmp	.L532_6
+.L532_4:
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r12, %rax
-.L531_6:
+.L532_6:
 	incl	36(%rax)
 	cmpq	%r15, 872(%r13)
-	jbe	.L531_7
+	jbe	.L532_7
 	shlq	$6, %rbx
 	addq	864(%r13), %rbx
 	movq	%rbx, %r12
-	jmp	.L531_9
-.L531_7:
+	jmp	.L532_9
+.L532_7:
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
-.L531_9:
+.L532_9:
 	movq	-64(%rbp), %rbx
 	movb	$0, 61(%r12)
 	movq	-72(%rbp), %rax
 	cmpq	%rax, -80(%rbp)
-	ja	.L531_11
+	ja	.L532_11
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%rbx, %r14
-.L531_11:
+.L532_11:
 	movl	-44(%rbp), %r8d
 	movl	%r8d, 52(%r14)
 	movq	%r13, %rdi
@@ -117686,14 +117649,14 @@ hw_bfq_Bfq_merge_for_job:
 	callq	hw_bfq_Bfq_unlink
 	movl	$-1, %eax
 	testl	%r12d, %r12d
-	je	.L532_10
+	je	.L533_10
 	addq	864(%r14), %r15
 	cmpq	%rbx, 872(%r14)
 	cmovaq	%r15, %r13
 	cmpl	$0, 40(%r13)
-	je	.L532_12
+	je	.L533_12
 	cmpl	$0, 1464(%r14)
-	jne	.L532_12
+	jne	.L533_12
 	movzbl	1440(%r14), %edx
 	cmpb	$2, %dl
 	setne	%cl
@@ -117714,23 +117677,23 @@ hw_bfq_Bfq_merge_for_job:
 	imull	$16843009, %edi, %esi
 	shrl	$24, %esi
 	cmpl	$19, %esi
-	ja	.L532_7
+	ja	.L533_7
 	cmpb	$1, 184(%r13)
-	jne	.L532_7
+	jne	.L533_7
 	movzbl	183(%r13), %esi
-	jmp	.L532_8
-.L532_7:
+	jmp	.L533_8
+.L533_7:
 	xorl	%esi, %esi
-.L532_8:
+.L533_8:
 	movzbl	1485(%r14), %edi
 	testb	%dl, %dl
 	sete	%r9b
 	movb	$1, %r8b
 	testb	%dil, %r9b
-	je	.L532_11
+	je	.L533_11
 	testb	%r8b, %r8b
-	je	.L532_12
-.L532_10:
+	je	.L533_12
+.L533_10:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -117739,15 +117702,15 @@ hw_bfq_Bfq_merge_for_job:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L532_11:
+.L533_11:
 	xorb	$1, %dl
 	andb	%dl, %cl
 	orb	%dil, %cl
 	andb	%sil, %cl
 	movl	%ecx, %r8d
 	testb	%r8b, %r8b
-	jne	.L532_10
-.L532_12:
+	jne	.L533_10
+.L533_12:
 	movq	%r14, %rdi
 	movl	-48(%rbp), %esi
 	movl	-52(%rbp), %edx
@@ -117755,13 +117718,13 @@ hw_bfq_Bfq_merge_for_job:
 	movl	%eax, %r15d
 	movl	$-1, %eax
 	cmpl	$-1, %r15d
-	je	.L532_10
+	je	.L533_10
 	movq	%r14, %rdi
 	movl	-44(%rbp), %esi
 	movl	%r15d, %edx
 	callq	hw_bfq_Bfq_mark_stable
 	movl	%r15d, %eax
-	jmp	.L532_10
+	jmp	.L533_10
 	.size	hw_bfq_Bfq_merge_for_job, .-hw_bfq_Bfq_merge_for_job
 
 	.p2align	4
@@ -117786,9 +117749,9 @@ hw_bfq_Bfq_plan_merge:
 	cmovbeq	%rbx, %r9
 	movl	$-1, %eax
 	cmpl	$0, 40(%r9)
-	je	.L533_12
+	je	.L534_12
 	.p2align	4
-.L533_1:
+.L534_1:
 	movl	%edx, %r15d
 	leaq	(%r15,%r15,4), %r14
 	shlq	$6, %r14
@@ -117797,12 +117760,12 @@ hw_bfq_Bfq_plan_merge:
 	cmovbeq	%rbx, %r10
 	movl	44(%r10), %r9d
 	cmpl	$-1, %r9d
-	je	.L533_2
+	je	.L534_2
 	movl	%r9d, %edx
 	cmpl	%esi, %r9d
-	jne	.L533_1
-	jmp	.L533_12
-.L533_2:
+	jne	.L534_1
+	jmp	.L534_12
+.L534_2:
 	movl	%esi, %r9d
 	leaq	(%r9,%r9,4), %r11
 	shlq	$6, %r11
@@ -117811,13 +117774,13 @@ hw_bfq_Bfq_plan_merge:
 	movq	%rbx, %r11
 	cmovaq	%rcx, %r11
 	cmpl	%esi, %edx
-	je	.L533_12
+	je	.L534_12
 	movl	40(%r11), %esi
 	testl	%esi, %esi
-	je	.L533_12
+	je	.L534_12
 	movl	40(%r10), %r13d
 	testl	%r13d, %r13d
-	je	.L533_12
+	je	.L534_12
 	movl	%esi, -48(%rbp)
 	movq	136(%rdi), %rsi
 	movq	144(%rdi), %r10
@@ -117833,20 +117796,20 @@ hw_bfq_Bfq_plan_merge:
 	cmovbeq	%r10, %rsi
 	movl	56(%r11), %r10d
 	cmpl	56(%rsi), %r10d
-	jne	.L533_12
+	jne	.L534_12
 	cmpq	%r9, %r8
-	jbe	.L533_7
-.L533_8:
+	jbe	.L534_7
+.L534_8:
 	movl	%edx, 44(%rcx)
 	addl	-48(%rbp), %r13d
 	movl	$-1, %r12d
 	cmovael	%r13d, %r12d
 	cmpq	%r15, 872(%rdi)
-	jbe	.L533_9
+	jbe	.L534_9
 	addq	864(%rdi), %r14
 	movl	%r12d, 40(%r14)
 	movl	%edx, %eax
-.L533_12:
+.L534_12:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -117855,7 +117818,7 @@ hw_bfq_Bfq_plan_merge:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L533_7:
+.L534_7:
 	movq	%rdi, -56(%rbp)
 	movq	%rbx, %rdi
 	movl	%edx, -44(%rbp)
@@ -117863,14 +117826,14 @@ hw_bfq_Bfq_plan_merge:
 	movq	-56(%rbp), %rdi
 	movl	-44(%rbp), %edx
 	movq	%rbx, %rcx
-	jmp	.L533_8
-.L533_9:
+	jmp	.L534_8
+.L534_9:
 	movq	%rbx, %rdi
 	movl	%edx, %r14d
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	%r12d, 40(%rbx)
 	movl	%r14d, %eax
-	jmp	.L533_12
+	jmp	.L534_12
 	.size	hw_bfq_Bfq_plan_merge, .-hw_bfq_Bfq_plan_merge
 
 	.p2align	4
@@ -117887,14 +117850,14 @@ hw_bfq_Bfq_prepare_process:
 	leaq	128(%rsi), %rbx
 	movl	%edx, %r14d
 	cmpq	%r14, 264(%rsi)
-	jbe	.L534_1
+	jbe	.L535_1
 	movq	%r14, %rax
 	shlq	$7, %rax
 	addq	256(%rsi), %rax
-.L534_3:
+.L535_3:
 	cmpb	$0, 40(%rax)
 	movb	$1, 40(%rax)
-	jne	.L534_17
+	jne	.L535_17
 	movq	%r14, %rax
 	shlq	$7, %rax
 	addq	256(%rsi), %rax
@@ -117902,17 +117865,17 @@ hw_bfq_Bfq_prepare_process:
 	cmovaq	%rax, %rbx
 	movzbl	16(%rbx), %r15d
 	cmpb	$7, %r15b
-	ja	.L534_11
+	ja	.L535_11
 	movzbl	20(%rbx), %eax
 	movzbl	17(%rbx), %ecx
 	testl	%ecx, %ecx
-	je	.L534_9
+	je	.L535_9
 	movb	$31, %r15b
 	cmpl	$1, %ecx
-	jne	.L534_11
+	jne	.L535_11
 	movb	$8, %r15b
 	cmpb	$-20, %al
-	jl	.L534_11
+	jl	.L535_11
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -117922,11 +117885,11 @@ hw_bfq_Bfq_prepare_process:
 	imull	$205, %eax, %r15d
 	shrl	$10, %r15d
 	orb	$8, %r15b
-	jmp	.L534_11
-.L534_9:
+	jmp	.L535_11
+.L535_9:
 	movb	$16, %r15b
 	cmpb	$-20, %al
-	jl	.L534_11
+	jl	.L535_11
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -117936,12 +117899,12 @@ hw_bfq_Bfq_prepare_process:
 	imull	$205, %eax, %r15d
 	shrl	$10, %r15d
 	orb	$16, %r15b
-.L534_11:
+.L535_11:
 	xorl	%r12d, %r12d
 	cmpb	$1, 1198(%rdi)
-	jne	.L534_13
+	jne	.L535_13
 	movl	8(%rbx), %r12d
-.L534_13:
+.L535_13:
 	movl	%r12d, %eax
 	movq	%rax, %rcx
 	shlq	$5, %rcx
@@ -117951,11 +117914,11 @@ hw_bfq_Bfq_prepare_process:
 	cmovaq	%rcx, %rax
 	movl	(%rax), %r13d
 	cmpq	%r14, 888(%rdi)
-	jbe	.L534_14
+	jbe	.L535_14
 	leaq	(%r14,%r14,8), %rbx
 	shlq	$4, %rbx
 	addq	880(%rdi), %rbx
-.L534_16:
+.L535_16:
 	movq	$-1, (%rbx)
 	movl	%r12d, 8(%rbx)
 	movl	%r13d, 12(%rbx)
@@ -117977,7 +117940,7 @@ hw_bfq_Bfq_prepare_process:
 	movq	%rax, 128(%rbx)
 	movb	%r15b, 136(%rbx)
 	movb	$0, 137(%rbx)
-.L534_17:
+.L535_17:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -117986,7 +117949,7 @@ hw_bfq_Bfq_prepare_process:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L534_1:
+.L535_1:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movq	%rsi, %r12
@@ -117994,12 +117957,12 @@ hw_bfq_Bfq_prepare_process:
 	movq	%r12, %rsi
 	movq	%r15, %rdi
 	movq	%rbx, %rax
-	jmp	.L534_3
-.L534_14:
+	jmp	.L535_3
+.L535_14:
 	addq	$896, %rdi
 	movq	%rdi, %rbx
 	callq	hw_collections_arena_clean_bfq_state_Process
-	jmp	.L534_16
+	jmp	.L535_16
 	.size	hw_bfq_Bfq_prepare_process, .-hw_bfq_Bfq_prepare_process
 
 	.p2align	4
@@ -118017,23 +117980,23 @@ hw_bfq_Bfq_use_async:
 	movq	%rdi, %r14
 	callq	hw_bfq_Bfq_async_queue
 	cmpl	$-1, %eax
-	je	.L535_14
+	je	.L536_14
 	movl	%eax, %ecx
 	cmpq	%rcx, 872(%r14)
-	jbe	.L535_2
+	jbe	.L536_2
 	leaq	(%rcx,%rcx,4), %r15
 	shlq	$6, %r15
 	addq	864(%r14), %r15
-.L535_4:
+.L536_4:
 	incl	40(%r15)
 	movl	%ebx, %r12d
 	leaq	(%r12,%r12,8), %r13
 	cmpq	%r12, 888(%r14)
-	jbe	.L535_5
+	jbe	.L536_5
 	movq	%r13, %r15
 	shlq	$4, %r15
 	addq	880(%r14), %r15
-.L535_7:
+.L536_7:
 	movl	(%r15), %ecx
 	movl	%eax, (%r15)
 	cmpl	$-1, %ecx
@@ -118041,7 +118004,7 @@ hw_bfq_Bfq_use_async:
 	cmpl	%eax, %ecx
 	sete	%sil
 	orb	%dl, %sil
-	jne	.L535_12
+	jne	.L536_12
 	leaq	544(%r14), %r15
 	movq	872(%r14), %rsi
 	leaq	(%rcx,%rcx,4), %rdx
@@ -118051,25 +118014,25 @@ hw_bfq_Bfq_use_async:
 	movq	%r15, %rdi
 	cmovaq	%rdx, %rdi
 	cmpl	%ebx, 48(%rdi)
-	jne	.L535_12
+	jne	.L536_12
 	cmpq	%rcx, %rsi
-	jbe	.L535_10
-.L535_11:
+	jbe	.L536_10
+.L536_11:
 	movl	$-1, 48(%rdx)
-.L535_12:
+.L536_12:
 	shlq	$4, %r13
 	addq	880(%r14), %r13
 	cmpq	%r12, 888(%r14)
 	leaq	896(%r14), %rcx
 	cmovaq	%r13, %rcx
 	cmpl	%eax, 128(%rcx)
-	jne	.L535_14
+	jne	.L536_14
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	movl	%eax, %ebx
 	callq	hw_bfq_Bfq_unlink
 	movl	%ebx, %eax
-.L535_14:
+.L536_14:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -118078,27 +118041,27 @@ hw_bfq_Bfq_use_async:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L535_2:
+.L536_2:
 	leaq	544(%r14), %r15
 	movq	%r15, %rdi
 	movl	%eax, %r12d
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	%r12d, %eax
-	jmp	.L535_4
-.L535_5:
+	jmp	.L536_4
+.L536_5:
 	leaq	896(%r14), %r15
 	movq	%r15, %rdi
 	movl	%eax, -44(%rbp)
 	callq	hw_collections_arena_clean_bfq_state_Process
 	movl	-44(%rbp), %eax
-	jmp	.L535_7
-.L535_10:
+	jmp	.L536_7
+.L536_10:
 	movq	%r15, %rdi
 	movl	%eax, -44(%rbp)
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-44(%rbp), %eax
 	movq	%r15, %rdx
-	jmp	.L535_11
+	jmp	.L536_11
 	.size	hw_bfq_Bfq_use_async, .-hw_bfq_Bfq_use_async
 
 	.p2align	4
@@ -118114,11 +118077,11 @@ hw_bfq_rate_Rate_close:
 	cmpq	$300000000, %rax
 	setb	%dl
 	orb	%cl, %dl
-	je	.L536_2
+	je	.L537_2
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L536_2:
+.L537_2:
 	movq	24(%rdi), %rcx
 	movq	64(%rdi), %rdx
 	xorl	%r9d, %r9d
@@ -118136,61 +118099,61 @@ hw_bfq_rate_Rate_close:
 	movq	%rcx, %rax
 	orq	%r8, %rax
 	shrq	$32, %rax
-	je	.L536_3
+	je	.L537_3
 	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%r8
 	movq	%rax, %rcx
-	jmp	.L536_5
-.L536_3:
+	jmp	.L537_5
+.L537_3:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%r8d
 	movl	%eax, %ecx
-.L536_5:
+.L537_5:
 	movq	16(%rdi), %r8
 	movl	$3, %edx
 	movq	%rsi, %rax
 	mulq	%rdx
-	jo	.L536_6
+	jo	.L537_6
 	shrq	$2, %rax
 	cmpq	%rax, %r8
-	jae	.L536_8
-.L536_10:
+	jae	.L537_8
+.L537_10:
 	xorl	%eax, %eax
 	cmpq	$1310720, %rcx
-	ja	.L536_25
+	ja	.L537_25
 	cmpq	(%rdi), %rcx
-	ja	.L536_12
-.L536_25:
+	ja	.L537_12
+.L537_25:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L536_6:
+.L537_6:
 	movq	$-1, %rax
 	shrq	$2, %rax
 	cmpq	%rax, %r8
-	jb	.L536_10
-.L536_8:
+	jb	.L537_10
+.L537_8:
 	cmpq	$1310720, %rcx
-	jbe	.L536_12
+	jbe	.L537_12
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L536_12:
+.L537_12:
 	movl	$9, %edx
 	movq	%r8, %rax
 	mulq	%rdx
-	jo	.L536_13
+	jo	.L537_13
 	movq	%rax, %rdx
 	orq	%rsi, %rdx
 	shrq	$32, %rdx
-	je	.L536_15
-.L536_16:
+	je	.L537_15
+.L537_16:
 	xorl	%edx, %edx
 	divq	%rsi
 	mulq	%r9
-	jo	.L536_18
-.L536_19:
+	jo	.L537_18
+.L537_19:
 	shrq	$9, %rax
 	movabsq	$19342813113834067, %rdx
 	mulq	%rdx
@@ -118202,41 +118165,41 @@ hw_bfq_rate_Rate_close:
 	movl	$9, %eax
 	subq	%rsi, %rax
 	mulq	(%rdi)
-	jo	.L536_20
+	jo	.L537_20
 	subq	%rsi, %r8
 	movq	%rax, %rdx
 	shrq	$32, %rdx
-	je	.L536_22
-.L536_23:
+	je	.L537_22
+.L537_23:
 	xorl	%edx, %edx
 	divq	%r8
 	movq	%rax, %rsi
-	jmp	.L536_24
-.L536_13:
+	jmp	.L537_24
+.L537_13:
 	movq	$-1, %rax
 	movq	%rax, %rdx
 	orq	%rsi, %rdx
 	shrq	$32, %rdx
-	jne	.L536_16
-.L536_15:
+	jne	.L537_16
+.L537_15:
 	xorl	%edx, %edx
 	divl	%esi
 	mulq	%r9
-	jno	.L536_19
-.L536_18:
+	jno	.L537_19
+.L537_18:
 	movq	$-1, %rax
-	jmp	.L536_19
-.L536_20:
+	jmp	.L537_19
+.L537_20:
 	movq	$-1, %rax
 	subq	%rsi, %r8
 	movq	%rax, %rdx
 	shrq	$32, %rdx
-	jne	.L536_23
-.L536_22:
+	jne	.L537_23
+.L537_22:
 	xorl	%edx, %edx
 	divl	%r8d
 	movl	%eax, %esi
-.L536_24:
+.L537_24:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%r8d
@@ -118268,29 +118231,29 @@ hw_cfq_Cfq_reduce_virtual_times:
 	leaq	1156(%rdi), %rax
 	movq	%rax, -64(%rbp)
 	cmpl	$-1, 1156(%rdi)
-	je	.L537_14
+	je	.L538_14
 	movq	%rdi, %rbx
 	movq	96(%rdi), %r12
 	movq	104(%rdi), %r15
-	jmp	.L537_2
+	jmp	.L538_2
 	.p2align	4
-.L537_12:
+.L538_12:
 	leaq	-52(%rbp), %rdi
 	movq	%r12, %rsi
 	movq	%r15, %rdx
 	movl	%r13d, %ecx
 	movq	%r14, %r8
 	callq	hw_collections_tree_Tree_insert_among
-.L537_13:
+.L538_13:
 	leaq	1156(%rbx), %rax
 	cmpl	$-1, (%rax)
-	je	.L537_14
-.L537_2:
+	je	.L538_14
+.L538_2:
 	movl	1160(%rbx), %r13d
 	cmpl	1164(%rbx), %r13d
-	jne	.L537_15
+	jne	.L538_15
 	cmpq	%r13, %r15
-	jbe	.L537_5
+	jbe	.L538_5
 	movq	%r13, %rax
 	shlq	$5, %rax
 	movq	$0, (%r12,%rax)
@@ -118300,15 +118263,15 @@ hw_cfq_Cfq_reduce_virtual_times:
 	movb	$0, 28(%r12,%rax)
 	movq	$-1, 1156(%rbx)
 	movl	$-1, 1164(%rbx)
-	jmp	.L537_5
+	jmp	.L538_5
 	.p2align	4
-.L537_15:
+.L538_15:
 	leaq	1156(%rbx), %rdi
 	movq	%r12, %rsi
 	movq	%r15, %rdx
 	movl	%r13d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
-.L537_5:
+.L538_5:
 	movq	408(%rbx), %rcx
 	movq	%r13, %rax
 	shlq	$9, %rax
@@ -118319,19 +118282,19 @@ hw_cfq_Cfq_reduce_virtual_times:
 	cmovaq	%r15, %rdx
 	movq	384(%rdx), %r14
 	subq	-72(%rbp), %r14
-	jae	.L537_7
+	jae	.L538_7
 	xorl	%r14d, %r14d
-.L537_7:
+.L538_7:
 	cmpq	%r13, %rcx
-	jbe	.L537_8
-.L537_9:
+	jbe	.L538_8
+.L538_9:
 	movq	%r14, 384(%r15)
 	movq	96(%rbx), %r12
 	movq	104(%rbx), %r15
 	cmpl	$-1, -52(%rbp)
-	jne	.L537_12
+	jne	.L538_12
 	cmpq	%r13, %r15
-	jbe	.L537_13
+	jbe	.L538_13
 	movq	%r13, %rax
 	shlq	$5, %rax
 	movq	%r14, (%r12,%rax)
@@ -118342,13 +118305,13 @@ hw_cfq_Cfq_reduce_virtual_times:
 	movl	%r13d, -52(%rbp)
 	movl	%r13d, -48(%rbp)
 	movl	%r13d, -44(%rbp)
-	jmp	.L537_13
-.L537_8:
+	jmp	.L538_13
+.L538_8:
 	leaq	416(%rbx), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_cfq_groups_GroupState
-	jmp	.L537_9
-.L537_14:
+	jmp	.L538_9
+.L538_14:
 	movl	-44(%rbp), %eax
 	movq	-64(%rbp), %rcx
 	movl	%eax, 8(%rcx)
@@ -118381,18 +118344,18 @@ hw_clock_Clock_find_units:
 	movq	%rsi, %rax
 	orq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L538_1
+	je	.L539_1
 	movq	%rsi, %rax
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %rcx
-	jmp	.L538_3
-.L538_1:
+	jmp	.L539_3
+.L539_1:
 	movl	%esi, %eax
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %ecx
-.L538_3:
+.L539_3:
 	movq	%rcx, 8(%rdi)
 	movabsq	$4835703278458516699, %rdx
 	movq	%rsi, %rax
@@ -118402,17 +118365,17 @@ hw_clock_Clock_find_units:
 	leaq	1(%rdx), %rax
 	movl	$1000000, %edx
 	mulq	%rdx
-	jo	.L538_5
+	jo	.L539_5
 	movq	%rax, %rsi
-.L538_6:
+.L539_6:
 	incq	%rcx
 	movq	$-1, %r10
 	cmoveq	%r10, %rcx
 	movq	%rcx, %rax
 	mulq	%r9
-	jo	.L538_8
+	jo	.L539_8
 	movq	%rax, %r10
-.L538_8:
+.L539_8:
 	xorl	%eax, %eax
 	subq	%r8, %rsi
 	cmovbq	%rax, %rsi
@@ -118423,9 +118386,9 @@ hw_clock_Clock_find_units:
 	movq	%r10, 24(%rdi)
 	popq	%rbp
 	HOISTWAY_RETURN
-.L538_5:
+.L539_5:
 	movq	$-1, %rsi
-	jmp	.L538_6
+	jmp	.L539_6
 	.size	hw_clock_Clock_find_units, .-hw_clock_Clock_find_units
 
 	.p2align	4
@@ -119318,39 +119281,39 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	leaq	128(%rdi), %rbx
 	movl	%esi, %r15d
 	cmpq	%r15, 264(%rdi)
-	jbe	.L571_1
+	jbe	.L572_1
 	movq	%r15, %rax
 	shlq	$7, %rax
 	addq	256(%rdi), %rax
 	cmpb	$2, 21(%rax)
-	jne	.L571_15
-.L571_4:
+	jne	.L572_15
+.L572_4:
 	cmpl	$0, 12(%rax)
-	jne	.L571_15
+	jne	.L572_15
 	movb	$0, 21(%rax)
 	cmpq	%r15, 264(%rdi)
-	jbe	.L571_6
+	jbe	.L572_6
 	movq	%r15, %rax
 	shlq	$7, %rax
 	addq	256(%rdi), %rax
-.L571_8:
+.L572_8:
 	movl	8(%rax), %r14d
 	movl	$0, 8(%rax)
 	cmpq	%r14, 440(%rdi)
-	jbe	.L571_9
+	jbe	.L572_9
 	shlq	$5, %r14
 	addq	432(%rdi), %r14
-.L571_11:
+.L572_11:
 	decl	16(%r14)
 	leaq	736(%rdi), %r14
 	movl	740(%rdi), %r12d
 	movl	%esi, 740(%rdi)
 	cmpq	%r15, 264(%rdi)
-	jbe	.L571_12
+	jbe	.L572_12
 	shlq	$7, %r15
 	addq	256(%rdi), %r15
 	movq	%r15, %rbx
-.L571_14:
+.L572_14:
 	movl	%r12d, 32(%rbx)
 	movl	$-1, 36(%rbx)
 	movq	256(%rdi), %rax
@@ -119360,7 +119323,7 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	leaq	36(%rax,%rcx), %rax
 	cmovaq	%rax, %r14
 	movl	%esi, (%r14)
-.L571_15:
+.L572_15:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -119369,7 +119332,7 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L571_1:
+.L572_1:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	movl	%esi, %r12d
@@ -119378,9 +119341,9 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	movl	%r12d, %esi
 	movq	%rbx, %rax
 	cmpb	$2, 21(%rax)
-	je	.L571_4
-	jmp	.L571_15
-.L571_6:
+	je	.L572_4
+	jmp	.L572_15
+.L572_6:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	movl	%esi, %r12d
@@ -119388,8 +119351,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	movq	%r14, %rdi
 	movl	%r12d, %esi
 	movq	%rbx, %rax
-	jmp	.L571_8
-.L571_9:
+	jmp	.L572_8
+.L572_9:
 	leaq	448(%rdi), %r14
 	movq	%rdi, %r12
 	movq	%r14, %rdi
@@ -119397,15 +119360,15 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	callq	hw_collections_arena_clean_group_Group
 	movq	%r12, %rdi
 	movl	%r13d, %esi
-	jmp	.L571_11
-.L571_12:
+	jmp	.L572_11
+.L572_12:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movl	%esi, %r13d
 	callq	hw_collections_arena_clean_context_Context
 	movq	%r15, %rdi
 	movl	%r13d, %esi
-	jmp	.L571_14
+	jmp	.L572_14
 	.size	hw_elevator_queue_core_QueueCore_free_context_if_unused, .-hw_elevator_queue_core_QueueCore_free_context_if_unused
 
 	.p2align	4
@@ -119414,7 +119377,7 @@ hw_fiops_Process_apply:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	testl	%edx, %edx
-	je	.L572_1
+	je	.L573_1
 	movq	$0, 8(%rdi)
 	movq	$0, (%rdi)
 	movq	$-1, 16(%rdi)
@@ -119424,20 +119387,20 @@ hw_fiops_Process_apply:
 	movq	%rax, 36(%rdi)
 	movl	$-1, 44(%rdi)
 	movb	$0, 50(%rdi)
-.L572_1:
+.L573_1:
 	movzbl	16(%rsi), %eax
 	cmpb	$7, %al
-	ja	.L572_8
+	ja	.L573_8
 	movzbl	20(%rsi), %ecx
 	movzbl	17(%rsi), %edx
 	testl	%edx, %edx
-	je	.L572_6
+	je	.L573_6
 	movb	$31, %al
 	cmpl	$1, %edx
-	jne	.L572_8
+	jne	.L573_8
 	movb	$8, %al
 	cmpb	$-20, %cl
-	jl	.L572_8
+	jl	.L573_8
 	movzbl	%cl, %eax
 	cmpb	$19, %cl
 	movl	$19, %ecx
@@ -119447,15 +119410,15 @@ hw_fiops_Process_apply:
 	imull	$205, %eax, %eax
 	shrl	$10, %eax
 	orb	$8, %al
-.L572_8:
+.L573_8:
 	movb	%al, 48(%rdi)
 	movb	$0, 49(%rdi)
 	popq	%rbp
 	HOISTWAY_RETURN
-.L572_6:
+.L573_6:
 	movb	$16, %al
 	cmpb	$-20, %cl
-	jl	.L572_8
+	jl	.L573_8
 	movzbl	%cl, %eax
 	cmpb	$19, %cl
 	movl	$19, %ecx
@@ -119503,8 +119466,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	movl	%eax, -80(%rbp)
 	movl	%r12d, -84(%rbp)
 	mull	%r12d
-	jo	.L573_1
-.L573_2:
+	jo	.L574_1
+.L574_2:
 	cmpl	$1, %eax
 	adcl	$0, %eax
 	movl	40(%rcx), %r12d
@@ -119514,20 +119477,20 @@ hw_shared_wf2q_Engine_apply_pending:
 	setne	-53(%rbp)
 	movl	56(%rcx), %ecx
 	cmpq	%rcx, 232(%r14)
-	jbe	.L573_3
+	jbe	.L574_3
 	imulq	$168, %rcx, %r13
 	addq	224(%r14), %r13
 	cmpl	$1, %r9d
-	je	.L573_8
-.L573_6:
+	je	.L574_8
+.L574_6:
 	testl	%r9d, %r9d
-	je	.L573_9
+	je	.L574_9
 	addq	$96, %r13
-	jmp	.L573_9
-.L573_1:
+	jmp	.L574_9
+.L574_1:
 	movl	$-1, %eax
-	jmp	.L573_2
-.L573_3:
+	jmp	.L574_2
+.L574_3:
 	leaq	240(%r14), %r13
 	movq	%rdi, -64(%rbp)
 	movq	%r13, %rdi
@@ -119543,10 +119506,10 @@ hw_shared_wf2q_Engine_apply_pending:
 	movq	-64(%rbp), %rdi
 	movl	-52(%rbp), %eax
 	cmpl	$1, %r9d
-	jne	.L573_6
-.L573_8:
+	jne	.L574_6
+.L574_8:
 	addq	$48, %r13
-.L573_9:
+.L574_9:
 	cmpl	$-1, %r15d
 	sete	%cl
 	movq	8(%r13), %rdx
@@ -119557,23 +119520,23 @@ hw_shared_wf2q_Engine_apply_pending:
 	cmpl	%r12d, %eax
 	setne	%r13b
 	andb	%cl, %r13b
-	je	.L573_10
+	je	.L574_10
 	cmpq	%rdi, 144(%r14)
-	jbe	.L573_13
+	jbe	.L574_13
 	movq	136(%r14), %rcx
 	addq	%rbx, %rcx
-.L573_15:
+.L574_15:
 	movzbl	70(%rcx), %edx
 	movb	$0, 70(%rcx)
 	cmpb	$1, %dl
-	jne	.L573_10
+	jne	.L574_10
 	movq	24(%r14), %rsi
 	movq	32(%r14), %rdx
 	movl	432(%r14), %ecx
 	cmpl	436(%r14), %ecx
-	jne	.L573_33
+	jne	.L574_33
 	cmpq	%rdi, %rdx
-	jbe	.L573_10
+	jbe	.L574_10
 	movq	%rdi, %rcx
 	shlq	$5, %rcx
 	movq	$0, (%rsi,%rcx)
@@ -119583,8 +119546,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	movb	$0, 28(%rsi,%rcx)
 	movq	$-1, 428(%r14)
 	movl	$-1, 436(%r14)
-	jmp	.L573_10
-.L573_33:
+	jmp	.L574_10
+.L574_33:
 	movq	%rdi, -64(%rbp)
 	leaq	428(%r14), %rdi
 	movl	%r11d, %ecx
@@ -119602,14 +119565,14 @@ hw_shared_wf2q_Engine_apply_pending:
 	movq	%r12, %r8
 	movq	-64(%rbp), %rdi
 	movl	-52(%rbp), %eax
-.L573_10:
+.L574_10:
 	movzbl	-41(%rbp), %esi
 	andb	-53(%rbp), %sil
 	cmpq	%rdi, 144(%r14)
-	jbe	.L573_11
+	jbe	.L574_11
 	movq	136(%r14), %rcx
 	addq	%rbx, %rcx
-.L573_20:
+.L574_20:
 	movl	-80(%rbp), %edx
 	movl	%edx, 44(%rcx)
 	movl	%eax, 40(%rcx)
@@ -119618,7 +119581,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	cmpl	$1, -84(%rbp)
 	sete	%al
 	testb	%r13b, %al
-	je	.L573_21
+	je	.L574_21
 	movq	%rdi, -64(%rbp)
 	movq	%r14, %rdi
 	movl	%r11d, %esi
@@ -119632,7 +119595,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	movl	%r13d, %r9d
 	movq	%r12, %r8
 	movq	-64(%rbp), %rdi
-.L573_21:
+.L574_21:
 	movq	136(%r14), %rcx
 	addq	%rbx, %rcx
 	cmpq	%rdi, 144(%r14)
@@ -119641,17 +119604,17 @@ hw_shared_wf2q_Engine_apply_pending:
 	movl	56(%rcx), %eax
 	movzbl	64(%rcx), %r13d
 	cmpq	%rax, 232(%r14)
-	jbe	.L573_22
+	jbe	.L574_22
 	imulq	$168, %rax, %r15
 	addq	224(%r14), %r15
 	cmpl	$1, %r13d
-	je	.L573_27
-.L573_25:
+	je	.L574_27
+.L574_25:
 	testl	%r13d, %r13d
-	je	.L573_28
+	je	.L574_28
 	addq	$96, %r15
-	jmp	.L573_28
-.L573_11:
+	jmp	.L574_28
+.L574_11:
 	movq	%rdi, -64(%rbp)
 	movq	%r8, %rdi
 	movl	%eax, -52(%rbp)
@@ -119671,8 +119634,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	movq	-64(%rbp), %rdi
 	movl	-52(%rbp), %eax
 	movq	%r12, %rcx
-	jmp	.L573_20
-.L573_22:
+	jmp	.L574_20
+.L574_22:
 	leaq	240(%r14), %r15
 	movq	%rdi, -64(%rbp)
 	movq	%r15, %rdi
@@ -119684,16 +119647,16 @@ hw_shared_wf2q_Engine_apply_pending:
 	leaq	152(%r14), %r8
 	movq	-64(%rbp), %rdi
 	cmpl	$1, %r13d
-	jne	.L573_25
-.L573_27:
+	jne	.L574_25
+.L574_27:
 	addq	$48, %r15
-.L573_28:
+.L574_28:
 	addq	8(%r15), %r12
 	movq	$-1, %rax
 	cmovaeq	%r12, %rax
 	movq	%rax, 8(%r15)
 	cmpb	%r9b, %r10b
-	je	.L573_32
+	je	.L574_32
 	addq	136(%r14), %rbx
 	movq	144(%r14), %rax
 	cmpq	%rdi, %rax
@@ -119714,10 +119677,10 @@ hw_shared_wf2q_Engine_apply_pending:
 	cmovbq	%rcx, %rsi
 	movq	(%rdx,%rsi), %r14
 	cmpq	%rdi, %rax
-	jbe	.L573_30
-.L573_31:
+	jbe	.L574_30
+.L574_31:
 	movq	%r14, (%rbx)
-.L573_32:
+.L574_32:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -119726,7 +119689,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L573_13:
+.L574_13:
 	movq	%rdi, -64(%rbp)
 	movq	%r8, %rdi
 	movl	%eax, -52(%rbp)
@@ -119744,12 +119707,12 @@ hw_shared_wf2q_Engine_apply_pending:
 	movq	-64(%rbp), %rdi
 	movl	-52(%rbp), %eax
 	movq	%r12, %rcx
-	jmp	.L573_15
-.L573_30:
+	jmp	.L574_15
+.L574_30:
 	movq	%r8, %rdi
 	movq	%r8, %rbx
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L573_31
+	jmp	.L574_31
 	.size	hw_shared_wf2q_Engine_apply_pending, .-hw_shared_wf2q_Engine_apply_pending
 
 	.section .rodata, "a", @progbits

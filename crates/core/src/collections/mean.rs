@@ -13,6 +13,16 @@ pub struct Mean {
     pub mean: u64,
 }
 
+/// The mean after a sample of weight 1/`part`; the sample itself if there is no mean yet (0).
+#[inline]
+pub fn mean_with(mean: u64, sample: u64, part: u64) -> u64 {
+    if mean == 0 {
+        return sample;
+    }
+    let part = part.max(1);
+    mean.saturating_mul(part.saturating_sub(1)).saturating_add(sample) / part
+}
+
 /// The weight above which the mean is valid: reached with the third sample (84 > 80).
 const VALID_ABOVE: u32 = 80;
 

@@ -18,6 +18,6 @@ pub use count::Count;
 pub use hash::HashChains;
 pub use heap::{Heap, Siblings};
 pub use list::{Link, LinkOf, List};
-pub use mean::Mean;
+pub use mean::{Mean, mean_with};
 pub use ring::Ring;
 pub use tree::{Node, Tree};

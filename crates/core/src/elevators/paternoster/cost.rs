@@ -12,12 +12,12 @@
 //! not by its own time, so that no party pays for a pause of the device.
 //!
 //! A drive with a write cache takes writes at once and works on them later, in the time of other
-//! requests. Reads are therefore learned while no writes are about; and the time that the reads
-//! among writes would not have taken without them is charged to the writes, by a factor on their
-//! lines.
+//! requests. The cost of reads is therefore learned while the device has no writes. Beside writes,
+//! and for a moment after them, a read counts as at most what it takes without them; the rest of
+//! its time is charged to the writes, by a factor on their lines.
 
 use crate::bio::Op;
-use crate::collections::{Count, NIL, Slot};
+use crate::collections::{Count, NIL, Slot, mean_with};
 use crate::request::Request;
 
 /// The unit of sizes: 8 sectors, 4 KiB.
@@ -292,11 +292,7 @@ impl CostModel {
         }
         if !class.writes && !among_writes && entered.was_empty && step != Step::Continues {
             let latency = now_ns.saturating_sub(entered.at_ns).min(TIME_MAX_NS);
-            self.alone_ns = if self.alone_ns == 0 {
-                latency
-            } else {
-                self.alone_ns.saturating_mul(15).saturating_add(latency) / 16
-            };
+            self.alone_ns = mean_with(self.alone_ns, latency, 16);
         }
         self.learn(class, sectors, time_ns, among_writes && !class.writes);
         time_ns
@@ -323,14 +319,14 @@ impl CostModel {
             (true, true) => expected.max(self.alone_ns),
         };
         let Some(samples) = self.samples.get_mut(class.index()) else { return };
-        samples.add(units_of(sectors), time_ns.min(limit));
+        samples.add(units, time_ns.min(limit));
         if samples.fresh >= SAMPLES_A_FIT || samples.count <= SAMPLES_A_FIT {
             samples.fresh = 0;
             self.fit(class);
         }
     }
 
-    /// Computes the factor of writes from the time in which they were about.
+    /// Computes the factor of writes from the time in which the device may have worked on them.
     fn weigh_writes(&mut self, class: CostClass, sectors: u32, time_ns: u64) {
         self.busy_ns = self.busy_ns.saturating_add(time_ns);
         let cost = self.line_for(class).at(units_of(sectors));

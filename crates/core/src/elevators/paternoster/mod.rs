@@ -285,13 +285,11 @@ impl<H: HostTypes> Elevator<H> for Paternoster<H> {
         let entry = &core.tables.requests[request];
         let Served { entered, step, cost_ns } = self.served[request];
         let time_ns = self.costs.complete(entry, step, entered, now_ns);
-        if entry.owner != NIL {
-            self.moves.complete(entry.owner, time_ns, self.costs.continuing(entry), cost_ns);
-        }
         self.depth.complete(entry.sectors, now_ns, self.costs.alone_ns());
         self.set_turn();
-        if entry.owner != NIL {
-            let party = entry.owner;
+        let party = entry.owner;
+        if party != NIL {
+            self.moves.complete(party, time_ns, self.costs.continuing(entry), cost_ns);
             self.in_flight_ns = self.in_flight_ns.saturating_sub(cost_ns);
             self.parties[party].in_flight.decrement();
             self.parties[party].left_ns = now_ns;
@@ -458,23 +456,14 @@ impl<H: HostTypes> Paternoster<H> {
         self.file(core, party);
     }
 
-    /// Counts a party that is no stream.
+    /// Counts a party that is no stream, or no longer.
     fn set_scattered(&mut self, party: Slot, is_scattered: bool) {
-        let was_scattered = core::mem::replace(&mut self.parties[party].is_scattered, is_scattered);
-        match (was_scattered, is_scattered) {
-            (false, true) => self.scattered.increment(),
-            (true, false) => self.scattered.decrement(),
-            _ => {}
-        }
+        count_if(&mut self.parties[party].is_scattered, is_scattered, &mut self.scattered);
     }
 
+    /// Counts a party that lost a part of its share, or no longer.
     fn set_deprived(&mut self, party: Slot, is_deprived: bool) {
-        let was_deprived = core::mem::replace(&mut self.parties[party].is_deprived, is_deprived);
-        match (was_deprived, is_deprived) {
-            (false, true) => self.deprived.increment(),
-            (true, false) => self.deprived.decrement(),
-            _ => {}
-        }
+        count_if(&mut self.parties[party].is_deprived, is_deprived, &mut self.deprived);
     }
 
     /// Returns true if this many requests of a pool of `size` are within the share of a party.
@@ -554,7 +543,7 @@ impl<H: HostTypes> Paternoster<H> {
             return entry.oldest();
         }
         let from = if entry.place == Place::InTurn { entry.served_end } else { self.head };
-        entry.from(core, from)
+        entry.next_from(core, from)
     }
 
     /// Updates the position in the sweep after a change of a party's requests.
@@ -672,7 +661,7 @@ impl<H: HostTypes> Paternoster<H> {
         let move_ns = self.moves.move_ns();
         let wait_ns = entry.think_ns.saturating_mul(2).max(move_ns / 8).min(move_ns.max(1));
         let chance = entry.return_chance();
-        let gain = self.moves.move_ns().saturating_mul(chance);
+        let gain = move_ns.saturating_mul(chance);
         let loss =
             entry.think_ns.saturating_mul(chance).saturating_add(wait_ns.saturating_mul(256u64.saturating_sub(chance)));
         let until_ns = entry.left_ns.saturating_add(wait_ns);
@@ -735,8 +724,7 @@ impl<H: HostTypes> Paternoster<H> {
 
     /// Removes a request of a party.
     fn remove(&mut self, core: &mut QueueCore<H>, party: Slot, request: Slot) {
-        let entry = &mut self.parties[party];
-        entry.remove(core, request);
+        self.parties[party].remove(core, request);
         self.queued.decrement();
     }
 
@@ -773,6 +761,15 @@ impl<H: HostTypes> Paternoster<H> {
             }
         }
         moved
+    }
+}
+
+/// Sets a mark, and counts how many are set.
+fn count_if(mark: &mut bool, is_set: bool, count: &mut u32) {
+    match (core::mem::replace(mark, is_set), is_set) {
+        (false, true) => count.increment(),
+        (true, false) => count.decrement(),
+        _ => {}
     }
 }
 

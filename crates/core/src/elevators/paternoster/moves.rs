@@ -9,7 +9,7 @@
 //! trial.
 
 use super::cost::CostModel;
-use crate::collections::{NIL, Slot};
+use crate::collections::{NIL, Slot, mean_with};
 
 /// The least cost of a move for which the order by place matters, in ns: no arm moves faster.
 const MOVE_MIN_NS: u64 = 400_000;
@@ -85,13 +85,9 @@ impl Moves {
         self.move_ns = if is_shown { between_ns.max(self.shown_ns) } else { between_ns };
         let turn_ns = match between {
             Some(_) => self.move_ns.saturating_mul(times),
-            None => self.turn_to_learn(costs),
+            None => costs.far_ns().max(MOVE_MIN_NS).saturating_mul(REQUESTS_TO_LEARN),
         };
         self.turn_ns = turn_ns.min(most_ns);
-    }
-
-    fn turn_to_learn(&self, costs: &CostModel) -> u64 {
-        costs.far_ns().max(MOVE_MIN_NS).saturating_mul(REQUESTS_TO_LEARN)
     }
 
     /// A request of this cost is served.
@@ -118,8 +114,7 @@ impl Moves {
     pub fn begin(&mut self, owner: Slot, is_trial: bool) {
         if self.time_ns > 0 && !self.is_trial {
             let sample = self.time_ns.saturating_sub(self.stream_ns);
-            let mean = self.shown_ns.saturating_mul(7).saturating_add(sample) / 8;
-            self.shown_ns = if self.shown_ns == 0 { sample } else { mean };
+            self.shown_ns = mean_with(self.shown_ns, sample, 8);
         }
         (self.owner, self.time_ns, self.stream_ns, self.expected_ns) = (owner, 0, 0, 0);
         self.is_trial = is_trial;

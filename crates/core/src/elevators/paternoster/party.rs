@@ -1,6 +1,6 @@
 //! A party: one process, the unit among which the device is shared.
 
-use crate::collections::{Link, LinkOf, NIL, Slot};
+use crate::collections::{Link, LinkOf, NIL, Slot, mean_with};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::elevators::shared::sorted_fifo::SortedFifo;
@@ -50,11 +50,12 @@ pub struct Party {
     pub place: Place,
     /// Whether its weight counts in its group.
     pub is_present: bool,
-    /// Whether it had less than its share when it came back last, with nothing in the device.
+    /// Whether it had less than its share when it came back last, with nothing in the device, and
+    /// has not had it since.
     pub is_light: bool,
-    /// Whether it then lost a part of its share.
+    /// Whether it lost a part of its share when it came back last.
     pub is_deprived: bool,
-    /// Whether it was no stream then.
+    /// Whether it is counted as no stream.
     pub is_scattered: bool,
     pub weight: u32,
     pub group: Slot,
@@ -117,8 +118,7 @@ impl Party {
             return 0;
         }
         let think = now_ns.saturating_sub(self.left_ns).min(THINK_MAX_NS);
-        self.think_ns =
-            if self.think_ns == 0 { think } else { self.think_ns.saturating_mul(7).saturating_add(think) / 8 };
+        self.think_ns = mean_with(self.think_ns, think, 8);
         think
     }
 
@@ -168,7 +168,7 @@ impl Party {
     }
 
     /// Its first request at or after `sector`; the lowest one if there is none.
-    pub fn from<H: HostTypes>(&self, core: &QueueCore<H>, sector: u64) -> Slot {
+    pub fn next_from<H: HostTypes>(&self, core: &QueueCore<H>, sector: u64) -> Slot {
         let queue = self.next_queue();
         let ahead = queue.tree().first_not_below(&core.tables.nodes, sector);
         if ahead == NIL { queue.lowest() } else { ahead }

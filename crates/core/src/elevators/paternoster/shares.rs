@@ -69,7 +69,7 @@ impl<H: HostTypes> Shares<H> {
     pub fn enter(&mut self, core: &QueueCore<H>, group: Slot, weight: u32) {
         let (mut group, mut weight) = (group, weight);
         for _ in 0..DEPTH_MAX {
-            let own_weight = u32::from(core.tables.groups[group].weights.weight).max(1);
+            let own_weight = group_weight(core, group);
             let members = &mut self.members[group];
             members.count.increment();
             members.weights = members.weights.saturating_add(u64::from(weight));
@@ -101,7 +101,7 @@ impl<H: HostTypes> Shares<H> {
         if group == ROOT || self.members[group].count == 0 {
             return;
         }
-        let new = u32::from(core.tables.groups[group].weights.weight).max(1);
+        let new = group_weight(core, group);
         let old = core::mem::replace(&mut self.members[group].own_weight, new);
         let above = &mut self.members[parent_of(core, group)];
         above.weights = above.weights.saturating_sub(u64::from(old)).saturating_add(u64::from(new));
@@ -127,11 +127,16 @@ impl<H: HostTypes> Shares<H> {
             if group == ROOT {
                 break;
             }
-            weight = u32::from(core.tables.groups[group].weights.weight).max(1);
+            weight = group_weight(core, group);
             group = parent_of(core, group);
         }
         distance.min(DISTANCE_MAX)
     }
+}
+
+/// The weight of a group in its parent.
+fn group_weight<H: HostTypes>(core: &QueueCore<H>, group: Slot) -> u32 {
+    u32::from(core.tables.groups[group].weights.weight).max(1)
 }
 
 /// The parent of a group.
