@@ -7,7 +7,7 @@ use hoistway_sweep::{Cells as Column, FolderError, Results};
 use serde::Serialize;
 
 use crate::drive::Drive;
-use crate::matrix::{Matrix, alone_name, is_key_of};
+use crate::matrix::{Matrix, alone_name};
 use crate::sample::Sample;
 use crate::workload::Workload;
 
@@ -126,14 +126,17 @@ fn read_runs(
     let (rate, missed, error) =
         (column(points, "bytes_per_s")?, column(points, "deadline_misses")?, column(points, "error")?);
     let (mut runs, mut errors, mut of_point) = (HashMap::new(), Vec::new(), HashMap::new());
-    let columns = points.columns().iter().map(|column| column.name.as_str());
-    let keys: Vec<&str> = columns.chain(matrix.settings.iter().map(|(key, _)| key.as_str())).collect();
+    // The elevator, the column and the value of each tunable that a point or the matrix sets.
+    let names = points.columns().iter().map(|column| &column.name).chain(matrix.settings.iter().map(|(key, _)| key));
+    let tunables: Vec<(&str, Option<&Column>, Option<f64>)> =
+        names.filter_map(|key| Some((key.split_once('.')?.0, points.column(key), matrix.setting(key)))).collect();
     for row in 0..points.rows() {
         let kind = text(&elevator, row);
         // A point with other tunables than those of the matrix is of another comparison.
-        let is_of_kind = |key: &&&str| is_key_of(key, &kind);
-        let differs = |key: &&str| points.column(key).and_then(|cells| cells.number(row)) != matrix.setting(key);
-        if keys.iter().filter(is_of_kind).any(differs) {
+        let is_set = |(owner, cells, value): &(&str, Option<&Column>, Option<f64>)| {
+            *owner != kind || cells.and_then(|cells| cells.number(row)) == *value
+        };
+        if !tunables.iter().all(is_set) {
             continue;
         }
         let seed = number(&seed, row) as u64;

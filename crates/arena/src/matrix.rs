@@ -136,7 +136,9 @@ impl Matrix {
         sweep.insert("drives".into(), Value::Array(vec![drive.name.into()]));
         sweep.insert("hosts".into(), Value::Array(vec![host()]));
         sweep.insert("elevators".into(), Value::Array(names));
-        let is_of_plan = |key: &str| elevators.iter().any(|kind| is_key_of(key, kind.info().name));
+        let is_of_plan = |key: &str| {
+            key.split_once('.').is_some_and(|(name, _)| elevators.iter().any(|kind| kind.info().name == name))
+        };
         let settings = self.settings.iter().filter(|(key, _)| is_of_plan(key));
         let vary: Table = settings.map(|(key, value)| (key.clone(), Value::Array(vec![(*value).into()]))).collect();
         if !vary.is_empty() {
@@ -146,11 +148,6 @@ impl Matrix {
         let file = format!("arena on {}", drive.name);
         Ok(Plan::new(SweepSpec::from_toml(&sweep.to_string(), &file, Path::new(""))?)?)
     }
-}
-
-/// Returns true if `key` is that of a tunable of this elevator, as `cfq.slice_idle`.
-pub(crate) fn is_key_of(key: &str, elevator: &str) -> bool {
-    key.split_once('.').is_some_and(|(name, _)| name == elevator)
 }
 
 /// The name of the job in which one process of a section runs alone: the words of its job file.
