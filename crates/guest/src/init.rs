@@ -24,10 +24,6 @@ const BUSYBOX: &str = "/bin/busybox";
 /// machines for arm64 have ports of two kinds.
 const EVENTS: &str = if cfg!(target_arch = "aarch64") { "/dev/ttyS0" } else { "/dev/ttyS1" };
 
-/// The seconds for which a task waits until the kernel reports it; a kernel without the check lacks
-/// the file.
-const HUNG_TASK_SECONDS: &str = "/proc/sys/kernel/hung_task_timeout_secs";
-
 /// Runs the plan and powers the machine off.
 pub fn run() -> ! {
     let outcome = prepare().and_then(|()| run_plan());
@@ -75,9 +71,7 @@ fn prepare() -> Outcome<()> {
 fn run_plan() -> Outcome<()> {
     let text = fs::read_to_string(plan::PATH).map_err(|error| format!("{}: {error}", plan::PATH))?;
     let plan: Plan = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", plan::PATH))?;
-    // With little memory a kernel on a busy machine looks for some for up to 83 s while it has
-    // stopped a queue.
-    let _ = system::try_write(Path::new(HUNG_TASK_SECONDS), &plan.limit(120).to_string());
+    let _ = system::try_write(Path::new(system::HUNG_TASK_SECONDS), &plan.limit(40).to_string());
     let modules = Modules::new(plan.modules.clone());
     for name in &plan.boot {
         modules.insert(name, "")?;
