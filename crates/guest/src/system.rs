@@ -12,10 +12,6 @@ use std::time::Duration;
 
 use crate::Outcome;
 
-/// The seconds for which a task waits until the kernel reports it; a kernel without the check lacks
-/// the file.
-pub const HUNG_TASK_SECONDS: &str = "/proc/sys/kernel/hung_task_timeout_secs";
-
 /// The alignment of buffers for direct I/O.
 const ALIGNMENT: usize = 4096;
 

@@ -26,6 +26,10 @@ const OPTIONS: &str = "panic=-1 printk.devkmsg=on loglevel=5 log_buf_len=4M \
 const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// The time that a campaign may take beyond its own limit, in which the guest reports the hang.
 const GRACE: Duration = Duration::from_secs(40);
+/// The MiB of translated code that QEMU keeps. A write to a page of memory searches the list of all
+/// translations of that page: with the default of 1 GiB, each insertion of a module adds some to the
+/// pages of the one before, until clearing a few of those pages stops a processor for a minute.
+const TRANSLATIONS_MIB: u32 = 64;
 /// The bytes of the disk for files from the guest; only those that are written take room.
 const TRANSFER_BYTES: u64 = 4 << 30;
 /// The bytes of a disk.
@@ -150,7 +154,7 @@ impl Machine<'_> {
         if self.counts_instructions {
             command.args(["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-smp", "1"]);
         } else {
-            command.args(["-accel", "tcg,thread=multi", "-smp", "2"]);
+            command.args(["-accel", &format!("tcg,thread=multi,tb-size={TRANSLATIONS_MIB}"), "-smp", "2"]);
         }
         command.args(["-m", &self.memory_mib.to_string(), "-kernel"]).arg(self.fetched.image()?);
         command.arg("-initrd").arg(self.directory.join("initramfs"));

@@ -273,15 +273,9 @@ const RESERVE: &str = "/proc/sys/vm/min_free_kbytes";
 /// The part of the memory that the processors' lists of free pages may hold; 0 is the default.
 const LISTS: &str = "/proc/sys/vm/percpu_pagelist_high_fraction";
 
-/// The seconds after which a waiting task counts as hung while memory is scarce. On a busy machine
-/// a kernel has searched for the memory of an elevator for 83 s, while the queue was stopped.
-const HUNG_IF_SCARCE_SECONDS: u64 = 120;
-
 /// A kernel that keeps almost all free memory for itself. Dropping it ends that.
 struct Scarce {
     before: String,
-    /// The seconds after which a waiting task otherwise counts as hung, if the kernel checks it.
-    hung_seconds: Option<u64>,
     /// A process that the kernel may kill for its memory: it must not kill the first one.
     victim: Child,
 }
@@ -291,12 +285,7 @@ impl Scarce {
         let mut victim = Command::new("/init");
         victim.args(["hog", "4"]).stdin(Stdio::null()).stdout(Stdio::null());
         let victim = victim.spawn().map_err(|error| format!("cannot start a worker: {error}"))?;
-        let hung_seconds = system::read(system::HUNG_TASK_SECONDS).ok().and_then(|text| text.trim().parse().ok());
-        let scarce = Scarce { before: system::read(RESERVE)?, hung_seconds, victim };
-        if let Some(usual) = hung_seconds {
-            let longer = HUNG_IF_SCARCE_SECONDS.max(usual).to_string();
-            let _ = system::try_write(Path::new(system::HUNG_TASK_SECONDS), &longer);
-        }
+        let scarce = Scarce { before: system::read(RESERVE)?, victim };
         system::write(format!("/proc/{}/oom_score_adj", scarce.victim.id()), "1000")?;
         Ok(scarce)
     }
@@ -317,9 +306,6 @@ impl Drop for Scarce {
     fn drop(&mut self) {
         let _ = system::write(RESERVE, &self.before);
         let _ = system::try_write(Path::new(LISTS), "0");
-        if let Some(usual) = self.hung_seconds {
-            let _ = system::try_write(Path::new(system::HUNG_TASK_SECONDS), &usual.to_string());
-        }
         let _ = self.victim.kill();
         let _ = self.victim.wait();
     }
