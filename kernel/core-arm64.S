@@ -47539,12 +47539,15 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	add	x0, x20, #952
 	mov	x2, x21
 	bl	hw_paternoster_depth_Depth_complete
+	ldrb	w8, [x20, #877]
+	strb	wzr, [x20, #877]
+	tbz	w8, #0, .L299_9
 	ldr	x8, [x20, #936]
 	mov	w9, #1000
 	umulh	x10, x8, x9
-	cbnz	x10, .L299_27
+	cbnz	x10, .L299_31
 	mul	x8, x8, x9
-.L299_2:
+.L299_3:
 	ldp	x11, x9, [x20]
 	mov	w10, #6783
 	movk	w10, #6, lsl #16
@@ -47562,34 +47565,35 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	csel	x10, x14, x10, hi
 	cmp	x11, #1
 	str	x10, [x20, #1184]
-	b.ne	.L299_5
+	b.ne	.L299_6
 	umulh	x11, x10, x9
 	cmp	xzr, x11
-	b.ne	.L299_28
+	b.ne	.L299_32
 	mul	x9, x10, x9
-	b	.L299_7
-.L299_5:
+	b	.L299_8
+.L299_6:
 	ldr	x9, [x20, #856]
 	mov	w10, #6784
 	movk	w10, #6, lsl #16
 	lsr	x11, x9, #59
 	cmp	x9, x10
 	csel	x9, x9, x10, hi
-	cbnz	x11, .L299_28
+	cbnz	x11, .L299_32
 	lsl	x9, x9, #5
-.L299_7:
+.L299_8:
 	cmp	x8, x9
 	csel	x8, x8, x9, lo
 	str	x8, [x20, #1192]
+.L299_9:
 	ldr	w24, [x22, #52]
 	cmn	w24, #1
-	b.eq	.L299_19
+	b.eq	.L299_21
+	ldr	w8, [x20, #1240]
+	cmp	w24, w8
+	b.ne	.L299_12
 	mov	x0, x20
 	mov	x1, x22
 	bl	hw_paternoster_cost_CostModel_continuing
-	ldr	w8, [x20, #1240]
-	cmp	w24, w8
-	b.ne	.L299_10
 	ldr	x8, [x20, #1208]
 	ldr	x9, [x20, #1216]
 	ldr	x10, [x20, #1224]
@@ -47602,7 +47606,7 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	str	x8, [x20, #1216]
 	csinv	x8, x9, xzr, lo
 	str	x8, [x20, #1224]
-.L299_10:
+.L299_12:
 	ldr	x8, [x20, #1464]
 	ldr	x9, [x20, #1256]
 	subs	x8, x8, x25
@@ -47613,7 +47617,7 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	umaddl	x22, w24, w8, x9
-.L299_12:
+.L299_14:
 	ldr	w8, [x22, #116]
 	sub	w8, w8, #1
 	str	w8, [x22, #116]
@@ -47623,7 +47627,7 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	umaddl	x22, w24, w8, x9
-.L299_14:
+.L299_16:
 	str	x21, [x22, #56]
 	mov	w8, #144
 	ldr	x10, [x20, #1248]
@@ -47633,18 +47637,18 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	cmp	x9, x24
 	csel	x10, x8, x10, hi
 	ldr	w11, [x10, #112]
-	cbnz	w11, .L299_19
+	cbnz	w11, .L299_21
 	ldr	w11, [x10, #116]
-	cbnz	w11, .L299_19
+	cbnz	w11, .L299_21
 	ldrb	w10, [x10, #134]
 	cmp	w10, #1
-	b.ne	.L299_19
+	b.ne	.L299_21
 	ldr	w21, [x20, #1444]
 	cmp	x9, x24
 	add	x22, x20, #1440
 	str	w24, [x20, #1444]
-	b.ls	.L299_31
-.L299_18:
+	b.ls	.L299_33
+.L299_20:
 	mov	w9, #-1
 	stp	w21, w9, [x8, #64]
 	mov	w8, #144
@@ -47655,15 +47659,15 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	cmp	x9, x21
 	csel	x8, x8, x22, hi
 	str	w24, [x8]
-.L299_19:
+.L299_21:
 	ldr	w8, [x20, #1480]
-	cbz	w8, .L299_26
+	cbz	w8, .L299_28
 	ldrb	w8, [x19, #997]
-	tbnz	w8, #0, .L299_26
+	tbnz	w8, #0, .L299_28
 	ldr	w8, [x19, #788]
 	ldr	x9, [x19, #776]
 	cmp	x9, x8
-	b.ls	.L299_25
+	b.ls	.L299_27
 	ldr	w10, [x19, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -47671,46 +47675,46 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L299_24
+	b.ls	.L299_26
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x19, #768]
 	str	wzr, [x11, x10]
-.L299_24:
+.L299_26:
 	add	w10, w8, #1
 	str	w10, [x19, #788]
-.L299_25:
+.L299_27:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x19, #997]
-.L299_26:
+.L299_28:
 	ldp	x20, x19, [sp, #64]
 	ldr	x25, [sp, #16]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	ret
-.L299_27:
-	mov	x8, #-1
-	b	.L299_2
-.L299_28:
-	mov	x9, #-1
-	b	.L299_7
 .L299_29:
 	add	x0, x20, #1264
 	add	x22, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
-	b	.L299_12
+	b	.L299_14
 .L299_30:
 	add	x0, x20, #1264
 	add	x22, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
-	b	.L299_14
+	b	.L299_16
 .L299_31:
+	mov	x8, #-1
+	b	.L299_3
+.L299_32:
+	mov	x9, #-1
+	b	.L299_8
+.L299_33:
 	add	x0, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	add	x8, x20, #1264
-	b	.L299_18
+	b	.L299_20
 	.size	hw_elevator_hooks_complete_paternoster_Paternoster, .-hw_elevator_hooks_complete_paternoster_Paternoster
 
 	.p2align	2
@@ -54818,153 +54822,116 @@ hw_elevator_hooks_dispatch_noop_Noop:
 	.p2align	2
 	.type	hw_elevator_hooks_dispatch_paternoster_Paternoster, @function
 hw_elevator_hooks_dispatch_paternoster_Paternoster:
-	sub	sp, sp, #160
-	stp	x28, x27, [sp, #80]
-	mov	x28, x1
-	stp	x20, x19, [sp, #144]
+	sub	sp, sp, #144
+	stp	x20, x19, [sp, #128]
+	mov	x19, x1
 	mov	x20, x0
-	stp	x29, x30, [sp, #64]
-	add	x29, sp, #64
-	stp	x26, x25, [sp, #96]
-	stp	x24, x23, [sp, #112]
-	stp	x22, x21, [sp, #128]
-	tbz	w2, #0, .L318_21
+	stp	x29, x30, [sp, #48]
+	add	x29, sp, #48
+	stp	x28, x27, [sp, #64]
+	stp	x26, x25, [sp, #80]
+	stp	x24, x23, [sp, #96]
+	stp	x22, x21, [sp, #112]
+	tbz	w2, #0, .L318_14
+	ldrb	w8, [x20, #1244]
+	strb	wzr, [x20, #1244]
+	tbz	w8, #0, .L318_3
+	str	xzr, [x20, #1208]
+.L318_3:
 	ldr	w23, [x20, #1472]
-	ldr	x8, [x20, #1248]
-	mov	w25, wzr
-	ldr	x9, [x20, #1256]
+	ldr	x9, [x20, #1248]
+	mov	w28, wzr
+	ldr	x8, [x20, #1256]
 	mov	w21, wzr
 	add	x24, x20, #1264
-	mov	w19, #144
-	mov	x12, #-144
-	str	x28, [sp]
-.L318_2:
-	mov	x10, x28
-	ldr	w28, [x28, #960]
-	ldr	x10, [x10, #856]
-	str	x10, [sp, #8]
-.L318_3:
-	cmp	w25, w23
-	umaddl	x27, w25, w19, x12
-	mov	w26, w25
-	csel	w10, w25, w23, hi
-	mov	x22, xzr
-	sub	x11, x26, x10
 .L318_4:
-	cmn	x11, x22
-	b.eq	.L318_198
-	add	x10, x26, x22
-	add	x27, x27, #144
+	mov	w12, #144
+.L318_5:
+	mov	w27, w28
+	cmp	w28, w23
+	mov	x22, xzr
+	add	x10, x27, w28, uxtw #3
+	csel	w11, w28, w23, hi
+	lsl	x10, x10, #4
+	sub	x25, x12, x10
+	add	x9, x9, x10
+	sub	x10, x27, x11
+.L318_6:
+	cmn	x10, x22
+	b.eq	.L318_212
+	add	x11, x27, x22
+	sub	x25, x25, #144
 	add	x22, x22, #1
-	add	x12, x27, x8
-	cmp	x9, x10
-	csel	x12, x12, x24, hi
-	ldr	w12, [x12, #112]
-	cbz	w12, .L318_4
-	ldr	w11, [x20, #1476]
-	sub	w11, w26, w11
-	add	w11, w11, w22
-	cmp	w11, #1
-	b.ne	.L318_13
-	mov	w11, #-1
-	str	w11, [x20, #1476]
-	cbz	w28, .L318_9
-	ldp	x12, x11, [sp]
-	str	xzr, [sp, #8]
-	cmp	x11, #1
-	str	xzr, [x12, #856]
-	cset	w11, eq
-	sub	w28, w28, w11
-	b	.L318_10
-.L318_9:
-	ldr	x12, [sp]
-.L318_10:
-	cmp	x9, x10
-	str	w28, [x12, #960]
-	b.ls	.L318_14
-	add	x8, x8, x27
-.L318_12:
-	mov	w9, #3
-	strb	w9, [x8, #133]
-.L318_13:
-	sub	w8, w26, #1
-	add	x25, x26, x22
+	cmp	x8, x11
+	csel	x11, x9, x24, hi
+	add	x9, x9, #144
+	ldr	w11, [x11, #112]
+	cbz	w11, .L318_6
+	add	w8, w27, w22
 	mov	x0, x20
-	add	x1, x8, x22
-	sub	x19, x25, #1
+	add	x28, x27, x22
+	sub	w1, w8, #1
 	bl	hw_paternoster_Paternoster_unfile
-	ldr	x8, [x20, #1248]
-	ldr	x9, [x20, #1256]
-	mov	x12, #-144
-	add	x10, x8, x27
-	cmp	x9, x19
-	mov	w19, #144
+	ldr	x9, [x20, #1248]
+	ldr	x8, [x20, #1256]
+	sub	x26, x28, #1
+	mov	w12, #144
+	sub	x10, x9, x25
+	cmp	x8, x26
 	csel	x10, x10, x24, hi
 	ldr	w11, [x10, #112]
-	cbz	w11, .L318_3
-	b	.L318_15
-.L318_14:
-	add	x0, x20, #1264
-	bl	hw_collections_arena_clean_paternoster_party_Party
-	add	x8, x20, #1264
-	b	.L318_12
-.L318_15:
-	add	x25, x26, x22
-	sub	w8, w26, #1
-	ldr	x28, [sp]
-	sub	x26, x25, #1
+	cbz	w11, .L318_5
+	sub	w8, w27, #1
+	neg	x25, x25
+	mov	w27, #72
 	add	x22, x8, x22
-.L318_16:
+.L318_10:
 	ldr	w8, [x10, #80]
-	mov	w9, #92
 	cmn	w8, #1
-	mov	w8, #72
-	csel	x8, x9, x8, eq
+	mov	w8, #92
+	csel	x8, x8, x27, eq
 	ldr	w3, [x10, x8]
 	ldr	x8, [x20, #920]
 	cmp	x8, x3
-	b.ls	.L318_19
+	b.ls	.L318_13
 	ldr	x8, [x20, #912]
 	add	x8, x8, x3, lsl #5
-.L318_18:
+.L318_12:
 	mov	x0, x20
-	mov	x1, x28
+	mov	x1, x19
 	mov	w2, w22
 	str	xzr, [x8]
 	strb	wzr, [x8, #8]
 	str	xzr, [x8, #16]
 	strb	wzr, [x8, #24]
 	bl	hw_paternoster_Paternoster_move_to_dispatch
-	ldr	x8, [x20, #1248]
-	ldr	x9, [x20, #1256]
+	ldr	x9, [x20, #1248]
+	ldr	x8, [x20, #1256]
 	add	w21, w21, #1
-	add	x10, x8, x27
-	cmp	x9, x26
+	add	x10, x9, x25
+	cmp	x8, x26
 	csel	x10, x10, x24, hi
 	ldr	w11, [x10, #112]
-	cbnz	w11, .L318_16
-	b	.L318_20
-.L318_19:
+	cbnz	w11, .L318_10
+	b	.L318_4
+.L318_13:
 	add	x0, x20, #880
-	mov	x28, x3
+	mov	x27, x3
 	bl	hw_collections_arena_clean_paternoster_Served
-	mov	x3, x28
-	ldr	x28, [sp]
+	mov	x3, x27
+	mov	w27, #72
 	add	x8, x20, #880
-	b	.L318_18
-.L318_20:
-	mov	x12, #-144
-	b	.L318_2
-.L318_21:
+	b	.L318_12
+.L318_14:
 	ldr	w8, [x20, #1480]
-	cbz	w8, .L318_169
+	cbz	w8, .L318_180
 	ldr	x8, [x20, #1192]
-	tbnz	x8, #63, .L318_199
+	tbnz	x8, #63, .L318_213
 	lsl	x8, x8, #1
-.L318_24:
+.L318_17:
 	mov	w9, #38528
-	ldr	x10, [x28, #672]
-	ldr	x11, [x28, #712]
+	ldr	x10, [x19, #672]
+	ldr	x11, [x19, #712]
 	movk	w9, #152, lsl #16
 	ldr	w2, [x20, #1440]
 	add	x25, x20, #1264
@@ -54977,7 +54944,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	adds	x8, x10, x11
 	csinv	x22, x8, xzr, lo
 	cmn	w2, #1
-	b.eq	.L318_29
+	b.eq	.L318_22
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	ldr	x10, [x20, #1256]
@@ -54988,13 +54955,13 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	adds	x8, x8, x21
 	csinv	x8, x8, xzr, lo
 	cmp	x8, x22
-	b.hi	.L318_29
+	b.hi	.L318_22
 	mov	x0, x20
-	mov	x1, x28
+	mov	x1, x19
 	bl	hw_paternoster_Paternoster_set_gone
 	ldr	w2, [x20, #1440]
 	cmn	w2, #1
-	b.eq	.L318_29
+	b.eq	.L318_22
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	ldr	x10, [x20, #1256]
@@ -55005,332 +54972,346 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	adds	x8, x8, x21
 	csinv	x8, x8, xzr, lo
 	cmp	x8, x22
-	b.hi	.L318_29
+	b.hi	.L318_22
 	mov	x0, x20
-	mov	x1, x28
+	mov	x1, x19
 	bl	hw_paternoster_Paternoster_set_gone
-.L318_29:
+.L318_22:
 	ldr	w21, [x20, #1476]
 	mov	w24, #6783
 	movk	w24, #6, lsl #16
 	cmn	w21, #1
-	b.eq	.L318_85
+	b.eq	.L318_83
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	ldr	x10, [x20, #1256]
 	umaddl	x8, w21, w8, x9
-	ldr	x2, [x20, #1192]
-	ldrb	w3, [x20, #1244]
+	ldr	x13, [x20, #1192]
+	ldrb	w14, [x20, #1244]
 	cmp	x10, x21
-	ldp	x14, x15, [x28, #432]
-	ldr	x9, [x20, #1184]
-	ldr	x11, [x20, #1408]
-	add	x0, x24, #1
 	csel	x8, x8, x25, hi
-	ldr	x12, [x20, #1416]
-	add	x13, x20, #1424
-	ldp	w1, w17, [x8, #120]
-	ldr	x10, [x8, #8]
-	add	x16, x28, #448
-	mov	w4, #16
-	mov	x5, x2
-	mov	x6, x17
-	mov	w7, w1
-.L318_31:
-	add	x19, x11, x6, lsl #4
-	cmp	x12, x6
-	mov	w22, w7
-	csel	x19, x19, x13, hi
-	ldr	x19, [x19]
-	cmp	x19, x22
-	csel	x7, x19, x22, hi
-	b.ls	.L318_34
-	umulh	x19, x5, x7
-	cmp	x22, #1
-	csinc	x22, x22, xzr, hi
-	cmp	xzr, x19
-	b.ne	.L318_36
-	mul	x5, x5, x7
-	udiv	x5, x5, x22
-.L318_34:
-	cbz	x6, .L318_39
-	add	x7, x14, x6, lsl #5
-	cmp	x15, x6
-	csel	x6, x7, x16, hi
-	ldrh	w7, [x6, #4]
-	ldr	w6, [x6, #8]
-	cmp	w7, #1
-	csinc	w7, w7, wzr, hi
-	cmn	w6, #1
-	csel	x6, xzr, x6, eq
-	subs	w4, w4, #1
-	b.ne	.L318_31
-	b	.L318_39
-.L318_36:
-	udiv	x5, x5, x22
-	umulh	x19, x5, x7
-	cbnz	x19, .L318_38
-	mul	x5, x5, x7
-	b	.L318_34
-.L318_38:
-	mov	x5, #-1
-	b	.L318_34
-.L318_39:
-	tbz	w3, #0, .L318_51
-	ldr	x3, [x8, #16]
-	ldr	x0, [x8]
-	cmp	x0, x3
-	b.hs	.L318_84
-	ldr	w3, [x20, #1108]
-	cmn	w3, #1
-	b.eq	.L318_66
-	lsr	x3, x2, #3
+	ldr	x9, [x8, #8]
+	ldp	w12, w11, [x8, #120]
+	mov	x15, x9
+	cbz	x13, .L318_34
+	ldp	x17, x0, [x19, #432]
+	add	x16, x20, #1424
+	ldr	x10, [x20, #1408]
+	ldr	x15, [x20, #1416]
+	add	x1, x19, #448
 	mov	w2, #16
-.L318_43:
-	add	x4, x11, x17, lsl #4
-	cmp	x12, x17
-	csel	x4, x4, x13, hi
+	mov	x4, x11
+	mov	w5, w12
+	mov	x3, x13
+.L318_25:
+	add	x6, x10, x4, lsl #4
+	cmp	x15, x4
+	csel	x6, x6, x16, hi
+	ldr	x7, [x6]
+	mov	w6, w5
+	cmp	x7, x6
+	csel	x5, x7, x6, hi
+	b.ls	.L318_28
+	umulh	x7, x3, x5
+	cmp	x6, #1
+	csinc	x6, x6, xzr, hi
+	cmp	xzr, x7
+	b.ne	.L318_30
+	mul	x3, x3, x5
+	udiv	x3, x3, x6
+.L318_28:
+	cbz	x4, .L318_33
+	add	x5, x17, x4, lsl #5
+	cmp	x0, x4
+	csel	x4, x5, x1, hi
+	ldrh	w5, [x4, #4]
+	ldr	w4, [x4, #8]
+	cmp	w5, #1
+	csinc	w5, w5, wzr, hi
+	cmn	w4, #1
+	csel	x4, xzr, x4, eq
+	subs	w2, w2, #1
+	b.ne	.L318_25
+	b	.L318_33
+.L318_30:
+	udiv	x3, x3, x6
+	umulh	x6, x3, x5
+	cbnz	x6, .L318_32
+	mul	x3, x3, x5
+	b	.L318_28
+.L318_32:
+	mov	x3, #-1
+	b	.L318_28
+.L318_33:
+	mov	x10, #2305843009213693952
+	cmp	x3, x10
+	csel	x10, x3, x10, lo
+	adds	x10, x9, x10
+	csinv	x15, x10, xzr, lo
+.L318_34:
+	ldr	x10, [x20, #1184]
+	ldr	x16, [x8, #16]
+	tbz	w14, #0, .L318_47
+	ldr	x14, [x8]
+	cmp	x14, x16
+	b.hs	.L318_82
+	ldr	w15, [x20, #1108]
+	cmn	w15, #1
+	b.eq	.L318_64
+	lsr	x13, x13, #3
+	cbz	x13, .L318_62
+	ldp	x17, x0, [x19, #432]
+	add	x1, x20, #1424
+	ldr	x15, [x20, #1408]
+	ldr	x16, [x20, #1416]
+	add	x2, x19, #448
+	mov	w3, #16
+.L318_39:
+	add	x4, x15, x11, lsl #4
+	cmp	x16, x11
+	csel	x4, x4, x1, hi
 	ldr	x5, [x4]
-	mov	w4, w1
+	mov	w4, w12
 	cmp	x5, x4
-	csel	x1, x5, x4, hi
-	b.ls	.L318_46
-	umulh	x5, x3, x1
+	csel	x12, x5, x4, hi
+	b.ls	.L318_42
+	umulh	x5, x13, x12
 	cmp	x4, #1
 	csinc	x4, x4, xzr, hi
 	cmp	xzr, x5
-	b.ne	.L318_48
-	mul	x1, x3, x1
-	udiv	x3, x1, x4
+	b.ne	.L318_44
+	mul	x12, x13, x12
+	udiv	x13, x12, x4
+.L318_42:
+	cbz	x11, .L318_59
+	add	x12, x17, x11, lsl #5
+	cmp	x0, x11
+	csel	x11, x12, x2, hi
+	ldrh	w12, [x11, #4]
+	ldr	w11, [x11, #8]
+	cmp	w12, #1
+	csinc	w12, w12, wzr, hi
+	cmn	w11, #1
+	csel	x11, xzr, x11, eq
+	subs	w3, w3, #1
+	b.ne	.L318_39
+	b	.L318_59
+.L318_44:
+	udiv	x13, x13, x4
+	umulh	x4, x13, x12
+	cbnz	x4, .L318_46
+	mul	x13, x13, x12
+	b	.L318_42
 .L318_46:
-	cbz	x17, .L318_62
-	add	x1, x14, x17, lsl #5
-	cmp	x15, x17
-	csel	x17, x1, x16, hi
-	ldrh	w1, [x17, #4]
-	ldr	w17, [x17, #8]
-	cmp	w1, #1
-	csinc	w1, w1, wzr, hi
-	cmn	w17, #1
-	csel	x17, xzr, x17, eq
-	subs	w2, w2, #1
-	b.ne	.L318_43
-	b	.L318_62
-.L318_48:
-	udiv	x3, x3, x4
-	umulh	x4, x3, x1
-	cbnz	x4, .L318_50
-	mul	x3, x3, x1
-	b	.L318_46
-.L318_50:
-	mov	x3, #-1
-	b	.L318_46
+	mov	x13, #-1
+	b	.L318_42
+.L318_47:
+	cmp	x15, x16
+	ldr	x14, [x8]
+	csel	x15, x15, x16, lo
+	cmp	x14, x15
+	b.hs	.L318_82
+	ldr	w15, [x20, #1108]
+	cmn	w15, #1
+	add	x15, x24, #1
+	b.eq	.L318_63
+	lsr	x13, x13, #3
+	cbz	x13, .L318_61
+	ldp	x0, x1, [x19, #432]
+	add	x2, x20, #1424
+	ldr	x16, [x20, #1408]
+	ldr	x17, [x20, #1416]
+	add	x3, x19, #448
+	mov	w4, #16
 .L318_51:
-	mov	x3, #2305843009213693952
-	ldr	x4, [x8, #16]
-	cmp	x5, x3
-	csel	x3, x5, x3, lo
-	adds	x3, x10, x3
-	csinv	x5, x3, xzr, lo
-	ldr	x3, [x8]
-	cmp	x5, x4
-	csel	x4, x5, x4, lo
-	cmp	x3, x4
-	b.hs	.L318_84
-	ldr	w4, [x20, #1108]
-	cmn	w4, #1
-	b.eq	.L318_65
-	lsr	x4, x2, #3
-	mov	w2, #16
-.L318_54:
-	add	x5, x11, x17, lsl #4
-	cmp	x12, x17
-	csel	x5, x5, x13, hi
+	add	x5, x16, x11, lsl #4
+	cmp	x17, x11
+	csel	x5, x5, x2, hi
 	ldr	x6, [x5]
-	mov	w5, w1
+	mov	w5, w12
 	cmp	x6, x5
-	csel	x1, x6, x5, hi
-	b.ls	.L318_57
-	umulh	x6, x4, x1
+	csel	x12, x6, x5, hi
+	b.ls	.L318_54
+	umulh	x6, x13, x12
 	cmp	x5, #1
 	csinc	x5, x5, xzr, hi
 	cmp	xzr, x6
-	b.ne	.L318_59
-	mul	x1, x4, x1
-	udiv	x4, x1, x5
-.L318_57:
-	cbz	x17, .L318_63
-	add	x1, x14, x17, lsl #5
-	cmp	x15, x17
-	csel	x17, x1, x16, hi
-	ldrh	w1, [x17, #4]
-	ldr	w17, [x17, #8]
-	cmp	w1, #1
-	csinc	w1, w1, wzr, hi
-	cmn	w17, #1
-	csel	x17, xzr, x17, eq
-	subs	w2, w2, #1
-	b.ne	.L318_54
-	b	.L318_63
+	b.ne	.L318_56
+	mul	x12, x13, x12
+	udiv	x13, x12, x5
+.L318_54:
+	cbz	x11, .L318_60
+	add	x12, x0, x11, lsl #5
+	cmp	x1, x11
+	csel	x11, x12, x3, hi
+	ldrh	w12, [x11, #4]
+	ldr	w11, [x11, #8]
+	cmp	w12, #1
+	csinc	w12, w12, wzr, hi
+	cmn	w11, #1
+	csel	x11, xzr, x11, eq
+	subs	w4, w4, #1
+	b.ne	.L318_51
+	b	.L318_60
+.L318_56:
+	udiv	x13, x13, x5
+	umulh	x5, x13, x12
+	cbnz	x5, .L318_58
+	mul	x13, x13, x12
+	b	.L318_54
+.L318_58:
+	mov	x13, #-1
+	b	.L318_54
 .L318_59:
-	udiv	x4, x4, x5
-	umulh	x5, x4, x1
-	cbnz	x5, .L318_61
-	mul	x4, x4, x1
-	b	.L318_57
+	mov	x11, #2305843009213693952
+	cmp	x13, x11
+	csel	x11, x13, x11, lo
+	adds	x9, x9, x11
+	csinv	x9, x9, xzr, lo
+	b	.L318_62
+.L318_60:
+	mov	x11, #2305843009213693952
+	cmp	x13, x11
+	csel	x11, x13, x11, lo
+	adds	x9, x9, x11
+	csinv	x9, x9, xzr, lo
 .L318_61:
-	mov	x4, #-1
-	b	.L318_57
+	cmp	x10, x15
+	b.lo	.L318_82
 .L318_62:
-	mov	x11, #2305843009213693952
-	cmp	x3, x11
-	csel	x11, x3, x11, lo
-	adds	x10, x10, x11
-	csinv	x10, x10, xzr, lo
-	cmp	x0, x10
-	b.hs	.L318_84
-	b	.L318_66
+	cmp	x14, x9
+	b.lo	.L318_64
+	b	.L318_82
 .L318_63:
-	mov	x11, #2305843009213693952
-	cmp	x4, x11
-	csel	x11, x4, x11, lo
-	adds	x10, x10, x11
-	csinv	x10, x10, xzr, lo
-	cmp	x9, x0
-	b.lo	.L318_84
-	cmp	x3, x10
-	b.lo	.L318_66
-	b	.L318_84
-.L318_65:
-	cmp	x9, x0
-	b.lo	.L318_84
-.L318_66:
-	ldr	w10, [x8, #112]
-	cbnz	w10, .L318_162
-	ldrb	w10, [x20, #944]
-	cmp	w10, #1
-	b.ne	.L318_84
-	ldrb	w10, [x8, #132]
-	cmp	w10, #2
-	b.lo	.L318_84
-	ldrh	w10, [x8, #128]
-	cmp	w10, #128
-	b.lo	.L318_84
-	ldr	w10, [x8, #116]
-	cbz	w10, .L318_72
-	ldr	w10, [x20, #872]
-	cbnz	w10, .L318_169
-.L318_72:
+	cmp	x10, x15
+	b.lo	.L318_82
+.L318_64:
+	ldr	w9, [x8, #112]
+	cbnz	w9, .L318_173
+	ldrb	w9, [x20, #948]
+	cmp	w9, #1
+	b.ne	.L318_82
+	ldrb	w9, [x8, #132]
+	cmp	w9, #2
+	b.lo	.L318_82
+	ldrh	w9, [x8, #128]
+	cmp	w9, #128
+	b.lo	.L318_82
+	ldr	w9, [x8, #116]
+	cbz	w9, .L318_70
+	ldr	w9, [x20, #872]
+	cbnz	w9, .L318_180
+.L318_70:
 	ldr	x11, [x8, #48]
-	tbnz	x11, #63, .L318_206
-	lsl	x10, x11, #1
-.L318_74:
+	tbnz	x11, #63, .L318_221
+	lsl	x9, x11, #1
+.L318_72:
 	ldrh	w12, [x8, #130]
-	lsr	x13, x9, #3
-	umulh	x14, x9, x12
-	cmp	x13, x10
-	csel	x10, x13, x10, hi
-	cmp	x9, #1
-	csinc	x13, x9, xzr, hi
-	cmp	x13, x10
-	csel	x10, x13, x10, lo
-	cbnz	x14, .L318_207
-	mul	x9, x9, x12
+	lsr	x13, x10, #3
+	umulh	x14, x10, x12
+	cmp	x13, x9
+	csel	x9, x13, x9, hi
+	cmp	x10, #1
+	csinc	x13, x10, xzr, hi
+	cmp	x13, x9
+	csel	x9, x13, x9, lo
+	cbnz	x14, .L318_222
+	mul	x10, x10, x12
 	umulh	x13, x11, x12
-	cbnz	x13, .L318_208
-.L318_76:
+	cbnz	x13, .L318_223
+.L318_74:
 	mul	x11, x11, x12
-.L318_77:
+.L318_75:
 	mov	w13, #256
 	subs	x12, x13, x12
 	csel	x12, xzr, x12, lo
-	umulh	x13, x10, x12
-	cbnz	x13, .L318_209
-	mul	x12, x10, x12
-.L318_79:
+	umulh	x13, x9, x12
+	cbnz	x13, .L318_224
+	mul	x12, x9, x12
+.L318_77:
 	ldr	x8, [x8, #56]
 	adds	x11, x11, x12
 	csinv	x11, x11, xzr, lo
-	adds	x8, x8, x10
+	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
-	cmp	x9, x11
-	b.ls	.L318_84
-	ldr	x1, [x28, #672]
-	ldr	x9, [x28, #712]
+	cmp	x10, x11
+	b.ls	.L318_82
+	ldr	x1, [x19, #672]
+	ldr	x9, [x19, #712]
 	adds	x10, x1, x9
 	csinv	x10, x10, xzr, lo
 	cmp	x10, x8
-	b.hs	.L318_84
-	ldr	w10, [x28, #856]
-	tbnz	w10, #0, .L318_169
+	b.hs	.L318_82
+	ldr	w10, [x19, #856]
+	tbnz	w10, #0, .L318_180
 	subs	x8, x8, x9
-	ldr	w9, [x28, #960]
+	ldr	w9, [x19, #960]
 	mov	w11, #1
-	ldr	x10, [x28, #952]
-	str	x11, [x28, #856]
-	ldrb	w11, [x28, #824]
+	ldr	x10, [x19, #952]
+	str	x11, [x19, #856]
+	ldrb	w11, [x19, #824]
 	csel	x8, xzr, x8, lo
 	adds	w9, w9, #1
 	add	x10, x10, #1
 	csinv	w9, w9, wzr, lo
 	cmp	w11, #1
-	str	x8, [x28, #864]
-	str	x10, [x28, #952]
-	str	w9, [x28, #960]
-	str	x10, [x28, #872]
-	b.ne	.L318_169
-	ldp	x9, x10, [x28, #256]
-	add	x11, x28, #128
-	str	x8, [sp, #32]
-	add	x0, x28, #792
-	add	x2, sp, #16
+	str	x8, [x19, #864]
+	str	x10, [x19, #952]
+	str	w9, [x19, #960]
+	str	x10, [x19, #872]
+	b.ne	.L318_180
+	ldp	x9, x10, [x19, #256]
+	add	x11, x19, #128
+	str	x8, [sp, #16]
+	add	x0, x19, #792
+	mov	x2, sp
 	add	x9, x9, x21, lsl #7
 	cmp	x10, x21
 	mov	w10, #3
-	strb	w10, [sp, #24]
+	strb	w10, [sp, #8]
 	csel	x9, x9, x11, hi
 	ldr	w8, [x9, #4]
 	mov	w9, #13
-	str	w9, [sp, #16]
-	str	w8, [sp, #28]
+	str	w9, [sp]
+	str	w8, [sp, #12]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w21, wzr
-	b	.L318_198
-.L318_84:
+	b	.L318_212
+.L318_82:
 	mov	x0, x20
-	mov	x1, x28
+	mov	x1, x19
 	bl	hw_paternoster_Paternoster_end_turn
-.L318_85:
+.L318_83:
 	add	x23, x20, #992
 	add	x22, x20, #1008
 	mov	x26, #-1
 	mov	w27, #-1
-	b	.L318_88
-.L318_86:
+	b	.L318_86
+.L318_84:
 	add	x0, x20, #1096
 	mov	w3, w21
 	bl	hw_collections_tree_Tree_remove_from_among
-.L318_87:
+.L318_85:
 	mov	x0, x20
-	mov	x1, x28
+	mov	x1, x19
 	mov	w2, w21
 	bl	hw_paternoster_Paternoster_board
-.L318_88:
+.L318_86:
 	ldr	w8, [x20, #1108]
 	cmn	w8, #1
 	mov	w8, #1
-	b.ne	.L318_94
+	b.ne	.L318_92
 	ldr	w9, [x20, #1120]
 	cmn	w9, #1
-	b.ne	.L318_94
+	b.ne	.L318_92
 	ldr	w9, [x20, #1132]
 	cmn	w9, #1
-	b.ne	.L318_94
+	b.ne	.L318_92
 	ldr	w9, [x20, #1484]
 	mov	w8, wzr
-	cbz	w9, .L318_94
+	cbz	w9, .L318_92
 	ldr	w9, [x20, #872]
-	cbz	w9, .L318_94
+	cbz	w9, .L318_92
 	ldr	x8, [x20, #952]
 	ldrb	w9, [x20, #988]
 	ldr	x11, [x20, #1464]
@@ -55344,12 +55325,12 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cset	w8, hs
 	orr	w9, w8, w9
 	strb	w9, [x20, #989]
-.L318_94:
+.L318_92:
 	ldr	w21, [x20, #1100]
 	ldr	x2, [x20, #1000]
 	ldr	x1, [x20, #992]
 	cmn	w21, #1
-	b.eq	.L318_101
+	b.eq	.L318_99
 	add	x9, x1, x21, lsl #5
 	cmp	x2, x21
 	ldr	x11, [x20, #1088]
@@ -55357,42 +55338,42 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	ldr	x10, [x10]
 	cmp	x10, x11
 	csinc	w8, w8, wzr, hi
-	tbz	w8, #0, .L318_97
-	b.ls	.L318_98
-	b	.L318_101
-.L318_97:
+	tbz	w8, #0, .L318_95
+	b.ls	.L318_96
+	b	.L318_99
+.L318_95:
 	str	x10, [x20, #1088]
-.L318_98:
+.L318_96:
 	ldr	w8, [x20, #1104]
 	cmp	w21, w8
-	b.ne	.L318_86
+	b.ne	.L318_84
 	cmp	x2, x21
-	b.ls	.L318_87
+	b.ls	.L318_85
 	stp	xzr, x26, [x9]
 	str	x26, [x9, #16]
 	str	w26, [x9, #24]
 	strb	wzr, [x9, #28]
 	str	x26, [x20, #1096]
 	str	w27, [x20, #1104]
-	b	.L318_87
-.L318_101:
+	b	.L318_85
+.L318_99:
 	ldr	w21, [x20, #1112]
 	cmn	w21, #1
-	b.eq	.L318_103
+	b.eq	.L318_101
 	add	x8, x1, x21, lsl #5
 	cmp	x2, x21
 	mov	x9, x2
 	mov	w2, wzr
 	csel	x8, x8, x22, hi
 	ldr	x8, [x8]
-	b	.L318_104
-.L318_103:
+	b	.L318_102
+.L318_101:
 	mov	x9, x2
 	mov	w2, #3
-.L318_104:
+.L318_102:
 	ldr	w10, [x20, #1124]
 	cmn	w10, #1
-	b.eq	.L318_106
+	b.eq	.L318_104
 	add	x11, x1, x10, lsl #5
 	cmp	x9, x10
 	csel	x11, x11, x22, hi
@@ -55404,94 +55385,104 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	csel	w21, w10, w21, ne
 	csinc	w2, w2, wzr, eq
 	csel	x8, x11, x8, ne
-	b	.L318_107
-.L318_106:
-.L318_107:
+	b	.L318_105
+.L318_104:
+.L318_105:
 	ldr	w10, [x20, #1136]
 	cmn	w10, #1
-	b.eq	.L318_111
+	b.eq	.L318_109
 	add	x11, x1, x10, lsl #5
 	cmp	x9, x10
 	csel	x9, x11, x22, hi
 	cmp	w2, #3
-	b.eq	.L318_110
+	b.eq	.L318_108
 	ldr	x9, [x9]
 	cmp	x9, x8
-	b.hs	.L318_112
-.L318_110:
+	b.hs	.L318_110
+.L318_108:
 	ldr	x8, [x20, #1184]
 	add	x22, x20, #1184
 	mov	w2, #2
 	mov	w21, w10
 	cmp	x8, x24
-	cset	w8, hi
-	b	.L318_120
-.L318_111:
+	cset	w9, hi
+	b	.L318_118
+.L318_109:
 	cmp	w2, #3
-	b.eq	.L318_169
-.L318_112:
+	b.eq	.L318_180
+.L318_110:
 	ldr	x8, [x20, #1184]
 	add	x22, x20, #1184
 	cmp	x8, x24
-	b.ls	.L318_119
-	add	w8, w2, w2, lsl #1
-	ldr	x9, [x20, #1048]
-	lsl	w8, w8, #2
-	add	x8, x8, x23
-	ldr	w10, [x8, #152]!
-	cmp	x9, x10
-	b.ls	.L318_117
-	ldr	x11, [x20, #1456]
-	ldr	x12, [x20, #1040]
+	b.ls	.L318_121
+	ldr	x9, [x20, #1040]
+	ldr	x10, [x20, #1048]
+	mov	w11, w21
+	add	x13, x20, #1056
+	add	x12, x9, x11, lsl #5
+	cmp	x10, x11
+	csel	x11, x12, x13, hi
+	ldr	x11, [x11]
+	cmn	x11, #1
+	b.eq	.L318_117
+	add	w11, w2, w2, lsl #1
+	lsl	w11, w11, #2
+	add	x11, x11, x23
+	ldr	w12, [x11, #152]!
+	cmp	x10, x12
+	b.ls	.L318_116
+	ldr	x13, [x20, #1456]
 	mov	w21, #-1
-.L318_115:
-	add	x13, x12, x10, lsl #5
-	add	x14, x13, #8
-	ldr	x15, [x13], #12
-	cmp	x15, x11
-	csel	x13, x13, x14, lo
-	csel	w21, w21, w10, lo
-	ldr	w10, [x13]
-	cmp	x9, x10
-	b.hi	.L318_115
+.L318_114:
+	add	x14, x9, x12, lsl #5
+	add	x15, x14, #8
+	ldr	x16, [x14], #12
+	cmp	x16, x13
+	csel	x14, x14, x15, lo
+	csel	w21, w21, w12, lo
+	ldr	w12, [x14]
+	cmp	x10, x12
+	b.hi	.L318_114
 	cmn	w21, #1
-	b.ne	.L318_118
+	b.ne	.L318_117
+.L318_116:
+	ldr	w21, [x11, #4]
 .L318_117:
-	ldr	w21, [x8, #4]
+	mov	w9, #1
 .L318_118:
-	mov	w8, #1
-	b	.L318_120
-.L318_119:
-	mov	w8, wzr
-.L318_120:
+	ldr	w10, [x20, #1488]
+	ldr	w11, [x20, #868]
+	orr	w10, w10, w11
+	cbz	w10, .L318_122
+	cbz	w9, .L318_173
+	mov	w23, wzr
+	b	.L318_124
+.L318_121:
 	ldr	w9, [x20, #1488]
 	ldr	w10, [x20, #868]
 	orr	w9, w9, w10
-	cbnz	w9, .L318_122
-	ldr	x9, [x28, #672]
-	ldr	x10, [x28, #712]
-	adds	x9, x9, x10
-	ldr	x10, [x20, #800]
-	csinv	x9, x9, xzr, lo
-	subs	x9, x9, x10
-	mov	w10, #61568
-	csel	x9, xzr, x9, lo
-	movk	w10, #762, lsl #16
-	cmp	x9, x10
-	csinc	w9, w8, wzr, hs
-	tbz	w9, #0, .L318_124
+	cbnz	w9, .L318_173
 .L318_122:
-	tbz	w8, #0, .L318_162
-	mov	w23, wzr
-	b	.L318_126
+	ldr	x10, [x19, #672]
+	ldr	x11, [x19, #712]
+	ldr	x12, [x20, #1232]
+	adds	x10, x10, x11
+	ldr	x11, [x20, #800]
+	csinv	x10, x10, xzr, lo
+	subs	x10, x10, x11
+	mov	w11, #61567
+	csel	x10, xzr, x10, lo
+	movk	w11, #762, lsl #16
+	cmp	x10, x11
+	mov	w10, #25855
+	add	x11, x24, #1
+	movk	w10, #7629, lsl #16
+	ccmp	x12, x10, #0, hi
+	ccmp	x8, x11, #2, hi
+	cset	w23, lo
+	tbnz	w9, #0, .L318_124
+	tbz	w23, #0, .L318_173
 .L318_124:
-	ldr	x8, [x20, #1232]
-	mov	w9, #25856
-	movk	w9, #7629, lsl #16
-	cmp	x8, x9
-	b.lo	.L318_162
-	mov	w23, #1
-.L318_126:
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	ldr	x10, [x20, #1256]
@@ -55500,140 +55491,148 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmp	x10, x26
 	csel	x8, x8, x25, hi
 	ldrb	w9, [x8, #132]
-	cmp	w9, #1
-	b.ls	.L318_162
+	cmp	w9, #2
+	b.lo	.L318_173
 	ldrh	w8, [x8, #128]
 	cmp	w8, #128
-	b.lo	.L318_162
+	b.lo	.L318_173
 	add	x0, x20, #992
 	mov	w1, w21
 	bl	hw_paternoster_order_Order_leave
-	tbz	w23, #0, .L318_131
-	mov	w10, #144
-	ldr	x9, [x20, #1248]
-	ldr	x8, [x20, #1256]
-	umaddl	x10, w26, w10, x9
-	cmp	x8, x26
-	csel	x10, x10, x25, hi
-	ldr	x10, [x10, #24]
-	lsr	x11, x10, #59
-	cbnz	x11, .L318_205
-	lsl	x10, x10, #5
-	b	.L318_141
-.L318_131:
-	ldr	w10, [x20, #1488]
+	tbz	w23, #0, .L318_129
+	mov	w8, #144
+	ldr	x10, [x20, #1248]
+	ldr	x9, [x20, #1256]
+	umaddl	x11, w26, w8, x10
+	cmp	x9, x26
+	cset	w13, hi
+	csel	x8, x11, x25, hi
+	ldr	x12, [x8, #24]
+	lsr	x14, x12, #59
+	cbnz	x14, .L318_220
+	lsl	x12, x12, #5
+	b	.L318_142
+.L318_129:
+	ldr	w8, [x20, #1488]
 	mov	w11, #144
-	ldr	x9, [x20, #1248]
-	ldr	x8, [x20, #1256]
-	umaddl	x13, w26, w11, x9
-	ldr	x11, [x20, #1408]
-	cmp	w10, #0
-	ldr	x10, [x20, #1192]
-	ldr	x12, [x20, #1416]
-	cset	w14, ne
-	cmp	x8, x26
-	add	x17, x28, #448
-	csel	x13, x13, x25, hi
-	lsr	x10, x10, x14
+	ldr	x10, [x20, #1248]
+	ldr	x9, [x20, #1256]
+	umaddl	x13, w26, w11, x10
+	cmp	w8, #0
+	ldr	x8, [x20, #1192]
+	cset	w12, ne
+	cmp	x9, x26
+	lsr	x11, x8, x12
+	csel	x8, x13, x25, hi
+	cbz	x11, .L318_140
+	ldp	w3, w1, [x8, #120]
+	ldp	x15, x16, [x19, #432]
+	add	x12, x20, #1424
+	ldr	x13, [x20, #1408]
+	ldr	x14, [x20, #1416]
+	add	x17, x19, #448
 	mov	w0, #16
-	ldp	w2, w1, [x13, #120]
-	ldp	x14, x15, [x28, #432]
-	add	x13, x20, #1424
-	mov	x16, x10
-.L318_132:
-	add	x3, x11, x1, lsl #4
-	cmp	x12, x1
-	csel	x3, x3, x13, hi
-	ldr	x4, [x3]
-	mov	w3, w2
-	cmp	x4, x3
-	csel	x2, x4, x3, hi
-	b.ls	.L318_135
-	umulh	x4, x16, x2
-	cmp	x3, #1
-	csinc	x3, x3, xzr, hi
-	cmp	xzr, x4
-	b.ne	.L318_137
-	mul	x16, x16, x2
-	udiv	x16, x16, x3
-.L318_135:
-	cbz	x1, .L318_140
-	add	x2, x14, x1, lsl #5
-	cmp	x15, x1
-	csel	x1, x2, x17, hi
-	ldrh	w2, [x1, #4]
+	mov	x2, x11
+.L318_131:
+	add	x4, x13, x1, lsl #4
+	cmp	x14, x1
+	csel	x4, x4, x12, hi
+	ldr	x5, [x4]
+	mov	w4, w3
+	cmp	x5, x4
+	csel	x3, x5, x4, hi
+	b.ls	.L318_134
+	umulh	x5, x2, x3
+	cmp	x4, #1
+	csinc	x4, x4, xzr, hi
+	cmp	xzr, x5
+	b.ne	.L318_136
+	mul	x2, x2, x3
+	udiv	x2, x2, x4
+.L318_134:
+	cbz	x1, .L318_139
+	add	x3, x15, x1, lsl #5
+	cmp	x16, x1
+	csel	x1, x3, x17, hi
+	ldrh	w3, [x1, #4]
 	ldr	w1, [x1, #8]
-	cmp	w2, #1
-	csinc	w2, w2, wzr, hi
+	cmp	w3, #1
+	csinc	w3, w3, wzr, hi
 	cmn	w1, #1
 	csel	x1, xzr, x1, eq
 	subs	w0, w0, #1
-	b.ne	.L318_132
-	b	.L318_140
-.L318_137:
-	udiv	x16, x16, x3
-	umulh	x3, x16, x2
-	cbnz	x3, .L318_139
-	mul	x16, x16, x2
-	b	.L318_135
+	b.ne	.L318_131
+	b	.L318_139
+.L318_136:
+	udiv	x2, x2, x4
+	umulh	x4, x2, x3
+	cbnz	x4, .L318_138
+	mul	x2, x2, x3
+	b	.L318_134
+.L318_138:
+	mov	x2, #-1
+	b	.L318_134
 .L318_139:
-	mov	x16, #-1
-	b	.L318_135
-.L318_140:
-	mov	w11, #1000
-	mov	x13, #-1
-	umulh	x12, x10, x11
-	mul	x11, x10, x11
-	cmp	x12, #0
-	mov	x12, #2305843009213693952
-	csel	x11, x11, x13, eq
 	mov	x13, #13531
-	cmp	x16, x12
+	mov	x12, #2305843009213693952
 	movk	x13, #55222, lsl #16
-	csel	x12, x16, x12, lo
+	cmp	x2, x12
 	movk	x13, #56962, lsl #32
+	csel	x12, x2, x12, lo
 	movk	x13, #17179, lsl #48
 	umulh	x12, x12, x13
 	lsr	x12, x12, #18
 	cmp	x12, #1
 	csinc	x12, x12, xzr, hi
-	udiv	x11, x11, x12
-	lsr	x12, x10, #1
-	cmp	x12, x11
-	csel	x12, x12, x11, hi
-	cmp	x11, x10
-	csel	x10, x10, x12, hi
+	b	.L318_141
+.L318_140:
+	mov	w12, #1
 .L318_141:
-	mov	w11, #144
-	cmp	x8, x26
-	add	x15, x20, #1424
-	umaddl	x9, w26, w11, x9
-	ldp	x13, x14, [x28, #432]
-	ldr	x11, [x20, #1408]
-	add	x16, x28, #448
-	mov	w17, #16
-	csel	x12, x9, x25, hi
-	ldp	w1, w0, [x12, #120]
-	ldr	x12, [x20, #1416]
+	mov	w13, #1000
+	mov	x15, #-1
+	umulh	x14, x11, x13
+	mul	x13, x11, x13
+	cmp	x14, #0
+	csel	x13, x13, x15, eq
+	udiv	x12, x13, x12
+	lsr	x13, x11, #1
+	cmp	x13, x12
+	csel	x13, x13, x12, hi
+	cmp	x12, x11
+	csel	x12, x11, x13, hi
 .L318_142:
-	add	x2, x11, x0, lsl #4
-	cmp	x12, x0
+	mov	w11, #144
+	cmp	x9, x26
+	umaddl	x11, w26, w11, x10
+	cset	w13, hi
+	cbz	x12, .L318_166
+.L318_143:
+	ldp	w1, w0, [x8, #120]
+	ldp	x10, x14, [x19, #432]
+	add	x15, x20, #1424
+	ldr	x8, [x20, #1408]
+	ldr	x9, [x20, #1416]
+	add	x16, x19, #448
+	mov	w17, #16
+.L318_144:
+	add	x2, x8, x0, lsl #4
+	cmp	x9, x0
 	csel	x2, x2, x15, hi
 	ldr	x3, [x2]
 	mov	w2, w1
 	cmp	x3, x2
 	csel	x1, x3, x2, hi
-	b.ls	.L318_145
-	umulh	x3, x10, x1
+	b.ls	.L318_147
+	umulh	x3, x12, x1
 	cmp	x2, #1
 	csinc	x2, x2, xzr, hi
 	cmp	xzr, x3
-	b.ne	.L318_147
-	mul	x10, x10, x1
-	udiv	x10, x10, x2
-.L318_145:
-	cbz	x0, .L318_150
-	add	x1, x13, x0, lsl #5
+	b.ne	.L318_149
+	mul	x12, x12, x1
+	udiv	x12, x12, x2
+.L318_147:
+	cbz	x0, .L318_152
+	add	x1, x10, x0, lsl #5
 	cmp	x14, x0
 	csel	x0, x1, x16, hi
 	ldrh	w1, [x0, #4]
@@ -55643,62 +55642,108 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmn	w0, #1
 	csel	x0, xzr, x0, eq
 	subs	w17, w17, #1
-	b.ne	.L318_142
-	b	.L318_150
-.L318_147:
-	udiv	x10, x10, x2
-	umulh	x2, x10, x1
-	cbnz	x2, .L318_149
-	mul	x10, x10, x1
-	b	.L318_145
+	b.ne	.L318_144
+	b	.L318_152
 .L318_149:
-	mov	x10, #-1
-	b	.L318_145
-.L318_150:
-	mov	x11, #2305843009213693952
-	cmp	x10, x11
-	csel	x27, x10, x11, lo
-	cmp	x8, x26
-	b.ls	.L318_204
+	udiv	x12, x12, x2
+	umulh	x2, x12, x1
+	cbnz	x2, .L318_151
+	mul	x12, x12, x1
+	b	.L318_147
 .L318_151:
-	ldr	x8, [x9]
-	mov	w10, #6
+	mov	x12, #-1
+	b	.L318_147
+.L318_152:
+	mov	x8, #2305843009213693952
+	cmp	x12, x8
+	csel	x27, x12, x8, lo
+	tbz	w13, #0, .L318_167
+.L318_153:
+	ldr	x8, [x11]
+	mov	w9, #6
 	mov	x0, x22
-	strb	w10, [x9, #133]
+	strb	w9, [x11, #133]
 	mov	w1, w21
 	mov	w2, w23
-	adds	x10, x8, x27
-	csinv	x10, x10, xzr, lo
-	stp	x8, x10, [x9, #8]
+	adds	x9, x8, x27
+	csinv	x9, x9, xzr, lo
+	stp	x8, x9, [x11, #8]
 	str	w21, [x20, #1476]
 	bl	hw_paternoster_moves_Moves_begin
-	ldrb	w8, [x28, #824]
-	cmp	w8, #1
-	b.ne	.L318_162
-	ldp	x8, x9, [x28, #256]
-	add	x10, x28, #128
+	ldr	x8, [x20, #936]
+	mov	w9, #1000
+	umulh	x10, x8, x9
+	cbnz	x10, .L318_218
+	mul	x8, x8, x9
+.L318_155:
+	ldp	x11, x9, [x20]
+	cmp	w11, #0
+	csinc	x10, x9, x24, ne
+	ldr	x9, [x20, #1200]
+	lsr	x12, x10, #4
+	cmp	x9, x10
+	csel	x13, x9, x10, hi
+	cmp	x12, #3124
+	ccmp	x9, x24, #0, hi
+	ldr	x9, [x20, #928]
+	csel	x10, x13, x10, hi
+	cmp	x11, #1
+	str	x10, [x20, #1184]
+	b.ne	.L318_158
+	umulh	x11, x10, x9
+	cmp	xzr, x11
+	b.ne	.L318_219
+	mul	x9, x10, x9
+	b	.L318_160
+.L318_158:
+	ldr	x9, [x20, #856]
+	mov	w10, #6784
+	movk	w10, #6, lsl #16
+	lsr	x11, x9, #59
+	cmp	x9, x10
+	csel	x9, x9, x10, hi
+	cbnz	x11, .L318_219
+	lsl	x9, x9, #5
+.L318_160:
+	ldrb	w10, [x19, #824]
+	cmp	x8, x9
+	csel	x8, x8, x9, lo
+	cmp	w10, #1
+	str	x8, [x20, #1192]
+	b.ne	.L318_173
+	ldp	x8, x9, [x19, #256]
+	add	x10, x19, #128
 	add	x8, x8, x26, lsl #7
 	cmp	x9, x26
 	csel	x10, x8, x10, hi
 	ldrb	w9, [x10, #16]
 	ldr	w8, [x10, #4]
 	cmp	w9, #7
-	b.hi	.L318_161
+	b.hi	.L318_172
 	ldrb	w11, [x10, #17]
 	ldrsb	w9, [x10, #20]
-	cbz	w11, .L318_157
+	cbz	w11, .L318_168
 	cmp	w11, #1
-	b.ne	.L318_160
+	b.ne	.L318_171
 	cmn	w9, #20
-	b.ge	.L318_159
+	b.ge	.L318_170
 	mov	w9, #8
-	b	.L318_161
-.L318_157:
+	b	.L318_172
+.L318_166:
+	cmp	x9, x26
+	mov	x27, xzr
+	b.hi	.L318_153
+.L318_167:
+	add	x0, x20, #1264
+	bl	hw_collections_arena_clean_paternoster_party_Party
+	add	x11, x20, #1264
+	b	.L318_153
+.L318_168:
 	cmn	w9, #20
-	b.ge	.L318_159
+	b.ge	.L318_170
 	mov	w9, #16
-	b	.L318_161
-.L318_159:
+	b	.L318_172
+.L318_170:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -55707,23 +55752,23 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	and	w9, w9, #0xff
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
-	b	.L318_161
-.L318_160:
+	b	.L318_172
+.L318_171:
 	mov	w9, #31
-.L318_161:
-	ldr	x1, [x28, #672]
+.L318_172:
+	ldr	x1, [x19, #672]
 	and	w9, w9, #0x7
-	str	w8, [sp, #28]
+	str	w8, [sp, #12]
 	mov	w8, #13
-	add	x0, x28, #792
-	add	x2, sp, #16
-	strb	wzr, [sp, #24]
-	strb	w9, [sp, #25]
-	str	w8, [sp, #16]
+	add	x0, x19, #792
+	mov	x2, sp
+	strb	wzr, [sp, #8]
+	strb	w9, [sp, #9]
+	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L318_162:
+.L318_173:
 	cmn	w21, #1
-	b.eq	.L318_169
+	b.eq	.L318_180
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	ldr	x10, [x20, #1256]
@@ -55733,7 +55778,7 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmp	x10, x26
 	csel	x8, x8, x25, hi
 	cmp	x9, x24
-	b.ls	.L318_170
+	b.ls	.L318_181
 	ldrb	w9, [x8, #133]
 	ldr	w12, [x8, #80]
 	add	x10, x8, #40
@@ -55744,15 +55789,15 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmn	w12, #1
 	mov	w11, #92
 	csel	x9, x11, x9, eq
-	ldr	x11, [x28, #392]
+	ldr	x11, [x19, #392]
 	add	x9, x8, x9
 	ldr	w12, [x9, #8]
 	cmp	x11, x12
-	b.ls	.L318_168
+	b.ls	.L318_179
 	ldr	x13, [x10]
-	ldr	x14, [x28, #384]
+	ldr	x14, [x19, #384]
 	mov	w10, #-1
-.L318_166:
+.L318_177:
 	add	x15, x14, x12, lsl #5
 	add	x16, x15, #8
 	ldr	x17, [x15], #12
@@ -55761,34 +55806,34 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	csel	w10, w10, w12, lo
 	ldr	w12, [x15]
 	cmp	x11, x12
-	b.hi	.L318_166
+	b.hi	.L318_177
 	cmn	w10, #1
-	b.ne	.L318_171
-.L318_168:
+	b.ne	.L318_182
+.L318_179:
 	ldr	w10, [x9, #12]
-	b	.L318_171
-.L318_169:
+	b	.L318_182
+.L318_180:
 	mov	w21, wzr
-	b	.L318_198
-.L318_170:
+	b	.L318_212
+.L318_181:
 	ldr	w9, [x8, #80]
 	mov	w10, #92
 	cmn	w9, #1
 	mov	w9, #72
 	csel	x9, x10, x9, eq
 	ldr	w10, [x8, x9]
-.L318_171:
-	ldp	x9, x11, [x28, #64]
+.L318_182:
+	ldp	x9, x11, [x19, #64]
 	mov	w23, w10
 	ldr	x0, [x8, #40]
 	add	x9, x9, x23, lsl #6
 	cmp	x11, x23
-	csel	x9, x9, x28, hi
+	csel	x9, x9, x19, hi
 	ldr	x1, [x9]
 	ldr	w22, [x9, #40]
-	ldrb	w19, [x9, #61]
+	ldrb	w24, [x9, #61]
 	bl	hw_paternoster_cost_Step_between
-	cmp	w19, #0
+	cmp	w24, #0
 	and	w24, w0, #0xff
 	mov	x0, x20
 	cset	w1, ne
@@ -55798,10 +55843,10 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	ldr	x8, [x20, #920]
 	mov	x22, x0
 	cmp	x8, x23
-	b.ls	.L318_200
+	b.ls	.L318_214
 	ldr	x8, [x20, #912]
 	add	x27, x8, x23, lsl #5
-.L318_173:
+.L318_184:
 	str	xzr, [x27]
 	strb	wzr, [x27, #8]
 	str	x22, [x27, #16]
@@ -55812,14 +55857,14 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x26
 	str	x8, [x20, #1464]
-	b.ls	.L318_201
+	b.ls	.L318_215
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	umaddl	x8, w26, w8, x9
-.L318_175:
+.L318_186:
 	str	x22, [x8, #24]
 	mov	x0, x20
-	mov	x1, x28
+	mov	x1, x19
 	ldr	x8, [x20, #1232]
 	mov	w2, w21
 	mov	w3, w23
@@ -55831,190 +55876,196 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	ldr	x10, [x20, #1248]
 	ldr	x8, [x20, #1256]
 	umaddl	x23, w26, w9, x10
-	ldp	x12, x13, [x28, #432]
 	cmp	x8, x26
-	ldr	x9, [x20, #1408]
-	ldr	x10, [x20, #1416]
-	add	x14, x28, #448
+	csel	x9, x23, x25, hi
+	cbz	x22, .L318_197
+	ldp	w0, w16, [x9, #120]
+	ldp	x12, x13, [x19, #432]
+	add	x9, x20, #1424
+	ldr	x10, [x20, #1408]
+	ldr	x11, [x20, #1416]
+	add	x14, x19, #448
 	mov	w15, #16
-	mov	x16, x22
-	csel	x11, x23, x25, hi
-	ldp	w0, w17, [x11, #120]
-	add	x11, x20, #1424
-.L318_176:
-	add	x1, x9, x17, lsl #4
-	cmp	x10, x17
-	csel	x1, x1, x11, hi
+	mov	x17, x22
+.L318_188:
+	add	x1, x10, x16, lsl #4
+	cmp	x11, x16
+	csel	x1, x1, x9, hi
 	ldr	x2, [x1]
 	mov	w1, w0
 	cmp	x2, x1
 	csel	x0, x2, x1, hi
-	b.ls	.L318_179
-	umulh	x2, x16, x0
+	b.ls	.L318_191
+	umulh	x2, x17, x0
 	cmp	x1, #1
 	csinc	x1, x1, xzr, hi
 	cmp	xzr, x2
-	b.ne	.L318_181
-	mul	x16, x16, x0
-	udiv	x16, x16, x1
-.L318_179:
-	cbz	x17, .L318_184
-	add	x0, x12, x17, lsl #5
-	cmp	x13, x17
-	csel	x17, x0, x14, hi
-	ldrh	w0, [x17, #4]
-	ldr	w17, [x17, #8]
+	b.ne	.L318_193
+	mul	x17, x17, x0
+	udiv	x17, x17, x1
+.L318_191:
+	cbz	x16, .L318_196
+	add	x0, x12, x16, lsl #5
+	cmp	x13, x16
+	csel	x16, x0, x14, hi
+	ldrh	w0, [x16, #4]
+	ldr	w16, [x16, #8]
 	cmp	w0, #1
 	csinc	w0, w0, wzr, hi
-	cmn	w17, #1
-	csel	x17, xzr, x17, eq
+	cmn	w16, #1
+	csel	x16, xzr, x16, eq
 	subs	w15, w15, #1
-	b.ne	.L318_176
-	b	.L318_184
-.L318_181:
-	udiv	x16, x16, x1
-	umulh	x1, x16, x0
-	cbnz	x1, .L318_183
-	mul	x16, x16, x0
-	b	.L318_179
-.L318_183:
-	mov	x16, #-1
-	b	.L318_179
-.L318_184:
+	b.ne	.L318_188
+	b	.L318_196
+.L318_193:
+	udiv	x17, x17, x1
+	umulh	x1, x17, x0
+	cbnz	x1, .L318_195
+	mul	x17, x17, x0
+	b	.L318_191
+.L318_195:
+	mov	x17, #-1
+	b	.L318_191
+.L318_196:
 	mov	x9, #2305843009213693952
-	ldr	x10, [x20, #1088]
-	cmp	x16, x9
-	csel	x24, x16, x9, lo
-	adds	x9, x10, x22
+	cmp	x17, x9
+	csel	x24, x17, x9, lo
+	b	.L318_198
+.L318_197:
+	mov	x24, xzr
+.L318_198:
+	ldr	x9, [x20, #1088]
+	adds	x9, x9, x22
 	csinv	x9, x9, xzr, lo
 	cmp	x8, x26
 	str	x9, [x20, #1088]
-	b.ls	.L318_202
-.L318_185:
+	b.ls	.L318_216
+.L318_199:
 	ldr	x8, [x23]
 	adds	x8, x8, x24
 	csinv	x8, x8, xzr, lo
 	str	x8, [x23]
-	ldrb	w8, [x28, #824]
+	ldrb	w8, [x19, #824]
 	cmp	w8, #1
-	b.ne	.L318_187
-	ldp	x8, x9, [x28, #256]
-	add	x10, x28, #128
-	ldr	x1, [x28, #672]
-	add	x0, x28, #792
-	add	x2, sp, #16
-	str	x22, [sp, #32]
+	b.ne	.L318_201
+	ldp	x8, x9, [x19, #256]
+	add	x10, x19, #128
+	ldr	x1, [x19, #672]
+	add	x0, x19, #792
+	mov	x2, sp
+	str	x22, [sp, #16]
 	add	x8, x8, x26, lsl #7
 	cmp	x9, x26
 	mov	w9, #12
-	strb	w9, [sp, #24]
+	strb	w9, [sp, #8]
 	mov	w9, #13
 	csel	x8, x8, x10, hi
-	str	w9, [sp, #16]
+	str	w9, [sp]
 	ldr	w8, [x8, #4]
-	str	w8, [sp, #28]
+	str	w8, [sp, #12]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L318_187:
+.L318_201:
 	ldrb	w22, [x23, #133]
 	mov	w9, #2
 	sub	w8, w22, #3
 	cmp	w22, #2
 	csel	w8, w8, w9, hi
 	cmp	w8, #3
-	b.eq	.L318_197
+	b.eq	.L318_211
 	ldr	x24, [x23]
 	and	w8, w8, #0xff
 	ldr	x27, [x23, #16]
 	ldr	w23, [x23, #112]
 	cmp	w8, #2
-	b.ne	.L318_190
+	b.ne	.L318_204
 	add	x0, x20, #992
 	mov	w1, w21
 	mov	w2, w22
 	bl	hw_paternoster_order_Order_leave
-.L318_190:
+.L318_204:
 	ldr	x8, [x20, #1256]
 	cmp	x8, x26
-	b.ls	.L318_203
+	b.ls	.L318_217
 	mov	w8, #144
 	ldr	x9, [x20, #1248]
 	umaddl	x25, w26, w8, x9
-.L318_192:
+.L318_206:
 	mov	w8, #3
 	strb	w8, [x25, #133]
-	cbz	w23, .L318_197
+	cbz	w23, .L318_211
 	cmp	w22, #1
-	b.ne	.L318_196
+	b.ne	.L318_210
 	cmp	x24, x27
-	b.hs	.L318_196
+	b.hs	.L318_210
 	ldr	x4, [x20, #856]
 	mov	x0, x20
-	mov	x1, x28
+	mov	x1, x19
 	mov	w2, w21
 	mov	w3, #1
 	mov	w21, #1
 	bl	hw_paternoster_Paternoster_board_as
-	b	.L318_198
-.L318_196:
+	b	.L318_212
+.L318_210:
 	mov	x0, x20
-	mov	x1, x28
+	mov	x1, x19
 	mov	w2, w21
 	bl	hw_paternoster_Paternoster_file
-.L318_197:
+.L318_211:
 	mov	w21, #1
-.L318_198:
+.L318_212:
 	mov	w0, w21
-	ldp	x20, x19, [sp, #144]
-	ldp	x22, x21, [sp, #128]
-	ldp	x24, x23, [sp, #112]
-	ldp	x26, x25, [sp, #96]
-	ldp	x28, x27, [sp, #80]
-	ldp	x29, x30, [sp, #64]
-	add	sp, sp, #160
+	ldp	x20, x19, [sp, #128]
+	ldp	x22, x21, [sp, #112]
+	ldp	x24, x23, [sp, #96]
+	ldp	x26, x25, [sp, #80]
+	ldp	x28, x27, [sp, #64]
+	ldp	x29, x30, [sp, #48]
+	add	sp, sp, #144
 	ret
-.L318_199:
+.L318_213:
 	mov	x8, #-1
-	b	.L318_24
-.L318_200:
+	b	.L318_17
+.L318_214:
 	add	x0, x20, #880
 	add	x27, x20, #880
 	bl	hw_collections_arena_clean_paternoster_Served
-	b	.L318_173
-.L318_201:
+	b	.L318_184
+.L318_215:
 	add	x0, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	add	x8, x20, #1264
-	b	.L318_175
-.L318_202:
+	b	.L318_186
+.L318_216:
 	add	x0, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	add	x23, x20, #1264
-	b	.L318_185
-.L318_203:
+	b	.L318_199
+.L318_217:
 	add	x0, x20, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
-	b	.L318_192
-.L318_204:
-	add	x0, x20, #1264
-	bl	hw_collections_arena_clean_paternoster_party_Party
-	add	x9, x20, #1264
-	b	.L318_151
-.L318_205:
-	mov	x10, #-1
-	b	.L318_141
-.L318_206:
-	mov	x10, #-1
-	b	.L318_74
-.L318_207:
+	b	.L318_206
+.L318_218:
+	mov	x8, #-1
+	b	.L318_155
+.L318_219:
 	mov	x9, #-1
-	umulh	x13, x11, x12
-	cbz	x13, .L318_76
-.L318_208:
-	mov	x11, #-1
-	b	.L318_77
-.L318_209:
+	b	.L318_160
+.L318_220:
 	mov	x12, #-1
-	b	.L318_79
+	b	.L318_143
+.L318_221:
+	mov	x9, #-1
+	b	.L318_72
+.L318_222:
+	mov	x10, #-1
+	umulh	x13, x11, x12
+	cbz	x13, .L318_74
+.L318_223:
+	mov	x11, #-1
+	b	.L318_75
+.L318_224:
+	mov	x12, #-1
+	b	.L318_77
 	.size	hw_elevator_hooks_dispatch_paternoster_Paternoster, .-hw_elevator_hooks_dispatch_paternoster_Paternoster
 
 	.p2align	2
@@ -61814,7 +61865,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	mov	x21, x0
 	add	x25, x19, #128
 	cmp	x8, x24
-	b.ls	.L350_124
+	b.ls	.L350_126
 	ldr	x8, [x19, #256]
 	add	x8, x8, x24, lsl #7
 .L350_3:
@@ -61874,7 +61925,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 .L350_13:
 	ldr	x20, [x21, #1088]
 	cmp	x8, x24
-	b.ls	.L350_131
+	b.ls	.L350_133
 	mov	w8, #144
 	ldr	x9, [x21, #1248]
 	umaddl	x22, w24, w8, x9
@@ -61898,7 +61949,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	ldr	x8, [x21, #1256]
 	str	x20, [sp, #8]
 	cmp	x8, x24
-	b.ls	.L350_125
+	b.ls	.L350_127
 	mov	w8, #144
 	ldr	x9, [x21, #1248]
 	umaddl	x23, w24, w8, x9
@@ -61915,7 +61966,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	ldr	x10, [sp, #16]
 	add	x22, x21, #1440
 	cmp	x8, x10
-	b.ls	.L350_138
+	b.ls	.L350_140
 	mov	w8, #144
 	ldr	x9, [x21, #1248]
 	umaddl	x20, w10, w8, x9
@@ -61948,7 +61999,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	csinv	x28, x8, xzr, lo
 	cmp	x11, x25
 	str	x27, [x21, #1448]
-	b.ls	.L350_126
+	b.ls	.L350_128
 	mov	w8, #144
 	ldr	x9, [x21, #1248]
 	umaddl	x26, w25, w8, x9
@@ -62006,7 +62057,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cbz	x8, .L350_35
 	mov	w9, #7
 	umulh	x9, x8, x9
-	cbnz	x9, .L350_132
+	cbnz	x9, .L350_134
 	lsl	x9, x8, #3
 	sub	x8, x9, x8
 .L350_34:
@@ -62047,7 +62098,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	str	w10, [x19, #968]
 .L350_40:
 	cmp	x9, x20
-	b.ls	.L350_127
+	b.ls	.L350_129
 .L350_41:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
@@ -62066,7 +62117,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	ldr	w8, [x19, #544]
 	cbnz	w8, .L350_47
 	str	w26, [x19, #576]
-	b	.L350_98
+	b	.L350_88
 .L350_47:
 	add	x0, x19, #512
 	mov	x1, x19
@@ -62088,16 +62139,16 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	csel	x8, x8, x25, hi
 	ldrb	w9, [x8, #16]
 	cmp	w9, #7
-	b.hi	.L350_113
+	b.hi	.L350_115
 	ldrb	w10, [x8, #17]
 	ldrsb	w9, [x8, #20]
-	cbz	w10, .L350_109
+	cbz	w10, .L350_111
 	cmp	w10, #1
-	b.ne	.L350_115
+	b.ne	.L350_117
 	cmn	w9, #20
-	b.ge	.L350_111
+	b.ge	.L350_113
 	mov	w20, #200
-	b	.L350_116
+	b	.L350_118
 .L350_53:
 	cmp	x2, x22
 	b.ls	.L350_55
@@ -62113,7 +62164,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 .L350_55:
 	ldr	x8, [x19, #328]
 	cmp	x8, x22
-	b.ls	.L350_128
+	b.ls	.L350_130
 	ldr	x8, [x19, #320]
 	lsl	x9, x22, #4
 	ldr	w24, [sp, #28]
@@ -62153,7 +62204,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	mov	w20, wzr
 .L350_61:
 	cmp	x9, x25
-	b.ls	.L350_130
+	b.ls	.L350_132
 .L350_62:
 	ldrb	w9, [x8, #137]
 	strb	w20, [x8, #137]
@@ -62177,47 +62228,48 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	add	w10, w10, #1
 	cmp	x9, x25
 	str	w10, [x21, #1480]
-	csel	x10, x8, x22, hi
-	ldrb	w11, [x10, #133]
-	sub	w12, w11, #3
-	cmp	w11, #2
-	mov	w11, #2
-	csel	w11, w12, w11, hi
-	and	w11, w11, #0xff
-	cmp	w11, #1
-	b.gt	.L350_79
-	cbnz	w11, .L350_98
-	ldr	x14, [x10, #24]
-	ldp	x12, x13, [x19, #432]
-	ldp	w1, w0, [x10, #120]
-	ldr	x10, [x21, #1408]
-	cmp	x14, x23
-	add	x15, x19, #448
-	ldr	x11, [x21, #1416]
-	csel	x16, x14, x23, lo
-	add	x14, x21, #1424
+	csel	x11, x8, x22, hi
+	ldrb	w10, [x11, #133]
+	sub	w12, w10, #3
+	cmp	w10, #2
+	mov	w10, #2
+	csel	w10, w12, w10, hi
+	and	w10, w10, #0xff
+	cmp	w10, #1
+	b.gt	.L350_80
+	cbnz	w10, .L350_88
+	ldr	x10, [x11, #24]
+	cmp	x10, x23
+	csel	x10, x10, x23, lo
+	cbz	x10, .L350_90
+	ldp	w1, w0, [x11, #120]
+	ldp	x13, x14, [x19, #432]
+	add	x15, x21, #1424
+	ldr	x11, [x21, #1408]
+	ldr	x12, [x21, #1416]
+	add	x16, x19, #448
 	mov	w17, #16
-.L350_71:
-	add	x2, x10, x0, lsl #4
-	cmp	x11, x0
-	csel	x2, x2, x14, hi
+.L350_72:
+	add	x2, x11, x0, lsl #4
+	cmp	x12, x0
+	csel	x2, x2, x15, hi
 	ldr	x3, [x2]
 	mov	w2, w1
 	cmp	x3, x2
 	csel	x1, x3, x2, hi
-	b.ls	.L350_74
-	umulh	x3, x16, x1
+	b.ls	.L350_75
+	umulh	x3, x10, x1
 	cmp	x2, #1
 	csinc	x2, x2, xzr, hi
 	cmp	xzr, x3
-	b.ne	.L350_76
-	mul	x16, x16, x1
-	udiv	x16, x16, x2
-.L350_74:
-	cbz	x0, .L350_81
-	add	x1, x12, x0, lsl #5
-	cmp	x13, x0
-	csel	x0, x1, x15, hi
+	b.ne	.L350_77
+	mul	x10, x10, x1
+	udiv	x10, x10, x2
+.L350_75:
+	cbz	x0, .L350_89
+	add	x1, x13, x0, lsl #5
+	cmp	x14, x0
+	csel	x0, x1, x16, hi
 	ldrh	w1, [x0, #4]
 	ldr	w0, [x0, #8]
 	cmp	w1, #1
@@ -62225,20 +62277,20 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cmn	w0, #1
 	csel	x0, xzr, x0, eq
 	subs	w17, w17, #1
-	b.ne	.L350_71
-	b	.L350_81
-.L350_76:
-	udiv	x16, x16, x2
-	umulh	x2, x16, x1
-	cbnz	x2, .L350_78
-	mul	x16, x16, x1
-	b	.L350_74
-.L350_78:
-	mov	x16, #-1
-	b	.L350_74
+	b.ne	.L350_72
+	b	.L350_89
+.L350_77:
+	udiv	x10, x10, x2
+	umulh	x2, x10, x1
+	cbnz	x2, .L350_79
+	mul	x10, x10, x1
+	b	.L350_75
 .L350_79:
-	cmp	w11, #2
-	b.ne	.L350_92
+	mov	x10, #-1
+	b	.L350_75
+.L350_80:
+	cmp	w10, #2
+	b.ne	.L350_82
 	mov	x0, x21
 	mov	x1, x19
 	mov	w2, w25
@@ -62250,56 +62302,9 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	ldp	x29, x30, [sp, #80]
 	add	sp, sp, #176
 	b	hw_paternoster_Paternoster_update_sweep
-.L350_81:
-	mov	x10, #2305843009213693952
-	cmp	x16, x10
-	csel	x24, x16, x10, lo
-	cbz	x23, .L350_86
-	cmp	x9, x25
-	b.ls	.L350_136
-.L350_83:
-	ldrh	w9, [x8, #130]
-	ldr	x11, [x21, #1184]
-	lsr	w10, w9, #3
-	tst	w9, #0x7
-	cinc	w10, w10, ne
-	subs	w9, w9, w10
-	csel	w9, wzr, w9, lo
-	cmp	x23, x11
-	b.hi	.L350_85
-	and	w9, w9, #0xffff
-	mov	w10, #256
-	add	w9, w9, #32
-	cmp	w9, #256
-	csel	w9, w9, w10, lo
-.L350_85:
-	strh	w9, [x8, #130]
-.L350_86:
-	ldr	x8, [x21, #856]
-	mov	w9, #5
-	umulh	x9, x8, x9
-	cmp	xzr, x9
-	b.ne	.L350_133
-	add	x23, x8, x8, lsl #2
-.L350_88:
-	ldr	x8, [x21, #1256]
-	cmp	x8, x25
-	b.ls	.L350_134
-	mov	w8, #144
-	ldr	x9, [x21, #1248]
-	umaddl	x8, w25, w8, x9
-.L350_90:
-	ldr	x10, [x21, #1088]
-	ldr	x9, [x8]
-	cmp	x9, x10
-	b.hs	.L350_99
-	ldr	w11, [x8, #116]
-	cmp	w11, #0
-	cset	w11, eq
-	b	.L350_100
-.L350_92:
+.L350_82:
 	ldr	w10, [x19, #960]
-	cbz	w10, .L350_98
+	cbz	w10, .L350_88
 	ldr	x11, [x19, #856]
 	str	xzr, [x19, #856]
 	cmp	x11, #1
@@ -62307,10 +62312,10 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cmp	x11, #1
 	sub	w10, w10, w12
 	str	w10, [x19, #960]
-	b.ne	.L350_98
+	b.ne	.L350_88
 	cmp	x9, x25
-	b.ls	.L350_137
-.L350_95:
+	b.ls	.L350_139
+.L350_85:
 	ldrh	w9, [x8, #130]
 	lsr	w10, w9, #3
 	tst	w9, #0x7
@@ -62324,7 +62329,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	strh	w9, [x8, #130]
 	ldrb	w8, [x19, #824]
 	cmp	w8, #1
-	b.ne	.L350_97
+	b.ne	.L350_87
 	ldp	x8, x9, [x19, #256]
 	add	x0, x19, #792
 	ldr	x1, [x19, #672]
@@ -62340,10 +62345,10 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	str	w9, [sp, #32]
 	str	w8, [sp, #44]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L350_97:
+.L350_87:
 	mov	w8, #1
 	strb	w8, [x19, #998]
-.L350_98:
+.L350_88:
 	ldp	x20, x19, [sp, #160]
 	ldp	x22, x21, [sp, #144]
 	ldp	x24, x23, [sp, #128]
@@ -62352,9 +62357,61 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	ldp	x29, x30, [sp, #80]
 	add	sp, sp, #176
 	ret
+.L350_89:
+	mov	x11, #2305843009213693952
+	cmp	x10, x11
+	csel	x24, x10, x11, lo
+	cbnz	x23, .L350_91
+	b	.L350_95
+.L350_90:
+	mov	x24, xzr
+	cbz	x23, .L350_95
+.L350_91:
+	cmp	x9, x25
+	b.ls	.L350_138
+.L350_92:
+	ldrh	w9, [x8, #130]
+	ldr	x11, [x21, #1184]
+	lsr	w10, w9, #3
+	tst	w9, #0x7
+	cinc	w10, w10, ne
+	subs	w9, w9, w10
+	csel	w9, wzr, w9, lo
+	cmp	x23, x11
+	b.hi	.L350_94
+	and	w9, w9, #0xffff
+	mov	w10, #256
+	add	w9, w9, #32
+	cmp	w9, #256
+	csel	w9, w9, w10, lo
+.L350_94:
+	strh	w9, [x8, #130]
+.L350_95:
+	ldr	x8, [x21, #856]
+	mov	w9, #5
+	umulh	x9, x8, x9
+	cmp	xzr, x9
+	b.ne	.L350_135
+	add	x23, x8, x8, lsl #2
+.L350_97:
+	ldr	x8, [x21, #1256]
+	cmp	x8, x25
+	b.ls	.L350_136
+	mov	w8, #144
+	ldr	x9, [x21, #1248]
+	umaddl	x8, w25, w8, x9
 .L350_99:
+	ldr	x10, [x21, #1088]
+	ldr	x9, [x8]
+	cmp	x9, x10
+	b.hs	.L350_101
+	ldr	w11, [x8, #116]
+	cmp	w11, #0
+	cset	w11, eq
+	b	.L350_102
+.L350_101:
 	mov	w11, wzr
-.L350_100:
+.L350_102:
 	subs	x10, x10, x23
 	strb	w11, [x8, #135]
 	csel	x20, xzr, x10, lo
@@ -62365,28 +62422,28 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	str	x9, [x8]
 	ldr	x8, [x21, #1256]
 	cmp	x8, x25
-	b.ls	.L350_135
+	b.ls	.L350_137
 	mov	w8, #144
 	ldr	x9, [x21, #1248]
 	umaddl	x22, w25, w8, x9
-.L350_102:
+.L350_104:
 	cmp	x23, x20
 	ldrb	w8, [x22, #136]
 	cset	w9, lo
 	cmp	x23, x20
 	strb	w9, [x22, #136]
-	tbz	w8, #0, .L350_105
-	b.lo	.L350_108
+	tbz	w8, #0, .L350_107
+	b.lo	.L350_110
 	mov	w8, #-1
-	b	.L350_107
-.L350_105:
-	b.hs	.L350_108
-	mov	w8, #1
+	b	.L350_109
 .L350_107:
+	b.hs	.L350_110
+	mov	w8, #1
+.L350_109:
 	ldr	w9, [x21, #1484]
 	add	w8, w9, w8
 	str	w8, [x21, #1484]
-.L350_108:
+.L350_110:
 	mov	x0, x21
 	mov	x1, x19
 	mov	w2, w25
@@ -62398,12 +62455,12 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	ldp	x29, x30, [sp, #80]
 	add	sp, sp, #176
 	b	hw_paternoster_Paternoster_file
-.L350_109:
-	cmn	w9, #20
-	b.ge	.L350_112
-	mov	w20, #200
-	b	.L350_117
 .L350_111:
+	cmn	w9, #20
+	b.ge	.L350_114
+	mov	w20, #200
+	b	.L350_119
+.L350_113:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -62413,8 +62470,8 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w9, w9, #0x8
-	b	.L350_113
-.L350_112:
+	b	.L350_115
+.L350_114:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -62424,7 +62481,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w9, w9, #0x10
-.L350_113:
+.L350_115:
 	and	w10, w9, #0x7
 	mov	w11, #8
 	lsr	w9, w9, #3
@@ -62433,15 +62490,15 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	mul	w10, w10, w11
 	cmp	w9, #1
 	and	w20, w10, #0xff
-	b.eq	.L350_116
+	b.eq	.L350_118
 	cmp	w9, #2
-	b.eq	.L350_117
-.L350_115:
-	mov	w20, #1
-	b	.L350_117
-.L350_116:
-	lsl	w20, w20, #3
+	b.eq	.L350_119
 .L350_117:
+	mov	w20, #1
+	b	.L350_119
+.L350_118:
+	lsl	w20, w20, #6
+.L350_119:
 	str	w20, [x23, #120]
 	mov	w10, #-2
 	mov	w24, #16
@@ -62454,7 +62511,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	csel	x22, x8, xzr, lo
 	str	w22, [x23, #124]
 	add	x23, x19, #448
-.L350_118:
+.L350_120:
 	add	x8, x27, x22, lsl #5
 	cmp	x28, x22
 	ldr	x9, [x21, #1416]
@@ -62463,10 +62520,10 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cmp	w8, #1
 	csinc	w26, w8, wzr, hi
 	cmp	x9, x22
-	b.ls	.L350_123
+	b.ls	.L350_125
 	ldr	x8, [x21, #1408]
 	add	x8, x8, x22, lsl #4
-.L350_120:
+.L350_122:
 	ldr	x9, [x8]
 	ldr	w10, [x8, #8]
 	adds	x11, x9, w20, uxtw
@@ -62483,34 +62540,34 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cmn	w8, #1
 	csel	x22, xzr, x8, eq
 	subs	w24, w24, #1
-	b.ne	.L350_118
+	b.ne	.L350_120
 	b	.L350_24
-.L350_123:
+.L350_125:
 	add	x0, x21, #1424
 	bl	hw_collections_arena_clean_paternoster_shares_Members
 	add	x8, x21, #1424
-	b	.L350_120
-.L350_124:
+	b	.L350_122
+.L350_126:
 	add	x0, x19, #128
 	bl	hw_collections_arena_clean_context_Context
 	add	x8, x19, #128
 	b	.L350_3
-.L350_125:
+.L350_127:
 	add	x0, x21, #1264
 	add	x23, x21, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	b	.L350_18
-.L350_126:
+.L350_128:
 	add	x0, x21, #1264
 	add	x26, x21, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	b	.L350_26
-.L350_127:
+.L350_129:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
 	b	.L350_41
-.L350_128:
+.L350_130:
 	add	x0, x19, #336
 	mov	x20, x22
 	add	x22, x19, #336
@@ -62522,50 +62579,50 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	str	x27, [x19, #336]
 	cmp	x8, x9
 	str	w24, [x28, #4]
-	b.hi	.L350_139
+	b.hi	.L350_141
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
 	b	.L350_58
-.L350_130:
+.L350_132:
 	add	x0, x21, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	add	x8, x21, #1264
 	b	.L350_62
-.L350_131:
+.L350_133:
 	add	x0, x21, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	b	.L350_15
-.L350_132:
+.L350_134:
 	mov	x8, #-1
 	b	.L350_34
-.L350_133:
-	mov	x23, #-1
-	b	.L350_88
-.L350_134:
-	add	x0, x21, #1264
-	bl	hw_collections_arena_clean_paternoster_party_Party
-	add	x8, x21, #1264
-	b	.L350_90
 .L350_135:
-	add	x0, x21, #1264
-	bl	hw_collections_arena_clean_paternoster_party_Party
-	b	.L350_102
+	mov	x23, #-1
+	b	.L350_97
 .L350_136:
 	add	x0, x21, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	add	x8, x21, #1264
-	b	.L350_83
+	b	.L350_99
 .L350_137:
+	add	x0, x21, #1264
+	bl	hw_collections_arena_clean_paternoster_party_Party
+	b	.L350_104
+.L350_138:
+	add	x0, x21, #1264
+	bl	hw_collections_arena_clean_paternoster_party_Party
+	add	x8, x21, #1264
+	b	.L350_92
+.L350_139:
 	mov	x0, x22
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	mov	x8, x22
-	b	.L350_95
-.L350_138:
+	b	.L350_85
+.L350_140:
 	add	x0, x21, #1264
 	add	x20, x21, #1264
 	bl	hw_collections_arena_clean_paternoster_party_Party
 	b	.L350_23
-.L350_139:
+.L350_141:
 	ldr	x8, [x19, #320]
 	mov	x22, x9
 	b	.L350_57
@@ -73985,14 +74042,14 @@ hw_names_set:
 	cmp	x8, #2
 	b.eq	.L393_70
 	cmp	x8, #3
-	b.ne	.L393_82
+	b.ne	.L393_84
 	add	x0, x28, #1224
 	add	x1, x28, #800
 	mov	x2, x19
 .L393_31:
 	ldr	x3, [sp, #8]
 	bl	hw_anticipatory_tunables_Tunables_set
-	b	.L393_101
+	b	.L393_103
 .L393_32:
 	mov	w0, #-7
 .L393_33:
@@ -74012,20 +74069,20 @@ hw_names_set:
 	cmp	x8, #12
 	b.eq	.L393_75
 	cmp	x8, #13
-	b.ne	.L393_86
+	b.ne	.L393_88
 	add	x0, x28, #1504
 	mov	x1, x19
 .L393_39:
 	ldr	x2, [sp, #8]
 	bl	hw_cfq_tunables_Tunables_set
-	b	.L393_101
+	b	.L393_103
 .L393_40:
 	cmp	x8, #6
 	b.le	.L393_63
 	cmp	x8, #7
 	b.eq	.L393_77
 	cmp	x8, #8
-	b.ne	.L393_90
+	b.ne	.L393_92
 	adrp	x1, .Lconst16
 	add	x1, x1, :lo12:.Lconst16
 	add	x0, x28, #1368
@@ -74035,7 +74092,7 @@ hw_names_set:
 .L393_44:
 	ldr	x5, [sp, #8]
 	bl	hw_shared_slice_tunables_SliceTunables_set
-	b	.L393_101
+	b	.L393_103
 .L393_45:
 	cmp	x8, #16
 	b.le	.L393_67
@@ -74044,7 +74101,7 @@ hw_names_set:
 	cmp	x8, #18
 	b.eq	.L393_33
 	subs	x4, x19, #10
-	b.hs	.L393_103
+	b.hs	.L393_108
 	ldr	x2, [sp, #8]
 	add	x0, x28, #2824
 	mov	x1, x19
@@ -74065,7 +74122,7 @@ hw_names_set:
 	csel	w16, w11, w13, hi
 .L393_51:
 	cmp	x16, x14
-	b.eq	.L393_109
+	b.eq	.L393_114
 	cmp	x9, x14
 	add	x13, x14, #1
 	csel	x17, x15, x12, hi
@@ -74091,17 +74148,17 @@ hw_names_set:
 .L393_54:
 	cbnz	x8, .L393_33
 	add	x8, x28, #1192
-	cbz	x19, .L393_185
+	cbz	x19, .L393_182
 	cmp	x19, #1
-	b.eq	.L393_184
+	b.eq	.L393_181
 	cmp	x19, #2
-	b.ne	.L393_143
+	b.ne	.L393_138
 .L393_58:
 	mov	w9, #80
-	b	.L393_191
+	b	.L393_188
 .L393_59:
 	cmp	x8, #10
-	b.ne	.L393_92
+	b.ne	.L393_94
 	ldr	x3, [sp, #8]
 	add	x0, x28, #1776
 	add	x1, x28, #800
@@ -74110,18 +74167,18 @@ hw_names_set:
 	ldrh	w9, [x28, #2004]
 	ldr	x8, [x28, #1984]
 	strh	w9, [x28, #1328]
-	cbnz	x8, .L393_159
+	cbnz	x8, .L393_154
 	ldr	w8, [x28, #2016]
 	cmp	w8, #32
-	b.hs	.L393_153
+	b.hs	.L393_148
 	mov	w8, #16384
-	b	.L393_159
+	b	.L393_154
 .L393_63:
 	cmp	x8, #5
-	b.ne	.L393_99
-	cbz	x19, .L393_123
+	b.ne	.L393_101
+	cbz	x19, .L393_127
 	cmp	x19, #1
-	b.ne	.L393_133
+	b.ne	.L393_128
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
@@ -74130,23 +74187,23 @@ hw_names_set:
 	b	.L393_33
 .L393_67:
 	cmp	x8, #15
-	b.ne	.L393_102
+	b.ne	.L393_104
 	add	x0, x28, #1192
 	add	x1, x28, #128
 	mov	x2, x19
 .L393_69:
 	ldr	x3, [sp, #8]
 	bl	hw_bfq_Bfq_set_tunable
-	b	.L393_101
+	b	.L393_103
 .L393_70:
 	cmp	x19, #1
-	b.le	.L393_118
+	b.le	.L393_123
 	cmp	x19, #2
-	b.eq	.L393_160
+	b.eq	.L393_155
 	cmp	x19, #3
-	b.eq	.L393_161
+	b.eq	.L393_156
 	cmp	x19, #4
-	b.ne	.L393_164
+	b.ne	.L393_159
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
@@ -74160,7 +74217,7 @@ hw_names_set:
 .L393_76:
 	ldr	x3, [sp, #8]
 	bl	hw_fiops_Fiops_set_tunable
-	b	.L393_101
+	b	.L393_103
 .L393_77:
 	ldr	x20, [sp, #8]
 	adrp	x1, .Lconst3
@@ -74172,236 +74229,25 @@ hw_names_set:
 	mov	x5, x20
 	bl	hw_shared_slice_tunables_SliceTunables_set
 	cmp	x19, #10
-	b.ne	.L393_101
+	b.ne	.L393_103
 	cmp	x20, #0
 	mov	w0, wzr
 	cset	w8, ne
 	strb	w8, [x28, #1765]
 	b	.L393_33
 .L393_79:
-	cbz	x19, .L393_122
-	cmp	x19, #1
-	b.ne	.L393_124
-	ldr	x8, [sp, #8]
-	cmp	x8, #0
-	cneg	x8, x8, mi
-	str	x8, [x28, #2128]
-	b	.L393_125
-.L393_82:
-	cbz	x19, .L393_135
-	cmp	x19, #1
-	b.eq	.L393_134
-	cmp	x19, #2
-	b.ne	.L393_142
-	ldr	x8, [sp, #8]
-	mov	w0, wzr
-	str	x8, [x28, #1264]
-	b	.L393_33
-.L393_86:
-	ldr	x1, [sp, #8]
-	add	x0, x28, #800
-	bl	hw_shared_stored_time_StoredTime_of
-	mov	x8, x0
-	cmp	x19, #3
-	b.gt	.L393_114
-	cmp	x19, #1
-	b.gt	.L393_136
-	cbz	x19, .L393_163
-	cmp	x19, #1
-	b.eq	.L393_121
-	b	.L393_174
-.L393_90:
-	add	x0, x28, #1192
-	add	x1, x28, #128
-	mov	x2, x19
-.L393_91:
-	ldr	x3, [sp, #8]
-	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_set_tunable
-	b	.L393_101
-.L393_92:
-	ldr	x3, [sp, #8]
-	add	x0, x28, #1720
-	add	x1, x28, #800
-	mov	x2, x19
-	bl	hw_cfq_wf2q_tunables_Tunables_set
-	cmp	x19, #8
-	b.ne	.L393_101
-	ldr	x8, [x28, #1704]
-	mov	w9, #-2
-	ldr	w10, [x28, #1616]
-	cmp	x8, x9
-	csel	x8, x8, x9, lo
-	cmp	w10, w8
-	csel	w20, w10, w8, lo
-	cbz	w20, .L393_101
-	mov	x24, xzr
-	add	x21, x28, #1640
-	mov	w22, #72
-	mov	w23, #56
-	mov	w25, #10
-	mov	w26, #80
-	mov	w27, #1
-.L393_95:
-	ldr	x8, [x28, #1336]
-	cmp	x8, x24
-	b.ls	.L393_98
-	ldr	x8, [x28, #1328]
-	madd	x8, x24, x22, x8
-.L393_97:
-	ldr	x9, [x28, #1696]
-	ldr	x10, [x28, #1704]
-	mov	w0, wzr
-	madd	x9, x24, x23, x9
-	cmp	x10, x24
-	ldrb	w10, [x28, #1912]
-	add	x24, x24, #1
-	csel	x9, x9, x21, hi
-	cmp	x24, x20
-	ldrb	w9, [x9, #52]
-	strb	w27, [x8, #67]
-	and	w9, w9, #0x7
-	sub	w9, w10, w9
-	madd	w9, w9, w25, w26
-	and	w9, w9, #0xfe
-	str	w9, [x8, #48]
-	b.ne	.L393_95
-	b	.L393_33
-.L393_98:
-	add	x0, x28, #1344
-	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	add	x8, x28, #1344
-	b	.L393_97
-.L393_99:
-	add	x0, x28, #1192
-	add	x1, x28, #128
-	mov	x2, x19
-.L393_100:
-	ldr	x3, [sp, #8]
-	bl	hw_cfq_v2_CfqV2_set_tunable
-.L393_101:
-	mov	w0, wzr
-	b	.L393_33
-.L393_102:
-	ldr	x8, [sp, #8]
-	mov	w9, #800
-	mov	w10, #792
-	mov	w0, wzr
-	cmp	x8, #0
-	cneg	x8, x8, mi
-	cmp	x19, #0
-	csel	x9, x10, x9, eq
-	ldr	x10, [sp, #16]
-	str	x8, [x10, x9]
-	b	.L393_33
-.L393_103:
-	ldr	x8, [x28, #1232]
-	mov	w10, #17
-	mov	w0, wzr
-	sub	x9, x8, #2
-	cmp	x8, #1
-	csel	x9, x9, x10, hi
-	cmp	x9, #8
-	b.le	.L393_147
-	cmp	x9, #13
-	b.gt	.L393_165
-	cmp	x9, #10
-	b.le	.L393_192
-	cmp	x9, #11
-	b.eq	.L393_211
-	cmp	x9, #12
-	b.ne	.L393_219
-	add	x0, x28, #1240
-	add	x1, x28, #128
-	mov	x2, x4
-	b	.L393_76
-.L393_109:
-	ldr	x9, [x28, #2912]
-	umulh	x10, x8, x9
-	cbnz	x10, .L393_281
-	mul	x21, x8, x9
-.L393_111:
-	mov	w19, #51712
-	add	x8, sp, #40
-	add	x0, x28, #2824
-	movk	w19, #15258, lsl #16
-	bl	hw_bandwidth_tunables_Tunables_figures
-	ldr	x8, [sp, #40]
-	mov	x13, #-1
-	cmp	x8, #1
-	csinc	x8, x8, xzr, hi
-	udiv	x10, x20, x8
-	msub	x9, x10, x8, x20
-	umulh	x12, x10, x19
-	mul	x11, x9, x19
-	umulh	x9, x9, x19
-	cmp	x9, #0
-	csel	x9, x11, x13, eq
-	cbnz	x12, .L393_282
-	mul	x10, x10, x19
-.L393_113:
-	udiv	x11, x9, x8
-	mov	w0, wzr
-	msub	x8, x11, x8, x9
-	ldr	x9, [x28, #2920]
-	cmp	x8, #0
-	cinc	x8, x11, ne
-	adds	x8, x10, x8
-	csinv	x8, x8, xzr, lo
-	adds	x8, x8, x21
-	csinv	x8, x8, xzr, lo
-	adds	x8, x8, x9
-	csinv	x8, x8, xzr, lo
-	str	x8, [x28, #3184]
-	b	.L393_33
-.L393_114:
-	cmp	x19, #5
-	b.gt	.L393_139
-	cmp	x19, #4
-	b.eq	.L393_171
-	cmp	x19, #5
-	b.ne	.L393_174
-	mov	w0, wzr
-	str	x8, [x28, #1240]
-	str	x1, [x28, #1248]
-	b	.L393_33
-.L393_118:
-	cbz	x19, .L393_162
-	cmp	x19, #1
-	b.ne	.L393_164
-	ldr	x1, [sp, #8]
-	add	x0, x28, #800
-	bl	hw_shared_stored_time_StoredTime_of
-	mov	x8, x0
-.L393_121:
-	mov	w0, wzr
-	str	x8, [x28, #1208]
-	str	x1, [x28, #1216]
-	b	.L393_33
-.L393_122:
-	ldr	x8, [sp, #8]
-	cmp	x8, #0
-	cneg	x8, x8, mi
-	str	x8, [x28, #2120]
-	b	.L393_125
-.L393_123:
-	ldr	x8, [sp, #8]
-	mov	w0, wzr
-	cmp	x8, #0
-	cneg	x8, x8, mi
-	str	w8, [x28, #1376]
-	b	.L393_33
-.L393_124:
-	ldr	x8, [sp, #8]
-	cmp	x8, #0
-	cset	w8, ne
-	strb	w8, [x28, #2136]
-.L393_125:
+	ldr	x2, [sp, #8]
+	add	x0, x28, #2120
+	mov	x1, x19
+	bl	hw_paternoster_tunables_Tunables_set
 	ldr	x8, [x28, #2128]
 	mov	w9, #1000
+	mov	w11, #1
+	strb	w11, [x28, #2068]
 	umulh	x10, x8, x9
-	cbnz	x10, .L393_279
+	cbnz	x10, .L393_269
 	mul	x8, x8, x9
-.L393_127:
+.L393_81:
 	ldr	x11, [x28, #1192]
 	ldr	x9, [x28, #1200]
 	mov	w10, #6783
@@ -74420,35 +74266,232 @@ hw_names_set:
 	csel	x10, x14, x10, hi
 	cmp	x11, #1
 	str	x10, [x28, #2376]
-	b.ne	.L393_130
+	b.ne	.L393_105
 	umulh	x11, x10, x9
 	cmp	xzr, x11
-	b.ne	.L393_280
+	b.ne	.L393_270
 	mul	x9, x10, x9
-	b	.L393_132
-.L393_130:
+	b	.L393_107
+.L393_84:
+	cbz	x19, .L393_130
+	cmp	x19, #1
+	b.eq	.L393_129
+	cmp	x19, #2
+	b.ne	.L393_137
+	ldr	x8, [sp, #8]
+	mov	w0, wzr
+	str	x8, [x28, #1264]
+	b	.L393_33
+.L393_88:
+	ldr	x1, [sp, #8]
+	add	x0, x28, #800
+	bl	hw_shared_stored_time_StoredTime_of
+	mov	x8, x0
+	cmp	x19, #3
+	b.gt	.L393_119
+	cmp	x19, #1
+	b.gt	.L393_131
+	cbz	x19, .L393_158
+	cmp	x19, #1
+	b.eq	.L393_126
+	b	.L393_171
+.L393_92:
+	add	x0, x28, #1192
+	add	x1, x28, #128
+	mov	x2, x19
+.L393_93:
+	ldr	x3, [sp, #8]
+	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_set_tunable
+	b	.L393_103
+.L393_94:
+	ldr	x3, [sp, #8]
+	add	x0, x28, #1720
+	add	x1, x28, #800
+	mov	x2, x19
+	bl	hw_cfq_wf2q_tunables_Tunables_set
+	cmp	x19, #8
+	b.ne	.L393_103
+	ldr	x8, [x28, #1704]
+	mov	w9, #-2
+	ldr	w10, [x28, #1616]
+	cmp	x8, x9
+	csel	x8, x8, x9, lo
+	cmp	w10, w8
+	csel	w20, w10, w8, lo
+	cbz	w20, .L393_103
+	mov	x24, xzr
+	add	x21, x28, #1640
+	mov	w22, #72
+	mov	w23, #56
+	mov	w25, #10
+	mov	w26, #80
+	mov	w27, #1
+.L393_97:
+	ldr	x8, [x28, #1336]
+	cmp	x8, x24
+	b.ls	.L393_100
+	ldr	x8, [x28, #1328]
+	madd	x8, x24, x22, x8
+.L393_99:
+	ldr	x9, [x28, #1696]
+	ldr	x10, [x28, #1704]
+	mov	w0, wzr
+	madd	x9, x24, x23, x9
+	cmp	x10, x24
+	ldrb	w10, [x28, #1912]
+	add	x24, x24, #1
+	csel	x9, x9, x21, hi
+	cmp	x24, x20
+	ldrb	w9, [x9, #52]
+	strb	w27, [x8, #67]
+	and	w9, w9, #0x7
+	sub	w9, w10, w9
+	madd	w9, w9, w25, w26
+	and	w9, w9, #0xfe
+	str	w9, [x8, #48]
+	b.ne	.L393_97
+	b	.L393_33
+.L393_100:
+	add	x0, x28, #1344
+	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
+	add	x8, x28, #1344
+	b	.L393_99
+.L393_101:
+	add	x0, x28, #1192
+	add	x1, x28, #128
+	mov	x2, x19
+.L393_102:
+	ldr	x3, [sp, #8]
+	bl	hw_cfq_v2_CfqV2_set_tunable
+.L393_103:
+	mov	w0, wzr
+	b	.L393_33
+.L393_104:
+	ldr	x8, [sp, #8]
+	mov	w9, #800
+	mov	w10, #792
+	mov	w0, wzr
+	cmp	x8, #0
+	cneg	x8, x8, mi
+	cmp	x19, #0
+	csel	x9, x10, x9, eq
+	ldr	x10, [sp, #16]
+	str	x8, [x10, x9]
+	b	.L393_33
+.L393_105:
 	ldr	x9, [x28, #2048]
 	mov	w10, #6784
 	movk	w10, #6, lsl #16
 	lsr	x11, x9, #59
 	cmp	x9, x10
 	csel	x9, x9, x10, hi
-	cbnz	x11, .L393_280
+	cbnz	x11, .L393_270
 	lsl	x9, x9, #5
-.L393_132:
+.L393_107:
 	cmp	x8, x9
 	mov	w0, wzr
 	csel	x8, x8, x9, lo
 	str	x8, [x28, #2384]
 	b	.L393_33
-.L393_133:
+.L393_108:
+	ldr	x8, [x28, #1232]
+	mov	w0, wzr
+	sub	x9, x8, #2
+	cmp	x8, #1
+	mov	w8, #17
+	csel	x8, x9, x8, hi
+	cmp	x8, #8
+	b.le	.L393_142
+	cmp	x8, #13
+	b.gt	.L393_160
+	cmp	x8, #10
+	b.le	.L393_189
+	cmp	x8, #11
+	b.eq	.L393_208
+	cmp	x8, #12
+	b.ne	.L393_216
+	add	x0, x28, #1240
+	add	x1, x28, #128
+	mov	x2, x4
+	b	.L393_76
+.L393_114:
+	ldr	x9, [x28, #2912]
+	umulh	x10, x8, x9
+	cbnz	x10, .L393_271
+	mul	x21, x8, x9
+.L393_116:
+	mov	w19, #51712
+	add	x8, sp, #40
+	add	x0, x28, #2824
+	movk	w19, #15258, lsl #16
+	bl	hw_bandwidth_tunables_Tunables_figures
+	ldr	x8, [sp, #40]
+	mov	x13, #-1
+	cmp	x8, #1
+	csinc	x8, x8, xzr, hi
+	udiv	x10, x20, x8
+	msub	x9, x10, x8, x20
+	umulh	x12, x10, x19
+	mul	x11, x9, x19
+	umulh	x9, x9, x19
+	cmp	x9, #0
+	csel	x9, x11, x13, eq
+	cbnz	x12, .L393_272
+	mul	x10, x10, x19
+.L393_118:
+	udiv	x11, x9, x8
+	mov	w0, wzr
+	msub	x8, x11, x8, x9
+	ldr	x9, [x28, #2920]
+	cmp	x8, #0
+	cinc	x8, x11, ne
+	adds	x8, x10, x8
+	csinv	x8, x8, xzr, lo
+	adds	x8, x8, x21
+	csinv	x8, x8, xzr, lo
+	adds	x8, x8, x9
+	csinv	x8, x8, xzr, lo
+	str	x8, [x28, #3184]
+	b	.L393_33
+.L393_119:
+	cmp	x19, #5
+	b.gt	.L393_134
+	cmp	x19, #4
+	b.eq	.L393_168
+	cmp	x19, #5
+	b.ne	.L393_171
+	mov	w0, wzr
+	str	x8, [x28, #1240]
+	str	x1, [x28, #1248]
+	b	.L393_33
+.L393_123:
+	cbz	x19, .L393_157
+	cmp	x19, #1
+	b.ne	.L393_159
+	ldr	x1, [sp, #8]
+	add	x0, x28, #800
+	bl	hw_shared_stored_time_StoredTime_of
+	mov	x8, x0
+.L393_126:
+	mov	w0, wzr
+	str	x8, [x28, #1208]
+	str	x1, [x28, #1216]
+	b	.L393_33
+.L393_127:
+	ldr	x8, [sp, #8]
+	mov	w0, wzr
+	cmp	x8, #0
+	cneg	x8, x8, mi
+	str	w8, [x28, #1376]
+	b	.L393_33
+.L393_128:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x28, #1384]
 	b	.L393_33
-.L393_134:
+.L393_129:
 	ldr	x1, [sp, #8]
 	add	x0, x28, #800
 	bl	hw_shared_stored_time_StoredTime_of
@@ -74457,62 +74500,62 @@ hw_names_set:
 	str	x1, [x28, #1256]
 	str	x8, [x28, #1248]
 	b	.L393_33
-.L393_135:
+.L393_130:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x28, #1272]
 	b	.L393_33
-.L393_136:
+.L393_131:
 	cmp	x19, #2
-	b.eq	.L393_172
+	b.eq	.L393_169
 	cmp	x19, #3
-	b.ne	.L393_174
+	b.ne	.L393_171
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x28, #1508]
 	b	.L393_33
-.L393_139:
+.L393_134:
 	cmp	x19, #6
-	b.eq	.L393_173
+	b.eq	.L393_170
 	cmp	x19, #7
-	b.ne	.L393_174
+	b.ne	.L393_171
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x28, #1509]
 	b	.L393_33
-.L393_142:
+.L393_137:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x28, #1276]
 	b	.L393_33
-.L393_143:
+.L393_138:
 	ldr	x9, [sp, #8]
-	cbz	x9, .L393_188
+	cbz	x9, .L393_185
 	cmp	x9, #1
-	b.eq	.L393_186
+	b.eq	.L393_183
 	cmp	x9, #2
-	b.ne	.L393_189
+	b.ne	.L393_186
 	mov	w10, #128
 	mov	w11, #256
 	mov	w12, #4
-	b	.L393_187
-.L393_147:
-	cmp	x9, #3
-	b.le	.L393_175
-	cmp	x9, #5
-	b.le	.L393_206
-	cmp	x9, #6
-	b.eq	.L393_224
-	cmp	x9, #7
-	b.ne	.L393_226
+	b	.L393_184
+.L393_142:
+	cmp	x8, #3
+	b.le	.L393_172
+	cmp	x8, #5
+	b.le	.L393_203
+	cmp	x8, #6
+	b.eq	.L393_221
+	cmp	x8, #7
+	b.ne	.L393_223
 	ldr	x5, [sp, #8]
 	adrp	x1, .Lconst3
 	add	x1, x1, :lo12:.Lconst3
@@ -74521,21 +74564,21 @@ hw_names_set:
 	mov	w2, #11
 	bl	hw_shared_slice_tunables_SliceTunables_set
 	cmp	x19, #20
-	b.ne	.L393_101
+	b.ne	.L393_103
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x9, #1813]
 	b	.L393_33
-.L393_153:
+.L393_148:
 	ldr	x9, [x28, #1976]
 	ldr	x10, [x28, #832]
 	ldr	x8, [x28, #1768]
 	umulh	x11, x9, x10
-	cbnz	x11, .L393_283
+	cbnz	x11, .L393_273
 	mul	x9, x9, x10
-.L393_155:
+.L393_150:
 	mov	x10, #13531
 	movk	x10, #55222, lsl #16
 	movk	x10, #56962, lsl #32
@@ -74544,43 +74587,43 @@ hw_names_set:
 	mov	w10, #1000
 	umulh	x11, x8, x10
 	lsr	x9, x9, #18
-	cbnz	x11, .L393_284
+	cbnz	x11, .L393_274
 	mul	x8, x8, x10
 	umulh	x10, x8, x9
-	cbnz	x10, .L393_285
-.L393_157:
+	cbnz	x10, .L393_275
+.L393_152:
 	mul	x8, x8, x9
-.L393_158:
+.L393_153:
 	lsr	x9, x8, #16
 	subs	x8, x9, x8, lsr #18
 	csel	x8, xzr, x8, lo
-.L393_159:
+.L393_154:
 	mov	w0, wzr
 	str	x8, [x28, #1760]
 	b	.L393_33
-.L393_160:
+.L393_155:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	str	x8, [x28, #1280]
 	b	.L393_33
-.L393_161:
+.L393_156:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x28, #1305]
 	b	.L393_33
-.L393_162:
+.L393_157:
 	ldr	x1, [sp, #8]
 	add	x0, x28, #800
 	bl	hw_shared_stored_time_StoredTime_of
 	mov	x8, x0
-.L393_163:
+.L393_158:
 	mov	w0, wzr
 	str	x8, [x28, #1192]
 	str	x1, [x28, #1200]
 	b	.L393_33
-.L393_164:
+.L393_159:
 	ldr	x9, [sp, #8]
 	mov	w8, #1
 	mov	w0, wzr
@@ -74590,112 +74633,140 @@ hw_names_set:
 	csel	w8, wzr, w8, eq
 	strb	w8, [x28, #1304]
 	b	.L393_33
-.L393_165:
-	cmp	x9, #15
-	b.le	.L393_194
-	cmp	x9, #16
-	b.eq	.L393_218
-	cmp	x9, #17
+.L393_160:
+	cmp	x8, #15
+	b.le	.L393_191
+	cmp	x8, #16
+	b.eq	.L393_215
+	cmp	x8, #17
 	b.ne	.L393_33
-	cmp	x19, #10
-	b.eq	.L393_237
-	cmp	x19, #11
-	b.ne	.L393_239
-	ldp	x10, x9, [sp]
-	cmp	x9, #0
-	cneg	x9, x9, mi
-	str	x9, [x10, #2168]
-	b	.L393_240
-.L393_171:
+	ldr	x2, [sp, #8]
+	add	x0, x28, #2160
+	mov	x1, x4
+	bl	hw_paternoster_tunables_Tunables_set
+	ldr	x8, [x28, #2168]
+	mov	w9, #1000
+	mov	w11, #1
+	strb	w11, [x28, #2108]
+	umulh	x10, x8, x9
+	cbnz	x10, .L393_276
+	mul	x8, x8, x9
+.L393_165:
+	ldr	x15, [sp]
+	mov	w10, #6783
+	movk	w10, #6, lsl #16
+	ldr	x11, [x15, #1232]
+	ldr	x9, [x15, #1240]
+	cmp	w11, #0
+	csinc	x10, x9, x10, ne
+	ldr	x9, [x15, #2432]
+	lsr	x12, x10, #4
+	lsr	x13, x9, #7
+	cmp	x9, x10
+	csel	x14, x9, x10, hi
+	cmp	x12, #3124
+	mov	w9, #3124
+	ccmp	x13, x9, #0, hi
+	ldr	x9, [x15, #2160]
+	csel	x10, x14, x10, hi
+	cmp	x11, #1
+	str	x10, [x15, #2416]
+	b.ne	.L393_227
+	umulh	x11, x10, x9
+	cmp	xzr, x11
+	b.ne	.L393_277
+	mul	x9, x10, x9
+	b	.L393_229
+.L393_168:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x28, #1500]
 	b	.L393_33
-.L393_172:
+.L393_169:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	str	x8, [x28, #1232]
 	b	.L393_33
-.L393_173:
+.L393_170:
 	ldr	x8, [sp, #8]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x28, #1504]
 	b	.L393_33
-.L393_174:
+.L393_171:
 	mov	w0, wzr
 	str	x8, [x28, #1256]
 	str	x1, [x28, #1264]
 	b	.L393_33
-.L393_175:
-	cmp	x9, #1
-	b.gt	.L393_200
-	cbnz	x9, .L393_33
+.L393_172:
+	cmp	x8, #1
+	b.gt	.L393_197
+	cbnz	x8, .L393_33
 	cmp	x19, #10
 	add	x8, x28, #1240
-	b.eq	.L393_185
+	b.eq	.L393_182
 	cmp	x19, #11
-	b.eq	.L393_184
+	b.eq	.L393_181
 	cmp	x19, #12
 	b.eq	.L393_58
 	ldr	x9, [sp, #8]
-	cbz	x9, .L393_276
+	cbz	x9, .L393_266
 	ldr	x9, [sp, #8]
 	cmp	x9, #1
-	b.eq	.L393_274
+	b.eq	.L393_264
 	ldr	x9, [sp, #8]
 	cmp	x9, #2
-	b.ne	.L393_277
+	b.ne	.L393_267
 	mov	w10, #128
 	mov	w11, #256
 	mov	w12, #4
-	b	.L393_275
-.L393_184:
+	b	.L393_265
+.L393_181:
 	mov	w9, #72
-	b	.L393_191
-.L393_185:
+	b	.L393_188
+.L393_182:
 	mov	w9, #64
-	b	.L393_191
-.L393_186:
+	b	.L393_188
+.L393_183:
 	mov	w10, #8192
 	mov	w11, #16384
 	mov	w12, #6
-.L393_187:
+.L393_184:
 	str	x12, [sp, #8]
-	b	.L393_190
-.L393_188:
+	b	.L393_187
+.L393_185:
 	str	xzr, [sp, #8]
 	mov	w10, #8192
 	mov	w11, #16384
-	b	.L393_190
-.L393_189:
+	b	.L393_187
+.L393_186:
 	str	xzr, [sp, #8]
 	mov	x11, xzr
 	mov	x10, xzr
 	mov	w9, #3
-.L393_190:
+.L393_187:
 	strb	w9, [x28, #1280]
 	mov	w9, #80
 	str	x10, [x28, #1256]
 	str	x11, [x28, #1264]
-.L393_191:
+.L393_188:
 	ldr	x10, [sp, #8]
 	mov	w0, wzr
 	str	x10, [x8, x9]
 	b	.L393_33
-.L393_192:
-	cmp	x9, #9
-	b.ne	.L393_220
+.L393_189:
+	cmp	x8, #9
+	b.ne	.L393_217
 	add	x0, x28, #1240
 	add	x1, x28, #128
 	mov	x2, x4
-	b	.L393_91
-.L393_194:
-	cmp	x9, #14
-	b.ne	.L393_223
+	b	.L393_93
+.L393_191:
+	cmp	x8, #14
+	b.ne	.L393_220
 	ldr	x1, [sp, #8]
 	add	x0, x28, #800
 	bl	hw_shared_stored_time_StoredTime_of
@@ -74703,54 +74774,54 @@ hw_names_set:
 	cmp	x19, #13
 	b.gt	.L393_230
 	cmp	x19, #11
-	b.gt	.L393_249
+	b.gt	.L393_239
 	cmp	x19, #10
-	b.eq	.L393_269
+	b.eq	.L393_259
 	cmp	x19, #11
-	b.ne	.L393_273
+	b.ne	.L393_263
 	ldr	x9, [sp]
 	mov	w0, wzr
 	str	x8, [x9, #1256]
 	str	x1, [x9, #1264]
 	b	.L393_33
-.L393_200:
-	cmp	x9, #2
-	b.ne	.L393_225
+.L393_197:
+	cmp	x8, #2
+	b.ne	.L393_222
 	cmp	x19, #11
 	b.le	.L393_234
 	cmp	x19, #12
-	b.eq	.L393_265
+	b.eq	.L393_255
 	cmp	x19, #13
-	b.eq	.L393_266
+	b.eq	.L393_256
 	cmp	x19, #14
-	b.ne	.L393_268
+	b.ne	.L393_258
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x9, #1348]
 	b	.L393_33
-.L393_206:
-	cmp	x9, #4
-	b.ne	.L393_227
+.L393_203:
+	cmp	x8, #4
+	b.ne	.L393_224
 	cmp	x19, #10
-	b.eq	.L393_256
+	b.eq	.L393_246
 	cmp	x19, #11
-	b.eq	.L393_255
+	b.eq	.L393_245
 	cmp	x19, #12
-	b.ne	.L393_257
+	b.ne	.L393_247
 	ldp	x8, x9, [sp]
 	mov	w0, wzr
 	str	x9, [x8, #1312]
 	b	.L393_33
-.L393_211:
+.L393_208:
 	ldr	x3, [sp, #8]
 	add	x0, x28, #1768
 	add	x1, x28, #800
 	mov	x2, x4
 	bl	hw_cfq_wf2q_tunables_Tunables_set
 	cmp	x19, #18
-	b.ne	.L393_101
+	b.ne	.L393_103
 	ldr	x10, [sp]
 	mov	w9, #-2
 	ldr	x8, [x10, #1752]
@@ -74759,7 +74830,7 @@ hw_names_set:
 	csel	x8, x8, x9, lo
 	cmp	w10, w8
 	csel	w20, w10, w8, lo
-	cbz	w20, .L393_101
+	cbz	w20, .L393_103
 	ldr	x19, [sp]
 	mov	x24, xzr
 	mov	w22, #72
@@ -74768,13 +74839,13 @@ hw_names_set:
 	mov	w26, #80
 	add	x21, x19, #1688
 	mov	w27, #1
-.L393_214:
+.L393_211:
 	ldr	x8, [x19, #1384]
 	cmp	x8, x24
-	b.ls	.L393_217
+	b.ls	.L393_214
 	ldr	x8, [x19, #1376]
 	madd	x8, x24, x22, x8
-.L393_216:
+.L393_213:
 	ldr	x9, [x19, #1744]
 	ldr	x10, [x19, #1752]
 	mov	w0, wzr
@@ -74791,14 +74862,14 @@ hw_names_set:
 	madd	w9, w9, w25, w26
 	and	w9, w9, #0xfe
 	str	w9, [x8, #48]
-	b.ne	.L393_214
+	b.ne	.L393_211
 	b	.L393_33
-.L393_217:
+.L393_214:
 	add	x0, x19, #1392
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #1392
-	b	.L393_216
-.L393_218:
+	b	.L393_213
+.L393_215:
 	ldr	x8, [sp, #8]
 	mov	w9, #800
 	mov	w10, #792
@@ -74810,11 +74881,11 @@ hw_names_set:
 	csel	x9, x10, x9, eq
 	str	x8, [x11, x9]
 	b	.L393_33
-.L393_219:
+.L393_216:
 	add	x0, x28, #1552
 	mov	x1, x4
 	b	.L393_39
-.L393_220:
+.L393_217:
 	ldr	x3, [sp, #8]
 	add	x0, x28, #1824
 	add	x1, x28, #800
@@ -74823,53 +74894,70 @@ hw_names_set:
 	ldrh	w9, [x28, #2052]
 	ldr	x8, [x28, #2032]
 	strh	w9, [x28, #1376]
-	cbnz	x8, .L393_264
+	cbnz	x8, .L393_254
 	ldr	x8, [sp]
 	ldr	w8, [x8, #2064]
 	cmp	w8, #32
-	b.hs	.L393_258
+	b.hs	.L393_248
 	mov	w8, #16384
-	b	.L393_264
-.L393_223:
+	b	.L393_254
+.L393_220:
 	add	x0, x28, #1240
 	add	x1, x28, #128
 	mov	x2, x4
 	b	.L393_69
-.L393_224:
+.L393_221:
 	add	x0, x28, #1240
 	add	x1, x28, #128
 	mov	x2, x4
-	b	.L393_100
-.L393_225:
+	b	.L393_102
+.L393_222:
 	add	x0, x28, #1272
 	add	x1, x28, #800
 	mov	x2, x4
 	b	.L393_31
-.L393_226:
+.L393_223:
 	adrp	x1, .Lconst16
 	add	x1, x1, :lo12:.Lconst16
 	add	x0, x28, #1416
 	add	x3, x28, #800
 	mov	w2, #9
 	b	.L393_44
-.L393_227:
+.L393_224:
 	cmp	x19, #10
-	b.eq	.L393_238
+	b.eq	.L393_237
 	cmp	x19, #11
-	b.ne	.L393_248
+	b.ne	.L393_238
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x9, #1428]
 	b	.L393_33
+.L393_227:
+	ldr	x9, [sp]
+	mov	w10, #6784
+	movk	w10, #6, lsl #16
+	ldr	x9, [x9, #2088]
+	lsr	x11, x9, #59
+	cmp	x9, x10
+	csel	x9, x9, x10, hi
+	cbnz	x11, .L393_277
+	lsl	x9, x9, #5
+.L393_229:
+	cmp	x8, x9
+	mov	w0, wzr
+	csel	x8, x8, x9, lo
+	ldr	x9, [sp]
+	str	x8, [x9, #2424]
+	b	.L393_33
 .L393_230:
 	cmp	x19, #15
-	b.gt	.L393_252
+	b.gt	.L393_242
 	cmp	x19, #14
-	b.eq	.L393_270
+	b.eq	.L393_260
 	cmp	x19, #15
-	b.ne	.L393_273
+	b.ne	.L393_263
 	ldr	x9, [sp]
 	mov	w0, wzr
 	str	x8, [x9, #1288]
@@ -74877,9 +74965,9 @@ hw_names_set:
 	b	.L393_33
 .L393_234:
 	cmp	x19, #10
-	b.eq	.L393_267
+	b.eq	.L393_257
 	cmp	x19, #11
-	b.ne	.L393_268
+	b.ne	.L393_258
 	ldp	x19, x1, [sp]
 	add	x0, x19, #800
 	bl	hw_shared_stored_time_StoredTime_of
@@ -74889,102 +74977,42 @@ hw_names_set:
 	str	x8, [x19, #1256]
 	b	.L393_33
 .L393_237:
-	ldp	x10, x9, [sp]
-	cmp	x9, #0
-	cneg	x9, x9, mi
-	str	x9, [x10, #2160]
-	b	.L393_240
-.L393_238:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x9, #1424]
 	b	.L393_33
-.L393_239:
-	ldp	x10, x9, [sp]
-	cmp	x9, #0
-	cset	w9, ne
-	strb	w9, [x10, #2176]
-.L393_240:
-	ldr	x9, [sp]
-	mov	w10, #1000
-	ldr	x9, [x9, #2168]
-	umulh	x11, x9, x10
-	cbnz	x11, .L393_286
-	mul	x9, x9, x10
-.L393_242:
-	ldr	x15, [sp]
-	mov	w11, #6783
-	tst	w8, #0x1
-	movk	w11, #6, lsl #16
-	ldr	x10, [x15, #1240]
-	csinc	x11, x10, x11, ne
-	ldr	x10, [x15, #2432]
-	lsr	x12, x11, #4
-	lsr	x13, x10, #7
-	cmp	x10, x11
-	csel	x14, x10, x11, hi
-	cmp	x12, #3124
-	mov	w10, #3124
-	ccmp	x13, x10, #0, hi
-	ldr	x10, [x15, #2160]
-	csel	x11, x14, x11, hi
-	cmp	x8, #1
-	str	x11, [x15, #2416]
-	b.ne	.L393_245
-	umulh	x8, x11, x10
-	cmp	xzr, x8
-	b.ne	.L393_287
-	mul	x8, x11, x10
-	b	.L393_247
-.L393_245:
-	ldr	x8, [sp]
-	mov	w10, #6784
-	movk	w10, #6, lsl #16
-	ldr	x8, [x8, #2088]
-	lsr	x11, x8, #59
-	cmp	x8, x10
-	csel	x8, x8, x10, hi
-	cbnz	x11, .L393_287
-	lsl	x8, x8, #5
-.L393_247:
-	cmp	x9, x8
-	mov	w0, wzr
-	csel	x8, x9, x8, lo
-	ldr	x9, [sp]
-	str	x8, [x9, #2424]
-	b	.L393_33
-.L393_248:
+.L393_238:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x9, #1432]
 	b	.L393_33
-.L393_249:
+.L393_239:
 	cmp	x19, #12
-	b.eq	.L393_271
+	b.eq	.L393_261
 	cmp	x19, #13
-	b.ne	.L393_273
+	b.ne	.L393_263
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x9, #1556]
 	b	.L393_33
-.L393_252:
+.L393_242:
 	cmp	x19, #16
-	b.eq	.L393_272
+	b.eq	.L393_262
 	cmp	x19, #17
-	b.ne	.L393_273
+	b.ne	.L393_263
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x9, #1557]
 	b	.L393_33
-.L393_255:
+.L393_245:
 	ldp	x19, x1, [sp]
 	add	x0, x19, #800
 	bl	hw_shared_stored_time_StoredTime_of
@@ -74993,29 +75021,29 @@ hw_names_set:
 	str	x1, [x19, #1304]
 	str	x8, [x19, #1296]
 	b	.L393_33
-.L393_256:
+.L393_246:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x9, #1320]
 	b	.L393_33
-.L393_257:
+.L393_247:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x9, #1324]
 	b	.L393_33
-.L393_258:
+.L393_248:
 	ldr	x8, [sp]
 	ldr	x9, [x8, #2024]
 	ldr	x10, [x8, #832]
 	ldr	x8, [x8, #1816]
 	umulh	x11, x9, x10
-	cbnz	x11, .L393_288
+	cbnz	x11, .L393_278
 	mul	x9, x9, x10
-.L393_260:
+.L393_250:
 	mov	x10, #13531
 	movk	x10, #55222, lsl #16
 	movk	x10, #56962, lsl #32
@@ -75024,34 +75052,34 @@ hw_names_set:
 	mov	w10, #1000
 	umulh	x11, x8, x10
 	lsr	x9, x9, #18
-	cbnz	x11, .L393_289
+	cbnz	x11, .L393_279
 	mul	x8, x8, x10
 	umulh	x10, x8, x9
-	cbnz	x10, .L393_290
-.L393_262:
+	cbnz	x10, .L393_280
+.L393_252:
 	mul	x8, x8, x9
-.L393_263:
+.L393_253:
 	lsr	x9, x8, #16
 	subs	x8, x9, x8, lsr #18
 	csel	x8, xzr, x8, lo
-.L393_264:
+.L393_254:
 	ldr	x9, [sp]
 	mov	w0, wzr
 	str	x8, [x9, #1808]
 	b	.L393_33
-.L393_265:
+.L393_255:
 	ldp	x8, x9, [sp]
 	mov	w0, wzr
 	str	x9, [x8, #1328]
 	b	.L393_33
-.L393_266:
+.L393_256:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cset	w8, ne
 	strb	w8, [x9, #1353]
 	b	.L393_33
-.L393_267:
+.L393_257:
 	ldp	x19, x1, [sp]
 	add	x0, x19, #800
 	bl	hw_shared_stored_time_StoredTime_of
@@ -75060,7 +75088,7 @@ hw_names_set:
 	str	x1, [x19, #1248]
 	str	x8, [x19, #1240]
 	b	.L393_33
-.L393_268:
+.L393_258:
 	ldp	x9, x10, [sp]
 	mov	w8, #1
 	mov	w0, wzr
@@ -75070,99 +75098,99 @@ hw_names_set:
 	csel	w8, wzr, w8, eq
 	strb	w8, [x9, #1352]
 	b	.L393_33
-.L393_269:
+.L393_259:
 	ldr	x9, [sp]
 	mov	w0, wzr
 	str	x8, [x9, #1240]
 	str	x1, [x9, #1248]
 	b	.L393_33
-.L393_270:
+.L393_260:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x9, #1548]
 	b	.L393_33
-.L393_271:
+.L393_261:
 	ldp	x8, x9, [sp]
 	mov	w0, wzr
 	str	x9, [x8, #1280]
 	b	.L393_33
-.L393_272:
+.L393_262:
 	ldp	x9, x8, [sp]
 	mov	w0, wzr
 	cmp	x8, #0
 	cneg	x8, x8, mi
 	str	w8, [x9, #1552]
 	b	.L393_33
-.L393_273:
+.L393_263:
 	ldr	x9, [sp]
 	mov	w0, wzr
 	str	x8, [x9, #1304]
 	str	x1, [x9, #1312]
 	b	.L393_33
-.L393_274:
+.L393_264:
 	mov	w10, #8192
 	mov	w11, #16384
 	mov	w12, #6
-.L393_275:
+.L393_265:
 	str	x12, [sp, #8]
-	b	.L393_278
-.L393_276:
+	b	.L393_268
+.L393_266:
 	str	xzr, [sp, #8]
 	mov	w10, #8192
 	mov	w11, #16384
-	b	.L393_278
-.L393_277:
+	b	.L393_268
+.L393_267:
 	str	xzr, [sp, #8]
 	mov	x11, xzr
 	mov	x10, xzr
 	mov	w9, #3
-.L393_278:
+.L393_268:
 	ldr	x12, [sp]
 	strb	w9, [x12, #1328]
 	mov	w9, #80
 	str	x10, [x12, #1304]
 	str	x11, [x12, #1312]
-	b	.L393_191
+	b	.L393_188
+.L393_269:
+	mov	x8, #-1
+	b	.L393_81
+.L393_270:
+	mov	x9, #-1
+	b	.L393_107
+.L393_271:
+	mov	x21, #-1
+	b	.L393_116
+.L393_272:
+	mov	x10, #-1
+	b	.L393_118
+.L393_273:
+	mov	x9, #-1
+	b	.L393_150
+.L393_274:
+	mov	x8, #-1
+	umulh	x10, x8, x9
+	cbz	x10, .L393_152
+.L393_275:
+	mov	x8, #-1
+	b	.L393_153
+.L393_276:
+	mov	x8, #-1
+	b	.L393_165
+.L393_277:
+	mov	x9, #-1
+	b	.L393_229
+.L393_278:
+	mov	x9, #-1
+	b	.L393_250
 .L393_279:
 	mov	x8, #-1
-	b	.L393_127
+	umulh	x10, x8, x9
+	cbz	x10, .L393_252
 .L393_280:
-	mov	x9, #-1
-	b	.L393_132
-.L393_281:
-	mov	x21, #-1
-	b	.L393_111
-.L393_282:
-	mov	x10, #-1
-	b	.L393_113
-.L393_283:
-	mov	x9, #-1
-	b	.L393_155
-.L393_284:
 	mov	x8, #-1
-	umulh	x10, x8, x9
-	cbz	x10, .L393_157
-.L393_285:
-	mov	x8, #-1
-	b	.L393_158
-.L393_286:
-	mov	x9, #-1
-	b	.L393_242
-.L393_287:
-	mov	x8, #-1
-	b	.L393_247
-.L393_288:
-	mov	x9, #-1
-	b	.L393_260
-.L393_289:
-	mov	x8, #-1
-	umulh	x10, x8, x9
-	cbz	x10, .L393_262
-.L393_290:
-	mov	x8, #-1
-	b	.L393_263
+	b	.L393_253
 	.size	hw_names_set, .-hw_names_set
 
 	.p2align	2
@@ -75510,240 +75538,247 @@ hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	.p2align	2
 	.type	hw_paternoster_Paternoster_board, @function
 hw_paternoster_Paternoster_board:
-	sub	sp, sp, #128
+	stp	x29, x30, [sp, #-96]!
 	mov	w8, #144
 	ldr	x9, [x0, #1248]
 	ldr	x10, [x0, #1256]
 	umaddl	x8, w2, w8, x9
-	stp	x24, x23, [sp, #80]
-	mov	w23, w2
-	add	x24, x0, #1264
-	cmp	x10, x23
-	stp	x28, x27, [sp, #48]
+	stp	x20, x19, [sp, #80]
+	mov	w19, w2
+	add	x20, x0, #1264
+	cmp	x10, x19
+	stp	x22, x21, [sp, #64]
 	ldr	x11, [x0, #1088]
-	stp	x26, x25, [sp, #64]
-	csel	x9, x8, x24, hi
-	stp	x29, x30, [sp, #32]
-	add	x29, sp, #32
-	ldr	x27, [x9]
+	stp	x24, x23, [sp, #48]
+	mov	x29, sp
+	csel	x9, x8, x20, hi
+	str	x27, [sp, #16]
+	ldr	x21, [x9]
 	ldrb	w9, [x9, #135]
-	stp	x22, x21, [sp, #96]
-	stp	x20, x19, [sp, #112]
-	cmp	x27, x11
-	csel	w26, wzr, w9, hs
-	cmp	x10, x23
-	b.ls	.L396_17
+	stp	x26, x25, [sp, #32]
+	cmp	x21, x11
+	csel	w23, wzr, w9, hs
+	cmp	x10, x19
+	b.ls	.L396_19
 .L396_1:
-	strb	w26, [x8, #135]
+	strb	w23, [x8, #135]
 	ldr	x8, [x0, #1184]
-	lsr	x28, x8, #7
-	cmp	x28, #3125
+	lsr	x24, x8, #7
+	cmp	x24, #3125
 	b.lo	.L396_4
 	ldr	x8, [x0, #856]
 	lsr	x9, x8, #61
-	cbnz	x9, .L396_34
-	lsl	x25, x8, #3
+	cbnz	x9, .L396_39
+	lsl	x22, x8, #3
 	b	.L396_5
 .L396_4:
-	mov	x25, xzr
+	mov	x22, xzr
 .L396_5:
 	mov	w8, #144
 	ldr	x10, [x0, #1248]
 	ldr	x9, [x0, #1256]
-	umaddl	x8, w23, w8, x10
-	ldp	x20, x21, [x1, #432]
-	cmp	x9, x23
-	ldr	x10, [x0, #1408]
-	ldr	x11, [x0, #1416]
-	add	x19, x0, #1424
-	add	x22, x1, #448
-	mov	x14, x25
-	csel	x12, x8, x24, hi
-	ldp	w15, w13, [x12, #120]
-	mov	w12, #16
-.L396_6:
-	add	x16, x10, x13, lsl #4
-	cmp	x11, x13
-	csel	x16, x16, x19, hi
-	ldr	x17, [x16]
-	mov	w16, w15
-	cmp	x17, x16
-	csel	x15, x17, x16, hi
-	b.ls	.L396_9
-	umulh	x17, x14, x15
-	cmp	x16, #1
-	csinc	x16, x16, xzr, hi
-	cmp	xzr, x17
-	b.ne	.L396_11
-	mul	x14, x14, x15
-	udiv	x14, x14, x16
-.L396_9:
-	cbz	x13, .L396_14
-	add	x15, x20, x13, lsl #5
-	cmp	x21, x13
-	csel	x13, x15, x22, hi
-	ldrh	w15, [x13, #4]
-	ldr	w13, [x13, #8]
-	cmp	w15, #1
-	csinc	w15, w15, wzr, hi
-	cmn	w13, #1
-	csel	x13, xzr, x13, eq
-	subs	w12, w12, #1
-	b.ne	.L396_6
-	b	.L396_14
-.L396_11:
-	udiv	x14, x14, x16
-	umulh	x16, x14, x15
-	cbnz	x16, .L396_13
-	mul	x14, x14, x15
-	b	.L396_9
-.L396_13:
-	mov	x14, #-1
-	b	.L396_9
+	umaddl	x8, w19, w8, x10
+	cmp	x9, x19
+	csel	x10, x8, x20, hi
+	cbz	x22, .L396_16
+	ldp	w4, w17, [x10, #120]
+	ldp	x13, x14, [x1, #432]
+	add	x10, x0, #1424
+	ldr	x11, [x0, #1408]
+	ldr	x12, [x0, #1416]
+	add	x15, x1, #448
+	mov	w16, #16
+	mov	x3, x22
+.L396_7:
+	add	x5, x11, x17, lsl #4
+	cmp	x12, x17
+	csel	x5, x5, x10, hi
+	ldr	x6, [x5]
+	mov	w5, w4
+	cmp	x6, x5
+	csel	x4, x6, x5, hi
+	b.ls	.L396_10
+	umulh	x6, x3, x4
+	cmp	x5, #1
+	csinc	x5, x5, xzr, hi
+	cmp	xzr, x6
+	b.ne	.L396_12
+	mul	x3, x3, x4
+	udiv	x3, x3, x5
+.L396_10:
+	cbz	x17, .L396_15
+	add	x4, x13, x17, lsl #5
+	cmp	x14, x17
+	csel	x17, x4, x15, hi
+	ldrh	w4, [x17, #4]
+	ldr	w17, [x17, #8]
+	cmp	w4, #1
+	csinc	w4, w4, wzr, hi
+	cmn	w17, #1
+	csel	x17, xzr, x17, eq
+	subs	w16, w16, #1
+	b.ne	.L396_7
+	b	.L396_15
+.L396_12:
+	udiv	x3, x3, x5
+	umulh	x5, x3, x4
+	cbnz	x5, .L396_14
+	mul	x3, x3, x4
+	b	.L396_10
 .L396_14:
+	mov	x3, #-1
+	b	.L396_10
+.L396_15:
 	mov	x10, #2305843009213693952
-	cmp	x14, x10
-	csel	x10, x14, x10, lo
-	adds	x10, x27, x10
-	csinv	x27, x10, xzr, lo
-	cmp	x9, x23
-	b.ls	.L396_18
-	str	x27, [x8, #16]
-	tbz	w26, #0, .L396_19
+	cmp	x3, x10
+	csel	x10, x3, x10, lo
+	adds	x10, x21, x10
+	csinv	x21, x10, xzr, lo
 .L396_16:
+	cmp	x9, x19
+	b.ls	.L396_20
+	str	x21, [x8, #16]
+	tbz	w23, #0, .L396_21
+.L396_18:
 	ldr	x4, [x0, #856]
 	mov	w3, wzr
-	b	.L396_32
-.L396_17:
-	mov	x19, x0
-	add	x0, x0, #1264
-	mov	w20, w2
-	mov	x21, x1
-	bl	hw_collections_arena_clean_paternoster_party_Party
-	mov	x1, x21
-	mov	x0, x19
-	mov	w2, w20
-	add	x8, x19, #1264
-	b	.L396_1
-.L396_18:
-	mov	x8, x0
-	stur	x0, [x29, #-8]
-	add	x0, x8, #1264
-	stur	w2, [x29, #-12]
-	str	x1, [sp, #8]
-	bl	hw_collections_arena_clean_paternoster_party_Party
-	ldur	x0, [x29, #-8]
-	ldr	x1, [sp, #8]
-	ldur	w2, [x29, #-12]
-	add	x8, x0, #1264
-	str	x27, [x8, #16]
-	tbnz	w26, #0, .L396_16
+	b	.L396_35
 .L396_19:
-	cmp	x28, #3124
-	b.ls	.L396_31
+	mov	x22, x0
+	add	x0, x0, #1264
+	mov	w24, w2
+	mov	x25, x1
+	bl	hw_collections_arena_clean_paternoster_party_Party
+	mov	x1, x25
+	mov	x0, x22
+	mov	w2, w24
+	add	x8, x22, #1264
+	b	.L396_1
+.L396_20:
+	mov	x25, x0
+	add	x0, x0, #1264
+	mov	w26, w2
+	mov	x27, x1
+	bl	hw_collections_arena_clean_paternoster_party_Party
+	mov	x1, x27
+	mov	x0, x25
+	mov	w2, w26
+	add	x8, x25, #1264
+	str	x21, [x8, #16]
+	tbnz	w23, #0, .L396_18
+.L396_21:
+	cmp	x24, #3124
+	b.ls	.L396_34
 	mov	w8, #144
 	ldr	x9, [x0, #1248]
 	ldr	x10, [x0, #1256]
-	umaddl	x8, w23, w8, x9
-	cmp	x10, x23
-	csel	x9, x8, x24, hi
+	umaddl	x8, w19, w8, x9
+	cmp	x10, x19
+	csel	x9, x8, x20, hi
 	ldrb	w8, [x9, #132]
 	cmp	w8, #2
-	b.lo	.L396_31
+	b.lo	.L396_34
 	ldrh	w8, [x9, #128]
 	cmp	w8, #128
-	b.lo	.L396_31
+	b.lo	.L396_34
 	ldr	w8, [x0, #1488]
-	ldr	x11, [x0, #1416]
-	mov	w12, #16
-	ldp	w14, w13, [x9, #120]
 	cmp	w8, #0
 	ldr	x8, [x0, #1192]
-	ldr	x9, [x0, #1408]
 	cset	w10, ne
 	lsr	x8, x8, x10
-	mov	x10, x8
-.L396_23:
-	add	x15, x9, x13, lsl #4
-	cmp	x11, x13
-	csel	x15, x15, x19, hi
-	ldr	x16, [x15]
-	mov	w15, w14
-	cmp	x16, x15
-	csel	x14, x16, x15, hi
-	b.ls	.L396_26
-	umulh	x16, x10, x14
-	cmp	x15, #1
-	csinc	x15, x15, xzr, hi
-	cmp	xzr, x16
-	b.ne	.L396_28
-	mul	x10, x10, x14
-	udiv	x10, x10, x15
+	cbz	x8, .L396_37
+	ldp	w3, w16, [x9, #120]
+	ldp	x12, x13, [x1, #432]
+	add	x9, x0, #1424
+	ldr	x10, [x0, #1408]
+	ldr	x11, [x0, #1416]
+	add	x14, x1, #448
+	mov	w15, #16
+	mov	x17, x8
 .L396_26:
-	cbz	x13, .L396_33
-	add	x14, x20, x13, lsl #5
-	cmp	x21, x13
-	csel	x13, x14, x22, hi
-	ldrh	w14, [x13, #4]
-	ldr	w13, [x13, #8]
-	cmp	w14, #1
-	csinc	w14, w14, wzr, hi
-	cmn	w13, #1
-	csel	x13, xzr, x13, eq
-	subs	w12, w12, #1
-	b.ne	.L396_23
-	b	.L396_33
-.L396_28:
-	udiv	x10, x10, x15
-	umulh	x15, x10, x14
-	cbnz	x15, .L396_30
-	mul	x10, x10, x14
-	b	.L396_26
-.L396_30:
-	mov	x10, #-1
-	b	.L396_26
+	add	x4, x10, x16, lsl #4
+	cmp	x11, x16
+	csel	x4, x4, x9, hi
+	ldr	x5, [x4]
+	mov	w4, w3
+	cmp	x5, x4
+	csel	x3, x5, x4, hi
+	b.ls	.L396_29
+	umulh	x5, x17, x3
+	cmp	x4, #1
+	csinc	x4, x4, xzr, hi
+	cmp	xzr, x5
+	b.ne	.L396_31
+	mul	x17, x17, x3
+	udiv	x17, x17, x4
+.L396_29:
+	cbz	x16, .L396_36
+	add	x3, x12, x16, lsl #5
+	cmp	x13, x16
+	csel	x16, x3, x14, hi
+	ldrh	w3, [x16, #4]
+	ldr	w16, [x16, #8]
+	cmp	w3, #1
+	csinc	w3, w3, wzr, hi
+	cmn	w16, #1
+	csel	x16, xzr, x16, eq
+	subs	w15, w15, #1
+	b.ne	.L396_26
+	b	.L396_36
 .L396_31:
+	udiv	x17, x17, x4
+	umulh	x4, x17, x3
+	cbnz	x4, .L396_33
+	mul	x17, x17, x3
+	b	.L396_29
+.L396_33:
+	mov	x17, #-1
+	b	.L396_29
+.L396_34:
 	ldr	x8, [x0, #856]
 	mov	w3, #1
-	cmp	x8, x25
-	csel	x4, x8, x25, hi
-.L396_32:
-	ldp	x20, x19, [sp, #112]
-	ldp	x22, x21, [sp, #96]
-	ldp	x24, x23, [sp, #80]
-	ldp	x26, x25, [sp, #64]
-	ldp	x28, x27, [sp, #48]
-	ldp	x29, x30, [sp, #32]
-	add	sp, sp, #128
+	cmp	x8, x22
+	csel	x4, x8, x22, hi
+.L396_35:
+	ldp	x20, x19, [sp, #80]
+	ldr	x27, [sp, #16]
+	ldp	x22, x21, [sp, #64]
+	ldp	x24, x23, [sp, #48]
+	ldp	x26, x25, [sp, #32]
+	ldp	x29, x30, [sp], #96
 	b	hw_paternoster_Paternoster_board_as
-.L396_33:
-	mov	w9, #1000
+.L396_36:
+	mov	x10, #13531
+	mov	x9, #2305843009213693952
+	movk	x10, #55222, lsl #16
+	cmp	x17, x9
+	movk	x10, #56962, lsl #32
+	csel	x9, x17, x9, lo
+	movk	x10, #17179, lsl #48
+	umulh	x9, x9, x10
+	lsr	x9, x9, #18
+	cmp	x9, #1
+	csinc	x9, x9, xzr, hi
+	b	.L396_38
+.L396_37:
+	mov	w9, #1
+.L396_38:
+	mov	w10, #1000
 	mov	x12, #-1
 	mov	w3, #2
-	umulh	x11, x8, x9
-	mul	x9, x8, x9
+	umulh	x11, x8, x10
+	mul	x10, x8, x10
 	cmp	x11, #0
-	mov	x11, #2305843009213693952
-	csel	x9, x9, x12, eq
-	cmp	x10, x11
-	csel	x10, x10, x11, lo
-	mov	x11, #13531
-	movk	x11, #55222, lsl #16
-	movk	x11, #56962, lsl #32
-	movk	x11, #17179, lsl #48
-	umulh	x10, x10, x11
-	lsr	x10, x10, #18
-	cmp	x10, #1
-	csinc	x10, x10, xzr, hi
-	udiv	x9, x9, x10
+	csel	x10, x10, x12, eq
+	udiv	x9, x10, x9
 	lsr	x10, x8, #1
 	cmp	x10, x9
 	csel	x10, x10, x9, hi
 	cmp	x9, x8
 	csel	x4, x8, x10, hi
-	b	.L396_32
-.L396_34:
-	mov	x25, #-1
+	b	.L396_35
+.L396_39:
+	mov	x22, #-1
 	b	.L396_5
 	.size	hw_paternoster_Paternoster_board, .-hw_paternoster_Paternoster_board
 
@@ -75751,186 +75786,184 @@ hw_paternoster_Paternoster_board:
 	.type	hw_paternoster_Paternoster_board_as, @function
 hw_paternoster_Paternoster_board_as:
 	stp	x29, x30, [sp, #-80]!
-	mov	w8, #144
-	ldr	x10, [x0, #1248]
-	ldr	x9, [x0, #1256]
-	umaddl	x8, w2, w8, x10
+	mov	w9, #144
+	ldr	x11, [x0, #1248]
+	ldr	x10, [x0, #1256]
+	umaddl	x9, w2, w9, x11
 	stp	x22, x21, [sp, #48]
 	mov	w22, w2
 	stp	x24, x23, [sp, #32]
 	add	x24, x0, #1264
-	cmp	x9, x22
+	cmp	x10, x22
+	mov	x8, x4
 	stp	x20, x19, [sp, #64]
-	mov	x20, x0
-	ldr	x10, [x0, #1408]
-	csel	x11, x8, x24, hi
-	ldp	x12, x13, [x1, #432]
-	ldp	w0, w17, [x11, #120]
-	ldr	x21, [x11]
-	ldr	x11, [x20, #1416]
 	mov	w19, w2
-	add	x14, x20, #1424
-	add	x15, x1, #448
-	mov	w16, #16
-	stp	x26, x25, [sp, #16]
+	csel	x11, x9, x24, hi
+	mov	x20, x0
+	str	x25, [sp, #16]
+	ldr	x4, [x11]
 	mov	x29, sp
-.L397_1:
-	add	x2, x10, x17, lsl #4
-	cmp	x11, x17
-	csel	x2, x2, x14, hi
-	ldr	x5, [x2]
-	mov	w2, w0
-	cmp	x5, x2
-	csel	x0, x5, x2, hi
-	b.ls	.L397_4
-	umulh	x5, x4, x0
-	cmp	x2, #1
-	csinc	x2, x2, xzr, hi
-	cmp	xzr, x5
-	b.ne	.L397_6
-	mul	x0, x4, x0
-	udiv	x4, x0, x2
-.L397_4:
-	cbz	x17, .L397_9
-	add	x0, x12, x17, lsl #5
-	cmp	x13, x17
-	csel	x17, x0, x15, hi
-	ldrh	w0, [x17, #4]
-	ldr	w17, [x17, #8]
-	cmp	w0, #1
-	csinc	w0, w0, wzr, hi
-	cmn	w17, #1
-	csel	x17, xzr, x17, eq
-	subs	w16, w16, #1
-	b.ne	.L397_1
-	b	.L397_9
-.L397_6:
-	udiv	x2, x4, x2
-	umulh	x4, x2, x0
-	cbnz	x4, .L397_8
-	mul	x4, x2, x0
-	b	.L397_4
-.L397_8:
-	mov	x4, #-1
-	b	.L397_4
+	cbz	x8, .L397_11
+	ldp	w2, w0, [x11, #120]
+	ldp	x13, x14, [x1, #432]
+	add	x15, x20, #1424
+	ldr	x11, [x20, #1408]
+	ldr	x12, [x20, #1416]
+	add	x16, x1, #448
+	mov	w17, #16
+.L397_2:
+	add	x5, x11, x0, lsl #4
+	cmp	x12, x0
+	csel	x5, x5, x15, hi
+	ldr	x6, [x5]
+	mov	w5, w2
+	cmp	x6, x5
+	csel	x2, x6, x5, hi
+	b.ls	.L397_5
+	umulh	x6, x8, x2
+	cmp	x5, #1
+	csinc	x5, x5, xzr, hi
+	cmp	xzr, x6
+	b.ne	.L397_7
+	mul	x8, x8, x2
+	udiv	x8, x8, x5
+.L397_5:
+	cbz	x0, .L397_10
+	add	x2, x13, x0, lsl #5
+	cmp	x14, x0
+	csel	x0, x2, x16, hi
+	ldrh	w2, [x0, #4]
+	ldr	w0, [x0, #8]
+	cmp	w2, #1
+	csinc	w2, w2, wzr, hi
+	cmn	w0, #1
+	csel	x0, xzr, x0, eq
+	subs	w17, w17, #1
+	b.ne	.L397_2
+	b	.L397_10
+.L397_7:
+	udiv	x8, x8, x5
+	umulh	x5, x8, x2
+	cbnz	x5, .L397_9
+	mul	x8, x8, x2
+	b	.L397_5
 .L397_9:
-	mov	x10, #2305843009213693952
-	cmp	x4, x10
-	csel	x23, x4, x10, lo
-	cmp	x9, x22
-	b.ls	.L397_45
+	mov	x8, #-1
+	b	.L397_5
 .L397_10:
-	strb	w3, [x8, #133]
+	mov	x11, #2305843009213693952
+	cmp	x8, x11
+	csel	x8, x8, x11, lo
+	adds	x8, x4, x8
+	csinv	x4, x8, xzr, lo
+.L397_11:
+	cmp	x10, x22
+	b.ls	.L397_53
+.L397_12:
+	strb	w3, [x9, #133]
+	ldr	x8, [x20, #1184]
+	lsr	x23, x8, #7
+	cmp	x23, #3125
+	b.lo	.L397_19
 	mov	w8, #144
-	ldr	x9, [x20, #1184]
-	ldr	x10, [x20, #1248]
-	ldr	x11, [x20, #1256]
-	umaddl	x8, w22, w8, x10
-	lsr	x9, x9, #7
-	cmp	x11, x22
+	ldr	x9, [x20, #1248]
+	ldr	x10, [x20, #1256]
+	umaddl	x8, w22, w8, x9
+	cmp	x10, x22
+	add	x10, x20, #1456
 	csel	x8, x8, x24, hi
-	cmp	x9, #3124
-	b.ls	.L397_16
 	ldrb	w9, [x8, #133]
 	ldr	w12, [x8, #80]
-	add	x10, x8, #40
-	add	x11, x20, #1456
+	add	x11, x8, #40
 	cmp	w9, #6
 	mov	w9, #72
-	csel	x10, x10, x11, eq
+	csel	x11, x11, x10, eq
 	cmn	w12, #1
-	mov	w11, #92
-	csel	x9, x11, x9, eq
-	add	x11, x8, x9
+	mov	w10, #92
+	csel	x9, x10, x9, eq
+	add	x10, x8, x9
 	ldp	x9, x8, [x1, #384]
-	ldr	w12, [x11, #8]
+	ldr	w12, [x10, #8]
 	cmp	x8, x12
-	b.ls	.L397_15
-	ldr	x13, [x10]
-	mov	w10, #-1
-.L397_13:
+	b.ls	.L397_17
+	ldr	x13, [x11]
+	mov	w11, #-1
+.L397_15:
 	add	x14, x9, x12, lsl #5
 	add	x15, x14, #8
 	ldr	x16, [x14], #12
 	cmp	x16, x13
 	csel	x14, x14, x15, lo
-	csel	w10, w10, w12, lo
+	csel	w11, w11, w12, lo
 	ldr	w12, [x14]
 	cmp	x8, x12
-	b.hi	.L397_13
-	cmn	w10, #1
-	b.ne	.L397_17
-.L397_15:
-	ldr	w10, [x11, #12]
-	b	.L397_17
-.L397_16:
-	ldr	w9, [x8, #80]
-	mov	w10, #92
-	cmn	w9, #1
-	mov	w9, #72
-	csel	x9, x10, x9, eq
-	ldr	w10, [x8, x9]
-	ldp	x9, x8, [x1, #384]
+	b.hi	.L397_15
+	cmn	w11, #1
+	b.ne	.L397_18
 .L397_17:
-	mov	w10, w10
+	ldr	w11, [x10, #12]
+.L397_18:
+	mov	w10, w11
 	add	x11, x1, #400
 	add	x9, x9, x10, lsl #5
 	cmp	x8, x10
 	csel	x8, x9, x11, hi
-	adds	x9, x21, x23
-	add	x23, x20, #992
 	ldr	x21, [x8]
-	csinv	x4, x9, xzr, lo
+.L397_19:
 	ands	w8, w3, #0xff
-	b.eq	.L397_22
+	b.eq	.L397_24
 	cmp	w8, #1
-	b.ne	.L397_25
+	b.ne	.L397_27
 	ldr	x2, [x20, #1000]
 	ldr	w5, [x20, #1128]
 	ldr	x1, [x20, #992]
 	cmp	x2, x5
-	b.ls	.L397_28
+	b.ls	.L397_30
 	lsl	x8, x5, #5
 	add	x0, x20, #1120
 	mov	w3, w19
 	ldr	x8, [x1, x8]
 	cmp	x4, x8
-	b.hs	.L397_34
+	b.hs	.L397_46
 	bl	hw_collections_tree_Tree_insert_among
-	mov	w8, #164
-	b	.L397_40
-.L397_22:
+	cmp	x23, #3124
+	b.hi	.L397_33
+	b	.L397_49
+.L397_24:
 	ldr	x2, [x20, #1000]
 	ldr	w5, [x20, #1116]
 	ldr	x1, [x20, #992]
 	cmp	x2, x5
-	b.ls	.L397_30
+	b.ls	.L397_34
 	lsl	x8, x5, #5
 	add	x0, x20, #1108
 	mov	w3, w19
 	ldr	x8, [x1, x8]
 	cmp	x4, x8
-	b.hs	.L397_36
+	b.hs	.L397_47
 	bl	hw_collections_tree_Tree_insert_among
-	mov	w8, #152
-	b	.L397_40
-.L397_25:
+	cmp	x23, #3124
+	b.hi	.L397_37
+	b	.L397_49
+.L397_27:
 	ldr	x2, [x20, #1000]
 	ldr	w5, [x20, #1140]
 	ldr	x1, [x20, #992]
 	cmp	x2, x5
-	b.ls	.L397_32
+	b.ls	.L397_38
 	lsl	x8, x5, #5
 	add	x0, x20, #1132
 	mov	w3, w19
 	ldr	x8, [x1, x8]
 	cmp	x4, x8
-	b.hs	.L397_38
+	b.hs	.L397_48
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L397_39
-.L397_28:
+	cmp	x23, #3124
+	b.hi	.L397_41
+	b	.L397_49
+.L397_30:
 	cmp	x2, x22
-	b.ls	.L397_35
+	b.ls	.L397_32
 	add	x8, x1, x22, lsl #5
 	mov	x9, #-1
 	str	w19, [x20, #1120]
@@ -75939,12 +75972,16 @@ hw_paternoster_Paternoster_board_as:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-	mov	w8, #164
 	str	w19, [x20, #1128]
-	b	.L397_40
-.L397_30:
+.L397_32:
+	cmp	x23, #3124
+	b.ls	.L397_49
+.L397_33:
+	mov	w8, #164
+	b	.L397_42
+.L397_34:
 	cmp	x2, x22
-	b.ls	.L397_37
+	b.ls	.L397_36
 	add	x8, x1, x22, lsl #5
 	mov	x9, #-1
 	str	w19, [x20, #1108]
@@ -75953,12 +75990,16 @@ hw_paternoster_Paternoster_board_as:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-	mov	w8, #152
 	str	w19, [x20, #1116]
-	b	.L397_40
-.L397_32:
+.L397_36:
+	cmp	x23, #3124
+	b.ls	.L397_49
+.L397_37:
+	mov	w8, #152
+	b	.L397_42
+.L397_38:
 	cmp	x2, x22
-	b.ls	.L397_39
+	b.ls	.L397_40
 	add	x8, x1, x22, lsl #5
 	mov	x9, #-1
 	str	w19, [x20, #1132]
@@ -75967,44 +76008,31 @@ hw_paternoster_Paternoster_board_as:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-	mov	w8, #176
 	str	w19, [x20, #1140]
-	b	.L397_40
-.L397_34:
-	mov	w6, #1
-	bl	hw_collections_tree_Tree_attach
-.L397_35:
-	mov	w8, #164
-	b	.L397_40
-.L397_36:
-	mov	w6, #1
-	bl	hw_collections_tree_Tree_attach
-.L397_37:
-	mov	w8, #152
-	b	.L397_40
-.L397_38:
-	mov	w6, #1
-	bl	hw_collections_tree_Tree_attach
-.L397_39:
-	mov	w8, #176
 .L397_40:
-	add	x0, x23, x8
+	cmp	x23, #3124
+	b.ls	.L397_49
+.L397_41:
+	mov	w8, #176
+.L397_42:
+	add	x9, x20, #992
 	ldr	x1, [x20, #1040]
 	ldr	x2, [x20, #1048]
+	add	x0, x9, x8
 	ldr	w8, [x0]
 	cmn	w8, #1
-	b.eq	.L397_42
+	b.eq	.L397_44
 	mov	w3, w19
 	mov	x4, x21
+	ldr	x25, [sp, #16]
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
-	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	b	hw_collections_tree_Tree_insert_among
-.L397_42:
+.L397_44:
 	cmp	x2, x22
-	b.ls	.L397_44
+	b.ls	.L397_52
 	add	x8, x1, x22, lsl #5
 	mov	x9, #-1
 	stp	w19, w19, [x0]
@@ -76013,22 +76041,55 @@ hw_paternoster_Paternoster_board_as:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-.L397_44:
+	b	.L397_52
+.L397_46:
+	mov	w6, #1
+	bl	hw_collections_tree_Tree_attach
+	cmp	x23, #3124
+	b.hi	.L397_33
+	b	.L397_49
+.L397_47:
+	mov	w6, #1
+	bl	hw_collections_tree_Tree_attach
+	cmp	x23, #3124
+	b.hi	.L397_37
+	b	.L397_49
+.L397_48:
+	mov	w6, #1
+	bl	hw_collections_tree_Tree_attach
+	cmp	x23, #3124
+	b.hi	.L397_41
+.L397_49:
+	ldr	x8, [x20, #1048]
+	cmp	x8, x22
+	b.ls	.L397_54
+	ldr	x8, [x20, #1040]
+	add	x0, x8, x22, lsl #5
+.L397_51:
+	mov	x8, #-1
+	str	x8, [x0]
+.L397_52:
 	ldp	x20, x19, [sp, #64]
+	ldr	x25, [sp, #16]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
-	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	ret
-.L397_45:
+.L397_53:
 	add	x0, x20, #1264
+	mov	x21, x4
 	mov	w25, w3
-	mov	x26, x1
+	mov	x23, x1
 	bl	hw_collections_arena_clean_paternoster_party_Party
-	mov	x1, x26
+	mov	x1, x23
 	mov	w3, w25
-	add	x8, x20, #1264
-	b	.L397_10
+	mov	x4, x21
+	add	x9, x20, #1264
+	b	.L397_12
+.L397_54:
+	add	x0, x20, #1056
+	bl	hw_collections_arena_clean_collections_tree_Node
+	b	.L397_51
 	.size	hw_paternoster_Paternoster_board_as, .-hw_paternoster_Paternoster_board_as
 
 	.p2align	2
@@ -76044,7 +76105,7 @@ hw_paternoster_Paternoster_depth_limit:
 	cmp	x10, x9
 	csel	x12, x8, x12, hi
 	cmp	w9, w11
-	b.hs	.L398_41
+	b.hs	.L398_42
 	mov	w8, #144
 	ldr	x10, [x0, #1248]
 	ldr	x11, [x0, #1256]
@@ -76141,7 +76202,7 @@ hw_paternoster_Paternoster_depth_limit:
 	mov	w3, #1
 	b	.L398_18
 .L398_17:
-	lsl	w3, w3, #3
+	lsl	w3, w3, #6
 .L398_18:
 	ldp	x14, x15, [x1, #432]
 	add	x13, x0, #1424
@@ -76190,17 +76251,19 @@ hw_paternoster_Paternoster_depth_limit:
 	b	.L398_22
 .L398_27:
 	cmp	x4, w2, uxtw
-	b.ls	.L398_41
+	b.ls	.L398_42
 	ldr	w17, [x0, #1476]
 	cmp	w9, w17
-	b.ne	.L398_42
-	ldr	x9, [x8, #24]
-	umulh	x17, x9, x11
-	cbnz	x17, .L398_43
-	mul	x9, x9, x11
+	b.ne	.L398_43
+	ldr	x17, [x8, #24]
+	ldr	x9, [x8]
+	umulh	x0, x17, x11
+	cmp	xzr, x0
+	b.ne	.L398_44
+	mul	x11, x17, x11
+	cbz	x11, .L398_41
 .L398_31:
 	ldp	w1, w0, [x8, #120]
-	ldr	x11, [x8]
 	mov	w17, #16
 .L398_32:
 	add	x3, x12, x0, lsl #4
@@ -76211,13 +76274,13 @@ hw_paternoster_Paternoster_depth_limit:
 	cmp	x4, x3
 	csel	x1, x4, x3, hi
 	b.ls	.L398_35
-	umulh	x4, x9, x1
+	umulh	x4, x11, x1
 	cmp	x3, #1
 	csinc	x3, x3, xzr, hi
 	cmp	xzr, x4
 	b.ne	.L398_37
-	mul	x9, x9, x1
-	udiv	x9, x9, x3
+	mul	x11, x11, x1
+	udiv	x11, x11, x3
 .L398_35:
 	cbz	x0, .L398_40
 	add	x1, x14, x0, lsl #5
@@ -76233,34 +76296,35 @@ hw_paternoster_Paternoster_depth_limit:
 	b.ne	.L398_32
 	b	.L398_40
 .L398_37:
-	udiv	x9, x9, x3
-	umulh	x3, x9, x1
+	udiv	x11, x11, x3
+	umulh	x3, x11, x1
 	cbnz	x3, .L398_39
-	mul	x9, x9, x1
+	mul	x11, x11, x1
 	b	.L398_35
 .L398_39:
-	mov	x9, #-1
+	mov	x11, #-1
 	b	.L398_35
 .L398_40:
 	mov	x10, #2305843009213693952
-	ldr	x8, [x8, #16]
-	cmp	x9, x10
-	csel	x9, x9, x10, lo
-	adds	x9, x11, x9
+	cmp	x11, x10
+	csel	x10, x11, x10, lo
+	adds	x9, x9, x10
 	csinv	x9, x9, xzr, lo
-	cmp	x9, x8
-	b.hs	.L398_42
 .L398_41:
+	ldr	x8, [x8, #16]
+	cmp	x9, x8
+	b.hs	.L398_43
+.L398_42:
 	mov	w0, w2
 	ldp	x29, x30, [sp], #16
 	ret
-.L398_42:
+.L398_43:
 	subs	w8, w2, w2, lsr #2
 	csel	w0, wzr, w8, lo
 	ldp	x29, x30, [sp], #16
 	ret
-.L398_43:
-	mov	x9, #-1
+.L398_44:
+	mov	x11, #-1
 	b	.L398_31
 	.size	hw_paternoster_Paternoster_depth_limit, .-hw_paternoster_Paternoster_depth_limit
 
@@ -76287,6 +76351,7 @@ hw_paternoster_Paternoster_end_turn:
 	tbz	w9, #0, .L399_11
 	ldr	x8, [x0, #1208]
 	strb	wzr, [x0, #1244]
+	str	xzr, [x0, #1208]
 	cbz	x8, .L399_11
 	mov	w9, #100
 	umulh	x10, x8, x9
@@ -76382,117 +76447,126 @@ hw_paternoster_Paternoster_end_turn:
 	.p2align	2
 	.type	hw_paternoster_Paternoster_file, @function
 hw_paternoster_Paternoster_file:
-	sub	sp, sp, #48
+	sub	sp, sp, #64
 	mov	w8, #144
-	ldr	x10, [x0, #1248]
-	ldr	x9, [x0, #1256]
-	umaddl	x8, w2, w8, x10
-	str	x19, [sp, #32]
-	ldr	x10, [x0, #1184]
-	mov	w19, w2
-	add	x11, x0, #1264
-	stp	x29, x30, [sp, #16]
-	cmp	x9, x19
-	lsr	x10, x10, #7
-	add	x29, sp, #16
-	csel	x11, x8, x11, hi
-	ldr	x4, [x11]
-	cmp	x10, #3125
-	b.lo	.L400_3
-	ldrb	w10, [x11, #132]
-	cmp	w10, #2
-	b.lo	.L400_3
-	ldrh	w10, [x11, #128]
-	cmp	w10, #127
-	b.hi	.L400_13
-.L400_3:
-	ldp	w5, w3, [x11, #120]
-	ldp	x13, x14, [x1, #432]
-	add	x15, x0, #1424
-	ldr	x10, [x0, #856]
-	ldr	x11, [x0, #1408]
-	add	x16, x1, #448
-	ldr	x12, [x0, #1416]
-	mov	w17, #16
+	ldr	x9, [x0, #1248]
+	ldr	x10, [x0, #1256]
+	umaddl	x8, w2, w8, x9
+	ldr	x11, [x0, #1184]
+	mov	w9, w2
+	add	x12, x0, #1264
+	cmp	x10, x9
+	stp	x29, x30, [sp, #32]
+	lsr	x11, x11, #7
+	stp	x20, x19, [sp, #48]
+	add	x29, sp, #32
+	csel	x13, x8, x12, hi
+	ldr	x4, [x13]
+	cmp	x11, #3125
+	b.lo	.L400_4
+	ldrb	w11, [x13, #132]
+	cmp	w11, #1
+	b.ls	.L400_4
+	ldr	x11, [x0, #1088]
+	cmp	x4, x11
+	b.lo	.L400_17
+	ldrh	w12, [x13, #128]
+	cmp	w12, #128
+	b.lo	.L400_5
+	b	.L400_16
 .L400_4:
-	add	x6, x11, x3, lsl #4
-	cmp	x12, x3
-	csel	x6, x6, x15, hi
-	ldr	x7, [x6]
-	mov	w6, w5
-	cmp	x7, x6
-	csel	x5, x7, x6, hi
-	b.ls	.L400_7
-	umulh	x7, x10, x5
-	cmp	x6, #1
-	csinc	x6, x6, xzr, hi
-	cmp	xzr, x7
-	b.ne	.L400_9
-	mul	x10, x10, x5
-	udiv	x10, x10, x6
+	ldr	x11, [x0, #1088]
+	cmp	x4, x11
+	b.lo	.L400_17
+.L400_5:
+	ldr	x12, [x0, #856]
+	cbz	x12, .L400_16
+	ldp	w7, w6, [x13, #120]
+	ldp	x15, x16, [x1, #432]
+	add	x17, x0, #1424
+	ldr	x13, [x0, #1408]
+	ldr	x14, [x0, #1416]
+	add	x3, x1, #448
+	mov	w5, #16
 .L400_7:
-	cbz	x3, .L400_12
-	add	x5, x13, x3, lsl #5
-	cmp	x14, x3
-	csel	x3, x5, x16, hi
-	ldrh	w5, [x3, #4]
-	ldr	w3, [x3, #8]
-	cmp	w5, #1
-	csinc	w5, w5, wzr, hi
-	cmn	w3, #1
-	csel	x3, xzr, x3, eq
-	subs	w17, w17, #1
-	b.ne	.L400_4
-	b	.L400_12
-.L400_9:
-	udiv	x10, x10, x6
-	umulh	x6, x10, x5
-	cbnz	x6, .L400_11
-	mul	x10, x10, x5
-	b	.L400_7
-.L400_11:
-	mov	x10, #-1
-	b	.L400_7
+	add	x19, x13, x6, lsl #4
+	cmp	x14, x6
+	csel	x19, x19, x17, hi
+	ldr	x20, [x19]
+	mov	w19, w7
+	cmp	x20, x19
+	csel	x7, x20, x19, hi
+	b.ls	.L400_10
+	umulh	x20, x12, x7
+	cmp	x19, #1
+	csinc	x19, x19, xzr, hi
+	cmp	xzr, x20
+	b.ne	.L400_12
+	mul	x12, x12, x7
+	udiv	x12, x12, x19
+.L400_10:
+	cbz	x6, .L400_15
+	add	x7, x15, x6, lsl #5
+	cmp	x16, x6
+	csel	x6, x7, x3, hi
+	ldrh	w7, [x6, #4]
+	ldr	w6, [x6, #8]
+	cmp	w7, #1
+	csinc	w7, w7, wzr, hi
+	cmn	w6, #1
+	csel	x6, xzr, x6, eq
+	subs	w5, w5, #1
+	b.ne	.L400_7
+	b	.L400_15
 .L400_12:
-	mov	x11, #2305843009213693952
-	cmp	x10, x11
-	csel	x10, x10, x11, lo
-	subs	x10, x4, x10
-	csel	x4, xzr, x10, lo
-.L400_13:
-	ldr	x10, [x0, #1088]
-	cmp	x4, x10
-	b.hs	.L400_15
-	ldp	x29, x30, [sp, #16]
-	ldr	x19, [sp, #32]
-	add	sp, sp, #48
-	b	hw_paternoster_Paternoster_board
+	udiv	x12, x12, x19
+	umulh	x19, x12, x7
+	cbnz	x19, .L400_14
+	mul	x12, x12, x7
+	b	.L400_10
+.L400_14:
+	mov	x12, #-1
+	b	.L400_10
 .L400_15:
-	cmp	x9, x19
-	b.ls	.L400_23
+	mov	x13, #2305843009213693952
+	cmp	x12, x13
+	csel	x12, x12, x13, lo
+	subs	x12, x4, x12
+	csel	x4, xzr, x12, lo
 .L400_16:
-	mov	w9, #4
-	strb	w9, [x8, #133]
+	cmp	x4, x11
+	b.hs	.L400_18
+.L400_17:
+	ldp	x20, x19, [sp, #48]
+	ldp	x29, x30, [sp, #32]
+	add	sp, sp, #64
+	b	hw_paternoster_Paternoster_board
+.L400_18:
+	cmp	x10, x9
+	b.ls	.L400_26
+.L400_19:
+	mov	w10, #4
+	strb	w10, [x8, #133]
 	ldr	x8, [x0, #1000]
 	ldr	w5, [x0, #1104]
 	ldr	x1, [x0, #992]
 	cmp	x8, x5
-	b.ls	.L400_19
+	b.ls	.L400_22
 	lsl	x9, x5, #5
 	mov	w3, w2
 	add	x0, x0, #1096
 	mov	x2, x8
 	ldr	x9, [x1, x9]
 	cmp	x4, x9
-	b.hs	.L400_22
-	ldp	x29, x30, [sp, #16]
-	ldr	x19, [sp, #32]
-	add	sp, sp, #48
+	b.hs	.L400_25
+	ldp	x20, x19, [sp, #48]
+	ldp	x29, x30, [sp, #32]
+	add	sp, sp, #64
 	b	hw_collections_tree_Tree_insert_among
-.L400_19:
-	cmp	x8, x19
-	b.ls	.L400_21
-	add	x8, x1, x19, lsl #5
+.L400_22:
+	cmp	x8, x9
+	b.ls	.L400_24
+	add	x8, x1, x9, lsl #5
 	mov	x9, #-1
 	str	w2, [x0, #1096]
 	str	w2, [x0, #1100]
@@ -76501,29 +76575,28 @@ hw_paternoster_Paternoster_file:
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
 	str	w2, [x0, #1104]
-.L400_21:
-	ldp	x29, x30, [sp, #16]
-	ldr	x19, [sp, #32]
-	add	sp, sp, #48
+.L400_24:
+	ldp	x20, x19, [sp, #48]
+	ldp	x29, x30, [sp, #32]
+	add	sp, sp, #64
 	ret
-.L400_22:
-	ldp	x29, x30, [sp, #16]
+.L400_25:
+	ldp	x20, x19, [sp, #48]
 	mov	w6, #1
-	ldr	x19, [sp, #32]
-	add	sp, sp, #48
+	ldp	x29, x30, [sp, #32]
+	add	sp, sp, #64
 	b	hw_collections_tree_Tree_attach
-.L400_23:
-	mov	x8, x0
-	str	x0, [x29, #24]
-	add	x0, x8, #1264
+.L400_26:
+	mov	x19, x0
+	add	x0, x0, #1264
 	stur	w2, [x29, #-4]
-	str	x4, [sp]
+	stp	x4, x9, [sp, #8]
 	bl	hw_collections_arena_clean_paternoster_party_Party
-	ldr	x0, [x29, #24]
-	ldr	x4, [sp]
+	ldp	x4, x9, [sp, #8]
+	mov	x0, x19
 	ldur	w2, [x29, #-4]
-	add	x8, x0, #1264
-	b	.L400_16
+	add	x8, x19, #1264
+	b	.L400_19
 	.size	hw_paternoster_Paternoster_file, .-hw_paternoster_Paternoster_file
 
 	.p2align	2
@@ -76901,16 +76974,16 @@ hw_paternoster_Paternoster_move_to_dispatch:
 	.p2align	2
 	.type	hw_paternoster_Paternoster_new, @function
 hw_paternoster_Paternoster_new:
-	sub	sp, sp, #128
-	stp	x22, x21, [sp, #96]
+	sub	sp, sp, #176
+	stp	x22, x21, [sp, #144]
 	ldp	x12, x21, [x0]
-	stp	x20, x19, [sp, #112]
+	stp	x20, x19, [sp, #160]
 	mov	x19, x8
-	stp	x29, x30, [sp, #32]
-	add	x29, sp, #32
-	stp	x28, x27, [sp, #48]
-	stp	x26, x25, [sp, #64]
-	stp	x24, x23, [sp, #80]
+	stp	x29, x30, [sp, #80]
+	add	x29, sp, #80
+	stp	x28, x27, [sp, #96]
+	stp	x26, x25, [sp, #112]
+	stp	x24, x23, [sp, #128]
 	cbz	x21, .L404_3
 	mov	w8, #144
 	mov	x9, #-1
@@ -76983,10 +77056,12 @@ hw_paternoster_Paternoster_new:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 .L404_13:
-	ldp	x22, x28, [x0, #48]
+	ldp	x23, x28, [x0, #48]
+	stp	x14, x13, [sp, #32]
+	stur	x12, [x29, #-32]
 	cbz	x28, .L404_16
-	add	x8, x22, x28, lsl #5
-	mov	x9, x22
+	add	x8, x23, x28, lsl #5
+	mov	x9, x23
 .L404_15:
 	str	xzr, [x9]
 	strb	wzr, [x9, #8]
@@ -76996,147 +77071,149 @@ hw_paternoster_Paternoster_new:
 	cmp	x9, x8
 	b.ne	.L404_15
 .L404_16:
-	ldp	x20, x27, [x0, #64]
-	stp	x14, x13, [sp, #8]
-	stur	x12, [x29, #-8]
-	cbz	x27, .L404_18
-	lsl	x2, x27, #4
-	mov	x0, x20
+	ldp	x22, x20, [x0, #64]
+	cbz	x20, .L404_18
+	lsl	x2, x20, #4
+	mov	x0, x22
 	mov	w1, wzr
 	bl	memset
 .L404_18:
+	sub	x8, x29, #24
+	str	x22, [sp, #16]
+	bl	hw_paternoster_tunables_Tunables_defaults
+	ldp	x27, x22, [x29, #-24]
+	mov	w8, #1000
+	ldur	x26, [x29, #-8]
+	str	x20, [sp, #24]
+	umulh	x9, x22, x8
+	cbnz	x9, .L404_21
+	mul	x8, x22, x8
+.L404_20:
+	mov	w9, #-2
 	add	x0, x19, #16
 	mov	w1, wzr
-	mov	w2, #576
-	str	xzr, [x19, #1432]
-	str	xzr, [x19, #1424]
-	bl	memset
-	add	x0, x19, #592
-	mov	w1, wzr
-	mov	w2, #192
-	bl	memset
-	mov	w8, #-2
-	mov	x23, #-1
-	add	x0, x19, #1096
-	cmp	x25, x8
-	mov	w1, #255
-	mov	w2, #84
-	csel	x9, x25, x8, lo
-	str	xzr, [x19, #1264]
-	cmp	x24, x9
-	str	xzr, [x19, #1272]
-	csel	x9, x24, x25, lo
-	cmp	x21, x8
-	str	xzr, [x19, #1280]
-	csel	x10, x21, x8, lo
-	str	xzr, [x19, #1296]
-	cmp	x9, x10
-	str	xzr, [x19, #1304]
-	csel	x9, x9, x21, lo
-	str	xzr, [x19, #1312]
-	cmp	x9, x8
-	str	xzr, [x19, #1320]
-	str	x23, [x19, #1336]
-	csel	x26, x9, x8, lo
-	str	x23, [x19, #1344]
-	str	x23, [x19, #1352]
-	str	x23, [x19, #1360]
-	str	x23, [x19, #1368]
-	str	xzr, [x19, #1384]
-	str	wzr, [x19, #1392]
-	strb	wzr, [x19, #1396]
-	str	x23, [x19, #1016]
-	str	x23, [x19, #1024]
-	str	w23, [x19, #1032]
-	str	w23, [x19, #1080]
-	str	x23, [x19, #1072]
-	str	x23, [x19, #1064]
-	bl	memset
-	mov	w9, #24
-	mov	w8, #256
+	cmp	x25, x9
+	mov	w2, #824
 	str	xzr, [x19]
-	str	x9, [x19, #928]
-	mov	w9, #53392
-	movk	w9, #3, lsl #16
-	str	x8, [x19, #840]
-	mov	w8, #-1
-	str	x9, [x19, #936]
-	mov	w9, #1
-	str	x9, [x19, #944]
-	ldp	x10, x9, [sp, #8]
-	str	xzr, [x19, #784]
-	str	xzr, [x19, #792]
-	str	x9, [x19, #1040]
-	mov	w9, #6784
-	movk	w9, #6, lsl #16
-	str	xzr, [x19, #800]
-	str	x9, [x19, #1184]
+	csel	x10, x25, x9, lo
+	cmp	x24, x10
+	csel	x10, x24, x25, lo
+	cmp	x21, x9
+	csel	x11, x21, x9, lo
+	cmp	x10, x11
+	csel	x10, x10, x21, lo
+	cmp	x10, x9
+	csel	x9, x10, x9, lo
+	cmp	x8, #3125, lsl #12
+	str	x9, [sp, #8]
 	mov	w9, #20480
 	movk	w9, #195, lsl #16
-	str	xzr, [x19, #808]
-	str	x9, [x19, #1192]
-	ldur	x9, [x29, #-8]
-	str	xzr, [x19, #816]
-	ldp	x29, x30, [sp, #32]
-	str	x9, [x19, #1248]
-	mov	w9, #3
-	str	xzr, [x19, #824]
-	str	xzr, [x19, #832]
+	csel	x20, x8, x9, lo
+	bl	memset
+	mov	w8, #256
+	str	x22, [x19, #936]
+	mov	x22, #-1
+	str	x8, [x19, #840]
+	mov	w8, #-1
+	add	x0, x19, #1096
+	str	x8, [x19, #864]
+	mov	w8, #1
+	mov	w1, #255
+	strh	w8, [x19, #876]
+	ldp	x9, x8, [sp, #32]
+	mov	w2, #84
 	str	xzr, [x19, #848]
 	str	xzr, [x19, #856]
-	str	x8, [x19, #864]
 	str	wzr, [x19, #872]
 	str	xzr, [x19, #880]
 	strb	wzr, [x19, #888]
 	str	xzr, [x19, #896]
 	strb	wzr, [x19, #904]
-	str	x22, [x19, #912]
+	str	x23, [x19, #912]
 	str	x28, [x19, #920]
-	strh	wzr, [x19, #988]
-	str	wzr, [x19, #984]
-	str	xzr, [x19, #976]
-	str	xzr, [x19, #968]
-	str	xzr, [x19, #960]
+	str	x27, [x19, #928]
+	str	x26, [x19, #944]
 	str	xzr, [x19, #952]
-	str	x10, [x19, #992]
+	str	xzr, [x19, #960]
+	str	xzr, [x19, #968]
+	str	xzr, [x19, #976]
+	str	wzr, [x19, #984]
+	strh	wzr, [x19, #988]
+	str	x9, [x19, #992]
 	str	x25, [x19, #1000]
 	str	xzr, [x19, #1008]
+	str	x22, [x19, #1016]
+	str	x22, [x19, #1024]
+	str	w22, [x19, #1032]
 	strb	wzr, [x19, #1036]
+	str	x8, [x19, #1040]
 	str	x24, [x19, #1048]
 	str	xzr, [x19, #1056]
+	str	x22, [x19, #1064]
+	str	x22, [x19, #1072]
+	str	w22, [x19, #1080]
 	strb	wzr, [x19, #1084]
 	str	xzr, [x19, #1088]
+	bl	memset
+	mov	w8, #6784
+	mov	w9, #-1
+	str	x20, [x19, #1192]
+	movk	w8, #6, lsl #16
 	str	xzr, [x19, #1200]
+	str	x8, [x19, #1184]
+	ldur	x8, [x29, #-32]
 	str	xzr, [x19, #1208]
+	ldp	x24, x23, [sp, #128]
+	str	x8, [x19, #1248]
+	mov	x8, #3298534883328
+	str	x8, [x19, #1392]
+	ldp	x10, x8, [sp, #16]
 	str	xzr, [x19, #1216]
+	ldp	x26, x25, [sp, #112]
 	str	xzr, [x19, #1224]
+	ldp	x28, x27, [sp, #96]
+	str	x8, [x19, #1416]
+	ldr	x8, [sp, #8]
 	str	xzr, [x19, #1232]
-	str	w8, [x19, #1240]
+	ldp	x29, x30, [sp, #80]
+	str	w9, [x19, #1240]
 	strb	wzr, [x19, #1244]
 	str	x21, [x19, #1256]
-	ldp	x22, x21, [sp, #96]
+	str	xzr, [x19, #1264]
+	str	xzr, [x19, #1272]
+	str	xzr, [x19, #1280]
 	str	xzr, [x19, #1288]
-	str	x23, [x19, #1328]
+	str	xzr, [x19, #1296]
+	str	xzr, [x19, #1304]
+	str	xzr, [x19, #1312]
+	str	xzr, [x19, #1320]
+	str	x22, [x19, #1368]
+	str	x22, [x19, #1360]
+	str	x22, [x19, #1352]
+	str	x22, [x19, #1344]
+	str	x22, [x19, #1336]
+	str	x22, [x19, #1328]
 	str	xzr, [x19, #1376]
-	strb	w9, [x19, #1397]
+	str	xzr, [x19, #1384]
 	strh	wzr, [x19, #1400]
-	strh	wzr, [x19, #1398]
-	str	x20, [x19, #1408]
-	str	x27, [x19, #1416]
-	ldp	x28, x27, [sp, #48]
-	str	x23, [x19, #1440]
-	ldp	x24, x23, [sp, #80]
+	str	x10, [x19, #1408]
+	str	xzr, [x19, #1424]
+	str	xzr, [x19, #1432]
+	str	x22, [x19, #1440]
+	ldp	x22, x21, [sp, #144]
 	str	xzr, [x19, #1464]
 	str	xzr, [x19, #1456]
 	str	xzr, [x19, #1448]
-	str	w26, [x19, #1472]
-	ldp	x26, x25, [sp, #64]
-	str	w8, [x19, #1476]
+	str	w8, [x19, #1472]
+	str	w9, [x19, #1476]
 	str	xzr, [x19, #1480]
 	str	wzr, [x19, #1488]
-	ldp	x20, x19, [sp, #112]
-	add	sp, sp, #128
+	ldp	x20, x19, [sp, #160]
+	add	sp, sp, #176
 	ret
+.L404_21:
+	mov	x8, #-1
+	b	.L404_20
 	.size	hw_paternoster_Paternoster_new, .-hw_paternoster_Paternoster_new
 
 	.p2align	2
@@ -77374,7 +77451,7 @@ hw_paternoster_Paternoster_reweigh:
 	mov	w25, #1
 	b	.L406_22
 .L406_21:
-	lsl	w25, w25, #3
+	lsl	w25, w25, #6
 .L406_22:
 	mov	w26, #16
 	mov	x27, x13
@@ -77788,132 +77865,130 @@ hw_paternoster_Paternoster_update_sweep:
 	ldr	x10, [x0, #1256]
 	umaddl	x8, w2, w8, x9
 	stp	x22, x21, [sp, #32]
-	mov	w22, w2
+	mov	w21, w2
 	add	x9, x0, #1264
-	cmp	x10, x22
+	cmp	x10, x21
 	str	x23, [sp, #16]
 	stp	x20, x19, [sp, #48]
 	mov	x29, sp
-	csel	x8, x8, x9, hi
-	ldrb	w10, [x8, #133]
-	cmp	w10, #2
-	b.hi	.L410_18
-	ldr	x9, [x0, #1184]
-	lsr	x9, x9, #7
-	cmp	x9, #3124
+	csel	x13, x8, x9, hi
+	ldrb	w11, [x13, #133]
+	cmp	w11, #2
+	b.hi	.L410_20
+	mov	x9, x1
+	ldr	x1, [x0, #1040]
+	ldr	x8, [x0, #1048]
+	add	x12, x0, #1056
+	add	x10, x1, x21, lsl #5
+	cmp	x8, x21
+	csel	x12, x10, x12, hi
+	ldr	x12, [x12]
+	cmn	x12, #1
+	b.eq	.L410_20
+	ldr	x14, [x0, #1184]
+	lsr	x14, x14, #7
+	cmp	x14, #3124
+	b.ls	.L410_8
+	ldr	w14, [x13, #80]
+	mov	w15, #92
+	cmn	w14, #1
+	mov	w14, #72
+	csel	x14, x15, x14, eq
+	add	x16, x13, x14
+	ldp	x14, x13, [x9, #384]
+	ldr	w17, [x16, #8]
+	cmp	x13, x17
 	b.ls	.L410_7
-	ldr	w9, [x8, #80]
-	mov	w11, #92
-	cmn	w9, #1
-	mov	w9, #72
-	csel	x9, x11, x9, eq
-	add	x12, x8, x9
-	ldp	x9, x11, [x1, #384]
-	ldr	w13, [x12, #8]
-	cmp	x11, x13
-	b.ls	.L410_6
-	ldr	x14, [x0, #1456]
-	mov	w8, #-1
-.L410_4:
-	add	x15, x9, x13, lsl #5
-	add	x16, x15, #8
-	ldr	x17, [x15], #12
-	cmp	x17, x14
-	csel	x15, x15, x16, lo
-	csel	w8, w8, w13, lo
-	ldr	w13, [x15]
-	cmp	x11, x13
-	b.hi	.L410_4
-	cmn	w8, #1
-	b.ne	.L410_8
-.L410_6:
-	ldr	w8, [x12, #12]
-	b	.L410_8
+	ldr	x3, [x0, #1456]
+	mov	w15, #-1
+.L410_5:
+	add	x4, x14, x17, lsl #5
+	add	x5, x4, #8
+	ldr	x6, [x4], #12
+	cmp	x6, x3
+	csel	x4, x4, x5, lo
+	csel	w15, w15, w17, lo
+	ldr	w17, [x4]
+	cmp	x13, x17
+	b.hi	.L410_5
+	cmn	w15, #1
+	b.ne	.L410_9
 .L410_7:
-	ldr	w9, [x8, #80]
-	mov	w11, #92
-	cmn	w9, #1
-	mov	w9, #72
-	csel	x9, x11, x9, eq
-	ldr	w8, [x8, x9]
-	ldp	x9, x11, [x1, #384]
+	ldr	w15, [x16, #12]
+	b	.L410_9
 .L410_8:
-	mov	w12, w8
-	ldr	x8, [x0, #1040]
-	add	x14, x1, #400
-	add	x13, x9, x12, lsl #5
-	ldr	x9, [x0, #1048]
-	cmp	x11, x12
-	add	x11, x8, x22, lsl #5
-	csel	x12, x13, x14, hi
-	add	x13, x0, #1056
-	cmp	x9, x22
-	csel	x13, x11, x13, hi
-	ldr	x19, [x12]
-	ldr	x12, [x13]
+	ldr	w14, [x13, #80]
+	mov	w15, #92
+	cmn	w14, #1
+	mov	w14, #72
+	csel	x14, x15, x14, eq
+	ldr	w15, [x13, x14]
+	ldp	x14, x13, [x9, #384]
+.L410_9:
+	mov	w15, w15
+	add	x9, x9, #400
+	add	x14, x14, x15, lsl #5
+	cmp	x13, x15
+	csel	x9, x14, x9, hi
+	ldr	x19, [x9]
 	cmp	x12, x19
-	b.eq	.L410_18
-	mov	w12, #12
-	umaddl	x10, w10, w12, x0
-	ldr	w12, [x10, #1148]
-	ldr	w13, [x10, #1152]
-	add	x20, x10, #1144
-	cmp	w12, w13
-	b.ne	.L410_12
-	cmp	x9, x22
-	b.ls	.L410_13
-	mov	x10, #-1
-	strb	wzr, [x11, #28]
-	stp	xzr, x10, [x11]
-	str	x10, [x11, #16]
-	str	w10, [x11, #24]
-	mov	w10, #-1
-	stp	w10, w10, [x20]
-	str	w10, [x20, #8]
-	cmp	x9, x22
-	b.hi	.L410_17
+	b.eq	.L410_20
+	mov	w9, #12
+	add	x12, x0, #992
+	umaddl	x22, w11, w9, x12
+	ldp	w9, w11, [x22, #156]
+	cmp	w9, w11
+	b.ne	.L410_13
+	cmp	x8, x21
+	b.ls	.L410_14
+	mov	x9, #-1
+	strb	wzr, [x10, #28]
+	stp	xzr, x9, [x10]
+	str	x9, [x10, #16]
+	str	w9, [x10, #24]
+	mov	w9, #-1
+	stp	w9, w9, [x22, #152]
+	stur	w9, [x22, #160]
 	b	.L410_18
-.L410_12:
-	mov	x23, x0
-	mov	x0, x20
-	mov	x1, x8
-	mov	w3, w2
-	mov	x2, x9
-	mov	w21, w3
-	bl	hw_collections_tree_Tree_remove_from_among
-	ldr	x8, [x23, #1040]
-	ldr	x9, [x23, #1048]
-	b	.L410_14
 .L410_13:
-	mov	w21, w2
+	mov	x23, x0
+	add	x0, x22, #152
+	mov	w3, w2
+	mov	x2, x8
+	mov	w20, w3
+	bl	hw_collections_tree_Tree_remove_from_among
+	ldr	x1, [x23, #1040]
+	ldr	x8, [x23, #1048]
+	b	.L410_15
 .L410_14:
-	ldr	w10, [x20]
-	cmn	w10, #1
-	b.eq	.L410_16
-	mov	x0, x20
-	mov	w3, w21
+	mov	w20, w2
+.L410_15:
+	ldur	w9, [x22, #152]
+	cmn	w9, #1
+	b.eq	.L410_17
+	add	x0, x22, #152
+	mov	w3, w20
 	mov	x4, x19
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
-	mov	x1, x8
-	mov	x2, x9
+	mov	x2, x8
 	ldp	x29, x30, [sp], #64
 	b	hw_collections_tree_Tree_insert_among
-.L410_16:
-	mov	w2, w21
-	cmp	x9, x22
-	b.ls	.L410_18
 .L410_17:
-	add	x8, x8, x22, lsl #5
+	mov	w2, w20
+.L410_18:
+	cmp	x8, x21
+	b.ls	.L410_20
+	add	x8, x1, x21, lsl #5
 	mov	x9, #-1
-	stp	w2, w2, [x20]
-	str	w2, [x20, #8]
+	stp	w2, w2, [x22, #152]
+	stur	w2, [x22, #160]
 	stp	x19, x9, [x8]
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-.L410_18:
+.L410_20:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
@@ -77924,22 +77999,24 @@ hw_paternoster_Paternoster_update_sweep:
 	.p2align	2
 	.type	hw_paternoster_cost_CostModel_complete, @function
 hw_paternoster_cost_CostModel_complete:
-	sub	sp, sp, #96
+	sub	sp, sp, #128
 	ldr	x8, [x0, #784]
 	mov	x9, #17179869184
-	stp	x24, x23, [sp, #48]
-	stp	x22, x21, [sp, #64]
+	stp	x24, x23, [sp, #80]
+	stp	x22, x21, [sp, #96]
 	ldrb	w23, [x1, #61]
 	ldr	w21, [x1, #40]
 	cmp	x3, x8
-	stp	x20, x19, [sp, #80]
+	stp	x20, x19, [sp, #112]
 	mov	x19, x0
 	csel	x8, x3, x8, hi
 	stp	x29, x30, [sp, #32]
 	add	x29, sp, #32
 	subs	x10, x5, x8
 	ldr	w8, [x1, #52]
+	str	x27, [sp, #48]
 	csel	x10, xzr, x10, lo
+	stp	x26, x25, [sp, #64]
 	cmp	x10, x9
 	csel	x20, x10, x9, lo
 	ldr	x9, [x1]
@@ -78006,12 +78083,14 @@ hw_paternoster_cost_CostModel_complete:
 	sub	w8, w10, #1
 	cset	w24, lo
 	str	w8, [x19, #872]
-	cbz	w23, .L411_18
+	cbz	w23, .L411_19
 	sub	w8, w9, #1
+	ldrb	w9, [x19, #876]
 	str	x5, [x19, #784]
 	str	w8, [x19, #868]
+	and	w8, w24, w9
 	str	x5, [x19, #800]
-	tbz	w24, #0, .L411_20
+	tbz	w8, #0, .L411_18
 	mov	x0, x19
 	mov	w1, #1
 	mov	w3, w21
@@ -78019,28 +78098,36 @@ hw_paternoster_cost_CostModel_complete:
 	mov	x22, x2
 	bl	hw_paternoster_cost_CostModel_weigh_writes
 	mov	x2, x22
+.L411_18:
 	mov	w12, #6
 	b	.L411_28
-.L411_18:
+.L411_19:
+	ldrb	w8, [x19, #876]
 	str	x5, [x19, #784]
-	tbz	w24, #0, .L411_21
+	and	w8, w24, w8
+	tbz	w8, #0, .L411_21
 	mov	x0, x19
 	mov	w1, wzr
+	mov	x25, x3
 	mov	w3, w21
+	mov	w26, w4
 	mov	x4, x20
 	mov	x22, x2
+	mov	x27, x5
 	bl	hw_paternoster_cost_CostModel_weigh_writes
+	mov	w4, w26
+	mov	x3, x25
+	mov	x5, x27
 	mov	x2, x22
-	mov	x12, xzr
-	b	.L411_28
-.L411_20:
-	mov	w12, #6
-	b	.L411_28
 .L411_21:
-	mov	x12, xzr
-	cbz	w4, .L411_28
+	eor	w8, w4, #0x1
 	tst	w2, #0xff
-	b.eq	.L411_28
+	csinc	w8, w8, wzr, ne
+	orr	w8, w8, w24
+	tbz	w8, #0, .L411_23
+	mov	x12, xzr
+	b	.L411_28
+.L411_23:
 	subs	x8, x5, x3
 	mov	x10, #17179869184
 	ldr	x9, [x19, #848]
@@ -78050,7 +78137,7 @@ hw_paternoster_cost_CostModel_complete:
 	cbz	x9, .L411_27
 	mov	w10, #15
 	umulh	x10, x9, x10
-	cbnz	x10, .L411_174
+	cbnz	x10, .L411_183
 	lsl	x10, x9, #4
 	sub	x9, x10, x9
 .L411_26:
@@ -78061,338 +78148,370 @@ hw_paternoster_cost_CostModel_complete:
 	mov	x12, xzr
 	str	x8, [x19, #848]
 .L411_28:
-	mov	w9, #48
-	add	x8, x19, #16
-	and	x10, x2, #0xff
-	umaddl	x16, w12, w9, x8
+	add	x8, x19, #592
 	cmp	w23, #0
-	lsr	w11, w21, #3
-	umaddl	x0, w10, w9, x16
+	lsr	w9, w21, #3
+	add	x10, x8, x12, lsl #4
 	csel	w13, wzr, w24, ne
 	tst	w21, #0x7
-	cinc	w9, w11, ne
-	mov	w14, #4096
+	cinc	w9, w9, ne
+	mov	w11, #4096
+	add	x10, x10, w2, uxtb #4
 	cmp	w9, #1, lsl #12
-	ldr	x11, [x0]
-	csel	w9, w9, w14, lo
+	csel	w11, w9, w11, lo
 	cmp	w21, #0
-	csinc	w15, w9, wzr, ne
-	ldr	x14, [x0, #24]
-	cmp	x11, #1
-	csinc	x9, x11, xzr, hi
-	udiv	x17, x14, x9
-	umulh	x1, x17, x15
-	cbnz	x1, .L411_53
-	mul	x1, x17, x15
+	ldp	x16, x9, [x10]
+	csinc	w15, w11, wzr, ne
+	and	x11, x2, #0xff
+	umulh	x14, x9, x15
+	cbnz	x14, .L411_64
+	mul	x17, x9, x15
 .L411_30:
-	ldr	x17, [x0, #16]
-	udiv	x9, x17, x9
-	cmp	x9, #1
-	csinc	x9, x9, xzr, hi
-	udiv	x1, x1, x9
-	add	x9, x19, #592
-	add	x3, x9, x12, lsl #4
-	add	x10, x3, x10, lsl #4
-	ldp	x3, x4, [x10]
-	umulh	x5, x4, x15
-	cbnz	x5, .L411_54
-	mul	x4, x4, x15
-.L411_32:
-	adds	x3, x3, x4
-	csinv	x3, x3, xzr, lo
-	cmp	x1, x3
-	csel	x3, x1, x3, hi
-	cmp	x11, #4
-	mov	x1, x20
-	b.lo	.L411_44
+	mov	w0, #48
+	add	x9, x19, #16
+	adds	x16, x16, x17
+	umaddl	x14, w12, w0, x9
+	csinv	x16, x16, xzr, lo
+	mov	x17, x20
+	umaddl	x0, w11, w0, x14
+	ldr	x11, [x0]
+	cmp	x11, #3
+	b.ls	.L411_55
 	tst	w2, #0xff
-	tbz	w13, #0, .L411_38
-	b.eq	.L411_36
-	ldr	x13, [x19, #848]
-	cmp	x13, x3
-	csel	x3, x13, x3, hi
-.L411_36:
-	cmp	x3, x20
-	csel	x1, x3, x20, lo
-	cmp	x11, #63
-	b.ls	.L411_44
+	tbz	w13, #0, .L411_40
+	mov	x17, x16
+	b.eq	.L411_34
+	ldr	x17, [x19, #848]
+	cmp	x17, x16
+	csel	x17, x17, x16, hi
+.L411_34:
+	cmp	x20, x17
+	mov	x17, x20
+	b.ls	.L411_48
+.L411_35:
+	ldr	x17, [x0, #24]
+	udiv	x17, x17, x11
+	umulh	x1, x17, x15
+	cbnz	x1, .L411_175
+	mul	x17, x17, x15
 .L411_37:
-	ldp	x13, x4, [x0, #32]
-	lsr	x11, x11, #1
-	lsr	x17, x17, #1
-	lsr	x14, x14, #1
-	lsr	x3, x13, #1
-	lsr	x4, x4, #1
-	b	.L411_45
-.L411_38:
-	b.eq	.L411_41
-	lsr	x13, x3, #62
-	cbnz	x13, .L411_165
-	lsl	x13, x3, #2
-	b	.L411_43
-.L411_41:
-	tbnz	x3, #63, .L411_165
-	lsl	x13, x3, #1
-.L411_43:
-	cmp	x13, #1000
+	ldr	x1, [x0, #16]
+	udiv	x1, x1, x11
+	cmp	x1, #1
+	csinc	x1, x1, xzr, hi
+	udiv	x17, x17, x1
+	cmp	x17, x16
+	csel	x16, x17, x16, hi
+	tst	w2, #0xff
+	tbz	w13, #0, .L411_43
+	b.eq	.L411_54
+	ldr	x13, [x19, #848]
+	cmp	x13, x16
+	b	.L411_53
+.L411_40:
+	b.eq	.L411_46
+	lsr	x17, x16, #62
+	cbnz	x17, .L411_176
+	lsl	x17, x16, #2
+	cmp	x17, #1000
 	mov	w1, #1000
-	csel	x3, x13, x1, hi
-	cmp	x3, x20
-	csel	x1, x3, x20, lo
+	csel	x17, x17, x1, hi
+	cmp	x20, x17
+	mov	x17, x20
+	b.ls	.L411_48
+	b	.L411_35
+.L411_43:
+	b.eq	.L411_50
+	lsr	x13, x16, #62
+	cbnz	x13, .L411_182
+	lsl	x13, x16, #2
+	b	.L411_52
+.L411_46:
+	tbnz	x16, #63, .L411_176
+	lsl	x17, x16, #1
+	cmp	x17, #1000
+	mov	w1, #1000
+	csel	x17, x17, x1, hi
+	cmp	x20, x17
+	mov	x17, x20
+	b.hi	.L411_35
+.L411_48:
 	cmp	x11, #63
-	b.hi	.L411_37
-.L411_44:
-	ldp	x3, x4, [x0, #32]
-.L411_45:
-	mul	x6, x1, x15
-	ldr	x5, [x0, #8]
+	b.ls	.L411_55
+.L411_49:
+	ldp	x1, x13, [x0, #32]
+	lsr	x11, x11, #1
+	ldp	x16, x3, [x0, #16]
+	lsr	x13, x13, #1
+	lsr	x1, x1, #1
+	lsr	x16, x16, #1
+	lsr	x3, x3, #1
+	str	x13, [x0, #40]
+	b	.L411_56
+.L411_50:
+	tbnz	x16, #63, .L411_182
+	lsl	x13, x16, #1
+.L411_52:
+	cmp	x13, #1000
+	mov	w16, #1000
+.L411_53:
+	csel	x16, x13, x16, hi
+.L411_54:
+	cmp	x16, x20
+	csel	x17, x16, x20, lo
+	cmp	x11, #63
+	b.hi	.L411_49
+.L411_55:
+	ldp	x16, x3, [x0, #16]
+	ldr	x1, [x0, #32]
+.L411_56:
+	mul	x5, x17, x15
+	ldr	x4, [x0, #8]
 	add	x13, x11, #1
-	umull	x7, w15, w15
-	adds	x15, x17, x15
-	add	x5, x5, #1
+	umull	x6, w15, w15
+	adds	x15, x16, x15
+	add	x4, x4, #1
+	csinv	x16, x15, xzr, lo
+	adds	x15, x3, x17
+	ldr	x17, [x0, #40]
 	csinv	x15, x15, xzr, lo
-	adds	x14, x14, x1
-	stp	x13, x5, [x0]
-	csinv	x14, x14, xzr, lo
-	adds	x17, x3, x7
-	stp	x15, x14, [x0, #16]
-	csinv	x3, x17, xzr, lo
-	adds	x17, x4, x6
+	stp	x13, x4, [x0]
+	adds	x1, x1, x6
+	stp	x16, x15, [x0, #16]
+	csinv	x3, x1, xzr, lo
+	adds	x17, x17, x5
 	csinv	x17, x17, xzr, lo
 	cmp	x11, #8
 	stp	x3, x17, [x0, #32]
-	b.lo	.L411_47
-	cmp	x5, #7
-	b.ls	.L411_153
-.L411_47:
-	ldr	x4, [x16]
-	ldr	x1, [x16, #32]
+	b.lo	.L411_58
+	cmp	x4, #7
+	b.ls	.L411_163
+.L411_58:
+	ldr	x4, [x14]
+	ldr	x1, [x14, #32]
 	str	xzr, [x0, #8]
 	umulh	x5, x4, x1
 	cmp	xzr, x5
-	b.ne	.L411_55
+	b.ne	.L411_65
 	mul	x5, x4, x1
-	ldr	x6, [x16, #16]
+	ldr	x6, [x14, #16]
 	umulh	x0, x6, x6
-	cbnz	x0, .L411_56
-.L411_49:
+	cbnz	x0, .L411_66
+.L411_60:
 	mul	x21, x6, x6
 	subs	x0, x5, x21
 	csel	x7, xzr, x0, lo
 	lsr	x0, x7, #60
-	cbnz	x0, .L411_57
-.L411_50:
+	cbnz	x0, .L411_67
+.L411_61:
 	lsl	x22, x7, #4
-	udiv	x0, x15, x13
+	udiv	x0, x16, x13
 	cmp	x5, x21
-	udiv	x1, x14, x13
-	b.ls	.L411_58
-.L411_51:
+	udiv	x1, x15, x13
+	b.ls	.L411_68
+.L411_62:
 	cmp	x22, x5
-	b.lo	.L411_58
+	b.lo	.L411_68
 	mov	x5, x4
-	b	.L411_84
-.L411_53:
-	mov	x1, #-1
+	b	.L411_94
+.L411_64:
+	mov	x17, #-1
 	b	.L411_30
-.L411_54:
-	mov	x4, #-1
-	b	.L411_32
-.L411_55:
+.L411_65:
 	mov	x5, #-1
-	ldr	x6, [x16, #16]
+	ldr	x6, [x14, #16]
 	umulh	x0, x6, x6
-	cbz	x0, .L411_49
-.L411_56:
+	cbz	x0, .L411_60
+.L411_66:
 	mov	x21, #-1
 	subs	x0, x5, x21
 	csel	x7, xzr, x0, lo
 	lsr	x0, x7, #60
-	cbz	x0, .L411_50
-.L411_57:
+	cbz	x0, .L411_61
+.L411_67:
 	mov	x22, #-1
-	udiv	x0, x15, x13
+	udiv	x0, x16, x13
 	cmp	x5, x21
-	udiv	x1, x14, x13
-	b.hi	.L411_51
-.L411_58:
-	mov	x21, x16
+	udiv	x1, x15, x13
+	b.hi	.L411_62
+.L411_68:
+	mov	x21, x14
 	ldr	x5, [x21, #48]!
 	ldr	x6, [x21, #32]
 	umulh	x7, x5, x6
-	cbnz	x7, .L411_162
-	mul	x22, x5, x6
-	ldr	x6, [x16, #64]
-	umulh	x7, x6, x6
-	cbnz	x7, .L411_163
-.L411_60:
-	mul	x23, x6, x6
-	subs	x7, x22, x23
-	csel	x7, xzr, x7, lo
-	lsr	x24, x7, #60
-	cbnz	x24, .L411_164
-.L411_61:
-	lsl	x24, x7, #4
-	cmp	x22, x23
-	b.ls	.L411_63
-.L411_62:
-	cmp	x24, x22
-	b.hs	.L411_83
-.L411_63:
-	mov	x21, x16
-	ldr	x5, [x21, #96]!
-	ldr	x6, [x21, #32]
-	umulh	x7, x5, x6
-	cbnz	x7, .L411_168
-	mul	x22, x5, x6
-	ldr	x6, [x16, #112]
-	umulh	x7, x6, x6
-	cbnz	x7, .L411_169
-.L411_65:
-	mul	x23, x6, x6
-	subs	x7, x22, x23
-	csel	x7, xzr, x7, lo
-	lsr	x24, x7, #60
-	cbnz	x24, .L411_170
-.L411_66:
-	lsl	x24, x7, #4
-	cmp	x22, x23
-	b.ls	.L411_68
-.L411_67:
-	cmp	x24, x22
-	b.hs	.L411_83
-.L411_68:
-	mov	x21, x16
-	ldr	x5, [x21, #144]!
-	ldr	x6, [x21, #32]
-	umulh	x7, x5, x6
-	cbnz	x7, .L411_171
-	mul	x22, x5, x6
-	ldr	x6, [x16, #160]
-	umulh	x7, x6, x6
 	cbnz	x7, .L411_172
+	mul	x22, x5, x6
+	ldr	x6, [x14, #64]
+	umulh	x7, x6, x6
+	cbnz	x7, .L411_173
 .L411_70:
 	mul	x23, x6, x6
 	subs	x7, x22, x23
 	csel	x7, xzr, x7, lo
 	lsr	x24, x7, #60
-	cbnz	x24, .L411_173
+	cbnz	x24, .L411_174
 .L411_71:
 	lsl	x24, x7, #4
 	cmp	x22, x23
 	b.ls	.L411_73
 .L411_72:
 	cmp	x24, x22
-	b.hs	.L411_83
+	b.hs	.L411_93
 .L411_73:
-	mov	x21, x16
-	ldr	x5, [x21, #192]!
+	mov	x21, x14
+	ldr	x5, [x21, #96]!
 	ldr	x6, [x21, #32]
 	umulh	x7, x5, x6
-	cbnz	x7, .L411_175
+	cbnz	x7, .L411_179
 	mul	x22, x5, x6
-	ldr	x6, [x16, #208]
+	ldr	x6, [x14, #112]
 	umulh	x7, x6, x6
-	cbnz	x7, .L411_176
+	cbnz	x7, .L411_180
 .L411_75:
 	mul	x23, x6, x6
 	subs	x7, x22, x23
 	csel	x7, xzr, x7, lo
 	lsr	x24, x7, #60
-	cbnz	x24, .L411_177
+	cbnz	x24, .L411_181
 .L411_76:
 	lsl	x24, x7, #4
 	cmp	x22, x23
 	b.ls	.L411_78
 .L411_77:
 	cmp	x24, x22
-	b.hs	.L411_83
+	b.hs	.L411_93
 .L411_78:
-	mov	x21, x16
+	mov	x21, x14
+	ldr	x5, [x21, #144]!
+	ldr	x6, [x21, #32]
+	umulh	x7, x5, x6
+	cbnz	x7, .L411_184
+	mul	x22, x5, x6
+	ldr	x6, [x14, #160]
+	umulh	x7, x6, x6
+	cbnz	x7, .L411_185
+.L411_80:
+	mul	x23, x6, x6
+	subs	x7, x22, x23
+	csel	x7, xzr, x7, lo
+	lsr	x24, x7, #60
+	cbnz	x24, .L411_186
+.L411_81:
+	lsl	x24, x7, #4
+	cmp	x22, x23
+	b.ls	.L411_83
+.L411_82:
+	cmp	x24, x22
+	b.hs	.L411_93
+.L411_83:
+	mov	x21, x14
+	ldr	x5, [x21, #192]!
+	ldr	x6, [x21, #32]
+	umulh	x7, x5, x6
+	cbnz	x7, .L411_187
+	mul	x22, x5, x6
+	ldr	x6, [x14, #208]
+	umulh	x7, x6, x6
+	cbnz	x7, .L411_188
+.L411_85:
+	mul	x23, x6, x6
+	subs	x7, x22, x23
+	csel	x7, xzr, x7, lo
+	lsr	x24, x7, #60
+	cbnz	x24, .L411_189
+.L411_86:
+	lsl	x24, x7, #4
+	cmp	x22, x23
+	b.ls	.L411_88
+.L411_87:
+	cmp	x24, x22
+	b.hs	.L411_93
+.L411_88:
+	mov	x21, x14
 	ldr	x5, [x21, #240]!
 	ldr	x6, [x21, #32]
 	umulh	x7, x5, x6
-	cbnz	x7, .L411_178
+	cbnz	x7, .L411_190
 	mul	x22, x5, x6
-	ldr	x6, [x16, #256]
-	umulh	x16, x6, x6
-	cbnz	x16, .L411_179
-.L411_80:
-	mul	x16, x6, x6
-	subs	x7, x22, x16
+	ldr	x6, [x14, #256]
+	umulh	x14, x6, x6
+	cbnz	x14, .L411_191
+.L411_90:
+	mul	x14, x6, x6
+	subs	x7, x22, x14
 	csel	x7, xzr, x7, lo
 	lsr	x23, x7, #60
-	cbnz	x23, .L411_180
-.L411_81:
+	cbnz	x23, .L411_192
+.L411_91:
 	lsl	x23, x7, #4
-	cmp	x22, x16
-	b.ls	.L411_181
-.L411_82:
+	cmp	x22, x14
+	b.ls	.L411_193
+.L411_92:
 	cmp	x23, x22
-	b.lo	.L411_181
-.L411_83:
-	mov	x16, x21
-.L411_84:
-	ldr	x12, [x16, #40]
+	b.lo	.L411_193
+.L411_93:
+	mov	x14, x21
+.L411_94:
+	ldr	x12, [x14, #40]
 	umulh	x2, x5, x12
-	cbnz	x2, .L411_159
+	cbnz	x2, .L411_169
 	mul	x12, x5, x12
-	ldr	x16, [x16, #24]
-	umulh	x2, x6, x16
-	cbnz	x2, .L411_160
-.L411_86:
-	mul	x16, x6, x16
-.L411_87:
-	subs	x12, x12, x16
+	ldr	x14, [x14, #24]
+	umulh	x2, x6, x14
+	cbnz	x2, .L411_170
+.L411_96:
+	mul	x14, x6, x14
+.L411_97:
+	subs	x12, x12, x14
 	csel	x12, xzr, x12, lo
 	udiv	x12, x12, x7
-.L411_88:
-	umulh	x16, x13, x3
-	cbnz	x16, .L411_155
+.L411_98:
+	umulh	x14, x13, x3
+	cbnz	x14, .L411_165
 	mul	x2, x13, x3
-	umulh	x16, x15, x15
-	cbnz	x16, .L411_156
-.L411_90:
-	mul	x3, x15, x15
-	subs	x16, x2, x3
-	csel	x16, xzr, x16, lo
-	lsr	x4, x16, #60
-	cbnz	x4, .L411_157
-.L411_91:
-	lsl	x4, x16, #4
+	umulh	x14, x16, x16
+	cbnz	x14, .L411_166
+.L411_100:
+	mul	x3, x16, x16
+	subs	x14, x2, x3
+	csel	x14, xzr, x14, lo
+	lsr	x4, x14, #60
+	cbnz	x4, .L411_167
+.L411_101:
+	lsl	x4, x14, #4
 	cmp	x2, x3
-	b.ls	.L411_97
-.L411_92:
+	b.ls	.L411_107
+.L411_102:
 	cmp	x4, x2
-	b.lo	.L411_97
+	b.lo	.L411_107
 	umulh	x12, x13, x17
-	cbnz	x12, .L411_166
+	cbnz	x12, .L411_177
 	mul	x12, x13, x17
-	umulh	x17, x15, x14
-	cbnz	x17, .L411_167
-.L411_95:
-	mul	x17, x15, x14
-.L411_96:
+	umulh	x17, x16, x15
+	cbnz	x17, .L411_178
+.L411_105:
+	mul	x17, x16, x15
+.L411_106:
 	subs	x12, x12, x17
 	csel	x12, xzr, x12, lo
-	udiv	x12, x12, x16
-.L411_97:
-	cmp	x11, x15
-	b.hs	.L411_99
+	udiv	x12, x12, x14
+.L411_107:
+	cmp	x11, x16
+	b.hs	.L411_109
 	udiv	x11, x1, x0
 	cmp	x11, x12
 	csel	x12, x11, x12, lo
-.L411_99:
-	umulh	x11, x12, x15
-	cbnz	x11, .L411_158
-	mul	x17, x12, x15
-.L411_101:
-	subs	x14, x14, x17
-	mov	x15, xzr
+.L411_109:
+	umulh	x11, x12, x16
+	cbnz	x11, .L411_168
+	mul	x17, x12, x16
+.L411_111:
+	subs	x15, x15, x17
+	mov	x14, xzr
 	mov	x11, xzr
-	csel	x14, xzr, x14, lo
+	csel	x15, xzr, x15, lo
 	mov	x16, xzr
-	udiv	x13, x14, x13
+	udiv	x13, x15, x13
 	stp	x13, x12, [x10]
 	mov	w10, #1284
 	add	x12, sp, #8
@@ -78402,45 +78521,45 @@ hw_paternoster_cost_CostModel_complete:
 	movk	w13, #770, lsl #16
 	mov	w12, #48
 	str	w13, [sp, #24]
-.L411_102:
+.L411_112:
 	mov	x13, x16
-.L411_103:
+.L411_113:
 	ldrb	w17, [x10, x13]
 	add	x16, x13, #1
 	cmp	x17, #2
-	b.hs	.L411_105
+	b.hs	.L411_115
 	cmp	x16, #6
 	mov	x13, x16
-	b.ne	.L411_103
-	b	.L411_111
-.L411_105:
-	umull	x14, w17, w12
-	ldr	x14, [x8, x14]
-	cmp	x14, #3
-	b.ls	.L411_109
-	add	x17, x9, x17, lsl #4
-	adds	x15, x15, x14
-	csinv	x15, x15, xzr, lo
+	b.ne	.L411_113
+	b	.L411_121
+.L411_115:
+	umull	x15, w17, w12
+	ldr	x15, [x9, x15]
+	cmp	x15, #3
+	b.ls	.L411_119
+	add	x17, x8, x17, lsl #4
+	adds	x14, x14, x15
+	csinv	x14, x14, xzr, lo
 	ldp	x17, x0, [x17]
 	adds	x17, x17, x0
 	csinv	x17, x17, xzr, lo
-	umulh	x0, x14, x17
-	cbnz	x0, .L411_110
-	mul	x14, x14, x17
-.L411_108:
-	adds	x11, x11, x14
+	umulh	x0, x15, x17
+	cbnz	x0, .L411_120
+	mul	x15, x15, x17
+.L411_118:
+	adds	x11, x11, x15
 	csinv	x11, x11, xzr, lo
-.L411_109:
+.L411_119:
 	cmp	x13, #5
-	b.ne	.L411_102
-	b	.L411_111
-.L411_110:
-	mov	x14, #-1
-	b	.L411_108
-.L411_111:
-	cmp	x15, #1
-	csinc	x10, x15, xzr, hi
-	cbnz	x15, .L411_123
+	b.ne	.L411_112
+	b	.L411_121
+.L411_120:
+	mov	x15, #-1
+	b	.L411_118
+.L411_121:
+	cmp	x14, #1
+	csinc	x10, x14, xzr, hi
+	cbnz	x14, .L411_133
 	mov	w15, #256
 	mov	w12, #1284
 	add	x14, sp, #8
@@ -78454,22 +78573,22 @@ hw_paternoster_cost_CostModel_complete:
 	add	x14, x19, #304
 	add	x15, x19, #688
 	mov	w16, #48
-.L411_113:
+.L411_123:
 	mov	x17, x13
-.L411_114:
+.L411_124:
 	ldrb	w1, [x12, x17]
 	add	x13, x17, #1
 	cmp	x1, #2
-	b.hs	.L411_116
+	b.hs	.L411_126
 	cmp	x13, #6
 	mov	x17, x13
-	b.ne	.L411_114
-	b	.L411_122
-.L411_116:
+	b.ne	.L411_124
+	b	.L411_132
+.L411_126:
 	umull	x0, w1, w16
 	ldr	x0, [x14, x0]
 	cmp	x0, #3
-	b.ls	.L411_120
+	b.ls	.L411_130
 	add	x1, x15, x1, lsl #4
 	adds	x10, x10, x0
 	csinv	x10, x10, xzr, lo
@@ -78477,22 +78596,22 @@ hw_paternoster_cost_CostModel_complete:
 	adds	x1, x1, x2
 	csinv	x1, x1, xzr, lo
 	umulh	x2, x0, x1
-	cbnz	x2, .L411_121
+	cbnz	x2, .L411_131
 	mul	x0, x0, x1
-.L411_119:
+.L411_129:
 	adds	x11, x11, x0
 	csinv	x11, x11, xzr, lo
-.L411_120:
+.L411_130:
 	cmp	x17, #5
-	b.ne	.L411_113
-	b	.L411_122
-.L411_121:
+	b.ne	.L411_123
+	b	.L411_132
+.L411_131:
 	mov	x0, #-1
-	b	.L411_119
-.L411_122:
+	b	.L411_129
+.L411_132:
 	cmp	x10, #1
 	csinc	x10, x10, xzr, hi
-.L411_123:
+.L411_133:
 	ldr	x12, [x19, #16]
 	mov	w0, #1284
 	ldr	x13, [x19, #32]
@@ -78511,21 +78630,21 @@ hw_paternoster_cost_CostModel_complete:
 	mov	x1, #-1
 	mov	x2, xzr
 	udiv	x15, x13, x15
-.L411_124:
+.L411_134:
 	ldrb	w4, [x17, x2]
 	add	x16, x2, #1
 	cmp	x4, #2
-	b.hs	.L411_126
+	b.hs	.L411_136
 	cmp	x16, #6
 	mov	x2, x16
-	b.ne	.L411_124
-	b	.L411_133
-.L411_126:
+	b.ne	.L411_134
+	b	.L411_143
+.L411_136:
 	umull	x3, w4, w0
-	ldr	x3, [x8, x3]
+	ldr	x3, [x9, x3]
 	cmp	x3, #3
-	b.ls	.L411_130
-	add	x4, x9, x4, lsl #4
+	b.ls	.L411_140
+	add	x4, x8, x4, lsl #4
 	adds	x14, x14, x3
 	csinv	x14, x14, xzr, lo
 	ldp	x4, x5, [x4]
@@ -78536,35 +78655,35 @@ hw_paternoster_cost_CostModel_complete:
 	adds	x4, x4, x5
 	csinv	x4, x4, xzr, lo
 	umulh	x5, x3, x4
-	cbnz	x5, .L411_132
+	cbnz	x5, .L411_142
 	mul	x3, x3, x4
-.L411_129:
+.L411_139:
 	adds	x11, x11, x3
 	csinv	x11, x11, xzr, lo
-.L411_130:
+.L411_140:
 	cmp	x2, #5
-	b.eq	.L411_133
+	b.eq	.L411_143
 	mov	x2, x16
-	b	.L411_124
-.L411_132:
+	b	.L411_134
+.L411_142:
 	mov	x3, #-1
-	b	.L411_129
-.L411_133:
+	b	.L411_139
+.L411_143:
 	cmp	x14, #1
 	csinc	x8, x14, xzr, hi
 	cmp	x12, #4
-	b.lo	.L411_137
+	b.lo	.L411_147
 	cmp	x14, #4
-	b.lo	.L411_137
+	b.lo	.L411_147
 	udiv	x12, x13, x12
 	ldr	x9, [x19, #592]
 	udiv	x8, x11, x8
 	ldr	x11, [x19, #600]
 	umulh	x13, x11, x12
-	cbnz	x13, .L411_161
+	cbnz	x13, .L411_171
 	mul	x11, x11, x12
-	b	.L411_151
-.L411_137:
+	b	.L411_161
+.L411_147:
 	ldr	x9, [x19, #304]
 	ldr	x11, [x19, #320]
 	mov	w17, #256
@@ -78584,22 +78703,22 @@ hw_paternoster_cost_CostModel_complete:
 	add	x17, x19, #688
 	mov	w0, #48
 	mov	x1, #-1
-.L411_138:
+.L411_148:
 	mov	x2, x14
-.L411_139:
+.L411_149:
 	ldrb	w4, [x16, x2]
 	add	x14, x2, #1
 	cmp	x4, #2
-	b.hs	.L411_141
+	b.hs	.L411_151
 	cmp	x14, #6
 	mov	x2, x14
-	b.ne	.L411_139
-	b	.L411_147
-.L411_141:
+	b.ne	.L411_149
+	b	.L411_157
+.L411_151:
 	umull	x3, w4, w0
 	ldr	x3, [x15, x3]
 	cmp	x3, #3
-	b.ls	.L411_145
+	b.ls	.L411_155
 	add	x4, x17, x4, lsl #4
 	adds	x12, x12, x3
 	csinv	x12, x12, xzr, lo
@@ -78611,189 +78730,205 @@ hw_paternoster_cost_CostModel_complete:
 	adds	x4, x4, x5
 	csinv	x4, x4, xzr, lo
 	umulh	x5, x3, x4
-	cbnz	x5, .L411_146
+	cbnz	x5, .L411_156
 	mul	x3, x3, x4
-.L411_144:
+.L411_154:
 	adds	x8, x8, x3
 	csinv	x8, x8, xzr, lo
-.L411_145:
+.L411_155:
 	cmp	x2, #5
-	b.ne	.L411_138
-	b	.L411_147
-.L411_146:
+	b.ne	.L411_148
+	b	.L411_157
+.L411_156:
 	mov	x3, #-1
-	b	.L411_144
-.L411_147:
+	b	.L411_154
+.L411_157:
 	cmp	x12, #1
 	mov	x13, xzr
 	csinc	x14, x12, xzr, hi
 	cmp	x9, #4
-	b.lo	.L411_154
+	b.lo	.L411_164
 	cmp	x12, #4
-	b.lo	.L411_152
+	b.lo	.L411_162
 	udiv	x11, x11, x9
 	ldr	x12, [x19, #696]
 	ldr	x9, [x19, #688]
 	udiv	x8, x8, x14
 	umulh	x13, x12, x11
-	cbnz	x13, .L411_161
+	cbnz	x13, .L411_171
 	mul	x11, x12, x11
-.L411_151:
+.L411_161:
 	adds	x9, x9, x11
 	mov	w13, #1
 	csinv	x9, x9, xzr, lo
 	subs	x8, x8, x9
 	csel	x12, xzr, x8, lo
-.L411_152:
+.L411_162:
+	mov	w8, #1
 	str	x10, [x19, #856]
 	stp	x13, x12, [x19]
-.L411_153:
+	strb	w8, [x19, #877]
+.L411_163:
 	mov	x0, x20
-	ldp	x20, x19, [sp, #80]
-	ldp	x22, x21, [sp, #64]
-	ldp	x24, x23, [sp, #48]
+	ldp	x20, x19, [sp, #112]
+	ldp	x22, x21, [sp, #96]
+	ldr	x27, [sp, #48]
+	ldp	x24, x23, [sp, #80]
+	ldp	x26, x25, [sp, #64]
 	ldp	x29, x30, [sp, #32]
-	add	sp, sp, #96
+	add	sp, sp, #128
 	ret
-.L411_154:
-	b	.L411_152
-.L411_155:
+.L411_164:
+	b	.L411_162
+.L411_165:
 	mov	x2, #-1
-	umulh	x16, x15, x15
-	cbz	x16, .L411_90
-.L411_156:
+	umulh	x14, x16, x16
+	cbz	x14, .L411_100
+.L411_166:
 	mov	x3, #-1
-	subs	x16, x2, x3
-	csel	x16, xzr, x16, lo
-	lsr	x4, x16, #60
-	cbz	x4, .L411_91
-.L411_157:
+	subs	x14, x2, x3
+	csel	x14, xzr, x14, lo
+	lsr	x4, x14, #60
+	cbz	x4, .L411_101
+.L411_167:
 	mov	x4, #-1
 	cmp	x2, x3
-	b.hi	.L411_92
-	b	.L411_97
-.L411_158:
-	mov	x17, #-1
-	b	.L411_101
-.L411_159:
-	mov	x12, #-1
-	ldr	x16, [x16, #24]
-	umulh	x2, x6, x16
-	cbz	x2, .L411_86
-.L411_160:
-	mov	x16, #-1
-	b	.L411_87
-.L411_161:
-	mov	x11, #-1
-	b	.L411_151
-.L411_162:
-	mov	x22, #-1
-	ldr	x6, [x16, #64]
-	umulh	x7, x6, x6
-	cbz	x7, .L411_60
-.L411_163:
-	mov	x23, #-1
-	subs	x7, x22, x23
-	csel	x7, xzr, x7, lo
-	lsr	x24, x7, #60
-	cbz	x24, .L411_61
-.L411_164:
-	mov	x24, #-1
-	cmp	x22, x23
-	b.hi	.L411_62
-	b	.L411_63
-.L411_165:
-	mov	x13, #-1
-	b	.L411_43
-.L411_166:
-	mov	x12, #-1
-	umulh	x17, x15, x14
-	cbz	x17, .L411_95
-.L411_167:
-	mov	x17, #-1
-	b	.L411_96
+	b.hi	.L411_102
+	b	.L411_107
 .L411_168:
-	mov	x22, #-1
-	ldr	x6, [x16, #112]
-	umulh	x7, x6, x6
-	cbz	x7, .L411_65
+	mov	x17, #-1
+	b	.L411_111
 .L411_169:
-	mov	x23, #-1
-	subs	x7, x22, x23
-	csel	x7, xzr, x7, lo
-	lsr	x24, x7, #60
-	cbz	x24, .L411_66
+	mov	x12, #-1
+	ldr	x14, [x14, #24]
+	umulh	x2, x6, x14
+	cbz	x2, .L411_96
 .L411_170:
-	mov	x24, #-1
-	cmp	x22, x23
-	b.hi	.L411_67
-	b	.L411_68
+	mov	x14, #-1
+	b	.L411_97
 .L411_171:
+	mov	x11, #-1
+	b	.L411_161
+.L411_172:
 	mov	x22, #-1
-	ldr	x6, [x16, #160]
+	ldr	x6, [x14, #64]
 	umulh	x7, x6, x6
 	cbz	x7, .L411_70
-.L411_172:
+.L411_173:
 	mov	x23, #-1
 	subs	x7, x22, x23
 	csel	x7, xzr, x7, lo
 	lsr	x24, x7, #60
 	cbz	x24, .L411_71
-.L411_173:
+.L411_174:
 	mov	x24, #-1
 	cmp	x22, x23
 	b.hi	.L411_72
 	b	.L411_73
-.L411_174:
-	mov	x9, #-1
-	b	.L411_26
 .L411_175:
+	mov	x17, #-1
+	b	.L411_37
+.L411_176:
+	mov	x17, #-1
+	cmp	x17, #1000
+	mov	w1, #1000
+	csel	x17, x17, x1, hi
+	cmp	x20, x17
+	mov	x17, x20
+	b.ls	.L411_48
+	b	.L411_35
+.L411_177:
+	mov	x12, #-1
+	umulh	x17, x16, x15
+	cbz	x17, .L411_105
+.L411_178:
+	mov	x17, #-1
+	b	.L411_106
+.L411_179:
 	mov	x22, #-1
-	ldr	x6, [x16, #208]
+	ldr	x6, [x14, #112]
 	umulh	x7, x6, x6
 	cbz	x7, .L411_75
-.L411_176:
+.L411_180:
 	mov	x23, #-1
 	subs	x7, x22, x23
 	csel	x7, xzr, x7, lo
 	lsr	x24, x7, #60
 	cbz	x24, .L411_76
-.L411_177:
+.L411_181:
 	mov	x24, #-1
 	cmp	x22, x23
 	b.hi	.L411_77
 	b	.L411_78
-.L411_178:
+.L411_182:
+	mov	x13, #-1
+	b	.L411_52
+.L411_183:
+	mov	x9, #-1
+	b	.L411_26
+.L411_184:
 	mov	x22, #-1
-	ldr	x6, [x16, #256]
-	umulh	x16, x6, x6
-	cbz	x16, .L411_80
-.L411_179:
-	mov	x16, #-1
-	subs	x7, x22, x16
+	ldr	x6, [x14, #160]
+	umulh	x7, x6, x6
+	cbz	x7, .L411_80
+.L411_185:
+	mov	x23, #-1
+	subs	x7, x22, x23
+	csel	x7, xzr, x7, lo
+	lsr	x24, x7, #60
+	cbz	x24, .L411_81
+.L411_186:
+	mov	x24, #-1
+	cmp	x22, x23
+	b.hi	.L411_82
+	b	.L411_83
+.L411_187:
+	mov	x22, #-1
+	ldr	x6, [x14, #208]
+	umulh	x7, x6, x6
+	cbz	x7, .L411_85
+.L411_188:
+	mov	x23, #-1
+	subs	x7, x22, x23
+	csel	x7, xzr, x7, lo
+	lsr	x24, x7, #60
+	cbz	x24, .L411_86
+.L411_189:
+	mov	x24, #-1
+	cmp	x22, x23
+	b.hi	.L411_87
+	b	.L411_88
+.L411_190:
+	mov	x22, #-1
+	ldr	x6, [x14, #256]
+	umulh	x14, x6, x6
+	cbz	x14, .L411_90
+.L411_191:
+	mov	x14, #-1
+	subs	x7, x22, x14
 	csel	x7, xzr, x7, lo
 	lsr	x23, x7, #60
-	cbz	x23, .L411_81
-.L411_180:
+	cbz	x23, .L411_91
+.L411_192:
 	mov	x23, #-1
-	cmp	x22, x16
-	b.hi	.L411_82
-.L411_181:
+	cmp	x22, x14
+	b.hi	.L411_92
+.L411_193:
 	tst	w2, #0xff
-	b.eq	.L411_184
+	b.eq	.L411_196
 	cmp	x4, #3
-	b.ls	.L411_186
+	b.ls	.L411_198
 	add	x12, x19, x12, lsl #4
 	ldr	x12, [x12, #600]
-	b	.L411_88
-.L411_184:
-	cmp	x11, x15
-	b.hs	.L411_186
+	b	.L411_98
+.L411_196:
+	cmp	x11, x16
+	b.hs	.L411_198
 	udiv	x12, x1, x0
-	b	.L411_88
-.L411_186:
+	b	.L411_98
+.L411_198:
 	mov	x12, xzr
-	b	.L411_88
+	b	.L411_98
 	.size	hw_paternoster_cost_CostModel_complete, .-hw_paternoster_cost_CostModel_complete
 
 	.p2align	2
@@ -79448,159 +79583,179 @@ hw_paternoster_moves_Moves_begin:
 	mov	x8, x0
 	mov	x29, sp
 	ldr	x9, [x8, #24]!
-	cbz	x9, .L417_7
-	ldrb	w10, [x8, #36]
-	tbnz	w10, #0, .L417_7
+	cbz	x9, .L417_4
 	ldr	x11, [x0, #32]
 	ldr	x10, [x0, #16]
 	subs	x9, x9, x11
 	csel	x9, xzr, x9, lo
-	cbz	x10, .L417_6
+	cbz	x10, .L417_3
 	mov	w11, #7
+	lsl	x12, x10, #3
 	umulh	x11, x10, x11
-	cbnz	x11, .L417_10
-	lsl	x11, x10, #3
-	sub	x10, x11, x10
-.L417_5:
+	sub	x10, x12, x10
+	mov	x12, #-1
+	cmp	x11, #0
+	csel	x10, x10, x12, eq
 	adds	x9, x10, x9
 	csinv	x9, x9, xzr, lo
 	lsr	x9, x9, #3
-.L417_6:
+.L417_3:
 	str	x9, [x0, #16]
-.L417_7:
+.L417_4:
 	str	w1, [x0, #56]
 	stp	xzr, xzr, [x8]
 	str	xzr, [x8, #16]
 	strb	w2, [x0, #60]
-	tbz	w2, #0, .L417_9
+	tbz	w2, #0, .L417_6
 	str	xzr, [x0, #48]
-.L417_9:
+.L417_6:
 	ldp	x29, x30, [sp], #16
 	ret
-.L417_10:
-	mov	x10, #-1
-	b	.L417_5
 	.size	hw_paternoster_moves_Moves_begin, .-hw_paternoster_moves_Moves_begin
 
 	.p2align	2
 	.type	hw_paternoster_order_Order_leave, @function
 hw_paternoster_order_Order_leave:
-	stp	x29, x30, [sp, #-32]!
-	stp	x20, x19, [sp, #16]
-	mov	w19, w1
-	ands	w8, w2, #0xff
-	mov	x20, x0
+	stp	x29, x30, [sp, #-48]!
+	mov	w8, #12
+	mov	w9, #116
+	stp	x20, x19, [sp, #32]
+	madd	w8, w2, w8, w9
+	mov	x19, x0
+	mov	w20, w2
+	str	x21, [sp, #16]
+	mov	w21, w1
 	mov	x29, sp
-	b.eq	.L418_5
-	cmp	w8, #1
-	b.ne	.L418_8
-	ldp	w8, w9, [x20, #132]
-	ldp	x1, x2, [x20]
-	cmp	w8, w9
-	b.ne	.L418_11
-	mov	w8, w19
-	cmp	x2, x8
-	b.ls	.L418_15
-	add	x8, x1, x8, lsl #5
-	mov	x9, #-1
-	str	x9, [x20, #128]
-	stp	xzr, x9, [x8]
-	str	x9, [x8, #16]
-	str	w9, [x8, #24]
-	mov	w9, #-1
-	strb	wzr, [x8, #28]
-	mov	w8, #164
-	str	w9, [x20, #136]
-	b	.L418_17
-.L418_5:
-	ldp	w8, w9, [x20, #120]
-	ldp	x1, x2, [x20]
-	cmp	w8, w9
-	b.ne	.L418_12
-	mov	w8, w19
-	cmp	x2, x8
-	b.ls	.L418_16
-	add	x8, x1, x8, lsl #5
-	mov	x9, #-1
-	str	x9, [x20, #120]
-	stp	xzr, x9, [x8]
-	str	x9, [x8, #16]
-	str	w9, [x8, #24]
-	strb	wzr, [x8, #28]
-	mov	w8, #-1
-	str	w8, [x20, #116]
-	mov	w8, #152
-	b	.L418_17
-.L418_8:
-	ldp	w8, w9, [x20, #144]
-	ldp	x1, x2, [x20]
-	cmp	w8, w9
-	b.ne	.L418_13
-	mov	w8, w19
-	cmp	x2, x8
-	b.ls	.L418_14
-	add	x8, x1, x8, lsl #5
-	mov	x9, #-1
-	str	x9, [x20, #144]
-	stp	xzr, x9, [x8]
-	str	x9, [x8, #16]
-	str	w9, [x8, #24]
-	strb	wzr, [x8, #28]
-	mov	w8, #-1
-	str	w8, [x20, #140]
-	b	.L418_14
-.L418_11:
-	add	x0, x20, #128
-	mov	w3, w19
-	bl	hw_collections_tree_Tree_remove_from_among
-	mov	w8, #164
-	b	.L418_17
-.L418_12:
-	add	x0, x20, #116
-	mov	w3, w19
-	bl	hw_collections_tree_Tree_remove_from_among
-	mov	w8, #152
-	b	.L418_17
-.L418_13:
-	add	x0, x20, #140
-	mov	w3, w19
-	bl	hw_collections_tree_Tree_remove_from_among
-.L418_14:
-	mov	w8, #176
-	b	.L418_17
-.L418_15:
-	mov	w8, #164
-	b	.L418_17
-.L418_16:
-	mov	w8, #152
-.L418_17:
-	add	x0, x20, x8
-	ldp	x1, x2, [x20, #48]
-	ldp	w8, w9, [x0, #4]
-	cmp	w8, w9
-	b.ne	.L418_21
-	mov	w8, w19
-	cmp	x2, x8
-	b.ls	.L418_20
-	add	x8, x1, x8, lsl #5
-	mov	x9, #-1
-	stp	xzr, x9, [x8]
-	str	x9, [x8, #16]
-	str	w9, [x8, #24]
+	and	x8, x8, #0xfc
+	add	x0, x0, x8
+	ldp	x8, x2, [x19]
+	ldp	w9, w10, [x0, #4]
+	cmp	w9, w10
+	b.ne	.L418_3
+	mov	w9, w21
+	cmp	x2, x9
+	b.ls	.L418_4
+	add	x8, x8, x9, lsl #5
+	mov	x10, #-1
+	stp	xzr, x10, [x8]
+	str	x10, [x8, #16]
+	str	w10, [x8, #24]
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	stp	w8, w8, [x0]
 	str	w8, [x0, #8]
-.L418_20:
-	ldp	x20, x19, [sp, #16]
-	ldp	x29, x30, [sp], #32
+	b	.L418_4
+.L418_3:
+	mov	x1, x8
+	mov	w3, w21
+	bl	hw_collections_tree_Tree_remove_from_among
+	mov	w9, w21
+.L418_4:
+	ldp	x1, x2, [x19, #48]
+	add	x10, x19, #64
+	add	x8, x1, x9, lsl #5
+	cmp	x2, x9
+	csel	x10, x8, x10, hi
+	ldr	x10, [x10]
+	cmn	x10, #1
+	b.eq	.L418_8
+	mov	w10, #12
+	mov	w11, #-104
+	madd	w10, w20, w10, w11
+	and	x10, x10, #0xfc
+	add	x0, x19, x10
+	ldp	w10, w11, [x0, #4]
+	cmp	w10, w11
+	b.ne	.L418_9
+	cmp	x2, x9
+	b.ls	.L418_8
+	mov	x9, #-1
+	strb	wzr, [x8, #28]
+	stp	xzr, x9, [x8]
+	str	x9, [x8, #16]
+	str	w9, [x8, #24]
+	mov	w8, #-1
+	stp	w8, w8, [x0]
+	str	w8, [x0, #8]
+.L418_8:
+	ldp	x20, x19, [sp, #32]
+	ldr	x21, [sp, #16]
+	ldp	x29, x30, [sp], #48
 	ret
-.L418_21:
-	mov	w3, w19
-	ldp	x20, x19, [sp, #16]
-	ldp	x29, x30, [sp], #32
+.L418_9:
+	ldp	x20, x19, [sp, #32]
+	mov	w3, w21
+	ldr	x21, [sp, #16]
+	ldp	x29, x30, [sp], #48
 	b	hw_collections_tree_Tree_remove_from_among
 	.size	hw_paternoster_order_Order_leave, .-hw_paternoster_order_Order_leave
+
+	.p2align	2
+	.type	hw_paternoster_tunables_Tunables_defaults, @function
+hw_paternoster_tunables_Tunables_defaults:
+	stp	x29, x30, [sp, #-16]!
+	mov	w10, #53392
+	mov	w9, #24
+	mov	x29, sp
+	movk	w10, #3, lsl #16
+	stp	x9, x10, [x8]
+	mov	w9, #-1
+	str	w9, [x8, #16]
+	mov	w9, #1
+	strb	w9, [x8, #20]
+	ldp	x29, x30, [sp], #16
+	ret
+	.size	hw_paternoster_tunables_Tunables_defaults, .-hw_paternoster_tunables_Tunables_defaults
+
+	.p2align	2
+	.type	hw_paternoster_tunables_Tunables_set, @function
+hw_paternoster_tunables_Tunables_set:
+	stp	x29, x30, [sp, #-16]!
+	mov	x29, sp
+	cbz	x1, .L420_5
+	cmp	x1, #1
+	b.eq	.L420_4
+	cmp	x1, #2
+	b.ne	.L420_6
+	cmp	x2, #0
+	cset	w8, ne
+	strb	w8, [x0, #20]
+	ldp	x29, x30, [sp], #16
+	ret
+.L420_4:
+	cmp	x2, #0
+	cneg	x8, x2, mi
+	str	x8, [x0, #8]
+	ldp	x29, x30, [sp], #16
+	ret
+.L420_5:
+	cmp	x2, #0
+	cneg	x8, x2, mi
+	str	x8, [x0]
+	ldp	x29, x30, [sp], #16
+	ret
+.L420_6:
+	sub	x8, x1, #3
+	mov	w9, #-1
+	mov	w12, #1
+	cmp	x8, x9
+	ldr	w10, [x0, #16]
+	csel	x11, x8, x9, lo
+	cmp	x8, #32
+	lsl	w11, w12, w11
+	cbz	x2, .L420_8
+	csel	w8, w11, wzr, lo
+	orr	w8, w10, w8
+	str	w8, [x0, #16]
+	ldp	x29, x30, [sp], #16
+	ret
+.L420_8:
+	csinv	w8, w9, w11, hs
+	and	w8, w10, w8
+	str	w8, [x0, #16]
+	ldp	x29, x30, [sp], #16
+	ret
+	.size	hw_paternoster_tunables_Tunables_set, .-hw_paternoster_tunables_Tunables_set
 
 	.p2align	2
 	.type	hw_queue_RequestQueue_allocate_from_limited_pool, @function
@@ -79613,7 +79768,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	str	x21, [sp, #32]
-	tbz	w8, #0, .L419_3
+	tbz	w8, #0, .L421_3
 	mov	w21, w1
 	add	x0, x19, #1056
 	mov	x1, x19
@@ -79633,7 +79788,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	w9, w8
 	cset	w8, hs
 	strb	w8, [x19, #3952]
-	b.hs	.L419_106
+	b.hs	.L421_106
 	ldrb	w8, [x20, #30]
 	mov	w9, #24
 	cmp	w8, #0
@@ -79643,9 +79798,9 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	w10, [x9, x8]
 	add	w10, w10, #1
 	str	w10, [x9, x8]
-	b	.L419_104
-.L419_3:
-	tbz	w4, #0, .L419_9
+	b	.L421_104
+.L421_3:
+	tbz	w4, #0, .L421_9
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -79654,7 +79809,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x12, x8, x11, hi
 	ldrb	w11, [x12, #23]
 	cmp	w11, #32
-	b.eq	.L419_9
+	b.eq	.L421_9
 	ldr	x13, [x19, #704]
 	mov	w14, #11520
 	ldr	x12, [x12, #24]
@@ -79665,17 +79820,17 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	udiv	x13, x14, x13
 	adds	x12, x12, x13
 	csinv	x12, x12, xzr, lo
-	cbz	w11, .L419_7
+	cbz	w11, .L421_7
 	cmp	x21, x12
-	b.lo	.L419_9
-.L419_7:
+	b.lo	.L421_9
+.L421_7:
 	cmp	x9, x10
-	b.ls	.L419_79
-.L419_8:
+	b.ls	.L421_79
+.L421_8:
 	mov	w9, #32
 	str	x21, [x8, #24]
 	strb	w9, [x8, #23]
-.L419_9:
+.L421_9:
 	ldr	x9, [x19, #1056]
 	ldrh	w11, [x20, #28]
 	mov	w8, wzr
@@ -79686,40 +79841,40 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x9, x10, x9, hi
 	strh	w11, [x19, #994]
 	cmp	x9, #7
-	b.gt	.L419_14
+	b.gt	.L421_14
 	cmp	x9, #3
-	b.gt	.L419_19
-	b.lo	.L419_82
+	b.gt	.L421_19
+	b.lo	.L421_82
 	ldrb	w8, [x19, #1320]
 	ldr	w9, [x19, #1312]
-.L419_13:
+.L421_13:
 	sub	w8, w8, #1
 	cmp	w8, #2
 	ccmp	w9, w2, #0, lo
 	cset	w8, eq
-	b	.L419_82
-.L419_14:
+	b	.L421_82
+.L421_14:
 	cmp	x9, #19
-	b.hi	.L419_32
+	b.hi	.L421_32
 	mov	w10, #1
 	lsl	x10, x10, x9
 	and	x10, x10, #0x7fc00
 	tst	x10, #0xffffffffffffdfff
-	b.ne	.L419_82
+	b.ne	.L421_82
 	cmp	x9, #13
-	b.ne	.L419_28
+	b.ne	.L421_28
 	add	x0, x19, #1064
-.L419_18:
+.L421_18:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_cfq_Cfq_may_queue
-	b	.L419_72
-.L419_19:
+	b	.L421_72
+.L421_19:
 	cmp	x9, #5
-	b.gt	.L419_26
+	b.gt	.L421_26
 	cmp	x9, #4
-	b.eq	.L419_82
+	b.eq	.L421_82
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -79736,49 +79891,49 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L419_81
+	b.hs	.L421_81
 	ldr	x10, [x19, #1136]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L419_81
+	b.eq	.L421_81
 	ldr	x10, [x19, #1080]
 	ldr	x11, [x19, #1088]
 	add	x13, x19, #1096
 	mov	w14, #40
-.L419_24:
+.L421_24:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L419_57
+	b.eq	.L421_57
 	ldr	w12, [x8, #12]
 	mov	w8, wzr
 	cmn	w12, #1
-	b.ne	.L419_24
-	b	.L419_82
-.L419_26:
+	b.ne	.L421_24
+	b	.L421_82
+.L421_26:
 	add	x0, x19, #1064
 	cmp	x9, #6
-	b.ne	.L419_71
-.L419_27:
+	b.ne	.L421_71
+.L421_27:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_cfq_v2_CfqV2_may_queue
-	b	.L419_72
-.L419_28:
+	b	.L421_72
+.L421_28:
 	cmp	x9, #19
-	b.ne	.L419_32
+	b.ne	.L421_32
 	sub	w8, w20, #2
 	cmp	w8, #2
-	b.lo	.L419_48
-	cbnz	w20, .L419_40
+	b.lo	.L421_48
+	cbnz	w20, .L421_40
 	mov	w8, #1769
-	b	.L419_41
-.L419_32:
+	b	.L421_41
+.L421_32:
 	cmp	x9, #8
-	b.ne	.L419_38
+	b.ne	.L421_38
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -79791,39 +79946,39 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	w21, [x8, #44]
 	ldr	x8, [x19, #1152]
 	cmp	x8, x21
-	b.ls	.L419_80
+	b.ls	.L421_80
 	mov	w8, #80
 	ldr	x9, [x19, #1144]
 	umaddl	x9, w21, w8, x9
 	cmn	w21, #1
-	b.eq	.L419_81
-.L419_35:
+	b.eq	.L421_81
+.L421_35:
 	ldrb	w8, [x9, #71]
 	cmp	w8, #1
-	b.ne	.L419_81
+	b.ne	.L421_81
 	ldrb	w8, [x9, #72]
-	tbnz	w8, #0, .L419_81
-.L419_37:
+	tbnz	w8, #0, .L421_81
+.L421_37:
 	mov	w8, #1
 	strb	w8, [x9, #72]
-	b	.L419_82
-.L419_38:
+	b	.L421_82
+.L421_38:
 	add	x0, x19, #1064
-.L419_39:
+.L421_39:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_may_queue
-	b	.L419_72
-.L419_40:
+	b	.L421_72
+.L421_40:
 	mov	w8, #1770
-.L419_41:
+.L421_41:
 	ldr	w9, [x19, #3144]
-	cbz	w9, .L419_48
+	cbz	w9, .L421_48
 	add	x9, x19, #1056
 	ldrb	w8, [x9, x8]
 	cmp	w8, #1
-	b.ne	.L419_48
+	b.ne	.L421_48
 	ldr	x8, [x19, #2832]
 	ldr	x9, [x19, #2840]
 	mov	w12, w2
@@ -79833,7 +79988,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x11, x11, x10, hi
 	ldr	x13, [x11]
 	mov	w11, w2
-	cbnz	x13, .L419_45
+	cbnz	x13, .L421_45
 	ldp	x11, x13, [x19, #256]
 	add	x14, x19, #128
 	add	x11, x11, x12, lsl #7
@@ -79847,10 +80002,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	x9, x11
 	csel	x12, x12, x10, hi
 	ldr	x12, [x12]
-	cbz	x12, .L419_48
-.L419_45:
+	cbz	x12, .L421_48
+.L421_45:
 	cmn	w11, #1
-	b.eq	.L419_48
+	b.eq	.L421_48
 	mov	w11, w11
 	add	x8, x8, x11, lsl #7
 	cmp	x9, x11
@@ -79867,10 +80022,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	x9, #1
 	csinc	x9, x9, xzr, hi
 	cmp	x9, x8
-	b.ls	.L419_48
+	b.ls	.L421_48
 	mov	w8, #1
-	b	.L419_82
-.L419_48:
+	b	.L421_82
+.L421_48:
 	ldr	x8, [x19, #1104]
 	sub	x9, x8, #2
 	cmp	x8, #1
@@ -79878,38 +80033,38 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x9, x9, x8, hi
 	mov	w8, wzr
 	cmp	x9, #6
-	b.le	.L419_53
+	b.le	.L421_53
 	cmp	x9, #18
-	b.hi	.L419_69
+	b.hi	.L421_69
 	mov	w10, #1
 	lsl	x10, x10, x9
 	and	x10, x10, #0x7fc00
 	tst	x10, #0xffffffffffffdfff
-	b.ne	.L419_82
+	b.ne	.L421_82
 	cmp	x9, #9
-	b.ne	.L419_67
+	b.ne	.L421_67
 	add	x0, x19, #1112
-	b	.L419_39
-.L419_53:
+	b	.L421_39
+.L421_53:
 	cmp	x9, #2
-	b.le	.L419_82
+	b.le	.L421_82
 	cmp	x9, #4
-	b.gt	.L419_60
+	b.gt	.L421_60
 	cmp	x9, #3
-	b.ne	.L419_82
+	b.ne	.L421_82
 	ldrb	w8, [x19, #1368]
 	ldr	w9, [x19, #1360]
-	b	.L419_13
-.L419_57:
+	b	.L421_13
+.L421_57:
 	ldr	w9, [x19, #1240]
-	cbz	w9, .L419_81
+	cbz	w9, .L421_81
 	ldr	w10, [x19, #1252]
 	mov	w11, #8192
 	subs	w10, w11, w10
 	csel	w10, wzr, w10, lo
 	udiv	w9, w10, w9
 	ldr	w10, [x19, #1244]
-.L419_59:
+.L421_59:
 	cmp	w10, w9
 	csel	w10, w10, w9, lo
 	cmp	w9, #3
@@ -79921,10 +80076,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmp	w8, w9
 	mov	w8, #2
 	csel	w8, w8, wzr, hi
-	b	.L419_82
-.L419_60:
+	b	.L421_82
+.L421_60:
 	cmp	x9, #5
-	b.ne	.L419_66
+	b.ne	.L421_66
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -79941,49 +80096,49 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L419_81
+	b.hs	.L421_81
 	ldr	x10, [x19, #1184]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L419_81
+	b.eq	.L421_81
 	ldr	x10, [x19, #1128]
 	ldr	x11, [x19, #1136]
 	add	x13, x19, #1144
 	mov	w14, #40
-.L419_64:
+.L421_64:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L419_77
+	b.eq	.L421_77
 	ldr	w12, [x8, #12]
 	mov	w8, wzr
 	cmn	w12, #1
-	b.ne	.L419_64
-	b	.L419_82
-.L419_66:
+	b.ne	.L421_64
+	b	.L421_82
+.L421_66:
 	add	x0, x19, #1112
-	b	.L419_27
-.L419_67:
+	b	.L421_27
+.L421_67:
 	cmp	x9, #13
-	b.ne	.L419_69
+	b.ne	.L421_69
 	add	x0, x19, #1112
-	b	.L419_18
-.L419_69:
+	b	.L421_18
+.L421_69:
 	cmp	x9, #7
-	b.ne	.L419_73
+	b.ne	.L421_73
 	add	x0, x19, #1112
-.L419_71:
+.L421_71:
 	mov	x1, x19
 	mov	w3, w20
 	mov	w21, w2
 	bl	hw_cfq_v3_CfqV3_may_queue
-.L419_72:
+.L421_72:
 	mov	w2, w21
 	and	w8, w0, #0xff
-	b	.L419_82
-.L419_73:
+	b	.L421_82
+.L421_73:
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x11, x19, #128
@@ -79996,55 +80151,55 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	w21, [x8, #44]
 	ldr	x8, [x19, #1200]
 	cmp	x8, x21
-	b.ls	.L419_110
+	b.ls	.L421_110
 	mov	w8, #80
 	ldr	x9, [x19, #1192]
 	umaddl	x9, w21, w8, x9
 	cmn	w21, #1
-	b.eq	.L419_81
-.L419_75:
+	b.eq	.L421_81
+.L421_75:
 	ldrb	w8, [x9, #71]
 	cmp	w8, #1
-	b.ne	.L419_81
+	b.ne	.L421_81
 	ldrb	w8, [x9, #72]
-	tbz	w8, #0, .L419_37
-	b	.L419_81
-.L419_77:
+	tbz	w8, #0, .L421_37
+	b	.L421_81
+.L421_77:
 	ldr	w9, [x19, #1288]
-	cbz	w9, .L419_81
+	cbz	w9, .L421_81
 	ldr	w10, [x19, #1300]
 	mov	w11, #8192
 	subs	w10, w11, w10
 	csel	w10, wzr, w10, lo
 	udiv	w9, w10, w9
 	ldr	w10, [x19, #1292]
-	b	.L419_59
-.L419_79:
+	b	.L421_59
+.L421_79:
 	add	x0, x19, #128
 	str	w2, [x29, #28]
 	bl	hw_collections_arena_clean_context_Context
 	ldr	w2, [x29, #28]
 	add	x8, x19, #128
-	b	.L419_8
-.L419_80:
+	b	.L421_8
+.L421_80:
 	add	x0, x19, #1064
 	str	w2, [x29, #28]
 	bl	hw_collections_arena_clean_cfq_tree_queue_Queue
 	ldr	w2, [x29, #28]
 	add	x9, x19, #1064
 	cmn	w21, #1
-	b.ne	.L419_35
-.L419_81:
+	b.ne	.L421_35
+.L421_81:
 	mov	w8, wzr
-.L419_82:
+.L421_82:
 	ldr	w9, [x19, #3896]
 	cmp	w9, #1
-	b.ne	.L419_104
+	b.ne	.L421_104
 	cmp	w8, #2
 	ldr	w21, [x19, #3900]
 	cset	w9, eq
 	strb	w9, [x19, #3952]
-	b.eq	.L419_106
+	b.eq	.L421_106
 	cmp	w20, #0
 	mov	w9, #24
 	cset	w10, ne
@@ -80054,11 +80209,11 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	adds	w11, w10, #1
 	csinv	w20, w11, wzr, lo
 	cmp	w20, w21
-	b.lo	.L419_96
+	b.lo	.L421_96
 	ldrb	w11, [x9, #20]
-	tbz	w11, #0, .L419_90
+	tbz	w11, #0, .L421_90
 	cmp	w8, #1
-	b.eq	.L419_96
+	b.eq	.L421_96
 	ldp	x8, x11, [x19, #256]
 	mov	w12, w2
 	add	x13, x19, #128
@@ -80067,7 +80222,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x11, x8, x13, hi
 	ldrb	w8, [x11, #23]
 	cmp	w8, #32
-	b.eq	.L419_96
+	b.eq	.L421_96
 	ldr	x12, [x19, #704]
 	mov	w13, #11520
 	ldr	x11, [x11, #24]
@@ -80078,12 +80233,12 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	udiv	x12, x13, x12
 	adds	x11, x11, x12
 	csinv	x11, x11, xzr, lo
-	cbz	w8, .L419_107
+	cbz	w8, .L421_107
 	ldr	x8, [x19, #680]
 	cmp	x8, x11
-	b.lo	.L419_96
-	b	.L419_107
-.L419_90:
+	b.lo	.L421_96
+	b	.L421_107
+.L421_90:
 	ldp	x8, x11, [x19, #256]
 	mov	w12, w2
 	add	x13, x19, #128
@@ -80092,7 +80247,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x13, x8, x13, hi
 	ldrb	w14, [x13, #23]
 	cmp	w14, #32
-	b.eq	.L419_95
+	b.eq	.L421_95
 	ldr	x15, [x19, #704]
 	mov	w16, #11520
 	movk	w16, #305, lsl #16
@@ -80103,31 +80258,31 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldr	x13, [x19, #680]
 	adds	x15, x16, x15
 	csinv	x15, x15, xzr, lo
-	cbz	w14, .L419_93
+	cbz	w14, .L421_93
 	cmp	x13, x15
-	b.lo	.L419_95
-.L419_93:
+	b.lo	.L421_95
+.L421_93:
 	cmp	x11, x12
-	b.ls	.L419_109
-.L419_94:
+	b.ls	.L421_109
+.L421_94:
 	mov	w11, #32
 	str	x13, [x8, #24]
 	strb	w11, [x8, #23]
-.L419_95:
+.L421_95:
 	mov	w8, #1
 	strb	w8, [x9, #20]
-.L419_96:
+.L421_96:
 	add	x8, x21, w21, uxtw #1
 	tst	x8, #0xffffffff00000000
-	b.ne	.L419_105
+	b.ne	.L421_105
 	cmp	w10, w8, lsr #1
-	b.hs	.L419_106
-.L419_98:
+	b.hs	.L421_106
+.L421_98:
 	ldr	w8, [x9]
 	cmp	w20, w21
 	add	w8, w8, #1
 	str	w8, [x9]
-	b.lo	.L419_104
+	b.lo	.L421_104
 	ldp	x8, x9, [x19, #256]
 	mov	w10, w2
 	add	x20, x19, #128
@@ -80136,7 +80291,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	csel	x12, x8, x20, hi
 	ldrb	w11, [x12, #23]
 	cmp	w11, #32
-	b.eq	.L419_102
+	b.eq	.L421_102
 	ldr	x13, [x19, #704]
 	mov	w14, #11520
 	ldr	x12, [x12, #24]
@@ -80147,38 +80302,38 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	udiv	x13, x14, x13
 	adds	x12, x12, x13
 	csinv	x12, x12, xzr, lo
-	cbz	w11, .L419_107
+	cbz	w11, .L421_107
 	ldr	x11, [x19, #680]
 	cmp	x11, x12
-	b.hs	.L419_107
-.L419_102:
+	b.hs	.L421_107
+.L421_102:
 	cmp	x9, x10
-	b.ls	.L419_108
-.L419_103:
+	b.ls	.L421_108
+.L421_103:
 	ldrb	w9, [x8, #23]
 	sub	w9, w9, #1
 	strb	w9, [x8, #23]
-.L419_104:
+.L421_104:
 	mov	w0, #1
-	b	.L419_107
-.L419_105:
+	b	.L421_107
+.L421_105:
 	mov	w8, #-1
 	cmp	w10, w8, lsr #1
-	b.lo	.L419_98
-.L419_106:
+	b.lo	.L421_98
+.L421_106:
 	mov	w0, wzr
-.L419_107:
+.L421_107:
 	ldp	x20, x19, [sp, #48]
 	ldr	x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	ret
-.L419_108:
+.L421_108:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x20
-	b	.L419_103
-.L419_109:
+	b	.L421_103
+.L421_109:
 	add	x0, x19, #128
 	str	w2, [x29, #28]
 	str	x9, [sp, #8]
@@ -80188,16 +80343,16 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	ldp	x13, x9, [sp]
 	add	x8, x19, #128
 	ldp	w10, w2, [x29, #24]
-	b	.L419_94
-.L419_110:
+	b	.L421_94
+.L421_110:
 	add	x0, x19, #1112
 	str	w2, [x29, #28]
 	bl	hw_collections_arena_clean_cfq_tree_queue_Queue
 	ldr	w2, [x29, #28]
 	add	x9, x19, #1112
 	cmn	w21, #1
-	b.ne	.L419_75
-	b	.L419_81
+	b.ne	.L421_75
+	b	.L421_81
 	.size	hw_queue_RequestQueue_allocate_from_limited_pool, .-hw_queue_RequestQueue_allocate_from_limited_pool
 
 	.p2align	2
@@ -80205,12 +80360,12 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 hw_queue_RequestQueue_can_join:
 	cmn	w1, #1
 	mov	w8, wzr
-	b.eq	.L420_17
+	b.eq	.L422_17
 	cmn	w2, #1
-	b.eq	.L420_17
+	b.eq	.L422_17
 	ldr	w9, [x0, #3960]
 	cmn	w9, #1
-	b.eq	.L420_17
+	b.eq	.L422_17
 	stp	x29, x30, [sp, #-16]!
 	ldp	x8, x10, [x0, #64]
 	mov	w9, w1
@@ -80220,61 +80375,61 @@ hw_queue_RequestQueue_can_join:
 	csel	x9, x11, x0, hi
 	ldrh	w11, [x9, #58]
 	tst	w11, #0x7
-	b.ne	.L420_15
+	b.ne	.L422_15
 	ldrb	w11, [x9, #62]
 	cmp	w11, #1
-	b.ne	.L420_15
+	b.ne	.L422_15
 	ldrh	w11, [x9, #56]
-	tbnz	w11, #4, .L420_15
+	tbnz	w11, #4, .L422_15
 	mov	w11, w2
 	add	x8, x8, x11, lsl #6
 	cmp	x10, x11
 	csel	x10, x8, x0, hi
 	ldrh	w8, [x10, #58]
 	tst	w8, #0x7
-	b.ne	.L420_15
+	b.ne	.L422_15
 	ldrb	w8, [x10, #62]
 	cmp	w8, #1
-	b.ne	.L420_15
+	b.ne	.L422_15
 	ldrh	w8, [x10, #56]
-	tbnz	w8, #4, .L420_15
+	tbnz	w8, #4, .L422_15
 	ldrb	w8, [x0, #3968]
-	tbz	w8, #0, .L420_12
+	tbz	w8, #0, .L422_12
 	ldrb	w8, [x9, #60]
 	ldrb	w11, [x10, #60]
 	cmp	w8, w11
 	mov	w8, wzr
-	b.ne	.L420_16
+	b.ne	.L422_16
 	ldrb	w11, [x9, #61]
 	ldrb	w12, [x10, #61]
 	cmp	w11, w12
-	b.eq	.L420_13
-	b	.L420_16
-.L420_12:
+	b.eq	.L422_13
+	b	.L422_16
+.L422_12:
 	ldrb	w8, [x9, #61]
 	ldrb	w11, [x10, #61]
 	cmp	w8, w11
-	b.ne	.L420_15
-.L420_13:
+	b.ne	.L422_15
+.L422_13:
 	ldr	x11, [x9]
 	ldr	w8, [x9, #40]
 	adds	x9, x11, x8
 	ldr	x11, [x10]
 	csinv	x9, x9, xzr, lo
 	cmp	x9, x11
-	b.ne	.L420_15
+	b.ne	.L422_15
 	ldr	w9, [x10, #40]
 	ldr	w10, [x0, #3864]
 	add	w9, w9, w8
 	cmp	w9, w8
 	ccmp	w9, w10, #2, hs
 	cset	w8, ls
-	b	.L420_16
-.L420_15:
+	b	.L422_16
+.L422_15:
 	mov	w8, wzr
-.L420_16:
+.L422_16:
 	ldp	x29, x30, [sp], #16
-.L420_17:
+.L422_17:
 	mov	w0, w8
 	ret
 	.size	hw_queue_RequestQueue_can_join, .-hw_queue_RequestQueue_can_join
@@ -80291,17 +80446,17 @@ hw_queue_RequestQueue_can_merge:
 	csel	x8, x8, x0, hi
 	ldrh	w9, [x8, #58]
 	tst	w9, #0x7
-	b.ne	.L421_18
+	b.ne	.L423_18
 	ldrb	w9, [x8, #62]
 	cmp	w9, #1
-	b.ne	.L421_18
+	b.ne	.L423_18
 	ldrh	w9, [x8, #56]
-	tbnz	w9, #4, .L421_18
+	tbnz	w9, #4, .L423_18
 	ldrb	w9, [x8, #61]
 	ldrb	w10, [x2, #30]
 	mov	x3, x2
 	cmp	w9, w10
-	b.ne	.L421_18
+	b.ne	.L423_18
 	ldp	x10, x11, [x0, #256]
 	add	x12, x0, #128
 	ldr	w9, [x3, #8]
@@ -80310,25 +80465,25 @@ hw_queue_RequestQueue_can_merge:
 	csel	x10, x10, x12, hi
 	ldrb	w9, [x10, #16]
 	cmp	w9, #7
-	b.hi	.L421_14
+	b.hi	.L423_14
 	ldrb	w11, [x10, #17]
 	ldrsb	w9, [x10, #20]
-	cbz	w11, .L421_9
+	cbz	w11, .L423_9
 	cmp	w11, #1
-	b.ne	.L421_11
+	b.ne	.L423_11
 	cmn	w9, #20
-	b.ge	.L421_12
+	b.ge	.L423_12
 	mov	w9, #8
-	b	.L421_14
-.L421_9:
+	b	.L423_14
+.L423_9:
 	cmn	w9, #20
-	b.ge	.L421_13
+	b.ge	.L423_13
 	mov	w9, #16
-	b	.L421_14
-.L421_11:
+	b	.L423_14
+.L423_11:
 	mov	w9, #31
-	b	.L421_14
-.L421_12:
+	b	.L423_14
+.L423_12:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -80338,8 +80493,8 @@ hw_queue_RequestQueue_can_merge:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w9, w9, #0x8
-	b	.L421_14
-.L421_13:
+	b	.L423_14
+.L423_13:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -80349,26 +80504,26 @@ hw_queue_RequestQueue_can_merge:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w9, w9, #0x10
-.L421_14:
+.L423_14:
 	ldrb	w10, [x0, #3968]
-	tbz	w10, #0, .L421_16
+	tbz	w10, #0, .L423_16
 	ldrb	w8, [x8, #60]
 	cmp	w8, w9
-	b.ne	.L421_18
-.L421_16:
+	b.ne	.L423_18
+.L423_16:
 	ldrb	w8, [x0, #3966]
-	tbz	w8, #0, .L421_19
+	tbz	w8, #0, .L423_19
 	mov	x8, x0
 	add	x0, x0, #1056
 	mov	w2, w1
 	mov	x1, x8
 	ldp	x29, x30, [sp], #16
 	b	hw_registry_AnyElevator_allow_merge
-.L421_18:
+.L423_18:
 	mov	w0, wzr
 	ldp	x29, x30, [sp], #16
 	ret
-.L421_19:
+.L423_19:
 	mov	w0, #1
 	ldp	x29, x30, [sp], #16
 	ret
@@ -80386,34 +80541,34 @@ hw_queue_RequestQueue_fill:
 	stp	x24, x23, [sp, #16]
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L422_41
+	b.ls	.L424_41
 	ldr	x8, [x0, #256]
 	add	x22, x8, x20, lsl #7
-.L422_2:
+.L424_2:
 	ldr	w8, [x22, #12]
 	ldrb	w21, [x22, #16]
 	add	w8, w8, #1
 	cmp	w21, #7
 	str	w8, [x22, #12]
-	b.hi	.L422_12
+	b.hi	.L424_12
 	ldrb	w9, [x22, #17]
 	ldrsb	w8, [x22, #20]
-	cbz	w9, .L422_7
+	cbz	w9, .L424_7
 	cmp	w9, #1
-	b.ne	.L422_9
+	b.ne	.L424_9
 	cmn	w8, #20
-	b.ge	.L422_10
+	b.ge	.L424_10
 	mov	w21, #8
-	b	.L422_12
-.L422_7:
+	b	.L424_12
+.L424_7:
 	cmn	w8, #20
-	b.ge	.L422_11
+	b.ge	.L424_11
 	mov	w21, #16
-	b	.L422_12
-.L422_9:
+	b	.L424_12
+.L424_9:
 	mov	w21, #31
-	b	.L422_12
-.L422_10:
+	b	.L424_12
+.L424_10:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -80423,8 +80578,8 @@ hw_queue_RequestQueue_fill:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w21, w8, #0x8
-	b	.L422_12
-.L422_11:
+	b	.L424_12
+.L424_11:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -80434,14 +80589,14 @@ hw_queue_RequestQueue_fill:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w21, w8, #0x10
-.L422_12:
+.L424_12:
 	ldr	x9, [x0, #72]
 	mov	w8, w1
 	cmp	x9, x8
-	b.ls	.L422_42
+	b.ls	.L424_42
 	ldr	x9, [x0, #64]
 	add	x8, x9, x8, lsl #6
-.L422_14:
+.L424_14:
 	ldr	x9, [x2, #16]
 	ldr	x11, [x2]
 	ldr	w10, [x8, #48]
@@ -80462,7 +80617,7 @@ hw_queue_RequestQueue_fill:
 	strb	w9, [x8, #62]
 	ldr	x9, [x0, #3160]
 	cmp	x9, #37
-	b.ne	.L422_20
+	b.ne	.L424_20
 	mov	w9, #8
 	strh	w9, [x8, #58]
 	ldr	x8, [x0, #1056]
@@ -80474,91 +80629,91 @@ hw_queue_RequestQueue_fill:
 	add	w9, w9, #1
 	cmp	x8, #9
 	str	w9, [x0, #3832]
-	b.gt	.L422_22
+	b.gt	.L424_22
 	cmp	x8, #5
-	b.le	.L422_21
+	b.le	.L424_21
 	mov	w2, w1
 	mov	x1, x0
 	add	x0, x0, #1064
 	cmp	x8, #7
-	b.gt	.L422_31
+	b.gt	.L424_31
 	cmp	x8, #6
-	b.ne	.L422_37
+	b.ne	.L424_37
 	bl	hw_elevator_hooks_allocate_cfq_v2_CfqV2
-	b	.L422_21
-.L422_20:
+	b	.L424_21
+.L424_20:
 	strh	wzr, [x8, #58]
-.L422_21:
+.L424_21:
 	mov	w0, w19
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L422_22:
+.L424_22:
 	cmp	x8, #14
-	b.gt	.L422_27
+	b.gt	.L424_27
 	cmp	x8, #11
-	b.le	.L422_33
+	b.le	.L424_33
 	cmp	x8, #12
-	b.eq	.L422_36
+	b.eq	.L424_36
 	cmp	x8, #13
-	b.ne	.L422_36
+	b.ne	.L424_36
 	mov	x8, x0
 	add	x0, x0, #1064
 	mov	w2, w1
 	mov	x1, x8
 	bl	hw_elevator_hooks_allocate_cfq_Cfq
-	b	.L422_21
-.L422_27:
+	b	.L424_21
+.L424_27:
 	cmp	x8, #16
-	b.le	.L422_35
+	b.le	.L424_35
 	cmp	x8, #17
-	b.eq	.L422_36
+	b.eq	.L424_36
 	cmp	x8, #18
-	b.eq	.L422_21
+	b.eq	.L424_21
 	mov	x8, x0
 	add	x0, x0, #1056
 	mov	w2, w1
 	mov	x1, x8
 	bl	hw_elevator_hooks_allocate_bandwidth_Bandwidth_inner
-	b	.L422_21
-.L422_31:
+	b	.L424_21
+.L424_31:
 	cmp	x8, #8
-	b.ne	.L422_38
+	b.ne	.L424_38
 	bl	hw_elevator_hooks_allocate_cfq_tree_CfqTree
-	b	.L422_21
-.L422_33:
+	b	.L424_21
+.L424_33:
 	mov	w2, w1
 	mov	x1, x0
 	add	x0, x0, #1064
 	cmp	x8, #10
-	b.ne	.L422_39
+	b.ne	.L424_39
 	bl	hw_elevator_hooks_allocate_shared_turns_Turns_bfq_v0_Sectors
-	b	.L422_21
-.L422_35:
+	b	.L424_21
+.L424_35:
 	cmp	x8, #15
-	b.ne	.L422_40
-.L422_36:
+	b.ne	.L424_40
+.L424_36:
 	bl	hw_elevator_hooks_free_sfq_Sfq
-	b	.L422_21
-.L422_37:
+	b	.L424_21
+.L424_37:
 	bl	hw_elevator_hooks_allocate_cfq_v3_CfqV3
-	b	.L422_21
-.L422_38:
+	b	.L424_21
+.L424_38:
 	bl	hw_elevator_hooks_allocate_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L422_21
-.L422_39:
+	b	.L424_21
+.L424_39:
 	bl	hw_elevator_hooks_allocate_shared_turns_Turns_cfq_wf2q_Time
-	b	.L422_21
-.L422_40:
+	b	.L424_21
+.L424_40:
 	mov	x8, x0
 	add	x0, x0, #1064
 	mov	w2, w1
 	mov	x1, x8
 	bl	hw_elevator_hooks_allocate_kyber_Kyber
-	b	.L422_21
-.L422_41:
+	b	.L424_21
+.L424_41:
 	add	x22, x0, #128
 	mov	x21, x0
 	add	x0, x0, #128
@@ -80568,15 +80723,15 @@ hw_queue_RequestQueue_fill:
 	mov	x2, x24
 	mov	x0, x21
 	mov	w1, w23
-	b	.L422_2
-.L422_42:
+	b	.L424_2
+.L424_42:
 	mov	w22, w1
 	mov	x23, x2
 	bl	hw_collections_arena_clean_request_Request
 	mov	x2, x23
 	mov	w1, w22
 	mov	x8, x0
-	b	.L422_14
+	b	.L424_14
 	.size	hw_queue_RequestQueue_fill, .-hw_queue_RequestQueue_fill
 
 	.p2align	2
@@ -80597,28 +80752,28 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	add	x29, sp, #16
 	stp	x28, x27, [sp, #32]
 	str	x2, [sp, #8]
-.L423_1:
+.L425_1:
 	ldp	x8, x10, [x19, #64]
 	mov	w22, w1
 	add	x9, x8, x22, lsl #6
 	cmp	x10, x22
 	csel	x8, x9, x19, hi
 	ldrh	w27, [x8, #58]
-	tbz	w27, #6, .L423_12
+	tbz	w27, #6, .L425_12
 	ldr	w27, [x19, #1028]
 	ldr	w28, [x19, #1032]
 	cmp	x10, x22
-	b.ls	.L423_9
-.L423_3:
+	b.ls	.L425_9
+.L425_3:
 	strb	wzr, [x9, #62]
 	ldr	x8, [x19, #72]
 	ldr	w20, [x19, #3880]
 	str	w1, [x19, #3880]
 	cmp	x8, x22
-	b.ls	.L423_10
+	b.ls	.L425_10
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L423_5:
+.L425_5:
 	stp	w21, w20, [x8, #24]
 	add	x10, x19, #3884
 	add	x0, x19, #1024
@@ -80642,48 +80797,48 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	bl	hw_queue_barrier_Sequence_stage
 	and	w8, w0, #0xff
 	cmp	w8, #4
-	b.ne	.L423_97
+	b.ne	.L425_97
 	ldr	w1, [x19, #1024]
 	ldr	x8, [x19, #72]
 	str	w21, [x19, #1024]
 	cmp	x8, x1
-	b.ls	.L423_11
+	b.ls	.L425_11
 	ldr	x8, [x19, #64]
 	add	x8, x8, x1, lsl #6
-.L423_8:
+.L425_8:
 	ldrh	w9, [x8, #58]
 	and	w9, w9, #0xfffffffb
 	strh	w9, [x8, #58]
-	b	.L423_1
-.L423_9:
+	b	.L425_1
+.L425_9:
 	mov	x0, x19
 	mov	x20, x1
 	bl	hw_collections_arena_clean_request_Request
 	mov	x1, x20
 	mov	x9, x19
-	b	.L423_3
-.L423_10:
+	b	.L425_3
+.L425_10:
 	mov	x0, x19
 	mov	x22, x1
 	bl	hw_collections_arena_clean_request_Request
 	mov	x1, x22
 	mov	x8, x19
-	b	.L423_5
-.L423_11:
+	b	.L425_5
+.L425_11:
 	mov	x0, x19
 	mov	x20, x1
 	bl	hw_collections_arena_clean_request_Request
 	mov	x1, x20
 	mov	x8, x19
-	b	.L423_8
-.L423_12:
+	b	.L425_8
+.L425_12:
 	ldr	x11, [sp, #8]
 	ldr	w24, [x8, #32]
 	ldp	x21, x23, [x11]
 	ldr	w9, [x21]
 	ldr	w10, [x23]
 	cmp	w9, w10
-	b.hs	.L423_14
+	b.hs	.L425_14
 	ldr	x10, [x11, #16]
 	ldr	x8, [x8, #8]
 	ldr	x10, [x10]
@@ -80692,38 +80847,38 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	str	w8, [x21]
-.L423_14:
+.L425_14:
 	mov	w8, #-1
 	cmp	x24, x8
-	b.ne	.L423_22
-.L423_15:
-	tbz	w27, #8, .L423_87
+	b.ne	.L425_22
+.L425_15:
+	tbz	w27, #8, .L425_87
 	ldr	x8, [x19, #1056]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	tbnz	w27, #3, .L423_29
-	b.gt	.L423_34
+	tbnz	w27, #3, .L425_29
+	b.gt	.L425_34
 	cmp	x8, #3
-	b.le	.L423_56
+	b.le	.L425_56
 	cmp	x8, #6
-	b.gt	.L423_58
+	b.gt	.L425_58
 	sub	x8, x8, #4
 	cmp	x8, #2
-	b.lo	.L423_87
+	b.lo	.L425_87
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_cfq_v2_CfqV2
-	b	.L423_86
-.L423_22:
+	b	.L425_86
+.L425_22:
 	ldr	x20, [x11, #16]
 	add	x12, x19, #368
 	mov	w26, #-1
-.L423_23:
+.L425_23:
 	ldp	x9, x8, [x19, #352]
 	ldr	w11, [x23]
 	add	x10, x9, x24, lsl #4
@@ -80732,7 +80887,7 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	csel	x10, x10, x12, hi
 	cmp	w9, w11
 	ldr	w28, [x10, #8]
-	b.hs	.L423_25
+	b.hs	.L425_25
 	ldr	x8, [x20]
 	ldr	x10, [x10]
 	str	x10, [x8, x9, lsl #3]
@@ -80741,67 +80896,67 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	csinv	w8, w8, wzr, lo
 	str	w8, [x21]
 	ldr	x8, [x19, #360]
-.L423_25:
+.L425_25:
 	ldr	w25, [x19, #3960]
 	cmp	x8, x24
-	b.ls	.L423_28
+	b.ls	.L425_28
 	ldr	x8, [x19, #352]
 	add	x8, x8, x24, lsl #4
-.L423_27:
+.L425_27:
 	str	w25, [x8, #8]
 	cmp	x28, x26
 	str	w24, [x19, #3960]
 	mov	x24, x28
-	b.ne	.L423_23
-	b	.L423_15
-.L423_28:
+	b.ne	.L425_23
+	b	.L425_15
+.L425_28:
 	add	x0, x19, #368
 	str	x1, [sp, #8]
 	bl	hw_collections_arena_clean_request_MergedBio
 	ldr	x1, [sp, #8]
 	add	x12, x19, #368
 	add	x8, x19, #368
-	b	.L423_27
-.L423_29:
-	b.gt	.L423_39
+	b	.L425_27
+.L425_29:
+	b.gt	.L425_39
 	cmp	x8, #4
-	b.gt	.L423_44
+	b.gt	.L425_44
 	mov	x20, x1
 	cmp	x8, #3
-	b.lo	.L423_89
-	b.ne	.L423_82
+	b.lo	.L425_89
+	b.ne	.L425_82
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_anticipatory_Anticipatory
-	b	.L423_89
-.L423_34:
+	b	.L425_89
+.L425_34:
 	cmp	x8, #14
-	b.gt	.L423_48
+	b.gt	.L425_48
 	cmp	x8, #11
-	b.le	.L423_61
+	b.le	.L425_61
 	cmp	x8, #12
-	b.eq	.L423_71
+	b.eq	.L425_71
 	cmp	x8, #13
-	b.ne	.L423_87
+	b.ne	.L425_87
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_cfq_Cfq
-	b	.L423_86
-.L423_39:
+	b	.L425_86
+.L425_39:
 	cmp	x8, #14
-	b.gt	.L423_52
+	b.gt	.L425_52
 	cmp	x8, #11
-	b.le	.L423_63
+	b.le	.L425_63
 	cmp	x8, #12
-	b.eq	.L423_72
+	b.eq	.L425_72
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	cmp	x8, #13
-	b.ne	.L423_77
+	b.ne	.L425_77
 	mov	x21, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_complete_cfq_Cfq
@@ -80809,95 +80964,95 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_cfq_Cfq
-	b	.L423_89
-.L423_44:
+	b	.L425_89
+.L425_44:
 	cmp	x8, #6
-	b.le	.L423_65
+	b.le	.L425_65
 	cmp	x8, #7
-	b.eq	.L423_73
+	b.eq	.L425_73
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	x21, x20
 	cmp	x8, #8
 	mov	w2, w21
-	b.ne	.L423_78
+	b.ne	.L425_78
 	bl	hw_elevator_hooks_complete_cfq_tree_CfqTree
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_cfq_tree_CfqTree
-	b	.L423_89
-.L423_48:
+	b	.L425_89
+.L425_48:
 	cmp	x8, #16
-	b.le	.L423_67
+	b.le	.L425_67
 	cmp	x8, #17
-	b.eq	.L423_74
+	b.eq	.L425_74
 	mov	x20, x1
 	cmp	x8, #18
-	b.ne	.L423_79
+	b.ne	.L425_79
 	add	x0, x19, #1064
 	mov	x1, x19
 	bl	hw_elevator_hooks_complete_custom_Custom
-	b	.L423_86
-.L423_52:
+	b	.L425_86
+.L425_52:
 	cmp	x8, #16
-	b.le	.L423_69
+	b.le	.L425_69
 	cmp	x8, #17
-	b.eq	.L423_75
+	b.eq	.L425_75
 	mov	x20, x1
 	cmp	x8, #18
-	b.ne	.L423_80
+	b.ne	.L425_80
 	add	x0, x19, #1064
 	mov	x1, x19
 	bl	hw_elevator_hooks_complete_custom_Custom
-	b	.L423_89
-.L423_56:
-	b.lo	.L423_87
+	b	.L425_89
+.L425_56:
+	b.lo	.L425_87
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_anticipatory_Anticipatory
-	b	.L423_86
-.L423_58:
+	b	.L425_86
+.L425_58:
 	cmp	x8, #7
-	b.eq	.L423_76
+	b.eq	.L425_76
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #8
-	b.ne	.L423_81
+	b.ne	.L425_81
 	bl	hw_elevator_hooks_complete_cfq_tree_CfqTree
-	b	.L423_86
-.L423_61:
+	b	.L425_86
+.L425_61:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #10
-	b.ne	.L423_83
+	b.ne	.L425_83
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_bfq_v0_Sectors
-	b	.L423_86
-.L423_63:
+	b	.L425_86
+.L425_63:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	x21, x20
 	cmp	x8, #10
 	mov	w2, w21
-	b.ne	.L423_84
+	b.ne	.L425_84
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_bfq_v0_Sectors
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_shared_turns_Turns_bfq_v0_Sectors
-	b	.L423_89
-.L423_65:
+	b	.L425_89
+.L425_65:
 	mov	x20, x1
 	cmp	x8, #5
-	b.eq	.L423_89
+	b.eq	.L425_89
 	mov	x21, x20
 	add	x0, x19, #1064
 	mov	x1, x19
@@ -80907,45 +81062,45 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_cfq_v2_CfqV2
-	b	.L423_89
-.L423_67:
+	b	.L425_89
+.L425_67:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #15
-	b.ne	.L423_85
+	b.ne	.L425_85
 	bl	hw_elevator_hooks_complete_bfq_Bfq
-	b	.L423_86
-.L423_69:
+	b	.L425_86
+.L425_69:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	x21, x20
 	cmp	x8, #15
 	mov	w2, w21
-	b.ne	.L423_88
+	b.ne	.L425_88
 	bl	hw_elevator_hooks_complete_bfq_Bfq
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_bfq_Bfq
-	b	.L423_89
-.L423_71:
+	b	.L425_89
+.L425_71:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_fiops_Fiops
-	b	.L423_86
-.L423_72:
+	b	.L425_86
+.L425_72:
 	add	x0, x19, #1064
 	mov	x2, x1
 	mov	x1, x19
 	mov	x20, x2
 	bl	hw_elevator_hooks_complete_fiops_Fiops
-	b	.L423_89
-.L423_73:
+	b	.L425_89
+.L425_73:
 	mov	x21, x1
 	add	x0, x19, #1064
 	mov	x1, x19
@@ -80956,46 +81111,46 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	w2, w21
 	mov	x20, x21
 	bl	hw_elevator_hooks_free_cfq_v3_CfqV3
-	b	.L423_89
-.L423_74:
+	b	.L425_89
+.L425_74:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_paternoster_Paternoster
-	b	.L423_86
-.L423_75:
+	b	.L425_86
+.L425_75:
 	add	x0, x19, #1064
 	mov	x2, x1
 	mov	x1, x19
 	mov	x20, x2
 	bl	hw_elevator_hooks_complete_paternoster_Paternoster
-	b	.L423_89
-.L423_76:
+	b	.L425_89
+.L425_76:
 	mov	x20, x1
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_cfq_v3_CfqV3
-	b	.L423_86
-.L423_77:
+	b	.L425_86
+.L425_77:
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_mq_deadline_MqDeadline
-	b	.L423_89
-.L423_78:
+	b	.L425_89
+.L425_78:
 	bl	hw_elevator_hooks_complete_bandwidth_Bandwidth_cfq_v3_CfqV3
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L423_89
-.L423_79:
+	b	.L425_89
+.L425_79:
 	add	x0, x19, #1056
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_complete_bandwidth_Bandwidth_inner
-	b	.L423_86
-.L423_80:
+	b	.L425_86
+.L425_80:
 	mov	x21, x20
 	add	x0, x19, #1056
 	mov	x1, x19
@@ -81005,30 +81160,30 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_inner
-	b	.L423_89
-.L423_81:
+	b	.L425_89
+.L425_81:
 	bl	hw_elevator_hooks_complete_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L423_86
-.L423_82:
+	b	.L425_86
+.L425_82:
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_elevator_hooks_free_sfq_Sfq
-	b	.L423_89
-.L423_83:
+	b	.L425_89
+.L425_83:
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_cfq_wf2q_Time
-	b	.L423_86
-.L423_84:
+	b	.L425_86
+.L425_84:
 	bl	hw_elevator_hooks_complete_shared_turns_Turns_cfq_wf2q_Time
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_shared_turns_Turns_cfq_wf2q_Time
-	b	.L423_89
-.L423_85:
+	b	.L425_89
+.L425_85:
 	bl	hw_elevator_hooks_complete_kyber_Kyber
-.L423_86:
+.L425_86:
 	mov	x1, x20
-.L423_87:
+.L425_87:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
@@ -81038,30 +81193,30 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	b	hw_queue_RequestQueue_free_request
-.L423_88:
+.L425_88:
 	bl	hw_elevator_hooks_complete_kyber_Kyber
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w21
 	bl	hw_elevator_hooks_free_kyber_Kyber
-.L423_89:
+.L425_89:
 	ldp	x8, x9, [x19, #64]
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x9, x8, x19, hi
 	ldrb	w23, [x9, #61]
 	ldr	w21, [x9, #44]
-	b.ls	.L423_98
-.L423_90:
+	b.ls	.L425_98
+.L425_90:
 	strb	wzr, [x8, #62]
 	ldr	x8, [x19, #72]
 	ldr	w24, [x19, #3880]
 	str	w20, [x19, #3880]
 	cmp	x8, x22
-	b.ls	.L423_99
+	b.ls	.L425_99
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L423_92:
+.L425_92:
 	mov	w9, #-1
 	add	x10, x19, #3884
 	stp	w9, w24, [x8, #24]
@@ -81082,13 +81237,13 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	str	w8, [x19, #3956]
 	sub	w8, w10, #1
 	str	w8, [x9, #3904]
-	cbz	w11, .L423_94
+	cbz	w11, .L425_94
 	mov	x0, x19
 	bl	hw_queue_RequestQueue_wake_after_release
-.L423_94:
+.L425_94:
 	ldr	x8, [x19, #264]
 	cmp	x8, x21
-	b.ls	.L423_96
+	b.ls	.L425_96
 	ldr	x8, [x19, #256]
 	add	x8, x8, x21, lsl #7
 	ldr	w9, [x8, #12]
@@ -81096,12 +81251,12 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	sub	w9, w9, #1
 	cmp	w10, #2
 	str	w9, [x8, #12]
-	b.eq	.L423_100
-.L423_96:
+	b.eq	.L425_100
+.L425_96:
 	ldr	w8, [x19, #3832]
 	sub	w8, w8, #1
 	str	w8, [x19, #3832]
-.L423_97:
+.L425_97:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -81110,21 +81265,21 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	ret
-.L423_98:
+.L425_98:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L423_90
-.L423_99:
+	b	.L425_90
+.L425_99:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L423_92
-.L423_100:
+	b	.L425_92
+.L425_100:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_elevator_queue_core_QueueCore_free_context_if_unused
-	b	.L423_96
+	b	.L425_96
 	.size	hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0, .-hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0
 
 	.p2align	2
@@ -81143,21 +81298,21 @@ hw_queue_RequestQueue_free_request:
 	stp	x24, x23, [sp, #16]
 	csel	x10, x8, x0, hi
 	ldrh	w11, [x10, #58]
-	tbnz	w11, #3, .L424_9
+	tbnz	w11, #3, .L426_9
 	ldrb	w23, [x10, #61]
 	ldr	w21, [x10, #44]
 	cmp	x9, x22
-	b.ls	.L424_45
-.L424_2:
+	b.ls	.L426_45
+.L426_2:
 	strb	wzr, [x8, #62]
 	ldr	x8, [x19, #72]
 	ldr	w24, [x19, #3880]
 	str	w20, [x19, #3880]
 	cmp	x8, x22
-	b.ls	.L424_46
+	b.ls	.L426_46
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L424_4:
+.L426_4:
 	mov	w9, #-1
 	add	x10, x19, #3884
 	stp	w9, w24, [x8, #24]
@@ -81178,13 +81333,13 @@ hw_queue_RequestQueue_free_request:
 	str	w8, [x19, #3956]
 	sub	w8, w10, #1
 	str	w8, [x9, #3904]
-	cbz	w11, .L424_6
+	cbz	w11, .L426_6
 	mov	x0, x19
 	bl	hw_queue_RequestQueue_wake_after_release
-.L424_6:
+.L426_6:
 	ldr	x8, [x19, #264]
 	cmp	x8, x21
-	b.ls	.L424_44
+	b.ls	.L426_44
 	ldr	x8, [x19, #256]
 	add	x8, x8, x21, lsl #7
 	ldr	w9, [x8, #12]
@@ -81192,7 +81347,7 @@ hw_queue_RequestQueue_free_request:
 	sub	w9, w9, #1
 	cmp	w10, #2
 	str	w9, [x8, #12]
-	b.ne	.L424_44
+	b.ne	.L426_44
 	mov	x0, x19
 	mov	w1, w21
 	ldp	x20, x19, [sp, #48]
@@ -81200,114 +81355,114 @@ hw_queue_RequestQueue_free_request:
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_elevator_queue_core_QueueCore_free_context_if_unused
-.L424_9:
+.L426_9:
 	ldr	x8, [x19, #1056]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L424_13
+	b.gt	.L426_13
 	cmp	x8, #4
-	b.gt	.L424_18
-	b.lo	.L424_36
+	b.gt	.L426_18
+	b.lo	.L426_36
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_elevator_hooks_free_sfq_Sfq
-	b	.L424_36
-.L424_13:
+	b	.L426_36
+.L426_13:
 	cmp	x8, #14
-	b.gt	.L424_22
+	b.gt	.L426_22
 	cmp	x8, #11
-	b.le	.L424_25
+	b.le	.L426_25
 	cmp	x8, #12
-	b.eq	.L424_36
+	b.eq	.L426_36
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #13
-	b.ne	.L424_32
+	b.ne	.L426_32
 	bl	hw_elevator_hooks_free_cfq_Cfq
-	b	.L424_36
-.L424_18:
+	b	.L426_36
+.L426_18:
 	cmp	x8, #6
-	b.le	.L424_27
+	b.le	.L426_27
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #7
-	b.eq	.L424_31
+	b.eq	.L426_31
 	cmp	x8, #8
-	b.ne	.L424_33
+	b.ne	.L426_33
 	bl	hw_elevator_hooks_free_cfq_tree_CfqTree
-	b	.L424_36
-.L424_22:
+	b	.L426_36
+.L426_22:
 	cmp	x8, #16
-	b.le	.L424_29
+	b.le	.L426_29
 	sub	x8, x8, #17
 	cmp	x8, #2
-	b.lo	.L424_36
+	b.lo	.L426_36
 	add	x0, x19, #1056
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_inner
-	b	.L424_36
-.L424_25:
+	b	.L426_36
+.L426_25:
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #10
-	b.ne	.L424_34
+	b.ne	.L426_34
 	bl	hw_elevator_hooks_free_shared_turns_Turns_bfq_v0_Sectors
-	b	.L424_36
-.L424_27:
+	b	.L426_36
+.L426_27:
 	cmp	x8, #5
-	b.eq	.L424_36
+	b.eq	.L426_36
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	bl	hw_elevator_hooks_free_cfq_v2_CfqV2
-	b	.L424_36
-.L424_29:
+	b	.L426_36
+.L426_29:
 	add	x0, x19, #1064
 	mov	x1, x19
 	mov	w2, w20
 	cmp	x8, #15
-	b.ne	.L424_35
+	b.ne	.L426_35
 	bl	hw_elevator_hooks_free_bfq_Bfq
-	b	.L424_36
-.L424_31:
+	b	.L426_36
+.L426_31:
 	bl	hw_elevator_hooks_free_cfq_v3_CfqV3
-	b	.L424_36
-.L424_32:
+	b	.L426_36
+.L426_32:
 	bl	hw_elevator_hooks_free_mq_deadline_MqDeadline
-	b	.L424_36
-.L424_33:
+	b	.L426_36
+.L426_33:
 	bl	hw_elevator_hooks_free_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L424_36
-.L424_34:
+	b	.L426_36
+.L426_34:
 	bl	hw_elevator_hooks_free_shared_turns_Turns_cfq_wf2q_Time
-	b	.L424_36
-.L424_35:
+	b	.L426_36
+.L426_35:
 	bl	hw_elevator_hooks_free_kyber_Kyber
-.L424_36:
+.L426_36:
 	ldp	x8, x9, [x19, #64]
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x9, x8, x19, hi
 	ldrb	w23, [x9, #61]
 	ldr	w21, [x9, #44]
-	b.ls	.L424_47
-.L424_37:
+	b.ls	.L426_47
+.L426_37:
 	strb	wzr, [x8, #62]
 	ldr	x8, [x19, #72]
 	ldr	w24, [x19, #3880]
 	str	w20, [x19, #3880]
 	cmp	x8, x22
-	b.ls	.L424_48
+	b.ls	.L426_48
 	ldr	x8, [x19, #64]
 	add	x8, x8, x22, lsl #6
-.L424_39:
+.L426_39:
 	mov	w9, #-1
 	add	x10, x19, #3884
 	stp	w9, w24, [x8, #24]
@@ -81328,13 +81483,13 @@ hw_queue_RequestQueue_free_request:
 	str	w8, [x19, #3956]
 	sub	w8, w10, #1
 	str	w8, [x9, #3904]
-	cbz	w11, .L424_41
+	cbz	w11, .L426_41
 	mov	x0, x19
 	bl	hw_queue_RequestQueue_wake_after_release
-.L424_41:
+.L426_41:
 	ldr	x8, [x19, #264]
 	cmp	x8, x21
-	b.ls	.L424_43
+	b.ls	.L426_43
 	ldr	x8, [x19, #256]
 	add	x8, x8, x21, lsl #7
 	ldr	w9, [x8, #12]
@@ -81342,42 +81497,42 @@ hw_queue_RequestQueue_free_request:
 	sub	w9, w9, #1
 	cmp	w10, #2
 	str	w9, [x8, #12]
-	b.eq	.L424_49
-.L424_43:
+	b.eq	.L426_49
+.L426_43:
 	ldr	w8, [x19, #3832]
 	sub	w8, w8, #1
 	str	w8, [x19, #3832]
-.L424_44:
+.L426_44:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L424_45:
+.L426_45:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L424_2
-.L424_46:
+	b	.L426_2
+.L426_46:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L424_4
-.L424_47:
+	b	.L426_4
+.L426_47:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L424_37
-.L424_48:
+	b	.L426_37
+.L426_48:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x19
-	b	.L424_39
-.L424_49:
+	b	.L426_39
+.L426_49:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_elevator_queue_core_QueueCore_free_context_if_unused
-	b	.L424_43
+	b	.L426_43
 	.size	hw_queue_RequestQueue_free_request, .-hw_queue_RequestQueue_free_request
 
 	.p2align	2
@@ -81388,156 +81543,156 @@ hw_queue_RequestQueue_is_empty:
 	mov	x29, sp
 	cmn	w8, #1
 	mov	w8, wzr
-	b.ne	.L425_51
+	b.ne	.L427_51
 	ldr	w9, [x0, #552]
 	cmn	w9, #1
-	b.ne	.L425_51
+	b.ne	.L427_51
 	ldr	w9, [x0, #544]
-	cbnz	w9, .L425_51
+	cbnz	w9, .L427_51
 	ldr	x8, [x0, #1056]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L425_10
+	b.gt	.L427_10
 	cmp	x8, #4
-	b.gt	.L425_15
+	b.gt	.L427_15
 	cmp	x8, #1
-	b.le	.L425_23
+	b.le	.L427_23
 	cmp	x8, #2
-	b.eq	.L425_32
+	b.eq	.L427_32
 	cmp	x8, #3
-	b.ne	.L425_37
+	b.ne	.L427_37
 	ldr	w8, [x0, #1184]
 	cmn	w8, #1
-	b.ne	.L425_46
+	b.ne	.L427_46
 	ldr	w8, [x0, #1204]
-	b	.L425_49
-.L425_10:
+	b	.L427_49
+.L427_10:
 	cmp	x8, #14
-	b.gt	.L425_19
+	b.gt	.L427_19
 	cmp	x8, #11
-	b.le	.L425_25
+	b.le	.L427_25
 	cmp	x8, #12
-	b.eq	.L425_34
+	b.eq	.L427_34
 	cmp	x8, #13
-	b.ne	.L425_38
+	b.ne	.L427_38
 	ldr	w8, [x0, #2248]
 	cmp	w8, #0
-	b	.L425_50
-.L425_15:
+	b	.L427_50
+.L427_15:
 	cmp	x8, #6
-	b.le	.L425_27
+	b.le	.L427_27
 	cmp	x8, #7
-	b.eq	.L425_35
+	b.eq	.L427_35
 	cmp	x8, #8
-	b.ne	.L425_41
+	b.ne	.L427_41
 	ldr	w8, [x0, #1220]
 	cmp	w8, #0
-	b	.L425_50
-.L425_19:
+	b	.L427_50
+.L427_19:
 	cmp	x8, #16
-	b.le	.L425_30
+	b.le	.L427_30
 	cmp	x8, #17
-	b.eq	.L425_36
+	b.eq	.L427_36
 	cmp	x8, #18
-	b.ne	.L425_42
+	b.ne	.L427_42
 	ldr	w8, [x0, #1072]
-	b	.L425_49
-.L425_23:
-	cbnz	x8, .L425_43
+	b	.L427_49
+.L427_23:
+	cbnz	x8, .L427_43
 	ldr	w8, [x0, #1120]
-	b	.L425_49
-.L425_25:
+	b	.L427_49
+.L427_25:
 	cmp	x8, #10
-	b.ne	.L425_44
+	b.ne	.L427_44
 	ldr	w8, [x0, #2024]
 	cmp	w8, #0
-	b	.L425_50
-.L425_27:
+	b	.L427_50
+.L427_27:
 	cmp	x8, #5
-	b.ne	.L425_45
+	b.ne	.L427_45
 	ldr	w8, [x0, #1240]
-	cbnz	w8, .L425_46
+	cbnz	w8, .L427_46
 	ldr	w8, [x0, #1236]
-	b	.L425_49
-.L425_30:
+	b	.L427_49
+.L427_30:
 	cmp	x8, #15
-	b.ne	.L425_47
+	b.ne	.L427_47
 	ldr	w8, [x0, #2532]
 	cmp	w8, #0
-	b	.L425_50
-.L425_32:
+	b	.L427_50
+.L427_32:
 	ldr	w8, [x0, #1104]
 	ldr	w9, [x0, #1124]
-.L425_33:
+.L427_33:
 	and	w8, w9, w8
-	b	.L425_49
-.L425_34:
+	b	.L427_49
+.L427_34:
 	ldr	w8, [x0, #1072]
 	ldr	w9, [x0, #1096]
 	ldr	w10, [x0, #1120]
 	and	w8, w8, w9
 	and	w8, w8, w10
-	b	.L425_49
-.L425_35:
+	b	.L427_49
+.L427_35:
 	ldr	w8, [x0, #1616]
 	cmp	w8, #0
-	b	.L425_50
-.L425_36:
+	b	.L427_50
+.L427_36:
 	ldr	w8, [x0, #2544]
 	cmp	w8, #0
-	b	.L425_50
-.L425_37:
+	b	.L427_50
+.L427_37:
 	ldr	w8, [x0, #1112]
-	b	.L425_49
-.L425_38:
+	b	.L427_49
+.L427_38:
 	ldr	w8, [x0, #1152]
 	ldr	w9, [x0, #1172]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L425_46
+	b.ne	.L427_46
 	ldr	w8, [x0, #1224]
 	ldr	w9, [x0, #1244]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L425_46
+	b.ne	.L427_46
 	ldr	w8, [x0, #1296]
 	ldr	w9, [x0, #1316]
-	b	.L425_33
-.L425_41:
+	b	.L427_33
+.L427_41:
 	add	x0, x0, #1064
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
-.L425_42:
+.L427_42:
 	add	x0, x0, #1056
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_inner_is_empty
-.L425_43:
+.L427_43:
 	ldr	w8, [x0, #1064]
-	b	.L425_49
-.L425_44:
+	b	.L427_49
+.L427_44:
 	ldr	w8, [x0, #1920]
 	cmp	w8, #0
-	b	.L425_50
-.L425_45:
+	b	.L427_50
+.L427_45:
 	ldr	w8, [x0, #1268]
-	cbz	w8, .L425_48
-.L425_46:
+	cbz	w8, .L427_48
+.L427_46:
 	mov	w8, wzr
-	b	.L425_51
-.L425_47:
+	b	.L427_51
+.L427_47:
 	ldr	w8, [x0, #1888]
 	cmp	w8, #0
-	b	.L425_50
-.L425_48:
+	b	.L427_50
+.L427_48:
 	ldr	w8, [x0, #1348]
-.L425_49:
+.L427_49:
 	cmn	w8, #1
-.L425_50:
+.L427_50:
 	cset	w8, eq
-.L425_51:
+.L427_51:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
@@ -81564,7 +81719,7 @@ hw_queue_RequestQueue_join:
 	stp	x28, x27, [sp, #80]
 	add	x29, sp, #64
 	stp	x26, x25, [sp, #96]
-	tbz	w11, #0, .L426_2
+	tbz	w11, #0, .L428_2
 	add	x8, x8, x24, lsl #6
 	cmp	x9, x24
 	ldr	x10, [x10, #8]
@@ -81589,7 +81744,7 @@ hw_queue_RequestQueue_join:
 	str	w9, [sp, #16]
 	bl	hw_events_EventRing_as_event_Sink_record
 	ldp	x8, x9, [x21, #64]
-.L426_2:
+.L428_2:
 	add	x8, x8, x24, lsl #6
 	cmp	x9, x24
 	ldr	w27, [x21, #3960]
@@ -81598,7 +81753,7 @@ hw_queue_RequestQueue_join:
 	ldr	x25, [x8, #16]
 	ldr	w12, [x8, #40]
 	ldr	x22, [x8, #32]
-	b.eq	.L426_10
+	b.eq	.L428_10
 	ldp	x9, x10, [x21, #352]
 	add	x28, x21, #368
 	ldr	x26, [x8, #8]
@@ -81607,60 +81762,60 @@ hw_queue_RequestQueue_join:
 	csel	x10, x9, x28, hi
 	ldr	w10, [x10, #8]
 	str	w10, [x21, #3960]
-	b.ls	.L426_34
-.L426_4:
+	b.ls	.L428_34
+.L428_4:
 	mov	w8, #-1
 	str	x26, [x9]
 	str	w8, [x9, #8]
 	ldr	x8, [x21, #72]
 	cmp	x8, x23
-	b.ls	.L426_35
+	b.ls	.L428_35
 	ldr	x8, [x21, #64]
 	add	x9, x8, x23, lsl #6
-.L426_6:
+.L428_6:
 	ldp	w10, w8, [x9, #32]
 	cmn	w10, #1
 	csel	w10, w27, w10, eq
 	cmn	w8, #1
 	stp	w10, w27, [x9, #32]
-	b.eq	.L426_10
+	b.eq	.L428_10
 	ldr	x9, [x21, #360]
 	cmp	x9, x8
-	b.ls	.L426_37
+	b.ls	.L428_37
 	ldr	x9, [x21, #352]
 	add	x28, x9, x8, lsl #4
-.L426_9:
+.L428_9:
 	str	w27, [x28, #8]
-.L426_10:
+.L428_10:
 	cmn	w22, #1
-	b.eq	.L426_17
+	b.eq	.L428_17
 	ldr	x8, [x21, #72]
 	lsr	x27, x22, #32
 	cmp	x8, x23
-	b.ls	.L426_36
+	b.ls	.L428_36
 	ldr	x8, [x21, #64]
 	add	x9, x8, x23, lsl #6
-.L426_13:
+.L428_13:
 	ldp	w10, w8, [x9, #32]
 	cmn	w10, #1
 	csel	w10, w22, w10, eq
 	cmn	w8, #1
 	stp	w10, w27, [x9, #32]
-	b.eq	.L426_17
+	b.eq	.L428_17
 	ldr	x9, [x21, #360]
 	cmp	x9, x8
-	b.ls	.L426_38
+	b.ls	.L428_38
 	ldr	x9, [x21, #352]
 	add	x26, x9, x8, lsl #4
-.L426_16:
+.L428_16:
 	str	w22, [x26, #8]
-.L426_17:
+.L428_17:
 	ldr	x8, [x21, #72]
 	cmp	x8, x23
-	b.ls	.L426_33
+	b.ls	.L428_33
 	ldr	x8, [x21, #64]
 	add	x8, x8, x23, lsl #6
-.L426_19:
+.L428_19:
 	ldr	x9, [x8]
 	ldr	w10, [x8, #40]
 	ldr	x11, [x8, #16]
@@ -81677,11 +81832,11 @@ hw_queue_RequestQueue_join:
 	cmp	x9, x24
 	csel	x8, x8, x21, hi
 	ldrb	w8, [x8, #58]
-	tbz	w8, #5, .L426_21
+	tbz	w8, #5, .L428_21
 	mov	x0, x21
 	mov	w1, w20
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L426_21:
+.L428_21:
 	mov	x0, x21
 	mov	w1, w19
 	mov	x2, x22
@@ -81692,31 +81847,31 @@ hw_queue_RequestQueue_join:
 	csel	x8, x8, x21, hi
 	ldrh	w9, [x8, #58]
 	add	x8, x21, #1056
-	tbnz	w9, #8, .L426_28
+	tbnz	w9, #8, .L428_28
 	ldr	x9, [x8]
 	sub	x10, x9, #2
 	cmp	x9, #1
 	mov	w9, #19
 	csel	x9, x10, x9, hi
 	cmp	x9, #18
-	b.lo	.L426_29
-	b.ne	.L426_30
+	b.lo	.L428_29
+	b.ne	.L428_30
 	ldrb	w8, [x21, #1100]
-	tbnz	w8, #0, .L426_29
-.L426_25:
+	tbnz	w8, #0, .L428_29
+.L428_25:
 	ldr	w8, [x21, #856]
-	tbnz	w8, #0, .L426_29
+	tbnz	w8, #0, .L428_29
 	ldr	w8, [x21, #960]
-	cbz	w8, .L426_29
+	cbz	w8, .L428_29
 	str	xzr, [x21, #856]
-	b	.L426_29
-.L426_28:
+	b	.L428_29
+.L428_28:
 	add	x0, x21, #1056
 	mov	x1, x21
 	mov	w2, w19
 	mov	w3, w20
 	bl	hw_registry_AnyElevator_join
-.L426_29:
+.L428_29:
 	mov	x0, x21
 	mov	w1, w20
 	bl	hw_queue_RequestQueue_free_request
@@ -81729,61 +81884,61 @@ hw_queue_RequestQueue_join:
 	ldp	x29, x30, [sp, #64]
 	add	sp, sp, #160
 	ret
-.L426_30:
+.L428_30:
 	ldr	x9, [x21, #1088]
 	ldr	x10, [x21, #1096]
 	add	x9, x9, x23, lsl #5
 	cmp	x10, x23
 	csel	x8, x9, x8, hi
 	ldrb	w8, [x8, #28]
-	cbnz	w8, .L426_29
+	cbnz	w8, .L428_29
 	ldr	x8, [x21, #1104]
 	cmp	x8, #20
-	b.ne	.L426_29
+	b.ne	.L428_29
 	ldrb	w8, [x21, #1148]
-	tbz	w8, #0, .L426_25
-	b	.L426_29
-.L426_33:
+	tbz	w8, #0, .L428_25
+	b	.L428_29
+.L428_33:
 	mov	x0, x21
 	mov	w22, w12
 	bl	hw_collections_arena_clean_request_Request
 	mov	w12, w22
 	mov	x8, x21
-	b	.L426_19
-.L426_34:
+	b	.L428_19
+.L428_34:
 	add	x0, x21, #368
 	str	w12, [sp, #12]
 	bl	hw_collections_arena_clean_request_MergedBio
 	ldr	w12, [sp, #12]
 	add	x9, x21, #368
-	b	.L426_4
-.L426_35:
+	b	.L428_4
+.L428_35:
 	mov	x0, x21
 	mov	w26, w12
 	bl	hw_collections_arena_clean_request_Request
 	mov	w12, w26
 	mov	x9, x21
-	b	.L426_6
-.L426_36:
+	b	.L428_6
+.L428_36:
 	mov	x0, x21
 	mov	w26, w12
 	bl	hw_collections_arena_clean_request_Request
 	mov	w12, w26
 	mov	x9, x21
-	b	.L426_13
-.L426_37:
+	b	.L428_13
+.L428_37:
 	add	x0, x21, #368
 	mov	w26, w12
 	bl	hw_collections_arena_clean_request_MergedBio
 	mov	w12, w26
-	b	.L426_9
-.L426_38:
+	b	.L428_9
+.L428_38:
 	add	x0, x21, #368
 	add	x26, x21, #368
 	mov	w27, w12
 	bl	hw_collections_arena_clean_request_MergedBio
 	mov	w12, w27
-	b	.L426_16
+	b	.L428_16
 	.size	hw_queue_RequestQueue_join, .-hw_queue_RequestQueue_join
 
 	.p2align	2
@@ -81807,14 +81962,14 @@ hw_queue_RequestQueue_join_at_insert:
 	add	x29, sp, #16
 	cmp	x10, #15
 	stp	x26, x25, [sp, #48]
-	b.hs	.L427_18
-.L427_1:
+	b.hs	.L429_18
+.L429_1:
 	ldr	w22, [x20, #968]
 	mov	x0, x20
 	mov	w2, w21
 	mov	w1, w22
 	bl	hw_queue_RequestQueue_can_join
-	tbz	w0, #0, .L427_3
+	tbz	w0, #0, .L429_3
 	mov	x0, x20
 	mov	w1, w22
 	mov	w2, w21
@@ -81827,8 +81982,8 @@ hw_queue_RequestQueue_join_at_insert:
 	csel	x8, x8, x20, hi
 	ldr	w8, [x8, #48]
 	stp	w22, w8, [x24, #4]
-	b	.L427_25
-.L427_3:
+	b	.L429_25
+.L429_3:
 	ldp	w19, w26, [x24, #4]
 	str	x24, [sp, #8]
 	mov	x24, #31765
@@ -81838,7 +81993,7 @@ hw_queue_RequestQueue_join_at_insert:
 	movk	x24, #31161, lsl #32
 	mov	w25, #19
 	movk	x24, #40503, lsl #48
-.L427_4:
+.L429_4:
 	mov	w10, w21
 	add	x8, x8, x10, lsl #6
 	cmp	x9, x10
@@ -81849,24 +82004,24 @@ hw_queue_RequestQueue_join_at_insert:
 	mul	x8, x28, x24
 	and	x8, x9, x8, lsr #32
 	cmp	x8, x10
-	b.hs	.L427_13
+	b.hs	.L429_13
 	ldr	x9, [x20, #744]
 	ldr	w27, [x9, x8, lsl #2]
 	cmn	w27, #1
-	b.ne	.L427_8
-	b	.L427_14
-.L427_6:
+	b.ne	.L429_8
+	b	.L429_14
+.L429_6:
 	ldr	x9, [x8]
 	ldr	w8, [x8, #40]
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	cmp	x8, x28
-	b.eq	.L427_14
-.L427_7:
+	b.eq	.L429_14
+.L429_7:
 	cmn	w22, #1
 	mov	w27, w22
-	b.eq	.L427_14
-.L427_8:
+	b.eq	.L429_14
+.L429_8:
 	ldp	x8, x9, [x20, #64]
 	mov	w10, w27
 	add	x8, x8, x10, lsl #6
@@ -81875,26 +82030,26 @@ hw_queue_RequestQueue_join_at_insert:
 	ldrh	w9, [x8, #58]
 	ldr	w22, [x8, #28]
 	tst	w9, #0x7
-	b.ne	.L427_11
+	b.ne	.L429_11
 	ldrb	w10, [x8, #62]
 	cmp	w10, #1
-	b.ne	.L427_11
+	b.ne	.L429_11
 	ldrh	w10, [x8, #56]
-	tbz	w10, #4, .L427_6
-.L427_11:
-	tbz	w9, #5, .L427_7
+	tbz	w10, #4, .L429_6
+.L429_11:
+	tbz	w9, #5, .L429_7
 	mov	x0, x20
 	mov	w1, w27
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-	b	.L427_7
-.L427_13:
+	b	.L429_7
+.L429_13:
 	mov	w27, #-1
-.L427_14:
+.L429_14:
 	mov	x0, x20
 	mov	w1, w27
 	mov	w2, w21
 	bl	hw_queue_RequestQueue_can_join
-	cbz	w0, .L427_24
+	cbz	w0, .L429_24
 	mov	x0, x20
 	mov	w1, w27
 	mov	w2, w21
@@ -81914,21 +82069,21 @@ hw_queue_RequestQueue_join_at_insert:
 	csel	x10, x10, x25, hi
 	ldr	w26, [x11, #48]
 	cmp	x10, #18
-	b.lo	.L427_4
+	b.lo	.L429_4
 	cmp	x10, #19
-	b.ne	.L427_23
+	b.ne	.L429_23
 	ldr	x10, [x20, #1104]
 	mov	w19, w27
 	mov	w21, w27
 	cmp	x10, #20
-	b.ne	.L427_4
-	b	.L427_24
-.L427_18:
+	b.ne	.L429_4
+	b	.L429_24
+.L429_18:
 	cmp	x9, #16
-	b.le	.L427_22
+	b.le	.L429_22
 	sub	x8, x9, #17
 	cmp	x8, #2
-	b.lo	.L427_1
+	b.lo	.L429_1
 	ldr	x8, [x20, #1104]
 	sub	x9, x8, #2
 	cmp	x8, #1
@@ -81936,19 +82091,19 @@ hw_queue_RequestQueue_join_at_insert:
 	csel	x8, x9, x8, hi
 	sub	x9, x8, #1
 	cmp	x9, #15
-	b.lo	.L427_1
+	b.lo	.L429_1
 	sub	x9, x8, #17
 	cmp	x9, #2
-	b.lo	.L427_1
-.L427_22:
+	b.lo	.L429_1
+.L429_22:
 	mov	w23, wzr
-	b	.L427_25
-.L427_23:
+	b	.L429_25
+.L429_23:
 	mov	w19, w27
-.L427_24:
+.L429_24:
 	ldr	x24, [sp, #8]
 	stp	w19, w26, [x24, #4]
-.L427_25:
+.L429_25:
 	str	w23, [x24]
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
@@ -81973,31 +82128,31 @@ hw_queue_RequestQueue_make_request:
 	stp	x26, x25, [sp, #96]
 	stp	x24, x23, [sp, #112]
 	stp	x22, x21, [sp, #128]
-	b.ls	.L428_8
+	b.ls	.L430_8
 	ldr	w22, [x1, #8]
 	mov	w21, w2
 	mov	x23, x1
 	mov	x20, x0
-	tbz	w2, #0, .L428_4
+	tbz	w2, #0, .L430_4
 	ldr	x8, [x20, #264]
 	cmp	x8, x22
-	b.ls	.L428_34
+	b.ls	.L430_34
 	ldr	x8, [x20, #256]
 	add	x24, x8, x22, lsl #7
 	strb	wzr, [x24, #22]
-.L428_4:
+.L430_4:
 	ldr	w8, [x20, #3896]
-	tbz	w8, #0, .L428_35
-.L428_5:
+	tbz	w8, #0, .L430_35
+.L430_5:
 	ldr	w1, [x20, #3900]
 	mov	x0, x20
 	mov	w2, w22
 	mov	x3, x23
 	mov	w4, w21
 	bl	hw_queue_RequestQueue_allocate_from_limited_pool
-	tbnz	w0, #0, .L428_36
+	tbnz	w0, #0, .L430_36
 	ldrb	w8, [x20, #824]
-	tbz	w8, #0, .L428_10
+	tbz	w8, #0, .L430_10
 	ldp	x8, x9, [x20, #256]
 	add	x11, x20, #128
 	ldr	x10, [x23]
@@ -82017,16 +82172,16 @@ hw_queue_RequestQueue_make_request:
 	mov	w8, #2
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-	b	.L428_11
-.L428_8:
+	b	.L430_11
+.L430_8:
 	mov	w8, #3
 	strb	wzr, [x19, #4]
-.L428_9:
+.L430_9:
 	str	w8, [x19]
-	b	.L428_87
-.L428_10:
+	b	.L430_87
+.L430_10:
 	ldrb	w24, [x23, #30]
-.L428_11:
+.L430_11:
 	cmp	w24, #0
 	mov	w8, #24
 	adrp	x10, .Lconst23
@@ -82039,20 +82194,20 @@ hw_queue_RequestQueue_make_request:
 	ldrb	w25, [x10]
 	cmp	x9, x22
 	add	x24, x8, #3904
-	b.ls	.L428_195
+	b.ls	.L430_195
 	ldr	x8, [x20, #256]
 	add	x8, x8, x22, lsl #7
-.L428_13:
+.L430_13:
 	strb	w25, [x8, #22]
 	mov	x25, x24
 	ldr	x8, [x20, #264]
 	cmp	x8, x22
 	ldr	w8, [x25, #8]!
 	str	w22, [x25]
-	b.ls	.L428_196
+	b.ls	.L430_196
 	ldr	x9, [x20, #256]
 	add	x26, x9, x22, lsl #7
-.L428_15:
+.L430_15:
 	mov	w9, #-1
 	stp	w8, w9, [x26, #32]
 	add	x26, x24, #4
@@ -82067,20 +82222,20 @@ hw_queue_RequestQueue_make_request:
 	add	w8, w8, #1
 	cmp	w9, #1
 	str	w8, [x24, #12]
-	b.ne	.L428_21
+	b.ne	.L430_21
 	ldr	w8, [x20, #960]
 	strb	wzr, [x20, #3971]
-	cbz	w8, .L428_18
+	cbz	w8, .L430_18
 	ldr	x9, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L428_18:
+.L430_18:
 	ldrb	w9, [x20, #824]
 	str	w8, [x20, #960]
 	cmp	w9, #1
-	b.ne	.L428_20
+	b.ne	.L430_20
 	ldr	w8, [x20, #3904]
 	ldr	w9, [x20, #3928]
 	add	x0, x20, #792
@@ -82094,36 +82249,36 @@ hw_queue_RequestQueue_make_request:
 	csel	w8, wzr, w8, lo
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L428_20:
+.L430_20:
 	mov	w8, #1
 	strb	w8, [x20, #998]
-.L428_21:
-	tbz	w21, #0, .L428_33
+.L430_21:
+	tbz	w21, #0, .L430_33
 	mov	w8, #24
 	umaddl	x8, w23, w8, x20
 	ldr	w9, [x8, #3920]
-	cbz	w9, .L428_33
+	cbz	w9, .L430_33
 	ldrb	w10, [x20, #3952]
-	tbz	w10, #0, .L428_33
+	tbz	w10, #0, .L430_33
 	ldr	w10, [x20, #3896]
 	sub	w9, w9, #1
 	str	w9, [x8, #3920]
 	cmp	w10, #1
-	b.ne	.L428_33
+	b.ne	.L430_33
 	ldr	w8, [x24]
 	ldr	w9, [x20, #3900]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	cmp	w8, w9
-	b.ls	.L428_27
+	b.ls	.L430_27
 	ldrb	w8, [x20, #3968]
-	tbz	w8, #0, .L428_33
-.L428_27:
+	tbz	w8, #0, .L430_33
+.L430_27:
 	ldr	w8, [x24, #4]
 	ldr	x10, [x20, #264]
 	strb	wzr, [x24, #20]
 	cmp	x10, x8
-	b.ls	.L428_33
+	b.ls	.L430_33
 	ldr	x11, [x20, #256]
 	mov	x13, #-1
 	add	x9, x11, x8, lsl #7
@@ -82137,7 +82292,7 @@ hw_queue_RequestQueue_make_request:
 	cmn	w8, #1
 	str	w11, [x10]
 	str	w12, [x26]
-	b.eq	.L428_33
+	b.eq	.L430_33
 	ldr	w11, [x24, #12]
 	ldr	w10, [x20, #788]
 	adrp	x13, .Lconst24
@@ -82149,7 +82304,7 @@ hw_queue_RequestQueue_make_request:
 	cmp	x12, x10
 	str	w14, [x24, #12]
 	strb	w13, [x9, #22]
-	b.ls	.L428_33
+	b.ls	.L430_33
 	ldr	w13, [x20, #784]
 	adds	w13, w13, w10
 	csinv	w13, w13, wzr, lo
@@ -82157,27 +82312,27 @@ hw_queue_RequestQueue_make_request:
 	csel	w14, wzr, w12, lo
 	sub	w13, w13, w14
 	cmp	x12, x13
-	b.ls	.L428_32
+	b.ls	.L430_32
 	mov	w12, #12
 	ldr	w9, [x9]
 	umaddl	x11, w13, w12, x11
 	mov	w12, #2
 	stp	w12, w8, [x11]
 	str	w9, [x11, #8]
-.L428_32:
+.L430_32:
 	add	w8, w10, #1
 	str	w8, [x20, #788]
-.L428_33:
+.L430_33:
 	mov	w8, #2
-	b	.L428_9
-.L428_34:
+	b	.L430_9
+.L430_34:
 	add	x0, x20, #128
 	add	x24, x20, #128
 	bl	hw_collections_arena_clean_context_Context
 	strb	wzr, [x24, #22]
 	ldr	w8, [x20, #3896]
-	tbnz	w8, #0, .L428_5
-.L428_35:
+	tbnz	w8, #0, .L430_5
+.L430_35:
 	ldrb	w8, [x23, #30]
 	cmp	w8, #0
 	mov	w8, #24
@@ -82186,7 +82341,7 @@ hw_queue_RequestQueue_make_request:
 	ldr	w9, [x8, #3904]
 	add	w9, w9, #1
 	str	w9, [x8, #3904]
-.L428_36:
+.L430_36:
 	ldr	w10, [x20, #3956]
 	ldr	w8, [x20, #3880]
 	mov	w21, #-1
@@ -82194,7 +82349,7 @@ hw_queue_RequestQueue_make_request:
 	sub	w10, w10, #1
 	cmp	x9, x8
 	str	w10, [x20, #3956]
-	b.ls	.L428_38
+	b.ls	.L430_38
 	ldr	x10, [x20, #64]
 	add	x14, x20, #3884
 	mov	x13, #-1
@@ -82208,7 +82363,7 @@ hw_queue_RequestQueue_make_request:
 	str	w21, [x9]
 	mov	w21, w8
 	str	w12, [x20, #3880]
-.L428_38:
+.L430_38:
 	mov	x0, x20
 	mov	w1, w21
 	mov	x2, x23
@@ -82217,7 +82372,7 @@ hw_queue_RequestQueue_make_request:
 	mov	w22, w0
 	mov	w23, w21
 	cmp	w8, #1
-	b.ne	.L428_40
+	b.ne	.L430_40
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -82240,14 +82395,14 @@ hw_queue_RequestQueue_make_request:
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L428_40:
+.L430_40:
 	ldrb	w8, [x20, #3870]
-	tbz	w8, #0, .L428_47
+	tbz	w8, #0, .L430_47
 	mov	x0, x20
 	bl	hw_queue_RequestQueue_is_empty
-	cbz	w0, .L428_47
+	cbz	w0, .L430_47
 	ldrb	w8, [x20, #3971]
-	tbnz	w8, #0, .L428_47
+	tbnz	w8, #0, .L430_47
 	ldr	x8, [x20, #704]
 	mov	w10, #50880
 	mov	w11, #1
@@ -82266,9 +82421,9 @@ hw_queue_RequestQueue_make_request:
 	cmp	x10, x9
 	csel	x9, x10, x9, hi
 	umulh	x10, x9, x8
-	cbnz	x10, .L428_198
+	cbnz	x10, .L430_198
 	mul	x8, x9, x8
-.L428_45:
+.L430_45:
 	ldr	x10, [x20, #712]
 	ldr	w11, [x20, #832]
 	mov	w12, #1
@@ -82287,59 +82442,59 @@ hw_queue_RequestQueue_make_request:
 	str	x8, [x20, #840]
 	str	w10, [x20, #960]
 	str	x9, [x20, #848]
-	b.ne	.L428_47
+	b.ne	.L430_47
 	ldr	x1, [x20, #672]
 	mov	w8, #7
 	add	x0, x20, #792
 	add	x2, sp, #32
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L428_47:
+.L430_47:
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L428_191
+	b.ls	.L430_191
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L428_49:
+.L430_49:
 	ldrh	w9, [x8, #58]
 	ldrb	w10, [x20, #1037]
 	ldrh	w11, [x8, #56]
 	orr	w12, w9, #0x10
 	cmp	w10, #0
 	csel	w9, w12, w9, ne
-	tbz	w11, #5, .L428_51
+	tbz	w11, #5, .L430_51
 	eor	w10, w10, #0x1
 	orr	w9, w9, #0x4
 	strb	w10, [x20, #1037]
-.L428_51:
-	tbnz	w9, #2, .L428_55
-	tbz	w9, #3, .L428_88
+.L430_51:
+	tbnz	w9, #2, .L430_55
+	tbz	w9, #3, .L430_88
 	ldrb	w10, [x20, #3968]
-	tbnz	w10, #0, .L428_88
+	tbnz	w10, #0, .L430_88
 	orr	w9, w9, #0x100
 	strh	w9, [x8, #58]
-	b	.L428_89
-.L428_55:
+	b	.L430_89
+.L430_55:
 	strh	w9, [x8, #58]
-.L428_56:
+.L430_56:
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L428_192
+	b.ls	.L430_192
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L428_58:
+.L430_58:
 	ldrh	w9, [x8, #58]
 	orr	w10, w9, #0x2
 	strh	w10, [x8, #58]
-	tbz	w9, #2, .L428_60
+	tbz	w9, #2, .L430_60
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_dispatch_list_DispatchList_set_boundary
-.L428_60:
+.L430_60:
 	ldrb	w8, [x20, #824]
 	cmp	w8, #1
-	b.ne	.L428_62
+	b.ne	.L430_62
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -82362,18 +82517,18 @@ hw_queue_RequestQueue_make_request:
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L428_62:
+.L430_62:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, #1
 	bl	hw_registry_AnyElevator_dispatch
-	cbnz	w0, .L428_62
+	cbnz	w0, .L430_62
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L428_193
+	b.ls	.L430_193
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L428_65:
+.L430_65:
 	mov	w9, #2
 	add	x0, x20, #512
 	mov	x1, x20
@@ -82382,10 +82537,10 @@ hw_queue_RequestQueue_make_request:
 	ldr	x8, [x20, #72]
 	ldr	w2, [x20, #556]
 	cmp	x8, x23
-	b.ls	.L428_194
+	b.ls	.L430_194
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L428_67:
+.L430_67:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -82395,20 +82550,20 @@ hw_queue_RequestQueue_make_request:
 	bl	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	ldrb	w8, [x20, #3971]
 	cmp	w8, #1
-	b.ne	.L428_72
+	b.ne	.L430_72
 	ldr	w8, [x20, #960]
 	strb	wzr, [x20, #3971]
-	cbz	w8, .L428_70
+	cbz	w8, .L430_70
 	ldr	x9, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L428_70:
+.L430_70:
 	ldrb	w9, [x20, #824]
 	str	w8, [x20, #960]
 	cmp	w9, #1
-	b.ne	.L428_72
+	b.ne	.L430_72
 	ldr	w8, [x20, #3904]
 	ldr	w9, [x20, #3928]
 	add	x0, x20, #792
@@ -82422,28 +82577,28 @@ hw_queue_RequestQueue_make_request:
 	csel	w8, wzr, w8, lo
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L428_72:
+.L430_72:
 	mov	w8, #1
 	strb	w8, [x20, #998]
-.L428_73:
+.L430_73:
 	ldrb	w8, [x20, #998]
-	tbz	w8, #0, .L428_79
+	tbz	w8, #0, .L430_79
 	ldrb	w8, [x20, #3971]
 	cmp	w8, #1
-	b.ne	.L428_86
+	b.ne	.L430_86
 	ldr	w8, [x20, #960]
 	strb	wzr, [x20, #3971]
-	cbz	w8, .L428_77
+	cbz	w8, .L430_77
 	ldr	x9, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L428_77:
+.L430_77:
 	ldrb	w9, [x20, #824]
 	str	w8, [x20, #960]
 	cmp	w9, #1
-	b.ne	.L428_86
+	b.ne	.L430_86
 	ldr	w8, [x20, #3904]
 	ldr	w9, [x20, #3928]
 	add	x0, x20, #792
@@ -82457,10 +82612,10 @@ hw_queue_RequestQueue_make_request:
 	csel	w8, wzr, w8, lo
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-	b	.L428_86
-.L428_79:
+	b	.L430_86
+.L430_79:
 	ldrb	w8, [x20, #3971]
-	tbz	w8, #0, .L428_86
+	tbz	w8, #0, .L430_86
 	ldr	w8, [x20, #3904]
 	ldr	w9, [x20, #3928]
 	adds	w8, w8, w9
@@ -82469,34 +82624,34 @@ hw_queue_RequestQueue_make_request:
 	subs	w8, w8, w9
 	csel	w8, wzr, w8, lo
 	cmp	w8, #4
-	b.lo	.L428_86
+	b.lo	.L430_86
 	ldr	w9, [x20, #960]
 	strb	wzr, [x20, #3971]
-	cbz	w9, .L428_83
+	cbz	w9, .L430_83
 	ldr	x10, [x20, #832]
 	str	xzr, [x20, #832]
 	cmp	x10, #1
 	cset	w10, eq
 	sub	w9, w9, w10
-.L428_83:
+.L430_83:
 	ldrb	w10, [x20, #824]
 	str	w9, [x20, #960]
 	cmp	w10, #1
-	b.ne	.L428_85
+	b.ne	.L430_85
 	ldr	x1, [x20, #672]
 	mov	w9, #8
 	add	x0, x20, #792
 	add	x2, sp, #32
 	stp	w9, w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L428_85:
+.L430_85:
 	mov	w8, #1
 	strb	w8, [x20, #998]
-.L428_86:
+.L430_86:
 	mov	w8, #1
 	str	w22, [x19, #8]
 	stp	w8, w21, [x19]
-.L428_87:
+.L430_87:
 	ldp	x20, x19, [sp, #144]
 	ldp	x22, x21, [sp, #128]
 	ldp	x24, x23, [sp, #112]
@@ -82504,59 +82659,59 @@ hw_queue_RequestQueue_make_request:
 	ldp	x29, x30, [sp, #80]
 	add	sp, sp, #160
 	ret
-.L428_88:
+.L430_88:
 	strh	w9, [x8, #58]
-	tbz	w9, #3, .L428_56
-.L428_89:
+	tbz	w9, #3, .L430_56
+.L430_89:
 	ldrb	w8, [x20, #3968]
-	tbz	w8, #0, .L428_96
+	tbz	w8, #0, .L430_96
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_registry_AnyElevator_prepare_insert
 	ldrb	w8, [x20, #3871]
-	tbz	w8, #0, .L428_93
+	tbz	w8, #0, .L430_93
 	add	x8, sp, #20
 	mov	x0, x20
 	mov	w1, w21
 	bl	hw_queue_RequestQueue_join_at_insert
 	ldr	w8, [sp, #20]
-	tbz	w8, #0, .L428_93
+	tbz	w8, #0, .L430_93
 	mov	w8, #1
 	strb	w8, [x20, #998]
 	ldp	w8, w9, [sp, #24]
 	stp	wzr, w8, [x19]
 	str	w9, [x19, #8]
-	b	.L428_87
-.L428_93:
+	b	.L430_87
+.L430_93:
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L428_197
+	b.ls	.L430_197
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L428_95:
+.L430_95:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x100
 	strh	w9, [x8, #58]
-.L428_96:
+.L430_96:
 	ldrb	w8, [x20, #3871]
-	tbz	w8, #0, .L428_106
+	tbz	w8, #0, .L430_106
 	ldr	w8, [x20, #968]
 	cmn	w8, #1
-	b.ne	.L428_99
+	b.ne	.L430_99
 	str	w21, [x20, #968]
-.L428_99:
+.L430_99:
 	ldrb	w8, [x20, #3970]
 	cmp	w8, #1
-	b.ne	.L428_106
+	b.ne	.L430_106
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x9, x8, x20, hi
 	ldr	x24, [x9]
 	ldr	w25, [x9, #40]
-	b.ls	.L428_199
-.L428_101:
+	b.ls	.L430_199
+.L430_101:
 	mov	x11, #31765
 	adds	x9, x24, x25
 	ldrh	w10, [x8, #58]
@@ -82571,28 +82726,28 @@ hw_queue_RequestQueue_make_request:
 	and	x8, x8, x9, lsr #32
 	ldr	x9, [x20, #752]
 	cmp	x8, x9
-	b.hs	.L428_106
+	b.hs	.L430_106
 	ldr	x9, [x20, #744]
 	ldr	w24, [x9, x8, lsl #2]
 	str	w21, [x9, x8, lsl #2]
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L428_200
+	b.ls	.L430_200
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L428_104:
+.L430_104:
 	mov	w9, #-1
 	stp	w9, w24, [x8, #24]
 	ldr	x8, [x20, #72]
 	cmp	x8, x24
-	b.ls	.L428_106
+	b.ls	.L430_106
 	ldr	x8, [x20, #64]
 	add	x8, x8, x24, lsl #6
 	str	w21, [x8, #24]
-.L428_106:
+.L430_106:
 	ldrb	w8, [x20, #824]
 	cmp	w8, #1
-	b.ne	.L428_108
+	b.ne	.L430_108
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -82615,207 +82770,207 @@ hw_queue_RequestQueue_make_request:
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L428_108:
+.L430_108:
 	ldrb	w8, [x20, #3968]
 	add	x9, x20, #1056
-	tbz	w8, #0, .L428_114
+	tbz	w8, #0, .L430_114
 	ldr	x8, [x9]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L428_120
+	b.gt	.L430_120
 	cmp	x8, #4
-	b.gt	.L428_129
+	b.gt	.L430_129
 	cmp	x8, #1
-	b.gt	.L428_117
-.L428_112:
-	cbnz	x8, .L428_152
+	b.gt	.L430_117
+.L430_112:
+	cbnz	x8, .L430_152
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_linus_Linus
-	b	.L428_73
-.L428_114:
+	b	.L430_73
+.L430_114:
 	ldr	x8, [x9]
 	sub	x10, x8, #2
 	cmp	x8, #1
 	mov	w8, #19
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L428_124
+	b.gt	.L430_124
 	cmp	x8, #4
-	b.gt	.L428_132
+	b.gt	.L430_132
 	cmp	x8, #1
-	b.le	.L428_112
-.L428_117:
+	b.le	.L430_112
+.L430_117:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	cmp	x8, #2
-	b.eq	.L428_147
+	b.eq	.L430_147
 	cmp	x8, #3
-	b.ne	.L428_151
+	b.ne	.L430_151
 	bl	hw_elevator_hooks_insert_anticipatory_Anticipatory
-	b	.L428_73
-.L428_120:
+	b	.L430_73
+.L430_120:
 	cmp	x8, #14
-	b.gt	.L428_136
+	b.gt	.L430_136
 	cmp	x8, #11
-	b.le	.L428_143
+	b.le	.L430_143
 	cmp	x8, #12
-	b.eq	.L428_148
+	b.eq	.L430_148
 	cmp	x8, #13
-	b.eq	.L428_128
-	b	.L428_190
-.L428_124:
+	b.eq	.L430_128
+	b	.L430_190
+.L430_124:
 	cmp	x8, #14
-	b.gt	.L428_139
+	b.gt	.L430_139
 	cmp	x8, #11
-	b.le	.L428_143
+	b.le	.L430_143
 	cmp	x8, #12
-	b.eq	.L428_148
+	b.eq	.L430_148
 	cmp	x8, #13
-	b.ne	.L428_160
-.L428_128:
+	b.ne	.L430_160
+.L430_128:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_Cfq
-	b	.L428_73
-.L428_129:
+	b	.L430_73
+.L430_129:
 	cmp	x8, #6
-	b.le	.L428_145
+	b.le	.L430_145
 	cmp	x8, #7
-	b.eq	.L428_149
+	b.eq	.L430_149
 	cmp	x8, #8
-	b.eq	.L428_135
-	b	.L428_168
-.L428_132:
+	b.eq	.L430_135
+	b	.L430_168
+.L430_132:
 	cmp	x8, #6
-	b.le	.L428_145
+	b.le	.L430_145
 	cmp	x8, #7
-	b.eq	.L428_149
+	b.eq	.L430_149
 	cmp	x8, #8
-	b.ne	.L428_164
-.L428_135:
+	b.ne	.L430_164
+.L430_135:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_tree_CfqTree
-	b	.L428_73
-.L428_136:
+	b	.L430_73
+.L430_136:
 	cmp	x8, #16
-	b.le	.L428_153
+	b.le	.L430_153
 	cmp	x8, #17
-	b.eq	.L428_150
+	b.eq	.L430_150
 	cmp	x8, #18
-	b.eq	.L428_142
-	b	.L428_181
-.L428_139:
+	b.eq	.L430_142
+	b	.L430_181
+.L430_139:
 	cmp	x8, #16
-	b.le	.L428_154
+	b.le	.L430_154
 	cmp	x8, #17
-	b.eq	.L428_150
+	b.eq	.L430_150
 	cmp	x8, #18
-	b.ne	.L428_169
-.L428_142:
+	b.ne	.L430_169
+.L430_142:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_custom_Custom
-	b	.L428_73
-.L428_143:
+	b	.L430_73
+.L430_143:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	cmp	x8, #10
-	b.ne	.L428_157
+	b.ne	.L430_157
 	bl	hw_elevator_hooks_insert_shared_turns_Turns_bfq_v0_Sectors
-	b	.L428_73
-.L428_145:
+	b	.L430_73
+.L430_145:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	cmp	x8, #5
-	b.ne	.L428_158
+	b.ne	.L430_158
 	bl	hw_elevator_hooks_insert_cfq_v1_CfqV1
-	b	.L428_73
-.L428_147:
+	b	.L430_73
+.L430_147:
 	bl	hw_elevator_hooks_insert_deadline_Deadline
-	b	.L428_73
-.L428_148:
+	b	.L430_73
+.L430_148:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_fiops_Fiops
-	b	.L428_73
-.L428_149:
+	b	.L430_73
+.L430_149:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_cfq_v3_CfqV3
-	b	.L428_73
-.L428_150:
+	b	.L430_73
+.L430_150:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_paternoster_Paternoster
-	b	.L428_73
-.L428_151:
+	b	.L430_73
+.L430_151:
 	bl	hw_elevator_hooks_insert_sfq_Sfq
-	b	.L428_73
-.L428_152:
+	b	.L430_73
+.L430_152:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_noop_Noop
-	b	.L428_73
-.L428_153:
+	b	.L430_73
+.L430_153:
 	cmp	x8, #15
-	b.eq	.L428_156
-	b	.L428_159
-.L428_154:
+	b.eq	.L430_156
+	b	.L430_159
+.L430_154:
 	cmp	x8, #15
-	b.ne	.L428_159
+	b.ne	.L430_159
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_bfq_Bfq_prepare_insert
-.L428_156:
+.L430_156:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_bfq_Bfq
-	b	.L428_73
-.L428_157:
+	b	.L430_73
+.L430_157:
 	bl	hw_elevator_hooks_insert_shared_turns_Turns_cfq_wf2q_Time
-	b	.L428_73
-.L428_158:
+	b	.L430_73
+.L430_158:
 	bl	hw_elevator_hooks_insert_cfq_v2_CfqV2
-	b	.L428_73
-.L428_159:
+	b	.L430_73
+.L430_159:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_kyber_Kyber
-	b	.L428_73
-.L428_160:
+	b	.L430_73
+.L430_160:
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x10, x8, x20, hi
 	ldrb	w10, [x10, #60]
 	lsr	w10, w10, #3
-	cbz	w10, .L428_173
+	cbz	w10, .L430_173
 	cmp	w10, #2
-	b.eq	.L428_173
+	b.eq	.L430_173
 	cmp	w10, #1
-	b.ne	.L428_182
+	b.ne	.L430_182
 	mov	x24, xzr
-	b	.L428_183
-.L428_164:
+	b	.L430_183
+.L430_164:
 	ldr	x8, [x20, #1096]
 	ldr	x9, [x20, #1104]
 	add	x10, x20, #1064
@@ -82823,170 +82978,170 @@ hw_queue_RequestQueue_make_request:
 	cmp	x9, x23
 	csel	x11, x11, x10, hi
 	ldrb	w11, [x11, #28]
-	cbz	w11, .L428_174
+	cbz	w11, .L430_174
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L428_202
+	b.ls	.L430_202
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L428_167:
+.L430_167:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
-.L428_168:
+.L430_168:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_bandwidth_Bandwidth_cfq_v3_CfqV3
-	b	.L428_73
-.L428_169:
+	b	.L430_73
+.L430_169:
 	ldr	x8, [x20, #1088]
 	ldr	x10, [x20, #1096]
 	add	x11, x8, x23, lsl #5
 	cmp	x10, x23
 	csel	x11, x11, x9, hi
 	ldrb	w11, [x11, #28]
-	cbz	w11, .L428_177
+	cbz	w11, .L430_177
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L428_203
+	b.ls	.L430_203
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L428_172:
+.L430_172:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
-	b	.L428_181
-.L428_173:
+	b	.L430_181
+.L430_173:
 	mov	w24, #1
-	b	.L428_183
-.L428_174:
+	b	.L430_183
+.L430_174:
 	ldr	w11, [x20, #968]
 	cmn	w11, #1
-	b.eq	.L428_168
+	b.eq	.L430_168
 	add	x8, x8, x11, lsl #5
 	cmp	x9, x11
 	csel	x8, x8, x10, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L428_168
+	cbz	w8, .L430_168
 	mov	w8, #-1
 	str	w8, [x20, #968]
-	b	.L428_168
-.L428_177:
+	b	.L430_168
+.L430_177:
 	ldr	w11, [x20, #968]
 	cmn	w11, #1
-	b.eq	.L428_180
+	b.eq	.L430_180
 	add	x8, x8, x11, lsl #5
 	cmp	x10, x11
 	csel	x8, x8, x9, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L428_180
+	cbz	w8, .L430_180
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L428_180:
+.L430_180:
 	add	x0, x20, #1104
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_inner_prepare_insert
-.L428_181:
+.L430_181:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_bandwidth_Bandwidth_inner
-	b	.L428_73
-.L428_182:
+	b	.L430_73
+.L430_182:
 	mov	w24, #2
-.L428_183:
+.L430_183:
 	cmp	x9, x23
-	b.ls	.L428_201
-.L428_184:
+	b.ls	.L430_201
+.L430_184:
 	cmp	x24, #1
 	str	w24, [x8, #52]
-	b.eq	.L428_187
-	cbnz	x24, .L428_188
+	b.eq	.L430_187
+	cbnz	x24, .L430_188
 	add	x8, x20, #1144
-	b	.L428_189
-.L428_187:
+	b	.L430_189
+.L430_187:
 	add	x8, x20, #1216
-	b	.L428_189
-.L428_188:
+	b	.L430_189
+.L430_188:
 	add	x8, x20, #1288
-.L428_189:
+.L430_189:
 	ldr	w9, [x8, #64]
 	add	w9, w9, #1
 	str	w9, [x8, #64]
-.L428_190:
+.L430_190:
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_elevator_hooks_insert_mq_deadline_MqDeadline
-	b	.L428_73
-.L428_191:
+	b	.L430_73
+.L430_191:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L428_49
-.L428_192:
+	b	.L430_49
+.L430_192:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L428_58
-.L428_193:
+	b	.L430_58
+.L430_193:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L428_65
-.L428_194:
+	b	.L430_65
+.L430_194:
 	mov	x0, x20
 	mov	w23, w2
 	bl	hw_collections_arena_clean_request_Request
 	mov	w2, w23
 	mov	x8, x20
-	b	.L428_67
-.L428_195:
+	b	.L430_67
+.L430_195:
 	add	x0, x20, #128
 	bl	hw_collections_arena_clean_context_Context
 	add	x8, x20, #128
-	b	.L428_13
-.L428_196:
+	b	.L430_13
+.L430_196:
 	add	x0, x20, #128
 	str	x8, [sp, #8]
 	bl	hw_collections_arena_clean_context_Context
 	ldr	x8, [sp, #8]
-	b	.L428_15
-.L428_197:
+	b	.L430_15
+.L430_197:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L428_95
-.L428_198:
+	b	.L430_95
+.L430_198:
 	mov	x8, #-1
-	b	.L428_45
-.L428_199:
+	b	.L430_45
+.L430_199:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L428_101
-.L428_200:
+	b	.L430_101
+.L430_200:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L428_104
-.L428_201:
+	b	.L430_104
+.L430_201:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L428_184
-.L428_202:
+	b	.L430_184
+.L430_202:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L428_167
-.L428_203:
+	b	.L430_167
+.L430_203:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L428_172
+	b	.L430_172
 	.size	hw_queue_RequestQueue_make_request, .-hw_queue_RequestQueue_make_request
 
 	.p2align	2
@@ -83010,7 +83165,7 @@ hw_queue_RequestQueue_merge_back:
 	cmp	w10, #1
 	str	x25, [sp, #64]
 	add	x29, sp, #48
-	b.ne	.L429_2
+	b.ne	.L431_2
 	ldp	x10, x11, [x20, #256]
 	add	x0, x20, #792
 	ldr	w9, [x21, #8]
@@ -83032,10 +83187,10 @@ hw_queue_RequestQueue_merge_back:
 	str	w8, [sp]
 	stp	w9, w10, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L429_2:
+.L431_2:
 	ldr	w23, [x20, #3960]
 	cmn	w23, #1
-	b.eq	.L429_10
+	b.eq	.L431_10
 	ldp	x8, x9, [x20, #352]
 	add	x25, x20, #368
 	add	x8, x8, x23, lsl #4
@@ -83043,37 +83198,37 @@ hw_queue_RequestQueue_merge_back:
 	csel	x9, x8, x25, hi
 	ldr	w9, [x9, #8]
 	str	w9, [x20, #3960]
-	b.ls	.L429_17
-.L429_4:
+	b.ls	.L431_17
+.L431_4:
 	mov	w9, #-1
 	str	x24, [x8]
 	str	w9, [x8, #8]
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L429_18
+	b.ls	.L431_18
 	ldr	x8, [x20, #64]
 	add	x9, x8, x22, lsl #6
-.L429_6:
+.L431_6:
 	ldp	w10, w8, [x9, #32]
 	cmn	w10, #1
 	csel	w10, w23, w10, eq
 	cmn	w8, #1
 	stp	w10, w23, [x9, #32]
-	b.eq	.L429_10
+	b.eq	.L431_10
 	ldr	x9, [x20, #360]
 	cmp	x9, x8
-	b.ls	.L429_19
+	b.ls	.L431_19
 	ldr	x9, [x20, #352]
 	add	x25, x9, x8, lsl #4
-.L429_9:
+.L431_9:
 	str	w23, [x25, #8]
-.L429_10:
+.L431_10:
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L429_16
+	b.ls	.L431_16
 	ldr	x8, [x20, #64]
 	add	x8, x8, x22, lsl #6
-.L429_12:
+.L431_12:
 	ldr	x9, [x8]
 	ldr	w10, [x8, #40]
 	mov	x0, x20
@@ -83094,19 +83249,19 @@ hw_queue_RequestQueue_merge_back:
 	mov	w1, w19
 	mov	w2, w21
 	bl	hw_queue_RequestQueue_can_join
-	tbz	w0, #0, .L429_14
+	tbz	w0, #0, .L431_14
 	mov	x0, x20
 	mov	w1, w19
 	mov	w2, w21
 	bl	hw_queue_RequestQueue_join
-	b	.L429_15
-.L429_14:
+	b	.L431_15
+.L431_14:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, w19
 	mov	w3, wzr
 	bl	hw_registry_AnyElevator_merged
-.L429_15:
+.L431_15:
 	mov	w0, w19
 	ldp	x20, x19, [sp, #112]
 	ldp	x22, x21, [sp, #96]
@@ -83115,25 +83270,25 @@ hw_queue_RequestQueue_merge_back:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #128
 	ret
-.L429_16:
+.L431_16:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L429_12
-.L429_17:
+	b	.L431_12
+.L431_17:
 	add	x0, x20, #368
 	bl	hw_collections_arena_clean_request_MergedBio
 	add	x8, x20, #368
-	b	.L429_4
-.L429_18:
+	b	.L431_4
+.L431_18:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x9, x20
-	b	.L429_6
-.L429_19:
+	b	.L431_6
+.L431_19:
 	add	x0, x20, #368
 	bl	hw_collections_arena_clean_request_MergedBio
-	b	.L429_9
+	b	.L431_9
 	.size	hw_queue_RequestQueue_merge_back, .-hw_queue_RequestQueue_merge_back
 
 	.p2align	2
@@ -83157,7 +83312,7 @@ hw_queue_RequestQueue_merge_front:
 	cmp	w10, #1
 	str	x25, [sp, #64]
 	add	x29, sp, #48
-	b.ne	.L430_2
+	b.ne	.L432_2
 	ldp	x10, x11, [x20, #256]
 	add	x0, x20, #792
 	ldr	w9, [x21, #8]
@@ -83179,10 +83334,10 @@ hw_queue_RequestQueue_merge_front:
 	str	w8, [sp]
 	stp	w9, w10, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L430_2:
+.L432_2:
 	ldr	w22, [x20, #3960]
 	cmn	w22, #1
-	b.eq	.L430_10
+	b.eq	.L432_10
 	ldp	x8, x9, [x20, #352]
 	add	x25, x20, #368
 	add	x8, x8, x22, lsl #4
@@ -83190,31 +83345,31 @@ hw_queue_RequestQueue_merge_front:
 	csel	x9, x8, x25, hi
 	ldr	w9, [x9, #8]
 	str	w9, [x20, #3960]
-	b.ls	.L430_17
-.L430_4:
+	b.ls	.L432_17
+.L432_4:
 	mov	w9, #-1
 	str	x24, [x8]
 	str	w9, [x8, #8]
 	ldr	x8, [x20, #72]
 	cmp	x8, x23
-	b.ls	.L430_18
+	b.ls	.L432_18
 	ldr	x8, [x20, #64]
 	add	x9, x8, x23, lsl #6
-.L430_6:
+.L432_6:
 	ldp	w10, w8, [x9, #32]
 	cmn	w10, #1
 	csel	w10, w22, w10, eq
 	cmn	w8, #1
 	stp	w10, w22, [x9, #32]
-	b.eq	.L430_10
+	b.eq	.L432_10
 	ldr	x9, [x20, #360]
 	cmp	x9, x8
-	b.ls	.L430_19
+	b.ls	.L432_19
 	ldr	x9, [x20, #352]
 	add	x25, x9, x8, lsl #4
-.L430_9:
+.L432_9:
 	str	w22, [x25, #8]
-.L430_10:
+.L432_10:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, w19
@@ -83222,10 +83377,10 @@ hw_queue_RequestQueue_merge_front:
 	ldr	x8, [x20, #72]
 	mov	w22, w0
 	cmp	x8, x23
-	b.ls	.L430_16
+	b.ls	.L432_16
 	ldr	x8, [x20, #64]
 	add	x8, x8, x23, lsl #6
-.L430_12:
+.L432_12:
 	ldr	w9, [x8, #40]
 	ldr	w10, [x21, #24]
 	mov	x0, x20
@@ -83237,20 +83392,20 @@ hw_queue_RequestQueue_merge_front:
 	str	x11, [x8]
 	str	w9, [x8, #40]
 	bl	hw_queue_RequestQueue_can_join
-	tbz	w0, #0, .L430_14
+	tbz	w0, #0, .L432_14
 	mov	x0, x20
 	mov	w1, w22
 	mov	w2, w19
 	bl	hw_queue_RequestQueue_join
 	mov	w19, w22
-	b	.L430_15
-.L430_14:
+	b	.L432_15
+.L432_14:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, w19
 	mov	w3, #1
 	bl	hw_registry_AnyElevator_merged
-.L430_15:
+.L432_15:
 	mov	w0, w19
 	ldp	x20, x19, [sp, #112]
 	ldp	x22, x21, [sp, #96]
@@ -83259,25 +83414,25 @@ hw_queue_RequestQueue_merge_front:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #128
 	ret
-.L430_16:
+.L432_16:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L430_12
-.L430_17:
+	b	.L432_12
+.L432_17:
 	add	x0, x20, #368
 	bl	hw_collections_arena_clean_request_MergedBio
 	add	x8, x20, #368
-	b	.L430_4
-.L430_18:
+	b	.L432_4
+.L432_18:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x9, x20
-	b	.L430_6
-.L430_19:
+	b	.L432_6
+.L432_19:
 	add	x0, x20, #368
 	bl	hw_collections_arena_clean_request_MergedBio
-	b	.L430_9
+	b	.L432_9
 	.size	hw_queue_RequestQueue_merge_front, .-hw_queue_RequestQueue_merge_front
 
 	.p2align	2
@@ -83299,57 +83454,57 @@ hw_queue_RequestQueue_next:
 	stp	x26, x25, [sp, #128]
 	stp	x22, x21, [sp, #160]
 	str	x8, [x0, #672]
-	b.hs	.L431_245
-.L431_1:
+	b.hs	.L433_245
+.L433_1:
 	add	x19, x20, #512
 	add	x28, x20, #552
 	add	x8, x20, #1056
 	strb	wzr, [x20, #998]
 	str	x8, [sp, #24]
-	b	.L431_3
-.L431_2:
+	b	.L433_3
+.L433_2:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, wzr
 	bl	hw_registry_AnyElevator_dispatch
-	cbz	w0, .L431_84
-.L431_3:
+	cbz	w0, .L433_84
+.L433_3:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L431_8
+	b.ne	.L433_8
 	ldr	w25, [x28]
 	cmn	w25, #1
-	b.ne	.L431_10
+	b.ne	.L433_10
 	ldr	w9, [x20, #544]
-	cbz	w9, .L431_2
+	cbz	w9, .L433_2
 	ldr	x9, [x20, #520]
-	cbz	x9, .L431_9
+	cbz	x9, .L433_9
 	ldr	x9, [x19]
 	ldr	w25, [x9, #56]
 	cmn	w25, #1
-	b.eq	.L431_2
-	b	.L431_10
-.L431_8:
+	b.eq	.L433_2
+	b	.L433_10
+.L433_8:
 	mov	w25, w8
-	b	.L431_10
-.L431_9:
+	b	.L433_10
+.L433_9:
 	mov	w25, wzr
-.L431_10:
+.L433_10:
 	ldr	x10, [x20, #64]
 	ldr	w11, [x20, #1024]
 	mov	w14, w25
 	str	x14, [sp, #40]
 	add	x9, x10, x14, lsl #6
 	cmn	w11, #1
-	b.eq	.L431_14
+	b.eq	.L433_14
 	ldr	x12, [x20, #72]
 	ldrb	w13, [x20, #3874]
 	cmp	x12, x14
 	csel	x8, x9, x20, hi
 	cmp	w13, #1
 	ldrh	w8, [x8, #58]
-	b.ne	.L431_17
-	tbnz	w8, #6, .L431_18
+	b.ne	.L433_17
+	tbnz	w8, #6, .L433_18
 	add	x9, x10, x11, lsl #6
 	cmp	x12, x11
 	csel	x9, x9, x20, hi
@@ -83357,51 +83512,51 @@ hw_queue_RequestQueue_next:
 	eor	w8, w9, w8
 	lsr	w8, w8, #2
 	and	w19, w8, #0x4
-	b	.L431_21
-.L431_14:
+	b	.L433_21
+.L433_14:
 	ldr	x10, [x20, #72]
 	cmp	x10, x14
 	csel	x11, x9, x20, hi
 	ldrh	w11, [x11, #58]
-	tbz	w11, #2, .L431_94
+	tbz	w11, #2, .L433_94
 	cmn	w8, #1
-	b.eq	.L431_22
+	b.eq	.L433_22
 	mov	w8, #-1
 	str	w8, [x20, #576]
-	b	.L431_26
-.L431_17:
-	tbnz	w8, #2, .L431_84
-	b	.L431_94
-.L431_18:
+	b	.L433_26
+.L433_17:
+	tbnz	w8, #2, .L433_84
+	b	.L433_94
+.L433_18:
 	ldr	w8, [x20, #1028]
 	cmp	w25, w8
-	b.ne	.L431_20
+	b.ne	.L433_20
 	mov	w19, #1
-	b	.L431_21
-.L431_20:
+	b	.L433_21
+.L433_20:
 	ldr	w8, [x20, #1032]
 	cmp	w25, w8
 	mov	w8, #2
 	cinc	w19, w8, eq
-.L431_21:
+.L433_21:
 	add	x0, x20, #1024
 	bl	hw_queue_barrier_Sequence_stage
 	and	w8, w0, #0xff
 	ldr	x14, [sp, #40]
 	cmp	w19, w8
-	b.hi	.L431_84
-	b	.L431_94
-.L431_22:
-	tbnz	w11, #9, .L431_24
+	b.hi	.L433_84
+	b	.L433_94
+.L433_22:
+	tbnz	w11, #9, .L433_24
 	ldr	x1, [x20, #560]
 	add	x0, x20, #512
 	bl	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
 	ldr	x14, [sp, #40]
-	b	.L431_26
-.L431_24:
+	b	.L433_26
+.L433_24:
 	cmp	x10, x14
-	b.ls	.L431_270
-.L431_25:
+	b.ls	.L433_270
+.L433_25:
 	mov	w8, #-1
 	ldp	w10, w11, [x9, #24]
 	stp	w8, w8, [x9, #24]
@@ -83417,11 +83572,11 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x9, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L431_26:
+.L433_26:
 	ldrb	w8, [x20, #3874]
 	str	x24, [sp, #16]
 	str	w25, [sp, #36]
-	cbz	w8, .L431_28
+	cbz	w8, .L433_28
 	ldrb	w8, [x20, #3876]
 	ldrb	w9, [x20, #3875]
 	mov	w11, #16
@@ -83431,11 +83586,11 @@ hw_queue_RequestQueue_next:
 	and	w9, w9, w10
 	csel	w10, w11, wzr, ne
 	str	w10, [sp, #32]
-	b	.L431_29
-.L431_28:
+	b	.L433_29
+.L433_28:
 	mov	w9, wzr
 	str	wzr, [sp, #32]
-.L431_29:
+.L433_29:
 	ldp	x10, x11, [x20, #64]
 	and	w12, w8, #0x1
 	add	x13, sp, #48
@@ -83463,21 +83618,21 @@ hw_queue_RequestQueue_next:
 	and	w8, w8, #0x1
 	strb	w9, [sp, #65]
 	strb	w8, [sp, #67]
-	b	.L431_33
-.L431_30:
+	b	.L433_33
+.L433_30:
 	mov	w8, #8
-.L431_31:
+.L433_31:
 	ldrb	w9, [x20, #1036]
 	orr	w8, w9, w8
 	strb	w8, [x20, #1036]
-.L431_32:
+.L433_32:
 	subs	x28, x28, #1
 	add	x19, x19, #2
-	b.eq	.L431_66
-.L431_33:
+	b.eq	.L433_66
+.L433_33:
 	ldrb	w8, [x19]
 	ldurb	w26, [x19, #-1]
-	cbz	w8, .L431_36
+	cbz	w8, .L433_36
 	ldp	x8, x9, [x20, #64]
 	ldr	w11, [x20, #3956]
 	ldr	w27, [x20, #3880]
@@ -83493,7 +83648,7 @@ hw_queue_RequestQueue_next:
 	ldrh	w0, [x10, #56]
 	sub	w10, w11, #1
 	str	w10, [x20, #3956]
-	b.ls	.L431_39
+	b.ls	.L433_39
 	add	x10, x8, x27, lsl #6
 	add	x12, x20, #3884
 	ldr	w11, [x10, #28]
@@ -83504,24 +83659,24 @@ hw_queue_RequestQueue_next:
 	csel	x10, x10, x12, hi
 	str	w16, [x10]
 	str	w11, [x20, #3880]
-	b	.L431_40
-.L431_36:
+	b	.L433_40
+.L433_36:
 	mov	w27, #-1
 	cmp	w26, #1
-	b.ne	.L431_47
-.L431_37:
+	b.ne	.L433_47
+.L433_37:
 	cmp	x27, x16
 	str	w27, [x20, #1028]
-	b.ne	.L431_53
+	b.ne	.L433_53
 	mov	w8, #2
-	b	.L431_31
-.L431_39:
+	b	.L433_31
+.L433_39:
 	mov	w27, #-1
-.L431_40:
+.L433_40:
 	cmp	x9, x27
-	b.ls	.L431_62
+	b.ls	.L433_62
 	add	x8, x8, x27, lsl #6
-.L431_42:
+.L433_42:
 	ldr	w9, [x8, #48]
 	cmp	w26, #2
 	stp	x13, x13, [x8, #24]
@@ -83533,58 +83688,58 @@ hw_queue_RequestQueue_next:
 	stp	xzr, x24, [x8]
 	str	wzr, [x8, #40]
 	str	x25, [x8, #16]
-	b.ne	.L431_45
-	cbz	w23, .L431_45
+	b.ne	.L433_45
+	cbz	w23, .L433_45
 	ldr	w9, [sp, #32]
 	str	x17, [x8]
 	str	w23, [x8, #40]
 	orr	w9, w0, w9
-	b	.L431_46
-.L431_45:
+	b	.L433_46
+.L433_45:
 	cmp	w1, #1
 	mov	w9, #32
 	mov	w22, #2
 	csel	w9, wzr, w9, eq
-.L431_46:
+.L433_46:
 	strh	w9, [x8, #56]
 	mov	w9, #66
 	strb	w22, [x8, #61]
 	strh	w9, [x8, #58]
 	cmp	w26, #1
-	b.eq	.L431_37
-.L431_47:
+	b.eq	.L433_37
+.L433_47:
 	cmp	w26, #3
-	b.ne	.L431_49
+	b.ne	.L433_49
 	cmp	x27, x16
 	str	w27, [x20, #1032]
-	b.eq	.L431_30
-	b	.L431_53
-.L431_49:
+	b.eq	.L433_30
+	b	.L433_53
+.L433_49:
 	ldr	w8, [x20, #580]
 	ldr	w9, [sp, #36]
 	cmp	w8, w9
-	b.ne	.L431_51
+	b.ne	.L433_51
 	str	w27, [x20, #580]
-.L431_51:
+.L433_51:
 	cmp	x27, x16
-	b.ne	.L431_53
+	b.ne	.L433_53
 	mov	x9, #513
 	lsl	w8, w26, #3
 	movk	x9, #2052, lsl #16
 	movk	x9, #16, lsl #32
 	lsr	x8, x9, x8
-	b	.L431_31
-.L431_53:
+	b	.L433_31
+.L433_53:
 	ldr	w2, [x20, #576]
 	ldr	x8, [x20, #72]
 	str	w16, [x20, #576]
 	cmn	w2, #1
-	b.eq	.L431_57
+	b.eq	.L433_57
 	cmp	x8, x2
-	b.ls	.L431_65
+	b.ls	.L433_65
 	ldr	x8, [x20, #64]
 	add	x8, x8, x2, lsl #6
-.L431_56:
+.L433_56:
 	ldrh	w9, [x8, #58]
 	ldrb	w10, [x8, #61]
 	add	x0, x20, #512
@@ -83601,12 +83756,12 @@ hw_queue_RequestQueue_next:
 	mov	w15, #2
 	mov	w16, #-1
 	mov	x13, #-1
-.L431_57:
+.L433_57:
 	cmp	x8, x27
-	b.ls	.L431_63
+	b.ls	.L433_63
 	ldr	x8, [x20, #64]
 	add	x8, x8, x27, lsl #6
-.L431_59:
+.L433_59:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x200
 	strh	w9, [x8, #58]
@@ -83614,10 +83769,10 @@ hw_queue_RequestQueue_next:
 	ldr	w21, [x20, #552]
 	str	w27, [x20, #552]
 	cmp	x8, x27
-	b.ls	.L431_64
+	b.ls	.L433_64
 	ldr	x8, [x20, #64]
 	add	x8, x8, x27, lsl #6
-.L431_61:
+.L433_61:
 	stp	w16, w21, [x8, #24]
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x21, lsl #6
@@ -83626,8 +83781,8 @@ hw_queue_RequestQueue_next:
 	add	x8, x8, #24
 	csel	x8, x8, x9, hi
 	str	w27, [x8]
-	b	.L431_32
-.L431_62:
+	b	.L433_32
+.L433_62:
 	stp	w1, w0, [sp]
 	mov	x0, x20
 	str	x17, [sp, #8]
@@ -83639,8 +83794,8 @@ hw_queue_RequestQueue_next:
 	mov	w16, #-1
 	mov	w15, #2
 	mov	x8, x20
-	b	.L431_42
-.L431_63:
+	b	.L433_42
+.L433_63:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x14, [sp, #40]
@@ -83648,8 +83803,8 @@ hw_queue_RequestQueue_next:
 	mov	w16, #-1
 	mov	w15, #2
 	mov	x8, x20
-	b	.L431_59
-.L431_64:
+	b	.L433_59
+.L433_64:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x14, [sp, #40]
@@ -83657,36 +83812,36 @@ hw_queue_RequestQueue_next:
 	mov	w16, #-1
 	mov	w15, #2
 	mov	x8, x20
-	b	.L431_61
-.L431_65:
+	b	.L433_61
+.L433_65:
 	mov	x0, x20
 	mov	x21, x2
 	bl	hw_collections_arena_clean_request_Request
 	mov	x2, x21
 	mov	x8, x20
-	b	.L431_56
-.L431_66:
+	b	.L433_56
+.L433_66:
 	ldrb	w8, [x20, #3874]
 	cmp	w8, #1
-	b.ne	.L431_68
+	b.ne	.L433_68
 	ldr	w9, [x20, #972]
-	cbnz	w9, .L431_69
-.L431_68:
+	cbnz	w9, .L433_69
+.L433_68:
 	ldrb	w9, [x20, #1036]
 	orr	w9, w9, #0x1
 	strb	w9, [x20, #1036]
-.L431_69:
+.L433_69:
 	ldr	w25, [x20, #576]
 	ldr	x24, [sp, #16]
 	add	x28, x20, #552
 	add	x10, x20, #512
 	add	x12, x20, #1024
 	cmn	w25, #1
-	b.ne	.L431_71
+	b.ne	.L433_71
 	ldr	w25, [x28]
 	cmn	w25, #1
-	b.eq	.L431_78
-.L431_71:
+	b.eq	.L433_78
+.L433_71:
 	ldp	x10, x11, [x20, #64]
 	mov	w14, w25
 	add	x9, x10, x14, lsl #6
@@ -83694,12 +83849,12 @@ hw_queue_RequestQueue_next:
 	csel	x9, x9, x20, hi
 	cmp	w8, #1
 	ldrh	w9, [x9, #58]
-	b.ne	.L431_75
+	b.ne	.L433_75
 	mov	x21, x14
-	tbnz	w9, #6, .L431_76
+	tbnz	w9, #6, .L433_76
 	ldr	w8, [x12]
 	cmn	w8, #1
-	b.eq	.L431_82
+	b.eq	.L433_82
 	add	x10, x10, x8, lsl #6
 	cmp	x11, x8
 	csel	x8, x10, x20, hi
@@ -83707,52 +83862,52 @@ hw_queue_RequestQueue_next:
 	eor	w8, w8, w9
 	lsr	w8, w8, #2
 	and	w19, w8, #0x4
-	b	.L431_83
-.L431_75:
-	tbnz	w9, #2, .L431_84
-	b	.L431_94
-.L431_76:
+	b	.L433_83
+.L433_75:
+	tbnz	w9, #2, .L433_84
+	b	.L433_94
+.L433_76:
 	ldr	w8, [x20, #1028]
 	cmp	w25, w8
-	b.ne	.L431_81
+	b.ne	.L433_81
 	mov	w19, #1
-	b	.L431_83
-.L431_78:
+	b	.L433_83
+.L433_78:
 	ldr	w9, [x20, #544]
-	cbz	w9, .L431_84
+	cbz	w9, .L433_84
 	ldr	x9, [x20, #520]
-	cbz	x9, .L431_219
+	cbz	x9, .L433_219
 	ldr	x9, [x10]
 	ldr	w25, [x9, #56]
 	cmn	w25, #1
-	b.ne	.L431_71
-	b	.L431_84
-.L431_81:
+	b.ne	.L433_71
+	b	.L433_84
+.L433_81:
 	ldr	w8, [x20, #1032]
 	cmp	w25, w8
 	mov	w8, #2
 	cinc	w19, w8, eq
-	b	.L431_83
-.L431_82:
+	b	.L433_83
+.L433_82:
 	mov	w19, #4
-.L431_83:
+.L433_83:
 	add	x0, x20, #1024
 	bl	hw_queue_barrier_Sequence_stage
 	and	w8, w0, #0xff
 	mov	x14, x21
 	cmp	w19, w8
-	b.ls	.L431_94
-.L431_84:
+	b.ls	.L433_94
+.L433_84:
 	ldr	w8, [x20, #576]
 	strb	wzr, [x20, #998]
 	cmn	w8, #1
 	mov	w8, #1
-	b.ne	.L431_218
+	b.ne	.L433_218
 	ldr	w9, [x20, #552]
 	cmn	w9, #1
-	b.ne	.L431_218
+	b.ne	.L433_218
 	ldr	w9, [x20, #544]
-	cbnz	w9, .L431_218
+	cbnz	w9, .L433_218
 	add	x8, x20, #1056
 	ldr	x8, [x8]
 	sub	x9, x8, #2
@@ -83760,28 +83915,28 @@ hw_queue_RequestQueue_next:
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L431_105
+	b.gt	.L433_105
 	cmp	x8, #4
-	b.gt	.L431_117
+	b.gt	.L433_117
 	cmp	x8, #1
-	b.le	.L431_145
+	b.le	.L433_145
 	cmp	x8, #2
-	b.eq	.L431_156
+	b.eq	.L433_156
 	cmp	x8, #3
-	b.ne	.L431_163
+	b.ne	.L433_163
 	ldr	w8, [x20, #1184]
 	cmn	w8, #1
 	mov	w8, #1
-	b.ne	.L431_218
+	b.ne	.L433_218
 	ldr	w9, [x20, #1204]
-	b	.L431_175
-.L431_94:
+	b	.L433_175
+.L433_94:
 	ldr	x8, [x20, #72]
 	cmp	x8, x14
-	b.ls	.L431_256
+	b.ls	.L433_256
 	ldr	x8, [x20, #64]
 	add	x8, x8, x14, lsl #6
-.L431_96:
+.L433_96:
 	ldr	x10, [x8]
 	ldr	w11, [x8, #40]
 	ldrh	w9, [x8, #58]
@@ -83790,7 +83945,7 @@ hw_queue_RequestQueue_next:
 	and	w11, w9, #0x180
 	csinv	x26, x10, xzr, lo
 	cmp	w11, #256
-	b.ne	.L431_194
+	b.ne	.L433_194
 	orr	w9, w9, #0x80
 	strh	w9, [x8, #58]
 	add	x8, x20, #1056
@@ -83800,14 +83955,14 @@ hw_queue_RequestQueue_next:
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #9
-	b.gt	.L431_110
+	b.gt	.L433_110
 	cmp	x8, #3
-	b.le	.L431_125
+	b.le	.L433_125
 	cmp	x8, #6
-	b.gt	.L431_133
+	b.gt	.L433_133
 	sub	x8, x8, #4
 	cmp	x8, #2
-	b.lo	.L431_194
+	b.lo	.L433_194
 	ldp	x8, x9, [x20, #64]
 	add	x21, x20, #1064
 	ldr	x19, [x20, #680]
@@ -83817,94 +83972,94 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x20, hi
 	cmp	x9, x14
 	ldr	w2, [x8, #52]
-	b.ls	.L431_272
+	b.ls	.L433_272
 	ldr	x8, [x20, #320]
 	add	x22, x8, x14, lsl #4
-.L431_103:
+.L433_103:
 	str	x19, [x22]
 	ldrb	w8, [x20, #1508]
-	tbz	w8, #0, .L431_189
+	tbz	w8, #0, .L433_189
 	add	x0, x20, #1064
 	mov	x1, x20
 	mov	w3, #1
 	mov	w4, #10
 	bl	hw_cfq_v2_CfqV2_charge
-	b	.L431_192
-.L431_105:
+	b	.L433_192
+.L433_105:
 	cmp	x8, #14
-	b.gt	.L431_121
+	b.gt	.L433_121
 	cmp	x8, #11
-	b.le	.L431_147
+	b.le	.L433_147
 	cmp	x8, #12
-	b.eq	.L431_158
+	b.eq	.L433_158
 	cmp	x8, #13
-	b.ne	.L431_164
+	b.ne	.L433_164
 	ldr	w8, [x20, #2248]
-	cbnz	w8, .L431_171
-	b	.L431_176
-.L431_110:
+	cbnz	w8, .L433_171
+	b	.L433_176
+.L433_110:
 	cmp	x8, #13
-	b.le	.L431_130
+	b.le	.L433_130
 	cmp	x8, #16
-	b.gt	.L431_138
+	b.gt	.L433_138
 	sub	x8, x8, #14
 	cmp	x8, #2
-	b.lo	.L431_194
+	b.lo	.L433_194
 	ldr	x8, [x20, #1496]
 	ldr	x19, [x20, #672]
 	ldr	x21, [x20, #712]
 	cmp	x8, x14
-	b.ls	.L431_273
+	b.ls	.L433_273
 	ldr	x8, [x20, #1488]
-.L431_115:
+.L433_115:
 	add	x22, x8, x14, lsl #4
-.L431_116:
+.L433_116:
 	adds	x8, x19, x21
 	csinv	x8, x8, xzr, lo
 	str	x8, [x22]
-	b	.L431_194
-.L431_117:
+	b	.L433_194
+.L433_117:
 	cmp	x8, #6
-	b.le	.L431_149
+	b.le	.L433_149
 	cmp	x8, #7
-	b.eq	.L431_161
+	b.eq	.L433_161
 	cmp	x8, #8
-	b.ne	.L431_167
+	b.ne	.L433_167
 	ldr	w8, [x20, #1220]
-	cbnz	w8, .L431_171
-	b	.L431_176
-.L431_121:
+	cbnz	w8, .L433_171
+	b	.L433_176
+.L433_121:
 	cmp	x8, #16
-	b.le	.L431_152
+	b.le	.L433_152
 	cmp	x8, #17
-	b.eq	.L431_162
+	b.eq	.L433_162
 	cmp	x8, #18
-	b.ne	.L431_168
+	b.ne	.L433_168
 	ldr	w8, [x20, #1072]
-	b	.L431_170
-.L431_125:
-	b.lo	.L431_194
+	b	.L433_170
+.L433_125:
+	b.lo	.L433_194
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x14, lsl #6
 	cmp	x9, x14
 	csel	x8, x8, x20, hi
 	ldr	w8, [x8, #44]
-.L431_127:
+.L433_127:
 	ldr	x9, [x20, #264]
 	cmp	x9, x8
-	b.ls	.L431_271
+	b.ls	.L433_271
 	ldr	x9, [x20, #256]
 	add	x19, x9, x8, lsl #7
-.L431_129:
+.L433_129:
 	ldr	w8, [x19, #56]
 	sub	w8, w8, #1
 	str	w8, [x19, #56]
-	b	.L431_194
-.L431_130:
+	b	.L433_194
+.L433_130:
 	cmp	x8, #11
-	b.gt	.L431_154
+	b.gt	.L433_154
 	cmp	x8, #10
-	b.ne	.L431_188
+	b.ne	.L433_188
 	ldp	x8, x10, [x20, #64]
 	ldr	w9, [x20, #2028]
 	add	w9, w9, #1
@@ -83917,20 +84072,20 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2000]
-	b	.L431_194
-.L431_133:
+	b	.L433_194
+.L433_133:
 	cmp	x8, #7
-	b.eq	.L431_178
+	b.eq	.L433_178
 	cmp	x8, #8
-	b.ne	.L431_186
+	b.ne	.L433_186
 	ldr	w8, [x20, #1508]
 	add	w8, w8, #1
 	cmp	w8, #5
 	str	w8, [x20, #1508]
-	b.lo	.L431_137
+	b.lo	.L433_137
 	mov	w8, #1
 	strb	w8, [x20, #1516]
-.L431_137:
+.L433_137:
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x14, lsl #6
 	cmp	x9, x14
@@ -83940,12 +84095,12 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1224]
-	b	.L431_194
-.L431_138:
+	b	.L433_194
+.L433_138:
 	cmp	x8, #17
-	b.eq	.L431_180
+	b.eq	.L433_180
 	cmp	x8, #18
-	b.eq	.L431_194
+	b.eq	.L433_194
 	ldr	x8, [x20, #1088]
 	ldr	x9, [x20, #1096]
 	add	x8, x8, x14, lsl #5
@@ -83953,47 +84108,47 @@ hw_queue_RequestQueue_next:
 	add	x9, x20, #1056
 	csel	x8, x8, x9, hi
 	ldrb	w8, [x8, #28]
-	cbnz	w8, .L431_194
+	cbnz	w8, .L433_194
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x14, lsl #6
 	cmp	x9, x14
 	csel	x19, x8, x20, hi
 	ldrb	w8, [x19, #60]
 	lsr	w8, w8, #3
-	cbz	w8, .L431_220
+	cbz	w8, .L433_220
 	cmp	w8, #2
-	b.eq	.L431_220
+	b.eq	.L433_220
 	cmp	w8, #1
-	b.ne	.L431_224
+	b.ne	.L433_224
 	mov	x8, xzr
-	b	.L431_225
-.L431_145:
-	cbnz	x8, .L431_169
+	b	.L433_225
+.L433_145:
+	cbnz	x8, .L433_169
 	ldr	w8, [x20, #1120]
-	b	.L431_170
-.L431_147:
+	b	.L433_170
+.L433_147:
 	cmp	x8, #10
-	b.ne	.L431_172
+	b.ne	.L433_172
 	ldr	w8, [x20, #2024]
-	cbnz	w8, .L431_171
-	b	.L431_176
-.L431_149:
+	cbnz	w8, .L433_171
+	b	.L433_176
+.L433_149:
 	cmp	x8, #5
-	b.ne	.L431_173
+	b.ne	.L433_173
 	ldr	w9, [x20, #1240]
 	mov	w8, #1
-	cbnz	w9, .L431_218
+	cbnz	w9, .L433_218
 	ldr	w9, [x20, #1236]
-	b	.L431_175
-.L431_152:
+	b	.L433_175
+.L433_152:
 	cmp	x8, #15
-	b.ne	.L431_177
+	b.ne	.L433_177
 	ldr	w8, [x20, #2532]
-	cbnz	w8, .L431_171
-	b	.L431_176
-.L431_154:
+	cbnz	w8, .L433_171
+	b	.L433_176
+.L433_154:
 	cmp	x8, #12
-	b.eq	.L431_194
+	b.eq	.L433_194
 	ldp	x8, x10, [x20, #64]
 	ldr	w9, [x20, #2252]
 	add	w9, w9, #1
@@ -84006,95 +84161,95 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2192]
-	b	.L431_194
-.L431_156:
+	b	.L433_194
+.L433_156:
 	ldr	w8, [x20, #1104]
 	ldr	w9, [x20, #1124]
-.L431_157:
+.L433_157:
 	and	w8, w9, w8
-	b	.L431_170
-.L431_158:
+	b	.L433_170
+.L433_158:
 	ldr	w8, [x20, #1072]
 	cmn	w8, #1
 	mov	w8, #1
-	b.ne	.L431_218
+	b.ne	.L433_218
 	ldr	w9, [x20, #1096]
 	cmn	w9, #1
-	b.ne	.L431_218
+	b.ne	.L433_218
 	ldr	w9, [x20, #1120]
-	b	.L431_175
-.L431_161:
+	b	.L433_175
+.L433_161:
 	ldr	w8, [x20, #1616]
-	cbnz	w8, .L431_171
-	b	.L431_176
-.L431_162:
+	cbnz	w8, .L433_171
+	b	.L433_176
+.L433_162:
 	ldr	w8, [x20, #2544]
-	cbnz	w8, .L431_171
-	b	.L431_176
-.L431_163:
+	cbnz	w8, .L433_171
+	b	.L433_176
+.L433_163:
 	ldr	w8, [x20, #1112]
-	b	.L431_170
-.L431_164:
+	b	.L433_170
+.L433_164:
 	ldr	w8, [x20, #1152]
 	ldr	w9, [x20, #1172]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L431_171
+	b.ne	.L433_171
 	ldr	w8, [x20, #1224]
 	ldr	w9, [x20, #1244]
 	and	w8, w9, w8
 	cmn	w8, #1
-	b.ne	.L431_171
+	b.ne	.L433_171
 	ldr	w8, [x20, #1296]
 	ldr	w9, [x20, #1316]
-	b	.L431_157
-.L431_167:
+	b	.L433_157
+.L433_167:
 	add	x0, x20, #1064
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
-	tbz	w0, #0, .L431_171
-	b	.L431_176
-.L431_168:
+	tbz	w0, #0, .L433_171
+	b	.L433_176
+.L433_168:
 	ldr	x0, [sp, #24]
 	bl	hw_bandwidth_Bandwidth_inner_is_empty
-	tbz	w0, #0, .L431_171
-	b	.L431_176
-.L431_169:
+	tbz	w0, #0, .L433_171
+	b	.L433_176
+.L433_169:
 	ldr	w8, [x20, #1064]
-.L431_170:
+.L433_170:
 	cmn	w8, #1
-	b.eq	.L431_176
-.L431_171:
+	b.eq	.L433_176
+.L433_171:
 	mov	w8, #1
-	b	.L431_218
-.L431_172:
+	b	.L433_218
+.L433_172:
 	ldr	w8, [x20, #1920]
-	cbnz	w8, .L431_171
-	b	.L431_176
-.L431_173:
+	cbnz	w8, .L433_171
+	b	.L433_176
+.L433_173:
 	ldr	w9, [x20, #1268]
 	mov	w8, #1
-	cbnz	w9, .L431_218
+	cbnz	w9, .L433_218
 	ldr	w9, [x20, #1348]
-.L431_175:
+.L433_175:
 	cmn	w9, #1
-	b.ne	.L431_218
-.L431_176:
+	b.ne	.L433_218
+.L433_176:
 	mov	w8, #2
-	b	.L431_218
-.L431_177:
+	b	.L433_218
+.L433_177:
 	ldr	w8, [x20, #1888]
-	cbnz	w8, .L431_171
-	b	.L431_176
-.L431_178:
+	cbnz	w8, .L433_171
+	b	.L433_176
+.L433_178:
 	ldr	w8, [x20, #1632]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1632]
-	b.ls	.L431_194
+	b.ls	.L433_194
 	mov	w8, #1
 	strb	w8, [x20, #1636]
-	b	.L431_194
-.L431_180:
+	b	.L433_194
+.L433_180:
 	ldp	x8, x9, [x20, #64]
 	ldr	w21, [x20, #1936]
 	ldr	x19, [x20, #672]
@@ -84105,33 +84260,33 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x20, hi
 	ldrb	w8, [x8, #61]
 	str	w9, [x20, #1936]
-	cbz	w8, .L431_182
+	cbz	w8, .L433_182
 	ldr	w8, [x20, #1932]
 	add	w8, w8, #1
 	str	w8, [x20, #1932]
-.L431_182:
+.L433_182:
 	ldr	x8, [x20, #1984]
 	cmp	x8, x14
-	b.ls	.L431_274
+	b.ls	.L433_274
 	ldr	x8, [x20, #1976]
-.L431_184:
+.L433_184:
 	add	x23, x8, x14, lsl #5
-.L431_185:
+.L433_185:
 	cmp	w21, #0
 	cset	w8, eq
 	adds	x9, x19, x22
 	csinv	x9, x9, xzr, lo
 	strb	w8, [x23, #8]
 	str	x9, [x23]
-	b	.L431_194
-.L431_186:
+	b	.L433_194
+.L433_186:
 	add	x0, x20, #1064
-.L431_187:
+.L433_187:
 	mov	x1, x20
 	mov	w2, w25
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_activate
-	b	.L431_194
-.L431_188:
+	b	.L433_194
+.L433_188:
 	ldp	x8, x10, [x20, #64]
 	ldr	w9, [x20, #1924]
 	add	w9, w9, #1
@@ -84144,52 +84299,52 @@ hw_queue_RequestQueue_next:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1896]
-	b	.L431_194
-.L431_189:
+	b	.L433_194
+.L433_189:
 	ldr	x8, [x20, #1176]
 	cmp	x8, x2
-	b.ls	.L431_275
+	b.ls	.L433_275
 	mov	w8, #104
 	ldr	x9, [x20, #1168]
 	umaddl	x21, w2, w8, x9
 	ldr	w8, [x21]
-	tbnz	w8, #0, .L431_192
-.L431_191:
+	tbnz	w8, #0, .L433_192
+.L433_191:
 	mov	w8, #1
 	stp	x8, x19, [x21]
-.L431_192:
+.L433_192:
 	ldr	w8, [x20, #1496]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1496]
-	b.lo	.L431_194
+	b.lo	.L433_194
 	mov	w8, #1
 	strb	w8, [x20, #1508]
-.L431_194:
+.L433_194:
 	cmp	w27, #2
-	b.eq	.L431_207
+	b.eq	.L433_207
 	ldr	w8, [x20, #580]
 	cmn	w8, #1
-	b.eq	.L431_197
+	b.eq	.L433_197
 	cmp	w8, w25
-	b.ne	.L431_207
-.L431_197:
+	b.ne	.L433_207
+.L433_197:
 	ldr	w8, [x20, #544]
 	mov	w9, #-1
 	str	w9, [x20, #580]
-	cbz	w8, .L431_206
+	cbz	w8, .L433_206
 	add	x19, x20, #512
-.L431_199:
+.L433_199:
 	ldr	x8, [x20, #520]
-	cbz	x8, .L431_201
+	cbz	x8, .L433_201
 	ldr	x8, [x19]
 	ldr	x8, [x8, #48]
-.L431_201:
+.L433_201:
 	ldr	x9, [x20, #528]
 	sub	x8, x8, x26
 	sub	x9, x9, x26
 	cmp	x8, x9
-	b.ls	.L431_206
+	b.ls	.L433_206
 	ldr	x1, [x20, #560]
 	add	x0, x20, #512
 	bl	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
@@ -84197,10 +84352,10 @@ hw_queue_RequestQueue_next:
 	mov	w3, w0
 	ldr	w2, [x20, #556]
 	cmp	x8, x3
-	b.ls	.L431_205
+	b.ls	.L433_205
 	ldr	x8, [x20, #64]
 	add	x8, x8, x3, lsl #6
-.L431_204:
+.L433_204:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -84208,9 +84363,9 @@ hw_queue_RequestQueue_next:
 	strh	w9, [x8, #58]
 	bl	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L431_199
-	b	.L431_206
-.L431_205:
+	cbnz	w8, .L433_199
+	b	.L433_206
+.L433_205:
 	mov	x0, x20
 	mov	x19, x3
 	mov	w21, w2
@@ -84219,32 +84374,32 @@ hw_queue_RequestQueue_next:
 	mov	x3, x19
 	add	x19, x20, #512
 	mov	x8, x20
-	b	.L431_204
-.L431_206:
+	b	.L433_204
+.L433_206:
 	str	x26, [x20, #560]
-.L431_207:
+.L433_207:
 	ldr	w8, [x20, #576]
 	cmp	w8, w25
-	b.ne	.L431_209
+	b.ne	.L433_209
 	mov	w8, #-1
 	mov	w19, w25
 	str	w8, [x20, #576]
-	b	.L431_213
-.L431_209:
+	b	.L433_213
+.L433_209:
 	ldp	x8, x9, [x20, #64]
 	mov	w19, w25
 	add	x8, x8, x19, lsl #6
 	cmp	x9, x19
 	csel	x9, x8, x20, hi
 	ldrh	w9, [x9, #58]
-	tbnz	w9, #9, .L431_211
+	tbnz	w9, #9, .L433_211
 	ldr	x1, [x20, #560]
 	add	x0, x20, #512
 	bl	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
-	b	.L431_213
-.L431_211:
-	b.ls	.L431_269
-.L431_212:
+	b	.L433_213
+.L433_211:
+	b.ls	.L433_269
+.L433_212:
 	mov	w9, #-1
 	add	x13, x20, #556
 	ldp	w10, w11, [x8, #24]
@@ -84260,13 +84415,13 @@ hw_queue_RequestQueue_next:
 	csel	x8, x8, x13, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L431_213:
+.L433_213:
 	ldr	x8, [x20, #72]
 	cmp	x8, x19
-	b.ls	.L431_257
+	b.ls	.L433_257
 	ldr	x8, [x20, #64]
 	add	x8, x8, x19, lsl #6
-.L431_215:
+.L433_215:
 	mov	w9, #3
 	ldr	w21, [x8, #48]
 	strb	w9, [x8, #62]
@@ -84275,7 +84430,7 @@ hw_queue_RequestQueue_next:
 	add	w8, w9, #1
 	cmp	w10, #1
 	str	w8, [x20, #972]
-	b.ne	.L431_217
+	b.ne	.L433_217
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
 	ldp	x10, x11, [x20, #256]
@@ -84298,10 +84453,10 @@ hw_queue_RequestQueue_next:
 	stp	w9, w13, [sp, #72]
 	str	w8, [sp, #48]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L431_217:
+.L433_217:
 	mov	w8, wzr
 	stp	w25, w21, [x24, #4]
-.L431_218:
+.L433_218:
 	str	w8, [x24]
 	ldp	x20, x19, [sp, #176]
 	ldp	x22, x21, [sp, #160]
@@ -84311,54 +84466,54 @@ hw_queue_RequestQueue_next:
 	ldp	x29, x30, [sp, #96]
 	add	sp, sp, #192
 	ret
-.L431_219:
+.L433_219:
 	mov	w25, wzr
-	b	.L431_71
-.L431_220:
+	b	.L433_71
+.L433_220:
 	ldr	w8, [x20, #3128]
 	ldr	x9, [x20, #2840]
 	sub	w8, w8, #1
 	str	w8, [x20, #3128]
 	ldr	w8, [x19, #44]
 	cmp	x9, x8
-	b.ls	.L431_276
+	b.ls	.L433_276
 	ldr	x9, [x20, #2832]
 	add	x21, x9, x8, lsl #7
-.L431_222:
+.L433_222:
 	ldr	w8, [x21, #112]
 	subs	w8, w8, #1
 	str	w8, [x21, #112]
-	b.ne	.L431_226
+	b.ne	.L433_226
 	ldr	x8, [x20, #3016]
 	ldr	w9, [x21, #116]
 	str	wzr, [x21, #116]
 	subs	x8, x8, x9
 	csel	x8, xzr, x8, lo
 	str	x8, [x20, #3016]
-	b	.L431_226
-.L431_224:
+	b	.L433_226
+.L433_224:
 	mov	w8, #2
-.L431_225:
+.L433_225:
 	add	x8, x20, x8, lsl #2
 	ldr	w9, [x8, #3124]
 	sub	w9, w9, #1
 	str	w9, [x8, #3124]
-.L431_226:
+.L433_226:
 	ldr	x8, [x20, #1104]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #17
 	csel	x8, x9, x8, hi
 	cmp	x8, #8
-	b.le	.L431_232
+	b.le	.L433_232
 	cmp	x8, #13
-	b.gt	.L431_239
+	b.gt	.L433_239
 	cmp	x8, #10
-	b.le	.L431_246
+	b.le	.L433_246
 	cmp	x8, #11
-	b.eq	.L431_258
+	b.eq	.L433_258
 	cmp	x8, #12
-	b.eq	.L431_194
+	b.eq	.L433_194
 	ldr	w8, [x20, #2300]
 	add	w8, w8, #1
 	str	w8, [x20, #2300]
@@ -84367,102 +84522,102 @@ hw_queue_RequestQueue_next:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2240]
-	b	.L431_194
-.L431_232:
+	b	.L433_194
+.L433_232:
 	cmp	x8, #3
-	b.le	.L431_243
+	b.le	.L433_243
 	cmp	x8, #6
-	b.gt	.L431_253
+	b.gt	.L433_253
 	sub	x8, x8, #4
 	cmp	x8, #2
-	b.lo	.L431_194
+	b.lo	.L433_194
 	ldr	x8, [x20, #328]
 	ldr	w2, [x19, #52]
 	add	x21, x20, #1112
 	ldr	x19, [x20, #680]
 	cmp	x8, x14
-	b.ls	.L431_278
+	b.ls	.L433_278
 	ldr	x8, [x20, #320]
 	add	x22, x8, x14, lsl #4
-.L431_237:
+.L433_237:
 	str	x19, [x22]
 	ldrb	w8, [x20, #1556]
-	tbz	w8, #0, .L431_263
+	tbz	w8, #0, .L433_263
 	add	x0, x20, #1112
 	mov	x1, x20
 	mov	w3, #1
 	mov	w4, #10
 	bl	hw_cfq_v2_CfqV2_charge
-	b	.L431_267
-.L431_239:
+	b	.L433_267
+.L433_239:
 	cmp	x8, #16
-	b.gt	.L431_248
+	b.gt	.L433_248
 	sub	x8, x8, #14
 	cmp	x8, #2
-	b.lo	.L431_194
+	b.lo	.L433_194
 	ldr	x8, [x20, #1544]
 	ldr	x19, [x20, #672]
 	ldr	x21, [x20, #712]
 	cmp	x8, x14
-	b.ls	.L431_277
+	b.ls	.L433_277
 	ldr	x8, [x20, #1536]
-	b	.L431_115
-.L431_243:
-	b.lo	.L431_194
+	b	.L433_115
+.L433_243:
+	b.lo	.L433_194
 	ldr	w8, [x19, #44]
-	b	.L431_127
-.L431_245:
+	b	.L433_127
+.L433_245:
 	add	x0, x20, #672
 	bl	hw_clock_Clock_find_units
-	b	.L431_1
-.L431_246:
+	b	.L433_1
+.L433_246:
 	cmp	x8, #9
-	b.ne	.L431_259
+	b.ne	.L433_259
 	add	x0, x20, #1112
-	b	.L431_187
-.L431_248:
+	b	.L433_187
+.L433_248:
 	cmp	x8, #17
-	b.ne	.L431_194
+	b.ne	.L433_194
 	ldr	w21, [x20, #1976]
 	ldrb	w8, [x19, #61]
 	ldr	x19, [x20, #672]
 	ldr	x22, [x20, #712]
 	add	w9, w21, #1
 	str	w9, [x20, #1976]
-	cbz	w8, .L431_251
+	cbz	w8, .L433_251
 	ldr	w8, [x20, #1972]
 	add	w8, w8, #1
 	str	w8, [x20, #1972]
-.L431_251:
+.L433_251:
 	ldr	x8, [x20, #2024]
 	cmp	x8, x14
-	b.ls	.L431_279
+	b.ls	.L433_279
 	ldr	x8, [x20, #2016]
-	b	.L431_184
-.L431_253:
+	b	.L433_184
+.L433_253:
 	cmp	x8, #7
-	b.ne	.L431_260
+	b.ne	.L433_260
 	ldr	w8, [x20, #1680]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1680]
-	b.ls	.L431_194
+	b.ls	.L433_194
 	mov	w8, #1
 	strb	w8, [x20, #1684]
-	b	.L431_194
-.L431_256:
+	b	.L433_194
+.L433_256:
 	mov	x0, x20
 	mov	x19, x14
 	bl	hw_collections_arena_clean_request_Request
 	mov	x14, x19
 	mov	x8, x20
-	b	.L431_96
-.L431_257:
+	b	.L433_96
+.L433_257:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L431_215
-.L431_258:
+	b	.L433_215
+.L433_258:
 	ldr	w8, [x20, #1972]
 	add	w8, w8, #1
 	str	w8, [x20, #1972]
@@ -84471,8 +84626,8 @@ hw_queue_RequestQueue_next:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1944]
-	b	.L431_194
-.L431_259:
+	b	.L433_194
+.L433_259:
 	ldr	w8, [x20, #2076]
 	add	w8, w8, #1
 	str	w8, [x20, #2076]
@@ -84481,111 +84636,111 @@ hw_queue_RequestQueue_next:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #2048]
-	b	.L431_194
-.L431_260:
+	b	.L433_194
+.L433_260:
 	ldr	w8, [x20, #1556]
 	add	w8, w8, #1
 	cmp	w8, #5
 	str	w8, [x20, #1556]
-	b.lo	.L431_262
+	b.lo	.L433_262
 	mov	w8, #1
 	strb	w8, [x20, #1564]
-.L431_262:
+.L433_262:
 	ldr	x8, [x19]
 	ldr	w9, [x19, #40]
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #1272]
-	b	.L431_194
-.L431_263:
+	b	.L433_194
+.L433_263:
 	ldr	x8, [x20, #1224]
 	cmp	x8, x2
-	b.ls	.L431_280
+	b.ls	.L433_280
 	mov	w8, #104
 	ldr	x9, [x20, #1216]
 	umaddl	x21, w2, w8, x9
-.L431_265:
+.L433_265:
 	ldr	w8, [x21]
 	add	x28, x20, #552
-	tbnz	w8, #0, .L431_267
+	tbnz	w8, #0, .L433_267
 	mov	w8, #1
 	stp	x8, x19, [x21]
-.L431_267:
+.L433_267:
 	ldr	w8, [x20, #1544]
 	add	w8, w8, #1
 	cmp	w8, #4
 	str	w8, [x20, #1544]
-	b.lo	.L431_194
+	b.lo	.L433_194
 	mov	w8, #1
 	strb	w8, [x20, #1556]
-	b	.L431_194
-.L431_269:
+	b	.L433_194
+.L433_269:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L431_212
-.L431_270:
+	b	.L433_212
+.L433_270:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x14, [sp, #40]
 	mov	x9, x20
-	b	.L431_25
-.L431_271:
+	b	.L433_25
+.L433_271:
 	add	x0, x20, #128
 	add	x19, x20, #128
 	bl	hw_collections_arena_clean_context_Context
-	b	.L431_129
-.L431_272:
+	b	.L433_129
+.L433_272:
 	add	x0, x20, #336
 	add	x22, x20, #336
 	mov	x23, x2
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x2, x23
-	b	.L431_103
-.L431_273:
+	b	.L433_103
+.L433_273:
 	add	x0, x20, #1504
 	add	x22, x20, #1504
 	bl	hw_collections_arena_clean_request_MergedBio
-	b	.L431_116
-.L431_274:
+	b	.L433_116
+.L433_274:
 	add	x0, x20, #1944
 	add	x23, x20, #1944
 	bl	hw_collections_arena_clean_paternoster_Served
-	b	.L431_185
-.L431_275:
+	b	.L433_185
+.L433_275:
 	add	x0, x20, #1064
 	bl	hw_collections_arena_clean_cfq_v2_queue_Queue
 	ldr	w8, [x21]
-	tbz	w8, #0, .L431_191
-	b	.L431_192
-.L431_276:
+	tbz	w8, #0, .L433_191
+	b	.L433_192
+.L433_276:
 	add	x0, x20, #2848
 	add	x21, x20, #2848
 	mov	x22, x14
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	mov	x14, x22
-	b	.L431_222
-.L431_277:
+	b	.L433_222
+.L433_277:
 	add	x0, x20, #1552
 	add	x22, x20, #1552
 	bl	hw_collections_arena_clean_request_MergedBio
-	b	.L431_116
-.L431_278:
+	b	.L433_116
+.L433_278:
 	add	x0, x20, #336
 	add	x22, x20, #336
 	mov	x23, x2
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x2, x23
-	b	.L431_237
-.L431_279:
+	b	.L433_237
+.L433_279:
 	add	x0, x20, #1984
 	add	x23, x20, #1984
 	bl	hw_collections_arena_clean_paternoster_Served
-	b	.L431_185
-.L431_280:
+	b	.L433_185
+.L433_280:
 	add	x0, x20, #1112
 	bl	hw_collections_arena_clean_cfq_v2_queue_Queue
-	b	.L431_265
+	b	.L433_265
 	.size	hw_queue_RequestQueue_next, .-hw_queue_RequestQueue_next
 
 	.p2align	2
@@ -84602,9 +84757,9 @@ hw_queue_RequestQueue_rehash:
 	cmp	x10, x19
 	csel	x8, x9, x0, hi
 	ldrh	w8, [x8, #58]
-	tbz	w8, #5, .L432_14
-	b.ls	.L432_15
-.L432_2:
+	tbz	w8, #5, .L434_14
+	b.ls	.L434_15
+.L434_2:
 	mov	w11, #-1
 	mov	x20, #31765
 	ldp	w8, w10, [x9, #24]
@@ -84614,32 +84769,32 @@ hw_queue_RequestQueue_rehash:
 	movk	x20, #31161, lsl #32
 	movk	x20, #40503, lsl #48
 	cmp	x9, x8
-	b.ls	.L432_4
+	b.ls	.L434_4
 	add	x12, x11, x8, lsl #6
 	str	w10, [x12, #28]
-	b	.L432_6
-.L432_4:
+	b	.L434_6
+.L434_4:
 	mul	x12, x2, x20
 	ldr	x13, [x0, #760]
 	and	x12, x13, x12, lsr #32
 	ldr	x13, [x0, #752]
 	cmp	x12, x13
-	b.hs	.L432_6
+	b.hs	.L434_6
 	ldr	x13, [x0, #744]
 	str	w10, [x13, x12, lsl #2]
-.L432_6:
+.L434_6:
 	cmp	x9, x10
-	b.ls	.L432_8
+	b.ls	.L434_8
 	add	x10, x11, x10, lsl #6
 	str	w8, [x10, #24]
-.L432_8:
+.L434_8:
 	add	x8, x11, x19, lsl #6
 	cmp	x9, x19
 	csel	x9, x8, x0, hi
 	ldr	x21, [x9]
 	ldr	w22, [x9, #40]
-	b.ls	.L432_16
-.L432_9:
+	b.ls	.L434_16
+.L434_9:
 	adds	x9, x21, x22
 	ldrh	w10, [x8, #58]
 	csinv	x9, x9, xzr, lo
@@ -84650,50 +84805,50 @@ hw_queue_RequestQueue_rehash:
 	and	x8, x8, x9, lsr #32
 	ldr	x9, [x0, #752]
 	cmp	x8, x9
-	b.hs	.L432_14
+	b.hs	.L434_14
 	ldr	x9, [x0, #744]
 	ldr	x10, [x0, #72]
 	ldr	w20, [x9, x8, lsl #2]
 	cmp	x10, x19
 	str	w1, [x9, x8, lsl #2]
-	b.ls	.L432_17
+	b.ls	.L434_17
 	ldr	x8, [x0, #64]
 	add	x8, x8, x19, lsl #6
-.L432_12:
+.L434_12:
 	mov	w9, #-1
 	stp	w9, w20, [x8, #24]
 	ldr	x8, [x0, #72]
 	cmp	x8, x20
-	b.ls	.L432_14
+	b.ls	.L434_14
 	ldr	x8, [x0, #64]
 	add	x8, x8, x20, lsl #6
 	str	w1, [x8, #24]
-.L432_14:
+.L434_14:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	ret
-.L432_15:
+.L434_15:
 	mov	w20, w1
 	mov	x21, x2
 	bl	hw_collections_arena_clean_request_Request
 	mov	x2, x21
 	mov	w1, w20
 	mov	x9, x0
-	b	.L432_2
-.L432_16:
+	b	.L434_2
+.L434_16:
 	stur	w1, [x29, #-4]
 	bl	hw_collections_arena_clean_request_Request
 	ldur	w1, [x29, #-4]
 	mov	x8, x0
-	b	.L432_9
-.L432_17:
+	b	.L434_9
+.L434_17:
 	mov	w19, w1
 	bl	hw_collections_arena_clean_request_Request
 	mov	w1, w19
 	mov	x8, x0
-	b	.L432_12
+	b	.L434_12
 	.size	hw_queue_RequestQueue_rehash, .-hw_queue_RequestQueue_rehash
 
 	.p2align	2
@@ -84707,35 +84862,35 @@ hw_queue_RequestQueue_stop_sleeping:
 	str	x21, [sp, #16]
 	mov	x29, sp
 	cmp	x8, x20
-	b.ls	.L433_29
+	b.ls	.L435_29
 	ldr	x8, [x0, #256]
 	add	x9, x8, x20, lsl #7
-.L433_2:
+.L435_2:
 	ldrb	w8, [x9, #22]
 	strb	wzr, [x9, #22]
 	cmp	w8, #1
-	b.le	.L433_11
+	b.le	.L435_11
 	cmp	w8, #2
-	b.eq	.L433_15
+	b.eq	.L435_15
 	cmp	w8, #3
-	b.ne	.L433_18
+	b.ne	.L435_18
 	ldr	w8, [x0, #3896]
 	cmp	w8, #1
-	b.ne	.L433_28
+	b.ne	.L435_28
 	ldr	w8, [x0, #3904]
 	ldr	w9, [x0, #3900]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	cmp	w8, w9
-	b.ls	.L433_8
+	b.ls	.L435_8
 	ldrb	w8, [x0, #3968]
-	tbz	w8, #0, .L433_28
-.L433_8:
+	tbz	w8, #0, .L435_28
+.L435_8:
 	ldr	w8, [x0, #3908]
 	ldr	x10, [x0, #264]
 	strb	wzr, [x0, #3924]
 	cmp	x10, x8
-	b.ls	.L433_28
+	b.ls	.L435_28
 	ldr	x11, [x0, #256]
 	add	x14, x0, #3912
 	mov	x13, #-1
@@ -84750,7 +84905,7 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmn	w8, #1
 	str	w11, [x10]
 	str	w12, [x0, #3908]
-	b.eq	.L433_28
+	b.eq	.L435_28
 	ldr	w13, [x0, #3916]
 	ldr	w10, [x0, #788]
 	mov	w14, #3
@@ -84759,16 +84914,16 @@ hw_queue_RequestQueue_stop_sleeping:
 	sub	w13, w13, #1
 	cmp	x12, x10
 	str	w13, [x0, #3916]
-	b	.L433_24
-.L433_11:
-	cbz	w8, .L433_28
+	b	.L435_24
+.L435_11:
+	cbz	w8, .L435_28
 	ldr	x8, [x0, #264]
 	cmp	x8, x20
 	add	x8, x0, #3908
-	b.ls	.L433_31
+	b.ls	.L435_31
 	ldr	x9, [x0, #256]
 	add	x19, x9, x20, lsl #7
-.L433_14:
+.L435_14:
 	mov	w9, #-1
 	ldp	w10, w11, [x19, #32]
 	stp	w9, w9, [x19, #32]
@@ -84787,15 +84942,15 @@ hw_queue_RequestQueue_stop_sleeping:
 	ldr	w8, [x0, #3916]
 	sub	w8, w8, #1
 	str	w8, [x0, #3916]
-	b	.L433_28
-.L433_15:
+	b	.L435_28
+.L435_15:
 	ldr	x8, [x0, #264]
 	cmp	x8, x20
 	add	x8, x0, #3932
-	b.ls	.L433_30
+	b.ls	.L435_30
 	ldr	x9, [x0, #256]
 	add	x19, x9, x20, lsl #7
-.L433_17:
+.L435_17:
 	mov	w9, #-1
 	ldp	w10, w11, [x19, #32]
 	stp	w9, w9, [x19, #32]
@@ -84814,25 +84969,25 @@ hw_queue_RequestQueue_stop_sleeping:
 	ldr	w8, [x0, #3940]
 	sub	w8, w8, #1
 	str	w8, [x0, #3940]
-	b	.L433_28
-.L433_18:
+	b	.L435_28
+.L435_18:
 	ldr	w8, [x0, #3896]
 	cmp	w8, #1
-	b.ne	.L433_28
+	b.ne	.L435_28
 	ldr	w8, [x0, #3928]
 	ldr	w9, [x0, #3900]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	cmp	w8, w9
-	b.ls	.L433_21
+	b.ls	.L435_21
 	ldrb	w8, [x0, #3968]
-	tbz	w8, #0, .L433_28
-.L433_21:
+	tbz	w8, #0, .L435_28
+.L435_21:
 	ldr	w8, [x0, #3932]
 	ldr	x10, [x0, #264]
 	strb	wzr, [x0, #3948]
 	cmp	x10, x8
-	b.ls	.L433_28
+	b.ls	.L435_28
 	ldr	x11, [x0, #256]
 	add	x14, x0, #3936
 	mov	x13, #-1
@@ -84847,7 +85002,7 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmn	w8, #1
 	str	w11, [x10]
 	str	w12, [x0, #3932]
-	b.eq	.L433_28
+	b.eq	.L435_28
 	ldr	w13, [x0, #3940]
 	ldr	w10, [x0, #788]
 	mov	w14, #4
@@ -84856,9 +85011,9 @@ hw_queue_RequestQueue_stop_sleeping:
 	sub	w13, w13, #1
 	cmp	x12, x10
 	str	w13, [x0, #3940]
-.L433_24:
+.L435_24:
 	strb	w14, [x9, #22]
-	b.ls	.L433_28
+	b.ls	.L435_28
 	ldr	w13, [x0, #784]
 	adds	w13, w13, w10
 	csinv	w13, w13, wzr, lo
@@ -84866,44 +85021,44 @@ hw_queue_RequestQueue_stop_sleeping:
 	csel	w14, wzr, w12, lo
 	sub	w13, w13, w14
 	cmp	x12, x13
-	b.ls	.L433_27
+	b.ls	.L435_27
 	mov	w12, #12
 	ldr	w9, [x9]
 	umaddl	x11, w13, w12, x11
 	mov	w12, #2
 	stp	w12, w8, [x11]
 	str	w9, [x11, #8]
-.L433_27:
+.L435_27:
 	add	w8, w10, #1
 	str	w8, [x0, #788]
-.L433_28:
+.L435_28:
 	ldp	x20, x19, [sp, #32]
 	ldr	x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L433_29:
+.L435_29:
 	mov	x21, x0
 	add	x0, x0, #128
 	bl	hw_collections_arena_clean_context_Context
 	mov	x0, x21
 	add	x9, x21, #128
-	b	.L433_2
-.L433_30:
+	b	.L435_2
+.L435_30:
 	mov	x20, x0
 	add	x0, x0, #128
 	mov	x21, x8
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x21
 	mov	x0, x20
-	b	.L433_17
-.L433_31:
+	b	.L435_17
+.L435_31:
 	mov	x20, x0
 	add	x0, x0, #128
 	mov	x21, x8
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x21
 	mov	x0, x20
-	b	.L433_14
+	b	.L435_14
 	.size	hw_queue_RequestQueue_stop_sleeping, .-hw_queue_RequestQueue_stop_sleeping
 
 	.p2align	2
@@ -84917,53 +85072,53 @@ hw_queue_RequestQueue_try_merge:
 	mov	x29, sp
 	tst	w9, #0x30
 	stp	x22, x21, [sp, #32]
-	b.eq	.L434_3
-.L434_1:
+	b.eq	.L436_3
+.L436_1:
 	mov	w8, wzr
-.L434_2:
+.L436_2:
 	str	w8, [x19]
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L434_3:
+.L436_3:
 	mov	x21, x1
 	mov	x20, x0
 	bl	hw_queue_RequestQueue_is_empty
 	mov	w8, wzr
-	tbnz	w0, #0, .L434_2
+	tbnz	w0, #0, .L436_2
 	ldr	w9, [x20, #3960]
 	cmn	w9, #1
-	b.eq	.L434_2
+	b.eq	.L436_2
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	x2, x21
 	bl	hw_registry_AnyElevator_find_merge
 	ands	w8, w0, #0xff
-	b.eq	.L434_9
+	b.eq	.L436_9
 	cmp	w8, #1
-	b.eq	.L434_1
+	b.eq	.L436_1
 	lsr	x22, x0, #32
 	mov	x23, x0
 	mov	x0, x20
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_can_merge
-	tbz	w0, #0, .L434_1
+	tbz	w0, #0, .L436_1
 	ubfx	x23, x23, #8, #1
 	ldrb	w8, [x20, #3968]
-	tbnz	w8, #0, .L434_20
-	b	.L434_21
-.L434_9:
+	tbnz	w8, #0, .L436_20
+	b	.L436_21
+.L436_9:
 	ldr	w22, [x20, #968]
 	cmn	w22, #1
-	b.eq	.L434_14
+	b.eq	.L436_14
 	mov	x0, x20
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_can_merge
-	cbz	w0, .L434_14
+	cbz	w0, .L436_14
 	ldp	x8, x9, [x20, #64]
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
@@ -84974,21 +85129,21 @@ hw_queue_RequestQueue_try_merge:
 	ldr	x9, [x21, #16]
 	csinv	x10, x10, xzr, lo
 	cmp	x10, x9
-	b.ne	.L434_13
-.L434_12:
+	b.ne	.L436_13
+.L436_12:
 	mov	w23, wzr
 	ldrb	w8, [x20, #3968]
-	tbnz	w8, #0, .L434_20
-	b	.L434_21
-.L434_13:
+	tbnz	w8, #0, .L436_20
+	b	.L436_21
+.L436_13:
 	ldr	w10, [x21, #24]
 	adds	x9, x9, x10
 	csinv	x9, x9, xzr, lo
 	cmp	x9, x8
-	b.eq	.L434_19
-.L434_14:
+	b.eq	.L436_19
+.L436_14:
 	ldrb	w8, [x20, #3970]
-	tbz	w8, #0, .L434_17
+	tbz	w8, #0, .L436_17
 	mov	x8, #31765
 	ldr	x23, [x21, #16]
 	ldr	x9, [x20, #760]
@@ -84999,36 +85154,36 @@ hw_queue_RequestQueue_try_merge:
 	mul	x8, x23, x8
 	and	x8, x9, x8, lsr #32
 	cmp	x8, x10
-	b.hs	.L434_17
+	b.hs	.L436_17
 	ldr	x9, [x20, #744]
 	ldr	w22, [x9, x8, lsl #2]
 	cmn	w22, #1
-	b.ne	.L434_31
-.L434_17:
+	b.ne	.L436_31
+.L436_17:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	x2, x21
 	bl	hw_registry_AnyElevator_find_front_merge
 	cmn	w0, #1
-	b.eq	.L434_1
+	b.eq	.L436_1
 	mov	w22, w0
 	mov	x0, x20
 	mov	x2, x21
 	mov	w1, w22
 	bl	hw_queue_RequestQueue_can_merge
-	tbz	w0, #0, .L434_1
-.L434_19:
+	tbz	w0, #0, .L436_1
+.L436_19:
 	mov	w23, #1
 	ldrb	w8, [x20, #3968]
-	tbz	w8, #0, .L434_21
-.L434_20:
+	tbz	w8, #0, .L436_21
+.L436_20:
 	add	x0, x20, #1056
 	mov	x1, x20
 	mov	w2, w22
 	mov	x3, x21
 	bl	hw_registry_AnyElevator_allow_merge
-	tbz	w0, #0, .L434_1
-.L434_21:
+	tbz	w0, #0, .L436_1
+.L436_21:
 	ldp	x8, x9, [x20, #64]
 	mov	w24, w22
 	ldr	w11, [x21, #24]
@@ -85037,47 +85192,47 @@ hw_queue_RequestQueue_try_merge:
 	csel	x10, x8, x20, hi
 	ldr	w10, [x10, #40]
 	adds	w10, w11, w10
-	b.hs	.L434_25
+	b.hs	.L436_25
 	ldr	w11, [x20, #3864]
 	cmp	w10, w11
-	b.hi	.L434_25
+	b.hi	.L436_25
 	mov	x0, x20
-	tbz	w23, #0, .L434_36
+	tbz	w23, #0, .L436_36
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_merge_front
 	mov	w22, w0
 	mov	w24, w0
-	b	.L434_37
-.L434_25:
+	b	.L436_37
+.L436_25:
 	ldrb	w10, [x20, #3872]
 	cmp	w10, #1
-	b.ne	.L434_1
+	b.ne	.L436_1
 	cmp	x9, x24
-	b.ls	.L434_39
-.L434_27:
+	b.ls	.L436_39
+.L436_27:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
 	ldr	w8, [x20, #968]
 	cmp	w8, w22
-	b.ne	.L434_1
+	b.ne	.L436_1
 	mov	w9, #-1
 	mov	w8, wzr
 	str	w9, [x20, #968]
-	b	.L434_2
-.L434_29:
+	b	.L436_2
+.L436_29:
 	ldr	x9, [x8]
 	ldr	w8, [x8, #40]
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	cmp	x8, x23
-	b.eq	.L434_38
-.L434_30:
+	b.eq	.L436_38
+.L436_30:
 	cmn	w24, #1
 	mov	w22, w24
-	b.eq	.L434_17
-.L434_31:
+	b.eq	.L436_17
+.L436_31:
 	ldp	x8, x9, [x20, #64]
 	mov	w10, w22
 	add	x8, x8, x10, lsl #6
@@ -85086,23 +85241,23 @@ hw_queue_RequestQueue_try_merge:
 	ldrh	w9, [x8, #58]
 	ldr	w24, [x8, #28]
 	tst	w9, #0x7
-	b.ne	.L434_34
+	b.ne	.L436_34
 	ldrb	w10, [x8, #62]
 	cmp	w10, #1
-	b.ne	.L434_34
+	b.ne	.L436_34
 	ldrh	w10, [x8, #56]
-	tbz	w10, #4, .L434_29
-.L434_34:
-	tbz	w9, #5, .L434_30
+	tbz	w10, #4, .L436_29
+.L436_34:
+	tbz	w9, #5, .L436_30
 	mov	x0, x20
 	mov	w1, w22
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-	b	.L434_30
-.L434_36:
+	b	.L436_30
+.L436_36:
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_merge_back
-.L434_37:
+.L436_37:
 	ldp	x8, x9, [x20, #64]
 	str	w22, [x20, #968]
 	add	x8, x8, x24, lsl #6
@@ -85111,19 +85266,19 @@ hw_queue_RequestQueue_try_merge:
 	ldr	w8, [x8, #48]
 	stp	w22, w8, [x19, #4]
 	mov	w8, #1
-	b	.L434_2
-.L434_38:
+	b	.L436_2
+.L436_38:
 	mov	x0, x20
 	mov	w1, w22
 	mov	x2, x21
 	bl	hw_queue_RequestQueue_can_merge
-	tbnz	w0, #0, .L434_12
-	b	.L434_17
-.L434_39:
+	tbnz	w0, #0, .L436_12
+	b	.L436_17
+.L436_39:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L434_27
+	b	.L436_27
 	.size	hw_queue_RequestQueue_try_merge, .-hw_queue_RequestQueue_try_merge
 
 	.p2align	2
@@ -85141,7 +85296,7 @@ hw_queue_RequestQueue_wake_after_release:
 	str	w8, [x0, #3920]
 	sub	w8, w9, w10
 	str	w8, [x0, #3944]
-	b.ne	.L435_16
+	b.ne	.L437_16
 	mov	w9, #24
 	add	x8, x0, #3904
 	ldr	w10, [x0, #3900]
@@ -85152,14 +85307,14 @@ hw_queue_RequestQueue_wake_after_release:
 	ldrb	w9, [x0, #3968]
 	cmp	w11, w10
 	ccmp	w9, #0, #0, hi
-	b.eq	.L435_16
+	b.eq	.L437_16
 	stp	x29, x30, [sp, #-16]!
 	ldr	w10, [x12, #4]
 	ldr	x13, [x0, #264]
 	mov	x29, sp
 	strb	wzr, [x12, #20]
 	cmp	x13, x10
-	b.ls	.L435_8
+	b.ls	.L437_8
 	ldr	x14, [x0, #256]
 	add	x17, x12, #8
 	mov	x16, #-1
@@ -85174,7 +85329,7 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	x13, x13, x17, hi
 	cmn	w10, #1
 	str	w14, [x13]
-	b.eq	.L435_8
+	b.eq	.L437_8
 	ldr	w14, [x12, #12]
 	ldr	w13, [x0, #788]
 	adrp	x16, .Lconst24
@@ -85186,7 +85341,7 @@ hw_queue_RequestQueue_wake_after_release:
 	cmp	x15, x13
 	str	w17, [x12, #12]
 	strb	w16, [x11, #22]
-	b.ls	.L435_8
+	b.ls	.L437_8
 	ldr	w12, [x0, #784]
 	adds	w12, w12, w13
 	csinv	w12, w12, wzr, lo
@@ -85194,18 +85349,18 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	w16, wzr, w15, lo
 	sub	w12, w12, w16
 	cmp	x15, x12
-	b.ls	.L435_7
+	b.ls	.L437_7
 	mov	w15, #12
 	ldr	w11, [x11]
 	umaddl	x12, w12, w15, x14
 	mov	w14, #2
 	stp	w14, w10, [x12]
 	str	w11, [x12, #8]
-.L435_7:
+.L437_7:
 	add	w10, w13, #1
 	str	w10, [x0, #788]
-.L435_8:
-	tbz	w9, #0, .L435_15
+.L437_8:
+	tbz	w9, #0, .L437_15
 	eor	x11, x1, #0x1
 	mov	w9, #24
 	ldr	x12, [x0, #264]
@@ -85213,7 +85368,7 @@ hw_queue_RequestQueue_wake_after_release:
 	ldr	w8, [x10, #4]
 	strb	wzr, [x10, #20]
 	cmp	x12, x8
-	b.ls	.L435_15
+	b.ls	.L437_15
 	ldr	x13, [x0, #256]
 	add	x16, x10, #8
 	mov	x15, #-1
@@ -85228,7 +85383,7 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	x12, x12, x16, hi
 	cmn	w8, #1
 	str	w13, [x12]
-	b.eq	.L435_15
+	b.eq	.L437_15
 	ldr	w14, [x10, #12]
 	ldr	w12, [x0, #788]
 	adrp	x15, .Lconst24
@@ -85240,7 +85395,7 @@ hw_queue_RequestQueue_wake_after_release:
 	cmp	x13, x12
 	str	w14, [x10, #12]
 	strb	w15, [x9, #22]
-	b.ls	.L435_15
+	b.ls	.L437_15
 	ldr	w10, [x0, #784]
 	adds	w10, w10, w12
 	csinv	w10, w10, wzr, lo
@@ -85248,19 +85403,19 @@ hw_queue_RequestQueue_wake_after_release:
 	csel	w14, wzr, w13, lo
 	sub	w10, w10, w14
 	cmp	x13, x10
-	b.ls	.L435_14
+	b.ls	.L437_14
 	mov	w13, #12
 	ldr	w9, [x9]
 	umaddl	x10, w10, w13, x11
 	mov	w11, #2
 	stp	w11, w8, [x10]
 	str	w9, [x10, #8]
-.L435_14:
+.L437_14:
 	add	w8, w12, #1
 	str	w8, [x0, #788]
-.L435_15:
+.L437_15:
 	ldp	x29, x30, [sp], #16
-.L435_16:
+.L437_16:
 	ret
 	.size	hw_queue_RequestQueue_wake_after_release, .-hw_queue_RequestQueue_wake_after_release
 
@@ -85270,16 +85425,16 @@ hw_queue_barrier_Sequence_stage:
 	stp	x29, x30, [sp, #-16]!
 	ldrb	w8, [x0, #12]
 	mov	x29, sp
-	tbnz	w8, #0, .L436_2
+	tbnz	w8, #0, .L438_2
 	mov	w0, wzr
 	ldp	x29, x30, [sp], #16
 	ret
-.L436_2:
-	tbnz	w8, #1, .L436_4
+.L438_2:
+	tbnz	w8, #1, .L438_4
 	mov	w0, #1
 	ldp	x29, x30, [sp], #16
 	ret
-.L436_4:
+.L438_4:
 	tst	w8, #0x8
 	mov	w9, #3
 	mov	w10, #2
@@ -85302,24 +85457,24 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x8, x10, x8, hi
 	mov	w10, #1
 	cmp	x8, #9
-	b.gt	.L437_5
+	b.gt	.L439_5
 	cmp	x8, #8
-	b.lo	.L437_51
-	b.ne	.L437_24
+	b.lo	.L439_51
+	b.ne	.L439_24
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L437_33
+	cbz	w8, .L439_33
 	ldrh	w8, [x3, #28]
-	tbnz	w8, #0, .L437_34
-	b	.L437_36
-.L437_5:
+	tbnz	w8, #0, .L439_34
+	b	.L439_36
+.L439_5:
 	cmp	x8, #14
-	b.gt	.L437_13
+	b.gt	.L439_13
 	cmp	x8, #11
-	b.le	.L437_19
+	b.le	.L439_19
 	cmp	x8, #12
-	b.eq	.L437_25
+	b.eq	.L439_25
 	cmp	x8, #13
-	b.ne	.L437_51
+	b.ne	.L439_51
 	ldrb	w9, [x3, #30]
 	ldr	w8, [x3, #8]
 	mov	w10, #48
@@ -85350,13 +85505,13 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x11, x11, x1, hi
 	cmp	w10, #1
 	mov	w10, wzr
-	b.ne	.L437_51
+	b.ne	.L439_51
 	ldr	w9, [x9, x12]
 	cmn	w9, #1
-	b.eq	.L437_51
+	b.eq	.L439_51
 	ldr	w10, [x11, #52]
 	cmp	w9, w10
-	b.ne	.L437_50
+	b.ne	.L439_50
 	ldrb	w9, [x11, #61]
 	ldrh	w10, [x11, #56]
 	eor	w8, w8, #0x1
@@ -85364,40 +85519,40 @@ hw_registry_AnyElevator_allow_merge:
 	orr	w8, w10, w8
 	cset	w9, eq
 	orr	w10, w9, w8
-	b	.L437_51
-.L437_13:
+	b	.L439_51
+.L439_13:
 	cmp	x8, #16
-	b.le	.L437_22
+	b.le	.L439_22
 	cmp	x8, #17
-	b.eq	.L437_26
+	b.eq	.L439_26
 	cmp	x8, #18
-	b.eq	.L437_51
+	b.eq	.L439_51
 	ldrb	w11, [x3, #30]
 	ldr	w8, [x3, #8]
 	sub	w9, w11, #2
 	cmp	w9, #2
-	b.lo	.L437_46
-	cbnz	w11, .L437_41
+	b.lo	.L439_46
+	cbnz	w11, .L439_41
 	mov	w9, #1769
-	b	.L437_42
-.L437_19:
+	b	.L439_42
+.L439_19:
 	cmp	x8, #10
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L437_29
+	cbz	w8, .L439_29
 	ldrh	w8, [x3, #28]
-	tbnz	w8, #0, .L437_30
-	b	.L437_32
-.L437_22:
+	tbnz	w8, #0, .L439_30
+	b	.L439_32
+.L439_22:
 	cmp	x8, #15
-	b.ne	.L437_51
+	b.ne	.L439_51
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_bfq_Bfq_allow_merge
-.L437_24:
+.L439_24:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_allow_merge
-.L437_25:
+.L439_25:
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w2
 	add	x8, x8, x10, lsl #6
@@ -85405,8 +85560,8 @@ hw_registry_AnyElevator_allow_merge:
 	ldr	w9, [x3, #8]
 	csel	x8, x8, x1, hi
 	ldr	w8, [x8, #44]
-	b	.L437_39
-.L437_26:
+	b	.L439_39
+.L439_26:
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w2
 	add	x8, x8, x10, lsl #6
@@ -85415,24 +85570,24 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x8, x8, x1, hi
 	ldr	w9, [x8, #44]
 	cmp	w9, w10
-	b.ne	.L437_50
+	b.ne	.L439_50
 	ldrb	w9, [x8, #61]
-	cbz	w9, .L437_54
+	cbz	w9, .L439_54
 	ldrh	w8, [x8, #56]
-	b	.L437_55
-.L437_29:
+	b	.L439_55
+.L439_29:
 	mov	w8, #1
-.L437_30:
+.L439_30:
 	ldp	x9, x10, [x1, #64]
 	mov	w11, w2
 	add	x9, x9, x11, lsl #6
 	cmp	x10, x11
 	csel	x9, x9, x1, hi
 	ldrb	w10, [x9, #61]
-	cbz	w10, .L437_32
+	cbz	w10, .L439_32
 	ldrh	w9, [x9, #56]
-	tbz	w9, #0, .L437_50
-.L437_32:
+	tbz	w9, #0, .L439_50
+.L439_32:
 	ldp	x10, x11, [x1, #256]
 	add	x12, x1, #128
 	ldr	w9, [x3, #8]
@@ -85445,21 +85600,21 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x8, x10, x8, ne
 	ldr	w8, [x9, x8]
 	cmn	w8, #1
-	b.ne	.L437_37
-	b	.L437_50
-.L437_33:
+	b.ne	.L439_37
+	b	.L439_50
+.L439_33:
 	mov	w8, #1
-.L437_34:
+.L439_34:
 	ldp	x9, x10, [x1, #64]
 	mov	w11, w2
 	add	x9, x9, x11, lsl #6
 	cmp	x10, x11
 	csel	x9, x9, x1, hi
 	ldrb	w10, [x9, #61]
-	cbz	w10, .L437_36
+	cbz	w10, .L439_36
 	ldrh	w9, [x9, #56]
-	tbz	w9, #0, .L437_50
-.L437_36:
+	tbz	w9, #0, .L439_50
+.L439_36:
 	ldp	x10, x11, [x1, #256]
 	add	x12, x1, #128
 	ldr	w9, [x3, #8]
@@ -85470,28 +85625,28 @@ hw_registry_AnyElevator_allow_merge:
 	add	x8, x9, x8, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L437_50
-.L437_37:
+	b.eq	.L439_50
+.L439_37:
 	ldp	x9, x10, [x1, #64]
 	mov	w11, w2
 	add	x9, x9, x11, lsl #6
 	cmp	x10, x11
 	csel	x9, x9, x1, hi
-.L437_38:
+.L439_38:
 	ldr	w9, [x9, #52]
-.L437_39:
+.L439_39:
 	cmp	w8, w9
-.L437_40:
+.L439_40:
 	cset	w10, eq
-	b	.L437_51
-.L437_41:
+	b	.L439_51
+.L439_41:
 	mov	w9, #1770
-.L437_42:
+.L439_42:
 	ldr	w10, [x0, #2088]
-	cbz	w10, .L437_46
+	cbz	w10, .L439_46
 	ldrb	w9, [x0, x9]
 	cmp	w9, #1
-	b.ne	.L437_46
+	b.ne	.L439_46
 	ldr	x9, [x0, #1776]
 	ldr	x10, [x0, #1784]
 	add	x13, x0, #1792
@@ -85500,7 +85655,7 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x12, x12, x13, hi
 	ldr	x14, [x12]
 	mov	w12, w8
-	cbnz	x14, .L437_47
+	cbnz	x14, .L439_47
 	ldp	x12, x14, [x1, #256]
 	add	x15, x1, #128
 	add	x12, x12, x8, lsl #7
@@ -85516,10 +85671,10 @@ hw_registry_AnyElevator_allow_merge:
 	ldr	x9, [x9]
 	cmp	x9, #0
 	csinv	w12, w12, wzr, ne
-	b	.L437_47
-.L437_46:
+	b	.L439_47
+.L439_46:
 	mov	w12, #-1
-.L437_47:
+.L439_47:
 	ldp	x10, x13, [x0, #32]
 	mov	w9, w2
 	add	x10, x10, x9, lsl #5
@@ -85528,35 +85683,35 @@ hw_registry_AnyElevator_allow_merge:
 	mov	w10, wzr
 	ldrb	w14, [x13, #28]
 	cmp	w14, #1
-	b.gt	.L437_52
-	cbnz	w14, .L437_51
+	b.gt	.L439_52
+	cbnz	w14, .L439_51
 	cmn	w12, #1
-	b.eq	.L437_57
-.L437_50:
+	b.eq	.L439_57
+.L439_50:
 	mov	w10, wzr
-.L437_51:
+.L439_51:
 	and	w0, w10, #0x1
 	ldp	x29, x30, [sp], #16
 	ret
-.L437_52:
+.L439_52:
 	cmp	w14, #2
-	b.ne	.L437_51
+	b.ne	.L439_51
 	ldr	w8, [x13, #24]
 	cmp	w8, w12
-	b	.L437_40
-.L437_54:
+	b	.L439_40
+.L439_54:
 	mov	w8, #1
-.L437_55:
+.L439_55:
 	ldrb	w9, [x3, #30]
 	cmp	w9, #0
-.L437_56:
+.L439_56:
 	ldrh	w9, [x3, #28]
 	cset	w10, eq
 	orr	w9, w10, w9
 	eor	w8, w8, w9
 	eor	w10, w8, #0x1
-	b	.L437_51
-.L437_57:
+	b	.L439_51
+.L439_57:
 	ldr	x10, [x0, #48]
 	sub	x12, x10, #2
 	cmp	x10, #1
@@ -85564,51 +85719,51 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x12, x12, x10, hi
 	mov	w10, #1
 	cmp	x12, #9
-	b.gt	.L437_62
+	b.gt	.L439_62
 	cmp	x12, #8
-	b.lo	.L437_51
-	b.ne	.L437_80
-	cbz	w11, .L437_85
+	b.lo	.L439_51
+	b.ne	.L439_80
+	cbz	w11, .L439_85
 	ldrh	w10, [x3, #28]
-	tbnz	w10, #0, .L437_86
-	b	.L437_88
-.L437_62:
+	tbnz	w10, #0, .L439_86
+	b	.L439_88
+.L439_62:
 	cmp	x12, #13
-	b.le	.L437_69
+	b.le	.L439_69
 	cmp	x12, #15
-	b.le	.L437_78
+	b.le	.L439_78
 	cmp	x12, #16
-	b.eq	.L437_51
+	b.eq	.L439_51
 	cmp	x12, #17
-	b.ne	.L437_51
+	b.ne	.L439_51
 	ldp	x10, x12, [x1, #64]
 	add	x10, x10, x9, lsl #6
 	cmp	x12, x9
 	csel	x9, x10, x1, hi
 	ldr	w10, [x9, #44]
 	cmp	w10, w8
-	b.ne	.L437_50
+	b.ne	.L439_50
 	ldrb	w8, [x9, #61]
-	cbz	w8, .L437_90
+	cbz	w8, .L439_90
 	ldrh	w8, [x9, #56]
-	b	.L437_91
-.L437_69:
+	b	.L439_91
+.L439_69:
 	cmp	x12, #11
-	b.gt	.L437_76
+	b.gt	.L439_76
 	cmp	x12, #10
-	cbz	w11, .L437_73
+	cbz	w11, .L439_73
 	ldrh	w10, [x3, #28]
-	tbz	w10, #0, .L437_75
-.L437_73:
+	tbz	w10, #0, .L439_75
+.L439_73:
 	ldp	x11, x12, [x1, #64]
 	add	x11, x11, x9, lsl #6
 	cmp	x12, x9
 	csel	x11, x11, x1, hi
 	ldrb	w12, [x11, #61]
-	cbz	w12, .L437_75
+	cbz	w12, .L439_75
 	ldrh	w11, [x11, #56]
-	tbz	w11, #0, .L437_50
-.L437_75:
+	tbz	w11, #0, .L439_50
+.L439_75:
 	ldp	x11, x12, [x1, #256]
 	add	x13, x1, #128
 	add	x11, x11, x8, lsl #7
@@ -85620,29 +85775,29 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x10, x11, x10, ne
 	ldr	w8, [x8, x10]
 	cmn	w8, #1
-	b.ne	.L437_89
-	b	.L437_50
-.L437_76:
+	b.ne	.L439_89
+	b	.L439_50
+.L439_76:
 	cmp	x12, #12
-	b.ne	.L437_81
+	b.ne	.L439_81
 	ldp	x10, x11, [x1, #64]
 	add	x10, x10, x9, lsl #6
 	cmp	x11, x9
 	csel	x9, x10, x1, hi
 	ldr	w9, [x9, #44]
 	cmp	w9, w8
-	b	.L437_40
-.L437_78:
+	b	.L439_40
+.L439_78:
 	cmp	x12, #14
-	b.eq	.L437_51
+	b.eq	.L439_51
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_bfq_Bfq_allow_merge
-.L437_80:
+.L439_80:
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_allow_merge
-.L437_81:
+.L439_81:
 	ldr	x10, [x0, #1000]
 	cmp	w11, #0
 	mov	w11, #48
@@ -85670,13 +85825,13 @@ hw_registry_AnyElevator_allow_merge:
 	csel	x9, x16, x1, hi
 	cmp	w10, #1
 	mov	w10, wzr
-	b.ne	.L437_51
+	b.ne	.L439_51
 	ldr	w11, [x11, x12]
 	cmn	w11, #1
-	b.eq	.L437_51
+	b.eq	.L439_51
 	ldr	w10, [x9, #52]
 	cmp	w11, w10
-	b.ne	.L437_50
+	b.ne	.L439_50
 	ldrb	w10, [x9, #61]
 	ldrh	w9, [x9, #56]
 	eor	w8, w8, #0x1
@@ -85684,19 +85839,19 @@ hw_registry_AnyElevator_allow_merge:
 	orr	w8, w9, w8
 	cset	w10, eq
 	orr	w10, w10, w8
-	b	.L437_51
-.L437_85:
+	b	.L439_51
+.L439_85:
 	mov	w10, #1
-.L437_86:
+.L439_86:
 	ldp	x11, x12, [x1, #64]
 	add	x11, x11, x9, lsl #6
 	cmp	x12, x9
 	csel	x11, x11, x1, hi
 	ldrb	w12, [x11, #61]
-	cbz	w12, .L437_88
+	cbz	w12, .L439_88
 	ldrh	w11, [x11, #56]
-	tbz	w11, #0, .L437_50
-.L437_88:
+	tbz	w11, #0, .L439_50
+.L439_88:
 	ldp	x11, x12, [x1, #256]
 	add	x13, x1, #128
 	and	x10, x10, #0x1
@@ -85706,18 +85861,18 @@ hw_registry_AnyElevator_allow_merge:
 	add	x8, x8, x10, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L437_50
-.L437_89:
+	b.eq	.L439_50
+.L439_89:
 	ldp	x10, x11, [x1, #64]
 	add	x10, x10, x9, lsl #6
 	cmp	x11, x9
 	csel	x9, x10, x1, hi
-	b	.L437_38
-.L437_90:
+	b	.L439_38
+.L439_90:
 	mov	w8, #1
-.L437_91:
+.L439_91:
 	cmp	w11, #0
-	b	.L437_56
+	b	.L439_56
 	.size	hw_registry_AnyElevator_allow_merge, .-hw_registry_AnyElevator_allow_merge
 
 	.p2align	2
@@ -85731,22 +85886,22 @@ hw_registry_AnyElevator_depth_limit:
 	mov	w8, #19
 	csel	x8, x9, x8, hi
 	cmp	x8, #14
-	b.hs	.L438_2
-.L438_1:
+	b.hs	.L440_2
+.L440_1:
 	mov	w0, w2
 	ldp	x29, x30, [sp], #16
 	ret
-.L438_2:
+.L440_2:
 	cmp	x8, #16
-	b.gt	.L438_9
+	b.gt	.L440_9
 	cmp	x8, #14
-	b.eq	.L438_14
+	b.eq	.L440_14
 	cmp	x8, #15
-	b.ne	.L438_18
+	b.ne	.L440_18
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L438_1
+	cbz	w8, .L440_1
 	ldr	w8, [x0, #1472]
-.L438_7:
+.L440_7:
 	ldrh	w9, [x3, #28]
 	mov	w10, #8
 	cmp	w8, #0
@@ -85759,46 +85914,46 @@ hw_registry_AnyElevator_depth_limit:
 	csel	w8, w8, w10, eq
 	umull	x8, w2, w8
 	tst	x8, #0xffffffff00000000
-	b.ne	.L438_40
-.L438_8:
+	b.ne	.L440_40
+.L440_8:
 	lsr	w8, w8, #4
 	cmp	w8, #1
 	csinc	w0, w8, wzr, hi
 	ldp	x29, x30, [sp], #16
 	ret
-.L438_9:
+.L440_9:
 	cmp	x8, #17
-	b.eq	.L438_17
+	b.eq	.L440_17
 	cmp	x8, #18
-	b.eq	.L438_1
+	b.eq	.L440_1
 	ldrb	w9, [x3, #30]
 	sub	w8, w9, #2
 	cmp	w8, #2
-	b.lo	.L438_27
-	cbnz	w9, .L438_21
+	b.lo	.L440_27
+	cbnz	w9, .L440_21
 	mov	w8, #1769
-	b	.L438_22
-.L438_14:
+	b	.L440_22
+.L440_14:
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L438_1
+	cbz	w8, .L440_1
 	ldr	w8, [x0, #320]
-.L438_16:
+.L440_16:
 	cmp	w8, w2
 	csel	w9, w8, w2, lo
 	cmp	w8, #0
 	csel	w2, w2, w9, eq
-	b	.L438_1
-.L438_17:
+	b	.L440_1
+.L440_17:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_paternoster_Paternoster_depth_limit
-.L438_18:
+.L440_18:
 	ldrb	w8, [x3, #30]
-	cbz	w8, .L438_1
+	cbz	w8, .L440_1
 	ldrh	w8, [x3, #28]
 	mov	w9, #17
 	and	w8, w8, w9
-	cbnz	w8, .L438_1
+	cbnz	w8, .L440_1
 	mov	w8, #75
 	mov	x9, #36701
 	umull	x8, w2, w8
@@ -85806,15 +85961,15 @@ hw_registry_AnyElevator_depth_limit:
 	movk	x9, #23592, lsl #32
 	movk	x9, #655, lsl #48
 	umulh	x2, x8, x9
-	b	.L438_1
-.L438_21:
+	b	.L440_1
+.L440_21:
 	mov	w8, #1770
-.L438_22:
+.L440_22:
 	ldr	w10, [x0, #2088]
-	cbz	w10, .L438_27
+	cbz	w10, .L440_27
 	ldrb	w8, [x0, x8]
 	cmp	w8, #1
-	b.ne	.L438_27
+	b.ne	.L440_27
 	ldr	w8, [x3, #8]
 	ldr	x10, [x0, #1776]
 	add	x12, x0, #1792
@@ -85823,7 +85978,7 @@ hw_registry_AnyElevator_depth_limit:
 	cmp	x11, x8
 	csel	x13, x13, x12, hi
 	ldr	x13, [x13]
-	cbnz	x13, .L438_26
+	cbnz	x13, .L440_26
 	ldp	x13, x14, [x1, #256]
 	add	x15, x1, #128
 	add	x13, x13, x8, lsl #7
@@ -85837,11 +85992,11 @@ hw_registry_AnyElevator_depth_limit:
 	cmp	x11, x8
 	csel	x10, x10, x12, hi
 	ldr	x10, [x10]
-	cbz	x10, .L438_27
-.L438_26:
+	cbz	x10, .L440_27
+.L440_26:
 	cmn	w8, #1
-	b.ne	.L438_1
-.L438_27:
+	b.ne	.L440_1
+.L440_27:
 	mov	x8, x0
 	ldr	x10, [x8, #48]!
 	sub	x11, x10, #2
@@ -85849,28 +86004,28 @@ hw_registry_AnyElevator_depth_limit:
 	mov	w10, #17
 	csel	x10, x11, x10, hi
 	cmp	x10, #14
-	b.lo	.L438_1
+	b.lo	.L440_1
 	cmp	x10, #15
-	b.le	.L438_32
+	b.le	.L440_32
 	cmp	x10, #16
-	b.eq	.L438_35
+	b.eq	.L440_35
 	cmp	x10, #17
-	b.ne	.L438_1
+	b.ne	.L440_1
 	mov	x0, x8
 	ldp	x29, x30, [sp], #16
 	b	hw_paternoster_Paternoster_depth_limit
-.L438_32:
+.L440_32:
 	cmp	x10, #14
-	b.ne	.L438_38
-	cbz	w9, .L438_1
+	b.ne	.L440_38
+	cbz	w9, .L440_1
 	ldr	w8, [x0, #368]
-	b	.L438_16
-.L438_35:
-	cbz	w9, .L438_1
+	b	.L440_16
+.L440_35:
+	cbz	w9, .L440_1
 	ldrh	w8, [x3, #28]
 	mov	w9, #17
 	and	w8, w8, w9
-	cbnz	w8, .L438_1
+	cbnz	w8, .L440_1
 	mov	w8, #75
 	mov	x9, #36701
 	umull	x8, w2, w8
@@ -85878,14 +86033,14 @@ hw_registry_AnyElevator_depth_limit:
 	movk	x9, #23592, lsl #32
 	movk	x9, #655, lsl #48
 	umulh	x2, x8, x9
-	b	.L438_1
-.L438_38:
-	cbz	w9, .L438_1
+	b	.L440_1
+.L440_38:
+	cbz	w9, .L440_1
 	ldr	w8, [x0, #1520]
-	b	.L438_7
-.L438_40:
+	b	.L440_7
+.L440_40:
 	mov	w8, #-1
-	b	.L438_8
+	b	.L440_8
 	.size	hw_registry_AnyElevator_depth_limit, .-hw_registry_AnyElevator_depth_limit
 
 	.p2align	2
@@ -85899,104 +86054,104 @@ hw_registry_AnyElevator_dispatch:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L439_6
+	b.gt	.L441_6
 	add	x0, x0, #8
 	cmp	x8, #4
-	b.gt	.L439_11
+	b.gt	.L441_11
 	cmp	x8, #1
-	b.le	.L439_19
+	b.le	.L441_19
 	cmp	x8, #2
-	b.eq	.L439_27
+	b.eq	.L441_27
 	cmp	x8, #3
-	b.ne	.L439_31
+	b.ne	.L441_31
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_anticipatory_Anticipatory
-.L439_6:
+.L441_6:
 	cmp	x8, #14
-	b.gt	.L439_15
+	b.gt	.L441_15
 	add	x0, x0, #8
 	cmp	x8, #11
-	b.le	.L439_21
+	b.le	.L441_21
 	cmp	x8, #12
-	b.eq	.L439_28
+	b.eq	.L441_28
 	cmp	x8, #13
-	b.ne	.L439_32
+	b.ne	.L441_32
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_Cfq
-.L439_11:
+.L441_11:
 	cmp	x8, #6
-	b.le	.L439_23
+	b.le	.L441_23
 	cmp	x8, #7
-	b.eq	.L439_29
+	b.eq	.L441_29
 	cmp	x8, #8
-	b.ne	.L439_33
+	b.ne	.L441_33
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_tree_CfqTree
-.L439_15:
+.L441_15:
 	cmp	x8, #16
-	b.le	.L439_25
+	b.le	.L441_25
 	cmp	x8, #17
-	b.eq	.L439_30
+	b.eq	.L441_30
 	cmp	x8, #18
-	b.ne	.L439_34
+	b.ne	.L441_34
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_custom_Custom
-.L439_19:
-	cbnz	x8, .L439_35
+.L441_19:
+	cbnz	x8, .L441_35
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_linus_Linus
-.L439_21:
+.L441_21:
 	cmp	x8, #10
-	b.ne	.L439_36
+	b.ne	.L441_36
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_shared_turns_Turns_bfq_v0_Sectors
-.L439_23:
+.L441_23:
 	cmp	x8, #5
-	b.ne	.L439_37
+	b.ne	.L441_37
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_v1_CfqV1
-.L439_25:
+.L441_25:
 	add	x0, x0, #8
 	cmp	x8, #15
-	b.ne	.L439_38
+	b.ne	.L441_38
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_bfq_Bfq
-.L439_27:
+.L441_27:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_deadline_Deadline
-.L439_28:
+.L441_28:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_fiops_Fiops
-.L439_29:
+.L441_29:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_v3_CfqV3
-.L439_30:
+.L441_30:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_paternoster_Paternoster
-.L439_31:
+.L441_31:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_sfq_Sfq
-.L439_32:
+.L441_32:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_mq_deadline_MqDeadline
-.L439_33:
+.L441_33:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_bandwidth_Bandwidth_cfq_v3_CfqV3
-.L439_34:
+.L441_34:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner
-.L439_35:
+.L441_35:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_noop_Noop
-.L439_36:
+.L441_36:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_shared_turns_Turns_cfq_wf2q_Time
-.L439_37:
+.L441_37:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_cfq_v2_CfqV2
-.L439_38:
+.L441_38:
 	ldp	x29, x30, [sp], #16
 	b	hw_elevator_hooks_dispatch_kyber_Kyber
 	.size	hw_registry_AnyElevator_dispatch, .-hw_registry_AnyElevator_dispatch
@@ -86015,38 +86170,38 @@ hw_registry_AnyElevator_exit:
 	stp	x20, x19, [sp, #48]
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L440_3
+	b.gt	.L442_3
 	cmp	x8, #5
-	b.gt	.L440_16
-.L440_2:
+	b.gt	.L442_16
+.L442_2:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L440_3:
+.L442_3:
 	cmp	x8, #14
-	b.gt	.L440_9
+	b.gt	.L442_9
 	cmp	x8, #11
-	b.le	.L440_22
+	b.le	.L442_22
 	cmp	x8, #12
-	b.eq	.L440_2
+	b.eq	.L442_2
 	cmp	x8, #13
-	b.ne	.L440_2
+	b.ne	.L442_2
 	add	x0, x0, #8
-.L440_8:
+.L442_8:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_Cfq_exit
-.L440_9:
+.L442_9:
 	cmp	x8, #16
-	b.le	.L440_24
+	b.le	.L442_24
 	cmp	x8, #17
-	b.eq	.L440_36
+	b.eq	.L442_36
 	cmp	x8, #18
-	b.eq	.L440_2
+	b.eq	.L442_2
 	mov	w21, w2
 	mov	w2, wzr
 	mov	x20, x0
@@ -86057,7 +86212,7 @@ hw_registry_AnyElevator_exit:
 	mov	w2, w21
 	mov	x8, x20
 	mov	x1, x19
-	cbz	w9, .L440_45
+	cbz	w9, .L442_45
 	ldp	x9, x10, [x1, #256]
 	mov	w11, w2
 	add	x12, x1, #128
@@ -86065,70 +86220,70 @@ hw_registry_AnyElevator_exit:
 	cmp	x10, x11
 	csel	x9, x9, x12, hi
 	ldr	w9, [x9, #12]
-	cbz	w9, .L440_45
+	cbz	w9, .L442_45
 	ldr	x9, [x8, #40]
-	cbz	x9, .L440_45
+	cbz	x9, .L442_45
 	mov	w10, #-2
 	mov	x22, xzr
 	cmp	x9, x10
 	csel	x24, x9, x10, lo
-	b	.L440_32
-.L440_16:
+	b	.L442_32
+.L442_16:
 	cmp	x8, #7
-	b.gt	.L440_27
+	b.gt	.L442_27
 	cmp	x8, #6
-	b.ne	.L440_52
+	b.ne	.L442_52
 	ldr	x9, [x1, #264]
 	mov	w8, w2
 	cmp	x9, x8
-	b.ls	.L440_71
+	b.ls	.L442_71
 	ldr	x9, [x1, #256]
 	add	x19, x9, x8, lsl #7
-.L440_20:
+.L442_20:
 	ldr	w1, [x19, #44]
 	mov	w8, #-1
 	add	x0, x0, #8
 	str	w8, [x19, #44]
-.L440_21:
+.L442_21:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_v2_CfqV2_unreference
-.L440_22:
+.L442_22:
 	add	x0, x0, #8
 	cmp	x8, #10
-	b.ne	.L440_63
-.L440_23:
+	b.ne	.L442_63
+.L442_23:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_exit
-.L440_24:
+.L442_24:
 	cmp	x8, #15
-	b.ne	.L440_2
+	b.ne	.L442_2
 	add	x0, x0, #8
-.L440_26:
+.L442_26:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_bfq_Bfq_exit
-.L440_27:
+.L442_27:
 	add	x0, x0, #8
 	cmp	x8, #8
-	b.ne	.L440_65
-.L440_28:
+	b.ne	.L442_65
+.L442_28:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_tree_CfqTree_exit
-.L440_29:
+.L442_29:
 	ldr	x8, [x20, #32]
 	add	x8, x8, x22, lsl #5
-.L440_30:
+.L442_30:
 	add	x0, x20, #48
 	mov	x1, x19
 	mov	w2, w22
@@ -86148,40 +86303,40 @@ hw_registry_AnyElevator_exit:
 	mov	x8, x20
 	mov	x1, x19
 	mov	w2, w21
-.L440_31:
+.L442_31:
 	add	x22, x22, #1
 	cmp	x22, x24
-	b.eq	.L440_45
-.L440_32:
+	b.eq	.L442_45
+.L442_32:
 	ldp	x9, x10, [x8, #32]
 	add	x9, x9, x22, lsl #5
 	cmp	x10, x22
 	csel	x9, x9, x8, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #2
-	b.ne	.L440_31
+	b.ne	.L442_31
 	ldp	x9, x10, [x1, #64]
 	add	x9, x9, x22, lsl #6
 	cmp	x10, x22
 	csel	x9, x9, x1, hi
 	ldr	w9, [x9, #44]
 	cmp	w9, w2
-	b.ne	.L440_31
+	b.ne	.L442_31
 	mov	x0, x20
 	mov	w2, w22
 	mov	x3, xzr
 	bl	hw_bandwidth_Bandwidth_inner_take_pending
 	ldr	x9, [x20, #40]
 	cmp	x9, x22
-	b.hi	.L440_29
+	b.hi	.L442_29
 	mov	x0, x20
 	bl	hw_collections_arena_clean_bandwidth_flow_Held
 	mov	x8, x20
-	b	.L440_30
-.L440_36:
+	b	.L442_30
+.L442_36:
 	ldr	w8, [x0, #1484]
 	cmp	w2, w8
-	b.ne	.L440_2
+	b.ne	.L442_2
 	mov	w8, #144
 	ldr	x9, [x0, #1256]
 	ldr	x10, [x0, #1264]
@@ -86190,17 +86345,17 @@ hw_registry_AnyElevator_exit:
 	cmp	x10, w2, uxtw
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #112]
-	cbnz	w8, .L440_2
+	cbnz	w8, .L442_2
 	add	x0, x0, #8
 	mov	x19, x1
-.L440_39:
+.L442_39:
 	bl	hw_paternoster_Paternoster_end_turn
 	ldrb	w8, [x19, #997]
-	tbnz	w8, #0, .L440_2
+	tbnz	w8, #0, .L442_2
 	ldr	w8, [x19, #788]
 	ldr	x9, [x19, #776]
 	cmp	x9, x8
-	b.ls	.L440_44
+	b.ls	.L442_44
 	ldr	w10, [x19, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -86208,20 +86363,20 @@ hw_registry_AnyElevator_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L440_43
+	b.ls	.L442_43
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x19, #768]
 	str	wzr, [x11, x10]
-.L440_43:
+.L442_43:
 	add	w10, w8, #1
 	str	w10, [x19, #788]
-.L440_44:
+.L442_44:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x19, #997]
-	b	.L440_2
-.L440_45:
+	b	.L442_2
+.L442_45:
 	mov	x0, x8
 	ldr	x9, [x0, #48]!
 	sub	x10, x9, #2
@@ -86229,45 +86384,45 @@ hw_registry_AnyElevator_exit:
 	mov	w9, #17
 	csel	x9, x10, x9, hi
 	cmp	x9, #9
-	b.gt	.L440_54
+	b.gt	.L442_54
 	cmp	x9, #5
-	b.le	.L440_2
+	b.le	.L442_2
 	cmp	x9, #7
-	b.gt	.L440_64
+	b.gt	.L442_64
 	cmp	x9, #6
-	b.ne	.L440_70
+	b.ne	.L442_70
 	ldr	x10, [x1, #264]
 	mov	w9, w2
 	cmp	x10, x9
-	b.ls	.L440_72
+	b.ls	.L442_72
 	ldr	x10, [x1, #256]
 	add	x19, x10, x9, lsl #7
-.L440_51:
+.L442_51:
 	ldr	w1, [x19, #44]
 	mov	w9, #-1
 	add	x0, x8, #56
 	str	w9, [x19, #44]
-	b	.L440_21
-.L440_52:
+	b	.L442_21
+.L442_52:
 	add	x0, x0, #8
-.L440_53:
+.L442_53:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_cfq_v3_CfqV3_exit
-.L440_54:
+.L442_54:
 	cmp	x9, #13
-	b.le	.L440_61
+	b.le	.L442_61
 	cmp	x9, #15
-	b.le	.L440_68
+	b.le	.L442_68
 	cmp	x9, #16
-	b.eq	.L440_2
+	b.eq	.L442_2
 	cmp	x9, #17
-	b.ne	.L440_2
+	b.ne	.L442_2
 	ldr	w9, [x8, #1524]
 	cmp	w2, w9
-	b.ne	.L440_2
+	b.ne	.L442_2
 	mov	w9, #144
 	ldr	x10, [x8, #1296]
 	ldr	x11, [x8, #1304]
@@ -86276,57 +86431,57 @@ hw_registry_AnyElevator_exit:
 	cmp	x11, w2, uxtw
 	csel	x8, x9, x8, hi
 	ldr	w8, [x8, #112]
-	cbnz	w8, .L440_2
+	cbnz	w8, .L442_2
 	mov	x1, x19
-	b	.L440_39
-.L440_61:
+	b	.L442_39
+.L442_61:
 	cmp	x9, #11
-	b.gt	.L440_66
+	b.gt	.L442_66
 	add	x0, x8, #56
 	cmp	x9, #10
-	b.eq	.L440_23
-.L440_63:
+	b.eq	.L442_23
+.L442_63:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_exit
-.L440_64:
+.L442_64:
 	add	x0, x8, #56
 	cmp	x9, #8
-	b.eq	.L440_28
-.L440_65:
+	b.eq	.L442_28
+.L442_65:
 	ldp	x20, x19, [sp, #48]
 	ldr	x24, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_exit
-.L440_66:
+.L442_66:
 	cmp	x9, #12
-	b.eq	.L440_2
+	b.eq	.L442_2
 	add	x0, x8, #56
-	b	.L440_8
-.L440_68:
+	b	.L442_8
+.L442_68:
 	cmp	x9, #14
-	b.eq	.L440_2
+	b.eq	.L442_2
 	add	x0, x8, #56
-	b	.L440_26
-.L440_70:
+	b	.L442_26
+.L442_70:
 	add	x0, x8, #56
-	b	.L440_53
-.L440_71:
+	b	.L442_53
+.L442_71:
 	add	x19, x1, #128
 	mov	x20, x0
 	mov	x0, x19
 	bl	hw_collections_arena_clean_context_Context
 	mov	x0, x20
-	b	.L440_20
-.L440_72:
+	b	.L442_20
+.L442_72:
 	add	x19, x1, #128
 	mov	x0, x19
 	bl	hw_collections_arena_clean_context_Context
 	mov	x8, x20
-	b	.L440_51
+	b	.L442_51
 	.size	hw_registry_AnyElevator_exit, .-hw_registry_AnyElevator_exit
 
 	.p2align	2
@@ -86341,15 +86496,15 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, x8, hi
 	mov	w8, #-1
 	cmp	x9, #9
-	b.gt	.L441_9
+	b.gt	.L443_9
 	cmp	x9, #4
-	b.gt	.L441_17
+	b.gt	.L443_17
 	cmp	x9, #2
-	b.gt	.L441_36
-	b.lo	.L441_163
+	b.gt	.L443_36
+	b.lo	.L443_163
 	ldrb	w8, [x0, #121]
 	cmp	w8, #1
-	b.ne	.L441_162
+	b.ne	.L443_162
 	ldrb	w8, [x2, #30]
 	mov	w9, #32
 	ldr	x10, [x2, #16]
@@ -86363,34 +86518,34 @@ hw_registry_AnyElevator_find_front_merge:
 	csinv	x10, x10, xzr, lo
 	ldr	w8, [x8, #16]
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L441_163
-.L441_7:
+	b.eq	.L443_163
+.L443_7:
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.ne	.L441_7
-	b	.L441_163
-.L441_9:
+	b.ne	.L443_7
+	b	.L443_163
+.L443_9:
 	cmp	x9, #14
-	b.gt	.L441_24
+	b.gt	.L443_24
 	cmp	x9, #11
-	b.le	.L441_41
+	b.le	.L443_41
 	cmp	x9, #12
-	b.eq	.L441_59
+	b.eq	.L443_59
 	cmp	x9, #13
-	b.ne	.L441_72
+	b.ne	.L443_72
 	ldr	w8, [x2, #8]
 	ldrb	w9, [x2, #30]
 	mov	w12, #48
@@ -86431,33 +86586,33 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x11, x12
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x14
-	b.ls	.L441_163
+	b.ls	.L443_163
 	ldr	x11, [x1, #384]
 	mov	w8, w14
 	add	x12, x11, x14, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L441_163
-.L441_15:
+	b.eq	.L443_163
+.L443_15:
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.ne	.L441_15
-	b	.L441_163
-.L441_17:
+	b.ne	.L443_15
+	b	.L443_163
+.L443_17:
 	cmp	x9, #6
-	b.le	.L441_46
+	b.le	.L443_46
 	cmp	x9, #7
-	b.eq	.L441_64
+	b.eq	.L443_64
 	cmp	x9, #8
-	b.ne	.L441_102
+	b.ne	.L443_102
 	ldp	x9, x10, [x1, #256]
 	ldr	w8, [x2, #8]
 	ldrb	w11, [x2, #30]
@@ -86472,7 +86627,7 @@ hw_registry_AnyElevator_find_front_merge:
 	add	x8, x8, x9, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	mov	w9, #80
 	ldp	x10, x11, [x0, #88]
 	umaddl	x9, w8, w9, x10
@@ -86486,10 +86641,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L441_23:
+.L443_23:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -86498,15 +86653,15 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L441_23
-	b	.L441_82
-.L441_24:
+	b.hi	.L443_23
+	b	.L443_82
+.L443_24:
 	cmp	x9, #16
-	b.le	.L441_52
+	b.le	.L443_52
 	cmp	x9, #17
-	b.eq	.L441_65
+	b.eq	.L443_65
 	cmp	x9, #18
-	b.eq	.L441_163
+	b.eq	.L443_163
 	mov	x9, x0
 	ldr	x8, [x9, #48]!
 	sub	x10, x8, #2
@@ -86515,15 +86670,15 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x10, x10, x8, hi
 	mov	w8, #-1
 	cmp	x10, #9
-	b.gt	.L441_84
+	b.gt	.L443_84
 	cmp	x10, #4
-	b.gt	.L441_95
+	b.gt	.L443_95
 	cmp	x10, #2
-	b.gt	.L441_116
-	b.lo	.L441_163
+	b.gt	.L443_116
+	b.lo	.L443_163
 	ldrb	w8, [x0, #169]
 	cmp	w8, #1
-	b.ne	.L441_162
+	b.ne	.L443_162
 	ldrb	w8, [x2, #30]
 	mov	w10, #32
 	ldr	w11, [x2, #24]
@@ -86537,24 +86692,24 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_34:
+.L443_34:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L441_34
-	b	.L441_162
-.L441_36:
+	b.hi	.L443_34
+	b	.L443_162
+.L443_36:
 	cmp	x9, #3
-	b.ne	.L441_73
+	b.ne	.L443_73
 	ldrb	w8, [x2, #30]
 	mov	w9, #20
 	ldr	x10, [x2, #16]
@@ -86567,24 +86722,24 @@ hw_registry_AnyElevator_find_front_merge:
 	csinv	x10, x10, xzr, lo
 	ldr	w8, [x8, #128]
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_39:
+.L443_39:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L441_39
-	b	.L441_162
-.L441_41:
+	b.hi	.L443_39
+	b	.L443_162
+.L443_41:
 	cmp	x9, #10
-	b.ne	.L441_74
+	b.ne	.L443_74
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -86602,7 +86757,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	mov	w9, #104
 	ldp	x10, x11, [x0, #112]
 	umaddl	x9, w8, w9, x10
@@ -86616,10 +86771,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L441_45:
+.L443_45:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -86628,11 +86783,11 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L441_45
-	b	.L441_82
-.L441_46:
+	b.hi	.L443_45
+	b	.L443_82
+.L443_46:
 	cmp	x9, #5
-	b.ne	.L441_78
+	b.ne	.L443_78
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -86648,29 +86803,29 @@ hw_registry_AnyElevator_find_front_merge:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L441_162
+	b.hs	.L443_162
 	ldr	x10, [x0, #80]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	ldp	x10, x11, [x0, #24]
 	add	x13, x0, #40
 	mov	w14, #40
-.L441_50:
+.L443_50:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L441_113
+	b.eq	.L443_113
 	ldr	w12, [x8, #12]
 	mov	w8, #-1
 	cmn	w12, #1
-	b.ne	.L441_50
-	b	.L441_163
-.L441_52:
+	b.ne	.L443_50
+	b	.L443_163
+.L443_52:
 	cmp	x9, #15
-	b.ne	.L441_163
+	b.ne	.L443_163
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -86679,7 +86834,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #40]
 	cmp	w9, #1
-	b.ne	.L441_162
+	b.ne	.L443_162
 	ldrb	w9, [x2, #30]
 	mov	w11, #144
 	ldrh	w10, [x2, #28]
@@ -86697,7 +86852,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, xzr, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	mov	w9, #320
 	ldr	x10, [x0, #872]
 	ldr	x11, [x0, #880]
@@ -86712,26 +86867,26 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_57:
+.L443_57:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L441_57
-	b	.L441_162
-.L441_59:
+	b.hi	.L443_57
+	b	.L443_162
+.L443_59:
 	ldr	w8, [x2, #8]
 	ldr	w9, [x0, #528]
 	cmp	w8, w9
-	b.hs	.L441_162
+	b.hs	.L443_162
 	mov	w9, #56
 	ldp	x10, x11, [x0, #176]
 	umaddl	x9, w8, w9, x10
@@ -86745,30 +86900,30 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_62:
+.L443_62:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L441_62
-	b	.L441_162
-.L441_64:
+	b.hi	.L443_62
+	b	.L443_162
+.L443_64:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_v3_CfqV3_find_front_merge
-.L441_65:
+.L443_65:
 	ldr	w8, [x2, #8]
 	ldr	w9, [x0, #1480]
 	cmp	w8, w9
-	b.hs	.L441_162
+	b.hs	.L443_162
 	mov	w9, #144
 	ldr	x10, [x0, #1256]
 	ldr	x11, [x0, #1264]
@@ -86781,36 +86936,36 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x8, x9, x13, hi
 	adds	x9, x10, x12
 	csinv	x9, x9, xzr, lo
-	cbz	w11, .L441_103
+	cbz	w11, .L443_103
 	ldrh	w10, [x2, #28]
-	tbnz	w10, #0, .L441_103
+	tbnz	w10, #0, .L443_103
 	ldr	x10, [x1, #392]
 	ldr	w8, [x8, #100]
 	cmp	x10, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_70:
+.L443_70:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x9
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x9, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x10, x8
-	b.hi	.L441_70
-	b	.L441_162
-.L441_72:
+	b.hi	.L443_70
+	b	.L443_162
+.L443_72:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_mq_deadline_MqDeadline_find_front_merge
-.L441_73:
+.L443_73:
 	add	x0, x0, #8
 	ldp	x29, x30, [sp], #16
 	b	hw_sfq_Sfq_find_front_merge
-.L441_74:
+.L443_74:
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -86828,7 +86983,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	mov	w9, #56
 	ldr	x10, [x0, #512]
 	ldr	x11, [x0, #520]
@@ -86843,10 +86998,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L441_77:
+.L443_77:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -86855,9 +87010,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L441_77
-	b	.L441_82
-.L441_78:
+	b.hi	.L443_77
+	b	.L443_82
+.L443_78:
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -86866,7 +87021,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x8, x9, x11, hi
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	mov	w9, #104
 	ldp	x10, x11, [x0, #112]
 	umaddl	x9, w8, w9, x10
@@ -86880,10 +87035,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L441_81:
+.L443_81:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -86892,10 +87047,10 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L441_81
-.L441_82:
+	b.hi	.L443_81
+.L443_82:
 	cmn	w10, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	add	x11, x12, x10, lsl #5
 	add	x12, x1, #400
 	cmp	x9, x10
@@ -86903,21 +87058,21 @@ hw_registry_AnyElevator_find_front_merge:
 	ldr	x9, [x9]
 	cmp	x9, x8
 	mov	w8, w10
-	b.ne	.L441_162
-	b	.L441_163
-.L441_84:
+	b.ne	.L443_162
+	b	.L443_163
+.L443_84:
 	cmp	x10, #13
-	b.le	.L441_107
+	b.le	.L443_107
 	cmp	x10, #15
-	b.le	.L441_133
+	b.le	.L443_133
 	cmp	x10, #16
-	b.eq	.L441_163
+	b.eq	.L443_163
 	cmp	x10, #17
-	b.ne	.L441_163
+	b.ne	.L443_163
 	ldr	w8, [x2, #8]
 	ldr	w9, [x0, #1520]
 	cmp	w8, w9
-	b.hs	.L441_162
+	b.hs	.L443_162
 	mov	w9, #144
 	ldr	x10, [x0, #1296]
 	ldr	x11, [x0, #1304]
@@ -86930,34 +87085,34 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x8, x9, x13, hi
 	adds	x9, x10, x12
 	csinv	x9, x9, xzr, lo
-	cbz	w11, .L441_155
+	cbz	w11, .L443_155
 	ldrh	w10, [x2, #28]
-	tbnz	w10, #0, .L441_155
+	tbnz	w10, #0, .L443_155
 	ldr	x10, [x1, #392]
 	ldr	w8, [x8, #100]
 	cmp	x10, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_93:
+.L443_93:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x9
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x9, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x10, x8
-	b.hi	.L441_93
-	b	.L441_162
-.L441_95:
+	b.hi	.L443_93
+	b	.L443_162
+.L443_95:
 	cmp	x10, #6
-	b.le	.L441_121
+	b.le	.L443_121
 	cmp	x10, #7
-	b.eq	.L441_102
+	b.eq	.L443_102
 	cmp	x10, #8
-	b.ne	.L441_135
+	b.ne	.L443_135
 	ldp	x9, x10, [x1, #256]
 	ldr	w8, [x2, #8]
 	ldrb	w11, [x2, #30]
@@ -86972,7 +87127,7 @@ hw_registry_AnyElevator_find_front_merge:
 	add	x8, x8, x9, lsl #2
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	mov	w9, #80
 	ldp	x10, x11, [x0, #136]
 	umaddl	x9, w8, w9, x10
@@ -86986,10 +87141,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L441_101:
+.L443_101:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -86998,36 +87153,36 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L441_101
-	b	.L441_82
-.L441_102:
+	b.hi	.L443_101
+	b	.L443_82
+.L443_102:
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_v3_CfqV3_find_front_merge
-.L441_103:
+.L443_103:
 	ldr	x10, [x1, #392]
 	ldr	w8, [x8, #80]
 	cmp	x10, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_105:
+.L443_105:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x9
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x9, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x10, x8
-	b.hi	.L441_105
-	b	.L441_162
-.L441_107:
+	b.hi	.L443_105
+	b	.L443_162
+.L443_107:
 	cmp	x10, #11
-	b.gt	.L441_127
+	b.gt	.L443_127
 	cmp	x10, #10
-	b.ne	.L441_141
+	b.ne	.L443_141
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -87045,7 +87200,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	mov	w9, #104
 	ldp	x10, x11, [x0, #160]
 	umaddl	x9, w8, w9, x10
@@ -87059,10 +87214,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L441_112:
+.L443_112:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87071,9 +87226,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L441_112
-	b	.L441_82
-.L441_113:
+	b.hi	.L443_112
+	b	.L443_82
+.L443_113:
 	ldr	x10, [x2, #16]
 	ldr	w12, [x2, #24]
 	ldr	x9, [x1, #392]
@@ -87081,10 +87236,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L441_115:
+.L443_115:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87093,11 +87248,11 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L441_115
-	b	.L441_82
-.L441_116:
+	b.hi	.L443_115
+	b	.L443_82
+.L443_116:
 	cmp	x10, #3
-	b.ne	.L441_136
+	b.ne	.L443_136
 	ldrb	w8, [x2, #30]
 	mov	w10, #20
 	ldr	w11, [x2, #24]
@@ -87110,24 +87265,24 @@ hw_registry_AnyElevator_find_front_merge:
 	ldr	w8, [x8, #128]
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_119:
+.L443_119:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L441_119
-	b	.L441_162
-.L441_121:
+	b.hi	.L443_119
+	b	.L443_162
+.L443_121:
 	cmp	x10, #5
-	b.ne	.L441_137
+	b.ne	.L443_137
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -87143,33 +87298,33 @@ hw_registry_AnyElevator_find_front_merge:
 	mul	x8, x9, x8
 	and	x8, x10, x8, lsr #32
 	cmp	x8, x11
-	b.hs	.L441_162
+	b.hs	.L443_162
 	ldr	x10, [x0, #128]
 	ldr	w12, [x10, x8, lsl #2]
 	cmn	w12, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	ldp	x10, x11, [x0, #72]
 	add	x13, x0, #88
 	mov	w14, #40
-.L441_125:
+.L443_125:
 	madd	x8, x12, x14, x10
 	cmp	x11, x12
 	csel	x8, x8, x13, hi
 	ldr	w12, [x8, #24]
 	cmp	w12, w9
-	b.eq	.L441_159
+	b.eq	.L443_159
 	ldr	w12, [x8, #12]
 	mov	w8, #-1
 	cmn	w12, #1
-	b.ne	.L441_125
-	b	.L441_163
-.L441_127:
+	b.ne	.L443_125
+	b	.L443_163
+.L443_127:
 	cmp	x10, #12
-	b.ne	.L441_145
+	b.ne	.L443_145
 	ldr	w8, [x2, #8]
 	ldr	w9, [x0, #576]
 	cmp	w8, w9
-	b.hs	.L441_162
+	b.hs	.L443_162
 	mov	w9, #56
 	ldp	x10, x11, [x0, #224]
 	umaddl	x9, w8, w9, x10
@@ -87183,36 +87338,36 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_131:
+.L443_131:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L441_131
-	b	.L441_162
-.L441_133:
+	b.hi	.L443_131
+	b	.L443_162
+.L443_133:
 	cmp	x10, #14
-	b.ne	.L441_149
+	b.ne	.L443_149
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_mq_deadline_MqDeadline_find_front_merge
-.L441_135:
+.L443_135:
 	add	x0, x0, #104
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_v3_CfqV3_find_front_merge
-.L441_136:
+.L443_136:
 	add	x0, x0, #56
 	ldp	x29, x30, [sp], #16
 	b	hw_sfq_Sfq_find_front_merge
-.L441_137:
+.L443_137:
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -87221,7 +87376,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x8, x9, x11, hi
 	ldr	w8, [x8, #44]
 	cmn	w8, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	mov	w9, #104
 	ldp	x10, x11, [x0, #160]
 	umaddl	x9, w8, w9, x10
@@ -87235,10 +87390,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L441_140:
+.L443_140:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87247,9 +87402,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L441_140
-	b	.L441_82
-.L441_141:
+	b.hi	.L443_140
+	b	.L443_82
+.L443_141:
 	ldrb	w9, [x2, #30]
 	ldp	x10, x11, [x1, #256]
 	ldr	w8, [x2, #8]
@@ -87267,7 +87422,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x10, x9, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	mov	w9, #56
 	ldr	x10, [x0, #560]
 	ldr	x11, [x0, #568]
@@ -87282,10 +87437,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L441_144:
+.L443_144:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87294,9 +87449,9 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L441_144
-	b	.L441_82
-.L441_145:
+	b.hi	.L443_144
+	b	.L443_82
+.L443_145:
 	ldr	w8, [x2, #8]
 	ldrb	w9, [x2, #30]
 	mov	w12, #48
@@ -87337,27 +87492,27 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x11, x12
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x14
-	b.ls	.L441_163
+	b.ls	.L443_163
 	ldr	x11, [x1, #384]
 	mov	w8, w14
 	add	x12, x11, x14, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L441_163
-.L441_147:
+	b.eq	.L443_163
+.L443_147:
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.ne	.L441_147
-	b	.L441_163
-.L441_149:
+	b.ne	.L443_147
+	b	.L443_163
+.L443_149:
 	ldp	x9, x10, [x1, #256]
 	add	x11, x1, #128
 	ldr	w8, [x2, #8]
@@ -87366,7 +87521,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #40]
 	cmp	w9, #1
-	b.ne	.L441_162
+	b.ne	.L443_162
 	ldrb	w9, [x2, #30]
 	mov	w11, #144
 	ldrh	w10, [x2, #28]
@@ -87384,7 +87539,7 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	x9, x9, xzr, ne
 	ldr	w8, [x8, x9]
 	cmn	w8, #1
-	b.eq	.L441_162
+	b.eq	.L443_162
 	mov	w9, #320
 	ldr	x10, [x0, #920]
 	ldr	x11, [x0, #928]
@@ -87399,41 +87554,41 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x10, x10, x11
 	csinv	x10, x10, xzr, lo
 	cmp	x9, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_153:
+.L443_153:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x10
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x10, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x9, x8
-	b.hi	.L441_153
-	b	.L441_162
-.L441_155:
+	b.hi	.L443_153
+	b	.L443_162
+.L443_155:
 	ldr	x10, [x1, #392]
 	ldr	w8, [x8, #80]
 	cmp	x10, x8
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x11, [x1, #384]
-.L441_157:
+.L443_157:
 	add	x12, x11, x8, lsl #5
 	ldr	x13, [x12]
 	cmp	x13, x9
-	b.eq	.L441_163
+	b.eq	.L443_163
 	add	x8, x12, #8
 	add	x12, x12, #12
 	cmp	x9, x13
 	csel	x8, x8, x12, lo
 	ldr	w8, [x8]
 	cmp	x10, x8
-	b.hi	.L441_157
-	b	.L441_162
-.L441_159:
+	b.hi	.L443_157
+	b	.L443_162
+.L443_159:
 	ldr	x10, [x2, #16]
 	ldr	w12, [x2, #24]
 	ldr	x9, [x1, #392]
@@ -87441,10 +87596,10 @@ hw_registry_AnyElevator_find_front_merge:
 	adds	x8, x10, x12
 	csinv	x8, x8, xzr, lo
 	cmp	x9, x11
-	b.ls	.L441_162
+	b.ls	.L443_162
 	ldr	x12, [x1, #384]
 	mov	w10, #-1
-.L441_161:
+.L443_161:
 	add	x13, x12, x11, lsl #5
 	add	x14, x13, #8
 	ldr	x15, [x13], #12
@@ -87453,11 +87608,11 @@ hw_registry_AnyElevator_find_front_merge:
 	csel	w10, w10, w11, lo
 	ldr	w11, [x13]
 	cmp	x9, x11
-	b.hi	.L441_161
-	b	.L441_82
-.L441_162:
+	b.hi	.L443_161
+	b	.L443_82
+.L443_162:
 	mov	w8, #-1
-.L441_163:
+.L443_163:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
@@ -87475,59 +87630,59 @@ hw_registry_AnyElevator_find_merge:
 	csel	x10, x9, x8, hi
 	mov	x9, xzr
 	cmp	x10, #9
-	b.gt	.L442_4
+	b.gt	.L444_4
 	sub	x8, x10, #1
 	cmp	x8, #8
 	mov	x8, x9
-	b.lo	.L442_54
+	b.lo	.L444_54
 	add	x0, x0, #8
-	cbnz	x10, .L442_13
+	cbnz	x10, .L444_13
 	bl	hw_linus_Linus_find_merge
-	b	.L442_14
-.L442_4:
+	b	.L444_14
+.L444_4:
 	cmp	x10, #15
-	b.gt	.L442_7
+	b.gt	.L444_7
 	sub	x8, x10, #10
 	cmp	x8, #5
 	mov	x8, x9
-	b.lo	.L442_54
+	b.lo	.L444_54
 	add	x0, x0, #8
 	bl	hw_bfq_Bfq_find_merge
 	mov	x9, xzr
 	mov	x8, xzr
-	b	.L442_54
-.L442_7:
+	b	.L444_54
+.L444_7:
 	sub	x8, x10, #17
 	cmp	x8, #2
 	mov	x8, x9
-	b.lo	.L442_54
+	b.lo	.L444_54
 	cmp	x10, #16
-	b.ne	.L442_10
+	b.ne	.L444_10
 	add	x0, x0, #8
 	bl	hw_kyber_Kyber_find_merge
-	b	.L442_14
-.L442_10:
+	b	.L444_14
+.L444_10:
 	ldrb	w8, [x2, #30]
 	sub	w9, w8, #2
 	cmp	w9, #2
-	b.lo	.L442_26
-	cbnz	w8, .L442_15
+	b.lo	.L444_26
+	cbnz	w8, .L444_15
 	mov	w9, #1769
-	b	.L442_16
-.L442_13:
+	b	.L444_16
+.L444_13:
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_find_merge
-.L442_14:
+.L444_14:
 	mov	x8, x0
 	and	x9, x0, #0xffffffffffffff00
-	b	.L442_54
-.L442_15:
+	b	.L444_54
+.L444_15:
 	mov	w9, #1770
-.L442_16:
+.L444_16:
 	ldr	w10, [x0, #2088]
-	cbz	w10, .L442_26
+	cbz	w10, .L444_26
 	ldrb	w9, [x0, x9]
 	cmp	w9, #1
-	b.ne	.L442_26
+	b.ne	.L444_26
 	ldr	w12, [x2, #8]
 	ldr	x9, [x0, #1776]
 	add	x11, x0, #1792
@@ -87536,7 +87691,7 @@ hw_registry_AnyElevator_find_merge:
 	cmp	x10, x12
 	csel	x13, x13, x11, hi
 	ldr	x13, [x13]
-	cbnz	x13, .L442_20
+	cbnz	x13, .L444_20
 	ldp	x13, x14, [x1, #256]
 	add	x15, x1, #128
 	add	x13, x13, x12, lsl #7
@@ -87550,10 +87705,10 @@ hw_registry_AnyElevator_find_merge:
 	cmp	x10, x12
 	csel	x13, x13, x11, hi
 	ldr	x13, [x13]
-	cbz	x13, .L442_26
-.L442_20:
+	cbz	x13, .L444_26
+.L444_20:
 	cmn	w12, #1
-	b.eq	.L442_26
+	b.eq	.L444_26
 	mov	w12, w12
 	add	x9, x9, x12, lsl #7
 	cmp	x10, x12
@@ -87562,11 +87717,11 @@ hw_registry_AnyElevator_find_merge:
 	ldp	x10, x9, [x1, #384]
 	ldr	w11, [x13, #96]
 	cmp	x9, x11
-	b.ls	.L442_36
+	b.ls	.L444_36
 	mov	w14, #-1
 	mov	x15, x11
 	mov	w16, w11
-.L442_23:
+.L444_23:
 	add	x15, x10, x15, lsl #5
 	add	x17, x15, #8
 	ldr	x0, [x15], #12
@@ -87576,28 +87731,28 @@ hw_registry_AnyElevator_find_merge:
 	ldr	w15, [x15]
 	cmp	x9, x15
 	mov	w16, w15
-	b.hi	.L442_23
+	b.hi	.L444_23
 	cmn	w14, #1
-	b.eq	.L442_36
+	b.eq	.L444_36
 	add	x13, x10, x14, lsl #5
 	add	x15, x1, #400
 	cmp	x9, x14
 	csel	x13, x13, x15, hi
 	add	x13, x13, #20
-	b	.L442_37
-.L442_26:
+	b	.L444_37
+.L444_26:
 	ldr	w8, [x1, #968]
 	cmn	w8, #1
-	b.eq	.L442_29
+	b.eq	.L444_29
 	ldp	x9, x10, [x0, #32]
 	add	x9, x9, x8, lsl #5
 	cmp	x10, x8
 	csel	x8, x9, x0, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L442_29
+	cbz	w8, .L444_29
 	mov	w8, #-1
 	str	w8, [x1, #968]
-.L442_29:
+.L444_29:
 	ldr	x8, [x0, #48]
 	sub	x9, x8, #2
 	cmp	x8, #1
@@ -87605,58 +87760,58 @@ hw_registry_AnyElevator_find_merge:
 	csel	x9, x9, x8, hi
 	mov	x8, xzr
 	cmp	x9, #9
-	b.gt	.L442_33
+	b.gt	.L444_33
 	sub	x10, x9, #1
 	cmp	x10, #8
-	b.lo	.L442_52
+	b.lo	.L444_52
 	add	x0, x0, #56
-	cbnz	x9, .L442_49
+	cbnz	x9, .L444_49
 	bl	hw_linus_Linus_find_merge
-	b	.L442_51
-.L442_33:
+	b	.L444_51
+.L444_33:
 	mov	w10, #1
 	lsl	x10, x10, x9
 	and	x10, x10, #0x7fc00
 	tst	x10, #0xfffffffffffe7fff
-	b.ne	.L442_52
+	b.ne	.L444_52
 	add	x0, x0, #56
 	cmp	x9, #15
-	b.ne	.L442_50
+	b.ne	.L444_50
 	bl	hw_bfq_Bfq_find_merge
 	mov	x8, xzr
-	b	.L442_52
-.L442_36:
+	b	.L444_52
+.L444_36:
 	add	x13, x13, #104
-.L442_37:
+.L444_37:
 	ldr	w13, [x13]
 	cmn	w13, #1
-	b.eq	.L442_41
+	b.eq	.L444_41
 	ldp	x14, x15, [x1, #64]
 	add	x14, x14, x13, lsl #6
 	cmp	x15, x13
 	csel	x14, x14, x1, hi
 	ldrb	w15, [x14, #61]
 	cmp	w15, w8
-	b.ne	.L442_41
+	b.ne	.L444_41
 	ldr	x15, [x14]
 	ldr	w14, [x14, #40]
 	adds	x14, x15, x14
 	csinv	x14, x14, xzr, lo
 	cmp	x14, x12
-	b.ne	.L442_41
+	b.ne	.L444_41
 	mov	x9, xzr
 	mov	x10, xzr
 	mov	w8, #2
 	mov	w12, w13
-	b	.L442_53
-.L442_41:
+	b	.L444_53
+.L444_41:
 	ldr	w13, [x2, #24]
 	adds	x12, x12, x13
 	csinv	x13, x12, xzr, lo
 	cmp	x9, x11
-	b.ls	.L442_48
+	b.ls	.L444_48
 	mov	w12, #-1
-.L442_43:
+.L444_43:
 	add	x14, x10, x11, lsl #5
 	add	x15, x14, #8
 	ldr	x16, [x14], #12
@@ -87665,48 +87820,48 @@ hw_registry_AnyElevator_find_merge:
 	csel	w12, w12, w11, lo
 	ldr	w11, [x14]
 	cmp	x9, x11
-	b.hi	.L442_43
+	b.hi	.L444_43
 	cmn	w12, #1
-	b.eq	.L442_48
+	b.eq	.L444_48
 	add	x10, x10, x12, lsl #5
 	add	x11, x1, #400
 	cmp	x9, x12
 	csel	x9, x10, x11, hi
 	ldr	x9, [x9]
 	cmp	x9, x13
-	b.ne	.L442_48
+	b.ne	.L444_48
 	ldp	x9, x10, [x1, #64]
 	add	x9, x9, x12, lsl #6
 	cmp	x10, x12
 	csel	x9, x9, x1, hi
 	ldrb	w9, [x9, #61]
 	cmp	w9, w8
-	b.ne	.L442_48
+	b.ne	.L444_48
 	mov	x9, xzr
 	mov	w8, #2
 	mov	w10, #256
-	b	.L442_53
-.L442_48:
+	b	.L444_53
+.L444_48:
 	mov	x9, xzr
 	mov	x10, xzr
 	mov	w8, #1
-	b	.L442_53
-.L442_49:
+	b	.L444_53
+.L444_49:
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_find_merge
-	b	.L442_51
-.L442_50:
+	b	.L444_51
+.L444_50:
 	bl	hw_kyber_Kyber_find_merge
-.L442_51:
+.L444_51:
 	mov	x8, x0
-.L442_52:
+.L444_52:
 	lsr	x12, x8, #32
 	and	x9, x8, #0xffff0000
 	and	x10, x8, #0xff00
-.L442_53:
+.L444_53:
 	orr	x9, x9, x12, lsl #32
 	orr	x9, x9, x10
 	orr	x8, x9, x8
-.L442_54:
+.L444_54:
 	and	x8, x8, #0xff
 	orr	x0, x8, x9
 	ldp	x29, x30, [sp], #16
@@ -87724,31 +87879,31 @@ hw_registry_AnyElevator_former:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L443_5
+	b.gt	.L445_5
 	cmp	x8, #4
-	b.gt	.L443_9
+	b.gt	.L445_9
 	cmp	x8, #1
-	b.le	.L443_24
+	b.le	.L445_24
 	cmp	x8, #2
-	b.eq	.L443_29
+	b.eq	.L445_29
 	cmp	x8, #3
-	b	.L443_29
-.L443_5:
+	b	.L445_29
+.L445_5:
 	cmp	x8, #14
-	b.gt	.L443_14
+	b.gt	.L445_14
 	cmp	x8, #11
-	b.le	.L443_26
+	b.le	.L445_26
 	cmp	x8, #12
-	b.eq	.L443_29
+	b.eq	.L445_29
 	cmp	x8, #13
-	b	.L443_29
-.L443_9:
+	b	.L445_29
+.L445_9:
 	cmp	x8, #6
-	b.le	.L443_27
+	b.le	.L445_27
 	cmp	x8, #7
-	b.eq	.L443_29
+	b.eq	.L445_29
 	cmp	x8, #8
-	b.eq	.L443_29
+	b.eq	.L445_29
 	ldp	x9, x10, [x0, #40]
 	mov	w8, w2
 	add	x11, x0, #8
@@ -87758,19 +87913,19 @@ hw_registry_AnyElevator_former:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.gt	.L443_32
-.L443_13:
-	cbnz	w9, .L443_31
-	b	.L443_34
-.L443_14:
+	b.gt	.L445_32
+.L445_13:
+	cbnz	w9, .L445_31
+	b	.L445_34
+.L445_14:
 	mov	x9, x0
 	cmp	x8, #16
 	mov	w0, #-1
-	b.le	.L443_28
+	b.le	.L445_28
 	cmp	x8, #17
-	b.eq	.L443_29
+	b.eq	.L445_29
 	cmp	x8, #18
-	b.eq	.L443_31
+	b.eq	.L445_31
 	ldp	x11, x12, [x9, #32]
 	mov	w8, w2
 	add	x11, x11, x8, lsl #5
@@ -87778,8 +87933,8 @@ hw_registry_AnyElevator_former:
 	csel	x10, x11, x9, hi
 	ldrb	w10, [x10, #28]
 	cmp	w10, #1
-	b.gt	.L443_33
-	cbnz	w10, .L443_31
+	b.gt	.L445_33
+	cbnz	w10, .L445_31
 	mov	x10, x9
 	ldr	x9, [x9, #48]
 	sub	x11, x9, #2
@@ -87787,89 +87942,89 @@ hw_registry_AnyElevator_former:
 	mov	w9, #17
 	csel	x9, x11, x9, hi
 	cmp	x9, #8
-	b.le	.L443_35
+	b.le	.L445_35
 	cmp	x9, #13
-	b.gt	.L443_39
+	b.gt	.L445_39
 	cmp	x9, #10
-	b.le	.L443_44
+	b.le	.L445_44
 	cmp	x9, #11
-	b.eq	.L443_34
+	b.eq	.L445_34
 	cmp	x9, #12
-	b	.L443_34
-.L443_24:
+	b	.L445_34
+.L445_24:
 	ldp	x8, x9, [x1, #320]
 	add	x10, x1, #336
 	add	x8, x8, w2, uxtw #4
 	cmp	x9, w2, uxtw
 	csel	x8, x8, x10, hi
-.L443_25:
+.L445_25:
 	ldr	w0, [x8, #8]
 	ldp	x29, x30, [sp], #16
 	ret
-.L443_26:
+.L445_26:
 	cmp	x8, #10
-	b	.L443_29
-.L443_27:
+	b	.L445_29
+.L445_27:
 	cmp	x8, #5
-	b	.L443_29
-.L443_28:
+	b	.L445_29
+.L445_28:
 	cmp	x8, #15
-	b.ne	.L443_31
-.L443_29:
+	b.ne	.L445_31
+.L445_29:
 	ldp	x8, x9, [x1, #384]
 	mov	w10, w2
 	add	x11, x1, #400
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x11, hi
-.L443_30:
+.L445_30:
 	ldr	w0, [x8, #20]
-.L443_31:
+.L445_31:
 	ldp	x29, x30, [sp], #16
 	ret
-.L443_32:
+.L445_32:
 	cmp	w9, #2
-	b.ne	.L443_31
-	b	.L443_34
-.L443_33:
+	b.ne	.L445_31
+	b	.L445_34
+.L445_33:
 	cmp	w10, #2
-	b.ne	.L443_31
-.L443_34:
+	b.ne	.L445_31
+.L445_34:
 	ldp	x9, x10, [x1, #384]
 	add	x11, x1, #400
 	add	x9, x9, x8, lsl #5
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L443_30
-.L443_35:
+	b	.L445_30
+.L445_35:
 	cmp	x9, #3
-	b.le	.L443_42
+	b.le	.L445_42
 	cmp	x9, #5
-	b.le	.L443_49
+	b.le	.L445_49
 	cmp	x9, #6
-	b.eq	.L443_34
+	b.eq	.L445_34
 	cmp	x9, #7
-	b	.L443_34
-.L443_39:
+	b	.L445_34
+.L445_39:
 	cmp	x9, #15
-	b.le	.L443_47
+	b.le	.L445_47
 	cmp	x9, #16
-	b.eq	.L443_31
+	b.eq	.L445_31
 	cmp	x9, #17
-	b.ne	.L443_31
-	b	.L443_34
-.L443_42:
+	b.ne	.L445_31
+	b	.L445_34
+.L445_42:
 	cmp	x9, #1
-	b.gt	.L443_48
+	b.gt	.L445_48
 	ldp	x9, x10, [x1, #320]
 	add	x11, x1, #336
 	add	x9, x9, x8, lsl #4
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L443_25
-.L443_44:
+	b	.L445_25
+.L445_44:
 	cmp	x9, #9
-	b.ne	.L443_34
+	b.ne	.L445_34
 	ldp	x9, x11, [x10, #88]
 	add	x10, x10, #56
 	add	x9, x9, x8, lsl #5
@@ -87877,19 +88032,19 @@ hw_registry_AnyElevator_former:
 	csel	x9, x9, x10, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.le	.L443_13
+	b.le	.L445_13
 	cmp	w9, #3
-	b.eq	.L443_31
-	b	.L443_34
-.L443_47:
+	b.eq	.L445_31
+	b	.L445_34
+.L445_47:
 	cmp	x9, #14
-	b	.L443_34
-.L443_48:
+	b	.L445_34
+.L445_48:
 	cmp	x9, #2
-	b	.L443_34
-.L443_49:
+	b	.L445_34
+.L445_49:
 	cmp	x9, #4
-	b	.L443_34
+	b	.L445_34
 	.size	hw_registry_AnyElevator_former, .-hw_registry_AnyElevator_former
 
 	.p2align	2
@@ -87907,31 +88062,31 @@ hw_registry_AnyElevator_join:
 	stp	x22, x21, [sp, #48]
 	cmp	x8, #9
 	stp	x20, x19, [sp, #64]
-	b.gt	.L444_6
+	b.gt	.L446_6
 	cmp	x8, #4
-	b.gt	.L444_11
+	b.gt	.L446_11
 	cmp	x8, #1
-	b.le	.L444_25
+	b.le	.L446_25
 	cmp	x8, #2
-	b.eq	.L444_40
+	b.eq	.L446_40
 	add	x0, x0, #8
 	cmp	x8, #3
-	b.ne	.L444_44
+	b.ne	.L446_44
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_anticipatory_Anticipatory_join
-.L444_6:
+.L446_6:
 	cmp	x8, #14
-	b.gt	.L444_17
+	b.gt	.L446_17
 	cmp	x8, #11
-	b.le	.L444_30
+	b.le	.L446_30
 	cmp	x8, #12
-	b.eq	.L444_41
+	b.eq	.L446_41
 	cmp	x8, #13
-	b.ne	.L444_45
+	b.ne	.L446_45
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -87939,13 +88094,13 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_Cfq_join
-.L444_11:
+.L446_11:
 	cmp	x8, #6
-	b.le	.L444_36
+	b.le	.L446_36
 	cmp	x8, #7
-	b.eq	.L444_42
+	b.eq	.L446_42
 	cmp	x8, #8
-	b.ne	.L444_49
+	b.ne	.L446_49
 	ldp	x8, x10, [x1, #320]
 	add	x19, x1, #336
 	add	x9, x8, w3, uxtw #4
@@ -87954,9 +88109,9 @@ hw_registry_AnyElevator_join:
 	mov	w9, w2
 	ldr	x20, [x11]
 	cmp	x10, x9
-	b.ls	.L444_163
+	b.ls	.L446_163
 	add	x19, x8, x9, lsl #4
-.L444_16:
+.L446_16:
 	ldr	x8, [x19]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
@@ -87969,21 +88124,21 @@ hw_registry_AnyElevator_join:
 	ldp	x20, x19, [sp, #64]
 	add	sp, sp, #80
 	b	hw_cfq_tree_CfqTree_remove
-.L444_17:
+.L446_17:
 	cmp	x8, #16
-	b.le	.L444_38
+	b.le	.L446_38
 	cmp	x8, #17
-	b.eq	.L444_43
+	b.eq	.L446_43
 	cmp	x8, #18
 	mov	w21, w3
-	b.ne	.L444_50
+	b.ne	.L446_50
 	ldr	x8, [x1, #328]
 	add	x19, x0, #16
 	cmp	x8, x21
-	b.ls	.L444_164
+	b.ls	.L446_164
 	ldr	x8, [x1, #320]
 	add	x20, x8, x21, lsl #4
-.L444_22:
+.L446_22:
 	mov	w8, #-1
 	add	x14, x0, #20
 	ldp	w9, w10, [x20, #8]
@@ -88000,16 +88155,16 @@ hw_registry_AnyElevator_join:
 	csel	x10, x13, x14, hi
 	cmp	x11, x21
 	str	w9, [x10]
-	b.ls	.L444_165
+	b.ls	.L446_165
 	add	x19, x8, x21, lsl #4
-.L444_24:
+.L446_24:
 	ldr	w8, [x0, #40]
 	str	xzr, [x19]
 	sub	w8, w8, #1
 	str	w8, [x0, #40]
-	b	.L444_162
-.L444_25:
-	cbnz	x8, .L444_59
+	b	.L446_162
+.L446_25:
+	cbnz	x8, .L446_59
 	ldp	x8, x9, [x0, #40]
 	mov	w19, w3
 	add	x11, x0, #56
@@ -88021,17 +88176,17 @@ hw_registry_AnyElevator_join:
 	csel	x9, x8, x11, hi
 	ldr	x21, [x10]
 	ldr	x20, [x9]
-	b.ls	.L444_166
-.L444_27:
+	b.ls	.L446_166
+.L446_27:
 	ldr	x9, [x1, #328]
 	cmp	x21, x20
 	csel	x10, x21, x20, lt
 	cmp	x9, x19
 	str	x10, [x8]
-	b.ls	.L444_167
+	b.ls	.L446_167
 	ldr	x8, [x1, #320]
 	add	x19, x8, x19, lsl #4
-.L444_29:
+.L446_29:
 	mov	w8, #-1
 	add	x13, x0, #64
 	ldp	w9, w10, [x19, #8]
@@ -88049,10 +88204,10 @@ hw_registry_AnyElevator_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	str	xzr, [x0, #8]
-	b	.L444_162
-.L444_30:
+	b	.L446_162
+.L446_30:
 	cmp	x8, #10
-	b.ne	.L444_62
+	b.ne	.L446_62
 	ldp	x10, x11, [x1, #64]
 	mov	w9, w3
 	mov	w8, w2
@@ -88065,7 +88220,7 @@ hw_registry_AnyElevator_join:
 	ldr	w11, [x12, #52]
 	ldr	w10, [x10, #52]
 	cmp	w11, w10
-	b.ne	.L444_35
+	b.ne	.L446_35
 	ldp	x10, x11, [x1, #320]
 	add	x19, x1, #336
 	add	x12, x10, x9, lsl #4
@@ -88073,14 +88228,14 @@ hw_registry_AnyElevator_join:
 	csel	x9, x12, x19, hi
 	cmp	x11, x8
 	ldr	x20, [x9]
-	b.ls	.L444_169
+	b.ls	.L446_169
 	add	x19, x10, x8, lsl #4
-.L444_34:
+.L446_34:
 	ldr	x8, [x19]
 	cmp	x8, x20
 	csel	x8, x8, x20, lo
 	str	x8, [x19]
-.L444_35:
+.L446_35:
 	mov	x19, x0
 	add	x0, x0, #8
 	mov	w2, w3
@@ -88092,10 +88247,10 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-.L444_36:
+.L446_36:
 	add	x0, x0, #8
 	cmp	x8, #5
-	b.ne	.L444_63
+	b.ne	.L446_63
 	ldp	x20, x19, [sp, #64]
 	mov	w2, w3
 	ldp	x22, x21, [sp, #48]
@@ -88103,9 +88258,9 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_v1_CfqV1_remove
-.L444_38:
+.L446_38:
 	cmp	x8, #15
-	b.ne	.L444_162
+	b.ne	.L446_162
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88113,10 +88268,10 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_bfq_Bfq_join
-.L444_40:
+.L446_40:
 	add	x0, x0, #40
-	b	.L444_71
-.L444_41:
+	b	.L446_71
+.L446_41:
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88124,7 +88279,7 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_fiops_Fiops_join
-.L444_42:
+.L446_42:
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88132,7 +88287,7 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_v3_CfqV3_join
-.L444_43:
+.L446_43:
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88141,14 +88296,14 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_paternoster_Paternoster_join
-.L444_44:
+.L446_44:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_sfq_Sfq_join
-.L444_45:
+.L446_45:
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w3
 	add	x8, x8, x10, lsl #6
@@ -88157,15 +88312,15 @@ hw_registry_AnyElevator_join:
 	ldrb	w8, [x8, #60]
 	lsr	w9, w8, #3
 	add	x8, x0, #8
-	cbz	w9, .L444_48
+	cbz	w9, .L446_48
 	cmp	w9, #1
-	b.eq	.L444_68
+	b.eq	.L446_68
 	cmp	w9, #2
-	b.ne	.L444_69
-.L444_48:
+	b.ne	.L446_69
+.L446_48:
 	mov	w9, #152
-	b	.L444_70
-.L444_49:
+	b	.L446_70
+.L446_49:
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88173,13 +88328,13 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_join
-.L444_50:
+.L446_50:
 	ldp	x9, x8, [x0, #32]
 	add	x10, x9, x21, lsl #5
 	cmp	x8, x21
 	csel	x11, x10, x0, hi
 	ldrb	w10, [x11, #28]
-	cbz	w10, .L444_64
+	cbz	w10, .L446_64
 	mov	w22, w2
 	mov	w19, w2
 	add	x10, x9, x22, lsl #5
@@ -88188,26 +88343,26 @@ hw_registry_AnyElevator_join:
 	csel	x12, x10, x0, hi
 	ldr	x11, [x12, #16]
 	cmp	x9, x11
-	b.hs	.L444_79
+	b.hs	.L446_79
 	ldr	w20, [x12, #24]
 	cmp	x8, x22
-	b.ls	.L444_170
-.L444_53:
+	b.ls	.L446_170
+.L446_53:
 	str	x9, [x10, #16]
 	ldr	x8, [x0, #1784]
 	cmp	x8, x20
-	b.ls	.L444_171
+	b.ls	.L446_171
 	ldr	x8, [x0, #1776]
 	add	x9, x8, x20, lsl #7
-.L444_55:
+.L446_55:
 	ldr	x8, [x1, #328]
 	mov	x20, x0
 	cmp	x8, x22
 	add	x8, x9, #48
-	b.ls	.L444_172
+	b.ls	.L446_172
 	ldr	x10, [x1, #320]
 	add	x10, x10, x22, lsl #4
-.L444_57:
+.L446_57:
 	mov	w11, #-1
 	ldp	w13, w14, [x10, #8]
 	stp	w11, w11, [x10, #8]
@@ -88224,7 +88379,7 @@ hw_registry_AnyElevator_join:
 	cmn	w3, #1
 	str	w14, [x16]
 	str	w13, [x9]
-	b.eq	.L444_76
+	b.eq	.L446_76
 	add	x9, x10, x21, lsl #4
 	add	x10, x1, #336
 	cmp	x11, x21
@@ -88239,16 +88394,16 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x21
 	mov	x0, x20
-	b	.L444_79
-.L444_59:
+	b	.L446_79
+.L446_59:
 	ldr	x9, [x1, #328]
 	mov	w8, w3
 	add	x19, x0, #8
 	cmp	x9, x8
-	b.ls	.L444_168
+	b.ls	.L446_168
 	ldr	x9, [x1, #320]
 	add	x20, x9, x8, lsl #4
-.L444_61:
+.L446_61:
 	mov	w8, #-1
 	add	x13, x0, #12
 	ldp	w9, w10, [x20, #8]
@@ -88264,8 +88419,8 @@ hw_registry_AnyElevator_join:
 	csel	x8, x8, x13, hi
 	str	w10, [x12]
 	str	w9, [x8]
-	b	.L444_162
-.L444_62:
+	b	.L446_162
+.L446_62:
 	ldp	x20, x19, [sp, #64]
 	add	x0, x0, #8
 	ldp	x22, x21, [sp, #48]
@@ -88273,71 +88428,71 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_join
-.L444_63:
+.L446_63:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_cfq_v2_CfqV2_join
-.L444_64:
+.L446_64:
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x21, lsl #6
 	cmp	x9, x21
 	csel	x8, x8, x1, hi
 	ldrb	w9, [x8, #60]
 	lsr	w9, w9, #3
-	cbz	w9, .L444_72
+	cbz	w9, .L446_72
 	cmp	w9, #2
-	b.eq	.L444_72
+	b.eq	.L446_72
 	cmp	w9, #1
-	b.ne	.L444_81
+	b.ne	.L446_81
 	mov	x8, xzr
-	b	.L444_82
-.L444_68:
+	b	.L446_82
+.L446_68:
 	mov	w9, #80
-	b	.L444_70
-.L444_69:
+	b	.L446_70
+.L446_69:
 	mov	w9, #224
-.L444_70:
+.L446_70:
 	add	x0, x8, x9
-.L444_71:
+.L446_71:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_read_write_queues_ReadWriteQueues_join
-.L444_72:
+.L446_72:
 	ldr	w9, [x0, #2072]
 	ldr	w8, [x8, #44]
 	ldr	x10, [x0, #1784]
 	sub	w9, w9, #1
 	cmp	x10, x8
 	str	w9, [x0, #2072]
-	b.ls	.L444_173
+	b.ls	.L446_173
 	ldr	x9, [x0, #1776]
 	add	x19, x9, x8, lsl #7
-.L444_74:
+.L446_74:
 	ldr	w8, [x19, #112]
 	subs	w8, w8, #1
 	str	w8, [x19, #112]
-	b.ne	.L444_83
+	b.ne	.L446_83
 	ldr	x8, [x0, #1960]
 	ldr	w9, [x19, #116]
 	str	wzr, [x19, #116]
 	subs	x8, x8, x9
 	csel	x8, xzr, x8, lo
 	str	x8, [x0, #1960]
-	b	.L444_83
-.L444_76:
+	b	.L446_83
+.L446_76:
 	ldr	w21, [x12]
 	cmp	x11, x22
 	str	w19, [x12]
-	b.ls	.L444_176
+	b.ls	.L446_176
 	add	x10, x10, x22, lsl #4
 	mov	w9, w19
-.L444_78:
+.L446_78:
 	mov	w11, #-1
 	mov	x0, x20
 	stp	w21, w11, [x10, #8]
@@ -88347,7 +88502,7 @@ hw_registry_AnyElevator_join:
 	add	x10, x10, #12
 	csel	x8, x10, x8, hi
 	str	w9, [x8]
-.L444_79:
+.L446_79:
 	mov	w2, w3
 	mov	x3, xzr
 	mov	x20, x0
@@ -88376,7 +88531,7 @@ hw_registry_AnyElevator_join:
 	csel	x8, x10, x9, hi
 	ldr	w8, [x8, #48]
 	cmp	w8, w19
-	b.ne	.L444_162
+	b.ne	.L446_162
 	mov	x0, x20
 	mov	x1, x21
 	mov	x3, xzr
@@ -88386,14 +88541,14 @@ hw_registry_AnyElevator_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_bandwidth_Bandwidth_inner_refile
-.L444_81:
+.L446_81:
 	mov	w8, #2
-.L444_82:
+.L446_82:
 	add	x8, x0, x8, lsl #2
 	ldr	w9, [x8, #2068]
 	sub	w9, w9, #1
 	str	w9, [x8, #2068]
-.L444_83:
+.L446_83:
 	ldp	x8, x9, [x1, #64]
 	mov	w20, w2
 	add	x8, x8, x20, lsl #6
@@ -88401,43 +88556,43 @@ hw_registry_AnyElevator_join:
 	csel	x8, x8, x1, hi
 	ldrb	w9, [x8, #60]
 	lsr	w9, w9, #3
-	cbz	w9, .L444_87
+	cbz	w9, .L446_87
 	cmp	w9, #2
-	b.eq	.L444_87
+	b.eq	.L446_87
 	cmp	w9, #1
-	b.ne	.L444_91
+	b.ne	.L446_91
 	mov	x8, xzr
-	b	.L444_92
-.L444_87:
+	b	.L446_92
+.L446_87:
 	ldr	w9, [x0, #2072]
 	ldr	w8, [x8, #44]
 	ldr	x10, [x0, #1784]
 	sub	w9, w9, #1
 	cmp	x10, x8
 	str	w9, [x0, #2072]
-	b.ls	.L444_174
+	b.ls	.L446_174
 	ldr	x9, [x0, #1776]
 	add	x19, x9, x8, lsl #7
-.L444_89:
+.L446_89:
 	ldr	w8, [x19, #112]
 	subs	w8, w8, #1
 	str	w8, [x19, #112]
-	b.ne	.L444_93
+	b.ne	.L446_93
 	ldr	x8, [x0, #1960]
 	ldr	w9, [x19, #116]
 	str	wzr, [x19, #116]
 	subs	x8, x8, x9
 	csel	x8, xzr, x8, lo
 	str	x8, [x0, #1960]
-	b	.L444_93
-.L444_91:
+	b	.L446_93
+.L446_91:
 	mov	w8, #2
-.L444_92:
+.L446_92:
 	add	x8, x0, x8, lsl #2
 	ldr	w9, [x8, #2068]
 	sub	w9, w9, #1
 	str	w9, [x8, #2068]
-.L444_93:
+.L446_93:
 	mov	x8, x0
 	ldr	x9, [x8, #48]!
 	sub	x10, x9, #2
@@ -88445,51 +88600,51 @@ hw_registry_AnyElevator_join:
 	mov	w9, #17
 	csel	x9, x10, x9, hi
 	cmp	x9, #8
-	b.le	.L444_99
+	b.le	.L446_99
 	cmp	x9, #13
-	b.gt	.L444_104
+	b.gt	.L446_104
 	cmp	x9, #10
-	b.le	.L444_114
+	b.le	.L446_114
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	cmp	x9, #11
-	b.eq	.L444_125
+	b.eq	.L446_125
 	cmp	x9, #12
-	b.ne	.L444_126
+	b.ne	.L446_126
 	bl	hw_fiops_Fiops_join
-	b	.L444_151
-.L444_99:
+	b	.L446_151
+.L446_99:
 	cmp	x9, #3
-	b.le	.L444_108
+	b.le	.L446_108
 	cmp	x9, #5
-	b.le	.L444_123
+	b.le	.L446_123
 	cmp	x9, #6
-	b.eq	.L444_138
+	b.eq	.L446_138
 	cmp	x9, #7
-	b.ne	.L444_143
+	b.ne	.L446_143
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	bl	hw_cfq_v3_CfqV3_join
-	b	.L444_151
-.L444_104:
+	b	.L446_151
+.L446_104:
 	cmp	x9, #15
-	b.le	.L444_116
+	b.le	.L446_116
 	mov	x22, x0
 	cmp	x9, #16
-	b.eq	.L444_152
+	b.eq	.L446_152
 	cmp	x9, #17
-	b.ne	.L444_127
+	b.ne	.L446_127
 	mov	x0, x8
 	mov	w2, w3
 	mov	x19, x1
 	bl	hw_paternoster_Paternoster_join
-	b	.L444_151
-.L444_108:
+	b	.L446_151
+.L446_108:
 	cmp	x9, #1
-	b.gt	.L444_121
-	cbnz	x9, .L444_139
+	b.gt	.L446_121
+	cbnz	x9, .L446_139
 	ldp	x8, x9, [x0, #88]
 	add	x11, x0, #104
 	add	x10, x8, x21, lsl #3
@@ -88500,17 +88655,17 @@ hw_registry_AnyElevator_join:
 	csel	x9, x8, x11, hi
 	ldr	x22, [x10]
 	ldr	x19, [x9]
-	b.ls	.L444_179
-.L444_111:
+	b.ls	.L446_179
+.L446_111:
 	ldr	x9, [x1, #328]
 	cmp	x22, x19
 	csel	x10, x22, x19, lt
 	cmp	x9, x21
 	str	x10, [x8]
-	b.ls	.L444_180
+	b.ls	.L446_180
 	ldr	x8, [x1, #320]
 	add	x19, x8, x21, lsl #4
-.L444_113:
+.L446_113:
 	mov	w8, #-1
 	add	x13, x0, #112
 	mov	x22, x0
@@ -88529,18 +88684,18 @@ hw_registry_AnyElevator_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	str	xzr, [x0, #56]
-	b	.L444_152
-.L444_114:
+	b	.L446_152
+.L446_114:
 	cmp	x9, #9
-	b.ne	.L444_132
+	b.ne	.L446_132
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_join
-	b	.L444_151
-.L444_116:
+	b	.L446_151
+.L446_116:
 	cmp	x9, #14
-	b.ne	.L444_137
+	b.ne	.L446_137
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x21, lsl #6
 	cmp	x9, x21
@@ -88548,44 +88703,44 @@ hw_registry_AnyElevator_join:
 	ldrb	w8, [x8, #60]
 	lsr	w9, w8, #3
 	add	x8, x0, #56
-	cbz	w9, .L444_120
+	cbz	w9, .L446_120
 	cmp	w9, #1
-	b.eq	.L444_147
+	b.eq	.L446_147
 	cmp	w9, #2
-	b.ne	.L444_148
-.L444_120:
+	b.ne	.L446_148
+.L446_120:
 	mov	x22, x0
 	mov	w9, #152
-	b	.L444_149
-.L444_121:
+	b	.L446_149
+.L446_121:
 	mov	x22, x0
 	cmp	x9, #2
-	b.ne	.L444_142
+	b.ne	.L446_142
 	add	x0, x0, #88
-	b	.L444_150
-.L444_123:
+	b	.L446_150
+.L446_123:
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	cmp	x9, #4
-	b.ne	.L444_146
+	b.ne	.L446_146
 	bl	hw_sfq_Sfq_join
-	b	.L444_151
-.L444_125:
+	b	.L446_151
+.L446_125:
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_join
-	b	.L444_151
-.L444_126:
+	b	.L446_151
+.L446_126:
 	bl	hw_cfq_Cfq_join
-	b	.L444_151
-.L444_127:
+	b	.L446_151
+.L446_127:
 	ldr	x8, [x1, #328]
 	add	x19, x22, #64
 	cmp	x8, x21
-	b.ls	.L444_177
+	b.ls	.L446_177
 	ldr	x9, [x1, #320]
 	mov	x8, x22
 	add	x9, x9, x21, lsl #4
-.L444_129:
+.L446_129:
 	mov	w10, #-1
 	add	x15, x8, #68
 	ldp	w11, w12, [x9, #8]
@@ -88602,15 +88757,15 @@ hw_registry_AnyElevator_join:
 	csel	x12, x14, x15, hi
 	cmp	x10, x21
 	str	w11, [x12]
-	b.ls	.L444_178
+	b.ls	.L446_178
 	add	x19, x9, x21, lsl #4
-.L444_131:
+.L446_131:
 	ldr	w9, [x8, #88]
 	str	xzr, [x19]
 	sub	w9, w9, #1
 	str	w9, [x8, #88]
-	b	.L444_152
-.L444_132:
+	b	.L446_152
+.L446_132:
 	ldp	x8, x9, [x1, #64]
 	add	x10, x8, x21, lsl #6
 	cmp	x9, x21
@@ -88621,7 +88776,7 @@ hw_registry_AnyElevator_join:
 	ldr	w9, [x10, #52]
 	ldr	w8, [x8, #52]
 	cmp	w9, w8
-	b.ne	.L444_136
+	b.ne	.L446_136
 	ldp	x8, x9, [x1, #320]
 	add	x19, x1, #336
 	add	x10, x8, x21, lsl #4
@@ -88629,14 +88784,14 @@ hw_registry_AnyElevator_join:
 	csel	x10, x10, x19, hi
 	cmp	x9, x20
 	ldr	x21, [x10]
-	b.ls	.L444_183
+	b.ls	.L446_183
 	add	x19, x8, x20, lsl #4
-.L444_135:
+.L446_135:
 	ldr	x8, [x19]
 	cmp	x8, x21
 	csel	x8, x8, x21, lo
 	str	x8, [x19]
-.L444_136:
+.L446_136:
 	mov	x21, x0
 	add	x0, x0, #56
 	mov	w2, w3
@@ -88645,27 +88800,27 @@ hw_registry_AnyElevator_join:
 	add	x0, x21, #56
 	mov	x22, x21
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-	b	.L444_151
-.L444_137:
+	b	.L446_151
+.L446_137:
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	bl	hw_bfq_Bfq_join
-	b	.L444_151
-.L444_138:
+	b	.L446_151
+.L446_138:
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x19, x1
 	bl	hw_cfq_v2_CfqV2_join
-	b	.L444_151
-.L444_139:
+	b	.L446_151
+.L446_139:
 	ldr	x8, [x1, #328]
 	add	x19, x0, #56
 	cmp	x8, x21
-	b.ls	.L444_181
+	b.ls	.L446_181
 	ldr	x8, [x1, #320]
 	add	x21, x8, x21, lsl #4
-.L444_141:
+.L446_141:
 	mov	w8, #-1
 	add	x13, x0, #60
 	mov	x22, x0
@@ -88682,13 +88837,13 @@ hw_registry_AnyElevator_join:
 	csel	x8, x8, x13, hi
 	str	w10, [x12]
 	str	w9, [x8]
-	b	.L444_152
-.L444_142:
+	b	.L446_152
+.L446_142:
 	add	x0, x0, #56
 	mov	x19, x1
 	bl	hw_anticipatory_Anticipatory_join
-	b	.L444_151
-.L444_143:
+	b	.L446_151
+.L446_143:
 	ldp	x8, x9, [x1, #320]
 	add	x19, x1, #336
 	add	x10, x8, x21, lsl #4
@@ -88696,9 +88851,9 @@ hw_registry_AnyElevator_join:
 	csel	x10, x10, x19, hi
 	cmp	x9, x20
 	ldr	x21, [x10]
-	b.ls	.L444_182
+	b.ls	.L446_182
 	add	x19, x8, x20, lsl #4
-.L444_145:
+.L446_145:
 	ldr	x8, [x19]
 	mov	x22, x0
 	add	x0, x0, #56
@@ -88708,52 +88863,52 @@ hw_registry_AnyElevator_join:
 	str	x8, [x19]
 	mov	x19, x1
 	bl	hw_cfq_tree_CfqTree_remove
-	b	.L444_151
-.L444_146:
+	b	.L446_151
+.L446_146:
 	mov	w2, w3
 	bl	hw_cfq_v1_CfqV1_remove
-	b	.L444_151
-.L444_147:
+	b	.L446_151
+.L446_147:
 	mov	x22, x0
 	mov	w9, #80
-	b	.L444_149
-.L444_148:
+	b	.L446_149
+.L446_148:
 	mov	x22, x0
 	mov	w9, #224
-.L444_149:
+.L446_149:
 	add	x0, x8, x9
-.L444_150:
+.L446_150:
 	mov	x19, x1
 	bl	hw_shared_read_write_queues_ReadWriteQueues_join
-.L444_151:
+.L446_151:
 	mov	x1, x19
-.L444_152:
+.L446_152:
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x20, lsl #6
 	cmp	x9, x20
 	csel	x8, x8, x1, hi
 	ldrb	w19, [x8, #60]
 	lsr	w9, w19, #3
-	cbz	w9, .L444_156
+	cbz	w9, .L446_156
 	cmp	w9, #2
-	b.eq	.L444_156
+	b.eq	.L446_156
 	cmp	w9, #1
-	b.ne	.L444_160
+	b.ne	.L446_160
 	mov	x8, xzr
-	b	.L444_161
-.L444_156:
+	b	.L446_161
+.L446_156:
 	ldr	w9, [x22, #2072]
 	ldr	w8, [x8, #44]
 	ldr	x10, [x22, #1784]
 	add	w9, w9, #1
 	cmp	x10, x8
 	str	w9, [x22, #2072]
-	b.ls	.L444_175
+	b.ls	.L446_175
 	ldr	x9, [x22, #1776]
 	add	x20, x9, x8, lsl #7
 	ldr	w8, [x20, #112]
-	cbnz	w8, .L444_159
-.L444_158:
+	cbnz	w8, .L446_159
+.L446_158:
 	and	x8, x19, #0x7
 	mov	w9, #9
 	sub	x8, x9, x8
@@ -88763,25 +88918,25 @@ hw_registry_AnyElevator_join:
 	csinv	x8, x8, xzr, lo
 	str	x8, [x22, #1960]
 	ldr	w8, [x20, #112]
-.L444_159:
+.L446_159:
 	add	w8, w8, #1
 	str	w8, [x20, #112]
-	b	.L444_162
-.L444_160:
+	b	.L446_162
+.L446_160:
 	mov	w8, #2
-.L444_161:
+.L446_161:
 	add	x8, x22, x8, lsl #2
 	ldr	w9, [x8, #2068]
 	add	w9, w9, #1
 	str	w9, [x8, #2068]
-.L444_162:
+.L446_162:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	ret
-.L444_163:
+.L446_163:
 	mov	x21, x0
 	add	x0, x1, #336
 	mov	x22, x1
@@ -88790,8 +88945,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x22
 	mov	x0, x21
-	b	.L444_16
-.L444_164:
+	b	.L446_16
+.L446_164:
 	mov	x22, x0
 	add	x0, x1, #336
 	add	x20, x1, #336
@@ -88799,15 +88954,15 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x23
 	mov	x0, x22
-	b	.L444_22
-.L444_165:
+	b	.L446_22
+.L446_165:
 	add	x19, x1, #336
 	mov	x20, x0
 	mov	x0, x19
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x0, x20
-	b	.L444_24
-.L444_166:
+	b	.L446_24
+.L446_166:
 	mov	x22, x0
 	add	x0, x0, #56
 	mov	x23, x1
@@ -88815,8 +88970,8 @@ hw_registry_AnyElevator_join:
 	mov	x1, x23
 	mov	x0, x22
 	add	x8, x22, #56
-	b	.L444_27
-.L444_167:
+	b	.L446_27
+.L446_167:
 	mov	x20, x0
 	add	x0, x1, #336
 	add	x19, x1, #336
@@ -88824,8 +88979,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x21
 	mov	x0, x20
-	b	.L444_29
-.L444_168:
+	b	.L446_29
+.L446_168:
 	mov	x21, x0
 	add	x0, x1, #336
 	add	x20, x1, #336
@@ -88833,8 +88988,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x22
 	mov	x0, x21
-	b	.L444_61
-.L444_169:
+	b	.L446_61
+.L446_169:
 	mov	x21, x0
 	add	x0, x1, #336
 	mov	x22, x1
@@ -88843,8 +88998,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w23
 	mov	x1, x22
 	mov	x0, x21
-	b	.L444_34
-.L444_170:
+	b	.L446_34
+.L446_170:
 	mov	x23, x1
 	str	w3, [sp, #8]
 	str	x9, [sp]
@@ -88853,8 +89008,8 @@ hw_registry_AnyElevator_join:
 	ldr	w3, [sp, #8]
 	mov	x1, x23
 	mov	x10, x0
-	b	.L444_53
-.L444_171:
+	b	.L446_53
+.L446_171:
 	add	x24, x0, #1792
 	mov	x20, x0
 	add	x0, x0, #1792
@@ -88865,8 +89020,8 @@ hw_registry_AnyElevator_join:
 	mov	x9, x24
 	mov	x1, x23
 	mov	x0, x20
-	b	.L444_55
-.L444_172:
+	b	.L446_55
+.L446_172:
 	add	x0, x1, #336
 	add	x24, x1, #336
 	stp	x9, x1, [sp]
@@ -88876,8 +89031,8 @@ hw_registry_AnyElevator_join:
 	mov	x10, x24
 	mov	w3, w23
 	add	x8, x9, #48
-	b	.L444_57
-.L444_173:
+	b	.L446_57
+.L446_173:
 	add	x19, x0, #1792
 	mov	x20, x0
 	add	x0, x0, #1792
@@ -88889,8 +89044,8 @@ hw_registry_AnyElevator_join:
 	mov	w3, w22
 	mov	x1, x23
 	mov	x0, x20
-	b	.L444_74
-.L444_174:
+	b	.L446_74
+.L446_174:
 	add	x19, x0, #1792
 	mov	x22, x0
 	add	x0, x0, #1792
@@ -88902,15 +89057,15 @@ hw_registry_AnyElevator_join:
 	ldr	w3, [sp, #8]
 	mov	x1, x23
 	mov	x0, x22
-	b	.L444_89
-.L444_175:
+	b	.L446_89
+.L446_175:
 	add	x0, x22, #1792
 	add	x20, x22, #1792
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	ldr	w8, [x20, #112]
-	cbnz	w8, .L444_159
-	b	.L444_158
-.L444_176:
+	cbnz	w8, .L446_159
+	b	.L446_158
+.L446_176:
 	add	x0, x1, #336
 	add	x24, x1, #336
 	stp	x8, x1, [sp]
@@ -88920,8 +89075,8 @@ hw_registry_AnyElevator_join:
 	mov	x10, x24
 	mov	w9, w19
 	mov	w3, w23
-	b	.L444_78
-.L444_177:
+	b	.L446_78
+.L446_177:
 	add	x0, x1, #336
 	add	x24, x1, #336
 	mov	x23, x1
@@ -88929,16 +89084,16 @@ hw_registry_AnyElevator_join:
 	mov	x9, x24
 	mov	x1, x23
 	mov	x8, x22
-	b	.L444_129
-.L444_178:
+	b	.L446_129
+.L446_178:
 	add	x0, x1, #336
 	add	x19, x1, #336
 	mov	x21, x1
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x21
 	mov	x8, x22
-	b	.L444_131
-.L444_179:
+	b	.L446_131
+.L446_179:
 	mov	x8, x0
 	str	x0, [sp, #8]
 	mov	x23, x1
@@ -88947,8 +89102,8 @@ hw_registry_AnyElevator_join:
 	ldr	x0, [sp, #8]
 	mov	x1, x23
 	add	x8, x0, #104
-	b	.L444_111
-.L444_180:
+	b	.L446_111
+.L446_180:
 	mov	x21, x0
 	add	x0, x1, #336
 	add	x19, x1, #336
@@ -88956,8 +89111,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x22
 	mov	x0, x21
-	b	.L444_113
-.L444_181:
+	b	.L446_113
+.L446_181:
 	mov	x22, x0
 	add	x0, x1, #336
 	add	x21, x1, #336
@@ -88965,8 +89120,8 @@ hw_registry_AnyElevator_join:
 	bl	hw_collections_arena_clean_request_Arrival
 	mov	x1, x23
 	mov	x0, x22
-	b	.L444_141
-.L444_182:
+	b	.L446_141
+.L446_182:
 	str	x0, [sp, #8]
 	add	x0, x1, #336
 	mov	x23, x1
@@ -88975,8 +89130,8 @@ hw_registry_AnyElevator_join:
 	ldr	x0, [sp, #8]
 	mov	w3, w22
 	mov	x1, x23
-	b	.L444_145
-.L444_183:
+	b	.L446_145
+.L446_183:
 	str	x0, [sp, #8]
 	add	x0, x1, #336
 	mov	x23, x1
@@ -88985,7 +89140,7 @@ hw_registry_AnyElevator_join:
 	ldr	x0, [sp, #8]
 	mov	w3, w22
 	mov	x1, x23
-	b	.L444_135
+	b	.L446_135
 	.size	hw_registry_AnyElevator_join, .-hw_registry_AnyElevator_join
 
 	.p2align	2
@@ -88999,23 +89154,23 @@ hw_registry_AnyElevator_kind:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #18
-	b.hs	.L445_3
-.L445_2:
+	b.hs	.L447_3
+.L447_2:
 	mov	x0, x8
 	ldp	x29, x30, [sp], #16
 	ret
-.L445_3:
-	b.ne	.L445_5
+.L447_3:
+	b.ne	.L447_5
 	ldr	x1, [x0, #8]
 	mov	w8, #18
-	b	.L445_2
-.L445_5:
+	b	.L447_2
+.L447_5:
 	ldp	x8, x1, [x0, #48]
 	sub	x9, x8, #2
 	cmp	x8, #1
 	mov	w8, #17
 	csel	x8, x9, x8, hi
-	b	.L445_2
+	b	.L447_2
 	.size	hw_registry_AnyElevator_kind, .-hw_registry_AnyElevator_kind
 
 	.p2align	2
@@ -89029,31 +89184,31 @@ hw_registry_AnyElevator_latter:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L446_5
+	b.gt	.L448_5
 	cmp	x8, #4
-	b.gt	.L446_9
+	b.gt	.L448_9
 	cmp	x8, #1
-	b.le	.L446_24
+	b.le	.L448_24
 	cmp	x8, #2
-	b.eq	.L446_29
+	b.eq	.L448_29
 	cmp	x8, #3
-	b	.L446_29
-.L446_5:
+	b	.L448_29
+.L448_5:
 	cmp	x8, #14
-	b.gt	.L446_14
+	b.gt	.L448_14
 	cmp	x8, #11
-	b.le	.L446_26
+	b.le	.L448_26
 	cmp	x8, #12
-	b.eq	.L446_29
+	b.eq	.L448_29
 	cmp	x8, #13
-	b	.L446_29
-.L446_9:
+	b	.L448_29
+.L448_9:
 	cmp	x8, #6
-	b.le	.L446_27
+	b.le	.L448_27
 	cmp	x8, #7
-	b.eq	.L446_29
+	b.eq	.L448_29
 	cmp	x8, #8
-	b.eq	.L446_29
+	b.eq	.L448_29
 	ldp	x9, x10, [x0, #40]
 	mov	w8, w2
 	add	x11, x0, #8
@@ -89063,19 +89218,19 @@ hw_registry_AnyElevator_latter:
 	csel	x9, x9, x11, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.gt	.L446_32
-.L446_13:
-	cbnz	w9, .L446_31
-	b	.L446_34
-.L446_14:
+	b.gt	.L448_32
+.L448_13:
+	cbnz	w9, .L448_31
+	b	.L448_34
+.L448_14:
 	mov	x9, x0
 	cmp	x8, #16
 	mov	w0, #-1
-	b.le	.L446_28
+	b.le	.L448_28
 	cmp	x8, #17
-	b.eq	.L446_29
+	b.eq	.L448_29
 	cmp	x8, #18
-	b.eq	.L446_31
+	b.eq	.L448_31
 	ldp	x11, x12, [x9, #32]
 	mov	w8, w2
 	add	x11, x11, x8, lsl #5
@@ -89083,8 +89238,8 @@ hw_registry_AnyElevator_latter:
 	csel	x10, x11, x9, hi
 	ldrb	w10, [x10, #28]
 	cmp	w10, #1
-	b.gt	.L446_33
-	cbnz	w10, .L446_31
+	b.gt	.L448_33
+	cbnz	w10, .L448_31
 	mov	x10, x9
 	ldr	x9, [x9, #48]
 	sub	x11, x9, #2
@@ -89092,89 +89247,89 @@ hw_registry_AnyElevator_latter:
 	mov	w9, #17
 	csel	x9, x11, x9, hi
 	cmp	x9, #8
-	b.le	.L446_35
+	b.le	.L448_35
 	cmp	x9, #13
-	b.gt	.L446_39
+	b.gt	.L448_39
 	cmp	x9, #10
-	b.le	.L446_44
+	b.le	.L448_44
 	cmp	x9, #11
-	b.eq	.L446_34
+	b.eq	.L448_34
 	cmp	x9, #12
-	b	.L446_34
-.L446_24:
+	b	.L448_34
+.L448_24:
 	ldp	x8, x9, [x1, #320]
 	add	x10, x1, #336
 	add	x8, x8, w2, uxtw #4
 	cmp	x9, w2, uxtw
 	csel	x8, x8, x10, hi
-.L446_25:
+.L448_25:
 	ldr	w0, [x8, #12]
 	ldp	x29, x30, [sp], #16
 	ret
-.L446_26:
+.L448_26:
 	cmp	x8, #10
-	b	.L446_29
-.L446_27:
+	b	.L448_29
+.L448_27:
 	cmp	x8, #5
-	b	.L446_29
-.L446_28:
+	b	.L448_29
+.L448_28:
 	cmp	x8, #15
-	b.ne	.L446_31
-.L446_29:
+	b.ne	.L448_31
+.L448_29:
 	ldp	x8, x9, [x1, #384]
 	mov	w10, w2
 	add	x11, x1, #400
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x11, hi
-.L446_30:
+.L448_30:
 	ldr	w0, [x8, #24]
-.L446_31:
+.L448_31:
 	ldp	x29, x30, [sp], #16
 	ret
-.L446_32:
+.L448_32:
 	cmp	w9, #2
-	b.ne	.L446_31
-	b	.L446_34
-.L446_33:
+	b.ne	.L448_31
+	b	.L448_34
+.L448_33:
 	cmp	w10, #2
-	b.ne	.L446_31
-.L446_34:
+	b.ne	.L448_31
+.L448_34:
 	ldp	x9, x10, [x1, #384]
 	add	x11, x1, #400
 	add	x9, x9, x8, lsl #5
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L446_30
-.L446_35:
+	b	.L448_30
+.L448_35:
 	cmp	x9, #3
-	b.le	.L446_42
+	b.le	.L448_42
 	cmp	x9, #5
-	b.le	.L446_49
+	b.le	.L448_49
 	cmp	x9, #6
-	b.eq	.L446_34
+	b.eq	.L448_34
 	cmp	x9, #7
-	b	.L446_34
-.L446_39:
+	b	.L448_34
+.L448_39:
 	cmp	x9, #15
-	b.le	.L446_47
+	b.le	.L448_47
 	cmp	x9, #16
-	b.eq	.L446_31
+	b.eq	.L448_31
 	cmp	x9, #17
-	b.ne	.L446_31
-	b	.L446_34
-.L446_42:
+	b.ne	.L448_31
+	b	.L448_34
+.L448_42:
 	cmp	x9, #1
-	b.gt	.L446_48
+	b.gt	.L448_48
 	ldp	x9, x10, [x1, #320]
 	add	x11, x1, #336
 	add	x9, x9, x8, lsl #4
 	cmp	x10, x8
 	csel	x8, x9, x11, hi
-	b	.L446_25
-.L446_44:
+	b	.L448_25
+.L448_44:
 	cmp	x9, #9
-	b.ne	.L446_34
+	b.ne	.L448_34
 	ldp	x9, x11, [x10, #88]
 	add	x10, x10, #56
 	add	x9, x9, x8, lsl #5
@@ -89182,19 +89337,19 @@ hw_registry_AnyElevator_latter:
 	csel	x9, x9, x10, hi
 	ldrb	w9, [x9, #28]
 	cmp	w9, #1
-	b.le	.L446_13
+	b.le	.L448_13
 	cmp	w9, #3
-	b.eq	.L446_31
-	b	.L446_34
-.L446_47:
+	b.eq	.L448_31
+	b	.L448_34
+.L448_47:
 	cmp	x9, #14
-	b	.L446_34
-.L446_48:
+	b	.L448_34
+.L448_48:
 	cmp	x9, #2
-	b	.L446_34
-.L446_49:
+	b	.L448_34
+.L448_49:
 	cmp	x9, #4
-	b	.L446_34
+	b	.L448_34
 	.size	hw_registry_AnyElevator_latter, .-hw_registry_AnyElevator_latter
 
 	.p2align	2
@@ -89213,14 +89368,14 @@ hw_registry_AnyElevator_merged:
 	cmp	x8, #9
 	stp	x22, x21, [sp, #64]
 	stp	x20, x19, [sp, #80]
-	b.gt	.L447_6
+	b.gt	.L449_6
 	cmp	x8, #4
-	b.gt	.L447_11
+	b.gt	.L449_11
 	cmp	x8, #2
-	b.gt	.L447_29
-	b.lo	.L447_113
+	b.gt	.L449_29
+	b.lo	.L449_113
 	add	x0, x0, #8
-.L447_5:
+.L449_5:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89228,17 +89383,17 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_deadline_Deadline_merged
-.L447_6:
+.L449_6:
 	cmp	x8, #14
-	b.gt	.L447_22
+	b.gt	.L449_22
 	add	x0, x0, #8
 	cmp	x8, #11
-	b.le	.L447_31
+	b.le	.L449_31
 	cmp	x8, #12
-	b.eq	.L447_106
+	b.eq	.L449_106
 	cmp	x8, #13
-	b.ne	.L447_108
-.L447_10:
+	b.ne	.L449_108
+.L449_10:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89246,39 +89401,39 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_Cfq_merged
-.L447_11:
+.L449_11:
 	cmp	x8, #6
-	b.le	.L447_33
+	b.le	.L449_33
 	cmp	x8, #7
-	b.eq	.L447_44
+	b.eq	.L449_44
 	cmp	x8, #8
-	b.ne	.L447_48
+	b.ne	.L449_48
 	ldp	x8, x9, [x1, #64]
 	mov	w22, w2
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x8, x8, x1, hi
-	cbz	w3, .L447_113
+	cbz	w3, .L449_113
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L447_113
+	b.eq	.L449_113
 	ldr	x8, [x0, #96]
 	add	x20, x0, #8
 	cmp	x8, x19
-	b.ls	.L447_115
+	b.ls	.L449_115
 	mov	w8, #80
 	ldr	x9, [x0, #88]
 	umaddl	x9, w19, w8, x9
-.L447_18:
+.L449_18:
 	ldp	w10, w11, [x9, #44]
 	mov	w21, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w10, w11
-	b.ne	.L447_89
+	b.ne	.L449_89
 	cmp	x2, x22
-	b.ls	.L447_90
+	b.ls	.L449_90
 	add	x8, x8, x22, lsl #5
-.L447_21:
+.L449_21:
 	mov	x10, #-1
 	strb	wzr, [x8, #28]
 	stp	xzr, x10, [x8]
@@ -89287,28 +89442,28 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x9, #40]
 	str	w8, [x9, #48]
-	b	.L447_90
-.L447_22:
+	b	.L449_90
+.L449_22:
 	cmp	x8, #16
-	b.le	.L447_41
+	b.le	.L449_41
 	cmp	x8, #17
-	b.eq	.L447_46
+	b.eq	.L449_46
 	cmp	x8, #18
-	b.ne	.L447_50
+	b.ne	.L449_50
 	ldrb	w8, [x0, #44]
-	tbnz	w8, #0, .L447_113
-.L447_26:
+	tbnz	w8, #0, .L449_113
+.L449_26:
 	ldr	w8, [x1, #856]
-	tbnz	w8, #0, .L447_113
+	tbnz	w8, #0, .L449_113
 	ldr	w8, [x1, #960]
-	cbz	w8, .L447_113
+	cbz	w8, .L449_113
 	str	xzr, [x1, #856]
-	b	.L447_113
-.L447_29:
+	b	.L449_113
+.L449_29:
 	add	x0, x0, #8
 	cmp	x8, #3
-	b.ne	.L447_95
-.L447_30:
+	b.ne	.L449_95
+.L449_30:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89316,10 +89471,10 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_anticipatory_Anticipatory_merged
-.L447_31:
+.L449_31:
 	cmp	x8, #10
-	b.ne	.L447_93
-.L447_32:
+	b.ne	.L449_93
+.L449_32:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89327,32 +89482,32 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_merged
-.L447_33:
+.L449_33:
 	cmp	x8, #5
-	b.ne	.L447_57
+	b.ne	.L449_57
 	ldp	x8, x9, [x1, #64]
 	mov	w21, w2
 	add	x8, x8, x21, lsl #6
 	cmp	x9, x21
 	csel	x8, x8, x1, hi
-	cbz	w3, .L447_113
+	cbz	w3, .L449_113
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L447_113
+	b.eq	.L449_113
 	ldr	x8, [x0, #32]
 	cmp	x8, x19
-	b.ls	.L447_116
+	b.ls	.L449_116
 	mov	w8, #40
 	ldr	x9, [x0, #24]
 	umaddl	x22, w19, w8, x9
-.L447_38:
+.L449_38:
 	ldp	w9, w10, [x22, #32]
 	mov	w20, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w9, w10
-	b.ne	.L447_64
+	b.ne	.L449_64
 	cmp	x2, x21
-	b.ls	.L447_65
+	b.ls	.L449_65
 	add	x8, x8, x21, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -89362,12 +89517,12 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x22, #28]
 	str	w8, [x22, #36]
-	b	.L447_65
-.L447_41:
+	b	.L449_65
+.L449_41:
 	cmp	x8, #15
-	b.ne	.L447_113
+	b.ne	.L449_113
 	add	x0, x0, #8
-.L447_43:
+.L449_43:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89375,9 +89530,9 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_bfq_Bfq_merged
-.L447_44:
+.L449_44:
 	add	x0, x0, #8
-.L447_45:
+.L449_45:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89385,9 +89540,9 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_v3_CfqV3_merged
-.L447_46:
+.L449_46:
 	add	x0, x0, #8
-.L447_47:
+.L449_47:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89395,9 +89550,9 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_paternoster_Paternoster_merged
-.L447_48:
+.L449_48:
 	add	x0, x0, #8
-.L447_49:
+.L449_49:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89405,34 +89560,34 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_merged
-.L447_50:
+.L449_50:
 	ldp	x8, x9, [x0, #32]
 	mov	w23, w2
 	add	x8, x8, x23, lsl #5
 	cmp	x9, x23
 	csel	x8, x8, x0, hi
 	ldrb	w9, [x8, #28]
-	cbz	w9, .L447_59
+	cbz	w9, .L449_59
 	ldp	x9, x24, [x1, #64]
 	add	x25, x9, x23, lsl #6
-	cbz	w3, .L447_77
+	cbz	w3, .L449_77
 	cmp	x24, x23
 	ldr	w8, [x8, #24]
 	ldr	x9, [x0, #1784]
 	csel	x10, x25, x1, hi
 	ldr	x19, [x10]
 	cmp	x9, x8
-	b.ls	.L447_117
+	b.ls	.L449_117
 	ldr	x9, [x0, #1776]
 	add	x26, x9, x8, lsl #7
-.L447_54:
+.L449_54:
 	ldp	w8, w9, [x26, #100]
 	ldp	x21, x22, [x1, #384]
 	mov	w20, w2
 	cmp	w8, w9
-	b.ne	.L447_72
+	b.ne	.L449_72
 	cmp	x22, x23
-	b.ls	.L447_73
+	b.ls	.L449_73
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -89442,10 +89597,10 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x26, #96]
 	str	w8, [x26, #104]
-	b	.L447_75
-.L447_57:
+	b	.L449_75
+.L449_57:
 	add	x0, x0, #8
-.L447_58:
+.L449_58:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89453,7 +89608,7 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_v2_CfqV2_merged
-.L447_59:
+.L449_59:
 	mov	x8, x0
 	ldr	x9, [x8, #48]!
 	sub	x10, x9, #2
@@ -89461,15 +89616,15 @@ hw_registry_AnyElevator_merged:
 	mov	w9, #17
 	csel	x9, x10, x9, hi
 	cmp	x9, #9
-	b.gt	.L447_67
+	b.gt	.L449_67
 	cmp	x9, #4
-	b.gt	.L447_79
+	b.gt	.L449_79
 	cmp	x9, #2
-	b.gt	.L447_94
-	b.lo	.L447_113
+	b.gt	.L449_94
+	b.lo	.L449_113
 	add	x0, x0, #56
-	b	.L447_5
-.L447_64:
+	b	.L449_5
+.L449_64:
 	mov	x21, x0
 	add	x0, x22, #28
 	mov	x22, x1
@@ -89478,9 +89633,9 @@ hw_registry_AnyElevator_merged:
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x0, x21
 	mov	x1, x22
-.L447_65:
+.L449_65:
 	add	x0, x0, #8
-.L447_66:
+.L449_66:
 	mov	w2, w19
 	mov	w3, w20
 	ldp	x20, x19, [sp, #80]
@@ -89490,18 +89645,18 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_v1_CfqV1_sort
-.L447_67:
+.L449_67:
 	cmp	x9, #13
-	b.le	.L447_91
+	b.le	.L449_91
 	cmp	x9, #15
-	b.le	.L447_107
+	b.le	.L449_107
 	cmp	x9, #16
-	b.eq	.L447_113
+	b.eq	.L449_113
 	cmp	x9, #17
-	b.ne	.L447_112
+	b.ne	.L449_112
 	mov	x0, x8
-	b	.L447_47
-.L447_72:
+	b	.L449_47
+.L449_72:
 	mov	x27, x0
 	add	x0, x26, #96
 	mov	x28, x1
@@ -89511,10 +89666,10 @@ hw_registry_AnyElevator_merged:
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x0, x27
 	mov	x1, x28
-.L447_73:
+.L449_73:
 	ldur	w8, [x26, #96]
 	cmn	w8, #1
-	b.eq	.L447_75
+	b.eq	.L449_75
 	mov	x27, x0
 	add	x0, x26, #96
 	mov	x26, x1
@@ -89526,11 +89681,11 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x27
 	mov	x1, x26
 	mov	w2, w20
-	b	.L447_77
-.L447_75:
+	b	.L449_77
+.L449_75:
 	cmp	x22, x23
 	mov	w2, w20
-	b.ls	.L447_77
+	b.ls	.L449_77
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	w2, w2, [x26, #96]
@@ -89539,7 +89694,7 @@ hw_registry_AnyElevator_merged:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-.L447_77:
+.L449_77:
 	ldp	x8, x9, [x0, #32]
 	ldr	x10, [x0, #1992]
 	ldr	x11, [x0, #1776]
@@ -89561,7 +89716,7 @@ hw_registry_AnyElevator_merged:
 	csel	x9, x11, x10, hi
 	ldr	w9, [x9, #48]
 	cmp	w9, w2
-	b.ne	.L447_113
+	b.ne	.L449_113
 	ldp	x20, x19, [sp, #80]
 	mov	w2, w8
 	ldp	x22, x21, [sp, #64]
@@ -89571,46 +89726,46 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_bandwidth_Bandwidth_inner_refile
-.L447_79:
+.L449_79:
 	cmp	x9, #6
-	b.le	.L447_96
+	b.le	.L449_96
 	cmp	x9, #7
-	b.eq	.L447_109
+	b.eq	.L449_109
 	cmp	x9, #8
-	b.ne	.L447_110
+	b.ne	.L449_110
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x8, x8, x1, hi
-	cbz	w3, .L447_113
+	cbz	w3, .L449_113
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L447_113
+	b.eq	.L449_113
 	ldr	x8, [x0, #144]
 	add	x20, x0, #56
 	cmp	x8, x19
-	b.ls	.L447_118
+	b.ls	.L449_118
 	mov	w8, #80
 	ldr	x9, [x0, #136]
 	umaddl	x9, w19, w8, x9
-.L447_86:
+.L449_86:
 	ldp	w10, w11, [x9, #44]
 	mov	w21, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w10, w11
-	b.ne	.L447_89
+	b.ne	.L449_89
 	cmp	x2, x23
-	b.ls	.L447_90
+	b.ls	.L449_90
 	add	x8, x8, x23, lsl #5
-	b	.L447_21
-.L447_89:
+	b	.L449_21
+.L449_89:
 	add	x0, x9, #40
 	mov	x22, x1
 	mov	x1, x8
 	mov	w3, w21
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x22
-.L447_90:
+.L449_90:
 	mov	x0, x20
 	mov	w2, w19
 	mov	w3, w21
@@ -89621,13 +89776,13 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_cfq_tree_CfqTree_sort
-.L447_91:
+.L449_91:
 	add	x0, x0, #56
 	cmp	x9, #11
-	b.gt	.L447_105
+	b.gt	.L449_105
 	cmp	x9, #10
-	b.eq	.L447_32
-.L447_93:
+	b.eq	.L449_32
+.L449_93:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89635,11 +89790,11 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_merged
-.L447_94:
+.L449_94:
 	add	x0, x0, #56
 	cmp	x9, #3
-	b.eq	.L447_30
-.L447_95:
+	b.eq	.L449_30
+.L449_95:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89647,31 +89802,31 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_sfq_Sfq_merged
-.L447_96:
+.L449_96:
 	cmp	x9, #5
-	b.ne	.L447_111
+	b.ne	.L449_111
 	ldp	x8, x9, [x1, #64]
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
 	csel	x8, x8, x1, hi
-	cbz	w3, .L447_113
+	cbz	w3, .L449_113
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L447_113
+	b.eq	.L449_113
 	ldr	x8, [x0, #80]
 	cmp	x8, x19
-	b.ls	.L447_119
+	b.ls	.L449_119
 	mov	w8, #40
 	ldr	x9, [x0, #72]
 	umaddl	x21, w19, w8, x9
-.L447_101:
+.L449_101:
 	ldp	w9, w10, [x21, #32]
 	mov	w20, w2
 	ldp	x8, x2, [x1, #384]
 	cmp	w9, w10
-	b.ne	.L447_114
+	b.ne	.L449_114
 	cmp	x2, x23
-	b.ls	.L447_104
+	b.ls	.L449_104
 	add	x8, x8, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -89681,13 +89836,13 @@ hw_registry_AnyElevator_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x21, #28]
 	str	w8, [x21, #36]
-.L447_104:
+.L449_104:
 	add	x0, x0, #56
-	b	.L447_66
-.L447_105:
+	b	.L449_66
+.L449_105:
 	cmp	x9, #12
-	b.ne	.L447_10
-.L447_106:
+	b.ne	.L449_10
+.L449_106:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89695,11 +89850,11 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_fiops_Fiops_merged
-.L447_107:
+.L449_107:
 	add	x0, x0, #56
 	cmp	x9, #14
-	b.ne	.L447_43
-.L447_108:
+	b.ne	.L449_43
+.L449_108:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89707,19 +89862,19 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	b	hw_mq_deadline_MqDeadline_merged
-.L447_109:
+.L449_109:
 	add	x0, x0, #56
-	b	.L447_45
-.L447_110:
+	b	.L449_45
+.L449_110:
 	add	x0, x0, #56
-	b	.L447_49
-.L447_111:
+	b	.L449_49
+.L449_111:
 	add	x0, x0, #56
-	b	.L447_58
-.L447_112:
+	b	.L449_58
+.L449_112:
 	ldrb	w8, [x0, #92]
-	tbz	w8, #0, .L447_26
-.L447_113:
+	tbz	w8, #0, .L449_26
+.L449_113:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -89727,7 +89882,7 @@ hw_registry_AnyElevator_merged:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	ret
-.L447_114:
+.L449_114:
 	mov	x22, x0
 	add	x0, x21, #28
 	mov	x21, x1
@@ -89736,8 +89891,8 @@ hw_registry_AnyElevator_merged:
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x21
 	add	x0, x22, #56
-	b	.L447_66
-.L447_115:
+	b	.L449_66
+.L449_115:
 	mov	x0, x20
 	mov	w21, w2
 	mov	x23, x1
@@ -89745,8 +89900,8 @@ hw_registry_AnyElevator_merged:
 	mov	x1, x23
 	mov	w2, w21
 	mov	x9, x20
-	b	.L447_18
-.L447_116:
+	b	.L449_18
+.L449_116:
 	add	x22, x0, #40
 	mov	x20, x0
 	add	x0, x0, #40
@@ -89756,8 +89911,8 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x20
 	mov	x1, x24
 	mov	w2, w23
-	b	.L447_38
-.L447_117:
+	b	.L449_38
+.L449_117:
 	add	x26, x0, #1792
 	mov	x20, x0
 	add	x0, x0, #1792
@@ -89767,8 +89922,8 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x20
 	mov	x1, x22
 	mov	w2, w21
-	b	.L447_54
-.L447_118:
+	b	.L449_54
+.L449_118:
 	mov	x0, x20
 	mov	w21, w2
 	mov	x22, x1
@@ -89776,8 +89931,8 @@ hw_registry_AnyElevator_merged:
 	mov	x1, x22
 	mov	w2, w21
 	mov	x9, x20
-	b	.L447_86
-.L447_119:
+	b	.L449_86
+.L449_119:
 	add	x21, x0, #88
 	mov	x20, x0
 	add	x0, x0, #88
@@ -89787,7 +89942,7 @@ hw_registry_AnyElevator_merged:
 	mov	x0, x20
 	mov	x1, x24
 	mov	w2, w22
-	b	.L447_101
+	b	.L449_101
 	.size	hw_registry_AnyElevator_merged, .-hw_registry_AnyElevator_merged
 
 	.p2align	2
@@ -89803,8 +89958,8 @@ hw_registry_AnyElevator_prepare_insert:
 	cmp	x9, #1
 	csel	x8, x10, x8, hi
 	cmp	x8, #9
-	b.gt	.L448_6
-	b.lo	.L448_32
+	b.gt	.L450_6
+	b.lo	.L450_32
 	ldp	x8, x9, [x0, #40]
 	mov	w10, w2
 	add	x11, x0, #8
@@ -89812,24 +89967,24 @@ hw_registry_AnyElevator_prepare_insert:
 	cmp	x9, x10
 	csel	x12, x12, x11, hi
 	ldrb	w12, [x12, #28]
-	cbnz	w12, .L448_16
+	cbnz	w12, .L450_16
 	ldr	w10, [x1, #968]
 	cmn	w10, #1
-	b.eq	.L448_32
+	b.eq	.L450_32
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x11, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L448_32
+	cbz	w8, .L450_32
 	mov	w8, #-1
 	str	w8, [x1, #968]
-	b	.L448_32
-.L448_6:
+	b	.L450_32
+.L450_6:
 	cmp	x8, #14
-	b.gt	.L448_12
+	b.gt	.L450_12
 	sub	x8, x8, #10
 	cmp	x8, #4
-	b.lo	.L448_32
+	b.lo	.L450_32
 	ldp	x8, x9, [x1, #64]
 	mov	w10, w2
 	add	x8, x8, x10, lsl #6
@@ -89837,96 +89992,96 @@ hw_registry_AnyElevator_prepare_insert:
 	csel	x11, x8, x1, hi
 	ldrb	w11, [x11, #60]
 	lsr	w11, w11, #3
-	cbz	w11, .L448_19
+	cbz	w11, .L450_19
 	cmp	w11, #2
-	b.eq	.L448_19
+	b.eq	.L450_19
 	cmp	w11, #1
-	b.ne	.L448_24
+	b.ne	.L450_24
 	mov	x11, xzr
-	b	.L448_25
-.L448_12:
+	b	.L450_25
+.L450_12:
 	sub	x9, x8, #16
 	cmp	x9, #3
-	b.lo	.L448_32
+	b.lo	.L450_32
 	cmp	x8, #15
-	b.ne	.L448_15
+	b.ne	.L450_15
 	ldp	x29, x30, [sp, #16]
 	add	x0, x0, #8
 	ldr	x19, [sp, #32]
 	add	sp, sp, #48
 	b	hw_bfq_Bfq_prepare_insert
-.L448_15:
+.L450_15:
 	ldp	x8, x9, [x0, #32]
 	mov	w10, w2
 	add	x11, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x11, x11, x0, hi
 	ldrb	w11, [x11, #28]
-	cbz	w11, .L448_20
-.L448_16:
+	cbz	w11, .L450_20
+.L450_16:
 	ldr	x8, [x1, #72]
 	cmp	x8, x10
-	b.ls	.L448_33
+	b.ls	.L450_33
 	ldr	x8, [x1, #64]
 	add	x8, x8, x10, lsl #6
-.L448_18:
+.L450_18:
 	ldrh	w9, [x8, #58]
 	orr	w9, w9, #0x1
 	strh	w9, [x8, #58]
-	b	.L448_32
-.L448_19:
+	b	.L450_32
+.L450_19:
 	mov	w11, #1
-	b	.L448_25
-.L448_20:
+	b	.L450_25
+.L450_20:
 	ldr	w10, [x1, #968]
 	cmn	w10, #1
-	b.eq	.L448_23
+	b.eq	.L450_23
 	add	x8, x8, x10, lsl #5
 	cmp	x9, x10
 	csel	x8, x8, x0, hi
 	ldrb	w8, [x8, #28]
-	cbz	w8, .L448_23
+	cbz	w8, .L450_23
 	mov	w8, #-1
 	str	w8, [x1, #968]
-.L448_23:
+.L450_23:
 	ldp	x29, x30, [sp, #16]
 	add	x0, x0, #48
 	ldr	x19, [sp, #32]
 	add	sp, sp, #48
 	b	hw_inner_prepare_insert
-.L448_24:
+.L450_24:
 	mov	w11, #2
-.L448_25:
+.L450_25:
 	cmp	x9, x10
-	b.ls	.L448_34
-.L448_26:
+	b.ls	.L450_34
+.L450_26:
 	cmp	x11, #1
 	str	w11, [x8, #52]
-	b.eq	.L448_29
-	cbnz	x11, .L448_30
+	b.eq	.L450_29
+	cbnz	x11, .L450_30
 	add	x8, x0, #88
-	b	.L448_31
-.L448_29:
+	b	.L450_31
+.L450_29:
 	add	x8, x0, #160
-	b	.L448_31
-.L448_30:
+	b	.L450_31
+.L450_30:
 	add	x8, x0, #232
-.L448_31:
+.L450_31:
 	ldr	w9, [x8, #64]
 	add	w9, w9, #1
 	str	w9, [x8, #64]
-.L448_32:
+.L450_32:
 	ldp	x29, x30, [sp, #16]
 	ldr	x19, [sp, #32]
 	add	sp, sp, #48
 	ret
-.L448_33:
+.L450_33:
 	mov	x0, x1
 	str	x1, [x29, #24]
 	bl	hw_collections_arena_clean_request_Request
 	ldr	x8, [x29, #24]
-	b	.L448_18
-.L448_34:
+	b	.L450_18
+.L450_34:
 	str	x0, [x29, #24]
 	mov	x0, x1
 	mov	x19, x1
@@ -89935,7 +90090,7 @@ hw_registry_AnyElevator_prepare_insert:
 	ldr	x11, [sp, #8]
 	ldr	x0, [x29, #24]
 	mov	x8, x19
-	b	.L448_26
+	b	.L450_26
 	.size	hw_registry_AnyElevator_prepare_insert, .-hw_registry_AnyElevator_prepare_insert
 
 	.p2align	2
@@ -89961,8 +90116,8 @@ hw_registry_AnyElevator_reserve:
 	stp	x24, x23, [sp, #208]
 	tst	x9, #0xfffffffffffffdff
 	stp	x22, x21, [sp, #224]
-	b.eq	.L449_2
-.L449_1:
+	b.eq	.L451_2
+.L451_1:
 	ldp	x20, x19, [sp, #240]
 	mov	x1, x4
 	ldp	x22, x21, [sp, #224]
@@ -89972,10 +90127,10 @@ hw_registry_AnyElevator_reserve:
 	ldp	x29, x30, [sp, #160]
 	add	sp, sp, #256
 	ret
-.L449_2:
+.L451_2:
 	cmp	x8, #9
 	str	x1, [sp, #40]
-	b.ne	.L449_8
+	b.ne	.L451_8
 	ldr	w8, [x19, #1096]
 	ldp	x27, x28, [x20]
 	ldp	x25, x24, [x20, #16]
@@ -89991,7 +90146,7 @@ hw_registry_AnyElevator_reserve:
 	add	x0, x19, #728
 	bl	hw_bandwidth_tunables_Tunables_figures
 	ldr	x22, [x19, #872]
-	cbz	x22, .L449_17
+	cbz	x22, .L451_17
 	mov	w8, #-2
 	stp	x28, x27, [sp]
 	ldr	x28, [x19, #864]
@@ -90003,17 +90158,17 @@ hw_registry_AnyElevator_reserve:
 	csel	x21, x22, x8, lo
 	add	x25, x19, #880
 	mov	w24, #1
-	b	.L449_6
-.L449_5:
+	b	.L451_6
+.L451_5:
 	add	x27, x27, #1
 	add	x28, x28, #128
 	cmp	x21, x27
-	b.eq	.L449_13
-.L449_6:
+	b.eq	.L451_13
+.L451_6:
 	cmp	x22, x27
 	csel	x9, x28, x25, hi
 	ldr	x8, [x9]
-	cbz	x8, .L449_5
+	cbz	x8, .L451_5
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	sub	x0, x29, #40
@@ -90023,8 +90178,8 @@ hw_registry_AnyElevator_reserve:
 	bl	hw_bandwidth_figures_DeviceFigures_cost_ns
 	adds	x8, x26, x0
 	csinv	x26, x8, xzr, lo
-	b	.L449_5
-.L449_8:
+	b	.L451_5
+.L451_8:
 	ldr	w8, [x19, #2008]
 	ldp	x27, x28, [x20]
 	ldp	x25, x24, [x20, #16]
@@ -90040,7 +90195,7 @@ hw_registry_AnyElevator_reserve:
 	add	x0, x19, #1640
 	bl	hw_bandwidth_tunables_Tunables_figures
 	ldr	x22, [x19, #1784]
-	cbz	x22, .L449_18
+	cbz	x22, .L451_18
 	mov	w8, #-2
 	stp	x28, x27, [sp]
 	ldr	x28, [x19, #1776]
@@ -90052,17 +90207,17 @@ hw_registry_AnyElevator_reserve:
 	csel	x21, x22, x8, lo
 	add	x25, x19, #1792
 	mov	w24, #1
-	b	.L449_11
-.L449_10:
+	b	.L451_11
+.L451_10:
 	add	x27, x27, #1
 	add	x28, x28, #128
 	cmp	x21, x27
-	b.eq	.L449_15
-.L449_11:
+	b.eq	.L451_15
+.L451_11:
 	cmp	x22, x27
 	csel	x9, x28, x25, hi
 	ldr	x8, [x9]
-	cbz	x8, .L449_10
+	cbz	x8, .L451_10
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	sub	x0, x29, #40
@@ -90072,9 +90227,9 @@ hw_registry_AnyElevator_reserve:
 	bl	hw_bandwidth_figures_DeviceFigures_cost_ns
 	adds	x8, x26, x0
 	csinv	x26, x8, xzr, lo
-	b	.L449_10
-.L449_13:
-	cbz	x26, .L449_19
+	b	.L451_10
+.L451_13:
+	cbz	x26, .L451_19
 	ldp	x8, x10, [x29, #-24]
 	mov	w9, #51712
 	movk	w9, #15258, lsl #16
@@ -90088,9 +90243,9 @@ hw_registry_AnyElevator_reserve:
 	udiv	x8, x8, x9
 	adds	x8, x26, x8
 	csinv	x1, x8, xzr, lo
-	b	.L449_20
-.L449_15:
-	cbz	x26, .L449_32
+	b	.L451_20
+.L451_15:
+	cbz	x26, .L451_32
 	ldp	x8, x10, [x29, #-24]
 	mov	w9, #51712
 	movk	w9, #15258, lsl #16
@@ -90104,20 +90259,20 @@ hw_registry_AnyElevator_reserve:
 	udiv	x8, x8, x9
 	adds	x8, x26, x8
 	csinv	x1, x8, xzr, lo
-	b	.L449_33
-.L449_17:
+	b	.L451_33
+.L451_17:
 	mov	x1, xzr
-	b	.L449_21
-.L449_18:
+	b	.L451_21
+.L451_18:
 	mov	x1, xzr
-	b	.L449_34
-.L449_19:
+	b	.L451_34
+.L451_19:
 	mov	x1, xzr
-.L449_20:
+.L451_20:
 	ldp	x24, x21, [sp, #24]
 	ldr	x28, [sp]
 	ldp	x27, x25, [sp, #8]
-.L449_21:
+.L451_21:
 	ldr	x8, [x19, #864]
 	ldr	x9, [x19, #872]
 	add	x26, x19, #880
@@ -90125,23 +90280,23 @@ hw_registry_AnyElevator_reserve:
 	cmp	x9, x23
 	csel	x9, x8, x26, hi
 	ldr	x8, [x9]
-	cbz	x8, .L449_23
+	cbz	x8, .L451_23
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	stp	x10, x8, [x29, #-32]
 	mov	w8, #1
 	stur	x9, [x29, #-16]
-	b	.L449_24
-.L449_23:
+	b	.L451_24
+.L451_23:
 	mov	w8, #2
-.L449_24:
+.L451_24:
 	add	x0, sp, #48
 	sub	x2, x29, #40
 	mov	x3, x20
 	stur	x8, [x29, #-40]
 	bl	hw_bandwidth_figures_DeviceFigures_admit
 	cmp	x0, #4
-	b.ne	.L449_45
+	b.ne	.L451_45
 	mov	x9, #13531
 	ldr	x8, [sp, #72]
 	movk	x9, #55222, lsl #16
@@ -90150,9 +90305,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x8, x8, x9
 	lsr	x8, x8, #18
 	umulh	x9, x25, x8
-	cbnz	x9, .L449_46
+	cbnz	x9, .L451_46
 	mul	x8, x25, x8
-.L449_27:
+.L451_27:
 	mov	x9, #63439
 	lsr	x8, x8, #3
 	movk	x9, #58195, lsl #16
@@ -90160,33 +90315,33 @@ hw_registry_AnyElevator_reserve:
 	movk	x9, #8388, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
-	tbnz	x24, #63, .L449_47
+	tbnz	x24, #63, .L451_47
 	lsl	x9, x24, #1
-.L449_29:
+.L451_29:
 	cmp	x9, x8
 	ldr	x10, [x19, #872]
 	csel	x8, x9, x8, hi
 	cmp	w27, #0
 	csel	x2, x28, x8, ne
 	cmp	x10, x23
-	b.ls	.L449_48
+	b.ls	.L451_48
 	ldr	x8, [x19, #864]
 	add	x20, x8, x23, lsl #7
 	ldr	x8, [x20]
-	cbz	x8, .L449_49
-.L449_31:
+	cbz	x8, .L451_49
+.L451_31:
 	mov	x0, x20
 	mov	x1, x25
 	mov	x3, x21
 	bl	hw_bucket_TokenBucket_change
-	b	.L449_50
-.L449_32:
+	b	.L451_50
+.L451_32:
 	mov	x1, xzr
-.L449_33:
+.L451_33:
 	ldp	x24, x21, [sp, #24]
 	ldr	x28, [sp]
 	ldp	x27, x25, [sp, #8]
-.L449_34:
+.L451_34:
 	ldr	x8, [x19, #1776]
 	ldr	x9, [x19, #1784]
 	add	x26, x19, #1792
@@ -90194,23 +90349,23 @@ hw_registry_AnyElevator_reserve:
 	cmp	x9, x23
 	csel	x9, x8, x26, hi
 	ldr	x8, [x9]
-	cbz	x8, .L449_36
+	cbz	x8, .L451_36
 	ldr	x10, [x9, #8]
 	ldr	x9, [x9, #40]
 	stp	x10, x8, [x29, #-32]
 	mov	w8, #1
 	stur	x9, [x29, #-16]
-	b	.L449_37
-.L449_36:
+	b	.L451_37
+.L451_36:
 	mov	w8, #2
-.L449_37:
+.L451_37:
 	add	x0, sp, #48
 	sub	x2, x29, #40
 	mov	x3, x20
 	stur	x8, [x29, #-40]
 	bl	hw_bandwidth_figures_DeviceFigures_admit
 	cmp	x0, #4
-	b.ne	.L449_45
+	b.ne	.L451_45
 	mov	x9, #13531
 	ldr	x8, [sp, #72]
 	movk	x9, #55222, lsl #16
@@ -90219,9 +90374,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x8, x8, x9
 	lsr	x8, x8, #18
 	umulh	x9, x25, x8
-	cbnz	x9, .L449_60
+	cbnz	x9, .L451_60
 	mul	x8, x25, x8
-.L449_40:
+.L451_40:
 	mov	x9, #63439
 	lsr	x8, x8, #3
 	movk	x9, #58195, lsl #16
@@ -90229,44 +90384,44 @@ hw_registry_AnyElevator_reserve:
 	movk	x9, #8388, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
-	tbnz	x24, #63, .L449_61
+	tbnz	x24, #63, .L451_61
 	lsl	x9, x24, #1
-.L449_42:
+.L451_42:
 	cmp	x9, x8
 	ldr	x10, [x19, #1784]
 	csel	x8, x9, x8, hi
 	cmp	w27, #0
 	csel	x2, x28, x8, ne
 	cmp	x10, x23
-	b.ls	.L449_62
+	b.ls	.L451_62
 	ldr	x8, [x19, #1776]
 	add	x20, x8, x23, lsl #7
 	ldr	x8, [x20]
-	cbz	x8, .L449_63
-.L449_44:
+	cbz	x8, .L451_63
+.L451_44:
 	mov	x0, x20
 	mov	x1, x25
 	mov	x3, x21
 	bl	hw_bucket_TokenBucket_change
-	b	.L449_64
-.L449_45:
+	b	.L451_64
+.L451_45:
 	mov	x4, x1
-	b	.L449_1
-.L449_46:
+	b	.L451_1
+.L451_46:
 	mov	x8, #-1
-	b	.L449_27
-.L449_47:
+	b	.L451_27
+.L451_47:
 	mov	x9, #-1
-	b	.L449_29
-.L449_48:
+	b	.L451_29
+.L451_48:
 	add	x0, x19, #880
 	mov	x20, x2
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	mov	x2, x20
 	add	x20, x19, #880
 	ldr	x8, [x20]
-	cbnz	x8, .L449_31
-.L449_49:
+	cbnz	x8, .L451_31
+.L451_49:
 	mov	x9, #58368
 	ldr	w8, [x19, #1176]
 	mov	x10, #1125899906842624
@@ -90284,7 +90439,7 @@ hw_registry_AnyElevator_reserve:
 	stp	x8, xzr, [x20, #16]
 	stp	xzr, xzr, [x20, #72]
 	str	xzr, [x20, #88]
-.L449_50:
+.L451_50:
 	ldr	x1, [sp, #40]
 	add	x0, x19, #8
 	mov	w2, w23
@@ -90299,21 +90454,21 @@ hw_registry_AnyElevator_reserve:
 	mov	x20, xzr
 	cmp	x9, x11
 	csel	x11, x9, x11, lo
-.L449_51:
+.L451_51:
 	mov	w13, w12
 	cmp	w11, w12
 	add	x14, x10, x13, lsl #7
 	csel	w15, w11, w12, hi
-.L449_52:
+.L451_52:
 	cmp	x15, x13
-	b.eq	.L449_55
+	b.eq	.L451_55
 	cmp	x9, x13
 	add	x12, x13, #1
 	csel	x16, x14, x26, hi
 	add	x14, x14, #128
 	mov	x13, x12
 	ldr	x17, [x16]
-	cbz	x17, .L449_52
+	cbz	x17, .L451_52
 	ldr	x13, [x16, #8]
 	ldr	x14, [x16, #40]
 	adds	x15, x20, x13
@@ -90328,13 +90483,13 @@ hw_registry_AnyElevator_reserve:
 	csinc	x13, x13, xzr, hi
 	adds	x8, x8, x13
 	csinv	x8, x8, xzr, lo
-	b	.L449_51
-.L449_55:
+	b	.L451_51
+.L451_55:
 	ldr	x9, [x19, #816]
 	umulh	x10, x8, x9
-	cbnz	x10, .L449_75
+	cbnz	x10, .L451_75
 	mul	x21, x8, x9
-.L449_57:
+.L451_57:
 	mov	w22, #51712
 	sub	x8, x29, #40
 	add	x0, x19, #728
@@ -90351,9 +90506,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x9, x9, x22
 	cmp	x9, #0
 	csel	x9, x11, x13, eq
-	cbnz	x12, .L449_76
+	cbnz	x12, .L451_76
 	mul	x10, x10, x22
-.L449_59:
+.L451_59:
 	udiv	x11, x9, x8
 	msub	x8, x11, x8, x9
 	ldr	x9, [x19, #824]
@@ -90366,22 +90521,22 @@ hw_registry_AnyElevator_reserve:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x19, #1088]
-	b	.L449_74
-.L449_60:
+	b	.L451_74
+.L451_60:
 	mov	x8, #-1
-	b	.L449_40
-.L449_61:
+	b	.L451_40
+.L451_61:
 	mov	x9, #-1
-	b	.L449_42
-.L449_62:
+	b	.L451_42
+.L451_62:
 	add	x0, x19, #1792
 	mov	x20, x2
 	bl	hw_collections_arena_clean_bandwidth_flow_Flow
 	mov	x2, x20
 	add	x20, x19, #1792
 	ldr	x8, [x20]
-	cbnz	x8, .L449_44
-.L449_63:
+	cbnz	x8, .L451_44
+.L451_63:
 	mov	x9, #58368
 	ldr	w8, [x19, #2088]
 	mov	x10, #1125899906842624
@@ -90399,7 +90554,7 @@ hw_registry_AnyElevator_reserve:
 	stp	x8, xzr, [x20, #16]
 	stp	xzr, xzr, [x20, #72]
 	str	xzr, [x20, #88]
-.L449_64:
+.L451_64:
 	ldr	x1, [sp, #40]
 	mov	x0, x19
 	mov	w2, w23
@@ -90414,21 +90569,21 @@ hw_registry_AnyElevator_reserve:
 	mov	x20, xzr
 	cmp	x9, x11
 	csel	x11, x9, x11, lo
-.L449_65:
+.L451_65:
 	mov	w13, w12
 	cmp	w11, w12
 	add	x14, x10, x13, lsl #7
 	csel	w15, w11, w12, hi
-.L449_66:
+.L451_66:
 	cmp	x15, x13
-	b.eq	.L449_69
+	b.eq	.L451_69
 	cmp	x9, x13
 	add	x12, x13, #1
 	csel	x16, x14, x26, hi
 	add	x14, x14, #128
 	mov	x13, x12
 	ldr	x17, [x16]
-	cbz	x17, .L449_66
+	cbz	x17, .L451_66
 	ldr	x13, [x16, #8]
 	ldr	x14, [x16, #40]
 	adds	x15, x20, x13
@@ -90443,13 +90598,13 @@ hw_registry_AnyElevator_reserve:
 	csinc	x13, x13, xzr, hi
 	adds	x8, x8, x13
 	csinv	x8, x8, xzr, lo
-	b	.L449_65
-.L449_69:
+	b	.L451_65
+.L451_69:
 	ldr	x9, [x19, #1728]
 	umulh	x10, x8, x9
-	cbnz	x10, .L449_77
+	cbnz	x10, .L451_77
 	mul	x21, x8, x9
-.L449_71:
+.L451_71:
 	mov	w22, #51712
 	sub	x8, x29, #40
 	add	x0, x19, #1640
@@ -90466,9 +90621,9 @@ hw_registry_AnyElevator_reserve:
 	umulh	x9, x9, x22
 	cmp	x9, #0
 	csel	x9, x11, x13, eq
-	cbnz	x12, .L449_78
+	cbnz	x12, .L451_78
 	mul	x10, x10, x22
-.L449_73:
+.L451_73:
 	udiv	x11, x9, x8
 	msub	x8, x11, x8, x9
 	ldr	x9, [x19, #1736]
@@ -90481,21 +90636,21 @@ hw_registry_AnyElevator_reserve:
 	adds	x8, x8, x9
 	csinv	x8, x8, xzr, lo
 	str	x8, [x19, #2000]
-.L449_74:
+.L451_74:
 	mov	w0, #4
-	b	.L449_1
-.L449_75:
+	b	.L451_1
+.L451_75:
 	mov	x21, #-1
-	b	.L449_57
-.L449_76:
+	b	.L451_57
+.L451_76:
 	mov	x10, #-1
-	b	.L449_59
-.L449_77:
+	b	.L451_59
+.L451_77:
 	mov	x21, #-1
-	b	.L449_71
-.L449_78:
+	b	.L451_71
+.L451_78:
 	mov	x10, #-1
-	b	.L449_73
+	b	.L451_73
 	.size	hw_registry_AnyElevator_reserve, .-hw_registry_AnyElevator_reserve
 
 	.p2align	2
@@ -90508,10 +90663,10 @@ hw_registry_AnyElevator_settled_after:
 	csel	x9, x10, x8, hi
 	mov	w8, #-1
 	cmp	x9, #6
-	b.le	.L450_6
+	b.le	.L452_6
 	sub	x9, x9, #7
 	cmp	x9, #12
-	b.lo	.L450_7
+	b.lo	.L452_7
 	ldr	x8, [x0, #48]
 	mov	w10, #1
 	sub	x9, x8, #2
@@ -90522,68 +90677,68 @@ hw_registry_AnyElevator_settled_after:
 	lsl	x10, x10, x9
 	and	x10, x10, #0x7ffff
 	tst	x10, #0xffffffffffffff9f
-	b.ne	.L450_7
+	b.ne	.L452_7
 	cmp	x9, #5
-	b.ne	.L450_17
+	b.ne	.L452_17
 	cmn	w1, #1
-	b.eq	.L450_19
+	b.eq	.L452_19
 	mov	w8, #48
 	ldp	x9, x10, [x0, #152]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #168
-	b	.L450_13
-.L450_6:
+	b	.L452_13
+.L452_6:
 	cmp	x9, #5
-	b.hs	.L450_8
-.L450_7:
+	b.hs	.L452_8
+.L452_7:
 	mov	w0, w8
 	ret
-.L450_8:
-	b.ne	.L450_11
+.L452_8:
+	b.ne	.L452_11
 	cmn	w1, #1
-	b.eq	.L450_14
+	b.eq	.L452_14
 	mov	w8, #48
 	ldp	x9, x10, [x0, #104]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #120
-	b	.L450_13
-.L450_11:
+	b	.L452_13
+.L452_11:
 	cmn	w1, #1
-	b.eq	.L450_15
+	b.eq	.L452_15
 	mov	w8, #48
 	ldp	x9, x10, [x0, #216]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #232
-.L450_13:
+.L452_13:
 	cmp	x10, w1, uxtw
 	csel	x8, x8, x9, hi
 	add	x8, x8, #40
-	b	.L450_16
-.L450_14:
+	b	.L452_16
+.L452_14:
 	add	x8, x0, #180
-	b	.L450_16
-.L450_15:
+	b	.L452_16
+.L452_15:
 	add	x8, x0, #292
-.L450_16:
+.L452_16:
 	stp	x29, x30, [sp, #-16]!
 	ldr	w0, [x8]
 	mov	x29, sp
 	ldp	x29, x30, [sp], #16
 	ret
-.L450_17:
+.L452_17:
 	cmn	w1, #1
-	b.eq	.L450_20
+	b.eq	.L452_20
 	mov	w8, #48
 	ldp	x9, x10, [x0, #264]
 	umaddl	x8, w1, w8, x9
 	add	x9, x0, #280
-	b	.L450_13
-.L450_19:
+	b	.L452_13
+.L452_19:
 	add	x8, x0, #228
-	b	.L450_16
-.L450_20:
+	b	.L452_16
+.L452_20:
 	add	x8, x0, #340
-	b	.L450_16
+	b	.L452_16
 	.size	hw_registry_AnyElevator_settled_after, .-hw_registry_AnyElevator_settled_after
 
 	.p2align	2
@@ -90598,90 +90753,90 @@ hw_registry_AnyElevator_tunable:
 	csel	x9, x10, x8, hi
 	mov	x8, xzr
 	cmp	x9, #9
-	b.gt	.L451_7
+	b.gt	.L453_7
 	cmp	x9, #4
-	b.gt	.L451_12
+	b.gt	.L453_12
 	cmp	x9, #1
-	b.le	.L451_22
+	b.le	.L453_22
 	cmp	x9, #2
-	b.eq	.L451_39
+	b.eq	.L453_39
 	cmp	x9, #3
-	b.ne	.L451_51
+	b.ne	.L453_52
 	cmp	x1, #5
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #72]
-	b	.L451_180
-.L451_7:
+	b	.L453_182
+.L453_7:
 	cmp	x9, #14
-	b.gt	.L451_17
+	b.gt	.L453_17
 	cmp	x9, #11
-	b.le	.L451_27
+	b.le	.L453_27
 	cmp	x9, #12
-	b.eq	.L451_44
+	b.eq	.L453_44
 	cmp	x9, #13
-	b.ne	.L451_55
+	b.ne	.L453_56
 	add	x0, x0, #320
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_tunables_Tunables_get
-.L451_12:
+.L453_12:
 	cmp	x9, #6
-	b.le	.L451_30
+	b.le	.L453_30
 	cmp	x9, #7
-	b.eq	.L451_46
+	b.eq	.L453_46
 	cmp	x9, #8
-	b.ne	.L451_59
+	b.ne	.L453_60
 	cmp	x1, #16
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #184]
-	b	.L451_180
-.L451_17:
+	b	.L453_182
+.L453_17:
 	cmp	x9, #16
-	b.le	.L451_34
+	b.le	.L453_34
 	cmp	x9, #17
-	b.eq	.L451_48
+	b.eq	.L453_48
 	cmp	x9, #18
-	b.eq	.L451_180
+	b.eq	.L453_182
 	subs	x9, x1, #10
-	b.hs	.L451_66
+	b.hs	.L453_67
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #1640]
-	b	.L451_180
-.L451_22:
-	cbnz	x9, .L451_180
-	cbz	x1, .L451_172
+	b	.L453_182
+.L453_22:
+	cbnz	x9, .L453_182
+	cbz	x1, .L453_176
 	cmp	x1, #1
-	b.eq	.L451_54
+	b.eq	.L453_55
 	cmp	x1, #2
-	b.ne	.L451_102
+	b.ne	.L453_105
 	ldr	x8, [x0, #88]
-	b	.L451_180
-.L451_27:
+	b	.L453_182
+.L453_27:
 	cmp	x9, #10
-	b.ne	.L451_61
+	b.ne	.L453_62
 	cmp	x1, #16
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #592]
-	b	.L451_180
-.L451_30:
+	b	.L453_182
+.L453_30:
 	cmp	x9, #5
-	b.ne	.L451_63
-	cbz	x1, .L451_84
+	b.ne	.L453_64
+	cbz	x1, .L453_84
 	cmp	x1, #1
-	b.ne	.L451_89
+	b.ne	.L453_87
 	ldr	w8, [x0, #196]
-	b	.L451_180
-.L451_34:
+	b	.L453_182
+.L453_34:
 	cmp	x9, #15
-	b.ne	.L451_65
+	b.ne	.L453_66
 	cmp	x1, #4
-	b.eq	.L451_85
+	b.eq	.L453_85
 	cmp	x1, #5
-	b.ne	.L451_90
+	b.ne	.L453_88
 	ldr	x8, [x0, #1184]
-.L451_38:
+.L453_38:
 	mov	x9, #63439
 	lsr	x8, x8, #3
 	movk	x9, #58195, lsl #16
@@ -90689,79 +90844,81 @@ hw_registry_AnyElevator_tunable:
 	movk	x9, #8388, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
-	b	.L451_180
-.L451_39:
+	b	.L453_182
+.L453_39:
 	cmp	x1, #1
-	b.le	.L451_80
+	b.le	.L453_81
 	cmp	x1, #2
-	b.eq	.L451_185
+	b.eq	.L453_189
 	cmp	x1, #3
-	b.eq	.L451_109
+	b.eq	.L453_112
 	cmp	x1, #4
-	b.ne	.L451_110
+	b.ne	.L453_113
 	ldr	w8, [x0, #116]
-	b	.L451_180
-.L451_44:
+	b	.L453_182
+.L453_44:
 	cmp	x1, #11
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #392]
-	b	.L451_180
-.L451_46:
+	b	.L453_182
+.L453_46:
 	cmp	x1, #16
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #368]
-	b	.L451_180
-.L451_48:
-	cbz	x1, .L451_83
+	b	.L453_182
+.L453_48:
+	cbz	x1, .L453_92
 	cmp	x1, #1
-	b.ne	.L451_87
-	ldr	x8, [x0, #944]
-	b	.L451_88
-.L451_51:
-	cbz	x1, .L451_94
-	cmp	x1, #1
-	b.eq	.L451_93
+	b.eq	.L453_91
 	cmp	x1, #2
-	b.ne	.L451_101
-.L451_54:
+	b.ne	.L453_93
+	ldrb	w8, [x0, #956]
+	b	.L453_95
+.L453_52:
+	cbz	x1, .L453_97
+	cmp	x1, #1
+	b.eq	.L453_96
+	cmp	x1, #2
+	b.ne	.L453_104
+.L453_55:
 	ldr	x8, [x0, #80]
-	b	.L451_180
-.L451_55:
+	b	.L453_182
+.L453_56:
 	cmp	x1, #3
-	b.gt	.L451_73
+	b.gt	.L453_74
 	cmp	x1, #1
-	b.gt	.L451_95
-	cbz	x1, .L451_92
+	b.gt	.L453_98
+	cbz	x1, .L453_90
 	cmp	x1, #1
-	b.eq	.L451_82
-	b	.L451_172
-.L451_59:
+	b.eq	.L453_83
+	b	.L453_176
+.L453_60:
 	subs	x9, x1, #10
-	b.hs	.L451_77
+	b.hs	.L453_78
 	mov	w8, #720
-	b	.L451_79
-.L451_61:
+	b	.L453_80
+.L453_62:
 	cmp	x1, #16
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #536]
-	b	.L451_180
-.L451_63:
+	b	.L453_182
+.L453_64:
 	cmp	x1, #10
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x1, lsl #3
 	ldr	x8, [x8, #336]
-	b	.L451_180
-.L451_65:
+	b	.L453_182
+.L453_66:
 	cmp	x1, #0
 	mov	w8, #800
 	mov	w9, #792
 	csel	x8, x9, x8, eq
 	ldr	x8, [x0, x8]
-	b	.L451_88
-.L451_66:
+	b	.L453_95
+.L453_67:
 	mov	x11, x0
 	ldr	x8, [x11, #48]!
 	sub	x10, x8, #2
@@ -90770,364 +90927,389 @@ hw_registry_AnyElevator_tunable:
 	csel	x10, x10, x8, hi
 	mov	x8, xzr
 	cmp	x10, #8
-	b.le	.L451_103
+	b.le	.L453_106
 	cmp	x10, #13
-	b.gt	.L451_111
+	b.gt	.L453_114
 	cmp	x10, #10
-	b.le	.L451_126
+	b.le	.L453_130
 	cmp	x10, #11
-	b.eq	.L451_145
+	b.eq	.L453_149
 	cmp	x10, #12
-	b.ne	.L451_148
+	b.ne	.L453_152
 	cmp	x9, #11
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #440]
-	b	.L451_180
-.L451_73:
+	b	.L453_182
+.L453_74:
 	cmp	x1, #5
-	b.gt	.L451_98
+	b.gt	.L453_101
 	cmp	x1, #4
-	b.eq	.L451_117
+	b.eq	.L453_121
 	cmp	x1, #5
-	b.ne	.L451_172
-.L451_76:
+	b.ne	.L453_176
+.L453_77:
 	ldr	x8, [x0, #56]
-	b	.L451_180
-.L451_77:
+	b	.L453_182
+.L453_78:
 	cmp	x9, #15
-	b.hi	.L451_179
+	b.hi	.L453_181
 	mov	w8, #408
 	mov	x1, x9
-.L451_79:
+.L453_80:
 	add	x9, x0, #8
 	add	x8, x9, x8
 	ldr	x8, [x8, x1, lsl #3]
-	b	.L451_180
-.L451_80:
-	cbz	x1, .L451_92
+	b	.L453_182
+.L453_81:
+	cbz	x1, .L453_90
 	cmp	x1, #1
-	b.ne	.L451_110
-.L451_82:
+	b.ne	.L453_113
+.L453_83:
 	ldr	x8, [x0, #24]
-	b	.L451_180
-.L451_83:
-	ldr	x8, [x0, #936]
-	b	.L451_88
-.L451_84:
+	b	.L453_182
+.L453_84:
 	ldr	w8, [x0, #192]
-	b	.L451_180
-.L451_85:
+	b	.L453_182
+.L453_85:
 	ldr	x8, [x0, #1184]
-.L451_86:
+.L453_86:
 	mov	x9, #13531
 	movk	x9, #55222, lsl #16
 	movk	x9, #56962, lsl #32
 	movk	x9, #17179, lsl #48
 	umulh	x8, x8, x9
 	lsr	x8, x8, #18
-	b	.L451_180
-.L451_87:
-	ldrb	w8, [x0, #952]
-.L451_88:
+	b	.L453_182
+.L453_87:
+	ldrb	w8, [x0, #200]
+	b	.L453_182
+.L453_88:
+	cmp	x1, #13
+	b.hs	.L453_181
+	add	x8, x0, x1, lsl #3
+	ldr	x8, [x8, #1064]
+	b	.L453_182
+.L453_90:
+	ldr	x8, [x0, #8]
+	b	.L453_182
+.L453_91:
+	ldr	x8, [x0, #944]
+	b	.L453_95
+.L453_92:
+	ldr	x8, [x0, #936]
+	b	.L453_95
+.L453_93:
+	sub	x8, x1, #3
+	mov	w9, #-1
+	mov	w10, #1
+	cmp	x8, x9
+	csel	x9, x8, x9, lo
+	lsl	w9, w10, w9
+	ldr	w10, [x0, #952]
+.L453_94:
+	cmp	x8, #32
+	csel	w8, w9, wzr, lo
+	tst	w10, w8
+	cset	w8, ne
+.L453_95:
 	mov	x9, #9223372036854775807
 	cmp	x8, x9
 	csel	x0, x8, x9, lo
 	ldp	x29, x30, [sp], #16
 	ret
-.L451_89:
-	ldrb	w8, [x0, #200]
-	b	.L451_180
-.L451_90:
-	cmp	x1, #13
-	b.hs	.L451_179
-	add	x8, x0, x1, lsl #3
-	ldr	x8, [x8, #1064]
-	b	.L451_180
-.L451_92:
-	ldr	x8, [x0, #8]
-	b	.L451_180
-.L451_93:
+.L453_96:
 	ldr	x8, [x0, #64]
-	b	.L451_180
-.L451_94:
+	b	.L453_182
+.L453_97:
 	ldr	w8, [x0, #88]
-	b	.L451_180
-.L451_95:
+	b	.L453_182
+.L453_98:
 	cmp	x1, #2
-	b.eq	.L451_118
+	b.eq	.L453_122
 	cmp	x1, #3
-	b.ne	.L451_172
+	b.ne	.L453_176
 	ldrb	w8, [x0, #324]
-	b	.L451_180
-.L451_98:
+	b	.L453_182
+.L453_101:
 	cmp	x1, #6
-	b.eq	.L451_119
+	b.eq	.L453_123
 	cmp	x1, #7
-	b.ne	.L451_172
+	b.ne	.L453_176
 	ldrb	w8, [x0, #325]
-	b	.L451_180
-.L451_101:
+	b	.L453_182
+.L453_104:
 	ldrb	w8, [x0, #92]
-	b	.L451_180
-.L451_102:
+	b	.L453_182
+.L453_105:
 	ldrb	w8, [x0, #96]
-	b	.L451_180
-.L451_103:
+	b	.L453_182
+.L453_106:
 	cmp	x10, #3
-	b.le	.L451_120
+	b.le	.L453_124
 	cmp	x10, #5
-	b.le	.L451_140
+	b.le	.L453_144
 	cmp	x10, #6
-	b.eq	.L451_154
+	b.eq	.L453_158
 	cmp	x10, #7
-	b.ne	.L451_158
+	b.ne	.L453_162
 	cmp	x9, #16
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #416]
-	b	.L451_180
-.L451_109:
+	b	.L453_182
+.L453_112:
 	ldrb	w8, [x0, #121]
-	b	.L451_180
-.L451_110:
+	b	.L453_182
+.L453_113:
 	ldrb	w8, [x0, #120]
-	b	.L451_180
-.L451_111:
+	b	.L453_182
+.L453_114:
 	cmp	x10, #15
-	b.le	.L451_129
+	b.le	.L453_133
 	cmp	x10, #16
-	b.eq	.L451_147
+	b.eq	.L453_151
 	cmp	x10, #17
-	b.ne	.L451_180
+	b.ne	.L453_182
 	cmp	x1, #10
-	b.eq	.L451_173
+	b.eq	.L453_185
 	cmp	x1, #11
-	b.ne	.L451_176
-	ldr	x8, [x0, #984]
-	b	.L451_88
-.L451_117:
+	b.eq	.L453_184
+	cmp	x1, #12
+	b.ne	.L453_194
+	ldrb	w8, [x0, #996]
+	b	.L453_95
+.L453_121:
 	ldr	w8, [x0, #316]
-	b	.L451_180
-.L451_118:
+	b	.L453_182
+.L453_122:
 	ldr	x8, [x0, #48]
-	b	.L451_180
-.L451_119:
+	b	.L453_182
+.L453_123:
 	ldr	w8, [x0, #320]
-	b	.L451_180
-.L451_120:
+	b	.L453_182
+.L453_124:
 	cmp	x10, #1
-	b.gt	.L451_134
-	cbnz	x10, .L451_180
+	b.gt	.L453_138
+	cbnz	x10, .L453_182
 	cmp	x1, #10
-	b.eq	.L451_189
+	b.eq	.L453_193
 	cmp	x1, #11
-	b.eq	.L451_144
+	b.eq	.L453_148
 	cmp	x1, #12
-	b.ne	.L451_191
+	b.ne	.L453_196
 	ldr	x8, [x0, #136]
-	b	.L451_180
-.L451_126:
+	b	.L453_182
+.L453_130:
 	cmp	x10, #9
-	b.ne	.L451_149
+	b.ne	.L453_153
 	cmp	x9, #10
-	b.hs	.L451_163
+	b.hs	.L453_167
 	mov	w8, #720
-	b	.L451_165
-.L451_129:
+	b	.L453_169
+.L453_133:
 	cmp	x10, #14
-	b.ne	.L451_151
+	b.ne	.L453_155
 	cmp	x1, #13
-	b.gt	.L451_166
+	b.gt	.L453_170
 	cmp	x1, #11
-	b.gt	.L451_182
+	b.gt	.L453_186
 	cmp	x1, #10
-	b.eq	.L451_76
+	b.eq	.L453_77
 	cmp	x1, #11
-	b.eq	.L451_172
-	b	.L451_189
-.L451_134:
+	b.eq	.L453_176
+	b	.L453_193
+.L453_138:
 	cmp	x10, #2
-	b.ne	.L451_156
+	b.ne	.L453_160
 	cmp	x1, #11
-	b.le	.L451_170
+	b.le	.L453_174
 	cmp	x1, #12
-	b.eq	.L451_194
+	b.eq	.L453_199
 	cmp	x1, #13
-	b.eq	.L451_195
+	b.eq	.L453_200
 	cmp	x1, #14
-	b.ne	.L451_196
+	b.ne	.L453_201
 	ldr	w8, [x0, #164]
-	b	.L451_180
-.L451_140:
+	b	.L453_182
+.L453_144:
 	cmp	x10, #4
-	b.ne	.L451_160
+	b.ne	.L453_164
 	cmp	x1, #10
-	b.eq	.L451_192
+	b.eq	.L453_197
 	cmp	x1, #11
-	b.eq	.L451_190
+	b.eq	.L453_195
 	cmp	x1, #12
-	b.ne	.L451_193
-.L451_144:
+	b.ne	.L453_198
+.L453_148:
 	ldr	x8, [x0, #128]
-	b	.L451_180
-.L451_145:
+	b	.L453_182
+.L453_149:
 	cmp	x9, #16
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #584]
-	b	.L451_180
-.L451_147:
+	b	.L453_182
+.L453_151:
 	cmp	x9, #0
 	mov	w8, #800
 	mov	w9, #792
 	csel	x8, x9, x8, eq
 	ldr	x8, [x11, x8]
-	b	.L451_88
-.L451_148:
+	b	.L453_95
+.L453_152:
 	add	x0, x0, #368
 	mov	x1, x9
 	ldp	x29, x30, [sp], #16
 	b	hw_cfq_tunables_Tunables_get
-.L451_149:
+.L453_153:
 	cmp	x9, #16
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #640]
-	b	.L451_180
-.L451_151:
+	b	.L453_182
+.L453_155:
 	cmp	x1, #14
-	b.eq	.L451_174
+	b.eq	.L453_177
 	cmp	x1, #15
-	b.ne	.L451_177
+	b.ne	.L453_179
 	ldr	x8, [x0, #1232]
-	b	.L451_38
-.L451_154:
+	b	.L453_38
+.L453_158:
 	cmp	x9, #10
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #384]
-	b	.L451_180
-.L451_156:
+	b	.L453_182
+.L453_160:
 	cmp	x9, #5
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #120]
-	b	.L451_180
-.L451_158:
+	b	.L453_182
+.L453_162:
 	cmp	x9, #16
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #232]
-	b	.L451_180
-.L451_160:
+	b	.L453_182
+.L453_164:
 	cmp	x1, #10
-	b.eq	.L451_175
+	b.eq	.L453_178
 	cmp	x1, #11
-	b.ne	.L451_181
+	b.ne	.L453_183
 	ldr	w8, [x0, #244]
-	b	.L451_180
-.L451_163:
+	b	.L453_182
+.L453_167:
 	sub	x9, x1, #20
 	cmp	x9, #15
-	b.hi	.L451_179
+	b.hi	.L453_181
 	mov	w8, #408
-.L451_165:
+.L453_169:
 	add	x10, x0, #56
 	add	x8, x10, x8
 	ldr	x8, [x8, x9, lsl #3]
-	b	.L451_180
-.L451_166:
+	b	.L453_182
+.L453_170:
 	cmp	x1, #15
-	b.gt	.L451_186
+	b.gt	.L453_190
 	cmp	x1, #14
-	b.eq	.L451_197
+	b.eq	.L453_202
 	cmp	x1, #15
-	b.ne	.L451_189
+	b.ne	.L453_193
 	ldr	x8, [x0, #104]
-	b	.L451_180
-.L451_170:
+	b	.L453_182
+.L453_174:
 	cmp	x1, #10
-	b.eq	.L451_76
+	b.eq	.L453_77
 	cmp	x1, #11
-	b.ne	.L451_196
-.L451_172:
+	b.ne	.L453_201
+.L453_176:
 	ldr	x8, [x0, #72]
-	b	.L451_180
-.L451_173:
-	ldr	x8, [x0, #976]
-	b	.L451_88
-.L451_174:
+	b	.L453_182
+.L453_177:
 	ldr	x8, [x0, #1232]
-	b	.L451_86
-.L451_175:
+	b	.L453_86
+.L453_178:
 	ldr	w8, [x0, #240]
-	b	.L451_180
-.L451_176:
-	ldrb	w8, [x0, #992]
-	b	.L451_88
-.L451_177:
+	b	.L453_182
+.L453_179:
 	cmp	x9, #13
-	b.hs	.L451_179
+	b.hs	.L453_181
 	add	x8, x0, x9, lsl #3
 	ldr	x8, [x8, #1112]
-	b	.L451_180
-.L451_179:
+	b	.L453_182
+.L453_181:
 	mov	x8, xzr
-.L451_180:
+.L453_182:
 	mov	x0, x8
 	ldp	x29, x30, [sp], #16
 	ret
-.L451_181:
+.L453_183:
 	ldrb	w8, [x0, #248]
-	b	.L451_180
-.L451_182:
+	b	.L453_182
+.L453_184:
+	ldr	x8, [x0, #984]
+	b	.L453_95
+.L453_185:
+	ldr	x8, [x0, #976]
+	b	.L453_95
+.L453_186:
 	cmp	x1, #12
-	b.eq	.L451_185
+	b.eq	.L453_189
 	cmp	x1, #13
-	b.ne	.L451_189
+	b.ne	.L453_193
 	ldrb	w8, [x0, #372]
-	b	.L451_180
-.L451_185:
+	b	.L453_182
+.L453_189:
 	ldr	x8, [x0, #96]
-	b	.L451_180
-.L451_186:
+	b	.L453_182
+.L453_190:
 	cmp	x1, #16
-	b.eq	.L451_198
+	b.eq	.L453_203
 	cmp	x1, #17
-	b.ne	.L451_189
+	b.ne	.L453_193
 	ldrb	w8, [x0, #373]
-	b	.L451_180
-.L451_189:
+	b	.L453_182
+.L453_193:
 	ldr	x8, [x0, #120]
-	b	.L451_180
-.L451_190:
+	b	.L453_182
+.L453_194:
+	sub	x8, x1, #13
+	mov	w9, #-1
+	mov	w10, #1
+	cmp	x8, x9
+	csel	x9, x8, x9, lo
+	lsl	w9, w10, w9
+	ldr	w10, [x0, #992]
+	b	.L453_94
+.L453_195:
 	ldr	x8, [x0, #112]
-	b	.L451_180
-.L451_191:
+	b	.L453_182
+.L453_196:
 	ldrb	w8, [x0, #144]
-	b	.L451_180
-.L451_192:
+	b	.L453_182
+.L453_197:
 	ldr	w8, [x0, #136]
-	b	.L451_180
-.L451_193:
+	b	.L453_182
+.L453_198:
 	ldrb	w8, [x0, #140]
-	b	.L451_180
-.L451_194:
+	b	.L453_182
+.L453_199:
 	ldr	x8, [x0, #144]
-	b	.L451_180
-.L451_195:
+	b	.L453_182
+.L453_200:
 	ldrb	w8, [x0, #169]
-	b	.L451_180
-.L451_196:
+	b	.L453_182
+.L453_201:
 	ldrb	w8, [x0, #168]
-	b	.L451_180
-.L451_197:
+	b	.L453_182
+.L453_202:
 	ldr	w8, [x0, #364]
-	b	.L451_180
-.L451_198:
+	b	.L453_182
+.L453_203:
 	ldr	w8, [x0, #368]
-	b	.L451_180
+	b	.L453_182
 	.size	hw_registry_AnyElevator_tunable, .-hw_registry_AnyElevator_tunable
 
 	.p2align	2
@@ -91142,102 +91324,102 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	mov	x29, sp
 	stp	x24, x23, [sp, #32]
 	stp	x22, x21, [sp, #48]
-	b.le	.L452_6
+	b.le	.L454_6
 	cmp	x0, #13
-	b.gt	.L452_11
+	b.gt	.L454_11
 	add	x8, x19, #8
 	cmp	x0, #10
-	b.le	.L452_20
+	b.le	.L454_20
 	cmp	x0, #11
-	b.eq	.L452_29
+	b.eq	.L454_29
 	cmp	x0, #12
-	b.ne	.L452_45
+	b.ne	.L454_45
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #30
-	b	.L452_77
-.L452_6:
+	b	.L454_77
+.L454_6:
 	cmp	x0, #3
-	b.le	.L452_15
+	b.le	.L454_15
 	cmp	x0, #5
-	b.le	.L452_26
+	b.le	.L454_26
 	cmp	x0, #6
-	b.eq	.L452_48
+	b.eq	.L454_48
 	cmp	x0, #7
-	b.ne	.L452_50
+	b.ne	.L454_50
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #25
-	b	.L452_77
-.L452_11:
+	b	.L454_77
+.L454_11:
 	cmp	x0, #15
-	b.le	.L452_22
+	b.le	.L454_22
 	cmp	x0, #16
-	b.eq	.L452_30
+	b.eq	.L454_30
 	cmp	x0, #17
-	b.ne	.L452_77
+	b.ne	.L454_77
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #35
-	b	.L452_77
-.L452_15:
+	b	.L454_77
+.L454_15:
 	cmp	x0, #1
-	b.gt	.L452_24
-	cbnz	x0, .L452_77
+	b.gt	.L454_24
+	cbnz	x0, .L454_77
 	ldr	w8, [x2]
 	ldr	x9, [x3, #8]
 	adds	w8, w8, #3
 	csinv	w21, w8, wzr, lo
 	tst	x9, #0x7
-	b.eq	.L452_67
+	b.eq	.L454_67
 	and	x8, x9, #0xfffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x9
-	b.hs	.L452_68
+	b.hs	.L454_68
 	mov	x9, xzr
 	mov	w20, #8
-	b	.L452_71
-.L452_20:
+	b	.L454_71
+.L454_20:
 	cmp	x0, #9
-	b.ne	.L452_46
+	b.ne	.L454_46
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_BumpAllocator_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevat
 	mov	w8, #27
-	b	.L452_77
-.L452_22:
+	b	.L454_77
+.L454_22:
 	cmp	x0, #14
-	b.ne	.L452_47
+	b.ne	.L454_47
 	mov	w8, #32
-	b	.L452_77
-.L452_24:
+	b	.L454_77
+.L454_24:
 	cmp	x0, #2
-	b.ne	.L452_49
+	b.ne	.L454_49
 	mov	w8, #20
-	b	.L452_77
-.L452_26:
+	b	.L454_77
+.L454_26:
 	cmp	x0, #4
-	b.ne	.L452_66
+	b.ne	.L454_66
 	ldr	x9, [x3, #8]
 	tst	x9, #0x3
-	b.eq	.L452_72
+	b.eq	.L454_72
 	and	x8, x9, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x9
-	b.hs	.L452_73
-	b	.L452_74
-.L452_29:
+	b.hs	.L454_73
+	b	.L454_74
+.L454_29:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #29
-	b	.L452_77
-.L452_30:
+	b	.L454_77
+.L454_30:
 	ldr	w9, [x2]
 	mov	w8, #256
 	cmp	w9, #256
@@ -91249,55 +91431,55 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	csinv	w9, w9, wzr, lo
 	tst	x8, #0x7
 	mov	x11, x8
-	b.eq	.L452_32
+	b.eq	.L454_32
 	and	x10, x8, #0xfffffffffffffff8
 	add	x11, x10, #8
 	cmp	x11, x8
-	b.lo	.L452_78
-.L452_32:
+	b.lo	.L454_78
+.L454_32:
 	add	x10, x11, w9, uxtw #4
 	mov	x22, xzr
 	mov	w21, #8
 	cmp	x10, x11
-	b.lo	.L452_37
-	tbnz	x10, #63, .L452_37
+	b.lo	.L454_37
+	tbnz	x10, #63, .L454_37
 	ldr	x8, [x3]
 	mov	x12, x9
 	str	x10, [x3, #8]
 	add	x21, x8, x11
 	mov	w11, #-1
 	add	x8, x21, #8
-.L452_35:
+.L454_35:
 	subs	x12, x12, #1
 	stur	xzr, [x8, #-8]
 	str	w11, [x8], #16
-	b.ne	.L452_35
+	b.ne	.L454_35
 	mov	x8, x10
 	mov	x22, x9
-.L452_37:
+.L454_37:
 	tst	x8, #0x3
-	b.eq	.L452_39
-.L452_38:
+	b.eq	.L454_39
+.L454_38:
 	and	x9, x8, #0xfffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L452_79
-.L452_39:
+	b.lo	.L454_79
+.L454_39:
 	mov	w10, #84
 	mov	x9, xzr
 	mov	w23, #4
 	umaddl	x10, w20, w10, x8
 	cmp	x10, x8
-	b.lo	.L452_44
-	tbnz	x10, #63, .L452_44
+	b.lo	.L454_44
+	tbnz	x10, #63, .L454_44
 	ldr	x9, [x3]
 	mov	w25, #-1
 	mov	x26, x20
 	str	x10, [x3, #8]
 	add	x23, x9, x8
 	add	x24, x23, #80
-.L452_42:
+.L454_42:
 	sub	x0, x24, #80
 	mov	w1, #255
 	mov	w2, #64
@@ -91306,69 +91488,69 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	stp	wzr, wzr, [x24, #-16]
 	stp	w25, w25, [x24, #-8]
 	strb	wzr, [x24], #84
-	b.ne	.L452_42
+	b.ne	.L454_42
 	mov	x9, x20
-.L452_44:
+.L454_44:
 	mov	w8, #34
 	stp	x21, x22, [x19, #8]
 	stp	x23, x9, [x19, #24]
-	b	.L452_77
-.L452_45:
+	b	.L454_77
+.L454_45:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #31
-	b	.L452_77
-.L452_46:
+	b	.L454_77
+.L454_46:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #28
-	b	.L452_77
-.L452_47:
+	b	.L454_77
+.L454_47:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #33
-	b	.L452_77
-.L452_48:
+	b	.L454_77
+.L454_48:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #24
-	b	.L452_77
-.L452_49:
+	b	.L454_77
+.L454_49:
 	mov	w8, #21
-	b	.L452_77
-.L452_50:
+	b	.L454_77
+.L454_50:
 	ldr	w8, [x2, #4]
 	ldr	x11, [x3, #8]
 	adds	w8, w8, #17
 	mov	x12, x11
 	csinv	w9, w8, wzr, lo
 	ands	x14, x11, #0x7
-	b.eq	.L452_52
+	b.eq	.L454_52
 	and	x8, x11, #0xfffffffffffffff8
 	add	x12, x8, #8
 	cmp	x12, x11
-	b.lo	.L452_80
-.L452_52:
+	b.lo	.L454_80
+.L454_52:
 	mov	w8, #80
 	mov	x10, xzr
 	umaddl	x13, w9, w8, x12
 	mov	w8, #8
 	cmp	x13, x12
-	b.lo	.L452_57
-	tbnz	x13, #63, .L452_57
+	b.lo	.L454_57
+	tbnz	x13, #63, .L454_57
 	ldr	x8, [x3]
 	mov	x10, #-1
 	mov	x14, x9
 	str	x13, [x3, #8]
 	add	x8, x8, x12
 	mov	x11, x8
-.L452_55:
+.L454_55:
 	str	wzr, [x11]
 	subs	x14, x14, #1
 	stp	x10, xzr, [x11, #8]
@@ -91378,61 +91560,61 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	str	wzr, [x11, #72]
 	strb	wzr, [x11, #76]
 	add	x11, x11, #80
-	b.ne	.L452_55
+	b.ne	.L454_55
 	and	x14, x12, #0x7
 	mov	x11, x13
 	mov	x10, x9
-.L452_57:
-	cbz	x14, .L452_60
+.L454_57:
+	cbz	x14, .L454_60
 	and	x12, x11, #0xfffffffffffffff8
 	add	x12, x12, #8
 	cmp	x12, x11
-	b.lo	.L452_81
+	b.lo	.L454_81
 	mov	x11, x12
-.L452_60:
+.L454_60:
 	add	x14, x11, x9, lsl #5
 	mov	x13, xzr
 	mov	w12, #8
 	cmp	x14, x11
-	b.lo	.L452_65
-	tbnz	x14, #63, .L452_65
+	b.lo	.L454_65
+	tbnz	x14, #63, .L454_65
 	ldr	x12, [x3]
 	str	x14, [x3, #8]
 	mov	x13, x9
 	add	x12, x12, x11
 	mov	x11, #-1
 	mov	x14, x12
-.L452_63:
+.L454_63:
 	stp	xzr, x11, [x14]
 	subs	x13, x13, #1
 	str	x11, [x14, #16]
 	str	w11, [x14, #24]
 	strb	wzr, [x14, #28]
 	add	x14, x14, #32
-	b.ne	.L452_63
+	b.ne	.L454_63
 	mov	x13, x9
-.L452_65:
+.L454_65:
 	stp	x8, x10, [x19, #8]
 	mov	w8, #26
 	stp	x12, x13, [x19, #24]
-	b	.L452_77
-.L452_66:
+	b	.L454_77
+.L454_66:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	mov	w8, #23
-	b	.L452_77
-.L452_67:
+	b	.L454_77
+.L454_67:
 	mov	x8, x9
-.L452_68:
+.L454_68:
 	ubfiz	x2, x21, #3, #32
 	mov	x9, xzr
 	mov	w20, #8
 	add	x10, x8, x2
 	cmp	x10, x8
-	b.lo	.L452_71
-	tbnz	x10, #63, .L452_71
+	b.lo	.L454_71
+	tbnz	x10, #63, .L454_71
 	ldr	x9, [x3]
 	mov	w1, wzr
 	str	x10, [x3, #8]
@@ -91440,22 +91622,22 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	mov	x0, x20
 	bl	memset
 	mov	x9, x21
-.L452_71:
+.L454_71:
 	stp	x20, x9, [x19, #8]
 	mov	w8, #18
-	b	.L452_77
-.L452_72:
+	b	.L454_77
+.L454_72:
 	mov	x8, x9
-.L452_73:
+.L454_73:
 	mov	x9, #-1793
 	movk	x9, #32767, lsl #48
 	cmp	x8, x9
-	b.ls	.L452_75
-.L452_74:
+	b.ls	.L454_75
+.L454_74:
 	mov	x9, xzr
 	mov	w20, #4
-	b	.L452_76
-.L452_75:
+	b	.L454_76
+.L454_75:
 	ldr	x9, [x3]
 	add	x10, x8, #1792
 	mov	w1, #255
@@ -91465,10 +91647,10 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	mov	x0, x20
 	bl	memset
 	mov	w9, #64
-.L452_76:
+.L454_76:
 	stp	x20, x9, [x19, #8]
 	mov	w8, #22
-.L452_77:
+.L454_77:
 	str	x8, [x19]
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -91476,26 +91658,26 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	ret
-.L452_78:
+.L454_78:
 	mov	x22, xzr
 	mov	w21, #8
 	tst	x8, #0x3
-	b.ne	.L452_38
-	b	.L452_39
-.L452_79:
+	b.ne	.L454_38
+	b	.L454_39
+.L454_79:
 	mov	x9, xzr
 	mov	w23, #4
-	b	.L452_44
-.L452_80:
+	b	.L454_44
+.L454_80:
 	mov	x10, xzr
 	mov	x13, xzr
 	mov	w8, #8
 	mov	w12, #8
-	b	.L452_65
-.L452_81:
+	b	.L454_65
+.L454_81:
 	mov	x13, xzr
 	mov	w12, #8
-	b	.L452_65
+	b	.L454_65
 	.size	hw_registry_AnyTables_make_memory_BumpAllocator, .-hw_registry_AnyTables_make_memory_BumpAllocator
 
 	.p2align	2
@@ -91507,108 +91689,108 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	cmp	x0, #8
 	mov	w8, #19
 	mov	x29, sp
-	b.le	.L453_6
+	b.le	.L455_6
 	cmp	x0, #13
-	b.gt	.L453_11
+	b.gt	.L455_11
 	add	x8, x19, #8
 	cmp	x0, #10
-	b.le	.L453_20
+	b.le	.L455_20
 	cmp	x0, #11
-	b.eq	.L453_31
+	b.eq	.L455_31
 	cmp	x0, #12
-	b.ne	.L453_35
+	b.ne	.L455_35
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #30
-	b	.L453_72
-.L453_6:
+	b	.L455_72
+.L455_6:
 	cmp	x0, #3
-	b.le	.L453_15
+	b.le	.L455_15
 	cmp	x0, #5
-	b.le	.L453_26
+	b.le	.L455_26
 	cmp	x0, #6
-	b.eq	.L453_38
+	b.eq	.L455_38
 	cmp	x0, #7
-	b.ne	.L453_40
+	b.ne	.L455_40
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #25
-	b	.L453_72
-.L453_11:
+	b	.L455_72
+.L455_11:
 	cmp	x0, #15
-	b.le	.L453_22
+	b.le	.L455_22
 	cmp	x0, #16
-	b.eq	.L453_32
+	b.eq	.L455_32
 	cmp	x0, #17
-	b.ne	.L453_72
+	b.ne	.L455_72
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #35
-	b	.L453_72
-.L453_15:
+	b	.L455_72
+.L455_15:
 	cmp	x0, #1
-	b.gt	.L453_24
-	cbnz	x0, .L453_72
+	b.gt	.L455_24
+	cbnz	x0, .L455_72
 	ldr	w8, [x2]
 	ldr	x9, [x3]
 	adds	w8, w8, #3
 	csinv	w8, w8, wzr, lo
 	cmp	x9, #1
-	b.ne	.L453_57
+	b.ne	.L455_57
 	ldr	x10, [x3, #8]
 	tst	x10, #0x7
-	b.eq	.L453_53
+	b.eq	.L455_53
 	and	x9, x10, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x10
-	b.hs	.L453_54
-	b	.L453_57
-.L453_20:
+	b.hs	.L455_54
+	b	.L455_57
+.L455_20:
 	cmp	x0, #9
-	b.ne	.L453_36
+	b.ne	.L455_36
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_SizeCounter_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevator
 	mov	w8, #27
-	b	.L453_72
-.L453_22:
+	b	.L455_72
+.L455_22:
 	cmp	x0, #14
-	b.ne	.L453_37
+	b.ne	.L455_37
 	mov	w8, #32
-	b	.L453_72
-.L453_24:
+	b	.L455_72
+.L455_24:
 	cmp	x0, #2
-	b.ne	.L453_39
+	b.ne	.L455_39
 	mov	w8, #20
-	b	.L453_72
-.L453_26:
+	b	.L455_72
+.L455_26:
 	cmp	x0, #4
-	b.ne	.L453_43
+	b.ne	.L455_43
 	ldr	x8, [x3]
 	cmp	x8, #1
-	b.ne	.L453_30
+	b.ne	.L455_30
 	ldr	x8, [x3, #8]
 	tst	x8, #0x3
-	b.eq	.L453_69
+	b.eq	.L455_69
 	and	x9, x8, #0xfffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x8
-	b.hs	.L453_70
-.L453_30:
+	b.hs	.L455_70
+.L455_30:
 	mov	x8, xzr
-	b	.L453_71
-.L453_31:
+	b	.L455_71
+.L455_31:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #29
-	b	.L453_72
-.L453_32:
+	b	.L455_72
+.L455_32:
 	ldr	w8, [x2]
 	mov	w9, #256
 	ldr	x11, [x3]
@@ -91617,171 +91799,171 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	adds	w10, w8, #3
 	csinv	w10, w10, wzr, lo
 	cmp	x11, #1
-	b.ne	.L453_50
+	b.ne	.L455_50
 	ldr	x11, [x3, #8]
 	tst	x11, #0x7
-	b.eq	.L453_44
+	b.eq	.L455_44
 	and	x12, x11, #0xfffffffffffffff8
 	add	x13, x12, #8
 	cmp	x13, x11
-	b.hs	.L453_45
-	b	.L453_50
-.L453_35:
+	b.hs	.L455_45
+	b	.L455_50
+.L455_35:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #31
-	b	.L453_72
-.L453_36:
+	b	.L455_72
+.L455_36:
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #28
-	b	.L453_72
-.L453_37:
+	b	.L455_72
+.L455_37:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #33
-	b	.L453_72
-.L453_38:
+	b	.L455_72
+.L455_38:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #24
-	b	.L453_72
-.L453_39:
+	b	.L455_72
+.L455_39:
 	mov	w8, #21
-	b	.L453_72
-.L453_40:
+	b	.L455_72
+.L455_40:
 	ldr	w8, [x2, #4]
 	ldr	x9, [x3]
 	adds	w8, w8, #17
 	csinv	w8, w8, wzr, lo
 	cmp	x9, #1
-	b.ne	.L453_65
+	b.ne	.L455_65
 	ldr	x9, [x3, #8]
 	tst	x9, #0x7
-	b.eq	.L453_59
+	b.eq	.L455_59
 	and	x10, x9, #0xfffffffffffffff8
 	add	x12, x10, #8
 	cmp	x12, x9
-	b.hs	.L453_60
-	b	.L453_65
-.L453_43:
+	b.hs	.L455_60
+	b	.L455_65
+.L455_43:
 	add	x8, x19, #8
 	mov	x0, x2
 	mov	x1, x3
 	bl	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w8, #23
-	b	.L453_72
-.L453_44:
+	b	.L455_72
+.L455_44:
 	mov	x13, x11
-.L453_45:
+.L455_45:
 	add	x11, x13, w10, uxtw #4
 	mov	x10, xzr
 	cmp	x11, x13
-	b.lo	.L453_51
-	tbnz	x11, #63, .L453_52
+	b.lo	.L455_51
+	tbnz	x11, #63, .L455_52
 	tst	x13, #0x3
-	b.eq	.L453_49
+	b.eq	.L455_49
 	and	x10, x11, #0x7ffffffffffffffc
 	add	x10, x10, #4
 	cmp	x10, x11
 	mov	x11, x10
-	b.lo	.L453_50
-.L453_49:
+	b.lo	.L455_50
+.L455_49:
 	mov	w10, #84
 	cmp	w8, #0
 	mul	w9, w9, w10
 	csel	w8, w10, w9, eq
 	adds	x12, x11, x8
-	b.pl	.L453_73
-.L453_50:
+	b.pl	.L455_73
+.L455_50:
 	mov	x10, xzr
-.L453_51:
-.L453_52:
+.L455_51:
+.L455_52:
 	mov	w8, #8
 	stp	x10, x12, [x3]
 	stp	x8, xzr, [x19, #8]
 	mov	w8, #4
 	str	x8, [x19, #24]
 	mov	w8, #34
-	b	.L453_68
-.L453_53:
+	b	.L455_68
+.L455_53:
 	mov	x9, x10
-.L453_54:
+.L455_54:
 	add	x8, x9, w8, uxtw #3
 	cmp	x8, x9
-	b.lo	.L453_57
-	tbnz	x8, #63, .L453_57
+	b.lo	.L455_57
+	tbnz	x8, #63, .L455_57
 	mov	w9, #1
-	b	.L453_58
-.L453_57:
+	b	.L455_58
+.L455_57:
 	mov	x9, xzr
-.L453_58:
+.L455_58:
 	stp	x9, x8, [x3]
 	mov	w8, #8
 	stp	x8, xzr, [x19, #8]
 	mov	w8, #18
-	b	.L453_72
-.L453_59:
+	b	.L455_72
+.L455_59:
 	mov	x12, x9
-.L453_60:
+.L455_60:
 	mov	w9, #80
 	umaddl	x11, w8, w9, x12
 	mov	x9, xzr
 	cmp	x11, x12
-	b.lo	.L453_66
-	tbnz	x11, #63, .L453_67
+	b.lo	.L455_66
+	tbnz	x11, #63, .L455_67
 	tst	x12, #0x7
-	b.eq	.L453_64
+	b.eq	.L455_64
 	and	x9, x11, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x11
 	mov	x11, x9
-	b.lo	.L453_65
-.L453_64:
+	b.lo	.L455_65
+.L455_64:
 	adds	x10, x11, x8, lsl #5
-	b.pl	.L453_74
-.L453_65:
+	b.pl	.L455_74
+.L455_65:
 	mov	x9, xzr
-.L453_66:
-.L453_67:
+.L455_66:
+.L455_67:
 	mov	w8, #8
 	stp	x9, x10, [x3]
 	stp	x8, xzr, [x19, #8]
 	str	x8, [x19, #24]
 	mov	w8, #26
-.L453_68:
+.L455_68:
 	str	xzr, [x19, #32]
-	b	.L453_72
-.L453_69:
+	b	.L455_72
+.L455_69:
 	mov	x9, x8
-.L453_70:
+.L455_70:
 	mov	x8, #-1792
 	movk	x8, #32767, lsl #48
 	cmp	x9, x8
 	add	x9, x9, #1792
 	cset	w8, lo
-.L453_71:
+.L455_71:
 	stp	x8, x9, [x3]
 	mov	w8, #4
 	stp	x8, xzr, [x19, #8]
 	mov	w8, #22
-.L453_72:
+.L455_72:
 	str	x8, [x19]
 	ldr	x19, [sp, #16]
 	ldp	x29, x30, [sp], #32
 	ret
-.L453_73:
+.L455_73:
 	mov	w10, #1
-	b	.L453_52
-.L453_74:
+	b	.L455_52
+.L455_74:
 	mov	w9, #1
-	b	.L453_67
+	b	.L455_67
 	.size	hw_registry_AnyTables_make_memory_SizeCounter, .-hw_registry_AnyTables_make_memory_SizeCounter
 
 	.p2align	2
@@ -91800,7 +91982,7 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	mov	x19, x8
 	bl	hw_registry_Kind_info
 	ldrb	w8, [x0, #137]
-	tbz	w8, #0, .L454_2
+	tbz	w8, #0, .L456_2
 	mov	x8, x19
 	mov	x0, x21
 	mov	x2, x22
@@ -91812,7 +91994,7 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	ldr	x23, [sp, #160]
 	add	sp, sp, #208
 	b	hw_registry_AnyTables_make_memory_SizeCounter
-.L454_2:
+.L456_2:
 	ldr	w8, [x22, #12]
 	ldr	w23, [x22, #4]
 	ldr	x9, [x20]
@@ -91821,317 +92003,317 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	adds	w8, w23, w8
 	csinv	w10, w8, wzr, lo
 	cmp	x9, #1
-	b.ne	.L454_19
+	b.ne	.L456_19
 	ldr	x8, [x20, #8]
 	tst	x8, #0x7
-	b.eq	.L454_5
+	b.eq	.L456_5
 	and	x9, x8, #0xfffffffffffffff8
 	add	x12, x9, #8
 	cmp	x12, x8
-	b.hs	.L454_6
-	b	.L454_19
-.L454_5:
+	b.hs	.L456_6
+	b	.L456_19
+.L456_5:
 	mov	x12, x8
-.L454_6:
+.L456_6:
 	add	x11, x12, x10, lsl #7
 	mov	x9, xzr
 	cmp	x11, x12
-	b.lo	.L454_20
-	tbnz	x11, #63, .L454_21
+	b.lo	.L456_20
+	tbnz	x11, #63, .L456_21
 	tst	x12, #0x7
-	b.eq	.L454_10
+	b.eq	.L456_10
 	and	x8, x11, #0x7ffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x11
 	mov	x11, x8
-	b.lo	.L454_19
-.L454_10:
+	b.lo	.L456_19
+.L456_10:
 	lsl	x8, x10, #5
 	adds	x10, x11, x8
-	b.mi	.L454_19
+	b.mi	.L456_19
 	tst	x11, #0x7
-	b.eq	.L454_14
+	b.eq	.L456_14
 	and	x9, x10, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x10
-	b.lo	.L454_19
+	b.lo	.L456_19
 	adds	x10, x9, x8
-	b.mi	.L454_19
-	b	.L454_15
-.L454_14:
+	b.mi	.L456_19
+	b	.L456_15
+.L456_14:
 	mov	x9, x10
 	adds	x10, x9, x8
-	b.mi	.L454_19
-.L454_15:
+	b.mi	.L456_19
+.L456_15:
 	ldr	w8, [x22]
 	adds	w8, w8, #3
 	csinv	w8, w8, wzr, lo
 	tst	x9, #0x7
-	b.eq	.L454_17
+	b.eq	.L456_17
 	and	x9, x10, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x10
-	b.hs	.L454_18
-	b	.L454_19
-.L454_17:
+	b.hs	.L456_18
+	b	.L456_19
+.L456_17:
 	mov	x9, x10
-.L454_18:
+.L456_18:
 	adds	x8, x9, x8, lsl #5
-	b.pl	.L454_82
-.L454_19:
+	b.pl	.L456_82
+.L456_19:
 	mov	x9, xzr
-.L454_20:
-.L454_21:
+.L456_20:
+.L456_21:
 	cmp	x21, #8
 	stp	x9, x8, [x20]
-	b.le	.L454_27
+	b.le	.L456_27
 	cmp	x21, #13
-	b.gt	.L454_32
+	b.gt	.L456_32
 	add	x8, sp, #8
 	cmp	x21, #10
-	b.le	.L454_43
+	b.le	.L456_43
 	cmp	x21, #11
-	b.eq	.L454_52
+	b.eq	.L456_52
 	cmp	x21, #12
-	b.ne	.L454_64
+	b.ne	.L456_64
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L454_88
-.L454_27:
+	b	.L456_88
+.L456_27:
 	cmp	x21, #3
-	b.le	.L454_36
+	b.le	.L456_36
 	cmp	x21, #5
-	b.le	.L454_47
+	b.le	.L456_47
 	cmp	x21, #6
-	b.eq	.L454_67
+	b.eq	.L456_67
 	cmp	x21, #7
-	b.ne	.L454_68
+	b.ne	.L456_68
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L454_88
-.L454_32:
+	b	.L456_88
+.L456_32:
 	cmp	x21, #15
-	b.le	.L454_45
+	b.le	.L456_45
 	cmp	x21, #16
-	b.eq	.L454_53
+	b.eq	.L456_53
 	cmp	x21, #17
-	b.ne	.L454_65
+	b.ne	.L456_65
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L454_88
-.L454_36:
+	b	.L456_88
+.L456_36:
 	sub	x10, x21, #1
 	cmp	x10, #3
-	b.lo	.L454_88
+	b.lo	.L456_88
 	ldr	w10, [x22]
 	adds	w10, w10, #3
 	csinv	w10, w10, wzr, lo
-	cbz	x9, .L454_80
+	cbz	x9, .L456_80
 	tst	x8, #0x7
-	b.eq	.L454_40
+	b.eq	.L456_40
 	and	x9, x8, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L454_80
-.L454_40:
+	b.lo	.L456_80
+.L456_40:
 	add	x9, x8, w10, uxtw #3
 	cmp	x9, x8
-	b.lo	.L454_80
-	tbnz	x9, #63, .L454_80
+	b.lo	.L456_80
+	tbnz	x9, #63, .L456_80
 	mov	w8, #1
-	b	.L454_81
-.L454_43:
+	b	.L456_81
+.L456_43:
 	cmp	x21, #9
-	b.ne	.L454_66
+	b.ne	.L456_66
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	mov	x2, x22
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_SizeCounter_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevator
-	b	.L454_88
-.L454_45:
+	b	.L456_88
+.L456_45:
 	cmp	x21, #14
-	b.eq	.L454_88
+	b.eq	.L456_88
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #15
-	b	.L454_88
-.L454_47:
+	b	.L456_88
+.L456_47:
 	cmp	x21, #4
-	b.ne	.L454_79
-	cbz	x9, .L454_86
+	b.ne	.L456_79
+	cbz	x9, .L456_86
 	tst	x8, #0x3
-	b.eq	.L454_51
+	b.eq	.L456_51
 	and	x9, x8, #0xfffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L454_85
-.L454_51:
+	b.lo	.L456_85
+.L456_51:
 	mov	x9, #-1792
 	movk	x9, #32767, lsl #48
 	cmp	x8, x9
 	add	x8, x8, #1792
 	cset	w9, lo
-	b	.L454_87
-.L454_52:
+	b	.L456_87
+.L456_52:
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L454_88
-.L454_53:
+	b	.L456_88
+.L456_53:
 	ldr	w10, [x22]
 	mov	w11, #256
 	cmp	w10, #256
 	csel	w11, w10, w11, lo
 	adds	w12, w10, #3
 	csinv	w12, w12, wzr, lo
-	cbz	x9, .L454_62
+	cbz	x9, .L456_62
 	tst	x8, #0x7
-	b.eq	.L454_56
+	b.eq	.L456_56
 	and	x9, x8, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L454_61
-.L454_56:
+	b.lo	.L456_61
+.L456_56:
 	add	x12, x8, w12, uxtw #4
 	mov	x9, xzr
 	cmp	x12, x8
-	b.lo	.L454_62
-	tbnz	x12, #63, .L454_63
+	b.lo	.L456_62
+	tbnz	x12, #63, .L456_63
 	tst	x8, #0x3
-	b.eq	.L454_60
+	b.eq	.L456_60
 	and	x8, x12, #0x7ffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x12
 	mov	x12, x8
-	b.lo	.L454_61
-.L454_60:
+	b.lo	.L456_61
+.L456_60:
 	mov	w8, #84
 	cmp	w10, #0
 	mul	w9, w11, w8
 	csel	w8, w8, w9, eq
 	adds	x13, x12, x8
-	b.pl	.L454_83
-.L454_61:
+	b.pl	.L456_83
+.L456_61:
 	mov	x9, xzr
-.L454_62:
-.L454_63:
+.L456_62:
+.L456_63:
 	mov	w8, #8
 	stp	x9, x13, [x20]
 	mov	w21, #16
 	stp	x8, xzr, [sp, #16]
 	mov	w8, #4
 	stp	x8, xzr, [sp, #32]
-	b	.L454_88
-.L454_64:
+	b	.L456_88
+.L456_64:
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #13
-	b	.L454_88
-.L454_65:
+	b	.L456_88
+.L456_65:
 	mov	w21, #1
-	b	.L454_88
-.L454_66:
+	b	.L456_88
+.L456_66:
 	add	x8, x8, #8
 	mov	x0, x22
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #10
-	b	.L454_88
-.L454_67:
+	b	.L456_88
+.L456_67:
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_SizeCounter
-	b	.L454_88
-.L454_68:
+	b	.L456_88
+.L456_68:
 	adds	w10, w23, #17
 	csinv	w10, w10, wzr, lo
-	cbz	x9, .L454_77
+	cbz	x9, .L456_77
 	tst	x8, #0x7
-	b.eq	.L454_71
+	b.eq	.L456_71
 	and	x9, x8, #0xfffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x8
 	mov	x8, x9
-	b.lo	.L454_76
-.L454_71:
+	b.lo	.L456_76
+.L456_71:
 	mov	w9, #80
 	umaddl	x12, w10, w9, x8
 	mov	x9, xzr
 	cmp	x12, x8
-	b.lo	.L454_77
-	tbnz	x12, #63, .L454_78
+	b.lo	.L456_77
+	tbnz	x12, #63, .L456_78
 	tst	x8, #0x7
-	b.eq	.L454_75
+	b.eq	.L456_75
 	and	x8, x12, #0x7ffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x12
 	mov	x12, x8
-	b.lo	.L454_76
-.L454_75:
+	b.lo	.L456_76
+.L456_75:
 	adds	x11, x12, x10, lsl #5
-	b.pl	.L454_84
-.L454_76:
+	b.pl	.L456_84
+.L456_76:
 	mov	x9, xzr
-.L454_77:
-.L454_78:
+.L456_77:
+.L456_78:
 	mov	w21, #8
 	stp	x9, x11, [x20]
 	stp	x21, xzr, [sp, #16]
 	stp	x21, xzr, [sp, #32]
-	b	.L454_88
-.L454_79:
+	b	.L456_88
+.L456_79:
 	add	x8, sp, #8
 	mov	x0, x22
 	mov	x1, x20
 	add	x8, x8, #8
 	bl	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	mov	w21, #5
-	b	.L454_88
-.L454_80:
+	b	.L456_88
+.L456_80:
 	mov	x8, xzr
-.L454_81:
+.L456_81:
 	stp	x8, x9, [x20]
 	mov	w8, #8
 	mov	x21, xzr
 	stp	x8, xzr, [sp, #16]
-	b	.L454_88
-.L454_82:
+	b	.L456_88
+.L456_82:
 	mov	w9, #1
-	b	.L454_21
-.L454_83:
+	b	.L456_21
+.L456_83:
 	mov	w9, #1
-	b	.L454_63
-.L454_84:
+	b	.L456_63
+.L456_84:
 	mov	w9, #1
-	b	.L454_78
-.L454_85:
+	b	.L456_78
+.L456_85:
 	mov	x9, xzr
-.L454_86:
-.L454_87:
+.L456_86:
+.L456_87:
 	mov	w21, #4
 	stp	x9, x8, [x20]
 	stp	x21, xzr, [sp, #16]
-.L454_88:
+.L456_88:
 	add	x1, sp, #8
 	mov	x0, x19
 	mov	w2, #136
@@ -92157,73 +92339,73 @@ hw_registry_Kind_index:
 	stp	x29, x30, [sp, #-16]!
 	cmp	x0, #8
 	mov	x29, sp
-	b.gt	.L455_7
+	b.gt	.L457_7
 	cmp	x0, #3
-	b.le	.L455_13
+	b.le	.L457_13
 	cmp	x0, #5
-	b.le	.L455_23
+	b.le	.L457_23
 	cmp	x0, #6
-	b.eq	.L455_6
+	b.eq	.L457_6
 	cmp	x0, #7
-	b.eq	.L455_6
+	b.eq	.L457_6
 	cmp	x0, #8
-	b.ne	.L455_27
-.L455_6:
+	b.ne	.L457_27
+.L457_6:
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_7:
+.L457_7:
 	cmp	x0, #12
-	b.le	.L455_16
+	b.le	.L457_16
 	cmp	x0, #14
-	b.le	.L455_25
+	b.le	.L457_25
 	cmp	x0, #15
-	b.eq	.L455_6
+	b.eq	.L457_6
 	cmp	x0, #16
-	b.eq	.L455_6
+	b.eq	.L457_6
 	cmp	x0, #18
-	b.ne	.L455_27
+	b.ne	.L457_27
 	mov	w0, #255
 	ldp	x29, x30, [sp], #16
 	ret
-.L455_13:
+.L457_13:
 	cmp	x0, #1
-	b.gt	.L455_19
-	cbz	x0, .L455_6
+	b.gt	.L457_19
+	cbz	x0, .L457_6
 	cmp	x0, #1
-	b.eq	.L455_6
-	b	.L455_27
-.L455_16:
+	b.eq	.L457_6
+	b	.L457_27
+.L457_16:
 	cmp	x0, #10
-	b.gt	.L455_21
+	b.gt	.L457_21
 	cmp	x0, #9
-	b.eq	.L455_6
+	b.eq	.L457_6
 	cmp	x0, #10
-	b.eq	.L455_6
-	b	.L455_27
-.L455_19:
+	b.eq	.L457_6
+	b	.L457_27
+.L457_19:
 	cmp	x0, #2
-	b.eq	.L455_6
+	b.eq	.L457_6
 	cmp	x0, #3
-	b.eq	.L455_6
-	b	.L455_27
-.L455_21:
+	b.eq	.L457_6
+	b	.L457_27
+.L457_21:
 	cmp	x0, #11
-	b.eq	.L455_6
+	b.eq	.L457_6
 	cmp	x0, #12
-	b.eq	.L455_6
-	b	.L455_27
-.L455_23:
+	b.eq	.L457_6
+	b	.L457_27
+.L457_23:
 	cmp	x0, #4
-	b.eq	.L455_6
+	b.eq	.L457_6
 	cmp	x0, #5
-	b.eq	.L455_6
-	b	.L455_27
-.L455_25:
+	b.eq	.L457_6
+	b	.L457_27
+.L457_25:
 	cmp	x0, #13
-	b.eq	.L455_6
+	b.eq	.L457_6
 	cmp	x0, #14
-	b.eq	.L455_6
-.L455_27:
+	b.eq	.L457_6
+.L457_27:
 	mov	w0, #17
 	ldp	x29, x30, [sp], #16
 	ret
@@ -92236,129 +92418,129 @@ hw_registry_Kind_info:
 	mov	x8, x0
 	cmp	x0, #8
 	mov	x29, sp
-	b.le	.L456_6
+	b.le	.L458_6
 	cmp	x8, #13
-	b.gt	.L456_11
+	b.gt	.L458_11
 	cmp	x8, #10
-	b.le	.L456_18
+	b.le	.L458_18
 	cmp	x8, #11
-	b.eq	.L456_26
+	b.eq	.L458_26
 	cmp	x8, #12
-	b.ne	.L456_28
+	b.ne	.L458_28
 	adrp	x0, .Lconst25
 	add	x0, x0, :lo12:.Lconst25
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_6:
+.L458_6:
 	cmp	x8, #3
-	b.le	.L456_15
+	b.le	.L458_15
 	cmp	x8, #5
-	b.le	.L456_24
+	b.le	.L458_24
 	cmp	x8, #6
-	b.eq	.L456_32
+	b.eq	.L458_32
 	cmp	x8, #7
-	b.ne	.L456_35
+	b.ne	.L458_35
 	adrp	x0, .Lconst26
 	add	x0, x0, :lo12:.Lconst26
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_11:
+.L458_11:
 	cmp	x8, #15
-	b.le	.L456_20
+	b.le	.L458_20
 	cmp	x8, #16
-	b.eq	.L456_27
+	b.eq	.L458_27
 	cmp	x8, #17
-	b.ne	.L456_29
+	b.ne	.L458_29
 	adrp	x0, .Lconst27
 	add	x0, x0, :lo12:.Lconst27
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_15:
+.L458_15:
 	cmp	x8, #1
-	b.gt	.L456_22
-	cbnz	x8, .L456_33
+	b.gt	.L458_22
+	cbnz	x8, .L458_33
 	adrp	x0, .Lconst28
 	add	x0, x0, :lo12:.Lconst28
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_18:
+.L458_18:
 	cmp	x8, #9
-	b.ne	.L456_30
+	b.ne	.L458_30
 	adrp	x0, .Lconst29
 	add	x0, x0, :lo12:.Lconst29
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_20:
+.L458_20:
 	cmp	x8, #14
-	b.ne	.L456_31
+	b.ne	.L458_31
 	adrp	x0, .Lconst30
 	add	x0, x0, :lo12:.Lconst30
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_22:
+.L458_22:
 	cmp	x8, #2
-	b.ne	.L456_34
+	b.ne	.L458_34
 	adrp	x0, .Lconst31
 	add	x0, x0, :lo12:.Lconst31
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_24:
+.L458_24:
 	cmp	x8, #4
-	b.ne	.L456_36
+	b.ne	.L458_36
 	adrp	x0, .Lconst32
 	add	x0, x0, :lo12:.Lconst32
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_26:
+.L458_26:
 	adrp	x0, .Lconst33
 	add	x0, x0, :lo12:.Lconst33
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_27:
+.L458_27:
 	adrp	x0, .Lconst34
 	add	x0, x0, :lo12:.Lconst34
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_28:
+.L458_28:
 	adrp	x0, .Lconst35
 	add	x0, x0, :lo12:.Lconst35
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_29:
+.L458_29:
 	mov	x0, x1
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_30:
+.L458_30:
 	adrp	x0, .Lconst36
 	add	x0, x0, :lo12:.Lconst36
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_31:
+.L458_31:
 	adrp	x0, .Lconst37
 	add	x0, x0, :lo12:.Lconst37
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_32:
+.L458_32:
 	adrp	x0, .Lconst38
 	add	x0, x0, :lo12:.Lconst38
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_33:
+.L458_33:
 	adrp	x0, .Lconst39
 	add	x0, x0, :lo12:.Lconst39
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_34:
+.L458_34:
 	adrp	x0, .Lconst40
 	add	x0, x0, :lo12:.Lconst40
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_35:
+.L458_35:
 	adrp	x0, .Lconst41
 	add	x0, x0, :lo12:.Lconst41
 	ldp	x29, x30, [sp], #16
 	ret
-.L456_36:
+.L458_36:
 	adrp	x0, .Lconst42
 	add	x0, x0, :lo12:.Lconst42
 	ldp	x29, x30, [sp], #16
@@ -92376,11 +92558,11 @@ hw_sfq_Sfq_find_front_merge:
 	mov	x29, sp
 	movk	x8, #31161, lsl #32
 	movk	x8, #40503, lsl #48
-	cbz	x10, .L457_9
+	cbz	x10, .L459_9
 	ldr	x11, [x1, #680]
 	udiv	x10, x11, x10
 	add	x10, x10, x8
-.L457_2:
+.L459_2:
 	mov	x11, #58809
 	eor	x10, x10, x10, lsr #30
 	mov	x12, #4587
@@ -92432,34 +92614,34 @@ hw_sfq_Sfq_find_front_merge:
 	adds	x9, x10, x11
 	csinv	x9, x9, xzr, lo
 	cmp	x8, x0
-	b.ls	.L457_8
+	b.ls	.L459_8
 	ldr	x10, [x1, #384]
 	add	x11, x10, x0, lsl #5
 	ldr	x12, [x11]
 	cmp	x12, x9
-	b.eq	.L457_7
-.L457_4:
+	b.eq	.L459_7
+.L459_4:
 	add	x13, x11, #8
 	add	x11, x11, #12
 	cmp	x9, x12
 	csel	x11, x13, x11, lo
 	ldr	w0, [x11]
 	cmp	x8, x0
-	b.ls	.L457_8
+	b.ls	.L459_8
 	add	x11, x10, x0, lsl #5
 	ldr	x12, [x11]
 	cmp	x12, x9
-	b.ne	.L457_4
-.L457_7:
+	b.ne	.L459_4
+.L459_7:
 	ldp	x29, x30, [sp], #16
 	ret
-.L457_8:
+.L459_8:
 	mov	w0, #-1
 	ldp	x29, x30, [sp], #16
 	ret
-.L457_9:
+.L459_9:
 	mov	x10, x8
-	b	.L457_2
+	b	.L459_2
 	.size	hw_sfq_Sfq_find_front_merge, .-hw_sfq_Sfq_find_front_merge
 
 	.p2align	2
@@ -92484,14 +92666,14 @@ hw_sfq_Sfq_join:
 	ldr	w8, [x10, #52]
 	ldr	w9, [x9, #52]
 	cmp	w8, w9
-	b.ne	.L458_8
+	b.ne	.L460_8
 	ldr	x9, [x0, #8]
 	cmp	x9, x8
-	b.ls	.L458_9
+	b.ls	.L460_9
 	mov	w9, #28
 	ldr	x10, [x0]
 	umaddl	x22, w8, w9, x10
-.L458_3:
+.L460_3:
 	ldp	x9, x8, [x1, #320]
 	add	x12, x1, #336
 	add	x11, x9, x20, lsl #4
@@ -92503,16 +92685,16 @@ hw_sfq_Sfq_join:
 	ldr	x11, [x11]
 	ldr	x12, [x12]
 	cmp	x11, x12
-	b.hs	.L458_8
+	b.hs	.L460_8
 	cmp	x8, x21
 	add	x8, x22, #8
-	b.ls	.L458_10
+	b.ls	.L460_10
 	mov	x23, x0
 	mov	w20, w2
 	str	x11, [x10]
-.L458_6:
+.L460_6:
 	add	x9, x9, x21, lsl #4
-.L458_7:
+.L460_7:
 	mov	w10, #-1
 	add	x14, x22, #12
 	mov	x21, x1
@@ -92536,7 +92718,7 @@ hw_sfq_Sfq_join:
 	bl	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
 	mov	x1, x21
 	mov	x0, x23
-.L458_8:
+.L460_8:
 	mov	w2, w19
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -92544,7 +92726,7 @@ hw_sfq_Sfq_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_sfq_Sfq_remove
-.L458_9:
+.L460_9:
 	add	x22, x0, #16
 	mov	x23, x0
 	add	x0, x0, #16
@@ -92554,8 +92736,8 @@ hw_sfq_Sfq_join:
 	ldr	w2, [sp]
 	ldr	x1, [sp, #8]
 	mov	x0, x23
-	b	.L458_3
-.L458_10:
+	b	.L460_3
+.L460_10:
 	add	x8, x1, #336
 	mov	x23, x0
 	add	x0, x1, #336
@@ -92567,16 +92749,16 @@ hw_sfq_Sfq_join:
 	ldr	x8, [x1, #328]
 	str	x24, [x1, #336]
 	cmp	x8, x21
-	b.hi	.L458_12
+	b.hi	.L460_12
 	add	x0, x1, #336
 	bl	hw_collections_arena_clean_request_Arrival
 	ldp	x9, x1, [sp]
 	add	x8, x22, #8
-	b	.L458_7
-.L458_12:
+	b	.L460_7
+.L460_12:
 	ldr	x9, [x1, #320]
 	add	x8, x22, #8
-	b	.L458_6
+	b	.L460_6
 	.size	hw_sfq_Sfq_join, .-hw_sfq_Sfq_join
 
 	.p2align	2
@@ -92587,7 +92769,7 @@ hw_sfq_Sfq_merged:
 	mov	x29, sp
 	stp	x22, x21, [sp, #32]
 	stp	x20, x19, [sp, #48]
-	cbz	w3, .L459_11
+	cbz	w3, .L461_11
 	ldp	x8, x9, [x1, #64]
 	mov	w23, w2
 	mov	w19, w2
@@ -92597,17 +92779,17 @@ hw_sfq_Sfq_merged:
 	csel	x24, x8, x1, hi
 	ldr	w8, [x24, #52]
 	cmp	x9, x8
-	b.ls	.L459_12
+	b.ls	.L461_12
 	mov	w9, #28
 	ldr	x10, [x0]
 	umaddl	x20, w8, w9, x10
-.L459_3:
+.L461_3:
 	ldp	w8, w9, [x20, #20]
 	ldp	x21, x22, [x1, #384]
 	cmp	w8, w9
-	b.ne	.L459_6
+	b.ne	.L461_6
 	cmp	x22, x23
-	b.ls	.L459_7
+	b.ls	.L461_7
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -92618,18 +92800,18 @@ hw_sfq_Sfq_merged:
 	ldr	x4, [x24]
 	stp	w8, w8, [x20, #16]
 	str	w8, [x20, #24]
-	b	.L459_9
-.L459_6:
+	b	.L461_9
+.L461_6:
 	add	x0, x20, #16
 	mov	x1, x21
 	mov	x2, x22
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
-.L459_7:
+.L461_7:
 	ldur	w8, [x20, #16]
 	ldr	x4, [x24]
 	cmn	w8, #1
-	b.eq	.L459_9
+	b.eq	.L461_9
 	add	x0, x20, #16
 	mov	x1, x21
 	mov	x2, x22
@@ -92639,9 +92821,9 @@ hw_sfq_Sfq_merged:
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_collections_tree_Tree_insert_among
-.L459_9:
+.L461_9:
 	cmp	x22, x23
-	b.ls	.L459_11
+	b.ls	.L461_11
 	add	x8, x21, x23, lsl #5
 	mov	x9, #-1
 	stp	w19, w19, [x20, #16]
@@ -92650,19 +92832,19 @@ hw_sfq_Sfq_merged:
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
-.L459_11:
+.L461_11:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L459_12:
+.L461_12:
 	add	x20, x0, #16
 	mov	x21, x1
 	mov	x0, x20
 	bl	hw_collections_arena_clean_sfq_Bucket
 	mov	x1, x21
-	b	.L459_3
+	b	.L461_3
 	.size	hw_sfq_Sfq_merged, .-hw_sfq_Sfq_merged
 
 	.p2align	2
@@ -92684,17 +92866,17 @@ hw_sfq_Sfq_remove:
 	ldr	w22, [x8, #52]
 	ldr	x8, [x0, #8]
 	cmp	x8, x22
-	b.ls	.L460_12
+	b.ls	.L462_12
 	mov	w8, #28
 	ldr	x9, [x19]
 	umaddl	x23, w22, w8, x9
-.L460_2:
+.L462_2:
 	ldp	w8, w9, [x23, #20]
 	ldp	x1, x2, [x20, #384]
 	cmp	w8, w9
-	b.ne	.L460_5
+	b.ne	.L462_5
 	cmp	x2, x24
-	b.ls	.L460_6
+	b.ls	.L462_6
 	add	x8, x1, x24, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -92704,19 +92886,19 @@ hw_sfq_Sfq_remove:
 	mov	w8, #-1
 	stp	w8, w8, [x23, #16]
 	str	w8, [x23, #24]
-	b	.L460_6
-.L460_5:
+	b	.L462_6
+.L462_5:
 	add	x0, x23, #16
 	mov	w3, w21
 	bl	hw_collections_tree_Tree_remove_from_among
-.L460_6:
+.L462_6:
 	ldr	x8, [x20, #328]
 	add	x21, x23, #8
 	cmp	x8, x24
-	b.ls	.L460_13
+	b.ls	.L462_13
 	ldr	x8, [x20, #320]
 	add	x24, x8, x24, lsl #4
-.L460_8:
+.L462_8:
 	mov	w8, #-1
 	add	x13, x23, #12
 	ldp	w9, w10, [x24, #8]
@@ -92740,11 +92922,11 @@ hw_sfq_Sfq_remove:
 	csel	x10, x8, x10, hi
 	ldr	w10, [x10, #16]
 	cmn	w10, #1
-	b.ne	.L460_11
+	b.ne	.L462_11
 	cmp	x9, x22
 	add	x20, x19, #48
-	b.ls	.L460_14
-.L460_10:
+	b.ls	.L462_14
+.L462_10:
 	mov	w9, #-1
 	mov	w12, #28
 	ldp	w10, w11, [x8]
@@ -92760,38 +92942,38 @@ hw_sfq_Sfq_remove:
 	str	w11, [x8]
 	csel	x8, x12, x9, hi
 	str	w10, [x8]
-.L460_11:
+.L462_11:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L460_12:
+.L462_12:
 	add	x0, x19, #16
 	add	x23, x19, #16
 	bl	hw_collections_arena_clean_sfq_Bucket
-	b	.L460_2
-.L460_13:
+	b	.L462_2
+.L462_13:
 	add	x0, x20, #336
 	add	x24, x20, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L460_8
-.L460_14:
+	b	.L462_8
+.L462_14:
 	add	x0, x19, #16
 	bl	hw_collections_arena_clean_sfq_Bucket
 	add	x8, x19, #16
-	b	.L460_10
+	b	.L462_10
 	.size	hw_sfq_Sfq_remove, .-hw_sfq_Sfq_remove
 
 	.p2align	2
 	.type	hw_shared_chooser_Chooser_best, @function
 hw_shared_chooser_Chooser_best:
 	cmn	w2, #1
-	b.eq	.L461_8
+	b.eq	.L463_8
 	cmp	w2, w3
-	b.eq	.L461_8
+	b.eq	.L463_8
 	cmn	w3, #1
-	b.eq	.L461_7
+	b.eq	.L463_7
 	stp	x29, x30, [sp, #-16]!
 	ldp	x8, x9, [x1, #384]
 	mov	w11, w2
@@ -92805,7 +92987,7 @@ hw_shared_chooser_Chooser_best:
 	csel	x8, x12, x13, hi
 	cmp	x9, x10
 	csel	x9, x14, x13, hi
-	tbz	w15, #0, .L461_14
+	tbz	w15, #0, .L463_14
 	ldp	x9, x12, [x1, #64]
 	add	x8, x9, x11, lsl #6
 	cmp	x12, x11
@@ -92815,34 +92997,34 @@ hw_shared_chooser_Chooser_best:
 	ldrb	w11, [x8, #61]
 	ldrh	w10, [x8, #56]
 	csel	x9, x9, x1, hi
-	cbz	w11, .L461_9
+	cbz	w11, .L463_9
 	ldrb	w12, [x9, #61]
 	ldrh	w11, [x9, #56]
 	cmp	w12, #0
 	cset	w12, eq
 	orr	w12, w12, w11
 	eor	w12, w10, w12
-	tbz	w12, #0, .L461_12
+	tbz	w12, #0, .L463_12
 	tst	w10, #0x1
-	b	.L461_19
-.L461_7:
+	b	.L463_19
+.L463_7:
 	mov	w3, w2
-.L461_8:
+.L463_8:
 	mov	w0, w3
 	ret
-.L461_9:
+.L463_9:
 	ldrb	w12, [x9, #61]
 	ldrh	w11, [x9, #56]
-	cbz	w12, .L461_12
-	tbnz	w11, #0, .L461_12
+	cbz	w12, .L463_12
+	tbnz	w11, #0, .L463_12
 	mov	w3, w2
-	b	.L461_20
-.L461_12:
+	b	.L463_20
+.L463_12:
 	eor	w11, w10, w11
-	tbz	w11, #1, .L461_14
+	tbz	w11, #1, .L463_14
 	tst	w10, #0x2
-	b	.L461_19
-.L461_14:
+	b	.L463_19
+.L463_14:
 	ldr	x8, [x8]
 	ldr	x12, [x0, #8]
 	ldr	x9, [x9]
@@ -92850,9 +93032,9 @@ hw_shared_chooser_Chooser_best:
 	csel	x10, xzr, x10, lo
 	umulh	x11, x10, x12
 	cmp	xzr, x11
-	b.ne	.L461_21
+	b.ne	.L463_21
 	mul	x10, x10, x12
-.L461_16:
+.L463_16:
 	ldr	x13, [x0]
 	subs	x11, x8, x4
 	csel	x11, x10, x11, lo
@@ -92861,9 +93043,9 @@ hw_shared_chooser_Chooser_best:
 	subs	x14, x4, x9
 	csel	x14, xzr, x14, lo
 	umulh	x15, x14, x12
-	cbnz	x15, .L461_22
+	cbnz	x15, .L463_22
 	mul	x12, x14, x12
-.L461_18:
+.L463_18:
 	cmp	x10, x4
 	cset	w14, hs
 	subs	x15, x9, x4
@@ -92885,18 +93067,18 @@ hw_shared_chooser_Chooser_best:
 	csel	w9, wzr, w9, lo
 	orr	w8, w8, w9
 	cmp	w8, #0
-.L461_19:
+.L463_19:
 	csel	w3, w2, w3, ne
-.L461_20:
+.L463_20:
 	ldp	x29, x30, [sp], #16
 	mov	w0, w3
 	ret
-.L461_21:
+.L463_21:
 	mov	x10, #-1
-	b	.L461_16
-.L461_22:
+	b	.L463_16
+.L463_22:
 	mov	x12, #-1
-	b	.L461_18
+	b	.L463_18
 	.size	hw_shared_chooser_Chooser_best, .-hw_shared_chooser_Chooser_best
 
 	.p2align	2
@@ -92916,32 +93098,32 @@ hw_shared_driver_list_DriverList_insert_after:
 	str	x27, [sp, #16]
 	mov	x29, sp
 	stp	x26, x25, [sp, #32]
-	b.ne	.L462_12
+	b.ne	.L464_12
 	mov	w21, w3
-.L462_2:
+.L464_2:
 	ldr	w8, [x23, #968]
 	cmp	w8, w20
-	b.ne	.L462_4
+	b.ne	.L464_4
 	mov	w8, #-1
 	str	w8, [x23, #968]
-.L462_4:
+.L464_4:
 	ldp	x9, x8, [x23, #64]
 	mov	w24, w20
 	add	x9, x9, x24, lsl #6
 	cmp	x8, x24
 	csel	x9, x9, x23, hi
 	ldrh	w9, [x9, #58]
-	tbz	w9, #5, .L462_6
+	tbz	w9, #5, .L464_6
 	mov	x0, x23
 	mov	w1, w20
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
 	ldr	x8, [x23, #72]
-.L462_6:
+.L464_6:
 	cmp	x8, x24
-	b.ls	.L462_24
+	b.ls	.L464_24
 	ldr	x8, [x23, #64]
 	add	x8, x8, x24, lsl #6
-.L462_8:
+.L464_8:
 	ldrh	w9, [x8, #58]
 	ldp	x1, x2, [x19]
 	orr	w9, w9, #0x1
@@ -92953,40 +93135,40 @@ hw_shared_driver_list_DriverList_insert_after:
 	csel	x8, x8, x23, hi
 	cmn	w9, #1
 	ldr	x4, [x8]
-	b.eq	.L462_18
+	b.eq	.L464_18
 	mov	w8, w22
 	cmp	x2, x8
-	b.ls	.L462_20
+	b.ls	.L464_20
 	mov	w9, #48
 	umaddl	x8, w8, w9, x1
 	ldr	w9, [x8, #12]
 	cmn	w9, #1
-	b.eq	.L462_21
+	b.eq	.L464_21
 	ldr	w21, [x8, #40]
 	mov	w6, wzr
-	b	.L462_22
-.L462_12:
+	b	.L464_22
+.L464_12:
 	ldp	x24, x25, [x19]
 	mov	w26, #48
 	mov	x27, #-1
-	b	.L462_15
-.L462_13:
+	b	.L464_15
+.L464_13:
 	add	x0, x19, #64
 	mov	x1, x24
 	mov	x2, x25
 	bl	hw_collections_tree_Tree_remove_from_among_collections_tree_Range
 	ldr	w3, [x19, #68]
 	ldr	w21, [x19, #76]
-.L462_14:
+.L464_14:
 	cmp	w3, w21
-	b.eq	.L462_2
-.L462_15:
+	b.eq	.L464_2
+.L464_15:
 	ldr	w8, [x19, #72]
 	cmp	w3, w8
-	b.ne	.L462_13
+	b.ne	.L464_13
 	mov	w8, w3
 	cmp	x25, x8
-	b.ls	.L462_14
+	b.ls	.L464_14
 	umaddl	x8, w8, w26, x24
 	mov	w3, #-1
 	str	x27, [x19, #64]
@@ -92996,10 +93178,10 @@ hw_shared_driver_list_DriverList_insert_after:
 	str	x27, [x8, #32]
 	str	w3, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L462_14
-.L462_18:
+	b	.L464_14
+.L464_18:
 	cmp	x2, x24
-	b.ls	.L462_23
+	b.ls	.L464_23
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -93012,20 +93194,20 @@ hw_shared_driver_list_DriverList_insert_after:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L462_23
-.L462_20:
+	b	.L464_23
+.L464_20:
 	mov	w6, wzr
-	b	.L462_22
-.L462_21:
+	b	.L464_22
+.L464_21:
 	mov	w6, #1
 	mov	w21, w22
-.L462_22:
+.L464_22:
 	add	x0, x19, #64
 	mov	w3, w20
 	mov	w5, w21
 	bl	hw_collections_tree_Tree_attach_collections_tree_Range
 	ldr	w21, [x19, #68]
-.L462_23:
+.L464_23:
 	str	w21, [x19, #76]
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
@@ -93034,11 +93216,11 @@ hw_shared_driver_list_DriverList_insert_after:
 	ldp	x26, x25, [sp, #32]
 	ldp	x29, x30, [sp], #96
 	ret
-.L462_24:
+.L464_24:
 	mov	x0, x23
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x23
-	b	.L462_8
+	b	.L464_8
 	.size	hw_shared_driver_list_DriverList_insert_after, .-hw_shared_driver_list_DriverList_insert_after
 
 	.p2align	2
@@ -93050,7 +93232,7 @@ hw_shared_driver_list_DriverList_pass_first:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	cmn	w19, #1
-	b.eq	.L463_13
+	b.eq	.L465_13
 	mov	w8, #48
 	ldp	x9, x10, [x0]
 	umaddl	x8, w19, w8, x9
@@ -93061,40 +93243,40 @@ hw_shared_driver_list_DriverList_pass_first:
 	ldr	w8, [x8, #40]
 	cmn	w8, #1
 	str	w8, [x0, #76]
-	b.ne	.L463_3
+	b.ne	.L465_3
 	mov	x8, #-1
 	mov	w9, #-1
 	str	x8, [x0, #64]
 	str	w9, [x0, #72]
-.L463_3:
+.L465_3:
 	ldr	w8, [x20, #968]
 	cmp	w8, w19
-	b.ne	.L463_5
+	b.ne	.L465_5
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L463_5:
+.L465_5:
 	ldr	x8, [x20, #72]
 	cmp	x8, x19
-	b.ls	.L463_18
+	b.ls	.L465_18
 	ldr	x8, [x20, #64]
 	add	x8, x8, x19, lsl #6
-.L463_7:
+.L465_7:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L463_9
+	tbz	w9, #5, .L465_9
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L463_9:
+.L465_9:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L463_14
+	b.ne	.L465_14
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L463_14
+	b.ne	.L465_14
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L463_14
+	cbnz	w8, .L465_14
 	ldp	x8, x9, [x20, #64]
 	mov	w0, #1
 	str	w19, [x20, #580]
@@ -93107,11 +93289,11 @@ hw_shared_driver_list_DriverList_pass_first:
 	adds	x8, x9, x8
 	csinv	x8, x8, xzr, lo
 	str	x8, [x20, #560]
-	b	.L463_17
-.L463_13:
+	b	.L465_17
+.L465_13:
 	mov	w0, wzr
-	b	.L463_17
-.L463_14:
+	b	.L465_17
+.L465_14:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -93122,10 +93304,10 @@ hw_shared_driver_list_DriverList_pass_first:
 	ldr	x8, [x20, #72]
 	ldr	w2, [x20, #556]
 	cmp	x8, x19
-	b.ls	.L463_19
+	b.ls	.L465_19
 	ldr	x8, [x20, #64]
 	add	x8, x8, x19, lsl #6
-.L463_16:
+.L465_16:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -93134,23 +93316,23 @@ hw_shared_driver_list_DriverList_pass_first:
 	strh	w9, [x8, #58]
 	bl	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	mov	w0, #1
-.L463_17:
+.L465_17:
 	ldp	x20, x19, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #48
 	ret
-.L463_18:
+.L465_18:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L463_7
-.L463_19:
+	b	.L465_7
+.L465_19:
 	mov	x0, x20
 	stur	w2, [x29, #-4]
 	bl	hw_collections_arena_clean_request_Request
 	ldur	w2, [x29, #-4]
 	mov	x8, x20
-	b	.L463_16
+	b	.L465_16
 	.size	hw_shared_driver_list_DriverList_pass_first, .-hw_shared_driver_list_DriverList_pass_first
 
 	.p2align	2
@@ -93186,9 +93368,9 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	cmp	w9, w11
 	ldr	w9, [x10, #24]
 	str	w9, [x0, x12]
-	b.ne	.L464_3
+	b.ne	.L466_3
 	cmp	x2, x21
-	b.ls	.L464_4
+	b.ls	.L466_4
 	mov	x9, #-1
 	strb	wzr, [x8, #28]
 	stp	xzr, x9, [x8]
@@ -93197,18 +93379,18 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	mov	w8, #-1
 	stp	w8, w8, [x22, #8]
 	str	w8, [x22, #16]
-	b	.L464_4
-.L464_3:
+	b	.L466_4
+.L466_3:
 	add	x0, x22, #8
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
-.L464_4:
+.L466_4:
 	ldr	x8, [x20, #328]
 	cmp	x8, x21
-	b.ls	.L464_19
+	b.ls	.L466_19
 	ldr	x8, [x20, #320]
 	add	x23, x8, x21, lsl #4
-.L464_6:
+.L466_6:
 	mov	w8, #-1
 	ldp	w9, w10, [x23, #8]
 	stp	w8, w8, [x23, #8]
@@ -93226,31 +93408,31 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	csel	x10, x11, x12, hi
 	cmp	w14, w19
 	str	w9, [x10]
-	b.ne	.L464_8
+	b.ne	.L466_8
 	str	w8, [x20, #968]
-.L464_8:
+.L466_8:
 	ldr	x8, [x20, #72]
 	cmp	x8, x21
-	b.ls	.L464_20
+	b.ls	.L466_20
 	ldr	x8, [x20, #64]
 	add	x8, x8, x21, lsl #6
-.L464_10:
+.L466_10:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L464_12
+	tbz	w9, #5, .L466_12
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L464_12:
+.L466_12:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L464_16
+	b.ne	.L466_16
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L464_16
+	b.ne	.L466_16
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L464_16
+	cbnz	w8, .L466_16
 	ldp	x8, x9, [x20, #64]
 	str	w19, [x20, #580]
 	str	w19, [x20, #576]
@@ -93267,7 +93449,7 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	ldp	x20, x19, [sp, #48]
 	ldp	x29, x30, [sp], #64
 	ret
-.L464_16:
+.L466_16:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -93278,10 +93460,10 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	ldr	x8, [x20, #72]
 	ldr	w2, [x20, #556]
 	cmp	x8, x21
-	b.ls	.L464_21
+	b.ls	.L466_21
 	ldr	x8, [x20, #64]
 	add	x8, x8, x21, lsl #6
-.L464_18:
+.L466_18:
 	ldrh	w9, [x8, #58]
 	add	x0, x20, #552
 	mov	x1, x20
@@ -93293,23 +93475,23 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	strh	w9, [x8, #58]
 	ldp	x29, x30, [sp], #64
 	b	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
-.L464_19:
+.L466_19:
 	add	x0, x20, #336
 	add	x23, x20, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L464_6
-.L464_20:
+	b	.L466_6
+.L466_20:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L464_10
-.L464_21:
+	b	.L466_10
+.L466_21:
 	mov	x0, x20
 	mov	w21, w2
 	bl	hw_collections_arena_clean_request_Request
 	mov	w2, w21
 	mov	x8, x20
-	b	.L464_18
+	b	.L466_18
 	.size	hw_shared_read_write_queues_ReadWriteQueues_dispatch, .-hw_shared_read_write_queues_ReadWriteQueues_dispatch
 
 	.p2align	2
@@ -93332,7 +93514,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	csel	x8, x8, x1, hi
 	stp	x26, x25, [sp, #32]
 	ldrb	w8, [x8, #61]
-	cbz	w8, .L465_11
+	cbz	w8, .L467_11
 	ldp	x8, x9, [x19, #320]
 	mov	w25, w21
 	add	x26, x19, #336
@@ -93346,13 +93528,13 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	ldr	x27, [x11]
 	ldr	x11, [x12]
 	cmp	x27, x11
-	b.hs	.L465_6
+	b.hs	.L467_6
 	cmp	x9, x24
-	b.ls	.L465_28
+	b.ls	.L467_28
 	str	x27, [x10]
-.L465_4:
+.L467_4:
 	add	x26, x8, x24, lsl #4
-.L465_5:
+.L467_5:
 	mov	w8, #-1
 	add	x0, x20, #20
 	add	x1, x19, #320
@@ -93373,7 +93555,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	bl	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
-.L465_6:
+.L467_6:
 	ldp	x1, x2, [x19, #384]
 	add	x10, x19, #400
 	ldr	w9, [x20, #40]
@@ -93381,19 +93563,19 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	cmp	x2, x25
 	csel	x8, x8, x10, hi
 	cmp	w9, w21
-	b.ne	.L465_8
+	b.ne	.L467_8
 	ldr	w9, [x8, #24]
 	str	w9, [x20, #40]
-.L465_8:
+.L467_8:
 	ldr	w9, [x20, #44]
 	cmp	w9, w21
-	b.ne	.L465_10
+	b.ne	.L467_10
 	ldr	w8, [x8, #24]
 	str	w8, [x20, #44]
-.L465_10:
+.L467_10:
 	mov	x20, x23
-	b	.L465_20
-.L465_11:
+	b	.L467_20
+.L467_11:
 	ldp	x8, x9, [x19, #320]
 	mov	w23, w21
 	add	x25, x19, #336
@@ -93406,13 +93588,13 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	ldr	x26, [x11]
 	ldr	x11, [x12]
 	cmp	x26, x11
-	b.hs	.L465_16
+	b.hs	.L467_16
 	cmp	x9, x24
-	b.ls	.L465_30
+	b.ls	.L467_30
 	str	x26, [x10]
-.L465_14:
+.L467_14:
 	add	x25, x8, x24, lsl #4
-.L465_15:
+.L467_15:
 	mov	w8, #-1
 	add	x1, x19, #320
 	mov	x0, x20
@@ -93433,7 +93615,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	str	w10, [x12]
 	str	w9, [x8]
 	bl	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
-.L465_16:
+.L467_16:
 	ldp	x1, x2, [x19, #384]
 	add	x10, x19, #400
 	ldr	w9, [x20, #40]
@@ -93441,22 +93623,22 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	cmp	x2, x23
 	csel	x8, x8, x10, hi
 	cmp	w9, w21
-	b.ne	.L465_18
+	b.ne	.L467_18
 	ldr	w9, [x8, #24]
 	str	w9, [x20, #40]
-.L465_18:
+.L467_18:
 	ldr	w9, [x20, #44]
 	cmp	w9, w21
-	b.ne	.L465_20
+	b.ne	.L467_20
 	ldr	w8, [x8, #24]
 	str	w8, [x20, #44]
-.L465_20:
+.L467_20:
 	ldp	w8, w9, [x20, #12]
 	cmp	w8, w9
-	b.ne	.L465_23
+	b.ne	.L467_23
 	mov	w8, w21
 	cmp	x2, x8
-	b.ls	.L465_24
+	b.ls	.L467_24
 	add	x9, x1, x8, lsl #5
 	mov	x10, #-1
 	stp	xzr, x10, [x9]
@@ -93466,19 +93648,19 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	mov	w9, #-1
 	stp	w9, w9, [x20, #8]
 	str	w9, [x20, #16]
-	b	.L465_24
-.L465_23:
+	b	.L467_24
+.L467_23:
 	add	x0, x20, #8
 	mov	w3, w21
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	w8, w21
-.L465_24:
+.L467_24:
 	ldr	x9, [x19, #328]
 	cmp	x9, x8
-	b.ls	.L465_27
+	b.ls	.L467_27
 	ldr	x9, [x19, #320]
 	add	x21, x9, x8, lsl #4
-.L465_26:
+.L467_26:
 	mov	w8, #-1
 	add	x13, x20, #4
 	ldr	x27, [sp, #16]
@@ -93501,37 +93683,37 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	str	w9, [x8]
 	ldp	x29, x30, [sp], #96
 	ret
-.L465_27:
+.L467_27:
 	add	x0, x19, #336
 	add	x21, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L465_26
-.L465_28:
+	b	.L467_26
+.L467_28:
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
 	ldr	x8, [x19, #328]
 	str	x27, [x19, #336]
 	cmp	x8, x24
-	b.hi	.L465_32
+	b.hi	.L467_32
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L465_5
-.L465_30:
+	b	.L467_5
+.L467_30:
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
 	ldr	x8, [x19, #328]
 	str	x26, [x19, #336]
 	cmp	x8, x24
-	b.hi	.L465_33
+	b.hi	.L467_33
 	add	x0, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L465_15
-.L465_32:
+	b	.L467_15
+.L467_32:
 	ldr	x8, [x19, #320]
-	b	.L465_4
-.L465_33:
+	b	.L467_4
+.L467_33:
 	ldr	x8, [x19, #320]
-	b	.L465_14
+	b	.L467_14
 	.size	hw_shared_read_write_queues_ReadWriteQueues_join, .-hw_shared_read_write_queues_ReadWriteQueues_join
 
 	.p2align	2
@@ -93553,7 +93735,7 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	stp	x20, x19, [sp, #272]
 	mov	x19, x8
 	bl	memset
-	cbz	x23, .L466_3
+	cbz	x23, .L468_3
 	add	x8, x23, x23, lsl #2
 	ldr	x9, [x22, #32]
 	mov	w24, #16960
@@ -93563,7 +93745,7 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	lsl	x22, x8, #4
 	cmp	x9, #1
 	csinc	x23, x9, xzr, hi
-.L466_2:
+.L468_2:
 	ldr	x4, [x21, #48]
 	ldp	x1, x2, [x21]
 	mov	x0, sp
@@ -93584,8 +93766,8 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	subs	x22, x22, #80
 	add	x20, x20, #1
 	mov	x21, x26
-	b.ne	.L466_2
-.L466_3:
+	b.ne	.L468_2
+.L468_3:
 	mov	x1, sp
 	mov	x0, x19
 	mov	w2, #192
@@ -93606,7 +93788,7 @@ hw_shared_slice_tunables_SliceTunables_set:
 	stp	x29, x30, [sp, #-16]!
 	cmp	x4, x2
 	mov	x29, sp
-	b.hs	.L467_2
+	b.hs	.L469_2
 	cmp	x5, #0
 	mov	w8, #16960
 	mov	x11, #-1
@@ -93631,7 +93813,7 @@ hw_shared_slice_tunables_SliceTunables_set:
 	mov	x5, x8
 	ldp	x29, x30, [sp], #16
 	b	hw_shared_slice_tunables_SliceTunables_store
-.L467_2:
+.L469_2:
 	ldp	x29, x30, [sp], #16
 	ret
 	.size	hw_shared_slice_tunables_SliceTunables_set, .-hw_shared_slice_tunables_SliceTunables_set
@@ -93647,138 +93829,138 @@ hw_shared_slice_tunables_SliceTunables_store:
 	mov	x20, x5
 	mov	x19, x0
 	mov	x29, sp
-	b.hi	.L468_2
+	b.hi	.L470_2
 	str	x4, [x19, x3, lsl #3]
-.L468_2:
+.L470_2:
 	cmp	x4, #0
 	cneg	x22, x4, mi
 	cmp	x2, #12
-	b.le	.L468_8
+	b.le	.L470_8
 	cmp	x2, #15
-	b.gt	.L468_13
+	b.gt	.L470_13
 	cmp	x2, #13
-	b.eq	.L468_20
+	b.eq	.L470_20
 	cmp	x2, #14
-	b.ne	.L468_7
+	b.ne	.L470_7
 	adrp	x1, .Lconst43
 	add	x1, x1, :lo12:.Lconst43
 	mov	x0, x21
 	bl	memcmp
-	cbz	w0, .L468_28
-.L468_7:
+	cbz	w0, .L470_28
+.L470_7:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L468_8:
+.L470_8:
 	cmp	x2, #7
-	b.eq	.L468_18
+	b.eq	.L470_18
 	cmp	x2, #10
-	b.eq	.L468_25
+	b.eq	.L470_25
 	cmp	x2, #11
-	b.ne	.L468_7
+	b.ne	.L470_7
 	adrp	x1, .Lconst44
 	add	x1, x1, :lo12:.Lconst44
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L468_7
+	cbnz	w0, .L470_7
 	str	x20, [x19, #144]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L468_13:
+.L470_13:
 	cmp	x2, #16
-	b.eq	.L468_23
+	b.eq	.L470_23
 	cmp	x2, #17
-	b.ne	.L468_7
+	b.ne	.L470_7
 	adrp	x1, .Lconst45
 	add	x1, x1, :lo12:.Lconst45
 	mov	x0, x21
 	bl	memcmp
-	cbz	w0, .L468_29
+	cbz	w0, .L470_29
 	adrp	x1, .Lconst46
 	add	x1, x1, :lo12:.Lconst46
 	mov	x0, x21
 	mov	w2, #17
 	bl	memcmp
-	cbnz	w0, .L468_7
+	cbnz	w0, .L470_7
 	str	x22, [x19, #168]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L468_18:
+.L470_18:
 	adrp	x1, .Lconst47
 	add	x1, x1, :lo12:.Lconst47
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L468_7
+	cbnz	w0, .L470_7
 	str	w22, [x19, #184]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L468_20:
+.L470_20:
 	adrp	x1, .Lconst48
 	add	x1, x1, :lo12:.Lconst48
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L468_7
-	tbnz	x22, #63, .L468_31
+	cbnz	w0, .L470_7
+	tbnz	x22, #63, .L470_31
 	lsl	x8, x22, #1
 	str	x8, [x19, #160]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L468_23:
+.L470_23:
 	adrp	x1, .Lconst49
 	add	x1, x1, :lo12:.Lconst49
 	mov	x0, x21
 	bl	memcmp
-	cbnz	w0, .L468_7
+	cbnz	w0, .L470_7
 	str	x20, [x19, #136]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L468_25:
+.L470_25:
 	adrp	x1, .Lconst50
 	add	x1, x1, :lo12:.Lconst50
 	mov	x0, x21
 	bl	memcmp
-	cbz	w0, .L468_30
+	cbz	w0, .L470_30
 	adrp	x1, .Lconst51
 	add	x1, x1, :lo12:.Lconst51
 	mov	x0, x21
 	mov	w2, #10
 	bl	memcmp
-	cbnz	w0, .L468_7
+	cbnz	w0, .L470_7
 	str	x20, [x19, #176]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L468_28:
+.L470_28:
 	str	w22, [x19, #188]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L468_29:
+.L470_29:
 	str	x20, [x19, #128]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L468_30:
+.L470_30:
 	str	x20, [x19, #152]
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L468_31:
+.L470_31:
 	mov	x8, #-1
 	str	x8, [x19, #160]
 	ldp	x20, x19, [sp, #32]
@@ -93828,31 +94010,31 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	stp	x26, x25, [sp, #144]
 	stp	x24, x23, [sp, #160]
 	stp	x22, x21, [sp, #176]
-	tbnz	w9, #31, .L470_18
+	tbnz	w9, #31, .L472_18
 	lsl	w8, w9, #1
-.L470_2:
+.L472_2:
 	ldr	x9, [x20, #8]
 	adds	w8, w8, #17
 	csinv	w21, w8, wzr, lo
 	tst	x9, #0x7
-	b.eq	.L470_5
+	b.eq	.L472_5
 	and	x8, x9, #0xfffffffffffffff8
 	add	x8, x8, #8
 	cmp	x8, x9
-	b.hs	.L470_6
+	b.hs	.L472_6
 	mov	x23, xzr
 	mov	w22, #8
-	b	.L470_11
-.L470_5:
+	b	.L472_11
+.L472_5:
 	mov	x8, x9
-.L470_6:
+.L472_6:
 	mov	w10, #104
 	mov	x23, xzr
 	mov	w22, #8
 	umaddl	x9, w21, w10, x8
 	cmp	x9, x8
-	b.lo	.L470_11
-	tbnz	x9, #63, .L470_11
+	b.lo	.L472_11
+	tbnz	x9, #63, .L472_11
 	umull	x24, w21, w10
 	ldr	x10, [x20]
 	mov	x23, xzr
@@ -93860,7 +94042,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	mov	x26, #-1
 	str	x9, [x20, #8]
 	add	x22, x10, x8
-.L470_9:
+.L472_9:
 	sub	x0, x29, #40
 	add	x1, sp, #8
 	mov	w2, #36
@@ -93881,9 +94063,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	str	xzr, [x27, #88]
 	str	wzr, [x27, #96]
 	strb	wzr, [x27, #100]
-	b.ne	.L470_9
+	b.ne	.L472_9
 	mov	x23, x21
-.L470_11:
+.L472_11:
 	add	x8, sp, #8
 	mov	w0, w21
 	mov	w1, #1
@@ -93891,24 +94073,24 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	bl	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 	ldr	x9, [x20, #8]
 	tst	x9, #0x3
-	b.eq	.L470_13
+	b.eq	.L472_13
 	and	x8, x9, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x9
-	b.hs	.L470_14
-	b	.L470_15
-.L470_13:
+	b.hs	.L472_14
+	b	.L472_15
+.L472_13:
 	mov	x8, x9
-.L470_14:
+.L472_14:
 	mov	x9, #-69
 	movk	x9, #32767, lsl #48
 	cmp	x8, x9
-	b.ls	.L470_16
-.L470_15:
+	b.ls	.L472_16
+.L472_15:
 	mov	x21, xzr
 	mov	w20, #4
-	b	.L470_17
-.L470_16:
+	b	.L472_17
+.L472_16:
 	ldr	x9, [x20]
 	add	x10, x8, #68
 	mov	w1, #255
@@ -93918,7 +94100,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	mov	x0, x20
 	bl	memset
 	mov	w21, #1
-.L470_17:
+.L472_17:
 	add	x0, x19, #16
 	add	x1, sp, #8
 	mov	w2, #64
@@ -93933,9 +94115,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	ldp	x29, x30, [sp, #112]
 	add	sp, sp, #208
 	ret
-.L470_18:
+.L472_18:
 	mov	w8, #-1
-	b	.L470_2
+	b	.L472_2
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator, .-hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 
 	.p2align	2
@@ -93944,99 +94126,99 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	stp	x29, x30, [sp, #-16]!
 	ldr	w9, [x0, #4]
 	mov	x29, sp
-	tbnz	w9, #31, .L471_31
+	tbnz	w9, #31, .L473_31
 	lsl	w12, w9, #1
-.L471_2:
+.L473_2:
 	ldr	x10, [x1]
 	adds	w9, w12, #17
 	csinv	w9, w9, wzr, lo
 	cmp	x10, #1
-	b.ne	.L471_27
+	b.ne	.L473_27
 	ldr	x10, [x1, #8]
 	tst	x10, #0x7
-	b.eq	.L471_5
+	b.eq	.L473_5
 	and	x11, x10, #0xfffffffffffffff8
 	add	x14, x11, #8
 	cmp	x14, x10
-	b.hs	.L471_6
-	b	.L471_27
-.L471_5:
+	b.hs	.L473_6
+	b	.L473_27
+.L473_5:
 	mov	x14, x10
-.L471_6:
+.L473_6:
 	mov	w10, #104
 	umaddl	x13, w9, w10, x14
 	mov	x10, xzr
 	cmp	x13, x14
-	b.lo	.L471_28
-	tbnz	x13, #63, .L471_29
+	b.lo	.L473_28
+	tbnz	x13, #63, .L473_29
 	adds	w10, w12, #18
 	csinv	w10, w10, wzr, lo
 	tst	x14, #0x7
-	b.eq	.L471_10
+	b.eq	.L473_10
 	and	x11, x13, #0x7ffffffffffffff8
 	add	x11, x11, #8
 	cmp	x11, x13
 	mov	x13, x11
-	b.lo	.L471_27
-.L471_10:
+	b.lo	.L473_27
+.L473_10:
 	mov	w11, #72
 	umaddl	x12, w10, w11, x13
-	tbnz	x12, #63, .L471_27
+	tbnz	x12, #63, .L473_27
 	tst	x13, #0x7
-	b.eq	.L471_13
+	b.eq	.L473_13
 	and	x11, x12, #0x7ffffffffffffff8
 	add	x11, x11, #8
 	cmp	x11, x12
-	b.hs	.L471_14
-	b	.L471_27
-.L471_13:
+	b.hs	.L473_14
+	b	.L473_27
+.L473_13:
 	mov	x11, x12
-.L471_14:
+.L473_14:
 	mov	w12, #48
 	umaddl	x12, w10, w12, x11
-	tbnz	x12, #63, .L471_27
+	tbnz	x12, #63, .L473_27
 	tst	x11, #0x7
-	b.eq	.L471_18
+	b.eq	.L473_18
 	and	x10, x12, #0x7ffffffffffffff8
 	add	x10, x10, #8
 	cmp	x10, x12
-	b.lo	.L471_27
+	b.lo	.L473_27
 	adds	x11, x10, x9, lsl #5
-	b.mi	.L471_27
-	b	.L471_19
-.L471_18:
+	b.mi	.L473_27
+	b	.L473_19
+.L473_18:
 	mov	x10, x12
 	adds	x11, x10, x9, lsl #5
-	b.mi	.L471_27
-.L471_19:
+	b.mi	.L473_27
+.L473_19:
 	tst	x10, #0x7
-	b.eq	.L471_21
+	b.eq	.L473_21
 	and	x9, x11, #0x7ffffffffffffff8
 	add	x9, x9, #8
 	cmp	x9, x11
-	b.hs	.L471_22
-	b	.L471_27
-.L471_21:
+	b.hs	.L473_22
+	b	.L473_27
+.L473_21:
 	mov	x9, x11
-.L471_22:
+.L473_22:
 	adds	x10, x9, #168
-	b.mi	.L471_27
+	b.mi	.L473_27
 	tst	x9, #0x3
-	b.eq	.L471_25
+	b.eq	.L473_25
 	and	x9, x10, #0x7ffffffffffffffc
 	add	x9, x9, #4
 	cmp	x9, x10
-	b.hs	.L471_26
-	b	.L471_27
-.L471_25:
+	b.hs	.L473_26
+	b	.L473_27
+.L473_25:
 	mov	x9, x10
-.L471_26:
+.L473_26:
 	adds	x11, x9, #68
-	b.pl	.L471_30
-.L471_27:
+	b.pl	.L473_30
+.L473_27:
 	mov	x10, xzr
-.L471_28:
-.L471_29:
+.L473_28:
+.L473_29:
 	mov	w9, #8
 	stp	x10, x11, [x1]
 	stp	x9, xzr, [x8]
@@ -94048,12 +94230,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	stp	x9, xzr, [x8, #80]
 	ldp	x29, x30, [sp], #16
 	ret
-.L471_30:
+.L473_30:
 	mov	w10, #1
-	b	.L471_29
-.L471_31:
+	b	.L473_29
+.L473_31:
 	mov	w12, #-1
-	b	.L471_2
+	b	.L473_2
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter, .-hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 
 	.p2align	2
@@ -94072,14 +94254,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	csel	x8, x8, x11, hi
 	ldrb	w2, [x8, #16]
 	cmp	w2, #7
-	b.hi	.L472_10
+	b.hi	.L474_10
 	ldrb	w9, [x8, #17]
 	ldrsb	w8, [x8, #20]
-	cbz	w9, .L472_5
+	cbz	w9, .L474_5
 	cmp	w9, #1
-	b.ne	.L472_7
+	b.ne	.L474_7
 	cmn	w8, #21
-	b.gt	.L472_8
+	b.gt	.L474_8
 	ldr	x8, [x0, #840]
 	ldr	x10, [x0, #832]
 	add	x19, x0, #848
@@ -94089,10 +94271,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	cmp	x8, #0
 	mov	w23, #1
 	csel	x8, x19, x10, eq
-	b	.L472_15
-.L472_5:
+	b	.L474_15
+.L474_5:
 	cmn	w8, #21
-	b.gt	.L472_9
+	b.gt	.L474_9
 	ldr	x8, [x0, #840]
 	ldr	x9, [x0, #832]
 	add	x19, x0, #848
@@ -94100,8 +94282,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mov	w2, #16
 	cmp	x8, #0
 	csel	x8, x19, x9, eq
-	b	.L472_12
-.L472_7:
+	b	.L474_12
+.L474_7:
 	ldr	x8, [x0, #840]
 	ldr	x9, [x0, #832]
 	add	x19, x0, #848
@@ -94110,8 +94292,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mov	w22, #7
 	cmp	x8, #0
 	csel	x8, x19, x9, eq
-	b	.L472_13
-.L472_8:
+	b	.L474_13
+.L474_8:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -94121,8 +94303,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w2, w8, #0x8
-	b	.L472_10
-.L472_9:
+	b	.L474_10
+.L474_9:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -94132,7 +94314,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w2, w8, #0x10
-.L472_10:
+.L474_10:
 	ldr	x8, [x0, #840]
 	ldr	x9, [x0, #832]
 	lsr	w23, w2, #3
@@ -94141,69 +94323,69 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	cmp	x8, #0
 	csel	x8, x19, x9, eq
 	cmp	w23, #1
-	b.eq	.L472_14
+	b.eq	.L474_14
 	cmp	w23, #2
-	b.ne	.L472_13
-.L472_12:
+	b.ne	.L474_13
+.L474_12:
 	orr	x9, x22, #0x8
 	mov	w23, #2
-	b	.L472_15
-.L472_13:
+	b	.L474_15
+.L474_13:
 	mov	w9, #16
-	b	.L472_15
-.L472_14:
+	b	.L474_15
+.L474_14:
 	and	x9, x2, #0x7
-.L472_15:
+.L474_15:
 	ldr	w20, [x8, x9, lsl #2]
 	cmn	w20, #1
-	b.ne	.L472_26
+	b.ne	.L474_26
 	mov	w3, wzr
 	mov	x21, x0
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_make_queue
 	mov	w20, w0
 	cmn	w0, #1
-	b.eq	.L472_26
+	b.eq	.L474_26
 	ldr	x9, [x21, #840]
-	cbz	x9, .L472_27
+	cbz	x9, .L474_27
 	ldr	x19, [x21, #832]
-.L472_19:
+.L474_19:
 	mov	x8, x21
 	cmp	w23, #1
-	b.eq	.L472_23
+	b.eq	.L474_23
 	cmp	w23, #2
-	b.ne	.L472_22
+	b.ne	.L474_22
 	orr	x22, x22, #0x8
-	b	.L472_23
-.L472_22:
+	b	.L474_23
+.L474_22:
 	mov	w22, #16
-.L472_23:
+.L474_23:
 	str	w20, [x19, x22, lsl #2]
 	mov	w9, w20
 	ldr	x10, [x8, #112]
 	cmp	x10, x9
-	b.ls	.L472_28
+	b.ls	.L474_28
 	mov	w10, #104
 	ldr	x8, [x8, #104]
 	umaddl	x21, w9, w10, x8
-.L472_25:
+.L474_25:
 	ldr	w8, [x21, #92]
 	add	w8, w8, #1
 	str	w8, [x21, #92]
-.L472_26:
+.L474_26:
 	mov	w0, w20
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L472_27:
+.L474_27:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
-	b	.L472_19
-.L472_28:
+	b	.L474_19
+.L474_28:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	b	.L472_25
+	b	.L474_25
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_async_queue, .-hw_shared_turns_Turns_bfq_v0_Sectors_async_queue
 
 	.p2align	2
@@ -94217,24 +94399,24 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	mov	x29, sp
 	cmn	w19, #1
 	str	w8, [x0, #956]
-	b.eq	.L473_15
+	b.eq	.L475_15
 	ldr	w8, [x1, #960]
 	mov	x20, x0
-	cbz	w8, .L473_3
+	cbz	w8, .L475_3
 	ldr	x9, [x1, #856]
 	str	xzr, [x1, #856]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L473_3:
+.L475_3:
 	ldr	x9, [x20, #112]
 	str	w8, [x1, #960]
 	cmp	x9, x19
-	b.ls	.L473_18
+	b.ls	.L475_18
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w19, w8, x9
-.L473_5:
+.L475_5:
 	strb	wzr, [x8, #99]
 	mov	w8, #104
 	ldp	x10, x9, [x20, #104]
@@ -94243,14 +94425,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	csel	x10, x8, x20, hi
 	ldr	w10, [x10, #84]
 	cmn	w10, #1
-	b.eq	.L473_16
+	b.eq	.L475_16
 	ldr	x8, [x20, #264]
 	cmp	x8, x19
-	b.ls	.L473_19
+	b.ls	.L475_19
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x22, w19, w8, x9
-.L473_8:
+.L475_8:
 	ldr	w8, [x22, #56]
 	mov	w9, #168
 	add	x21, x20, #360
@@ -94260,7 +94442,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	csel	x8, x9, x21, hi
 	ldr	w8, [x8, #152]
 	cmp	w8, w19
-	b.ne	.L473_10
+	b.ne	.L475_10
 	ldr	w8, [x22, #40]
 	ldr	x9, [x22, #24]
 	mov	x10, #2199023255551
@@ -94273,14 +94455,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	ldr	x9, [x22]
 	add	x8, x8, x9
 	stp	x8, x8, [x22]
-.L473_10:
+.L475_10:
 	ldrb	w8, [x22, #66]
 	cmp	w8, #1
-	b.ne	.L473_12
+	b.ne	.L475_12
 	add	x0, x20, #120
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_leave_active
-.L473_12:
+.L475_12:
 	add	x0, x20, #120
 	mov	w1, w19
 	mov	w2, wzr
@@ -94290,20 +94472,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	csel	x10, x21, x8, eq
 	ldr	w10, [x10, #152]
 	cmp	w10, w19
-	b.ne	.L473_15
-	cbz	x9, .L473_21
-.L473_14:
+	b.ne	.L475_15
+	cbz	x9, .L475_21
+.L475_14:
 	mov	w9, #-1
 	str	w9, [x8, #152]
-.L473_15:
+.L475_15:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L473_16:
+.L475_16:
 	cmp	x9, x19
-	b.ls	.L473_20
-.L473_17:
+	b.ls	.L475_20
+.L475_17:
 	strb	wzr, [x8, #96]
 	mov	x0, x20
 	mov	w1, w19
@@ -94316,26 +94498,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	ldp	x20, x19, [sp, #32]
 	ldp	x29, x30, [sp], #48
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
-.L473_18:
+.L475_18:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L473_5
-.L473_19:
+	b	.L475_5
+.L475_19:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L473_8
-.L473_20:
+	b	.L475_8
+.L475_20:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L473_17
-.L473_21:
+	b	.L475_17
+.L475_21:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x8, x21
-	b	.L473_14
+	b	.L475_14
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_end_service, .-hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 
 	.p2align	2
@@ -94351,30 +94533,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	cmp	x9, x8
 	stp	x22, x21, [sp, #32]
 	mov	x29, sp
-	b.ls	.L474_23
+	b.ls	.L476_23
 	ldr	x9, [x20, #256]
 	add	x23, x9, x8, lsl #7
-.L474_2:
+.L476_2:
 	ldp	w21, w8, [x23, #44]!
 	mov	w9, #-1
 	stp	w9, w9, [x23]
 	orr	x22, x21, x8, lsl #32
 	cmn	w21, #1
-	b.eq	.L474_12
+	b.eq	.L476_12
 	ldr	w8, [x19, #956]
 	cmp	w8, w21
-	b.ne	.L474_11
+	b.ne	.L476_11
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 	ldr	w8, [x19, #960]
-	cbz	w8, .L474_11
+	cbz	w8, .L476_11
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L474_11
+	tbnz	w8, #0, .L476_11
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L474_10
+	b.ls	.L476_10
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -94382,41 +94564,41 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L474_9
+	b.ls	.L476_9
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L474_9:
+.L476_9:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L474_10:
+.L476_10:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L474_11:
+.L476_11:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_unreference
-.L474_12:
+.L476_12:
 	lsr	x21, x22, #32
 	mov	w8, #-1
 	cmp	x21, x8
-	b.eq	.L474_22
+	b.eq	.L476_22
 	ldr	w8, [x19, #956]
 	cmp	w8, w21
-	b.ne	.L474_21
+	b.ne	.L476_21
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 	ldr	w8, [x19, #960]
-	cbz	w8, .L474_21
+	cbz	w8, .L476_21
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L474_21
+	tbnz	w8, #0, .L476_21
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L474_20
+	b.ls	.L476_20
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -94424,34 +94606,34 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L474_19
+	b.ls	.L476_19
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L474_19:
+.L476_19:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L474_20:
+.L476_20:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L474_21:
+.L476_21:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_unreference
-.L474_22:
+.L476_22:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-.L474_23:
+.L476_23:
 	add	x0, x20, #128
 	add	x23, x20, #128
 	bl	hw_collections_arena_clean_context_Context
-	b	.L474_2
+	b	.L476_2
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_exit, .-hw_shared_turns_Turns_bfq_v0_Sectors_exit
 
 	.p2align	2
@@ -94467,7 +94649,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	stp	x26, x25, [sp, #32]
 	stp	x22, x21, [sp, #64]
 	stp	x20, x19, [sp, #80]
-	b.ls	.L475_11
+	b.ls	.L477_11
 	add	x19, x0, #540
 	add	x20, x0, #928
 	add	x21, x0, #932
@@ -94477,10 +94659,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	mov	w26, #-1
 	mov	w27, #104
 	mov	x9, x23
-	b	.L475_5
-.L475_2:
+	b	.L477_5
+.L477_2:
 	madd	x8, x23, x27, x8
-.L475_3:
+.L477_3:
 	stp	w28, w26, [x8, #64]
 	ldp	x8, x9, [x0, #104]
 	umaddl	x8, w28, w27, x8
@@ -94490,11 +94672,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	csel	x10, x8, x22, hi
 	ldr	x8, [x0, #264]
 	str	w23, [x10]
-.L475_4:
+.L477_4:
 	cmp	x8, x9
 	mov	x23, x9
-	b.ls	.L475_11
-.L475_5:
+	b.ls	.L477_11
+.L477_5:
 	ldr	x11, [x0, #256]
 	madd	x10, x9, x24, x11
 	ldr	w9, [x10, #36]
@@ -94506,16 +94688,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	csel	x11, x11, x19, hi
 	cmp	x23, x26
 	str	w26, [x11]
-	b.eq	.L475_11
+	b.eq	.L477_11
 	ldp	x11, x12, [x0, #104]
 	strb	wzr, [x10, #71]
 	madd	x11, x23, x27, x11
 	cmp	x12, x23
 	csel	x10, x11, x0, hi
 	ldr	w10, [x10, #92]
-	cbnz	w10, .L475_4
-	b.ls	.L475_10
-.L475_8:
+	cbnz	w10, .L477_4
+	b.ls	.L477_10
+.L477_8:
 	ldp	w9, w10, [x11, #64]
 	stp	w26, w26, [x11, #64]
 	ldp	x8, x11, [x0, #104]
@@ -94532,15 +94714,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	csel	x10, x13, x21, hi
 	cmp	x11, x23
 	str	w9, [x10]
-	b.hi	.L475_2
+	b.hi	.L477_2
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x0
-	b	.L475_3
-.L475_10:
+	b	.L477_3
+.L477_10:
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x11, x0
-	b	.L475_8
-.L475_11:
+	b	.L477_8
+.L477_11:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -94568,7 +94750,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	add	x29, sp, #48
 	str	x27, [sp, #64]
 	stp	x26, x25, [sp, #80]
-	b.ls	.L476_2
+	b.ls	.L478_2
 	mov	w9, #104
 	ldr	x10, [x19, #104]
 	add	x13, x19, #924
@@ -94584,25 +94766,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	cmn	w20, #1
 	str	w9, [x8]
 	str	w12, [x19, #920]
-	b.ne	.L476_8
-.L476_2:
+	b.ne	.L478_8
+.L478_2:
 	ldr	w20, [x19, #928]
 	cmn	w20, #1
-	b.eq	.L476_16
+	b.eq	.L478_16
 	ldr	w8, [x19, #956]
 	cmp	w20, w8
-	b.ne	.L476_5
+	b.ne	.L478_5
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
-.L476_5:
+.L478_5:
 	ldr	x8, [x19, #112]
 	add	x24, x19, #928
 	cmp	x8, x20
-	b.ls	.L476_23
+	b.ls	.L478_23
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x8, w20, w8, x9
-.L476_7:
+.L478_7:
 	mov	w9, #-1
 	mov	w12, #104
 	ldp	w10, w11, [x8, #64]
@@ -94619,7 +94801,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	csel	x8, x8, x13, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L476_8:
+.L478_8:
 	and	x8, x21, #0xf8
 	mov	w9, #65537
 	and	w10, w21, #0xff
@@ -94635,11 +94817,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	csel	w26, wzr, w11, eq
 	cmp	x10, x24
 	stp	xzr, xzr, [sp, #24]
-	b.ls	.L476_17
+	b.ls	.L478_17
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x27, w24, w8, x9
-.L476_10:
+.L478_10:
 	add	x0, x27, #8
 	add	x1, sp, #8
 	mov	w2, #36
@@ -94662,11 +94844,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	bl	hw_shared_wf2q_Engine_forget_entirely
 	ldr	x8, [x19, #264]
 	cmp	x8, x24
-	b.ls	.L476_18
+	b.ls	.L478_18
 	mov	w8, #72
 	ldr	x9, [x19, #256]
 	umaddl	x21, w24, w8, x9
-.L476_12:
+.L478_12:
 	mov	x8, #-1
 	stp	xzr, xzr, [x21, #16]
 	str	x8, [x21, #32]
@@ -94683,44 +94865,44 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	strh	wzr, [x21, #70]
 	ldr	x8, [x19, #112]
 	cmp	x8, x24
-	b.ls	.L476_19
+	b.ls	.L478_19
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x8, w24, w8, x9
 	ldr	x9, [x19, #792]
-	cbnz	x9, .L476_20
-.L476_14:
+	cbnz	x9, .L478_20
+.L478_14:
 	ldr	w9, [x8, #40]
 	cmp	w9, #194
-	b.hs	.L476_20
+	b.hs	.L478_20
 	mov	w9, #16384
-	b	.L476_21
-.L476_16:
+	b	.L478_21
+.L478_16:
 	mov	w20, #-1
-	b	.L476_22
-.L476_17:
+	b	.L478_22
+.L478_17:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x27, x19
-	b	.L476_10
-.L476_18:
+	b	.L478_10
+.L478_18:
 	add	x0, x19, #272
 	add	x21, x19, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L476_12
-.L476_19:
+	b	.L478_12
+.L478_19:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x19
 	ldr	x9, [x19, #792]
-	cbz	x9, .L476_14
-.L476_20:
+	cbz	x9, .L478_14
+.L478_20:
 	ldr	x9, [x19, #568]
-.L476_21:
+.L478_21:
 	subs	x9, x9, x9, lsr #2
 	csel	x9, xzr, x9, lo
 	str	x9, [x8, #24]
-.L476_22:
+.L478_22:
 	mov	w0, w20
 	ldp	x20, x19, [sp, #128]
 	ldp	x22, x21, [sp, #112]
@@ -94730,11 +94912,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #144
 	ret
-.L476_23:
+.L478_23:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x19
-	b	.L476_7
+	b	.L478_7
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_make_queue, .-hw_shared_turns_Turns_bfq_v0_Sectors_make_queue
 
 	.p2align	2
@@ -94750,25 +94932,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	add	x8, x8, x22, lsl #6
 	cmp	x9, x22
 	csel	x8, x8, x1, hi
-	cbz	w3, .L477_7
+	cbz	w3, .L479_7
 	ldr	w21, [x8, #52]
 	cmn	w21, #1
-	b.eq	.L477_7
+	b.eq	.L479_7
 	ldr	x8, [x0, #112]
 	mov	w19, w2
 	mov	x20, x0
 	cmp	x8, x21
-	b.ls	.L477_10
+	b.ls	.L479_10
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x9, w21, w8, x9
-.L477_4:
+.L479_4:
 	ldp	w10, w11, [x9, #76]
 	ldp	x8, x2, [x1, #384]
 	cmp	w10, w11
-	b.ne	.L477_8
+	b.ne	.L479_8
 	cmp	x2, x22
-	b.ls	.L477_9
+	b.ls	.L479_9
 	add	x8, x8, x22, lsl #5
 	mov	x10, #-1
 	stp	xzr, x10, [x8]
@@ -94778,21 +94960,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x9, #72]
 	str	w8, [x9, #80]
-	b	.L477_9
-.L477_7:
+	b	.L479_9
+.L479_7:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	ret
-.L477_8:
+.L479_8:
 	add	x0, x9, #72
 	mov	x22, x1
 	mov	x1, x8
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x22
-.L477_9:
+.L479_9:
 	ldr	w8, [x20, #960]
 	mov	x0, x20
 	mov	w2, w21
@@ -94804,13 +94986,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	ldp	x20, x19, [sp, #48]
 	add	sp, sp, #64
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_sort
-.L477_10:
+.L479_10:
 	mov	x0, x20
 	str	x1, [sp, #8]
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	ldr	x1, [sp, #8]
 	mov	x9, x20
-	b	.L477_4
+	b	.L479_4
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_merged, .-hw_shared_turns_Turns_bfq_v0_Sectors_merged
 
 	.p2align	2
@@ -94833,55 +95015,55 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_remove
 	ldr	x8, [x21, #112]
 	cmp	x8, x23
-	b.ls	.L478_15
+	b.ls	.L480_15
 	mov	w8, #104
 	ldr	x9, [x21, #104]
 	umaddl	x8, w23, w8, x9
-.L478_2:
+.L480_2:
 	ldr	w9, [x8, #88]
 	ldr	w10, [x8, #48]
 	add	w9, w9, #1
 	str	w9, [x8, #88]
-	cbz	w10, .L478_4
+	cbz	w10, .L480_4
 	ldr	w8, [x21, #968]
 	add	w8, w8, #1
 	str	w8, [x21, #968]
-.L478_4:
+.L480_4:
 	ldr	w8, [x20, #968]
 	cmp	w8, w19
-	b.ne	.L478_6
+	b.ne	.L480_6
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L478_6:
+.L480_6:
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L478_16
+	b.ls	.L480_16
 	ldr	x8, [x20, #64]
 	add	x8, x8, x22, lsl #6
-.L478_8:
+.L480_8:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L478_10
+	tbz	w9, #5, .L480_10
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L478_10:
+.L480_10:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L478_14
+	b.ne	.L480_14
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L478_14
+	b.ne	.L480_14
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L478_14
+	cbnz	w8, .L480_14
 	str	w19, [x20, #576]
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L478_14:
+.L480_14:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -94890,16 +95072,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_elevator_dispatch_list_DispatchList_sort_among
-.L478_15:
+.L480_15:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x21
-	b	.L478_2
-.L478_16:
+	b	.L480_2
+.L480_16:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L478_8
+	b	.L480_8
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch, .-hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch
 
 	.p2align	2
@@ -94928,15 +95110,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	stur	wzr, [x29, #-16]
 	str	x20, [sp, #8]
 	stp	xzr, xzr, [x29, #-32]
-	cbz	x22, .L479_5
+	cbz	x22, .L481_5
 	mov	w8, #104
 	mov	x9, #-104
 	madd	x8, x22, x8, x9
 	add	x24, x23, x8
-	cbz	x8, .L479_4
+	cbz	x8, .L481_4
 	mov	x20, #-1
 	mov	x21, x23
-.L479_3:
+.L481_3:
 	add	x0, x21, #8
 	sub	x1, x29, #48
 	mov	w2, #36
@@ -94950,8 +95132,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	strb	wzr, [x21, #100]
 	add	x21, x21, #104
 	cmp	x21, x24
-	b.ne	.L479_3
-.L479_4:
+	b.ne	.L481_3
+.L481_4:
 	add	x0, x24, #8
 	sub	x1, x29, #48
 	mov	w2, #36
@@ -94964,7 +95146,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	str	xzr, [x24, #88]
 	str	wzr, [x24, #96]
 	strb	wzr, [x24, #100]
-.L479_5:
+.L481_5:
 	add	x8, sp, #472
 	mov	x20, #-1
 	add	x1, sp, #592
@@ -94992,47 +95174,47 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	str	xzr, [sp, #560]
 	str	wzr, [sp, #568]
 	strb	wzr, [sp, #572]
-	cbz	w25, .L479_13
+	cbz	w25, .L481_13
 	mov	x27, xzr
 	mov	w28, #104
 	mov	w23, #-1
 	mov	w24, #-1
-	b	.L479_8
-.L479_7:
+	b	.L481_8
+.L481_7:
 	add	x27, x27, #1
 	mov	x23, x20
 	mov	x24, x21
 	cmp	x27, x25
-	b.eq	.L479_14
-.L479_8:
+	b.eq	.L481_14
+.L481_8:
 	cmp	x22, x27
-	b.ls	.L479_12
+	b.ls	.L481_12
 	ldr	x8, [sp, #576]
 	madd	x20, x27, x28, x8
-.L479_10:
+.L481_10:
 	stp	w23, w26, [x20, #64]
 	mov	x20, x27
 	mov	x21, x27
 	ldr	x22, [sp, #584]
 	cmp	x22, x23
-	b.ls	.L479_7
+	b.ls	.L481_7
 	ldr	x8, [sp, #576]
 	mov	x21, x24
 	madd	x8, x23, x28, x8
 	str	w27, [x8, #68]
-	b	.L479_7
-.L479_12:
+	b	.L481_7
+.L481_12:
 	add	x0, sp, #472
 	add	x20, sp, #472
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	b	.L479_10
-.L479_13:
+	b	.L481_10
+.L481_13:
 	mov	w21, #-1
 	mov	w20, #-1
-.L479_14:
+.L481_14:
 	ldr	x8, [sp, #8]
 	ldp	x23, x22, [x8, #80]
-	cbz	x22, .L479_16
+	cbz	x22, .L481_16
 	mov	w8, #68
 	mov	x9, #-68
 	mov	x10, #-1085102592571150096
@@ -95045,7 +95227,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	lsr	x9, x9, #6
 	madd	x2, x9, x8, x10
 	bl	memset
-.L479_16:
+.L481_16:
 	add	x0, x19, #848
 	mov	w1, #255
 	mov	w2, #68
@@ -95116,29 +95298,29 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	bl	memcpy
 	ldr	w8, [sp, #16]
 	cmn	w8, #1
-	b.eq	.L480_2
+	b.eq	.L482_2
 	mov	x21, xzr
-	b	.L480_6
-.L480_2:
+	b	.L482_6
+.L482_2:
 	mov	x0, sp
 	add	x1, x21, #48
 	mov	w2, #48
 	bl	memcpy
 	ldr	w8, [sp, #16]
 	cmn	w8, #1
-	b.eq	.L480_4
+	b.eq	.L482_4
 	mov	w21, #1
-	b	.L480_6
-.L480_4:
+	b	.L482_6
+.L482_4:
 	mov	x0, sp
 	add	x1, x21, #96
 	mov	w2, #48
 	bl	memcpy
 	ldr	w8, [sp, #16]
 	cmn	w8, #1
-	b.eq	.L480_11
+	b.eq	.L482_11
 	mov	w21, #2
-.L480_6:
+.L482_6:
 	ldp	x9, x10, [x19, #192]
 	add	x11, x19, #208
 	umaddl	x9, w8, w26, x9
@@ -95148,34 +95330,34 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	ldr	x8, [sp]
 	sub	x8, x26, x8
 	cmp	x8, #1
-	b.lt	.L480_15
-	cbz	x25, .L480_12
+	b.lt	.L482_15
+	cbz	x25, .L482_12
 	cmp	w21, #1
-	b.eq	.L480_13
-.L480_9:
-	cbz	w21, .L480_14
+	b.eq	.L482_13
+.L482_9:
+	cbz	w21, .L482_14
 	add	x24, x24, #96
-	b	.L480_14
-.L480_11:
+	b	.L482_14
+.L482_11:
 	mov	w21, #-1
 	str	w21, [x19, #956]
-	b	.L480_32
-.L480_12:
+	b	.L482_32
+.L482_12:
 	add	x0, x19, #360
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x24, x19, #360
 	cmp	w21, #1
-	b.ne	.L480_9
-.L480_13:
+	b.ne	.L482_9
+.L482_13:
 	add	x24, x24, #48
-.L480_14:
+.L482_14:
 	add	x0, x19, #120
 	mov	w1, wzr
 	mov	w2, w21
 	str	x26, [x24]
 	bl	hw_shared_wf2q_Engine_prune
 	ldp	x24, x25, [x19, #344]
-.L480_15:
+.L482_15:
 	mov	w8, #48
 	cmp	x25, #0
 	add	x0, x19, #120
@@ -95189,48 +95371,48 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_leave_active
 	ldr	x8, [x19, #352]
-	cbz	x8, .L480_33
+	cbz	x8, .L482_33
 	ldr	x22, [x19, #344]
-.L480_17:
+.L482_17:
 	str	w21, [x22, #152]
 	mov	w22, w21
 	ldr	x8, [x19, #264]
 	cmp	x8, x22
-	b.ls	.L480_34
+	b.ls	.L482_34
 	mov	w8, #72
 	ldr	x9, [x19, #256]
 	umaddl	x23, w22, w8, x9
-.L480_19:
+.L482_19:
 	cmn	w21, #1
 	str	xzr, [x23, #24]
 	str	w21, [x19, #956]
-	b.eq	.L480_32
+	b.eq	.L482_32
 	ldr	x8, [x19, #264]
 	cmp	x8, x22
-	b.ls	.L480_35
+	b.ls	.L482_35
 	mov	w8, #72
 	ldr	x9, [x19, #256]
 	umaddl	x23, w22, w8, x9
-.L480_22:
+.L482_22:
 	str	xzr, [x23, #24]
 	ldr	x8, [x19, #112]
 	str	wzr, [x19, #972]
 	cmp	x8, x22
-	b.ls	.L480_36
+	b.ls	.L482_36
 	mov	w8, #104
 	ldr	x9, [x19, #104]
 	umaddl	x8, w22, w8, x9
-.L480_24:
+.L482_24:
 	ldr	w10, [x8, #48]
 	mov	w9, wzr
 	strb	wzr, [x8, #97]
 	cmp	w10, #1
-	b.ne	.L480_26
+	b.ne	.L482_26
 	ldr	w9, [x8, #52]
-.L480_26:
+.L482_26:
 	ldrb	w10, [x20, #824]
 	cmp	w10, #1
-	b.ne	.L480_28
+	b.ne	.L482_28
 	ldrb	w8, [x8, #100]
 	ldr	x1, [x20, #672]
 	add	x0, x20, #792
@@ -95242,27 +95424,27 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	strb	w8, [sp, #9]
 	str	w9, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L480_28:
+.L482_28:
 	ldr	w8, [x19, #956]
 	ldr	x9, [x19, #112]
 	cmp	x9, x8
-	b.ls	.L480_37
+	b.ls	.L482_37
 	mov	w9, #104
 	ldr	x10, [x19, #104]
 	umaddl	x19, w8, w9, x10
-.L480_30:
+.L482_30:
 	ldr	w8, [x19, #40]
 	str	xzr, [x19]
 	lsl	x9, x8, #3
 	sub	x8, x9, x8
 	tst	x8, #0xffffffff00000000
-	b.ne	.L480_38
-.L480_31:
+	b.ne	.L482_38
+.L482_31:
 	adds	w8, w8, #256
 	csinv	w8, w8, wzr, lo
 	lsr	w8, w8, #3
 	str	w8, [x19, #40]
-.L480_32:
+.L482_32:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #112]
 	ldp	x22, x21, [sp, #96]
@@ -95271,32 +95453,32 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #128
 	ret
-.L480_33:
+.L482_33:
 	add	x0, x19, #360
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
-	b	.L480_17
-.L480_34:
+	b	.L482_17
+.L482_34:
 	add	x0, x19, #272
 	add	x23, x19, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L480_19
-.L480_35:
+	b	.L482_19
+.L482_35:
 	add	x0, x19, #272
 	add	x23, x19, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L480_22
-.L480_36:
+	b	.L482_22
+.L482_36:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x19
-	b	.L480_24
-.L480_37:
+	b	.L482_24
+.L482_37:
 	mov	x0, x19
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	b	.L480_30
-.L480_38:
+	b	.L482_30
+.L482_38:
 	mov	w8, #-1
-	b	.L480_31
+	b	.L482_31
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_next_turn, .-hw_shared_turns_Turns_bfq_v0_Sectors_next_turn
 
 	.p2align	2
@@ -95317,7 +95499,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	x8, x8, x1, hi
 	ldr	w19, [x8, #52]
 	cmn	w19, #1
-	b.eq	.L481_24
+	b.eq	.L483_24
 	mov	w8, #104
 	ldp	x9, x26, [x0, #104]
 	umaddl	x27, w19, w8, x9
@@ -95328,7 +95510,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	x8, x27, x0, hi
 	ldr	w9, [x8, #84]
 	cmp	w9, w2
-	b.ne	.L481_15
+	b.ne	.L483_15
 	ldp	x9, x10, [x21, #384]
 	add	x0, sp, #8
 	ldr	w8, [x8, #76]
@@ -95350,8 +95532,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	w2, w8, w10, eq
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x26, x19
-	b.ls	.L481_32
-.L481_3:
+	b.ls	.L483_32
+.L483_3:
 	str	w0, [x27, #84]
 	mov	w8, #104
 	ldp	x9, x26, [x20, #104]
@@ -95360,41 +95542,41 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	csel	x8, x8, x20, hi
 	ldr	w9, [x8, #84]
 	cmn	w9, #1
-	b.eq	.L481_15
+	b.eq	.L483_15
 	ldr	w10, [x20, #956]
 	cmp	w19, w10
-	b.eq	.L481_15
+	b.eq	.L483_15
 	add	x10, x24, x9, lsl #6
 	cmp	x25, x9
 	ldr	x9, [x20, #800]
 	ldr	x25, [x8, #24]
 	csel	x10, x10, x21, hi
 	ldr	w24, [x10, #40]
-	cbz	x9, .L481_12
+	cbz	x9, .L483_12
 	ldr	w10, [x8, #48]
-	cbz	w10, .L481_12
+	cbz	w10, .L483_12
 	ldr	x8, [x8, #32]
 	cmp	x8, #2, lsl #12
-	b.ls	.L481_12
+	b.ls	.L483_12
 	umulh	x10, x8, x9
-	cbnz	x10, .L481_35
+	cbnz	x10, .L483_35
 	mul	x8, x8, x9
 	lsr	x9, x25, #44
-	cbnz	x9, .L481_36
-.L481_10:
+	cbnz	x9, .L483_36
+.L483_10:
 	lsl	x9, x25, #20
-.L481_11:
+.L483_11:
 	adds	x8, x8, #256, lsl #12
 	csinv	x8, x8, xzr, lo
 	udiv	x25, x9, x8
-.L481_12:
+.L483_12:
 	ldr	x8, [x20, #264]
 	cmp	x8, x19
-	b.ls	.L481_33
+	b.ls	.L483_33
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x26, w19, w8, x9
-.L481_14:
+.L483_14:
 	cmp	x25, x24
 	mov	x0, x20
 	mov	w1, w19
@@ -95402,19 +95584,19 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	str	x8, [x26, #16]
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
 	ldr	x26, [x20, #112]
-.L481_15:
+.L483_15:
 	cmp	x26, x19
-	b.ls	.L481_30
+	b.ls	.L483_30
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x24, w19, w8, x9
-.L481_17:
+.L483_17:
 	ldp	w8, w9, [x24, #76]
 	ldp	x1, x2, [x21, #384]
 	cmp	w8, w9
-	b.ne	.L481_20
+	b.ne	.L483_20
 	cmp	x2, x23
-	b.ls	.L481_21
+	b.ls	.L483_21
 	add	x8, x1, x23, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -95424,19 +95606,19 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	mov	w8, #-1
 	stp	w8, w8, [x24, #72]
 	str	w8, [x24, #80]
-	b	.L481_21
-.L481_20:
+	b	.L483_21
+.L483_20:
 	add	x0, x24, #72
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L481_21:
+.L483_21:
 	ldr	x8, [x21, #328]
 	add	x22, x24, #56
 	cmp	x8, x23
-	b.ls	.L481_31
+	b.ls	.L483_31
 	ldr	x8, [x21, #320]
 	add	x23, x8, x23, lsl #4
-.L481_23:
+.L483_23:
 	mov	w8, #-1
 	add	x13, x24, #60
 	ldp	w9, w10, [x23, #8]
@@ -95457,8 +95639,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	str	w8, [x20, #960]
 	ldr	w8, [x24, #72]
 	cmn	w8, #1
-	b.eq	.L481_25
-.L481_24:
+	b.eq	.L483_25
+.L483_24:
 	ldp	x20, x19, [sp, #112]
 	ldr	x27, [sp, #48]
 	ldp	x22, x21, [sp, #96]
@@ -95467,20 +95649,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #128
 	ret
-.L481_25:
+.L483_25:
 	ldrb	w8, [x24, #96]
 	cmp	w8, #1
-	b.ne	.L481_24
+	b.ne	.L483_24
 	ldr	w8, [x20, #956]
 	cmp	w19, w8
-	b.eq	.L481_24
+	b.eq	.L483_24
 	ldr	x8, [x20, #112]
 	cmp	x8, x19
-	b.ls	.L481_34
+	b.ls	.L483_34
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w19, w8, x9
-.L481_29:
+.L483_29:
 	strb	wzr, [x8, #96]
 	mov	x0, x20
 	mov	w1, w19
@@ -95497,40 +95679,40 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	ldp	x20, x19, [sp, #112]
 	add	sp, sp, #128
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
-.L481_30:
+.L483_30:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x24, x20
-	b	.L481_17
-.L481_31:
+	b	.L483_17
+.L483_31:
 	add	x0, x21, #336
 	add	x23, x21, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L481_23
-.L481_32:
+	b	.L483_23
+.L483_32:
 	mov	w26, w0
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w0, w26
 	mov	x27, x20
-	b	.L481_3
-.L481_33:
+	b	.L483_3
+.L483_33:
 	add	x0, x20, #272
 	add	x26, x20, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L481_14
-.L481_34:
+	b	.L483_14
+.L483_34:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L481_29
-.L481_35:
+	b	.L483_29
+.L483_35:
 	mov	x8, #-1
 	lsr	x9, x25, #44
-	cbz	x9, .L481_10
-.L481_36:
+	cbz	x9, .L483_10
+.L483_36:
 	mov	x9, #-1
-	b	.L481_11
+	b	.L483_11
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_remove, .-hw_shared_turns_Turns_bfq_v0_Sectors_remove
 
 	.p2align	2
@@ -95545,11 +95727,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	stp	x22, x21, [sp, #16]
 	cmp	x9, x8
 	mov	x29, sp
-	b.ls	.L482_10
+	b.ls	.L484_10
 	mov	w9, #72
 	ldr	x10, [x20, #256]
 	umaddl	x22, w8, w9, x10
-.L482_2:
+.L484_2:
 	ldr	w8, [x22, #56]
 	mov	w9, #168
 	add	x21, x20, #360
@@ -95559,7 +95741,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	csel	x8, x9, x21, hi
 	ldr	w8, [x8, #152]
 	cmp	w8, w19
-	b.ne	.L482_4
+	b.ne	.L484_4
 	ldr	w8, [x22, #40]
 	ldr	x9, [x22, #24]
 	mov	x10, #2199023255551
@@ -95572,14 +95754,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	ldr	x9, [x22]
 	add	x8, x8, x9
 	stp	x8, x8, [x22]
-.L482_4:
+.L484_4:
 	ldrb	w8, [x22, #66]
 	cmp	w8, #1
-	b.ne	.L482_6
+	b.ne	.L484_6
 	add	x0, x20, #120
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_leave_active
-.L482_6:
+.L484_6:
 	add	x0, x20, #120
 	mov	w1, w19
 	mov	w2, wzr
@@ -95589,26 +95771,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	csel	x10, x21, x8, eq
 	ldr	w10, [x10, #152]
 	cmp	w10, w19
-	b.ne	.L482_9
-	cbz	x9, .L482_11
-.L482_8:
+	b.ne	.L484_9
+	cbz	x9, .L484_11
+.L484_8:
 	mov	w9, #-1
 	str	w9, [x8, #152]
-.L482_9:
+.L484_9:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L482_10:
+.L484_10:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L482_2
-.L482_11:
+	b	.L484_2
+.L484_11:
 	mov	x0, x21
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x8, x21
-	b	.L482_8
+	b	.L484_8
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting, .-hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
 
 	.p2align	2
@@ -95635,25 +95817,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldr	x4, [x8]
 	stp	x26, x25, [sp, #64]
 	add	x29, sp, #32
-	b.ls	.L483_46
+	b.ls	.L485_46
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L483_2:
+.L485_2:
 	ldp	x25, x24, [x21, #384]
 	mov	x0, x8
 	ldr	w9, [x0, #72]!
 	add	x19, x25, x28, lsl #5
 	cmn	w9, #1
-	b.eq	.L483_4
+	b.eq	.L485_4
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L483_6
-.L483_4:
+	b	.L485_6
+.L485_4:
 	cmp	x24, x28
-	b.ls	.L483_6
+	b.ls	.L485_6
 	mov	x9, #-1
 	strb	wzr, [x19, #28]
 	stp	x4, x9, [x19]
@@ -95661,33 +95843,33 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	str	w9, [x19, #24]
 	stp	w22, w22, [x8, #72]
 	str	w22, [x8, #80]
-.L483_6:
+.L485_6:
 	add	x8, x21, #400
 	cmp	x24, x28
 	str	w23, [sp, #4]
 	csel	x9, x19, x8, hi
 	ldr	w26, [x9, #20]
 	cmn	w26, #1
-	b.eq	.L483_20
+	b.eq	.L485_20
 	add	x10, x25, x26, lsl #5
 	cmp	x24, x26
 	ldr	x23, [x9]
 	csel	x8, x10, x8, hi
 	ldr	x8, [x8]
 	cmp	x8, x23
-	b.ne	.L483_20
+	b.ne	.L485_20
 	ldr	x8, [x20, #112]
 	cmp	x8, x27
-	b.ls	.L483_50
+	b.ls	.L485_50
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L483_10:
+.L485_10:
 	ldp	w9, w10, [x8, #76]
 	cmp	w9, w10
-	b.ne	.L483_13
+	b.ne	.L485_13
 	cmp	x24, x28
-	b.ls	.L483_14
+	b.ls	.L485_14
 	mov	x9, #-1
 	strb	wzr, [x19, #28]
 	stp	xzr, x9, [x19]
@@ -95696,37 +95878,37 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	mov	w9, #-1
 	stp	w9, w9, [x8, #72]
 	str	w9, [x8, #80]
-	b	.L483_14
-.L483_13:
+	b	.L485_14
+.L485_13:
 	add	x0, x8, #72
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L483_14:
+.L485_14:
 	mov	x0, x20
 	mov	x1, x21
 	mov	w2, w26
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch
 	ldr	x8, [x20, #112]
 	cmp	x8, x27
-	b.ls	.L483_51
+	b.ls	.L485_51
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L483_16:
+.L485_16:
 	mov	x0, x8
 	ldp	x1, x2, [x21, #384]
 	ldr	w9, [x0, #72]!
 	cmn	w9, #1
-	b.eq	.L483_18
+	b.eq	.L485_18
 	mov	w3, w22
 	mov	x4, x23
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L483_20
-.L483_18:
+	b	.L485_20
+.L485_18:
 	cmp	x2, x28
-	b.ls	.L483_20
+	b.ls	.L485_20
 	add	x9, x1, x28, lsl #5
 	mov	x10, #-1
 	stp	w22, w22, [x8, #72]
@@ -95735,7 +95917,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	str	x10, [x9, #16]
 	str	w10, [x9, #24]
 	strb	wzr, [x9, #28]
-.L483_20:
+.L485_20:
 	mov	w9, #104
 	ldp	x10, x23, [x20, #104]
 	ldr	w8, [x20, #960]
@@ -95756,8 +95938,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	strb	w8, [sp, #24]
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x23, x27
-	b.ls	.L483_47
-.L483_21:
+	b.ls	.L485_47
+.L485_21:
 	str	w0, [x19, #84]
 	mov	w8, #104
 	ldr	w1, [sp, #4]
@@ -95766,10 +95948,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	cmp	x10, x27
 	csel	x8, x8, x20, hi
 	ldrb	w9, [x8, #96]
-	tbz	w9, #0, .L483_24
+	tbz	w9, #0, .L485_24
 	ldr	w9, [x20, #956]
 	cmp	w1, w9
-	b.ne	.L483_36
+	b.ne	.L485_36
 	ldp	x20, x19, [sp, #112]
 	ldp	x22, x21, [sp, #96]
 	ldp	x24, x23, [sp, #80]
@@ -95778,7 +95960,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #128
 	ret
-.L483_24:
+.L485_24:
 	ldp	x10, x11, [x21, #64]
 	ldr	w9, [x8, #84]
 	add	x10, x10, x9, lsl #6
@@ -95787,41 +95969,41 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	csel	x10, x10, x21, hi
 	ldr	x21, [x8, #24]
 	ldr	w19, [x10, #40]
-	cbz	x9, .L483_31
+	cbz	x9, .L485_31
 	ldr	w10, [x8, #48]
-	cbz	w10, .L483_31
+	cbz	w10, .L485_31
 	ldr	x8, [x8, #32]
 	cmp	x8, #2, lsl #12
-	b.ls	.L483_31
+	b.ls	.L485_31
 	umulh	x10, x8, x9
-	cbnz	x10, .L483_53
+	cbnz	x10, .L485_53
 	mul	x8, x8, x9
 	lsr	x9, x21, #44
-	cbnz	x9, .L483_54
-.L483_29:
+	cbnz	x9, .L485_54
+.L485_29:
 	lsl	x9, x21, #20
-.L483_30:
+.L485_30:
 	adds	x8, x8, #256, lsl #12
 	csinv	x8, x8, xzr, lo
 	udiv	x21, x9, x8
-.L483_31:
+.L485_31:
 	ldr	x8, [x20, #264]
 	cmp	x8, x27
-	b.ls	.L483_48
+	b.ls	.L485_48
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x22, w27, w8, x9
-.L483_33:
+.L485_33:
 	cmp	x21, x19
 	csel	x8, x21, x19, hi
 	str	x8, [x22, #16]
 	ldr	x8, [x20, #112]
 	cmp	x8, x27
-	b.ls	.L483_49
+	b.ls	.L485_49
 	mov	w8, #104
 	ldr	x9, [x20, #104]
 	umaddl	x8, w27, w8, x9
-.L483_35:
+.L485_35:
 	mov	w9, #1
 	add	x0, x20, #120
 	mov	w2, wzr
@@ -95838,7 +96020,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldp	x20, x19, [sp, #112]
 	add	sp, sp, #128
 	b	hw_shared_wf2q_Engine_activate
-.L483_36:
+.L485_36:
 	ldp	x10, x11, [x21, #64]
 	ldr	w9, [x8, #84]
 	add	x10, x10, x9, lsl #6
@@ -95847,31 +96029,31 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	csel	x10, x10, x21, hi
 	ldr	x21, [x8, #24]
 	ldr	w19, [x10, #40]
-	cbz	x9, .L483_43
+	cbz	x9, .L485_43
 	ldr	w10, [x8, #48]
-	cbz	w10, .L483_43
+	cbz	w10, .L485_43
 	ldr	x8, [x8, #32]
 	cmp	x8, #2, lsl #12
-	b.ls	.L483_43
+	b.ls	.L485_43
 	umulh	x10, x8, x9
-	cbnz	x10, .L483_55
+	cbnz	x10, .L485_55
 	mul	x8, x8, x9
 	lsr	x9, x21, #44
-	cbnz	x9, .L483_56
-.L483_41:
+	cbnz	x9, .L485_56
+.L485_41:
 	lsl	x9, x21, #20
-.L483_42:
+.L485_42:
 	adds	x8, x8, #256, lsl #12
 	csinv	x8, x8, xzr, lo
 	udiv	x21, x9, x8
-.L483_43:
+.L485_43:
 	ldr	x8, [x20, #264]
 	cmp	x8, x27
-	b.ls	.L483_52
+	b.ls	.L485_52
 	mov	w8, #72
 	ldr	x9, [x20, #256]
 	umaddl	x22, w27, w8, x9
-.L483_45:
+.L485_45:
 	cmp	x21, x19
 	mov	x0, x20
 	csel	x8, x21, x19, hi
@@ -95884,65 +96066,65 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #128
 	b	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
-.L483_46:
+.L485_46:
 	mov	x0, x20
 	mov	x19, x4
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x4, x19
 	mov	x8, x20
-	b	.L483_2
-.L483_47:
+	b	.L485_2
+.L485_47:
 	mov	w19, w0
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w0, w19
 	mov	x19, x20
-	b	.L483_21
-.L483_48:
+	b	.L485_21
+.L485_48:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	mov	w23, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w23
-	b	.L483_33
-.L483_49:
+	b	.L485_33
+.L485_49:
 	mov	x0, x20
 	mov	w19, w1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w1, w19
 	mov	x8, x20
-	b	.L483_35
-.L483_50:
+	b	.L485_35
+.L485_50:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L483_10
-.L483_51:
+	b	.L485_10
+.L485_51:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	x8, x20
-	b	.L483_16
-.L483_52:
+	b	.L485_16
+.L485_52:
 	add	x0, x20, #272
 	add	x22, x20, #272
 	mov	w23, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w23
-	b	.L483_45
-.L483_53:
+	b	.L485_45
+.L485_53:
 	mov	x8, #-1
 	lsr	x9, x21, #44
-	cbz	x9, .L483_29
-.L483_54:
+	cbz	x9, .L485_29
+.L485_54:
 	mov	x9, #-1
-	b	.L483_30
-.L483_55:
+	b	.L485_30
+.L485_55:
 	mov	x8, #-1
 	lsr	x9, x21, #44
-	cbz	x9, .L483_41
-.L483_56:
+	cbz	x9, .L485_41
+.L485_56:
 	mov	x9, #-1
-	b	.L483_42
+	b	.L485_42
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_sort, .-hw_shared_turns_Turns_bfq_v0_Sectors_sort
 
 	.p2align	2
@@ -95963,7 +96145,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	str	x23, [sp, #32]
 	ldrb	w11, [x10, #68]
 	cmp	w11, #1
-	b.ne	.L484_9
+	b.ne	.L486_9
 	ldr	w11, [x10, #56]
 	mov	w12, #168
 	add	x22, x0, #360
@@ -95974,7 +96156,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	csel	x11, x12, x22, hi
 	ldr	w11, [x11, #152]
 	cmp	w11, w1
-	b.ne	.L484_6
+	b.ne	.L486_6
 	ldr	w11, [x10, #40]
 	ldr	x12, [x10, #24]
 	mov	x13, #2199023255551
@@ -95987,42 +96169,42 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	lsl	x12, x12, #22
 	udiv	x11, x12, x11
 	add	x9, x11, x10
-	b.ls	.L484_15
-.L484_3:
+	b.ls	.L486_15
+.L486_3:
 	str	x9, [x8, #8]
 	ldp	x8, x9, [x0, #344]
 	cmp	x9, #0
 	csel	x10, x22, x8, eq
 	ldr	w10, [x10, #152]
 	cmp	w10, w1
-	b.ne	.L484_6
-	cbz	x9, .L484_16
-.L484_5:
+	b.ne	.L486_6
+	cbz	x9, .L486_16
+.L486_5:
 	mov	w9, #-1
 	str	w9, [x8, #152]
-.L484_6:
-	cbz	w19, .L484_12
+.L486_6:
+	cbz	w19, .L486_12
 	mov	x23, x0
 	add	x0, x0, #120
 	cmp	w19, #1
-	b.ne	.L484_10
+	b.ne	.L486_10
 	mov	w19, w1
 	bl	hw_shared_wf2q_Engine_leave_active
-	b	.L484_11
-.L484_9:
+	b	.L486_11
+.L486_9:
 	ldp	x20, x19, [sp, #64]
 	ldr	x23, [sp, #32]
 	ldp	x22, x21, [sp, #48]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	ret
-.L484_10:
+.L486_10:
 	mov	w19, w1
 	bl	hw_shared_wf2q_Engine_leave_idle
-.L484_11:
+.L486_11:
 	mov	x0, x23
 	mov	w1, w19
-.L484_12:
+.L486_12:
 	mov	w8, #72
 	ldp	x9, x10, [x0, #256]
 	umaddl	x8, w20, w8, x9
@@ -96045,21 +96227,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	ldr	x9, [x9]
 	sub	x8, x8, x9
 	cmp	x8, #1
-	b.lt	.L484_14
+	b.lt	.L486_14
 	ldp	x20, x19, [sp, #64]
 	ldr	x23, [sp, #32]
 	ldp	x22, x21, [sp, #48]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_wf2q_Engine_enter_idle
-.L484_14:
+.L486_14:
 	ldp	x20, x19, [sp, #64]
 	ldr	x23, [sp, #32]
 	ldp	x22, x21, [sp, #48]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	b	hw_shared_wf2q_Engine_forget
-.L484_15:
+.L486_15:
 	mov	x23, x0
 	add	x0, x0, #272
 	str	w1, [x29, #28]
@@ -96069,8 +96251,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	ldr	w1, [x29, #28]
 	mov	x0, x23
 	add	x8, x23, #272
-	b	.L484_3
-.L484_16:
+	b	.L486_3
+.L486_16:
 	mov	x23, x0
 	add	x0, x0, #360
 	str	w1, [x29, #28]
@@ -96078,7 +96260,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	ldr	w1, [x29, #28]
 	mov	x0, x23
 	add	x8, x23, #360
-	b	.L484_5
+	b	.L486_5
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting, .-hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
 
 	.p2align	2
@@ -96093,22 +96275,22 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	add	x29, sp, #48
 	cmn	w8, #1
 	str	x21, [sp, #64]
-	b.eq	.L485_10
+	b.eq	.L487_10
 	mov	w9, #104
 	ldp	x10, x11, [x19, #104]
 	umaddl	x9, w8, w9, x10
 	cmp	x11, x8
 	csel	x21, x9, x19, hi
 	ldr	w8, [x21, #48]
-	tbz	w8, #0, .L485_3
+	tbz	w8, #0, .L487_3
 	ldr	w8, [x21, #52]
-	b	.L485_4
-.L485_3:
+	b	.L487_4
+.L487_3:
 	mov	w8, wzr
-.L485_4:
+.L487_4:
 	ldrb	w9, [x20, #824]
 	cmp	w9, #1
-	b.ne	.L485_6
+	b.ne	.L487_6
 	ldr	x1, [x20, #672]
 	mov	w9, #5
 	str	w8, [sp, #12]
@@ -96118,10 +96300,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	strb	w9, [sp, #8]
 	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L485_6:
+.L487_6:
 	ldr	x8, [x21]
 	cmp	x8, #1
-	b.ne	.L485_8
+	b.ne	.L487_8
 	ldr	w8, [x21, #48]
 	mov	w9, #776
 	ldr	x10, [x20, #680]
@@ -96134,25 +96316,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	csinv	x8, x8, xzr, lo
 	cmp	x10, x8
 	cset	w2, hs
-	b	.L485_9
-.L485_8:
+	b	.L487_9
+.L487_8:
 	mov	w2, wzr
-.L485_9:
+.L487_9:
 	ldr	x5, [x19, #944]
 	mov	x0, x19
 	mov	x1, x20
 	mov	w3, wzr
 	mov	w4, #1
 	bl	hw_bfq_v0_Sectors_as_shared_turns_Measure_end_turn
-.L485_10:
+.L487_10:
 	ldr	w8, [x19, #960]
-	cbz	w8, .L485_17
+	cbz	w8, .L487_17
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L485_17
+	tbnz	w8, #0, .L487_17
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L485_16
+	b.ls	.L487_16
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -96160,19 +96342,19 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L485_15
+	b.ls	.L487_15
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L485_15:
+.L487_15:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L485_16:
+.L487_16:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L485_17:
+.L487_17:
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
 	ldp	x20, x19, [sp, #80]
@@ -96186,7 +96368,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	.type	hw_shared_turns_Turns_bfq_v0_Sectors_unreference, @function
 hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmn	w1, #1
-	b.eq	.L486_12
+	b.eq	.L488_12
 	sub	sp, sp, #48
 	ldr	x8, [x0, #112]
 	stp	x20, x19, [sp, #32]
@@ -96194,15 +96376,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	cmp	x8, x19
-	b.ls	.L486_14
+	b.ls	.L488_14
 	mov	w8, #104
 	ldr	x9, [x0, #104]
 	umaddl	x8, w19, w8, x9
-.L486_3:
+.L488_3:
 	ldr	w9, [x8, #92]
 	subs	w9, w9, #1
 	str	w9, [x8, #92]
-	b.ne	.L486_11
+	b.ne	.L488_11
 	mov	w8, #72
 	ldp	x9, x10, [x0, #256]
 	umaddl	x8, w19, w8, x9
@@ -96210,9 +96392,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmp	x10, x19
 	csel	x8, x8, x9, hi
 	ldrb	w9, [x8, #68]
-	tbnz	w9, #0, .L486_7
+	tbnz	w9, #0, .L488_7
 	ldrb	w9, [x8, #66]
-	cbnz	w9, .L486_7
+	cbnz	w9, .L488_7
 	ldr	w9, [x8, #56]
 	mov	w10, #168
 	ldp	x11, x12, [x0, #344]
@@ -96222,20 +96404,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	csel	x9, x10, x11, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w1
-	b.ne	.L486_13
-.L486_7:
+	b.ne	.L488_13
+.L488_7:
 	mov	w8, #928
-.L486_8:
+.L488_8:
 	ldr	x10, [x0, #112]
 	add	x8, x0, x8
 	ldr	w9, [x8, #4]
 	str	w1, [x8, #4]
 	cmp	x10, x19
-	b.ls	.L486_15
+	b.ls	.L488_15
 	mov	w10, #104
 	ldr	x11, [x0, #104]
 	umaddl	x10, w19, w10, x11
-.L486_10:
+.L488_10:
 	mov	w11, #-1
 	stp	w9, w11, [x10, #64]
 	mov	w10, #104
@@ -96246,26 +96428,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmp	x11, x9
 	csel	x8, x10, x8, hi
 	str	w1, [x8]
-.L486_11:
+.L488_11:
 	ldp	x20, x19, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #48
-.L486_12:
+.L488_12:
 	ret
-.L486_13:
+.L488_13:
 	ldrb	w8, [x8, #71]
 	mov	w9, #928
 	cmp	w8, #0
 	mov	w8, #920
 	csel	x8, x9, x8, ne
-	b	.L486_8
-.L486_14:
+	b	.L488_8
+.L488_14:
 	mov	w20, w1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	mov	w1, w20
 	mov	x8, x0
-	b	.L486_3
-.L486_15:
+	b	.L488_3
+.L488_15:
 	stur	w1, [x29, #-4]
 	mov	x19, x8
 	mov	x20, x9
@@ -96274,7 +96456,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	mov	x9, x20
 	mov	x8, x19
 	mov	x10, x0
-	b	.L486_10
+	b	.L488_10
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_unreference, .-hw_shared_turns_Turns_bfq_v0_Sectors_unreference
 
 	.p2align	2
@@ -96285,7 +96467,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	cmp	x8, x9
 	csel	x8, x8, x9, lo
 	cmp	w2, w8
-	b.hs	.L487_8
+	b.hs	.L489_8
 	sub	sp, sp, #80
 	ldp	x8, x9, [x1, #432]
 	add	x10, x1, #448
@@ -96305,11 +96487,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	ldrh	w21, [x8, #4]
 	csinv	w22, w10, wzr, lo
 	cmp	x9, x19
-	b.ls	.L487_9
+	b.ls	.L489_9
 	mov	w8, #168
 	ldr	x9, [x0, #224]
 	umaddl	x23, w19, w8, x9
-.L487_3:
+.L489_3:
 	mov	x8, #-1
 	stp	xzr, xzr, [x23, #48]
 	stp	x8, x8, [x23, #16]
@@ -96327,11 +96509,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	ldr	x8, [x0, #144]
 	stp	xzr, xzr, [x23]
 	cmp	x8, x22
-	b.ls	.L487_10
+	b.ls	.L489_10
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x22, w22, w8, x9
-.L487_5:
+.L489_5:
 	mov	x8, #-1
 	stp	w21, w21, [x22, #40]
 	stp	xzr, x8, [x22, #24]
@@ -96344,11 +96526,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	stp	xzr, xzr, [x22, #8]
 	str	xzr, [x22]
 	cmp	x8, x19
-	b.ls	.L487_11
+	b.ls	.L489_11
 	mov	w8, #68
 	ldr	x9, [x0, #728]
 	umaddl	x0, w19, w8, x9
-.L487_7:
+.L489_7:
 	ldp	x20, x19, [sp, #64]
 	mov	w1, #255
 	ldp	x22, x21, [sp, #48]
@@ -96357,9 +96539,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	ldr	x23, [sp, #32]
 	add	sp, sp, #80
 	b	memset
-.L487_8:
+.L489_8:
 	ret
-.L487_9:
+.L489_9:
 	mov	x8, x0
 	add	x23, x0, #240
 	str	x0, [sp, #8]
@@ -96368,8 +96550,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	ldr	w2, [x29, #28]
 	ldr	x0, [sp, #8]
-	b	.L487_3
-.L487_10:
+	b	.L489_3
+.L489_10:
 	add	x22, x0, #152
 	mov	x23, x0
 	add	x0, x0, #152
@@ -96377,11 +96559,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	ldr	w2, [x29, #28]
 	mov	x0, x23
-	b	.L487_5
-.L487_11:
+	b	.L489_5
+.L489_11:
 	add	x0, x0, #744
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
-	b	.L487_7
+	b	.L489_7
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_add_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_add_group
 
 	.p2align	2
@@ -96401,46 +96583,46 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	str	x27, [sp, #80]
 	stp	x26, x25, [sp, #96]
 	stp	x24, x23, [sp, #112]
-	tbnz	w8, #31, .L488_22
+	tbnz	w8, #31, .L490_22
 	lsl	w8, w8, #1
-.L488_2:
+.L490_2:
 	add	x9, x20, w20, uxtw #4
 	tst	x9, #0xffffffff00000000
-	b.ne	.L488_23
-.L488_3:
+	b.ne	.L490_23
+.L490_3:
 	ldr	x10, [x21, #8]
 	adds	w8, w8, w9
 	csinv	w0, w8, wzr, lo
 	tst	x10, #0x3
-	b.eq	.L488_6
+	b.eq	.L490_6
 	and	x8, x10, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x10
-	b.hs	.L488_7
+	b.hs	.L490_7
 	mov	x24, xzr
 	mov	w23, #4
-	b	.L488_14
-.L488_6:
+	b	.L490_14
+.L490_6:
 	mov	x8, x10
-.L488_7:
+.L490_7:
 	mov	w9, #56
 	mov	x24, xzr
 	mov	w23, #4
 	umaddl	x9, w0, w9, x8
 	cmp	x9, x8
-	b.lo	.L488_14
-	tbnz	x9, #63, .L488_14
+	b.lo	.L490_14
+	tbnz	x9, #63, .L490_14
 	ldr	x10, [x21]
 	str	x9, [x21, #8]
 	add	x23, x10, x8
-	cbz	w0, .L488_13
+	cbz	w0, .L490_13
 	add	x8, x8, x10
 	mov	x22, sp
 	mov	w26, #-1
 	add	x24, x8, #52
 	mov	x25, x0
 	mov	x27, x0
-.L488_11:
+.L490_11:
 	sub	x0, x24, #48
 	mov	x1, sp
 	mov	w2, #28
@@ -96454,38 +96636,38 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	stp	w26, w26, [x24, #-12]
 	stur	wzr, [x24, #-4]
 	strb	wzr, [x24], #56
-	b.ne	.L488_11
+	b.ne	.L490_11
 	mov	x0, x25
 	mov	x24, x25
-	b	.L488_14
-.L488_13:
+	b	.L490_14
+.L490_13:
 	mov	x24, xzr
-.L488_14:
+.L490_14:
 	mov	x8, sp
 	mov	w1, w20
 	mov	x2, x21
 	bl	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 	ldr	x9, [x21, #8]
 	tst	x9, #0x3
-	b.eq	.L488_17
+	b.eq	.L490_17
 	and	x8, x9, #0xfffffffffffffffc
 	add	x8, x8, #4
 	cmp	x8, x9
-	b.hs	.L488_18
+	b.hs	.L490_18
 	mov	x25, xzr
 	mov	w22, #4
-	b	.L488_21
-.L488_17:
+	b	.L490_21
+.L490_17:
 	mov	x8, x9
-.L488_18:
+.L490_18:
 	add	x9, x20, w20, uxtw #4
 	mov	x25, xzr
 	mov	w22, #4
 	lsl	x2, x9, #2
 	add	x9, x8, x2
 	cmp	x9, x8
-	b.lo	.L488_21
-	tbnz	x9, #63, .L488_21
+	b.lo	.L490_21
+	tbnz	x9, #63, .L490_21
 	ldr	x10, [x21]
 	mov	w1, #255
 	str	x9, [x21, #8]
@@ -96493,7 +96675,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	mov	x0, x22
 	bl	memset
 	mov	x25, x20
-.L488_21:
+.L490_21:
 	add	x0, x19, #16
 	mov	x1, sp
 	mov	w2, #64
@@ -96508,12 +96690,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	ldp	x29, x30, [sp, #64]
 	add	sp, sp, #160
 	ret
-.L488_22:
+.L490_22:
 	mov	w8, #-1
-	b	.L488_2
-.L488_23:
+	b	.L490_2
+.L490_23:
 	mov	w9, #-1
-	b	.L488_3
+	b	.L490_3
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator, .-hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 
 	.p2align	2
@@ -96525,105 +96707,105 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	mov	x29, sp
 	cmp	w9, #1
 	csinc	w9, w9, wzr, hi
-	tbnz	w10, #31, .L489_32
+	tbnz	w10, #31, .L491_32
 	lsl	w10, w10, #1
-.L489_2:
+.L491_2:
 	add	x11, x9, w9, uxtw #4
 	tst	x11, #0xffffffff00000000
-	b.ne	.L489_33
-.L489_3:
+	b.ne	.L491_33
+.L491_3:
 	ldr	x12, [x1]
 	adds	w10, w10, w11
 	csinv	w10, w10, wzr, lo
 	cmp	x12, #1
-	b.ne	.L489_28
+	b.ne	.L491_28
 	ldr	x11, [x1, #8]
 	tst	x11, #0x3
-	b.eq	.L489_6
+	b.eq	.L491_6
 	and	x12, x11, #0xfffffffffffffffc
 	add	x14, x12, #4
 	cmp	x14, x11
-	b.hs	.L489_7
-	b	.L489_28
-.L489_6:
+	b.hs	.L491_7
+	b	.L491_28
+.L491_6:
 	mov	x14, x11
-.L489_7:
+.L491_7:
 	mov	w11, #56
 	umaddl	x13, w10, w11, x14
 	mov	x11, xzr
 	cmp	x13, x14
-	b.lo	.L489_29
-	tbnz	x13, #63, .L489_30
+	b.lo	.L491_29
+	tbnz	x13, #63, .L491_30
 	adds	w11, w10, w9
 	csinv	w11, w11, wzr, lo
 	tst	x14, #0x7
-	b.eq	.L489_11
+	b.eq	.L491_11
 	and	x12, x13, #0x7ffffffffffffff8
 	add	x12, x12, #8
 	cmp	x12, x13
 	mov	x13, x12
-	b.lo	.L489_28
-.L489_11:
+	b.lo	.L491_28
+.L491_11:
 	mov	w12, #72
 	umaddl	x14, w11, w12, x13
-	tbnz	x14, #63, .L489_28
+	tbnz	x14, #63, .L491_28
 	tst	x13, #0x7
-	b.eq	.L489_14
+	b.eq	.L491_14
 	and	x12, x14, #0x7ffffffffffffff8
 	add	x12, x12, #8
 	cmp	x12, x14
-	b.hs	.L489_15
-	b	.L489_28
-.L489_14:
+	b.hs	.L491_15
+	b	.L491_28
+.L491_14:
 	mov	x12, x14
-.L489_15:
+.L491_15:
 	mov	w13, #48
 	umaddl	x13, w11, w13, x12
-	tbnz	x13, #63, .L489_28
+	tbnz	x13, #63, .L491_28
 	tst	x12, #0x7
-	b.eq	.L489_19
+	b.eq	.L491_19
 	and	x11, x13, #0x7ffffffffffffff8
 	add	x11, x11, #8
 	cmp	x11, x13
-	b.lo	.L489_28
+	b.lo	.L491_28
 	adds	x12, x11, x10, lsl #5
-	b.mi	.L489_28
-	b	.L489_20
-.L489_19:
+	b.mi	.L491_28
+	b	.L491_20
+.L491_19:
 	mov	x11, x13
 	adds	x12, x11, x10, lsl #5
-	b.mi	.L489_28
-.L489_20:
+	b.mi	.L491_28
+.L491_20:
 	tst	x11, #0x7
-	b.eq	.L489_22
+	b.eq	.L491_22
 	and	x10, x12, #0x7ffffffffffffff8
 	add	x10, x10, #8
 	cmp	x10, x12
-	b.hs	.L489_23
-	b	.L489_28
-.L489_22:
+	b.hs	.L491_23
+	b	.L491_28
+.L491_22:
 	mov	x10, x12
-.L489_23:
+.L491_23:
 	mov	w11, #168
 	umaddl	x11, w9, w11, x10
-	tbnz	x11, #63, .L489_28
+	tbnz	x11, #63, .L491_28
 	tst	x10, #0x3
-	b.eq	.L489_26
+	b.eq	.L491_26
 	and	x10, x11, #0x7ffffffffffffffc
 	add	x10, x10, #4
 	cmp	x10, x11
-	b.hs	.L489_27
-	b	.L489_28
-.L489_26:
+	b.hs	.L491_27
+	b	.L491_28
+.L491_26:
 	mov	x10, x11
-.L489_27:
+.L491_27:
 	mov	w11, #68
 	umaddl	x12, w9, w11, x10
-	tbz	x12, #63, .L489_31
-.L489_28:
+	tbz	x12, #63, .L491_31
+.L491_28:
 	mov	x11, xzr
-.L489_29:
-.L489_30:
+.L491_29:
+.L491_30:
 	mov	w9, #4
 	mov	w10, #8
 	stp	x11, x12, [x1]
@@ -96635,15 +96817,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	stp	x9, xzr, [x8, #80]
 	ldp	x29, x30, [sp], #16
 	ret
-.L489_31:
+.L491_31:
 	mov	w11, #1
-	b	.L489_30
-.L489_32:
+	b	.L491_30
+.L491_32:
 	mov	w10, #-1
-	b	.L489_2
-.L489_33:
+	b	.L491_2
+.L491_33:
 	mov	w11, #-1
-	b	.L489_3
+	b	.L491_3
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter, .-hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 
 	.p2align	2
@@ -96663,14 +96845,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	csel	x8, x8, x11, hi
 	ldrb	w3, [x8, #16]
 	cmp	w3, #7
-	b.hi	.L490_10
+	b.hi	.L492_10
 	ldrb	w10, [x8, #17]
 	ldrsb	w9, [x8, #20]
-	cbz	w10, .L490_5
+	cbz	w10, .L492_5
 	cmp	w10, #1
-	b.ne	.L490_7
+	b.ne	.L492_7
 	cmn	w9, #21
-	b.gt	.L490_8
+	b.gt	.L492_8
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x10, [x0, #728]
@@ -96684,10 +96866,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mov	w3, #8
 	mov	w24, #1
 	csel	x8, x8, x20, hi
-	b	.L490_15
-.L490_5:
+	b	.L492_15
+.L492_5:
 	cmn	w9, #21
-	b.gt	.L490_9
+	b.gt	.L492_9
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x9, [x0, #728]
@@ -96699,8 +96881,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mov	w3, #16
 	cmp	x10, x19
 	csel	x8, x8, x20, hi
-	b	.L490_12
-.L490_7:
+	b	.L492_12
+.L492_7:
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x9, [x0, #728]
@@ -96714,8 +96896,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mov	w9, #16
 	mov	w22, #7
 	csel	x8, x8, x20, hi
-	b	.L490_15
-.L490_8:
+	b	.L492_15
+.L492_8:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -96725,8 +96907,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w3, w9, #0x8
-	b	.L490_10
-.L490_9:
+	b	.L492_10
+.L492_9:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -96736,7 +96918,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w3, w9, #0x10
-.L490_10:
+.L492_10:
 	ldr	w19, [x8, #8]
 	mov	w8, #68
 	ldr	x9, [x0, #728]
@@ -96749,59 +96931,59 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	cmp	x10, x19
 	csel	x8, x8, x20, hi
 	cmp	w24, #1
-	b.eq	.L490_13
+	b.eq	.L492_13
 	cmp	w24, #2
-	b.ne	.L490_14
-.L490_12:
+	b.ne	.L492_14
+.L492_12:
 	orr	x9, x22, #0x8
 	mov	w24, #2
-	b	.L490_15
-.L490_13:
+	b	.L492_15
+.L492_13:
 	and	x9, x3, #0x7
-	b	.L490_15
-.L490_14:
+	b	.L492_15
+.L492_14:
 	mov	w9, #16
-.L490_15:
+.L492_15:
 	ldr	w21, [x8, x9, lsl #2]
 	cmn	w21, #1
-	b.ne	.L490_25
+	b.ne	.L492_25
 	mov	w2, w19
 	mov	w4, wzr
 	mov	x25, x0
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_make_queue
 	mov	w21, w0
 	cmn	w0, #1
-	b.eq	.L490_25
+	b.eq	.L492_25
 	ldr	x9, [x25, #736]
 	cmp	x9, x19
-	b.ls	.L490_26
+	b.ls	.L492_26
 	mov	w9, #68
 	ldr	x10, [x23]
 	mov	x8, x25
 	umaddl	x20, w19, w9, x10
 	cmp	w24, #1
-	b.eq	.L490_22
-.L490_19:
+	b.eq	.L492_22
+.L492_19:
 	cmp	w24, #2
-	b.ne	.L490_21
+	b.ne	.L492_21
 	orr	x22, x22, #0x8
-	b	.L490_22
-.L490_21:
+	b	.L492_22
+.L492_21:
 	mov	w22, #16
-.L490_22:
+.L492_22:
 	str	w21, [x20, x22, lsl #2]
 	mov	w9, w21
 	ldr	x10, [x8, #512]
 	cmp	x10, x9
-	b.ls	.L490_27
+	b.ls	.L492_27
 	mov	w10, #56
 	ldr	x8, [x8, #504]
 	umaddl	x0, w9, w10, x8
-.L490_24:
+.L492_24:
 	ldr	w8, [x0, #36]
 	add	w8, w8, #1
 	str	w8, [x0, #36]
-.L490_25:
+.L492_25:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -96809,17 +96991,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	ret
-.L490_26:
+.L492_26:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
 	mov	x8, x25
 	cmp	w24, #1
-	b.ne	.L490_19
-	b	.L490_22
-.L490_27:
+	b.ne	.L492_19
+	b	.L492_22
+.L492_27:
 	add	x0, x8, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L490_24
+	b	.L492_24
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_async_queue, .-hw_shared_turns_Turns_cfq_wf2q_Time_async_queue
 
 	.p2align	2
@@ -96833,25 +97015,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	mov	x29, sp
 	cmn	w20, #1
 	str	w8, [x0, #852]
-	b.eq	.L491_7
+	b.eq	.L493_7
 	ldr	w8, [x1, #960]
 	mov	x19, x0
-	cbz	w8, .L491_3
+	cbz	w8, .L493_3
 	ldr	x9, [x1, #856]
 	str	xzr, [x1, #856]
 	cmp	x9, #1
 	cset	w9, eq
 	sub	w8, w8, w9
-.L491_3:
+.L493_3:
 	ldr	x9, [x19, #512]
 	add	x21, x19, #448
 	str	w8, [x1, #960]
 	cmp	x9, x20
-	b.ls	.L491_11
+	b.ls	.L493_11
 	mov	w8, #56
 	ldr	x9, [x19, #504]
 	umaddl	x8, w20, w8, x9
-.L491_5:
+.L493_5:
 	strb	wzr, [x8, #51]
 	mov	w8, #56
 	ldp	x10, x9, [x19, #504]
@@ -96860,7 +97042,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	csel	x10, x8, x21, hi
 	ldr	w10, [x10, #20]
 	cmn	w10, #1
-	b.eq	.L491_8
+	b.eq	.L493_8
 	ldr	x5, [x1, #680]
 	mov	x0, x19
 	mov	w1, w20
@@ -96868,16 +97050,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	mov	w3, #1
 	mov	w4, #1
 	bl	hw_shared_wf2q_Engine_raise
-	b	.L491_10
-.L491_7:
+	b	.L493_10
+.L493_7:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L491_8:
+.L493_8:
 	cmp	x9, x20
-	b.ls	.L491_12
-.L491_9:
+	b.ls	.L493_12
+.L493_9:
 	strb	wzr, [x8, #48]
 	ldr	x4, [x1, #680]
 	mov	x0, x19
@@ -96890,27 +97072,27 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	sub	w8, w8, w9
 	str	w8, [x19, #848]
 	bl	hw_shared_wf2q_Engine_deactivate
-.L491_10:
+.L493_10:
 	mov	x0, x19
 	mov	w1, w20
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service
-.L491_11:
+.L493_11:
 	add	x0, x19, #448
 	mov	x22, x1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x1, x22
 	add	x8, x19, #448
-	b	.L491_5
-.L491_12:
+	b	.L493_5
+.L493_12:
 	add	x0, x19, #448
 	mov	x21, x1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x1, x21
 	add	x8, x19, #448
-	b	.L491_9
+	b	.L493_9
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_end_service, .-hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 
 	.p2align	2
@@ -96935,13 +97117,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	stp	x22, x21, [sp, #32]
 	csel	x9, x11, x9, hi
 	cmn	w1, #1
-	b.eq	.L492_5
+	b.eq	.L494_5
 	ldr	w10, [x9, #32]
-	cbnz	w10, .L492_3
+	cbnz	w10, .L494_3
 	ldrb	w9, [x9, #51]
 	cmp	w9, #1
-	b.ne	.L492_5
-.L492_3:
+	b.ne	.L494_5
+.L494_3:
 	ldr	x9, [x19, #520]
 	mov	x11, #63439
 	movk	x11, #58195, lsl #16
@@ -96958,43 +97140,43 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	csinv	x9, x9, xzr, lo
 	cmp	x10, #1000
 	str	x9, [x19, #520]
-	b.lo	.L492_6
+	b.lo	.L494_6
 	mov	x0, x19
 	mov	w21, w2
 	mov	x2, x8
 	bl	hw_shared_wf2q_Engine_charge
 	mov	w2, w21
-	b	.L492_6
-.L492_5:
+	b	.L494_6
+.L494_5:
 	str	x8, [x19, #520]
-.L492_6:
+.L494_6:
 	ldr	x9, [x20, #264]
 	mov	w8, w2
 	cmp	x9, x8
-	b.ls	.L492_29
+	b.ls	.L494_29
 	ldr	x9, [x20, #256]
 	add	x23, x9, x8, lsl #7
-.L492_8:
+.L494_8:
 	ldp	w21, w8, [x23, #44]!
 	mov	w9, #-1
 	stp	w9, w9, [x23]
 	orr	x22, x21, x8, lsl #32
 	cmn	w21, #1
-	b.eq	.L492_18
+	b.eq	.L494_18
 	ldr	w8, [x19, #852]
 	cmp	w8, w21
-	b.ne	.L492_17
+	b.ne	.L494_17
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	ldr	w8, [x19, #856]
-	cbz	w8, .L492_17
+	cbz	w8, .L494_17
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L492_17
+	tbnz	w8, #0, .L494_17
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L492_16
+	b.ls	.L494_16
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -97002,41 +97184,41 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L492_15
+	b.ls	.L494_15
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L492_15:
+.L494_15:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L492_16:
+.L494_16:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L492_17:
+.L494_17:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
-.L492_18:
+.L494_18:
 	lsr	x21, x22, #32
 	mov	w8, #-1
 	cmp	x21, x8
-	b.eq	.L492_28
+	b.eq	.L494_28
 	ldr	w8, [x19, #852]
 	cmp	w8, w21
-	b.ne	.L492_27
+	b.ne	.L494_27
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	ldr	w8, [x19, #856]
-	cbz	w8, .L492_27
+	cbz	w8, .L494_27
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L492_27
+	tbnz	w8, #0, .L494_27
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L492_26
+	b.ls	.L494_26
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -97044,34 +97226,34 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L492_25
+	b.ls	.L494_25
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L492_25:
+.L494_25:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L492_26:
+.L494_26:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L492_27:
+.L494_27:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
-.L492_28:
+.L494_28:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L492_29:
+.L494_29:
 	add	x0, x20, #128
 	add	x23, x20, #128
 	bl	hw_collections_arena_clean_context_Context
-	b	.L492_8
+	b	.L494_8
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_exit, .-hw_shared_turns_Turns_cfq_wf2q_Time_exit
 
 	.p2align	2
@@ -97088,7 +97270,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	stp	x26, x25, [sp, #48]
 	stp	x24, x23, [sp, #64]
 	stp	x20, x19, [sp, #96]
-	b.ls	.L493_11
+	b.ls	.L495_11
 	add	x19, x0, #420
 	add	x20, x0, #448
 	add	x14, x0, #824
@@ -97099,10 +97281,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	mov	w27, #-1
 	mov	w28, #56
 	mov	x9, x22
-	b	.L493_5
-.L493_2:
+	b	.L495_5
+.L495_2:
 	madd	x8, x22, x28, x8
-.L493_3:
+.L495_3:
 	stp	w21, w27, [x8, #40]
 	ldp	x8, x9, [x0, #504]
 	umaddl	x8, w21, w28, x8
@@ -97112,11 +97294,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	csel	x10, x8, x24, hi
 	ldr	x8, [x0, #144]
 	str	w22, [x10]
-.L493_4:
+.L495_4:
 	cmp	x8, x9
 	mov	x22, x9
-	b.ls	.L493_11
-.L493_5:
+	b.ls	.L495_11
+.L495_5:
 	ldr	x11, [x0, #136]
 	madd	x10, x9, x25, x11
 	ldr	w9, [x10, #36]
@@ -97128,16 +97310,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	csel	x11, x11, x19, hi
 	cmp	x22, x27
 	str	w27, [x11]
-	b.eq	.L493_11
+	b.eq	.L495_11
 	ldp	x11, x12, [x0, #504]
 	strb	wzr, [x10, #71]
 	madd	x11, x22, x28, x11
 	cmp	x12, x22
 	csel	x10, x11, x20, hi
 	ldr	w10, [x10, #36]
-	cbnz	w10, .L493_4
-	b.ls	.L493_10
-.L493_8:
+	cbnz	w10, .L495_4
+	b.ls	.L495_10
+.L495_8:
 	ldp	w9, w10, [x11, #40]
 	stp	w27, w27, [x11, #40]
 	ldp	x8, x11, [x0, #504]
@@ -97154,15 +97336,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	csel	x10, x13, x23, hi
 	cmp	x11, x22
 	str	w9, [x10]
-	b.hi	.L493_2
+	b.hi	.L495_2
 	mov	x8, x0
 	stp	x0, x14, [sp]
 	add	x0, x8, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	ldp	x0, x14, [sp]
 	add	x8, x0, #448
-	b	.L493_3
-.L493_10:
+	b	.L495_3
+.L495_10:
 	mov	x21, x0
 	add	x0, x0, #448
 	str	x14, [sp, #8]
@@ -97170,8 +97352,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	ldr	x14, [sp, #8]
 	mov	x0, x21
 	add	x11, x21, #448
-	b	.L493_8
-.L493_11:
+	b	.L495_8
+.L495_11:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -97204,13 +97386,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	cmn	w8, #1
 	stp	x22, x21, [sp, #32]
 	add	x29, sp, #16
-	b.eq	.L494_5
+	b.eq	.L496_5
 	ldr	w11, [x10, #32]
-	cbnz	w11, .L494_3
+	cbnz	w11, .L496_3
 	ldrb	w10, [x10, #51]
 	cmp	w10, #1
-	b.ne	.L494_5
-.L494_3:
+	b.ne	.L496_5
+.L496_3:
 	ldr	x10, [x19, #520]
 	mov	x12, #63439
 	movk	x12, #58195, lsl #16
@@ -97227,7 +97409,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	csinv	x10, x10, xzr, lo
 	cmp	x11, #1000
 	str	x10, [x19, #520]
-	b.lo	.L494_6
+	b.lo	.L496_6
 	mov	x0, x19
 	mov	x21, x1
 	mov	w1, w8
@@ -97236,10 +97418,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	bl	hw_shared_wf2q_Engine_charge
 	mov	w2, w22
 	mov	x1, x21
-	b	.L494_6
-.L494_5:
+	b	.L496_6
+.L496_5:
 	str	x9, [x19, #520]
-.L494_6:
+.L496_6:
 	ldp	x10, x11, [x1, #64]
 	mov	w9, w20
 	mov	w8, w2
@@ -97252,7 +97434,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	ldr	w11, [x12, #52]
 	ldr	w10, [x10, #52]
 	cmp	w11, w10
-	b.ne	.L494_10
+	b.ne	.L496_10
 	ldp	x10, x11, [x1, #320]
 	add	x21, x1, #336
 	add	x12, x10, x9, lsl #4
@@ -97260,14 +97442,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	csel	x9, x12, x21, hi
 	cmp	x11, x8
 	ldr	x22, [x9]
-	b.ls	.L494_11
+	b.ls	.L496_11
 	add	x21, x10, x8, lsl #4
-.L494_9:
+.L496_9:
 	ldr	x8, [x21]
 	cmp	x8, x22
 	csel	x8, x8, x22, lo
 	str	x8, [x21]
-.L494_10:
+.L496_10:
 	mov	x0, x19
 	mov	w2, w20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_remove
@@ -97277,12 +97459,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L494_11:
+.L496_11:
 	add	x0, x1, #336
 	str	x1, [sp, #8]
 	bl	hw_collections_arena_clean_request_Arrival
 	ldr	x1, [sp, #8]
-	b	.L494_9
+	b	.L496_9
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_join, .-hw_shared_turns_Turns_cfq_wf2q_Time_join
 
 	.p2align	2
@@ -97301,7 +97483,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	stp	x26, x25, [sp, #32]
 	mov	x29, sp
 	stp	x24, x23, [sp, #48]
-	b.ls	.L495_2
+	b.ls	.L497_2
 	mov	w9, #56
 	ldr	x10, [x20, #504]
 	add	x13, x20, #820
@@ -97316,14 +97498,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	cmn	w21, #1
 	str	w10, [x8]
 	str	w12, [x20, #816]
-	b.ne	.L495_8
-.L495_2:
+	b.ne	.L497_8
+.L497_2:
 	ldr	w21, [x20, #824]
 	cmn	w21, #1
-	b.eq	.L495_13
+	b.eq	.L497_13
 	ldr	w8, [x20, #852]
 	cmp	w21, w8
-	b.ne	.L495_5
+	b.ne	.L497_5
 	mov	x0, x20
 	mov	x23, x3
 	mov	w25, w5
@@ -97332,15 +97514,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	mov	w4, w24
 	mov	w5, w25
 	mov	x3, x23
-.L495_5:
+.L497_5:
 	ldr	x8, [x20, #512]
 	add	x23, x20, #824
 	cmp	x8, x21
-	b.ls	.L495_17
+	b.ls	.L497_17
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w21, w8, x9
-.L495_7:
+.L497_7:
 	mov	w9, #-1
 	mov	w12, #56
 	ldp	w10, w11, [x8, #40]
@@ -97357,7 +97539,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	csel	x8, x8, x13, hi
 	str	w11, [x12]
 	str	w10, [x8]
-.L495_8:
+.L497_8:
 	and	w8, w3, #0xff
 	and	x9, x3, #0xf8
 	mov	w10, #65537
@@ -97371,11 +97553,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	cmp	w4, #0
 	csel	w25, wzr, w9, eq
 	cmp	x11, x24
-	b.ls	.L495_15
+	b.ls	.L497_15
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x22, w24, w8, x9
-.L495_10:
+.L497_10:
 	mov	w8, #-1
 	stp	w4, w5, [x22]
 	and	w9, w3, #0x7
@@ -97399,11 +97581,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	bl	hw_shared_wf2q_Engine_forget_entirely
 	ldr	x8, [x20, #144]
 	cmp	x8, x24
-	b.ls	.L495_16
+	b.ls	.L497_16
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x0, w24, w8, x9
-.L495_12:
+.L497_12:
 	mov	x8, #-1
 	stp	xzr, xzr, [x0, #16]
 	str	x8, [x0, #32]
@@ -97418,10 +97600,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	strh	wzr, [x0, #66]
 	strh	wzr, [x0, #68]
 	strh	wzr, [x0, #70]
-	b	.L495_14
-.L495_13:
+	b	.L497_14
+.L497_13:
 	mov	w21, #-1
-.L495_14:
+.L497_14:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
@@ -97430,7 +97612,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	ldp	x28, x27, [sp, #16]
 	ldp	x29, x30, [sp], #96
 	ret
-.L495_15:
+.L497_15:
 	add	x0, x20, #448
 	mov	x26, x3
 	mov	w28, w5
@@ -97439,12 +97621,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	mov	w4, w27
 	mov	w5, w28
 	mov	x3, x26
-	b	.L495_10
-.L495_16:
+	b	.L497_10
+.L497_16:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L495_12
-.L495_17:
+	b	.L497_12
+.L497_17:
 	add	x0, x20, #448
 	mov	x24, x3
 	mov	w26, w5
@@ -97454,7 +97636,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	mov	w5, w26
 	mov	x3, x24
 	add	x8, x20, #448
-	b	.L495_7
+	b	.L497_7
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_make_queue, .-hw_shared_turns_Turns_cfq_wf2q_Time_make_queue
 
 	.p2align	2
@@ -97470,10 +97652,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmp	x9, x22
 	stp	x20, x19, [sp, #48]
 	csel	x8, x8, x1, hi
-	cbz	w3, .L496_7
+	cbz	w3, .L498_7
 	ldr	w21, [x8, #52]
 	cmn	w21, #1
-	b.eq	.L496_7
+	b.eq	.L498_7
 	ldr	w8, [x0, #852]
 	ldr	x10, [x1, #672]
 	mov	w12, #56
@@ -97488,13 +97670,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmp	x9, x8
 	csel	x11, x12, x23, hi
 	cmn	w8, #1
-	b.eq	.L496_8
+	b.eq	.L498_8
 	ldr	w12, [x11, #32]
-	cbnz	w12, .L496_5
+	cbnz	w12, .L498_5
 	ldrb	w11, [x11, #51]
 	cmp	w11, #1
-	b.ne	.L496_8
-.L496_5:
+	b.ne	.L498_8
+.L498_5:
 	ldr	x11, [x20, #520]
 	mov	x13, #63439
 	movk	x13, #58195, lsl #16
@@ -97511,35 +97693,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	csinv	x11, x11, xzr, lo
 	cmp	x10, #1000
 	str	x11, [x20, #520]
-	b.lo	.L496_9
+	b.lo	.L498_9
 	mov	x0, x20
 	mov	x24, x1
 	mov	w1, w8
 	bl	hw_shared_wf2q_Engine_charge
 	ldr	x9, [x20, #512]
 	mov	x1, x24
-	b	.L496_9
-.L496_7:
+	b	.L498_9
+.L498_7:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L496_8:
+.L498_8:
 	str	x10, [x20, #520]
-.L496_9:
+.L498_9:
 	cmp	x9, x21
-	b.ls	.L496_16
+	b.ls	.L498_16
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x23, w21, w8, x9
-.L496_11:
+.L498_11:
 	ldp	w9, w10, [x23, #12]
 	ldp	x8, x2, [x1, #384]
 	cmp	w9, w10
-	b.ne	.L496_14
+	b.ne	.L498_14
 	cmp	x2, x22
-	b.ls	.L496_15
+	b.ls	.L498_15
 	add	x8, x8, x22, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -97549,15 +97731,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	mov	w8, #-1
 	stp	w8, w8, [x23, #8]
 	str	w8, [x23, #16]
-	b	.L496_15
-.L496_14:
+	b	.L498_15
+.L498_14:
 	add	x0, x23, #8
 	mov	x22, x1
 	mov	x1, x8
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
 	mov	x1, x22
-.L496_15:
+.L498_15:
 	ldr	w8, [x20, #856]
 	mov	x0, x20
 	mov	w2, w21
@@ -97569,12 +97751,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	ldp	x20, x19, [sp, #48]
 	ldp	x29, x30, [sp], #64
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_sort
-.L496_16:
+.L498_16:
 	add	x0, x20, #448
 	mov	x24, x1
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x1, x24
-	b	.L496_11
+	b	.L498_11
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_merged, .-hw_shared_turns_Turns_cfq_wf2q_Time_merged
 
 	.p2align	2
@@ -97597,55 +97779,55 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_remove
 	ldr	x8, [x21, #512]
 	cmp	x8, x23
-	b.ls	.L497_15
+	b.ls	.L499_15
 	mov	w8, #56
 	ldr	x9, [x21, #504]
 	umaddl	x23, w23, w8, x9
-.L497_2:
+.L499_2:
 	ldr	w8, [x23, #32]
 	ldr	w9, [x23]
 	add	w8, w8, #1
 	str	w8, [x23, #32]
-	cbz	w9, .L497_4
+	cbz	w9, .L499_4
 	ldr	w8, [x21, #864]
 	add	w8, w8, #1
 	str	w8, [x21, #864]
-.L497_4:
+.L499_4:
 	ldr	w8, [x20, #968]
 	cmp	w8, w19
-	b.ne	.L497_6
+	b.ne	.L499_6
 	mov	w8, #-1
 	str	w8, [x20, #968]
-.L497_6:
+.L499_6:
 	ldr	x8, [x20, #72]
 	cmp	x8, x22
-	b.ls	.L497_16
+	b.ls	.L499_16
 	ldr	x8, [x20, #64]
 	add	x8, x8, x22, lsl #6
-.L497_8:
+.L499_8:
 	ldrh	w9, [x8, #58]
 	mov	w10, #2
 	strb	w10, [x8, #62]
-	tbz	w9, #5, .L497_10
+	tbz	w9, #5, .L499_10
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L497_10:
+.L499_10:
 	ldr	w8, [x20, #576]
 	cmn	w8, #1
-	b.ne	.L497_14
+	b.ne	.L499_14
 	ldr	w8, [x20, #552]
 	cmn	w8, #1
-	b.ne	.L497_14
+	b.ne	.L499_14
 	ldr	w8, [x20, #544]
-	cbnz	w8, .L497_14
+	cbnz	w8, .L499_14
 	str	w19, [x20, #576]
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldr	x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L497_14:
+.L499_14:
 	add	x0, x20, #512
 	mov	x1, x20
 	mov	w2, w19
@@ -97654,16 +97836,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_elevator_dispatch_list_DispatchList_sort_among
-.L497_15:
+.L499_15:
 	add	x0, x21, #448
 	add	x23, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L497_2
-.L497_16:
+	b	.L499_2
+.L499_16:
 	mov	x0, x20
 	bl	hw_collections_arena_clean_request_Request
 	mov	x8, x20
-	b	.L497_8
+	b	.L499_8
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch, .-hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch
 
 	.p2align	2
@@ -97689,13 +97871,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	mov	x29, sp
 	csel	x9, x11, x22, hi
 	cmn	w1, #1
-	b.eq	.L498_5
+	b.eq	.L500_5
 	ldr	w10, [x9, #32]
-	cbnz	w10, .L498_3
+	cbnz	w10, .L500_3
 	ldrb	w9, [x9, #51]
 	cmp	w9, #1
-	b.ne	.L498_5
-.L498_3:
+	b.ne	.L500_5
+.L500_3:
 	ldr	x9, [x19, #520]
 	mov	x11, #63439
 	movk	x11, #58195, lsl #16
@@ -97712,16 +97894,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	csinv	x9, x9, xzr, lo
 	cmp	x10, #1000
 	str	x9, [x19, #520]
-	b.lo	.L498_6
+	b.lo	.L500_6
 	mov	x0, x19
 	mov	w21, w2
 	mov	x2, x8
 	bl	hw_shared_wf2q_Engine_charge
 	mov	w2, w21
-	b	.L498_6
-.L498_5:
+	b	.L500_6
+.L500_5:
 	str	x8, [x19, #520]
-.L498_6:
+.L500_6:
 	ldp	x8, x9, [x20, #256]
 	mov	w24, w2
 	add	x23, x20, #128
@@ -97729,28 +97911,28 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	cmp	x9, x24
 	csel	x9, x8, x23, hi
 	ldp	w1, w21, [x9, #44]
-	b.ls	.L498_23
-.L498_7:
+	b.ls	.L500_23
+.L500_7:
 	mov	w9, #-1
 	mov	x0, x19
 	str	w9, [x8, #44]
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 	cmn	w21, #1
-	b.eq	.L498_22
+	b.eq	.L500_22
 	ldr	w8, [x19, #852]
 	cmp	w21, w8
-	b.ne	.L498_16
+	b.ne	.L500_16
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	ldr	w8, [x19, #856]
-	cbz	w8, .L498_16
+	cbz	w8, .L500_16
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L498_16
+	tbnz	w8, #0, .L500_16
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L498_15
+	b.ls	.L500_15
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -97758,38 +97940,38 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L498_14
+	b.ls	.L500_14
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L498_14:
+.L500_14:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L498_15:
+.L500_15:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L498_16:
+.L500_16:
 	mov	w8, #56
 	ldp	x9, x10, [x19, #504]
 	umaddl	x8, w21, w8, x9
 	cmp	x10, x21
 	csel	x8, x8, x22, hi
 	ldrb	w22, [x8, #48]
-	tbz	w22, #0, .L498_18
+	tbz	w22, #0, .L500_18
 	ldr	x4, [x20, #680]
 	mov	x0, x19
 	mov	w1, w21
 	mov	w2, wzr
 	mov	w3, wzr
 	bl	hw_shared_wf2q_Engine_deactivate
-	b	.L498_19
-.L498_18:
+	b	.L500_19
+.L500_18:
 	mov	x0, x19
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_forget
-.L498_19:
+.L500_19:
 	ldp	x8, x9, [x20, #256]
 	add	x8, x8, x24, lsl #7
 	cmp	x9, x24
@@ -97797,13 +97979,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	csel	x8, x8, x23, hi
 	cmp	x9, x21
 	ldr	w23, [x8, #8]
-	b.ls	.L498_24
+	b.ls	.L500_24
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x24, w21, w8, x9
 	str	w23, [x24, #56]
-	cbz	w22, .L498_22
-.L498_21:
+	cbz	w22, .L500_22
+.L500_21:
 	ldr	x5, [x20, #680]
 	mov	x0, x19
 	mov	w1, w21
@@ -97811,7 +97993,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	mov	w3, wzr
 	mov	w4, wzr
 	bl	hw_shared_wf2q_Engine_raise
-.L498_22:
+.L500_22:
 	mov	x0, x19
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -97819,20 +98001,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	b	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L498_23:
+.L500_23:
 	add	x0, x20, #128
 	mov	w25, w1
 	bl	hw_collections_arena_clean_context_Context
 	mov	w1, w25
 	add	x8, x20, #128
-	b	.L498_7
-.L498_24:
+	b	.L500_7
+.L500_24:
 	add	x0, x19, #152
 	add	x24, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	str	w23, [x24, #56]
-	cbnz	w22, .L498_21
-	b	.L498_22
+	cbnz	w22, .L500_21
+	b	.L500_22
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group
 
 	.p2align	2
@@ -97860,15 +98042,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	bl	hw_shared_wf2q_Engine_new
 	ldp	x8, x22, [x19]
 	str	x19, [sp, #8]
-	cbz	x22, .L499_5
+	cbz	x22, .L501_5
 	mov	w9, #56
 	mov	x10, #-56
 	madd	x10, x22, x9, x10
 	add	x9, x8, x10
-	cbz	x10, .L499_4
+	cbz	x10, .L501_4
 	mov	w10, #-1
 	mov	x11, x8
-.L499_3:
+.L501_3:
 	str	wzr, [x11]
 	stp	w10, w10, [x11, #8]
 	stp	w10, w10, [x11, #16]
@@ -97879,8 +98061,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	strb	wzr, [x11, #52]
 	add	x11, x11, #56
 	cmp	x11, x9
-	b.ne	.L499_3
-.L499_4:
+	b.ne	.L501_3
+.L501_4:
 	mov	w10, #-1
 	str	wzr, [x9]
 	stp	w10, w10, [x9, #8]
@@ -97890,7 +98072,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	stp	w10, w10, [x9, #40]
 	str	wzr, [x9, #48]
 	strb	wzr, [x9, #52]
-.L499_5:
+.L501_5:
 	str	x8, [sp, #528]
 	add	x8, sp, #472
 	mov	w23, #-1
@@ -97916,47 +98098,47 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	cmp	w9, w8
 	strb	wzr, [sp, #524]
 	csel	w26, w9, w8, lo
-	cbz	w26, .L499_13
+	cbz	w26, .L501_13
 	mov	x27, xzr
 	mov	w28, #56
 	mov	w24, #-1
 	mov	w25, #-1
-	b	.L499_8
-.L499_7:
+	b	.L501_8
+.L501_7:
 	add	x27, x27, #1
 	mov	x24, x19
 	mov	x25, x21
 	cmp	x27, x26
-	b.eq	.L499_14
-.L499_8:
+	b.eq	.L501_14
+.L501_8:
 	cmp	x22, x27
-	b.ls	.L499_12
+	b.ls	.L501_12
 	ldr	x8, [sp, #528]
 	madd	x19, x27, x28, x8
-.L499_10:
+.L501_10:
 	stp	w24, w23, [x19, #40]
 	mov	x19, x27
 	mov	x21, x27
 	ldr	x22, [sp, #536]
 	cmp	x22, x24
-	b.ls	.L499_7
+	b.ls	.L501_7
 	ldr	x8, [sp, #528]
 	mov	x21, x25
 	madd	x8, x24, x28, x8
 	str	w27, [x8, #44]
-	b	.L499_7
-.L499_12:
+	b	.L501_7
+.L501_12:
 	add	x0, sp, #472
 	add	x19, sp, #472
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L499_10
-.L499_13:
+	b	.L501_10
+.L501_13:
 	mov	w21, #-1
 	mov	w19, #-1
-.L499_14:
+.L501_14:
 	ldr	x8, [sp, #8]
 	ldp	x23, x22, [x8, #80]
-	cbz	x22, .L499_16
+	cbz	x22, .L501_16
 	mov	w8, #68
 	mov	x9, #-68
 	mov	x10, #-1085102592571150096
@@ -97969,7 +98151,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	lsr	x9, x9, #6
 	madd	x2, x9, x8, x10
 	bl	memset
-.L499_16:
+.L501_16:
 	add	x24, sp, #544
 	mov	w1, #255
 	mov	w2, #68
@@ -98002,7 +98184,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	strb	w8, [sp, #1424]
 	str	xzr, [sp, #1416]
 	str	xzr, [sp, #1384]
-	b.lo	.L499_21
+	b.lo	.L501_21
 	ldp	x9, x19, [x20, #432]
 	mov	w8, #-2
 	cmp	x22, x8
@@ -98010,24 +98192,24 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	mov	w21, #1
 	csel	x22, x22, x8, lo
 	add	x24, x9, #32
-	b	.L499_19
-.L499_18:
+	b	.L501_19
+.L501_18:
 	add	x21, x21, #1
 	add	x24, x24, #32
 	cmp	x22, x21
-	b.eq	.L499_21
-.L499_19:
+	b.eq	.L501_21
+.L501_19:
 	cmp	x19, x21
 	csel	x8, x24, x23, hi
 	ldrb	w8, [x8, #28]
 	cmp	w8, #1
-	b.ne	.L499_18
+	b.ne	.L501_18
 	add	x0, sp, #544
 	mov	x1, x20
 	mov	w2, w21
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_add_group
-	b	.L499_18
-.L499_21:
+	b	.L501_18
+.L501_21:
 	ldr	x0, [sp, #16]
 	add	x1, sp, #544
 	mov	w2, #888
@@ -98057,35 +98239,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	bl	hw_shared_wf2q_Engine_pick_next
 	cmn	w0, #1
 	str	w0, [x20, #852]
-	b.eq	.L500_16
+	b.eq	.L502_16
 	ldr	x8, [x20, #144]
 	mov	w22, w0
 	mov	w21, w0
 	cmp	x8, x22
-	b.ls	.L500_17
+	b.ls	.L502_17
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x23, w22, w8, x9
-.L500_3:
+.L502_3:
 	str	xzr, [x23, #24]
 	ldr	x8, [x20, #512]
 	str	wzr, [x20, #868]
 	cmp	x8, x22
-	b.ls	.L500_18
+	b.ls	.L502_18
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x22, w22, w8, x9
-.L500_5:
+.L502_5:
 	ldr	w9, [x22]
 	mov	w8, wzr
 	strb	wzr, [x22, #49]
 	cmp	w9, #1
-	b.ne	.L500_7
+	b.ne	.L502_7
 	ldr	w8, [x22, #4]
-.L500_7:
+.L502_7:
 	ldrb	w9, [x19, #824]
 	cmp	w9, #1
-	b.ne	.L500_9
+	b.ne	.L502_9
 	ldrb	w9, [x22, #52]
 	ldr	x1, [x19, #672]
 	add	x0, x19, #792
@@ -98098,7 +98280,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	str	w9, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w0, w21
-.L500_9:
+.L502_9:
 	ldr	w9, [x20, #852]
 	mov	w8, #56
 	ldp	x10, x11, [x20, #504]
@@ -98108,12 +98290,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	csel	x8, x8, x10, hi
 	ldr	w10, [x8]
 	cmp	w10, #1
-	b.ne	.L500_11
+	b.ne	.L502_11
 	ldr	w8, [x8, #4]
-	b	.L500_12
-.L500_11:
+	b	.L502_12
+.L502_11:
 	mov	w8, wzr
-.L500_12:
+.L502_12:
 	mov	w10, #72
 	ldp	x11, x12, [x20, #136]
 	umaddl	x10, w9, w10, x11
@@ -98128,14 +98310,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	cmp	w9, #1
 	ldp	x9, x10, [x10, #16]
 	str	x11, [x20, #520]
-	b.ne	.L500_16
+	b.ne	.L502_16
 	subs	x9, x9, x10
 	mov	w10, #1000
 	csel	x9, xzr, x9, lo
 	umulh	x11, x9, x10
-	cbnz	x11, .L500_19
+	cbnz	x11, .L502_19
 	mul	x9, x9, x10
-.L500_15:
+.L502_15:
 	adds	x9, x1, x9
 	mov	w10, #1
 	str	w8, [sp, #12]
@@ -98148,28 +98330,28 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	str	w9, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w0, w21
-.L500_16:
+.L502_16:
 	ldp	x20, x19, [sp, #96]
 	ldr	x23, [sp, #64]
 	ldp	x22, x21, [sp, #80]
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #112
 	ret
-.L500_17:
+.L502_17:
 	add	x0, x20, #152
 	add	x23, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w0, w21
-	b	.L500_3
-.L500_18:
+	b	.L502_3
+.L502_18:
 	add	x0, x20, #448
 	add	x22, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	w0, w21
-	b	.L500_5
-.L500_19:
+	b	.L502_5
+.L502_19:
 	mov	x9, #-1
-	b	.L500_15
+	b	.L502_15
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_next_turn, .-hw_shared_turns_Turns_cfq_wf2q_Time_next_turn
 
 	.p2align	2
@@ -98189,17 +98371,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	mov	x9, x21
 	stp	x26, x25, [sp, #16]
 	mov	x29, sp
-.L501_1:
+.L503_1:
 	ldp	x10, x11, [x0, #136]
 	madd	x10, x9, x22, x10
 	cmp	x11, x9
 	csel	x9, x10, x19, hi
 	ldr	w25, [x9, #56]
 	cmp	x8, x25
-	b.ls	.L501_4
+	b.ls	.L503_4
 	ldr	x8, [x0, #224]
 	umaddl	x8, w25, w23, x8
-.L501_3:
+.L503_3:
 	str	w24, [x8, #152]
 	ldp	x9, x8, [x0, #224]
 	umaddl	x9, w25, w23, x9
@@ -98207,25 +98389,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	csel	x9, x9, x20, hi
 	ldr	w9, [x9, #160]
 	cmn	w9, #1
-	b.ne	.L501_1
-	b	.L501_5
-.L501_4:
+	b.ne	.L503_1
+	b	.L503_5
+.L503_4:
 	mov	x26, x0
 	add	x0, x0, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x0, x26
 	add	x8, x26, #240
-	b	.L501_3
-.L501_5:
+	b	.L503_3
+.L503_5:
 	ldr	x8, [x0, #144]
 	mov	w22, #72
 	mov	w23, #168
-.L501_6:
+.L503_6:
 	cmp	x8, x21
-	b.ls	.L501_9
+	b.ls	.L503_9
 	ldr	x8, [x0, #136]
 	madd	x8, x21, x22, x8
-.L501_8:
+.L503_8:
 	str	xzr, [x8, #24]
 	ldp	x9, x8, [x0, #136]
 	madd	x9, x21, x22, x9
@@ -98238,16 +98420,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	csel	x9, x10, x20, hi
 	ldr	w21, [x9, #160]
 	cmn	w21, #1
-	b.ne	.L501_6
-	b	.L501_10
-.L501_9:
+	b.ne	.L503_6
+	b	.L503_10
+.L503_9:
 	mov	x24, x0
 	add	x0, x0, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x24
 	add	x8, x24, #152
-	b	.L501_8
-.L501_10:
+	b	.L503_8
+.L503_10:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
@@ -98283,13 +98465,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	stp	x28, x27, [sp, #176]
 	add	x29, sp, #160
 	stp	x24, x23, [sp, #208]
-	b.eq	.L502_5
+	b.eq	.L504_5
 	ldr	w13, [x12, #32]
-	cbnz	w13, .L502_3
+	cbnz	w13, .L504_3
 	ldrb	w12, [x12, #51]
 	cmp	w12, #1
-	b.ne	.L502_5
-.L502_3:
+	b.ne	.L504_5
+.L504_3:
 	ldr	x12, [x19, #520]
 	mov	x14, #63439
 	movk	x14, #58195, lsl #16
@@ -98306,21 +98488,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csinv	x12, x12, xzr, lo
 	cmp	x11, #1000
 	str	x12, [x19, #520]
-	b.lo	.L502_7
+	b.lo	.L504_7
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_charge
 	ldp	x8, x9, [x19, #504]
 	ldr	w1, [x19, #852]
 	cmn	w1, #1
-	b.ne	.L502_6
-	b	.L502_9
-.L502_5:
+	b.ne	.L504_6
+	b	.L504_9
+.L504_5:
 	str	x11, [x19, #520]
 	cmn	w1, #1
-	b.eq	.L502_9
-.L502_6:
+	b.eq	.L504_9
+.L504_6:
 	mov	w10, w1
-.L502_7:
+.L504_7:
 	mov	w11, #72
 	ldp	x12, x13, [x19, #136]
 	umaddl	x11, w10, w11, x12
@@ -98329,7 +98511,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x11, x11, x12, hi
 	ldr	w11, [x11, #56]
 	cmp	w11, w20
-	b.ne	.L502_9
+	b.ne	.L504_9
 	mov	w11, #56
 	cmp	x9, x10
 	umaddl	x11, w10, w11, x8
@@ -98337,10 +98519,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldr	w10, [x10, #20]
 	cmn	w10, #1
 	cset	w10, eq
-	b	.L502_10
-.L502_9:
+	b	.L504_10
+.L504_9:
 	mov	w10, wzr
-.L502_10:
+.L504_10:
 	mov	w11, #68
 	ldr	x12, [x19, #728]
 	ldr	x13, [x19, #736]
@@ -98372,33 +98554,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	stp	w21, w27, [sp, #136]
 	stp	w26, w0, [sp, #144]
 	str	w17, [sp, #152]
-	b	.L502_12
-.L502_11:
+	b	.L504_12
+.L504_11:
 	add	x11, x11, #4
 	cmp	x11, #84
-	b.eq	.L502_17
-.L502_12:
+	b.eq	.L504_17
+.L504_12:
 	ldr	w14, [x12, x11]
 	cmn	w14, #1
-	b.eq	.L502_11
+	b.eq	.L504_11
 	umaddl	x15, w14, w13, x8
 	cmp	x9, x14
 	csel	x15, x15, x25, hi
 	ldr	w16, [x15, #36]
 	cmp	w16, #1
-	b.hi	.L502_16
+	b.hi	.L504_16
 	cmp	w14, w1
 	csel	w14, wzr, w10, ne
-	tbnz	w14, #0, .L502_11
+	tbnz	w14, #0, .L504_11
 	ldrb	w14, [x15, #48]
-	tbz	w14, #0, .L502_11
-.L502_16:
+	tbz	w14, #0, .L504_11
+.L504_16:
 	mov	w0, wzr
-	b	.L502_37
-.L502_17:
+	b	.L504_37
+.L504_17:
 	str	w0, [sp, #52]
 	str	w3, [sp, #44]
-	tbz	w10, #0, .L502_25
+	tbz	w10, #0, .L504_25
 	mov	x0, x19
 	mov	x1, x22
 	stp	w20, w23, [sp, #16]
@@ -98423,13 +98605,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldp	w20, w23, [sp, #16]
 	ldr	w8, [x19, #856]
 	mov	w17, w25
-	cbz	w8, .L502_25
+	cbz	w8, .L504_25
 	ldrb	w8, [x22, #997]
-	tbnz	w8, #0, .L502_25
+	tbnz	w8, #0, .L504_25
 	ldr	w8, [x22, #788]
 	ldr	x9, [x22, #776]
 	cmp	x9, x8
-	b.ls	.L502_24
+	b.ls	.L504_24
 	ldr	w10, [x22, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -98437,19 +98619,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L502_23
+	b.ls	.L504_23
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x22, #768]
 	str	wzr, [x11, x10]
-.L502_23:
+.L504_23:
 	add	w10, w8, #1
 	str	w10, [x22, #788]
-.L502_24:
+.L504_24:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x22, #997]
-.L502_25:
+.L504_25:
 	mov	w8, #168
 	ldp	x9, x10, [x19, #224]
 	umaddl	x8, w24, w8, x9
@@ -98463,9 +98645,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldr	w9, [x8, #28]
 	str	w17, [sp, #56]
 	cmn	w9, #1
-	b.eq	.L502_28
+	b.eq	.L504_28
 	mov	w25, #168
-.L502_27:
+.L504_27:
 	ldr	w1, [x8, #32]
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_forget
@@ -98475,13 +98657,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8, #28]
 	cmn	w9, #1
-	b.ne	.L502_27
-.L502_28:
+	b.ne	.L504_27
+.L504_28:
 	ldr	w9, [x8, #76]
 	cmn	w9, #1
-	b.eq	.L502_31
+	b.eq	.L504_31
 	mov	w25, #168
-.L502_30:
+.L504_30:
 	ldr	w1, [x8, #80]
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_forget
@@ -98491,13 +98673,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8, #76]
 	cmn	w9, #1
-	b.ne	.L502_30
-.L502_31:
+	b.ne	.L504_30
+.L504_31:
 	ldr	w9, [x8, #124]
 	cmn	w9, #1
-	b.eq	.L502_34
+	b.eq	.L504_34
 	mov	w25, #168
-.L502_33:
+.L504_33:
 	ldr	w1, [x8, #128]
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_forget
@@ -98507,8 +98689,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8, #124]
 	cmn	w9, #1
-	b.ne	.L502_33
-.L502_34:
+	b.ne	.L504_33
+.L504_34:
 	mov	x0, x19
 	mov	w1, w23
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
@@ -98562,12 +98744,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 	ldr	x8, [x19, #736]
 	cmp	x8, x24
-	b.ls	.L502_38
+	b.ls	.L504_38
 	mov	w8, #68
 	ldr	x9, [x19, #728]
 	ldr	w20, [sp, #68]
 	umaddl	x0, w24, w8, x9
-.L502_36:
+.L504_36:
 	mov	w1, #255
 	mov	w2, #68
 	bl	memset
@@ -98579,7 +98761,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 	mov	w0, #1
-.L502_37:
+.L504_37:
 	ldp	x20, x19, [sp, #240]
 	ldp	x22, x21, [sp, #224]
 	ldp	x24, x23, [sp, #208]
@@ -98588,12 +98770,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	ldp	x29, x30, [sp, #160]
 	add	sp, sp, #256
 	ret
-.L502_38:
+.L504_38:
 	add	x0, x19, #744
 	bl	hw_collections_arena_clean_shared_async_queues_AsyncQueues
 	ldr	w20, [sp, #68]
 	add	x0, x19, #744
-	b	.L502_36
+	b	.L504_36
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_release_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_release_group
 
 	.p2align	2
@@ -98613,7 +98795,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	x8, x8, x1, hi
 	ldr	w20, [x8, #52]
 	cmn	w20, #1
-	b.eq	.L503_19
+	b.eq	.L505_19
 	mov	w8, #56
 	ldp	x9, x25, [x0, #504]
 	umaddl	x26, w20, w8, x9
@@ -98625,7 +98807,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	x8, x26, x23, hi
 	ldr	w9, [x8, #20]
 	cmp	w9, w2
-	b.ne	.L503_10
+	b.ne	.L505_10
 	ldp	x9, x10, [x19, #384]
 	add	x0, sp, #8
 	ldr	w8, [x8, #12]
@@ -98647,8 +98829,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	w2, w8, w10, eq
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x25, x20
-	b.ls	.L503_27
-.L503_3:
+	b.ls	.L505_27
+.L505_3:
 	str	w0, [x26, #20]
 	mov	w8, #56
 	ldp	x9, x25, [x21, #504]
@@ -98657,26 +98839,26 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	csel	x8, x8, x23, hi
 	ldr	w9, [x8, #20]
 	cmn	w9, #1
-	b.eq	.L503_10
+	b.eq	.L505_10
 	ldr	w9, [x21, #852]
 	cmp	w20, w9
-	b.eq	.L503_10
+	b.eq	.L505_10
 	ldr	w1, [x8]
 	ldrb	w2, [x8, #52]
 	add	x0, x21, #528
 	bl	hw_cfq_wf2q_tunables_Tunables_slice_of
 	ldr	x8, [x19, #704]
 	umulh	x9, x0, x8
-	cbnz	x9, .L503_28
+	cbnz	x9, .L505_28
 	mul	x25, x0, x8
-.L503_7:
+.L505_7:
 	ldr	x8, [x21, #144]
 	cmp	x8, x20
-	b.ls	.L503_29
+	b.ls	.L505_29
 	mov	w8, #72
 	ldr	x9, [x21, #136]
 	umaddl	x26, w20, w8, x9
-.L503_9:
+.L505_9:
 	mov	x9, #63439
 	lsr	x8, x25, #3
 	ldr	x5, [x19, #680]
@@ -98693,19 +98875,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	str	x8, [x26, #16]
 	bl	hw_shared_wf2q_Engine_raise
 	ldr	x25, [x21, #512]
-.L503_10:
+.L505_10:
 	cmp	x25, x20
-	b.ls	.L503_25
+	b.ls	.L505_25
 	mov	w8, #56
 	ldr	x9, [x21, #504]
 	umaddl	x25, w20, w8, x9
-.L503_12:
+.L505_12:
 	ldp	w8, w9, [x25, #12]
 	ldp	x1, x2, [x19, #384]
 	cmp	w8, w9
-	b.ne	.L503_15
+	b.ne	.L505_15
 	cmp	x2, x24
-	b.ls	.L503_16
+	b.ls	.L505_16
 	add	x8, x1, x24, lsl #5
 	mov	x9, #-1
 	stp	xzr, x9, [x8]
@@ -98715,19 +98897,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	mov	w8, #-1
 	stp	w8, w8, [x25, #8]
 	str	w8, [x25, #16]
-	b	.L503_16
-.L503_15:
+	b	.L505_16
+.L505_15:
 	add	x0, x25, #8
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L503_16:
+.L505_16:
 	ldr	x8, [x19, #328]
 	add	x22, x25, #24
 	cmp	x8, x24
-	b.ls	.L503_26
+	b.ls	.L505_26
 	ldr	x8, [x19, #320]
 	add	x24, x8, x24, lsl #4
-.L503_18:
+.L505_18:
 	mov	w8, #-1
 	add	x13, x25, #28
 	ldp	w9, w10, [x24, #8]
@@ -98748,8 +98930,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	str	w8, [x21, #856]
 	ldr	w8, [x25, #8]
 	cmn	w8, #1
-	b.eq	.L503_20
-.L503_19:
+	b.eq	.L505_20
+.L505_19:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -98757,20 +98939,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	ldp	x29, x30, [sp, #32]
 	add	sp, sp, #112
 	ret
-.L503_20:
+.L505_20:
 	ldrb	w8, [x25, #48]
 	cmp	w8, #1
-	b.ne	.L503_19
+	b.ne	.L505_19
 	ldr	w8, [x21, #852]
 	cmp	w20, w8
-	b.eq	.L503_19
+	b.eq	.L505_19
 	ldr	x8, [x21, #512]
 	cmp	x8, x20
-	b.ls	.L503_30
+	b.ls	.L505_30
 	mov	w8, #56
 	ldr	x9, [x21, #504]
 	umaddl	x23, w20, w8, x9
-.L503_24:
+.L505_24:
 	strb	wzr, [x23, #48]
 	ldr	x4, [x19, #680]
 	mov	x0, x21
@@ -98789,35 +98971,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	ldp	x22, x21, [sp, #80]
 	add	sp, sp, #112
 	b	hw_shared_wf2q_Engine_deactivate
-.L503_25:
+.L505_25:
 	add	x0, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	add	x25, x21, #448
-	b	.L503_12
-.L503_26:
+	b	.L505_12
+.L505_26:
 	add	x0, x19, #336
 	add	x24, x19, #336
 	bl	hw_collections_arena_clean_request_Arrival
-	b	.L503_18
-.L503_27:
+	b	.L505_18
+.L505_27:
 	mov	w25, w0
 	add	x0, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	w0, w25
 	add	x26, x21, #448
-	b	.L503_3
-.L503_28:
+	b	.L505_3
+.L505_28:
 	mov	x25, #-1
-	b	.L503_7
-.L503_29:
+	b	.L505_7
+.L505_29:
 	add	x0, x21, #152
 	add	x26, x21, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L503_9
-.L503_30:
+	b	.L505_9
+.L505_30:
 	add	x0, x21, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L503_24
+	b	.L505_24
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_remove, .-hw_shared_turns_Turns_cfq_wf2q_Time_remove
 
 	.p2align	2
@@ -98845,25 +99027,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	stp	x24, x23, [sp, #96]
 	add	x29, sp, #48
 	str	w2, [sp, #20]
-	b.ls	.L504_37
+	b.ls	.L506_37
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w27, w8, x9
-.L504_2:
+.L506_2:
 	ldp	x25, x24, [x21, #384]
 	mov	x0, x8
 	ldr	w9, [x0, #8]!
 	add	x23, x25, x19, lsl #5
 	cmn	w9, #1
-	b.eq	.L504_4
+	b.eq	.L506_4
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L504_6
-.L504_4:
+	b	.L506_6
+.L506_4:
 	cmp	x24, x19
-	b.ls	.L504_6
+	b.ls	.L506_6
 	mov	x9, #-1
 	strb	wzr, [x23, #28]
 	stp	x4, x9, [x23]
@@ -98871,33 +99053,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	str	w9, [x23, #24]
 	stp	w22, w22, [x8, #8]
 	str	w22, [x8, #16]
-.L504_6:
+.L506_6:
 	add	x8, x21, #400
 	cmp	x24, x19
 	csel	x9, x23, x8, hi
 	ldr	w26, [x9, #20]
 	cmn	w26, #1
-	b.eq	.L504_20
+	b.eq	.L506_20
 	add	x10, x25, x26, lsl #5
 	cmp	x24, x26
 	ldr	x9, [x9]
 	csel	x8, x10, x8, hi
 	ldr	x8, [x8]
 	cmp	x8, x9
-	b.ne	.L504_20
+	b.ne	.L506_20
 	ldr	x8, [x20, #512]
 	str	x9, [sp, #8]
 	cmp	x8, x27
-	b.ls	.L504_42
+	b.ls	.L506_42
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w27, w8, x9
-.L504_10:
+.L506_10:
 	ldp	w9, w10, [x8, #12]
 	cmp	w9, w10
-	b.ne	.L504_13
+	b.ne	.L506_13
 	cmp	x24, x19
-	b.ls	.L504_14
+	b.ls	.L506_14
 	mov	x9, #-1
 	strb	wzr, [x23, #28]
 	stp	xzr, x9, [x23]
@@ -98906,37 +99088,37 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	mov	w9, #-1
 	stp	w9, w9, [x8, #8]
 	str	w9, [x8, #16]
-	b	.L504_14
-.L504_13:
+	b	.L506_14
+.L506_13:
 	add	x0, x8, #8
 	mov	x1, x25
 	mov	x2, x24
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_remove_from_among
-.L504_14:
+.L506_14:
 	mov	x0, x20
 	mov	x1, x21
 	mov	w2, w26
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch
 	ldr	x8, [x20, #512]
 	cmp	x8, x27
-	b.ls	.L504_43
+	b.ls	.L506_43
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x8, w27, w8, x9
-.L504_16:
+.L506_16:
 	mov	x0, x8
 	ldp	x1, x2, [x21, #384]
 	ldr	w9, [x0, #8]!
 	ldr	x4, [sp, #8]
 	cmn	w9, #1
-	b.eq	.L504_18
+	b.eq	.L506_18
 	mov	w3, w22
 	bl	hw_collections_tree_Tree_insert_among
-	b	.L504_20
-.L504_18:
+	b	.L506_20
+.L506_18:
 	cmp	x2, x19
-	b.ls	.L504_20
+	b.ls	.L506_20
 	add	x9, x1, x19, lsl #5
 	mov	x10, #-1
 	stp	w22, w22, [x8, #8]
@@ -98945,7 +99127,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	str	x10, [x9, #16]
 	str	w10, [x9, #24]
 	strb	wzr, [x9, #28]
-.L504_20:
+.L506_20:
 	mov	w9, #56
 	ldp	x10, x23, [x20, #504]
 	ldr	w8, [x20, #856]
@@ -98966,8 +99148,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	strb	w8, [sp, #40]
 	bl	hw_shared_chooser_Chooser_best
 	cmp	x23, x27
-	b.ls	.L504_38
-.L504_21:
+	b.ls	.L506_38
+.L506_21:
 	str	w0, [x19, #20]
 	mov	w8, #56
 	ldr	w23, [sp, #20]
@@ -98976,10 +99158,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmp	x10, x27
 	csel	x8, x8, x28, hi
 	ldrb	w9, [x8, #48]
-	tbz	w9, #0, .L504_24
+	tbz	w9, #0, .L506_24
 	ldr	w9, [x20, #852]
 	cmp	w23, w9
-	b.ne	.L504_31
+	b.ne	.L506_31
 	ldp	x20, x19, [sp, #128]
 	ldp	x22, x21, [sp, #112]
 	ldp	x24, x23, [sp, #96]
@@ -98988,23 +99170,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #144
 	ret
-.L504_24:
+.L506_24:
 	ldr	w1, [x8]
 	ldrb	w2, [x8, #52]
 	add	x0, x20, #528
 	bl	hw_cfq_wf2q_tunables_Tunables_slice_of
 	ldr	x8, [x21, #704]
 	umulh	x9, x0, x8
-	cbnz	x9, .L504_39
+	cbnz	x9, .L506_39
 	mul	x19, x0, x8
-.L504_26:
+.L506_26:
 	ldr	x8, [x20, #144]
 	cmp	x8, x27
-	b.ls	.L504_40
+	b.ls	.L506_40
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x22, w27, w8, x9
-.L504_28:
+.L506_28:
 	mov	x9, #63439
 	lsr	x8, x19, #3
 	movk	x9, #58195, lsl #16
@@ -99015,35 +99197,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	str	x8, [x22, #16]
 	ldr	x8, [x20, #512]
 	cmp	x8, x27
-	b.ls	.L504_41
+	b.ls	.L506_41
 	mov	w8, #56
 	ldr	x9, [x20, #504]
 	umaddl	x28, w27, w8, x9
-.L504_30:
+.L506_30:
 	mov	w8, #1
 	strb	w8, [x28, #48]
 	ldr	w8, [x20, #848]
 	adds	w8, w8, #1
 	csinv	w8, w8, wzr, lo
 	str	w8, [x20, #848]
-	b	.L504_36
-.L504_31:
+	b	.L506_36
+.L506_31:
 	ldr	w1, [x8]
 	ldrb	w2, [x8, #52]
 	add	x0, x20, #528
 	bl	hw_cfq_wf2q_tunables_Tunables_slice_of
 	ldr	x8, [x21, #704]
 	umulh	x9, x0, x8
-	cbnz	x9, .L504_44
+	cbnz	x9, .L506_44
 	mul	x19, x0, x8
-.L504_33:
+.L506_33:
 	ldr	x8, [x20, #144]
 	cmp	x8, x27
-	b.ls	.L504_45
+	b.ls	.L506_45
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x22, w27, w8, x9
-.L504_35:
+.L506_35:
 	mov	x9, #63439
 	lsr	x8, x19, #3
 	movk	x9, #58195, lsl #16
@@ -99052,7 +99234,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	umulh	x8, x8, x9
 	lsr	x8, x8, #4
 	str	x8, [x22, #16]
-.L504_36:
+.L506_36:
 	ldr	x5, [x21, #680]
 	mov	x0, x20
 	mov	w1, w23
@@ -99067,50 +99249,50 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #144
 	b	hw_shared_wf2q_Engine_raise
-.L504_37:
+.L506_37:
 	add	x0, x20, #448
 	mov	x23, x4
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	x4, x23
 	add	x8, x20, #448
-	b	.L504_2
-.L504_38:
+	b	.L506_2
+.L506_38:
 	mov	w19, w0
 	add	x0, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	mov	w0, w19
 	add	x19, x20, #448
-	b	.L504_21
-.L504_39:
+	b	.L506_21
+.L506_39:
 	mov	x19, #-1
-	b	.L504_26
-.L504_40:
+	b	.L506_26
+.L506_40:
 	add	x0, x20, #152
 	add	x22, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L504_28
-.L504_41:
+	b	.L506_28
+.L506_41:
 	add	x0, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	b	.L504_30
-.L504_42:
-	add	x0, x20, #448
-	bl	hw_collections_arena_clean_shared_turns_queue_Queue
-	add	x8, x20, #448
-	b	.L504_10
-.L504_43:
+	b	.L506_30
+.L506_42:
 	add	x0, x20, #448
 	bl	hw_collections_arena_clean_shared_turns_queue_Queue
 	add	x8, x20, #448
-	b	.L504_16
-.L504_44:
+	b	.L506_10
+.L506_43:
+	add	x0, x20, #448
+	bl	hw_collections_arena_clean_shared_turns_queue_Queue
+	add	x8, x20, #448
+	b	.L506_16
+.L506_44:
 	mov	x19, #-1
-	b	.L504_33
-.L504_45:
+	b	.L506_33
+.L506_45:
 	add	x0, x20, #152
 	add	x22, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L504_35
+	b	.L506_35
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_sort, .-hw_shared_turns_Turns_cfq_wf2q_Time_sort
 
 	.p2align	2
@@ -99135,13 +99317,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmp	x11, x1
 	csel	x9, x10, x22, hi
 	cmn	w1, #1
-	b.eq	.L505_5
+	b.eq	.L507_5
 	ldr	w10, [x9, #32]
-	cbnz	w10, .L505_3
+	cbnz	w10, .L507_3
 	ldrb	w9, [x9, #51]
 	cmp	w9, #1
-	b.ne	.L505_5
-.L505_3:
+	b.ne	.L507_5
+.L507_3:
 	ldr	x9, [x19, #520]
 	mov	x11, #63439
 	movk	x11, #58195, lsl #16
@@ -99158,33 +99340,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	csinv	x9, x9, xzr, lo
 	cmp	x8, #1000
 	str	x9, [x19, #520]
-	b.lo	.L505_6
+	b.lo	.L507_6
 	mov	x0, x19
 	bl	hw_shared_wf2q_Engine_charge
 	ldr	w1, [x19, #852]
 	cmn	w1, #1
-	b.ne	.L505_6
-	b	.L505_12
-.L505_5:
+	b.ne	.L507_6
+	b	.L507_12
+.L507_5:
 	str	x8, [x19, #520]
 	cmn	w1, #1
-	b.eq	.L505_12
-.L505_6:
+	b.eq	.L507_12
+.L507_6:
 	mov	w8, #56
 	ldp	x9, x10, [x19, #504]
 	umaddl	x8, w1, w8, x9
 	cmp	x10, w1, uxtw
 	csel	x8, x8, x22, hi
 	ldr	w9, [x8]
-	tbz	w9, #0, .L505_8
+	tbz	w9, #0, .L507_8
 	ldr	w8, [x8, #4]
-	b	.L505_9
-.L505_8:
+	b	.L507_9
+.L507_8:
 	mov	w8, wzr
-.L505_9:
+.L507_9:
 	ldrb	w9, [x20, #824]
 	cmp	w9, #1
-	b.ne	.L505_11
+	b.ne	.L507_11
 	mov	w9, #5
 	str	w8, [sp, #12]
 	mov	w8, #13
@@ -99194,19 +99376,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	strb	w9, [sp, #8]
 	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
-.L505_11:
+.L507_11:
 	mov	x0, x19
 	mov	x1, x20
 	bl	hw_cfq_wf2q_Time_as_shared_turns_Measure_end_turn
-.L505_12:
+.L507_12:
 	ldr	w8, [x19, #856]
-	cbz	w8, .L505_19
+	cbz	w8, .L507_19
 	ldrb	w8, [x20, #997]
-	tbnz	w8, #0, .L505_19
+	tbnz	w8, #0, .L507_19
 	ldr	w8, [x20, #788]
 	ldr	x9, [x20, #776]
 	cmp	x9, x8
-	b.ls	.L505_18
+	b.ls	.L507_18
 	ldr	w10, [x20, #784]
 	adds	w10, w10, w8
 	csinv	w10, w10, wzr, lo
@@ -99214,19 +99396,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	csel	w11, wzr, w9, lo
 	sub	w10, w10, w11
 	cmp	x9, x10
-	b.ls	.L505_17
+	b.ls	.L507_17
 	mov	w11, #12
 	umull	x10, w10, w11
 	ldr	x11, [x20, #768]
 	str	wzr, [x11, x10]
-.L505_17:
+.L507_17:
 	add	w10, w8, #1
 	str	w10, [x20, #788]
-.L505_18:
+.L507_18:
 	cmp	x9, x8
 	cset	w8, hi
 	strb	w8, [x20, #997]
-.L505_19:
+.L507_19:
 	mov	x0, x19
 	bl	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 	ldp	x20, x19, [sp, #80]
@@ -99240,7 +99422,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	.type	hw_shared_turns_Turns_cfq_wf2q_Time_unreference, @function
 hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	cmn	w1, #1
-	b.eq	.L506_12
+	b.eq	.L508_12
 	sub	sp, sp, #64
 	ldr	x8, [x0, #512]
 	stp	x20, x19, [sp, #48]
@@ -99250,15 +99432,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	add	x29, sp, #16
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L506_14
+	b.ls	.L508_14
 	mov	w8, #56
 	ldr	x9, [x0, #504]
 	umaddl	x8, w20, w8, x9
-.L506_3:
+.L508_3:
 	ldr	w9, [x8, #36]
 	subs	w9, w9, #1
 	str	w9, [x8, #36]
-	b.ne	.L506_11
+	b.ne	.L508_11
 	mov	w8, #72
 	ldp	x9, x10, [x0, #136]
 	umaddl	x8, w20, w8, x9
@@ -99266,9 +99448,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	cmp	x10, x20
 	csel	x8, x8, x9, hi
 	ldrb	w9, [x8, #68]
-	tbnz	w9, #0, .L506_7
+	tbnz	w9, #0, .L508_7
 	ldrb	w9, [x8, #66]
-	cbnz	w9, .L506_7
+	cbnz	w9, .L508_7
 	ldr	w9, [x8, #56]
 	mov	w10, #168
 	ldp	x11, x12, [x0, #224]
@@ -99278,20 +99460,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	csel	x9, x10, x11, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w1
-	b.ne	.L506_13
-.L506_7:
+	b.ne	.L508_13
+.L508_7:
 	mov	w8, #824
-.L506_8:
+.L508_8:
 	ldr	x10, [x0, #512]
 	add	x21, x0, x8
 	ldr	w9, [x21, #4]
 	str	w1, [x21, #4]
 	cmp	x10, x20
-	b.ls	.L506_15
+	b.ls	.L508_15
 	mov	w10, #56
 	ldr	x11, [x0, #504]
 	umaddl	x19, w20, w10, x11
-.L506_10:
+.L508_10:
 	mov	w10, #-1
 	stp	w9, w10, [x19, #40]
 	mov	w10, #56
@@ -99301,21 +99483,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	add	x10, x10, #44
 	csel	x8, x10, x21, hi
 	str	w1, [x8]
-.L506_11:
+.L508_11:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #64
-.L506_12:
+.L508_12:
 	ret
-.L506_13:
+.L508_13:
 	ldrb	w8, [x8, #71]
 	mov	w9, #824
 	cmp	w8, #0
 	mov	w8, #816
 	csel	x8, x9, x8, ne
-	b	.L506_8
-.L506_14:
+	b	.L508_8
+.L508_14:
 	mov	x21, x0
 	add	x0, x0, #448
 	mov	w22, w1
@@ -99323,8 +99505,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	mov	x0, x21
 	mov	w1, w22
 	add	x8, x21, #448
-	b	.L506_3
-.L506_15:
+	b	.L508_3
+.L508_15:
 	mov	x20, x0
 	add	x0, x0, #448
 	stur	w1, [x29, #-4]
@@ -99333,7 +99515,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	ldur	w1, [x29, #-4]
 	mov	x9, x22
 	mov	x0, x20
-	b	.L506_10
+	b	.L508_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_unreference, .-hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 
 	.p2align	2
@@ -99367,8 +99549,8 @@ hw_shared_wf2q_Engine_activate:
 	csel	x9, x11, x12, lo
 	cmp	x10, x22
 	ldr	x20, [x9]
-	b.ls	.L507_8
-.L507_1:
+	b.ls	.L509_8
+.L509_1:
 	ldr	x9, [x8, #8]
 	ldrb	w11, [x8, #66]
 	sub	x10, x20, x9
@@ -99377,7 +99559,7 @@ hw_shared_wf2q_Engine_activate:
 	ands	w23, w2, w10
 	csel	x10, x9, x20, ne
 	cmp	w11, #2
-	b.ne	.L507_3
+	b.ne	.L509_3
 	sub	x11, x10, x9
 	mov	x19, x0
 	mov	w20, w1
@@ -99389,14 +99571,14 @@ hw_shared_wf2q_Engine_activate:
 	bl	hw_shared_wf2q_Engine_leave_idle
 	mov	x0, x19
 	mov	w1, w20
-	b	.L507_12
-.L507_3:
+	b	.L509_12
+.L509_3:
 	ldrb	w9, [x8, #68]
 	str	x10, [x8]
 	mov	w10, #1
 	strb	w10, [x8, #68]
 	cmp	w9, #1
-	b.eq	.L507_12
+	b.eq	.L509_12
 	mov	w8, #72
 	ldp	x9, x10, [x0, #136]
 	umaddl	x8, w22, w8, x9
@@ -99407,17 +99589,17 @@ hw_shared_wf2q_Engine_activate:
 	ldr	w20, [x8, #40]
 	ldrb	w8, [x8, #64]
 	cmp	x10, x9
-	b.ls	.L507_9
+	b.ls	.L509_9
 	mov	w10, #168
 	ldr	x11, [x0, #224]
 	umaddl	x19, w9, w10, x11
 	cmp	w8, #1
-	b.eq	.L507_10
-.L507_6:
-	cbz	w8, .L507_11
+	b.eq	.L509_10
+.L509_6:
+	cbz	w8, .L509_11
 	add	x19, x19, #96
-	b	.L507_11
-.L507_8:
+	b	.L509_11
+.L509_8:
 	mov	x23, x0
 	add	x0, x0, #152
 	mov	w24, w1
@@ -99427,8 +99609,8 @@ hw_shared_wf2q_Engine_activate:
 	mov	x0, x23
 	mov	w1, w24
 	add	x8, x23, #152
-	b	.L507_1
-.L507_9:
+	b	.L509_1
+.L509_9:
 	mov	x9, x0
 	str	x0, [x29, #24]
 	mov	w24, w1
@@ -99439,34 +99621,34 @@ hw_shared_wf2q_Engine_activate:
 	mov	w8, w25
 	mov	w1, w24
 	cmp	w8, #1
-	b.ne	.L507_6
-.L507_10:
+	b.ne	.L509_6
+.L509_10:
 	add	x19, x19, #48
-.L507_11:
+.L509_11:
 	ldr	x8, [x19, #8]
 	adds	x8, x8, x20
 	csinv	x8, x8, xzr, lo
 	str	x8, [x19, #8]
-.L507_12:
+.L509_12:
 	ldr	x8, [x0, #144]
 	cmp	x8, x22
-	b.ls	.L507_18
+	b.ls	.L509_18
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x21, w22, w8, x9
-.L507_14:
+.L509_14:
 	ldr	w8, [x21, #60]
 	cmn	w8, #1
-	b.eq	.L507_17
+	b.eq	.L509_17
 	ldrb	w8, [x21, #69]
 	cmp	w8, #1
-	b.eq	.L507_17
+	b.eq	.L509_17
 	mov	w8, #1
 	strb	w8, [x21, #69]
 	ldr	w8, [x0, #440]
 	add	w8, w8, #1
 	str	w8, [x0, #440]
-.L507_17:
+.L509_17:
 	and	w2, w23, #0x1
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -99474,21 +99656,21 @@ hw_shared_wf2q_Engine_activate:
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	b	hw_shared_wf2q_Engine_enqueue
-.L507_18:
+.L509_18:
 	mov	x19, x0
 	add	x0, x0, #152
 	mov	w20, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x19
 	mov	w1, w20
-	b	.L507_14
+	b	.L509_14
 	.size	hw_shared_wf2q_Engine_activate, .-hw_shared_wf2q_Engine_activate
 
 	.p2align	2
 	.type	hw_shared_wf2q_Engine_charge, @function
 hw_shared_wf2q_Engine_charge:
 	cmn	w1, #1
-	b.eq	.L508_12
+	b.eq	.L510_12
 	stp	x29, x30, [sp, #-80]!
 	mov	x8, #2199023255551
 	stp	x22, x21, [sp, #48]
@@ -99505,17 +99687,17 @@ hw_shared_wf2q_Engine_charge:
 	mov	x20, x0
 	mov	w24, #-1
 	mov	x29, sp
-	b	.L508_3
-.L508_2:
+	b	.L510_3
+.L510_2:
 	cmp	x25, x24
-	b.eq	.L508_11
-.L508_3:
+	b.eq	.L510_11
+.L510_3:
 	ldr	x8, [x20, #144]
 	cmp	x8, x25
-	b.ls	.L508_9
+	b.ls	.L510_9
 	ldr	x8, [x20, #136]
 	madd	x8, x25, x22, x8
-.L508_5:
+.L510_5:
 	ldr	x9, [x8, #24]
 	ldr	w1, [x8, #56]
 	ldrb	w2, [x8, #64]
@@ -99524,10 +99706,10 @@ hw_shared_wf2q_Engine_charge:
 	str	x9, [x8, #24]
 	ldr	x9, [x20, #232]
 	cmp	x9, x1
-	b.ls	.L508_10
+	b.ls	.L510_10
 	ldr	x8, [x20, #224]
 	umaddl	x8, w1, w23, x8
-.L508_7:
+.L510_7:
 	add	x9, x8, #96
 	cmp	w2, #0
 	add	x10, x8, #48
@@ -99543,16 +99725,16 @@ hw_shared_wf2q_Engine_charge:
 	udiv	x10, x21, x10
 	add	x10, x10, x11
 	str	x10, [x9]
-	b.eq	.L508_2
+	b.eq	.L510_2
 	mov	x0, x20
 	bl	hw_shared_wf2q_Engine_prune
-	b	.L508_2
-.L508_9:
+	b	.L510_2
+.L510_9:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x20, #152
-	b	.L508_5
-.L508_10:
+	b	.L510_5
+.L510_10:
 	add	x0, x20, #240
 	mov	x25, x1
 	mov	w26, w2
@@ -99560,14 +99742,14 @@ hw_shared_wf2q_Engine_charge:
 	mov	w2, w26
 	mov	x1, x25
 	add	x8, x20, #240
-	b	.L508_7
-.L508_11:
+	b	.L510_7
+.L510_11:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
-.L508_12:
+.L510_12:
 	ret
 	.size	hw_shared_wf2q_Engine_charge, .-hw_shared_wf2q_Engine_charge
 
@@ -99591,9 +99773,9 @@ hw_shared_wf2q_Engine_deactivate:
 	stp	x29, x30, [sp, #16]
 	add	x29, sp, #16
 	str	x4, [sp, #8]
-.L509_1:
+.L511_1:
 	cmn	w22, #1
-	b.eq	.L509_34
+	b.eq	.L511_34
 	ldp	x8, x9, [x21, #136]
 	mov	w19, w22
 	umaddl	x24, w22, w24, x8
@@ -99601,9 +99783,9 @@ hw_shared_wf2q_Engine_deactivate:
 	cmp	x9, x19
 	csel	x8, x24, x8, hi
 	ldrb	w8, [x8, #68]
-	tbz	w8, #0, .L509_34
-	b.ls	.L509_20
-.L509_4:
+	tbz	w8, #0, .L511_34
+	b.ls	.L511_20
+.L511_4:
 	ldr	w8, [x24, #40]
 	ldr	x9, [x24, #24]
 	cmp	w8, #1
@@ -99618,19 +99800,19 @@ hw_shared_wf2q_Engine_deactivate:
 	str	x26, [x24, #8]
 	ldr	x9, [x21, #232]
 	cmp	x9, x8
-	b.ls	.L509_21
+	b.ls	.L511_21
 	ldr	x9, [x21, #224]
 	umaddl	x8, w8, w28, x9
-.L509_6:
+.L511_6:
 	ldr	w9, [x8, #152]
 	cmp	w9, w22
-	b.ne	.L509_8
+	b.ne	.L511_8
 	mov	w9, #-1
 	str	w9, [x8, #152]
-	b	.L509_9
-.L509_8:
+	b	.L511_9
+.L511_8:
 	str	xzr, [x24, #24]
-.L509_9:
+.L511_9:
 	ldrb	w9, [x24, #64]
 	mov	w10, #48
 	umaddl	x10, w9, w10, x8
@@ -99639,28 +99821,28 @@ hw_shared_wf2q_Engine_deactivate:
 	csel	x9, x10, x8, lo
 	ldrb	w8, [x24, #66]
 	ldr	x24, [x9]
-	cbz	w8, .L509_13
+	cbz	w8, .L511_13
 	mov	x0, x21
 	mov	w1, w22
 	cmp	w8, #1
-	b.ne	.L509_12
+	b.ne	.L511_12
 	bl	hw_shared_wf2q_Engine_leave_active
-	b	.L509_13
-.L509_12:
+	b	.L511_13
+.L511_12:
 	bl	hw_shared_wf2q_Engine_leave_idle
-.L509_13:
+.L511_13:
 	sub	x8, x26, x24
 	mov	x0, x21
 	mov	w1, w22
 	cmp	x8, #0
 	cset	w8, gt
 	and	w8, w23, w8
-	tbz	w8, #0, .L509_15
+	tbz	w8, #0, .L511_15
 	bl	hw_shared_wf2q_Engine_enter_idle
-	b	.L509_16
-.L509_15:
+	b	.L511_16
+.L511_15:
 	bl	hw_shared_wf2q_Engine_forget
-.L509_16:
+.L511_16:
 	mov	w24, #72
 	ldp	x8, x9, [x21, #136]
 	umaddl	x8, w19, w24, x8
@@ -99674,7 +99856,7 @@ hw_shared_wf2q_Engine_deactivate:
 	csel	x10, x10, x25, hi
 	ldr	w10, [x10, #156]
 	cmp	w10, w22
-	b.ne	.L509_18
+	b.ne	.L511_18
 	ldr	x4, [sp, #8]
 	mov	x0, x21
 	mov	w1, w23
@@ -99682,51 +99864,51 @@ hw_shared_wf2q_Engine_deactivate:
 	mov	w3, w20
 	bl	hw_shared_wf2q_Engine_refresh
 	ldp	x8, x9, [x21, #224]
-.L509_18:
+.L511_18:
 	umaddl	x8, w23, w28, x8
 	cmp	x9, x23
 	csel	x8, x8, x25, hi
 	ldp	w9, w22, [x8, #156]
 	cmn	w9, #1
-	b.ne	.L509_22
+	b.ne	.L511_22
 	ldr	w8, [x8, #152]
 	mov	w23, #1
 	cmn	w8, #1
-	b.eq	.L509_1
-	b	.L509_22
-.L509_20:
+	b.eq	.L511_1
+	b	.L511_22
+.L511_20:
 	add	x0, x21, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x24, x21, #152
-	b	.L509_4
-.L509_21:
+	b	.L511_4
+.L511_21:
 	add	x0, x21, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x8, x21, #240
-	b	.L509_6
-.L509_22:
+	b	.L511_6
+.L511_22:
 	cmn	w22, #1
-	b.eq	.L509_34
+	b.eq	.L511_34
 	mov	w19, #72
 	mov	w26, #168
 	mov	x27, #2199023255551
-	b	.L509_25
-.L509_24:
+	b	.L511_25
+.L511_24:
 	ldp	x8, x9, [x21, #224]
 	umaddl	x8, w23, w26, x8
 	cmp	x9, x23
 	csel	x8, x8, x25, hi
 	ldr	w22, [x8, #160]
 	cmn	w22, #1
-	b.eq	.L509_34
-.L509_25:
+	b.eq	.L511_34
+.L511_25:
 	ldr	x8, [x21, #144]
 	mov	w22, w22
 	cmp	x8, x22
-	b.ls	.L509_33
+	b.ls	.L511_33
 	ldr	x8, [x21, #136]
 	umaddl	x8, w22, w19, x8
-.L509_27:
+.L511_27:
 	ldr	w9, [x8, #56]
 	ldp	x10, x11, [x21, #224]
 	umaddl	x10, w9, w26, x10
@@ -99734,7 +99916,7 @@ hw_shared_wf2q_Engine_deactivate:
 	csel	x9, x10, x25, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w22
-	b.ne	.L509_29
+	b.ne	.L511_29
 	ldr	w9, [x8, #40]
 	ldr	x10, [x8, #24]
 	cmp	w9, #1
@@ -99746,14 +99928,14 @@ hw_shared_wf2q_Engine_deactivate:
 	ldr	x10, [x8]
 	add	x9, x9, x10
 	stp	x9, x9, [x8]
-.L509_29:
+.L511_29:
 	ldrb	w8, [x8, #66]
 	cmp	w8, #1
-	b.ne	.L509_31
+	b.ne	.L511_31
 	mov	x0, x21
 	mov	w1, w22
 	bl	hw_shared_wf2q_Engine_leave_active
-.L509_31:
+.L511_31:
 	mov	x0, x21
 	mov	w1, w22
 	mov	w2, wzr
@@ -99770,15 +99952,15 @@ hw_shared_wf2q_Engine_deactivate:
 	ldr	w23, [x8, #56]
 	mov	w1, w23
 	bl	hw_shared_wf2q_Engine_refresh
-	tbnz	w20, #0, .L509_24
-	tbnz	w0, #0, .L509_24
-	b	.L509_34
-.L509_33:
+	tbnz	w20, #0, .L511_24
+	tbnz	w0, #0, .L511_24
+	b	.L511_34
+.L511_33:
 	add	x0, x21, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x21, #152
-	b	.L509_27
-.L509_34:
+	b	.L511_27
+.L511_34:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -99808,14 +99990,14 @@ hw_shared_wf2q_Engine_enqueue:
 	mov	x29, sp
 	ldrb	w9, [x9, #67]
 	cmp	w9, #1
-	b.eq	.L510_31
+	b.eq	.L512_31
 	cmp	x8, x22
-	b.ls	.L510_32
-.L510_2:
+	b.ls	.L512_32
+.L512_2:
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L510_3:
+.L512_3:
 	ldr	w9, [x8, #56]
 	mov	w10, #168
 	add	x23, x20, #240
@@ -99842,56 +100024,56 @@ hw_shared_wf2q_Engine_enqueue:
 	ldr	x9, [x8]
 	add	x10, x12, x9
 	str	x10, [x8, #8]
-	tbz	w2, #0, .L510_8
+	tbz	w2, #0, .L512_8
 	sub	x11, x11, x10
 	cmp	x11, #1
-	b.lt	.L510_8
+	b.lt	.L512_8
 	ldr	w12, [x8, #60]
 	cmn	w12, #1
-	b.ne	.L510_7
+	b.ne	.L512_7
 	ldr	w12, [x8, #52]
 	cmp	w12, #1
 	csinc	w12, w12, wzr, hi
 	udiv	x11, x11, x12
-.L510_7:
+.L512_7:
 	add	x9, x11, x9
 	add	x10, x11, x10
 	stp	x9, x10, [x8]
-.L510_8:
+.L512_8:
 	ldr	x8, [x20, #144]
 	cmp	x8, x22
-	b.ls	.L510_33
+	b.ls	.L512_33
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x24, w22, w8, x9
-.L510_10:
+.L512_10:
 	mov	w8, #1
 	strb	w8, [x24, #66]
 	ldr	w8, [x24, #56]
 	ldr	x9, [x20, #232]
 	cmp	x9, x8
-	b.ls	.L510_34
+	b.ls	.L512_34
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x23, w8, w9, x10
-.L510_12:
+.L512_12:
 	ldr	w8, [x23, #164]
 	add	w8, w8, #1
 	str	w8, [x23, #164]
 	ldrb	w8, [x24, #64]
-	cbz	w8, .L510_16
+	cbz	w8, .L512_16
 	cmp	w8, #1
-	b.ne	.L510_15
+	b.ne	.L512_15
 	add	x23, x23, #48
-	b	.L510_16
-.L510_15:
+	b	.L512_16
+.L512_15:
 	add	x23, x23, #96
-.L510_16:
+.L512_16:
 	ldp	x1, x2, [x20, #72]
 	ldr	w6, [x23, #24]
 	ldp	x5, x4, [x24]
 	cmp	x2, x6
-	b.ls	.L510_19
+	b.ls	.L512_19
 	mov	w8, #48
 	add	x0, x23, #16
 	mov	w3, w19
@@ -99899,12 +100081,12 @@ hw_shared_wf2q_Engine_enqueue:
 	ldr	x8, [x1, x8]
 	sub	x8, x8, x4
 	cmp	x8, #0
-	b.le	.L510_21
+	b.le	.L512_21
 	bl	hw_collections_tree_Tree_insert_among_shared_wf2q_entity_LeastStart
-	b	.L510_22
-.L510_19:
+	b	.L512_22
+.L512_19:
 	cmp	x2, x22
-	b.ls	.L510_22
+	b.ls	.L512_22
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -99916,25 +100098,25 @@ hw_shared_wf2q_Engine_enqueue:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L510_22
-.L510_21:
+	b	.L512_22
+.L512_21:
 	mov	w7, #1
 	bl	hw_collections_tree_Tree_attach_shared_wf2q_entity_LeastStart
-.L510_22:
+.L512_22:
 	ldr	w8, [x24, #60]
 	cmn	w8, #1
-	b.ne	.L510_30
+	b.ne	.L512_30
 	ldrb	w9, [x24, #71]
 	strb	wzr, [x24, #71]
 	ldr	x8, [x20, #144]
-	tbz	w9, #0, .L510_27
+	tbz	w9, #0, .L512_27
 	cmp	x8, x22
 	add	x23, x20, #416
-	b.ls	.L510_36
+	b.ls	.L512_36
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L510_26:
+.L512_26:
 	mov	w9, #-1
 	mov	w12, #72
 	ldp	w10, w11, [x8, #32]
@@ -99951,15 +100133,15 @@ hw_shared_wf2q_Engine_enqueue:
 	csel	x9, x9, x13, hi
 	str	w11, [x12]
 	str	w10, [x9]
-.L510_27:
+.L512_27:
 	ldr	w23, [x20, #408]
 	cmp	x8, x22
 	str	w19, [x20, #408]
-	b.ls	.L510_35
+	b.ls	.L512_35
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x21, w22, w8, x9
-.L510_29:
+.L512_29:
 	mov	w8, #-1
 	stp	w8, w23, [x21, #32]
 	mov	w8, #72
@@ -99970,13 +100152,13 @@ hw_shared_wf2q_Engine_enqueue:
 	add	x8, x8, #32
 	csel	x8, x8, x10, hi
 	str	w19, [x8]
-.L510_30:
+.L512_30:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L510_31:
+.L512_31:
 	mov	x0, x20
 	mov	w1, w19
 	mov	w23, w2
@@ -99985,32 +100167,32 @@ hw_shared_wf2q_Engine_enqueue:
 	ldr	x8, [x20, #144]
 	mov	w2, w23
 	cmp	x8, x22
-	b.hi	.L510_2
-.L510_32:
+	b.hi	.L512_2
+.L512_32:
 	add	x0, x20, #152
 	mov	w23, w2
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w2, w23
 	add	x8, x20, #152
-	b	.L510_3
-.L510_33:
+	b	.L512_3
+.L512_33:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x24, x20, #152
-	b	.L510_10
-.L510_34:
+	b	.L512_10
+.L512_34:
 	add	x0, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
-	b	.L510_12
-.L510_35:
+	b	.L512_12
+.L512_35:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L510_29
-.L510_36:
+	b	.L512_29
+.L512_36:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x20, #152
-	b	.L510_26
+	b	.L512_26
 	.size	hw_shared_wf2q_Engine_enqueue, .-hw_shared_wf2q_Engine_enqueue
 
 	.p2align	2
@@ -100026,36 +100208,36 @@ hw_shared_wf2q_Engine_enter_idle:
 	cmp	x8, x23
 	stp	x22, x21, [sp, #32]
 	mov	x29, sp
-	b.ls	.L511_17
+	b.ls	.L513_17
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x24, w23, w8, x9
-.L511_2:
+.L513_2:
 	mov	w8, #2
 	ldr	x21, [x24, #8]
 	strb	w8, [x24, #66]
 	ldr	w8, [x24, #56]
 	ldr	x9, [x20, #232]
 	cmp	x9, x8
-	b.ls	.L511_18
+	b.ls	.L513_18
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x22, w8, w9, x10
 	ldrb	w8, [x24, #64]
-	cbz	w8, .L511_7
-.L511_4:
+	cbz	w8, .L513_7
+.L513_4:
 	cmp	w8, #1
-	b.ne	.L511_6
+	b.ne	.L513_6
 	add	x22, x22, #48
-	b	.L511_7
-.L511_6:
+	b	.L513_7
+.L513_6:
 	add	x22, x22, #96
-.L511_7:
+.L513_7:
 	ldp	x1, x2, [x20, #72]
 	ldr	w6, [x22, #36]
 	ldr	x5, [x24]
 	cmp	x2, x6
-	b.ls	.L511_10
+	b.ls	.L513_10
 	mov	w8, #48
 	add	x0, x22, #28
 	mov	w3, w19
@@ -100064,12 +100246,12 @@ hw_shared_wf2q_Engine_enter_idle:
 	ldr	x8, [x1, x8]
 	sub	x8, x8, x21
 	cmp	x8, #0
-	b.le	.L511_12
+	b.le	.L513_12
 	bl	hw_collections_tree_Tree_insert_among_shared_wf2q_entity_LeastStart
-	b	.L511_13
-.L511_10:
+	b	.L513_13
+.L513_10:
 	cmp	x2, x23
-	b.ls	.L511_13
+	b.ls	.L513_13
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -100081,14 +100263,14 @@ hw_shared_wf2q_Engine_enter_idle:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L511_13
-.L511_12:
+	b	.L513_13
+.L513_12:
 	mov	w7, #1
 	bl	hw_collections_tree_Tree_attach_shared_wf2q_entity_LeastStart
-.L511_13:
+.L513_13:
 	ldr	w8, [x22, #40]
 	cmn	w8, #1
-	b.eq	.L511_15
+	b.eq	.L513_15
 	mov	w9, #72
 	ldp	x10, x11, [x20, #136]
 	umaddl	x9, w8, w9, x10
@@ -100098,27 +100280,27 @@ hw_shared_wf2q_Engine_enter_idle:
 	ldr	x8, [x8, #8]
 	sub	x8, x21, x8
 	cmp	x8, #1
-	b.lt	.L511_16
-.L511_15:
+	b.lt	.L513_16
+.L513_15:
 	str	w19, [x22, #40]
-.L511_16:
+.L513_16:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L511_17:
+.L513_17:
 	add	x0, x20, #152
 	add	x24, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L511_2
-.L511_18:
+	b	.L513_2
+.L513_18:
 	add	x0, x20, #240
 	add	x22, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	ldrb	w8, [x24, #64]
-	cbnz	w8, .L511_4
-	b	.L511_7
+	cbnz	w8, .L513_4
+	b	.L513_7
 	.size	hw_shared_wf2q_Engine_enter_idle, .-hw_shared_wf2q_Engine_enter_idle
 
 	.p2align	2
@@ -100131,44 +100313,44 @@ hw_shared_wf2q_Engine_enter_weights:
 	stp	x22, x21, [sp, #16]
 	mov	x29, sp
 	cmp	x8, x19
-	b.ls	.L512_11
+	b.ls	.L514_11
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x20, w19, w8, x9
-.L512_2:
+.L514_2:
 	ldr	w8, [x0, #424]
 	cmp	w1, w8
-	b.hs	.L512_4
+	b.hs	.L514_4
 	ldrb	w8, [x20, #70]
 	mov	w9, #1
 	strb	w9, [x20, #70]
 	cmp	w8, #1
-	b.ne	.L512_5
-.L512_4:
+	b.ne	.L514_5
+.L514_4:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L512_5:
+.L514_5:
 	ldp	x8, x2, [x0, #24]
 	ldr	w5, [x0, #436]
 	ldr	w4, [x20, #40]
 	cmp	x2, x5
-	b.ls	.L512_8
+	b.ls	.L514_8
 	lsl	x9, x5, #5
 	mov	w3, w1
 	add	x0, x0, #428
 	mov	x1, x8
 	ldr	x9, [x8, x9]
 	cmp	x9, x4
-	b.ls	.L512_10
+	b.ls	.L514_10
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_collections_tree_Tree_insert_among
-.L512_8:
+.L514_8:
 	cmp	x2, x19
-	b.ls	.L512_4
+	b.ls	.L514_4
 	add	x8, x8, x19, lsl #5
 	mov	x9, #-1
 	str	w1, [x0, #428]
@@ -100178,14 +100360,14 @@ hw_shared_wf2q_Engine_enter_weights:
 	str	w9, [x8, #24]
 	strb	wzr, [x8, #28]
 	str	w1, [x0, #436]
-	b	.L512_4
-.L512_10:
+	b	.L514_4
+.L514_10:
 	ldp	x20, x19, [sp, #32]
 	mov	w6, #1
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_collections_tree_Tree_attach
-.L512_11:
+.L514_11:
 	add	x20, x0, #152
 	mov	x21, x0
 	add	x0, x0, #152
@@ -100193,7 +100375,7 @@ hw_shared_wf2q_Engine_enter_weights:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x21
 	mov	w1, w22
-	b	.L512_2
+	b	.L514_2
 	.size	hw_shared_wf2q_Engine_enter_weights, .-hw_shared_wf2q_Engine_enter_weights
 
 	.p2align	2
@@ -100216,51 +100398,51 @@ hw_shared_wf2q_Engine_forget:
 	mov	x29, sp
 	ldrb	w9, [x9, #66]
 	cmp	w9, #2
-	b.ne	.L513_2
+	b.ne	.L515_2
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_leave_idle
 	ldr	x8, [x20, #144]
-.L513_2:
+.L515_2:
 	cmp	x8, x22
-	b.ls	.L513_18
+	b.ls	.L515_18
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x23, w22, w8, x9
-.L513_4:
+.L515_4:
 	ldrb	w8, [x23, #68]
 	ldr	w24, [x23, #40]
 	strb	wzr, [x23, #68]
-	tbz	w8, #0, .L513_11
+	tbz	w8, #0, .L515_11
 	ldr	w8, [x23, #56]
 	ldr	x9, [x20, #232]
 	cmp	x9, x8
-	b.ls	.L513_19
+	b.ls	.L515_19
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x25, w8, w9, x10
 	ldrb	w8, [x23, #64]
-	cbz	w8, .L513_10
-.L513_7:
+	cbz	w8, .L515_10
+.L515_7:
 	cmp	w8, #1
-	b.ne	.L513_9
+	b.ne	.L515_9
 	add	x25, x25, #48
-	b	.L513_10
-.L513_9:
+	b	.L515_10
+.L515_9:
 	add	x25, x25, #96
-.L513_10:
+.L515_10:
 	ldr	x8, [x25, #8]
 	subs	x8, x8, x24
 	csel	x8, xzr, x8, lo
 	str	x8, [x25, #8]
-.L513_11:
+.L515_11:
 	ldr	w8, [x23, #60]
 	cmn	w8, #1
-	b.ne	.L513_17
+	b.ne	.L515_17
 	ldrb	w8, [x23, #66]
-	cbnz	w8, .L513_17
+	cbnz	w8, .L515_17
 	ldrb	w8, [x23, #71]
-	tbnz	w8, #0, .L513_17
+	tbnz	w8, #0, .L515_17
 	mov	w8, #1
 	add	x24, x20, #416
 	strb	w8, [x23, #71]
@@ -100268,11 +100450,11 @@ hw_shared_wf2q_Engine_forget:
 	ldr	w23, [x20, #420]
 	str	w19, [x20, #420]
 	cmp	x8, x22
-	b.ls	.L513_20
+	b.ls	.L515_20
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x21, w22, w8, x9
-.L513_16:
+.L515_16:
 	mov	w8, #-1
 	stp	w23, w8, [x21, #32]
 	mov	w8, #72
@@ -100282,29 +100464,29 @@ hw_shared_wf2q_Engine_forget:
 	add	x8, x8, #36
 	csel	x8, x8, x24, hi
 	str	w19, [x8]
-.L513_17:
+.L515_17:
 	ldp	x20, x19, [sp, #64]
 	ldr	x25, [sp, #16]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp], #80
 	ret
-.L513_18:
+.L515_18:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x23, x20, #152
-	b	.L513_4
-.L513_19:
+	b	.L515_4
+.L515_19:
 	add	x0, x20, #240
 	add	x25, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	ldrb	w8, [x23, #64]
-	cbnz	w8, .L513_7
-	b	.L513_10
-.L513_20:
+	cbnz	w8, .L515_7
+	b	.L515_10
+.L515_20:
 	add	x0, x20, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L513_16
+	b	.L515_16
 	.size	hw_shared_wf2q_Engine_forget, .-hw_shared_wf2q_Engine_forget
 
 	.p2align	2
@@ -100320,22 +100502,22 @@ hw_shared_wf2q_Engine_forget_entirely:
 	cmp	x8, x21
 	stp	x24, x23, [sp, #16]
 	mov	x29, sp
-	b.ls	.L514_33
+	b.ls	.L516_33
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x22, w21, w8, x9
-.L514_2:
+.L516_2:
 	ldrb	w8, [x22, #70]
 	strb	wzr, [x22, #70]
 	cmp	w8, #1
-	b.ne	.L514_7
+	b.ne	.L516_7
 	ldr	w8, [x19, #432]
 	ldr	w9, [x19, #436]
 	ldp	x1, x2, [x19, #24]
 	cmp	w8, w9
-	b.ne	.L514_6
+	b.ne	.L516_6
 	cmp	x2, x21
-	b.ls	.L514_7
+	b.ls	.L516_7
 	add	x8, x1, x21, lsl #5
 	mov	x9, #-1
 	str	x9, [x19, #432]
@@ -100345,12 +100527,12 @@ hw_shared_wf2q_Engine_forget_entirely:
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	str	w8, [x19, #428]
-	b	.L514_7
-.L514_6:
+	b	.L516_7
+.L516_6:
 	add	x0, x19, #428
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_remove_from_among
-.L514_7:
+.L516_7:
 	mov	w10, #72
 	ldp	x8, x9, [x19, #136]
 	umaddl	x10, w21, w10, x8
@@ -100359,19 +100541,19 @@ hw_shared_wf2q_Engine_forget_entirely:
 	csel	x11, x10, x22, hi
 	ldrb	w11, [x11, #71]
 	cmp	w11, #1
-	b.ne	.L514_12
+	b.ne	.L516_12
 	cmp	x9, x21
-	b.ls	.L514_36
-.L514_9:
+	b.ls	.L516_36
+.L516_9:
 	strb	wzr, [x10, #71]
 	add	x23, x19, #416
 	ldr	x8, [x19, #144]
 	cmp	x8, x21
-	b.ls	.L514_37
+	b.ls	.L516_37
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x8, w21, w8, x9
-.L514_11:
+.L516_11:
 	mov	w9, #-1
 	mov	w12, #72
 	ldp	w10, w11, [x8, #32]
@@ -100389,31 +100571,31 @@ hw_shared_wf2q_Engine_forget_entirely:
 	str	w11, [x12]
 	str	w10, [x8]
 	ldp	x8, x9, [x19, #136]
-.L514_12:
+.L516_12:
 	mov	w10, #72
 	cmp	x9, x21
 	umaddl	x10, w21, w10, x8
 	csel	x10, x10, x22, hi
 	ldrb	w10, [x10, #66]
 	cmp	w10, #1
-	b.ne	.L514_14
+	b.ne	.L516_14
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_shared_wf2q_Engine_leave_active
 	ldp	x8, x9, [x19, #136]
-.L514_14:
+.L516_14:
 	mov	w10, #72
 	cmp	x9, x21
 	umaddl	x10, w21, w10, x8
 	csel	x10, x10, x22, hi
 	ldrb	w10, [x10, #68]
 	cmp	w10, #1
-	b.ne	.L514_16
+	b.ne	.L516_16
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_shared_wf2q_Engine_forget
 	ldp	x8, x9, [x19, #136]
-.L514_16:
+.L516_16:
 	mov	w10, #72
 	cmp	x9, x21
 	add	x24, x19, #240
@@ -100427,61 +100609,61 @@ hw_shared_wf2q_Engine_forget_entirely:
 	csel	x11, x10, x24, hi
 	ldr	w11, [x11, #152]
 	cmp	w11, w20
-	b.ne	.L514_19
+	b.ne	.L516_19
 	cmp	x8, x23
-	b.ls	.L514_38
-.L514_18:
+	b.ls	.L516_38
+.L516_18:
 	mov	w8, #-1
 	str	w8, [x10, #152]
 	ldp	x9, x8, [x19, #224]
-.L514_19:
+.L516_19:
 	mov	w10, #168
 	cmp	x8, x23
 	umaddl	x9, w23, w10, x9
 	csel	x10, x9, x24, hi
 	ldr	w10, [x10, #156]
 	cmp	w10, w20
-	b.ne	.L514_22
+	b.ne	.L516_22
 	cmp	x8, x23
-	b.ls	.L514_39
-.L514_21:
+	b.ls	.L516_39
+.L516_21:
 	mov	w8, #-1
 	str	w8, [x9, #156]
-.L514_22:
+.L516_22:
 	ldr	x8, [x19, #144]
 	cmp	x8, x21
-	b.ls	.L514_34
+	b.ls	.L516_34
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x8, w21, w8, x9
-.L514_24:
+.L516_24:
 	ldrb	w9, [x8, #69]
 	strb	wzr, [x8, #69]
 	cmp	w9, #1
-	b.ne	.L514_26
+	b.ne	.L516_26
 	ldr	w8, [x19, #440]
 	sub	w8, w8, #1
 	str	w8, [x19, #440]
-.L514_26:
+.L516_26:
 	ldr	x8, [x19, #144]
 	cmp	x8, x21
-	b.ls	.L514_35
+	b.ls	.L516_35
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x8, w21, w8, x9
-.L514_28:
+.L516_28:
 	ldrb	w9, [x8, #71]
 	strb	wzr, [x8, #71]
 	cmp	w9, #1
-	b.ne	.L514_32
+	b.ne	.L516_32
 	ldr	x8, [x19, #144]
 	add	x20, x19, #416
 	cmp	x8, x21
-	b.ls	.L514_40
+	b.ls	.L516_40
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x22, w21, w8, x9
-.L514_31:
+.L516_31:
 	mov	w8, #-1
 	mov	w11, #72
 	ldp	w9, w10, [x22, #32]
@@ -100498,51 +100680,51 @@ hw_shared_wf2q_Engine_forget_entirely:
 	csel	x8, x8, x13, hi
 	str	w10, [x11]
 	str	w9, [x8]
-.L514_32:
+.L516_32:
 	ldp	x20, x19, [sp, #48]
 	ldp	x22, x21, [sp, #32]
 	ldp	x24, x23, [sp, #16]
 	ldp	x29, x30, [sp], #64
 	ret
-.L514_33:
+.L516_33:
 	add	x0, x19, #152
 	add	x22, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L514_2
-.L514_34:
+	b	.L516_2
+.L516_34:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #152
-	b	.L514_24
-.L514_35:
+	b	.L516_24
+.L516_35:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #152
-	b	.L514_28
-.L514_36:
+	b	.L516_28
+.L516_36:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x10, x19, #152
-	b	.L514_9
-.L514_37:
+	b	.L516_9
+.L516_37:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	add	x8, x19, #152
-	b	.L514_11
-.L514_38:
+	b	.L516_11
+.L516_38:
 	add	x0, x19, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x10, x19, #240
-	b	.L514_18
-.L514_39:
+	b	.L516_18
+.L516_39:
 	add	x0, x19, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x9, x19, #240
-	b	.L514_21
-.L514_40:
+	b	.L516_21
+.L516_40:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L514_31
+	b	.L516_31
 	.size	hw_shared_wf2q_Engine_forget_entirely, .-hw_shared_wf2q_Engine_forget_entirely
 
 	.p2align	2
@@ -100558,38 +100740,38 @@ hw_shared_wf2q_Engine_leave_active:
 	cmp	x8, x21
 	str	x23, [sp, #16]
 	mov	x29, sp
-	b.ls	.L515_17
+	b.ls	.L517_17
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x22, w21, w8, x9
-.L515_2:
+.L517_2:
 	strb	wzr, [x22, #66]
 	ldr	w8, [x22, #56]
 	ldr	x9, [x19, #232]
 	cmp	x9, x8
-	b.ls	.L515_18
+	b.ls	.L517_18
 	mov	w9, #168
 	ldr	x10, [x19, #224]
 	umaddl	x23, w8, w9, x10
-.L515_4:
+.L517_4:
 	ldr	w8, [x23, #164]
 	sub	w8, w8, #1
 	str	w8, [x23, #164]
 	ldrb	w8, [x22, #64]
-	cbz	w8, .L515_8
+	cbz	w8, .L517_8
 	cmp	w8, #1
-	b.ne	.L515_7
+	b.ne	.L517_7
 	add	x23, x23, #48
-	b	.L515_8
-.L515_7:
+	b	.L517_8
+.L517_7:
 	add	x23, x23, #96
-.L515_8:
+.L517_8:
 	ldp	w8, w9, [x23, #20]
 	ldp	x1, x2, [x19, #72]
 	cmp	w8, w9
-	b.ne	.L515_11
+	b.ne	.L517_11
 	cmp	x2, x21
-	b.ls	.L515_12
+	b.ls	.L517_12
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -100601,23 +100783,23 @@ hw_shared_wf2q_Engine_leave_active:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-	b	.L515_12
-.L515_11:
+	b	.L517_12
+.L517_11:
 	add	x0, x23, #16
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_remove_from_among_shared_wf2q_entity_LeastStart
-.L515_12:
+.L517_12:
 	ldr	w8, [x22, #60]
 	cmn	w8, #1
-	b.ne	.L515_16
+	b.ne	.L517_16
 	ldr	x8, [x19, #144]
 	add	x20, x19, #408
 	cmp	x8, x21
-	b.ls	.L515_19
+	b.ls	.L517_19
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x21, w21, w8, x9
-.L515_15:
+.L517_15:
 	mov	w8, #-1
 	mov	w11, #72
 	ldp	w9, w10, [x21, #32]
@@ -100634,27 +100816,27 @@ hw_shared_wf2q_Engine_leave_active:
 	csel	x8, x8, x13, hi
 	str	w10, [x11]
 	str	w9, [x8]
-.L515_16:
+.L517_16:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L515_17:
+.L517_17:
 	add	x0, x19, #152
 	add	x22, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L515_2
-.L515_18:
+	b	.L517_2
+.L517_18:
 	add	x0, x19, #240
 	add	x23, x19, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
-	b	.L515_4
-.L515_19:
+	b	.L517_4
+.L517_19:
 	add	x0, x19, #152
 	add	x21, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L515_15
+	b	.L517_15
 	.size	hw_shared_wf2q_Engine_leave_active, .-hw_shared_wf2q_Engine_leave_active
 
 	.p2align	2
@@ -100683,24 +100865,24 @@ hw_shared_wf2q_Engine_leave_all:
 	csel	x12, x13, x22, hi
 	ldr	w25, [x12, #160]
 	cmn	w25, #1
-	b.ne	.L516_8
-.L516_1:
+	b.ne	.L518_8
+.L518_1:
 	cmp	x9, x20
-	b.ls	.L516_17
+	b.ls	.L518_17
 	mov	w9, #72
 	umaddl	x21, w20, w9, x8
-.L516_3:
+.L518_3:
 	ldrb	w8, [x21, #70]
 	strb	wzr, [x21, #70]
 	cmp	w8, #1
-	b.ne	.L516_7
+	b.ne	.L518_7
 	ldr	w9, [x19, #432]
 	ldr	w10, [x19, #436]
 	ldp	x8, x2, [x19, #24]
 	cmp	w9, w10
-	b.ne	.L516_16
+	b.ne	.L518_16
 	cmp	x2, x20
-	b.ls	.L516_7
+	b.ls	.L518_7
 	add	x8, x8, x20, lsl #5
 	mov	x9, #-1
 	str	x9, [x19, #432]
@@ -100710,18 +100892,18 @@ hw_shared_wf2q_Engine_leave_all:
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	str	w8, [x19, #428]
-.L516_7:
+.L518_7:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	ret
-.L516_8:
+.L518_8:
 	mov	w23, #72
 	mov	w24, #168
-	b	.L516_10
-.L516_9:
+	b	.L518_10
+.L518_9:
 	ldp	x8, x9, [x19, #136]
 	madd	x10, x25, x23, x8
 	cmp	x9, x25
@@ -100733,8 +100915,8 @@ hw_shared_wf2q_Engine_leave_all:
 	csel	x12, x13, x22, hi
 	ldr	w25, [x12, #160]
 	cmn	w25, #1
-	b.eq	.L516_1
-.L516_10:
+	b.eq	.L518_1
+.L518_10:
 	madd	x12, x25, x23, x8
 	cmp	x9, x25
 	csel	x13, x12, x21, hi
@@ -100744,29 +100926,29 @@ hw_shared_wf2q_Engine_leave_all:
 	csel	x10, x10, x22, hi
 	ldr	w11, [x10, #156]
 	cmn	w11, #1
-	b.ne	.L516_1
+	b.ne	.L518_1
 	ldr	w10, [x10, #152]
 	cmn	w10, #1
-	b.ne	.L516_1
+	b.ne	.L518_1
 	cmp	x9, x25
-	b.ls	.L516_15
-.L516_13:
+	b.ls	.L518_15
+.L518_13:
 	ldrb	w8, [x12, #69]
 	strb	wzr, [x12, #69]
 	cmp	w8, #1
-	b.ne	.L516_9
+	b.ne	.L518_9
 	ldr	w8, [x19, #440]
 	sub	w8, w8, #1
 	str	w8, [x19, #440]
-	b	.L516_9
-.L516_15:
+	b	.L518_9
+.L518_15:
 	add	x0, x19, #152
 	mov	w26, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w26
 	add	x12, x19, #152
-	b	.L516_13
-.L516_16:
+	b	.L518_13
+.L518_16:
 	add	x0, x19, #428
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
@@ -100776,12 +100958,12 @@ hw_shared_wf2q_Engine_leave_all:
 	ldp	x26, x25, [sp, #16]
 	ldp	x29, x30, [sp], #80
 	b	hw_collections_tree_Tree_remove_from_among
-.L516_17:
+.L518_17:
 	add	x0, x19, #152
 	mov	w22, w1
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w1, w22
-	b	.L516_3
+	b	.L518_3
 	.size	hw_shared_wf2q_Engine_leave_all, .-hw_shared_wf2q_Engine_leave_all
 
 	.p2align	2
@@ -100796,32 +100978,32 @@ hw_shared_wf2q_Engine_leave_idle:
 	mov	x29, sp
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L517_14
+	b.ls	.L519_14
 	mov	w8, #72
 	ldr	x9, [x0, #136]
 	umaddl	x22, w20, w8, x9
-.L517_2:
+.L519_2:
 	strb	wzr, [x22, #66]
 	ldr	w8, [x22, #56]
 	ldr	x9, [x0, #232]
 	cmp	x9, x8
-	b.ls	.L517_15
+	b.ls	.L519_15
 	mov	w9, #168
 	ldr	x10, [x0, #224]
 	umaddl	x21, w8, w9, x10
 	ldrb	w8, [x22, #64]
-	cbz	w8, .L517_7
-.L517_4:
+	cbz	w8, .L519_7
+.L519_4:
 	cmp	w8, #1
-	b.ne	.L517_6
+	b.ne	.L519_6
 	add	x21, x21, #48
-	b	.L517_7
-.L517_6:
+	b	.L519_7
+.L519_6:
 	add	x21, x21, #96
-.L517_7:
+.L519_7:
 	ldr	w8, [x21, #40]
 	cmp	w8, w19
-	b.ne	.L517_9
+	b.ne	.L519_9
 	mov	w8, #48
 	ldp	x9, x10, [x0, #72]
 	umaddl	x8, w20, w8, x9
@@ -100830,13 +101012,13 @@ hw_shared_wf2q_Engine_leave_idle:
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #36]
 	str	w8, [x21, #40]
-.L517_9:
+.L519_9:
 	ldp	w8, w9, [x21, #32]
 	ldp	x1, x2, [x0, #72]
 	cmp	w8, w9
-	b.ne	.L517_13
+	b.ne	.L519_13
 	cmp	x2, x20
-	b.ls	.L517_12
+	b.ls	.L519_12
 	mov	w8, #48
 	mov	x9, #-1
 	mov	w10, #-1
@@ -100848,13 +101030,13 @@ hw_shared_wf2q_Engine_leave_idle:
 	str	x9, [x8, #32]
 	str	w10, [x8, #40]
 	strb	wzr, [x8, #44]
-.L517_12:
+.L519_12:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L517_13:
+.L519_13:
 	add	x0, x21, #28
 	mov	w3, w19
 	ldr	x23, [sp, #16]
@@ -100862,22 +101044,22 @@ hw_shared_wf2q_Engine_leave_idle:
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	b	hw_collections_tree_Tree_remove_from_among_shared_wf2q_entity_LeastStart
-.L517_14:
+.L519_14:
 	add	x22, x0, #152
 	mov	x21, x0
 	add	x0, x0, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x0, x21
-	b	.L517_2
-.L517_15:
+	b	.L519_2
+.L519_15:
 	add	x21, x0, #240
 	mov	x23, x0
 	add	x0, x0, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x0, x23
 	ldrb	w8, [x22, #64]
-	cbnz	w8, .L517_4
-	b	.L517_7
+	cbnz	w8, .L519_4
+	b	.L519_7
 	.size	hw_shared_wf2q_Engine_leave_idle, .-hw_shared_wf2q_Engine_leave_idle
 
 	.p2align	2
@@ -100896,23 +101078,23 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	stp	x24, x23, [sp, #240]
 	stp	x22, x21, [sp, #256]
 	stp	x20, x19, [sp, #272]
-	b.eq	.L518_2
+	b.eq	.L520_2
 	and	x11, x9, #0xfffffffffffffff8
 	add	x12, x11, #8
 	cmp	x12, x9
-	b.lo	.L518_37
-.L518_2:
+	b.lo	.L520_37
+.L520_2:
 	mov	w11, #72
 	mov	x16, xzr
 	mov	w17, #8
 	umaddl	x11, w10, w11, x12
 	cmp	x11, x12
-	b.lo	.L518_9
-	tbnz	x11, #63, .L518_9
+	b.lo	.L520_9
+	tbnz	x11, #63, .L520_9
 	ldr	x9, [x2]
 	str	x11, [x2, #8]
 	add	x17, x9, x12
-	cbz	w10, .L518_8
+	cbz	w10, .L520_8
 	add	x13, x12, x9
 	mov	x9, #-1
 	mov	x12, #4294967297
@@ -100920,7 +101102,7 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	mov	x14, #-4294967296
 	mov	w15, #257
 	mov	x16, x10
-.L518_6:
+.L520_6:
 	stur	xzr, [x13, #-42]
 	subs	x16, x16, #1
 	stur	xzr, [x13, #-50]
@@ -100932,38 +101114,38 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	stur	x14, [x13, #-10]
 	stur	x15, [x13, #-2]
 	add	x13, x13, #72
-	b.ne	.L518_6
+	b.ne	.L520_6
 	mov	x9, x11
 	mov	x16, x10
-	b	.L518_9
-.L518_8:
+	b	.L520_9
+.L520_8:
 	mov	x16, xzr
 	mov	x9, x11
-.L518_9:
+.L520_9:
 	tst	x9, #0x7
 	mov	x13, x9
-	b.eq	.L518_11
+	b.eq	.L520_11
 	and	x11, x9, #0xfffffffffffffff8
 	add	x13, x11, #8
 	cmp	x13, x9
-	b.lo	.L518_38
-.L518_11:
+	b.lo	.L520_38
+.L520_11:
 	add	x11, x10, w10, uxtw #1
 	mov	x14, xzr
 	mov	w21, #8
 	lsl	x12, x11, #4
 	add	x11, x13, x12
 	cmp	x11, x13
-	b.lo	.L518_18
-	tbnz	x11, #63, .L518_18
+	b.lo	.L520_18
+	tbnz	x11, #63, .L520_18
 	ldr	x9, [x2]
 	str	x11, [x2, #8]
 	add	x21, x9, x13
-	cbz	w10, .L518_17
+	cbz	w10, .L520_17
 	mov	x9, xzr
 	mov	x13, #-1
 	mov	w14, #-1
-.L518_15:
+.L520_15:
 	add	x15, x21, x9
 	add	x9, x9, #48
 	cmp	x12, x9
@@ -100972,73 +101154,73 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	str	x13, [x15, #32]
 	str	w14, [x15, #40]
 	strb	wzr, [x15, #44]
-	b.ne	.L518_15
+	b.ne	.L520_15
 	mov	x9, x11
 	mov	x14, x10
-	b	.L518_18
-.L518_17:
+	b	.L520_18
+.L520_17:
 	mov	x14, xzr
 	mov	x9, x11
-.L518_18:
+.L520_18:
 	tst	x9, #0x7
 	mov	x12, x9
-	b.eq	.L518_20
+	b.eq	.L520_20
 	and	x10, x9, #0xfffffffffffffff8
 	add	x12, x10, #8
 	cmp	x12, x9
-	b.lo	.L518_39
-.L518_20:
+	b.lo	.L520_39
+.L520_20:
 	mov	w11, w0
 	mov	x24, xzr
 	mov	w23, #8
 	add	x10, x12, x11, lsl #5
 	cmp	x10, x12
-	b.lo	.L518_27
-	tbnz	x10, #63, .L518_27
+	b.lo	.L520_27
+	tbnz	x10, #63, .L520_27
 	ldr	x9, [x2]
 	str	x10, [x2, #8]
 	add	x23, x9, x12
-	cbz	w0, .L518_26
+	cbz	w0, .L520_26
 	mov	x9, #-1
 	mov	x12, x11
 	mov	x13, x23
-.L518_24:
+.L520_24:
 	stp	xzr, x9, [x13]
 	subs	x12, x12, #1
 	str	x9, [x13, #16]
 	str	w9, [x13, #24]
 	strb	wzr, [x13, #28]
 	add	x13, x13, #32
-	b.ne	.L518_24
+	b.ne	.L520_24
 	mov	x9, x10
 	mov	x24, x11
 	tst	x9, #0x7
-	b.ne	.L518_28
-	b	.L518_29
-.L518_26:
+	b.ne	.L520_28
+	b	.L520_29
+.L520_26:
 	mov	x24, xzr
 	mov	x9, x10
-.L518_27:
+.L520_27:
 	tst	x9, #0x7
-	b.eq	.L518_29
-.L518_28:
+	b.eq	.L520_29
+.L520_28:
 	and	x10, x9, #0xfffffffffffffff8
 	add	x10, x10, #8
 	cmp	x10, x9
 	mov	x9, x10
-	b.lo	.L518_40
-.L518_29:
+	b.lo	.L520_40
+.L520_29:
 	mov	w10, #168
 	mov	x22, xzr
 	mov	w26, #8
 	umaddl	x10, w1, w10, x9
 	cmp	x10, x9
-	b.lo	.L518_36
-	tbnz	x10, #63, .L518_36
+	b.lo	.L520_36
+	tbnz	x10, #63, .L520_36
 	ldr	x11, [x2]
 	str	x10, [x2, #8]
 	add	x26, x11, x9
-	cbz	w1, .L518_35
+	cbz	w1, .L520_35
 	stp	x17, x8, [sp, #24]
 	add	x8, x9, x11
 	mov	w22, w1
@@ -101048,7 +101230,7 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	mov	w27, #-1
 	mov	x25, x22
 	stp	x14, x16, [sp, #8]
-.L518_33:
+.L520_33:
 	sub	x0, x19, #164
 	add	x1, sp, #40
 	mov	w2, #144
@@ -101070,13 +101252,13 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	stur	x20, [x19, #-12]
 	stur	x27, [x19, #-4]
 	add	x19, x19, #168
-	b.ne	.L518_33
+	b.ne	.L520_33
 	ldp	x17, x8, [sp, #24]
 	ldp	x14, x16, [sp, #8]
-	b	.L518_36
-.L518_35:
+	b	.L520_36
+.L520_35:
 	mov	x22, xzr
-.L518_36:
+.L520_36:
 	stp	x21, x14, [x8, #16]
 	ldp	x20, x19, [sp, #272]
 	stp	x23, x24, [x8, #32]
@@ -101089,24 +101271,24 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	ldp	x29, x30, [sp, #192]
 	add	sp, sp, #288
 	ret
-.L518_37:
+.L520_37:
 	mov	x16, xzr
 	mov	w17, #8
-	b	.L518_9
-.L518_38:
+	b	.L520_9
+.L520_38:
 	mov	x14, xzr
 	mov	w21, #8
-	b	.L518_18
-.L518_39:
+	b	.L520_18
+.L520_39:
 	mov	x24, xzr
 	mov	w23, #8
 	tst	x9, #0x7
-	b.ne	.L518_28
-	b	.L518_29
-.L518_40:
+	b.ne	.L520_28
+	b	.L520_29
+.L520_40:
 	mov	x22, xzr
 	mov	w26, #8
-	b	.L518_36
+	b	.L520_36
 	.size	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator, .-hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 
 	.p2align	2
@@ -101125,7 +101307,7 @@ hw_shared_wf2q_Engine_new:
 	stp	x24, x23, [sp, #416]
 	str	x2, [sp]
 	str	x1, [sp, #24]
-	cbz	x14, .L519_3
+	cbz	x14, .L521_3
 	mov	w8, #72
 	mov	x9, #-1
 	mov	x10, #4294967297
@@ -101133,7 +101315,7 @@ hw_shared_wf2q_Engine_new:
 	mov	x11, #-4294967296
 	mov	w12, #257
 	mov	x13, x26
-.L519_2:
+.L521_2:
 	stp	xzr, xzr, [x13, #16]
 	stp	xzr, xzr, [x13]
 	stp	x9, x10, [x13, #32]
@@ -101141,17 +101323,17 @@ hw_shared_wf2q_Engine_new:
 	str	x12, [x13, #64]
 	add	x13, x13, #72
 	cmp	x13, x8
-	b.ne	.L519_2
-.L519_3:
+	b.ne	.L521_2
+.L521_3:
 	ldp	x12, x24, [x22, #32]
-	cbz	x24, .L519_8
+	cbz	x24, .L521_8
 	lsl	x8, x24, #5
 	subs	x8, x8, #32
 	add	x8, x12, x8
-	b.eq	.L519_7
+	b.eq	.L521_7
 	mov	x9, #-1
 	mov	x10, x12
-.L519_6:
+.L521_6:
 	mov	x11, x10
 	stp	xzr, x9, [x10]
 	str	x9, [x10, #16]
@@ -101159,14 +101341,14 @@ hw_shared_wf2q_Engine_new:
 	cmp	x10, x8
 	str	w9, [x11, #24]
 	strb	wzr, [x11, #28]
-	b.ne	.L519_6
-.L519_7:
+	b.ne	.L521_6
+.L521_7:
 	mov	x9, #-1
 	strb	wzr, [x8, #28]
 	stp	xzr, x9, [x8]
 	str	x9, [x8, #16]
 	str	w9, [x8, #24]
-.L519_8:
+.L521_8:
 	ldp	x21, x25, [x22, #48]
 	mov	x28, #-1
 	stp	x14, x12, [sp, #8]
@@ -101182,12 +101364,12 @@ hw_shared_wf2q_Engine_new:
 	stp	x28, x28, [x29, #-40]
 	stur	x28, [x29, #-24]
 	stur	w28, [x29, #-16]
-	cbz	x25, .L519_11
+	cbz	x25, .L521_11
 	mov	w8, #168
 	mov	w20, #-1
 	mov	x23, x21
 	madd	x27, x25, x8, x21
-.L519_10:
+.L521_10:
 	sub	x1, x29, #152
 	mov	x0, x23
 	mov	w2, #144
@@ -101196,8 +101378,8 @@ hw_shared_wf2q_Engine_new:
 	str	x20, [x23, #160]
 	add	x23, x23, #168
 	cmp	x23, x27
-	b.ne	.L519_10
-.L519_11:
+	b.ne	.L521_10
+.L521_11:
 	add	x8, sp, #32
 	sub	x1, x29, #152
 	mov	w2, #144
@@ -101220,21 +101402,21 @@ hw_shared_wf2q_Engine_new:
 	mov	w8, #-1
 	stp	xzr, x28, [sp, #192]
 	str	x8, [sp, #208]
-	cbz	x25, .L519_18
-.L519_12:
+	cbz	x25, .L521_18
+.L521_12:
 	ldp	x22, x23, [x22, #16]
 	ldp	x8, x12, [sp]
 	str	x8, [x21, #144]
-	cbz	x23, .L519_17
+	cbz	x23, .L521_17
 	mov	w8, #48
 	mov	x9, #-48
 	madd	x9, x23, x8, x9
 	add	x8, x22, x9
-	cbz	x9, .L519_16
+	cbz	x9, .L521_16
 	mov	x9, #-1
 	mov	w10, #-1
 	mov	x11, x22
-.L519_15:
+.L521_15:
 	stp	xzr, xzr, [x11]
 	stp	x9, xzr, [x11, #16]
 	str	x9, [x11, #32]
@@ -101242,8 +101424,8 @@ hw_shared_wf2q_Engine_new:
 	strb	wzr, [x11, #44]
 	add	x11, x11, #48
 	cmp	x11, x8
-	b.ne	.L519_15
-.L519_16:
+	b.ne	.L521_15
+.L521_16:
 	mov	x9, #-1
 	stp	xzr, xzr, [x8]
 	stp	x9, xzr, [x8, #16]
@@ -101251,7 +101433,7 @@ hw_shared_wf2q_Engine_new:
 	mov	w9, #-1
 	str	w9, [x8, #40]
 	strb	wzr, [x8, #44]
-.L519_17:
+.L521_17:
 	mov	x20, #-1
 	mov	x8, #4294967297
 	mov	w9, #-2
@@ -101299,11 +101481,11 @@ hw_shared_wf2q_Engine_new:
 	ldp	x20, x19, [sp, #448]
 	add	sp, sp, #464
 	ret
-.L519_18:
+.L521_18:
 	mov	x0, x23
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	x21, x23
-	b	.L519_12
+	b	.L521_12
 	.size	hw_shared_wf2q_Engine_new, .-hw_shared_wf2q_Engine_new
 
 	.p2align	2
@@ -101313,54 +101495,54 @@ hw_shared_wf2q_Engine_pick:
 	ldrb	w9, [x0, #16]
 	mov	x8, x0
 	mov	x29, sp
-	tbz	w9, #0, .L520_9
+	tbz	w9, #0, .L522_9
 	ldr	w0, [x1]
 	cmn	w0, #1
-	b.eq	.L520_8
+	b.eq	.L522_8
 	ldp	x9, x10, [x8, #72]
 	add	x11, x8, #88
 	ldp	x12, x13, [x8, #136]
 	add	x8, x8, #152
 	mov	w14, #48
 	mov	w15, #72
-	b	.L520_4
-.L520_3:
+	b	.L522_4
+.L522_3:
 	mov	w0, w1
 	cmn	w0, #1
-	b.eq	.L520_8
-.L520_4:
+	b.eq	.L522_8
+.L522_4:
 	umaddl	x16, w0, w14, x9
 	mov	w17, w0
 	cmp	x10, x17
 	csel	x16, x16, x11, hi
 	ldr	w1, [x16, #16]
 	cmn	w1, #1
-	b.eq	.L520_6
+	b.eq	.L522_6
 	umaddl	x3, w1, w14, x9
 	cmp	x10, x1
 	csel	x3, x3, x11, hi
 	ldr	x3, [x3, #24]
 	sub	x3, x3, x2
 	cmp	x3, #1
-	b.lt	.L520_3
-.L520_6:
+	b.lt	.L522_3
+.L522_6:
 	umaddl	x1, w17, w15, x12
 	cmp	x13, x17
 	csel	x17, x1, x8, hi
 	ldr	x17, [x17]
 	sub	x17, x17, x2
 	cmp	x17, #1
-	b.lt	.L520_8
+	b.lt	.L522_8
 	ldr	w0, [x16, #20]
 	cmn	w0, #1
-	b.ne	.L520_4
-.L520_8:
+	b.ne	.L522_4
+.L522_8:
 	ldp	x29, x30, [sp], #16
 	ret
-.L520_9:
+.L522_9:
 	ldr	w12, [x1]
 	cmn	w12, #1
-	b.eq	.L520_16
+	b.eq	.L522_16
 	ldp	x9, x10, [x8, #72]
 	add	x11, x8, #88
 	ldp	x13, x14, [x8, #136]
@@ -101368,11 +101550,11 @@ hw_shared_wf2q_Engine_pick:
 	mov	w0, #-1
 	mov	w15, #48
 	mov	w16, #72
-	b	.L520_12
-.L520_11:
+	b	.L522_12
+.L522_11:
 	cmn	w12, #1
-	b.eq	.L520_8
-.L520_12:
+	b.eq	.L522_8
+.L522_12:
 	umaddl	x17, w12, w15, x9
 	mov	w1, w12
 	umaddl	x3, w12, w16, x13
@@ -101386,20 +101568,20 @@ hw_shared_wf2q_Engine_pick:
 	csel	w0, w0, w12, gt
 	ldr	w12, [x17, #16]
 	cmn	w12, #1
-	b.eq	.L520_14
+	b.eq	.L522_14
 	umaddl	x1, w12, w15, x9
 	cmp	x10, x12
 	csel	x1, x1, x11, hi
 	ldr	x1, [x1, #24]
 	sub	x1, x1, x2
 	cmp	x1, #1
-	b.lt	.L520_11
-.L520_14:
+	b.lt	.L522_11
+.L522_14:
 	cmn	w0, #1
-	b.ne	.L520_8
+	b.ne	.L522_8
 	ldr	w12, [x17, #20]
-	b	.L520_11
-.L520_16:
+	b	.L522_11
+.L522_16:
 	mov	w0, #-1
 	ldp	x29, x30, [sp], #16
 	ret
@@ -101423,25 +101605,25 @@ hw_shared_wf2q_Engine_pick_next:
 	stp	x20, x19, [sp, #80]
 	mov	x19, x1
 	mov	x20, x0
-	b	.L521_3
-.L521_1:
+	b	.L523_3
+.L523_1:
 	mov	x0, x20
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_leave_active
-.L521_2:
+.L523_2:
 	cmp	x27, x26
-	b.eq	.L521_10
-.L521_3:
+	b.eq	.L523_10
+.L523_3:
 	ldp	x8, x9, [x20, #224]
 	madd	x8, x27, x24, x8
 	cmp	x9, x27
 	csel	x10, x8, x22, hi
 	ldr	w21, [x10, #156]
 	cmn	w21, #1
-	b.eq	.L521_9
+	b.eq	.L523_9
 	cmp	x9, x27
-	b.ls	.L521_8
-.L521_5:
+	b.ls	.L523_8
+.L523_5:
 	str	w21, [x8, #152]
 	ldp	x8, x9, [x20, #136]
 	umaddl	x8, w21, w25, x8
@@ -101450,31 +101632,31 @@ hw_shared_wf2q_Engine_pick_next:
 	ldrb	w9, [x8, #66]
 	ldr	w27, [x8, #60]
 	cmp	w9, #1
-	b.ne	.L521_2
+	b.ne	.L523_2
 	cmp	x27, x26
-	b.eq	.L521_1
+	b.eq	.L523_1
 	ldp	x8, x9, [x20, #224]
 	umaddl	x8, w27, w24, x8
 	cmp	x9, x27
 	csel	x8, x8, x22, hi
 	ldr	w8, [x8, #164]
 	cmp	w8, #1
-	b.eq	.L521_1
-	b	.L521_2
-.L521_8:
+	b.eq	.L523_1
+	b	.L523_2
+.L523_8:
 	add	x0, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x8, x20, #240
-	b	.L521_5
-.L521_9:
+	b	.L523_5
+.L523_9:
 	mov	w21, #-1
-	b	.L521_13
-.L521_10:
+	b	.L523_13
+.L523_10:
 	ldp	x8, x9, [x20, #136]
 	mov	w24, #72
 	mov	w25, #168
 	mov	w10, w21
-.L521_11:
+.L523_11:
 	umaddl	x8, w10, w24, x8
 	mov	w26, w10
 	mov	x0, x20
@@ -101485,7 +101667,7 @@ hw_shared_wf2q_Engine_pick_next:
 	csel	x8, x8, x23, hi
 	ldr	w1, [x8, #56]
 	bl	hw_shared_wf2q_Engine_refresh
-	tbz	w0, #0, .L521_13
+	tbz	w0, #0, .L523_13
 	ldp	x8, x9, [x20, #136]
 	umaddl	x10, w26, w24, x8
 	ldp	x11, x12, [x20, #224]
@@ -101497,8 +101679,8 @@ hw_shared_wf2q_Engine_pick_next:
 	csel	x10, x11, x22, hi
 	ldr	w10, [x10, #160]
 	cmn	w10, #1
-	b.ne	.L521_11
-.L521_13:
+	b.ne	.L523_11
+.L523_13:
 	mov	w0, w21
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
@@ -101519,29 +101701,29 @@ hw_shared_wf2q_Engine_prune:
 	stp	x20, x19, [sp, #32]
 	mov	x29, sp
 	cmp	x9, x8
-	b.ls	.L522_14
+	b.ls	.L524_14
 	mov	w9, #168
 	ldr	x10, [x0, #224]
 	umaddl	x19, w8, w9, x10
 	ands	w8, w2, #0xff
-	b.eq	.L522_5
-.L522_2:
+	b.eq	.L524_5
+.L524_2:
 	cmp	w8, #1
-	b.ne	.L522_4
+	b.ne	.L524_4
 	add	x19, x19, #48
-	b	.L522_5
-.L522_4:
+	b	.L524_5
+.L524_4:
 	add	x19, x19, #96
-.L522_5:
+.L524_5:
 	ldr	w8, [x19, #28]
 	cmn	w8, #1
-	b.eq	.L522_9
+	b.eq	.L524_9
 	ldrb	w8, [x0, #17]
-	tbnz	w8, #0, .L522_8
+	tbnz	w8, #0, .L524_8
 	ldr	w8, [x19, #16]
 	cmn	w8, #1
-	b.eq	.L522_11
-.L522_8:
+	b.eq	.L524_11
+.L524_8:
 	ldr	w1, [x19, #32]
 	mov	w8, #48
 	ldp	x9, x10, [x0, #72]
@@ -101553,21 +101735,21 @@ hw_shared_wf2q_Engine_prune:
 	ldr	x8, [x8]
 	sub	x8, x8, x9
 	cmp	x8, #0
-	b.le	.L522_10
-.L522_9:
+	b.le	.L524_10
+.L524_9:
 	ldp	x20, x19, [sp, #32]
 	ldr	x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L522_10:
+.L524_10:
 	ldp	x20, x19, [sp, #32]
 	ldr	x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	b	hw_shared_wf2q_Engine_forget
-.L522_11:
+.L524_11:
 	ldr	w8, [x19, #40]
 	cmn	w8, #1
-	b.eq	.L522_8
+	b.eq	.L524_8
 	mov	w9, #72
 	ldp	x10, x11, [x0, #136]
 	umaddl	x9, w8, w9, x10
@@ -101578,10 +101760,10 @@ hw_shared_wf2q_Engine_prune:
 	ldr	x8, [x8, #8]
 	sub	x9, x8, x9
 	cmp	x9, #0
-	b.gt	.L522_8
+	b.gt	.L524_8
 	str	x8, [x19]
-	b	.L522_8
-.L522_14:
+	b	.L524_8
+.L524_14:
 	add	x19, x0, #240
 	mov	x20, x0
 	add	x0, x0, #240
@@ -101590,8 +101772,8 @@ hw_shared_wf2q_Engine_prune:
 	mov	w2, w21
 	mov	x0, x20
 	ands	w8, w2, #0xff
-	b.ne	.L522_2
-	b	.L522_5
+	b.ne	.L524_2
+	b	.L524_5
 	.size	hw_shared_wf2q_Engine_prune, .-hw_shared_wf2q_Engine_prune
 
 	.p2align	2
@@ -101614,9 +101796,9 @@ hw_shared_wf2q_Engine_raise:
 	mov	x19, x5
 	mov	w20, w4
 	stur	w2, [x29, #-4]
-.L523_1:
+.L525_1:
 	cmn	w24, #1
-	b.eq	.L523_14
+	b.eq	.L525_14
 	ldp	x8, x11, [x23, #136]
 	mov	w26, w24
 	umaddl	x8, w24, w27, x8
@@ -101631,14 +101813,14 @@ hw_shared_wf2q_Engine_raise:
 	ldr	w14, [x13, #152]
 	ldr	w22, [x13, #160]
 	cmp	w14, w24
-	b.eq	.L523_4
+	b.eq	.L525_4
 	ldrb	w12, [x12, #66]
 	cmp	w12, #1
-	b.ne	.L523_10
-.L523_4:
+	b.ne	.L525_10
+.L525_4:
 	cmp	x11, x26
-	b.ls	.L523_13
-.L523_5:
+	b.ls	.L525_13
+.L525_5:
 	ldr	w11, [x8, #56]
 	umaddl	x9, w11, w28, x9
 	cmp	x10, x11
@@ -101646,7 +101828,7 @@ hw_shared_wf2q_Engine_raise:
 	csel	x9, x9, x10, hi
 	ldr	w9, [x9, #152]
 	cmp	w9, w24
-	b.ne	.L523_7
+	b.ne	.L525_7
 	ldr	w9, [x8, #40]
 	ldr	x10, [x8, #24]
 	mov	x11, #2199023255551
@@ -101659,25 +101841,25 @@ hw_shared_wf2q_Engine_raise:
 	ldr	x10, [x8]
 	add	x9, x9, x10
 	stp	x9, x9, [x8]
-.L523_7:
+.L525_7:
 	ldrb	w8, [x8, #66]
 	cmp	w8, #1
-	b.ne	.L523_9
+	b.ne	.L525_9
 	mov	x0, x23
 	mov	w1, w24
 	bl	hw_shared_wf2q_Engine_leave_active
-.L523_9:
+.L525_9:
 	mov	x0, x23
 	mov	w1, w24
 	mov	w2, wzr
 	bl	hw_shared_wf2q_Engine_enqueue
-	b	.L523_11
-.L523_10:
+	b	.L525_11
+.L525_10:
 	ldur	w2, [x29, #-4]
 	mov	x0, x23
 	mov	w1, w24
 	bl	hw_shared_wf2q_Engine_activate
-.L523_11:
+.L525_11:
 	ldp	x8, x9, [x23, #136]
 	mov	x0, x23
 	umaddl	x8, w26, w27, x8
@@ -101689,17 +101871,17 @@ hw_shared_wf2q_Engine_raise:
 	ldr	w1, [x8, #56]
 	bl	hw_shared_wf2q_Engine_refresh
 	mov	w24, w22
-	tbnz	w21, #0, .L523_1
+	tbnz	w21, #0, .L525_1
 	mov	w24, w22
-	tbnz	w0, #0, .L523_1
-	b	.L523_14
-.L523_13:
+	tbnz	w0, #0, .L525_1
+	b	.L525_14
+.L525_13:
 	add	x0, x23, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	ldp	x9, x10, [x23, #224]
 	add	x8, x23, #152
-	b	.L523_5
-.L523_14:
+	b	.L525_5
+.L525_14:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -101731,11 +101913,11 @@ hw_shared_wf2q_Engine_refresh:
 	str	x27, [sp, #32]
 	add	x29, sp, #16
 	stp	x26, x25, [sp, #48]
-	b.eq	.L524_5
+	b.eq	.L526_5
 	cmp	w2, w24
-	b.eq	.L524_5
+	b.eq	.L526_5
 	cmn	w24, #1
-	b.eq	.L524_25
+	b.eq	.L526_25
 	mov	w12, #72
 	ldp	x13, x14, [x20, #136]
 	umaddl	x15, w2, w12, x13
@@ -101748,7 +101930,7 @@ hw_shared_wf2q_Engine_refresh:
 	ldrb	w14, [x12, #64]
 	ldrb	w15, [x13, #64]
 	cmp	w14, w15
-	b.ne	.L524_5
+	b.ne	.L526_5
 	ldr	w15, [x12, #56]
 	mov	w16, #168
 	umaddl	x11, w15, w16, x11
@@ -101763,55 +101945,55 @@ hw_shared_wf2q_Engine_refresh:
 	ldr	x11, [x11]
 	sub	x11, x14, x11
 	cmp	x11, #0
-	b.le	.L524_33
-.L524_5:
+	b.le	.L526_33
+.L526_5:
 	ldr	x11, [x20]
 	cmp	x11, #1
-	b.ne	.L524_9
+	b.ne	.L526_9
 	ldr	x11, [x20, #8]
 	ldr	x12, [x10, #144]
 	adds	x11, x12, x11
 	csinv	x11, x11, xzr, lo
 	cmp	x4, x11
-	b.ls	.L524_9
+	b.ls	.L526_9
 	ldr	w10, [x10, #112]
 	cmn	w10, #1
 	mov	w10, #2
 	csel	w2, wzr, w10, eq
 	cmp	x9, x22
-	b.ls	.L524_36
-.L524_8:
+	b.ls	.L526_36
+.L526_8:
 	str	x4, [x8, #144]
-	b	.L524_10
-.L524_9:
+	b	.L526_10
+.L526_9:
 	mov	w2, wzr
-.L524_10:
+.L526_10:
 	mov	w21, #168
-.L524_11:
+.L526_11:
 	ldr	x8, [x20, #232]
 	cmp	x8, x22
-	b.ls	.L524_18
+	b.ls	.L526_18
 	ldr	x8, [x20, #224]
 	umaddl	x8, w22, w21, x8
-.L524_13:
+.L526_13:
 	and	w10, w2, #0xff
 	ldr	w9, [x8, #152]
 	cmp	w10, #1
-	b.eq	.L524_15
-	cbz	w10, .L524_16
-	b	.L524_19
-.L524_15:
+	b.eq	.L526_15
+	cbz	w10, .L526_16
+	b	.L526_19
+.L526_15:
 	add	x8, x8, #48
-.L524_16:
+.L526_16:
 	ldp	w10, w11, [x8, #16]
 	ldr	w12, [x8, #24]
 	cmn	w10, #1
 	stp	w10, w11, [sp, #4]
 	str	w12, [sp, #12]
-	b.ne	.L524_21
+	b.ne	.L526_21
 	add	w2, w2, #1
-	b	.L524_11
-.L524_18:
+	b	.L526_11
+.L526_18:
 	add	x0, x20, #240
 	mov	w25, w1
 	mov	w27, w3
@@ -101821,16 +102003,16 @@ hw_shared_wf2q_Engine_refresh:
 	mov	w3, w27
 	mov	w1, w25
 	add	x8, x20, #240
-	b	.L524_13
-.L524_19:
+	b	.L526_13
+.L526_19:
 	ldp	w10, w11, [x8, #112]
 	ldr	w12, [x8, #120]
 	cmn	w10, #1
 	stp	w10, w11, [sp, #4]
 	str	w12, [sp, #12]
-	b.eq	.L524_29
+	b.eq	.L526_29
 	add	x8, x8, #96
-.L524_21:
+.L526_21:
 	mov	w11, #48
 	ldp	x12, x13, [x20, #72]
 	umaddl	x11, w10, w11, x12
@@ -101845,26 +102027,26 @@ hw_shared_wf2q_Engine_refresh:
 	cmp	x11, #0
 	bic	w11, w12, w3
 	csel	x21, x9, x10, gt
-	tbnz	w11, #0, .L524_24
+	tbnz	w11, #0, .L526_24
 	sub	x9, x21, x9
 	cmp	x9, #1
-	b.lt	.L524_24
+	b.lt	.L526_24
 	mov	x0, x20
 	str	x21, [x8]
 	bl	hw_shared_wf2q_Engine_prune
-.L524_24:
+.L526_24:
 	add	x1, sp, #4
 	mov	x0, x20
 	mov	x2, x21
 	bl	hw_shared_wf2q_Engine_pick
 	mov	w2, w0
 	cmn	w0, #1
-	b.eq	.L524_28
-.L524_25:
+	b.eq	.L526_28
+.L526_25:
 	cmn	w24, #1
 	cset	w0, eq
 	cmn	w23, #1
-	b.eq	.L524_30
+	b.eq	.L526_30
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x11, w2, w8, x9
@@ -101880,24 +102062,24 @@ hw_shared_wf2q_Engine_refresh:
 	ccmp	x9, x21, #2, ne
 	cset	w0, hi
 	cmp	x10, x23
-	b.ls	.L524_35
-.L524_27:
+	b.ls	.L526_35
+.L526_27:
 	str	x21, [x8, #16]
-	b	.L524_30
-.L524_28:
+	b	.L526_30
+.L526_28:
 	mov	w0, wzr
-	b	.L524_30
-.L524_29:
+	b	.L526_30
+.L526_29:
 	mov	w0, wzr
 	mov	w2, #-1
-.L524_30:
+.L526_30:
 	ldr	x8, [x20, #232]
 	cmp	x8, x22
-	b.ls	.L524_34
+	b.ls	.L526_34
 	mov	w8, #168
 	ldr	x9, [x20, #224]
 	umaddl	x19, w22, w8, x9
-.L524_32:
+.L526_32:
 	str	w2, [x19, #156]
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
@@ -101907,22 +102089,22 @@ hw_shared_wf2q_Engine_refresh:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	ret
-.L524_33:
+.L526_33:
 	ldr	x11, [x13, #8]
 	ldr	x12, [x12, #8]
 	sub	x11, x11, x12
 	cmp	x11, #0
-	b.gt	.L524_25
-	b	.L524_5
-.L524_34:
+	b.gt	.L526_25
+	b	.L526_5
+.L526_34:
 	mov	w20, w0
 	mov	x0, x19
 	mov	w21, w2
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	mov	w0, w20
 	mov	w2, w21
-	b	.L524_32
-.L524_35:
+	b	.L526_32
+.L526_35:
 	mov	w23, w0
 	add	x0, x20, #152
 	mov	w24, w2
@@ -101930,8 +102112,8 @@ hw_shared_wf2q_Engine_refresh:
 	mov	w0, w23
 	mov	w2, w24
 	add	x8, x20, #152
-	b	.L524_27
-.L524_36:
+	b	.L526_27
+.L526_36:
 	add	x0, x20, #240
 	mov	w21, w1
 	mov	w26, w3
@@ -101943,7 +102125,7 @@ hw_shared_wf2q_Engine_refresh:
 	mov	w3, w26
 	mov	w1, w21
 	add	x8, x20, #240
-	b	.L524_8
+	b	.L526_8
 	.size	hw_shared_wf2q_Engine_refresh, .-hw_shared_wf2q_Engine_refresh
 
 	.section .text.unlikely, "ax", @progbits
@@ -101968,25 +102150,25 @@ hw_bfq_Bfq_apply_priority_change:
 	stp	x22, x21, [sp, #64]
 	ldrb	w23, [x8, #16]
 	cmp	w23, #7
-	b.hi	.L525_10
+	b.hi	.L527_10
 	ldrb	w9, [x8, #17]
 	ldrsb	w8, [x8, #20]
-	cbz	w9, .L525_5
+	cbz	w9, .L527_5
 	cmp	w9, #1
-	b.ne	.L525_7
+	b.ne	.L527_7
 	cmn	w8, #20
-	b.ge	.L525_8
+	b.ge	.L527_8
 	mov	w23, #8
-	b	.L525_10
-.L525_5:
+	b	.L527_10
+.L527_5:
 	cmn	w8, #20
-	b.ge	.L525_9
+	b.ge	.L527_9
 	mov	w23, #16
-	b	.L525_10
-.L525_7:
+	b	.L527_10
+.L527_7:
 	mov	w23, #31
-	b	.L525_10
-.L525_8:
+	b	.L527_10
+.L527_8:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -101996,8 +102178,8 @@ hw_bfq_Bfq_apply_priority_change:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w23, w8, #0x8
-	b	.L525_10
-.L525_9:
+	b	.L527_10
+.L527_9:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -102007,18 +102189,18 @@ hw_bfq_Bfq_apply_priority_change:
 	mul	w8, w8, w9
 	lsr	w8, w8, #10
 	orr	w23, w8, #0x10
-.L525_10:
+.L527_10:
 	ldr	x8, [x19, #888]
 	cmp	x8, x24
-	b.ls	.L525_37
+	b.ls	.L527_37
 	mov	w8, #144
 	ldr	x9, [x19, #880]
 	umaddl	x21, w24, w8, x9
-.L525_12:
+.L527_12:
 	ldrb	w8, [x21, #136]
 	strb	w23, [x21, #136]
 	cmp	w8, w23
-	b.eq	.L525_36
+	b.eq	.L527_36
 	mov	w9, #144
 	ldr	x10, [x19, #880]
 	ldr	x8, [x19, #888]
@@ -102028,15 +102210,15 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x10, x9, x26, hi
 	ldp	w21, w25, [x10]
 	cmn	w21, #1
-	b.eq	.L525_32
+	b.eq	.L527_32
 	cmp	x8, x24
-	b.ls	.L525_38
-.L525_15:
+	b.ls	.L527_38
+.L527_15:
 	ldr	w8, [x9]
 	mov	w10, #-1
 	str	w10, [x9]
 	cmn	w8, #1
-	b.eq	.L525_19
+	b.eq	.L527_19
 	mov	w9, #320
 	ldr	x11, [x19, #864]
 	ldr	x10, [x19, #872]
@@ -102046,43 +102228,43 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x11, x9, x11, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w20
-	b.ne	.L525_19
+	b.ne	.L527_19
 	cmp	x10, x8
-	b.ls	.L525_42
-.L525_18:
+	b.ls	.L527_42
+.L527_18:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L525_19:
+.L527_19:
 	mov	x0, x19
 	mov	w2, w20
 	mov	x22, x1
 	bl	hw_bfq_Bfq_async_queue
 	cmn	w0, #1
-	b.eq	.L525_31
+	b.eq	.L527_31
 	ldr	x9, [x19, #872]
 	mov	w8, w0
 	cmp	x9, x8
-	b.ls	.L525_40
+	b.ls	.L527_40
 	mov	w9, #320
 	ldr	x10, [x19, #864]
 	umaddl	x8, w8, w9, x10
-.L525_22:
+.L527_22:
 	ldr	w9, [x8, #40]
 	add	w9, w9, #1
 	str	w9, [x8, #40]
 	ldr	x8, [x19, #888]
 	cmp	x8, x24
-	b.ls	.L525_41
+	b.ls	.L527_41
 	mov	w8, #144
 	ldr	x9, [x19, #880]
 	umaddl	x9, w24, w8, x9
-.L525_24:
+.L527_24:
 	ldr	w8, [x9]
 	str	w0, [x9]
 	cmn	w8, #1
-	b.eq	.L525_29
+	b.eq	.L527_29
 	cmp	w8, w0
-	b.eq	.L525_29
+	b.eq	.L527_29
 	mov	w9, #320
 	ldr	x11, [x19, #864]
 	ldr	x10, [x19, #872]
@@ -102092,13 +102274,13 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x11, x9, x11, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w20
-	b.ne	.L525_29
+	b.ne	.L527_29
 	cmp	x10, x8
-	b.ls	.L525_43
-.L525_28:
+	b.ls	.L527_43
+.L527_28:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L525_29:
+.L527_29:
 	mov	w8, #144
 	ldr	x9, [x19, #880]
 	ldr	x10, [x19, #888]
@@ -102107,25 +102289,25 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	x8, x8, x26, hi
 	ldr	w8, [x8, #128]
 	cmp	w8, w0
-	b.ne	.L525_31
+	b.ne	.L527_31
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_bfq_Bfq_unlink
-.L525_31:
+.L527_31:
 	mov	x0, x19
 	mov	x1, x22
 	mov	w2, w21
 	bl	hw_bfq_Bfq_release
-.L525_32:
+.L527_32:
 	cmn	w25, #1
-	b.eq	.L525_36
+	b.eq	.L527_36
 	ldr	x8, [x19, #144]
 	cmp	x8, x25
-	b.ls	.L525_39
+	b.ls	.L527_39
 	mov	w8, #72
 	ldr	x9, [x19, #136]
 	umaddl	x0, w25, w8, x9
-.L525_35:
+.L527_35:
 	and	w8, w23, #0x7
 	mov	w9, #8
 	lsr	w10, w23, #3
@@ -102144,7 +102326,7 @@ hw_bfq_Bfq_apply_priority_change:
 	csel	w8, w8, w10, lo
 	strb	w9, [x0, #67]
 	str	w8, [x0, #48]
-.L525_36:
+.L527_36:
 	ldp	x20, x19, [sp, #80]
 	ldp	x22, x21, [sp, #64]
 	ldp	x24, x23, [sp, #48]
@@ -102152,52 +102334,52 @@ hw_bfq_Bfq_apply_priority_change:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #96
 	ret
-.L525_37:
+.L527_37:
 	add	x0, x19, #896
 	add	x21, x19, #896
 	mov	x22, x1
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	x1, x22
-	b	.L525_12
-.L525_38:
+	b	.L527_12
+.L527_38:
 	add	x0, x19, #896
 	mov	x22, x1
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	x1, x22
 	add	x9, x19, #896
-	b	.L525_15
-.L525_39:
+	b	.L527_15
+.L527_39:
 	add	x0, x19, #152
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	b	.L525_35
-.L525_40:
+	b	.L527_35
+.L527_40:
 	stur	w0, [x29, #-4]
 	add	x0, x19, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	ldur	w0, [x29, #-4]
 	add	x8, x19, #544
-	b	.L525_22
-.L525_41:
+	b	.L527_22
+.L527_41:
 	stur	w0, [x29, #-4]
 	add	x0, x19, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
 	ldur	w0, [x29, #-4]
 	add	x9, x19, #896
-	b	.L525_24
-.L525_42:
+	b	.L527_24
+.L527_42:
 	add	x0, x19, #544
 	mov	x22, x1
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	x1, x22
 	add	x9, x19, #544
-	b	.L525_18
-.L525_43:
+	b	.L527_18
+.L527_43:
 	stur	w0, [x29, #-4]
 	add	x0, x19, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	ldur	w0, [x29, #-4]
 	add	x9, x19, #544
-	b	.L525_28
+	b	.L527_28
 	.size	hw_bfq_Bfq_apply_priority_change, .-hw_bfq_Bfq_apply_priority_change
 
 	.p2align	2
@@ -102214,7 +102396,7 @@ hw_bfq_Bfq_create:
 	mov	x19, x0
 	bl	hw_bfq_Bfq_create_own
 	cmn	w0, #1
-	b.eq	.L526_14
+	b.eq	.L528_14
 	mov	w13, #72
 	ldp	x14, x15, [x19, #136]
 	umaddl	x9, w0, w13, x14
@@ -102235,7 +102417,7 @@ hw_bfq_Bfq_create:
 	cmp	x15, x23
 	csel	x13, x13, x16, hi
 	cmn	w23, #1
-	b.eq	.L526_12
+	b.eq	.L528_12
 	mov	w15, #320
 	ldr	x16, [x19, #864]
 	ldr	x17, [x19, #872]
@@ -102252,11 +102434,11 @@ hw_bfq_Bfq_create:
 	csel	x15, x15, x22, hi
 	ldr	x15, [x15, #144]
 	cmp	x16, x15
-	b.lt	.L526_12
+	b.lt	.L528_12
 	ldrb	w16, [x12, #64]
 	ldrb	w17, [x13, #64]
 	cmp	w16, w17
-	b.ne	.L526_12
+	b.ne	.L528_12
 	ldr	w12, [x12, #44]
 	mov	w16, #52429
 	ldr	w13, [x13, #44]
@@ -102271,79 +102453,79 @@ hw_bfq_Bfq_create:
 	subs	w13, w16, w13
 	csel	w13, wzr, w13, lo
 	cmp	w12, w13
-	b.ne	.L526_12
+	b.ne	.L528_12
 	adds	x9, x14, #180
 	mov	x10, #9223372036854775807
 	csel	x9, x10, x9, vs
 	cmp	x9, x15
-	b.lt	.L526_14
+	b.lt	.L528_14
 	ldrb	w9, [x19, #1484]
 	mov	w24, w0
-	tbnz	w9, #0, .L526_16
+	tbnz	w9, #0, .L528_16
 	mov	x0, x19
 	mov	w1, w20
 	bl	hw_bfq_Bfq_unlink
 	ldr	x9, [x19, #888]
 	mov	w8, w20
 	cmp	x9, x8
-	b.ls	.L526_18
+	b.ls	.L528_18
 	mov	w9, #144
 	ldr	x10, [x19, #880]
 	umaddl	x20, w8, w9, x10
-.L526_9:
+.L528_9:
 	str	w23, [x20, #128]
 	ldr	x8, [x19, #872]
 	cmp	x8, x23
-	b.ls	.L526_19
+	b.ls	.L528_19
 	mov	w8, #320
 	ldr	x9, [x19, #864]
 	mov	w0, w24
 	umaddl	x22, w23, w8, x9
-.L526_11:
+.L528_11:
 	ldr	w8, [x22, #264]
 	add	w8, w8, #1
 	str	w8, [x22, #264]
-	b	.L526_14
-.L526_12:
+	b	.L528_14
+.L528_12:
 	cmp	x11, x9
-	b.ls	.L526_15
-.L526_13:
+	b.ls	.L528_15
+.L528_13:
 	str	w0, [x10, #76]
-.L526_14:
+.L528_14:
 	ldp	x20, x19, [sp, #64]
 	ldp	x22, x21, [sp, #48]
 	ldp	x24, x23, [sp, #32]
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #80
 	ret
-.L526_15:
+.L528_15:
 	mov	w19, w0
 	mov	x0, x24
 	bl	hw_collections_arena_clean_bfq_state_GroupState
 	mov	w0, w19
 	mov	x10, x24
-	b	.L526_13
-.L526_16:
+	b	.L528_13
+.L528_16:
 	mov	x0, x19
 	mov	w1, w24
 	mov	w2, w23
 	str	x8, [sp, #8]
 	bl	hw_bfq_Bfq_plan_merge
 	cmn	w0, #1
-	b.ne	.L526_20
+	b.ne	.L528_20
 	mov	w0, w24
-	b	.L526_14
-.L526_18:
+	b	.L528_14
+.L528_18:
 	add	x0, x19, #896
 	add	x20, x19, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
-	b	.L526_9
-.L526_19:
+	b	.L528_9
+.L528_19:
 	mov	x0, x22
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w0, w24
-	b	.L526_11
-.L526_20:
+	b	.L528_11
+.L528_20:
 	mov	w23, w0
 	mov	x0, x19
 	mov	w1, w20
@@ -102352,16 +102534,16 @@ hw_bfq_Bfq_create:
 	ldr	x9, [x19, #872]
 	ldr	x8, [sp, #8]
 	cmp	x9, x8
-	b.ls	.L526_22
+	b.ls	.L528_22
 	ldr	x8, [sp, #8]
 	mov	w9, #320
 	ldr	x10, [x19, #864]
 	umaddl	x22, w8, w9, x10
-	b	.L526_23
-.L526_22:
+	b	.L528_23
+.L528_22:
 	add	x0, x19, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-.L526_23:
+.L528_23:
 	mov	x0, x19
 	mov	x1, x21
 	mov	w2, w20
@@ -102370,7 +102552,7 @@ hw_bfq_Bfq_create:
 	str	w20, [x22, #48]
 	bl	hw_bfq_Bfq_follow
 	mov	w0, w23
-	b	.L526_14
+	b	.L528_14
 	.size	hw_bfq_Bfq_create, .-hw_bfq_Bfq_create
 
 	.p2align	2
@@ -102387,26 +102569,26 @@ hw_bfq_Bfq_end_queue:
 	str	x25, [sp, #16]
 	mov	x29, sp
 	stp	x24, x23, [sp, #32]
-	b.ls	.L527_29
+	b.ls	.L529_29
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x22, w21, w8, x9
-.L527_2:
+.L529_2:
 	mov	w9, #-1
 	ldr	w8, [x22, #52]
 	str	w9, [x22, #52]
 	ldr	x9, [x20, #1208]
 	cmp	x9, x8
-	b.ls	.L527_7
+	b.ls	.L529_7
 	mov	w9, #92
 	ldr	x10, [x20, #1200]
 	umaddl	x8, w8, w9, x10
 	ldp	x1, x2, [x20, #496]
 	ldp	w9, w10, [x8, #84]
 	cmp	w9, w10
-	b.ne	.L527_6
+	b.ne	.L529_6
 	cmp	x2, x21
-	b.ls	.L527_7
+	b.ls	.L529_7
 	add	x9, x1, x21, lsl #5
 	mov	x10, #-1
 	stp	xzr, x10, [x9]
@@ -102416,12 +102598,12 @@ hw_bfq_Bfq_end_queue:
 	mov	w9, #-1
 	stp	w9, w9, [x8, #80]
 	str	w9, [x8, #88]
-	b	.L527_7
-.L527_6:
+	b	.L529_7
+.L529_6:
 	add	x0, x8, #80
 	mov	w3, w19
 	bl	hw_collections_tree_Tree_remove_from_among
-.L527_7:
+.L529_7:
 	mov	w8, #320
 	ldr	x10, [x20, #864]
 	ldr	x9, [x20, #872]
@@ -102431,20 +102613,20 @@ hw_bfq_Bfq_end_queue:
 	csel	x10, x8, x22, hi
 	ldrb	w11, [x10, #180]
 	cmp	w11, #1
-	b.ne	.L527_13
+	b.ne	.L529_13
 	ldr	w23, [x10, #48]
 	cmp	x9, x21
-	b.ls	.L527_34
-.L527_9:
+	b.ls	.L529_34
+.L529_9:
 	strb	wzr, [x8, #180]
 	add	x24, x20, #464
 	ldr	x8, [x20, #872]
 	cmp	x8, x21
-	b.ls	.L527_35
+	b.ls	.L529_35
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x8, w21, w8, x9
-.L527_11:
+.L529_11:
 	mov	w9, #-1
 	ldr	w10, [x8, #304]
 	ldr	w11, [x8, #308]
@@ -102465,11 +102647,11 @@ hw_bfq_Bfq_end_queue:
 	cmn	w23, #1
 	str	w11, [x9]
 	str	w10, [x8]
-	b.eq	.L527_13
+	b.eq	.L529_13
 	ldr	w8, [x20, #480]
 	sub	w8, w8, #1
 	str	w8, [x20, #480]
-.L527_13:
+.L529_13:
 	mov	x0, x20
 	mov	w1, w19
 	mov	w2, #-1
@@ -102482,9 +102664,9 @@ hw_bfq_Bfq_end_queue:
 	csel	x8, x8, x22, hi
 	ldr	w1, [x8, #288]
 	cmn	w1, #1
-	b.eq	.L527_16
+	b.eq	.L529_16
 	mov	w23, #320
-.L527_15:
+.L529_15:
 	mov	x0, x20
 	mov	w2, #-1
 	bl	hw_bfq_Bfq_set_waker
@@ -102495,14 +102677,14 @@ hw_bfq_Bfq_end_queue:
 	csel	x8, x8, x22, hi
 	ldr	w1, [x8, #288]
 	cmn	w1, #1
-	b.ne	.L527_15
-.L527_16:
+	b.ne	.L529_15
+.L529_16:
 	ldr	w8, [x20, #1480]
 	cmp	w8, w19
-	b.ne	.L527_18
+	b.ne	.L529_18
 	mov	w8, #-1
 	str	w8, [x20, #1480]
-.L527_18:
+.L529_18:
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x8, w21, w8, x9
@@ -102519,30 +102701,30 @@ hw_bfq_Bfq_end_queue:
 	csel	x10, x8, x23, hi
 	ldr	w10, [x10, #76]
 	cmp	w10, w19
-	b.ne	.L527_21
+	b.ne	.L529_21
 	cmp	x9, x24
-	b.ls	.L527_36
-.L527_20:
+	b.ls	.L529_36
+.L529_20:
 	mov	w9, #-1
 	str	w9, [x8, #76]
-.L527_21:
+.L529_21:
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_shared_wf2q_Engine_forget_entirely
 	ldr	x8, [x20, #1208]
 	cmp	x8, x24
-	b.ls	.L527_30
+	b.ls	.L529_30
 	mov	w8, #92
 	ldr	x9, [x20, #1200]
 	umaddl	x23, w24, w8, x9
-.L527_23:
+.L529_23:
 	ldr	x8, [x20, #872]
 	cmp	x8, x21
-	b.ls	.L527_31
+	b.ls	.L529_31
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x8, w21, w8, x9
-.L527_25:
+.L529_25:
 	mov	w9, #-1
 	ldr	w10, [x8, #312]
 	ldr	w11, [x8, #316]
@@ -102568,8 +102750,8 @@ hw_bfq_Bfq_end_queue:
 	cmp	x9, x21
 	csel	x8, x23, x22, hi
 	ldr	w24, [x8, #256]
-	b.ls	.L527_32
-.L527_26:
+	b.ls	.L529_32
+.L529_26:
 	mov	x8, #-4294967296
 	mov	x25, #-1
 	add	x0, x23, #60
@@ -102604,11 +102786,11 @@ hw_bfq_Bfq_end_queue:
 	ldr	w23, [x20, #1316]
 	str	w19, [x20, #1316]
 	cmp	x8, x21
-	b.ls	.L527_33
+	b.ls	.L529_33
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	umaddl	x22, w21, w8, x9
-.L527_28:
+.L529_28:
 	mov	w8, #-1
 	str	w23, [x22, #312]
 	add	x10, x20, #1312
@@ -102627,44 +102809,44 @@ hw_bfq_Bfq_end_queue:
 	ldp	x20, x19, [sp, #64]
 	ldp	x29, x30, [sp], #80
 	ret
-.L527_29:
+.L529_29:
 	add	x0, x20, #544
 	add	x22, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-	b	.L527_2
-.L527_30:
+	b	.L529_2
+.L529_30:
 	add	x0, x20, #1216
 	bl	hw_collections_arena_clean_bfq_state_GroupState
-	b	.L527_23
-.L527_31:
+	b	.L529_23
+.L529_31:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x20, #544
-	b	.L527_25
-.L527_32:
+	b	.L529_25
+.L529_32:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x23, x20, #544
-	b	.L527_26
-.L527_33:
+	b	.L529_26
+.L529_33:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-	b	.L527_28
-.L527_34:
-	add	x0, x20, #544
-	bl	hw_collections_arena_clean_bfq_state_Queue
-	add	x8, x20, #544
-	b	.L527_9
-.L527_35:
+	b	.L529_28
+.L529_34:
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x20, #544
-	b	.L527_11
-.L527_36:
+	b	.L529_9
+.L529_35:
+	add	x0, x20, #544
+	bl	hw_collections_arena_clean_bfq_state_Queue
+	add	x8, x20, #544
+	b	.L529_11
+.L529_36:
 	add	x0, x20, #1216
 	bl	hw_collections_arena_clean_bfq_state_GroupState
 	add	x8, x20, #1216
-	b	.L527_20
+	b	.L529_20
 	.size	hw_bfq_Bfq_end_queue, .-hw_bfq_Bfq_end_queue
 
 	.p2align	2
@@ -102680,10 +102862,10 @@ hw_bfq_Bfq_follow:
 	stp	x24, x23, [sp, #128]
 	stp	x22, x21, [sp, #144]
 	stp	x20, x19, [sp, #160]
-	b.eq	.L528_69
+	b.eq	.L530_69
 	mov	w23, w3
 	cmn	w3, #1
-	b.eq	.L528_69
+	b.eq	.L530_69
 	mov	w27, w2
 	mov	x21, x1
 	mov	x22, x0
@@ -102691,7 +102873,7 @@ hw_bfq_Bfq_follow:
 	mov	w8, w2
 	mov	w20, #320
 	stp	x1, x8, [sp, #16]
-.L528_3:
+.L530_3:
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
 	mov	w24, w23
@@ -102710,24 +102892,24 @@ hw_bfq_Bfq_follow:
 	bl	hw_bfq_Bfq_save
 	ldr	x8, [x22, #872]
 	cmp	x8, x24
-	b.ls	.L528_55
+	b.ls	.L530_55
 	ldr	x8, [x22, #864]
 	umaddl	x8, w24, w20, x8
-.L528_5:
+.L530_5:
 	ldrb	w9, [x8, #184]
 	add	x25, x22, #152
 	strb	wzr, [x8, #184]
 	cmp	w9, #1
-	b.ne	.L528_9
+	b.ne	.L530_9
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L528_60
+	b.ls	.L530_60
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L528_8:
+.L530_8:
 	mov	w9, #1
 	strb	w9, [x8, #184]
-.L528_9:
+.L530_9:
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
 	umaddl	x10, w24, w20, x8
@@ -102735,29 +102917,29 @@ hw_bfq_Bfq_follow:
 	csel	x10, x10, x28, hi
 	ldr	w2, [x10, #272]
 	cmn	w2, #1
-	b.eq	.L528_15
+	b.eq	.L530_15
 	cmp	w2, w23
-	b.eq	.L528_15
+	b.eq	.L530_15
 	umaddl	x10, w23, w20, x8
 	cmp	x9, x23
 	csel	x10, x10, x28, hi
 	ldr	w10, [x10, #272]
 	cmn	w10, #1
-	b.ne	.L528_15
+	b.ne	.L530_15
 	mov	x0, x22
 	mov	w1, w23
 	bl	hw_bfq_Bfq_set_waker
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L528_68
+	b.ls	.L530_68
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L528_14:
+.L530_14:
 	mov	w9, #-1
 	str	x9, [x8, #280]
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
-.L528_15:
+.L530_15:
 	ldp	x12, x10, [x22, #136]
 	mov	w14, #72
 	umaddl	x11, w24, w14, x12
@@ -102768,75 +102950,75 @@ hw_bfq_Bfq_follow:
 	ldr	w19, [x11, #52]
 	csel	x11, x13, x28, hi
 	cmp	w19, #2
-	b.lo	.L528_32
+	b.lo	.L530_32
 	umaddl	x12, w23, w14, x12
 	cmp	x10, x23
 	ldrb	w13, [x11, #60]
 	csel	x12, x12, x25, hi
 	ldr	w12, [x12, #52]
 	cmp	w12, #1
-	b.ne	.L528_26
+	b.ne	.L530_26
 	mov	w25, w26
 	ldp	x26, x28, [x11, #192]
 	mov	w21, w27
 	ldr	x27, [x11, #152]
 	cmp	x9, x23
-	b.ls	.L528_64
+	b.ls	.L530_64
 	umaddl	x8, w23, w20, x8
-.L528_19:
+.L530_19:
 	ldrb	w9, [x8, #60]
 	str	x27, [x8, #152]
 	stp	x26, x28, [x8, #192]
-	tbz	w9, #0, .L528_21
+	tbz	w9, #0, .L530_21
 	ldr	w8, [x22, #1464]
 	add	w8, w8, #1
 	str	w8, [x22, #1464]
-.L528_21:
+.L530_21:
 	ldr	x8, [x22, #144]
 	mov	w26, w25
 	mov	w27, w21
 	add	x28, x22, #544
 	cmp	x8, x23
-	b.ls	.L528_65
+	b.ls	.L530_65
 	ldr	x8, [x22, #136]
 	umaddl	x8, w23, w14, x8
-.L528_23:
+.L530_23:
 	str	w19, [x8, #52]
 	ldr	x21, [sp, #16]
 	add	x25, x22, #152
 	ldr	x8, [x22, #144]
 	cmp	x8, x23
-	b.ls	.L528_66
+	b.ls	.L530_66
 	ldr	x8, [x22, #136]
 	umaddl	x8, w23, w14, x8
-.L528_25:
+.L530_25:
 	mov	w9, #1
 	strb	w9, [x8, #67]
 	ldr	x10, [x22, #144]
-.L528_26:
+.L530_26:
 	cmp	x10, x24
-	b.ls	.L528_61
+	b.ls	.L530_61
 	ldr	x8, [x22, #136]
 	umaddl	x8, w24, w14, x8
-.L528_28:
+.L530_28:
 	mov	w9, #1
 	str	w9, [x8, #52]
 	ldr	x8, [x22, #144]
 	cmp	x8, x24
-	b.ls	.L528_62
+	b.ls	.L530_62
 	ldr	x8, [x22, #136]
 	umaddl	x8, w24, w14, x8
-.L528_30:
+.L530_30:
 	mov	w9, #1
 	strb	w9, [x8, #67]
-	cbz	w13, .L528_32
+	cbz	w13, .L530_32
 	ldr	w8, [x22, #1464]
 	sub	w8, w8, #1
 	str	w8, [x22, #1464]
-.L528_32:
+.L530_32:
 	ldrb	w8, [x21, #824]
 	cmp	w8, #1
-	b.ne	.L528_34
+	b.ne	.L530_34
 	ldr	x8, [x22, #864]
 	ldr	x9, [x22, #872]
 	umaddl	x10, w24, w20, x8
@@ -102857,21 +103039,21 @@ hw_bfq_Bfq_follow:
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	w14, #72
-.L528_34:
+.L530_34:
 	ldr	x8, [x22, #888]
 	ldr	x19, [sp, #24]
 	cmp	x8, x19
-	b.ls	.L528_56
+	b.ls	.L530_56
 	mov	w9, #144
 	ldr	x8, [x22, #880]
 	umaddl	x9, w19, w9, x8
-.L528_36:
+.L530_36:
 	ldr	w8, [x9, #4]
 	str	w23, [x9, #4]
 	cmn	w8, #1
-	b.eq	.L528_41
+	b.eq	.L530_41
 	cmp	w8, w23
-	b.eq	.L528_41
+	b.eq	.L530_41
 	ldr	x9, [x22, #864]
 	ldr	x10, [x22, #872]
 	umaddl	x9, w8, w20, x9
@@ -102879,15 +103061,15 @@ hw_bfq_Bfq_follow:
 	csel	x11, x9, x28, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w27
-	b.ne	.L528_41
+	b.ne	.L530_41
 	cmp	x10, x8
-	b.ls	.L528_67
-.L528_40:
+	b.ls	.L530_67
+.L530_40:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L528_41:
+.L530_41:
 	cmn	w23, #1
-	b.eq	.L528_44
+	b.eq	.L530_44
 	ldr	x8, [x22, #880]
 	mov	w10, #144
 	ldr	x9, [x22, #888]
@@ -102897,34 +103079,34 @@ hw_bfq_Bfq_follow:
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #128]
 	cmp	w8, w23
-	b.ne	.L528_44
+	b.ne	.L530_44
 	mov	x0, x22
 	mov	w1, w27
 	bl	hw_bfq_Bfq_unlink
 	mov	w14, #72
-.L528_44:
+.L530_44:
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L528_57
+	b.ls	.L530_57
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L528_46:
+.L530_46:
 	mov	w9, #1
 	strb	w9, [x8, #177]
 	ldr	x8, [x22, #872]
 	cmp	x8, x23
-	b.ls	.L528_58
+	b.ls	.L530_58
 	ldr	x8, [x22, #864]
 	umaddl	x8, w23, w20, x8
-.L528_48:
+.L530_48:
 	mov	w9, #-1
 	str	w9, [x8, #48]
 	ldr	x8, [x22, #872]
 	cmp	x8, x24
-	b.ls	.L528_59
+	b.ls	.L530_59
 	ldr	x8, [x22, #864]
 	umaddl	x8, w24, w20, x8
-.L528_50:
+.L530_50:
 	mov	w9, #-1
 	mov	w11, #92
 	str	w9, [x8, #48]
@@ -102941,112 +103123,112 @@ hw_bfq_Bfq_follow:
 	csel	x11, x8, x11, hi
 	ldr	w11, [x11, #76]
 	cmp	w11, w24
-	b.ne	.L528_53
+	b.ne	.L530_53
 	cmp	x10, x9
-	b.ls	.L528_63
-.L528_52:
+	b.ls	.L530_63
+.L530_52:
 	str	w23, [x8, #76]
-.L528_53:
+.L530_53:
 	mov	x0, x22
 	mov	x1, x21
 	mov	w2, w24
 	bl	hw_bfq_Bfq_release
 	cmp	w23, w26
-	b.eq	.L528_69
+	b.eq	.L530_69
 	cmn	w23, #1
-	b.ne	.L528_3
-	b	.L528_69
-.L528_55:
+	b.ne	.L530_3
+	b	.L530_69
+.L530_55:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-	b	.L528_5
-.L528_56:
+	b	.L530_5
+.L530_56:
 	add	x0, x22, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	w14, #72
 	add	x9, x22, #896
-	b	.L528_36
-.L528_57:
+	b	.L530_36
+.L530_57:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L528_46
-.L528_58:
+	b	.L530_46
+.L530_58:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L528_48
-.L528_59:
+	b	.L530_48
+.L530_59:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L528_50
-.L528_60:
+	b	.L530_50
+.L530_60:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-	b	.L528_8
-.L528_61:
+	b	.L530_8
+.L530_61:
 	add	x0, x22, #152
 	mov	w19, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w19
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L528_28
-.L528_62:
+	b	.L530_28
+.L530_62:
 	add	x0, x22, #152
 	mov	w19, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w19
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L528_30
-.L528_63:
+	b	.L530_30
+.L530_63:
 	add	x0, x22, #1216
 	bl	hw_collections_arena_clean_bfq_state_GroupState
 	add	x8, x22, #1216
-	b	.L528_52
-.L528_64:
+	b	.L530_52
+.L530_64:
 	add	x0, x22, #544
 	str	w13, [sp, #12]
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	ldr	w13, [sp, #12]
 	mov	w14, #72
 	add	x8, x22, #544
-	b	.L528_19
-.L528_65:
+	b	.L530_19
+.L530_65:
 	add	x0, x22, #152
 	mov	w21, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w21
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L528_23
-.L528_66:
+	b	.L530_23
+.L530_66:
 	add	x0, x22, #152
 	mov	w19, w13
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	w13, w19
 	mov	w14, #72
 	add	x8, x22, #152
-	b	.L528_25
-.L528_67:
+	b	.L530_25
+.L530_67:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w14, #72
 	add	x9, x22, #544
-	b	.L528_40
-.L528_68:
+	b	.L530_40
+.L530_68:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-	b	.L528_14
-.L528_69:
+	b	.L530_14
+.L530_69:
 	mov	w0, w26
 	ldp	x20, x19, [sp, #160]
 	ldp	x22, x21, [sp, #144]
@@ -103082,53 +103264,53 @@ hw_bfq_Bfq_insert_into:
 	ldr	w23, [x9, #44]
 	mov	w20, w3
 	cmp	x8, x28
-	b.ls	.L529_2
+	b.ls	.L531_2
 	mov	w8, #320
 	ldr	x9, [x22, #864]
 	umaddl	x8, w28, w8, x9
-	b	.L529_3
-.L529_2:
+	b	.L531_3
+.L531_2:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-.L529_3:
+.L531_3:
 	ldr	w9, [x8, #36]
 	sub	w9, w9, #1
 	str	w9, [x8, #36]
 	mov	w8, w19
 	ldr	x9, [x22, #872]
 	cmp	x9, x8
-	b.ls	.L529_5
+	b.ls	.L531_5
 	mov	w9, #320
 	ldr	x10, [x22, #864]
 	umaddl	x8, w8, w9, x10
-	b	.L529_6
-.L529_5:
+	b	.L531_6
+.L531_5:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	add	x8, x22, #544
-.L529_6:
+.L531_6:
 	ldr	w9, [x8, #36]
 	add	w9, w9, #1
 	str	w9, [x8, #36]
 	ldr	x8, [x22, #872]
 	cmp	x8, x28
-	b.ls	.L529_8
+	b.ls	.L531_8
 	mov	w8, #320
 	ldr	x9, [x22, #864]
 	umaddl	x27, w28, w8, x9
-	b	.L529_9
-.L529_8:
+	b	.L531_9
+.L531_8:
 	add	x0, x22, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
-.L529_9:
+.L531_9:
 	cmp	x26, x25
 	strb	wzr, [x27, #61]
-	b.hi	.L529_11
+	b.hi	.L531_11
 	mov	x0, x21
 	bl	hw_collections_arena_clean_request_Request
 	mov	x24, x21
-.L529_11:
+.L531_11:
 	mov	x0, x22
 	mov	x1, x21
 	mov	w2, w23
@@ -103174,7 +103356,7 @@ hw_bfq_Bfq_merge_for_job:
 	cmp	w8, w9
 	csel	w25, w8, w9, lo
 	bl	hw_bfq_Bfq_unlink
-	cbz	w25, .L530_11
+	cbz	w25, .L532_11
 	mov	w8, #320
 	ldr	x9, [x20, #864]
 	ldr	x10, [x20, #872]
@@ -103182,9 +103364,9 @@ hw_bfq_Bfq_merge_for_job:
 	cmp	x10, x23
 	csel	x8, x8, x24, hi
 	ldr	w9, [x8, #40]
-	cbz	w9, .L530_9
+	cbz	w9, .L532_9
 	ldr	w9, [x20, #1464]
-	cbnz	w9, .L530_9
+	cbnz	w9, .L532_9
 	ldr	w9, [x8, #56]
 	lsr	w10, w9, #1
 	and	w10, w10, #0x55555555
@@ -103203,33 +103385,33 @@ hw_bfq_Bfq_merge_for_job:
 	cmp	w11, #2
 	cset	w10, ne
 	cmp	w12, #19
-	b.hi	.L530_6
+	b.hi	.L532_6
 	ldrb	w12, [x8, #184]
 	cmp	w12, #1
-	b.ne	.L530_6
+	b.ne	.L532_6
 	ldrb	w8, [x8, #183]
-	b	.L530_7
-.L530_6:
+	b	.L532_7
+.L532_6:
 	mov	w8, wzr
-.L530_7:
+.L532_7:
 	ldrb	w12, [x20, #1485]
 	cmp	w11, #0
 	mov	w0, #-1
 	cset	w11, eq
 	and	w11, w11, w12
-	tbnz	w11, #0, .L530_12
+	tbnz	w11, #0, .L532_12
 	eor	w9, w9, #0x1
 	and	w9, w10, w9
 	orr	w9, w12, w9
 	and	w8, w9, w8
-	tbnz	w8, #0, .L530_12
-.L530_9:
+	tbnz	w8, #0, .L532_12
+.L532_9:
 	mov	x0, x20
 	mov	w1, w22
 	mov	w2, w21
 	bl	hw_bfq_Bfq_plan_merge
 	cmn	w0, #1
-	b.eq	.L530_12
+	b.eq	.L532_12
 	mov	w8, w0
 	mov	x0, x20
 	mov	w1, w19
@@ -103237,10 +103419,10 @@ hw_bfq_Bfq_merge_for_job:
 	mov	w19, w8
 	bl	hw_bfq_Bfq_mark_stable
 	mov	w0, w19
-	b	.L530_12
-.L530_11:
+	b	.L532_12
+.L532_11:
 	mov	w0, #-1
-.L530_12:
+.L532_12:
 	ldp	x20, x19, [sp, #64]
 	ldr	x25, [sp, #16]
 	ldp	x22, x21, [sp, #48]
@@ -103266,33 +103448,33 @@ hw_bfq_Bfq_plan_merge:
 	add	x29, sp, #16
 	csel	x9, x9, x8, hi
 	ldr	w9, [x9, #40]
-	cbz	w9, .L531_11
+	cbz	w9, .L533_11
 	mov	w11, w1
 	mov	w13, #320
 	mov	w9, #-1
-.L531_2:
+.L533_2:
 	madd	x14, x19, x13, x12
 	cmp	x10, x19
 	csel	x14, x14, x8, hi
 	ldr	w15, [x14, #44]
 	cmn	w15, #1
-	b.eq	.L531_4
+	b.eq	.L533_4
 	cmp	x15, x11
 	mov	x19, x15
-	b.ne	.L531_2
-	b	.L531_12
-.L531_4:
+	b.ne	.L533_2
+	b	.L533_12
+.L533_4:
 	mov	w9, #320
 	cmp	x10, x11
 	umaddl	x12, w1, w9, x12
 	mov	w9, #-1
 	csel	x13, x12, x8, hi
 	cmp	x19, x11
-	b.eq	.L531_12
+	b.eq	.L533_12
 	ldr	w13, [x13, #40]
-	cbz	w13, .L531_12
+	cbz	w13, .L533_12
 	ldr	w14, [x14, #40]
-	cbz	w14, .L531_12
+	cbz	w14, .L533_12
 	mov	w9, #72
 	ldp	x15, x16, [x0, #136]
 	madd	x17, x19, x9, x15
@@ -103305,32 +103487,32 @@ hw_bfq_Bfq_plan_merge:
 	ldr	w9, [x9, #56]
 	ldr	w15, [x15, #56]
 	cmp	w9, w15
-	b.ne	.L531_11
+	b.ne	.L533_11
 	cmp	x10, x11
-	b.ls	.L531_13
-.L531_9:
+	b.ls	.L533_13
+.L533_9:
 	str	w19, [x12, #44]
 	adds	w9, w14, w13
 	ldr	x10, [x0, #872]
 	csinv	w9, w9, wzr, lo
 	cmp	x10, x19
-	b.ls	.L531_14
+	b.ls	.L533_14
 	mov	w8, #320
 	ldr	x10, [x0, #864]
 	madd	x8, x19, x8, x10
 	str	w9, [x8, #40]
 	mov	x9, x19
-	b	.L531_12
-.L531_11:
+	b	.L533_12
+.L533_11:
 	mov	w9, #-1
-.L531_12:
+.L533_12:
 	ldp	x20, x19, [sp, #48]
 	mov	w0, w9
 	ldp	x29, x30, [sp, #16]
 	ldr	x21, [sp, #32]
 	add	sp, sp, #64
 	ret
-.L531_13:
+.L533_13:
 	mov	x9, x0
 	str	x0, [x29, #24]
 	add	x0, x9, #544
@@ -103341,15 +103523,15 @@ hw_bfq_Bfq_plan_merge:
 	ldr	x0, [x29, #24]
 	ldr	x8, [sp, #8]
 	add	x12, x0, #544
-	b	.L531_9
-.L531_14:
+	b	.L533_9
+.L533_14:
 	mov	x0, x8
 	mov	x20, x8
 	mov	w21, w9
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	str	w21, [x20, #40]
 	mov	x9, x19
-	b	.L531_12
+	b	.L533_12
 	.size	hw_bfq_Bfq_plan_merge, .-hw_bfq_Bfq_plan_merge
 
 	.p2align	2
@@ -103363,39 +103545,39 @@ hw_bfq_Bfq_prepare_process:
 	stp	x22, x21, [sp, #16]
 	mov	x29, sp
 	cmp	x8, x19
-	b.ls	.L532_20
+	b.ls	.L534_20
 	ldr	x8, [x1, #256]
 	add	x8, x8, x19, lsl #7
-.L532_2:
+.L534_2:
 	ldrb	w9, [x8, #40]
 	mov	w10, #1
 	strb	w10, [x8, #40]
-	tbnz	w9, #0, .L532_19
+	tbnz	w9, #0, .L534_19
 	ldp	x8, x9, [x1, #256]
 	add	x8, x8, x19, lsl #7
 	cmp	x9, x19
 	csel	x8, x8, x20, hi
 	ldrb	w20, [x8, #16]
 	cmp	w20, #7
-	b.hi	.L532_13
+	b.hi	.L534_13
 	ldrb	w10, [x8, #17]
 	ldrsb	w9, [x8, #20]
-	cbz	w10, .L532_8
+	cbz	w10, .L534_8
 	cmp	w10, #1
-	b.ne	.L532_10
+	b.ne	.L534_10
 	cmn	w9, #20
-	b.ge	.L532_11
+	b.ge	.L534_11
 	mov	w20, #8
-	b	.L532_13
-.L532_8:
+	b	.L534_13
+.L534_8:
 	cmn	w9, #20
-	b.ge	.L532_12
+	b.ge	.L534_12
 	mov	w20, #16
-	b	.L532_13
-.L532_10:
+	b	.L534_13
+.L534_10:
 	mov	w20, #31
-	b	.L532_13
-.L532_11:
+	b	.L534_13
+.L534_11:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -103405,8 +103587,8 @@ hw_bfq_Bfq_prepare_process:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w20, w9, #0x8
-	b	.L532_13
-.L532_12:
+	b	.L534_13
+.L534_12:
 	cmp	w9, #19
 	mov	w10, #19
 	csel	w9, w9, w10, lt
@@ -103416,15 +103598,15 @@ hw_bfq_Bfq_prepare_process:
 	mul	w9, w9, w10
 	lsr	w9, w9, #10
 	orr	w20, w9, #0x10
-.L532_13:
+.L534_13:
 	ldrb	w9, [x0, #1198]
 	cmp	w9, #1
-	b.ne	.L532_15
+	b.ne	.L534_15
 	ldr	w21, [x8, #8]
-	b	.L532_16
-.L532_15:
+	b	.L534_16
+.L534_15:
 	mov	w21, wzr
-.L532_16:
+.L534_16:
 	ldp	x8, x9, [x1, #432]
 	mov	w10, w21
 	add	x11, x1, #448
@@ -103434,11 +103616,11 @@ hw_bfq_Bfq_prepare_process:
 	csel	x8, x8, x11, hi
 	cmp	x9, x19
 	ldr	w22, [x8]
-	b.ls	.L532_21
+	b.ls	.L534_21
 	mov	w8, #144
 	ldr	x9, [x0, #880]
 	umaddl	x19, w19, w8, x9
-.L532_18:
+.L534_18:
 	mov	x8, #-1
 	add	x0, x19, #56
 	mov	w1, wzr
@@ -103453,12 +103635,12 @@ hw_bfq_Bfq_prepare_process:
 	strb	w20, [x19, #136]
 	str	x8, [x19, #128]
 	strb	wzr, [x19, #137]
-.L532_19:
+.L534_19:
 	ldp	x20, x19, [sp, #32]
 	ldp	x22, x21, [sp, #16]
 	ldp	x29, x30, [sp], #48
 	ret
-.L532_20:
+.L534_20:
 	mov	x21, x0
 	add	x0, x1, #128
 	mov	x22, x1
@@ -103466,12 +103648,12 @@ hw_bfq_Bfq_prepare_process:
 	mov	x1, x22
 	mov	x0, x21
 	add	x8, x22, #128
-	b	.L532_2
-.L532_21:
+	b	.L534_2
+.L534_21:
 	add	x19, x0, #896
 	mov	x0, x19
 	bl	hw_collections_arena_clean_bfq_state_Process
-	b	.L532_18
+	b	.L534_18
 	.size	hw_bfq_Bfq_prepare_process, .-hw_bfq_Bfq_prepare_process
 
 	.p2align	2
@@ -103486,32 +103668,32 @@ hw_bfq_Bfq_use_async:
 	mov	x20, x0
 	bl	hw_bfq_Bfq_async_queue
 	cmn	w0, #1
-	b.eq	.L533_12
+	b.eq	.L535_12
 	ldr	x9, [x20, #872]
 	mov	w8, w0
 	cmp	x9, x8
-	b.ls	.L533_13
+	b.ls	.L535_13
 	mov	w9, #320
 	ldr	x10, [x20, #864]
 	umaddl	x21, w8, w9, x10
-.L533_3:
+.L535_3:
 	ldr	w8, [x21, #40]
 	add	w8, w8, #1
 	str	w8, [x21, #40]
 	mov	w21, w19
 	ldr	x8, [x20, #888]
 	cmp	x8, x21
-	b.ls	.L533_14
+	b.ls	.L535_14
 	mov	w8, #144
 	ldr	x9, [x20, #880]
 	umaddl	x22, w21, w8, x9
-.L533_5:
+.L535_5:
 	ldr	w8, [x22]
 	str	w0, [x22]
 	cmn	w8, #1
-	b.eq	.L533_10
+	b.eq	.L535_10
 	cmp	w8, w0
-	b.eq	.L533_10
+	b.eq	.L535_10
 	mov	w9, #320
 	ldr	x11, [x20, #864]
 	ldr	x10, [x20, #872]
@@ -103521,13 +103703,13 @@ hw_bfq_Bfq_use_async:
 	csel	x11, x9, x11, hi
 	ldr	w11, [x11, #48]
 	cmp	w11, w19
-	b.ne	.L533_10
+	b.ne	.L535_10
 	cmp	x10, x8
-	b.ls	.L533_15
-.L533_9:
+	b.ls	.L535_15
+.L535_9:
 	mov	w8, #-1
 	str	w8, [x9, #48]
-.L533_10:
+.L535_10:
 	mov	w8, #144
 	ldr	x9, [x20, #880]
 	ldr	x10, [x20, #888]
@@ -103537,39 +103719,39 @@ hw_bfq_Bfq_use_async:
 	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #128]
 	cmp	w8, w0
-	b.ne	.L533_12
+	b.ne	.L535_12
 	mov	w21, w0
 	mov	x0, x20
 	mov	w1, w19
 	bl	hw_bfq_Bfq_unlink
 	mov	w0, w21
-.L533_12:
+.L535_12:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L533_13:
+.L535_13:
 	mov	w22, w0
 	add	x0, x20, #544
 	add	x21, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w0, w22
-	b	.L533_3
-.L533_14:
+	b	.L535_3
+.L535_14:
 	mov	w23, w0
 	add	x0, x20, #896
 	add	x22, x20, #896
 	bl	hw_collections_arena_clean_bfq_state_Process
 	mov	w0, w23
-	b	.L533_5
-.L533_15:
+	b	.L535_5
+.L535_15:
 	mov	w22, w0
 	add	x0, x20, #544
 	bl	hw_collections_arena_clean_bfq_state_Queue
 	mov	w0, w22
 	add	x9, x20, #544
-	b	.L533_9
+	b	.L535_9
 	.size	hw_bfq_Bfq_use_async, .-hw_bfq_Bfq_use_async
 
 	.p2align	2
@@ -103581,12 +103763,12 @@ hw_bfq_rate_Rate_close:
 	mov	x29, sp
 	str	xzr, [x0, #8]
 	cmp	x9, #32
-	b.lo	.L534_6
+	b.lo	.L536_6
 	ldr	x10, [x0, #56]
 	mov	w11, #41728
 	movk	w11, #4577, lsl #16
 	cmp	x10, x11
-	b.lo	.L534_6
+	b.lo	.L536_6
 	ldr	x8, [x0, #64]
 	ldr	x11, [x0, #40]
 	subs	x8, x8, x11
@@ -103604,34 +103786,34 @@ hw_bfq_rate_Rate_close:
 	ldp	x11, x12, [x0, #16]
 	lsr	x8, x8, #4
 	lsl	x12, x12, #16
-	cbnz	x13, .L534_7
+	cbnz	x13, .L536_7
 	add	x13, x9, x9, lsl #1
 	udiv	x8, x12, x8
 	cmp	x11, x13, lsr #2
-	b.hs	.L534_8
-.L534_4:
+	b.hs	.L536_8
+.L536_4:
 	ldr	x12, [x0]
 	cmp	x8, #320, lsl #12
 	ccmp	x8, x12, #0, ls
-	b.hi	.L534_10
+	b.hi	.L536_10
 	mov	w8, wzr
-.L534_6:
+.L536_6:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
-.L534_7:
+.L536_7:
 	mov	x13, #-1
 	udiv	x8, x12, x8
 	cmp	x11, x13, lsr #2
-	b.lo	.L534_4
-.L534_8:
+	b.lo	.L536_4
+.L536_8:
 	cmp	x8, #320, lsl #12
-	b.ls	.L534_10
+	b.ls	.L536_10
 	mov	w8, wzr
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
-.L534_10:
+.L536_10:
 	mov	w12, #9
 	mov	x13, #-1
 	umulh	x12, x11, x12
@@ -103640,9 +103822,9 @@ hw_bfq_rate_Rate_close:
 	csel	x11, x11, x13, eq
 	udiv	x9, x11, x9
 	umulh	x11, x9, x10
-	cbnz	x11, .L534_15
+	cbnz	x11, .L536_15
 	mul	x9, x9, x10
-.L534_12:
+.L536_12:
 	mov	x10, #23123
 	lsr	x9, x9, #9
 	mov	w11, #9
@@ -103659,9 +103841,9 @@ hw_bfq_rate_Rate_close:
 	sub	x11, x11, x9
 	sub	x9, x13, x9
 	umulh	x12, x10, x11
-	cbnz	x12, .L534_16
+	cbnz	x12, .L536_16
 	mul	x10, x10, x11
-.L534_14:
+.L536_14:
 	udiv	x10, x10, x9
 	udiv	w8, w8, w9
 	add	x8, x10, x8
@@ -103672,12 +103854,12 @@ hw_bfq_rate_Rate_close:
 	mov	w0, w8
 	ldp	x29, x30, [sp], #16
 	ret
-.L534_15:
+.L536_15:
 	mov	x9, #-1
-	b	.L534_12
-.L534_16:
+	b	.L536_12
+.L536_16:
 	mov	x10, #-1
-	b	.L534_14
+	b	.L536_14
 	.size	hw_bfq_rate_Rate_close, .-hw_bfq_rate_Rate_close
 
 	.p2align	2
@@ -103699,30 +103881,30 @@ hw_cfq_Cfq_reduce_virtual_times:
 	stp	w23, w23, [sp, #4]
 	str	w23, [sp, #12]
 	str	xzr, [x0, #1104]
-	b.eq	.L535_13
+	b.eq	.L537_13
 	ldp	x21, x22, [x0, #96]
 	mov	x19, x0
 	add	x26, x0, #416
 	mov	x27, #-1
 	mov	w28, #520
-	b	.L535_4
-.L535_2:
+	b	.L537_4
+.L537_2:
 	add	x0, sp, #4
 	mov	x1, x21
 	mov	x2, x22
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_insert_among
-.L535_3:
+.L537_3:
 	ldr	w8, [x24]
 	cmn	w8, #1
-	b.eq	.L535_13
-.L535_4:
+	b.eq	.L537_13
+.L537_4:
 	ldr	w20, [x19, #1160]
 	ldr	w8, [x19, #1164]
 	cmp	w20, w8
-	b.ne	.L535_7
+	b.ne	.L537_7
 	cmp	x22, x20
-	b.ls	.L535_8
+	b.ls	.L537_8
 	add	x8, x21, x20, lsl #5
 	str	w23, [x19, #1156]
 	str	x27, [x19, #1160]
@@ -103730,14 +103912,14 @@ hw_cfq_Cfq_reduce_virtual_times:
 	str	x27, [x8, #16]
 	str	w27, [x8, #24]
 	strb	wzr, [x8, #28]
-	b	.L535_8
-.L535_7:
+	b	.L537_8
+.L537_7:
 	add	x0, x19, #1156
 	mov	x1, x21
 	mov	x2, x22
 	mov	w3, w20
 	bl	hw_collections_tree_Tree_remove_from_among
-.L535_8:
+.L537_8:
 	ldp	x8, x9, [x19, #400]
 	umaddl	x8, w20, w28, x8
 	cmp	x9, x20
@@ -103746,15 +103928,15 @@ hw_cfq_Cfq_reduce_virtual_times:
 	subs	x10, x10, x25
 	csel	x4, xzr, x10, lo
 	cmp	x9, x20
-	b.ls	.L535_12
-.L535_9:
+	b.ls	.L537_12
+.L537_9:
 	str	x4, [x8, #384]
 	ldr	w9, [sp, #4]
 	ldp	x21, x22, [x19, #96]
 	cmn	w9, #1
-	b.ne	.L535_2
+	b.ne	.L537_2
 	cmp	x22, x20
-	b.ls	.L535_3
+	b.ls	.L537_3
 	add	x8, x21, x20, lsl #5
 	stp	w20, w20, [sp, #4]
 	str	w20, [sp, #12]
@@ -103762,15 +103944,15 @@ hw_cfq_Cfq_reduce_virtual_times:
 	str	x27, [x8, #16]
 	str	w27, [x8, #24]
 	strb	wzr, [x8, #28]
-	b	.L535_3
-.L535_12:
+	b	.L537_3
+.L537_12:
 	add	x0, x19, #416
 	mov	x21, x4
 	bl	hw_collections_arena_clean_cfq_groups_GroupState
 	mov	x4, x21
 	add	x8, x19, #416
-	b	.L535_9
-.L535_13:
+	b	.L537_9
+.L537_13:
 	ldp	w8, w9, [sp, #4]
 	ldr	w10, [sp, #12]
 	ldp	x20, x19, [sp, #96]
@@ -103808,15 +103990,15 @@ hw_clock_Clock_find_units:
 	add	x12, x13, #1
 	umulh	x14, x12, x11
 	stp	x10, x13, [x0, #8]
-	cbnz	x14, .L536_4
+	cbnz	x14, .L538_4
 	mul	x11, x12, x11
 	adds	x10, x10, #1
 	csinv	x10, x10, xzr, lo
 	umulh	x12, x10, x9
-	cbnz	x12, .L536_5
-.L536_2:
+	cbnz	x12, .L538_5
+.L538_2:
 	mul	x9, x10, x9
-.L536_3:
+.L538_3:
 	subs	x10, x11, x8
 	csel	x10, xzr, x10, lo
 	subs	x8, x9, x8
@@ -103826,15 +104008,15 @@ hw_clock_Clock_find_units:
 	str	x8, [x0, #24]
 	ldp	x29, x30, [sp], #16
 	ret
-.L536_4:
+.L538_4:
 	mov	x11, #-1
 	adds	x10, x10, #1
 	csinv	x10, x10, xzr, lo
 	umulh	x12, x10, x9
-	cbz	x12, .L536_2
-.L536_5:
+	cbz	x12, .L538_2
+.L538_5:
 	mov	x9, #-1
-	b	.L536_3
+	b	.L538_3
 	.size	hw_clock_Clock_find_units, .-hw_clock_Clock_find_units
 
 	.p2align	2
@@ -104608,30 +104790,30 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x29, sp
 	cmp	x8, x20
 	stp	x22, x21, [sp, #32]
-	b.ls	.L569_12
+	b.ls	.L571_12
 	ldr	x8, [x0, #256]
 	add	x8, x8, x20, lsl #7
-.L569_2:
+.L571_2:
 	ldrb	w9, [x8, #21]
 	cmp	w9, #2
-	b.ne	.L569_11
+	b.ne	.L571_11
 	ldr	w9, [x8, #12]
-	cbnz	w9, .L569_11
+	cbnz	w9, .L571_11
 	strb	wzr, [x8, #21]
 	ldr	x8, [x0, #264]
 	cmp	x8, x20
-	b.ls	.L569_13
+	b.ls	.L571_13
 	ldr	x8, [x0, #256]
 	add	x9, x8, x20, lsl #7
-.L569_6:
+.L571_6:
 	ldr	w8, [x9, #8]
 	str	wzr, [x9, #8]
 	ldr	x9, [x0, #440]
 	cmp	x9, x8
-	b.ls	.L569_14
+	b.ls	.L571_14
 	ldr	x9, [x0, #432]
 	add	x8, x9, x8, lsl #5
-.L569_8:
+.L571_8:
 	ldr	w9, [x8, #16]
 	sub	w9, w9, #1
 	str	w9, [x8, #16]
@@ -104640,10 +104822,10 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	str	w1, [x0, #740]
 	cmp	x9, x20
 	add	x9, x0, #736
-	b.ls	.L569_15
+	b.ls	.L571_15
 	ldr	x10, [x0, #256]
 	add	x19, x10, x20, lsl #7
-.L569_10:
+.L571_10:
 	mov	w10, #-1
 	stp	w21, w10, [x19, #32]
 	ldp	x10, x11, [x0, #256]
@@ -104652,13 +104834,13 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	add	x10, x10, #36
 	csel	x8, x10, x9, hi
 	str	w1, [x8]
-.L569_11:
+.L571_11:
 	ldp	x20, x19, [sp, #48]
 	ldr	x23, [sp, #16]
 	ldp	x22, x21, [sp, #32]
 	ldp	x29, x30, [sp], #64
 	ret
-.L569_12:
+.L571_12:
 	mov	x21, x0
 	add	x0, x0, #128
 	mov	w22, w1
@@ -104666,8 +104848,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x0, x21
 	mov	w1, w22
 	add	x8, x21, #128
-	b	.L569_2
-.L569_13:
+	b	.L571_2
+.L571_13:
 	mov	x21, x0
 	add	x0, x0, #128
 	mov	w22, w1
@@ -104675,8 +104857,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x0, x21
 	mov	w1, w22
 	add	x9, x21, #128
-	b	.L569_6
-.L569_14:
+	b	.L571_6
+.L571_14:
 	add	x23, x0, #448
 	mov	x21, x0
 	add	x0, x0, #448
@@ -104685,8 +104867,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	mov	x8, x23
 	mov	x0, x21
 	mov	w1, w22
-	b	.L569_8
-.L569_15:
+	b	.L571_8
+.L571_15:
 	mov	x20, x0
 	add	x0, x0, #128
 	str	w1, [x29, #28]
@@ -104695,7 +104877,7 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	ldr	w1, [x29, #28]
 	mov	x9, x22
 	mov	x0, x20
-	b	.L569_10
+	b	.L571_10
 	.size	hw_elevator_queue_core_QueueCore_free_context_if_unused, .-hw_elevator_queue_core_QueueCore_free_context_if_unused
 
 	.p2align	2
@@ -104703,16 +104885,16 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 hw_fiops_Process_apply:
 	stp	x29, x30, [sp, #-16]!
 	mov	x29, sp
-	tbnz	w2, #0, .L570_3
+	tbnz	w2, #0, .L572_3
 	ldrb	w8, [x1, #16]
 	cmp	w8, #7
-	b.ls	.L570_4
-.L570_2:
+	b.ls	.L572_4
+.L572_2:
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L570_3:
+.L572_3:
 	mov	x8, #-1
 	mov	w9, #-1
 	stp	xzr, xzr, [x0]
@@ -104721,35 +104903,35 @@ hw_fiops_Process_apply:
 	strb	wzr, [x0, #50]
 	ldrb	w8, [x1, #16]
 	cmp	w8, #7
-	b.hi	.L570_2
-.L570_4:
+	b.hi	.L572_2
+.L572_4:
 	ldrb	w9, [x1, #17]
 	ldrsb	w8, [x1, #20]
-	cbz	w9, .L570_8
+	cbz	w9, .L572_8
 	cmp	w9, #1
-	b.ne	.L570_10
+	b.ne	.L572_10
 	cmn	w8, #20
-	b.ge	.L570_11
+	b.ge	.L572_11
 	mov	w8, #8
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L570_8:
+.L572_8:
 	cmn	w8, #20
-	b.ge	.L570_12
+	b.ge	.L572_12
 	mov	w8, #16
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L570_10:
+.L572_10:
 	mov	w8, #31
 	strb	w8, [x0, #48]
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L570_11:
+.L572_11:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -104763,7 +104945,7 @@ hw_fiops_Process_apply:
 	strb	wzr, [x0, #49]
 	ldp	x29, x30, [sp], #16
 	ret
-.L570_12:
+.L572_12:
 	cmp	w8, #19
 	mov	w9, #19
 	csel	w8, w8, w9, lt
@@ -104807,8 +104989,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	csel	w24, w10, w23, ne
 	stp	x28, x27, [sp, #32]
 	tst	x9, #0xffffffff00000000
-	b.ne	.L571_5
-.L571_1:
+	b.ne	.L573_5
+.L573_1:
 	cmp	w9, #1
 	and	w10, w10, #0xff
 	and	w11, w24, #0xff
@@ -104820,20 +105002,20 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldr	w28, [x8, #40]
 	cset	w11, ne
 	cmp	x12, x9
-	b.ls	.L571_6
+	b.ls	.L573_6
 	mov	w8, #168
 	ldr	x10, [x20, #224]
 	umaddl	x25, w9, w8, x10
 	cmp	w23, #1
-	b.eq	.L571_7
-.L571_3:
-	cbz	w23, .L571_8
+	b.eq	.L573_7
+.L573_3:
+	cbz	w23, .L573_8
 	add	x25, x25, #96
-	b	.L571_8
-.L571_5:
+	b	.L573_8
+.L573_5:
 	mov	w9, #-1
-	b	.L571_1
-.L571_6:
+	b	.L573_1
+.L573_6:
 	add	x0, x20, #240
 	add	x25, x20, #240
 	str	x13, [sp, #8]
@@ -104843,10 +105025,10 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldr	x13, [sp, #8]
 	add	x0, x20, #152
 	cmp	w23, #1
-	b.ne	.L571_3
-.L571_7:
+	b.ne	.L573_3
+.L573_7:
 	add	x25, x25, #48
-.L571_8:
+.L573_8:
 	ldr	x8, [x25, #8]
 	subs	x8, x8, x28
 	csel	x8, xzr, x8, lo
@@ -104854,25 +105036,25 @@ hw_shared_wf2q_Engine_apply_pending:
 	ccmp	w27, w28, #4, eq
 	str	x8, [x25, #8]
 	cset	w19, ne
-	b.eq	.L571_16
+	b.eq	.L573_16
 	ldr	x8, [x20, #144]
 	cmp	x8, x22
-	b.ls	.L571_31
+	b.ls	.L573_31
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L571_11:
+.L573_11:
 	ldrb	w9, [x8, #70]
 	strb	wzr, [x8, #70]
 	cmp	w9, #1
-	b.ne	.L571_16
+	b.ne	.L573_16
 	ldr	w8, [x20, #432]
 	ldr	w9, [x20, #436]
 	ldp	x1, x2, [x20, #24]
 	cmp	w8, w9
-	b.ne	.L571_15
+	b.ne	.L573_15
 	cmp	x2, x22
-	b.ls	.L571_16
+	b.ls	.L573_16
 	add	x8, x1, x22, lsl #5
 	mov	x9, #-1
 	str	x9, [x20, #432]
@@ -104882,8 +105064,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	strb	wzr, [x8, #28]
 	mov	w8, #-1
 	str	w8, [x20, #428]
-	b	.L571_16
-.L571_15:
+	b	.L573_16
+.L573_15:
 	add	x0, x20, #428
 	mov	w3, w21
 	mov	x25, x13
@@ -104892,25 +105074,25 @@ hw_shared_wf2q_Engine_apply_pending:
 	mov	w11, w28
 	mov	x13, x25
 	add	x0, x20, #152
-.L571_16:
+.L573_16:
 	ldr	x8, [x20, #144]
 	cmp	x8, x22
-	b.ls	.L571_24
+	b.ls	.L573_24
 	mov	w8, #72
 	ldr	x9, [x20, #136]
 	umaddl	x8, w22, w8, x9
-.L571_18:
+.L573_18:
 	cmp	w13, #1
 	stp	w27, w26, [x8, #40]
 	csel	w9, wzr, w19, ne
 	strb	w24, [x8, #64]
 	strb	w11, [x8, #67]
-	tbz	w9, #0, .L571_20
+	tbz	w9, #0, .L573_20
 	mov	x0, x20
 	mov	w1, w21
 	bl	hw_shared_wf2q_Engine_enter_weights
 	add	x0, x20, #152
-.L571_20:
+.L573_20:
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x8, w22, w8, x9
@@ -104921,17 +105103,17 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldr	w19, [x9, #40]
 	ldrb	w25, [x9, #64]
 	cmp	x10, x8
-	b.ls	.L571_25
+	b.ls	.L573_25
 	mov	w9, #168
 	ldr	x10, [x20, #224]
 	umaddl	x21, w8, w9, x10
 	cmp	w25, #1
-	b.eq	.L571_26
-.L571_22:
-	cbz	w25, .L571_27
+	b.eq	.L573_26
+.L573_22:
+	cbz	w25, .L573_27
 	add	x21, x21, #96
-	b	.L571_27
-.L571_24:
+	b	.L573_27
+.L573_24:
 	add	x0, x20, #152
 	mov	x25, x13
 	mov	w28, w11
@@ -104940,23 +105122,23 @@ hw_shared_wf2q_Engine_apply_pending:
 	mov	x13, x25
 	add	x0, x20, #152
 	add	x8, x20, #152
-	b	.L571_18
-.L571_25:
+	b	.L573_18
+.L573_25:
 	add	x0, x20, #240
 	add	x21, x20, #240
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Level
 	add	x0, x20, #152
 	cmp	w25, #1
-	b.ne	.L571_22
-.L571_26:
+	b.ne	.L573_22
+.L573_26:
 	add	x21, x21, #48
-.L571_27:
+.L573_27:
 	ldr	x8, [x21, #8]
 	adds	x8, x8, x19
 	csinv	x8, x8, xzr, lo
 	cmp	w24, w23
 	str	x8, [x21, #8]
-	b.eq	.L571_30
+	b.eq	.L573_30
 	mov	w8, #72
 	ldp	x9, x10, [x20, #136]
 	umaddl	x8, w22, w8, x9
@@ -104977,10 +105159,10 @@ hw_shared_wf2q_Engine_apply_pending:
 	csel	x9, x11, x12, lo
 	cmp	x10, x22
 	ldr	x19, [x9]
-	b.ls	.L571_32
-.L571_29:
+	b.ls	.L573_32
+.L573_29:
 	str	x19, [x8]
-.L571_30:
+.L573_30:
 	ldp	x20, x19, [sp, #96]
 	ldp	x22, x21, [sp, #80]
 	ldp	x24, x23, [sp, #64]
@@ -104989,7 +105171,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	ldp	x29, x30, [sp, #16]
 	add	sp, sp, #112
 	ret
-.L571_31:
+.L573_31:
 	add	x0, x20, #152
 	mov	x25, x13
 	mov	w28, w11
@@ -104998,11 +105180,11 @@ hw_shared_wf2q_Engine_apply_pending:
 	mov	x13, x25
 	add	x0, x20, #152
 	add	x8, x20, #152
-	b	.L571_11
-.L571_32:
+	b	.L573_11
+.L573_32:
 	bl	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	mov	x8, x0
-	b	.L571_29
+	b	.L573_29
 	.size	hw_shared_wf2q_Engine_apply_pending, .-hw_shared_wf2q_Engine_apply_pending
 
 	.section .rodata, "a", @progbits
@@ -107033,13 +107215,69 @@ hw_shared_wf2q_Engine_apply_pending:
 	.xword	.Lconst420
 	.ascii	"C\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
+	.xword	.Lconst421
+	.asciz	"\b\000\000\000\000\000\000"
+	.xword	.Lconst422
+	.asciz	"7\000\000\000\000\000\000"
+	.xword	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.xword	.Lconst424
+	.asciz	"\005\000\000\000\000\000\000"
+	.xword	.Lconst425
+	.asciz	"B\000\000\000\000\000\000"
+	.xword	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.xword	.Lconst426
+	.asciz	"\t\000\000\000\000\000\000"
+	.xword	.Lconst427
+	.asciz	"A\000\000\000\000\000\000"
+	.xword	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.xword	.Lconst428
+	.asciz	"\t\000\000\000\000\000\000"
+	.xword	.Lconst429
+	.asciz	"I\000\000\000\000\000\000"
+	.xword	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.xword	.Lconst430
+	.asciz	"\f\000\000\000\000\000\000"
+	.xword	.Lconst431
+	.asciz	".\000\000\000\000\000\000"
+	.xword	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.xword	.Lconst432
+	.asciz	"\f\000\000\000\000\000\000"
+	.xword	.Lconst433
+	.asciz	"K\000\000\000\000\000\000"
+	.xword	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.xword	.Lconst434
+	.asciz	"\006\000\000\000\000\000\000"
+	.xword	.Lconst435
+	.asciz	"9\000\000\000\000\000\000"
+	.xword	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.xword	.Lconst436
+	.asciz	"\f\000\000\000\000\000\000"
+	.xword	.Lconst437
+	.asciz	"8\000\000\000\000\000\000"
+	.xword	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
 
 .Lconst278:
 	.ascii	"linus"
 
 	.p2align	3
 .Lconst279:
-	.xword	.Lconst421
+	.xword	.Lconst438
 	.asciz	"\t\000\000\000\000\000\000"
 
 .Lconst280:
@@ -107059,32 +107297,32 @@ hw_shared_wf2q_Engine_apply_pending:
 
 	.p2align	3
 .Lconst285:
-	.xword	.Lconst422
+	.xword	.Lconst439
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst423
+	.xword	.Lconst440
 	.asciz	"u\000\000\000\000\000\000"
-	.xword	.Lconst424
+	.xword	.Lconst441
 	.ascii	".\000\000\000\000\000\000\000\000 \000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\b"
 	.zero	7
-	.xword	.Lconst425
+	.xword	.Lconst442
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst426
+	.xword	.Lconst443
 	.asciz	"\025\000\000\000\000\000\000"
-	.xword	.Lconst427
+	.xword	.Lconst444
 	.ascii	"=\000\000\000\000\000\000\000\000@\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\b"
 	.zero	7
-	.xword	.Lconst428
+	.xword	.Lconst445
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst429
+	.xword	.Lconst446
 	.asciz	"\233\000\000\000\000\000\000"
-	.xword	.Lconst430
+	.xword	.Lconst447
 	.ascii	"?\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst252
 	.asciz	"\004\000\000\000\000\000\000"
-	.xword	.Lconst431
+	.xword	.Lconst448
 	.asciz	"\310\000\000\000\000\000\000"
-	.xword	.Lconst432
+	.xword	.Lconst449
 	.ascii	"2\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\003\000\000\000\000\000\000\000\f"
 	.zero	7
 
@@ -107293,7 +107531,7 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst304:
 	.xword	.Lconst231
 	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst433
+	.xword	.Lconst450
 	.asciz	"W\000\000\000\000\000\000"
 	.xword	.Lconst233
 	.asciz	";\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
@@ -107321,16 +107559,16 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.xword	.Lconst243
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst434
+	.xword	.Lconst451
 	.asciz	"*\000\000\000\000\000\000"
-	.xword	.Lconst435
+	.xword	.Lconst452
 	.ascii	"S\000\000\000\000\000\000\000\020\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst252
 	.asciz	"\004\000\000\000\000\000\000"
-	.xword	.Lconst436
+	.xword	.Lconst453
 	.asciz	"\355\001\000\000\000\000\000"
-	.xword	.Lconst437
+	.xword	.Lconst454
 	.ascii	"e\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\f"
 	.zero	7
 
@@ -107356,30 +107594,30 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst311:
 	.xword	.Lconst81
 	.asciz	"\007\000\000\000\000\000\000"
-	.xword	.Lconst438
+	.xword	.Lconst455
 	.asciz	"q\000\000\000\000\000\000"
-	.xword	.Lconst439
+	.xword	.Lconst456
 	.ascii	"6\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
-	.xword	.Lconst440
+	.xword	.Lconst457
 	.asciz	"\007\000\000\000\000\000\000"
-	.xword	.Lconst441
+	.xword	.Lconst458
 	.asciz	"B\000\000\000\000\000\000"
-	.xword	.Lconst442
+	.xword	.Lconst459
 	.asciz	"m\000\000\000\000\000\000\000\020'\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst443
+	.xword	.Lconst460
 	.asciz	"\004\000\000\000\000\000\000"
-	.xword	.Lconst444
+	.xword	.Lconst461
 	.asciz	"4\000\000\000\000\000\000"
-	.xword	.Lconst445
+	.xword	.Lconst462
 	.ascii	"0\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\n"
 	.zero	7
-	.xword	.Lconst446
+	.xword	.Lconst463
 	.asciz	"\006\000\000\000\000\000\000"
-	.xword	.Lconst447
+	.xword	.Lconst464
 	.asciz	"P\000\000\000\000\000\000"
-	.xword	.Lconst448
+	.xword	.Lconst465
 	.ascii	"q\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -107437,7 +107675,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.xword	.Lconst98
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst449
+	.xword	.Lconst466
 	.asciz	"@\000\000\000\000\000\000"
 	.xword	.Lconst100
 	.asciz	"B\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -107456,11 +107694,11 @@ hw_shared_wf2q_Engine_apply_pending:
 	.xword	.Lconst109
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst450
+	.xword	.Lconst467
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst451
+	.xword	.Lconst468
 	.asciz	"\271\000\000\000\000\000\000"
-	.xword	.Lconst452
+	.xword	.Lconst469
 	.ascii	"R\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\f"
 	.zero	7
 
@@ -107484,18 +107722,18 @@ hw_shared_wf2q_Engine_apply_pending:
 
 	.p2align	3
 .Lconst324:
-	.xword	.Lconst453
+	.xword	.Lconst470
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst454
+	.xword	.Lconst471
 	.asciz	"\034\000\000\000\000\000\000"
-	.xword	.Lconst455
+	.xword	.Lconst472
 	.ascii	"i\000\000\000\000\000\000\000\200\204\036\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\001"
 	.zero	7
-	.xword	.Lconst456
+	.xword	.Lconst473
 	.asciz	"\016\000\000\000\000\000\000"
-	.xword	.Lconst457
+	.xword	.Lconst474
 	.asciz	"\035\000\000\000\000\000\000"
-	.xword	.Lconst458
+	.xword	.Lconst475
 	.ascii	"4\000\000\000\000\000\000\000\200\226\230\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\001"
 	.zero	7
 
@@ -107521,14 +107759,14 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst331:
 	.xword	.Lconst81
 	.asciz	"\007\000\000\000\000\000\000"
-	.xword	.Lconst459
+	.xword	.Lconst476
 	.asciz	"i\000\000\000\000\000\000"
 	.xword	.Lconst83
 	.ascii	"Y\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst87
 	.asciz	"\020\000\000\000\000\000\000"
-	.xword	.Lconst460
+	.xword	.Lconst477
 	.asciz	"\226\000\000\000\000\000\000"
 	.xword	.Lconst89
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -107570,79 +107808,79 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.xword	.Lconst104
 	.asciz	"\016\000\000\000\000\000\000"
-	.xword	.Lconst461
+	.xword	.Lconst478
 	.asciz	"s\000\000\000\000\000\000"
 	.xword	.Lconst106
 	.ascii	"6\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst107
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst462
+	.xword	.Lconst479
 	.asciz	"\200\000\000\000\000\000\000"
 	.xword	.Lconst109
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst463
+	.xword	.Lconst480
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst464
+	.xword	.Lconst481
 	.asciz	"k\000\000\000\000\000\000"
-	.xword	.Lconst465
+	.xword	.Lconst482
 	.asciz	"<\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst466
+	.xword	.Lconst483
 	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst467
+	.xword	.Lconst484
 	.asciz	"\231\000\000\000\000\000\000"
-	.xword	.Lconst468
+	.xword	.Lconst485
 	.ascii	"6\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst469
+	.xword	.Lconst486
 	.asciz	"\016\000\000\000\000\000\000"
-	.xword	.Lconst470
+	.xword	.Lconst487
 	.asciz	"7\000\000\000\000\000\000"
-	.xword	.Lconst471
+	.xword	.Lconst488
 	.asciz	",\000\000\000\000\000\000\000,\001\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst472
+	.xword	.Lconst489
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst473
+	.xword	.Lconst490
 	.asciz	"/\000\000\000\000\000\000"
-	.xword	.Lconst474
+	.xword	.Lconst491
 	.ascii	"\t\000\000\000\000\000\000\000\240\206\001\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
-	.xword	.Lconst475
+	.xword	.Lconst492
 	.asciz	"\016\000\000\000\000\000\000"
-	.xword	.Lconst476
+	.xword	.Lconst493
 	.asciz	"\022\000\000\000\000\000\000"
-	.xword	.Lconst474
+	.xword	.Lconst491
 	.ascii	"\t\000\000\000\000\000\000\000@\234\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
-	.xword	.Lconst477
+	.xword	.Lconst494
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst478
+	.xword	.Lconst495
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst474
+	.xword	.Lconst491
 	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
-	.xword	.Lconst479
+	.xword	.Lconst496
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst480
+	.xword	.Lconst497
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst474
+	.xword	.Lconst491
 	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
-	.xword	.Lconst481
+	.xword	.Lconst498
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst482
+	.xword	.Lconst499
 	.asciz	"\025\000\000\000\000\000\000"
-	.xword	.Lconst474
+	.xword	.Lconst491
 	.ascii	"\t\000\000\000\000\000\000\000\340\223\004\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
 	.xword	.Lconst407
 	.asciz	"\006\000\000\000\000\000\000"
-	.xword	.Lconst483
+	.xword	.Lconst500
 	.asciz	"\320\000\000\000\000\000\000"
-	.xword	.Lconst484
+	.xword	.Lconst501
 	.ascii	"&\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -107675,7 +107913,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.xword	.Lconst87
 	.asciz	"\020\000\000\000\000\000\000"
-	.xword	.Lconst485
+	.xword	.Lconst502
 	.asciz	"q\000\000\000\000\000\000"
 	.xword	.Lconst89
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -107708,74 +107946,74 @@ hw_shared_wf2q_Engine_apply_pending:
 	.xword	.Lconst109
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst486
+	.xword	.Lconst503
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst487
+	.xword	.Lconst504
 	.asciz	"\257\000\000\000\000\000\000"
-	.xword	.Lconst488
+	.xword	.Lconst505
 	.ascii	"T\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\005"
 	.zero	7
-	.xword	.Lconst489
+	.xword	.Lconst506
 	.asciz	"\023\000\000\000\000\000\000"
-	.xword	.Lconst490
+	.xword	.Lconst507
 	.asciz	"`\000\000\000\000\000\000"
 	.xword	.Lconst106
 	.ascii	"6\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
-	.xword	.Lconst491
+	.xword	.Lconst508
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst492
+	.xword	.Lconst509
 	.asciz	"\225\000\000\000\000\000\000"
-	.xword	.Lconst493
+	.xword	.Lconst510
 	.asciz	"P\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst494
+	.xword	.Lconst511
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst495
+	.xword	.Lconst512
 	.asciz	"O\000\000\000\000\000\000"
-	.xword	.Lconst496
+	.xword	.Lconst513
 	.asciz	"@\000\000\000\000\000\000\000(\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst497
+	.xword	.Lconst514
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst498
+	.xword	.Lconst515
 	.asciz	"\316\000\000\000\000\000\000"
-	.xword	.Lconst499
+	.xword	.Lconst516
 	.ascii	"\205\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\350\003\000\000\000\000\000\000\t"
 	.zero	7
-	.xword	.Lconst500
+	.xword	.Lconst517
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst501
+	.xword	.Lconst518
 	.asciz	"\226\000\000\000\000\000\000"
-	.xword	.Lconst502
+	.xword	.Lconst519
 	.ascii	"5\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst503
+	.xword	.Lconst520
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst504
+	.xword	.Lconst521
 	.asciz	"\264\000\000\000\000\000\000"
-	.xword	.Lconst505
+	.xword	.Lconst522
 	.ascii	"J\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst506
+	.xword	.Lconst523
 	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst507
+	.xword	.Lconst524
 	.asciz	"\361\000\000\000\000\000\000"
-	.xword	.Lconst508
+	.xword	.Lconst525
 	.ascii	"*\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst509
+	.xword	.Lconst526
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst510
+	.xword	.Lconst527
 	.asciz	"\244\000\000\000\000\000\000"
-	.xword	.Lconst511
+	.xword	.Lconst528
 	.ascii	"`\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst512
+	.xword	.Lconst529
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst513
+	.xword	.Lconst530
 	.asciz	"\336\000\000\000\000\000\000"
-	.xword	.Lconst514
+	.xword	.Lconst531
 	.ascii	":\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -107798,7 +108036,7 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst344:
 	.xword	.Lconst87
 	.asciz	"\020\000\000\000\000\000\000"
-	.xword	.Lconst515
+	.xword	.Lconst532
 	.asciz	"Q\000\000\000\000\000\000"
 	.xword	.Lconst89
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -107831,60 +108069,60 @@ hw_shared_wf2q_Engine_apply_pending:
 	.xword	.Lconst109
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst477
+	.xword	.Lconst494
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst516
+	.xword	.Lconst533
 	.asciz	"\026\000\000\000\000\000\000"
 	.xword	.Lconst57
 	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\002"
 	.zero	7
-	.xword	.Lconst486
+	.xword	.Lconst503
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst517
+	.xword	.Lconst534
 	.asciz	"[\000\000\000\000\000\000"
-	.xword	.Lconst518
+	.xword	.Lconst535
 	.ascii	">\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\005"
 	.zero	7
-	.xword	.Lconst491
+	.xword	.Lconst508
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst519
+	.xword	.Lconst536
 	.asciz	"6\000\000\000\000\000\000"
-	.xword	.Lconst520
+	.xword	.Lconst537
 	.asciz	"<\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst466
+	.xword	.Lconst483
 	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst521
+	.xword	.Lconst538
 	.asciz	"\205\000\000\000\000\000\000"
-	.xword	.Lconst522
+	.xword	.Lconst539
 	.ascii	"K\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst523
+	.xword	.Lconst540
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst524
+	.xword	.Lconst541
 	.asciz	"m\000\000\000\000\000\000"
-	.xword	.Lconst525
+	.xword	.Lconst542
 	.ascii	"S\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 	.xword	.Lconst407
 	.asciz	"\006\000\000\000\000\000\000"
-	.xword	.Lconst526
+	.xword	.Lconst543
 	.asciz	"t\000\000\000\000\000\000"
-	.xword	.Lconst484
+	.xword	.Lconst501
 	.ascii	"&\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst500
+	.xword	.Lconst517
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst527
+	.xword	.Lconst544
 	.asciz	"~\000\000\000\000\000\000"
-	.xword	.Lconst528
+	.xword	.Lconst545
 	.ascii	"5\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.xword	.Lconst503
+	.xword	.Lconst520
 	.asciz	"\n\000\000\000\000\000\000"
-	.xword	.Lconst529
+	.xword	.Lconst546
 	.asciz	"~\000\000\000\000\000\000"
-	.xword	.Lconst530
+	.xword	.Lconst547
 	.ascii	"%\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -107910,51 +108148,51 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst351:
 	.xword	.Lconst81
 	.asciz	"\007\000\000\000\000\000\000"
-	.xword	.Lconst531
+	.xword	.Lconst548
 	.asciz	"b\000\000\000\000\000\000"
-	.xword	.Lconst532
+	.xword	.Lconst549
 	.ascii	"U\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst84
 	.asciz	"\006\000\000\000\000\000\000"
-	.xword	.Lconst533
+	.xword	.Lconst550
 	.asciz	"O\000\000\000\000\000\000"
-	.xword	.Lconst534
+	.xword	.Lconst551
 	.ascii	"G\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst87
 	.asciz	"\020\000\000\000\000\000\000"
-	.xword	.Lconst535
+	.xword	.Lconst552
 	.asciz	"`\000\000\000\000\000\000"
-	.xword	.Lconst536
+	.xword	.Lconst553
 	.asciz	"'\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
 	.xword	.Lconst90
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst537
+	.xword	.Lconst554
 	.asciz	"8\000\000\000\000\000\000"
 	.xword	.Lconst57
 	.asciz	"\t\000\000\000\000\000\000\000\210\023\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst538
+	.xword	.Lconst555
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst539
+	.xword	.Lconst556
 	.asciz	"O\000\000\000\000\000\000"
-	.xword	.Lconst540
+	.xword	.Lconst557
 	.asciz	";\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.xword	.Lconst541
+	.xword	.Lconst558
 	.asciz	"\b\000\000\000\000\000\000"
-	.xword	.Lconst542
+	.xword	.Lconst559
 	.asciz	"/\001\000\000\000\000\000"
-	.xword	.Lconst543
+	.xword	.Lconst560
 	.ascii	"=\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\f"
 	.zero	7
-	.xword	.Lconst544
+	.xword	.Lconst561
 	.asciz	"\r\000\000\000\000\000\000"
-	.xword	.Lconst545
+	.xword	.Lconst562
 	.asciz	"C\000\000\000\000\000\000"
-	.xword	.Lconst546
+	.xword	.Lconst563
 	.ascii	".\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 	.xword	.Lconst92
@@ -107971,11 +108209,11 @@ hw_shared_wf2q_Engine_apply_pending:
 	.xword	.Lconst97
 	.ascii	":\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\t"
 	.zero	7
-	.xword	.Lconst547
+	.xword	.Lconst564
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst548
+	.xword	.Lconst565
 	.asciz	"\204\000\000\000\000\000\000"
-	.xword	.Lconst549
+	.xword	.Lconst566
 	.ascii	"0\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -107984,7 +108222,7 @@ hw_shared_wf2q_Engine_apply_pending:
 
 	.p2align	3
 .Lconst353:
-	.xword	.Lconst550
+	.xword	.Lconst567
 	.asciz	"\004\000\000\000\000\000\000"
 
 .Lconst354:
@@ -108007,7 +108245,7 @@ hw_shared_wf2q_Engine_apply_pending:
 
 	.p2align	3
 .Lconst360:
-	.xword	.Lconst551
+	.xword	.Lconst568
 	.asciz	"\002\000\000\000\000\000\000"
 
 .Lconst361:
@@ -108029,37 +108267,37 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst366:
 	.xword	.Lconst231
 	.asciz	"\013\000\000\000\000\000\000"
-	.xword	.Lconst552
+	.xword	.Lconst569
 	.asciz	"^\000\000\000\000\000\000"
-	.xword	.Lconst553
+	.xword	.Lconst570
 	.asciz	"5\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
 	.xword	.Lconst234
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst554
+	.xword	.Lconst571
 	.asciz	"\034\000\000\000\000\000\000"
 	.xword	.Lconst236
 	.asciz	"7\000\000\000\000\000\000\000\372\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst555
+	.xword	.Lconst572
 	.asciz	"\021\000\000\000\000\000\000"
-	.xword	.Lconst556
+	.xword	.Lconst573
 	.asciz	",\000\000\000\000\000\000"
-	.xword	.Lconst557
+	.xword	.Lconst574
 	.asciz	"*\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst558
+	.xword	.Lconst575
 	.asciz	"\022\000\000\000\000\000\000"
-	.xword	.Lconst559
+	.xword	.Lconst576
 	.asciz	"R\000\000\000\000\000\000"
-	.xword	.Lconst560
+	.xword	.Lconst577
 	.asciz	")\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.xword	.Lconst561
+	.xword	.Lconst578
 	.asciz	"\f\000\000\000\000\000\000"
-	.xword	.Lconst562
+	.xword	.Lconst579
 	.asciz	"?\000\000\000\000\000\000"
-	.xword	.Lconst563
+	.xword	.Lconst580
 	.asciz	"_\000\000\000\000\000\000\000\006\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
 
@@ -108103,23 +108341,23 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst379:
 	.xword	.Lconst81
 	.asciz	"\007\000\000\000\000\000\000"
-	.xword	.Lconst531
+	.xword	.Lconst548
 	.asciz	"b\000\000\000\000\000\000"
-	.xword	.Lconst532
+	.xword	.Lconst549
 	.ascii	"U\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.xword	.Lconst84
 	.asciz	"\006\000\000\000\000\000\000"
-	.xword	.Lconst564
+	.xword	.Lconst581
 	.asciz	"\225\000\000\000\000\000\000"
-	.xword	.Lconst565
+	.xword	.Lconst582
 	.ascii	"7\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
-	.xword	.Lconst566
+	.xword	.Lconst583
 	.asciz	"\b\000\000\000\000\000\000"
-	.xword	.Lconst567
+	.xword	.Lconst584
 	.asciz	"\245\000\000\000\000\000\000"
-	.xword	.Lconst568
+	.xword	.Lconst585
 	.ascii	"*\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -108247,447 +108485,498 @@ hw_shared_wf2q_Engine_apply_pending:
 	.ascii	"Off, a stream with one request at a time loses its turn after each."
 
 .Lconst421:
-	.ascii	"linus-2.4"
+	.ascii	"give_way"
 
 .Lconst422:
-	.ascii	"read_latency"
+	.ascii	"Whether a light party that is eligible shortens a turn."
 
 .Lconst423:
-	.ascii	"How often a read may be passed. In forms 0 and 1, a merge behind it uses up as many passovers as the bio has sectors."
+	.ascii	"To measure what the part is worth."
 
 .Lconst424:
-	.ascii	"Lower bounds the wait of reads and seeks more."
+	.ascii	"sweep"
 
 .Lconst425:
-	.ascii	"write_latency"
+	.ascii	"Whether scattered requests are served by sector and not by finish."
 
 .Lconst426:
-	.ascii	"The same for a write."
+	.ascii	"hold_back"
 
 .Lconst427:
-	.ascii	"As above, for writes. 0 for both is first come, first served."
+	.ascii	"Whether the device gets fewer requests while a party is deprived."
 
 .Lconst428:
-	.ascii	"max_bomb_segments"
+	.ascii	"pool_part"
 
 .Lconst429:
-	.ascii	"A read goes ahead of writes if at least this many writes (each 64 sectors count as one more) would precede it; 0 disables this. No effect in forms 0 and 3."
+	.ascii	"Whether a part of the pool is left to parties with less than their share."
 
 .Lconst430:
-	.ascii	"Lower lets reads through earlier, and breaks up runs of writes."
+	.ascii	"think_charge"
 
 .Lconst431:
-	.ascii	"0 is 2.4.1, 1 Red Hat's 2.4.18, 2 is 2.4.32, 3 noop. Setting it also sets the other tunables to that kernel's values: 8192, 16384, 0; the same and 6; 128, 256, 4; 0, 0, 0. Not a tunable of the kernel."
+	.ascii	"Whether a party is charged for its think time."
 
 .Lconst432:
-	.ascii	"Forms 1 and 2 shorten the longest delays of reads."
+	.ascii	"credit_bound"
 
 .Lconst433:
-	.ascii	"The deadline of a read, counted from its arrival; checked when a batch of reads begins."
+	.ascii	"Whether the share that a party does not use is lost, but for some requests."
 
 .Lconst434:
-	.ascii	"The largest number of requests in a batch."
+	.ascii	"trials"
 
 .Lconst435:
-	.ascii	"With longer batches the disk seeks less, but requests miss their deadlines by more."
+	.ascii	"Whether turns are tried where moves seem to cost nothing."
 
 .Lconst436:
-	.ascii	"The Linux version of the algorithm. 0 is 2.6.18: a request that is not adjacent to the previous one ends the batch; a new batch continues after the last sector or starts at the lowest. 1 is 2.6.24: as 0, but a new batch starts with the oldest request instead of the lowest sector. 2 is 2.6.28 and later, as recorded from 4.19: only the number of requests ends a batch, a request is overdue on the tick of its deadline, and several requests may begin at one sector. Not a tunable of the kernel."
+	.ascii	"write_factor"
 
 .Lconst437:
-	.ascii	"With the later forms the disk seeks less among random requests, and deadlines are checked less often."
+	.ascii	"Whether writes are charged for what a write cache hides."
 
 .Lconst438:
-	.ascii	"Rounds over all buckets continue until this many requests have moved to the dispatch list, where they are sorted."
+	.ascii	"linus-2.4"
 
 .Lconst439:
-	.ascii	"Higher seeks less and makes new processes wait longer."
+	.ascii	"read_latency"
 
 .Lconst440:
-	.ascii	"perturb"
+	.ascii	"How often a read may be passed. In forms 0 and 1, a merge behind it uses up as many passovers as the bio has sectors."
 
 .Lconst441:
-	.ascii	"The time for which arriving requests use one hash; 0 is unlimited."
+	.ascii	"Lower bounds the wait of reads and seeks more."
 
 .Lconst442:
-	.ascii	"Shorter ends collisions sooner; the requests of a waiting process may end up in two buckets and out of order."
+	.ascii	"write_latency"
 
 .Lconst443:
-	.ascii	"seed"
+	.ascii	"The same for a write."
 
 .Lconst444:
-	.ascii	"The seed of the hashes, used together with the time."
+	.ascii	"As above, for writes. 0 for both is first come, first served."
 
 .Lconst445:
-	.ascii	"None; a different seed has different collisions."
+	.ascii	"max_bomb_segments"
 
 .Lconst446:
-	.ascii	"sorted"
+	.ascii	"A read goes ahead of writes if at least this many writes (each 64 sectors count as one more) would precede it; 0 disables this. No effect in forms 0 and 3."
 
 .Lconst447:
-	.ascii	"1 serves the lowest sector of a bucket (as the first CFQ), 0 the oldest request."
+	.ascii	"Lower lets reads through earlier, and breaks up runs of writes."
 
 .Lconst448:
-	.ascii	"Sorted seeks less; a process that keeps requesting low sectors then starves the requests above in its own bucket."
+	.ascii	"0 is 2.4.1, 1 Red Hat's 2.4.18, 2 is 2.4.32, 3 noop. Setting it also sets the other tunables to that kernel's values: 8192, 16384, 0; the same and 6; 128, 256, 4; 0, 0, 0. Not a tunable of the kernel."
 
 .Lconst449:
-	.ascii	"The slice of a sync queue (at level 4, if `slice_scaling` is 1)."
+	.ascii	"Forms 1 and 2 shorten the longest delays of reads."
 
 .Lconst450:
-	.ascii	"slice_scaling"
+	.ascii	"The deadline of a read, counted from its arrival; checked when a batch of reads begins."
 
 .Lconst451:
-	.ascii	"The effect of a higher priority. 0: slices of the same length more often, 8 at level 0 for one at level 7. 1: longer slices as often, by a fifth of the base for each level, as with CFQ."
+	.ascii	"The largest number of requests in a batch."
 
 .Lconst452:
-	.ascii	"Longer slices seek less; more frequent ones shorten the wait of higher priorities."
+	.ascii	"With longer batches the disk seeks less, but requests miss their deadlines by more."
 
 .Lconst453:
-	.ascii	"read_lat_nsec"
+	.ascii	"The Linux version of the algorithm. 0 is 2.6.18: a request that is not adjacent to the previous one ends the batch; a new batch continues after the last sector or starts at the lowest. 1 is 2.6.24: as 0, but a new batch starts with the oldest request instead of the lowest sector. 2 is 2.6.28 and later, as recorded from 4.19: only the number of requests ends a batch, a request is overdue on the tick of its deadline, and several requests may begin at one sector. Not a tunable of the kernel."
 
 .Lconst454:
-	.ascii	"The target latency of reads."
+	.ascii	"With the later forms the disk seeks less among random requests, and deadlines are checked less often."
 
 .Lconst455:
-	.ascii	"Lower holds writes back sooner while reads are slow. A target that the device cannot meet has no benefit."
+	.ascii	"Rounds over all buckets continue until this many requests have moved to the dispatch list, where they are sorted."
 
 .Lconst456:
-	.ascii	"write_lat_nsec"
+	.ascii	"Higher seeks less and makes new processes wait longer."
 
 .Lconst457:
-	.ascii	"The target latency of writes."
+	.ascii	"perturb"
 
 .Lconst458:
-	.ascii	"Lower holds reads back sooner while writes are slow."
+	.ascii	"The time for which arriving requests use one hash; 0 is unlimited."
 
 .Lconst459:
-	.ascii	"Requests of one queue in the device at a time while others wait; half of them without further conditions."
+	.ascii	"Shorter ends collisions sooner; the requests of a waiting process may end up in two buckets and out of order."
 
 .Lconst460:
-	.ascii	"The age from which a queue's oldest request goes first, checked once a slice. A sync request that took longer holds back async requests for some time."
+	.ascii	"seed"
 
 .Lconst461:
-	.ascii	"The base b of the maximum of async requests in a slice while others wait: 2 * (b + b * (7 - level)), 16 at level 4."
+	.ascii	"The seed of the hashes, used together with the time."
 
 .Lconst462:
-	.ascii	"How long the disk is kept idle for a process's next sync request; 0 disables idling. The default on non-rotational devices is 0."
+	.ascii	"None; a different seed has different collisions."
 
 .Lconst463:
-	.ascii	"group_idle"
+	.ascii	"sorted"
 
 .Lconst464:
-	.ascii	"How long the disk is kept idle for the last process of a group if slice_idle does not apply; 0 disables it."
+	.ascii	"1 serves the lowest sector of a bucket (as the first CFQ), 0 the oldest request."
 
 .Lconst465:
-	.ascii	"Longer keeps the shares of groups exact; 0 gives throughput."
+	.ascii	"Sorted seeks less; a process that keeps requesting low sectors then starves the requests above in its own bucket."
 
 .Lconst466:
-	.ascii	"low_latency"
+	.ascii	"The slice of a sync queue (at level 4, if `slice_scaling` is 1)."
 
 .Lconst467:
-	.ascii	"1 shortens slices so that all processes have a turn within target_latency, and lets async requests into the device only slowly after a late sync request."
+	.ascii	"slice_scaling"
 
 .Lconst468:
-	.ascii	"Off, slices are longer: more throughput, longer waits."
+	.ascii	"The effect of a higher priority. 0: slices of the same length more often, 8 at level 0 for one at level 7. 1: longer slices as often, by a fifth of the base for each level, as with CFQ."
 
 .Lconst469:
-	.ascii	"target_latency"
+	.ascii	"Longer slices seek less; more frequent ones shorten the wait of higher priorities."
 
 .Lconst470:
-	.ascii	"The time within which every process should have a turn."
+	.ascii	"read_lat_nsec"
 
 .Lconst471:
-	.ascii	"Shorter makes slices shorter and seeks more."
+	.ascii	"The target latency of reads."
 
 .Lconst472:
-	.ascii	"slice_sync_us"
+	.ascii	"Lower holds writes back sooner while reads are slow. A target that the device cannot meet has no benefit."
 
 .Lconst473:
-	.ascii	"slice_sync in us: both names set the same time."
+	.ascii	"write_lat_nsec"
 
 .Lconst474:
-	.ascii	"As there."
+	.ascii	"The target latency of writes."
 
 .Lconst475:
-	.ascii	"slice_async_us"
+	.ascii	"Lower holds reads back sooner while writes are slow."
 
 .Lconst476:
-	.ascii	"slice_async in us."
+	.ascii	"Requests of one queue in the device at a time while others wait; half of them without further conditions."
 
 .Lconst477:
-	.ascii	"slice_idle_us"
+	.ascii	"The age from which a queue's oldest request goes first, checked once a slice. A sync request that took longer holds back async requests for some time."
 
 .Lconst478:
-	.ascii	"slice_idle in us."
+	.ascii	"The base b of the maximum of async requests in a slice while others wait: 2 * (b + b * (7 - level)), 16 at level 4."
 
 .Lconst479:
-	.ascii	"group_idle_us"
+	.ascii	"How long the disk is kept idle for a process's next sync request; 0 disables idling. The default on non-rotational devices is 0."
 
 .Lconst480:
-	.ascii	"group_idle in us."
+	.ascii	"group_idle"
 
 .Lconst481:
-	.ascii	"target_latency_us"
+	.ascii	"How long the disk is kept idle for the last process of a group if slice_idle does not apply; 0 disables it."
 
 .Lconst482:
-	.ascii	"target_latency in us."
+	.ascii	"Longer keeps the shares of groups exact; 0 gives throughput."
 
 .Lconst483:
-	.ascii	"0 is a kernel built without groups (CONFIG_CFQ_GROUP_IOSCHED): all processes belong to the root, and think times of groups are not considered. Such a kernel also had group_idle 0. Not a tunable of the kernel."
+	.ascii	"low_latency"
 
 .Lconst484:
-	.ascii	"Off, weights of groups have no effect."
+	.ascii	"1 shortens slices so that all processes have a turn within target_latency, and lets async requests into the device only slowly after a late sync request."
 
 .Lconst485:
-	.ascii	"The age from which a queue's oldest sync request goes first. The elevator checks it when the queue's slot begins."
+	.ascii	"Off, slices are longer: more throughput, longer waits."
 
 .Lconst486:
-	.ascii	"max_budget"
+	.ascii	"target_latency"
 
 .Lconst487:
-	.ascii	"The maximum budget. 0: three quarters of the volume that the disk transfers in `timeout_sync` at the highest rate seen; until 32 slots of more than 20 ms were measured, 16384."
+	.ascii	"The time within which every process should have a turn."
 
 .Lconst488:
-	.ascii	"With larger budgets the disk seeks less; other processes wait longer for their turn."
+	.ascii	"Shorter makes slices shorter and seeks more."
 
 .Lconst489:
-	.ascii	"max_budget_async_rq"
+	.ascii	"slice_sync_us"
 
 .Lconst490:
-	.ascii	"The largest number of requests that an async queue dispatches in a slot while other queues wait."
+	.ascii	"slice_sync in us: both names set the same time."
 
 .Lconst491:
-	.ascii	"timeout_sync"
+	.ascii	"As there."
 
 .Lconst492:
-	.ascii	"The time limit of a sync queue's slot, from the first completion in the slot. A queue that reaches it loses the disk and is charged its whole budget."
+	.ascii	"slice_async_us"
 
 .Lconst493:
-	.ascii	"Shorter bounds the delay that slow processes cause; slow processes receive less."
+	.ascii	"slice_async in us."
 
 .Lconst494:
-	.ascii	"timeout_async"
+	.ascii	"slice_idle_us"
 
 .Lconst495:
-	.ascii	"The time limit of an async queue's slot, from the first completion in the slot."
+	.ascii	"slice_idle in us."
 
 .Lconst496:
-	.ascii	"Shorter bounds the delay that writes cause; writes receive less."
+	.ascii	"group_idle_us"
 
 .Lconst497:
-	.ascii	"seek_penalty"
+	.ascii	"group_idle in us."
 
 .Lconst498:
-	.ascii	"The larger the mean seek distance of a process, the smaller its budget: budget / (1 + seek_penalty * mean seek distance in sectors / 2^20). 0 is off. Proposed when BFQ was first discussed; no kernel had it."
+	.ascii	"target_latency_us"
 
 .Lconst499:
-	.ascii	"The slots of seeky processes get shorter, so that other processes wait less. Their shares stay the same, because they get more slots."
+	.ascii	"target_latency in us."
 
 .Lconst500:
-	.ascii	"search_fixed"
+	.ascii	"0 is a kernel built without groups (CONFIG_CFQ_GROUP_IOSCHED): all processes belong to the root, and think times of groups are not considered. Such a kernel also had group_idle 0. Not a tunable of the kernel."
 
 .Lconst501:
-	.ascii	"With 1, the search always finds the eligible queue with the least finish. With 0, as shipped, it can overlook this queue. Not a tunable of the kernel."
+	.ascii	"Off, weights of groups have no effect."
 
 .Lconst502:
-	.ascii	"The bounds on the deviation from shares hold exactly."
+	.ascii	"The age from which a queue's oldest sync request goes first. The elevator checks it when the queue's slot begins."
 
 .Lconst503:
-	.ascii	"time_fixed"
+	.ascii	"max_budget"
 
 .Lconst504:
-	.ascii	"With 1, the virtual time never goes back. With 0, as shipped, it can go back when no queue has requests but the tree remembers queues without requests. Not a tunable of the kernel."
+	.ascii	"The maximum budget. 0: three quarters of the volume that the disk transfers in `timeout_sync` at the highest rate seen; until 32 slots of more than 20 ms were measured, 16384."
 
 .Lconst505:
-	.ascii	"Queues that return do not get ahead of queues that had requests meanwhile."
+	.ascii	"With larger budgets the disk seeks less; other processes wait longer for their turn."
 
 .Lconst506:
-	.ascii	"async_fixed"
+	.ascii	"max_budget_async_rq"
 
 .Lconst507:
-	.ascii	"With 1, a process whose priority changes uses the async queue of the new priority. With 0, as shipped, if the new priority has no async queue yet, the queue of the old priority takes its place, for all processes. Not a tunable of the kernel."
+	.ascii	"The largest number of requests that an async queue dispatches in a slot while other queues wait."
 
 .Lconst508:
-	.ascii	"Changed priorities of writers take effect."
+	.ascii	"timeout_sync"
 
 .Lconst509:
-	.ascii	"slow_fixed"
+	.ascii	"The time limit of a sync queue's slot, from the first completion in the slot. A queue that reaches it loses the disk and is charged its whole budget."
 
 .Lconst510:
-	.ascii	"With 1, a queue counts as slow if it could not have used up its budget in time. With 0, as shipped, it counts as slow if it could have. Not a tunable of the kernel."
+	.ascii	"Shorter bounds the delay that slow processes cause; slow processes receive less."
 
 .Lconst511:
-	.ascii	"With 1, slow processes that keep the disk idle are charged whole budgets; with 0, fast ones are."
+	.ascii	"timeout_async"
 
 .Lconst512:
-	.ascii	"timeout_fixed"
+	.ascii	"The time limit of an async queue's slot, from the first completion in the slot."
 
 .Lconst513:
-	.ascii	"With 1, the rate of a slot that timed out is measured before the whole budget is charged. With 0, as shipped, the measured rate is too high if the timeout is detected while a queue is selected. Not a tunable of the kernel."
+	.ascii	"Shorter bounds the delay that writes cause; writes receive less."
 
 .Lconst514:
-	.ascii	"The automatic maximum budget follows the rate of the disk."
+	.ascii	"seek_penalty"
 
 .Lconst515:
-	.ascii	"The age from which a queue's oldest sync request goes first, checked once a slot."
+	.ascii	"The larger the mean seek distance of a process, the smaller its budget: budget / (1 + seek_penalty * mean seek distance in sectors / 2^20). 0 is off. Proposed when BFQ was first discussed; no kernel had it."
 
 .Lconst516:
-	.ascii	"The same, more finely."
+	.ascii	"The slots of seeky processes get shorter, so that other processes wait less. Their shares stay the same, because they get more slots."
 
 .Lconst517:
-	.ascii	"The maximum budget; 0 is the volume that the device transfers in timeout_sync, as measured."
+	.ascii	"search_fixed"
 
 .Lconst518:
-	.ascii	"Larger seeks less; other processes wait longer for their turn."
+	.ascii	"With 1, the search always finds the eligible queue with the least finish. With 0, as shipped, it can overlook this queue. Not a tunable of the kernel."
 
 .Lconst519:
-	.ascii	"The maximum time of a queue in service, sync or async."
+	.ascii	"The bounds on the deviation from shares hold exactly."
 
 .Lconst520:
-	.ascii	"Longer seeks less; shorter bounds the time of a seeky queue."
+	.ascii	"time_fixed"
 
 .Lconst521:
-	.ascii	"1 raises queues for some time: the weight of a queue that starts a program is multiplied by 30, that of one that plays media by 3000."
+	.ascii	"With 1, the virtual time never goes back. With 0, as shipped, it can go back when no queue has requests but the tree remembers queues without requests. Not a tunable of the kernel."
 
 .Lconst522:
-	.ascii	"On, a system stays responsive under load; off, shares follow weights alone."
+	.ascii	"Queues that return do not get ahead of queues that had requests meanwhile."
 
 .Lconst523:
-	.ascii	"strict_guarantees"
+	.ascii	"async_fixed"
 
 .Lconst524:
-	.ascii	"1 keeps the disk idle for every queue and sends one request at a time; slice_idle becomes 8 ms if it is less."
+	.ascii	"With 1, a process whose priority changes uses the async queue of the new priority. With 0, as shipped, if the new priority has no async queue yet, the queue of the old priority takes its place, for all processes. Not a tunable of the kernel."
 
 .Lconst525:
-	.ascii	"On, shares are exact whatever the device does with its own queue; throughput falls."
+	.ascii	"Changed priorities of writers take effect."
 
 .Lconst526:
-	.ascii	"0 is a kernel built without CONFIG_BFQ_GROUP_IOSCHED: all processes belong to the root. Not a tunable of the kernel."
+	.ascii	"slow_fixed"
 
 .Lconst527:
-	.ascii	"1 selects the least finish of all eligible queues; as shipped, the search may return another one. Not a tunable of the kernel."
+	.ascii	"With 1, a queue counts as slow if it could not have used up its budget in time. With 0, as shipped, it counts as slow if it could have. Not a tunable of the kernel."
 
 .Lconst528:
-	.ascii	"On, the delay of a queue keeps the theoretical bound."
+	.ascii	"With 1, slow processes that keep the disk idle are charged whole budgets; with 0, fast ones are."
 
 .Lconst529:
-	.ascii	"1 keeps the virtual time when the last queue with requests has left; as shipped it can move back. Not a tunable of the kernel."
+	.ascii	"timeout_fixed"
 
 .Lconst530:
-	.ascii	"On, the virtual time never decreases."
+	.ascii	"With 1, the rate of a slot that timed out is measured before the whole budget is charged. With 0, as shipped, the measured rate is too high if the timeout is detected while a queue is selected. Not a tunable of the kernel."
 
 .Lconst531:
-	.ascii	"Passes over the queues continue until at least this many requests have moved to the driver's list."
+	.ascii	"The automatic maximum budget follows the rate of the disk."
 
 .Lconst532:
-	.ascii	"Higher sorts more requests at a time, but requests that arrive meanwhile wait longer."
+	.ascii	"The age from which a queue's oldest sync request goes first, checked once a slot."
 
 .Lconst533:
-	.ascii	"The number of requests that a queue may always have allocated in one direction."
+	.ascii	"The same, more finely."
 
 .Lconst534:
-	.ascii	"Higher sorts more of a burst, and lets one queue take more of the pool."
+	.ascii	"The maximum budget; 0 is the volume that the device transfers in timeout_sync, as measured."
 
 .Lconst535:
-	.ascii	"The age from which a sync request goes first; as shipped (swapped_fifo), that of async requests."
+	.ascii	"Larger seeks less; other processes wait longer for their turn."
 
 .Lconst536:
-	.ascii	"Shorter bounds latency and costs seeks."
+	.ascii	"The maximum time of a queue in service, sync or async."
 
 .Lconst537:
-	.ascii	"The age of async requests; as shipped, of sync requests."
+	.ascii	"Longer seeks less; shorter bounds the time of a seeky queue."
 
 .Lconst538:
-	.ascii	"fifo_batch_expire"
+	.ascii	"1 raises queues for some time: the weight of a queue that starts a program is multiplied by 30, that of one that plays media by 3000."
 
 .Lconst539:
-	.ascii	"In each queue, at most one request per this time goes first because of its age."
+	.ascii	"On, a system stays responsive under load; off, shares follow weights alone."
 
 .Lconst540:
-	.ascii	"Shorter serves more overdue requests early and costs seeks."
+	.ascii	"strict_guarantees"
 
 .Lconst541:
-	.ascii	"key_type"
+	.ascii	"1 keeps the disk idle for every queue and sends one request at a time; slice_idle becomes 8 ms if it is less."
 
 .Lconst542:
-	.ascii	"The contexts that share a queue: 0 those of one process (the kernel's tgid), 1 those of one group. A context has no user or process group: create a group for each, and 1 is the kernel's uid, gid or pgid. A change applies to a context from its next request on; contexts that shared a queue stay together."
+	.ascii	"On, shares are exact whatever the device does with its own queue; throughput falls."
 
 .Lconst543:
-	.ascii	"By group, a user does not get more by running more processes."
+	.ascii	"0 is a kernel built without CONFIG_BFQ_GROUP_IOSCHED: all processes belong to the root. Not a tunable of the kernel."
 
 .Lconst544:
-	.ascii	"find_best_crq"
+	.ascii	"1 selects the least finish of all eligible queues; as shipped, the search may return another one. Not a tunable of the kernel."
 
 .Lconst545:
-	.ascii	"1 serves the request nearest to the head next, 0 the lowest sector."
+	.ascii	"On, the delay of a queue keeps the theoretical bound."
 
 .Lconst546:
-	.ascii	"0 seeks back to the beginning again and again."
+	.ascii	"1 keeps the virtual time when the last queue with requests has left; as shipped it can move back. Not a tunable of the kernel."
 
 .Lconst547:
-	.ascii	"swapped_fifo"
+	.ascii	"On, the virtual time never decreases."
 
 .Lconst548:
-	.ascii	"1 is as shipped: fifo_expire_sync and fifo_expire_async each apply to the other kind. 0 is as intended. Not a tunable of the kernel."
+	.ascii	"Passes over the queues continue until at least this many requests have moved to the driver's list."
 
 .Lconst549:
-	.ascii	"0 bounds the latency of reads instead of writes."
+	.ascii	"Higher sorts more requests at a time, but requests that arrive meanwhile wait longer."
 
 .Lconst550:
-	.ascii	"none"
+	.ascii	"The number of requests that a queue may always have allocated in one direction."
 
 .Lconst551:
-	.ascii	"as"
+	.ascii	"Higher sorts more of a burst, and lets one queue take more of the pool."
 
 .Lconst552:
-	.ascii	"The time after which a sync request should have been started; also the interval of the checks."
+	.ascii	"The age from which a sync request goes first; as shipped (swapped_fifo), that of async requests."
 
 .Lconst553:
-	.ascii	"Shorter bounds latency and interrupts streams sooner."
+	.ascii	"Shorter bounds latency and costs seeks."
 
 .Lconst554:
-	.ascii	"The same for an async write."
+	.ascii	"The age of async requests; as shipped, of sync requests."
 
 .Lconst555:
-	.ascii	"read_batch_expire"
+	.ascii	"fifo_batch_expire"
 
 .Lconst556:
-	.ascii	"How long reads are served while writes wait."
+	.ascii	"In each queue, at most one request per this time goes first because of its age."
 
 .Lconst557:
-	.ascii	"Longer favours reads and their throughput."
+	.ascii	"Shorter serves more overdue requests early and costs seeks."
 
 .Lconst558:
-	.ascii	"write_batch_expire"
+	.ascii	"key_type"
 
 .Lconst559:
-	.ascii	"The intended duration of a batch of writes; the number of writes in it is adapted."
+	.ascii	"The contexts that share a queue: 0 those of one process (the kernel's tgid), 1 those of one group. A context has no user or process group: create a group for each, and 1 is the kernel's uid, gid or pgid. A change applies to a context from its next request on; contexts that shared a queue stay together."
 
 .Lconst560:
-	.ascii	"Longer favours writes; reads wait longer."
+	.ascii	"By group, a user does not get more by running more processes."
 
 .Lconst561:
-	.ascii	"antic_expire"
+	.ascii	"find_best_crq"
 
 .Lconst562:
-	.ascii	"How long to wait for a process's next read; 0 disables waiting."
+	.ascii	"1 serves the request nearest to the head next, 0 the lowest sector."
 
 .Lconst563:
-	.ascii	"Longer preserves the locality of slower readers and leaves the disk idle longer without result."
+	.ascii	"0 seeks back to the beginning again and again."
 
 .Lconst564:
-	.ascii	"Subtracted from the pool's 8192 requests before they are divided among the busy queues; the share limits the requests that a process may have queued."
+	.ascii	"swapped_fifo"
 
 .Lconst565:
-	.ascii	"Almost none: the value is small compared with the pool."
+	.ascii	"1 is as shipped: fifo_expire_sync and fifo_expire_async each apply to the other kind. 0 is as intended. Not a tunable of the kernel."
 
 .Lconst566:
-	.ascii	"head_bug"
+	.ascii	"0 bounds the latency of reads instead of writes."
 
 .Lconst567:
-	.ascii	"1 is as shipped: each step of a pass serves the queue at the head of the list (the newest) instead of the current one. 0 is as intended. Not a tunable of the kernel."
+	.ascii	"none"
 
 .Lconst568:
+	.ascii	"as"
+
+.Lconst569:
+	.ascii	"The time after which a sync request should have been started; also the interval of the checks."
+
+.Lconst570:
+	.ascii	"Shorter bounds latency and interrupts streams sooner."
+
+.Lconst571:
+	.ascii	"The same for an async write."
+
+.Lconst572:
+	.ascii	"read_batch_expire"
+
+.Lconst573:
+	.ascii	"How long reads are served while writes wait."
+
+.Lconst574:
+	.ascii	"Longer favours reads and their throughput."
+
+.Lconst575:
+	.ascii	"write_batch_expire"
+
+.Lconst576:
+	.ascii	"The intended duration of a batch of writes; the number of writes in it is adapted."
+
+.Lconst577:
+	.ascii	"Longer favours writes; reads wait longer."
+
+.Lconst578:
+	.ascii	"antic_expire"
+
+.Lconst579:
+	.ascii	"How long to wait for a process's next read; 0 disables waiting."
+
+.Lconst580:
+	.ascii	"Longer preserves the locality of slower readers and leaves the disk idle longer without result."
+
+.Lconst581:
+	.ascii	"Subtracted from the pool's 8192 requests before they are divided among the busy queues; the share limits the requests that a process may have queued."
+
+.Lconst582:
+	.ascii	"Almost none: the value is small compared with the pool."
+
+.Lconst583:
+	.ascii	"head_bug"
+
+.Lconst584:
+	.ascii	"1 is as shipped: each step of a pass serves the queue at the head of the list (the newest) instead of the current one. 0 is as intended. Not a tunable of the kernel."
+
+.Lconst585:
 	.ascii	"0 is fair: one request per queue and pass."
 
 	.section .note.GNU-stack, "", @progbits

@@ -54016,16 +54016,16 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	pushq	%r12
 	pushq	%rbx
 	subq	$24, %rsp
-	movq	672(%rsi), %rbx
-	addq	712(%rsi), %rbx
-	movq	$-1, %r13
-	cmovbq	%r13, %rbx
+	movq	%rsi, %rbx
+	movq	672(%rsi), %rax
+	addq	712(%rsi), %rax
+	movq	$-1, %r15
+	cmovaeq	%rax, %r15
 	movl	%edx, %eax
 	movq	%rax, %r12
 	shlq	$6, %r12
 	addq	64(%rsi), %r12
 	cmpq	%rax, 72(%rsi)
-	movq	%rsi, -56(%rbp)
 	cmovbeq	%rsi, %r12
 	movq	%rdi, %r14
 	movq	%rax, %rcx
@@ -54036,65 +54036,72 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	cmovaq	%rcx, %rax
 	movzbl	8(%rax), %r8d
 	movq	(%rax), %rcx
-	movq	16(%rax), %r15
+	movq	16(%rax), %rdx
+	movq	%rdx, -64(%rbp)
 	movl	24(%rax), %edx
 	movq	%r12, %rsi
-	movq	%rbx, %r9
+	movq	%r15, %r9
 	callq	hw_paternoster_cost_CostModel_complete
-	movq	%rax, -48(%rbp)
+	movq	%rax, -56(%rbp)
 	leaq	952(%r14), %rdi
 	movl	40(%r12), %esi
 	movq	848(%r14), %rcx
-	movq	%rbx, %rdx
+	movq	%r15, %rdx
 	callq	hw_paternoster_depth_Depth_complete
+	cmpb	$0, 877(%r14)
+	movb	$0, 877(%r14)
+	je	.L303_1
 	movl	$1000, %eax
 	mulq	936(%r14)
-	jo	.L303_2
-	movq	%rax, %r13
-.L303_2:
-	movq	(%r14), %rcx
-	movl	$400000, %edx
-	testq	%rcx, %rcx
-	je	.L303_4
-	movq	8(%r14), %rdx
-.L303_4:
-	movq	928(%r14), %rsi
-	movq	1200(%r14), %rdi
-	cmpq	%rdx, %rdi
-	movq	%rdx, %rax
-	cmovaq	%rdi, %rax
-	cmpq	$50000, %rdx
-	cmovbq	%rdx, %rax
-	cmpq	$400000, %rdi
-	cmovbq	%rdx, %rax
+	jo	.L303_12
+	movq	%rax, %rcx
+.L303_13:
+	movq	(%r14), %rdx
+	movl	$400000, %esi
+	testq	%rdx, %rdx
+	je	.L303_15
+	movq	8(%r14), %rsi
+.L303_15:
+	movq	928(%r14), %rdi
+	movq	1200(%r14), %r8
+	cmpq	%rsi, %r8
+	movq	%rsi, %rax
+	cmovaq	%r8, %rax
+	cmpq	$50000, %rsi
+	cmovbq	%rsi, %rax
+	cmpq	$400000, %r8
+	cmovbq	%rsi, %rax
 	movq	%rax, 1184(%r14)
-	cmpq	$1, %rcx
-	jne	.L303_7
-	mulq	%rsi
-	jno	.L303_9
-	jmp	.L303_6
-.L303_7:
-	movq	856(%r14), %rcx
-	cmpq	$400001, %rcx
+	cmpq	$1, %rdx
+	jne	.L303_18
+	mulq	%rdi
+	jno	.L303_20
+	jmp	.L303_17
+.L303_18:
+	movq	856(%r14), %rdx
+	cmpq	$400001, %rdx
 	movl	$400000, %eax
-	cmovaeq	%rcx, %rax
-	shrq	$59, %rcx
-	jne	.L303_6
+	cmovaeq	%rdx, %rax
+	shrq	$59, %rdx
+	jne	.L303_17
 	shlq	$5, %rax
-.L303_9:
-	cmpq	%rax, %r13
-	cmovbq	%r13, %rax
+.L303_20:
+	cmpq	%rax, %rcx
+	cmovbq	%rcx, %rax
 	movq	%rax, 1192(%r14)
+.L303_1:
 	movl	52(%r12), %r13d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r13
-	je	.L303_10
+	je	.L303_2
+	movq	%r15, -48(%rbp)
+	cmpl	1240(%r14), %r13d
+	movq	-64(%rbp), %r15
+	jne	.L303_22
 	movq	%r14, %rdi
 	movq	%r12, %rsi
 	callq	hw_paternoster_cost_CostModel_continuing
-	cmpl	1240(%r14), %r13d
-	jne	.L303_20
-	movq	-48(%rbp), %rdx
+	movq	-56(%rbp), %rdx
 	addq	1208(%r14), %rdx
 	movq	$-1, %rcx
 	cmovbq	%rcx, %rdx
@@ -54106,7 +54113,7 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	addq	%r15, %rax
 	cmovbq	%rcx, %rax
 	movq	%rax, 1224(%r14)
-.L303_20:
+.L303_22:
 	movq	1464(%r14), %rax
 	xorl	%ecx, %ecx
 	subq	%r15, %rax
@@ -54116,58 +54123,58 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	leaq	(,%r13,8), %r15
 	addq	%r13, %r15
 	cmpq	%r13, %rax
-	jbe	.L303_21
+	jbe	.L303_23
 	movq	%r15, %r12
 	shlq	$4, %r12
 	addq	1248(%r14), %r12
-.L303_23:
+.L303_25:
 	decl	116(%r12)
 	cmpq	%r13, 1256(%r14)
-	jbe	.L303_24
+	jbe	.L303_26
 	movq	%r15, %r12
 	shlq	$4, %r12
 	addq	1248(%r14), %r12
-.L303_26:
-	movq	%rbx, 56(%r12)
+.L303_28:
+	movq	-48(%rbp), %rax
+	movq	%rax, 56(%r12)
 	movq	1256(%r14), %rax
 	shlq	$4, %r15
 	addq	1248(%r14), %r15
-	leaq	1264(%r14), %rbx
+	leaq	1264(%r14), %r12
 	cmpq	%r13, %rax
-	movq	%rbx, %rcx
+	movq	%r12, %rcx
 	cmovaq	%r15, %rcx
 	cmpl	$0, 112(%rcx)
-	jne	.L303_10
+	jne	.L303_2
 	cmpl	$0, 116(%rcx)
-	jne	.L303_10
+	jne	.L303_2
 	cmpb	$1, 134(%rcx)
-	jne	.L303_10
+	jne	.L303_2
 	leaq	1440(%r14), %rdx
-	movl	1444(%r14), %r12d
+	movl	1444(%r14), %esi
 	movl	%r13d, 1444(%r14)
 	cmpq	%r13, %rax
-	jbe	.L303_30
-.L303_31:
-	movl	%r12d, 64(%r15)
+	jbe	.L303_32
+.L303_33:
+	movl	%esi, 64(%r15)
 	movl	$-1, 68(%r15)
 	movq	1248(%r14), %rax
-	leaq	(%r12,%r12,8), %rcx
+	leaq	(%rsi,%rsi,8), %rcx
 	shlq	$4, %rcx
-	cmpq	%r12, 1256(%r14)
+	cmpq	%rsi, 1256(%r14)
 	leaq	68(%rax,%rcx), %rax
 	cmovaq	%rax, %rdx
 	movl	%r13d, (%rdx)
-.L303_10:
+.L303_2:
 	cmpl	$0, 1480(%r14)
-	movq	-56(%rbp), %rdi
-	je	.L303_17
-	cmpb	$0, 997(%rdi)
-	jne	.L303_17
-	movl	788(%rdi), %eax
-	movq	776(%rdi), %rcx
+	je	.L303_9
+	cmpb	$0, 997(%rbx)
+	jne	.L303_9
+	movl	788(%rbx), %eax
+	movq	776(%rbx), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L303_16
-	movl	784(%rdi), %esi
+	jbe	.L303_8
+	movl	784(%rbx), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
 	cmovael	%esi, %edx
@@ -54176,17 +54183,17 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L303_15
-	movq	768(%rdi), %rsi
+	jbe	.L303_7
+	movq	768(%rbx), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L303_15:
+.L303_7:
 	leal	1(%rax), %edx
-	movl	%edx, 788(%rdi)
-.L303_16:
+	movl	%edx, 788(%rbx)
+.L303_8:
 	cmpq	%rax, %rcx
-	seta	997(%rdi)
-.L303_17:
+	seta	997(%rbx)
+.L303_9:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -54195,26 +54202,30 @@ hw_elevator_hooks_complete_paternoster_Paternoster:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L303_6:
+.L303_23:
+	leaq	1264(%r14), %r12
+	movq	%r12, %rdi
+	callq	hw_collections_arena_clean_paternoster_party_Party
+	jmp	.L303_25
+.L303_26:
+	leaq	1264(%r14), %r12
+	movq	%r12, %rdi
+	callq	hw_collections_arena_clean_paternoster_party_Party
+	jmp	.L303_28
+.L303_12:
+	movq	$-1, %rcx
+	jmp	.L303_13
+.L303_17:
 	movq	$-1, %rax
-	jmp	.L303_9
-.L303_21:
-	leaq	1264(%r14), %r12
+	jmp	.L303_20
+.L303_32:
 	movq	%r12, %rdi
+	movq	%rsi, %r15
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	jmp	.L303_23
-.L303_24:
-	leaq	1264(%r14), %r12
-	movq	%r12, %rdi
-	callq	hw_collections_arena_clean_paternoster_party_Party
-	jmp	.L303_26
-.L303_30:
-	movq	%rbx, %rdi
-	movq	%rdx, %r15
-	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	%r15, %rdx
-	movq	%rbx, %r15
-	jmp	.L303_31
+	movq	%r15, %rsi
+	leaq	1440(%r14), %rdx
+	movq	%r12, %r15
+	jmp	.L303_33
 	.size	hw_elevator_hooks_complete_paternoster_Paternoster, .-hw_elevator_hooks_complete_paternoster_Paternoster
 
 	.p2align	4
@@ -61887,311 +61898,283 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	pushq	%r12
 	pushq	%rbx
 	subq	$136, %rsp
-	movq	%rdi, %r14
 	testl	%edx, %edx
-	movq	%rsi, -64(%rbp)
-	je	.L322_21
-	movl	1472(%r14), %r9d
-	leaq	1264(%r14), %rdi
-	movq	1248(%r14), %rax
-	movq	1256(%r14), %rcx
-	movq	$0, -80(%rbp)
-	xorl	%r15d, %r15d
-.L322_2:
-	movl	960(%rsi), %edx
-	movl	%edx, -72(%rbp)
-	movq	856(%rsi), %rdx
-	movq	%rdx, -48(%rbp)
+	movq	%rsi, -56(%rbp)
+	movq	%rdi, -48(%rbp)
+	je	.L322_14
+	cmpb	$0, 1244(%rdi)
+	movb	$0, 1244(%rdi)
+	je	.L322_3
+	movq	$0, 1208(%rdi)
 .L322_3:
+	movl	1472(%rdi), %r8d
+	leaq	1264(%rdi), %r12
+	leaq	880(%rdi), %rax
+	movq	%rax, -80(%rbp)
+	movq	1248(%rdi), %rax
+	movq	1256(%rdi), %rcx
+	movq	$0, -72(%rbp)
+	xorl	%r15d, %r15d
+.L322_4:
 	movl	%r15d, %r13d
-	cmpl	%r9d, %r15d
-	cmovbel	%r9d, %r15d
+	cmpl	%r8d, %r15d
+	cmovbel	%r8d, %r15d
 	movq	%r13, %rdx
 	shlq	$4, %rdx
-	leaq	(%rdx,%rdx,8), %rsi
+	leaq	(%rdx,%rdx,8), %rdx
 	movl	$144, %ebx
-	subq	%rsi, %rbx
-	movq	%r13, %r10
-	subq	%r15, %r10
-	xorl	%r12d, %r12d
+	subq	%rdx, %rbx
+	addq	%rdx, %rax
+	movq	%r13, %rdx
+	subq	%r15, %rdx
+	xorl	%r14d, %r14d
 	.p2align	4
-.L322_4:
-	movq	%r10, %rdx
-	addq	%r12, %rdx
-	je	.L322_44
-	leaq	(%r12,%r13), %rdx
-	leaq	(%rax,%rsi), %r8
-	cmpq	%rdx, %rcx
-	cmovbeq	%rdi, %r8
+.L322_5:
+	movq	%rdx, %rsi
+	addq	%r14, %rsi
+	je	.L322_40
+	leaq	(%r14,%r13), %rsi
+	cmpq	%rsi, %rcx
+	movq	%r12, %rsi
+	cmovaq	%rax, %rsi
 	addq	$-144, %rbx
-	incq	%r12
-	addq	$144, %rsi
-	cmpl	$0, 112(%r8)
-	je	.L322_4
-	movl	%r13d, %esi
-	subl	1476(%r14), %esi
-	addl	%r12d, %esi
-	cmpl	$1, %esi
-	movl	%r9d, -56(%rbp)
-	jne	.L322_13
-	movl	$-1, 1476(%r14)
-	movl	-72(%rbp), %r10d
-	testl	%r10d, %r10d
-	je	.L322_9
-	movq	-64(%rbp), %r8
-	movq	$0, 856(%r8)
-	xorl	%esi, %esi
-	cmpq	$1, -48(%rbp)
-	sete	%sil
-	subl	%esi, %r10d
-	movq	$0, -48(%rbp)
-	jmp	.L322_10
-.L322_9:
-	xorl	%r10d, %r10d
-	movq	-64(%rbp), %r8
-.L322_10:
-	movl	%r10d, -72(%rbp)
-	movl	%r10d, 960(%r8)
-	cmpq	%rdx, %rcx
-	jbe	.L322_14
-	subq	%rbx, %rax
-.L322_12:
-	movb	$3, 133(%rax)
-.L322_13:
-	leal	-1(%r13), %esi
-	addq	%r12, %rsi
-	leaq	(%r12,%r13), %r15
-	movq	%r14, %rdi
+	incq	%r14
+	addq	$144, %rax
+	cmpl	$0, 112(%rsi)
+	je	.L322_5
+	leal	(%r14,%r13), %esi
+	decl	%esi
+	leaq	(%r14,%r13), %r15
+	movl	%r8d, -112(%rbp)
 	callq	hw_paternoster_Paternoster_unfile
-	leaq	(%r12,%r13), %rsi
+	movl	-112(%rbp), %r8d
+	movq	-48(%rbp), %rdi
+	movq	1248(%rdi), %rax
+	movq	1256(%rdi), %rcx
+	leaq	(%r14,%r13), %rsi
 	decq	%rsi
-	movq	1248(%r14), %rax
-	movq	1256(%r14), %rcx
 	movq	%rax, %rdx
 	subq	%rbx, %rdx
 	cmpq	%rsi, %rcx
-	leaq	1264(%r14), %rdi
-	cmovbeq	%rdi, %rdx
+	cmovbeq	%r12, %rdx
 	cmpl	$0, 112(%rdx)
-	movl	-56(%rbp), %r9d
-	je	.L322_3
-	jmp	.L322_15
-.L322_14:
-	callq	hw_collections_arena_clean_paternoster_party_Party
-	leaq	1264(%r14), %rax
-	jmp	.L322_12
-.L322_15:
+	je	.L322_4
 	negq	%rbx
 	decl	%r13d
-	addq	%r12, %r13
-	movq	%rsi, -88(%rbp)
+	addq	%r14, %r13
 	.p2align	4
-.L322_16:
+.L322_9:
+	movq	%rsi, %r14
 	leaq	72(%rdx), %rax
 	leaq	92(%rdx), %rcx
 	cmpl	$-1, 80(%rdx)
 	cmoveq	%rcx, %rax
-	movl	(%rax), %r12d
-	cmpq	%r12, 920(%r14)
-	jbe	.L322_19
-	movq	%r12, %rax
+	movl	(%rax), %ecx
+	cmpq	%rcx, 920(%rdi)
+	jbe	.L322_12
+	movq	%rcx, %rax
 	shlq	$5, %rax
-	addq	912(%r14), %rax
-.L322_18:
+	addq	912(%rdi), %rax
+.L322_11:
 	movq	$0, (%rax)
 	movb	$0, 8(%rax)
 	movq	$0, 16(%rax)
 	movb	$0, 24(%rax)
-	movq	%r14, %rdi
-	movq	-64(%rbp), %rsi
+	movq	-56(%rbp), %rsi
 	movl	%r13d, %edx
-	movl	%r12d, %ecx
 	callq	hw_paternoster_Paternoster_move_to_dispatch
-	movq	-80(%rbp), %rax
+	movq	-48(%rbp), %rdi
+	movq	-72(%rbp), %rax
 	incl	%eax
-	movq	%rax, -80(%rbp)
-	movq	1248(%r14), %rax
-	movq	1256(%r14), %rcx
+	movq	%rax, -72(%rbp)
+	movq	1248(%rdi), %rax
+	movq	1256(%rdi), %rcx
 	leaq	(%rax,%rbx), %rdx
-	movq	-88(%rbp), %rsi
-	cmpq	%rsi, %rcx
-	leaq	1264(%r14), %rdi
-	cmovbeq	%rdi, %rdx
+	movq	%r14, %rsi
+	cmpq	%r14, %rcx
+	cmovbeq	%r12, %rdx
 	cmpl	$0, 112(%rdx)
-	jne	.L322_16
-	jmp	.L322_20
-.L322_19:
-	leaq	880(%r14), %rdi
-	movq	%rdi, -96(%rbp)
+	jne	.L322_9
+	jmp	.L322_13
+.L322_12:
+	movq	-80(%rbp), %rdi
+	movq	%rcx, -64(%rbp)
 	callq	hw_collections_arena_clean_paternoster_Served
-	movq	-96(%rbp), %rax
-	jmp	.L322_18
-.L322_20:
-	movq	-64(%rbp), %rsi
-	movl	-56(%rbp), %r9d
-	jmp	.L322_2
-.L322_21:
+	movq	-64(%rbp), %rcx
+	movq	-48(%rbp), %rdi
+	movq	-80(%rbp), %rax
+	jmp	.L322_11
+.L322_13:
+	movl	-112(%rbp), %r8d
+	jmp	.L322_4
+.L322_14:
 	xorl	%eax, %eax
-	cmpl	$0, 1480(%r14)
-	je	.L322_45
-	movq	1192(%r14), %rax
+	cmpl	$0, 1480(%rdi)
+	je	.L322_41
+	movq	1192(%rdi), %rax
 	testq	%rax, %rax
-	js	.L322_215
+	js	.L322_237
 	addq	%rax, %rax
-.L322_24:
+.L322_17:
 	cmpq	$10000001, %rax
 	movl	$10000000, %ecx
 	cmovaeq	%rax, %rcx
 	cmpq	$300000000, %rcx
 	movl	$300000000, %r15d
 	cmovbq	%rcx, %r15
-	movq	672(%rsi), %r12
-	addq	712(%rsi), %r12
+	movq	672(%rsi), %r14
+	addq	712(%rsi), %r14
 	movq	$-1, %rax
-	cmovbq	%rax, %r12
-	movl	1440(%r14), %edx
+	cmovbq	%rax, %r14
+	leaq	1264(%rdi), %r13
+	movl	1440(%rdi), %edx
 	movl	$4294967295, %ebx
 	cmpq	%rbx, %rdx
-	je	.L322_29
+	je	.L322_22
 	leaq	(%rdx,%rdx,8), %rcx
 	shlq	$4, %rcx
-	addq	1248(%r14), %rcx
-	cmpq	%rdx, 1256(%r14)
-	leaq	1264(%r14), %rdi
-	cmovbeq	%rdi, %rcx
+	addq	1248(%rdi), %rcx
+	cmpq	%rdx, 1256(%rdi)
+	cmovbeq	%r13, %rcx
 	movq	56(%rcx), %rcx
 	addq	%r15, %rcx
 	cmovbq	%rax, %rcx
-	cmpq	%r12, %rcx
-	ja	.L322_29
-	movq	%r14, %rdi
-	movq	%rsi, %r13
+	cmpq	%r14, %rcx
+	ja	.L322_22
+	movq	-56(%rbp), %rsi
 	callq	hw_paternoster_Paternoster_set_gone
-	movq	%r13, %rsi
-	movl	1440(%r14), %edx
+	movq	-48(%rbp), %rdi
+	movl	1440(%rdi), %edx
 	movl	$4294967295, %eax
 	cmpq	%rax, %rdx
-	je	.L322_29
+	je	.L322_22
 	leaq	(%rdx,%rdx,8), %rax
 	shlq	$4, %rax
-	addq	1248(%r14), %rax
-	cmpq	%rdx, 1256(%r14)
-	leaq	1264(%r14), %rcx
-	cmovbeq	%rcx, %rax
+	addq	1248(%rdi), %rax
+	cmpq	%rdx, 1256(%rdi)
+	cmovbeq	%r13, %rax
 	addq	56(%rax), %r15
 	movq	$-1, %rax
 	cmovaeq	%r15, %rax
-	cmpq	%r12, %rax
-	ja	.L322_29
-	movq	%r14, %rdi
-	movq	%r13, %rsi
+	cmpq	%r14, %rax
+	ja	.L322_22
+	movq	-56(%rbp), %rsi
 	callq	hw_paternoster_Paternoster_set_gone
-	movq	%r13, %rsi
-.L322_29:
-	movl	1476(%r14), %eax
-	cmpq	%rbx, %rax
-	je	.L322_100
-	leaq	(%rax,%rax,8), %rcx
-	shlq	$4, %rcx
-	addq	1248(%r14), %rcx
+	movq	-48(%rbp), %rdi
+.L322_22:
+	movl	1476(%rdi), %r12d
+	cmpq	%rbx, %r12
+	movq	-56(%rbp), %r14
+	movq	%r13, -80(%rbp)
+	je	.L322_103
+	leaq	(%r12,%r12,8), %r9
+	shlq	$4, %r9
+	addq	1248(%rdi), %r9
+	cmpq	%r12, 1256(%rdi)
+	cmovbeq	%r13, %r9
+	movzbl	1244(%rdi), %esi
+	movq	1184(%rdi), %rax
+	movq	%rax, -120(%rbp)
+	movq	1192(%rdi), %rbx
+	movq	8(%r9), %rdx
+	movl	124(%r9), %r11d
+	movl	120(%r9), %r10d
+	movq	%rdx, %rax
+	testq	%rbx, %rbx
+	je	.L322_43
+	movb	%sil, -81(%rbp)
+	movq	%rdx, -96(%rbp)
+	movq	%r9, -104(%rbp)
+	movq	%r12, -64(%rbp)
+	movq	-48(%rbp), %rax
+	movq	1408(%rax), %r15
+	movq	1416(%rax), %r12
+	addq	$1424, %rax
 	movq	%rax, -72(%rbp)
-	cmpq	%rax, 1256(%r14)
-	leaq	1264(%r14), %rax
-	cmovbeq	%rax, %rcx
-	movzbl	1244(%r14), %eax
-	movb	%al, -96(%rbp)
-	movq	1184(%r14), %rax
+	movq	432(%r14), %rcx
+	movq	440(%r14), %r9
+	leaq	448(%r14), %rax
 	movq	%rax, -112(%rbp)
-	movq	1192(%r14), %rdi
-	movq	8(%rcx), %rax
-	movq	%rax, -104(%rbp)
-	movl	124(%rcx), %r9d
-	movq	%rcx, -48(%rbp)
-	movl	120(%rcx), %ecx
-	movq	1408(%r14), %r10
-	movq	1416(%r14), %r11
-	movq	432(%rsi), %rax
-	movq	%rax, -80(%rbp)
-	movq	440(%rsi), %r12
-	leaq	448(%rsi), %rax
-	movq	%rax, -56(%rbp)
-	movl	$16, %r8d
-	xorl	%esi, %esi
-	movl	%r9d, %edx
-	movl	%ecx, %eax
-	movq	%rdi, -88(%rbp)
+	movl	$16, %esi
+	xorl	%r8d, %r8d
+	movl	%r11d, %edx
+	movl	%r10d, %eax
+	movq	%rbx, -176(%rbp)
+	movq	%rbx, %rdi
 	.p2align	4
-.L322_31:
-	movl	%edx, %r13d
-	movq	%r13, %rdx
+.L322_25:
+	movl	%edx, %ebx
+	movq	%rbx, %rdx
 	shlq	$4, %rdx
-	addq	%r10, %rdx
-	cmpq	%r13, %r11
-	leaq	1424(%r14), %rbx
-	cmovbeq	%rbx, %rdx
-	movq	(%rdx), %r15
-	movl	%eax, %ebx
-	cmpq	%rbx, %r15
-	cmovbeq	%rbx, %r15
-	jbe	.L322_36
-	cmpq	$1, %rbx
-	adcq	$0, %rbx
+	addq	%r15, %rdx
+	cmpq	%rbx, %r12
+	cmovbeq	-72(%rbp), %rdx
+	movq	(%rdx), %r13
+	movl	%eax, %r14d
+	cmpq	%r14, %r13
+	cmovbeq	%r14, %r13
+	jbe	.L322_31
+	cmpq	$1, %r14
+	adcq	$0, %r14
 	movq	%rdi, %rax
-	mulq	%r15
-	jo	.L322_38
+	mulq	%r13
+	jo	.L322_34
 	movq	%rax, %rdx
 	shrq	$32, %rdx
-	je	.L322_35
+	je	.L322_30
 	xorl	%edx, %edx
-	divq	%rbx
+	divq	%r14
 	movq	%rax, %rdi
-	jmp	.L322_36
-.L322_35:
+	jmp	.L322_31
+.L322_30:
 	xorl	%edx, %edx
-	divl	%ebx
+	divl	%r14d
 	movl	%eax, %edi
 	.p2align	4
-.L322_36:
-	testq	%r13, %r13
-	je	.L322_46
-	movq	%r13, %rax
+.L322_31:
+	movq	-56(%rbp), %r14
+.L322_32:
+	testq	%rbx, %rbx
+	je	.L322_42
+	movq	%rbx, %rax
 	shlq	$5, %rax
-	addq	-80(%rbp), %rax
-	cmpq	%r13, %r12
-	cmovbeq	-56(%rbp), %rax
+	addq	%rcx, %rax
+	cmpq	%rbx, %r9
+	cmovbeq	-112(%rbp), %rax
 	movl	4(%rax), %ebx
 	movl	8(%rax), %edx
 	cmpw	$1, %bx
 	adcl	$0, %ebx
 	movzwl	%bx, %eax
 	cmpl	$-1, %edx
-	cmovel	%esi, %edx
-	decl	%r8d
-	jne	.L322_31
-	jmp	.L322_46
-.L322_38:
+	cmovel	%r8d, %edx
+	decl	%esi
+	jne	.L322_25
+	jmp	.L322_42
+.L322_34:
 	movq	%rdi, %rax
 	shrq	$32, %rax
-	je	.L322_40
+	je	.L322_36
 	movq	%rdi, %rax
 	xorl	%edx, %edx
-	divq	%rbx
-	jmp	.L322_41
-.L322_40:
+	divq	%r14
+	jmp	.L322_37
+.L322_36:
 	movl	%edi, %eax
 	xorl	%edx, %edx
-	divl	%ebx
-.L322_41:
-	mulq	%r15
-	jo	.L322_43
+	divl	%r14d
+.L322_37:
+	mulq	%r13
+	movq	-56(%rbp), %r14
+	jo	.L322_39
 	movq	%rax, %rdi
-	jmp	.L322_36
-.L322_43:
+	jmp	.L322_32
+.L322_39:
 	movq	$-1, %rdi
-	jmp	.L322_36
-.L322_44:
-	movq	-80(%rbp), %rax
-.L322_45:
+	jmp	.L322_32
+.L322_40:
+	movq	-72(%rbp), %rax
+.L322_41:
 	addq	$136, %rsp
 	popq	%rbx
 	popq	%r12
@@ -62200,220 +62183,263 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L322_46:
-	cmpb	$0, -96(%rbp)
-	je	.L322_62
-	movq	-48(%rbp), %r8
-	movq	(%r8), %rdi
-	cmpq	16(%r8), %rdi
-	movq	-64(%rbp), %r13
-	movq	-88(%rbp), %rax
-	jae	.L322_99
-	cmpl	$-1, 1108(%r14)
+.L322_42:
+	movabsq	$2305843009213693952, %rcx
+	cmpq	%rcx, %rdi
+	cmovbq	%rdi, %rcx
+	movq	-96(%rbp), %rdx
+	addq	%rdx, %rcx
+	movq	$-1, %rax
+	cmovaeq	%rcx, %rax
+	movq	-80(%rbp), %r13
+	movq	-64(%rbp), %r12
+	movq	-104(%rbp), %r9
+	movq	-176(%rbp), %rbx
+	movzbl	-81(%rbp), %esi
+.L322_43:
+	movq	16(%r9), %rcx
+	testb	%sil, %sil
+	je	.L322_61
+	movq	(%r9), %rdi
+	cmpq	%rcx, %rdi
+	jae	.L322_102
+	movq	-48(%rbp), %rax
+	cmpl	$-1, 1108(%rax)
+	je	.L322_83
+	shrq	$3, %rbx
 	je	.L322_81
-	shrq	$3, %rax
-	movl	$16, %r8d
-	xorl	%esi, %esi
+	movq	%rbx, %r13
+	movq	%rdx, -96(%rbp)
+	movq	%r9, -104(%rbp)
+	movq	%r12, -64(%rbp)
+	movq	-48(%rbp), %rax
+	movq	1408(%rax), %rbx
+	movq	1416(%rax), %r15
+	leaq	1424(%rax), %r12
+	movq	432(%r14), %rcx
+	movq	440(%r14), %r9
+	leaq	448(%r14), %rax
+	movq	%rax, -72(%rbp)
+	movl	$16, %esi
+	xorl	%r8d, %r8d
 	.p2align	4
-.L322_50:
-	movl	%r9d, %r9d
-	movq	%r9, %rbx
-	shlq	$4, %rbx
-	addq	%r10, %rbx
-	cmpq	%r9, %r11
-	leaq	1424(%r14), %rdx
-	cmovbeq	%rdx, %rbx
-	movq	(%rbx), %rbx
-	movl	%ecx, %ecx
-	cmpq	%rcx, %rbx
-	cmovbeq	%rcx, %rbx
-	jbe	.L322_55
-	cmpq	$1, %rcx
-	adcq	$0, %rcx
-	movq	%rax, %r15
-	mulq	%rbx
-	jo	.L322_57
+.L322_48:
+	movl	%r11d, %r11d
+	movq	%r11, %rax
+	shlq	$4, %rax
+	addq	%rbx, %rax
+	cmpq	%r11, %r15
+	cmovbeq	%r12, %rax
+	movq	(%rax), %r14
+	movl	%r10d, %r10d
+	cmpq	%r10, %r14
+	cmovbeq	%r10, %r14
+	jbe	.L322_53
+	cmpq	$1, %r10
+	adcq	$0, %r10
+	movq	%r13, %rax
+	mulq	%r14
+	jo	.L322_55
 	movq	%rax, %rdx
 	shrq	$32, %rdx
-	je	.L322_54
+	je	.L322_52
 	xorl	%edx, %edx
-	divq	%rcx
-	jmp	.L322_55
-.L322_54:
+	divq	%r10
+	movq	%rax, %r13
+	jmp	.L322_53
+.L322_52:
 	xorl	%edx, %edx
-	divl	%ecx
+	divl	%r10d
+	movl	%eax, %r13d
 	.p2align	4
+.L322_53:
+	movq	-56(%rbp), %r14
+	testq	%r11, %r11
+	je	.L322_78
+	movq	%r11, %rax
+	shlq	$5, %rax
+	addq	%rcx, %rax
+	cmpq	%r11, %r9
+	cmovbeq	-72(%rbp), %rax
+	movl	4(%rax), %edx
+	movl	8(%rax), %r11d
+	cmpw	$1, %dx
+	adcl	$0, %edx
+	movzwl	%dx, %r10d
+	cmpl	$-1, %r11d
+	cmovel	%r8d, %r11d
+	decl	%esi
+	jne	.L322_48
+	jmp	.L322_78
 .L322_55:
-	testq	%r9, %r9
-	je	.L322_77
-	movq	%r9, %rdx
-	shlq	$5, %rdx
-	addq	-80(%rbp), %rdx
-	cmpq	%r9, %r12
-	cmovbeq	-56(%rbp), %rdx
-	movl	4(%rdx), %ecx
-	movl	8(%rdx), %r9d
-	cmpw	$1, %cx
-	adcl	$0, %ecx
-	movzwl	%cx, %ecx
-	cmpl	$-1, %r9d
-	cmovel	%esi, %r9d
-	decl	%r8d
-	jne	.L322_50
-	jmp	.L322_77
-.L322_57:
-	movq	%r15, %rax
+	movq	%r13, %rax
 	shrq	$32, %rax
-	je	.L322_59
-	movq	%r15, %rax
+	je	.L322_57
+	movq	%r13, %rax
 	xorl	%edx, %edx
-	divq	%rcx
-	jmp	.L322_60
-.L322_59:
-	movl	%r15d, %eax
+	divq	%r10
+	jmp	.L322_58
+.L322_57:
+	movl	%r13d, %eax
 	xorl	%edx, %edx
-	divl	%ecx
+	divl	%r10d
+.L322_58:
+	mulq	%r14
+	jo	.L322_60
+	movq	%rax, %r13
+	jmp	.L322_53
 .L322_60:
-	mulq	%rbx
-	jno	.L322_55
-	movq	$-1, %rax
-	jmp	.L322_55
-.L322_62:
-	movabsq	$2305843009213693952, %rax
-	cmpq	%rax, %rdi
-	cmovaeq	%rax, %rdi
-	addq	-104(%rbp), %rdi
-	movq	$-1, %rax
-	cmovaeq	%rdi, %rax
-	movq	-48(%rbp), %r8
-	movq	(%r8), %rdi
-	movq	16(%r8), %rdx
-	cmpq	%rdx, %rax
-	cmovaeq	%rdx, %rax
-	cmpq	%rax, %rdi
-	movq	-64(%rbp), %r13
-	movq	-88(%rbp), %rax
-	jae	.L322_99
-	cmpl	$-1, 1108(%r14)
+	movq	$-1, %r13
+	jmp	.L322_53
+.L322_61:
+	cmpq	%rcx, %rax
+	cmovbq	%rax, %rcx
+	movq	(%r9), %rdi
+	cmpq	%rcx, %rdi
+	jae	.L322_102
+	movq	-48(%rbp), %rax
+	cmpl	$-1, 1108(%rax)
+	je	.L322_82
+	shrq	$3, %rbx
 	je	.L322_80
-	shrq	$3, %rax
-	movl	$16, %r8d
-	xorl	%esi, %esi
+	movq	%rbx, %r13
+	movq	%rdx, -96(%rbp)
+	movq	%r9, -104(%rbp)
+	movq	%r12, -64(%rbp)
+	movq	-48(%rbp), %rax
+	movq	1408(%rax), %rbx
+	movq	1416(%rax), %r15
+	leaq	1424(%rax), %r12
+	movq	432(%r14), %rcx
+	movq	440(%r14), %r9
+	leaq	448(%r14), %rax
+	movq	%rax, -72(%rbp)
+	movl	$16, %esi
+	xorl	%r8d, %r8d
 	.p2align	4
 .L322_65:
-	movl	%r9d, %r9d
-	movq	%r9, %rbx
-	shlq	$4, %rbx
-	addq	%r10, %rbx
-	cmpq	%r9, %r11
-	leaq	1424(%r14), %rdx
-	cmovbeq	%rdx, %rbx
-	movq	(%rbx), %rbx
-	movl	%ecx, %ecx
-	cmpq	%rcx, %rbx
-	cmovbeq	%rcx, %rbx
+	movl	%r11d, %r11d
+	movq	%r11, %rax
+	shlq	$4, %rax
+	addq	%rbx, %rax
+	cmpq	%r11, %r15
+	cmovbeq	%r12, %rax
+	movq	(%rax), %r14
+	movl	%r10d, %r10d
+	cmpq	%r10, %r14
+	cmovbeq	%r10, %r14
 	jbe	.L322_70
-	cmpq	$1, %rcx
-	adcq	$0, %rcx
-	movq	%rax, %r15
-	mulq	%rbx
+	cmpq	$1, %r10
+	adcq	$0, %r10
+	movq	%r13, %rax
+	mulq	%r14
 	jo	.L322_72
 	movq	%rax, %rdx
 	shrq	$32, %rdx
 	je	.L322_69
 	xorl	%edx, %edx
-	divq	%rcx
+	divq	%r10
+	movq	%rax, %r13
 	jmp	.L322_70
 .L322_69:
 	xorl	%edx, %edx
-	divl	%ecx
+	divl	%r10d
+	movl	%eax, %r13d
 	.p2align	4
 .L322_70:
-	testq	%r9, %r9
-	je	.L322_78
-	movq	%r9, %rdx
-	shlq	$5, %rdx
-	addq	-80(%rbp), %rdx
-	cmpq	%r9, %r12
-	cmovbeq	-56(%rbp), %rdx
-	movl	4(%rdx), %ecx
-	movl	8(%rdx), %r9d
-	cmpw	$1, %cx
-	adcl	$0, %ecx
-	movzwl	%cx, %ecx
-	cmpl	$-1, %r9d
-	cmovel	%esi, %r9d
-	decl	%r8d
+	movq	-56(%rbp), %r14
+	testq	%r11, %r11
+	je	.L322_79
+	movq	%r11, %rax
+	shlq	$5, %rax
+	addq	%rcx, %rax
+	cmpq	%r11, %r9
+	cmovbeq	-72(%rbp), %rax
+	movl	4(%rax), %edx
+	movl	8(%rax), %r11d
+	cmpw	$1, %dx
+	adcl	$0, %edx
+	movzwl	%dx, %r10d
+	cmpl	$-1, %r11d
+	cmovel	%r8d, %r11d
+	decl	%esi
 	jne	.L322_65
-	jmp	.L322_78
+	jmp	.L322_79
 .L322_72:
-	movq	%r15, %rax
+	movq	%r13, %rax
 	shrq	$32, %rax
 	je	.L322_74
-	movq	%r15, %rax
+	movq	%r13, %rax
 	xorl	%edx, %edx
-	divq	%rcx
+	divq	%r10
 	jmp	.L322_75
 .L322_74:
-	movl	%r15d, %eax
+	movl	%r13d, %eax
 	xorl	%edx, %edx
-	divl	%ecx
+	divl	%r10d
 .L322_75:
-	mulq	%rbx
-	jno	.L322_70
-	movq	$-1, %rax
+	mulq	%r14
+	jo	.L322_77
+	movq	%rax, %r13
 	jmp	.L322_70
 .L322_77:
-	movabsq	$2305843009213693952, %rdx
-	cmpq	%rdx, %rax
-	cmovbq	%rax, %rdx
-	movq	-104(%rbp), %rcx
-	addq	%rdx, %rcx
-	movq	$-1, %rax
-	cmovaeq	%rcx, %rax
-	cmpq	%rax, %rdi
-	movq	-48(%rbp), %r8
-	jae	.L322_99
-	jmp	.L322_81
+	movq	$-1, %r13
+	jmp	.L322_70
 .L322_78:
-	movabsq	$2305843009213693952, %rdx
-	cmpq	%rdx, %rax
-	cmovbq	%rax, %rdx
-	movq	-104(%rbp), %rcx
-	addq	%rdx, %rcx
+	movabsq	$2305843009213693952, %rax
+	cmpq	%rax, %r13
+	cmovbq	%r13, %rax
+	movq	-96(%rbp), %rdx
+	addq	%rax, %rdx
 	movq	$-1, %rax
-	cmovaeq	%rcx, %rax
-	cmpq	$400000, -112(%rbp)
-	movq	-48(%rbp), %r8
-	jb	.L322_99
-	cmpq	%rax, %rdi
-	jb	.L322_81
-	jmp	.L322_99
+	cmovbq	%rax, %rdx
+	movq	-80(%rbp), %r13
+	movq	-64(%rbp), %r12
+	movq	-104(%rbp), %r9
+	jmp	.L322_81
+.L322_79:
+	movabsq	$2305843009213693952, %rax
+	cmpq	%rax, %r13
+	cmovbq	%r13, %rax
+	movq	-96(%rbp), %rdx
+	addq	%rax, %rdx
+	movq	$-1, %rax
+	cmovbq	%rax, %rdx
+	movq	-80(%rbp), %r13
+	movq	-64(%rbp), %r12
+	movq	-104(%rbp), %r9
 .L322_80:
-	cmpq	$400000, -112(%rbp)
-	jb	.L322_99
+	cmpq	$400000, -120(%rbp)
+	jb	.L322_102
 .L322_81:
-	cmpl	$0, 112(%r8)
-	leaq	1264(%r14), %rdx
-	movq	-72(%rbp), %r12
-	jne	.L322_173
-	cmpb	$1, 944(%r14)
-	jne	.L322_99
-	cmpb	$2, 132(%r8)
-	jb	.L322_99
-	cmpw	$128, 128(%r8)
-	jb	.L322_99
-	cmpl	$0, 116(%r8)
-	je	.L322_88
-	cmpl	$0, 872(%r14)
-	jne	.L322_87
-.L322_88:
-	movq	48(%r8), %rsi
-	testq	%rsi, %rsi
-	js	.L322_223
-	leaq	(%rsi,%rsi), %rdx
+	cmpq	%rdx, %rdi
+	jb	.L322_83
+	jmp	.L322_102
+.L322_82:
+	cmpq	$400000, -120(%rbp)
+	jb	.L322_102
+.L322_83:
+	cmpl	$0, 112(%r9)
+	movq	-48(%rbp), %rdi
+	jne	.L322_193
+	cmpb	$1, 948(%rdi)
+	jne	.L322_102
+	cmpb	$2, 132(%r9)
+	jb	.L322_102
+	cmpw	$128, 128(%r9)
+	jb	.L322_102
+	cmpl	$0, 116(%r9)
+	movq	-48(%rbp), %rax
+	je	.L322_90
+	cmpl	$0, 872(%rax)
+	jne	.L322_89
 .L322_90:
-	movq	-112(%rbp), %rax
+	movq	48(%r9), %rsi
+	testq	%rsi, %rsi
+	js	.L322_245
+	leaq	(%rsi,%rsi), %rdx
+.L322_92:
+	movq	-120(%rbp), %rax
 	movq	%rax, %rcx
 	shrq	$3, %rcx
 	cmpq	%rdx, %rcx
@@ -62423,167 +62449,171 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	adcq	$0, %rdi
 	cmpq	%rcx, %rdi
 	cmovaeq	%rcx, %rdi
-	movzwl	130(%r8), %r8d
+	movzwl	130(%r9), %r8d
 	mulq	%r8
-	jo	.L322_224
+	jo	.L322_246
 	movq	%rax, %rcx
-.L322_92:
+.L322_94:
 	movq	%rsi, %rax
 	mulq	%r8
-	jo	.L322_225
+	jo	.L322_247
 	movq	%rax, %rsi
-.L322_94:
+.L322_96:
 	xorl	%edx, %edx
 	movl	$256, %eax
 	subq	%r8, %rax
 	cmovaeq	%rax, %rdx
 	movq	%rdi, %rax
 	mulq	%rdx
-	jo	.L322_226
-.L322_95:
-	movq	-48(%rbp), %r8
+	jo	.L322_248
+.L322_97:
 	addq	%rax, %rsi
 	movq	$-1, %rdx
 	cmovbq	%rdx, %rsi
-	addq	56(%r8), %rdi
+	addq	56(%r9), %rdi
 	cmovbq	%rdx, %rdi
 	cmpq	%rsi, %rcx
-	jbe	.L322_99
-	movq	672(%r13), %rsi
-	movq	712(%r13), %rax
+	jbe	.L322_102
+	movq	672(%r14), %rsi
+	movq	712(%r14), %r8
 	movq	%rsi, %rcx
-	addq	%rax, %rcx
+	addq	%r8, %rcx
 	cmovbq	%rdx, %rcx
 	cmpq	%rdi, %rcx
-	jae	.L322_99
-	testb	$1, 856(%r13)
-	jne	.L322_87
-	movq	952(%r13), %rcx
+	jae	.L322_102
+	xorl	%eax, %eax
+	testb	$1, 856(%r14)
+	jne	.L322_41
+	movq	952(%r14), %rcx
 	incq	%rcx
-	subq	%rax, %rdi
+	subq	%r8, %rdi
 	movl	$0, %eax
 	cmovaeq	%rdi, %rax
-	movq	%rcx, 952(%r13)
-	movl	960(%r13), %edx
+	movq	%rcx, 952(%r14)
+	movl	960(%r14), %edx
 	incl	%edx
 	movl	$-1, %edi
 	cmovnel	%edx, %edi
-	movl	%edi, 960(%r13)
-	movq	$1, 856(%r13)
-	movq	%rax, 864(%r13)
-	movq	%rcx, 872(%r13)
-	cmpb	$1, 824(%r13)
-	jne	.L322_87
-	movq	-72(%rbp), %r8
-	movq	%r8, %rcx
+	movl	%edi, 960(%r14)
+	movq	$1, 856(%r14)
+	movq	%rax, 864(%r14)
+	movq	%rcx, 872(%r14)
+	cmpb	$1, 824(%r14)
+	jne	.L322_89
+	movq	%r12, %rcx
 	shlq	$7, %rcx
-	addq	256(%r13), %rcx
-	leaq	792(%r13), %rdi
-	leaq	128(%r13), %rdx
-	cmpq	%r8, 264(%r13)
+	addq	256(%r14), %rcx
+	leaq	792(%r14), %rdi
+	leaq	128(%r14), %rdx
+	cmpq	%r12, 264(%r14)
 	cmovaq	%rcx, %rdx
 	movl	4(%rdx), %ecx
-	movb	$3, -152(%rbp)
-	movl	%ecx, -148(%rbp)
-	movq	%rax, -144(%rbp)
-	movl	$13, -160(%rbp)
-	leaq	-160(%rbp), %rdx
+	movb	$3, -160(%rbp)
+	movl	%ecx, -156(%rbp)
+	movq	%rax, -152(%rbp)
+	movl	$13, -168(%rbp)
+	leaq	-168(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
 	xorl	%eax, %eax
-	jmp	.L322_45
-.L322_99:
-	movq	%r14, %rdi
-	movq	%r13, %rsi
+	jmp	.L322_41
+.L322_102:
+	movq	-48(%rbp), %rbx
+	movq	%rbx, %rdi
+	movq	%r14, %rsi
 	callq	hw_paternoster_Paternoster_end_turn
-.L322_100:
-	leaq	1008(%r14), %rbx
-	leaq	1096(%r14), %r13
+	movq	%rbx, %rdi
+.L322_103:
+	leaq	992(%rdi), %rax
+	movq	%rax, -72(%rbp)
+	leaq	1008(%rdi), %rbx
+	leaq	1096(%rdi), %r13
 	movl	$4294967295, %r12d
-	jmp	.L322_103
+	jmp	.L322_106
 	.p2align	4
-.L322_101:
+.L322_104:
 	movq	%r13, %rdi
 	movl	%r15d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
-.L322_102:
-	movq	%r14, %rdi
-	movq	-64(%rbp), %rsi
+	movq	-48(%rbp), %rdi
+.L322_105:
+	movq	%r14, %rsi
 	movl	%r15d, %edx
 	callq	hw_paternoster_Paternoster_board
-.L322_103:
-	cmpl	$-1, 1108(%r14)
+	movq	-48(%rbp), %rdi
+.L322_106:
+	cmpl	$-1, 1108(%rdi)
 	movb	$1, %al
-	jne	.L322_112
-	cmpl	$-1, 1120(%r14)
-	jne	.L322_112
-	cmpl	$-1, 1132(%r14)
-	jne	.L322_112
+	jne	.L322_115
+	cmpl	$-1, 1120(%rdi)
+	jne	.L322_115
+	cmpl	$-1, 1132(%rdi)
+	jne	.L322_115
 	xorl	%eax, %eax
-	cmpl	$0, 1484(%r14)
-	je	.L322_112
-	cmpl	$0, 872(%r14)
-	je	.L322_112
-	movq	952(%r14), %rax
+	cmpl	$0, 1484(%rdi)
+	je	.L322_115
+	cmpl	$0, 872(%rdi)
+	je	.L322_115
+	movq	952(%rdi), %rax
 	testq	%rax, %rax
-	je	.L322_110
+	je	.L322_113
 	movq	%rax, %rcx
 	shrq	$2, %rcx
 	addq	%rax, %rcx
 	movq	$-1, %rdx
 	cmovbq	%rdx, %rcx
-	cmpb	$0, 988(%r14)
+	cmpb	$0, 988(%rdi)
 	cmoveq	%rax, %rcx
-	cmpq	%rcx, 1464(%r14)
+	cmpq	%rcx, 1464(%rdi)
 	setae	%al
-	jmp	.L322_111
-.L322_110:
+	jmp	.L322_114
+.L322_113:
 	xorl	%eax, %eax
-.L322_111:
-	orb	%al, 989(%r14)
-.L322_112:
-	movl	1100(%r14), %r15d
-	movq	992(%r14), %rsi
-	movq	1000(%r14), %rdx
+.L322_114:
+	orb	%al, 989(%rdi)
+.L322_115:
+	movl	1100(%rdi), %r15d
+	movq	992(%rdi), %rsi
+	movq	1000(%rdi), %rdx
 	cmpq	%r12, %r15
-	je	.L322_119
+	je	.L322_122
 	movq	%r15, %rcx
 	shlq	$5, %rcx
 	addq	%rsi, %rcx
 	cmpq	%r15, %rdx
-	movq	%rbx, %rdi
-	cmovaq	%rcx, %rdi
-	movq	(%rdi), %rdi
-	movq	1088(%r14), %r8
-	cmpq	%r8, %rdi
+	movq	%rbx, %r8
+	cmovaq	%rcx, %r8
+	movq	(%r8), %r10
+	movq	1088(%rdi), %r8
+	cmpq	%r8, %r10
 	setbe	%r9b
 	orb	%r9b, %al
-	je	.L322_116
-	cmpq	%r8, %rdi
-	ja	.L322_119
-	cmpl	1104(%r14), %r15d
-	jne	.L322_101
-	jmp	.L322_117
+	je	.L322_119
+	cmpq	%r8, %r10
+	ja	.L322_122
+	cmpl	1104(%rdi), %r15d
+	jne	.L322_104
+	jmp	.L322_120
 	.p2align	4
-.L322_116:
-	movq	%rdi, 1088(%r14)
-	cmpl	1104(%r14), %r15d
-	jne	.L322_101
-.L322_117:
+.L322_119:
+	movq	%r10, 1088(%rdi)
+	cmpl	1104(%rdi), %r15d
+	jne	.L322_104
+.L322_120:
 	cmpq	%r15, %rdx
-	jbe	.L322_102
+	jbe	.L322_105
 	movq	$0, (%rcx)
 	movq	$-1, 8(%rcx)
 	movq	$-1, 16(%rcx)
 	movl	$-1, 24(%rcx)
 	movb	$0, 28(%rcx)
-	movq	$-1, 1096(%r14)
-	movl	$-1, 1104(%r14)
-	jmp	.L322_102
-.L322_119:
-	movl	1112(%r14), %r12d
+	movq	$-1, 1096(%rdi)
+	movl	$-1, 1104(%rdi)
+	jmp	.L322_105
+.L322_122:
+	movl	1112(%rdi), %r12d
 	movl	$4294967295, %r8d
 	cmpq	%r8, %r12
-	je	.L322_121
+	je	.L322_124
 	movq	%r12, %rax
 	shlq	$5, %rax
 	addq	%rsi, %rax
@@ -62591,349 +62621,403 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	cmovbeq	%rbx, %rax
 	movq	(%rax), %rcx
 	xorl	%eax, %eax
-	jmp	.L322_122
-.L322_121:
+	jmp	.L322_125
+.L322_124:
 	movb	$3, %al
-.L322_122:
-	movq	-64(%rbp), %r13
-	movl	1124(%r14), %edi
-	cmpq	%r8, %rdi
-	je	.L322_124
+.L322_125:
+	movq	-80(%rbp), %r13
+	movl	1124(%rdi), %r11d
+	cmpq	%r8, %r11
+	je	.L322_127
 	cmpl	$-1, %r12d
 	sete	%r8b
-	movq	%rdi, %r9
+	movq	%r11, %r9
 	shlq	$5, %r9
 	addq	%rsi, %r9
-	cmpq	%rdi, %rdx
+	cmpq	%r11, %rdx
 	cmovbeq	%rbx, %r9
 	movq	(%r9), %r9
 	cmpq	%rcx, %r9
 	setb	%r10b
 	orb	%r8b, %r10b
-	cmovel	%r12d, %edi
+	cmovel	%r12d, %r11d
 	movzbl	%al, %r8d
 	movl	$1, %eax
 	cmovel	%r8d, %eax
 	cmovneq	%r9, %rcx
-	movl	%edi, %r12d
-.L322_124:
-	movl	1136(%r14), %edi
+	movl	%r11d, %r12d
+.L322_127:
+	movl	1136(%rdi), %r9d
 	movl	$4294967295, %r8d
-	cmpq	%r8, %rdi
-	je	.L322_128
-	movq	%rdi, %r8
+	cmpq	%r8, %r9
+	je	.L322_131
+	movq	%r9, %r8
 	shlq	$5, %r8
 	addq	%r8, %rsi
-	cmpq	%rdi, %rdx
+	cmpq	%r9, %rdx
 	cmovaq	%rsi, %rbx
 	cmpb	$3, %al
-	je	.L322_127
+	je	.L322_130
 	cmpq	%rcx, (%rbx)
-	jae	.L322_130
-.L322_127:
-	cmpq	$400000, 1184(%r14)
-	leaq	1184(%r14), %r10
-	setae	%cl
-	movb	$2, %al
-	movl	%edi, %r12d
-	jmp	.L322_137
-.L322_128:
-	cmpb	$3, %al
-	jne	.L322_130
-.L322_87:
-	xorl	%eax, %eax
-	jmp	.L322_45
+	jae	.L322_133
 .L322_130:
-	leaq	1184(%r14), %r10
-	cmpq	$400000, 1184(%r14)
-	jb	.L322_136
-	movzbl	%al, %ecx
-	shll	$2, %ecx
-	leaq	(%rcx,%rcx,2), %rdx
-	movq	1048(%r14), %rcx
-	movl	1144(%r14,%rdx), %esi
-	cmpq	%rsi, %rcx
-	jbe	.L322_135
-	movq	1456(%r14), %rdi
-	movq	1040(%r14), %r8
-	movl	$-1, %r12d
-	movl	%esi, %r9d
-	.p2align	4
+	leaq	1184(%rdi), %r10
+	movq	1184(%rdi), %rcx
+	cmpq	$400000, %rcx
+	setae	%dl
+	movb	$2, %al
+	movl	%r9d, %r12d
+	jmp	.L322_140
+.L322_131:
+	cmpb	$3, %al
+	jne	.L322_133
+.L322_89:
+	xorl	%eax, %eax
+	jmp	.L322_41
 .L322_133:
-	shlq	$5, %rsi
-	cmpq	%rdi, (%r8,%rsi)
-	cmovael	%r9d, %r12d
-	leaq	8(%r8,%rsi), %r9
-	leaq	12(%r8,%rsi), %rsi
-	cmovaeq	%r9, %rsi
-	movl	(%rsi), %esi
-	movl	%esi, %r9d
-	cmpq	%rsi, %rcx
-	ja	.L322_133
-	movb	$1, %cl
-	cmpl	$-1, %r12d
-	jne	.L322_137
-.L322_135:
-	leaq	992(%r14), %rcx
-	movl	156(%rcx,%rdx), %r12d
-	movb	$1, %cl
-	jmp	.L322_137
-.L322_136:
-	xorl	%ecx, %ecx
-.L322_137:
-	movl	868(%r14), %edx
-	orl	1488(%r14), %edx
-	jne	.L322_139
-	movq	672(%r13), %rdx
-	addq	712(%r13), %rdx
-	movq	$-1, %rsi
-	cmovaeq	%rdx, %rsi
-	xorl	%edx, %edx
-	subq	800(%r14), %rsi
-	cmovaeq	%rsi, %rdx
-	cmpq	$50000000, %rdx
-	setb	%dl
-	orb	%cl, %dl
-	je	.L322_141
-.L322_139:
-	testb	%cl, %cl
-	je	.L322_172
-	xorl	%esi, %esi
-	leaq	1264(%r14), %rdx
-	jmp	.L322_142
-.L322_141:
-	movb	$1, %sil
-	cmpq	$500000000, 1232(%r14)
-	leaq	1264(%r14), %rdx
-	jb	.L322_173
-.L322_142:
-	movl	%r12d, %ebx
-	leaq	(%rbx,%rbx,8), %r15
-	shlq	$4, %r15
-	movq	1248(%r14), %rcx
-	addq	%r15, %rcx
-	cmpq	%rbx, 1256(%r14)
-	cmovbeq	%rdx, %rcx
-	cmpb	$1, 132(%rcx)
-	jbe	.L322_173
-	cmpw	$128, 128(%rcx)
-	jb	.L322_173
-	movq	%r10, -88(%rbp)
-	movzbl	%al, %edx
-	leaq	992(%r14), %rdi
-	movl	%esi, -56(%rbp)
-	movl	%r12d, %esi
-	callq	hw_paternoster_order_Order_leave
-	cmpb	$0, -56(%rbp)
-	movq	%r12, -72(%rbp)
-	je	.L322_147
-	movq	1248(%r14), %rsi
-	movq	1256(%r14), %rdi
-	leaq	(%rsi,%r15), %rax
-	cmpq	%rbx, %rdi
-	leaq	1264(%r14), %rdx
-	cmovbeq	%rdx, %rax
-	movq	24(%rax), %rcx
-	movq	%rcx, %rax
-	shrq	$59, %rax
-	jne	.L322_222
-	shlq	$5, %rcx
-	jmp	.L322_148
-.L322_147:
-	movq	%r14, %rdi
-	movq	%r13, %rsi
+	leaq	1184(%rdi), %r10
+	movq	1184(%rdi), %rcx
+	cmpq	$400000, %rcx
+	jb	.L322_143
+	movq	1040(%rdi), %rsi
+	movq	1048(%rdi), %rbx
 	movl	%r12d, %edx
+	movq	%rdx, %r8
+	shlq	$5, %r8
+	addq	%rsi, %r8
+	leaq	1056(%rdi), %r9
+	cmpq	%rdx, %rbx
+	cmovaq	%r8, %r9
+	movb	$1, %dl
+	cmpq	$-1, (%r9)
+	je	.L322_140
+	movzbl	%al, %r8d
+	shll	$2, %r8d
+	leaq	(%r8,%r8,2), %r8
+	movl	1144(%rdi,%r8), %r9d
+	cmpq	%r9, %rbx
+	jbe	.L322_139
+	movq	%r10, %r15
+	movq	1456(%rdi), %r10
+	movl	$-1, %r12d
+	movl	%r9d, %r11d
+	.p2align	4
+.L322_137:
+	shlq	$5, %r9
+	cmpq	%r10, (%rsi,%r9)
+	cmovael	%r11d, %r12d
+	leaq	8(%rsi,%r9), %r11
+	leaq	12(%rsi,%r9), %r9
+	cmovaeq	%r11, %r9
+	movl	(%r9), %r9d
+	movl	%r9d, %r11d
+	cmpq	%r9, %rbx
+	ja	.L322_137
+	cmpl	$-1, %r12d
+	movq	-48(%rbp), %rdi
+	movq	%r15, %r10
+	jne	.L322_140
+.L322_139:
+	movq	-72(%rbp), %rsi
+	movl	156(%rsi,%r8), %r12d
+.L322_140:
+	movl	868(%rdi), %esi
+	orl	1488(%rdi), %esi
+	je	.L322_145
+	testb	%dl, %dl
+	je	.L322_193
+	xorl	%r15d, %r15d
+	jmp	.L322_147
+.L322_143:
+	movl	868(%rdi), %edx
+	orl	1488(%rdi), %edx
+	jne	.L322_193
+	xorl	%edx, %edx
+.L322_145:
+	movq	672(%r14), %rsi
+	addq	712(%r14), %rsi
+	movq	$-1, %r8
+	cmovaeq	%rsi, %r8
+	xorl	%esi, %esi
+	subq	800(%rdi), %r8
+	cmovaeq	%r8, %rsi
+	cmpq	$50000000, %rsi
+	setae	%sil
+	cmpq	$400000, %rcx
+	setb	%cl
+	cmpq	$500000000, 1232(%rdi)
+	setae	%r15b
+	andb	%cl, %r15b
+	andb	%sil, %r15b
+	testb	%dl, %dl
+	jne	.L322_147
+	testb	%r15b, %r15b
+	je	.L322_193
+.L322_147:
+	movq	%r12, -64(%rbp)
+	movl	%r12d, %edx
+	leaq	(%rdx,%rdx,8), %r12
+	shlq	$4, %r12
+	movq	1248(%rdi), %rcx
+	addq	%r12, %rcx
+	cmpq	%rdx, 1256(%rdi)
+	cmovbeq	%r13, %rcx
+	cmpb	$2, 132(%rcx)
+	jb	.L322_152
+	cmpw	$128, 128(%rcx)
+	jb	.L322_152
+	movq	%rdx, -96(%rbp)
+	movq	%r10, -104(%rbp)
+	movzbl	%al, %edx
+	movq	-72(%rbp), %rdi
+	movq	-64(%rbp), %rbx
+	movl	%ebx, %esi
+	callq	hw_paternoster_order_Order_leave
+	testb	%r15b, %r15b
+	je	.L322_154
+	movq	-48(%rbp), %r13
+	movq	1248(%r13), %rdx
+	movq	1256(%r13), %rax
+	leaq	(%rdx,%r12), %rsi
+	movq	-96(%rbp), %rbx
+	cmpq	%rbx, %rax
+	seta	%dil
+	movq	-80(%rbp), %r9
+	cmovaq	%rsi, %r9
+	movq	24(%r9), %rcx
+	movq	%rcx, %r8
+	shrq	$59, %r8
+	jne	.L322_244
+	shlq	$5, %rcx
+	movq	-104(%rbp), %rdi
+	jmp	.L322_155
+.L322_154:
+	movq	-48(%rbp), %r13
+	movq	%r13, %rdi
+	movq	%r14, %rsi
+	movl	%ebx, %edx
 	callq	hw_paternoster_Paternoster_turn_of
 	movq	%rax, %rcx
-	movq	1248(%r14), %rsi
-	movq	1256(%r14), %rdi
-	leaq	1264(%r14), %rdx
-.L322_148:
-	addq	%r15, %rsi
-	movq	%rdi, -96(%rbp)
-	cmpq	%rbx, %rdi
-	movq	%rsi, -48(%rbp)
-	cmovaq	%rsi, %rdx
-	movl	120(%rdx), %eax
-	movl	124(%rdx), %edx
-	movq	1408(%r14), %r8
-	movq	1416(%r14), %r9
-	movq	432(%r13), %r11
-	movq	440(%r13), %r12
-	leaq	448(%r13), %rsi
-	movq	%rsi, -80(%rbp)
+	movq	1248(%r13), %rdx
+	movq	1256(%r13), %rax
+	movq	-104(%rbp), %rdi
+	movq	-96(%rbp), %rbx
+.L322_155:
+	movq	%rdx, %rsi
+	addq	%r12, %rsi
+	cmpq	%rbx, %rax
+	seta	%dl
+	movq	-80(%rbp), %r9
+	cmovaq	%rsi, %r9
+	testq	%rcx, %rcx
+	je	.L322_187
+	movb	%dl, -120(%rbp)
+.L322_157:
+	movl	120(%r9), %eax
+	movl	124(%r9), %edx
+	movq	1408(%r13), %r8
+	movq	1416(%r13), %r9
+	leaq	1424(%r13), %rdi
+	movq	%rdi, -72(%rbp)
+	movq	432(%r14), %r11
+	movq	440(%r14), %r12
+	leaq	448(%r14), %rdi
+	movq	%rdi, -112(%rbp)
 	movl	$16, %edi
-	xorl	%r15d, %r15d
 	.p2align	4
-.L322_149:
-	movl	%edx, %esi
-	movq	%rsi, %rdx
+.L322_158:
+	movl	%edx, %r10d
+	movq	%r10, %rdx
 	shlq	$4, %rdx
 	addq	%r8, %rdx
-	cmpq	%rsi, %r9
-	leaq	1424(%r14), %r10
-	cmovbeq	%r10, %rdx
-	movq	(%rdx), %r10
-	movl	%eax, %r13d
-	cmpq	%r13, %r10
-	cmovbeq	%r13, %r10
-	jbe	.L322_154
-	cmpq	$1, %r13
-	adcq	$0, %r13
+	cmpq	%r10, %r9
+	cmovbeq	-72(%rbp), %rdx
+	movq	(%rdx), %r13
+	movl	%eax, %r14d
+	cmpq	%r14, %r13
+	cmovbeq	%r14, %r13
+	jbe	.L322_163
+	cmpq	$1, %r14
+	adcq	$0, %r14
 	movq	%rcx, %rax
-	mulq	%r10
-	jo	.L322_156
+	mulq	%r13
+	jo	.L322_165
 	movq	%rax, %rcx
 	shrq	$32, %rcx
-	je	.L322_153
+	je	.L322_162
 	xorl	%edx, %edx
-	divq	%r13
+	divq	%r14
 	movq	%rax, %rcx
-	jmp	.L322_154
-.L322_153:
+	testq	%r10, %r10
+	jne	.L322_164
+	jmp	.L322_172
+.L322_162:
 	xorl	%edx, %edx
-	divl	%r13d
+	divl	%r14d
 	movl	%eax, %ecx
 	.p2align	4
-.L322_154:
-	testq	%rsi, %rsi
-	je	.L322_162
-	movq	%rsi, %rax
+.L322_163:
+	testq	%r10, %r10
+	je	.L322_172
+.L322_164:
+	movq	%r10, %rax
 	shlq	$5, %rax
 	addq	%r11, %rax
-	cmpq	%rsi, %r12
-	cmovbeq	-80(%rbp), %rax
-	movl	4(%rax), %esi
+	cmpq	%r10, %r12
+	cmovbeq	-112(%rbp), %rax
+	movl	4(%rax), %r10d
 	movl	8(%rax), %edx
-	cmpw	$1, %si
-	adcl	$0, %esi
-	movzwl	%si, %eax
+	cmpw	$1, %r10w
+	adcl	$0, %r10d
+	movzwl	%r10w, %eax
 	cmpl	$-1, %edx
-	cmovel	%r15d, %edx
+	movl	$0, %r10d
+	cmovel	%r10d, %edx
 	decl	%edi
-	jne	.L322_149
-	jmp	.L322_162
-.L322_156:
+	jne	.L322_158
+	jmp	.L322_172
+.L322_165:
 	movq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L322_158
+	je	.L322_167
 	movq	%rcx, %rax
 	xorl	%edx, %edx
-	divq	%r13
-	jmp	.L322_159
-.L322_158:
+	divq	%r14
+	jmp	.L322_168
+.L322_167:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
-	divl	%r13d
-.L322_159:
-	mulq	%r10
-	jo	.L322_161
+	divl	%r14d
+.L322_168:
+	mulq	%r13
+	jo	.L322_171
 	movq	%rax, %rcx
-	jmp	.L322_154
-.L322_161:
+.L322_170:
+	movq	-96(%rbp), %rbx
+	testq	%r10, %r10
+	jne	.L322_164
+	jmp	.L322_172
+.L322_171:
 	movq	$-1, %rcx
-	jmp	.L322_154
-.L322_162:
-	movabsq	$2305843009213693952, %r15
-	cmpq	%r15, %rcx
-	cmovbq	%rcx, %r15
-	cmpq	%rbx, -96(%rbp)
-	jbe	.L322_221
-.L322_163:
-	movq	-48(%rbp), %rcx
-	movb	$6, 133(%rcx)
-	movq	(%rcx), %rax
-	movq	%rax, 8(%rcx)
-	addq	%rax, %r15
-	movq	$-1, %rax
-	cmovaeq	%r15, %rax
-	movq	%rax, 16(%rcx)
-	movq	-72(%rbp), %r12
-	movl	%r12d, 1476(%r14)
-	movzbl	-56(%rbp), %edx
-	movq	-88(%rbp), %rdi
-	movl	%r12d, %esi
+	jmp	.L322_170
+.L322_172:
+	movabsq	$2305843009213693952, %r14
+	cmpq	%r14, %rcx
+	cmovbq	%rcx, %r14
+	cmpb	$0, -120(%rbp)
+	movq	-48(%rbp), %r13
+	movq	-104(%rbp), %rdi
+	je	.L322_188
+.L322_173:
+	movb	$6, 133(%rsi)
+	movq	(%rsi), %rax
+	movq	%rax, 8(%rsi)
+	addq	%rax, %r14
+	movq	$-1, %r12
+	cmovbq	%r12, %r14
+	movq	%r14, 16(%rsi)
+	movq	-64(%rbp), %rsi
+	movl	%esi, 1476(%r13)
+	movzbl	%r15b, %edx
 	callq	hw_paternoster_moves_Moves_begin
-	movq	-64(%rbp), %r13
-	cmpb	$1, 824(%r13)
-	jne	.L322_172
+	movq	-48(%rbp), %rdi
+	movl	$1000, %eax
+	mulq	936(%rdi)
+	jo	.L322_175
+	movq	%rax, %r12
+.L322_175:
+	movq	-56(%rbp), %r14
+	movq	-80(%rbp), %r13
+	movq	(%rdi), %rcx
+	movl	$400000, %edx
+	testq	%rcx, %rcx
+	je	.L322_177
+	movq	8(%rdi), %rdx
+.L322_177:
+	movq	928(%rdi), %rsi
+	movq	1200(%rdi), %r8
+	cmpq	%rdx, %r8
+	movq	%rdx, %rax
+	cmovaq	%r8, %rax
+	cmpq	$50000, %rdx
+	cmovbq	%rdx, %rax
+	cmpq	$400000, %r8
+	cmovbq	%rdx, %rax
+	movq	%rax, 1184(%rdi)
+	cmpq	$1, %rcx
+	jne	.L322_179
+	mulq	%rsi
+	jno	.L322_181
+	jmp	.L322_243
+.L322_179:
+	movq	856(%rdi), %rcx
+	cmpq	$400001, %rcx
+	movl	$400000, %eax
+	cmovaeq	%rcx, %rax
+	shrq	$59, %rcx
+	jne	.L322_243
+	shlq	$5, %rax
+.L322_181:
+	cmpq	%rax, %r12
+	cmovbq	%r12, %rax
+	movq	%rax, 1192(%rdi)
+	cmpb	$1, 824(%r14)
+	jne	.L322_152
 	movq	%rbx, %rsi
 	shlq	$7, %rsi
-	addq	256(%r13), %rsi
-	cmpq	%rbx, 264(%r13)
-	leaq	128(%r13), %rax
+	addq	256(%r14), %rsi
+	cmpq	%rbx, 264(%r14)
+	leaq	128(%r14), %rax
 	cmovbeq	%rax, %rsi
-	leaq	792(%r13), %rdi
+	leaq	792(%r14), %rdi
 	movl	4(%rsi), %eax
 	movzbl	16(%rsi), %ecx
 	cmpb	$7, %cl
-	ja	.L322_171
+	movq	-64(%rbp), %r12
+	ja	.L322_192
 	movzbl	20(%rsi), %edx
 	movzbl	17(%rsi), %esi
 	testl	%esi, %esi
-	je	.L322_168
+	je	.L322_189
 	movb	$31, %cl
 	cmpl	$1, %esi
-	jne	.L322_171
+	jne	.L322_192
 	movb	$8, %cl
-	jmp	.L322_169
-.L322_168:
-	movb	$16, %cl
-.L322_169:
-	cmpb	$-20, %dl
-	jl	.L322_171
-	movzbl	%dl, %ecx
-	cmpb	$19, %dl
-	movl	$19, %edx
-	cmovll	%ecx, %edx
-	addb	$20, %dl
-	movzbl	%dl, %ecx
-	imull	$205, %ecx, %ecx
-	shrl	$10, %ecx
-.L322_171:
-	andb	$7, %cl
-	movq	672(%r13), %rsi
-	movb	$0, -152(%rbp)
-	movb	%cl, -151(%rbp)
-	movl	%eax, -148(%rbp)
-	movl	$13, -160(%rbp)
-	leaq	-160(%rbp), %rdx
-	callq	hw_events_EventRing_as_event_Sink_record
-.L322_172:
-	leaq	1264(%r14), %rdx
-.L322_173:
+	jmp	.L322_190
+.L322_152:
+	movq	-64(%rbp), %r12
+.L322_193:
 	cmpl	$-1, %r12d
 	movl	$0, %eax
-	je	.L322_45
-	movl	%r12d, %esi
-	leaq	(%rsi,%rsi,8), %rcx
-	shlq	$4, %rcx
-	movq	1248(%r14), %rax
-	movq	%rcx, -48(%rbp)
-	addq	%rcx, %rax
-	movq	%rsi, -56(%rbp)
-	cmpq	%rsi, 1256(%r14)
-	cmovbeq	%rdx, %rax
-	cmpq	$399999, 1184(%r14)
-	jbe	.L322_180
+	je	.L322_41
+	movl	%r12d, %ecx
+	leaq	(%rcx,%rcx,8), %r11
+	shlq	$4, %r11
+	movq	1248(%rdi), %rax
+	addq	%r11, %rax
+	movq	%rcx, -112(%rbp)
+	cmpq	%rcx, 1256(%rdi)
+	cmovbeq	%r13, %rax
+	cmpq	$399999, 1184(%rdi)
+	jbe	.L322_200
 	leaq	40(%rax), %rcx
-	leaq	1456(%r14), %rdx
+	leaq	1456(%rdi), %rdx
 	cmpb	$6, 133(%rax)
 	cmoveq	%rcx, %rdx
 	cmpl	$-1, 80(%rax)
 	movl	$92, %esi
 	movl	$72, %ecx
 	cmoveq	%rsi, %rcx
-	movq	392(%r13), %rsi
+	movq	392(%r14), %rsi
 	movl	8(%rax,%rcx), %edi
 	cmpq	%rdi, %rsi
-	jbe	.L322_179
+	jbe	.L322_199
 	movq	(%rdx), %r8
-	movq	384(%r13), %r9
+	movq	384(%r14), %r9
 	movl	$-1, %edx
 	movl	%edi, %r10d
 	.p2align	4
-.L322_177:
+.L322_197:
 	shlq	$5, %rdi
 	cmpq	%r8, (%r9,%rdi)
 	cmovael	%r10d, %edx
@@ -62943,299 +63027,350 @@ hw_elevator_hooks_dispatch_paternoster_Paternoster:
 	movl	(%rdi), %edi
 	movl	%edi, %r10d
 	cmpq	%rdi, %rsi
-	ja	.L322_177
+	ja	.L322_197
 	cmpl	$-1, %edx
-	jne	.L322_181
-.L322_179:
+	jne	.L322_201
+.L322_199:
 	movl	12(%rax,%rcx), %edx
-	jmp	.L322_181
-.L322_180:
+	jmp	.L322_201
+.L322_200:
 	leaq	72(%rax), %rcx
 	cmpl	$-1, 80(%rax)
 	leaq	92(%rax), %rdx
 	cmoveq	%rdx, %rcx
 	movl	(%rcx), %edx
-.L322_181:
-	movq	%r12, -72(%rbp)
-	movl	%edx, %ebx
-	movq	%rbx, %rcx
+.L322_201:
+	movq	%r11, -96(%rbp)
+	movq	%r12, -64(%rbp)
+	movl	%edx, %r12d
+	movq	%r12, %rcx
 	shlq	$6, %rcx
-	addq	64(%r13), %rcx
-	cmpq	%rbx, 72(%r13)
-	cmovbeq	%r13, %rcx
+	addq	64(%r14), %rcx
+	cmpq	%r12, 72(%r14)
+	cmovbeq	%r14, %rcx
 	movq	(%rcx), %rsi
-	movl	40(%rcx), %r15d
+	movl	40(%rcx), %edx
+	movl	%edx, -72(%rbp)
 	movq	40(%rax), %rdi
-	xorl	%r13d, %r13d
+	xorl	%ebx, %ebx
 	cmpb	$0, 61(%rcx)
-	setne	%r13b
+	setne	%bl
 	callq	hw_paternoster_cost_Step_between
-	movl	%eax, %r12d
+	movl	%eax, %r13d
 	movzbl	%al, %edx
-	movq	%r14, %rdi
-	movl	%r13d, %esi
-	movl	%r15d, %ecx
+	movq	-48(%rbp), %r15
+	movq	%r15, %rdi
+	movl	%ebx, %esi
+	movl	-72(%rbp), %ecx
 	callq	hw_paternoster_cost_CostModel_cost
-	movq	%rax, %r13
-	cmpq	%rbx, 920(%r14)
-	jbe	.L322_217
-	movq	%rbx, %r15
+	movq	%r15, %rdi
+	movq	%rax, %rdx
+	cmpq	%r12, 920(%r15)
+	jbe	.L322_239
+	movq	%r12, %r15
 	shlq	$5, %r15
-	addq	912(%r14), %r15
-.L322_183:
+	addq	912(%rdi), %r15
+.L322_203:
 	movq	$0, (%r15)
 	movb	$0, 8(%r15)
-	movq	%r13, 16(%r15)
-	movb	%r12b, 24(%r15)
-	movq	1464(%r14), %rax
-	addq	%r13, %rax
+	movq	%rdx, 16(%r15)
+	movb	%r13b, 24(%r15)
+	movq	1464(%rdi), %rax
+	addq	%rdx, %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
-	movq	%rcx, 1464(%r14)
-	movq	-56(%rbp), %rax
-	cmpq	%rax, 1256(%r14)
-	movq	-64(%rbp), %r15
-	jbe	.L322_218
-	movq	1248(%r14), %rax
-	movq	-48(%rbp), %r12
-	addq	%r12, %rax
-.L322_185:
-	movq	%r13, 24(%rax)
-	movq	1232(%r14), %rax
-	addq	%r13, %rax
+	movq	%rcx, 1464(%rdi)
+	movq	-112(%rbp), %rax
+	cmpq	%rax, 1256(%rdi)
+	jbe	.L322_240
+	movq	1248(%rdi), %rax
+	movq	-96(%rbp), %r15
+	addq	%r15, %rax
+	movq	-80(%rbp), %r13
+.L322_205:
+	movq	%rdx, -104(%rbp)
+	movq	%rdx, 24(%rax)
+	movq	1232(%rdi), %rax
+	addq	%rdx, %rax
 	movq	$-1, %rcx
-	cmovaeq	%rax, %rcx
-	movq	%rcx, 1232(%r14)
-	movq	%r14, %rdi
-	movq	%r15, %rsi
-	movq	-72(%rbp), %rdx
-	movl	%ebx, %ecx
+	cmovbq	%rcx, %rax
+	movq	%rax, 1232(%rdi)
+	movq	%r14, %rsi
+	movq	-64(%rbp), %rdx
+	movl	%r12d, %ecx
 	callq	hw_paternoster_Paternoster_move_to_dispatch
-	movq	1256(%r14), %rcx
-	movq	1248(%r14), %rax
-	addq	%r12, %rax
-	movq	%rcx, -104(%rbp)
-	cmpq	-56(%rbp), %rcx
-	leaq	1264(%r14), %rcx
-	movq	%rax, -88(%rbp)
-	cmovaq	%rax, %rcx
-	movq	1408(%r14), %rdi
+	movq	-104(%rbp), %rsi
+	movq	-48(%rbp), %rdi
+	movq	1256(%rdi), %rdx
+	movq	1248(%rdi), %rbx
+	addq	%r15, %rbx
+	cmpq	-112(%rbp), %rdx
+	movq	%r13, %rcx
+	cmovaq	%rbx, %rcx
+	xorl	%r12d, %r12d
+	testq	%rsi, %rsi
+	je	.L322_223
+	movq	%rdx, -120(%rbp)
 	movl	120(%rcx), %eax
 	movl	124(%rcx), %edx
-	movq	1416(%r14), %r8
-	leaq	1424(%r14), %r9
-	movq	432(%r15), %r10
-	movq	440(%r15), %r11
-	leaq	448(%r15), %rcx
-	movq	%rcx, -80(%rbp)
-	movl	$16, %r12d
-	movq	%r13, %rcx
-	xorl	%r13d, %r13d
-	movq	%rcx, -96(%rbp)
+	movq	1408(%rdi), %r9
+	movq	1416(%rdi), %r8
+	addq	$1424, %rdi
+	movq	432(%r14), %r10
+	movq	440(%r14), %r11
+	leaq	448(%r14), %rcx
+	movq	%rcx, -72(%rbp)
+	movl	$16, %r15d
+	movq	%rsi, %rcx
 	.p2align	4
-.L322_186:
+.L322_207:
 	movl	%edx, %esi
 	movq	%rsi, %rdx
 	shlq	$4, %rdx
-	addq	%rdi, %rdx
+	addq	%r9, %rdx
 	cmpq	%rsi, %r8
-	cmovbeq	%r9, %rdx
-	movq	(%rdx), %r15
-	movl	%eax, %ebx
-	cmpq	%rbx, %r15
-	cmovbeq	%rbx, %r15
-	jbe	.L322_191
-	cmpq	$1, %rbx
-	adcq	$0, %rbx
+	cmovbeq	%rdi, %rdx
+	movq	(%rdx), %r13
+	movl	%eax, %r14d
+	cmpq	%r14, %r13
+	cmovbeq	%r14, %r13
+	jbe	.L322_213
+	cmpq	$1, %r14
+	adcq	$0, %r14
 	movq	%rcx, %rax
-	mulq	%r15
-	jo	.L322_193
+	mulq	%r13
+	jo	.L322_216
 	movq	%rax, %rcx
 	shrq	$32, %rcx
-	je	.L322_190
+	je	.L322_212
 	xorl	%edx, %edx
-	divq	%rbx
+	divq	%r14
 	movq	%rax, %rcx
-	jmp	.L322_191
-.L322_190:
+	jmp	.L322_213
+.L322_212:
 	xorl	%edx, %edx
-	divl	%ebx
+	divl	%r14d
 	movl	%eax, %ecx
 	.p2align	4
-.L322_191:
+.L322_213:
+	movq	-56(%rbp), %r14
+.L322_214:
 	testq	%rsi, %rsi
-	je	.L322_199
+	je	.L322_222
 	movq	%rsi, %rax
 	shlq	$5, %rax
 	addq	%r10, %rax
 	cmpq	%rsi, %r11
-	cmovbeq	-80(%rbp), %rax
+	cmovbeq	-72(%rbp), %rax
 	movl	4(%rax), %esi
 	movl	8(%rax), %edx
 	cmpw	$1, %si
 	adcl	$0, %esi
 	movzwl	%si, %eax
 	cmpl	$-1, %edx
-	cmovel	%r13d, %edx
-	decl	%r12d
-	jne	.L322_186
-	jmp	.L322_199
-.L322_193:
+	cmovel	%r12d, %edx
+	decl	%r15d
+	jne	.L322_207
+	jmp	.L322_222
+.L322_216:
 	movq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L322_195
+	je	.L322_218
 	movq	%rcx, %rax
 	xorl	%edx, %edx
-	divq	%rbx
-	jmp	.L322_196
-.L322_195:
+	divq	%r14
+	jmp	.L322_219
+.L322_218:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
-	divl	%ebx
-.L322_196:
-	mulq	%r15
-	jo	.L322_198
+	divl	%r14d
+.L322_219:
+	mulq	%r13
+	movq	-56(%rbp), %r14
+	jo	.L322_221
 	movq	%rax, %rcx
-	jmp	.L322_191
-.L322_198:
+	jmp	.L322_214
+.L322_221:
 	movq	$-1, %rcx
-	jmp	.L322_191
-.L322_199:
-	movabsq	$2305843009213693952, %rbx
-	cmpq	%rbx, %rcx
-	cmovbq	%rcx, %rbx
-	movq	1088(%r14), %rax
-	movq	-96(%rbp), %r13
-	addq	%r13, %rax
-	movq	$-1, %r15
-	cmovbq	%r15, %rax
-	movq	%rax, 1088(%r14)
-	movq	-104(%rbp), %rax
-	cmpq	-56(%rbp), %rax
-	jbe	.L322_219
-.L322_200:
-	movq	-88(%rbp), %r12
-	addq	(%r12), %rbx
-	cmovbq	%r15, %rbx
-	movq	%rbx, (%r12)
-	movq	-64(%rbp), %rdx
-	cmpb	$1, 824(%rdx)
-	jne	.L322_202
-	leaq	792(%rdx), %rdi
-	movq	-56(%rbp), %r8
-	movq	%r8, %rax
+	jmp	.L322_214
+.L322_222:
+	movabsq	$2305843009213693952, %r12
+	cmpq	%r12, %rcx
+	cmovbq	%rcx, %r12
+	movq	-48(%rbp), %rdi
+	movq	-80(%rbp), %r13
+	movq	-104(%rbp), %rsi
+	movq	-120(%rbp), %rdx
+.L322_223:
+	movq	1088(%rdi), %rax
+	addq	%rsi, %rax
+	movq	$-1, %rcx
+	cmovbq	%rcx, %rax
+	movq	%rax, 1088(%rdi)
+	cmpq	-112(%rbp), %rdx
+	jbe	.L322_241
+.L322_224:
+	addq	(%rbx), %r12
+	movq	$-1, %rax
+	cmovaeq	%r12, %rax
+	movq	%rax, (%rbx)
+	cmpb	$1, 824(%r14)
+	jne	.L322_226
+	leaq	792(%r14), %rdi
+	movq	-112(%rbp), %rdx
+	movq	%rdx, %rax
 	shlq	$7, %rax
-	addq	256(%rdx), %rax
-	leaq	128(%rdx), %rcx
-	movq	672(%rdx), %rsi
-	cmpq	%r8, 264(%rdx)
+	addq	256(%r14), %rax
+	leaq	128(%r14), %rcx
+	movq	%rsi, %r8
+	movq	672(%r14), %rsi
+	cmpq	%rdx, 264(%r14)
 	cmovaq	%rax, %rcx
 	movl	4(%rcx), %eax
-	movb	$12, -152(%rbp)
-	movl	%eax, -148(%rbp)
-	movq	%r13, -144(%rbp)
-	movl	$13, -160(%rbp)
-	leaq	-160(%rbp), %rdx
+	movb	$12, -160(%rbp)
+	movl	%eax, -156(%rbp)
+	movq	%r8, -152(%rbp)
+	movl	$13, -168(%rbp)
+	leaq	-168(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
-.L322_202:
-	movzbl	133(%r12), %r15d
-	movl	%r15d, %eax
+	movq	-48(%rbp), %rdi
+.L322_226:
+	movzbl	133(%rbx), %r14d
+	movl	%r14d, %eax
 	subb	$3, %al
 	movzbl	%al, %ecx
 	movl	$2, %edx
 	cmovael	%ecx, %edx
 	movl	$1, %eax
 	cmpb	$3, %dl
-	je	.L322_45
-	movq	(%r12), %rbx
-	movq	%r12, %rcx
-	movq	16(%r12), %r12
-	movl	112(%rcx), %r13d
+	je	.L322_41
+	movq	(%rbx), %r15
+	movq	16(%rbx), %r12
+	movl	112(%rbx), %ebx
 	cmpb	$2, %dl
-	jne	.L322_205
-	leaq	992(%r14), %rdi
-	movzbl	%r15b, %edx
-	movq	-72(%rbp), %rsi
+	jne	.L322_229
+	addq	$992, %rdi
+	movzbl	%r14b, %edx
+	movq	-64(%rbp), %rsi
 	callq	hw_paternoster_order_Order_leave
 	movl	$1, %eax
-.L322_205:
-	movq	-56(%rbp), %rcx
-	cmpq	%rcx, 1256(%r14)
-	jbe	.L322_220
-	movq	-48(%rbp), %rcx
-	addq	1248(%r14), %rcx
-.L322_207:
-	movb	$3, 133(%rcx)
-	testl	%r13d, %r13d
-	je	.L322_45
-	cmpb	$1, %r15b
-	jne	.L322_211
-	cmpq	%r12, %rbx
-	jae	.L322_211
-	movq	856(%r14), %r8
-	movq	%r14, %rdi
-	movq	-64(%rbp), %rsi
-	movq	-72(%rbp), %rdx
+	movq	-48(%rbp), %rdi
+.L322_229:
+	movq	-112(%rbp), %rcx
+	cmpq	%rcx, 1256(%rdi)
+	jbe	.L322_242
+	movq	-96(%rbp), %r13
+	addq	1248(%rdi), %r13
+.L322_231:
+	movb	$3, 133(%r13)
+	testl	%ebx, %ebx
+	je	.L322_41
+	cmpb	$1, %r14b
+	jne	.L322_235
+	cmpq	%r12, %r15
+	jae	.L322_235
+	movq	856(%rdi), %r8
+	movq	-56(%rbp), %rsi
+	movq	-64(%rbp), %rdx
 	movl	$1, %ecx
 	callq	hw_paternoster_Paternoster_board_as
-	jmp	.L322_212
-.L322_211:
-	movq	%r14, %rdi
-	movq	-64(%rbp), %rsi
-	movq	-72(%rbp), %rdx
+	jmp	.L322_236
+.L322_235:
+	movq	-56(%rbp), %rsi
+	movq	-64(%rbp), %rdx
 	callq	hw_paternoster_Paternoster_file
-.L322_212:
+.L322_236:
 	movl	$1, %eax
-	jmp	.L322_45
-.L322_215:
+	jmp	.L322_41
+.L322_187:
+	xorl	%r14d, %r14d
+	cmpq	%rbx, %rax
+	ja	.L322_173
+.L322_188:
+	movq	-80(%rbp), %r12
+	movq	%r12, %rdi
+	callq	hw_collections_arena_clean_paternoster_party_Party
+	movq	-104(%rbp), %rdi
+	movq	-48(%rbp), %r13
+	movq	%r12, %rsi
+	jmp	.L322_173
+.L322_189:
+	movb	$16, %cl
+.L322_190:
+	cmpb	$-20, %dl
+	jl	.L322_192
+	movzbl	%dl, %ecx
+	cmpb	$19, %dl
+	movl	$19, %edx
+	cmovll	%ecx, %edx
+	addb	$20, %dl
+	movzbl	%dl, %ecx
+	imull	$205, %ecx, %ecx
+	shrl	$10, %ecx
+.L322_192:
+	andb	$7, %cl
+	movq	672(%r14), %rsi
+	movb	$0, -160(%rbp)
+	movb	%cl, -159(%rbp)
+	movl	%eax, -156(%rbp)
+	movl	$13, -168(%rbp)
+	leaq	-168(%rbp), %rdx
+	callq	hw_events_EventRing_as_event_Sink_record
+	movq	-48(%rbp), %rdi
+	jmp	.L322_193
+.L322_237:
 	movq	$-1, %rax
-	jmp	.L322_24
-.L322_217:
-	leaq	880(%r14), %r15
+	jmp	.L322_17
+.L322_239:
+	leaq	880(%rdi), %r15
 	movq	%r15, %rdi
+	movq	%rdx, %rbx
 	callq	hw_collections_arena_clean_paternoster_Served
-	jmp	.L322_183
-.L322_218:
-	leaq	1264(%r14), %r12
-	movq	%r12, %rdi
+	movq	%rbx, %rdx
+	movq	-48(%rbp), %rdi
+	jmp	.L322_203
+.L322_240:
+	movq	-80(%rbp), %r13
+	movq	%r13, %rdi
+	movq	%rdx, %rbx
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	%r12, %rax
-	movq	-48(%rbp), %r12
-	jmp	.L322_185
-.L322_219:
-	leaq	1264(%r14), %r12
-	movq	%r12, %rdi
+	movq	%rbx, %rdx
+	movq	-48(%rbp), %rdi
+	movq	%r13, %rax
+	movq	-96(%rbp), %r15
+	jmp	.L322_205
+.L322_241:
+	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	%r12, -88(%rbp)
-	jmp	.L322_200
-.L322_220:
-	leaq	1264(%r14), %rdi
-	movq	%rdi, -168(%rbp)
+	movq	-104(%rbp), %rsi
+	movq	-48(%rbp), %rdi
+	movq	%r13, %rbx
+	jmp	.L322_224
+.L322_242:
+	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_paternoster_party_Party
 	movl	$1, %eax
-	movq	-168(%rbp), %rcx
-	jmp	.L322_207
-.L322_221:
-	leaq	1264(%r14), %r12
-	movq	%r12, %rdi
-	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	%r12, -48(%rbp)
-	jmp	.L322_163
-.L322_222:
-	movq	$-1, %rcx
-	jmp	.L322_148
-.L322_223:
-	movq	$-1, %rdx
-	jmp	.L322_90
-.L322_224:
-	movq	$-1, %rcx
-	jmp	.L322_92
-.L322_225:
-	movq	$-1, %rsi
-	jmp	.L322_94
-.L322_226:
+	movq	-48(%rbp), %rdi
+	jmp	.L322_231
+.L322_243:
 	movq	$-1, %rax
-	jmp	.L322_95
+	jmp	.L322_181
+.L322_244:
+	movb	%dil, -120(%rbp)
+	movq	$-1, %rcx
+	jmp	.L322_157
+.L322_245:
+	movq	$-1, %rdx
+	jmp	.L322_92
+.L322_246:
+	movq	$-1, %rcx
+	jmp	.L322_94
+.L322_247:
+	movq	$-1, %rsi
+	jmp	.L322_96
+.L322_248:
+	movq	$-1, %rax
+	jmp	.L322_97
 	.size	hw_elevator_hooks_dispatch_paternoster_Paternoster, .-hw_elevator_hooks_dispatch_paternoster_Paternoster
 
 	.p2align	4
@@ -69538,7 +69673,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cmpq	%r10, 264(%rsi)
 	movq	%r10, -56(%rbp)
 	movq	%rdi, -64(%rbp)
-	jbe	.L354_121
+	jbe	.L354_123
 	movq	%r10, %rbx
 	shlq	$7, %rbx
 	addq	256(%rsi), %rbx
@@ -69602,7 +69737,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 .L354_13:
 	movq	1088(%rdi), %r14
 	cmpq	%r10, %rax
-	jbe	.L354_128
+	jbe	.L354_130
 	addq	1248(%rdi), %rbx
 	movq	%rbx, %r12
 .L354_15:
@@ -69627,14 +69762,14 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movl	$0, 134(%r12)
 .L354_16:
 	cmpq	%r10, 1256(%rdi)
-	jbe	.L354_122
+	jbe	.L354_124
 	leaq	(%r10,%r10,8), %r12
 	shlq	$4, %r12
 	addq	1248(%rdi), %r12
 .L354_18:
 	cmpb	$0, 134(%r12)
-	movq	%r13, -88(%rbp)
-	movl	%r15d, -80(%rbp)
+	movq	%r13, -96(%rbp)
+	movl	%r15d, -72(%rbp)
 	je	.L354_40
 	cmpl	$0, 112(%r12)
 	jne	.L354_24
@@ -69642,7 +69777,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	jne	.L354_24
 	leaq	1440(%rdi), %rbx
 	cmpq	%r10, 1256(%rdi)
-	jbe	.L354_135
+	jbe	.L354_137
 	movq	%r9, %r14
 	leaq	(%r10,%r10,8), %r12
 	shlq	$4, %r12
@@ -69677,13 +69812,13 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movq	$-1, %r14
 	cmovaeq	%rcx, %r14
 	cmpq	%r10, %rax
-	movq	%rdx, -96(%rbp)
-	jbe	.L354_123
+	movq	%rdx, -88(%rbp)
+	jbe	.L354_125
 	leaq	(%r10,%r10,8), %r12
 	shlq	$4, %r12
 	addq	1248(%rdi), %r12
 .L354_26:
-	movq	-88(%rbp), %rax
+	movq	-96(%rbp), %rax
 	movq	64(%rsi), %rbx
 	movq	%r9, %r15
 	addq	%r9, %rbx
@@ -69733,9 +69868,9 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	sete	%dl
 	orb	%cl, %dl
 	movq	-48(%rbp), %r10
-	movq	-88(%rbp), %r13
+	movq	-96(%rbp), %r13
 	je	.L354_45
-	movq	$0, -72(%rbp)
+	xorl	%r11d, %r11d
 	jmp	.L354_49
 .L354_30:
 	cmpl	%r15d, 968(%rsi)
@@ -69743,7 +69878,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movl	$-1, 968(%rsi)
 .L354_32:
 	cmpq	%r13, %rcx
-	jbe	.L354_124
+	jbe	.L354_126
 .L354_33:
 	movb	$2, 62(%rax)
 	testb	$32, 58(%rax)
@@ -69760,7 +69895,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cmpl	$0, 544(%rsi)
 	jne	.L354_39
 	movl	%r15d, 576(%rsi)
-	jmp	.L354_92
+	jmp	.L354_89
 .L354_39:
 	leaq	512(%rsi), %rdi
 	movl	%r15d, %edx
@@ -69781,16 +69916,16 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cmovbeq	-104(%rbp), %rax
 	movzbl	16(%rax), %ecx
 	cmpb	$7, %cl
-	ja	.L354_95
+	ja	.L354_97
 	movzbl	20(%rax), %ecx
 	movzbl	17(%rax), %edx
 	testl	%edx, %edx
-	je	.L354_93
+	je	.L354_95
 	cmpl	$1, %edx
-	jne	.L354_97
+	jne	.L354_99
 	movl	$200, %r14d
 	cmpb	$-20, %cl
-	jl	.L354_98
+	jl	.L354_100
 	movzbl	%cl, %edx
 	cmpb	$19, %cl
 	movl	$19, %ecx
@@ -69800,28 +69935,27 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	imull	$205, %ecx, %ecx
 	shrl	$10, %ecx
 	orb	$8, %cl
-	jmp	.L354_95
+	jmp	.L354_97
 .L354_45:
 	xorl	%ecx, %ecx
 	subq	%rax, %r14
 	cmovaeq	%r14, %rcx
 	cmpq	$1000000000, %rcx
-	movl	$1000000000, %esi
-	cmovbq	%rcx, %rsi
+	movl	$1000000000, %r11d
+	cmovbq	%rcx, %r11
 	movq	48(%r12), %rax
-	movq	%rsi, %rcx
+	movq	%r11, %rcx
 	testq	%rax, %rax
 	je	.L354_48
 	movl	$7, %ecx
 	mulq	%rcx
-	jo	.L354_129
+	jo	.L354_131
 .L354_47:
-	addq	%rsi, %rax
+	addq	%r11, %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	shrq	$3, %rcx
 .L354_48:
-	movq	%rsi, -72(%rbp)
 	movq	%rcx, 48(%r12)
 .L354_49:
 	addq	64(%r10), %r15
@@ -69841,18 +69975,20 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	je	.L354_51
 	leaq	(%r12,%rax), %rdi
 	addq	$8, %rdi
-	movl	-80(%rbp), %r15d
+	movl	-72(%rbp), %r15d
 	movl	%r15d, %ecx
+	movq	%r11, %rbx
 	callq	hw_collections_tree_Tree_insert_among
+	movq	%rbx, %r11
 	movq	-48(%rbp), %r10
-	movq	-56(%rbp), %rdx
+	movq	-56(%rbp), %r9
 	movq	-64(%rbp), %rdi
 	jmp	.L354_53
 .L354_51:
 	cmpq	%r13, %rdx
-	movq	-56(%rbp), %rdx
+	movq	-56(%rbp), %r9
 	movq	-64(%rbp), %rdi
-	movl	-80(%rbp), %r15d
+	movl	-72(%rbp), %r15d
 	jbe	.L354_53
 	movq	%r13, %rax
 	shlq	$5, %rax
@@ -69866,12 +70002,12 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movl	%r15d, 16(%r14)
 .L354_53:
 	cmpq	%r13, 328(%r10)
-	jbe	.L354_125
+	jbe	.L354_127
 	movq	320(%r10), %rax
 	movq	%r13, %rcx
 	shlq	$4, %rcx
-	movq	-96(%rbp), %rsi
-	movq	%rsi, (%rax,%rcx)
+	movq	-88(%rbp), %rdx
+	movq	%rdx, (%rax,%rcx)
 	movl	4(%r14), %ebx
 	movl	%r15d, 4(%r14)
 .L354_55:
@@ -69882,10 +70018,10 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movl	$-1, 12(%r13)
 	movq	320(%r10), %rax
 	movl	%ebx, %ecx
-	movq	%rcx, %rsi
-	shlq	$4, %rsi
+	movq	%rcx, %rdx
+	shlq	$4, %rdx
 	cmpq	%rcx, 328(%r10)
-	leaq	12(%rax,%rsi), %rax
+	leaq	12(%rax,%rdx), %rax
 	cmovaq	%rax, %r14
 	movl	%r15d, (%r14)
 	movl	112(%r12), %eax
@@ -69894,24 +70030,24 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cmovnel	%eax, %ecx
 	movl	%ecx, 112(%r12)
 	movq	1256(%rdi), %rcx
-	leaq	(%rdx,%rdx,8), %r14
+	leaq	(%r9,%r9,8), %r14
 	shlq	$4, %r14
 	movq	1248(%rdi), %rax
 	addq	%r14, %rax
-	leaq	1264(%rdi), %r15
-	cmpq	%rdx, %rcx
-	movq	%r15, %rsi
-	cmovaq	%rax, %rsi
-	cmpb	$2, 132(%rsi)
+	leaq	1264(%rdi), %r12
+	cmpq	%r9, %rcx
+	movq	%r12, %rdx
+	cmovaq	%rax, %rdx
+	cmpb	$2, 132(%rdx)
 	jb	.L354_58
-	cmpw	$128, 128(%rsi)
+	cmpw	$128, 128(%rdx)
 	setb	%bl
 	jmp	.L354_59
 .L354_58:
 	xorl	%ebx, %ebx
 .L354_59:
-	cmpq	%rdx, %rcx
-	jbe	.L354_127
+	cmpq	%r9, %rcx
+	jbe	.L354_129
 .L354_60:
 	cmpb	$0, 137(%rax)
 	movb	%bl, 137(%rax)
@@ -69928,112 +70064,116 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	addl	%eax, 1488(%rdi)
 .L354_64:
 	incl	1480(%rdi)
-	movq	1256(%rdi), %r9
+	movq	1256(%rdi), %r8
 	movq	1248(%rdi), %rsi
 	addq	%r14, %rsi
-	cmpq	%rdx, %r9
-	movq	%r15, %rax
+	cmpq	%r9, %r8
+	movq	%r12, %rax
 	cmovaq	%rsi, %rax
 	movzbl	133(%rax), %ecx
 	subb	$3, %cl
 	movzbl	%cl, %ecx
-	movl	$2, %r8d
-	cmovael	%ecx, %r8d
-	movzbl	%r8b, %ecx
+	movl	$2, %edx
+	cmovael	%ecx, %edx
+	movzbl	%dl, %ecx
 	cmpl	$1, %ecx
-	jg	.L354_80
+	jg	.L354_81
 	testl	%ecx, %ecx
-	jne	.L354_92
-	movq	%r9, -88(%rbp)
-	movq	%r15, -80(%rbp)
+	jne	.L354_89
+	movq	%r12, -72(%rbp)
 	movq	24(%rax), %rcx
-	movq	-72(%rbp), %rdx
-	cmpq	%rdx, %rcx
-	cmovaeq	%rdx, %rcx
+	cmpq	%r11, %rcx
+	cmovaeq	%r11, %rcx
+	xorl	%r12d, %r12d
+	testq	%rcx, %rcx
+	je	.L354_91
+	movq	%r8, -96(%rbp)
+	movq	%r11, -80(%rbp)
 	movl	124(%rax), %edx
 	movl	120(%rax), %eax
 	movq	1408(%rdi), %r8
 	movq	1416(%rdi), %r9
 	addq	$1424, %rdi
-	movq	%rdi, -96(%rbp)
+	movq	%rdi, -88(%rbp)
 	movq	432(%r10), %r11
-	movq	440(%r10), %r12
-	leaq	448(%r10), %rdi
+	movq	%r10, %rdi
+	movq	440(%r10), %r10
+	addq	$448, %rdi
 	movq	%rdi, -112(%rbp)
-	movl	$16, %edi
-	xorl	%r13d, %r13d
+	movl	$16, %r13d
 	.p2align	4
-.L354_67:
-	movl	%edx, %r10d
-	movq	%r10, %rdx
+.L354_68:
+	movl	%edx, %edi
+	movq	%rdi, %rdx
 	shlq	$4, %rdx
 	addq	%r8, %rdx
-	cmpq	%r10, %r9
-	cmovbeq	-96(%rbp), %rdx
+	cmpq	%rdi, %r9
+	cmovbeq	-88(%rbp), %rdx
 	movq	(%rdx), %r15
 	movl	%eax, %ebx
 	cmpq	%rbx, %r15
 	cmovbeq	%rbx, %r15
-	jbe	.L354_72
+	jbe	.L354_73
 	cmpq	$1, %rbx
 	adcq	$0, %rbx
 	movq	%rcx, %rax
 	mulq	%r15
-	jo	.L354_74
+	jo	.L354_75
 	movq	%rax, %rcx
 	shrq	$32, %rcx
-	je	.L354_71
+	je	.L354_72
 	xorl	%edx, %edx
 	divq	%rbx
 	movq	%rax, %rcx
-	jmp	.L354_72
-.L354_71:
+	jmp	.L354_73
+.L354_72:
 	xorl	%edx, %edx
 	divl	%ebx
 	movl	%eax, %ecx
 	.p2align	4
-.L354_72:
-	testq	%r10, %r10
-	je	.L354_82
-	movq	%r10, %rax
+.L354_73:
+	testq	%rdi, %rdi
+	je	.L354_90
+	movq	%rdi, %rax
 	shlq	$5, %rax
 	addq	%r11, %rax
-	cmpq	%r10, %r12
+	cmpq	%rdi, %r10
 	cmovbeq	-112(%rbp), %rax
-	movl	4(%rax), %r10d
+	movl	4(%rax), %edi
 	movl	8(%rax), %edx
-	cmpw	$1, %r10w
-	adcl	$0, %r10d
-	movzwl	%r10w, %eax
+	cmpw	$1, %di
+	adcl	$0, %edi
+	movzwl	%di, %eax
 	cmpl	$-1, %edx
-	cmovel	%r13d, %edx
-	decl	%edi
-	jne	.L354_67
-	jmp	.L354_82
-.L354_74:
+	cmovel	%r12d, %edx
+	decl	%r13d
+	jne	.L354_68
+	jmp	.L354_90
+.L354_75:
 	movq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L354_76
+	je	.L354_77
 	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%rbx
-	jmp	.L354_77
-.L354_76:
+	jmp	.L354_78
+.L354_77:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%ebx
-.L354_77:
+.L354_78:
 	mulq	%r15
-	jo	.L354_79
+	jo	.L354_80
 	movq	%rax, %rcx
-	jmp	.L354_72
-.L354_79:
-	movq	$-1, %rcx
-	jmp	.L354_72
+	jmp	.L354_73
 .L354_80:
+	movq	$-1, %rcx
+	jmp	.L354_73
+.L354_81:
 	cmpl	$2, %ecx
-	jne	.L354_86
+	jne	.L354_83
 	movq	%r10, %rsi
+	movl	%r9d, %edx
 	addq	$136, %rsp
 	popq	%rbx
 	popq	%r12
@@ -70042,18 +70182,22 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_paternoster_Paternoster_update_sweep
-.L354_82:
-	movabsq	$2305843009213693952, %r12
-	cmpq	%r12, %rcx
-	cmovbq	%rcx, %r12
-	movq	-72(%rbp), %r8
-	testq	%r8, %r8
-	movq	-56(%rbp), %r9
-	movq	-64(%rbp), %rdi
-	je	.L354_108
-	cmpq	%r9, -88(%rbp)
-	jbe	.L354_133
-.L354_84:
+.L354_83:
+	movl	960(%r10), %eax
+	testl	%eax, %eax
+	je	.L354_89
+	movq	856(%r10), %rcx
+	xorl	%edx, %edx
+	cmpq	$1, %rcx
+	sete	%dl
+	subl	%edx, %eax
+	movq	$0, 856(%r10)
+	movl	%eax, 960(%r10)
+	cmpq	$1, %rcx
+	jne	.L354_89
+	cmpq	%r9, %r8
+	jbe	.L354_136
+.L354_86:
 	movzwl	130(%rsi), %eax
 	movl	%eax, %ecx
 	shrl	$3, %ecx
@@ -70064,61 +70208,6 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	xorl	%edx, %edx
 	subw	%cx, %ax
 	cmovbl	%edx, %eax
-	cmpq	1184(%rdi), %r8
-	ja	.L354_107
-	addw	$32, %ax
-	movl	$65535, %ecx
-	cmovael	%eax, %ecx
-	movzwl	%cx, %eax
-	cmpl	$256, %eax
-	movl	$256, %eax
-	cmovbl	%ecx, %eax
-.L354_107:
-	movw	%ax, 130(%rsi)
-.L354_108:
-	movl	$5, %eax
-	mulq	856(%rdi)
-	jo	.L354_130
-.L354_109:
-	cmpq	%r9, 1256(%rdi)
-	movq	-48(%rbp), %rsi
-	jbe	.L354_131
-	movq	1248(%rdi), %rcx
-	addq	%r14, %rcx
-.L354_111:
-	movq	1088(%rdi), %r10
-	movq	(%rcx), %rdx
-	cmpq	%r10, %rdx
-	jae	.L354_113
-	cmpl	$0, 116(%rcx)
-	sete	%r8b
-	jmp	.L354_114
-.L354_86:
-	movl	960(%r10), %eax
-	testl	%eax, %eax
-	je	.L354_92
-	movq	856(%r10), %rcx
-	xorl	%edi, %edi
-	cmpq	$1, %rcx
-	sete	%dil
-	subl	%edi, %eax
-	movq	$0, 856(%r10)
-	movl	%eax, 960(%r10)
-	cmpq	$1, %rcx
-	jne	.L354_92
-	cmpq	%rdx, %r9
-	jbe	.L354_134
-.L354_89:
-	movzwl	130(%rsi), %eax
-	movl	%eax, %ecx
-	shrl	$3, %ecx
-	movl	%eax, %edi
-	andl	$7, %edi
-	cmpw	$1, %di
-	sbbw	$-1, %cx
-	xorl	%edi, %edi
-	subw	%cx, %ax
-	cmovbl	%edi, %eax
 	addw	$32, %ax
 	movl	$65535, %ecx
 	cmovael	%eax, %ecx
@@ -70128,12 +70217,12 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cmovbl	%ecx, %eax
 	movw	%ax, 130(%rsi)
 	cmpb	$1, 824(%r10)
-	jne	.L354_91
+	jne	.L354_88
 	leaq	792(%r10), %rdi
-	movq	%rdx, %rax
+	movq	%r9, %rax
 	shlq	$7, %rax
 	addq	256(%r10), %rax
-	cmpq	%rdx, 264(%r10)
+	cmpq	%r9, 264(%r10)
 	movq	672(%r10), %rsi
 	movq	-104(%rbp), %rcx
 	cmovaq	%rax, %rcx
@@ -70144,9 +70233,9 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	leaq	-176(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
 	movq	-48(%rbp), %r10
-.L354_91:
+.L354_88:
 	movb	$1, 998(%r10)
-.L354_92:
+.L354_89:
 	addq	$136, %rsp
 	popq	%rbx
 	popq	%r12
@@ -70155,40 +70244,94 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
+.L354_90:
+	movabsq	$2305843009213693952, %r12
+	cmpq	%r12, %rcx
+	cmovbq	%rcx, %r12
+	movq	-48(%rbp), %r10
+	movq	-56(%rbp), %r9
+	movq	-64(%rbp), %rdi
+	movq	-80(%rbp), %r11
+	movq	-96(%rbp), %r8
+.L354_91:
+	testq	%r11, %r11
+	je	.L354_110
+	cmpq	%r9, %r8
+	jbe	.L354_135
+.L354_93:
+	movzwl	130(%rsi), %eax
+	movl	%eax, %ecx
+	shrl	$3, %ecx
+	movl	%eax, %edx
+	andl	$7, %edx
+	cmpw	$1, %dx
+	sbbw	$-1, %cx
+	xorl	%edx, %edx
+	subw	%cx, %ax
+	cmovbl	%edx, %eax
+	cmpq	1184(%rdi), %r11
+	ja	.L354_109
+	addw	$32, %ax
+	movl	$65535, %ecx
+	cmovael	%eax, %ecx
+	movzwl	%cx, %eax
+	cmpl	$256, %eax
+	movl	$256, %eax
+	cmovbl	%ecx, %eax
+.L354_109:
+	movw	%ax, 130(%rsi)
+.L354_110:
+	movl	$5, %eax
+	mulq	856(%rdi)
+	jo	.L354_132
+	cmpq	%r9, 1256(%rdi)
+	jbe	.L354_133
+.L354_112:
+	movq	1248(%rdi), %rcx
+	addq	%r14, %rcx
 .L354_113:
-	xorl	%r8d, %r8d
-.L354_114:
+	movq	1088(%rdi), %r8
+	movq	(%rcx), %rdx
+	cmpq	%r8, %rdx
+	jae	.L354_115
+	cmpl	$0, 116(%rcx)
+	sete	%sil
+	jmp	.L354_116
+.L354_115:
+	xorl	%esi, %esi
+.L354_116:
 	xorl	%ebx, %ebx
-	subq	%rax, %r10
-	cmovaeq	%r10, %rbx
+	subq	%rax, %r8
+	cmovaeq	%r8, %rbx
 	addq	%r12, %rdx
 	movq	$-1, %r15
 	cmovaeq	%rdx, %r15
 	cmpq	%r15, %rbx
 	movq	%r15, %rax
 	cmovaq	%rbx, %rax
-	movb	%r8b, 135(%rcx)
+	movb	%sil, 135(%rcx)
 	movq	%rax, (%rcx)
 	cmpq	%r9, 1256(%rdi)
-	jbe	.L354_132
+	jbe	.L354_134
 	addq	1248(%rdi), %r14
-.L354_116:
+.L354_118:
 	cmpq	%rbx, %r15
 	movzbl	136(%r14), %eax
 	setb	136(%r14)
 	testb	%al, %al
-	je	.L354_118
+	je	.L354_120
 	movl	$-1, %eax
 	cmpq	%rbx, %r15
-	jae	.L354_119
-	jmp	.L354_120
-.L354_118:
+	jae	.L354_121
+	jmp	.L354_122
+.L354_120:
 	movl	$1, %eax
 	cmpq	%rbx, %r15
-	jae	.L354_120
-.L354_119:
+	jae	.L354_122
+.L354_121:
 	addl	%eax, 1484(%rdi)
-.L354_120:
+.L354_122:
+	movq	%r10, %rsi
 	movl	%r9d, %edx
 	addq	$136, %rsp
 	popq	%rbx
@@ -70198,10 +70341,10 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_paternoster_Paternoster_file
-.L354_93:
+.L354_95:
 	movl	$200, %r14d
 	cmpb	$-20, %cl
-	jl	.L354_99
+	jl	.L354_101
 	movzbl	%cl, %edx
 	cmpb	$19, %cl
 	movl	$19, %ecx
@@ -70211,7 +70354,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	imull	$205, %ecx, %ecx
 	shrl	$10, %ecx
 	orb	$16, %cl
-.L354_95:
+.L354_97:
 	movl	%ecx, %edx
 	andb	$7, %dl
 	movb	$8, %r8b
@@ -70222,16 +70365,16 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movzbl	%dl, %r14d
 	shrb	$3, %cl
 	cmpb	$1, %cl
-	je	.L354_98
+	je	.L354_100
 	movzbl	%cl, %ecx
 	cmpl	$2, %ecx
-	je	.L354_99
-.L354_97:
-	movl	$1, %r14d
-	jmp	.L354_99
-.L354_98:
-	shll	$3, %r14d
+	je	.L354_101
 .L354_99:
+	movl	$1, %r14d
+	jmp	.L354_101
+.L354_100:
+	shll	$6, %r14d
+.L354_101:
 	movl	%r14d, 120(%r12)
 	movl	8(%rax), %eax
 	movq	1416(%rdi), %rcx
@@ -70244,29 +70387,29 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movl	%eax, 124(%r12)
 	movq	432(%rsi), %r11
 	movq	440(%rsi), %rcx
-	movq	%rcx, -96(%rbp)
+	movq	%rcx, -88(%rbp)
 	leaq	448(%rsi), %rcx
 	movq	%rcx, -112(%rbp)
 	leaq	1424(%rdi), %rcx
-	movq	%rcx, -72(%rbp)
+	movq	%rcx, -80(%rbp)
 	movl	$16, %r13d
 	.p2align	4
-.L354_100:
+.L354_102:
 	movl	%eax, %r12d
 	movq	%r12, %r15
 	shlq	$5, %r15
 	addq	%r11, %r15
-	cmpq	%r12, -96(%rbp)
+	cmpq	%r12, -88(%rbp)
 	cmovbeq	-112(%rbp), %r15
 	movl	4(%r15), %ebx
 	cmpw	$1, %bx
 	adcl	$0, %ebx
 	cmpq	%r12, 1416(%rdi)
-	jbe	.L354_105
+	jbe	.L354_107
 	movq	%r12, %rax
 	shlq	$4, %rax
 	addq	1408(%rdi), %rax
-.L354_102:
+.L354_104:
 	movl	8(%rax), %ecx
 	incl	%ecx
 	movl	%ecx, 8(%rax)
@@ -70285,10 +70428,10 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	cmpl	$-1, %eax
 	cmovel	%r8d, %eax
 	decl	%r13d
-	jne	.L354_100
+	jne	.L354_102
 	jmp	.L354_24
-.L354_105:
-	movq	-72(%rbp), %rdi
+.L354_107:
+	movq	-80(%rbp), %rdi
 	movq	%r9, -128(%rbp)
 	movq	%r11, -120(%rbp)
 	callq	hw_collections_arena_clean_paternoster_shares_Members
@@ -70298,9 +70441,9 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movq	-64(%rbp), %rdi
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %rsi
-	movq	-72(%rbp), %rax
-	jmp	.L354_102
-.L354_121:
+	movq	-80(%rbp), %rax
+	jmp	.L354_104
+.L354_123:
 	movq	-104(%rbp), %rbx
 	movq	%rbx, %rdi
 	movq	%r9, %r14
@@ -70310,7 +70453,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %rsi
 	jmp	.L354_3
-.L354_122:
+.L354_124:
 	leaq	1264(%rdi), %r12
 	movq	%r12, %rdi
 	movq	%r9, %rbx
@@ -70320,7 +70463,7 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %rsi
 	jmp	.L354_18
-.L354_123:
+.L354_125:
 	leaq	1264(%rdi), %r12
 	movq	%r12, %rdi
 	movq	%r9, %rbx
@@ -70328,39 +70471,45 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movq	%rbx, %r9
 	movq	-48(%rbp), %rsi
 	jmp	.L354_26
-.L354_124:
+.L354_126:
 	movq	%rsi, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	-48(%rbp), %rsi
 	movq	%rsi, %rax
 	jmp	.L354_33
-.L354_125:
+.L354_127:
+	movq	%r11, -80(%rbp)
+	movq	%r13, %r15
 	leaq	336(%r10), %r13
 	movq	%r13, %rdi
 	movq	%r10, %rbx
 	callq	hw_collections_arena_clean_request_Arrival
-	movq	-88(%rbp), %rcx
-	cmpq	%rcx, 328(%rbx)
-	movq	-96(%rbp), %rax
+	cmpq	%r15, 328(%rbx)
+	movq	-88(%rbp), %rax
 	movq	%rax, 336(%rbx)
 	movl	4(%r14), %ebx
-	movl	%r15d, 4(%r14)
-	ja	.L354_136
+	movl	-72(%rbp), %eax
+	movl	%eax, 4(%r14)
+	ja	.L354_138
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	-48(%rbp), %r10
-	movq	-56(%rbp), %rdx
+	movq	-56(%rbp), %r9
 	movq	-64(%rbp), %rdi
+	movq	-80(%rbp), %r11
+	movl	-72(%rbp), %r15d
 	jmp	.L354_56
-.L354_127:
-	movq	%r15, %rdi
+.L354_129:
+	movq	%r12, %rdi
+	movq	%r11, %r15
 	callq	hw_collections_arena_clean_paternoster_party_Party
+	movq	%r15, %r11
 	movq	-64(%rbp), %rdi
-	movq	-56(%rbp), %rdx
+	movq	-56(%rbp), %r9
 	movq	-48(%rbp), %r10
-	movq	%r15, %rax
+	movq	%r12, %rax
 	jmp	.L354_60
-.L354_128:
+.L354_130:
 	movq	%r12, %rdi
 	movq	%r9, %rbx
 	callq	hw_collections_arena_clean_paternoster_party_Party
@@ -70369,48 +70518,51 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %rsi
 	jmp	.L354_15
-.L354_129:
+.L354_131:
 	movq	$-1, %rax
 	jmp	.L354_47
-.L354_130:
+.L354_132:
 	movq	$-1, %rax
-	jmp	.L354_109
-.L354_131:
-	movq	-80(%rbp), %r15
+	cmpq	%r9, 1256(%rdi)
+	ja	.L354_112
+.L354_133:
+	movq	-72(%rbp), %r15
 	movq	%r15, %rdi
 	movq	%rax, %rbx
 	callq	hw_collections_arena_clean_paternoster_party_Party
 	movq	-64(%rbp), %rdi
 	movq	-56(%rbp), %r9
-	movq	-48(%rbp), %rsi
+	movq	-48(%rbp), %r10
 	movq	%rbx, %rax
 	movq	%r15, %rcx
-	jmp	.L354_111
-.L354_132:
-	movq	-80(%rbp), %r14
+	jmp	.L354_113
+.L354_134:
+	movq	-72(%rbp), %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_paternoster_party_Party
 	movq	-64(%rbp), %rdi
 	movq	-56(%rbp), %r9
-	movq	-48(%rbp), %rsi
-	jmp	.L354_116
-.L354_133:
-	movq	-80(%rbp), %rbx
-	movq	%rbx, %rdi
+	movq	-48(%rbp), %r10
+	jmp	.L354_118
+.L354_135:
+	movq	-72(%rbp), %r15
+	movq	%r15, %rdi
+	movq	%r11, %rbx
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	-72(%rbp), %r8
+	movq	%rbx, %r11
 	movq	-64(%rbp), %rdi
 	movq	-56(%rbp), %r9
-	movq	%rbx, %rsi
-	jmp	.L354_84
-.L354_134:
-	movq	%r15, %rdi
-	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	-56(%rbp), %rdx
 	movq	-48(%rbp), %r10
 	movq	%r15, %rsi
-	jmp	.L354_89
-.L354_135:
+	jmp	.L354_93
+.L354_136:
+	movq	%r12, %rdi
+	callq	hw_collections_arena_clean_paternoster_party_Party
+	movq	-56(%rbp), %r9
+	movq	-48(%rbp), %r10
+	movq	%r12, %rsi
+	jmp	.L354_86
+.L354_137:
 	movq	%r9, %r14
 	leaq	1264(%rdi), %r12
 	movq	%r12, %rdi
@@ -70419,12 +70571,14 @@ hw_elevator_hooks_insert_paternoster_Paternoster:
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %rsi
 	jmp	.L354_23
-.L354_136:
+.L354_138:
 	movq	-48(%rbp), %r10
 	movq	320(%r10), %rax
-	movq	-56(%rbp), %rdx
+	movq	-56(%rbp), %r9
 	movq	-64(%rbp), %rdi
-	movq	%rcx, %r13
+	movq	%r15, %r13
+	movq	-80(%rbp), %r11
+	movl	-72(%rbp), %r15d
 	jmp	.L354_55
 	.size	hw_elevator_hooks_insert_paternoster_Paternoster, .-hw_elevator_hooks_insert_paternoster_Paternoster
 
@@ -85148,7 +85302,7 @@ hw_names_set:
 	cmpq	$2, %rax
 	je	.L394_77
 	cmpq	$3, %rax
-	jne	.L394_89
+	jne	.L394_92
 	leaq	1224(%r14), %rdi
 	addq	$800, %r14
 	movq	%r14, %rsi
@@ -85178,7 +85332,7 @@ hw_names_set:
 	cmpq	$12, %rax
 	je	.L394_82
 	cmpq	$13, %rax
-	jne	.L394_93
+	jne	.L394_96
 	addq	$1504, %rbx
 	movq	%rbx, %rdi
 	movq	%r9, %rsi
@@ -85192,7 +85346,7 @@ hw_names_set:
 	cmpq	$7, %rax
 	je	.L394_84
 	cmpq	$8, %rax
-	jne	.L394_98
+	jne	.L394_101
 	leaq	1368(%r14), %rdi
 	addq	$800, %r14
 	movl	$9, %edx
@@ -85211,7 +85365,7 @@ hw_names_set:
 	cmpq	$18, %rax
 	je	.L394_37
 	cmpq	$10, %r9
-	jae	.L394_110
+	jae	.L394_116
 	addq	$2824, %rbx
 	movq	%rbx, %rdi
 	movq	%r9, %rsi
@@ -85224,25 +85378,25 @@ hw_names_set:
 	testq	%rax, %rax
 	jne	.L394_37
 	testq	%r9, %r9
-	je	.L394_147
+	je	.L394_142
 	cmpq	$1, %r9
-	je	.L394_139
+	je	.L394_134
 	cmpq	$2, %r9
-	je	.L394_183
+	je	.L394_181
 	testq	%r15, %r15
-	je	.L394_180
+	je	.L394_178
 	cmpq	$1, %r15
-	je	.L394_179
+	je	.L394_177
 	cmpq	$2, %r15
-	jne	.L394_181
+	jne	.L394_179
 	movb	$2, %dl
 	movl	$128, %eax
 	movl	$256, %ecx
 	movl	$4, %r15d
-	jmp	.L394_182
+	jmp	.L394_180
 .L394_62:
 	cmpq	$10, %rax
-	jne	.L394_100
+	jne	.L394_103
 	leaq	1776(%rbx), %rdi
 	leaq	800(%rbx), %rsi
 	movq	%r9, %rdx
@@ -85259,7 +85413,7 @@ hw_names_set:
 	movq	1768(%rbx), %rcx
 	movq	1976(%rbx), %rax
 	mulq	832(%rbx)
-	jo	.L394_281
+	jo	.L394_271
 .L394_66:
 	movabsq	$4835703278458516699, %rdx
 	mulq	%rdx
@@ -85268,9 +85422,9 @@ hw_names_set:
 	movl	$1000, %edx
 	movq	%rcx, %rax
 	mulq	%rdx
-	jo	.L394_282
+	jo	.L394_272
 	mulq	%rsi
-	jo	.L394_283
+	jo	.L394_273
 .L394_68:
 	movq	%rax, %rdx
 	shrq	$16, %rdx
@@ -85283,11 +85437,11 @@ hw_names_set:
 	jmp	.L394_37
 .L394_70:
 	cmpq	$5, %rax
-	jne	.L394_107
+	jne	.L394_110
 	testq	%r9, %r9
-	je	.L394_126
+	je	.L394_131
 	cmpq	$1, %r9
-	jne	.L394_137
+	jne	.L394_132
 	movq	%r15, %rax
 	negq	%rax
 	cmovsq	%r15, %rax
@@ -85295,7 +85449,7 @@ hw_names_set:
 	jmp	.L394_37
 .L394_74:
 	cmpq	$15, %rax
-	jne	.L394_109
+	jne	.L394_112
 	addq	$1192, %rbx
 	movq	%rbx, %rdi
 	movq	-72(%rbp), %rsi
@@ -85306,13 +85460,13 @@ hw_names_set:
 	jmp	.L394_37
 .L394_77:
 	cmpq	$1, %r9
-	jle	.L394_122
+	jle	.L394_128
 	cmpq	$2, %r9
-	je	.L394_155
+	je	.L394_150
 	cmpq	$3, %r9
-	je	.L394_156
+	je	.L394_151
 	cmpq	$4, %r9
-	jne	.L394_158
+	jne	.L394_153
 	movq	%r15, %rax
 	negq	%rax
 	cmovsq	%r15, %rax
@@ -85342,43 +85496,65 @@ hw_names_set:
 	setne	1765(%r14)
 	jmp	.L394_37
 .L394_86:
+	leaq	2120(%rbx), %rdi
+	movq	%r9, %rsi
+	movq	%r15, %rdx
+	callq	hw_paternoster_tunables_Tunables_set
+	movb	$1, 2068(%rbx)
+	movl	$1000, %eax
+	mulq	2128(%rbx)
+	jo	.L394_269
+	movq	%rax, %rcx
+.L394_88:
+	movq	1192(%rbx), %rdx
+	movl	$400000, %esi
+	testq	%rdx, %rdx
+	je	.L394_90
+	movq	1200(%rbx), %rsi
+.L394_90:
+	movq	2120(%rbx), %rdi
+	movq	2392(%rbx), %r8
+	cmpq	%rsi, %r8
+	movq	%rsi, %rax
+	cmovaq	%r8, %rax
+	cmpq	$50000, %rsi
+	cmovbq	%rsi, %rax
+	cmpq	$400000, %r8
+	cmovbq	%rsi, %rax
+	movq	%rax, 2376(%rbx)
+	cmpq	$1, %rdx
+	jne	.L394_113
+	mulq	%rdi
+	jno	.L394_115
+	jmp	.L394_270
+.L394_92:
 	testq	%r9, %r9
-	je	.L394_125
+	je	.L394_135
 	cmpq	$1, %r9
-	jne	.L394_127
-	movq	%r15, %rax
-	negq	%rax
-	cmovsq	%r15, %rax
-	movq	%rax, 2128(%rbx)
-	jmp	.L394_128
-.L394_89:
-	testq	%r9, %r9
-	je	.L394_140
-	cmpq	$1, %r9
-	je	.L394_138
+	je	.L394_133
 	cmpq	$2, %r9
-	jne	.L394_148
+	jne	.L394_143
 	movq	%r15, 1264(%r14)
 	jmp	.L394_37
-.L394_93:
+.L394_96:
 	leaq	800(%rbx), %rdi
 	movq	%r15, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
 	movq	-64(%rbp), %rcx
 	cmpq	$3, %rcx
-	jg	.L394_116
+	jg	.L394_122
 	cmpq	$1, %rcx
-	jg	.L394_141
+	jg	.L394_136
 	testq	%rcx, %rcx
-	je	.L394_165
+	je	.L394_163
 	cmpq	$1, %rcx
-	jne	.L394_169
+	jne	.L394_167
 	movq	%rax, 1208(%rbx)
 	movq	%rdx, 1216(%rbx)
 	jmp	.L394_37
-.L394_98:
+.L394_101:
 	cmpq	$10, %r9
-	jae	.L394_120
+	jae	.L394_126
 	leaq	1192(%r14), %rbx
 	addq	$1912, %r14
 	movq	%r14, %rdi
@@ -85388,7 +85564,7 @@ hw_names_set:
 	movq	%rbx, %rdi
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_set_bounds
 	jmp	.L394_37
-.L394_100:
+.L394_103:
 	leaq	1720(%rbx), %rdi
 	leaq	800(%rbx), %rsi
 	movq	%r9, %rdx
@@ -85411,14 +85587,14 @@ hw_names_set:
 	leaq	1344(%rcx), %rbx
 	movl	%eax, %r15d
 	xorl	%r12d, %r12d
-.L394_103:
+.L394_106:
 	movq	-48(%rbp), %r13
 	cmpq	%r12, 1336(%r13)
-	jbe	.L394_106
+	jbe	.L394_109
 	leaq	(%r12,%r12,8), %rax
 	shlq	$3, %rax
 	addq	1328(%r13), %rax
-.L394_105:
+.L394_108:
 	imulq	$56, %r12, %rcx
 	addq	1696(%r13), %rcx
 	cmpq	%r12, 1704(%r13)
@@ -85437,23 +85613,23 @@ hw_names_set:
 	movb	$1, 67(%rax)
 	xorl	%r13d, %r13d
 	cmpq	%r15, %r12
-	jne	.L394_103
+	jne	.L394_106
 	jmp	.L394_37
-.L394_106:
+.L394_109:
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%rbx, %rax
-	jmp	.L394_105
-.L394_107:
+	jmp	.L394_108
+.L394_110:
 	addq	$1192, %r14
 	movq	%r14, %rdi
 	movq	-72(%rbp), %rsi
 	movq	%r9, %rdx
-.L394_108:
+.L394_111:
 	movq	%r15, %rcx
 	callq	hw_cfq_v2_CfqV2_set_tunable
 	jmp	.L394_37
-.L394_109:
+.L394_112:
 	movq	%r15, %rax
 	negq	%rax
 	cmovsq	%r15, %rax
@@ -85463,39 +85639,51 @@ hw_names_set:
 	movq	-80(%rbp), %rdx
 	movq	%rax, 792(%rdx,%rcx,8)
 	jmp	.L394_37
-.L394_110:
+.L394_113:
+	movq	2048(%rbx), %rdx
+	cmpq	$400001, %rdx
+	movl	$400000, %eax
+	cmovaeq	%rdx, %rax
+	shrq	$59, %rdx
+	jne	.L394_270
+	shlq	$5, %rax
+.L394_115:
+	cmpq	%rax, %rcx
+	cmovbq	%rcx, %rax
+	movq	%rax, 2384(%rbx)
+	jmp	.L394_37
+.L394_116:
 	leaq	-10(%r9), %r8
-	movq	1232(%rbx), %rsi
-	movq	%rsi, %rcx
+	movq	1232(%rbx), %rcx
 	subq	$2, %rcx
 	movl	$17, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$8, %rax
-	jle	.L394_149
+	jle	.L394_144
 	cmpq	$13, %rax
-	jg	.L394_159
+	jg	.L394_154
 	cmpq	$10, %rax
-	jle	.L394_184
+	jle	.L394_182
 	cmpq	$11, %rax
-	je	.L394_204
+	je	.L394_202
 	cmpq	$12, %rax
-	jne	.L394_212
+	jne	.L394_210
 	addq	$1240, %rbx
 	movq	%rbx, %rdi
 	movq	-72(%rbp), %rsi
 	movq	%r8, %rdx
 	jmp	.L394_83
-.L394_116:
+.L394_122:
 	cmpq	$5, %rcx
-	jg	.L394_144
+	jg	.L394_139
 	cmpq	$4, %rcx
-	je	.L394_166
+	je	.L394_164
 	cmpq	$5, %rcx
-	jne	.L394_169
+	jne	.L394_167
 	movq	%rax, 1240(%rbx)
 	movq	%rdx, 1248(%rbx)
 	jmp	.L394_37
-.L394_120:
+.L394_126:
 	leaq	-10(%r9), %r8
 	leaq	1600(%r14), %rdi
 	leaq	800(%r14), %rcx
@@ -85509,126 +85697,77 @@ hw_names_set:
 	testq	%r15, %r15
 	setne	1813(%r14)
 	jmp	.L394_37
-.L394_122:
+.L394_128:
 	testq	%r9, %r9
-	je	.L394_157
+	je	.L394_152
 	cmpq	$1, %r9
-	jne	.L394_158
+	jne	.L394_153
 	leaq	800(%r14), %rdi
 	movq	%r15, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
 	movq	%rax, 1208(%r14)
 	movq	%rdx, 1216(%r14)
 	jmp	.L394_37
-.L394_125:
-	movq	%r15, %rax
-	negq	%rax
-	cmovsq	%r15, %rax
-	movq	%rax, 2120(%rbx)
-	jmp	.L394_128
-.L394_126:
+.L394_131:
 	movq	%r15, %rax
 	negq	%rax
 	cmovsq	%r15, %rax
 	movl	%eax, 1376(%r14)
 	jmp	.L394_37
-.L394_127:
-	testq	%r15, %r15
-	setne	2136(%rbx)
-.L394_128:
-	movl	$1000, %eax
-	mulq	2128(%rbx)
-	jo	.L394_279
-	movq	%rax, %rcx
-.L394_130:
-	movq	1192(%rbx), %rdx
-	movl	$400000, %esi
-	testq	%rdx, %rdx
-	je	.L394_132
-	movq	1200(%rbx), %rsi
 .L394_132:
-	movq	2120(%rbx), %rdi
-	movq	2392(%rbx), %r8
-	cmpq	%rsi, %r8
-	movq	%rsi, %rax
-	cmovaq	%r8, %rax
-	cmpq	$50000, %rsi
-	cmovbq	%rsi, %rax
-	cmpq	$400000, %r8
-	cmovbq	%rsi, %rax
-	movq	%rax, 2376(%rbx)
-	cmpq	$1, %rdx
-	jne	.L394_134
-	mulq	%rdi
-	jno	.L394_136
-	jmp	.L394_280
-.L394_134:
-	movq	2048(%rbx), %rdx
-	cmpq	$400001, %rdx
-	movl	$400000, %eax
-	cmovaeq	%rdx, %rax
-	shrq	$59, %rdx
-	jne	.L394_280
-	shlq	$5, %rax
-.L394_136:
-	cmpq	%rax, %rcx
-	cmovbq	%rcx, %rax
-	movq	%rax, 2384(%rbx)
-	jmp	.L394_37
-.L394_137:
 	testq	%r15, %r15
 	setne	1384(%r14)
 	jmp	.L394_37
-.L394_138:
+.L394_133:
 	leaq	800(%r14), %rdi
 	movq	%r15, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
 	movq	%rax, 1248(%r14)
 	movq	%rdx, 1256(%r14)
 	jmp	.L394_37
-.L394_139:
+.L394_134:
 	movl	$72, %eax
 	movq	%r15, 1192(%r14,%rax)
 	jmp	.L394_37
-.L394_140:
+.L394_135:
 	movq	%r15, %rax
 	negq	%rax
 	cmovsq	%r15, %rax
 	movl	%eax, 1272(%r14)
 	jmp	.L394_37
-.L394_141:
+.L394_136:
 	cmpq	$2, %rcx
-	je	.L394_167
+	je	.L394_165
 	cmpq	$3, %rcx
-	jne	.L394_169
+	jne	.L394_167
 	testq	%r15, %r15
 	setne	1508(%rbx)
 	jmp	.L394_37
-.L394_144:
+.L394_139:
 	cmpq	$6, %rcx
-	je	.L394_168
+	je	.L394_166
 	cmpq	$7, %rcx
-	jne	.L394_169
+	jne	.L394_167
 	testq	%r15, %r15
 	setne	1509(%rbx)
 	jmp	.L394_37
-.L394_147:
+.L394_142:
 	movl	$64, %eax
 	movq	%r15, 1192(%r14,%rax)
 	jmp	.L394_37
-.L394_148:
+.L394_143:
 	testq	%r15, %r15
 	setne	1276(%r14)
 	jmp	.L394_37
-.L394_149:
+.L394_144:
 	cmpq	$3, %rax
-	jle	.L394_170
+	jle	.L394_168
 	cmpq	$5, %rax
-	jle	.L394_199
+	jle	.L394_197
 	cmpq	$6, %rax
-	je	.L394_221
+	je	.L394_219
 	cmpq	$7, %rax
-	jne	.L394_223
+	jne	.L394_221
 	leaq	1600(%rbx), %rdi
 	leaq	800(%rbx), %rcx
 	movl	$11, %edx
@@ -85636,27 +85775,27 @@ hw_names_set:
 	movq	%r15, %r9
 	callq	hw_shared_slice_tunables_SliceTunables_set
 	cmpq	$20, -64(%rbp)
-	jne	.L394_234
+	jne	.L394_235
 	cmpq	$0, -56(%rbp)
 	movq	-48(%rbp), %rax
 	setne	1813(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_155:
+.L394_150:
 	movq	%r15, 1280(%r14)
 	jmp	.L394_37
-.L394_156:
+.L394_151:
 	testq	%r15, %r15
 	setne	1305(%r14)
 	jmp	.L394_37
-.L394_157:
+.L394_152:
 	leaq	800(%r14), %rdi
 	movq	%r15, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
 	movq	%rax, 1192(%r14)
 	movq	%rdx, 1200(%r14)
 	jmp	.L394_37
-.L394_158:
+.L394_153:
 	cmpq	$1, %r15
 	sete	%al
 	movb	$2, %cl
@@ -85667,99 +85806,120 @@ hw_names_set:
 	cmovel	%r13d, %eax
 	movb	%al, 1304(%r14)
 	jmp	.L394_37
-.L394_159:
+.L394_154:
 	cmpq	$15, %rax
-	jle	.L394_187
+	jle	.L394_185
 	cmpq	$16, %rax
-	je	.L394_211
+	je	.L394_209
 	cmpq	$17, %rax
 	jne	.L394_37
-	cmpq	$10, %r9
-	je	.L394_238
-	cmpq	$11, -64(%rbp)
-	jne	.L394_240
-	movq	-56(%rbp), %rcx
-	movq	%rcx, %rax
-	negq	%rax
-	cmovsq	%rcx, %rax
-	movq	-48(%rbp), %rcx
-	movq	%rax, 2168(%rcx)
-	jmp	.L394_241
-.L394_165:
+	leaq	2160(%rbx), %rdi
+	movq	%r8, %rsi
+	movq	%r15, %rdx
+	callq	hw_paternoster_tunables_Tunables_set
+	movb	$1, 2108(%rbx)
+	movl	$1000, %eax
+	mulq	2168(%rbx)
+	jo	.L394_274
+	movq	%rax, %rcx
+.L394_159:
+	movq	-48(%rbp), %r9
+	movq	1232(%r9), %rdx
+	movl	$400000, %esi
+	testq	%rdx, %rdx
+	je	.L394_161
+	movq	1240(%r9), %rsi
+.L394_161:
+	movq	2160(%r9), %rdi
+	movq	2432(%r9), %r8
+	cmpq	%rsi, %r8
+	movq	%rsi, %rax
+	cmovaq	%r8, %rax
+	cmpq	$50000, %rsi
+	cmovbq	%rsi, %rax
+	cmpq	$400000, %r8
+	cmovbq	%rsi, %rax
+	movq	%rax, 2416(%r9)
+	cmpq	$1, %rdx
+	jne	.L394_226
+	mulq	%rdi
+	jno	.L394_228
+	jmp	.L394_275
+.L394_163:
 	movq	%rax, 1192(%rbx)
 	movq	%rdx, 1200(%rbx)
 	jmp	.L394_37
-.L394_166:
+.L394_164:
 	movq	%r15, %rax
 	negq	%rax
 	cmovsq	%r15, %rax
 	movl	%eax, 1500(%rbx)
 	jmp	.L394_37
-.L394_167:
+.L394_165:
 	movq	%r15, 1232(%rbx)
 	jmp	.L394_37
-.L394_168:
+.L394_166:
 	movq	%r15, %rax
 	negq	%rax
 	cmovsq	%r15, %rax
 	movl	%eax, 1504(%rbx)
 	jmp	.L394_37
-.L394_169:
+.L394_167:
 	movq	%rax, 1256(%rbx)
 	movq	%rdx, 1264(%rbx)
 	jmp	.L394_37
-.L394_170:
+.L394_168:
 	cmpq	$1, %rax
-	jg	.L394_193
+	jg	.L394_191
 	testq	%rax, %rax
 	jne	.L394_37
 	cmpq	$10, %r9
-	je	.L394_259
+	je	.L394_249
 	cmpq	$11, -64(%rbp)
-	je	.L394_251
+	je	.L394_241
 	cmpq	$12, -64(%rbp)
-	je	.L394_277
+	je	.L394_267
 	cmpq	$0, -56(%rbp)
-	je	.L394_274
+	je	.L394_264
 	cmpq	$1, -56(%rbp)
-	je	.L394_272
+	je	.L394_262
 	cmpq	$2, -56(%rbp)
-	jne	.L394_275
+	jne	.L394_265
 	movb	$2, %dl
 	movl	$128, %eax
 	movl	$256, %ecx
 	movl	$4, %esi
-	jmp	.L394_273
-.L394_179:
+	jmp	.L394_263
+.L394_177:
 	movb	$1, %dl
 	movl	$8192, %eax
 	movl	$16384, %ecx
 	movl	$6, %r15d
-	jmp	.L394_182
-.L394_180:
+	jmp	.L394_180
+.L394_178:
 	movl	$8192, %eax
 	movl	$16384, %ecx
 	xorl	%r15d, %r15d
 	xorl	%edx, %edx
-	jmp	.L394_182
-.L394_181:
+	jmp	.L394_180
+.L394_179:
 	movb	$3, %dl
 	xorl	%r15d, %r15d
 	xorl	%ecx, %ecx
 	xorl	%eax, %eax
-.L394_182:
+.L394_180:
 	movb	%dl, 1280(%r14)
 	movq	%rax, 1256(%r14)
 	movq	%rcx, 1264(%r14)
-.L394_183:
+.L394_181:
 	movl	$80, %eax
 	movq	%r15, 1192(%r14,%rax)
 	jmp	.L394_37
-.L394_184:
+.L394_182:
 	cmpq	$9, %rax
-	jne	.L394_213
+	jne	.L394_211
 	cmpq	$10, %r8
-	jae	.L394_228
+	jae	.L394_229
 	movq	-48(%rbp), %rdi
 	leaq	1240(%rdi), %rbx
 	addq	$1960, %rdi
@@ -85770,36 +85930,36 @@ hw_names_set:
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_set_bounds
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_187:
+.L394_185:
 	cmpq	$14, %rax
-	jne	.L394_220
+	jne	.L394_218
 	leaq	800(%rbx), %rdi
 	movq	%r15, %rsi
 	callq	hw_shared_stored_time_StoredTime_of
 	cmpq	$13, -64(%rbp)
-	jg	.L394_230
+	jg	.L394_231
 	cmpq	$11, -64(%rbp)
-	jg	.L394_252
+	jg	.L394_242
 	cmpq	$10, -64(%rbp)
-	je	.L394_267
+	je	.L394_257
 	cmpq	$11, -64(%rbp)
-	jne	.L394_271
+	jne	.L394_261
 	movq	-48(%rbp), %rcx
 	movq	%rax, 1256(%rcx)
 	movq	%rdx, 1264(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_193:
+.L394_191:
 	cmpq	$2, %rax
-	jne	.L394_222
+	jne	.L394_220
 	cmpq	$11, %r9
-	jle	.L394_235
+	jle	.L394_236
 	cmpq	$12, -64(%rbp)
-	je	.L394_263
+	je	.L394_253
 	cmpq	$13, -64(%rbp)
-	je	.L394_264
+	je	.L394_254
 	cmpq	$14, -64(%rbp)
-	jne	.L394_266
+	jne	.L394_256
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
 	negq	%rax
@@ -85808,28 +85968,28 @@ hw_names_set:
 	movl	%eax, 1348(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_199:
+.L394_197:
 	cmpq	$4, %rax
-	jne	.L394_224
+	jne	.L394_222
 	cmpq	$10, %r9
-	je	.L394_261
+	je	.L394_251
 	cmpq	$11, -64(%rbp)
-	je	.L394_260
+	je	.L394_250
 	cmpq	$12, -64(%rbp)
-	jne	.L394_262
+	jne	.L394_252
 	movq	-48(%rbp), %rax
 	movq	-56(%rbp), %rcx
 	movq	%rcx, 1312(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_204:
+.L394_202:
 	leaq	1768(%rbx), %rdi
 	leaq	800(%rbx), %rsi
 	movq	%r8, %rdx
 	movq	%r15, %rcx
 	callq	hw_cfq_wf2q_tunables_Tunables_set
 	cmpq	$18, -64(%rbp)
-	jne	.L394_234
+	jne	.L394_235
 	movq	-48(%rbp), %rdx
 	movq	1752(%rdx), %rcx
 	movl	$4294967294, %eax
@@ -85846,14 +86006,14 @@ hw_names_set:
 	leaq	1392(%rcx), %rbx
 	movl	%eax, %r15d
 	xorl	%r12d, %r12d
-.L394_207:
+.L394_205:
 	movq	-48(%rbp), %r13
 	cmpq	%r12, 1384(%r13)
-	jbe	.L394_210
+	jbe	.L394_208
 	leaq	(%r12,%r12,8), %rax
 	shlq	$3, %rax
 	addq	1376(%r13), %rax
-.L394_209:
+.L394_207:
 	imulq	$56, %r12, %rcx
 	addq	1744(%r13), %rcx
 	cmpq	%r12, 1752(%r13)
@@ -85872,14 +86032,14 @@ hw_names_set:
 	movb	$1, 67(%rax)
 	xorl	%r13d, %r13d
 	cmpq	%r15, %r12
-	jne	.L394_207
+	jne	.L394_205
 	jmp	.L394_37
-.L394_210:
+.L394_208:
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%rbx, %rax
-	jmp	.L394_209
-.L394_211:
+	jmp	.L394_207
+.L394_209:
 	movq	%r15, %rax
 	negq	%rax
 	cmovsq	%r15, %rax
@@ -85888,12 +86048,12 @@ hw_names_set:
 	setne	%cl
 	movq	%rax, 2024(%rbx,%rcx,8)
 	jmp	.L394_37
-.L394_212:
+.L394_210:
 	addq	$1552, %rbx
 	movq	%rbx, %rdi
 	movq	%r8, %rsi
 	jmp	.L394_43
-.L394_213:
+.L394_211:
 	leaq	1824(%rbx), %rdi
 	leaq	800(%rbx), %rsi
 	movq	%r8, %rdx
@@ -85903,15 +86063,15 @@ hw_names_set:
 	movw	%ax, 1376(%rbx)
 	movq	2032(%rbx), %rcx
 	testq	%rcx, %rcx
-	jne	.L394_219
+	jne	.L394_217
 	movl	$16384, %ecx
 	cmpl	$32, 2064(%rbx)
-	jb	.L394_219
+	jb	.L394_217
 	movq	1816(%rbx), %rcx
 	movq	2024(%rbx), %rax
 	mulq	832(%rbx)
-	jo	.L394_286
-.L394_216:
+	jo	.L394_276
+.L394_214:
 	movabsq	$4835703278458516699, %rdx
 	mulq	%rdx
 	movq	%rdx, %rsi
@@ -85919,10 +86079,10 @@ hw_names_set:
 	movl	$1000, %edx
 	movq	%rcx, %rax
 	mulq	%rdx
-	jo	.L394_287
+	jo	.L394_277
 	mulq	%rsi
-	jo	.L394_288
-.L394_218:
+	jo	.L394_278
+.L394_216:
 	movq	%rax, %rdx
 	shrq	$16, %rdx
 	shrq	$18, %rax
@@ -85930,48 +86090,64 @@ hw_names_set:
 	subq	%rax, %rdx
 	cmovaeq	%rdx, %rcx
 	movq	-48(%rbp), %rbx
-.L394_219:
+.L394_217:
 	movq	%rcx, 1808(%rbx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_220:
+.L394_218:
 	addq	$1240, %rbx
 	movq	%rbx, %rdi
 	movq	-72(%rbp), %rsi
 	movq	%r8, %rdx
 	jmp	.L394_76
-.L394_221:
+.L394_219:
 	addq	$1240, %rbx
 	movq	%rbx, %rdi
 	movq	-72(%rbp), %rsi
 	movq	%r8, %rdx
-	jmp	.L394_108
-.L394_222:
+	jmp	.L394_111
+.L394_220:
 	leaq	1272(%rbx), %rdi
 	addq	$800, %rbx
 	movq	%rbx, %rsi
 	movq	%r8, %rdx
 	jmp	.L394_32
-.L394_223:
+.L394_221:
 	leaq	1416(%rbx), %rdi
 	addq	$800, %rbx
 	movl	$9, %edx
 	movq	$.Lconst6, %rsi
 	movq	%rbx, %rcx
 	jmp	.L394_48
-.L394_224:
+.L394_222:
 	cmpq	$10, %r9
 	je	.L394_239
 	cmpq	$11, -64(%rbp)
-	jne	.L394_250
+	jne	.L394_240
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
 	negq	%rax
 	cmovsq	%rcx, %rax
 	movq	-48(%rbp), %rcx
 	movl	%eax, 1428(%rcx)
-	jmp	.L394_234
+	jmp	.L394_235
+.L394_226:
+	movq	-48(%rbp), %rax
+	movq	2088(%rax), %rdx
+	cmpq	$400001, %rdx
+	movl	$400000, %eax
+	cmovaeq	%rdx, %rax
+	shrq	$59, %rdx
+	jne	.L394_275
+	shlq	$5, %rax
 .L394_228:
+	cmpq	%rax, %rcx
+	cmovbq	%rcx, %rax
+	movq	-48(%rbp), %rcx
+	movq	%rax, 2424(%rcx)
+	xorl	%r13d, %r13d
+	jmp	.L394_37
+.L394_229:
 	movq	-64(%rbp), %rbx
 	leaq	-20(%rbx), %r8
 	movq	-48(%rbp), %rax
@@ -85982,28 +86158,28 @@ hw_names_set:
 	movq	-56(%rbp), %r9
 	callq	hw_shared_slice_tunables_SliceTunables_set
 	cmpq	$30, %rbx
-	jne	.L394_234
+	jne	.L394_235
 	cmpq	$0, -56(%rbp)
 	movq	-48(%rbp), %rax
 	setne	1861(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_230:
+.L394_231:
 	cmpq	$15, -64(%rbp)
-	jg	.L394_256
+	jg	.L394_246
 	cmpq	$14, -64(%rbp)
-	je	.L394_268
+	je	.L394_258
 	cmpq	$15, -64(%rbp)
-	jne	.L394_271
+	jne	.L394_261
 	movq	-48(%rbp), %rcx
 	movq	%rax, 1288(%rcx)
 	movq	%rdx, 1296(%rcx)
-	jmp	.L394_234
-.L394_235:
+	jmp	.L394_235
+.L394_236:
 	cmpq	$10, -64(%rbp)
-	je	.L394_265
+	je	.L394_255
 	cmpq	$11, -64(%rbp)
-	jne	.L394_266
+	jne	.L394_256
 	movq	-48(%rbp), %rbx
 	leaq	800(%rbx), %rdi
 	movq	-56(%rbp), %rsi
@@ -86012,14 +86188,6 @@ hw_names_set:
 	movq	%rdx, 1264(%rbx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_238:
-	movq	-56(%rbp), %rcx
-	movq	%rcx, %rax
-	negq	%rax
-	cmovsq	%rcx, %rax
-	movq	-48(%rbp), %rcx
-	movq	%rax, 2160(%rcx)
-	jmp	.L394_241
 .L394_239:
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
@@ -86032,85 +86200,37 @@ hw_names_set:
 .L394_240:
 	cmpq	$0, -56(%rbp)
 	movq	-48(%rbp), %rax
-	setne	2176(%rax)
-.L394_241:
-	movl	$1000, %eax
-	movq	-48(%rbp), %rcx
-	mulq	2168(%rcx)
-	jo	.L394_284
-	movq	%rax, %rcx
-.L394_243:
-	movq	-48(%rbp), %r9
-	movq	2432(%r9), %rdx
-	movl	$400000, %edi
-	testb	$1, %sil
-	je	.L394_245
-	movq	1240(%r9), %rdi
-.L394_245:
-	movq	2160(%r9), %r8
-	cmpq	%rdi, %rdx
-	movq	%rdi, %rax
-	cmovaq	%rdx, %rax
-	cmpq	$50000, %rdi
-	cmovbq	%rdi, %rax
-	cmpq	$400000, %rdx
-	cmovbq	%rdi, %rax
-	movq	%rax, 2416(%r9)
-	cmpq	$1, %rsi
-	jne	.L394_247
-	mulq	%r8
-	jno	.L394_249
-	jmp	.L394_285
-.L394_247:
-	movq	-48(%rbp), %rax
-	movq	2088(%rax), %rdx
-	cmpq	$400001, %rdx
-	movl	$400000, %eax
-	cmovaeq	%rdx, %rax
-	shrq	$59, %rdx
-	jne	.L394_285
-	shlq	$5, %rax
-.L394_249:
-	cmpq	%rax, %rcx
-	cmovbq	%rcx, %rax
-	movq	-48(%rbp), %rcx
-	movq	%rax, 2424(%rcx)
-	xorl	%r13d, %r13d
-	jmp	.L394_37
-.L394_250:
-	cmpq	$0, -56(%rbp)
-	movq	-48(%rbp), %rax
 	setne	1432(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_251:
+.L394_241:
 	movl	$72, %eax
-	jmp	.L394_278
-.L394_252:
+	jmp	.L394_268
+.L394_242:
 	cmpq	$12, -64(%rbp)
-	je	.L394_269
+	je	.L394_259
 	cmpq	$13, -64(%rbp)
-	jne	.L394_271
+	jne	.L394_261
 	cmpq	$0, -56(%rbp)
 	movq	-48(%rbp), %rax
 	setne	1556(%rax)
-.L394_234:
+.L394_235:
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_256:
+.L394_246:
 	cmpq	$16, -64(%rbp)
-	je	.L394_270
+	je	.L394_260
 	cmpq	$17, -64(%rbp)
-	jne	.L394_271
+	jne	.L394_261
 	cmpq	$0, -56(%rbp)
 	movq	-48(%rbp), %rax
 	setne	1557(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_259:
+.L394_249:
 	movl	$64, %eax
-	jmp	.L394_278
-.L394_260:
+	jmp	.L394_268
+.L394_250:
 	movq	-48(%rbp), %rbx
 	leaq	800(%rbx), %rdi
 	movq	-56(%rbp), %rsi
@@ -86119,7 +86239,7 @@ hw_names_set:
 	movq	%rdx, 1304(%rbx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_261:
+.L394_251:
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
 	negq	%rax
@@ -86128,25 +86248,25 @@ hw_names_set:
 	movl	%eax, 1320(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_262:
+.L394_252:
 	cmpq	$0, -56(%rbp)
 	movq	-48(%rbp), %rax
 	setne	1324(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_263:
+.L394_253:
 	movq	-48(%rbp), %rax
 	movq	-56(%rbp), %rcx
 	movq	%rcx, 1328(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_264:
+.L394_254:
 	cmpq	$0, -56(%rbp)
 	movq	-48(%rbp), %rax
 	setne	1353(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_265:
+.L394_255:
 	movq	-48(%rbp), %rbx
 	leaq	800(%rbx), %rdi
 	movq	-56(%rbp), %rsi
@@ -86155,7 +86275,7 @@ hw_names_set:
 	movq	%rdx, 1248(%rbx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_266:
+.L394_256:
 	movq	-56(%rbp), %rdx
 	cmpq	$1, %rdx
 	sete	%al
@@ -86168,13 +86288,13 @@ hw_names_set:
 	movq	-48(%rbp), %rcx
 	movb	%al, 1352(%rcx)
 	jmp	.L394_37
-.L394_267:
+.L394_257:
 	movq	-48(%rbp), %rcx
 	movq	%rax, 1240(%rcx)
 	movq	%rdx, 1248(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_268:
+.L394_258:
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
 	negq	%rax
@@ -86183,13 +86303,13 @@ hw_names_set:
 	movl	%eax, 1548(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_269:
+.L394_259:
 	movq	-48(%rbp), %rax
 	movq	-56(%rbp), %rcx
 	movq	%rcx, 1280(%rax)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_270:
+.L394_260:
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
 	negq	%rax
@@ -86198,76 +86318,76 @@ hw_names_set:
 	movl	%eax, 1552(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_271:
+.L394_261:
 	movq	-48(%rbp), %rcx
 	movq	%rax, 1304(%rcx)
 	movq	%rdx, 1312(%rcx)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_272:
+.L394_262:
 	movb	$1, %dl
 	movl	$8192, %eax
 	movl	$16384, %ecx
 	movl	$6, %esi
-.L394_273:
+.L394_263:
 	movq	%rsi, -56(%rbp)
-	jmp	.L394_276
-.L394_274:
+	jmp	.L394_266
+.L394_264:
 	movl	$8192, %eax
 	movl	$16384, %ecx
 	movq	$0, -56(%rbp)
 	xorl	%edx, %edx
-	jmp	.L394_276
-.L394_275:
+	jmp	.L394_266
+.L394_265:
 	movb	$3, %dl
 	movq	$0, -56(%rbp)
 	xorl	%ecx, %ecx
 	xorl	%eax, %eax
-.L394_276:
+.L394_266:
 	movq	-48(%rbp), %rsi
 	movb	%dl, 1328(%rsi)
 	movq	%rax, 1304(%rsi)
 	movq	%rcx, 1312(%rsi)
-.L394_277:
+.L394_267:
 	movl	$80, %eax
-.L394_278:
+.L394_268:
 	movq	-48(%rbp), %rcx
 	movq	-56(%rbp), %rdx
 	movq	%rdx, 1240(%rcx,%rax)
 	xorl	%r13d, %r13d
 	jmp	.L394_37
-.L394_279:
+.L394_269:
 	movq	$-1, %rcx
-	jmp	.L394_130
-.L394_280:
+	jmp	.L394_88
+.L394_270:
 	movq	$-1, %rax
-	jmp	.L394_136
-.L394_281:
+	jmp	.L394_115
+.L394_271:
 	movq	$-1, %rax
 	jmp	.L394_66
-.L394_282:
+.L394_272:
 	movq	$-1, %rax
 	mulq	%rsi
 	jno	.L394_68
-.L394_283:
+.L394_273:
 	movq	$-1, %rax
 	jmp	.L394_68
-.L394_284:
+.L394_274:
 	movq	$-1, %rcx
-	jmp	.L394_243
-.L394_285:
+	jmp	.L394_159
+.L394_275:
 	movq	$-1, %rax
-	jmp	.L394_249
-.L394_286:
+	jmp	.L394_228
+.L394_276:
 	movq	$-1, %rax
-	jmp	.L394_216
-.L394_287:
+	jmp	.L394_214
+.L394_277:
 	movq	$-1, %rax
 	mulq	%rsi
-	jno	.L394_218
-.L394_288:
+	jno	.L394_216
+.L394_278:
 	movq	$-1, %rax
-	jmp	.L394_218
+	jmp	.L394_216
 	.size	hw_names_set, .-hw_names_set
 
 	.p2align	4
@@ -86830,135 +86950,138 @@ hw_paternoster_Paternoster_board:
 	pushq	%r13
 	pushq	%r12
 	pushq	%rbx
-	subq	$88, %rsp
-	movl	%edx, %r14d
-	movq	1256(%rdi), %rcx
+	subq	$104, %rsp
 	movl	%edx, %r15d
-	leaq	(%r15,%r15,8), %r12
-	shlq	$4, %r12
+	movq	1256(%rdi), %rcx
+	movl	%edx, %r12d
+	leaq	(%r12,%r12,8), %r8
+	shlq	$4, %r8
 	movq	1248(%rdi), %rax
-	addq	%r12, %rax
-	leaq	1264(%rdi), %r8
-	cmpq	%r15, %rcx
-	movq	%r8, %rdx
+	addq	%r8, %rax
+	leaq	1264(%rdi), %r9
+	cmpq	%r12, %rcx
+	movq	%r9, %rdx
 	cmovaq	%rax, %rdx
 	movq	%rsi, -72(%rbp)
-	movq	(%rdx), %rsi
-	movq	%rsi, -120(%rbp)
-	cmpq	1088(%rdi), %rsi
-	setb	%r13b
-	andb	135(%rdx), %r13b
-	cmpq	%r15, %rcx
-	movq	%r8, -64(%rbp)
+	movq	(%rdx), %rbx
+	cmpq	1088(%rdi), %rbx
+	setb	%sil
+	andb	135(%rdx), %sil
+	cmpq	%r12, %rcx
+	movq	%r8, -96(%rbp)
 	jbe	.L397_1
 .L397_2:
-	movb	%r13b, 135(%rax)
-	movq	1184(%rdi), %rax
-	movq	%rax, -96(%rbp)
-	cmpq	$400000, %rax
-	movl	%r14d, -76(%rbp)
-	movb	%r13b, -41(%rbp)
+	movb	%sil, 135(%rax)
+	movq	1184(%rdi), %rdx
+	cmpq	$400000, %rdx
 	jb	.L397_3
 	movq	856(%rdi), %rcx
 	movq	%rcx, %rax
 	movq	%rcx, -56(%rbp)
 	shrq	$61, %rax
-	jne	.L397_29
+	jne	.L397_31
 	shlq	$3, -56(%rbp)
 	jmp	.L397_6
 .L397_3:
 	movq	$0, -56(%rbp)
 .L397_6:
-	movq	1256(%rdi), %rcx
-	movq	1408(%rdi), %r14
+	movq	1256(%rdi), %r11
 	movq	1248(%rdi), %rax
-	movq	%r12, -88(%rbp)
-	addq	%r12, %rax
-	movq	%r15, -128(%rbp)
-	movq	%rcx, -104(%rbp)
-	cmpq	%r15, %rcx
-	movq	%r8, %rcx
-	movq	%rax, -112(%rbp)
+	addq	%r8, %rax
+	cmpq	%r12, %r11
+	movq	%r9, %rcx
 	cmovaq	%rax, %rcx
+	cmpq	$0, -56(%rbp)
+	je	.L397_21
+	movq	%r11, -104(%rbp)
+	movq	%rax, -112(%rbp)
+	movq	%rbx, -120(%rbp)
+	movq	%rdx, -64(%rbp)
+	movb	%sil, -41(%rbp)
+	movq	%r9, -128(%rbp)
+	movq	%r12, -136(%rbp)
+	movl	%r15d, -84(%rbp)
 	movl	120(%rcx), %eax
 	movl	124(%rcx), %edx
-	movq	1416(%rdi), %r11
-	leaq	1424(%rdi), %r13
+	movq	1408(%rdi), %r11
+	movq	1416(%rdi), %r14
+	leaq	1424(%rdi), %r10
 	movq	-72(%rbp), %rcx
-	movq	432(%rcx), %r12
+	movq	432(%rcx), %rsi
 	movq	440(%rcx), %rbx
-	leaq	448(%rcx), %r15
-	movl	$16, %r10d
+	addq	$448, %rcx
+	movq	%rcx, -80(%rbp)
+	movl	$16, %r12d
+	xorl	%r15d, %r15d
 	movq	-56(%rbp), %rcx
 	.p2align	4
-.L397_7:
-	movl	%edx, %esi
-	movq	%rsi, %rdx
+.L397_8:
+	movl	%edx, %r9d
+	movq	%r9, %rdx
 	shlq	$4, %rdx
-	addq	%r14, %rdx
-	cmpq	%rsi, %r11
-	cmovbeq	%r13, %rdx
-	movq	(%rdx), %r9
-	movl	%eax, %r8d
-	cmpq	%r8, %r9
-	cmovbeq	%r8, %r9
-	jbe	.L397_18
-	cmpq	$1, %r8
-	adcq	$0, %r8
+	addq	%r11, %rdx
+	cmpq	%r9, %r14
+	cmovbeq	%r10, %rdx
+	movq	(%rdx), %r8
+	movl	%eax, %r13d
+	cmpq	%r13, %r8
+	cmovbeq	%r13, %r8
+	jbe	.L397_19
+	cmpq	$1, %r13
+	adcq	$0, %r13
 	movq	%rcx, %rax
-	mulq	%r9
-	jo	.L397_12
+	mulq	%r8
+	jo	.L397_13
 	movq	%rax, %rcx
 	shrq	$32, %rcx
-	je	.L397_10
+	je	.L397_11
 	xorl	%edx, %edx
-	divq	%r8
+	divq	%r13
 	movq	%rax, %rcx
-	jmp	.L397_18
-.L397_10:
+	jmp	.L397_19
+.L397_11:
 	xorl	%edx, %edx
-	divl	%r8d
+	divl	%r13d
 	movl	%eax, %ecx
 	.p2align	4
-.L397_18:
-	testq	%rsi, %rsi
+.L397_19:
+	testq	%r9, %r9
 	je	.L397_20
-	movq	%rsi, %rax
+	movq	%r9, %rax
 	shlq	$5, %rax
-	addq	%r12, %rax
-	cmpq	%rsi, %rbx
-	cmovbeq	%r15, %rax
-	movl	4(%rax), %esi
+	addq	%rsi, %rax
+	cmpq	%r9, %rbx
+	cmovbeq	-80(%rbp), %rax
+	movl	4(%rax), %r8d
 	movl	8(%rax), %edx
-	cmpw	$1, %si
-	adcl	$0, %esi
-	movzwl	%si, %eax
+	cmpw	$1, %r8w
+	adcl	$0, %r8d
+	movzwl	%r8w, %eax
 	cmpl	$-1, %edx
-	movl	$0, %esi
-	cmovel	%esi, %edx
-	decl	%r10d
-	jne	.L397_7
+	cmovel	%r15d, %edx
+	decl	%r12d
+	jne	.L397_8
 	jmp	.L397_20
-.L397_12:
+.L397_13:
 	movq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L397_13
+	je	.L397_14
 	movq	%rcx, %rax
 	xorl	%edx, %edx
-	divq	%r8
-	jmp	.L397_15
-.L397_13:
+	divq	%r13
+	jmp	.L397_16
+.L397_14:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
-	divl	%r8d
-.L397_15:
-	mulq	%r9
-	jo	.L397_17
+	divl	%r13d
+.L397_16:
+	mulq	%r8
+	jo	.L397_18
 	movq	%rax, %rcx
-	jmp	.L397_18
-.L397_17:
+	jmp	.L397_19
+.L397_18:
 	movq	$-1, %rcx
-	jmp	.L397_18
+	jmp	.L397_19
 .L397_20:
 	movabsq	$2305843009213693952, %rax
 	cmpq	%rax, %rcx
@@ -86967,49 +87090,53 @@ hw_paternoster_Paternoster_board:
 	addq	%rax, %rcx
 	movq	$-1, %rbx
 	cmovaeq	%rcx, %rbx
-	movq	-128(%rbp), %r12
-	cmpq	%r12, -104(%rbp)
-	movl	-76(%rbp), %edx
-	movq	-112(%rbp), %r13
-	jbe	.L397_21
-.L397_22:
-	movq	%rbx, 16(%r13)
-	cmpb	$0, -41(%rbp)
-	je	.L397_23
+	movl	-84(%rbp), %r15d
+	movq	-136(%rbp), %r12
+	movq	-128(%rbp), %r9
+	movzbl	-41(%rbp), %esi
+	movq	-64(%rbp), %rdx
+	movq	-112(%rbp), %rax
+	movq	-104(%rbp), %r11
+.L397_21:
+	cmpq	%r12, %r11
+	jbe	.L397_22
+.L397_23:
+	movq	%rbx, 16(%rax)
+	testb	%sil, %sil
+	je	.L397_24
 	movq	856(%rdi), %r8
 	xorl	%eax, %eax
-	jmp	.L397_28
-.L397_23:
-	cmpq	$399999, -96(%rbp)
-	movq	-64(%rbp), %rcx
-	jbe	.L397_24
-	movq	-88(%rbp), %rax
+	jmp	.L397_29
+.L397_24:
+	cmpq	$399999, %rdx
+	jbe	.L397_25
+	movq	-96(%rbp), %rax
 	addq	1248(%rdi), %rax
 	cmpq	%r12, 1256(%rdi)
-	cmovaq	%rax, %rcx
-	cmpb	$2, 132(%rcx)
-	jb	.L397_24
-	cmpw	$128, 128(%rcx)
-	jb	.L397_24
+	cmovaq	%rax, %r9
+	cmpb	$2, 132(%r9)
+	jb	.L397_25
+	cmpw	$128, 128(%r9)
+	jb	.L397_25
 	movq	%rdi, %r14
 	movq	-72(%rbp), %rsi
-	movl	%edx, %ebx
+	movl	%r15d, %edx
 	callq	hw_paternoster_Paternoster_turn_of
-	movl	%ebx, %edx
 	movq	%r14, %rdi
 	movq	%rax, %r8
 	movb	$2, %al
-	jmp	.L397_28
-.L397_24:
+	jmp	.L397_29
+.L397_25:
 	movq	856(%rdi), %rcx
 	movq	-56(%rbp), %r8
 	cmpq	%r8, %rcx
 	cmovaq	%rcx, %r8
 	movb	$1, %al
-.L397_28:
+.L397_29:
 	movzbl	%al, %ecx
 	movq	-72(%rbp), %rsi
-	addq	$88, %rsp
+	movl	%r15d, %edx
+	addq	$104, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -87018,23 +87145,31 @@ hw_paternoster_Paternoster_board:
 	popq	%rbp
 	jmp	hw_paternoster_Paternoster_board_as
 .L397_1:
-	movq	%rdi, %rbx
-	movq	-64(%rbp), %rdi
+	movq	%rdi, -80(%rbp)
+	movq	%r9, %rdi
+	movq	%r9, %r13
+	movl	%esi, %r14d
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	%rbx, %rdi
-	movq	-64(%rbp), %r8
-	movq	%r8, %rax
+	movl	%r14d, %esi
+	movq	%r13, %r9
+	movq	-80(%rbp), %rdi
+	movq	-96(%rbp), %r8
+	movq	%r13, %rax
 	jmp	.L397_2
-.L397_21:
+.L397_22:
 	movq	%rdi, %r14
-	movq	-64(%rbp), %r13
-	movq	%r13, %rdi
-	movl	%edx, %r15d
+	movq	%r9, %rdi
+	movq	%r9, %r13
+	movb	%sil, -41(%rbp)
+	movq	%rdx, -64(%rbp)
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	movl	%r15d, %edx
+	movq	-64(%rbp), %rdx
+	movzbl	-41(%rbp), %esi
+	movq	%r13, %r9
 	movq	%r14, %rdi
-	jmp	.L397_22
-.L397_29:
+	movq	%r13, %rax
+	jmp	.L397_23
+.L397_31:
 	movq	$-1, -56(%rbp)
 	jmp	.L397_6
 	.size	hw_paternoster_Paternoster_board, .-hw_paternoster_Paternoster_board
@@ -87050,304 +87185,297 @@ hw_paternoster_Paternoster_board_as:
 	pushq	%r12
 	pushq	%rbx
 	subq	$88, %rsp
-	movl	%ecx, -44(%rbp)
-	movq	1256(%rdi), %r9
-	movl	%edx, -48(%rbp)
-	movl	%edx, %eax
-	leaq	(%rax,%rax,8), %rcx
-	shlq	$4, %rcx
-	movq	1248(%rdi), %rdx
-	movq	%rcx, -80(%rbp)
-	addq	%rcx, %rdx
-	leaq	1264(%rdi), %rcx
-	movq	%rax, -112(%rbp)
-	movq	%r9, -72(%rbp)
-	cmpq	%rax, %r9
-	movq	%rcx, -88(%rbp)
-	movq	%rcx, %rax
-	movq	%rdx, -64(%rbp)
-	cmovaq	%rdx, %rax
+	movq	%r8, %r9
+	movl	%edx, %ebx
+	movq	%rdi, %r14
+	movq	1256(%rdi), %rdi
+	movl	%edx, %r15d
+	leaq	(%r15,%r15,8), %rdx
+	shlq	$4, %rdx
+	movq	1248(%r14), %r8
+	addq	%rdx, %r8
+	leaq	1264(%r14), %r13
+	cmpq	%r15, %rdi
+	movq	%r13, %rax
+	cmovaq	%r8, %rax
+	movl	%ecx, -52(%rbp)
+	movq	%rsi, -72(%rbp)
 	movq	(%rax), %rcx
-	movq	%rcx, -96(%rbp)
+	movq	%rcx, -48(%rbp)
+	testq	%r9, %r9
+	je	.L398_16
+	movq	%r8, -88(%rbp)
+	movq	%rdi, -96(%rbp)
+	movq	%rdx, -104(%rbp)
+	movq	%r15, -112(%rbp)
+	movl	%ebx, -76(%rbp)
 	movl	124(%rax), %ecx
 	movl	120(%rax), %eax
-	movq	1408(%rdi), %r10
-	movq	1416(%rdi), %r11
-	movq	%rdi, -104(%rbp)
-	leaq	1424(%rdi), %r12
-	movq	432(%rsi), %r13
-	movq	440(%rsi), %rdi
-	movq	%rsi, -56(%rbp)
-	addq	$448, %rsi
-	movl	$16, %r9d
-	xorl	%r15d, %r15d
+	movq	1408(%r14), %r11
+	movq	1416(%r14), %r12
+	leaq	1424(%r14), %r10
+	movq	-72(%rbp), %rdx
+	movq	432(%rdx), %r8
+	movq	440(%rdx), %r13
+	addq	$448, %rdx
+	movq	%rdx, -64(%rbp)
+	movl	$16, %ebx
+	xorl	%edi, %edi
 	.p2align	4
-.L398_1:
-	movl	%ecx, %ebx
-	movq	%rbx, %rcx
+.L398_2:
+	movl	%ecx, %r15d
+	movq	%r15, %rcx
 	shlq	$4, %rcx
-	addq	%r10, %rcx
-	cmpq	%rbx, %r11
-	cmovbeq	%r12, %rcx
-	movq	(%rcx), %rcx
-	movl	%eax, %r14d
-	cmpq	%r14, %rcx
-	cmovbeq	%r14, %rcx
-	jbe	.L398_12
-	cmpq	$1, %r14
-	adcq	$0, %r14
-	movq	%r8, %rax
-	mulq	%rcx
-	jo	.L398_6
-	movq	%rax, %rcx
-	shrq	$32, %rcx
-	je	.L398_4
+	addq	%r11, %rcx
+	cmpq	%r15, %r12
+	cmovbeq	%r10, %rcx
+	movq	(%rcx), %rsi
+	movl	%eax, %ecx
+	cmpq	%rcx, %rsi
+	cmovbeq	%rcx, %rsi
+	jbe	.L398_7
+	cmpq	$1, %rcx
+	adcq	$0, %rcx
+	movq	%r9, %rax
+	mulq	%rsi
+	jo	.L398_9
+	movq	%rax, %rdx
+	shrq	$32, %rdx
+	je	.L398_6
 	xorl	%edx, %edx
-	divq	%r14
-	movq	%rax, %r8
-	jmp	.L398_12
-.L398_4:
+	divq	%rcx
+	movq	%rax, %r9
+	jmp	.L398_7
+.L398_6:
 	xorl	%edx, %edx
-	divl	%r14d
-	movl	%eax, %r8d
+	divl	%ecx
+	movl	%eax, %r9d
 	.p2align	4
-.L398_12:
-	testq	%rbx, %rbx
-	je	.L398_14
-	movq	%rbx, %rax
+.L398_7:
+	testq	%r15, %r15
+	je	.L398_15
+	movq	%r15, %rax
 	shlq	$5, %rax
-	addq	%r13, %rax
-	cmpq	%rbx, %rdi
-	cmovbeq	%rsi, %rax
+	addq	%r8, %rax
+	cmpq	%r15, %r13
+	cmovbeq	-64(%rbp), %rax
 	movl	4(%rax), %edx
 	movl	8(%rax), %ecx
 	cmpw	$1, %dx
 	adcl	$0, %edx
 	movzwl	%dx, %eax
 	cmpl	$-1, %ecx
-	cmovel	%r15d, %ecx
-	decl	%r9d
-	jne	.L398_1
-	jmp	.L398_14
-.L398_6:
-	movq	%r8, %rax
-	shrq	$32, %rax
-	je	.L398_7
-	movq	%r8, %rax
-	xorl	%edx, %edx
-	divq	%r14
-	jmp	.L398_9
-.L398_7:
-	movl	%r8d, %eax
-	xorl	%edx, %edx
-	divl	%r14d
+	cmovel	%edi, %ecx
+	decl	%ebx
+	jne	.L398_2
+	jmp	.L398_15
 .L398_9:
-	mulq	%rcx
-	jo	.L398_11
-	movq	%rax, %r8
+	movq	%r9, %rax
+	shrq	$32, %rax
+	je	.L398_11
+	movq	%r9, %rax
+	xorl	%edx, %edx
+	divq	%rcx
 	jmp	.L398_12
 .L398_11:
-	movq	$-1, %r8
-	jmp	.L398_12
+	movl	%r9d, %eax
+	xorl	%edx, %edx
+	divl	%ecx
+.L398_12:
+	mulq	%rsi
+	jo	.L398_14
+	movq	%rax, %r9
+	jmp	.L398_7
 .L398_14:
-	movabsq	$2305843009213693952, %r12
-	cmpq	%r12, %r8
-	cmovbq	%r8, %r12
-	movq	-112(%rbp), %r14
-	cmpq	%r14, -72(%rbp)
-	movq	-88(%rbp), %r15
-	movq	-64(%rbp), %rcx
-	jbe	.L398_15
+	movq	$-1, %r9
+	jmp	.L398_7
+.L398_15:
+	movabsq	$2305843009213693952, %rax
+	cmpq	%rax, %r9
+	cmovbq	%r9, %rax
+	movq	-48(%rbp), %rcx
+	addq	%rax, %rcx
+	movq	$-1, %rax
+	cmovbq	%rax, %rcx
+	movq	%rcx, -48(%rbp)
+	movl	-76(%rbp), %ebx
+	movq	-112(%rbp), %r15
+	leaq	1264(%r14), %r13
+	movq	-104(%rbp), %rdx
+	movq	-96(%rbp), %rdi
+	movq	-88(%rbp), %r8
 .L398_16:
-	movl	-44(%rbp), %eax
-	movb	%al, 133(%rcx)
-	movq	-104(%rbp), %r13
-	movq	-80(%rbp), %rax
-	addq	1248(%r13), %rax
-	cmpq	%r14, 1256(%r13)
-	cmovaq	%rax, %r15
-	cmpq	$399999, 1184(%r13)
-	jbe	.L398_17
-	leaq	40(%r15), %rax
-	leaq	1456(%r13), %rdx
-	cmpb	$6, 133(%r15)
-	cmoveq	%rax, %rdx
-	cmpl	$-1, 80(%r15)
-	movl	$92, %eax
-	movl	$72, %esi
+	cmpq	%r15, %rdi
+	jbe	.L398_56
+.L398_17:
+	movl	-52(%rbp), %eax
+	movb	%al, 133(%r8)
+	movq	1184(%r14), %r12
+	cmpq	$400000, %r12
+	jb	.L398_24
+	addq	1248(%r14), %rdx
+	cmpq	%r15, 1256(%r14)
+	cmovaq	%rdx, %r13
+	leaq	40(%r13), %rax
+	leaq	1456(%r14), %rsi
+	cmpb	$6, 133(%r13)
 	cmoveq	%rax, %rsi
-	movq	-56(%rbp), %rax
-	movq	384(%rax), %rcx
-	movq	392(%rax), %rax
-	movl	8(%r15,%rsi), %edi
-	cmpq	%rdi, %rax
-	movl	-48(%rbp), %ebx
+	cmpl	$-1, 80(%r13)
+	movl	$92, %eax
+	movl	$72, %edx
+	cmoveq	%rax, %rdx
+	movq	-72(%rbp), %rcx
+	movq	384(%rcx), %rax
+	movq	392(%rcx), %rcx
+	movl	8(%r13,%rdx), %edi
+	cmpq	%rdi, %rcx
 	jbe	.L398_22
-	movq	(%rdx), %r8
-	movl	$-1, %edx
+	movq	(%rsi), %r8
+	movl	$-1, %esi
 	movl	%edi, %r9d
 	.p2align	4
 .L398_20:
 	shlq	$5, %rdi
-	cmpq	%r8, (%rcx,%rdi)
-	cmovael	%r9d, %edx
-	leaq	8(%rcx,%rdi), %r9
-	leaq	12(%rcx,%rdi), %rdi
+	cmpq	%r8, (%rax,%rdi)
+	cmovael	%r9d, %esi
+	leaq	8(%rax,%rdi), %r9
+	leaq	12(%rax,%rdi), %rdi
 	cmovaeq	%r9, %rdi
 	movl	(%rdi), %edi
 	movl	%edi, %r9d
-	cmpq	%rdi, %rax
+	cmpq	%rdi, %rcx
 	ja	.L398_20
-	cmpl	$-1, %edx
+	cmpl	$-1, %esi
 	jne	.L398_23
 .L398_22:
-	movl	12(%r15,%rsi), %edx
-	jmp	.L398_23
-.L398_17:
-	leaq	72(%r15), %rax
-	leaq	92(%r15), %rcx
-	cmpl	$-1, 80(%r15)
-	cmoveq	%rcx, %rax
-	movl	(%rax), %edx
-	movq	-56(%rbp), %rax
-	movq	384(%rax), %rcx
-	movq	392(%rax), %rax
-	movl	-48(%rbp), %ebx
+	movl	12(%r13,%rdx), %esi
 .L398_23:
-	movl	%edx, %edx
+	movl	%esi, %edx
 	movq	%rdx, %rsi
 	shlq	$5, %rsi
-	addq	%rcx, %rsi
-	movq	-56(%rbp), %rcx
-	addq	$400, %rcx
-	cmpq	%rdx, %rax
-	cmovaq	%rsi, %rcx
-	leaq	992(%r13), %r15
-	movq	-96(%rbp), %rax
-	addq	%r12, %rax
-	movq	$-1, %r8
-	cmovaeq	%rax, %r8
-	movq	(%rcx), %r12
-	cmpb	$0, -44(%rbp)
-	je	.L398_28
-	movzbl	-44(%rbp), %eax
+	addq	%rsi, %rax
+	movq	-72(%rbp), %rsi
+	addq	$400, %rsi
+	cmpq	%rdx, %rcx
+	cmovaq	%rax, %rsi
+	movq	(%rsi), %rax
+	movq	%rax, -64(%rbp)
+.L398_24:
+	cmpb	$0, -52(%rbp)
+	je	.L398_29
+	movzbl	-52(%rbp), %eax
 	cmpl	$1, %eax
-	jne	.L398_37
-	movq	992(%r13), %rsi
-	movq	1000(%r13), %rdx
-	movl	1128(%r13), %r9d
+	jne	.L398_32
+	movq	992(%r14), %rsi
+	movq	1000(%r14), %rdx
+	movl	1128(%r14), %r9d
 	cmpq	%r9, %rdx
-	jbe	.L398_26
-	leaq	1120(%r13), %rdi
-	movq	%r9, %rax
-	shlq	$5, %rax
-	cmpq	(%rsi,%rax), %r8
-	jae	.L398_35
+	jbe	.L398_35
+	leaq	1120(%r14), %rdi
+	movq	%r9, %rcx
+	shlq	$5, %rcx
+	movq	-48(%rbp), %rax
+	cmpq	(%rsi,%rcx), %rax
+	jae	.L398_43
 	movl	%ebx, %ecx
+	movq	-48(%rbp), %r8
 	callq	hw_collections_tree_Tree_insert_among
-	movl	$164, %eax
-	jmp	.L398_44
-.L398_28:
-	movq	992(%r13), %rsi
-	movq	1000(%r13), %rdx
-	movl	1116(%r13), %r9d
-	cmpq	%r9, %rdx
-	jbe	.L398_29
-	leaq	1108(%r13), %rdi
-	movq	%r9, %rax
-	shlq	$5, %rax
-	cmpq	(%rsi,%rax), %r8
-	jae	.L398_32
-	movl	%ebx, %ecx
-	callq	hw_collections_tree_Tree_insert_among
-	movl	$152, %eax
-	jmp	.L398_44
-.L398_37:
-	movq	992(%r13), %rsi
-	movq	1000(%r13), %rdx
-	movl	1140(%r13), %r9d
+	jmp	.L398_37
+.L398_29:
+	movq	992(%r14), %rsi
+	movq	1000(%r14), %rdx
+	movl	1116(%r14), %r9d
 	cmpq	%r9, %rdx
 	jbe	.L398_38
-	leaq	1132(%r13), %rdi
-	movq	%r9, %rax
-	shlq	$5, %rax
-	cmpq	(%rsi,%rax), %r8
-	jae	.L398_41
+	leaq	1108(%r14), %rdi
+	movq	%r9, %rcx
+	shlq	$5, %rcx
+	movq	-48(%rbp), %rax
+	cmpq	(%rsi,%rcx), %rax
+	jae	.L398_44
 	movl	%ebx, %ecx
+	movq	-48(%rbp), %r8
 	callq	hw_collections_tree_Tree_insert_among
-	jmp	.L398_43
-.L398_26:
-	movl	$164, %eax
-	cmpq	%r14, %rdx
-	jbe	.L398_44
-	movq	%r14, %rcx
-	shlq	$5, %rcx
-	movq	%r8, (%rsi,%rcx)
-	movq	$-1, 8(%rsi,%rcx)
-	movq	$-1, 16(%rsi,%rcx)
-	movl	$-1, 24(%rsi,%rcx)
-	movb	$0, 28(%rsi,%rcx)
-	movl	%ebx, 1120(%r13)
-	movl	%ebx, 1124(%r13)
-	movl	%ebx, 1128(%r13)
-	jmp	.L398_44
-.L398_29:
-	movl	$152, %eax
-	cmpq	%r14, %rdx
-	jbe	.L398_44
-	movq	%r14, %rcx
-	shlq	$5, %rcx
-	movq	%r8, (%rsi,%rcx)
-	movq	$-1, 8(%rsi,%rcx)
-	movq	$-1, 16(%rsi,%rcx)
-	movl	$-1, 24(%rsi,%rcx)
-	movb	$0, 28(%rsi,%rcx)
-	movl	%ebx, 1108(%r13)
-	movl	%ebx, 1112(%r13)
-	movl	%ebx, 1116(%r13)
-	jmp	.L398_44
-.L398_38:
-	movl	$176, %eax
-	cmpq	%r14, %rdx
-	jbe	.L398_44
-	movq	%r14, %rcx
-	shlq	$5, %rcx
-	movq	%r8, (%rsi,%rcx)
-	movq	$-1, 8(%rsi,%rcx)
-	movq	$-1, 16(%rsi,%rcx)
-	movl	$-1, 24(%rsi,%rcx)
-	movb	$0, 28(%rsi,%rcx)
-	movl	%ebx, 1132(%r13)
-	movl	%ebx, 1136(%r13)
-	movl	%ebx, 1140(%r13)
-	jmp	.L398_44
-.L398_35:
-	movl	$1, (%rsp)
-	movl	%ebx, %ecx
-	callq	hw_collections_tree_Tree_attach
-	movl	$164, %eax
-	jmp	.L398_44
+	jmp	.L398_45
 .L398_32:
-	movl	$1, (%rsp)
+	movq	992(%r14), %rsi
+	movq	1000(%r14), %rdx
+	movl	1140(%r14), %r9d
+	cmpq	%r9, %rdx
+	jbe	.L398_41
+	leaq	1132(%r14), %rdi
+	movq	%r9, %rcx
+	shlq	$5, %rcx
+	movq	-48(%rbp), %rax
+	cmpq	(%rsi,%rcx), %rax
+	jae	.L398_50
 	movl	%ebx, %ecx
-	callq	hw_collections_tree_Tree_attach
-	movl	$152, %eax
-	jmp	.L398_44
+	movq	-48(%rbp), %r8
+	callq	hw_collections_tree_Tree_insert_among
+	jmp	.L398_51
+.L398_35:
+	cmpq	%r15, %rdx
+	jbe	.L398_37
+	movq	%r15, %rcx
+	shlq	$5, %rcx
+	movq	-48(%rbp), %rax
+	movq	%rax, (%rsi,%rcx)
+	movq	$-1, 8(%rsi,%rcx)
+	movq	$-1, 16(%rsi,%rcx)
+	movl	$-1, 24(%rsi,%rcx)
+	movb	$0, 28(%rsi,%rcx)
+	movl	%ebx, 1120(%r14)
+	movl	%ebx, 1124(%r14)
+	movl	%ebx, 1128(%r14)
+	jmp	.L398_37
+.L398_38:
+	cmpq	%r15, %rdx
+	jbe	.L398_45
+	movq	%r15, %rcx
+	shlq	$5, %rcx
+	movq	-48(%rbp), %rax
+	movq	%rax, (%rsi,%rcx)
+	movq	$-1, 8(%rsi,%rcx)
+	movq	$-1, 16(%rsi,%rcx)
+	movl	$-1, 24(%rsi,%rcx)
+	movb	$0, 28(%rsi,%rcx)
+	movl	%ebx, 1108(%r14)
+	movl	%ebx, 1112(%r14)
+	movl	%ebx, 1116(%r14)
+	jmp	.L398_45
 .L398_41:
+	cmpq	%r15, %rdx
+	jbe	.L398_51
+	movq	%r15, %rcx
+	shlq	$5, %rcx
+	movq	-48(%rbp), %rax
+	movq	%rax, (%rsi,%rcx)
+	movq	$-1, 8(%rsi,%rcx)
+	movq	$-1, 16(%rsi,%rcx)
+	movl	$-1, 24(%rsi,%rcx)
+	movb	$0, 28(%rsi,%rcx)
+	movl	%ebx, 1132(%r14)
+	movl	%ebx, 1136(%r14)
+	movl	%ebx, 1140(%r14)
+	jmp	.L398_51
+.L398_43:
 	movl	$1, (%rsp)
 	movl	%ebx, %ecx
+	movq	-48(%rbp), %r8
 	callq	hw_collections_tree_Tree_attach
-.L398_43:
-	movl	$176, %eax
-.L398_44:
-	addq	%rax, %r15
-	movq	1040(%r13), %rsi
-	movq	1048(%r13), %rdx
-	cmpl	$-1, 992(%r13,%rax)
-	je	.L398_45
-	movq	%r15, %rdi
+.L398_37:
+	movl	$164, %eax
+	cmpq	$399999, %r12
+	jbe	.L398_46
+.L398_52:
+	leaq	992(%r14), %rdi
+	addq	%rax, %rdi
+	movq	1040(%r14), %rsi
+	movq	1048(%r14), %rdx
+	cmpl	$-1, 992(%r14,%rax)
+	je	.L398_54
 	movl	%ebx, %ecx
-	movq	%r12, %r8
+	movq	-64(%rbp), %r8
 	addq	$88, %rsp
 	popq	%rbx
 	popq	%r12
@@ -87356,19 +87484,38 @@ hw_paternoster_Paternoster_board_as:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_insert_among
+.L398_54:
+	cmpq	%r15, %rdx
+	jbe	.L398_49
+	shlq	$5, %r15
+	movq	-64(%rbp), %rax
+	movq	%rax, (%rsi,%r15)
+	movq	$-1, 8(%rsi,%r15)
+	movq	$-1, 16(%rsi,%r15)
+	movl	$-1, 24(%rsi,%r15)
+	movb	$0, 28(%rsi,%r15)
+	movl	%ebx, (%rdi)
+	movl	%ebx, 4(%rdi)
+	movl	%ebx, 8(%rdi)
+	jmp	.L398_49
+.L398_44:
+	movl	$1, (%rsp)
+	movl	%ebx, %ecx
+	movq	-48(%rbp), %r8
+	callq	hw_collections_tree_Tree_attach
 .L398_45:
-	cmpq	%r14, %rdx
-	jbe	.L398_47
-	shlq	$5, %r14
-	movq	%r12, (%rsi,%r14)
-	movq	$-1, 8(%rsi,%r14)
-	movq	$-1, 16(%rsi,%r14)
-	movl	$-1, 24(%rsi,%r14)
-	movb	$0, 28(%rsi,%r14)
-	movl	%ebx, (%r15)
-	movl	%ebx, 4(%r15)
-	movl	%ebx, 8(%r15)
-.L398_47:
+	movl	$152, %eax
+	cmpq	$399999, %r12
+	ja	.L398_52
+.L398_46:
+	cmpq	%r15, 1048(%r14)
+	jbe	.L398_57
+	shlq	$5, %r15
+	addq	1040(%r14), %r15
+	movq	%r15, %r14
+.L398_48:
+	movq	$-1, (%r14)
+.L398_49:
 	addq	$88, %rsp
 	popq	%rbx
 	popq	%r12
@@ -87377,11 +87524,28 @@ hw_paternoster_Paternoster_board_as:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L398_15:
-	movq	%r15, %rdi
+.L398_50:
+	movl	$1, (%rsp)
+	movl	%ebx, %ecx
+	movq	-48(%rbp), %r8
+	callq	hw_collections_tree_Tree_attach
+.L398_51:
+	movl	$176, %eax
+	cmpq	$399999, %r12
+	jbe	.L398_46
+	jmp	.L398_52
+.L398_56:
+	movq	%r13, %rdi
+	movq	%rdx, %r12
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	%r15, %rcx
-	jmp	.L398_16
+	movq	%r12, %rdx
+	movq	%r13, %r8
+	jmp	.L398_17
+.L398_57:
+	addq	$1056, %r14
+	movq	%r14, %rdi
+	callq	hw_collections_arena_clean_collections_tree_Node
+	jmp	.L398_48
 	.size	hw_paternoster_Paternoster_board_as, .-hw_paternoster_Paternoster_board_as
 
 	.p2align	4
@@ -87395,26 +87559,27 @@ hw_paternoster_Paternoster_depth_limit:
 	pushq	%r12
 	pushq	%rbx
 	subq	$40, %rsp
-	movl	8(%rcx), %r8d
-	movq	%r8, %rcx
+	movl	8(%rcx), %r9d
+	movq	%r9, %rcx
 	shlq	$7, %rcx
 	addq	256(%rsi), %rcx
-	cmpq	%r8, 264(%rsi)
+	cmpq	%r9, 264(%rsi)
 	leaq	128(%rsi), %rax
 	cmovaq	%rcx, %rax
-	cmpl	1472(%rdi), %r8d
-	jae	.L399_53
-	movl	%edx, -44(%rbp)
-	leaq	(%r8,%r8,8), %rcx
+	movl	%edx, %r8d
+	cmpl	1472(%rdi), %r9d
+	jae	.L399_55
+	leaq	(%r9,%r9,8), %rcx
 	shlq	$4, %rcx
 	addq	1248(%rdi), %rcx
-	cmpq	%r8, 1256(%rdi)
+	movq	%r9, -56(%rbp)
+	cmpq	%r9, 1256(%rdi)
 	leaq	1264(%rdi), %r9
 	cmovaq	%rcx, %r9
 	movl	12(%rax), %ecx
 	cmpb	$0, 134(%r9)
+	movl	%r8d, -44(%rbp)
 	movq	%r9, -64(%rbp)
-	movq	%r8, -56(%rbp)
 	je	.L399_3
 	movl	120(%r9), %edx
 	movl	124(%r9), %eax
@@ -87518,7 +87683,7 @@ hw_paternoster_Paternoster_depth_limit:
 	movl	$1, %edx
 	jmp	.L399_18
 .L399_17:
-	shll	$3, %edx
+	shll	$6, %edx
 .L399_18:
 	movq	%r10, %rcx
 .L399_19:
@@ -87603,59 +87768,61 @@ hw_paternoster_Paternoster_depth_limit:
 	movq	$-1, %r9
 	jmp	.L399_25
 .L399_33:
-	movl	-44(%rbp), %edx
-	movl	%edx, %eax
+	movl	-44(%rbp), %r8d
+	movl	%r8d, %eax
 	cmpq	%rax, %r9
 	movq	-56(%rbp), %rax
 	movq	-80(%rbp), %rcx
-	jbe	.L399_53
+	jbe	.L399_55
 	cmpl	1476(%rcx), %eax
-	jne	.L399_52
-	movq	-72(%rbp), %rax
+	jne	.L399_54
 	movq	-64(%rbp), %rcx
+	movq	(%rcx), %r9
+	movq	-72(%rbp), %rax
 	mulq	24(%rcx)
-	jo	.L399_54
+	jo	.L399_56
 	movq	%rax, %r11
-.L399_37:
-	movq	(%rcx), %rax
-	movq	%rax, -56(%rbp)
+	testq	%rax, %rax
+	je	.L399_53
+	movq	%r9, -56(%rbp)
+.L399_38:
 	movl	120(%rcx), %eax
 	movl	124(%rcx), %ecx
-	movl	$16, %r9d
+	movl	$16, %r8d
 	xorl	%r10d, %r10d
 	.p2align	4
-.L399_38:
+.L399_39:
 	movl	%ecx, %ecx
 	movq	%rcx, %rdx
 	shlq	$4, %rdx
 	addq	%r14, %rdx
 	cmpq	%rcx, %rdi
 	cmovbeq	%r15, %rdx
-	movq	(%rdx), %r8
+	movq	(%rdx), %r9
 	movl	%eax, %ebx
-	cmpq	%rbx, %r8
-	cmovbeq	%rbx, %r8
-	jbe	.L399_43
+	cmpq	%rbx, %r9
+	cmovbeq	%rbx, %r9
+	jbe	.L399_44
 	cmpq	$1, %rbx
 	adcq	$0, %rbx
 	movq	%r11, %rax
-	mulq	%r8
-	jo	.L399_45
+	mulq	%r9
+	jo	.L399_46
 	movq	%rax, %rdx
 	shrq	$32, %rdx
-	je	.L399_42
+	je	.L399_43
 	xorl	%edx, %edx
 	divq	%rbx
 	movq	%rax, %r11
-	jmp	.L399_43
-.L399_42:
+	jmp	.L399_44
+.L399_43:
 	xorl	%edx, %edx
 	divl	%ebx
 	movl	%eax, %r11d
 	.p2align	4
-.L399_43:
+.L399_44:
 	testq	%rcx, %rcx
-	je	.L399_51
+	je	.L399_52
 	movq	%rcx, %rax
 	shlq	$5, %rax
 	addq	%r12, %rax
@@ -87668,49 +87835,50 @@ hw_paternoster_Paternoster_depth_limit:
 	movzwl	%dx, %eax
 	cmpl	$-1, %ecx
 	cmovel	%r10d, %ecx
-	decl	%r9d
-	jne	.L399_38
-	jmp	.L399_51
-.L399_45:
+	decl	%r8d
+	jne	.L399_39
+	jmp	.L399_52
+.L399_46:
 	movq	%r11, %rax
 	shrq	$32, %rax
-	je	.L399_47
+	je	.L399_48
 	movq	%r11, %rax
 	xorl	%edx, %edx
 	divq	%rbx
-	jmp	.L399_48
-.L399_47:
+	jmp	.L399_49
+.L399_48:
 	movl	%r11d, %eax
 	xorl	%edx, %edx
 	divl	%ebx
-.L399_48:
-	mulq	%r8
-	jo	.L399_50
+.L399_49:
+	mulq	%r9
+	jo	.L399_51
 	movq	%rax, %r11
-	jmp	.L399_43
-.L399_50:
-	movq	$-1, %r11
-	jmp	.L399_43
+	jmp	.L399_44
 .L399_51:
+	movq	$-1, %r11
+	jmp	.L399_44
+.L399_52:
 	movabsq	$2305843009213693952, %rax
 	cmpq	%rax, %r11
 	cmovbq	%r11, %rax
-	movq	-56(%rbp), %rcx
-	addq	%rax, %rcx
+	movq	-56(%rbp), %r9
+	addq	%rax, %r9
 	movq	$-1, %rax
-	cmovaeq	%rcx, %rax
+	cmovbq	%rax, %r9
+	movl	-44(%rbp), %r8d
 	movq	-64(%rbp), %rcx
-	cmpq	16(%rcx), %rax
-	movl	-44(%rbp), %edx
-	jb	.L399_53
-.L399_52:
-	movl	%edx, %eax
+.L399_53:
+	cmpq	16(%rcx), %r9
+	jb	.L399_55
+.L399_54:
+	movl	%r8d, %eax
 	shrl	$2, %eax
 	xorl	%ecx, %ecx
-	subl	%eax, %edx
-	cmovbl	%ecx, %edx
-.L399_53:
-	movl	%edx, %eax
+	subl	%eax, %r8d
+	cmovbl	%ecx, %r8d
+.L399_55:
+	movl	%r8d, %eax
 	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
@@ -87719,9 +87887,10 @@ hw_paternoster_Paternoster_depth_limit:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L399_54:
+.L399_56:
+	movq	%r9, -56(%rbp)
 	movq	$-1, %r11
-	jmp	.L399_37
+	jmp	.L399_38
 	.size	hw_paternoster_Paternoster_depth_limit, .-hw_paternoster_Paternoster_depth_limit
 
 	.p2align	4
@@ -87755,6 +87924,7 @@ hw_paternoster_Paternoster_end_turn:
 	je	.L400_4
 	movb	$0, 1244(%rdi)
 	movq	1208(%rdi), %rax
+	movq	$0, 1208(%rdi)
 	testq	%rax, %rax
 	je	.L400_4
 	movl	$100, %ecx
@@ -87858,128 +88028,139 @@ hw_paternoster_Paternoster_file:
 	pushq	%r13
 	pushq	%r12
 	pushq	%rbx
-	subq	$72, %rsp
-	movl	%edx, %r14d
-	movq	1256(%rdi), %r8
-	movl	%edx, %eax
-	leaq	(%rax,%rax,8), %rcx
-	shlq	$4, %rcx
-	addq	1248(%rdi), %rcx
-	leaq	1264(%rdi), %rdx
-	movq	%rax, -72(%rbp)
-	movq	%r8, -88(%rbp)
-	cmpq	%rax, %r8
-	movq	%rdx, -80(%rbp)
-	movq	%rcx, -64(%rbp)
-	cmovaq	%rcx, %rdx
-	movq	(%rdx), %rax
-	movq	%rax, -48(%rbp)
+	subq	$56, %rsp
+	movl	%edx, %r15d
+	movq	1256(%rdi), %rax
+	movl	%edx, %r12d
+	leaq	(%r12,%r12,8), %r9
+	shlq	$4, %r9
+	addq	1248(%rdi), %r9
+	leaq	1264(%rdi), %r13
+	cmpq	%r12, %rax
+	movq	%r13, %rdx
+	cmovaq	%r9, %rdx
+	movq	(%rdx), %r8
 	cmpq	$400000, 1184(%rdi)
+	jb	.L401_2
+	cmpb	$1, 132(%rdx)
+	jbe	.L401_2
+	movq	1088(%rdi), %r10
+	cmpq	%r10, %r8
+	jb	.L401_10
+	cmpw	$128, 128(%rdx)
 	jb	.L401_3
-	cmpb	$2, 132(%rdx)
-	jb	.L401_3
-	cmpw	$127, 128(%rdx)
-	ja	.L401_18
+	jmp	.L401_22
+.L401_2:
+	movq	1088(%rdi), %r10
+	cmpq	%r10, %r8
+	jb	.L401_10
 .L401_3:
-	movl	%r14d, -52(%rbp)
 	movq	856(%rdi), %rcx
+	testq	%rcx, %rcx
+	je	.L401_22
+	movq	%r10, -56(%rbp)
+	movq	%rax, -72(%rbp)
+	movq	%r12, -80(%rbp)
+	movl	%r15d, -44(%rbp)
 	movl	120(%rdx), %eax
 	movl	124(%rdx), %edx
-	movq	1408(%rdi), %r11
-	movq	1416(%rdi), %r12
-	leaq	1424(%rdi), %r13
-	movq	432(%rsi), %r14
+	movq	1408(%rdi), %r12
+	movq	1416(%rdi), %r13
+	movq	432(%rsi), %r10
 	movq	440(%rsi), %rbx
-	movq	%rsi, -96(%rbp)
+	movq	%rsi, -64(%rbp)
 	addq	$448, %rsi
-	movq	%rsi, -104(%rbp)
-	movl	$16, %r15d
-	xorl	%r9d, %r9d
+	movq	%rsi, -88(%rbp)
+	movl	$16, %esi
 	.p2align	4
-.L401_4:
-	movl	%edx, %r8d
-	movq	%r8, %rdx
+.L401_5:
+	movl	%edx, %r15d
+	movq	%r15, %rdx
 	shlq	$4, %rdx
-	addq	%r11, %rdx
-	cmpq	%r8, %r12
-	cmovbeq	%r13, %rdx
-	movq	(%rdx), %rsi
-	movl	%eax, %r10d
-	cmpq	%r10, %rsi
-	cmovbeq	%r10, %rsi
-	jbe	.L401_15
-	cmpq	$1, %r10
-	adcq	$0, %r10
+	addq	%r12, %rdx
+	cmpq	%r15, %r13
+	leaq	1424(%rdi), %r11
+	cmovbeq	%r11, %rdx
+	movq	(%rdx), %r11
+	movl	%eax, %r14d
+	cmpq	%r14, %r11
+	cmovbeq	%r14, %r11
+	jbe	.L401_18
+	cmpq	$1, %r14
+	adcq	$0, %r14
 	movq	%rcx, %rax
-	mulq	%rsi
-	jo	.L401_9
+	mulq	%r11
+	jo	.L401_12
 	movq	%rax, %rcx
 	shrq	$32, %rcx
-	je	.L401_7
+	je	.L401_8
 	xorl	%edx, %edx
-	divq	%r10
+	divq	%r14
 	movq	%rax, %rcx
-	jmp	.L401_15
-.L401_7:
+	jmp	.L401_18
+.L401_8:
 	xorl	%edx, %edx
-	divl	%r10d
+	divl	%r14d
 	movl	%eax, %ecx
 	.p2align	4
-.L401_15:
-	testq	%r8, %r8
-	je	.L401_17
-	movq	%r8, %rax
+.L401_18:
+	testq	%r15, %r15
+	je	.L401_19
+	movq	%r15, %rax
 	shlq	$5, %rax
-	addq	%r14, %rax
-	cmpq	%r8, %rbx
-	cmovbeq	-104(%rbp), %rax
-	movl	4(%rax), %esi
+	addq	%r10, %rax
+	cmpq	%r15, %rbx
+	cmovbeq	-88(%rbp), %rax
+	movl	4(%rax), %r11d
 	movl	8(%rax), %edx
-	cmpw	$1, %si
-	adcl	$0, %esi
-	movzwl	%si, %eax
+	cmpw	$1, %r11w
+	adcl	$0, %r11d
+	movzwl	%r11w, %eax
 	cmpl	$-1, %edx
-	cmovel	%r9d, %edx
-	decl	%r15d
-	jne	.L401_4
-	jmp	.L401_17
-.L401_9:
+	movl	$0, %r11d
+	cmovel	%r11d, %edx
+	decl	%esi
+	jne	.L401_5
+	jmp	.L401_19
+.L401_12:
 	movq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L401_10
+	je	.L401_13
 	movq	%rcx, %rax
 	xorl	%edx, %edx
-	divq	%r10
-	jmp	.L401_12
-.L401_10:
+	divq	%r14
+	jmp	.L401_15
+.L401_13:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
-	divl	%r10d
-.L401_12:
-	mulq	%rsi
-	jo	.L401_14
+	divl	%r14d
+.L401_15:
+	mulq	%r11
+	jo	.L401_17
 	movq	%rax, %rcx
-	jmp	.L401_15
-.L401_14:
-	movq	$-1, %rcx
-	jmp	.L401_15
+	jmp	.L401_18
 .L401_17:
+	movq	$-1, %rcx
+	jmp	.L401_18
+.L401_19:
 	movabsq	$2305843009213693952, %rax
 	cmpq	%rax, %rcx
 	cmovbq	%rcx, %rax
 	xorl	%ecx, %ecx
-	movq	-48(%rbp), %rdx
-	subq	%rax, %rdx
-	cmovbq	%rcx, %rdx
-	movq	%rdx, -48(%rbp)
-	movl	-52(%rbp), %r14d
-	movq	-96(%rbp), %rsi
-.L401_18:
-	movq	-48(%rbp), %rax
-	cmpq	1088(%rdi), %rax
-	jae	.L401_19
-	movl	%r14d, %edx
-	addq	$72, %rsp
+	subq	%rax, %r8
+	cmovbq	%rcx, %r8
+	movl	-44(%rbp), %r15d
+	movq	-80(%rbp), %r12
+	leaq	1264(%rdi), %r13
+	movq	-72(%rbp), %rax
+	movq	-64(%rbp), %rsi
+	movq	-56(%rbp), %r10
+.L401_22:
+	cmpq	%r10, %r8
+	jae	.L401_23
+.L401_10:
+	movl	%r15d, %edx
+	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -87987,27 +88168,23 @@ hw_paternoster_Paternoster_file:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_paternoster_Paternoster_board
-.L401_19:
-	movq	-72(%rbp), %rax
-	cmpq	%rax, -88(%rbp)
-	jbe	.L401_20
-.L401_21:
-	movq	-64(%rbp), %rcx
-	movb	$4, 133(%rcx)
+.L401_23:
+	cmpq	%r12, %rax
+	jbe	.L401_24
+.L401_25:
+	movb	$4, 133(%r9)
 	movq	992(%rdi), %rsi
 	movq	1000(%rdi), %rdx
 	movl	1104(%rdi), %r9d
 	cmpq	%r9, %rdx
-	jbe	.L401_22
+	jbe	.L401_26
 	addq	$1096, %rdi
-	movq	%r9, %rcx
-	shlq	$5, %rcx
-	movq	-48(%rbp), %rax
-	cmpq	(%rsi,%rcx), %rax
-	jae	.L401_25
-	movl	%r14d, %ecx
-	movq	-48(%rbp), %r8
-	addq	$72, %rsp
+	movq	%r9, %rax
+	shlq	$5, %rax
+	cmpq	(%rsi,%rax), %r8
+	jae	.L401_29
+	movl	%r15d, %ecx
+	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -88015,28 +88192,25 @@ hw_paternoster_Paternoster_file:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_insert_among
-.L401_22:
-	cmpq	%rax, %rdx
-	jbe	.L401_26
-	shlq	$5, %rax
-	movq	%rax, %rcx
-	movq	-48(%rbp), %rax
-	movq	%rax, (%rsi,%rcx)
-	movq	$-1, 8(%rsi,%rcx)
-	movq	$-1, 16(%rsi,%rcx)
-	movl	$-1, 24(%rsi,%rcx)
-	movb	$0, 28(%rsi,%rcx)
-	movl	%r14d, 1096(%rdi)
-	movl	%r14d, 1100(%rdi)
-	movl	%r14d, 1104(%rdi)
-	jmp	.L401_26
-.L401_25:
-	movl	$1, (%rsp)
-	movl	%r14d, %ecx
-	movq	-48(%rbp), %r8
-	callq	hw_collections_tree_Tree_attach
 .L401_26:
-	addq	$72, %rsp
+	cmpq	%r12, %rdx
+	jbe	.L401_30
+	shlq	$5, %r12
+	movq	%r8, (%rsi,%r12)
+	movq	$-1, 8(%rsi,%r12)
+	movq	$-1, 16(%rsi,%r12)
+	movl	$-1, 24(%rsi,%r12)
+	movb	$0, 28(%rsi,%r12)
+	movl	%r15d, 1096(%rdi)
+	movl	%r15d, 1100(%rdi)
+	movl	%r15d, 1104(%rdi)
+	jmp	.L401_30
+.L401_29:
+	movl	$1, (%rsp)
+	movl	%r15d, %ecx
+	callq	hw_collections_tree_Tree_attach
+.L401_30:
+	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -88044,15 +88218,15 @@ hw_paternoster_Paternoster_file:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L401_20:
+.L401_24:
 	movq	%rdi, %rbx
-	movq	-80(%rbp), %r15
-	movq	%r15, %rdi
+	movq	%r13, %rdi
+	movq	%r8, %r14
 	callq	hw_collections_arena_clean_paternoster_party_Party
-	movq	-72(%rbp), %rax
+	movq	%r14, %r8
 	movq	%rbx, %rdi
-	movq	%r15, -64(%rbp)
-	jmp	.L401_21
+	movq	%r13, %r9
+	jmp	.L401_25
 	.size	hw_paternoster_Paternoster_file, .-hw_paternoster_Paternoster_file
 
 	.p2align	4
@@ -88414,13 +88588,14 @@ hw_paternoster_Paternoster_new:
 	pushq	%r13
 	pushq	%r12
 	pushq	%rbx
-	subq	$56, %rsp
+	subq	$120, %rsp
 	movq	%rdi, %rbx
 	movq	(%rsi), %r9
-	movq	8(%rsi), %r10
-	testq	%r10, %r10
+	movq	8(%rsi), %rax
+	movq	%rax, -56(%rbp)
+	testq	%rax, %rax
 	je	.L405_7
-	movq	%r10, %rax
+	movq	-56(%rbp), %rax
 	shlq	$4, %rax
 	leaq	(%rax,%rax,8), %rdi
 	leaq	-144(%rdi), %rcx
@@ -88547,23 +88722,24 @@ hw_paternoster_Paternoster_new:
 	cmpq	%rdi, %rax
 	jne	.L405_6
 .L405_7:
-	movq	16(%rsi), %r14
+	movq	16(%rsi), %r10
 	movq	24(%rsi), %r15
 	movq	32(%rsi), %r8
-	movq	40(%rsi), %r11
+	movq	40(%rsi), %rax
+	movq	%rax, -48(%rbp)
 	testq	%r15, %r15
 	je	.L405_15
 	movq	%r15, %rdx
 	shlq	$5, %rdx
 	movq	%rdx, %rcx
-	leaq	(%r14,%rdx), %rax
+	leaq	(%r10,%rdx), %rax
 	addq	$-32, %rax
 	addq	$-32, %rcx
 	je	.L405_14
 	addq	$-64, %rdx
 	movl	%edx, %edi
 	notl	%edi
-	movq	%r14, %rcx
+	movq	%r10, %rcx
 	testb	$-32, %dil
 	je	.L405_12
 	movl	%edx, %edi
@@ -88571,7 +88747,7 @@ hw_paternoster_Paternoster_new:
 	incl	%edi
 	andl	$7, %edi
 	negq	%rdi
-	movq	%r14, %rcx
+	movq	%r10, %rcx
 	.p2align	4
 .L405_11:
 	movq	$0, (%rcx)
@@ -88637,9 +88813,9 @@ hw_paternoster_Paternoster_new:
 	movl	$-1, 24(%rax)
 	movb	$0, 28(%rax)
 .L405_15:
-	testq	%r11, %r11
+	cmpq	$0, -48(%rbp)
 	je	.L405_23
-	movq	%r11, %rdx
+	movq	-48(%rbp), %rdx
 	shlq	$5, %rdx
 	movq	%rdx, %rcx
 	leaq	(%r8,%rdx), %rax
@@ -88723,17 +88899,16 @@ hw_paternoster_Paternoster_new:
 	movl	$-1, 24(%rax)
 	movb	$0, 28(%rax)
 .L405_23:
-	movq	%r15, -64(%rbp)
-	movq	48(%rsi), %r12
-	movq	56(%rsi), %r15
-	testq	%r15, %r15
+	movq	48(%rsi), %r11
+	movq	56(%rsi), %r13
+	testq	%r13, %r13
 	je	.L405_30
-	movq	%r15, %rax
+	movq	%r13, %rax
 	shlq	$5, %rax
 	leaq	-32(%rax), %rdx
 	movl	%edx, %edi
 	notl	%edi
-	movq	%r12, %rcx
+	movq	%r11, %rcx
 	testb	$96, %dil
 	je	.L405_27
 	movl	%edx, %edi
@@ -88741,7 +88916,7 @@ hw_paternoster_Paternoster_new:
 	incl	%edi
 	andl	$3, %edi
 	negq	%rdi
-	movq	%r12, %rcx
+	movq	%r11, %rcx
 	.p2align	4
 .L405_26:
 	movq	$0, (%rcx)
@@ -88754,7 +88929,7 @@ hw_paternoster_Paternoster_new:
 .L405_27:
 	cmpq	$96, %rdx
 	jb	.L405_30
-	addq	%r12, %rax
+	addq	%r11, %rax
 	.p2align	4
 .L405_29:
 	movq	$0, (%rcx)
@@ -88777,68 +88952,102 @@ hw_paternoster_Paternoster_new:
 	cmpq	%rax, %rcx
 	jne	.L405_29
 .L405_30:
-	movq	%r12, -56(%rbp)
-	movq	%r14, -72(%rbp)
-	movq	%r11, %r14
-	movq	%r8, -80(%rbp)
-	movq	%r10, %r12
-	movq	%r9, -88(%rbp)
-	movq	64(%rsi), %rax
-	movq	%rax, -48(%rbp)
-	movq	72(%rsi), %r13
-	testq	%r13, %r13
+	movq	%r11, -112(%rbp)
+	movq	%r10, -120(%rbp)
+	movq	%r8, -128(%rbp)
+	movq	%r9, -136(%rbp)
+	movq	64(%rsi), %r14
+	movq	72(%rsi), %r12
+	testq	%r12, %r12
 	je	.L405_32
-	movq	%r13, %rdx
+	movq	%r12, %rdx
 	shlq	$4, %rdx
-	movq	-48(%rbp), %rdi
+	movq	%r14, %rdi
 	xorl	%esi, %esi
 	callq	memset
 .L405_32:
-	movq	$0, 1432(%rbx)
-	movq	$0, 1424(%rbx)
-	leaq	16(%rbx), %rdi
-	movl	$576, %edx
-	xorl	%esi, %esi
-	callq	memset
-	leaq	592(%rbx), %rdi
-	movl	$192, %edx
-	xorl	%esi, %esi
-	callq	memset
+	movq	%r12, -88(%rbp)
+	movq	%r14, -96(%rbp)
+	leaq	-160(%rbp), %rdi
+	callq	hw_paternoster_tunables_Tunables_defaults
+	movq	-160(%rbp), %rax
+	movq	%rax, -80(%rbp)
+	movq	-152(%rbp), %rax
+	movq	-144(%rbp), %rcx
+	movq	%rcx, -64(%rbp)
+	movl	$1000, %ecx
+	movq	%rax, -72(%rbp)
+	mulq	%rcx
+	movq	%r13, -104(%rbp)
+	jo	.L405_33
+.L405_34:
 	movl	$4294967294, %ecx
-	movq	-64(%rbp), %r8
-	cmpq	%rcx, %r8
-	movl	$4294967294, %eax
-	cmovbq	%r8, %rax
-	cmpq	%rax, %r14
-	movq	%r8, %rax
-	cmovbq	%r14, %rax
-	cmpq	%rcx, %r12
+	cmpq	%rcx, %r15
 	movl	$4294967294, %edx
-	cmovbq	%r12, %rdx
-	cmpq	%rdx, %rax
-	cmovaeq	%r12, %rax
-	cmpq	%rcx, %rax
-	cmovaeq	%rcx, %rax
-	movq	$0, 1264(%rbx)
-	movq	$0, 1272(%rbx)
-	movq	$0, 1280(%rbx)
-	movq	$0, 1296(%rbx)
-	movq	$0, 1304(%rbx)
-	movq	$0, 1312(%rbx)
-	movq	$0, 1320(%rbx)
-	movq	$-1, 1336(%rbx)
-	movq	$-1, 1344(%rbx)
-	movq	$-1, 1352(%rbx)
-	movq	$-1, 1360(%rbx)
-	movq	$-1, 1368(%rbx)
-	movq	$0, 1384(%rbx)
-	movq	$0, 1389(%rbx)
+	cmovbq	%r15, %rdx
+	movq	-48(%rbp), %r13
+	cmpq	%rdx, %r13
+	movq	%r15, %r12
+	cmovbq	%r13, %r12
+	movq	-56(%rbp), %rsi
+	cmpq	%rcx, %rsi
+	movl	$4294967294, %edx
+	cmovbq	%rsi, %rdx
+	cmpq	%rdx, %r12
+	cmovaeq	%rsi, %r12
+	cmpq	%rcx, %r12
+	cmovaeq	%rcx, %r12
+	cmpq	$12800000, %rax
+	movl	$12800000, %r14d
+	cmovbq	%rax, %r14
+	movq	$0, (%rbx)
+	leaq	16(%rbx), %rdi
+	movl	$824, %edx
+	xorl	%esi, %esi
+	callq	memset
+	movq	$256, 840(%rbx)
+	movq	$0, 848(%rbx)
+	movq	$0, 856(%rbx)
+	movl	$4294967295, %eax
+	movq	%rax, 864(%rbx)
+	movl	$0, 872(%rbx)
+	movw	$1, 876(%rbx)
+	movq	$0, 880(%rbx)
+	movb	$0, 888(%rbx)
+	movq	$0, 896(%rbx)
+	movb	$0, 904(%rbx)
+	movq	-112(%rbp), %rcx
+	movq	%rcx, 912(%rbx)
+	movq	-104(%rbp), %rcx
+	movq	%rcx, 920(%rbx)
+	movq	-80(%rbp), %rcx
+	movq	%rcx, 928(%rbx)
+	movq	-72(%rbp), %rcx
+	movq	%rcx, 936(%rbx)
+	movq	-64(%rbp), %rcx
+	movq	%rcx, 944(%rbx)
+	movq	$0, 952(%rbx)
+	movq	$0, 960(%rbx)
+	movq	$0, 968(%rbx)
+	movq	$0, 976(%rbx)
+	movq	$0, 982(%rbx)
+	movq	-120(%rbp), %rcx
+	movq	%rcx, 992(%rbx)
+	movq	%r15, 1000(%rbx)
+	movq	$0, 1008(%rbx)
 	movq	$-1, 1016(%rbx)
 	movq	$-1, 1024(%rbx)
 	movl	$-1, 1032(%rbx)
-	movl	$-1, 1080(%rbx)
-	movq	$-1, 1072(%rbx)
+	movb	$0, 1036(%rbx)
+	movq	-128(%rbp), %rcx
+	movq	%rcx, 1040(%rbx)
+	movq	%r13, 1048(%rbx)
+	movq	$0, 1056(%rbx)
 	movq	$-1, 1064(%rbx)
+	movq	$-1, 1072(%rbx)
+	movl	$-1, 1080(%rbx)
+	movb	$0, 1084(%rbx)
+	movq	$0, 1088(%rbx)
 	movq	$-1, 1096(%rbx)
 	movq	$-1, 1104(%rbx)
 	movq	$-1, 1112(%rbx)
@@ -88850,75 +89059,53 @@ hw_paternoster_Paternoster_new:
 	movq	$-1, 1160(%rbx)
 	movq	$-1, 1168(%rbx)
 	movl	$-1, 1176(%rbx)
-	movq	$0, (%rbx)
-	movq	$0, 784(%rbx)
-	movq	$0, 792(%rbx)
-	movq	$0, 800(%rbx)
-	movq	$0, 808(%rbx)
-	movq	$0, 816(%rbx)
-	movq	$0, 824(%rbx)
-	movq	$0, 832(%rbx)
-	movq	$256, 840(%rbx)
-	movq	$0, 856(%rbx)
-	movq	$0, 848(%rbx)
-	movl	$4294967295, %ecx
-	movq	%rcx, 864(%rbx)
-	movl	$0, 872(%rbx)
-	movq	$0, 880(%rbx)
-	movb	$0, 888(%rbx)
-	movq	$0, 896(%rbx)
-	movb	$0, 904(%rbx)
-	movq	-56(%rbp), %rdx
-	movq	%rdx, 912(%rbx)
-	movq	%r15, 920(%rbx)
-	movq	$24, 928(%rbx)
-	movq	$250000, 936(%rbx)
-	movq	$1, 944(%rbx)
-	movq	$0, 982(%rbx)
-	movq	$0, 976(%rbx)
-	movq	$0, 968(%rbx)
-	movq	$0, 960(%rbx)
-	movq	$0, 952(%rbx)
-	movq	-72(%rbp), %rdx
-	movq	%rdx, 992(%rbx)
-	movq	%r8, 1000(%rbx)
-	movq	$0, 1008(%rbx)
-	movb	$0, 1036(%rbx)
-	movq	-80(%rbp), %rdx
-	movq	%rdx, 1040(%rbx)
-	movq	%r14, 1048(%rbx)
-	movq	$0, 1056(%rbx)
-	movb	$0, 1084(%rbx)
-	movq	$0, 1088(%rbx)
 	movq	$400000, 1184(%rbx)
-	movq	$12800000, 1192(%rbx)
-	movq	$0, 1232(%rbx)
-	movq	$0, 1224(%rbx)
-	movq	$0, 1216(%rbx)
-	movq	$0, 1208(%rbx)
+	movq	%r14, 1192(%rbx)
 	movq	$0, 1200(%rbx)
+	movq	$0, 1208(%rbx)
+	movq	$0, 1216(%rbx)
+	movq	$0, 1224(%rbx)
+	movq	$0, 1232(%rbx)
 	movl	$-1, 1240(%rbx)
 	movb	$0, 1244(%rbx)
-	movq	-88(%rbp), %rdx
-	movq	%rdx, 1248(%rbx)
-	movq	%r12, 1256(%rbx)
+	movq	-136(%rbp), %rcx
+	movq	%rcx, 1248(%rbx)
+	movq	-56(%rbp), %rcx
+	movq	%rcx, 1256(%rbx)
+	movq	$0, 1264(%rbx)
+	movq	$0, 1272(%rbx)
+	movq	$0, 1280(%rbx)
 	movq	$0, 1288(%rbx)
+	movq	$0, 1296(%rbx)
+	movq	$0, 1304(%rbx)
+	movq	$0, 1312(%rbx)
+	movq	$0, 1320(%rbx)
+	movq	$-1, 1368(%rbx)
+	movq	$-1, 1360(%rbx)
+	movq	$-1, 1352(%rbx)
+	movq	$-1, 1344(%rbx)
+	movq	$-1, 1336(%rbx)
 	movq	$-1, 1328(%rbx)
+	movq	$0, 1389(%rbx)
+	movq	$0, 1384(%rbx)
 	movq	$0, 1376(%rbx)
 	movb	$3, 1397(%rbx)
 	movl	$0, 1398(%rbx)
-	movq	-48(%rbp), %rdx
-	movq	%rdx, 1408(%rbx)
-	movq	%r13, 1416(%rbx)
+	movq	-96(%rbp), %rcx
+	movq	%rcx, 1408(%rbx)
+	movq	-88(%rbp), %rcx
+	movq	%rcx, 1416(%rbx)
+	movq	$0, 1432(%rbx)
+	movq	$0, 1424(%rbx)
 	movq	$-1, 1440(%rbx)
 	movq	$0, 1464(%rbx)
 	movq	$0, 1456(%rbx)
 	movq	$0, 1448(%rbx)
-	movl	%eax, 1472(%rbx)
-	movq	%rcx, 1476(%rbx)
+	movl	%r12d, 1472(%rbx)
+	movq	%rax, 1476(%rbx)
 	movq	$0, 1484(%rbx)
 	movq	%rbx, %rax
-	addq	$56, %rsp
+	addq	$120, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -88926,6 +89113,9 @@ hw_paternoster_Paternoster_new:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
+.L405_33:
+	movq	$-1, %rax
+	jmp	.L405_34
 	.size	hw_paternoster_Paternoster_new, .-hw_paternoster_Paternoster_new
 
 	.p2align	4
@@ -89186,7 +89376,7 @@ hw_paternoster_Paternoster_reweigh:
 	movl	$1, %r15d
 	jmp	.L407_20
 .L407_19:
-	shll	$3, %r15d
+	shll	$6, %r15d
 .L407_20:
 	movl	$16, %r12d
 	movl	%esi, %eax
@@ -89564,20 +89754,21 @@ hw_paternoster_Paternoster_turn_of:
 	pushq	%r13
 	pushq	%r12
 	pushq	%rbx
-	pushq	%rax
 	cmpl	$0, 1488(%rdi)
 	setne	%cl
 	movq	1192(%rdi), %r8
 	shrq	%cl, %r8
 	movl	%edx, %eax
-	leaq	(%rax,%rax,8), %rcx
-	shlq	$4, %rcx
-	addq	1248(%rdi), %rcx
+	leaq	(%rax,%rax,8), %rdx
+	shlq	$4, %rdx
+	addq	1248(%rdi), %rdx
+	leaq	1264(%rdi), %rcx
 	cmpq	%rax, 1256(%rdi)
-	leaq	1264(%rdi), %rdx
-	cmovaq	%rcx, %rdx
-	movl	120(%rdx), %eax
-	movl	124(%rdx), %edx
+	cmovaq	%rdx, %rcx
+	testq	%r8, %r8
+	je	.L410_1
+	movl	120(%rcx), %eax
+	movl	124(%rcx), %edx
 	movq	1408(%rdi), %r9
 	movq	1416(%rdi), %r10
 	addq	$1424, %rdi
@@ -89585,85 +89776,77 @@ hw_paternoster_Paternoster_turn_of:
 	movq	440(%rsi), %rbx
 	addq	$448, %rsi
 	movl	$16, %r14d
-	xorl	%r15d, %r15d
-	movq	%r8, -48(%rbp)
 	movq	%r8, %rcx
 	.p2align	4
-.L410_1:
+.L410_3:
 	movl	%edx, %r12d
 	movq	%r12, %rdx
 	shlq	$4, %rdx
 	addq	%r9, %rdx
 	cmpq	%r12, %r10
 	cmovbeq	%rdi, %rdx
-	movq	(%rdx), %r8
+	movq	(%rdx), %r15
 	movl	%eax, %r13d
-	cmpq	%r13, %r8
-	cmovbeq	%r13, %r8
-	jbe	.L410_12
+	cmpq	%r13, %r15
+	cmovbeq	%r13, %r15
+	jbe	.L410_14
 	cmpq	$1, %r13
 	adcq	$0, %r13
 	movq	%rcx, %rax
-	mulq	%r8
-	jo	.L410_6
+	mulq	%r15
+	jo	.L410_8
 	movq	%rax, %rcx
 	shrq	$32, %rcx
-	je	.L410_4
+	je	.L410_6
 	xorl	%edx, %edx
 	divq	%r13
 	movq	%rax, %rcx
-	jmp	.L410_12
-.L410_4:
+	jmp	.L410_14
+.L410_6:
 	xorl	%edx, %edx
 	divl	%r13d
 	movl	%eax, %ecx
 	.p2align	4
-.L410_12:
+.L410_14:
 	testq	%r12, %r12
-	je	.L410_14
+	je	.L410_15
 	movq	%r12, %rax
 	shlq	$5, %rax
 	addq	%r11, %rax
 	cmpq	%r12, %rbx
 	cmovbeq	%rsi, %rax
-	movl	4(%rax), %r8d
+	movl	4(%rax), %r15d
 	movl	8(%rax), %edx
-	cmpw	$1, %r8w
-	adcl	$0, %r8d
-	movzwl	%r8w, %eax
+	cmpw	$1, %r15w
+	adcl	$0, %r15d
+	movzwl	%r15w, %eax
 	cmpl	$-1, %edx
+	movl	$0, %r15d
 	cmovel	%r15d, %edx
 	decl	%r14d
-	jne	.L410_1
-	jmp	.L410_14
-.L410_6:
+	jne	.L410_3
+	jmp	.L410_15
+.L410_8:
 	movq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L410_7
+	je	.L410_9
 	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%r13
-	jmp	.L410_9
-.L410_7:
+	jmp	.L410_11
+.L410_9:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%r13d
-.L410_9:
-	mulq	%r8
-	jo	.L410_11
-	movq	%rax, %rcx
-	jmp	.L410_12
 .L410_11:
+	mulq	%r15
+	jo	.L410_13
+	movq	%rax, %rcx
+	jmp	.L410_14
+.L410_13:
 	movq	$-1, %rcx
-	jmp	.L410_12
-.L410_14:
-	movl	$1000, %edx
-	movq	-48(%rbp), %rdi
-	movq	%rdi, %rax
-	mulq	%rdx
-	jo	.L410_16
-	movq	%rax, %rsi
-.L410_17:
+	jmp	.L410_14
+.L410_15:
 	movabsq	$2305843009213693952, %rax
 	cmpq	%rax, %rcx
 	cmovbq	%rcx, %rax
@@ -89673,27 +89856,33 @@ hw_paternoster_Paternoster_turn_of:
 	shrq	$18, %rcx
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
-	movq	%rsi, %rax
-	orq	%rcx, %rax
-	shrq	$32, %rax
-	je	.L410_18
-	movq	%rsi, %rax
+	jmp	.L410_16
+.L410_1:
+	movl	$1, %ecx
+.L410_16:
+	movl	$1000, %edx
+	movq	%r8, %rax
+	mulq	%rdx
+	jo	.L410_17
+.L410_18:
+	movq	%rax, %rdx
+	orq	%rcx, %rdx
+	shrq	$32, %rdx
+	je	.L410_19
 	xorl	%edx, %edx
 	divq	%rcx
-	jmp	.L410_20
-.L410_18:
-	movl	%esi, %eax
+	jmp	.L410_21
+.L410_19:
 	xorl	%edx, %edx
 	divl	%ecx
-.L410_20:
-	movq	%rdi, %rcx
+.L410_21:
+	movq	%r8, %rcx
 	shrq	%rcx
 	cmpq	%rax, %rcx
 	cmovbeq	%rax, %rcx
-	cmpq	%rdi, %rax
-	cmovaq	%rdi, %rcx
+	cmpq	%r8, %rax
+	cmovaq	%r8, %rcx
 	movq	%rcx, %rax
-	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -89701,9 +89890,9 @@ hw_paternoster_Paternoster_turn_of:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L410_16:
-	movq	$-1, %rsi
-	jmp	.L410_17
+.L410_17:
+	movq	$-1, %rax
+	jmp	.L410_18
 	.size	hw_paternoster_Paternoster_turn_of, .-hw_paternoster_Paternoster_turn_of
 
 	.p2align	4
@@ -89798,112 +89987,121 @@ hw_paternoster_Paternoster_update_sweep:
 	pushq	%r13
 	pushq	%r12
 	pushq	%rbx
-	pushq	%rax
+	subq	$40, %rsp
 	movl	%edx, %r12d
 	leaq	(%r12,%r12,8), %rax
 	shlq	$4, %rax
 	addq	1248(%rdi), %rax
 	cmpq	%r12, 1256(%rdi)
-	leaq	1264(%rdi), %r9
-	cmovaq	%rax, %r9
-	movzbl	133(%r9), %ecx
-	cmpq	$2, %rcx
-	ja	.L412_18
-	cmpq	$399999, 1184(%rdi)
-	jbe	.L412_2
-	cmpl	$-1, 80(%r9)
-	movl	$92, %eax
-	movl	$72, %r11d
-	cmoveq	%rax, %r11
-	movq	384(%rsi), %r8
-	movq	392(%rsi), %rax
-	movl	8(%r9,%r11), %ebx
-	cmpq	%rbx, %rax
-	jbe	.L412_7
-	movq	1456(%rdi), %r14
-	movl	$-1, %r10d
-	movl	%ebx, %r15d
-	.p2align	4
-.L412_5:
-	shlq	$5, %rbx
-	cmpq	%r14, (%r8,%rbx)
-	cmovael	%r15d, %r10d
-	leaq	8(%r8,%rbx), %r15
-	leaq	12(%r8,%rbx), %rbx
-	cmovaeq	%r15, %rbx
-	movl	(%rbx), %ebx
-	movl	%ebx, %r15d
-	cmpq	%rbx, %rax
-	ja	.L412_5
-	cmpl	$-1, %r10d
-	jne	.L412_8
-.L412_7:
-	movl	12(%r9,%r11), %r10d
-	jmp	.L412_8
-.L412_2:
-	leaq	72(%r9), %rax
-	leaq	92(%r9), %r8
-	cmpl	$-1, 80(%r9)
-	cmoveq	%r8, %rax
-	movl	(%rax), %r10d
-	movq	384(%rsi), %r8
-	movq	392(%rsi), %rax
-.L412_8:
-	movl	%r10d, %r9d
-	movq	%r9, %r10
-	shlq	$5, %r10
-	addq	%r8, %r10
-	addq	$400, %rsi
-	cmpq	%r9, %rax
-	cmovaq	%r10, %rsi
-	movq	1040(%rdi), %rax
+	leaq	1264(%rdi), %r11
+	cmovaq	%rax, %r11
+	movzbl	133(%r11), %r9d
+	cmpq	$2, %r9
+	ja	.L412_19
+	movq	%rsi, %rcx
+	movq	1040(%rdi), %rsi
 	movq	1048(%rdi), %r8
 	movq	%r12, %r13
 	shlq	$5, %r13
-	leaq	(%rax,%r13), %r9
-	leaq	1056(%rdi), %r10
+	leaq	(%rsi,%r13), %r10
+	leaq	1056(%rdi), %rax
+	movq	%r8, -56(%rbp)
 	cmpq	%r12, %r8
-	cmovaq	%r9, %r10
-	movq	(%rsi), %rbx
-	cmpq	%rbx, (%r10)
-	je	.L412_18
-	leaq	(%rcx,%rcx,2), %rcx
-	leaq	(%rdi,%rcx,4), %r14
-	addq	$1144, %r14
-	movl	1148(%rdi,%rcx,4), %esi
-	cmpl	1152(%rdi,%rcx,4), %esi
-	jne	.L412_13
-	cmpq	%r12, %r8
-	jbe	.L412_11
-	movq	$0, (%r9)
-	movq	$-1, 8(%r9)
-	movq	$-1, 16(%r9)
-	movl	$-1, 24(%r9)
-	movb	$0, 28(%r9)
+	movq	%r10, -48(%rbp)
+	cmovaq	%r10, %rax
+	movq	(%rax), %r10
+	cmpq	$-1, %r10
+	je	.L412_19
+	cmpq	$399999, 1184(%rdi)
+	jbe	.L412_3
+	cmpl	$-1, 80(%r11)
+	movl	$92, %eax
+	movl	$72, %r8d
+	cmoveq	%rax, %r8
+	movq	384(%rcx), %r14
+	movq	392(%rcx), %rbx
+	movl	8(%r11,%r8), %eax
+	cmpq	%rax, %rbx
+	jbe	.L412_8
+	movq	%r8, -64(%rbp)
+	movq	%rsi, -72(%rbp)
+	movq	1456(%rdi), %r8
+	movl	$-1, %r15d
+	movl	%eax, %esi
+	.p2align	4
+.L412_6:
+	shlq	$5, %rax
+	cmpq	%r8, (%r14,%rax)
+	cmovael	%esi, %r15d
+	leaq	8(%r14,%rax), %rsi
+	leaq	12(%r14,%rax), %rax
+	cmovaeq	%rsi, %rax
+	movl	(%rax), %eax
+	movl	%eax, %esi
+	cmpq	%rax, %rbx
+	ja	.L412_6
+	cmpl	$-1, %r15d
+	movq	-72(%rbp), %rsi
+	movq	-64(%rbp), %r8
+	jne	.L412_9
+.L412_8:
+	movl	12(%r11,%r8), %r15d
+	jmp	.L412_9
+.L412_3:
+	leaq	72(%r11), %rax
+	leaq	92(%r11), %r8
+	cmpl	$-1, 80(%r11)
+	cmoveq	%r8, %rax
+	movl	(%rax), %r15d
+	movq	384(%rcx), %r14
+	movq	392(%rcx), %rbx
+.L412_9:
+	movl	%r15d, %eax
+	movq	%rax, %r8
+	shlq	$5, %r8
+	addq	%r14, %r8
+	addq	$400, %rcx
+	cmpq	%rax, %rbx
+	cmovaq	%r8, %rcx
+	movq	(%rcx), %rbx
+	cmpq	%rbx, %r10
+	je	.L412_19
+	leaq	992(%rdi), %rax
+	leaq	(%r9,%r9,2), %rcx
+	leaq	(%rax,%rcx,4), %r14
+	addq	$152, %r14
+	movl	156(%rax,%rcx,4), %r8d
+	cmpl	160(%rax,%rcx,4), %r8d
+	jne	.L412_14
+	movq	-56(%rbp), %rax
+	cmpq	%r12, %rax
+	jbe	.L412_12
+	movq	-48(%rbp), %rcx
+	movq	$0, (%rcx)
+	movq	$-1, 8(%rcx)
+	movq	$-1, 16(%rcx)
+	movl	$-1, 24(%rcx)
+	movb	$0, 28(%rcx)
 	movq	$-1, (%r14)
 	movl	$-1, 8(%r14)
-	cmpq	%r12, %r8
-	ja	.L412_17
-	jmp	.L412_18
-.L412_13:
+	jmp	.L412_17
+.L412_14:
 	movq	%rdi, %r15
 	movq	%r14, %rdi
-	movq	%rax, %rsi
 	movl	%edx, %ecx
-	movq	%r8, %rdx
-	movl	%ecx, -44(%rbp)
+	movq	-56(%rbp), %rdx
+	movl	%ecx, -48(%rbp)
 	callq	hw_collections_tree_Tree_remove_from_among
-	movq	1040(%r15), %rax
-	movq	1048(%r15), %r8
+	movq	1040(%r15), %rsi
+	movq	1048(%r15), %rax
 	cmpl	$-1, (%r14)
-	je	.L412_15
-.L412_19:
+	je	.L412_16
+.L412_20:
 	movq	%r14, %rdi
-	movq	%rax, %rsi
-	movq	%r8, %rdx
-	movl	-44(%rbp), %ecx
+	movq	%rax, %rdx
+	movl	-48(%rbp), %ecx
 	movq	%rbx, %r8
-	addq	$8, %rsp
+	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -89911,25 +90109,25 @@ hw_paternoster_Paternoster_update_sweep:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_insert_among
-.L412_11:
-	movl	%edx, -44(%rbp)
+.L412_12:
+	movl	%edx, -48(%rbp)
 	cmpl	$-1, (%r14)
-	jne	.L412_19
-.L412_15:
-	movl	-44(%rbp), %edx
-	cmpq	%r12, %r8
-	jbe	.L412_18
+	jne	.L412_20
+.L412_16:
+	movl	-48(%rbp), %edx
 .L412_17:
-	movq	%rbx, (%rax,%r13)
-	movq	$-1, 8(%rax,%r13)
-	movq	$-1, 16(%rax,%r13)
-	movl	$-1, 24(%rax,%r13)
-	movb	$0, 28(%rax,%r13)
+	cmpq	%r12, %rax
+	jbe	.L412_19
+	movq	%rbx, (%rsi,%r13)
+	movq	$-1, 8(%rsi,%r13)
+	movq	$-1, 16(%rsi,%r13)
+	movl	$-1, 24(%rsi,%r13)
+	movb	$0, 28(%rsi,%r13)
 	movl	%edx, (%r14)
 	movl	%edx, 4(%r14)
 	movl	%edx, 8(%r14)
-.L412_18:
-	addq	$8, %rsp
+.L412_19:
+	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -89949,113 +90147,127 @@ hw_paternoster_cost_CostModel_complete:
 	pushq	%r13
 	pushq	%r12
 	pushq	%rbx
-	subq	$72, %rsp
-	movl	%edx, %r15d
+	subq	$80, %rsp
 	movl	40(%rsi), %r10d
-	movq	784(%rdi), %rax
-	cmpq	%rax, %rcx
-	cmovaq	%rcx, %rax
-	movl	52(%rsi), %edx
-	xorl	%ebx, %ebx
+	movq	784(%rdi), %rbx
+	cmpq	%rbx, %rcx
+	cmovaq	%rcx, %rbx
+	movl	52(%rsi), %eax
+	xorl	%r14d, %r14d
 	movq	%r9, %r11
-	subq	%rax, %r11
-	cmovaeq	%r11, %rbx
-	movabsq	$17179869184, %rax
-	cmpq	%rax, %rbx
-	cmovaeq	%rax, %rbx
-	movq	%rbx, -88(%rbp)
-	movq	(%rsi), %r11
-	cmpl	$-1, %edx
+	subq	%rbx, %r11
+	cmovaeq	%r11, %r14
+	movabsq	$17179869184, %rbx
+	cmpq	%rbx, %r14
+	cmovaeq	%rbx, %r14
+	movq	%r14, -80(%rbp)
+	movq	(%rsi), %r12
+	cmpl	$-1, %eax
 	je	.L413_2
-	cmpl	864(%rdi), %edx
+	cmpl	864(%rdi), %eax
 	je	.L413_10
 .L413_2:
 	movq	792(%rdi), %r14
 	movq	%r14, %r15
 	addq	$128, %r15
-	movq	$-1, %rbx
-	cmovaeq	%r15, %rbx
-	cmpq	%r14, %r11
+	movq	$-1, %r11
+	cmovaeq	%r15, %r11
+	cmpq	%r14, %r12
 	jb	.L413_5
-	cmpq	%rbx, %r11
+	cmpq	%r11, %r12
 	ja	.L413_5
-	xorl	%r15d, %r15d
+	xorl	%edx, %edx
 	jmp	.L413_10
 .L413_5:
 	movq	%r14, %r15
-	subq	%r11, %r15
-	movq	%r11, %rbx
-	subq	%r14, %rbx
-	cmovbq	%r15, %rbx
+	subq	%r12, %r15
+	movq	%r12, %r11
+	subq	%r14, %r11
+	cmovbq	%r15, %r11
 	movq	$.Lconst12, %r14
-	cmpq	$8193, %rbx
+	cmpq	$8193, %r11
 	jb	.L413_9
 	movq	$.Lconst12+16, %r14
-	cmpq	$524289, %rbx
+	cmpq	$524289, %r11
 	jb	.L413_9
 	movq	$.Lconst12+32, %r14
-	cmpq	$8388609, %rbx
+	cmpq	$8388609, %r11
 	jb	.L413_9
 	movq	$.Lconst12+48, %r14
-	movb	$5, %r15b
-	cmpq	$134217728, %rbx
+	movb	$5, %dl
+	cmpq	$134217728, %r11
 	ja	.L413_10
 .L413_9:
-	movzbl	(%r14), %r15d
+	movzbl	(%r14), %edx
 .L413_10:
-	movzbl	61(%rsi), %esi
-	addq	%r10, %r11
-	movq	$-1, %rbx
-	cmovaeq	%r11, %rbx
-	movl	%edx, 864(%rdi)
-	movq	%rbx, 792(%rdi)
-	movl	868(%rdi), %edx
-	movzbl	%r15b, %r13d
-	testl	%edx, %edx
-	movl	%r15d, -68(%rbp)
-	je	.L413_13
+	movzbl	61(%rsi), %r14d
+	addq	%r10, %r12
+	movq	$-1, %rsi
+	cmovaeq	%r12, %rsi
+	movl	%eax, 864(%rdi)
+	movq	%rsi, 792(%rdi)
+	movl	868(%rdi), %eax
+	movb	$1, %r11b
+	testl	%eax, %eax
+	jne	.L413_12
+	xorl	%r11d, %r11d
+	movq	%r9, %rsi
+	subq	800(%rdi), %rsi
+	cmovaeq	%rsi, %r11
+	cmpq	$50000000, %r11
+	setb	%r11b
+.L413_12:
 	decl	872(%rdi)
-	testb	%sil, %sil
-	je	.L413_25
-	decl	%edx
-	movl	%edx, 868(%rdi)
+	movzbl	%dl, %r15d
+	testb	%r14b, %r14b
+	movl	%edx, -44(%rbp)
+	je	.L413_16
+	decl	%eax
+	movl	%eax, 868(%rdi)
 	movq	%r9, 784(%rdi)
 	movq	%r9, 800(%rdi)
-	jmp	.L413_15
-.L413_13:
-	xorl	%edx, %edx
-	movq	%r9, %r11
-	subq	800(%rdi), %r11
-	cmovaeq	%r11, %rdx
-	decl	872(%rdi)
-	testb	%sil, %sil
-	je	.L413_26
-	movl	$-1, 868(%rdi)
-	movq	%r9, 784(%rdi)
-	movq	%r9, 800(%rdi)
-	cmpq	$50000000, %rdx
-	jae	.L413_41
-.L413_15:
-	movb	%sil, -64(%rbp)
+	movl	$6, %ebx
+	testb	%r11b, 876(%rdi)
+	je	.L413_51
+	movb	%r14b, -56(%rbp)
+	movb	%r11b, -72(%rbp)
 	movq	808(%rdi), %rax
-	addq	-88(%rbp), %rax
+	addq	-80(%rbp), %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 808(%rdi)
-	leaq	(,%r13,2), %rax
-	addq	%r13, %rax
+	leaq	(%r15,%r15,2), %rax
 	shll	$4, %eax
 	movl	$6, %edx
 	cmpq	$3, 304(%rdi,%rax)
-	movq	%r13, -80(%rbp)
-	jbe	.L413_24
+	jbe	.L413_28
+	movq	%r15, %r11
+	jmp	.L413_43
 .L413_16:
-	shll	$4, %edx
-	addq	%rdi, %rdx
-	shll	$4, %r13d
-	movq	592(%r13,%rdx), %r9
-	movq	600(%r13,%rdx), %rax
-.L413_17:
+	movq	%r9, 784(%rdi)
+	testb	%r11b, 876(%rdi)
+	je	.L413_22
+	movb	%r14b, -56(%rbp)
+	movb	%r11b, -72(%rbp)
+	movq	808(%rdi), %rax
+	addq	-80(%rbp), %rax
+	movq	$-1, %rdx
+	cmovaeq	%rax, %rdx
+	movq	%rdx, 808(%rdi)
+	leaq	(%r15,%r15,2), %rax
+	shll	$4, %eax
+	cmpq	$3, 16(%rdi,%rax)
+	movq	%r15, -64(%rbp)
+	jbe	.L413_29
+	xorl	%eax, %eax
+	movq	%r15, %r11
+.L413_19:
+	shll	$4, %eax
+	addq	%rdi, %rax
+	shll	$4, %r11d
+	movq	592(%r11,%rax), %r12
+	movq	600(%r11,%rax), %rax
+.L413_20:
 	movl	%r10d, %edx
 	shrl	$3, %edx
 	movl	%r10d, %esi
@@ -90069,10 +90281,145 @@ hw_paternoster_cost_CostModel_complete:
 	movl	$1, %edx
 	cmovnel	%esi, %edx
 	mulq	%rdx
-	jo	.L413_112
-.L413_18:
-	movq	-80(%rbp), %r13
-	movzbl	-64(%rbp), %esi
+	movzbl	-72(%rbp), %r11d
+	jo	.L413_154
+.L413_21:
+	movl	-44(%rbp), %edx
+	movq	-64(%rbp), %r15
+	addq	%rax, %r12
+	movq	$-1, %rax
+	cmovbq	%rax, %r12
+	addq	816(%rdi), %r12
+	cmovbq	%rax, %r12
+	movq	%r12, 816(%rdi)
+	movzbl	-56(%rbp), %r14d
+.L413_22:
+	xorb	$1, %r8b
+	testb	%dl, %dl
+	sete	%al
+	orb	%r11b, %r8b
+	orb	%al, %r8b
+	je	.L413_24
+	xorl	%ebx, %ebx
+	jmp	.L413_51
+.L413_24:
+	xorl	%esi, %esi
+	subq	%rcx, %r9
+	cmovaeq	%r9, %rsi
+	cmpq	%rbx, %rsi
+	cmovaeq	%rbx, %rsi
+	movq	848(%rdi), %rax
+	testq	%rax, %rax
+	je	.L413_27
+	movl	$15, %ecx
+	mulq	%rcx
+	jo	.L413_166
+.L413_26:
+	addq	%rsi, %rax
+	movq	$-1, %rsi
+	cmovaeq	%rax, %rsi
+	shrq	$4, %rsi
+.L413_27:
+	movq	%rsi, 848(%rdi)
+	xorl	%ebx, %ebx
+	jmp	.L413_51
+.L413_28:
+	leaq	16(%rdi), %r8
+	leaq	304(%rdi), %rax
+	movq	$.Lconst13, %r9
+	movq	$.Lconst13+6, %r12
+	xorl	%ebx, %ebx
+	movq	%r15, %r14
+	movq	%r15, -64(%rbp)
+	movq	$.Lconst13, %rsi
+	jmp	.L413_33
+.L413_29:
+	leaq	16(%rdi), %rdx
+	movq	$.Lconst13+6, %r13
+	xorl	%eax, %eax
+	movq	%r15, %r12
+	movq	$.Lconst13, %rsi
+	jmp	.L413_111
+.L413_30:
+	addq	%r15, %rsi
+	.p2align	4
+.L413_31:
+	movq	%rsi, %r11
+	incq	%rsi
+	xorl	%r15d, %r15d
+.L413_32:
+	movzbl	(%r11), %r11d
+	leaq	(%r11,%r11,2), %r13
+	shll	$4, %r13d
+	cmpq	$3, (%rax,%r13)
+	ja	.L413_42
+.L413_33:
+	testq	%rsi, %rsi
+	je	.L413_37
+	testq	%r15, %r15
+	jne	.L413_40
+	cmpq	$.Lconst13+6, %rsi
+	jne	.L413_31
+.L413_36:
+	xorl	%r15d, %r15d
+.L413_37:
+	testq	%r14, %r14
+	je	.L413_41
+	movq	%r12, %rsi
+	subq	%r9, %rsi
+	movq	%rsi, %r11
+	subq	%r14, %r11
+	cmovbq	%rbx, %r11
+	cmpq	%rsi, %r11
+	jae	.L413_41
+	decq	%r14
+	notq	%r11
+	addq	%r12, %r11
+	xorl	%esi, %esi
+	movq	%r11, %r12
+	jmp	.L413_32
+.L413_40:
+	movq	$.Lconst13+6, %r11
+	subq	%rsi, %r11
+	cmpq	%r11, %r15
+	jae	.L413_36
+	jmp	.L413_30
+.L413_41:
+	movq	$.Lconst13, %rbx
+	movq	$.Lconst13+6, %r12
+	xorl	%edx, %edx
+	movq	-64(%rbp), %r15
+	movq	%r15, %r13
+	movq	%r15, %r14
+	movq	$.Lconst13, %rax
+	movl	$1000000, %r9d
+	jmp	.L413_123
+.L413_42:
+	movq	-64(%rbp), %r15
+.L413_43:
+	shll	$4, %edx
+	addq	%rdi, %rdx
+	shll	$4, %r11d
+	movq	592(%r11,%rdx), %r9
+	movq	600(%r11,%rdx), %rax
+.L413_44:
+	movl	%r10d, %edx
+	shrl	$3, %edx
+	movl	%r10d, %esi
+	andl	$7, %esi
+	cmpl	$1, %esi
+	sbbl	$-1, %edx
+	cmpl	$4096, %edx
+	movl	$4096, %esi
+	cmovbl	%edx, %esi
+	testq	%r10, %r10
+	movl	$1, %edx
+	cmovnel	%esi, %edx
+	mulq	%rdx
+	movzbl	-72(%rbp), %r11d
+	jo	.L413_131
+.L413_45:
+	movzbl	-56(%rbp), %r14d
 	addq	%rax, %r9
 	movq	$-1, %rax
 	cmovbq	%rax, %r9
@@ -90082,32 +90429,31 @@ hw_paternoster_cost_CostModel_complete:
 	movq	832(%rdi), %rax
 	incq	%rax
 	movq	%rax, 832(%rdi)
+	movl	$6, %ebx
 	cmpq	$64, %rax
-	jb	.L413_32
+	jb	.L413_51
 	xorl	%eax, %eax
 	subq	816(%rdi), %rcx
 	cmovaeq	%rcx, %rax
 	movq	%rax, %rcx
 	shrq	$56, %rcx
-	jne	.L413_135
+	jne	.L413_155
 	shlq	$8, %rax
-.L413_21:
+.L413_48:
 	cmpq	$1, %r9
 	adcq	$0, %r9
 	movq	%rax, %rcx
 	orq	%r9, %rcx
 	shrq	$32, %rcx
-	je	.L413_34
-	movb	$1, %cl
-	movl	%ecx, -48(%rbp)
+	je	.L413_82
 	xorl	%edx, %edx
 	divq	%r9
 	movq	%rax, %rcx
-	leaq	808(%rdi), %r8
+	leaq	808(%rdi), %rsi
 	movl	$3, %eax
 	mulq	840(%rdi)
-	jo	.L413_35
-.L413_23:
+	jo	.L413_83
+.L413_50:
 	addq	%rcx, %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
@@ -90119,126 +90465,13 @@ hw_paternoster_cost_CostModel_complete:
 	movl	$65536, %ecx
 	cmovbq	%rax, %rcx
 	movq	%rcx, 840(%rdi)
-	movq	$0, 24(%r8)
-	movq	$0, 16(%r8)
-	movq	$0, 8(%r8)
-	movq	$0, (%r8)
-	jmp	.L413_42
-.L413_24:
-	leaq	16(%rdi), %r8
-	leaq	304(%rdi), %rax
-	movq	$.Lconst13, %r9
-	movq	$.Lconst13+6, %r14
-	xorl	%r11d, %r11d
-	movq	%r13, %r15
-	movq	%r13, %rbx
-	movq	$.Lconst13, %r12
-	jmp	.L413_79
-.L413_25:
-	movq	%r9, 784(%rdi)
-	jmp	.L413_27
-.L413_26:
-	movq	%r9, 784(%rdi)
-	cmpq	$50000000, %rdx
-	jae	.L413_36
-.L413_27:
-	movq	808(%rdi), %rax
-	addq	-88(%rbp), %rax
-	movq	$-1, %rcx
-	cmovaeq	%rax, %rcx
-	movq	%rcx, 808(%rdi)
-	leaq	(,%r13,2), %rax
-	addq	%r13, %rax
-	shll	$4, %eax
-	cmpq	$3, 16(%rdi,%rax)
-	jbe	.L413_33
-	xorl	%eax, %eax
-	movq	%r13, %r15
-.L413_29:
-	shll	$4, %eax
-	addq	%rdi, %rax
-	shll	$4, %r15d
-	movq	592(%r15,%rax), %r14
-	movq	600(%r15,%rax), %rax
-.L413_30:
-	movl	%r10d, %ecx
-	shrl	$3, %ecx
-	movl	%r10d, %edx
-	andl	$7, %edx
-	cmpl	$1, %edx
-	sbbl	$-1, %ecx
-	cmpl	$4096, %ecx
-	movl	$4096, %edx
-	cmovbl	%ecx, %edx
-	testq	%r10, %r10
-	movl	$1, %ecx
-	cmovnel	%edx, %ecx
-	mulq	%rcx
-	jo	.L413_134
-.L413_31:
-	addq	%rax, %r14
-	movq	$-1, %rax
-	cmovbq	%rax, %r14
-	addq	816(%rdi), %r14
-	cmovbq	%rax, %r14
-	movq	%r14, 816(%rdi)
-.L413_32:
-	movb	$1, %al
-	movl	%eax, -48(%rbp)
-	jmp	.L413_42
-.L413_33:
-	leaq	16(%rdi), %rcx
-	movq	$.Lconst13, %rdx
-	movq	$.Lconst13+6, %r9
-	xorl	%eax, %eax
-	movq	%r13, %r11
-	movq	%r13, %r8
-	movq	$.Lconst13, %rbx
-	jmp	.L413_92
-.L413_34:
-	movb	$1, %cl
-	movl	%ecx, -48(%rbp)
-	xorl	%edx, %edx
-	divl	%r9d
-	movl	%eax, %ecx
-	leaq	808(%rdi), %r8
-	movl	$3, %eax
-	mulq	840(%rdi)
-	jno	.L413_23
-.L413_35:
-	movq	$-1, %rax
-	jmp	.L413_23
-.L413_36:
-	testb	%r15b, %r15b
-	setne	%dl
-	testb	%r8b, %dl
-	je	.L413_41
-	xorl	%r8d, %r8d
-	subq	%rcx, %r9
-	cmovaeq	%r9, %r8
-	cmpq	%rax, %r8
-	cmovaeq	%rax, %r8
-	movq	848(%rdi), %rax
-	testq	%rax, %rax
-	je	.L413_40
-	movl	$15, %ecx
-	mulq	%rcx
-	jo	.L413_287
-.L413_39:
-	addq	%r8, %rax
-	movq	$-1, %r8
-	cmovaeq	%rax, %r8
-	shrq	$4, %r8
-.L413_40:
-	movq	%r8, 848(%rdi)
-.L413_41:
-	movl	$0, -48(%rbp)
-.L413_42:
-	xorl	%eax, %eax
-	testb	%sil, %sil
-	sete	%r11b
-	movl	$6, %r14d
-	cmoveq	%rax, %r14
+	movq	$0, 24(%rsi)
+	movq	$0, 16(%rsi)
+	movq	$0, 8(%rsi)
+	movq	$0, (%rsi)
+.L413_51:
+	testb	%r14b, %r14b
+	sete	%r12b
 	movl	%r10d, %eax
 	shrl	$3, %eax
 	movl	%r10d, %ecx
@@ -90249,840 +90482,835 @@ hw_paternoster_cost_CostModel_complete:
 	movl	$4096, %ecx
 	cmovbl	%eax, %ecx
 	testq	%r10, %r10
-	movl	$1, %r10d
-	cmovnel	%ecx, %r10d
-	leaq	(%r14,%r14,2), %rax
+	movl	$1, %esi
+	cmovnel	%ecx, %esi
+	movl	%ebx, %eax
 	shll	$4, %eax
-	leaq	(%rdi,%rax), %rbx
-	addq	$16, %rbx
-	leaq	(,%r13,2), %r15
-	addq	%r13, %r15
-	shll	$4, %r15d
-	movq	(%r15,%rbx), %r12
-	cmpq	$1, %r12
-	movq	%r12, %r8
-	adcq	$0, %r8
-	movq	24(%r15,%rbx), %rsi
+	leaq	(%rdi,%rax), %r13
+	addq	$592, %r13
+	movl	%r15d, %r8d
+	shll	$4, %r8d
+	movq	(%r8,%r13), %rcx
 	movq	%rsi, %rax
-	orq	%r8, %rax
-	shrq	$32, %rax
-	je	.L413_47
-	movq	%rsi, %rax
+	mulq	8(%r8,%r13)
+	movq	%r8, -72(%rbp)
+	jo	.L413_98
+.L413_52:
+	addq	%rax, %rcx
+	movq	$-1, %r9
+	cmovaeq	%rcx, %r9
+	movq	%rbx, -120(%rbp)
+	leaq	(%rbx,%rbx,2), %rax
+	shll	$4, %eax
+	leaq	(%rdi,%rax), %r14
+	addq	$16, %r14
+	leaq	(%r15,%r15,2), %rax
+	shll	$4, %eax
+	leaq	(%r14,%rax), %r15
+	movq	(%rax,%r14), %r8
+	movq	-80(%rbp), %rbx
+	cmpq	$3, %r8
+	jbe	.L413_89
+	andb	%r11b, %r12b
+	je	.L413_59
+	movq	%r9, %rax
+	cmpb	$0, -44(%rbp)
+	je	.L413_56
+	movq	848(%rdi), %rax
+	cmpq	%r9, %rax
+	cmovbeq	%r9, %rax
+.L413_56:
+	movq	-80(%rbp), %rcx
+	movq	%rcx, %rbx
+	cmpq	%rax, %rcx
+	jbe	.L413_57
+.L413_65:
+	movq	24(%r15), %rax
+	movq	%rax, %rcx
+	orq	%r8, %rcx
+	shrq	$32, %rcx
+	je	.L413_70
 	xorl	%edx, %edx
 	divq	%r8
-	addq	%rbx, %r15
-	mulq	%r10
-	jo	.L413_48
-.L413_44:
+	mulq	%rsi
+	jo	.L413_71
+.L413_67:
 	movq	%rax, %rcx
-.L413_45:
-	movq	16(%r15), %r9
-	movq	%r9, %rax
-	orq	%r8, %rax
-	shrq	$32, %rax
-	je	.L413_49
-	movq	%r9, %rax
+.L413_68:
+	movq	16(%r15), %rax
+	movq	%rax, %rdx
+	orq	%r8, %rdx
+	shrq	$32, %rdx
+	je	.L413_72
 	xorl	%edx, %edx
+	movq	%r8, %r10
 	divq	%r8
 	movq	%rax, %r8
-	jmp	.L413_50
-.L413_47:
-	movl	%esi, %eax
+	jmp	.L413_73
+.L413_59:
+	cmpb	$0, -44(%rbp)
+	je	.L413_62
+	movq	%r9, %rax
+	shrq	$62, %rax
+	jne	.L413_141
+	leaq	(,%r9,4), %rcx
+	jmp	.L413_64
+.L413_70:
 	xorl	%edx, %edx
 	divl	%r8d
-	addq	%rbx, %r15
-	mulq	%r10
-	jno	.L413_44
-.L413_48:
+	mulq	%rsi
+	jno	.L413_67
+.L413_71:
 	movq	$-1, %rcx
-	jmp	.L413_45
-.L413_49:
-	movl	%r9d, %eax
+	jmp	.L413_68
+.L413_72:
 	xorl	%edx, %edx
+	movq	%r8, %r10
 	divl	%r8d
 	movl	%eax, %r8d
-.L413_50:
+.L413_73:
 	cmpq	$1, %r8
 	adcq	$0, %r8
 	movq	%rcx, %rax
 	orq	%r8, %rax
 	shrq	$32, %rax
-	je	.L413_52
+	je	.L413_75
 	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%r8
-	movq	%rax, %rcx
-	jmp	.L413_53
-.L413_52:
-	movl	%ecx, %eax
-	xorl	%edx, %edx
-	divl	%r8d
-	movl	%eax, %ecx
-.L413_53:
-	movl	%r14d, %eax
-	shll	$4, %eax
-	leaq	(%rdi,%rax), %rdx
-	addq	$592, %rdx
-	shll	$4, %r13d
-	movq	(%r13,%rdx), %r8
-	movq	%r10, %rax
-	movq	%rdx, -64(%rbp)
-	mulq	8(%r13,%rdx)
-	movq	%r13, -80(%rbp)
-	jo	.L413_88
-.L413_54:
-	addq	%rax, %r8
-	movq	$-1, %rax
-	cmovaeq	%r8, %rax
-	cmpq	%rax, %rcx
-	cmovaq	%rcx, %rax
-	movq	-88(%rbp), %r13
-	cmpq	$4, %r12
-	jb	.L413_67
-	andb	-48(%rbp), %r11b
-	je	.L413_58
-	cmpb	$0, -68(%rbp)
-	je	.L413_65
-	movq	848(%rdi), %rcx
-	cmpq	%rax, %rcx
-	cmovaq	%rcx, %rax
-	jmp	.L413_65
-.L413_58:
-	cmpb	$0, -68(%rbp)
-	je	.L413_61
-	movq	%rax, %rcx
-	shrq	$62, %rcx
-	jne	.L413_145
-	shlq	$2, %rax
-	jmp	.L413_63
-.L413_61:
-	testq	%rax, %rax
-	js	.L413_145
-	addq	%rax, %rax
-.L413_63:
-	movq	%rax, %rcx
+	jmp	.L413_76
+.L413_62:
+	testq	%r9, %r9
+	js	.L413_141
+	leaq	(%r9,%r9), %rcx
 .L413_64:
 	cmpq	$1001, %rcx
 	movl	$1000, %eax
 	cmovaeq	%rcx, %rax
-.L413_65:
-	movq	-88(%rbp), %rcx
-	cmpq	%rcx, %rax
-	movq	%rax, %r13
-	cmovaeq	%rcx, %r13
-	cmpq	$63, %r12
-	jbe	.L413_67
-	shrq	%r12
+	movq	-80(%rbp), %rcx
+	movq	%rcx, %rbx
+	cmpq	%rax, %rcx
+	ja	.L413_65
+.L413_57:
+	cmpq	$63, %r8
+	jbe	.L413_89
+.L413_58:
+	shrq	%r8
+	movq	16(%r15), %r11
+	movq	24(%r15), %r9
+	shrq	%r11
 	shrq	%r9
-	shrq	%rsi
-	movq	32(%r15), %rcx
-	movq	40(%r15), %rax
-	shrq	%rcx
+	movq	32(%r15), %rax
 	shrq	%rax
-	jmp	.L413_68
-.L413_67:
-	movq	32(%r15), %rcx
-	movq	40(%r15), %rax
-.L413_68:
-	leaq	1(%r12), %r11
-	movq	%r11, (%r15)
-	movq	8(%r15), %rdx
-	incq	%rdx
-	movq	%rdx, 8(%r15)
-	addq	%r10, %r9
-	movq	$-1, %r8
-	cmovbq	%r8, %r9
-	movq	%r9, 16(%r15)
-	addq	%r13, %rsi
-	cmovbq	%r8, %rsi
-	movq	%rsi, 24(%r15)
-	imulq	%r10, %r13
-	imulq	%r10, %r10
-	addq	%rcx, %r10
-	cmovbq	%r8, %r10
-	movq	%r10, 32(%r15)
-	addq	%rax, %r13
-	cmovbq	%r8, %r13
-	movq	%r13, 40(%r15)
-	cmpq	$8, %rdx
+	shrq	40(%r15)
+	jmp	.L413_90
+.L413_75:
+	movl	%ecx, %eax
+	xorl	%edx, %edx
+	divl	%r8d
+.L413_76:
+	cmpq	%r9, %rax
+	cmovaq	%rax, %r9
+	testb	%r12b, %r12b
+	movq	%r10, %r8
+	je	.L413_79
+	cmpb	$0, -44(%rbp)
+	je	.L413_88
+	movq	848(%rdi), %rax
+	cmpq	%r9, %rax
+	cmovaq	%rax, %r9
+	jmp	.L413_88
+.L413_79:
+	cmpb	$0, -44(%rbp)
+	je	.L413_84
+	movq	%r9, %rax
+	shrq	$62, %rax
+	jne	.L413_165
+	shlq	$2, %r9
+	jmp	.L413_86
+.L413_82:
+	xorl	%edx, %edx
+	divl	%r9d
+	movl	%eax, %ecx
+	leaq	808(%rdi), %rsi
+	movl	$3, %eax
+	mulq	840(%rdi)
+	jno	.L413_50
+.L413_83:
+	movq	$-1, %rax
+	jmp	.L413_50
+.L413_84:
+	testq	%r9, %r9
+	js	.L413_165
+	addq	%r9, %r9
+.L413_86:
+	movq	%r9, %rax
+.L413_87:
+	cmpq	$1001, %rax
+	movl	$1000, %r9d
+	cmovaeq	%rax, %r9
+.L413_88:
+	movq	-80(%rbp), %rax
+	cmpq	%rax, %r9
+	cmovaeq	%rax, %r9
+	movq	%r9, %rbx
+	cmpq	$63, %r8
+	ja	.L413_58
+.L413_89:
+	movq	16(%r15), %r11
+	movq	24(%r15), %r9
+	movq	32(%r15), %rax
+.L413_90:
+	leaq	1(%r8), %r10
+	movq	%r10, (%r15)
+	movq	8(%r15), %rcx
+	incq	%rcx
+	movq	%rcx, 8(%r15)
+	addq	%rsi, %r11
+	movq	$-1, %rdx
+	cmovbq	%rdx, %r11
+	movq	%r11, 16(%r15)
+	addq	%rbx, %r9
+	cmovbq	%rdx, %r9
+	imulq	%rsi, %rbx
+	imulq	%rsi, %rsi
+	addq	%rax, %rsi
+	cmovbq	%rdx, %rsi
+	movq	%r9, 24(%r15)
+	movq	%rsi, 32(%r15)
+	addq	40(%r15), %rbx
+	cmovbq	%rdx, %rbx
+	movq	%rbx, 40(%r15)
+	cmpq	$8, %rcx
 	setae	%al
-	cmpq	$8, %r12
+	cmpq	$8, %r8
 	setb	%cl
 	orb	%al, %cl
-	je	.L413_277
+	je	.L413_288
+	movq	%r8, -56(%rbp)
 	movq	$0, 8(%r15)
-	movq	(%rbx), %r8
-	movq	%r8, %rax
-	mulq	32(%rbx)
-	jo	.L413_113
-	movq	%rax, %rcx
-.L413_71:
-	movq	16(%rbx), %r15
+	movq	(%r14), %rcx
+	movq	%rcx, %rax
+	mulq	32(%r14)
+	jo	.L413_99
+	movq	%rax, %r8
+.L413_93:
+	movq	16(%r14), %r15
 	movq	%r15, %rax
 	mulq	%r15
-	movq	%r8, -48(%rbp)
-	jo	.L413_114
-.L413_72:
-	xorl	%r8d, %r8d
-	movq	%rcx, %rdx
+	movq	%r13, -88(%rbp)
+	jo	.L413_100
+.L413_94:
+	xorl	%r13d, %r13d
+	movq	%r8, %rdx
 	subq	%rax, %rdx
-	cmovaeq	%rdx, %r8
-	movq	%r8, %rdx
+	cmovaeq	%rdx, %r13
+	movq	%r13, %rdx
 	shrq	$60, %rdx
-	jne	.L413_115
-	movq	%r8, %rdx
+	jne	.L413_101
+	movq	%r13, %rdx
 	shlq	$4, %rdx
-	cmpq	%rax, %rcx
-	jbe	.L413_116
-.L413_74:
-	cmpq	%rcx, %rdx
-	jb	.L413_116
-	movq	-48(%rbp), %rax
-	jmp	.L413_174
-.L413_76:
-	addq	%r15, %r12
-	.p2align	4
-.L413_77:
-	movq	%r12, %r13
-	incq	%r12
-	xorl	%r15d, %r15d
-.L413_78:
-	movzbl	(%r13), %r13d
-	leaq	(,%r13,2), %rsi
-	addq	%r13, %rsi
-	shll	$4, %esi
-	cmpq	$3, (%rax,%rsi)
-	ja	.L413_16
-.L413_79:
-	testq	%r12, %r12
-	je	.L413_83
-	testq	%r15, %r15
-	jne	.L413_86
-	cmpq	$.Lconst13+6, %r12
-	jne	.L413_77
-.L413_82:
-	xorl	%r15d, %r15d
-.L413_83:
-	testq	%rbx, %rbx
-	je	.L413_87
-	movq	%r14, %r12
-	subq	%r9, %r12
-	movq	%r12, %r13
-	subq	%rbx, %r13
-	cmovbq	%r11, %r13
-	cmpq	%r12, %r13
-	jae	.L413_87
-	decq	%rbx
-	notq	%r13
-	addq	%r14, %r13
-	xorl	%r12d, %r12d
-	movq	%r13, %r14
-	jmp	.L413_78
-.L413_86:
-	movq	$.Lconst13+6, %r13
-	subq	%r12, %r13
-	cmpq	%r13, %r15
-	jae	.L413_82
-	jmp	.L413_76
-.L413_87:
-	movq	$.Lconst13, %r11
-	movq	$.Lconst13+6, %r14
-	xorl	%edx, %edx
-	movq	-80(%rbp), %rbx
-	movq	%rbx, %r15
-	movq	$.Lconst13, %rax
-	movl	$1000000, %r9d
-	jmp	.L413_104
-.L413_88:
-	movq	$-1, %rax
-	jmp	.L413_54
-.L413_89:
-	addq	%r11, %rbx
-	.p2align	4
-.L413_90:
-	movq	%rbx, %r14
-	incq	%rbx
-	xorl	%r11d, %r11d
-.L413_91:
-	movzbl	(%r14), %r15d
-	leaq	(%r15,%r15,2), %r14
-	shll	$4, %r14d
-	cmpq	$3, (%rcx,%r14)
-	ja	.L413_29
-.L413_92:
-	testq	%rbx, %rbx
-	je	.L413_96
-	testq	%r11, %r11
-	jne	.L413_99
-	cmpq	$.Lconst13+6, %rbx
-	jne	.L413_90
-.L413_95:
-	xorl	%r11d, %r11d
+	cmpq	%rax, %r8
+	jbe	.L413_102
 .L413_96:
-	testq	%r8, %r8
-	je	.L413_100
-	movq	%r9, %rbx
-	subq	%rdx, %rbx
-	movq	%rbx, %r14
-	subq	%r8, %r14
-	cmovbq	%rax, %r14
-	cmpq	%rbx, %r14
-	jae	.L413_100
-	decq	%r8
-	notq	%r14
-	addq	%r9, %r14
-	xorl	%ebx, %ebx
-	movq	%r14, %r9
-	jmp	.L413_91
+	cmpq	%r8, %rdx
+	jb	.L413_102
+	movq	%rcx, %r8
+	jmp	.L413_185
+.L413_98:
+	movq	$-1, %rax
+	jmp	.L413_52
 .L413_99:
-	movq	$.Lconst13+6, %r14
-	subq	%rbx, %r14
-	cmpq	%r14, %r11
-	jae	.L413_95
-	jmp	.L413_89
+	movq	$-1, %r8
+	jmp	.L413_93
 .L413_100:
-	leaq	304(%rdi), %rcx
-	movq	$.Lconst13, %rdx
-	movq	$.Lconst13+6, %r11
-	xorl	%r8d, %r8d
-	movq	%r13, %rbx
-	movq	%r13, %r9
-	movq	$.Lconst13, %rax
-	jmp	.L413_125
+	movq	$-1, %rax
+	jmp	.L413_94
 .L413_101:
-	addq	%r15, %rax
-	.p2align	4
+	movq	$-1, %rdx
+	cmpq	%rax, %r8
+	ja	.L413_96
 .L413_102:
+	movq	48(%r14), %r8
+	movq	%r8, %rax
+	mulq	80(%r14)
+	jo	.L413_132
 	movq	%rax, %r12
-	incq	%rax
+	movq	64(%r14), %r15
+	movq	%r15, %rax
+	mulq	%r15
+	jo	.L413_133
+.L413_104:
+	xorl	%r13d, %r13d
+	movq	%r12, %rdx
+	subq	%rax, %rdx
+	cmovaeq	%rdx, %r13
+	movabsq	$1152921504606846975, %rdx
+	cmpq	%rdx, %r13
+	ja	.L413_134
+	movq	%r13, %rdx
+	shlq	$4, %rdx
+	cmpq	%rax, %r12
+	jbe	.L413_135
+.L413_106:
+	cmpq	%r12, %rdx
+	jb	.L413_135
+	addq	$48, %r14
+	jmp	.L413_185
+.L413_108:
+	addq	%r15, %rsi
+	.p2align	4
+.L413_109:
+	movq	%rsi, %r11
+	incq	%rsi
 	xorl	%r15d, %r15d
-.L413_103:
-	movzbl	(%r12), %r13d
-	leaq	(,%r13,2), %rsi
-	addq	%r13, %rsi
+.L413_110:
+	movzbl	(%r11), %r11d
+	leaq	(%r11,%r11,2), %r14
+	shll	$4, %r14d
+	cmpq	$3, (%rdx,%r14)
+	ja	.L413_19
+.L413_111:
+	testq	%rsi, %rsi
+	je	.L413_115
+	testq	%r15, %r15
+	jne	.L413_118
+	cmpq	$.Lconst13+6, %rsi
+	jne	.L413_109
+.L413_114:
+	xorl	%r15d, %r15d
+.L413_115:
+	testq	%r12, %r12
+	je	.L413_119
+	movq	%r13, %rsi
+	movq	$.Lconst13, %r11
+	subq	%r11, %rsi
+	movq	%rsi, %r11
+	subq	%r12, %r11
+	cmovbq	%rax, %r11
+	cmpq	%rsi, %r11
+	jae	.L413_119
+	decq	%r12
+	notq	%r11
+	addq	%r13, %r11
+	xorl	%esi, %esi
+	movq	%r11, %r13
+	jmp	.L413_110
+.L413_118:
+	movq	$.Lconst13+6, %r11
+	subq	%rsi, %r11
+	cmpq	%r11, %r15
+	jae	.L413_114
+	jmp	.L413_108
+.L413_119:
+	movq	$.Lconst13+6, %r14
+	movq	-64(%rbp), %r13
+	movq	%r13, %r15
+	movq	$.Lconst13, %rax
+	movl	$1000000, %r12d
+	jmp	.L413_145
+.L413_120:
+	addq	%r13, %rax
+	.p2align	4
+.L413_121:
+	movq	%rax, %rsi
+	incq	%rax
+	xorl	%r13d, %r13d
+.L413_122:
+	movzbl	(%rsi), %r11d
+	leaq	(%r11,%r11,2), %rsi
 	shll	$4, %esi
 	cmpq	$3, (%r8,%rsi)
-	ja	.L413_16
-.L413_104:
+	ja	.L413_43
+.L413_123:
 	testq	%rax, %rax
-	je	.L413_108
-	testq	%r15, %r15
-	jne	.L413_111
+	je	.L413_127
+	testq	%r13, %r13
+	jne	.L413_130
 	cmpq	$.Lconst13+6, %rax
-	jne	.L413_102
-.L413_107:
-	xorl	%r15d, %r15d
-.L413_108:
+	jne	.L413_121
+.L413_126:
+	xorl	%r13d, %r13d
+.L413_127:
 	movl	$20000, %eax
-	testq	%rbx, %rbx
-	je	.L413_17
-	movq	%r14, %rsi
-	subq	%r11, %rsi
-	movq	%rsi, %r12
-	subq	%rbx, %r12
-	cmovbq	%rdx, %r12
-	cmpq	%rsi, %r12
-	jae	.L413_17
-	decq	%rbx
-	notq	%r12
-	addq	%r14, %r12
+	testq	%r14, %r14
+	je	.L413_44
+	movq	%r12, %r11
+	subq	%rbx, %r11
+	movq	%r11, %rsi
+	subq	%r14, %rsi
+	cmovbq	%rdx, %rsi
+	cmpq	%r11, %rsi
+	jae	.L413_44
+	decq	%r14
+	notq	%rsi
+	addq	%r12, %rsi
 	xorl	%eax, %eax
-	movq	%r12, %r14
-	jmp	.L413_103
-.L413_111:
+	movq	%rsi, %r12
+	jmp	.L413_122
+.L413_130:
+	movq	$.Lconst13+6, %rsi
+	subq	%rax, %rsi
+	cmpq	%rsi, %r13
+	jae	.L413_126
+	jmp	.L413_120
+.L413_131:
+	movq	$-1, %rax
+	jmp	.L413_45
+.L413_132:
+	movq	$-1, %r12
+	movq	64(%r14), %r15
+	movq	%r15, %rax
+	mulq	%r15
+	jno	.L413_104
+.L413_133:
+	movq	$-1, %rax
+	jmp	.L413_104
+.L413_134:
+	movq	$-1, %rdx
+	cmpq	%rax, %r12
+	ja	.L413_106
+.L413_135:
+	movq	96(%r14), %r8
+	movq	%r8, %rax
+	mulq	128(%r14)
+	jo	.L413_156
+	movq	%rax, %r12
+	movq	112(%r14), %r15
+	movq	%r15, %rax
+	mulq	%r15
+	jo	.L413_157
+.L413_137:
+	xorl	%r13d, %r13d
+	movq	%r12, %rdx
+	subq	%rax, %rdx
+	cmovaeq	%rdx, %r13
+	movabsq	$1152921504606846975, %rdx
+	cmpq	%rdx, %r13
+	ja	.L413_158
+	movq	%r13, %rdx
+	shlq	$4, %rdx
+	cmpq	%rax, %r12
+	jbe	.L413_159
+.L413_139:
+	cmpq	%r12, %rdx
+	jb	.L413_159
+	addq	$96, %r14
+	jmp	.L413_185
+.L413_141:
+	movq	$-1, %rcx
+	jmp	.L413_64
+.L413_142:
+	addq	%r15, %rax
+	.p2align	4
+.L413_143:
+	movq	%rax, %rsi
+	incq	%rax
+	xorl	%r15d, %r15d
+.L413_144:
+	movzbl	(%rsi), %r11d
+	leaq	(%r11,%r11,2), %rsi
+	shll	$4, %esi
+	leaq	304(%rdi), %rdx
+	cmpq	$3, (%rdx,%rsi)
+	ja	.L413_153
+.L413_145:
+	testq	%rax, %rax
+	je	.L413_149
+	testq	%r15, %r15
+	jne	.L413_152
+	cmpq	$.Lconst13+6, %rax
+	jne	.L413_143
+.L413_148:
+	xorl	%r15d, %r15d
+.L413_149:
+	movl	$20000, %eax
+	testq	%r13, %r13
+	je	.L413_20
+	movq	%r14, %r11
+	movq	$.Lconst13, %rsi
+	subq	%rsi, %r11
+	movq	%r11, %rsi
+	subq	%r13, %rsi
+	movl	$0, %edx
+	cmovbq	%rdx, %rsi
+	cmpq	%r11, %rsi
+	jae	.L413_20
+	decq	%r13
+	notq	%rsi
+	addq	%r14, %rsi
+	xorl	%eax, %eax
+	movq	%rsi, %r14
+	jmp	.L413_144
+.L413_152:
 	movq	$.Lconst13+6, %rsi
 	subq	%rax, %rsi
 	cmpq	%rsi, %r15
-	jae	.L413_107
-	jmp	.L413_101
-.L413_112:
-	movq	$-1, %rax
-	jmp	.L413_18
-.L413_113:
-	movq	$-1, %rcx
-	jmp	.L413_71
-.L413_114:
-	movq	$-1, %rax
-	jmp	.L413_72
-.L413_115:
-	movq	$-1, %rdx
-	cmpq	%rax, %rcx
-	ja	.L413_74
-.L413_116:
-	movq	48(%rbx), %rax
-	movq	%rax, -56(%rbp)
-	mulq	80(%rbx)
-	jo	.L413_136
-	movq	%rax, %rcx
-	movq	64(%rbx), %r15
-	movq	%r15, %rax
-	mulq	%r15
-	jo	.L413_137
-.L413_118:
-	xorl	%r8d, %r8d
-	movq	%rcx, %rdx
-	subq	%rax, %rdx
-	cmovaeq	%rdx, %r8
-	movabsq	$1152921504606846975, %rdx
-	cmpq	%rdx, %r8
-	ja	.L413_138
-	movq	%r8, %rdx
-	shlq	$4, %rdx
-	cmpq	%rax, %rcx
-	jbe	.L413_139
-.L413_120:
-	cmpq	%rcx, %rdx
-	jb	.L413_139
-	addq	$48, %rbx
-	jmp	.L413_173
-.L413_122:
-	addq	%rbx, %rax
-	.p2align	4
-.L413_123:
-	movq	%rax, %r15
-	incq	%rax
-	xorl	%ebx, %ebx
-.L413_124:
-	movzbl	(%r15), %r15d
-	leaq	(%r15,%r15,2), %r14
-	shll	$4, %r14d
-	cmpq	$3, (%rcx,%r14)
-	ja	.L413_133
-.L413_125:
-	testq	%rax, %rax
-	je	.L413_129
-	testq	%rbx, %rbx
-	jne	.L413_132
-	cmpq	$.Lconst13+6, %rax
-	jne	.L413_123
-.L413_128:
-	xorl	%ebx, %ebx
-.L413_129:
-	movl	$1000000, %r14d
-	movl	$20000, %eax
-	testq	%r9, %r9
-	je	.L413_30
-	movq	%r11, %r12
-	subq	%rdx, %r12
-	movq	%r12, %r15
-	subq	%r9, %r15
-	cmovbq	%r8, %r15
-	cmpq	%r12, %r15
-	jae	.L413_30
-	decq	%r9
-	notq	%r15
-	addq	%r11, %r15
-	xorl	%eax, %eax
-	movq	%r15, %r11
-	jmp	.L413_124
-.L413_132:
-	movq	$.Lconst13+6, %r14
-	subq	%rax, %r14
-	cmpq	%r14, %rbx
-	jae	.L413_128
-	jmp	.L413_122
-.L413_133:
+	jae	.L413_148
+	jmp	.L413_142
+.L413_153:
 	movl	$6, %eax
-	jmp	.L413_29
-.L413_134:
-	movq	$-1, %rax
-	jmp	.L413_31
-.L413_135:
+	jmp	.L413_19
+.L413_154:
 	movq	$-1, %rax
 	jmp	.L413_21
-.L413_136:
-	movq	$-1, %rcx
-	movq	64(%rbx), %r15
-	movq	%r15, %rax
-	mulq	%r15
-	jno	.L413_118
-.L413_137:
-	movq	$-1, %rax
-	jmp	.L413_118
-.L413_138:
-	movq	$-1, %rdx
-	cmpq	%rax, %rcx
-	ja	.L413_120
-.L413_139:
-	movq	96(%rbx), %rax
-	movq	%rax, -56(%rbp)
-	mulq	128(%rbx)
-	jo	.L413_146
-	movq	%rax, %rcx
-	movq	112(%rbx), %r15
-	movq	%r15, %rax
-	mulq	%r15
-	jo	.L413_147
-.L413_141:
-	xorl	%r8d, %r8d
-	movq	%rcx, %rdx
-	subq	%rax, %rdx
-	cmovaeq	%rdx, %r8
-	movabsq	$1152921504606846975, %rdx
-	cmpq	%rdx, %r8
-	ja	.L413_148
-	movq	%r8, %rdx
-	shlq	$4, %rdx
-	cmpq	%rax, %rcx
-	jbe	.L413_149
-.L413_143:
-	cmpq	%rcx, %rdx
-	jb	.L413_149
-	addq	$96, %rbx
-	jmp	.L413_173
-.L413_145:
-	movq	$-1, %rcx
-	jmp	.L413_64
-.L413_146:
-	movq	$-1, %rcx
-	movq	112(%rbx), %r15
-	movq	%r15, %rax
-	mulq	%r15
-	jno	.L413_141
-.L413_147:
-	movq	$-1, %rax
-	jmp	.L413_141
-.L413_148:
-	movq	$-1, %rdx
-	cmpq	%rax, %rcx
-	ja	.L413_143
-.L413_149:
-	movq	144(%rbx), %rax
-	movq	%rax, -56(%rbp)
-	mulq	176(%rbx)
-	jo	.L413_155
-	movq	%rax, %rcx
-	movq	160(%rbx), %r15
-	movq	%r15, %rax
-	mulq	%r15
-	jo	.L413_156
-.L413_151:
-	xorl	%r8d, %r8d
-	movq	%rcx, %rdx
-	subq	%rax, %rdx
-	cmovaeq	%rdx, %r8
-	movabsq	$1152921504606846975, %rdx
-	cmpq	%rdx, %r8
-	ja	.L413_157
-	movq	%r8, %rdx
-	shlq	$4, %rdx
-	cmpq	%rax, %rcx
-	jbe	.L413_158
-.L413_153:
-	cmpq	%rcx, %rdx
-	jb	.L413_158
-	addq	$144, %rbx
-	jmp	.L413_173
 .L413_155:
-	movq	$-1, %rcx
-	movq	160(%rbx), %r15
-	movq	%r15, %rax
-	mulq	%r15
-	jno	.L413_151
-.L413_156:
 	movq	$-1, %rax
-	jmp	.L413_151
+	jmp	.L413_48
+.L413_156:
+	movq	$-1, %r12
+	movq	112(%r14), %r15
+	movq	%r15, %rax
+	mulq	%r15
+	jno	.L413_137
 .L413_157:
-	movq	$-1, %rdx
-	cmpq	%rax, %rcx
-	ja	.L413_153
+	movq	$-1, %rax
+	jmp	.L413_137
 .L413_158:
-	movq	192(%rbx), %rax
-	movq	%rax, -56(%rbp)
-	mulq	224(%rbx)
-	jo	.L413_164
-	movq	%rax, %rcx
-	movq	208(%rbx), %r15
+	movq	$-1, %rdx
+	cmpq	%rax, %r12
+	ja	.L413_139
+.L413_159:
+	movq	144(%r14), %r8
+	movq	%r8, %rax
+	mulq	176(%r14)
+	jo	.L413_167
+	movq	%rax, %r12
+	movq	160(%r14), %r15
 	movq	%r15, %rax
 	mulq	%r15
-	jo	.L413_165
-.L413_160:
-	xorl	%r8d, %r8d
-	movq	%rcx, %rdx
+	jo	.L413_168
+.L413_161:
+	xorl	%r13d, %r13d
+	movq	%r12, %rdx
 	subq	%rax, %rdx
-	cmovaeq	%rdx, %r8
+	cmovaeq	%rdx, %r13
 	movabsq	$1152921504606846975, %rdx
-	cmpq	%rdx, %r8
-	ja	.L413_166
-	movq	%r8, %rdx
+	cmpq	%rdx, %r13
+	ja	.L413_169
+	movq	%r13, %rdx
 	shlq	$4, %rdx
-	cmpq	%rax, %rcx
-	jbe	.L413_167
-.L413_162:
-	cmpq	%rcx, %rdx
-	jb	.L413_167
-	addq	$192, %rbx
-	jmp	.L413_173
-.L413_164:
-	movq	$-1, %rcx
-	movq	208(%rbx), %r15
-	movq	%r15, %rax
-	mulq	%r15
-	jno	.L413_160
+	cmpq	%rax, %r12
+	jbe	.L413_170
+.L413_163:
+	cmpq	%r12, %rdx
+	jb	.L413_170
+	addq	$144, %r14
+	jmp	.L413_185
 .L413_165:
 	movq	$-1, %rax
-	jmp	.L413_160
+	jmp	.L413_87
 .L413_166:
-	movq	$-1, %rdx
-	cmpq	%rax, %rcx
-	ja	.L413_162
+	movq	$-1, %rax
+	jmp	.L413_26
 .L413_167:
-	movq	240(%rbx), %rax
-	movq	%rax, -56(%rbp)
-	mulq	272(%rbx)
-	jo	.L413_288
-	movq	%rax, %rcx
-	movq	256(%rbx), %r15
+	movq	$-1, %r12
+	movq	160(%r14), %r15
 	movq	%r15, %rax
 	mulq	%r15
-	jo	.L413_289
+	jno	.L413_161
+.L413_168:
+	movq	$-1, %rax
+	jmp	.L413_161
 .L413_169:
-	xorl	%r8d, %r8d
-	movq	%rcx, %rdx
+	movq	$-1, %rdx
+	cmpq	%rax, %r12
+	ja	.L413_163
+.L413_170:
+	movq	192(%r14), %r8
+	movq	%r8, %rax
+	mulq	224(%r14)
+	jo	.L413_176
+	movq	%rax, %r12
+	movq	208(%r14), %r15
+	movq	%r15, %rax
+	mulq	%r15
+	jo	.L413_177
+.L413_172:
+	xorl	%r13d, %r13d
+	movq	%r12, %rdx
 	subq	%rax, %rdx
-	cmovaeq	%rdx, %r8
+	cmovaeq	%rdx, %r13
 	movabsq	$1152921504606846975, %rdx
-	cmpq	%rdx, %r8
-	ja	.L413_290
-	movq	%r8, %rdx
+	cmpq	%rdx, %r13
+	ja	.L413_178
+	movq	%r13, %rdx
 	shlq	$4, %rdx
-	cmpq	%rax, %rcx
-	jbe	.L413_291
-.L413_171:
-	cmpq	%rcx, %rdx
-	jb	.L413_291
-	addq	$240, %rbx
-.L413_173:
-	movq	-56(%rbp), %rax
+	cmpq	%rax, %r12
+	jbe	.L413_179
 .L413_174:
-	mulq	40(%rbx)
-	jo	.L413_283
+	cmpq	%r12, %rdx
+	jb	.L413_179
+	addq	$192, %r14
+	jmp	.L413_185
+.L413_176:
+	movq	$-1, %r12
+	movq	208(%r14), %r15
+	movq	%r15, %rax
+	mulq	%r15
+	jno	.L413_172
+.L413_177:
+	movq	$-1, %rax
+	jmp	.L413_172
+.L413_178:
+	movq	$-1, %rdx
+	cmpq	%rax, %r12
+	ja	.L413_174
+.L413_179:
+	movq	240(%r14), %r8
+	movq	%r8, %rax
+	mulq	272(%r14)
+	jo	.L413_298
+	movq	%rax, %r12
+	movq	256(%r14), %r15
+	movq	%r15, %rax
+	mulq	%r15
+	jo	.L413_299
+.L413_181:
+	xorl	%r13d, %r13d
+	movq	%r12, %rdx
+	subq	%rax, %rdx
+	cmovaeq	%rdx, %r13
+	movabsq	$1152921504606846975, %rdx
+	cmpq	%rdx, %r13
+	ja	.L413_300
+	movq	%r13, %rdx
+	shlq	$4, %rdx
+	cmpq	%rax, %r12
+	jbe	.L413_301
+.L413_183:
+	cmpq	%r12, %rdx
+	jb	.L413_301
+	addq	$240, %r14
+.L413_185:
+	movq	%r8, %rax
+	mulq	40(%r14)
+	jo	.L413_294
 	movq	%rax, %rcx
 	movq	%r15, %rax
-	mulq	24(%rbx)
-	jo	.L413_284
-.L413_176:
-	movq	%rax, %rdx
-.L413_177:
-	movq	-64(%rbp), %r15
-	xorl	%eax, %eax
-	subq	%rdx, %rcx
-	cmovaeq	%rcx, %rax
-	movq	%rax, %rcx
-	orq	%r8, %rcx
-	shrq	$32, %rcx
-	je	.L413_179
-.L413_178:
-	xorl	%edx, %edx
-	divq	%r8
-	movq	%rax, %r8
-	jmp	.L413_181
-.L413_179:
-.L413_180:
-	xorl	%edx, %edx
-	divl	%r8d
-	movl	%eax, %r8d
-.L413_181:
-	movq	%r9, %rax
-	orq	%r11, %rax
-	shrq	$32, %rax
-	je	.L413_193
-	movq	%r9, %rax
-	xorl	%edx, %edx
-	divq	%r11
-	movq	%rax, %rbx
-	movq	%rsi, %rax
-	orq	%r11, %rax
-	shrq	$32, %rax
-	je	.L413_194
-.L413_183:
-	movq	%rsi, %rax
-	xorl	%edx, %edx
-	divq	%r11
-	movq	%rax, %r14
-	movq	%r11, %rax
-	mulq	%r10
-	jo	.L413_195
-.L413_184:
-	movq	%rax, %rcx
-	movq	%r9, %rax
-	mulq	%r9
-	jo	.L413_196
-.L413_185:
-	xorl	%r10d, %r10d
-	movq	%rcx, %rdx
-	subq	%rax, %rdx
-	cmovaeq	%rdx, %r10
-	movabsq	$1152921504606846975, %rdx
-	cmpq	%rdx, %r10
-	ja	.L413_280
-	movq	%r10, %rdx
-	shlq	$4, %rdx
-	cmpq	%rax, %rcx
-	jbe	.L413_198
+	mulq	24(%r14)
+	jo	.L413_295
 .L413_187:
-	cmpq	%rcx, %rdx
-	jb	.L413_198
-	movq	%r11, %rax
-	mulq	%r13
-	jo	.L413_285
-	movq	%rax, %rcx
-	movq	%r9, %rax
-	mulq	%rsi
-	jo	.L413_286
-.L413_190:
 	movq	%rax, %rdx
-.L413_191:
+.L413_188:
 	xorl	%eax, %eax
 	subq	%rdx, %rcx
 	cmovaeq	%rcx, %rax
 	movq	%rax, %rcx
-	orq	%r10, %rcx
+	orq	%r13, %rcx
 	shrq	$32, %rcx
-	je	.L413_197
+	je	.L413_190
+	xorl	%edx, %edx
+	divq	%r13
+	movq	%rax, %rcx
+	jmp	.L413_191
+.L413_190:
+	xorl	%edx, %edx
+	divl	%r13d
+	movl	%eax, %ecx
+.L413_191:
+	movq	-88(%rbp), %r12
+.L413_192:
+	movq	%r11, %rax
+	orq	%r10, %rax
+	shrq	$32, %rax
+	je	.L413_204
+	movq	%r11, %rax
 	xorl	%edx, %edx
 	divq	%r10
 	movq	%rax, %r8
-	jmp	.L413_198
-.L413_193:
-	movl	%r9d, %eax
-	xorl	%edx, %edx
-	divl	%r11d
-	movl	%eax, %ebx
-	movq	%rsi, %rax
-	orq	%r11, %rax
-	shrq	$32, %rax
-	jne	.L413_183
-.L413_194:
-	movl	%esi, %eax
-	xorl	%edx, %edx
-	divl	%r11d
-	movl	%eax, %r14d
-	movq	%r11, %rax
-	mulq	%r10
-	jno	.L413_184
-.L413_195:
-	movq	$-1, %rcx
 	movq	%r9, %rax
-	mulq	%r9
-	jno	.L413_185
+	orq	%r10, %rax
+	shrq	$32, %rax
+	je	.L413_205
+.L413_194:
+	movq	%r9, %rax
+	xorl	%edx, %edx
+	divq	%r10
+	movq	%rax, %r14
+	movq	%r10, %rax
+	mulq	%rsi
+	jo	.L413_206
+.L413_195:
+	movq	%rax, %rsi
+	movq	%r11, %rax
+	mulq	%r11
+	jo	.L413_207
 .L413_196:
-	movq	$-1, %rax
-	jmp	.L413_185
-.L413_197:
+	xorl	%r15d, %r15d
+	movq	%rsi, %rdx
+	subq	%rax, %rdx
+	cmovaeq	%rdx, %r15
+	movabsq	$1152921504606846975, %rdx
+	cmpq	%rdx, %r15
+	ja	.L413_291
+	movq	%r15, %rdx
+	shlq	$4, %rdx
+	cmpq	%rax, %rsi
+	jbe	.L413_209
+.L413_198:
+	cmpq	%rsi, %rdx
+	jb	.L413_209
+	movq	%r10, %rax
+	mulq	%rbx
+	jo	.L413_296
+	movq	%rax, %rcx
+	movq	%r11, %rax
+	mulq	%r9
+	jo	.L413_297
+.L413_201:
+	movq	%rax, %rdx
+.L413_202:
+	xorl	%eax, %eax
+	subq	%rdx, %rcx
+	cmovaeq	%rcx, %rax
+	movq	%rax, %rcx
+	orq	%r15, %rcx
+	shrq	$32, %rcx
+	je	.L413_208
+	xorl	%edx, %edx
+	divq	%r15
+	movq	%rax, %rcx
+	jmp	.L413_209
+.L413_204:
+	movl	%r11d, %eax
 	xorl	%edx, %edx
 	divl	%r10d
 	movl	%eax, %r8d
-.L413_198:
-	cmpq	%r9, %r12
-	jae	.L413_281
-	movq	%r14, %rax
-	orq	%rbx, %rax
+	movq	%r9, %rax
+	orq	%r10, %rax
 	shrq	$32, %rax
-	movq	-80(%rbp), %r10
-	je	.L413_201
+	jne	.L413_194
+.L413_205:
+	movl	%r9d, %eax
+	xorl	%edx, %edx
+	divl	%r10d
+	movl	%eax, %r14d
+	movq	%r10, %rax
+	mulq	%rsi
+	jno	.L413_195
+.L413_206:
+	movq	$-1, %rsi
+	movq	%r11, %rax
+	mulq	%r11
+	jno	.L413_196
+.L413_207:
+	movq	$-1, %rax
+	jmp	.L413_196
+.L413_208:
+	xorl	%edx, %edx
+	divl	%r15d
+	movl	%eax, %ecx
+.L413_209:
+	cmpq	%r11, -56(%rbp)
+	jae	.L413_292
+	movq	%r14, %rax
+	orq	%r8, %rax
+	shrq	$32, %rax
+	movq	-72(%rbp), %rsi
+	je	.L413_212
 	movq	%r14, %rax
 	xorl	%edx, %edx
-	divq	%rbx
-	jmp	.L413_202
-.L413_201:
+	divq	%r8
+	jmp	.L413_213
+.L413_212:
 	movl	%r14d, %eax
 	xorl	%edx, %edx
-	divl	%ebx
-.L413_202:
-	cmpq	%r8, %rax
-	cmovbq	%rax, %r8
-	movq	%r8, %rax
-	mulq	%r9
-	jo	.L413_282
-.L413_203:
-	movq	%rax, %rcx
-.L413_204:
-	addq	%r10, %r15
+	divl	%r8d
+.L413_213:
+	cmpq	%rcx, %rax
+	cmovbq	%rax, %rcx
+	movq	%rcx, %rax
+	mulq	%r11
+	jo	.L413_293
+.L413_214:
+	movq	%rax, %rdx
+.L413_215:
+	addq	%rsi, %r12
 	xorl	%eax, %eax
-	subq	%rcx, %rsi
-	cmovaeq	%rsi, %rax
-	movq	%rax, %rcx
-	orq	%r11, %rcx
-	shrq	$32, %rcx
-	je	.L413_206
+	subq	%rdx, %r9
+	cmovaeq	%r9, %rax
+	movq	%rax, %rdx
+	orq	%r10, %rdx
+	shrq	$32, %rdx
+	je	.L413_217
 	xorl	%edx, %edx
-	divq	%r11
-	jmp	.L413_207
-.L413_206:
+	divq	%r10
+	jmp	.L413_218
+.L413_217:
 	xorl	%edx, %edx
-	divl	%r11d
-.L413_207:
-	leaq	592(%rdi), %rbx
-	movq	%rax, (%r15)
-	movq	%r8, 8(%r15)
+	divl	%r10d
+.L413_218:
+	leaq	16(%rdi), %rbx
+	movq	%rax, (%r12)
+	movq	%rcx, 8(%r12)
 	movw	$1284, -92(%rbp)
 	movl	$50462976, -96(%rbp)
 	xorl	%r8d, %r8d
 	movq	$-1, %rsi
 	xorl	%ecx, %ecx
 	xorl	%eax, %eax
-.L413_208:
+.L413_219:
 	movq	%rax, %r9
 	.p2align	4
-.L413_209:
+.L413_220:
 	movzbl	-96(%rbp,%r9), %edx
 	cmpq	$2, %rdx
-	jae	.L413_211
+	jae	.L413_222
 	incq	%r9
 	cmpq	$6, %r9
-	jne	.L413_209
-	jmp	.L413_216
+	jne	.L413_220
+	jmp	.L413_227
 	.p2align	4
-.L413_211:
+.L413_222:
 	leaq	(%rdx,%rdx,2), %rax
 	shll	$4, %eax
-	leaq	16(%rdi), %r10
-	movq	(%r10,%rax), %rax
+	movq	(%rbx,%rax), %rax
 	cmpq	$3, %rax
-	jbe	.L413_214
+	jbe	.L413_225
 	addq	%rax, %r8
 	cmovbq	%rsi, %r8
 	shll	$4, %edx
-	movq	(%rbx,%rdx), %r10
-	addq	8(%rbx,%rdx), %r10
+	leaq	592(%rdi), %r11
+	movq	(%r11,%rdx), %r10
+	addq	8(%r11,%rdx), %r10
 	cmovbq	%rsi, %r10
 	mulq	%r10
-	jo	.L413_215
-.L413_213:
+	jo	.L413_226
+.L413_224:
 	addq	%rax, %rcx
 	cmovbq	%rsi, %rcx
-.L413_214:
+.L413_225:
 	leaq	1(%r9), %rax
 	cmpq	$5, %r9
-	jne	.L413_208
-	jmp	.L413_216
-.L413_215:
+	jne	.L413_219
+	jmp	.L413_227
+.L413_226:
 	movq	$-1, %rax
-	jmp	.L413_213
-.L413_216:
+	jmp	.L413_224
+.L413_227:
 	cmpq	$1, %r8
 	movq	%r8, %rsi
 	adcq	$0, %rsi
 	movq	%rcx, %rax
 	orq	%rsi, %rax
 	shrq	$32, %rax
-	je	.L413_218
+	je	.L413_229
 	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%rsi
 	movq	%rax, %rsi
 	testq	%r8, %r8
-	jne	.L413_231
-	jmp	.L413_219
-.L413_218:
+	jne	.L413_242
+	jmp	.L413_230
+.L413_229:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%esi
 	movl	%eax, %esi
 	testq	%r8, %r8
-	jne	.L413_231
-.L413_219:
+	jne	.L413_242
+.L413_230:
 	movw	$1284, -92(%rbp)
 	movl	$50462976, -96(%rbp)
 	leaq	304(%rdi), %r8
@@ -91091,23 +91319,23 @@ hw_paternoster_cost_CostModel_complete:
 	movq	$-1, %r10
 	xorl	%ecx, %ecx
 	xorl	%eax, %eax
-.L413_220:
+.L413_231:
 	movq	%rax, %r14
 	.p2align	4
-.L413_221:
+.L413_232:
 	movzbl	-96(%rbp,%r14), %edx
 	cmpq	$2, %rdx
-	jae	.L413_223
+	jae	.L413_234
 	incq	%r14
 	cmpq	$6, %r14
-	jne	.L413_221
-	jmp	.L413_228
-.L413_223:
+	jne	.L413_232
+	jmp	.L413_239
+.L413_234:
 	leaq	(%rdx,%rdx,2), %rax
 	shll	$4, %eax
 	movq	(%r8,%rax), %rax
 	cmpq	$3, %rax
-	jbe	.L413_226
+	jbe	.L413_237
 	addq	%rax, %rsi
 	cmovbq	%r10, %rsi
 	shll	$4, %edx
@@ -91115,274 +91343,276 @@ hw_paternoster_cost_CostModel_complete:
 	addq	8(%r9,%rdx), %r11
 	cmovbq	%r10, %r11
 	mulq	%r11
-	jo	.L413_227
-.L413_225:
+	jo	.L413_238
+.L413_236:
 	addq	%rax, %rcx
 	cmovbq	%r10, %rcx
-.L413_226:
+.L413_237:
 	leaq	1(%r14), %rax
 	cmpq	$5, %r14
-	jne	.L413_220
-	jmp	.L413_228
-.L413_227:
+	jne	.L413_231
+	jmp	.L413_239
+.L413_238:
 	movq	$-1, %rax
-	jmp	.L413_225
-.L413_228:
+	jmp	.L413_236
+.L413_239:
 	cmpq	$1, %rsi
 	adcq	$0, %rsi
 	movq	%rcx, %rax
 	orq	%rsi, %rax
 	shrq	$32, %rax
-	je	.L413_230
+	je	.L413_241
 	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%rsi
 	movq	%rax, %rsi
-	jmp	.L413_231
-.L413_230:
+	jmp	.L413_242
+.L413_241:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%esi
 	movl	%eax, %esi
-.L413_231:
+.L413_242:
 	movq	16(%rdi), %r14
 	cmpq	$1, %r14
-	movq	%r14, %rcx
-	adcq	$0, %rcx
-	movq	32(%rdi), %r8
-	movq	%r8, %rax
-	orq	%rcx, %rax
+	movq	%r14, %r8
+	adcq	$0, %r8
+	movq	32(%rdi), %rcx
+	movq	%rcx, %rax
+	orq	%r8, %rax
 	shrq	$32, %rax
-	je	.L413_233
-	movq	%r8, %rax
+	je	.L413_244
+	movq	%rcx, %rax
 	xorl	%edx, %edx
-	divq	%rcx
+	divq	%r8
 	movq	%rax, %r9
-	jmp	.L413_234
-.L413_233:
-	movl	%r8d, %eax
+	jmp	.L413_245
+.L413_244:
+	movl	%ecx, %eax
 	xorl	%edx, %edx
-	divl	%ecx
+	divl	%r8d
 	movl	%eax, %r9d
-.L413_234:
+.L413_245:
 	movw	$1284, -92(%rbp)
 	movl	$50462976, -96(%rbp)
 	xorl	%r15d, %r15d
 	movq	$-1, %r12
-	xorl	%ecx, %ecx
+	xorl	%r8d, %r8d
 	xorl	%eax, %eax
-.L413_235:
+.L413_246:
 	movq	%rax, %r13
 	.p2align	4
-.L413_236:
+.L413_247:
 	movzbl	-96(%rbp,%r13), %r11d
 	cmpq	$2, %r11
-	jae	.L413_238
+	jae	.L413_249
 	incq	%r13
 	cmpq	$6, %r13
-	jne	.L413_236
-	jmp	.L413_246
+	jne	.L413_247
+	jmp	.L413_257
 	.p2align	4
-.L413_238:
+.L413_249:
 	leaq	(%r11,%r11,2), %rax
 	shll	$4, %eax
-	leaq	16(%rdi), %rdx
-	movq	(%rdx,%rax), %r10
+	movq	(%rbx,%rax), %r10
 	cmpq	$3, %r10
-	jbe	.L413_243
+	jbe	.L413_254
 	addq	%r10, %r15
 	cmovbq	%r12, %r15
 	shll	$4, %r11d
 	movq	%r9, %rax
-	mulq	8(%rbx,%r11)
-	jo	.L413_244
+	leaq	592(%rdi), %rdx
+	mulq	8(%rdx,%r11)
+	jo	.L413_255
 	movq	%rax, %rdx
-.L413_241:
-	addq	(%rbx,%r11), %rdx
+.L413_252:
+	leaq	592(%rdi), %rax
+	addq	(%rax,%r11), %rdx
 	cmovbq	%r12, %rdx
 	movq	%r10, %rax
 	mulq	%rdx
-	jo	.L413_245
-.L413_242:
-	addq	%rax, %rcx
-	cmovbq	%r12, %rcx
-.L413_243:
+	jo	.L413_256
+.L413_253:
+	addq	%rax, %r8
+	cmovbq	%r12, %r8
+.L413_254:
 	leaq	1(%r13), %rax
 	cmpq	$5, %r13
-	jne	.L413_235
-	jmp	.L413_246
-.L413_244:
+	jne	.L413_246
+	jmp	.L413_257
+.L413_255:
 	movq	$-1, %rdx
-	jmp	.L413_241
-.L413_245:
+	jmp	.L413_252
+.L413_256:
 	movq	$-1, %rax
-	jmp	.L413_242
-.L413_246:
+	jmp	.L413_253
+.L413_257:
 	cmpq	$1, %r15
 	movq	%r15, %r9
 	adcq	$0, %r9
-	movq	%rcx, %rax
+	movq	%r8, %rax
 	orq	%r9, %rax
 	shrq	$32, %rax
-	je	.L413_248
-	movq	%rcx, %rax
+	je	.L413_259
+	movq	%r8, %rax
 	xorl	%edx, %edx
 	divq	%r9
-	movq	%rax, %rcx
+	movq	%rax, %r8
 	cmpq	$4, %r14
-	jae	.L413_249
-	jmp	.L413_252
-.L413_248:
-	movl	%ecx, %eax
-	xorl	%edx, %edx
-	divl	%r9d
-	movl	%eax, %ecx
-	cmpq	$4, %r14
-	jb	.L413_252
-.L413_249:
-	cmpq	$4, %r15
-	jb	.L413_252
-	movq	592(%rdi), %r10
-	movq	600(%rdi), %r9
-	movq	%r8, %rax
-	orq	%r14, %rax
-	shrq	$32, %rax
-	je	.L413_274
-	movq	%r8, %rax
-	xorl	%edx, %edx
-	divq	%r14
-	jmp	.L413_273
-.L413_252:
-	movq	304(%rdi), %r11
-	cmpq	$1, %r11
-	movq	%r11, %rcx
-	adcq	$0, %rcx
-	movq	320(%rdi), %r8
-	movq	%r8, %rax
-	orq	%rcx, %rax
-	shrq	$32, %rax
-	je	.L413_254
-	movq	%r8, %rax
-	xorl	%edx, %edx
-	divq	%rcx
-	movq	%rax, %r9
-	jmp	.L413_255
-.L413_254:
+	jae	.L413_260
+	jmp	.L413_263
+.L413_259:
 	movl	%r8d, %eax
 	xorl	%edx, %edx
-	divl	%ecx
+	divl	%r9d
+	movl	%eax, %r8d
+	cmpq	$4, %r14
+	jb	.L413_263
+.L413_260:
+	cmpq	$4, %r15
+	jb	.L413_263
+	movq	592(%rdi), %r10
+	movq	600(%rdi), %r9
+	movq	%rcx, %rax
+	orq	%r14, %rax
+	shrq	$32, %rax
+	je	.L413_285
+	movq	%rcx, %rax
+	xorl	%edx, %edx
+	divq	%r14
+	jmp	.L413_284
+.L413_263:
+	movq	304(%rdi), %r11
+	cmpq	$1, %r11
+	movq	%r11, %r8
+	adcq	$0, %r8
+	movq	320(%rdi), %rcx
+	movq	%rcx, %rax
+	orq	%r8, %rax
+	shrq	$32, %rax
+	je	.L413_265
+	movq	%rcx, %rax
+	xorl	%edx, %edx
+	divq	%r8
+	movq	%rax, %r9
+	jmp	.L413_266
+.L413_265:
+	movl	%ecx, %eax
+	xorl	%edx, %edx
+	divl	%r8d
 	movl	%eax, %r9d
-.L413_255:
+.L413_266:
 	leaq	304(%rdi), %r15
 	movw	$1284, -92(%rbp)
 	movl	$50462976, -96(%rbp)
 	xorl	%ebx, %ebx
 	movq	$-1, %r12
-	xorl	%ecx, %ecx
+	xorl	%r8d, %r8d
 	xorl	%eax, %eax
-.L413_256:
+.L413_267:
 	movq	%rax, %r13
 	.p2align	4
-.L413_257:
+.L413_268:
 	movzbl	-96(%rbp,%r13), %r14d
 	cmpq	$2, %r14
-	jae	.L413_259
+	jae	.L413_270
 	incq	%r13
 	cmpq	$6, %r13
-	jne	.L413_257
-	jmp	.L413_267
+	jne	.L413_268
+	jmp	.L413_278
 	.p2align	4
-.L413_259:
+.L413_270:
 	leaq	(%r14,%r14,2), %rax
 	shll	$4, %eax
 	movq	(%r15,%rax), %r10
 	cmpq	$3, %r10
-	jbe	.L413_264
+	jbe	.L413_275
 	addq	%r10, %rbx
 	cmovbq	%r12, %rbx
 	shll	$4, %r14d
 	movq	%r9, %rax
 	leaq	688(%rdi), %rdx
 	mulq	8(%rdx,%r14)
-	jo	.L413_265
+	jo	.L413_276
 	movq	%rax, %rdx
-.L413_262:
+.L413_273:
 	leaq	688(%rdi), %rax
 	addq	(%rax,%r14), %rdx
 	cmovbq	%r12, %rdx
 	movq	%r10, %rax
 	mulq	%rdx
-	jo	.L413_266
-.L413_263:
-	addq	%rax, %rcx
-	cmovbq	%r12, %rcx
-.L413_264:
+	jo	.L413_277
+.L413_274:
+	addq	%rax, %r8
+	cmovbq	%r12, %r8
+.L413_275:
 	leaq	1(%r13), %rax
 	cmpq	$5, %r13
-	jne	.L413_256
-	jmp	.L413_267
-.L413_265:
+	jne	.L413_267
+	jmp	.L413_278
+.L413_276:
 	movq	$-1, %rdx
-	jmp	.L413_262
-.L413_266:
+	jmp	.L413_273
+.L413_277:
 	movq	$-1, %rax
-	jmp	.L413_263
-.L413_267:
+	jmp	.L413_274
+.L413_278:
 	cmpq	$1, %rbx
 	movq	%rbx, %r9
 	adcq	$0, %r9
-	movq	%rcx, %rax
+	movq	%r8, %rax
 	orq	%r9, %rax
 	shrq	$32, %rax
-	je	.L413_269
-	movq	%rcx, %rax
+	je	.L413_280
+	movq	%r8, %rax
 	xorl	%edx, %edx
 	divq	%r9
-	movq	%rax, %rcx
+	movq	%rax, %r8
 	xorl	%edx, %edx
 	cmpq	$4, %r11
-	jae	.L413_270
-	jmp	.L413_276
-.L413_269:
-	movl	%ecx, %eax
+	jae	.L413_281
+	jmp	.L413_287
+.L413_280:
+	movl	%r8d, %eax
 	xorl	%edx, %edx
 	divl	%r9d
-	movl	%eax, %ecx
+	movl	%eax, %r8d
 	xorl	%edx, %edx
 	cmpq	$4, %r11
-	jb	.L413_276
-.L413_270:
+	jb	.L413_287
+.L413_281:
 	cmpq	$4, %rbx
-	jb	.L413_276
+	jb	.L413_287
 	movq	688(%rdi), %r10
 	movq	696(%rdi), %r9
-	movq	%r8, %rax
+	movq	%rcx, %rax
 	orq	%r11, %rax
 	shrq	$32, %rax
-	je	.L413_278
-	movq	%r8, %rax
+	je	.L413_289
+	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%r11
-.L413_273:
-	movq	%rax, %rdx
+.L413_284:
+	movq	%rax, %rcx
 	movq	%r9, %rax
-	mulq	%rdx
-	jo	.L413_279
-.L413_275:
+	mulq	%rcx
+	jo	.L413_290
+.L413_286:
 	addq	%rax, %r10
-	movq	$-1, %rdx
-	cmovaeq	%r10, %rdx
+	movq	$-1, %rcx
+	cmovaeq	%r10, %rcx
 	xorl	%eax, %eax
-	subq	%rdx, %rcx
-	cmovaeq	%rcx, %rax
+	subq	%rcx, %r8
+	cmovaeq	%r8, %rax
 	movl	$1, %edx
-.L413_276:
+.L413_287:
 	movq	%rsi, 856(%rdi)
 	movq	%rdx, (%rdi)
 	movq	%rax, 8(%rdi)
-.L413_277:
-	movq	-88(%rbp), %rax
-	addq	$72, %rsp
+	movb	$1, 877(%rdi)
+.L413_288:
+	movq	-80(%rbp), %rax
+	addq	$80, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -91390,126 +91620,130 @@ hw_paternoster_cost_CostModel_complete:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L413_274:
-	movl	%r8d, %eax
+.L413_285:
+	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%r14d
-	movl	%eax, %edx
+	movl	%eax, %ecx
 	movq	%r9, %rax
-	mulq	%rdx
-	jno	.L413_275
-.L413_279:
-	movq	$-1, %rax
-	jmp	.L413_275
-.L413_278:
-	movl	%r8d, %eax
-	xorl	%edx, %edx
-	divl	%r11d
-	movl	%eax, %edx
-	movq	%r9, %rax
-	mulq	%rdx
-	jno	.L413_275
-	jmp	.L413_279
-.L413_280:
-	movq	$-1, %rdx
-	cmpq	%rax, %rcx
-	ja	.L413_187
-	jmp	.L413_198
-.L413_281:
-	movq	-80(%rbp), %r10
-	movq	%r8, %rax
-	mulq	%r9
-	jno	.L413_203
-.L413_282:
-	movq	$-1, %rcx
-	jmp	.L413_204
-.L413_283:
-	movq	$-1, %rcx
-	movq	%r15, %rax
-	mulq	24(%rbx)
-	jno	.L413_176
-.L413_284:
-	movq	$-1, %rdx
-	jmp	.L413_177
-.L413_285:
-	movq	$-1, %rcx
-	movq	%r9, %rax
-	mulq	%rsi
-	jno	.L413_190
-.L413_286:
-	movq	$-1, %rdx
-	jmp	.L413_191
-.L413_287:
-	movq	$-1, %rax
-	jmp	.L413_39
-.L413_288:
-	movq	$-1, %rcx
-	movq	256(%rbx), %r15
-	movq	%r15, %rax
-	mulq	%r15
-	jno	.L413_169
-.L413_289:
-	movq	$-1, %rax
-	jmp	.L413_169
+	mulq	%rcx
+	jno	.L413_286
 .L413_290:
-	movq	$-1, %rdx
-	cmpq	%rax, %rcx
-	ja	.L413_171
-.L413_291:
-	cmpb	$0, -68(%rbp)
-	je	.L413_294
-	cmpq	$3, -48(%rbp)
-	movq	-64(%rbp), %r15
-	jbe	.L413_305
-	shll	$4, %r14d
-	movq	600(%rdi,%r14), %r8
-	jmp	.L413_181
-.L413_294:
-	cmpq	%r9, %r12
-	movq	-64(%rbp), %r15
-	jae	.L413_305
-	movq	%rsi, %rax
-	orq	%r11, %rax
-	shrq	$32, %rax
-	je	.L413_298
-	movq	%rsi, %rax
-	xorl	%edx, %edx
-	divq	%r11
-	movq	%rax, %rcx
-	jmp	.L413_299
-.L413_305:
-	xorl	%r8d, %r8d
-	jmp	.L413_181
-.L413_298:
-	movl	%esi, %eax
+	movq	$-1, %rax
+	jmp	.L413_286
+.L413_289:
+	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%r11d
 	movl	%eax, %ecx
-.L413_299:
 	movq	%r9, %rax
-	orq	%r11, %rax
+	mulq	%rcx
+	jno	.L413_286
+	jmp	.L413_290
+.L413_291:
+	movq	$-1, %rdx
+	cmpq	%rax, %rsi
+	ja	.L413_198
+	jmp	.L413_209
+.L413_292:
+	movq	-72(%rbp), %rsi
+	movq	%rcx, %rax
+	mulq	%r11
+	jno	.L413_214
+.L413_293:
+	movq	$-1, %rdx
+	jmp	.L413_215
+.L413_294:
+	movq	$-1, %rcx
+	movq	%r15, %rax
+	mulq	24(%r14)
+	jno	.L413_187
+.L413_295:
+	movq	$-1, %rdx
+	jmp	.L413_188
+.L413_296:
+	movq	$-1, %rcx
+	movq	%r11, %rax
+	mulq	%r9
+	jno	.L413_201
+.L413_297:
+	movq	$-1, %rdx
+	jmp	.L413_202
+.L413_298:
+	movq	$-1, %r12
+	movq	256(%r14), %r15
+	movq	%r15, %rax
+	mulq	%r15
+	jno	.L413_181
+.L413_299:
+	movq	$-1, %rax
+	jmp	.L413_181
+.L413_300:
+	movq	$-1, %rdx
+	cmpq	%rax, %r12
+	ja	.L413_183
+.L413_301:
+	cmpb	$0, -44(%rbp)
+	je	.L413_304
+	cmpq	$3, %rcx
+	movq	-88(%rbp), %r12
+	jbe	.L413_315
+	movq	-120(%rbp), %rax
+	shll	$4, %eax
+	movq	600(%rdi,%rax), %rcx
+	jmp	.L413_192
+.L413_304:
+	cmpq	%r11, -56(%rbp)
+	movq	-88(%rbp), %r12
+	jae	.L413_315
+	movq	%r9, %rax
+	orq	%r10, %rax
 	shrq	$32, %rax
-	je	.L413_301
+	je	.L413_308
 	movq	%r9, %rax
 	xorl	%edx, %edx
-	divq	%r11
-	movq	%rax, %r8
-	jmp	.L413_302
-.L413_301:
+	divq	%r10
+	movq	%rax, %rcx
+	jmp	.L413_309
+.L413_315:
+	xorl	%ecx, %ecx
+	jmp	.L413_192
+.L413_308:
 	movl	%r9d, %eax
 	xorl	%edx, %edx
-	divl	%r11d
+	divl	%r10d
+	movl	%eax, %ecx
+.L413_309:
+	movq	%r11, %rax
+	orq	%r10, %rax
+	shrq	$32, %rax
+	je	.L413_311
+	movq	%r11, %rax
+	xorl	%edx, %edx
+	divq	%r10
+	movq	%rax, %r8
+	jmp	.L413_312
+.L413_311:
+	movl	%r11d, %eax
+	xorl	%edx, %edx
+	divl	%r10d
 	movl	%eax, %r8d
-.L413_302:
+.L413_312:
 	movq	%rcx, %rax
 	orq	%r8, %rax
 	shrq	$32, %rax
-	je	.L413_304
+	je	.L413_314
 	movq	%rcx, %rax
-	jmp	.L413_178
-.L413_304:
+	xorl	%edx, %edx
+	divq	%r8
+	movq	%rax, %rcx
+	jmp	.L413_192
+.L413_314:
 	movl	%ecx, %eax
-	jmp	.L413_180
+	xorl	%edx, %edx
+	divl	%r8d
+	movl	%eax, %ecx
+	jmp	.L413_192
 	.size	hw_paternoster_cost_CostModel_complete, .-hw_paternoster_cost_CostModel_complete
 
 	.p2align	4
@@ -91995,43 +92229,40 @@ hw_paternoster_depth_Depth_complete:
 hw_paternoster_moves_Moves_begin:
 	pushq	%rbp
 	movq	%rsp, %rbp
-	leaq	24(%rdi), %rcx
+	movl	%edx, %ecx
+	leaq	24(%rdi), %r8
 	movq	24(%rdi), %rax
 	testq	%rax, %rax
 	je	.L419_6
-	cmpb	$0, 60(%rdi)
-	jne	.L419_6
-	xorl	%r8d, %r8d
+	xorl	%r9d, %r9d
 	subq	32(%rdi), %rax
-	cmovaeq	%rax, %r8
+	cmovaeq	%rax, %r9
 	movq	16(%rdi), %rax
 	testq	%rax, %rax
 	je	.L419_5
-	movl	%edx, %r9d
 	movl	$7, %edx
 	mulq	%rdx
-	jo	.L419_9
+	jo	.L419_3
 .L419_4:
-	addq	%r8, %rax
-	movq	$-1, %r8
-	cmovaeq	%rax, %r8
-	shrq	$3, %r8
-	movl	%r9d, %edx
+	addq	%r9, %rax
+	movq	$-1, %r9
+	cmovaeq	%rax, %r9
+	shrq	$3, %r9
 .L419_5:
-	movq	%r8, 16(%rdi)
+	movq	%r9, 16(%rdi)
 .L419_6:
 	movl	%esi, 56(%rdi)
-	movq	$0, 16(%rcx)
-	movq	$0, 8(%rcx)
-	movq	$0, (%rcx)
-	movb	%dl, 60(%rdi)
-	testb	%dl, %dl
+	movq	$0, 16(%r8)
+	movq	$0, 8(%r8)
+	movq	$0, (%r8)
+	movb	%cl, 60(%rdi)
+	testb	%cl, %cl
 	je	.L419_8
 	movq	$0, 48(%rdi)
 .L419_8:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L419_9:
+.L419_3:
 	movq	$-1, %rax
 	jmp	.L419_4
 	.size	hw_paternoster_moves_Moves_begin, .-hw_paternoster_moves_Moves_begin
@@ -92041,118 +92272,150 @@ hw_paternoster_moves_Moves_begin:
 hw_paternoster_order_Order_leave:
 	pushq	%rbp
 	movq	%rsp, %rbp
+	pushq	%r15
 	pushq	%r14
 	pushq	%rbx
+	pushq	%rax
 	movl	%esi, %ebx
 	movq	%rdi, %r14
-	testb	%dl, %dl
-	je	.L420_5
-	movzbl	%dl, %eax
-	cmpl	$1, %eax
+	movzbl	%dl, %r15d
+	leaq	(%r15,%r15,2), %rax
+	leaq	116(%rdi,%rax,4), %rdi
+	movq	(%r14), %rsi
+	movq	8(%r14), %rdx
+	movl	120(%r14,%rax,4), %ecx
+	cmpl	124(%r14,%rax,4), %ecx
 	jne	.L420_9
-	movq	(%r14), %rsi
-	movq	8(%r14), %rdx
-	movl	132(%r14), %eax
-	cmpl	136(%r14), %eax
-	jne	.L420_8
-	movl	%ebx, %ecx
-	movl	$164, %eax
-	cmpq	%rcx, %rdx
-	jbe	.L420_12
-	shlq	$5, %rcx
-	movq	$0, (%rsi,%rcx)
-	movq	$-1, 8(%rsi,%rcx)
-	movq	$-1, 16(%rsi,%rcx)
-	movl	$-1, 24(%rsi,%rcx)
-	movb	$0, 28(%rsi,%rcx)
-	movq	$-1, 128(%r14)
-	movl	$-1, 136(%r14)
-	jmp	.L420_12
-.L420_5:
-	movq	(%r14), %rsi
-	movq	8(%r14), %rdx
-	movl	120(%r14), %eax
-	cmpl	124(%r14), %eax
-	jne	.L420_16
-	movl	%ebx, %ecx
-	movl	$152, %eax
-	cmpq	%rcx, %rdx
-	jbe	.L420_12
-	shlq	$5, %rcx
-	movq	$0, (%rsi,%rcx)
-	movq	$-1, 8(%rsi,%rcx)
-	movq	$-1, 16(%rsi,%rcx)
-	movl	$-1, 24(%rsi,%rcx)
-	movb	$0, 28(%rsi,%rcx)
-	movq	$-1, 116(%r14)
-	movl	$-1, 124(%r14)
-	jmp	.L420_12
-.L420_9:
-	movq	(%r14), %rsi
-	movq	8(%r14), %rdx
-	movl	144(%r14), %eax
-	cmpl	148(%r14), %eax
-	jne	.L420_17
-	movl	%ebx, %ecx
-	movl	$176, %eax
-	cmpq	%rcx, %rdx
-	jbe	.L420_12
-	shlq	$5, %rcx
-	movq	$0, (%rsi,%rcx)
-	movq	$-1, 8(%rsi,%rcx)
-	movq	$-1, 16(%rsi,%rcx)
-	movl	$-1, 24(%rsi,%rcx)
-	movb	$0, 28(%rsi,%rcx)
-	movq	$-1, 140(%r14)
-	movl	$-1, 148(%r14)
-	jmp	.L420_12
-.L420_8:
-	leaq	128(%r14), %rdi
-	movl	%ebx, %ecx
-	callq	hw_collections_tree_Tree_remove_from_among
-	movl	$164, %eax
-	jmp	.L420_12
-.L420_16:
-	leaq	116(%r14), %rdi
-	movl	%ebx, %ecx
-	callq	hw_collections_tree_Tree_remove_from_among
-	movl	$152, %eax
-	jmp	.L420_12
-.L420_17:
-	leaq	140(%r14), %rdi
-	movl	%ebx, %ecx
-	callq	hw_collections_tree_Tree_remove_from_among
-	movl	$176, %eax
-.L420_12:
-	leaq	(%r14,%rax), %rdi
-	movq	48(%r14), %rsi
-	movq	56(%r14), %rdx
-	movl	4(%r14,%rax), %ecx
-	cmpl	8(%r14,%rax), %ecx
-	jne	.L420_18
 	movl	%ebx, %eax
 	cmpq	%rax, %rdx
-	jbe	.L420_15
-	shlq	$5, %rax
-	movq	$0, (%rsi,%rax)
-	movq	$-1, 8(%rsi,%rax)
-	movq	$-1, 16(%rsi,%rax)
-	movl	$-1, 24(%rsi,%rax)
-	movb	$0, 28(%rsi,%rax)
+	jbe	.L420_3
+	movq	%rax, %rcx
+	shlq	$5, %rcx
+	movq	$0, (%rsi,%rcx)
+	movq	$-1, 8(%rsi,%rcx)
+	movq	$-1, 16(%rsi,%rcx)
+	movl	$-1, 24(%rsi,%rcx)
+	movb	$0, 28(%rsi,%rcx)
 	movq	$-1, (%rdi)
 	movl	$-1, 8(%rdi)
-.L420_15:
+	jmp	.L420_3
+.L420_9:
+	movl	%ebx, %ecx
+	callq	hw_collections_tree_Tree_remove_from_among
+	movl	%ebx, %eax
+.L420_3:
+	movq	48(%r14), %rsi
+	movq	56(%r14), %rdx
+	movq	%rax, %rcx
+	shlq	$5, %rcx
+	addq	%rsi, %rcx
+	leaq	64(%r14), %rdi
+	cmpq	%rax, %rdx
+	cmovaq	%rcx, %rdi
+	cmpq	$-1, (%rdi)
+	je	.L420_7
+	leaq	(%r15,%r15,2), %r8
+	leaq	(%r14,%r8,4), %rdi
+	addq	$152, %rdi
+	movl	156(%r14,%r8,4), %r9d
+	cmpl	160(%r14,%r8,4), %r9d
+	jne	.L420_8
+	cmpq	%rax, %rdx
+	jbe	.L420_7
+	movq	$0, (%rcx)
+	movq	$-1, 8(%rcx)
+	movq	$-1, 16(%rcx)
+	movl	$-1, 24(%rcx)
+	movb	$0, 28(%rcx)
+	movq	$-1, (%rdi)
+	movl	$-1, 8(%rdi)
+.L420_7:
+	addq	$8, %rsp
 	popq	%rbx
 	popq	%r14
+	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L420_18:
+.L420_8:
 	movl	%ebx, %ecx
+	addq	$8, %rsp
 	popq	%rbx
 	popq	%r14
+	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_remove_from_among
 	.size	hw_paternoster_order_Order_leave, .-hw_paternoster_order_Order_leave
+
+	.p2align	4
+	.type	hw_paternoster_tunables_Tunables_defaults, @function
+hw_paternoster_tunables_Tunables_defaults:
+	pushq	%rbp
+	movq	%rsp, %rbp
+	movq	%rdi, %rax
+	movq	$24, (%rdi)
+	movq	$250000, 8(%rdi)
+	movl	$-1, 16(%rdi)
+	movb	$1, 20(%rdi)
+	popq	%rbp
+	HOISTWAY_RETURN
+	.size	hw_paternoster_tunables_Tunables_defaults, .-hw_paternoster_tunables_Tunables_defaults
+
+	.p2align	4
+	.type	hw_paternoster_tunables_Tunables_set, @function
+hw_paternoster_tunables_Tunables_set:
+	pushq	%rbp
+	movq	%rsp, %rbp
+	testq	%rsi, %rsi
+	je	.L422_6
+	cmpq	$1, %rsi
+	je	.L422_7
+	cmpq	$2, %rsi
+	jne	.L422_3
+	testq	%rdx, %rdx
+	setne	20(%rdi)
+	popq	%rbp
+	HOISTWAY_RETURN
+.L422_7:
+	movq	%rdx, %rax
+	negq	%rax
+	cmovsq	%rdx, %rax
+	movq	%rax, 8(%rdi)
+	popq	%rbp
+	HOISTWAY_RETURN
+.L422_6:
+	movq	%rdx, %rax
+	negq	%rax
+	cmovsq	%rdx, %rax
+	movq	%rax, (%rdi)
+	popq	%rbp
+	HOISTWAY_RETURN
+.L422_3:
+	addq	$-3, %rsi
+	movl	$4294967295, %ecx
+	cmpq	%rcx, %rsi
+	cmovbq	%rsi, %rcx
+	movl	$1, %r8d
+	shll	%cl, %r8d
+	movl	16(%rdi), %eax
+	testq	%rdx, %rdx
+	je	.L422_4
+	xorl	%ecx, %ecx
+	cmpq	$32, %rsi
+	cmovbl	%r8d, %ecx
+	orl	%ecx, %eax
+	movl	%eax, 16(%rdi)
+	popq	%rbp
+	HOISTWAY_RETURN
+.L422_4:
+	cmpq	$32, %rsi
+	notl	%r8d
+	movl	$-1, %ecx
+	cmovbl	%r8d, %ecx
+	andl	%ecx, %eax
+	movl	%eax, 16(%rdi)
+	popq	%rbp
+	HOISTWAY_RETURN
+	.size	hw_paternoster_tunables_Tunables_set, .-hw_paternoster_tunables_Tunables_set
 
 	.p2align	4
 	.type	hw_queue_RequestQueue_allocate_from_limited_pool, @function
@@ -92168,7 +92431,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	movq	%rcx, %r14
 	movq	%rdi, %rbx
 	cmpb	$0, 3968(%rdi)
-	je	.L421_3
+	je	.L423_3
 	movl	%esi, %r15d
 	leaq	1056(%rbx), %rdi
 	movq	%rbx, %rsi
@@ -92188,17 +92451,17 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovael	%ecx, %edx
 	cmpl	%eax, %edx
 	setae	3952(%rbx)
-	jae	.L421_2
+	jae	.L423_2
 	addq	$3904, %rbx
 	xorl	%eax, %eax
 	cmpb	$0, 30(%r14)
 	setne	%al
 	leaq	(%rax,%rax,2), %rax
 	incl	(%rbx,%rax,8)
-	jmp	.L421_83
-.L421_3:
+	jmp	.L423_83
+.L423_3:
 	testb	%r8b, %r8b
-	je	.L421_13
+	je	.L423_13
 	movq	264(%rbx), %rsi
 	movl	%edx, %edi
 	movq	%rdi, %rcx
@@ -92210,36 +92473,36 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovaq	%rcx, %r9
 	movzbl	23(%r9), %r8d
 	cmpb	$32, %r8b
-	je	.L421_13
+	je	.L423_13
 	movq	704(%rbx), %r10
 	cmpq	$1, %r10
 	adcq	$0, %r10
 	cmpq	$20000000, %r10
-	ja	.L421_8
+	ja	.L423_8
 	movl	$20000000, %eax
 	movl	%edx, %r11d
 	xorl	%edx, %edx
 	divl	%r10d
 	movl	%r11d, %edx
-	jmp	.L421_9
-.L421_8:
+	jmp	.L423_9
+.L423_8:
 	xorl	%eax, %eax
-.L421_9:
+.L423_9:
 	movq	680(%rbx), %r12
 	addq	24(%r9), %rax
 	movq	$-1, %r9
 	cmovaeq	%rax, %r9
 	testb	%r8b, %r8b
-	je	.L421_11
+	je	.L423_11
 	cmpq	%r9, %r12
-	jb	.L421_13
-.L421_11:
+	jb	.L423_13
+.L423_11:
 	cmpq	%rdi, %rsi
-	jbe	.L421_128
-.L421_12:
+	jbe	.L423_128
+.L423_12:
 	movb	$32, 23(%rcx)
 	movq	%r12, 24(%rcx)
-.L421_13:
+.L423_13:
 	movzwl	28(%r14), %eax
 	movw	%ax, 994(%rbx)
 	movzbl	30(%r14), %r14d
@@ -92249,39 +92512,39 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovaeq	%rax, %rcx
 	xorl	%eax, %eax
 	cmpq	$7, %rcx
-	jg	.L421_18
+	jg	.L423_18
 	cmpq	$3, %rcx
-	jg	.L421_23
-	jb	.L421_20
+	jg	.L423_23
+	jb	.L423_20
 	movzbl	1320(%rbx), %eax
 	decb	%al
 	cmpb	$2, %al
 	setb	%cl
 	cmpl	%edx, 1312(%rbx)
-.L421_17:
+.L423_17:
 	sete	%al
 	andb	%cl, %al
-	jmp	.L421_20
-.L421_18:
+	jmp	.L423_20
+.L423_18:
 	cmpq	$19, %rcx
-	ja	.L421_56
+	ja	.L423_56
 	movl	$515072, %esi
 	btq	%rcx, %rsi
-	jb	.L421_20
+	jb	.L423_20
 	cmpq	$13, %rcx
-	jne	.L421_45
+	jne	.L423_45
 	leaq	1064(%rbx), %rdi
-.L421_41:
+.L423_41:
 	movq	%rbx, %rsi
 	movl	%edx, %r15d
 	movl	%r14d, %ecx
 	callq	hw_cfq_Cfq_may_queue
-	jmp	.L421_38
-.L421_23:
+	jmp	.L423_38
+.L423_23:
 	cmpq	$5, %rcx
-	jg	.L421_36
+	jg	.L423_36
 	cmpq	$4, %rcx
-	je	.L421_20
+	je	.L423_20
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -92295,52 +92558,52 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	shrq	$32, %rax
 	andl	1152(%rbx), %eax
 	cmpq	1144(%rbx), %rax
-	jae	.L421_64
+	jae	.L423_64
 	movq	1136(%rbx), %rsi
 	movl	(%rsi,%rax,4), %esi
 	cmpl	$-1, %esi
-	je	.L421_64
+	je	.L423_64
 	movq	1080(%rbx), %rdi
 	movq	1088(%rbx), %r8
 	leaq	1096(%rbx), %r9
-.L421_28:
+.L423_28:
 	movl	%esi, %eax
 	cmpq	%rax, %r8
 	leaq	(%rax,%rax,4), %rax
 	leaq	(%rdi,%rax,8), %rsi
 	cmovbeq	%r9, %rsi
 	cmpl	%ecx, 24(%rsi)
-	je	.L421_87
+	je	.L423_87
 	movl	12(%rsi), %esi
 	xorl	%eax, %eax
 	cmpl	$-1, %esi
-	jne	.L421_28
-	jmp	.L421_20
-.L421_36:
+	jne	.L423_28
+	jmp	.L423_20
+.L423_36:
 	leaq	1064(%rbx), %rdi
 	cmpq	$6, %rcx
-	jne	.L421_115
-.L421_37:
+	jne	.L423_115
+.L423_37:
 	movq	%rbx, %rsi
 	movl	%edx, %r15d
 	movl	%r14d, %ecx
 	callq	hw_cfq_v2_CfqV2_may_queue
-	jmp	.L421_38
-.L421_45:
+	jmp	.L423_38
+.L423_45:
 	cmpq	$19, %rcx
-	jne	.L421_56
+	jne	.L423_56
 	leal	-2(%r14), %eax
 	cmpl	$2, %eax
-	jb	.L421_95
+	jb	.L423_95
 	movl	$1769, %eax
 	testl	%r14d, %r14d
-	je	.L421_49
+	je	.L423_49
 	movl	$1770, %eax
-.L421_49:
+.L423_49:
 	cmpl	$0, 3144(%rbx)
-	je	.L421_95
+	je	.L423_95
 	cmpb	$1, 1056(%rbx,%rax)
-	jne	.L421_95
+	jne	.L423_95
 	movq	2832(%rbx), %rcx
 	movq	2840(%rbx), %rdi
 	movl	%edx, %r9d
@@ -92352,7 +92615,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovbeq	%rax, %r8
 	cmpq	$0, (%r8)
 	movl	%edx, %r8d
-	jne	.L421_53
+	jne	.L423_53
 	addq	256(%rbx), %rsi
 	cmpq	%r9, 264(%rbx)
 	leaq	128(%rbx), %r8
@@ -92367,10 +92630,10 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmpq	%r8, %rdi
 	cmovbeq	%rax, %rsi
 	cmpq	$0, (%rsi)
-	je	.L421_95
-.L421_53:
+	je	.L423_95
+.L423_53:
 	cmpl	$-1, %r8d
-	je	.L421_95
+	je	.L423_95
 	movl	%edx, %esi
 	movl	%r8d, %edx
 	movq	%rdx, %r8
@@ -92386,14 +92649,14 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	movq	%rax, %rdx
 	orq	%rcx, %rdx
 	shrq	$32, %rdx
-	je	.L421_93
+	je	.L423_93
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %rcx
-	jmp	.L421_94
-.L421_56:
+	jmp	.L423_94
+.L423_56:
 	cmpq	$8, %rcx
-	jne	.L421_62
+	jne	.L423_62
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -92406,33 +92669,33 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	sete	%cl
 	movl	44(%rax,%rcx,4), %r12d
 	cmpq	%r12, 1152(%rbx)
-	jbe	.L421_130
+	jbe	.L423_130
 	leaq	(%r12,%r12,4), %r15
 	shlq	$4, %r15
 	addq	1144(%rbx), %r15
 	cmpl	$-1, %r12d
-	je	.L421_64
-.L421_59:
+	je	.L423_64
+.L423_59:
 	cmpb	$1, 71(%r15)
-	jne	.L421_64
+	jne	.L423_64
 	cmpb	$0, 72(%r15)
-	je	.L421_121
-.L421_64:
+	je	.L423_121
+.L423_64:
 	xorl	%eax, %eax
-	jmp	.L421_20
-.L421_62:
+	jmp	.L423_20
+.L423_62:
 	leaq	1064(%rbx), %rdi
-.L421_63:
+.L423_63:
 	movq	%rbx, %rsi
 	movl	%edx, %r15d
 	movl	%r14d, %ecx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_may_queue
-	jmp	.L421_38
-.L421_87:
+	jmp	.L423_38
+.L423_87:
 	movl	1240(%rbx), %edi
 	xorl	%eax, %eax
 	testl	%edi, %edi
-	je	.L421_20
+	je	.L423_20
 	movl	$8192, %ecx
 	subl	1252(%rbx), %ecx
 	cmovbl	%eax, %ecx
@@ -92442,7 +92705,7 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	divl	%edi
 	movl	%ecx, %edx
 	movl	1244(%rbx), %ecx
-.L421_89:
+.L423_89:
 	cmpl	%eax, %ecx
 	cmovael	%eax, %ecx
 	cmpl	$3, %eax
@@ -92454,12 +92717,12 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmpl	%eax, (%rsi,%rcx,4)
 	seta	%al
 	addb	%al, %al
-	jmp	.L421_20
-.L421_93:
+	jmp	.L423_20
+.L423_93:
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %ecx
-.L421_94:
+.L423_94:
 	xorl	%eax, %eax
 	testq	%rdx, %rdx
 	setne	%al
@@ -92469,40 +92732,40 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	movb	$1, %al
 	cmpq	%rdi, %rcx
 	movl	%esi, %edx
-	ja	.L421_20
-.L421_95:
+	ja	.L423_20
+.L423_95:
 	movq	1104(%rbx), %rax
 	subq	$2, %rax
 	movl	$17, %ecx
 	cmovaeq	%rax, %rcx
 	xorl	%eax, %eax
 	cmpq	$6, %rcx
-	jle	.L421_100
+	jle	.L423_100
 	cmpq	$18, %rcx
-	ja	.L421_113
+	ja	.L423_113
 	movl	$515072, %esi
 	btq	%rcx, %rsi
-	jb	.L421_20
+	jb	.L423_20
 	cmpq	$9, %rcx
-	jne	.L421_111
+	jne	.L423_111
 	leaq	1112(%rbx), %rdi
-	jmp	.L421_63
-.L421_100:
+	jmp	.L423_63
+.L423_100:
 	cmpq	$2, %rcx
-	jle	.L421_20
+	jle	.L423_20
 	cmpq	$4, %rcx
-	jg	.L421_104
+	jg	.L423_104
 	cmpq	$3, %rcx
-	jne	.L421_20
+	jne	.L423_20
 	movzbl	1368(%rbx), %eax
 	decb	%al
 	cmpb	$2, %al
 	setb	%cl
 	cmpl	%edx, 1360(%rbx)
-	jmp	.L421_17
-.L421_104:
+	jmp	.L423_17
+.L423_104:
 	cmpq	$5, %rcx
-	jne	.L421_110
+	jne	.L423_110
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -92516,53 +92779,53 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	shrq	$32, %rax
 	andl	1200(%rbx), %eax
 	cmpq	1192(%rbx), %rax
-	jae	.L421_64
+	jae	.L423_64
 	movq	1184(%rbx), %rsi
 	movl	(%rsi,%rax,4), %esi
 	cmpl	$-1, %esi
-	je	.L421_64
+	je	.L423_64
 	movq	1128(%rbx), %rdi
 	movq	1136(%rbx), %r8
 	leaq	1144(%rbx), %r9
-.L421_108:
+.L423_108:
 	movl	%esi, %eax
 	cmpq	%rax, %r8
 	leaq	(%rax,%rax,4), %rax
 	leaq	(%rdi,%rax,8), %rsi
 	cmovbeq	%r9, %rsi
 	cmpl	%ecx, 24(%rsi)
-	je	.L421_125
+	je	.L423_125
 	movl	12(%rsi), %esi
 	xorl	%eax, %eax
 	cmpl	$-1, %esi
-	jne	.L421_108
-	jmp	.L421_20
-.L421_110:
+	jne	.L423_108
+	jmp	.L423_20
+.L423_110:
 	leaq	1112(%rbx), %rdi
-	jmp	.L421_37
-.L421_111:
+	jmp	.L423_37
+.L423_111:
 	cmpq	$13, %rcx
-	jne	.L421_113
+	jne	.L423_113
 	leaq	1112(%rbx), %rdi
-	jmp	.L421_41
-.L421_113:
+	jmp	.L423_41
+.L423_113:
 	cmpq	$7, %rcx
-	jne	.L421_116
+	jne	.L423_116
 	leaq	1112(%rbx), %rdi
-.L421_115:
+.L423_115:
 	movq	%rbx, %rsi
 	movl	%edx, %r15d
 	movl	%r14d, %ecx
 	callq	hw_cfq_v3_CfqV3_may_queue
-.L421_38:
+.L423_38:
 	movl	%r15d, %edx
-.L421_20:
+.L423_20:
 	cmpl	$1, 3896(%rbx)
-	jne	.L421_83
+	jne	.L423_83
 	movl	3900(%rbx), %r15d
 	cmpb	$2, %al
 	sete	3952(%rbx)
-	je	.L421_2
+	je	.L423_2
 	xorl	%ecx, %ecx
 	testl	%r14d, %r14d
 	setne	%cl
@@ -92575,11 +92838,11 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	movl	$-1, %r13d
 	cmovnel	%ecx, %r13d
 	cmpl	%r15d, %r13d
-	jb	.L421_71
+	jb	.L423_71
 	cmpb	$0, 20(%r12)
-	je	.L421_42
+	je	.L423_42
 	cmpb	$1, %al
-	je	.L421_71
+	je	.L423_71
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -92589,19 +92852,19 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovaq	%rcx, %rsi
 	movzbl	23(%rsi), %ecx
 	cmpb	$32, %cl
-	je	.L421_71
+	je	.L423_71
 	movq	704(%rbx), %rdi
 	cmpq	$1, %rdi
 	adcq	$0, %rdi
 	cmpq	$20000000, %rdi
-	ja	.L421_90
+	ja	.L423_90
 	movl	$20000000, %eax
 	movl	%edx, %r8d
 	xorl	%edx, %edx
 	divl	%edi
 	movl	%r8d, %edx
-	jmp	.L421_91
-.L421_42:
+	jmp	.L423_91
+.L423_42:
 	movq	264(%rbx), %rsi
 	movl	%edx, %r11d
 	movq	%r11, %rcx
@@ -92613,51 +92876,51 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovaq	%rcx, %r9
 	movzbl	23(%r9), %r8d
 	cmpb	$32, %r8b
-	je	.L421_70
+	je	.L423_70
 	movq	704(%rbx), %r10
 	cmpq	$1, %r10
 	adcq	$0, %r10
 	cmpq	$20000000, %r10
-	ja	.L421_65
+	ja	.L423_65
 	movl	$20000000, %eax
 	movl	%edx, %edi
 	xorl	%edx, %edx
 	divl	%r10d
 	movl	%edi, %edx
 	leaq	128(%rbx), %rdi
-	jmp	.L421_66
-.L421_65:
+	jmp	.L423_66
+.L423_65:
 	xorl	%eax, %eax
-.L421_66:
+.L423_66:
 	movq	680(%rbx), %r10
 	addq	24(%r9), %rax
 	movq	$-1, %r9
 	cmovaeq	%rax, %r9
 	testb	%r8b, %r8b
-	je	.L421_68
+	je	.L423_68
 	cmpq	%r9, %r10
-	jb	.L421_70
-.L421_68:
+	jb	.L423_70
+.L423_68:
 	cmpq	%r11, %rsi
-	jbe	.L421_132
-.L421_69:
+	jbe	.L423_132
+.L423_69:
 	movb	$32, 23(%rcx)
 	movq	%r10, 24(%rcx)
-.L421_70:
+.L423_70:
 	movb	$1, 20(%r12)
-.L421_71:
+.L423_71:
 	movl	%edx, %ecx
 	movl	$3, %edx
 	movl	%r15d, %eax
 	mull	%edx
-	jo	.L421_127
-.L421_72:
+	jo	.L423_127
+.L423_72:
 	shrl	%eax
 	cmpl	%eax, %r14d
-	jae	.L421_2
+	jae	.L423_2
 	incl	(%r12)
 	cmpl	%r15d, %r13d
-	jb	.L421_83
+	jb	.L423_83
 	movq	264(%rbx), %rsi
 	movl	%ecx, %edi
 	movq	%rdi, %rcx
@@ -92669,37 +92932,37 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	cmovaq	%rcx, %r9
 	movzbl	23(%r9), %r8d
 	cmpb	$32, %r8b
-	je	.L421_81
+	je	.L423_81
 	movq	704(%rbx), %r10
 	cmpq	$1, %r10
 	adcq	$0, %r10
 	cmpq	$20000000, %r10
-	ja	.L421_78
+	ja	.L423_78
 	movl	$20000000, %eax
 	xorl	%edx, %edx
 	divl	%r10d
-	jmp	.L421_79
-.L421_2:
+	jmp	.L423_79
+.L423_2:
 	xorl	%eax, %eax
-	jmp	.L421_84
-.L421_78:
+	jmp	.L423_84
+.L423_78:
 	xorl	%eax, %eax
-.L421_79:
+.L423_79:
 	addq	24(%r9), %rax
 	movq	$-1, %rdx
 	cmovaeq	%rax, %rdx
 	testb	%r8b, %r8b
-	je	.L421_83
+	je	.L423_83
 	cmpq	%rdx, 680(%rbx)
-	jae	.L421_83
-.L421_81:
+	jae	.L423_83
+.L423_81:
 	cmpq	%rdi, %rsi
-	jbe	.L421_129
-.L421_82:
+	jbe	.L423_129
+.L423_82:
 	decb	23(%rcx)
-.L421_83:
+.L423_83:
 	movb	$1, %al
-.L421_84:
+.L423_84:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -92708,19 +92971,19 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L421_90:
+.L423_90:
 	xorl	%eax, %eax
-.L421_91:
+.L423_91:
 	addq	24(%rsi), %rax
 	movq	$-1, %rsi
 	cmovaeq	%rax, %rsi
 	xorl	%eax, %eax
 	testb	%cl, %cl
-	je	.L421_84
+	je	.L423_84
 	cmpq	%rsi, 680(%rbx)
-	jb	.L421_71
-	jmp	.L421_84
-.L421_116:
+	jb	.L423_71
+	jmp	.L423_84
+.L423_116:
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -92733,26 +92996,26 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	sete	%cl
 	movl	44(%rax,%rcx,4), %r12d
 	cmpq	%r12, 1200(%rbx)
-	jbe	.L421_133
+	jbe	.L423_133
 	leaq	(%r12,%r12,4), %r15
 	shlq	$4, %r15
 	addq	1192(%rbx), %r15
 	cmpl	$-1, %r12d
-	je	.L421_64
-.L421_118:
+	je	.L423_64
+.L423_118:
 	cmpb	$1, 71(%r15)
-	jne	.L421_64
+	jne	.L423_64
 	cmpb	$0, 72(%r15)
-	jne	.L421_64
-.L421_121:
+	jne	.L423_64
+.L423_121:
 	movb	$1, 72(%r15)
 	movb	$1, %al
-	jmp	.L421_20
-.L421_125:
+	jmp	.L423_20
+.L423_125:
 	movl	1288(%rbx), %edi
 	xorl	%eax, %eax
 	testl	%edi, %edi
-	je	.L421_20
+	je	.L423_20
 	movl	$8192, %ecx
 	subl	1300(%rbx), %ecx
 	cmovbl	%eax, %ecx
@@ -92762,48 +93025,48 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 	divl	%edi
 	movl	%ecx, %edx
 	movl	1292(%rbx), %ecx
-	jmp	.L421_89
-.L421_127:
+	jmp	.L423_89
+.L423_127:
 	movl	$-1, %eax
-	jmp	.L421_72
-.L421_128:
+	jmp	.L423_72
+.L423_128:
 	movq	%r15, %rdi
 	movl	%edx, %r13d
 	callq	hw_collections_arena_clean_context_Context
 	movl	%r13d, %edx
 	movq	%r15, %rcx
-	jmp	.L421_12
-.L421_129:
+	jmp	.L423_12
+.L423_129:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_context_Context
 	movq	%r14, %rcx
-	jmp	.L421_82
-.L421_130:
+	jmp	.L423_82
+.L423_130:
 	leaq	1064(%rbx), %r15
 	movq	%r15, %rdi
 	movl	%edx, %r13d
 	callq	hw_collections_arena_clean_cfq_tree_queue_Queue
 	movl	%r13d, %edx
 	cmpl	$-1, %r12d
-	jne	.L421_59
-	jmp	.L421_64
-.L421_132:
+	jne	.L423_59
+	jmp	.L423_64
+.L423_132:
 	movl	%edx, -44(%rbp)
 	movq	%r10, -56(%rbp)
 	callq	hw_collections_arena_clean_context_Context
 	movq	-56(%rbp), %r10
 	movl	-44(%rbp), %edx
 	leaq	128(%rbx), %rcx
-	jmp	.L421_69
-.L421_133:
+	jmp	.L423_69
+.L423_133:
 	leaq	1112(%rbx), %r15
 	movq	%r15, %rdi
 	movl	%edx, %r13d
 	callq	hw_collections_arena_clean_cfq_tree_queue_Queue
 	movl	%r13d, %edx
 	cmpl	$-1, %r12d
-	jne	.L421_118
-	jmp	.L421_64
+	jne	.L423_118
+	jmp	.L423_64
 	.size	hw_queue_RequestQueue_allocate_from_limited_pool, .-hw_queue_RequestQueue_allocate_from_limited_pool
 
 	.p2align	4
@@ -92811,11 +93074,11 @@ hw_queue_RequestQueue_allocate_from_limited_pool:
 hw_queue_RequestQueue_can_join:
 	xorl	%eax, %eax
 	cmpl	$-1, %esi
-	je	.L422_17
+	je	.L424_17
 	cmpl	$-1, %edx
-	je	.L422_17
+	je	.L424_17
 	cmpl	$-1, 3960(%rdi)
-	je	.L422_17
+	je	.L424_17
 	pushq	%rbp
 	movq	%rsp, %rbp
 	movq	64(%rdi), %rcx
@@ -92827,11 +93090,11 @@ hw_queue_RequestQueue_can_join:
 	cmpq	%r8, %rax
 	cmovbeq	%rdi, %rsi
 	testb	$7, 58(%rsi)
-	jne	.L422_15
+	jne	.L424_15
 	cmpb	$1, 62(%rsi)
-	jne	.L422_15
+	jne	.L424_15
 	testb	$16, 56(%rsi)
-	jne	.L422_15
+	jne	.L424_15
 	movl	%edx, %edx
 	movq	%rdx, %r8
 	shlq	$6, %r8
@@ -92839,44 +93102,44 @@ hw_queue_RequestQueue_can_join:
 	cmpq	%rdx, %rax
 	cmovbeq	%rdi, %rcx
 	testb	$7, 58(%rcx)
-	jne	.L422_15
+	jne	.L424_15
 	cmpb	$1, 62(%rcx)
-	jne	.L422_15
+	jne	.L424_15
 	testb	$16, 56(%rcx)
-	jne	.L422_15
+	jne	.L424_15
 	cmpb	$0, 3968(%rdi)
-	je	.L422_10
+	je	.L424_10
 	movzbl	60(%rsi), %edx
 	xorl	%eax, %eax
 	cmpb	60(%rcx), %dl
-	jne	.L422_16
+	jne	.L424_16
 	movzbl	61(%rcx), %edx
 	cmpb	%dl, 61(%rsi)
-	je	.L422_13
-	jmp	.L422_16
-.L422_10:
+	je	.L424_13
+	jmp	.L424_16
+.L424_10:
 	movzbl	61(%rsi), %eax
 	cmpb	61(%rcx), %al
-	jne	.L422_15
-.L422_13:
+	jne	.L424_15
+.L424_13:
 	movl	40(%rsi), %edx
 	movq	(%rsi), %rax
 	addq	%rdx, %rax
 	movq	$-1, %rsi
 	cmovaeq	%rax, %rsi
 	cmpq	(%rcx), %rsi
-	jne	.L422_15
+	jne	.L424_15
 	movl	40(%rcx), %ecx
 	addl	%edx, %ecx
 	cmpl	3864(%rdi), %ecx
 	setbe	%al
 	cmpl	%edx, %ecx
-	jae	.L422_16
-.L422_15:
+	jae	.L424_16
+.L424_15:
 	xorl	%eax, %eax
-.L422_16:
+.L424_16:
 	popq	%rbp
-.L422_17:
+.L424_17:
 	HOISTWAY_RETURN
 	.size	hw_queue_RequestQueue_can_join, .-hw_queue_RequestQueue_can_join
 
@@ -92892,15 +93155,15 @@ hw_queue_RequestQueue_can_merge:
 	cmpq	%rcx, 72(%rdi)
 	cmovbeq	%rdi, %rax
 	testb	$7, 58(%rax)
-	jne	.L423_15
+	jne	.L425_15
 	cmpb	$1, 62(%rax)
-	jne	.L423_15
+	jne	.L425_15
 	testb	$16, 56(%rax)
-	jne	.L423_15
+	jne	.L425_15
 	movq	%rdx, %rcx
 	movzbl	61(%rax), %edx
 	cmpb	30(%rcx), %dl
-	jne	.L423_15
+	jne	.L425_15
 	movl	8(%rcx), %edx
 	movq	%rdx, %r8
 	shlq	$7, %r8
@@ -92910,17 +93173,17 @@ hw_queue_RequestQueue_can_merge:
 	cmovaq	%r8, %r9
 	movzbl	16(%r9), %edx
 	cmpb	$7, %dl
-	ja	.L423_11
+	ja	.L425_11
 	movzbl	20(%r9), %r8d
 	movzbl	17(%r9), %r9d
 	testl	%r9d, %r9d
-	je	.L423_9
+	je	.L425_9
 	movb	$31, %dl
 	cmpl	$1, %r9d
-	jne	.L423_11
+	jne	.L425_11
 	movb	$8, %dl
 	cmpb	$-20, %r8b
-	jl	.L423_11
+	jl	.L425_11
 	movzbl	%r8b, %edx
 	cmpb	$19, %r8b
 	movl	$19, %r8d
@@ -92930,11 +93193,11 @@ hw_queue_RequestQueue_can_merge:
 	imull	$205, %edx, %edx
 	shrl	$10, %edx
 	orb	$8, %dl
-	jmp	.L423_11
-.L423_9:
+	jmp	.L425_11
+.L425_9:
 	movb	$16, %dl
 	cmpb	$-20, %r8b
-	jl	.L423_11
+	jl	.L425_11
 	movzbl	%r8b, %edx
 	cmpb	$19, %r8b
 	movl	$19, %r8d
@@ -92944,15 +93207,15 @@ hw_queue_RequestQueue_can_merge:
 	imull	$205, %edx, %edx
 	shrl	$10, %edx
 	orb	$16, %dl
-.L423_11:
+.L425_11:
 	cmpb	$0, 3968(%rdi)
-	je	.L423_12
+	je	.L425_12
 	cmpb	%dl, 60(%rax)
-	jne	.L423_15
-.L423_12:
+	jne	.L425_15
+.L425_12:
 	movb	$1, %al
 	cmpb	$0, 3966(%rdi)
-	je	.L423_16
+	je	.L425_16
 	leaq	1056(%rdi), %rax
 	movq	%rdi, %r8
 	movq	%rax, %rdi
@@ -92960,9 +93223,9 @@ hw_queue_RequestQueue_can_merge:
 	movq	%r8, %rsi
 	popq	%rbp
 	jmp	hw_registry_AnyElevator_allow_merge
-.L423_15:
+.L425_15:
 	xorl	%eax, %eax
-.L423_16:
+.L425_16:
 	popq	%rbp
 	HOISTWAY_RETURN
 	.size	hw_queue_RequestQueue_can_merge, .-hw_queue_RequestQueue_can_merge
@@ -92981,25 +93244,25 @@ hw_queue_RequestQueue_fill:
 	movl	8(%rdx), %r14d
 	movq	672(%rdi), %r15
 	cmpq	%r14, 264(%rdi)
-	jbe	.L424_1
+	jbe	.L426_1
 	movq	%r14, %rbx
 	shlq	$7, %rbx
 	addq	256(%rdi), %rbx
-.L424_3:
+.L426_3:
 	incl	12(%rbx)
 	movzbl	16(%rbx), %r12d
 	cmpb	$7, %r12b
-	ja	.L424_10
+	ja	.L426_10
 	movzbl	20(%rbx), %eax
 	movzbl	17(%rbx), %ecx
 	testl	%ecx, %ecx
-	je	.L424_8
+	je	.L426_8
 	movb	$31, %r12b
 	cmpl	$1, %ecx
-	jne	.L424_10
+	jne	.L426_10
 	movb	$8, %r12b
 	cmpb	$-20, %al
-	jl	.L424_10
+	jl	.L426_10
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -93009,11 +93272,11 @@ hw_queue_RequestQueue_fill:
 	imull	$205, %eax, %r12d
 	shrl	$10, %r12d
 	orb	$8, %r12b
-	jmp	.L424_10
-.L424_8:
+	jmp	.L426_10
+.L426_8:
 	movb	$16, %r12b
 	cmpb	$-20, %al
-	jl	.L424_10
+	jl	.L426_10
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -93023,13 +93286,13 @@ hw_queue_RequestQueue_fill:
 	imull	$205, %eax, %r12d
 	shrl	$10, %r12d
 	orb	$16, %r12b
-.L424_10:
+.L426_10:
 	movl	%esi, %ecx
 	cmpq	%rcx, 72(%rdi)
-	jbe	.L424_11
+	jbe	.L426_11
 	shlq	$6, %rcx
 	addq	64(%rdi), %rcx
-.L424_13:
+.L426_13:
 	movl	48(%rcx), %eax
 	incl	%eax
 	movl	%eax, 48(%rcx)
@@ -93049,7 +93312,7 @@ hw_queue_RequestQueue_fill:
 	movb	%r12b, 60(%rcx)
 	movb	$1, 62(%rcx)
 	cmpl	$37, 3160(%rdi)
-	jne	.L424_14
+	jne	.L426_14
 	movw	$8, 58(%rcx)
 	incl	3832(%rdi)
 	movq	1056(%rdi), %rdx
@@ -93057,47 +93320,47 @@ hw_queue_RequestQueue_fill:
 	movl	$19, %ecx
 	cmovaeq	%rdx, %rcx
 	cmpq	$9, %rcx
-	jg	.L424_20
+	jg	.L426_20
 	cmpq	$5, %rcx
-	jle	.L424_41
+	jle	.L426_41
 	movl	%eax, %ebx
 	movl	%esi, %edx
 	leaq	1064(%rdi), %rax
 	movq	%rdi, %rsi
 	movq	%rax, %rdi
 	cmpq	$7, %rcx
-	jg	.L424_35
+	jg	.L426_35
 	cmpq	$6, %rcx
-	jne	.L424_33
+	jne	.L426_33
 	callq	hw_elevator_hooks_allocate_cfq_v2_CfqV2
-	jmp	.L424_40
-.L424_14:
+	jmp	.L426_40
+.L426_14:
 	movw	$0, 58(%rcx)
-	jmp	.L424_41
-.L424_20:
+	jmp	.L426_41
+.L426_20:
 	cmpq	$14, %rcx
-	jg	.L424_27
+	jg	.L426_27
 	cmpq	$11, %rcx
-	jle	.L424_22
+	jle	.L426_22
 	cmpq	$12, %rcx
-	je	.L424_38
+	je	.L426_38
 	movl	%eax, %ebx
 	cmpq	$13, %rcx
-	jne	.L424_39
+	jne	.L426_39
 	leaq	1064(%rdi), %rax
 	movq	%rdi, %rcx
 	movq	%rax, %rdi
 	movl	%esi, %edx
 	movq	%rcx, %rsi
 	callq	hw_elevator_hooks_allocate_cfq_Cfq
-	jmp	.L424_40
-.L424_27:
+	jmp	.L426_40
+.L426_27:
 	cmpq	$16, %rcx
-	jle	.L424_28
+	jle	.L426_28
 	cmpq	$17, %rcx
-	je	.L424_38
+	je	.L426_38
 	cmpq	$18, %rcx
-	je	.L424_41
+	je	.L426_41
 	leaq	1056(%rdi), %rcx
 	movq	%rdi, %r8
 	movq	%rcx, %rdi
@@ -93105,34 +93368,34 @@ hw_queue_RequestQueue_fill:
 	movq	%r8, %rsi
 	movl	%eax, %ebx
 	callq	hw_elevator_hooks_allocate_bandwidth_Bandwidth_inner
-	jmp	.L424_40
-.L424_38:
+	jmp	.L426_40
+.L426_38:
 	movl	%eax, %ebx
-	jmp	.L424_39
-.L424_35:
+	jmp	.L426_39
+.L426_35:
 	cmpq	$8, %rcx
-	jne	.L424_36
+	jne	.L426_36
 	callq	hw_elevator_hooks_allocate_cfq_tree_CfqTree
-	jmp	.L424_40
-.L424_22:
+	jmp	.L426_40
+.L426_22:
 	movl	%eax, %ebx
 	movl	%esi, %edx
 	leaq	1064(%rdi), %rax
 	movq	%rdi, %rsi
 	movq	%rax, %rdi
 	cmpq	$10, %rcx
-	jne	.L424_37
+	jne	.L426_37
 	callq	hw_elevator_hooks_allocate_shared_turns_Turns_bfq_v0_Sectors
-	jmp	.L424_40
-.L424_28:
+	jmp	.L426_40
+.L426_28:
 	movl	%eax, %ebx
 	cmpq	$15, %rcx
-	jne	.L424_29
-.L424_39:
+	jne	.L426_29
+.L426_39:
 	callq	hw_elevator_hooks_free_sfq_Sfq
-.L424_40:
+.L426_40:
 	movl	%ebx, %eax
-.L424_41:
+.L426_41:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -93141,24 +93404,24 @@ hw_queue_RequestQueue_fill:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L424_33:
+.L426_33:
 	callq	hw_elevator_hooks_allocate_cfq_v3_CfqV3
-	jmp	.L424_40
-.L424_36:
+	jmp	.L426_40
+.L426_36:
 	callq	hw_elevator_hooks_allocate_bandwidth_Bandwidth_cfq_v3_CfqV3
-	jmp	.L424_40
-.L424_37:
+	jmp	.L426_40
+.L426_37:
 	callq	hw_elevator_hooks_allocate_shared_turns_Turns_cfq_wf2q_Time
-	jmp	.L424_40
-.L424_29:
+	jmp	.L426_40
+.L426_29:
 	leaq	1064(%rdi), %rax
 	movq	%rdi, %rcx
 	movq	%rax, %rdi
 	movl	%esi, %edx
 	movq	%rcx, %rsi
 	callq	hw_elevator_hooks_allocate_kyber_Kyber
-	jmp	.L424_40
-.L424_1:
+	jmp	.L426_40
+.L426_1:
 	leaq	128(%rdi), %rbx
 	movq	%rdi, -48(%rbp)
 	movq	%rbx, %rdi
@@ -93168,8 +93431,8 @@ hw_queue_RequestQueue_fill:
 	movq	%r12, %rdx
 	movq	-48(%rbp), %rdi
 	movl	%r13d, %esi
-	jmp	.L424_3
-.L424_11:
+	jmp	.L426_3
+.L426_11:
 	movq	%rdi, %rbx
 	movl	%esi, -48(%rbp)
 	movq	%rdx, %r13
@@ -93178,7 +93441,7 @@ hw_queue_RequestQueue_fill:
 	movq	%rbx, %rdi
 	movl	-48(%rbp), %esi
 	movq	%rbx, %rcx
-	jmp	.L424_13
+	jmp	.L426_13
 	.size	hw_queue_RequestQueue_fill, .-hw_queue_RequestQueue_fill
 
 	.p2align	4
@@ -93195,7 +93458,7 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movq	%rdx, -56(%rbp)
 	movq	%rdi, %r13
 	.p2align	4
-.L425_1:
+.L427_1:
 	movq	72(%r13), %rcx
 	movl	%esi, %r12d
 	movq	%r12, %rbx
@@ -93207,19 +93470,19 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	cmovaq	%rax, %rdx
 	movzwl	58(%rdx), %r14d
 	testb	$64, %r14b
-	je	.L425_2
+	je	.L427_2
 	movl	1028(%r13), %edi
 	movl	1032(%r13), %r15d
 	cmpq	%r12, %rcx
-	jbe	.L425_11
-.L425_12:
+	jbe	.L427_11
+.L427_12:
 	movb	$0, 62(%rax)
 	movl	3880(%r13), %r14d
 	movl	%esi, 3880(%r13)
 	cmpq	%r12, 72(%r13)
-	jbe	.L425_13
+	jbe	.L427_13
 	addq	64(%r13), %rbx
-.L425_15:
+.L427_15:
 	cmpl	%r15d, %esi
 	sete	%al
 	movl	$-1, 24(%rbx)
@@ -93244,17 +93507,17 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	leaq	1024(%r13), %rdi
 	callq	hw_queue_barrier_Sequence_stage
 	cmpb	$4, %al
-	jne	.L425_87
+	jne	.L427_87
 	movl	1024(%r13), %esi
 	movl	$-1, 1024(%r13)
 	cmpq	%rsi, 72(%r13)
-	jbe	.L425_17
+	jbe	.L427_17
 	movq	%rsi, %rax
 	shlq	$6, %rax
 	addq	64(%r13), %rax
 	andb	$-5, 58(%rax)
-	jmp	.L425_1
-.L425_11:
+	jmp	.L427_1
+.L427_11:
 	movl	%edi, -48(%rbp)
 	movq	%r13, %rdi
 	movq	%rsi, %r14
@@ -93262,8 +93525,8 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	-48(%rbp), %edi
 	movq	%r14, %rsi
 	movq	%r13, %rax
-	jmp	.L425_12
-.L425_13:
+	jmp	.L427_12
+.L427_13:
 	movl	%edi, %r12d
 	movq	%r13, %rdi
 	movq	%rsi, %rbx
@@ -93271,22 +93534,22 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	%r12d, %edi
 	movq	%rbx, %rsi
 	movq	%r13, %rbx
-	jmp	.L425_15
-.L425_17:
+	jmp	.L427_15
+.L427_17:
 	movq	%r13, %rdi
 	movq	%rsi, %rbx
 	callq	hw_collections_arena_clean_request_Request
 	movq	%rbx, %rsi
 	andb	$-5, 58(%r13)
-	jmp	.L425_1
-.L425_2:
+	jmp	.L427_1
+.L427_2:
 	movl	32(%rdx), %r15d
 	movq	-56(%rbp), %r8
 	movq	(%r8), %r9
 	movq	8(%r8), %r10
 	movl	(%r9), %eax
 	cmpl	(%r10), %eax
-	jae	.L425_4
+	jae	.L427_4
 	movq	8(%rdx), %rcx
 	movq	16(%r8), %rdx
 	movq	(%rdx), %rdx
@@ -93296,14 +93559,14 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	$-1, %ecx
 	cmovnel	%eax, %ecx
 	movl	%ecx, (%r9)
-.L425_4:
+.L427_4:
 	cmpl	$-1, %r15d
-	je	.L425_21
+	je	.L427_21
 	leaq	368(%r13), %rdi
 	movq	16(%r8), %rax
 	movq	%rax, -56(%rbp)
 	.p2align	4
-.L425_6:
+.L427_6:
 	movq	360(%r13), %rdx
 	movl	%r15d, %ecx
 	movq	%rcx, %rax
@@ -93315,7 +93578,7 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	8(%r11), %ebx
 	movl	(%r9), %r8d
 	cmpl	(%r10), %r8d
-	jae	.L425_8
+	jae	.L427_8
 	movq	(%r11), %rdx
 	movq	-56(%rbp), %r11
 	movq	(%r11), %r11
@@ -93326,19 +93589,19 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	cmovel	%r8d, %edx
 	movl	%edx, (%r9)
 	movq	360(%r13), %rdx
-.L425_8:
+.L427_8:
 	movl	3960(%r13), %r12d
 	cmpq	%rcx, %rdx
-	jbe	.L425_9
+	jbe	.L427_9
 	addq	352(%r13), %rax
-.L425_20:
+.L427_20:
 	movl	%r12d, 8(%rax)
 	movl	%r15d, 3960(%r13)
 	movl	%ebx, %r15d
 	cmpl	$-1, %ebx
-	jne	.L425_6
-	jmp	.L425_21
-.L425_9:
+	jne	.L427_6
+	jmp	.L427_21
+.L427_9:
 	movq	%rsi, -48(%rbp)
 	movq	%r9, -72(%rbp)
 	movq	%r10, -64(%rbp)
@@ -93348,72 +93611,72 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movq	-72(%rbp), %r9
 	movq	-48(%rbp), %rsi
 	movq	%rdi, %rax
-	jmp	.L425_20
-.L425_21:
+	jmp	.L427_20
+.L427_21:
 	testl	$256, %r14d
-	je	.L425_90
+	je	.L427_90
 	leaq	1056(%r13), %rdi
 	movq	1056(%r13), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	testb	$8, %r14b
-	jne	.L425_52
+	jne	.L427_52
 	cmpq	$9, %rax
-	jg	.L425_33
+	jg	.L427_33
 	cmpq	$3, %rax
-	jle	.L425_25
+	jle	.L427_25
 	cmpq	$6, %rax
-	jg	.L425_30
+	jg	.L427_30
 	addq	$-4, %rax
 	cmpq	$2, %rax
-	jb	.L425_90
+	jb	.L427_90
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_cfq_v2_CfqV2
-	jmp	.L425_89
-.L425_52:
+	jmp	.L427_89
+.L427_52:
 	cmpq	$9, %rax
-	jg	.L425_63
+	jg	.L427_63
 	cmpq	$4, %rax
-	jg	.L425_57
+	jg	.L427_57
 	cmpq	$3, %rax
-	jb	.L425_86
-	jne	.L425_76
+	jb	.L427_86
+	jne	.L427_76
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_anticipatory_Anticipatory
 	movq	%r14, %rsi
-	jmp	.L425_86
-.L425_33:
+	jmp	.L427_86
+.L427_33:
 	cmpq	$14, %rax
-	jg	.L425_40
+	jg	.L427_40
 	cmpq	$11, %rax
-	jle	.L425_35
+	jle	.L427_35
 	cmpq	$12, %rax
-	je	.L425_48
+	je	.L427_48
 	cmpq	$13, %rax
-	jne	.L425_90
+	jne	.L427_90
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_cfq_Cfq
-	jmp	.L425_89
-.L425_63:
+	jmp	.L427_89
+.L427_63:
 	cmpq	$14, %rax
-	jg	.L425_70
+	jg	.L427_70
 	cmpq	$11, %rax
-	jle	.L425_65
+	jle	.L427_65
 	cmpq	$12, %rax
-	je	.L425_80
+	je	.L427_80
 	movq	%rsi, %r15
 	cmpq	$13, %rax
-	jne	.L425_81
+	jne	.L427_81
 	leaq	1064(%r13), %r14
 	movq	%r14, %rdi
 	movq	%r13, %rsi
@@ -93423,94 +93686,94 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_cfq_Cfq
-	jmp	.L425_85
-.L425_57:
+	jmp	.L427_85
+.L427_57:
 	cmpq	$6, %rax
-	jle	.L425_58
+	jle	.L427_58
 	cmpq	$7, %rax
-	je	.L425_77
+	je	.L427_77
 	movq	%rsi, %r15
 	leaq	1064(%r13), %r14
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	cmpq	$8, %rax
-	jne	.L425_78
+	jne	.L427_78
 	callq	hw_elevator_hooks_complete_cfq_tree_CfqTree
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_cfq_tree_CfqTree
-	jmp	.L425_85
-.L425_40:
+	jmp	.L427_85
+.L427_40:
 	cmpq	$16, %rax
-	jle	.L425_41
+	jle	.L427_41
 	cmpq	$17, %rax
-	je	.L425_50
+	je	.L427_50
 	movq	%rsi, %r14
 	cmpq	$18, %rax
-	jne	.L425_51
+	jne	.L427_51
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	callq	hw_elevator_hooks_complete_custom_Custom
-	jmp	.L425_89
-.L425_70:
+	jmp	.L427_89
+.L427_70:
 	cmpq	$16, %rax
-	jle	.L425_71
+	jle	.L427_71
 	cmpq	$17, %rax
-	je	.L425_83
+	je	.L427_83
 	movq	%rsi, %r15
 	cmpq	$18, %rax
-	jne	.L425_84
+	jne	.L427_84
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	callq	hw_elevator_hooks_complete_custom_Custom
-	jmp	.L425_85
-.L425_25:
-	jb	.L425_90
+	jmp	.L427_85
+.L427_25:
+	jb	.L427_90
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_anticipatory_Anticipatory
-	jmp	.L425_89
-.L425_30:
+	jmp	.L427_89
+.L427_30:
 	cmpq	$7, %rax
-	je	.L425_88
+	je	.L427_88
 	movq	%rsi, %r14
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	cmpq	$8, %rax
-	jne	.L425_46
+	jne	.L427_46
 	callq	hw_elevator_hooks_complete_cfq_tree_CfqTree
-	jmp	.L425_89
-.L425_35:
+	jmp	.L427_89
+.L427_35:
 	movq	%rsi, %r14
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	cmpq	$10, %rax
-	jne	.L425_47
+	jne	.L427_47
 	callq	hw_elevator_hooks_complete_shared_turns_Turns_bfq_v0_Sectors
-	jmp	.L425_89
-.L425_65:
+	jmp	.L427_89
+.L427_65:
 	movq	%rsi, %r15
 	leaq	1064(%r13), %r14
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	cmpq	$10, %rax
-	jne	.L425_79
+	jne	.L427_79
 	callq	hw_elevator_hooks_complete_shared_turns_Turns_bfq_v0_Sectors
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_shared_turns_Turns_bfq_v0_Sectors
-	jmp	.L425_85
-.L425_58:
+	jmp	.L427_85
+.L427_58:
 	cmpq	$5, %rax
-	je	.L425_86
+	je	.L427_86
 	leaq	1064(%r13), %r15
 	movq	%r15, %rdi
 	movq	%rsi, %r14
@@ -93522,46 +93785,46 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_free_cfq_v2_CfqV2
 	movq	%r14, %rsi
-	jmp	.L425_86
-.L425_41:
+	jmp	.L427_86
+.L427_41:
 	movq	%rsi, %r14
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	cmpq	$15, %rax
-	jne	.L425_49
+	jne	.L427_49
 	callq	hw_elevator_hooks_complete_bfq_Bfq
-	jmp	.L425_89
-.L425_71:
+	jmp	.L427_89
+.L427_71:
 	movq	%rsi, %r15
 	leaq	1064(%r13), %r14
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	cmpq	$15, %rax
-	jne	.L425_82
+	jne	.L427_82
 	callq	hw_elevator_hooks_complete_bfq_Bfq
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_bfq_Bfq
-	jmp	.L425_85
-.L425_48:
+	jmp	.L427_85
+.L427_48:
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_fiops_Fiops
-	jmp	.L425_89
-.L425_80:
+	jmp	.L427_89
+.L427_80:
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_fiops_Fiops
 	movq	%r14, %rsi
-	jmp	.L425_86
-.L425_77:
+	jmp	.L427_86
+.L427_77:
 	leaq	1064(%r13), %r15
 	movq	%r15, %rdi
 	movq	%rsi, %r14
@@ -93573,48 +93836,48 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_free_cfq_v3_CfqV3
 	movq	%r14, %rsi
-	jmp	.L425_86
-.L425_50:
+	jmp	.L427_86
+.L427_50:
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_paternoster_Paternoster
-	jmp	.L425_89
-.L425_83:
+	jmp	.L427_89
+.L427_83:
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_paternoster_Paternoster
 	movq	%r14, %rsi
-	jmp	.L425_86
-.L425_88:
+	jmp	.L427_86
+.L427_88:
 	leaq	1064(%r13), %rdi
 	movq	%rsi, %r14
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_cfq_v3_CfqV3
-	jmp	.L425_89
-.L425_81:
+	jmp	.L427_89
+.L427_81:
 	leaq	1064(%r13), %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_mq_deadline_MqDeadline
-	jmp	.L425_85
-.L425_78:
+	jmp	.L427_85
+.L427_78:
 	callq	hw_elevator_hooks_complete_bandwidth_Bandwidth_cfq_v3_CfqV3
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_bandwidth_Bandwidth_cfq_v3_CfqV3
-	jmp	.L425_85
-.L425_51:
+	jmp	.L427_85
+.L427_51:
 	movq	%r13, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_complete_bandwidth_Bandwidth_inner
-	jmp	.L425_89
-.L425_84:
+	jmp	.L427_89
+.L427_84:
 	movq	%rdi, %r14
 	movq	%r13, %rsi
 	movl	%r15d, %edx
@@ -93623,31 +93886,31 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_bandwidth_Bandwidth_inner
-	jmp	.L425_85
-.L425_46:
+	jmp	.L427_85
+.L427_46:
 	callq	hw_elevator_hooks_complete_bandwidth_Bandwidth_cfq_v3_CfqV3
-	jmp	.L425_89
-.L425_76:
+	jmp	.L427_89
+.L427_76:
 	movq	%r13, %rdi
 	movq	%rsi, %r14
 	callq	hw_elevator_hooks_free_sfq_Sfq
 	movq	%r14, %rsi
-	jmp	.L425_86
-.L425_47:
+	jmp	.L427_86
+.L427_47:
 	callq	hw_elevator_hooks_complete_shared_turns_Turns_cfq_wf2q_Time
-	jmp	.L425_89
-.L425_79:
+	jmp	.L427_89
+.L427_79:
 	callq	hw_elevator_hooks_complete_shared_turns_Turns_cfq_wf2q_Time
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_shared_turns_Turns_cfq_wf2q_Time
-	jmp	.L425_85
-.L425_49:
+	jmp	.L427_85
+.L427_49:
 	callq	hw_elevator_hooks_complete_kyber_Kyber
-.L425_89:
+.L427_89:
 	movq	%r14, %rsi
-.L425_90:
+.L427_90:
 	movq	%r13, %rdi
 	addq	$40, %rsp
 	popq	%rbx
@@ -93657,19 +93920,19 @@ hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_queue_RequestQueue_free_request
-.L425_82:
+.L427_82:
 	callq	hw_elevator_hooks_complete_kyber_Kyber
 	movq	%r14, %rdi
 	movq	%r13, %rsi
 	movl	%r15d, %edx
 	callq	hw_elevator_hooks_free_kyber_Kyber
-.L425_85:
+.L427_85:
 	movq	%r15, %rsi
-.L425_86:
+.L427_86:
 	movq	%r13, %rdi
 	callq	hw_queue_RequestQueue_release_request
 	decl	3832(%r13)
-.L425_87:
+.L427_87:
 	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
@@ -93695,114 +93958,114 @@ hw_queue_RequestQueue_free_request:
 	cmpq	%rax, 72(%rdi)
 	cmovbeq	%rdi, %rcx
 	testb	$8, 58(%rcx)
-	jne	.L426_1
+	jne	.L428_1
 	movq	%rbx, %rdi
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
 	jmp	hw_queue_RequestQueue_release_request
-.L426_1:
+.L428_1:
 	movq	1056(%rbx), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L426_11
+	jg	.L428_11
 	cmpq	$4, %rax
-	jg	.L426_5
-	jb	.L426_29
+	jg	.L428_5
+	jb	.L428_29
 	movq	%rbx, %rdi
 	movl	%esi, %r14d
 	callq	hw_elevator_hooks_free_sfq_Sfq
-	jmp	.L426_28
-.L426_11:
+	jmp	.L428_28
+.L428_11:
 	cmpq	$14, %rax
-	jg	.L426_18
+	jg	.L428_18
 	cmpq	$11, %rax
-	jle	.L426_13
+	jle	.L428_13
 	cmpq	$12, %rax
-	je	.L426_29
+	je	.L428_29
 	movl	%esi, %r14d
 	leaq	1064(%rbx), %rdi
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	cmpq	$13, %rax
-	jne	.L426_24
+	jne	.L428_24
 	callq	hw_elevator_hooks_free_cfq_Cfq
-	jmp	.L426_28
-.L426_5:
+	jmp	.L428_28
+.L428_5:
 	cmpq	$6, %rax
-	jle	.L426_6
+	jle	.L428_6
 	cmpq	$7, %rax
-	je	.L426_21
+	je	.L428_21
 	movl	%esi, %r14d
 	leaq	1064(%rbx), %rdi
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	cmpq	$8, %rax
-	jne	.L426_22
+	jne	.L428_22
 	callq	hw_elevator_hooks_free_cfq_tree_CfqTree
-	jmp	.L426_28
-.L426_18:
+	jmp	.L428_28
+.L428_18:
 	cmpq	$16, %rax
-	jle	.L426_19
+	jle	.L428_19
 	addq	$-17, %rax
 	cmpq	$2, %rax
-	jb	.L426_29
+	jb	.L428_29
 	leaq	1056(%rbx), %rdi
 	movl	%esi, %r14d
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_free_bandwidth_Bandwidth_inner
-	jmp	.L426_28
-.L426_13:
+	jmp	.L428_28
+.L428_13:
 	movl	%esi, %r14d
 	leaq	1064(%rbx), %rdi
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	cmpq	$10, %rax
-	jne	.L426_23
+	jne	.L428_23
 	callq	hw_elevator_hooks_free_shared_turns_Turns_bfq_v0_Sectors
-	jmp	.L426_28
-.L426_6:
+	jmp	.L428_28
+.L428_6:
 	cmpq	$5, %rax
-	je	.L426_29
+	je	.L428_29
 	leaq	1064(%rbx), %rdi
 	movl	%esi, %r14d
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_free_cfq_v2_CfqV2
-	jmp	.L426_28
-.L426_19:
+	jmp	.L428_28
+.L428_19:
 	movl	%esi, %r14d
 	leaq	1064(%rbx), %rdi
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	cmpq	$15, %rax
-	jne	.L426_25
+	jne	.L428_25
 	callq	hw_elevator_hooks_free_bfq_Bfq
-	jmp	.L426_28
-.L426_21:
+	jmp	.L428_28
+.L428_21:
 	leaq	1064(%rbx), %rdi
 	movl	%esi, %r14d
 	movq	%rbx, %rsi
 	movl	%r14d, %edx
 	callq	hw_elevator_hooks_free_cfq_v3_CfqV3
-	jmp	.L426_28
-.L426_24:
+	jmp	.L428_28
+.L428_24:
 	callq	hw_elevator_hooks_free_mq_deadline_MqDeadline
-	jmp	.L426_28
-.L426_22:
+	jmp	.L428_28
+.L428_22:
 	callq	hw_elevator_hooks_free_bandwidth_Bandwidth_cfq_v3_CfqV3
-	jmp	.L426_28
-.L426_23:
+	jmp	.L428_28
+.L428_23:
 	callq	hw_elevator_hooks_free_shared_turns_Turns_cfq_wf2q_Time
-	jmp	.L426_28
-.L426_25:
+	jmp	.L428_28
+.L428_25:
 	callq	hw_elevator_hooks_free_kyber_Kyber
-.L426_28:
+.L428_28:
 	movl	%r14d, %esi
-.L426_29:
+.L428_29:
 	movq	%rbx, %rdi
 	callq	hw_queue_RequestQueue_release_request
 	decl	3832(%rbx)
@@ -93819,140 +94082,140 @@ hw_queue_RequestQueue_is_empty:
 	movq	%rsp, %rbp
 	xorl	%eax, %eax
 	cmpl	$-1, 576(%rdi)
-	jne	.L427_54
+	jne	.L429_54
 	cmpl	$-1, 552(%rdi)
-	jne	.L427_54
+	jne	.L429_54
 	cmpl	$0, 544(%rdi)
-	jne	.L427_54
+	jne	.L429_54
 	movq	1056(%rdi), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L427_10
+	jg	.L429_10
 	cmpq	$4, %rax
-	jg	.L427_15
+	jg	.L429_15
 	cmpq	$1, %rax
-	jle	.L427_23
+	jle	.L429_23
 	cmpq	$2, %rax
-	je	.L427_32
+	je	.L429_32
 	cmpq	$3, %rax
-	jne	.L427_36
+	jne	.L429_36
 	cmpl	$-1, 1184(%rdi)
-	jne	.L427_9
+	jne	.L429_9
 	cmpl	$-1, 1204(%rdi)
-	jmp	.L427_53
-.L427_10:
+	jmp	.L429_53
+.L429_10:
 	cmpq	$14, %rax
-	jg	.L427_19
+	jg	.L429_19
 	cmpq	$11, %rax
-	jle	.L427_25
+	jle	.L429_25
 	cmpq	$12, %rax
-	je	.L427_33
+	je	.L429_33
 	cmpq	$13, %rax
-	jne	.L427_37
+	jne	.L429_37
 	cmpl	$0, 2248(%rdi)
-	jmp	.L427_53
-.L427_15:
+	jmp	.L429_53
+.L429_15:
 	cmpq	$6, %rax
-	jle	.L427_27
+	jle	.L429_27
 	cmpq	$7, %rax
-	je	.L427_34
+	je	.L429_34
 	cmpq	$8, %rax
-	jne	.L427_39
+	jne	.L429_39
 	cmpl	$0, 1220(%rdi)
-	jmp	.L427_53
-.L427_19:
+	jmp	.L429_53
+.L429_19:
 	cmpq	$16, %rax
-	jle	.L427_30
+	jle	.L429_30
 	cmpq	$17, %rax
-	je	.L427_35
+	je	.L429_35
 	cmpq	$18, %rax
-	jne	.L427_40
+	jne	.L429_40
 	cmpl	$-1, 1072(%rdi)
-	jmp	.L427_53
-.L427_23:
+	jmp	.L429_53
+.L429_23:
 	testq	%rax, %rax
-	jne	.L427_41
+	jne	.L429_41
 	cmpl	$-1, 1120(%rdi)
-	jmp	.L427_53
-.L427_25:
+	jmp	.L429_53
+.L429_25:
 	cmpq	$10, %rax
-	jne	.L427_42
+	jne	.L429_42
 	cmpl	$0, 2024(%rdi)
-	jmp	.L427_53
-.L427_27:
+	jmp	.L429_53
+.L429_27:
 	cmpq	$5, %rax
-	jne	.L427_43
+	jne	.L429_43
 	cmpl	$0, 1240(%rdi)
-	jne	.L427_9
+	jne	.L429_9
 	cmpl	$-1, 1236(%rdi)
-	jmp	.L427_53
-.L427_30:
+	jmp	.L429_53
+.L429_30:
 	cmpq	$15, %rax
-	jne	.L427_45
+	jne	.L429_45
 	cmpl	$0, 2532(%rdi)
-	jmp	.L427_53
-.L427_32:
+	jmp	.L429_53
+.L429_32:
 	movl	1124(%rdi), %eax
 	andl	1104(%rdi), %eax
-	jmp	.L427_52
-.L427_33:
+	jmp	.L429_52
+.L429_33:
 	movl	1096(%rdi), %eax
 	andl	1072(%rdi), %eax
 	andl	1120(%rdi), %eax
-.L427_52:
+.L429_52:
 	cmpl	$-1, %eax
-	jmp	.L427_53
-.L427_34:
+	jmp	.L429_53
+.L429_34:
 	cmpl	$0, 1616(%rdi)
-	jmp	.L427_53
-.L427_35:
+	jmp	.L429_53
+.L429_35:
 	cmpl	$0, 2544(%rdi)
-	jmp	.L427_53
-.L427_36:
+	jmp	.L429_53
+.L429_36:
 	cmpl	$-1, 1112(%rdi)
-	jmp	.L427_53
-.L427_37:
+	jmp	.L429_53
+.L429_37:
 	movl	1172(%rdi), %eax
 	andl	1152(%rdi), %eax
 	cmpl	$-1, %eax
-	jne	.L427_9
+	jne	.L429_9
 	movl	1244(%rdi), %eax
 	andl	1224(%rdi), %eax
 	cmpl	$-1, %eax
-	jne	.L427_9
+	jne	.L429_9
 	movl	1316(%rdi), %eax
 	andl	1296(%rdi), %eax
-	jmp	.L427_52
-.L427_39:
+	jmp	.L429_52
+.L429_39:
 	addq	$1064, %rdi
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
-.L427_40:
+.L429_40:
 	addq	$1056, %rdi
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_inner_is_empty
-.L427_41:
+.L429_41:
 	cmpl	$-1, 1064(%rdi)
-	jmp	.L427_53
-.L427_42:
+	jmp	.L429_53
+.L429_42:
 	cmpl	$0, 1920(%rdi)
-	jmp	.L427_53
-.L427_43:
+	jmp	.L429_53
+.L429_43:
 	cmpl	$0, 1268(%rdi)
-	je	.L427_50
-.L427_9:
+	je	.L429_50
+.L429_9:
 	xorl	%eax, %eax
-.L427_54:
+.L429_54:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L427_45:
+.L429_45:
 	cmpl	$0, 1888(%rdi)
-	jmp	.L427_53
-.L427_50:
+	jmp	.L429_53
+.L429_50:
 	cmpl	$-1, 1348(%rdi)
-.L427_53:
+.L429_53:
 	sete	%al
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -93982,7 +94245,7 @@ hw_queue_RequestQueue_join:
 	movl	%edx, -60(%rbp)
 	movl	%edx, %r9d
 	movl	%esi, -64(%rbp)
-	je	.L428_2
+	je	.L430_2
 	movq	8(%rdi), %rdx
 	leaq	792(%r14), %rdi
 	movq	%r9, %rsi
@@ -94018,7 +94281,7 @@ hw_queue_RequestQueue_join:
 	movq	%rbx, %r8
 	movq	64(%r14), %rax
 	movq	72(%r14), %rcx
-.L428_2:
+.L430_2:
 	movq	%r9, %r15
 	shlq	$6, %r15
 	addq	%r15, %rax
@@ -94032,7 +94295,7 @@ hw_queue_RequestQueue_join:
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rbx
 	movq	%r8, -72(%rbp)
-	je	.L428_10
+	je	.L430_10
 	movq	%rbx, %rcx
 	shlq	$4, %rcx
 	addq	352(%r14), %rcx
@@ -94043,15 +94306,15 @@ hw_queue_RequestQueue_join:
 	cmovaq	%rcx, %rax
 	movl	8(%rax), %eax
 	movl	%eax, 3960(%r14)
-	jbe	.L428_35
-.L428_4:
+	jbe	.L430_35
+.L430_4:
 	movq	%r12, (%rcx)
 	movl	$-1, 8(%rcx)
 	cmpq	%r8, 72(%r14)
-	jbe	.L428_36
+	jbe	.L430_36
 	movq	64(%r14), %rcx
 	addq	%r13, %rcx
-.L428_6:
+.L430_6:
 	movl	32(%rcx), %edx
 	movl	36(%rcx), %eax
 	cmpl	$-1, %edx
@@ -94060,23 +94323,23 @@ hw_queue_RequestQueue_join:
 	movl	%edx, 32(%rcx)
 	movl	%ebx, 36(%rcx)
 	cmpq	%rsi, %rax
-	je	.L428_10
+	je	.L430_10
 	cmpq	%rax, 360(%r14)
-	jbe	.L428_38
+	jbe	.L430_38
 	shlq	$4, %rax
 	addq	352(%r14), %rax
-.L428_9:
+.L430_9:
 	movl	%ebx, 8(%rax)
-.L428_10:
+.L430_10:
 	cmpl	$-1, %r11d
-	je	.L428_17
+	je	.L430_17
 	movq	%r11, %rbx
 	shrq	$32, %rbx
 	cmpq	%r8, 72(%r14)
-	jbe	.L428_37
+	jbe	.L430_37
 	movq	64(%r14), %rax
 	addq	%r13, %rax
-.L428_13:
+.L430_13:
 	movl	32(%rax), %ecx
 	movl	36(%rax), %r12d
 	cmpl	$-1, %ecx
@@ -94085,18 +94348,18 @@ hw_queue_RequestQueue_join:
 	movl	%ecx, 32(%rax)
 	movl	%ebx, 36(%rax)
 	cmpq	%rdx, %r12
-	je	.L428_17
+	je	.L430_17
 	cmpq	%r12, 360(%r14)
-	jbe	.L428_39
+	jbe	.L430_39
 	shlq	$4, %r12
 	addq	352(%r14), %r12
-.L428_16:
+.L430_16:
 	movl	%r11d, 8(%r12)
-.L428_17:
+.L430_17:
 	cmpq	%r8, 72(%r14)
-	jbe	.L428_34
+	jbe	.L430_34
 	addq	64(%r14), %r13
-.L428_19:
+.L430_19:
 	movl	-64(%rbp), %edx
 	movl	40(%r13), %eax
 	movq	%rax, %rcx
@@ -94118,12 +94381,12 @@ hw_queue_RequestQueue_join:
 	cmpq	%r9, 72(%r14)
 	cmovbeq	%r14, %rax
 	testb	$32, 58(%rax)
-	je	.L428_21
+	je	.L430_21
 	movq	%r14, %rdi
 	movl	-60(%rbp), %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
 	movl	-64(%rbp), %edx
-.L428_21:
+.L430_21:
 	movq	%r14, %rdi
 	movl	%edx, %r13d
 	movl	%edx, %esi
@@ -94134,31 +94397,31 @@ hw_queue_RequestQueue_join:
 	cmovbeq	%r14, %r15
 	leaq	1056(%r14), %rdi
 	testb	$1, 59(%r15)
-	jne	.L428_28
+	jne	.L430_28
 	movq	(%rdi), %rax
 	subq	$2, %rax
 	movl	$19, %ecx
 	cmovaeq	%rax, %rcx
 	cmpq	$18, %rcx
 	movl	-60(%rbp), %ebx
-	jb	.L428_29
-	jne	.L428_30
+	jb	.L430_29
+	jne	.L430_30
 	cmpb	$0, 1100(%r14)
-	jne	.L428_29
-.L428_25:
+	jne	.L430_29
+.L430_25:
 	testb	$1, 856(%r14)
-	jne	.L428_29
+	jne	.L430_29
 	cmpl	$0, 960(%r14)
-	je	.L428_29
+	je	.L430_29
 	movq	$0, 856(%r14)
-	jmp	.L428_29
-.L428_28:
+	jmp	.L430_29
+.L430_28:
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	movl	-60(%rbp), %ebx
 	movl	%ebx, %ecx
 	callq	hw_registry_AnyElevator_join
-.L428_29:
+.L430_29:
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	callq	hw_queue_RequestQueue_free_request
@@ -94171,7 +94434,7 @@ hw_queue_RequestQueue_join:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L428_30:
+.L430_30:
 	movq	-72(%rbp), %rcx
 	movq	%rcx, %rax
 	shlq	$5, %rax
@@ -94179,13 +94442,13 @@ hw_queue_RequestQueue_join:
 	cmpq	%rcx, 1096(%r14)
 	cmovaq	%rax, %rdi
 	cmpb	$0, 28(%rdi)
-	jne	.L428_29
+	jne	.L430_29
 	cmpl	$20, 1104(%r14)
-	jne	.L428_29
+	jne	.L430_29
 	cmpb	$0, 1148(%r14)
-	je	.L428_25
-	jmp	.L428_29
-.L428_34:
+	je	.L430_25
+	jmp	.L430_29
+.L430_34:
 	movq	%r14, %rdi
 	movq	%r9, %rbx
 	movl	%r10d, %r13d
@@ -94193,8 +94456,8 @@ hw_queue_RequestQueue_join:
 	movl	%r13d, %r10d
 	movq	%rbx, %r9
 	movq	%r14, %r13
-	jmp	.L428_19
-.L428_35:
+	jmp	.L430_19
+.L430_35:
 	movq	%r9, -80(%rbp)
 	movl	%r10d, -44(%rbp)
 	movq	%r11, -56(%rbp)
@@ -94204,8 +94467,8 @@ hw_queue_RequestQueue_join:
 	movq	-80(%rbp), %r9
 	movq	-72(%rbp), %r8
 	leaq	368(%r14), %rcx
-	jmp	.L428_4
-.L428_36:
+	jmp	.L430_4
+.L430_36:
 	movq	%r14, %rdi
 	movq	%r9, %r12
 	movl	%r10d, -44(%rbp)
@@ -94216,8 +94479,8 @@ hw_queue_RequestQueue_join:
 	movq	%r12, %r9
 	movq	-72(%rbp), %r8
 	movq	%r14, %rcx
-	jmp	.L428_6
-.L428_37:
+	jmp	.L430_6
+.L430_37:
 	movq	%r14, %rdi
 	movq	%r9, %r12
 	movl	%r10d, -44(%rbp)
@@ -94228,8 +94491,8 @@ hw_queue_RequestQueue_join:
 	movq	%r12, %r9
 	movq	-72(%rbp), %r8
 	movq	%r14, %rax
-	jmp	.L428_13
-.L428_38:
+	jmp	.L430_13
+.L430_38:
 	leaq	368(%r14), %rdi
 	movq	%r9, %r12
 	movl	%r10d, -44(%rbp)
@@ -94240,8 +94503,8 @@ hw_queue_RequestQueue_join:
 	movl	-44(%rbp), %r10d
 	movq	%r12, %r9
 	movq	-72(%rbp), %r8
-	jmp	.L428_9
-.L428_39:
+	jmp	.L430_9
+.L430_39:
 	leaq	368(%r14), %r12
 	movq	%r12, %rdi
 	movq	%r9, %rbx
@@ -94252,7 +94515,7 @@ hw_queue_RequestQueue_join:
 	movl	-44(%rbp), %r10d
 	movq	%rbx, %r9
 	movq	-72(%rbp), %r8
-	jmp	.L428_16
+	jmp	.L430_16
 	.size	hw_queue_RequestQueue_join, .-hw_queue_RequestQueue_join
 
 	.p2align	4
@@ -94275,15 +94538,15 @@ hw_queue_RequestQueue_join_at_insert:
 	cmovaeq	%rcx, %rax
 	leal	-1(%rax), %ecx
 	cmpl	$15, %ecx
-	jae	.L429_18
-.L429_1:
+	jae	.L431_18
+.L431_1:
 	movl	968(%r14), %r12d
 	movq	%r14, %rdi
 	movl	%r12d, %esi
 	movl	%r15d, %edx
 	callq	hw_queue_RequestQueue_can_join
 	testb	%al, %al
-	je	.L429_3
+	je	.L431_3
 	movq	%r14, %rdi
 	movl	%r12d, %esi
 	movl	%r15d, %edx
@@ -94298,8 +94561,8 @@ hw_queue_RequestQueue_join_at_insert:
 	movl	%r12d, 4(%rbx)
 	movl	%eax, 8(%rbx)
 	movl	$1, %edx
-	jmp	.L429_26
-.L429_3:
+	jmp	.L431_26
+.L431_3:
 	movl	4(%rbx), %eax
 	movl	%eax, -44(%rbp)
 	movq	%rbx, -64(%rbp)
@@ -94309,7 +94572,7 @@ hw_queue_RequestQueue_join_at_insert:
 	movq	72(%r14), %rcx
 	movl	$0, -52(%rbp)
 	.p2align	4
-.L429_4:
+.L431_4:
 	movl	%r15d, %edx
 	movq	%rdx, %rsi
 	shlq	$6, %rsi
@@ -94323,21 +94586,21 @@ hw_queue_RequestQueue_join_at_insert:
 	shrq	$32, %rax
 	andl	760(%r14), %eax
 	cmpq	752(%r14), %rax
-	jae	.L429_13
+	jae	.L431_13
 	movq	744(%r14), %rcx
 	movl	(%rcx,%rax,4), %r12d
-	jmp	.L429_7
-.L429_6:
+	jmp	.L431_7
+.L431_6:
 	movl	40(%rax), %ecx
 	addq	(%rax), %rcx
 	movq	$-1, %rax
 	cmovbq	%rax, %rcx
 	cmpq	%rbx, %rcx
-	je	.L429_14
+	je	.L431_14
 	.p2align	4
-.L429_7:
+.L431_7:
 	cmpl	$-1, %r12d
-	je	.L429_13
+	je	.L431_13
 	movl	%r12d, %r13d
 	movl	%r12d, %ecx
 	movq	%rcx, %rax
@@ -94348,29 +94611,29 @@ hw_queue_RequestQueue_join_at_insert:
 	movl	28(%rax), %r12d
 	movzwl	58(%rax), %ecx
 	testb	$7, %cl
-	jne	.L429_11
+	jne	.L431_11
 	cmpb	$1, 62(%rax)
-	jne	.L429_11
+	jne	.L431_11
 	testb	$16, 56(%rax)
-	je	.L429_6
+	je	.L431_6
 	.p2align	4
-.L429_11:
+.L431_11:
 	testb	$32, %cl
-	je	.L429_7
+	je	.L431_7
 	movq	%r14, %rdi
 	movl	%r13d, %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-	jmp	.L429_7
+	jmp	.L431_7
 	.p2align	4
-.L429_13:
+.L431_13:
 	movl	$-1, %r13d
-.L429_14:
+.L431_14:
 	movq	%r14, %rdi
 	movl	%r13d, %esi
 	movl	%r15d, %edx
 	callq	hw_queue_RequestQueue_can_join
 	testb	%al, %al
-	je	.L429_25
+	je	.L431_25
 	movq	%r14, %rdi
 	movl	%r13d, %esi
 	movl	%r15d, %edx
@@ -94394,44 +94657,44 @@ hw_queue_RequestQueue_join_at_insert:
 	movl	%r13d, -44(%rbp)
 	movl	%r13d, %r15d
 	cmpq	$18, %rdx
-	jb	.L429_4
+	jb	.L431_4
 	cmpq	$19, %rdx
-	jne	.L429_24
+	jne	.L431_24
 	cmpl	$20, 1104(%r14)
 	movl	%r13d, -44(%rbp)
 	movl	%r13d, %r15d
-	jne	.L429_4
-	jmp	.L429_25
-.L429_18:
+	jne	.L431_4
+	jmp	.L431_25
+.L431_18:
 	xorl	%edx, %edx
 	cmpq	$16, %rax
-	jle	.L429_23
+	jle	.L431_23
 	addq	$-17, %rax
 	cmpq	$2, %rax
-	jb	.L429_1
+	jb	.L431_1
 	movq	1104(%r14), %rcx
 	subq	$2, %rcx
 	movl	$17, %eax
 	cmovaeq	%rcx, %rax
 	leal	-1(%rax), %ecx
 	cmpl	$15, %ecx
-	jb	.L429_1
+	jb	.L431_1
 	leaq	-17(%rax), %rcx
 	cmpq	$2, %rcx
-	jb	.L429_1
-.L429_23:
+	jb	.L431_1
+.L431_23:
 	testq	%rax, %rax
-	jmp	.L429_26
-.L429_24:
+	jmp	.L431_26
+.L431_24:
 	movl	%r13d, -44(%rbp)
-.L429_25:
+.L431_25:
 	movq	-64(%rbp), %rbx
 	movl	-44(%rbp), %eax
 	movl	%eax, 4(%rbx)
 	movl	-48(%rbp), %eax
 	movl	%eax, 8(%rbx)
 	movl	-52(%rbp), %edx
-.L429_26:
+.L431_26:
 	movl	%edx, (%rbx)
 	movq	%rbx, %rax
 	addq	$24, %rsp
@@ -94457,21 +94720,21 @@ hw_queue_RequestQueue_make_request:
 	subq	$104, %rsp
 	movq	%rdi, %rbx
 	cmpl	$3, 3956(%rsi)
-	jbe	.L430_8
+	jbe	.L432_8
 	movq	%rsi, %r14
 	movl	8(%rdx), %r12d
 	testb	%cl, %cl
-	je	.L430_4
+	je	.L432_4
 	cmpq	%r12, 264(%r14)
-	jbe	.L430_34
+	jbe	.L432_34
 	movq	%r12, %rax
 	shlq	$7, %rax
 	addq	256(%r14), %rax
 	movb	$0, 22(%rax)
-.L430_4:
+.L432_4:
 	cmpb	$0, 3896(%r14)
-	je	.L430_35
-.L430_5:
+	je	.L432_35
+.L432_5:
 	movl	3900(%r14), %esi
 	movl	%ecx, -44(%rbp)
 	movzbl	%cl, %r8d
@@ -94482,11 +94745,11 @@ hw_queue_RequestQueue_make_request:
 	callq	hw_queue_RequestQueue_allocate_from_limited_pool
 	movq	%r15, %rdx
 	testb	%al, %al
-	jne	.L430_36
+	jne	.L432_36
 	movq	%rbx, -64(%rbp)
 	leaq	792(%r14), %rdi
 	cmpb	$0, 824(%r14)
-	je	.L430_9
+	je	.L432_9
 	movq	%r12, %rax
 	shlq	$7, %rax
 	addq	256(%r14), %rax
@@ -94509,14 +94772,14 @@ hw_queue_RequestQueue_make_request:
 	movq	%rdi, %r15
 	callq	hw_events_EventRing_as_event_Sink_record
 	movq	%r15, %rdi
-	jmp	.L430_10
-.L430_8:
+	jmp	.L432_10
+.L432_8:
 	movb	$0, 4(%rbx)
 	movl	$3, (%rbx)
-	jmp	.L430_125
-.L430_9:
+	jmp	.L432_125
+.L432_9:
 	movzbl	30(%rdx), %ebx
-.L430_10:
+.L432_10:
 	movl	-44(%rbp), %eax
 	leaq	128(%r14), %r13
 	xorl	%r10d, %r10d
@@ -94527,20 +94790,20 @@ hw_queue_RequestQueue_make_request:
 	addq	$3904, %rbx
 	movzbl	.Lconst14(%r10), %r15d
 	cmpq	%r12, 264(%r14)
-	jbe	.L430_221
+	jbe	.L432_221
 	movq	%r12, %rcx
 	shlq	$7, %rcx
 	addq	256(%r14), %rcx
-.L430_12:
+.L432_12:
 	movb	%r15b, 22(%rcx)
 	movl	8(%rbx), %r15d
 	movl	%r12d, 8(%rbx)
 	cmpq	%r12, 264(%r14)
-	jbe	.L430_222
+	jbe	.L432_222
 	movq	%r12, %r13
 	shlq	$7, %r13
 	addq	256(%r14), %r13
-.L430_14:
+.L432_14:
 	leaq	4(%rbx), %r11
 	movl	%r15d, 32(%r13)
 	movl	$-1, 36(%r13)
@@ -94553,24 +94816,24 @@ hw_queue_RequestQueue_make_request:
 	movl	%r12d, (%rcx)
 	incl	12(%rbx)
 	cmpb	$1, 3971(%r14)
-	jne	.L430_21
+	jne	.L432_21
 	movb	$0, 3971(%r14)
 	movl	960(%r14), %ecx
 	testl	%ecx, %ecx
-	je	.L430_17
+	je	.L432_17
 	movq	832(%r14), %rdx
 	movq	$0, 832(%r14)
 	xorl	%esi, %esi
 	cmpq	$1, %rdx
 	sete	%sil
 	subl	%esi, %ecx
-	jmp	.L430_18
-.L430_17:
+	jmp	.L432_18
+.L432_17:
 	xorl	%ecx, %ecx
-.L430_18:
+.L432_18:
 	movl	%ecx, 960(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L430_20
+	jne	.L432_20
 	movl	3928(%r14), %eax
 	addl	3904(%r14), %eax
 	movl	$-1, %ecx
@@ -94590,35 +94853,35 @@ hw_queue_RequestQueue_make_request:
 	movq	%r12, %r11
 	movq	%r15, %r10
 	movl	-44(%rbp), %eax
-.L430_20:
+.L432_20:
 	movb	$1, 998(%r14)
-.L430_21:
+.L432_21:
 	testb	%al, %al
-	je	.L430_33
+	je	.L432_33
 	movl	3920(%r14,%r8,8), %eax
 	testl	%eax, %eax
-	je	.L430_33
+	je	.L432_33
 	cmpb	$0, 3952(%r14)
-	je	.L430_33
+	je	.L432_33
 	leaq	(%r14,%r8,8), %rcx
 	decl	%eax
 	movl	%eax, 3920(%rcx)
 	cmpl	$1, 3896(%r14)
-	jne	.L430_33
+	jne	.L432_33
 	movl	(%rbx), %eax
 	incl	%eax
 	movl	$-1, %ecx
 	cmovnel	%eax, %ecx
 	cmpl	3900(%r14), %ecx
-	jbe	.L430_27
+	jbe	.L432_27
 	cmpb	$0, 3968(%r14)
-	je	.L430_33
-.L430_27:
+	je	.L432_33
+.L432_27:
 	movb	$0, 20(%rbx)
 	movl	4(%rbx), %eax
 	movq	264(%r14), %rsi
 	cmpq	%rax, %rsi
-	jbe	.L430_33
+	jbe	.L432_33
 	leaq	8(%rbx), %rdi
 	movq	256(%r14), %rcx
 	movq	%rax, %rdx
@@ -94634,7 +94897,7 @@ hw_queue_RequestQueue_make_request:
 	movl	$-1, (%rsi)
 	movl	%r8d, (%r11)
 	cmpl	$-1, %eax
-	je	.L430_33
+	je	.L432_33
 	decl	12(%rbx)
 	addq	%rdx, %rcx
 	movl	788(%r14), %edx
@@ -94643,7 +94906,7 @@ hw_queue_RequestQueue_make_request:
 	movzbl	.Lconst15(%r10), %r8d
 	movb	%r8b, 22(%rcx)
 	cmpq	%rdx, %rdi
-	jbe	.L430_33
+	jbe	.L432_33
 	movl	784(%r14), %r9d
 	addl	%edx, %r9d
 	movl	$-1, %r8d
@@ -94653,20 +94916,20 @@ hw_queue_RequestQueue_make_request:
 	cmovael	%edi, %r9d
 	subl	%r9d, %r8d
 	cmpq	%r8, %rdi
-	jbe	.L430_32
+	jbe	.L432_32
 	movl	(%rcx), %ecx
 	leaq	(%r8,%r8,2), %rdi
 	movl	$2, (%rsi,%rdi,4)
 	movl	%eax, 4(%rsi,%rdi,4)
 	movl	%ecx, 8(%rsi,%rdi,4)
-.L430_32:
+.L432_32:
 	incl	%edx
 	movl	%edx, 788(%r14)
-.L430_33:
+.L432_33:
 	movq	-64(%rbp), %rbx
 	movl	$2, (%rbx)
-	jmp	.L430_125
-.L430_34:
+	jmp	.L432_125
+.L432_34:
 	leaq	128(%r14), %rdi
 	movq	%rbx, %r15
 	movl	%ecx, %ebx
@@ -94678,20 +94941,20 @@ hw_queue_RequestQueue_make_request:
 	leaq	128(%r14), %rax
 	movb	$0, 22(%rax)
 	cmpb	$0, 3896(%r14)
-	jne	.L430_5
-.L430_35:
+	jne	.L432_5
+.L432_35:
 	xorl	%eax, %eax
 	cmpb	$0, 30(%rdx)
 	setne	%al
 	leaq	(%rax,%rax,2), %rax
 	incl	3904(%r14,%rax,8)
-.L430_36:
+.L432_36:
 	decl	3956(%r14)
 	movl	3880(%r14), %eax
 	movq	72(%r14), %rcx
 	movl	$-1, %r13d
 	cmpq	%rax, %rcx
-	jbe	.L430_38
+	jbe	.L432_38
 	movq	64(%r14), %rsi
 	movq	%rax, %rdi
 	shlq	$6, %rdi
@@ -94707,7 +94970,7 @@ hw_queue_RequestQueue_make_request:
 	movl	$-1, (%r9)
 	movl	%r8d, 3880(%r14)
 	movl	%eax, %r13d
-.L430_38:
+.L432_38:
 	movq	%r14, %rdi
 	movl	%r13d, %esi
 	callq	hw_queue_RequestQueue_fill
@@ -94716,7 +94979,7 @@ hw_queue_RequestQueue_make_request:
 	cmpb	$1, 824(%r14)
 	movl	%r13d, -44(%rbp)
 	movl	%r13d, %r13d
-	jne	.L430_40
+	jne	.L432_40
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
@@ -94744,29 +95007,29 @@ hw_queue_RequestQueue_make_request:
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L430_40:
+.L432_40:
 	cmpb	$0, 3870(%r14)
-	je	.L430_50
+	je	.L432_50
 	movq	%r14, %rdi
 	callq	hw_queue_RequestQueue_is_empty
 	testb	%al, %al
-	je	.L430_50
+	je	.L432_50
 	cmpb	$0, 3971(%r14)
-	jne	.L430_50
+	jne	.L432_50
 	movb	$1, 3971(%r14)
 	movq	704(%r14), %rsi
 	cmpq	$1, %rsi
 	movq	%rsi, %rcx
 	adcq	$0, %rcx
 	cmpq	$3000000, %rcx
-	ja	.L430_45
+	ja	.L432_45
 	movl	$3000000, %eax
 	xorl	%edx, %edx
 	divl	%ecx
-	jmp	.L430_46
-.L430_45:
+	jmp	.L432_46
+.L432_45:
 	xorl	%eax, %eax
-.L430_46:
+.L432_46:
 	cmpq	$1, %rax
 	adcq	$0, %rax
 	movq	680(%r14), %rcx
@@ -94779,9 +95042,9 @@ hw_queue_RequestQueue_make_request:
 	cmovbeq	%rax, %rcx
 	movq	%rcx, %rax
 	mulq	%rsi
-	jo	.L430_48
+	jo	.L432_48
 	movq	%rax, %rdi
-.L430_48:
+.L432_48:
 	movq	952(%r14), %rax
 	incq	%rax
 	movq	%rax, 952(%r14)
@@ -94798,61 +95061,61 @@ hw_queue_RequestQueue_make_request:
 	movq	%rcx, 840(%r14)
 	movq	%rax, 848(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L430_50
+	jne	.L432_50
 	movl	$7, -112(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L430_50:
+.L432_50:
 	cmpq	%r13, 72(%r14)
-	jbe	.L430_217
+	jbe	.L432_217
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L430_52:
+.L432_52:
 	movzbl	1037(%r14), %edx
 	movl	%edx, %ecx
 	shll	$4, %ecx
 	orw	58(%rax), %cx
 	testb	$32, 56(%rax)
-	je	.L430_54
+	je	.L432_54
 	orl	$4, %ecx
 	xorb	$1, %dl
 	movb	%dl, 1037(%r14)
-.L430_54:
+.L432_54:
 	testb	$4, %cl
-	jne	.L430_58
+	jne	.L432_58
 	testb	$8, %cl
-	je	.L430_74
+	je	.L432_74
 	cmpb	$0, 3968(%r14)
-	jne	.L430_74
+	jne	.L432_74
 	orl	$256, %ecx
 	movw	%cx, 58(%rax)
-	jmp	.L430_75
-.L430_58:
+	jmp	.L432_75
+.L432_58:
 	movw	%cx, 58(%rax)
-.L430_59:
+.L432_59:
 	cmpq	%r13, 72(%r14)
-	jbe	.L430_218
+	jbe	.L432_218
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L430_61:
+.L432_61:
 	movzwl	58(%rax), %ecx
 	movl	%ecx, %edx
 	orl	$2, %edx
 	movw	%dx, 58(%rax)
 	testb	$4, %cl
-	je	.L430_63
+	je	.L432_63
 	leaq	512(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %edx
 	callq	hw_elevator_dispatch_list_DispatchList_set_boundary
-.L430_63:
+.L432_63:
 	movl	%r12d, %r15d
 	cmpb	$1, 824(%r14)
-	jne	.L430_65
+	jne	.L432_65
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
@@ -94880,22 +95143,22 @@ hw_queue_RequestQueue_make_request:
 	leaq	-112(%rbp), %rdx
 	leaq	792(%r14), %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L430_65:
+.L432_65:
 	leaq	1056(%r14), %r12
 	.p2align	4
-.L430_66:
+.L432_66:
 	movq	%r12, %rdi
 	movq	%r14, %rsi
 	movl	$1, %edx
 	callq	hw_registry_AnyElevator_dispatch
 	testl	%eax, %eax
-	jne	.L430_66
+	jne	.L432_66
 	cmpq	%r13, 72(%r14)
-	jbe	.L430_219
+	jbe	.L432_219
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L430_69:
+.L432_69:
 	movl	%r15d, %r12d
 	movb	$2, 62(%rax)
 	leaq	512(%r14), %rdi
@@ -94903,10 +95166,10 @@ hw_queue_RequestQueue_make_request:
 	callq	hw_elevator_dispatch_list_DispatchList_make_plain
 	movl	556(%r14), %edx
 	cmpq	%r13, 72(%r14)
-	jbe	.L430_220
+	jbe	.L432_220
 	shlq	$6, %r13
 	addq	64(%r14), %r13
-.L430_71:
+.L432_71:
 	leaq	792(%r14), %r15
 	orb	$2, 59(%r13)
 	leaq	552(%r14), %rdi
@@ -94915,64 +95178,64 @@ hw_queue_RequestQueue_make_request:
 	movl	%r13d, %ecx
 	callq	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	cmpb	$1, 3971(%r14)
-	jne	.L430_109
+	jne	.L432_109
 	movb	$0, 3971(%r14)
 	movl	960(%r14), %eax
 	testl	%eax, %eax
-	je	.L430_106
+	je	.L432_106
 	movq	832(%r14), %rcx
 	movq	$0, 832(%r14)
 	xorl	%edx, %edx
 	cmpq	$1, %rcx
 	sete	%dl
 	subl	%edx, %eax
-	jmp	.L430_107
-.L430_74:
+	jmp	.L432_107
+.L432_74:
 	movw	%cx, 58(%rax)
 	testb	$8, %cl
-	je	.L430_59
-.L430_75:
+	je	.L432_59
+.L432_75:
 	cmpb	$0, 3968(%r14)
-	je	.L430_82
+	je	.L432_82
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r15d
 	movl	%r15d, %edx
 	callq	hw_registry_AnyElevator_prepare_insert
 	cmpb	$0, 3871(%r14)
-	je	.L430_79
+	je	.L432_79
 	leaq	-132(%rbp), %rdi
 	movq	%r14, %rsi
 	movl	%r15d, %edx
 	callq	hw_queue_RequestQueue_join_at_insert
 	cmpb	$0, -132(%rbp)
-	je	.L430_79
+	je	.L432_79
 	movb	$1, 998(%r14)
 	movq	-128(%rbp), %rax
 	movl	$0, (%rbx)
 	movq	%rax, 4(%rbx)
-	jmp	.L430_125
-.L430_79:
+	jmp	.L432_125
+.L432_79:
 	cmpq	%r13, 72(%r14)
-	jbe	.L430_223
+	jbe	.L432_223
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
 	orb	$1, 59(%rax)
-.L430_81:
+.L432_81:
 	leaq	792(%r14), %r15
-.L430_82:
+.L432_82:
 	movl	%r12d, -56(%rbp)
 	movq	%rbx, -64(%rbp)
 	cmpb	$0, 3871(%r14)
-	je	.L430_92
+	je	.L432_92
 	cmpl	$-1, 968(%r14)
-	jne	.L430_85
+	jne	.L432_85
 	movl	-44(%rbp), %eax
 	movl	%eax, 968(%r14)
-.L430_85:
+.L432_85:
 	cmpb	$1, 3970(%r14)
-	jne	.L430_92
+	jne	.L432_92
 	movq	%r13, %rbx
 	shlq	$6, %rbx
 	movq	64(%r14), %rax
@@ -94982,8 +95245,8 @@ hw_queue_RequestQueue_make_request:
 	cmovaq	%rax, %rcx
 	movq	(%rcx), %r12
 	movl	40(%rcx), %r15d
-	jbe	.L430_224
-.L430_87:
+	jbe	.L432_224
+.L432_87:
 	addq	%r15, %r12
 	movq	$-1, %rcx
 	cmovaeq	%r12, %rcx
@@ -94994,26 +95257,26 @@ hw_queue_RequestQueue_make_request:
 	andl	760(%r14), %eax
 	cmpq	752(%r14), %rax
 	leaq	792(%r14), %r15
-	jae	.L430_92
+	jae	.L432_92
 	movq	744(%r14), %rcx
 	movl	(%rcx,%rax,4), %r12d
 	movl	-44(%rbp), %edx
 	movl	%edx, (%rcx,%rax,4)
 	cmpq	%r13, 72(%r14)
-	jbe	.L430_225
+	jbe	.L432_225
 	addq	64(%r14), %rbx
-.L430_90:
+.L432_90:
 	movl	$-1, 24(%rbx)
 	movl	%r12d, 28(%rbx)
 	cmpq	%r12, 72(%r14)
-	jbe	.L430_92
+	jbe	.L432_92
 	movq	64(%r14), %rax
 	shlq	$6, %r12
 	movl	-44(%rbp), %ecx
 	movl	%ecx, 24(%rax,%r12)
-.L430_92:
+.L432_92:
 	cmpb	$1, 824(%r14)
-	jne	.L430_94
+	jne	.L432_94
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
@@ -95041,61 +95304,61 @@ hw_queue_RequestQueue_make_request:
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L430_94:
+.L432_94:
 	leaq	1056(%r14), %r12
 	cmpb	$0, 3968(%r14)
-	je	.L430_101
+	je	.L432_101
 	movq	(%r12), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L430_126
+	jg	.L432_126
 	cmpq	$4, %rax
 	movq	-64(%rbp), %rbx
 	movl	-56(%rbp), %r12d
 	movl	-44(%rbp), %r13d
-	jg	.L430_137
+	jg	.L432_137
 	cmpq	$1, %rax
-	jle	.L430_155
+	jle	.L432_155
 	cmpq	$2, %rax
-	je	.L430_105
-.L430_99:
+	je	.L432_105
+.L432_99:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	cmpq	$3, %rax
-	jne	.L430_154
+	jne	.L432_154
 	callq	hw_elevator_hooks_insert_anticipatory_Anticipatory
-	jmp	.L430_110
-.L430_101:
+	jmp	.L432_110
+.L432_101:
 	movq	(%r12), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L430_131
+	jg	.L432_131
 	cmpq	$4, %rax
 	movq	-64(%rbp), %rbx
 	movl	-56(%rbp), %r12d
-	jg	.L430_140
+	jg	.L432_140
 	cmpq	$1, %rax
-	jle	.L430_157
+	jle	.L432_157
 	cmpq	$2, %rax
 	movl	-44(%rbp), %r13d
-	jne	.L430_99
-.L430_105:
+	jne	.L432_99
+.L432_105:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_deadline_Deadline
-	jmp	.L430_110
-.L430_106:
+	jmp	.L432_110
+.L432_106:
 	xorl	%eax, %eax
-.L430_107:
+.L432_107:
 	movl	%eax, 960(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L430_109
+	jne	.L432_109
 	movl	3928(%r14), %eax
 	addl	3904(%r14), %eax
 	movl	$-1, %ecx
@@ -95109,27 +95372,27 @@ hw_queue_RequestQueue_make_request:
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L430_109:
+.L432_109:
 	movb	$1, 998(%r14)
-.L430_110:
+.L432_110:
 	cmpb	$0, 998(%r14)
-	je	.L430_114
+	je	.L432_114
 	cmpb	$1, 3971(%r14)
-	jne	.L430_124
+	jne	.L432_124
 	movb	$0, 3971(%r14)
 	movl	960(%r14), %eax
 	testl	%eax, %eax
-	je	.L430_121
+	je	.L432_121
 	movq	832(%r14), %rcx
 	movq	$0, 832(%r14)
 	xorl	%edx, %edx
 	cmpq	$1, %rcx
 	sete	%dl
 	subl	%edx, %eax
-	jmp	.L430_122
-.L430_114:
+	jmp	.L432_122
+.L432_114:
 	cmpb	$0, 3971(%r14)
-	je	.L430_124
+	je	.L432_124
 	movl	3904(%r14), %ecx
 	addl	3928(%r14), %ecx
 	movl	$-1, %eax
@@ -95138,11 +95401,11 @@ hw_queue_RequestQueue_make_request:
 	subl	972(%r14), %eax
 	cmovbl	%ecx, %eax
 	cmpl	$4, %eax
-	jb	.L430_124
+	jb	.L432_124
 	movb	$0, 3971(%r14)
 	movl	960(%r14), %edx
 	testl	%edx, %edx
-	je	.L430_118
+	je	.L432_118
 	movq	832(%r14), %rcx
 	movq	$0, 832(%r14)
 	xorl	%esi, %esi
@@ -95150,25 +95413,25 @@ hw_queue_RequestQueue_make_request:
 	sete	%sil
 	subl	%esi, %edx
 	movl	%edx, %ecx
-.L430_118:
+.L432_118:
 	movl	%ecx, 960(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L430_120
+	jne	.L432_120
 	movl	%eax, -108(%rbp)
 	movl	$8, -112(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L430_120:
+.L432_120:
 	movb	$1, 998(%r14)
-	jmp	.L430_124
-.L430_121:
+	jmp	.L432_124
+.L432_121:
 	xorl	%eax, %eax
-.L430_122:
+.L432_122:
 	movl	%eax, 960(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L430_124
+	jne	.L432_124
 	movl	3928(%r14), %eax
 	addl	3904(%r14), %eax
 	movl	$-1, %ecx
@@ -95182,11 +95445,11 @@ hw_queue_RequestQueue_make_request:
 	leaq	-112(%rbp), %rdx
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L430_124:
+.L432_124:
 	movl	$1, (%rbx)
 	movl	%r13d, 4(%rbx)
 	movl	%r12d, 8(%rbx)
-.L430_125:
+.L432_125:
 	movq	%rbx, %rax
 	addq	$104, %rsp
 	popq	%rbx
@@ -95196,152 +95459,152 @@ hw_queue_RequestQueue_make_request:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L430_126:
+.L432_126:
 	cmpq	$14, %rax
 	movq	-64(%rbp), %rbx
 	movl	-44(%rbp), %r13d
-	jg	.L430_145
+	jg	.L432_145
 	cmpq	$11, %rax
-	jle	.L430_159
+	jle	.L432_159
 	cmpq	$12, %rax
 	movl	-56(%rbp), %r12d
 	leaq	1064(%r14), %rdi
-	je	.L430_171
+	je	.L432_171
 	cmpq	$13, %rax
-	jne	.L430_216
+	jne	.L432_216
 	movq	%r14, %rsi
-	jmp	.L430_136
-.L430_131:
+	jmp	.L432_136
+.L432_131:
 	cmpq	$14, %rax
 	movq	-64(%rbp), %rbx
-	jg	.L430_149
+	jg	.L432_149
 	cmpq	$11, %rax
-	jle	.L430_160
+	jle	.L432_160
 	cmpq	$12, %rax
 	movl	-56(%rbp), %r12d
-	je	.L430_172
+	je	.L432_172
 	cmpq	$13, %rax
-	jne	.L430_179
+	jne	.L432_179
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L430_136:
+.L432_136:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_cfq_Cfq
-	jmp	.L430_110
-.L430_137:
+	jmp	.L432_110
+.L432_137:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	cmpq	$6, %rax
-	jle	.L430_163
+	jle	.L432_163
 	cmpq	$7, %rax
-	je	.L430_175
+	je	.L432_175
 	cmpq	$8, %rax
-	je	.L430_144
-	jmp	.L430_188
-.L430_140:
+	je	.L432_144
+	jmp	.L432_188
+.L432_140:
 	leaq	1064(%r14), %rdi
 	cmpq	$6, %rax
-	jle	.L430_164
+	jle	.L432_164
 	cmpq	$7, %rax
-	je	.L430_174
+	je	.L432_174
 	cmpq	$8, %rax
-	jne	.L430_183
+	jne	.L432_183
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L430_144:
+.L432_144:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_cfq_tree_CfqTree
-	jmp	.L430_110
-.L430_145:
+	jmp	.L432_110
+.L432_145:
 	cmpq	$16, %rax
-	jle	.L430_167
+	jle	.L432_167
 	cmpq	$17, %rax
-	je	.L430_176
+	je	.L432_176
 	cmpq	$18, %rax
-	jne	.L430_211
+	jne	.L432_211
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
-	jmp	.L430_153
-.L430_149:
+	jmp	.L432_153
+.L432_149:
 	cmpq	$16, %rax
-	jle	.L430_169
+	jle	.L432_169
 	cmpq	$17, %rax
-	je	.L430_177
+	je	.L432_177
 	cmpq	$18, %rax
-	jne	.L430_189
+	jne	.L432_189
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L430_153:
+.L432_153:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_custom_Custom
-	jmp	.L430_212
-.L430_154:
+	jmp	.L432_212
+.L432_154:
 	callq	hw_elevator_hooks_insert_sfq_Sfq
-	jmp	.L430_110
-.L430_155:
+	jmp	.L432_110
+.L432_155:
 	testq	%rax, %rax
-	je	.L430_158
-.L430_156:
+	je	.L432_158
+.L432_156:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_noop_Noop
-	jmp	.L430_110
-.L430_157:
+	jmp	.L432_110
+.L432_157:
 	testq	%rax, %rax
 	movl	-44(%rbp), %r13d
-	jne	.L430_156
-.L430_158:
+	jne	.L432_156
+.L432_158:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_linus_Linus
-	jmp	.L430_110
-.L430_159:
+	jmp	.L432_110
+.L432_159:
 	cmpq	$10, %rax
 	movl	-56(%rbp), %r12d
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
-	je	.L430_162
-	jmp	.L430_194
-.L430_160:
+	je	.L432_162
+	jmp	.L432_194
+.L432_160:
 	cmpq	$10, %rax
 	movl	-56(%rbp), %r12d
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
-	jne	.L430_193
+	jne	.L432_193
 	movl	-44(%rbp), %r13d
-.L430_162:
+.L432_162:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_shared_turns_Turns_bfq_v0_Sectors
-	jmp	.L430_110
-.L430_163:
+	jmp	.L432_110
+.L432_163:
 	cmpq	$5, %rax
-	je	.L430_166
-	jmp	.L430_196
-.L430_164:
+	je	.L432_166
+	jmp	.L432_196
+.L432_164:
 	movq	%r14, %rsi
 	cmpq	$5, %rax
-	jne	.L430_195
+	jne	.L432_195
 	movl	-44(%rbp), %r13d
-.L430_166:
+.L432_166:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_cfq_v1_CfqV1
-	jmp	.L430_110
-.L430_167:
+	jmp	.L432_110
+.L432_167:
 	cmpq	$15, %rax
 	movl	-56(%rbp), %r12d
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
-	jne	.L430_197
+	jne	.L432_197
 	callq	hw_elevator_hooks_insert_bfq_Bfq
-	jmp	.L430_110
-.L430_169:
+	jmp	.L432_110
+.L432_169:
 	cmpq	$15, %rax
-	jne	.L430_198
+	jne	.L432_198
 	leaq	1064(%r14), %r12
 	movq	%r12, %rdi
 	movq	%r14, %rsi
@@ -95352,38 +95615,38 @@ hw_queue_RequestQueue_make_request:
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_bfq_Bfq
-	jmp	.L430_212
-.L430_171:
+	jmp	.L432_212
+.L432_171:
 	movq	%r14, %rsi
-	jmp	.L430_173
-.L430_172:
+	jmp	.L432_173
+.L432_172:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L430_173:
+.L432_173:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_fiops_Fiops
-	jmp	.L430_110
-.L430_174:
+	jmp	.L432_110
+.L432_174:
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L430_175:
+.L432_175:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_cfq_v3_CfqV3
-	jmp	.L430_110
-.L430_176:
+	jmp	.L432_110
+.L432_176:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
-	jmp	.L430_178
-.L430_177:
+	jmp	.L432_178
+.L432_177:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L430_178:
+.L432_178:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_paternoster_Paternoster
-	jmp	.L430_212
-.L430_179:
+	jmp	.L432_212
+.L432_179:
 	movq	72(%r14), %rcx
 	movq	%r13, %rax
 	shlq	$6, %rax
@@ -95393,15 +95656,15 @@ hw_queue_RequestQueue_make_request:
 	cmovaq	%rax, %rdx
 	movzbl	60(%rdx), %edx
 	shrl	$3, %edx
-	je	.L430_199
+	je	.L432_199
 	cmpl	$2, %edx
-	je	.L430_199
+	je	.L432_199
 	movl	$2, %ebx
 	cmpl	$1, %edx
-	jne	.L430_200
+	jne	.L432_200
 	xorl	%ebx, %ebx
-	jmp	.L430_200
-.L430_183:
+	jmp	.L432_200
+.L432_183:
 	movq	1096(%r14), %rax
 	movq	1104(%r14), %rcx
 	movq	%r13, %rdx
@@ -95410,21 +95673,21 @@ hw_queue_RequestQueue_make_request:
 	cmpq	%r13, %rcx
 	cmovbeq	%rdi, %rdx
 	cmpb	$0, 28(%rdx)
-	je	.L430_204
+	je	.L432_204
 	cmpq	%r13, 72(%r14)
-	jbe	.L430_227
+	jbe	.L432_227
 	shlq	$6, %r13
 	addq	64(%r14), %r13
-.L430_186:
+.L432_186:
 	orb	$1, 58(%r13)
-.L430_187:
+.L432_187:
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
-.L430_188:
+.L432_188:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_bandwidth_Bandwidth_cfq_v3_CfqV3
-	jmp	.L430_110
-.L430_189:
+	jmp	.L432_110
+.L432_189:
 	movq	1088(%r14), %rax
 	movq	1096(%r14), %rcx
 	movq	%r13, %rdx
@@ -95433,120 +95696,120 @@ hw_queue_RequestQueue_make_request:
 	cmpq	%r13, %rcx
 	cmovbeq	%r12, %rdx
 	cmpb	$0, 28(%rdx)
-	je	.L430_207
+	je	.L432_207
 	cmpq	%r13, 72(%r14)
-	jbe	.L430_228
+	jbe	.L432_228
 	shlq	$6, %r13
 	addq	64(%r14), %r13
-.L430_192:
+.L432_192:
 	orb	$1, 58(%r13)
 	movl	-44(%rbp), %r13d
-	jmp	.L430_211
-.L430_193:
+	jmp	.L432_211
+.L432_193:
 	movl	-44(%rbp), %r13d
-.L430_194:
+.L432_194:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_shared_turns_Turns_cfq_wf2q_Time
-	jmp	.L430_110
-.L430_195:
+	jmp	.L432_110
+.L432_195:
 	movl	-44(%rbp), %r13d
-.L430_196:
+.L432_196:
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_cfq_v2_CfqV2
-	jmp	.L430_110
-.L430_197:
+	jmp	.L432_110
+.L432_197:
 	callq	hw_elevator_hooks_insert_kyber_Kyber
-	jmp	.L430_110
-.L430_198:
+	jmp	.L432_110
+.L432_198:
 	leaq	1064(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_kyber_Kyber
-	jmp	.L430_212
-.L430_199:
+	jmp	.L432_212
+.L432_199:
 	movl	$1, %ebx
-.L430_200:
+.L432_200:
 	cmpq	%r13, %rcx
-	jbe	.L430_226
-.L430_201:
+	jbe	.L432_226
+.L432_201:
 	leaq	1064(%r14), %rdi
 	movl	%ebx, 52(%rax)
 	cmpq	$1, %rbx
 	movl	-44(%rbp), %r13d
-	je	.L430_213
+	je	.L432_213
 	testq	%rbx, %rbx
-	jne	.L430_214
+	jne	.L432_214
 	leaq	1144(%r14), %rax
-	jmp	.L430_215
-.L430_204:
+	jmp	.L432_215
+.L432_204:
 	movl	968(%r14), %edx
 	cmpl	$-1, %edx
-	je	.L430_187
+	je	.L432_187
 	movq	%rdx, %rsi
 	shlq	$5, %rsi
 	addq	%rsi, %rax
 	cmpq	%rdx, %rcx
 	cmovbeq	%rdi, %rax
 	cmpb	$0, 28(%rax)
-	je	.L430_187
+	je	.L432_187
 	movl	$-1, 968(%r14)
-	jmp	.L430_187
-.L430_207:
+	jmp	.L432_187
+.L432_207:
 	movl	968(%r14), %edx
 	cmpl	$-1, %edx
-	je	.L430_210
+	je	.L432_210
 	movq	%rdx, %rsi
 	shlq	$5, %rsi
 	addq	%rsi, %rax
 	cmpq	%rdx, %rcx
 	cmovbeq	%r12, %rax
 	cmpb	$0, 28(%rax)
-	je	.L430_210
+	je	.L432_210
 	movl	$-1, 968(%r14)
-.L430_210:
+.L432_210:
 	leaq	1104(%r14), %rdi
 	movq	%r14, %rsi
 	movl	-44(%rbp), %r13d
 	movl	%r13d, %edx
 	callq	hw_inner_prepare_insert
-.L430_211:
+.L432_211:
 	movq	%r12, %rdi
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_bandwidth_Bandwidth_inner
-.L430_212:
+.L432_212:
 	movl	-56(%rbp), %r12d
-	jmp	.L430_110
-.L430_213:
+	jmp	.L432_110
+.L432_213:
 	leaq	1216(%r14), %rax
-	jmp	.L430_215
-.L430_214:
+	jmp	.L432_215
+.L432_214:
 	leaq	1288(%r14), %rax
-.L430_215:
+.L432_215:
 	movq	-64(%rbp), %rbx
 	incl	64(%rax)
-.L430_216:
+.L432_216:
 	movq	%r14, %rsi
 	movl	%r13d, %edx
 	callq	hw_elevator_hooks_insert_mq_deadline_MqDeadline
-	jmp	.L430_110
-.L430_217:
+	jmp	.L432_110
+.L432_217:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L430_52
-.L430_218:
+	jmp	.L432_52
+.L432_218:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L430_61
-.L430_219:
+	jmp	.L432_61
+.L432_219:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L430_69
-.L430_220:
+	jmp	.L432_69
+.L432_220:
 	movq	%r14, %rdi
 	movq	%rbx, %r13
 	movl	%edx, %ebx
@@ -95555,8 +95818,8 @@ hw_queue_RequestQueue_make_request:
 	movq	%r13, %rbx
 	movl	%r15d, %r12d
 	movq	%r14, %r13
-	jmp	.L430_71
-.L430_221:
+	jmp	.L432_71
+.L432_221:
 	movq	%r13, %rdi
 	movq	%r10, -56(%rbp)
 	movq	%r8, -120(%rbp)
@@ -95566,8 +95829,8 @@ hw_queue_RequestQueue_make_request:
 	movq	-56(%rbp), %r10
 	movl	-44(%rbp), %eax
 	movq	%r13, %rcx
-	jmp	.L430_12
-.L430_222:
+	jmp	.L432_12
+.L432_222:
 	movq	%r13, %rdi
 	movq	%r10, -56(%rbp)
 	movq	%r8, -120(%rbp)
@@ -95576,40 +95839,40 @@ hw_queue_RequestQueue_make_request:
 	leaq	792(%r14), %rdi
 	movq	-56(%rbp), %r10
 	movl	-44(%rbp), %eax
-	jmp	.L430_14
-.L430_223:
+	jmp	.L432_14
+.L432_223:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	orb	$1, 59(%r14)
-	jmp	.L430_81
-.L430_224:
+	jmp	.L432_81
+.L432_224:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L430_87
-.L430_225:
+	jmp	.L432_87
+.L432_225:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rbx
-	jmp	.L430_90
-.L430_226:
+	jmp	.L432_90
+.L432_226:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L430_201
-.L430_227:
+	jmp	.L432_201
+.L432_227:
 	movq	%rdi, %rbx
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%rbx, %rdi
 	movq	-64(%rbp), %rbx
 	movq	%r14, %r13
-	jmp	.L430_186
-.L430_228:
+	jmp	.L432_186
+.L432_228:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %r13
-	jmp	.L430_192
+	jmp	.L432_192
 	.size	hw_queue_RequestQueue_make_request, .-hw_queue_RequestQueue_make_request
 
 	.p2align	4
@@ -95635,7 +95898,7 @@ hw_queue_RequestQueue_merge_back:
 	movq	%rdx, %r8
 	movq	(%rdx), %r9
 	cmpb	$1, 824(%rdi)
-	jne	.L431_2
+	jne	.L433_2
 	movq	8(%rax), %rax
 	leaq	792(%r14), %rdi
 	movl	8(%r8), %ecx
@@ -95667,11 +95930,11 @@ hw_queue_RequestQueue_merge_back:
 	movq	%rbx, %r12
 	movl	-48(%rbp), %ebx
 	movq	%r15, %r8
-.L431_2:
+.L433_2:
 	movl	3960(%r14), %r15d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r15
-	je	.L431_13
+	je	.L433_13
 	movq	%r15, %rax
 	shlq	$4, %rax
 	addq	352(%r14), %rax
@@ -95680,15 +95943,15 @@ hw_queue_RequestQueue_merge_back:
 	cmovaq	%rax, %rcx
 	movl	8(%rcx), %ecx
 	movl	%ecx, 3960(%r14)
-	jbe	.L431_4
-.L431_5:
+	jbe	.L433_4
+.L433_5:
 	movq	%r9, (%rax)
 	movl	$-1, 8(%rax)
 	cmpq	%r12, 72(%r14)
-	jbe	.L431_6
+	jbe	.L433_6
 	movq	64(%r14), %rcx
 	addq	%r13, %rcx
-.L431_8:
+.L433_8:
 	movl	32(%rcx), %edx
 	movl	36(%rcx), %eax
 	cmpl	$-1, %edx
@@ -95697,18 +95960,18 @@ hw_queue_RequestQueue_merge_back:
 	movl	%edx, 32(%rcx)
 	movl	%r15d, 36(%rcx)
 	cmpq	%rsi, %rax
-	je	.L431_13
+	je	.L433_13
 	cmpq	%rax, 360(%r14)
-	jbe	.L431_10
+	jbe	.L433_10
 	shlq	$4, %rax
 	addq	352(%r14), %rax
-.L431_12:
+.L433_12:
 	movl	%r15d, 8(%rax)
-.L431_13:
+.L433_13:
 	cmpq	%r12, 72(%r14)
-	jbe	.L431_14
+	jbe	.L433_14
 	addq	64(%r14), %r13
-.L431_16:
+.L433_16:
 	movl	40(%r13), %eax
 	movq	%rax, %rcx
 	addq	(%r13), %rcx
@@ -95733,19 +95996,19 @@ hw_queue_RequestQueue_merge_back:
 	movl	%eax, %edx
 	callq	hw_queue_RequestQueue_can_join
 	testb	%al, %al
-	je	.L431_17
+	je	.L433_17
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	movl	%r12d, %edx
 	callq	hw_queue_RequestQueue_join
-	jmp	.L431_19
-.L431_17:
+	jmp	.L433_19
+.L433_17:
 	movq	%r15, %rdi
 	movq	%r14, %rsi
 	movl	%ebx, %edx
 	xorl	%ecx, %ecx
 	callq	hw_registry_AnyElevator_merged
-.L431_19:
+.L433_19:
 	movl	%ebx, %eax
 	addq	$72, %rsp
 	popq	%rbx
@@ -95755,14 +96018,14 @@ hw_queue_RequestQueue_merge_back:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L431_14:
+.L433_14:
 	movq	%r14, %rdi
 	movq	%r8, %r15
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r15, %r8
 	movq	%r14, %r13
-	jmp	.L431_16
-.L431_4:
+	jmp	.L433_16
+.L433_4:
 	leaq	368(%r14), %rdi
 	movq	%r8, -48(%rbp)
 	movq	%r12, -56(%rbp)
@@ -95772,21 +96035,21 @@ hw_queue_RequestQueue_merge_back:
 	movq	%r12, %r9
 	movq	-56(%rbp), %r12
 	movq	-48(%rbp), %r8
-	jmp	.L431_5
-.L431_6:
+	jmp	.L433_5
+.L433_6:
 	movq	%r14, %rdi
 	movq	%r8, -48(%rbp)
 	callq	hw_collections_arena_clean_request_Request
 	movq	-48(%rbp), %r8
 	movq	%r14, %rcx
-	jmp	.L431_8
-.L431_10:
+	jmp	.L433_8
+.L433_10:
 	leaq	368(%r14), %rdi
 	movq	%r8, -48(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
 	leaq	368(%r14), %rax
 	movq	-48(%rbp), %r8
-	jmp	.L431_12
+	jmp	.L433_12
 	.size	hw_queue_RequestQueue_merge_back, .-hw_queue_RequestQueue_merge_back
 
 	.p2align	4
@@ -95813,7 +96076,7 @@ hw_queue_RequestQueue_merge_front:
 	movq	%rdx, %r15
 	movq	(%rdx), %r9
 	cmpb	$1, 824(%rdi)
-	jne	.L432_2
+	jne	.L434_2
 	movq	8(%rax), %rax
 	leaq	792(%r14), %rdi
 	movl	8(%r15), %ecx
@@ -95839,11 +96102,11 @@ hw_queue_RequestQueue_merge_front:
 	movq	%r9, %r13
 	callq	hw_events_EventRing_as_event_Sink_record
 	movq	%r13, %r9
-.L432_2:
+.L434_2:
 	movl	3960(%r14), %r13d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r13
-	je	.L432_13
+	je	.L434_13
 	movq	%r13, %rax
 	shlq	$4, %rax
 	addq	352(%r14), %rax
@@ -95852,16 +96115,16 @@ hw_queue_RequestQueue_merge_front:
 	cmovaq	%rax, %rcx
 	movl	8(%rcx), %ecx
 	movl	%ecx, 3960(%r14)
-	jbe	.L432_4
-.L432_5:
+	jbe	.L434_4
+.L434_5:
 	movq	%r9, (%rax)
 	movl	$-1, 8(%rax)
 	movq	-48(%rbp), %rax
 	cmpq	%rax, 72(%r14)
-	jbe	.L432_6
+	jbe	.L434_6
 	movq	64(%r14), %rcx
 	addq	%r12, %rcx
-.L432_8:
+.L434_8:
 	movl	32(%rcx), %edx
 	movl	36(%rcx), %eax
 	cmpl	$-1, %edx
@@ -95870,14 +96133,14 @@ hw_queue_RequestQueue_merge_front:
 	movl	%edx, 32(%rcx)
 	movl	%r13d, 36(%rcx)
 	cmpq	%rsi, %rax
-	je	.L432_13
+	je	.L434_13
 	cmpq	%rax, 360(%r14)
-	jbe	.L432_10
+	jbe	.L434_10
 	shlq	$4, %rax
 	addq	352(%r14), %rax
-.L432_12:
+.L434_12:
 	movl	%r13d, 8(%rax)
-.L432_13:
+.L434_13:
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%ebx, %edx
@@ -95885,9 +96148,9 @@ hw_queue_RequestQueue_merge_front:
 	movl	%eax, %r13d
 	movq	-48(%rbp), %rax
 	cmpq	%rax, 72(%r14)
-	jbe	.L432_14
+	jbe	.L434_14
 	addq	64(%r14), %r12
-.L432_16:
+.L434_16:
 	movq	16(%r15), %rax
 	movq	%rax, (%r12)
 	movl	40(%r12), %eax
@@ -95900,20 +96163,20 @@ hw_queue_RequestQueue_merge_front:
 	movl	%ebx, %edx
 	callq	hw_queue_RequestQueue_can_join
 	testb	%al, %al
-	je	.L432_17
+	je	.L434_17
 	movq	%r14, %rdi
 	movl	%r13d, %esi
 	movl	%ebx, %edx
 	callq	hw_queue_RequestQueue_join
 	movl	%r13d, %ebx
-	jmp	.L432_19
-.L432_17:
+	jmp	.L434_19
+.L434_17:
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%ebx, %edx
 	movl	$1, %ecx
 	callq	hw_registry_AnyElevator_merged
-.L432_19:
+.L434_19:
 	movl	%ebx, %eax
 	addq	$72, %rsp
 	popq	%rbx
@@ -95923,28 +96186,28 @@ hw_queue_RequestQueue_merge_front:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L432_14:
+.L434_14:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %r12
-	jmp	.L432_16
-.L432_4:
+	jmp	.L434_16
+.L434_4:
 	leaq	368(%r14), %rdi
 	movq	%r9, -56(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
 	movq	-56(%rbp), %r9
 	leaq	368(%r14), %rax
-	jmp	.L432_5
-.L432_6:
+	jmp	.L434_5
+.L434_6:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rcx
-	jmp	.L432_8
-.L432_10:
+	jmp	.L434_8
+.L434_10:
 	leaq	368(%r14), %rdi
 	callq	hw_collections_arena_clean_request_MergedBio
 	leaq	368(%r14), %rax
-	jmp	.L432_12
+	jmp	.L434_12
 	.size	hw_queue_RequestQueue_merge_front, .-hw_queue_RequestQueue_merge_front
 
 	.p2align	4
@@ -95965,46 +96228,46 @@ hw_queue_RequestQueue_next:
 	movq	%rdi, %r13
 	movq	%rax, 672(%rsi)
 	cmpq	696(%rsi), %rax
-	jae	.L433_223
-.L433_1:
+	jae	.L435_223
+.L435_1:
 	movb	$0, 998(%r14)
 	leaq	1056(%r14), %rax
 	movq	%rax, -176(%rbp)
-	jmp	.L433_3
+	jmp	.L435_3
 	.p2align	4
-.L433_2:
+.L435_2:
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	xorl	%edx, %edx
 	callq	hw_registry_AnyElevator_dispatch
 	testl	%eax, %eax
-	je	.L433_76
-.L433_3:
+	je	.L435_76
+.L435_3:
 	movl	576(%r14), %eax
 	cmpl	$-1, %eax
-	jne	.L433_8
+	jne	.L435_8
 	leaq	552(%r14), %rcx
 	movl	(%rcx), %ecx
 	movl	%ecx, -44(%rbp)
 	cmpl	$-1, %ecx
-	jne	.L433_10
+	jne	.L435_10
 	cmpl	$0, 544(%r14)
-	je	.L433_2
+	je	.L435_2
 	cmpq	$0, 520(%r14)
-	je	.L433_9
+	je	.L435_9
 	leaq	512(%r14), %rcx
 	movq	(%rcx), %rcx
 	movl	56(%rcx), %ecx
 	movl	%ecx, -44(%rbp)
 	cmpl	$-1, %ecx
-	je	.L433_2
-	jmp	.L433_10
-.L433_8:
+	je	.L435_2
+	jmp	.L435_10
+.L435_8:
 	movl	%eax, -44(%rbp)
-	jmp	.L433_10
-.L433_9:
+	jmp	.L435_10
+.L435_9:
 	movl	$0, -44(%rbp)
-.L433_10:
+.L435_10:
 	movq	64(%r14), %rdx
 	movl	-44(%rbp), %r8d
 	movq	%r8, %rcx
@@ -96015,48 +96278,48 @@ hw_queue_RequestQueue_next:
 	movl	$4294967295, %edi
 	cmpq	%rdi, %rsi
 	movq	%r8, -56(%rbp)
-	je	.L433_15
+	je	.L435_15
 	movq	72(%r14), %rax
 	cmpq	-56(%rbp), %rax
 	cmovbeq	%r14, %rcx
 	cmpb	$1, 3874(%r14)
 	movzwl	58(%rcx), %ebx
-	jne	.L433_72
+	jne	.L435_72
 	testb	$64, %bl
-	jne	.L433_73
+	jne	.L435_73
 	movq	%rsi, %rcx
 	shlq	$6, %rcx
 	addq	%rcx, %rdx
 	cmpq	%rsi, %rax
 	cmovbeq	%r14, %rdx
 	xorw	58(%rdx), %bx
-.L433_14:
+.L435_14:
 	shrb	$2, %bl
 	andb	$4, %bl
-	jmp	.L433_75
-.L433_15:
+	jmp	.L435_75
+.L435_15:
 	movq	72(%r14), %rdx
 	cmpq	-56(%rbp), %rdx
 	movq	%r14, %rsi
 	cmovaq	%rcx, %rsi
 	movzwl	58(%rsi), %esi
 	testb	$4, %sil
-	je	.L433_86
+	je	.L435_86
 	cmpl	$-1, %eax
-	je	.L433_18
+	je	.L435_18
 	movl	$-1, 576(%r14)
-	jmp	.L433_22
-.L433_18:
+	jmp	.L435_22
+.L435_18:
 	testl	$512, %esi
-	jne	.L433_20
+	jne	.L435_20
 	movq	560(%r14), %rsi
 	leaq	512(%r14), %rdi
 	callq	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
-	jmp	.L433_22
-.L433_20:
+	jmp	.L435_22
+.L435_20:
 	cmpq	-56(%rbp), %rdx
-	jbe	.L433_243
-.L433_21:
+	jbe	.L435_243
+.L435_21:
 	movl	24(%rcx), %eax
 	movl	28(%rcx), %edx
 	movq	$-1, 24(%rcx)
@@ -96076,27 +96339,27 @@ hw_queue_RequestQueue_next:
 	leaq	24(%rcx,%rdi), %rcx
 	cmovbeq	%r8, %rcx
 	movl	%eax, (%rcx)
-.L433_22:
+.L435_22:
 	cmpb	$0, 3874(%r14)
 	movq	%r13, -80(%rbp)
-	je	.L433_25
+	je	.L435_25
 	movzbl	3876(%r14), %ecx
 	movl	%ecx, %eax
 	andb	$1, %al
 	testb	$1, 3875(%r14)
-	je	.L433_26
+	je	.L435_26
 	xorb	$1, %cl
 	movb	$1, %dl
-	jmp	.L433_27
-.L433_25:
+	jmp	.L435_27
+.L435_25:
 	xorl	%eax, %eax
 	xorl	%edx, %edx
 	xorl	%ecx, %ecx
-	jmp	.L433_27
-.L433_26:
+	jmp	.L435_27
+.L435_26:
 	xorl	%ecx, %ecx
 	movl	%eax, %edx
-.L433_27:
+.L435_27:
 	movq	64(%r14), %rsi
 	addq	-88(%rbp), %rsi
 	movq	-56(%rbp), %rdi
@@ -96124,19 +96387,19 @@ hw_queue_RequestQueue_next:
 	xorl	%r13d, %r13d
 	movzwl	%ax, %eax
 	movl	%eax, -112(%rbp)
-	jmp	.L433_31
-.L433_28:
+	jmp	.L435_31
+.L435_28:
 	movb	$8, %al
-.L433_29:
+.L435_29:
 	orb	%al, 1036(%r14)
-.L433_30:
+.L435_30:
 	incq	%r13
 	cmpq	$3, %r13
-	je	.L433_63
-.L433_31:
+	je	.L435_63
+.L435_31:
 	movzbl	-144(%rbp,%r13,2), %r12d
 	cmpb	$0, -143(%rbp,%r13,2)
-	je	.L433_39
+	je	.L435_39
 	movq	64(%r14), %rax
 	movq	72(%r14), %rcx
 	movq	-88(%rbp), %rdx
@@ -96156,7 +96419,7 @@ hw_queue_RequestQueue_next:
 	movl	3880(%r14), %edx
 	movl	$-1, %ebx
 	cmpq	%rdx, %rcx
-	jbe	.L433_34
+	jbe	.L435_34
 	movb	%sil, -45(%rbp)
 	movq	%rdx, %rsi
 	shlq	$6, %rsi
@@ -96182,13 +96445,13 @@ hw_queue_RequestQueue_next:
 	movl	%edi, 3880(%r14)
 	movq	-104(%rbp), %rdi
 	movl	%edx, %ebx
-.L433_34:
+.L435_34:
 	movl	%ebx, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L433_59
+	jbe	.L435_59
 	shlq	$6, %rdx
 	addq	%rdx, %rax
-.L433_36:
+.L435_36:
 	movq	$0, (%rax)
 	movq	$-1, 24(%rax)
 	movq	$-1, 32(%rax)
@@ -96203,66 +96466,66 @@ hw_queue_RequestQueue_next:
 	movl	%ecx, 44(%rax)
 	movq	%r10, 16(%rax)
 	cmpl	$2, %r12d
-	jne	.L433_42
+	jne	.L435_42
 	testl	%r8d, %r8d
-	je	.L433_42
+	je	.L435_42
 	movq	%rdi, (%rax)
 	movl	%r8d, 40(%rax)
 	orl	-112(%rbp), %r15d
-	jmp	.L433_43
+	jmp	.L435_43
 	.p2align	4
-.L433_39:
+.L435_39:
 	movl	$-1, %ebx
 	cmpl	$1, %r12d
-	jne	.L433_44
-.L433_40:
+	jne	.L435_44
+.L435_40:
 	movl	%ebx, 1028(%r14)
 	cmpl	$-1, %ebx
-	jne	.L433_49
+	jne	.L435_49
 	movb	$2, %al
-	jmp	.L433_29
+	jmp	.L435_29
 	.p2align	4
-.L433_42:
+.L435_42:
 	xorl	%r15d, %r15d
 	cmpb	$1, %r9b
 	setne	%r15b
 	shll	$5, %r15d
 	movb	$2, %sil
-.L433_43:
+.L435_43:
 	movb	%sil, 61(%rax)
 	movw	%r15w, 56(%rax)
 	movw	$66, 58(%rax)
 	cmpl	$1, %r12d
-	je	.L433_40
-.L433_44:
+	je	.L435_40
+.L435_44:
 	cmpl	$3, %r12d
-	jne	.L433_46
+	jne	.L435_46
 	movl	%ebx, 1032(%r14)
 	cmpl	$-1, %ebx
-	jne	.L433_49
-	jmp	.L433_28
+	jne	.L435_49
+	jmp	.L435_28
 	.p2align	4
-.L433_46:
+.L435_46:
 	movl	-44(%rbp), %eax
 	cmpl	%eax, 580(%r14)
-	jne	.L433_48
+	jne	.L435_48
 	movl	%ebx, 580(%r14)
-.L433_48:
+.L435_48:
 	cmpl	$-1, %ebx
-	je	.L433_58
-.L433_49:
+	je	.L435_58
+.L435_49:
 	movl	576(%r14), %edx
 	movl	$-1, 576(%r14)
 	movq	72(%r14), %rax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rdx
-	je	.L433_53
+	je	.L435_53
 	cmpq	%rdx, %rax
-	jbe	.L433_62
+	jbe	.L435_62
 	movq	%rdx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L433_52:
+.L435_52:
 	andb	$-3, 59(%rax)
 	xorl	%ecx, %ecx
 	cmpb	$0, 61(%rax)
@@ -96273,22 +96536,22 @@ hw_queue_RequestQueue_next:
 	leaq	512(%r14), %rdi
 	callq	hw_collections_heap_Heap_mut_collections_heap_Siblings_push
 	movq	72(%r14), %rax
-.L433_53:
+.L435_53:
 	movl	%ebx, %r15d
 	cmpq	%r15, %rax
-	jbe	.L433_60
+	jbe	.L435_60
 	movq	%r15, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L433_55:
+.L435_55:
 	orb	$2, 59(%rax)
 	movl	552(%r14), %r12d
 	movl	%ebx, 552(%r14)
 	cmpq	%r15, 72(%r14)
-	jbe	.L433_61
+	jbe	.L435_61
 	shlq	$6, %r15
 	addq	64(%r14), %r15
-.L433_57:
+.L435_57:
 	movl	$-1, 24(%r15)
 	movl	%r12d, 28(%r15)
 	movq	64(%r14), %rax
@@ -96299,14 +96562,14 @@ hw_queue_RequestQueue_next:
 	leaq	556(%r14), %rcx
 	cmovbeq	%rcx, %rax
 	movl	%ebx, (%rax)
-	jmp	.L433_30
-.L433_58:
+	jmp	.L435_30
+.L435_58:
 	shlb	$3, %r12b
 	movabsq	$68853957121, %rax
 	movl	%r12d, %ecx
 	shrq	%cl, %rax
-	jmp	.L433_29
-.L433_59:
+	jmp	.L435_29
+.L435_59:
 	movq	%rdi, -104(%rbp)
 	movq	%r14, %rdi
 	movb	%sil, -45(%rbp)
@@ -96322,44 +96585,44 @@ hw_queue_RequestQueue_next:
 	movq	-104(%rbp), %rdi
 	movzbl	-45(%rbp), %esi
 	movq	%r14, %rax
-	jmp	.L433_36
-.L433_60:
+	jmp	.L435_36
+.L435_60:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L433_55
-.L433_61:
+	jmp	.L435_55
+.L435_61:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %r15
-	jmp	.L433_57
-.L433_62:
+	jmp	.L435_57
+.L435_62:
 	movq	%r14, %rdi
 	movq	%rdx, %r15
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r15, %rdx
 	movq	%r14, %rax
-	jmp	.L433_52
-.L433_63:
+	jmp	.L435_52
+.L435_63:
 	movzbl	3874(%r14), %eax
 	cmpb	$1, %al
-	jne	.L433_65
+	jne	.L435_65
 	cmpl	$0, 972(%r14)
-	jne	.L433_66
-.L433_65:
+	jne	.L435_66
+.L435_65:
 	orb	$1, 1036(%r14)
-.L433_66:
+.L435_66:
 	movl	576(%r14), %ecx
 	movl	%ecx, -44(%rbp)
 	cmpl	$-1, %ecx
 	movq	-80(%rbp), %r13
-	jne	.L433_68
+	jne	.L435_68
 	leaq	552(%r14), %rcx
 	movl	(%rcx), %ecx
 	movl	%ecx, -44(%rbp)
 	cmpl	$-1, %ecx
-	je	.L433_144
-.L433_68:
+	je	.L435_144
+.L435_68:
 	movq	64(%r14), %rcx
 	movq	72(%r14), %rdx
 	movl	-44(%rbp), %edi
@@ -96371,76 +96634,76 @@ hw_queue_RequestQueue_next:
 	cmovbeq	%r14, %rsi
 	movzwl	58(%rsi), %ebx
 	cmpb	$1, %al
-	jne	.L433_72
+	jne	.L435_72
 	testb	$64, %bl
-	jne	.L433_73
+	jne	.L435_73
 	leaq	1024(%r14), %rax
 	movl	(%rax), %eax
 	movl	$4294967295, %esi
 	cmpq	%rsi, %rax
-	je	.L433_166
+	je	.L435_166
 	movq	%rax, %rsi
 	shlq	$6, %rsi
 	addq	%rsi, %rcx
 	cmpq	%rax, %rdx
 	cmovbeq	%r14, %rcx
 	xorw	58(%rcx), %bx
-	jmp	.L433_14
-.L433_72:
+	jmp	.L435_14
+.L435_72:
 	testb	$4, %bl
-	jne	.L433_76
-	jmp	.L433_86
-.L433_73:
+	jne	.L435_76
+	jmp	.L435_86
+.L435_73:
 	movb	$1, %bl
 	movl	-44(%rbp), %eax
 	cmpl	1028(%r14), %eax
-	je	.L433_75
+	je	.L435_75
 	movl	-44(%rbp), %eax
 	cmpl	1032(%r14), %eax
 	sete	%bl
 	orb	$2, %bl
-.L433_75:
+.L435_75:
 	leaq	1024(%r14), %rdi
 	callq	hw_queue_barrier_Sequence_stage
 	cmpb	%al, %bl
-	jbe	.L433_86
-.L433_76:
+	jbe	.L435_86
+.L435_76:
 	movb	$0, 998(%r14)
 	cmpl	$-1, 576(%r14)
 	movl	$1, %ebx
-	jne	.L433_201
+	jne	.L435_201
 	cmpl	$-1, 552(%r14)
-	jne	.L433_201
+	jne	.L435_201
 	cmpl	$0, 544(%r14)
-	jne	.L433_201
+	jne	.L435_201
 	leaq	1056(%r14), %rax
 	movq	(%rax), %rcx
 	subq	$2, %rcx
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L433_95
+	jg	.L435_95
 	cmpq	$4, %rax
-	jg	.L433_106
+	jg	.L435_106
 	cmpq	$1, %rax
-	jle	.L433_133
+	jle	.L435_133
 	cmpq	$2, %rax
-	je	.L433_147
+	je	.L435_147
 	cmpq	$3, %rax
-	jne	.L433_154
+	jne	.L435_154
 	cmpl	$-1, 1184(%r14)
-	jne	.L433_201
+	jne	.L435_201
 	cmpl	$-1, 1204(%r14)
-	je	.L433_165
-	jmp	.L433_201
-.L433_86:
+	je	.L435_165
+	jmp	.L435_201
+.L435_86:
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 72(%r14)
-	jbe	.L433_235
+	jbe	.L435_235
 	movq	-56(%rbp), %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L433_88:
+.L435_88:
 	movl	40(%rax), %ecx
 	addq	(%rax), %rcx
 	movzbl	61(%rax), %esi
@@ -96450,7 +96713,7 @@ hw_queue_RequestQueue_next:
 	movl	%ecx, %edx
 	andl	$384, %edx
 	cmpl	$256, %edx
-	jne	.L433_177
+	jne	.L435_177
 	orl	$128, %ecx
 	movw	%cx, 58(%rax)
 	leaq	1056(%r14), %rax
@@ -96459,78 +96722,78 @@ hw_queue_RequestQueue_next:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L433_100
+	jg	.L435_100
 	cmpq	$3, %rax
-	jle	.L433_114
+	jle	.L435_114
 	cmpq	$6, %rax
-	jg	.L433_120
+	jg	.L435_120
 	addq	$-4, %rax
 	cmpq	$2, %rax
-	jb	.L433_177
+	jb	.L435_177
 	leaq	1064(%r14), %rdi
-.L433_94:
+.L435_94:
 	movl	%esi, %ebx
 	movq	%r14, %rsi
 	movl	-44(%rbp), %edx
 	callq	hw_cfq_v2_CfqV2_activate
 	movl	%ebx, %esi
-	jmp	.L433_177
-.L433_95:
+	jmp	.L435_177
+.L435_95:
 	cmpq	$14, %rax
-	jg	.L433_110
+	jg	.L435_110
 	cmpq	$11, %rax
-	jle	.L433_135
+	jle	.L435_135
 	cmpq	$12, %rax
-	je	.L433_149
+	je	.L435_149
 	cmpq	$13, %rax
-	jne	.L433_155
+	jne	.L435_155
 	cmpl	$0, 2248(%r14)
-	jne	.L433_201
-	jmp	.L433_165
-.L433_100:
+	jne	.L435_201
+	jmp	.L435_165
+.L435_100:
 	cmpq	$13, %rax
-	jle	.L433_117
+	jle	.L435_117
 	cmpq	$16, %rax
-	jg	.L433_125
+	jg	.L435_125
 	addq	$-14, %rax
 	cmpq	$2, %rax
-	jb	.L433_177
+	jb	.L435_177
 	movq	672(%r14), %rbx
 	movq	712(%r14), %r15
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 1496(%r14)
-	jbe	.L433_244
+	jbe	.L435_244
 	movq	-56(%rbp), %rcx
 	shlq	$4, %rcx
 	addq	1488(%r14), %rcx
-.L433_105:
+.L435_105:
 	addq	%r15, %rbx
 	movq	$-1, %rax
 	cmovaeq	%rbx, %rax
 	movq	%rax, (%rcx)
-	jmp	.L433_177
-.L433_106:
+	jmp	.L435_177
+.L435_106:
 	cmpq	$6, %rax
-	jle	.L433_137
+	jle	.L435_137
 	cmpq	$7, %rax
-	je	.L433_152
+	je	.L435_152
 	cmpq	$8, %rax
-	jne	.L433_158
+	jne	.L435_158
 	cmpl	$0, 1220(%r14)
-	jne	.L433_201
-	jmp	.L433_165
-.L433_110:
+	jne	.L435_201
+	jmp	.L435_165
+.L435_110:
 	cmpq	$16, %rax
-	jle	.L433_140
+	jle	.L435_140
 	cmpq	$17, %rax
-	je	.L433_153
+	je	.L435_153
 	cmpq	$18, %rax
-	jne	.L433_159
+	jne	.L435_159
 	cmpl	$-1, 1072(%r14)
-	jne	.L433_201
-	jmp	.L433_165
-.L433_114:
-	jb	.L433_177
+	jne	.L435_201
+	jmp	.L435_165
+.L435_114:
+	jb	.L435_177
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
 	shlq	$6, %rax
@@ -96539,17 +96802,17 @@ hw_queue_RequestQueue_next:
 	cmovbeq	%r14, %rax
 	movl	44(%rax), %eax
 	cmpq	%rax, 264(%r14)
-	jbe	.L433_222
-.L433_116:
+	jbe	.L435_222
+.L435_116:
 	shlq	$7, %rax
 	addq	256(%r14), %rax
 	decl	56(%rax)
-	jmp	.L433_177
-.L433_117:
+	jmp	.L435_177
+.L435_117:
 	cmpq	$11, %rax
-	jg	.L433_142
+	jg	.L435_142
 	cmpq	$10, %rax
-	jne	.L433_176
+	jne	.L435_176
 	incl	2028(%r14)
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
@@ -96562,19 +96825,19 @@ hw_queue_RequestQueue_next:
 	movq	$-1, %rax
 	cmovaeq	%rcx, %rax
 	movq	%rax, 2000(%r14)
-	jmp	.L433_177
-.L433_120:
+	jmp	.L435_177
+.L435_120:
 	cmpq	$7, %rax
-	je	.L433_167
+	je	.L435_167
 	cmpq	$8, %rax
-	jne	.L433_174
+	jne	.L435_174
 	movl	1508(%r14), %eax
 	incl	%eax
 	movl	%eax, 1508(%r14)
 	cmpl	$5, %eax
-	jb	.L433_124
+	jb	.L435_124
 	movb	$1, 1516(%r14)
-.L433_124:
+.L435_124:
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
 	shlq	$6, %rax
@@ -96586,12 +96849,12 @@ hw_queue_RequestQueue_next:
 	movq	$-1, %rax
 	cmovaeq	%rcx, %rax
 	movq	%rax, 1224(%r14)
-	jmp	.L433_177
-.L433_125:
+	jmp	.L435_177
+.L435_125:
 	cmpq	$17, %rax
-	je	.L433_169
+	je	.L435_169
 	cmpq	$18, %rax
-	je	.L433_177
+	je	.L435_177
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rdi
 	shlq	$5, %rdi
@@ -96601,7 +96864,7 @@ hw_queue_RequestQueue_next:
 	leaq	1056(%r14), %rcx
 	cmovaq	%rax, %rcx
 	cmpb	$0, 28(%rcx)
-	jne	.L433_177
+	jne	.L435_177
 	movq	-56(%rbp), %rax
 	movq	%rax, %rbx
 	shlq	$6, %rbx
@@ -96610,46 +96873,46 @@ hw_queue_RequestQueue_next:
 	cmovbeq	%r14, %rbx
 	movzbl	60(%rbx), %eax
 	shrl	$3, %eax
-	je	.L433_203
+	je	.L435_203
 	cmpl	$2, %eax
-	je	.L433_203
+	je	.L435_203
 	movq	%r13, %r15
 	movl	$2, %ecx
 	cmpl	$1, %eax
-	jne	.L433_132
+	jne	.L435_132
 	xorl	%ecx, %ecx
-.L433_132:
+.L435_132:
 	decl	3124(%r14,%rcx,4)
-	jmp	.L433_206
-.L433_133:
+	jmp	.L435_206
+.L435_133:
 	testq	%rax, %rax
-	je	.L433_151
+	je	.L435_151
 	cmpl	$-1, 1064(%r14)
-	jne	.L433_201
-	jmp	.L433_165
-.L433_135:
+	jne	.L435_201
+	jmp	.L435_165
+.L435_135:
 	cmpq	$10, %rax
-	jne	.L433_161
+	jne	.L435_161
 	cmpl	$0, 2024(%r14)
-	jne	.L433_201
-	jmp	.L433_165
-.L433_137:
+	jne	.L435_201
+	jmp	.L435_165
+.L435_137:
 	cmpq	$5, %rax
-	jne	.L433_162
+	jne	.L435_162
 	cmpl	$0, 1240(%r14)
-	jne	.L433_201
+	jne	.L435_201
 	cmpl	$-1, 1236(%r14)
-	je	.L433_165
-	jmp	.L433_201
-.L433_140:
+	je	.L435_165
+	jmp	.L435_201
+.L435_140:
 	cmpq	$15, %rax
-	jne	.L433_164
+	jne	.L435_164
 	cmpl	$0, 2532(%r14)
-	jne	.L433_201
-	jmp	.L433_165
-.L433_142:
+	jne	.L435_201
+	jmp	.L435_165
+.L435_142:
 	cmpq	$12, %rax
-	je	.L433_177
+	je	.L435_177
 	incl	2252(%r14)
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
@@ -96662,99 +96925,99 @@ hw_queue_RequestQueue_next:
 	movq	$-1, %rax
 	cmovaeq	%rcx, %rax
 	movq	%rax, 2192(%r14)
-	jmp	.L433_177
-.L433_144:
+	jmp	.L435_177
+.L435_144:
 	cmpl	$0, 544(%r14)
-	je	.L433_76
+	je	.L435_76
 	cmpq	$0, 520(%r14)
-	je	.L433_202
+	je	.L435_202
 	leaq	512(%r14), %rcx
 	movq	(%rcx), %rcx
 	movl	56(%rcx), %ecx
 	movl	%ecx, -44(%rbp)
 	cmpl	$-1, %ecx
-	jne	.L433_68
-	jmp	.L433_76
-.L433_147:
+	jne	.L435_68
+	jmp	.L435_76
+.L435_147:
 	movl	1124(%r14), %eax
 	andl	1104(%r14), %eax
-.L433_148:
+.L435_148:
 	cmpl	$-1, %eax
-	jne	.L433_201
-	jmp	.L433_165
-.L433_149:
+	jne	.L435_201
+	jmp	.L435_165
+.L435_149:
 	cmpl	$-1, 1072(%r14)
-	jne	.L433_201
+	jne	.L435_201
 	cmpl	$-1, 1096(%r14)
-	jne	.L433_201
-.L433_151:
+	jne	.L435_201
+.L435_151:
 	cmpl	$-1, 1120(%r14)
-	je	.L433_165
-	jmp	.L433_201
-.L433_152:
+	je	.L435_165
+	jmp	.L435_201
+.L435_152:
 	cmpl	$0, 1616(%r14)
-	jne	.L433_201
-	jmp	.L433_165
-.L433_153:
+	jne	.L435_201
+	jmp	.L435_165
+.L435_153:
 	cmpl	$0, 2544(%r14)
-	jne	.L433_201
-	jmp	.L433_165
-.L433_154:
+	jne	.L435_201
+	jmp	.L435_165
+.L435_154:
 	cmpl	$-1, 1112(%r14)
-	jne	.L433_201
-	jmp	.L433_165
-.L433_155:
+	jne	.L435_201
+	jmp	.L435_165
+.L435_155:
 	movl	1172(%r14), %eax
 	andl	1152(%r14), %eax
 	cmpl	$-1, %eax
-	jne	.L433_201
+	jne	.L435_201
 	movl	1244(%r14), %eax
 	andl	1224(%r14), %eax
 	cmpl	$-1, %eax
-	jne	.L433_201
+	jne	.L435_201
 	movl	1316(%r14), %eax
 	andl	1296(%r14), %eax
-	jmp	.L433_148
-.L433_158:
+	jmp	.L435_148
+.L435_158:
 	addq	$1064, %r14
 	movq	%r14, %rdi
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
-	jmp	.L433_160
-.L433_159:
+	jmp	.L435_160
+.L435_159:
 	movq	-176(%rbp), %rdi
 	callq	hw_bandwidth_Bandwidth_inner_is_empty
-.L433_160:
+.L435_160:
 	testb	%al, %al
-	jne	.L433_165
-	jmp	.L433_201
-.L433_161:
+	jne	.L435_165
+	jmp	.L435_201
+.L435_161:
 	cmpl	$0, 1920(%r14)
-	jne	.L433_201
-	jmp	.L433_165
-.L433_162:
+	jne	.L435_201
+	jmp	.L435_165
+.L435_162:
 	cmpl	$0, 1268(%r14)
-	jne	.L433_201
+	jne	.L435_201
 	cmpl	$-1, 1348(%r14)
-	je	.L433_165
-	jmp	.L433_201
-.L433_164:
+	je	.L435_165
+	jmp	.L435_201
+.L435_164:
 	cmpl	$0, 1888(%r14)
-	jne	.L433_201
-.L433_165:
+	jne	.L435_201
+.L435_165:
 	movl	$2, %ebx
-	jmp	.L433_201
-.L433_166:
+	jmp	.L435_201
+.L435_166:
 	movb	$4, %bl
-	jmp	.L433_75
-.L433_167:
+	jmp	.L435_75
+.L435_167:
 	movl	1632(%r14), %eax
 	incl	%eax
 	movl	%eax, 1632(%r14)
 	cmpl	$4, %eax
-	jbe	.L433_177
+	jbe	.L435_177
 	movb	$1, 1636(%r14)
-	jmp	.L433_177
-.L433_169:
+	jmp	.L435_177
+.L435_169:
 	movq	%r13, -80(%rbp)
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
@@ -96768,16 +97031,16 @@ hw_queue_RequestQueue_next:
 	leal	1(%r15), %ecx
 	cmpb	$0, 61(%rax)
 	movl	%ecx, 1936(%r14)
-	je	.L433_171
+	je	.L435_171
 	incl	1932(%r14)
-.L433_171:
+.L435_171:
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 1984(%r14)
-	jbe	.L433_245
+	jbe	.L435_245
 	movq	-56(%rbp), %rcx
 	shlq	$5, %rcx
 	addq	1976(%r14), %rcx
-.L433_173:
+.L435_173:
 	addq	%r13, %rbx
 	movq	$-1, %rax
 	cmovaeq	%rbx, %rax
@@ -96785,17 +97048,17 @@ hw_queue_RequestQueue_next:
 	movq	%rax, (%rcx)
 	sete	8(%rcx)
 	movq	-80(%rbp), %r13
-	jmp	.L433_177
-.L433_174:
+	jmp	.L435_177
+.L435_174:
 	leaq	1064(%r14), %rdi
-.L433_175:
+.L435_175:
 	movl	%esi, %ebx
 	movq	%r14, %rsi
 	movl	-44(%rbp), %edx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_activate
 	movl	%ebx, %esi
-	jmp	.L433_177
-.L433_176:
+	jmp	.L435_177
+.L435_176:
 	incl	1924(%r14)
 	movq	-56(%rbp), %rcx
 	movq	%rcx, %rax
@@ -96808,54 +97071,54 @@ hw_queue_RequestQueue_next:
 	movq	$-1, %rax
 	cmovaeq	%rcx, %rax
 	movq	%rax, 1896(%r14)
-.L433_177:
+.L435_177:
 	cmpb	$2, %sil
-	je	.L433_190
+	je	.L435_190
 	movl	580(%r14), %eax
 	cmpl	$-1, %eax
-	je	.L433_180
+	je	.L435_180
 	cmpl	-44(%rbp), %eax
-	jne	.L433_190
-.L433_180:
+	jne	.L435_190
+.L435_180:
 	movl	$-1, 580(%r14)
 	cmpl	$0, 544(%r14)
-	je	.L433_189
+	je	.L435_189
 	.p2align	4
-.L433_181:
+.L435_181:
 	cmpq	$0, 520(%r14)
-	je	.L433_183
+	je	.L435_183
 	leaq	512(%r14), %rax
 	movq	(%rax), %rax
 	movq	48(%rax), %rax
-	jmp	.L433_184
+	jmp	.L435_184
 	.p2align	4
-.L433_183:
+.L435_183:
 	xorl	%eax, %eax
-.L433_184:
+.L435_184:
 	movq	528(%r14), %rcx
 	subq	%r12, %rax
 	subq	%r12, %rcx
 	cmpq	%rcx, %rax
-	jbe	.L433_189
+	jbe	.L435_189
 	movq	560(%r14), %rsi
 	leaq	512(%r14), %rdi
 	callq	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
 	movl	556(%r14), %edx
 	movl	%eax, %ecx
 	cmpq	%rcx, 72(%r14)
-	jbe	.L433_188
+	jbe	.L435_188
 	movq	%rcx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L433_187:
+.L435_187:
 	orb	$2, 59(%rax)
 	leaq	552(%r14), %rdi
 	movq	%r14, %rsi
 	callq	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
 	cmpl	$0, 544(%r14)
-	jne	.L433_181
-	jmp	.L433_189
-.L433_188:
+	jne	.L435_181
+	jmp	.L435_189
+.L435_188:
 	movq	%r14, %rdi
 	movl	%edx, %ebx
 	movq	%rcx, %r15
@@ -96863,17 +97126,17 @@ hw_queue_RequestQueue_next:
 	movq	%r15, %rcx
 	movl	%ebx, %edx
 	movq	%r14, %rax
-	jmp	.L433_187
-.L433_189:
+	jmp	.L435_187
+.L435_189:
 	movq	%r12, 560(%r14)
-.L433_190:
+.L435_190:
 	movl	-44(%rbp), %eax
 	cmpl	%eax, 576(%r14)
-	jne	.L433_192
+	jne	.L435_192
 	movl	$-1, 576(%r14)
 	movl	-44(%rbp), %ebx
-	jmp	.L433_196
-.L433_192:
+	jmp	.L435_196
+.L435_192:
 	movq	72(%r14), %rcx
 	movl	-44(%rbp), %ebx
 	movq	%rbx, %rax
@@ -96883,15 +97146,15 @@ hw_queue_RequestQueue_next:
 	movq	%r14, %rdx
 	cmovaq	%rax, %rdx
 	testb	$2, 59(%rdx)
-	jne	.L433_194
+	jne	.L435_194
 	movq	560(%r14), %rsi
 	leaq	512(%r14), %rdi
 	callq	hw_collections_heap_Heap_mut_collections_heap_Siblings_pop
-	jmp	.L433_196
-.L433_194:
+	jmp	.L435_196
+.L435_194:
 	cmpq	%rbx, %rcx
-	jbe	.L433_242
-.L433_195:
+	jbe	.L435_242
+.L435_195:
 	movl	24(%rax), %ecx
 	movl	28(%rax), %edx
 	movq	$-1, 24(%rax)
@@ -96911,18 +97174,18 @@ hw_queue_RequestQueue_next:
 	leaq	24(%rax,%rdi), %rax
 	cmovbeq	%r8, %rax
 	movl	%ecx, (%rax)
-.L433_196:
+.L435_196:
 	cmpq	%rbx, 72(%r14)
-	jbe	.L433_236
+	jbe	.L435_236
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L433_198:
+.L435_198:
 	movb	$3, 62(%rax)
 	movl	48(%rax), %r15d
 	incl	972(%r14)
 	cmpb	$1, 824(%r14)
-	jne	.L433_200
+	jne	.L435_200
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
@@ -96950,12 +97213,12 @@ hw_queue_RequestQueue_next:
 	movq	672(%r14), %rsi
 	leaq	-160(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
-.L433_200:
+.L435_200:
 	movl	-44(%rbp), %eax
 	movl	%eax, 4(%r13)
 	movl	%r15d, 8(%r13)
 	xorl	%ebx, %ebx
-.L433_201:
+.L435_201:
 	movl	%ebx, (%r13)
 	movq	%r13, %rax
 	addq	$136, %rsp
@@ -96966,20 +97229,20 @@ hw_queue_RequestQueue_next:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L433_202:
+.L435_202:
 	movl	$0, -44(%rbp)
-	jmp	.L433_68
-.L433_203:
+	jmp	.L435_68
+.L435_203:
 	movq	%r13, %r15
 	decl	3128(%r14)
 	movl	44(%rbx), %r13d
 	cmpq	%r13, 2840(%r14)
-	jbe	.L433_246
+	jbe	.L435_246
 	shlq	$7, %r13
 	addq	2832(%r14), %r13
 	decl	112(%r13)
-	jne	.L433_206
-.L433_205:
+	jne	.L435_206
+.L435_205:
 	movq	3016(%r14), %rax
 	movl	116(%r13), %ecx
 	movl	$0, 116(%r13)
@@ -96987,80 +97250,80 @@ hw_queue_RequestQueue_next:
 	subq	%rcx, %rax
 	cmovaeq	%rax, %rdx
 	movq	%rdx, 3016(%r14)
-.L433_206:
+.L435_206:
 	movq	1104(%r14), %rcx
 	subq	$2, %rcx
 	movl	$17, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$8, %rax
-	jle	.L433_212
+	jle	.L435_212
 	cmpq	$13, %rax
 	movq	%r15, %r13
-	jg	.L433_216
+	jg	.L435_216
 	cmpq	$10, %rax
-	jle	.L433_224
+	jle	.L435_224
 	cmpq	$11, %rax
-	je	.L433_237
+	je	.L435_237
 	cmpq	$12, %rax
-	je	.L433_177
+	je	.L435_177
 	incl	2300(%r14)
 	movl	40(%rbx), %eax
 	addq	(%rbx), %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 2240(%r14)
-	jmp	.L433_177
-.L433_212:
+	jmp	.L435_177
+.L435_212:
 	cmpq	$3, %rax
 	movq	%r15, %r13
-	jle	.L433_220
+	jle	.L435_220
 	cmpq	$6, %rax
-	jg	.L433_232
+	jg	.L435_232
 	addq	$-4, %rax
 	cmpq	$2, %rax
-	jb	.L433_177
+	jb	.L435_177
 	leaq	1112(%r14), %rdi
-	jmp	.L433_94
-.L433_216:
+	jmp	.L435_94
+.L435_216:
 	cmpq	$16, %rax
-	jg	.L433_226
+	jg	.L435_226
 	addq	$-14, %rax
 	cmpq	$2, %rax
-	jb	.L433_177
+	jb	.L435_177
 	movq	672(%r14), %rbx
 	movq	712(%r14), %r15
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 1544(%r14)
-	jbe	.L433_247
+	jbe	.L435_247
 	movq	-56(%rbp), %rcx
 	shlq	$4, %rcx
 	addq	1536(%r14), %rcx
-	jmp	.L433_105
-.L433_220:
-	jb	.L433_177
+	jmp	.L435_105
+.L435_220:
+	jb	.L435_177
 	movl	44(%rbx), %eax
 	cmpq	%rax, 264(%r14)
-	ja	.L433_116
-.L433_222:
+	ja	.L435_116
+.L435_222:
 	leaq	128(%r14), %rbx
 	movq	%rbx, %rdi
 	movl	%esi, %r15d
 	callq	hw_collections_arena_clean_context_Context
 	movl	%r15d, %esi
 	decl	56(%rbx)
-	jmp	.L433_177
-.L433_223:
+	jmp	.L435_177
+.L435_223:
 	leaq	672(%r14), %rdi
 	callq	hw_clock_Clock_find_units
-	jmp	.L433_1
-.L433_224:
+	jmp	.L435_1
+.L435_224:
 	cmpq	$9, %rax
-	jne	.L433_238
+	jne	.L435_238
 	leaq	1112(%r14), %rdi
-	jmp	.L433_175
-.L433_226:
+	jmp	.L435_175
+.L435_226:
 	cmpq	$17, %rax
-	jne	.L433_177
+	jne	.L435_177
 	movq	%r13, -80(%rbp)
 	movq	672(%r14), %r15
 	movq	712(%r14), %rcx
@@ -97068,14 +97331,14 @@ hw_queue_RequestQueue_next:
 	leal	1(%r13), %eax
 	cmpb	$0, 61(%rbx)
 	movl	%eax, 1976(%r14)
-	je	.L433_229
+	je	.L435_229
 	incl	1972(%r14)
-.L433_229:
+.L435_229:
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 2024(%r14)
-	jbe	.L433_248
+	jbe	.L435_248
 	addq	2016(%r14), %rdi
-.L433_231:
+.L435_231:
 	addq	%rcx, %r15
 	movq	$-1, %rax
 	cmovaeq	%r15, %rax
@@ -97083,82 +97346,82 @@ hw_queue_RequestQueue_next:
 	movq	%rax, (%rdi)
 	sete	8(%rdi)
 	movq	-80(%rbp), %r13
-	jmp	.L433_177
-.L433_232:
+	jmp	.L435_177
+.L435_232:
 	cmpq	$7, %rax
-	jne	.L433_239
+	jne	.L435_239
 	movl	1680(%r14), %eax
 	incl	%eax
 	movl	%eax, 1680(%r14)
 	cmpl	$4, %eax
-	jbe	.L433_177
+	jbe	.L435_177
 	movb	$1, 1684(%r14)
-	jmp	.L433_177
-.L433_235:
+	jmp	.L435_177
+.L435_235:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L433_88
-.L433_236:
+	jmp	.L435_88
+.L435_236:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L433_198
-.L433_237:
+	jmp	.L435_198
+.L435_237:
 	incl	1972(%r14)
 	movl	40(%rbx), %eax
 	addq	(%rbx), %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 1944(%r14)
-	jmp	.L433_177
-.L433_238:
+	jmp	.L435_177
+.L435_238:
 	incl	2076(%r14)
 	movl	40(%rbx), %eax
 	addq	(%rbx), %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 2048(%r14)
-	jmp	.L433_177
-.L433_239:
+	jmp	.L435_177
+.L435_239:
 	movl	1556(%r14), %eax
 	incl	%eax
 	movl	%eax, 1556(%r14)
 	cmpl	$5, %eax
-	jb	.L433_241
+	jb	.L435_241
 	movb	$1, 1564(%r14)
-.L433_241:
+.L435_241:
 	movl	40(%rbx), %eax
 	addq	(%rbx), %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 1272(%r14)
-	jmp	.L433_177
-.L433_242:
+	jmp	.L435_177
+.L435_242:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L433_195
-.L433_243:
+	jmp	.L435_195
+.L435_243:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rcx
-	jmp	.L433_21
-.L433_244:
+	jmp	.L435_21
+.L435_244:
 	leaq	1504(%r14), %rdi
 	movb	%sil, -72(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
 	movzbl	-72(%rbp), %esi
 	leaq	1504(%r14), %rcx
-	jmp	.L433_105
-.L433_245:
+	jmp	.L435_105
+.L435_245:
 	leaq	1944(%r14), %rdi
 	movb	%sil, -72(%rbp)
 	callq	hw_collections_arena_clean_paternoster_Served
 	movzbl	-72(%rbp), %esi
 	leaq	1944(%r14), %rcx
-	jmp	.L433_173
-.L433_246:
+	jmp	.L435_173
+.L435_246:
 	leaq	2848(%r14), %r13
 	movq	%rdi, -88(%rbp)
 	movq	%r13, %rdi
@@ -97167,16 +97430,16 @@ hw_queue_RequestQueue_next:
 	movq	-88(%rbp), %rdi
 	movzbl	-72(%rbp), %esi
 	decl	112(%r13)
-	jne	.L433_206
-	jmp	.L433_205
-.L433_247:
+	jne	.L435_206
+	jmp	.L435_205
+.L435_247:
 	leaq	1552(%r14), %rdi
 	movb	%sil, -72(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
 	movzbl	-72(%rbp), %esi
 	leaq	1552(%r14), %rcx
-	jmp	.L433_105
-.L433_248:
+	jmp	.L435_105
+.L435_248:
 	leaq	1984(%r14), %rdi
 	movl	%esi, %ebx
 	movq	%rcx, -72(%rbp)
@@ -97184,7 +97447,7 @@ hw_queue_RequestQueue_next:
 	movq	-72(%rbp), %rcx
 	leaq	1984(%r14), %rdi
 	movl	%ebx, %esi
-	jmp	.L433_231
+	jmp	.L435_231
 	.size	hw_queue_RequestQueue_next, .-hw_queue_RequestQueue_next
 
 	.p2align	4
@@ -97208,10 +97471,10 @@ hw_queue_RequestQueue_rehash:
 	movq	%rdi, %r8
 	cmovaq	%rax, %r8
 	testb	$32, 58(%r8)
-	je	.L434_16
+	je	.L436_16
 	cmpq	%r15, %rcx
-	jbe	.L434_2
-.L434_3:
+	jbe	.L436_2
+.L436_3:
 	movabsq	$-7046029254386353131, %r12
 	movl	24(%rax), %ecx
 	movl	28(%rax), %r9d
@@ -97219,33 +97482,33 @@ hw_queue_RequestQueue_rehash:
 	movq	64(%rdi), %rax
 	movq	72(%rdi), %r8
 	cmpq	%rcx, %r8
-	jbe	.L434_4
+	jbe	.L436_4
 	movq	%rcx, %rdx
 	shlq	$6, %rdx
 	movl	%r9d, 28(%rax,%rdx)
-	jmp	.L434_6
-.L434_4:
+	jmp	.L436_6
+.L436_4:
 	imulq	%r12, %rdx
 	shrq	$32, %rdx
 	andl	760(%rdi), %edx
 	cmpq	752(%rdi), %rdx
-	jae	.L434_6
+	jae	.L436_6
 	movq	744(%rdi), %r10
 	movl	%r9d, (%r10,%rdx,4)
-.L434_6:
+.L436_6:
 	cmpq	%r9, %r8
-	jbe	.L434_8
+	jbe	.L436_8
 	shlq	$6, %r9
 	movl	%ecx, 24(%rax,%r9)
-.L434_8:
+.L436_8:
 	addq	%r14, %rax
 	cmpq	%r15, %r8
 	movq	%rdi, %rcx
 	cmovaq	%rax, %rcx
 	movq	(%rcx), %r13
 	movl	40(%rcx), %ebx
-	jbe	.L434_9
-.L434_10:
+	jbe	.L436_9
+.L436_10:
 	addq	%rbx, %r13
 	movq	$-1, %rcx
 	cmovaeq	%r13, %rcx
@@ -97254,22 +97517,22 @@ hw_queue_RequestQueue_rehash:
 	shrq	$32, %rcx
 	andl	760(%rdi), %ecx
 	cmpq	752(%rdi), %rcx
-	jae	.L434_16
+	jae	.L436_16
 	movq	744(%rdi), %rax
 	movl	(%rax,%rcx,4), %r12d
 	movl	%esi, (%rax,%rcx,4)
 	cmpq	%r15, 72(%rdi)
-	jbe	.L434_12
+	jbe	.L436_12
 	addq	64(%rdi), %r14
-.L434_14:
+.L436_14:
 	movl	$-1, 24(%r14)
 	movl	%r12d, 28(%r14)
 	cmpq	%r12, 72(%rdi)
-	jbe	.L434_16
+	jbe	.L436_16
 	movq	64(%rdi), %rax
 	shlq	$6, %r12
 	movl	%esi, 24(%rax,%r12)
-.L434_16:
+.L436_16:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -97278,7 +97541,7 @@ hw_queue_RequestQueue_rehash:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L434_2:
+.L436_2:
 	movq	%rdi, %rbx
 	movl	%esi, %r12d
 	movq	%rdx, %r13
@@ -97287,8 +97550,8 @@ hw_queue_RequestQueue_rehash:
 	movq	%rbx, %rdi
 	movl	%r12d, %esi
 	movq	%rbx, %rax
-	jmp	.L434_3
-.L434_9:
+	jmp	.L436_3
+.L436_9:
 	movq	%rdi, -56(%rbp)
 	movq	-56(%rbp), %rdi
 	movl	%esi, -44(%rbp)
@@ -97296,15 +97559,15 @@ hw_queue_RequestQueue_rehash:
 	movq	-56(%rbp), %rdi
 	movl	-44(%rbp), %esi
 	movq	%rdi, %rax
-	jmp	.L434_10
-.L434_12:
+	jmp	.L436_10
+.L436_12:
 	movq	%rdi, %rbx
 	movl	%esi, %r14d
 	callq	hw_collections_arena_clean_request_Request
 	movq	%rbx, %rdi
 	movl	%r14d, %esi
 	movq	%rbx, %r14
-	jmp	.L434_14
+	jmp	.L436_14
 	.size	hw_queue_RequestQueue_rehash, .-hw_queue_RequestQueue_rehash
 
 	.p2align	4
@@ -97329,15 +97592,15 @@ hw_queue_RequestQueue_release_request:
 	cmovaq	%rax, %rcx
 	movzbl	61(%rcx), %r15d
 	movl	44(%rcx), %r8d
-	jbe	.L435_1
-.L435_2:
+	jbe	.L437_1
+.L437_2:
 	movb	$0, 62(%rax)
 	movl	3880(%rbx), %r14d
 	movl	%esi, 3880(%rbx)
 	cmpq	%r13, 72(%rbx)
-	jbe	.L435_3
+	jbe	.L437_3
 	addq	64(%rbx), %r12
-.L435_5:
+.L437_5:
 	movl	$-1, 24(%r12)
 	movl	%r14d, 28(%r12)
 	movq	64(%rbx), %rax
@@ -97355,21 +97618,21 @@ hw_queue_RequestQueue_release_request:
 	leaq	(%rsi,%rsi,2), %rax
 	decl	3904(%rbx,%rax,8)
 	cmpl	$0, 3896(%rbx)
-	je	.L435_7
+	je	.L437_7
 	movq	%rbx, %rdi
 	movq	%r8, %r14
 	callq	hw_queue_RequestQueue_wake_after_release
 	movq	%r14, %r8
-.L435_7:
+.L437_7:
 	cmpq	%r8, 264(%rbx)
-	jbe	.L435_9
+	jbe	.L437_9
 	movq	256(%rbx), %rax
 	movq	%r8, %rcx
 	shlq	$7, %rcx
 	decl	12(%rax,%rcx)
 	cmpb	$2, 21(%rax,%rcx)
-	je	.L435_10
-.L435_9:
+	je	.L437_10
+.L437_9:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -97378,7 +97641,7 @@ hw_queue_RequestQueue_release_request:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L435_1:
+.L437_1:
 	movq	%rbx, %rdi
 	movl	%esi, -44(%rbp)
 	movq	%r8, %r14
@@ -97386,8 +97649,8 @@ hw_queue_RequestQueue_release_request:
 	movq	%r14, %r8
 	movl	-44(%rbp), %esi
 	movq	%rbx, %rax
-	jmp	.L435_2
-.L435_3:
+	jmp	.L437_2
+.L437_3:
 	movq	%rbx, %rdi
 	movl	%esi, %r12d
 	movq	%r8, %r13
@@ -97395,8 +97658,8 @@ hw_queue_RequestQueue_release_request:
 	movq	%r13, %r8
 	movl	%r12d, %esi
 	movq	%rbx, %r12
-	jmp	.L435_5
-.L435_10:
+	jmp	.L437_5
+.L437_10:
 	movq	%rbx, %rdi
 	movl	%r8d, %esi
 	addq	$8, %rsp
@@ -97421,35 +97684,35 @@ hw_queue_RequestQueue_stop_sleeping:
 	leaq	128(%rdi), %rbx
 	movl	%esi, %r14d
 	cmpq	%r14, 264(%rdi)
-	jbe	.L436_1
+	jbe	.L438_1
 	movq	%r14, %rcx
 	shlq	$7, %rcx
 	addq	256(%rdi), %rcx
-.L436_3:
+.L438_3:
 	movzbl	22(%rcx), %eax
 	movb	$0, 22(%rcx)
 	cmpl	$1, %eax
-	jle	.L436_4
+	jle	.L438_4
 	cmpl	$2, %eax
-	je	.L436_22
+	je	.L438_22
 	cmpl	$3, %eax
-	jne	.L436_26
+	jne	.L438_26
 	cmpl	$1, 3896(%rdi)
-	jne	.L436_5
+	jne	.L438_5
 	movl	3904(%rdi), %eax
 	incl	%eax
 	movl	$-1, %ecx
 	cmovnel	%eax, %ecx
 	cmpl	3900(%rdi), %ecx
-	jbe	.L436_11
+	jbe	.L438_11
 	cmpb	$0, 3968(%rdi)
-	je	.L436_5
-.L436_11:
+	je	.L438_5
+.L438_11:
 	movb	$0, 3924(%rdi)
 	movl	3908(%rdi), %eax
 	movq	264(%rdi), %rsi
 	cmpq	%rax, %rsi
-	jbe	.L436_5
+	jbe	.L438_5
 	movq	256(%rdi), %rcx
 	movq	%rax, %rdx
 	shlq	$7, %rdx
@@ -97465,24 +97728,24 @@ hw_queue_RequestQueue_stop_sleeping:
 	movl	$-1, (%rsi)
 	movl	%r8d, 3908(%rdi)
 	cmpl	$-1, %eax
-	je	.L436_5
+	je	.L438_5
 	addq	%rdx, %rcx
 	decl	3916(%rdi)
 	movl	788(%rdi), %edx
 	movq	768(%rdi), %rsi
 	movq	776(%rdi), %r8
 	movb	$3, 22(%rcx)
-	jmp	.L436_14
-.L436_4:
+	jmp	.L438_14
+.L438_4:
 	testl	%eax, %eax
-	je	.L436_5
+	je	.L438_5
 	leaq	3908(%rdi), %r15
 	cmpq	%r14, 264(%rdi)
-	jbe	.L436_19
+	jbe	.L438_19
 	shlq	$7, %r14
 	addq	256(%rdi), %r14
 	movq	%r14, %rbx
-.L436_21:
+.L438_21:
 	movl	32(%rbx), %eax
 	movl	36(%rbx), %ecx
 	movq	$-1, 32(%rbx)
@@ -97502,15 +97765,15 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmovbeq	%r9, %rcx
 	movl	%eax, (%rcx)
 	decl	3916(%rdi)
-	jmp	.L436_5
-.L436_22:
+	jmp	.L438_5
+.L438_22:
 	leaq	3932(%rdi), %r15
 	cmpq	%r14, 264(%rdi)
-	jbe	.L436_23
+	jbe	.L438_23
 	shlq	$7, %r14
 	addq	256(%rdi), %r14
 	movq	%r14, %rbx
-.L436_25:
+.L438_25:
 	movl	32(%rbx), %eax
 	movl	36(%rbx), %ecx
 	movq	$-1, 32(%rbx)
@@ -97530,24 +97793,24 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmovbeq	%r9, %rcx
 	movl	%eax, (%rcx)
 	decl	3940(%rdi)
-	jmp	.L436_5
-.L436_26:
+	jmp	.L438_5
+.L438_26:
 	cmpl	$1, 3896(%rdi)
-	jne	.L436_5
+	jne	.L438_5
 	movl	3928(%rdi), %eax
 	incl	%eax
 	movl	$-1, %ecx
 	cmovnel	%eax, %ecx
 	cmpl	3900(%rdi), %ecx
-	jbe	.L436_29
+	jbe	.L438_29
 	cmpb	$0, 3968(%rdi)
-	je	.L436_5
-.L436_29:
+	je	.L438_5
+.L438_29:
 	movb	$0, 3948(%rdi)
 	movl	3932(%rdi), %eax
 	movq	264(%rdi), %rsi
 	cmpq	%rax, %rsi
-	jbe	.L436_5
+	jbe	.L438_5
 	movq	256(%rdi), %rcx
 	movq	%rax, %rdx
 	shlq	$7, %rdx
@@ -97563,16 +97826,16 @@ hw_queue_RequestQueue_stop_sleeping:
 	movl	$-1, (%rsi)
 	movl	%r8d, 3932(%rdi)
 	cmpl	$-1, %eax
-	je	.L436_5
+	je	.L438_5
 	addq	%rdx, %rcx
 	decl	3940(%rdi)
 	movl	788(%rdi), %edx
 	movq	768(%rdi), %rsi
 	movq	776(%rdi), %r8
 	movb	$4, 22(%rcx)
-.L436_14:
+.L438_14:
 	cmpq	%rdx, %r8
-	jbe	.L436_5
+	jbe	.L438_5
 	movl	784(%rdi), %r10d
 	addl	%edx, %r10d
 	movl	$-1, %r9d
@@ -97582,41 +97845,41 @@ hw_queue_RequestQueue_stop_sleeping:
 	cmovael	%r8d, %r10d
 	subl	%r10d, %r9d
 	cmpq	%r9, %r8
-	jbe	.L436_17
+	jbe	.L438_17
 	movl	(%rcx), %ecx
 	leaq	(%r9,%r9,2), %r8
 	movl	$2, (%rsi,%r8,4)
 	movl	%eax, 4(%rsi,%r8,4)
 	movl	%ecx, 8(%rsi,%r8,4)
-.L436_17:
+.L438_17:
 	incl	%edx
 	movl	%edx, 788(%rdi)
-.L436_5:
+.L438_5:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L436_1:
+.L438_1:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_context_Context
 	movq	%r15, %rdi
 	movq	%rbx, %rcx
-	jmp	.L436_3
-.L436_23:
+	jmp	.L438_3
+.L438_23:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_context_Context
 	movq	%r14, %rdi
-	jmp	.L436_25
-.L436_19:
+	jmp	.L438_25
+.L438_19:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_context_Context
 	movq	%r14, %rdi
-	jmp	.L436_21
+	jmp	.L438_21
 	.size	hw_queue_RequestQueue_stop_sleeping, .-hw_queue_RequestQueue_stop_sleeping
 
 	.p2align	4
@@ -97633,8 +97896,8 @@ hw_queue_RequestQueue_try_merge:
 	movq	%rdi, %rbx
 	xorl	%r13d, %r13d
 	testb	$48, 28(%rdx)
-	je	.L437_1
-.L437_41:
+	je	.L439_1
+.L439_41:
 	movl	%r13d, (%rbx)
 	movq	%rbx, %rax
 	addq	$8, %rsp
@@ -97645,25 +97908,25 @@ hw_queue_RequestQueue_try_merge:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L437_1:
+.L439_1:
 	movq	%rdx, %r15
 	movq	%rsi, %r14
 	movq	%rsi, %rdi
 	callq	hw_queue_RequestQueue_is_empty
 	testb	%al, %al
-	jne	.L437_41
+	jne	.L439_41
 	cmpl	$-1, 3960(%r14)
-	je	.L437_41
+	je	.L439_41
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movq	%r15, %rdx
 	callq	hw_registry_AnyElevator_find_merge
 	movq	%rax, %r12
 	testb	%r12b, %r12b
-	je	.L437_7
+	je	.L439_7
 	movzbl	%r12b, %eax
 	cmpl	$1, %eax
-	je	.L437_41
+	je	.L439_41
 	movq	%r12, %rsi
 	shrq	$32, %rsi
 	movq	%r14, %rdi
@@ -97671,23 +97934,23 @@ hw_queue_RequestQueue_try_merge:
 	movq	%r15, %rdx
 	callq	hw_queue_RequestQueue_can_merge
 	testb	%al, %al
-	je	.L437_41
+	je	.L439_41
 	shrl	$8, %r12d
 	andl	$1, %r12d
-.L437_26:
+.L439_26:
 	movq	-48(%rbp), %r8
-	jmp	.L437_27
-.L437_7:
+	jmp	.L439_27
+.L439_7:
 	movl	968(%r14), %esi
 	movl	$4294967295, %eax
 	cmpq	%rax, %rsi
-	je	.L437_8
+	je	.L439_8
 	movq	%r14, %rdi
 	movq	%r15, %rdx
 	movq	%rsi, %r12
 	callq	hw_queue_RequestQueue_can_merge
 	testb	%al, %al
-	je	.L437_8
+	je	.L439_8
 	movq	%r12, %r8
 	movq	%r12, %rcx
 	shlq	$6, %rcx
@@ -97701,19 +97964,19 @@ hw_queue_RequestQueue_try_merge:
 	cmovbq	%rcx, %rsi
 	movq	16(%r15), %rdx
 	cmpq	%rdx, %rsi
-	jne	.L437_14
+	jne	.L439_14
 	xorl	%r12d, %r12d
-	jmp	.L437_27
-.L437_14:
+	jmp	.L439_27
+.L439_14:
 	movl	24(%r15), %esi
 	addq	%rsi, %rdx
 	cmovbq	%rcx, %rdx
 	movb	$1, %r12b
 	cmpq	%rax, %rdx
-	je	.L437_27
-.L437_8:
+	je	.L439_27
+.L439_8:
 	cmpb	$0, 3970(%r14)
-	je	.L437_9
+	je	.L439_9
 	movq	16(%r15), %rcx
 	movabsq	$-7046029254386353131, %rax
 	movq	%rcx, -48(%rbp)
@@ -97721,21 +97984,21 @@ hw_queue_RequestQueue_try_merge:
 	shrq	$32, %rax
 	andl	760(%r14), %eax
 	cmpq	752(%r14), %rax
-	jae	.L437_9
+	jae	.L439_9
 	movq	744(%r14), %rcx
 	movl	(%rcx,%rax,4), %r12d
-	jmp	.L437_22
-.L437_23:
+	jmp	.L439_22
+.L439_23:
 	movl	40(%rax), %ecx
 	addq	(%rax), %rcx
 	movq	$-1, %rax
 	cmovbq	%rax, %rcx
 	cmpq	-48(%rbp), %rcx
-	je	.L437_24
+	je	.L439_24
 	.p2align	4
-.L437_22:
+.L439_22:
 	cmpl	$-1, %r12d
-	je	.L437_9
+	je	.L439_9
 	movl	%r12d, %esi
 	movl	%r12d, %ecx
 	movq	%rcx, %rax
@@ -97746,33 +98009,33 @@ hw_queue_RequestQueue_try_merge:
 	movl	28(%rax), %r12d
 	movzwl	58(%rax), %ecx
 	testb	$7, %cl
-	jne	.L437_20
+	jne	.L439_20
 	cmpb	$1, 62(%rax)
-	jne	.L437_20
+	jne	.L439_20
 	testb	$16, 56(%rax)
-	je	.L437_23
-.L437_20:
+	je	.L439_23
+.L439_20:
 	testb	$32, %cl
-	je	.L437_22
+	je	.L439_22
 	movq	%r14, %rdi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-	jmp	.L437_22
-.L437_24:
+	jmp	.L439_22
+.L439_24:
 	movq	%r14, %rdi
 	movq	%rsi, -48(%rbp)
 	movq	%r15, %rdx
 	callq	hw_queue_RequestQueue_can_merge
 	testb	%al, %al
-	je	.L437_9
+	je	.L439_9
 	xorl	%r12d, %r12d
-	jmp	.L437_26
-.L437_9:
+	jmp	.L439_26
+.L439_9:
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movq	%r15, %rdx
 	callq	hw_registry_AnyElevator_find_front_merge
 	cmpl	$-1, %eax
-	je	.L437_41
+	je	.L439_41
 	movq	%r14, %rdi
 	movl	%eax, %esi
 	movq	%r15, %rdx
@@ -97781,10 +98044,10 @@ hw_queue_RequestQueue_try_merge:
 	movq	%r12, %r8
 	movb	$1, %r12b
 	testb	%al, %al
-	je	.L437_41
-.L437_27:
+	je	.L439_41
+.L439_27:
 	cmpb	$0, 3968(%r14)
-	je	.L437_28
+	je	.L439_28
 	leaq	1056(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r8d, %edx
@@ -97793,8 +98056,8 @@ hw_queue_RequestQueue_try_merge:
 	callq	hw_registry_AnyElevator_allow_merge
 	movq	-48(%rbp), %r8
 	testb	%al, %al
-	je	.L437_41
-.L437_28:
+	je	.L439_41
+.L439_28:
 	movq	72(%r14), %rcx
 	movl	%r8d, %r9d
 	movq	%r9, %rax
@@ -97809,34 +98072,34 @@ hw_queue_RequestQueue_try_merge:
 	cmpl	3864(%r14), %edx
 	seta	%dl
 	addl	%edi, %esi
-	jb	.L437_29
+	jb	.L439_29
 	testb	%dl, %dl
-	je	.L437_31
-.L437_34:
+	je	.L439_31
+.L439_34:
 	cmpb	$1, 3872(%r14)
-	jne	.L437_41
+	jne	.L439_41
 	cmpq	%r9, %rcx
-	jbe	.L437_36
-.L437_37:
+	jbe	.L439_36
+.L439_37:
 	orb	$1, 58(%rax)
 	cmpl	%r8d, 968(%r14)
-	jne	.L437_41
+	jne	.L439_41
 	movl	$-1, 968(%r14)
-	jmp	.L437_41
-.L437_29:
+	jmp	.L439_41
+.L439_29:
 	movb	$1, %dl
 	testb	%dl, %dl
-	jne	.L437_34
-.L437_31:
+	jne	.L439_34
+.L439_31:
 	movq	%r14, %rdi
 	testb	%r12b, %r12b
-	je	.L437_39
+	je	.L439_39
 	movl	%r8d, %esi
 	movq	%r15, %rdx
 	callq	hw_queue_RequestQueue_merge_front
 	movl	%eax, %edx
-	jmp	.L437_40
-.L437_39:
+	jmp	.L439_40
+.L439_39:
 	movl	%r8d, %esi
 	movq	%r15, %rdx
 	movq	%r8, %r15
@@ -97844,7 +98107,7 @@ hw_queue_RequestQueue_try_merge:
 	callq	hw_queue_RequestQueue_merge_back
 	movq	%r12, %rdx
 	movq	%r15, %rax
-.L437_40:
+.L439_40:
 	movl	%eax, 968(%r14)
 	movq	%rdx, %rcx
 	shlq	$6, %rcx
@@ -97855,14 +98118,14 @@ hw_queue_RequestQueue_try_merge:
 	movl	%eax, 4(%rbx)
 	movl	%ecx, 8(%rbx)
 	movl	$1, %r13d
-	jmp	.L437_41
-.L437_36:
+	jmp	.L439_41
+.L439_36:
 	movq	%r14, %rdi
 	movq	%r8, %r15
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r15, %r8
 	movq	%r14, %rax
-	jmp	.L437_37
+	jmp	.L439_37
 	.size	hw_queue_RequestQueue_try_merge, .-hw_queue_RequestQueue_try_merge
 
 	.p2align	4
@@ -97878,7 +98141,7 @@ hw_queue_RequestQueue_wake_after_release:
 	adcl	$-1, %eax
 	movl	%eax, 3944(%rdi)
 	cmpl	$1, %ecx
-	jne	.L438_16
+	jne	.L440_16
 	leaq	(%rsi,%rsi,2), %rax
 	leaq	(%rdi,%rax,8), %r8
 	addq	$3904, %r8
@@ -97891,7 +98154,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movzbl	3968(%rdi), %eax
 	orb	%al, %cl
 	testb	$1, %cl
-	je	.L438_16
+	je	.L440_16
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r14
@@ -97900,7 +98163,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movl	4(%r8), %ecx
 	movq	264(%rdi), %r10
 	cmpq	%rcx, %r10
-	jbe	.L438_8
+	jbe	.L440_8
 	movq	256(%rdi), %rdx
 	movq	%rcx, %r9
 	shlq	$7, %r9
@@ -97916,7 +98179,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movl	$-1, (%r10)
 	movl	%r11d, 4(%r8)
 	cmpl	$-1, %ecx
-	je	.L438_8
+	je	.L440_8
 	decl	12(%r8)
 	addq	%r9, %rdx
 	movl	788(%rdi), %r8d
@@ -97925,7 +98188,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movzbl	.Lconst15(%rsi), %r11d
 	movb	%r11b, 22(%rdx)
 	cmpq	%r8, %r10
-	jbe	.L438_8
+	jbe	.L440_8
 	movl	784(%rdi), %ebx
 	addl	%r8d, %ebx
 	movl	$-1, %r11d
@@ -97935,18 +98198,18 @@ hw_queue_RequestQueue_wake_after_release:
 	cmovael	%r10d, %ebx
 	subl	%ebx, %r11d
 	cmpq	%r11, %r10
-	jbe	.L438_7
+	jbe	.L440_7
 	movl	(%rdx), %edx
 	leaq	(%r11,%r11,2), %r10
 	movl	$2, (%r9,%r10,4)
 	movl	%ecx, 4(%r9,%r10,4)
 	movl	%edx, 8(%r9,%r10,4)
-.L438_7:
+.L440_7:
 	incl	%r8d
 	movl	%r8d, 788(%rdi)
-.L438_8:
+.L440_8:
 	testb	$1, %al
-	je	.L438_15
+	je	.L440_15
 	leaq	3904(%rdi), %rcx
 	xorq	$1, %rsi
 	leaq	(%rsi,%rsi,2), %rdx
@@ -97954,7 +98217,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movl	4(%rcx,%rdx,8), %eax
 	movq	264(%rdi), %r9
 	cmpq	%rax, %r9
-	jbe	.L438_15
+	jbe	.L440_15
 	leaq	(%rcx,%rdx,8), %rdx
 	movq	256(%rdi), %rcx
 	movq	%rax, %r8
@@ -97971,7 +98234,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movl	$-1, (%r9)
 	movl	%r10d, 4(%rdx)
 	cmpl	$-1, %eax
-	je	.L438_15
+	je	.L440_15
 	decl	12(%rdx)
 	addq	%r8, %rcx
 	movl	788(%rdi), %edx
@@ -97980,7 +98243,7 @@ hw_queue_RequestQueue_wake_after_release:
 	movzbl	.Lconst15(%rsi), %esi
 	movb	%sil, 22(%rcx)
 	cmpq	%rdx, %r9
-	jbe	.L438_15
+	jbe	.L440_15
 	movl	784(%rdi), %r10d
 	addl	%edx, %r10d
 	movl	$-1, %esi
@@ -97990,20 +98253,20 @@ hw_queue_RequestQueue_wake_after_release:
 	cmovael	%r9d, %r10d
 	subl	%r10d, %esi
 	cmpq	%rsi, %r9
-	jbe	.L438_14
+	jbe	.L440_14
 	movl	(%rcx), %ecx
 	leaq	(%rsi,%rsi,2), %rsi
 	movl	$2, (%r8,%rsi,4)
 	movl	%eax, 4(%r8,%rsi,4)
 	movl	%ecx, 8(%r8,%rsi,4)
-.L438_14:
+.L440_14:
 	incl	%edx
 	movl	%edx, 788(%rdi)
-.L438_15:
+.L440_15:
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
-.L438_16:
+.L440_16:
 	HOISTWAY_RETURN
 	.size	hw_queue_RequestQueue_wake_after_release, .-hw_queue_RequestQueue_wake_after_release
 
@@ -98014,22 +98277,22 @@ hw_queue_barrier_Sequence_stage:
 	movq	%rsp, %rbp
 	movzbl	12(%rdi), %ecx
 	testb	$1, %cl
-	jne	.L439_2
+	jne	.L441_2
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L439_2:
+.L441_2:
 	movb	$1, %al
 	testb	$2, %cl
-	je	.L439_5
+	je	.L441_5
 	movb	$2, %al
 	testb	$4, %cl
-	je	.L439_5
+	je	.L441_5
 	andb	$8, %cl
 	cmpb	$1, %cl
 	movb	$4, %al
 	sbbb	$0, %al
-.L439_5:
+.L441_5:
 	popq	%rbp
 	HOISTWAY_RETURN
 	.size	hw_queue_barrier_Sequence_stage, .-hw_queue_barrier_Sequence_stage
@@ -98047,28 +98310,28 @@ hw_registry_AnyElevator_allow_merge:
 	movl	$19, %r8d
 	cmovaeq	%rax, %r8
 	cmpq	$9, %r8
-	jg	.L440_3
+	jg	.L442_3
 	movb	$1, %al
 	cmpq	$8, %r8
-	jb	.L440_2
-	je	.L440_16
+	jb	.L442_2
+	je	.L442_16
 	addq	$8, %rdi
-.L440_24:
+.L442_24:
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_allow_merge
-.L440_3:
+.L442_3:
 	cmpq	$14, %r8
-	jg	.L440_11
+	jg	.L442_11
 	cmpq	$11, %r8
-	jle	.L440_18
+	jle	.L442_18
 	cmpq	$12, %r8
-	je	.L440_25
+	je	.L442_25
 	movb	$1, %al
 	cmpq	$13, %r8
-	jne	.L440_2
+	jne	.L442_2
 	cmpb	$0, 30(%rcx)
 	sete	%al
 	movzwl	28(%rcx), %r8d
@@ -98097,52 +98360,52 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rdx
 	xorl	%eax, %eax
 	cmpb	$1, 40(%r10)
-	jne	.L440_2
+	jne	.L442_2
 	movb	%r9b, %dil
 	movl	32(%rcx,%rdi,4), %ecx
 	cmpl	$-1, %ecx
-	je	.L440_2
+	je	.L442_2
 	cmpl	52(%rdx), %ecx
-	jne	.L440_51
+	jne	.L442_51
 	cmpb	$0, 61(%rdx)
 	sete	%al
 	orb	56(%rdx), %al
 	xorb	$1, %r8b
 	orb	%al, %r8b
 	movl	%r8d, %eax
-	jmp	.L440_2
-.L440_11:
+	jmp	.L442_2
+.L442_11:
 	cmpq	$16, %r8
-	jle	.L440_20
+	jle	.L442_20
 	cmpq	$17, %r8
-	je	.L440_26
+	je	.L442_26
 	cmpq	$18, %r8
-	jne	.L440_29
+	jne	.L442_29
 	movb	$1, %al
-	jmp	.L440_2
-.L440_18:
+	jmp	.L442_2
+.L442_18:
 	cmpq	$10, %r8
-.L440_16:
+.L442_16:
 	cmpb	$0, 30(%rcx)
-	je	.L440_47
+	je	.L442_47
 	movzwl	28(%rcx), %eax
 	testb	$1, %al
-	jne	.L440_48
-	jmp	.L440_50
-.L440_20:
+	jne	.L442_48
+	jmp	.L442_50
+.L442_20:
 	movb	$1, %al
 	cmpq	$15, %r8
-	jne	.L440_2
+	jne	.L442_2
 	addq	$8, %rdi
-.L440_22:
+.L442_22:
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bfq_Bfq_allow_merge
-.L440_47:
+.L442_47:
 	movb	$1, %al
-.L440_48:
+.L442_48:
 	movl	%edx, %r8d
 	movq	%r8, %rdi
 	shlq	$6, %rdi
@@ -98150,11 +98413,11 @@ hw_registry_AnyElevator_allow_merge:
 	cmpq	%r8, 72(%rsi)
 	cmovbeq	%rsi, %rdi
 	cmpb	$0, 61(%rdi)
-	je	.L440_50
+	je	.L442_50
 	movzwl	56(%rdi), %edi
 	andl	$1, %edi
-	je	.L440_51
-.L440_50:
+	je	.L442_51
+.L442_50:
 	movl	8(%rcx), %ecx
 	movq	%rcx, %rdi
 	shlq	$7, %rdi
@@ -98166,7 +98429,7 @@ hw_registry_AnyElevator_allow_merge:
 	andl	$1, %eax
 	movl	44(%rcx,%rax,4), %eax
 	cmpl	$-1, %eax
-	je	.L440_51
+	je	.L442_51
 	movl	%edx, %ecx
 	movq	%rcx, %rdx
 	shlq	$6, %rdx
@@ -98175,8 +98438,8 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rdx
 	cmpl	52(%rdx), %eax
 	sete	%al
-	jmp	.L440_2
-.L440_25:
+	jmp	.L442_2
+.L442_25:
 	movl	%edx, %eax
 	movq	%rax, %rdx
 	shlq	$6, %rdx
@@ -98186,8 +98449,8 @@ hw_registry_AnyElevator_allow_merge:
 	movl	44(%rdx), %eax
 	cmpl	8(%rcx), %eax
 	sete	%al
-	jmp	.L440_2
-.L440_26:
+	jmp	.L442_2
+.L442_26:
 	movl	%edx, %edx
 	movq	%rdx, %rax
 	shlq	$6, %rax
@@ -98196,28 +98459,28 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rax
 	movl	44(%rax), %edx
 	cmpl	8(%rcx), %edx
-	jne	.L440_51
+	jne	.L442_51
 	cmpb	$0, 61(%rax)
-	je	.L440_53
+	je	.L442_53
 	movzbl	56(%rax), %edx
-	jmp	.L440_54
-.L440_29:
+	jmp	.L442_54
+.L442_29:
 	movl	8(%rcx), %r8d
 	movzbl	30(%rcx), %r10d
 	movzbl	%r10b, %r9d
 	movl	$-1, %r11d
 	leal	-2(%r9), %eax
 	cmpl	$2, %eax
-	jb	.L440_36
+	jb	.L442_36
 	movl	$1769, %eax
 	testl	%r9d, %r9d
-	je	.L440_32
+	je	.L442_32
 	movl	$1770, %eax
-.L440_32:
+.L442_32:
 	cmpl	$0, 2088(%rdi)
-	je	.L440_36
+	je	.L442_36
 	cmpb	$1, (%rdi,%rax)
-	jne	.L440_36
+	jne	.L442_36
 	movq	1776(%rdi), %rax
 	movq	1784(%rdi), %r9
 	movq	%r8, %r14
@@ -98228,7 +98491,7 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rbx, %r11
 	cmpq	$0, (%r11)
 	movl	%r8d, %r11d
-	jne	.L440_36
+	jne	.L442_36
 	addq	256(%rsi), %r14
 	cmpq	%r8, 264(%rsi)
 	leaq	128(%rsi), %r11
@@ -98246,7 +98509,7 @@ hw_registry_AnyElevator_allow_merge:
 	cmpq	$1, (%rbx)
 	sbbl	%r11d, %r11d
 	orl	%r15d, %r11d
-.L440_36:
+.L442_36:
 	movl	%edx, %r9d
 	movq	%r9, %rbx
 	shlq	$5, %rbx
@@ -98256,85 +98519,85 @@ hw_registry_AnyElevator_allow_merge:
 	movzbl	28(%rbx), %r14d
 	xorl	%eax, %eax
 	cmpl	$1, %r14d
-	jg	.L440_45
+	jg	.L442_45
 	testl	%r14d, %r14d
-	jne	.L440_2
+	jne	.L442_2
 	cmpl	$-1, %r11d
-	je	.L440_39
-.L440_51:
+	je	.L442_39
+.L442_51:
 	xorl	%eax, %eax
-.L440_2:
+.L442_2:
 	andb	$1, %al
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L440_45:
+.L442_45:
 	cmpl	$2, %r14d
-	jne	.L440_2
+	jne	.L442_2
 	cmpl	%r11d, 24(%rbx)
 	sete	%al
-	jmp	.L440_2
-.L440_53:
+	jmp	.L442_2
+.L442_53:
 	movb	$1, %dl
-.L440_54:
+.L442_54:
 	cmpb	$0, 30(%rcx)
-.L440_55:
+.L442_55:
 	sete	%sil
 	movzwl	28(%rcx), %eax
 	orb	%sil, %al
 	xorb	%dl, %al
 	xorb	$1, %al
-	jmp	.L440_2
-.L440_39:
+	jmp	.L442_2
+.L442_39:
 	movq	48(%rdi), %rax
 	subq	$2, %rax
 	movl	$17, %r11d
 	cmovaeq	%rax, %r11
 	cmpq	$9, %r11
-	jg	.L440_56
+	jg	.L442_56
 	movb	$1, %al
 	cmpq	$8, %r11
-	jb	.L440_2
-	je	.L440_42
+	jb	.L442_2
+	je	.L442_42
 	addq	$56, %rdi
-	jmp	.L440_24
-.L440_56:
+	jmp	.L442_24
+.L442_56:
 	cmpq	$13, %r11
-	jle	.L440_63
+	jle	.L442_63
 	movb	$1, %al
 	cmpq	$15, %r11
-	jle	.L440_68
+	jle	.L442_68
 	cmpq	$16, %r11
-	je	.L440_2
+	je	.L442_2
 	cmpq	$17, %r11
-	jne	.L440_2
+	jne	.L442_2
 	movq	%r9, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
 	cmpq	%r9, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	cmpl	%r8d, 44(%rax)
-	jne	.L440_51
+	jne	.L442_51
 	cmpb	$0, 61(%rax)
-	je	.L440_81
+	je	.L442_81
 	movzbl	56(%rax), %edx
-	jmp	.L440_82
-.L440_63:
+	jmp	.L442_82
+.L442_63:
 	cmpq	$11, %r11
-	jg	.L440_66
+	jg	.L442_66
 	cmpq	$10, %r11
-.L440_42:
+.L442_42:
 	testb	%r10b, %r10b
-	je	.L440_76
+	je	.L442_76
 	movzwl	28(%rcx), %eax
 	testb	$1, %al
-	jne	.L440_77
-	jmp	.L440_79
-.L440_66:
+	jne	.L442_77
+	jmp	.L442_79
+.L442_66:
 	cmpq	$12, %r11
-	jne	.L440_72
+	jne	.L442_72
 	movq	%r9, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
@@ -98342,26 +98605,26 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rax
 	cmpl	%r8d, 44(%rax)
 	sete	%al
-	jmp	.L440_2
-.L440_68:
+	jmp	.L442_2
+.L442_68:
 	cmpq	$14, %r11
-	je	.L440_2
+	je	.L442_2
 	addq	$56, %rdi
-	jmp	.L440_22
-.L440_76:
+	jmp	.L442_22
+.L442_76:
 	movb	$1, %al
-.L440_77:
+.L442_77:
 	movq	%r9, %rcx
 	shlq	$6, %rcx
 	addq	64(%rsi), %rcx
 	cmpq	%r9, 72(%rsi)
 	cmovbeq	%rsi, %rcx
 	cmpb	$0, 61(%rcx)
-	je	.L440_79
+	je	.L442_79
 	movzwl	56(%rcx), %ecx
 	andl	$1, %ecx
-	je	.L440_51
-.L440_79:
+	je	.L442_51
+.L442_79:
 	movq	%r8, %rcx
 	shlq	$7, %rcx
 	addq	256(%rsi), %rcx
@@ -98372,7 +98635,7 @@ hw_registry_AnyElevator_allow_merge:
 	andl	$1, %eax
 	movl	44(%rdx,%rax,4), %eax
 	cmpl	$-1, %eax
-	je	.L440_51
+	je	.L442_51
 	movq	%r9, %rcx
 	shlq	$6, %rcx
 	addq	64(%rsi), %rcx
@@ -98380,8 +98643,8 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rcx
 	cmpl	52(%rcx), %eax
 	sete	%al
-	jmp	.L440_2
-.L440_72:
+	jmp	.L442_2
+.L442_72:
 	testb	%r10b, %r10b
 	sete	%al
 	movzwl	28(%rcx), %ecx
@@ -98408,25 +98671,25 @@ hw_registry_AnyElevator_allow_merge:
 	cmovbeq	%rsi, %rdi
 	xorl	%eax, %eax
 	cmpb	$1, 40(%r11)
-	jne	.L440_2
+	jne	.L442_2
 	movb	%r10b, %r8b
 	movl	32(%rdx,%r8,4), %edx
 	cmpl	$-1, %edx
-	je	.L440_2
+	je	.L442_2
 	cmpl	52(%rdi), %edx
-	jne	.L440_51
+	jne	.L442_51
 	cmpb	$0, 61(%rdi)
 	sete	%al
 	orb	56(%rdi), %al
 	xorb	$1, %cl
 	orb	%al, %cl
 	movl	%ecx, %eax
-	jmp	.L440_2
-.L440_81:
+	jmp	.L442_2
+.L442_81:
 	movb	$1, %dl
-.L440_82:
+.L442_82:
 	testb	%r10b, %r10b
-	jmp	.L440_55
+	jmp	.L442_55
 	.size	hw_registry_AnyElevator_allow_merge, .-hw_registry_AnyElevator_allow_merge
 
 	.p2align	4
@@ -98441,26 +98704,26 @@ hw_registry_AnyElevator_depth_limit:
 	movl	$19, %eax
 	cmovaeq	%r8, %rax
 	cmpq	$14, %rax
-	jae	.L441_1
-.L441_39:
+	jae	.L443_1
+.L443_39:
 	movl	%edx, %eax
-.L441_40:
+.L443_40:
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
 	HOISTWAY_RETURN
-.L441_1:
+.L443_1:
 	cmpq	$16, %rax
-	jg	.L441_9
+	jg	.L443_9
 	cmpq	$14, %rax
-	je	.L441_26
+	je	.L443_26
 	cmpq	$15, %rax
-	jne	.L441_28
+	jne	.L443_28
 	cmpb	$0, 30(%rcx)
-	je	.L441_39
+	je	.L443_39
 	xorl	%eax, %eax
 	cmpl	$0, 1472(%rdi)
-.L441_6:
+.L443_6:
 	setle	%al
 	movl	$6, %esi
 	movl	$12, %edi
@@ -98470,31 +98733,31 @@ hw_registry_AnyElevator_depth_limit:
 	cmovnel	%edi, %ecx
 	movl	%edx, %eax
 	mull	%ecx
-	jo	.L441_7
-.L441_8:
+	jo	.L443_7
+.L443_8:
 	shrl	$4, %eax
 	cmpl	$1, %eax
 	adcl	$0, %eax
-	jmp	.L441_40
-.L441_9:
+	jmp	.L443_40
+.L443_9:
 	cmpq	$17, %rax
-	je	.L441_29
+	je	.L443_29
 	cmpq	$18, %rax
-	je	.L441_39
+	je	.L443_39
 	movzbl	30(%rcx), %eax
 	movzbl	%al, %r9d
 	leal	-2(%r9), %r8d
 	cmpl	$2, %r8d
-	jb	.L441_19
+	jb	.L443_19
 	movl	$1769, %r8d
 	testl	%r9d, %r9d
-	je	.L441_14
+	je	.L443_14
 	movl	$1770, %r8d
-.L441_14:
+.L443_14:
 	cmpl	$0, 2088(%rdi)
-	je	.L441_19
+	je	.L443_19
 	cmpb	$1, (%rdi,%r8)
-	jne	.L441_19
+	jne	.L443_19
 	movl	8(%rcx), %r8d
 	movq	1776(%rdi), %r9
 	movq	1784(%rdi), %r10
@@ -98505,7 +98768,7 @@ hw_registry_AnyElevator_depth_limit:
 	cmpq	%r8, %r10
 	cmovbeq	%r11, %r14
 	cmpq	$0, (%r14)
-	jne	.L441_18
+	jne	.L443_18
 	addq	256(%rsi), %rbx
 	cmpq	%r8, 264(%rsi)
 	leaq	128(%rsi), %r8
@@ -98520,76 +98783,76 @@ hw_registry_AnyElevator_depth_limit:
 	cmpq	%r8, %r10
 	cmovaq	%r9, %r11
 	cmpq	$0, (%r11)
-	je	.L441_19
-.L441_18:
+	je	.L443_19
+.L443_18:
 	cmpl	$-1, %r8d
-	jne	.L441_39
-.L441_19:
+	jne	.L443_39
+.L443_19:
 	movq	48(%rdi), %r9
 	subq	$2, %r9
 	movl	$17, %r8d
 	cmovaeq	%r9, %r8
 	cmpq	$14, %r8
-	jb	.L441_39
+	jb	.L443_39
 	cmpq	$15, %r8
-	jle	.L441_21
+	jle	.L443_21
 	cmpq	$16, %r8
-	je	.L441_36
+	je	.L443_36
 	cmpq	$17, %r8
-	jne	.L441_39
+	jne	.L443_39
 	addq	$48, %rdi
-	jmp	.L441_30
-.L441_26:
+	jmp	.L443_30
+.L443_26:
 	cmpb	$0, 30(%rcx)
-	je	.L441_39
+	je	.L443_39
 	movl	320(%rdi), %eax
 	testl	%eax, %eax
-	je	.L441_39
-.L441_25:
+	je	.L443_39
+.L443_25:
 	cmpl	%edx, %eax
 	cmovbl	%eax, %edx
-	jmp	.L441_39
-.L441_29:
+	jmp	.L443_39
+.L443_29:
 	addq	$8, %rdi
-.L441_30:
+.L443_30:
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
 	jmp	hw_paternoster_Paternoster_depth_limit
-.L441_28:
+.L443_28:
 	cmpb	$0, 30(%rcx)
-	je	.L441_39
-.L441_37:
+	je	.L443_39
+.L443_37:
 	movzwl	28(%rcx), %eax
 	andl	$17, %eax
-	jne	.L441_39
+	jne	.L443_39
 	movl	%edx, %eax
 	imulq	$75, %rax, %rax
 	movabsq	$184467440737095517, %rcx
 	mulq	%rcx
-	jmp	.L441_39
-.L441_21:
+	jmp	.L443_39
+.L443_21:
 	cmpq	$14, %r8
-	jne	.L441_34
+	jne	.L443_34
 	testb	%al, %al
-	je	.L441_39
+	je	.L443_39
 	movl	368(%rdi), %eax
 	testl	%eax, %eax
-	jne	.L441_25
-	jmp	.L441_39
-.L441_36:
+	jne	.L443_25
+	jmp	.L443_39
+.L443_36:
 	testb	%al, %al
-	jne	.L441_37
-	jmp	.L441_39
-.L441_34:
+	jne	.L443_37
+	jmp	.L443_39
+.L443_34:
 	testb	%al, %al
-	je	.L441_39
+	je	.L443_39
 	xorl	%eax, %eax
 	cmpl	$0, 1520(%rdi)
-	jmp	.L441_6
-.L441_7:
+	jmp	.L443_6
+.L443_7:
 	movl	$-1, %eax
-	jmp	.L441_8
+	jmp	.L443_8
 	.size	hw_registry_AnyElevator_depth_limit, .-hw_registry_AnyElevator_depth_limit
 
 	.p2align	4
@@ -98602,111 +98865,111 @@ hw_registry_AnyElevator_dispatch:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L442_14
+	jg	.L444_14
 	addq	$8, %rdi
 	cmpq	$4, %rax
-	jg	.L442_8
+	jg	.L444_8
 	cmpq	$1, %rax
-	jle	.L442_3
+	jle	.L444_3
 	cmpq	$2, %rax
-	je	.L442_28
+	je	.L444_28
 	cmpq	$3, %rax
-	jne	.L442_29
+	jne	.L444_29
 	movzbl	%dl, %edx
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_anticipatory_Anticipatory
-.L442_14:
+.L444_14:
 	cmpq	$14, %rax
-	jg	.L442_21
+	jg	.L444_21
 	addq	$8, %rdi
 	movzbl	%dl, %edx
 	cmpq	$11, %rax
-	jle	.L442_16
+	jle	.L444_16
 	cmpq	$12, %rax
-	je	.L442_34
+	je	.L444_34
 	cmpq	$13, %rax
-	jne	.L442_35
+	jne	.L444_35
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_cfq_Cfq
-.L442_8:
+.L444_8:
 	movzbl	%dl, %edx
 	cmpq	$6, %rax
-	jle	.L442_9
+	jle	.L444_9
 	cmpq	$7, %rax
-	je	.L442_31
+	je	.L444_31
 	cmpq	$8, %rax
-	jne	.L442_32
+	jne	.L444_32
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_cfq_tree_CfqTree
-.L442_21:
+.L444_21:
 	cmpq	$16, %rax
-	jle	.L442_22
+	jle	.L444_22
 	cmpq	$17, %rax
-	je	.L442_37
+	je	.L444_37
 	cmpq	$18, %rax
-	jne	.L442_38
+	jne	.L444_38
 	addq	$8, %rdi
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_custom_Custom
-.L442_3:
+.L444_3:
 	testq	%rax, %rax
-	jne	.L442_27
+	jne	.L444_27
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_linus_Linus
-.L442_16:
+.L444_16:
 	cmpq	$10, %rax
-	jne	.L442_33
+	jne	.L444_33
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_shared_turns_Turns_bfq_v0_Sectors
-.L442_9:
+.L444_9:
 	cmpq	$5, %rax
-	jne	.L442_30
+	jne	.L444_30
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_cfq_v1_CfqV1
-.L442_22:
+.L444_22:
 	addq	$8, %rdi
 	movzbl	%dl, %edx
 	cmpq	$15, %rax
-	jne	.L442_36
+	jne	.L444_36
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_bfq_Bfq
-.L442_28:
+.L444_28:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_deadline_Deadline
-.L442_34:
+.L444_34:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_fiops_Fiops
-.L442_31:
+.L444_31:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_cfq_v3_CfqV3
-.L442_37:
+.L444_37:
 	addq	$8, %rdi
 	movzbl	%dl, %edx
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_paternoster_Paternoster
-.L442_29:
+.L444_29:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_sfq_Sfq
-.L442_35:
+.L444_35:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_mq_deadline_MqDeadline
-.L442_32:
+.L444_32:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_bandwidth_Bandwidth_cfq_v3_CfqV3
-.L442_38:
+.L444_38:
 	movzbl	%dl, %edx
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_bandwidth_Bandwidth_inner
-.L442_27:
+.L444_27:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_noop_Noop
-.L442_33:
+.L444_33:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_shared_turns_Turns_cfq_wf2q_Time
-.L442_30:
+.L444_30:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_cfq_v2_CfqV2
-.L442_36:
+.L444_36:
 	popq	%rbp
 	jmp	hw_elevator_hooks_dispatch_kyber_Kyber
 	.size	hw_registry_AnyElevator_dispatch, .-hw_registry_AnyElevator_dispatch
@@ -98727,10 +98990,10 @@ hw_registry_AnyElevator_exit:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L443_7
+	jg	.L445_7
 	cmpq	$5, %rax
-	jg	.L443_2
-.L443_66:
+	jg	.L445_2
+.L445_66:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -98739,17 +99002,17 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L443_7:
+.L445_7:
 	cmpq	$14, %rax
-	jg	.L443_16
+	jg	.L445_16
 	cmpq	$11, %rax
-	jle	.L443_9
+	jle	.L445_9
 	cmpq	$12, %rax
-	je	.L443_66
+	je	.L445_66
 	cmpq	$13, %rax
-	jne	.L443_66
+	jne	.L445_66
 	addq	$8, %rdi
-.L443_15:
+.L445_15:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -98758,13 +99021,13 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_Cfq_exit
-.L443_16:
+.L445_16:
 	cmpq	$16, %rax
-	jle	.L443_17
+	jle	.L445_17
 	cmpq	$17, %rax
-	je	.L443_34
+	je	.L445_34
 	cmpq	$18, %rax
-	je	.L443_66
+	je	.L445_66
 	movq	%rdi, %r12
 	movq	%rsi, -56(%rbp)
 	movq	-56(%rbp), %rsi
@@ -98776,7 +99039,7 @@ hw_registry_AnyElevator_exit:
 	movq	%r12, %rdi
 	movq	-56(%rbp), %rsi
 	cmpl	$0, 2064(%r12)
-	je	.L443_45
+	je	.L445_45
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -98785,10 +99048,10 @@ hw_registry_AnyElevator_exit:
 	leaq	128(%rsi), %rax
 	cmovaq	%rcx, %rax
 	cmpl	$0, 12(%rax)
-	je	.L443_45
+	je	.L445_45
 	movq	40(%rdi), %rax
 	testq	%rax, %rax
-	je	.L443_45
+	je	.L445_45
 	movl	$4294967294, %r15d
 	cmpq	%r15, %rax
 	cmovbq	%rax, %r15
@@ -98796,20 +99059,20 @@ hw_registry_AnyElevator_exit:
 	movq	%rax, -64(%rbp)
 	xorl	%r13d, %r13d
 	movq	-64(%rbp), %r14
-	jmp	.L443_26
-.L443_2:
+	jmp	.L445_26
+.L445_2:
 	addq	$8, %rdi
 	cmpq	$7, %rax
-	jg	.L443_32
-.L443_4:
+	jg	.L445_32
+.L445_4:
 	cmpq	$6, %rax
-	jne	.L443_48
+	jne	.L445_48
 	movl	%edx, %eax
 	cmpq	%rax, 264(%rsi)
-	jbe	.L443_6
+	jbe	.L445_6
 	shlq	$7, %rax
 	addq	256(%rsi), %rax
-.L443_31:
+.L445_31:
 	movl	44(%rax), %esi
 	movl	$-1, 44(%rax)
 	addq	$24, %rsp
@@ -98820,12 +99083,12 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v2_CfqV2_unreference
-.L443_9:
+.L445_9:
 	addq	$8, %rdi
-.L443_10:
+.L445_10:
 	addq	$24, %rsp
 	cmpq	$10, %rax
-	jne	.L443_52
+	jne	.L445_52
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -98833,11 +99096,11 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_exit
-.L443_17:
+.L445_17:
 	cmpq	$15, %rax
-	jne	.L443_66
+	jne	.L445_66
 	addq	$8, %rdi
-.L443_19:
+.L445_19:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -98846,9 +99109,9 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bfq_Bfq_exit
-.L443_42:
+.L445_42:
 	addq	32(%rax), %rbx
-.L443_43:
+.L445_43:
 	movq	$0, (%rbx)
 	movq	$0, 16(%rbx)
 	movl	$0, 24(%rbx)
@@ -98869,11 +99132,11 @@ hw_registry_AnyElevator_exit:
 	movq	%r12, %rdi
 	movq	%rbx, %rsi
 	movl	-44(%rbp), %edx
-.L443_44:
+.L445_44:
 	incq	%r13
 	cmpq	%r15, %r13
-	je	.L443_45
-.L443_26:
+	je	.L445_45
+.L445_26:
 	movq	%r13, %rbx
 	shlq	$5, %rbx
 	movq	32(%rdi), %rax
@@ -98881,26 +99144,26 @@ hw_registry_AnyElevator_exit:
 	cmpq	%r13, 40(%rdi)
 	cmovbeq	%rdi, %rax
 	cmpb	$2, 28(%rax)
-	jne	.L443_44
+	jne	.L445_44
 	movq	%r13, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
 	cmpq	%r13, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	cmpl	%edx, 44(%rax)
-	jne	.L443_44
+	jne	.L445_44
 	movq	%r12, %rdi
 	movl	%r13d, %edx
 	xorl	%ecx, %ecx
 	callq	hw_bandwidth_Bandwidth_inner_take_pending
 	movq	%r12, %rax
 	cmpq	%r13, 40(%r12)
-	ja	.L443_42
+	ja	.L445_42
 	movq	%rax, %rbx
 	movq	%rax, %rdi
 	callq	hw_collections_arena_clean_bandwidth_flow_Held
-	jmp	.L443_43
-.L443_48:
+	jmp	.L445_43
+.L445_48:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -98909,7 +99172,7 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_exit
-.L443_52:
+.L445_52:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -98917,9 +99180,9 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_exit
-.L443_34:
+.L445_34:
 	cmpl	1484(%rdi), %edx
-	jne	.L443_66
+	jne	.L445_66
 	movl	%edx, %eax
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$4, %rcx
@@ -98928,16 +99191,16 @@ hw_registry_AnyElevator_exit:
 	leaq	1272(%rdi), %rax
 	cmovaq	%rcx, %rax
 	cmpl	$0, 112(%rax)
-	jne	.L443_66
+	jne	.L445_66
 	addq	$8, %rdi
 	movq	%rsi, %rbx
 	callq	hw_paternoster_Paternoster_end_turn
 	cmpb	$0, 997(%rbx)
-	jne	.L443_66
+	jne	.L445_66
 	movl	788(%rbx), %eax
 	movq	776(%rbx), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L443_41
+	jbe	.L445_41
 	movl	784(%rbx), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -98947,33 +99210,33 @@ hw_registry_AnyElevator_exit:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L443_40
+	jbe	.L445_40
 	movq	768(%rbx), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L443_40:
+.L445_40:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%rbx)
-.L443_41:
+.L445_41:
 	cmpq	%rax, %rcx
 	seta	997(%rbx)
-	jmp	.L443_66
-.L443_45:
+	jmp	.L445_66
+.L445_45:
 	movq	48(%rdi), %rcx
 	subq	$2, %rcx
 	movl	$17, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L443_49
+	jg	.L445_49
 	cmpq	$5, %rax
-	jle	.L443_66
+	jle	.L445_66
 	addq	$56, %rdi
 	cmpq	$7, %rax
-	jle	.L443_4
-.L443_32:
+	jle	.L445_4
+.L445_32:
 	addq	$24, %rsp
 	cmpq	$8, %rax
-	jne	.L443_33
+	jne	.L445_33
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -98981,7 +99244,7 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_tree_CfqTree_exit
-.L443_33:
+.L445_33:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -98989,17 +99252,17 @@ hw_registry_AnyElevator_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_exit
-.L443_49:
+.L445_49:
 	cmpq	$13, %rax
-	jle	.L443_50
+	jle	.L445_50
 	cmpq	$15, %rax
-	jle	.L443_54
+	jle	.L445_54
 	cmpq	$16, %rax
-	je	.L443_66
+	je	.L445_66
 	cmpq	$17, %rax
-	jne	.L443_66
+	jne	.L445_66
 	cmpl	1524(%rdi), %edx
-	jne	.L443_66
+	jne	.L445_66
 	movl	%edx, %eax
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$4, %rcx
@@ -99008,17 +99271,17 @@ hw_registry_AnyElevator_exit:
 	leaq	1312(%rdi), %rax
 	cmovaq	%rcx, %rax
 	cmpl	$0, 112(%rax)
-	jne	.L443_66
+	jne	.L445_66
 	addq	$48, %rdi
 	movq	-56(%rbp), %rsi
 	callq	hw_paternoster_Paternoster_end_turn
 	movq	-56(%rbp), %rax
 	cmpb	$0, 997(%rax)
-	jne	.L443_66
+	jne	.L445_66
 	movl	788(%rax), %ecx
 	movq	776(%rax), %rdx
 	cmpq	%rcx, %rdx
-	jbe	.L443_65
+	jbe	.L445_65
 	movl	784(%rax), %edi
 	addl	%ecx, %edi
 	movl	$-1, %esi
@@ -99028,33 +99291,33 @@ hw_registry_AnyElevator_exit:
 	cmovael	%edx, %edi
 	subl	%edi, %esi
 	cmpq	%rsi, %rdx
-	jbe	.L443_64
+	jbe	.L445_64
 	movq	768(%rax), %rdi
 	leaq	(%rsi,%rsi,2), %rsi
 	movl	$0, (%rdi,%rsi,4)
-.L443_64:
+.L445_64:
 	leal	1(%rcx), %esi
 	movl	%esi, 788(%rax)
-.L443_65:
+.L445_65:
 	cmpq	%rcx, %rdx
 	seta	997(%rax)
-	jmp	.L443_66
-.L443_50:
+	jmp	.L445_66
+.L445_50:
 	cmpq	$11, %rax
-	jg	.L443_68
+	jg	.L445_68
 	addq	$56, %rdi
-	jmp	.L443_10
-.L443_68:
+	jmp	.L445_10
+.L445_68:
 	cmpq	$12, %rax
-	je	.L443_66
+	je	.L445_66
 	addq	$56, %rdi
-	jmp	.L443_15
-.L443_54:
+	jmp	.L445_15
+.L445_54:
 	cmpq	$14, %rax
-	je	.L443_66
+	je	.L445_66
 	addq	$56, %rdi
-	jmp	.L443_19
-.L443_6:
+	jmp	.L445_19
+.L445_6:
 	subq	$-128, %rsi
 	movq	%rdi, %rbx
 	movq	%rsi, %rdi
@@ -99062,7 +99325,7 @@ hw_registry_AnyElevator_exit:
 	callq	hw_collections_arena_clean_context_Context
 	movq	%rbx, %rdi
 	movq	%r14, %rax
-	jmp	.L443_31
+	jmp	.L445_31
 	.size	hw_registry_AnyElevator_exit, .-hw_registry_AnyElevator_exit
 
 	.p2align	4
@@ -99075,14 +99338,14 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L444_10
+	jg	.L446_10
 	cmpq	$4, %rax
-	jg	.L444_19
+	jg	.L446_19
 	cmpq	$2, %rax
-	jg	.L444_39
-	jb	.L444_163
+	jg	.L446_39
+	jb	.L446_163
 	cmpb	$1, 121(%rdi)
-	jne	.L444_163
+	jne	.L446_163
 	leaq	52(%rdi), %rax
 	addq	$32, %rdi
 	cmpb	$0, 30(%rdx)
@@ -99094,37 +99357,37 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	16(%rdi), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_8:
+.L446_8:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_8
-	jmp	.L444_87
-.L444_10:
+	jne	.L446_8
+	jmp	.L446_87
+.L446_10:
 	cmpq	$14, %rax
-	jg	.L444_26
+	jg	.L446_26
 	cmpq	$11, %rax
-	jle	.L444_45
+	jle	.L446_45
 	cmpq	$12, %rax
-	je	.L444_60
+	je	.L446_60
 	cmpq	$13, %rax
-	jne	.L444_75
+	jne	.L446_75
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -99160,36 +99423,36 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rdi), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
 	.p2align	4
-.L444_17:
+.L446_17:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_17
-	jmp	.L444_87
-.L444_19:
+	jne	.L446_17
+	jmp	.L446_87
+.L446_19:
 	cmpq	$6, %rax
-	jle	.L444_50
+	jle	.L446_50
 	cmpq	$7, %rax
-	je	.L444_66
+	je	.L446_66
 	cmpq	$8, %rax
-	jne	.L444_107
+	jne	.L446_107
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -99205,7 +99468,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rax,%r8,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_163
+	je	.L446_163
 	leaq	(%rax,%rax,4), %r8
 	shlq	$4, %r8
 	addq	88(%rdi), %r8
@@ -99219,12 +99482,12 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	40(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
 	.p2align	4
-.L444_25:
+.L446_25:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99234,29 +99497,29 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L444_25
-	jmp	.L444_85
-.L444_26:
+	ja	.L446_25
+	jmp	.L446_85
+.L446_26:
 	cmpq	$16, %rax
-	jle	.L444_52
+	jle	.L446_52
 	cmpq	$17, %rax
-	je	.L444_67
+	je	.L446_67
 	cmpq	$18, %rax
-	je	.L444_163
+	je	.L446_163
 	movq	48(%rdi), %rcx
 	subq	$2, %rcx
 	movl	$17, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L444_88
+	jg	.L446_88
 	cmpq	$4, %rax
-	jg	.L444_100
+	jg	.L446_100
 	leaq	48(%rdi), %r8
 	cmpq	$2, %rax
-	jg	.L444_119
-	jb	.L444_163
+	jg	.L446_119
+	jb	.L446_163
 	cmpb	$1, 169(%rdi)
-	jne	.L444_163
+	jne	.L446_163
 	leaq	52(%r8), %rax
 	addq	$32, %r8
 	cmpb	$0, 30(%rdx)
@@ -99268,31 +99531,31 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	16(%r8), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_37:
+.L446_37:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_37
-	jmp	.L444_87
-.L444_39:
+	jne	.L446_37
+	jmp	.L446_87
+.L446_39:
 	cmpq	$3, %rax
-	jne	.L444_76
+	jne	.L446_76
 	xorl	%eax, %eax
 	cmpb	$0, 30(%rdx)
 	setne	%al
@@ -99304,32 +99567,32 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	128(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
 	.p2align	4
-.L444_43:
+.L446_43:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_43
-	jmp	.L444_87
-.L444_45:
+	jne	.L446_43
+	jmp	.L446_87
+.L446_45:
 	cmpq	$10, %rax
-	jne	.L444_77
+	jne	.L446_77
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -99346,7 +99609,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rcx,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_163
+	je	.L446_163
 	imulq	$104, %rax, %r8
 	addq	112(%rdi), %r8
 	cmpq	%rax, 120(%rdi)
@@ -99359,12 +99622,12 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	72(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
 	.p2align	4
-.L444_49:
+.L446_49:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99374,17 +99637,17 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L444_49
-	jmp	.L444_85
-.L444_50:
+	ja	.L446_49
+	jmp	.L446_85
+.L446_50:
 	cmpq	$5, %rax
-	jne	.L444_81
+	jne	.L446_81
 	addq	$8, %rdi
 	popq	%rbp
 	jmp	hw_cfq_v1_CfqV1_find_front_merge
-.L444_52:
+.L446_52:
 	cmpq	$15, %rax
-	jne	.L444_163
+	jne	.L446_163
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -99393,7 +99656,7 @@ hw_registry_AnyElevator_find_front_merge:
 	leaq	128(%rsi), %r8
 	cmovaq	%rcx, %r8
 	cmpb	$1, 40(%r8)
-	jne	.L444_163
+	jne	.L446_163
 	movzwl	28(%rdx), %ecx
 	cmpb	$0, 30(%rdx)
 	sete	%r8b
@@ -99409,7 +99672,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_163
+	je	.L446_163
 	leaq	(%rax,%rax,4), %rcx
 	shlq	$6, %rcx
 	addq	872(%rdi), %rcx
@@ -99423,32 +99686,32 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_58:
+.L446_58:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_58
-	jmp	.L444_87
-.L444_60:
+	jne	.L446_58
+	jmp	.L446_87
+.L446_60:
 	movl	8(%rdx), %eax
 	cmpl	528(%rdi), %eax
-	jae	.L444_163
+	jae	.L446_163
 	imulq	$56, %rax, %rcx
 	addq	176(%rdi), %rcx
 	cmpq	%rax, 184(%rdi)
@@ -99461,36 +99724,36 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	24(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_64:
+.L446_64:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_64
-	jmp	.L444_87
-.L444_66:
+	jne	.L446_64
+	jmp	.L446_87
+.L446_66:
 	addq	$8, %rdi
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_find_front_merge
-.L444_67:
+.L446_67:
 	movl	8(%rdx), %eax
 	cmpl	1480(%rdi), %eax
-	jae	.L444_163
+	jae	.L446_163
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$4, %rcx
 	addq	1256(%rdi), %rcx
@@ -99502,43 +99765,43 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	$-1, %rcx
 	cmovaeq	%rdi, %rcx
 	cmpb	$0, 30(%rdx)
-	je	.L444_108
+	je	.L446_108
 	testb	$1, 28(%rdx)
-	jne	.L444_108
+	jne	.L446_108
 	movq	392(%rsi), %rdx
 	movl	100(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_73:
+.L446_73:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_73
-	jmp	.L444_87
-.L444_75:
+	jne	.L446_73
+	jmp	.L446_87
+.L446_75:
 	addq	$8, %rdi
 	popq	%rbp
 	jmp	hw_mq_deadline_MqDeadline_find_front_merge
-.L444_76:
+.L446_76:
 	addq	$8, %rdi
 	popq	%rbp
 	jmp	hw_sfq_Sfq_find_front_merge
-.L444_77:
+.L446_77:
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -99555,7 +99818,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rcx,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_163
+	je	.L446_163
 	imulq	$56, %rax, %rcx
 	addq	512(%rdi), %rcx
 	cmpq	%rax, 520(%rdi)
@@ -99568,12 +99831,12 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rax), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
 	.p2align	4
-.L444_80:
+.L446_80:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99583,9 +99846,9 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L444_80
-	jmp	.L444_85
-.L444_81:
+	ja	.L446_80
+	jmp	.L446_85
+.L446_81:
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -99596,7 +99859,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rax), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_163
+	je	.L446_163
 	imulq	$104, %rax, %r8
 	addq	112(%rdi), %r8
 	cmpq	%rax, 120(%rdi)
@@ -99609,12 +99872,12 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	72(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
 	.p2align	4
-.L444_84:
+.L446_84:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99624,10 +99887,10 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L444_84
-.L444_85:
+	ja	.L446_84
+.L446_85:
 	cmpl	$-1, %eax
-	je	.L444_163
+	je	.L446_163
 	movl	%eax, %r8d
 	movq	%r8, %r9
 	shlq	$5, %r9
@@ -99636,22 +99899,22 @@ hw_registry_AnyElevator_find_front_merge:
 	cmpq	%r8, %rdx
 	cmovaq	%rdi, %rsi
 	cmpq	%rcx, (%rsi)
-	jne	.L444_163
-.L444_87:
+	jne	.L446_163
+.L446_87:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L444_88:
+.L446_88:
 	cmpq	$13, %rax
-	jle	.L444_113
+	jle	.L446_113
 	cmpq	$15, %rax
-	jle	.L444_134
+	jle	.L446_134
 	cmpq	$16, %rax
-	je	.L444_163
+	je	.L446_163
 	cmpq	$17, %rax
-	jne	.L444_163
+	jne	.L446_163
 	movl	8(%rdx), %eax
 	cmpl	1520(%rdi), %eax
-	jae	.L444_163
+	jae	.L446_163
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$4, %rcx
 	addq	1296(%rdi), %rcx
@@ -99663,41 +99926,41 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	$-1, %rcx
 	cmovaeq	%rdi, %rcx
 	cmpb	$0, 30(%rdx)
-	je	.L444_158
+	je	.L446_158
 	testb	$1, 28(%rdx)
-	jne	.L444_158
+	jne	.L446_158
 	movq	392(%rsi), %rdx
 	movl	100(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_98:
+.L446_98:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_98
-	jmp	.L444_87
-.L444_100:
+	jne	.L446_98
+	jmp	.L446_87
+.L446_100:
 	cmpq	$6, %rax
-	jle	.L444_125
+	jle	.L446_125
 	cmpq	$7, %rax
-	je	.L444_107
+	je	.L446_107
 	cmpq	$8, %rax
-	jne	.L444_136
+	jne	.L446_136
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -99713,7 +99976,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rax,%r8,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_163
+	je	.L446_163
 	leaq	(%rax,%rax,4), %r8
 	shlq	$4, %r8
 	addq	136(%rdi), %r8
@@ -99727,11 +99990,11 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	40(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
-.L444_106:
+.L446_106:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99741,43 +100004,43 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L444_106
-	jmp	.L444_85
-.L444_107:
+	ja	.L446_106
+	jmp	.L446_85
+.L446_107:
 	addq	$56, %rdi
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_find_front_merge
-.L444_108:
+.L446_108:
 	movq	392(%rsi), %rdx
 	movl	80(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_111:
+.L446_111:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_111
-	jmp	.L444_87
-.L444_113:
+	jne	.L446_111
+	jmp	.L446_87
+.L446_113:
 	cmpq	$11, %rax
-	jg	.L444_127
+	jg	.L446_127
 	cmpq	$10, %rax
-	jne	.L444_142
+	jne	.L446_142
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -99794,7 +100057,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rcx,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_163
+	je	.L446_163
 	imulq	$104, %rax, %r8
 	addq	160(%rdi), %r8
 	cmpq	%rax, 168(%rdi)
@@ -99807,11 +100070,11 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	72(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
-.L444_118:
+.L446_118:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99821,11 +100084,11 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L444_118
-	jmp	.L444_85
-.L444_119:
+	ja	.L446_118
+	jmp	.L446_85
+.L446_119:
 	cmpq	$3, %rax
-	jne	.L444_137
+	jne	.L446_137
 	xorl	%eax, %eax
 	cmpb	$0, 30(%rdx)
 	setne	%al
@@ -99837,40 +100100,40 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	128(%r8,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_123:
+.L446_123:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_123
-	jmp	.L444_87
-.L444_125:
+	jne	.L446_123
+	jmp	.L446_87
+.L446_125:
 	cmpq	$5, %rax
-	jne	.L444_138
+	jne	.L446_138
 	addq	$56, %rdi
 	popq	%rbp
 	jmp	hw_cfq_v1_CfqV1_find_front_merge
-.L444_127:
+.L446_127:
 	cmpq	$12, %rax
-	jne	.L444_146
+	jne	.L446_146
 	movl	8(%rdx), %eax
 	cmpl	576(%rdi), %eax
-	jae	.L444_163
+	jae	.L446_163
 	imulq	$56, %rax, %rcx
 	addq	224(%rdi), %rcx
 	cmpq	%rax, 232(%rdi)
@@ -99883,43 +100146,43 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	24(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_132:
+.L446_132:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_132
-	jmp	.L444_87
-.L444_134:
+	jne	.L446_132
+	jmp	.L446_87
+.L446_134:
 	cmpq	$14, %rax
-	jne	.L444_151
+	jne	.L446_151
 	addq	$56, %rdi
 	popq	%rbp
 	jmp	hw_mq_deadline_MqDeadline_find_front_merge
-.L444_136:
+.L446_136:
 	addq	$104, %rdi
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_find_front_merge
-.L444_137:
+.L446_137:
 	addq	$56, %rdi
 	popq	%rbp
 	jmp	hw_sfq_Sfq_find_front_merge
-.L444_138:
+.L446_138:
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -99930,7 +100193,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rax), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_163
+	je	.L446_163
 	imulq	$104, %rax, %r8
 	addq	160(%rdi), %r8
 	cmpq	%rax, 168(%rdi)
@@ -99943,11 +100206,11 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	72(%r8), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
-.L444_141:
+.L446_141:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -99957,9 +100220,9 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L444_141
-	jmp	.L444_85
-.L444_142:
+	ja	.L446_141
+	jmp	.L446_85
+.L446_142:
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -99976,7 +100239,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	44(%rcx,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_163
+	je	.L446_163
 	imulq	$56, %rax, %rcx
 	addq	560(%rdi), %rcx
 	cmpq	%rax, 568(%rdi)
@@ -99989,11 +100252,11 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rax), %r8d
 	cmpq	%r8, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rdi
 	movl	$-1, %eax
 	movl	%r8d, %r9d
-.L444_145:
+.L446_145:
 	shlq	$5, %r8
 	cmpq	%rcx, (%rdi,%r8)
 	cmovael	%r9d, %eax
@@ -100003,9 +100266,9 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8), %r8d
 	movl	%r8d, %r9d
 	cmpq	%r8, %rdx
-	ja	.L444_145
-	jmp	.L444_85
-.L444_146:
+	ja	.L446_145
+	jmp	.L446_85
+.L446_146:
 	movl	8(%rdx), %eax
 	cmpb	$0, 30(%rdx)
 	sete	%cl
@@ -100041,29 +100304,29 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rdi), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_149:
+.L446_149:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_149
-	jmp	.L444_87
-.L444_151:
+	jne	.L446_149
+	jmp	.L446_87
+.L446_151:
 	movl	8(%rdx), %eax
 	movq	%rax, %rcx
 	shlq	$7, %rcx
@@ -100072,7 +100335,7 @@ hw_registry_AnyElevator_find_front_merge:
 	leaq	128(%rsi), %r8
 	cmovaq	%rcx, %r8
 	cmpb	$1, 40(%r8)
-	jne	.L444_163
+	jne	.L446_163
 	movzwl	28(%rdx), %ecx
 	cmpb	$0, 30(%rdx)
 	sete	%r8b
@@ -100088,7 +100351,7 @@ hw_registry_AnyElevator_find_front_merge:
 	movl	(%r8,%rax,4), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L444_163
+	je	.L446_163
 	leaq	(%rax,%rax,4), %rcx
 	shlq	$6, %rcx
 	addq	920(%rdi), %rcx
@@ -100102,55 +100365,55 @@ hw_registry_AnyElevator_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	8(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_156:
+.L446_156:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_156
-	jmp	.L444_87
-.L444_158:
+	jne	.L446_156
+	jmp	.L446_87
+.L446_158:
 	movq	392(%rsi), %rdx
 	movl	80(%rax), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L444_87
+	je	.L446_87
 	addq	%rsi, %rdi
-.L444_161:
+.L446_161:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L444_163
+	jbe	.L446_163
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L444_161
-	jmp	.L444_87
-.L444_163:
+	jne	.L446_161
+	jmp	.L446_87
+.L446_163:
 	movl	$-1, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -100169,53 +100432,53 @@ hw_registry_AnyElevator_find_merge:
 	cmovaeq	%rax, %rcx
 	xorl	%r8d, %r8d
 	cmpq	$9, %rcx
-	jg	.L445_5
+	jg	.L447_5
 	leaq	-1(%rcx), %r9
 	movl	$0, %eax
 	cmpq	$8, %r9
-	jb	.L445_52
+	jb	.L447_52
 	addq	$8, %rdi
 	testq	%rcx, %rcx
-	jne	.L445_11
+	jne	.L447_11
 	callq	hw_linus_Linus_find_merge
-	jmp	.L445_4
-.L445_5:
+	jmp	.L447_4
+.L447_5:
 	cmpq	$15, %rcx
-	jg	.L445_8
+	jg	.L447_8
 	addq	$-10, %rcx
 	movl	$0, %eax
 	cmpq	$5, %rcx
-	jb	.L445_52
+	jb	.L447_52
 	addq	$8, %rdi
 	callq	hw_bfq_Bfq_find_merge
 	xorl	%r8d, %r8d
 	xorl	%eax, %eax
-	jmp	.L445_52
-.L445_8:
+	jmp	.L447_52
+.L447_8:
 	leaq	-17(%rcx), %r9
 	movl	$0, %eax
 	cmpq	$2, %r9
-	jb	.L445_52
+	jb	.L447_52
 	cmpq	$16, %rcx
-	jne	.L445_12
+	jne	.L447_12
 	addq	$8, %rdi
 	callq	hw_kyber_Kyber_find_merge
-	jmp	.L445_4
-.L445_12:
+	jmp	.L447_4
+.L447_12:
 	movzbl	30(%rdx), %ecx
 	movzbl	%cl, %r8d
 	leal	-2(%r8), %eax
 	cmpl	$2, %eax
-	jb	.L445_20
+	jb	.L447_20
 	movl	$1769, %eax
 	testl	%r8d, %r8d
-	je	.L445_15
+	je	.L447_15
 	movl	$1770, %eax
-.L445_15:
+.L447_15:
 	cmpl	$0, 2088(%rdi)
-	je	.L445_20
+	je	.L447_20
 	cmpb	$1, (%rdi,%rax)
-	jne	.L445_20
+	jne	.L447_20
 	movl	8(%rdx), %r10d
 	movq	1776(%rdi), %r8
 	movq	1784(%rdi), %r9
@@ -100226,7 +100489,7 @@ hw_registry_AnyElevator_find_merge:
 	cmpq	%r10, %r9
 	cmovbeq	%rax, %rbx
 	cmpq	$0, (%rbx)
-	jne	.L445_19
+	jne	.L447_19
 	addq	256(%rsi), %r11
 	cmpq	%r10, 264(%rsi)
 	leaq	128(%rsi), %r10
@@ -100241,10 +100504,10 @@ hw_registry_AnyElevator_find_merge:
 	cmpq	%r10, %r9
 	cmovbeq	%rax, %r11
 	cmpq	$0, (%r11)
-	je	.L445_20
-.L445_19:
+	je	.L447_20
+.L447_19:
 	cmpl	$-1, %r10d
-	je	.L445_20
+	je	.L447_20
 	movl	%r10d, %edi
 	movq	%rdi, %r10
 	shlq	$7, %r10
@@ -100256,11 +100519,11 @@ hw_registry_AnyElevator_find_merge:
 	movq	392(%rsi), %r9
 	movl	96(%rax), %r10d
 	cmpq	%r10, %r9
-	jbe	.L445_30
+	jbe	.L447_30
 	movl	$-1, %r8d
 	movq	%r10, %rbx
 	movl	%r10d, %r14d
-.L445_28:
+.L447_28:
 	shlq	$5, %rbx
 	cmpq	%r11, (%rdi,%rbx)
 	cmovael	%r14d, %r8d
@@ -100270,9 +100533,9 @@ hw_registry_AnyElevator_find_merge:
 	movl	(%rbx), %ebx
 	movl	%ebx, %r14d
 	cmpq	%rbx, %r9
-	ja	.L445_28
+	ja	.L447_28
 	cmpl	$-1, %r8d
-	je	.L445_30
+	je	.L447_30
 	movl	%r8d, %r8d
 	movq	%r8, %rbx
 	shlq	$5, %rbx
@@ -100281,106 +100544,106 @@ hw_registry_AnyElevator_find_merge:
 	cmpq	%r8, %r9
 	cmovaq	%rbx, %rax
 	addq	$20, %rax
-	jmp	.L445_38
-.L445_20:
+	jmp	.L447_38
+.L447_20:
 	movl	968(%rsi), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L445_22
+	je	.L447_22
 	movq	%rax, %rcx
 	shlq	$5, %rcx
 	addq	32(%rdi), %rcx
 	cmpq	%rax, 40(%rdi)
 	cmovbeq	%rdi, %rcx
 	cmpb	$0, 28(%rcx)
-	je	.L445_22
+	je	.L447_22
 	movl	$-1, 968(%rsi)
-.L445_22:
+.L447_22:
 	movq	48(%rdi), %rax
 	subq	$2, %rax
 	movl	$17, %ecx
 	cmovaeq	%rax, %rcx
 	xorl	%eax, %eax
 	cmpq	$9, %rcx
-	jg	.L445_31
+	jg	.L447_31
 	leaq	-1(%rcx), %r8
 	cmpq	$8, %r8
-	jb	.L445_35
+	jb	.L447_35
 	addq	$56, %rdi
 	testq	%rcx, %rcx
-	jne	.L445_53
+	jne	.L447_53
 	callq	hw_linus_Linus_find_merge
-	jmp	.L445_35
-.L445_11:
+	jmp	.L447_35
+.L447_11:
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_find_merge
-.L445_4:
+.L447_4:
 	movq	%rax, %r8
 	andq	$-256, %r8
-	jmp	.L445_52
-.L445_31:
+	jmp	.L447_52
+.L447_31:
 	movl	$424960, %r8d
 	btq	%rcx, %r8
-	jae	.L445_32
-.L445_35:
+	jae	.L447_32
+.L447_35:
 	movq	%rax, %r8
 	shrq	$32, %r8
 	movl	%eax, %ecx
 	andl	$-65536, %ecx
 	movl	%eax, %edx
 	andl	$65280, %edx
-.L445_51:
+.L447_51:
 	shlq	$32, %r8
 	orq	%rcx, %r8
 	orq	%rdx, %r8
 	orq	%r8, %rax
-.L445_52:
+.L447_52:
 	movzbl	%al, %eax
 	orq	%r8, %rax
 	popq	%rbx
 	popq	%r14
 	popq	%rbp
 	HOISTWAY_RETURN
-.L445_32:
+.L447_32:
 	addq	$56, %rdi
 	cmpq	$15, %rcx
-	jne	.L445_34
+	jne	.L447_34
 	callq	hw_bfq_Bfq_find_merge
 	xorl	%eax, %eax
-	jmp	.L445_35
-.L445_30:
+	jmp	.L447_35
+.L447_30:
 	addq	$104, %rax
-.L445_38:
+.L447_38:
 	movl	(%rax), %r8d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r8
-	je	.L445_40
+	je	.L447_40
 	movq	%r8, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
 	cmpq	%r8, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	cmpb	%cl, 61(%rax)
-	jne	.L445_40
+	jne	.L447_40
 	movl	40(%rax), %ebx
 	addq	(%rax), %rbx
 	movq	$-1, %rax
 	cmovaeq	%rbx, %rax
 	cmpq	%r11, %rax
-	jne	.L445_40
+	jne	.L447_40
 	movl	$2, %eax
 	xorl	%ecx, %ecx
-	jmp	.L445_50
-.L445_40:
+	jmp	.L447_50
+.L447_40:
 	movl	24(%rdx), %eax
 	addq	%rax, %r11
 	movq	$-1, %rdx
 	cmovaeq	%r11, %rdx
 	movl	$1, %eax
 	cmpq	%r10, %r9
-	jbe	.L445_41
+	jbe	.L447_41
 	movl	$-1, %r8d
 	movl	%r10d, %r11d
-.L445_43:
+.L447_43:
 	shlq	$5, %r10
 	cmpq	%rdx, (%rdi,%r10)
 	cmovael	%r11d, %r8d
@@ -100390,9 +100653,9 @@ hw_registry_AnyElevator_find_merge:
 	movl	(%r10), %r10d
 	movl	%r10d, %r11d
 	cmpq	%r10, %r9
-	ja	.L445_43
+	ja	.L447_43
 	cmpl	$-1, %r8d
-	je	.L445_41
+	je	.L447_41
 	movl	%r8d, %r10d
 	movq	%r10, %r11
 	shlq	$5, %r11
@@ -100401,29 +100664,29 @@ hw_registry_AnyElevator_find_merge:
 	cmpq	%r10, %r9
 	cmovaq	%rdi, %r11
 	cmpq	%rdx, (%r11)
-	jne	.L445_41
+	jne	.L447_41
 	movq	%r10, %rdx
 	shlq	$6, %rdx
 	addq	64(%rsi), %rdx
 	cmpq	%r10, 72(%rsi)
 	cmovbeq	%rsi, %rdx
 	cmpb	%cl, 61(%rdx)
-	jne	.L445_41
+	jne	.L447_41
 	movl	$2, %eax
 	movl	$256, %edx
 	xorl	%ecx, %ecx
-	jmp	.L445_51
-.L445_41:
+	jmp	.L447_51
+.L447_41:
 	xorl	%ecx, %ecx
-.L445_50:
+.L447_50:
 	xorl	%edx, %edx
-	jmp	.L445_51
-.L445_53:
+	jmp	.L447_51
+.L447_53:
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_find_merge
-	jmp	.L445_35
-.L445_34:
+	jmp	.L447_35
+.L447_34:
 	callq	hw_kyber_Kyber_find_merge
-	jmp	.L445_35
+	jmp	.L447_35
 	.size	hw_registry_AnyElevator_find_merge, .-hw_registry_AnyElevator_find_merge
 
 	.p2align	4
@@ -100437,31 +100700,31 @@ hw_registry_AnyElevator_former:
 	cmovaeq	%rax, %rcx
 	movl	$-1, %eax
 	cmpq	$9, %rcx
-	jg	.L446_13
+	jg	.L448_13
 	cmpq	$4, %rcx
-	jg	.L446_7
+	jg	.L448_7
 	cmpq	$1, %rcx
-	jle	.L446_3
+	jle	.L448_3
 	cmpq	$2, %rcx
-	je	.L446_6
+	je	.L448_6
 	cmpq	$3, %rcx
-	jmp	.L446_6
-.L446_13:
+	jmp	.L448_6
+.L448_13:
 	cmpq	$14, %rcx
-	jg	.L446_18
+	jg	.L448_18
 	cmpq	$11, %rcx
-	jle	.L446_15
+	jle	.L448_15
 	cmpq	$12, %rcx
-	je	.L446_6
+	je	.L448_6
 	cmpq	$13, %rcx
-	jmp	.L446_6
-.L446_7:
+	jmp	.L448_6
+.L448_7:
 	cmpq	$6, %rcx
-	jle	.L446_8
+	jle	.L448_8
 	cmpq	$7, %rcx
-	je	.L446_6
+	je	.L448_6
 	cmpq	$8, %rcx
-	je	.L446_6
+	je	.L448_6
 	movl	%edx, %ecx
 	movq	%rcx, %rdx
 	shlq	$5, %rdx
@@ -100472,17 +100735,17 @@ hw_registry_AnyElevator_former:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %edi
 	cmpl	$1, %edi
-	jg	.L446_28
+	jg	.L448_28
 	testl	%edi, %edi
-	je	.L446_29
-	jmp	.L446_50
-.L446_18:
+	je	.L448_29
+	jmp	.L448_50
+.L448_18:
 	cmpq	$16, %rcx
-	jle	.L446_19
+	jle	.L448_19
 	cmpq	$17, %rcx
-	je	.L446_6
+	je	.L448_6
 	cmpq	$18, %rcx
-	je	.L446_50
+	je	.L448_50
 	movl	%edx, %edx
 	movq	%rdx, %rcx
 	shlq	$5, %rcx
@@ -100492,24 +100755,24 @@ hw_registry_AnyElevator_former:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %r8d
 	cmpl	$1, %r8d
-	jg	.L446_30
+	jg	.L448_30
 	testl	%r8d, %r8d
-	jne	.L446_50
+	jne	.L448_50
 	movq	48(%rdi), %r9
 	subq	$2, %r9
 	movl	$17, %r8d
 	cmovaeq	%r9, %r8
 	cmpq	$8, %r8
-	jle	.L446_25
+	jle	.L448_25
 	cmpq	$13, %r8
-	jg	.L446_42
+	jg	.L448_42
 	cmpq	$10, %r8
-	jle	.L446_37
+	jle	.L448_37
 	cmpq	$11, %r8
-	je	.L446_48
+	je	.L448_48
 	cmpq	$12, %r8
-	jmp	.L446_48
-.L446_3:
+	jmp	.L448_48
+.L448_3:
 	testq	%rcx, %rcx
 	movl	%edx, %eax
 	movq	%rax, %rcx
@@ -100521,16 +100784,16 @@ hw_registry_AnyElevator_former:
 	movl	8(%rdx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L446_15:
+.L448_15:
 	cmpq	$10, %rcx
-	jmp	.L446_6
-.L446_8:
+	jmp	.L448_6
+.L448_8:
 	cmpq	$5, %rcx
-	jmp	.L446_6
-.L446_19:
+	jmp	.L448_6
+.L448_19:
 	cmpq	$15, %rcx
-	jne	.L446_50
-.L446_6:
+	jne	.L448_50
+.L448_6:
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$5, %rcx
@@ -100541,48 +100804,48 @@ hw_registry_AnyElevator_former:
 	movl	20(%rdx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L446_28:
+.L448_28:
 	cmpl	$2, %edi
-	jne	.L446_50
-.L446_29:
+	jne	.L448_50
+.L448_29:
 	addq	384(%rsi), %rdx
 	leaq	400(%rsi), %rax
 	cmpq	%rcx, 392(%rsi)
 	cmovaq	%rdx, %rax
-	jmp	.L446_49
-.L446_30:
+	jmp	.L448_49
+.L448_30:
 	cmpl	$2, %r8d
-	jne	.L446_50
-.L446_48:
+	jne	.L448_50
+.L448_48:
 	addq	384(%rsi), %rcx
 	leaq	400(%rsi), %rax
 	cmpq	%rdx, 392(%rsi)
 	cmovaq	%rcx, %rax
-.L446_49:
+.L448_49:
 	movl	20(%rax), %eax
-.L446_50:
+.L448_50:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L446_25:
+.L448_25:
 	cmpq	$3, %r8
-	jle	.L446_26
+	jle	.L448_26
 	cmpq	$5, %r8
-	jle	.L446_32
+	jle	.L448_32
 	cmpq	$6, %r8
-	je	.L446_48
+	je	.L448_48
 	cmpq	$7, %r8
-	jmp	.L446_48
-.L446_42:
+	jmp	.L448_48
+.L448_42:
 	cmpq	$15, %r8
-	jle	.L446_43
+	jle	.L448_43
 	cmpq	$16, %r8
-	je	.L446_50
+	je	.L448_50
 	cmpq	$17, %r8
-	je	.L446_48
-	jmp	.L446_50
-.L446_26:
+	je	.L448_48
+	jmp	.L448_50
+.L448_26:
 	cmpq	$1, %r8
-	jg	.L446_46
+	jg	.L448_46
 	testq	%r8, %r8
 	movq	%rdx, %rax
 	shlq	$4, %rax
@@ -100593,9 +100856,9 @@ hw_registry_AnyElevator_former:
 	movl	8(%rcx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L446_37:
+.L448_37:
 	cmpq	$9, %r8
-	jne	.L446_48
+	jne	.L448_48
 	movq	88(%rdi), %r8
 	addq	%rcx, %r8
 	cmpq	%rdx, 96(%rdi)
@@ -100603,23 +100866,23 @@ hw_registry_AnyElevator_former:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %edi
 	cmpl	$1, %edi
-	jg	.L446_47
+	jg	.L448_47
 	testl	%edi, %edi
-	je	.L446_48
-	jmp	.L446_50
-.L446_43:
+	je	.L448_48
+	jmp	.L448_50
+.L448_43:
 	cmpq	$14, %r8
-	jmp	.L446_48
-.L446_46:
+	jmp	.L448_48
+.L448_46:
 	cmpq	$2, %r8
-	jmp	.L446_48
-.L446_32:
+	jmp	.L448_48
+.L448_32:
 	cmpq	$4, %r8
-	jmp	.L446_48
-.L446_47:
+	jmp	.L448_48
+.L448_47:
 	cmpl	$3, %edi
-	jne	.L446_48
-	jmp	.L446_50
+	jne	.L448_48
+	jmp	.L448_50
 	.size	hw_registry_AnyElevator_former, .-hw_registry_AnyElevator_former
 
 	.p2align	4
@@ -100638,15 +100901,15 @@ hw_registry_AnyElevator_join:
 	movl	$19, %eax
 	cmovaeq	%r8, %rax
 	cmpq	$9, %rax
-	jg	.L447_6
+	jg	.L449_6
 	cmpq	$4, %rax
-	jg	.L447_11
+	jg	.L449_11
 	cmpq	$1, %rax
-	jle	.L447_25
+	jle	.L449_25
 	cmpq	$2, %rax
-	je	.L447_40
+	je	.L449_40
 	cmpq	$3, %rax
-	jne	.L447_44
+	jne	.L449_44
 	addq	$8, %rdi
 	addq	$56, %rsp
 	popq	%rbx
@@ -100656,16 +100919,16 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_anticipatory_Anticipatory_join
-.L447_6:
+.L449_6:
 	cmpq	$14, %rax
-	jg	.L447_17
+	jg	.L449_17
 	addq	$8, %rdi
 	cmpq	$11, %rax
-	jle	.L447_30
+	jle	.L449_30
 	cmpq	$12, %rax
-	je	.L447_41
+	je	.L449_41
 	cmpq	$13, %rax
-	jne	.L447_49
+	jne	.L449_49
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -100674,14 +100937,14 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_Cfq_join
-.L447_11:
+.L449_11:
 	addq	$8, %rdi
 	cmpq	$6, %rax
-	jle	.L447_36
+	jle	.L449_36
 	cmpq	$7, %rax
-	je	.L447_42
+	je	.L449_42
 	cmpq	$8, %rax
-	jne	.L447_53
+	jne	.L449_53
 	movq	320(%rsi), %rax
 	movq	328(%rsi), %r8
 	movl	%ecx, %r9d
@@ -100694,11 +100957,11 @@ hw_registry_AnyElevator_join:
 	movq	(%r10), %r14
 	movl	%edx, %edx
 	cmpq	%rdx, %r8
-	jbe	.L447_167
+	jbe	.L449_167
 	shlq	$4, %rdx
 	addq	%rdx, %rax
 	movq	%rax, %rbx
-.L447_16:
+.L449_16:
 	movq	(%rbx), %rax
 	cmpq	%r14, %rax
 	cmovbq	%rax, %r14
@@ -100712,21 +100975,21 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_tree_CfqTree_remove
-.L447_17:
+.L449_17:
 	cmpq	$16, %rax
-	jle	.L447_38
+	jle	.L449_38
 	cmpq	$17, %rax
-	je	.L447_43
+	je	.L449_43
 	movl	%ecx, %ebx
 	cmpq	$18, %rax
-	jne	.L447_54
+	jne	.L449_54
 	leaq	16(%rdi), %r15
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L447_168
+	jbe	.L449_168
 	movq	%rbx, %r14
 	shlq	$4, %r14
 	addq	320(%rsi), %r14
-.L447_22:
+.L449_22:
 	movl	8(%r14), %ecx
 	movl	12(%r14), %edx
 	movq	$-1, 8(%r14)
@@ -100746,16 +101009,16 @@ hw_registry_AnyElevator_join:
 	movl	%edx, (%r15)
 	movl	%ecx, (%r9)
 	cmpq	%rbx, %r8
-	jbe	.L447_169
+	jbe	.L449_169
 	shlq	$4, %rbx
 	addq	%rbx, %rax
-.L447_24:
+.L449_24:
 	movq	$0, (%rax)
 	decl	40(%rdi)
-	jmp	.L447_166
-.L447_25:
+	jmp	.L449_166
+.L449_25:
 	testq	%rax, %rax
-	jne	.L447_63
+	jne	.L449_63
 	movq	40(%rdi), %rax
 	movq	48(%rdi), %r8
 	movl	%edx, %edx
@@ -100770,16 +101033,16 @@ hw_registry_AnyElevator_join:
 	movq	%r14, %rcx
 	cmovaq	%rax, %rcx
 	movq	(%rcx), %r12
-	jbe	.L447_170
-.L447_27:
+	jbe	.L449_170
+.L449_27:
 	cmpq	%r12, %r15
 	cmovlq	%r15, %r12
 	movq	%r12, (%rax)
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L447_171
+	jbe	.L449_171
 	shlq	$4, %rbx
 	addq	320(%rsi), %rbx
-.L447_29:
+.L449_29:
 	leaq	64(%rdi), %rax
 	movl	8(%rbx), %ecx
 	movl	12(%rbx), %edx
@@ -100800,10 +101063,10 @@ hw_registry_AnyElevator_join:
 	movl	%edx, (%r9)
 	movl	%ecx, (%rax)
 	movq	$0, 8(%rdi)
-	jmp	.L447_166
-.L447_30:
+	jmp	.L449_166
+.L449_30:
 	cmpq	$10, %rax
-	jne	.L447_66
+	jne	.L449_66
 	movq	64(%rsi), %r9
 	movq	72(%rsi), %r10
 	movl	%ecx, %r8d
@@ -100820,7 +101083,7 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%rsi, %rdx
 	movl	52(%r11), %r9d
 	cmpl	52(%rdx), %r9d
-	jne	.L447_35
+	jne	.L449_35
 	movq	320(%rsi), %rdx
 	movq	328(%rsi), %r9
 	movq	%r8, %r10
@@ -100831,16 +101094,16 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%rbx, %r10
 	movq	(%r10), %r14
 	cmpq	%rax, %r9
-	jbe	.L447_174
+	jbe	.L449_174
 	shlq	$4, %rax
 	addq	%rax, %rdx
 	movq	%rdx, %rbx
-.L447_34:
+.L449_34:
 	movq	(%rbx), %rax
 	cmpq	%r14, %rax
 	cmovbq	%rax, %r14
 	movq	%r14, (%rbx)
-.L447_35:
+.L449_35:
 	movq	%rdi, %rbx
 	movl	%ecx, %edx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_remove
@@ -100853,9 +101116,9 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-.L447_36:
+.L449_36:
 	cmpq	$5, %rax
-	jne	.L447_67
+	jne	.L449_67
 	movl	%ecx, %edx
 	addq	$56, %rsp
 	popq	%rbx
@@ -100865,9 +101128,9 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v1_CfqV1_remove
-.L447_38:
+.L449_38:
 	cmpq	$15, %rax
-	jne	.L447_166
+	jne	.L449_166
 	addq	$8, %rdi
 	addq	$56, %rsp
 	popq	%rbx
@@ -100877,10 +101140,10 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bfq_Bfq_join
-.L447_40:
+.L449_40:
 	addq	$40, %rdi
-	jmp	.L447_76
-.L447_41:
+	jmp	.L449_76
+.L449_41:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -100889,7 +101152,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_fiops_Fiops_join
-.L447_42:
+.L449_42:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -100898,7 +101161,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_join
-.L447_43:
+.L449_43:
 	addq	$8, %rdi
 	movl	%ecx, %edx
 	addq	$56, %rsp
@@ -100909,7 +101172,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_paternoster_Paternoster_join
-.L447_44:
+.L449_44:
 	movq	64(%rsi), %rax
 	movq	72(%rsi), %r8
 	movl	%edx, %r9d
@@ -100927,21 +101190,21 @@ hw_registry_AnyElevator_join:
 	leaq	8(%rdi), %rbx
 	movl	52(%r10), %eax
 	cmpl	52(%r11), %eax
-	jne	.L447_48
+	jne	.L449_48
 	cmpq	%rax, 16(%rdi)
-	jbe	.L447_173
+	jbe	.L449_173
 	leaq	(%rax,%rax,8), %rdi
 	leaq	(%rdi,%rdi,2), %rdi
 	addq	%rax, %rdi
 	addq	(%rbx), %rdi
-.L447_47:
+.L449_47:
 	addq	$8, %rdi
 	movq	%rsi, %r14
 	movl	%ecx, %r15d
 	callq	hw_shared_sorted_fifo_SortedFifo_inherit
 	movl	%r15d, %ecx
 	movq	%r14, %rsi
-.L447_48:
+.L449_48:
 	movq	%rbx, %rdi
 	movl	%ecx, %edx
 	addq	$56, %rsp
@@ -100952,7 +101215,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_sfq_Sfq_remove
-.L447_49:
+.L449_49:
 	movl	%ecx, %eax
 	movq	%rax, %r8
 	shlq	$6, %r8
@@ -100961,15 +101224,15 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%rsi, %r8
 	movzbl	60(%r8), %eax
 	shrl	$3, %eax
-	je	.L447_52
+	je	.L449_52
 	cmpl	$1, %eax
-	je	.L447_73
+	je	.L449_73
 	cmpl	$2, %eax
-	jne	.L447_74
-.L447_52:
+	jne	.L449_74
+.L449_52:
 	movl	$152, %eax
-	jmp	.L447_75
-.L447_53:
+	jmp	.L449_75
+.L449_53:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -100978,7 +101241,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_join
-.L447_54:
+.L449_54:
 	movq	32(%rdi), %rax
 	movq	40(%rdi), %r8
 	movq	%rbx, %r9
@@ -100987,7 +101250,7 @@ hw_registry_AnyElevator_join:
 	cmpq	%rbx, %r8
 	cmovbeq	%rdi, %r9
 	cmpb	$0, 28(%r9)
-	je	.L447_68
+	je	.L449_68
 	movl	%edx, -64(%rbp)
 	movl	%edx, %r10d
 	movq	%r10, %r14
@@ -100998,26 +101261,26 @@ hw_registry_AnyElevator_join:
 	cmovaq	%rax, %rdx
 	movq	16(%r9), %r13
 	cmpq	16(%rdx), %r13
-	jae	.L447_102
+	jae	.L449_102
 	movl	24(%rdx), %r12d
 	cmpq	%r10, %r8
-	jbe	.L447_175
-.L447_57:
+	jbe	.L449_175
+.L449_57:
 	movq	%r13, 16(%rax)
 	cmpq	%r12, 1784(%rdi)
 	movq	%rdi, -72(%rbp)
-	jbe	.L447_176
+	jbe	.L449_176
 	shlq	$7, %r12
 	addq	1776(%rdi), %r12
-.L447_59:
+.L449_59:
 	leaq	48(%r12), %r15
 	leaq	320(%rsi), %r11
 	cmpq	%r10, 328(%rsi)
-	jbe	.L447_177
+	jbe	.L449_177
 	movq	%r10, %r13
 	shlq	$4, %r13
 	addq	(%r11), %r13
-.L447_61:
+.L449_61:
 	movl	8(%r13), %edx
 	movl	12(%r13), %edi
 	movq	$-1, 8(%r13)
@@ -101037,7 +101300,7 @@ hw_registry_AnyElevator_join:
 	movl	%edi, (%r8)
 	movl	%edx, (%r9)
 	cmpl	$-1, %ecx
-	je	.L447_99
+	je	.L449_99
 	movq	%rbx, %rdx
 	shlq	$4, %rdx
 	addq	%rdx, %r13
@@ -101056,15 +101319,15 @@ hw_registry_AnyElevator_join:
 	movl	%r15d, %ecx
 	movq	%rbx, %rsi
 	movq	-72(%rbp), %rdi
-	jmp	.L447_102
-.L447_63:
+	jmp	.L449_102
+.L449_63:
 	leaq	8(%rdi), %r14
 	movl	%ecx, %ebx
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L447_172
+	jbe	.L449_172
 	shlq	$4, %rbx
 	addq	320(%rsi), %rbx
-.L447_65:
+.L449_65:
 	movl	8(%rbx), %eax
 	movl	12(%rbx), %ecx
 	movq	$-1, 8(%rbx)
@@ -101083,8 +101346,8 @@ hw_registry_AnyElevator_join:
 	leaq	8(%rdx,%r8), %rcx
 	cmovbeq	%rdi, %rcx
 	movl	%eax, (%rcx)
-	jmp	.L447_166
-.L447_66:
+	jmp	.L449_166
+.L449_66:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -101093,7 +101356,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_join
-.L447_67:
+.L449_67:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -101102,7 +101365,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v2_CfqV2_join
-.L447_68:
+.L449_68:
 	movq	%rbx, %r15
 	shlq	$6, %r15
 	movq	64(%rsi), %rax
@@ -101111,24 +101374,24 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%rsi, %rax
 	movzbl	60(%rax), %r8d
 	shrl	$3, %r8d
-	je	.L447_77
+	je	.L449_77
 	cmpl	$2, %r8d
-	je	.L447_77
+	je	.L449_77
 	movl	$2, %eax
 	cmpl	$1, %r8d
-	jne	.L447_72
+	jne	.L449_72
 	xorl	%eax, %eax
-.L447_72:
+.L449_72:
 	decl	2068(%rdi,%rax,4)
-	jmp	.L447_80
-.L447_73:
+	jmp	.L449_80
+.L449_73:
 	movl	$80, %eax
-	jmp	.L447_75
-.L447_74:
+	jmp	.L449_75
+.L449_74:
 	movl	$224, %eax
-.L447_75:
+.L449_75:
 	addq	%rax, %rdi
-.L447_76:
+.L449_76:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -101137,16 +101400,16 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_read_write_queues_ReadWriteQueues_join
-.L447_77:
+.L449_77:
 	decl	2072(%rdi)
 	movl	44(%rax), %r14d
 	cmpq	%r14, 1784(%rdi)
-	jbe	.L447_178
+	jbe	.L449_178
 	shlq	$7, %r14
 	addq	1776(%rdi), %r14
 	decl	112(%r14)
-	jne	.L447_80
-.L447_79:
+	jne	.L449_80
+.L449_79:
 	movq	1960(%rdi), %rax
 	movl	116(%r14), %r8d
 	movl	$0, 116(%r14)
@@ -101154,7 +101417,7 @@ hw_registry_AnyElevator_join:
 	subq	%r8, %rax
 	cmovaeq	%rax, %r9
 	movq	%r9, 1960(%rdi)
-.L447_80:
+.L449_80:
 	movl	%edx, %r13d
 	movq	%r13, %r12
 	shlq	$6, %r12
@@ -101164,26 +101427,26 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%rsi, %rax
 	movzbl	60(%rax), %r8d
 	shrl	$3, %r8d
-	je	.L447_85
+	je	.L449_85
 	cmpl	$2, %r8d
-	je	.L447_85
+	je	.L449_85
 	movl	$2, %eax
 	cmpl	$1, %r8d
-	jne	.L447_84
+	jne	.L449_84
 	xorl	%eax, %eax
-.L447_84:
+.L449_84:
 	decl	2068(%rdi,%rax,4)
-	jmp	.L447_88
-.L447_85:
+	jmp	.L449_88
+.L449_85:
 	decl	2072(%rdi)
 	movl	44(%rax), %r14d
 	cmpq	%r14, 1784(%rdi)
-	jbe	.L447_179
+	jbe	.L449_179
 	shlq	$7, %r14
 	addq	1776(%rdi), %r14
 	decl	112(%r14)
-	jne	.L447_88
-.L447_87:
+	jne	.L449_88
+.L449_87:
 	movq	1960(%rdi), %rax
 	movl	116(%r14), %r8d
 	movl	$0, 116(%r14)
@@ -101191,50 +101454,50 @@ hw_registry_AnyElevator_join:
 	subq	%r8, %rax
 	cmovaeq	%rax, %r9
 	movq	%r9, 1960(%rdi)
-.L447_88:
+.L449_88:
 	movq	48(%rdi), %r8
 	subq	$2, %r8
 	movl	$17, %eax
 	cmovaeq	%r8, %rax
 	cmpq	$8, %rax
-	jle	.L447_94
+	jle	.L449_94
 	cmpq	$13, %rax
-	jg	.L447_104
+	jg	.L449_104
 	cmpq	$10, %rax
-	jle	.L447_114
+	jle	.L449_114
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	cmpq	$11, %rax
-	je	.L447_129
+	je	.L449_129
 	cmpq	$12, %rax
-	jne	.L447_130
+	jne	.L449_130
 	callq	hw_fiops_Fiops_join
-	jmp	.L447_155
-.L447_94:
+	jmp	.L449_155
+.L449_94:
 	cmpq	$3, %rax
-	jle	.L447_108
+	jle	.L449_108
 	cmpq	$5, %rax
-	jle	.L447_123
+	jle	.L449_123
 	cmpq	$6, %rax
-	je	.L447_142
+	je	.L449_142
 	cmpq	$7, %rax
-	jne	.L447_147
+	jne	.L449_147
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	callq	hw_cfq_v3_CfqV3_join
-	jmp	.L447_155
-.L447_99:
+	jmp	.L449_155
+.L449_99:
 	movl	(%r12), %ebx
 	movl	-64(%rbp), %edx
 	movl	%edx, (%r12)
 	cmpq	%r10, %rax
-	jbe	.L447_181
+	jbe	.L449_181
 	movq	%r10, %rax
 	shlq	$4, %rax
 	addq	%rax, %r13
-.L447_101:
+.L449_101:
 	movq	-72(%rbp), %rdi
 	movl	%ebx, 8(%r13)
 	movl	$-1, 12(%r13)
@@ -101245,7 +101508,7 @@ hw_registry_AnyElevator_join:
 	leaq	12(%rax,%r8), %rax
 	cmovaq	%rax, %r15
 	movl	%edx, (%r15)
-.L447_102:
+.L449_102:
 	movq	%rdi, %rbx
 	movq	%rsi, %r15
 	movl	%ecx, %edx
@@ -101275,7 +101538,7 @@ hw_registry_AnyElevator_join:
 	cmovaq	%rax, %rcx
 	movl	-64(%rbp), %eax
 	cmpl	%eax, 48(%rcx)
-	jne	.L447_166
+	jne	.L449_166
 	movq	%rbx, %rdi
 	movq	%r15, %rsi
 	xorl	%ecx, %ecx
@@ -101287,24 +101550,24 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_inner_refile
-.L447_104:
+.L449_104:
 	cmpq	$15, %rax
-	jle	.L447_116
+	jle	.L449_116
 	movq	%rdi, %r15
 	cmpq	$16, %rax
-	je	.L447_156
+	je	.L449_156
 	cmpq	$17, %rax
-	jne	.L447_131
+	jne	.L449_131
 	leaq	48(%r15), %rdi
 	movq	%rsi, %rbx
 	movl	%ecx, %edx
 	callq	hw_paternoster_Paternoster_join
-	jmp	.L447_155
-.L447_108:
+	jmp	.L449_155
+.L449_108:
 	cmpq	$1, %rax
-	jg	.L447_121
+	jg	.L449_121
 	testq	%rax, %rax
-	jne	.L447_143
+	jne	.L449_143
 	movq	88(%rdi), %rax
 	movq	96(%rdi), %rcx
 	leaq	104(%rdi), %r8
@@ -101317,16 +101580,16 @@ hw_registry_AnyElevator_join:
 	movq	%r8, %rcx
 	cmovaq	%rax, %rcx
 	movq	(%rcx), %r14
-	jbe	.L447_184
-.L447_111:
+	jbe	.L449_184
+.L449_111:
 	cmpq	%r14, %r15
 	cmovlq	%r15, %r14
 	movq	%r14, (%rax)
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L447_185
+	jbe	.L449_185
 	shlq	$4, %rbx
 	addq	320(%rsi), %rbx
-.L447_113:
+.L449_113:
 	leaq	112(%rdi), %rax
 	movl	8(%rbx), %ecx
 	movl	12(%rbx), %edx
@@ -101348,42 +101611,42 @@ hw_registry_AnyElevator_join:
 	movl	%ecx, (%rax)
 	movq	%rdi, %r15
 	movq	$0, 56(%rdi)
-	jmp	.L447_156
-.L447_114:
+	jmp	.L449_156
+.L449_114:
 	cmpq	$9, %rax
-	jne	.L447_136
+	jne	.L449_136
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_join
-	jmp	.L447_155
-.L447_116:
+	jmp	.L449_155
+.L449_116:
 	cmpq	$14, %rax
-	jne	.L447_141
+	jne	.L449_141
 	addq	64(%rsi), %r15
 	cmpq	%rbx, 72(%rsi)
 	cmovbeq	%rsi, %r15
 	leaq	56(%rdi), %rax
 	movzbl	60(%r15), %r8d
 	shrl	$3, %r8d
-	je	.L447_120
+	je	.L449_120
 	cmpl	$1, %r8d
-	je	.L447_151
+	je	.L449_151
 	cmpl	$2, %r8d
-	jne	.L447_152
-.L447_120:
+	jne	.L449_152
+.L449_120:
 	movq	%rdi, %r15
 	movl	$152, %edi
-	jmp	.L447_153
-.L447_121:
+	jmp	.L449_153
+.L449_121:
 	movq	%rdi, %r15
 	cmpq	$2, %rax
-	jne	.L447_146
+	jne	.L449_146
 	addq	$88, %rdi
-	jmp	.L447_154
-.L447_123:
+	jmp	.L449_154
+.L449_123:
 	cmpq	$4, %rax
-	jne	.L447_150
+	jne	.L449_150
 	movq	64(%rsi), %r8
 	movq	72(%rsi), %rax
 	leaq	(%r8,%r12), %r9
@@ -101396,15 +101659,15 @@ hw_registry_AnyElevator_join:
 	leaq	56(%rdi), %r10
 	movl	52(%r9), %eax
 	cmpl	52(%r8), %eax
-	jne	.L447_128
+	jne	.L449_128
 	cmpq	%rax, 64(%r15)
 	movq	%r10, -80(%rbp)
-	jbe	.L447_189
+	jbe	.L449_189
 	leaq	(%rax,%rax,8), %rdi
 	leaq	(%rdi,%rdi,2), %rdi
 	addq	%rax, %rdi
 	addq	(%r10), %rdi
-.L447_127:
+.L449_127:
 	addq	$8, %rdi
 	movq	%rsi, %r14
 	movl	%ecx, %ebx
@@ -101412,27 +101675,27 @@ hw_registry_AnyElevator_join:
 	movl	%ebx, %ecx
 	movq	%r14, %rsi
 	movq	-80(%rbp), %r10
-.L447_128:
+.L449_128:
 	movq	%r10, %rdi
 	movq	%rsi, %rbx
 	movl	%ecx, %edx
 	callq	hw_sfq_Sfq_remove
-	jmp	.L447_155
-.L447_129:
+	jmp	.L449_155
+.L449_129:
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_join
-	jmp	.L447_155
-.L447_130:
+	jmp	.L449_155
+.L449_130:
 	callq	hw_cfq_Cfq_join
-	jmp	.L447_155
-.L447_131:
+	jmp	.L449_155
+.L449_131:
 	leaq	64(%r15), %r10
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L447_182
+	jbe	.L449_182
 	movq	%r15, %rax
 	movq	%rbx, %r14
 	shlq	$4, %r14
 	addq	320(%rsi), %r14
-.L447_133:
+.L449_133:
 	movl	8(%r14), %ecx
 	movl	12(%r14), %edx
 	movq	$-1, 8(%r14)
@@ -101452,14 +101715,14 @@ hw_registry_AnyElevator_join:
 	movl	%edx, (%r10)
 	movl	%ecx, (%r8)
 	cmpq	%rbx, %rdi
-	jbe	.L447_183
+	jbe	.L449_183
 	shlq	$4, %rbx
 	addq	%rbx, %r14
-.L447_135:
+.L449_135:
 	movq	$0, (%r14)
 	decl	88(%rax)
-	jmp	.L447_156
-.L447_136:
+	jmp	.L449_156
+.L449_136:
 	movq	64(%rsi), %rax
 	movq	72(%rsi), %rdx
 	addq	%rax, %r15
@@ -101471,7 +101734,7 @@ hw_registry_AnyElevator_join:
 	leaq	56(%rdi), %r14
 	movl	52(%r15), %edx
 	cmpl	52(%rax), %edx
-	jne	.L447_140
+	jne	.L449_140
 	movq	320(%rsi), %rax
 	movq	328(%rsi), %rdx
 	movq	%rbx, %r8
@@ -101482,17 +101745,17 @@ hw_registry_AnyElevator_join:
 	cmovbeq	%r15, %r8
 	movq	(%r8), %rbx
 	cmpq	%r13, %rdx
-	jbe	.L447_188
+	jbe	.L449_188
 	movq	%r13, %rdx
 	shlq	$4, %rdx
 	addq	%rdx, %rax
 	movq	%rax, %r15
-.L447_139:
+.L449_139:
 	movq	(%r15), %rax
 	cmpq	%rbx, %rax
 	cmovbq	%rax, %rbx
 	movq	%rbx, (%r15)
-.L447_140:
+.L449_140:
 	movq	%rdi, %r15
 	movq	%r14, %rdi
 	movq	%rsi, %rbx
@@ -101500,26 +101763,26 @@ hw_registry_AnyElevator_join:
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_remove
 	movq	%r14, %rdi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-	jmp	.L447_155
-.L447_141:
+	jmp	.L449_155
+.L449_141:
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	callq	hw_bfq_Bfq_join
-	jmp	.L447_155
-.L447_142:
+	jmp	.L449_155
+.L449_142:
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	callq	hw_cfq_v2_CfqV2_join
-	jmp	.L447_155
-.L447_143:
+	jmp	.L449_155
+.L449_143:
 	leaq	56(%rdi), %r14
 	cmpq	%rbx, 328(%rsi)
-	jbe	.L447_186
+	jbe	.L449_186
 	shlq	$4, %rbx
 	addq	320(%rsi), %rbx
-.L447_145:
+.L449_145:
 	movl	8(%rbx), %eax
 	movl	12(%rbx), %ecx
 	movq	$-1, 8(%rbx)
@@ -101539,13 +101802,13 @@ hw_registry_AnyElevator_join:
 	leaq	8(%rdx,%r9), %rcx
 	cmovbeq	%rdi, %rcx
 	movl	%eax, (%rcx)
-	jmp	.L447_156
-.L447_146:
+	jmp	.L449_156
+.L449_146:
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	callq	hw_anticipatory_Anticipatory_join
-	jmp	.L447_155
-.L447_147:
+	jmp	.L449_155
+.L449_147:
 	movq	320(%rsi), %rax
 	movq	328(%rsi), %rdx
 	movq	%rbx, %r8
@@ -101558,12 +101821,12 @@ hw_registry_AnyElevator_join:
 	movq	(%r8), %rbx
 	movq	%rdi, %r15
 	cmpq	%r13, %rdx
-	jbe	.L447_187
+	jbe	.L449_187
 	movq	%r13, %rdx
 	shlq	$4, %rdx
 	addq	%rdx, %rax
 	movq	%rax, %r14
-.L447_149:
+.L449_149:
 	movq	(%r14), %rax
 	cmpq	%rbx, %rax
 	cmovbq	%rax, %rbx
@@ -101572,57 +101835,57 @@ hw_registry_AnyElevator_join:
 	movq	%rsi, %rbx
 	movl	%ecx, %edx
 	callq	hw_cfq_tree_CfqTree_remove
-	jmp	.L447_155
-.L447_150:
+	jmp	.L449_155
+.L449_150:
 	movq	%rdi, %r15
 	addq	$56, %rdi
 	movq	%rsi, %rbx
 	movl	%ecx, %edx
 	callq	hw_cfq_v1_CfqV1_remove
-	jmp	.L447_155
-.L447_151:
+	jmp	.L449_155
+.L449_151:
 	movq	%rdi, %r15
 	movl	$80, %edi
-	jmp	.L447_153
-.L447_152:
+	jmp	.L449_153
+.L449_152:
 	movq	%rdi, %r15
 	movl	$224, %edi
-.L447_153:
+.L449_153:
 	addq	%rdi, %rax
 	movq	%rax, %rdi
-.L447_154:
+.L449_154:
 	movq	%rsi, %rbx
 	callq	hw_shared_read_write_queues_ReadWriteQueues_join
-.L447_155:
+.L449_155:
 	movq	%rbx, %rsi
-.L447_156:
+.L449_156:
 	addq	64(%rsi), %r12
 	cmpq	%r13, 72(%rsi)
 	cmovbeq	%rsi, %r12
 	movzbl	60(%r12), %r14d
 	movl	%r14d, %ecx
 	shrl	$3, %ecx
-	je	.L447_161
+	je	.L449_161
 	cmpl	$2, %ecx
-	je	.L447_161
+	je	.L449_161
 	movl	$2, %eax
 	cmpl	$1, %ecx
-	jne	.L447_160
+	jne	.L449_160
 	xorl	%eax, %eax
-.L447_160:
+.L449_160:
 	incl	2068(%r15,%rax,4)
-	jmp	.L447_166
-.L447_161:
+	jmp	.L449_166
+.L449_161:
 	incl	2072(%r15)
 	movl	44(%r12), %ebx
 	cmpq	%rbx, 1784(%r15)
-	jbe	.L447_180
+	jbe	.L449_180
 	shlq	$7, %rbx
 	addq	1776(%r15), %rbx
-.L447_163:
+.L449_163:
 	movl	112(%rbx), %eax
 	testl	%eax, %eax
-	jne	.L447_165
+	jne	.L449_165
 	andl	$7, %r14d
 	movl	$9, %eax
 	subq	%r14, %rax
@@ -101632,10 +101895,10 @@ hw_registry_AnyElevator_join:
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 1960(%r15)
 	movl	112(%rbx), %eax
-.L447_165:
+.L449_165:
 	incl	%eax
 	movl	%eax, 112(%rbx)
-.L447_166:
+.L449_166:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -101644,7 +101907,7 @@ hw_registry_AnyElevator_join:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L447_167:
+.L449_167:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movq	%rsi, %r12
@@ -101653,8 +101916,8 @@ hw_registry_AnyElevator_join:
 	movl	%r13d, %ecx
 	movq	%r12, %rsi
 	movq	%r15, %rdi
-	jmp	.L447_16
-.L447_168:
+	jmp	.L449_16
+.L449_168:
 	leaq	336(%rsi), %r14
 	movq	%rdi, %r12
 	movq	%r14, %rdi
@@ -101662,8 +101925,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r13, %rsi
 	movq	%r12, %rdi
-	jmp	.L447_22
-.L447_169:
+	jmp	.L449_22
+.L449_169:
 	addq	$336, %rsi
 	movq	%rdi, %rbx
 	movq	%rsi, %rdi
@@ -101671,8 +101934,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r14, %rax
 	movq	%rbx, %rdi
-	jmp	.L447_24
-.L447_170:
+	jmp	.L449_24
+.L449_170:
 	movq	%rdi, -72(%rbp)
 	movq	%r14, %rdi
 	movq	%rsi, %r13
@@ -101680,8 +101943,8 @@ hw_registry_AnyElevator_join:
 	movq	%r13, %rsi
 	movq	-72(%rbp), %rdi
 	movq	%r14, %rax
-	jmp	.L447_27
-.L447_171:
+	jmp	.L449_27
+.L449_171:
 	leaq	336(%rsi), %rbx
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
@@ -101689,8 +101952,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r15, %rsi
 	movq	%r14, %rdi
-	jmp	.L447_29
-.L447_172:
+	jmp	.L449_29
+.L449_172:
 	leaq	336(%rsi), %rbx
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
@@ -101698,8 +101961,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r12, %rsi
 	movq	%r15, %rdi
-	jmp	.L447_65
-.L447_173:
+	jmp	.L449_65
+.L449_173:
 	addq	$24, %rdi
 	movq	%rdi, %r14
 	movq	%rsi, %r12
@@ -101710,8 +101973,8 @@ hw_registry_AnyElevator_join:
 	movl	%r13d, %ecx
 	movq	%r12, %rsi
 	movq	%r14, %rdi
-	jmp	.L447_47
-.L447_174:
+	jmp	.L449_47
+.L449_174:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movq	%rsi, %r12
@@ -101720,8 +101983,8 @@ hw_registry_AnyElevator_join:
 	movl	%r13d, %ecx
 	movq	%r12, %rsi
 	movq	%r15, %rdi
-	jmp	.L447_34
-.L447_175:
+	jmp	.L449_34
+.L449_175:
 	movq	%rdi, %r15
 	movq	%rsi, -56(%rbp)
 	movl	%ecx, -44(%rbp)
@@ -101732,8 +101995,8 @@ hw_registry_AnyElevator_join:
 	movq	-56(%rbp), %rsi
 	movq	%r15, %rdi
 	movq	%r15, %rax
-	jmp	.L447_57
-.L447_176:
+	jmp	.L449_57
+.L449_176:
 	leaq	1792(%rdi), %r12
 	movq	%r12, %rdi
 	movq	%rsi, %r13
@@ -101743,8 +102006,8 @@ hw_registry_AnyElevator_join:
 	movq	-80(%rbp), %r10
 	movl	%r15d, %ecx
 	movq	%r13, %rsi
-	jmp	.L447_59
-.L447_177:
+	jmp	.L449_59
+.L449_177:
 	leaq	336(%rsi), %r13
 	movq	%r13, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101756,8 +102019,8 @@ hw_registry_AnyElevator_join:
 	movq	-80(%rbp), %r10
 	movl	-44(%rbp), %ecx
 	movq	-56(%rbp), %rsi
-	jmp	.L447_61
-.L447_178:
+	jmp	.L449_61
+.L449_178:
 	leaq	1792(%rdi), %r14
 	movq	%rdi, -72(%rbp)
 	movq	%r14, %rdi
@@ -101770,9 +102033,9 @@ hw_registry_AnyElevator_join:
 	movq	%r12, %rsi
 	movq	-72(%rbp), %rdi
 	decl	112(%r14)
-	jne	.L447_80
-	jmp	.L447_79
-.L447_179:
+	jne	.L449_80
+	jmp	.L449_79
+.L449_179:
 	leaq	1792(%rdi), %r14
 	movq	%rdi, -72(%rbp)
 	movq	%r14, %rdi
@@ -101785,14 +102048,14 @@ hw_registry_AnyElevator_join:
 	movq	-56(%rbp), %rsi
 	movq	-72(%rbp), %rdi
 	decl	112(%r14)
-	jne	.L447_88
-	jmp	.L447_87
-.L447_180:
+	jne	.L449_88
+	jmp	.L449_87
+.L449_180:
 	leaq	1792(%r15), %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_bandwidth_flow_Flow
-	jmp	.L447_163
-.L447_181:
+	jmp	.L449_163
+.L449_181:
 	leaq	336(%rsi), %r13
 	movq	%r13, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101803,8 +102066,8 @@ hw_registry_AnyElevator_join:
 	movl	-64(%rbp), %edx
 	movl	%r12d, %ecx
 	movq	-56(%rbp), %rsi
-	jmp	.L447_101
-.L447_182:
+	jmp	.L449_101
+.L449_182:
 	leaq	336(%rsi), %r14
 	movq	%r14, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101813,16 +102076,16 @@ hw_registry_AnyElevator_join:
 	movq	-64(%rbp), %r10
 	movq	-56(%rbp), %rsi
 	movq	%r15, %rax
-	jmp	.L447_133
-.L447_183:
+	jmp	.L449_133
+.L449_183:
 	leaq	336(%rsi), %r14
 	movq	%r14, %rdi
 	movq	%rsi, %rbx
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%rbx, %rsi
 	movq	%r15, %rax
-	jmp	.L447_135
-.L447_184:
+	jmp	.L449_135
+.L449_184:
 	movq	%rdi, -72(%rbp)
 	movq	%r8, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101831,8 +102094,8 @@ hw_registry_AnyElevator_join:
 	movq	-56(%rbp), %rsi
 	movq	-72(%rbp), %rdi
 	movq	-64(%rbp), %rax
-	jmp	.L447_111
-.L447_185:
+	jmp	.L449_111
+.L449_185:
 	leaq	336(%rsi), %rbx
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
@@ -101840,8 +102103,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r15, %rsi
 	movq	%r14, %rdi
-	jmp	.L447_113
-.L447_186:
+	jmp	.L449_113
+.L449_186:
 	leaq	336(%rsi), %rbx
 	movq	%rdi, -72(%rbp)
 	movq	%rbx, %rdi
@@ -101849,8 +102112,8 @@ hw_registry_AnyElevator_join:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	%r15, %rsi
 	movq	-72(%rbp), %rdi
-	jmp	.L447_145
-.L447_187:
+	jmp	.L449_145
+.L449_187:
 	movq	%r14, %rdi
 	movq	%rsi, -56(%rbp)
 	movl	%ecx, -44(%rbp)
@@ -101859,8 +102122,8 @@ hw_registry_AnyElevator_join:
 	movq	-64(%rbp), %r9
 	movl	-44(%rbp), %ecx
 	movq	-56(%rbp), %rsi
-	jmp	.L447_149
-.L447_188:
+	jmp	.L449_149
+.L449_188:
 	movq	%rdi, -72(%rbp)
 	movq	%r15, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101869,8 +102132,8 @@ hw_registry_AnyElevator_join:
 	movl	-44(%rbp), %ecx
 	movq	-56(%rbp), %rsi
 	movq	-72(%rbp), %rdi
-	jmp	.L447_139
-.L447_189:
+	jmp	.L449_139
+.L449_189:
 	leaq	72(%r15), %r14
 	movq	%r14, %rdi
 	movq	%rsi, -56(%rbp)
@@ -101881,7 +102144,7 @@ hw_registry_AnyElevator_join:
 	movl	-64(%rbp), %edx
 	movl	%ebx, %ecx
 	movq	-56(%rbp), %rsi
-	jmp	.L447_127
+	jmp	.L449_127
 	.size	hw_registry_AnyElevator_join, .-hw_registry_AnyElevator_join
 
 	.p2align	4
@@ -101894,16 +102157,16 @@ hw_registry_AnyElevator_kind:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$18, %rax
-	jae	.L448_1
+	jae	.L450_1
 	popq	%rbp
 	HOISTWAY_RETURN
-.L448_1:
-	jne	.L448_3
+.L450_1:
+	jne	.L450_3
 	movq	8(%rdi), %rdx
 	movl	$18, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L448_3:
+.L450_3:
 	movq	48(%rdi), %rcx
 	movq	56(%rdi), %rdx
 	subq	$2, %rcx
@@ -101924,31 +102187,31 @@ hw_registry_AnyElevator_latter:
 	cmovaeq	%rax, %rcx
 	movl	$-1, %eax
 	cmpq	$9, %rcx
-	jg	.L449_13
+	jg	.L451_13
 	cmpq	$4, %rcx
-	jg	.L449_7
+	jg	.L451_7
 	cmpq	$1, %rcx
-	jle	.L449_3
+	jle	.L451_3
 	cmpq	$2, %rcx
-	je	.L449_6
+	je	.L451_6
 	cmpq	$3, %rcx
-	jmp	.L449_6
-.L449_13:
+	jmp	.L451_6
+.L451_13:
 	cmpq	$14, %rcx
-	jg	.L449_18
+	jg	.L451_18
 	cmpq	$11, %rcx
-	jle	.L449_15
+	jle	.L451_15
 	cmpq	$12, %rcx
-	je	.L449_6
+	je	.L451_6
 	cmpq	$13, %rcx
-	jmp	.L449_6
-.L449_7:
+	jmp	.L451_6
+.L451_7:
 	cmpq	$6, %rcx
-	jle	.L449_8
+	jle	.L451_8
 	cmpq	$7, %rcx
-	je	.L449_6
+	je	.L451_6
 	cmpq	$8, %rcx
-	je	.L449_6
+	je	.L451_6
 	movl	%edx, %ecx
 	movq	%rcx, %rdx
 	shlq	$5, %rdx
@@ -101959,17 +102222,17 @@ hw_registry_AnyElevator_latter:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %edi
 	cmpl	$1, %edi
-	jg	.L449_28
+	jg	.L451_28
 	testl	%edi, %edi
-	je	.L449_29
-	jmp	.L449_50
-.L449_18:
+	je	.L451_29
+	jmp	.L451_50
+.L451_18:
 	cmpq	$16, %rcx
-	jle	.L449_19
+	jle	.L451_19
 	cmpq	$17, %rcx
-	je	.L449_6
+	je	.L451_6
 	cmpq	$18, %rcx
-	je	.L449_50
+	je	.L451_50
 	movl	%edx, %edx
 	movq	%rdx, %rcx
 	shlq	$5, %rcx
@@ -101979,24 +102242,24 @@ hw_registry_AnyElevator_latter:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %r8d
 	cmpl	$1, %r8d
-	jg	.L449_30
+	jg	.L451_30
 	testl	%r8d, %r8d
-	jne	.L449_50
+	jne	.L451_50
 	movq	48(%rdi), %r9
 	subq	$2, %r9
 	movl	$17, %r8d
 	cmovaeq	%r9, %r8
 	cmpq	$8, %r8
-	jle	.L449_25
+	jle	.L451_25
 	cmpq	$13, %r8
-	jg	.L449_42
+	jg	.L451_42
 	cmpq	$10, %r8
-	jle	.L449_37
+	jle	.L451_37
 	cmpq	$11, %r8
-	je	.L449_48
+	je	.L451_48
 	cmpq	$12, %r8
-	jmp	.L449_48
-.L449_3:
+	jmp	.L451_48
+.L451_3:
 	testq	%rcx, %rcx
 	movl	%edx, %eax
 	movq	%rax, %rcx
@@ -102008,16 +102271,16 @@ hw_registry_AnyElevator_latter:
 	movl	12(%rdx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L449_15:
+.L451_15:
 	cmpq	$10, %rcx
-	jmp	.L449_6
-.L449_8:
+	jmp	.L451_6
+.L451_8:
 	cmpq	$5, %rcx
-	jmp	.L449_6
-.L449_19:
+	jmp	.L451_6
+.L451_19:
 	cmpq	$15, %rcx
-	jne	.L449_50
-.L449_6:
+	jne	.L451_50
+.L451_6:
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$5, %rcx
@@ -102028,48 +102291,48 @@ hw_registry_AnyElevator_latter:
 	movl	24(%rdx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L449_28:
+.L451_28:
 	cmpl	$2, %edi
-	jne	.L449_50
-.L449_29:
+	jne	.L451_50
+.L451_29:
 	addq	384(%rsi), %rdx
 	leaq	400(%rsi), %rax
 	cmpq	%rcx, 392(%rsi)
 	cmovaq	%rdx, %rax
-	jmp	.L449_49
-.L449_30:
+	jmp	.L451_49
+.L451_30:
 	cmpl	$2, %r8d
-	jne	.L449_50
-.L449_48:
+	jne	.L451_50
+.L451_48:
 	addq	384(%rsi), %rcx
 	leaq	400(%rsi), %rax
 	cmpq	%rdx, 392(%rsi)
 	cmovaq	%rcx, %rax
-.L449_49:
+.L451_49:
 	movl	24(%rax), %eax
-.L449_50:
+.L451_50:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L449_25:
+.L451_25:
 	cmpq	$3, %r8
-	jle	.L449_26
+	jle	.L451_26
 	cmpq	$5, %r8
-	jle	.L449_32
+	jle	.L451_32
 	cmpq	$6, %r8
-	je	.L449_48
+	je	.L451_48
 	cmpq	$7, %r8
-	jmp	.L449_48
-.L449_42:
+	jmp	.L451_48
+.L451_42:
 	cmpq	$15, %r8
-	jle	.L449_43
+	jle	.L451_43
 	cmpq	$16, %r8
-	je	.L449_50
+	je	.L451_50
 	cmpq	$17, %r8
-	je	.L449_48
-	jmp	.L449_50
-.L449_26:
+	je	.L451_48
+	jmp	.L451_50
+.L451_26:
 	cmpq	$1, %r8
-	jg	.L449_46
+	jg	.L451_46
 	testq	%r8, %r8
 	movq	%rdx, %rax
 	shlq	$4, %rax
@@ -102080,9 +102343,9 @@ hw_registry_AnyElevator_latter:
 	movl	12(%rcx), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L449_37:
+.L451_37:
 	cmpq	$9, %r8
-	jne	.L449_48
+	jne	.L451_48
 	movq	88(%rdi), %r8
 	addq	%rcx, %r8
 	cmpq	%rdx, 96(%rdi)
@@ -102090,23 +102353,23 @@ hw_registry_AnyElevator_latter:
 	cmovbeq	%rdi, %r8
 	movzbl	28(%r8), %edi
 	cmpl	$1, %edi
-	jg	.L449_47
+	jg	.L451_47
 	testl	%edi, %edi
-	je	.L449_48
-	jmp	.L449_50
-.L449_43:
+	je	.L451_48
+	jmp	.L451_50
+.L451_43:
 	cmpq	$14, %r8
-	jmp	.L449_48
-.L449_46:
+	jmp	.L451_48
+.L451_46:
 	cmpq	$2, %r8
-	jmp	.L449_48
-.L449_32:
+	jmp	.L451_48
+.L451_32:
 	cmpq	$4, %r8
-	jmp	.L449_48
-.L449_47:
+	jmp	.L451_48
+.L451_47:
 	cmpl	$3, %edi
-	jne	.L449_48
-	jmp	.L449_50
+	jne	.L451_48
+	jmp	.L451_50
 	.size	hw_registry_AnyElevator_latter, .-hw_registry_AnyElevator_latter
 
 	.p2align	4
@@ -102125,14 +102388,14 @@ hw_registry_AnyElevator_merged:
 	movl	$19, %eax
 	cmovaeq	%r8, %rax
 	cmpq	$9, %rax
-	jg	.L450_11
+	jg	.L452_11
 	cmpq	$4, %rax
-	jg	.L450_21
+	jg	.L452_21
 	cmpq	$2, %rax
-	jg	.L450_35
-	jb	.L450_120
+	jg	.L452_35
+	jb	.L452_120
 	testb	%cl, %cl
-	je	.L450_120
+	je	.L452_120
 	movl	%edx, %ecx
 	movq	%rcx, %rax
 	shlq	$6, %rax
@@ -102142,7 +102405,7 @@ hw_registry_AnyElevator_merged:
 	leaq	8(%rdi), %rbx
 	movzbl	61(%rax), %eax
 	cmpb	$0, 120(%rdi)
-	jne	.L450_10
+	jne	.L452_10
 	movq	%rcx, %r8
 	shlq	$5, %r8
 	addq	384(%rsi), %r8
@@ -102150,15 +102413,15 @@ hw_registry_AnyElevator_merged:
 	leaq	400(%rsi), %rcx
 	cmovaq	%r8, %rcx
 	cmpl	%edx, 80(%rdi)
-	jne	.L450_8
+	jne	.L452_8
 	movl	24(%rcx), %r8d
 	movl	%r8d, 80(%rdi)
-.L450_8:
+.L452_8:
 	cmpl	%edx, 84(%rdi)
-	jne	.L450_10
+	jne	.L452_10
 	movl	24(%rcx), %ecx
 	movl	%ecx, 84(%rdi)
-.L450_10:
+.L452_10:
 	leaq	52(%rbx), %rdi
 	leaq	32(%rbx), %rcx
 	testb	%al, %al
@@ -102177,15 +102440,15 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_deadline_Deadline_dispatch_alias
-.L450_11:
+.L452_11:
 	cmpq	$14, %rax
-	jg	.L450_26
+	jg	.L452_26
 	cmpq	$11, %rax
-	jle	.L450_38
+	jle	.L452_38
 	cmpq	$12, %rax
-	je	.L450_48
+	je	.L452_48
 	cmpq	$13, %rax
-	jne	.L450_54
+	jne	.L452_54
 	movl	%edx, %r8d
 	movq	%r8, %rax
 	shlq	$6, %rax
@@ -102193,18 +102456,18 @@ hw_registry_AnyElevator_merged:
 	cmpq	%r8, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	testb	%cl, %cl
-	je	.L450_120
+	je	.L452_120
 	movl	52(%rax), %ebx
 	cmpl	$-1, %ebx
-	je	.L450_120
+	je	.L452_120
 	leaq	8(%rdi), %r14
 	cmpq	%rbx, 312(%rdi)
-	jbe	.L450_127
+	jbe	.L452_127
 	imulq	$152, %rbx, %rax
 	addq	304(%rdi), %rax
-.L450_19:
+.L452_19:
 	movq	%rax, %rdi
-.L450_20:
+.L452_20:
 	movq	%rsi, %r15
 	movl	%edx, %r12d
 	callq	hw_shared_sorted_fifo_SortedFifo_resort
@@ -102220,17 +102483,17 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_Cfq_compare_with_next
-.L450_21:
+.L452_21:
 	addq	$8, %rdi
-.L450_22:
+.L452_22:
 	movzbl	%cl, %ecx
 	addq	$56, %rsp
 	cmpq	$6, %rax
-	jle	.L450_33
+	jle	.L452_33
 	cmpq	$7, %rax
-	je	.L450_44
+	je	.L452_44
 	cmpq	$8, %rax
-	jne	.L450_45
+	jne	.L452_45
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102238,25 +102501,25 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_tree_CfqTree_merged
-.L450_26:
+.L452_26:
 	cmpq	$16, %rax
-	jle	.L450_41
+	jle	.L452_41
 	cmpq	$17, %rax
-	je	.L450_52
+	je	.L452_52
 	cmpq	$18, %rax
-	jne	.L450_59
+	jne	.L452_59
 	cmpb	$0, 44(%rdi)
-	jne	.L450_120
-.L450_30:
+	jne	.L452_120
+.L452_30:
 	testb	$1, 856(%rsi)
-	jne	.L450_120
+	jne	.L452_120
 	cmpl	$0, 960(%rsi)
-	je	.L450_120
+	je	.L452_120
 	movq	$0, 856(%rsi)
-	jmp	.L450_120
-.L450_33:
+	jmp	.L452_120
+.L452_33:
 	cmpq	$5, %rax
-	jne	.L450_46
+	jne	.L452_46
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102264,11 +102527,11 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v1_CfqV1_merged
-.L450_35:
+.L452_35:
 	cmpq	$3, %rax
-	jne	.L450_66
+	jne	.L452_66
 	addq	$8, %rdi
-.L450_37:
+.L452_37:
 	movzbl	%cl, %ecx
 	addq	$56, %rsp
 	popq	%rbx
@@ -102278,13 +102541,13 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_anticipatory_Anticipatory_merged
-.L450_38:
+.L452_38:
 	addq	$8, %rdi
-.L450_39:
+.L452_39:
 	movzbl	%cl, %ecx
 	addq	$56, %rsp
 	cmpq	$10, %rax
-	jne	.L450_47
+	jne	.L452_47
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102292,11 +102555,11 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_merged
-.L450_41:
+.L452_41:
 	cmpq	$15, %rax
-	jne	.L450_120
+	jne	.L452_120
 	addq	$8, %rdi
-.L450_43:
+.L452_43:
 	movzbl	%cl, %ecx
 	addq	$56, %rsp
 	popq	%rbx
@@ -102306,7 +102569,7 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bfq_Bfq_merged
-.L450_44:
+.L452_44:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102314,7 +102577,7 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v3_CfqV3_merged
-.L450_45:
+.L452_45:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102322,7 +102585,7 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_merged
-.L450_46:
+.L452_46:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102330,7 +102593,7 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_cfq_v2_CfqV2_merged
-.L450_47:
+.L452_47:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -102338,9 +102601,9 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_merged
-.L450_48:
+.L452_48:
 	testb	%cl, %cl
-	je	.L450_120
+	je	.L452_120
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$6, %rcx
@@ -102349,16 +102612,16 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rcx
 	movl	44(%rcx), %eax
 	cmpq	%rax, 184(%rdi)
-	jbe	.L450_123
+	jbe	.L452_123
 	imulq	$56, %rax, %rax
 	addq	176(%rdi), %rax
-.L450_51:
+.L452_51:
 	movq	%rax, %rdi
 	addq	$16, %rdi
-	jmp	.L450_111
-.L450_52:
+	jmp	.L452_111
+.L452_52:
 	addq	$8, %rdi
-.L450_53:
+.L452_53:
 	movzbl	%cl, %ecx
 	addq	$56, %rsp
 	popq	%rbx
@@ -102368,9 +102631,9 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_paternoster_Paternoster_merged
-.L450_54:
+.L452_54:
 	testb	%cl, %cl
-	je	.L450_120
+	je	.L452_120
 	addq	$8, %rdi
 	movl	%edx, %ecx
 	movq	%rcx, %rax
@@ -102380,15 +102643,15 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rax
 	movzbl	60(%rax), %ecx
 	shrl	$3, %ecx
-	je	.L450_58
+	je	.L452_58
 	cmpl	$1, %ecx
-	je	.L450_93
+	je	.L452_93
 	cmpl	$2, %ecx
-	jne	.L450_109
-.L450_58:
+	jne	.L452_109
+.L452_58:
 	movl	$152, %ecx
-	jmp	.L450_110
-.L450_59:
+	jmp	.L452_110
+.L452_59:
 	movl	%edx, %r12d
 	movq	%r12, %r13
 	shlq	$5, %r13
@@ -102397,11 +102660,11 @@ hw_registry_AnyElevator_merged:
 	cmpq	%r12, 40(%rdi)
 	cmovbeq	%rdi, %rax
 	cmpb	$0, 28(%rax)
-	je	.L450_71
+	je	.L452_71
 	movq	64(%rsi), %rbx
 	movq	72(%rsi), %r9
 	testb	%cl, %cl
-	je	.L450_91
+	je	.L452_91
 	movq	%r12, %rcx
 	shlq	$6, %rcx
 	addq	%rbx, %rcx
@@ -102412,19 +102675,19 @@ hw_registry_AnyElevator_merged:
 	cmpq	%r14, 1784(%rdi)
 	movq	%rdi, -80(%rbp)
 	movq	%rsi, -72(%rbp)
-	jbe	.L450_129
+	jbe	.L452_129
 	shlq	$7, %r14
 	addq	1776(%rdi), %r14
-.L450_63:
+.L452_63:
 	movl	%edx, -44(%rbp)
 	leaq	96(%r14), %rcx
 	movq	384(%rsi), %r15
 	movq	392(%rsi), %rdx
 	movl	100(%r14), %eax
 	cmpl	104(%r14), %eax
-	jne	.L450_86
+	jne	.L452_86
 	cmpq	%r12, %rdx
-	jbe	.L450_87
+	jbe	.L452_87
 	movq	$0, (%r15,%r13)
 	movq	$-1, 8(%r15,%r13)
 	movq	$-1, 16(%r15,%r13)
@@ -102432,10 +102695,10 @@ hw_registry_AnyElevator_merged:
 	movb	$0, 28(%r15,%r13)
 	movq	$-1, 96(%r14)
 	movl	$-1, 104(%r14)
-	jmp	.L450_89
-.L450_66:
+	jmp	.L452_89
+.L452_66:
 	testb	%cl, %cl
-	je	.L450_120
+	je	.L452_120
 	movl	%edx, %eax
 	movq	%rax, %rcx
 	shlq	$6, %rcx
@@ -102444,30 +102707,30 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rcx
 	movl	52(%rcx), %eax
 	cmpq	%rax, 16(%rdi)
-	jbe	.L450_125
+	jbe	.L452_125
 	leaq	(%rax,%rax,8), %rcx
 	leaq	(%rcx,%rcx,2), %rcx
 	addq	%rax, %rcx
 	addq	8(%rdi), %rcx
-.L450_69:
+.L452_69:
 	movq	%rcx, %rdi
-.L450_70:
+.L452_70:
 	addq	$8, %rdi
-	jmp	.L450_111
-.L450_71:
+	jmp	.L452_111
+.L452_71:
 	movq	48(%rdi), %r8
 	subq	$2, %r8
 	movl	$17, %eax
 	cmovaeq	%r8, %rax
 	cmpq	$9, %rax
-	jg	.L450_81
+	jg	.L452_81
 	cmpq	$4, %rax
-	jg	.L450_94
+	jg	.L452_94
 	cmpq	$2, %rax
-	jg	.L450_97
-	jb	.L450_120
+	jg	.L452_97
+	jb	.L452_120
 	testb	%cl, %cl
-	je	.L450_120
+	je	.L452_120
 	movq	%r12, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
@@ -102476,33 +102739,33 @@ hw_registry_AnyElevator_merged:
 	leaq	56(%rdi), %rbx
 	movzbl	61(%rax), %eax
 	cmpb	$0, 168(%rdi)
-	jne	.L450_10
+	jne	.L452_10
 	addq	384(%rsi), %r13
 	cmpq	%r12, 392(%rsi)
 	leaq	400(%rsi), %rcx
 	cmovaq	%r13, %rcx
 	cmpl	%edx, 128(%rdi)
-	jne	.L450_79
+	jne	.L452_79
 	movl	24(%rcx), %r8d
 	movl	%r8d, 128(%rdi)
-.L450_79:
+.L452_79:
 	cmpl	%edx, 132(%rdi)
-	jne	.L450_10
+	jne	.L452_10
 	movl	24(%rcx), %ecx
 	movl	%ecx, 132(%rdi)
-	jmp	.L450_10
-.L450_81:
+	jmp	.L452_10
+.L452_81:
 	cmpq	$13, %rax
-	jle	.L450_95
+	jle	.L452_95
 	cmpq	$15, %rax
-	jle	.L450_103
+	jle	.L452_103
 	cmpq	$16, %rax
-	je	.L450_120
+	je	.L452_120
 	cmpq	$17, %rax
-	jne	.L450_119
+	jne	.L452_119
 	addq	$48, %rdi
-	jmp	.L450_53
-.L450_86:
+	jmp	.L452_53
+.L452_86:
 	movq	%rcx, %rdi
 	movq	%r15, %rsi
 	movq	%rdx, -88(%rbp)
@@ -102517,9 +102780,9 @@ hw_registry_AnyElevator_merged:
 	movq	-64(%rbp), %r9
 	movq	-80(%rbp), %rdi
 	movq	-72(%rbp), %rsi
-.L450_87:
+.L452_87:
 	cmpl	$-1, (%rcx)
-	je	.L450_89
+	je	.L452_89
 	movq	%rcx, %rdi
 	movq	%r15, %rsi
 	movl	-44(%rbp), %r14d
@@ -102530,11 +102793,11 @@ hw_registry_AnyElevator_merged:
 	movq	-80(%rbp), %rdi
 	movl	%r14d, %edx
 	movq	-72(%rbp), %rsi
-	jmp	.L450_91
-.L450_89:
+	jmp	.L452_91
+.L452_89:
 	cmpq	%r12, %rdx
 	movl	-44(%rbp), %edx
-	jbe	.L450_91
+	jbe	.L452_91
 	movq	%r8, (%r15,%r13)
 	movq	$-1, 8(%r15,%r13)
 	movq	$-1, 16(%r15,%r13)
@@ -102543,7 +102806,7 @@ hw_registry_AnyElevator_merged:
 	movl	%edx, 96(%r14)
 	movl	%edx, 100(%r14)
 	movl	%edx, 104(%r14)
-.L450_91:
+.L452_91:
 	addq	32(%rdi), %r13
 	cmpq	%r12, 40(%rdi)
 	cmovbeq	%rdi, %r13
@@ -102566,7 +102829,7 @@ hw_registry_AnyElevator_merged:
 	leaq	1792(%rdi), %r8
 	cmovaq	%rcx, %r8
 	cmpl	%edx, 48(%r8)
-	jne	.L450_120
+	jne	.L452_120
 	movl	%eax, %edx
 	xorl	%ecx, %ecx
 	addq	$56, %rsp
@@ -102577,24 +102840,24 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bandwidth_Bandwidth_inner_refile
-.L450_94:
+.L452_94:
 	addq	$56, %rdi
-	jmp	.L450_22
-.L450_95:
+	jmp	.L452_22
+.L452_95:
 	cmpq	$11, %rax
-	jg	.L450_99
+	jg	.L452_99
 	addq	$56, %rdi
-	jmp	.L450_39
-.L450_97:
+	jmp	.L452_39
+.L452_97:
 	cmpq	$3, %rax
-	jne	.L450_112
+	jne	.L452_112
 	addq	$56, %rdi
-	jmp	.L450_37
-.L450_99:
+	jmp	.L452_37
+.L452_99:
 	cmpq	$12, %rax
-	jne	.L450_115
+	jne	.L452_115
 	testb	%cl, %cl
-	je	.L450_120
+	je	.L452_120
 	movq	%r12, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
@@ -102602,15 +102865,15 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rax
 	movl	44(%rax), %eax
 	cmpq	%rax, 232(%rdi)
-	jbe	.L450_131
+	jbe	.L452_131
 	imulq	$56, %rax, %rax
 	addq	224(%rdi), %rax
-	jmp	.L450_51
-.L450_103:
+	jmp	.L452_51
+.L452_103:
 	cmpq	$14, %rax
-	jne	.L450_121
+	jne	.L452_121
 	testb	%cl, %cl
-	je	.L450_120
+	je	.L452_120
 	addq	$56, %rdi
 	movq	%r12, %rax
 	shlq	$6, %rax
@@ -102619,22 +102882,22 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rax
 	movzbl	60(%rax), %ecx
 	shrl	$3, %ecx
-	je	.L450_58
+	je	.L452_58
 	cmpl	$1, %ecx
-	je	.L450_93
+	je	.L452_93
 	cmpl	$2, %ecx
-	je	.L450_58
-.L450_109:
+	je	.L452_58
+.L452_109:
 	movl	$224, %ecx
-	jmp	.L450_110
-.L450_93:
+	jmp	.L452_110
+.L452_93:
 	movl	$80, %ecx
-.L450_110:
+.L452_110:
 	cmpb	$0, 61(%rax)
 	leaq	(%rdi,%rcx), %rax
 	leaq	20(%rdi,%rcx), %rdi
 	cmoveq	%rax, %rdi
-.L450_111:
+.L452_111:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -102643,9 +102906,9 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_sorted_fifo_SortedFifo_resort
-.L450_112:
+.L452_112:
 	testb	%cl, %cl
-	je	.L450_120
+	je	.L452_120
 	movq	%r12, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
@@ -102653,33 +102916,33 @@ hw_registry_AnyElevator_merged:
 	cmovbeq	%rsi, %rax
 	movl	52(%rax), %eax
 	cmpq	%rax, 64(%rdi)
-	jbe	.L450_130
+	jbe	.L452_130
 	leaq	(%rax,%rax,8), %rcx
 	leaq	(%rcx,%rcx,2), %rcx
 	addq	%rax, %rcx
 	addq	56(%rdi), %rcx
-	jmp	.L450_69
-.L450_115:
+	jmp	.L452_69
+.L452_115:
 	movq	%r12, %rax
 	shlq	$6, %rax
 	addq	64(%rsi), %rax
 	cmpq	%r12, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	testb	%cl, %cl
-	je	.L450_120
+	je	.L452_120
 	movl	52(%rax), %ebx
 	cmpl	$-1, %ebx
-	je	.L450_120
+	je	.L452_120
 	leaq	56(%rdi), %r14
 	cmpq	%rbx, 360(%rdi)
-	jbe	.L450_132
+	jbe	.L452_132
 	imulq	$152, %rbx, %rax
 	addq	352(%rdi), %rax
-	jmp	.L450_19
-.L450_119:
+	jmp	.L452_19
+.L452_119:
 	cmpb	$0, 92(%rdi)
-	je	.L450_30
-.L450_120:
+	je	.L452_30
+.L452_120:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -102688,12 +102951,12 @@ hw_registry_AnyElevator_merged:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L450_121:
+.L452_121:
 	addq	$56, %rdi
-	jmp	.L450_43
-.L450_123:
+	jmp	.L452_43
+.L452_123:
 	addq	$192, %rdi
-.L450_124:
+.L452_124:
 	movq	%rdi, %rbx
 	movq	%rsi, %r14
 	movl	%edx, %r15d
@@ -102702,10 +102965,10 @@ hw_registry_AnyElevator_merged:
 	movl	%r15d, %edx
 	movq	%r14, %rsi
 	addq	$16, %rdi
-	jmp	.L450_111
-.L450_125:
+	jmp	.L452_111
+.L452_125:
 	addq	$24, %rdi
-.L450_126:
+.L452_126:
 	movq	%rdi, %rbx
 	movq	%rsi, %r14
 	movl	%edx, %r15d
@@ -102713,10 +102976,10 @@ hw_registry_AnyElevator_merged:
 	movq	%rbx, %rdi
 	movl	%r15d, %edx
 	movq	%r14, %rsi
-	jmp	.L450_70
-.L450_127:
+	jmp	.L452_70
+.L452_127:
 	addq	$152, %rdi
-.L450_128:
+.L452_128:
 	movq	%rdi, %r15
 	movq	%rsi, %r12
 	movl	%edx, %r13d
@@ -102724,8 +102987,8 @@ hw_registry_AnyElevator_merged:
 	movq	%r15, %rdi
 	movl	%r13d, %edx
 	movq	%r12, %rsi
-	jmp	.L450_20
-.L450_129:
+	jmp	.L452_20
+.L452_129:
 	leaq	1792(%rdi), %r14
 	movq	%r14, %rdi
 	movl	%edx, %r15d
@@ -102737,16 +103000,16 @@ hw_registry_AnyElevator_merged:
 	movq	-80(%rbp), %rdi
 	movl	%r15d, %edx
 	movq	-72(%rbp), %rsi
-	jmp	.L450_63
-.L450_130:
+	jmp	.L452_63
+.L452_130:
 	addq	$72, %rdi
-	jmp	.L450_126
-.L450_131:
+	jmp	.L452_126
+.L452_131:
 	addq	$240, %rdi
-	jmp	.L450_124
-.L450_132:
+	jmp	.L452_124
+.L452_132:
 	addq	$200, %rdi
-	jmp	.L450_128
+	jmp	.L452_128
 	.size	hw_registry_AnyElevator_merged, .-hw_registry_AnyElevator_merged
 
 	.p2align	4
@@ -102763,8 +103026,8 @@ hw_registry_AnyElevator_prepare_insert:
 	movl	$19, %eax
 	cmovaeq	%rcx, %rax
 	cmpq	$9, %rax
-	jg	.L451_6
-	jb	.L451_8
+	jg	.L453_6
+	jb	.L453_8
 	leaq	8(%rdi), %rax
 	movq	40(%rdi), %rcx
 	movq	48(%rdi), %rdi
@@ -102775,19 +103038,19 @@ hw_registry_AnyElevator_prepare_insert:
 	cmpq	%rdx, %rdi
 	cmovbeq	%rax, %r8
 	cmpb	$0, 28(%r8)
-	je	.L451_3
+	je	.L453_3
 	cmpq	%rdx, 72(%rsi)
-	jbe	.L451_13
+	jbe	.L453_13
 	shlq	$6, %rdx
 	addq	64(%rsi), %rdx
 	orb	$1, 58(%rdx)
-	jmp	.L451_8
-.L451_6:
+	jmp	.L453_8
+.L453_6:
 	cmpq	$14, %rax
-	jg	.L451_9
+	jg	.L453_9
 	addq	$-10, %rax
 	cmpq	$4, %rax
-	jb	.L451_8
+	jb	.L453_8
 	movq	72(%rsi), %rcx
 	movl	%edx, %edx
 	movq	%rdx, %rax
@@ -102798,28 +103061,28 @@ hw_registry_AnyElevator_prepare_insert:
 	cmovaq	%rax, %r8
 	movzbl	60(%r8), %r8d
 	shrl	$3, %r8d
-	je	.L451_19
+	je	.L453_19
 	cmpl	$2, %r8d
-	je	.L451_19
+	je	.L453_19
 	movl	$2, %ebx
 	cmpl	$1, %r8d
-	jne	.L451_20
+	jne	.L453_20
 	xorl	%ebx, %ebx
-	jmp	.L451_20
-.L451_9:
+	jmp	.L453_20
+.L453_9:
 	leaq	-16(%rax), %rcx
 	cmpq	$3, %rcx
-	jae	.L451_10
-.L451_8:
+	jae	.L453_10
+.L453_8:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L451_10:
+.L453_10:
 	cmpq	$15, %rax
-	jne	.L451_28
+	jne	.L453_28
 	addq	$8, %rdi
 	addq	$8, %rsp
 	popq	%rbx
@@ -102827,7 +103090,7 @@ hw_registry_AnyElevator_prepare_insert:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_bfq_Bfq_prepare_insert
-.L451_28:
+.L453_28:
 	movq	32(%rdi), %rax
 	movq	40(%rdi), %rcx
 	movl	%edx, %r8d
@@ -102837,53 +103100,53 @@ hw_registry_AnyElevator_prepare_insert:
 	cmpq	%r8, %rcx
 	cmovbeq	%rdi, %r9
 	cmpb	$0, 28(%r9)
-	je	.L451_29
+	je	.L453_29
 	cmpq	%r8, 72(%rsi)
-	jbe	.L451_13
+	jbe	.L453_13
 	shlq	$6, %r8
 	addq	64(%rsi), %r8
 	orb	$1, 58(%r8)
-	jmp	.L451_8
-.L451_19:
+	jmp	.L453_8
+.L453_19:
 	movl	$1, %ebx
-.L451_20:
+.L453_20:
 	cmpq	%rdx, %rcx
-	jbe	.L451_21
-.L451_22:
+	jbe	.L453_21
+.L453_22:
 	movl	%ebx, 52(%rax)
 	cmpq	$1, %rbx
-	je	.L451_26
+	je	.L453_26
 	testq	%rbx, %rbx
-	jne	.L451_24
+	jne	.L453_24
 	addq	$88, %rdi
 	incl	64(%rdi)
-	jmp	.L451_8
-.L451_3:
+	jmp	.L453_8
+.L453_3:
 	movl	968(%rsi), %edx
 	cmpl	$-1, %edx
-	je	.L451_8
+	je	.L453_8
 	movq	%rdx, %r8
 	shlq	$5, %r8
 	addq	%r8, %rcx
 	cmpq	%rdx, %rdi
 	cmovaq	%rcx, %rax
 	cmpb	$0, 28(%rax)
-	je	.L451_8
+	je	.L453_8
 	movl	$-1, 968(%rsi)
-	jmp	.L451_8
-.L451_29:
+	jmp	.L453_8
+.L453_29:
 	movl	968(%rsi), %r8d
 	cmpl	$-1, %r8d
-	je	.L451_32
+	je	.L453_32
 	movq	%r8, %r9
 	shlq	$5, %r9
 	addq	%r9, %rax
 	cmpq	%r8, %rcx
 	cmovbeq	%rdi, %rax
 	cmpb	$0, 28(%rax)
-	je	.L451_32
+	je	.L453_32
 	movl	$-1, 968(%rsi)
-.L451_32:
+.L453_32:
 	addq	$48, %rdi
 	addq	$8, %rsp
 	popq	%rbx
@@ -102891,28 +103154,28 @@ hw_registry_AnyElevator_prepare_insert:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_inner_prepare_insert
-.L451_26:
+.L453_26:
 	addq	$160, %rdi
 	incl	64(%rdi)
-	jmp	.L451_8
-.L451_24:
+	jmp	.L453_8
+.L453_24:
 	addq	$232, %rdi
 	incl	64(%rdi)
-	jmp	.L451_8
-.L451_13:
+	jmp	.L453_8
+.L453_13:
 	movq	%rsi, %rdi
 	movq	%rsi, %rbx
 	callq	hw_collections_arena_clean_request_Request
 	orb	$1, 58(%rbx)
-	jmp	.L451_8
-.L451_21:
+	jmp	.L453_8
+.L453_21:
 	movq	%rdi, %r14
 	movq	%rsi, %rdi
 	movq	%rsi, %r15
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rdi
 	movq	%r15, %rax
-	jmp	.L451_22
+	jmp	.L453_22
 	.size	hw_registry_AnyElevator_prepare_insert, .-hw_registry_AnyElevator_prepare_insert
 
 	.p2align	4
@@ -102935,8 +103198,8 @@ hw_registry_AnyElevator_reserve:
 	movl	$1, %r12d
 	movl	$523775, %edx
 	btq	%rcx, %rdx
-	jae	.L452_1
-.L452_67:
+	jae	.L454_1
+.L454_67:
 	movq	%r12, %rax
 	addq	$200, %rsp
 	popq	%rbx
@@ -102946,17 +103209,17 @@ hw_registry_AnyElevator_reserve:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L452_1:
+.L454_1:
 	cmpq	$9, %rcx
 	movq	%rsi, -152(%rbp)
 	movq	%r8, -160(%rbp)
-	jne	.L452_34
+	jne	.L454_34
 	cmpl	$1, %eax
-	jne	.L452_4
+	jne	.L454_4
 	addl	1096(%rdi), %r14d
 	movl	$-1, %eax
 	cmovbl	%eax, %r14d
-.L452_4:
+.L454_4:
 	movq	16(%r8), %rax
 	movq	%rax, -72(%rbp)
 	movq	(%r8), %rax
@@ -102978,7 +103241,7 @@ hw_registry_AnyElevator_reserve:
 	movq	%rbx, %rax
 	movq	872(%rbx), %r15
 	testq	%r15, %r15
-	je	.L452_5
+	je	.L454_5
 	movl	%r14d, -60(%rbp)
 	movq	864(%rax), %r12
 	movl	$4294967294, %r13d
@@ -102989,20 +103252,20 @@ hw_registry_AnyElevator_reserve:
 	movq	%rax, -56(%rbp)
 	xorl	%ebx, %ebx
 	xorl	%r14d, %r14d
-	jmp	.L452_7
+	jmp	.L454_7
 	.p2align	4
-.L452_9:
+.L454_9:
 	incq	%r14
 	subq	$-128, %r12
 	cmpq	%r14, %r13
-	je	.L452_10
-.L452_7:
+	je	.L454_10
+.L454_7:
 	cmpq	%r14, %r15
 	movq	-56(%rbp), %rcx
 	cmovaq	%r12, %rcx
 	movq	(%rcx), %rax
 	testq	%rax, %rax
-	je	.L452_9
+	je	.L454_9
 	movq	8(%rcx), %rdx
 	movq	40(%rcx), %rcx
 	movq	$1, -192(%rbp)
@@ -103015,14 +103278,14 @@ hw_registry_AnyElevator_reserve:
 	addq	%rax, %rbx
 	movq	$-1, %rax
 	cmovbq	%rax, %rbx
-	jmp	.L452_9
-.L452_34:
+	jmp	.L454_9
+.L454_34:
 	cmpl	$1, %eax
-	jne	.L452_36
+	jne	.L454_36
 	addl	2008(%rdi), %r14d
 	movl	$-1, %eax
 	cmovbl	%eax, %r14d
-.L452_36:
+.L454_36:
 	movq	16(%r8), %rax
 	movq	%rax, -72(%rbp)
 	movq	(%r8), %rax
@@ -103044,7 +103307,7 @@ hw_registry_AnyElevator_reserve:
 	movq	%rbx, %rax
 	movq	1784(%rbx), %r15
 	testq	%r15, %r15
-	je	.L452_37
+	je	.L454_37
 	movl	%r14d, -60(%rbp)
 	movq	1776(%rax), %r12
 	movl	$4294967294, %r13d
@@ -103055,20 +103318,20 @@ hw_registry_AnyElevator_reserve:
 	movq	%rax, -56(%rbp)
 	xorl	%ebx, %ebx
 	xorl	%r14d, %r14d
-	jmp	.L452_39
+	jmp	.L454_39
 	.p2align	4
-.L452_41:
+.L454_41:
 	incq	%r14
 	subq	$-128, %r12
 	cmpq	%r14, %r13
-	je	.L452_42
-.L452_39:
+	je	.L454_42
+.L454_39:
 	cmpq	%r14, %r15
 	movq	-56(%rbp), %rcx
 	cmovaq	%r12, %rcx
 	movq	(%rcx), %rax
 	testq	%rax, %rax
-	je	.L452_41
+	je	.L454_41
 	movq	8(%rcx), %rdx
 	movq	40(%rcx), %rcx
 	movq	$1, -192(%rbp)
@@ -103081,69 +103344,69 @@ hw_registry_AnyElevator_reserve:
 	addq	%rax, %rbx
 	movq	$-1, %rax
 	cmovbq	%rax, %rbx
-	jmp	.L452_41
-.L452_10:
+	jmp	.L454_41
+.L454_10:
 	testq	%rbx, %rbx
 	movl	-60(%rbp), %r14d
-	je	.L452_11
+	je	.L454_11
 	movl	$1000000000, %eax
 	mulq	-128(%rbp)
 	movq	-80(%rbp), %r15
-	jo	.L452_13
-.L452_14:
+	jo	.L454_13
+.L454_14:
 	movq	-120(%rbp), %rcx
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
 	movq	%rax, %rdx
 	orq	%rcx, %rdx
 	shrq	$32, %rdx
-	je	.L452_15
+	je	.L454_15
 	xorl	%edx, %edx
 	divq	%rcx
-	jmp	.L452_17
-.L452_42:
+	jmp	.L454_17
+.L454_42:
 	testq	%rbx, %rbx
 	movl	-60(%rbp), %r14d
-	je	.L452_43
+	je	.L454_43
 	movl	$1000000000, %eax
 	mulq	-128(%rbp)
 	movq	-80(%rbp), %r15
-	jo	.L452_45
-.L452_46:
+	jo	.L454_45
+.L454_46:
 	movq	-120(%rbp), %rcx
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
 	movq	%rax, %rdx
 	orq	%rcx, %rdx
 	shrq	$32, %rdx
-	je	.L452_47
+	je	.L454_47
 	xorl	%edx, %edx
 	divq	%rcx
-	jmp	.L452_49
-.L452_5:
+	jmp	.L454_49
+.L454_5:
 	xorl	%esi, %esi
 	movq	%rax, %r15
-	jmp	.L452_18
-.L452_37:
+	jmp	.L454_18
+.L454_37:
 	xorl	%esi, %esi
 	movq	%rax, %r15
-	jmp	.L452_50
-.L452_11:
+	jmp	.L454_50
+.L454_11:
 	xorl	%esi, %esi
 	movq	-80(%rbp), %r15
-	jmp	.L452_18
-.L452_43:
+	jmp	.L454_18
+.L454_43:
 	xorl	%esi, %esi
 	movq	-80(%rbp), %r15
-	jmp	.L452_50
-.L452_15:
+	jmp	.L454_50
+.L454_15:
 	xorl	%edx, %edx
 	divl	%ecx
-.L452_17:
+.L454_17:
 	addq	%rax, %rbx
 	movq	$-1, %rsi
 	cmovaeq	%rbx, %rsi
-.L452_18:
+.L454_18:
 	movl	%r14d, %ecx
 	movq	%rcx, %rbx
 	shlq	$7, %rbx
@@ -103155,17 +103418,17 @@ hw_registry_AnyElevator_reserve:
 	cmovbeq	%r13, %rax
 	movq	(%rax), %rcx
 	testq	%rcx, %rcx
-	je	.L452_19
+	je	.L454_19
 	movq	8(%rax), %rdx
 	movq	40(%rax), %rax
 	movq	%rdx, -136(%rbp)
 	movq	%rcx, -128(%rbp)
 	movq	%rax, -120(%rbp)
 	movl	$1, %eax
-	jmp	.L452_21
-.L452_19:
+	jmp	.L454_21
+.L454_19:
 	movl	$2, %eax
-.L452_21:
+.L454_21:
 	movq	%rax, -144(%rbp)
 	leaq	-232(%rbp), %rdi
 	leaq	-144(%rbp), %rdx
@@ -103173,46 +103436,46 @@ hw_registry_AnyElevator_reserve:
 	callq	hw_bandwidth_figures_DeviceFigures_admit
 	movq	%rax, %r12
 	cmpq	$4, %rax
-	jne	.L452_67
+	jne	.L454_67
 	movabsq	$4835703278458516699, %rax
 	mulq	-208(%rbp)
 	shrq	$18, %rdx
 	movq	-72(%rbp), %r8
 	movq	%r8, %rax
 	mulq	%rdx
-	jo	.L452_23
-.L452_24:
+	jo	.L454_23
+.L454_24:
 	movq	-48(%rbp), %rsi
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
 	shrq	$4, %rdx
 	testq	%rsi, %rsi
-	js	.L452_26
+	js	.L454_26
 	leaq	(%rsi,%rsi), %rax
-.L452_27:
+.L454_27:
 	cmpq	%rdx, %rax
 	cmovaq	%rax, %rdx
 	cmpq	$0, -88(%rbp)
 	cmovneq	-96(%rbp), %rdx
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 872(%r15)
-	jbe	.L452_28
+	jbe	.L454_28
 	addq	864(%r15), %rbx
 	movq	%rbx, %r13
-.L452_30:
+.L454_30:
 	movq	%r15, %rax
 	addq	$8, %r15
 	cmpq	$0, (%r13)
 	movq	-104(%rbp), %rbx
-	je	.L452_31
+	je	.L454_31
 	movq	%r13, %rdi
 	movq	%r8, %rsi
 	movq	%rbx, %rcx
 	callq	hw_bucket_TokenBucket_change
 	movq	-48(%rbp), %rsi
-	jmp	.L452_33
-.L452_31:
+	jmp	.L454_33
+.L454_31:
 	incl	1176(%rax)
 	movabsq	$10000000000, %rax
 	cmpq	%rax, %r8
@@ -103230,7 +103493,7 @@ hw_registry_AnyElevator_reserve:
 	movq	$0, 72(%r13)
 	movq	$0, 80(%r13)
 	movq	$0, 88(%r13)
-.L452_33:
+.L454_33:
 	movq	%rsi, 40(%r13)
 	movq	%r15, %rdi
 	movq	-152(%rbp), %rsi
@@ -103239,15 +103502,15 @@ hw_registry_AnyElevator_reserve:
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_refile
 	movq	%r15, %rdi
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_set_bounds
-	jmp	.L452_66
-.L452_47:
+	jmp	.L454_66
+.L454_47:
 	xorl	%edx, %edx
 	divl	%ecx
-.L452_49:
+.L454_49:
 	addq	%rax, %rbx
 	movq	$-1, %rsi
 	cmovaeq	%rbx, %rsi
-.L452_50:
+.L454_50:
 	movl	%r14d, %ecx
 	movq	%rcx, %rbx
 	shlq	$7, %rbx
@@ -103259,17 +103522,17 @@ hw_registry_AnyElevator_reserve:
 	cmovbeq	%r13, %rax
 	movq	(%rax), %rcx
 	testq	%rcx, %rcx
-	je	.L452_51
+	je	.L454_51
 	movq	8(%rax), %rdx
 	movq	40(%rax), %rax
 	movq	%rdx, -136(%rbp)
 	movq	%rcx, -128(%rbp)
 	movq	%rax, -120(%rbp)
 	movl	$1, %eax
-	jmp	.L452_53
-.L452_51:
+	jmp	.L454_53
+.L454_51:
 	movl	$2, %eax
-.L452_53:
+.L454_53:
 	movq	%rax, -144(%rbp)
 	leaq	-232(%rbp), %rdi
 	leaq	-144(%rbp), %rdx
@@ -103277,44 +103540,44 @@ hw_registry_AnyElevator_reserve:
 	callq	hw_bandwidth_figures_DeviceFigures_admit
 	movq	%rax, %r12
 	cmpq	$4, %rax
-	jne	.L452_67
+	jne	.L454_67
 	movabsq	$4835703278458516699, %rax
 	mulq	-208(%rbp)
 	shrq	$18, %rdx
 	movq	-72(%rbp), %r8
 	movq	%r8, %rax
 	mulq	%rdx
-	jo	.L452_55
-.L452_56:
+	jo	.L454_55
+.L454_56:
 	movq	-48(%rbp), %rsi
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
 	shrq	$4, %rdx
 	testq	%rsi, %rsi
-	js	.L452_58
+	js	.L454_58
 	leaq	(%rsi,%rsi), %rax
-.L452_59:
+.L454_59:
 	cmpq	%rdx, %rax
 	cmovaq	%rax, %rdx
 	cmpq	$0, -88(%rbp)
 	cmovneq	-96(%rbp), %rdx
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 1784(%r15)
-	jbe	.L452_60
+	jbe	.L454_60
 	addq	1776(%r15), %rbx
 	movq	%rbx, %r13
-.L452_62:
+.L454_62:
 	cmpq	$0, (%r13)
 	movq	-104(%rbp), %rbx
-	je	.L452_63
+	je	.L454_63
 	movq	%r13, %rdi
 	movq	%r8, %rsi
 	movq	%rbx, %rcx
 	callq	hw_bucket_TokenBucket_change
 	movq	-48(%rbp), %rsi
-	jmp	.L452_65
-.L452_63:
+	jmp	.L454_65
+.L454_63:
 	incl	2088(%r15)
 	movabsq	$10000000000, %rax
 	cmpq	%rax, %r8
@@ -103332,7 +103595,7 @@ hw_registry_AnyElevator_reserve:
 	movq	$0, 72(%r13)
 	movq	$0, 80(%r13)
 	movq	$0, 88(%r13)
-.L452_65:
+.L454_65:
 	movq	%rsi, 40(%r13)
 	movq	%r15, %rdi
 	movq	-152(%rbp), %rsi
@@ -103341,42 +103604,42 @@ hw_registry_AnyElevator_reserve:
 	callq	hw_bandwidth_Bandwidth_inner_refile
 	movq	%r15, %rdi
 	callq	hw_bandwidth_Bandwidth_inner_set_bounds
-.L452_66:
-	jmp	.L452_67
-.L452_23:
+.L454_66:
+	jmp	.L454_67
+.L454_23:
 	movq	$-1, %rax
-	jmp	.L452_24
-.L452_26:
+	jmp	.L454_24
+.L454_26:
 	movq	$-1, %rax
-	jmp	.L452_27
-.L452_28:
+	jmp	.L454_27
+.L454_28:
 	movq	%r13, %rdi
 	movq	%rdx, %rbx
 	callq	hw_collections_arena_clean_bandwidth_flow_Flow
 	movq	-72(%rbp), %r8
 	movq	-48(%rbp), %rsi
 	movq	%rbx, %rdx
-	jmp	.L452_30
-.L452_55:
+	jmp	.L454_30
+.L454_55:
 	movq	$-1, %rax
-	jmp	.L452_56
-.L452_58:
+	jmp	.L454_56
+.L454_58:
 	movq	$-1, %rax
-	jmp	.L452_59
-.L452_60:
+	jmp	.L454_59
+.L454_60:
 	movq	%r13, %rdi
 	movq	%rdx, %rbx
 	callq	hw_collections_arena_clean_bandwidth_flow_Flow
 	movq	-72(%rbp), %r8
 	movq	-48(%rbp), %rsi
 	movq	%rbx, %rdx
-	jmp	.L452_62
-.L452_13:
+	jmp	.L454_62
+.L454_13:
 	movq	$-1, %rax
-	jmp	.L452_14
-.L452_45:
+	jmp	.L454_14
+.L454_45:
 	movq	$-1, %rax
-	jmp	.L452_46
+	jmp	.L454_46
 	.size	hw_registry_AnyElevator_reserve, .-hw_registry_AnyElevator_reserve
 
 	.p2align	4
@@ -103388,84 +103651,84 @@ hw_registry_AnyElevator_settled_after:
 	cmovaeq	%rax, %rcx
 	movl	$-1, %eax
 	cmpq	$6, %rcx
-	jle	.L453_1
+	jle	.L455_1
 	addq	$-7, %rcx
 	cmpq	$12, %rcx
-	jae	.L453_6
-.L453_16:
+	jae	.L455_6
+.L455_16:
 	HOISTWAY_RETURN
-.L453_1:
+.L455_1:
 	cmpq	$5, %rcx
-	jb	.L453_16
-	jne	.L453_19
+	jb	.L455_16
+	jne	.L455_19
 	cmpl	$-1, %esi
-	je	.L453_4
+	je	.L455_4
 	movl	%esi, %eax
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	addq	104(%rdi), %rcx
 	cmpq	%rax, 112(%rdi)
 	leaq	120(%rdi), %rdi
-	jmp	.L453_14
-.L453_19:
+	jmp	.L455_14
+.L455_19:
 	cmpl	$-1, %esi
-	je	.L453_18
+	je	.L455_18
 	movl	%esi, %eax
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	addq	216(%rdi), %rcx
 	cmpq	%rax, 224(%rdi)
 	leaq	232(%rdi), %rdi
-.L453_14:
+.L455_14:
 	cmovaq	%rcx, %rdi
 	addq	$40, %rdi
-	jmp	.L453_15
-.L453_6:
+	jmp	.L455_15
+.L455_6:
 	movq	48(%rdi), %rdx
 	subq	$2, %rdx
 	movl	$17, %ecx
 	cmovaeq	%rdx, %rcx
 	movl	$524191, %edx
 	btq	%rcx, %rdx
-	jb	.L453_16
+	jb	.L455_16
 	cmpq	$5, %rcx
-	jne	.L453_12
+	jne	.L455_12
 	cmpl	$-1, %esi
-	je	.L453_9
+	je	.L455_9
 	movl	%esi, %eax
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	addq	152(%rdi), %rcx
 	cmpq	%rax, 160(%rdi)
 	leaq	168(%rdi), %rdi
-	jmp	.L453_14
-.L453_4:
+	jmp	.L455_14
+.L455_4:
 	addq	$180, %rdi
-	jmp	.L453_15
-.L453_18:
+	jmp	.L455_15
+.L455_18:
 	addq	$292, %rdi
-.L453_15:
+.L455_15:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	movl	(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L453_12:
+.L455_12:
 	cmpl	$-1, %esi
-	je	.L453_11
+	je	.L455_11
 	movl	%esi, %eax
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	addq	264(%rdi), %rcx
 	cmpq	%rax, 272(%rdi)
 	leaq	280(%rdi), %rdi
-	jmp	.L453_14
-.L453_9:
+	jmp	.L455_14
+.L455_9:
 	addq	$228, %rdi
-	jmp	.L453_15
-.L453_11:
+	jmp	.L455_15
+.L455_11:
 	addq	$340, %rdi
-	jmp	.L453_15
+	jmp	.L455_15
 	.size	hw_registry_AnyElevator_settled_after, .-hw_registry_AnyElevator_settled_after
 
 	.p2align	4
@@ -103479,96 +103742,96 @@ hw_registry_AnyElevator_tunable:
 	cmovaeq	%rax, %rcx
 	xorl	%eax, %eax
 	cmpq	$9, %rcx
-	jg	.L454_7
+	jg	.L456_7
 	cmpq	$4, %rcx
-	jg	.L454_12
+	jg	.L456_12
 	cmpq	$1, %rcx
-	jle	.L454_22
+	jle	.L456_22
 	cmpq	$2, %rcx
-	je	.L454_40
+	je	.L456_40
 	cmpq	$3, %rcx
-	jne	.L454_52
+	jne	.L456_53
 	cmpq	$5, %rsi
-	jae	.L454_71
+	jae	.L456_72
 	movq	72(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_7:
+.L456_7:
 	cmpq	$14, %rcx
-	jg	.L454_17
+	jg	.L456_17
 	cmpq	$11, %rcx
-	jle	.L454_28
+	jle	.L456_28
 	cmpq	$12, %rcx
-	je	.L454_45
+	je	.L456_45
 	cmpq	$13, %rcx
-	jne	.L454_56
+	jne	.L456_57
 	addq	$320, %rdi
 	popq	%rbp
 	jmp	hw_cfq_tunables_Tunables_get
-.L454_12:
+.L456_12:
 	cmpq	$6, %rcx
-	jle	.L454_31
+	jle	.L456_31
 	cmpq	$7, %rcx
-	je	.L454_47
+	je	.L456_47
 	cmpq	$8, %rcx
-	jne	.L454_61
+	jne	.L456_62
 	cmpq	$16, %rsi
-	jae	.L454_71
+	jae	.L456_72
 	movq	184(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_17:
+.L456_17:
 	cmpq	$16, %rcx
-	jle	.L454_35
+	jle	.L456_35
 	cmpq	$17, %rcx
-	je	.L454_49
+	je	.L456_49
 	cmpq	$18, %rcx
-	je	.L454_27
+	je	.L456_27
 	cmpq	$10, %rsi
-	jae	.L454_73
+	jae	.L456_74
 	movq	1640(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_22:
+.L456_22:
 	testq	%rcx, %rcx
-	jne	.L454_27
+	jne	.L456_27
 	testq	%rsi, %rsi
-	je	.L454_133
+	je	.L456_137
 	cmpq	$1, %rsi
-	je	.L454_100
+	je	.L456_103
 	cmpq	$2, %rsi
-	jne	.L454_111
+	jne	.L456_114
 	movq	88(%rdi), %rax
-.L454_27:
+.L456_27:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_28:
+.L456_28:
 	cmpq	$10, %rcx
-	jne	.L454_64
+	jne	.L456_65
 	cmpq	$16, %rsi
-	jae	.L454_71
+	jae	.L456_72
 	movq	592(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_31:
+.L456_31:
 	cmpq	$5, %rcx
-	jne	.L454_66
+	jne	.L456_67
 	testq	%rsi, %rsi
-	je	.L454_91
+	je	.L456_91
 	cmpq	$1, %rsi
-	jne	.L454_96
+	jne	.L456_94
 	movl	196(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_35:
+.L456_35:
 	cmpq	$15, %rcx
-	jne	.L454_68
+	jne	.L456_69
 	cmpq	$4, %rsi
-	je	.L454_92
+	je	.L456_92
 	cmpq	$5, %rsi
-	jne	.L454_97
+	jne	.L456_95
 	movq	1184(%rdi), %rax
-.L454_39:
+.L456_39:
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
@@ -103576,92 +103839,94 @@ hw_registry_AnyElevator_tunable:
 	shrq	$4, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_40:
+.L456_40:
 	cmpq	$1, %rsi
-	jle	.L454_87
+	jle	.L456_88
 	cmpq	$2, %rsi
-	je	.L454_220
+	je	.L456_225
 	cmpq	$3, %rsi
-	je	.L454_119
+	je	.L456_122
 	cmpq	$4, %rsi
-	jne	.L454_122
+	jne	.L456_125
 	movl	116(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_45:
+.L456_45:
 	cmpq	$11, %rsi
-	jae	.L454_71
+	jae	.L456_72
 	movq	392(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_47:
+.L456_47:
 	cmpq	$16, %rsi
-	jae	.L454_71
+	jae	.L456_72
 	movq	368(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_49:
+.L456_49:
 	testq	%rsi, %rsi
-	je	.L454_90
+	je	.L456_98
 	cmpq	$1, %rsi
-	jne	.L454_94
-	movq	944(%rdi), %rcx
-	jmp	.L454_95
-.L454_52:
-	testq	%rsi, %rsi
-	je	.L454_101
-	cmpq	$1, %rsi
-	je	.L454_99
+	je	.L456_97
 	cmpq	$2, %rsi
-	jne	.L454_110
-.L454_100:
+	jne	.L456_99
+	movzbl	956(%rdi), %ecx
+	jmp	.L456_101
+.L456_53:
+	testq	%rsi, %rsi
+	je	.L456_104
+	cmpq	$1, %rsi
+	je	.L456_102
+	cmpq	$2, %rsi
+	jne	.L456_113
+.L456_103:
 	movq	80(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_56:
+.L456_57:
 	cmpq	$3, %rsi
-	jg	.L454_80
+	jg	.L456_81
 	cmpq	$1, %rsi
-	jg	.L454_102
+	jg	.L456_105
 	testq	%rsi, %rsi
-	je	.L454_120
+	je	.L456_123
 	cmpq	$1, %rsi
-	je	.L454_89
-	jmp	.L454_133
-.L454_61:
+	je	.L456_90
+	jmp	.L456_137
+.L456_62:
 	movl	$720, %eax
 	cmpq	$10, %rsi
-	jb	.L454_63
+	jb	.L456_64
 	addq	$-10, %rsi
 	movl	$408, %eax
 	cmpq	$15, %rsi
-	ja	.L454_71
-.L454_63:
+	ja	.L456_72
+.L456_64:
 	addq	$8, %rdi
 	addq	%rax, %rdi
 	movq	(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_64:
+.L456_65:
 	cmpq	$16, %rsi
-	jae	.L454_71
+	jae	.L456_72
 	movq	536(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_66:
+.L456_67:
 	cmpq	$10, %rsi
-	jae	.L454_71
-.L454_117:
+	jae	.L456_72
+.L456_120:
 	movq	336(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_68:
+.L456_69:
 	xorl	%eax, %eax
 	testq	%rsi, %rsi
 	setne	%al
 	movq	792(%rdi,%rax,8), %rcx
-	jmp	.L454_95
-.L454_73:
+	jmp	.L456_101
+.L456_74:
 	leaq	-10(%rsi), %rcx
 	movq	48(%rdi), %rax
 	subq	$2, %rax
@@ -103669,384 +103934,414 @@ hw_registry_AnyElevator_tunable:
 	cmovaeq	%rax, %rdx
 	xorl	%eax, %eax
 	cmpq	$8, %rdx
-	jle	.L454_112
+	jle	.L456_115
 	cmpq	$13, %rdx
-	jg	.L454_123
+	jg	.L456_126
 	cmpq	$10, %rdx
-	jle	.L454_140
+	jle	.L456_144
 	cmpq	$11, %rdx
-	je	.L454_161
+	je	.L456_165
 	cmpq	$12, %rdx
-	jne	.L454_164
+	jne	.L456_168
 	cmpq	$11, %rcx
-	jae	.L454_71
+	jae	.L456_72
 	movq	360(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_80:
+.L456_81:
 	cmpq	$5, %rsi
-	jg	.L454_106
+	jg	.L456_109
 	cmpq	$4, %rsi
-	je	.L454_130
+	je	.L456_134
 	cmpq	$5, %rsi
-	jne	.L454_133
-.L454_83:
+	jne	.L456_137
+.L456_84:
 	movq	56(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_87:
+.L456_88:
 	testq	%rsi, %rsi
-	je	.L454_120
+	je	.L456_123
 	cmpq	$1, %rsi
-	jne	.L454_122
-.L454_89:
+	jne	.L456_125
+.L456_90:
 	movq	24(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_90:
-	movq	936(%rdi), %rcx
-	jmp	.L454_95
-.L454_91:
+.L456_91:
 	movl	192(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_92:
+.L456_92:
 	movabsq	$4835703278458516699, %rax
 	mulq	1184(%rdi)
-.L454_93:
+.L456_93:
 	movq	%rdx, %rax
 	shrq	$18, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_94:
-	movzbl	952(%rdi), %ecx
-.L454_95:
+.L456_94:
+	movzbl	200(%rdi), %eax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L456_95:
+	cmpq	$13, %rsi
+	jae	.L456_72
+	movq	1064(%rdi,%rsi,8), %rax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L456_123:
+	movq	8(%rdi), %rax
+	popq	%rbp
+	HOISTWAY_RETURN
+.L456_97:
+	movq	944(%rdi), %rcx
+	jmp	.L456_101
+.L456_98:
+	movq	936(%rdi), %rcx
+	jmp	.L456_101
+.L456_99:
+	addq	$-3, %rsi
+	movl	$4294967295, %ecx
+	cmpq	%rcx, %rsi
+	cmovbq	%rsi, %rcx
+	movl	$1, %eax
+	shll	%cl, %eax
+	xorl	%edx, %edx
+	cmpq	$32, %rsi
+	cmovbl	%eax, %edx
+	xorl	%ecx, %ecx
+	testl	%edx, 952(%rdi)
+.L456_100:
+	setne	%cl
+.L456_101:
 	movabsq	$9223372036854775807, %rax
 	cmpq	%rax, %rcx
 	cmovbq	%rcx, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_96:
-	movzbl	200(%rdi), %eax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L454_97:
-	cmpq	$13, %rsi
-	jae	.L454_71
-	movq	1064(%rdi,%rsi,8), %rax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L454_120:
-	movq	8(%rdi), %rax
-	popq	%rbp
-	HOISTWAY_RETURN
-.L454_99:
+.L456_102:
 	movq	64(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_101:
+.L456_104:
 	movl	88(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_102:
+.L456_105:
 	cmpq	$2, %rsi
-	je	.L454_131
+	je	.L456_135
 	cmpq	$3, %rsi
-	jne	.L454_133
+	jne	.L456_137
 	movzbl	324(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_106:
+.L456_109:
 	cmpq	$6, %rsi
-	je	.L454_132
+	je	.L456_136
 	cmpq	$7, %rsi
-	jne	.L454_133
+	jne	.L456_137
 	movzbl	325(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_110:
+.L456_113:
 	movzbl	92(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_111:
+.L456_114:
 	movzbl	96(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_112:
+.L456_115:
 	cmpq	$3, %rdx
-	jle	.L454_134
+	jle	.L456_138
 	cmpq	$5, %rdx
-	jle	.L454_156
+	jle	.L456_160
 	cmpq	$6, %rdx
-	je	.L454_170
+	je	.L456_174
 	cmpq	$7, %rdx
-	jne	.L454_174
+	jne	.L456_178
 	cmpq	$16, %rcx
-	jae	.L454_71
-	jmp	.L454_117
-.L454_119:
+	jae	.L456_72
+	jmp	.L456_120
+.L456_122:
 	movzbl	121(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_122:
+.L456_125:
 	movzbl	120(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_123:
+.L456_126:
 	cmpq	$15, %rdx
-	jle	.L454_144
+	jle	.L456_148
 	cmpq	$16, %rdx
-	je	.L454_163
+	je	.L456_167
 	cmpq	$17, %rdx
-	jne	.L454_27
+	jne	.L456_27
 	cmpq	$10, %rsi
-	je	.L454_193
+	je	.L456_203
 	cmpq	$11, %rsi
-	jne	.L454_196
-	movq	984(%rdi), %rcx
-	jmp	.L454_95
-.L454_130:
+	je	.L456_202
+	cmpq	$12, %rsi
+	jne	.L456_212
+	movzbl	996(%rdi), %ecx
+	jmp	.L456_101
+.L456_134:
 	movl	316(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_131:
+.L456_135:
 	movq	48(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_132:
+.L456_136:
 	movl	320(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_134:
+.L456_138:
 	cmpq	$1, %rdx
-	jg	.L454_150
+	jg	.L456_154
 	testq	%rdx, %rdx
-	jne	.L454_27
+	jne	.L456_27
 	cmpq	$10, %rsi
-	je	.L454_222
+	je	.L456_227
 	cmpq	$11, %rsi
-	je	.L454_200
+	je	.L456_204
 	cmpq	$12, %rsi
-	jne	.L454_210
+	jne	.L456_215
 	movq	136(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_140:
+.L456_144:
 	cmpq	$9, %rdx
-	jne	.L454_165
+	jne	.L456_169
 	movl	$720, %eax
 	cmpq	$10, %rcx
-	jb	.L454_143
+	jb	.L456_147
 	addq	$-20, %rsi
 	movl	$408, %eax
 	movq	%rsi, %rcx
 	cmpq	$15, %rsi
-	ja	.L454_71
-.L454_143:
+	ja	.L456_72
+.L456_147:
 	addq	$56, %rdi
 	addq	%rax, %rdi
 	movq	(%rdi,%rcx,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_144:
+.L456_148:
 	cmpq	$14, %rdx
-	jne	.L454_167
+	jne	.L456_171
 	cmpq	$13, %rsi
-	jg	.L454_181
+	jg	.L456_185
 	cmpq	$11, %rsi
-	jg	.L454_202
+	jg	.L456_206
 	cmpq	$10, %rsi
-	je	.L454_83
+	je	.L456_84
 	cmpq	$11, %rsi
-	je	.L454_133
-	jmp	.L454_222
-.L454_150:
+	je	.L456_137
+	jmp	.L456_227
+.L456_154:
 	cmpq	$2, %rdx
-	jne	.L454_172
+	jne	.L456_176
 	cmpq	$11, %rsi
-	jle	.L454_190
+	jle	.L456_194
 	cmpq	$12, %rsi
-	je	.L454_213
+	je	.L456_218
 	cmpq	$13, %rsi
-	je	.L454_214
+	je	.L456_219
 	cmpq	$14, %rsi
-	jne	.L454_217
+	jne	.L456_222
 	movl	164(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_156:
+.L456_160:
 	cmpq	$4, %rdx
-	jne	.L454_176
+	jne	.L456_180
 	cmpq	$10, %rsi
-	je	.L454_211
+	je	.L456_216
 	cmpq	$11, %rsi
-	je	.L454_208
+	je	.L456_213
 	cmpq	$12, %rsi
-	jne	.L454_212
-.L454_200:
+	jne	.L456_217
+.L456_204:
 	movq	128(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_161:
+.L456_165:
 	cmpq	$16, %rcx
-	jae	.L454_71
+	jae	.L456_72
 	movq	504(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_163:
+.L456_167:
 	xorl	%eax, %eax
 	testq	%rcx, %rcx
 	setne	%al
 	movq	840(%rdi,%rax,8), %rcx
-	jmp	.L454_95
-.L454_164:
+	jmp	.L456_101
+.L456_168:
 	addq	$368, %rdi
 	movq	%rcx, %rsi
 	popq	%rbp
 	jmp	hw_cfq_tunables_Tunables_get
-.L454_165:
+.L456_169:
 	cmpq	$16, %rcx
-	jae	.L454_71
+	jae	.L456_72
 	movq	560(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_167:
+.L456_171:
 	cmpq	$14, %rsi
-	je	.L454_194
+	je	.L456_197
 	cmpq	$15, %rsi
-	jne	.L454_197
+	jne	.L456_199
 	movq	1232(%rdi), %rax
-	jmp	.L454_39
-.L454_170:
+	jmp	.L456_39
+.L456_174:
 	cmpq	$10, %rcx
-	jae	.L454_71
+	jae	.L456_72
 	movq	304(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_172:
+.L456_176:
 	cmpq	$5, %rcx
-	jae	.L454_71
+	jae	.L456_72
 	movq	40(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_174:
+.L456_178:
 	cmpq	$16, %rcx
-	jae	.L454_71
+	jae	.L456_72
 	movq	152(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_176:
+.L456_180:
 	cmpq	$10, %rsi
-	je	.L454_195
+	je	.L456_198
 	cmpq	$11, %rsi
-	jne	.L454_199
+	jne	.L456_201
 	movl	244(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_181:
+.L456_185:
 	cmpq	$15, %rsi
-	jg	.L454_205
+	jg	.L456_209
 	cmpq	$14, %rsi
-	je	.L454_219
+	je	.L456_224
 	cmpq	$15, %rsi
-	jne	.L454_222
+	jne	.L456_227
 	movq	104(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_190:
+.L456_194:
 	cmpq	$10, %rsi
-	je	.L454_83
+	je	.L456_84
 	cmpq	$11, %rsi
-	jne	.L454_217
-.L454_133:
+	jne	.L456_222
+.L456_137:
 	movq	72(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_193:
-	movq	976(%rdi), %rcx
-	jmp	.L454_95
-.L454_194:
+.L456_197:
 	movabsq	$4835703278458516699, %rax
 	mulq	1232(%rdi)
-	jmp	.L454_93
-.L454_195:
+	jmp	.L456_93
+.L456_198:
 	movl	240(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_196:
-	movzbl	992(%rdi), %ecx
-	jmp	.L454_95
-.L454_197:
+.L456_199:
 	cmpq	$13, %rcx
-	jae	.L454_71
+	jae	.L456_72
 	movq	1032(%rdi,%rsi,8), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_71:
+.L456_72:
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_199:
+.L456_201:
 	movzbl	248(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_202:
+.L456_202:
+	movq	984(%rdi), %rcx
+	jmp	.L456_101
+.L456_203:
+	movq	976(%rdi), %rcx
+	jmp	.L456_101
+.L456_206:
 	cmpq	$12, %rsi
-	je	.L454_220
+	je	.L456_225
 	cmpq	$13, %rsi
-	jne	.L454_222
+	jne	.L456_227
 	movzbl	372(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_220:
+.L456_225:
 	movq	96(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_205:
+.L456_209:
 	cmpq	$16, %rsi
-	je	.L454_221
+	je	.L456_226
 	cmpq	$17, %rsi
-	jne	.L454_222
+	jne	.L456_227
 	movzbl	373(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_222:
+.L456_227:
 	movq	120(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_208:
+.L456_212:
+	addq	$-13, %rsi
+	movl	$4294967295, %ecx
+	cmpq	%rcx, %rsi
+	cmovbq	%rsi, %rcx
+	movl	$1, %eax
+	shll	%cl, %eax
+	xorl	%edx, %edx
+	cmpq	$32, %rsi
+	cmovbl	%eax, %edx
+	xorl	%ecx, %ecx
+	testl	%edx, 992(%rdi)
+	jmp	.L456_100
+.L456_213:
 	movq	112(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_210:
+.L456_215:
 	movzbl	144(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_211:
+.L456_216:
 	movl	136(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_212:
+.L456_217:
 	movzbl	140(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_213:
+.L456_218:
 	movq	144(%rdi), %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_214:
+.L456_219:
 	movzbl	169(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_217:
+.L456_222:
 	movzbl	168(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_219:
+.L456_224:
 	movl	364(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L454_221:
+.L456_226:
 	movl	368(%rdi), %eax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -104064,68 +104359,68 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	%rdi, %rbx
 	movl	$19, %eax
 	cmpq	$8, %rsi
-	jle	.L455_1
+	jle	.L457_1
 	cmpq	$13, %rsi
-	jg	.L455_22
+	jg	.L457_22
 	leaq	8(%rbx), %rdi
 	cmpq	$10, %rsi
-	jle	.L455_17
+	jle	.L457_17
 	cmpq	$11, %rsi
-	je	.L455_63
+	je	.L457_63
 	cmpq	$12, %rsi
-	jne	.L455_64
+	jne	.L457_64
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$30, %eax
-	jmp	.L455_89
-.L455_1:
+	jmp	.L457_89
+.L457_1:
 	cmpq	$3, %rsi
-	jle	.L455_2
+	jle	.L457_2
 	cmpq	$5, %rsi
-	jle	.L455_8
+	jle	.L457_8
 	cmpq	$6, %rsi
-	je	.L455_38
+	je	.L457_38
 	cmpq	$7, %rsi
-	jne	.L455_39
+	jne	.L457_39
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$25, %eax
-	jmp	.L455_89
-.L455_22:
+	jmp	.L457_89
+.L457_22:
 	cmpq	$15, %rsi
-	jle	.L455_23
+	jle	.L457_23
 	cmpq	$16, %rsi
-	je	.L455_66
+	je	.L457_66
 	cmpq	$17, %rsi
-	jne	.L455_89
+	jne	.L457_89
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$35, %eax
-	jmp	.L455_89
-.L455_2:
+	jmp	.L457_89
+.L457_2:
 	cmpq	$1, %rsi
-	jg	.L455_32
+	jg	.L457_32
 	testq	%rsi, %rsi
-	jne	.L455_89
+	jne	.L457_89
 	movl	(%rcx), %ecx
 	addl	$3, %ecx
 	movl	$-1, %eax
 	cmovael	%ecx, %eax
 	movq	8(%r8), %r14
 	testb	$7, %r14b
-	je	.L455_28
+	je	.L457_28
 	movq	%r14, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%r14, %rcx
 	movq	%rcx, %r14
-	jb	.L455_6
-.L455_28:
+	jb	.L457_6
+.L457_28:
 	movl	%eax, %r15d
 	leaq	(,%r15,8), %rdx
 	movq	%r14, %rax
@@ -104134,56 +104429,56 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	cmpq	%r14, %rax
 	setb	%sil
 	orb	%cl, %sil
-	je	.L455_29
-.L455_6:
+	je	.L457_29
+.L457_6:
 	movl	$8, %r14d
 	xorl	%r15d, %r15d
-	jmp	.L455_30
-.L455_17:
+	jmp	.L457_30
+.L457_17:
 	cmpq	$9, %rsi
-	jne	.L455_62
+	jne	.L457_62
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_BumpAllocator_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevat
 	movl	$27, %eax
-	jmp	.L455_89
-.L455_23:
+	jmp	.L457_89
+.L457_23:
 	cmpq	$14, %rsi
-	jne	.L455_65
+	jne	.L457_65
 	movl	$32, %eax
-	jmp	.L455_89
-.L455_32:
+	jmp	.L457_89
+.L457_32:
 	cmpq	$2, %rsi
-	jne	.L455_33
+	jne	.L457_33
 	movl	$20, %eax
-	jmp	.L455_89
-.L455_8:
+	jmp	.L457_89
+.L457_8:
 	cmpq	$4, %rsi
-	jne	.L455_37
+	jne	.L457_37
 	movq	8(%r8), %r14
 	testb	$3, %r14b
-	je	.L455_34
+	je	.L457_34
 	movq	%r14, %rax
 	andq	$-4, %rax
 	addq	$4, %rax
 	cmpq	%r14, %rax
 	movq	%rax, %r14
-	jb	.L455_11
-.L455_34:
+	jb	.L457_11
+.L457_34:
 	movabsq	$9223372036854774015, %rax
 	cmpq	%rax, %r14
-	jbe	.L455_35
-.L455_11:
+	jbe	.L457_35
+.L457_11:
 	movl	$4, %r14d
 	xorl	%eax, %eax
-	jmp	.L455_36
-.L455_63:
+	jmp	.L457_36
+.L457_63:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$29, %eax
-	jmp	.L455_89
-.L455_66:
+	jmp	.L457_89
+.L457_66:
 	movl	(%rcx), %r11d
 	cmpl	$256, %r11d
 	movl	$256, %eax
@@ -104198,13 +104493,13 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	8(%r8), %r9
 	movq	%r9, %rdi
 	testb	$7, %r9b
-	je	.L455_69
+	je	.L457_69
 	movq	%r9, %rdi
 	andq	$-8, %rdi
 	addq	$8, %rdi
 	cmpq	%r9, %rdi
-	jb	.L455_68
-.L455_69:
+	jb	.L457_68
+.L457_69:
 	movl	%eax, %eax
 	movq	%rax, %rsi
 	shlq	$4, %rsi
@@ -104213,41 +104508,41 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	cmpq	%rdi, %rsi
 	setb	%r10b
 	orb	%cl, %r10b
-	je	.L455_70
-.L455_68:
+	je	.L457_70
+.L457_68:
 	movl	$8, %ecx
 	xorl	%eax, %eax
-	jmp	.L455_78
-.L455_64:
+	jmp	.L457_78
+.L457_64:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$31, %eax
-	jmp	.L455_89
-.L455_62:
+	jmp	.L457_89
+.L457_62:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$28, %eax
-	jmp	.L455_89
-.L455_65:
+	jmp	.L457_89
+.L457_65:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$33, %eax
-	jmp	.L455_89
-.L455_38:
+	jmp	.L457_89
+.L457_38:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$24, %eax
-	jmp	.L455_89
-.L455_33:
+	jmp	.L457_89
+.L457_33:
 	movl	$21, %eax
-	jmp	.L455_89
-.L455_39:
+	jmp	.L457_89
+.L457_39:
 	movl	4(%rcx), %ecx
 	addl	$17, %ecx
 	movl	$-1, %eax
@@ -104256,13 +104551,13 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	%r9, %rdi
 	movq	%r9, %rdx
 	andq	$7, %rdi
-	je	.L455_42
+	je	.L457_42
 	movq	%r9, %rdx
 	andq	$-8, %rdx
 	addq	$8, %rdx
 	cmpq	%r9, %rdx
-	jb	.L455_41
-.L455_42:
+	jb	.L457_41
+.L457_42:
 	movl	%eax, %eax
 	leaq	(%rax,%rax,4), %rsi
 	shlq	$4, %rsi
@@ -104271,33 +104566,33 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	cmpq	%rdx, %rsi
 	setb	%r10b
 	orb	%cl, %r10b
-	je	.L455_44
+	je	.L457_44
 	movl	$8, %ecx
 	xorl	%edx, %edx
 	movq	%r9, %rsi
-	jmp	.L455_49
-.L455_37:
+	jmp	.L457_49
+.L457_37:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 	movl	$23, %eax
-	jmp	.L455_89
-.L455_70:
+	jmp	.L457_89
+.L457_70:
 	movq	%rsi, 8(%r8)
 	movq	(%r8), %r10
 	leaq	(%r10,%rdi), %rcx
 	movl	%eax, %r9d
 	andl	$3, %r9d
 	testl	%r11d, %r11d
-	je	.L455_71
+	je	.L457_71
 	movl	%eax, %r14d
 	andl	$-4, %r14d
 	leaq	(%rdi,%r10), %r15
 	addq	$56, %r15
 	xorl	%r11d, %r11d
 	.p2align	4
-.L455_73:
+.L457_73:
 	movq	$0, -56(%r15)
 	movl	$-1, -48(%r15)
 	movq	$0, -40(%r15)
@@ -104309,22 +104604,22 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movl	$-1, (%r15)
 	addq	$64, %r15
 	cmpq	%r11, %r14
-	jne	.L455_73
+	jne	.L457_73
 	testq	%r9, %r9
-	jne	.L455_75
-	jmp	.L455_77
-.L455_29:
+	jne	.L457_75
+	jmp	.L457_77
+.L457_29:
 	movq	%rax, 8(%r8)
 	addq	(%r8), %r14
 	movq	%r14, %rdi
 	xorl	%esi, %esi
 	callq	memset
-.L455_30:
+.L457_30:
 	movq	%r14, 8(%rbx)
 	movq	%r15, 16(%rbx)
 	movl	$18, %eax
-	jmp	.L455_89
-.L455_44:
+	jmp	.L457_89
+.L457_44:
 	movq	%rsi, 8(%r8)
 	movq	(%r8), %rcx
 	addq	%rdx, %rcx
@@ -104334,7 +104629,7 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	leaq	(%rdi,%rdi,4), %r9
 	xorl	%edi, %edi
 	.p2align	4
-.L455_45:
+.L457_45:
 	movl	$0, (%rcx,%rdi)
 	movq	$-1, 8(%rcx,%rdi)
 	movq	$0, 16(%rcx,%rdi)
@@ -104357,9 +104652,9 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	$0, 136(%rcx,%rdi)
 	addq	$160, %rdi
 	cmpq	%rdi, %r9
-	jne	.L455_45
+	jne	.L457_45
 	testb	$1, %al
-	je	.L455_48
+	je	.L457_48
 	movl	$0, (%rcx,%rdi)
 	movq	$-1, 8(%rcx,%rdi)
 	movq	$0, 16(%rcx,%rdi)
@@ -104370,20 +104665,20 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	$0, 56(%rcx,%rdi)
 	movq	$0, 64(%rcx,%rdi)
 	movq	$0, 69(%rcx,%rdi)
-.L455_48:
+.L457_48:
 	andl	$7, %edx
 	movq	%rdx, %rdi
 	movq	%rax, %rdx
-.L455_49:
+.L457_49:
 	testq	%rdi, %rdi
-	je	.L455_50
+	je	.L457_50
 	movq	%rsi, %rdi
 	andq	$-8, %rdi
 	addq	$8, %rdi
 	cmpq	%rsi, %rdi
-	jae	.L455_51
-	jmp	.L455_55
-.L455_35:
+	jae	.L457_51
+	jmp	.L457_55
+.L457_35:
 	leaq	1792(%r14), %rax
 	movq	%rax, 8(%r8)
 	addq	(%r8), %r14
@@ -104392,14 +104687,14 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movl	$255, %esi
 	callq	memset
 	movl	$64, %eax
-.L455_36:
+.L457_36:
 	movq	%r14, 8(%rbx)
 	movq	%rax, 16(%rbx)
 	movl	$22, %eax
-	jmp	.L455_89
-.L455_50:
+	jmp	.L457_89
+.L457_50:
 	movq	%rsi, %rdi
-.L455_51:
+.L457_51:
 	movq	%rax, %rsi
 	shlq	$5, %rsi
 	addq	%rdi, %rsi
@@ -104407,12 +104702,12 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	cmpq	%rdi, %rsi
 	setb	%r10b
 	orb	%r9b, %r10b
-	je	.L455_52
-.L455_55:
+	je	.L457_52
+.L457_55:
 	movl	$8, %esi
 	xorl	%eax, %eax
-	jmp	.L455_61
-.L455_52:
+	jmp	.L457_61
+.L457_52:
 	movq	%rsi, 8(%r8)
 	movq	(%r8), %r8
 	leaq	(%r8,%rdi), %rsi
@@ -104420,17 +104715,17 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movl	%eax, %r9d
 	andl	$3, %r9d
 	cmpq	$3, %r10
-	jae	.L455_56
+	jae	.L457_56
 	xorl	%r10d, %r10d
-	jmp	.L455_59
-.L455_56:
+	jmp	.L457_59
+.L457_56:
 	movl	%eax, %r11d
 	andl	$-4, %r11d
 	leaq	(%rdi,%r8), %r14
 	addq	$124, %r14
 	xorl	%r10d, %r10d
 	.p2align	4
-.L455_57:
+.L457_57:
 	movq	$0, -124(%r14)
 	movq	$-1, -116(%r14)
 	movq	$-1, -108(%r14)
@@ -104454,17 +104749,17 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movb	$0, (%r14)
 	subq	$-128, %r14
 	cmpq	%r10, %r11
-	jne	.L455_57
+	jne	.L457_57
 	testq	%r9, %r9
-	je	.L455_61
-.L455_59:
+	je	.L457_61
+.L457_59:
 	shlq	$5, %r10
 	addq	%r10, %rdi
 	addq	%rdi, %r8
 	shll	$5, %r9d
 	xorl	%edi, %edi
 	.p2align	4
-.L455_60:
+.L457_60:
 	movq	$0, (%r8,%rdi)
 	movq	$-1, 8(%r8,%rdi)
 	movq	$-1, 16(%r8,%rdi)
@@ -104472,17 +104767,17 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movb	$0, 28(%r8,%rdi)
 	addq	$32, %rdi
 	cmpq	%rdi, %r9
-	jne	.L455_60
-.L455_61:
+	jne	.L457_60
+.L457_61:
 	movq	%rcx, 8(%rbx)
 	movq	%rdx, 16(%rbx)
 	movq	%rsi, 24(%rbx)
 	movq	%rax, 32(%rbx)
 	movl	$26, %eax
-	jmp	.L455_89
-.L455_71:
+	jmp	.L457_89
+.L457_71:
 	xorl	%r11d, %r11d
-.L455_75:
+.L457_75:
 	shlq	$4, %r11
 	addq	%r11, %rdi
 	addq	%r10, %rdi
@@ -104490,24 +104785,24 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	shll	$4, %r9d
 	xorl	%r10d, %r10d
 	.p2align	4
-.L455_76:
+.L457_76:
 	movq	$0, -8(%rdi,%r10)
 	movl	$-1, (%rdi,%r10)
 	addq	$16, %r10
 	cmpq	%r10, %r9
-	jne	.L455_76
-.L455_77:
+	jne	.L457_76
+.L457_77:
 	movq	%rsi, %r9
-.L455_78:
+.L457_78:
 	testb	$3, %r9b
-	je	.L455_81
+	je	.L457_81
 	movq	%r9, %rsi
 	andq	$-4, %rsi
 	addq	$4, %rsi
 	cmpq	%r9, %rsi
 	movq	%rsi, %r9
-	jb	.L455_80
-.L455_81:
+	jb	.L457_80
+.L457_81:
 	movl	%edx, %esi
 	imulq	$84, %rsi, %rdi
 	addq	%r9, %rdi
@@ -104515,27 +104810,27 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	cmpq	%r9, %rdi
 	setb	%r11b
 	orb	%r10b, %r11b
-	je	.L455_82
-.L455_80:
+	je	.L457_82
+.L457_80:
 	movl	$4, %edi
 	xorl	%esi, %esi
-	jmp	.L455_88
-.L455_82:
+	jmp	.L457_88
+.L457_82:
 	movq	%rdi, 8(%r8)
 	movq	(%r8), %r10
 	leaq	(%r10,%r9), %rdi
 	cmpl	$1, %edx
-	jne	.L455_84
+	jne	.L457_84
 	xorl	%edx, %edx
-	jmp	.L455_87
-.L455_84:
+	jmp	.L457_87
+.L457_84:
 	movl	%esi, %r8d
 	andl	$510, %r8d
 	addq	%r10, %r9
 	addq	$164, %r9
 	xorl	%edx, %edx
 	.p2align	4
-.L455_85:
+.L457_85:
 	movq	$-1, -108(%r9)
 	movq	$-1, -116(%r9)
 	movq	$-1, -124(%r9)
@@ -104561,10 +104856,10 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movb	$0, (%r9)
 	addq	$168, %r9
 	cmpq	%rdx, %r8
-	jne	.L455_85
+	jne	.L457_85
 	testb	$1, %sil
-	je	.L455_88
-.L455_87:
+	je	.L457_88
+.L457_87:
 	imulq	$84, %rdx, %rdx
 	movq	$-1, 56(%rdi,%rdx)
 	movq	$-1, 48(%rdi,%rdx)
@@ -104577,13 +104872,13 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	movq	$0, 64(%rdi,%rdx)
 	movq	$-1, 72(%rdi,%rdx)
 	movb	$0, 80(%rdi,%rdx)
-.L455_88:
+.L457_88:
 	movq	%rcx, 8(%rbx)
 	movq	%rax, 16(%rbx)
 	movq	%rdi, 24(%rbx)
 	movq	%rsi, 32(%rbx)
 	movl	$34, %eax
-.L455_89:
+.L457_89:
 	movq	%rax, (%rbx)
 	movq	%rbx, %rax
 	addq	$8, %rsp
@@ -104592,12 +104887,12 @@ hw_registry_AnyTables_make_memory_BumpAllocator:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L455_41:
+.L457_41:
 	movl	$8, %ecx
 	xorl	%edx, %edx
 	xorl	%eax, %eax
 	movl	$8, %esi
-	jmp	.L455_61
+	jmp	.L457_61
 	.size	hw_registry_AnyTables_make_memory_BumpAllocator, .-hw_registry_AnyTables_make_memory_BumpAllocator
 
 	.p2align	4
@@ -104610,70 +104905,70 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	movq	%rdi, %rbx
 	movl	$19, %eax
 	cmpq	$8, %rsi
-	jle	.L456_1
+	jle	.L458_1
 	cmpq	$13, %rsi
-	jg	.L456_24
+	jg	.L458_24
 	leaq	8(%rbx), %rdi
 	cmpq	$10, %rsi
-	jle	.L456_19
+	jle	.L458_19
 	cmpq	$11, %rsi
-	je	.L456_49
+	je	.L458_49
 	cmpq	$12, %rsi
-	jne	.L456_50
+	jne	.L458_50
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$30, %eax
-	jmp	.L456_61
-.L456_1:
+	jmp	.L458_61
+.L458_1:
 	cmpq	$3, %rsi
-	jle	.L456_2
+	jle	.L458_2
 	cmpq	$5, %rsi
-	jle	.L456_11
+	jle	.L458_11
 	cmpq	$6, %rsi
-	je	.L456_38
+	je	.L458_38
 	cmpq	$7, %rsi
-	jne	.L456_39
+	jne	.L458_39
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$25, %eax
-	jmp	.L456_61
-.L456_24:
+	jmp	.L458_61
+.L458_24:
 	cmpq	$15, %rsi
-	jle	.L456_25
+	jle	.L458_25
 	cmpq	$16, %rsi
-	je	.L456_52
+	je	.L458_52
 	cmpq	$17, %rsi
-	jne	.L456_61
+	jne	.L458_61
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$35, %eax
-	jmp	.L456_61
-.L456_2:
+	jmp	.L458_61
+.L458_2:
 	cmpq	$1, %rsi
-	jg	.L456_31
+	jg	.L458_31
 	testq	%rsi, %rsi
-	jne	.L456_61
+	jne	.L458_61
 	movl	(%rcx), %ecx
 	addl	$3, %ecx
 	movl	$-1, %eax
 	cmovael	%ecx, %eax
 	cmpl	$1, (%r8)
-	jne	.L456_8
+	jne	.L458_8
 	movq	8(%r8), %rcx
 	testb	$7, %cl
-	je	.L456_7
+	je	.L458_7
 	movq	%rcx, %rdx
 	andq	$-8, %rdx
 	addq	$8, %rdx
 	cmpq	%rcx, %rdx
 	movq	%rdx, %rcx
-	jb	.L456_8
-.L456_7:
+	jb	.L458_8
+.L458_7:
 	movl	%eax, %eax
 	leaq	(%rcx,%rax,8), %rax
 	cmpq	%rcx, %rax
@@ -104682,62 +104977,62 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	setns	%sil
 	movl	$1, %ecx
 	testb	%sil, %dl
-	jne	.L456_9
-.L456_8:
+	jne	.L458_9
+.L458_8:
 	xorl	%ecx, %ecx
-.L456_9:
+.L458_9:
 	movq	%rcx, (%r8)
 	movq	%rax, 8(%r8)
 	movq	$8, 8(%rbx)
 	movq	$0, 16(%rbx)
 	movl	$18, %eax
-	jmp	.L456_61
-.L456_19:
+	jmp	.L458_61
+.L458_19:
 	cmpq	$9, %rsi
-	jne	.L456_48
+	jne	.L458_48
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_SizeCounter_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevator
 	movl	$27, %eax
-	jmp	.L456_61
-.L456_25:
+	jmp	.L458_61
+.L458_25:
 	cmpq	$14, %rsi
-	jne	.L456_51
+	jne	.L458_51
 	movl	$32, %eax
-	jmp	.L456_61
-.L456_31:
+	jmp	.L458_61
+.L458_31:
 	cmpq	$2, %rsi
-	jne	.L456_32
+	jne	.L458_32
 	movl	$20, %eax
-	jmp	.L456_61
-.L456_11:
+	jmp	.L458_61
+.L458_11:
 	cmpq	$4, %rsi
-	jne	.L456_37
+	jne	.L458_37
 	cmpl	$1, (%r8)
-	jne	.L456_13
+	jne	.L458_13
 	movq	8(%r8), %rax
 	testb	$3, %al
-	je	.L456_35
+	je	.L458_35
 	movq	%rax, %rcx
 	andq	$-4, %rcx
 	addq	$4, %rcx
 	cmpq	%rax, %rcx
 	movq	%rcx, %rax
-	jb	.L456_13
-.L456_35:
+	jb	.L458_13
+.L458_35:
 	movabsq	$9223372036854774016, %rdx
 	xorl	%ecx, %ecx
 	cmpq	%rdx, %rax
 	setb	%cl
 	addq	$1792, %rax
-	jmp	.L456_36
-.L456_49:
+	jmp	.L458_36
+.L458_49:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$29, %eax
-	jmp	.L456_61
-.L456_52:
+	jmp	.L458_61
+.L458_52:
 	movl	(%rcx), %eax
 	cmpl	$256, %eax
 	movl	$256, %ecx
@@ -104747,17 +105042,17 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	movl	$-1, %edx
 	cmovael	%esi, %edx
 	cmpl	$1, (%r8)
-	jne	.L456_59
+	jne	.L458_59
 	movq	8(%r8), %rsi
 	testb	$7, %sil
-	je	.L456_55
+	je	.L458_55
 	movq	%rsi, %rdi
 	andq	$-8, %rdi
 	addq	$8, %rdi
 	cmpq	%rsi, %rdi
 	movq	%rdi, %rsi
-	jb	.L456_59
-.L456_55:
+	jb	.L458_59
+.L458_55:
 	movl	%edx, %edx
 	shlq	$4, %rdx
 	addq	%rsi, %rdx
@@ -104765,27 +105060,27 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	cmpq	%rsi, %rdx
 	setb	%r9b
 	orb	%dil, %r9b
-	jne	.L456_59
+	jne	.L458_59
 	testb	$3, %sil
-	je	.L456_58
+	je	.L458_58
 	movabsq	$9223372036854774016, %rsi
 	orq	$1788, %rsi
 	andq	%rdx, %rsi
 	addq	$4, %rsi
 	cmpq	%rdx, %rsi
 	movq	%rsi, %rdx
-	jb	.L456_59
-.L456_58:
+	jb	.L458_59
+.L458_58:
 	imull	$84, %ecx, %esi
 	testl	%eax, %eax
 	movl	$84, %ecx
 	cmovnel	%esi, %ecx
 	addq	%rdx, %rcx
 	movl	$1, %eax
-	jns	.L456_60
-.L456_59:
+	jns	.L458_60
+.L458_59:
 	xorl	%eax, %eax
-.L456_60:
+.L458_60:
 	movq	%rax, (%r8)
 	movq	%rcx, 8(%r8)
 	movq	$8, 8(%rbx)
@@ -104793,53 +105088,53 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	movq	$4, 24(%rbx)
 	movq	$0, 32(%rbx)
 	movl	$34, %eax
-	jmp	.L456_61
-.L456_50:
+	jmp	.L458_61
+.L458_50:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$31, %eax
-	jmp	.L456_61
-.L456_48:
+	jmp	.L458_61
+.L458_48:
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$28, %eax
-	jmp	.L456_61
-.L456_51:
+	jmp	.L458_61
+.L458_51:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$33, %eax
-	jmp	.L456_61
-.L456_38:
+	jmp	.L458_61
+.L458_38:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$24, %eax
-	jmp	.L456_61
-.L456_32:
+	jmp	.L458_61
+.L458_32:
 	movl	$21, %eax
-	jmp	.L456_61
-.L456_39:
+	jmp	.L458_61
+.L458_39:
 	movl	4(%rcx), %ecx
 	addl	$17, %ecx
 	movl	$-1, %eax
 	cmovael	%ecx, %eax
 	cmpl	$1, (%r8)
-	jne	.L456_46
+	jne	.L458_46
 	movq	8(%r8), %rdx
 	testb	$7, %dl
-	je	.L456_42
+	je	.L458_42
 	movq	%rdx, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%rdx, %rcx
 	movq	%rcx, %rdx
-	jb	.L456_46
-.L456_42:
+	jb	.L458_46
+.L458_42:
 	movl	%eax, %eax
 	leaq	(%rax,%rax,4), %rcx
 	shlq	$4, %rcx
@@ -104848,24 +105143,24 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	cmpq	%rdx, %rcx
 	setb	%dil
 	orb	%sil, %dil
-	jne	.L456_46
+	jne	.L458_46
 	testb	$7, %dl
-	je	.L456_45
+	je	.L458_45
 	movabsq	$9223372036854774016, %rdx
 	orq	$1784, %rdx
 	andq	%rcx, %rdx
 	addq	$8, %rdx
 	cmpq	%rcx, %rdx
 	movq	%rdx, %rcx
-	jb	.L456_46
-.L456_45:
+	jb	.L458_46
+.L458_45:
 	shlq	$5, %rax
 	addq	%rcx, %rax
 	movl	$1, %ecx
-	jns	.L456_47
-.L456_46:
+	jns	.L458_47
+.L458_46:
 	xorl	%ecx, %ecx
-.L456_47:
+.L458_47:
 	movq	%rcx, (%r8)
 	movq	%rax, 8(%r8)
 	movq	$8, 8(%rbx)
@@ -104873,23 +105168,23 @@ hw_registry_AnyTables_make_memory_SizeCounter:
 	movq	$8, 24(%rbx)
 	movq	$0, 32(%rbx)
 	movl	$26, %eax
-	jmp	.L456_61
-.L456_37:
+	jmp	.L458_61
+.L458_37:
 	leaq	8(%rbx), %rdi
 	movq	%rcx, %rsi
 	movq	%r8, %rdx
 	callq	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$23, %eax
-	jmp	.L456_61
-.L456_13:
+	jmp	.L458_61
+.L458_13:
 	xorl	%ecx, %ecx
-.L456_36:
+.L458_36:
 	movq	%rcx, (%r8)
 	movq	%rax, 8(%r8)
 	movq	$4, 8(%rbx)
 	movq	$0, 16(%rbx)
 	movl	$22, %eax
-.L456_61:
+.L458_61:
 	movq	%rax, (%rbx)
 	movq	%rbx, %rax
 	addq	$8, %rsp
@@ -104918,15 +105213,15 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movq	%rdx, %rsi
 	callq	hw_registry_Kind_info
 	cmpb	$0, 137(%rax)
-	je	.L457_1
+	je	.L459_1
 	movq	%rbx, %rdi
 	movq	%r12, %rsi
 	movq	%r13, %rdx
 	movq	%r15, %rcx
 	movq	%r14, %r8
 	callq	hw_registry_AnyTables_make_memory_SizeCounter
-	jmp	.L457_74
-.L457_1:
+	jmp	.L459_74
+.L459_1:
 	movl	4(%r15), %r13d
 	movl	12(%r15), %ecx
 	cmpl	$1, %ecx
@@ -104935,17 +105230,17 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movl	$-1, %eax
 	cmovael	%ecx, %eax
 	cmpl	$1, (%r14)
-	jne	.L457_14
+	jne	.L459_14
 	movq	8(%r14), %rsi
 	testb	$7, %sil
-	je	.L457_4
+	je	.L459_4
 	movq	%rsi, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%rsi, %rcx
 	movq	%rcx, %rsi
-	jb	.L457_14
-.L457_4:
+	jb	.L459_14
+.L459_4:
 	movl	%eax, %ecx
 	movq	%rcx, %rdx
 	shlq	$7, %rdx
@@ -104954,117 +105249,117 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	cmpq	%rsi, %rdx
 	setb	%dil
 	orb	%al, %dil
-	jne	.L457_14
+	jne	.L459_14
 	movabsq	$9223372036854775800, %rax
 	testb	$7, %sil
-	je	.L457_7
+	je	.L459_7
 	movq	%rdx, %rsi
 	andq	%rax, %rsi
 	addq	$8, %rsi
 	cmpq	%rdx, %rsi
 	movq	%rsi, %rdx
-	jb	.L457_14
-.L457_7:
+	jb	.L459_14
+.L459_7:
 	shlq	$5, %rcx
 	movq	%rdx, %rsi
 	addq	%rcx, %rsi
-	js	.L457_14
+	js	.L459_14
 	testb	$7, %dl
-	je	.L457_10
+	je	.L459_10
 	movq	%rsi, %rdx
 	andq	%rax, %rdx
 	addq	$8, %rdx
 	cmpq	%rsi, %rdx
 	movq	%rdx, %rsi
-	jb	.L457_14
-.L457_10:
+	jb	.L459_14
+.L459_10:
 	addq	%rsi, %rcx
-	js	.L457_14
+	js	.L459_14
 	movl	(%r15), %edi
 	addl	$3, %edi
 	movl	$-1, %edx
 	cmovael	%edi, %edx
 	testb	$7, %sil
-	je	.L457_13
+	je	.L459_13
 	andq	%rcx, %rax
 	addq	$8, %rax
 	cmpq	%rcx, %rax
 	movq	%rax, %rcx
-	jb	.L457_14
-.L457_13:
+	jb	.L459_14
+.L459_13:
 	movl	%edx, %eax
 	shlq	$5, %rax
 	addq	%rcx, %rax
 	movl	$1, %ecx
-	jns	.L457_15
-.L457_14:
+	jns	.L459_15
+.L459_14:
 	xorl	%ecx, %ecx
-.L457_15:
+.L459_15:
 	movq	%rcx, (%r14)
 	movq	%rax, 8(%r14)
 	cmpq	$8, %r12
-	jle	.L457_16
+	jle	.L459_16
 	cmpq	$13, %r12
-	jg	.L457_38
+	jg	.L459_38
 	leaq	-168(%rbp), %rdi
 	cmpq	$10, %r12
-	jle	.L457_33
+	jle	.L459_33
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	cmpq	$11, %r12
-	je	.L457_60
+	je	.L459_60
 	cmpq	$12, %r12
-	jne	.L457_61
+	jne	.L459_61
 	callq	hw_fiops_Fiops_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$12, %r12d
-	jmp	.L457_72
-.L457_16:
+	jmp	.L459_72
+.L459_16:
 	cmpq	$3, %r12
-	jle	.L457_17
+	jle	.L459_17
 	cmpq	$5, %r12
-	jle	.L457_25
+	jle	.L459_25
 	cmpq	$6, %r12
-	je	.L457_49
+	je	.L459_49
 	cmpq	$7, %r12
-	jne	.L457_50
+	jne	.L459_50
 	leaq	-168(%rbp), %rdi
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_cfq_v3_CfqV3_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$7, %r12d
-	jmp	.L457_72
-.L457_38:
+	jmp	.L459_72
+.L459_38:
 	cmpq	$15, %r12
-	jle	.L457_39
+	jle	.L459_39
 	cmpq	$16, %r12
-	je	.L457_62
+	je	.L459_62
 	cmpq	$17, %r12
-	jne	.L457_71
+	jne	.L459_71
 	leaq	-168(%rbp), %rdi
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_paternoster_Paternoster_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$17, %r12d
-	jmp	.L457_72
-.L457_17:
+	jmp	.L459_72
+.L459_17:
 	leaq	-1(%r12), %rdx
 	cmpq	$3, %rdx
-	jb	.L457_72
+	jb	.L459_72
 	movl	(%r15), %esi
 	addl	$3, %esi
 	movl	$-1, %edx
 	cmovael	%esi, %edx
 	testq	%rcx, %rcx
-	je	.L457_22
+	je	.L459_22
 	testb	$7, %al
-	je	.L457_21
+	je	.L459_21
 	movq	%rax, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%rax, %rcx
 	movq	%rcx, %rax
-	jb	.L457_22
-.L457_21:
+	jb	.L459_22
+.L459_21:
 	movl	%edx, %ecx
 	leaq	(%rax,%rcx,8), %rcx
 	cmpq	%rax, %rcx
@@ -105073,60 +105368,60 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	setns	%sil
 	movl	$1, %eax
 	testb	%sil, %dl
-	jne	.L457_23
-.L457_22:
+	jne	.L459_23
+.L459_22:
 	xorl	%eax, %eax
-.L457_23:
+.L459_23:
 	movq	%rax, (%r14)
 	movq	%rcx, 8(%r14)
 	movq	$8, -168(%rbp)
 	movq	$0, -160(%rbp)
 	xorl	%r12d, %r12d
-	jmp	.L457_72
-.L457_33:
+	jmp	.L459_72
+.L459_33:
 	cmpq	$9, %r12
-	jne	.L457_59
+	jne	.L459_59
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	movq	%r15, %rcx
 	callq	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_make_tables_over_memory_SizeCounter_bandwidth_Bandwidth_cfq_v3_CfqV3_as_elevator
 	movl	$9, %r12d
-	jmp	.L457_72
-.L457_39:
+	jmp	.L459_72
+.L459_39:
 	cmpq	$14, %r12
-	je	.L457_72
+	je	.L459_72
 	leaq	-168(%rbp), %rdi
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_bfq_Bfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$15, %r12d
-	jmp	.L457_72
-.L457_25:
+	jmp	.L459_72
+.L459_25:
 	cmpq	$4, %r12
-	jne	.L457_48
+	jne	.L459_48
 	testq	%rcx, %rcx
-	je	.L457_27
+	je	.L459_27
 	testb	$3, %al
-	je	.L457_46
+	je	.L459_46
 	movq	%rax, %rcx
 	andq	$-4, %rcx
 	addq	$4, %rcx
 	cmpq	%rax, %rcx
 	movq	%rcx, %rax
-	jb	.L457_27
-.L457_46:
+	jb	.L459_27
+.L459_46:
 	movabsq	$9223372036854775800, %rdx
 	addq	$-1784, %rdx
 	xorl	%ecx, %ecx
 	cmpq	%rdx, %rax
 	setb	%cl
 	addq	$1792, %rax
-	jmp	.L457_47
-.L457_60:
+	jmp	.L459_47
+.L459_60:
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$11, %r12d
-	jmp	.L457_72
-.L457_62:
+	jmp	.L459_72
+.L459_62:
 	movl	(%r15), %edx
 	cmpl	$256, %edx
 	movl	$256, %esi
@@ -105136,16 +105431,16 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movl	$-1, %edi
 	cmovael	%r8d, %edi
 	testq	%rcx, %rcx
-	je	.L457_69
+	je	.L459_69
 	testb	$7, %al
-	je	.L457_65
+	je	.L459_65
 	movq	%rax, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%rax, %rcx
 	movq	%rcx, %rax
-	jb	.L457_69
-.L457_65:
+	jb	.L459_69
+.L459_65:
 	movl	%edi, %ecx
 	shlq	$4, %rcx
 	addq	%rax, %rcx
@@ -105153,27 +105448,27 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	cmpq	%rax, %rcx
 	setb	%r8b
 	orb	%dil, %r8b
-	jne	.L457_69
+	jne	.L459_69
 	testb	$3, %al
-	je	.L457_68
+	je	.L459_68
 	movabsq	$9223372036854775800, %rax
 	orq	$4, %rax
 	andq	%rcx, %rax
 	addq	$4, %rax
 	cmpq	%rcx, %rax
 	movq	%rax, %rcx
-	jb	.L457_69
-.L457_68:
+	jb	.L459_69
+.L459_68:
 	imull	$84, %esi, %eax
 	testl	%edx, %edx
 	movl	$84, %edx
 	cmovnel	%eax, %edx
 	addq	%rcx, %rdx
 	movl	$1, %eax
-	jns	.L457_70
-.L457_69:
+	jns	.L459_70
+.L459_69:
 	xorl	%eax, %eax
-.L457_70:
+.L459_70:
 	movq	%rax, (%r14)
 	movq	%rdx, 8(%r14)
 	movq	$8, -168(%rbp)
@@ -105181,43 +105476,43 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movq	$4, -152(%rbp)
 	movq	$0, -144(%rbp)
 	movl	$16, %r12d
-	jmp	.L457_72
-.L457_61:
+	jmp	.L459_72
+.L459_61:
 	callq	hw_cfq_Cfq_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$13, %r12d
-	jmp	.L457_72
-.L457_71:
+	jmp	.L459_72
+.L459_71:
 	movl	$1, %r12d
-	jmp	.L457_72
-.L457_59:
+	jmp	.L459_72
+.L459_59:
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$10, %r12d
-	jmp	.L457_72
-.L457_49:
+	jmp	.L459_72
+.L459_49:
 	leaq	-168(%rbp), %rdi
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_cfq_v2_CfqV2_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$6, %r12d
-	jmp	.L457_72
-.L457_50:
+	jmp	.L459_72
+.L459_50:
 	movl	%r13d, %esi
 	addl	$17, %esi
 	movl	$-1, %edx
 	cmovael	%esi, %edx
 	testq	%rcx, %rcx
-	je	.L457_57
+	je	.L459_57
 	testb	$7, %al
-	je	.L457_53
+	je	.L459_53
 	movq	%rax, %rcx
 	andq	$-8, %rcx
 	addq	$8, %rcx
 	cmpq	%rax, %rcx
 	movq	%rcx, %rax
-	jb	.L457_57
-.L457_53:
+	jb	.L459_57
+.L459_53:
 	movl	%edx, %ecx
 	leaq	(%rcx,%rcx,4), %rdx
 	shlq	$4, %rdx
@@ -105226,23 +105521,23 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	cmpq	%rax, %rdx
 	setb	%dil
 	orb	%sil, %dil
-	jne	.L457_57
+	jne	.L459_57
 	testb	$7, %al
-	je	.L457_56
+	je	.L459_56
 	movabsq	$9223372036854775800, %rax
 	andq	%rdx, %rax
 	addq	$8, %rax
 	cmpq	%rdx, %rax
 	movq	%rax, %rdx
-	jb	.L457_57
-.L457_56:
+	jb	.L459_57
+.L459_56:
 	shlq	$5, %rcx
 	addq	%rdx, %rcx
 	movl	$1, %eax
-	jns	.L457_58
-.L457_57:
+	jns	.L459_58
+.L459_57:
 	xorl	%eax, %eax
-.L457_58:
+.L459_58:
 	movq	%rax, (%r14)
 	movq	%rcx, 8(%r14)
 	movq	$8, -168(%rbp)
@@ -105250,23 +105545,23 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movq	$8, -152(%rbp)
 	movq	$0, -144(%rbp)
 	movl	$8, %r12d
-	jmp	.L457_72
-.L457_48:
+	jmp	.L459_72
+.L459_48:
 	leaq	-168(%rbp), %rdi
 	movq	%r15, %rsi
 	movq	%r14, %rdx
 	callq	hw_cfq_v1_CfqV1_as_elevator_MakeTables_make_tables_memory_SizeCounter
 	movl	$5, %r12d
-	jmp	.L457_72
-.L457_27:
+	jmp	.L459_72
+.L459_27:
 	xorl	%ecx, %ecx
-.L457_47:
+.L459_47:
 	movq	%rcx, (%r14)
 	movq	%rax, 8(%r14)
 	movq	$4, -168(%rbp)
 	movq	$0, -160(%rbp)
 	movl	$4, %r12d
-.L457_72:
+.L459_72:
 	movq	%r12, -176(%rbp)
 	leaq	-176(%rbp), %rsi
 	movl	$136, %edx
@@ -105281,7 +105576,7 @@ hw_registry_AnyTables_make_reserving_memory_SizeCounter:
 	movq	$8, 184(%rbx)
 	movq	$0, 192(%rbx)
 	movl	%r13d, 200(%rbx)
-.L457_74:
+.L459_74:
 	movq	%rbx, %rax
 	addq	$136, %rsp
 	popq	%rbx
@@ -105299,127 +105594,127 @@ hw_registry_Kind_index:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	cmpq	$8, %rdi
-	jg	.L458_16
+	jg	.L460_16
 	cmpq	$3, %rdi
-	jle	.L458_2
+	jle	.L460_2
 	cmpq	$5, %rdi
-	jle	.L458_9
+	jle	.L460_9
 	cmpq	$6, %rdi
-	je	.L458_37
+	je	.L460_37
 	cmpq	$7, %rdi
-	je	.L458_38
+	je	.L460_38
 	cmpq	$8, %rdi
-	jne	.L458_33
+	jne	.L460_33
 	movb	$8, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_16:
+.L460_16:
 	cmpq	$12, %rdi
-	jle	.L458_17
+	jle	.L460_17
 	cmpq	$14, %rdi
-	jle	.L458_25
+	jle	.L460_25
 	cmpq	$15, %rdi
-	je	.L458_42
+	je	.L460_42
 	cmpq	$16, %rdi
-	je	.L458_43
+	je	.L460_43
 	cmpq	$18, %rdi
-	jne	.L458_33
+	jne	.L460_33
 	movb	$-1, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_2:
+.L460_2:
 	cmpq	$1, %rdi
-	jg	.L458_5
+	jg	.L460_5
 	testq	%rdi, %rdi
-	je	.L458_4
+	je	.L460_4
 	cmpq	$1, %rdi
-	jne	.L458_33
+	jne	.L460_33
 	movb	$1, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_17:
+.L460_17:
 	cmpq	$10, %rdi
-	jg	.L458_21
+	jg	.L460_21
 	cmpq	$9, %rdi
-	je	.L458_39
+	je	.L460_39
 	cmpq	$10, %rdi
-	jne	.L458_33
+	jne	.L460_33
 	movb	$10, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_5:
+.L460_5:
 	cmpq	$2, %rdi
-	je	.L458_35
+	je	.L460_35
 	cmpq	$3, %rdi
-	jne	.L458_33
+	jne	.L460_33
 	movb	$3, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_21:
+.L460_21:
 	cmpq	$11, %rdi
-	je	.L458_40
+	je	.L460_40
 	cmpq	$12, %rdi
-	jne	.L458_33
+	jne	.L460_33
 	movb	$12, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_9:
+.L460_9:
 	cmpq	$4, %rdi
-	je	.L458_36
+	je	.L460_36
 	cmpq	$5, %rdi
-	jne	.L458_33
+	jne	.L460_33
 	movb	$5, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_25:
+.L460_25:
 	cmpq	$13, %rdi
-	je	.L458_41
+	je	.L460_41
 	cmpq	$14, %rdi
-	jne	.L458_33
+	jne	.L460_33
 	movb	$14, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_4:
+.L460_4:
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_39:
+.L460_39:
 	movb	$9, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_35:
+.L460_35:
 	movb	$2, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_40:
+.L460_40:
 	movb	$11, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_38:
+.L460_38:
 	movb	$7, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_43:
+.L460_43:
 	movb	$16, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_37:
+.L460_37:
 	movb	$6, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_42:
+.L460_42:
 	movb	$15, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_36:
+.L460_36:
 	movb	$4, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_41:
+.L460_41:
 	movb	$13, %al
 	popq	%rbp
 	HOISTWAY_RETURN
-.L458_33:
+.L460_33:
 	movb	$17, %al
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -105431,111 +105726,111 @@ hw_registry_Kind_info:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	cmpq	$8, %rdi
-	jle	.L459_1
+	jle	.L461_1
 	cmpq	$13, %rdi
-	jg	.L459_18
+	jg	.L461_18
 	cmpq	$10, %rdi
-	jle	.L459_13
+	jle	.L461_13
 	cmpq	$11, %rdi
-	je	.L459_31
+	je	.L461_31
 	cmpq	$12, %rdi
-	jne	.L459_32
+	jne	.L461_32
 	movq	$.Lconst16, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_1:
+.L461_1:
 	cmpq	$3, %rdi
-	jle	.L459_2
+	jle	.L461_2
 	cmpq	$5, %rdi
-	jle	.L459_6
+	jle	.L461_6
 	cmpq	$6, %rdi
-	je	.L459_28
+	je	.L461_28
 	cmpq	$7, %rdi
-	jne	.L459_29
+	jne	.L461_29
 	movq	$.Lconst17, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_18:
+.L461_18:
 	cmpq	$15, %rdi
-	jle	.L459_19
+	jle	.L461_19
 	cmpq	$16, %rdi
-	je	.L459_34
+	je	.L461_34
 	cmpq	$17, %rdi
-	jne	.L459_35
+	jne	.L461_35
 	movq	$.Lconst18, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_2:
+.L461_2:
 	cmpq	$1, %rdi
-	jg	.L459_25
+	jg	.L461_25
 	movq	$.Lconst19, %rax
 	testq	%rdi, %rdi
-	je	.L459_36
+	je	.L461_36
 	movq	$.Lconst20, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_13:
+.L461_13:
 	cmpq	$9, %rdi
-	jne	.L459_30
+	jne	.L461_30
 	movq	$.Lconst21, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_19:
+.L461_19:
 	cmpq	$14, %rdi
-	jne	.L459_33
+	jne	.L461_33
 	movq	$.Lconst22, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_25:
+.L461_25:
 	cmpq	$2, %rdi
-	jne	.L459_26
+	jne	.L461_26
 	movq	$.Lconst23, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_6:
+.L461_6:
 	cmpq	$4, %rdi
-	jne	.L459_27
+	jne	.L461_27
 	movq	$.Lconst24, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_31:
+.L461_31:
 	movq	$.Lconst25, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_34:
+.L461_34:
 	movq	$.Lconst26, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_32:
+.L461_32:
 	movq	$.Lconst27, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_35:
+.L461_35:
 	movq	%rsi, %rax
-.L459_36:
+.L461_36:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_30:
+.L461_30:
 	movq	$.Lconst28, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_33:
+.L461_33:
 	movq	$.Lconst29, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_28:
+.L461_28:
 	movq	$.Lconst30, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_26:
+.L461_26:
 	movq	$.Lconst31, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_29:
+.L461_29:
 	movq	$.Lconst32, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L459_27:
+.L461_27:
 	movq	$.Lconst33, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -105550,21 +105845,21 @@ hw_sfq_Sfq_find_front_merge:
 	movq	64(%rdi), %r10
 	movq	%r8, %rax
 	testq	%r10, %r10
-	je	.L460_5
+	je	.L462_5
 	movq	680(%rsi), %rax
 	movq	%rax, %rdx
 	orq	%r10, %rdx
 	shrq	$32, %rdx
-	je	.L460_2
+	je	.L462_2
 	xorl	%edx, %edx
 	divq	%r10
-	jmp	.L460_4
-.L460_2:
+	jmp	.L462_4
+.L462_2:
 	xorl	%edx, %edx
 	divl	%r10d
-.L460_4:
+.L462_4:
 	addq	%r8, %rax
-.L460_5:
+.L462_5:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%rbx
@@ -105632,32 +105927,32 @@ hw_sfq_Sfq_find_front_merge:
 	movq	392(%rsi), %rdx
 	movl	16(%rdi), %eax
 	cmpq	%rax, %rdx
-	jbe	.L460_10
+	jbe	.L462_10
 	movq	384(%rsi), %rsi
 	movq	%rax, %rdi
 	shlq	$5, %rdi
 	movq	(%rsi,%rdi), %r8
 	cmpq	%rcx, %r8
-	je	.L460_11
+	je	.L462_11
 	addq	%rsi, %rdi
 	.p2align	4
-.L460_9:
+.L462_9:
 	xorl	%eax, %eax
 	cmpq	%r8, %rcx
 	setae	%al
 	movl	8(%rdi,%rax,4), %eax
 	cmpq	%rax, %rdx
-	jbe	.L460_10
+	jbe	.L462_10
 	movq	%rax, %r8
 	shlq	$5, %r8
 	leaq	(%rsi,%r8), %rdi
 	movq	(%rsi,%r8), %r8
 	cmpq	%rcx, %r8
-	jne	.L460_9
-	jmp	.L460_11
-.L460_10:
+	jne	.L462_9
+	jmp	.L462_11
+.L462_10:
 	movl	$-1, %eax
-.L460_11:
+.L462_11:
 	popq	%rbx
 	popq	%rbp
 	HOISTWAY_RETURN
@@ -105686,18 +105981,18 @@ hw_sfq_Sfq_remove:
 	movl	52(%rax), %r8d
 	leaq	(%r8,%r8,8), %r9
 	cmpq	%r8, 8(%rdi)
-	jbe	.L461_1
+	jbe	.L463_1
 	leaq	(%r9,%r9,2), %r12
 	addq	%r8, %r12
 	addq	(%rbx), %r12
-.L461_3:
+.L463_3:
 	movq	384(%r14), %rsi
 	movq	392(%r14), %rdx
 	movl	20(%r12), %eax
 	cmpl	24(%r12), %eax
-	jne	.L461_14
+	jne	.L463_14
 	cmpq	%r15, %rdx
-	jbe	.L461_6
+	jbe	.L463_6
 	movq	%r15, %rax
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
@@ -105707,21 +106002,21 @@ hw_sfq_Sfq_remove:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, 16(%r12)
 	movl	$-1, 24(%r12)
-	jmp	.L461_6
-.L461_14:
+	jmp	.L463_6
+.L463_14:
 	leaq	16(%r12), %rdi
 	movq	%r8, -48(%rbp)
 	movq	%r9, %r13
 	callq	hw_collections_tree_Tree_remove_from_among
 	movq	%r13, %r9
 	movq	-48(%rbp), %r8
-.L461_6:
+.L463_6:
 	leaq	8(%r12), %r13
 	cmpq	%r15, 328(%r14)
-	jbe	.L461_7
+	jbe	.L463_7
 	shlq	$4, %r15
 	addq	320(%r14), %r15
-.L461_9:
+.L463_9:
 	movl	8(%r15), %eax
 	movl	12(%r15), %ecx
 	movq	$-1, 8(%r15)
@@ -105749,11 +106044,11 @@ hw_sfq_Sfq_remove:
 	movq	%r14, %rdx
 	cmovaq	%rcx, %rdx
 	cmpl	$-1, 16(%rdx)
-	jne	.L461_13
+	jne	.L463_13
 	leaq	48(%rbx), %r15
 	cmpq	%r8, %rax
-	jbe	.L461_11
-.L461_12:
+	jbe	.L463_11
+.L463_12:
 	movl	(%rcx), %eax
 	movl	4(%rcx), %edx
 	movq	$-1, (%rcx)
@@ -105774,7 +106069,7 @@ hw_sfq_Sfq_remove:
 	cmpq	%rdx, %rsi
 	cmovaq	%rcx, %rbx
 	movl	%eax, (%rbx)
-.L461_13:
+.L463_13:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -105783,7 +106078,7 @@ hw_sfq_Sfq_remove:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L461_1:
+.L463_1:
 	leaq	16(%rbx), %r12
 	movq	%r12, %rdi
 	movq	%r8, -48(%rbp)
@@ -105793,8 +106088,8 @@ hw_sfq_Sfq_remove:
 	movl	-56(%rbp), %ecx
 	movq	%r13, %r9
 	movq	-48(%rbp), %r8
-	jmp	.L461_3
-.L461_7:
+	jmp	.L463_3
+.L463_7:
 	leaq	336(%r14), %r15
 	movq	%r15, %rdi
 	movq	%r8, -48(%rbp)
@@ -105802,23 +106097,23 @@ hw_sfq_Sfq_remove:
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	-56(%rbp), %r9
 	movq	-48(%rbp), %r8
-	jmp	.L461_9
-.L461_11:
+	jmp	.L463_9
+.L463_11:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_sfq_Bucket
 	movq	%r14, %rcx
-	jmp	.L461_12
+	jmp	.L463_12
 	.size	hw_sfq_Sfq_remove, .-hw_sfq_Sfq_remove
 
 	.p2align	4
 	.type	hw_shared_chooser_Chooser_best, @function
 hw_shared_chooser_Chooser_best:
 	cmpl	$-1, %edx
-	je	.L462_4
+	je	.L464_4
 	cmpl	%ecx, %edx
-	je	.L462_4
+	je	.L464_4
 	cmpl	$-1, %ecx
-	je	.L462_3
+	je	.L464_3
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -105840,7 +106135,7 @@ hw_shared_chooser_Chooser_best:
 	cmpq	%r11, %r14
 	cmovbeq	%r15, %r9
 	cmpb	$0, 16(%rdi)
-	je	.L462_6
+	je	.L464_6
 	movq	64(%rsi), %rbx
 	movq	72(%rsi), %r14
 	movq	%r10, %rax
@@ -105855,7 +106150,7 @@ hw_shared_chooser_Chooser_best:
 	cmovbeq	%rsi, %r9
 	movzwl	56(%rax), %esi
 	cmpb	$0, 61(%rax)
-	je	.L462_12
+	je	.L464_12
 	movzwl	56(%r9), %r10d
 	cmpb	$0, 61(%r9)
 	sete	%r11b
@@ -105863,31 +106158,31 @@ hw_shared_chooser_Chooser_best:
 	orb	%r11b, %bl
 	xorb	%sil, %bl
 	testb	$1, %bl
-	je	.L462_15
+	je	.L464_15
 	testb	$1, %sil
-	jmp	.L462_17
-.L462_3:
+	jmp	.L464_17
+.L464_3:
 	movl	%edx, %ecx
-.L462_4:
+.L464_4:
 	movl	%ecx, %eax
 	HOISTWAY_RETURN
-.L462_12:
+.L464_12:
 	movzwl	56(%r9), %r10d
 	cmpb	$0, 61(%r9)
 	sete	%r11b
 	movl	%r10d, %ebx
 	orb	%r11b, %bl
 	testb	$1, %bl
-	je	.L462_13
-.L462_15:
+	je	.L464_13
+.L464_15:
 	xorl	%esi, %r10d
 	testb	$2, %r10b
-	je	.L462_6
+	je	.L464_6
 	testb	$2, %sil
-.L462_17:
+.L464_17:
 	cmovnel	%edx, %ecx
-	jmp	.L462_18
-.L462_6:
+	jmp	.L464_18
+.L464_6:
 	movl	%edx, %r10d
 	movq	(%rax), %rsi
 	movq	(%r9), %r9
@@ -105897,8 +106192,8 @@ hw_shared_chooser_Chooser_best:
 	cmovaeq	%rdx, %rax
 	movq	8(%rdi), %r14
 	mulq	%r14
-	jo	.L462_7
-.L462_8:
+	jo	.L464_7
+.L464_8:
 	movq	%rsi, %rbx
 	subq	%r8, %rbx
 	cmovbq	%rax, %rbx
@@ -105912,8 +106207,8 @@ hw_shared_chooser_Chooser_best:
 	subq	%r9, %rdx
 	cmovaeq	%rdx, %rax
 	mulq	%r14
-	jo	.L462_9
-.L462_10:
+	jo	.L464_9
+.L464_10:
 	movq	%r9, %rdx
 	subq	%r8, %rdx
 	cmovbq	%rax, %rdx
@@ -105938,22 +106233,22 @@ hw_shared_chooser_Chooser_best:
 	cmpq	%r9, %rsi
 	cmoval	%r14d, %r10d
 	movl	%r10d, %ecx
-.L462_18:
+.L464_18:
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	movl	%ecx, %eax
 	HOISTWAY_RETURN
-.L462_13:
+.L464_13:
 	movl	%edx, %ecx
-	jmp	.L462_18
-.L462_7:
+	jmp	.L464_18
+.L464_7:
 	movq	$-1, %rax
-	jmp	.L462_8
-.L462_9:
+	jmp	.L464_8
+.L464_9:
 	movq	$-1, %rax
-	jmp	.L462_10
+	jmp	.L464_10
 	.size	hw_shared_chooser_Chooser_best, .-hw_shared_chooser_Chooser_best
 
 	.p2align	4
@@ -105974,14 +106269,14 @@ hw_shared_driver_list_DriverList_insert_after:
 	movl	68(%rdi), %ecx
 	movl	76(%rdi), %r12d
 	cmpl	%r12d, %ecx
-	jne	.L463_8
+	jne	.L465_8
 	movl	%ecx, %r12d
-.L463_2:
+.L465_2:
 	movl	-44(%rbp), %eax
 	cmpl	%eax, 968(%r13)
-	jne	.L463_4
+	jne	.L465_4
 	movl	$-1, 968(%r13)
-.L463_4:
+.L465_4:
 	movq	72(%r13), %rax
 	movl	-44(%rbp), %r14d
 	movq	%r14, %r15
@@ -105991,17 +106286,17 @@ hw_shared_driver_list_DriverList_insert_after:
 	cmpq	%r14, %rax
 	cmovbeq	%r13, %rcx
 	testb	$32, 58(%rcx)
-	je	.L463_6
+	je	.L465_6
 	movq	%r13, %rdi
 	movl	-44(%rbp), %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
 	movq	72(%r13), %rax
-.L463_6:
+.L465_6:
 	cmpq	%r14, %rax
-	jbe	.L463_7
+	jbe	.L465_7
 	movq	64(%r13), %rax
 	addq	%r15, %rax
-.L463_14:
+.L465_14:
 	orb	$1, 58(%rax)
 	addq	64(%r13), %r15
 	cmpq	%r14, 72(%r13)
@@ -106010,40 +106305,40 @@ hw_shared_driver_list_DriverList_insert_after:
 	movq	(%rbx), %rsi
 	movq	8(%rbx), %rdx
 	cmpl	$-1, 64(%rbx)
-	je	.L463_15
+	je	.L465_15
 	movl	-48(%rbp), %ecx
 	movl	%ecx, %eax
 	cmpq	%rax, %rdx
-	jbe	.L463_18
+	jbe	.L465_18
 	leaq	(%rax,%rax,2), %rax
 	shlq	$4, %rax
 	cmpl	$-1, 12(%rsi,%rax)
-	je	.L463_20
+	je	.L465_20
 	addq	%rsi, %rax
 	movl	40(%rax), %r12d
 	xorl	%eax, %eax
-	jmp	.L463_21
-.L463_8:
+	jmp	.L465_21
+.L465_8:
 	movq	(%rbx), %r14
 	movq	8(%rbx), %r15
-	jmp	.L463_9
+	jmp	.L465_9
 	.p2align	4
-.L463_23:
+.L465_23:
 	leaq	64(%rbx), %rdi
 	movq	%r14, %rsi
 	movq	%r15, %rdx
 	callq	hw_collections_tree_Tree_remove_from_among_collections_tree_Range
 	movl	68(%rbx), %ecx
 	movl	76(%rbx), %r12d
-.L463_12:
+.L465_12:
 	cmpl	%r12d, %ecx
-	je	.L463_2
-.L463_9:
+	je	.L465_2
+.L465_9:
 	cmpl	72(%rbx), %ecx
-	jne	.L463_23
+	jne	.L465_23
 	movl	%ecx, %eax
 	cmpq	%rax, %r15
-	jbe	.L463_12
+	jbe	.L465_12
 	leaq	(%rax,%rax,2), %rax
 	shlq	$4, %rax
 	movq	$0, (%r14,%rax)
@@ -106056,10 +106351,10 @@ hw_shared_driver_list_DriverList_insert_after:
 	movq	$-1, 64(%rbx)
 	movl	$-1, 72(%rbx)
 	movl	$-1, %ecx
-	jmp	.L463_12
-.L463_15:
+	jmp	.L465_12
+.L465_15:
 	cmpq	%r14, %rdx
-	jbe	.L463_22
+	jbe	.L465_22
 	leaq	(%r14,%r14,2), %rax
 	shlq	$4, %rax
 	movq	%r8, (%rsi,%rax)
@@ -106073,14 +106368,14 @@ hw_shared_driver_list_DriverList_insert_after:
 	movl	%r12d, 64(%rbx)
 	movl	%r12d, 68(%rbx)
 	movl	%r12d, 72(%rbx)
-	jmp	.L463_22
-.L463_18:
+	jmp	.L465_22
+.L465_18:
 	xorl	%eax, %eax
-	jmp	.L463_21
-.L463_20:
+	jmp	.L465_21
+.L465_20:
 	movb	$1, %al
 	movl	%ecx, %r12d
-.L463_21:
+.L465_21:
 	movzbl	%al, %eax
 	movl	%eax, (%rsp)
 	leaq	64(%rbx), %rdi
@@ -106088,7 +106383,7 @@ hw_shared_driver_list_DriverList_insert_after:
 	movl	%r12d, %r9d
 	callq	hw_collections_tree_Tree_attach_collections_tree_Range
 	movl	68(%rbx), %r12d
-.L463_22:
+.L465_22:
 	movl	%r12d, 76(%rbx)
 	addq	$24, %rsp
 	popq	%rbx
@@ -106098,11 +106393,11 @@ hw_shared_driver_list_DriverList_insert_after:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L463_7:
+.L465_7:
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r13, %rax
-	jmp	.L463_14
+	jmp	.L465_14
 	.size	hw_shared_driver_list_DriverList_insert_after, .-hw_shared_driver_list_DriverList_insert_after
 
 	.p2align	4
@@ -106117,7 +106412,7 @@ hw_shared_driver_list_DriverList_pass_first:
 	movl	76(%rdi), %ebx
 	movl	$4294967295, %eax
 	cmpq	%rax, %rbx
-	je	.L464_11
+	je	.L466_11
 	movq	%rsi, %r14
 	leaq	(%rbx,%rbx,2), %rax
 	shlq	$4, %rax
@@ -106128,47 +106423,47 @@ hw_shared_driver_list_DriverList_pass_first:
 	movl	40(%rcx), %eax
 	movl	%eax, 76(%rdi)
 	cmpl	$-1, %eax
-	je	.L464_17
+	je	.L466_17
 	cmpl	%ebx, 968(%r14)
-	jne	.L464_3
-.L464_18:
+	jne	.L466_3
+.L466_18:
 	movl	$-1, 968(%r14)
 	cmpq	%rbx, 72(%r14)
-	ja	.L464_4
-.L464_19:
+	ja	.L466_4
+.L466_19:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L464_5
-.L464_11:
+	jmp	.L466_5
+.L466_11:
 	xorl	%eax, %eax
-	jmp	.L464_16
-.L464_17:
+	jmp	.L466_16
+.L466_17:
 	movq	$-1, 64(%rdi)
 	movl	$-1, 72(%rdi)
 	cmpl	%ebx, 968(%r14)
-	je	.L464_18
-.L464_3:
+	je	.L466_18
+.L466_3:
 	cmpq	%rbx, 72(%r14)
-	jbe	.L464_19
-.L464_4:
+	jbe	.L466_19
+.L466_4:
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L464_5:
+.L466_5:
 	movb	$2, 62(%rax)
 	testb	$32, 58(%rax)
-	je	.L464_7
+	je	.L466_7
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L464_7:
+.L466_7:
 	cmpl	$-1, 576(%r14)
-	jne	.L464_12
+	jne	.L466_12
 	cmpl	$-1, 552(%r14)
-	jne	.L464_12
+	jne	.L466_12
 	cmpl	$0, 544(%r14)
-	jne	.L464_12
+	jne	.L466_12
 	movl	%ebx, 580(%r14)
 	movq	%rbx, %rax
 	shlq	$6, %rax
@@ -106181,8 +106476,8 @@ hw_shared_driver_list_DriverList_pass_first:
 	cmovaeq	%rcx, %rax
 	movq	%rax, 560(%r14)
 	movl	%ebx, 576(%r14)
-	jmp	.L464_15
-.L464_12:
+	jmp	.L466_15
+.L466_12:
 	leaq	552(%r14), %r15
 	leaq	512(%r14), %r12
 	movq	%r12, %rdi
@@ -106194,32 +106489,32 @@ hw_shared_driver_list_DriverList_pass_first:
 	callq	hw_elevator_dispatch_list_DispatchList_make_plain
 	movl	556(%r14), %edx
 	cmpq	%rbx, 72(%r14)
-	jbe	.L464_20
+	jbe	.L466_20
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
-.L464_14:
+.L466_14:
 	orb	$2, 59(%rax)
 	movq	%r15, %rdi
 	movq	%r14, %rsi
 	movl	%ebx, %ecx
 	callq	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
-.L464_15:
+.L466_15:
 	movl	$1, %eax
-.L464_16:
+.L466_16:
 	popq	%rbx
 	popq	%r12
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L464_20:
+.L466_20:
 	movq	%r14, %rdi
 	movl	%edx, %r12d
 	callq	hw_collections_arena_clean_request_Request
 	movl	%r12d, %edx
 	movq	%r14, %rax
-	jmp	.L464_14
+	jmp	.L466_14
 	.size	hw_shared_driver_list_DriverList_pass_first, .-hw_shared_driver_list_DriverList_pass_first
 
 	.p2align	4
@@ -106260,9 +106555,9 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	movl	12(%rbx), %ecx
 	cmpl	16(%rbx), %ecx
 	movl	%r10d, -44(%rbp)
-	jne	.L465_21
+	jne	.L467_21
 	cmpq	%r13, %rdx
-	jbe	.L465_3
+	jbe	.L467_3
 	movq	$0, (%rax)
 	movq	$-1, 8(%rax)
 	movq	$-1, 16(%rax)
@@ -106270,18 +106565,18 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	movb	$0, 28(%rax)
 	movq	$-1, 8(%rbx)
 	movl	$-1, 16(%rbx)
-	jmp	.L465_3
-.L465_21:
+	jmp	.L467_3
+.L467_21:
 	leaq	8(%rbx), %rdi
 	movl	%r10d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
-.L465_3:
+.L467_3:
 	cmpq	%r13, 328(%r14)
-	jbe	.L465_4
+	jbe	.L467_4
 	movq	%r13, %r15
 	shlq	$4, %r15
 	addq	320(%r14), %r15
-.L465_6:
+.L467_6:
 	movl	8(%r15), %eax
 	movl	12(%r15), %ecx
 	movq	$-1, 8(%r15)
@@ -106302,27 +106597,27 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	movl	%eax, (%rdx)
 	movl	-44(%rbp), %ebx
 	cmpl	%ebx, 968(%r14)
-	jne	.L465_8
+	jne	.L467_8
 	movl	$-1, 968(%r14)
-.L465_8:
+.L467_8:
 	cmpq	%r13, 72(%r14)
-	jbe	.L465_9
+	jbe	.L467_9
 	movq	64(%r14), %rax
 	addq	%r12, %rax
-.L465_11:
+.L467_11:
 	movb	$2, 62(%rax)
 	testb	$32, 58(%rax)
-	je	.L465_13
+	je	.L467_13
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L465_13:
+.L467_13:
 	cmpl	$-1, 576(%r14)
-	jne	.L465_16
+	jne	.L467_16
 	cmpl	$-1, 552(%r14)
-	jne	.L465_16
+	jne	.L467_16
 	cmpl	$0, 544(%r14)
-	jne	.L465_16
+	jne	.L467_16
 	movl	%ebx, 580(%r14)
 	addq	64(%r14), %r12
 	cmpq	%r13, 72(%r14)
@@ -106341,7 +106636,7 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L465_16:
+.L467_16:
 	leaq	512(%r14), %r15
 	movq	%r15, %rdi
 	movq	%r14, %rsi
@@ -106352,9 +106647,9 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	callq	hw_elevator_dispatch_list_DispatchList_make_plain
 	movl	556(%r14), %edx
 	cmpq	%r13, 72(%r14)
-	jbe	.L465_17
+	jbe	.L467_17
 	addq	64(%r14), %r12
-.L465_19:
+.L467_19:
 	orb	$2, 59(%r12)
 	leaq	552(%r14), %rdi
 	movq	%r14, %rsi
@@ -106367,17 +106662,17 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_list_List_request_RequestLists_insert_after_request_Request_mut_request_Request
-.L465_4:
+.L467_4:
 	leaq	336(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_request_Arrival
-	jmp	.L465_6
-.L465_9:
+	jmp	.L467_6
+.L467_9:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %rax
-	jmp	.L465_11
-.L465_17:
+	jmp	.L467_11
+.L467_17:
 	movq	%r14, %rdi
 	movl	%ebx, %r15d
 	movl	%edx, %ebx
@@ -106385,7 +106680,7 @@ hw_shared_read_write_queues_ReadWriteQueues_dispatch:
 	movl	%ebx, %edx
 	movl	%r15d, %ebx
 	movq	%r14, %r12
-	jmp	.L465_19
+	jmp	.L467_19
 	.size	hw_shared_read_write_queues_ReadWriteQueues_dispatch, .-hw_shared_read_write_queues_ReadWriteQueues_dispatch
 
 	.p2align	4
@@ -106410,7 +106705,7 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	movq	%rdi, %r14
 	cmpb	$0, 61(%rsi)
 	movl	%ecx, %r15d
-	je	.L466_1
+	je	.L468_1
 	leaq	20(%r14), %r13
 	movq	%r13, %rdi
 	movq	%rbx, %rsi
@@ -106425,18 +106720,18 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	cmpq	%r15, %rdx
 	cmovaq	%rcx, %rax
 	cmpl	%r12d, 40(%r14)
-	jne	.L466_7
+	jne	.L468_7
 	movl	24(%rax), %ecx
 	movl	%ecx, 40(%r14)
-.L466_7:
+.L468_7:
 	cmpl	%r12d, 44(%r14)
-	jne	.L466_9
+	jne	.L468_9
 	movl	24(%rax), %eax
 	movl	%eax, 44(%r14)
-.L466_9:
+.L468_9:
 	movq	%r13, %r14
-	jmp	.L466_10
-.L466_1:
+	jmp	.L468_10
+.L468_1:
 	movq	%r14, %rdi
 	movq	%rbx, %rsi
 	movl	%r12d, %ecx
@@ -106450,20 +106745,20 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	cmpq	%r15, %rdx
 	cmovaq	%rcx, %rax
 	cmpl	%r12d, 40(%r14)
-	jne	.L466_3
+	jne	.L468_3
 	movl	24(%rax), %ecx
 	movl	%ecx, 40(%r14)
-.L466_3:
+.L468_3:
 	cmpl	%r12d, 44(%r14)
-	jne	.L466_10
+	jne	.L468_10
 	movl	24(%rax), %eax
 	movl	%eax, 44(%r14)
-.L466_10:
+.L468_10:
 	movl	12(%r14), %eax
 	cmpl	16(%r14), %eax
-	jne	.L466_17
+	jne	.L468_17
 	cmpq	%r15, %rdx
-	jbe	.L466_13
+	jbe	.L468_13
 	movq	%r15, %rax
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
@@ -106473,17 +106768,17 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, 8(%r14)
 	movl	$-1, 16(%r14)
-	jmp	.L466_13
-.L466_17:
+	jmp	.L468_13
+.L468_17:
 	leaq	8(%r14), %rdi
 	movl	%r12d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
-.L466_13:
+.L468_13:
 	cmpq	%r15, 328(%rbx)
-	jbe	.L466_14
+	jbe	.L468_14
 	shlq	$4, %r15
 	addq	320(%rbx), %r15
-.L466_16:
+.L468_16:
 	movl	8(%r15), %eax
 	movl	12(%r15), %ecx
 	movq	$-1, 8(%r15)
@@ -106510,11 +106805,11 @@ hw_shared_read_write_queues_ReadWriteQueues_join:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L466_14:
+.L468_14:
 	leaq	336(%rbx), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_request_Arrival
-	jmp	.L466_16
+	jmp	.L468_16
 	.size	hw_shared_read_write_queues_ReadWriteQueues_join, .-hw_shared_read_write_queues_ReadWriteQueues_join
 
 	.p2align	4
@@ -106537,7 +106832,7 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	xorl	%esi, %esi
 	callq	memset
 	testq	%r12, %r12
-	je	.L467_8
+	je	.L469_8
 	shlq	$4, %r12
 	leaq	(%r12,%r12,4), %r13
 	movq	32(%r15), %rbx
@@ -106545,12 +106840,12 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	adcq	$0, %rbx
 	xorl	%r15d, %r15d
 	xorl	%r12d, %r12d
-	jmp	.L467_2
+	jmp	.L469_2
 	.p2align	4
-.L467_6:
+.L469_6:
 	xorl	%edx, %edx
 	divq	%rbx
-.L467_7:
+.L469_7:
 	cmpq	$1, %rax
 	adcq	$0, %rax
 	movq	(%r14,%r12), %rsi
@@ -106562,31 +106857,31 @@ hw_shared_slice_tunables_SliceTunables_defaults:
 	addq	$80, %r12
 	incq	%r15
 	cmpq	%r12, %r13
-	je	.L467_8
-.L467_2:
+	je	.L469_8
+.L469_2:
 	movq	48(%r14,%r12), %r8
 	movq	%r8, %rax
 	negq	%rax
 	cmovsq	%r8, %rax
 	movl	$1000000, %ecx
 	mulq	%rcx
-	jo	.L467_3
+	jo	.L469_3
 	movq	%rax, %rcx
 	orq	%rbx, %rcx
 	shrq	$32, %rcx
-	jne	.L467_6
-.L467_5:
+	jne	.L469_6
+.L469_5:
 	xorl	%edx, %edx
 	divl	%ebx
-	jmp	.L467_7
-.L467_3:
+	jmp	.L469_7
+.L469_3:
 	movq	$-1, %rax
 	movq	%rax, %rcx
 	orq	%rbx, %rcx
 	shrq	$32, %rcx
-	jne	.L467_6
-	jmp	.L467_5
-.L467_8:
+	jne	.L469_6
+	jmp	.L469_5
+.L469_8:
 	leaq	-240(%rbp), %rsi
 	movl	$192, %edx
 	movq	-48(%rbp), %rbx
@@ -106609,7 +106904,7 @@ hw_shared_slice_tunables_SliceTunables_set:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	cmpq	%rdx, %r8
-	jae	.L468_7
+	jae	.L470_7
 	leaq	(%r8,%r8,4), %r10
 	shlq	$4, %r10
 	movq	%r9, %rax
@@ -106618,25 +106913,25 @@ hw_shared_slice_tunables_SliceTunables_set:
 	movq	32(%rcx), %rcx
 	movl	$1000000, %edx
 	mulq	%rdx
-	jo	.L468_2
-.L468_3:
+	jo	.L470_2
+.L470_3:
 	addq	%r10, %rsi
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
 	movq	%rax, %rdx
 	orq	%rcx, %rdx
 	shrq	$32, %rdx
-	je	.L468_4
+	je	.L470_4
 	xorl	%edx, %edx
 	divq	%rcx
-	jmp	.L468_6
-.L468_7:
+	jmp	.L470_6
+.L470_7:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L468_4:
+.L470_4:
 	xorl	%edx, %edx
 	divl	%ecx
-.L468_6:
+.L470_6:
 	cmpq	$1, %rdx
 	sbbq	$-1, %rax
 	movq	(%rsi), %rcx
@@ -106647,18 +106942,18 @@ hw_shared_slice_tunables_SliceTunables_set:
 	movq	%rax, %r9
 	popq	%rbp
 	jmp	hw_shared_slice_tunables_SliceTunables_store
-.L468_2:
+.L470_2:
 	movq	$-1, %rax
-	jmp	.L468_3
+	jmp	.L470_3
 	.size	hw_shared_slice_tunables_SliceTunables_set, .-hw_shared_slice_tunables_SliceTunables_set
 
 	.p2align	4
 	.type	hw_shared_slice_tunables_SliceTunables_store, @function
 hw_shared_slice_tunables_SliceTunables_store:
 	cmpq	$15, %rcx
-	ja	.L469_2
+	ja	.L471_2
 	movq	%r8, (%rdi,%rcx,8)
-.L469_2:
+.L471_2:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -106669,42 +106964,42 @@ hw_shared_slice_tunables_SliceTunables_store:
 	negq	%r14
 	cmovsq	%r8, %r14
 	cmpq	$12, %rdx
-	jle	.L469_3
+	jle	.L471_3
 	cmpq	$15, %rdx
-	jg	.L469_13
+	jg	.L471_13
 	cmpq	$13, %rdx
-	je	.L469_21
+	je	.L471_21
 	cmpq	$14, %rdx
-	jne	.L469_32
+	jne	.L471_32
 	movabsq	$8314031276166835315, %rax
 	xorq	(%rsi), %rax
 	movabsq	$8174701154290725729, %rcx
 	xorq	6(%rsi), %rcx
 	orq	%rax, %rcx
-	jne	.L469_32
+	jne	.L471_32
 	movl	%r14d, 188(%rdi)
-	jmp	.L469_32
-.L469_3:
+	jmp	.L471_32
+.L471_3:
 	cmpq	$7, %rdx
-	je	.L469_17
+	je	.L471_17
 	cmpq	$10, %rdx
-	je	.L469_26
+	je	.L471_26
 	cmpq	$11, %rdx
-	jne	.L469_32
+	jne	.L471_32
 	movabsq	$8314031276166835315, %rax
 	xorq	(%rsi), %rax
 	movabsq	$7164797593621721705, %rcx
 	addq	$33157882, %rcx
 	xorq	3(%rsi), %rcx
 	orq	%rax, %rcx
-	jne	.L469_32
+	jne	.L471_32
 	movq	%r9, 144(%rdi)
-	jmp	.L469_32
-.L469_13:
+	jmp	.L471_32
+.L471_13:
 	cmpq	$16, %rdx
-	je	.L469_19
+	je	.L471_19
 	cmpq	$17, %rdx
-	jne	.L469_32
+	jne	.L471_32
 	movq	%r9, %r12
 	movq	%rdi, %r15
 	movl	$17, %edx
@@ -106713,76 +107008,76 @@ hw_shared_slice_tunables_SliceTunables_store:
 	movq	$.Lconst34, %rsi
 	callq	memcmp
 	testl	%eax, %eax
-	je	.L469_16
+	je	.L471_16
 	movl	$17, %edx
 	movq	%rbx, %rdi
 	movq	$.Lconst35, %rsi
 	callq	memcmp
 	testl	%eax, %eax
-	jne	.L469_32
+	jne	.L471_32
 	movq	%r14, 168(%r15)
-	jmp	.L469_32
-.L469_17:
+	jmp	.L471_32
+.L471_17:
 	movl	$1851880817, %eax
 	xorl	(%rsi), %eax
 	movl	$1836414062, %ecx
 	xorl	3(%rsi), %ecx
 	orl	%eax, %ecx
-	jne	.L469_32
+	jne	.L471_32
 	movl	%r14d, 184(%rdi)
-	jmp	.L469_32
-.L469_21:
+	jmp	.L471_32
+.L471_21:
 	movabsq	$7306372824139260258, %rax
 	xorq	(%rsi), %rax
 	movabsq	$8674334613883413875, %rcx
 	xorq	5(%rsi), %rcx
 	orq	%rax, %rcx
-	jne	.L469_32
+	jne	.L471_32
 	testq	%r14, %r14
-	js	.L469_30
+	js	.L471_30
 	addq	%r14, %r14
-.L469_31:
+.L471_31:
 	movq	%r14, 160(%rdi)
-	jmp	.L469_32
-.L469_19:
+	jmp	.L471_32
+.L471_19:
 	movabsq	$8104338990018488678, %rax
 	xorq	(%rsi), %rax
 	movabsq	$7164797593621721705, %rcx
 	xorq	8(%rsi), %rcx
 	orq	%rax, %rcx
-	jne	.L469_32
+	jne	.L471_32
 	movq	%r9, 136(%rdi)
-	jmp	.L469_32
-.L469_26:
+	jmp	.L471_32
+.L471_26:
 	movabsq	$8751443389975194739, %rax
 	xorq	(%rsi), %rax
 	movzwl	8(%rsi), %ecx
 	xorq	$25454, %rcx
 	orq	%rax, %rcx
-	je	.L469_27
+	je	.L471_27
 	movabsq	$7235419165411601523, %rax
 	xorq	(%rsi), %rax
 	movzwl	8(%rsi), %ecx
 	xorq	$25964, %rcx
 	orq	%rax, %rcx
-	jne	.L469_32
+	jne	.L471_32
 	movq	%r9, 176(%rdi)
-	jmp	.L469_32
-.L469_16:
+	jmp	.L471_32
+.L471_16:
 	movq	%r12, 128(%r15)
-	jmp	.L469_32
-.L469_27:
+	jmp	.L471_32
+.L471_27:
 	movq	%r9, 152(%rdi)
-.L469_32:
+.L471_32:
 	popq	%rbx
 	popq	%r12
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L469_30:
+.L471_30:
 	movq	$-1, %r14
-	jmp	.L469_31
+	jmp	.L471_31
 	.size	hw_shared_slice_tunables_SliceTunables_store, .-hw_shared_slice_tunables_SliceTunables_store
 
 	.p2align	4
@@ -106816,17 +107111,17 @@ hw_shared_sorted_fifo_SortedFifo_inherit:
 	movq	(%r9), %r12
 	movq	(%r8), %r13
 	cmpq	%r13, %r12
-	jae	.L470_7
+	jae	.L472_7
 	leaq	320(%rsi), %r8
 	movq	%r8, -72(%rbp)
 	cmpq	%rbx, %rdx
-	jbe	.L470_4
+	jbe	.L472_4
 	movq	%r12, (%rax)
-.L470_3:
+.L472_3:
 	movq	-72(%rbp), %rbx
 	addq	(%rbx), %r15
 	movq	%r15, %r14
-.L470_6:
+.L472_6:
 	movl	8(%r14), %eax
 	movl	12(%r14), %edx
 	movq	$-1, 8(%r14)
@@ -106849,7 +107144,7 @@ hw_shared_sorted_fifo_SortedFifo_inherit:
 	movl	%ecx, %edx
 	movl	%r11d, %ecx
 	callq	hw_collections_list_List_request_Arrivals_insert_after_request_Arrival_mut_request_Arrival
-.L470_7:
+.L472_7:
 	cmpq	%r13, %r12
 	setb	%al
 	addq	$40, %rsp
@@ -106860,7 +107155,7 @@ hw_shared_sorted_fifo_SortedFifo_inherit:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L470_4:
+.L472_4:
 	leaq	336(%rsi), %rax
 	movq	%rdi, -64(%rbp)
 	movq	%rax, %rdi
@@ -106874,7 +107169,7 @@ hw_shared_sorted_fifo_SortedFifo_inherit:
 	movl	-48(%rbp), %ecx
 	cmpq	%rbx, 328(%rsi)
 	movq	%r12, 336(%rsi)
-	ja	.L470_3
+	ja	.L472_3
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Arrival
 	movl	-44(%rbp), %r11d
@@ -106882,7 +107177,7 @@ hw_shared_sorted_fifo_SortedFifo_inherit:
 	movq	-56(%rbp), %rsi
 	movl	-48(%rbp), %ecx
 	movq	-72(%rbp), %rbx
-	jmp	.L470_6
+	jmp	.L472_6
 	.size	hw_shared_sorted_fifo_SortedFifo_inherit, .-hw_shared_sorted_fifo_SortedFifo_inherit
 
 	.p2align	4
@@ -106905,10 +107200,10 @@ hw_shared_sorted_fifo_SortedFifo_resort:
 	movl	12(%rdi), %eax
 	cmpl	16(%rdi), %eax
 	movq	%rdx, -48(%rbp)
-	jne	.L471_7
+	jne	.L473_7
 	movl	%ecx, %eax
 	cmpq	%rax, %rdx
-	jbe	.L471_3
+	jbe	.L473_3
 	movq	%rax, %rdx
 	shlq	$5, %rdx
 	movq	$0, (%r15,%rdx)
@@ -106918,15 +107213,15 @@ hw_shared_sorted_fifo_SortedFifo_resort:
 	movb	$0, 28(%r15,%rdx)
 	movq	$-1, 8(%r14)
 	movl	$-1, 16(%r14)
-	jmp	.L471_3
-.L471_7:
+	jmp	.L473_3
+.L473_7:
 	movq	%r13, %rdi
 	movq	%r15, %rsi
 	movl	%ecx, %r12d
 	callq	hw_collections_tree_Tree_remove_from_among
 	movl	%r12d, %ecx
 	movl	%r12d, %eax
-.L471_3:
+.L473_3:
 	movq	%rax, %rdx
 	shlq	$6, %rdx
 	addq	64(%rbx), %rdx
@@ -106934,7 +107229,7 @@ hw_shared_sorted_fifo_SortedFifo_resort:
 	cmovbeq	%rbx, %rdx
 	movq	(%rdx), %r8
 	cmpl	$-1, (%r13)
-	je	.L471_4
+	je	.L473_4
 	movq	%r13, %rdi
 	movq	%r15, %rsi
 	movq	-48(%rbp), %rdx
@@ -106946,9 +107241,9 @@ hw_shared_sorted_fifo_SortedFifo_resort:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_insert_among
-.L471_4:
+.L473_4:
 	cmpq	%rax, -48(%rbp)
-	jbe	.L471_6
+	jbe	.L473_6
 	shlq	$5, %rax
 	movq	%r8, (%r15,%rax)
 	movq	$-1, 8(%r15,%rax)
@@ -106958,7 +107253,7 @@ hw_shared_sorted_fifo_SortedFifo_resort:
 	movl	%ecx, 8(%r14)
 	movl	%ecx, 12(%r14)
 	movl	%ecx, 16(%r14)
-.L471_6:
+.L473_6:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -106980,32 +107275,32 @@ hw_shared_stored_time_StoredTime_of:
 	movq	32(%rdi), %rcx
 	movl	$1000000, %edx
 	mulq	%rdx
-	jo	.L472_1
-.L472_2:
+	jo	.L474_1
+.L474_2:
 	cmpq	$1, %rcx
 	adcq	$0, %rcx
 	movq	%rax, %rdx
 	orq	%rcx, %rdx
 	shrq	$32, %rdx
-	je	.L472_3
+	je	.L474_3
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %rcx
-	jmp	.L472_5
-.L472_3:
+	jmp	.L474_5
+.L474_3:
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %ecx
-.L472_5:
+.L474_5:
 	cmpq	$1, %rdx
 	sbbq	$-1, %rcx
 	movq	%rsi, %rax
 	movq	%rcx, %rdx
 	popq	%rbp
 	HOISTWAY_RETURN
-.L472_1:
+.L474_1:
 	movq	$-1, %rax
-	jmp	.L472_2
+	jmp	.L474_2
 	.size	hw_shared_stored_time_StoredTime_of, .-hw_shared_stored_time_StoredTime_of
 
 	.p2align	4
@@ -107022,22 +107317,22 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	movq	%rdi, %rbx
 	movl	4(%rsi), %eax
 	testl	%eax, %eax
-	js	.L473_2
+	js	.L475_2
 	addl	%eax, %eax
-.L473_3:
+.L475_3:
 	addl	$17, %eax
 	movl	$-1, %esi
 	cmovael	%eax, %esi
 	movq	8(%r14), %rdx
 	testb	$7, %dl
-	je	.L473_6
+	je	.L475_6
 	movq	%rdx, %rax
 	andq	$-8, %rax
 	addq	$8, %rax
 	cmpq	%rdx, %rax
 	movq	%rax, %rdx
-	jb	.L473_5
-.L473_6:
+	jb	.L475_5
+.L475_6:
 	movl	%esi, %r15d
 	imulq	$104, %r15, %rax
 	movq	%rdx, %rcx
@@ -107046,12 +107341,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	cmpq	%rdx, %rcx
 	setb	%r8b
 	orb	%dil, %r8b
-	je	.L473_7
-.L473_5:
+	je	.L475_7
+.L475_5:
 	movl	$8, %r12d
 	xorl	%r15d, %r15d
-	jmp	.L473_9
-.L473_7:
+	jmp	.L475_9
+.L475_7:
 	movq	%rcx, 8(%r14)
 	movq	(%r14), %rdi
 	leaq	(%rdi,%rdx), %r12
@@ -107060,7 +107355,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	addq	$100, %rdx
 	xorl	%edi, %edi
 	.p2align	4
-.L473_8:
+.L475_8:
 	movl	$0, 16(%rcx)
 	movq	$0, 8(%rcx)
 	movq	$0, (%rcx)
@@ -107095,30 +107390,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	movb	$0, (%rdx,%rdi)
 	addq	$104, %rdi
 	cmpq	%rdi, %rax
-	jne	.L473_8
-.L473_9:
+	jne	.L475_8
+.L475_9:
 	leaq	-136(%rbp), %rdi
 	movl	$1, %edx
 	movq	%r14, %rcx
 	callq	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 	movq	8(%r14), %rcx
 	testb	$3, %cl
-	je	.L473_12
+	je	.L475_12
 	movq	%rcx, %rax
 	andq	$-4, %rax
 	addq	$4, %rax
 	cmpq	%rcx, %rax
 	movq	%rax, %rcx
-	jb	.L473_11
-.L473_12:
+	jb	.L475_11
+.L475_12:
 	movabsq	$9223372036854775739, %rax
 	cmpq	%rax, %rcx
-	jbe	.L473_13
-.L473_11:
+	jbe	.L475_13
+.L475_11:
 	movl	$4, %eax
 	xorl	%ecx, %ecx
-	jmp	.L473_14
-.L473_13:
+	jmp	.L475_14
+.L475_13:
 	leaq	68(%rcx), %rax
 	movq	%rax, 8(%r14)
 	movq	(%r14), %rdx
@@ -107133,7 +107428,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	movq	$-1, 8(%rdx,%rcx)
 	movq	$-1, (%rdx,%rcx)
 	movl	$1, %ecx
-.L473_14:
+.L475_14:
 	movq	%r12, (%rbx)
 	movq	%r15, 8(%rbx)
 	movq	-136(%rbp), %rdx
@@ -107162,9 +107457,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_B
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L473_2:
+.L475_2:
 	movl	$-1, %eax
-	jmp	.L473_3
+	jmp	.L475_3
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator, .-hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 
 	.p2align	4
@@ -107175,25 +107470,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	movq	%rdi, %rax
 	movl	4(%rsi), %edi
 	testl	%edi, %edi
-	js	.L474_2
+	js	.L476_2
 	addl	%edi, %edi
-.L474_3:
+.L476_3:
 	movl	%edi, %esi
 	addl	$17, %esi
 	movl	$-1, %ecx
 	cmovael	%esi, %ecx
 	cmpl	$1, (%rdx)
-	jne	.L474_22
+	jne	.L476_22
 	movq	8(%rdx), %r9
 	testb	$7, %r9b
-	je	.L474_6
+	je	.L476_6
 	movq	%r9, %rsi
 	andq	$-8, %rsi
 	addq	$8, %rsi
 	cmpq	%r9, %rsi
 	movq	%rsi, %r9
-	jb	.L474_22
-.L474_6:
+	jb	.L476_22
+.L476_6:
 	movl	%ecx, %ecx
 	imulq	$104, %rcx, %r8
 	addq	%r9, %r8
@@ -107201,77 +107496,77 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	cmpq	%r9, %r8
 	setb	%r10b
 	orb	%sil, %r10b
-	jne	.L474_22
+	jne	.L476_22
 	movabsq	$9223372036854775800, %rsi
 	addl	$18, %edi
 	movl	$-1, %r10d
 	cmovael	%edi, %r10d
 	testb	$7, %r9b
-	je	.L474_9
+	je	.L476_9
 	movq	%r8, %rdi
 	andq	%rsi, %rdi
 	addq	$8, %rdi
 	cmpq	%r8, %rdi
 	movq	%rdi, %r8
-	jb	.L474_22
-.L474_9:
+	jb	.L476_22
+.L476_9:
 	movl	%r10d, %r9d
 	leaq	(%r9,%r9,8), %rdi
 	shlq	$3, %rdi
 	addq	%r8, %rdi
-	js	.L474_22
+	js	.L476_22
 	testb	$7, %r8b
-	je	.L474_12
+	je	.L476_12
 	movq	%rdi, %r8
 	andq	%rsi, %r8
 	addq	$8, %r8
 	cmpq	%rdi, %r8
 	movq	%r8, %rdi
-	jb	.L474_22
-.L474_12:
+	jb	.L476_22
+.L476_12:
 	leaq	(%r9,%r9,2), %r8
 	shlq	$4, %r8
 	addq	%rdi, %r8
-	js	.L474_22
+	js	.L476_22
 	testb	$7, %dil
-	je	.L474_15
+	je	.L476_15
 	movq	%r8, %rdi
 	andq	%rsi, %rdi
 	addq	$8, %rdi
 	cmpq	%r8, %rdi
 	movq	%rdi, %r8
-	jb	.L474_22
-.L474_15:
+	jb	.L476_22
+.L476_15:
 	shlq	$5, %rcx
 	addq	%r8, %rcx
-	js	.L474_22
+	js	.L476_22
 	testb	$7, %r8b
-	je	.L474_18
+	je	.L476_18
 	movq	%rcx, %rdi
 	andq	%rsi, %rdi
 	addq	$8, %rdi
 	cmpq	%rcx, %rdi
 	movq	%rdi, %rcx
-	jb	.L474_22
-.L474_18:
+	jb	.L476_22
+.L476_18:
 	movq	%rcx, %rdi
 	addq	$168, %rdi
-	js	.L474_22
+	js	.L476_22
 	testb	$3, %cl
-	je	.L474_21
+	je	.L476_21
 	addq	$4, %rsi
 	andq	%rdi, %rsi
 	addq	$4, %rsi
 	cmpq	%rdi, %rsi
 	movq	%rsi, %rdi
-	jb	.L474_22
-.L474_21:
+	jb	.L476_22
+.L476_21:
 	addq	$68, %rdi
 	movl	$1, %ecx
-	jns	.L474_23
-.L474_22:
+	jns	.L476_23
+.L476_22:
 	xorl	%ecx, %ecx
-.L474_23:
+.L476_23:
 	movq	%rcx, (%rdx)
 	movq	%rdi, 8(%rdx)
 	movq	$8, (%rax)
@@ -107288,9 +107583,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_S
 	movq	$0, 88(%rax)
 	popq	%rbp
 	HOISTWAY_RETURN
-.L474_2:
+.L476_2:
 	movl	$-1, %edi
-	jmp	.L474_3
+	jmp	.L476_3
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter, .-hw_shared_turns_Turns_bfq_v0_Sectors_as_elevator_MakeTables_make_tables_memory_SizeCounter
 
 	.p2align	4
@@ -107313,51 +107608,51 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	cmovaq	%rcx, %rdx
 	movzbl	16(%rdx), %ecx
 	cmpb	$7, %cl
-	ja	.L475_16
+	ja	.L477_16
 	movzbl	20(%rdx), %eax
 	movzbl	17(%rdx), %ecx
 	testl	%ecx, %ecx
-	je	.L475_10
+	je	.L477_10
 	cmpl	$1, %ecx
-	jne	.L475_3
+	jne	.L477_3
 	cmpb	$-21, %al
-	jg	.L475_14
+	jg	.L477_14
 	leaq	848(%rdi), %rbx
 	cmpq	$0, 840(%rdi)
 	movq	%rbx, %rax
-	je	.L475_9
+	je	.L477_9
 	movq	832(%rdi), %rax
-.L475_9:
+.L477_9:
 	movb	$8, %cl
 	movb	$1, %r12b
 	xorl	%r15d, %r15d
 	xorl	%edx, %edx
-	jmp	.L475_23
-.L475_10:
+	jmp	.L477_23
+.L477_10:
 	cmpb	$-21, %al
-	jg	.L475_15
+	jg	.L477_15
 	leaq	848(%rdi), %rbx
 	cmpq	$0, 840(%rdi)
 	movq	%rbx, %rax
-	je	.L475_13
+	je	.L477_13
 	movq	832(%rdi), %rax
-.L475_13:
+.L477_13:
 	movb	$16, %cl
 	xorl	%r15d, %r15d
-	jmp	.L475_21
-.L475_3:
+	jmp	.L477_21
+.L477_3:
 	leaq	848(%rdi), %rbx
 	cmpq	$0, 840(%rdi)
 	movq	%rbx, %rax
-	je	.L475_5
+	je	.L477_5
 	movq	832(%rdi), %rax
-.L475_5:
+.L477_5:
 	movl	$16, %edx
 	movb	$31, %cl
 	movl	$7, %r15d
 	movb	$3, %r12b
-	jmp	.L475_23
-.L475_14:
+	jmp	.L477_23
+.L477_14:
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -107367,8 +107662,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	imull	$205, %eax, %ecx
 	shrl	$10, %ecx
 	orb	$8, %cl
-	jmp	.L475_16
-.L475_15:
+	jmp	.L477_16
+.L477_15:
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -107378,69 +107673,69 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	imull	$205, %eax, %ecx
 	shrl	$10, %ecx
 	orb	$16, %cl
-.L475_16:
+.L477_16:
 	leaq	848(%rdi), %rbx
 	cmpq	$0, 840(%rdi)
 	movq	%rbx, %rax
-	je	.L475_18
+	je	.L477_18
 	movq	832(%rdi), %rax
-.L475_18:
+.L477_18:
 	movl	%ecx, %edx
 	andb	$7, %dl
 	movzbl	%dl, %r15d
 	movl	%ecx, %r12d
 	shrb	$3, %r12b
 	cmpb	$1, %r12b
-	je	.L475_19
+	je	.L477_19
 	movzbl	%r12b, %edx
 	cmpl	$2, %edx
-	jne	.L475_22
-.L475_21:
+	jne	.L477_22
+.L477_21:
 	leaq	8(%r15), %rdx
 	movb	$2, %r12b
-	jmp	.L475_23
-.L475_19:
+	jmp	.L477_23
+.L477_19:
 	movq	%r15, %rdx
-	jmp	.L475_23
-.L475_22:
+	jmp	.L477_23
+.L477_22:
 	movl	$16, %edx
-.L475_23:
+.L477_23:
 	movl	(%rax,%rdx,4), %eax
 	cmpl	$-1, %eax
-	jne	.L475_37
+	jne	.L477_37
 	movzbl	%cl, %edx
 	movq	%rdi, %r14
 	xorl	%ecx, %ecx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_make_queue
 	cmpl	$-1, %eax
-	je	.L475_25
+	je	.L477_25
 	cmpq	$0, 840(%r14)
-	je	.L475_28
+	je	.L477_28
 	movq	%r14, %rcx
 	movq	832(%r14), %rbx
 	cmpb	$1, %r12b
-	je	.L475_33
-.L475_30:
+	je	.L477_33
+.L477_30:
 	movzbl	%r12b, %edx
 	cmpl	$2, %edx
-	jne	.L475_32
+	jne	.L477_32
 	orq	$8, %r15
-	jmp	.L475_33
-.L475_25:
+	jmp	.L477_33
+.L477_25:
 	movl	$-1, %eax
-	jmp	.L475_37
-.L475_32:
+	jmp	.L477_37
+.L477_32:
 	movl	$16, %r15d
-.L475_33:
+.L477_33:
 	movl	%eax, (%rbx,%r15,4)
 	movl	%eax, %edx
 	cmpq	%rdx, 112(%rcx)
-	jbe	.L475_34
+	jbe	.L477_34
 	imulq	$104, %rdx, %r14
 	addq	104(%rcx), %r14
-.L475_36:
+.L477_36:
 	incl	92(%r14)
-.L475_37:
+.L477_37:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -107449,21 +107744,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_async_queue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L475_28:
+.L477_28:
 	movq	%rbx, %rdi
 	movl	%eax, %r13d
 	callq	hw_collections_arena_clean_shared_async_queues_AsyncQueues
 	movl	%r13d, %eax
 	movq	%r14, %rcx
 	cmpb	$1, %r12b
-	jne	.L475_30
-	jmp	.L475_33
-.L475_34:
+	jne	.L477_30
+	jmp	.L477_33
+.L477_34:
 	movq	%r14, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movl	%ebx, %eax
-	jmp	.L475_36
+	jmp	.L477_36
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_async_queue, .-hw_shared_turns_Turns_bfq_v0_Sectors_async_queue
 
 	.p2align	4
@@ -107481,26 +107776,26 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	movl	$4294967295, %eax
 	movl	$-1, 956(%rdi)
 	cmpq	%rax, %rbx
-	je	.L476_21
+	je	.L478_21
 	movl	960(%rsi), %eax
 	testl	%eax, %eax
-	je	.L476_2
+	je	.L478_2
 	movq	856(%rsi), %rcx
 	movq	$0, 856(%rsi)
 	xorl	%edx, %edx
 	cmpq	$1, %rcx
 	sete	%dl
 	subl	%edx, %eax
-	jmp	.L476_4
-.L476_2:
+	jmp	.L478_4
+.L478_2:
 	xorl	%eax, %eax
-.L476_4:
+.L478_4:
 	movl	%eax, 960(%rsi)
 	cmpq	%rbx, 112(%rdi)
-	jbe	.L476_5
+	jbe	.L478_5
 	imulq	$104, %rbx, %rax
 	addq	104(%rdi), %rax
-.L476_7:
+.L478_7:
 	movb	$0, 99(%rax)
 	movq	112(%rdi), %rcx
 	imulq	$104, %rbx, %rax
@@ -107509,13 +107804,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	movq	%rdi, %rdx
 	cmovaq	%rax, %rdx
 	cmpl	$-1, 84(%rdx)
-	je	.L476_8
+	je	.L478_8
 	cmpq	%rbx, 264(%rdi)
-	jbe	.L476_12
+	jbe	.L478_12
 	leaq	(%rbx,%rbx,8), %r15
 	shlq	$3, %r15
 	addq	256(%rdi), %r15
-.L476_14:
+.L478_14:
 	movl	56(%r15), %eax
 	imulq	$168, %rax, %rcx
 	addq	344(%rdi), %rcx
@@ -107523,7 +107818,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	leaq	360(%rdi), %r14
 	cmovbeq	%r14, %rcx
 	cmpl	%ebx, 152(%rcx)
-	jne	.L476_15
+	jne	.L478_15
 	movl	40(%r15), %esi
 	cmpl	$1, %esi
 	adcl	$0, %esi
@@ -107535,14 +107830,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L476_23
+	je	.L478_23
 	xorl	%edx, %edx
 	divq	%rsi
-	jmp	.L476_25
-.L476_8:
+	jmp	.L478_25
+.L478_8:
 	cmpq	%rbx, %rcx
-	jbe	.L476_9
-.L476_10:
+	jbe	.L478_9
+.L478_10:
 	movb	$0, 96(%rax)
 	movl	952(%rdi), %eax
 	cmpl	$1, %eax
@@ -107557,22 +107852,22 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
-.L476_23:
+.L478_23:
 	xorl	%edx, %edx
 	divl	%esi
-.L476_25:
+.L478_25:
 	addq	%rcx, %rax
 	movq	%rax, (%r15)
 	movq	%rax, 8(%r15)
-.L476_15:
+.L478_15:
 	movq	%rdi, %r13
 	leaq	120(%rdi), %r12
 	cmpb	$1, 66(%r15)
-	jne	.L476_17
+	jne	.L478_17
 	movq	%r12, %rdi
 	movl	%ebx, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
-.L476_17:
+.L478_17:
 	movq	%r12, %rdi
 	movl	%ebx, %esi
 	xorl	%edx, %edx
@@ -107583,12 +107878,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	movq	%rax, %rdx
 	cmoveq	%r14, %rdx
 	cmpl	%ebx, 152(%rdx)
-	jne	.L476_21
+	jne	.L478_21
 	testq	%rcx, %rcx
-	je	.L476_19
-.L476_20:
+	je	.L478_19
+.L478_20:
 	movl	$-1, 152(%rax)
-.L476_21:
+.L478_21:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -107597,30 +107892,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_end_service:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L476_5:
+.L478_5:
 	movq	%rdi, %r14
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r14, %rdi
 	movq	%r14, %rax
-	jmp	.L476_7
-.L476_12:
+	jmp	.L478_7
+.L478_12:
 	leaq	272(%rdi), %r15
 	movq	%rdi, %r14
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%r14, %rdi
-	jmp	.L476_14
-.L476_9:
+	jmp	.L478_14
+.L478_9:
 	movq	%rdi, %r14
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r14, %rdi
 	movq	%r14, %rax
-	jmp	.L476_10
-.L476_19:
+	jmp	.L478_10
+.L478_19:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r14, %rax
-	jmp	.L476_20
+	jmp	.L478_20
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_end_service, .-hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 
 	.p2align	4
@@ -107636,27 +107931,27 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	movq	%rdi, %rbx
 	movl	%edx, %r12d
 	cmpq	%r12, 264(%rsi)
-	jbe	.L477_1
+	jbe	.L479_1
 	shlq	$7, %r12
 	addq	256(%r14), %r12
-.L477_3:
+.L479_3:
 	movq	44(%r12), %r15
 	movq	$-1, 44(%r12)
 	cmpl	$-1, %r15d
-	je	.L477_4
+	je	.L479_4
 	cmpl	%r15d, 956(%rbx)
-	jne	.L477_18
+	jne	.L479_18
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 	cmpl	$0, 960(%rbx)
-	je	.L477_18
+	je	.L479_18
 	cmpb	$0, 997(%r14)
-	jne	.L477_18
+	jne	.L479_18
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L477_23
+	jbe	.L479_23
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -107666,38 +107961,38 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L477_22
+	jbe	.L479_22
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L477_22:
+.L479_22:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L477_23:
+.L479_23:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L477_18:
+.L479_18:
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_unreference
-.L477_4:
+.L479_4:
 	shrq	$32, %r15
 	movl	$4294967295, %eax
 	cmpq	%rax, %r15
-	je	.L477_14
+	je	.L479_14
 	cmpl	%r15d, 956(%rbx)
-	jne	.L477_13
+	jne	.L479_13
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_end_service
 	cmpl	$0, 960(%rbx)
-	je	.L477_13
+	je	.L479_13
 	cmpb	$0, 997(%r14)
-	jne	.L477_13
+	jne	.L479_13
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L477_12
+	jbe	.L479_12
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -107707,21 +108002,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L477_11
+	jbe	.L479_11
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L477_11:
+.L479_11:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L477_12:
+.L479_12:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L477_13:
+.L479_13:
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_unreference
-.L477_14:
+.L479_14:
 	movq	%rbx, %rdi
 	popq	%rbx
 	popq	%r12
@@ -107729,11 +108024,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
-.L477_1:
+.L479_1:
 	leaq	128(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_context_Context
-	jmp	.L477_3
+	jmp	.L479_3
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_exit, .-hw_shared_turns_Turns_bfq_v0_Sectors_exit
 
 	.p2align	4
@@ -107742,7 +108037,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movl	536(%rdi), %eax
 	movq	264(%rdi), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L478_18
+	jbe	.L480_18
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -107756,17 +108051,17 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	leaq	932(%rdi), %r10
 	leaq	920(%rdi), %r11
 	movl	%eax, %ebx
-	jmp	.L478_2
-.L478_11:
+	jmp	.L480_2
+.L480_11:
 	movq	%r10, %rsi
-.L478_12:
+.L480_12:
 	movl	%ecx, (%rsi)
 	movl	924(%rdi), %r13d
 	movl	%ebx, 924(%rdi)
 	cmpq	%r12, %rdx
-	jbe	.L478_13
+	jbe	.L480_13
 	addq	%r15, %rax
-.L478_15:
+.L480_15:
 	movl	%r13d, 64(%rax)
 	movl	$-1, 68(%rax)
 	movq	104(%rdi), %rax
@@ -107777,11 +108072,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movl	%ebx, (%rax)
 	movl	536(%rdi), %eax
 	movq	264(%rdi), %rcx
-.L478_16:
+.L480_16:
 	movl	%eax, %ebx
 	cmpq	%rax, %rcx
-	jbe	.L478_17
-.L478_2:
+	jbe	.L480_17
+.L480_2:
 	movq	256(%rdi), %rdx
 	leaq	(%rax,%rax,8), %rsi
 	movl	36(%rdx,%rsi,8), %eax
@@ -107794,7 +108089,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movl	$-1, (%r8)
 	movl	%eax, 536(%rdi)
 	cmpl	$-1, %ebx
-	je	.L478_17
+	je	.L480_17
 	leaq	(%rdx,%rsi,8), %rdx
 	movb	$0, 71(%rdx)
 	movq	112(%rdi), %rsi
@@ -107806,32 +108101,32 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movq	%rdi, %r8
 	cmovaq	%rdx, %r8
 	cmpl	$0, 92(%r8)
-	jne	.L478_16
+	jne	.L480_16
 	cmpq	%r12, %rsi
-	jbe	.L478_5
-.L478_6:
+	jbe	.L480_5
+.L480_6:
 	movl	64(%rdx), %ecx
 	movl	68(%rdx), %esi
 	movq	$-1, 64(%rdx)
 	movq	104(%rdi), %rax
 	movq	112(%rdi), %rdx
 	cmpq	%rcx, %rdx
-	ja	.L478_7
+	ja	.L480_7
 	movq	%r9, %r8
-	jmp	.L478_9
-.L478_7:
+	jmp	.L480_9
+.L480_7:
 	imulq	$104, %rcx, %r8
 	addq	%rax, %r8
 	addq	$68, %r8
-.L478_9:
+.L480_9:
 	movl	%esi, (%r8)
 	cmpq	%rsi, %rdx
-	jbe	.L478_11
+	jbe	.L480_11
 	imulq	$104, %rsi, %rsi
 	addq	%rax, %rsi
 	addq	$64, %rsi
-	jmp	.L478_12
-.L478_13:
+	jmp	.L480_12
+.L480_13:
 	movq	%rdi, -48(%rbp)
 	movq	-48(%rbp), %rdi
 	movq	%r9, %r15
@@ -107843,8 +108138,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movq	%r15, %r9
 	movq	-48(%rbp), %rdi
 	movq	%rdi, %rax
-	jmp	.L478_15
-.L478_5:
+	jmp	.L480_15
+.L480_5:
 	movq	%rdi, -48(%rbp)
 	movq	-48(%rbp), %rdi
 	movq	%r9, %r13
@@ -107856,8 +108151,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	movq	%r13, %r9
 	movq	-48(%rbp), %rdi
 	movq	%rdi, %rdx
-	jmp	.L478_6
-.L478_17:
+	jmp	.L480_6
+.L480_17:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -107865,7 +108160,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten:
 	popq	%r14
 	popq	%r15
 	popq	%rbp
-.L478_18:
+.L480_18:
 	HOISTWAY_RETURN
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten, .-hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
 
@@ -107885,7 +108180,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	920(%rdi), %ebx
 	movq	112(%rdi), %rax
 	cmpq	%rbx, %rax
-	jbe	.L479_2
+	jbe	.L481_2
 	movq	104(%r14), %rcx
 	imulq	$104, %rbx, %rdi
 	movl	68(%rcx,%rdi), %r9d
@@ -107899,14 +108194,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	$-1, (%r10)
 	movl	%r9d, 920(%r14)
 	cmpl	$-1, %ebx
-	jne	.L479_11
-.L479_2:
+	jne	.L481_11
+.L481_2:
 	movl	928(%r14), %ebx
 	movl	$4294967295, %eax
 	cmpq	%rax, %rbx
-	je	.L479_3
+	je	.L481_3
 	cmpl	956(%r14), %ebx
-	jne	.L479_7
+	jne	.L481_7
 	movq	%r14, %rdi
 	movl	%edx, %r15d
 	movl	%r8d, %r12d
@@ -107915,13 +108210,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	%r13d, %r11d
 	movl	%r12d, %r8d
 	movl	%r15d, %edx
-.L479_7:
+.L481_7:
 	leaq	928(%r14), %r15
 	cmpq	%rbx, 112(%r14)
-	jbe	.L479_8
+	jbe	.L481_8
 	imulq	$104, %rbx, %rax
 	addq	104(%r14), %rax
-.L479_10:
+.L481_10:
 	movl	64(%rax), %ecx
 	movl	68(%rax), %esi
 	movq	$-1, 64(%rax)
@@ -107938,7 +108233,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	leaq	64(%rax,%r9), %rax
 	cmovbeq	%r10, %rax
 	movl	%ecx, (%rax)
-.L479_11:
+.L481_11:
 	movl	%edx, %ecx
 	andb	$-8, %cl
 	movl	$65537, %eax
@@ -107956,10 +108251,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movq	$0, -72(%rbp)
 	movl	%ebx, %r13d
 	cmpq	%r13, 112(%r14)
-	jbe	.L479_12
+	jbe	.L481_12
 	imulq	$104, %r13, %rax
 	addq	104(%r14), %rax
-.L479_14:
+.L481_14:
 	movq	$0, (%rax)
 	movq	-88(%rbp), %rcx
 	movq	-80(%rbp), %rsi
@@ -107990,12 +108285,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	%ebx, %esi
 	callq	hw_shared_wf2q_Engine_forget_entirely
 	cmpq	%r13, 264(%r14)
-	jbe	.L479_15
+	jbe	.L481_15
 	leaq	(,%r13,8), %r15
 	addq	%r13, %r15
 	shlq	$3, %r15
 	addq	256(%r14), %r15
-.L479_17:
+.L481_17:
 	movq	$0, 24(%r15)
 	movq	$0, 16(%r15)
 	movq	$0, 8(%r15)
@@ -108012,28 +108307,28 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	$0, 66(%r15)
 	movw	$0, 70(%r15)
 	cmpq	%r13, 112(%r14)
-	jbe	.L479_18
+	jbe	.L481_18
 	imulq	$104, %r13, %rax
 	addq	104(%r14), %rax
 	cmpq	$0, 792(%r14)
-	jne	.L479_22
-.L479_21:
+	jne	.L481_22
+.L481_21:
 	movl	$16384, %ecx
 	cmpl	$194, 40(%rax)
-	jb	.L479_23
-.L479_22:
+	jb	.L481_23
+.L481_22:
 	movq	568(%r14), %rcx
-.L479_23:
+.L481_23:
 	movq	%rcx, %rdx
 	shrq	$2, %rdx
 	xorl	%esi, %esi
 	subq	%rdx, %rcx
 	cmovaeq	%rcx, %rsi
 	movq	%rsi, 24(%rax)
-	jmp	.L479_4
-.L479_3:
+	jmp	.L481_4
+.L481_3:
 	movl	$-1, %ebx
-.L479_4:
+.L481_4:
 	movl	%ebx, %eax
 	addq	$56, %rsp
 	popq	%rbx
@@ -108043,7 +108338,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L479_12:
+.L481_12:
 	movq	%r14, %rdi
 	movl	%edx, -48(%rbp)
 	movl	%r8d, %r12d
@@ -108053,20 +108348,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	%r12d, %r8d
 	movl	-48(%rbp), %edx
 	movq	%r14, %rax
-	jmp	.L479_14
-.L479_15:
+	jmp	.L481_14
+.L481_15:
 	leaq	272(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L479_17
-.L479_18:
+	jmp	.L481_17
+.L481_18:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r14, %rax
 	cmpq	$0, 792(%r14)
-	jne	.L479_22
-	jmp	.L479_21
-.L479_8:
+	jne	.L481_22
+	jmp	.L481_21
+.L481_8:
 	movq	%r14, %rdi
 	movl	%edx, %r12d
 	movl	%r8d, %r13d
@@ -108076,7 +108371,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_make_queue:
 	movl	%r13d, %r8d
 	movl	%r12d, %edx
 	movq	%r14, %rax
-	jmp	.L479_10
+	jmp	.L481_10
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_make_queue, .-hw_shared_turns_Turns_bfq_v0_Sectors_make_queue
 
 	.p2align	4
@@ -108097,23 +108392,23 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	cmpq	%r12, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	testl	%ecx, %ecx
-	je	.L480_9
+	je	.L482_9
 	movl	52(%rax), %r14d
 	cmpl	$-1, %r14d
-	je	.L480_9
+	je	.L482_9
 	movl	%edx, %ebx
 	cmpq	%r14, 112(%rdi)
-	jbe	.L480_3
+	jbe	.L482_3
 	imulq	$104, %r14, %rax
 	addq	104(%rdi), %rax
-.L480_5:
+.L482_5:
 	movq	384(%rsi), %rcx
 	movq	392(%rsi), %rdx
 	movl	76(%rax), %r8d
 	cmpl	80(%rax), %r8d
-	jne	.L480_10
+	jne	.L482_10
 	cmpq	%r12, %rdx
-	jbe	.L480_8
+	jbe	.L482_8
 	shlq	$5, %r12
 	movq	$0, (%rcx,%r12)
 	movq	$-1, 8(%rcx,%r12)
@@ -108122,8 +108417,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	movb	$0, 28(%rcx,%r12)
 	movq	$-1, 72(%rax)
 	movl	$-1, 80(%rax)
-	jmp	.L480_8
-.L480_9:
+	jmp	.L482_8
+.L482_9:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -108132,7 +108427,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L480_10:
+.L482_10:
 	addq	$72, %rax
 	movq	%rdi, %r15
 	movq	%rax, %rdi
@@ -108142,7 +108437,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	callq	hw_collections_tree_Tree_remove_from_among
 	movq	%r15, %rdi
 	movq	%r12, %rsi
-.L480_8:
+.L482_8:
 	decl	960(%rdi)
 	movl	%r14d, %edx
 	movl	%ebx, %ecx
@@ -108154,14 +108449,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_sort
-.L480_3:
+.L482_3:
 	movq	%rdi, %r15
 	movq	%rsi, %r13
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r15, %rdi
 	movq	%r13, %rsi
 	movq	%r15, %rax
-	jmp	.L480_5
+	jmp	.L482_5
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_merged, .-hw_shared_turns_Turns_bfq_v0_Sectors_merged
 
 	.p2align	4
@@ -108188,37 +108483,37 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	movl	%edx, -44(%rbp)
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_remove
 	cmpq	%rbx, 112(%r15)
-	jbe	.L481_1
+	jbe	.L483_1
 	imulq	$104, %rbx, %rax
 	addq	104(%r15), %rax
-.L481_3:
+.L483_3:
 	incl	88(%rax)
 	cmpl	$0, 48(%rax)
 	movl	-44(%rbp), %ebx
-	je	.L481_5
+	je	.L483_5
 	incl	968(%r15)
-.L481_5:
+.L483_5:
 	cmpl	%ebx, 968(%r14)
-	jne	.L481_7
+	jne	.L483_7
 	movl	$-1, 968(%r14)
-.L481_7:
+.L483_7:
 	cmpq	%r13, 72(%r14)
-	jbe	.L481_8
+	jbe	.L483_8
 	addq	64(%r14), %r12
-.L481_10:
+.L483_10:
 	movb	$2, 62(%r12)
 	testb	$32, 58(%r12)
-	je	.L481_12
+	je	.L483_12
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L481_12:
+.L483_12:
 	cmpl	$-1, 576(%r14)
-	jne	.L481_16
+	jne	.L483_16
 	cmpl	$-1, 552(%r14)
-	jne	.L481_16
+	jne	.L483_16
 	cmpl	$0, 544(%r14)
-	jne	.L481_16
+	jne	.L483_16
 	movl	%ebx, 576(%r14)
 	addq	$8, %rsp
 	popq	%rbx
@@ -108228,7 +108523,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L481_16:
+.L483_16:
 	leaq	512(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%ebx, %edx
@@ -108240,16 +108535,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_elevator_dispatch_list_DispatchList_sort_among
-.L481_1:
+.L483_1:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r15, %rax
-	jmp	.L481_3
-.L481_8:
+	jmp	.L483_3
+.L483_8:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %r12
-	jmp	.L481_10
+	jmp	.L483_10
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch, .-hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch
 
 	.p2align	4
@@ -108281,20 +108576,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movq	$0, -56(%rbp)
 	movq	$0, -64(%rbp)
 	testq	%rsi, %rsi
-	je	.L482_7
+	je	.L484_7
 	imulq	$104, %rsi, %rcx
 	movq	%rcx, %rax
 	leaq	(%rdi,%rcx), %r8
 	addq	$-104, %r8
 	addq	$-104, %rax
-	je	.L482_6
+	je	.L484_6
 	addq	$-208, %rcx
 	movabsq	$5675921253449092805, %rdx
 	movq	%rcx, %rax
 	mulq	%rdx
 	btl	$5, %edx
 	movq	%rdi, %rax
-	jb	.L482_4
+	jb	.L484_4
 	leaq	104(%rdi), %rax
 	movq	$0, (%rdi)
 	movq	-80(%rbp), %rdx
@@ -108314,11 +108609,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movq	$-1, 80(%rdi)
 	movq	$0, 88(%rdi)
 	movq	$0, 93(%rdi)
-.L482_4:
+.L484_4:
 	cmpq	$104, %rcx
-	jb	.L482_6
+	jb	.L484_6
 	.p2align	4
-.L482_5:
+.L484_5:
 	movq	$0, (%rax)
 	movq	-80(%rbp), %rcx
 	movq	-72(%rbp), %rdx
@@ -108357,8 +108652,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movq	$0, 197(%rax)
 	addq	$208, %rax
 	cmpq	%r8, %rax
-	jne	.L482_5
-.L482_6:
+	jne	.L484_5
+.L484_6:
 	movq	$0, (%r8)
 	movq	-80(%rbp), %rax
 	movq	-72(%rbp), %rcx
@@ -108378,7 +108673,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movl	$0, 88(%r8)
 	movq	$0, 92(%r8)
 	movb	$0, 100(%r8)
-.L482_7:
+.L484_7:
 	movl	$0, -1024(%rbp)
 	movq	$0, -1032(%rbp)
 	movq	$0, -1040(%rbp)
@@ -108407,25 +108702,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	cmpl	%eax, %ecx
 	cmovbl	%ecx, %eax
 	testl	%eax, %eax
-	je	.L482_8
+	je	.L484_8
 	movl	%eax, %r12d
 	movl	$-1, %r13d
 	xorl	%r14d, %r14d
 	leaq	-224(%rbp), %rdx
 	movl	$-1, %r15d
-	jmp	.L482_13
+	jmp	.L484_13
 	.p2align	4
-.L482_18:
+.L484_18:
 	incq	%r14
 	movl	%ebx, %r15d
 	cmpq	%r12, %r14
-	je	.L482_9
-.L482_13:
+	je	.L484_9
+.L484_13:
 	cmpq	%r14, %rsi
-	jbe	.L482_14
+	jbe	.L484_14
 	imulq	$104, %r14, %rax
 	addq	-120(%rbp), %rax
-.L482_16:
+.L484_16:
 	movl	%r13d, 64(%rax)
 	movl	$-1, 68(%rax)
 	movq	-112(%rbp), %rsi
@@ -108433,13 +108728,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movl	%r14d, %r13d
 	movl	%r14d, %ebx
 	cmpq	%rax, %rsi
-	jbe	.L482_18
+	jbe	.L484_18
 	movq	-120(%rbp), %rcx
 	imulq	$104, %rax, %rax
 	movl	%r13d, 68(%rcx,%rax)
 	movl	%r15d, %ebx
-	jmp	.L482_18
-.L482_14:
+	jmp	.L484_18
+.L484_14:
 	movq	%rdx, %rbx
 	movq	%rdx, %rdi
 	movq	%r10, -88(%rbp)
@@ -108447,15 +108742,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movq	%rbx, %rdx
 	movq	-88(%rbp), %r10
 	movq	%rbx, %rax
-	jmp	.L482_16
-.L482_8:
+	jmp	.L484_16
+.L484_8:
 	movl	$-1, %ebx
 	movl	$-1, %r13d
-.L482_9:
+.L484_9:
 	movq	80(%r10), %r14
 	movq	88(%r10), %r12
 	testq	%r12, %r12
-	je	.L482_11
+	je	.L484_11
 	movq	%r12, %rax
 	shlq	$6, %rax
 	leaq	(%rax,%r12,4), %rax
@@ -108470,7 +108765,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_new:
 	movq	%r14, %rdi
 	movl	$255, %esi
 	callq	memset
-.L482_11:
+.L484_11:
 	movq	-96(%rbp), %rsi
 	addq	$672, %rsi
 	movq	-104(%rbp), %r15
@@ -108553,10 +108848,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movq	%r8, -80(%rbp)
 	movq	%rdi, -88(%rbp)
 	cmpl	$-1, %esi
-	je	.L483_8
+	je	.L485_8
 	xorl	%r14d, %r14d
-	jmp	.L483_2
-.L483_8:
+	jmp	.L485_2
+.L485_8:
 	movq	88(%rdx), %rsi
 	movq	%rsi, -48(%rbp)
 	movq	80(%rdx), %rsi
@@ -108571,7 +108866,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movq	%rdi, -88(%rbp)
 	movl	$1, %r14d
 	cmpl	$-1, %esi
-	jne	.L483_2
+	jne	.L485_2
 	movq	136(%rdx), %rsi
 	movq	%rsi, -48(%rbp)
 	movq	128(%rdx), %rsi
@@ -108586,8 +108881,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movq	%rdi, -88(%rbp)
 	movl	$2, %r14d
 	cmpl	$-1, %esi
-	je	.L483_10
-.L483_2:
+	je	.L485_10
+.L485_2:
 	movq	%r9, -96(%rbp)
 	leaq	120(%rbx), %r9
 	movl	%esi, %edx
@@ -108602,20 +108897,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movq	%r12, %rdx
 	subq	-88(%rbp), %rdx
 	testq	%rdx, %rdx
-	jle	.L483_13
+	jle	.L485_13
 	testq	%rcx, %rcx
-	je	.L483_4
-.L483_5:
+	je	.L485_4
+.L485_5:
 	movzbl	%r14b, %edx
 	cmpb	$1, %dl
-	je	.L483_11
+	je	.L485_11
 	testl	%edx, %edx
-	je	.L483_12
+	je	.L485_12
 	addq	$96, %rax
-	jmp	.L483_12
-.L483_11:
+	jmp	.L485_12
+.L485_11:
 	addq	$48, %rax
-.L483_12:
+.L485_12:
 	movq	%r12, (%rax)
 	movq	%r9, %rdi
 	xorl	%esi, %esi
@@ -108624,7 +108919,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movq	%r12, %r9
 	movq	344(%rbx), %rax
 	movq	352(%rbx), %rcx
-.L483_13:
+.L485_13:
 	testq	%rcx, %rcx
 	cmoveq	%r15, %rax
 	leaq	(%r14,%r14,2), %rcx
@@ -108639,42 +108934,42 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movl	%eax, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
 	cmpq	$0, 352(%rbx)
-	je	.L483_15
+	je	.L485_15
 	movq	344(%rbx), %r15
-.L483_16:
+.L485_16:
 	movl	%r12d, 152(%r15)
 	movl	%r12d, %r14d
 	leaq	(%r14,%r14,8), %r15
 	cmpq	%r14, 264(%rbx)
-	jbe	.L483_17
+	jbe	.L485_17
 	leaq	(,%r15,8), %r13
 	addq	256(%rbx), %r13
-.L483_19:
+.L485_19:
 	movq	$0, 24(%r13)
 	movl	%r12d, 956(%rbx)
 	cmpl	$-1, %r12d
-	je	.L483_20
+	je	.L485_20
 	cmpq	%r14, 264(%rbx)
-	jbe	.L483_23
+	jbe	.L485_23
 	shlq	$3, %r15
 	addq	256(%rbx), %r15
-.L483_25:
+.L485_25:
 	movq	-96(%rbp), %rdi
 	movq	$0, 24(%r15)
 	movl	$0, 972(%rbx)
 	cmpq	%r14, 112(%rbx)
-	jbe	.L483_26
+	jbe	.L485_26
 	imulq	$104, %r14, %rax
 	addq	104(%rbx), %rax
-.L483_28:
+.L485_28:
 	movb	$0, 97(%rax)
 	xorl	%ecx, %ecx
 	cmpl	$1, 48(%rax)
-	jne	.L483_30
+	jne	.L485_30
 	movl	52(%rax), %ecx
-.L483_30:
+.L485_30:
 	cmpb	$1, 824(%rdi)
-	jne	.L483_32
+	jne	.L485_32
 	movzbl	100(%rax), %eax
 	andb	$7, %al
 	movq	672(%rdi), %rsi
@@ -108685,30 +108980,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	movl	$13, -88(%rbp)
 	leaq	-88(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
-.L483_32:
+.L485_32:
 	movl	956(%rbx), %eax
 	cmpq	%rax, 112(%rbx)
-	jbe	.L483_33
+	jbe	.L485_33
 	imulq	$104, %rax, %rax
 	addq	104(%rbx), %rax
 	movq	%rax, %rbx
-.L483_35:
+.L485_35:
 	movq	$0, (%rbx)
 	movl	$7, %eax
 	mull	40(%rbx)
-	jo	.L483_36
-.L483_37:
+	jo	.L485_36
+.L485_37:
 	addl	$256, %eax
 	movl	$-1, %ecx
 	cmovael	%eax, %ecx
 	shrl	$3, %ecx
 	movl	%ecx, 40(%rbx)
-	jmp	.L483_21
-.L483_10:
+	jmp	.L485_21
+.L485_10:
 	movl	$-1, 956(%rbx)
-.L483_20:
+.L485_20:
 	movl	$-1, %r12d
-.L483_21:
+.L485_21:
 	movl	%r12d, %eax
 	addq	$56, %rsp
 	popq	%rbx
@@ -108718,42 +109013,42 @@ hw_shared_turns_Turns_bfq_v0_Sectors_next_turn:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L483_15:
+.L485_15:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
-	jmp	.L483_16
-.L483_17:
+	jmp	.L485_16
+.L485_17:
 	leaq	272(%rbx), %r13
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L483_19
-.L483_4:
+	jmp	.L485_19
+.L485_4:
 	movq	%r15, %rdi
 	movq	%r9, %r13
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r13, %r9
 	leaq	-72(%rbp), %r13
 	movq	%r15, %rax
-	jmp	.L483_5
-.L483_23:
+	jmp	.L485_5
+.L485_23:
 	leaq	272(%rbx), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L483_25
-.L483_26:
+	jmp	.L485_25
+.L485_26:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r14, %rdi
 	movq	%rbx, %rax
-	jmp	.L483_28
-.L483_33:
+	jmp	.L485_28
+.L485_33:
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
-	jmp	.L483_35
-.L483_36:
+	jmp	.L485_35
+.L485_36:
 	movl	$-1, %eax
-	jmp	.L483_37
+	jmp	.L485_37
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_next_turn, .-hw_shared_turns_Turns_bfq_v0_Sectors_next_turn
 
 	.p2align	4
@@ -108779,7 +109074,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movl	52(%rax), %r9d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r9
-	je	.L484_38
+	je	.L486_38
 	movq	%rsi, %r15
 	movq	%rdi, %r10
 	movq	112(%rdi), %rbx
@@ -108791,7 +109086,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	cmovaq	%r14, %rax
 	cmpl	%ecx, 84(%rax)
 	movq	%r11, -64(%rbp)
-	jne	.L484_7
+	jne	.L486_7
 	movq	%rdx, -80(%rbp)
 	movl	%ecx, %edi
 	movq	744(%r10), %rcx
@@ -108823,8 +109118,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %r9
 	cmpq	%r9, %rbx
-	jbe	.L484_3
-.L484_4:
+	jbe	.L486_3
+.L486_4:
 	movl	%eax, 84(%r14)
 	movq	112(%r10), %rbx
 	movq	104(%r10), %rax
@@ -108835,9 +109130,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movl	84(%rax), %ecx
 	movl	$4294967295, %edx
 	cmpq	%rdx, %rcx
-	je	.L484_6
+	je	.L486_6
 	cmpl	956(%r10), %r9d
-	je	.L484_6
+	je	.L486_6
 	movq	%rcx, %rdx
 	shlq	$6, %rdx
 	addq	%rdx, %r13
@@ -108847,44 +109142,44 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movl	40(%r13), %ebx
 	movq	24(%rax), %r14
 	testq	%rcx, %rcx
-	je	.L484_10
+	je	.L486_10
 	cmpl	$0, 48(%rax)
-	je	.L484_10
+	je	.L486_10
 	movq	32(%rax), %rax
 	cmpq	$8193, %rax
-	jb	.L484_10
+	jb	.L486_10
 	mulq	%rcx
-	jo	.L484_15
-.L484_16:
+	jo	.L486_15
+.L486_16:
 	movq	%r14, %rcx
 	shrq	$44, %rcx
-	jne	.L484_18
+	jne	.L486_18
 	shlq	$20, %r14
-.L484_19:
+.L486_19:
 	addq	$1048576, %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%r14, %rax
 	orq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L484_20
+	je	.L486_20
 	movq	%r14, %rax
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %r14
-	jmp	.L484_10
-.L484_20:
+	jmp	.L486_10
+.L486_20:
 	movl	%r14d, %eax
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %r14d
-.L484_10:
+.L486_10:
 	cmpq	%r9, 264(%r10)
-	jbe	.L484_11
+	jbe	.L486_11
 	leaq	(%r9,%r9,8), %r13
 	shlq	$3, %r13
 	addq	256(%r10), %r13
-.L484_23:
+.L486_23:
 	cmpq	%rbx, %r14
 	cmovaq	%r14, %rbx
 	movq	%rbx, 16(%r13)
@@ -108895,21 +109190,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	-48(%rbp), %r9
 	movq	112(%r10), %rbx
 	movq	-64(%rbp), %r11
-.L484_6:
+.L486_6:
 	movl	-68(%rbp), %ecx
-.L484_7:
+.L486_7:
 	cmpq	%r9, %rbx
-	jbe	.L484_8
+	jbe	.L486_8
 	movq	104(%r10), %rbx
 	addq	%r11, %rbx
-.L484_25:
+.L486_25:
 	movq	384(%r15), %rsi
 	movq	392(%r15), %rdx
 	movl	76(%rbx), %eax
 	cmpl	80(%rbx), %eax
-	jne	.L484_39
+	jne	.L486_39
 	cmpq	%r12, %rdx
-	jbe	.L484_28
+	jbe	.L486_28
 	movq	%r12, %rax
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
@@ -108919,8 +109214,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, 72(%rbx)
 	movl	$-1, 80(%rbx)
-	jmp	.L484_28
-.L484_39:
+	jmp	.L486_28
+.L486_39:
 	leaq	72(%rbx), %rdi
 	movq	%r9, %r14
 	movq	%r10, %r13
@@ -108928,13 +109223,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	-64(%rbp), %r11
 	movq	%r13, %r10
 	movq	%r14, %r9
-.L484_28:
+.L486_28:
 	leaq	56(%rbx), %r14
 	cmpq	%r12, 328(%r15)
-	jbe	.L484_29
+	jbe	.L486_29
 	shlq	$4, %r12
 	addq	320(%r15), %r12
-.L484_31:
+.L486_31:
 	movl	8(%r12), %eax
 	movl	12(%r12), %ecx
 	movq	$-1, 8(%r12)
@@ -108955,8 +109250,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movl	%eax, (%rcx)
 	decl	960(%r10)
 	cmpl	$-1, 72(%rbx)
-	je	.L484_32
-.L484_38:
+	je	.L486_32
+.L486_38:
 	addq	$72, %rsp
 	popq	%rbx
 	popq	%r12
@@ -108965,15 +109260,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L484_32:
+.L486_32:
 	cmpb	$1, 96(%rbx)
-	jne	.L484_38
+	jne	.L486_38
 	cmpl	956(%r10), %r9d
-	je	.L484_38
+	je	.L486_38
 	cmpq	%r9, 112(%r10)
-	jbe	.L484_35
+	jbe	.L486_35
 	addq	104(%r10), %r11
-.L484_37:
+.L486_37:
 	movb	$0, 96(%r11)
 	movl	952(%r10), %eax
 	cmpl	$1, %eax
@@ -108989,7 +109284,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
-.L484_8:
+.L486_8:
 	movq	%r10, %rdi
 	movq	%r9, -48(%rbp)
 	movq	%r10, %r14
@@ -109001,8 +109296,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	%r14, %r10
 	movq	-48(%rbp), %r9
 	movq	%r14, %rbx
-	jmp	.L484_25
-.L484_29:
+	jmp	.L486_25
+.L486_29:
 	leaq	336(%r15), %r12
 	movq	%r12, %rdi
 	movq	%r9, -48(%rbp)
@@ -109011,8 +109306,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	-64(%rbp), %r11
 	movq	%r13, %r10
 	movq	-48(%rbp), %r9
-	jmp	.L484_31
-.L484_3:
+	jmp	.L486_31
+.L486_3:
 	movq	%r10, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
@@ -109020,15 +109315,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	-48(%rbp), %r9
 	movl	%ebx, %eax
 	movq	%r10, %r14
-	jmp	.L484_4
-.L484_11:
+	jmp	.L486_4
+.L486_11:
 	leaq	272(%r10), %r13
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %r9
-	jmp	.L484_23
-.L484_35:
+	jmp	.L486_23
+.L486_35:
 	movq	%r10, %rdi
 	movq	%r9, %rbx
 	movq	%r10, %r14
@@ -109036,13 +109331,13 @@ hw_shared_turns_Turns_bfq_v0_Sectors_remove:
 	movq	%r14, %r10
 	movq	%rbx, %r9
 	movq	%r14, %r11
-	jmp	.L484_37
-.L484_15:
+	jmp	.L486_37
+.L486_15:
 	movq	$-1, %rax
-	jmp	.L484_16
-.L484_18:
+	jmp	.L486_16
+.L486_18:
 	movq	$-1, %r14
-	jmp	.L484_19
+	jmp	.L486_19
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_remove, .-hw_shared_turns_Turns_bfq_v0_Sectors_remove
 
 	.p2align	4
@@ -109060,11 +109355,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	movq	%rdi, %r14
 	movl	%esi, %eax
 	cmpq	%rax, 264(%rdi)
-	jbe	.L485_1
+	jbe	.L487_1
 	leaq	(%rax,%rax,8), %r12
 	shlq	$3, %r12
 	addq	256(%r14), %r12
-.L485_3:
+.L487_3:
 	movl	56(%r12), %eax
 	imulq	$168, %rax, %rcx
 	addq	344(%r14), %rcx
@@ -109072,7 +109367,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	leaq	360(%r14), %r15
 	cmovbeq	%r15, %rcx
 	cmpl	%ebx, 152(%rcx)
-	jne	.L485_4
+	jne	.L487_4
 	movl	40(%r12), %esi
 	cmpl	$1, %esi
 	adcl	$0, %esi
@@ -109084,25 +109379,25 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L485_12
+	je	.L487_12
 	xorl	%edx, %edx
 	divq	%rsi
-	jmp	.L485_14
-.L485_12:
+	jmp	.L487_14
+.L487_12:
 	xorl	%edx, %edx
 	divl	%esi
-.L485_14:
+.L487_14:
 	addq	%rcx, %rax
 	movq	%rax, (%r12)
 	movq	%rax, 8(%r12)
-.L485_4:
+.L487_4:
 	leaq	120(%r14), %r13
 	cmpb	$1, 66(%r12)
-	jne	.L485_6
+	jne	.L487_6
 	movq	%r13, %rdi
 	movl	%ebx, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
-.L485_6:
+.L487_6:
 	movq	%r13, %rdi
 	movl	%ebx, %esi
 	xorl	%edx, %edx
@@ -109113,12 +109408,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	movq	%rax, %rdx
 	cmoveq	%r15, %rdx
 	cmpl	%ebx, 152(%rdx)
-	jne	.L485_10
+	jne	.L487_10
 	testq	%rcx, %rcx
-	je	.L485_8
-.L485_9:
+	je	.L487_8
+.L487_9:
 	movl	$-1, 152(%rax)
-.L485_10:
+.L487_10:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -109127,16 +109422,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L485_1:
+.L487_1:
 	leaq	272(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L485_3
-.L485_8:
+	jmp	.L487_3
+.L487_8:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r15, %rax
-	jmp	.L485_9
+	jmp	.L487_9
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting, .-hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
 
 	.p2align	4
@@ -109163,14 +109458,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	cmpq	%r9, 112(%rdi)
 	movq	%r9, -48(%rbp)
 	movl	%edx, -52(%rbp)
-	jbe	.L486_1
+	jbe	.L488_1
 	imulq	$104, %r9, %rdi
 	addq	104(%r14), %rdi
-.L486_3:
+.L488_3:
 	movq	384(%r15), %r13
 	movq	392(%r15), %rdx
 	cmpl	$-1, 72(%rdi)
-	je	.L486_4
+	je	.L488_4
 	addq	$72, %rdi
 	movq	%r13, %rsi
 	movl	%ecx, %r12d
@@ -109187,10 +109482,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movq	%rbx, %r10
 	movl	%r12d, %ecx
 	movq	-48(%rbp), %r9
-	jmp	.L486_7
-.L486_4:
+	jmp	.L488_7
+.L488_4:
 	cmpq	%r10, %rdx
-	jbe	.L486_7
+	jbe	.L488_7
 	movq	%r10, %rax
 	shlq	$5, %rax
 	movq	%r8, (%r13,%rax)
@@ -109201,7 +109496,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movl	%ecx, 72(%rdi)
 	movl	%ecx, 76(%rdi)
 	movl	%ecx, 80(%rdi)
-.L486_7:
+.L488_7:
 	movq	%r10, %rbx
 	shlq	$5, %rbx
 	leaq	(%rbx,%r13), %r8
@@ -109212,7 +109507,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movl	20(%rsi), %r12d
 	movl	$4294967295, %edi
 	cmpq	%rdi, %r12
-	je	.L486_22
+	je	.L488_22
 	movq	%r12, %rdi
 	shlq	$5, %rdi
 	addq	%r13, %rdi
@@ -109220,20 +109515,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	cmovaq	%rdi, %rax
 	movq	(%rsi), %rsi
 	cmpq	%rsi, (%rax)
-	jne	.L486_22
+	jne	.L488_22
 	cmpq	%r9, 112(%r14)
 	movq	%rsi, -64(%rbp)
 	movq	%r10, -80(%rbp)
-	jbe	.L486_10
+	jbe	.L488_10
 	imulq	$104, %r9, %rdi
 	addq	104(%r14), %rdi
-.L486_12:
+.L488_12:
 	movl	76(%rdi), %eax
 	cmpl	80(%rdi), %eax
-	jne	.L486_59
+	jne	.L488_59
 	movl	%ecx, %r13d
 	cmpq	%r10, %rdx
-	jbe	.L486_15
+	jbe	.L488_15
 	movq	$0, (%r8)
 	movq	$-1, 8(%r8)
 	movq	$-1, 16(%r8)
@@ -109241,39 +109536,39 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movb	$0, 28(%r8)
 	movq	$-1, 72(%rdi)
 	movl	$-1, 80(%rdi)
-	jmp	.L486_15
-.L486_59:
+	jmp	.L488_15
+.L488_59:
 	addq	$72, %rdi
 	movq	%r13, %rsi
 	movl	%ecx, %r13d
 	callq	hw_collections_tree_Tree_remove_from_among
-.L486_15:
+.L488_15:
 	movq	%r14, %rdi
 	movq	%r15, %rsi
 	movl	%r12d, %edx
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_move_to_dispatch
 	movq	-48(%rbp), %r9
 	cmpq	%r9, 112(%r14)
-	jbe	.L486_16
+	jbe	.L488_16
 	imulq	$104, %r9, %rdi
 	addq	104(%r14), %rdi
-.L486_18:
+.L488_18:
 	movq	384(%r15), %rsi
 	movq	392(%r15), %rdx
 	cmpl	$-1, 72(%rdi)
 	movl	%r13d, %ecx
 	movq	-80(%rbp), %rax
 	movq	-64(%rbp), %r8
-	je	.L486_19
+	je	.L488_19
 	addq	$72, %rdi
 	movl	%ecx, %ebx
 	callq	hw_collections_tree_Tree_insert_among
 	movl	%ebx, %ecx
 	movq	-48(%rbp), %r9
-	jmp	.L486_22
-.L486_19:
+	jmp	.L488_22
+.L488_19:
 	cmpq	%rax, %rdx
-	jbe	.L486_22
+	jbe	.L488_22
 	movq	%r8, (%rsi,%rbx)
 	movq	$-1, 8(%rsi,%rbx)
 	movq	$-1, 16(%rsi,%rbx)
@@ -109282,7 +109577,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movl	%ecx, 72(%rdi)
 	movl	%ecx, 76(%rdi)
 	movl	%ecx, 80(%rdi)
-.L486_22:
+.L488_22:
 	incl	960(%r14)
 	movq	744(%r14), %rax
 	movq	752(%r14), %rsi
@@ -109303,18 +109598,18 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	callq	hw_shared_chooser_Chooser_best
 	movq	-48(%rbp), %rdi
 	cmpq	%rdi, %r13
-	jbe	.L486_23
-.L486_24:
+	jbe	.L488_23
+.L488_24:
 	movl	%eax, 84(%rbx)
 	movq	104(%r14), %rax
 	addq	%r12, %rax
 	cmpq	%rdi, 112(%r14)
 	cmovbeq	%r14, %rax
 	cmpb	$0, 96(%rax)
-	je	.L486_25
+	je	.L488_25
 	movl	-52(%rbp), %esi
 	cmpl	956(%r14), %esi
-	jne	.L486_44
+	jne	.L488_44
 	addq	$72, %rsp
 	popq	%rbx
 	popq	%r12
@@ -109323,7 +109618,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L486_25:
+.L488_25:
 	movl	84(%rax), %ecx
 	movq	%rcx, %rdx
 	shlq	$6, %rdx
@@ -109334,46 +109629,46 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movl	40(%rdx), %r13d
 	movq	24(%rax), %r15
 	testq	%rcx, %rcx
-	je	.L486_26
+	je	.L488_26
 	cmpl	$0, 48(%rax)
-	je	.L486_26
+	je	.L488_26
 	movq	32(%rax), %rax
 	cmpq	$8193, %rax
-	jb	.L486_26
+	jb	.L488_26
 	mulq	%rcx
-	jo	.L486_31
-.L486_32:
+	jo	.L488_31
+.L488_32:
 	movq	%r15, %rcx
 	shrq	$44, %rcx
-	jne	.L486_34
+	jne	.L488_34
 	shlq	$20, %r15
-.L486_35:
+.L488_35:
 	addq	$1048576, %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%r15, %rax
 	orq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L486_36
+	je	.L488_36
 	movq	%r15, %rax
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %r15
-.L486_26:
+.L488_26:
 	cmpq	%rdi, 264(%r14)
-	jbe	.L486_27
-.L486_38:
+	jbe	.L488_27
+.L488_38:
 	leaq	(%rdi,%rdi,8), %rbx
 	shlq	$3, %rbx
 	addq	256(%r14), %rbx
-.L486_39:
+.L488_39:
 	cmpq	%r13, %r15
 	cmovaq	%r15, %r13
 	movq	%r13, 16(%rbx)
 	cmpq	%rdi, 112(%r14)
-	jbe	.L486_40
+	jbe	.L488_40
 	addq	104(%r14), %r12
-.L486_42:
+.L488_42:
 	movl	-52(%rbp), %esi
 	movb	$1, 96(%r12)
 	movl	952(%r14), %eax
@@ -109392,7 +109687,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_activate
-.L486_44:
+.L488_44:
 	movl	84(%rax), %ecx
 	movq	%rcx, %rdx
 	shlq	$6, %rdx
@@ -109403,57 +109698,57 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movl	40(%rdx), %r12d
 	movq	24(%rax), %r15
 	testq	%rcx, %rcx
-	je	.L486_45
+	je	.L488_45
 	cmpl	$0, 48(%rax)
-	je	.L486_45
+	je	.L488_45
 	movq	32(%rax), %rax
 	cmpq	$8193, %rax
-	jb	.L486_45
+	jb	.L488_45
 	mulq	%rcx
-	jo	.L486_50
-.L486_51:
+	jo	.L488_50
+.L488_51:
 	movq	%r15, %rcx
 	shrq	$44, %rcx
-	jne	.L486_53
+	jne	.L488_53
 	shlq	$20, %r15
-.L486_54:
+.L488_54:
 	addq	$1048576, %rax
 	movq	$-1, %rcx
 	cmovaeq	%rax, %rcx
 	movq	%r15, %rax
 	orq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L486_55
+	je	.L488_55
 	movq	%r15, %rax
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %r15
-	jmp	.L486_45
-.L486_36:
+	jmp	.L488_45
+.L488_36:
 	movl	%r15d, %eax
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %r15d
 	cmpq	%rdi, 264(%r14)
-	ja	.L486_38
-.L486_27:
+	ja	.L488_38
+.L488_27:
 	leaq	272(%r14), %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	-48(%rbp), %rdi
-	jmp	.L486_39
-.L486_55:
+	jmp	.L488_39
+.L488_55:
 	movl	%r15d, %eax
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %r15d
-.L486_45:
+.L488_45:
 	cmpq	%rdi, 264(%r14)
-	jbe	.L486_46
+	jbe	.L488_46
 	leaq	(%rdi,%rdi,8), %rbx
 	shlq	$3, %rbx
 	addq	256(%r14), %rbx
-.L486_58:
+.L488_58:
 	cmpq	%r12, %r15
 	cmovaq	%r15, %r12
 	movq	%r12, 16(%rbx)
@@ -109466,7 +109761,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_bfq_v0_Sectors_requeue_waiting
-.L486_1:
+.L488_1:
 	movq	%r14, %rdi
 	movq	%r8, %rbx
 	movl	%ecx, %r12d
@@ -109477,21 +109772,21 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movq	-48(%rbp), %r9
 	movq	%rbx, %r8
 	movq	%r14, %rdi
-	jmp	.L486_3
-.L486_23:
+	jmp	.L488_3
+.L488_23:
 	movq	%r14, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	-48(%rbp), %rdi
 	movl	%ebx, %eax
 	movq	%r14, %rbx
-	jmp	.L486_24
-.L486_40:
+	jmp	.L488_24
+.L488_40:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%r14, %r12
-	jmp	.L486_42
-.L486_10:
+	jmp	.L488_42
+.L488_10:
 	movq	%r14, %rdi
 	movl	%ecx, -68(%rbp)
 	movq	%rdx, -88(%rbp)
@@ -109501,32 +109796,32 @@ hw_shared_turns_Turns_bfq_v0_Sectors_sort:
 	movq	-80(%rbp), %r10
 	movl	-68(%rbp), %ecx
 	movq	%r14, %rdi
-	jmp	.L486_12
-.L486_16:
+	jmp	.L488_12
+.L488_16:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	-48(%rbp), %r9
 	movq	%r14, %rdi
-	jmp	.L486_18
-.L486_46:
+	jmp	.L488_18
+.L488_46:
 	leaq	272(%r14), %rbx
 	movq	%rbx, %rdi
 	movl	%esi, %r13d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r13d, %esi
-	jmp	.L486_58
-.L486_31:
+	jmp	.L488_58
+.L488_31:
 	movq	$-1, %rax
-	jmp	.L486_32
-.L486_34:
+	jmp	.L488_32
+.L488_34:
 	movq	$-1, %r15
-	jmp	.L486_35
-.L486_50:
+	jmp	.L488_35
+.L488_50:
 	movq	$-1, %rax
-	jmp	.L486_51
-.L486_53:
+	jmp	.L488_51
+.L488_53:
 	movq	$-1, %r15
-	jmp	.L486_54
+	jmp	.L488_54
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_sort, .-hw_shared_turns_Turns_bfq_v0_Sectors_sort
 
 	.p2align	4
@@ -109552,7 +109847,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	movq	%rbx, %rdx
 	cmovaq	%rcx, %rdx
 	cmpb	$1, 68(%rdx)
-	jne	.L487_19
+	jne	.L489_19
 	movl	56(%rdx), %eax
 	imulq	$168, %rax, %r9
 	addq	344(%rdi), %r9
@@ -109561,7 +109856,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	cmovbeq	%r14, %r9
 	movzbl	66(%rdx), %r12d
 	cmpl	%esi, 152(%r9)
-	jne	.L487_2
+	jne	.L489_2
 	movq	24(%rdx), %r9
 	movl	40(%rdx), %r10d
 	cmpl	$1, %r10d
@@ -109573,11 +109868,11 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L487_9
+	je	.L489_9
 	xorl	%edx, %edx
 	divq	%r10
-	jmp	.L487_11
-.L487_19:
+	jmp	.L489_11
+.L489_19:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -109586,14 +109881,14 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L487_9:
+.L489_9:
 	xorl	%edx, %edx
 	divl	%r10d
-.L487_11:
+.L489_11:
 	addq	%r9, %rax
 	cmpq	%r13, %r8
-	jbe	.L487_12
-.L487_13:
+	jbe	.L489_12
+.L489_13:
 	movq	%rax, 8(%rcx)
 	movq	344(%rdi), %rax
 	movq	352(%rdi), %rcx
@@ -109601,30 +109896,30 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	movq	%rax, %rdx
 	cmoveq	%r14, %rdx
 	cmpl	%esi, 152(%rdx)
-	jne	.L487_2
+	jne	.L489_2
 	testq	%rcx, %rcx
-	je	.L487_15
-.L487_16:
+	je	.L489_15
+.L489_16:
 	movl	$-1, 152(%rax)
-.L487_2:
+.L489_2:
 	leaq	120(%rdi), %rdx
 	testl	%r12d, %r12d
-	je	.L487_6
+	je	.L489_6
 	movq	%rdi, -56(%rbp)
 	cmpl	$1, %r12d
 	movq	%rdx, -48(%rbp)
 	movq	%rdx, %rdi
 	movl	%esi, %r12d
-	jne	.L487_17
+	jne	.L489_17
 	callq	hw_shared_wf2q_Engine_leave_active
-	jmp	.L487_5
-.L487_17:
+	jmp	.L489_5
+.L489_17:
 	callq	hw_shared_wf2q_Engine_leave_idle
-.L487_5:
+.L489_5:
 	movq	-48(%rbp), %rdx
 	movl	%r12d, %esi
 	movq	-56(%rbp), %rdi
-.L487_6:
+.L489_6:
 	addq	256(%rdi), %r15
 	cmpq	%r13, 264(%rdi)
 	cmovaq	%r15, %rbx
@@ -109645,7 +109940,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	movq	%rdx, %rdi
 	addq	$24, %rsp
 	testq	%rax, %rax
-	jle	.L487_18
+	jle	.L489_18
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -109653,7 +109948,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_enter_idle
-.L487_18:
+.L489_18:
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -109661,7 +109956,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_forget
-.L487_12:
+.L489_12:
 	movq	%rdi, -56(%rbp)
 	movq	%rbx, %rdi
 	movl	%esi, -48(%rbp)
@@ -109671,8 +109966,8 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	movq	-56(%rbp), %rdi
 	movl	-48(%rbp), %esi
 	movq	%rbx, %rcx
-	jmp	.L487_13
-.L487_15:
+	jmp	.L489_13
+.L489_15:
 	movq	%rdi, -56(%rbp)
 	movq	%r14, %rdi
 	movl	%esi, -48(%rbp)
@@ -109680,7 +109975,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting:
 	movq	-56(%rbp), %rdi
 	movl	-48(%rbp), %esi
 	movq	%r14, %rax
-	jmp	.L487_16
+	jmp	.L489_16
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting, .-hw_shared_turns_Turns_bfq_v0_Sectors_stop_waiting
 
 	.p2align	4
@@ -109697,20 +109992,20 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	movl	956(%rdi), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L488_7
+	je	.L490_7
 	imulq	$104, %rax, %r15
 	addq	104(%rbx), %r15
 	cmpq	%rax, 112(%rbx)
 	cmovbeq	%rbx, %r15
 	xorl	%eax, %eax
 	cmpb	$0, 48(%r15)
-	jne	.L488_2
+	jne	.L490_2
 	cmpb	$1, 824(%r14)
-	je	.L488_4
-.L488_5:
+	je	.L490_4
+.L490_5:
 	cmpq	$1, (%r15)
-	jne	.L488_6
-.L488_15:
+	jne	.L490_6
+.L490_15:
 	movl	48(%r15), %eax
 	movq	8(%r15), %rcx
 	addq	776(%rbx,%rax,8), %rcx
@@ -109718,12 +110013,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	cmovaeq	%rcx, %rax
 	cmpq	%rax, 680(%r14)
 	setae	%al
-	jmp	.L488_16
-.L488_2:
+	jmp	.L490_16
+.L490_2:
 	movl	52(%r15), %eax
 	cmpb	$1, 824(%r14)
-	jne	.L488_5
-.L488_4:
+	jne	.L490_5
+.L490_4:
 	leaq	792(%r14), %rdi
 	movq	672(%r14), %rsi
 	movb	$5, -64(%rbp)
@@ -109732,10 +110027,10 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	leaq	-72(%rbp), %rdx
 	callq	hw_events_EventRing_as_event_Sink_record
 	cmpq	$1, (%r15)
-	je	.L488_15
-.L488_6:
+	je	.L490_15
+.L490_6:
 	xorl	%eax, %eax
-.L488_16:
+.L490_16:
 	movq	944(%rbx), %r9
 	movzbl	%al, %edx
 	movl	$1, %r8d
@@ -109743,15 +110038,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	movq	%r14, %rsi
 	xorl	%ecx, %ecx
 	callq	hw_bfq_v0_Sectors_as_shared_turns_Measure_end_turn
-.L488_7:
+.L490_7:
 	cmpl	$0, 960(%rbx)
-	je	.L488_14
+	je	.L490_14
 	cmpb	$0, 997(%r14)
-	jne	.L488_14
+	jne	.L490_14
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L488_13
+	jbe	.L490_13
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -109761,17 +110056,17 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L488_12
+	jbe	.L490_12
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L488_12:
+.L490_12:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L488_13:
+.L490_13:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L488_14:
+.L490_14:
 	movq	%rbx, %rdi
 	callq	hw_shared_turns_Turns_bfq_v0_Sectors_free_forgotten
 	addq	$56, %rsp
@@ -109786,7 +110081,7 @@ hw_shared_turns_Turns_bfq_v0_Sectors_timer:
 	.type	hw_shared_turns_Turns_bfq_v0_Sectors_unreference, @function
 hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmpl	$-1, %esi
-	je	.L489_14
+	je	.L491_14
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -109795,12 +110090,12 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	pushq	%rbx
 	movl	%esi, %r14d
 	cmpq	%r14, 112(%rdi)
-	jbe	.L489_2
+	jbe	.L491_2
 	imulq	$104, %r14, %rax
 	addq	104(%rdi), %rax
 	decl	92(%rax)
-	jne	.L489_13
-.L489_5:
+	jne	.L491_13
+.L491_5:
 	leaq	(%r14,%r14,8), %rax
 	shlq	$3, %rax
 	addq	256(%rdi), %rax
@@ -109809,9 +110104,9 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	cmovaq	%rax, %rcx
 	movl	$928, %eax
 	cmpb	$0, 68(%rcx)
-	jne	.L489_9
+	jne	.L491_9
 	cmpb	$0, 66(%rcx)
-	jne	.L489_9
+	jne	.L491_9
 	movl	56(%rcx), %edx
 	imulq	$168, %rdx, %r8
 	addq	344(%rdi), %r8
@@ -109819,18 +110114,18 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	leaq	360(%rdi), %rdx
 	cmovaq	%r8, %rdx
 	cmpl	%esi, 152(%rdx)
-	je	.L489_9
+	je	.L491_9
 	movzbl	71(%rcx), %eax
 	leaq	920(,%rax,8), %rax
-.L489_9:
+.L491_9:
 	leaq	(%rdi,%rax), %r15
 	movl	4(%rdi,%rax), %r12d
 	movl	%esi, 4(%rdi,%rax)
 	cmpq	%r14, 112(%rdi)
-	jbe	.L489_10
+	jbe	.L491_10
 	imulq	$104, %r14, %rax
 	addq	104(%rdi), %rax
-.L489_12:
+.L491_12:
 	movl	%r12d, 64(%rax)
 	movl	$-1, 68(%rax)
 	movq	104(%rdi), %rax
@@ -109839,15 +110134,15 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	leaq	68(%rax,%rcx), %rax
 	cmovaq	%rax, %r15
 	movl	%esi, (%r15)
-.L489_13:
+.L491_13:
 	popq	%rbx
 	popq	%r12
 	popq	%r14
 	popq	%r15
 	popq	%rbp
-.L489_14:
+.L491_14:
 	HOISTWAY_RETURN
-.L489_2:
+.L491_2:
 	movq	%rdi, %rbx
 	movl	%esi, %r15d
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
@@ -109855,16 +110150,16 @@ hw_shared_turns_Turns_bfq_v0_Sectors_unreference:
 	movl	%r15d, %esi
 	movq	%rbx, %rax
 	decl	92(%rax)
-	jne	.L489_13
-	jmp	.L489_5
-.L489_10:
+	jne	.L491_13
+	jmp	.L491_5
+.L491_10:
 	movq	%rdi, %rbx
 	movl	%esi, %r14d
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue_bfq_v0_Slots
 	movq	%rbx, %rdi
 	movl	%r14d, %esi
 	movq	%rbx, %rax
-	jmp	.L489_12
+	jmp	.L491_12
 	.size	hw_shared_turns_Turns_bfq_v0_Sectors_unreference, .-hw_shared_turns_Turns_bfq_v0_Sectors_unreference
 
 	.p2align	4
@@ -109875,7 +110170,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	cmpq	%rcx, %rax
 	cmovbq	%rax, %rcx
 	cmpl	%ecx, %edx
-	jae	.L490_11
+	jae	.L492_11
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -109898,10 +110193,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	movl	$-1, %r13d
 	cmovael	%eax, %r13d
 	cmpq	%r14, 232(%rdi)
-	jbe	.L490_2
+	jbe	.L492_2
 	imulq	$168, %r14, %rbx
 	addq	224(%rdi), %rbx
-.L490_4:
+.L492_4:
 	movq	$0, 8(%rbx)
 	movq	$0, (%rbx)
 	movq	$-1, 16(%rbx)
@@ -109926,11 +110221,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	movl	$0, 164(%rbx)
 	movl	%r13d, %eax
 	cmpq	%rax, 144(%rdi)
-	jbe	.L490_5
+	jbe	.L492_5
 	leaq	(%rax,%rax,8), %rbx
 	shlq	$3, %rbx
 	addq	136(%rdi), %rbx
-.L490_7:
+.L492_7:
 	movq	$0, 24(%rbx)
 	movq	$0, 16(%rbx)
 	movq	$0, 8(%rbx)
@@ -109946,12 +110241,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	movl	$0, 66(%rbx)
 	movw	$0, 70(%rbx)
 	cmpq	%r14, 736(%rdi)
-	jbe	.L490_8
+	jbe	.L492_8
 	movq	%r14, %rax
 	shlq	$6, %rax
 	leaq	(%rax,%r14,4), %rbx
 	addq	728(%rdi), %rbx
-.L490_10:
+.L492_10:
 	movl	$-1, 64(%rbx)
 	movq	$-1, 56(%rbx)
 	movq	$-1, 48(%rbx)
@@ -109968,9 +110263,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	popq	%r14
 	popq	%r15
 	popq	%rbp
-.L490_11:
+.L492_11:
 	HOISTWAY_RETURN
-.L490_2:
+.L492_2:
 	leaq	240(%rdi), %rbx
 	movq	%rdi, -48(%rbp)
 	movq	%rbx, %rdi
@@ -109978,8 +110273,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movl	-52(%rbp), %edx
 	movq	-48(%rbp), %rdi
-	jmp	.L490_4
-.L490_5:
+	jmp	.L492_4
+.L492_5:
 	leaq	152(%rdi), %rbx
 	movq	%rdi, -48(%rbp)
 	movq	%rbx, %rdi
@@ -109987,12 +110282,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_add_group:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r13d, %edx
 	movq	-48(%rbp), %rdi
-	jmp	.L490_7
-.L490_8:
+	jmp	.L492_7
+.L492_8:
 	addq	$744, %rdi
 	movq	%rdi, %rbx
 	callq	hw_collections_arena_clean_shared_async_queues_AsyncQueues
-	jmp	.L490_10
+	jmp	.L492_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_add_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_add_group
 
 	.p2align	4
@@ -110013,27 +110308,27 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	cmpl	$1, %r15d
 	adcl	$0, %r15d
 	testl	%ecx, %ecx
-	js	.L491_17
+	js	.L493_17
 	addl	%ecx, %ecx
-.L491_2:
+.L493_2:
 	movl	$17, %edx
 	movl	%r15d, %eax
 	mull	%edx
-	jo	.L491_18
-.L491_3:
+	jo	.L493_18
+.L493_3:
 	addl	%eax, %ecx
 	movl	$-1, %esi
 	cmovael	%ecx, %esi
 	movq	8(%r14), %rcx
 	testb	$3, %cl
-	je	.L491_5
+	je	.L493_5
 	movq	%rcx, %rax
 	andq	$-4, %rax
 	addq	$4, %rax
 	cmpq	%rcx, %rax
 	movq	%rax, %rcx
-	jb	.L491_6
-.L491_5:
+	jb	.L493_6
+.L493_5:
 	movl	%esi, %r13d
 	imulq	$56, %r13, %rax
 	movq	%rcx, %rdx
@@ -110042,24 +110337,24 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	cmpq	%rcx, %rdx
 	setb	%r8b
 	orb	%dil, %r8b
-	je	.L491_7
-.L491_6:
+	je	.L493_7
+.L493_6:
 	movl	$4, %eax
 	movq	%rax, -48(%rbp)
-	jmp	.L491_10
-.L491_7:
+	jmp	.L493_10
+.L493_7:
 	movq	%rdx, 8(%r14)
 	movq	(%r14), %rdi
 	leaq	(%rdi,%rcx), %rdx
 	movq	%rdx, -48(%rbp)
 	testl	%esi, %esi
-	je	.L491_10
+	je	.L493_10
 	leaq	-108(%rbp), %rdx
 	addq	%rdi, %rcx
 	addq	$52, %rcx
 	xorl	%edi, %edi
 	.p2align	4
-.L491_9:
+.L493_9:
 	movq	$-1, 16(%rdx)
 	movq	$-1, 8(%rdx)
 	movq	$-1, (%rdx)
@@ -110078,25 +110373,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	movb	$0, (%rcx,%rdi)
 	addq	$56, %rdi
 	cmpq	%rdi, %rax
-	jne	.L491_9
-	jmp	.L491_11
-.L491_10:
+	jne	.L493_9
+	jmp	.L493_11
+.L493_10:
 	xorl	%r13d, %r13d
-.L491_11:
+.L493_11:
 	leaq	-112(%rbp), %rdi
 	movl	%r15d, %edx
 	movq	%r14, %rcx
 	callq	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 	movq	8(%r14), %r12
 	testb	$3, %r12b
-	je	.L491_13
+	je	.L493_13
 	movq	%r12, %rax
 	andq	$-4, %rax
 	addq	$4, %rax
 	cmpq	%r12, %rax
 	movq	%rax, %r12
-	jb	.L491_14
-.L491_13:
+	jb	.L493_14
+.L493_13:
 	movl	%r15d, %r15d
 	movq	%r15, %rax
 	shlq	$6, %rax
@@ -110107,18 +110402,18 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	cmpq	%r12, %rax
 	setb	%sil
 	orb	%cl, %sil
-	je	.L491_15
-.L491_14:
+	je	.L493_15
+.L493_14:
 	movl	$4, %r12d
 	xorl	%r15d, %r15d
-	jmp	.L491_16
-.L491_15:
+	jmp	.L493_16
+.L493_15:
 	movq	%rax, 8(%r14)
 	addq	(%r14), %r12
 	movq	%r12, %rdi
 	movl	$255, %esi
 	callq	memset
-.L491_16:
+.L493_16:
 	movq	-48(%rbp), %rax
 	movq	%rax, (%rbx)
 	movq	%r13, 8(%rbx)
@@ -110149,12 +110444,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Bu
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L491_17:
+.L493_17:
 	movl	$-1, %ecx
-	jmp	.L491_2
-.L491_18:
+	jmp	.L493_2
+.L493_18:
 	movl	$-1, %eax
-	jmp	.L491_3
+	jmp	.L493_3
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator, .-hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_BumpAllocator
 
 	.p2align	4
@@ -110168,29 +110463,29 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	cmpl	$1, %esi
 	adcl	$0, %esi
 	testl	%r8d, %r8d
-	js	.L492_2
+	js	.L494_2
 	addl	%r8d, %r8d
-.L492_3:
+.L494_3:
 	movl	$17, %edx
 	movl	%esi, %eax
 	mull	%edx
-	jo	.L492_4
-.L492_5:
+	jo	.L494_4
+.L494_5:
 	addl	%eax, %r8d
 	movl	$-1, %r9d
 	cmovael	%r8d, %r9d
 	cmpl	$1, (%rcx)
-	jne	.L492_24
+	jne	.L494_24
 	movq	8(%rcx), %r10
 	testb	$3, %r10b
-	je	.L492_8
+	je	.L494_8
 	movq	%r10, %rax
 	andq	$-4, %rax
 	addq	$4, %rax
 	cmpq	%r10, %rax
 	movq	%rax, %r10
-	jb	.L492_24
-.L492_8:
+	jb	.L494_24
+.L494_8:
 	movl	%r9d, %eax
 	imulq	$56, %rax, %r8
 	addq	%r10, %r8
@@ -110198,81 +110493,81 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	cmpq	%r10, %r8
 	setb	%r11b
 	orb	%dl, %r11b
-	jne	.L492_24
+	jne	.L494_24
 	movabsq	$9223372036854775800, %rdx
 	addl	%esi, %r9d
 	movl	$-1, %r11d
 	cmovael	%r9d, %r11d
 	testb	$7, %r10b
-	je	.L492_11
+	je	.L494_11
 	movq	%r8, %r9
 	andq	%rdx, %r9
 	addq	$8, %r9
 	cmpq	%r8, %r9
 	movq	%r9, %r8
-	jb	.L492_24
-.L492_11:
+	jb	.L494_24
+.L494_11:
 	movl	%r11d, %r10d
 	leaq	(%r10,%r10,8), %r9
 	shlq	$3, %r9
 	addq	%r8, %r9
-	js	.L492_24
+	js	.L494_24
 	testb	$7, %r8b
-	je	.L492_14
+	je	.L494_14
 	movq	%r9, %r8
 	andq	%rdx, %r8
 	addq	$8, %r8
 	cmpq	%r9, %r8
 	movq	%r8, %r9
-	jb	.L492_24
-.L492_14:
+	jb	.L494_24
+.L494_14:
 	leaq	(%r10,%r10,2), %r8
 	shlq	$4, %r8
 	addq	%r9, %r8
-	js	.L492_24
+	js	.L494_24
 	testb	$7, %r9b
-	je	.L492_17
+	je	.L494_17
 	movq	%r8, %r9
 	andq	%rdx, %r9
 	addq	$8, %r9
 	cmpq	%r8, %r9
 	movq	%r9, %r8
-	jb	.L492_24
-.L492_17:
+	jb	.L494_24
+.L494_17:
 	shlq	$5, %rax
 	addq	%r8, %rax
-	js	.L492_24
+	js	.L494_24
 	testb	$7, %r8b
-	je	.L492_20
+	je	.L494_20
 	movq	%rax, %r8
 	andq	%rdx, %r8
 	addq	$8, %r8
 	cmpq	%rax, %r8
 	movq	%r8, %rax
-	jb	.L492_24
-.L492_20:
+	jb	.L494_24
+.L494_20:
 	movl	%esi, %esi
 	imulq	$168, %rsi, %r8
 	addq	%rax, %r8
-	js	.L492_24
+	js	.L494_24
 	testb	$3, %al
-	je	.L492_23
+	je	.L494_23
 	addq	$4, %rdx
 	andq	%r8, %rdx
 	addq	$4, %rdx
 	cmpq	%r8, %rdx
 	movq	%rdx, %r8
-	jb	.L492_24
-.L492_23:
+	jb	.L494_24
+.L494_23:
 	movq	%rsi, %rax
 	shlq	$6, %rax
 	leaq	(%rax,%rsi,4), %rdx
 	addq	%r8, %rdx
 	movl	$1, %eax
-	jns	.L492_25
-.L492_24:
+	jns	.L494_25
+.L494_24:
 	xorl	%eax, %eax
-.L492_25:
+.L494_25:
 	movq	%rax, (%rcx)
 	movq	%rdx, 8(%rcx)
 	movq	$4, (%rdi)
@@ -110290,12 +110585,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_Si
 	movq	%rdi, %rax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L492_2:
+.L494_2:
 	movl	$-1, %r8d
-	jmp	.L492_3
-.L492_4:
+	jmp	.L494_3
+.L494_4:
 	movl	$-1, %eax
-	jmp	.L492_5
+	jmp	.L494_5
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter, .-hw_shared_turns_Turns_cfq_wf2q_Time_as_elevator_MakeTables_make_tables_memory_SizeCounter
 
 	.p2align	4
@@ -110318,15 +110613,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	cmovbeq	%rcx, %rax
 	movzbl	16(%rax), %ecx
 	cmpb	$7, %cl
-	ja	.L493_10
+	ja	.L495_10
 	movzbl	20(%rax), %ecx
 	movzbl	17(%rax), %edx
 	testl	%edx, %edx
-	je	.L493_6
+	je	.L495_6
 	cmpl	$1, %edx
-	jne	.L493_3
+	jne	.L495_3
 	cmpb	$-21, %cl
-	jg	.L493_8
+	jg	.L495_8
 	movl	8(%rax), %ebx
 	leaq	728(%rdi), %r12
 	movq	%rbx, %rax
@@ -110340,10 +110635,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	movb	$1, %r13b
 	xorl	%r9d, %r9d
 	xorl	%edx, %edx
-	jmp	.L493_15
-.L493_6:
+	jmp	.L495_15
+.L495_6:
 	cmpb	$-21, %cl
-	jg	.L493_9
+	jg	.L495_9
 	movl	8(%rax), %ebx
 	movq	%rbx, %rax
 	shlq	$6, %rax
@@ -110355,8 +110650,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	leaq	728(%rdi), %r12
 	movb	$16, %cl
 	xorl	%r9d, %r9d
-	jmp	.L493_13
-.L493_3:
+	jmp	.L495_13
+.L495_3:
 	movl	8(%rax), %ebx
 	leaq	728(%rdi), %r12
 	movq	%rbx, %rax
@@ -110370,8 +110665,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	movb	$31, %cl
 	movl	$7, %r9d
 	movb	$3, %r13b
-	jmp	.L493_15
-.L493_8:
+	jmp	.L495_15
+.L495_8:
 	movzbl	%cl, %edx
 	cmpb	$19, %cl
 	movl	$19, %ecx
@@ -110381,8 +110676,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	imull	$205, %ecx, %ecx
 	shrl	$10, %ecx
 	orb	$8, %cl
-	jmp	.L493_10
-.L493_9:
+	jmp	.L495_10
+.L495_9:
 	movzbl	%cl, %edx
 	cmpb	$19, %cl
 	movl	$19, %ecx
@@ -110392,7 +110687,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	imull	$205, %ecx, %ecx
 	shrl	$10, %ecx
 	orb	$16, %cl
-.L493_10:
+.L495_10:
 	movl	8(%rax), %ebx
 	movq	%rbx, %rax
 	shlq	$6, %rax
@@ -110408,23 +110703,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	movl	%ecx, %r13d
 	shrb	$3, %r13b
 	cmpb	$1, %r13b
-	je	.L493_11
+	je	.L495_11
 	movzbl	%r13b, %edx
 	cmpl	$2, %edx
-	jne	.L493_14
-.L493_13:
+	jne	.L495_14
+.L495_13:
 	leaq	8(%r9), %rdx
 	movb	$2, %r13b
-	jmp	.L493_15
-.L493_11:
+	jmp	.L495_15
+.L495_11:
 	movq	%r9, %rdx
-	jmp	.L493_15
-.L493_14:
+	jmp	.L495_15
+.L495_14:
 	movl	$16, %edx
-.L493_15:
+.L495_15:
 	movl	(%rax,%rdx,4), %eax
 	cmpl	$-1, %eax
-	jne	.L493_29
+	jne	.L495_29
 	movq	%r9, -48(%rbp)
 	movzbl	%cl, %ecx
 	movq	%rdi, %r15
@@ -110432,38 +110727,38 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	xorl	%r8d, %r8d
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_make_queue
 	cmpl	$-1, %eax
-	je	.L493_17
+	je	.L495_17
 	cmpq	%rbx, 736(%r15)
-	jbe	.L493_19
+	jbe	.L495_19
 	movq	%r15, %rcx
 	movq	%rbx, %rdx
 	shlq	$6, %rdx
 	leaq	(%rdx,%rbx,4), %r14
 	addq	(%r12), %r14
-.L493_21:
+.L495_21:
 	cmpb	$1, %r13b
 	movq	-48(%rbp), %rsi
-	je	.L493_25
+	je	.L495_25
 	movzbl	%r13b, %edx
 	cmpl	$2, %edx
-	jne	.L493_24
+	jne	.L495_24
 	orq	$8, %rsi
-	jmp	.L493_25
-.L493_17:
+	jmp	.L495_25
+.L495_17:
 	movl	$-1, %eax
-	jmp	.L493_29
-.L493_24:
+	jmp	.L495_29
+.L495_24:
 	movl	$16, %esi
-.L493_25:
+.L495_25:
 	movl	%eax, (%r14,%rsi,4)
 	movl	%eax, %edx
 	cmpq	%rdx, 512(%rcx)
-	jbe	.L493_26
+	jbe	.L495_26
 	imulq	$56, %rdx, %rbx
 	addq	504(%rcx), %rbx
-.L493_28:
+.L495_28:
 	incl	36(%rbx)
-.L493_29:
+.L495_29:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -110472,21 +110767,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_async_queue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L493_19:
+.L495_19:
 	movq	%r14, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_shared_async_queues_AsyncQueues
 	movl	%ebx, %eax
 	movq	%r15, %rcx
-	jmp	.L493_21
-.L493_26:
+	jmp	.L495_21
+.L495_26:
 	addq	$448, %rcx
 	movq	%rcx, %rbx
 	movq	%rcx, %rdi
 	movl	%eax, %r14d
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movl	%r14d, %eax
-	jmp	.L493_28
+	jmp	.L495_28
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_async_queue, .-hw_shared_turns_Turns_cfq_wf2q_Time_async_queue
 
 	.p2align	4
@@ -110502,35 +110797,35 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	movl	$4294967295, %eax
 	movl	$-1, 852(%rdi)
 	cmpq	%rax, %rbx
-	je	.L494_3
+	je	.L496_3
 	movq	%rdi, %r14
 	movl	960(%rsi), %eax
 	testl	%eax, %eax
-	je	.L494_2
+	je	.L496_2
 	movq	856(%rsi), %rcx
 	movq	$0, 856(%rsi)
 	xorl	%edx, %edx
 	cmpq	$1, %rcx
 	sete	%dl
 	subl	%edx, %eax
-	jmp	.L494_5
-.L494_3:
+	jmp	.L496_5
+.L496_3:
 	popq	%rbx
 	popq	%r12
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L494_2:
+.L496_2:
 	xorl	%eax, %eax
-.L494_5:
+.L496_5:
 	movl	%eax, 960(%rsi)
 	leaq	448(%r14), %r15
 	cmpq	%rbx, 512(%r14)
-	jbe	.L494_6
+	jbe	.L496_6
 	imulq	$56, %rbx, %rax
 	addq	504(%r14), %rax
-.L494_8:
+.L496_8:
 	movb	$0, 51(%rax)
 	movq	512(%r14), %rcx
 	imulq	$56, %rbx, %rax
@@ -110539,7 +110834,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	movq	%r15, %rdx
 	cmovaq	%rax, %rdx
 	cmpl	$-1, 20(%rdx)
-	je	.L494_9
+	je	.L496_9
 	movq	680(%rsi), %r9
 	movq	%r14, %rdi
 	movl	%ebx, %esi
@@ -110547,11 +110842,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	movl	$1, %ecx
 	movl	$1, %r8d
 	callq	hw_shared_wf2q_Engine_raise
-	jmp	.L494_13
-.L494_9:
+	jmp	.L496_13
+.L496_9:
 	cmpq	%rbx, %rcx
-	jbe	.L494_10
-.L494_11:
+	jbe	.L496_10
+.L496_11:
 	movb	$0, 48(%rax)
 	movl	848(%r14), %eax
 	cmpl	$1, %eax
@@ -110563,7 +110858,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	movl	$1, %edx
 	movl	$1, %ecx
 	callq	hw_shared_wf2q_Engine_deactivate
-.L494_13:
+.L496_13:
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	popq	%rbx
@@ -110572,20 +110867,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_end_service:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service
-.L494_6:
+.L496_6:
 	movq	%r15, %rdi
 	movq	%rsi, %r12
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	%r12, %rsi
 	movq	%r15, %rax
-	jmp	.L494_8
-.L494_10:
+	jmp	.L496_8
+.L496_10:
 	movq	%r15, %rdi
 	movq	%rsi, %r12
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	%r12, %rsi
 	movq	%r15, %rax
-	jmp	.L494_11
+	jmp	.L496_11
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_end_service, .-hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 
 	.p2align	4
@@ -110612,12 +110907,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	movl	%edx, %r15d
 	movl	$4294967295, %edx
 	cmpq	%rdx, %rsi
-	je	.L495_1
+	je	.L497_1
 	cmpl	$0, 32(%rcx)
-	jne	.L495_4
+	jne	.L497_4
 	cmpb	$1, 51(%rcx)
-	jne	.L495_1
-.L495_4:
+	jne	.L497_1
+.L497_4:
 	movq	520(%rbx), %rcx
 	xorl	%edi, %edi
 	subq	%rcx, %rax
@@ -110633,36 +110928,36 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 520(%rbx)
 	cmpq	$1000, %rdi
-	jb	.L495_6
+	jb	.L497_6
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_charge
-	jmp	.L495_6
-.L495_1:
+	jmp	.L497_6
+.L497_1:
 	movq	%rax, 520(%rbx)
-.L495_6:
+.L497_6:
 	movl	%r15d, %r12d
 	cmpq	%r12, 264(%r14)
-	jbe	.L495_7
+	jbe	.L497_7
 	shlq	$7, %r12
 	addq	256(%r14), %r12
-.L495_9:
+.L497_9:
 	movq	44(%r12), %r15
 	movq	$-1, 44(%r12)
 	cmpl	$-1, %r15d
-	je	.L495_10
+	je	.L497_10
 	cmpl	%r15d, 852(%rbx)
-	jne	.L495_24
+	jne	.L497_24
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	cmpl	$0, 856(%rbx)
-	je	.L495_24
+	je	.L497_24
 	cmpb	$0, 997(%r14)
-	jne	.L495_24
+	jne	.L497_24
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L495_29
+	jbe	.L497_29
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -110672,38 +110967,38 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L495_28
+	jbe	.L497_28
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L495_28:
+.L497_28:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L495_29:
+.L497_29:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L495_24:
+.L497_24:
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
-.L495_10:
+.L497_10:
 	shrq	$32, %r15
 	movl	$4294967295, %eax
 	cmpq	%rax, %r15
-	je	.L495_20
+	je	.L497_20
 	cmpl	%r15d, 852(%rbx)
-	jne	.L495_19
+	jne	.L497_19
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	cmpl	$0, 856(%rbx)
-	je	.L495_19
+	je	.L497_19
 	cmpb	$0, 997(%r14)
-	jne	.L495_19
+	jne	.L497_19
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L495_18
+	jbe	.L497_18
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -110713,21 +111008,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L495_17
+	jbe	.L497_17
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L495_17:
+.L497_17:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L495_18:
+.L497_18:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L495_19:
+.L497_19:
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
-.L495_20:
+.L497_20:
 	movq	%rbx, %rdi
 	popq	%rbx
 	popq	%r12
@@ -110735,11 +111030,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_exit:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L495_7:
+.L497_7:
 	leaq	128(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_context_Context
-	jmp	.L495_9
+	jmp	.L497_9
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_exit, .-hw_shared_turns_Turns_cfq_wf2q_Time_exit
 
 	.p2align	4
@@ -110748,7 +111043,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movl	416(%rdi), %eax
 	movq	144(%rdi), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L496_18
+	jbe	.L498_18
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -110764,17 +111059,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	leaq	816(%rdi), %rdx
 	movq	%rdx, -72(%rbp)
 	movl	%eax, %r15d
-	jmp	.L496_2
-.L496_11:
+	jmp	.L498_2
+.L498_11:
 	movq	%r11, %rsi
-.L496_12:
+.L498_12:
 	movl	%ecx, (%rsi)
 	movl	820(%rdi), %ebx
 	movl	%r15d, 820(%rdi)
 	cmpq	%r13, %rdx
-	jbe	.L496_13
+	jbe	.L498_13
 	addq	%r12, %rax
-.L496_15:
+.L498_15:
 	movl	%ebx, 40(%rax)
 	movl	$-1, 44(%rax)
 	movq	504(%rdi), %rax
@@ -110785,11 +111080,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movl	%r15d, (%rax)
 	movl	416(%rdi), %eax
 	movq	144(%rdi), %rcx
-.L496_16:
+.L498_16:
 	movl	%eax, %r15d
 	cmpq	%rax, %rcx
-	jbe	.L496_17
-.L496_2:
+	jbe	.L498_17
+.L498_2:
 	movq	136(%rdi), %rdx
 	leaq	(%rax,%rax,8), %rsi
 	movl	36(%rdx,%rsi,8), %eax
@@ -110802,7 +111097,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movl	$-1, (%r8)
 	movl	%eax, 416(%rdi)
 	cmpl	$-1, %r15d
-	je	.L496_17
+	je	.L498_17
 	leaq	(%rdx,%rsi,8), %rdx
 	movb	$0, 71(%rdx)
 	movq	512(%rdi), %rsi
@@ -110814,32 +111109,32 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movq	%r9, %r8
 	cmovaq	%rdx, %r8
 	cmpl	$0, 36(%r8)
-	jne	.L496_16
+	jne	.L498_16
 	cmpq	%r13, %rsi
-	jbe	.L496_5
-.L496_6:
+	jbe	.L498_5
+.L498_6:
 	movl	40(%rdx), %ecx
 	movl	44(%rdx), %esi
 	movq	$-1, 40(%rdx)
 	movq	504(%rdi), %rax
 	movq	512(%rdi), %rdx
 	cmpq	%rcx, %rdx
-	ja	.L496_7
+	ja	.L498_7
 	movq	%r10, %r8
-	jmp	.L496_9
-.L496_7:
+	jmp	.L498_9
+.L498_7:
 	imulq	$56, %rcx, %r8
 	addq	%rax, %r8
 	addq	$44, %r8
-.L496_9:
+.L498_9:
 	movl	%esi, (%r8)
 	cmpq	%rsi, %rdx
-	jbe	.L496_11
+	jbe	.L498_11
 	imulq	$56, %rsi, %rsi
 	addq	%rax, %rsi
 	addq	$40, %rsi
-	jmp	.L496_12
-.L496_13:
+	jmp	.L498_12
+.L498_13:
 	movq	%rdi, -56(%rbp)
 	movq	%r9, %rdi
 	movq	%r9, %r13
@@ -110851,8 +111146,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movq	%r13, %r9
 	movq	-56(%rbp), %rdi
 	movq	%r13, %rax
-	jmp	.L496_15
-.L496_5:
+	jmp	.L498_15
+.L498_5:
 	movq	%rdi, -56(%rbp)
 	movq	%r9, %rdi
 	movq	%r9, %rbx
@@ -110864,8 +111159,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	movq	%rbx, %r9
 	movq	-56(%rbp), %rdi
 	movq	%rbx, %rdx
-	jmp	.L496_6
-.L496_17:
+	jmp	.L498_6
+.L498_17:
 	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
@@ -110873,7 +111168,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten:
 	popq	%r14
 	popq	%r15
 	popq	%rbp
-.L496_18:
+.L498_18:
 	HOISTWAY_RETURN
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten, .-hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 
@@ -110902,12 +111197,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	movl	%edx, %r14d
 	movl	$4294967295, %edx
 	cmpq	%rdx, %r8
-	je	.L497_1
+	je	.L499_1
 	cmpl	$0, 32(%rdi)
-	jne	.L497_4
+	jne	.L499_4
 	cmpb	$1, 51(%rdi)
-	jne	.L497_1
-.L497_4:
+	jne	.L499_1
+.L499_4:
 	movq	520(%rbx), %rdi
 	xorl	%r9d, %r9d
 	subq	%rdi, %rax
@@ -110923,7 +111218,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	cmovaeq	%rax, %rdi
 	movq	%rdi, 520(%rbx)
 	cmpq	$1000, %r9
-	jb	.L497_6
+	jb	.L499_6
 	movq	%rbx, %rdi
 	movq	%rsi, %r15
 	movl	%r8d, %esi
@@ -110931,10 +111226,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	callq	hw_shared_wf2q_Engine_charge
 	movl	%r12d, %ecx
 	movq	%r15, %rsi
-	jmp	.L497_6
-.L497_1:
+	jmp	.L499_6
+.L499_1:
 	movq	%rax, 520(%rbx)
-.L497_6:
+.L499_6:
 	movq	64(%rsi), %rdi
 	movq	72(%rsi), %r8
 	movl	%ecx, %edx
@@ -110951,7 +111246,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	cmovbeq	%rsi, %r10
 	movl	52(%r9), %edi
 	cmpl	52(%r10), %edi
-	jne	.L497_11
+	jne	.L499_11
 	movq	320(%rsi), %rdi
 	movq	328(%rsi), %r8
 	movq	%rdx, %r9
@@ -110962,16 +111257,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	cmovbeq	%r14, %r9
 	movq	(%r9), %r15
 	cmpq	%rax, %r8
-	jbe	.L497_8
+	jbe	.L499_8
 	shlq	$4, %rax
 	addq	%rax, %rdi
 	movq	%rdi, %r14
-.L497_10:
+.L499_10:
 	movq	(%r14), %rax
 	cmpq	%r15, %rax
 	cmovbq	%rax, %r15
 	movq	%r15, (%r14)
-.L497_11:
+.L499_11:
 	movq	%rbx, %rdi
 	movl	%ecx, %edx
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_remove
@@ -110984,14 +111279,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_join:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L497_8:
+.L499_8:
 	movq	%r14, %rdi
 	movq	%rsi, %r12
 	movl	%ecx, %r13d
 	callq	hw_collections_arena_clean_request_Arrival
 	movl	%r13d, %ecx
 	movq	%r12, %rsi
-	jmp	.L497_10
+	jmp	.L499_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_join, .-hw_shared_turns_Turns_cfq_wf2q_Time_join
 
 	.p2align	4
@@ -111012,7 +111307,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movq	512(%rdi), %rax
 	cmpq	%rbx, %rax
 	movl	%edx, -60(%rbp)
-	jbe	.L498_2
+	jbe	.L500_2
 	movq	504(%r14), %rcx
 	imulq	$56, %rbx, %r15
 	movl	44(%rcx,%r15), %edi
@@ -111026,14 +111321,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movl	$-1, (%r11)
 	movl	%edi, 816(%r14)
 	cmpl	$-1, %ebx
-	jne	.L498_11
-.L498_2:
+	jne	.L500_11
+.L500_2:
 	movl	824(%r14), %ebx
 	movl	$4294967295, %eax
 	cmpq	%rax, %rbx
-	je	.L498_3
+	je	.L500_3
 	cmpl	852(%r14), %ebx
-	jne	.L498_7
+	jne	.L500_7
 	movq	%r14, %rdi
 	movl	%r10d, %r15d
 	movl	%r9d, %r12d
@@ -111042,13 +111337,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movl	-44(%rbp), %r8d
 	movl	%r12d, %r9d
 	movl	%r15d, %r10d
-.L498_7:
+.L500_7:
 	leaq	824(%r14), %r15
 	cmpq	%rbx, 512(%r14)
-	jbe	.L498_8
+	jbe	.L500_8
 	imulq	$56, %rbx, %rax
 	addq	504(%r14), %rax
-.L498_10:
+.L500_10:
 	movl	40(%rax), %ecx
 	movl	44(%rax), %r12d
 	movq	$-1, 40(%rax)
@@ -111065,7 +111360,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	leaq	40(%rax,%rdi), %rax
 	cmovbeq	%r11, %rax
 	movl	%ecx, (%rax)
-.L498_11:
+.L500_11:
 	movl	%r10d, %ecx
 	andb	$-8, %cl
 	movl	$65537, %eax
@@ -111080,10 +111375,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	andb	%cl, %r12b
 	movl	%ebx, %r15d
 	cmpq	%r15, 512(%r14)
-	jbe	.L498_12
+	jbe	.L500_12
 	imulq	$56, %r15, %r13
 	addq	504(%r14), %r13
-.L498_14:
+.L500_14:
 	movl	%r8d, (%r13)
 	movl	%r9d, 4(%r13)
 	movq	$-1, 8(%r13)
@@ -111107,12 +111402,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movl	%ebx, %esi
 	callq	hw_shared_wf2q_Engine_forget_entirely
 	cmpq	%r15, 144(%r14)
-	jbe	.L498_15
+	jbe	.L500_15
 	leaq	(%r15,%r15,8), %rax
 	shlq	$3, %rax
 	addq	136(%r14), %rax
 	movq	%rax, %r14
-.L498_17:
+.L500_17:
 	movq	$0, 24(%r14)
 	movq	$0, 16(%r14)
 	movq	$0, 8(%r14)
@@ -111130,10 +111425,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movb	%al, 65(%r14)
 	movl	$0, 66(%r14)
 	movw	$0, 70(%r14)
-	jmp	.L498_4
-.L498_3:
+	jmp	.L500_4
+.L500_3:
 	movl	$-1, %ebx
-.L498_4:
+.L500_4:
 	movl	%ebx, %eax
 	addq	$24, %rsp
 	popq	%rbx
@@ -111143,7 +111438,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L498_12:
+.L500_12:
 	movq	%r13, %rdi
 	movl	%r10d, -48(%rbp)
 	movl	%r9d, -52(%rbp)
@@ -111152,13 +111447,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movl	-44(%rbp), %r8d
 	movl	-52(%rbp), %r9d
 	movl	-48(%rbp), %r10d
-	jmp	.L498_14
-.L498_15:
+	jmp	.L500_14
+.L500_15:
 	addq	$152, %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L498_17
-.L498_8:
+	jmp	.L500_17
+.L500_8:
 	movq	%r13, %rdi
 	movl	%r10d, -48(%rbp)
 	movl	%r9d, %r12d
@@ -111168,7 +111463,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_make_queue:
 	movl	%r12d, %r9d
 	movl	-48(%rbp), %r10d
 	movq	%r13, %rax
-	jmp	.L498_10
+	jmp	.L500_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_make_queue, .-hw_shared_turns_Turns_cfq_wf2q_Time_make_queue
 
 	.p2align	4
@@ -111189,10 +111484,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmpq	%r13, 72(%rsi)
 	cmovbeq	%rsi, %rax
 	testl	%ecx, %ecx
-	je	.L499_15
+	je	.L501_15
 	movl	52(%rax), %r14d
 	cmpl	$-1, %r14d
-	je	.L499_15
+	je	.L501_15
 	movl	%edx, %ebx
 	movl	852(%rdi), %ecx
 	movq	672(%rsi), %rdx
@@ -111207,12 +111502,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmovbeq	%r15, %rdx
 	movl	$4294967295, %r9d
 	cmpq	%r9, %rcx
-	je	.L499_3
+	je	.L501_3
 	cmpl	$0, 32(%rdx)
-	jne	.L499_6
+	jne	.L501_6
 	cmpb	$1, 51(%rdx)
-	jne	.L499_3
-.L499_6:
+	jne	.L501_3
+.L501_6:
 	movq	520(%rdi), %r9
 	xorl	%r10d, %r10d
 	subq	%r9, %rax
@@ -111228,7 +111523,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	cmovaeq	%rax, %r9
 	movq	%r9, 520(%rdi)
 	cmpq	$1000, %r10
-	jb	.L499_8
+	jb	.L501_8
 	movq	%rdi, %r12
 	movq	%rsi, -48(%rbp)
 	movl	%ecx, %esi
@@ -111236,8 +111531,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	movq	%r12, %rdi
 	movq	-48(%rbp), %rsi
 	movq	512(%r12), %r8
-	jmp	.L499_8
-.L499_15:
+	jmp	.L501_8
+.L501_15:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -111246,21 +111541,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L499_3:
+.L501_3:
 	movq	%rax, 520(%rdi)
-.L499_8:
+.L501_8:
 	cmpq	%r14, %r8
-	jbe	.L499_9
+	jbe	.L501_9
 	imulq	$56, %r14, %r15
 	addq	504(%rdi), %r15
-.L499_11:
+.L501_11:
 	movq	384(%rsi), %rax
 	movq	392(%rsi), %rdx
 	movl	12(%r15), %ecx
 	cmpl	16(%r15), %ecx
-	jne	.L499_16
+	jne	.L501_16
 	cmpq	%r13, %rdx
-	jbe	.L499_14
+	jbe	.L501_14
 	shlq	$5, %r13
 	movq	$0, (%rax,%r13)
 	movq	$-1, 8(%rax,%r13)
@@ -111269,8 +111564,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	movb	$0, 28(%rax,%r13)
 	movq	$-1, 8(%r15)
 	movl	$-1, 16(%r15)
-	jmp	.L499_14
-.L499_16:
+	jmp	.L501_14
+.L501_16:
 	addq	$8, %r15
 	movq	%rdi, %r12
 	movq	%r15, %rdi
@@ -111280,7 +111575,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	callq	hw_collections_tree_Tree_remove_from_among
 	movq	%r12, %rdi
 	movq	%r15, %rsi
-.L499_14:
+.L501_14:
 	decl	856(%rdi)
 	movl	%r14d, %edx
 	movl	%ebx, %ecx
@@ -111292,14 +111587,14 @@ hw_shared_turns_Turns_cfq_wf2q_Time_merged:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_sort
-.L499_9:
+.L501_9:
 	movq	%rdi, -48(%rbp)
 	movq	%r15, %rdi
 	movq	%rsi, %r12
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	-48(%rbp), %rdi
 	movq	%r12, %rsi
-	jmp	.L499_11
+	jmp	.L501_11
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_merged, .-hw_shared_turns_Turns_cfq_wf2q_Time_merged
 
 	.p2align	4
@@ -111326,37 +111621,37 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	movl	%edx, -44(%rbp)
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_remove
 	cmpq	%r12, 512(%r15)
-	jbe	.L500_1
+	jbe	.L502_1
 	imulq	$56, %r12, %r12
 	addq	504(%r15), %r12
-.L500_3:
+.L502_3:
 	incl	32(%r12)
 	cmpl	$0, (%r12)
-	je	.L500_5
+	je	.L502_5
 	incl	864(%r15)
-.L500_5:
+.L502_5:
 	movl	-44(%rbp), %r15d
 	cmpl	%r15d, 968(%r14)
-	jne	.L500_7
+	jne	.L502_7
 	movl	$-1, 968(%r14)
-.L500_7:
+.L502_7:
 	cmpq	%rbx, 72(%r14)
-	jbe	.L500_8
+	jbe	.L502_8
 	addq	64(%r14), %r13
-.L500_10:
+.L502_10:
 	movb	$2, 62(%r13)
 	testb	$32, 58(%r13)
-	je	.L500_12
+	je	.L502_12
 	movq	%r14, %rdi
 	movl	%r15d, %esi
 	callq	hw_elevator_queue_core_QueueCore_remove_from_hash
-.L500_12:
+.L502_12:
 	cmpl	$-1, 576(%r14)
-	jne	.L500_16
+	jne	.L502_16
 	cmpl	$-1, 552(%r14)
-	jne	.L500_16
+	jne	.L502_16
 	cmpl	$0, 544(%r14)
-	jne	.L500_16
+	jne	.L502_16
 	movl	%r15d, 576(%r14)
 	addq	$8, %rsp
 	popq	%rbx
@@ -111366,7 +111661,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L500_16:
+.L502_16:
 	leaq	512(%r14), %rdi
 	movq	%r14, %rsi
 	movl	%r15d, %edx
@@ -111378,16 +111673,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_elevator_dispatch_list_DispatchList_sort_among
-.L500_1:
+.L502_1:
 	leaq	448(%r15), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
-	jmp	.L500_3
-.L500_8:
+	jmp	.L502_3
+.L502_8:
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%r14, %r13
-	jmp	.L500_10
+	jmp	.L502_10
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch, .-hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch
 
 	.p2align	4
@@ -111416,12 +111711,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	movl	%edx, %r15d
 	movl	$4294967295, %edx
 	cmpq	%rdx, %rsi
-	je	.L501_1
+	je	.L503_1
 	cmpl	$0, 32(%rcx)
-	jne	.L501_4
+	jne	.L503_4
 	cmpb	$1, 51(%rcx)
-	jne	.L501_1
-.L501_4:
+	jne	.L503_1
+.L503_4:
 	movq	520(%rbx), %rcx
 	xorl	%edi, %edi
 	subq	%rcx, %rax
@@ -111437,13 +111732,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 520(%rbx)
 	cmpq	$1000, %rdi
-	jb	.L501_6
+	jb	.L503_6
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_charge
-	jmp	.L501_6
-.L501_1:
+	jmp	.L503_6
+.L503_1:
 	movq	%rax, 520(%rbx)
-.L501_6:
+.L503_6:
 	leaq	128(%r14), %r12
 	movl	%r15d, %ecx
 	movq	%rcx, %r13
@@ -111456,26 +111751,26 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	cmovaq	%rax, %rcx
 	movl	44(%rcx), %esi
 	movl	48(%rcx), %r15d
-	jbe	.L501_7
-.L501_8:
+	jbe	.L503_7
+.L503_8:
 	movl	$-1, 44(%rax)
 	movq	%rbx, %rdi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 	cmpl	$-1, %r15d
-	je	.L501_25
+	je	.L503_25
 	cmpl	852(%rbx), %r15d
-	jne	.L501_12
+	jne	.L503_12
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	cmpl	$0, 856(%rbx)
-	je	.L501_12
+	je	.L503_12
 	cmpb	$0, 997(%r14)
-	jne	.L501_12
+	jne	.L503_12
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L501_18
+	jbe	.L503_18
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -111485,17 +111780,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L501_17
+	jbe	.L503_17
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L501_17:
+.L503_17:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L501_18:
+.L503_18:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L501_12:
+.L503_12:
 	imulq	$56, %r15, %rax
 	addq	504(%rbx), %rax
 	cmpq	%r15, 512(%rbx)
@@ -111504,33 +111799,33 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	movzbl	48(%rcx), %eax
 	movb	%al, -44(%rbp)
 	testb	%al, %al
-	je	.L501_13
+	je	.L503_13
 	movq	680(%r14), %r8
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	xorl	%edx, %edx
 	xorl	%ecx, %ecx
 	callq	hw_shared_wf2q_Engine_deactivate
-	jmp	.L501_20
-.L501_13:
+	jmp	.L503_20
+.L503_13:
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
 	callq	hw_shared_wf2q_Engine_forget
-.L501_20:
+.L503_20:
 	addq	256(%r14), %r13
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 264(%r14)
 	cmovaq	%r13, %r12
 	movl	8(%r12), %r13d
 	cmpq	%r15, 144(%rbx)
-	jbe	.L501_21
+	jbe	.L503_21
 	leaq	(%r15,%r15,8), %r12
 	shlq	$3, %r12
 	addq	136(%rbx), %r12
-.L501_23:
+.L503_23:
 	movl	%r13d, 56(%r12)
 	cmpb	$0, -44(%rbp)
-	je	.L501_25
+	je	.L503_25
 	movq	680(%r14), %r9
 	movq	%rbx, %rdi
 	movl	%r15d, %esi
@@ -111538,7 +111833,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	xorl	%ecx, %ecx
 	xorl	%r8d, %r8d
 	callq	hw_shared_wf2q_Engine_raise
-.L501_25:
+.L503_25:
 	movq	%rbx, %rdi
 	addq	$24, %rsp
 	popq	%rbx
@@ -111548,18 +111843,18 @@ hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
-.L501_7:
+.L503_7:
 	movq	%r12, %rdi
 	movl	%esi, -44(%rbp)
 	callq	hw_collections_arena_clean_context_Context
 	movl	-44(%rbp), %esi
 	movq	%r12, %rax
-	jmp	.L501_8
-.L501_21:
+	jmp	.L503_8
+.L503_21:
 	leaq	152(%rbx), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L501_23
+	jmp	.L503_23
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_move_to_group
 
 	.p2align	4
@@ -111588,13 +111883,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	(%rbx), %rsi
 	movq	8(%rbx), %rcx
 	testq	%rcx, %rcx
-	je	.L502_7
+	je	.L504_7
 	imulq	$56, %rcx, %r8
 	movq	%r8, %rax
 	leaq	(%rsi,%r8), %rdi
 	addq	$-56, %rdi
 	addq	$-56, %rax
-	je	.L502_6
+	je	.L504_6
 	addq	$-112, %r8
 	movq	%r8, %rax
 	shrq	$3, %rax
@@ -111602,7 +111897,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	mulq	%rdx
 	movq	%rsi, %rax
 	testb	$1, %dl
-	jne	.L502_4
+	jne	.L504_4
 	leaq	56(%rsi), %rax
 	movl	$0, (%rsi)
 	movq	$-1, 8(%rsi)
@@ -111612,11 +111907,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	$-1, 40(%rsi)
 	movl	$0, 48(%rsi)
 	movb	$0, 52(%rsi)
-.L502_4:
+.L504_4:
 	cmpq	$56, %r8
-	jb	.L502_6
+	jb	.L504_6
 	.p2align	4
-.L502_5:
+.L504_5:
 	movl	$0, (%rax)
 	movq	$-1, 8(%rax)
 	movq	$-1, 16(%rax)
@@ -111635,8 +111930,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movb	$0, 108(%rax)
 	addq	$112, %rax
 	cmpq	%rdi, %rax
-	jne	.L502_5
-.L502_6:
+	jne	.L504_5
+.L504_6:
 	movl	$0, (%rdi)
 	movq	$-1, 8(%rdi)
 	movq	$-1, 16(%rdi)
@@ -111645,7 +111940,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	$-1, 40(%rdi)
 	movl	$0, 48(%rdi)
 	movb	$0, 52(%rdi)
-.L502_7:
+.L504_7:
 	movq	$-1, -1020(%rbp)
 	movq	$-1, -1012(%rbp)
 	movq	$-1, -1004(%rbp)
@@ -111671,25 +111966,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	cmpl	%eax, %edx
 	cmovbl	%edx, %eax
 	testl	%eax, %eax
-	je	.L502_8
+	je	.L504_8
 	movl	%eax, %r12d
 	movl	$-1, %ebx
 	xorl	%r15d, %r15d
 	leaq	-136(%rbp), %rsi
 	movl	$-1, %r13d
-	jmp	.L502_18
+	jmp	.L504_18
 	.p2align	4
-.L502_23:
+.L504_23:
 	incq	%r15
 	movl	%r14d, %r13d
 	cmpq	%r12, %r15
-	je	.L502_9
-.L502_18:
+	je	.L504_9
+.L504_18:
 	cmpq	%r15, %rcx
-	jbe	.L502_19
+	jbe	.L504_19
 	imulq	$56, %r15, %rax
 	addq	-80(%rbp), %rax
-.L502_21:
+.L504_21:
 	movl	%ebx, 40(%rax)
 	movl	$-1, 44(%rax)
 	movq	-72(%rbp), %rcx
@@ -111697,13 +111992,13 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movl	%r15d, %ebx
 	movl	%r15d, %r14d
 	cmpq	%rax, %rcx
-	jbe	.L502_23
+	jbe	.L504_23
 	movq	-80(%rbp), %rdx
 	imulq	$56, %rax, %rax
 	movl	%ebx, 44(%rdx,%rax)
 	movl	%r13d, %r14d
-	jmp	.L502_23
-.L502_19:
+	jmp	.L504_23
+.L504_19:
 	movq	%rsi, %r14
 	movq	%rsi, %rdi
 	movq	%r9, -56(%rbp)
@@ -111711,17 +112006,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	%r14, %rsi
 	movq	-56(%rbp), %r9
 	movq	%r14, %rax
-	jmp	.L502_21
-.L502_8:
+	jmp	.L504_21
+.L504_8:
 	movl	$-1, %r14d
 	movl	$-1, %ebx
-.L502_9:
+.L504_9:
 	movq	-48(%rbp), %rax
 	leaq	672(%rax), %r13
 	movq	80(%r9), %r12
 	movq	88(%r9), %r15
 	testq	%r15, %r15
-	je	.L502_11
+	je	.L504_11
 	movq	%r15, %rax
 	shlq	$6, %rax
 	leaq	(%rax,%r15,4), %rax
@@ -111736,7 +112031,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	%r12, %rdi
 	movl	$255, %esi
 	callq	memset
-.L502_11:
+.L504_11:
 	movl	$-1, -216(%rbp)
 	movq	$-1, -224(%rbp)
 	movq	$-1, -232(%rbp)
@@ -111771,7 +112066,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	movq	$0, -152(%rbp)
 	movq	$0, -184(%rbp)
 	cmpq	$2, %r15
-	jb	.L502_16
+	jb	.L504_16
 	movl	$4294967294, %ebx
 	cmpq	%rbx, %r15
 	cmovbq	%r15, %rbx
@@ -111781,25 +112076,25 @@ hw_shared_turns_Turns_cfq_wf2q_Time_new:
 	leaq	448(%rax), %r12
 	addq	$32, %r14
 	movl	$1, %r15d
-	jmp	.L502_13
+	jmp	.L504_13
 	.p2align	4
-.L502_15:
+.L504_15:
 	incq	%r15
 	addq	$32, %r14
 	cmpq	%r15, %rbx
-	je	.L502_16
-.L502_13:
+	je	.L504_16
+.L504_13:
 	cmpq	%r15, %r13
 	movq	%r12, %rax
 	cmovaq	%r14, %rax
 	cmpb	$1, 28(%rax)
-	jne	.L502_15
+	jne	.L504_15
 	leaq	-1024(%rbp), %rdi
 	movq	-48(%rbp), %rsi
 	movl	%r15d, %edx
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_add_group
-	jmp	.L502_15
-.L502_16:
+	jmp	.L504_15
+.L504_16:
 	leaq	-1024(%rbp), %rsi
 	movl	$888, %edx
 	movq	-64(%rbp), %rbx
@@ -111833,30 +112128,30 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	callq	hw_shared_wf2q_Engine_pick_next
 	movl	%eax, 852(%r14)
 	cmpl	$-1, %eax
-	je	.L503_17
+	je	.L505_17
 	movl	%eax, %r12d
 	cmpq	%r12, 144(%r14)
-	jbe	.L503_2
+	jbe	.L505_2
 	leaq	(%r12,%r12,8), %r15
 	shlq	$3, %r15
 	addq	136(%r14), %r15
-.L503_4:
+.L505_4:
 	movq	$0, 24(%r15)
 	movl	$0, 868(%r14)
 	cmpq	%r12, 512(%r14)
-	jbe	.L503_5
+	jbe	.L505_5
 	imulq	$56, %r12, %r12
 	addq	504(%r14), %r12
-.L503_7:
+.L505_7:
 	movb	$0, 49(%r12)
 	xorl	%ecx, %ecx
 	cmpl	$1, (%r12)
-	jne	.L503_9
+	jne	.L505_9
 	movl	4(%r12), %ecx
-.L503_9:
+.L505_9:
 	leaq	792(%rbx), %r15
 	cmpb	$1, 824(%rbx)
-	jne	.L503_11
+	jne	.L505_11
 	movzbl	52(%r12), %edx
 	andb	$7, %dl
 	movq	672(%rbx), %rsi
@@ -111869,7 +112164,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	movl	%eax, %r12d
 	callq	hw_events_EventRing_as_event_Sink_record
 	movl	%r12d, %eax
-.L503_11:
+.L505_11:
 	movl	852(%r14), %edx
 	imulq	$56, %rdx, %rcx
 	addq	504(%r14), %rcx
@@ -111878,9 +112173,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	cmovaq	%rcx, %rsi
 	xorl	%ecx, %ecx
 	cmpl	$1, (%rsi)
-	jne	.L503_13
+	jne	.L505_13
 	movl	4(%rsi), %ecx
-.L503_13:
+.L505_13:
 	leaq	(%rdx,%rdx,8), %rsi
 	shlq	$3, %rsi
 	addq	136(%r14), %rsi
@@ -111896,15 +112191,15 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	movq	24(%rdi), %rdi
 	movq	%r9, 520(%r14)
 	cmpb	$1, 824(%rbx)
-	jne	.L503_17
+	jne	.L505_17
 	movl	%eax, %ebx
 	xorl	%eax, %eax
 	subq	%rdi, %rdx
 	cmovaeq	%rdx, %rax
 	movl	$1000, %edx
 	mulq	%rdx
-	jo	.L503_15
-.L503_16:
+	jo	.L505_15
+.L505_16:
 	addq	%rsi, %rax
 	movq	$-1, %rdx
 	cmovaeq	%rax, %rdx
@@ -111916,7 +112211,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	movq	%r15, %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
 	movl	%ebx, %eax
-.L503_17:
+.L505_17:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -111925,23 +112220,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_next_turn:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L503_2:
+.L505_2:
 	leaq	152(%r14), %r15
 	movq	%r15, %rdi
 	movl	%eax, %r13d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r13d, %eax
-	jmp	.L503_4
-.L503_5:
+	jmp	.L505_4
+.L505_5:
 	leaq	448(%r14), %r12
 	movq	%r12, %rdi
 	movl	%eax, %r15d
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movl	%r15d, %eax
-	jmp	.L503_7
-.L503_15:
+	jmp	.L505_7
+.L505_15:
 	movq	$-1, %rax
-	jmp	.L503_16
+	jmp	.L505_16
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_next_turn, .-hw_shared_turns_Turns_cfq_wf2q_Time_next_turn
 
 	.p2align	4
@@ -111960,7 +112255,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	movq	232(%rdi), %rax
 	movl	%esi, %ecx
 	.p2align	4
-.L504_1:
+.L506_1:
 	movl	%ecx, %ecx
 	leaq	(%rcx,%rcx,8), %rdx
 	shlq	$3, %rdx
@@ -111969,10 +112264,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	cmovbeq	%rbx, %rdx
 	movl	56(%rdx), %r15d
 	cmpq	%r15, %rax
-	jbe	.L504_2
+	jbe	.L506_2
 	imulq	$168, %r15, %rax
 	addq	224(%rdi), %rax
-.L504_4:
+.L506_4:
 	movl	$-1, 152(%rax)
 	movq	232(%rdi), %rax
 	imulq	$168, %r15, %rcx
@@ -111981,9 +112276,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	cmovbeq	%r14, %rcx
 	movl	160(%rcx), %ecx
 	cmpl	$-1, %ecx
-	jne	.L504_1
-	jmp	.L504_5
-.L504_2:
+	jne	.L506_1
+	jmp	.L506_5
+.L506_2:
 	movq	%rdi, %r12
 	movq	%r14, %rdi
 	movl	%esi, %r13d
@@ -111991,18 +112286,18 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	movl	%r13d, %esi
 	movq	%r12, %rdi
 	movq	%r14, %rax
-	jmp	.L504_4
-.L504_5:
+	jmp	.L506_4
+.L506_5:
 	movq	144(%rdi), %rax
 	.p2align	4
-.L504_6:
+.L506_6:
 	movl	%esi, %r15d
 	leaq	(%r15,%r15,8), %r12
 	cmpq	%r15, %rax
-	jbe	.L504_7
+	jbe	.L506_7
 	leaq	(,%r12,8), %rax
 	addq	136(%rdi), %rax
-.L504_9:
+.L506_9:
 	movq	$0, 24(%rax)
 	movq	144(%rdi), %rax
 	shlq	$3, %r12
@@ -112016,16 +112311,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_out_of_service:
 	cmovbeq	%r14, %rdx
 	movl	160(%rdx), %esi
 	cmpl	$-1, %esi
-	jne	.L504_6
-	jmp	.L504_10
-.L504_7:
+	jne	.L506_6
+	jmp	.L506_10
+.L506_7:
 	movq	%rdi, %r13
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%r13, %rdi
 	movq	%rbx, %rax
-	jmp	.L504_9
-.L504_10:
+	jmp	.L506_9
+.L506_10:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -112065,12 +112360,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	movl	%edx, %r14d
 	movl	$4294967295, %edx
 	cmpq	%rdx, %rsi
-	je	.L505_5
+	je	.L507_5
 	cmpl	$0, 32(%r8)
-	jne	.L505_3
+	jne	.L507_3
 	cmpb	$1, 51(%r8)
-	jne	.L505_5
-.L505_3:
+	jne	.L507_5
+.L507_3:
 	movq	520(%rbx), %r8
 	xorl	%r9d, %r9d
 	subq	%r8, %rax
@@ -112086,16 +112381,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	cmovaeq	%rax, %r8
 	movq	%r8, 520(%rbx)
 	cmpq	$1000, %r9
-	jae	.L505_10
+	jae	.L507_10
 	movq	%rsi, %rax
-	jmp	.L505_7
-.L505_5:
+	jmp	.L507_7
+.L507_5:
 	movq	%rax, 520(%rbx)
 	cmpl	$-1, %esi
-	je	.L505_11
-.L505_6:
+	je	.L507_11
+.L507_6:
 	movl	%esi, %eax
-.L505_7:
+.L507_7:
 	leaq	(%rax,%rax,8), %rdx
 	shlq	$3, %rdx
 	addq	136(%rbx), %rdx
@@ -112106,7 +112401,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	movq	%rsi, -152(%rbp)
 	movq	%rcx, -144(%rbp)
 	movq	%rdi, -136(%rbp)
-	jne	.L505_12
+	jne	.L507_12
 	imulq	$56, %rax, %rdx
 	addq	%rcx, %rdx
 	cmpq	%rax, %rdi
@@ -112114,23 +112409,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	cmpl	$-1, 20(%rdx)
 	sete	%al
 	movl	%eax, -44(%rbp)
-	jmp	.L505_13
-.L505_10:
+	jmp	.L507_13
+.L507_10:
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_charge
 	movl	852(%rbx), %esi
 	movq	504(%rbx), %rcx
 	movq	512(%rbx), %rdi
 	cmpl	$-1, %esi
-	jne	.L505_6
-.L505_11:
+	jne	.L507_6
+.L507_11:
 	movq	%rdi, -136(%rbp)
 	movq	%rcx, -144(%rbp)
 	movl	$-1, %eax
 	movq	%rax, -152(%rbp)
-.L505_12:
+.L507_12:
 	movl	$0, -44(%rbp)
-.L505_13:
+.L507_13:
 	movl	%r14d, -48(%rbp)
 	movl	%r14d, %eax
 	movq	%rax, %rdx
@@ -112205,48 +112500,48 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	movq	-144(%rbp), %rdi
 	movq	-136(%rbp), %r11
 	movl	-44(%rbp), %eax
-	jmp	.L505_15
+	jmp	.L507_15
 	.p2align	4
-.L505_14:
+.L507_14:
 	incq	%rdx
 	cmpq	$21, %rdx
-	je	.L505_20
-.L505_15:
+	je	.L507_20
+.L507_15:
 	movl	-256(%rbp,%rdx,4), %r9d
 	cmpq	%r8, %r9
-	je	.L505_14
+	je	.L507_14
 	imulq	$56, %r9, %r10
 	addq	%rdi, %r10
 	cmpq	%r9, %r11
 	cmovbeq	%rsi, %r10
 	cmpl	$1, 36(%r10)
-	ja	.L505_19
+	ja	.L507_19
 	cmpl	%ecx, %r9d
 	sete	%r9b
 	testb	%r9b, %al
-	jne	.L505_14
+	jne	.L507_14
 	cmpb	$0, 48(%r10)
-	je	.L505_14
-.L505_19:
+	je	.L507_14
+.L507_19:
 	xorl	%eax, %eax
-	jmp	.L505_38
-.L505_20:
+	jmp	.L507_38
+.L507_20:
 	testb	%al, %al
 	movq	-168(%rbp), %r14
-	je	.L505_28
+	je	.L507_28
 	movq	%rbx, %rdi
 	movq	-72(%rbp), %rsi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_end_service
 	cmpl	$0, 856(%rbx)
-	je	.L505_28
+	je	.L507_28
 	movq	-72(%rbp), %rax
 	cmpb	$0, 997(%rax)
-	jne	.L505_28
+	jne	.L507_28
 	movq	-72(%rbp), %rdi
 	movl	788(%rdi), %eax
 	movq	776(%rdi), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L505_27
+	jbe	.L507_27
 	movl	784(%rdi), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -112256,36 +112551,36 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L505_26
+	jbe	.L507_26
 	movq	768(%rdi), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L505_26:
+.L507_26:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%rdi)
-.L505_27:
+.L507_27:
 	cmpq	%rax, %rcx
 	seta	997(%rdi)
-.L505_28:
+.L507_28:
 	imulq	$168, %r14, %r12
 	movq	224(%rbx), %rax
 	addq	%r12, %rax
 	cmpq	%r14, 232(%rbx)
 	leaq	240(%rbx), %r13
 	.p2align	4
-.L505_29:
+.L507_29:
 	cmovbeq	%r13, %rax
 	cmpl	$-1, 28(%rax)
-	je	.L505_32
+	je	.L507_32
 	movl	32(%rax), %esi
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_forget
 	movq	224(%rbx), %rax
 	addq	%r12, %rax
 	cmpq	%r14, 232(%rbx)
-	jmp	.L505_29
+	jmp	.L507_29
 	.p2align	4
-.L505_31:
+.L507_31:
 	movl	80(%rax), %esi
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_forget
@@ -112293,12 +112588,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	addq	%r12, %rax
 	cmpq	%r14, 232(%rbx)
 	cmovbeq	%r13, %rax
-.L505_32:
+.L507_32:
 	cmpl	$-1, 76(%rax)
-	jne	.L505_31
-	jmp	.L505_34
+	jne	.L507_31
+	jmp	.L507_34
 	.p2align	4
-.L505_33:
+.L507_33:
 	movl	128(%rax), %esi
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_forget
@@ -112306,9 +112601,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	addq	%r12, %rax
 	cmpq	%r14, 232(%rbx)
 	cmovbeq	%r13, %rax
-.L505_34:
+.L507_34:
 	cmpl	$-1, 124(%rax)
-	jne	.L505_33
+	jne	.L507_33
 	movq	%rbx, %rdi
 	movl	-76(%rbp), %esi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
@@ -112361,10 +112656,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	movl	-124(%rbp), %esi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 	cmpq	%r14, 736(%rbx)
-	jbe	.L505_39
+	jbe	.L507_39
 	movq	-160(%rbp), %r15
 	addq	728(%rbx), %r15
-.L505_37:
+.L507_37:
 	movl	-48(%rbp), %eax
 	movl	$-1, 64(%r15)
 	movq	$-1, 56(%r15)
@@ -112383,7 +112678,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	movq	%rbx, %rdi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 	movb	$1, %al
-.L505_38:
+.L507_38:
 	addq	$216, %rsp
 	popq	%rbx
 	popq	%r12
@@ -112392,11 +112687,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_release_group:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L505_39:
+.L507_39:
 	leaq	744(%rbx), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_async_queues_AsyncQueues
-	jmp	.L505_37
+	jmp	.L507_37
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_release_group, .-hw_shared_turns_Turns_cfq_wf2q_Time_release_group
 
 	.p2align	4
@@ -112419,7 +112714,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movl	52(%rax), %r9d
 	movl	$4294967295, %eax
 	cmpq	%rax, %r9
-	je	.L506_29
+	je	.L508_29
 	movl	%edx, %r11d
 	movq	%rsi, %rbx
 	movq	%rdi, %r15
@@ -112432,7 +112727,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	cmovaq	%r14, %rax
 	cmpl	%edx, 20(%rax)
 	movq	%r9, -48(%rbp)
-	jne	.L506_7
+	jne	.L508_7
 	movq	%r10, -56(%rbp)
 	movq	688(%r15), %rcx
 	movq	696(%r15), %rdx
@@ -112460,8 +112755,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	callq	hw_shared_chooser_Chooser_best
 	movq	-48(%rbp), %r9
 	cmpq	%r9, %r12
-	jbe	.L506_3
-.L506_4:
+	jbe	.L508_3
+.L508_4:
 	movl	%eax, 20(%r14)
 	movq	512(%r15), %r12
 	movq	504(%r15), %rax
@@ -112471,23 +112766,23 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	leaq	448(%r15), %rcx
 	cmovbeq	%rcx, %rax
 	cmpl	$-1, 20(%rax)
-	je	.L506_6
+	je	.L508_6
 	cmpl	852(%r15), %r9d
-	je	.L506_6
+	je	.L508_6
 	leaq	528(%r15), %rdi
 	movl	(%rax), %esi
 	movl	52(%rax), %edx
 	callq	hw_cfq_wf2q_tunables_Tunables_slice_of
 	mulq	704(%rbx)
-	jo	.L506_10
-.L506_11:
+	jo	.L508_10
+.L508_11:
 	movq	-48(%rbp), %rsi
 	cmpq	%rsi, 144(%r15)
-	jbe	.L506_12
+	jbe	.L508_12
 	leaq	(%rsi,%rsi,8), %r12
 	shlq	$3, %r12
 	addq	136(%r15), %r12
-.L506_14:
+.L508_14:
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
@@ -112502,21 +112797,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movq	-48(%rbp), %r9
 	movq	512(%r15), %r12
 	movq	-56(%rbp), %r10
-.L506_6:
+.L508_6:
 	movl	-60(%rbp), %r11d
-.L506_7:
+.L508_7:
 	cmpq	%r9, %r12
-	jbe	.L506_8
+	jbe	.L508_8
 	movq	504(%r15), %r12
 	addq	%r10, %r12
-.L506_16:
+.L508_16:
 	movq	384(%rbx), %rsi
 	movq	392(%rbx), %rdx
 	movl	12(%r12), %eax
 	cmpl	16(%r12), %eax
-	jne	.L506_30
+	jne	.L508_30
 	cmpq	%r13, %rdx
-	jbe	.L506_19
+	jbe	.L508_19
 	movq	%r13, %rax
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
@@ -112526,21 +112821,21 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, 8(%r12)
 	movl	$-1, 16(%r12)
-	jmp	.L506_19
-.L506_30:
+	jmp	.L508_19
+.L508_30:
 	leaq	8(%r12), %rdi
 	movl	%r11d, %ecx
 	movq	%r10, %r14
 	callq	hw_collections_tree_Tree_remove_from_among
 	movq	%r14, %r10
 	movq	-48(%rbp), %r9
-.L506_19:
+.L508_19:
 	leaq	24(%r12), %r14
 	cmpq	%r13, 328(%rbx)
-	jbe	.L506_20
+	jbe	.L508_20
 	shlq	$4, %r13
 	addq	320(%rbx), %r13
-.L506_22:
+.L508_22:
 	movl	8(%r13), %eax
 	movl	12(%r13), %ecx
 	movq	$-1, 8(%r13)
@@ -112561,8 +112856,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movl	%eax, (%rcx)
 	decl	856(%r15)
 	cmpl	$-1, 8(%r12)
-	je	.L506_23
-.L506_29:
+	je	.L508_23
+.L508_29:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -112571,16 +112866,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L506_23:
+.L508_23:
 	cmpb	$1, 48(%r12)
-	jne	.L506_29
+	jne	.L508_29
 	cmpl	852(%r15), %r9d
-	je	.L506_29
+	je	.L508_29
 	cmpq	%r9, 512(%r15)
-	jbe	.L506_26
+	jbe	.L508_26
 	addq	504(%r15), %r10
 	movq	%r10, %r14
-.L506_28:
+.L508_28:
 	movb	$0, 48(%r14)
 	movl	848(%r15), %eax
 	cmpl	$1, %eax
@@ -112599,7 +112894,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_deactivate
-.L506_8:
+.L508_8:
 	leaq	448(%r15), %rdi
 	movq	%r10, %r14
 	movl	%r11d, %r12d
@@ -112608,16 +112903,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movq	%r14, %r10
 	movq	-48(%rbp), %r9
 	leaq	448(%r15), %r12
-	jmp	.L506_16
-.L506_20:
+	jmp	.L508_16
+.L508_20:
 	leaq	336(%rbx), %r13
 	movq	%r13, %rdi
 	movq	%r10, -56(%rbp)
 	callq	hw_collections_arena_clean_request_Arrival
 	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %r9
-	jmp	.L506_22
-.L506_3:
+	jmp	.L508_22
+.L508_3:
 	leaq	448(%r15), %r12
 	movq	%r12, %rdi
 	movl	%eax, %r14d
@@ -112625,24 +112920,24 @@ hw_shared_turns_Turns_cfq_wf2q_Time_remove:
 	movq	-48(%rbp), %r9
 	movl	%r14d, %eax
 	movq	%r12, %r14
-	jmp	.L506_4
-.L506_10:
+	jmp	.L508_4
+.L508_10:
 	movq	$-1, %rax
-	jmp	.L506_11
-.L506_12:
+	jmp	.L508_11
+.L508_12:
 	leaq	152(%r15), %r12
 	movq	%r12, %rdi
 	movq	%rax, %r14
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%r14, %rax
 	movq	-48(%rbp), %rsi
-	jmp	.L506_14
-.L506_26:
+	jmp	.L508_14
+.L508_26:
 	leaq	448(%r15), %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	-48(%rbp), %r9
-	jmp	.L506_28
+	jmp	.L508_28
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_remove, .-hw_shared_turns_Turns_cfq_wf2q_Time_remove
 
 	.p2align	4
@@ -112669,16 +112964,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmpq	%rax, 512(%r14)
 	movq	%rsi, -48(%rbp)
 	movq	%rax, -64(%rbp)
-	jbe	.L507_1
+	jbe	.L509_1
 	movq	%rsi, %r9
 	imulq	$56, %rax, %rdi
 	addq	504(%r14), %rdi
-.L507_3:
+.L509_3:
 	movq	384(%r9), %rbx
 	movq	392(%r9), %r12
 	cmpl	$-1, 8(%rdi)
 	movl	%edx, -76(%rbp)
-	je	.L507_4
+	je	.L509_4
 	addq	$8, %rdi
 	movq	%rbx, %rsi
 	movq	%r12, %rdx
@@ -112686,10 +112981,10 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	callq	hw_collections_tree_Tree_insert_among
 	movl	%r15d, %ecx
 	movq	-48(%rbp), %r9
-	jmp	.L507_7
-.L507_4:
+	jmp	.L509_7
+.L509_4:
 	cmpq	%r13, %r12
-	jbe	.L507_7
+	jbe	.L509_7
 	movq	%r13, %rax
 	shlq	$5, %rax
 	movq	%r8, (%rbx,%rax)
@@ -112700,7 +112995,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movl	%ecx, 8(%rdi)
 	movl	%ecx, 12(%rdi)
 	movl	%ecx, 16(%rdi)
-.L507_7:
+.L509_7:
 	movq	%r13, %r15
 	shlq	$5, %r15
 	leaq	(%rbx,%r15), %r8
@@ -112712,7 +113007,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movl	20(%rsi), %r13d
 	movl	$4294967295, %edx
 	cmpq	%rdx, %r13
-	je	.L507_22
+	je	.L509_22
 	movq	%r13, %rdx
 	shlq	$5, %rdx
 	addq	%rbx, %rdx
@@ -112720,20 +113015,20 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmovaq	%rdx, %rax
 	movq	(%rsi), %rdx
 	cmpq	%rdx, (%rax)
-	jne	.L507_22
+	jne	.L509_22
 	movq	-64(%rbp), %rax
 	cmpq	%rax, 512(%r14)
 	movq	%rdx, -88(%rbp)
 	movl	%ecx, -52(%rbp)
-	jbe	.L507_10
+	jbe	.L509_10
 	imulq	$56, %rax, %rdi
 	addq	504(%r14), %rdi
-.L507_12:
+.L509_12:
 	movl	12(%rdi), %eax
 	cmpl	16(%rdi), %eax
-	jne	.L507_43
+	jne	.L509_43
 	cmpq	-72(%rbp), %r12
-	jbe	.L507_15
+	jbe	.L509_15
 	movq	$0, (%r8)
 	movq	$-1, 8(%r8)
 	movq	$-1, 16(%r8)
@@ -112741,24 +113036,24 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movb	$0, 28(%r8)
 	movq	$-1, 8(%rdi)
 	movl	$-1, 16(%rdi)
-	jmp	.L507_15
-.L507_43:
+	jmp	.L509_15
+.L509_43:
 	addq	$8, %rdi
 	movq	%rbx, %rsi
 	movq	%r12, %rdx
 	callq	hw_collections_tree_Tree_remove_from_among
 	movq	-48(%rbp), %r9
-.L507_15:
+.L509_15:
 	movq	%r14, %rdi
 	movq	%r9, %rsi
 	movl	%r13d, %edx
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_move_to_dispatch
 	movq	-64(%rbp), %rax
 	cmpq	%rax, 512(%r14)
-	jbe	.L507_16
+	jbe	.L509_16
 	imulq	$56, %rax, %rdi
 	addq	504(%r14), %rdi
-.L507_18:
+.L509_18:
 	movq	-72(%rbp), %rax
 	movq	-48(%rbp), %r9
 	movq	384(%r9), %rsi
@@ -112766,16 +113061,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmpl	$-1, 8(%rdi)
 	movl	-52(%rbp), %ecx
 	movq	-88(%rbp), %r8
-	je	.L507_19
+	je	.L509_19
 	addq	$8, %rdi
 	movl	%ecx, %ebx
 	callq	hw_collections_tree_Tree_insert_among
 	movl	%ebx, %ecx
 	movq	-48(%rbp), %r9
-	jmp	.L507_22
-.L507_19:
+	jmp	.L509_22
+.L509_19:
 	cmpq	%rax, %rdx
-	jbe	.L507_22
+	jbe	.L509_22
 	movq	%r8, (%rsi,%r15)
 	movq	$-1, 8(%rsi,%r15)
 	movq	$-1, 16(%rsi,%r15)
@@ -112784,7 +113079,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movl	%ecx, 8(%rdi)
 	movl	%ecx, 12(%rdi)
 	movl	%ecx, 16(%rdi)
-.L507_22:
+.L509_22:
 	incl	856(%r14)
 	movq	512(%r14), %r12
 	movq	688(%r14), %rax
@@ -112807,8 +113102,8 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmpq	%r13, %r12
 	movq	%r13, %r12
 	leaq	448(%r14), %r13
-	jbe	.L507_23
-.L507_24:
+	jbe	.L509_23
+.L509_24:
 	movl	%eax, 20(%rbx)
 	movq	504(%r14), %rax
 	addq	%r15, %rax
@@ -112816,9 +113111,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	cmovbeq	%r13, %rax
 	cmpb	$0, 48(%rax)
 	movl	-76(%rbp), %r13d
-	je	.L507_25
+	je	.L509_25
 	cmpl	852(%r14), %r13d
-	jne	.L507_37
+	jne	.L509_37
 	addq	$72, %rsp
 	popq	%rbx
 	popq	%r12
@@ -112827,58 +113122,58 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L507_25:
+.L509_25:
 	leaq	528(%r14), %rdi
 	movl	(%rax), %esi
 	movl	52(%rax), %edx
 	callq	hw_cfq_wf2q_tunables_Tunables_slice_of
 	movq	-48(%rbp), %rsi
 	mulq	704(%rsi)
-	jo	.L507_26
+	jo	.L509_26
 	cmpq	%r12, 144(%r14)
-	jbe	.L507_28
-.L507_29:
+	jbe	.L509_28
+.L509_29:
 	leaq	(%r12,%r12,8), %rbx
 	shlq	$3, %rbx
 	addq	136(%r14), %rbx
-.L507_30:
+.L509_30:
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
 	shrq	$4, %rdx
 	movq	%rdx, 16(%rbx)
 	cmpq	%r12, 512(%r14)
-	jbe	.L507_31
+	jbe	.L509_31
 	addq	504(%r14), %r15
-.L507_33:
+.L509_33:
 	movb	$1, 48(%r15)
 	movl	848(%r14), %eax
 	incl	%eax
 	movl	$-1, %ecx
 	cmovnel	%eax, %ecx
 	movl	%ecx, 848(%r14)
-	jmp	.L507_34
-.L507_37:
+	jmp	.L509_34
+.L509_37:
 	leaq	528(%r14), %rdi
 	movl	(%rax), %esi
 	movl	52(%rax), %edx
 	callq	hw_cfq_wf2q_tunables_Tunables_slice_of
 	movq	-48(%rbp), %rsi
 	mulq	704(%rsi)
-	jo	.L507_38
+	jo	.L509_38
 	cmpq	%r12, 144(%r14)
-	jbe	.L507_40
-.L507_41:
+	jbe	.L509_40
+.L509_41:
 	leaq	(%r12,%r12,8), %rbx
 	shlq	$3, %rbx
 	addq	136(%r14), %rbx
-.L507_42:
+.L509_42:
 	shrq	$3, %rax
 	movabsq	$2361183241434822607, %rcx
 	mulq	%rcx
 	shrq	$4, %rdx
 	movq	%rdx, 16(%rbx)
-.L507_34:
+.L509_34:
 	movq	680(%rsi), %r9
 	movq	%r14, %rdi
 	movl	%r13d, %esi
@@ -112893,7 +113188,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_raise
-.L507_1:
+.L509_1:
 	movq	%r8, %rbx
 	movl	%edx, %r15d
 	movl	%ecx, %r12d
@@ -112903,19 +113198,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movl	%r15d, %edx
 	movq	%rbx, %r8
 	leaq	448(%r14), %rdi
-	jmp	.L507_3
-.L507_23:
+	jmp	.L509_3
+.L509_23:
 	movq	%r13, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movl	%ebx, %eax
 	movq	%r13, %rbx
-	jmp	.L507_24
-.L507_26:
+	jmp	.L509_24
+.L509_26:
 	movq	$-1, %rax
 	cmpq	%r12, 144(%r14)
-	ja	.L507_29
-.L507_28:
+	ja	.L509_29
+.L509_28:
 	leaq	152(%r14), %rbx
 	movq	%rbx, %rdi
 	movq	%rax, %r12
@@ -112923,39 +113218,39 @@ hw_shared_turns_Turns_cfq_wf2q_Time_sort:
 	movq	-48(%rbp), %rsi
 	movq	%r12, %rax
 	movq	-64(%rbp), %r12
-	jmp	.L507_30
-.L507_31:
+	jmp	.L509_30
+.L509_31:
 	leaq	448(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	-48(%rbp), %rsi
-	jmp	.L507_33
-.L507_10:
+	jmp	.L509_33
+.L509_10:
 	leaq	448(%r14), %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	leaq	(%rbx,%r15), %r8
 	movl	-52(%rbp), %ecx
 	movq	-48(%rbp), %r9
 	leaq	448(%r14), %rdi
-	jmp	.L507_12
-.L507_16:
+	jmp	.L509_12
+.L509_16:
 	leaq	448(%r14), %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	%rbx, %rdi
-	jmp	.L507_18
-.L507_38:
+	jmp	.L509_18
+.L509_38:
 	movq	$-1, %rax
 	cmpq	%r12, 144(%r14)
-	ja	.L507_41
-.L507_40:
+	ja	.L509_41
+.L509_40:
 	leaq	152(%r14), %rbx
 	movq	%rbx, %rdi
 	movq	%rax, %r15
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	-48(%rbp), %rsi
 	movq	%r15, %rax
-	jmp	.L507_42
+	jmp	.L509_42
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_sort, .-hw_shared_turns_Turns_cfq_wf2q_Time_sort
 
 	.p2align	4
@@ -112983,12 +113278,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmovbeq	%r12, %rcx
 	movl	$4294967295, %edx
 	cmpq	%rdx, %rsi
-	je	.L508_1
+	je	.L510_1
 	cmpl	$0, 32(%rcx)
-	jne	.L508_4
+	jne	.L510_4
 	cmpb	$1, 51(%rcx)
-	jne	.L508_1
-.L508_4:
+	jne	.L510_1
+.L510_4:
 	movq	520(%rbx), %rcx
 	xorl	%edi, %edi
 	subq	%rcx, %rax
@@ -113004,18 +113299,18 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 520(%rbx)
 	cmpq	$1000, %rdi
-	jb	.L508_7
+	jb	.L510_7
 	movq	%rbx, %rdi
 	callq	hw_shared_wf2q_Engine_charge
 	movl	852(%rbx), %esi
 	cmpl	$-1, %esi
-	jne	.L508_7
-	jmp	.L508_12
-.L508_1:
+	jne	.L510_7
+	jmp	.L510_12
+.L510_1:
 	movq	%rax, 520(%rbx)
 	cmpl	$-1, %esi
-	je	.L508_12
-.L508_7:
+	je	.L510_12
+.L510_7:
 	movl	%esi, %eax
 	imulq	$56, %rax, %rcx
 	addq	504(%rbx), %rcx
@@ -113023,11 +113318,11 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmovaq	%rcx, %r12
 	xorl	%eax, %eax
 	cmpb	$0, (%r12)
-	je	.L508_9
+	je	.L510_9
 	movl	4(%r12), %eax
-.L508_9:
+.L510_9:
 	cmpb	$1, 824(%r14)
-	jne	.L508_11
+	jne	.L510_11
 	leaq	792(%r14), %rdi
 	movb	$5, -72(%rbp)
 	movl	%eax, -68(%rbp)
@@ -113035,19 +113330,19 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	leaq	-80(%rbp), %rdx
 	movq	%r15, %rsi
 	callq	hw_events_EventRing_as_event_Sink_record
-.L508_11:
+.L510_11:
 	movq	%rbx, %rdi
 	movq	%r14, %rsi
 	callq	hw_cfq_wf2q_Time_as_shared_turns_Measure_end_turn
-.L508_12:
+.L510_12:
 	cmpl	$0, 856(%rbx)
-	je	.L508_19
+	je	.L510_19
 	cmpb	$0, 997(%r14)
-	jne	.L508_19
+	jne	.L510_19
 	movl	788(%r14), %eax
 	movq	776(%r14), %rcx
 	cmpq	%rax, %rcx
-	jbe	.L508_18
+	jbe	.L510_18
 	movl	784(%r14), %esi
 	addl	%eax, %esi
 	movl	$-1, %edx
@@ -113057,17 +113352,17 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	cmovael	%ecx, %esi
 	subl	%esi, %edx
 	cmpq	%rdx, %rcx
-	jbe	.L508_17
+	jbe	.L510_17
 	movq	768(%r14), %rsi
 	leaq	(%rdx,%rdx,2), %rdx
 	movl	$0, (%rsi,%rdx,4)
-.L508_17:
+.L510_17:
 	leal	1(%rax), %edx
 	movl	%edx, 788(%r14)
-.L508_18:
+.L510_18:
 	cmpq	%rax, %rcx
 	seta	997(%r14)
-.L508_19:
+.L510_19:
 	movq	%rbx, %rdi
 	callq	hw_shared_turns_Turns_cfq_wf2q_Time_free_forgotten
 	addq	$48, %rsp
@@ -113083,7 +113378,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_timer:
 	.type	hw_shared_turns_Turns_cfq_wf2q_Time_unreference, @function
 hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	cmpl	$-1, %esi
-	je	.L509_14
+	je	.L511_14
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%r15
@@ -113095,12 +113390,12 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	leaq	448(%rdi), %rbx
 	movl	%esi, %r14d
 	cmpq	%r14, 512(%rdi)
-	jbe	.L509_2
+	jbe	.L511_2
 	imulq	$56, %r14, %rax
 	addq	504(%rdi), %rax
 	decl	36(%rax)
-	jne	.L509_13
-.L509_5:
+	jne	.L511_13
+.L511_5:
 	leaq	(%r14,%r14,8), %rax
 	shlq	$3, %rax
 	addq	136(%rdi), %rax
@@ -113109,9 +113404,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	cmovaq	%rax, %rcx
 	movl	$824, %eax
 	cmpb	$0, 68(%rcx)
-	jne	.L509_9
+	jne	.L511_9
 	cmpb	$0, 66(%rcx)
-	jne	.L509_9
+	jne	.L511_9
 	movl	56(%rcx), %edx
 	imulq	$168, %rdx, %r8
 	addq	224(%rdi), %r8
@@ -113119,18 +113414,18 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	leaq	240(%rdi), %rdx
 	cmovaq	%r8, %rdx
 	cmpl	%esi, 152(%rdx)
-	je	.L509_9
+	je	.L511_9
 	movzbl	71(%rcx), %eax
 	leaq	816(,%rax,8), %rax
-.L509_9:
+.L511_9:
 	leaq	(%rdi,%rax), %r15
 	movl	4(%rdi,%rax), %r12d
 	movl	%esi, 4(%rdi,%rax)
 	cmpq	%r14, 512(%rdi)
-	jbe	.L509_10
+	jbe	.L511_10
 	imulq	$56, %r14, %rbx
 	addq	504(%rdi), %rbx
-.L509_12:
+.L511_12:
 	movl	%r12d, 40(%rbx)
 	movl	$-1, 44(%rbx)
 	movq	504(%rdi), %rax
@@ -113139,7 +113434,7 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	leaq	44(%rax,%rcx), %rax
 	cmovaq	%rax, %r15
 	movl	%esi, (%r15)
-.L509_13:
+.L511_13:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -113147,9 +113442,9 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	popq	%r14
 	popq	%r15
 	popq	%rbp
-.L509_14:
+.L511_14:
 	HOISTWAY_RETURN
-.L509_2:
+.L511_2:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movl	%esi, %r12d
@@ -113158,16 +113453,16 @@ hw_shared_turns_Turns_cfq_wf2q_Time_unreference:
 	movl	%r12d, %esi
 	movq	%rbx, %rax
 	decl	36(%rax)
-	jne	.L509_13
-	jmp	.L509_5
-.L509_10:
+	jne	.L511_13
+	jmp	.L511_5
+.L511_10:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	movl	%esi, %r13d
 	callq	hw_collections_arena_clean_shared_turns_queue_Queue
 	movq	%r14, %rdi
 	movl	%r13d, %esi
-	jmp	.L509_12
+	jmp	.L511_12
 	.size	hw_shared_turns_Turns_cfq_wf2q_Time_unreference, .-hw_shared_turns_Turns_cfq_wf2q_Time_unreference
 
 	.p2align	4
@@ -113207,8 +113502,8 @@ hw_shared_wf2q_Engine_activate:
 	cmovbq	%r9, %r8
 	movq	(%r10,%r8), %r12
 	cmpq	%r14, %rcx
-	jbe	.L510_1
-.L510_2:
+	jbe	.L512_1
+.L512_2:
 	movq	8(%rax), %rcx
 	movq	%r12, %r8
 	subq	%rcx, %r8
@@ -113217,7 +113512,7 @@ hw_shared_wf2q_Engine_activate:
 	andb	%r8b, %bl
 	cmovneq	%rcx, %r12
 	cmpb	$2, 66(%rax)
-	jne	.L510_4
+	jne	.L512_4
 	movq	%r12, %r8
 	subq	%rcx, %r8
 	testq	%r8, %r8
@@ -113233,13 +113528,13 @@ hw_shared_wf2q_Engine_activate:
 	movq	-56(%rbp), %r14
 	movq	%r15, %rdi
 	movl	%r12d, %esi
-	jmp	.L510_5
-.L510_4:
+	jmp	.L512_5
+.L512_4:
 	movq	%r12, (%rax)
 	movzbl	68(%rax), %ecx
 	movb	$1, 68(%rax)
 	cmpb	$1, %cl
-	je	.L510_5
+	je	.L512_5
 	movq	136(%rdi), %rcx
 	addq	%r13, %rcx
 	cmpq	%r14, 144(%rdi)
@@ -113248,17 +113543,17 @@ hw_shared_wf2q_Engine_activate:
 	movl	56(%rcx), %eax
 	movzbl	64(%rcx), %ecx
 	cmpq	%rax, 232(%rdi)
-	jbe	.L510_8
+	jbe	.L512_8
 	imulq	$168, %rax, %r15
 	addq	224(%rdi), %r15
 	cmpl	$1, %ecx
-	je	.L510_13
-.L510_11:
+	je	.L512_13
+.L512_11:
 	testl	%ecx, %ecx
-	je	.L510_14
+	je	.L512_14
 	addq	$96, %r15
-	jmp	.L510_14
-.L510_1:
+	jmp	.L512_14
+.L512_1:
 	movq	%rdi, -56(%rbp)
 	movq	%r11, %rdi
 	movl	%esi, -44(%rbp)
@@ -113268,8 +113563,8 @@ hw_shared_wf2q_Engine_activate:
 	movq	-56(%rbp), %rdi
 	movl	-44(%rbp), %esi
 	movq	%r11, %rax
-	jmp	.L510_2
-.L510_8:
+	jmp	.L512_2
+.L512_8:
 	movq	%rdi, -56(%rbp)
 	movq	%r15, %rdi
 	movl	%esi, -44(%rbp)
@@ -113283,26 +113578,26 @@ hw_shared_wf2q_Engine_activate:
 	movq	-56(%rbp), %rdi
 	movl	-44(%rbp), %esi
 	cmpl	$1, %ecx
-	jne	.L510_11
-.L510_13:
+	jne	.L512_11
+.L512_13:
 	addq	$48, %r15
-.L510_14:
+.L512_14:
 	addq	8(%r15), %r12
 	movq	$-1, %rax
 	cmovaeq	%r12, %rax
 	movq	%rax, 8(%r15)
-.L510_5:
+.L512_5:
 	cmpq	%r14, 144(%rdi)
-	jbe	.L510_6
+	jbe	.L512_6
 	addq	136(%rdi), %r13
 	cmpl	$-1, 60(%r13)
-	je	.L510_19
-.L510_17:
+	je	.L512_19
+.L512_17:
 	cmpb	$1, 69(%r13)
-	je	.L510_19
+	je	.L512_19
 	movb	$1, 69(%r13)
 	incl	440(%rdi)
-.L510_19:
+.L512_19:
 	movzbl	%bl, %edx
 	addq	$40, %rsp
 	popq	%rbx
@@ -113312,7 +113607,7 @@ hw_shared_wf2q_Engine_activate:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_enqueue
-.L510_6:
+.L512_6:
 	movq	%rdi, %r14
 	movq	%r11, %rdi
 	movl	%esi, %r15d
@@ -113321,8 +113616,8 @@ hw_shared_wf2q_Engine_activate:
 	movq	%r14, %rdi
 	movl	%r15d, %esi
 	cmpl	$-1, 60(%r13)
-	jne	.L510_17
-	jmp	.L510_19
+	jne	.L512_17
+	jmp	.L512_19
 	.size	hw_shared_wf2q_Engine_activate, .-hw_shared_wf2q_Engine_activate
 
 	.p2align	4
@@ -113338,7 +113633,7 @@ hw_shared_wf2q_Engine_charge:
 	pushq	%rax
 	movq	%rdx, -48(%rbp)
 	cmpl	$-1, %esi
-	je	.L511_18
+	je	.L513_18
 	movl	%esi, %r15d
 	movq	%rdi, %r14
 	movabsq	$2199023255551, %r13
@@ -113346,19 +113641,19 @@ hw_shared_wf2q_Engine_charge:
 	cmpq	%r13, %rax
 	cmovbq	%rax, %r13
 	shlq	$22, %r13
-	jmp	.L511_2
+	jmp	.L513_2
 	.p2align	4
-.L511_17:
+.L513_17:
 	cmpl	$-1, %r15d
-	je	.L511_18
-.L511_2:
+	je	.L513_18
+.L513_2:
 	movl	%r15d, %eax
 	cmpq	%rax, 144(%r14)
-	jbe	.L511_3
+	jbe	.L513_3
 	leaq	(%rax,%rax,8), %rbx
 	shlq	$3, %rbx
 	addq	136(%r14), %rbx
-.L511_5:
+.L513_5:
 	movq	24(%rbx), %rcx
 	addq	-48(%rbp), %rcx
 	movq	$-1, %rdx
@@ -113367,21 +113662,21 @@ hw_shared_wf2q_Engine_charge:
 	movl	56(%rbx), %r12d
 	movzbl	64(%rbx), %ebx
 	cmpq	%r12, 232(%r14)
-	jbe	.L511_6
+	jbe	.L513_6
 	imulq	$168, %r12, %rcx
 	addq	224(%r14), %rcx
-.L511_8:
+.L513_8:
 	movl	160(%rcx), %r15d
 	cmpl	$1, %ebx
-	je	.L511_11
+	je	.L513_11
 	testl	%ebx, %ebx
-	je	.L511_12
+	je	.L513_12
 	addq	$96, %rcx
-	jmp	.L511_12
+	jmp	.L513_12
 	.p2align	4
-.L511_11:
+.L513_11:
 	addq	$48, %rcx
-.L511_12:
+.L513_12:
 	movq	8(%rcx), %rdi
 	cmpq	$1, %rdi
 	adcq	$0, %rdi
@@ -113389,38 +113684,38 @@ hw_shared_wf2q_Engine_charge:
 	movq	%r13, %rax
 	orq	%rdi, %rax
 	shrq	$32, %rax
-	je	.L511_13
+	je	.L513_13
 	movq	%r13, %rax
 	xorl	%edx, %edx
 	divq	%rdi
-	jmp	.L511_15
+	jmp	.L513_15
 	.p2align	4
-.L511_13:
+.L513_13:
 	movl	%r13d, %eax
 	xorl	%edx, %edx
 	divl	%edi
-.L511_15:
+.L513_15:
 	addq	%rsi, %rax
 	movq	%rax, (%rcx)
 	cmpl	$-1, 28(%rcx)
-	je	.L511_17
+	je	.L513_17
 	movq	%r14, %rdi
 	movl	%r12d, %esi
 	movl	%ebx, %edx
 	callq	hw_shared_wf2q_Engine_prune
-	jmp	.L511_17
-.L511_3:
+	jmp	.L513_17
+.L513_3:
 	leaq	152(%r14), %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L511_5
-.L511_6:
+	jmp	.L513_5
+.L513_6:
 	leaq	240(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r15, %rcx
-	jmp	.L511_8
-.L511_18:
+	jmp	.L513_8
+.L513_18:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -113448,9 +113743,9 @@ hw_shared_wf2q_Engine_deactivate:
 	movl	%esi, %ebx
 	movq	%rdi, %r15
 	.p2align	4
-.L512_1:
+.L514_1:
 	cmpl	$-1, %ebx
-	je	.L512_35
+	je	.L514_35
 	movq	144(%r15), %rax
 	movl	%ebx, %edx
 	leaq	(%rdx,%rdx,8), %r13
@@ -113461,11 +113756,11 @@ hw_shared_wf2q_Engine_deactivate:
 	leaq	152(%r15), %rcx
 	cmovaq	%r14, %rcx
 	cmpb	$0, 68(%rcx)
-	je	.L512_35
+	je	.L514_35
 	movq	%rdx, -80(%rbp)
 	cmpq	%rdx, %rax
-	jbe	.L512_4
-.L512_5:
+	jbe	.L514_4
+.L514_5:
 	movl	40(%r14), %esi
 	cmpl	$1, %esi
 	adcl	$0, %esi
@@ -113477,37 +113772,37 @@ hw_shared_wf2q_Engine_deactivate:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L512_6
+	je	.L514_6
 	xorl	%edx, %edx
 	divq	%rsi
 	movq	%rax, %r12
-	jmp	.L512_12
+	jmp	.L514_12
 	.p2align	4
-.L512_6:
+.L514_6:
 	xorl	%edx, %edx
 	divl	%esi
 	movl	%eax, %r12d
-.L512_12:
+.L514_12:
 	addq	%rcx, %r12
 	movq	%r12, 8(%r14)
 	movl	56(%r14), %eax
 	cmpq	%rax, 232(%r15)
-	jbe	.L512_13
+	jbe	.L514_13
 	imulq	$168, %rax, %rax
 	addq	224(%r15), %rax
 	cmpl	%ebx, 152(%rax)
-	jne	.L512_16
-.L512_17:
+	jne	.L514_16
+.L514_17:
 	movl	$-1, 152(%rax)
-	jmp	.L512_18
-.L512_4:
+	jmp	.L514_18
+.L514_4:
 	leaq	152(%r15), %r14
 	movq	%r14, %rdi
 	movl	%r8d, %r12d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r12d, %r8d
-	jmp	.L512_5
-.L512_13:
+	jmp	.L514_5
+.L514_13:
 	leaq	240(%r15), %rdi
 	movq	%rdi, -72(%rbp)
 	movl	%r8d, -56(%rbp)
@@ -113515,11 +113810,11 @@ hw_shared_wf2q_Engine_deactivate:
 	movl	-56(%rbp), %r8d
 	movq	-72(%rbp), %rax
 	cmpl	%ebx, 152(%rax)
-	je	.L512_17
+	je	.L514_17
 	.p2align	4
-.L512_16:
+.L514_16:
 	movq	$0, 24(%r14)
-.L512_18:
+.L514_18:
 	movzbl	64(%r14), %ecx
 	movl	%ecx, %edx
 	shll	$4, %edx
@@ -113530,35 +113825,35 @@ hw_shared_wf2q_Engine_deactivate:
 	movq	(%rax,%rcx), %rcx
 	movzbl	66(%r14), %eax
 	testl	%eax, %eax
-	je	.L512_22
+	je	.L514_22
 	movq	%rcx, -56(%rbp)
 	movl	%r8d, %r14d
 	movq	%r15, %rdi
 	movl	%ebx, %esi
 	cmpl	$1, %eax
-	jne	.L512_41
+	jne	.L514_41
 	callq	hw_shared_wf2q_Engine_leave_active
-	jmp	.L512_21
+	jmp	.L514_21
 	.p2align	4
-.L512_41:
+.L514_41:
 	callq	hw_shared_wf2q_Engine_leave_idle
-.L512_21:
+.L514_21:
 	movl	%r14d, %r8d
 	movq	-56(%rbp), %rcx
-.L512_22:
+.L514_22:
 	subq	%rcx, %r12
 	testq	%r12, %r12
 	setg	%al
 	movq	%r15, %rdi
 	movl	%ebx, %esi
 	testb	%al, %r8b
-	je	.L512_23
+	je	.L514_23
 	callq	hw_shared_wf2q_Engine_enter_idle
-	jmp	.L512_25
+	jmp	.L514_25
 	.p2align	4
-.L512_23:
+.L514_23:
 	callq	hw_shared_wf2q_Engine_forget
-.L512_25:
+.L514_25:
 	addq	136(%r15), %r13
 	movq	-80(%rbp), %rax
 	cmpq	%rax, 144(%r15)
@@ -113573,7 +113868,7 @@ hw_shared_wf2q_Engine_deactivate:
 	leaq	240(%r15), %rsi
 	cmovbeq	%rsi, %rdx
 	cmpl	%ebx, 156(%rdx)
-	jne	.L512_27
+	jne	.L514_27
 	movzbl	-44(%rbp), %ecx
 	movq	%r15, %rdi
 	movl	%r14d, %esi
@@ -113582,24 +113877,24 @@ hw_shared_wf2q_Engine_deactivate:
 	callq	hw_shared_wf2q_Engine_refresh
 	movq	224(%r15), %rax
 	movq	232(%r15), %rcx
-.L512_27:
+.L514_27:
 	addq	%r12, %rax
 	cmpq	%r14, %rcx
 	leaq	240(%r15), %rcx
 	cmovbeq	%rcx, %rax
 	movl	160(%rax), %ebx
 	cmpl	$-1, 156(%rax)
-	jne	.L512_7
+	jne	.L514_7
 	movb	$1, %r8b
 	cmpl	$-1, 152(%rax)
-	je	.L512_1
-.L512_7:
+	je	.L514_1
+.L514_7:
 	cmpl	$-1, %ebx
-	je	.L512_35
+	je	.L514_35
 	movzbl	-44(%rbp), %r14d
-	jmp	.L512_9
+	jmp	.L514_9
 	.p2align	4
-.L512_40:
+.L514_40:
 	imulq	$168, %r12, %rax
 	addq	224(%r15), %rax
 	cmpq	%r12, 232(%r15)
@@ -113607,15 +113902,15 @@ hw_shared_wf2q_Engine_deactivate:
 	cmovbeq	%rcx, %rax
 	movl	160(%rax), %ebx
 	cmpl	$-1, %ebx
-	je	.L512_35
-.L512_9:
+	je	.L514_35
+.L514_9:
 	movl	%ebx, %ebx
 	leaq	(%rbx,%rbx,8), %r12
 	cmpq	%rbx, 144(%r15)
-	jbe	.L512_10
+	jbe	.L514_10
 	leaq	(,%r12,8), %r13
 	addq	136(%r15), %r13
-.L512_30:
+.L514_30:
 	movl	56(%r13), %eax
 	imulq	$168, %rax, %rdx
 	addq	224(%r15), %rdx
@@ -113623,7 +113918,7 @@ hw_shared_wf2q_Engine_deactivate:
 	leaq	240(%r15), %rax
 	cmovbeq	%rax, %rdx
 	cmpl	%ebx, 152(%rdx)
-	jne	.L512_31
+	jne	.L514_31
 	movl	40(%r13), %edi
 	cmpl	$1, %edi
 	adcl	$0, %edi
@@ -113635,24 +113930,24 @@ hw_shared_wf2q_Engine_deactivate:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L512_37
+	je	.L514_37
 	xorl	%edx, %edx
 	divq	%rdi
-	jmp	.L512_39
-.L512_37:
+	jmp	.L514_39
+.L514_37:
 	xorl	%edx, %edx
 	divl	%edi
-.L512_39:
+.L514_39:
 	addq	%rsi, %rax
 	movq	%rax, (%r13)
 	movq	%rax, 8(%r13)
-.L512_31:
+.L514_31:
 	cmpb	$1, 66(%r13)
-	jne	.L512_33
+	jne	.L514_33
 	movq	%r15, %rdi
 	movl	%ebx, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
-.L512_33:
+.L514_33:
 	movq	%r15, %rdi
 	movl	%ebx, %esi
 	xorl	%edx, %edx
@@ -113670,16 +113965,16 @@ hw_shared_wf2q_Engine_deactivate:
 	movq	-64(%rbp), %r8
 	callq	hw_shared_wf2q_Engine_refresh
 	cmpb	$0, -44(%rbp)
-	jne	.L512_40
+	jne	.L514_40
 	testb	%al, %al
-	jne	.L512_40
-	jmp	.L512_35
-.L512_10:
+	jne	.L514_40
+	jmp	.L514_35
+.L514_10:
 	leaq	152(%r15), %r13
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L512_30
-.L512_35:
+	jmp	.L514_30
+.L514_35:
 	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
@@ -113714,13 +114009,13 @@ hw_shared_wf2q_Engine_enqueue:
 	cmovbeq	%rsi, %rcx
 	movl	%edx, %r12d
 	cmpb	$1, 67(%rcx)
-	je	.L513_1
+	je	.L515_1
 	cmpq	%r15, %rax
-	jbe	.L513_3
-.L513_4:
+	jbe	.L515_3
+.L515_4:
 	movq	136(%r14), %rdi
 	addq	%r13, %rdi
-.L513_5:
+.L515_5:
 	movl	56(%rdi), %eax
 	imulq	$168, %rax, %rcx
 	addq	224(%r14), %rcx
@@ -113746,93 +114041,93 @@ hw_shared_wf2q_Engine_enqueue:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L513_6
+	je	.L515_6
 	xorl	%edx, %edx
 	divq	%r8
-	jmp	.L513_8
-.L513_6:
+	jmp	.L515_8
+.L515_6:
 	xorl	%edx, %edx
 	divl	%r8d
-.L513_8:
+.L515_8:
 	addq	%rsi, %rax
 	movq	%rax, 8(%rdi)
 	testb	%r12b, %r12b
-	je	.L513_9
+	je	.L515_9
 	subq	%rax, %rcx
 	testq	%rcx, %rcx
-	jle	.L513_9
+	jle	.L515_9
 	cmpl	$-1, 60(%rdi)
-	jne	.L513_41
+	jne	.L515_41
 	movq	%rax, %r8
 	movl	52(%rdi), %r9d
 	cmpl	$1, %r9d
 	adcl	$0, %r9d
 	movq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L513_38
+	je	.L515_38
 	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%r9
 	movq	%rax, %rcx
-	jmp	.L513_40
-.L513_38:
+	jmp	.L515_40
+.L515_38:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%r9d
 	movl	%eax, %ecx
-.L513_40:
+.L515_40:
 	movq	%r8, %rax
-.L513_41:
+.L515_41:
 	addq	%rcx, %rsi
 	movq	%rsi, (%rdi)
 	addq	%rcx, %rax
 	movq	%rax, 8(%rdi)
-.L513_9:
+.L515_9:
 	cmpq	%r15, 144(%r14)
-	jbe	.L513_10
+	jbe	.L515_10
 	movq	136(%r14), %r12
 	addq	%r13, %r12
-.L513_12:
+.L515_12:
 	movb	$1, 66(%r12)
 	movl	56(%r12), %eax
 	cmpq	%rax, 232(%r14)
-	jbe	.L513_13
+	jbe	.L515_13
 	imulq	$168, %rax, %rdi
 	addq	224(%r14), %rdi
-.L513_15:
+.L515_15:
 	incl	164(%rdi)
 	movzbl	64(%r12), %eax
 	testl	%eax, %eax
-	je	.L513_18
+	je	.L515_18
 	cmpl	$1, %eax
-	jne	.L513_17
+	jne	.L515_17
 	addq	$48, %rdi
-	jmp	.L513_18
-.L513_17:
+	jmp	.L515_18
+.L515_17:
 	addq	$96, %rdi
-.L513_18:
+.L515_18:
 	movq	(%r12), %r9
 	movq	8(%r12), %r8
 	movq	72(%r14), %rsi
 	movq	80(%r14), %rdx
 	movl	24(%rdi), %eax
 	cmpq	%rax, %rdx
-	jbe	.L513_19
+	jbe	.L515_19
 	addq	$16, %rdi
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	movq	(%rsi,%rcx), %rcx
 	subq	%r8, %rcx
 	testq	%rcx, %rcx
-	jle	.L513_22
+	jle	.L515_22
 	movl	%ebx, %ecx
 	callq	hw_collections_tree_Tree_insert_among_shared_wf2q_entity_LeastStart
 	cmpl	$-1, 60(%r12)
-	jne	.L513_30
-	jmp	.L513_25
-.L513_19:
+	jne	.L515_30
+	jmp	.L515_25
+.L515_19:
 	cmpq	%r15, %rdx
-	jbe	.L513_24
+	jbe	.L515_24
 	leaq	(%r15,%r15,2), %rax
 	shlq	$4, %rax
 	movq	%r8, (%rsi,%rax)
@@ -113845,20 +114140,20 @@ hw_shared_wf2q_Engine_enqueue:
 	movl	%ebx, 16(%rdi)
 	movl	%ebx, 20(%rdi)
 	movl	%ebx, 24(%rdi)
-.L513_24:
+.L515_24:
 	cmpl	$-1, 60(%r12)
-	jne	.L513_30
-.L513_25:
+	jne	.L515_30
+.L515_25:
 	cmpb	$0, 71(%r12)
 	movb	$0, 71(%r12)
 	movq	144(%r14), %rax
-	je	.L513_26
+	je	.L515_26
 	leaq	416(%r14), %r12
 	cmpq	%r15, %rax
-	jbe	.L513_32
+	jbe	.L515_32
 	movq	136(%r14), %rax
 	addq	%r13, %rax
-.L513_34:
+.L515_34:
 	movl	32(%rax), %ecx
 	movl	36(%rax), %edx
 	movq	$-1, 32(%rax)
@@ -113875,13 +114170,13 @@ hw_shared_wf2q_Engine_enqueue:
 	leaq	32(%rsi,%rdx,8), %rdx
 	cmovbeq	%rdi, %rdx
 	movl	%ecx, (%rdx)
-.L513_26:
+.L515_26:
 	movl	408(%r14), %r12d
 	movl	%ebx, 408(%r14)
 	cmpq	%r15, %rax
-	jbe	.L513_27
+	jbe	.L515_27
 	addq	136(%r14), %r13
-.L513_29:
+.L515_29:
 	movl	$-1, 32(%r13)
 	movl	%r12d, 36(%r13)
 	movq	136(%r14), %rax
@@ -113891,16 +114186,16 @@ hw_shared_wf2q_Engine_enqueue:
 	leaq	32(%rax,%rdx,8), %rax
 	cmovbeq	%rcx, %rax
 	movl	%ebx, (%rax)
-	jmp	.L513_30
-.L513_22:
+	jmp	.L515_30
+.L515_22:
 	movl	%ebx, %ecx
 	pushq	$1
 	pushq	%rax
 	callq	hw_collections_tree_Tree_attach_shared_wf2q_entity_LeastStart
 	addq	$16, %rsp
 	cmpl	$-1, 60(%r12)
-	je	.L513_25
-.L513_30:
+	je	.L515_25
+.L515_30:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -113909,39 +114204,39 @@ hw_shared_wf2q_Engine_enqueue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L513_1:
+.L515_1:
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	movl	$1, %edx
 	callq	hw_shared_wf2q_Engine_apply_pending
 	movq	144(%r14), %rax
 	cmpq	%r15, %rax
-	ja	.L513_4
-.L513_3:
+	ja	.L515_4
+.L515_3:
 	leaq	152(%r14), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	leaq	152(%r14), %rdi
-	jmp	.L513_5
-.L513_10:
+	jmp	.L515_5
+.L515_10:
 	leaq	152(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L513_12
-.L513_13:
+	jmp	.L515_12
+.L515_13:
 	leaq	240(%r14), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	leaq	240(%r14), %rdi
-	jmp	.L513_15
-.L513_27:
+	jmp	.L515_15
+.L515_27:
 	leaq	152(%r14), %r13
 	movq	%r13, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L513_29
-.L513_32:
+	jmp	.L515_29
+.L515_32:
 	leaq	152(%r14), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	leaq	152(%r14), %rax
-	jmp	.L513_34
+	jmp	.L515_34
 	.size	hw_shared_wf2q_Engine_enqueue, .-hw_shared_wf2q_Engine_enqueue
 
 	.p2align	4
@@ -113959,51 +114254,51 @@ hw_shared_wf2q_Engine_enter_idle:
 	movq	%rdi, %r14
 	movl	%esi, %ebx
 	cmpq	%rbx, 144(%rdi)
-	jbe	.L514_1
+	jbe	.L516_1
 	leaq	(%rbx,%rbx,8), %r13
 	shlq	$3, %r13
 	addq	136(%r14), %r13
-.L514_3:
+.L516_3:
 	movb	$2, 66(%r13)
 	movq	8(%r13), %r15
 	movl	56(%r13), %eax
 	cmpq	%rax, 232(%r14)
-	jbe	.L514_4
+	jbe	.L516_4
 	imulq	$168, %rax, %r12
 	addq	224(%r14), %r12
-.L514_6:
+.L516_6:
 	movzbl	64(%r13), %eax
 	testl	%eax, %eax
-	je	.L514_9
+	je	.L516_9
 	cmpl	$1, %eax
-	jne	.L514_8
+	jne	.L516_8
 	addq	$48, %r12
-	jmp	.L514_9
-.L514_8:
+	jmp	.L516_9
+.L516_8:
 	addq	$96, %r12
-.L514_9:
+.L516_9:
 	movq	(%r13), %r9
 	movq	72(%r14), %rsi
 	movq	80(%r14), %rdx
 	movl	36(%r12), %eax
 	cmpq	%rax, %rdx
-	jbe	.L514_10
+	jbe	.L516_10
 	leaq	28(%r12), %rdi
 	leaq	(%rax,%rax,2), %rcx
 	shlq	$4, %rcx
 	movq	(%rsi,%rcx), %rcx
 	subq	%r15, %rcx
 	testq	%rcx, %rcx
-	jle	.L514_13
+	jle	.L516_13
 	movl	%r8d, %ecx
 	movl	%r8d, %ebx
 	movq	%r15, %r8
 	callq	hw_collections_tree_Tree_insert_among_shared_wf2q_entity_LeastStart
 	movl	%ebx, %r8d
-	jmp	.L514_15
-.L514_10:
+	jmp	.L516_15
+.L516_10:
 	cmpq	%rbx, %rdx
-	jbe	.L514_15
+	jbe	.L516_15
 	leaq	(%rbx,%rbx,2), %rax
 	shlq	$4, %rax
 	movq	%r15, (%rsi,%rax)
@@ -114016,8 +114311,8 @@ hw_shared_wf2q_Engine_enter_idle:
 	movl	%r8d, 28(%r12)
 	movl	%r8d, 32(%r12)
 	movl	%r8d, 36(%r12)
-	jmp	.L514_15
-.L514_13:
+	jmp	.L516_15
+.L516_13:
 	movl	%r8d, %ecx
 	movl	%r8d, %ebx
 	movq	%r15, %r8
@@ -114026,11 +114321,11 @@ hw_shared_wf2q_Engine_enter_idle:
 	callq	hw_collections_tree_Tree_attach_shared_wf2q_entity_LeastStart
 	movl	%ebx, %r8d
 	addq	$16, %rsp
-.L514_15:
+.L516_15:
 	movl	40(%r12), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L514_17
+	je	.L516_17
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$3, %rcx
 	addq	136(%r14), %rcx
@@ -114039,10 +114334,10 @@ hw_shared_wf2q_Engine_enter_idle:
 	cmovaq	%rcx, %rax
 	subq	8(%rax), %r15
 	testq	%r15, %r15
-	jle	.L514_18
-.L514_17:
+	jle	.L516_18
+.L516_17:
 	movl	%r8d, 40(%r12)
-.L514_18:
+.L516_18:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114051,20 +114346,20 @@ hw_shared_wf2q_Engine_enter_idle:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L514_1:
+.L516_1:
 	leaq	152(%r14), %r13
 	movq	%r13, %rdi
 	movl	%r8d, %r15d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r15d, %r8d
-	jmp	.L514_3
-.L514_4:
+	jmp	.L516_3
+.L516_4:
 	leaq	240(%r14), %r12
 	movq	%r12, %rdi
 	movl	%r8d, -44(%rbp)
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movl	-44(%rbp), %r8d
-	jmp	.L514_6
+	jmp	.L516_6
 	.size	hw_shared_wf2q_Engine_enter_idle, .-hw_shared_wf2q_Engine_enter_idle
 
 	.p2align	4
@@ -114079,18 +114374,18 @@ hw_shared_wf2q_Engine_enter_weights:
 	subq	$16, %rsp
 	movl	%esi, %r14d
 	cmpq	%r14, 144(%rdi)
-	jbe	.L515_1
+	jbe	.L517_1
 	leaq	(%r14,%r14,8), %rbx
 	shlq	$3, %rbx
 	addq	136(%rdi), %rbx
 	cmpl	424(%rdi), %esi
-	jae	.L515_10
-.L515_4:
+	jae	.L517_10
+.L517_4:
 	movzbl	70(%rbx), %eax
 	movb	$1, 70(%rbx)
 	cmpb	$1, %al
-	jne	.L515_5
-.L515_10:
+	jne	.L517_5
+.L517_10:
 	addq	$16, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114098,19 +114393,19 @@ hw_shared_wf2q_Engine_enter_weights:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L515_5:
+.L517_5:
 	movl	40(%rbx), %r8d
 	movq	24(%rdi), %rax
 	movq	32(%rdi), %rdx
 	movl	436(%rdi), %r9d
 	cmpq	%r9, %rdx
-	jbe	.L515_6
+	jbe	.L517_6
 	movl	%esi, %ecx
 	addq	$428, %rdi
 	movq	%r9, %rsi
 	shlq	$5, %rsi
 	cmpq	%r8, (%rax,%rsi)
-	jbe	.L515_9
+	jbe	.L517_9
 	movq	%rax, %rsi
 	addq	$16, %rsp
 	popq	%rbx
@@ -114119,9 +114414,9 @@ hw_shared_wf2q_Engine_enter_weights:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_insert_among
-.L515_6:
+.L517_6:
 	cmpq	%r14, %rdx
-	jbe	.L515_10
+	jbe	.L517_10
 	shlq	$5, %r14
 	movq	%r8, (%rax,%r14)
 	movq	$-1, 8(%rax,%r14)
@@ -114131,13 +114426,13 @@ hw_shared_wf2q_Engine_enter_weights:
 	movl	%esi, 428(%rdi)
 	movl	%esi, 432(%rdi)
 	movl	%esi, 436(%rdi)
-	jmp	.L515_10
-.L515_9:
+	jmp	.L517_10
+.L517_9:
 	movl	$1, (%rsp)
 	movq	%rax, %rsi
 	callq	hw_collections_tree_Tree_attach
-	jmp	.L515_10
-.L515_1:
+	jmp	.L517_10
+.L517_1:
 	leaq	152(%rdi), %rbx
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
@@ -114146,8 +114441,8 @@ hw_shared_wf2q_Engine_enter_weights:
 	movq	%r15, %rdi
 	movl	%r12d, %esi
 	cmpl	424(%rdi), %esi
-	jb	.L515_4
-	jmp	.L515_10
+	jb	.L517_4
+	jmp	.L517_10
 	.size	hw_shared_wf2q_Engine_enter_weights, .-hw_shared_wf2q_Engine_enter_weights
 
 	.p2align	4
@@ -114172,58 +114467,58 @@ hw_shared_wf2q_Engine_forget:
 	cmpq	%r15, %rax
 	cmovbeq	%rdx, %rcx
 	cmpb	$2, 66(%rcx)
-	jne	.L516_2
+	jne	.L518_2
 	movq	%r14, %rdi
 	movl	%esi, %ebx
 	callq	hw_shared_wf2q_Engine_leave_idle
 	movl	%ebx, %esi
 	movq	144(%r14), %rax
-.L516_2:
+.L518_2:
 	cmpq	%r15, %rax
-	jbe	.L516_3
+	jbe	.L518_3
 	movq	136(%r14), %rbx
 	addq	%r13, %rbx
-.L516_5:
+.L518_5:
 	movl	40(%rbx), %edx
 	cmpb	$0, 68(%rbx)
 	movb	$0, 68(%rbx)
-	je	.L516_6
+	je	.L518_6
 	movl	56(%rbx), %eax
 	cmpq	%rax, 232(%r14)
-	jbe	.L516_12
+	jbe	.L518_12
 	imulq	$168, %rax, %r12
 	addq	224(%r14), %r12
-.L516_14:
+.L518_14:
 	movzbl	64(%rbx), %eax
 	testl	%eax, %eax
-	je	.L516_17
+	je	.L518_17
 	cmpl	$1, %eax
-	jne	.L516_16
+	jne	.L518_16
 	addq	$48, %r12
-	jmp	.L516_17
-.L516_16:
+	jmp	.L518_17
+.L518_16:
 	addq	$96, %r12
-.L516_17:
+.L518_17:
 	movq	8(%r12), %rax
 	xorl	%ecx, %ecx
 	subq	%rdx, %rax
 	cmovaeq	%rax, %rcx
 	movq	%rcx, 8(%r12)
-.L516_6:
+.L518_6:
 	cmpl	$-1, 60(%rbx)
-	jne	.L516_21
+	jne	.L518_21
 	cmpb	$0, 66(%rbx)
-	jne	.L516_21
+	jne	.L518_21
 	cmpb	$0, 71(%rbx)
-	jne	.L516_21
+	jne	.L518_21
 	movb	$1, 71(%rbx)
 	leaq	416(%r14), %rbx
 	movl	420(%r14), %r12d
 	movl	%esi, 420(%r14)
 	cmpq	%r15, 144(%r14)
-	jbe	.L516_10
+	jbe	.L518_10
 	addq	136(%r14), %r13
-.L516_20:
+.L518_20:
 	movl	%r12d, 32(%r13)
 	movl	$-1, 36(%r13)
 	movq	136(%r14), %rax
@@ -114232,7 +114527,7 @@ hw_shared_wf2q_Engine_forget:
 	leaq	36(%rax,%rcx,8), %rax
 	cmovaq	%rax, %rbx
 	movl	%esi, (%rbx)
-.L516_21:
+.L518_21:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114241,15 +114536,15 @@ hw_shared_wf2q_Engine_forget:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L516_3:
+.L518_3:
 	leaq	152(%r14), %r12
 	movq	%r12, %rdi
 	movl	%esi, %ebx
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%ebx, %esi
 	movq	%r12, %rbx
-	jmp	.L516_5
-.L516_12:
+	jmp	.L518_5
+.L518_12:
 	leaq	240(%r14), %r12
 	movq	%r12, %rdi
 	movl	%esi, -44(%rbp)
@@ -114257,14 +114552,14 @@ hw_shared_wf2q_Engine_forget:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	-56(%rbp), %rdx
 	movl	-44(%rbp), %esi
-	jmp	.L516_14
-.L516_10:
+	jmp	.L518_14
+.L518_10:
 	leaq	152(%r14), %r13
 	movq	%r13, %rdi
 	movl	%esi, %r15d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r15d, %esi
-	jmp	.L516_20
+	jmp	.L518_20
 	.size	hw_shared_wf2q_Engine_forget, .-hw_shared_wf2q_Engine_forget
 
 	.p2align	4
@@ -114283,22 +114578,22 @@ hw_shared_wf2q_Engine_forget_entirely:
 	leaq	(%r12,%r12,8), %r13
 	cmpq	%r12, 144(%rdi)
 	movl	%esi, -44(%rbp)
-	jbe	.L517_1
+	jbe	.L519_1
 	movl	%esi, %r9d
 	leaq	(,%r13,8), %r14
 	addq	136(%rbx), %r14
-.L517_3:
+.L519_3:
 	movzbl	70(%r14), %eax
 	movb	$0, 70(%r14)
 	cmpb	$1, %al
-	jne	.L517_7
+	jne	.L519_7
 	movq	24(%rbx), %rsi
 	movq	32(%rbx), %rdx
 	movl	432(%rbx), %eax
 	cmpl	436(%rbx), %eax
-	jne	.L517_40
+	jne	.L519_40
 	cmpq	%r12, %rdx
-	jbe	.L517_7
+	jbe	.L519_7
 	movq	%r12, %rax
 	shlq	$5, %rax
 	movq	$0, (%rsi,%rax)
@@ -114308,13 +114603,13 @@ hw_shared_wf2q_Engine_forget_entirely:
 	movb	$0, 28(%rsi,%rax)
 	movq	$-1, 428(%rbx)
 	movl	$-1, 436(%rbx)
-	jmp	.L517_7
-.L517_40:
+	jmp	.L519_7
+.L519_40:
 	leaq	428(%rbx), %rdi
 	movl	%r9d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
 	movl	-44(%rbp), %r9d
-.L517_7:
+.L519_7:
 	movq	136(%rbx), %rax
 	movq	144(%rbx), %rcx
 	leaq	152(%rbx), %rdi
@@ -114323,17 +114618,17 @@ hw_shared_wf2q_Engine_forget_entirely:
 	movq	%rdi, %rsi
 	cmovaq	%rdx, %rsi
 	cmpb	$1, 71(%rsi)
-	jne	.L517_14
+	jne	.L519_14
 	cmpq	%r12, %rcx
-	jbe	.L517_9
-.L517_10:
+	jbe	.L519_9
+.L519_10:
 	movb	$0, 71(%rdx)
 	leaq	416(%rbx), %r15
 	cmpq	%r12, 144(%rbx)
-	jbe	.L517_11
+	jbe	.L519_11
 	leaq	(,%r13,8), %rax
 	addq	136(%rbx), %rax
-.L517_13:
+.L519_13:
 	movl	32(%rax), %ecx
 	movl	36(%rax), %edx
 	movq	$-1, 32(%rax)
@@ -114352,12 +114647,12 @@ hw_shared_wf2q_Engine_forget_entirely:
 	movl	%ecx, (%rax)
 	movq	136(%rbx), %rax
 	movq	144(%rbx), %rcx
-.L517_14:
+.L519_14:
 	cmpq	%r12, %rcx
 	leaq	(%rax,%r13,8), %rdx
 	cmovbeq	%rdi, %rdx
 	cmpb	$1, 66(%rdx)
-	jne	.L517_16
+	jne	.L519_16
 	movq	%rbx, %rdi
 	movl	%r9d, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
@@ -114365,12 +114660,12 @@ hw_shared_wf2q_Engine_forget_entirely:
 	leaq	152(%rbx), %rdi
 	movq	136(%rbx), %rax
 	movq	144(%rbx), %rcx
-.L517_16:
+.L519_16:
 	cmpq	%r12, %rcx
 	leaq	(%rax,%r13,8), %rdx
 	cmovbeq	%rdi, %rdx
 	cmpb	$1, 68(%rdx)
-	jne	.L517_18
+	jne	.L519_18
 	movq	%rbx, %rdi
 	movl	%r9d, %esi
 	callq	hw_shared_wf2q_Engine_forget
@@ -114378,7 +114673,7 @@ hw_shared_wf2q_Engine_forget_entirely:
 	leaq	152(%rbx), %rdi
 	movq	136(%rbx), %rax
 	movq	144(%rbx), %rcx
-.L517_18:
+.L519_18:
 	cmpq	%r12, %rcx
 	leaq	(%rax,%r13,8), %rax
 	cmovbeq	%rdi, %rax
@@ -114392,51 +114687,51 @@ hw_shared_wf2q_Engine_forget_entirely:
 	movq	%r8, %rsi
 	cmovaq	%rdx, %rsi
 	cmpl	%r9d, 152(%rsi)
-	jne	.L517_22
+	jne	.L519_22
 	cmpq	%r15, %rcx
-	jbe	.L517_20
-.L517_21:
+	jbe	.L519_20
+.L519_21:
 	movl	$-1, 152(%rdx)
 	movq	224(%rbx), %rax
 	movq	232(%rbx), %rcx
-.L517_22:
+.L519_22:
 	addq	%r14, %rax
 	cmpq	%r15, %rcx
 	movq	%r8, %rdx
 	cmovaq	%rax, %rdx
 	cmpl	%r9d, 156(%rdx)
-	jne	.L517_26
+	jne	.L519_26
 	cmpq	%r15, %rcx
-	jbe	.L517_24
-.L517_25:
+	jbe	.L519_24
+.L519_25:
 	movl	$-1, 156(%rax)
-.L517_26:
+.L519_26:
 	cmpq	%r12, 144(%rbx)
-	jbe	.L517_27
+	jbe	.L519_27
 	leaq	(,%r13,8), %rax
 	addq	136(%rbx), %rax
-.L517_29:
+.L519_29:
 	movzbl	69(%rax), %ecx
 	movb	$0, 69(%rax)
 	cmpb	$1, %cl
-	jne	.L517_31
+	jne	.L519_31
 	decl	440(%rbx)
-.L517_31:
+.L519_31:
 	cmpq	%r12, 144(%rbx)
-	jbe	.L517_32
+	jbe	.L519_32
 	leaq	(,%r13,8), %rax
 	addq	136(%rbx), %rax
-.L517_34:
+.L519_34:
 	movzbl	71(%rax), %ecx
 	movb	$0, 71(%rax)
 	cmpb	$1, %cl
-	jne	.L517_39
+	jne	.L519_39
 	leaq	416(%rbx), %r14
 	cmpq	%r12, 144(%rbx)
-	jbe	.L517_36
+	jbe	.L519_36
 	shlq	$3, %r13
 	addq	136(%rbx), %r13
-.L517_38:
+.L519_38:
 	movl	32(%r13), %eax
 	movl	36(%r13), %ecx
 	movq	$-1, 32(%r13)
@@ -114453,7 +114748,7 @@ hw_shared_wf2q_Engine_forget_entirely:
 	leaq	32(%rdx,%rcx,8), %rcx
 	cmovbeq	%rbx, %rcx
 	movl	%eax, (%rcx)
-.L517_39:
+.L519_39:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114462,53 +114757,53 @@ hw_shared_wf2q_Engine_forget_entirely:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L517_1:
+.L519_1:
 	leaq	152(%rbx), %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	-44(%rbp), %r9d
-	jmp	.L517_3
-.L517_27:
+	jmp	.L519_3
+.L519_27:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	leaq	152(%rbx), %rdi
 	movq	%rdi, %rax
-	jmp	.L517_29
-.L517_32:
+	jmp	.L519_29
+.L519_32:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	leaq	152(%rbx), %rdi
 	movq	%rdi, %rax
-	jmp	.L517_34
-.L517_9:
+	jmp	.L519_34
+.L519_9:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	-44(%rbp), %r9d
 	leaq	152(%rbx), %rdi
 	movq	%rdi, %rdx
-	jmp	.L517_10
-.L517_11:
+	jmp	.L519_10
+.L519_11:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	-44(%rbp), %r9d
 	leaq	152(%rbx), %rdi
 	movq	%rdi, %rax
-	jmp	.L517_13
-.L517_20:
+	jmp	.L519_13
+.L519_20:
 	movq	%r8, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	leaq	240(%rbx), %r8
 	movl	-44(%rbp), %r9d
 	leaq	152(%rbx), %rdi
 	movq	%r8, %rdx
-	jmp	.L517_21
-.L517_24:
+	jmp	.L519_21
+.L519_24:
 	movq	%r8, %rdi
 	movq	%r8, %r14
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	leaq	152(%rbx), %rdi
 	movq	%r14, %rax
-	jmp	.L517_25
-.L517_36:
+	jmp	.L519_25
+.L519_36:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	leaq	152(%rbx), %r13
-	jmp	.L517_38
+	jmp	.L519_38
 	.size	hw_shared_wf2q_Engine_forget_entirely, .-hw_shared_wf2q_Engine_forget_entirely
 
 	.p2align	4
@@ -114528,35 +114823,35 @@ hw_shared_wf2q_Engine_leave_active:
 	leaq	(,%r13,8), %r14
 	addq	%r13, %r14
 	cmpq	%r13, 144(%rdi)
-	jbe	.L518_1
+	jbe	.L520_1
 	leaq	(,%r14,8), %r15
 	addq	136(%rbx), %r15
-.L518_3:
+.L520_3:
 	movb	$0, 66(%r15)
 	movl	56(%r15), %eax
 	cmpq	%rax, 232(%rbx)
-	jbe	.L518_4
+	jbe	.L520_4
 	imulq	$168, %rax, %rdi
 	addq	224(%rbx), %rdi
-.L518_6:
+.L520_6:
 	decl	164(%rdi)
 	movzbl	64(%r15), %eax
 	testl	%eax, %eax
-	je	.L518_9
+	je	.L520_9
 	cmpl	$1, %eax
-	jne	.L518_8
+	jne	.L520_8
 	addq	$48, %rdi
-	jmp	.L518_9
-.L518_8:
+	jmp	.L520_9
+.L520_8:
 	addq	$96, %rdi
-.L518_9:
+.L520_9:
 	movq	72(%rbx), %rsi
 	movq	80(%rbx), %rdx
 	movl	20(%rdi), %eax
 	cmpl	24(%rdi), %eax
-	jne	.L518_18
+	jne	.L520_18
 	cmpq	%r13, %rdx
-	jbe	.L518_12
+	jbe	.L520_12
 	leaq	(,%r13,2), %rax
 	addq	%r13, %rax
 	shlq	$4, %rax
@@ -114569,23 +114864,23 @@ hw_shared_wf2q_Engine_leave_active:
 	movb	$0, 44(%rsi,%rax)
 	movq	$-1, 16(%rdi)
 	movl	$-1, 24(%rdi)
-.L518_12:
+.L520_12:
 	cmpl	$-1, 60(%r15)
-	jne	.L518_17
-	jmp	.L518_13
-.L518_18:
+	jne	.L520_17
+	jmp	.L520_13
+.L520_18:
 	addq	$16, %rdi
 	movl	%r12d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among_shared_wf2q_entity_LeastStart
 	cmpl	$-1, 60(%r15)
-	jne	.L518_17
-.L518_13:
+	jne	.L520_17
+.L520_13:
 	leaq	408(%rbx), %r15
 	cmpq	%r13, 144(%rbx)
-	jbe	.L518_14
+	jbe	.L520_14
 	shlq	$3, %r14
 	addq	136(%rbx), %r14
-.L518_16:
+.L520_16:
 	movl	32(%r14), %eax
 	movl	36(%r14), %ecx
 	movq	$-1, 32(%r14)
@@ -114602,7 +114897,7 @@ hw_shared_wf2q_Engine_leave_active:
 	leaq	32(%rdx,%rcx,8), %rcx
 	cmovbeq	%rbx, %rcx
 	movl	%eax, (%rcx)
-.L518_17:
+.L520_17:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114611,21 +114906,21 @@ hw_shared_wf2q_Engine_leave_active:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L518_1:
+.L520_1:
 	leaq	152(%rbx), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L518_3
-.L518_4:
+	jmp	.L520_3
+.L520_4:
 	leaq	240(%rbx), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	leaq	240(%rbx), %rdi
-	jmp	.L518_6
-.L518_14:
+	jmp	.L520_6
+.L520_14:
 	leaq	152(%rbx), %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L518_16
+	jmp	.L520_16
 	.size	hw_shared_wf2q_Engine_leave_active, .-hw_shared_wf2q_Engine_leave_active
 
 	.p2align	4
@@ -114653,9 +114948,9 @@ hw_shared_wf2q_Engine_leave_all:
 	imulq	$168, %r9, %r10
 	addq	%rdx, %r10
 	leaq	240(%rdi), %r12
-	jmp	.L519_1
+	jmp	.L521_1
 	.p2align	4
-.L519_19:
+.L521_19:
 	movq	136(%rdi), %rax
 	movq	144(%rdi), %rcx
 	cmpq	%r13, %rcx
@@ -114666,12 +114961,12 @@ hw_shared_wf2q_Engine_leave_all:
 	movq	232(%rdi), %r8
 	imulq	$168, %r9, %r10
 	addq	%rdx, %r10
-.L519_1:
+.L521_1:
 	cmpq	%r9, %r8
 	cmovbeq	%r12, %r10
 	movl	160(%r10), %r9d
 	cmpl	$-1, %r9d
-	je	.L519_7
+	je	.L521_7
 	movl	%r9d, %r13d
 	cmpq	%r13, %rcx
 	leaq	(%r13,%r13,8), %r15
@@ -114680,30 +114975,30 @@ hw_shared_wf2q_Engine_leave_all:
 	cmovaq	%r9, %r10
 	movl	60(%r10), %r10d
 	cmpq	%r10, %r8
-	ja	.L519_3
+	ja	.L521_3
 	movq	%r12, %rdx
 	cmpl	$-1, 156(%rdx)
-	je	.L519_6
-	jmp	.L519_7
+	je	.L521_6
+	jmp	.L521_7
 	.p2align	4
-.L519_3:
+.L521_3:
 	imulq	$168, %r10, %r8
 	addq	%r8, %rdx
 	cmpl	$-1, 156(%rdx)
-	jne	.L519_7
-.L519_6:
+	jne	.L521_7
+.L521_6:
 	cmpl	$-1, 152(%rdx)
-	jne	.L519_7
+	jne	.L521_7
 	cmpq	%r13, %rcx
-	jbe	.L519_16
-.L519_17:
+	jbe	.L521_16
+.L521_17:
 	movzbl	69(%r9), %eax
 	movb	$0, 69(%r9)
 	cmpb	$1, %al
-	jne	.L519_19
+	jne	.L521_19
 	decl	440(%rdi)
-	jmp	.L519_19
-.L519_16:
+	jmp	.L521_19
+.L521_16:
 	movq	%rdi, -56(%rbp)
 	movq	%rbx, %rdi
 	movl	%esi, -44(%rbp)
@@ -114712,23 +115007,23 @@ hw_shared_wf2q_Engine_leave_all:
 	movl	-44(%rbp), %esi
 	movq	-56(%rbp), %rdi
 	movq	%rbx, %r9
-	jmp	.L519_17
-.L519_7:
+	jmp	.L521_17
+.L521_7:
 	cmpq	%r14, %rcx
-	jbe	.L519_8
+	jbe	.L521_8
 	leaq	(%rax,%r11,8), %rbx
-.L519_10:
+.L521_10:
 	movzbl	70(%rbx), %eax
 	movb	$0, 70(%rbx)
 	cmpb	$1, %al
-	jne	.L519_14
+	jne	.L521_14
 	movq	24(%rdi), %rax
 	movq	32(%rdi), %rdx
 	movl	432(%rdi), %ecx
 	cmpl	436(%rdi), %ecx
-	jne	.L519_20
+	jne	.L521_20
 	cmpq	%r14, %rdx
-	jbe	.L519_14
+	jbe	.L521_14
 	shlq	$5, %r14
 	movq	$0, (%rax,%r14)
 	movq	$-1, 8(%rax,%r14)
@@ -114737,7 +115032,7 @@ hw_shared_wf2q_Engine_leave_all:
 	movb	$0, 28(%rax,%r14)
 	movq	$-1, 428(%rdi)
 	movl	$-1, 436(%rdi)
-.L519_14:
+.L521_14:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114746,7 +115041,7 @@ hw_shared_wf2q_Engine_leave_all:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L519_20:
+.L521_20:
 	addq	$428, %rdi
 	movl	%esi, %ecx
 	movq	%rax, %rsi
@@ -114758,14 +115053,14 @@ hw_shared_wf2q_Engine_leave_all:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_remove_from_among
-.L519_8:
+.L521_8:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movl	%esi, %r12d
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	%r12d, %esi
 	movq	%r15, %rdi
-	jmp	.L519_10
+	jmp	.L521_10
 	.size	hw_shared_wf2q_Engine_leave_all, .-hw_shared_wf2q_Engine_leave_all
 
 	.p2align	4
@@ -114782,28 +115077,28 @@ hw_shared_wf2q_Engine_leave_idle:
 	movl	%esi, %ebx
 	movl	%esi, %r12d
 	cmpq	%r12, 144(%rdi)
-	jbe	.L520_1
+	jbe	.L522_1
 	leaq	(%r12,%r12,8), %r15
 	shlq	$3, %r15
 	addq	136(%rdi), %r15
-.L520_3:
+.L522_3:
 	movb	$0, 66(%r15)
 	movl	56(%r15), %eax
 	cmpq	%rax, 232(%rdi)
-	jbe	.L520_4
+	jbe	.L522_4
 	imulq	$168, %rax, %r14
 	addq	224(%rdi), %r14
-.L520_6:
+.L522_6:
 	movzbl	64(%r15), %eax
 	testl	%eax, %eax
-	je	.L520_9
+	je	.L522_9
 	cmpl	$1, %eax
-	jne	.L520_8
+	jne	.L522_8
 	addq	$48, %r14
-.L520_9:
+.L522_9:
 	cmpl	%ebx, 40(%r14)
-	jne	.L520_11
-.L520_10:
+	jne	.L522_11
+.L522_10:
 	leaq	(%r12,%r12,2), %rax
 	shlq	$4, %rax
 	addq	72(%rdi), %rax
@@ -114812,14 +115107,14 @@ hw_shared_wf2q_Engine_leave_idle:
 	cmovaq	%rax, %rcx
 	movl	36(%rcx), %eax
 	movl	%eax, 40(%r14)
-.L520_11:
+.L522_11:
 	movq	72(%rdi), %rsi
 	movq	80(%rdi), %rdx
 	movl	32(%r14), %eax
 	cmpl	36(%r14), %eax
-	jne	.L520_16
+	jne	.L522_16
 	cmpq	%r12, %rdx
-	jbe	.L520_14
+	jbe	.L522_14
 	leaq	(%r12,%r12,2), %rax
 	shlq	$4, %rax
 	movq	$0, 8(%rsi,%rax)
@@ -114831,7 +115126,7 @@ hw_shared_wf2q_Engine_leave_idle:
 	movb	$0, 44(%rsi,%rax)
 	movq	$-1, 28(%r14)
 	movl	$-1, 36(%r14)
-.L520_14:
+.L522_14:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -114840,7 +115135,7 @@ hw_shared_wf2q_Engine_leave_idle:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L520_16:
+.L522_16:
 	addq	$28, %r14
 	movq	%r14, %rdi
 	movl	%ebx, %ecx
@@ -114852,25 +115147,25 @@ hw_shared_wf2q_Engine_leave_idle:
 	popq	%r15
 	popq	%rbp
 	jmp	hw_collections_tree_Tree_remove_from_among_shared_wf2q_entity_LeastStart
-.L520_8:
+.L522_8:
 	addq	$96, %r14
 	cmpl	%ebx, 40(%r14)
-	je	.L520_10
-	jmp	.L520_11
-.L520_1:
+	je	.L522_10
+	jmp	.L522_11
+.L522_1:
 	leaq	152(%rdi), %r15
 	movq	%rdi, %r14
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	%r14, %rdi
-	jmp	.L520_3
-.L520_4:
+	jmp	.L522_3
+.L522_4:
 	leaq	240(%rdi), %r14
 	movq	%rdi, %r13
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r13, %rdi
-	jmp	.L520_6
+	jmp	.L522_6
 	.size	hw_shared_wf2q_Engine_leave_idle, .-hw_shared_wf2q_Engine_leave_idle
 
 	.p2align	4
@@ -114893,13 +115188,13 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movl	%r8d, %r15d
 	movq	%r9, %r11
 	testb	$7, %r9b
-	je	.L521_2
+	je	.L523_2
 	movq	%r9, %r11
 	andq	$-8, %r11
 	addq	$8, %r11
 	cmpq	%r9, %r11
-	jb	.L521_3
-.L521_2:
+	jb	.L523_3
+.L523_2:
 	leaq	(,%r15,8), %rdi
 	leaq	(%rdi,%rdi,8), %r10
 	movq	%r11, %rdi
@@ -114908,24 +115203,24 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	cmpq	%r11, %rdi
 	setb	%r14b
 	orb	%bl, %r14b
-	je	.L521_4
-.L521_3:
+	je	.L523_4
+.L523_3:
 	movl	$8, %r12d
 	xorl	%r14d, %r14d
-	jmp	.L521_9
-.L521_4:
+	jmp	.L523_9
+.L523_4:
 	movq	%rdi, 8(%rcx)
 	movq	(%rcx), %r9
 	leaq	(%r9,%r11), %r12
 	testl	%r8d, %r8d
-	je	.L521_8
+	je	.L523_8
 	addq	%r11, %r9
 	addq	$66, %r9
 	xorl	%r11d, %r11d
 	movabsq	$4294967297, %rbx
 	movabsq	$-4294967296, %r14
 	.p2align	4
-.L521_6:
+.L523_6:
 	movq	$0, -42(%r9,%r11)
 	movq	$0, -50(%r9,%r11)
 	movq	$0, -58(%r9,%r11)
@@ -114939,24 +115234,24 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movw	$0, 4(%r9,%r11)
 	addq	$72, %r11
 	cmpq	%r11, %r10
-	jne	.L521_6
+	jne	.L523_6
 	movq	%rdi, %r9
 	movq	%r15, %r14
-	jmp	.L521_9
-.L521_8:
+	jmp	.L523_9
+.L523_8:
 	xorl	%r14d, %r14d
 	movq	%rdi, %r9
-.L521_9:
+.L523_9:
 	movl	%edx, %r13d
 	movq	%r9, %r10
 	testb	$7, %r9b
-	je	.L521_11
+	je	.L523_11
 	movq	%r9, %r10
 	andq	$-8, %r10
 	addq	$8, %r10
 	cmpq	%r9, %r10
-	jb	.L521_12
-.L521_11:
+	jb	.L523_12
+.L523_11:
 	leaq	(%r15,%r15,2), %rdi
 	shlq	$4, %rdi
 	addq	%r10, %rdi
@@ -114964,38 +115259,38 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	cmpq	%r10, %rdi
 	setb	%bl
 	orb	%r11b, %bl
-	je	.L521_13
-.L521_12:
+	je	.L523_13
+.L523_12:
 	movl	$8, %ebx
 	xorl	%r15d, %r15d
 	movq	%r9, %rdi
-	jmp	.L521_21
-.L521_13:
+	jmp	.L523_21
+.L523_13:
 	movq	%rdi, 8(%rcx)
 	movq	(%rcx), %r11
 	leaq	(%r11,%r10), %rbx
 	testl	%r8d, %r8d
-	je	.L521_16
+	je	.L523_16
 	movl	%edx, %r8d
 	notl	%r8d
 	cmpl	%r8d, %esi
 	cmovbl	%esi, %r8d
 	addq	%r13, %r8
 	cmpq	$1, %r8
-	jne	.L521_17
+	jne	.L523_17
 	xorl	%r8d, %r8d
-	jmp	.L521_20
-.L521_16:
+	jmp	.L523_20
+.L523_16:
 	xorl	%r15d, %r15d
-	jmp	.L521_21
-.L521_17:
+	jmp	.L523_21
+.L523_17:
 	movl	%r15d, %r9d
 	andl	$-2, %r9d
 	addq	%r11, %r10
 	addq	$92, %r10
 	xorl	%r8d, %r8d
 	.p2align	4
-.L521_18:
+.L523_18:
 	movq	$0, -84(%r10)
 	movq	$0, -92(%r10)
 	movq	$-1, -76(%r10)
@@ -115013,10 +115308,10 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movb	$0, (%r10)
 	addq	$96, %r10
 	cmpq	%r8, %r9
-	jne	.L521_18
+	jne	.L523_18
 	testb	$1, %r15b
-	je	.L521_21
-.L521_20:
+	je	.L523_21
+.L523_20:
 	leaq	(%r8,%r8,2), %r8
 	shlq	$4, %r8
 	movq	$0, 8(%rbx,%r8)
@@ -115026,17 +115321,17 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movq	$-1, 32(%rbx,%r8)
 	movl	$-1, 40(%rbx,%r8)
 	movb	$0, 44(%rbx,%r8)
-.L521_21:
+.L523_21:
 	movq	%rdi, %r9
 	testb	$7, %dil
 	movq	%r15, -48(%rbp)
-	je	.L521_23
+	je	.L523_23
 	movq	%rdi, %r9
 	andq	$-8, %r9
 	addq	$8, %r9
 	cmpq	%rdi, %r9
-	jb	.L521_45
-.L521_23:
+	jb	.L523_45
+.L523_23:
 	movq	%r13, %r15
 	movq	%r14, %r13
 	movq	%r12, %r14
@@ -115048,36 +115343,36 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	cmpq	%r9, %r12
 	setb	%r11b
 	orb	%r10b, %r11b
-	je	.L521_25
+	je	.L523_25
 	movl	$8, %esi
 	movq	%rsi, -64(%rbp)
 	xorl	%r11d, %r11d
-	jmp	.L521_35
-.L521_25:
+	jmp	.L523_35
+.L523_25:
 	movq	%r12, 8(%rcx)
 	movq	(%rcx), %rdi
 	leaq	(%rdi,%r9), %r10
 	movq	%r10, -64(%rbp)
 	testl	%esi, %esi
-	je	.L521_28
+	je	.L523_28
 	movq	%r8, %r11
 	movl	%r11d, %r10d
 	andl	$3, %r10d
 	cmpl	$4, %esi
-	jae	.L521_29
+	jae	.L523_29
 	xorl	%esi, %esi
-	jmp	.L521_32
-.L521_28:
+	jmp	.L523_32
+.L523_28:
 	xorl	%r11d, %r11d
-	jmp	.L521_34
-.L521_29:
+	jmp	.L523_34
+.L523_29:
 	movq	%rbx, -56(%rbp)
 	andl	$-4, %r11d
 	leaq	(%r9,%rdi), %rbx
 	addq	$124, %rbx
 	xorl	%esi, %esi
 	.p2align	4
-.L521_30:
+.L523_30:
 	movq	$0, -124(%rbx)
 	movq	$-1, -116(%rbx)
 	movq	$-1, -108(%rbx)
@@ -115101,19 +115396,19 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movb	$0, (%rbx)
 	subq	$-128, %rbx
 	cmpq	%rsi, %r11
-	jne	.L521_30
+	jne	.L523_30
 	testq	%r10, %r10
 	movq	-56(%rbp), %rbx
 	movq	%r8, %r11
-	je	.L521_34
-.L521_32:
+	je	.L523_34
+.L523_32:
 	shlq	$5, %rsi
 	addq	%rsi, %r9
 	addq	%r9, %rdi
 	shll	$5, %r10d
 	xorl	%esi, %esi
 	.p2align	4
-.L521_33:
+.L523_33:
 	movq	$0, (%rdi,%rsi)
 	movq	$-1, 8(%rdi,%rsi)
 	movq	$-1, 16(%rdi,%rsi)
@@ -115121,24 +115416,24 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movb	$0, 28(%rdi,%rsi)
 	addq	$32, %rsi
 	cmpq	%rsi, %r10
-	jne	.L521_33
-.L521_34:
+	jne	.L523_33
+.L523_34:
 	movq	%r12, %rdi
-.L521_35:
+.L523_35:
 	movq	%r14, %r12
 	movq	%r13, %r14
 	movq	%r15, %r13
 	movq	-48(%rbp), %r15
 	testb	$7, %dil
-	je	.L521_37
-.L521_36:
+	je	.L523_37
+.L523_36:
 	movq	%rdi, %rsi
 	andq	$-8, %rsi
 	addq	$8, %rsi
 	cmpq	%rdi, %rsi
 	movq	%rsi, %rdi
-	jb	.L521_38
-.L521_37:
+	jb	.L523_38
+.L523_37:
 	movq	%r13, %r10
 	imulq	$168, %r13, %r13
 	movq	%rdi, %rsi
@@ -115147,17 +115442,17 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	cmpq	%rdi, %rsi
 	setb	%r9b
 	orb	%r8b, %r9b
-	je	.L521_39
-.L521_38:
+	je	.L523_39
+.L523_38:
 	movl	$8, %esi
-	jmp	.L521_43
-.L521_39:
+	jmp	.L523_43
+.L523_39:
 	movq	%r10, -112(%rbp)
 	movq	%rsi, 8(%rcx)
 	movq	(%rcx), %rcx
 	leaq	(%rcx,%rdi), %rsi
 	testl	%edx, %edx
-	je	.L521_43
+	je	.L523_43
 	movq	%rsi, -72(%rbp)
 	movq	%r11, -80(%rbp)
 	movq	%rbx, -56(%rbp)
@@ -115170,7 +115465,7 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	xorl	%r15d, %r15d
 	movl	$4294967295, %ebx
 	.p2align	4
-.L521_41:
+.L523_41:
 	leaq	(%r12,%r15), %rdi
 	addq	$-164, %rdi
 	movq	$0, -248(%rbp)
@@ -115199,7 +115494,7 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movq	%rbx, -4(%r12,%r15)
 	addq	$168, %r15
 	cmpq	%r15, %r13
-	jne	.L521_41
+	jne	.L523_41
 	movq	-104(%rbp), %rax
 	movq	-48(%rbp), %r15
 	movq	-96(%rbp), %r12
@@ -115208,10 +115503,10 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	movq	-56(%rbp), %rbx
 	movq	-80(%rbp), %r11
 	movq	-72(%rbp), %rsi
-	jmp	.L521_44
-.L521_43:
+	jmp	.L523_44
+.L523_43:
 	xorl	%ecx, %ecx
-.L521_44:
+.L523_44:
 	movq	%r12, (%rax)
 	movq	%r14, 8(%rax)
 	movq	%rbx, 16(%rax)
@@ -115229,13 +115524,13 @@ hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L521_45:
+.L523_45:
 	movl	$8, %esi
 	movq	%rsi, -64(%rbp)
 	xorl	%r11d, %r11d
 	testb	$7, %dil
-	jne	.L521_36
-	jmp	.L521_37
+	jne	.L523_36
+	jmp	.L523_37
 	.size	hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator, .-hw_shared_wf2q_Engine_make_tables_memory_BumpAllocator
 
 	.p2align	4
@@ -115257,7 +115552,7 @@ hw_shared_wf2q_Engine_new:
 	movabsq	$4294967297, %rdi
 	movabsq	$-4294967296, %r8
 	testq	%r10, %r10
-	je	.L522_6
+	je	.L524_6
 	leaq	(,%r10,8), %rax
 	leaq	(%rax,%rax,8), %r11
 	leaq	-72(%r11), %rcx
@@ -115266,7 +115561,7 @@ hw_shared_wf2q_Engine_new:
 	mulq	%rdx
 	btl	$6, %edx
 	movq	%r9, %rax
-	jb	.L522_3
+	jb	.L524_3
 	leaq	72(%r9), %rax
 	movq	$0, 24(%r9)
 	movq	$0, 16(%r9)
@@ -115279,12 +115574,12 @@ hw_shared_wf2q_Engine_new:
 	movw	$257, 64(%r9)
 	movl	$0, 66(%r9)
 	movw	$0, 70(%r9)
-.L522_3:
+.L524_3:
 	cmpq	$72, %rcx
-	jb	.L522_6
+	jb	.L524_6
 	addq	%r9, %r11
 	.p2align	4
-.L522_5:
+.L524_5:
 	movq	$0, 24(%rax)
 	movq	$0, 16(%rax)
 	movq	$0, 8(%rax)
@@ -115309,25 +115604,25 @@ hw_shared_wf2q_Engine_new:
 	movl	$0, 138(%rax)
 	addq	$144, %rax
 	cmpq	%r11, %rax
-	jne	.L522_5
-.L522_6:
+	jne	.L524_5
+.L524_6:
 	movq	32(%rsi), %rdi
 	movq	40(%rsi), %r8
 	testq	%r8, %r8
-	je	.L522_14
+	je	.L524_14
 	movq	%r8, %rdx
 	shlq	$5, %rdx
 	movq	%rdx, %rcx
 	leaq	(%rdi,%rdx), %rax
 	addq	$-32, %rax
 	addq	$-32, %rcx
-	je	.L522_13
+	je	.L524_13
 	addq	$-64, %rdx
 	movl	%edx, %r11d
 	notl	%r11d
 	movq	%rdi, %rcx
 	testb	$-32, %r11b
-	je	.L522_11
+	je	.L524_11
 	movl	%edx, %r11d
 	shrl	$5, %r11d
 	incl	%r11d
@@ -115335,7 +115630,7 @@ hw_shared_wf2q_Engine_new:
 	negq	%r11
 	movq	%rdi, %rcx
 	.p2align	4
-.L522_10:
+.L524_10:
 	movq	$0, (%rcx)
 	movq	$-1, 8(%rcx)
 	movq	$-1, 16(%rcx)
@@ -115343,12 +115638,12 @@ hw_shared_wf2q_Engine_new:
 	movb	$0, 28(%rcx)
 	addq	$32, %rcx
 	incq	%r11
-	jne	.L522_10
-.L522_11:
+	jne	.L524_10
+.L524_11:
 	cmpq	$224, %rdx
-	jb	.L522_13
+	jb	.L524_13
 	.p2align	4
-.L522_12:
+.L524_12:
 	movq	$0, (%rcx)
 	movq	$-1, 8(%rcx)
 	movq	$-1, 16(%rcx)
@@ -115391,14 +115686,14 @@ hw_shared_wf2q_Engine_new:
 	movb	$0, 252(%rcx)
 	addq	$256, %rcx
 	cmpq	%rax, %rcx
-	jne	.L522_12
-.L522_13:
+	jne	.L524_12
+.L524_13:
 	movq	$0, (%rax)
 	movq	$-1, 8(%rax)
 	movq	$-1, 16(%rax)
 	movl	$-1, 24(%rax)
 	movb	$0, 28(%rax)
-.L522_14:
+.L524_14:
 	movq	%r8, -224(%rbp)
 	movq	%rdi, -232(%rbp)
 	movq	%r10, -240(%rbp)
@@ -115427,7 +115722,7 @@ hw_shared_wf2q_Engine_new:
 	movl	$-1, -64(%rbp)
 	movq	%rax, -56(%rbp)
 	testq	%rax, %rax
-	je	.L522_20
+	je	.L524_20
 	imulq	$168, -56(%rbp), %r12
 	leaq	-168(%r12), %r14
 	movq	%r14, %rax
@@ -115437,7 +115732,7 @@ hw_shared_wf2q_Engine_new:
 	movq	-48(%rbp), %r15
 	movq	%r15, %r13
 	testb	$1, %dl
-	jne	.L522_17
+	jne	.L524_17
 	leaq	168(%r15), %r13
 	leaq	-200(%rbp), %rsi
 	movl	$144, %edx
@@ -115447,14 +115742,14 @@ hw_shared_wf2q_Engine_new:
 	movq	$-1, 152(%r15)
 	movl	$4294967295, %eax
 	movq	%rax, 160(%r15)
-.L522_17:
+.L524_17:
 	cmpq	$168, %r14
-	jb	.L522_20
+	jb	.L524_20
 	addq	-48(%rbp), %r12
 	leaq	-200(%rbp), %r14
 	movl	$4294967295, %r15d
 	.p2align	4
-.L522_19:
+.L524_19:
 	movl	$144, %edx
 	movq	%r13, %rdi
 	movq	%r14, %rsi
@@ -115471,8 +115766,8 @@ hw_shared_wf2q_Engine_new:
 	movq	%r15, 328(%r13)
 	addq	$336, %r13
 	cmpq	%r12, %r13
-	jne	.L522_19
-.L522_20:
+	jne	.L524_19
+.L524_20:
 	movq	$0, -192(%rbp)
 	movq	$0, -200(%rbp)
 	movq	$-1, -184(%rbp)
@@ -115505,8 +115800,8 @@ hw_shared_wf2q_Engine_new:
 	movl	$4294967295, %eax
 	movq	%rax, -264(%rbp)
 	testq	%r12, %r12
-	je	.L522_21
-.L522_22:
+	je	.L524_21
+.L524_22:
 	movq	-208(%rbp), %rax
 	movq	%rax, 144(%r15)
 	movq	-216(%rbp), %rax
@@ -115517,7 +115812,7 @@ hw_shared_wf2q_Engine_new:
 	movabsq	$-4294967296, %r8
 	movq	-248(%rbp), %r9
 	movq	-240(%rbp), %r10
-	je	.L522_29
+	je	.L524_29
 	movq	%r12, %rax
 	shlq	$4, %rax
 	leaq	(%rax,%rax,2), %rcx
@@ -115526,14 +115821,14 @@ hw_shared_wf2q_Engine_new:
 	leaq	(%r14,%rcx), %rsi
 	addq	$-48, %rsi
 	testq	%rax, %rax
-	je	.L522_28
+	je	.L524_28
 	addq	$-96, %rcx
 	movabsq	$-6148914691236517205, %rdx
 	movq	%rcx, %rax
 	mulq	%rdx
 	btl	$5, %edx
 	movq	%r14, %rax
-	jb	.L522_26
+	jb	.L524_26
 	leaq	48(%r14), %rax
 	movq	$0, 8(%r14)
 	movq	$0, (%r14)
@@ -115542,11 +115837,11 @@ hw_shared_wf2q_Engine_new:
 	movq	$-1, 32(%r14)
 	movl	$-1, 40(%r14)
 	movb	$0, 44(%r14)
-.L522_26:
+.L524_26:
 	cmpq	$48, %rcx
-	jb	.L522_28
+	jb	.L524_28
 	.p2align	4
-.L522_27:
+.L524_27:
 	movq	$0, 8(%rax)
 	movq	$0, (%rax)
 	movq	$-1, 16(%rax)
@@ -115563,8 +115858,8 @@ hw_shared_wf2q_Engine_new:
 	movb	$0, 92(%rax)
 	addq	$96, %rax
 	cmpq	%rsi, %rax
-	jne	.L522_27
-.L522_28:
+	jne	.L524_27
+.L524_28:
 	movq	$0, 8(%rsi)
 	movq	$0, (%rsi)
 	movq	$-1, 16(%rsi)
@@ -115572,7 +115867,7 @@ hw_shared_wf2q_Engine_new:
 	movq	$-1, 32(%rsi)
 	movl	$-1, 40(%rsi)
 	movb	$0, 44(%rsi)
-.L522_29:
+.L524_29:
 	movl	$4294967294, %r13d
 	movq	-224(%rbp), %r15
 	cmpq	%r13, %r15
@@ -115633,11 +115928,11 @@ hw_shared_wf2q_Engine_new:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L522_21:
+.L524_21:
 	leaq	-424(%rbp), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%r14, %r15
-	jmp	.L522_22
+	jmp	.L524_22
 	.size	hw_shared_wf2q_Engine_new, .-hw_shared_wf2q_Engine_new
 
 	.p2align	4
@@ -115650,10 +115945,10 @@ hw_shared_wf2q_Engine_pick:
 	pushq	%r12
 	pushq	%rbx
 	cmpb	$0, 16(%rdi)
-	je	.L523_1
+	je	.L525_1
 	movl	(%rsi), %eax
 	cmpl	$-1, %eax
-	je	.L523_16
+	je	.L525_16
 	movq	72(%rdi), %rcx
 	movq	80(%rdi), %rsi
 	leaq	88(%rdi), %r8
@@ -115661,13 +115956,13 @@ hw_shared_wf2q_Engine_pick:
 	movq	144(%rdi), %r10
 	addq	$152, %rdi
 	movl	$4294967295, %r11d
-	jmp	.L523_10
+	jmp	.L525_10
 	.p2align	4
-.L523_12:
+.L525_12:
 	movl	%r15d, %eax
 	cmpl	$-1, %eax
-	je	.L523_16
-.L523_10:
+	je	.L525_16
+.L525_10:
 	movl	%eax, %r14d
 	leaq	(%r14,%r14,2), %rbx
 	shlq	$4, %rbx
@@ -115676,7 +115971,7 @@ hw_shared_wf2q_Engine_pick:
 	cmovbeq	%r8, %rbx
 	movl	16(%rbx), %r15d
 	cmpq	%r11, %r15
-	je	.L523_13
+	je	.L525_13
 	leaq	(%r15,%r15,2), %r12
 	shlq	$4, %r12
 	addq	%rcx, %r12
@@ -115685,8 +115980,8 @@ hw_shared_wf2q_Engine_pick:
 	movq	24(%r12), %r12
 	subq	%rdx, %r12
 	testq	%r12, %r12
-	jle	.L523_12
-.L523_13:
+	jle	.L525_12
+.L525_13:
 	cmpq	%r14, %r10
 	leaq	(%r14,%r14,8), %r14
 	leaq	(%r9,%r14,8), %r14
@@ -115694,15 +115989,15 @@ hw_shared_wf2q_Engine_pick:
 	movq	(%r14), %r14
 	subq	%rdx, %r14
 	testq	%r14, %r14
-	jle	.L523_17
+	jle	.L525_17
 	movl	20(%rbx), %eax
 	cmpl	$-1, %eax
-	jne	.L523_10
-	jmp	.L523_16
-.L523_1:
+	jne	.L525_10
+	jmp	.L525_16
+.L525_1:
 	movl	(%rsi), %r8d
 	cmpl	$-1, %r8d
-	je	.L523_16
+	je	.L525_16
 	movq	72(%rdi), %rcx
 	movq	80(%rdi), %rsi
 	leaq	88(%rdi), %r9
@@ -115711,12 +116006,12 @@ hw_shared_wf2q_Engine_pick:
 	addq	$152, %rdi
 	movl	$-1, %eax
 	movl	$4294967295, %ebx
-	jmp	.L523_3
+	jmp	.L525_3
 	.p2align	4
-.L523_7:
+.L525_7:
 	cmpl	$-1, %r8d
-	je	.L523_17
-.L523_3:
+	je	.L525_17
+.L525_3:
 	movl	%r8d, %r15d
 	leaq	(%r15,%r15,2), %r14
 	shlq	$4, %r14
@@ -115733,7 +116028,7 @@ hw_shared_wf2q_Engine_pick:
 	cmovlel	%r8d, %eax
 	movl	16(%r14), %r8d
 	cmpq	%rbx, %r8
-	je	.L523_5
+	je	.L525_5
 	leaq	(%r8,%r8,2), %r15
 	shlq	$4, %r15
 	addq	%rcx, %r15
@@ -115742,15 +116037,15 @@ hw_shared_wf2q_Engine_pick:
 	movq	24(%r15), %r15
 	subq	%rdx, %r15
 	testq	%r15, %r15
-	jle	.L523_7
-.L523_5:
+	jle	.L525_7
+.L525_5:
 	cmpl	$-1, %eax
-	jne	.L523_17
+	jne	.L525_17
 	movl	20(%r14), %r8d
-	jmp	.L523_7
-.L523_16:
+	jmp	.L525_7
+.L525_16:
 	movl	$-1, %eax
-.L523_17:
+.L525_17:
 	popq	%rbx
 	popq	%r12
 	popq	%r14
@@ -115776,17 +116071,17 @@ hw_shared_wf2q_Engine_pick_next:
 	addq	$152, %rdi
 	xorl	%r13d, %r13d
 	movl	$4294967295, %ebx
-	jmp	.L524_1
+	jmp	.L526_1
 	.p2align	4
-.L524_10:
+.L526_10:
 	movq	%r14, %rdi
 	movl	%r12d, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
 	leaq	152(%r14), %rdi
-.L524_12:
+.L526_12:
 	cmpl	$-1, %r13d
-	je	.L524_13
-.L524_1:
+	je	.L526_13
+.L526_1:
 	movq	232(%r14), %rcx
 	movl	%r13d, %edx
 	imulq	$168, %rdx, %rax
@@ -115796,48 +116091,48 @@ hw_shared_wf2q_Engine_pick_next:
 	cmovaq	%rax, %rsi
 	movl	156(%rsi), %r12d
 	cmpq	%rbx, %r12
-	je	.L524_2
+	je	.L526_2
 	cmpq	%rdx, %rcx
-	jbe	.L524_4
-.L524_5:
+	jbe	.L526_4
+.L526_5:
 	movl	%r12d, 152(%rax)
 	cmpq	%r12, 144(%r14)
-	ja	.L524_6
+	ja	.L526_6
 	movq	%rdi, %rax
-	jmp	.L524_8
+	jmp	.L526_8
 	.p2align	4
-.L524_6:
+.L526_6:
 	leaq	(%r12,%r12,8), %rax
 	shlq	$3, %rax
 	addq	136(%r14), %rax
-.L524_8:
+.L526_8:
 	movl	60(%rax), %r13d
 	cmpb	$1, 66(%rax)
-	jne	.L524_12
+	jne	.L526_12
 	cmpl	$-1, %r13d
-	je	.L524_10
+	je	.L526_10
 	imulq	$168, %r13, %rax
 	addq	224(%r14), %rax
 	cmpq	%r13, 232(%r14)
 	cmovbeq	%r15, %rax
 	cmpl	$1, 164(%rax)
-	je	.L524_10
-	jmp	.L524_12
-.L524_4:
+	je	.L526_10
+	jmp	.L526_12
+.L526_4:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	leaq	152(%r14), %rdi
 	movq	%r15, %rax
-	jmp	.L524_5
-.L524_2:
+	jmp	.L526_5
+.L526_2:
 	movl	$-1, %r12d
-	jmp	.L524_16
-.L524_13:
+	jmp	.L526_16
+.L526_13:
 	movq	136(%r14), %rax
 	movq	144(%r14), %rcx
 	movl	%r12d, %edx
 	.p2align	4
-.L524_14:
+.L526_14:
 	movl	%edx, %ebx
 	cmpq	%rbx, %rcx
 	leaq	(%rbx,%rbx,8), %r13
@@ -115851,7 +116146,7 @@ hw_shared_wf2q_Engine_pick_next:
 	movq	-48(%rbp), %r8
 	callq	hw_shared_wf2q_Engine_refresh
 	testb	%al, %al
-	je	.L524_16
+	je	.L526_16
 	movq	136(%r14), %rax
 	movq	144(%r14), %rcx
 	cmpq	%rbx, %rcx
@@ -115866,8 +116161,8 @@ hw_shared_wf2q_Engine_pick_next:
 	movl	160(%rsi), %edx
 	cmpl	$-1, %edx
 	movq	%r15, %rdi
-	jne	.L524_14
-.L524_16:
+	jne	.L526_14
+.L526_16:
 	movl	%r12d, %eax
 	addq	$8, %rsp
 	popq	%rbx
@@ -115890,27 +116185,27 @@ hw_shared_wf2q_Engine_prune:
 	pushq	%rax
 	movl	%esi, %eax
 	cmpq	%rax, 232(%rdi)
-	jbe	.L525_1
+	jbe	.L527_1
 	imulq	$168, %rax, %rbx
 	addq	224(%rdi), %rbx
 	testb	%dl, %dl
-	je	.L525_6
-.L525_4:
+	je	.L527_6
+.L527_4:
 	movzbl	%dl, %eax
 	cmpl	$1, %eax
-	jne	.L525_5
+	jne	.L527_5
 	addq	$48, %rbx
-	jmp	.L525_6
-.L525_5:
+	jmp	.L527_6
+.L527_5:
 	addq	$96, %rbx
-.L525_6:
+.L527_6:
 	cmpl	$-1, 28(%rbx)
-	je	.L525_10
+	je	.L527_10
 	cmpb	$0, 17(%rdi)
-	jne	.L525_9
+	jne	.L527_9
 	cmpl	$-1, 16(%rbx)
-	je	.L525_11
-.L525_9:
+	je	.L527_11
+.L527_9:
 	movl	32(%rbx), %esi
 	leaq	(%rsi,%rsi,2), %rax
 	shlq	$4, %rax
@@ -115921,26 +116216,26 @@ hw_shared_wf2q_Engine_prune:
 	movq	(%rcx), %rax
 	subq	(%rbx), %rax
 	testq	%rax, %rax
-	jle	.L525_14
-.L525_10:
+	jle	.L527_14
+.L527_10:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L525_14:
+.L527_14:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r14
 	popq	%r15
 	popq	%rbp
 	jmp	hw_shared_wf2q_Engine_forget
-.L525_11:
+.L527_11:
 	movl	40(%rbx), %eax
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L525_9
+	je	.L527_9
 	leaq	(%rax,%rax,8), %rcx
 	shlq	$3, %rcx
 	addq	136(%rdi), %rcx
@@ -115951,10 +116246,10 @@ hw_shared_wf2q_Engine_prune:
 	movq	%rax, %rcx
 	subq	(%rbx), %rcx
 	testq	%rcx, %rcx
-	jg	.L525_9
+	jg	.L527_9
 	movq	%rax, (%rbx)
-	jmp	.L525_9
-.L525_1:
+	jmp	.L527_9
+.L527_1:
 	leaq	240(%rdi), %rbx
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
@@ -115963,8 +116258,8 @@ hw_shared_wf2q_Engine_prune:
 	movl	%r15d, %edx
 	movq	%r14, %rdi
 	testb	%dl, %dl
-	jne	.L525_4
-	jmp	.L525_6
+	jne	.L527_4
+	jmp	.L527_6
 	.size	hw_shared_wf2q_Engine_prune, .-hw_shared_wf2q_Engine_prune
 
 	.p2align	4
@@ -115985,9 +116280,9 @@ hw_shared_wf2q_Engine_raise:
 	movl	%esi, %r12d
 	movq	%rdi, %r13
 	.p2align	4
-.L526_1:
+.L528_1:
 	cmpl	$-1, %r12d
-	je	.L526_7
+	je	.L528_7
 	movq	144(%r13), %rsi
 	movq	224(%r13), %rax
 	movl	%r12d, %ebx
@@ -116007,13 +116302,13 @@ hw_shared_wf2q_Engine_raise:
 	cmovbeq	%r8, %r9
 	movl	160(%r9), %r14d
 	cmpl	%r12d, 152(%r9)
-	je	.L526_8
+	je	.L528_8
 	cmpb	$1, 66(%rdi)
-	jne	.L526_4
-.L526_8:
+	jne	.L528_4
+.L528_8:
 	cmpq	%rbx, %rsi
-	jbe	.L526_9
-.L526_10:
+	jbe	.L528_9
+.L528_10:
 	movl	56(%rcx), %esi
 	imulq	$168, %rsi, %rdi
 	addq	%rax, %rdi
@@ -116021,7 +116316,7 @@ hw_shared_wf2q_Engine_raise:
 	leaq	240(%r13), %rax
 	cmovbeq	%rax, %rdi
 	cmpl	%r12d, 152(%rdi)
-	jne	.L526_11
+	jne	.L528_11
 	movl	40(%rcx), %edi
 	cmpl	$1, %edi
 	adcl	$0, %edi
@@ -116033,36 +116328,36 @@ hw_shared_wf2q_Engine_raise:
 	shlq	$22, %rax
 	movabsq	$9223372032559808512, %rdx
 	testq	%rdx, %rax
-	je	.L526_15
+	je	.L528_15
 	xorl	%edx, %edx
 	divq	%rdi
-	jmp	.L526_17
+	jmp	.L528_17
 	.p2align	4
-.L526_4:
+.L528_4:
 	movzbl	-44(%rbp), %edx
 	movq	%r13, %rdi
 	movl	%r12d, %esi
 	callq	hw_shared_wf2q_Engine_activate
-	jmp	.L526_5
-.L526_15:
+	jmp	.L528_5
+.L528_15:
 	xorl	%edx, %edx
 	divl	%edi
-.L526_17:
+.L528_17:
 	addq	%rsi, %rax
 	movq	%rax, (%rcx)
 	movq	%rax, 8(%rcx)
-.L526_11:
+.L528_11:
 	cmpb	$1, 66(%rcx)
-	jne	.L526_13
+	jne	.L528_13
 	movq	%r13, %rdi
 	movl	%r12d, %esi
 	callq	hw_shared_wf2q_Engine_leave_active
-.L526_13:
+.L528_13:
 	movq	%r13, %rdi
 	movl	%r12d, %esi
 	xorl	%edx, %edx
 	callq	hw_shared_wf2q_Engine_enqueue
-.L526_5:
+.L528_5:
 	addq	136(%r13), %r15
 	cmpq	%rbx, 144(%r13)
 	leaq	152(%r13), %rax
@@ -116075,19 +116370,19 @@ hw_shared_wf2q_Engine_raise:
 	callq	hw_shared_wf2q_Engine_refresh
 	movl	%r14d, %r12d
 	cmpb	$0, -48(%rbp)
-	jne	.L526_1
+	jne	.L528_1
 	movl	%r14d, %r12d
 	testb	%al, %al
-	jne	.L526_1
-	jmp	.L526_7
-.L526_9:
+	jne	.L528_1
+	jmp	.L528_7
+.L528_9:
 	leaq	152(%r13), %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movq	224(%r13), %rax
 	movq	232(%r13), %rdx
 	leaq	152(%r13), %rcx
-	jmp	.L526_10
-.L526_7:
+	jmp	.L528_10
+.L528_7:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -116126,11 +116421,11 @@ hw_shared_wf2q_Engine_refresh:
 	movl	160(%r9), %ecx
 	movq	%rcx, -56(%rbp)
 	cmpl	$-1, %edx
-	je	.L527_5
+	je	.L529_5
 	cmpl	%esi, %edx
-	je	.L527_5
+	je	.L529_5
 	cmpl	$-1, %esi
-	je	.L527_25
+	je	.L529_25
 	movq	136(%r14), %rbx
 	movq	144(%r14), %r15
 	movl	%edx, %r11d
@@ -116147,7 +116442,7 @@ hw_shared_wf2q_Engine_refresh:
 	movq	%rax, %rsi
 	movzbl	64(%r11), %r15d
 	cmpb	64(%rbx), %r15b
-	jne	.L527_5
+	jne	.L529_5
 	movl	56(%r11), %ecx
 	imulq	$168, %rcx, %rsi
 	addq	%rsi, %r10
@@ -116164,67 +116459,67 @@ hw_shared_wf2q_Engine_refresh:
 	subq	(%r10,%rsi), %rcx
 	movq	%rax, %rsi
 	testq	%rcx, %rcx
-	jle	.L527_32
-.L527_5:
+	jle	.L529_32
+.L529_5:
 	cmpl	$1, (%r14)
-	jne	.L527_10
+	jne	.L529_10
 	movq	144(%r9), %rdx
 	addq	8(%r14), %rdx
 	movq	$-1, %r10
 	cmovaeq	%rdx, %r10
 	cmpq	%r10, -48(%rbp)
-	jbe	.L527_10
+	jbe	.L529_10
 	cmpl	$-1, 112(%r9)
 	setne	%r15b
 	cmpq	%r13, %rdi
-	jbe	.L527_35
-.L527_8:
+	jbe	.L529_35
+.L529_8:
 	addb	%r15b, %r15b
 	movq	-48(%rbp), %rax
 	movq	%rax, 144(%r8)
-	jmp	.L527_11
-.L527_10:
+	jmp	.L529_11
+.L529_10:
 	xorl	%r15d, %r15d
-.L527_11:
+.L529_11:
 	movl	$4294967295, %ebx
 	.p2align	4
-.L527_12:
+.L529_12:
 	cmpq	%r13, 232(%r14)
-	jbe	.L527_20
+	jbe	.L529_20
 	movq	224(%r14), %rax
 	addq	%r12, %rax
-.L527_14:
+.L529_14:
 	movl	152(%rax), %edi
 	movzbl	%r15b, %edx
 	testb	%r15b, %r15b
-	je	.L527_18
+	je	.L529_18
 	cmpl	$1, %edx
-	jne	.L527_17
+	jne	.L529_17
 	addq	$48, %rax
-	jmp	.L527_18
+	jmp	.L529_18
 	.p2align	4
-.L527_17:
+.L529_17:
 	addq	$96, %rax
-.L527_18:
+.L529_18:
 	movl	24(%rax), %r8d
 	movl	%r8d, -80(%rbp)
 	movq	16(%rax), %r8
 	movq	%r8, -88(%rbp)
 	movl	%r8d, %r8d
 	cmpq	%rbx, %r8
-	jne	.L527_21
+	jne	.L529_21
 	incb	%r15b
 	cmpb	$3, %r15b
-	jne	.L527_12
-	jmp	.L527_28
-.L527_20:
+	jne	.L529_12
+	jmp	.L529_28
+.L529_20:
 	leaq	240(%r14), %rdi
 	movq	%rsi, -48(%rbp)
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	-48(%rbp), %rsi
 	leaq	240(%r14), %rax
-	jmp	.L527_14
-.L527_21:
+	jmp	.L529_14
+.L529_21:
 	movq	%rsi, %rbx
 	cmpl	$-1, %edi
 	setne	%r9b
@@ -116243,16 +116538,16 @@ hw_shared_wf2q_Engine_refresh:
 	movl	-64(%rbp), %ecx
 	notb	%cl
 	testb	%r9b, %cl
-	jne	.L527_24
+	jne	.L529_24
 	movq	%r15, %rcx
 	subq	%rdi, %rcx
 	testq	%rcx, %rcx
-	jle	.L527_24
+	jle	.L529_24
 	movq	%r15, (%rax)
 	movq	%r14, %rdi
 	movl	-60(%rbp), %esi
 	callq	hw_shared_wf2q_Engine_prune
-.L527_24:
+.L529_24:
 	leaq	-88(%rbp), %rsi
 	movq	%r14, %rdi
 	movq	%r15, %rdx
@@ -116260,14 +116555,14 @@ hw_shared_wf2q_Engine_refresh:
 	movl	%eax, %edx
 	cmpl	$-1, %eax
 	movq	%rbx, %rsi
-	je	.L527_28
-.L527_25:
+	je	.L529_28
+.L529_25:
 	movl	$4294967295, %eax
 	cmpq	%rax, %rsi
 	sete	%al
 	movq	-56(%rbp), %r9
 	cmpl	$-1, %r9d
-	je	.L527_29
+	je	.L529_29
 	cmpl	$-1, %esi
 	sete	%al
 	movq	136(%r14), %rcx
@@ -116287,19 +116582,19 @@ hw_shared_wf2q_Engine_refresh:
 	cmpq	%rbx, 16(%r8)
 	seta	%r15b
 	cmpq	%r9, %rsi
-	jbe	.L527_34
-.L527_27:
+	jbe	.L529_34
+.L529_27:
 	orb	%r15b, %al
 	movq	%rbx, 16(%rcx)
-	jmp	.L527_29
-.L527_28:
+	jmp	.L529_29
+.L529_28:
 	movl	$-1, %edx
 	xorl	%eax, %eax
-.L527_29:
+.L529_29:
 	cmpq	%r13, 232(%r14)
-	jbe	.L527_33
+	jbe	.L529_33
 	addq	224(%r14), %r12
-.L527_31:
+.L529_31:
 	movl	%edx, 156(%r12)
 	addq	$56, %rsp
 	popq	%rbx
@@ -116309,13 +116604,13 @@ hw_shared_wf2q_Engine_refresh:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L527_32:
+.L529_32:
 	movq	8(%rbx), %rcx
 	subq	8(%r11), %rcx
 	testq	%rcx, %rcx
-	jg	.L527_25
-	jmp	.L527_5
-.L527_33:
+	jg	.L529_25
+	jmp	.L529_5
+.L529_33:
 	movq	-72(%rbp), %r12
 	movq	%r12, %rdi
 	movl	%edx, %ebx
@@ -116323,22 +116618,22 @@ hw_shared_wf2q_Engine_refresh:
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movl	%r14d, %eax
 	movl	%ebx, %edx
-	jmp	.L527_31
-.L527_34:
+	jmp	.L529_31
+.L529_34:
 	movl	%edx, -48(%rbp)
 	movl	%eax, -56(%rbp)
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
 	movl	-56(%rbp), %eax
 	movl	-48(%rbp), %edx
 	leaq	152(%r14), %rcx
-	jmp	.L527_27
-.L527_35:
+	jmp	.L529_27
+.L529_35:
 	leaq	240(%r14), %rdi
 	movq	%rsi, %rbx
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Level
 	movq	%rbx, %rsi
 	leaq	240(%r14), %r8
-	jmp	.L527_8
+	jmp	.L529_8
 	.size	hw_shared_wf2q_Engine_refresh, .-hw_shared_wf2q_Engine_refresh
 
 	.section .text.unlikely, "ax", @progbits
@@ -116364,17 +116659,17 @@ hw_bfq_Bfq_apply_priority_change:
 	movq	%rdi, %rbx
 	movzbl	16(%rcx), %r12d
 	cmpb	$7, %r12b
-	ja	.L528_7
+	ja	.L530_7
 	movzbl	20(%rcx), %eax
 	movzbl	17(%rcx), %ecx
 	testl	%ecx, %ecx
-	je	.L528_5
+	je	.L530_5
 	movb	$31, %r12b
 	cmpl	$1, %ecx
-	jne	.L528_7
+	jne	.L530_7
 	movb	$8, %r12b
 	cmpb	$-20, %al
-	jl	.L528_7
+	jl	.L530_7
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -116384,11 +116679,11 @@ hw_bfq_Bfq_apply_priority_change:
 	imull	$205, %eax, %r12d
 	shrl	$10, %r12d
 	orb	$8, %r12b
-	jmp	.L528_7
-.L528_5:
+	jmp	.L530_7
+.L530_5:
 	movb	$16, %r12b
 	cmpb	$-20, %al
-	jl	.L528_7
+	jl	.L530_7
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -116398,18 +116693,18 @@ hw_bfq_Bfq_apply_priority_change:
 	imull	$205, %eax, %r12d
 	shrl	$10, %r12d
 	orb	$16, %r12b
-.L528_7:
+.L530_7:
 	leaq	(%r14,%r14,8), %r13
 	cmpq	%r14, 888(%rbx)
-	jbe	.L528_8
+	jbe	.L530_8
 	movq	%r13, %r15
 	shlq	$4, %r15
 	addq	880(%rbx), %r15
-.L528_10:
+.L530_10:
 	movzbl	136(%r15), %eax
 	movb	%r12b, 136(%r15)
 	cmpb	%r12b, %al
-	je	.L528_39
+	je	.L530_39
 	movq	888(%rbx), %rcx
 	shlq	$4, %r13
 	movq	880(%rbx), %rax
@@ -116422,18 +116717,18 @@ hw_bfq_Bfq_apply_priority_change:
 	movl	4(%r9), %r9d
 	movl	%r8d, -60(%rbp)
 	cmpl	$-1, %r8d
-	je	.L528_12
+	je	.L530_12
 	movq	%r9, -72(%rbp)
 	cmpq	%r14, %rcx
 	movq	%rsi, -56(%rbp)
-	jbe	.L528_16
-.L528_17:
+	jbe	.L530_16
+.L530_17:
 	movl	(%rax), %ecx
 	movl	$4294967295, %edi
 	movl	$-1, (%rax)
 	cmpq	%rdi, %rcx
 	movl	%edx, -44(%rbp)
-	je	.L528_22
+	je	.L530_22
 	leaq	544(%rbx), %r15
 	movq	872(%rbx), %r8
 	leaq	(%rcx,%rcx,4), %rax
@@ -116443,31 +116738,31 @@ hw_bfq_Bfq_apply_priority_change:
 	movq	%r15, %rdi
 	cmovaq	%rax, %rdi
 	cmpl	%edx, 48(%rdi)
-	jne	.L528_22
+	jne	.L530_22
 	cmpq	%rcx, %r8
-	jbe	.L528_20
-.L528_21:
+	jbe	.L530_20
+.L530_21:
 	movl	$-1, 48(%rax)
-.L528_22:
+.L530_22:
 	movq	%rbx, %rdi
 	callq	hw_bfq_Bfq_async_queue
 	cmpl	$-1, %eax
-	je	.L528_23
+	je	.L530_23
 	movl	%eax, %ecx
 	cmpq	%rcx, 872(%rbx)
-	jbe	.L528_25
+	jbe	.L530_25
 	leaq	(%rcx,%rcx,4), %r15
 	shlq	$6, %r15
 	addq	864(%rbx), %r15
-.L528_27:
+.L530_27:
 	incl	40(%r15)
 	cmpq	%r14, 888(%rbx)
 	movl	-44(%rbp), %r9d
-	jbe	.L528_28
+	jbe	.L530_28
 	movq	880(%rbx), %rcx
 	addq	%r13, %rcx
 	leaq	896(%rbx), %r15
-.L528_30:
+.L530_30:
 	movl	(%rcx), %r8d
 	movl	%eax, (%rcx)
 	cmpl	$-1, %r8d
@@ -116475,7 +116770,7 @@ hw_bfq_Bfq_apply_priority_change:
 	cmpl	%eax, %r8d
 	sete	%dl
 	orb	%cl, %dl
-	jne	.L528_35
+	jne	.L530_35
 	leaq	544(%rbx), %rdi
 	movq	872(%rbx), %rdx
 	leaq	(%r8,%r8,4), %rcx
@@ -116485,36 +116780,36 @@ hw_bfq_Bfq_apply_priority_change:
 	movq	%rdi, %rsi
 	cmovaq	%rcx, %rsi
 	cmpl	%r9d, 48(%rsi)
-	jne	.L528_35
+	jne	.L530_35
 	cmpq	%r8, %rdx
-	jbe	.L528_33
-.L528_34:
+	jbe	.L530_33
+.L530_34:
 	movl	$-1, 48(%rcx)
-.L528_35:
+.L530_35:
 	addq	880(%rbx), %r13
 	cmpq	%r14, 888(%rbx)
 	cmovaq	%r13, %r15
 	cmpl	%eax, 128(%r15)
-	jne	.L528_23
+	jne	.L530_23
 	movq	%rbx, %rdi
 	movl	-44(%rbp), %esi
 	callq	hw_bfq_Bfq_unlink
-.L528_23:
+.L530_23:
 	movq	%rbx, %rdi
 	movq	-56(%rbp), %rsi
 	movl	-60(%rbp), %edx
 	callq	hw_bfq_Bfq_release
 	movq	-72(%rbp), %r9
-.L528_12:
+.L530_12:
 	cmpl	$-1, %r9d
-	je	.L528_39
+	je	.L530_39
 	cmpq	%r9, 144(%rbx)
-	jbe	.L528_14
+	jbe	.L530_14
 	leaq	(%r9,%r9,8), %rax
 	shlq	$3, %rax
 	addq	136(%rbx), %rax
 	movq	%rax, %rbx
-.L528_38:
+.L530_38:
 	movl	%r12d, %eax
 	shrb	$3, %al
 	cmpb	$1, %al
@@ -116538,7 +116833,7 @@ hw_bfq_Bfq_apply_priority_change:
 	movzbl	%dl, %eax
 	movl	%eax, 48(%rbx)
 	movb	$1, 67(%rbx)
-.L528_39:
+.L530_39:
 	addq	$40, %rsp
 	popq	%rbx
 	popq	%r12
@@ -116547,7 +116842,7 @@ hw_bfq_Bfq_apply_priority_change:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L528_8:
+.L530_8:
 	leaq	896(%rbx), %r15
 	movq	%r15, %rdi
 	movq	%rsi, -56(%rbp)
@@ -116555,27 +116850,27 @@ hw_bfq_Bfq_apply_priority_change:
 	callq	hw_collections_arena_clean_bfq_state_Process
 	movl	-44(%rbp), %edx
 	movq	-56(%rbp), %rsi
-	jmp	.L528_10
-.L528_16:
+	jmp	.L530_10
+.L530_16:
 	movl	%edx, %r15d
 	callq	hw_collections_arena_clean_bfq_state_Process
 	movl	%r15d, %edx
 	movq	-56(%rbp), %rsi
 	leaq	896(%rbx), %rax
-	jmp	.L528_17
-.L528_14:
+	jmp	.L530_17
+.L530_14:
 	addq	$152, %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L528_38
-.L528_25:
+	jmp	.L530_38
+.L530_25:
 	leaq	544(%rbx), %r15
 	movq	%r15, %rdi
 	movl	%eax, -48(%rbp)
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-48(%rbp), %eax
-	jmp	.L528_27
-.L528_28:
+	jmp	.L530_27
+.L530_28:
 	leaq	896(%rbx), %r15
 	movq	%r15, %rdi
 	movl	%eax, -48(%rbp)
@@ -116583,20 +116878,20 @@ hw_bfq_Bfq_apply_priority_change:
 	movl	-48(%rbp), %eax
 	movl	-44(%rbp), %r9d
 	movq	%r15, %rcx
-	jmp	.L528_30
-.L528_20:
+	jmp	.L530_30
+.L530_20:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-44(%rbp), %edx
 	movq	-56(%rbp), %rsi
 	movq	%r15, %rax
-	jmp	.L528_21
-.L528_33:
+	jmp	.L530_21
+.L530_33:
 	movl	%eax, -48(%rbp)
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-48(%rbp), %eax
 	leaq	544(%rbx), %rcx
-	jmp	.L528_34
+	jmp	.L530_34
 	.size	hw_bfq_Bfq_apply_priority_change, .-hw_bfq_Bfq_apply_priority_change
 
 	.p2align	4
@@ -116615,7 +116910,7 @@ hw_bfq_Bfq_create:
 	movq	%rdi, %rbx
 	callq	hw_bfq_Bfq_create_own
 	cmpl	$-1, %eax
-	je	.L529_1
+	je	.L531_1
 	movq	%r15, -88(%rbp)
 	movl	%r14d, -52(%rbp)
 	movq	136(%rbx), %r8
@@ -116641,7 +116936,7 @@ hw_bfq_Bfq_create:
 	cmovbeq	%r10, %r9
 	movl	$4294967295, %r8d
 	cmpq	%r8, %r13
-	je	.L529_7
+	je	.L531_7
 	leaq	544(%rbx), %r12
 	movq	864(%rbx), %r11
 	movq	872(%rbx), %r10
@@ -116665,10 +116960,10 @@ hw_bfq_Bfq_create:
 	cmovbeq	%r12, %r11
 	movq	144(%r11), %r11
 	cmpq	%r11, %r8
-	jl	.L529_7
+	jl	.L531_7
 	movzbl	64(%rdi), %r8d
 	cmpb	64(%r9), %r8b
-	jne	.L529_7
+	jne	.L531_7
 	movl	44(%rdi), %edi
 	movl	$3435973837, %r10d
 	imulq	%r10, %rdi
@@ -116684,44 +116979,44 @@ hw_bfq_Bfq_create:
 	subl	%r9d, %edi
 	cmovbl	%r12d, %edi
 	cmpl	%edi, %r8d
-	jne	.L529_7
+	jne	.L531_7
 	movq	-80(%rbp), %rcx
 	addq	$180, %rcx
 	movabsq	$9223372036854775807, %rdx
 	cmovoq	%rdx, %rcx
 	cmpq	%r11, %rcx
-	jl	.L529_2
+	jl	.L531_2
 	movl	%eax, -48(%rbp)
 	cmpb	$0, 1484(%rbx)
-	jne	.L529_14
+	jne	.L531_14
 	movq	%rbx, %rdi
 	movl	-52(%rbp), %r14d
 	movl	%r14d, %esi
 	callq	hw_bfq_Bfq_unlink
 	movl	%r14d, %eax
 	cmpq	%rax, 888(%rbx)
-	jbe	.L529_13
+	jbe	.L531_13
 	leaq	(%rax,%rax,8), %r14
 	shlq	$4, %r14
 	addq	880(%rbx), %r14
-.L529_17:
+.L531_17:
 	movl	-48(%rbp), %eax
 	movl	%r13d, 128(%r14)
 	cmpq	%r13, 872(%rbx)
-	jbe	.L529_18
+	jbe	.L531_18
 	movq	-72(%rbp), %rcx
 	addq	864(%rbx), %rcx
 	incl	264(%rcx)
-	jmp	.L529_2
-.L529_7:
+	jmp	.L531_2
+.L531_7:
 	cmpq	%rdx, %rsi
-	jbe	.L529_8
-.L529_9:
+	jbe	.L531_8
+.L531_9:
 	movl	%eax, 76(%rcx)
-	jmp	.L529_2
-.L529_1:
+	jmp	.L531_2
+.L531_1:
 	movl	$-1, %eax
-.L529_2:
+.L531_2:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -116730,50 +117025,50 @@ hw_bfq_Bfq_create:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L529_8:
+.L531_8:
 	movq	-48(%rbp), %r14
 	movq	%r14, %rdi
 	movl	%eax, %ebx
 	callq	hw_collections_arena_clean_bfq_state_GroupState
 	movl	%ebx, %eax
 	movq	%r14, %rcx
-	jmp	.L529_9
-.L529_14:
+	jmp	.L531_9
+.L531_14:
 	movq	%rbx, %rdi
 	movl	-48(%rbp), %esi
 	movl	%r13d, %edx
 	callq	hw_bfq_Bfq_plan_merge
 	cmpl	$-1, %eax
-	jne	.L529_20
+	jne	.L531_20
 	movl	-48(%rbp), %eax
-	jmp	.L529_2
-.L529_13:
+	jmp	.L531_2
+.L531_13:
 	leaq	896(%rbx), %r14
 	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Process
-	jmp	.L529_17
-.L529_18:
+	jmp	.L531_17
+.L531_18:
 	movq	-64(%rbp), %rbx
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-48(%rbp), %eax
 	incl	264(%rbx)
-	jmp	.L529_2
-.L529_20:
+	jmp	.L531_2
+.L531_20:
 	movl	%eax, %r13d
 	movq	%rbx, %rdi
 	movl	-52(%rbp), %esi
 	movl	%eax, %edx
 	callq	hw_bfq_Bfq_mark_stable
 	cmpq	%r14, 872(%rbx)
-	jbe	.L529_21
+	jbe	.L531_21
 	addq	864(%rbx), %r15
 	movq	%r15, -64(%rbp)
-	jmp	.L529_23
-.L529_21:
+	jmp	.L531_23
+.L531_21:
 	leaq	544(%rbx), %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
-.L529_23:
+.L531_23:
 	movl	-52(%rbp), %edx
 	movq	-64(%rbp), %rax
 	movl	%edx, 48(%rax)
@@ -116783,7 +117078,7 @@ hw_bfq_Bfq_create:
 	movl	%r13d, %r8d
 	callq	hw_bfq_Bfq_follow
 	movl	%r13d, %eax
-	jmp	.L529_2
+	jmp	.L531_2
 	.size	hw_bfq_Bfq_create, .-hw_bfq_Bfq_create
 
 	.p2align	4
@@ -116802,25 +117097,25 @@ hw_bfq_Bfq_end_queue:
 	leaq	(%rbx,%rbx,4), %r13
 	cmpq	%rbx, 872(%rdi)
 	movl	%esi, -44(%rbp)
-	jbe	.L530_1
+	jbe	.L532_1
 	movl	%esi, %r8d
 	movq	%r13, %r15
 	shlq	$6, %r15
 	addq	864(%r14), %r15
-.L530_3:
+.L532_3:
 	movl	52(%r15), %ecx
 	movl	$-1, 52(%r15)
 	cmpq	%rcx, 1208(%r14)
-	jbe	.L530_7
+	jbe	.L532_7
 	movq	1200(%r14), %rax
 	imulq	$92, %rcx, %rcx
 	movq	496(%r14), %rsi
 	movq	504(%r14), %rdx
 	movl	84(%rax,%rcx), %edi
 	cmpl	88(%rax,%rcx), %edi
-	jne	.L530_36
+	jne	.L532_36
 	cmpq	%rbx, %rdx
-	jbe	.L530_7
+	jbe	.L532_7
 	addq	%rcx, %rax
 	movq	%rbx, %rcx
 	shlq	$5, %rcx
@@ -116831,14 +117126,14 @@ hw_bfq_Bfq_end_queue:
 	movb	$0, 28(%rsi,%rcx)
 	movq	$-1, 80(%rax)
 	movl	$-1, 88(%rax)
-	jmp	.L530_7
-.L530_36:
+	jmp	.L532_7
+.L532_36:
 	leaq	(%rax,%rcx), %rdi
 	addq	$80, %rdi
 	movl	%r8d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
 	movl	-44(%rbp), %r8d
-.L530_7:
+.L532_7:
 	leaq	544(%r14), %r15
 	movq	872(%r14), %rcx
 	shlq	$6, %r13
@@ -116848,18 +117143,18 @@ hw_bfq_Bfq_end_queue:
 	movq	%r15, %rdx
 	cmovaq	%rax, %rdx
 	cmpb	$1, 180(%rdx)
-	jne	.L530_12
+	jne	.L532_12
 	movl	48(%rdx), %r9d
 	cmpq	%rbx, %rcx
-	jbe	.L530_9
-.L530_10:
+	jbe	.L532_9
+.L532_10:
 	leaq	464(%r14), %r12
 	movb	$0, 180(%rax)
 	cmpq	%rbx, 872(%r14)
-	jbe	.L530_11
+	jbe	.L532_11
 	movq	864(%r14), %rax
 	addq	%r13, %rax
-.L530_23:
+.L532_23:
 	movl	304(%rax), %ecx
 	movl	308(%rax), %edx
 	movq	$-1, 304(%rax)
@@ -116879,13 +117174,13 @@ hw_bfq_Bfq_end_queue:
 	movl	%edx, (%r12)
 	movl	%ecx, (%rax)
 	cmpl	$-1, %r9d
-	je	.L530_12
+	je	.L532_12
 	decl	480(%r14)
-.L530_12:
+.L532_12:
 	movq	%r14, %rdi
 	movl	%r8d, %esi
 	.p2align	4
-.L530_13:
+.L532_13:
 	movl	$-1, %edx
 	callq	hw_bfq_Bfq_set_waker
 	movq	864(%r14), %rax
@@ -116894,15 +117189,15 @@ hw_bfq_Bfq_end_queue:
 	cmovbeq	%r15, %rax
 	movl	288(%rax), %esi
 	cmpl	$-1, %esi
-	je	.L530_14
+	je	.L532_14
 	movq	%r14, %rdi
-	jmp	.L530_13
-.L530_14:
+	jmp	.L532_13
+.L532_14:
 	movl	-44(%rbp), %esi
 	cmpl	%esi, 1480(%r14)
-	jne	.L530_16
+	jne	.L532_16
 	movl	$-1, 1480(%r14)
-.L530_16:
+.L532_16:
 	leaq	(%rbx,%rbx,8), %rax
 	shlq	$3, %rax
 	addq	136(%r14), %rax
@@ -116919,24 +117214,24 @@ hw_bfq_Bfq_end_queue:
 	cmovaq	%rax, %rdx
 	cmpl	%esi, 76(%rdx)
 	movq	%rdi, -56(%rbp)
-	jne	.L530_20
+	jne	.L532_20
 	cmpq	%rdi, %rcx
-	jbe	.L530_18
-.L530_19:
+	jbe	.L532_18
+.L532_19:
 	movl	$-1, 76(%rax)
-.L530_20:
+.L532_20:
 	movq	%r14, %rdi
 	callq	hw_shared_wf2q_Engine_forget_entirely
 	movq	-56(%rbp), %rax
 	cmpq	%rax, 1208(%r14)
-	jbe	.L530_21
+	jbe	.L532_21
 	addq	1200(%r14), %r12
 	cmpq	%rbx, 872(%r14)
-	jbe	.L530_28
-.L530_29:
+	jbe	.L532_28
+.L532_29:
 	movq	864(%r14), %rax
 	addq	%r13, %rax
-.L530_30:
+.L532_30:
 	movl	312(%rax), %ecx
 	movl	316(%rax), %edx
 	movq	$-1, 312(%rax)
@@ -116961,8 +117256,8 @@ hw_bfq_Bfq_end_queue:
 	movq	%r15, %rcx
 	cmovaq	%rax, %rcx
 	movl	256(%rcx), %r12d
-	jbe	.L530_31
-.L530_32:
+	jbe	.L532_31
+.L532_32:
 	movq	$-1, 16(%rax)
 	movq	$-1, 8(%rax)
 	movq	$-1, (%rax)
@@ -117011,10 +117306,10 @@ hw_bfq_Bfq_end_queue:
 	movl	-44(%rbp), %esi
 	movl	%esi, 1316(%r14)
 	cmpq	%rbx, 872(%r14)
-	jbe	.L530_33
+	jbe	.L532_33
 	addq	864(%r14), %r13
 	movq	%r13, %r15
-.L530_35:
+.L532_35:
 	leaq	1312(%r14), %rax
 	movl	%r12d, 312(%r15)
 	movl	$-1, 316(%r15)
@@ -117033,55 +117328,55 @@ hw_bfq_Bfq_end_queue:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L530_1:
+.L532_1:
 	leaq	544(%r14), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-44(%rbp), %r8d
-	jmp	.L530_3
-.L530_21:
+	jmp	.L532_3
+.L532_21:
 	leaq	1216(%r14), %r12
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_bfq_state_GroupState
 	cmpq	%rbx, 872(%r14)
-	ja	.L530_29
-.L530_28:
+	ja	.L532_29
+.L532_28:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r15, %rax
-	jmp	.L530_30
-.L530_31:
+	jmp	.L532_30
+.L532_31:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r15, %rax
-	jmp	.L530_32
-.L530_33:
+	jmp	.L532_32
+.L532_33:
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-44(%rbp), %esi
-	jmp	.L530_35
-.L530_9:
+	jmp	.L532_35
+.L532_9:
 	movq	%r15, %rdi
 	movl	%r9d, %r12d
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	%r12d, %r9d
 	movl	-44(%rbp), %r8d
 	movq	%r15, %rax
-	jmp	.L530_10
-.L530_11:
+	jmp	.L532_10
+.L532_11:
 	movq	%r15, %rdi
 	movl	%r9d, -56(%rbp)
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-56(%rbp), %r9d
 	movl	-44(%rbp), %r8d
 	movq	%r15, %rax
-	jmp	.L530_23
-.L530_18:
+	jmp	.L532_23
+.L532_18:
 	leaq	1216(%r14), %rdi
 	callq	hw_collections_arena_clean_bfq_state_GroupState
 	movl	-44(%rbp), %esi
 	leaq	1216(%r14), %rax
-	jmp	.L530_19
+	jmp	.L532_19
 	.size	hw_bfq_Bfq_end_queue, .-hw_bfq_Bfq_end_queue
 
 	.p2align	4
@@ -117099,10 +117394,10 @@ hw_bfq_Bfq_follow:
 	movq	%rsi, -88(%rbp)
 	movl	%r8d, -92(%rbp)
 	cmpl	%r8d, %ecx
-	je	.L531_66
+	je	.L533_66
 	movl	%ecx, %r14d
 	cmpl	$-1, %ecx
-	je	.L531_66
+	je	.L533_66
 	movq	%rdi, %r12
 	movq	-88(%rbp), %rax
 	addq	$792, %rax
@@ -117110,7 +117405,7 @@ hw_bfq_Bfq_follow:
 	movl	-80(%rbp), %eax
 	movq	%rax, -104(%rbp)
 	.p2align	4
-.L531_3:
+.L533_3:
 	movl	%r14d, %esi
 	movl	%r14d, %r15d
 	leaq	(%r15,%r15,4), %rbx
@@ -117132,21 +117427,21 @@ hw_bfq_Bfq_follow:
 	callq	hw_bfq_Bfq_save
 	movq	%r15, %r10
 	cmpq	%r15, 872(%r12)
-	jbe	.L531_4
+	jbe	.L533_4
 	movq	864(%r12), %r15
 	addq	%rbx, %r15
-.L531_6:
+.L533_6:
 	movzbl	184(%r15), %ecx
 	movb	$0, 184(%r15)
 	cmpb	$1, %cl
-	jne	.L531_9
+	jne	.L533_9
 	cmpq	%r14, 872(%r12)
-	jbe	.L531_8
+	jbe	.L533_8
 	leaq	(%r14,%r14,4), %rax
 	shlq	$6, %rax
 	addq	864(%r12), %rax
 	movb	$1, 184(%rax)
-.L531_9:
+.L533_9:
 	movq	864(%r12), %rax
 	movq	872(%r12), %rcx
 	leaq	(%rax,%rbx), %rdx
@@ -117155,9 +117450,9 @@ hw_bfq_Bfq_follow:
 	cmovbeq	%rsi, %rdx
 	movl	272(%rdx), %edx
 	cmpl	$-1, %edx
-	je	.L531_11
+	je	.L533_11
 	cmpl	%r14d, %edx
-	je	.L531_11
+	je	.L533_11
 	leaq	(%r14,%r14,4), %r15
 	shlq	$6, %r15
 	leaq	(%rax,%r15), %rsi
@@ -117165,22 +117460,22 @@ hw_bfq_Bfq_follow:
 	leaq	544(%r12), %rdi
 	cmovbeq	%rdi, %rsi
 	cmpl	$-1, 272(%rsi)
-	jne	.L531_11
+	jne	.L533_11
 	movq	%r10, %r13
 	movq	%r12, %rdi
 	movl	%r14d, %esi
 	callq	hw_bfq_Bfq_set_waker
 	cmpq	%r14, 872(%r12)
-	jbe	.L531_50
+	jbe	.L533_50
 	addq	864(%r12), %r15
-.L531_52:
+.L533_52:
 	movl	$4294967295, %eax
 	movq	%rax, 280(%r15)
 	movq	864(%r12), %rax
 	movq	872(%r12), %rcx
 	movq	%r13, %r10
 	.p2align	4
-.L531_11:
+.L533_11:
 	movq	136(%r12), %rdi
 	movq	144(%r12), %rdx
 	cmpq	%r10, %rdx
@@ -117194,7 +117489,7 @@ hw_bfq_Bfq_follow:
 	leaq	544(%r12), %r8
 	cmovbeq	%r8, %rsi
 	cmpl	$2, %r11d
-	jb	.L531_32
+	jb	.L533_32
 	cmpq	%r14, %rdx
 	leaq	(%r14,%r14,8), %r15
 	leaq	(%rdi,%r15,8), %rdi
@@ -117202,56 +117497,56 @@ hw_bfq_Bfq_follow:
 	cmovbeq	%r8, %rdi
 	movzbl	60(%rsi), %r8d
 	cmpl	$1, 52(%rdi)
-	jne	.L531_24
+	jne	.L533_24
 	movq	152(%rsi), %rdx
 	movq	192(%rsi), %rdi
 	movq	200(%rsi), %rsi
 	cmpq	%r14, %rcx
-	jbe	.L531_14
+	jbe	.L533_14
 	leaq	(%r14,%r14,4), %rcx
 	shlq	$6, %rcx
 	addq	%rcx, %rax
-.L531_16:
+.L533_16:
 	movq	%rsi, 200(%rax)
 	movq	%rdx, 152(%rax)
 	movq	%rdi, 192(%rax)
 	cmpb	$0, 60(%rax)
-	je	.L531_17
+	je	.L533_17
 	incl	1464(%r12)
-.L531_17:
+.L533_17:
 	cmpq	%r14, 144(%r12)
-	jbe	.L531_18
+	jbe	.L533_18
 	leaq	(,%r15,8), %rax
 	addq	136(%r12), %rax
-.L531_20:
+.L533_20:
 	movl	%r11d, 52(%rax)
 	cmpq	%r14, 144(%r12)
-	jbe	.L531_21
+	jbe	.L533_21
 	shlq	$3, %r15
 	addq	136(%r12), %r15
-.L531_23:
+.L533_23:
 	movb	$1, 67(%r15)
 	movq	144(%r12), %rdx
-.L531_24:
+.L533_24:
 	cmpq	%r10, %rdx
-	jbe	.L531_25
+	jbe	.L533_25
 	leaq	(,%r13,8), %rax
 	addq	136(%r12), %rax
-.L531_27:
+.L533_27:
 	movl	$1, 52(%rax)
 	cmpq	%r10, 144(%r12)
-	jbe	.L531_28
+	jbe	.L533_28
 	leaq	(,%r13,8), %rax
 	addq	136(%r12), %rax
-.L531_30:
+.L533_30:
 	movb	$1, 67(%rax)
 	testb	%r8b, %r8b
-	je	.L531_32
+	je	.L533_32
 	decl	1464(%r12)
-.L531_32:
+.L533_32:
 	movq	-88(%rbp), %rax
 	cmpb	$1, 824(%rax)
-	jne	.L531_34
+	jne	.L533_34
 	movq	864(%r12), %rax
 	movq	872(%r12), %rcx
 	leaq	(%rax,%rbx), %rdx
@@ -117276,22 +117571,22 @@ hw_bfq_Bfq_follow:
 	movq	%r10, %r15
 	callq	hw_events_EventRing_as_event_Sink_record
 	movq	%r15, %r10
-.L531_34:
+.L533_34:
 	movq	-104(%rbp), %rax
 	leaq	(%rax,%rax,8), %r15
 	cmpq	%rax, 888(%r12)
-	jbe	.L531_35
+	jbe	.L533_35
 	movq	%r15, %rcx
 	shlq	$4, %rcx
 	addq	880(%r12), %rcx
-.L531_37:
+.L533_37:
 	movl	4(%rcx), %eax
 	movl	%r14d, 4(%rcx)
 	movl	$4294967295, %ecx
 	cmpq	%rcx, %rax
-	je	.L531_39
+	je	.L533_39
 	cmpl	%r14d, %eax
-	je	.L531_39
+	je	.L533_39
 	movq	872(%r12), %rdx
 	leaq	(%rax,%rax,4), %rcx
 	shlq	$6, %rcx
@@ -117301,14 +117596,14 @@ hw_bfq_Bfq_follow:
 	cmovaq	%rcx, %rsi
 	movl	-80(%rbp), %edi
 	cmpl	%edi, 48(%rsi)
-	jne	.L531_39
+	jne	.L533_39
 	cmpq	%rax, %rdx
-	jbe	.L531_46
-.L531_47:
+	jbe	.L533_46
+.L533_47:
 	movl	$-1, 48(%rcx)
-.L531_39:
+.L533_39:
 	cmpl	$-1, %r14d
-	je	.L531_42
+	je	.L533_42
 	shlq	$4, %r15
 	addq	880(%r12), %r15
 	movq	-104(%rbp), %rax
@@ -117316,31 +117611,31 @@ hw_bfq_Bfq_follow:
 	leaq	896(%r12), %rax
 	cmovbeq	%rax, %r15
 	cmpl	%r14d, 128(%r15)
-	jne	.L531_42
+	jne	.L533_42
 	movq	%r12, %rdi
 	movl	-80(%rbp), %esi
 	movq	%r10, %r15
 	callq	hw_bfq_Bfq_unlink
 	movq	%r15, %r10
-.L531_42:
+.L533_42:
 	leaq	(%r14,%r14,4), %r15
 	cmpq	%r14, 872(%r12)
-	jbe	.L531_43
+	jbe	.L533_43
 	movq	%r15, %rax
 	shlq	$6, %rax
 	addq	864(%r12), %rax
-.L531_54:
+.L533_54:
 	movb	$1, 177(%rax)
 	cmpq	%r14, 872(%r12)
-	jbe	.L531_55
+	jbe	.L533_55
 	shlq	$6, %r15
 	addq	864(%r12), %r15
-.L531_57:
+.L533_57:
 	movl	$-1, 48(%r15)
 	cmpq	%r10, 872(%r12)
-	jbe	.L531_58
+	jbe	.L533_58
 	addq	864(%r12), %rbx
-.L531_60:
+.L533_60:
 	movl	$-1, 48(%rbx)
 	shlq	$3, %r13
 	addq	136(%r12), %r13
@@ -117355,29 +117650,29 @@ hw_bfq_Bfq_follow:
 	leaq	1216(%r12), %rsi
 	cmovaq	%r15, %rsi
 	cmpl	%r10d, 76(%rsi)
-	jne	.L531_64
+	jne	.L533_64
 	cmpq	%rcx, %rdx
-	jbe	.L531_62
-.L531_63:
+	jbe	.L533_62
+.L533_63:
 	movl	%r14d, 76(%r15)
-.L531_64:
+.L533_64:
 	movq	%r12, %rdi
 	movq	-88(%rbp), %rsi
 	movl	%r10d, %edx
 	callq	hw_bfq_Bfq_release
 	cmpl	-92(%rbp), %r14d
-	je	.L531_66
+	je	.L533_66
 	cmpl	$-1, %r14d
-	jne	.L531_3
-	jmp	.L531_66
-.L531_4:
+	jne	.L533_3
+	jmp	.L533_66
+.L533_4:
 	leaq	544(%r12), %r15
 	movq	%r15, %rdi
 	movq	%r10, %r13
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r13, %r10
-	jmp	.L531_6
-.L531_35:
+	jmp	.L533_6
+.L533_35:
 	leaq	896(%r12), %rdi
 	movq	%rdi, -136(%rbp)
 	movq	%rbx, -56(%rbp)
@@ -117386,8 +117681,8 @@ hw_bfq_Bfq_follow:
 	movq	%rbx, %r10
 	movq	-56(%rbp), %rbx
 	movq	-136(%rbp), %rcx
-	jmp	.L531_37
-.L531_43:
+	jmp	.L533_37
+.L533_43:
 	leaq	544(%r12), %rdi
 	movq	%rdi, -72(%rbp)
 	movq	%rbx, -56(%rbp)
@@ -117396,32 +117691,32 @@ hw_bfq_Bfq_follow:
 	movq	%rbx, %r10
 	movq	-56(%rbp), %rbx
 	movq	-72(%rbp), %rax
-	jmp	.L531_54
-.L531_55:
+	jmp	.L533_54
+.L533_55:
 	leaq	544(%r12), %rdi
 	movq	%rdi, -72(%rbp)
 	movq	%r10, %r15
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r15, %r10
 	movq	-72(%rbp), %r15
-	jmp	.L531_57
-.L531_58:
+	jmp	.L533_57
+.L533_58:
 	leaq	544(%r12), %r15
 	movq	%r15, %rdi
 	movq	%r10, %rbx
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%rbx, %r10
 	movq	%r15, %rbx
-	jmp	.L531_60
-.L531_8:
+	jmp	.L533_60
+.L533_8:
 	leaq	544(%r12), %r15
 	movq	%r15, %rdi
 	movq	%r10, %r13
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r13, %r10
 	movb	$1, 184(%r15)
-	jmp	.L531_9
-.L531_25:
+	jmp	.L533_9
+.L533_25:
 	leaq	152(%r12), %rdi
 	movq	%rdi, -64(%rbp)
 	movq	%r10, %r15
@@ -117430,8 +117725,8 @@ hw_bfq_Bfq_follow:
 	movzbl	-41(%rbp), %r8d
 	movq	%r15, %r10
 	movq	-64(%rbp), %rax
-	jmp	.L531_27
-.L531_28:
+	jmp	.L533_27
+.L533_28:
 	leaq	152(%r12), %rdi
 	movq	%rdi, -64(%rbp)
 	movq	%r10, %r15
@@ -117440,15 +117735,15 @@ hw_bfq_Bfq_follow:
 	movzbl	-41(%rbp), %r8d
 	movq	%r15, %r10
 	movq	-64(%rbp), %rax
-	jmp	.L531_30
-.L531_62:
+	jmp	.L533_30
+.L533_62:
 	leaq	1216(%r12), %r15
 	movq	%r15, %rdi
 	movq	%r10, %rbx
 	callq	hw_collections_arena_clean_bfq_state_GroupState
 	movq	%rbx, %r10
-	jmp	.L531_63
-.L531_14:
+	jmp	.L533_63
+.L533_14:
 	leaq	544(%r12), %rax
 	movq	%rax, -72(%rbp)
 	movq	%rdi, -120(%rbp)
@@ -117468,8 +117763,8 @@ hw_bfq_Bfq_follow:
 	movq	%rbx, %r10
 	movq	-56(%rbp), %rbx
 	movq	-72(%rbp), %rax
-	jmp	.L531_16
-.L531_18:
+	jmp	.L533_16
+.L533_18:
 	leaq	152(%r12), %rdi
 	movq	%rdi, -64(%rbp)
 	movq	%rbx, -56(%rbp)
@@ -117482,8 +117777,8 @@ hw_bfq_Bfq_follow:
 	movq	%rbx, %r10
 	movq	-56(%rbp), %rbx
 	movq	-64(%rbp), %rax
-	jmp	.L531_20
-.L531_21:
+	jmp	.L533_20
+.L533_21:
 	leaq	152(%r12), %rdi
 	movq	%rdi, -64(%rbp)
 	movq	%r10, %r15
@@ -117492,8 +117787,8 @@ hw_bfq_Bfq_follow:
 	movzbl	-41(%rbp), %r8d
 	movq	%r15, %r10
 	movq	-64(%rbp), %r15
-	jmp	.L531_23
-.L531_46:
+	jmp	.L533_23
+.L533_46:
 	leaq	544(%r12), %rdi
 	movq	%rdi, -72(%rbp)
 	movq	%rbx, -56(%rbp)
@@ -117502,13 +117797,13 @@ hw_bfq_Bfq_follow:
 	movq	%rbx, %r10
 	movq	-56(%rbp), %rbx
 	movq	-72(%rbp), %rcx
-	jmp	.L531_47
-.L531_50:
+	jmp	.L533_47
+.L533_50:
 	leaq	544(%r12), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
-	jmp	.L531_52
-.L531_66:
+	jmp	.L533_52
+.L533_66:
 	movl	-92(%rbp), %eax
 	addq	$152, %rsp
 	popq	%rbx
@@ -117551,49 +117846,49 @@ hw_bfq_Bfq_insert_into:
 	movl	%ecx, %r15d
 	leaq	(%r15,%r15,4), %rbx
 	cmpq	%r15, 872(%rdi)
-	jbe	.L532_1
+	jbe	.L534_1
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	864(%r13), %rax
-	jmp	.L532_3
-.L532_1:
+	jmp	.L534_3
+.L534_1:
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r12, %rax
-.L532_3:
+.L534_3:
 	decl	36(%rax)
 	movl	-44(%rbp), %eax
 	cmpq	%rax, 872(%r13)
-	jbe	.L532_4
+	jbe	.L534_4
 	leaq	(%rax,%rax,4), %rax
 	shlq	$6, %rax
 	addq	864(%r13), %rax
-	jmp	.L532_6
-.L532_4:
+	jmp	.L534_6
+.L534_4:
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movq	%r12, %rax
-.L532_6:
+.L534_6:
 	incl	36(%rax)
 	cmpq	%r15, 872(%r13)
-	jbe	.L532_7
+	jbe	.L534_7
 	shlq	$6, %rbx
 	addq	864(%r13), %rbx
 	movq	%rbx, %r12
-	jmp	.L532_9
-.L532_7:
+	jmp	.L534_9
+.L534_7:
 	movq	%r12, %rdi
 	callq	hw_collections_arena_clean_bfq_state_Queue
-.L532_9:
+.L534_9:
 	movq	-64(%rbp), %rbx
 	movb	$0, 61(%r12)
 	movq	-72(%rbp), %rax
 	cmpq	%rax, -80(%rbp)
-	ja	.L532_11
+	ja	.L534_11
 	movq	%rbx, %rdi
 	callq	hw_collections_arena_clean_request_Request
 	movq	%rbx, %r14
-.L532_11:
+.L534_11:
 	movl	-44(%rbp), %r8d
 	movl	%r8d, 52(%r14)
 	movq	%r13, %rdi
@@ -117649,14 +117944,14 @@ hw_bfq_Bfq_merge_for_job:
 	callq	hw_bfq_Bfq_unlink
 	movl	$-1, %eax
 	testl	%r12d, %r12d
-	je	.L533_10
+	je	.L535_10
 	addq	864(%r14), %r15
 	cmpq	%rbx, 872(%r14)
 	cmovaq	%r15, %r13
 	cmpl	$0, 40(%r13)
-	je	.L533_12
+	je	.L535_12
 	cmpl	$0, 1464(%r14)
-	jne	.L533_12
+	jne	.L535_12
 	movzbl	1440(%r14), %edx
 	cmpb	$2, %dl
 	setne	%cl
@@ -117677,23 +117972,23 @@ hw_bfq_Bfq_merge_for_job:
 	imull	$16843009, %edi, %esi
 	shrl	$24, %esi
 	cmpl	$19, %esi
-	ja	.L533_7
+	ja	.L535_7
 	cmpb	$1, 184(%r13)
-	jne	.L533_7
+	jne	.L535_7
 	movzbl	183(%r13), %esi
-	jmp	.L533_8
-.L533_7:
+	jmp	.L535_8
+.L535_7:
 	xorl	%esi, %esi
-.L533_8:
+.L535_8:
 	movzbl	1485(%r14), %edi
 	testb	%dl, %dl
 	sete	%r9b
 	movb	$1, %r8b
 	testb	%dil, %r9b
-	je	.L533_11
+	je	.L535_11
 	testb	%r8b, %r8b
-	je	.L533_12
-.L533_10:
+	je	.L535_12
+.L535_10:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -117702,15 +117997,15 @@ hw_bfq_Bfq_merge_for_job:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L533_11:
+.L535_11:
 	xorb	$1, %dl
 	andb	%dl, %cl
 	orb	%dil, %cl
 	andb	%sil, %cl
 	movl	%ecx, %r8d
 	testb	%r8b, %r8b
-	jne	.L533_10
-.L533_12:
+	jne	.L535_10
+.L535_12:
 	movq	%r14, %rdi
 	movl	-48(%rbp), %esi
 	movl	-52(%rbp), %edx
@@ -117718,13 +118013,13 @@ hw_bfq_Bfq_merge_for_job:
 	movl	%eax, %r15d
 	movl	$-1, %eax
 	cmpl	$-1, %r15d
-	je	.L533_10
+	je	.L535_10
 	movq	%r14, %rdi
 	movl	-44(%rbp), %esi
 	movl	%r15d, %edx
 	callq	hw_bfq_Bfq_mark_stable
 	movl	%r15d, %eax
-	jmp	.L533_10
+	jmp	.L535_10
 	.size	hw_bfq_Bfq_merge_for_job, .-hw_bfq_Bfq_merge_for_job
 
 	.p2align	4
@@ -117749,9 +118044,9 @@ hw_bfq_Bfq_plan_merge:
 	cmovbeq	%rbx, %r9
 	movl	$-1, %eax
 	cmpl	$0, 40(%r9)
-	je	.L534_12
+	je	.L536_12
 	.p2align	4
-.L534_1:
+.L536_1:
 	movl	%edx, %r15d
 	leaq	(%r15,%r15,4), %r14
 	shlq	$6, %r14
@@ -117760,12 +118055,12 @@ hw_bfq_Bfq_plan_merge:
 	cmovbeq	%rbx, %r10
 	movl	44(%r10), %r9d
 	cmpl	$-1, %r9d
-	je	.L534_2
+	je	.L536_2
 	movl	%r9d, %edx
 	cmpl	%esi, %r9d
-	jne	.L534_1
-	jmp	.L534_12
-.L534_2:
+	jne	.L536_1
+	jmp	.L536_12
+.L536_2:
 	movl	%esi, %r9d
 	leaq	(%r9,%r9,4), %r11
 	shlq	$6, %r11
@@ -117774,13 +118069,13 @@ hw_bfq_Bfq_plan_merge:
 	movq	%rbx, %r11
 	cmovaq	%rcx, %r11
 	cmpl	%esi, %edx
-	je	.L534_12
+	je	.L536_12
 	movl	40(%r11), %esi
 	testl	%esi, %esi
-	je	.L534_12
+	je	.L536_12
 	movl	40(%r10), %r13d
 	testl	%r13d, %r13d
-	je	.L534_12
+	je	.L536_12
 	movl	%esi, -48(%rbp)
 	movq	136(%rdi), %rsi
 	movq	144(%rdi), %r10
@@ -117796,20 +118091,20 @@ hw_bfq_Bfq_plan_merge:
 	cmovbeq	%r10, %rsi
 	movl	56(%r11), %r10d
 	cmpl	56(%rsi), %r10d
-	jne	.L534_12
+	jne	.L536_12
 	cmpq	%r9, %r8
-	jbe	.L534_7
-.L534_8:
+	jbe	.L536_7
+.L536_8:
 	movl	%edx, 44(%rcx)
 	addl	-48(%rbp), %r13d
 	movl	$-1, %r12d
 	cmovael	%r13d, %r12d
 	cmpq	%r15, 872(%rdi)
-	jbe	.L534_9
+	jbe	.L536_9
 	addq	864(%rdi), %r14
 	movl	%r12d, 40(%r14)
 	movl	%edx, %eax
-.L534_12:
+.L536_12:
 	addq	$24, %rsp
 	popq	%rbx
 	popq	%r12
@@ -117818,7 +118113,7 @@ hw_bfq_Bfq_plan_merge:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L534_7:
+.L536_7:
 	movq	%rdi, -56(%rbp)
 	movq	%rbx, %rdi
 	movl	%edx, -44(%rbp)
@@ -117826,14 +118121,14 @@ hw_bfq_Bfq_plan_merge:
 	movq	-56(%rbp), %rdi
 	movl	-44(%rbp), %edx
 	movq	%rbx, %rcx
-	jmp	.L534_8
-.L534_9:
+	jmp	.L536_8
+.L536_9:
 	movq	%rbx, %rdi
 	movl	%edx, %r14d
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	%r12d, 40(%rbx)
 	movl	%r14d, %eax
-	jmp	.L534_12
+	jmp	.L536_12
 	.size	hw_bfq_Bfq_plan_merge, .-hw_bfq_Bfq_plan_merge
 
 	.p2align	4
@@ -117850,14 +118145,14 @@ hw_bfq_Bfq_prepare_process:
 	leaq	128(%rsi), %rbx
 	movl	%edx, %r14d
 	cmpq	%r14, 264(%rsi)
-	jbe	.L535_1
+	jbe	.L537_1
 	movq	%r14, %rax
 	shlq	$7, %rax
 	addq	256(%rsi), %rax
-.L535_3:
+.L537_3:
 	cmpb	$0, 40(%rax)
 	movb	$1, 40(%rax)
-	jne	.L535_17
+	jne	.L537_17
 	movq	%r14, %rax
 	shlq	$7, %rax
 	addq	256(%rsi), %rax
@@ -117865,17 +118160,17 @@ hw_bfq_Bfq_prepare_process:
 	cmovaq	%rax, %rbx
 	movzbl	16(%rbx), %r15d
 	cmpb	$7, %r15b
-	ja	.L535_11
+	ja	.L537_11
 	movzbl	20(%rbx), %eax
 	movzbl	17(%rbx), %ecx
 	testl	%ecx, %ecx
-	je	.L535_9
+	je	.L537_9
 	movb	$31, %r15b
 	cmpl	$1, %ecx
-	jne	.L535_11
+	jne	.L537_11
 	movb	$8, %r15b
 	cmpb	$-20, %al
-	jl	.L535_11
+	jl	.L537_11
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -117885,11 +118180,11 @@ hw_bfq_Bfq_prepare_process:
 	imull	$205, %eax, %r15d
 	shrl	$10, %r15d
 	orb	$8, %r15b
-	jmp	.L535_11
-.L535_9:
+	jmp	.L537_11
+.L537_9:
 	movb	$16, %r15b
 	cmpb	$-20, %al
-	jl	.L535_11
+	jl	.L537_11
 	movzbl	%al, %ecx
 	cmpb	$19, %al
 	movl	$19, %eax
@@ -117899,12 +118194,12 @@ hw_bfq_Bfq_prepare_process:
 	imull	$205, %eax, %r15d
 	shrl	$10, %r15d
 	orb	$16, %r15b
-.L535_11:
+.L537_11:
 	xorl	%r12d, %r12d
 	cmpb	$1, 1198(%rdi)
-	jne	.L535_13
+	jne	.L537_13
 	movl	8(%rbx), %r12d
-.L535_13:
+.L537_13:
 	movl	%r12d, %eax
 	movq	%rax, %rcx
 	shlq	$5, %rcx
@@ -117914,11 +118209,11 @@ hw_bfq_Bfq_prepare_process:
 	cmovaq	%rcx, %rax
 	movl	(%rax), %r13d
 	cmpq	%r14, 888(%rdi)
-	jbe	.L535_14
+	jbe	.L537_14
 	leaq	(%r14,%r14,8), %rbx
 	shlq	$4, %rbx
 	addq	880(%rdi), %rbx
-.L535_16:
+.L537_16:
 	movq	$-1, (%rbx)
 	movl	%r12d, 8(%rbx)
 	movl	%r13d, 12(%rbx)
@@ -117940,7 +118235,7 @@ hw_bfq_Bfq_prepare_process:
 	movq	%rax, 128(%rbx)
 	movb	%r15b, 136(%rbx)
 	movb	$0, 137(%rbx)
-.L535_17:
+.L537_17:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -117949,7 +118244,7 @@ hw_bfq_Bfq_prepare_process:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L535_1:
+.L537_1:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movq	%rsi, %r12
@@ -117957,12 +118252,12 @@ hw_bfq_Bfq_prepare_process:
 	movq	%r12, %rsi
 	movq	%r15, %rdi
 	movq	%rbx, %rax
-	jmp	.L535_3
-.L535_14:
+	jmp	.L537_3
+.L537_14:
 	addq	$896, %rdi
 	movq	%rdi, %rbx
 	callq	hw_collections_arena_clean_bfq_state_Process
-	jmp	.L535_16
+	jmp	.L537_16
 	.size	hw_bfq_Bfq_prepare_process, .-hw_bfq_Bfq_prepare_process
 
 	.p2align	4
@@ -117980,23 +118275,23 @@ hw_bfq_Bfq_use_async:
 	movq	%rdi, %r14
 	callq	hw_bfq_Bfq_async_queue
 	cmpl	$-1, %eax
-	je	.L536_14
+	je	.L538_14
 	movl	%eax, %ecx
 	cmpq	%rcx, 872(%r14)
-	jbe	.L536_2
+	jbe	.L538_2
 	leaq	(%rcx,%rcx,4), %r15
 	shlq	$6, %r15
 	addq	864(%r14), %r15
-.L536_4:
+.L538_4:
 	incl	40(%r15)
 	movl	%ebx, %r12d
 	leaq	(%r12,%r12,8), %r13
 	cmpq	%r12, 888(%r14)
-	jbe	.L536_5
+	jbe	.L538_5
 	movq	%r13, %r15
 	shlq	$4, %r15
 	addq	880(%r14), %r15
-.L536_7:
+.L538_7:
 	movl	(%r15), %ecx
 	movl	%eax, (%r15)
 	cmpl	$-1, %ecx
@@ -118004,7 +118299,7 @@ hw_bfq_Bfq_use_async:
 	cmpl	%eax, %ecx
 	sete	%sil
 	orb	%dl, %sil
-	jne	.L536_12
+	jne	.L538_12
 	leaq	544(%r14), %r15
 	movq	872(%r14), %rsi
 	leaq	(%rcx,%rcx,4), %rdx
@@ -118014,25 +118309,25 @@ hw_bfq_Bfq_use_async:
 	movq	%r15, %rdi
 	cmovaq	%rdx, %rdi
 	cmpl	%ebx, 48(%rdi)
-	jne	.L536_12
+	jne	.L538_12
 	cmpq	%rcx, %rsi
-	jbe	.L536_10
-.L536_11:
+	jbe	.L538_10
+.L538_11:
 	movl	$-1, 48(%rdx)
-.L536_12:
+.L538_12:
 	shlq	$4, %r13
 	addq	880(%r14), %r13
 	cmpq	%r12, 888(%r14)
 	leaq	896(%r14), %rcx
 	cmovaq	%r13, %rcx
 	cmpl	%eax, 128(%rcx)
-	jne	.L536_14
+	jne	.L538_14
 	movq	%r14, %rdi
 	movl	%ebx, %esi
 	movl	%eax, %ebx
 	callq	hw_bfq_Bfq_unlink
 	movl	%ebx, %eax
-.L536_14:
+.L538_14:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -118041,27 +118336,27 @@ hw_bfq_Bfq_use_async:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L536_2:
+.L538_2:
 	leaq	544(%r14), %r15
 	movq	%r15, %rdi
 	movl	%eax, %r12d
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	%r12d, %eax
-	jmp	.L536_4
-.L536_5:
+	jmp	.L538_4
+.L538_5:
 	leaq	896(%r14), %r15
 	movq	%r15, %rdi
 	movl	%eax, -44(%rbp)
 	callq	hw_collections_arena_clean_bfq_state_Process
 	movl	-44(%rbp), %eax
-	jmp	.L536_7
-.L536_10:
+	jmp	.L538_7
+.L538_10:
 	movq	%r15, %rdi
 	movl	%eax, -44(%rbp)
 	callq	hw_collections_arena_clean_bfq_state_Queue
 	movl	-44(%rbp), %eax
 	movq	%r15, %rdx
-	jmp	.L536_11
+	jmp	.L538_11
 	.size	hw_bfq_Bfq_use_async, .-hw_bfq_Bfq_use_async
 
 	.p2align	4
@@ -118077,11 +118372,11 @@ hw_bfq_rate_Rate_close:
 	cmpq	$300000000, %rax
 	setb	%dl
 	orb	%cl, %dl
-	je	.L537_2
+	je	.L539_2
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L537_2:
+.L539_2:
 	movq	24(%rdi), %rcx
 	movq	64(%rdi), %rdx
 	xorl	%r9d, %r9d
@@ -118099,61 +118394,61 @@ hw_bfq_rate_Rate_close:
 	movq	%rcx, %rax
 	orq	%r8, %rax
 	shrq	$32, %rax
-	je	.L537_3
+	je	.L539_3
 	movq	%rcx, %rax
 	xorl	%edx, %edx
 	divq	%r8
 	movq	%rax, %rcx
-	jmp	.L537_5
-.L537_3:
+	jmp	.L539_5
+.L539_3:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%r8d
 	movl	%eax, %ecx
-.L537_5:
+.L539_5:
 	movq	16(%rdi), %r8
 	movl	$3, %edx
 	movq	%rsi, %rax
 	mulq	%rdx
-	jo	.L537_6
+	jo	.L539_6
 	shrq	$2, %rax
 	cmpq	%rax, %r8
-	jae	.L537_8
-.L537_10:
+	jae	.L539_8
+.L539_10:
 	xorl	%eax, %eax
 	cmpq	$1310720, %rcx
-	ja	.L537_25
+	ja	.L539_25
 	cmpq	(%rdi), %rcx
-	ja	.L537_12
-.L537_25:
+	ja	.L539_12
+.L539_25:
 	popq	%rbp
 	HOISTWAY_RETURN
-.L537_6:
+.L539_6:
 	movq	$-1, %rax
 	shrq	$2, %rax
 	cmpq	%rax, %r8
-	jb	.L537_10
-.L537_8:
+	jb	.L539_10
+.L539_8:
 	cmpq	$1310720, %rcx
-	jbe	.L537_12
+	jbe	.L539_12
 	xorl	%eax, %eax
 	popq	%rbp
 	HOISTWAY_RETURN
-.L537_12:
+.L539_12:
 	movl	$9, %edx
 	movq	%r8, %rax
 	mulq	%rdx
-	jo	.L537_13
+	jo	.L539_13
 	movq	%rax, %rdx
 	orq	%rsi, %rdx
 	shrq	$32, %rdx
-	je	.L537_15
-.L537_16:
+	je	.L539_15
+.L539_16:
 	xorl	%edx, %edx
 	divq	%rsi
 	mulq	%r9
-	jo	.L537_18
-.L537_19:
+	jo	.L539_18
+.L539_19:
 	shrq	$9, %rax
 	movabsq	$19342813113834067, %rdx
 	mulq	%rdx
@@ -118165,41 +118460,41 @@ hw_bfq_rate_Rate_close:
 	movl	$9, %eax
 	subq	%rsi, %rax
 	mulq	(%rdi)
-	jo	.L537_20
+	jo	.L539_20
 	subq	%rsi, %r8
 	movq	%rax, %rdx
 	shrq	$32, %rdx
-	je	.L537_22
-.L537_23:
+	je	.L539_22
+.L539_23:
 	xorl	%edx, %edx
 	divq	%r8
 	movq	%rax, %rsi
-	jmp	.L537_24
-.L537_13:
+	jmp	.L539_24
+.L539_13:
 	movq	$-1, %rax
 	movq	%rax, %rdx
 	orq	%rsi, %rdx
 	shrq	$32, %rdx
-	jne	.L537_16
-.L537_15:
+	jne	.L539_16
+.L539_15:
 	xorl	%edx, %edx
 	divl	%esi
 	mulq	%r9
-	jno	.L537_19
-.L537_18:
+	jno	.L539_19
+.L539_18:
 	movq	$-1, %rax
-	jmp	.L537_19
-.L537_20:
+	jmp	.L539_19
+.L539_20:
 	movq	$-1, %rax
 	subq	%rsi, %r8
 	movq	%rax, %rdx
 	shrq	$32, %rdx
-	jne	.L537_23
-.L537_22:
+	jne	.L539_23
+.L539_22:
 	xorl	%edx, %edx
 	divl	%r8d
 	movl	%eax, %esi
-.L537_24:
+.L539_24:
 	movl	%ecx, %eax
 	xorl	%edx, %edx
 	divl	%r8d
@@ -118231,29 +118526,29 @@ hw_cfq_Cfq_reduce_virtual_times:
 	leaq	1156(%rdi), %rax
 	movq	%rax, -64(%rbp)
 	cmpl	$-1, 1156(%rdi)
-	je	.L538_14
+	je	.L540_14
 	movq	%rdi, %rbx
 	movq	96(%rdi), %r12
 	movq	104(%rdi), %r15
-	jmp	.L538_2
+	jmp	.L540_2
 	.p2align	4
-.L538_12:
+.L540_12:
 	leaq	-52(%rbp), %rdi
 	movq	%r12, %rsi
 	movq	%r15, %rdx
 	movl	%r13d, %ecx
 	movq	%r14, %r8
 	callq	hw_collections_tree_Tree_insert_among
-.L538_13:
+.L540_13:
 	leaq	1156(%rbx), %rax
 	cmpl	$-1, (%rax)
-	je	.L538_14
-.L538_2:
+	je	.L540_14
+.L540_2:
 	movl	1160(%rbx), %r13d
 	cmpl	1164(%rbx), %r13d
-	jne	.L538_15
+	jne	.L540_15
 	cmpq	%r13, %r15
-	jbe	.L538_5
+	jbe	.L540_5
 	movq	%r13, %rax
 	shlq	$5, %rax
 	movq	$0, (%r12,%rax)
@@ -118263,15 +118558,15 @@ hw_cfq_Cfq_reduce_virtual_times:
 	movb	$0, 28(%r12,%rax)
 	movq	$-1, 1156(%rbx)
 	movl	$-1, 1164(%rbx)
-	jmp	.L538_5
+	jmp	.L540_5
 	.p2align	4
-.L538_15:
+.L540_15:
 	leaq	1156(%rbx), %rdi
 	movq	%r12, %rsi
 	movq	%r15, %rdx
 	movl	%r13d, %ecx
 	callq	hw_collections_tree_Tree_remove_from_among
-.L538_5:
+.L540_5:
 	movq	408(%rbx), %rcx
 	movq	%r13, %rax
 	shlq	$9, %rax
@@ -118282,19 +118577,19 @@ hw_cfq_Cfq_reduce_virtual_times:
 	cmovaq	%r15, %rdx
 	movq	384(%rdx), %r14
 	subq	-72(%rbp), %r14
-	jae	.L538_7
+	jae	.L540_7
 	xorl	%r14d, %r14d
-.L538_7:
+.L540_7:
 	cmpq	%r13, %rcx
-	jbe	.L538_8
-.L538_9:
+	jbe	.L540_8
+.L540_9:
 	movq	%r14, 384(%r15)
 	movq	96(%rbx), %r12
 	movq	104(%rbx), %r15
 	cmpl	$-1, -52(%rbp)
-	jne	.L538_12
+	jne	.L540_12
 	cmpq	%r13, %r15
-	jbe	.L538_13
+	jbe	.L540_13
 	movq	%r13, %rax
 	shlq	$5, %rax
 	movq	%r14, (%r12,%rax)
@@ -118305,13 +118600,13 @@ hw_cfq_Cfq_reduce_virtual_times:
 	movl	%r13d, -52(%rbp)
 	movl	%r13d, -48(%rbp)
 	movl	%r13d, -44(%rbp)
-	jmp	.L538_13
-.L538_8:
+	jmp	.L540_13
+.L540_8:
 	leaq	416(%rbx), %r15
 	movq	%r15, %rdi
 	callq	hw_collections_arena_clean_cfq_groups_GroupState
-	jmp	.L538_9
-.L538_14:
+	jmp	.L540_9
+.L540_14:
 	movl	-44(%rbp), %eax
 	movq	-64(%rbp), %rcx
 	movl	%eax, 8(%rcx)
@@ -118344,18 +118639,18 @@ hw_clock_Clock_find_units:
 	movq	%rsi, %rax
 	orq	%rcx, %rax
 	shrq	$32, %rax
-	je	.L539_1
+	je	.L541_1
 	movq	%rsi, %rax
 	xorl	%edx, %edx
 	divq	%rcx
 	movq	%rax, %rcx
-	jmp	.L539_3
-.L539_1:
+	jmp	.L541_3
+.L541_1:
 	movl	%esi, %eax
 	xorl	%edx, %edx
 	divl	%ecx
 	movl	%eax, %ecx
-.L539_3:
+.L541_3:
 	movq	%rcx, 8(%rdi)
 	movabsq	$4835703278458516699, %rdx
 	movq	%rsi, %rax
@@ -118365,17 +118660,17 @@ hw_clock_Clock_find_units:
 	leaq	1(%rdx), %rax
 	movl	$1000000, %edx
 	mulq	%rdx
-	jo	.L539_5
+	jo	.L541_5
 	movq	%rax, %rsi
-.L539_6:
+.L541_6:
 	incq	%rcx
 	movq	$-1, %r10
 	cmoveq	%r10, %rcx
 	movq	%rcx, %rax
 	mulq	%r9
-	jo	.L539_8
+	jo	.L541_8
 	movq	%rax, %r10
-.L539_8:
+.L541_8:
 	xorl	%eax, %eax
 	subq	%r8, %rsi
 	cmovbq	%rax, %rsi
@@ -118386,9 +118681,9 @@ hw_clock_Clock_find_units:
 	movq	%r10, 24(%rdi)
 	popq	%rbp
 	HOISTWAY_RETURN
-.L539_5:
+.L541_5:
 	movq	$-1, %rsi
-	jmp	.L539_6
+	jmp	.L541_6
 	.size	hw_clock_Clock_find_units, .-hw_clock_Clock_find_units
 
 	.p2align	4
@@ -119281,39 +119576,39 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	leaq	128(%rdi), %rbx
 	movl	%esi, %r15d
 	cmpq	%r15, 264(%rdi)
-	jbe	.L572_1
+	jbe	.L574_1
 	movq	%r15, %rax
 	shlq	$7, %rax
 	addq	256(%rdi), %rax
 	cmpb	$2, 21(%rax)
-	jne	.L572_15
-.L572_4:
+	jne	.L574_15
+.L574_4:
 	cmpl	$0, 12(%rax)
-	jne	.L572_15
+	jne	.L574_15
 	movb	$0, 21(%rax)
 	cmpq	%r15, 264(%rdi)
-	jbe	.L572_6
+	jbe	.L574_6
 	movq	%r15, %rax
 	shlq	$7, %rax
 	addq	256(%rdi), %rax
-.L572_8:
+.L574_8:
 	movl	8(%rax), %r14d
 	movl	$0, 8(%rax)
 	cmpq	%r14, 440(%rdi)
-	jbe	.L572_9
+	jbe	.L574_9
 	shlq	$5, %r14
 	addq	432(%rdi), %r14
-.L572_11:
+.L574_11:
 	decl	16(%r14)
 	leaq	736(%rdi), %r14
 	movl	740(%rdi), %r12d
 	movl	%esi, 740(%rdi)
 	cmpq	%r15, 264(%rdi)
-	jbe	.L572_12
+	jbe	.L574_12
 	shlq	$7, %r15
 	addq	256(%rdi), %r15
 	movq	%r15, %rbx
-.L572_14:
+.L574_14:
 	movl	%r12d, 32(%rbx)
 	movl	$-1, 36(%rbx)
 	movq	256(%rdi), %rax
@@ -119323,7 +119618,7 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	leaq	36(%rax,%rcx), %rax
 	cmovaq	%rax, %r14
 	movl	%esi, (%r14)
-.L572_15:
+.L574_15:
 	addq	$8, %rsp
 	popq	%rbx
 	popq	%r12
@@ -119332,7 +119627,7 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L572_1:
+.L574_1:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	movl	%esi, %r12d
@@ -119341,9 +119636,9 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	movl	%r12d, %esi
 	movq	%rbx, %rax
 	cmpb	$2, 21(%rax)
-	je	.L572_4
-	jmp	.L572_15
-.L572_6:
+	je	.L574_4
+	jmp	.L574_15
+.L574_6:
 	movq	%rdi, %r14
 	movq	%rbx, %rdi
 	movl	%esi, %r12d
@@ -119351,8 +119646,8 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	movq	%r14, %rdi
 	movl	%r12d, %esi
 	movq	%rbx, %rax
-	jmp	.L572_8
-.L572_9:
+	jmp	.L574_8
+.L574_9:
 	leaq	448(%rdi), %r14
 	movq	%rdi, %r12
 	movq	%r14, %rdi
@@ -119360,15 +119655,15 @@ hw_elevator_queue_core_QueueCore_free_context_if_unused:
 	callq	hw_collections_arena_clean_group_Group
 	movq	%r12, %rdi
 	movl	%r13d, %esi
-	jmp	.L572_11
-.L572_12:
+	jmp	.L574_11
+.L574_12:
 	movq	%rdi, %r15
 	movq	%rbx, %rdi
 	movl	%esi, %r13d
 	callq	hw_collections_arena_clean_context_Context
 	movq	%r15, %rdi
 	movl	%r13d, %esi
-	jmp	.L572_14
+	jmp	.L574_14
 	.size	hw_elevator_queue_core_QueueCore_free_context_if_unused, .-hw_elevator_queue_core_QueueCore_free_context_if_unused
 
 	.p2align	4
@@ -119377,7 +119672,7 @@ hw_fiops_Process_apply:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	testl	%edx, %edx
-	je	.L573_1
+	je	.L575_1
 	movq	$0, 8(%rdi)
 	movq	$0, (%rdi)
 	movq	$-1, 16(%rdi)
@@ -119387,20 +119682,20 @@ hw_fiops_Process_apply:
 	movq	%rax, 36(%rdi)
 	movl	$-1, 44(%rdi)
 	movb	$0, 50(%rdi)
-.L573_1:
+.L575_1:
 	movzbl	16(%rsi), %eax
 	cmpb	$7, %al
-	ja	.L573_8
+	ja	.L575_8
 	movzbl	20(%rsi), %ecx
 	movzbl	17(%rsi), %edx
 	testl	%edx, %edx
-	je	.L573_6
+	je	.L575_6
 	movb	$31, %al
 	cmpl	$1, %edx
-	jne	.L573_8
+	jne	.L575_8
 	movb	$8, %al
 	cmpb	$-20, %cl
-	jl	.L573_8
+	jl	.L575_8
 	movzbl	%cl, %eax
 	cmpb	$19, %cl
 	movl	$19, %ecx
@@ -119410,15 +119705,15 @@ hw_fiops_Process_apply:
 	imull	$205, %eax, %eax
 	shrl	$10, %eax
 	orb	$8, %al
-.L573_8:
+.L575_8:
 	movb	%al, 48(%rdi)
 	movb	$0, 49(%rdi)
 	popq	%rbp
 	HOISTWAY_RETURN
-.L573_6:
+.L575_6:
 	movb	$16, %al
 	cmpb	$-20, %cl
-	jl	.L573_8
+	jl	.L575_8
 	movzbl	%cl, %eax
 	cmpb	$19, %cl
 	movl	$19, %ecx
@@ -119466,8 +119761,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	movl	%eax, -80(%rbp)
 	movl	%r12d, -84(%rbp)
 	mull	%r12d
-	jo	.L574_1
-.L574_2:
+	jo	.L576_1
+.L576_2:
 	cmpl	$1, %eax
 	adcl	$0, %eax
 	movl	40(%rcx), %r12d
@@ -119477,20 +119772,20 @@ hw_shared_wf2q_Engine_apply_pending:
 	setne	-53(%rbp)
 	movl	56(%rcx), %ecx
 	cmpq	%rcx, 232(%r14)
-	jbe	.L574_3
+	jbe	.L576_3
 	imulq	$168, %rcx, %r13
 	addq	224(%r14), %r13
 	cmpl	$1, %r9d
-	je	.L574_8
-.L574_6:
+	je	.L576_8
+.L576_6:
 	testl	%r9d, %r9d
-	je	.L574_9
+	je	.L576_9
 	addq	$96, %r13
-	jmp	.L574_9
-.L574_1:
+	jmp	.L576_9
+.L576_1:
 	movl	$-1, %eax
-	jmp	.L574_2
-.L574_3:
+	jmp	.L576_2
+.L576_3:
 	leaq	240(%r14), %r13
 	movq	%rdi, -64(%rbp)
 	movq	%r13, %rdi
@@ -119506,10 +119801,10 @@ hw_shared_wf2q_Engine_apply_pending:
 	movq	-64(%rbp), %rdi
 	movl	-52(%rbp), %eax
 	cmpl	$1, %r9d
-	jne	.L574_6
-.L574_8:
+	jne	.L576_6
+.L576_8:
 	addq	$48, %r13
-.L574_9:
+.L576_9:
 	cmpl	$-1, %r15d
 	sete	%cl
 	movq	8(%r13), %rdx
@@ -119520,23 +119815,23 @@ hw_shared_wf2q_Engine_apply_pending:
 	cmpl	%r12d, %eax
 	setne	%r13b
 	andb	%cl, %r13b
-	je	.L574_10
+	je	.L576_10
 	cmpq	%rdi, 144(%r14)
-	jbe	.L574_13
+	jbe	.L576_13
 	movq	136(%r14), %rcx
 	addq	%rbx, %rcx
-.L574_15:
+.L576_15:
 	movzbl	70(%rcx), %edx
 	movb	$0, 70(%rcx)
 	cmpb	$1, %dl
-	jne	.L574_10
+	jne	.L576_10
 	movq	24(%r14), %rsi
 	movq	32(%r14), %rdx
 	movl	432(%r14), %ecx
 	cmpl	436(%r14), %ecx
-	jne	.L574_33
+	jne	.L576_33
 	cmpq	%rdi, %rdx
-	jbe	.L574_10
+	jbe	.L576_10
 	movq	%rdi, %rcx
 	shlq	$5, %rcx
 	movq	$0, (%rsi,%rcx)
@@ -119546,8 +119841,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	movb	$0, 28(%rsi,%rcx)
 	movq	$-1, 428(%r14)
 	movl	$-1, 436(%r14)
-	jmp	.L574_10
-.L574_33:
+	jmp	.L576_10
+.L576_33:
 	movq	%rdi, -64(%rbp)
 	leaq	428(%r14), %rdi
 	movl	%r11d, %ecx
@@ -119565,14 +119860,14 @@ hw_shared_wf2q_Engine_apply_pending:
 	movq	%r12, %r8
 	movq	-64(%rbp), %rdi
 	movl	-52(%rbp), %eax
-.L574_10:
+.L576_10:
 	movzbl	-41(%rbp), %esi
 	andb	-53(%rbp), %sil
 	cmpq	%rdi, 144(%r14)
-	jbe	.L574_11
+	jbe	.L576_11
 	movq	136(%r14), %rcx
 	addq	%rbx, %rcx
-.L574_20:
+.L576_20:
 	movl	-80(%rbp), %edx
 	movl	%edx, 44(%rcx)
 	movl	%eax, 40(%rcx)
@@ -119581,7 +119876,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	cmpl	$1, -84(%rbp)
 	sete	%al
 	testb	%r13b, %al
-	je	.L574_21
+	je	.L576_21
 	movq	%rdi, -64(%rbp)
 	movq	%r14, %rdi
 	movl	%r11d, %esi
@@ -119595,7 +119890,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	movl	%r13d, %r9d
 	movq	%r12, %r8
 	movq	-64(%rbp), %rdi
-.L574_21:
+.L576_21:
 	movq	136(%r14), %rcx
 	addq	%rbx, %rcx
 	cmpq	%rdi, 144(%r14)
@@ -119604,17 +119899,17 @@ hw_shared_wf2q_Engine_apply_pending:
 	movl	56(%rcx), %eax
 	movzbl	64(%rcx), %r13d
 	cmpq	%rax, 232(%r14)
-	jbe	.L574_22
+	jbe	.L576_22
 	imulq	$168, %rax, %r15
 	addq	224(%r14), %r15
 	cmpl	$1, %r13d
-	je	.L574_27
-.L574_25:
+	je	.L576_27
+.L576_25:
 	testl	%r13d, %r13d
-	je	.L574_28
+	je	.L576_28
 	addq	$96, %r15
-	jmp	.L574_28
-.L574_11:
+	jmp	.L576_28
+.L576_11:
 	movq	%rdi, -64(%rbp)
 	movq	%r8, %rdi
 	movl	%eax, -52(%rbp)
@@ -119634,8 +119929,8 @@ hw_shared_wf2q_Engine_apply_pending:
 	movq	-64(%rbp), %rdi
 	movl	-52(%rbp), %eax
 	movq	%r12, %rcx
-	jmp	.L574_20
-.L574_22:
+	jmp	.L576_20
+.L576_22:
 	leaq	240(%r14), %r15
 	movq	%rdi, -64(%rbp)
 	movq	%r15, %rdi
@@ -119647,16 +119942,16 @@ hw_shared_wf2q_Engine_apply_pending:
 	leaq	152(%r14), %r8
 	movq	-64(%rbp), %rdi
 	cmpl	$1, %r13d
-	jne	.L574_25
-.L574_27:
+	jne	.L576_25
+.L576_27:
 	addq	$48, %r15
-.L574_28:
+.L576_28:
 	addq	8(%r15), %r12
 	movq	$-1, %rax
 	cmovaeq	%r12, %rax
 	movq	%rax, 8(%r15)
 	cmpb	%r9b, %r10b
-	je	.L574_32
+	je	.L576_32
 	addq	136(%r14), %rbx
 	movq	144(%r14), %rax
 	cmpq	%rdi, %rax
@@ -119677,10 +119972,10 @@ hw_shared_wf2q_Engine_apply_pending:
 	cmovbq	%rcx, %rsi
 	movq	(%rdx,%rsi), %r14
 	cmpq	%rdi, %rax
-	jbe	.L574_30
-.L574_31:
+	jbe	.L576_30
+.L576_31:
 	movq	%r14, (%rbx)
-.L574_32:
+.L576_32:
 	addq	$56, %rsp
 	popq	%rbx
 	popq	%r12
@@ -119689,7 +119984,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	popq	%r15
 	popq	%rbp
 	HOISTWAY_RETURN
-.L574_13:
+.L576_13:
 	movq	%rdi, -64(%rbp)
 	movq	%r8, %rdi
 	movl	%eax, -52(%rbp)
@@ -119707,12 +120002,12 @@ hw_shared_wf2q_Engine_apply_pending:
 	movq	-64(%rbp), %rdi
 	movl	-52(%rbp), %eax
 	movq	%r12, %rcx
-	jmp	.L574_15
-.L574_30:
+	jmp	.L576_15
+.L576_30:
 	movq	%r8, %rdi
 	movq	%r8, %rbx
 	callq	hw_collections_arena_clean_shared_wf2q_entity_Entity
-	jmp	.L574_31
+	jmp	.L576_31
 	.size	hw_shared_wf2q_Engine_apply_pending, .-hw_shared_wf2q_Engine_apply_pending
 
 	.section .rodata, "a", @progbits
@@ -121743,13 +122038,69 @@ hw_shared_wf2q_Engine_apply_pending:
 	.quad	.Lconst420
 	.ascii	"C\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
+	.quad	.Lconst421
+	.asciz	"\b\000\000\000\000\000\000"
+	.quad	.Lconst422
+	.asciz	"7\000\000\000\000\000\000"
+	.quad	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.quad	.Lconst424
+	.asciz	"\005\000\000\000\000\000\000"
+	.quad	.Lconst425
+	.asciz	"B\000\000\000\000\000\000"
+	.quad	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.quad	.Lconst426
+	.asciz	"\t\000\000\000\000\000\000"
+	.quad	.Lconst427
+	.asciz	"A\000\000\000\000\000\000"
+	.quad	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.quad	.Lconst428
+	.asciz	"\t\000\000\000\000\000\000"
+	.quad	.Lconst429
+	.asciz	"I\000\000\000\000\000\000"
+	.quad	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.quad	.Lconst430
+	.asciz	"\f\000\000\000\000\000\000"
+	.quad	.Lconst431
+	.asciz	".\000\000\000\000\000\000"
+	.quad	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.quad	.Lconst432
+	.asciz	"\f\000\000\000\000\000\000"
+	.quad	.Lconst433
+	.asciz	"K\000\000\000\000\000\000"
+	.quad	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.quad	.Lconst434
+	.asciz	"\006\000\000\000\000\000\000"
+	.quad	.Lconst435
+	.asciz	"9\000\000\000\000\000\000"
+	.quad	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
+	.quad	.Lconst436
+	.asciz	"\f\000\000\000\000\000\000"
+	.quad	.Lconst437
+	.asciz	"8\000\000\000\000\000\000"
+	.quad	.Lconst423
+	.ascii	"\"\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
+	.zero	7
 
 .Lconst278:
 	.ascii	"linus"
 
 	.p2align	3
 .Lconst279:
-	.quad	.Lconst421
+	.quad	.Lconst438
 	.asciz	"\t\000\000\000\000\000\000"
 
 .Lconst280:
@@ -121769,32 +122120,32 @@ hw_shared_wf2q_Engine_apply_pending:
 
 	.p2align	3
 .Lconst285:
-	.quad	.Lconst422
+	.quad	.Lconst439
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst423
+	.quad	.Lconst440
 	.asciz	"u\000\000\000\000\000\000"
-	.quad	.Lconst424
+	.quad	.Lconst441
 	.ascii	".\000\000\000\000\000\000\000\000 \000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\b"
 	.zero	7
-	.quad	.Lconst425
+	.quad	.Lconst442
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst426
+	.quad	.Lconst443
 	.asciz	"\025\000\000\000\000\000\000"
-	.quad	.Lconst427
+	.quad	.Lconst444
 	.ascii	"=\000\000\000\000\000\000\000\000@\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\b"
 	.zero	7
-	.quad	.Lconst428
+	.quad	.Lconst445
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst429
+	.quad	.Lconst446
 	.asciz	"\233\000\000\000\000\000\000"
-	.quad	.Lconst430
+	.quad	.Lconst447
 	.ascii	"?\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst252
 	.asciz	"\004\000\000\000\000\000\000"
-	.quad	.Lconst431
+	.quad	.Lconst448
 	.asciz	"\310\000\000\000\000\000\000"
-	.quad	.Lconst432
+	.quad	.Lconst449
 	.ascii	"2\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\003\000\000\000\000\000\000\000\f"
 	.zero	7
 
@@ -121803,7 +122154,7 @@ hw_shared_wf2q_Engine_apply_pending:
 
 	.p2align	3
 .Lconst287:
-	.quad	.Lconst433
+	.quad	.Lconst450
 	.asciz	"\004\000\000\000\000\000\000"
 
 .Lconst288:
@@ -122026,7 +122377,7 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst311:
 	.quad	.Lconst231
 	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst434
+	.quad	.Lconst451
 	.asciz	"W\000\000\000\000\000\000"
 	.quad	.Lconst233
 	.asciz	";\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
@@ -122054,16 +122405,16 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.quad	.Lconst243
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst435
+	.quad	.Lconst452
 	.asciz	"*\000\000\000\000\000\000"
-	.quad	.Lconst436
+	.quad	.Lconst453
 	.ascii	"S\000\000\000\000\000\000\000\020\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst252
 	.asciz	"\004\000\000\000\000\000\000"
-	.quad	.Lconst437
+	.quad	.Lconst454
 	.asciz	"\355\001\000\000\000\000\000"
-	.quad	.Lconst438
+	.quad	.Lconst455
 	.ascii	"e\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\f"
 	.zero	7
 
@@ -122089,30 +122440,30 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst318:
 	.quad	.Lconst130
 	.asciz	"\007\000\000\000\000\000\000"
-	.quad	.Lconst439
+	.quad	.Lconst456
 	.asciz	"q\000\000\000\000\000\000"
-	.quad	.Lconst440
+	.quad	.Lconst457
 	.ascii	"6\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
-	.quad	.Lconst441
+	.quad	.Lconst458
 	.asciz	"\007\000\000\000\000\000\000"
-	.quad	.Lconst442
+	.quad	.Lconst459
 	.asciz	"B\000\000\000\000\000\000"
-	.quad	.Lconst443
+	.quad	.Lconst460
 	.asciz	"m\000\000\000\000\000\000\000\020'\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst444
+	.quad	.Lconst461
 	.asciz	"\004\000\000\000\000\000\000"
-	.quad	.Lconst445
+	.quad	.Lconst462
 	.asciz	"4\000\000\000\000\000\000"
-	.quad	.Lconst446
+	.quad	.Lconst463
 	.ascii	"0\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\n"
 	.zero	7
-	.quad	.Lconst447
+	.quad	.Lconst464
 	.asciz	"\006\000\000\000\000\000\000"
-	.quad	.Lconst448
+	.quad	.Lconst465
 	.asciz	"P\000\000\000\000\000\000"
-	.quad	.Lconst449
+	.quad	.Lconst466
 	.ascii	"q\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -122170,7 +122521,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.quad	.Lconst144
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst450
+	.quad	.Lconst467
 	.asciz	"@\000\000\000\000\000\000"
 	.quad	.Lconst146
 	.asciz	"B\000\000\000\000\000\000\000d\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -122189,11 +122540,11 @@ hw_shared_wf2q_Engine_apply_pending:
 	.quad	.Lconst155
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst451
+	.quad	.Lconst468
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst452
+	.quad	.Lconst469
 	.asciz	"\271\000\000\000\000\000\000"
-	.quad	.Lconst453
+	.quad	.Lconst470
 	.ascii	"R\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\f"
 	.zero	7
 
@@ -122217,18 +122568,18 @@ hw_shared_wf2q_Engine_apply_pending:
 
 	.p2align	3
 .Lconst331:
-	.quad	.Lconst454
+	.quad	.Lconst471
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst455
+	.quad	.Lconst472
 	.asciz	"\034\000\000\000\000\000\000"
-	.quad	.Lconst456
+	.quad	.Lconst473
 	.ascii	"i\000\000\000\000\000\000\000\200\204\036\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\001"
 	.zero	7
-	.quad	.Lconst457
+	.quad	.Lconst474
 	.asciz	"\016\000\000\000\000\000\000"
-	.quad	.Lconst458
+	.quad	.Lconst475
 	.asciz	"\035\000\000\000\000\000\000"
-	.quad	.Lconst459
+	.quad	.Lconst476
 	.ascii	"4\000\000\000\000\000\000\000\200\226\230\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\377\377\377\177\001"
 	.zero	7
 
@@ -122254,14 +122605,14 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst338:
 	.quad	.Lconst130
 	.asciz	"\007\000\000\000\000\000\000"
-	.quad	.Lconst460
+	.quad	.Lconst477
 	.asciz	"i\000\000\000\000\000\000"
 	.quad	.Lconst132
 	.ascii	"Y\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst133
 	.asciz	"\020\000\000\000\000\000\000"
-	.quad	.Lconst461
+	.quad	.Lconst478
 	.asciz	"\226\000\000\000\000\000\000"
 	.quad	.Lconst135
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -122303,79 +122654,79 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.quad	.Lconst150
 	.asciz	"\016\000\000\000\000\000\000"
-	.quad	.Lconst462
+	.quad	.Lconst479
 	.asciz	"s\000\000\000\000\000\000"
 	.quad	.Lconst152
 	.ascii	"6\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst153
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst463
+	.quad	.Lconst480
 	.asciz	"\200\000\000\000\000\000\000"
 	.quad	.Lconst155
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst464
+	.quad	.Lconst481
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst465
+	.quad	.Lconst482
 	.asciz	"k\000\000\000\000\000\000"
-	.quad	.Lconst466
+	.quad	.Lconst483
 	.asciz	"<\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst467
+	.quad	.Lconst484
 	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst468
+	.quad	.Lconst485
 	.asciz	"\231\000\000\000\000\000\000"
-	.quad	.Lconst469
+	.quad	.Lconst486
 	.ascii	"6\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst470
+	.quad	.Lconst487
 	.asciz	"\016\000\000\000\000\000\000"
-	.quad	.Lconst471
+	.quad	.Lconst488
 	.asciz	"7\000\000\000\000\000\000"
-	.quad	.Lconst472
+	.quad	.Lconst489
 	.asciz	",\000\000\000\000\000\000\000,\001\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst473
+	.quad	.Lconst490
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst474
+	.quad	.Lconst491
 	.asciz	"/\000\000\000\000\000\000"
-	.quad	.Lconst475
+	.quad	.Lconst492
 	.ascii	"\t\000\000\000\000\000\000\000\240\206\001\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
-	.quad	.Lconst476
+	.quad	.Lconst493
 	.asciz	"\016\000\000\000\000\000\000"
-	.quad	.Lconst477
+	.quad	.Lconst494
 	.asciz	"\022\000\000\000\000\000\000"
-	.quad	.Lconst475
+	.quad	.Lconst492
 	.ascii	"\t\000\000\000\000\000\000\000@\234\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
-	.quad	.Lconst478
+	.quad	.Lconst495
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst479
+	.quad	.Lconst496
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst475
+	.quad	.Lconst492
 	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
-	.quad	.Lconst480
+	.quad	.Lconst497
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst481
+	.quad	.Lconst498
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst475
+	.quad	.Lconst492
 	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
-	.quad	.Lconst482
+	.quad	.Lconst499
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst483
+	.quad	.Lconst500
 	.asciz	"\025\000\000\000\000\000\000"
-	.quad	.Lconst475
+	.quad	.Lconst492
 	.ascii	"\t\000\000\000\000\000\000\000\340\223\004\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\002"
 	.zero	7
 	.quad	.Lconst407
 	.asciz	"\006\000\000\000\000\000\000"
-	.quad	.Lconst484
+	.quad	.Lconst501
 	.asciz	"\320\000\000\000\000\000\000"
-	.quad	.Lconst485
+	.quad	.Lconst502
 	.ascii	"&\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -122408,7 +122759,7 @@ hw_shared_wf2q_Engine_apply_pending:
 	.zero	7
 	.quad	.Lconst133
 	.asciz	"\020\000\000\000\000\000\000"
-	.quad	.Lconst486
+	.quad	.Lconst503
 	.asciz	"q\000\000\000\000\000\000"
 	.quad	.Lconst135
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -122441,74 +122792,74 @@ hw_shared_wf2q_Engine_apply_pending:
 	.quad	.Lconst155
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst487
+	.quad	.Lconst504
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst488
+	.quad	.Lconst505
 	.asciz	"\257\000\000\000\000\000\000"
-	.quad	.Lconst489
+	.quad	.Lconst506
 	.ascii	"T\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\005"
 	.zero	7
-	.quad	.Lconst490
+	.quad	.Lconst507
 	.asciz	"\023\000\000\000\000\000\000"
-	.quad	.Lconst491
+	.quad	.Lconst508
 	.asciz	"`\000\000\000\000\000\000"
 	.quad	.Lconst152
 	.ascii	"6\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\003"
 	.zero	7
-	.quad	.Lconst492
+	.quad	.Lconst509
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst493
+	.quad	.Lconst510
 	.asciz	"\225\000\000\000\000\000\000"
-	.quad	.Lconst494
+	.quad	.Lconst511
 	.asciz	"P\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst495
+	.quad	.Lconst512
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst496
+	.quad	.Lconst513
 	.asciz	"O\000\000\000\000\000\000"
-	.quad	.Lconst497
+	.quad	.Lconst514
 	.asciz	"@\000\000\000\000\000\000\000(\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst498
+	.quad	.Lconst515
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst499
+	.quad	.Lconst516
 	.asciz	"\316\000\000\000\000\000\000"
-	.quad	.Lconst500
+	.quad	.Lconst517
 	.ascii	"\205\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\350\003\000\000\000\000\000\000\t"
 	.zero	7
-	.quad	.Lconst501
+	.quad	.Lconst518
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst502
+	.quad	.Lconst519
 	.asciz	"\226\000\000\000\000\000\000"
-	.quad	.Lconst503
+	.quad	.Lconst520
 	.ascii	"5\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst504
+	.quad	.Lconst521
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst505
+	.quad	.Lconst522
 	.asciz	"\264\000\000\000\000\000\000"
-	.quad	.Lconst506
+	.quad	.Lconst523
 	.ascii	"J\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst507
+	.quad	.Lconst524
 	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst508
+	.quad	.Lconst525
 	.asciz	"\361\000\000\000\000\000\000"
-	.quad	.Lconst509
+	.quad	.Lconst526
 	.ascii	"*\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst510
+	.quad	.Lconst527
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst511
+	.quad	.Lconst528
 	.asciz	"\244\000\000\000\000\000\000"
-	.quad	.Lconst512
+	.quad	.Lconst529
 	.ascii	"`\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst513
+	.quad	.Lconst530
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst514
+	.quad	.Lconst531
 	.asciz	"\336\000\000\000\000\000\000"
-	.quad	.Lconst515
+	.quad	.Lconst532
 	.ascii	":\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -122531,7 +122882,7 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst351:
 	.quad	.Lconst133
 	.asciz	"\020\000\000\000\000\000\000"
-	.quad	.Lconst516
+	.quad	.Lconst533
 	.asciz	"Q\000\000\000\000\000\000"
 	.quad	.Lconst135
 	.asciz	"6\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
@@ -122564,60 +122915,60 @@ hw_shared_wf2q_Engine_apply_pending:
 	.quad	.Lconst155
 	.asciz	"n\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst478
+	.quad	.Lconst495
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst517
+	.quad	.Lconst534
 	.asciz	"\026\000\000\000\000\000\000"
 	.quad	.Lconst41
 	.ascii	"\t\000\000\000\000\000\000\000@\037\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\002"
 	.zero	7
-	.quad	.Lconst487
+	.quad	.Lconst504
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst518
+	.quad	.Lconst535
 	.asciz	"[\000\000\000\000\000\000"
-	.quad	.Lconst519
+	.quad	.Lconst536
 	.ascii	">\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000\005"
 	.zero	7
-	.quad	.Lconst492
+	.quad	.Lconst509
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst520
+	.quad	.Lconst537
 	.asciz	"6\000\000\000\000\000\000"
-	.quad	.Lconst521
+	.quad	.Lconst538
 	.asciz	"<\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst467
+	.quad	.Lconst484
 	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst522
+	.quad	.Lconst539
 	.asciz	"\205\000\000\000\000\000\000"
-	.quad	.Lconst523
+	.quad	.Lconst540
 	.ascii	"K\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst524
+	.quad	.Lconst541
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst525
+	.quad	.Lconst542
 	.asciz	"m\000\000\000\000\000\000"
-	.quad	.Lconst526
+	.quad	.Lconst543
 	.ascii	"S\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 	.quad	.Lconst407
 	.asciz	"\006\000\000\000\000\000\000"
-	.quad	.Lconst527
+	.quad	.Lconst544
 	.asciz	"t\000\000\000\000\000\000"
-	.quad	.Lconst485
+	.quad	.Lconst502
 	.ascii	"&\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst501
+	.quad	.Lconst518
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst528
+	.quad	.Lconst545
 	.asciz	"~\000\000\000\000\000\000"
-	.quad	.Lconst529
+	.quad	.Lconst546
 	.ascii	"5\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
-	.quad	.Lconst504
+	.quad	.Lconst521
 	.asciz	"\n\000\000\000\000\000\000"
-	.quad	.Lconst530
+	.quad	.Lconst547
 	.asciz	"~\000\000\000\000\000\000"
-	.quad	.Lconst531
+	.quad	.Lconst548
 	.ascii	"%\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -122643,51 +122994,51 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst358:
 	.quad	.Lconst130
 	.asciz	"\007\000\000\000\000\000\000"
-	.quad	.Lconst532
+	.quad	.Lconst549
 	.asciz	"b\000\000\000\000\000\000"
-	.quad	.Lconst533
+	.quad	.Lconst550
 	.ascii	"U\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst186
 	.asciz	"\006\000\000\000\000\000\000"
-	.quad	.Lconst534
+	.quad	.Lconst551
 	.asciz	"O\000\000\000\000\000\000"
-	.quad	.Lconst535
+	.quad	.Lconst552
 	.ascii	"G\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst133
 	.asciz	"\020\000\000\000\000\000\000"
-	.quad	.Lconst536
+	.quad	.Lconst553
 	.asciz	"`\000\000\000\000\000\000"
-	.quad	.Lconst537
+	.quad	.Lconst554
 	.asciz	"'\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
 	.quad	.Lconst136
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst538
+	.quad	.Lconst555
 	.asciz	"8\000\000\000\000\000\000"
 	.quad	.Lconst41
 	.asciz	"\t\000\000\000\000\000\000\000\210\023\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst539
+	.quad	.Lconst556
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst540
+	.quad	.Lconst557
 	.asciz	"O\000\000\000\000\000\000"
-	.quad	.Lconst541
+	.quad	.Lconst558
 	.asciz	";\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000"
 	.zero	7
-	.quad	.Lconst542
+	.quad	.Lconst559
 	.asciz	"\b\000\000\000\000\000\000"
-	.quad	.Lconst543
+	.quad	.Lconst560
 	.asciz	"/\001\000\000\000\000\000"
-	.quad	.Lconst544
+	.quad	.Lconst561
 	.ascii	"=\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\f"
 	.zero	7
-	.quad	.Lconst545
+	.quad	.Lconst562
 	.asciz	"\r\000\000\000\000\000\000"
-	.quad	.Lconst546
+	.quad	.Lconst563
 	.asciz	"C\000\000\000\000\000\000"
-	.quad	.Lconst547
+	.quad	.Lconst564
 	.ascii	".\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 	.quad	.Lconst138
@@ -122704,11 +123055,11 @@ hw_shared_wf2q_Engine_apply_pending:
 	.quad	.Lconst143
 	.ascii	":\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\t"
 	.zero	7
-	.quad	.Lconst548
+	.quad	.Lconst565
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst549
+	.quad	.Lconst566
 	.asciz	"\204\000\000\000\000\000\000"
-	.quad	.Lconst550
+	.quad	.Lconst567
 	.ascii	"0\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -122717,7 +123068,7 @@ hw_shared_wf2q_Engine_apply_pending:
 
 	.p2align	3
 .Lconst360:
-	.quad	.Lconst551
+	.quad	.Lconst568
 	.asciz	"\002\000\000\000\000\000\000"
 
 .Lconst361:
@@ -122739,37 +123090,37 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst366:
 	.quad	.Lconst231
 	.asciz	"\013\000\000\000\000\000\000"
-	.quad	.Lconst552
+	.quad	.Lconst569
 	.asciz	"^\000\000\000\000\000\000"
-	.quad	.Lconst553
+	.quad	.Lconst570
 	.asciz	"5\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
 	.quad	.Lconst234
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst554
+	.quad	.Lconst571
 	.asciz	"\034\000\000\000\000\000\000"
 	.quad	.Lconst236
 	.asciz	"7\000\000\000\000\000\000\000\372\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst555
+	.quad	.Lconst572
 	.asciz	"\021\000\000\000\000\000\000"
-	.quad	.Lconst556
+	.quad	.Lconst573
 	.asciz	",\000\000\000\000\000\000"
-	.quad	.Lconst557
+	.quad	.Lconst574
 	.asciz	"*\000\000\000\000\000\000\000\364\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst558
+	.quad	.Lconst575
 	.asciz	"\022\000\000\000\000\000\000"
-	.quad	.Lconst559
+	.quad	.Lconst576
 	.asciz	"R\000\000\000\000\000\000"
-	.quad	.Lconst560
+	.quad	.Lconst577
 	.asciz	")\000\000\000\000\000\000\000}\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
-	.quad	.Lconst561
+	.quad	.Lconst578
 	.asciz	"\f\000\000\000\000\000\000"
-	.quad	.Lconst562
+	.quad	.Lconst579
 	.asciz	"?\000\000\000\000\000\000"
-	.quad	.Lconst563
+	.quad	.Lconst580
 	.asciz	"_\000\000\000\000\000\000\000\006\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\377\377\377\177\000\000\000\000"
 	.zero	7
 
@@ -122813,23 +123164,23 @@ hw_shared_wf2q_Engine_apply_pending:
 .Lconst379:
 	.quad	.Lconst130
 	.asciz	"\007\000\000\000\000\000\000"
-	.quad	.Lconst532
+	.quad	.Lconst549
 	.asciz	"b\000\000\000\000\000\000"
-	.quad	.Lconst533
+	.quad	.Lconst550
 	.ascii	"U\000\000\000\000\000\000\000\004\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
 	.quad	.Lconst186
 	.asciz	"\006\000\000\000\000\000\000"
-	.quad	.Lconst564
+	.quad	.Lconst581
 	.asciz	"\225\000\000\000\000\000\000"
-	.quad	.Lconst565
+	.quad	.Lconst582
 	.ascii	"7\000\000\000\000\000\000\000\b\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\377\377\377\377\000\000\000\000\003"
 	.zero	7
-	.quad	.Lconst566
+	.quad	.Lconst583
 	.asciz	"\b\000\000\000\000\000\000"
-	.quad	.Lconst567
+	.quad	.Lconst584
 	.asciz	"\245\000\000\000\000\000\000"
-	.quad	.Lconst568
+	.quad	.Lconst585
 	.ascii	"*\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\013"
 	.zero	7
 
@@ -122957,447 +123308,498 @@ hw_shared_wf2q_Engine_apply_pending:
 	.ascii	"Off, a stream with one request at a time loses its turn after each."
 
 .Lconst421:
-	.ascii	"linus-2.4"
+	.ascii	"give_way"
 
 .Lconst422:
-	.ascii	"read_latency"
+	.ascii	"Whether a light party that is eligible shortens a turn."
 
 .Lconst423:
-	.ascii	"How often a read may be passed. In forms 0 and 1, a merge behind it uses up as many passovers as the bio has sectors."
+	.ascii	"To measure what the part is worth."
 
 .Lconst424:
-	.ascii	"Lower bounds the wait of reads and seeks more."
+	.ascii	"sweep"
 
 .Lconst425:
-	.ascii	"write_latency"
+	.ascii	"Whether scattered requests are served by sector and not by finish."
 
 .Lconst426:
-	.ascii	"The same for a write."
+	.ascii	"hold_back"
 
 .Lconst427:
-	.ascii	"As above, for writes. 0 for both is first come, first served."
+	.ascii	"Whether the device gets fewer requests while a party is deprived."
 
 .Lconst428:
-	.ascii	"max_bomb_segments"
+	.ascii	"pool_part"
 
 .Lconst429:
-	.ascii	"A read goes ahead of writes if at least this many writes (each 64 sectors count as one more) would precede it; 0 disables this. No effect in forms 0 and 3."
+	.ascii	"Whether a part of the pool is left to parties with less than their share."
 
 .Lconst430:
-	.ascii	"Lower lets reads through earlier, and breaks up runs of writes."
+	.ascii	"think_charge"
 
 .Lconst431:
-	.ascii	"0 is 2.4.1, 1 Red Hat's 2.4.18, 2 is 2.4.32, 3 noop. Setting it also sets the other tunables to that kernel's values: 8192, 16384, 0; the same and 6; 128, 256, 4; 0, 0, 0. Not a tunable of the kernel."
+	.ascii	"Whether a party is charged for its think time."
 
 .Lconst432:
-	.ascii	"Forms 1 and 2 shorten the longest delays of reads."
+	.ascii	"credit_bound"
 
 .Lconst433:
-	.ascii	"none"
+	.ascii	"Whether the share that a party does not use is lost, but for some requests."
 
 .Lconst434:
-	.ascii	"The deadline of a read, counted from its arrival; checked when a batch of reads begins."
+	.ascii	"trials"
 
 .Lconst435:
-	.ascii	"The largest number of requests in a batch."
+	.ascii	"Whether turns are tried where moves seem to cost nothing."
 
 .Lconst436:
-	.ascii	"With longer batches the disk seeks less, but requests miss their deadlines by more."
+	.ascii	"write_factor"
 
 .Lconst437:
-	.ascii	"The Linux version of the algorithm. 0 is 2.6.18: a request that is not adjacent to the previous one ends the batch; a new batch continues after the last sector or starts at the lowest. 1 is 2.6.24: as 0, but a new batch starts with the oldest request instead of the lowest sector. 2 is 2.6.28 and later, as recorded from 4.19: only the number of requests ends a batch, a request is overdue on the tick of its deadline, and several requests may begin at one sector. Not a tunable of the kernel."
+	.ascii	"Whether writes are charged for what a write cache hides."
 
 .Lconst438:
-	.ascii	"With the later forms the disk seeks less among random requests, and deadlines are checked less often."
+	.ascii	"linus-2.4"
 
 .Lconst439:
-	.ascii	"Rounds over all buckets continue until this many requests have moved to the dispatch list, where they are sorted."
+	.ascii	"read_latency"
 
 .Lconst440:
-	.ascii	"Higher seeks less and makes new processes wait longer."
+	.ascii	"How often a read may be passed. In forms 0 and 1, a merge behind it uses up as many passovers as the bio has sectors."
 
 .Lconst441:
-	.ascii	"perturb"
+	.ascii	"Lower bounds the wait of reads and seeks more."
 
 .Lconst442:
-	.ascii	"The time for which arriving requests use one hash; 0 is unlimited."
+	.ascii	"write_latency"
 
 .Lconst443:
-	.ascii	"Shorter ends collisions sooner; the requests of a waiting process may end up in two buckets and out of order."
+	.ascii	"The same for a write."
 
 .Lconst444:
-	.ascii	"seed"
+	.ascii	"As above, for writes. 0 for both is first come, first served."
 
 .Lconst445:
-	.ascii	"The seed of the hashes, used together with the time."
+	.ascii	"max_bomb_segments"
 
 .Lconst446:
-	.ascii	"None; a different seed has different collisions."
+	.ascii	"A read goes ahead of writes if at least this many writes (each 64 sectors count as one more) would precede it; 0 disables this. No effect in forms 0 and 3."
 
 .Lconst447:
-	.ascii	"sorted"
+	.ascii	"Lower lets reads through earlier, and breaks up runs of writes."
 
 .Lconst448:
-	.ascii	"1 serves the lowest sector of a bucket (as the first CFQ), 0 the oldest request."
+	.ascii	"0 is 2.4.1, 1 Red Hat's 2.4.18, 2 is 2.4.32, 3 noop. Setting it also sets the other tunables to that kernel's values: 8192, 16384, 0; the same and 6; 128, 256, 4; 0, 0, 0. Not a tunable of the kernel."
 
 .Lconst449:
-	.ascii	"Sorted seeks less; a process that keeps requesting low sectors then starves the requests above in its own bucket."
+	.ascii	"Forms 1 and 2 shorten the longest delays of reads."
 
 .Lconst450:
-	.ascii	"The slice of a sync queue (at level 4, if `slice_scaling` is 1)."
+	.ascii	"none"
 
 .Lconst451:
-	.ascii	"slice_scaling"
+	.ascii	"The deadline of a read, counted from its arrival; checked when a batch of reads begins."
 
 .Lconst452:
-	.ascii	"The effect of a higher priority. 0: slices of the same length more often, 8 at level 0 for one at level 7. 1: longer slices as often, by a fifth of the base for each level, as with CFQ."
+	.ascii	"The largest number of requests in a batch."
 
 .Lconst453:
-	.ascii	"Longer slices seek less; more frequent ones shorten the wait of higher priorities."
+	.ascii	"With longer batches the disk seeks less, but requests miss their deadlines by more."
 
 .Lconst454:
-	.ascii	"read_lat_nsec"
+	.ascii	"The Linux version of the algorithm. 0 is 2.6.18: a request that is not adjacent to the previous one ends the batch; a new batch continues after the last sector or starts at the lowest. 1 is 2.6.24: as 0, but a new batch starts with the oldest request instead of the lowest sector. 2 is 2.6.28 and later, as recorded from 4.19: only the number of requests ends a batch, a request is overdue on the tick of its deadline, and several requests may begin at one sector. Not a tunable of the kernel."
 
 .Lconst455:
-	.ascii	"The target latency of reads."
+	.ascii	"With the later forms the disk seeks less among random requests, and deadlines are checked less often."
 
 .Lconst456:
-	.ascii	"Lower holds writes back sooner while reads are slow. A target that the device cannot meet has no benefit."
+	.ascii	"Rounds over all buckets continue until this many requests have moved to the dispatch list, where they are sorted."
 
 .Lconst457:
-	.ascii	"write_lat_nsec"
+	.ascii	"Higher seeks less and makes new processes wait longer."
 
 .Lconst458:
-	.ascii	"The target latency of writes."
+	.ascii	"perturb"
 
 .Lconst459:
-	.ascii	"Lower holds reads back sooner while writes are slow."
+	.ascii	"The time for which arriving requests use one hash; 0 is unlimited."
 
 .Lconst460:
-	.ascii	"Requests of one queue in the device at a time while others wait; half of them without further conditions."
+	.ascii	"Shorter ends collisions sooner; the requests of a waiting process may end up in two buckets and out of order."
 
 .Lconst461:
-	.ascii	"The age from which a queue's oldest request goes first, checked once a slice. A sync request that took longer holds back async requests for some time."
+	.ascii	"seed"
 
 .Lconst462:
-	.ascii	"The base b of the maximum of async requests in a slice while others wait: 2 * (b + b * (7 - level)), 16 at level 4."
+	.ascii	"The seed of the hashes, used together with the time."
 
 .Lconst463:
-	.ascii	"How long the disk is kept idle for a process's next sync request; 0 disables idling. The default on non-rotational devices is 0."
+	.ascii	"None; a different seed has different collisions."
 
 .Lconst464:
-	.ascii	"group_idle"
+	.ascii	"sorted"
 
 .Lconst465:
-	.ascii	"How long the disk is kept idle for the last process of a group if slice_idle does not apply; 0 disables it."
+	.ascii	"1 serves the lowest sector of a bucket (as the first CFQ), 0 the oldest request."
 
 .Lconst466:
-	.ascii	"Longer keeps the shares of groups exact; 0 gives throughput."
+	.ascii	"Sorted seeks less; a process that keeps requesting low sectors then starves the requests above in its own bucket."
 
 .Lconst467:
-	.ascii	"low_latency"
+	.ascii	"The slice of a sync queue (at level 4, if `slice_scaling` is 1)."
 
 .Lconst468:
-	.ascii	"1 shortens slices so that all processes have a turn within target_latency, and lets async requests into the device only slowly after a late sync request."
+	.ascii	"slice_scaling"
 
 .Lconst469:
-	.ascii	"Off, slices are longer: more throughput, longer waits."
+	.ascii	"The effect of a higher priority. 0: slices of the same length more often, 8 at level 0 for one at level 7. 1: longer slices as often, by a fifth of the base for each level, as with CFQ."
 
 .Lconst470:
-	.ascii	"target_latency"
+	.ascii	"Longer slices seek less; more frequent ones shorten the wait of higher priorities."
 
 .Lconst471:
-	.ascii	"The time within which every process should have a turn."
+	.ascii	"read_lat_nsec"
 
 .Lconst472:
-	.ascii	"Shorter makes slices shorter and seeks more."
+	.ascii	"The target latency of reads."
 
 .Lconst473:
-	.ascii	"slice_sync_us"
+	.ascii	"Lower holds writes back sooner while reads are slow. A target that the device cannot meet has no benefit."
 
 .Lconst474:
-	.ascii	"slice_sync in us: both names set the same time."
+	.ascii	"write_lat_nsec"
 
 .Lconst475:
-	.ascii	"As there."
+	.ascii	"The target latency of writes."
 
 .Lconst476:
-	.ascii	"slice_async_us"
+	.ascii	"Lower holds reads back sooner while writes are slow."
 
 .Lconst477:
-	.ascii	"slice_async in us."
+	.ascii	"Requests of one queue in the device at a time while others wait; half of them without further conditions."
 
 .Lconst478:
-	.ascii	"slice_idle_us"
+	.ascii	"The age from which a queue's oldest request goes first, checked once a slice. A sync request that took longer holds back async requests for some time."
 
 .Lconst479:
-	.ascii	"slice_idle in us."
+	.ascii	"The base b of the maximum of async requests in a slice while others wait: 2 * (b + b * (7 - level)), 16 at level 4."
 
 .Lconst480:
-	.ascii	"group_idle_us"
+	.ascii	"How long the disk is kept idle for a process's next sync request; 0 disables idling. The default on non-rotational devices is 0."
 
 .Lconst481:
-	.ascii	"group_idle in us."
+	.ascii	"group_idle"
 
 .Lconst482:
-	.ascii	"target_latency_us"
+	.ascii	"How long the disk is kept idle for the last process of a group if slice_idle does not apply; 0 disables it."
 
 .Lconst483:
-	.ascii	"target_latency in us."
+	.ascii	"Longer keeps the shares of groups exact; 0 gives throughput."
 
 .Lconst484:
-	.ascii	"0 is a kernel built without groups (CONFIG_CFQ_GROUP_IOSCHED): all processes belong to the root, and think times of groups are not considered. Such a kernel also had group_idle 0. Not a tunable of the kernel."
+	.ascii	"low_latency"
 
 .Lconst485:
-	.ascii	"Off, weights of groups have no effect."
+	.ascii	"1 shortens slices so that all processes have a turn within target_latency, and lets async requests into the device only slowly after a late sync request."
 
 .Lconst486:
-	.ascii	"The age from which a queue's oldest sync request goes first. The elevator checks it when the queue's slot begins."
+	.ascii	"Off, slices are longer: more throughput, longer waits."
 
 .Lconst487:
-	.ascii	"max_budget"
+	.ascii	"target_latency"
 
 .Lconst488:
-	.ascii	"The maximum budget. 0: three quarters of the volume that the disk transfers in `timeout_sync` at the highest rate seen; until 32 slots of more than 20 ms were measured, 16384."
+	.ascii	"The time within which every process should have a turn."
 
 .Lconst489:
-	.ascii	"With larger budgets the disk seeks less; other processes wait longer for their turn."
+	.ascii	"Shorter makes slices shorter and seeks more."
 
 .Lconst490:
-	.ascii	"max_budget_async_rq"
+	.ascii	"slice_sync_us"
 
 .Lconst491:
-	.ascii	"The largest number of requests that an async queue dispatches in a slot while other queues wait."
+	.ascii	"slice_sync in us: both names set the same time."
 
 .Lconst492:
-	.ascii	"timeout_sync"
+	.ascii	"As there."
 
 .Lconst493:
-	.ascii	"The time limit of a sync queue's slot, from the first completion in the slot. A queue that reaches it loses the disk and is charged its whole budget."
+	.ascii	"slice_async_us"
 
 .Lconst494:
-	.ascii	"Shorter bounds the delay that slow processes cause; slow processes receive less."
+	.ascii	"slice_async in us."
 
 .Lconst495:
-	.ascii	"timeout_async"
+	.ascii	"slice_idle_us"
 
 .Lconst496:
-	.ascii	"The time limit of an async queue's slot, from the first completion in the slot."
+	.ascii	"slice_idle in us."
 
 .Lconst497:
-	.ascii	"Shorter bounds the delay that writes cause; writes receive less."
+	.ascii	"group_idle_us"
 
 .Lconst498:
-	.ascii	"seek_penalty"
+	.ascii	"group_idle in us."
 
 .Lconst499:
-	.ascii	"The larger the mean seek distance of a process, the smaller its budget: budget / (1 + seek_penalty * mean seek distance in sectors / 2^20). 0 is off. Proposed when BFQ was first discussed; no kernel had it."
+	.ascii	"target_latency_us"
 
 .Lconst500:
-	.ascii	"The slots of seeky processes get shorter, so that other processes wait less. Their shares stay the same, because they get more slots."
+	.ascii	"target_latency in us."
 
 .Lconst501:
-	.ascii	"search_fixed"
+	.ascii	"0 is a kernel built without groups (CONFIG_CFQ_GROUP_IOSCHED): all processes belong to the root, and think times of groups are not considered. Such a kernel also had group_idle 0. Not a tunable of the kernel."
 
 .Lconst502:
-	.ascii	"With 1, the search always finds the eligible queue with the least finish. With 0, as shipped, it can overlook this queue. Not a tunable of the kernel."
+	.ascii	"Off, weights of groups have no effect."
 
 .Lconst503:
-	.ascii	"The bounds on the deviation from shares hold exactly."
+	.ascii	"The age from which a queue's oldest sync request goes first. The elevator checks it when the queue's slot begins."
 
 .Lconst504:
-	.ascii	"time_fixed"
+	.ascii	"max_budget"
 
 .Lconst505:
-	.ascii	"With 1, the virtual time never goes back. With 0, as shipped, it can go back when no queue has requests but the tree remembers queues without requests. Not a tunable of the kernel."
+	.ascii	"The maximum budget. 0: three quarters of the volume that the disk transfers in `timeout_sync` at the highest rate seen; until 32 slots of more than 20 ms were measured, 16384."
 
 .Lconst506:
-	.ascii	"Queues that return do not get ahead of queues that had requests meanwhile."
+	.ascii	"With larger budgets the disk seeks less; other processes wait longer for their turn."
 
 .Lconst507:
-	.ascii	"async_fixed"
+	.ascii	"max_budget_async_rq"
 
 .Lconst508:
-	.ascii	"With 1, a process whose priority changes uses the async queue of the new priority. With 0, as shipped, if the new priority has no async queue yet, the queue of the old priority takes its place, for all processes. Not a tunable of the kernel."
+	.ascii	"The largest number of requests that an async queue dispatches in a slot while other queues wait."
 
 .Lconst509:
-	.ascii	"Changed priorities of writers take effect."
+	.ascii	"timeout_sync"
 
 .Lconst510:
-	.ascii	"slow_fixed"
+	.ascii	"The time limit of a sync queue's slot, from the first completion in the slot. A queue that reaches it loses the disk and is charged its whole budget."
 
 .Lconst511:
-	.ascii	"With 1, a queue counts as slow if it could not have used up its budget in time. With 0, as shipped, it counts as slow if it could have. Not a tunable of the kernel."
+	.ascii	"Shorter bounds the delay that slow processes cause; slow processes receive less."
 
 .Lconst512:
-	.ascii	"With 1, slow processes that keep the disk idle are charged whole budgets; with 0, fast ones are."
+	.ascii	"timeout_async"
 
 .Lconst513:
-	.ascii	"timeout_fixed"
+	.ascii	"The time limit of an async queue's slot, from the first completion in the slot."
 
 .Lconst514:
-	.ascii	"With 1, the rate of a slot that timed out is measured before the whole budget is charged. With 0, as shipped, the measured rate is too high if the timeout is detected while a queue is selected. Not a tunable of the kernel."
+	.ascii	"Shorter bounds the delay that writes cause; writes receive less."
 
 .Lconst515:
-	.ascii	"The automatic maximum budget follows the rate of the disk."
+	.ascii	"seek_penalty"
 
 .Lconst516:
-	.ascii	"The age from which a queue's oldest sync request goes first, checked once a slot."
+	.ascii	"The larger the mean seek distance of a process, the smaller its budget: budget / (1 + seek_penalty * mean seek distance in sectors / 2^20). 0 is off. Proposed when BFQ was first discussed; no kernel had it."
 
 .Lconst517:
-	.ascii	"The same, more finely."
+	.ascii	"The slots of seeky processes get shorter, so that other processes wait less. Their shares stay the same, because they get more slots."
 
 .Lconst518:
-	.ascii	"The maximum budget; 0 is the volume that the device transfers in timeout_sync, as measured."
+	.ascii	"search_fixed"
 
 .Lconst519:
-	.ascii	"Larger seeks less; other processes wait longer for their turn."
+	.ascii	"With 1, the search always finds the eligible queue with the least finish. With 0, as shipped, it can overlook this queue. Not a tunable of the kernel."
 
 .Lconst520:
-	.ascii	"The maximum time of a queue in service, sync or async."
+	.ascii	"The bounds on the deviation from shares hold exactly."
 
 .Lconst521:
-	.ascii	"Longer seeks less; shorter bounds the time of a seeky queue."
+	.ascii	"time_fixed"
 
 .Lconst522:
-	.ascii	"1 raises queues for some time: the weight of a queue that starts a program is multiplied by 30, that of one that plays media by 3000."
+	.ascii	"With 1, the virtual time never goes back. With 0, as shipped, it can go back when no queue has requests but the tree remembers queues without requests. Not a tunable of the kernel."
 
 .Lconst523:
-	.ascii	"On, a system stays responsive under load; off, shares follow weights alone."
+	.ascii	"Queues that return do not get ahead of queues that had requests meanwhile."
 
 .Lconst524:
-	.ascii	"strict_guarantees"
+	.ascii	"async_fixed"
 
 .Lconst525:
-	.ascii	"1 keeps the disk idle for every queue and sends one request at a time; slice_idle becomes 8 ms if it is less."
+	.ascii	"With 1, a process whose priority changes uses the async queue of the new priority. With 0, as shipped, if the new priority has no async queue yet, the queue of the old priority takes its place, for all processes. Not a tunable of the kernel."
 
 .Lconst526:
-	.ascii	"On, shares are exact whatever the device does with its own queue; throughput falls."
+	.ascii	"Changed priorities of writers take effect."
 
 .Lconst527:
-	.ascii	"0 is a kernel built without CONFIG_BFQ_GROUP_IOSCHED: all processes belong to the root. Not a tunable of the kernel."
+	.ascii	"slow_fixed"
 
 .Lconst528:
-	.ascii	"1 selects the least finish of all eligible queues; as shipped, the search may return another one. Not a tunable of the kernel."
+	.ascii	"With 1, a queue counts as slow if it could not have used up its budget in time. With 0, as shipped, it counts as slow if it could have. Not a tunable of the kernel."
 
 .Lconst529:
-	.ascii	"On, the delay of a queue keeps the theoretical bound."
+	.ascii	"With 1, slow processes that keep the disk idle are charged whole budgets; with 0, fast ones are."
 
 .Lconst530:
-	.ascii	"1 keeps the virtual time when the last queue with requests has left; as shipped it can move back. Not a tunable of the kernel."
+	.ascii	"timeout_fixed"
 
 .Lconst531:
-	.ascii	"On, the virtual time never decreases."
+	.ascii	"With 1, the rate of a slot that timed out is measured before the whole budget is charged. With 0, as shipped, the measured rate is too high if the timeout is detected while a queue is selected. Not a tunable of the kernel."
 
 .Lconst532:
-	.ascii	"Passes over the queues continue until at least this many requests have moved to the driver's list."
+	.ascii	"The automatic maximum budget follows the rate of the disk."
 
 .Lconst533:
-	.ascii	"Higher sorts more requests at a time, but requests that arrive meanwhile wait longer."
+	.ascii	"The age from which a queue's oldest sync request goes first, checked once a slot."
 
 .Lconst534:
-	.ascii	"The number of requests that a queue may always have allocated in one direction."
+	.ascii	"The same, more finely."
 
 .Lconst535:
-	.ascii	"Higher sorts more of a burst, and lets one queue take more of the pool."
+	.ascii	"The maximum budget; 0 is the volume that the device transfers in timeout_sync, as measured."
 
 .Lconst536:
-	.ascii	"The age from which a sync request goes first; as shipped (swapped_fifo), that of async requests."
+	.ascii	"Larger seeks less; other processes wait longer for their turn."
 
 .Lconst537:
-	.ascii	"Shorter bounds latency and costs seeks."
+	.ascii	"The maximum time of a queue in service, sync or async."
 
 .Lconst538:
-	.ascii	"The age of async requests; as shipped, of sync requests."
+	.ascii	"Longer seeks less; shorter bounds the time of a seeky queue."
 
 .Lconst539:
-	.ascii	"fifo_batch_expire"
+	.ascii	"1 raises queues for some time: the weight of a queue that starts a program is multiplied by 30, that of one that plays media by 3000."
 
 .Lconst540:
-	.ascii	"In each queue, at most one request per this time goes first because of its age."
+	.ascii	"On, a system stays responsive under load; off, shares follow weights alone."
 
 .Lconst541:
-	.ascii	"Shorter serves more overdue requests early and costs seeks."
+	.ascii	"strict_guarantees"
 
 .Lconst542:
-	.ascii	"key_type"
+	.ascii	"1 keeps the disk idle for every queue and sends one request at a time; slice_idle becomes 8 ms if it is less."
 
 .Lconst543:
-	.ascii	"The contexts that share a queue: 0 those of one process (the kernel's tgid), 1 those of one group. A context has no user or process group: create a group for each, and 1 is the kernel's uid, gid or pgid. A change applies to a context from its next request on; contexts that shared a queue stay together."
+	.ascii	"On, shares are exact whatever the device does with its own queue; throughput falls."
 
 .Lconst544:
-	.ascii	"By group, a user does not get more by running more processes."
+	.ascii	"0 is a kernel built without CONFIG_BFQ_GROUP_IOSCHED: all processes belong to the root. Not a tunable of the kernel."
 
 .Lconst545:
-	.ascii	"find_best_crq"
+	.ascii	"1 selects the least finish of all eligible queues; as shipped, the search may return another one. Not a tunable of the kernel."
 
 .Lconst546:
-	.ascii	"1 serves the request nearest to the head next, 0 the lowest sector."
+	.ascii	"On, the delay of a queue keeps the theoretical bound."
 
 .Lconst547:
-	.ascii	"0 seeks back to the beginning again and again."
+	.ascii	"1 keeps the virtual time when the last queue with requests has left; as shipped it can move back. Not a tunable of the kernel."
 
 .Lconst548:
-	.ascii	"swapped_fifo"
+	.ascii	"On, the virtual time never decreases."
 
 .Lconst549:
-	.ascii	"1 is as shipped: fifo_expire_sync and fifo_expire_async each apply to the other kind. 0 is as intended. Not a tunable of the kernel."
+	.ascii	"Passes over the queues continue until at least this many requests have moved to the driver's list."
 
 .Lconst550:
-	.ascii	"0 bounds the latency of reads instead of writes."
+	.ascii	"Higher sorts more requests at a time, but requests that arrive meanwhile wait longer."
 
 .Lconst551:
-	.ascii	"as"
+	.ascii	"The number of requests that a queue may always have allocated in one direction."
 
 .Lconst552:
-	.ascii	"The time after which a sync request should have been started; also the interval of the checks."
+	.ascii	"Higher sorts more of a burst, and lets one queue take more of the pool."
 
 .Lconst553:
-	.ascii	"Shorter bounds latency and interrupts streams sooner."
+	.ascii	"The age from which a sync request goes first; as shipped (swapped_fifo), that of async requests."
 
 .Lconst554:
-	.ascii	"The same for an async write."
+	.ascii	"Shorter bounds latency and costs seeks."
 
 .Lconst555:
-	.ascii	"read_batch_expire"
+	.ascii	"The age of async requests; as shipped, of sync requests."
 
 .Lconst556:
-	.ascii	"How long reads are served while writes wait."
+	.ascii	"fifo_batch_expire"
 
 .Lconst557:
-	.ascii	"Longer favours reads and their throughput."
+	.ascii	"In each queue, at most one request per this time goes first because of its age."
 
 .Lconst558:
-	.ascii	"write_batch_expire"
+	.ascii	"Shorter serves more overdue requests early and costs seeks."
 
 .Lconst559:
-	.ascii	"The intended duration of a batch of writes; the number of writes in it is adapted."
+	.ascii	"key_type"
 
 .Lconst560:
-	.ascii	"Longer favours writes; reads wait longer."
+	.ascii	"The contexts that share a queue: 0 those of one process (the kernel's tgid), 1 those of one group. A context has no user or process group: create a group for each, and 1 is the kernel's uid, gid or pgid. A change applies to a context from its next request on; contexts that shared a queue stay together."
 
 .Lconst561:
-	.ascii	"antic_expire"
+	.ascii	"By group, a user does not get more by running more processes."
 
 .Lconst562:
-	.ascii	"How long to wait for a process's next read; 0 disables waiting."
+	.ascii	"find_best_crq"
 
 .Lconst563:
-	.ascii	"Longer preserves the locality of slower readers and leaves the disk idle longer without result."
+	.ascii	"1 serves the request nearest to the head next, 0 the lowest sector."
 
 .Lconst564:
-	.ascii	"Subtracted from the pool's 8192 requests before they are divided among the busy queues; the share limits the requests that a process may have queued."
+	.ascii	"0 seeks back to the beginning again and again."
 
 .Lconst565:
-	.ascii	"Almost none: the value is small compared with the pool."
+	.ascii	"swapped_fifo"
 
 .Lconst566:
-	.ascii	"head_bug"
+	.ascii	"1 is as shipped: fifo_expire_sync and fifo_expire_async each apply to the other kind. 0 is as intended. Not a tunable of the kernel."
 
 .Lconst567:
-	.ascii	"1 is as shipped: each step of a pass serves the queue at the head of the list (the newest) instead of the current one. 0 is as intended. Not a tunable of the kernel."
+	.ascii	"0 bounds the latency of reads instead of writes."
 
 .Lconst568:
+	.ascii	"as"
+
+.Lconst569:
+	.ascii	"The time after which a sync request should have been started; also the interval of the checks."
+
+.Lconst570:
+	.ascii	"Shorter bounds latency and interrupts streams sooner."
+
+.Lconst571:
+	.ascii	"The same for an async write."
+
+.Lconst572:
+	.ascii	"read_batch_expire"
+
+.Lconst573:
+	.ascii	"How long reads are served while writes wait."
+
+.Lconst574:
+	.ascii	"Longer favours reads and their throughput."
+
+.Lconst575:
+	.ascii	"write_batch_expire"
+
+.Lconst576:
+	.ascii	"The intended duration of a batch of writes; the number of writes in it is adapted."
+
+.Lconst577:
+	.ascii	"Longer favours writes; reads wait longer."
+
+.Lconst578:
+	.ascii	"antic_expire"
+
+.Lconst579:
+	.ascii	"How long to wait for a process's next read; 0 disables waiting."
+
+.Lconst580:
+	.ascii	"Longer preserves the locality of slower readers and leaves the disk idle longer without result."
+
+.Lconst581:
+	.ascii	"Subtracted from the pool's 8192 requests before they are divided among the busy queues; the share limits the requests that a process may have queued."
+
+.Lconst582:
+	.ascii	"Almost none: the value is small compared with the pool."
+
+.Lconst583:
+	.ascii	"head_bug"
+
+.Lconst584:
+	.ascii	"1 is as shipped: each step of a pass serves the queue at the head of the list (the newest) instead of the current one. 0 is as intended. Not a tunable of the kernel."
+
+.Lconst585:
 	.ascii	"0 is fair: one request per queue and pass."
 
 	.section .note.GNU-stack, "", @progbits

@@ -138,7 +138,7 @@ mod tests {
         let share = |weight| PriorityEffect::Share { weight, normal: 100 };
         assert_eq!(of(Class::BestEffort, 4), share(100));
         assert_eq!(of(Class::BestEffort, 0), share(200));
-        assert_eq!(of(Class::RealTime, 4), share(800));
+        assert_eq!(of(Class::RealTime, 4), share(6400));
         assert_eq!(of(Class::Idle, 7), share(1));
     }
 }

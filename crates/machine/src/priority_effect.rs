@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(text(Kind::Deadline, Class::Realtime, 0), "nothing: all processes are served alike");
         assert_eq!(
             text(Kind::Paternoster, Class::Realtime, 4),
-            "weight 800 among all processes, 100 without a priority (8 times its share)"
+            "weight 6400 among all processes, 100 without a priority (64 times its share)"
         );
         assert_eq!(text(Kind::Cfq, Class::Idle, 0), "served when no other process has requests");
     }

@@ -198,11 +198,15 @@ pub(super) struct CostModel {
     writes: u64,
     /// The factor on the lines of writes, times [`FACTOR_ONE`].
     factor: u64,
+    /// Whether the factor is computed; otherwise it is 1.
+    is_weighing: bool,
     /// The mean time of a read in an otherwise empty device, in ns; 0 if unknown.
     alone_ns: u64,
     /// The mean cost of small requests elsewhere, and the cost of moving away, as of the last fit.
     far_ns: u64,
     move_ns: Option<u64>,
+    /// Whether they have changed since they were last asked for.
+    is_changed: bool,
 }
 
 impl Default for CostModel {
@@ -221,9 +225,11 @@ impl Default for CostModel {
             writes_ns: 0,
             writes: 0,
             factor: FACTOR_ONE,
+            is_weighing: true,
             alone_ns: 0,
             far_ns: 0,
             move_ns: None,
+            is_changed: false,
         }
     }
 }
@@ -264,6 +270,11 @@ impl CostModel {
         self.writes_in_flight > 0 || now_ns.saturating_sub(self.written_ns) < AFTER_WRITE_NS
     }
 
+    /// Switches the factor on the costs of writes on or off.
+    pub fn set_weighing(&mut self, is_weighing: bool) {
+        self.is_weighing = is_weighing;
+    }
+
     /// Forgets what requests cost.
     pub fn forget(&mut self) {
         (self.samples, self.lines) = ([Samples::default(); CLASSES], [Line::default(); CLASSES]);
@@ -287,7 +298,7 @@ impl CostModel {
         if class.writes {
             self.written_ns = now_ns;
         }
-        if among_writes {
+        if among_writes && self.is_weighing {
             self.weigh_writes(class, sectors, time_ns);
         }
         if !class.writes && !among_writes && entered.was_empty && step != Step::Continues {
@@ -306,20 +317,23 @@ impl CostModel {
     /// Adds a time to the samples of a class. A read among writes counts as at most the time that
     /// one takes alone.
     fn learn(&mut self, class: CostClass, sectors: u32, time_ns: u64, is_disturbed: bool) {
-        // The line and the mean of the class, whichever expects more of this size.
-        let (units, samples) = (units_of(sectors), self.samples_of(class));
-        let by_mean = samples.mean_ns().saturating_mul(units) / samples.mean_units().max(1);
-        let expected = self.line_of(class).at(units).max(by_mean);
-        let known = self.is_known(class);
-        let limit = match (known, is_disturbed) {
-            (false, _) => TIME_MAX_NS,
-            (true, false) if class.step == Step::Continues => expected.saturating_mul(OUTLIER_CONTINUING).max(1000),
-            (true, false) => expected.saturating_mul(OUTLIER).max(1000),
-            (true, true) if class.step == Step::Continues => expected,
-            (true, true) => expected.max(self.alone_ns),
+        let (units, is_continuing) = (units_of(sectors), class.step == Step::Continues);
+        let limit = |expected: u64| match is_disturbed {
+            false if is_continuing => expected.saturating_mul(OUTLIER_CONTINUING).max(1000),
+            false => expected.saturating_mul(OUTLIER).max(1000),
+            true if is_continuing => expected,
+            true => expected.max(self.alone_ns),
         };
+        let mut counted_ns = time_ns;
+        let expected = self.line_of(class).at(units);
+        if self.is_known(class) && time_ns > limit(expected) {
+            // The line and the mean of the class, whichever expects more of this size.
+            let samples = self.samples_of(class);
+            let by_mean = samples.mean_ns().saturating_mul(units) / samples.mean_units().max(1);
+            counted_ns = time_ns.min(limit(expected.max(by_mean)));
+        }
         let Some(samples) = self.samples.get_mut(class.index()) else { return };
-        samples.add(units, time_ns.min(limit));
+        samples.add(units, counted_ns);
         if samples.fresh >= SAMPLES_A_FIT || samples.count <= SAMPLES_A_FIT {
             samples.fresh = 0;
             self.fit(class);
@@ -363,6 +377,12 @@ impl CostModel {
             *line = samples.fit(slope);
         }
         (self.far_ns, self.move_ns) = (self.compute_far(), self.compute_move());
+        self.is_changed = true;
+    }
+
+    /// Returns true if lines were fitted since the last call.
+    pub fn take_changed(&mut self) -> bool {
+        core::mem::take(&mut self.is_changed)
     }
 
     fn samples_of(&self, class: CostClass) -> &Samples {

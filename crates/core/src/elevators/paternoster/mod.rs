@@ -23,6 +23,7 @@ mod cost;
 mod depth;
 mod moves;
 mod order;
+mod parts;
 mod party;
 mod shares;
 #[cfg(test)]
@@ -42,6 +43,7 @@ use cost::{CostClass, CostModel, Entered, Step};
 use depth::Depth;
 use moves::Moves;
 use order::{Kind, Order};
+use parts::Part;
 use party::{Absent, Party, Place};
 pub(crate) use shares::weight_of;
 use shares::{Members, Shares};
@@ -173,6 +175,7 @@ impl<H: HostTypes> Elevator<H> for Paternoster<H> {
 
     fn set_tunable(&mut self, _: &mut QueueCore<H>, index: usize, value: i64) {
         self.tunables.set(index, value);
+        self.costs.set_weighing(self.tunables.parts.has(Part::WriteFactor));
         self.set_turn();
     }
 
@@ -266,6 +269,7 @@ impl<H: HostTypes> Elevator<H> for Paternoster<H> {
         let party = bio.context.slot;
         let allocated = u64::from(core.tables.contexts[party].requests).saturating_add(1);
         if party >= self.room
+            || !self.tunables.parts.has(Part::PoolPart)
             || self.has_share_of(core, party, allocated, nr_requests)
             || self.is_for_this_turn(core, party, allocated)
         {
@@ -286,10 +290,14 @@ impl<H: HostTypes> Elevator<H> for Paternoster<H> {
         let Served { entered, step, cost_ns } = self.served[request];
         let time_ns = self.costs.complete(entry, step, entered, now_ns);
         self.depth.complete(entry.sectors, now_ns, self.costs.alone_ns());
-        self.set_turn();
+        if self.costs.take_changed() {
+            self.set_turn();
+        }
         let party = entry.owner;
         if party != NIL {
-            self.moves.complete(party, time_ns, self.costs.continuing(entry), cost_ns);
+            if self.moves.is_of(party) {
+                self.moves.complete(time_ns, self.costs.continuing(entry), cost_ns);
+            }
             self.in_flight_ns = self.in_flight_ns.saturating_sub(cost_ns);
             self.parties[party].in_flight.decrement();
             self.parties[party].left_ns = now_ns;
@@ -441,11 +449,14 @@ impl<H: HostTypes> Paternoster<H> {
     /// Files a party whose first request has arrived. What it did not use of its share while it was
     /// away is lost, but for some requests.
     fn arrive(&mut self, core: &QueueCore<H>, party: Slot, away_ns: u64) {
-        let away = self.distance(core, party, away_ns.min(self.parties[party].cost_ns));
+        let is_charged = self.tunables.parts.has(Part::ThinkCharge);
+        let charged_ns = if is_charged { away_ns.min(self.parties[party].cost_ns) } else { 0 };
+        let away = self.distance(core, party, charged_ns);
         if away_ns > 0 {
             self.parties[party].returned(away_ns <= self.moves.move_ns());
         }
-        let credit = self.costs.far_ns().saturating_mul(CREDIT_REQUESTS);
+        let is_bounded = self.tunables.parts.has(Part::CreditBound);
+        let credit = if is_bounded { self.costs.far_ns().saturating_mul(CREDIT_REQUESTS) } else { u64::MAX };
         let entry = &mut self.parties[party];
         let least = self.order.time.saturating_sub(credit);
         entry.is_light = entry.position < self.order.time && entry.in_flight == 0;
@@ -499,6 +510,9 @@ impl<H: HostTypes> Paternoster<H> {
     fn file(&mut self, core: &QueueCore<H>, party: Slot) {
         let Party { position, .. } = self.parties[party];
         let is_turn = self.moves.matter() && self.parties[party].is_stream();
+        if position < self.order.time {
+            return self.board(core, party);
+        }
         let ahead = if is_turn { 0 } else { self.distance(core, party, self.costs.far_ns()) };
         let from = position.saturating_sub(ahead);
         if from < self.order.time {
@@ -532,8 +546,8 @@ impl<H: HostTypes> Paternoster<H> {
     fn board_as(&mut self, core: &QueueCore<H>, party: Slot, kind: Kind, asked_ns: u64) {
         let finish = self.parties[party].position.saturating_add(self.distance(core, party, asked_ns));
         self.parties[party].place = Place::Eligible(kind);
-        let request = self.next_request(core, party);
-        self.order.board(party, kind, finish, core.tables.nodes[request].key());
+        let sector = self.moves.matter().then(|| core.tables.nodes[self.next_request(core, party)].key());
+        self.order.board(party, kind, finish, sector);
     }
 
     /// The request of a party that is served next.
@@ -548,7 +562,9 @@ impl<H: HostTypes> Paternoster<H> {
 
     /// Updates the position in the sweep after a change of a party's requests.
     fn update_sweep(&mut self, core: &QueueCore<H>, party: Slot) {
-        if let Place::Eligible(kind) = self.parties[party].place {
+        if let Place::Eligible(kind) = self.parties[party].place
+            && self.order.is_in_sweep(party)
+        {
             let request = self.next_request(core, party);
             self.order.move_in_sweep(party, kind, core.tables.nodes[request].key());
         }
@@ -582,7 +598,10 @@ impl<H: HostTypes> Paternoster<H> {
     /// Returns true if parties that had more than their share are to wait although no other is
     /// eligible: the device is deep enough, and others lost a part of their share.
     fn holds_back(&mut self) -> bool {
-        self.deprived > 0 && self.costs.in_flight() > 0 && self.depth.is_enough(self.in_flight_ns)
+        self.tunables.parts.has(Part::HoldBack)
+            && self.deprived > 0
+            && self.costs.in_flight() > 0
+            && self.depth.is_enough(self.in_flight_ns)
     }
 
     /// Selects the party to serve, or [`NIL`] to keep the device idle.
@@ -597,10 +616,12 @@ impl<H: HostTypes> Paternoster<H> {
         self.board_waiting(core);
         let Some((kind, first)) = self.order.first() else { return NIL };
         let matters = self.moves.matter();
-        let party = if matters && kind != Kind::Stream { self.order.next_in_sweep(kind, self.head) } else { first };
+        let is_swept =
+            self.tunables.parts.has(Part::Sweep) && matters && kind != Kind::Stream && self.order.is_in_sweep(first);
+        let party = if is_swept { self.order.next_in_sweep(kind, self.head) } else { first };
         // Not beside others: they would wait for it, and writes take time later.
         let is_alone = self.scattered == 0 && !self.costs.has_writes(core.ktime_ns());
-        let is_trial = is_alone && self.moves.is_trial_due();
+        let is_trial = is_alone && self.moves.is_trial_due() && self.tunables.parts.has(Part::Trials);
         if (matters || is_trial) && self.parties[party].is_stream() {
             self.begin_turn(core, party, kind, is_trial);
         }
@@ -618,6 +639,7 @@ impl<H: HostTypes> Paternoster<H> {
         entry.until = entry.position.saturating_add(turn);
         self.active = party;
         self.moves.begin(party, is_trial);
+        self.set_turn();
         core.note(|core| Note::Activate {
             queue: core.tables.contexts[party].pid,
             level: core.tables.contexts[party].effective_priority().level(),
@@ -680,7 +702,7 @@ impl<H: HostTypes> Paternoster<H> {
 
     /// Returns true if a turn ends early because a light party is eligible.
     fn gives_way(&self, core: &QueueCore<H>, party: Slot) -> bool {
-        if !self.order.has(Kind::Light) {
+        if !self.order.has(Kind::Light) || !self.tunables.parts.has(Part::GiveWay) {
             return false;
         }
         let entry = &self.parties[party];
@@ -740,17 +762,13 @@ impl<H: HostTypes> Paternoster<H> {
         core.dispatch_append(request);
     }
 
-    /// Moves all requests without a charge.
+    /// Moves all requests without a charge. A turn goes on afterwards.
     fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
+        self.moves.cancel_trial();
         for party in 0..self.room {
             if self.parties[party].queued == 0 {
                 continue;
-            }
-            if self.active == party {
-                self.active = NIL;
-                core.timers.cancel(Timer::Idle);
-                self.parties[party].place = Place::Out;
             }
             self.unfile(party);
             while self.parties[party].queued > 0 {

@@ -110,9 +110,9 @@ impl Moves {
         cost_ns.saturating_mul(REQUESTS_TO_LEARN)
     }
 
-    /// A turn of a party begins. Learns from the turn before.
+    /// A turn of a party begins. Learns from the turn before, unless it was on trial.
     pub fn begin(&mut self, owner: Slot, is_trial: bool) {
-        if self.time_ns > 0 && !self.is_trial {
+        if self.time_ns > 0 {
             let sample = self.time_ns.saturating_sub(self.stream_ns);
             self.shown_ns = mean_with(self.shown_ns, sample, 8);
         }
@@ -123,19 +123,30 @@ impl Moves {
         }
     }
 
-    /// A request of a party has taken this time; in an undisturbed stream it takes `stream_ns`, and
-    /// it was expected to take `expected_ns`.
-    pub fn complete(&mut self, owner: Slot, time_ns: u64, stream_ns: u64, expected_ns: u64) {
-        if owner == self.owner {
-            self.time_ns = self.time_ns.saturating_add(time_ns);
-            self.stream_ns = self.stream_ns.saturating_add(stream_ns);
-            self.expected_ns = self.expected_ns.saturating_add(expected_ns);
+    /// Returns true if the last turn was that of this party.
+    pub fn is_of(&self, party: Slot) -> bool {
+        party == self.owner
+    }
+
+    /// A request of the party whose turn was last has taken this time; in an undisturbed stream it
+    /// takes `stream_ns`, and it was expected to take `expected_ns`.
+    pub fn complete(&mut self, time_ns: u64, stream_ns: u64, expected_ns: u64) {
+        self.time_ns = self.time_ns.saturating_add(time_ns);
+        self.stream_ns = self.stream_ns.saturating_add(stream_ns);
+        self.expected_ns = self.expected_ns.saturating_add(expected_ns);
+    }
+
+    /// Requests are served out of order: a turn on trial shows nothing.
+    pub fn cancel_trial(&mut self) {
+        if core::mem::take(&mut self.is_trial) {
+            self.time_ns = 0;
         }
     }
 
     /// Ends a turn on trial. Returns true if turns are faster.
     pub fn end_trial(&mut self) -> bool {
         self.is_trial = false;
-        self.time_ns > 0 && self.time_ns.saturating_mul(100) < self.expected_ns.saturating_mul(TRIAL_PERCENT)
+        let time_ns = core::mem::take(&mut self.time_ns);
+        time_ns > 0 && time_ns.saturating_mul(100) < self.expected_ns.saturating_mul(TRIAL_PERCENT)
     }
 }

@@ -12,10 +12,14 @@ pub(super) struct Order<H: HostTypes> {
     /// The eligible parties of each kind, by finish.
     eligible: PerKind,
     nodes: TableOf<H, Node>,
-    /// The parties of each kind, by the sector of their next request.
+    /// The parties of each kind that were made eligible while moves mattered, by the sector of their
+    /// next request. The node of another party has the key [`NO_SECTOR`].
     sweeps: PerKind,
     sweep_nodes: TableOf<H, Node>,
 }
+
+/// The key of a party that is in no sweep.
+const NO_SECTOR: u64 = u64::MAX;
 
 /// What eligible parties ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,16 +81,26 @@ impl<H: HostTypes> Order<H> {
         first
     }
 
-    /// Adds an eligible party whose next request is at `sector`.
-    pub fn board(&mut self, party: Slot, kind: Kind, finish: u64, sector: u64) {
+    /// Adds an eligible party, to the sweep as well if its next request has a `sector`.
+    pub fn board(&mut self, party: Slot, kind: Kind, finish: u64, sector: Option<u64>) {
         self.eligible.of_mut(kind).insert_late(&mut self.nodes, party, finish, ());
-        self.sweeps.of_mut(kind).insert(&mut self.sweep_nodes, party, sector);
+        match sector {
+            Some(sector) => self.sweeps.of_mut(kind).insert(&mut self.sweep_nodes, party, sector),
+            None => self.sweep_nodes[party].set_key(NO_SECTOR),
+        }
     }
 
     /// Removes an eligible party.
     pub fn leave(&mut self, party: Slot, kind: Kind) {
         self.eligible.of_mut(kind).remove(&mut self.nodes, party);
-        self.sweeps.of_mut(kind).remove(&mut self.sweep_nodes, party);
+        if self.is_in_sweep(party) {
+            self.sweeps.of_mut(kind).remove(&mut self.sweep_nodes, party);
+        }
+    }
+
+    /// Returns true if an eligible party is in the sweep of its kind.
+    pub fn is_in_sweep(&self, party: Slot) -> bool {
+        self.sweep_nodes[party].key() != NO_SECTOR
     }
 
     /// Moves a party in the sweep of its kind.

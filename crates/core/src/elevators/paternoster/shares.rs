@@ -15,7 +15,7 @@ use crate::priority::{Class, LEVELS, Priority};
 /// weight, 100.
 const WEIGHT_STEP: u32 = 25;
 /// The factor on the weight of the real-time class.
-const REAL_TIME_FACTOR: u32 = 8;
+const REAL_TIME_FACTOR: u32 = 64;
 /// The weight of the idle class.
 const IDLE_WEIGHT: u32 = 1;
 /// The maximum of nested groups that are considered.
@@ -121,6 +121,9 @@ impl<H: HostTypes> Shares<H> {
     /// in virtual time.
     pub fn distance(&self, core: &QueueCore<H>, group: Slot, weight: u32, cost_ns: u64) -> u64 {
         let (mut group, mut weight, mut distance) = (group, weight, cost_ns);
+        if cost_ns == 0 {
+            return 0;
+        }
         for _ in 0..DEPTH_MAX {
             let weights = self.members[group].weights.max(u64::from(weight));
             distance = scale(distance, weights, u64::from(weight));

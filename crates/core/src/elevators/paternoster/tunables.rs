@@ -4,6 +4,8 @@ use crate::elevator::info::Info;
 use crate::elevator::tunable::{Tunable, Unit};
 use crate::layer::BlockLayer;
 
+use super::parts::{Parts, SWITCHES};
+
 /// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "paternoster",
@@ -21,7 +23,16 @@ pub(crate) const INFO: Info = Info {
     reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
-    tunables: &[
+    tunables: if cfg!(feature = "ablation") { &ROWS } else { ROWS.split_at(OWN).0 },
+};
+
+/// The number of tunables of every build.
+const OWN: usize = 3;
+
+/// The tunables, followed by the switches of parts.
+const ROWS: [Tunable; OWN + SWITCHES.len()] = {
+    let [a, b, c, d, e, f, g, h] = SWITCHES;
+    [
         Tunable {
             name: "turn_moves",
             unit: Unit::Times,
@@ -51,13 +62,23 @@ pub(crate) const INFO: Info = Info {
                       turn it is, where that is expected to cost less than moving away and back.",
             trade_off: "Off, a stream with one request at a time loses its turn after each.",
         },
-    ],
+        a,
+        b,
+        c,
+        d,
+        e,
+        f,
+        g,
+        h,
+    ]
 };
 
 /// The index of `turn_moves`.
 const TURN_MOVES: usize = 0;
 /// The index of `turn_max`.
 const TURN_MAX: usize = 1;
+/// The index of `wait`.
+const WAIT: usize = 2;
 
 /// The values.
 #[derive(Debug)]
@@ -65,11 +86,12 @@ pub(super) struct Tunables {
     pub turn_moves: u64,
     pub turn_max_us: u64,
     pub waits: bool,
+    pub parts: Parts,
 }
 
 impl Tunables {
     pub fn defaults() -> Tunables {
-        let mut new = Tunables { turn_moves: 0, turn_max_us: 0, waits: false };
+        let mut new = Tunables { turn_moves: 0, turn_max_us: 0, waits: false, parts: Parts::ALL };
         for (index, tunable) in INFO.tunables.iter().enumerate() {
             new.set(index, tunable.default);
         }
@@ -80,7 +102,8 @@ impl Tunables {
         let value = match index {
             TURN_MOVES => self.turn_moves,
             TURN_MAX => self.turn_max_us,
-            _ => u64::from(self.waits),
+            WAIT => u64::from(self.waits),
+            _ => u64::from(self.parts.is_on(index.saturating_sub(OWN))),
         };
         i64::try_from(value).unwrap_or(i64::MAX)
     }
@@ -89,7 +112,8 @@ impl Tunables {
         match index {
             TURN_MOVES => self.turn_moves = value.unsigned_abs(),
             TURN_MAX => self.turn_max_us = value.unsigned_abs(),
-            _ => self.waits = value != 0,
+            WAIT => self.waits = value != 0,
+            _ => self.parts.set(index.saturating_sub(OWN), value != 0),
         }
     }
 }
