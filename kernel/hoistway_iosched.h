@@ -54,8 +54,10 @@ struct hw_type {
 	char name[HW_NAME_MAX];
 	/* The core's number of the elevator, with HOISTWAY_FIXED. */
 	u32 elevator;
-	/* The elevator limits the number of requests by their kind. */
+	/* The elevator limits the number of requests. */
 	bool limits_depth;
+	/* The limit depends on the process. */
+	bool limits_by_context;
 	/* The elevator has one dispatch queue for each hardware queue. */
 	bool per_hctx;
 	/* Processes and groups can reserve bandwidth. */

@@ -8,7 +8,7 @@
 
 #include "hoistway_iosched.h"
 
-static char *elevators = "cfq,anticipatory,fiops,cfq-bw,cfq-wf2q,bfq-v0,cfq-v3";
+static char *elevators = "cfq,anticipatory,fiops,cfq-bw,cfq-wf2q,bfq-v0,cfq-v3,paternoster";
 module_param(elevators, charp, 0444);
 MODULE_PARM_DESC(elevators, "Elevators to register, by hoistway's names, with commas; those of names that the kernel uses itself get the prefix h-");
 
@@ -89,7 +89,9 @@ static int register_elevator(const char *name)
 		return -EINVAL;
 	}
 	type->elevator = index | HOISTWAY_FIXED;
-	type->limits_depth = !strcmp(known, "bfq") || !strcmp(known, "kyber") || !strcmp(known, "mq-deadline");
+	type->limits_by_context = !strcmp(known, "paternoster");
+	type->limits_depth = type->limits_by_context || !strcmp(known, "bfq") || !strcmp(known, "kyber") ||
+			     !strcmp(known, "mq-deadline");
 	type->per_hctx = !strcmp(known, "kyber");
 	type->reserves = !strcmp(known, "cfq-bw");
 	error = hw_tunables_init(type);

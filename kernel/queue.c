@@ -560,15 +560,21 @@ static void hw_finish_request(struct request *rq)
 static void hw_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct hw_queue *hw = hw_of(data->q);
-	struct hoistway_bio bio = describe(opf, 0, 1, 0);
+	struct hw_context *context = NULL;
+	struct hoistway_bio bio;
 	unsigned long flags;
 	int limit;
 
 	if (!hw->type->limits_depth)
 		return;
+	if (hw->type->limits_by_context)
+		context = hw_context_get(data->q, hw);
 	spin_lock_irqsave(&hw->lock, flags);
+	bio = describe(opf, 0, 1, context ? context->handle : 0);
 	limit = hw_core_depth_limit(hw, data->q->nr_requests, &bio);
 	spin_unlock_irqrestore(&hw->lock, flags);
+	if (context)
+		hw_context_put(context);
 	if (limit > 0 && limit < data->q->nr_requests)
 		data->shallow_depth = limit;
 }

@@ -12,7 +12,8 @@ use crate::scheduler_names::{PREFIX, elevator_of_scheduler, is_of_module};
 pub const MODULE: &str = "hoistway_iosched";
 
 /// The elevators that the module registers unless its parameter `elevators` says otherwise.
-pub const MODULE_ELEVATORS: [&str; 7] = ["cfq", "anticipatory", "fiops", "cfq-bw", "cfq-wf2q", "bfq-v0", "cfq-v3"];
+pub const MODULE_ELEVATORS: [&str; 8] =
+    ["cfq", "anticipatory", "fiops", "cfq-bw", "cfq-wf2q", "bfq-v0", "cfq-v3", "paternoster"];
 
 /// The state of the module `hoistway_iosched` on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use super::build;
 use hoistway_guest::plan::{Campaign, CostLoad, Device, Fault, Plan, Step, Subject};
 
 /// The elevators that the module under test registers.
-pub const REGISTERED: [&str; 7] = ["cfq", "anticipatory", "fiops", "cfq-bw", "cfq-wf2q", "bfq-v0", "cfq-v3"];
+pub const REGISTERED: [&str; 8] =
+    ["cfq", "anticipatory", "fiops", "cfq-bw", "cfq-wf2q", "bfq-v0", "cfq-v3", "paternoster"];
 /// The elevators of the kernel that campaigns switch to besides.
 pub const OWN: [&str; 4] = ["none", "mq-deadline", "bfq", "kyber"];
 
