@@ -58,7 +58,8 @@ impl Answer {
         let plain: Vec<Choice> = case.candidates.iter().map(|kind| Choice::plain(*kind)).collect();
         let variants = case.candidates.iter().flat_map(|kind| usual_variants(*kind));
         let all = hoistway_custom::all();
-        let others = all.iter().filter(|kind| options.all_schedulers && !case.candidates.contains(kind));
+        let is_compared = |kind: &Kind| options.all_schedulers || *kind == Kind::Paternoster;
+        let others = all.iter().filter(|kind| is_compared(kind) && !case.candidates.contains(kind));
         let request = AdviceRequest {
             bench: case.bench.clone(),
             now: case.now.clone(),

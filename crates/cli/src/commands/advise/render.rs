@@ -89,7 +89,10 @@ fn print_choices(advice: &Advice, out: &mut Out) -> Result<()> {
         broken.iter().try_for_each(|line| out.paragraph(0, line))?;
     }
     if advice.judged.iter().any(|judged| !judged.can_be_set) {
-        out.paragraph(0, "In brackets: schedulers of other kernels, for comparison; they cannot be set.")?;
+        out.paragraph(
+            0,
+            "In brackets: schedulers that the kernel does not offer now, for comparison; they cannot be set.",
+        )?;
         let offered: Vec<&str> = advice
             .judged
             .iter()
