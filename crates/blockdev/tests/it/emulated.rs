@@ -100,12 +100,12 @@ fn the_size_is_the_smaller_of_drive_and_backend_with_a_notice() {
 }
 
 #[test]
-fn the_default_elevator_is_bfq_for_rotating_drives_else_fiops() {
+fn the_default_elevator_is_paternoster_for_rotating_drives_else_fiops() {
     let unset = |drive| Testbed::new(&DeviceConfig { drive, ..config("d") });
     let rotating = unset(Some(disk()));
     assert_eq!(
         (rotating.device.scheduler().elevator(), rotating.device.scheduler().is_rotational()),
-        (Kind::Bfq, true)
+        (Kind::Paternoster, true)
     );
     assert!(rotating.device.scheduler().elevator_reason().contains("the emulated drive rotates"));
     let flash = unset(None);

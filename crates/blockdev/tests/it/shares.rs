@@ -43,7 +43,7 @@ fn ratio_tuned(
 
 #[test]
 fn two_backlogged_tenants_get_equal_shares_whatever_their_depth() {
-    for kind in [Kind::Bfq, Kind::Fiops] {
+    for kind in [Kind::Bfq, Kind::Fiops, Kind::Paternoster] {
         let (_, requests) = ratio(kind, [100, 100], [Client::reads(4, 4096), Client::reads(64, 4096)], 1);
         assert!((requests - 1.0).abs() <= 0.05, "{kind:?}: {requests}");
     }
@@ -51,7 +51,7 @@ fn two_backlogged_tenants_get_equal_shares_whatever_their_depth() {
 
 #[test]
 fn weights_of_1_to_4_are_shares_of_1_to_4() {
-    for kind in [Kind::Bfq, Kind::Fiops] {
+    for kind in [Kind::Bfq, Kind::Fiops, Kind::Paternoster] {
         let (_, requests) = ratio(kind, [100, 400], [Client::reads(64, 4096), Client::reads(8, 4096)], 1);
         assert!((requests * 4.0 - 1.0).abs() <= 0.05, "{kind:?}: {requests}");
     }
@@ -82,7 +82,7 @@ fn a_weight_can_be_changed_while_requests_wait() {
 
 #[test]
 fn a_tenant_gains_nothing_by_more_connections() {
-    for kind in [Kind::Bfq, Kind::Fiops] {
+    for kind in [Kind::Bfq, Kind::Fiops, Kind::Paternoster] {
         let mut testbed = two_tenants(&millisecond(kind, 1), [100, 100]);
         for _ in 0..7 {
             testbed.add(Some("two"), Client::reads(8, 4096).at(256 * MIB, 256 * MIB));

@@ -40,7 +40,7 @@ pub struct MountArgs {
     /// Read rules, tenants and devices from this file
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
-    /// The elevator of every device, or `none` for no scheduling [default: bfq for rotational
+    /// The elevator of every device, or `none` for no scheduling [default: paternoster for rotational
     /// devices, otherwise fiops]
     #[arg(long, value_name = "NAME|none", value_parser = elevator)]
     pub elevator: Option<Elevator>,

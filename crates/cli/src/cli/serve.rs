@@ -42,7 +42,7 @@ pub struct ServeArgs {
     /// The configuration file
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
-    /// The elevator of devices whose exports name none [default: bfq for rotating devices,
+    /// The elevator of devices whose exports name none [default: paternoster for rotating devices,
     /// otherwise fiops]
     #[arg(long, value_name = "NAME", value_parser = names::kind)]
     pub elevator: Option<Kind>,

@@ -11,7 +11,7 @@ pub fn markdown() -> String {
 /// The keys that a server's configuration does not have.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
-    key(Section::Mount, "elevator", "a name that `hoistway elevators` lists, or `none`, the name of `noop` since Linux 5.0", "`bfq` where the device rotates, else `fiops`", "The elevator of devices without one of their own."),
+    key(Section::Mount, "elevator", "a name that `hoistway elevators` lists, or `none`, the name of `noop` since Linux 5.0", "`paternoster` where the device rotates, else `fiops`", "The elevator of devices without one of their own."),
     key(Section::Mount, "device", "`\"auto\"`, a name such as `\"sdb\"`, or the path of its node", "`\"auto\"`", "The device below all file systems; `auto` detects the device of each."),
     key(Section::Mount, "depth", "1 to 4096", "2 where the device rotates, else 32", "The queue depth of devices without a depth of their own. The elevator orders only requests that are not yet in flight."),
     key(Section::Mount, "write_back", "`\"ours\"`, `\"kernel\"`", "`\"ours\"`", "The component that writes dirty data back: the mount, as requests of the process that wrote the data, or the kernel."),

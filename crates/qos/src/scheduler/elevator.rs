@@ -36,9 +36,6 @@ pub(super) struct ElevatorState {
     /// The tunables that are set on `kind` and on the reservation layer, by the configuration or at
     /// run time.
     set: Vec<(String, i64)>,
-    /// Whether the elevator was chosen by default. bfq's weight raising is then off, because it
-    /// breaks weights.
-    is_default: bool,
     /// Whether a switch is in progress.
     is_switching: bool,
     /// Whether the violation of the present elevator was logged.
@@ -116,7 +113,6 @@ pub(super) fn create(
         configured_tunables: config.tunables.clone(),
         kind,
         set: config.tunables.clone(),
-        is_default: config.elevator.is_none(),
         is_switching: false,
         has_logged_violation: false,
     };
@@ -131,9 +127,10 @@ fn choose(config: &DiskQueueConfig, medium: &MediumProperties) -> (Kind, String)
     }
     let device = if medium.is_emulated { "the emulated drive" } else { "the device" };
     match medium.rotational {
-        true => {
-            (Kind::Bfq, format!("{device} rotates: bfq's budgets group the requests of a client, which saves seeks"))
-        }
+        true => (
+            Kind::Paternoster,
+            format!("{device} rotates: paternoster shares its time and serves streams in turns, which saves seeks"),
+        ),
         false => {
             (Kind::Fiops, format!("{device} does not rotate: idling gains nothing, and fiops shares requests fairly"))
         }
@@ -150,11 +147,6 @@ impl ElevatorState {
                 // The value 1 is within the range of each of these switches.
                 let _ = queue.set_tunable(name, 1);
             }
-        }
-        if self.is_default && queue.kind() == Kind::Bfq && self.configured == Kind::Bfq {
-            // Weight raising favours new and interactive queues, which breaks the ratio of
-            // configured weights.
-            let _ = queue.set_tunable("low_latency", 0);
         }
         for (name, value) in if queue.is_reserving() { figures } else { &[] } {
             let _ = queue.set_tunable(name, *value);
@@ -254,7 +246,6 @@ impl DiskScheduler {
         let were_set: Vec<String> = self.elevator.set.iter().map(|(name, _)| name.clone()).collect();
         self.elevator.configured = kind;
         self.elevator.reason = reason;
-        self.elevator.is_default = config.elevator.is_none();
         self.elevator.kind = kind;
         self.elevator.configured_tunables = config.tunables.clone();
         self.elevator.set = config.tunables.clone();

@@ -75,7 +75,7 @@ fn cases() -> Vec<Case> {
         wanted: Wanted::Nothing,
     };
     let mut cases = vec![plain, Case { what: "with the copies", copies: Some(&[]), ..plain }];
-    for elevator in ["bfq", "cfq"] {
+    for elevator in ["paternoster", "bfq", "cfq"] {
         let ours = Case { elevator: Some(elevator), ..plain };
         let beside = Case { copies: Some(&[]), wanted: Wanted::Rate, ..ours };
         cases.extend([

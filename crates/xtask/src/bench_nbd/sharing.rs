@@ -66,16 +66,16 @@ impl NullDrive {
 /// emptied and shares converge.
 pub fn measure(bench: &Bench, seconds: f64) -> Result<Vec<Shares>> {
     let mut rows = Vec::new();
-    for elevator in ["fiops", "bfq", "cfq-wf2q"] {
+    for elevator in ["paternoster", "fiops", "bfq", "cfq-wf2q"] {
         rows.push(depths(bench, elevator, (100, 100), seconds)?);
         rows.push(depths(bench, elevator, (100, 400), seconds)?);
         rows.push(sizes(bench, elevator, 64, seconds)?);
     }
     rows.push(sizes(bench, "bfq", 256, seconds)?);
-    for elevator in ["fiops", "bfq"] {
+    for elevator in ["paternoster", "fiops", "bfq"] {
         rows.push(thinker(bench, elevator, seconds)?);
     }
-    for elevator in ["fiops", "bfq", "noop"] {
+    for elevator in ["paternoster", "fiops", "bfq", "noop"] {
         rows.extend(reservation(bench, elevator, seconds * 6.0)?);
         rows.extend(limits(bench, elevator, seconds * 6.0)?);
     }
