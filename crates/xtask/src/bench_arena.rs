@@ -18,7 +18,7 @@ pub struct Options {
     /// target directory
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// The program to use, instead of the one that is built with the profile `release`
+    /// The program to use, instead of the one for packages, which is built
     #[arg(long, value_name = "PROGRAM")]
     hoistway: Option<PathBuf>,
     /// Write the standings to docs/arena.md instead of printing them
@@ -28,7 +28,7 @@ pub struct Options {
 
 /// Runs the arena and prints or writes its tables.
 pub fn run(options: &Options) -> Result<()> {
-    let hoistway = sections::simulator(options.hoistway.as_deref())?;
+    let hoistway = sections::program(options.hoistway.as_deref())?;
     let folder = sections::folder(options.folder.as_deref(), "arena")?;
     let mut command = std::process::Command::new(hoistway);
     command.args(["arena", "--cpu", "--tables", "--output"]).arg(&folder);
