@@ -27,8 +27,8 @@ const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// The time that a campaign may take beyond its own limit, in which the guest reports the hang.
 const GRACE: Duration = Duration::from_secs(40);
 /// The MiB of translated code that QEMU keeps. A write to a page of memory searches the list of all
-/// translations of that page: with the default of 1 GiB, each insertion of a module adds some to the
-/// pages of the one before, until clearing a few of those pages stops a processor for a minute.
+/// translations of that page: with the default of 1 GiB, each insertion of a module adds some to
+/// the pages of the one before, until clearing a few of those pages stops a processor for a minute.
 const TRANSLATIONS_MIB: u32 = 64;
 /// The bytes of the disk for files from the guest; only those that are written take room.
 const TRANSFER_BYTES: u64 = 4 << 30;

@@ -40,8 +40,8 @@ pub struct MountArgs {
     /// Read rules, tenants and devices from this file
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
-    /// The elevator of every device, or `none` for no scheduling [default: paternoster for rotational
-    /// devices, otherwise fiops]
+    /// The elevator of every device, or `none` for no scheduling [default: paternoster for
+    /// rotational devices, otherwise fiops]
     #[arg(long, value_name = "NAME|none", value_parser = elevator)]
     pub elevator: Option<Elevator>,
     /// Set a tunable of the devices with this elevator, such as bfq.slice_idle=0; may be repeated

@@ -41,7 +41,7 @@ use crate::event::Note;
 
 use cost::{CostClass, CostModel, Entered, Step};
 use depth::Depth;
-use moves::Moves;
+use moves::{Moves, Turn};
 use order::{Kind, Order};
 use parts::Part;
 use party::{Absent, Party, Place};
@@ -789,14 +789,4 @@ fn count_if(mark: &mut bool, is_set: bool, count: &mut u32) {
         (true, false) => count.decrement(),
         _ => {}
     }
-}
-
-/// What happens in a turn.
-enum Turn {
-    /// The stream's next request is served.
-    GoesOn,
-    /// The device is kept idle for it, or it waits for the device.
-    Waits,
-    /// The turn is over.
-    Ends,
 }

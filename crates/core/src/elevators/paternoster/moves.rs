@@ -23,6 +23,16 @@ const TRIAL_AFTER_NS: u64 = 500_000_000;
 /// percent.
 const TRIAL_PERCENT: u64 = 85;
 
+/// What happens in a turn.
+pub(super) enum Turn {
+    /// The stream's next request is served.
+    GoesOn,
+    /// The device is kept idle for it, or it waits for the device.
+    Waits,
+    /// The turn is over.
+    Ends,
+}
+
 /// What is known of moves.
 #[derive(Debug)]
 pub(super) struct Moves {

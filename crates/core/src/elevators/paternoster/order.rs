@@ -12,8 +12,8 @@ pub(super) struct Order<H: HostTypes> {
     /// The eligible parties of each kind, by finish.
     eligible: PerKind,
     nodes: TableOf<H, Node>,
-    /// The parties of each kind that were made eligible while moves mattered, by the sector of their
-    /// next request. The node of another party has the key [`NO_SECTOR`].
+    /// The parties of each kind that were made eligible while moves mattered, by the sector of
+    /// their next request. The node of another party has the key [`NO_SECTOR`].
     sweeps: PerKind,
     sweep_nodes: TableOf<H, Node>,
 }
