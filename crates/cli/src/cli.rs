@@ -51,7 +51,7 @@ Exit codes: 0 success, 1 failure, 2 invalid command line, 3 `conform` found a di
 /// elevators, on the model of an SSD or of a disk. It reports which elevator did best and what
 /// decided it. The simulation reads and writes no disk of this machine.
 #[derive(Debug, Parser)]
-#[command(name = "hoistway", version, after_help = EXAMPLES, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "hoistway", version, long_version = env!("HOISTWAY_VERSION"), after_help = EXAMPLES, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     /// The command to run; without one, the example job is compared and a page is written.
     #[command(subcommand)]

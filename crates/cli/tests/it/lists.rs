@@ -1,11 +1,21 @@
 //! `hoistway elevators`, `drives` and `man`, and the common behaviour of commands.
 
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::common::{Folder, hoistway, run};
 use hoistway_core::Kind;
 use serde_json::json;
+
+#[test]
+fn the_long_version_names_the_commit() {
+    let version = format!("hoistway {}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(run(&["-V"]).out, format!("{version}\n"));
+    let commit = Command::new("git").args(["log", "-1", "--abbrev=12", "--format= (%h %cs)"]).output();
+    let Some(commit) = commit.ok().filter(|output| output.status.success()) else { return };
+    let commit = String::from_utf8_lossy(&commit.stdout).into_owned();
+    assert_eq!(run(&["--version"]).out, format!("{version}{commit}"));
+}
 
 #[test]
 fn every_elevator_has_a_line() {
