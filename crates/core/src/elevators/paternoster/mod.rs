@@ -269,7 +269,7 @@ impl<H: HostTypes> Elevator<H> for Paternoster<H> {
         let party = bio.context.slot;
         let allocated = u64::from(core.tables.contexts[party].requests).saturating_add(1);
         if party >= self.room
-            || !self.tunables.parts.has(Part::PoolPart)
+            || !self.tunables.parts.has(Part::Pool)
             || self.has_share_of(core, party, allocated, nr_requests)
             || self.is_for_this_turn(core, party, allocated)
         {

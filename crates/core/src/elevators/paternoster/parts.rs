@@ -13,7 +13,7 @@ pub(super) enum Part {
     /// The device gets fewer requests while a party is deprived.
     HoldBack,
     /// A part of the pool of requests is left to parties with less than their share.
-    PoolPart,
+    Pool,
     /// A party is charged for its think time.
     ThinkCharge,
     /// What a party does not use of its share is lost, but for some requests.
