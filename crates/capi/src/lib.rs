@@ -1,9 +1,11 @@
 //! The C ABI over hoistway-core, and the shell crate that proves the absence of panics.
 //!
-//! `include/hoistway.h` documents the interface for C programs. A queue occupies one block of the
-//! caller's memory, from which all its tables are cut; nothing else is allocated. Every function
-//! checks its pointers and arguments. It returns a negative [`Status`] if they are wrong, and then
-//! nothing has changed.
+//! `include/hoistway.h` documents the interface for C programs, and docs/c-library.md its use.
+//! `abi.txt` describes the ABI: `cargo xtask clib` builds the library and writes the description.
+//!
+//! A queue occupies one block of the caller's memory, from which all its tables are cut; nothing
+//! else is allocated. Every function checks its pointers and arguments. It returns a negative
+//! [`Status`] if they are wrong, and then nothing has changed.
 //!
 //! With the feature `proof` the crate has a panic handler that calls the undefined function
 //! `hoistway_core_can_panic`. A static library of the crate, optimised as a whole and with overflow
@@ -14,7 +16,8 @@
 //! - a call: `calls.rs` (contexts, bios, requests, time), `groups.rs`, or `names.rs` (elevators and
 //!   tunables by name), and `include/hoistway.h`
 //! - merges that the caller makes: `host_merge.rs`
-//! - a structure or code: `types.rs` and `include/hoistway.h`; checks of arguments: `arguments.rs`
+//! - a structure or code: `types.rs` and `include/hoistway.h`, then `cargo xtask clib --write-abi`
+//!   and the tables of `tests/it/abi.rs`; checks of arguments: `arguments.rs`
 //! - the division of the caller's memory: `memory.rs`; trace events: `events.rs`
 
 #![no_std]
