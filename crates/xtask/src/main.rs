@@ -9,6 +9,7 @@
 //!   `tidy/references.rs`
 //! - generated parts of documents: `pages/`
 //! - the proof that the core cannot panic: `proof.rs`
+//! - the C library: `clib.rs` and the crate `hoistway-clib`
 //! - building and running the fuzz targets: `fuzz/`
 //! - the environment of Python for tests and measurements: `python.rs`
 //! - kernels in QEMU and the kernel module: `kernel/`; kernels on emulated drives: `guest.rs`
@@ -24,6 +25,7 @@ mod bench_order;
 mod bench_sweep;
 mod check_advise;
 mod checks;
+mod clib;
 mod compare;
 mod emulated;
 mod fsx;
@@ -82,6 +84,8 @@ enum Task {
     Laws,
     /// Prove that the core cannot panic
     Proof,
+    /// Build the C library: libhoistway.a, libhoistway.so, hoistway.h and hoistway.pc
+    Clib(clib::Options),
     /// Check licences, duplicates and sources of all dependencies with cargo-deny
     Deny(checks::Options),
     /// Check that the generated parts of the documents are current, or write them
@@ -144,6 +148,7 @@ fn run(task: Task) -> Result<()> {
         Task::Tidy(options) => tidy::run(&options),
         Task::Laws => laws::check(),
         Task::Proof => proof::run(),
+        Task::Clib(options) => clib::run(&options),
         Task::Deny(options) => checks::dependencies(&options),
         Task::Pages(options) => pages::run(&options),
         Task::Worlds(options) => simulation::worlds(&options),

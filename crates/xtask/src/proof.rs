@@ -6,15 +6,13 @@
 //! only undefined symbols are functions that copy and compare memory.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use hoistway_clib::object;
 
-use crate::tools::{self, cargo};
+use crate::tools;
 
-/// The functions that the compiler itself may call.
-const ALLOWED: [&str; 5] = ["memcpy", "memmove", "memset", "memcmp", "bcmp"];
 /// The panic path that the feature `proof-selftest` adds.
 const SELFTEST: &str = "hoistway_proof_selftest";
 
@@ -47,41 +45,11 @@ fn join(names: &BTreeSet<String>) -> String {
 
 /// Builds the library with a feature and looks into the object that holds our code.
 fn examine(feature: &str) -> Result<Object> {
-    // An incremental build is not optimised as one piece.
-    tools::run(cargo().env("CARGO_INCREMENTAL", "0").args([
-        "rustc",
-        "--quiet",
-        "--package",
-        "hoistway-capi",
-        "--profile",
-        "proof",
-        "--features",
-        feature,
-        "--crate-type",
-        "staticlib",
-    ]))?;
-    let library = tools::target_directory()?.join("proof/libhoistway_capi.a");
-    let directory = library.with_file_name(format!("{feature}-object"));
-    let object = extract(&library, &directory)?;
+    let object = object::build(&tools::workspace()?, feature)?;
     let undefined = tools::output(Command::new("nm").args(["--undefined-only"]).arg(&object))?;
     let code =
         tools::output(Command::new("objdump").args(["-dr", "--no-show-raw-insn", "--no-addresses"]).arg(&object))?;
     Ok(Object::read(&undefined, &code))
-}
-
-/// Takes our object out of the library, whose other members are the compiler's own run time.
-fn extract(library: &Path, directory: &Path) -> Result<std::path::PathBuf> {
-    let members = tools::output(Command::new("ar").arg("t").arg(library))?;
-    let ours: Vec<&str> = members.lines().filter(|member| member.starts_with("hoistway_capi-")).collect();
-    let [member] = ours.as_slice() else {
-        bail!("{}: one member of ours was expected, not {ours:?}", library.display())
-    };
-    if directory.exists() {
-        std::fs::remove_dir_all(directory)?;
-    }
-    std::fs::create_dir_all(directory)?;
-    tools::run(Command::new("ar").arg("x").arg(std::fs::canonicalize(library)?).arg(member).current_dir(directory))?;
-    Ok(directory.join(member))
 }
 
 /// The undefined symbols of an object, and the references between its functions.
@@ -114,7 +82,7 @@ impl Object {
     }
 
     fn forbidden(&self) -> Vec<&str> {
-        self.undefined.iter().map(String::as_str).filter(|name| !ALLOWED.contains(name)).collect()
+        self.undefined.iter().map(String::as_str).filter(|name| !object::ALLOWED.contains(name)).collect()
     }
 
     /// Our functions from which the forbidden symbols are reached.

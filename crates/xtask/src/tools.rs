@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use hoistway_clib::Workspace;
 pub use hoistway_vm::programs::{find, install, is_root, output, require_all, run};
 
 use crate::repository;
@@ -38,6 +39,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("zstd", "zstd"),
     ("pahole", "pahole"),
     ("make", "make"),
+    ("pkg-config", "pkgconf"),
     ("gcc-12", "gcc-12"),
 ];
 
@@ -64,6 +66,11 @@ pub fn cargo() -> Command {
 /// Returns the directory that cargo builds the workspace into.
 pub fn target_directory() -> Result<PathBuf> {
     target_directory_of(&crate::repository::root().join("Cargo.toml"))
+}
+
+/// Returns the workspace for the crate that builds the C library.
+pub fn workspace() -> Result<Workspace> {
+    Ok(Workspace { root: repository::root().to_owned(), target_directory: target_directory()? })
 }
 
 /// Returns the directory that cargo builds the workspace of a manifest into.

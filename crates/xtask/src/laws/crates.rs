@@ -97,7 +97,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fidelity", &["sim"]),
     ("guest", &[]),
     ("vm", &["guest"]),
-    ("xtask", &["drive", "fidelity", "guest", "order", "units", "vm"]),
+    ("clib", &["vm"]),
+    ("xtask", &["clib", "drive", "fidelity", "guest", "order", "units", "vm"]),
 ];
 
 /// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.
