@@ -235,6 +235,24 @@ fn only_the_functions_of_the_header_are_exported() {
 }
 
 #[test]
+fn the_header_compiles_as_c99_and_as_cpp() {
+    let Some(prefix) = prefix() else { return };
+    let source = scratch("header").join("header.c");
+    fs::write(&source, "#include <hoistway.h>\nint main(void) { return (int)hoistway_elevator_count(); }\n")
+        .expect("a file");
+    for (compiler, options) in [("cc", ["-std=c99", "-xc"]), ("c++", ["-std=c++11", "-xc++"])] {
+        if programs::find(compiler).is_none() {
+            eprintln!("SKIPPED: {compiler} is missing");
+            continue;
+        }
+        let mut command = Command::new(compiler);
+        command.args(options).args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I"]);
+        let output = command.arg(prefix.join("include")).arg(&source).output().expect("the compiler starts");
+        succeeded(&output, compiler);
+    }
+}
+
+#[test]
 fn the_header_is_the_described_one() {
     if prefix().is_some() {
         abi::check(&workspace()).expect("the same ABI");
