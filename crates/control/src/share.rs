@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hoistway_core::Class;
 
-use crate::target::{AccountView, AdminTarget, ObjectKind};
+use crate::target::{AccountView, AdminTarget, DeviceFacts, ObjectKind};
 use hoistway_qos::Terms;
 
 /// The interval of [`Watch::tick`], in ns.
@@ -74,10 +74,15 @@ pub struct Claim<'a> {
 /// Each tenant first gets its reservation. The highest class (real time before best effort before
 /// idle) gets the rest, divided by the weights in the tree of groups. A share that a limit denies
 /// to a tenant goes to the others.
+///
+/// Best-effort tenants with a reservation take part in that division only if `shares_excess` is
+/// true (the tunable `excess` of the reservation layer), or if no other tenant of the class uses
+/// the device: otherwise their requests beyond the reservation are served after all others.
 pub fn entitlements(
     claims: &[Claim<'_>],
     groups: &BTreeMap<String, (u16, Option<String>)>,
     bytes_per_second: f64,
+    shares_excess: bool,
 ) -> Vec<Option<f64>> {
     let rate = bytes_per_second.max(1.0);
     let reserved: Vec<f64> = claims
@@ -93,6 +98,10 @@ pub fn entitlements(
     let best = claims.iter().filter(|claim| claim.active).map(|claim| rank(claim.terms)).min();
     let mut open: Vec<usize> =
         (0..claims.len()).filter(|&at| claims[at].active && Some(rank(claims[at].terms)) == best).collect();
+    let gets_excess_last = |at: usize| claims[at].terms.reserve.is_some() && rank(claims[at].terms) == 1;
+    if !shares_excess && !open.iter().all(|&at| gets_excess_last(at)) {
+        open.retain(|&at| !gets_excess_last(at));
+    }
     let mut rest = (1.0 - promised * scale).max(0.0);
     // Each round but the last removes a tenant at its limit. A few rounds suffice for ordinary
     // limits; otherwise a small rest stays undivided.
@@ -185,7 +194,8 @@ impl Watch {
             })
             .collect();
         let elapsed_s = now_ns.saturating_sub(*since_ns).max(1) as f64 / 1e9;
-        let found = shares(&sampled, groups, elapsed_s);
+        let shares_excess = target.device(device).is_some_and(|facts| shares_excess(&facts));
+        let found = shares(&sampled, groups, shares_excess, elapsed_s);
         let keys = tenants.iter().map(|(tenant, _)| (device.to_owned(), tenant.clone()));
         self.shares.extend(keys.zip(found));
     }
@@ -207,8 +217,14 @@ pub struct Sampled {
     pub now: Counters,
 }
 
-/// Returns the shares of all tenants of one device over an interval.
-pub fn shares(sampled: &[Sampled], groups: &BTreeMap<String, (u16, Option<String>)>, elapsed_s: f64) -> Vec<Share> {
+/// Returns the shares of all tenants of one device over an interval. [`entitlements`] describes
+/// `shares_excess`.
+pub fn shares(
+    sampled: &[Sampled],
+    groups: &BTreeMap<String, (u16, Option<String>)>,
+    shares_excess: bool,
+    elapsed_s: f64,
+) -> Vec<Share> {
     let moved = |of: fn(&Counters) -> u64| -> Vec<u64> {
         sampled.iter().map(|sample| of(&sample.now).saturating_sub(of(&sample.before))).collect()
     };
@@ -217,7 +233,7 @@ pub fn shares(sampled: &[Sampled], groups: &BTreeMap<String, (u16, Option<String
     let active = |at: usize| requests[at] > 0 || sampled[at].now.busy;
     let claims: Vec<Claim<'_>> =
         sampled.iter().enumerate().map(|(at, sample)| Claim { terms: &sample.terms, active: active(at) }).collect();
-    let entitled = entitlements(&claims, groups, bytes_all as f64 / elapsed_s);
+    let entitled = entitlements(&claims, groups, bytes_all as f64 / elapsed_s, shares_excess);
     let part = |own: u64, all: u64| (all > 0).then(|| own as f64 / all as f64);
     (0..sampled.len())
         .map(|at| Share {
@@ -228,6 +244,11 @@ pub fn shares(sampled: &[Sampled], groups: &BTreeMap<String, (u16, Option<String
             requests_per_second: requests[at] as f64 / elapsed_s,
         })
         .collect()
+}
+
+/// Returns true if requests beyond a reservation have their turn beside best effort on a device.
+fn shares_excess(facts: &DeviceFacts) -> bool {
+    facts.tunables.iter().any(|(tunable, value)| tunable.name == "excess" && *value == 1)
 }
 
 /// Returns the weight and the parent of all groups by name.
@@ -304,12 +325,24 @@ mod tests {
     }
 
     fn entitled(terms: &[Terms], groups: &[(&str, u16, Option<&str>)], rate: f64) -> Vec<f64> {
+        entitled_with(terms, groups, rate, false)
+    }
+
+    fn entitled_with(
+        terms: &[Terms],
+        groups: &[(&str, u16, Option<&str>)],
+        rate: f64,
+        shares_excess: bool,
+    ) -> Vec<f64> {
         let groups = groups
             .iter()
             .map(|(name, weight, parent)| ((*name).to_owned(), (*weight, parent.map(str::to_owned))))
             .collect();
         let claims: Vec<_> = terms.iter().map(|terms| Claim { terms, active: true }).collect();
-        entitlements(&claims, &groups, rate).into_iter().map(|part| (part.unwrap() * 1000.0).round() / 1000.0).collect()
+        entitlements(&claims, &groups, rate, shares_excess)
+            .into_iter()
+            .map(|part| (part.unwrap() * 1000.0).round() / 1000.0)
+            .collect()
     }
 
     #[test]
@@ -317,7 +350,7 @@ mod tests {
         assert_eq!(entitled(&[terms(300), terms(100)], &[], 100.0), [0.75, 0.25]);
         let (a, b, c) = (terms(300), terms(100), terms(600));
         let claims = [(&a, true), (&b, true), (&c, false)].map(|(terms, active)| Claim { terms, active });
-        assert_eq!(entitlements(&claims, &BTreeMap::new(), 1.0), [Some(0.75), Some(0.25), None]);
+        assert_eq!(entitlements(&claims, &BTreeMap::new(), 1.0, false), [Some(0.75), Some(0.25), None]);
     }
 
     #[test]
@@ -332,11 +365,17 @@ mod tests {
 
     #[test]
     fn a_reservation_comes_before_the_weights() {
-        // 40 of 100 bytes a second are reserved; the other 60 go 1:1.
         let reserve = Some(Reserve { bytes_per_second: 40, request_bytes: 1 });
-        assert_eq!(entitled(&[Terms { reserve, ..terms(100) }, terms(100)], &[], 100.0), [0.7, 0.3]);
+        let reserving = || Terms { reserve, ..terms(100) };
+        // 40 of 100 bytes a second are reserved; the other 60 go 1:1 if the tunable says so.
+        assert_eq!(entitled(&[reserving(), terms(100)], &[], 100.0), [0.4, 0.6]);
+        assert_eq!(entitled_with(&[reserving(), terms(100)], &[], 100.0, true), [0.7, 0.3]);
+        // No other tenant of the class uses the device, so the rest is divided.
+        assert_eq!(entitled(&[reserving(), reserving()], &[], 100.0), [0.5, 0.5]);
+        let idle = Terms { priority: Priority::new(Class::Idle, 7).unwrap(), ..terms(100) };
+        assert_eq!(entitled(&[reserving(), idle], &[], 100.0), [1.0, 0.0]);
         // The device transfers less than the reservation: nothing is left.
-        assert_eq!(entitled(&[Terms { reserve, ..terms(100) }, terms(100)], &[], 20.0), [1.0, 0.0]);
+        assert_eq!(entitled(&[reserving(), terms(100)], &[], 20.0), [1.0, 0.0]);
     }
 
     #[test]
@@ -362,7 +401,7 @@ mod tests {
             Sampled { terms: terms(100), before: counters(0, 0, 0), now: counters(10, 1000, 30) },
             Sampled { terms: terms(100), before: counters(9, 9, 9), now: counters(9, 9, 9) },
         ];
-        let shares = shares(&sampled, &BTreeMap::new(), 2.0);
+        let shares = shares(&sampled, &BTreeMap::new(), false, 2.0);
         assert_eq!((shares[0].bytes, shares[0].time, shares[0].entitlement), (Some(0.75), Some(0.25), Some(0.5)));
         assert_eq!((shares[0].bytes_per_second, shares[0].requests_per_second), (1500.0, 15.0));
         assert_eq!((shares[2].bytes, shares[2].entitlement), (Some(0.0), None));
