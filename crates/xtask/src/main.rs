@@ -13,6 +13,7 @@
 //! - building and running the fuzz targets: `fuzz/`
 //! - the environment of Python for tests and measurements: `python.rs`
 //! - kernels in QEMU and the kernel module: `kernel/`; kernels on emulated drives: `guest.rs`
+//! - the dashboard and the alerts in Prometheus: `check_monitoring.rs`
 //! - measurements: the module with the name of the task; their goals: `goals.rs`
 
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ mod bench_nbd;
 mod bench_order;
 mod bench_sweep;
 mod check_advise;
+mod check_monitoring;
 mod checks;
 mod clib;
 mod compare;
@@ -127,6 +129,8 @@ enum Task {
     /// Compare the advice of `hoistway advise` with predictions and real runs:
     /// docs/advise-checked.md
     CheckAdvise(check_advise::Options),
+    /// Check the dashboard and the alerts against Prometheus: docs/monitoring.md
+    CheckMonitoring(check_monitoring::Options),
 }
 
 fn main() -> ExitCode {
@@ -168,5 +172,6 @@ fn run(task: Task) -> Result<()> {
         Task::Compare(options) => compare::run(&options),
         Task::Whatif(options) => whatif::run(&options),
         Task::CheckAdvise(options) => check_advise::run(&options),
+        Task::CheckMonitoring(options) => check_monitoring::run(&options),
     }
 }

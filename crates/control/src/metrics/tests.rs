@@ -1,5 +1,7 @@
 //! Scrapes of a fake server.
 
+use hoistway_core::Kind;
+
 use super::http::{REQUEST_BYTES_MAX, Session};
 use super::*;
 use crate::fake::FakeTarget;
@@ -71,6 +73,38 @@ fn every_sample_belongs_to_a_family_that_was_declared() {
             .unwrap_or(name);
         assert!(families.contains(&bare) || families.contains(&name), "{line}");
     }
+}
+
+/// The dashboard and the alerts, which read the metrics.
+const DASHBOARD: &str = include_str!("../../../../packaging/grafana/hoistway.json");
+const ALERTS: &str = include_str!("../../../../packaging/prometheus/hoistway.rules.yml");
+
+#[test]
+fn the_dashboard_has_all_metrics_and_the_alerts_have_no_others() {
+    let text = Metrics::new().text(&Watch::new(), &FakeTarget::new());
+    let families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let samples = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split(['{', ' ']).next());
+    // A family without a sample in this scrape counts under its own name.
+    let existing: BTreeSet<&str> = samples.chain(families.iter().copied()).collect();
+    let used = |source: &'static str| -> BTreeSet<&'static str> {
+        let words = source.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.filter(|word| word.starts_with("hoistway_")).collect()
+    };
+    let (shown, watched) = (used(DASHBOARD), used(ALERTS));
+    assert!(watched.len() >= 8, "{watched:?}");
+    let unknown: Vec<_> = shown.union(&watched).filter(|name| !existing.contains(*name)).collect();
+    assert!(unknown.is_empty(), "no such metrics: {unknown:?}");
+    let hidden: Vec<_> =
+        families.iter().filter(|family| !shown.iter().any(|name| name.starts_with(**family))).collect();
+    assert!(hidden.is_empty(), "not in the dashboard: {hidden:?}");
+}
+
+#[test]
+fn the_alert_on_shares_leaves_out_the_elevators_without_groups() {
+    let without: Vec<&str> =
+        Kind::ALL.iter().map(|kind| kind.info()).filter(|info| !info.groups).map(|info| info.name).collect();
+    let pattern = format!("hoistway_device_elevator{{elevator=~\"{}\"}}", without.join("|"));
+    assert!(ALERTS.contains(&pattern), "the rule HoistwayShareTooSmall lacks {pattern}");
 }
 
 /// A server with many tenants, whose names need escapes.

@@ -1,0 +1,300 @@
+//! `cargo xtask check-monitoring`: the alerts and the dashboard of `packaging` against Prometheus.
+//!
+//! promtool checks the rules and runs their tests. Then fio loads a server with four tenants on an
+//! emulated drive, and Prometheus scrapes it. The text of a scrape must be valid OpenMetrics, each
+//! expression of the dashboard must have a value, and no alert may be pending.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::server::{self, Server};
+use crate::{repository, tools};
+
+/// The programs of this check, with their Debian packages.
+const PROGRAMS: [(&str, &str); 3] = [("prometheus", "prometheus"), ("promtool", "prometheus"), ("fio", "fio")];
+/// Debian's Python, which finds Debian's packages.
+const PYTHON: &str = "/usr/bin/python3";
+/// The Debian package of the parser of OpenMetrics.
+const PARSER: &str = "python3-prometheus-client";
+/// Parses the text of a scrape as strictly as the standard demands.
+const PARSE: &str = "import sys, urllib.request
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
+text = urllib.request.urlopen(sys.argv[1]).read().decode()
+print(sum(len(family.samples) for family in parse(text)))";
+/// The tenants of the server: terms, and the jobs of fio.
+const TENANTS: [(&str, &str, &str); 4] = [
+    ("web", "weight = 300", "rw=randread\nbs=64k\niodepth=8"),
+    ("backup", "weight = 100", "rw=randrw\nbs=64k\niodepth=8"),
+    ("database", "reserve = { rate = \"1M\", request = \"64k\" }", "rw=randread\nbs=64k\niodepth=2"),
+    ("batch", "limit = \"1M\"", "rw=write\nbs=128k\niodepth=4\nfsync=64"),
+];
+/// The longest time until Prometheus answers.
+const PROMETHEUS_START_MAX: Duration = Duration::from_secs(30);
+
+/// Options of `cargo xtask check-monitoring`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Seconds of the load that Prometheus observes
+    #[arg(long, default_value_t = 60, value_name = "N", value_parser = clap::value_parser!(u64).range(20..))]
+    seconds: u64,
+    /// The program to run, instead of the one that is built with the profile `dist`
+    #[arg(long, value_name = "PROGRAM")]
+    hoistway: Option<PathBuf>,
+    /// Install missing programs (as root on Debian)
+    #[arg(long)]
+    install: bool,
+}
+
+/// Runs the check. Without Prometheus it prints that it was skipped.
+pub fn run(options: &Options) -> Result<()> {
+    if !options.install && tools::find("prometheus").is_none() {
+        println!("SKIPPED: prometheus is missing: apt-get install prometheus, or pass --install");
+        return Ok(());
+    }
+    tools::require_all(&PROGRAMS, options.install)?;
+    let monitoring = repository::root().join("packaging/prometheus");
+    let promtool = |arguments: &[&str], file: &str| {
+        tools::run(Command::new("promtool").args(arguments).arg(file).current_dir(&monitoring))
+    };
+    promtool(&["check", "rules"], "hoistway.rules.yml")?;
+    promtool(&["check", "config"], "prometheus.yml")?;
+    promtool(&["test", "rules"], "hoistway.tests.yml")?;
+
+    let hoistway = options.hoistway.clone().map_or_else(server::build, Ok)?;
+    let directory = std::env::temp_dir().join(format!("hoistway-monitoring-{}", std::process::id()));
+    fs::create_dir_all(&directory)?;
+    let result = observe(options, &hoistway, &monitoring.join("hoistway.rules.yml"), &directory);
+    fs::remove_dir_all(&directory)?;
+    result
+}
+
+/// Starts server, load and Prometheus, and evaluates all expressions under load.
+fn observe(options: &Options, hoistway: &Path, rules: &Path, directory: &Path) -> Result<()> {
+    let metrics = free_address()?;
+    let config = directory.join("hoistway.toml");
+    fs::write(&config, configuration(directory, &metrics))?;
+    let server =
+        Server::start(Command::new(hoistway).args(["serve", "--config"]).arg(&config), &directory.join("server.log"))?;
+    check_text(&metrics, options.install)?;
+    let prometheus = Prometheus::start(&metrics, rules, directory)?;
+    let load = directory.join("load.fio");
+    fs::write(&load, jobs(directory, options.seconds + 60))?;
+    let mut fio = Command::new("fio");
+    let printed = directory.join("fio.out");
+    let output = fs::File::create(&printed)?;
+    fio.arg(&load).stdout(output.try_clone()?).stderr(output);
+    let mut fio = Background(fio.spawn().context("cannot start fio")?);
+    println!("load for {} s", options.seconds);
+    std::thread::sleep(Duration::from_secs(options.seconds));
+    let ended = fio.0.try_wait()?;
+    ensure!(ended.is_none(), "fio ended early: {}", fs::read_to_string(&printed)?);
+    let samples = check_text(&metrics, false)?;
+    println!("{samples} samples under load, valid OpenMetrics");
+
+    let mut failed = Vec::new();
+    for expression in expressions(&dashboard()?)? {
+        let found = prometheus.query(&expression.with_values(&metrics))?;
+        println!("{:<42} {}", expression.panel, summary(&found));
+        if found.is_empty() {
+            failed.push(format!("{}: no value: {}", expression.panel, expression.text));
+        }
+    }
+    let alerts = prometheus.labels("ALERTS")?;
+    failed.extend(alerts.iter().map(|alert| format!("an alert without a reason: {alert}")));
+    drop((fio, prometheus));
+    server.stop()?;
+    if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("\n")) }
+}
+
+/// Parses the text of a scrape, and returns the number of samples.
+fn check_text(metrics: &str, install: bool) -> Result<u64> {
+    let has_parser = Command::new(PYTHON).args(["-c", "import prometheus_client"]).stderr(Stdio::null()).status()?;
+    if !has_parser.success() {
+        ensure!(install, "the parser of OpenMetrics is missing: apt-get install {PARSER}, or pass --install");
+        tools::install(&[PARSER])?;
+    }
+    let printed = tools::output(Command::new(PYTHON).args(["-c", PARSE, &format!("http://{metrics}/metrics")]))?;
+    printed.trim().parse().with_context(|| format!("no number of samples: {printed}"))
+}
+
+/// Returns an address of the loopback interface on which no program listens.
+fn free_address() -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
+    Ok(listener.local_addr()?.to_string())
+}
+
+/// Returns the configuration of a server with an export of 2 GiB for each tenant.
+fn configuration(directory: &Path, metrics: &str) -> String {
+    let mut text = format!(
+        "[listen]\nsocket = \"{}\"\n[metrics]\naddress = \"{metrics}\"\n\
+         [[device]]\nname = \"disk\"\nbackend = \"mem:8G\"\ndrive = \"sata-7200-2006\"\n",
+        socket(directory).display()
+    );
+    for (index, (name, terms, _)) in TENANTS.iter().enumerate() {
+        text += &format!("[[export]]\nname = \"{name}\"\noffset = \"{}G\"\nsize = \"2G\"\n", 2 * index);
+        text += &format!("[[tenant]]\nname = \"{name}\"\nexport = \"{name}\"\n{terms}\n");
+    }
+    text
+}
+
+/// Returns the job file with a job for each tenant.
+fn jobs(directory: &Path, seconds: u64) -> String {
+    let mut text = format!("[global]\nioengine=nbd\ntime_based\nruntime={seconds}\nsize=2G\n");
+    for (name, _, job) in TENANTS {
+        text += &format!("[{name}]\n{job}\nuri=nbd+unix:///{name}?socket={}\n", socket(directory).display());
+    }
+    text
+}
+
+fn socket(directory: &Path) -> PathBuf {
+    directory.join("nbd.socket")
+}
+
+/// A program that is killed when the value is dropped.
+struct Background(Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // Fails if the program has exited already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A Prometheus that scrapes the server.
+struct Prometheus {
+    url: String,
+    _process: Background,
+}
+
+impl Prometheus {
+    fn start(metrics: &str, rules: &Path, directory: &Path) -> Result<Prometheus> {
+        let config = directory.join("prometheus.yml");
+        let text = format!(
+            "global: {{scrape_interval: 2s, evaluation_interval: 2s}}\nrule_files: ['{}']\n\
+             scrape_configs: [{{job_name: hoistway, static_configs: [{{targets: ['{metrics}']}}]}}]\n",
+            rules.display()
+        );
+        fs::write(&config, text)?;
+        let address = free_address()?;
+        let log = directory.join("prometheus.log");
+        let mut command = Command::new("prometheus");
+        command.arg(format!("--config.file={}", config.display()));
+        command.arg(format!("--storage.tsdb.path={}", directory.join("tsdb").display()));
+        command.arg(format!("--web.listen-address={address}")).stderr(fs::File::create(&log)?);
+        let process = Background(command.spawn().context("cannot start prometheus")?);
+        let prometheus = Prometheus { url: format!("http://{address}"), _process: process };
+        let start = Instant::now();
+        while !prometheus.query("up == 1").is_ok_and(|found| !found.is_empty()) {
+            if start.elapsed() > PROMETHEUS_START_MAX {
+                bail!("Prometheus does not scrape the server: {}", fs::read_to_string(&log)?);
+            }
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        Ok(prometheus)
+    }
+
+    /// Evaluates an expression and returns its series.
+    fn series(&self, expression: &str) -> Result<Vec<Value>> {
+        let mut command = Command::new("promtool");
+        let output = command.args(["query", "--format=json", "instant", &self.url, expression]).output()?;
+        ensure!(output.status.success(), "{expression}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        serde_json::from_slice(&output.stdout).with_context(|| format!("the answer to {expression}"))
+    }
+
+    /// Evaluates an expression and returns the values that are numbers.
+    fn query(&self, expression: &str) -> Result<Vec<f64>> {
+        let values = self.series(expression)?;
+        let number = |series: &Value| series["value"][1].as_str()?.parse().ok();
+        Ok(values.iter().filter_map(number).filter(|value: &f64| value.is_finite()).collect())
+    }
+
+    /// Evaluates an expression and returns the labels of its series.
+    fn labels(&self, expression: &str) -> Result<Vec<String>> {
+        Ok(self.series(expression)?.iter().map(|series| series["metric"].to_string()).collect())
+    }
+}
+
+/// Reads the dashboard.
+fn dashboard() -> Result<Value> {
+    let path = repository::root().join("packaging/grafana/hoistway.json");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))
+}
+
+/// An expression of the dashboard.
+#[derive(Debug, PartialEq, Eq)]
+struct Expression {
+    /// The title of the panel or the name of the variable.
+    panel: String,
+    text: String,
+}
+
+impl Expression {
+    /// Replaces Grafana's variables: everything of one instance.
+    fn with_values(&self, instance: &str) -> String {
+        [("$__rate_interval", "20s"), ("$__range", "1m"), ("$instance", instance), ("$device", ".*"), ("$tenant", ".*")]
+            .iter()
+            .fold(self.text.clone(), |text, (variable, value)| text.replace(variable, value))
+    }
+}
+
+/// Returns the expressions of all panels, and those from which the variables have their values.
+fn expressions(dashboard: &Value) -> Result<Vec<Expression>> {
+    let list = |value: &Value, name: &str| -> Vec<Value> { value[name].as_array().cloned().unwrap_or_default() };
+    let mut found = Vec::new();
+    for variable in list(&dashboard["templating"], "list").iter().filter(|variable| variable["type"] == "query") {
+        let name = variable["name"].as_str().context("a variable without a name")?;
+        let query = variable["query"]["query"].as_str().with_context(|| format!("no query of ${name}"))?;
+        let parts = query.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')'));
+        let (series, label) = parts
+            .and_then(|parts| parts.rsplit_once(", "))
+            .with_context(|| format!("${name}: {query} is not label_values(SERIES, LABEL)"))?;
+        found.push(Expression { panel: format!("${name}"), text: format!("count by ({label}) ({series})") });
+    }
+    for panel in list(dashboard, "panels").iter().filter(|panel| panel["type"] != "row") {
+        let title = panel["title"].as_str().context("a panel without a title")?;
+        let targets = list(panel, "targets");
+        ensure!(!targets.is_empty(), "{title}: a panel without expressions");
+        for target in targets {
+            let text = target["expr"].as_str().with_context(|| format!("{title}: no expression"))?;
+            found.push(Expression { panel: title.to_owned(), text: text.to_owned() });
+        }
+    }
+    Ok(found)
+}
+
+/// Formats the number of series and the range of their values.
+fn summary(values: &[f64]) -> String {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if values.is_empty() {
+        "no value".to_owned()
+    } else {
+        format!("{:>3} series, {least:.4} to {most:.4}", values.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dashboard_has_expressions_in_every_panel() {
+        let dashboard = dashboard().unwrap();
+        let all = expressions(&dashboard).unwrap();
+        for expression in &all {
+            let text = expression.with_values("127.0.0.1:1");
+            assert!(!text.contains('$'), "{}: a variable without a value: {text}", expression.panel);
+        }
+        assert!(all.iter().any(|expression| expression.panel == "$tenant"));
+        let without = serde_json::json!({ "panels": [{ "type": "stat", "title": "Empty" }] });
+        assert_eq!(expressions(&without).unwrap_err().to_string(), "Empty: a panel without expressions");
+    }
+}
