@@ -7,14 +7,15 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::repository;
 use crate::server::{self, Server};
-use crate::{repository, tools};
+use crate::tools::{self, Background};
 
 /// The programs of this check, with their Debian packages.
 const PROGRAMS: [(&str, &str); 3] = [("prometheus", "prometheus"), ("promtool", "prometheus"), ("fio", "fio")];
@@ -154,17 +155,6 @@ fn jobs(directory: &Path, seconds: u64) -> String {
 
 fn socket(directory: &Path) -> PathBuf {
     directory.join("nbd.socket")
-}
-
-/// A program that is killed when the value is dropped.
-struct Background(Child);
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        // Fails if the program has exited already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A Prometheus that scrapes the server.

@@ -1,13 +1,25 @@
 //! The programs that the checks start, cargo among them.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use anyhow::{Context, Result, bail};
 use hoistway_clib::Workspace;
 pub use hoistway_vm::programs::{find, install, is_root, output, require_all, run};
 
 use crate::repository;
+
+/// A program that is killed when the value is dropped.
+#[derive(Debug)]
+pub struct Background(pub Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // Fails if the program has exited already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// The programs that tests start, each with its Debian package.
 const PROGRAMS: &[(&str, &str)] = &[

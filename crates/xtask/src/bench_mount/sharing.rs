@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use super::ways::{Reached, Way, mount};
 use super::{Bench, Section};
 use crate::emulated::{Disk, Mounted, Setup};
 use crate::goals::Goal;
-use crate::tools;
+use crate::tools::{self, Background};
 
 const DRIVE: &str = "sata-7200-2006";
 /// The size of the file that the reader streams: more than it reads in a run.
@@ -217,28 +217,16 @@ fn stream(at: &Path, case: &Case, seconds: u32) -> Result<f64> {
     document["jobs"][0]["read"]["bw_bytes"].as_f64().context("the output of fio has no rate")
 }
 
-/// Processes that copy files. Dropping the value kills them.
-#[derive(Default)]
-struct Copies(Vec<Child>);
-
-fn copies(at: &Path, words: &[&str]) -> Result<Copies> {
-    let mut copies = Copies::default();
+/// Starts the processes that copy files.
+fn copies(at: &Path, words: &[&str]) -> Result<Vec<Background>> {
+    let mut copies = Vec::new();
     for copy in 0..COPIES {
         let words: Vec<&str> = words.iter().copied().chain(["cp"]).collect();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).arg(at.join(format!("source-{copy}"))).arg(at.join(format!("copy-{copy}")));
-        copies.0.push(command.stderr(Stdio::null()).spawn().context("cannot start cp")?);
+        copies.push(Background(command.stderr(Stdio::null()).spawn().context("cannot start cp")?));
     }
     Ok(copies)
-}
-
-impl Drop for Copies {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 /// Writes a configuration with the properties that the loop device hides: the disk is rotational,

@@ -1,7 +1,7 @@
 //! The cost of a server in front of another: the same load on nbdkit, and on hoistway over nbdkit.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::load::Load;
 use super::servers::{Bench, Server};
 use super::transport::{Medians, Workload, measure};
+use crate::tools::Background;
 
 /// The longest time until nbdkit opens its socket.
 const START_MAX: Duration = Duration::from_secs(10);
@@ -18,16 +19,6 @@ pub const DIRECT: Server = Server::NbdkitFile;
 /// The servers in front of it: with the default number of connections, and with one.
 pub const IN_FRONT: [Server; 2] =
     [Server::HoistwayRemote { connections: 4 }, Server::HoistwayRemote { connections: 1 }];
-
-/// An nbdkit that is killed on drop.
-struct Behind(Child);
-
-impl Drop for Behind {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Runs all loads on nbdkit, and on hoistway over another nbdkit with the same file.
 pub fn run(bench: &Bench, seconds: f64, rounds: u32) -> Result<Vec<(Workload, Medians)>> {
@@ -47,10 +38,11 @@ pub fn run(bench: &Bench, seconds: f64, rounds: u32) -> Result<Vec<(Workload, Me
     workloads.into_iter().map(|workload| measure(&workload, bench, rounds).map(|medians| (workload, medians))).collect()
 }
 
-fn start(socket: &Path, image: &Path) -> Result<Behind> {
+/// Starts the nbdkit behind hoistway.
+fn start(socket: &Path, image: &Path) -> Result<Background> {
     let mut command = Command::new("nbdkit");
     command.args(["-f", "-U"]).arg(socket).arg("file").arg(image).stdout(Stdio::null()).stderr(Stdio::null());
-    let behind = Behind(command.spawn().context("nbdkit cannot be started")?);
+    let behind = Background(command.spawn().context("nbdkit cannot be started")?);
     let began = Instant::now();
     while !socket.exists() {
         if began.elapsed() > START_MAX {
