@@ -205,7 +205,7 @@ pub(super) struct CostModel {
     /// The mean cost of small requests elsewhere, and the cost of moving away, as of the last fit.
     far_ns: u64,
     move_ns: Option<u64>,
-    /// Whether they have changed since they were last asked for.
+    /// Whether lines were fitted since the last [`CostModel::take_changed`].
     is_changed: bool,
 }
 
@@ -380,7 +380,8 @@ impl CostModel {
         self.is_changed = true;
     }
 
-    /// Returns true if lines were fitted since the last call.
+    /// Returns true if the line of a class was fitted since the last call: the cost of a move may
+    /// have changed.
     pub fn take_changed(&mut self) -> bool {
         core::mem::take(&mut self.is_changed)
     }

@@ -23,7 +23,7 @@ const TRIAL_AFTER_NS: u64 = 500_000_000;
 /// percent.
 const TRIAL_PERCENT: u64 = 85;
 
-/// What happens in a turn.
+/// The decision on the present turn, made at each dispatch.
 pub(super) enum Turn {
     /// The stream's next request is served.
     GoesOn,
@@ -120,7 +120,8 @@ impl Moves {
         cost_ns.saturating_mul(REQUESTS_TO_LEARN)
     }
 
-    /// A turn of a party begins. Learns from the turn before, unless it was on trial.
+    /// A turn of a party begins. Learns the cost of a move from the turn before, unless that one
+    /// was on trial.
     pub fn begin(&mut self, owner: Slot, is_trial: bool) {
         if self.time_ns > 0 {
             let sample = self.time_ns.saturating_sub(self.stream_ns);
@@ -146,7 +147,7 @@ impl Moves {
         self.expected_ns = self.expected_ns.saturating_add(expected_ns);
     }
 
-    /// Requests are served out of order: a turn on trial shows nothing.
+    /// Ends a trial without a result: its requests were drained in another order.
     pub fn cancel_trial(&mut self) {
         if core::mem::take(&mut self.is_trial) {
             self.time_ns = 0;

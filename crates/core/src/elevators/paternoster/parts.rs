@@ -38,12 +38,12 @@ impl Parts {
         !cfg!(feature = "ablation") || self.is_on(part as usize)
     }
 
-    /// Returns true if the part of a switch is on.
+    /// Returns true if the part with this index in [`SWITCHES`] is on.
     pub fn is_on(self, switch: usize) -> bool {
         self.0 & bit(switch) != 0
     }
 
-    /// Sets the switch of a part.
+    /// Switches the part with this index in [`SWITCHES`] on or off.
     pub fn set(&mut self, switch: usize, is_on: bool) {
         self.0 = if is_on { self.0 | bit(switch) } else { self.0 & !bit(switch) };
     }
