@@ -147,6 +147,7 @@ pub const KEYS: &[Key] = &[
     key(Section::Device, "request_max", "a size: 4k to 32M, whole sectors", "`\"1M\"`", "The largest request of the device. Longer requests are split; merging stops at this size."),
     key(Section::Device, "bandwidth", "a rate", "a drive's slowest; else none", "The lowest sustained bandwidth, for the admission of reservations."),
     key(Section::Device, "position", "a time, at most 1s", "a drive's mean; else none", "The positioning time of a request, for the admission of reservations."),
+    key(Section::Device, "log_slow", "a time: 1ms to 1h", "`\"10s\"`", "Requests that take longer, from arrival to completion, are logged with their tenant, range and times; at most one a minute for each tenant."),
 
     key(Section::Device, "connections", "1 to 16", "4", "Remote exports: the number of connections, if the remote announces that several connections may be used (NBD_FLAG_CAN_MULTI_CONN); otherwise one is used."),
     key(Section::Device, "timeout", "a time: 1s to 1h", "`\"30s\"`", "Remote exports: the time after which a request that the remote has not completed fails with EIO, whether the remote cannot be reached or does not reply."),

@@ -31,7 +31,7 @@ pub enum LiveChange {
     Tunables { device: String },
     /// Another queue depth.
     Depth { device: String },
-    /// Merging or the largest request.
+    /// Merging, the largest request, or which requests are logged as slow.
     Requests { device: String },
     /// Bandwidth or positioning time, for reservations.
     Figures { device: String },
@@ -124,7 +124,8 @@ impl Config {
             if old.queue.depth != device.queue.depth {
                 changes.push(Change::Live(LiveChange::Depth { device: name() }));
             }
-            let requests = |device: &DeviceConfig| (device.queue.merge, device.queue.request_bytes_max);
+            let requests =
+                |device: &DeviceConfig| (device.queue.merge, device.queue.request_bytes_max, device.queue.log_slow_ns);
             if requests(old) != requests(device) {
                 changes.push(Change::Live(LiveChange::Requests { device: name() }));
             }
@@ -192,7 +193,7 @@ impl fmt::Display for LiveChange {
             LiveChange::Elevator { device } => write!(f, "device `{device}`: another elevator"),
             LiveChange::Tunables { device } => write!(f, "device `{device}`: tunables"),
             LiveChange::Depth { device } => write!(f, "device `{device}`: depth"),
-            LiveChange::Requests { device } => write!(f, "device `{device}`: merge or request_max"),
+            LiveChange::Requests { device } => write!(f, "device `{device}`: merge, request_max or log_slow"),
             LiveChange::Figures { device } => write!(f, "device `{device}`: bandwidth or position"),
             LiveChange::ExportAdded { export } => write!(f, "export `{export}`: added"),
             LiveChange::ExportRemoved { export } => write!(f, "export `{export}`: removed"),

@@ -162,6 +162,18 @@ pub(crate) fn time_ns(value: &Value) -> ParseResult<u64> {
     }
 }
 
+/// Parses the time from which a request counts as slow.
+pub(crate) fn log_slow_ns(value: &Value) -> ParseResult<u64> {
+    const RIGHT: &str = "it takes a time of 1ms to 1h, with its unit, such as 500ms or 30s";
+    match value {
+        Value::Text(text) => match parse_duration_ns(text).map_err(|error| why(&error, RIGHT))? {
+            ns @ 1_000_000..=3_600_000_000_000 => Ok(ns),
+            _ => Err(RIGHT.into()),
+        },
+        _ => Err(RIGHT.into()),
+    }
+}
+
 /// Returns why a text is no size or time, if that is more specific than `right`.
 fn why(error: &UnitError, right: &str) -> String {
     match (error, error.help()) {

@@ -8,6 +8,7 @@ use hoistway_custom::Host;
 
 use crate::account::Account;
 use crate::entries::NONE;
+use crate::log_limit::LogRateLimiter;
 use crate::recorder::QueueSink;
 use crate::terms::Terms;
 
@@ -49,6 +50,8 @@ pub(crate) struct Node {
     pub is_known: bool,
     /// Why the reservation is not in force, if it was refused after it had been admitted.
     pub unreserved: Option<ReserveError>,
+    /// Limits the log of slow requests.
+    pub slow_log: LogRateLimiter,
 }
 
 /// A client.
@@ -264,6 +267,7 @@ impl Node {
             account: Account::default(),
             is_known: true,
             unreserved: None,
+            slow_log: LogRateLimiter::new(),
         }
     }
 }

@@ -177,6 +177,7 @@ fn config() -> Config {
             request_bytes_max: 65_536,
             bandwidth: None,
             position_ns: None,
+            log_slow_ns: DiskQueueConfig::LOG_SLOW_NS_DEFAULT,
         },
         backend: BackendConfig::Memory { bytes: DEVICE_BYTES },
         drive: None,

@@ -43,6 +43,7 @@ impl ConfigBuilder<'_> {
         });
         let bandwidth = fields.read("bandwidth", value::rate);
         let position_ns = fields.read("position", value::time_ns);
+        let log_slow_ns = fields.read("log_slow", value::log_slow_ns).unwrap_or(DiskQueueConfig::LOG_SLOW_NS_DEFAULT);
         let figures = drive.as_ref().map(describe);
         let bandwidth = bandwidth
             .or_else(|| figures.as_ref().map(|of| (of.sequential_inner_mb_s * 1e6) as u64).filter(|of| *of > 0));
@@ -80,6 +81,7 @@ impl ConfigBuilder<'_> {
                     .unwrap_or(DiskQueueConfig::REQUEST_BYTES_DEFAULT),
                 bandwidth,
                 position_ns,
+                log_slow_ns,
             },
             backend,
             drive,

@@ -29,6 +29,7 @@ pub const KEYS: &[Key] = &[
     key(Section::MountDevice, "merge", "`true`, `false`", "`true`", "Dispatch adjacent waiting requests together."),
     key(Section::MountDevice, "bandwidth", "a rate", "none", "The lowest sustained bandwidth, for the admission of reservations. `hoistway serve --calibrate` measures it."),
     key(Section::MountDevice, "position", "a time, at most 1s", "none", "The positioning time of a request, for the admission of reservations."),
+    key(Section::MountDevice, "log_slow", "a time: 1ms to 1h", "`\"10s\"`", "Requests that take longer, from arrival to completion, are logged with their tenant, range and times; at most one a minute for each tenant."),
     key(Section::MountDevice, "rotational", "`true`, `false`", "as the system reports", "True if the device has an arm. Behind a controller or in a virtual machine the system may report it wrongly."),
 
     key(Section::MountTenant, "name", "letters, digits, `-`, `_`, `.`; at most 64", "from its only rule", "The name of the tenant in the control tree and in metrics. `default` is reserved for processes that no rule matches."),

@@ -86,6 +86,7 @@ impl MountBuilder<'_> {
             merge: fields.read("merge", value::switch).unwrap_or(true),
             bandwidth: fields.read("bandwidth", value::rate),
             position_ns: fields.read("position", value::time_ns),
+            log_slow_ns: fields.read("log_slow", value::log_slow_ns),
             rotational: fields.read("rotational", value::switch),
         };
         // The tunables may belong to the elevator of the whole mount.
@@ -101,6 +102,7 @@ impl MountBuilder<'_> {
                 request_bytes_max: DiskQueueConfig::REQUEST_BYTES_DEFAULT,
                 bandwidth: device.bandwidth,
                 position_ns: device.position_ns,
+                log_slow_ns: device.log_slow_ns.unwrap_or(DiskQueueConfig::LOG_SLOW_NS_DEFAULT),
             },
             backend: BackendConfig::Null { bytes: 512 },
             drive: None,

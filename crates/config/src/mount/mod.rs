@@ -102,6 +102,8 @@ pub struct MountDevice {
     pub bandwidth: Option<u64>,
     /// The positioning time of a request in ns, for the admission of reservations.
     pub position_ns: Option<u64>,
+    /// Requests that take longer than this, in ns, are logged.
+    pub log_slow_ns: Option<u64>,
     /// True if the device has an arm; `None`: as the system reports.
     pub rotational: Option<bool>,
 }

@@ -32,7 +32,7 @@ fn each_change_is_found_with_its_need_of_a_restart() {
         ("\"bfq\"", "\"noop\"", &["device `a`: another elevator"]),
         ("\"bfq\"", "\"bfq\"\ntunables = { slice_idle = 0 }", &["device `a`: tunables"]),
         ("\"bfq\"", "\"bfq\"\ndepth = 9", &["device `a`: depth"]),
-        ("\"bfq\"", "\"bfq\"\nmerge = false", &["device `a`: merge or request_max"]),
+        ("\"bfq\"", "\"bfq\"\nmerge = false", &["device `a`: merge, request_max or log_slow"]),
         ("\"bfq\"", "\"bfq\"\nbandwidth = \"1M\"", &["device `a`: bandwidth or position"]),
         ("name = \"x\"", "name = \"y\"", &["export `y`: added", "export `x`: removed"]),
         ("name = \"x\"", "name = \"x\"\nread_only = true", &["export `x`: moved, its clients are disconnected"]),

@@ -141,6 +141,7 @@ mod tests {
             request_bytes_max: 1 << 20,
             bandwidth: None,
             position_ns: None,
+            log_slow_ns: DiskQueueConfig::LOG_SLOW_NS_DEFAULT,
         };
         let medium = MediumProperties {
             bytes: 1 << 30,

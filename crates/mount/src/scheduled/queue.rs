@@ -581,6 +581,7 @@ fn settings(disk: &Disk, config: &MountConfig) -> DiskQueueConfig {
         request_bytes_max: REQUEST_BYTES_MAX as u32,
         bandwidth: device.and_then(|device| device.bandwidth),
         position_ns: device.and_then(|device| device.position_ns),
+        log_slow_ns: device.and_then(|device| device.log_slow_ns).unwrap_or(DiskQueueConfig::LOG_SLOW_NS_DEFAULT),
     }
 }
 

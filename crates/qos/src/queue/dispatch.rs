@@ -526,6 +526,9 @@ impl<D, O: Output> DiskQueue<D, O> {
         let queue_ns = entry.dispatch_ns.saturating_sub(entry.arrival_ns);
         let device_ns = now_ns.saturating_sub(entry.dispatch_ns);
         account.count(entry.op, entry.length, result.is_err(), queue_ns, device_ns);
+        if queue_ns.saturating_add(device_ns) > self.scheduler.log_slow_ns {
+            self.scheduler.log_slow(&entry, queue_ns, device_ns);
+        }
         self.completions.push((entry.member, Completion { ticket: entry.ticket, result }));
     }
 

@@ -252,6 +252,7 @@ impl DiskScheduler {
         self.set_requests(config.merge, config.request_bytes_max)?;
         self.set_depth(config.depth.unwrap_or_else(|| self.default_depth()));
         (self.bandwidth, self.position_ns) = (config.bandwidth, config.position_ns);
+        self.log_slow_ns = config.log_slow_ns;
         if is_other {
             self.switch_to(kind, self.tenants.any_reserves(), now_ns)?;
         } else if !self.queue.is_switching() {

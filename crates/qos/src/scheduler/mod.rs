@@ -10,7 +10,8 @@ use hoistway_core::{DeferredWork, Kick, Kind, RequestId, RequestQueue, Tunable, 
 use hoistway_custom::Host;
 use slab::Slab;
 
-use crate::account::{Account, BusyTime};
+use crate::account::{Account, BusyTime, OpKind};
+use crate::entries::Entry;
 use crate::limiter::Limiter;
 use crate::medium::MediumProperties;
 use crate::recorder::{QueueSink, Recorder};
@@ -49,9 +50,15 @@ pub struct DiskQueueConfig {
     pub bandwidth: Option<u64>,
     /// The positioning time of a request in ns, for the admission of reservations.
     pub position_ns: Option<u64>,
+    /// Requests that take longer than this from arrival to completion, in ns, are logged, at most
+    /// one a minute for each tenant.
+    pub log_slow_ns: u64,
 }
 
 impl DiskQueueConfig {
+    /// The default of [`log_slow_ns`](DiskQueueConfig::log_slow_ns): 10 s.
+    pub const LOG_SLOW_NS_DEFAULT: u64 = 10_000_000_000;
+
     /// The default size of the largest request in bytes: 1 MiB.
     pub const REQUEST_BYTES_DEFAULT: u32 = 1 << 20;
 
@@ -66,6 +73,7 @@ impl DiskQueueConfig {
             request_bytes_max: DiskQueueConfig::REQUEST_BYTES_DEFAULT,
             bandwidth: None,
             position_ns: None,
+            log_slow_ns: DiskQueueConfig::LOG_SLOW_NS_DEFAULT,
         }
     }
 }
@@ -131,6 +139,7 @@ pub struct DiskScheduler {
     pub(crate) now_ns: u64,
     bandwidth: Option<u64>,
     position_ns: Option<u64>,
+    pub(crate) log_slow_ns: u64,
 }
 
 impl std::fmt::Debug for DiskScheduler {
@@ -170,6 +179,7 @@ impl DiskScheduler {
             now_ns,
             bandwidth: config.bandwidth,
             position_ns: config.position_ns,
+            log_slow_ns: config.log_slow_ns,
         };
         scheduler.set_depth(config.depth.unwrap_or(medium.default_depth));
         Ok(scheduler)
@@ -243,6 +253,30 @@ impl DiskScheduler {
         self.request_bytes_max = request_bytes_max.into();
         self.queue.set_merging(merge && !self.medium.is_synchronous, (request_bytes_max / 512).max(1));
         Ok(())
+    }
+
+    /// Logs a request that took long, at most one a minute for each tenant: an example for the
+    /// latencies that the metrics sum up.
+    #[cold]
+    pub(crate) fn log_slow<D, O>(&self, entry: &Entry<D, O>, queue_ns: u64, device_ns: u64) {
+        let Some(tenant) = self.tenants.nodes.get(entry.tenant as usize) else { return };
+        let Some(suppressed) = tenant.slow_log.allow(self.now_ns) else { return };
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        tracing::warn!(
+            device = self.name,
+            tenant = tenant.name,
+            op = OpKind::of(entry.op).map_or("status", OpKind::name),
+            offset = entry.offset,
+            bytes = entry.length,
+            queue_ns,
+            device_ns,
+            elevator = self.queue.kind().info().name,
+            waiting = tenant.account.waiting,
+            suppressed,
+            "a request was slow: {:.3} s in the queue, {:.3} s in the device",
+            seconds(queue_ns),
+            seconds(device_ns)
+        );
     }
 
     /// Returns the size of the largest request in bytes; longer requests are split.

@@ -165,6 +165,7 @@ impl DevicePlan {
                 request_bytes_max: self.request_bytes_max,
                 bandwidth: self.figures.map(|figures| figures.0),
                 position_ns: self.figures.map(|figures| figures.1),
+                log_slow_ns: DiskQueueConfig::LOG_SLOW_NS_DEFAULT,
             },
             backend,
             drive: self.drive.clone(),

@@ -1,4 +1,5 @@
-//! The log of server and mount: lines on standard error, through `tracing`.
+//! The log of server and mount, through `tracing`: lines on standard error, or entries of the systemd
+//! journal.
 
 use std::io;
 
@@ -9,6 +10,8 @@ use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+use super::journal::Journal;
 
 /// Changes the filter of the log at run time.
 pub struct LogHandle(reload::Handle<Targets, tracing_subscriber::Registry>);
@@ -24,8 +27,8 @@ impl LogControl for LogHandle {
     }
 }
 
-/// Starts the log with the filter of `RUST_LOG`, otherwise with that of the command line. Lines for
-/// the systemd journal have no time, because the journal adds it.
+/// Starts the log with the filter of `RUST_LOG`, otherwise with that of the command line. It goes to
+/// the systemd journal if standard error is connected to it.
 pub fn start(quiet: bool, verbose: u8) -> LogHandle {
     let level = match (quiet, verbose) {
         (true, _) => Level::ERROR,
@@ -50,10 +53,9 @@ pub fn start(quiet: bool, verbose: u8) -> LogHandle {
         .with_ansi(is_coloured());
     let registry = tracing_subscriber::registry().with(filter);
     // Tests that run several commands in one process keep the first subscriber.
-    let _ = if std::env::var_os("JOURNAL_STREAM").is_some() {
-        registry.with(lines.without_time()).try_init()
-    } else {
-        registry.with(lines).try_init()
+    let _ = match Journal::of_standard_error() {
+        Some(journal) => registry.with(journal).try_init(),
+        None => registry.with(lines).try_init(),
     };
     LogHandle(handle)
 }

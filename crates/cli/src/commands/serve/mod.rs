@@ -4,6 +4,7 @@ pub mod args;
 mod calibrate;
 mod check;
 mod child;
+mod journal;
 pub(super) mod log;
 pub(super) mod record;
 mod sockets;
