@@ -1,7 +1,7 @@
 //! HTML pages and SVG pictures from plain tables.
 //!
 //! The caller fills plain structs and receives text: one HTML file or one SVG picture. A page is
-//! self-contained: its charts, the plotting library and the data are in the file, and its content
+//! self-contained: its charts, the scripts and the data are in the file, and its content
 //! security policy blocks the network. This crate has no dependency on elevators, drives or traces.
 //!
 //! ```
@@ -30,7 +30,8 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | a chart of the comparison page | `charts.rs`; text and behaviour in `templates/compare.*` |
+//! | a chart of the comparison page | `charts.rs`; its marks, text and behaviour in `templates/compare.*` |
+//! | drawing, zoom and crosshair of charts on any page | `web/`: `scales.js` is independent of the browser, `draw.js` draws, `charts.js` handles input; `web.rs` joins them |
 //! | a column of its table | `table.rs` |
 //! | the number of points that a page draws | `reduce.rs` |
 //! | the frame, the style and the theme of all pages | `templates/frame.html`, `page.css`, `theme.js` |
@@ -64,6 +65,7 @@ mod svg;
 mod table;
 mod template;
 mod trace;
+mod web;
 
 pub use answer::{BarRow, BarTable};
 pub use atomic_file::{ReportFile, ReportFileError};
@@ -84,6 +86,7 @@ pub use trace::{
     Chunk, DetailLocation, DetailStore, MergedRow, RequestRow, SingleRequests, SpanRow, StoredDetails, TRACE_LAYERS,
     TraceCounts, TraceLane, TracePage, TraceQueue, WrittenDetails, chunk_script, trace_page,
 };
+pub use web::{CHART_MODULES, THEME_SCRIPT, charts_script, style_sheet};
 
 /// Reasons for which a page cannot be made.
 #[derive(Debug, thiserror::Error)]

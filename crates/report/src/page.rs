@@ -3,17 +3,17 @@
 use hoistway_units::figures::grouped_figure;
 use minijinja::context;
 use minijinja::value::{Serde, Value};
-use plotly::Plot;
 use serde::Serialize;
 
 use crate::ReportError;
 use crate::answer::answer;
-use crate::charts::{Figure, Legend, configuration, legends, sections};
+use crate::charts::{Chart, Common, Legend, legends, sections};
 use crate::data::{ComparePage, Fact, GroupRow, JobResult, JobRow};
 use crate::format::rate;
 use crate::reduce::{Reduction, reduce};
 use crate::table::{first_picks, table};
 use crate::template::render;
+use crate::web::charts_script;
 
 const TEMPLATE: &str = include_str!("../templates/compare.html");
 const SCRIPT: &str = include_str!("../templates/compare.js");
@@ -21,8 +21,7 @@ const SCRIPT: &str = include_str!("../templates/compare.js");
 /// Makes a self-contained HTML page that compares elevators with one workload on one drive.
 ///
 /// The page needs no network, and its content security policy blocks the network. It contains the
-/// charts, the plotting library (plotly.js, MIT) and, in the element `hoistway-data`, the plotted
-/// figures as JSON. Series with too many points are reduced as the page states: see
+/// scripts that draw its charts and, in the element `hoistway-data`, the plotted figures as JSON. Series with too many points are reduced as the page states: see
 /// [`HEAD_POINTS_MAX`](crate::HEAD_POINTS_MAX), [`WINDOWS_MAX`](crate::WINDOWS_MAX) and
 /// [`SLICES_MAX`](crate::SLICES_MAX). Names and notes may hold any text.
 ///
@@ -32,13 +31,13 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
     data.check()?;
     let (drawn, reductions) = reduce(data);
     let legends = legends(&drawn);
-    let sections = sections(&drawn, &reductions, &legends);
+    let sections = sections(&drawn, &reductions);
     let table = table(&drawn);
     let payload = Payload {
-        config: serde_json::to_value(configuration())?,
         picked: first_picks(&drawn, &table),
         legends: &legends,
-        figures: sections.iter().flat_map(|s| &s.charts).filter(|c| c.height.is_some()).map(|c| &c.figure).collect(),
+        common: Common::of(&drawn),
+        figures: sections.iter().flat_map(|s| &s.charts).filter(|c| c.height.is_some()).collect(),
     };
     let embedded = Embedded { page: &drawn, reductions: &reductions };
     let mut facts = drawn.facts.clone();
@@ -63,7 +62,7 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
         script => Value::from_safe_string(SCRIPT.to_owned()),
         data => Value::from_safe_string(script_json(&embedded)?),
         charts => Value::from_safe_string(script_json(&payload)?),
-        library => Value::from_safe_string(library()),
+        library => Value::from_safe_string(charts_script()),
     };
     Ok(render(TEMPLATE, content)?)
 }
@@ -132,11 +131,11 @@ fn cell(job: &JobRow, result: &JobResult) -> JobCell {
 /// The input of the script of the page.
 #[derive(Serialize)]
 struct Payload<'a> {
-    config: serde_json::Value,
     /// The indices of the elevators that are selected at first.
     picked: Vec<usize>,
     legends: &'a [Legend],
-    figures: Vec<&'a Figure>,
+    common: Common,
+    figures: Vec<&'a Chart>,
 }
 
 /// The JSON for readers of the page: the plotted data, and the reductions.
@@ -155,17 +154,6 @@ pub(crate) fn serialised<T: Serialize>(value: &T) -> Value {
 /// occurs; JSON has no `<` outside of strings.
 pub(crate) fn script_json<T: Serialize>(value: &T) -> Result<String, ReportError> {
     Ok(serde_json::to_string(value)?.replace('<', "\\u003c"))
-}
-
-/// The plotting library as a script element, without the formula renderer of 2 MB, which no chart
-/// uses and which would interpret dollar signs in names.
-fn library() -> String {
-    const END: &str = "</script>";
-    let sources = Plot::offline_js_sources();
-    match sources.find(END) {
-        Some(at) => sources[..at + END.len()].to_owned(),
-        None => sources,
-    }
 }
 
 #[cfg(test)]
@@ -213,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn each_axis_has_a_title_and_no_dot_is_at_the_edge_of_its_chart() {
+    fn no_dot_is_at_the_edge_of_its_chart() {
         let mut page = page(2);
         let elevator = &mut page.elevators[0];
         elevator.percentiles = vec![PercentileLatency { percentile: 0.0, latency_ns: 1_000_000 }];
@@ -221,21 +209,11 @@ mod tests {
         elevator.head[0].time_ns = vec![0, 5_000_000_000];
         let html = compare_page(&page).unwrap();
         let charts: serde_json::Value = serde_json::from_str(embedded(&html, "hoistway-charts")).unwrap();
-        let figures = charts["figures"].as_array().expect("figures");
-        assert_eq!(figures.len(), 5, "one chart of each section");
-        for figure in figures {
-            for axis in ["xaxis", "yaxis"] {
-                let title = figure["layout"][axis]["title"]["text"].as_str().unwrap_or_default();
-                assert!(!title.is_empty(), "{} of {} has no title", axis, figure["id"]);
-            }
-        }
-        let range = |id: &str| -> [f64; 2] {
-            let figure = figures.iter().find(|figure| figure["id"] == id).expect("the chart");
-            serde_json::from_value(figure["layout"]["xaxis"]["range"].clone()).expect("two numbers")
-        };
-        // The run takes 5 s. The percentile 0 is at 1, which is 0 on the logarithmic axis.
-        assert!(range("head-0")[0] < 0.0 && range("head-0")[1] > 5.0, "{:?}", range("head-0"));
-        assert!(range("latency-all")[0] < 0.0, "{:?}", range("latency-all"));
+        assert_eq!(charts["figures"].as_array().map(Vec::len), Some(5), "one chart of each section");
+        let range = |name: &str| -> [f64; 2] { serde_json::from_value(charts["common"][name].clone()).unwrap() };
+        // The run takes 5 s, and its sectors are 8 and 16.
+        assert!(range("time")[0] < 0.0 && range("time")[1] > 5.0, "{:?}", range("time"));
+        assert!(range("sectors")[0] < 8.0 && range("sectors")[1] > 16.0, "{:?}", range("sectors"));
     }
 
     #[test]
@@ -289,15 +267,17 @@ mod tests {
     }
 
     #[test]
-    fn the_page_embeds_the_library_once_and_is_self_contained() {
+    fn the_page_is_small_and_self_contained() {
         let html = compare_page(&page(3)).unwrap();
-        assert_eq!(html.matches("* plotly.js v").count(), 1);
-        assert!(!html.contains("MathJax=") && !html.contains("tex-svg"));
-        let own = html.replace(&library(), "");
-        for outside in ["http:", "https:", " src=", "@import", "url("] {
+        assert_eq!(html.matches("const hoistwayCharts =").count(), 1);
+        // The name of a namespace of XML is no address.
+        let own = html.replace("http://www.w3.org/2000/svg", "");
+        for outside in ["http:", "https:", " src=", "@import", "url(\"", "unsafe-eval", "eval("] {
             assert!(!own.contains(outside), "{outside}");
         }
         assert!(html.contains("default-src 'none'"));
+        // The frame, the scripts and the style sheet of a page, without much data.
+        assert!(html.len() < 160_000, "{} bytes", html.len());
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! (1999). No such set exists for more than sixteen colours; larger palettes are a ramp from blue
 //! to yellow.
 
+use std::fmt::Write;
+
 use serde::Serialize;
 
 /// A colour on a light page and its counterpart on a dark page, as "#rrggbb".
@@ -29,6 +31,31 @@ const DARK: [&str; 16] = [
     "#2b71ec", "#ac5307", "#43d5a1", "#b3378d", "#e88b09", "#58b6fd", "#ebfc4f", "#f5f4f4", "#7e5fb8", "#ca6965",
     "#3db0a0", "#edc8fb", "#f1bb38", "#4892b8", "#aef9ac", "#5f90fa",
 ];
+
+/// The palette as custom properties of CSS for both themes: `--series-0` to `--series-15`, and
+/// `--on-series-0` and so on for text on them.
+pub fn custom_properties() -> String {
+    let mut css = String::from(":root {\n");
+    for (index, Pair { light, dark }) in palette(LIGHT.len()).iter().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(css, "  --series-{index}: light-dark({light}, {dark});");
+        let _ = writeln!(css, "  --on-series-{index}: light-dark({}, {});", ink_on(light), ink_on(dark));
+    }
+    css.push_str("}\n");
+    css
+}
+
+/// Black or white, whichever has more contrast with the colour. The contrasts are equal at a
+/// luminance of 0.179 (WCAG 2.2).
+fn ink_on(hex: &str) -> &'static str {
+    let channel = |at: usize| {
+        let value = hex.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
+        let v = f64::from(value) / 255.0;
+        if v <= 0.040_45 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+    };
+    let luminance = 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
+    if luminance > 0.179 { "#000000" } else { "#ffffff" }
+}
 
 /// A palette of `count` colours that depends on `count` alone.
 pub fn palette(count: usize) -> Vec<Pair> {
@@ -169,6 +196,16 @@ mod tests {
         assert!(nearest_two(&DARK[..8]) > 0.1, "{}", nearest_two(&DARK[..8]));
         assert!(nearest_two(&LIGHT) > 0.05, "{}", nearest_two(&LIGHT));
         assert!(nearest_two(&DARK) > 0.05, "{}", nearest_two(&DARK));
+    }
+
+    #[test]
+    fn text_on_a_colour_of_the_palette_is_readable() {
+        for Pair { light, dark } in palette(LIGHT.len()) {
+            for colour in [light, dark] {
+                assert!(contrast(ink_on(&colour), &colour) >= 4.5, "{} on {colour}", ink_on(&colour));
+            }
+        }
+        assert!(custom_properties().contains("  --series-0: light-dark(#235fea, #2b71ec);\n"));
     }
 
     #[test]

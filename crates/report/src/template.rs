@@ -2,8 +2,7 @@
 
 use minijinja::{AutoEscape, Environment, Value, context};
 
-/// The style sheet of all pages.
-const STYLE: &str = include_str!("../templates/page.css");
+use crate::web::{THEME_SCRIPT, style_sheet};
 
 /// Renders the template of a page, which extends the frame. Values are escaped for HTML unless they
 /// are marked as safe.
@@ -17,8 +16,8 @@ pub fn render(template: &str, content: Value) -> Result<String, minijinja::Error
     environment.add_template("parts.html", include_str!("../templates/parts.html"))?;
     environment.add_template("page.html", template)?;
     let frame = context! {
-        style => Value::from_safe_string(STYLE.to_owned()),
-        theme_script => Value::from_safe_string(include_str!("../templates/theme.js").to_owned()),
+        style => Value::from_safe_string(style_sheet()),
+        theme_script => Value::from_safe_string(THEME_SCRIPT.to_owned()),
     };
     environment.get_template("page.html")?.render(context! { ..content, ..frame })
 }

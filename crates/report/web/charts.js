@@ -26,6 +26,7 @@ import { add, axisTitle, cssColour, drawAxes, drawEndLabels, drawMarks, frameOf,
  * @property {() => void} resize draws again at the size of the element
  * @property {() => void} destroy removes the chart
  * @property {(keys: Set<string | number>) => void} setHidden hides the series with these keys
+ * @property {() => Set<string | number>} hidden the keys of hidden series
  * @property {(x: [number, number] | null) => void} zoom shows a range of x values, null everything; the group follows
  * @property {() => [number, number]} range the shown range of x values
  * @property {() => string} svg the chart as an SVG picture in the colours of the current theme
@@ -54,6 +55,7 @@ export function chart(element, spec) {
     resize: () => made.draw(),
     destroy: () => made.destroy(),
     setHidden: (keys) => made.setHidden(keys),
+    hidden: () => new Set(made.hidden),
     zoom: (x) => made.zoomTo(x && [made.frame.xScale.place(x[0]), made.frame.xScale.place(x[1])], null),
     range: () => [made.frame.xScale.value(made.frame.x[0]), made.frame.xScale.value(made.frame.x[1])],
     svg: () => made.picture(),

@@ -65,6 +65,7 @@ export function tickStep(span, count) {
  * @returns {number[]}
  */
 export function ticks(from, to, count) {
+  if (!(to > from)) return [];
   const step = tickStep(to - from, count);
   const list = [];
   // A multiple of the step, so that no error adds up; the check ends a loop beyond the precision of numbers.

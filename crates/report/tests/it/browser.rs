@@ -11,9 +11,7 @@ use hoistway_report::{
 
 const CHECK: &str = include_str!("browser_check.js");
 
-/// WebGL draws the dots; without a graphics card it runs in software.
-const WEBGL: &str = "--enable-unsafe-swiftshader";
-const WIDE: &[&str] = &["--window-size=1280,1000", WEBGL];
+const WIDE: &[&str] = &["--window-size=1280,1000"];
 
 /// Text that would end a script element, open a tag, fill a template of either engine, or be markup
 /// for the charts.
@@ -43,11 +41,6 @@ fn hostile_names_are_text() {
 }
 
 #[test]
-fn charts_beyond_the_webgl_limit_are_drawn_plainly() {
-    check(&page(10, 2), WIDE);
-}
-
-#[test]
 fn one_process_under_one_elevator_makes_a_page() {
     check(&page(1, 1), WIDE);
 }
@@ -66,19 +59,12 @@ fn one_hundred_and_twenty_eight_processes_make_a_page() {
 
 #[test]
 fn a_narrow_window_shows_the_page_without_scrolling_sideways() {
-    check(&page(3, 4), &["--window-size=500,900", WEBGL]);
+    check(&page(3, 4), &["--window-size=500,900"]);
 }
 
 #[test]
 fn eighteen_elevators_make_a_page() {
     check(&page(18, 2), WIDE);
-}
-
-#[test]
-fn without_webgl_dots_are_drawn_plainly_with_a_note() {
-    let flags = ["--window-size=1280,1000", "--disable-3d-apis"];
-    let Some(dom) = check(&page(2, 3), &flags) else { return };
-    assert!(dom.contains("This browser offers no WebGL: head positions are drawn without it."));
 }
 
 /// Opens the page with the check appended and returns the document; `None` without a browser.

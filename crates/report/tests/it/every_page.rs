@@ -151,5 +151,5 @@ fn check(html: &str) {
     let around = format!(
         "<!DOCTYPE html><html><body><script type=\"text/plain\" id=\"page\">{encoded}</script>\n</body></html>"
     );
-    crate::chromium::check(&around, CHECK, &["--window-size=1400,1600", "--enable-unsafe-swiftshader"]);
+    crate::chromium::check(&around, CHECK, &["--window-size=1400,1600"]);
 }

@@ -20,7 +20,7 @@
     const layers = [];
     for (let at = node; at; at = at.parentElement) {
       const style = view.getComputedStyle(at);
-      const picture = at.localName === "svg" && (at.querySelector("rect.page") || at.querySelector(".bglayer rect.bg"));
+      const picture = at.localName === "svg" && (at.querySelector("rect.page"));
       const colour = channels(picture ? view.getComputedStyle(picture).fill : style.backgroundColor);
       if (colour.length === 4 && colour[3] > 0) layers.push(colour);
       if (colour[3] === 1) break;
@@ -55,7 +55,7 @@
     const control = page.getElementById("theme");
     checks += 1;
     if (!control || control.options?.length !== 3) says("no choice of system, light and dark theme");
-    for (const chart of page.querySelectorAll(".plot")) if (isShown(chart) && chart.data) inspectChart(chart, says);
+    for (const chart of page.querySelectorAll(".plot")) if (isShown(chart) && chart.chart) inspectChart(chart, says);
     for (const canvas of page.querySelectorAll("canvas[data-chart]")) if (isShown(canvas)) inspectCanvas(canvas, says);
     for (const picture of page.querySelectorAll("main figure svg:not(.plot svg)")) if (isShown(picture)) inspectPicture(view, picture, says);
     const [answer, facts] = [page.querySelector(".answer, .verdict"), page.querySelector(".facts")];
@@ -63,7 +63,7 @@
     if (answer && facts && answer.compareDocumentPosition(facts) & Node.DOCUMENT_POSITION_PRECEDING) says("the facts stand before the answer");
     const texts = Array.from(page.querySelectorAll("body *")).filter((n) => Array.from(n.childNodes).some((c) => c.nodeType === 3 && c.data.trim()));
     // Texts within bars are on the colour of the bar, which the script of the page chooses.
-    const plain = texts.filter((n) => !n.matches("script, style, option, .bartext, .unseen, .skip, title, :disabled") && !n.closest("noscript, .unseen, .hoverlayer") && isShown(n));
+    const plain = texts.filter((n) => !n.matches("script, style, option, .inside, .unseen, .skip, title, :disabled") && !n.closest("noscript, .unseen") && isShown(n));
     plain.forEach((node) => contrast(view, node, says));
     for (const node of plain.filter((n) => !n.closest("svg") && n.getAttribute("aria-hidden") !== "true")) {
       checks += 1;
@@ -72,22 +72,22 @@
     }
   }
 
-  // A chart of the plotting library: both axes of its configuration have titles, which are drawn, and no labels overlap.
+  // A chart: both axes of its content have labels, which are drawn, and no labels overlap.
   function inspectChart(chart, says) {
-    for (const axis of Object.keys(chart._fullLayout).filter((key) => /^[xy]axis\d*$/.test(key))) {
-      checks += 1;
-      if (!chart.layout[axis]?.title?.text) says(`${chart.id}: ${axis} has no title`);
-    }
-    for (const title of [".xtitle", ".ytitle"]) {
+    const { x, y } = chart.chart.spec();
+    checks += 2;
+    if (!x.label || !y.label) says(`${chart.id} has an axis without a label`);
+    for (const title of [".title.x", ".title.y"]) {
       checks += 1;
       if (!chart.querySelector(title)?.textContent) says(`${chart.id} shows no ${title}`);
     }
-    const overlap = overlapping(Array.from(chart.querySelectorAll(".xtick text, .ytick text, .annotation-text, .xtitle, .ytitle")));
+    const overlap = overlapping(Array.from(chart.querySelectorAll("svg text:not(.inside)")));
     if (overlap) says(`${chart.id}: ${overlap}`);
     if (/^bandwidth/.test(chart.id)) {
-      const most = Math.max(...Array.from(chart.ownerDocument.querySelectorAll("[id^=bandwidth-].plot")).filter((c) => c.data && isShown(c))
-        .flatMap((c) => c.data.filter((t) => t.visible !== false).flatMap((t) => Array.from(t.y))));
-      const top = chart._fullLayout.yaxis.range[1];
+      const rates = (c) => c.chart.spec().series.filter((of) => !c.chart.hidden().has(of.key)).flatMap((of) => Array.from(of.points).filter((_, i) => i % 2));
+      const charts = Array.from(chart.ownerDocument.querySelectorAll("[id^=bandwidth-].plot")).filter((c) => c.chart && isShown(c));
+      const most = Math.max(...charts.flatMap(rates));
+      const top = y.range[1];
       checks += 1;
       if (!(top > most && top < 1.2 * most)) says(`${chart.id} ends at ${top} MB/s, the highest point shown is ${most}`);
     }
