@@ -75,13 +75,12 @@ pub fn categories(count: usize) -> Vec<Pair> {
 /// The colours of the parts of drive time in the order of `DriveTime`; idle time is grey.
 pub fn drive_time() -> [Pair; 5] {
     let pair = |light: &str, dark: &str| Pair { light: light.to_owned(), dark: dark.to_owned() };
-    [
-        pair(LIGHT[1], DARK[1]),
-        pair(LIGHT[4], DARK[4]),
-        pair(LIGHT[0], DARK[0]),
-        pair(LIGHT[5], DARK[5]),
-        pair("#8a8f98", "#7d838d"),
-    ]
+    [pair(LIGHT[1], DARK[1]), pair(LIGHT[4], DARK[4]), pair(LIGHT[0], DARK[0]), pair(LIGHT[5], DARK[5]), grey()]
+}
+
+/// The colour of what is not of interest, such as idle time.
+pub fn grey() -> Pair {
+    Pair { light: "#8a8f98".to_owned(), dark: "#7d838d".to_owned() }
 }
 
 /// The dash pattern of a line by its index. Neighbours on the ramp have different patterns, and so

@@ -26,7 +26,6 @@ pub fn charts_script() -> String {
 }
 
 /// The scales and number formats of the charts as a classic script, which defines `hoistwayScales`.
-#[cfg(test)]
 pub(crate) fn scales_script() -> String {
     joined("hoistwayScales", &CHART_MODULES[..1])
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // Drawing: the frame of a chart (margins, ticks, grid) and its marks, as SVG or, when there are many, on a canvas.
 
-import { axisTicks, countOf, firstFrom, pairs, pushedApart, scaleOf, visibleOf } from "./scales.js";
+import { axisTicks, countOf, firstFrom, inkOnHex, pairs, pushedApart, scaleOf, visibleOf } from "./scales.js";
 
 /** @typedef {import("./scales.js").Points} Points */
 /** @typedef {import("./scales.js").Scale} Scale */
@@ -493,17 +493,8 @@ function drawBars(marks, shown, frame) {
  */
 export function inkOn(colour) {
   if (typeof colour === "number") return `var(--on-series-${colour % 16})`;
-  if (typeof colour === "string") return /^#[0-9a-f]{6}$/i.test(colour) ? ink(colour) : "var(--ink)";
-  return `light-dark(${ink(colour.light)}, ${ink(colour.dark)})`;
-}
-
-/**
- * Black or white on a colour "#rrggbb". The contrasts are equal at a luminance of 0.179.
- * @param {string} hex
- */
-export function ink(hex) {
-  const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
+  if (typeof colour === "string") return /^#[0-9a-f]{6}$/i.test(colour) ? inkOnHex(colour) : "var(--ink)";
+  return `light-dark(${inkOnHex(colour.light)}, ${inkOnHex(colour.dark)})`;
 }
 
 /**

@@ -299,3 +299,12 @@ export function within(wanted, outer) {
   const from = Math.min(Math.max(wanted[0], outer[0]), outer[1] - width);
   return [from, from + width];
 }
+
+/**
+ * Black or white on a colour "#rrggbb". The contrasts are equal at a luminance of 0.179.
+ * @param {string} hex
+ */
+export function inkOnHex(hex) {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
+}

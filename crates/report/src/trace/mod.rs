@@ -11,8 +11,9 @@ use serde::Serialize;
 
 use crate::ReportError;
 use crate::page::{script_json, serialised};
-use crate::palette::{Pair, palette};
+use crate::palette::{Pair, grey, palette};
 use crate::template::render;
+use crate::web::scales_script;
 use pack::{Numbers, base64};
 
 pub use chunk::chunk_script;
@@ -23,7 +24,7 @@ pub use detail::{DetailLocation, DetailStore, StoredDetails, WrittenDetails};
 
 const TEMPLATE: &str = include_str!("../../templates/trace/page.html");
 const TRACE_STYLE: &str = include_str!("../../templates/trace/page.css");
-/// The scripts in order: each uses those before it.
+/// The scripts in order: each uses those before it and the scales of the charts.
 const SCRIPTS: [&str; 6] = [
     include_str!("../../templates/trace/model.js"),
     include_str!("../../templates/trace/sums.js"),
@@ -75,6 +76,7 @@ pub fn trace_page(page: &TracePage, single: &SingleRequests) -> Result<String, R
         SingleRequests::InPage(chunks) => chunks.iter().map(|chunk| Value::from_safe_string(chunk.text())).collect(),
         SingleRequests::Nowhere | SingleRequests::Beside { .. } => Vec::new(),
     };
+    let scripts = std::iter::once(scales_script()).chain(SCRIPTS.map(str::to_owned));
     let content = context! {
         command => "hoistway trace view",
         title => &page.title,
@@ -87,7 +89,7 @@ pub fn trace_page(page: &TracePage, single: &SingleRequests) -> Result<String, R
         head => Value::from_safe_string(script_json(&head)?),
         sums => Value::from_safe_string(base64(&sums(page).deflated())),
         chunks => embedded,
-        scripts => SCRIPTS.map(|script| Value::from_safe_string(script.to_owned())),
+        scripts => scripts.map(Value::from_safe_string).collect::<Vec<_>>(),
     };
     Ok(render(TEMPLATE, content)?)
 }
@@ -156,10 +158,9 @@ fn colours(lanes: usize) -> Colours {
     const LANES: [usize; 12] = [5, 1, 6, 8, 9, 10, 11, 14, 7, 15, 12, 13];
     let all = palette(16);
     let of = |at: &usize| all[*at].clone();
-    let grey = Pair { light: "#8a8f98".to_owned(), dark: "#7d838d".to_owned() };
     Colours {
         lanes: if lanes <= LANES.len() { LANES.iter().take(lanes).map(of).collect() } else { palette(lanes) },
-        layers: LAYERS.iter().map(of).chain([grey]).collect(),
+        layers: LAYERS.iter().map(of).chain([grey()]).collect(),
         read: of(&13),
         write: of(&12),
     }

@@ -37,7 +37,7 @@ const Draw = (function () {
     ctx.font = view.font;
     ctx.textBaseline = "alphabetic";
     ctx.textAlign = "center";
-    const times = M.ticks(view.from / 1e9, view.to / 1e9, Math.max(2, (at.b - at.a) / (width < 700 ? 80 : 130)));
+    const times = hoistwayScales.ticks(view.from / 1e9, view.to / 1e9, Math.max(2, (at.b - at.a) / (width < 700 ? 80 : 130)));
     const step = times.length > 1 ? times[1] - times[0] : 1;
     const [unit, factor] = step >= 0.1 ? ["s", 1] : step >= 1e-3 ? ["ms", 1e3] : step >= 1e-6 ? ["µs", 1e6] : ["ns", 1e9];
     const decimals = Math.max(0, Math.min(3, Math.ceil(-Math.log10(step * factor) - 1e-9)));
@@ -46,7 +46,7 @@ const Draw = (function () {
       ctx.fillStyle = t.grid;
       ctx.fillRect(x - 0.5, 0, 1, height - AXIS);
       ctx.fillStyle = t.quiet;
-      const text = `${(time * factor).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })} ${unit}`;
+      const text = `${hoistwayScales.fixed(time * factor, decimals)} ${unit}`;
       const half = ctx.measureText(text).width / 2;
       if (x - half > at.a) ctx.fillText(text, Math.min(x, at.b + RIGHT - half), height - 6);
     }
@@ -88,11 +88,11 @@ const Draw = (function () {
     const y = (value) => bottom - (value / max) * (bottom - 12);
     ctx.textAlign = "right";
     ctx.textBaseline = "middle";
-    for (const value of M.ticks(0, max, 4)) {
+    for (const value of hoistwayScales.ticks(0, max, 4)) {
       ctx.fillStyle = t.grid;
       ctx.fillRect(at.a, Math.round(y(value)), at.b - at.a, 1);
       ctx.fillStyle = t.quiet;
-      ctx.fillText((value * factor).toLocaleString("en", { maximumFractionDigits: 3 }), at.a - 8, y(value));
+      ctx.fillText(hoistwayScales.fixed(value * factor, 0, 3), at.a - 8, y(value));
     }
     return y;
   }
@@ -272,7 +272,7 @@ const Draw = (function () {
     const y = (sector) => bottom - 4 - ((sector - low) / (high - low)) * (bottom - 10);
     ctx.textAlign = "right";
     ctx.textBaseline = "middle";
-    for (const sector of M.ticks(low, high, 5)) {
+    for (const sector of hoistwayScales.ticks(low, high, 5)) {
       ctx.fillStyle = t.grid;
       ctx.fillRect(at.a, Math.round(y(sector)), at.b - at.a, 1);
       ctx.fillStyle = t.quiet;

@@ -44,7 +44,7 @@ const Film = (function () {
     ctx.textAlign = "right";
     ctx.fillText("sector", b, HEIGHT - 22);
     ctx.textAlign = "center";
-    for (const sector of M.ticks(low, high, Math.max(2, (b - a) / 150))) {
+    for (const sector of hoistwayScales.ticks(low, high, Math.max(2, (b - a) / 150))) {
       ctx.fillRect(x(sector), LINE - 7, 1, 14);
       ctx.fillText(Draw.sectorText(sector), x(sector), HEIGHT - 5);
     }

@@ -166,18 +166,6 @@ const Model = (function () {
     return `${(ns / 1e9).toFixed(decimals)} s`;
   }
 
-  // Ticks of an axis: 1, 2 or 5 times a power of ten apart, about `wanted` of them.
-  function ticks(from, to, wanted) {
-    const width = to - from;
-    if (!(width > 0)) return [];
-    const rough = width / Math.max(1, wanted);
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
-    const found = [];
-    for (let k = Math.ceil(from / step); k * step <= to * (1 + 1e-12); k += 1) found.push(k * step || 0);
-    return found;
-  }
-
   // ---- Latencies: the rows of the pictures, and percentiles from counts.
 
   const LATENCY_LOG2 = 10;
@@ -253,7 +241,7 @@ const Model = (function () {
   }
 
   return {
-    LAYERS, LAYER_LETTERS, STEPS, STEP_LETTERS, WHY, KINDS, Numbers, readSums, readChunk, letters, words, figure, duration, bytesText, count, moment, ticks,
+    LAYERS, LAYER_LETTERS, STEPS, STEP_LETTERS, WHY, KINDS, Numbers, readSums, readChunk, letters, words, figure, duration, bytesText, count, moment,
     latencyOfRow, rowOfLatency, percentile, exactPercentile, stack, readAddress, writeAddress,
   };
 })();

@@ -33,11 +33,6 @@ const Page = (function () {
     return getComputedStyle(probe).color;
   };
 
-  function luminance(colour) {
-    const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  }
-
   function readTheme() {
     const which = hoistwayTheme.name();
     const of = (pair) => pair[which];
@@ -52,7 +47,7 @@ const Page = (function () {
       const lane = head.lanes.findIndex((l) => l.pid !== null && l.pid === queue.pid);
       return lane >= 0 ? theme.lanes[lane] : theme.layers[4];
     });
-    theme.onQueue = theme.queues.map((colour) => (luminance(colour) > 0.179 ? "#000000" : "#ffffff"));
+    theme.onQueue = theme.queues.map(hoistwayScales.inkOnHex);
     pictures = {};
   }
 

@@ -12,6 +12,7 @@ test("ticks_are_round_and_within_the_ends", () => {
   assert.deepStrictEqual(S.ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
   assert.deepStrictEqual(S.ticks(-0.3, 0.3, 6).map((v) => v.toFixed(1)), ["-0.3", "-0.2", "-0.1", "0.0", "0.1", "0.2", "0.3"]);
   assert.deepStrictEqual(S.ticks(5, 5, 4), []);
+  assert.ok(S.ticks(-0.4, 1, 3).every((tick) => !Object.is(tick, -0)));
   for (const [from, to, count] of [[0, 1e-9, 4], [1e15, 1e15 + 4, 3], [-7, 1e6, 9], [0.123, 0.124, 5]]) {
     const found = S.ticks(from, to, count);
     assert.ok(found.length >= 2 && found.length <= count + 1.5, `${found} of ${from} to ${to}`);

@@ -74,8 +74,6 @@ impl Picture {
         tools::run(
             Command::new(browser)
                 .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
-                // Dots of head positions are drawn by WebGL, here in software.
-                .arg("--enable-unsafe-swiftshader")
                 .args(["--virtual-time-budget=20000", &format!("--window-size={}", self.size)])
                 .arg(format!("--user-data-dir={}", folder.join("profile").display()))
                 .arg(format!("--screenshot={}", picture.display()))
