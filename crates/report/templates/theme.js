@@ -37,7 +37,8 @@ const hoistwayTheme = (function () {
   const asked = new URLSearchParams(location.search).get("theme");
   if (asked === "light" || asked === "dark") root.dataset.theme = asked;
   document.addEventListener("DOMContentLoaded", () => {
-    document.getElementById("theme").addEventListener("change", (event) => choose(event.target.value));
+    const control = document.getElementById("theme");
+    if (control) control.addEventListener("change", (event) => choose(event.target.value));
     choose(root.dataset.theme);
   });
   return { name, choose };

@@ -119,7 +119,7 @@ class Chart {
     this.plot.setAttribute("aria-roledescription", "chart");
     this.svgNode.setAttribute("aria-hidden", "true");
     this.overlay.setAttribute("aria-hidden", "true");
-    this.plot.append(this.canvas, this.svgNode, this.overlay, this.box);
+    this.plot.append(this.svgNode, this.canvas, this.overlay, this.box);
     this.root.append(this.names, this.plot, this.tools, this.key, this.live, this.table);
     element.replaceChildren(this.root);
     for (const other of charts) if (spec.group && other.spec.group === spec.group) this.x = other.x;
@@ -297,7 +297,8 @@ class Chart {
     };
     plot.addEventListener("pointerup", end);
     plot.addEventListener("pointercancel", end);
-    plot.addEventListener("pointerleave", () => this.leave());
+    // A finger that was lifted leaves the values in view.
+    plot.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && this.leave());
     plot.addEventListener("blur", () => this.leave());
     plot.addEventListener("dblclick", () => this.zoomTo(null, null));
     plot.addEventListener("wheel", (event) => {
@@ -627,8 +628,8 @@ class Chart {
       add(whole, "text", { x: x + 17, y: y + 12, fill: ink }, series.name.slice(0, 24));
     });
     const inner = add(whole, "g", { transform: `translate(0 ${top})` });
-    if (!this.canvas.hidden) add(inner, "image", { href: this.canvas.toDataURL(), width: frame.width, height: frame.height });
     inner.append(...copy.childNodes);
+    if (!this.canvas.hidden) add(inner, "image", { href: this.canvas.toDataURL(), width: frame.width, height: frame.height });
     return new XMLSerializer().serializeToString(whole);
   }
 

@@ -145,8 +145,14 @@ fn a_sweep_is_readable() {
     check(&sheet_page(&sheet).expect("a page"));
 }
 
-/// Opens the page in frames of a page that checks it.
+/// Checks that the page loads nothing and evaluates no text as code, and opens it in frames of a
+/// page that checks it.
 fn check(html: &str) {
+    // The name of the SVG namespace is no address that a browser loads.
+    let own = html.replace("http://www.w3.org/2000/svg", "");
+    for outside in ["http:", "https:", "@import", "unsafe-eval"] {
+        assert!(!own.contains(outside), "a page contains {outside}");
+    }
     let encoded = base64::engine::general_purpose::STANDARD.encode(html);
     let around = format!(
         "<!DOCTYPE html><html><body><script type=\"text/plain\" id=\"page\">{encoded}</script>\n</body></html>"
