@@ -21,7 +21,8 @@ const SCRIPT: &str = include_str!("../templates/compare.js");
 /// Makes a self-contained HTML page that compares elevators with one workload on one drive.
 ///
 /// The page needs no network, and its content security policy blocks the network. It contains the
-/// scripts that draw its charts and, in the element `hoistway-data`, the plotted figures as JSON. Series with too many points are reduced as the page states: see
+/// scripts that draw its charts and, in the element `hoistway-data`, the plotted figures as JSON.
+/// Series with too many points are reduced as the page states: see
 /// [`HEAD_POINTS_MAX`](crate::HEAD_POINTS_MAX), [`WINDOWS_MAX`](crate::WINDOWS_MAX) and
 /// [`SLICES_MAX`](crate::SLICES_MAX). Names and notes may hold any text.
 ///
