@@ -9,5 +9,5 @@ use pyo3::prelude::*;
 /// that start further processes of it.
 #[pyfunction]
 pub fn run_command(py: Python<'_>, arguments: Vec<OsString>, program: PathBuf) -> u8 {
-    py.detach(|| hoistway_cli::run(arguments, Some(program)))
+    py.detach(|| hoistway::run(arguments, Some(program)))
 }

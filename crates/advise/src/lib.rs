@@ -11,31 +11,6 @@
 //! [`AdviceReport`], [`TuneReport`], [`Overview`] and [`whatif::WhatifReport`] are the serialisable
 //! answers of `hoistway advise` and `hoistway trace whatif`.
 //!
-//! ```
-//! use std::sync::atomic::AtomicBool;
-//!
-//! use hoistway_advise::{Answer, AnswerOptions, Case, CaseRequest, DriveChoice, WorkloadSource};
-//! use hoistway_drive::Profile;
-//!
-//! let text = "[reader]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=40\nnumjobs=2\ndirect=1\n";
-//! let no_includes = |_: &str, _: &str| Err(std::io::ErrorKind::NotFound.into());
-//! let jobs = hoistway_fio::parse(text, "mine.fio", &|_| None, &no_includes)?;
-//! let drive = Profile::builtin("ssd-sata-consumer").ok_or("no such drive")?;
-//! let request = CaseRequest {
-//!     subject: None,
-//!     workload: WorkloadSource::Jobs { path: "mine.fio".into(), jobs },
-//!     drive: DriveChoice::Given(Box::new(drive)),
-//!     host: None,
-//!     objective: Some("p99(reader) min".into()),
-//! };
-//! let cancel = AtomicBool::new(false);
-//! let case = Case::new(request, &cancel)?;
-//! let options = AnswerOptions { seeds: 2, seed: 1, all_schedulers: false };
-//! let answer = Answer::of(&case, options, &|_, _| {}, &cancel)?;
-//! println!("{}: {}", answer.chosen().name(), answer.advice.because);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
 //! # Where to change
 //!
 //! - when a difference is significant: `statistics.rs`
@@ -62,6 +37,8 @@
 //! - predictions from a trace: `whatif/model.rs`; their error, `whatif/fidelity.rs`; their JSON,
 //!   `whatif/report.rs`; from submissions alone, `whatif/submissions.rs`; damaged requests,
 //!   `whatif/damage.rs`; their page, `whatif/page.rs`
+//!
+#![doc = include_str!("../README.md")]
 
 #![forbid(unsafe_code)]
 

@@ -27,6 +27,8 @@
 //! | the comparison with the best, the bounds | `standings.rs` |
 //! | CPU time | `costs.rs` |
 //! | the page, the tables of the documents | `page.rs`, `markdown.rs` |
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod cells;

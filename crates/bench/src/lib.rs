@@ -4,17 +4,6 @@
 //! Each measurement is a function that returns a serialisable document; `hoistway bench`
 //! and `hoistway serve --check` print it.
 //!
-//! ```
-//! use hoistway_bench::elevators::{ElevatorBench, measure};
-//! use hoistway_core::Kind;
-//!
-//! let kinds = vec![Kind::Noop];
-//! let bench = ElevatorBench { kinds, processes: vec![1, 8], requests: 1_000, runs: 1 };
-//! let costs = measure(&bench, &|_| ());
-//! assert_eq!(costs.elevators.len(), 2);
-//! println!("{} ns a request", costs.elevators[0].ns_per_request);
-//! ```
-//!
 //! Where to change what:
 //! - the closed loop that drives an elevator: `elevators.rs`
 //! - the simulated load, peak memory, speed-up by cores: `sim.rs`
@@ -24,6 +13,8 @@
 //!   `emulation/rewrite.rs`; server and fio: `emulation/real.rs`
 //! - the tables and plots of docs/drives.md: `drives_page/`
 //! - the synthetic capture, the operations on it, and blkparse and btt beside them: `trace.rs`
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod clock;

@@ -21,6 +21,8 @@
 //! - a drive model in real time, and the lateness of its completions: `emulated.rs`
 //! - the loop that runs one device for measurements and tests: `driver.rs`
 //! - the measurement of a device's bandwidth and positioning time: `calibrate.rs`
+//!
+#![doc = include_str!("../README.md")]
 
 mod backend;
 pub mod calibrate;

@@ -13,27 +13,12 @@
 //! Source: the documentation of the crate `parquet` (Apache Arrow), which is used without Arrow,
 //! and the Parquet format.
 //!
-//! # Example
-//!
-//! ```
-//! use hoistway_columnar::{Cells, Column, Encoding, Kind, Values, Wanted};
-//! use hoistway_columnar::{TableReader, TableWriter};
-//!
-//! let (name, kind, encoding) = ("size".to_owned(), Kind::U64, Encoding::Delta);
-//! let column = Column { name, kind, nullable: false, encoding };
-//! let mut writer = TableWriter::new(Vec::new(), &[column], "example 1")?;
-//! writer.write(&[Cells::all(Values::Int64(vec![1, 20, 300]))])?;
-//! let mut table = TableReader::open_bytes(writer.finish()?)?;
-//! table.select(&[("size", Wanted::Numbers)])?;
-//! assert_eq!(table.read(1000)?, 3);
-//! assert_eq!(table.cells()[0].numbers().collect::<Vec<_>>(), [Some(1), Some(20), Some(300)]);
-//! # Ok::<(), hoistway_columnar::TableError>(())
-//! ```
-//!
 //! # Where to change what
 //!
 //! - A type of columns, or how columns are stored: `column.rs`.
 //! - Files that are refused, and the text of the refusal: `check.rs`; damaged pages: `pages.rs`.
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod check;

@@ -19,6 +19,8 @@
 //! - what a reload can change: `reload.rs`
 //! - how a client is assigned to a tenant: `rules.rs`
 //! - the addresses that need TLS: `listen_policy.rs`
+//!
+#![doc = include_str!("../README.md")]
 
 mod argument;
 mod build;

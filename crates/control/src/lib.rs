@@ -21,30 +21,7 @@
 //! - requests and errors of the client: `client/mod.rs`
 //! - the figures of `hoistway top`: `top/view.rs`; its sort keys: `top/sort.rs`
 //!
-//! A program that administers a server connects with [`client::ControlClient`]; [`top::Sampler`]
-//! computes rates, latencies and shares of an interval:
-//!
-//! ```no_run
-//! use std::{thread::sleep, time::Duration};
-//! use hoistway_control::client::{ControlClient, default_paths};
-//! use hoistway_control::top::{Sampler, SortBy};
-//!
-//! let paths = default_paths("hoistway-control.sock");
-//! let mut client = ControlClient::connect_first(&paths)?;
-//! client.request("set devices/sda/queue/scheduler bfq")?;
-//!
-//! let mut sampler = Sampler::new(paths)?;
-//! sleep(Duration::from_secs(1));
-//! if let Some(view) = sampler.view()? {
-//!     for device in &view.devices {
-//!         for tenant in device.sorted_tenants(SortBy::Bytes, false) {
-//!             let megabytes = tenant.bytes_per_second / 1e6;
-//!             println!("{} {}: {megabytes:.1} MB/s", device.name, tenant.name);
-//!         }
-//!     }
-//! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 
 mod accounts;
 pub mod admin;

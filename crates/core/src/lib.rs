@@ -50,6 +50,8 @@
 //!   `queue/`.
 //! - The sorted dispatch list: `elevator/dispatch_list.rs`.
 //! - Trace events and notes: `event.rs`.
+//!
+#![cfg_attr(feature = "alloc", doc = include_str!("../README.md"))]
 
 #![no_std]
 #![forbid(unsafe_code)]

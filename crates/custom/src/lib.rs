@@ -11,6 +11,8 @@
 //! - The contract of a custom elevator, and its checks: `core/src/elevator/custom.rs` and
 //!   `core/src/elevators/custom.rs`.
 //! - The names: [`register`], [`find`], [`all`].
+//!
+#![doc = include_str!("../README.md")]
 
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -7,17 +7,6 @@
 //! ([`Drive::poll`]). Random numbers come from seeds in the profile, so the same calls give the
 //! same results on every machine.
 //!
-//! ```
-//! use hoistway_drive::{Access, Drive, Op, Profile};
-//! let profile = Profile::builtin("sata-7200-2006").expect("a built-in profile");
-//! let mut drive = Drive::new(&profile);
-//! let access = Access { op: Op::Read, sector: 123_456, sectors: 8 };
-//! drive.submit(0, 7, &access.into()).expect("within the disk");
-//! let finish_ns = drive.next_event_ns().expect("a command is in flight");
-//! let completion = drive.poll(finish_ns).expect("the command has completed");
-//! assert_eq!((completion.tag, completion.service.phases.total_ns()), (7, finish_ns));
-//! ```
-//!
 //! `examples/describe_and_measure.rs` shows the other results of this crate. Each is a value that
 //! serde serialises: [`DriveList`], [`probe::ProbeReport`], [`fit::FittedProfile`] and
 //! [`accuracy::AccuracyReport`].
@@ -60,6 +49,8 @@
 //! | a measurement from outside | `probe/`, one file a probe |
 //! | a fit to a trace | `fit/`: `requests.rs` separates hits from media accesses, `tracks.rs` finds revolution and tracks, `arm.rs` seeks, `buffer.rs` segments; `base.rs` keeps a geometry |
 //! | a table of `docs/drives.md` | `accuracy/` measures, the command renders; `cargo xtask pages write` writes the page |
+//!
+#![doc = include_str!("../README.md")]
 
 #![forbid(unsafe_code)]
 

@@ -29,15 +29,7 @@
 //! | rules between options or jobs | `check.rs` |
 //! | fio's JSON | `results/mod.rs` (names), `results/build.rs` (figures); logs: `logs.rs` |
 //!
-//! # Example
-//!
-//! ```
-//! let text = "[global]\nbs=4k\nrw=read\nsize=128m\n\n[files]\nnumjobs=8\n";
-//! let nothing_to_include = |path: &str, _: &str| Err(std::io::Error::other(path.to_owned()));
-//! let file = hoistway_fio::parse(text, "readers.fio", &|_| None, &nothing_to_include).unwrap();
-//! assert_eq!(file.jobs[0].numjobs, 8);
-//! assert_eq!(file.jobs[0].size, hoistway_fio::Size::Bytes(128 << 20));
-//! ```
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod advice;

@@ -47,6 +47,8 @@
 //!   takes 8 µs, with the parser of `procfs-core` 40 µs;
 //! - `fdinfo`, for one field;
 //! - `swaps`, for which `procfs-core` has no parser.
+//!
+#![doc = include_str!("../README.md")]
 
 #![warn(missing_docs)]
 

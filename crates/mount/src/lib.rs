@@ -34,6 +34,8 @@
 //! - memory that an idle mount releases: `passthrough/idle.rs`, `memory.rs`
 //! - the control tree: `scheduled/admin.rs`, `scheduled/endpoints.rs`; terms that are changed at
 //!   run time: `scheduled/run_time_terms.rs`
+//!
+#![doc = include_str!("../README.md")]
 
 #![warn(missing_docs)]
 

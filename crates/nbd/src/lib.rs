@@ -23,6 +23,8 @@
 //!   sessions.
 //! - Limits against misbehaving clients: [`Limits`].
 //! - URIs: [`uri`].
+//!
+#![doc = include_str!("../README.md")]
 
 #![forbid(unsafe_code)]
 

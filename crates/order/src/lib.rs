@@ -12,25 +12,7 @@
 //! A [`Tree`] holds the names. It needs 40 bytes a file and the name, because trees of ten million
 //! files are the use case.
 //!
-//! # Example
-//!
-//! List a directory in physical disk order:
-//!
-//! ```
-//! use hoistway_order::{FileRecord, ListOptions, list};
-//!
-//! # let directory = tempfile::tempdir()?;
-//! # std::fs::write(directory.path().join("file"), "data")?;
-//! # let root = directory.path().to_owned();
-//! let listing = list(&[root], &ListOptions::default())?;
-//! for record in listing.records() {
-//!     println!("{} {:?}", record.path, record.at);
-//! }
-//! # assert_eq!(listing.records().count(), 2);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! `examples/list_directory.rs` is the same as a program; `examples/many_names.rs` measures the
+//! `examples/list_directory.rs` is the example below as a program; `examples/many_names.rs` measures the
 //! memory of large trees.
 //!
 //! # Answers
@@ -75,6 +57,8 @@
 //! - **`tar::Builder` for PAX records** (`archive/pax.rs`): the builder owns the output and writes
 //!   one member after the other, while reader threads here build members in memory in parallel.
 //! - **`procfs` and a mountinfo parser**: mount points come from `hoistway_machine`.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod archive;
 mod error;

@@ -15,6 +15,8 @@
 //!
 //! - What a page shows: the tables in this file; the page itself is in `hoistway-report`.
 //! - The format of an elevator's messages: `notes.rs`; spans that follow from them: `spans.rs`.
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod heatmap;

@@ -29,6 +29,8 @@
 //!   `queue/flush.rs`
 //! - the bandwidth figures that admission of reservations uses: `figures.rs`
 //! - the rate of log lines that clients cause, of server and mount: `log_limit.rs`
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod account;
 mod entries;

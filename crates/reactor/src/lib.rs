@@ -26,6 +26,8 @@
 //! - how long a wait polls before it sleeps: `wait.rs`
 //!
 //! Both real engines pass one suite of tests, `tests.rs`.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod buffer;
 pub mod choice;

@@ -13,6 +13,8 @@
 //! - what a recording contains: `recording.rs`; records to bytes: `hoistway_trace::blktrace`
 //! - which request is executed when: `replay/plan.rs` and `replay/dependent.rs`; what must not be
 //!   overwritten: `replay/safety.rs`
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod capture;
 pub mod recording;

@@ -4,17 +4,6 @@
 //! self-contained: its charts, the scripts and the data are in the file, and its content
 //! security policy blocks the network. This crate has no dependency on elevators, drives or traces.
 //!
-//! ```
-//! use hoistway_report::{ComparePage, ElevatorResult, compare_page};
-//!
-//! let title = "Two readers".into();
-//! let mut page = ComparePage { title, window_ns: 500_000_000, ..ComparePage::default() };
-//! page.elevators.push(ElevatorResult { name: "deadline".into(), ..ElevatorResult::default() });
-//! let html = compare_page(&page)?;
-//! assert!(html.contains("Two readers"));
-//! # Ok::<(), hoistway_report::ReportError>(())
-//! ```
-//!
 //! `examples/demo_page.rs` makes a whole page from invented figures.
 //!
 //! # Flow of data
@@ -43,6 +32,8 @@
 //! | files that appear under their name only when they are complete | `atomic_file.rs` |
 //! | a page of facts and pictures | `sheet.rs` and `templates/sheet.html` |
 //! | a picture, and its form for narrow windows | `bars.rs`, `figures.rs`, `intervals.rs`, `heat_map.rs`, `footprint.rs`, `distribution.rs`; common parts in `svg.rs` |
+//!
+#![doc = include_str!("../README.md")]
 
 #![forbid(unsafe_code)]
 

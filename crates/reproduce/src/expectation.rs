@@ -240,50 +240,55 @@ fn one() -> u64 {
 }
 
 macro_rules! embedded {
-    ($folder:literal: $($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../", $folder, $name)))),*]
+    ($($prefix:literal: [$($name:literal),* $(,)?]),* $(,)?) => {
+        &[$($((concat!($prefix, $name), include_str!(concat!("../published/", $name))),)*)*]
     };
 }
 
 /// The files with expectations.
 const FILES: &[(&str, &str)] =
-    embedded!["crates/reproduce/published/": "s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml", "s6.toml"];
+    embedded!["": ["s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml", "s6.toml"]];
 
-/// The job files of the rows, by path from the root of the repository.
-const JOBS: &[(&str, &str)] = embedded!["":
-    "examples/archive.fio",
-    "examples/competing-readers.fio",
-    "examples/dependent-reads.fio",
-    "examples/fair-iops.fio",
-    "examples/priorities.fio",
-    "examples/reader-and-writer.fio",
-    "examples/reserved-readers.fio",
-    "examples/streamed-readers.fio",
-    "examples/weights.fio",
-    "crates/reproduce/published/jobs/s1-14-finish.fio",
-    "crates/reproduce/published/jobs/s1-16-five-reads.fio",
-    "crates/reproduce/published/jobs/s1-21-real-time.fio",
-    "crates/reproduce/published/jobs/s1-22-idle-class.fio",
-    "crates/reproduce/published/jobs/s1-23-random.fio",
-    "crates/reproduce/published/jobs/s2-01-random.fio",
-    "crates/reproduce/published/jobs/s2-04-pieces.fio",
-    "crates/reproduce/published/jobs/s2-07-two-files.fio",
-    "crates/reproduce/published/jobs/s2-09-seeky.fio",
-    "crates/reproduce/published/jobs/s2-10-both-ends.fio",
-    "crates/reproduce/published/jobs/s2-12-light.fio",
-    "crates/reproduce/published/jobs/s2-14-one-of-hundred.fio",
-    "crates/reproduce/published/jobs/s5-06-deep-readers-and-writers.fio",
-    "crates/reproduce/published/jobs/s5-06-readers-and-writers.fio",
-    "crates/reproduce/published/jobs/s5-08-throughput.fio",
-    "crates/reproduce/published/jobs/s3-02-films.fio",
-    "crates/reproduce/published/jobs/s3-08-excess.fio",
-    "crates/reproduce/published/jobs/s3-09-unused.fio",
-    "crates/reproduce/published/jobs/s3-10-places.fio",
-    "crates/reproduce/published/jobs/s4-01-oltp.fio",
-    "crates/reproduce/published/jobs/s4-02-dss.fio",
-    "crates/reproduce/published/jobs/s6-03-readers.fio",
-    "crates/reproduce/published/jobs/s6-18-reader-and-writer.fio",
-    "crates/reproduce/published/jobs/s6-20-mixed.fio",
+/// The job files of the rows, by path from the root of the repository. `published/examples` has links
+/// to those of `examples`, so that the package of this crate has them.
+const JOBS: &[(&str, &str)] = embedded![
+    "": [
+        "examples/archive.fio",
+        "examples/competing-readers.fio",
+        "examples/dependent-reads.fio",
+        "examples/fair-iops.fio",
+        "examples/priorities.fio",
+        "examples/reader-and-writer.fio",
+        "examples/reserved-readers.fio",
+        "examples/streamed-readers.fio",
+        "examples/weights.fio",
+    ],
+    "crates/reproduce/published/": [
+        "jobs/s1-14-finish.fio",
+        "jobs/s1-16-five-reads.fio",
+        "jobs/s1-21-real-time.fio",
+        "jobs/s1-22-idle-class.fio",
+        "jobs/s1-23-random.fio",
+        "jobs/s2-01-random.fio",
+        "jobs/s2-04-pieces.fio",
+        "jobs/s2-07-two-files.fio",
+        "jobs/s2-09-seeky.fio",
+        "jobs/s2-10-both-ends.fio",
+        "jobs/s2-12-light.fio",
+        "jobs/s2-14-one-of-hundred.fio",
+        "jobs/s5-06-deep-readers-and-writers.fio",
+        "jobs/s5-06-readers-and-writers.fio",
+        "jobs/s5-08-throughput.fio",
+        "jobs/s3-02-films.fio",
+        "jobs/s3-08-excess.fio",
+        "jobs/s3-09-unused.fio",
+        "jobs/s3-10-places.fio",
+        "jobs/s4-01-oltp.fio",
+        "jobs/s4-02-dss.fio",
+        "jobs/s6-03-readers.fio",
+        "jobs/s6-18-reader-and-writer.fio",
+        "jobs/s6-20-mixed.fio",
+    ],
 ];
 
 /// All publications, in the order of their ids.

@@ -4,20 +4,6 @@
 //! or a rule, and marks of the mechanism that causes it. [`select`] finds rows, [`reproduce`]
 //! simulates them and compares, [`Reproduction`] is the document of `hoistway reproduce --json`.
 //!
-//! ```
-//! use std::sync::atomic::AtomicBool;
-//! use hoistway_reproduce::{Reproduction, Verdict, reproduce, select};
-//!
-//! let rows = select(&["S1-02".to_owned()])?;
-//! let results = reproduce(&rows, &|_progress| {}, &AtomicBool::new(false))?;
-//! let result = &results[0];
-//! println!("{} published, {} measured", result.published_text(), result.measured_text());
-//! assert_eq!(result.verdict, Verdict::Reproduced);
-//! let json = serde_json::to_string(&Reproduction::new(&results)).unwrap();
-//! assert!(json.starts_with(r#"{"schema":1,"summary":"#));
-//! # Ok::<(), hoistway_reproduce::ReproduceError>(())
-//! ```
-//!
 //! # Flow of data
 //!
 //! Figures, tolerances and marks of mechanisms are data: `published/*.toml` with the job files in
@@ -38,6 +24,8 @@
 //! | the texts of the table | `text.rs` |
 //! | the JSON | `report.rs` |
 //! | docs/reproduced.md and its pictures | `page.rs` |
+//!
+#![doc = include_str!("../README.md")]
 
 #![forbid(unsafe_code)]
 

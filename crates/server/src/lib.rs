@@ -20,6 +20,8 @@
 //! - start, reload, shutdown: `start.rs`, `reload.rs`, `drain.rs`
 //! - the control tree: `admin/target.rs`; control and metrics connections: `admin/service.rs`
 //! - listening sockets: `access/`; systemd: `systemd.rs`
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod access;
 mod admin;

@@ -4,31 +4,6 @@
 //! a simulated disk, and returns the results; hoistway-advise judges them. A run is determined by
 //! its seed: no clock is read, and the same request gives the same answer.
 //!
-//! # Example
-//!
-//! A job file, a drive and two elevators in, the results out.
-//!
-//! ```
-//! use std::sync::atomic::AtomicBool;
-//! use hoistway_sim::{CompareRequest, HostConfig, compare, elevator_of_name};
-//!
-//! let text = "[readers]\nrw=read\nsize=32m\nnumjobs=4\nfadvise_hint=0\n";
-//! let no_includes = |_: &str, _: &str| Err(std::io::ErrorKind::NotFound.into());
-//! let jobs = hoistway_fio::parse(text, "readers.fio", &|_| None, &no_includes).unwrap();
-//! let request = CompareRequest {
-//!     jobs,
-//!     profile: hoistway_drive::Profile::builtin("sata-7200-2006").unwrap(),
-//!     host: HostConfig::default(),
-//!     elevators: vec![elevator_of_name("cfq-v3")?, elevator_of_name("deadline")?],
-//!     settings: Vec::new(),
-//!     seed: 1,
-//!     record: false,
-//! };
-//! let comparison = compare(&request, &|_progress| {}, &AtomicBool::new(false))?;
-//! assert!(comparison.runs[0].bytes_per_s > 1.5 * comparison.runs[1].bytes_per_s);
-//! # Ok::<(), hoistway_sim::SimError>(())
-//! ```
-//!
 //! # Answers
 //!
 //! Every answer is a value that serde can serialise; the command line only renders it.
@@ -77,6 +52,8 @@
 //! | the elevator for recorded decisions | the table in `decisions/targets.rs` |
 //! | the replay of recorded requests | `workload/recorded.rs`, `workload/turnaround.rs`, `world/recorded.rs` |
 //! | the time of a reordered trace on a drive | `reorder_time.rs` |
+//!
+#![doc = include_str!("../README.md")]
 
 #![forbid(unsafe_code)]
 

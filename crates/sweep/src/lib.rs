@@ -21,6 +21,8 @@
 //! | the layout of a folder of results | `folder.rs` |
 //! | the table of all results of a folder | `results.rs` |
 //! | the page that draws results | `page/`: its figures `measure.rs`, the values of keys `levels.rs`, their effects `effect.rs`, the Pareto front `front.rs` |
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -5,6 +5,8 @@
 //! - certificates and keys from files, and their errors: `files.rs`
 //! - faults of certificates and handshakes, in words that say what would be right: `validity.rs`
 //! - the names in a certificate by which rules identify clients: `names.rs`
+//!
+#![doc = include_str!("../README.md")]
 
 #![forbid(unsafe_code)]
 

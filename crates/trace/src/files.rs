@@ -12,7 +12,7 @@ use crate::stream::{Input, Stream};
 /// Name of the sample in the library.
 pub const SAMPLE: &str = "sample:two-readers";
 /// Recording of `examples/two-readers`: 743 requests of two processes, 17 kB.
-const SAMPLE_BYTES: &[u8] = include_bytes!("../../../examples/two-readers/disk.blktrace.0.xz");
+const SAMPLE_BYTES: &[u8] = include_bytes!("../data/two-readers.blktrace.0.xz");
 /// The beginning of names of samples.
 const SAMPLE_PREFIX: &str = "sample:";
 /// Name of standard input.

@@ -14,21 +14,6 @@
 //! Everything is streamed: a [`Source`] fills a [`Batch`] with events. Memory grows with the number
 //! of outstanding requests, not with the length of a trace.
 //!
-//! # Example
-//!
-//! Opens a trace of any format and describes it:
-//!
-//! ```
-//! use hoistway_trace::{Input, OpenOptions, Stream, describe, open};
-//!
-//! let text = "128166372003061629,hm,1,Read,383496192,32768,413\n";
-//! let input = Stream { name: "msr.csv".into(), read: Box::new(text.as_bytes()) };
-//! let mut source = open(vec![Input::Stream(input)], &OpenOptions::default())?;
-//! let description = describe::describe(source.as_mut())?;
-//! assert_eq!((description.all.requests, description.all.mix.read_bytes), (1, 32768));
-//! # Ok::<(), hoistway_trace::ReadError>(())
-//! ```
-//!
 //! # Where to change what
 //!
 //! - A new input format: a module with a `LineFormat` (text) or a [`Source`], a variant of
@@ -37,11 +22,13 @@
 //!   `convert.rs`.
 //! - The rules by which events become requests: [`request`].
 //! - A figure of `hoistway trace describe`: [`describe`]; its place in the text is in
-//!   `hoistway-cli`.
+//!   `hoistway`.
 //! - The rule that a process follows (closed, timer, open): [`dependencies`].
 //! - What a page of a trace shows: the crate `overview`.
 //! - Messages of elevators: `describe/notes.rs` counts them, the crate `overview` parses them.
 //! - Selection of a part: `cut.rs`. Names of files: [`files`].
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod alibaba;

@@ -12,20 +12,13 @@
 //!
 //! Memory does not grow with the file: each CPU needs one page, or one chunk of compressed pages.
 //!
-//! # Example
-//!
-//! ```
-//! use hoistway_tracedat::TraceDat;
-//!
-//! let error = TraceDat::open(Box::new(std::io::Cursor::new(b"hello"))).err().unwrap();
-//! assert!(error.to_string().starts_with(" at byte 0: the magic number of trace-cmd is missing"));
-//! ```
-//!
 //! # Where to change what
 //!
 //! - A new version of the file: `header.rs` (version 6, and what both share), `sections.rs` (7).
 //! - The text that describes an event: `event_format.rs`.
 //! - Records in a page of the ring buffer: `pages.rs`.
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod compression;

@@ -11,6 +11,8 @@
 //! `size_factor` or `time_factor_ns`. Exact printing is `print_size` and `print_time`. Figures with
 //! three significant digits are in [`figures`]. [`names`] suggests names for mistyped ones.
 //! [`position`] finds the line of an error.
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod errors;

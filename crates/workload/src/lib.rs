@@ -18,6 +18,8 @@
 //! | the choice of the next file | `files.rs` |
 //! | caps on rates; shares among jobs | `pacing.rs`; `shares.rs` |
 //! | the ends of a job: least rates, steady rates, depths within a latency | `endings.rs` |
+//!
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod distribution;

@@ -45,7 +45,7 @@ pub fn simulator(named: Option<&Path>) -> Result<PathBuf> {
     if named.is_some() {
         return program(named);
     }
-    tools::run(tools::cargo().args(["build", "--quiet", "--release", "-p", "hoistway-cli"]))?;
+    tools::run(tools::cargo().args(["build", "--quiet", "--release", "-p", "hoistway"]))?;
     Ok(tools::target_directory()?.join("release/hoistway"))
 }
 

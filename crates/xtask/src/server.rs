@@ -20,7 +20,7 @@ const STOP_MAX: Duration = Duration::from_secs(30);
 
 /// Builds the program as packages contain it; published figures are measured with it.
 pub fn build() -> Result<PathBuf> {
-    tools::run(cargo().args(["build", "--quiet", "--profile", "dist", "-p", "hoistway-cli"]))?;
+    tools::run(cargo().args(["build", "--quiet", "--profile", "dist", "-p", "hoistway"]))?;
     Ok(tools::target_directory()?.join("dist/hoistway"))
 }
 

@@ -7,5 +7,5 @@ fn main() -> ExitCode {
         eprintln!("error: {error}");
         return ExitCode::FAILURE;
     }
-    hoistway_cli::run(std::env::args_os().collect(), None).into()
+    hoistway::run(std::env::args_os().collect(), None).into()
 }

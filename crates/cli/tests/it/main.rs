@@ -1,4 +1,4 @@
-//! Integration tests of `hoistway-cli`: one binary, so that they are linked once.
+//! Integration tests of `hoistway`: one binary, so that they are linked once.
 
 mod advise;
 mod arena;

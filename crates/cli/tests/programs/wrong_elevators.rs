@@ -4,5 +4,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     hoistway_simulation::register_wrong_elevators();
-    hoistway_cli::run(std::env::args_os().collect(), None).into()
+    hoistway::run(std::env::args_os().collect(), None).into()
 }

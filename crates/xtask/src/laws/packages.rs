@@ -8,13 +8,15 @@ use serde_json::Value;
 use crate::repository::{self, File};
 use crate::tools::{self, cargo};
 
-/// What the names of all packages of the workspace begin with.
+/// What the names of all packages of the workspace but [`PROGRAM`] begin with.
 const PREFIX: &str = "hoistway-";
+/// The package of the program, which is `cli` here.
+const PROGRAM: &str = "hoistway";
 
 /// A package of the workspace.
 #[derive(Clone, Debug, Default)]
 pub struct Package {
-    /// The name without `hoistway-`.
+    /// The name without `hoistway-`; `cli` for the program.
     pub name: String,
     /// The description in its manifest.
     pub description: String,
@@ -52,17 +54,22 @@ fn read(package: &Value) -> Result<Package> {
     let all = package["dependencies"].as_array().context("a package without a list of dependencies")?;
     let of = |is_dev: bool| {
         let wanted = all.iter().filter(|one| (one["kind"].as_str() == Some("dev")) == is_dev);
-        let names = wanted.filter_map(|one| one["name"].as_str()?.strip_prefix(PREFIX));
-        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        let mut names: Vec<String> = wanted.filter_map(|one| short_name(one["name"].as_str()?)).collect();
         names.sort();
         names.dedup();
         names
     };
     Ok(Package {
-        name: full_name.strip_prefix(PREFIX).unwrap_or(full_name).to_owned(),
+        name: short_name(full_name).unwrap_or_else(|| full_name.to_owned()),
         description: package["description"].as_str().unwrap_or_default().to_owned(),
         directory: directory.to_string_lossy().into_owned(),
         dependencies: of(false),
         dev_dependencies: of(true),
     })
+}
+
+/// Returns the name of a package of the workspace without `hoistway-`; `None` for other packages.
+fn short_name(name: &str) -> Option<String> {
+    let name = if name == PROGRAM { "cli" } else { name.strip_prefix(PREFIX)? };
+    Some(name.to_owned())
 }

@@ -30,7 +30,7 @@ pub use run::{RunProgressBar, run as simulate};
 pub use table::print as print_table;
 
 /// The default job file, and its name.
-const EXAMPLE: &str = include_str!("../../../../../examples/reader-and-writer.fio");
+const EXAMPLE: &str = include_str!("../../../data/reader-and-writer.fio");
 const EXAMPLE_NAME: &str = "examples/reader-and-writer.fio";
 /// The default page when hoistway is started without arguments.
 const EXAMPLE_PAGE: &str = "hoistway-report.html";
