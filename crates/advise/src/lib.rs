@@ -39,7 +39,6 @@
 //!   `whatif/damage.rs`; their page, `whatif/page.rs`
 //!
 #![doc = include_str!("../README.md")]
-
 #![forbid(unsafe_code)]
 
 mod advice;

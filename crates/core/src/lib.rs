@@ -52,7 +52,6 @@
 //! - Trace events and notes: `event.rs`.
 //!
 #![cfg_attr(feature = "alloc", doc = include_str!("../README.md"))]
-
 #![no_std]
 #![forbid(unsafe_code)]
 

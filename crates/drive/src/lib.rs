@@ -51,7 +51,6 @@
 //! | a table of `docs/drives.md` | `accuracy/` measures, the command renders; `cargo xtask pages write` writes the page |
 //!
 #![doc = include_str!("../README.md")]
-
 #![forbid(unsafe_code)]
 
 pub mod accuracy;

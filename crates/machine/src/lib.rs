@@ -49,7 +49,6 @@
 //! - `swaps`, for which `procfs-core` has no parser.
 //!
 #![doc = include_str!("../README.md")]
-
 #![warn(missing_docs)]
 
 mod attribute_info;

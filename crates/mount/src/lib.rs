@@ -36,7 +36,6 @@
 //!   run time: `scheduled/run_time_terms.rs`
 //!
 #![doc = include_str!("../README.md")]
-
 #![warn(missing_docs)]
 
 mod backing;

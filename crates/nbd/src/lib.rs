@@ -25,7 +25,6 @@
 //! - URIs: [`uri`].
 //!
 #![doc = include_str!("../README.md")]
-
 #![forbid(unsafe_code)]
 
 pub mod client;

@@ -34,7 +34,6 @@
 //! | a picture, and its form for narrow windows | `bars.rs`, `figures.rs`, `intervals.rs`, `heat_map.rs`, `footprint.rs`, `distribution.rs`; common parts in `svg.rs` |
 //!
 #![doc = include_str!("../README.md")]
-
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -26,7 +26,6 @@
 //! | docs/reproduced.md and its pictures | `page.rs` |
 //!
 #![doc = include_str!("../README.md")]
-
 #![forbid(unsafe_code)]
 
 mod error;

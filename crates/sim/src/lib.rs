@@ -54,7 +54,6 @@
 //! | the time of a reordered trace on a drive | `reorder_time.rs` |
 //!
 #![doc = include_str!("../README.md")]
-
 #![forbid(unsafe_code)]
 
 mod compare;

@@ -7,7 +7,6 @@
 //! - the names in a certificate by which rules identify clients: `names.rs`
 //!
 #![doc = include_str!("../README.md")]
-
 #![forbid(unsafe_code)]
 
 mod channel;

@@ -10,6 +10,8 @@
 //! - generated parts of documents: `pages/`
 //! - the proof that the core cannot panic: `proof.rs`
 //! - the C library: `clib.rs` and the crate `hoistway-clib`
+//! - packages of the published crates, release notes: `release.rs` and the crate
+//!   `hoistway-release`
 //! - building and running the fuzz targets: `fuzz/`
 //! - the environment of Python for tests and measurements: `python.rs`
 //! - kernels in QEMU and the kernel module: `kernel/`; kernels on emulated drives: `guest.rs`
@@ -41,6 +43,7 @@ mod pages;
 mod processor;
 mod proof;
 mod python;
+mod release;
 mod repository;
 mod rust_tokens;
 mod sections;
@@ -90,6 +93,10 @@ enum Task {
     Clib(clib::Options),
     /// Check licences, duplicates and sources of all dependencies with cargo-deny
     Deny(checks::Options),
+    /// Make the packages of the published crates, and check them: docs/releasing.md
+    CheckCrates(release::Options),
+    /// Print the section of a version in CHANGELOG.md
+    ReleaseNotes(release::NotesOptions),
     /// Check that the generated parts of the documents are current, or write them
     Pages(pages::Options),
     /// Play simulated worlds of the server, each from a seed
@@ -154,6 +161,8 @@ fn run(task: Task) -> Result<()> {
         Task::Proof => proof::run(),
         Task::Clib(options) => clib::run(&options),
         Task::Deny(options) => checks::dependencies(&options),
+        Task::CheckCrates(options) => release::run(&options),
+        Task::ReleaseNotes(options) => release::print_notes(&options),
         Task::Pages(options) => pages::run(&options),
         Task::Worlds(options) => simulation::worlds(&options),
         Task::CrashTest(options) => simulation::crash_test(&options),

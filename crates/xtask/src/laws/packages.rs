@@ -18,6 +18,10 @@ const PROGRAM: &str = "hoistway";
 pub struct Package {
     /// The name without `hoistway-`; `cli` for the program.
     pub name: String,
+    /// The name in its manifest.
+    pub full_name: String,
+    /// True if it is published.
+    pub is_published: bool,
     /// The description in its manifest.
     pub description: String,
     /// The directory from the root of the repository, for example `crates/core`.
@@ -61,6 +65,8 @@ fn read(package: &Value) -> Result<Package> {
     };
     Ok(Package {
         name: short_name(full_name).unwrap_or_else(|| full_name.to_owned()),
+        full_name: full_name.to_owned(),
+        is_published: package["publish"].is_null(),
         description: package["description"].as_str().unwrap_or_default().to_owned(),
         directory: directory.to_string_lossy().into_owned(),
         dependencies: of(false),

@@ -38,15 +38,18 @@ fn reaches(needs: &BTreeMap<&str, BTreeSet<&str>>, from: &str, to: &str) -> bool
     needs.get(from).is_some_and(|direct| direct.iter().any(|next| *next == to || reaches(needs, next, to)))
 }
 
-/// Returns a table with a row for each crate: its name, its description, and its lines of code.
+/// Returns a table with a row for each crate: its name, its description, its lines of code, and the
+/// name under which it is published.
 pub fn table(packages: &[Package]) -> Result<String> {
-    let mut text = "| crate | is | lines |\n|---|---|---|\n".to_owned();
+    let mut text = "| crate | is | lines | published as |\n|---|---|---|---|\n".to_owned();
     for package in packages {
         let lines: usize = package.sources()?.iter().map(|file| file.text.lines().count()).sum();
         // To the nearest thousand, so that the table does not change with every commit.
         let thousands = (lines + 500) / 1000;
         let size = if thousands == 0 { "< 1,000".to_owned() } else { format!("{thousands},000") };
-        let _ = writeln!(text, "| [`{}`]({}) | {} | {size} |", package.name, package.directory, package.description);
+        let published = if package.is_published { format!("`{}`", package.full_name) } else { "internal".to_owned() };
+        let Package { name, directory, description, .. } = package;
+        let _ = writeln!(text, "| [`{name}`]({directory}) | {description} | {size} | {published} |");
     }
     Ok(text)
 }
