@@ -11,6 +11,8 @@ use crate::manifests::{Crate, Workspace, cargo};
 
 /// The largest package in bytes. The largest today has 290 kB; crates.io accepts 10 MB.
 const PACKAGE_BYTES_MAX: u64 = 1 << 20;
+/// The exit code of cargo-semver-checks for changes that break callers.
+const BREAKS: i32 = 100;
 /// The program of the outside project: the example of this crate's README.
 const EXAMPLE_OF: &str = "hoistway-sim";
 
@@ -153,8 +155,12 @@ pub fn compare(workspace: &Workspace, baseline: &str, only: &[String]) -> Result
     for one in libraries.filter(|one| only.is_empty() || only.contains(&one.name)) {
         command.args(["--package", &one.name]);
     }
-    programs::run(&mut command)
-        .context("the API broke, or cargo-semver-checks is missing (cargo install --locked cargo-semver-checks)")
+    let status = command.status().context("cannot start cargo semver-checks")?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(BREAKS) => bail!("the API has changes that break callers, which the version does not announce"),
+        _ => bail!("cargo semver-checks: {status}; is it installed? cargo install --locked cargo-semver-checks"),
+    }
 }
 
 /// Returns the newest tag of a release (`v*`) before the checked out commit; `None` without one.
