@@ -5,9 +5,9 @@ use std::sync::Mutex;
 
 use hoistway_advise::compare::{
     CompareChoices, CompareError, CompareSetup, Compared, ComparisonDocument, DocumentContext, HostChoice, JobRun,
-    Judgement, Named, RunShares, Shortening, page,
+    Judgement, Named, RunShares, Shortening, device_defaults, page,
 };
-use hoistway_machine::Root;
+use hoistway_machine::{Root, available_bytes};
 use hoistway_report::compare_page;
 use hoistway_sim::{HostConfig, Run, Setting, SimError};
 use hoistway_sweep::{Cells, Column, job_figures, run_figures};
@@ -53,9 +53,11 @@ impl Choices {
         let parsed = self.elevators.iter().map(|name| Named::parse(name)).collect::<Result<_, _>>();
         let settings = self.settings.iter().map(|text| Setting::parse_argument(text)).collect::<Result<_, _>>();
         let scale = self.scale.map(|scale| Shortening::parse_scale(&scale.to_string())).transpose();
+        let jobs = job.jobs()?;
         let choices = CompareChoices {
             job: job.source.file_name().to_owned(),
-            jobs: job.jobs()?,
+            defaults: device_defaults(&Root::machine(), &jobs),
+            jobs,
             shortening: Shortening {
                 runtime_ns: self
                     .runtime
@@ -78,7 +80,6 @@ impl Choices {
             },
             seed: self.seed,
             record: self.record,
-            root: Root::machine(),
         };
         CompareSetup::new(choices).map_err(|error| wrong_argument(format!("elevators {error}")))
     }
@@ -96,6 +97,7 @@ pub fn compare(py: Python<'_>, job: &JobFile, choices: Choices, progress: bool) 
         Compared::run(
             &setup.request,
             seeds,
+            available_bytes(&Root::machine()),
             &|seed, at| control.set_share(shares.note(seed, at)),
             &each,
             &control.cancel,

@@ -8,8 +8,8 @@ use crate::bench::{AdviseError, Bench, RunFigures, RunProgress};
 use crate::choice::Choice;
 use crate::job_changes::{self, JobChange, changes};
 use crate::objective::{Bound, Constraint, Figure, Objective};
-use crate::statistics::{Difference, MIN_DIFFERENCE, Spread};
 use crate::text::value_text;
+use hoistway_compare::{Difference, MIN_DIFFERENCE, Spread};
 
 /// Choices to evaluate.
 #[derive(Clone, Debug)]

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::whatif::{Machine, Model, WhatifError};
-use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_fio::JobFile;
 use hoistway_sim::{CompareRequest, HostConfig, Kernel, Run, SimError, run_each};
@@ -259,6 +258,3 @@ fn with_start_angle(profile: &Profile, seed: u64) -> Profile {
         None => profile.clone(),
     }
 }
-
-/// The schedulers of Linux 6.
-pub const KERNEL_SCHEDULERS: [Kind; 4] = [Kind::Noop, Kind::MqDeadline, Kind::Kyber, Kind::Bfq];

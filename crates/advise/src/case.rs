@@ -11,15 +11,16 @@ use hoistway_sim::{HostConfig, Kernel};
 use hoistway_units::figures::magnitude;
 use serde::Serialize;
 
-use crate::bench::{Bench, KERNEL_SCHEDULERS, Workload};
+use crate::bench::{Bench, Workload};
 use crate::choice::Choice;
 use crate::device_facts::{self, ModelQuality};
 use crate::objective::{Objective, ObjectiveError};
-use crate::statistics::MIN_DIFFERENCE;
 use crate::subject::Subject;
 use crate::trace_case::{DriveSource, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
 use crate::use_case::Use;
 use crate::whatif::{Confidence, Fidelity, LoadedTrace, LoopModel, TraceContents};
+use hoistway_compare::KERNEL_SCHEDULERS;
+use hoistway_compare::MIN_DIFFERENCE;
 
 /// The input of a [`Case`].
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use crate::bench::{JobFigures, RunFigures};
 use crate::objective::Unit;
-use crate::statistics::{Difference, MIN_DIFFERENCE, Spread};
 use crate::text::value_text;
+use hoistway_compare::{Difference, MIN_DIFFERENCE, Spread};
 
 /// A significant difference of a job between two choices.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]

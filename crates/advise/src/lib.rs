@@ -13,7 +13,6 @@
 //!
 //! # Where to change
 //!
-//! - when a difference is significant: `statistics.rs`
 //! - the simulations of a choice: `bench.rs`
 //! - which choice is picked, and the reason given: `advice.rs`; the jobs that gain and lose,
 //!   `job_changes.rs`
@@ -29,11 +28,9 @@
 //! - commands, udev rules and the way back: `change_plan.rs`
 //! - the JSON of `hoistway advise`: `report.rs` and `overview.rs`, with docs/advise.md; its pages:
 //!   `page.rs`; sentences that text and page share: `wording.rs`, `tune/wording.rs`
-//! - `hoistway compare`: what can be chosen, `compare/setup.rs`; its drive and elevators without
-//!   options, `compare/defaults.rs`; its runs, `compare/run.rs`; results per job and when a job
-//!   starves, `compare/jobs.rs`; the verdict, `compare/verdict.rs`; several
-//!   seeds, `compare/seeds.rs`; its need of memory, `compare/memory.rs`; its page,
-//!   `compare/page.rs`; its JSON, `compare/document.rs` with docs/compare-json.md
+//! - `hoistway compare`: the crate `hoistway-compare`; the drive and the elevators of a device,
+//!   `compare/defaults.rs`; the page, `compare/page.rs`
+//! - the time of a reordered trace on a drive: `reorder_time.rs`
 //! - predictions from a trace: `whatif/model.rs`; their error, `whatif/fidelity.rs`; their JSON,
 //!   `whatif/report.rs`; from submissions alone, `whatif/submissions.rs`; damaged requests,
 //!   `whatif/damage.rs`; their page, `whatif/page.rs`
@@ -54,8 +51,8 @@ mod job_changes;
 mod objective;
 mod overview;
 mod page;
+mod reorder_time;
 mod report;
-mod statistics;
 mod subject;
 mod text;
 mod trace_case;
@@ -66,20 +63,21 @@ pub mod wording;
 
 pub use advice::{Advice, AdviceRequest, EvaluatedChoice, Validation, Verdict, advise};
 pub use answer::{Answer, AnswerOptions, DepthComparison};
-pub use bench::{AdviseError, Bench, JobFigures, KERNEL_SCHEDULERS, RunFigures, RunProgress, Workload};
+pub use bench::{AdviseError, Bench, JobFigures, RunFigures, RunProgress, Workload};
 pub use case::{Case, CaseError, CaseRequest, DriveChoice, DriveOrigin, Recorded, WorkloadKind, WorkloadSource};
 pub use change_plan::{ChangeError, ChangePlan, PlannedRule};
 pub use choice::{Choice, kernel_value, scheduler_name, usual_variants};
+pub use hoistway_compare::{Difference, KERNEL_SCHEDULERS, MIN_DIFFERENCE, Spread};
 pub use job_changes::JobChange;
 pub use objective::{Bound, Constraint, Figure, Goal, Metric, Objective, ObjectiveError, Unit, WORST};
 pub use overview::{DeviceOverview, Overview};
 pub use page::{advice_page, tune_page};
+pub use reorder_time::ReorderTime;
 pub use report::{
     AdviceReport, CaseReport, ChoiceReport, CommandsReport, ComparedFigure, DepthReport, DriveReport, EvaluatedReport,
     FigureReport, HostReport, ObjectiveReport, RecordedReport, SubjectReport, TrialReport, TuneReport,
     ValidationReport, WorkloadReport,
 };
-pub use statistics::{Difference, MIN_DIFFERENCE, Spread};
 pub use subject::{NoSchedulerError, Subject, device_line};
 pub use text::value_text;
 pub use trace_case::{DriveSource, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};

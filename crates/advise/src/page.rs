@@ -8,10 +8,10 @@ use crate::case::Case;
 use crate::change_plan::ChangePlan;
 use crate::choice::scheduler_name;
 use crate::objective::{Figure, Unit};
-use crate::statistics::Spread;
 use crate::text::value_text;
 use crate::tune::{TuneResult, wording as tune_wording};
 use crate::wording;
+use hoistway_compare::Spread;
 
 /// The page of an answer.
 pub fn advice_page(case: &Case, answer: &Answer, plan: &ChangePlan) -> Sheet {

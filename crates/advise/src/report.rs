@@ -14,8 +14,8 @@ use crate::choice::{Choice, scheduler_name};
 use crate::device_facts::ModelQuality;
 use crate::job_changes::JobChange;
 use crate::objective::{Constraint, Figure, Goal, Unit};
-use crate::statistics::{Difference, Spread};
 use crate::tune::{Trial, TuneResult};
+use hoistway_compare::{Difference, Spread};
 
 /// The version of the serialised forms.
 const SCHEMA: u32 = 1;

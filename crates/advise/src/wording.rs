@@ -7,8 +7,8 @@ use crate::answer::{Answer, DepthComparison};
 use crate::case::{Case, WorkloadKind};
 use crate::choice::scheduler_name;
 use crate::objective::Figure;
-use crate::statistics::{Difference, Spread};
 use crate::text::value_text;
+use hoistway_compare::{Difference, Spread};
 
 /// The request as labels and values.
 pub fn facts(case: &Case) -> Vec<(&'static str, String)> {

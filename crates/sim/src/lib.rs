@@ -48,10 +48,10 @@
 //! | placement of files and metadata | `host/files.rs`, `host/fs/`; `world/layout.rs` places those of a world |
 //! | the order in which a tree is read | `workload/walk.rs`; `world/walk.rs` waits for the metadata |
 //! | the cost of a sync | `host/journal.rs` (transactions), `world/journal.rs` (the committing thread), `world/sync.rs` |
-//! | what a comparison reports | `compare/answer.rs`; per job, JSON and verdict: `compare/` in hoistway-advise |
+//! | what a comparison reports | `compare/answer.rs`; per job, JSON and verdict: hoistway-compare |
+//! | a run in slow motion | `record.rs` records its steps, `compare/film.rs` selects them |
 //! | the elevator for recorded decisions | the table in `decisions/targets.rs` |
 //! | the replay of recorded requests | `workload/recorded.rs`, `workload/turnaround.rs`, `world/recorded.rs` |
-//! | the time of a reordered trace on a drive | `reorder_time.rs` |
 //!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
@@ -67,14 +67,14 @@ pub mod kernel_recording;
 mod measure;
 mod record;
 mod registry;
-mod reorder_time;
 mod settings;
 mod workload;
 mod world;
 
 pub use compare::{
-    ALONE_MAX, ALONE_NS, CompareRequest, Comparison, DirectionRun, GroupRun, ProcessRun, Progress, Run, Spread,
-    compare, compare_recorded, compare_until, run_each, run_each_recorded, with_threads,
+    ALONE_MAX, ALONE_NS, CompareRequest, Comparison, DirectionRun, Film, FilmWindow, FilmedProcess, GroupRun,
+    ProcessRun, Progress, Run, Spread, compare, compare_recorded, compare_until, film, run_each, run_each_recorded,
+    with_threads,
 };
 pub use config::{
     CpuCosts, DirectIssue, ElevatorCost, ElevatorCosts, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules,
@@ -87,9 +87,8 @@ pub use host::page::PAGE_BYTES;
 pub use measure::{
     BandwidthSample, DriveTime, Latencies, Latency, SPARSE_MAX, Window, Windows, bytes_per_s, jain, windows_of_each,
 };
-pub use record::{HeadSample, Recording, Slice, SliceKind};
+pub use record::{HeadSample, Recording, Slice, SliceKind, Step, StepKind};
 pub use registry::{ElevatorDescription, ElevatorList, GroupSupport, TunableDescription};
-pub use reorder_time::ReorderTime;
 pub use settings::{Setting, elevator_of_name, group_switch};
 // For programs with elevators of their own: registration, and what a simulation is made of.
 pub use hoistway_custom as custom;

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use hoistway_core::{Event, NoSink, Note, Sink};
+use hoistway_core::{Event, Io, NoSink, Note, Op, Sink};
 
 /// The position of the head for a request that the drive took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -38,6 +38,43 @@ pub struct Slice {
     pub kind: SliceKind,
 }
 
+/// What happened to a request in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepKind {
+    /// A request entered the elevator.
+    Insert,
+    /// A bio made a queued request longer; its extent is that of the bio.
+    Merge,
+    /// A queued request became part of another one.
+    Join,
+    /// The drive took a request.
+    Issue,
+    /// The drive gave a request back.
+    Requeue,
+    /// A request completed.
+    Complete,
+}
+
+/// One step of a request through the queue and the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Step {
+    /// Time of the step, in ns since the start of the world.
+    pub at_ns: u64,
+    /// What happened.
+    pub kind: StepKind,
+    /// The request, by a number that no other request of the run has at the same time.
+    pub request: u64,
+    /// Process id of the submitter.
+    pub pid: u32,
+    /// First sector, of 512 bytes.
+    pub sector: u64,
+    /// Length in sectors.
+    pub sectors: u32,
+    /// True if the request is no read.
+    pub is_write: bool,
+}
+
 /// The recording of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
@@ -45,6 +82,8 @@ pub struct Recording {
     pub head: Vec<HeadSample>,
     /// Slices, in the order of their ends.
     pub slices: Vec<Slice>,
+    /// The steps of requests, if they were filmed.
+    pub steps: Vec<Step>,
 }
 
 impl Recording {
@@ -62,6 +101,11 @@ impl Recording {
 pub(crate) trait Observer: Sink + Default {
     /// Takes the slices; open slices end at `now_ns`.
     fn slices(&mut self, now_ns: u64) -> Vec<Slice>;
+
+    /// Takes the steps of requests; none unless the observer films.
+    fn steps(&mut self) -> Vec<Step> {
+        Vec::new()
+    }
 }
 
 impl Observer for NoSink {
@@ -122,6 +166,44 @@ impl Observer for SliceRecorder {
         self.end_idle(now_ns);
         self.end_service(now_ns);
         mem::take(&mut self.slices)
+    }
+}
+
+/// Most steps that a film keeps: the first ones.
+pub(crate) const STEPS_MAX: usize = 200_000;
+
+/// Records slices and every step of requests.
+#[derive(Debug, Default)]
+pub(crate) struct FilmRecorder {
+    slices: SliceRecorder,
+    steps: Vec<Step>,
+}
+
+impl Sink for FilmRecorder {
+    fn record(&mut self, now_ns: u64, event: Event) {
+        let (kind, request, io) = match event {
+            Event::Insert(io) => (StepKind::Insert, io.token, io),
+            Event::BackMerge { bio, into } | Event::FrontMerge { bio, into } => (StepKind::Merge, into, bio),
+            Event::Join { request, .. } => (StepKind::Join, request.token, request),
+            Event::Issue(io) => (StepKind::Issue, io.token, io),
+            Event::Requeue(io) => (StepKind::Requeue, io.token, io),
+            Event::Complete(io) => (StepKind::Complete, io.token, io),
+            other => return self.slices.record(now_ns, other),
+        };
+        if self.steps.len() < STEPS_MAX {
+            let Io { pid, op, sector, sectors, .. } = io;
+            self.steps.push(Step { at_ns: now_ns, kind, request, pid, sector, sectors, is_write: op != Op::Read });
+        }
+    }
+}
+
+impl Observer for FilmRecorder {
+    fn slices(&mut self, now_ns: u64) -> Vec<Slice> {
+        self.slices.slices(now_ns)
+    }
+
+    fn steps(&mut self) -> Vec<Step> {
+        mem::take(&mut self.steps)
     }
 }
 

@@ -17,6 +17,7 @@
 //! | zones | `zones.rs` |
 //! | the choice of the next file | `files.rs` |
 //! | caps on rates; shares among jobs | `pacing.rs`; `shares.rs` |
+//! | what a recorded request waits for | `release.rs` |
 //! | the ends of a job: least rates, steady rates, depths within a latency | `endings.rs` |
 //!
 #![doc = include_str!("../README.md")]
@@ -28,6 +29,7 @@ mod files;
 pub mod offsets;
 pub mod pacing;
 mod permutation;
+mod release;
 mod request;
 pub mod shares;
 mod sizes;
@@ -35,6 +37,7 @@ mod verification;
 mod zones;
 
 pub use offsets::Generator;
+pub use release::{Release, ReleaseDelay};
 pub use request::{IoUnit, Region};
 pub use zones::WrittenZones;
 

@@ -24,7 +24,7 @@ use crate::advice::{self, Verdict, bounds, values, violation};
 use crate::bench::{AdviseError, Bench, RunFigures};
 use crate::choice::Choice;
 use crate::objective::{Figure, Objective};
-use crate::statistics::{Difference, MIN_DIFFERENCE, Spread};
+use hoistway_compare::{Difference, MIN_DIFFERENCE, Spread};
 pub use pareto::pareto_front;
 use pattern_search::PatternSearch;
 pub use pattern_search::Score;

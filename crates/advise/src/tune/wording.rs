@@ -3,9 +3,9 @@
 use super::TuneResult;
 use crate::advice::Verdict;
 use crate::choice::scheduler_name;
-use crate::statistics::Difference;
 use crate::text::value_text;
 use crate::wording::change;
+use hoistway_compare::Difference;
 
 /// The verdict in one line.
 pub fn verdict(tuned: &TuneResult) -> String {

@@ -2,6 +2,7 @@
 
 mod answer;
 mod build;
+mod film;
 mod fio_json;
 mod groups;
 mod notes;
@@ -9,6 +10,7 @@ mod request;
 mod run;
 
 pub use answer::{Comparison, DirectionRun, GroupRun, ProcessRun, Run, Spread};
+pub use film::{Film, FilmWindow, FilmedProcess, film};
 pub use request::{CompareRequest, Progress};
 pub use run::{
     ALONE_MAX, ALONE_NS, compare, compare_recorded, compare_until, run_each, run_each_recorded, with_threads,

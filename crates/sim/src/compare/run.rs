@@ -307,7 +307,7 @@ fn succeeded(results: Vec<Result<Finished, SimError>>) -> Result<Vec<Finished>, 
     }
 }
 
-fn check(request: &CompareRequest) -> Result<(), SimError> {
+pub(super) fn check(request: &CompareRequest) -> Result<(), SimError> {
     if request.elevators.is_empty() {
         return Err(SimError::NoElevators { known: elevator_names() });
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hoistway_core::{Flags, Op};
 use hoistway_fio::{Ioengine, Job, JobFile, Rw};
-use hoistway_trace::dependencies::{Release, ReleaseDelay};
+use hoistway_workload::{Release, ReleaseDelay};
 
 use super::turnaround::WakeUp;
 

@@ -572,8 +572,9 @@ impl<S: Observer> Device<S> {
 
     /// Takes the recording out of the queue.
     pub fn recording(&mut self, now_ns: u64) -> crate::record::Recording {
-        let slices = self.queue.sink_mut().slices(now_ns);
-        crate::record::Recording { head: std::mem::take(&mut self.head), slices }
+        let observer = self.queue.sink_mut();
+        let (slices, steps) = (observer.slices(now_ns), observer.steps());
+        crate::record::Recording { head: std::mem::take(&mut self.head), slices, steps }
     }
 
     fn submitted(&mut self, task: u32, bio: Bio, answer: Result<(Submitted, Kick), SubmitError>, now_ns: u64) -> bool {

@@ -32,7 +32,7 @@ mod writeback;
 use hoistway_core::NoSink;
 
 use crate::error::SimError;
-use crate::record::SliceRecorder;
+use crate::record::{FilmRecorder, SliceRecorder};
 pub(crate) use job_state::Ending;
 pub(crate) use process::{DirectionStats, Process, Stats};
 pub(crate) use request::{Failures, Stop, WorldProgress, WorldRequest, WorldResult};
@@ -48,4 +48,13 @@ pub(crate) fn run(
         true => World::<SliceRecorder>::new(request)?.run(stop, progress),
         false => World::<NoSink>::new(request)?.run(stop, progress),
     }
+}
+
+/// Runs a world until `stop` returns how to stop, and records the steps of its requests.
+pub(crate) fn film(
+    request: &WorldRequest,
+    stop: &dyn Fn() -> Option<Stop>,
+    progress: &mut dyn FnMut(WorldProgress),
+) -> Result<WorldResult, SimError> {
+    World::<FilmRecorder>::new(request)?.run(stop, progress)
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::Result;
 use hoistway_advise::compare::{
     CompareChoices, CompareDefaults, CompareSetup, Compared, ComparisonDocument, DocumentContext, HostChoice,
-    Judgement, Named, Shortening, legends, named_elevators, page,
+    Judgement, Named, Shortening, device_defaults, legends, named_elevators, page,
 };
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
@@ -136,9 +136,12 @@ fn print_defaults(args: &CompareArgs, defaults: &CompareDefaults, out: &mut Out)
 }
 
 fn setup(args: &CompareArgs) -> Result<CompareSetup> {
+    let jobs = jobs(args.job.as_deref())?;
+    let root = args.root.as_ref().map_or_else(Root::machine, Root::at);
     let choices = CompareChoices {
         job: args.job.as_deref().map_or_else(|| EXAMPLE_NAME.to_owned(), |path| path.display().to_string()),
-        jobs: jobs(args.job.as_deref())?,
+        defaults: device_defaults(&root, &jobs),
+        jobs,
         shortening: Shortening { runtime_ns: args.runtime, scale: args.scale },
         drive: args.drive.as_deref().map(Profile::choose).transpose()?,
         elevators: args.elevators.clone(),
@@ -151,7 +154,6 @@ fn setup(args: &CompareArgs) -> Result<CompareSetup> {
         seed: args.seed,
         // Only the page shows head positions.
         record: args.report.is_some(),
-        root: args.root.as_ref().map_or_else(Root::machine, Root::at),
     };
     Ok(CompareSetup::new(choices).map_err(wrong_elevators)?)
 }

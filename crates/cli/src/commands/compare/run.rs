@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use hoistway_advise::compare::{CompareError, Compared, RunShares};
+use hoistway_machine::{Root, available_bytes};
 use hoistway_sim::{CompareRequest, Comparison, Progress, SimError, compare};
 use hoistway_units::figures::duration;
 
@@ -30,7 +31,7 @@ pub fn run_seeds(request: &CompareRequest, seeds: u32) -> Result<(Compared, Arc<
     let cancel = interrupt::watch()?;
     let progress_bar = RunProgressBar { hints: Some(Once::new()), ..RunProgressBar::of_seeds(seeds) };
     let progress = |seed: u32, progress: Progress| progress_bar.set_of_seed(seed, progress);
-    let compared = Compared::run(request, seeds, &progress, &|_, _| {}, &cancel);
+    let compared = Compared::run(request, seeds, available_bytes(&Root::machine()), &progress, &|_, _| {}, &cancel);
     progress_bar.clear();
     match compared {
         Ok(compared) => Ok((compared, cancel)),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use hoistway_advise::compare::{CompareDefaults, named_elevators};
+use hoistway_advise::compare::{device_defaults, named_elevators};
 use hoistway_bench::BenchError;
 use hoistway_bench::emulation::{
     self, DEFAULT_ELEVATORS, DEFAULT_SECONDS, ElevatorSetup, EmulationCheck, EmulationReport,
@@ -36,7 +36,7 @@ fn usage_error(error: Error) -> Error {
 
 fn check_of(job: &Path, args: &ServeArgs) -> Result<EmulationCheck> {
     let jobs = hoistway_fio::load(job)?;
-    let default_drive = || CompareDefaults::new(&Root::machine(), &jobs).drive.to_owned();
+    let default_drive = || device_defaults(&Root::machine(), &jobs).drive.to_owned();
     let drive = args.drive.clone().unwrap_or_else(default_drive);
     let default_elevators = || args.elevator.map_or_else(|| DEFAULT_ELEVATORS.to_vec(), |elevator| vec![elevator]);
     let elevators = named_elevators(&args.check_elevators, default_elevators)

@@ -1,8 +1,8 @@
 //! `hoistway trace reorder`: sorts the requests of a trace by sector.
 
 use anyhow::{Context, Result};
+use hoistway_advise::ReorderTime;
 use hoistway_drive::Profile;
-use hoistway_sim::ReorderTime;
 use hoistway_trace::describe::SeekFigures;
 use hoistway_trace::reorder::{ReorderSummary, ReorderedSource, Window};
 

@@ -3,7 +3,6 @@
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_fio::JobFile;
-use hoistway_machine::Root;
 use hoistway_sim::{CompareRequest, HostConfig, Kernel, Setting};
 
 use super::defaults::{CompareDefaults, Named, default_host, named_elevators};
@@ -30,8 +29,8 @@ pub struct CompareChoices {
     pub seed: u64,
     /// If true, head positions and slices are recorded, which a page shows.
     pub record: bool,
-    /// The machine whose devices jobs may name.
-    pub root: Root,
+    /// What the comparison takes where nothing was chosen.
+    pub defaults: CompareDefaults,
 }
 
 /// The host of a comparison.
@@ -72,10 +71,9 @@ impl CompareSetup {
     /// # Errors
     /// The end of a sentence about the list of elevators, from [`named_elevators`].
     pub fn new(choices: CompareChoices) -> Result<CompareSetup, String> {
-        let CompareChoices { job, mut jobs, shortening, drive, elevators, settings, host, seed, record, root } =
+        let CompareChoices { job, mut jobs, shortening, drive, elevators, settings, host, seed, record, defaults } =
             choices;
         let notes = shortening.apply(&mut jobs);
-        let defaults = CompareDefaults::new(&root, &jobs);
         let elevators = named_elevators(&elevators, || defaults.elevators.clone())?;
         let has_default_drive = drive.is_none();
         let host_words = host.words(&elevators);

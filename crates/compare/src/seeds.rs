@@ -12,7 +12,7 @@ use hoistway_sim::{CompareRequest, Comparison, Progress, Run, SimError, run_each
 use super::drive_work::DriveWork;
 use super::jobs::{JobRun, StarvedJob, job_runs, starved_jobs, starves};
 use super::measures::{Figures, Measure};
-use crate::statistics::{Difference, Spread};
+use super::statistics::{Difference, Spread};
 
 /// The results of all elevators over several seeds.
 #[derive(Clone, Debug, serde::Serialize)]

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hoistway_machine::{Root, available_bytes};
 use hoistway_sim::{CompareRequest, Comparison, Progress, Run, SimError, compare_until, with_threads};
 
 use super::memory::{MemoryError, MemoryNeed};
@@ -34,7 +33,8 @@ impl Compared {
     /// Runs the comparison with `seeds` seeds from that of the request. When `cancel` becomes true,
     /// the runs end with the results so far.
     ///
-    /// `progress` gets the number of the seed, from 0, with the progress of a run. `each` gets the
+    /// `available` is the number of bytes that the runs may allocate; without it, as many runs as
+    /// the machine has processors happen at a time. `progress` gets the number of the seed, from 0, with the progress of a run. `each` gets the
     /// seed and the runs of each seed beyond the first.
     ///
     /// # Errors
@@ -42,11 +42,12 @@ impl Compared {
     pub fn run(
         request: &CompareRequest,
         seeds: u32,
+        available: Option<u64>,
         progress: &(dyn Fn(u32, Progress) + Sync),
         each: &(dyn Fn(u64, &[Run]) + Sync),
         cancel: &AtomicBool,
     ) -> Result<Compared, CompareError> {
-        let threads = match MemoryNeed::of(request).threads(available_bytes(&Root::machine())) {
+        let threads = match MemoryNeed::of(request).threads(available) {
             Ok(threads) => threads,
             Err(refusal) => {
                 refuse_unsuitable(request)?;
