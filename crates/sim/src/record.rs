@@ -97,10 +97,25 @@ impl Recording {
     }
 }
 
+/// What an observer records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Slices, and head positions.
+    Slices,
+    /// Those, and every step of requests.
+    Steps,
+}
+
 /// A sink for a queue's trace events that turns them into slices.
 pub(crate) trait Observer: Sink + Default {
     /// Takes the slices; open slices end at `now_ns`.
     fn slices(&mut self, now_ns: u64) -> Vec<Slice>;
+
+    /// Chooses what is recorded, if the observer has a choice.
+    fn watch(&mut self, _: Watch) {}
 
     /// Takes the steps of requests; none unless the observer films.
     fn steps(&mut self) -> Vec<Step> {
@@ -172,14 +187,20 @@ impl Observer for SliceRecorder {
 /// Most steps that a film keeps: the first ones.
 pub(crate) const STEPS_MAX: usize = 200_000;
 
-/// Records slices and every step of requests.
+/// Records what [`Watch`] chooses, at the cost of a check for each event.
 #[derive(Debug, Default)]
 pub(crate) struct FilmRecorder {
+    watch: Watch,
     slices: SliceRecorder,
     steps: Vec<Step>,
 }
 
 impl Sink for FilmRecorder {
+    #[inline]
+    fn is_on(&self) -> bool {
+        self.watch != Watch::Nothing
+    }
+
     fn record(&mut self, now_ns: u64, event: Event) {
         let (kind, request, io) = match event {
             Event::Insert(io) => (StepKind::Insert, io.token, io),
@@ -190,7 +211,7 @@ impl Sink for FilmRecorder {
             Event::Complete(io) => (StepKind::Complete, io.token, io),
             other => return self.slices.record(now_ns, other),
         };
-        if self.steps.len() < STEPS_MAX {
+        if self.watch == Watch::Steps && self.steps.len() < STEPS_MAX {
             let Io { pid, op, sector, sectors, .. } = io;
             self.steps.push(Step { at_ns: now_ns, kind, request, pid, sector, sectors, is_write: op != Op::Read });
         }
@@ -200,6 +221,10 @@ impl Sink for FilmRecorder {
 impl Observer for FilmRecorder {
     fn slices(&mut self, now_ns: u64) -> Vec<Slice> {
         self.slices.slices(now_ns)
+    }
+
+    fn watch(&mut self, watch: Watch) {
+        self.watch = watch;
     }
 
     fn steps(&mut self) -> Vec<Step> {

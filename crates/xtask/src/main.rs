@@ -12,6 +12,7 @@
 //! - the C library: `clib.rs` and the crate `hoistway-clib`
 //! - packages of the published crates, release notes: `release.rs` and the crate
 //!   `hoistway-release`
+//! - the playground in the browser: `playground.rs` and `web/`
 //! - building and running the fuzz targets: `fuzz/`
 //! - the environment of Python for tests and measurements: `python.rs`
 //! - kernels in QEMU and the kernel module: `kernel/`; kernels on emulated drives: `guest.rs`
@@ -40,6 +41,7 @@ mod guest;
 mod kernel;
 mod laws;
 mod pages;
+mod playground;
 mod processor;
 mod proof;
 mod python;
@@ -99,6 +101,8 @@ enum Task {
     ReleaseNotes(release::NotesOptions),
     /// Check that the generated parts of the documents are current, or write them
     Pages(pages::Options),
+    /// Build or test the playground, the comparison in the browser: docs/playground.md
+    Playground(playground::Options),
     /// Play simulated worlds of the server, each from a seed
     Worlds(simulation::Options),
     /// Kill the real server or mount under load, and look for data that it had acknowledged
@@ -164,6 +168,7 @@ fn run(task: Task) -> Result<()> {
         Task::CheckCrates(options) => release::run(&options),
         Task::ReleaseNotes(options) => release::print_notes(&options),
         Task::Pages(options) => pages::run(&options),
+        Task::Playground(options) => playground::run(&options),
         Task::Worlds(options) => simulation::worlds(&options),
         Task::CrashTest(options) => simulation::crash_test(&options),
         Task::Fsx(options) => fsx::run(&options),

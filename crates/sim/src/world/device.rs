@@ -570,6 +570,11 @@ impl<S: Observer> Device<S> {
         DriveTime { idle: now_ns.saturating_sub(from_ns).saturating_sub(accounted), ..time }
     }
 
+    /// Chooses what is recorded.
+    pub fn watch(&mut self, watch: crate::record::Watch) {
+        self.queue.sink_mut().watch(watch);
+    }
+
     /// Takes the recording out of the queue.
     pub fn recording(&mut self, now_ns: u64) -> crate::record::Recording {
         let observer = self.queue.sink_mut();
@@ -705,7 +710,7 @@ impl<S: Observer> Device<S> {
             self.last_pid = pid;
             self.turns += 1;
         }
-        if S::ENABLED {
+        if S::ENABLED && self.queue.sink().is_on() {
             self.head.push(HeadSample { at_ns: now_ns, sector, pid });
         }
     }

@@ -32,7 +32,7 @@ mod writeback;
 use hoistway_core::NoSink;
 
 use crate::error::SimError;
-use crate::record::{FilmRecorder, SliceRecorder};
+use crate::record::{FilmRecorder, SliceRecorder, Watch};
 pub(crate) use job_state::Ending;
 pub(crate) use process::{DirectionStats, Process, Stats};
 pub(crate) use request::{Failures, Stop, WorldProgress, WorldRequest, WorldResult};
@@ -45,6 +45,10 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(WorldProgress),
 ) -> Result<WorldResult, SimError> {
     match request.record {
+        // The code of a world is large: a module for browsers has one for all purposes.
+        _ if cfg!(target_family = "wasm") => {
+            watched(request, if request.record { Watch::Slices } else { Watch::Nothing }, stop, progress)
+        }
         true => World::<SliceRecorder>::new(request)?.run(stop, progress),
         false => World::<NoSink>::new(request)?.run(stop, progress),
     }
@@ -56,5 +60,16 @@ pub(crate) fn film(
     stop: &dyn Fn() -> Option<Stop>,
     progress: &mut dyn FnMut(WorldProgress),
 ) -> Result<WorldResult, SimError> {
-    World::<FilmRecorder>::new(request)?.run(stop, progress)
+    watched(request, Watch::Steps, stop, progress)
+}
+
+fn watched(
+    request: &WorldRequest,
+    watch: Watch,
+    stop: &dyn Fn() -> Option<Stop>,
+    progress: &mut dyn FnMut(WorldProgress),
+) -> Result<WorldResult, SimError> {
+    let mut world = World::<FilmRecorder>::new(request)?;
+    world.device.watch(watch);
+    world.run(stop, progress)
 }

@@ -1,0 +1,105 @@
+//! The playground: its module of WebAssembly, its page, and their tests (docs/playground.md).
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use flate2::{Compression, write::GzEncoder};
+
+use crate::repository;
+use crate::tools::{self, cargo};
+
+/// The most bytes of the module, and of the module compressed by gzip -9.
+const BYTES_MAX: u64 = 1_500_000;
+const GZIP_BYTES_MAX: u64 = 500_000;
+
+/// What to do with the playground.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand, Clone, Debug)]
+enum Action {
+    /// Build the page: static files for any web server
+    Build {
+        /// The folder of the files
+        #[arg(long, value_name = "DIR", default_value = "target/playground")]
+        to: PathBuf,
+    },
+    /// Build the page and test it: types, units, equality of bytes, a browser
+    Test,
+}
+
+/// Builds the playground, or tests it.
+pub fn run(options: &Options) -> Result<()> {
+    match &options.action {
+        Action::Build { to } => build(to),
+        Action::Test => test(),
+    }
+}
+
+/// Builds the module and the page, and tests both.
+pub fn test() -> Result<()> {
+    let folder = repository::root().join("target/playground");
+    build(&folder)?;
+    npm(&["run", "--silent", "types"])?;
+    npm(&["run", "--silent", "unit"])?;
+    let answers = ["run", "--quiet", "-p", "hoistway-playground", "--example", "answers"];
+    let file = repository::root().join("target/playground-answers");
+    fs::write(&file, tools::output(cargo().args(answers))?)?;
+    tools::run(web("node").arg("test/equality.mjs").arg(folder.join("hoistway.wasm")).arg(&file))?;
+    npm(&["run", "--silent", "browser"])
+}
+
+/// Builds the module and the page into a folder.
+fn build(to: &Path) -> Result<()> {
+    let to = repository::root().join(to);
+    fs::create_dir_all(&to).with_context(|| format!("cannot create {}", to.display()))?;
+    let target = ["--profile", "wasm", "--target", "wasm32-unknown-unknown"];
+    tools::run(cargo().args(["build", "--quiet", "-p", "hoistway-playground"]).args(target))?;
+    let built = repository::root().join("target/wasm32-unknown-unknown/wasm/hoistway_playground.wasm");
+    install_packages()?;
+    let module = to.join("hoistway.wasm");
+    tools::run(web("node").args(["optimise.mjs"]).arg(&built).arg(&module))?;
+    fs::write(to.join("style.css"), style()?)?;
+    tools::run(web("npm").args(["run", "--silent", "build"]).env("PLAYGROUND_DIR", &to))?;
+    let bytes = fs::read(&module)?;
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(&bytes)?;
+    let (size, compressed) = (bytes.len() as u64, gzip.finish()?.len() as u64);
+    println!("{}: {size} bytes, {compressed} compressed by gzip -9", module.display());
+    ensure!(size <= BYTES_MAX, "the module has {size} bytes; {BYTES_MAX} is the most");
+    ensure!(compressed <= GZIP_BYTES_MAX, "the module has {compressed} bytes compressed; {GZIP_BYTES_MAX} is the most");
+    Ok(())
+}
+
+/// The style sheet of all pages, and that of the playground.
+fn style() -> Result<String> {
+    let own = fs::read_to_string(repository::root().join("web/src/style.css")).context("web/src/style.css")?;
+    Ok(hoistway_report::style_sheet() + &own)
+}
+
+/// Installs the packages of `web/package-lock.json`, unless they are.
+fn install_packages() -> Result<()> {
+    let folder = repository::root().join("web");
+    let changed = |path: &str| fs::metadata(folder.join(path)).and_then(|found| found.modified()).ok();
+    match (changed("node_modules/.package-lock.json"), changed("package-lock.json")) {
+        (Some(installed), Some(wanted)) if installed >= wanted => Ok(()),
+        _ => npm(&["ci", "--silent", "--no-audit", "--no-fund"]),
+    }
+}
+
+fn npm(arguments: &[&str]) -> Result<()> {
+    tools::run(web("npm").args(arguments))
+}
+
+/// A program that starts in `web/`.
+fn web(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(repository::root().join("web"));
+    command
+}

@@ -1,0 +1,174 @@
+// The page in a headless Chromium: desktop and phone, light and dark, keyboard alone, links, axe.
+// usage: node test/browser.mjs [--pictures DIR]
+
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const root = process.env.PLAYGROUND_DIR || fileURLToPath(new URL("../../target/playground", import.meta.url));
+const pictures = process.argv.includes("--pictures") ? process.argv[process.argv.indexOf("--pictures") + 1] : undefined;
+if (pictures) mkdirSync(pictures, { recursive: true });
+const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" };
+const figurePage = `<!doctype html><html lang="en"><title>figures</title><link rel="stylesheet" href="style.css"><script type="module" src="live-figure.js"></script>
+<div style="height:3000px"></div>
+<figure id="rates" data-hoistway-figure='{"job":"[a]\\nrw=read\\nsize=4m\\nnumjobs=2\\n","elevators":["bfq","noop"]}'></figure>
+<figure id="film" data-hoistway-figure='{"show":"film","job":"[a]\\nrw=read\\nsize=4m\\nnumjobs=2\\n","elevators":["cfq-v3"]}'></figure></html>`;
+
+const server = createServer((request, response) => {
+  const path = new URL(request.url ?? "/", "http://localhost").pathname;
+  try {
+    const body = path === "/figures.html" ? figurePage : readFileSync(`${root}${path === "/" ? "/index.html" : path}`);
+    response.writeHead(200, { "content-type": types[extname(path)] ?? "text/html" }).end(body);
+  } catch {
+    response.writeHead(404).end();
+  }
+});
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+const address = `http://127.0.0.1:${server.address().port}/`;
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+/** Time of the first result that fails the test: the goal is 2 s on an idle machine. */
+const FIRST_MS_MAX = 15_000;
+let failures = 0;
+
+async function open(options = {}, fragment = "", path = "") {
+  const context = await browser.newContext({ viewport: { width: 1240, height: 900 }, ...options });
+  const page = await context.newPage();
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  page.on("request", (request) => !/^(http:\/\/127\.0\.0\.1|data:|blob:)/.test(request.url()) && problems.push(`a request to ${request.url()}`));
+  await page.goto(`${address}${path}${fragment}`);
+  return { page, problems, close: () => context.close() };
+}
+
+const ready = (page, state = "done") => page.waitForSelector(`body[data-state=${state}]`, { timeout: 60_000 });
+const film = (page) => page.waitForSelector("body[data-film=ready]", { timeout: 60_000 });
+
+async function test(name, run) {
+  const began = Date.now();
+  try {
+    await run();
+    console.log(`ok      ${name} (${Date.now() - began} ms)`);
+  } catch (error) {
+    failures += 1;
+    console.log(`FAILED  ${name}: ${error instanceof Error ? error.stack : error}`);
+  }
+}
+
+const source = readFileSync(fileURLToPath(new URL("../node_modules/axe-core/axe.min.js", import.meta.url)), "utf8");
+async function axe(page) {
+  await page.evaluate(source);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  assert.deepEqual(violations.map((found) => `${found.id}: ${found.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`), []);
+}
+
+for (const [device, viewport] of [["desktop", { width: 1240, height: 900 }], ["phone", { width: 390, height: 844 }]]) {
+  for (const colorScheme of ["light", "dark"]) {
+    await test(`${device}, ${colorScheme}: a first comparison begins by itself, axe is clean`, async () => {
+      const { page, problems, close } = await open({ viewport, colorScheme, reducedMotion: "reduce", deviceScaleFactor: device === "phone" ? 2 : 1 });
+      await ready(page);
+      await film(page);
+      const firstMs = Number(await page.evaluate(() => document.body.dataset.firstMs));
+      console.log(`        first result after ${firstMs} ms`);
+      assert.ok(firstMs < FIRST_MS_MAX, `the first result came after ${firstMs} ms`);
+      assert.ok((await page.locator("#tables tbody tr").count()) >= 3);
+      assert.match(await page.locator("#verdict").innerText(), /^Under /);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "the page is wider than the screen");
+      await page.locator("#job-part summary").click();
+      await page.locator("#tunables summary").first().click();
+      await axe(page);
+      await page.keyboard.press("Escape");
+      await page.locator("#scrub").fill("400");
+      if (pictures) {
+        await page.locator("#job-part summary").click();
+        await page.evaluate(() => scrollTo(0, 0));
+        await page.screenshot({ path: `${pictures}/${device}-${colorScheme}.png`, fullPage: true });
+      }
+      assert.deepEqual(problems, []);
+      await close();
+    });
+  }
+}
+
+await test("a film plays, pauses and moves by the keyboard alone", async () => {
+  const { page, problems, close } = await open();
+  await ready(page);
+  await film(page);
+  const time = () => page.locator("#film-time").innerText();
+  const first = await time();
+  await page.waitForFunction((before) => document.getElementById("film-time").textContent !== before, first);
+  for (let tabs = 0; tabs < 80 && (await page.evaluate(() => document.activeElement?.id)) !== "stage"; tabs += 1) await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement?.id), "stage", "Tab reaches the stage");
+  await page.keyboard.press(" ");
+  assert.equal(await page.locator("#play").innerText(), "Play");
+  await page.keyboard.press("Home");
+  assert.match(await time(), /^0\.0 ms/);
+  await page.keyboard.press("ArrowRight");
+  assert.match(await time(), /^5\.0 ms/);
+  assert.match(await page.locator("#film-status").innerText(), /waiting .*in the drive/);
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+await test("a reader without motion sees a still film", async () => {
+  const { page, close } = await open({ reducedMotion: "reduce" });
+  await ready(page);
+  await film(page);
+  assert.equal(await page.locator("#play").innerText(), "Play");
+  await close();
+});
+
+await test("a tunable runs the comparison again, and its link carries it to another page", async () => {
+  const { page, close } = await open({ reducedMotion: "reduce" });
+  await ready(page);
+  await film(page);
+  await page.locator("details[data-elevator=bfq] summary").click();
+  await page.locator("[id='tunable-bfq.slice_idle']").fill("0");
+  await page.waitForFunction(() => document.getElementById("state").textContent.includes("bfq.slice_idle=0"));
+  await ready(page);
+  const fragment = new URL(page.url()).hash;
+  assert.match(fragment, /^#1\./);
+  assert.match(await page.locator("#command").innerText(), /--set bfq\.slice_idle=0/);
+  const table = await page.locator("#tables").innerText();
+  const other = await open({ reducedMotion: "reduce" }, fragment);
+  await ready(other.page);
+  assert.equal(await other.page.locator("#tables").innerText(), table);
+  assert.equal(await other.page.locator("[id='tunable-bfq.slice_idle']").inputValue(), "0");
+  await other.close();
+  await close();
+});
+
+await test("a wrong job file gets the message of the command, and a right one runs", async () => {
+  const { page, close } = await open({ reducedMotion: "reduce" });
+  await ready(page);
+  await page.locator("#job-part summary").click();
+  await page.locator("#job").fill("[a]\nrw=reed\nsize=1m\n");
+  await ready(page, "error");
+  assert.match(await page.locator("#problem").innerText(), /playground\.fio:2:4: error: rw: `reed` is not known/);
+  await page.locator("#job").fill("[a]\nrw=read\nsize=1m\n");
+  await ready(page);
+  assert.equal(await page.locator("#problem").isVisible(), false);
+  await close();
+});
+
+await test("figures of other pages run when they are scrolled into view", async () => {
+  const { page, problems, close } = await open({}, "", "figures.html");
+  await page.waitForTimeout(300);
+  assert.equal(await page.locator("#rates svg").count(), 0);
+  for (const id of ["rates", "film"]) {
+    await page.locator(`#${id}`).scrollIntoViewIfNeeded();
+    await page.waitForSelector(`#${id}[data-state=done]`, { timeout: 60_000 });
+  }
+  assert.ok((await page.locator("#rates svg").count()) >= 2);
+  assert.equal(await page.locator("#film canvas").count(), 1);
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+await browser.close();
+server.close();
+console.log(failures ? `${failures} tests failed` : "all tests of the page passed");
+process.exit(failures ? 1 : 0);
