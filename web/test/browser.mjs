@@ -12,7 +12,7 @@ const root = process.env.PLAYGROUND_DIR || fileURLToPath(new URL("../../target/p
 const pictures = process.argv.includes("--pictures") ? process.argv[process.argv.indexOf("--pictures") + 1] : undefined;
 if (pictures) mkdirSync(pictures, { recursive: true });
 const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" };
-const figurePage = `<!doctype html><html lang="en"><title>figures</title><link rel="stylesheet" href="style.css"><script type="module" src="live-figure.js"></script>
+const figurePage = `<!doctype html><html lang="en"><title>figures</title><link rel="icon" href="data:,"><link rel="stylesheet" href="style.css"><script type="module" src="live-figure.js"></script>
 <div style="height:3000px"></div>
 <figure id="rates" data-hoistway-figure='{"job":"[a]\\nrw=read\\nsize=4m\\nnumjobs=2\\n","elevators":["bfq","noop"]}'></figure>
 <figure id="film" data-hoistway-figure='{"show":"film","job":"[a]\\nrw=read\\nsize=4m\\nnumjobs=2\\n","elevators":["cfq-v3"]}'></figure></html>`;
@@ -125,18 +125,18 @@ await test("a tunable runs the comparison again, and its link carries it to anot
   const { page, close } = await open({ reducedMotion: "reduce" });
   await ready(page);
   await film(page);
-  await page.locator("details[data-elevator=bfq] summary").click();
-  await page.locator("[id='tunable-bfq.slice_idle']").fill("0");
-  await page.waitForFunction(() => document.getElementById("state").textContent.includes("bfq.slice_idle=0"));
+  await page.locator("details[data-elevator=cfq-v3] summary").click();
+  await page.locator("[id='tunable-cfq-v3.slice_idle']").fill("0");
+  await page.waitForFunction(() => document.getElementById("state").textContent.includes("cfq-v3.slice_idle=0"));
   await ready(page);
   const fragment = new URL(page.url()).hash;
   assert.match(fragment, /^#1\./);
-  assert.match(await page.locator("#command").innerText(), /--set bfq\.slice_idle=0/);
+  assert.match(await page.locator("#command").innerText(), /--set cfq-v3\.slice_idle=0/);
   const table = await page.locator("#tables").innerText();
   const other = await open({ reducedMotion: "reduce" }, fragment);
   await ready(other.page);
   assert.equal(await other.page.locator("#tables").innerText(), table);
-  assert.equal(await other.page.locator("[id='tunable-bfq.slice_idle']").inputValue(), "0");
+  assert.equal(await other.page.locator("[id='tunable-cfq-v3.slice_idle']").inputValue(), "0");
   await other.close();
   await close();
 });

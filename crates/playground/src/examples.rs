@@ -35,17 +35,17 @@ macro_rules! example {
 /// All examples; the first is shown when the page opens.
 pub(super) const EXAMPLES: [Example; 6] = [
     example!(
+        "competing-readers.fio",
+        "Readers that compete for a disk",
+        "sata-7200-2006",
+        ["deadline", "anticipatory", "cfq-v3"],
+        Some("4s")
+    ),
+    example!(
         "reader-and-writer.fio",
         "A reader beside a writer",
         "sata-7200-2006",
         ["mq-deadline", "cfq-v3", "bfq"],
-        Some("4s")
-    ),
-    example!(
-        "competing-readers.fio",
-        "Readers that compete for a disk",
-        "sata-7200-2006",
-        ["noop", "deadline", "anticipatory", "cfq-v3"],
         Some("4s")
     ),
     example!(

@@ -12,8 +12,8 @@ use crate::repository;
 use crate::tools::{self, cargo};
 
 /// The most bytes of the module, and of the module compressed by gzip -9.
-const BYTES_MAX: u64 = 1_500_000;
-const GZIP_BYTES_MAX: u64 = 500_000;
+const BYTES_MAX: u64 = 2_100_000;
+const GZIP_BYTES_MAX: u64 = 800_000;
 
 /// What to do with the playground.
 #[derive(clap::Args, Clone, Debug)]

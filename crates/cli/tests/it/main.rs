@@ -21,6 +21,7 @@ mod lists;
 mod mount;
 mod mount_databases;
 mod order;
+mod playground;
 mod reproduce;
 mod serve;
 mod serve_input;
