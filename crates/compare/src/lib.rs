@@ -13,6 +13,8 @@
 //! - results per job and when a job starves: `jobs.rs`; the verdict, `verdict.rs`
 //! - when a difference is significant: `statistics.rs`
 //! - the JSON: `document.rs`
+//!
+#![doc = include_str!("../README.md")]
 
 #![forbid(unsafe_code)]
 
