@@ -416,6 +416,9 @@ pub struct ManArgs {
     /// The folder for the pages; it is created if it does not exist
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
+    /// Print the reference of all commands as Markdown instead
+    #[arg(long, conflicts_with = "folder")]
+    pub markdown: bool,
 }
 
 impl Default for CompareArgs {

@@ -1,5 +1,7 @@
 //! `hoistway man`: manual pages from the declaration of the command line.
 
+mod markdown;
+
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -12,6 +14,10 @@ use crate::output::Out;
 
 /// Prints the page of the whole program, or writes the pages of all commands into a folder.
 pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
+    if args.markdown {
+        out.bytes(markdown::pages(Cli::command()).as_bytes())?;
+        return Ok(Exit::Success);
+    }
     let mut command = Cli::command();
     command.build();
     let mut usages = BTreeMap::new();

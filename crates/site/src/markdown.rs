@@ -1,0 +1,293 @@
+//! Markdown to HTML: headings with anchors, links between pages, coloured code, tables that scroll.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+
+use crate::diagram;
+use crate::figure;
+use crate::highlight::{self, escape};
+
+/// What a document needs from the site while it is rendered.
+pub trait Links {
+    /// The address of a link of the document, without its fragment.
+    fn link(&mut self, target: &str) -> Result<String>;
+    /// The content of a live figure.
+    fn figure(&mut self, figure: &figure::Figure) -> Result<String>;
+}
+
+/// A rendered document.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    pub html: String,
+    /// The text of the first heading.
+    pub title: String,
+    /// The first paragraph.
+    pub description: String,
+    pub headings: Vec<Heading>,
+    /// The text below each heading, for the search: the index of the heading, and the text.
+    pub text: Vec<(usize, String)>,
+    pub has_figure: bool,
+}
+
+/// A heading of a document.
+#[derive(Debug)]
+pub struct Heading {
+    pub level: usize,
+    pub id: String,
+    pub text: String,
+}
+
+/// Renders a document.
+pub fn render(text: &str, links: &mut dyn Links) -> Result<Rendered> {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
+    let events: Vec<Event> = Parser::new_ext(text, options).collect();
+    let mut writer =
+        Writer { rendered: Rendered::default(), ids: BTreeMap::new(), events: Vec::new(), file: None, links };
+    let mut at = 0;
+    while at < events.len() {
+        at = writer.event(&events, at)?;
+    }
+    let mut page = String::with_capacity(text.len() * 2);
+    html::push_html(&mut page, writer.events.into_iter());
+    let mut rendered = writer.rendered;
+    // The policy of the pages forbids styles in attributes.
+    for side in ["right", "left", "center"] {
+        page = page.replace(&format!(" style=\"text-align: {side}\""), &format!(" class=\"{side}\""));
+    }
+    rendered.html = page;
+    Ok(rendered)
+}
+
+struct Writer<'a, 'l> {
+    rendered: Rendered,
+    /// How often each anchor was used.
+    ids: BTreeMap<String, usize>,
+    events: Vec<Event<'a>>,
+    /// The file that the next block of code shows.
+    file: Option<String>,
+    links: &'l mut dyn Links,
+}
+
+impl<'a> Writer<'a, '_> {
+    /// Takes the event at an index, and returns the index behind what it took.
+    fn event(&mut self, events: &[Event<'a>], at: usize) -> Result<usize> {
+        match &events[at] {
+            Event::Start(Tag::Heading { level, .. }) => {
+                let end = end_of(events, at, |tag| matches!(tag, TagEnd::Heading(_)));
+                self.heading(*level, &events[at + 1..end])?;
+                return Ok(end + 1);
+            }
+            Event::Start(Tag::CodeBlock(kind)) => {
+                let end = end_of(events, at, |tag| *tag == TagEnd::CodeBlock);
+                let info = match kind {
+                    CodeBlockKind::Fenced(info) => info.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                let code = plain(&events[at + 1..end]);
+                self.code(&info, &code)?;
+                return Ok(end + 1);
+            }
+            Event::Start(Tag::Paragraph) if self.rendered.description.is_empty() => {
+                let end = end_of(events, at, |tag| *tag == TagEnd::Paragraph);
+                self.rendered.description = plain(&events[at + 1..end]);
+                self.events.push(events[at].clone());
+            }
+            Event::Start(Tag::Table(_)) => {
+                self.html("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table\">");
+                self.events.push(events[at].clone());
+            }
+            Event::End(TagEnd::Table) => {
+                self.events.push(events[at].clone());
+                self.html("</div>");
+            }
+            Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+                let dest_url = self.address(dest_url)?.into();
+                let (link_type, title, id) = (*link_type, title.clone(), id.clone());
+                self.events.push(Event::Start(Tag::Link { link_type, dest_url, title, id }));
+            }
+            Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
+                let dest_url = self.address(dest_url)?.into();
+                let (link_type, title, id) = (*link_type, title.clone(), id.clone());
+                self.events.push(Event::Start(Tag::Image { link_type, dest_url, title, id }));
+            }
+            Event::Html(text) | Event::InlineHtml(text) => self.comment(text)?,
+            event => {
+                if let Event::Text(text) | Event::Code(text) = event {
+                    self.remember(text);
+                }
+                if let Event::SoftBreak | Event::HardBreak | Event::End(_) = event {
+                    self.remember(" ");
+                }
+                self.events.push(event.clone());
+            }
+        }
+        Ok(at + 1)
+    }
+
+    fn html(&mut self, text: impl Into<CowStr<'a>>) {
+        self.events.push(Event::Html(text.into()));
+    }
+
+    /// Adds text to what the search finds below the last heading.
+    fn remember(&mut self, text: &str) {
+        let heading = self.rendered.headings.len().saturating_sub(1);
+        match self.rendered.text.last_mut() {
+            Some((last, all)) if *last == heading => all.push_str(text),
+            _ => self.rendered.text.push((heading, text.to_owned())),
+        }
+    }
+
+    /// The address of a link with its fragment.
+    fn address(&mut self, target: &str) -> Result<String> {
+        if target.contains("://") || target.starts_with("mailto:") || target.starts_with('#') {
+            return Ok(target.to_owned());
+        }
+        let (file, fragment) = target.split_once('#').map_or((target, None), |(file, fragment)| (file, Some(fragment)));
+        let address = self.links.link(file)?;
+        Ok(fragment.map_or(address.clone(), |fragment| format!("{address}#{fragment}")))
+    }
+
+    fn heading(&mut self, level: HeadingLevel, inner: &[Event<'a>]) -> Result<()> {
+        let text = plain(inner);
+        let slug = slug(&text);
+        let used = self.ids.entry(slug.clone()).or_insert(0);
+        let id = if *used == 0 { slug.clone() } else { format!("{slug}-{used}") };
+        *used += 1;
+        let level = level as usize;
+        if level == 1 && self.rendered.title.is_empty() {
+            self.rendered.title.clone_from(&text);
+        }
+        self.rendered.headings.push(Heading { level, id: id.clone(), text: text.clone() });
+        self.remember(&text);
+        self.remember(" ");
+        self.html(format!("<h{level} id=\"{id}\">"));
+        let mut at = 0;
+        while at < inner.len() {
+            at = self.event(inner, at)?;
+        }
+        let anchor = format!("<a class=\"anchor\" href=\"#{id}\" aria-label=\"Link to {}\">#</a>", escape(&text));
+        self.html(if level == 1 { "</h1>\n".to_owned() } else { format!(" {anchor}</h{level}>\n") });
+        Ok(())
+    }
+
+    /// Writes a block of code with the name of its file, or with what its session needs.
+    fn code(&mut self, info: &str, code: &str) -> Result<()> {
+        let mut words = info.split([' ', ',']).filter(|word| !word.is_empty());
+        let language = words.next().unwrap_or_default();
+        if language == "mermaid" {
+            let drawn = diagram::svg(code, "The drawing of the table below")?;
+            self.html(format!(
+                "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Diagram\">{drawn}</div>\n"
+            ));
+            return Ok(());
+        }
+        self.remember(code);
+        let needs: Vec<&str> = words.clone().filter_map(|word| word.strip_prefix("needs=")).collect();
+        let label = match self.file.take() {
+            Some(file) => file,
+            None if language == "console" && words.any(|word| word == "no-run") => {
+                "an example, not run by the tests".to_owned()
+            }
+            None if language == "console" && !needs.is_empty() => format!("needs {}", needs.join(", ")),
+            None => String::new(),
+        };
+        let label = if label.is_empty() { label } else { format!("<p class=\"label\">{}</p>", escape(&label)) };
+        let name = if language == "console" { "Session" } else { "Code" };
+        let coloured = highlight::code(language, code);
+        self.html(format!(
+            "<div class=\"code {}\">{label}<pre tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><code>{coloured}</code></pre></div>\n",
+            escape(language)
+        ));
+        Ok(())
+    }
+
+    /// Takes HTML of a document: comments are instructions, the rest is kept.
+    fn comment(&mut self, text: &CowStr<'a>) -> Result<()> {
+        let trimmed = text.trim();
+        if let Some(figure) = figure::parse(trimmed)? {
+            let html = self.links.figure(&figure).context("a live figure")?;
+            self.rendered.has_figure = true;
+            self.html(html);
+        } else if let Some(file) = trimmed.strip_prefix("<!-- file: ").and_then(|rest| rest.strip_suffix(" -->")) {
+            self.file = Some(file.to_owned());
+        } else if !trimmed.starts_with("<!--") {
+            self.events.push(Event::Html(text.clone()));
+        }
+        Ok(())
+    }
+}
+
+/// The index of the event that ends the one at `at`. Elements of these kinds do not nest.
+fn end_of(events: &[Event], at: usize, is_end: impl Fn(&TagEnd) -> bool) -> usize {
+    let end = events[at..].iter().position(|event| matches!(event, Event::End(tag) if is_end(tag)));
+    end.map_or(events.len() - 1, |end| at + end)
+}
+
+/// The text of events without their marks.
+fn plain(events: &[Event]) -> String {
+    let text = events.iter().map(|event| match event {
+        Event::Text(text) | Event::Code(text) => text.to_string(),
+        Event::SoftBreak | Event::HardBreak => " ".to_owned(),
+        _ => String::new(),
+    });
+    text.collect()
+}
+
+/// The anchor of a heading, as hosts of repositories make it.
+fn slug(text: &str) -> String {
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixed;
+
+    impl Links for Fixed {
+        fn link(&mut self, target: &str) -> Result<String> {
+            Ok(target.replace(".md", ".html"))
+        }
+
+        fn figure(&mut self, figure: &figure::Figure) -> Result<String> {
+            Ok(format!("<figure>{}</figure>", figure.job))
+        }
+    }
+
+    fn html(text: &str) -> String {
+        render(text, &mut Fixed).expect("a document").html
+    }
+
+    #[test]
+    fn headings_have_the_anchors_of_hosts() {
+        assert_eq!(slug("Predict: `trace whatif`, A_b"), "predict-trace-whatif-a_b");
+        let rendered = render("# T\n\nFirst.\n\n## A b\n\n## A b\n", &mut Fixed).expect("a document");
+        let ids: Vec<_> = rendered.headings.iter().map(|heading| heading.id.as_str()).collect();
+        assert_eq!(ids, ["t", "a-b", "a-b-1"]);
+        assert_eq!((rendered.title.as_str(), rendered.description.as_str()), ("T", "First."));
+    }
+
+    #[test]
+    fn links_lead_to_pages_and_keep_fragments() {
+        assert!(html("[a](b.md#c) [d](https://e/f.md) [g](#h)").contains("href=\"b.html#c\""));
+        assert!(html("[d](https://e/f.md)").contains("href=\"https://e/f.md\""));
+    }
+
+    #[test]
+    fn tables_scroll_and_have_no_styles() {
+        let html = html("| a | b |\n|---|---:|\n| 1 | 2 |\n");
+        assert!(html.contains("<div class=\"scroll\"") && html.contains("<td class=\"right\">2</td>"), "{html}");
+    }
+
+    #[test]
+    fn comments_are_instructions() {
+        let html = html(
+            "<!-- begin: x -->\n\n<!-- file: a.toml -->\n```toml\na = 1\n```\n\n<!-- figure: job=j drive=d elevators=e -->\n",
+        );
+        assert!(!html.contains("<!--") && html.contains("<p class=\"label\">a.toml</p>"), "{html}");
+        assert!(html.contains("<figure>j</figure>"), "{html}");
+    }
+}
