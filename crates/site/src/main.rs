@@ -13,11 +13,12 @@
 //!   the commands are written by `hoistway man --markdown`
 //! - live figures and their tables without scripts: `figure.rs`
 //! - the index of the search: `index.rs`; the frame of all pages: `frame.rs` and `assets/`
-//! - what the built site is checked for: `check.rs`
+//! - what the built site is checked for: `check.rs`; in a browser: `browser.rs`
 
 #![forbid(unsafe_code)]
 
 mod address;
+mod browser;
 mod c_api;
 mod check;
 mod contents;
@@ -33,6 +34,7 @@ mod site;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::{Result, bail};
 use clap::Parser;
 
 /// Write the site, and check it.
@@ -50,28 +52,32 @@ struct Arguments {
     /// The built playground, which becomes the folder `playground` of the site
     #[arg(long, value_name = "DIR")]
     playground: Option<PathBuf>,
+    /// Also open typical pages in Chromium, and check them there
+    #[arg(long)]
+    browser: bool,
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let built = site::build(&arguments.root, &arguments.to, &arguments.program, arguments.playground.as_deref())
-        .and_then(|pages| {
-            let findings = check::findings(&arguments.to)?;
-            Ok((pages, findings))
-        });
-    match built {
-        Ok((pages, findings)) if findings.is_empty() => {
-            println!("wrote {pages} pages to {}", arguments.to.display());
-            ExitCode::SUCCESS
-        }
-        Ok((_, findings)) => {
-            findings.iter().for_each(|finding| eprintln!("{finding}"));
-            eprintln!("error: the site has {} faults", findings.len());
-            ExitCode::FAILURE
-        }
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    let playground = arguments.playground.as_deref();
+    let pages = site::build(&arguments.root, &arguments.to, &arguments.program, playground)?;
+    println!("wrote {pages} pages to {}", arguments.to.display());
+    let findings = check::findings(&arguments.to)?;
+    if !findings.is_empty() {
+        bail!("the site has {} faults:\n{}", findings.len(), findings.join("\n"));
+    }
+    if arguments.browser {
+        let axe = arguments.root.join("web/node_modules/axe-core/axe.min.js");
+        println!("{}", browser::check(&arguments.to, axe.is_file().then_some(axe.as_path()))?);
+    }
+    Ok(())
 }

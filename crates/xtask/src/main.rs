@@ -14,6 +14,7 @@
 //!   `hoistway-release`
 //! - the playground in the browser: `playground.rs` and `web/`
 //! - building and running the fuzz targets: `fuzz/`
+//! - the site: `site.rs` and the crate `hoistway-site`
 //! - the environment of Python for tests and measurements: `python.rs`
 //! - kernels in QEMU and the kernel module: `kernel/`; kernels on emulated drives: `guest.rs`
 //! - the dashboard and the alerts in Prometheus: `check_monitoring.rs`
@@ -51,6 +52,7 @@ mod rust_tokens;
 mod sections;
 mod server;
 mod simulation;
+mod site;
 mod soak;
 mod stress;
 mod tidy;
@@ -93,6 +95,8 @@ enum Task {
     Proof,
     /// Build the C library: libhoistway.a, libhoistway.so, hoistway.h and hoistway.pc
     Clib(clib::Options),
+    /// Build the site from the documents, with its references, and check its links
+    Site(site::Options),
     /// Check licences, duplicates and sources of all dependencies with cargo-deny
     Deny(checks::Options),
     /// Make the packages of the published crates, and check them: docs/releasing.md
@@ -164,6 +168,7 @@ fn run(task: Task) -> Result<()> {
         Task::Laws => laws::check(),
         Task::Proof => proof::run(),
         Task::Clib(options) => clib::run(&options),
+        Task::Site(options) => site::run(&options),
         Task::Deny(options) => checks::dependencies(&options),
         Task::CheckCrates(options) => release::run(&options),
         Task::ReleaseNotes(options) => release::print_notes(&options),

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::tools::{self, cargo};
-use crate::{kernel, laws, pages, playground, proof, repository, simulation, tidy};
+use crate::{kernel, laws, pages, playground, proof, repository, simulation, site, tidy};
 pub use python_tests::{Options as PythonOptions, run as test_python};
 
 /// Options of all checks.
@@ -39,7 +39,7 @@ const QUICK: [Step; 7] = [
 ];
 
 /// The checks of `cargo xtask test`.
-const ALL: [Step; 16] = [
+const ALL: [Step; 17] = [
     ("tools", |options| tools::require(options.install)),
     ("format", |_| format()),
     ("tidy", |_| tidy::check()),
@@ -51,6 +51,7 @@ const ALL: [Step; 16] = [
     ("python", |_| python_tests::check()),
     ("pages", |_| pages::check()),
     ("playground", |_| playground::test()),
+    ("site", |_| site::check()),
     ("worlds", |_| simulation::some_worlds()),
     ("docs", |_| docs()),
     ("proof", |_| proof::run()),

@@ -101,6 +101,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("vm", &["guest"]),
     ("clib", &["vm"]),
     ("release", &["vm"]),
+    ("site", &[]),
     ("xtask", &["clib", "drive", "fidelity", "guest", "order", "release", "report", "units", "vm"]),
 ];
 
