@@ -1,9 +1,9 @@
-//! Addresses: where a file of the repository lies in the site.
+//! Addresses: where a file of the repository is in the site.
 
 /// The folder of pages that show files of the repository.
 pub const SOURCES: &str = "source";
 
-/// The address of the page of a document, relative to the root of the site. Documents of `docs` lie
+/// The address of the page of a document, relative to the root of the site. Documents of `docs` are
 /// at the top; a README is the index of its folder.
 pub fn of_document(path: &str) -> String {
     let path = match path {

@@ -1,4 +1,4 @@
-//! The check of a built site: every link and anchor leads somewhere, nothing is loaded from other
+//! The check of a built site: every link and anchor leads to a target, nothing is loaded from other
 //! hosts, and every page has a title and a description.
 
 use std::collections::{BTreeMap, BTreeSet};

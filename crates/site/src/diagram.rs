@@ -1,7 +1,7 @@
 //! Diagrams: flowcharts in Mermaid's notation, drawn as SVG.
 //!
 //! The notation is the part of it that the repository uses: `flowchart TD` and lines `a --> b`. A
-//! node lies below all nodes that lead to it. Positions in a row follow the mean of the neighbours
+//! node is below all nodes that lead to it. Positions in a row follow the mean of the neighbours
 //! above, over several passes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_lies_below_all_that_lead_to_it() {
+    fn a_node_is_below_all_that_lead_to_it() {
         let rows = arranged(&[("a", "b"), ("b", "c"), ("a", "c")]);
         assert_eq!(rows, [["a"], ["b"], ["c"]]);
         let drawn = svg("flowchart TD\n    a --> b\n", "t").expect("a diagram");

@@ -80,19 +80,19 @@ pub fn code(language: &str, text: &str) -> String {
     tokens(language, text)
 }
 
-/// A session: prompts are not selectable, commands stand out from their output.
+/// A session: marks of commands are not selectable, commands stand out from their output.
 fn console(text: &str) -> String {
     let mut html = String::new();
     let mut in_command = false;
     for line in text.lines() {
         let is_more = in_command && line.starts_with("> ");
         match line.split_at_checked(2) {
-            Some((prompt @ ("$ " | "# "), command)) => {
-                html.push_str(&format!("<span class=\"prompt\">{prompt}</span><b>{}</b>", escape(command)));
+            Some((sign @ ("$ " | "# "), command)) => {
+                html.push_str(&format!("<span class=\"sign\">{sign}</span><b>{}</b>", escape(command)));
                 in_command = true;
             }
-            Some((prompt, command)) if is_more => {
-                html.push_str(&format!("<span class=\"prompt\">{}</span><b>{}</b>", escape(prompt), escape(command)));
+            Some((sign, command)) if is_more => {
+                html.push_str(&format!("<span class=\"sign\">{}</span><b>{}</b>", escape(sign), escape(command)));
             }
             _ => {
                 html.push_str(&escape(line));
@@ -194,7 +194,7 @@ mod tests {
     fn commands_stand_out_from_output() {
         assert_eq!(
             code("console", "$ ls > a\n> b\nout > x\n"),
-            "<span class=\"prompt\">$ </span><b>ls &gt; a</b>\n<span class=\"prompt\">&gt; </span><b>b</b>\nout &gt; x\n"
+            "<span class=\"sign\">$ </span><b>ls &gt; a</b>\n<span class=\"sign\">&gt; </span><b>b</b>\nout &gt; x\n"
         );
     }
 

@@ -46,7 +46,7 @@ impl Index {
         self.sections.push(json!([address, title, heading, excerpt]));
     }
 
-    /// Writes the script. The sections of a word are numbers and weights in turn; each number is the
+    /// Writes the script. The sections of a word are numbers and weights in turn; a number is the
     /// difference from the one before.
     pub fn script(&self) -> String {
         let words: Vec<&str> = self.words.keys().map(String::as_str).collect();

@@ -6,7 +6,7 @@
 //! other files into pages that show these files.
 //!
 //! Where to change what:
-//! - the table of contents: `contents.rs`; where a file of the repository lies in the site:
+//! - the table of contents: `contents.rs`; where a file of the repository is in the site:
 //!   `address.rs`
 //! - Markdown to HTML: `markdown.rs`; colours of code: `highlight.rs`; diagrams: `diagram.rs`
 //! - generated references of the C and the Python interface: `c_api.rs`, `python_api.rs`; those of
