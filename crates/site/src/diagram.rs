@@ -1,6 +1,6 @@
 //! Diagrams: flowcharts in Mermaid's notation, drawn as SVG.
 //!
-//! The notation is the part of it that the repository uses: `flowchart TD` and lines `a --> b`. A
+//! The notation is the part of it that the repository uses: `flowchart TD`, lines `a --> b` and lone nodes. A
 //! node is below all nodes that lead to it. Positions in a row follow the mean of the neighbours
 //! above, over several passes.
 
@@ -17,8 +17,12 @@ const MARGIN: usize = 8;
 
 /// Draws a flowchart.
 pub fn svg(text: &str, title: &str) -> Result<String> {
-    let edges = edges(text)?;
-    let rows = arranged(&edges);
+    let (edges, lone) = edges(text)?;
+    let mut rows = arranged(&edges);
+    match rows.first_mut() {
+        Some(first) => first.extend(lone),
+        None => rows.push(lone),
+    }
     let width_of = |name: &str| name.len() * CHARACTER + PADDING;
     let row_width = |row: &Vec<&str>| row.iter().map(|name| width_of(name) + GAP).sum::<usize>();
     let width = rows.iter().map(row_width).max().unwrap_or(0);
@@ -51,15 +55,17 @@ pub fn svg(text: &str, title: &str) -> Result<String> {
     Ok(drawn)
 }
 
-fn edges(text: &str) -> Result<Vec<(&str, &str)>> {
-    let mut edges = Vec::new();
+/// The arrows of a flowchart and the nodes without any.
+fn edges(text: &str) -> Result<(Vec<(&str, &str)>, Vec<&str>)> {
+    let (mut edges, mut lone) = (Vec::new(), Vec::new());
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("flowchart")) {
         match line.split_once(" --> ") {
             Some((from, to)) => edges.push((from.trim(), to.trim())),
+            None if !line.contains(' ') => lone.push(line),
             None => bail!("`{line}` of a diagram is not `a --> b`"),
         }
     }
-    Ok(edges)
+    Ok((edges, lone))
 }
 
 /// The rows of the nodes, from the top, each in its order.
@@ -108,8 +114,8 @@ mod tests {
     fn a_node_is_below_all_that_lead_to_it() {
         let rows = arranged(&[("a", "b"), ("b", "c"), ("a", "c")]);
         assert_eq!(rows, [["a"], ["b"], ["c"]]);
-        let drawn = svg("flowchart TD\n    a --> b\n", "t").expect("a diagram");
-        assert_eq!(drawn.matches("<rect").count(), 2);
+        let drawn = svg("flowchart TD\n    a --> b\n    c\n", "t").expect("a diagram");
+        assert_eq!(drawn.matches("<rect").count(), 3);
         assert_eq!(drawn.matches("<path").count(), 1);
         assert!(svg("a - b", "t").is_err());
     }

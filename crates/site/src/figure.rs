@@ -71,7 +71,7 @@ impl Figure {
 /// The table of a comparison: throughput, its least served process and the waits for a request.
 fn table(document: &Value) -> Result<String> {
     let results = document["elevators"].as_array().context("the document has no elevators")?;
-    let mut html = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Results\"><table><thead><tr><th>elevator</th>\
+    let mut html = "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Results\"><table><thead><tr><th>elevator</th>\
                     <th class=\"right\">MB/s</th><th class=\"right\">slowest process, MB/s</th>\
                     <th class=\"right\">mean wait, ms</th><th class=\"right\">longest wait, ms</th></tr></thead><tbody>\n"
         .to_owned();

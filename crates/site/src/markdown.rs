@@ -56,6 +56,10 @@ pub fn render(text: &str, links: &mut dyn Links) -> Result<Rendered> {
     for side in ["right", "left", "center"] {
         page = page.replace(&format!(" style=\"text-align: {side}\""), &format!(" class=\"{side}\""));
     }
+    // A heading of a column without text is an empty cell.
+    for class in ["", " class=\"right\"", " class=\"left\"", " class=\"center\""] {
+        page = page.replace(&format!("<th{class}></th>"), "<td></td>");
+    }
     rendered.html = page;
     Ok(rendered)
 }
@@ -95,7 +99,7 @@ impl<'a> Writer<'a, '_> {
                 self.events.push(events[at].clone());
             }
             Event::Start(Tag::Table(_)) => {
-                self.html("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table\">");
+                self.html("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">");
                 self.events.push(events[at].clone());
             }
             Event::End(TagEnd::Table) => {
@@ -179,7 +183,7 @@ impl<'a> Writer<'a, '_> {
         if language == "mermaid" {
             let drawn = diagram::svg(code, "The drawing of the table below")?;
             self.html(format!(
-                "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Diagram\">{drawn}</div>\n"
+                "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Diagram\">{drawn}</div>\n"
             ));
             return Ok(());
         }
@@ -197,7 +201,7 @@ impl<'a> Writer<'a, '_> {
         let name = if language == "console" { "Session" } else { "Code" };
         let coloured = highlight::code(language, code);
         self.html(format!(
-            "<div class=\"code {}\">{label}<pre tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><code>{coloured}</code></pre></div>\n",
+            "<div class=\"code {}\">{label}<pre tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><code>{coloured}</code></pre></div>\n",
             escape(language)
         ));
         Ok(())

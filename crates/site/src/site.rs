@@ -301,7 +301,7 @@ impl Site<'_> {
                             language
                         };
                     format!(
-                        "<div class=\"code\"><pre tabindex=\"0\" role=\"region\" aria-label=\"The file\"><code>{}</code></pre></div>",
+                        "<div class=\"code\"><pre tabindex=\"0\" role=\"group\" aria-label=\"The file\"><code>{}</code></pre></div>",
                         highlight::code(language, &text)
                     )
                 }
