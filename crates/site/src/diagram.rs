@@ -15,6 +15,9 @@ const ROW: usize = 74;
 const BOX: usize = 28;
 const MARGIN: usize = 8;
 
+/// An arrow from a node to another.
+type Edge<'a> = (&'a str, &'a str);
+
 /// Draws a flowchart.
 pub fn svg(text: &str, title: &str) -> Result<String> {
     let (edges, lone) = edges(text)?;
@@ -56,7 +59,7 @@ pub fn svg(text: &str, title: &str) -> Result<String> {
 }
 
 /// The arrows of a flowchart and the nodes without any.
-fn edges(text: &str) -> Result<(Vec<(&str, &str)>, Vec<&str>)> {
+fn edges(text: &str) -> Result<(Vec<Edge<'_>>, Vec<&str>)> {
     let (mut edges, mut lone) = (Vec::new(), Vec::new());
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("flowchart")) {
         match line.split_once(" --> ") {
@@ -69,7 +72,7 @@ fn edges(text: &str) -> Result<(Vec<(&str, &str)>, Vec<&str>)> {
 }
 
 /// The rows of the nodes, from the top, each in its order.
-fn arranged<'a>(edges: &[(&'a str, &'a str)]) -> Vec<Vec<&'a str>> {
+fn arranged<'a>(edges: &[Edge<'a>]) -> Vec<Vec<&'a str>> {
     let names: BTreeSet<&str> = edges.iter().flat_map(|(from, to)| [*from, *to]).collect();
     let mut depth: BTreeMap<&str, usize> = names.iter().map(|name| (*name, 0)).collect();
     // A node's row is the longest way to it; more passes than nodes would be a circle.

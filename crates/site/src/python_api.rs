@@ -119,7 +119,7 @@ fn docstring(lines: &[&str], at: usize) -> (String, usize) {
         return (format!("{}\n\n", whole.replace("``", "`")), at + 1);
     }
     let indent = lines[at].len() - lines[at].trim_start().len();
-    let mut text = vec![first.to_owned()];
+    let mut text = vec![first.replace("``", "`")];
     let mut in_session = false;
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
         let end = line.strip_suffix("\"\"\"");

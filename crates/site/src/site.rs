@@ -21,6 +21,8 @@ const MARK: &str = ".hoistway-site";
 /// The folder of the pages of the commands.
 const COMMANDS: &str = "commands";
 const PYTHON_API: &str = "python/hoistway/_hoistway.pyi";
+/// The test that runs the sessions of documents; its constants list the documents.
+const SESSION_TESTS: &str = "crates/cli/tests/it/console/mod.rs";
 /// Files that are copied instead of shown.
 const PICTURES: &[&str] = &["png", "svg", "jpg"];
 /// The largest file that a page shows.
@@ -48,6 +50,7 @@ pub fn build(root: &Path, to: &Path, program: &Path, playground: Option<&Path>) 
     };
     site.load(&sections, commands)?;
     site.require_all_documents()?;
+    site.require_tested_sessions()?;
     if let Some(built) = playground {
         copy_folder(built, &to.join("playground"))?;
     }
@@ -174,7 +177,7 @@ impl Site<'_> {
                 None => self.text(&path, sections)?,
             };
             let mut links = DocumentLinks { site: self, path: path.clone() };
-            let rendered = markdown::render(&text, &mut links).with_context(|| format!("{path}"))?;
+            let rendered = markdown::render(&text, &mut links).with_context(|| path.clone())?;
             self.documents.insert(path, rendered);
         }
         Ok(())
@@ -235,6 +238,24 @@ impl Site<'_> {
                 if path.ends_with(".md") && !self.documents.contains_key(&path) {
                     bail!("{path} is missing in {}", contents::FILE);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Requires that the tests run the sessions of every document that has some.
+    fn require_tested_sessions(&self) -> Result<()> {
+        let source = fs::read_to_string(self.root.join(SESSION_TESTS))
+            .with_context(|| format!("cannot read {SESSION_TESTS}"))?;
+        let (documents, directories) = (strings(&source, "DOCUMENTS"), strings(&source, "DIRECTORIES"));
+        for (path, rendered) in &self.documents {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let is_run = documents.contains(&path.as_str()) || directories.contains(&folder);
+            let is_record = path.ends_with("-benchmarks.md");
+            if rendered.html.contains("<div class=\"code console\"") && !is_run && !is_record {
+                bail!(
+                    "{path} has sessions that no test runs: add it to {SESSION_TESTS}, or use another language than console"
+                );
             }
         }
         Ok(())
@@ -394,6 +415,12 @@ impl Site<'_> {
     }
 }
 
+/// The strings of a constant list in a source.
+fn strings<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
+    let list = source.split_once(&format!("const {name}: &[&str] = &[")).and_then(|(_, rest)| rest.split_once("];"));
+    list.map_or(Vec::new(), |(list, _)| list.split('"').skip(1).step_by(2).collect())
+}
+
 /// The front page: the README, with links to the beginnings below its first paragraph, and the
 /// sections of the site in place of its table of documents.
 fn front(readme: &str, sections: &[Section], has_playground: bool) -> String {
@@ -456,4 +483,33 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strings_of_a_list_are_read() {
+        assert_eq!(strings("const A: &[&str] = &[\"x\", \"y/z\"];", "A"), ["x", "y/z"]);
+        assert_eq!(strings("", "A"), [""; 0]);
+    }
+
+    #[test]
+    fn the_front_page_has_the_sections_in_place_of_the_table() {
+        let sections = contents::parse("## Tutorial\n\nLearn.\n\n- [One](one.md): the first\n", &[]).expect("contents");
+        let page = front("# h\n\nIt is.\n\n![p](p.png)\n\n## Documentation\n\n| a |\n|---|\n\nEnd.\n", &sections, true);
+        assert!(page.contains("href=\"playground/index.html\"") && page.contains("href=\"one.html\""), "{page}");
+        assert!(page.contains("End.") && !page.contains("| a |"), "{page}");
+    }
+
+    #[test]
+    fn a_folder_with_other_files_is_not_emptied() {
+        let folder = tempfile::tempdir().expect("a directory");
+        fs::write(folder.path().join("a"), "").expect("a file");
+        assert!(empty(folder.path()).is_err());
+        fs::write(folder.path().join(MARK), "").expect("a file");
+        empty(folder.path()).expect("a site is emptied");
+        assert!(!folder.path().join("a").exists());
+    }
 }
