@@ -120,12 +120,27 @@
     frame.remove();
   }
 
+  async function figures() {
+    const frame = await open("/elevators/noop.html", 1240);
+    const page = frame.contentDocument;
+    const figure = page.querySelector("figure[data-hoistway-figure]");
+    expect(figure && figure.querySelector("table"), "an elevator's page has no figure with a table");
+    if (page.querySelector("script[src*='live-figure']")) {
+      figure.scrollIntoView();
+      for (let turn = 0; turn < 150 && !figure.dataset.state; turn += 1) await fetch("/browser-wait");
+      expect(figure.dataset.state === "done" && figure.querySelector("svg"), `the live figure is not drawn: ${figure.dataset.state}: ${figure.querySelector(".note")?.textContent}`);
+      expect(page.documentElement.scrollWidth <= 1240, "the live figure is too wide");
+    }
+    frame.remove();
+  }
+
   addEventListener("load", async () => {
     try {
       for (const address of PAGES) for (const [width, theme] of [[390, "light"], [1240, "dark"]]) await inspect(address, width, theme);
       await search();
       await themes();
       await menu();
+      await figures();
     } catch (error) { failures.push(String(error?.stack || error)); }
     const verdict = document.createElement("pre");
     verdict.id = "browser-check";

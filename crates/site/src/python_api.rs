@@ -20,15 +20,15 @@ pub fn page(folder: &Path) -> Result<String> {
             sources.push((name.clone(), read(&name)?));
         }
     }
-    // Stubs precede sources, so that the types of the extension module win.
-    sources.sort_by_key(|(name, _)| (!name.ends_with(".pyi"), name.clone()));
+    sources.sort();
     let mut page =
         "# Python API\n\nReference: the public names of the package `hoistway`, from its signatures and docstrings. \
                     [hoistway in Python](../../docs/python.md) shows how to use them.\n\n"
             .to_owned();
     let all = init.split_once("__all__ = [").map_or("", |(_, rest)| rest.split(']').next().unwrap_or(""));
     for name in all.split(',').map(|name| name.trim().trim_matches('"')).filter(|name| !name.is_empty()) {
-        let found = sources.iter().find_map(|(_, text)| definition(text, name));
+        // A name may have a stub and a source: that with more text has the docstrings.
+        let found = sources.iter().filter_map(|(_, text)| definition(text, name)).max_by_key(String::len);
         if let Some(text) = found {
             page.push_str(&text);
         }
