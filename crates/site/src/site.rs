@@ -396,6 +396,19 @@ impl Site<'_> {
         write(&to.join(at), &frame.page(&page))
     }
 
+    /// The style of charts and the colours of their series, for live figures; empty without a
+    /// playground.
+    fn chart_styles(&self, to: &Path) -> Result<String> {
+        if !self.has_playground {
+            return Ok(String::new());
+        }
+        let style =
+            fs::read_to_string(to.join("playground/style.css")).context("cannot read the style of the playground")?;
+        let series: Vec<&str> = style.lines().filter(|line| line.trim_start().starts_with("--series-")).collect();
+        let charts = fs::read_to_string(self.root.join("crates/report/web/charts.css")).unwrap_or_default();
+        Ok(format!(":root {{\n{}\n}}\n{charts}\n", series.join("\n")))
+    }
+
     fn write_assets(&self, to: &Path, index: &Index) -> Result<()> {
         let templates = self.root.join("crates/report/templates");
         let css = fs::read_to_string(templates.join("page.css")).context("cannot read the style of reports")?;
@@ -406,7 +419,8 @@ impl Site<'_> {
             .filter(|rules| rules.starts_with(":root"))
             .context("page.css begins with the colours")?;
         let assets = to.join("assets");
-        write(&assets.join("site.css"), &format!("{colours}\n{}", include_str!("../assets/site.css")))?;
+        let charts = self.chart_styles(to)?;
+        write(&assets.join("site.css"), &format!("{colours}\n{charts}{}", include_str!("../assets/site.css")))?;
         write(&assets.join("site.js"), include_str!("../assets/site.js"))?;
         write(&assets.join("icon.svg"), include_str!("../assets/icon.svg"))?;
         write(&assets.join("search-index.js"), &index.script())?;
