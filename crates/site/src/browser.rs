@@ -7,7 +7,6 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -71,11 +70,6 @@ fn answer(mut stream: TcpStream, site: &Path, axe: Option<&Path>) -> Option<()> 
     let body = match path.as_str() {
         "browser-check.html" => Some(format!("<!doctype html><title>check</title><script>const withAxe = {};</script><script src=\"browser-check.js\"></script>", axe.is_some()).into_bytes()),
         "browser-check.js" => Some(CHECK.as_bytes().to_vec()),
-        // The browser's virtual time stands still while an answer is missing: this waits for workers.
-        "browser-wait" => {
-            thread::sleep(Duration::from_millis(200));
-            Some(Vec::new())
-        }
         "axe.min.js" => axe.and_then(|file| fs::read(file).ok()),
         path if path.split('/').any(|part| part == "..") => None,
         path => fs::read(site.join(PathBuf::from(path))).ok(),
