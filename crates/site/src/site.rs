@@ -405,7 +405,8 @@ impl Site<'_> {
         let style =
             fs::read_to_string(to.join("playground/style.css")).context("cannot read the style of the playground")?;
         let series: Vec<&str> = style.lines().filter(|line| line.trim_start().starts_with("--series-")).collect();
-        let charts = fs::read_to_string(self.root.join("crates/report/web/charts.css")).unwrap_or_default();
+        let charts = self.root.join("crates/report/web/charts.css");
+        let charts = fs::read_to_string(charts).context("cannot read the style of charts")?;
         Ok(format!(":root {{\n{}\n}}\n{charts}\n", series.join("\n")))
     }
 
