@@ -1,6 +1,6 @@
 //! Diagrams: flowcharts in Mermaid's notation, drawn as SVG.
 //!
-//! The notation is the part of it that the repository uses: `flowchart TD`, lines `a --> b` and lone
+//! The notation is the part that the repository uses: `flowchart TD`, lines `a --> b` and lone
 //! nodes. A node is below all nodes that lead to it. Positions in a row follow the mean of the
 //! neighbours above, over several passes.
 
