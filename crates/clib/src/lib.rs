@@ -56,12 +56,24 @@ fn file_name() -> String {
     format!("{}.{}.{}", soname(), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH"))
 }
 
+/// Where the files of the library are written.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The prefix.
+    pub prefix: PathBuf,
+    /// The directory of libraries below the prefix, such as `lib` or `lib/x86_64-linux-gnu`.
+    pub libraries: String,
+    /// True if the prefix may be moved: the file for pkg-config finds it from its own place. False
+    /// for a package, whose prefix is `/usr` once it is installed.
+    pub relocatable: bool,
+}
+
 /// Builds the libraries below a prefix, if the header has the ABI that is described. Returns the
 /// files and links that it wrote.
-pub fn build(workspace: &Workspace, prefix: &Path) -> Result<Vec<PathBuf>> {
+pub fn build(workspace: &Workspace, places: &Places) -> Result<Vec<PathBuf>> {
     abi::check(workspace)?;
     let object = object::panic_free(workspace)?;
-    let (include, lib) = (prefix.join("include"), prefix.join("lib"));
+    let (include, lib) = (places.prefix.join("include"), places.prefix.join(&places.libraries));
     let package_config = lib.join("pkgconfig");
     for directory in [&include, &package_config] {
         fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
@@ -82,7 +94,7 @@ pub fn build(workspace: &Workspace, prefix: &Path) -> Result<Vec<PathBuf>> {
         symlink(&target, link).with_context(|| format!("cannot make the link {}", link.display()))?;
     }
     let description = package_config.join("hoistway.pc");
-    write(&description, pkg_config().as_bytes())?;
+    write(&description, pkg_config(places).as_bytes())?;
     check_exports(workspace, &archive, &["--extern-only"])?;
     check_exports(workspace, &shared, &["--dynamic"])?;
     let [soname, development] = links;
@@ -113,13 +125,18 @@ fn link_shared(object: &Path, to: &Path) -> Result<()> {
     )
 }
 
-/// Returns the file for pkg-config. It finds the prefix from its own place, so that the prefix may
-/// be moved.
-fn pkg_config() -> String {
+/// Returns the file for pkg-config.
+fn pkg_config(places: &Places) -> String {
+    let libraries = &places.libraries;
+    // pkg-config leaves out the directories in which compilers search anyway, if it is given them.
+    let prefix = match places.relocatable {
+        true => format!("${{pcfiledir}}{}", "/..".repeat(libraries.split('/').count() + 1)),
+        false => "/usr".to_owned(),
+    };
     format!(
-        "prefix=${{pcfiledir}}/../..
+        "prefix={prefix}
 includedir=${{prefix}}/include
-libdir=${{prefix}}/lib
+libdir=${{prefix}}/{libraries}
 
 Name: hoistway
 Description: Linux I/O schedulers and the request queue in which they run

@@ -28,7 +28,8 @@ fn prefix() -> Option<&'static Path> {
             return None;
         }
         let prefix = scratch("prefix");
-        build(&workspace(), &prefix).expect("the library is built");
+        let places = Places { prefix: prefix.clone(), libraries: "lib".into(), relocatable: true };
+        build(&workspace(), &places).expect("the library is built");
         Some(prefix)
     });
     prefix.as_deref()

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use hoistway_clib::Places;
 
 use crate::tools;
 
@@ -13,6 +14,9 @@ pub struct Options {
     /// lib/pkgconfig/hoistway.pc [default: clib in the target directory]
     #[arg(long, value_name = "DIR", conflicts_with = "write_abi")]
     to: Option<PathBuf>,
+    /// The directory of the libraries below the prefix, such as lib64
+    #[arg(long, value_name = "DIR", default_value = "lib", conflicts_with = "write_abi")]
+    libdir: String,
     /// Write crates/capi/abi.txt, the description of the ABI, from the header
     #[arg(long)]
     write_abi: bool,
@@ -31,7 +35,8 @@ pub fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     let prefix = options.to.clone().unwrap_or_else(|| workspace.target_directory.join("clib"));
-    for path in hoistway_clib::build(&workspace, &prefix)? {
+    let places = Places { prefix, libraries: options.libdir.trim_matches('/').to_owned(), relocatable: true };
+    for path in hoistway_clib::build(&workspace, &places)? {
         println!("{}", path.display());
     }
     Ok(())

@@ -9,6 +9,7 @@
 //!   `tidy/references.rs`
 //! - generated parts of documents: `pages/`
 //! - the proof that the core cannot panic: `proof.rs`
+//! - packages: `dist.rs` and the crate `hoistway-dist`
 //! - the C library: `clib.rs` and the crate `hoistway-clib`
 //! - packages of the published crates, release notes: `release.rs` and the crate
 //!   `hoistway-release`
@@ -33,6 +34,7 @@ mod check_monitoring;
 mod checks;
 mod clib;
 mod compare;
+mod dist;
 mod emulated;
 mod fsx;
 mod fuzz;
@@ -95,6 +97,10 @@ enum Task {
     Proof,
     /// Build the C library: libhoistway.a, libhoistway.so, hoistway.h and hoistway.pc
     Clib(clib::Options),
+    /// Build the packages: Debian packages, tarballs, wheels, the container image: packaging/README.md
+    Dist(hoistway_dist::Options),
+    /// Build the packages and install each on a clean system: docs/install.md
+    CheckDist(hoistway_dist::CheckOptions),
     /// Build the site from the documents, with its references, and check its links
     Site(site::Options),
     /// Check licences, duplicates and sources of all dependencies with cargo-deny
@@ -167,6 +173,8 @@ fn run(task: Task) -> Result<()> {
         Task::Tidy(options) => tidy::run(&options),
         Task::Laws => laws::check(),
         Task::Proof => proof::run(),
+        Task::Dist(options) => dist::run(&options),
+        Task::CheckDist(options) => dist::check(&options),
         Task::Clib(options) => clib::run(&options),
         Task::Site(options) => site::run(&options),
         Task::Deny(options) => checks::dependencies(&options),

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::tools::{self, cargo};
-use crate::{kernel, laws, pages, playground, proof, repository, simulation, site, tidy};
+use crate::{dist, kernel, laws, pages, playground, proof, repository, simulation, site, tidy};
 pub use python_tests::{Options as PythonOptions, run as test_python};
 
 /// Options of all checks.
@@ -39,7 +39,7 @@ const QUICK: [Step; 7] = [
 ];
 
 /// The checks of `cargo xtask test`.
-const ALL: [Step; 17] = [
+const ALL: [Step; 18] = [
     ("tools", |options| tools::require(options.install)),
     ("format", |_| format()),
     ("tidy", |_| tidy::check()),
@@ -48,6 +48,7 @@ const ALL: [Step; 17] = [
     ("clippy", |_| clippy()),
     ("fuzzers", |_| fuzzers()),
     ("tests", |_| cargo_tests::everything()),
+    ("packages", |_| dist::check_quick()),
     ("python", |_| python_tests::check()),
     ("pages", |_| pages::check()),
     ("playground", |_| playground::test()),

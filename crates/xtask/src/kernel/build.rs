@@ -9,15 +9,14 @@ use hoistway_vm::build_root;
 use hoistway_vm::fetch::Fetched;
 use hoistway_vm::programs::last_lines;
 
-use super::sources;
-use crate::tools;
+use crate::{repository, tools};
 
 /// The name of the module under test.
 pub const MODULE: &str = "hoistway_iosched";
 
 /// Returns true if the repository has the module.
 pub fn exists() -> bool {
-    sources::directory().join("Makefile").is_file()
+    super::source_directory().join("Makefile").is_file()
 }
 
 /// A module that was built.
@@ -89,7 +88,7 @@ fn run(command: &mut Command) -> Result<Output> {
 /// Copies the sources of the module into an empty directory.
 fn copy_sources(directory: &Path) -> Result<()> {
     let _ = fs::remove_dir_all(directory);
-    sources::copy(directory)
+    hoistway_dist::module_sources::copy(repository::root(), directory)
 }
 
 /// The lines with warnings of the compiler, objtool and modpost.
@@ -124,7 +123,7 @@ mod tests {
         image.extend_from_slice(&[0xff; 100]);
         let path = std::env::temp_dir().join(format!("hoistway-image-{}", std::process::id()));
         fs::write(&path, &image).expect("a temporary file");
-        let read = Command::new("sh").arg(sources::directory().join("kernel-btf")).arg("6.12").arg(&path).output();
+        let read = Command::new("sh").arg(super::source_directory().join("kernel-btf")).arg("6.12").arg(&path).output();
         fs::remove_file(&path).expect("it was written");
         let read = read.expect("sh is everywhere");
         assert_eq!(read.stdout, btf, "{}", String::from_utf8_lossy(&read.stderr));

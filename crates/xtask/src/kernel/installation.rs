@@ -150,7 +150,7 @@ impl<'a> System<'a> {
         let files = self.changed.files();
         let modules = files.join("usr/lib/modules");
         let image = first.image()?;
-        let kernel_btf = super::sources::directory().join("kernel-btf");
+        let kernel_btf = super::source_directory().join("kernel-btf");
         let mut command = std::process::Command::new(kernel_btf);
         let btf = command.arg(&first.release).arg(&image).output().context("cannot start kernel-btf")?.stdout;
         let at = btf.windows(OPERATION.0.len()).position(|window| window == OPERATION.0);

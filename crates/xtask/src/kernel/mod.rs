@@ -1,7 +1,8 @@
 //! `cargo xtask kernel`: builds the kernel module for the kernels of a table, boots them in QEMU,
 //! and judges what the guests report.
 //!
-//! - the sources of the module under test: `sources.rs`; its build: `build.rs`
+//! - the sources of the module under test: `module_sources.rs` of the crate
+//!   `hoistway-dist`; its build: `build.rs`
 //! - the campaigns of a test: `plans.rs`
 //! - kernels with the sanitizers: `debug_kernel.rs`
 //! - the core's assembly: `asm.rs`, `asm/`
@@ -29,7 +30,6 @@ mod player;
 mod record;
 mod recordings;
 mod shell;
-mod sources;
 mod step;
 mod test;
 
@@ -201,6 +201,11 @@ fn guest(architecture: Architecture) -> Result<PathBuf> {
     cargo.envs(architecture.linker());
     tools::run(cargo.stdout(Stdio::null()))?;
     Ok(tools::target_directory()?.join(target).join("release/hoistway-guest"))
+}
+
+/// The directory of the module's sources.
+fn source_directory() -> PathBuf {
+    crate::repository::root().join("kernel")
 }
 
 /// The directory of everything that this task downloads and builds.

@@ -100,9 +100,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("guest", &[]),
     ("vm", &["guest"]),
     ("clib", &["vm"]),
+    ("console", &[]),
+    ("dist", &["clib", "console", "vm"]),
     ("release", &["vm"]),
     ("site", &[]),
-    ("xtask", &["clib", "drive", "fidelity", "guest", "order", "release", "report", "units", "vm"]),
+    ("xtask", &["clib", "dist", "drive", "fidelity", "guest", "order", "release", "report", "units", "vm"]),
 ];
 
 /// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.

@@ -1,32 +1,17 @@
 //! The console blocks of the README and the guides, run in order in a scratch directory.
 //!
-//! A fenced block whose language is `console` is a session: lines that begin with `$ ` or `# ` are
-//! commands, `> ` continues one, and the other lines are the expected output of the command above.
-//! A line `...` stands for any lines, ` ...` at the end of a line for the rest of the line. Words
-//! after the language name the requirements of a block:
+//! `hoistway-console` describes the blocks. One is skipped, aloud, if the machine lacks a program, a
+//! loop device or root that it needs, and if it is marked `no-run` or `in=NAME`.
 //!
-//! - `needs=fio,cpio`: programs. The block is skipped, aloud, if one is missing.
-//! - `root`: the block is skipped, aloud, without root.
-//! - `loop`: the block is skipped, aloud, if the machine has no free loop device.
-//! - `no-run`: the block is always skipped, aloud; for devices and programs that a machine of tests
-//!   does not have.
-//! - `varies`: the output is not compared, because it depends on the machine.
-//!
-//! A comment `<!-- file: NAME -->` on the line above another fenced block names a file. The block
-//! is appended to that file before the following session runs.
-//!
-//! A command has to succeed, unless its expected output begins with `error:`. Blocks of a document
-//! share the directory, in which `examples`, `testdata` and `crates` lead to those of the
-//! repository. Each block has a shell of its own.
-
-mod session;
+//! Blocks of a document share the directory, in which `examples`, `testdata` and `crates` lead to
+//! those of the repository. Each block has a shell of its own.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use session::{Block, blocks, differs};
+use hoistway_console::{Block, blocks};
 
 /// The documents whose blocks run, beside the guides in these directories. Pages of benchmarks are
 /// records of measurements, not guides: their commands take hours.
@@ -63,6 +48,7 @@ fn obstacle(block: &Block) -> Option<String> {
     let missing: Vec<&str> = block.needs.iter().map(String::as_str).filter(|program| !is_installed(program)).collect();
     match () {
         () if block.no_run => Some("marked no-run".to_owned()),
+        () if block.system.is_some() => Some("cargo xtask check-dist runs it in a system of its own".to_owned()),
         () if block.root && !rustix::process::geteuid().is_root() => Some("needs root".to_owned()),
         () if block.loop_device && !has_loop_device() => Some("no free loop device".to_owned()),
         () if !missing.is_empty() => Some(format!("{} not installed", missing.join(", "))),
@@ -96,14 +82,7 @@ fn failures(name: &str, text: &str) -> Vec<String> {
             eprintln!("SKIPPED: {name}:{}: {obstacle}", block.line);
             continue;
         }
-        for (step, (status, output)) in block.steps.iter().zip(run(&block, directory.path())) {
-            let place = format!("{name}:{}: `{}`", step.line, step.command);
-            if (status != 0) != step.output.starts_with("error:") {
-                failures.push(format!("{place} exits with {status}:\n{output}"));
-            } else if !block.varies && differs(&step.output, &output) {
-                failures.push(format!("{place} prints\n{output}instead of\n{}", step.output));
-            }
-        }
+        failures.extend(hoistway_console::failures(name, &block, &run(&block, directory.path())));
     }
     failures
 }

@@ -2,11 +2,9 @@
 //! the library.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-
-use crate::repository;
 
 /// The library's header, which the module includes.
 const HEADER: &str = "crates/capi/include/hoistway.h";
@@ -17,21 +15,16 @@ const CORES: [(&str, &str); 2] = [("x86_64", "core-x86_64.S"), ("aarch64", "core
 /// The endings and names of the files in `kernel/` that a build needs.
 const SOURCES: [&str; 9] = [".c", ".h", ".S", "Kbuild", "Makefile", "VERSION", "dkms.conf", "kernel-btf", "LICENSE"];
 
-/// The directory of the module.
-pub fn directory() -> PathBuf {
-    repository::root().join("kernel")
-}
-
-/// Copies the sources into a directory, which is made if it does not exist.
-pub fn copy(to: &Path) -> Result<()> {
-    let from = directory();
+/// Copies the sources of a repository into a directory, which is made if it does not exist.
+pub fn copy(root: &Path, to: &Path) -> Result<()> {
+    let from = root.join("kernel");
     for (machine, core) in CORES {
         if !from.join(core).is_file() {
             bail!("kernel/{core}, the core for {machine}, is missing: `cargo xtask kernel asm` writes it");
         }
     }
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
-    let mut files = vec![repository::root().join(HEADER)];
+    let mut files = vec![root.join(HEADER)];
     for entry in fs::read_dir(&from).with_context(|| format!("cannot read {}", from.display()))? {
         let path = entry?.path();
         if path.file_name().is_some_and(|name| is_source(&name.to_string_lossy())) {
@@ -64,7 +57,7 @@ mod tests {
     #[test]
     fn a_copy_has_the_header_of_the_library() {
         let directory = std::env::temp_dir().join(format!("hoistway-kernel-sources-{}", std::process::id()));
-        copy(&directory).expect("the sources");
+        copy(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")), &directory).expect("the sources");
         let header = fs::read_to_string(directory.join("hoistway.h")).expect("the header");
         assert!(header.contains("hoistway_queue_init"));
         assert!(directory.join("queue.c").is_file() && !directory.join("exports").exists());

@@ -1,4 +1,18 @@
-//! The sessions of a document: their commands and expected output.
+//! The console blocks of a document: their commands and expected output.
+//!
+//! A fenced block whose language is `console` is a session: lines that begin with `$ ` or `# ` are
+//! commands, `> ` continues one, and the other lines are the expected output of the command above.
+//! A line `...` stands for any lines, ` ...` at the end of a line for the rest of the line. Words
+//! after the language name the requirements of a block:
+//!
+//! - `needs=fio,cpio`: programs.
+//! - `root`: root's rights; `loop`: a free loop device.
+//! - `no-run`: the block is never run.
+//! - `varies`: the output is not compared, because it depends on the machine.
+//! - `in=NAME`: the block runs in a system of its own (`cargo xtask check-dist`).
+//!
+//! A comment `<!-- file: NAME -->` on the line above another fenced block names a file, to which
+//! the block is appended before the following session runs.
 
 /// Printed before each command, with the status of the one above.
 const MARK: &str = "\u{1}";
@@ -8,12 +22,19 @@ const MARK: &str = "\u{1}";
 pub struct Block {
     /// The line of its fence, from 1.
     pub line: usize,
+    /// The block is never run.
     pub no_run: bool,
+    /// The block needs the rights of root.
     pub root: bool,
+    /// The block needs a free loop device.
     pub loop_device: bool,
+    /// The output depends on the machine.
     pub varies: bool,
+    /// The system in which the block runs, if it has one of its own.
+    pub system: Option<String>,
     /// Programs that it needs.
     pub needs: Vec<String>,
+    /// The commands, in order.
     pub steps: Vec<Step>,
     /// The contents of a file that a block above the session shows: appended before it runs.
     pub files: Vec<(String, String)>,
@@ -22,6 +43,7 @@ pub struct Block {
 /// A command of a block.
 #[derive(Debug)]
 pub struct Step {
+    /// The command, which may have several lines.
     pub command: String,
     /// The line of the command in the document, from 1.
     pub line: usize,
@@ -51,6 +73,21 @@ impl Block {
         };
         (0..self.steps.len()).map(of).collect()
     }
+}
+
+/// Returns a message for each command that fails, does not fail as its output announces, or prints
+/// another output. A command has to succeed, unless its expected output begins with `error:`.
+pub fn failures(document: &str, block: &Block, results: &[(i32, String)]) -> Vec<String> {
+    let mut failures = Vec::new();
+    for (step, (status, output)) in block.steps.iter().zip(results) {
+        let place = format!("{document}:{}: `{}`", step.line, step.command);
+        if (*status != 0) != step.output.starts_with("error:") {
+            failures.push(format!("{place} exits with {status}:\n{output}"));
+        } else if !block.varies && differs(&step.output, output) {
+            failures.push(format!("{place} prints\n{output}instead of\n{}", step.output));
+        }
+    }
+    failures
 }
 
 /// The kind of the fenced block that a line is in.
@@ -110,11 +147,15 @@ fn begin(info: &str, line: usize, files: &mut Vec<(String, String)>, blocks: &mu
             "loop" => block.loop_device = true,
             "varies" => block.varies = true,
             _ => {
+                if let Some(system) = word.strip_prefix("in=") {
+                    block.system = Some(system.to_owned());
+                    continue;
+                }
                 let first = word.strip_prefix("needs=");
                 in_needs |= first.is_some();
                 assert!(
                     in_needs,
-                    "line {line}: `{word}` is not known; there are needs=, root, loop, no-run and varies"
+                    "line {line}: `{word}` is not known; there are needs=, in=, root, loop, no-run and varies"
                 );
                 block.needs.push(first.unwrap_or(word).to_owned());
             }

@@ -1,0 +1,166 @@
+//! The check of the packages: the console blocks of docs/install.md run on clean systems, in which
+//! nothing of the repository is present, with the packages of a directory.
+//!
+//! `systems.rs` makes the systems that blocks name with `in=`; `packages.rs` checks what no block
+//! shows: lintian, checksums, the bill of materials, the container image, and the program on a
+//! machine without io_uring.
+
+mod packages;
+mod systems;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use hoistway_console::{Block, blocks};
+
+use crate::binaries::Machine;
+use crate::source::Source;
+use crate::{archive, debian, program};
+use systems::System;
+
+/// The document whose blocks run.
+const DOCUMENT: &str = "docs/install.md";
+
+/// Options of `cargo xtask check-dist`.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Compile the packages with the profile `release`, which is quicker
+    #[arg(long)]
+    quick: bool,
+    /// Check the packages of this directory and build none
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "twice"])]
+    from: Option<PathBuf>,
+    /// Build everything twice, in two directories, and compare all bytes first
+    #[arg(long)]
+    twice: bool,
+    /// An architecture; may be repeated [default: all]
+    #[arg(long, value_enum, value_name = "MACHINE")]
+    machine: Vec<Machine>,
+    /// A system that a block of docs/install.md names with in=, or a check; may be repeated
+    /// [default: all]
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+}
+
+/// Builds the packages and checks all of them.
+pub fn check(source: &Source, options: &Options) -> Result<()> {
+    let directory = match &options.from {
+        Some(directory) => std::path::absolute(directory)?,
+        None => {
+            let to = source.scratch("checked");
+            let built = crate::Options {
+                to: Some(to.clone()),
+                quick: options.quick,
+                twice: options.twice,
+                only: Vec::new(),
+                machine: options.machine.clone(),
+            };
+            crate::run(source, &built)?;
+            to
+        }
+    };
+    let machines = if options.machine.is_empty() { Machine::ALL.to_vec() } else { options.machine.clone() };
+    let wants = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
+    let mut report = Report::default();
+    for (name, check) in packages::ALL {
+        if wants(name) {
+            report.add(name, || check(source, &directory, &machines));
+        }
+    }
+    let walks = Walks::read(source)?;
+    for name in walks.systems().into_iter().filter(|name| wants(name)) {
+        report.add(name, || walks.walk(source, &directory, name, Machine::native()?));
+    }
+    let foreign = machines.into_iter().find(|machine| Machine::native().is_ok_and(|native| native != *machine));
+    if let Some(machine) = foreign.filter(|_| wants("emulated")) {
+        report.add("emulated", || walks.walk(source, &directory, "empty", machine));
+    }
+    report.finish()
+}
+
+/// Makes the Debian package and the tarball of a program that was built with debug information, and
+/// walks both. It is a step of all checks.
+pub fn check_quick(source: &Source, file: &Path) -> Result<()> {
+    let machine = Machine::native()?;
+    let directory = source.scratch("quick");
+    crate::tree::renew(&directory)?;
+    let program = source.scratch("quick-program");
+    let mut strip = std::process::Command::new("strip");
+    hoistway_vm::programs::run(strip.arg("-o").arg(&program).arg(file))?;
+    let pages = program::pages(source, &program)?;
+    let files = vec![
+        debian::program(source, machine, &program, &pages, &directory)?,
+        program::tarball(source, machine, &program, &pages, &directory)?,
+    ];
+    crate::tree::write(&directory.join("SHA256SUMS"), archive::sums(&files)?, 0o644)?;
+    let walks = Walks::read(source)?;
+    let mut report = Report::default();
+    report.add("checksums", || packages::checksums(source, &directory, &[machine]));
+    for name in ["tarball", "empty"] {
+        report.add(name, || walks.walk(source, &directory, name, machine));
+    }
+    if hoistway_vm::programs::is_root() {
+        report.add("debian", || walks.walk(source, &directory, "debian", machine));
+    } else {
+        println!("SKIPPED: the Debian package needs root");
+    }
+    report.finish()
+}
+
+/// The checks that ran.
+#[derive(Debug, Default)]
+struct Report {
+    failed: Vec<String>,
+}
+
+impl Report {
+    /// Runs a check and prints its outcome and its time. One that fails does not keep the others
+    /// from running.
+    fn add(&mut self, name: &str, check: impl FnOnce() -> Result<()>) {
+        let begun = Instant::now();
+        let outcome = check();
+        let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+        println!("  {name:<14} {word:<6} {:>6.1} s", begun.elapsed().as_secs_f64());
+        if let Err(error) = outcome {
+            println!("{error:#}");
+            self.failed.push(name.to_owned());
+        }
+    }
+
+    fn finish(self) -> Result<()> {
+        if self.failed.is_empty() { Ok(()) } else { bail!("failed: {}", self.failed.join(", ")) }
+    }
+}
+
+/// The blocks of the document.
+#[derive(Debug)]
+struct Walks(Vec<Block>);
+
+impl Walks {
+    fn read(source: &Source) -> Result<Walks> {
+        Ok(Walks(blocks(&source.text(DOCUMENT)?)))
+    }
+
+    /// The systems that blocks name, in the order of the document.
+    fn systems(&self) -> Vec<&str> {
+        let mut known = BTreeSet::new();
+        let systems = self.0.iter().filter_map(|block| block.system.as_deref());
+        systems.filter(|name| known.insert(*name)).collect()
+    }
+
+    /// Runs the blocks of a system, which share it.
+    fn walk(&self, source: &Source, packages: &Path, name: &str, machine: Machine) -> Result<()> {
+        let own: Vec<&Block> = self.0.iter().filter(|block| block.system.as_deref() == Some(name)).collect();
+        if own.is_empty() {
+            bail!("no block of {DOCUMENT} is marked in={name}");
+        }
+        let system = System::new(name, source, packages, machine).with_context(|| format!("the system {name}"))?;
+        let mut failures = Vec::new();
+        for block in own.into_iter().filter(|block| !block.no_run) {
+            failures.extend(hoistway_console::failures(DOCUMENT, block, &system.run(block)?));
+        }
+        if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("\n")) }
+    }
+}

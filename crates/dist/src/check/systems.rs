@@ -1,0 +1,145 @@
+//! The systems in which the blocks of docs/install.md run. Each begins without anything of the
+//! repository, beside the packages that a user has downloaded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use hoistway_console::Block;
+use hoistway_vm::debian_root::{Changed, DebianRoot};
+use hoistway_vm::programs;
+
+use crate::binaries::Machine;
+use crate::source::Source;
+use crate::{program, tree};
+
+/// The smallest Debian in which packages can be installed.
+const DEBIAN: DebianRoot =
+    DebianRoot { name: "install-bookworm", suite: "bookworm", variant: "apt", packages: "ca-certificates" };
+
+/// The longest duration of a block, in seconds.
+const BLOCK_SECONDS: &str = "900";
+
+/// A system.
+#[derive(Debug)]
+pub(super) enum System {
+    /// A minimal Debian with the packages in the home directory of root.
+    Debian(Changed),
+    /// A directory of this machine with the packages in it.
+    Directory(tempfile::TempDir),
+    /// A root directory with the files of the tarball, `/proc` and `/dev`. There is no shell: the
+    /// words of a command are the program and its arguments.
+    Empty {
+        /// The directory.
+        root: tempfile::TempDir,
+        /// The emulator of another architecture.
+        emulator: Option<&'static str>,
+    },
+}
+
+impl System {
+    /// Makes a system.
+    pub(super) fn new(name: &str, source: &Source, packages: &Path, machine: Machine) -> Result<System> {
+        match name {
+            "debian" | "debian-c" => {
+                let folder = source.workspace.target_directory.join("kernel");
+                let changed = Changed::new(&DEBIAN, &folder, &source.scratch(&format!("system-{name}")))?;
+                let home = changed.files().join("root");
+                copy_packages(packages, &home)?;
+                // Packages come from the archive by the network of this machine.
+                tree::copy(Path::new("/etc/resolv.conf"), &changed.files().join("etc/resolv.conf"), 0o644)?;
+                Ok(System::Debian(changed))
+            }
+            "tarball" | "python" | "podman" => {
+                let directory = tempfile::tempdir()?;
+                copy_packages(packages, directory.path())?;
+                Ok(System::Directory(directory))
+            }
+            "empty" => {
+                let root = tempfile::tempdir()?;
+                unpack(packages, machine, root.path())?;
+                let emulator = match machine == Machine::native()? {
+                    true => None,
+                    false => Some(emulator(root.path(), machine)?),
+                };
+                Ok(System::Empty { root, emulator })
+            }
+            _ => bail!("there is no system of this name"),
+        }
+    }
+
+    /// Runs a block. Returns the status and the output of each command.
+    pub(super) fn run(&self, block: &Block) -> Result<Vec<(i32, String)>> {
+        let arguments = |script: String| ["--kill-after=5".to_owned(), BLOCK_SECONDS.into(), "bash".into(), "-c".into(), script];
+        let output = match self {
+            System::Debian(changed) => {
+                let script = format!("export HOME=/root NO_COLOR=1; cd /root\n{}", block.script());
+                changed.command("timeout").args(arguments(script)).output()
+            }
+            System::Directory(directory) => {
+                let mut command = Command::new("timeout");
+                command.args(arguments(block.script())).current_dir(directory.path()).env_clear();
+                // What users have, and not what developers add.
+                command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", directory.path());
+                command.env("NO_COLOR", "1").envs(std::env::vars().filter(|(name, _)| name.starts_with("PIP_"))).output()
+            }
+            System::Empty { root, emulator } => {
+                return block.steps.iter().map(|step| run_alone(root.path(), *emulator, &step.command)).collect();
+            }
+        };
+        Ok(block.results(&String::from_utf8_lossy(&output.context("the system cannot start")?.stdout)))
+    }
+}
+
+/// Copies the packages into a directory, which has a place for them in every system.
+fn copy_packages(from: &Path, to: &Path) -> Result<()> {
+    for file in tree::files_below(from)? {
+        let place = to.join(&file);
+        fs::create_dir_all(place.parent().unwrap_or(to))?;
+        fs::hard_link(from.join(&file), &place).or_else(|_| fs::copy(from.join(&file), &place).map(drop))?;
+    }
+    Ok(())
+}
+
+/// Extracts the tarball into a root directory, with the libraries of a program that is not static.
+fn unpack(packages: &Path, machine: Machine, root: &Path) -> Result<()> {
+    let tarball = packages.join(format!("{}.tar.gz", program::tarball_name(machine)));
+    let mut tar = Command::new("tar");
+    programs::run(tar.args(["--strip-components=1", "-xzf"]).arg(&tarball).arg("-C").arg(root))?;
+    for name in ["proc", "dev"] {
+        fs::create_dir_all(root.join(name))?;
+    }
+    // ldd fails for a static program.
+    let libraries = Command::new("ldd").arg(root.join("hoistway")).output()?;
+    if machine == Machine::native()? && libraries.status.success() {
+        let printed = String::from_utf8_lossy(&libraries.stdout).into_owned();
+        for library in printed.split_whitespace().filter(|word| word.starts_with('/')) {
+            tree::copy(Path::new(library), &root.join(library.trim_start_matches('/')), 0o755)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts the emulator of another architecture into a root directory and returns its path there.
+fn emulator(root: &Path, machine: Machine) -> Result<&'static str> {
+    let name = format!("qemu-{}-static", machine.name());
+    programs::require_all(&[(&name, "qemu-user-static")], true)?;
+    let found: PathBuf = programs::find(&name).context("the emulator")?;
+    tree::copy(&found, &root.join("emulator"), 0o755)?;
+    Ok("/emulator")
+}
+
+/// Runs a command in a root directory without a shell.
+fn run_alone(root: &Path, emulator: Option<&str>, command: &str) -> Result<(i32, String)> {
+    const ENTER: &str = "mount --bind /proc \"$1/proc\" && mount --bind /dev \"$1/dev\" && exec chroot \"$@\" 2>&1";
+    let mut enter = Command::new("unshare");
+    // Without root, a user namespace gives the right to change the root directory.
+    if !programs::is_root() {
+        enter.arg("--map-root-user");
+    }
+    enter.args(["--mount", "sh", "-c", ENTER, "sh"]).arg(root).args(emulator);
+    let output = enter.args(command.split_whitespace()).env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
+    let output = output.env("NO_COLOR", "1").output().context("unshare cannot start")?;
+    Ok((output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned()))
+}
