@@ -130,12 +130,8 @@ pub(crate) fn environment(source: &Source) -> Result<Vec<(&'static str, String)>
     let root = source.root().canonicalize()?;
     let target = std::path::absolute(&source.workspace.target_directory)?;
     // The last of the prefixes that fit is taken.
-    let prefixes: [(&Path, &str); 4] = [
-        (&cargo_home(), "/cargo"),
-        (Path::new(sysroot.trim()), "/rust"),
-        (&root, "/hoistway"),
-        (&target, "/target"),
-    ];
+    let prefixes: [(&Path, &str); 4] =
+        [(&cargo_home(), "/cargo"), (Path::new(sysroot.trim()), "/rust"), (&root, "/hoistway"), (&target, "/target")];
     let separator = '\u{1f}';
     let flags = prefixes.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
     let c_flags = prefixes.map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display()));

@@ -63,8 +63,8 @@ impl<'a> Package<'a> {
         let documentation = self.at("usr/share/doc").join(self.name);
         tree::write(&documentation.join("copyright"), self.copyright()?, 0o644)?;
         let changes = format!(
-            "hoistway ({DEBIAN_VERSION}) unstable; urgency=medium\n\n  * Package of hoistway {VERSION}, commit {}. \
-             changelog.gz has its changes.\n\n -- hoistway contributors <hoistway@localhost>  {}\n",
+            "hoistway ({DEBIAN_VERSION}) unstable; urgency=medium\n\n  * Package of hoistway {VERSION}, commit\n    {}. changelog.gz has \
+             its changes.\n\n -- hoistway contributors <hoistway@localhost>  {}\n",
             self.source.commit, self.source.date
         );
         tree::write(&documentation.join("changelog.Debian.gz"), archive::gzip(changes.as_bytes())?, 0o644)?;

@@ -138,7 +138,8 @@ fn bill(libraries: &BTreeMap<String, Library>, sums: &BTreeMap<(String, String),
     };
     let (program, others): (Vec<&Library>, Vec<&Library>) = sorted.iter().partition(|library| library.name == PROGRAM);
     let dependencies = sorted.iter().map(|library| {
-        let mut needs: Vec<String> = library.needs.iter().filter_map(|id| libraries.get(id)).map(Library::purl).collect();
+        let mut needs: Vec<String> =
+            library.needs.iter().filter_map(|id| libraries.get(id)).map(Library::purl).collect();
         needs.sort();
         json!({ "ref": library.purl(), "dependsOn": needs })
     });
@@ -159,7 +160,8 @@ fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
         line.and_then(|rest| rest.strip_suffix('"')).map(str::to_owned)
     };
     let packages = lock.split("[[package]]").skip(1);
-    let entry = |package: &str| Some(((value(package, "name")?, value(package, "version")?), value(package, "checksum")?));
+    let entry =
+        |package: &str| Some(((value(package, "name")?, value(package, "version")?), value(package, "checksum")?));
     packages.filter_map(entry).collect()
 }
 
@@ -233,7 +235,8 @@ mod tests {
         let all = all.into_iter().map(|library| (library.name.clone(), library)).collect();
         let bill = bill(&all, &BTreeMap::from([(("a".into(), "1.0.0+2".into()), "00ff".into())]));
         assert_eq!(bill["metadata"]["component"]["name"], PROGRAM);
-        let names: Vec<&str> = bill["components"].as_array().expect("a list").iter().filter_map(|c| c["name"].as_str()).collect();
+        let names: Vec<&str> =
+            bill["components"].as_array().expect("a list").iter().filter_map(|c| c["name"].as_str()).collect();
         assert_eq!(names, ["a", "b"]);
         let first = &bill["components"][0];
         assert_eq!(first["purl"], "pkg:cargo/a@1.0.0%2B2");

@@ -73,7 +73,9 @@ mod tests {
     fn a_missing_and_a_changed_file_differ() {
         let directory = tempfile::tempdir().expect("a directory");
         let [one, other] = ["one", "other"].map(|name| directory.path().join(name));
-        for (root, file, text) in [(&one, "a", "1"), (&other, "a", "1"), (&one, "b", "1"), (&other, "b", "2"), (&one, "c", "")] {
+        for (root, file, text) in
+            [(&one, "a", "1"), (&other, "a", "1"), (&one, "b", "1"), (&other, "b", "2"), (&one, "c", "")]
+        {
             tree::write(&root.join(file), text, 0o644).expect("a file");
         }
         assert_eq!(differences(&one, &other).expect("readable"), ["b", "c"]);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use hoistway_vm::programs;
 
 use crate::binaries::{self, Machine, Quality};
-use crate::source::{Source, VERSION};
+use crate::source::Source;
 use crate::tree;
 
 /// The version of glibc that the wheel needs, as wheels name it.
@@ -32,9 +32,4 @@ pub(crate) fn build(source: &Source, machine: Machine, quality: Quality, to: &Pa
     let wheel = to.join(file);
     tree::copy(&made.join(file), &wheel, 0o644)?;
     Ok(wheel)
-}
-
-/// The name of the wheel for an architecture.
-pub(crate) fn file_name(machine: Machine) -> String {
-    format!("hoistway-{VERSION}-cp310-abi3-{PLATFORM}_{0}.manylinux2014_{0}.whl", machine.name())
 }

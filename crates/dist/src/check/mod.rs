@@ -32,6 +32,9 @@ pub struct Options {
     /// Check the packages of this directory and build none
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "twice"])]
     from: Option<PathBuf>,
+    /// Make the Debian package and the tarball of this program, and walk only these
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "twice", "from", "machine", "only"])]
+    program: Option<PathBuf>,
     /// Build everything twice, in two directories, and compare all bytes first
     #[arg(long)]
     twice: bool,
@@ -46,6 +49,9 @@ pub struct Options {
 
 /// Builds the packages and checks all of them.
 pub fn check(source: &Source, options: &Options) -> Result<()> {
+    if let Some(program) = &options.program {
+        return check_quick(source, program);
+    }
     let directory = match &options.from {
         Some(directory) => std::path::absolute(directory)?,
         None => {

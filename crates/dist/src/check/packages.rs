@@ -35,12 +35,14 @@ pub(super) fn checksums(_: &Source, directory: &Path, _: &[Machine]) -> Result<(
 fn lintian(_: &Source, directory: &Path, _: &[Machine]) -> Result<()> {
     programs::require_all(&[("lintian", "lintian")], true)?;
     let files = tree::files_below(directory)?;
-    let packages: Vec<PathBuf> = files.into_iter().filter(|file| file.extension().is_some_and(|end| end == "deb")).collect();
+    let packages: Vec<PathBuf> =
+        files.into_iter().filter(|file| file.extension().is_some_and(|end| end == "deb")).collect();
     if packages.is_empty() {
         bail!("there is no Debian package in {}", directory.display());
     }
     let mut lintian = Command::new("lintian");
-    let output = lintian.args(["--allow-root", "--fail-on", "error,warning"]).args(packages).current_dir(directory).output()?;
+    let output =
+        lintian.args(["--allow-root", "--fail-on", "error,warning"]).args(packages).current_dir(directory).output()?;
     if output.status.success() { Ok(()) } else { bail!("{}", String::from_utf8_lossy(&output.stdout)) }
 }
 
@@ -123,14 +125,15 @@ fn image_serves(_: &Source, directory: &Path, _: &[Machine]) -> Result<()> {
         kill $server; wait $server; [ $status = 0 ] || cat \"$root/log\"; exit $status";
     let mut serve = Command::new("sh");
     serve.args(["-c", SERVE, "sh"]).arg(root.path()).arg(program).args(arguments);
-    let printed = programs::output(serve.args(["--export", "disk=memory:64M"]))?;
+    let printed = programs::output(serve.args(["--export", "disk=mem:64M"]))?;
     if printed.trim() == "67108864" { Ok(()) } else { bail!("nbdinfo prints {printed}") }
 }
 
 /// Runs the server of another architecture in an emulator, whose system calls have no io_uring: it
 /// has to serve by threads.
 fn without_io_uring(_: &Source, directory: &Path, machines: &[Machine]) -> Result<()> {
-    let Some(machine) = machines.iter().find(|machine| Machine::native().is_ok_and(|native| native != **machine)) else {
+    let Some(machine) = machines.iter().find(|machine| Machine::native().is_ok_and(|native| native != **machine))
+    else {
         println!("SKIPPED: no package of another architecture was built");
         return Ok(());
     };
@@ -139,7 +142,7 @@ fn without_io_uring(_: &Source, directory: &Path, machines: &[Machine]) -> Resul
     let scratch = tempfile::tempdir()?;
     let program = unpacked(directory, *machine, scratch.path())?;
     let mut serve = Command::new(&emulator);
-    serve.arg(&program).args(["serve", "--export", "disk=memory:64M", "--socket", "h.sock", "--run"]);
+    serve.arg(&program).args(["serve", "--export", "disk=mem:64M", "--socket", "h.sock", "--run"]);
     serve.arg("nbdinfo --size 'nbd+unix:///disk?socket=h.sock'").current_dir(scratch.path());
     let output = serve.output().context("the emulator cannot start")?;
     let (printed, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

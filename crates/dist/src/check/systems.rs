@@ -44,6 +44,7 @@ impl System {
         match name {
             "debian" | "debian-c" => {
                 let folder = source.workspace.target_directory.join("kernel");
+                fs::create_dir_all(&folder)?;
                 let changed = Changed::new(&DEBIAN, &folder, &source.scratch(&format!("system-{name}")))?;
                 let home = changed.files().join("root");
                 copy_packages(packages, &home)?;
@@ -71,7 +72,8 @@ impl System {
 
     /// Runs a block. Returns the status and the output of each command.
     pub(super) fn run(&self, block: &Block) -> Result<Vec<(i32, String)>> {
-        let arguments = |script: String| ["--kill-after=5".to_owned(), BLOCK_SECONDS.into(), "bash".into(), "-c".into(), script];
+        let arguments =
+            |script: String| ["--kill-after=5".to_owned(), BLOCK_SECONDS.into(), "bash".into(), "-c".into(), script];
         let output = match self {
             System::Debian(changed) => {
                 let script = format!("export HOME=/root NO_COLOR=1; cd /root\n{}", block.script());
@@ -82,7 +84,10 @@ impl System {
                 command.args(arguments(block.script())).current_dir(directory.path()).env_clear();
                 // What users have, and not what developers add.
                 command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", directory.path());
-                command.env("NO_COLOR", "1").envs(std::env::vars().filter(|(name, _)| name.starts_with("PIP_"))).output()
+                command
+                    .env("NO_COLOR", "1")
+                    .envs(std::env::vars().filter(|(name, _)| name.starts_with("PIP_")))
+                    .output()
             }
             System::Empty { root, emulator } => {
                 return block.steps.iter().map(|step| run_alone(root.path(), *emulator, &step.command)).collect();
