@@ -1,5 +1,5 @@
-//! Packages of hoistway: Debian packages, tarballs with a static program, wheels, a container image,
-//! their bills of materials and checksums; and the check that each installs on a clean system.
+//! Packages of hoistway: Debian packages, tarballs with a static program, wheels, a container
+//! image, their bills of materials and checksums; and the check that each installs on a clean system.
 //!
 //! The same commit gives the same bytes in every directory (`twice.rs` proves it).
 //!
@@ -47,7 +47,8 @@ pub struct Options {
     /// Compile with the profile `release`, which is quicker, and not with `packaged`
     #[arg(long)]
     pub quick: bool,
-    /// Build everything twice, in copies of the repository in two directories, and compare all bytes
+    /// Build everything twice, in copies of the repository in two directories, and compare all
+    /// bytes
     #[arg(long)]
     pub twice: bool,
     /// What to build; may be repeated [default: everything]

@@ -97,7 +97,7 @@ enum Task {
     Proof,
     /// Build the C library: libhoistway.a, libhoistway.so, hoistway.h and hoistway.pc
     Clib(clib::Options),
-    /// Build the packages: Debian packages, tarballs, wheels, the container image: packaging/README.md
+    /// Build Debian packages, tarballs, wheels and the container image: packaging/README.md
     Dist(hoistway_dist::Options),
     /// Build the packages and install each on a clean system: docs/install.md
     CheckDist(hoistway_dist::CheckOptions),

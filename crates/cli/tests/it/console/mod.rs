@@ -1,7 +1,7 @@
 //! The console blocks of the README and the guides, run in order in a scratch directory.
 //!
-//! `hoistway-console` describes the blocks. One is skipped, aloud, if the machine lacks a program, a
-//! loop device or root that it needs, and if it is marked `no-run` or `in=NAME`.
+//! `hoistway-console` describes the blocks. One is skipped, aloud, if the machine lacks a program,
+//! a loop device or root that it needs, and if it is marked `no-run` or `in=NAME`.
 //!
 //! Blocks of a document share the directory, in which `examples`, `testdata` and `crates` lead to
 //! those of the repository. Each block has a shell of its own.
