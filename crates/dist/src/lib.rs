@@ -1,5 +1,6 @@
 //! Packages of hoistway: Debian packages, tarballs with a static program, wheels, a container
-//! image, their bills of materials and checksums; and the check that each installs on a clean system.
+//! image, their bills of materials and checksums; and the check that each installs on a clean
+//! system.
 //!
 //! The same commit gives the same bytes in every directory (`twice.rs` proves it).
 //!

@@ -6,7 +6,8 @@
 //! - the campaigns of a test: `plans.rs`
 //! - kernels with the sanitizers: `debug_kernel.rs`
 //! - the core's assembly: `asm.rs`, `asm/`
-//! - the Debian package: `package.rs`, with the files of `packaging/debian/hoistway-dkms`; its installation in
+//! - the Debian package: `package.rs`, with the files of
+//!   `packaging/debian/hoistway-dkms`; its installation in
 //!   minimal systems: `installation.rs`
 //! - the cost of a request: `bench.rs`
 //! - a player beside copies: `player.rs`
