@@ -100,7 +100,7 @@ pub fn program(source: &Source, machine: Machine, quality: Quality) -> Result<Pa
     programs::run(Command::new("rustup").args(["target", "add", &target]).stderr(std::process::Stdio::null()))
         .with_context(|| format!("rustup cannot fetch the target {target}"))?;
     let mut cargo = cargo(source)?;
-    cargo.args(["auditable", "zigbuild", "--quiet", "--locked", "--package", "hoistway-cli", "--bin", "hoistway"]);
+    cargo.args(["auditable", "zigbuild", "--quiet", "--locked", "--package", "hoistway", "--bin", "hoistway"]);
     cargo.args(["--profile", quality.profile(), "--target", &target]);
     let variable = target.to_uppercase().replace('-', "_");
     cargo.env(format!("CARGO_TARGET_{variable}_LINKER"), "rust-lld");

@@ -17,7 +17,7 @@ use crate::source::{Source, VERSION};
 use crate::tree;
 
 /// The package of the program.
-const PROGRAM: &str = "hoistway-cli";
+const PROGRAM: &str = "hoistway";
 
 /// A package that is in the program.
 #[derive(Clone, Debug)]

@@ -53,6 +53,9 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("make", "make"),
     ("pkg-config", "pkgconf"),
     ("gcc-12", "gcc-12"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+    ("mmdebstrap", "mmdebstrap"),
 ];
 
 /// Fails if programs are missing and names the command that installs them, or installs them.
