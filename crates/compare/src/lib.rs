@@ -15,7 +15,6 @@
 //! - the JSON: `document.rs`
 //!
 #![doc = include_str!("../README.md")]
-
 #![forbid(unsafe_code)]
 
 mod defaults;

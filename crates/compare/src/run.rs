@@ -34,8 +34,9 @@ impl Compared {
     /// the runs end with the results so far.
     ///
     /// `available` is the number of bytes that the runs may allocate; without it, as many runs as
-    /// the machine has processors happen at a time. `progress` gets the number of the seed, from 0, with the progress of a run. `each` gets the
-    /// seed and the runs of each seed beyond the first.
+    /// the machine has processors happen at a time. `progress` gets the number of the seed, from
+    /// 0, with the progress of a run. `each` gets the seed and the runs of each seed beyond the
+    /// first.
     ///
     /// # Errors
     /// [`CompareError`].

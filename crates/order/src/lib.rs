@@ -12,8 +12,8 @@
 //! A [`Tree`] holds the names. It needs 40 bytes a file and the name, because trees of ten million
 //! files are the use case.
 //!
-//! `examples/list_directory.rs` is the example below as a program; `examples/many_names.rs` measures the
-//! memory of large trees.
+//! `examples/list_directory.rs` is the example below as a program. `examples/many_names.rs`
+//! measures the memory of large trees.
 //!
 //! # Answers
 //!

@@ -248,8 +248,8 @@ macro_rules! embedded {
 /// The files with expectations.
 const FILES: &[(&str, &str)] = embedded!["": ["s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml", "s6.toml"]];
 
-/// The job files of the rows, by path from the root of the repository. `published/examples` has links
-/// to those of `examples`, so that the package of this crate has them.
+/// The job files of the rows, by path from the root of the repository. `published/examples` has
+/// links to those of `examples`, so that the package of this crate has them.
 const JOBS: &[(&str, &str)] = embedded![
     "": [
         "examples/archive.fio",

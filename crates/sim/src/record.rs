@@ -100,7 +100,7 @@ impl Recording {
 /// What an observer records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Watch {
-    /// Nothing.
+    /// No event is recorded.
     #[default]
     Nothing,
     /// Slices, and head positions.

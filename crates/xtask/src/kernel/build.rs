@@ -123,7 +123,8 @@ mod tests {
         image.extend_from_slice(&[0xff; 100]);
         let path = std::env::temp_dir().join(format!("hoistway-image-{}", std::process::id()));
         fs::write(&path, &image).expect("a temporary file");
-        let read = Command::new("sh").arg(super::super::source_directory().join("kernel-btf")).arg("6.12").arg(&path).output();
+        let read =
+            Command::new("sh").arg(super::super::source_directory().join("kernel-btf")).arg("6.12").arg(&path).output();
         fs::remove_file(&path).expect("it was written");
         let read = read.expect("sh is everywhere");
         assert_eq!(read.stdout, btf, "{}", String::from_utf8_lossy(&read.stderr));

@@ -1,5 +1,5 @@
-//! The log of server and mount, through `tracing`: lines on standard error, or entries of the systemd
-//! journal.
+//! The log of server and mount, through `tracing`: lines on standard error, or entries of the
+//! systemd journal.
 
 use std::io;
 
@@ -27,8 +27,8 @@ impl LogControl for LogHandle {
     }
 }
 
-/// Starts the log with the filter of `RUST_LOG`, otherwise with that of the command line. It goes to
-/// the systemd journal if standard error is connected to it.
+/// Starts the log with the filter of `RUST_LOG`, otherwise with that of the command line. It goes
+/// to the systemd journal if standard error is connected to it.
 pub fn start(quiet: bool, verbose: u8) -> LogHandle {
     let level = match (quiet, verbose) {
         (true, _) => Level::ERROR,
