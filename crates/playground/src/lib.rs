@@ -120,7 +120,7 @@ fn catalogue() -> Catalogue {
     Catalogue {
         version: env!("CARGO_PKG_VERSION"),
         drives: DriveList::builtin(),
-        elevators: ElevatorList::new(&Kind::ALL),
+        elevators: ElevatorList::new(Kind::ALL),
         current: KERNEL_SCHEDULERS.map(|kind| kind.info().name).to_vec(),
         hosts: request::hosts(),
         examples: &EXAMPLES,
