@@ -76,7 +76,7 @@ pub use trace::{
     Chunk, DetailLocation, DetailStore, MergedRow, RequestRow, SingleRequests, SpanRow, StoredDetails, TRACE_LAYERS,
     TraceCounts, TraceLane, TracePage, TraceQueue, WrittenDetails, chunk_script, trace_page,
 };
-pub use web::{CHART_MODULES, THEME_SCRIPT, charts_script, style_sheet};
+pub use web::{CHART_MODULES, THEME_SCRIPT, chart_style_sheet, charts_script, style_sheet};
 
 /// Reasons for which a page cannot be made.
 #[derive(Debug, thiserror::Error)]

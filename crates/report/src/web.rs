@@ -13,10 +13,22 @@ pub const CHART_MODULES: [(&str, &str); 3] = [
     ("charts.js", include_str!("../web/charts.js")),
 ];
 
+const PAGE_STYLE: &str = include_str!("../templates/page.css");
+const CHART_STYLE: &str = include_str!("../web/charts.css");
+
 /// The style sheet of all pages: the tokens of both themes, the palette and the charts.
 pub fn style_sheet() -> String {
-    let (page, charts) = (include_str!("../templates/page.css"), include_str!("../web/charts.css"));
-    format!("{page}{}{charts}", custom_properties())
+    format!("{PAGE_STYLE}{}{CHART_STYLE}", custom_properties())
+}
+
+/// The part of [`style_sheet`] for pages that have a style of their own: tokens, palette and charts,
+/// with the legends and keys of charts.
+pub fn chart_style_sheet() -> String {
+    // The tokens are the rules at the top of the file, before its first empty line.
+    let tokens = PAGE_STYLE.split("\n\n").next().unwrap_or_default();
+    let shared = PAGE_STYLE.lines().filter(|line| line.starts_with(".legend ") || line.starts_with(".key"));
+    let shared: String = shared.map(|rule| format!(".chart {rule}\n")).collect();
+    format!("{tokens}\n{}{shared}{CHART_STYLE}", custom_properties())
 }
 
 /// The chart library as one classic script, which defines `hoistwayCharts` with what its modules
@@ -76,6 +88,27 @@ mod tests {
             "const all = (() => {\n\"use strict\";\nconst one = 1;\nfunction two() {\n  return one;\n}\nclass Three {}\nlet x;\n\
              return { one, two, Three };\n})();\n"
         );
+    }
+
+    #[test]
+    fn the_style_of_charts_has_tokens_series_and_keys_and_no_rules_of_pages() {
+        let style = chart_style_sheet();
+        for rule in [
+            "--chart: light-dark(",
+            "--series-0: ",
+            "\n.chart .key i {",
+            "\n.chart .legend button {",
+            "\n.chart .axis {",
+        ] {
+            assert!(style.contains(rule), "{rule}");
+        }
+        let rules = style.lines().filter(|line| line.ends_with('}') && line.len() > 1 && !line.starts_with(' '));
+        for rule in rules {
+            assert!(
+                rule.starts_with(".chart ") || rule.starts_with(":root") || rule.starts_with(".plot-area"),
+                "{rule}"
+            );
+        }
     }
 
     #[test]

@@ -396,37 +396,15 @@ impl Site<'_> {
         write(&to.join(at), &frame.page(&page))
     }
 
-    /// The style of charts and the colours of their series, for live figures; empty without a
-    /// playground.
-    fn chart_styles(&self, to: &Path) -> Result<String> {
-        if !self.has_playground {
-            return Ok(String::new());
-        }
-        let style =
-            fs::read_to_string(to.join("playground/style.css")).context("cannot read the style of the playground")?;
-        let series: Vec<&str> = style.lines().filter(|line| line.trim_start().starts_with("--series-")).collect();
-        let charts = self.root.join("crates/report/web/charts.css");
-        let charts = fs::read_to_string(charts).context("cannot read the style of charts")?;
-        Ok(format!(":root {{\n{}\n}}\n{charts}\n", series.join("\n")))
-    }
-
     fn write_assets(&self, to: &Path, index: &Index) -> Result<()> {
-        let templates = self.root.join("crates/report/templates");
-        let css = fs::read_to_string(templates.join("page.css")).context("cannot read the style of reports")?;
-        // The colours are those of reports: the rules for `:root` at the top of their style.
-        let colours = css
-            .split("\n\n")
-            .next()
-            .filter(|rules| rules.starts_with(":root"))
-            .context("page.css begins with the colours")?;
         let assets = to.join("assets");
-        let charts = self.chart_styles(to)?;
-        write(&assets.join("site.css"), &format!("{colours}\n{charts}{}", include_str!("../assets/site.css")))?;
+        // The colours and charts are those of reports.
+        let style = hoistway_report::chart_style_sheet() + include_str!("../assets/site.css");
+        write(&assets.join("site.css"), &style)?;
         write(&assets.join("site.js"), include_str!("../assets/site.js"))?;
         write(&assets.join("icon.svg"), include_str!("../assets/icon.svg"))?;
         write(&assets.join("search-index.js"), &index.script())?;
-        let theme = fs::read_to_string(templates.join("theme.js")).context("cannot read the theme of reports")?;
-        write(&assets.join("theme.js"), &theme)
+        write(&assets.join("theme.js"), hoistway_report::THEME_SCRIPT)
     }
 }
 
@@ -444,7 +422,7 @@ fn front(readme: &str, sections: &[Section], has_playground: bool) -> String {
     let playground = if has_playground { playground } else { "" };
     let start = format!(
         "<ul class=\"start\"><li><a href=\"first-comparison.html\">Your first comparison</a></li>\
-         <li><a href=\"#install\">Install</a></li>{playground}</ul>\n"
+         <li><a href=\"install.html\">Install</a></li>{playground}</ul>\n"
     );
     let (middle, rest) = behind.split_once("\n## Documentation\n").unwrap_or((behind, ""));
     let rest = rest

@@ -103,7 +103,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("console", &[]),
     ("dist", &["clib", "console", "vm"]),
     ("release", &["vm"]),
-    ("site", &[]),
+    ("site", &["report"]),
     ("xtask", &["clib", "dist", "drive", "fidelity", "guest", "order", "release", "report", "units", "vm"]),
 ];
 
