@@ -105,7 +105,7 @@ mod tests {
         let rules = style.lines().filter(|line| line.ends_with('}') && line.len() > 1 && !line.starts_with(' '));
         for rule in rules {
             assert!(
-                rule.starts_with(".chart ") || rule.starts_with(":root") || rule.starts_with(".plot-area"),
+                rule.starts_with(".chart") || rule.starts_with(":root") || rule.starts_with(".plot-area"),
                 "{rule}"
             );
         }
