@@ -1,6 +1,7 @@
 //! The task of the site. The crate `hoistway-site` builds and checks it.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -22,9 +23,11 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     let target = tools::target_directory()?;
     let to = options.to.clone().unwrap_or_else(|| target.join("site"));
-    let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "hoistway-site", "--", "--root"]).arg(repository::root());
-    command.arg("--to").arg(to).arg("--program").arg(tools::hoistway()?);
+    // The programs that the tests built, with the same features of all crates.
+    tools::run(cargo().args(["build", "--quiet", "--workspace", "--bin", "hoistway-site", "--bin", "hoistway"]))?;
+    let built = target.join("debug");
+    let mut command = Command::new(built.join("hoistway-site"));
+    command.arg("--root").arg(repository::root()).arg("--to").arg(to).arg("--program").arg(built.join("hoistway"));
     let playground = target.join("playground");
     if playground.join("index.html").is_file() {
         command.arg("--playground").arg(playground);
