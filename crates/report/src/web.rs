@@ -21,8 +21,8 @@ pub fn style_sheet() -> String {
     format!("{PAGE_STYLE}{}{CHART_STYLE}", custom_properties())
 }
 
-/// The part of [`style_sheet`] for pages that have a style of their own: tokens, palette and charts,
-/// with the legends and keys of charts.
+/// The part of [`style_sheet`] for pages that have a style of their own: tokens, palette and
+/// charts, with the legends and keys of charts.
 pub fn chart_style_sheet() -> String {
     // The tokens are the rules at the top of the file, before its first empty line.
     let tokens = PAGE_STYLE.split("\n\n").next().unwrap_or_default();
