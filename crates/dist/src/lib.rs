@@ -2,7 +2,8 @@
 //! image, their bills of materials and checksums; and the check that each installs on a clean
 //! system.
 //!
-//! The same commit gives the same bytes in every directory (`twice.rs` proves it).
+//! Names of directories and the time of the build are kept out of the packages; `twice.rs` compares
+//! the bytes of two builds.
 //!
 //! Where to change what:
 //! - what cargo and maturin are called with: `binaries.rs`, `wheel.rs`

@@ -1,4 +1,4 @@
-//! The proof that builds are reproducible: the repository is copied into two directories, each is
+//! The comparison of two builds: the repository is copied into two directories, each is
 //! built from nothing, and all packages must be the same bytes.
 
 use std::fs;
