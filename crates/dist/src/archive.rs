@@ -11,6 +11,7 @@ use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
+use crate::source::Packing;
 use crate::tree;
 
 /// Packs the files, links and directories below a directory under a prefix.
@@ -63,9 +64,18 @@ fn header(kind: EntryType, mode: u32, size: u64, time: u64) -> Header {
     header
 }
 
-/// Compresses bytes without a name and a time.
+/// Compresses bytes without a name and a time, as small as possible.
 pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    gzip_as(bytes, Packing::Small)
+}
+
+/// Compresses bytes without a name and a time.
+pub(crate) fn gzip_as(bytes: &[u8], packing: Packing) -> Result<Vec<u8>> {
+    let level = match packing {
+        Packing::Small => Compression::best(),
+        Packing::Fast => Compression::fast(),
+    };
+    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), level);
     encoder.write_all(bytes)?;
     Ok(encoder.finish()?)
 }

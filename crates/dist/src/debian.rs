@@ -12,7 +12,7 @@ use hoistway_vm::programs;
 
 use crate::binaries::Machine;
 use crate::program::{self, Pages};
-use crate::source::{DEBIAN_VERSION, Source, VERSION};
+use crate::source::{DEBIAN_VERSION, Packing, Source, VERSION};
 use crate::{archive, materials, module_sources, tree};
 
 /// The scripts that dpkg runs.
@@ -76,8 +76,14 @@ impl<'a> Package<'a> {
         self.control()?;
         tree::open_directories(&self.tree)?;
         let file = to.join(format!("{}_{DEBIAN_VERSION}_{}.deb", self.name, self.architecture));
+        let compression: &[&str] = match self.source.packing {
+            Packing::Small => &["-Zxz"],
+            Packing::Fast => &["-Zgzip", "-z1"],
+        };
         let built = Command::new("dpkg-deb")
-            .args(["--root-owner-group", "-Zxz", "--threads-max=1", "--build"])
+            .args(["--root-owner-group", "--threads-max=1"])
+            .args(compression)
+            .arg("--build")
             .args([&self.tree, &file])
             .env("SOURCE_DATE_EPOCH", self.source.time.to_string())
             .output()

@@ -128,6 +128,7 @@ pub(crate) fn tarball(source: &Source, machine: Machine, program: &Path, pages: 
     tree::write(&root.join("LICENCES-OF-LIBRARIES.txt"), materials::licences(source, machine)?, 0o644)?;
     tree::copy(&source.root().join("packaging/tarball/README.md"), &root.join("README.md"), 0o644)?;
     let file = to.join(format!("{name}.tar.gz"));
-    tree::write(&file, archive::gzip(&archive::tar(&root, &name, source.time)?)?, 0o644)?;
+    let packed = archive::gzip_as(&archive::tar(&root, &name, source.time)?, source.packing)?;
+    tree::write(&file, packed, 0o644)?;
     Ok(file)
 }

@@ -13,6 +13,15 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The version of the Debian packages: the second number counts the packages of one version.
 pub(crate) const DEBIAN_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
 
+/// How packages are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// As small as possible, for users.
+    Small,
+    /// In little time, for tests.
+    Fast,
+}
+
 /// A workspace at a commit.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -24,6 +33,8 @@ pub struct Source {
     pub time: u64,
     /// The same time as a line of a Debian changelog has it.
     pub date: String,
+    /// How its packages are compressed.
+    pub(crate) packing: Packing,
 }
 
 impl Source {
@@ -36,7 +47,8 @@ impl Source {
             Ok(printed.trim().to_owned())
         };
         let time = log("--format=%ct")?.parse().context("the time of the commit")?;
-        Ok(Source { commit: log("--format=%h %cs")?, time, date: log("--format=%cd")?, workspace })
+        let (commit, date) = (log("--format=%h %cs")?, log("--format=%cd")?);
+        Ok(Source { workspace, commit, time, date, packing: Packing::Small })
     }
 
     /// The root of the workspace.

@@ -43,8 +43,7 @@ impl System {
     pub(super) fn new(name: &str, source: &Source, packages: &Path, machine: Machine) -> Result<System> {
         match name {
             "debian" | "debian-c" => {
-                let folder = source.workspace.target_directory.join("kernel");
-                fs::create_dir_all(&folder)?;
+                let folder = debian_folder(source)?;
                 let changed = Changed::new(&DEBIAN, &folder, &source.scratch(&format!("system-{name}")))?;
                 let home = changed.files().join("root");
                 copy_packages(packages, &home)?;
@@ -95,6 +94,18 @@ impl System {
         };
         Ok(block.results(&String::from_utf8_lossy(&output.context("the system cannot start")?.stdout)))
     }
+}
+
+/// Makes the minimal Debian unless it is present. Needs root, and Debian's mirror.
+pub(super) fn require_debian(source: &Source) -> Result<()> {
+    DEBIAN.require(&debian_folder(source)?)
+}
+
+/// The directory of all minimal Debian systems.
+fn debian_folder(source: &Source) -> Result<PathBuf> {
+    let folder = source.workspace.target_directory.join("kernel");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
 }
 
 /// Copies the packages into a directory, which has a place for them in every system.
