@@ -31,43 +31,81 @@ enum Action {
         to: PathBuf,
     },
     /// Build the page and test it: types, units, equality of bytes, a browser
-    Test,
+    Test {
+        /// Test the small module of `build`, which takes minutes, not one that is quick to build
+        #[arg(long)]
+        small: bool,
+    },
+}
+
+/// How a module is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Module {
+    /// For readers: as small as possible, within the limits.
+    Small,
+    /// For tests: by the profile of all tests, with their checks of arithmetic.
+    Quick,
 }
 
 /// Builds the playground, or tests it.
 pub fn run(options: &Options) -> Result<()> {
     match &options.action {
-        Action::Build { to } => build(to),
-        Action::Test => test(),
+        Action::Build { to } => build(to, Module::Small),
+        Action::Test { small: true } => test_module(Module::Small),
+        Action::Test { small: false } => test(),
     }
 }
 
-/// Builds the module and the page, and tests both.
+/// Builds the module quickly, and the page, and tests both.
 pub fn test() -> Result<()> {
-    let folder = repository::root().join("target/playground");
-    build(&folder)?;
+    test_module(Module::Quick)
+}
+
+fn test_module(module: Module) -> Result<()> {
+    let folder = repository::root().join(match module {
+        Module::Small => "target/playground",
+        Module::Quick => "target/playground-quick",
+    });
+    build(&folder, module)?;
     npm(&["run", "--silent", "types"])?;
     npm(&["run", "--silent", "unit"])?;
     let answers = ["run", "--quiet", "-p", "hoistway-playground", "--example", "answers"];
     let file = repository::root().join("target/playground-answers");
     fs::write(&file, tools::output(cargo().args(answers))?)?;
     tools::run(web("node").arg("test/equality.mjs").arg(folder.join("hoistway.wasm")).arg(&file))?;
-    npm(&["run", "--silent", "browser"])
+    tools::run(web("npm").args(["run", "--silent", "browser"]).env("PLAYGROUND_DIR", &folder))
 }
 
 /// Builds the module and the page into a folder.
-fn build(to: &Path) -> Result<()> {
+fn build(to: &Path, module: Module) -> Result<()> {
     let to = repository::root().join(to);
     fs::create_dir_all(&to).with_context(|| format!("cannot create {}", to.display()))?;
-    let target = ["--profile", "wasm", "--target", "wasm32-unknown-unknown"];
+    let (profile, folder) = match module {
+        Module::Small => ("wasm", "wasm"),
+        Module::Quick => ("dev", "debug"),
+    };
+    let target = ["--profile", profile, "--target", "wasm32-unknown-unknown"];
     tools::run(cargo().args(["build", "--quiet", "-p", "hoistway-playground"]).args(target))?;
-    let built = repository::root().join("target/wasm32-unknown-unknown/wasm/hoistway_playground.wasm");
+    let built = repository::root().join("target/wasm32-unknown-unknown").join(folder).join("hoistway_playground.wasm");
     install_packages()?;
-    let module = to.join("hoistway.wasm");
-    tools::run(web("node").args(["optimise.mjs"]).arg(&built).arg(&module))?;
     fs::write(to.join("style.css"), style()?)?;
     tools::run(web("npm").args(["run", "--silent", "build"]).env("PLAYGROUND_DIR", &to))?;
-    let bytes = fs::read(&module)?;
+    let file = to.join("hoistway.wasm");
+    match module {
+        Module::Small => {
+            tools::run(web("node").args(["optimise.mjs"]).arg(&built).arg(&file))?;
+            check_size(&file)
+        }
+        Module::Quick => {
+            fs::copy(&built, &file).with_context(|| format!("cannot copy {}", built.display()))?;
+            Ok(())
+        }
+    }
+}
+
+/// Refuses a module that takes long to load.
+fn check_size(module: &Path) -> Result<()> {
+    let bytes = fs::read(module).with_context(|| format!("cannot read {}", module.display()))?;
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(&bytes)?;
     let (size, compressed) = (bytes.len() as u64, gzip.finish()?.len() as u64);
