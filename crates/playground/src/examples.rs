@@ -51,7 +51,7 @@ pub(super) const EXAMPLES: [Example; 6] = [
     example!(
         "playground/database-and-backup.fio",
         "A database beside a backup",
-        "ssd-sata-consumer",
+        "sata-7200-2006",
         ["noop", "mq-deadline", "kyber", "bfq"],
         Some("3s")
     ),
