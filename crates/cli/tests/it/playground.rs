@@ -1,5 +1,6 @@
 //! The playground's library answers as the command does, to the byte.
 
+use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use serde_json::{Value, json};
 
@@ -23,12 +24,19 @@ fn playground(choices: Value) -> Value {
     serde_json::from_str(&hoistway_playground::answer(&request.to_string(), &|_, _| {})).expect("JSON")
 }
 
+/// A comparison of all elevators at once would exceed the memory of a browser.
+const ELEVATORS_AT_A_TIME: usize = 6;
+
 #[test]
 fn every_elevator_on_every_drive_gets_the_document_of_the_command() {
+    let elevators: Vec<&str> = Kind::ALL.iter().map(|kind| kind.info().name).collect();
     for drive in Profile::names() {
-        let ran = command(JOB, &["--drive", drive, "--elevators", "all"]);
-        let answer = playground(json!({"job": JOB, "drive": drive, "elevators": ["all"]}));
-        assert!(answer["ok"]["document"] == ran.out.as_str(), "{drive} differs: {} {}", ran.err, answer["error"]);
+        for elevators in elevators.chunks(ELEVATORS_AT_A_TIME) {
+            let ran = command(JOB, &["--drive", drive, "--elevators", &elevators.join(",")]);
+            let answer = playground(json!({"job": JOB, "drive": drive, "elevators": elevators}));
+            assert!(!ran.out.is_empty(), "{}", ran.err);
+            assert!(answer["ok"]["document"] == ran.out.as_str(), "{drive} differs: {} {}", ran.err, answer["error"]);
+        }
     }
 }
 
