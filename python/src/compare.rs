@@ -195,14 +195,7 @@ impl Comparison {
 
     /// The document that `hoistway compare --json` prints.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let context = DocumentContext {
-            job: &self.setup.job,
-            global_options: &self.setup.request.jobs.global_options,
-            host: &self.setup.host,
-            defaults: self.setup.has_default_drive.then_some(&self.setup.defaults),
-            seeds: self.compared.seeds.as_ref(),
-            is_partial: self.compared.is_partial,
-        };
+        let context = DocumentContext::new(&self.setup, &self.compared);
         to_python(py, &ComparisonDocument::new(&self.compared.comparison, &self.judgement, &context))
     }
 

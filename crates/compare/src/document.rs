@@ -4,7 +4,7 @@ use hoistway_fio::results::Report;
 use hoistway_sim::{Comparison, DriveTime, GroupRun, Latency, ProcessRun, Run, Spread};
 use serde::Serialize;
 
-use super::{CompareDefaults, JobRun, Judgement, SeededComparison, Verdict};
+use super::{CompareDefaults, CompareSetup, Compared, JobRun, Judgement, SeededComparison, Verdict};
 
 /// Facts about a comparison that its results do not contain.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,20 @@ pub struct DocumentContext<'a> {
     pub seeds: Option<&'a SeededComparison>,
     /// True if the comparison was interrupted.
     pub is_partial: bool,
+}
+
+impl<'a> DocumentContext<'a> {
+    /// The facts about a comparison and the request that it ran.
+    pub fn new(setup: &'a CompareSetup, compared: &'a Compared) -> DocumentContext<'a> {
+        DocumentContext {
+            job: &setup.job,
+            global_options: &setup.request.jobs.global_options,
+            host: &setup.host,
+            defaults: setup.has_default_drive.then_some(&setup.defaults),
+            seeds: compared.seeds.as_ref(),
+            is_partial: compared.is_partial,
+        }
+    }
 }
 
 /// The JSON document. The same request gives the same document, byte for byte: fio's keys for the

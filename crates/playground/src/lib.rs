@@ -162,14 +162,7 @@ fn document(
     compared: &Compared,
     judgement: &Judgement,
 ) -> Result<String, Problem> {
-    let context = DocumentContext {
-        job: &setup.job,
-        global_options: &setup.request.jobs.global_options,
-        host: &setup.host,
-        defaults: setup.has_default_drive.then_some(&setup.defaults),
-        seeds: compared.seeds.as_ref(),
-        is_partial: compared.is_partial,
-    };
+    let context = DocumentContext::new(setup, compared);
     let document = ComparisonDocument::new(&compared.comparison, judgement, &context);
     Ok(serde_json::to_string_pretty(&document).map_err(Problem::new)? + "\n")
 }

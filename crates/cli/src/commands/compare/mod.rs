@@ -66,14 +66,7 @@ pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
         written.push(format!("{count} bandwidth logs are in {}.", path.display()));
     }
     if args.json {
-        let context = DocumentContext {
-            job: &setup.job,
-            global_options: &setup.request.jobs.global_options,
-            host: &setup.host,
-            defaults: setup.has_default_drive.then_some(&setup.defaults),
-            seeds: compared.seeds.as_ref(),
-            is_partial: compared.is_partial,
-        };
+        let context = DocumentContext::new(&setup, &compared);
         out.json(&ComparisonDocument::new(&compared.comparison, &judgement, &context))?;
         return Ok(exit);
     }
