@@ -14,6 +14,10 @@
 //! A comment `<!-- file: NAME -->` on the line above another fenced block names a file, to which
 //! the block is appended before the following session runs.
 
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
 /// Printed before each command, with the status of the one above.
 const MARK: &str = "\u{1}";
 
@@ -60,6 +64,20 @@ impl Block {
             script.push_str(&format!("printf '{MARK}'\n{}\nprintf '{MARK}%d{MARK}' $?\n", step.command));
         }
         script
+    }
+
+    /// Appends the contents of the block's files to the files below a directory, which are made if
+    /// they are missing, with their directories.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn append_files(&self, directory: &Path) -> io::Result<()> {
+        for (name, contents) in &self.files {
+            let path = directory.join(name);
+            fs::create_dir_all(path.parent().unwrap_or(directory))?;
+            OpenOptions::new().create(true).append(true).open(path)?.write_all(contents.as_bytes())?;
+        }
+        Ok(())
     }
 
     /// Splits the output of the script into the status and the output of each command.

@@ -155,7 +155,7 @@ pub(crate) fn environment(source: &Source) -> Result<Vec<(&'static str, String)>
 }
 
 /// The directory of cargo.
-fn cargo_home() -> PathBuf {
+pub(crate) fn cargo_home() -> PathBuf {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     home.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"))
 }

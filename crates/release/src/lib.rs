@@ -3,8 +3,8 @@
 //!
 //! Where to change what:
 //! - what the manifest and the directory of a published crate must have: `manifests.rs`
-//! - packages, the oldest compiler, the project that depends on packages, comparisons of the API:
-//!   `packages.rs`
+//! - packages, the oldest compiler, the source of packages for other projects, comparisons of the
+//!   API: `packages.rs`
 //! - the section of CHANGELOG.md: `notes.rs`
 
 #![forbid(unsafe_code)]
@@ -15,4 +15,4 @@ mod packages;
 
 pub use manifests::{Crate, Workspace};
 pub use notes::notes;
-pub use packages::{build, compare, last_tag, package, try_outside, with_oldest_compiler};
+pub use packages::{build, compare, directory_source, last_tag, package, with_oldest_compiler};

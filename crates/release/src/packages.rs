@@ -1,4 +1,5 @@
-//! Packages of the published crates: made, built, and used by a project outside the repository.
+//! Packages of the published crates: made, built, and put where a project outside the repository
+//! can depend on them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,6 @@ use crate::manifests::{Crate, Workspace, cargo};
 const PACKAGE_BYTES_MAX: u64 = 1 << 20;
 /// The exit code of cargo-semver-checks for changes that break callers.
 const BREAKS: i32 = 100;
-/// The program of the outside project: the example of this crate's README.
-const EXAMPLE_OF: &str = "hoistway-sim";
 
 /// Makes the packages of all published crates. Returns their files, in the order of publication.
 ///
@@ -60,56 +59,45 @@ fn file_of(workspace: &Workspace, one: &Crate) -> PathBuf {
     workspace.target.join("package").join(format!("{}-{}.crate", one.name, one.version))
 }
 
-/// Builds a fresh project that depends on hoistway-core and hoistway-sim as packages, and runs a
-/// simulation in it: the example of the README. Returns what the program prints.
-///
-/// The packages of [`package`] take the place of the registry's for all crates of the workspace.
+/// Fills a directory that takes the place of crates.io: cargo calls it a directory source. It has
+/// the packages of [`package`] and, from the archive of cargo, all crates that `roots` depend on.
 ///
 /// # Errors
-/// A package is missing or lacks a file, or the program fails.
-pub fn try_outside(workspace: &Workspace) -> Result<String> {
-    let project = workspace.target.join("outside-project");
-    let sources = project.join("packages");
-    // Only what is in the packages of today counts.
-    if sources.exists() {
-        fs::remove_dir_all(&sources).with_context(|| format!("cannot empty {}", sources.display()))?;
-    }
-    fs::create_dir_all(&sources).with_context(|| format!("cannot make {}", sources.display()))?;
-    let mut patches = String::new();
+/// `roots` names no published crate, a package is missing, or a dependency cannot be fetched.
+pub fn directory_source(workspace: &Workspace, roots: &[&str], to: &Path) -> Result<()> {
+    let vendored = tempfile::tempdir().context("a directory for packages")?;
+    let project = vendored.path();
+    let (mut patches, mut dependencies) = (String::new(), String::new());
     for one in workspace.order() {
         let file = file_of(workspace, one);
-        programs::run(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(&sources))?;
-        patches.push_str(&format!("{} = {{ path = \"packages/{}-{}\" }}\n", one.name, one.name, one.version));
+        programs::run(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(project))?;
+        patches.push_str(&format!("{} = {{ path = \"{}-{}\" }}\n", one.name, one.name, one.version));
     }
-    let of = |name: &str| workspace.crates.iter().find(|one| one.name == name);
-    let sim = of(EXAMPLE_OF).context("the workspace has no hoistway-sim")?;
-    let version = &sim.version;
-    let readme = sources.join(format!("{EXAMPLE_OF}-{version}")).join("README.md");
-    let text = fs::read_to_string(&readme).with_context(|| format!("cannot read {}", readme.display()))?;
-    let program = first_example(&text).with_context(|| format!("{}: no example in Rust", readme.display()))?;
-    let dependencies: String =
-        ["core", "drive", "fio", "sim"].iter().map(|name| format!("hoistway-{name} = \"{version}\"\n")).collect();
+    for root in roots {
+        let one = workspace.order().into_iter().find(|one| one.name == *root);
+        let one = one.with_context(|| format!("{root} is no published crate"))?;
+        dependencies.push_str(&format!("{root} = \"{}\"\n", one.version));
+    }
     let manifest = format!(
-        "[package]\nname = \"outside-project\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
+        "[package]\nname = \"roots\"\nedition = \"2024\"\npublish = false\n\n[lib]\npath = \"lib.rs\"\n\n\
          [workspace]\n\n[dependencies]\n{dependencies}\n[patch.crates-io]\n{patches}"
     );
-    let write = |path: &str, text: &str| {
-        fs::write(project.join(path), text).with_context(|| format!("cannot write {path} of {}", project.display()))
-    };
-    fs::create_dir_all(project.join("src")).context("cannot make the directory of the program")?;
-    write("Cargo.toml", &manifest)?;
-    write("src/main.rs", program)?;
+    fs::write(project.join("Cargo.toml"), manifest).context("cannot write the manifest of the roots")?;
+    fs::write(project.join("lib.rs"), "").context("cannot write the library of the roots")?;
     // The other dependencies are those of the workspace.
     fs::copy(workspace.root.join("Cargo.lock"), project.join("Cargo.lock")).context("cannot copy Cargo.lock")?;
-    let mut run = cargo(&project);
-    run.args(["run", "--quiet", "--target-dir"]).arg(workspace.target.join("outside-target"));
-    programs::output(run.env("CARGO_PROFILE_DEV_DEBUG", "0"))
-}
-
-/// Returns the code of the first example in Rust of a README.
-fn first_example(readme: &str) -> Option<&str> {
-    let (_, rest) = readme.split_once("```rust\n")?;
-    rest.split_once("```").map(|(code, _)| code)
+    if to.exists() {
+        fs::remove_dir_all(to).with_context(|| format!("cannot empty {}", to.display()))?;
+    }
+    let mut vendor = cargo(project);
+    programs::run(vendor.args(["vendor", "--quiet"]).arg(to).stdout(Stdio::null()))?;
+    for one in workspace.order() {
+        let name = format!("{}-{}", one.name, one.version);
+        fs::write(project.join(&name).join(".cargo-checksum.json"), r#"{"files":{}}"#)
+            .with_context(|| format!("cannot write the checksums of {name}"))?;
+        programs::run(Command::new("cp").arg("-a").arg(project.join(&name)).arg(to))?;
+    }
+    Ok(())
 }
 
 /// Compiles the published crates with the oldest compiler that their manifests promise, which
@@ -168,16 +156,4 @@ pub fn last_tag(root: &Path) -> Option<String> {
     let describe = ["describe", "--tags", "--abbrev=0", "--match", "v[0-9]*"];
     let output = Command::new("git").args(describe).current_dir(root).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_example_in_rust_is_found() {
-        let readme = "# A\n\n```\nshell\n```\n\n```rust\nfn main() {}\n```\n\n```rust\nother\n```\n";
-        assert_eq!(first_example(readme), Some("fn main() {}\n"));
-        assert_eq!(first_example("text"), None);
-    }
 }

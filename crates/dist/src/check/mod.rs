@@ -87,7 +87,7 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
 }
 
 /// Makes the Debian package and the tarball of a program that was built with debug information, and
-/// walks both. It is a step of all checks.
+/// the packages of the C library, and walks all three. It is a step of all checks.
 ///
 /// A Debian system that cannot be made, as without network, is skipped; with
 /// `HOISTWAY_REQUIRE_DEBIAN=1` it is a failure.
@@ -100,10 +100,11 @@ pub fn check_quick(source: &Source, file: &Path) -> Result<()> {
     let mut strip = std::process::Command::new("strip");
     hoistway_vm::programs::run(strip.arg("-o").arg(&program).arg(file))?;
     let pages = program::pages(source, &program)?;
-    let files = vec![
+    let mut files = vec![
         debian::program(source, machine, &program, &pages, &directory)?,
         program::tarball(source, machine, &program, &pages, &directory)?,
     ];
+    files.extend(debian::library(source, &directory)?);
     crate::tree::write(&directory.join("SHA256SUMS"), archive::sums(&files)?, 0o644)?;
     let walks = Walks::read(source)?;
     let mut report = Report::default();
@@ -113,8 +114,13 @@ pub fn check_quick(source: &Source, file: &Path) -> Result<()> {
     }
     let is_required = std::env::var_os("HOISTWAY_REQUIRE_DEBIAN").is_some_and(|value| value == "1");
     match systems::require_debian(source) {
-        Err(reason) if !is_required => println!("SKIPPED: the Debian package: {reason:#}"),
-        made => report.add("debian", || made.and_then(|()| walks.walk(source, &directory, "debian", machine))),
+        Err(reason) if !is_required => println!("SKIPPED: the Debian packages: {reason:#}"),
+        Err(reason) => return Err(reason),
+        Ok(()) => {
+            for name in ["debian", "debian-c"] {
+                report.add(name, || walks.walk(source, &directory, name, machine));
+            }
+        }
     }
     report.finish()
 }

@@ -10,13 +10,18 @@ use hoistway_console::Block;
 use hoistway_vm::debian_root::{Changed, DebianRoot};
 use hoistway_vm::programs;
 
-use crate::binaries::Machine;
+use crate::binaries::{self, Machine};
 use crate::source::Source;
 use crate::{program, tree};
 
 /// The smallest Debian in which packages can be installed.
 const DEBIAN: DebianRoot =
     DebianRoot { name: "install-bookworm", suite: "bookworm", variant: "apt", packages: "ca-certificates" };
+
+/// The path of programs that users have, and not what developers add.
+const USER_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+/// The crates that the project of docs/install.md adds.
+const RUST_ROOTS: [&str; 3] = ["hoistway-drive", "hoistway-fio", "hoistway-sim"];
 
 /// The longest duration of a block, in seconds.
 const BLOCK_SECONDS: &str = "900";
@@ -28,6 +33,9 @@ pub(super) enum System {
     Debian(Changed),
     /// A directory of this machine with the packages in it.
     Directory(tempfile::TempDir),
+    /// A directory, and beside it a home of cargo for which the packages of the published crates,
+    /// and the crates that they need, take the place of crates.io.
+    Rust(tempfile::TempDir),
     /// A root directory with the files of the tarball, `/proc` and `/dev`. There is no shell: the
     /// words of a command are the program and its arguments.
     Empty {
@@ -56,6 +64,12 @@ impl System {
                 copy_packages(packages, directory.path())?;
                 Ok(System::Directory(directory))
             }
+            "rust" => {
+                let directory = tempfile::tempdir()?;
+                fs::create_dir_all(directory.path().join("work"))?;
+                fill_cargo_home(source, &directory.path().join("cargo"))?;
+                Ok(System::Rust(directory))
+            }
             "empty" => {
                 let root = tempfile::tempdir()?;
                 unpack(packages, machine, root.path())?;
@@ -69,8 +83,20 @@ impl System {
         }
     }
 
-    /// Runs a block. Returns the status and the output of each command.
+    /// The directory in which blocks begin.
+    fn home(&self) -> PathBuf {
+        match self {
+            System::Debian(changed) => changed.files().join("root"),
+            System::Directory(directory) => directory.path().to_owned(),
+            System::Rust(directory) => directory.path().join("work"),
+            System::Empty { root, .. } => root.path().to_owned(),
+        }
+    }
+
+    /// Runs a block, after the files that it shows are written. Returns the status and the output
+    /// of each command.
     pub(super) fn run(&self, block: &Block) -> Result<Vec<(i32, String)>> {
+        block.append_files(&self.home()).context("a file that the block shows")?;
         let arguments =
             |script: String| ["--kill-after=5".to_owned(), BLOCK_SECONDS.into(), "bash".into(), "-c".into(), script];
         let output = match self {
@@ -78,15 +104,15 @@ impl System {
                 let script = format!("export HOME=/root NO_COLOR=1; cd /root\n{}", block.script());
                 changed.command("timeout").args(arguments(script)).output()
             }
-            System::Directory(directory) => {
-                let mut command = Command::new("timeout");
-                command.args(arguments(block.script())).current_dir(directory.path()).env_clear();
-                // What users have, and not what developers add.
-                command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin").env("HOME", directory.path());
-                command
-                    .env("NO_COLOR", "1")
-                    .envs(std::env::vars().filter(|(name, _)| name.starts_with("PIP_")))
-                    .output()
+            System::Directory(_) => user_shell(&self.home()).args(arguments(block.script())).output(),
+            System::Rust(directory) => {
+                let mut shell = user_shell(&self.home());
+                let programs = binaries::cargo_home().join("bin");
+                shell.env("PATH", format!("{}:{USER_PATH}", programs.display()));
+                shell.env("CARGO_HOME", directory.path().join("cargo")).env("CARGO_TERM_COLOR", "never");
+                let of_rustup = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("RUSTUP_"));
+                shell.envs(of_rustup).env("RUSTUP_HOME", rustup_home());
+                shell.args(arguments(block.script())).output()
             }
             System::Empty { root, emulator } => {
                 return block.steps.iter().map(|step| run_alone(root.path(), *emulator, &step.command)).collect();
@@ -106,6 +132,33 @@ fn debian_folder(source: &Source) -> Result<PathBuf> {
     let folder = source.workspace.target_directory.join("kernel");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     Ok(folder)
+}
+
+/// A command for a shell with a time limit in a directory, with the environment of a new user.
+fn user_shell(directory: &Path) -> Command {
+    let mut command = Command::new("timeout");
+    command.current_dir(directory).env_clear().env("PATH", USER_PATH).env("HOME", directory).env("NO_COLOR", "1");
+    command.envs(std::env::vars().filter(|(name, _)| name.starts_with("PIP_")));
+    command
+}
+
+/// Makes a home of cargo whose source of crates is a directory with the packages of the workspace.
+fn fill_cargo_home(source: &Source, home: &Path) -> Result<()> {
+    let workspace = hoistway_release::Workspace::read(source.root())?;
+    hoistway_release::package(&workspace)?;
+    let crates = home.join("crates");
+    hoistway_release::directory_source(&workspace, &RUST_ROOTS, &crates)?;
+    let settings = format!(
+        "[source.crates-io]\nreplace-with = \"packages\"\n\n[source.packages]\ndirectory = \"{}\"\n",
+        crates.display()
+    );
+    tree::write(&home.join("config.toml"), settings, 0o644)
+}
+
+/// The directory of rustup.
+fn rustup_home() -> PathBuf {
+    let home = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
+    home.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".rustup"))
 }
 
 /// Copies the packages into a directory, which has a place for them in every system.

@@ -101,7 +101,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("vm", &["guest"]),
     ("clib", &["vm"]),
     ("console", &[]),
-    ("dist", &["clib", "console", "vm"]),
+    ("dist", &["clib", "console", "release", "vm"]),
     ("release", &["vm"]),
     ("site", &["report"]),
     ("xtask", &["clib", "dist", "drive", "fidelity", "guest", "order", "release", "report", "units", "vm"]),

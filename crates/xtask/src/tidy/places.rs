@@ -47,7 +47,8 @@ pub fn findings(file: &File) -> Vec<String> {
             concat!("replace", "-with"),
             concat!("prox", "y.golang"),
         ] {
-            if lower.contains(host) {
+            // A source of crates in a directory has no host.
+            if lower.contains(host) && !lower.contains("directory = ") {
                 add(&format!("{host:?} names a registry"));
             }
         }

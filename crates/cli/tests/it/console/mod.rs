@@ -6,8 +6,6 @@
 //! Blocks of a document share the directory, in which `examples`, `testdata` and `crates` lead to
 //! those of the repository. Each block has a shell of its own.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -75,9 +73,7 @@ fn failures(name: &str, text: &str) -> Vec<String> {
     }
     let mut failures = Vec::new();
     for block in blocks(text) {
-        for (file, contents) in &block.files {
-            append(&directory.path().join(file), contents);
-        }
+        block.append_files(directory.path()).expect("the files of a block are written");
         if let Some(obstacle) = obstacle(&block) {
             eprintln!("SKIPPED: {name}:{}: {obstacle}", block.line);
             continue;
@@ -85,11 +81,6 @@ fn failures(name: &str, text: &str) -> Vec<String> {
         failures.extend(hoistway_console::failures(name, &block, &run(&block, directory.path())));
     }
     failures
-}
-
-fn append(path: &Path, contents: &str) {
-    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("the file of a block");
-    file.write_all(contents.as_bytes()).expect("the file of a block is written");
 }
 
 /// Runs a block in a shell. Returns the exit status and the output of each command.
