@@ -13,8 +13,8 @@ use crate::{archive, tree};
 /// The largest archive, in bytes: what a registry stores and a client downloads.
 const SIZE_MAX: usize = 20_000_000;
 
-/// The name of the image.
-const REFERENCE: &str = "localhost/hoistway";
+/// The name of the image, without its version.
+pub(crate) const NAME: &str = "localhost/hoistway";
 /// What the image starts: a server with the exports that the arguments name.
 pub(crate) const ENTRYPOINT: [&str; 2] = ["/usr/bin/hoistway", "serve"];
 /// The arguments that replace those of `docker run`, if it has none.
@@ -76,7 +76,7 @@ fn pack(layer: &[u8], machine: Machine, commit: &str, time: u64) -> Result<Vec<u
     let config = blob(serde_json::to_vec(&config)?, "application/vnd.oci.image.config.v1+json");
     let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [compressed] });
     let mut manifest = blob(serde_json::to_vec(&manifest)?, MANIFEST);
-    manifest["annotations"] = json!({ "org.opencontainers.image.ref.name": format!("{REFERENCE}:{VERSION}") });
+    manifest["annotations"] = json!({ "org.opencontainers.image.ref.name": format!("{NAME}:{VERSION}") });
     manifest["platform"] = json!({ "architecture": machine.debian(), "os": "linux" });
     let index = json!({ "schemaVersion": 2, "manifests": [manifest] });
     entries.push(("index.json".to_owned(), serde_json::to_vec(&index)?));

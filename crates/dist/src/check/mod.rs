@@ -41,8 +41,8 @@ pub struct Options {
     /// An architecture; may be repeated [default: all]
     #[arg(long, value_enum, value_name = "MACHINE")]
     machine: Vec<Machine>,
-    /// A system that a block of docs/install.md names with in=, or a check; may be repeated
-    /// [default: all]
+    /// A system that a block of docs/install.md names with in=, a check, `trixie` or `emulated`;
+    /// may be repeated [default: all]
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 }
@@ -77,7 +77,17 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
     }
     let walks = Walks::read(source)?;
     for name in walks.systems().into_iter().filter(|name| wants(name)) {
+        if let Some(reason) = systems::obstacle(name, &directory) {
+            println!("SKIPPED: {name}: {reason}");
+            continue;
+        }
         report.add(name, || walks.walk(source, &directory, name, Machine::native()?));
+    }
+    if wants("trixie") {
+        for name in systems::ON_NEXT_DEBIAN {
+            let system = || System::next_debian(name, source, &directory);
+            report.add(&format!("{name} (trixie)"), || walks.walk_in(name, system()?));
+        }
     }
     let foreign = machines.into_iter().find(|machine| Machine::native().is_ok_and(|native| native != *machine));
     if let Some(machine) = foreign.filter(|_| wants("emulated")) {
@@ -138,7 +148,7 @@ impl Report {
         let begun = Instant::now();
         let outcome = check();
         let word = if outcome.is_ok() { "ok" } else { "FAILED" };
-        println!("  {name:<14} {word:<6} {:>6.1} s", begun.elapsed().as_secs_f64());
+        println!("  {name:<17} {word:<6} {:>6.1} s", begun.elapsed().as_secs_f64());
         if let Err(error) = outcome {
             println!("{error:#}");
             self.failed.push(name.to_owned());
@@ -166,13 +176,18 @@ impl Walks {
         systems.filter(|name| known.insert(*name)).collect()
     }
 
-    /// Runs the blocks of a system, which share it.
+    /// Makes a system and runs its blocks, which share it.
     fn walk(&self, source: &Source, packages: &Path, name: &str, machine: Machine) -> Result<()> {
+        let system = System::new(name, source, packages, machine).with_context(|| format!("the system {name}"))?;
+        self.walk_in(name, system)
+    }
+
+    /// Runs the blocks of a system.
+    fn walk_in(&self, name: &str, system: System) -> Result<()> {
         let own: Vec<&Block> = self.0.iter().filter(|block| block.system.as_deref() == Some(name)).collect();
         if own.is_empty() {
             bail!("no block of {DOCUMENT} is marked in={name}");
         }
-        let system = System::new(name, source, packages, machine).with_context(|| format!("the system {name}"))?;
         let mut failures = Vec::new();
         for block in own.into_iter().filter(|block| !block.no_run) {
             failures.extend(hoistway_console::failures(DOCUMENT, block, &system.run(block)?));

@@ -11,12 +11,18 @@ use hoistway_vm::debian_root::{Changed, DebianRoot};
 use hoistway_vm::programs;
 
 use crate::binaries::{self, Machine};
-use crate::source::Source;
-use crate::{program, tree};
+use crate::source::{Source, VERSION};
+use crate::{image, program, tree};
 
 /// The smallest Debian in which packages can be installed.
 const DEBIAN: DebianRoot =
     DebianRoot { name: "install-bookworm", suite: "bookworm", variant: "apt", packages: "ca-certificates" };
+
+/// The next version of Debian, with its Python.
+const NEXT_DEBIAN: DebianRoot =
+    DebianRoot { name: "install-trixie", suite: "trixie", variant: "apt", packages: "ca-certificates,python3-venv" };
+/// The systems whose blocks also run on the next version of Debian.
+pub(super) const ON_NEXT_DEBIAN: [&str; 3] = ["debian", "debian-c", "python"];
 
 /// The path of programs that users have, and not what developers add.
 const USER_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
@@ -50,15 +56,7 @@ impl System {
     /// Makes a system.
     pub(super) fn new(name: &str, source: &Source, packages: &Path, machine: Machine) -> Result<System> {
         match name {
-            "debian" | "debian-c" => {
-                let folder = debian_folder(source)?;
-                let changed = Changed::new(&DEBIAN, &folder, &source.scratch(&format!("system-{name}")))?;
-                let home = changed.files().join("root");
-                copy_packages(packages, &home)?;
-                // Packages come from the archive by the network of this machine.
-                tree::copy(Path::new("/etc/resolv.conf"), &changed.files().join("etc/resolv.conf"), 0o644)?;
-                Ok(System::Debian(changed))
-            }
+            "debian" | "debian-c" => System::debian(name, &DEBIAN, source, packages),
             "tarball" | "python" | "podman" => {
                 let directory = tempfile::tempdir()?;
                 copy_packages(packages, directory.path())?;
@@ -81,6 +79,21 @@ impl System {
             }
             _ => bail!("there is no system of this name"),
         }
+    }
+
+    /// Makes the next version of Debian for the blocks of a system.
+    pub(super) fn next_debian(name: &str, source: &Source, packages: &Path) -> Result<System> {
+        System::debian(name, &NEXT_DEBIAN, source, packages)
+    }
+
+    /// Makes a Debian with the packages in the home directory of root.
+    fn debian(name: &str, root: &DebianRoot, source: &Source, packages: &Path) -> Result<System> {
+        let folder = debian_folder(source)?;
+        let changed = Changed::new(root, &folder, &source.scratch(&format!("system-{name}")))?;
+        copy_packages(packages, &changed.files().join("root"))?;
+        // Packages come from the archive by the network of this machine.
+        tree::copy(Path::new("/etc/resolv.conf"), &changed.files().join("etc/resolv.conf"), 0o644)?;
+        Ok(System::Debian(changed))
     }
 
     /// The directory in which blocks begin.
@@ -122,6 +135,21 @@ impl System {
     }
 }
 
+/// Returns why this machine cannot have a system, though its packages are right.
+pub(super) fn obstacle(name: &str, packages: &Path) -> Option<String> {
+    if name != "podman" {
+        return None;
+    }
+    let image = packages.join(image::file_name(Machine::native().ok()?));
+    let run = || -> Result<String> {
+        programs::require_all(&[("podman", "podman"), ("nbdinfo", "libnbd-bin")], true)?;
+        programs::output(Command::new("podman").args(["load", "--quiet", "--input"]).arg(image))?;
+        let name = format!("{}:{VERSION}", image::NAME);
+        programs::output(Command::new("podman").args(["run", "--rm", "--network", "host", &name, "--help"]))
+    };
+    run().err().map(|error| format!("no container runs here: {error:#}"))
+}
+
 /// Makes the minimal Debian unless it is present. Needs root, and Debian's mirror.
 pub(super) fn require_debian(source: &Source) -> Result<()> {
     DEBIAN.require(&debian_folder(source)?)
@@ -138,7 +166,9 @@ fn debian_folder(source: &Source) -> Result<PathBuf> {
 fn user_shell(directory: &Path) -> Command {
     let mut command = Command::new("timeout");
     command.current_dir(directory).env_clear().env("PATH", USER_PATH).env("HOME", directory).env("NO_COLOR", "1");
-    command.envs(std::env::vars().filter(|(name, _)| name.starts_with("PIP_")));
+    // How this machine reaches Python's packages, and how it runs containers.
+    let is_of_machine = |name: &str| name.starts_with("PIP_") || name.starts_with("CONTAINERS_");
+    command.envs(std::env::vars().filter(|(name, _)| is_of_machine(name)));
     command
 }
 
