@@ -13,8 +13,8 @@ use hoistway_vm::programs;
 use crate::source::Source;
 
 /// Programs from PyPI that builds need, with their versions: Zig as a C compiler, the subcommand of
-/// cargo that calls it, and maturin.
-const TOOLS: &str = "cargo-zigbuild==0.24.1 maturin==1.16.0 ziglang==0.17.1";
+/// cargo that calls it, maturin, and the packer of wheels.
+const TOOLS: &str = "cargo-zigbuild==0.24.1 maturin==1.16.0 wheel==0.48.0 ziglang==0.17.1";
 
 /// An architecture of packages.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]

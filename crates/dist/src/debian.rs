@@ -133,7 +133,7 @@ impl<'a> Package<'a> {
 
 /// Writes the package of the program.
 pub(crate) fn program(source: &Source, machine: Machine, file: &Path, pages: &Pages, to: &Path) -> Result<PathBuf> {
-    let licences = archive::gzip(materials::licences(source, machine)?.as_bytes())?;
+    let licences = archive::gzip(materials::licences(source, materials::PROGRAM, machine)?.as_bytes())?;
     let package = Package::new(source, "hoistway", machine.debian())?;
     program::install(source, file, pages, &package.tree)?;
     tree::write(&package.at("usr/share/doc/hoistway/licences-of-libraries.txt.gz"), licences, 0o644)?;

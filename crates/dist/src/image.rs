@@ -35,7 +35,7 @@ pub(crate) fn write(source: &Source, machine: Machine, program: &Path, to: &Path
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         tree::copy(&source.root().join(name), &root.join("usr/share/doc/hoistway").join(name), 0o644)?;
     }
-    let licences = crate::materials::licences(source, machine)?;
+    let licences = crate::materials::licences(source, crate::materials::PROGRAM, machine)?;
     tree::write(&root.join("usr/share/doc/hoistway/LICENCES-OF-LIBRARIES.txt"), licences, 0o644)?;
     let archive = pack(&archive::tar(&root, "", source.time)?, machine, &source.commit, source.time)?;
     if archive.len() > SIZE_MAX {

@@ -137,7 +137,9 @@ fn build(source: &Source, options: &Options, to: &Path) -> Result<Vec<PathBuf>> 
             if options.wants(Part::Image) {
                 made.push(image::write(source, machine, &file, &to)?);
             }
-            made.push(materials::write(source, machine, &to)?);
+            let bill = to.join(materials::file_name(machine));
+            materials::write(source, materials::PROGRAM, machine, &bill)?;
+            made.push(bill);
             add(&format!("program for {}", machine.name()), begun, made);
         }
     }

@@ -1,5 +1,5 @@
-//! What the program is made of: the bill of materials in CycloneDX's format, and the licences of
-//! the libraries. Both come from cargo's metadata.
+//! What a binary of the workspace is made of: the bill of materials in CycloneDX's format, and the
+//! licences of the libraries. Both come from cargo's metadata. The binary is named by its package.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,9 +17,11 @@ use crate::source::{Source, VERSION};
 use crate::tree;
 
 /// The package of the program.
-const PROGRAM: &str = "hoistway";
+pub(crate) const PROGRAM: &str = "hoistway";
+/// The package of the extension module for Python.
+pub(crate) const PYTHON_MODULE: &str = "hoistway-python";
 
-/// A package that is in the program.
+/// A package that is in the binary.
 #[derive(Clone, Debug)]
 struct Library {
     name: String,
@@ -44,8 +46,8 @@ impl Library {
     }
 }
 
-/// Lists the packages in the program for an architecture by cargo's identifiers.
-fn libraries(source: &Source, machine: Machine) -> Result<BTreeMap<String, Library>> {
+/// Lists the packages in a binary for an architecture by cargo's identifiers.
+fn libraries(source: &Source, binary: &str, machine: Machine) -> Result<BTreeMap<String, Library>> {
     let mut metadata = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     metadata.args(["metadata", "--locked", "--format-version", "1", "--filter-platform", &machine.target()]);
     let printed = programs::output(metadata.current_dir(source.root()))?;
@@ -55,8 +57,8 @@ fn libraries(source: &Source, machine: Machine) -> Result<BTreeMap<String, Libra
         items.filter_map(|item| Some((item["id"].as_str()?.to_owned(), item.clone()))).collect()
     };
     let (packages, nodes) = (of_id(&metadata["packages"]), of_id(&metadata["resolve"]["nodes"]));
-    let program = packages.iter().find(|(_, package)| package["name"] == PROGRAM);
-    let mut open = vec![program.context("cargo metadata lists no program")?.0.clone()];
+    let root = packages.iter().find(|(_, package)| package["name"] == binary);
+    let mut open = vec![root.with_context(|| format!("cargo metadata does not list {binary}"))?.0.clone()];
     let mut found = BTreeMap::new();
     while let Some(id) = open.pop() {
         if found.contains_key(&id) {
@@ -64,7 +66,7 @@ fn libraries(source: &Source, machine: Machine) -> Result<BTreeMap<String, Libra
         }
         let package = packages.get(&id).with_context(|| format!("cargo metadata does not describe {id}"))?;
         let dependencies = nodes.get(&id).and_then(|node| node["deps"].as_array());
-        // Build scripts and tests are not in the program.
+        // Build scripts and tests are not in the binary.
         let is_normal = |dependency: &&Value| {
             dependency["dep_kinds"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind["kind"].is_null()))
         };
@@ -88,11 +90,16 @@ fn libraries(source: &Source, machine: Machine) -> Result<BTreeMap<String, Libra
     Ok(found)
 }
 
-/// Writes the bill of materials.
-pub(crate) fn write(source: &Source, machine: Machine, to: &Path) -> Result<PathBuf> {
-    let libraries = libraries(source, machine)?;
+/// The name of the program's bill of materials.
+pub(crate) fn file_name(machine: Machine) -> String {
+    format!("hoistway-{VERSION}-{}.cdx.json", machine.name())
+}
+
+/// Writes the bill of materials of a binary.
+pub(crate) fn write(source: &Source, binary: &str, machine: Machine, file: &Path) -> Result<()> {
+    let libraries = libraries(source, binary, machine)?;
     let sums = checksums(&source.text("Cargo.lock")?);
-    let mut document = bill(&libraries, &sums);
+    let mut document = bill(binary, &libraries, &sums);
     // An identifier from the contents: the same bill has the same number.
     let digits = archive::sha256(format!("{document}{}", source.commit).as_bytes());
     let serial = format!(
@@ -104,18 +111,16 @@ pub(crate) fn write(source: &Source, machine: Machine, to: &Path) -> Result<Path
         &digits[20..32]
     );
     document["serialNumber"] = json!(serial);
-    let file = to.join(format!("hoistway-{VERSION}-{}.cdx.json", machine.name()));
-    tree::write(&file, serde_json::to_string_pretty(&document)? + "\n", 0o644)?;
-    Ok(file)
+    tree::write(file, serde_json::to_string_pretty(&document)? + "\n", 0o644)
 }
 
 /// The bill of materials, in the order of names.
-fn bill(libraries: &BTreeMap<String, Library>, sums: &BTreeMap<(String, String), String>) -> Value {
+fn bill(binary: &str, libraries: &BTreeMap<String, Library>, sums: &BTreeMap<(String, String), String>) -> Value {
     let mut sorted: Vec<&Library> = libraries.values().collect();
     sorted.sort_by_key(|library| library.purl());
     let component = |library: &&Library| {
         let mut component = json!({
-            "type": if library.name == PROGRAM { "application" } else { "library" },
+            "type": if library.name == binary { "application" } else { "library" },
             "bom-ref": library.purl(),
             "name": library.name,
             "version": library.version,
@@ -136,7 +141,7 @@ fn bill(libraries: &BTreeMap<String, Library>, sums: &BTreeMap<(String, String),
         }
         component
     };
-    let (program, others): (Vec<&Library>, Vec<&Library>) = sorted.iter().partition(|library| library.name == PROGRAM);
+    let (root, others): (Vec<&Library>, Vec<&Library>) = sorted.iter().partition(|library| library.name == binary);
     let dependencies = sorted.iter().map(|library| {
         let mut needs: Vec<String> =
             library.needs.iter().filter_map(|id| libraries.get(id)).map(Library::purl).collect();
@@ -147,7 +152,7 @@ fn bill(libraries: &BTreeMap<String, Library>, sums: &BTreeMap<(String, String),
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
-        "metadata": { "component": program.first().map(component) },
+        "metadata": { "component": root.first().map(component) },
         "components": others.iter().map(component).collect::<Vec<_>>(),
         "dependencies": dependencies.collect::<Vec<_>>(),
     })
@@ -165,11 +170,12 @@ fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
     packages.filter_map(entry).collect()
 }
 
-/// The texts of the licences of all libraries of others. A text that several have is there once.
-pub(crate) fn licences(source: &Source, machine: Machine) -> Result<String> {
-    let libraries = libraries(source, machine)?;
+/// The texts of the licences of all libraries of others in a binary. A text that several have is
+/// there once.
+pub(crate) fn licences(source: &Source, binary: &str, machine: Machine) -> Result<String> {
+    let libraries = libraries(source, binary, machine)?;
     let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut head = "Libraries in the program hoistway, and their licences.\n\n".to_owned();
+    let mut head = format!("Libraries in {binary}, and their licences.\n\n");
     let mut foreign: Vec<&Library> = libraries.values().filter(|library| library.is_foreign).collect();
     foreign.sort_by_key(|library| library.purl());
     for library in foreign {
@@ -233,7 +239,7 @@ mod tests {
         };
         let all = [library(PROGRAM, &["b", "a"]), library("b", &["a"]), library("a", &[])];
         let all = all.into_iter().map(|library| (library.name.clone(), library)).collect();
-        let bill = bill(&all, &BTreeMap::from([(("a".into(), "1.0.0+2".into()), "00ff".into())]));
+        let bill = bill(PROGRAM, &all, &BTreeMap::from([(("a".into(), "1.0.0+2".into()), "00ff".into())]));
         assert_eq!(bill["metadata"]["component"]["name"], PROGRAM);
         let names: Vec<&str> =
             bill["components"].as_array().expect("a list").iter().filter_map(|c| c["name"].as_str()).collect();

@@ -125,7 +125,11 @@ pub(crate) fn tarball(source: &Source, machine: Machine, program: &Path, pages: 
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", "SECURITY.md"] {
         tree::copy(&source.root().join(file), &root.join(file), 0o644)?;
     }
-    tree::write(&root.join("LICENCES-OF-LIBRARIES.txt"), materials::licences(source, machine)?, 0o644)?;
+    tree::write(
+        &root.join("LICENCES-OF-LIBRARIES.txt"),
+        materials::licences(source, materials::PROGRAM, machine)?,
+        0o644,
+    )?;
     tree::copy(&source.root().join("packaging/tarball/README.md"), &root.join("README.md"), 0o644)?;
     let file = to.join(format!("{name}.tar.gz"));
     let packed = archive::gzip_as(&archive::tar(&root, &name, source.time)?, source.packing)?;

@@ -2,34 +2,65 @@
 //! glibc that Rust supports.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use hoistway_vm::programs;
 
 use crate::binaries::{self, Machine, Quality};
-use crate::source::Source;
+use crate::materials::{self, PYTHON_MODULE};
+use crate::source::{Source, VERSION};
 use crate::tree;
 
 /// The version of glibc that the wheel needs, as wheels name it.
 const PLATFORM: &str = "manylinux_2_17";
 
-/// Builds the wheel for an architecture.
+/// Builds the wheel for an architecture, with its bill of materials and the licences of the
+/// libraries in it.
 pub(crate) fn build(source: &Source, machine: Machine, quality: Quality, to: &Path) -> Result<PathBuf> {
     let target = format!("{}-unknown-linux-gnu", machine.name());
-    programs::run(std::process::Command::new("rustup").args(["target", "add", &target]))?;
-    let made = source.scratch(&format!("wheel-{}", machine.name()));
-    tree::renew(&made)?;
-    let mut maturin = std::process::Command::new(binaries::tools(source)?.join("maturin"));
-    for (name, value) in binaries::environment(source)? {
-        maturin.env(name, value);
-    }
+    programs::run(Command::new("rustup").args(["target", "add", &target]).stderr(Stdio::null()))?;
+    let scratch = source.scratch(&format!("wheel-{}", machine.name()));
+    tree::renew(&scratch)?;
+    let bill = scratch.join("hoistway.cdx.json");
+    materials::write(source, PYTHON_MODULE, machine, &bill)?;
+    let made = scratch.join("made");
+    let mut maturin = tool(source, "maturin")?;
     maturin.current_dir(source.root().join("python"));
     maturin.args(["build", "--quiet", "--locked", "--zig", "--compatibility", PLATFORM, "--auditwheel", "check"]);
     maturin.args(["--profile", quality.profile(), "--target", &target, "--out"]).arg(&made);
-    programs::run(&mut maturin)?;
-    let files = tree::files_below(&made)?;
-    let file = files.first().context("maturin has written no wheel")?;
-    let wheel = to.join(file);
-    tree::copy(&made.join(file), &wheel, 0o644)?;
-    Ok(wheel)
+    programs::run(maturin.arg("--sbom-include").arg(&bill))?;
+    add_licences(source, machine, &only_file(&made)?, &scratch.join("unpacked"), to)
+}
+
+/// Adds the licences of the libraries to a wheel and writes it into the directory of packages.
+fn add_licences(source: &Source, machine: Machine, wheel: &Path, scratch: &Path, to: &Path) -> Result<PathBuf> {
+    let licences = materials::licences(source, PYTHON_MODULE, machine)?;
+    let unpacked = scratch.join(format!("hoistway-{VERSION}"));
+    let quiet = |command: &mut Command| programs::output(command).map(drop);
+    quiet(tool(source, "wheel")?.arg("unpack").arg("--dest").arg(scratch).arg(wheel))?;
+    let metadata = unpacked.join(format!("hoistway-{VERSION}.dist-info"));
+    tree::write(&metadata.join("licenses/LICENCES-OF-LIBRARIES.txt"), licences, 0o644)?;
+    let packed = scratch.join("packed");
+    tree::renew(&packed)?;
+    quiet(tool(source, "wheel")?.arg("pack").arg("--dest-dir").arg(&packed).arg(unpacked))?;
+    let file = only_file(&packed)?;
+    let placed = to.join(file.file_name().context("the wheel has no name")?);
+    tree::copy(&file, &placed, 0o644)?;
+    Ok(placed)
+}
+
+/// A program from PyPI with the environment of reproducible builds.
+fn tool(source: &Source, name: &str) -> Result<Command> {
+    let mut command = Command::new(binaries::tools(source)?.join(name));
+    command.envs(binaries::environment(source)?);
+    Ok(command)
+}
+
+/// The file of a directory that has one.
+fn only_file(directory: &Path) -> Result<PathBuf> {
+    match tree::files_below(directory)?.as_slice() {
+        [file] => Ok(directory.join(file)),
+        files => bail!("{} has {} files, not one wheel", directory.display(), files.len()),
+    }
 }

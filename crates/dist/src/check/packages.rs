@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use hoistway_vm::programs;
 
 use crate::binaries::Machine;
-use crate::source::{Source, VERSION};
-use crate::{image, program, tree};
+use crate::source::Source;
+use crate::{image, materials, program, tree};
 
 /// A check: it is given the directory of the packages and the architectures.
 type Check = fn(&Source, &Path, &[Machine]) -> Result<()>;
@@ -62,7 +62,7 @@ fn materials(source: &Source, directory: &Path, machines: &[Machine]) -> Result<
         found = JsonStrictValidator(SchemaVersion.V1_5).validate_str(open(sys.argv[1]).read())\n\
         sys.exit(str(found) if found else 0)\n";
     for machine in machines {
-        let file = directory.join(format!("hoistway-{VERSION}-{}.cdx.json", machine.name()));
+        let file = directory.join(materials::file_name(*machine));
         programs::run(Command::new(&python).args(["-c", SCRIPT]).arg(&file))?;
         let bill = String::from_utf8(tree::read(&file)?)?;
         let carried = carried_list(directory, *machine)?;
