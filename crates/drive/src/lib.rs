@@ -35,7 +35,7 @@
 //! |---|---|
 //! | a drive | a file in `profiles/`, a line in `builtin.rs` |
 //! | the argument `NAME\|FILE.toml` of commands | `choice.rs` |
-//! | a key of a drive file | `profile/raw/` (its type), `profile/check/` (its range), and its line in `docs/drive-files.md`, which a test compares |
+//! | a key of a drive file | `profile/raw/` (its type, values, default and meaning), `profile/check/` (its range); `cargo xtask pages write` writes `docs/drive-files.md` |
 //! | commands, completions and their errors | `command.rs` |
 //! | the choice of the next command of a disk | `disk/queue.rs`, by the access times of `disk/positioning.rs` |
 //! | seek, rotation, transfer, read-ahead | `disk/media.rs`, `disk/mechanics.rs`; work in idle time in `disk/background.rs` |
@@ -90,4 +90,4 @@ pub use drive::Drive;
 pub use faults::{Faults, FaultsError, Hang};
 pub use flash::{FlashCounters, greedy_write_amplification};
 pub use jitter::Jitter;
-pub use profile::{Profile, ProfileError};
+pub use profile::{Profile, ProfileError, reference};

@@ -9,6 +9,7 @@ mod error;
 mod flash;
 mod queue;
 mod raw;
+pub mod reference;
 mod single;
 
 use std::path::Path;

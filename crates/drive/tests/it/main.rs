@@ -19,6 +19,7 @@ mod queueing;
 mod real_latency;
 mod recorded;
 mod recording;
+mod reference;
 mod small_flash;
 mod speed;
 mod validation;

@@ -1,4 +1,5 @@
-//! A drive file before its checks, with the position of every value that can be invalid.
+//! A drive file before its checks, with the position of every value that can be invalid. Each table
+//! of the file is declared once: its type, and its keys for the reference in docs/drive-files.md.
 
 mod array;
 mod cloud;
@@ -6,44 +7,130 @@ mod disk;
 mod faults;
 mod flash;
 
-use serde::Deserialize;
 use toml::Spanned;
 
+use super::reference::KeyTable;
 pub(super) use array::{RawArray, RawArrayCache, RawMember};
 pub(super) use cloud::{RawBucket, RawCloud, RawLatency};
 pub(super) use disk::{RawBuffer, RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawQueue, RawSeek, RawZone};
-pub(super) use faults::RawFaults;
+pub(super) use faults::{RawFaults, RawHang};
 pub(super) use flash::RawFlash;
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawProfile {
-    pub(super) name: Spanned<String>,
-    pub(super) what: String,
-    pub(super) source: String,
-    pub(super) licence: Option<String>,
-    #[serde(default)]
-    pub(super) inputs: Vec<String>,
-    pub(super) base: Option<Spanned<String>>,
-    pub(super) null: Option<Spanned<RawNull>>,
-    pub(super) array: Option<Spanned<RawArray>>,
-    pub(super) cloud: Option<Spanned<RawCloud>>,
-    pub(super) flash: Option<Spanned<RawFlash>>,
-    pub(super) disk: Option<Spanned<RawDisk>>,
-    pub(super) seek: Option<Spanned<RawSeek>>,
-    pub(super) overhead: Option<RawOverhead>,
-    pub(super) interface: Option<RawInterface>,
-    pub(super) buffer: Option<RawBuffer>,
-    pub(super) queue: Option<Spanned<RawQueue>>,
-    pub(super) faults: Option<Spanned<RawFaults>>,
-    #[serde(default)]
-    pub(super) zone: Vec<Spanned<RawZone>>,
+/// Declares a table: the type that TOML is read into, and the keys of the reference. A key is
+/// `name: type = "values", "default";`, and its comment is its meaning.
+macro_rules! table {
+    (
+        $(#[doc = $about:literal])+
+        $table:ident $([$derive:ident])?, $heading:literal {
+            $(
+                $(#[doc = $meaning:literal])+
+                $(#[serde($($serde:tt)+)])?
+                $key:ident: $type:ty = $takes:literal, $default:literal;
+            )+
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Debug, serde::Deserialize $(, $derive)?)]
+        #[serde(deny_unknown_fields)]
+        pub(in crate::profile) struct $table {
+            $(
+                $(#[doc = $meaning])+
+                $(#[serde($($serde)+)])?
+                pub(in crate::profile) $key: $type,
+            )+
+        }
+
+        impl $table {
+            pub(in crate::profile) const KEYS: crate::profile::reference::KeyTable = crate::profile::reference::KeyTable {
+                heading: $heading,
+                about: concat!($($about),+),
+                keys: &[$(crate::profile::reference::Key {
+                    name: stringify!($key),
+                    takes: $takes,
+                    default: $default,
+                    meaning: concat!($($meaning),+),
+                }),+],
+            };
+        }
+    };
+}
+use table;
+
+/// All tables of a drive file, in the order of the reference.
+pub(super) static TABLES: [KeyTable; 18] = [
+    RawProfile::KEYS,
+    RawDisk::KEYS,
+    RawSeek::KEYS,
+    RawZone::KEYS,
+    RawOverhead::KEYS,
+    RawInterface::KEYS,
+    RawBuffer::KEYS,
+    RawQueue::KEYS,
+    RawFaults::KEYS,
+    RawHang::KEYS,
+    RawFlash::KEYS,
+    RawCloud::KEYS,
+    RawBucket::KEYS,
+    RawLatency::KEYS,
+    RawArray::KEYS,
+    RawArrayCache::KEYS,
+    RawMember::KEYS,
+    RawNull::KEYS,
+];
+
+table! {
+    /// The file.
+    RawProfile, "" {
+        /// The name of the drive.
+        name: Spanned<String> = "text", "required";
+        /// The drive in one line.
+        what: String = "text", "required";
+        /// The sources of the figures.
+        source: String = "text", "required";
+        /// The licence of the figures.
+        licence: Option<String> = "text", "none";
+        /// Assumed figures, each with its reason.
+        #[serde(default)]
+        inputs: Vec<String> = "a list of texts", "none";
+        /// A built-in disk with the same mechanics. `overhead`, `interface`, `buffer`, `queue` and
+        /// `faults` can be replaced.
+        base: Option<Spanned<String>> = "a built-in disk", "none";
+        /// A disk. A file has exactly one of `disk`, `flash`, `cloud`, `array`, `null` and `base`.
+        disk: Option<Spanned<RawDisk>> = "a table", "none";
+        /// A flash drive.
+        flash: Option<Spanned<RawFlash>> = "a table", "none";
+        /// A cloud volume.
+        cloud: Option<Spanned<RawCloud>> = "a table", "none";
+        /// Several drives behind a controller.
+        array: Option<Spanned<RawArray>> = "a table", "none";
+        /// A device of constant service time.
+        null: Option<Spanned<RawNull>> = "a table", "none";
+        /// The seek curve of a disk.
+        seek: Option<Spanned<RawSeek>> = "a table", "required by `disk`";
+        /// The zones of a disk, outermost first.
+        #[serde(default)]
+        zone: Vec<Spanned<RawZone>> = "1 to 4096 tables", "required by `disk`";
+        /// The command overheads of a disk.
+        overhead: Option<RawOverhead> = "a table", "all 0";
+        /// The interface of a disk.
+        interface: Option<RawInterface> = "a table", "no time";
+        /// The read-ahead buffer and write cache of a disk.
+        buffer: Option<RawBuffer> = "a table", "none";
+        /// The command queue of a disk.
+        queue: Option<Spanned<RawQueue>> = "a table", "one command at a time";
+        /// The faults of a disk.
+        faults: Option<Spanned<RawFaults>> = "a table", "none";
+    }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawNull {
-    pub(super) service_ns: Spanned<u64>,
-    pub(super) depth: Spanned<u32>,
-    pub(super) capacity_sectors: Spanned<u64>,
+table! {
+    /// A device of constant service time.
+    RawNull, "null" {
+        /// The service time of every command.
+        service_ns: Spanned<u64> = "0 to 1000000000000", "required";
+        /// The largest number of commands in flight.
+        depth: Spanned<u32> = "1 to 65536", "required";
+        /// The capacity.
+        capacity_sectors: Spanned<u64> = "1 to 36028797018963968", "required";
+    }
 }
