@@ -263,7 +263,7 @@ fn nice(value: &str) -> Result<i8, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::known::{OPTIONS, Support};
+    use crate::known::{Description, KnownOption, OPTIONS, Support};
 
     /// A value other than the default for every supported option.
     const VALUES: &[(&str, &str)] = &[
@@ -388,9 +388,44 @@ mod tests {
         ("exit_what", "all"),
     ];
 
+    fn supported() -> impl Iterator<Item = (&'static KnownOption, Description)> {
+        OPTIONS.iter().filter_map(|known| match known.support {
+            Support::Supported(description) => Some((known, description)),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn every_default_of_the_reference_is_that_of_a_job() {
+        let mut defaults = 0;
+        for (known, description) in supported() {
+            let quoted = description.default.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+            // A default may be another option.
+            let Some(value) = quoted.filter(|value| crate::known::find(value).is_none()) else { continue };
+            let mut job = Job::default();
+            apply(&mut job, known.name, Some(value))
+                .unwrap_or_else(|fault| panic!("{}: {}", known.name, fault.message));
+            assert_eq!(job, Job::default(), "{}={value}", known.name);
+            defaults += 1;
+        }
+        assert!(defaults > 60, "{defaults} defaults were tried");
+    }
+
+    #[test]
+    fn every_value_of_the_reference_is_taken() {
+        for (known, description) in supported() {
+            // Only what is in back-quotes and has no part to be filled in can be written as it is.
+            let words = description.takes.split('`').skip(1).step_by(2);
+            for value in words.filter(|word| !word.chars().any(|letter| letter.is_ascii_uppercase() || letter == '.')) {
+                apply(&mut Job::default(), known.name, Some(value))
+                    .unwrap_or_else(|fault| panic!("{}={value}: {}", known.name, fault.message));
+            }
+        }
+    }
+
     #[test]
     fn every_supported_option_changes_a_job() {
-        for known in OPTIONS.iter().filter(|known| known.support == Support::Supported) {
+        for known in supported().map(|(known, _)| known) {
             let value = VALUES.iter().find(|(name, _)| *name == known.name).map(|(_, value)| *value);
             let mut job = Job::default();
             apply(&mut job, known.name, Some(value.unwrap_or_else(|| panic!("{} has no test", known.name))))

@@ -63,7 +63,7 @@ pub use job::{
     Sequencer, Size, SplitEntry, UnifiedReporting, Zone,
 };
 pub use job_source::{JobSource, SetOptionError, load, parse};
-pub use known::{KnownOption, OPTIONS, Support};
+pub use known::{Description, KnownOption, OPTIONS, Support};
 pub use pace::{Batching, ExitWhat, Flow, LatencyTarget, SteadyFigure, SteadyState};
 pub use tree::{FileSystemKind, TreeSpec, Walk};
 pub use zone::{ZoneMode, Zones};

@@ -162,7 +162,7 @@ fn apply_entry(job: &mut Job, entry: &Entry) -> Result<(), Diagnostic> {
                 Err(entry.position.fault(format!("option `{}` is not simulated: {why}", entry.name), help))
             }
         },
-        Support::Supported => apply::apply(job, known.name, entry.value.as_deref()).map_err(|fault| {
+        Support::Supported(_) => apply::apply(job, known.name, entry.value.as_deref()).map_err(|fault| {
             let help = if entry.unset.is_empty() { fault.help } else { Some(unset_help(&entry.unset)) };
             entry.value_position.fault(format!("{}: {}", entry.name, fault.message), help)
         }),

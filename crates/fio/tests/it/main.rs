@@ -6,7 +6,6 @@ mod files;
 mod logs;
 mod never_panics;
 mod options;
-mod page;
 mod real_fio;
 mod results;
 mod units;
