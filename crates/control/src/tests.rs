@@ -311,16 +311,6 @@ fn a_reply_is_read_up_to_its_end() {
 }
 
 #[test]
-fn the_documentation_has_the_table_of_all_paths() {
-    let page = include_str!("../../../docs/serve-control.md");
-    let table = table();
-    assert!(
-        page.contains(&table),
-        "docs/serve-control.md does not have what `hoistway ctl help --markdown` prints:\n{table}"
-    );
-}
-
-#[test]
 fn the_account_of_one_tenant_needs_no_walk_over_all() {
     let mut fake = FakeTarget::new();
     let (mut session, watch, mut out) = (Session::new(), Watch::new(), Vec::new());

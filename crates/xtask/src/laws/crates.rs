@@ -104,7 +104,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("dist", &["clib", "console", "release", "vm"]),
     ("release", &["vm"]),
     ("site", &["report"]),
-    ("xtask", &["clib", "dist", "drive", "fidelity", "guest", "order", "release", "report", "units", "vm"]),
+    (
+        "xtask",
+        &[
+            "clib", "config", "control", "dist", "drive", "fidelity", "fio", "guest", "order", "release", "report",
+            "units", "vm",
+        ],
+    ),
 ];
 
 /// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.

@@ -2,13 +2,16 @@
 //!
 //! docs/conformance.md has the counts of recorded decisions, which `hoistway conform --markdown`
 //! prints. docs/drives.md has the measurements of `hoistway drives --markdown`, with a plot of each
-//! recorded drive in docs/drives. ARCHITECTURE.md has the crates, CONTRIBUTING.md the tasks.
+//! recorded drive in docs/drives. ARCHITECTURE.md has the crates, CONTRIBUTING.md the tasks. The
+//! references of job files, configurations, drive files and the control tree have the tables of the
+//! crates that read them.
 //!
 //! A check generates again what comes from data in the repository, and compares. The counts of the
 //! whole recordings of decisions, which are not in the repository, are generated only with
 //! `--recordings`.
 
 mod crates;
+mod job_options;
 mod picture;
 mod tasks;
 mod tunables;
@@ -51,7 +54,8 @@ enum Action {
         /// Write the counts of the whole recordings of decisions in this directory, too
         #[arg(value_name = "DIR")]
         recordings: Option<PathBuf>,
-        /// Write only the parts that need no build: the crates and the tasks
+        /// Write only the parts that need no run of the program: the crates, the tasks and the references
+        /// of job files, configurations, drive files and the control tree
         #[arg(long, conflicts_with = "recordings")]
         quick: bool,
         /// Write only docs/drives.md and its plots
@@ -78,15 +82,21 @@ pub fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// The generated parts that come from sources and manifests alone: page, name of the part, and the
-/// text.
+/// The generated parts that come from sources, manifests and tables of the crates alone: page, name
+/// of the part, and the text.
 fn from_sources() -> Result<Vec<(&'static str, &'static str, String)>> {
     let packages = laws::packages()?;
-    Ok(vec![
+    let mut parts = vec![
         ("ARCHITECTURE.md", "crates", crates::picture(&packages)),
         ("ARCHITECTURE.md", "table of crates", crates::table(&packages)?),
         ("CONTRIBUTING.md", "tasks", tasks::table()),
-    ])
+        ("docs/drive-files.md", "keys", hoistway_drive::reference::markdown()),
+        ("docs/serve-config.md", "keys", hoistway_config::markdown()),
+        ("docs/mount.md", "keys", hoistway_config::mount::markdown()),
+        ("docs/serve-control.md", "tree", hoistway_control::table()),
+    ];
+    parts.extend(job_options::parts().map(|(name, text)| ("docs/job-files.md", name, text)));
+    Ok(parts)
 }
 
 /// Writes the parts that come from sources and manifests.

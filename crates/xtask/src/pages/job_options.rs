@@ -1,0 +1,105 @@
+//! The tables of options and engines in docs/job-files.md, from those of the crate `hoistway-fio`.
+
+use hoistway_fio::{ENGINES, EngineSupport, KnownOption, OPTIONS, Support};
+
+/// The parts of the page: name and text.
+pub fn parts() -> impl Iterator<Item = (&'static str, String)> {
+    [
+        ("simulated options", simulated()),
+        ("engines", engines()),
+        ("refused options", refused()),
+        ("ignored options", ignored()),
+    ]
+    .into_iter()
+}
+
+/// A table for each subject, in the order of the options.
+fn simulated() -> String {
+    let (mut text, mut subject) = (String::new(), "");
+    for option in OPTIONS {
+        let Support::Supported(description) = &option.support else { continue };
+        if subject != description.subject {
+            subject = description.subject;
+            text.push_str(&format!("\n### {subject}\n\n| option | value | default | meaning |\n|---|---|---|---|\n"));
+        }
+        let (takes, default, meaning) = (description.takes, description.default, description.meaning);
+        text.push_str(&format!("| {} | {takes} | {default} | {meaning} |\n", quoted(names(option))));
+    }
+    text
+}
+
+fn engines() -> String {
+    let rows = ENGINES.iter().map(|engine| {
+        let text = match engine.support {
+            EngineSupport::Simulated(_) => "simulated".to_owned(),
+            EngineSupport::Direct(_, why) | EngineSupport::Like(_, why) => format!("note: {why}"),
+            EngineSupport::NoData(why) => format!("note, the job is left out: {why}"),
+            EngineSupport::Refused(why) => format!("refused: {why}"),
+        };
+        (engine.name, text)
+    });
+    format!("| engine | outcome |\n|---|---|\n{}", grouped(rows))
+}
+
+fn refused() -> String {
+    let rows = OPTIONS.iter().filter_map(|option| match option.support {
+        Support::Refused(accepted, why) => {
+            let but = accepted.first().map_or(String::new(), |value| format!("; `{value}` is accepted"));
+            Some((option.name, format!("{why}{but}")))
+        }
+        _ => None,
+    });
+    format!("| option | reason |\n|---|---|\n{}", grouped(rows))
+}
+
+fn ignored() -> String {
+    let mut all: Vec<&str> =
+        OPTIONS.iter().filter(|option| option.support == Support::Ignored).flat_map(names).collect();
+    all.sort_unstable();
+    format!("{}.", quoted(all.into_iter()))
+}
+
+/// The name of an option and its aliases.
+fn names(option: &'static KnownOption) -> impl Iterator<Item = &'static str> {
+    std::iter::once(option.name).chain(option.aliases.iter().copied())
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Joins the names of rows with the same text, in the order of their first name.
+fn grouped(rows: impl Iterator<Item = (&'static str, String)>) -> String {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, text) in rows {
+        match groups.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((text, vec![name])),
+        }
+    }
+    groups
+        .iter()
+        .map(|(text, names)| format!("| {} | {text} |", quoted(names.iter().copied())))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_every_option_is_in_one_part() {
+        let texts: Vec<String> = [simulated(), refused(), ignored()].into();
+        for name in OPTIONS.iter().flat_map(names) {
+            let found = texts.iter().filter(|text| {
+                // Names in the first column of a table, or in the list.
+                text.lines().any(|line| {
+                    let cell = line.strip_prefix("| ").and_then(|row| row.split(" | ").next()).unwrap_or(line);
+                    cell.contains(&format!("`{name}`"))
+                })
+            });
+            assert_eq!(found.count(), 1, "{name}");
+        }
+    }
+}
