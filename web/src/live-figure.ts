@@ -36,7 +36,8 @@ async function draw(figure: HTMLElement, simulator: Client): Promise<void> {
   const all = specs(answer.ok, (JSON.parse(answer.ok.document) as ComparisonDocument).rotational);
   const count = state.elevators.length;
   const parts = { rates: all.slice(0, count), latency: all.slice(count, count + 1), head: all.slice(count + 1) };
-  drawCharts(place, parts[show], []);
+  // No headings: the level of those around the figure is not known.
+  drawCharts(place, parts[show], [], "p");
   figure.dataset.state = "done";
 }
 

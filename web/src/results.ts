@@ -163,13 +163,13 @@ export function specs(answer: ComparisonAnswer, rotational: boolean): ChartSpec[
 }
 
 /** Draws charts into an element; those of an earlier result are removed. */
-export function drawCharts(element: HTMLElement, list: ChartSpec[], before: Handle[]): Handle[] {
+export function drawCharts(element: HTMLElement, list: ChartSpec[], before: Handle[], title: "h3" | "p" = "h3"): Handle[] {
   for (const handle of before) handle.destroy();
   const nodes = list.map((spec) => {
     const section = document.createElement("div");
     section.className = "chart-card";
     const place = document.createElement("div");
-    section.append(Object.assign(document.createElement("h3"), { textContent: spec.title }), place);
+    section.append(Object.assign(document.createElement(title), { className: "chart-title", textContent: spec.title }), place);
     return { section, place, spec };
   });
   element.replaceChildren(...nodes.map((node) => node.section));

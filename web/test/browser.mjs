@@ -2,70 +2,27 @@
 // usage: node test/browser.mjs [--pictures DIR]
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { extname } from "node:path";
+import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { DEVICES, axe, finish, start, test } from "./harness.mjs";
 
 const root = process.env.PLAYGROUND_DIR || fileURLToPath(new URL("../../target/playground", import.meta.url));
 const pictures = process.argv.includes("--pictures") ? process.argv[process.argv.indexOf("--pictures") + 1] : undefined;
 if (pictures) mkdirSync(pictures, { recursive: true });
-const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" };
 const figurePage = `<!doctype html><html lang="en"><title>figures</title><link rel="icon" href="data:,"><link rel="stylesheet" href="style.css"><script type="module" src="live-figure.js"></script>
 <div style="height:3000px"></div>
 <figure id="rates" data-hoistway-figure='{"job":"[a]\\nrw=read\\nsize=4m\\nnumjobs=2\\n","elevators":["bfq","noop"]}'></figure>
 <figure id="film" data-hoistway-figure='{"show":"film","job":"[a]\\nrw=read\\nsize=4m\\nnumjobs=2\\n","elevators":["cfq-v3"]}'></figure></html>`;
 
-const server = createServer((request, response) => {
-  const path = new URL(request.url ?? "/", "http://localhost").pathname;
-  try {
-    const body = path === "/figures.html" ? figurePage : readFileSync(`${root}${path === "/" ? "/index.html" : path}`);
-    response.writeHead(200, { "content-type": types[extname(path)] ?? "text/html" }).end(body);
-  } catch {
-    response.writeHead(404).end();
-  }
-});
-await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-const address = `http://127.0.0.1:${server.address().port}/`;
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 /** Time of the first result that fails the test: the goal is 2 s on an idle machine. */
 const FIRST_MS_MAX = 15_000;
-let failures = 0;
-
-async function open(options = {}, fragment = "", path = "") {
-  const context = await browser.newContext({ viewport: { width: 1240, height: 900 }, ...options });
-  const page = await context.newPage();
-  const problems = [];
-  page.on("pageerror", (error) => problems.push(String(error)));
-  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
-  page.on("request", (request) => !/^(http:\/\/127\.0\.0\.1|data:|blob:)/.test(request.url()) && problems.push(`a request to ${request.url()}`));
-  await page.goto(`${address}${path}${fragment}`);
-  return { page, problems, close: () => context.close() };
-}
+const visit = await start(root, { "/figures.html": figurePage });
+const open = (options = {}, fragment = "", path = "") => visit(`${path}${fragment}`, options);
 
 const ready = (page, state = "done") => page.waitForSelector(`body[data-state=${state}]`, { timeout: 60_000 });
 const film = (page) => page.waitForSelector("body[data-film=ready]", { timeout: 60_000 });
 
-async function test(name, run) {
-  const began = Date.now();
-  try {
-    await run();
-    console.log(`ok      ${name} (${Date.now() - began} ms)`);
-  } catch (error) {
-    failures += 1;
-    console.log(`FAILED  ${name}: ${error instanceof Error ? error.stack : error}`);
-  }
-}
-
-const source = readFileSync(fileURLToPath(new URL("../node_modules/axe-core/axe.min.js", import.meta.url)), "utf8");
-async function axe(page) {
-  await page.evaluate(source);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  assert.deepEqual(violations.map((found) => `${found.id}: ${found.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`), []);
-}
-
-for (const [device, viewport] of [["desktop", { width: 1240, height: 900 }], ["phone", { width: 390, height: 844 }]]) {
+for (const [device, viewport] of DEVICES) {
   for (const colorScheme of ["light", "dark"]) {
     await test(`${device}, ${colorScheme}: a first comparison begins by itself, axe is clean`, async () => {
       const { page, problems, close } = await open({ viewport, colorScheme, reducedMotion: "reduce", deviceScaleFactor: device === "phone" ? 2 : 1 });
@@ -168,7 +125,4 @@ await test("figures of other pages run when they are scrolled into view", async 
   await close();
 });
 
-await browser.close();
-server.close();
-console.log(failures ? `${failures} tests failed` : "all tests of the page passed");
-process.exit(failures ? 1 : 0);
+await finish("all tests of the page passed");

@@ -12,7 +12,7 @@
   });
   const current = navigation.querySelector("[aria-current]");
   if (current) navigation.scrollTop = Math.max(0, current.offsetTop - navigation.clientHeight / 2);
-  if (matchMedia("(max-width: 1279px)").matches) {
+  if (matchMedia("(max-width: 1439px)").matches) {
     for (const list of document.querySelectorAll(".here details")) list.open = false;
   }
 

@@ -65,6 +65,19 @@ const SETTINGS: Language =
 const JSON: Language =
     Language { comments: &[], block: None, quotes: &['"'], keywords: &["true", "false", "null"], has_sections: false };
 
+/// The longest word that is kept on one line.
+const WORD_MAX: usize = 36;
+
+/// Escapes a line that may be broken between its words. A browser would also break a word at a
+/// hyphen, so that `--set` became `--` and `set`.
+pub fn words(line: &str) -> String {
+    let word = |word: &str| {
+        let is_kept = word.contains('-') && word.len() <= WORD_MAX;
+        if is_kept { format!("<span class=\"word\">{}</span>", escape(word)) } else { escape(word) }
+    };
+    line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// Colours code in the language of a fence or of the end of a file's name.
 pub fn code(language: &str, text: &str) -> String {
     let language = match language {
@@ -88,11 +101,11 @@ fn console(text: &str) -> String {
         let is_more = in_command && line.starts_with("> ");
         match line.split_at_checked(2) {
             Some((sign @ ("$ " | "# "), command)) => {
-                html.push_str(&format!("<span class=\"sign\">{sign}</span><b>{}</b>", escape(command)));
+                html.push_str(&format!("<span class=\"sign\">{sign}</span><b>{}</b>", words(command)));
                 in_command = true;
             }
             Some((sign, command)) if is_more => {
-                html.push_str(&format!("<span class=\"sign\">{}</span><b>{}</b>", escape(sign), escape(command)));
+                html.push_str(&format!("<span class=\"sign\">{}</span><b>{}</b>", escape(sign), words(command)));
             }
             _ => {
                 html.push_str(&escape(line));
@@ -170,6 +183,12 @@ fn quoted(line: &str, quote: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_with_hyphens_are_kept_on_one_line() {
+        assert_eq!(words("a --set=<b>  c"), "a <span class=\"word\">--set=&lt;b&gt;</span>  c");
+        assert!(!words(&"long-".repeat(20)).contains("span"));
+    }
 
     #[test]
     fn no_character_is_lost() {

@@ -9,10 +9,18 @@ use crate::diagram;
 use crate::figure;
 use crate::highlight::{self, escape};
 
+/// Blocks of code with a longer line have smaller letters.
+const WIDE_LINE: usize = 105;
+
+/// Longer code in a cell of a table may be broken between its words.
+const CELL_CODE_MAX: usize = 40;
+
 /// What a document needs from the site while it is rendered.
 pub trait Links {
     /// The address of a link of the document, without its fragment.
     fn link(&mut self, target: &str) -> Result<String>;
+    /// The title of the page that a link of the document leads to, if it is in the table of contents.
+    fn title(&self, target: &str) -> Option<String>;
     /// The content of a live figure.
     fn figure(&mut self, figure: &figure::Figure) -> Result<String>;
 }
@@ -43,8 +51,14 @@ pub struct Heading {
 pub fn render(text: &str, links: &mut dyn Links) -> Result<Rendered> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
     let events: Vec<Event> = Parser::new_ext(text, options).collect();
-    let mut writer =
-        Writer { rendered: Rendered::default(), ids: BTreeMap::new(), events: Vec::new(), file: None, links };
+    let mut writer = Writer {
+        rendered: Rendered::default(),
+        ids: BTreeMap::new(),
+        events: Vec::new(),
+        in_table: false,
+        file: None,
+        links,
+    };
     let mut at = 0;
     while at < events.len() {
         at = writer.event(&events, at)?;
@@ -69,6 +83,7 @@ struct Writer<'a, 'l> {
     /// How often each anchor was used.
     ids: BTreeMap<String, usize>,
     events: Vec<Event<'a>>,
+    in_table: bool,
     /// The file that the next block of code shows.
     file: Option<String>,
     links: &'l mut dyn Links,
@@ -99,22 +114,34 @@ impl<'a> Writer<'a, '_> {
                 self.events.push(events[at].clone());
             }
             Event::Start(Tag::Table(_)) => {
+                self.in_table = true;
                 self.html("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">");
                 self.events.push(events[at].clone());
             }
             Event::End(TagEnd::Table) => {
+                self.in_table = false;
                 self.events.push(events[at].clone());
                 self.html("</div>");
             }
             Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+                let page = self.page_of(dest_url, &events[at + 1..]);
                 let dest_url = self.address(dest_url)?.into();
                 let (link_type, title, id) = (*link_type, title.clone(), id.clone());
                 self.events.push(Event::Start(Tag::Link { link_type, dest_url, title, id }));
+                if let Some(page) = page {
+                    self.remember(&page);
+                    self.events.push(Event::Text(page.into()));
+                    return Ok(at + 2);
+                }
             }
             Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
                 let dest_url = self.address(dest_url)?.into();
                 let (link_type, title, id) = (*link_type, title.clone(), id.clone());
                 self.events.push(Event::Start(Tag::Image { link_type, dest_url, title, id }));
+            }
+            Event::Code(text) if self.in_table && text.chars().count() > CELL_CODE_MAX => {
+                self.remember(text);
+                self.html(format!("<code class=\"long\">{}</code>", highlight::words(text)));
             }
             Event::Html(text) | Event::InlineHtml(text) => self.comment(text)?,
             event => {
@@ -151,6 +178,14 @@ impl<'a> Writer<'a, '_> {
         let (file, fragment) = target.split_once('#').map_or((target, None), |(file, fragment)| (file, Some(fragment)));
         let address = self.links.link(file)?;
         Ok(fragment.map_or(address.clone(), |fragment| format!("{address}#{fragment}")))
+    }
+
+    /// The title of the linked page, if the text of the link, which follows, is the name of a file:
+    /// pages of the site have titles, not files.
+    fn page_of(&self, target: &str, following: &[Event]) -> Option<String> {
+        let [Event::Text(text), Event::End(TagEnd::Link), ..] = following else { return None };
+        let file = target.split('#').next().unwrap_or_default();
+        (text.ends_with(".md") && file.ends_with(text.as_ref())).then(|| self.links.title(file)).flatten()
     }
 
     fn heading(&mut self, level: HeadingLevel, inner: &[Event<'a>]) -> Result<()> {
@@ -200,9 +235,11 @@ impl<'a> Writer<'a, '_> {
         let label = if label.is_empty() { label } else { format!("<p class=\"label\">{}</p>", escape(&label)) };
         let name = if language == "console" { "Session" } else { "Code" };
         let coloured = highlight::code(language, code);
+        let is_wide = language != "console" && code.lines().any(|line| line.chars().count() > WIDE_LINE);
+        let language = if is_wide { format!("{language} wide") } else { language.to_owned() };
         self.html(format!(
             "<div class=\"code {}\">{label}<pre tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><code>{coloured}</code></pre></div>\n",
-            escape(language)
+            escape(language.trim())
         ));
         Ok(())
     }
@@ -256,6 +293,10 @@ mod tests {
             Ok(target.replace(".md", ".html"))
         }
 
+        fn title(&self, target: &str) -> Option<String> {
+            (target == "docs/b.md").then(|| "All of B".to_owned())
+        }
+
         fn figure(&mut self, figure: &figure::Figure) -> Result<String> {
             Ok(format!("<figure>{}</figure>", figure.job))
         }
@@ -278,6 +319,32 @@ mod tests {
     fn links_lead_to_pages_and_keep_fragments() {
         assert!(html("[a](b.md#c) [d](https://e/f.md) [g](#h)").contains("href=\"b.html#c\""));
         assert!(html("[d](https://e/f.md)").contains("href=\"https://e/f.md\""));
+    }
+
+    #[test]
+    fn a_link_whose_text_is_its_file_has_the_title_of_the_page() {
+        assert!(html("[docs/b.md](docs/b.md#c)").contains("href=\"docs/b.html#c\">All of B</a>"));
+        assert!(html("[b.md](docs/b.md)").contains(">All of B</a>"));
+        assert!(html("[x.md](x.md)").contains(">x.md</a>"), "a page without a title");
+        assert!(html("[b](docs/b.md)").contains(">b</a>"));
+    }
+
+    #[test]
+    fn blocks_with_long_lines_have_smaller_letters_but_for_sessions() {
+        let long = "x".repeat(WIDE_LINE + 1);
+        assert!(html(&format!("```text\n{long}\n```")).contains("class=\"code text wide\""));
+        assert!(html(&format!("```\n{long}\n```")).contains("class=\"code wide\""));
+        assert!(html(&format!("```console\n$ {long}\n```")).contains("class=\"code console\""));
+        assert!(html("```text\nx\n```").contains("class=\"code text\""));
+    }
+
+    #[test]
+    fn long_code_in_a_cell_may_be_broken() {
+        let long = "rw=randread ".repeat(5);
+        let cell = |code: &str| html(&format!("| a |\n|---|\n| `{code}` |\n"));
+        assert!(cell(long.trim()).contains("<code class=\"long\">rw=randread rw="));
+        assert!(cell("rw=randread").contains("<code>rw=randread</code>"));
+        assert!(html(&format!("`{}`", long.trim())).contains("<code>rw="), "outside of a table");
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub fn build(root: &Path, to: &Path, program: &Path, playground: Option<&Path>) 
         root,
         program: &program,
         has_playground,
+        titles: contents::entries(&sections).map(|(_, entry)| (entry.path.clone(), entry.title.clone())).collect(),
         documents: BTreeMap::new(),
         linked: BTreeSet::new(),
         folders: BTreeSet::new(),
@@ -134,6 +135,8 @@ struct Site<'a> {
     root: &'a Path,
     program: &'a Path,
     has_playground: bool,
+    /// The titles of the table of contents, by document.
+    titles: BTreeMap<String, String>,
     documents: BTreeMap<String, Rendered>,
     /// Files that pages show.
     linked: BTreeSet<String>,
@@ -155,6 +158,10 @@ impl Links for DocumentLinks<'_, '_> {
             .with_context(|| format!("the link to {target} leaves the repository"))?;
         let to = self.site.address(&path).with_context(|| format!("{}: the link to {target}", self.path))?;
         Ok(address::between(&document_address(&self.path), &to))
+    }
+
+    fn title(&self, target: &str) -> Option<String> {
+        self.site.titles.get(&address::resolve(&self.path, target)?).cloned()
     }
 
     fn figure(&mut self, figure: &Figure) -> Result<String> {

@@ -122,7 +122,7 @@ fn style() -> Result<String> {
 }
 
 /// Installs the packages of `web/package-lock.json`, unless they are.
-fn install_packages() -> Result<()> {
+pub fn install_packages() -> Result<()> {
     let folder = repository::root().join("web");
     let changed = |path: &str| fs::metadata(folder.join(path)).and_then(|found| found.modified()).ok();
     match (changed("node_modules/.package-lock.json"), changed("package-lock.json")) {
@@ -136,7 +136,7 @@ fn npm(arguments: &[&str]) -> Result<()> {
 }
 
 /// A program that starts in `web/`.
-fn web(program: &str) -> Command {
+pub fn web(program: &str) -> Command {
     let mut command = Command::new(program);
     command.current_dir(repository::root().join("web"));
     command

@@ -1,12 +1,12 @@
 //! The task of the site. The crate `hoistway-site` builds and checks it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
 
-use crate::repository;
 use crate::tools::{self, cargo};
+use crate::{playground, repository};
 
 /// Options of the site.
 #[derive(clap::Args, Debug, Default)]
@@ -14,31 +14,57 @@ pub struct Options {
     /// The directory of the site [default: site in the target directory]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-    /// Also open typical pages in Chromium, and check them there
+    /// Also open typical pages and all live figures in Chromium, and check them there
     #[arg(long)]
     browser: bool,
 }
 
 /// Builds the site and checks its links. The playground becomes a part of it if it is built.
 pub fn run(options: &Options) -> Result<()> {
+    let built = [tools::target_directory()?.join("playground")];
+    build(options, built.iter().find(|folder| is_built(folder)).map(PathBuf::as_path))
+}
+
+/// Builds the site, and checks it in a browser, too. The quickly built playground of the tests does
+/// if there is no other.
+pub fn check() -> Result<()> {
+    let target = tools::target_directory()?;
+    let built = ["playground", "playground-quick"].map(|name| target.join(name));
+    let playground = built.iter().find(|folder| is_built(folder)).map(PathBuf::as_path);
+    build(&Options { to: None, browser: true }, playground)
+}
+
+fn is_built(playground: &Path) -> bool {
+    playground.join("index.html").is_file() && playground.join("hoistway.wasm").is_file()
+}
+
+fn build(options: &Options, playground: Option<&Path>) -> Result<()> {
     let target = tools::target_directory()?;
     let to = options.to.clone().unwrap_or_else(|| target.join("site"));
     // The programs that the tests built, with the same features of all crates.
     tools::run(cargo().args(["build", "--quiet", "--workspace", "--bin", "hoistway-site", "--bin", "hoistway"]))?;
     let built = target.join("debug");
     let mut command = Command::new(built.join("hoistway-site"));
-    command.arg("--root").arg(repository::root()).arg("--to").arg(to).arg("--program").arg(built.join("hoistway"));
-    let playground = target.join("playground");
-    if playground.join("index.html").is_file() {
+    command.arg("--root").arg(repository::root()).arg("--to").arg(&to).arg("--program").arg(built.join("hoistway"));
+    if let Some(playground) = playground {
         command.arg("--playground").arg(playground);
     }
     if options.browser {
         command.arg("--browser");
     }
-    tools::run(&mut command)
+    tools::run(&mut command)?;
+    match playground {
+        Some(_) if options.browser => check_figures(&to),
+        None if options.browser => {
+            println!("SKIPPED: the live figures need the playground: cargo xtask playground build");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
-/// Builds the site, and checks it in a browser, too.
-pub fn check() -> Result<()> {
-    run(&Options { to: None, browser: true })
+/// Runs the live figures of a built site in Chromium.
+fn check_figures(site: &Path) -> Result<()> {
+    playground::install_packages()?;
+    tools::run(playground::web("npm").args(["run", "--silent", "site"]).env("SITE_DIR", site.canonicalize()?))
 }

@@ -1,0 +1,80 @@
+// The live figures of the built site in a headless Chromium: every one is drawn, and one is looked at closely at two widths and in both
+// themes.
+// usage: SITE_DIR=DIR node test/site.mjs
+
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { DEVICES, axe, finish, start, test } from "./harness.mjs";
+
+const root = process.env.SITE_DIR || fileURLToPath(new URL("../../target/site", import.meta.url));
+const visit = await start(root);
+const FIGURE = "figure[data-hoistway-figure]";
+const pages = readdirSync(root, { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".html") && /<figure[^>]* data-hoistway-figure=/.test(readFileSync(`${root}/${path}`, "utf8")))
+  .sort();
+
+const drawn = async (figure) => {
+  await figure.scrollIntoViewIfNeeded();
+  await figure.and(figure.page().locator("[data-state]")).waitFor({ timeout: 60_000 });
+  assert.equal(await figure.getAttribute("data-state"), "done", await figure.innerText());
+};
+
+/** The lines of the charts: of each chart, how many lines of a visible colour have an extent on the screen. */
+const lines = (figure) => figure.evaluate((node) => [...node.querySelectorAll(".plot-area")].map((area) => {
+  const paper = getComputedStyle(node).backgroundColor;
+  const shown = [...area.querySelectorAll("svg path")].filter((path) => {
+    const { stroke, strokeWidth, display } = getComputedStyle(path);
+    const { width, height } = path.getBoundingClientRect();
+    return display !== "none" && stroke !== "none" && stroke !== paper && parseFloat(strokeWidth) > 0 && width > 20 && height > 0;
+  });
+  return shown.length;
+}));
+
+for (const [device, viewport] of DEVICES) {
+  for (const colorScheme of ["light", "dark"]) {
+    await test(`${device}, ${colorScheme}: the figure of cfq runs, draws a line for each process, axe is clean`, async () => {
+      const { page, problems, close } = await visit("elevators/cfq.html", { viewport, colorScheme, reducedMotion: "reduce" });
+      const figure = page.locator(FIGURE);
+      const { job, elevators } = JSON.parse(await figure.getAttribute("data-hoistway-figure"));
+      const processes = Number(/numjobs=(\d+)/.exec(job)[1]);
+      await drawn(figure);
+      const charts = await lines(figure);
+      assert.equal(charts.length, elevators.length, "a chart for each elevator");
+      assert.ok(charts.every((count) => count >= processes), `${charts} lines for ${processes} processes`);
+      for (const elevator of elevators) assert.ok((await figure.innerText()).includes(`${elevator}: throughput`), elevator);
+      // The table for readers without scripts stays below the charts.
+      const rows = await figure.locator("tbody th").allInnerTexts();
+      assert.deepEqual(rows, elevators);
+      assert.equal(await figure.locator("table").isVisible(), true);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "the page is wider than the screen");
+      await axe(page);
+      assert.deepEqual(problems, []);
+      await close();
+    });
+  }
+}
+
+await test(`each of the ${pages.length} pages with a figure draws it`, async () => {
+  assert.ok(pages.length >= 18, `only ${pages.length} pages have a figure`);
+  const { page, problems, go, close } = await visit("index.html", { reducedMotion: "reduce" });
+  for (const path of pages) {
+    await go(path);
+    for (const figure of await page.locator(FIGURE).all()) {
+      await drawn(figure);
+      const charts = await lines(figure);
+      assert.ok(charts.length > 0 && charts.every((count) => count > 0), `${path}: ${charts} lines`);
+    }
+    assert.deepEqual(problems, [], path);
+  }
+  await close();
+});
+
+await test("a reader without scripts has the table", async () => {
+  const { page, close } = await visit("elevators/cfq.html", { javaScriptEnabled: false });
+  assert.equal(await page.locator(`${FIGURE} table`).isVisible(), true);
+  assert.equal(await page.locator(`${FIGURE} svg`).count(), 0);
+  await close();
+});
+
+await finish("all tests of the site's figures passed");
