@@ -9,8 +9,12 @@ use crate::diagram;
 use crate::figure;
 use crate::highlight::{self, escape};
 
-/// Blocks of code with a longer line have smaller letters.
+/// Blocks of code with longer lines have smaller letters, in two steps. Output of commands has not:
+/// sessions on one page look alike.
 const WIDE_LINE: usize = 105;
+const WIDER_LINE: usize = 119;
+/// The columns of a tab, as in the style sheet.
+const TAB: usize = 4;
 
 /// Longer code in a cell of a table may be broken between its words.
 const CELL_CODE_MAX: usize = 40;
@@ -139,9 +143,10 @@ impl<'a> Writer<'a, '_> {
                 let (link_type, title, id) = (*link_type, title.clone(), id.clone());
                 self.events.push(Event::Start(Tag::Image { link_type, dest_url, title, id }));
             }
-            Event::Code(text) if self.in_table && text.chars().count() > CELL_CODE_MAX => {
+            Event::Code(text) if self.in_table => {
                 self.remember(text);
-                self.html(format!("<code class=\"long\">{}</code>", highlight::words(text)));
+                let class = if text.chars().count() > CELL_CODE_MAX { " class=\"long\"" } else { "" };
+                self.html(format!("<code{class}>{}</code>", highlight::words(text)));
             }
             Event::Html(text) | Event::InlineHtml(text) => self.comment(text)?,
             event => {
@@ -199,13 +204,12 @@ impl<'a> Writer<'a, '_> {
             self.rendered.title.clone_from(&text);
         }
         self.rendered.headings.push(Heading { level, id: id.clone(), text: text.clone() });
-        self.remember(&text);
-        self.remember(" ");
         self.html(format!("<h{level} id=\"{id}\">"));
         let mut at = 0;
         while at < inner.len() {
             at = self.event(inner, at)?;
         }
+        self.remember(" ");
         let anchor = format!("<a class=\"anchor\" href=\"#{id}\" aria-label=\"Link to {}\">#</a>", escape(&text));
         self.html(if level == 1 { "</h1>\n".to_owned() } else { format!(" {anchor}</h{level}>\n") });
         Ok(())
@@ -235,8 +239,13 @@ impl<'a> Writer<'a, '_> {
         let label = if label.is_empty() { label } else { format!("<p class=\"label\">{}</p>", escape(&label)) };
         let name = if language == "console" { "Session" } else { "Code" };
         let coloured = highlight::code(language, code);
-        let is_wide = language != "console" && code.lines().any(|line| line.chars().count() > WIDE_LINE);
-        let language = if is_wide { format!("{language} wide") } else { language.to_owned() };
+        let columns = |line: &str| line.chars().map(|letter| if letter == '\t' { TAB } else { 1 }).sum::<usize>();
+        let size = match code.lines().map(columns).max() {
+            Some(longest) if language != "console" && longest > WIDER_LINE => " wider",
+            Some(longest) if language != "console" && longest > WIDE_LINE => " wide",
+            _ => "",
+        };
+        let language = format!("{language}{size}");
         self.html(format!(
             "<div class=\"code {}\">{label}<pre tabindex=\"0\" role=\"group\" aria-label=\"{name}\"><code>{coloured}</code></pre></div>\n",
             escape(language.trim())
@@ -312,6 +321,8 @@ mod tests {
         let rendered = render("# T\n\nFirst.\n\n## A b\n\n## A b\n", &mut Fixed).expect("a document");
         let ids: Vec<_> = rendered.headings.iter().map(|heading| heading.id.as_str()).collect();
         assert_eq!(ids, ["t", "a-b", "a-b-1"]);
+        let text: Vec<_> = rendered.text.iter().map(|(heading, text)| (*heading, text.trim())).collect();
+        assert_eq!(text, [(0, "T First."), (1, "A b"), (2, "A b")], "what the search finds");
         assert_eq!((rendered.title.as_str(), rendered.description.as_str()), ("T", "First."));
     }
 
@@ -334,6 +345,7 @@ mod tests {
         let long = "x".repeat(WIDE_LINE + 1);
         assert!(html(&format!("```text\n{long}\n```")).contains("class=\"code text wide\""));
         assert!(html(&format!("```\n{long}\n```")).contains("class=\"code wide\""));
+        assert!(html(&format!("```c\n\t\t\t\t{long}\n```")).contains("class=\"code c wider\""));
         assert!(html(&format!("```console\n$ {long}\n```")).contains("class=\"code console\""));
         assert!(html("```text\nx\n```").contains("class=\"code text\""));
     }
@@ -344,6 +356,7 @@ mod tests {
         let cell = |code: &str| html(&format!("| a |\n|---|\n| `{code}` |\n"));
         assert!(cell(long.trim()).contains("<code class=\"long\">rw=randread rw="));
         assert!(cell("rw=randread").contains("<code>rw=randread</code>"));
+        assert!(cell("a --b").contains("<code>a <span class=\"word\">--b</span></code>"));
         assert!(html(&format!("`{}`", long.trim())).contains("<code>rw="), "outside of a table");
     }
 
