@@ -45,6 +45,7 @@ mod known;
 pub mod logs;
 mod pace;
 mod parse;
+pub mod reference;
 pub mod results;
 mod settle;
 mod source;

@@ -23,7 +23,8 @@ const CELL_CODE_MAX: usize = 40;
 pub trait Links {
     /// The address of a link of the document, without its fragment.
     fn link(&mut self, target: &str) -> Result<String>;
-    /// The title of the page that a link of the document leads to, if it is in the table of contents.
+    /// The title of the page that a link of the document leads to, if the table of contents has
+    /// it.
     fn title(&self, target: &str) -> Option<String>;
     /// The content of a live figure.
     fn figure(&mut self, figure: &figure::Figure) -> Result<String>;

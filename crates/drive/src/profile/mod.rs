@@ -7,6 +7,7 @@ mod cloud;
 mod disk;
 mod error;
 mod flash;
+mod keys;
 mod queue;
 mod raw;
 pub mod reference;

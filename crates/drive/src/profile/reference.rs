@@ -2,31 +2,33 @@
 
 use std::fmt::Write as _;
 
-use super::raw::TABLES;
+pub use super::keys::{Key, KeyTable};
+use super::raw::{
+    RawArray, RawArrayCache, RawBucket, RawBuffer, RawCloud, RawDisk, RawFaults, RawFlash, RawHang, RawInterface,
+    RawLatency, RawMember, RawNull, RawOverhead, RawProfile, RawQueue, RawSeek, RawZone,
+};
 
-/// A table of a drive file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyTable {
-    /// The name of the table, in brackets if it can occur many times; empty for the file itself.
-    pub heading: &'static str,
-    /// The description of the table.
-    pub about: &'static str,
-    /// The keys of the table.
-    pub keys: &'static [Key],
-}
-
-/// A key of a drive file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
-    /// The name of the key.
-    pub name: &'static str,
-    /// The values that the key takes.
-    pub takes: &'static str,
-    /// The default.
-    pub default: &'static str,
-    /// The meaning of the key.
-    pub meaning: &'static str,
-}
+/// All tables of a drive file, in the order of the reference.
+static TABLES: [KeyTable; 18] = [
+    RawProfile::KEYS,
+    RawDisk::KEYS,
+    RawSeek::KEYS,
+    RawZone::KEYS,
+    RawOverhead::KEYS,
+    RawInterface::KEYS,
+    RawBuffer::KEYS,
+    RawQueue::KEYS,
+    RawFaults::KEYS,
+    RawHang::KEYS,
+    RawFlash::KEYS,
+    RawCloud::KEYS,
+    RawBucket::KEYS,
+    RawLatency::KEYS,
+    RawArray::KEYS,
+    RawArrayCache::KEYS,
+    RawMember::KEYS,
+    RawNull::KEYS,
+];
 
 /// Lists all tables of a drive file with their keys.
 pub fn key_tables() -> &'static [KeyTable] {

@@ -11,7 +11,6 @@
 //! `--recordings`.
 
 mod crates;
-mod job_options;
 mod picture;
 mod tasks;
 mod tunables;
@@ -54,8 +53,8 @@ enum Action {
         /// Write the counts of the whole recordings of decisions in this directory, too
         #[arg(value_name = "DIR")]
         recordings: Option<PathBuf>,
-        /// Write only the parts that need no run of the program: the crates, the tasks and the references
-        /// of job files, configurations, drive files and the control tree
+        /// Write only the parts that need no run of the program: the crates, the tasks and the
+        /// references of job files, configurations, drive files and the control tree
         #[arg(long, conflicts_with = "recordings")]
         quick: bool,
         /// Write only docs/drives.md and its plots
@@ -95,7 +94,7 @@ fn from_sources() -> Result<Vec<(&'static str, &'static str, String)>> {
         ("docs/mount.md", "keys", hoistway_config::mount::markdown()),
         ("docs/serve-control.md", "tree", hoistway_control::table()),
     ];
-    parts.extend(job_options::parts().map(|(name, text)| ("docs/job-files.md", name, text)));
+    parts.extend(hoistway_fio::reference::markdown().map(|(name, text)| ("docs/job-files.md", name, text)));
     Ok(parts)
 }
 

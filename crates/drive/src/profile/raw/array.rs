@@ -3,7 +3,8 @@
 use toml::Spanned;
 
 use super::super::DestageOrder;
-use super::{RawProfile, table};
+use super::RawProfile;
+use super::table::table;
 
 table! {
     /// Several drives behind a controller.

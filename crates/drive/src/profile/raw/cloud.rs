@@ -2,7 +2,7 @@
 
 use toml::Spanned;
 
-use super::table;
+use super::table::table;
 
 table! {
     /// A cloud volume.

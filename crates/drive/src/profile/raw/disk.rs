@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::super::{QueuePolicy, ReadAheadUntil, ReadAheadWhen, Replacement};
-use super::table;
+use super::table::table;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

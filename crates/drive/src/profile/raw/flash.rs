@@ -2,7 +2,7 @@
 
 use toml::Spanned;
 
-use super::table;
+use super::table::table;
 use crate::profile::flash::Precondition;
 
 table! {

@@ -6,77 +6,16 @@ mod cloud;
 mod disk;
 mod faults;
 mod flash;
+mod table;
 
 use toml::Spanned;
 
-use super::reference::KeyTable;
 pub(super) use array::{RawArray, RawArrayCache, RawMember};
 pub(super) use cloud::{RawBucket, RawCloud, RawLatency};
 pub(super) use disk::{RawBuffer, RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawQueue, RawSeek, RawZone};
 pub(super) use faults::{RawFaults, RawHang};
 pub(super) use flash::RawFlash;
-
-/// Declares a table: the type that TOML is read into, and the keys of the reference. A key is
-/// `name: type = "values", "default";`, and its comment is its meaning.
-macro_rules! table {
-    (
-        $(#[doc = $about:literal])+
-        $table:ident $([$derive:ident])?, $heading:literal {
-            $(
-                $(#[doc = $meaning:literal])+
-                $(#[serde($($serde:tt)+)])?
-                $key:ident: $type:ty = $takes:literal, $default:literal;
-            )+
-        }
-    ) => {
-        $(#[doc = $about])+
-        #[derive(Debug, serde::Deserialize $(, $derive)?)]
-        #[serde(deny_unknown_fields)]
-        pub(in crate::profile) struct $table {
-            $(
-                $(#[doc = $meaning])+
-                $(#[serde($($serde)+)])?
-                pub(in crate::profile) $key: $type,
-            )+
-        }
-
-        impl $table {
-            pub(in crate::profile) const KEYS: crate::profile::reference::KeyTable = crate::profile::reference::KeyTable {
-                heading: $heading,
-                about: concat!($($about),+),
-                keys: &[$(crate::profile::reference::Key {
-                    name: stringify!($key),
-                    takes: $takes,
-                    default: $default,
-                    meaning: concat!($($meaning),+),
-                }),+],
-            };
-        }
-    };
-}
-use table;
-
-/// All tables of a drive file, in the order of the reference.
-pub(super) static TABLES: [KeyTable; 18] = [
-    RawProfile::KEYS,
-    RawDisk::KEYS,
-    RawSeek::KEYS,
-    RawZone::KEYS,
-    RawOverhead::KEYS,
-    RawInterface::KEYS,
-    RawBuffer::KEYS,
-    RawQueue::KEYS,
-    RawFaults::KEYS,
-    RawHang::KEYS,
-    RawFlash::KEYS,
-    RawCloud::KEYS,
-    RawBucket::KEYS,
-    RawLatency::KEYS,
-    RawArray::KEYS,
-    RawArrayCache::KEYS,
-    RawMember::KEYS,
-    RawNull::KEYS,
-];
+use table::table;
 
 table! {
     /// The file.

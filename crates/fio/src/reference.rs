@@ -1,16 +1,15 @@
-//! The tables of options and engines in docs/job-files.md, from those of the crate `hoistway-fio`.
+//! The tables of options and engines in Markdown, for docs/job-files.md.
 
-use hoistway_fio::{ENGINES, EngineSupport, KnownOption, OPTIONS, Support};
+use crate::{ENGINES, EngineSupport, KnownOption, OPTIONS, Support};
 
-/// The parts of the page: name and text.
-pub fn parts() -> impl Iterator<Item = (&'static str, String)> {
+/// Renders the parts of the reference: the name of each, and its text.
+pub fn markdown() -> [(&'static str, String); 4] {
     [
         ("simulated options", simulated()),
         ("engines", engines()),
         ("refused options", refused()),
         ("ignored options", ignored()),
     ]
-    .into_iter()
 }
 
 /// A table for each subject, in the order of the options.
