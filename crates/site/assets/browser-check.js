@@ -1,7 +1,8 @@
 // Opens typical pages in frames of two widths and both themes, and checks: no sideways scrolling, no element outside of the
-// window, the theme switch, names of controls, contrast of text, the search by keyboard, and the rules of axe-core if it is there.
+// window, code within its cell, diagrams as wide as the text, the theme switch, names of controls, contrast of text, the search
+// by keyboard, and the rules of axe-core if it is there.
 (async function () {
-  const PAGES = ["index.html", "first-comparison.html", "elevators/cfq.html", "commands/hoistway-serve.html", "limitations.html", "python/api.html", "architecture.html"];
+  const PAGES = ["index.html", "first-comparison.html", "elevators/cfq.html", "commands/hoistway-serve.html", "limitations.html", "job-files.html", "python/api.html", "architecture.html"];
   const failures = [];
   let checks = 0;
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -63,6 +64,13 @@
       if (!node.checkVisibility()) continue;
       const { height } = node.getBoundingClientRect();
       expect(height >= 23.9, `${address}: the target "${node.textContent.trim() || node.id}" is ${height} px high`);
+    }
+    for (const code of page.querySelectorAll("td code")) {
+      const over = code.getBoundingClientRect().right - code.closest("td").getBoundingClientRect().right;
+      expect(over < 1, `${address}, ${width} px: "${code.textContent.slice(0, 40)}" is ${over} px beyond its cell`);
+    }
+    if (width > 1000) for (const code of page.querySelectorAll(".wide pre")) {
+      expect(code.scrollWidth <= code.clientWidth, `${address}: "${code.textContent.slice(0, 40)}" is ${code.scrollWidth} px wide`);
     }
     contrasts(page, view, says);
     if (withAxe) await axe(frame, says);
