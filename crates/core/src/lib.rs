@@ -82,7 +82,6 @@ pub use bucket::TokenBucket;
 pub use clock::ClockConfig;
 pub use collections::{Node, Siblings};
 pub use context::{Context, ContextId};
-pub use elevator::Merge;
 pub use elevator::capacity::{Capacity, RESERVED_REQUESTS};
 pub use elevator::custom::{
     CustomElevator, CustomElevators, CustomKind, CustomRequest, LONGEST_WAIT_NS, NoCustom, QueueView, Rule, Violation,
@@ -93,6 +92,7 @@ pub use elevator::reservation::{Reservation, ReservationSummary, ReserveError};
 pub use elevator::tables::Owned;
 pub use elevator::tables::{Borrowed, DeferredWork, HostTypes, TableMaker};
 pub use elevator::tunable::{Tunable, TunableError, Unit};
+pub use elevator::{ActiveSlice, Merge};
 pub use elevators::bandwidth::DeviceFigures;
 pub use event::{Event, Expiry, Io, NoSink, Note, Sink};
 pub use group::{Group, GroupError, GroupId, GroupWeights};

@@ -11,7 +11,7 @@ use crate::elevator::queue_core::QueueCore;
 use crate::elevator::reservation::{Reservation, ReservationHolder, ReservationSummary, ReserveError};
 use crate::elevator::tables::{HostTypes, TableMaker};
 use crate::elevator::tunable::Tunable;
-use crate::elevator::{Elevator, MakeTables, MayQueue, Merge, Search, hooks};
+use crate::elevator::{ActiveSlice, Elevator, MakeTables, MayQueue, Merge, Search, hooks};
 use crate::elevators;
 use crate::elevators::bandwidth::Bandwidth;
 use crate::elevators::custom::{Custom, CustomTables};
@@ -308,6 +308,9 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     fn is_empty(&self) -> bool {
         each!(self, e => Elevator::<H>::is_empty(e))
     }
+    fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
+        each!(self, e => e.slice(core))
+    }
     fn failure(&self) -> Option<&str> {
         each!(self, e => Elevator::<H>::failure(e))
     }
@@ -336,6 +339,9 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     }
     fn reserves(&self) -> bool {
         each!(self, e => Elevator::<H>::reserves(e))
+    }
+    fn lateness_ns(&self, core: &QueueCore<H>, request: Slot, now_ns: u64) -> Option<u64> {
+        each!(self, e => e.lateness_ns(core, request, now_ns))
     }
     fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {
         each!(self, e => e.group_created(core, group))

@@ -49,6 +49,18 @@ pub enum Merge {
     Front,
 }
 
+/// The active queue of an elevator with slices: it alone is served until its slice ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActiveSlice {
+    /// The process id of the queue, or 0 for a queue that processes share.
+    pub queue: u32,
+    /// The latest end of the slice, in ns of the host's time; `None` while it is not set: several
+    /// elevators set it at the queue's first completion. A slice also ends when the queue has no
+    /// more requests, and in BFQ when its budget of sectors is used up. Paternoster estimates the
+    /// end from the cost of requests.
+    pub until_ns: Option<u64>,
+}
+
 /// An elevator whose tables follow from the capacity alone. All elevators implement this except the
 /// registry's enum, which also needs the kind.
 pub(crate) trait MakeTables<H: HostTypes>: Elevator<H> {
@@ -214,6 +226,11 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
     /// Returns true if the elevator holds no request.
     fn is_empty(&self) -> bool;
 
+    /// Returns the slice of the active queue; `None` without one, and in elevators without slices.
+    fn slice(&self, _core: &QueueCore<H>) -> Option<ActiveSlice> {
+        None
+    }
+
     /// The process of a context exits.
     fn exit(&mut self, _core: &mut QueueCore<H>, _context: Slot) {}
 
@@ -246,6 +263,12 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
     /// Returns true while there are reservations, or requests that were made within one.
     fn reserves(&self) -> bool {
         false
+    }
+
+    /// Returns by how many ns a request that is not complete is behind the bound of its
+    /// reservation, 0 if it is not; `None` if it is not within a reservation.
+    fn lateness_ns(&self, _core: &QueueCore<H>, _request: Slot, _now_ns: u64) -> Option<u64> {
+        None
     }
 
     /// A group was created.

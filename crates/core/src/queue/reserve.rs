@@ -1,11 +1,14 @@
-//! Bandwidth reservations of processes and groups, with the reservation layer over the elevator.
+//! What processes and groups have of the device: bandwidth reservations, with the reservation layer
+//! over the elevator, and the slice of the active queue.
 
 use super::{Kick, RequestQueue, Stale};
+use crate::collections::NIL;
 use crate::context::ContextId;
-use crate::elevator::Elevator;
 use crate::elevator::reservation::{Reservation, ReservationHolder, ReservationSummary, ReserveError};
 use crate::elevator::tables::HostTypes;
+use crate::elevator::{ActiveSlice, Elevator};
 use crate::group::GroupId;
+use crate::request::{RequestId, State};
 
 impl<H: HostTypes> RequestQueue<H> {
     /// Returns true if processes and groups can reserve bandwidth: with the layer, and in `cfq-bw`.
@@ -68,6 +71,31 @@ impl<H: HostTypes> RequestQueue<H> {
     /// The reservations on the device; `None` if reservations are not supported.
     pub fn reserved(&self) -> Option<ReservationSummary> {
         self.elevator.reserved()
+    }
+
+    /// The slice of the active queue; `None` without one, and in elevators without slices.
+    pub fn slice(&self) -> Option<ActiveSlice> {
+        self.elevator.slice(&self.core)
+    }
+
+    /// By how many ns a request in the queue or in the device is behind the bound of its
+    /// reservation (see [`late_requests`](Self::late_requests)), 0 if it is not. `None` if it is
+    /// not within a reservation.
+    pub fn lateness_ns(&self, id: RequestId, now_ns: u64) -> Option<u64> {
+        self.request(id)?;
+        self.elevator.lateness_ns(&self.core, id.slot, now_ns)
+    }
+
+    /// Calls `visit` with the process id and the lateness, in ns, of each request that is behind
+    /// the bound of its reservation and not complete.
+    pub fn for_each_late(&self, now_ns: u64, mut visit: impl FnMut(u32, u64)) {
+        let requests = self.core.tables.requests.entries().iter().zip(0..NIL);
+        for (request, slot) in requests.filter(|(request, _)| request.state != State::Free) {
+            let late_ns = self.elevator.lateness_ns(&self.core, slot, now_ns).unwrap_or(0);
+            if late_ns > 0 {
+                visit(self.core.tables.contexts[request.context].pid, late_ns);
+            }
+        }
     }
 
     /// The number of reserved requests that completed later than

@@ -37,7 +37,7 @@ use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::reservation::{Reservation, ReservationHolder, ReservationSummary, ReserveError};
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
-use crate::elevator::{Elevator, MakeTables, MayQueue, Merge, Search};
+use crate::elevator::{ActiveSlice, Elevator, MakeTables, MayQueue, Merge, Search};
 use core::mem::take;
 
 use crate::bio::{Bio, Op};
@@ -464,6 +464,20 @@ impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 
     fn reserves(&self) -> bool {
         self.reservations > 0 || self.inside > 0
+    }
+
+    fn lateness_ns(&self, _: &QueueCore<H>, request: Slot, now_ns: u64) -> Option<u64> {
+        let held = &self.held[request];
+        let within_at_ns = match held.stage {
+            // Of the pending requests of a flow only the first has a time.
+            Stage::Pending if self.flows[held.flow].pending.head() == request => self.soonest_nodes[held.flow].key(),
+            _ => held.conformed_ns?,
+        };
+        Some(now_ns.saturating_sub(within_at_ns.saturating_add(self.late_after_ns())))
+    }
+
+    fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
+        self.inner.slice(core)
     }
 
     fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {

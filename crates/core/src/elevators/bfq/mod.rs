@@ -40,7 +40,7 @@ use crate::collections::{Arena, Count, List, NIL, Node, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
-use crate::elevator::{Elevator, MakeTables, Merge, Search, hooks};
+use crate::elevator::{ActiveSlice, Elevator, MakeTables, Merge, Search, hooks};
 use crate::elevators::shared::async_queues::AsyncQueues;
 use crate::elevators::shared::chooser::Chooser;
 use crate::elevators::shared::wf2q::{self, Engine};
@@ -327,6 +327,13 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
 
     fn is_empty(&self) -> bool {
         self.queued == 0
+    }
+
+    fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
+        let slot = self.in_service;
+        let timeout_ms = u64::try_from(self.queues[slot].timeout).ok();
+        let until_ns = timeout_ms.map(|ms| core.clock.host_ns(ms.saturating_mul(1_000_000)));
+        (slot != NIL).then(|| ActiveSlice { queue: self.name(slot), until_ns })
     }
 
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {

@@ -153,6 +153,13 @@ impl Measure for Sectors {
         queue.own.clock_started.is_some_and(|(tick, _)| core.ticks() >= tick.saturating_add(timeout))
     }
 
+    fn until_ns<H: HostTypes>(turns: &BfqV0<H>, core: &QueueCore<H>) -> Option<u64> {
+        let queue = &turns.queues[turns.active];
+        let [asynchronous, sync] = turns.measure.tunables.timeout;
+        let timeout = if queue.is_sync() { sync } else { asynchronous };
+        queue.own.clock_started.map(|(tick, _)| core.clock.time_of_tick(tick.saturating_add(timeout)))
+    }
+
     fn end_turn<H: HostTypes>(
         turns: &mut BfqV0<H>,
         core: &mut QueueCore<H>,

@@ -29,7 +29,7 @@ use crate::collections::{Arena, Count, List, NIL, Node, Slot, Tree};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
-use crate::elevator::{Elevator, MakeTables, MayQueue, Merge, hooks};
+use crate::elevator::{ActiveSlice, Elevator, MakeTables, MayQueue, Merge, hooks};
 use crate::elevators::shared::async_queues::AsyncQueues;
 use crate::elevators::shared::chooser::Chooser;
 use crate::event::Note;
@@ -363,6 +363,12 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
 
     fn is_empty(&self) -> bool {
         self.queued == 0
+    }
+
+    fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
+        let queue = &self.queues[self.active];
+        let until_ns = (!queue.slice_new).then(|| core.clock.host_ns(queue.slice_end));
+        (self.active != NIL).then_some(ActiveSlice { queue: queue.pid, until_ns })
     }
 
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {

@@ -20,7 +20,7 @@ use crate::collections::{Arena, Count, NIL, Node, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
-use crate::elevator::{Elevator, MakeTables, MayQueue, Merge, hooks};
+use crate::elevator::{ActiveSlice, Elevator, MakeTables, MayQueue, Merge, hooks};
 use crate::elevators::shared::async_queues::AsyncQueues;
 use crate::elevators::shared::slice_tunables::SliceTunables;
 use crate::elevators::shared::sorted_fifo;
@@ -271,6 +271,12 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
 
     fn is_empty(&self) -> bool {
         self.service.count == 0
+    }
+
+    fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
+        let queue = &self.queues[self.active];
+        let until_ns = (!queue.slice_new).then(|| core.clock.time_of_tick(queue.slice_end));
+        (self.active != NIL).then(|| ActiveSlice { queue: queue.name(), until_ns })
     }
 
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {

@@ -21,7 +21,7 @@ use crate::collections::{Count, tree::Least};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf, buckets};
-use crate::elevator::{Elevator, MakeTables, MayQueue, Merge};
+use crate::elevator::{ActiveSlice, Elevator, MakeTables, MayQueue, Merge};
 use crate::elevators::shared::chooser::Chooser;
 use crate::elevators::shared::slice_tunables::SliceTunables;
 use crate::elevators::shared::sorted_fifo;
@@ -291,6 +291,12 @@ impl<H: HostTypes> Elevator<H> for CfqV3<H> {
 
     fn is_empty(&self) -> bool {
         self.busy_queues == 0
+    }
+
+    fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
+        let queue = &self.queues[self.active];
+        let until_ns = (queue.slice_end > 0).then(|| core.clock.time_of_tick(queue.slice_end));
+        (self.active != NIL).then(|| ActiveSlice { queue: queue.name(), until_ns })
     }
 
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {

@@ -130,6 +130,11 @@ impl Measure for Time {
         turns.left(slot) == 0 || (yields && turns.busy_queues > 1)
     }
 
+    fn until_ns<H: HostTypes>(turns: &CfqWf2q<H>, core: &QueueCore<H>) -> Option<u64> {
+        let left_ns = turns.left(turns.active).saturating_mul(1000);
+        Some(core.clock.host_ns(turns.measure.accounted_ns.saturating_add(left_ns)))
+    }
+
     fn end_turn<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &mut QueueCore<H>, _: Expiry, _: bool, _: Option<u64>) {
         let slot = turns.active;
         let (name, left_us, used_us) =

@@ -29,6 +29,7 @@ mod shares;
 #[cfg(test)]
 mod tests;
 mod tunables;
+mod turn;
 
 use crate::bio::Bio;
 use crate::clock::Timer;
@@ -36,7 +37,7 @@ use crate::collections::{Arena, Count, List, NIL, Node, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
-use crate::elevator::{Elevator, MakeTables, Merge};
+use crate::elevator::{ActiveSlice, Elevator, MakeTables, Merge};
 use crate::event::Note;
 
 use cost::{CostClass, CostModel, Entered, Step};
@@ -310,6 +311,10 @@ impl<H: HostTypes> Elevator<H> for Paternoster<H> {
 
     fn is_empty(&self) -> bool {
         self.queued == 0
+    }
+
+    fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
+        self.active_slice(core)
     }
 
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {

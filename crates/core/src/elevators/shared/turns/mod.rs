@@ -23,7 +23,7 @@ use crate::collections::{Arena, Count, List, NIL, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
-use crate::elevator::{Elevator, MakeTables, Merge, hooks};
+use crate::elevator::{ActiveSlice, Elevator, MakeTables, Merge, hooks};
 use crate::elevators::shared::sorted_fifo;
 use crate::event::{Expiry, Note};
 use crate::priority::Priority;
@@ -84,6 +84,8 @@ pub(crate) trait Measure: Sized + 'static {
     fn begin_turn<H: HostTypes>(turns: &mut Turns<H, Self>, core: &mut QueueCore<H>);
     /// Returns true if the time of the active queue's turn is over.
     fn is_over<H: HostTypes>(turns: &Turns<H, Self>, core: &QueueCore<H>) -> bool;
+    /// The latest end of the active queue's turn, in ns of the host's time.
+    fn until_ns<H: HostTypes>(turns: &Turns<H, Self>, core: &QueueCore<H>) -> Option<u64>;
     /// Ends the turn of the active queue for this reason: updates its data and calls
     /// [`Turns::end_service`]. `in_choice`: called while the next queue is selected.
     /// `idle_since_ns`: the start of an idle period of the disk, in ns since boot.
@@ -353,6 +355,11 @@ impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
 
     fn is_empty(&self) -> bool {
         self.queued == 0
+    }
+
+    fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
+        let slice = || ActiveSlice { queue: self.queues[self.active].name(), until_ns: M::until_ns(self, core) };
+        (self.active != NIL).then(slice)
     }
 
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
