@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use hoistway_qos::{Account, DiskScheduler, OpAccount};
 
-use crate::target::{AccountView, DeviceFacts, Lateness, OpView};
+use crate::target::{AccountView, DeviceFacts, Lateness, OpView, SliceFacts};
 
 /// The facts of a device that its scheduler does not have.
 #[derive(Clone, Debug)]
@@ -41,7 +41,13 @@ pub fn device_facts(scheduler: &DiskScheduler, medium: MediumFacts, now_ns: u64)
         waiting: queued.saturating_add(held),
         busy_ns: scheduler.busy_ns(now_ns),
         merges: scheduler.merged(),
-        slice: scheduler.slice_holder().map(str::to_owned),
+        slice: scheduler.slice(now_ns).map(|slice| SliceFacts {
+            holder: slice.tenant.to_owned(),
+            age_ns: slice.age_ns,
+            left_ns: slice.left_ns,
+        }),
+        has_slices: scheduler.has_slices(),
+        late: scheduler.late_tenants(now_ns).into_iter().map(|(tenant, ns)| (tenant.to_owned(), ns)).collect(),
         lateness: medium.lateness,
     }
 }
@@ -63,8 +69,8 @@ pub fn is_used(account: &Account) -> bool {
     account.requests() > 0 || account.waiting + account.held + account.in_flight > 0
 }
 
-/// Returns the view of an account.
-pub fn view_of(account: &Account) -> AccountView<'_> {
+/// Returns the view of an account at a time.
+pub fn view_of(account: &Account, now_ns: u64) -> AccountView<'_> {
     AccountView {
         ops: account.ops.each_ref().map(op_view),
         waiting: account.waiting,
@@ -72,6 +78,10 @@ pub fn view_of(account: &Account) -> AccountView<'_> {
         in_flight: account.in_flight,
         service_ns: account.service_ns,
         reservation_missed: account.reservation_missed,
+        reservation_late_ns: account.reservation_late_ns,
+        held_ns: account.held_until(now_ns),
+        slices: account.slices,
+        slice_ns: account.slice_ns,
     }
 }
 

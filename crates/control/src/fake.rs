@@ -58,6 +58,7 @@ impl AdminTarget for FakeTarget {
             connections_max: 16_384,
             connections_total: 9,
             reload: "never".into(),
+            readings: ConfigReadings { at_unix_ms: Some(1_700_000_000_500), failed: 2, ..ConfigReadings::default() },
             log: None,
         }
     }
@@ -96,7 +97,9 @@ impl AdminTarget for FakeTarget {
             waiting: 5,
             busy_ns: 7_000_000,
             merges: [3, 4],
-            slice: Some("backup".into()),
+            slice: Some(SliceFacts { holder: "backup".into(), age_ns: 30_000_000, left_ns: Some(10_000_000) }),
+            has_slices: true,
+            late: vec![("data base".into(), 250_000_000)],
             lateness: Some(Lateness { count: 10, p50_ns: 20_000, p99_ns: 90_000, max_ns: 150_000 }),
         })
     }
@@ -155,7 +158,11 @@ impl AdminTarget for FakeTarget {
                 held: 0,
                 in_flight: 1,
                 service_ns: served * 1000,
-                reservation_missed: 0,
+                reservation_missed: served,
+                reservation_late_ns: served * 500_000_000,
+                held_ns: served * 2_000_000_000,
+                slices: served * 2,
+                slice_ns: served * 80_000_000,
             };
             visit(&view);
         }

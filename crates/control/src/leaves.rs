@@ -112,7 +112,9 @@ pub const LEAVES: &[Leaf] = &[
         "name",
         "The tenant or process that the elevator serves exclusively at this moment; - if \
         there is none.",
-        |query| device(query, |facts| facts.slice.clone().unwrap_or_else(|| "-".to_owned())),
+        |query| {
+            device(query, |facts| facts.slice.as_ref().map_or_else(|| "-".to_owned(), |slice| slice.holder.clone()))
+        },
     ),
     ro(
         "devices/NAME/switching",

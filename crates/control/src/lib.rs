@@ -16,7 +16,8 @@
 //! - the protocol: `session.rs`
 //! - what a host has to implement: `target.rs` (reading), `admin.rs` (changing)
 //! - what a tenant is entitled to: `share.rs`
-//! - a metric: `metrics/mod.rs`, its figures in `metrics/sample.rs`; HTTP: `metrics/http.rs`, over
+//! - a metric: `metrics/mod.rs`, its figures in `metrics/sample.rs`, those of the process in
+//!   `process.rs`; HTTP: `metrics/http.rs`, over
 //!   the parser of the crate `httparse`
 //! - requests and errors of the client: `client/mod.rs`
 //! - the figures of `hoistway top`: `top/view.rs`; its sort keys: `top/sort.rs`
@@ -33,6 +34,7 @@ mod leaves;
 mod markdown;
 pub mod metrics;
 mod names;
+mod process;
 mod session;
 mod share;
 mod target;
@@ -57,8 +59,8 @@ pub use names::{escape, unescape};
 pub use session::{LINE_BYTES_MAX, Session};
 pub use share::{Claim, Counters, INTERVAL_NS, INTERVALS, Sampled, Share, Watch, entitlements, groups, shares};
 pub use target::{
-    AccountView, AdminTarget, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, ObjectKind, OpView,
-    Refused, ServerFacts, TenantFacts,
+    AccountView, AdminTarget, Change, ClientFacts, ConfigReadings, DeviceFacts, ExportFacts, GroupFacts, Lateness,
+    ObjectKind, OpView, Refused, ServerFacts, SliceFacts, TenantFacts,
 };
 pub use text::BadValue;
 pub use tree::{leaves_under, suggest_path};

@@ -5,6 +5,8 @@ use hoistway_core::{Kind, ReservationSummary, Tunable};
 
 use hoistway_qos::Terms;
 
+use crate::process;
+
 /// A running server or mount in the view of the control socket and the metrics.
 ///
 /// Each call is cheap and is about one object. Names are those of the configuration; a client has a
@@ -78,8 +80,38 @@ pub struct ServerFacts {
     pub connections_total: u64,
     /// The result of the last reload: `never`, `ok`, or the error.
     pub reload: String,
+    /// The readings of the configuration, as the metrics show them.
+    pub readings: ConfigReadings,
     /// The log filter in the syntax of `RUST_LOG`; `None` if it cannot be read or changed.
     pub log: Option<String>,
+}
+
+/// The readings of the configuration: at the start, and by reloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConfigReadings {
+    /// True if the last reading failed; the configuration before it is in force.
+    pub has_failed: bool,
+    /// The time of the last reading in ms since 1970; `None` if it is unknown.
+    pub at_unix_ms: Option<u64>,
+    /// The number of reloads that applied a configuration.
+    pub succeeded: u64,
+    /// The number of reloads that changed nothing because of an error.
+    pub failed: u64,
+}
+
+impl ConfigReadings {
+    /// Creates the state after the start, when the configuration was read without an error.
+    pub fn at_start() -> ConfigReadings {
+        ConfigReadings { at_unix_ms: Some(process::unix_ms()), ..ConfigReadings::default() }
+    }
+
+    /// Counts a reload. Its time is recorded only if that of the start is, because simulated
+    /// servers have no calendar.
+    pub fn count_reload(&mut self, has_failed: bool) {
+        self.has_failed = has_failed;
+        *if has_failed { &mut self.failed } else { &mut self.succeeded } += 1;
+        self.at_unix_ms = self.at_unix_ms.map(|_| process::unix_ms());
+    }
 }
 
 /// The facts of a device.
@@ -123,10 +155,26 @@ pub struct DeviceFacts {
     pub busy_ns: u64,
     /// The number of bios merged since the start: reads and all others.
     pub merges: [u64; 2],
-    /// The holder of the slice: the tenant or process that the elevator serves exclusively.
-    pub slice: Option<String>,
+    /// The active slice.
+    pub slice: Option<SliceFacts>,
+    /// True if the elevator has slices and has begun one.
+    pub has_slices: bool,
+    /// The tenants with a request that is behind the bound of their reservation, each with the
+    /// lateness of its latest request in ns.
+    pub late: Vec<(String, u64)>,
     /// The lateness of the emulated drive's completions.
     pub lateness: Option<Lateness>,
+}
+
+/// The active slice of an elevator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceFacts {
+    /// The tenant that the elevator serves exclusively.
+    pub holder: String,
+    /// The time since the start of the slice, in ns.
+    pub age_ns: u64,
+    /// The time until the latest end of the slice, in ns; `None` while that is not set.
+    pub left_ns: Option<u64>,
 }
 
 /// The lateness of an emulated drive's completions against its model.
@@ -223,6 +271,14 @@ pub struct AccountView<'a> {
     pub service_ns: u64,
     /// The number of requests within the reservation that completed after their bound.
     pub reservation_missed: u64,
+    /// The time by which those were late, added up, in ns.
+    pub reservation_late_ns: u64,
+    /// The time for which limits delayed requests, added up over all requests, in ns.
+    pub held_ns: u64,
+    /// The number of slices that ended.
+    pub slices: u64,
+    /// The length of those slices, added up, in ns.
+    pub slice_ns: u64,
 }
 
 /// The account of one kind of requests.

@@ -221,11 +221,11 @@ fn accounts_have_the_form_of_the_kernel() {
     assert_eq!(
         answer(target, "get tenants/data%20base/stat"),
         "= sda rbytes=12288 wbytes=0 rios=3 wios=0 dbytes=0 dios=0 fios=0 errors=0 service_usec=3 waiting=4 held=0 in_flight=1 \
-         reservation_missed=0\nok\n"
+         reservation_missed=3\nok\n"
     );
     let tenants = answer(target, "get devices/sda/tenants");
     let end =
-        " reservation_missed=0 weight=300 class=none reserve=20971520 limit=max bytes=- time=- entitlement=-\nok\n";
+        " reservation_missed=3 weight=300 class=none reserve=20971520 limit=max bytes=- time=- entitlement=-\nok\n";
     assert!(tenants.contains("\n= data%20base rbytes=12288 ") && tenants.ends_with(end), "{tenants}");
     let stat = answer(target, "get devices/sda/stat");
     let fields: Vec<_> = stat.lines().next().unwrap().split_whitespace().skip(1).collect();

@@ -69,6 +69,17 @@ pub struct Account {
     pub service_ns: u64,
     /// Requests within the tenant's reservation that completed after their deadline.
     pub reservation_missed: u64,
+    /// The time by which those requests were late, added up, in ns.
+    pub reservation_late_ns: u64,
+    /// Slices of the tenant's clients that have ended, in elevators with slices.
+    pub slices: u64,
+    /// The length of those slices, added up, in ns.
+    pub slice_ns: u64,
+    /// The time for which limits held back requests, added up over all requests, in ns, up to the
+    /// last change of [`held`](Account::held).
+    held_ns: u64,
+    /// The time of that change, in ns of the host's clock.
+    held_changed_ns: u64,
     /// The time during which the tenant had at least one request in progress, in ns, up to the last
     /// time it had none.
     pub active_ns: u64,
@@ -113,6 +124,27 @@ impl Account {
         if self.open == 0 {
             self.active_ns += now_ns.saturating_sub(self.active_since_ns);
         }
+    }
+
+    /// Counts a request that limits hold back from now on.
+    pub(crate) fn hold(&mut self, now_ns: u64) {
+        self.change_held(self.held + 1, now_ns);
+    }
+
+    /// Counts a request that limits no longer hold back.
+    pub(crate) fn release(&mut self, now_ns: u64) {
+        self.change_held(self.held.saturating_sub(1), now_ns);
+    }
+
+    fn change_held(&mut self, held: u64, now_ns: u64) {
+        self.held_ns = self.held_until(now_ns);
+        (self.held, self.held_changed_ns) = (held, now_ns);
+    }
+
+    /// Returns the time for which limits have held back requests up to `now_ns`, in ns, added up
+    /// over all requests: two requests held for a second count two seconds.
+    pub fn held_until(&self, now_ns: u64) -> u64 {
+        self.held_ns.saturating_add(now_ns.saturating_sub(self.held_changed_ns).saturating_mul(self.held))
     }
 
     /// Returns true if no request is in progress.
@@ -215,6 +247,18 @@ mod tests {
         assert_eq!(busy.leave(second, 500), 100 + 100);
         busy.enter(1_000);
         assert_eq!(busy.busy_ns(1_050), 450, "the pause does not count");
+    }
+
+    #[test]
+    fn the_time_of_held_requests_is_added_up_while_they_wait() {
+        let mut account = Account::default();
+        account.hold(1_000);
+        account.hold(1_500);
+        assert_eq!(account.held_until(2_000), 1_000 + 500, "one for 1000 ns, the other for 500 ns");
+        account.release(2_000);
+        assert_eq!(account.held_until(2_100), 1_600);
+        account.release(2_100);
+        assert_eq!((account.held, account.held_until(9_000)), (0, 1_600));
     }
 
     #[test]

@@ -54,6 +54,6 @@ pub use recorder::Recorder;
 pub use request::{Completion, Hints, IoError, IoRequest, RequestOp};
 pub use scheduler::{
     CAPACITY, CLOCK, DEPTH_MAX, DiskQueueConfig, DiskScheduler, JoinError, MemberId, ProcessPriority, QueueError,
-    ReconfigureError, SwitchError, TermsError,
+    ReconfigureError, SliceState, SwitchError, TermsError,
 };
 pub use terms::{Limits, Rate, Reserve, Terms};

@@ -22,18 +22,32 @@ pub trait Recorder: Send {
 /// The event sink of a request queue.
 #[derive(Default)]
 pub(crate) struct QueueSink {
-    /// The number of the client whose slice is active.
-    pub slice_holder: Option<u32>,
+    /// The client whose slice is active.
+    pub slice: Option<SliceStart>,
+    /// The slices that have ended and are not yet counted: the number of the client, and the length
+    /// in ns.
+    pub ended_slices: Vec<(u32, u64)>,
+    /// True if the present elevator has begun a slice.
+    pub has_slices: bool,
     /// The number of merged bios: reads, and all others.
     pub merges: [u64; 2],
     /// The attached recorder.
     pub recorder: Option<Box<dyn Recorder>>,
 }
 
+/// The start of the active slice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SliceStart {
+    /// The number of the client.
+    pub number: u32,
+    /// The start, in ns of the host's clock.
+    pub began_ns: u64,
+}
+
 impl std::fmt::Debug for QueueSink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("QueueSink")
-            .field("slice_holder", &self.slice_holder)
+            .field("slice", &self.slice)
             .field("merges", &self.merges)
             .field("is_recorded", &self.recorder.is_some())
             .finish()
@@ -44,7 +58,7 @@ impl Sink for QueueSink {
     #[inline(always)]
     fn record(&mut self, now_ns: u64, event: Event) {
         match event {
-            Event::Note(note) => self.note(note),
+            Event::Note(note) => self.note(now_ns, note),
             Event::BackMerge { bio, .. } | Event::FrontMerge { bio, .. } => {
                 self.merges[usize::from(bio.op != Op::Read)] += 1;
             }
@@ -57,11 +71,27 @@ impl Sink for QueueSink {
 }
 
 impl QueueSink {
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, now_ns: u64, note: Note) {
         match note {
-            Note::Activate { queue, .. } => self.slice_holder = Some(queue).filter(|queue| *queue > 0),
-            Note::SliceExpired { .. } | Note::BudgetExpired { .. } | Note::Switched { .. } => self.slice_holder = None,
+            Note::Activate { queue, .. } => {
+                self.end_slice(now_ns);
+                self.has_slices = true;
+                // Processes share queue 0, so its slice has no holder.
+                self.slice = Some(SliceStart { number: queue, began_ns: now_ns }).filter(|slice| slice.number > 0);
+            }
+            Note::SliceExpired { .. } | Note::BudgetExpired { .. } => self.end_slice(now_ns),
+            Note::Switched { .. } => {
+                self.end_slice(now_ns);
+                self.has_slices = false;
+            }
             _ => {}
+        }
+    }
+
+    /// Ends the active slice, if there is one.
+    pub fn end_slice(&mut self, now_ns: u64) {
+        if let Some(slice) = self.slice.take() {
+            self.ended_slices.push((slice.number, now_ns.saturating_sub(slice.began_ns)));
         }
     }
 }

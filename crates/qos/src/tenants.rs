@@ -146,9 +146,13 @@ impl Tenants {
         &mut self.members[member as usize].first
     }
 
+    /// Returns the tenant of the client with a number.
+    pub fn tenant_of_number(&self, number: u32) -> Option<u32> {
+        self.members.get(number.checked_sub(1)? as usize).map(|member| member.tenant)
+    }
+
     pub fn name_of_number(&self, number: u32) -> Option<&str> {
-        let member = self.members.get(number.checked_sub(1)? as usize)?;
-        self.nodes.get(member.tenant as usize).map(|node| node.name.as_str())
+        self.nodes.get(self.tenant_of_number(number)? as usize).map(|node| node.name.as_str())
     }
 
     /// Returns the number of clients with waiting requests, and the smallest number of waiting

@@ -42,6 +42,7 @@ impl<E: Engine> Server<E> {
     /// nothing has changed.
     pub fn reload(&mut self, new: Config, tls: Option<Arc<ServerConfig>>) -> Result<(), ReloadError> {
         let applied = self.apply_config(new, tls);
+        self.readings.count_reload(applied.is_err());
         self.reload_status = match &applied {
             Ok(warnings) if warnings.is_empty() => "ok".into(),
             Ok(warnings) => format!("ok, but {}", warnings.join("; ")),
@@ -50,8 +51,9 @@ impl<E: Engine> Server<E> {
         applied.map(|_| ())
     }
 
-    /// Records in the control tree that a configuration could not be read.
+    /// Records a configuration that could not be read, for the control tree and the metrics.
     pub fn reload_failed(&mut self, why: &str) {
+        self.readings.count_reload(true);
         self.reload_status = why.replace('\n', "; ");
     }
 

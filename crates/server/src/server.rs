@@ -8,8 +8,8 @@ use std::os::fd::OwnedFd;
 
 use hoistway_blockdev::remote::Sabotage;
 use hoistway_blockdev::{Device, IoOutput};
-use hoistway_control::Watch;
 use hoistway_control::metrics::Metrics;
+use hoistway_control::{ConfigReadings, Watch};
 use hoistway_qos::{Completion, Recorder};
 use hoistway_reactor::{Engine, Event, ListenerId};
 
@@ -72,6 +72,8 @@ pub struct Server<E: Engine> {
     pub(crate) metrics: Metrics,
     /// The result of the last reload, as the control tree shows it.
     pub(crate) reload_status: String,
+    /// The readings of the configuration, as the metrics show them.
+    pub(crate) readings: ConfigReadings,
     /// Removed tenants and groups that are still in use.
     pub(crate) retired: Vec<Retired>,
 }

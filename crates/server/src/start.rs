@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hoistway_blockdev::{Device, DeviceError};
 use hoistway_config::{Config, ExportConfig, GroupConfig, TenantConfig};
-use hoistway_control::Watch;
 use hoistway_control::metrics::Metrics;
+use hoistway_control::{ConfigReadings, Watch};
 use hoistway_qos::{Terms, TermsError};
 use hoistway_reactor::Engine;
 use rustls::ServerConfig;
@@ -113,6 +113,7 @@ impl<E: Engine> Server<E> {
             watch: Watch::default(),
             metrics: Metrics::default(),
             reload_status: "never".into(),
+            readings: ConfigReadings::default(),
             retired: Vec::new(),
         })
     }

@@ -106,6 +106,30 @@ fn a_pause_allows_one_burst() {
 }
 
 #[test]
+fn the_time_of_held_requests_is_counted_while_they_wait() {
+    let mut testbed = Testbed::new(&millisecond(Kind::Noop, 8));
+    testbed.device.scheduler_mut().set_tenant("capped", &limited(rate(MIB, MIB), None), 0).expect("good terms");
+    let member = testbed.device.scheduler_mut().join(Some("capped"), None, 0).expect("the client can join");
+    for ticket in 0..4 {
+        testbed.device.submit(member, read(ticket, 0, MIB), 0);
+    }
+    let held_ns = |testbed: &Testbed, now_ns| {
+        let account = testbed.device.scheduler().account("capped").expect("it has an account");
+        (account.held, account.held_until(now_ns))
+    };
+    // The burst lets the first pass at once, the others pass after 1, 2 and 3 s.
+    assert_eq!(held_ns(&testbed, 500 * MS), (3, 1500 * MS));
+    assert!(wait_for(&mut testbed, 2, 5 * SECOND).is_some());
+    let (held, sum_ns) = held_ns(&testbed, testbed.now());
+    assert_eq!(held, 1);
+    assert!(sum_ns.abs_diff(5 * SECOND) < 20 * MS, "1 s and twice 2 s: {sum_ns} ns");
+    let now_ns = testbed.now();
+    testbed.device.leave(member, now_ns);
+    let after = held_ns(&testbed, now_ns + SECOND);
+    assert_eq!(after, (0, sum_ns), "the last request left with its client");
+}
+
+#[test]
 fn flushes_bypass_limits_and_trims_count_as_operations_only() {
     let mut testbed = Testbed::new(&millisecond(Kind::Noop, 8));
     testbed.device.scheduler_mut().set_tenant("capped", &limited(rate(1, 1), rate(1_000, 10)), 0).expect("good terms");

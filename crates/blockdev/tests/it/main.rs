@@ -10,4 +10,5 @@ mod pieces;
 mod reservations;
 mod shares;
 mod simulator_agreement;
+mod slices;
 mod testbed;

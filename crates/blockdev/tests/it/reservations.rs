@@ -180,6 +180,41 @@ fn late_requests_are_counted_for_their_tenant() {
 }
 
 #[test]
+fn the_lateness_of_requests_is_known_while_they_wait_and_after() {
+    // The device takes 1 s for a request of 64 KiB; its configuration says 1 ms.
+    let config = DeviceConfig { drive: Some(constant_drive(SECOND, 1)), ..known(Kind::Noop) };
+    let mut testbed = Testbed::new(&config);
+    testbed.device.scheduler_mut().set_tenant("film", &reserving(MIB), 0).expect("room for it");
+    testbed.device.scheduler_mut().set_tenant("other", &Terms::default(), 0).expect("good terms");
+    testbed.add(Some("film"), Client::reads(1, 65_536));
+    testbed.add(Some("other"), Client::reads(1, 65_536));
+    testbed.run_until(500 * MS);
+    let bound_ns = testbed.device.scheduler().reserved().expect("a reservation").delay_ns_max;
+    let lateness_ns = |testbed: &Testbed, now_ns| match testbed.device.scheduler().late_tenants(now_ns)[..] {
+        [] => 0,
+        [("film", ns)] => ns,
+        ref others => panic!("only film has a reservation: {others:?}"),
+    };
+    // Both requests arrived at 0 and are not complete. One of the two is in the device.
+    assert!(bound_ns < 400 * MS, "{bound_ns}");
+    let late_ns = lateness_ns(&testbed, 500 * MS);
+    assert!(late_ns.abs_diff(500 * MS - bound_ns) < 20 * MS, "{late_ns} after the bound of {bound_ns} ns");
+    assert_eq!(lateness_ns(&testbed, 900 * MS) - late_ns, 400 * MS, "it grows with time");
+    let account = |testbed: &Testbed| {
+        let account = testbed.device.scheduler().account("film").expect("it has an account");
+        (account.reservation_missed, account.reservation_late_ns)
+    };
+    assert_eq!(account(&testbed), (0, 0), "nothing has completed");
+    testbed.run_until(10 * SECOND + 500 * MS);
+    let (missed, sum_ns) = account(&testbed);
+    // Each takes 1 s, or 2 s if the other tenant's request is served before it.
+    let mean_ns = sum_ns / missed.max(1);
+    assert!(missed >= 3 && (500 * MS..2 * SECOND).contains(&mean_ns), "{missed} requests, late by {mean_ns} ns");
+    let (_, other) = testbed.device.scheduler().accounts().find(|(name, _)| *name == "other").expect("an account");
+    assert_eq!((other.reservation_missed, other.reservation_late_ns), (0, 0));
+}
+
+#[test]
 fn reservations_beyond_the_device_are_reported_and_marked() {
     let mut testbed = Testbed::new(&known(Kind::Fiops));
     for name in ["film", "music"] {

@@ -1,6 +1,7 @@
 //! The metrics of the server as OpenMetrics text, for Prometheus and compatible scrapers.
 
 pub mod http;
+mod of_process;
 mod sample;
 #[cfg(test)]
 mod tests;
@@ -8,17 +9,21 @@ mod tests;
 use std::collections::BTreeSet;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeLabelSet, EncodeMetric, MetricEncoder};
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelSet, EncodeMetric, MetricEncoder,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::process;
 use crate::share::Watch;
 use crate::target::AdminTarget;
-use sample::{BOUNDS_S, Sample};
+use of_process::MemoryLimit;
+use sample::{BOUNDS_S, Sample, Tally};
 
 /// The maximum number of tenants with a label of their own. The others share one label.
 pub const TENANTS_MAX: usize = 64;
@@ -36,12 +41,21 @@ pub struct Metrics {
     labelled: BTreeSet<String>,
     /// The uptime in ns at the last scrape, and its text.
     last: Option<(u64, String)>,
+    /// True if the figures of the process are among the metrics.
+    has_process: bool,
 }
 
 impl Metrics {
-    /// Creates the state before the first scrape: no tenant has a label of its own.
+    /// Creates the state before the first scrape: no tenant has a label of its own. Without figures
+    /// of the process, the text depends on the target alone.
     pub fn new() -> Metrics {
         Metrics::default()
+    }
+
+    /// Creates the state before the first scrape, with the figures of this process among the
+    /// metrics.
+    pub fn of_process() -> Metrics {
+        Metrics { has_process: true, ..Metrics::default() }
     }
 
     /// Returns all metrics as OpenMetrics text, at most [`FRESH_NS`] old.
@@ -54,10 +68,18 @@ impl Metrics {
         let sample = Sample::take(server, &mut self.labelled, watch, target);
         let mut registry = Registry::with_prefix("hoistway");
         registry.register_collector(Box::new(sample));
+        // The names of these metrics have no prefix: programs of all kinds have them.
+        let mut unprefixed = Registry::default();
+        if let Some(facts) = self.has_process.then(process::read).flatten() {
+            registry.register_collector(Box::new(MemoryLimit(facts.memory_bytes_max)));
+            unprefixed.register_collector(Box::new(facts));
+        }
         let mut text = String::new();
         // Writing to a string does not fail. If it did, the text would lack its end, and a scraper
         // would refuse it.
-        let _ = encode(&mut text, &registry);
+        let _ = encode_registry(&mut text, &registry)
+            .and_then(|()| encode_registry(&mut text, &unprefixed))
+            .and_then(|()| encode_eof(&mut text));
         self.last = Some((at_ns, text.clone()));
         text
     }
@@ -68,6 +90,9 @@ impl Collector for Sample {
         self.server(&mut encoder)?;
         self.devices(&mut encoder)?;
         self.tenants(&mut encoder)?;
+        self.reservations(&mut encoder)?;
+        self.terms(&mut encoder)?;
+        self.slices(&mut encoder)?;
         self.durations(&mut encoder)
     }
 }
@@ -87,13 +112,45 @@ impl Sample {
         )?)?;
         let open = ConstGauge::new(whole(self.server.connections));
         open.encode(encoder.encode_descriptor("connections", "Open connections", None, MetricType::Gauge)?)?;
+        let most = ConstGauge::new(whole(self.server.connections_max));
+        most.encode(encoder.encode_descriptor(
+            "connections_max",
+            "Limit of open connections",
+            None,
+            MetricType::Gauge,
+        )?)?;
         let accepted = ConstCounter::new(self.server.connections_total);
         accepted.encode(encoder.encode_descriptor(
             "connections_accepted",
             "Connections accepted since the start",
             None,
             MetricType::Counter,
-        )?)
+        )?)?;
+        self.readings(encoder)
+    }
+
+    /// Encodes the metrics of the readings of the configuration.
+    fn readings(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let readings = &self.server.readings;
+        let last = ConstGauge::new(i64::from(!readings.has_failed));
+        last.encode(encoder.encode_descriptor(
+            "last_reload_success",
+            "1 if the configuration was read without an error the last time, at the start or by a reload",
+            None,
+            MetricType::Gauge,
+        )?)?;
+        let family = encoder.encode_descriptor(
+            "last_reload_timestamp",
+            "Time at which the configuration was read the last time, in seconds since 1970",
+            Some(&Unit::Seconds),
+            MetricType::Gauge,
+        )?;
+        if let Some(ms) = readings.at_unix_ms {
+            ConstGauge::new(ms as f64 / 1000.0).encode(family)?;
+        }
+        let results = [("success", readings.succeeded), ("failure", readings.failed)];
+        let rows = results.into_iter().map(|(result, count)| ([("result", result)], count));
+        counters(encoder, "reloads", "Reloads of the configuration since the start", None, rows)
     }
 
     /// Encodes the metrics of the devices.
@@ -103,23 +160,26 @@ impl Sample {
             encoder,
             "device_depth",
             "The most requests in the device",
+            None,
             rows().map(|(labels, device)| (labels, whole(u64::from(device.depth)))),
         )?;
         gauges(
             encoder,
             "device_in_flight",
             "Requests in the device",
+            None,
             rows().map(|(labels, device)| (labels, whole(device.in_flight[0] + device.in_flight[1]))),
         )?;
         let busy = rows().map(|(labels, device)| (labels, seconds(device.busy_ns)));
         counters(encoder, "device_busy", "Time with at least one request in the device", Some(&Unit::Seconds), busy)?;
         let elevators =
             rows().map(|([device], facts)| ([device, ("elevator", facts.elevator.info().name.to_owned())], 1));
-        gauges(encoder, "device_elevator", "The elevator of the device", elevators)?;
+        gauges(encoder, "device_elevator", "The elevator of the device", None, elevators)?;
         gauges(
             encoder,
             "device_violation",
             "1 if the custom elevator of the device broke a rule: requests are dispatched in order of arrival",
+            None,
             rows().map(|(labels, device)| (labels, i64::from(device.violation.is_some()))),
         )?;
         let mut family = encoder.encode_descriptor(
@@ -139,13 +199,95 @@ impl Sample {
         Ok(())
     }
 
+    /// Returns the figures of each tenant on each device, with their labels.
+    fn tenant_rows(&self) -> impl Iterator<Item = (TenantLabels, &Tally)> {
+        self.tenants
+            .iter()
+            .map(|((device, tenant), tally)| ([("tenant", tenant.clone()), ("device", device.clone())], tally))
+    }
+
+    /// Encodes the terms of each tenant on each device.
+    fn terms(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let rows = || self.tenant_rows().filter_map(|(labels, tally)| Some((labels, tally.terms.as_ref()?)));
+        gauges(
+            encoder,
+            "weight",
+            "Weight of a tenant among its siblings",
+            None,
+            rows().map(|(labels, terms)| (labels, i64::from(terms.weight))),
+        )?;
+        let bytes_per_second = Unit::Other("bytes_per_second".to_owned());
+        gauges(
+            encoder,
+            "reservation",
+            "Reserved bandwidth of a tenant",
+            Some(&bytes_per_second),
+            rows().filter_map(|(labels, terms)| Some((labels, whole(terms.reserve?.bytes_per_second)))),
+        )?;
+        gauges(
+            encoder,
+            "limit",
+            "Limit of a tenant's bandwidth",
+            Some(&bytes_per_second),
+            rows().filter_map(|(labels, terms)| Some((labels, whole(terms.limits.bytes?.per_second)))),
+        )?;
+        gauges(
+            encoder,
+            "limit",
+            "Limit of a tenant's requests",
+            Some(&Unit::Other("requests_per_second".to_owned())),
+            rows().filter_map(|(labels, terms)| Some((labels, whole(terms.limits.operations?.per_second)))),
+        )
+    }
+
+    /// Encodes the slices of elevators that have them.
+    fn slices(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let rows = || self.tenant_rows().filter(|(_, tally)| tally.holds_slice.is_some() || tally.slices > 0);
+        counters(
+            encoder,
+            "slices",
+            "Slices of a tenant that ended",
+            None,
+            rows().map(|(labels, tally)| (labels, tally.slices)),
+        )?;
+        counters(
+            encoder,
+            "slice",
+            "Time of a tenant's slices that ended",
+            Some(&Unit::Seconds),
+            rows().map(|(labels, tally)| (labels, seconds(tally.slice_ns))),
+        )?;
+        gauges(
+            encoder,
+            "slice_holder",
+            "1 if the elevator serves the tenant exclusively now",
+            None,
+            rows().filter_map(|(labels, tally)| Some((labels, i64::from(tally.holds_slice?)))),
+        )?;
+        let devices = || self.devices.iter().filter(|(_, facts)| facts.has_slices);
+        let slices = || devices().map(|(name, facts)| ([("device", name.clone())], facts.slice.as_ref()));
+        gauges(
+            encoder,
+            "slice_length",
+            "Length of the present slice up to its latest end; 0 without a slice",
+            Some(&Unit::Seconds),
+            slices().map(|(labels, slice)| {
+                let length_ns = slice.and_then(|slice| Some(slice.age_ns.saturating_add(slice.left_ns?)));
+                (labels, seconds(length_ns.unwrap_or(0)))
+            }),
+        )?;
+        gauges(
+            encoder,
+            "slice_left",
+            "Time until the latest end of the present slice; 0 without a slice",
+            Some(&Unit::Seconds),
+            slices().map(|(labels, slice)| (labels, seconds(slice.and_then(|slice| slice.left_ns).unwrap_or(0)))),
+        )
+    }
+
     /// Encodes the metrics of each tenant on each device, apart from latencies.
     fn tenants(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
-        let rows = || {
-            self.tenants
-                .iter()
-                .map(|((device, tenant), tally)| ([("tenant", tenant.clone()), ("device", device.clone())], tally))
-        };
+        let rows = || self.tenant_rows();
         let ops = || {
             rows().flat_map(|([tenant, device], tally)| {
                 tally
@@ -165,30 +307,33 @@ impl Sample {
         counters(encoder, "errors", "Failed requests", None, ops().map(|(labels, op)| (labels, op.errors)))?;
         let service = rows().map(|(labels, tally)| (labels, seconds(tally.service_ns)));
         counters(encoder, "service", "Device time of a tenant", Some(&Unit::Seconds), service)?;
-        let missed = rows().map(|(labels, tally)| (labels, tally.reservation_missed));
+        let held = rows().map(|(labels, tally)| (labels, seconds(tally.held_ns)));
         counters(
             encoder,
-            "reservation_missed",
-            "Requests within a reservation that completed after their bound",
-            None,
-            missed,
+            "held",
+            "Time for which the limits of a tenant delayed requests, added up over all requests",
+            Some(&Unit::Seconds),
+            held,
         )?;
         gauges(
             encoder,
             "queue_depth",
             "Requests waiting in the queue",
+            None,
             rows().map(|(labels, tally)| (labels, whole(tally.waiting))),
         )?;
         gauges(
             encoder,
             "held",
             "Requests delayed by the limits of a tenant",
+            None,
             rows().map(|(labels, tally)| (labels, whole(tally.held))),
         )?;
         gauges(
             encoder,
             "in_flight",
             "Requests in the device",
+            None,
             rows().map(|(labels, tally)| (labels, whole(tally.in_flight))),
         )?;
         let mut family = encoder.encode_descriptor(
@@ -208,6 +353,36 @@ impl Sample {
             }
         }
         Ok(())
+    }
+
+    /// Encodes how each tenant's reservation was kept.
+    fn reservations(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
+        let rows = || self.tenant_rows();
+        let missed = rows().map(|(labels, tally)| (labels, tally.reservation_missed));
+        counters(
+            encoder,
+            "reservation_missed",
+            "Requests within a reservation that completed after their bound",
+            None,
+            missed,
+        )?;
+        let late = rows().map(|(labels, tally)| (labels, seconds(tally.reservation_late_ns)));
+        counters(
+            encoder,
+            "reservation_late",
+            "Time by which requests within a reservation completed after their bound, added up",
+            Some(&Unit::Seconds),
+            late,
+        )?;
+        let reserved =
+            |tally: &Tally| tally.lateness_ns > 0 || tally.terms.as_ref().is_some_and(|t| t.reserve.is_some());
+        gauges(
+            encoder,
+            "reservation_lateness",
+            "Time by which the latest request within a reservation is behind its bound now",
+            Some(&Unit::Seconds),
+            rows().filter(|(_, tally)| reserved(tally)).map(|(labels, tally)| (labels, seconds(tally.lateness_ns))),
+        )
     }
 
     /// Encodes the latency histograms of each tenant on each device.
@@ -241,6 +416,9 @@ impl Sample {
     }
 }
 
+/// The labels of a tenant on a device.
+type TenantLabels = [(&'static str, String); 2];
+
 /// Encodes a counter family with one counter for each row of labels and value. The encoder appends
 /// the unit to `name`.
 fn counters<L: EncodeLabelSet, V: EncodeCounterValue>(
@@ -257,14 +435,16 @@ fn counters<L: EncodeLabelSet, V: EncodeCounterValue>(
     Ok(())
 }
 
-/// Encodes a gauge family with one gauge for each row of labels and value.
-fn gauges<L: EncodeLabelSet>(
+/// Encodes a gauge family with one gauge for each row of labels and value. The encoder appends the
+/// unit to `name`.
+fn gauges<L: EncodeLabelSet, V: EncodeGaugeValue>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    rows: impl Iterator<Item = (L, i64)>,
+    unit: Option<&Unit>,
+    rows: impl Iterator<Item = (L, V)>,
 ) -> std::fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
     for (labels, value) in rows {
         ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
     }

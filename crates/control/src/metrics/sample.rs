@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use super::{OTHERS, TENANTS_MAX};
 use crate::share::{Share, Watch};
 use crate::target::{AccountView, AdminTarget, DeviceFacts, ObjectKind, OpView, ServerFacts};
-use hoistway_qos::OpKind;
+use hoistway_qos::{OpKind, Terms};
 
 /// The upper bounds of the latency buckets in seconds: 1, 2.5 and 5 of each decade from 10 us to
 /// 10 s. A last bucket has no bound.
@@ -36,6 +36,20 @@ pub struct Tally {
     pub service_ns: u64,
     /// The number of requests within a reservation that completed after their bound.
     pub reservation_missed: u64,
+    /// The time by which those were late, in ns.
+    pub reservation_late_ns: u64,
+    /// The lateness of the latest request within a reservation, in ns.
+    pub lateness_ns: u64,
+    /// The time for which limits delayed requests, in ns.
+    pub held_ns: u64,
+    /// The number of slices that ended.
+    pub slices: u64,
+    /// The length of those slices, in ns.
+    pub slice_ns: u64,
+    /// Whether the active slice is the tenant's; `None` under elevators without slices.
+    pub holds_slice: Option<bool>,
+    /// The terms; `None` for the label of several tenants.
+    pub terms: Option<Terms>,
     /// The number of requests in the queue.
     pub waiting: u64,
     /// The number of requests that limits delay.
@@ -94,9 +108,11 @@ impl Sample {
                 let label = if own { tenant } else { OTHERS };
                 let tally = tenants.entry((name.clone(), label.to_owned())).or_default();
                 tally.add(account);
+                tally.add_state(tenant, &facts);
                 if own {
                     tally.add_latencies(account);
                     tally.share = watch.share(&name, tenant);
+                    tally.terms = target.terms(tenant);
                 }
             });
             devices.push((name, facts));
@@ -111,6 +127,13 @@ impl Default for Tally {
             ops: OpKind::ALL.map(|op| (op.name(), Figures::default())),
             service_ns: 0,
             reservation_missed: 0,
+            reservation_late_ns: 0,
+            lateness_ns: 0,
+            held_ns: 0,
+            slices: 0,
+            slice_ns: 0,
+            holds_slice: None,
+            terms: None,
             waiting: 0,
             held: 0,
             in_flight: 0,
@@ -122,15 +145,29 @@ impl Default for Tally {
 impl Tally {
     fn add(&mut self, account: &AccountView<'_>) {
         self.ops.iter_mut().zip(&account.ops).for_each(|((_, figures), op)| figures.add(op));
-        let sums = [
-            &mut self.service_ns,
-            &mut self.reservation_missed,
-            &mut self.waiting,
-            &mut self.held,
-            &mut self.in_flight,
-        ];
-        let more = [account.service_ns, account.reservation_missed, account.waiting, account.held, account.in_flight];
-        sums.into_iter().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        for (sum, more) in [
+            (&mut self.service_ns, account.service_ns),
+            (&mut self.reservation_missed, account.reservation_missed),
+            (&mut self.reservation_late_ns, account.reservation_late_ns),
+            (&mut self.held_ns, account.held_ns),
+            (&mut self.slices, account.slices),
+            (&mut self.slice_ns, account.slice_ns),
+            (&mut self.waiting, account.waiting),
+            (&mut self.held, account.held),
+            (&mut self.in_flight, account.in_flight),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    /// Adds what the elevator does for a tenant at present: its slice, and late requests.
+    fn add_state(&mut self, tenant: &str, device: &DeviceFacts) {
+        let late = device.late.iter().find(|(name, _)| name == tenant);
+        self.lateness_ns = self.lateness_ns.max(late.map_or(0, |(_, ns)| *ns));
+        if device.has_slices {
+            let holds = device.slice.as_ref().is_some_and(|slice| slice.holder == tenant);
+            self.holds_slice = Some(holds || self.holds_slice == Some(true));
+        }
     }
 
     fn add_latencies(&mut self, account: &AccountView<'_>) {

@@ -1,10 +1,14 @@
 //! Scrapes of a fake server.
 
+use std::collections::BTreeMap;
+
 use hoistway_core::Kind;
+use hoistway_qos::{Limits, Rate, Terms};
 
 use super::http::{REQUEST_BYTES_MAX, Session};
 use super::*;
 use crate::fake::FakeTarget;
+use crate::share::INTERVAL_NS;
 use crate::{
     AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, ObjectKind, Refused, ServerFacts,
     TenantFacts,
@@ -23,7 +27,10 @@ fn answer(request: &[u8]) -> (String, bool) {
 
 #[test]
 fn a_scrape_has_the_counters_of_tenants_in_base_units() {
-    let text = Metrics::new().text(&Watch::new(), &FakeTarget::new());
+    let mut target = FakeTarget::new();
+    let limits = Limits { bytes: Some(Rate::new(50 << 20)), operations: Some(Rate::new(150)) };
+    target.tenants.insert("backup".into(), Terms { limits, ..Terms::default() });
+    let text = Metrics::new().text(&Watch::new(), &target);
     for line in [
         "# TYPE hoistway_request_duration_seconds histogram",
         "hoistway_requests_total{op=\"read\",tenant=\"data base\",device=\"sda\"} 3",
@@ -38,13 +45,36 @@ fn a_scrape_has_the_counters_of_tenants_in_base_units() {
         "hoistway_lateness_seconds{device=\"sda\",quantile=\"0.99\"} 0.00009",
         "hoistway_build_info{version=\"0.1.0\",engine=\"simulated\"} 1",
         "hoistway_connections 3",
-        "hoistway_reservation_missed_total{tenant=\"backup\",device=\"sda\"} 0",
+        "hoistway_connections_max 16384",
+        "hoistway_last_reload_success 1",
+        "hoistway_last_reload_timestamp_seconds 1700000000.5",
+        "hoistway_reloads_total{result=\"success\"} 0",
+        "hoistway_reloads_total{result=\"failure\"} 2",
+        "hoistway_reservation_missed_total{tenant=\"backup\",device=\"sda\"} 1",
+        "hoistway_reservation_late_seconds_total{tenant=\"data base\",device=\"sda\"} 1.5",
+        "hoistway_reservation_lateness_seconds{tenant=\"data base\",device=\"sda\"} 0.25",
+        "hoistway_held_seconds_total{tenant=\"data base\",device=\"sda\"} 6.0",
+        "hoistway_weight{tenant=\"data base\",device=\"sda\"} 300",
+        "hoistway_reservation_bytes_per_second{tenant=\"data base\",device=\"sda\"} 20971520",
+        "hoistway_limit_bytes_per_second{tenant=\"backup\",device=\"sda\"} 52428800",
+        "hoistway_limit_requests_per_second{tenant=\"backup\",device=\"sda\"} 150",
+        "hoistway_slices_total{tenant=\"data base\",device=\"sda\"} 6",
+        "hoistway_slice_seconds_total{tenant=\"backup\",device=\"sda\"} 0.08",
+        "hoistway_slice_holder{tenant=\"backup\",device=\"sda\"} 1",
+        "hoistway_slice_holder{tenant=\"data base\",device=\"sda\"} 0",
+        "hoistway_slice_length_seconds{device=\"sda\"} 0.04",
+        "hoistway_slice_left_seconds{device=\"sda\"} 0.01",
         "hoistway_request_duration_seconds_count{op=\"read\",tenant=\"backup\",device=\"sda\",phase=\"queue\"} 100",
         "hoistway_request_duration_seconds_bucket{le=\"+Inf\",op=\"read\",tenant=\"backup\",device=\"sda\",phase=\"queue\"} 100",
     ] {
         assert!(text.lines().any(|present| present == line), "{line}\n{text}");
     }
-    assert!(text.ends_with("# EOF\n"));
+    for absent in
+        ["hoistway_reservation_lateness_seconds{tenant=\"backup\"", "hoistway_limit_bytes_per_second{tenant=\"data"]
+    {
+        assert!(!text.contains(absent), "{absent}: no such terms\n{text}");
+    }
+    assert!(text.ends_with("# EOF\n") && !text.contains("process_"), "{text}");
     // 1 to 100 ms: at least 9 are below 10 ms; the histogram is exact to 1 %.
     let bucket = |le: &str| {
         let start = format!("hoistway_request_duration_seconds_bucket{{le=\"{le}\",op=\"read\",tenant=\"backup\"");
@@ -58,8 +88,51 @@ fn a_scrape_has_the_counters_of_tenants_in_base_units() {
 }
 
 #[test]
+fn terms_set_at_run_time_are_those_of_the_next_scrape() {
+    let mut target = FakeTarget::new();
+    let weight = |target: &FakeTarget| {
+        let text = Metrics::new().text(&Watch::new(), target);
+        let line = text.lines().find(|line| line.starts_with("hoistway_weight{tenant=\"backup\"")).map(str::to_owned);
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u16>().ok())
+    };
+    assert_eq!(weight(&target), Some(100));
+    let terms = Terms { weight: 7, ..Terms::default() };
+    target.change(Change::Terms { tenant: "backup".into(), terms }).expect("a fake change");
+    assert_eq!(weight(&target), Some(7));
+}
+
+#[test]
+fn the_figures_of_the_process_have_the_names_of_all_programs() {
+    let text = Metrics::of_process().text(&Watch::new(), &FakeTarget::new());
+    let value = |name: &str| -> f64 {
+        let line = text.lines().find(|line| line.split(' ').next() == Some(name));
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_else(|| panic!("{name}: {text}"))
+    };
+    assert!(value("process_resident_memory_bytes") >= 1_048_576.0);
+    assert!(value("process_virtual_memory_bytes") > value("process_resident_memory_bytes"));
+    assert!(value("process_threads") >= 1.0 && value("process_cpu_seconds_total") >= 0.0);
+    assert!(value("process_start_time_seconds") > 1_700_000_000.0, "after 2023");
+    let descriptors = value("process_open_fds");
+    assert!((3.0..=value("process_max_fds")).contains(&descriptors), "{descriptors}");
+    assert_eq!(text.matches("# EOF").count(), 1);
+}
+
+#[test]
+fn the_limit_of_memory_is_a_gauge_if_there_is_one() {
+    let text_of = |limit| {
+        let mut registry = Registry::with_prefix("hoistway");
+        registry.register_collector(Box::new(MemoryLimit(limit)));
+        let mut text = String::new();
+        encode_registry(&mut text, &registry).expect("a string");
+        text
+    };
+    assert!(text_of(Some(1 << 30)).ends_with("\nhoistway_memory_limit_bytes 1073741824\n"), "{}", text_of(Some(1)));
+    assert!(text_of(None).ends_with("# UNIT hoistway_memory_limit_bytes bytes\n"), "{}", text_of(None));
+}
+
+#[test]
 fn every_sample_belongs_to_a_family_that_was_declared() {
-    let text = Metrics::new().text(&Watch::new(), &FakeTarget::new());
+    let text = Metrics::of_process().text(&Watch::new(), &FakeTarget::new());
     let families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     let mut distinct = families.clone();
     distinct.sort_unstable();
@@ -75,20 +148,65 @@ fn every_sample_belongs_to_a_family_that_was_declared() {
     }
 }
 
+/// The reference, with a table of all metrics.
+const REFERENCE: &str = include_str!("../../../../docs/serve-control.md");
+
+#[test]
+fn the_reference_lists_every_metric_with_its_labels() {
+    let (mut target, mut watch) = (FakeTarget::new(), Watch::new());
+    let limits = Limits { bytes: Some(Rate::new(50 << 20)), operations: Some(Rate::new(150)) };
+    target.tenants.insert("backup".into(), Terms { limits, ..Terms::default() });
+    for second in 1..4 {
+        target.served = second;
+        watch.tick(second * INTERVAL_NS, &target);
+    }
+    let text = Metrics::of_process().text(&watch, &target);
+    // The names of samples, and of families without a sample here, with their labels.
+    let mut written: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(family) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = family.split_once(' ').expect("a name and a type");
+            let end = match kind {
+                "counter" => "_total",
+                "info" => "_info",
+                _ => "",
+            };
+            written.entry(format!("{name}{end}")).or_default();
+        } else if let Some((name, labels)) = line.split_once('{') {
+            let name = name.trim_end_matches("_bucket").trim_end_matches("_sum").trim_end_matches("_count");
+            let labels = labels.rsplit_once('}').map_or("", |(labels, _)| labels).split("\",");
+            let labels =
+                labels.filter_map(|label| Some(label.split_once('=')?.0.to_owned())).filter(|label| label != "le");
+            written.entry(name.to_owned()).or_default().extend(labels);
+        }
+    }
+    written.get_mut("hoistway_build_info").expect("it is there").clear();
+    let mut listed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for row in REFERENCE.lines().filter(|line| line.starts_with("| `hoistway_") || line.starts_with("| `process_")) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let labels: BTreeSet<String> =
+            cells[1].split(", ").filter(|label| !label.is_empty()).map(str::to_owned).collect();
+        for name in cells[0].split(", ").map(|name| name.trim_matches('`')) {
+            listed.insert(name.to_owned(), labels.clone());
+        }
+    }
+    assert_eq!(listed, written, "docs/serve-control.md, the table of metrics");
+}
+
 /// The dashboard and the alerts, which read the metrics.
 const DASHBOARD: &str = include_str!("../../../../packaging/grafana/hoistway.json");
 const ALERTS: &str = include_str!("../../../../packaging/prometheus/hoistway.rules.yml");
 
 #[test]
 fn the_dashboard_has_all_metrics_and_the_alerts_have_no_others() {
-    let text = Metrics::new().text(&Watch::new(), &FakeTarget::new());
+    let text = Metrics::of_process().text(&Watch::new(), &FakeTarget::new());
     let families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     let samples = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split(['{', ' ']).next());
     // A family without a sample in this scrape counts under its own name.
     let existing: BTreeSet<&str> = samples.chain(families.iter().copied()).collect();
     let used = |source: &'static str| -> BTreeSet<&'static str> {
         let words = source.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        words.filter(|word| word.starts_with("hoistway_")).collect()
+        words.filter(|word| word.starts_with("hoistway_") || word.starts_with("process_")).collect()
     };
     let (shown, watched) = (used(DASHBOARD), used(ALERTS));
     assert!(watched.len() >= 8, "{watched:?}");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hoistway_config::mount::MountTenant;
 use hoistway_control::admin::{self, DeviceAdmin, DeviceChange, GroupTerms, LogControl, Registry};
 use hoistway_control::{
-    AccountView, AdminTarget, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, MediumFacts, ObjectKind,
-    Refused, ServerFacts, TenantFacts, device_facts, is_used, view_of,
+    AccountView, AdminTarget, Change, ClientFacts, ConfigReadings, DeviceFacts, ExportFacts, GroupFacts, MediumFacts,
+    ObjectKind, Refused, ServerFacts, TenantFacts, device_facts, is_used, view_of,
 };
 use hoistway_qos::DiskScheduler;
 use hoistway_qos::Terms;
@@ -22,11 +22,13 @@ pub struct GateAdmin {
     shared: Arc<Shared>,
     /// Sets the log filter.
     log: Option<Box<dyn LogControl + Send>>,
+    /// The reading of the configuration at the start, the only one.
+    readings: ConfigReadings,
 }
 
 impl GateAdmin {
     pub(super) fn new(shared: Arc<Shared>) -> GateAdmin {
-        GateAdmin { shared, log: None }
+        GateAdmin { shared, log: None, readings: ConfigReadings::at_start() }
     }
 
     /// Makes the log filter settable from the control tree.
@@ -92,6 +94,7 @@ impl AdminTarget for GateAdmin {
             connections_max: u64::from(hoistway_qos::CAPACITY.contexts),
             connections_total: issuers,
             reload: "never".to_owned(),
+            readings: self.readings,
             log: self.log.as_ref().map(|log| log.filter()),
         }
     }
@@ -220,7 +223,7 @@ impl AdminTarget for GateAdmin {
         let Some(queue) = self.queue(device) else { return };
         let account = queue.lock().device.scheduler().account(tenant).cloned();
         if let Some(account) = account.filter(is_used) {
-            report(&view_of(&account));
+            report(&view_of(&account, now_ns()));
         }
     }
 

@@ -45,7 +45,7 @@ impl AdminEndpoints {
     /// # Errors
     /// The thread cannot be started.
     pub fn start(admin: GateAdmin) -> io::Result<AdminEndpoints> {
-        let state = State { admin, watch: Watch::new(), metrics: Metrics::new() };
+        let state = State { admin, watch: Watch::new(), metrics: Metrics::of_process() };
         let shared = Arc::new(Shared { state: Mutex::new(state), connections: AtomicUsize::new(0) });
         let sampled = Arc::downgrade(&shared);
         thread::Builder::new().name("hoistway-watch".into()).spawn(move || {

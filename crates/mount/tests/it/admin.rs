@@ -97,7 +97,9 @@ fn query_everything(mounted: &Scheduling) -> std::io::Result<usize> {
     let answer = control.query("get -r")?;
     assert!(answer.iter().any(|line| line.starts_with("clients/")), "{answer:?}");
     let metrics = mounted.metrics(LONG)?;
-    assert!(metrics.contains("hoistway_requests_total"), "{metrics}");
+    for name in ["hoistway_requests_total{", "hoistway_weight{", "hoistway_last_reload_success 1", "process_threads "] {
+        assert!(metrics.contains(name), "{name} is not in\n{metrics}");
+    }
     Ok(leaves.len())
 }
 

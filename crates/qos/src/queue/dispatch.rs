@@ -66,6 +66,7 @@ impl<D, O: Output> DiskQueue<D, O> {
                 break;
             }
         }
+        self.scheduler.count_slices();
     }
 
     /// Returns the operation of an I/O in progress, by the number from [`MediumRequest::number`].
@@ -127,8 +128,7 @@ impl<D, O: Output> DiskQueue<D, O> {
     fn release_held(&mut self, now_ns: u64) {
         while let Some(slot) = self.scheduler.limiter.release(now_ns) {
             let Some(tenant) = self.entries.get(slot).map(|entry| entry.tenant) else { continue };
-            let account = self.scheduler.tenants.account(tenant);
-            account.held = account.held.saturating_sub(1);
+            self.scheduler.tenants.account(tenant).release(now_ns);
             self.admit(slot);
         }
     }
@@ -273,6 +273,7 @@ impl<D, O: Output> DiskQueue<D, O> {
                 }
                 Next::Wait | Next::Empty => self.scheduler.kicked = false,
             }
+            self.scheduler.end_left_slice();
             self.scheduler.run_deferred();
             self.scheduler.log_violation();
         }
@@ -442,14 +443,16 @@ impl<D, O: Output> DiskQueue<D, O> {
         let mut tokens = std::mem::take(&mut self.tokens);
         tokens.clear();
         let scheduler = &mut self.scheduler;
-        let late = scheduler.queue.late_requests();
+        let (late, late_ns) = (scheduler.queue.late_requests(), scheduler.queue.lateness_ns(id, now_ns));
         if let Ok(kick) = scheduler.queue.complete(id, now_ns, |token| tokens.push(token as u32)) {
             scheduler.handle_kick(kick);
         }
         if scheduler.queue.late_requests() > late
             && let Some(tenant) = tokens.first().and_then(|&slot| self.entries.get(slot)).map(|entry| entry.tenant)
         {
-            scheduler.tenants.account(tenant).reservation_missed += 1;
+            let account = scheduler.tenants.account(tenant);
+            account.reservation_missed += 1;
+            account.reservation_late_ns += late_ns.unwrap_or(0);
         }
         for &slot in &tokens {
             let result = self.entries.get_mut(slot).and_then(|entry| entry.result.take());
@@ -549,8 +552,7 @@ impl<D, O: Output> DiskQueue<D, O> {
     /// Drops an entry that limits hold back, of a client that has left.
     pub(super) fn drop_held(&mut self, slot: u32) {
         if let Some(entry) = self.entries.get(slot) {
-            let account = self.scheduler.tenants.account(entry.tenant);
-            account.held = account.held.saturating_sub(1);
+            self.scheduler.tenants.account(entry.tenant).release(self.scheduler.now_ns);
         }
         self.complete_entry(slot, Err(IoError::Shutdown), self.scheduler.now_ns);
     }

@@ -106,7 +106,7 @@ impl<D, O: Output> DiskQueue<D, O> {
             RequestOp::Status => self.status_queries.push_back(slot),
             _ if self.scheduler.limiter.admit(tenant, Cost { bytes, operations: 1 }, slot, now_ns) => self.admit(slot),
             _ => {
-                self.scheduler.tenants.account(tenant).held += 1;
+                self.scheduler.tenants.account(tenant).hold(now_ns);
                 self.set_stage(slot, Stage::Held);
             }
         }
@@ -163,6 +163,8 @@ impl<D, O: Output> DiskQueue<D, O> {
         self.completions.retain(|(owner, _)| *owner != member.slot());
         let scheduler = &mut self.scheduler;
         scheduler.tenants.leave(&mut scheduler.queue, member, now_ns);
+        // Before another client takes the number under which its slice is counted.
+        scheduler.count_slices();
         // If the elevator idled for this client, the others can be served now.
         scheduler.kick();
     }

@@ -6,6 +6,8 @@
 mod elevator;
 mod membership;
 
+use std::collections::BTreeMap;
+
 use hoistway_core::{DeferredWork, Kick, Kind, RequestId, RequestQueue, Tunable, TunableError};
 use hoistway_custom::Host;
 use slab::Slab;
@@ -120,6 +122,18 @@ pub(crate) struct InFlightRequest {
     /// The value that [`BusyTime::leave`] needs.
     pub busy_mark: u64,
     pub tenant: u32,
+}
+
+/// The active slice of an elevator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SliceState<'a> {
+    /// The tenant of the client that has the slice.
+    pub tenant: &'a str,
+    /// The time since the start of the slice, in ns.
+    pub age_ns: u64,
+    /// The time until the latest end of the slice, in ns; `None` while that is not set. A slice
+    /// ends earlier if its client has no more requests.
+    pub left_ns: Option<u64>,
 }
 
 /// The request queue, elevator, tenants and limits of one disk.
@@ -319,9 +333,57 @@ impl DiskScheduler {
         self.queue.sink().merges
     }
 
-    /// Returns the tenant whose slice is active. `None` under elevators without slices.
-    pub fn slice_holder(&self) -> Option<&str> {
-        self.tenants.name_of_number(self.queue.sink().slice_holder?)
+    /// Returns the active slice. `None` without one, and under elevators without slices.
+    pub fn slice(&self, now_ns: u64) -> Option<SliceState<'_>> {
+        let start = self.queue.sink().slice?;
+        let until_ns = self.queue.slice()?.until_ns;
+        Some(SliceState {
+            tenant: self.tenants.name_of_number(start.number)?,
+            age_ns: now_ns.saturating_sub(start.began_ns),
+            left_ns: until_ns.map(|until_ns| until_ns.saturating_sub(now_ns)),
+        })
+    }
+
+    /// Returns true if the present elevator has slices and has begun one.
+    pub fn has_slices(&self) -> bool {
+        self.queue.sink().has_slices
+    }
+
+    /// Returns the tenants with a request that is behind the bound of their reservation at this
+    /// time, each with the lateness of its latest request in ns.
+    pub fn late_tenants(&self, now_ns: u64) -> Vec<(&str, u64)> {
+        let mut late: BTreeMap<u32, u64> = BTreeMap::new();
+        if self.queue.is_reserving() {
+            self.queue.for_each_late(now_ns, |number, late_ns| {
+                if let Some(tenant) = self.tenants.tenant_of_number(number) {
+                    let latest_ns = late.entry(tenant).or_default();
+                    *latest_ns = late_ns.max(*latest_ns);
+                }
+            });
+        }
+        let named = |(tenant, late_ns)| Some((self.tenants.nodes.get(tenant as usize)?.name.as_str(), late_ns));
+        late.into_iter().filter_map(named).collect()
+    }
+
+    /// Ends the slice of a queue that is no longer active, in elevators that do not report the end.
+    #[inline]
+    pub(crate) fn end_left_slice(&mut self) {
+        if self.queue.sink().slice.is_some() && self.queue.slice().is_none() {
+            let now_ns = self.now_ns;
+            self.queue.sink_mut().end_slice(now_ns);
+        }
+    }
+
+    /// Adds the slices that have ended to the accounts of their tenants.
+    #[inline]
+    pub(crate) fn count_slices(&mut self) {
+        while let Some((number, ns)) = self.queue.sink_mut().ended_slices.pop() {
+            if let Some(tenant) = self.tenants.tenant_of_number(number) {
+                let account = self.tenants.account(tenant);
+                account.slices += 1;
+                account.slice_ns += ns;
+            }
+        }
     }
 
     /// Returns what the sustained bandwidth is configured to be, in bytes per second.

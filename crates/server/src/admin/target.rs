@@ -3,9 +3,10 @@
 use hoistway_blockdev::Device;
 use hoistway_config::BackendConfig;
 use hoistway_control::admin::{self, DeviceAdmin, DeviceChange, GroupTerms, LogControl, Registry};
+use hoistway_control::metrics::Metrics;
 use hoistway_control::{
-    AccountView, AdminTarget, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, MediumFacts,
-    ObjectKind, Refused, ServerFacts, TenantFacts, device_facts, is_used, view_of,
+    AccountView, AdminTarget, Change, ClientFacts, ConfigReadings, DeviceFacts, ExportFacts, GroupFacts, Lateness,
+    MediumFacts, ObjectKind, Refused, ServerFacts, TenantFacts, device_facts, is_used, view_of,
 };
 use hoistway_qos::Terms;
 use hoistway_reactor::{Address, ConnId, Engine};
@@ -20,6 +21,13 @@ impl<E: Engine> Server<E> {
     pub fn set_log(&mut self, log: Box<dyn LogControl>) {
         self.admin.log = Some(log);
     }
+
+    /// Adds the figures of this process and the times of reloads to the metrics. A simulated server
+    /// leaves them out, because they do not follow from its seed.
+    pub fn show_process(&mut self) {
+        self.metrics = Metrics::of_process();
+        self.readings = ConfigReadings::at_start();
+    }
 }
 
 impl<E: Engine> AdminTarget for Server<E> {
@@ -32,6 +40,7 @@ impl<E: Engine> AdminTarget for Server<E> {
             connections_max: self.state.budget.bounds().connections_max as u64,
             connections_total: self.accepted_total,
             reload: self.reload_status.clone(),
+            readings: self.readings,
             log: self.admin.log.as_ref().map(|log| log.filter()),
         }
     }
@@ -126,7 +135,7 @@ impl<E: Engine> AdminTarget for Server<E> {
         for (tenant, account) in
             device.into_iter().flat_map(|device| device.scheduler().accounts()).filter(|(_, account)| is_used(account))
         {
-            visit(tenant, &view_of(account));
+            visit(tenant, &view_of(account, self.state.now_ns));
         }
     }
 
@@ -135,7 +144,7 @@ impl<E: Engine> AdminTarget for Server<E> {
         if let Some(account) =
             device.and_then(|device| device.scheduler().account(tenant)).filter(|account| is_used(account))
         {
-            visit(&view_of(account));
+            visit(&view_of(account, self.state.now_ns));
         }
     }
 

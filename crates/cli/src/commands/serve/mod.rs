@@ -88,6 +88,7 @@ fn serve<E: Engine>(
     let settings = Settings { bounds: bounds(), tls: certificates(&config)? };
     let mut server = Server::new(engine, &config, settings)?;
     server.set_log(Box::new(log));
+    server.show_process();
     let opened = plan.open()?;
     let addresses = opened.addresses(&config);
     let mut recording = config.record.as_deref().map(|path| record::start(path, &server)).transpose()?;
@@ -164,19 +165,25 @@ fn run_server<E: Engine>(
 /// Reloads the configuration. Errors are logged, and the present configuration stays.
 fn reload<E: Engine>(server: &mut Server<E>, args: &ServeArgs, notify: &Notify) {
     notify.reloading();
-    let outcome = args::config(args, &HostEnvironment).map_err(anyhow::Error::from).and_then(|checked| {
+    let read = args::config(args, &HostEnvironment).map_err(anyhow::Error::from).and_then(|checked| {
         for warning in &checked.warnings {
             tracing::warn!("{warning}");
         }
         let tls = certificates(&checked.config)?;
-        Ok(server.reload(checked.config, tls)?)
+        Ok((checked.config, tls))
     });
+    let outcome = match read {
+        Ok((config, tls)) => server.reload(config, tls).map_err(|error| chain(&error.into())),
+        Err(error) => {
+            let error = chain(&error);
+            server.reload_failed(&error);
+            Err(error)
+        }
+    };
     match outcome {
         Ok(()) => notify.ready("configuration read anew"),
         Err(error) => {
-            let error = chain(&error);
             tracing::error!("the configuration stays as it was: {error}");
-            server.reload_failed(&error);
             notify.ready("the new configuration is wrong: the old one stays");
         }
     }

@@ -180,6 +180,77 @@ fn metrics_are_served_over_http() {
     assert_eq!(server.end().0, Some(0));
 }
 
+/// Scrapes a server until a line is among the metrics, and returns the text of that scrape.
+fn scrape_until(address: &str, line: &str) -> String {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("it takes it");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("it answers");
+        if text.lines().any(|present| present == line) {
+            return text;
+        }
+        assert!(std::time::Instant::now() < end, "{line} is not in\n{text}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+/// Returns the value of a sample.
+fn sample(text: &str, name: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} is not in\n{text}"))
+}
+
+#[test]
+fn metrics_show_the_terms_and_the_result_of_each_reload() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
+    let address = free.to_string();
+    let folder = Folder::new();
+    folder.file("two.toml", TWO);
+    let unix_s = || {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.expect("after 1970").as_secs_f64()
+    };
+    let started_s = unix_s();
+    let server = Server::start_in(folder, &["--config", "FOLDER/two.toml", "--metrics", &address]);
+    let mut client = Client::of(&server.socket(), "db");
+    client.write(0, &[7; 65536]).expect("it can be written");
+    let text = scrape_until(&address, "hoistway_weight{tenant=\"database\",device=\"sda\"} 300");
+    assert_eq!(sample(&text, "hoistway_last_reload_success"), 1.0);
+    let read_s = sample(&text, "hoistway_last_reload_timestamp_seconds");
+    assert!((started_s - 0.01..unix_s()).contains(&read_s), "{started_s} {read_s}");
+    assert!(sample(&text, "process_start_time_seconds") <= read_s + 1.0, "{text}");
+    assert_eq!(sample(&text, "hoistway_connections"), 1.0);
+    assert!(sample(&text, "hoistway_connections_max") >= 1.0);
+    // The two devices of memory are not touched as a whole.
+    assert!((1e6..1e9).contains(&sample(&text, "process_resident_memory_bytes")), "{text}");
+
+    let reload = |config: &str, line: &str| {
+        server.folder.file("two.toml", config);
+        assert_eq!(ctl(&server, &["set", "server/reload", "1"]).code, Some(0));
+        scrape_until(&address, line)
+    };
+    // A value out of range is found when the file is read, another size of a device afterwards.
+    let text = reload(&TWO.replace("300", "3000"), "hoistway_reloads_total{result=\"failure\"} 1");
+    assert_eq!(sample(&text, "hoistway_last_reload_success"), 0.0);
+    let failed_s = sample(&text, "hoistway_last_reload_timestamp_seconds");
+    assert!(failed_s >= read_s && failed_s <= unix_s(), "{read_s} {failed_s}");
+    let text = reload(&TWO.replace("64M", "128M"), "hoistway_reloads_total{result=\"failure\"} 2");
+    assert_eq!(sample(&text, "hoistway_last_reload_success"), 0.0);
+    assert_eq!(sample(&text, "hoistway_weight{tenant=\"database\",device=\"sda\"}"), 300.0, "the old terms");
+    let text = reload(
+        &format!("{TWO}limit = \"20M\"\n").replace("300", "500"),
+        "hoistway_reloads_total{result=\"success\"} 1",
+    );
+    assert_eq!(sample(&text, "hoistway_last_reload_success"), 1.0);
+    assert_eq!(sample(&text, "hoistway_reloads_total{result=\"failure\"}"), 2.0);
+    assert_eq!(sample(&text, "hoistway_weight{tenant=\"database\",device=\"sda\"}"), 500.0);
+    Client::of(&server.socket(), "backup").write(0, &[7; 4096]).expect("it can be written");
+    scrape_until(&address, "hoistway_limit_bytes_per_second{tenant=\"backup\",device=\"sda\"} 20971520");
+    assert_eq!(server.end().0, Some(0));
+}
+
 #[test]
 fn devices_added_by_a_reload_are_recorded() {
     let kept = tempfile::tempdir().expect("a folder");
