@@ -1,12 +1,18 @@
-//! The built-in profiles, embedded in the crate.
+//! The built-in profiles, embedded in the crate: as drive files, and in their compact form.
 
 macro_rules! profiles {
     ($($name:literal),* $(,)?) => {
-        /// Name, file name and text of every built-in profile.
-        const PROFILES: &[(&str, &str, &str)] =
-            &[$(($name, concat!($name, ".toml"), include_str!(concat!("../profiles/", $name, ".toml")))),*];
+        /// The name of every built-in profile.
+        pub(crate) const NAMES: &[&str] = &[$($name),*];
+        /// File name and text of every built-in profile, in the order of `NAMES`. A constant apart,
+        /// so that a program that only uses the compact form does not contain the texts.
+        pub(crate) const TEXTS: &[(&str, &str)] =
+            &[$((concat!($name, ".toml"), include_str!(concat!("../profiles/", $name, ".toml")))),*];
     };
 }
+
+/// The compact form of every built-in profile, in the order of `NAMES`.
+pub(crate) const PACKED: &[u8] = include_bytes!("../profiles/packed.bin");
 
 /// The drive of every command that simulates one, unless the user or a device of the machine
 /// determines it: a current SATA SSD.
@@ -53,10 +59,15 @@ profiles!(
 
 /// File name and text of the profile `name`.
 pub(crate) fn text(name: &str) -> Option<(&'static str, &'static str)> {
-    PROFILES.iter().find(|profile| profile.0 == name).map(|profile| (profile.1, profile.2))
+    TEXTS.get(index(name)?).copied()
 }
 
 /// The names of all built-in profiles.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    PROFILES.iter().map(|profile| profile.0)
+    NAMES.iter().copied()
+}
+
+/// The place of the profile `name` in all lists.
+pub(crate) fn index(name: &str) -> Option<usize> {
+    NAMES.iter().position(|known| *known == name)
 }

@@ -23,6 +23,14 @@ pub enum DriveChoiceError {
     Profile(#[from] ProfileError),
 }
 
+/// The error for a name that no built-in drive has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no drive `{name}`{}", suggestion(name, Profile::names(), "hoistway drives"))]
+pub struct UnknownDriveError {
+    /// The name.
+    pub name: String,
+}
+
 /// The text of a chosen profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileText {
@@ -42,6 +50,15 @@ impl Profile {
             Some(profile) => Ok(profile),
             None => Ok(Profile::load(&file(choice, Path::new(""))?)?),
         }
+    }
+
+    /// Loads the built-in drive of this name. A program that uses this and no drive files does not
+    /// contain their reader.
+    ///
+    /// # Errors
+    /// [`UnknownDriveError`] with drives of similar names if there is none.
+    pub fn choose_builtin(name: &str) -> Result<Profile, UnknownDriveError> {
+        Profile::builtin(name).ok_or_else(|| UnknownDriveError { name: name.to_owned() })
     }
 
     /// Returns the text of the built-in drive of this name, or of the profile in this file, whose
@@ -79,6 +96,8 @@ mod tests {
         let message = Profile::choose("cmr-9tb").unwrap_err().to_string();
         assert!(message.starts_with("there is no drive `cmr-9tb` (did you mean `cmr-"), "{message}");
         assert!(message.ends_with(", and any FILE.toml is one"), "{message}");
+        let builtin = Profile::choose_builtin("cmr-9tb").unwrap_err().to_string();
+        assert_eq!(Some(builtin.as_str()), message.strip_suffix(", and any FILE.toml is one"));
     }
 
     #[test]

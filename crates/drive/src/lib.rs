@@ -33,7 +33,8 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | a drive | a file in `profiles/`, a line in `builtin.rs` |
+//! | a drive | a file in `profiles/`, a line in `builtin.rs`, and `cargo xtask pages write --quick`, which writes the compact form of all drives |
+//! | the compact form of a field of a profile | `profile/packed/fields.rs`; of a type of value, `profile/packed/values.rs` |
 //! | the argument `NAME\|FILE.toml` of commands | `choice.rs` |
 //! | a key of a drive file | `profile/raw/` (its type, values, default and meaning), `profile/check/` (its range); `cargo xtask pages write` writes `docs/drive-files.md` |
 //! | commands, completions and their errors | `command.rs` |
@@ -82,7 +83,7 @@ mod single;
 pub mod validation;
 
 pub use builtin::DEFAULT_DRIVE;
-pub use choice::{DriveChoiceError, ProfileText};
+pub use choice::{DriveChoiceError, ProfileText, UnknownDriveError};
 pub use closed_loop::closed_loop;
 pub use command::{Access, AccessError, Command, Completion, Op, Phases, SECTOR_BYTES, Service, Source, Status};
 pub use describe::{BufferDescription, Description, DriveList, FlashDescription, ZoneDescription, describe};
@@ -90,4 +91,4 @@ pub use drive::Drive;
 pub use faults::{Faults, FaultsError, Hang};
 pub use flash::{FlashCounters, greedy_write_amplification};
 pub use jitter::Jitter;
-pub use profile::{Profile, ProfileError, reference};
+pub use profile::{Profile, ProfileError, pack_builtin_profiles, reference};

@@ -94,7 +94,7 @@ pub(crate) enum Precondition {
 /// A transfer rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
-    sector_ps: u64,
+    pub(super) sector_ps: u64,
 }
 
 impl Rate {

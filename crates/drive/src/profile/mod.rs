@@ -8,6 +8,7 @@ mod disk;
 mod error;
 mod flash;
 mod keys;
+mod packed;
 mod queue;
 mod raw;
 pub mod reference;
@@ -23,6 +24,7 @@ pub(crate) use cloud::{BucketProfile, CloudProfile, LatencyProfile};
 pub(crate) use disk::{DiskProfile, Mapping, OverheadsNs, ZoneProfile};
 pub use error::ProfileError;
 pub(crate) use flash::{FlashProfile, Precondition, UNIT_BYTES, UNIT_SECTORS};
+use packed::{pack_block, unpack_block};
 pub(crate) use queue::{QueuePolicy, QueueProfile};
 pub(crate) use single::{NullProfile, SingleKind};
 
@@ -47,8 +49,7 @@ pub(crate) enum Kind {
 impl Profile {
     /// The built-in profile of this name, as listed by [`Profile::names`].
     pub fn builtin(name: &str) -> Option<Profile> {
-        let (file, text) = builtin::text(name)?;
-        Profile::from_toml(text, file).ok()
+        unpack_block(builtin::PACKED, builtin::index(name)?)
     }
 
     /// The TOML text of a built-in profile.
@@ -203,5 +204,42 @@ impl Profile {
             Kind::Single(SingleKind::Disk(disk)) => Some(disk),
             _ => None,
         }
+    }
+}
+
+/// Makes the file `profiles/packed.bin` of this crate from its drive files, for `cargo xtask`.
+///
+/// # Errors
+/// The error of the first drive file that is invalid.
+#[doc(hidden)]
+pub fn pack_builtin_profiles() -> Result<Vec<u8>, ProfileError> {
+    let mut packed = Vec::new();
+    for (file, text) in builtin::TEXTS {
+        pack_block(&Profile::from_toml(text, file)?, &mut packed);
+    }
+    Ok(packed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_compact_form_is_that_of_the_drive_files() {
+        for (name, (file, text)) in builtin::NAMES.iter().zip(builtin::TEXTS) {
+            let read = Profile::from_toml(text, file).expect("a valid profile");
+            assert_eq!(Profile::builtin(name), Some(read), "{name}: run cargo xtask pages write --quick");
+        }
+        let packed = pack_builtin_profiles().expect("valid profiles");
+        assert!(packed == builtin::PACKED, "profiles/packed.bin: run cargo xtask pages write --quick");
+    }
+
+    #[test]
+    fn a_damaged_compact_form_is_no_profile() {
+        let null = builtin::index("null").expect("built in");
+        assert!(unpack_block::<Profile>(builtin::PACKED, null).is_some());
+        assert_eq!(unpack_block::<Profile>(builtin::PACKED, builtin::NAMES.len()), None);
+        let shorter = &builtin::PACKED[..builtin::PACKED.len() - 1];
+        assert_eq!(unpack_block::<Profile>(shorter, null), None);
     }
 }

@@ -4,7 +4,8 @@
 //! prints. docs/drives.md has the measurements of `hoistway drives --markdown`, with a plot of each
 //! recorded drive in docs/drives. ARCHITECTURE.md has the crates, CONTRIBUTING.md the tasks. The
 //! references of job files, configurations, drive files and the control tree have the tables of the
-//! crates that read them.
+//! crates that read them. The built-in drive files are also written in their compact form, which
+//! programs read.
 //!
 //! A check generates again what comes from data in the repository, and compares. The counts of the
 //! whole recordings of decisions, which are not in the repository, are generated only with
@@ -31,6 +32,8 @@ const CONFORMANCE: &str = "docs/conformance.md";
 const DRIVES: &str = "docs/drives.md";
 /// The directory of the plots of docs/drives.md.
 const PLOTS: &str = "docs/drives";
+/// The compact form of the built-in drive files.
+const PACKED_DRIVES: &str = "crates/drive/profiles/packed.bin";
 const TEST_DATA: &str = "testdata/decisions";
 const RECORDINGS: &str = "crates/drive/testdata";
 /// Exit codes of `hoistway conform` that the page can show: all decisions are identical; some
@@ -53,8 +56,9 @@ enum Action {
         /// Write the counts of the whole recordings of decisions in this directory, too
         #[arg(value_name = "DIR")]
         recordings: Option<PathBuf>,
-        /// Write only the parts that need no run of the program: the crates, the tasks and the
-        /// references of job files, configurations, drive files and the control tree
+        /// Write only the parts that need no run of the program: the crates, the tasks, the compact
+        /// form of the drive files, and the references of job files, configurations, drive files and
+        /// the control tree
         #[arg(long, conflicts_with = "recordings")]
         quick: bool,
         /// Write only docs/drives.md and its plots
@@ -98,16 +102,26 @@ fn from_sources() -> Result<Vec<(&'static str, &'static str, String)>> {
     Ok(parts)
 }
 
-/// Writes the parts that come from sources and manifests.
+/// Writes the parts that come from sources and manifests, and the compact form of the drive files.
 fn write_sources() -> Result<()> {
+    let packed = hoistway_drive::pack_builtin_profiles()?;
+    fs::write(repository::root().join(PACKED_DRIVES), packed)
+        .with_context(|| format!("cannot write {PACKED_DRIVES}"))?;
+    println!("wrote {PACKED_DRIVES}");
     for (page, name, text) in from_sources()? {
         put_parts(page, &[(name, text)])?;
     }
     Ok(())
 }
 
-/// Checks the parts that come from sources and manifests.
+/// Checks the parts that come from sources and manifests, and the compact form of the drive files.
 pub fn check_sources() -> Result<()> {
+    let packed =
+        fs::read(repository::root().join(PACKED_DRIVES)).with_context(|| format!("cannot read {PACKED_DRIVES}"))?;
+    if packed != hoistway_drive::pack_builtin_profiles()? {
+        bail!("{PACKED_DRIVES} is not current: run cargo xtask pages write --quick");
+    }
+    println!("{PACKED_DRIVES} is current");
     for (page, name, text) in from_sources()? {
         let old = read(page)?;
         is_current(page, &with_part(page, &old, name, &text)?)?;

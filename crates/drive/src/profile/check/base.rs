@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::super::raw::RawProfile;
 use super::super::{DiskProfile, Kind, Profile, SingleKind};
 use super::{Check, Checked};
+use crate::builtin;
 
 impl Check<'_> {
     /// The built-in disk named by `base`, with the tables of this profile in place of its own.
@@ -22,7 +23,9 @@ impl Check<'_> {
                 "the base's own mechanics; leave the table or `base` out",
             ));
         }
-        let builtin = Profile::builtin(base.as_ref()).map(|profile| profile.kind);
+        // From the text, because the compact form of the built-in profiles is made by this reader.
+        let builtin = builtin::text(base.as_ref()).and_then(|(file, text)| Profile::from_toml(text, file).ok());
+        let builtin = builtin.map(|profile| profile.kind);
         let Some(Kind::Single(SingleKind::Disk(mut disk))) = builtin else {
             let expected = "the name of a built-in disk, such as \"sata-7200-2006\"";
             return Err(self.value(base.span(), "base", base.as_ref(), expected));
