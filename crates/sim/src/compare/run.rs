@@ -4,12 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hoistway_core::Kind;
 use hoistway_fio::JobFile;
-use rayon::prelude::*;
 
 use super::answer::{Comparison, Run};
 use super::build::{rate_of, run_of};
 use super::request::{CompareRequest, Progress};
-use super::{groups, notes};
+use super::{groups, notes, parallel};
 use crate::error::SimError;
 use crate::settings::elevator_names;
 use crate::workload::recorded::RecordedWorkload;
@@ -62,16 +61,6 @@ pub fn compare_until(
     cancel: &AtomicBool,
 ) -> Result<Comparison, SimError> {
     compare_jobs(request, progress, Cancel { flag: cancel, stop: Stop::Keep })
-}
-
-/// Runs `work` so that its comparisons use at most so many threads, and memory for as many runs at
-/// a time.
-pub fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
-    match rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build() {
-        Ok(pool) => pool.install(work),
-        // Without further threads the calling one does the work.
-        Err(_) => work(),
-    }
 }
 
 /// Runs the jobs under each elevator without the reference, for series of many runs:
@@ -249,36 +238,33 @@ fn run_worlds(
 ) -> Result<(References, Vec<Finished>), SimError> {
     let failed = AtomicBool::new(false);
     let runs = references.len() + request.elevators.len();
-    let mut results: Vec<Result<Finished, SimError>> = (0..runs)
-        .into_par_iter()
-        .map(|run| {
-            let reference = references.get(run);
-            let elevator = run.checked_sub(references.len()).map(|index| request.elevators[index]);
-            let world = WorldRequest {
-                jobs: reference.map_or(&request.jobs, |reference| reference.jobs),
-                scripts: &reference.map_or(recorded, |reference| reference.workload).scripts,
-                profile: &request.profile,
-                host: &request.host,
-                elevator: elevator.unwrap_or(Kind::Noop),
-                settings: &request.settings,
-                seed: request.seed,
-                record: request.record && elevator.is_some(),
-            };
-            let mut report = |world: WorldProgress| {
-                let WorldProgress { now_ns, done } = world;
-                progress(Progress { elevator, run, runs, now_ns, done });
-            };
-            let stop = || match (failed.load(Ordering::Relaxed), cancel.flag.load(Ordering::Relaxed)) {
-                (true, _) => Some(Stop::Cancel),
-                (false, true) => Some(cancel.stop),
-                (false, false) => None,
-            };
-            let may_fail = run > 0 && reference.is_some();
-            let result = world::run(&world, &stop, &mut report);
-            let result = result.map(|result| Finished::new(result, elevator, request, recorded));
-            result.inspect_err(|_| failed.store(!may_fail || failed.load(Ordering::Relaxed), Ordering::Relaxed))
-        })
-        .collect();
+    let mut results: Vec<Result<Finished, SimError>> = parallel::map(runs, |run| {
+        let reference = references.get(run);
+        let elevator = run.checked_sub(references.len()).map(|index| request.elevators[index]);
+        let world = WorldRequest {
+            jobs: reference.map_or(&request.jobs, |reference| reference.jobs),
+            scripts: &reference.map_or(recorded, |reference| reference.workload).scripts,
+            profile: &request.profile,
+            host: &request.host,
+            elevator: elevator.unwrap_or(Kind::Noop),
+            settings: &request.settings,
+            seed: request.seed,
+            record: request.record && elevator.is_some(),
+        };
+        let mut report = |world: WorldProgress| {
+            let WorldProgress { now_ns, done } = world;
+            progress(Progress { elevator, run, runs, now_ns, done });
+        };
+        let stop = || match (failed.load(Ordering::Relaxed), cancel.flag.load(Ordering::Relaxed)) {
+            (true, _) => Some(Stop::Cancel),
+            (false, true) => Some(cancel.stop),
+            (false, false) => None,
+        };
+        let may_fail = run > 0 && reference.is_some();
+        let result = world::run(&world, &stop, &mut report);
+        let result = result.map(|result| Finished::new(result, elevator, request, recorded));
+        result.inspect_err(|_| failed.store(!may_fail || failed.load(Ordering::Relaxed), Ordering::Relaxed))
+    });
     let under = results.split_off(references.len());
     let mut alone = Vec::new();
     for (index, result) in results.into_iter().enumerate() {
