@@ -10,7 +10,7 @@
 //! Where to change: every parser splits its text in `split_number` and finds its unit in
 //! `size_factor` or `time_factor_ns`. Exact printing is `print_size` and `print_time`. Figures with
 //! three significant digits are in [`figures`]. [`names`] suggests names for mistyped ones.
-//! [`position`] finds the line of an error.
+//! [`position`] finds the line of an error, [`sort`] sorts in little code.
 //!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
@@ -19,6 +19,7 @@ pub mod errors;
 pub mod figures;
 pub mod names;
 pub mod position;
+pub mod sort;
 
 use std::fmt;
 

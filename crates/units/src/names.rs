@@ -3,6 +3,8 @@
 //! All commands and configuration files use these functions, so that elevators, drives, keys and
 //! tunables are suggested by the same rules.
 
+use super::sort;
+
 /// The greatest number of suggested names.
 const SUGGESTIONS_MAX: usize = 5;
 /// The longest text that is compared: the comparison takes time quadratic in the length.
@@ -18,17 +20,21 @@ type Rule<'r> = &'r dyn Fn(usize, &str) -> bool;
 /// A name is near if few letters differ (one in four, at least one), or if it contains the typed
 /// text: `ssd-nvme-tlc` is near `nvme`. Without such a name, names are near that contain a part of
 /// the typed text (`samsung-nvme`) or are contained in it, and without those the name with the
-/// fewest differing letters, if they are at most half of its letters. Upper and lower case are
-/// equal.
+/// fewest differing letters, if they are at most half of its letters. Upper and lower case of
+/// ASCII letters are equal.
 pub fn near<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let typed = typed.trim().to_lowercase();
+    nearest(typed, names.into_iter().collect())
+}
+
+fn nearest<'a>(typed: &str, names: Vec<&'a str>) -> Vec<&'a str> {
+    let typed = typed.trim().to_ascii_lowercase();
     let letters = typed.chars().count();
     if typed.is_empty() || letters > LETTERS_MAX {
         return Vec::new();
     }
     let mut all: Vec<(usize, &str)> =
-        names.into_iter().map(|name| (strsim::damerau_levenshtein(&typed, &name.to_lowercase()), name)).collect();
-    all.sort_by_key(|(edits, _)| *edits);
+        names.into_iter().map(|name| (strsim::damerau_levenshtein(&typed, &name.to_ascii_lowercase()), name)).collect();
+    sort::by_key(&mut all, |(edits, _)| *edits as u64);
     let few = (letters / 4).max(1);
     let is_long = |text: &str| text.chars().count() >= PART_LETTERS_MIN;
     let parts: Vec<&str> = typed.split(|letter: char| !letter.is_alphanumeric()).filter(|part| is_long(part)).collect();
@@ -37,9 +43,10 @@ pub fn near<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'
     let least = all.first().map_or(0, |(edits, _)| *edits);
     let rules: [Rule<'_>; 3] = [
         &|edits, name| {
-            (edits <= few && edits < name.chars().count()) || (letters >= 2 && name.to_lowercase().contains(&typed))
+            (edits <= few && edits < name.chars().count())
+                || (letters >= 2 && name.to_ascii_lowercase().contains(&typed))
         },
-        &|_, name| shares_a_part(&name.to_lowercase()),
+        &|_, name| shares_a_part(&name.to_ascii_lowercase()),
         &|edits, name| edits == least && edits * 2 <= name.chars().count(),
     ];
     let found = |rule: Rule<'_>| -> Vec<&'a str> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hoistway_fio::logs::LogEntry;
 use hoistway_fio::{Direction, Job};
+use hoistway_units::sort;
 
 use crate::measure::{BandwidthSample, DriveTime, Latencies, Latency, Window};
 use crate::record::{HeadSample, Slice};
@@ -222,7 +223,7 @@ impl Run {
 /// The phases of [`Run::phases`].
 pub(super) fn phases(processes: &[ProcessRun]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..processes.len()).collect();
-    order.sort_by_key(|index| processes[*index].start_ns);
+    sort::by_key(&mut order, |index| processes[*index].start_ns);
     let mut of_process = vec![0; processes.len()];
     let (mut phase, mut end_ns) = (0, 0);
     for (position, index) in order.into_iter().enumerate() {

@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hoistway_fio::Walk;
+use hoistway_units::sort;
 use rand::seq::SliceRandom;
 
 use super::stream;
@@ -320,11 +321,11 @@ impl Walker {
             }
             Walk::Block => {
                 let first = |found: u32| file(found).runs().next().map_or(0, |(sector, _)| sector);
-                found.sort_by_key(|found| std::cmp::Reverse(first(*found)));
+                sort::by_key(&mut found, |found| u64::MAX - first(*found));
                 Phase::Files { left: found, by_path: false }
             }
             _ => {
-                found.sort_by_key(|found| std::cmp::Reverse(self.tree.files[*found as usize].inode));
+                sort::by_key(&mut found, |found| u64::MAX - u64::from(self.tree.files[*found as usize].inode));
                 Phase::Files { left: found, by_path: false }
             }
         }
@@ -336,7 +337,7 @@ impl Walker {
         let entries = &self.tree.directories[directory as usize].entries;
         let mut left: Vec<u32> = (0..entries.len() as u32).collect();
         if self.order == Walk::Name {
-            left.sort_by_key(|entry| entries[*entry as usize].name);
+            sort::by_key(&mut left, |entry| entries[*entry as usize].name);
         }
         left.reverse();
         InDirectory { directory, left }

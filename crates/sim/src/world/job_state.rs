@@ -2,6 +2,7 @@
 //! checks that end the job.
 
 use hoistway_fio::Job;
+use hoistway_units::sort;
 use hoistway_workload::IoUnit;
 use hoistway_workload::endings::{DepthSearch, RateFloor};
 use hoistway_workload::shares::{Share, Shares};
@@ -89,7 +90,7 @@ pub(crate) fn worker_count(job: &Job) -> u32 {
 pub(crate) fn request_priorities(job: &Job) -> Vec<(u8, u8)> {
     let mut all = job.cmdprio.read.all();
     all.extend(job.cmdprio.write.all());
-    all.sort_unstable();
+    sort::by_key(&mut all, |(class, level)| u64::from(*class) << 8 | u64::from(*level));
     all.dedup();
     all
 }

@@ -4,6 +4,8 @@
 //! as a B-tree's leaf is. Without an index, a name goes to the first block with room. A directory
 //! never shrinks.
 
+use hoistway_units::sort;
+
 use super::tree::{Directory, Entry, Node};
 
 /// Entries in a block. An entry has 8 bytes before its name; names of 12 bytes, about the mean of
@@ -49,7 +51,7 @@ impl DirectoryBuilder {
         if leaf.names.len() <= ENTRIES_IN_BLOCK {
             return;
         }
-        leaf.names.sort_by_key(|name| name.hash);
+        sort::by_key(&mut leaf.names, |name| u64::from(name.hash));
         let upper = leaf.names.split_off(leaf.names.len() / 2);
         let from = upper.first().map_or(u32::MAX, |name| name.hash);
         self.leaves.insert(at + 1, Leaf { from, number, names: upper });
@@ -80,7 +82,8 @@ impl DirectoryBuilder {
         let mut entries = Vec::new();
         for mut leaf in self.leaves {
             if indexed {
-                leaf.names.sort_by_key(|name| (name.hash, name.name));
+                sort::by_key(&mut leaf.names, |name| name.name);
+                sort::by_key(&mut leaf.names, |name| u64::from(name.hash));
             }
             let block = first + leaf.number;
             entries.extend(leaf.names.iter().map(|name| Entry { node: name.node, block, name: name.name }));

@@ -1,6 +1,7 @@
 //! Creates a tree of files: its shape, the order in which files are created and deleted, and their
 //! final blocks.
 
+use hoistway_units::sort;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
@@ -147,7 +148,7 @@ impl<'a> Grower<'a> {
         while let Some(number) = stack.pop() {
             order.push(number);
             let below = &mut children[number as usize];
-            below.sort_by_key(|child| std::cmp::Reverse(self.folders[*child as usize].name));
+            sort::by_key(below, |child| u64::MAX - self.folders[*child as usize].name);
             stack.append(below);
         }
         order
@@ -160,10 +161,9 @@ impl<'a> Grower<'a> {
             place[number as usize] = at;
         }
         let mut order: Vec<u32> = (0..self.files.len() as u32).collect();
-        order.sort_by_key(|file| {
-            let planned = &self.files[*file as usize];
-            (place[planned.directory as usize], planned.name)
-        });
+        let planned = |file: &u32| &self.files[*file as usize];
+        sort::by_key(&mut order, |file| planned(file).name);
+        sort::by_key(&mut order, |file| u64::from(place[planned(file).directory as usize]));
         order
     }
 
