@@ -108,11 +108,10 @@ pub fn answer(request: &str, progress: &(dyn Fn(f64, f64) + Sync)) -> String {
 
 /// The answer to a request, as JSON.
 fn respond(request: &str, progress: &(dyn Fn(f64, f64) + Sync)) -> Result<String, Problem> {
-    let request = serde_json::from_str(request).map_err(|error| Problem::new(format!("the request: {error}")))?;
-    match request {
+    match Request::parse(request)? {
         Request::Catalogue => serde_json::to_string(&catalogue()).map_err(Problem::new),
-        Request::Compare { choices } => compare(choices, progress),
-        Request::Film { choices, film } => serde_json::to_string(&self::film(choices, film)?).map_err(Problem::new),
+        Request::Compare(choices) => compare(choices, progress),
+        Request::Film(choices, film) => serde_json::to_string(&self::film(choices, film)?).map_err(Problem::new),
     }
 }
 

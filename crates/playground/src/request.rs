@@ -11,22 +11,50 @@ use serde::Deserialize;
 use super::Problem;
 
 /// A request.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[derive(Debug)]
 pub(super) enum Request {
     /// What can be chosen.
     Catalogue,
     /// A comparison.
-    Compare {
-        #[serde(flatten)]
-        choices: Choices,
-    },
+    Compare(Choices),
     /// The film of the first elevator.
-    Film {
-        #[serde(flatten)]
-        choices: Choices,
-        film: FilmRange,
-    },
+    Film(Choices, FilmRange),
+}
+
+/// The fields of a request besides its choices.
+#[derive(Debug, Deserialize)]
+struct Head {
+    kind: RequestKind,
+    film: Option<FilmRange>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum RequestKind {
+    Catalogue,
+    Compare,
+    Film,
+}
+
+impl Request {
+    /// Parses a request in JSON. Head and choices are read one after the other, because a form in
+    /// which serde reads both at once takes four times the code.
+    ///
+    /// # Errors
+    /// serde_json's errors, and a missing window of a film.
+    pub(super) fn parse(text: &str) -> Result<Request, Problem> {
+        let head: Head = parse(text)?;
+        match (head.kind, head.film) {
+            (RequestKind::Catalogue, _) => Ok(Request::Catalogue),
+            (RequestKind::Compare, _) => Ok(Request::Compare(parse(text)?)),
+            (RequestKind::Film, Some(film)) => Ok(Request::Film(parse(text)?, film)),
+            (RequestKind::Film, None) => Err(Problem::new("the request: missing field `film`")),
+        }
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Problem> {
+    serde_json::from_str(text).map_err(|error| Problem::new(format!("the request: {error}")))
 }
 
 /// The window of a film, in seconds of virtual time.
@@ -91,7 +119,7 @@ impl Choices {
                     .transpose()
                     .map_err(option("scale"))?,
             },
-            drive: self.drive.as_deref().map(Profile::choose).transpose().map_err(Problem::new)?,
+            drive: self.drive.as_deref().map(Profile::choose_builtin).transpose().map_err(Problem::new)?,
             elevators: self
                 .elevators
                 .iter()
