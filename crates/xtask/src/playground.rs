@@ -12,8 +12,12 @@ use crate::repository;
 use crate::tools::{self, cargo};
 
 /// The most bytes of the module, and of the module compressed by gzip -9.
-const BYTES_MAX: u64 = 2_100_000;
-const GZIP_BYTES_MAX: u64 = 800_000;
+const BYTES_MAX: u64 = 1_500_000;
+const GZIP_BYTES_MAX: u64 = 500_000;
+
+/// The stack of the small module. The runs of the tests use up to 60 KB. Addresses behind it have
+/// three bytes in the code; behind the usual stack of 1 MiB they have four.
+const STACK_BYTES: u32 = 256 << 10;
 
 /// What to do with the playground.
 #[derive(clap::Args, Clone, Debug)]
@@ -85,7 +89,14 @@ fn build(to: &Path, module: Module) -> Result<()> {
         Module::Quick => ("dev", "debug"),
     };
     let target = ["--profile", profile, "--target", "wasm32-unknown-unknown"];
-    tools::run(cargo().args(["build", "--quiet", "-p", "hoistway-playground"]).args(target))?;
+    // Not by `cargo build`, which would make the library for Rust as well: with that, cargo leaves out
+    // the optimisation across crates.
+    let mut command = cargo();
+    command.args(["rustc", "--quiet", "-p", "hoistway-playground", "--lib", "--crate-type", "cdylib"]).args(target);
+    if module == Module::Small {
+        command.args(["--", "-C", &format!("link-arg=-zstack-size={STACK_BYTES}")]);
+    }
+    tools::run(&mut command)?;
     let built = repository::root().join("target/wasm32-unknown-unknown").join(folder).join("hoistway_playground.wasm");
     install_packages()?;
     fs::write(to.join("style.css"), style()?)?;
