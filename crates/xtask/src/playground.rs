@@ -89,8 +89,8 @@ fn build(to: &Path, module: Module) -> Result<()> {
         Module::Quick => ("dev", "debug"),
     };
     let target = ["--profile", profile, "--target", "wasm32-unknown-unknown"];
-    // Not by `cargo build`, which would make the library for Rust as well: with that, cargo leaves out
-    // the optimisation across crates.
+    // Not by `cargo build`, which would make the library for Rust as well: with that, cargo leaves
+    // out the optimisation across crates.
     let mut command = cargo();
     command.args(["rustc", "--quiet", "-p", "hoistway-playground", "--lib", "--crate-type", "cdylib"]).args(target);
     if module == Module::Small {

@@ -56,9 +56,9 @@ enum Action {
         /// Write the counts of the whole recordings of decisions in this directory, too
         #[arg(value_name = "DIR")]
         recordings: Option<PathBuf>,
-        /// Write only the parts that need no run of the program: the crates, the tasks, the compact
-        /// form of the drive files, and the references of job files, configurations, drive files and
-        /// the control tree
+        /// Write only the parts that need no run of the program: the crates, the tasks, the
+        /// compact form of the drive files, and the references of job files, configurations, drive
+        /// files and the control tree
         #[arg(long, conflicts_with = "recordings")]
         quick: bool,
         /// Write only docs/drives.md and its plots
