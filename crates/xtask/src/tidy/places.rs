@@ -48,7 +48,8 @@ pub fn findings(file: &File) -> Vec<String> {
             concat!("prox", "y.golang"),
         ] {
             // A source of crates in a directory has no host.
-            if lower.contains(host) && !lower.contains("directory = ") {
+            let is_directory = host.starts_with("replace") && lower.contains("directory = ");
+            if lower.contains(host) && !is_directory {
                 add(&format!("{host:?} names a registry"));
             }
         }
