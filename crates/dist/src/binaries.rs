@@ -156,8 +156,13 @@ pub(crate) fn environment(source: &Source) -> Result<Vec<(&'static str, String)>
 
 /// The directory of cargo.
 pub(crate) fn cargo_home() -> PathBuf {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    home.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"))
+    tool_home("CARGO_HOME", ".cargo")
+}
+
+/// The directory of a tool: that of an environment variable, or one in the user's home directory.
+pub(crate) fn tool_home(variable: &str, name: &str) -> PathBuf {
+    let home = std::env::var_os(variable).map(PathBuf::from);
+    home.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(name))
 }
 
 /// Fails if a program needs an interpreter or libraries.

@@ -13,7 +13,7 @@ use hoistway_vm::programs;
 use crate::binaries::Machine;
 use crate::program::{self, Pages};
 use crate::source::{DEBIAN_VERSION, Packing, Source, VERSION};
-use crate::{archive, materials, module_sources, tree};
+use crate::{archive, module_sources, tree};
 
 /// The scripts that dpkg runs.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
@@ -132,8 +132,15 @@ impl<'a> Package<'a> {
 }
 
 /// Writes the package of the program.
-pub(crate) fn program(source: &Source, machine: Machine, file: &Path, pages: &Pages, to: &Path) -> Result<PathBuf> {
-    let licences = archive::gzip(materials::licences(source, materials::PROGRAM, machine)?.as_bytes())?;
+pub(crate) fn program(
+    source: &Source,
+    machine: Machine,
+    file: &Path,
+    pages: &Pages,
+    licences: &str,
+    to: &Path,
+) -> Result<PathBuf> {
+    let licences = archive::gzip(licences.as_bytes())?;
     let package = Package::new(source, "hoistway", machine.debian())?;
     program::install(source, file, pages, &package.tree)?;
     tree::write(&package.at("usr/share/doc/hoistway/licences-of-libraries.txt.gz"), licences, 0o644)?;

@@ -28,14 +28,13 @@ pub(crate) fn file_name(machine: Machine) -> String {
 }
 
 /// Writes the archive.
-pub(crate) fn write(source: &Source, machine: Machine, program: &Path, to: &Path) -> Result<PathBuf> {
+pub(crate) fn write(source: &Source, machine: Machine, program: &Path, licences: &str, to: &Path) -> Result<PathBuf> {
     let root = source.scratch(&format!("image-{}", machine.name()));
     tree::renew(&root)?;
     tree::copy(program, &root.join("usr/bin/hoistway"), 0o755)?;
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         tree::copy(&source.root().join(name), &root.join("usr/share/doc/hoistway").join(name), 0o644)?;
     }
-    let licences = crate::materials::licences(source, crate::materials::PROGRAM, machine)?;
     tree::write(&root.join("usr/share/doc/hoistway/LICENCES-OF-LIBRARIES.txt"), licences, 0o644)?;
     let archive = pack(&archive::tar(&root, "", source.time)?, machine, &source.commit, source.time)?;
     if archive.len() > SIZE_MAX {

@@ -127,15 +127,16 @@ fn build(source: &Source, options: &Options, to: &Path) -> Result<Vec<PathBuf>> 
                 true => native.clone(),
                 false => binaries::program(source, machine, options.quality())?,
             };
+            let licences = materials::licences(source, materials::PROGRAM, machine)?;
             let mut made = Vec::new();
             if options.wants(Part::Deb) {
-                made.push(debian::program(source, machine, &file, &pages, &to)?);
+                made.push(debian::program(source, machine, &file, &pages, &licences, &to)?);
             }
             if options.wants(Part::Tarball) {
-                made.push(program::tarball(source, machine, &file, &pages, &to)?);
+                made.push(program::tarball(source, machine, &file, &pages, &licences, &to)?);
             }
             if options.wants(Part::Image) {
-                made.push(image::write(source, machine, &file, &to)?);
+                made.push(image::write(source, machine, &file, &licences, &to)?);
             }
             let bill = to.join(materials::file_name(machine));
             materials::write(source, materials::PROGRAM, machine, &bill)?;

@@ -10,7 +10,7 @@ use hoistway_vm::programs;
 
 use crate::binaries::Machine;
 use crate::source::{Source, VERSION};
-use crate::{archive, materials, tree};
+use crate::{archive, tree};
 
 /// The completions: the shell, and where Debian has the file.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -104,7 +104,14 @@ pub(crate) fn tarball_name(machine: Machine) -> String {
 
 /// Writes the tarball: the program, README, licences, manual pages, completions and the files for
 /// systemd, Prometheus and Grafana.
-pub(crate) fn tarball(source: &Source, machine: Machine, program: &Path, pages: &Pages, to: &Path) -> Result<PathBuf> {
+pub(crate) fn tarball(
+    source: &Source,
+    machine: Machine,
+    program: &Path,
+    pages: &Pages,
+    licences: &str,
+    to: &Path,
+) -> Result<PathBuf> {
     let name = tarball_name(machine);
     let root = source.scratch(&name);
     tree::renew(&root)?;
@@ -125,11 +132,7 @@ pub(crate) fn tarball(source: &Source, machine: Machine, program: &Path, pages: 
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", "SECURITY.md"] {
         tree::copy(&source.root().join(file), &root.join(file), 0o644)?;
     }
-    tree::write(
-        &root.join("LICENCES-OF-LIBRARIES.txt"),
-        materials::licences(source, materials::PROGRAM, machine)?,
-        0o644,
-    )?;
+    tree::write(&root.join("LICENCES-OF-LIBRARIES.txt"), licences, 0o644)?;
     tree::copy(&source.root().join("packaging/tarball/README.md"), &root.join("README.md"), 0o644)?;
     let file = to.join(format!("{name}.tar.gz"));
     let packed = archive::gzip_as(&archive::tar(&root, &name, source.time)?, source.packing)?;

@@ -17,7 +17,7 @@ use hoistway_console::{Block, blocks};
 
 use crate::binaries::Machine;
 use crate::source::{Packing, Source};
-use crate::{archive, debian, program};
+use crate::{archive, debian, materials, program};
 use systems::System;
 
 /// The document whose blocks run.
@@ -110,9 +110,10 @@ pub fn check_quick(source: &Source, file: &Path) -> Result<()> {
     let mut strip = std::process::Command::new("strip");
     hoistway_vm::programs::run(strip.arg("-o").arg(&program).arg(file))?;
     let pages = program::pages(source, &program)?;
+    let licences = materials::licences(source, materials::PROGRAM, machine)?;
     let mut files = vec![
-        debian::program(source, machine, &program, &pages, &directory)?,
-        program::tarball(source, machine, &program, &pages, &directory)?,
+        debian::program(source, machine, &program, &pages, &licences, &directory)?,
+        program::tarball(source, machine, &program, &pages, &licences, &directory)?,
     ];
     files.extend(debian::library(source, &directory)?);
     crate::tree::write(&directory.join("SHA256SUMS"), archive::sums(&files)?, 0o644)?;

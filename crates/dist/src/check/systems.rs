@@ -124,7 +124,7 @@ impl System {
                 shell.env("PATH", format!("{}:{USER_PATH}", programs.display()));
                 shell.env("CARGO_HOME", directory.path().join("cargo")).env("CARGO_TERM_COLOR", "never");
                 let of_rustup = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("RUSTUP_"));
-                shell.envs(of_rustup).env("RUSTUP_HOME", rustup_home());
+                shell.envs(of_rustup).env("RUSTUP_HOME", binaries::tool_home("RUSTUP_HOME", ".rustup"));
                 shell.args(arguments(block.script())).output()
             }
             System::Empty { root, emulator } => {
@@ -141,13 +141,15 @@ pub(super) fn obstacle(name: &str, packages: &Path) -> Option<String> {
         return None;
     }
     let image = packages.join(image::file_name(Machine::native().ok()?));
-    let run = || -> Result<String> {
-        programs::require_all(&[("podman", "podman"), ("nbdinfo", "libnbd-bin")], true)?;
-        programs::output(Command::new("podman").args(["load", "--quiet", "--input"]).arg(image))?;
-        let name = format!("{}:{VERSION}", image::NAME);
-        programs::output(Command::new("podman").args(["run", "--rm", "--network", "host", &name, "--help"]))
-    };
-    run().err().map(|error| format!("no container runs here: {error:#}"))
+    let no_container = |error| format!("no container runs here: {error:#}");
+    if let Err(error) = programs::require_all(&[("podman", "podman"), ("nbdinfo", "libnbd-bin")], true) {
+        return Some(no_container(error));
+    }
+    // An image that cannot be loaded is no obstacle of the machine: the blocks report it.
+    programs::output(Command::new("podman").args(["load", "--quiet", "--input"]).arg(image)).ok()?;
+    let name = format!("{}:{VERSION}", image::NAME);
+    let ran = programs::output(Command::new("podman").args(["run", "--rm", "--network", "host", &name, "--help"]));
+    ran.err().map(no_container)
 }
 
 /// Makes the minimal Debian unless it is present. Needs root, and Debian's mirror.
@@ -183,12 +185,6 @@ fn fill_cargo_home(source: &Source, home: &Path) -> Result<()> {
         crates.display()
     );
     tree::write(&home.join("config.toml"), settings, 0o644)
-}
-
-/// The directory of rustup.
-fn rustup_home() -> PathBuf {
-    let home = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
-    home.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".rustup"))
 }
 
 /// Copies the packages into a directory, which has a place for them in every system.
