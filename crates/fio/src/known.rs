@@ -40,6 +40,13 @@ pub struct KnownOption {
     pub support: Support,
 }
 
+impl KnownOption {
+    /// The name of the option and its aliases.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+}
+
 /// Finds an option by name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static KnownOption> {
     OPTIONS.iter().find(|known| known.name == name || known.aliases.contains(&name))
@@ -55,7 +62,7 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     OPTIONS
         .iter()
-        .flat_map(|known| std::iter::once(known.name).chain(known.aliases.iter().copied()))
+        .flat_map(KnownOption::names)
         .map(|candidate| (strsim::damerau_levenshtein(&lower, candidate), candidate))
         .filter(|(distance, candidate)| distance * 2 < candidate.len().max(name.chars().count()))
         .min_by_key(|(distance, _)| *distance)

@@ -22,7 +22,7 @@ fn simulated() -> String {
             text.push_str(&format!("\n### {subject}\n\n| option | value | default | meaning |\n|---|---|---|---|\n"));
         }
         let (takes, default, meaning) = (description.takes, description.default, description.meaning);
-        text.push_str(&format!("| {} | {takes} | {default} | {meaning} |\n", quoted(names(option))));
+        text.push_str(&format!("| {} | {takes} | {default} | {meaning} |\n", quoted(option.names())));
     }
     text
 }
@@ -53,14 +53,9 @@ fn refused() -> String {
 
 fn ignored() -> String {
     let mut all: Vec<&str> =
-        OPTIONS.iter().filter(|option| option.support == Support::Ignored).flat_map(names).collect();
+        OPTIONS.iter().filter(|option| option.support == Support::Ignored).flat_map(KnownOption::names).collect();
     all.sort_unstable();
     format!("{}.", quoted(all.into_iter()))
-}
-
-/// The name of an option and its aliases.
-fn names(option: &'static KnownOption) -> impl Iterator<Item = &'static str> {
-    std::iter::once(option.name).chain(option.aliases.iter().copied())
 }
 
 fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
@@ -90,7 +85,7 @@ mod tests {
     #[test]
     fn every_name_of_every_option_is_in_one_part() {
         let texts: Vec<String> = [simulated(), refused(), ignored()].into();
-        for name in OPTIONS.iter().flat_map(names) {
+        for name in OPTIONS.iter().flat_map(KnownOption::names) {
             let found = texts.iter().filter(|text| {
                 // Names in the first column of a table, or in the list.
                 text.lines().any(|line| {

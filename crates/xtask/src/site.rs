@@ -21,17 +21,19 @@ pub struct Options {
 
 /// Builds the site and checks its links. The playground becomes a part of it if it is built.
 pub fn run(options: &Options) -> Result<()> {
-    let built = [tools::target_directory()?.join("playground")];
-    build(options, built.iter().find(|folder| is_built(folder)).map(PathBuf::as_path))
+    build(options, first_built(&["playground"])?.as_deref())
 }
 
 /// Builds the site, and checks it in a browser, too. The quickly built playground of the tests does
 /// if there is no other.
 pub fn check() -> Result<()> {
+    build(&Options { to: None, browser: true }, first_built(&["playground", "playground-quick"])?.as_deref())
+}
+
+/// The first of some folders below the target directory that has a playground.
+fn first_built(names: &[&str]) -> Result<Option<PathBuf>> {
     let target = tools::target_directory()?;
-    let built = ["playground", "playground-quick"].map(|name| target.join(name));
-    let playground = built.iter().find(|folder| is_built(folder)).map(PathBuf::as_path);
-    build(&Options { to: None, browser: true }, playground)
+    Ok(names.iter().map(|name| target.join(name)).find(|folder| is_built(folder)))
 }
 
 fn is_built(playground: &Path) -> bool {
