@@ -103,22 +103,11 @@ impl Sample {
         let labels = vec![("version", self.server.version.clone()), ("engine", self.server.engine.clone())];
         let info = Info::new(labels);
         info.encode(encoder.encode_descriptor("build", "The server's version and engine", None, MetricType::Info)?)?;
-        let uptime = ConstGauge::new(seconds(self.server.uptime_ns));
-        uptime.encode(encoder.encode_descriptor(
-            "uptime",
-            "Time since the start",
-            Some(&Unit::Seconds),
-            MetricType::Gauge,
-        )?)?;
-        let open = ConstGauge::new(whole(self.server.connections));
-        open.encode(encoder.encode_descriptor("connections", "Open connections", None, MetricType::Gauge)?)?;
-        let most = ConstGauge::new(whole(self.server.connections_max));
-        most.encode(encoder.encode_descriptor(
-            "connections_max",
-            "Limit of open connections",
-            None,
-            MetricType::Gauge,
-        )?)?;
+        let uptime_s = seconds(self.server.uptime_ns);
+        gauge(encoder, "uptime", "Time since the start", Some(&Unit::Seconds), Some(uptime_s))?;
+        gauge(encoder, "connections", "Open connections", None, Some(whole(self.server.connections)))?;
+        let most = whole(self.server.connections_max);
+        gauge(encoder, "connections_max", "Limit of open connections", None, Some(most))?;
         let accepted = ConstCounter::new(self.server.connections_total);
         accepted.encode(encoder.encode_descriptor(
             "connections_accepted",
@@ -132,22 +121,11 @@ impl Sample {
     /// Encodes the metrics of the readings of the configuration.
     fn readings(&self, encoder: &mut DescriptorEncoder<'_>) -> std::fmt::Result {
         let readings = &self.server.readings;
-        let last = ConstGauge::new(i64::from(!readings.has_failed));
-        last.encode(encoder.encode_descriptor(
-            "last_reload_success",
-            "1 if the configuration was read without an error the last time, at the start or by a reload",
-            None,
-            MetricType::Gauge,
-        )?)?;
-        let family = encoder.encode_descriptor(
-            "last_reload_timestamp",
-            "Time at which the configuration was read the last time, in seconds since 1970",
-            Some(&Unit::Seconds),
-            MetricType::Gauge,
-        )?;
-        if let Some(ms) = readings.at_unix_ms {
-            ConstGauge::new(ms as f64 / 1000.0).encode(family)?;
-        }
+        let help = "1 if the configuration was read without an error the last time, at the start or by a reload";
+        gauge(encoder, "last_reload_success", help, None, Some(i64::from(!readings.has_failed)))?;
+        let help = "Time at which the configuration was read the last time, in seconds since 1970";
+        let at_s = readings.at_unix_ms.map(|ms| ms as f64 / 1000.0);
+        gauge(encoder, "last_reload_timestamp", help, Some(&Unit::Seconds), at_s)?;
         let results = [("success", readings.succeeded), ("failure", readings.failed)];
         let rows = results.into_iter().map(|(result, count)| ([("result", result)], count));
         counters(encoder, "reloads", "Reloads of the configuration since the start", None, rows)
@@ -433,6 +411,19 @@ fn counters<L: EncodeLabelSet, V: EncodeCounterValue>(
         ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
+}
+
+/// Encodes a gauge without labels; without a sample if it has no value. The encoder appends the
+/// unit to `name`.
+fn gauge(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    value: Option<impl EncodeGaugeValue>,
+) -> std::fmt::Result {
+    let family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+    value.map_or(Ok(()), |value| ConstGauge::new(value).encode(family))
 }
 
 /// Encodes a gauge family with one gauge for each row of labels and value. The encoder appends the

@@ -4,10 +4,9 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
-use super::whole;
+use super::{gauge, whole};
 use crate::process::ProcessFacts;
 
 /// The limit of memory in bytes, if there is one.
@@ -17,7 +16,7 @@ pub struct MemoryLimit(pub Option<u64>);
 impl Collector for MemoryLimit {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         let help = "Smallest limit of memory of the process's control group and those above it";
-        gauge(&mut encoder, "memory_limit", help, Some(&Unit::Bytes), self.0)
+        gauge(&mut encoder, "memory_limit", help, Some(&Unit::Bytes), self.0.map(whole))
     }
 }
 
@@ -31,13 +30,8 @@ impl Collector for ProcessFacts {
             Some(&Unit::Seconds),
             MetricType::Counter,
         )?)?;
-        let start = ConstGauge::new(self.started_s);
-        start.encode(encoder.encode_descriptor(
-            "process_start_time",
-            "Start of the process, in seconds since 1970",
-            Some(&Unit::Seconds),
-            MetricType::Gauge,
-        )?)?;
+        let help = "Start of the process, in seconds since 1970";
+        gauge(&mut encoder, "process_start_time", help, Some(&Unit::Seconds), Some(self.started_s))?;
         let bytes = Some(&Unit::Bytes);
         for (name, help, unit, value) in [
             ("process_resident_memory", "Resident memory", bytes, Some(self.resident_bytes)),
@@ -47,20 +41,8 @@ impl Collector for ProcessFacts {
             ("process_max_fds", "Limit of open file descriptors", None, self.open_fds_max),
             ("process_threads", "Threads", None, Some(self.threads)),
         ] {
-            gauge(&mut encoder, name, help, unit, value)?;
+            gauge(&mut encoder, name, help, unit, value.map(whole))?;
         }
         Ok(())
     }
-}
-
-/// Encodes a gauge, without a sample if it has no value.
-fn gauge(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    unit: Option<&Unit>,
-    value: Option<u64>,
-) -> std::fmt::Result {
-    let family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
-    value.map_or(Ok(()), |value| ConstGauge::new(whole(value)).encode(family))
 }
