@@ -271,13 +271,14 @@ pub struct AccountView<'a> {
     pub service_ns: u64,
     /// The number of requests within the reservation that completed after their bound.
     pub reservation_missed: u64,
-    /// The time by which those were late, added up, in ns.
+    /// The lateness of the requests that completed behind the bound of their reservation, added
+    /// up, in ns.
     pub reservation_late_ns: u64,
     /// The time for which limits delayed requests, added up over all requests, in ns.
     pub held_ns: u64,
     /// The number of slices that ended.
     pub slices: u64,
-    /// The length of those slices, added up, in ns.
+    /// The length of the slices that ended, added up, in ns.
     pub slice_ns: u64,
 }
 

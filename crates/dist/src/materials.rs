@@ -90,7 +90,7 @@ fn libraries(source: &Source, binary: &str, machine: Machine) -> Result<BTreeMap
     Ok(found)
 }
 
-/// The name of the program's bill of materials.
+/// The file name of the program's bill of materials.
 pub(crate) fn file_name(machine: Machine) -> String {
     format!("hoistway-{VERSION}-{}.cdx.json", machine.name())
 }

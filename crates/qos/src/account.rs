@@ -69,16 +69,17 @@ pub struct Account {
     pub service_ns: u64,
     /// Requests within the tenant's reservation that completed after their deadline.
     pub reservation_missed: u64,
-    /// The time by which those requests were late, added up, in ns.
+    /// The lateness of the requests that completed behind the bound of their reservation, added
+    /// up, in ns.
     pub reservation_late_ns: u64,
     /// Slices of the tenant's clients that have ended, in elevators with slices.
     pub slices: u64,
-    /// The length of those slices, added up, in ns.
+    /// The length of the slices that have ended, added up, in ns.
     pub slice_ns: u64,
     /// The time for which limits held back requests, added up over all requests, in ns, up to the
     /// last change of [`held`](Account::held).
     held_ns: u64,
-    /// The time of that change, in ns of the host's clock.
+    /// The time of the last change of [`held`](Account::held), in ns of the host's clock.
     held_changed_ns: u64,
     /// The time during which the tenant had at least one request in progress, in ns, up to the last
     /// time it had none.

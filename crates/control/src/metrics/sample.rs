@@ -36,7 +36,8 @@ pub struct Tally {
     pub service_ns: u64,
     /// The number of requests within a reservation that completed after their bound.
     pub reservation_missed: u64,
-    /// The time by which those were late, in ns.
+    /// The lateness of the requests that completed behind the bound of their reservation, added
+    /// up, in ns.
     pub reservation_late_ns: u64,
     /// The lateness of the latest request within a reservation, in ns.
     pub lateness_ns: u64,
@@ -44,7 +45,7 @@ pub struct Tally {
     pub held_ns: u64,
     /// The number of slices that ended.
     pub slices: u64,
-    /// The length of those slices, in ns.
+    /// The length of the slices that ended, added up, in ns.
     pub slice_ns: u64,
     /// Whether the active slice is the tenant's; `None` under elevators without slices.
     pub holds_slice: Option<bool>,
