@@ -73,9 +73,9 @@ fn test_module(module: Module) -> Result<()> {
     build(&folder, module)?;
     npm(&["run", "--silent", "types"])?;
     npm(&["run", "--silent", "unit"])?;
-    let answers = ["run", "--quiet", "-p", "hoistway-playground", "--example", "answers"];
     let file = repository::root().join("target/playground-answers");
-    fs::write(&file, tools::output(cargo().args(answers))?)?;
+    let answers = tools::built(&["--example", "answers"])?.join("examples/answers");
+    fs::write(&file, tools::output(&mut Command::new(answers))?)?;
     tools::run(web("node").arg("test/equality.mjs").arg(folder.join("hoistway.wasm")).arg(&file))?;
     tools::run(web("npm").args(["run", "--silent", "browser"]).env("PLAYGROUND_DIR", &folder))
 }

@@ -28,10 +28,7 @@ pub fn worlds(options: &Options) -> Result<()> {
 /// Runs 250 simulations of the server and 200 of the mount in the build of the tests, in less than
 /// a minute.
 pub fn some_worlds() -> Result<()> {
-    // The features of dependencies are those of the whole workspace, as in the build of the tests;
-    // with `-p` cargo would build many dependencies again.
-    tools::run(cargo().args(["build", "--quiet", "--workspace", "--example", "worlds"]))?;
-    let program = tools::target_directory()?.join("debug/examples/worlds");
+    let program = tools::built(&["--example", "worlds"])?.join("examples/worlds");
     tools::run(Command::new(&program).args(["--seeds", "250"]))?;
     tools::run(Command::new(program).args(["--of", "mount", "--seeds", "200"]))
 }

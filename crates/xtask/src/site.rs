@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::tools::{self, cargo};
+use crate::tools;
 use crate::{playground, repository};
 
 /// Options of the site.
@@ -43,9 +43,7 @@ fn is_built(playground: &Path) -> bool {
 fn build(options: &Options, playground: Option<&Path>) -> Result<()> {
     let target = tools::target_directory()?;
     let to = options.to.clone().unwrap_or_else(|| target.join("site"));
-    // The programs that the tests built, with the same features of all crates.
-    tools::run(cargo().args(["build", "--quiet", "--workspace", "--bin", "hoistway-site", "--bin", "hoistway"]))?;
-    let built = target.join("debug");
+    let built = tools::built(&["--bin", "hoistway-site", "--bin", "hoistway"])?;
     let mut command = Command::new(built.join("hoistway-site"));
     command.arg("--root").arg(repository::root()).arg("--to").arg(&to).arg("--program").arg(built.join("hoistway"));
     if let Some(playground) = playground {

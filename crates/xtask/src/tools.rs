@@ -111,8 +111,18 @@ pub fn require_target(target: &str) -> Result<()> {
     }
 }
 
+/// Builds programs and examples of the workspace, selected by options of `cargo build`, and returns
+/// their directory, which has the examples in `examples/`.
+///
+/// The crates below them are those of the build of the tests. Cargo selects features for the set of
+/// packages and targets that it builds: for one package, or for programs without an example, it
+/// would compile many crates again. Therefore an example is always among the targets.
+pub fn built(targets: &[&str]) -> Result<PathBuf> {
+    run(cargo().args(["build", "--quiet", "--workspace", "--example", "worlds"]).args(targets))?;
+    Ok(target_directory()?.join("debug"))
+}
+
 /// Builds the program in the configuration that the tests use, and returns its path.
 pub fn hoistway() -> Result<PathBuf> {
-    run(cargo().args(["build", "--quiet", "--workspace", "--bin", "hoistway"]))?;
-    Ok(target_directory()?.join("debug/hoistway"))
+    Ok(built(&["--bin", "hoistway"])?.join("hoistway"))
 }
