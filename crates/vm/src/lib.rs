@@ -8,6 +8,7 @@
 //! - kernels that are built from a package of sources: `built.rs`, `configs/`
 //! - the modules of a kernel: `modules.rs`
 //! - a boot: `initramfs.rs`, `boot.rs`; the verdict on it: `judge.rs`
+//! - a boot without the guest program: `console.rs`
 //! - programs of this machine: `programs.rs`
 //!
 //! The program in the virtual machine is the crate `hoistway-guest`.
@@ -17,9 +18,10 @@ mod archive;
 pub mod boot;
 pub mod build_root;
 pub mod built;
+pub mod console;
 pub mod debian_root;
 pub mod fetch;
-mod initramfs;
+pub mod initramfs;
 pub mod judge;
 pub mod modules;
 pub mod programs;

@@ -1,10 +1,13 @@
 //! The check of the packages: the console blocks of docs/install.md run on clean systems, in which
 //! nothing of the repository is present, with the packages of a directory.
 //!
-//! `systems.rs` makes the systems that blocks name with `in=`; `packages.rs` checks what no block
+//! `systems.rs` makes the systems that blocks name with `in=`, `old_kernel.rs` a virtual machine
+//! and `old_interface.rs` the system calls of an older kernel; `packages.rs` checks what no block
 //! shows: lintian, checksums, the bill of materials, the container image, and the program on a
 //! machine without io_uring.
 
+mod old_interface;
+mod old_kernel;
 mod packages;
 mod systems;
 
@@ -32,7 +35,8 @@ pub struct Options {
     /// Check the packages of this directory and build none
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "twice"])]
     from: Option<PathBuf>,
-    /// Make the Debian package and the tarball of this program, and walk only these
+    /// Make the Debian package and the tarball of this program, and walk only these, the packages
+    /// of the C library and the crates
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "twice", "from", "machine", "only"])]
     program: Option<PathBuf>,
     /// Build everything twice, in two directories, and compare all bytes first
@@ -77,7 +81,7 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
     }
     let walks = Walks::read(source)?;
     for name in walks.systems().into_iter().filter(|name| wants(name)) {
-        if let Some(reason) = systems::obstacle(name, &directory) {
+        if let Some(reason) = systems::obstacle(name, source, &directory) {
             println!("SKIPPED: {name}: {reason}");
             continue;
         }
@@ -97,9 +101,9 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
 }
 
 /// Makes the Debian package and the tarball of a program that was built with debug information, and
-/// the packages of the C library, and walks all three. It is a step of all checks.
+/// the packages of the C library and of the crates, and walks all four. It is a step of all checks.
 ///
-/// A Debian system that cannot be made, as without network, is skipped; with
+/// A system that this machine cannot have is skipped. A Debian system that cannot be made, as without network, is skipped; with
 /// `HOISTWAY_REQUIRE_DEBIAN=1` it is a failure.
 pub fn check_quick(source: &Source, file: &Path) -> Result<()> {
     let source = &Source { packing: Packing::Fast, ..source.clone() };
@@ -120,8 +124,11 @@ pub fn check_quick(source: &Source, file: &Path) -> Result<()> {
     let walks = Walks::read(source)?;
     let mut report = Report::default();
     report.add("checksums", || packages::checksums(source, &directory, &[machine]));
-    for name in ["tarball", "empty"] {
-        report.add(name, || walks.walk(source, &directory, name, machine));
+    for name in ["tarball", "empty", "linux-4.18", "rust"] {
+        match systems::obstacle(name, source, &directory) {
+            Some(reason) => println!("SKIPPED: {name}: {reason}"),
+            None => report.add(name, || walks.walk(source, &directory, name, machine)),
+        }
     }
     let is_required = std::env::var_os("HOISTWAY_REQUIRE_DEBIAN").is_some_and(|value| value == "1");
     match systems::require_debian(source) {

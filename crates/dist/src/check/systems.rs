@@ -14,6 +14,9 @@ use crate::binaries::{self, Machine};
 use crate::source::{Source, VERSION};
 use crate::{image, program, tree};
 
+use super::old_interface;
+use super::old_kernel::{self, OldKernel};
+
 /// The smallest Debian in which packages can be installed.
 const DEBIAN: DebianRoot =
     DebianRoot { name: "install-bookworm", suite: "bookworm", variant: "apt", packages: "ca-certificates" };
@@ -50,6 +53,12 @@ pub(super) enum System {
         /// The emulator of another architecture.
         emulator: Option<&'static str>,
     },
+    /// A directory of this machine with the files of the tarball, whose programs have the system
+    /// calls of Linux 4.18.
+    OldInterface(tempfile::TempDir),
+    /// A virtual machine with an old kernel and the files of the tarball, and the directory of the
+    /// kernels.
+    OldKernel(OldKernel, PathBuf),
 }
 
 impl System {
@@ -71,11 +80,25 @@ impl System {
             "empty" => {
                 let root = tempfile::tempdir()?;
                 unpack(packages, machine, root.path())?;
+                for name in ["proc", "dev"] {
+                    fs::create_dir_all(root.path().join(name))?;
+                }
                 let emulator = match machine == Machine::native()? {
                     true => None,
                     false => Some(emulator(root.path(), machine)?),
                 };
                 Ok(System::Empty { root, emulator })
+            }
+            "linux-4.18" => {
+                let directory = tempfile::tempdir()?;
+                unpack(packages, machine, directory.path())?;
+                Ok(System::OldInterface(directory))
+            }
+            "old-kernel" => {
+                let root = tempfile::tempdir()?;
+                unpack(packages, machine, root.path())?;
+                let folder = kernel_folder(source)?;
+                Ok(System::OldKernel(OldKernel::new(&folder, root)?, folder))
             }
             _ => bail!("there is no system of this name"),
         }
@@ -88,7 +111,7 @@ impl System {
 
     /// Makes a Debian with the packages in the home directory of root.
     fn debian(name: &str, root: &DebianRoot, source: &Source, packages: &Path) -> Result<System> {
-        let folder = debian_folder(source)?;
+        let folder = kernel_folder(source)?;
         let changed = Changed::new(root, &folder, &source.scratch(&format!("system-{name}")))?;
         copy_packages(packages, &changed.files().join("root"))?;
         // Packages come from the archive by the network of this machine.
@@ -100,9 +123,10 @@ impl System {
     fn home(&self) -> PathBuf {
         match self {
             System::Debian(changed) => changed.files().join("root"),
-            System::Directory(directory) => directory.path().to_owned(),
+            System::Directory(directory) | System::OldInterface(directory) => directory.path().to_owned(),
             System::Rust(directory) => directory.path().join("work"),
             System::Empty { root, .. } => root.path().to_owned(),
+            System::OldKernel(machine, _) => machine.root().to_owned(),
         }
     }
 
@@ -113,11 +137,16 @@ impl System {
         let arguments =
             |script: String| ["--kill-after=5".to_owned(), BLOCK_SECONDS.into(), "bash".into(), "-c".into(), script];
         let output = match self {
+            System::OldKernel(machine, folder) => return Ok(block.results(&machine.run(&block.script(), folder)?)),
             System::Debian(changed) => {
                 let script = format!("export HOME=/root NO_COLOR=1; cd /root\n{}", block.script());
                 changed.command("timeout").args(arguments(script)).output()
             }
             System::Directory(_) => user_shell(&self.home()).args(arguments(block.script())).output(),
+            System::OldInterface(_) => {
+                let output = old_interface::output(user_shell(&self.home()).args(arguments(block.script())))?;
+                return Ok(block.results(&String::from_utf8_lossy(&output.stdout)));
+            }
             System::Rust(directory) => {
                 let mut shell = user_shell(&self.home());
                 let programs = binaries::cargo_home().join("bin");
@@ -136,10 +165,25 @@ impl System {
 }
 
 /// Returns why this machine cannot have a system, though its packages are right.
-pub(super) fn obstacle(name: &str, packages: &Path) -> Option<String> {
-    if name != "podman" {
-        return None;
+pub(super) fn obstacle(name: &str, source: &Source, packages: &Path) -> Option<String> {
+    match name {
+        "podman" => no_containers(packages),
+        "linux-4.18" => no_mounts(),
+        "old-kernel" => old_kernel::obstacle(&kernel_folder(source).ok()?),
+        _ => None,
     }
+}
+
+/// Returns why this machine cannot mount directories and copy to block servers.
+fn no_mounts() -> Option<String> {
+    if !programs::is_root() || !Path::new("/dev/fuse").exists() {
+        return Some("mounts need root and /dev/fuse".into());
+    }
+    programs::require_all(&[("nbdcopy", "libnbd-bin")], true).err().map(|error| format!("{error:#}"))
+}
+
+/// Returns why this machine cannot start containers.
+fn no_containers(packages: &Path) -> Option<String> {
     let image = packages.join(image::file_name(Machine::native().ok()?));
     let no_container = |error| format!("no container runs here: {error:#}");
     if let Err(error) = programs::require_all(&[("podman", "podman"), ("nbdinfo", "libnbd-bin")], true) {
@@ -154,11 +198,11 @@ pub(super) fn obstacle(name: &str, packages: &Path) -> Option<String> {
 
 /// Makes the minimal Debian unless it is present. Needs root, and Debian's mirror.
 pub(super) fn require_debian(source: &Source) -> Result<()> {
-    DEBIAN.require(&debian_folder(source)?)
+    DEBIAN.require(&kernel_folder(source)?)
 }
 
-/// The directory of all minimal Debian systems.
-fn debian_folder(source: &Source) -> Result<PathBuf> {
+/// The directory of all minimal Debian systems and kernels.
+fn kernel_folder(source: &Source) -> Result<PathBuf> {
     let folder = source.workspace.target_directory.join("kernel");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     Ok(folder)
@@ -202,9 +246,6 @@ fn unpack(packages: &Path, machine: Machine, root: &Path) -> Result<()> {
     let tarball = packages.join(format!("{}.tar.gz", program::tarball_name(machine)));
     let mut tar = Command::new("tar");
     programs::run(tar.args(["--strip-components=1", "-xzf"]).arg(&tarball).arg("-C").arg(root))?;
-    for name in ["proc", "dev"] {
-        fs::create_dir_all(root.join(name))?;
-    }
     // ldd fails for a static program.
     let libraries = Command::new("ldd").arg(root.join("hoistway")).output()?;
     if machine == Machine::native()? && libraries.status.success() {

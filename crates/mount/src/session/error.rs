@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The source cannot be opened.
-    #[error("the source {path}: {error}", path = path.display())]
+    #[error("the source {path}: {error}{hint}", path = path.display(), hint = source_hint(error))]
     Source {
         /// The path of the source.
         path: PathBuf,
@@ -94,6 +94,13 @@ pub struct UnmountError {
 impl UnmountError {
     pub(super) fn new(path: &Path, error: impl Into<io::Error>) -> UnmountError {
         UnmountError { path: path.into(), error: error.into() }
+    }
+}
+
+fn source_hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) => " (the mount needs Linux 4.11 or newer, which has statx(2))",
+        _ => "",
     }
 }
 
