@@ -78,7 +78,7 @@ fn facts(html: &str) -> Facts {
     let mut facts = Facts::default();
     for tag in html.split('<').skip(1).filter_map(|rest| rest.split('>').next()) {
         let element = tag.split([' ', '\n']).next().unwrap_or_default();
-        for attribute in [" id=\"", " href=\"", " src=\"", " action=\""] {
+        for attribute in [" id=\"", " href=\"", " src=\"", " srcset=\"", " action=\""] {
             let Some((_, rest)) = tag.split_once(attribute) else { continue };
             let value = rest.split('"').next().unwrap_or_default().replace("&amp;", "&");
             if attribute == " id=\"" {

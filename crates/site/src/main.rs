@@ -28,6 +28,7 @@ mod frame;
 mod highlight;
 mod index;
 mod markdown;
+mod picture;
 mod python_api;
 mod site;
 

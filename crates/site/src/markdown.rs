@@ -8,6 +8,7 @@ use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser
 use crate::diagram;
 use crate::figure;
 use crate::highlight::{self, escape};
+use crate::picture;
 
 /// Blocks of code with longer lines have smaller letters, in two steps. Output of commands has not:
 /// sessions on one page look alike.
@@ -23,6 +24,8 @@ const CELL_CODE_MAX: usize = 40;
 pub trait Links {
     /// The address of a link of the document, without its fragment.
     fn link(&mut self, target: &str) -> Result<String>;
+    /// True if a file that the document could link exists.
+    fn exists(&self, target: &str) -> bool;
     /// The title of the page that a link of the document leads to, if the table of contents has
     /// it.
     fn title(&self, target: &str) -> Option<String>;
@@ -139,6 +142,14 @@ impl<'a> Writer<'a, '_> {
                     return Ok(at + 2);
                 }
             }
+            Event::Start(Tag::Image { dest_url, .. }) if self.has_variants(dest_url) => {
+                let end = end_of(events, at, |tag| *tag == TagEnd::Image);
+                let [narrow, dark, narrow_dark] = picture::VARIANTS.map(|suffix| picture::variant(dest_url, suffix));
+                let variants = [self.address(&narrow)?, self.address(&dark)?, self.address(&narrow_dark)?];
+                let address = self.address(dest_url)?;
+                self.html(picture::html(&address, &variants, &plain(&events[at + 1..end])));
+                return Ok(end + 1);
+            }
             Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
                 let dest_url = self.address(dest_url)?.into();
                 let (link_type, title, id) = (*link_type, title.clone(), id.clone());
@@ -184,6 +195,11 @@ impl<'a> Writer<'a, '_> {
         let (file, fragment) = target.split_once('#').map_or((target, None), |(file, fragment)| (file, Some(fragment)));
         let address = self.links.link(file)?;
         Ok(fragment.map_or(address.clone(), |fragment| format!("{address}#{fragment}")))
+    }
+
+    /// True if a picture has all its variants.
+    fn has_variants(&self, target: &str) -> bool {
+        picture::VARIANTS.iter().all(|suffix| self.links.exists(&picture::variant(target, suffix)))
     }
 
     /// The title of the linked page, if the text of the link, which follows, is the name of a file:
@@ -303,6 +319,10 @@ mod tests {
             Ok(target.replace(".md", ".html"))
         }
 
+        fn exists(&self, target: &str) -> bool {
+            target.starts_with("docs/themed")
+        }
+
         fn title(&self, target: &str) -> Option<String> {
             (target == "docs/b.md").then(|| "All of B".to_owned())
         }
@@ -314,6 +334,12 @@ mod tests {
 
     fn html(text: &str) -> String {
         render(text, &mut Fixed).expect("a document").html
+    }
+
+    #[test]
+    fn pictures_with_variants_have_one_for_each_theme() {
+        assert!(html("![a *b*](docs/themed.png)").contains("<img src=\"docs/themed-dark.png\" alt=\"a b\""));
+        assert!(!html("![a *b*](docs/plain.png)").contains("<picture"));
     }
 
     #[test]

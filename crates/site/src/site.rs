@@ -160,6 +160,10 @@ impl Links for DocumentLinks<'_, '_> {
         Ok(address::between(&document_address(&self.path), &to))
     }
 
+    fn exists(&self, target: &str) -> bool {
+        address::resolve(&self.path, target).is_some_and(|path| self.site.root.join(path).is_file())
+    }
+
     fn title(&self, target: &str) -> Option<String> {
         self.site.titles.get(&address::resolve(&self.path, target)?).cloned()
     }

@@ -65,7 +65,8 @@ enum Action {
         #[arg(long, conflicts_with_all = ["recordings", "quick"])]
         drives: bool,
     },
-    /// Write docs/trace-view.png and docs/competing-readers.png with Chromium
+    /// Write docs/trace-view.png and docs/competing-readers.png with Chromium, each for both themes
+    /// and for wide and narrow windows
     Picture,
 }
 

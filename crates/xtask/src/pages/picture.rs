@@ -15,11 +15,25 @@ struct Picture {
     file: &'static str,
     /// The command that writes the page to the path that follows.
     command: &'static [&'static str],
-    /// The address of the part after the path of the page.
+    /// The fragment of the address that shows the part, empty for the beginning of the page.
     shown: &'static str,
+}
+
+/// A theme and a window of a page, and what follows the stem of the file of its picture. The site
+/// shows the picture that suits the reader's theme and window.
+struct Variant {
+    suffix: &'static str,
+    theme: &'static str,
     /// Width and height of the window in px.
     size: &'static str,
 }
+
+const VARIANTS: [Variant; 4] = [
+    Variant { suffix: "", theme: "light", size: "1240,1480" },
+    Variant { suffix: "-dark", theme: "dark", size: "1240,1480" },
+    Variant { suffix: "-narrow", theme: "light", size: "500,900" },
+    Variant { suffix: "-narrow-dark", theme: "dark", size: "500,900" },
+];
 
 const PICTURES: [Picture; 2] = [
     Picture {
@@ -33,8 +47,7 @@ const PICTURES: [Picture; 2] = [
             "-o",
         ],
         // A tenth of a second in which readers and writers share the disk, and one request.
-        shown: "?theme=light#t=0.68-0.8&request=0.480",
-        size: "1240,1480",
+        shown: "#t=0.68-0.8&request=0.480",
     },
     Picture {
         file: "docs/competing-readers.png",
@@ -47,8 +60,7 @@ const PICTURES: [Picture; 2] = [
             "noop,deadline,anticipatory,cfq-v3,cfq,bfq",
             "--report",
         ],
-        shown: "?theme=light",
-        size: "1240,1480",
+        shown: "",
     },
 ];
 
@@ -70,17 +82,20 @@ impl Picture {
         tools::run(
             Command::new(program).args(self.command).arg(&page).current_dir(repository::root()).stdout(Stdio::null()),
         )?;
-        let picture = repository::root().join(self.file);
-        tools::run(
-            Command::new(browser)
-                .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
-                .args(["--virtual-time-budget=20000", &format!("--window-size={}", self.size)])
-                .arg(format!("--user-data-dir={}", folder.join("profile").display()))
-                .arg(format!("--screenshot={}", picture.display()))
-                .arg(format!("file://{}{}", page.display(), self.shown))
-                .stderr(Stdio::null()),
-        )?;
-        println!("wrote {}", self.file);
+        for variant in &VARIANTS {
+            let file = self.file.replace(".png", &format!("{}.png", variant.suffix));
+            let picture = repository::root().join(&file);
+            tools::run(
+                Command::new(browser)
+                    .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
+                    .args(["--virtual-time-budget=20000", &format!("--window-size={}", variant.size)])
+                    .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+                    .arg(format!("--screenshot={}", picture.display()))
+                    .arg(format!("file://{}?theme={}{}", page.display(), variant.theme, self.shown))
+                    .stderr(Stdio::null()),
+            )?;
+            println!("wrote {file}");
+        }
         Ok(())
     }
 }
