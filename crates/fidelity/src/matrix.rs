@@ -38,10 +38,11 @@ macro_rules! job {
 }
 
 /// The jobs.
-pub const JOBS: [Job; 21] = [
+pub const JOBS: [Job; 22] = [
     job!("random-readers", false),
     job!("stream-and-random", false),
     job!("two-streams", false),
+    job!("deep-streams", false),
     job!("random-mixed-sizes", false),
     job!("random-depth-16", false),
     job!("random-read-write", false),

@@ -144,10 +144,7 @@ impl<'a> Writer<'a, '_> {
             }
             Event::Start(Tag::Image { dest_url, .. }) if self.has_variants(dest_url) => {
                 let end = end_of(events, at, |tag| *tag == TagEnd::Image);
-                let [narrow, dark, narrow_dark] = picture::VARIANTS.map(|suffix| picture::variant(dest_url, suffix));
-                let variants = [self.address(&narrow)?, self.address(&dark)?, self.address(&narrow_dark)?];
-                let address = self.address(dest_url)?;
-                self.html(picture::html(&address, &variants, &plain(&events[at + 1..end])));
+                self.picture(dest_url, &plain(&events[at + 1..end]))?;
                 return Ok(end + 1);
             }
             Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
@@ -195,6 +192,15 @@ impl<'a> Writer<'a, '_> {
         let (file, fragment) = target.split_once('#').map_or((target, None), |(file, fragment)| (file, Some(fragment)));
         let address = self.links.link(file)?;
         Ok(fragment.map_or(address.clone(), |fragment| format!("{address}#{fragment}")))
+    }
+
+    /// Writes a picture with its variants.
+    fn picture(&mut self, target: &str, text: &str) -> Result<()> {
+        let address = self.address(target)?;
+        let [narrow, dark, narrow_dark] = picture::VARIANTS.map(|suffix| picture::variant(target, suffix));
+        let variants = [self.address(&narrow)?, self.address(&dark)?, self.address(&narrow_dark)?];
+        self.html(picture::html(&address, &variants, text));
+        Ok(())
     }
 
     /// True if a picture has all its variants.

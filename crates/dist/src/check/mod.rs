@@ -103,8 +103,8 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
 /// Makes the Debian package and the tarball of a program that was built with debug information, and
 /// the packages of the C library and of the crates, and walks all four. It is a step of all checks.
 ///
-/// A system that this machine cannot have is skipped. A Debian system that cannot be made, as without network, is skipped; with
-/// `HOISTWAY_REQUIRE_DEBIAN=1` it is a failure.
+/// A system that this machine cannot have is skipped. So is a Debian system that cannot be made, as
+/// without network; with `HOISTWAY_REQUIRE_DEBIAN=1` that is a failure.
 pub fn check_quick(source: &Source, file: &Path) -> Result<()> {
     let source = &Source { packing: Packing::Fast, ..source.clone() };
     let machine = Machine::native()?;
