@@ -1,7 +1,7 @@
 //! A system with an old kernel: a virtual machine whose initial RAM disk has the files of the
 //! tarball, and busybox for the commands of the blocks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -11,14 +11,11 @@ use hoistway_vm::{console, table};
 
 use crate::tree;
 
-/// The directory of the tarball's files in the machine, in which blocks begin.
-const HOME: &str = "home";
-
 /// The longest duration of a block.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The first process: it mounts what programs expect, runs the commands of the block, and ends the
-/// machine.
+/// The first process: it mounts what programs expect, runs the commands of the block in the
+/// directory with the files of the tarball, and ends the machine.
 const INIT: &str = "#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin HOME=/home NO_COLOR=1
@@ -32,10 +29,12 @@ sh /block.sh | cat
 poweroff -f
 ";
 
-/// A kernel, and the directories of all downloaded kernels and of this machine's files.
+/// What a boot of the kernel needs.
 #[derive(Debug)]
 pub(super) struct OldKernel {
     fetched: Fetched,
+    /// The directory of all kernels, which gets the files of the machine.
+    folder: PathBuf,
     /// The files of the tarball.
     root: tempfile::TempDir,
 }
@@ -53,8 +52,8 @@ pub(super) fn obstacle(folder: &Path) -> Option<String> {
 
 impl OldKernel {
     /// Takes a directory with the files of the tarball.
-    pub(super) fn new(folder: &Path, root: tempfile::TempDir) -> Result<OldKernel> {
-        Ok(OldKernel { fetched: existing(folder).context("the old kernel")?, root })
+    pub(super) fn new(folder: PathBuf, root: tempfile::TempDir) -> Result<OldKernel> {
+        Ok(OldKernel { fetched: existing(&folder).context("the old kernel")?, folder, root })
     }
 
     /// The directory with the files of the tarball.
@@ -63,18 +62,18 @@ impl OldKernel {
     }
 
     /// Boots the kernel, runs a script and returns its output.
-    pub(super) fn run(&self, script: &str, folder: &Path) -> Result<String> {
+    pub(super) fn run(&self, script: &str) -> Result<String> {
         let mut archive = Archive::new();
         let architecture = self.fetched.kernel.architecture;
-        let busybox = fetch::program(architecture, "busybox", "busybox-static", "bin/busybox", folder)?;
+        let busybox = fetch::program(architecture, "busybox", "busybox-static", "bin/busybox", &self.folder)?;
         archive.program(&busybox, "bin/busybox")?;
         for file in tree::files_below(self.root())? {
             let path = self.root().join(&file);
             let contents = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            archive.file(&format!("{HOME}/{}", file.display()), &contents);
+            archive.file(&format!("home/{}", file.display()), &contents);
         }
         archive.file("init", INIT.as_bytes());
         archive.file("block.sh", script.as_bytes());
-        console::run(&self.fetched, archive, LIMIT, &folder.join("runs/old-kernel"))
+        console::run(&self.fetched, archive, LIMIT, &self.folder.join("runs/old-kernel"))
     }
 }

@@ -56,9 +56,8 @@ pub(super) enum System {
     /// A directory of this machine with the files of the tarball, whose programs have the system
     /// calls of Linux 4.18.
     OldInterface(tempfile::TempDir),
-    /// A virtual machine with an old kernel and the files of the tarball, and the directory of the
-    /// kernels.
-    OldKernel(OldKernel, PathBuf),
+    /// A virtual machine with an old kernel and the files of the tarball.
+    OldKernel(OldKernel),
 }
 
 impl System {
@@ -97,8 +96,7 @@ impl System {
             "old-kernel" => {
                 let root = tempfile::tempdir()?;
                 unpack(packages, machine, root.path())?;
-                let folder = kernel_folder(source)?;
-                Ok(System::OldKernel(OldKernel::new(&folder, root)?, folder))
+                Ok(System::OldKernel(OldKernel::new(kernel_folder(source)?, root)?))
             }
             _ => bail!("there is no system of this name"),
         }
@@ -126,7 +124,7 @@ impl System {
             System::Directory(directory) | System::OldInterface(directory) => directory.path().to_owned(),
             System::Rust(directory) => directory.path().join("work"),
             System::Empty { root, .. } => root.path().to_owned(),
-            System::OldKernel(machine, _) => machine.root().to_owned(),
+            System::OldKernel(machine) => machine.root().to_owned(),
         }
     }
 
@@ -137,7 +135,7 @@ impl System {
         let arguments =
             |script: String| ["--kill-after=5".to_owned(), BLOCK_SECONDS.into(), "bash".into(), "-c".into(), script];
         let output = match self {
-            System::OldKernel(machine, folder) => return Ok(block.results(&machine.run(&block.script(), folder)?)),
+            System::OldKernel(machine) => return Ok(block.results(&machine.run(&block.script())?)),
             System::Debian(changed) => {
                 let script = format!("export HOME=/root NO_COLOR=1; cd /root\n{}", block.script());
                 changed.command("timeout").args(arguments(script)).output()
