@@ -23,7 +23,7 @@
 //! | drawing, zoom and crosshair of charts on any page | `web/`: `scales.js` is independent of the browser, `draw.js` draws, `charts.js` handles input; `web.rs` joins them |
 //! | a column of its table | `table.rs` |
 //! | the number of points that a page draws | `reduce.rs` |
-//! | the frame, the style and the theme of all pages | `templates/frame.html`, `page.css`, `theme.js` |
+//! | the frame, the style and the theme of all pages | `templates/frame.html`, `tokens.css`, `legends.css`, `page.css`, `theme.js` |
 //! | the bars of the answer, tables, facts | `answer.rs`; `templates/parts.html` |
 //! | colours | `palette.rs` |
 //! | the tables of the trace page | `trace/data.rs`, their packing in `trace/pack.rs` and `trace/chunk.rs` |

@@ -13,22 +13,23 @@ pub const CHART_MODULES: [(&str, &str); 3] = [
     ("charts.js", include_str!("../web/charts.js")),
 ];
 
+/// The tokens of both themes: colours of the page and of everything but series.
+pub(crate) const TOKENS: &str = include_str!("../templates/tokens.css");
+/// The legends and keys of charts, a rule a line.
+const LEGEND_STYLE: &str = include_str!("../templates/legends.css");
 const PAGE_STYLE: &str = include_str!("../templates/page.css");
 const CHART_STYLE: &str = include_str!("../web/charts.css");
 
 /// The style sheet of all pages: the tokens of both themes, the palette and the charts.
 pub fn style_sheet() -> String {
-    format!("{PAGE_STYLE}{}{CHART_STYLE}", custom_properties())
+    format!("{TOKENS}{LEGEND_STYLE}{PAGE_STYLE}{}{CHART_STYLE}", custom_properties())
 }
 
 /// The part of [`style_sheet`] for pages that have a style of their own: tokens, palette and
 /// charts, with the legends and keys of charts.
 pub fn chart_style_sheet() -> String {
-    // The tokens are the rules at the top of the file, before its first empty line.
-    let tokens = PAGE_STYLE.split("\n\n").next().unwrap_or_default();
-    let shared = PAGE_STYLE.lines().filter(|line| line.starts_with(".legend ") || line.starts_with(".key"));
-    let shared: String = shared.map(|rule| format!(".chart {rule}\n")).collect();
-    format!("{tokens}\n{}{shared}{CHART_STYLE}", custom_properties())
+    let legends: String = LEGEND_STYLE.lines().map(|rule| format!(".chart {rule}\n")).collect();
+    format!("{TOKENS}{}{legends}{CHART_STYLE}", custom_properties())
 }
 
 /// The chart library as one classic script, which defines `hoistwayCharts` with what its modules
