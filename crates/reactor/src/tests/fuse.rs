@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -18,7 +19,20 @@ const TTL: Duration = Duration::from_secs(3600);
 pub struct Uncached {
     contents: Arc<Mutex<Vec<u8>>>,
     directory: tempfile::TempDir,
-    _session: BackgroundSession,
+    /// None after the end of the mount.
+    session: Option<BackgroundSession>,
+}
+
+impl Drop for Uncached {
+    fn drop(&mut self) {
+        // A session that is dropped leaves a dead mount. Lazily, because io_uring closes its files
+        // some time after the ring.
+        let status = Command::new("umount").arg("--lazy").arg(self.directory.path()).status();
+        if !std::thread::panicking() {
+            assert!(status.is_ok_and(|status| status.success()), "it is unmounted");
+            self.session.take().expect("a session").join().expect("it ends");
+        }
+    }
 }
 
 impl Uncached {
@@ -32,7 +46,7 @@ impl Uncached {
         let contents = Arc::new(Mutex::new(contents));
         let directory = tempfile::tempdir().expect("a directory");
         let session = fuser::spawn_mount(Contents(contents.clone()), directory.path(), &fuser::Config::default());
-        Some(Uncached { contents, directory, _session: session.expect("it mounts") })
+        Some(Uncached { contents, directory, session: Some(session.expect("it mounts")) })
     }
 
     /// Opens the file.
