@@ -15,7 +15,7 @@ use crate::programs;
 const MEMORY_MIB: u32 = 768;
 
 /// Boots a kernel whose first process is the program `init` of an archive, in a machine without
-/// disks and network, and returns what the console showed, with lines that end as those of Linux.
+/// disks and network, and returns the output on the console. Its lines end with a line feed alone.
 /// The machine ends when the program powers it off.
 ///
 /// # Errors

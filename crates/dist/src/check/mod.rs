@@ -81,11 +81,7 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
     }
     let walks = Walks::read(source)?;
     for name in walks.systems().into_iter().filter(|name| wants(name)) {
-        if let Some(reason) = systems::obstacle(name, source, &directory) {
-            println!("SKIPPED: {name}: {reason}");
-            continue;
-        }
-        report.add(name, || walks.walk(source, &directory, name, Machine::native()?));
+        walks.report(&mut report, source, &directory, name)?;
     }
     if wants("trixie") {
         for name in systems::ON_NEXT_DEBIAN {
@@ -125,10 +121,7 @@ pub fn check_quick(source: &Source, file: &Path) -> Result<()> {
     let mut report = Report::default();
     report.add("checksums", || packages::checksums(source, &directory, &[machine]));
     for name in ["tarball", "empty", "linux-4.18", "rust"] {
-        match systems::obstacle(name, source, &directory) {
-            Some(reason) => println!("SKIPPED: {name}: {reason}"),
-            None => report.add(name, || walks.walk(source, &directory, name, machine)),
-        }
+        walks.report(&mut report, source, &directory, name)?;
     }
     let is_required = std::env::var_os("HOISTWAY_REQUIRE_DEBIAN").is_some_and(|value| value == "1");
     match systems::require_debian(source) {
@@ -182,6 +175,16 @@ impl Walks {
         let mut known = BTreeSet::new();
         let systems = self.0.iter().filter_map(|block| block.system.as_deref());
         systems.filter(|name| known.insert(*name)).collect()
+    }
+
+    /// Reports the blocks of a system on this machine, or that the machine cannot have the system.
+    fn report(&self, report: &mut Report, source: &Source, packages: &Path, name: &str) -> Result<()> {
+        let machine = Machine::native()?;
+        match systems::obstacle(name, source, packages) {
+            Some(reason) => println!("SKIPPED: {name}: {reason}"),
+            None => report.add(name, || self.walk(source, packages, name, machine)),
+        }
+        Ok(())
     }
 
     /// Makes a system and runs its blocks, which share it.

@@ -29,17 +29,17 @@ sh /block.sh | cat
 poweroff -f
 ";
 
-/// What a boot of the kernel needs.
+/// A virtual machine with an old kernel and the files of the tarball, which boots for each block.
 #[derive(Debug)]
 pub(super) struct OldKernel {
     fetched: Fetched,
-    /// The directory of all kernels, which gets the files of the machine.
+    /// The directory of all kernels. The image and the logs of the machine are written below it.
     folder: PathBuf,
     /// The files of the tarball.
     root: tempfile::TempDir,
 }
 
-/// The kernel, if it was taken from its packages before.
+/// Returns the old kernel if `cargo xtask guest` has extracted its packages.
 fn existing(folder: &Path) -> Option<Fetched> {
     table::OLD_KERNELS.iter().find_map(|kernel| Fetched::existing(kernel, folder))
 }
@@ -51,7 +51,7 @@ pub(super) fn obstacle(folder: &Path) -> Option<String> {
 }
 
 impl OldKernel {
-    /// Takes a directory with the files of the tarball.
+    /// Creates a machine that has the files of the tarball, which are in `root`.
     pub(super) fn new(folder: PathBuf, root: tempfile::TempDir) -> Result<OldKernel> {
         Ok(OldKernel { fetched: existing(&folder).context("the old kernel")?, folder, root })
     }

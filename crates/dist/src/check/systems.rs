@@ -142,8 +142,7 @@ impl System {
             }
             System::Directory(_) => user_shell(&self.home()).args(arguments(block.script())).output(),
             System::OldInterface(_) => {
-                let output = old_interface::output(user_shell(&self.home()).args(arguments(block.script())))?;
-                return Ok(block.results(&String::from_utf8_lossy(&output.stdout)));
+                Ok(old_interface::output(user_shell(&self.home()).args(arguments(block.script())))?)
             }
             System::Rust(directory) => {
                 let mut shell = user_shell(&self.home());

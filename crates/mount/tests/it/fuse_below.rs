@@ -168,7 +168,8 @@ fn a_queued_read_across_the_end_of_a_file_below_returns_zeroes_behind_it() {
         }
     });
     drop(mounted);
-    // Lazily, because io_uring closes the files of the mount above some time after its ring.
+    // The unmount is lazy, because io_uring closes the files of the mount above some time after the
+    // ring.
     let status = Command::new("umount").arg("--lazy").arg(below.path()).status();
     assert!(status.is_ok_and(|status| status.success()), "it is unmounted");
     session.join().expect("it ends");

@@ -25,8 +25,8 @@ pub struct Uncached {
 
 impl Drop for Uncached {
     fn drop(&mut self) {
-        // A session that is dropped leaves a dead mount. Lazily, because io_uring closes its files
-        // some time after the ring.
+        // A session that is dropped leaves a dead mount. The unmount is lazy, because io_uring
+        // closes files some time after the ring.
         let status = Command::new("umount").arg("--lazy").arg(self.directory.path()).status();
         if !std::thread::panicking() {
             assert!(status.is_ok_and(|status| status.success()), "it is unmounted");
