@@ -163,9 +163,9 @@ impl ReservationSimulation {
         Ok(self.queue.group_reservation(group).expect("just reserved"))
     }
 
-    /// Turns off the idling of the elevator.
+    /// Turns off the idling of the elevator, whatever its tunable is named.
     pub fn never_idle(&mut self) {
-        for name in ["slice_idle", "group_idle", "antic_expire"] {
+        for name in ["slice_idle", "group_idle", "antic_expire", "wait"] {
             let _ = self.queue.set_tunable(name, 0);
         }
     }
