@@ -13,8 +13,10 @@ use hoistway_vm::programs;
 use crate::source::Source;
 
 /// Programs from PyPI that builds need, with their versions: Zig as a C compiler, the subcommand of
-/// cargo that calls it, maturin, and the packer of wheels.
-const TOOLS: &str = "cargo-zigbuild==0.24.1 maturin==1.16.0 wheel==0.48.0 ziglang==0.17.1";
+/// cargo that calls it, and those of wheels.
+const TOOLS: [&str; 4] = ["cargo-zigbuild==0.24.1", "ziglang==0.17.1", WHEEL_TOOLS[0], WHEEL_TOOLS[1]];
+/// Programs from PyPI that wheels of a compiled module need.
+const WHEEL_TOOLS: [&str; 2] = ["maturin==1.16.0", "wheel==0.48.0"];
 
 /// An architecture of packages.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,19 +80,30 @@ impl Quality {
     }
 }
 
-/// Makes the programs from PyPI available in an environment of their own, and returns its directory
-/// of programs.
+/// Installs the programs of builds from PyPI, and returns their directory.
 pub(crate) fn tools(source: &Source) -> Result<PathBuf> {
-    let venv = source.workspace.target_directory.join("packages-tools");
-    let bin = venv.join("bin");
-    let stamp = venv.join("tools");
-    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == TOOLS) {
+    install(source, "packages-tools", &TOOLS)
+}
+
+/// Installs the programs that wheels of a compiled module need from PyPI, without the large C
+/// compiler, and returns their directory.
+pub(crate) fn wheel_tools(source: &Source) -> Result<PathBuf> {
+    install(source, "packages-wheel-tools", &WHEEL_TOOLS)
+}
+
+/// Installs programs from PyPI in an environment of their own, unless they are there, and returns
+/// its directory of programs.
+fn install(source: &Source, name: &str, packages: &[&str]) -> Result<PathBuf> {
+    let venv = source.workspace.target_directory.join(name);
+    let (bin, stamp, wanted) = (venv.join("bin"), venv.join("tools"), packages.join(" "));
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(bin);
     }
     programs::run(Command::new("python3").args(["-m", "venv"]).arg(&venv)).context("Debian's package python3-venv")?;
     let mut pip = Command::new(bin.join("pip"));
-    programs::run(pip.args(["install", "--quiet", "--only-binary", ":all:"]).args(TOOLS.split(' ')))?;
-    std::fs::write(&stamp, TOOLS)?;
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]).args(packages);
+    programs::run(&mut pip).with_context(|| format!("cannot install {wanted} from PyPI"))?;
+    std::fs::write(&stamp, wanted)?;
     Ok(bin)
 }
 

@@ -39,6 +39,7 @@ use binaries::{Machine, Quality};
 pub use check::{Options as CheckOptions, check, check_quick};
 pub use debian::kernel_module;
 pub use source::Source;
+pub use wheel::lay_out as lay_out_python_package;
 
 /// Options of `cargo xtask dist`.
 #[derive(clap::Args, Clone, Debug, Default)]

@@ -1,6 +1,7 @@
 //! The wheel: maturin builds the extension module for the stable ABI of Python and for the oldest
 //! glibc that Rust supports.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -9,11 +10,13 @@ use hoistway_vm::programs;
 
 use crate::binaries::{self, Machine, Quality};
 use crate::materials::{self, PYTHON_MODULE};
-use crate::source::{Source, VERSION};
+use crate::source::Source;
 use crate::tree;
 
 /// The version of glibc that the wheel needs, as wheels name it.
 const PLATFORM: &str = "manylinux_2_17";
+/// The directory of an unpacked wheel.
+const UNPACKED: &str = concat!("hoistway-", env!("CARGO_PKG_VERSION"));
 
 /// Builds the wheel for an architecture, with its bill of materials and the licences of the
 /// libraries in it.
@@ -30,20 +33,60 @@ pub(crate) fn build(source: &Source, machine: Machine, quality: Quality, to: &Pa
     maturin.args(["build", "--quiet", "--locked", "--zig", "--compatibility", PLATFORM, "--auditwheel", "check"]);
     maturin.args(["--profile", quality.profile(), "--target", &target, "--out"]).arg(&made);
     programs::run(maturin.arg("--sbom-include").arg(&bill))?;
-    add_licences(source, machine, &only_file(&made)?, &scratch.join("unpacked"), to)
+    let unpack = ["unpack", "--dest"];
+    programs::output(tool(source, "wheel")?.args(unpack).arg(&scratch).arg(only_file(&made)?))?;
+    pack(source, machine, &binaries::tools(source)?, &scratch, to)
 }
 
-/// Adds the licences of the libraries to a wheel and writes it into the directory of packages.
-fn add_licences(source: &Source, machine: Machine, wheel: &Path, scratch: &Path, to: &Path) -> Result<PathBuf> {
+/// Makes a wheel of an extension module that is compiled already, for this machine only: maturin
+/// writes the metadata.
+pub(crate) fn of_module(source: &Source, module: &Path, tools: &Path, to: &Path) -> Result<PathBuf> {
+    let scratch = source.scratch("wheel-of-module");
+    tree::renew(&scratch)?;
+    let unpacked = scratch.join(UNPACKED);
+    let stripped = scratch.join("module");
+    programs::run(Command::new("strip").arg("--strip-debug").arg("-o").arg(&stripped).arg(module))?;
+    lay_out(source.root(), &stripped, &unpacked)?;
+    let mut maturin = Command::new(tools.join("maturin"));
+    maturin.current_dir(source.root().join("python"));
+    maturin.args(["pep517", "write-dist-info", "--interpreter", "python3", "--metadata-directory"]).arg(&unpacked);
+    programs::output(&mut maturin)?;
+    pack(source, Machine::native()?, tools, &scratch, to)
+}
+
+/// Puts the Python files of the package and a compiled module into the directory `hoistway` of a
+/// directory. Files of an earlier call are removed.
+///
+/// # Errors
+///
+/// A file that cannot be read or written; the message names it.
+pub fn lay_out(root: &Path, module: &Path, to: &Path) -> Result<()> {
+    let package = to.join("hoistway");
+    tree::renew(&package)?;
+    let files = root.join("python/hoistway");
+    for entry in fs::read_dir(&files).with_context(|| files.display().to_string())? {
+        let entry = entry?;
+        // An interpreter leaves a directory of compiled files.
+        if entry.file_type()?.is_file() {
+            tree::copy(&entry.path(), &package.join(entry.file_name()), 0o644)?;
+        }
+    }
+    let placed = package.join("_hoistway.abi3.so");
+    fs::hard_link(module, &placed).or_else(|_| tree::copy(module, &placed, 0o644))
+}
+
+/// Adds the licences of the libraries to an unpacked wheel and packs it into the directory of
+/// packages.
+fn pack(source: &Source, machine: Machine, tools: &Path, scratch: &Path, to: &Path) -> Result<PathBuf> {
     let licences = materials::licences(source, PYTHON_MODULE, machine)?;
-    let unpacked = scratch.join(format!("hoistway-{VERSION}"));
-    let quiet = |command: &mut Command| programs::output(command).map(drop);
-    quiet(tool(source, "wheel")?.arg("unpack").arg("--dest").arg(scratch).arg(wheel))?;
-    let metadata = unpacked.join(format!("hoistway-{VERSION}.dist-info"));
+    let unpacked = scratch.join(UNPACKED);
+    let metadata = unpacked.join(format!("{UNPACKED}.dist-info"));
     tree::write(&metadata.join("licenses/LICENCES-OF-LIBRARIES.txt"), licences, 0o644)?;
     let packed = scratch.join("packed");
     tree::renew(&packed)?;
-    quiet(tool(source, "wheel")?.arg("pack").arg("--dest-dir").arg(&packed).arg(unpacked))?;
+    let mut wheel = Command::new(tools.join("wheel"));
+    wheel.env("SOURCE_DATE_EPOCH", source.time.to_string());
+    programs::output(wheel.args(["pack", "--dest-dir"]).arg(&packed).arg(&unpacked))?;
     let file = only_file(&packed)?;
     let placed = to.join(file.file_name().context("the wheel has no name")?);
     tree::copy(&file, &placed, 0o644)?;

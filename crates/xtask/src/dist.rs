@@ -3,7 +3,7 @@
 use anyhow::Result;
 use hoistway_dist::{CheckOptions, Options, Source};
 
-use crate::tools;
+use crate::{python, tools};
 
 /// Builds the packages.
 pub fn run(options: &Options) -> Result<()> {
@@ -15,9 +15,9 @@ pub fn check(options: &CheckOptions) -> Result<()> {
     hoistway_dist::check(&source()?, options)
 }
 
-/// Installs the packages of the program that the tests have built.
+/// Installs the packages of the program and of the Python module that the tests have built.
 pub fn check_quick() -> Result<()> {
-    hoistway_dist::check_quick(&source()?, &tools::hoistway()?)
+    hoistway_dist::check_quick(&source()?, &tools::hoistway()?, Some(&python::tested_module()?))
 }
 
 fn source() -> Result<Source> {

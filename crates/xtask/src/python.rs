@@ -43,20 +43,11 @@ pub fn environment(system: &Path, venv: &Path, requirements: &[&str]) -> Result<
 
 /// Puts the Python files of the package and a compiled module side by side in `site`.
 pub fn package(module: &Path, site: &Path) -> Result<()> {
-    let package = site.join("hoistway");
-    fs::create_dir_all(&package)?;
-    for entry in fs::read_dir(&package)? {
-        let path = entry?.path();
-        // An interpreter leaves a directory of compiled files.
-        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }?;
-    }
-    for entry in fs::read_dir(repository::root().join("python/hoistway"))? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            fs::copy(entry.path(), package.join(entry.file_name()))?;
-        }
-    }
-    let copy = package.join("_hoistway.abi3.so");
-    fs::hard_link(module, &copy).or_else(|_| fs::copy(module, &copy).map(drop)).context("the extension module")?;
-    Ok(())
+    hoistway_dist::lay_out_python_package(repository::root(), module, site)
+}
+
+/// Builds the module in the configuration that the tests use, and returns its file.
+pub fn tested_module() -> Result<PathBuf> {
+    tools::run(tools::cargo().args(["test", "--quiet", "--workspace", "--no-run"]))?;
+    Ok(tools::target_directory()?.join("debug/deps/lib_hoistway.so"))
 }

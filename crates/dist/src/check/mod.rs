@@ -18,7 +18,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use hoistway_console::{Block, blocks};
 
-use crate::binaries::Machine;
+use crate::binaries::{self, Machine};
 use crate::source::{Packing, Source};
 use crate::{archive, debian, materials, program};
 use systems::System;
@@ -36,9 +36,12 @@ pub struct Options {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "twice"])]
     from: Option<PathBuf>,
     /// Make the Debian package and the tarball of this program, and walk only these, the packages
-    /// of the C library and the crates
+    /// of the C library, the crates and the wheel of `--module`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "twice", "from", "machine", "only"])]
     program: Option<PathBuf>,
+    /// Also make the wheel of this extension module of Python
+    #[arg(long, value_name = "FILE", requires = "program")]
+    module: Option<PathBuf>,
     /// Build everything twice, in two directories, and compare all bytes first
     #[arg(long)]
     twice: bool,
@@ -54,7 +57,7 @@ pub struct Options {
 /// Builds the packages and checks all of them.
 pub fn check(source: &Source, options: &Options) -> Result<()> {
     if let Some(program) = &options.program {
-        return check_quick(source, program);
+        return check_quick(source, program, options.module.as_deref());
     }
     let directory = match &options.from {
         Some(directory) => std::path::absolute(directory)?,
@@ -96,12 +99,14 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
     report.finish()
 }
 
-/// Makes the Debian package and the tarball of a program that was built with debug information, and
-/// the packages of the C library and of the crates, and walks all four. It is a step of all checks.
+/// Makes the Debian package and the tarball of a program that was built with debug information, the
+/// wheel of such a module, and the packages of the C library and of the crates, and walks all of
+/// them. It is a step of all checks.
 ///
-/// A system that this machine cannot have is skipped. So is a Debian system that cannot be made, as
-/// without network; with `HOISTWAY_REQUIRE_DEBIAN=1` that is a failure.
-pub fn check_quick(source: &Source, file: &Path) -> Result<()> {
+/// A system that this machine cannot have is skipped. So are a Debian system and a wheel that
+/// cannot be made because programs cannot be fetched; with `HOISTWAY_REQUIRE_DEBIAN=1` a missing
+/// Debian is a failure.
+pub fn check_quick(source: &Source, file: &Path, module: Option<&Path>) -> Result<()> {
     let source = &Source { packing: Packing::Fast, ..source.clone() };
     let machine = Machine::native()?;
     let directory = source.scratch("quick");
@@ -122,6 +127,15 @@ pub fn check_quick(source: &Source, file: &Path) -> Result<()> {
     report.add("checksums", || packages::checksums(source, &directory, &[machine]));
     for name in ["tarball", "empty", "linux-4.18", "rust"] {
         walks.report(&mut report, source, &directory, name)?;
+    }
+    if let Some(module) = module {
+        match binaries::wheel_tools(source) {
+            Err(reason) => println!("SKIPPED: python: {reason:#}"),
+            Ok(tools) => report.add("python", || {
+                crate::wheel::of_module(source, module, &tools, &directory)?;
+                walks.walk(source, &directory, "python", machine)
+            }),
+        }
     }
     let is_required = std::env::var_os("HOISTWAY_REQUIRE_DEBIAN").is_some_and(|value| value == "1");
     match systems::require_debian(source) {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::tools::{self, cargo};
+use crate::tools;
 use crate::{python, repository};
 
 /// The command that repeats a skipped check.
@@ -57,8 +57,7 @@ pub fn run(options: &Options) -> Result<()> {
         tools::run(Command::new(&interpreter).current_dir(&root).args(install))?;
         return tools::run(&mut tests);
     }
-    tools::run(cargo().args(["test", "--quiet", "--workspace", "--no-run"]))?;
-    python::package(&tools::target_directory()?.join("debug/deps/lib_hoistway.so"), &site)?;
+    python::package(&python::tested_module()?, &site)?;
     if !options.clusters {
         tests.args(["-m", "not cluster"]);
     }
