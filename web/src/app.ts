@@ -48,6 +48,7 @@ function fill(): void {
       return label;
     }),
   );
+  part("elevators-text").textContent = `Current kernels have ${catalogue.current.map((name) => (name === "noop" ? "noop (as none)" : name)).join(", ")}.`;
 }
 
 /** Shows the state in the controls. */
@@ -161,7 +162,7 @@ async function run(): Promise<void> {
     if (turn !== runs) return;
     if (answer.error) {
       fail(answer.error.message, answer.error.line);
-      part("state").textContent = "Not simulated.";
+      part("state").textContent = document.body.dataset.firstMs ? "Not simulated. The results below are those before this change." : "Not simulated.";
       document.body.dataset.state = "error";
       return;
     }
@@ -172,7 +173,7 @@ async function run(): Promise<void> {
     const settings = answer.ok.settings.length ? `, with ${answer.ok.settings.join(", ")}` : "";
     part("state").textContent = `${answer.ok.job} on ${found.drive}, ${answer.ok.host}, seed ${found.seed}${settings}`;
     drawTables(part("tables"), answer.ok, found);
-    handles = drawCharts(part("charts"), specs(answer.ok, found.rotational), handles);
+    handles = drawCharts(part("charts"), specs(answer.ok, found), handles);
     part<HTMLAnchorElement>("download").href = URL.createObjectURL(new Blob([answer.ok.document], { type: "application/json" }));
     document.body.dataset.state = "done";
     document.body.dataset.firstMs ??= String(Math.round(performance.now()));
@@ -201,21 +202,26 @@ async function films(asked: State, turn: number): Promise<void> {
   document.body.dataset.film = "ready";
 }
 
-async function copy(text: string, what: string): Promise<void> {
+/** Copies a text. `otherwise` says where it is for a browser that does not allow copying. */
+async function copy(text: string, what: string, otherwise: string): Promise<void> {
+  let outcome = `${what} copied.`;
   try {
     await navigator.clipboard.writeText(text);
-    say(`${what} copied.`);
   } catch {
-    say(`The browser does not allow copying. ${what}: ${text}`);
+    outcome = `The browser does not allow copying. ${otherwise}`;
   }
-  part("copied").textContent = `${what} copied.`;
+  part("copied").textContent = outcome;
+  say(outcome);
 }
 
 function listen(): void {
   form.addEventListener("submit", (event) => event.preventDefault());
   part<HTMLSelectElement>("example").addEventListener("change", (event) => {
     const chosen = catalogue.examples.find((example) => example.name === (event.target as HTMLSelectElement).value);
-    if (!chosen) return job.focus();
+    if (!chosen) {
+      part<HTMLDetailsElement>("job-part").open = true;
+      return job.focus();
+    }
     changed(ofExample(chosen), 0);
     show();
   });
@@ -238,8 +244,11 @@ function listen(): void {
     limit();
     showTunables();
   });
-  part("copy-link").addEventListener("click", () => void copy(`${location.href.split("#")[0]}#${encode(state)}`, "Link"));
-  part("copy-command").addEventListener("click", () => void copy(command(state), "Command"));
+  part("copy-link").addEventListener("click", () => {
+    history.replaceState(null, "", `#${encode(state)}`);
+    void copy(location.href, "Link", "The address of this page is the link.");
+  });
+  part("copy-command").addEventListener("click", () => void copy(command(state), "Command", "The command is at the end of this page."));
   addEventListener("hashchange", () => {
     const next = decode(location.hash, state);
     if (!next || encode(next) === encode(state)) return;

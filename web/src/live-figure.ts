@@ -4,7 +4,7 @@
 import { Client } from "./client.js";
 import { drawCharts, specs } from "./results.js";
 import { Stage } from "./stage.js";
-import { filmRequest, request, type State } from "./state.js";
+import { encode, filmRequest, request, type State } from "./state.js";
 import type { ComparisonAnswer, ComparisonDocument, Film } from "./types.js";
 
 interface Figure extends Partial<State> { show?: "rates" | "latency" | "head" | "film" }
@@ -12,28 +12,33 @@ interface Figure extends Partial<State> { show?: "rates" | "latency" | "head" | 
 const BASE: State = { job: "", name: "figure.fio", drive: "sata-7200-2006", elevators: ["bfq"], set: [], kernel: "", seed: 1, runtime: "", scale: "", from: 0, length: 1 };
 let client: Client | undefined;
 
-/** Prepares all figures below an element. `base` is the address of worker.js and hoistway.wasm: that of this module by default. */
+/** Prepares all figures below an element. `base` is the address of worker.js, hoistway.wasm and the page of the playground: that of this
+ * module by default. */
 export function liveFigures(root: ParentNode = document, base: string | URL = import.meta.url): void {
   const watcher = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
       watcher.unobserve(target);
       client ??= new Client(new URL("worker.js", base));
-      draw(target as HTMLElement, client).catch((error: unknown) => note(target as HTMLElement, String(error)));
+      draw(target as HTMLElement, client, base).catch((error: unknown) => note(target as HTMLElement, String(error)));
     }
   }, { rootMargin: "100px" });
   for (const figure of root.querySelectorAll<HTMLElement>("figure[data-hoistway-figure]")) watcher.observe(figure);
 }
 
-async function draw(figure: HTMLElement, simulator: Client): Promise<void> {
+async function draw(figure: HTMLElement, simulator: Client, base: string | URL): Promise<void> {
   const { show = "rates", ...choices } = JSON.parse(figure.dataset.hoistwayFigure ?? "{}") as Figure;
   const state: State = { ...BASE, ...choices };
   const place = document.createElement("div");
   figure.prepend(place);
+  const link = Object.assign(document.createElement("a"), { href: `${new URL("index.html", base)}#${encode(state)}`, textContent: "Change it in the playground" });
+  const line = document.createElement("p");
+  line.append(link);
+  figure.append(line);
   if (show === "film") return film(place, state, simulator, figure);
   const answer = await simulator.ask<ComparisonAnswer>(request(state));
   if (answer.error) return note(figure, answer.error.message);
-  const all = specs(answer.ok, (JSON.parse(answer.ok.document) as ComparisonDocument).rotational);
+  const all = specs(answer.ok, JSON.parse(answer.ok.document) as ComparisonDocument);
   const count = state.elevators.length;
   const parts = { rates: all.slice(0, count), latency: all.slice(count, count + 1), head: all.slice(count + 1) };
   // No headings: the level of those around the figure is not known.

@@ -19,23 +19,49 @@ const mb = (bytes: number) => figure(bytes / 1e6);
 const msOf = (ns: number) => figure(ns / 1e6);
 const percent = (part: number) => `${(part * 100).toFixed(part < 0.1 ? 1 : 0)} %`;
 
-interface Column { head: string; title: string; value: (run: ElevatorRun) => string; number?: (run: ElevatorRun) => number; least?: boolean }
+interface Column { head: string; title: string; value: (run: ElevatorRun) => string; number: (run: ElevatorRun) => number; least?: boolean }
 
 function columns(document: ComparisonDocument): Column[] {
-  const share = (key: keyof ElevatorRun["drive_ns"]) => (run: ElevatorRun) => percent(run.drive_ns[key] / Math.max(run.runtime_ns, 1));
   const drive: [string, keyof ElevatorRun["drive_ns"]][] = document.rotational
     ? [["seek", "seek"], ["rotation", "rotation"], ["data", "transfer"], ["idle", "idle"]]
     : [["data", "transfer"], ["idle", "idle"]];
+  const latency = (head: string, title: string, number: (run: ElevatorRun) => number): Column => ({ head, title, value: (run) => msOf(number(run)), number, least: true });
   return [
     { head: "MB/s", title: "bytes a second of all processes", value: (run) => mb(run.bytes_per_s), number: (run) => run.bytes_per_s },
-    { head: "of one stream", title: "share of the bandwidth of one process of the first job alone", value: (run) => percent(run.of_single_stream) },
+    { head: "of one stream", title: "share of the bandwidth of one process of the first job alone", value: (run) => percent(run.of_single_stream), number: (run) => run.of_single_stream },
     { head: "slowest–fastest", title: "what processes get, in MB/s", value: (run) => `${mb(run.process_bytes_per_s.min)}–${mb(run.process_bytes_per_s.max)}`, number: (run) => run.process_bytes_per_s.min },
-    { head: "Jain", title: "index of fairness: 1 when all processes are equal", value: (run) => (run.jain === null ? "–" : run.jain.toFixed(2)) },
-    { head: "mean ms", title: "mean time of a request", value: (run) => msOf(run.latency_ns.mean), number: (run) => run.latency_ns.mean, least: true },
-    { head: "p99 ms", title: "99 of 100 requests take at most", value: (run) => msOf(run.latency_ns.p99), number: (run) => run.latency_ns.p99, least: true },
-    { head: "max ms", title: "the longest request", value: (run) => msOf(run.latency_ns.max), number: (run) => run.latency_ns.max, least: true },
-    ...drive.map(([head, key]) => ({ head, title: "share of the drive's time", value: share(key) })),
+    { head: "Jain", title: "index of fairness: 1 when all processes are equal", value: (run) => (run.jain === null ? "–" : run.jain.toFixed(3)), number: (run) => run.jain ?? NaN },
+    latency("mean ms", "mean time of a request", (run) => run.latency_ns.mean),
+    latency("p50 ms", "half of the requests take at most", (run) => run.latency_ns.p50),
+    latency("p99 ms", "99 of 100 requests take at most", (run) => run.latency_ns.p99),
+    latency("max ms", "the longest request", (run) => run.latency_ns.max),
+    ...drive.map(([head, key]): Column => {
+      const number = (run: ElevatorRun) => run.drive_ns[key] / Math.max(run.runtime_ns, 1);
+      return { head, title: "share of the drive's time", value: (run) => percent(number(run)), number, least: key !== "transfer" };
+    }),
   ];
+}
+
+/** The run that is marked in a column: the best one, unless another shows the same figure or a job starves under it. */
+function best(column: Column, runs: ElevatorRun[]): ElevatorRun | undefined {
+  const found = runs.filter((run) => Number.isFinite(column.number(run)));
+  const isBetter = (a: number, b: number) => (column.least ? a < b : a > b);
+  const [first, ...others] = found;
+  if (!first || runs.length < 2) return undefined;
+  const most = others.reduce((a, b) => (isBetter(column.number(b), column.number(a)) ? b : a), first);
+  const isTie = found.some((run) => run !== most && column.value(run) === column.value(most));
+  return isTie || most.starves ? undefined : most;
+}
+
+/** The name, the figures and the marks of each row of the table of elevators. */
+export function elevatorRows(found: ComparisonDocument): { name: string; cells: string[]; best: boolean[] }[] {
+  const all = columns(found);
+  const marked = all.map((column) => best(column, found.elevators));
+  return found.elevators.map((run) => ({
+    name: run.starves ? `${run.name} !` : run.name,
+    cells: all.map((column) => column.value(run)),
+    best: marked.map((one) => one === run),
+  }));
 }
 
 function cell<Name extends "th" | "td">(name: Name, text: string, title?: string): HTMLElementTagNameMap[Name] {
@@ -72,21 +98,8 @@ function table(caption: string, heads: { head: string; title: string }[], rows: 
 
 /** Draws the tables into an element. */
 export function drawTables(element: HTMLElement, answer: ComparisonAnswer, found: ComparisonDocument): void {
-  const all = columns(found);
-  const fed = found.elevators.filter((run) => !run.starves);
-  const isBest = (column: Column, run: ElevatorRun): boolean => {
-    const { number } = column;
-    if (!number || found.elevators.length < 2 || (run.starves && fed.length > 0)) return false;
-    const values = (fed.length ? fed : found.elevators).map(number);
-    return number(run) === (column.least ? Math.min(...values) : Math.max(...values));
-  };
-  const rows = found.elevators.map((run) => ({
-    name: run.starves ? `${run.name} !` : run.name,
-    cells: all.map((column) => column.value(run)),
-    best: all.map((column) => isBest(column, run)),
-  }));
   const parts: Node[] = [
-    table("Elevators", [{ head: "elevator", title: "" }, ...all], rows),
+    table("Elevators", [{ head: "elevator", title: "" }, ...columns(found)], elevatorRows(found)),
     Object.assign(document.createElement("p"), { className: "note", textContent: answer.legend }),
   ];
   const jobs = found.elevators[0]?.jobs ?? [];
@@ -107,13 +120,21 @@ export function drawTables(element: HTMLElement, answer: ComparisonAnswer, found
   element.replaceChildren(...parts);
 }
 
+/** The rates of a process up to the end of its last window: each point is the begin of a window. */
+export function closed(points: [number, number][]): [number, number][] {
+  const [last, before] = [points.at(-1), points.at(-2)];
+  return last && before ? [...points, [2 * last[0] - before[0], last[1]]] : points;
+}
+
 /** The specifications of the charts of a comparison. */
-export function specs(answer: ComparisonAnswer, rotational: boolean): ChartSpec[] {
+export function specs(answer: ComparisonAnswer, found: ComparisonDocument): ChartSpec[] {
   const { processes, elevators } = answer.charts;
-  const seconds = Math.max(...elevators.flatMap((run) => run.rates.flatMap((rates) => rates.map(([at]) => at))), 0.1);
+  const rotational = found.rotational;
+  const shown = elevators.map((run) => run.rates.map(closed));
+  const seconds = Math.max(...shown.flat(2).map(([at]) => at), ...elevators.flatMap((run) => run.head.map(([at]) => at)), 0.1);
   const time = { label: "time", unit: "s", range: [0, seconds] as const };
   const most = Math.max(...elevators.flatMap((run) => run.rates.flatMap((rates) => rates.map(([, rate]) => rate))), 1) / 1e6;
-  const rates = elevators.map((run): ChartSpec => ({
+  const rates = elevators.map((run, place): ChartSpec => ({
     kind: "step",
     title: `${run.name}: throughput of each process`,
     x: time,
@@ -121,7 +142,7 @@ export function specs(answer: ComparisonAnswer, rotational: boolean): ChartSpec[
     height: 190,
     group: "time",
     legend: true,
-    series: run.rates.slice(0, 16).map((points, index): Series => ({
+    series: (shown[place] ?? []).slice(0, 16).map((points, index): Series => ({
       key: index,
       name: processes[index]?.[1] ?? `process ${index}`,
       colour: index,

@@ -50,6 +50,11 @@ class Scene {
     return clones.length > 1 ? `${process.name}.${clones.indexOf(process)}` : process.name;
   }
 
+  /** The counts of all rows together; each row shows its own. */
+  private counts(now: Moment): string {
+    return `${now.waiting.length} waiting, ${now.inDrive.length} in the drive, ${now.done} done`;
+  }
+
   /** The state in words. */
   words(now: Moment): string {
     const rows = Array.from({ length: this.rows }, (_, row) => [this.name(row), now.waiting.filter((life) => this.row(life.pid) === row).length] as const);
@@ -60,10 +65,10 @@ class Scene {
   draw(atNs: number): string {
     const now = moment(this.reel, atNs);
     const words = this.words(now);
-    this.caption.replaceChildren(Object.assign(document.createElement("b"), { textContent: this.reel.film.elevator }), ` ${words}`);
+    this.caption.replaceChildren(Object.assign(document.createElement("b"), { textContent: this.reel.film.elevator }), ` ${this.counts(now)}`);
     this.canvas.setAttribute("aria-label", `${this.reel.film.elevator}: ${words}`);
     const width = this.root.clientWidth || 300;
-    const height = TOP + this.rows * ROW + TRAIL + 24;
+    const height = TOP + this.rows * ROW + TRAIL + 32;
     const scale = window.devicePixelRatio || 1;
     if (this.canvas.width !== Math.round(width * scale) || this.canvas.height !== Math.round(height * scale)) {
       [this.canvas.width, this.canvas.height] = [Math.round(width * scale), Math.round(height * scale)];
@@ -139,9 +144,9 @@ class Scene {
       line(c, at, disk - 10, at, disk + 8);
     }
     c.fillStyle = quiet;
-    c.fillText(gib(low), labels, disk + 24);
+    c.fillText(gib(low), labels, disk + 32);
     c.textAlign = "right";
-    c.fillText(gib(high), width - 10, disk + 24);
+    c.fillText(gib(high), width - 10, disk + 32);
     c.textAlign = "left";
   }
 }

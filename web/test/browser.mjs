@@ -111,6 +111,18 @@ await test("a wrong job file gets the message of the command, and a right one ru
   await close();
 });
 
+await test("a job of one's own leads to the editor, and a link that cannot be copied is in the address", async () => {
+  const { page, close } = await open({ reducedMotion: "reduce" });
+  await ready(page);
+  await page.locator("#example").selectOption({ label: "Your own job" });
+  assert.equal(await page.evaluate(() => document.activeElement?.id), "job");
+  await page.evaluate(() => (navigator.clipboard.writeText = () => Promise.reject(new Error("denied"))));
+  await page.locator("#copy-link").click();
+  await page.waitForFunction(() => /does not allow/.test(document.getElementById("copied").textContent));
+  assert.match(new URL(page.url()).hash, /^#1\./);
+  await close();
+});
+
 await test("figures of other pages run when they are scrolled into view", async () => {
   const { page, problems, close } = await open({}, "", "figures.html");
   await page.waitForTimeout(300);
@@ -121,6 +133,7 @@ await test("figures of other pages run when they are scrolled into view", async 
   }
   assert.ok((await page.locator("#rates svg").count()) >= 2);
   assert.equal(await page.locator("#film canvas").count(), 1);
+  assert.match(await page.locator("#rates a").getAttribute("href"), /\/index\.html#1\./);
   assert.deepEqual(problems, []);
   await close();
 });

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { headAt, moment, reel } from "../src/film.js";
-import { figure } from "../src/results.js";
+import { closed, elevatorRows, figure } from "../src/results.js";
 import { command, decode, encode, filmRequest, request, type State } from "../src/state.js";
-import type { Film, Step, StepKind } from "../src/types.js";
+import type { ComparisonDocument, ElevatorRun, Film, Step, StepKind } from "../src/types.js";
 
 const state: State = {
   job: "[a]\nrw=read # ü ✓\nsize=1m\n", name: "mine.fio", drive: "sata-7200-2006", elevators: ["bfq", "cfq-v3"], set: ["bfq.slice_idle=0", "noop.x=1"],
@@ -58,4 +58,27 @@ test("a request waits, is in the drive, and is complete", () => {
 test("a request without an insertion goes to the drive at once", () => {
   const now = moment(reel(film([step(10, 1, "issue"), step(20, 1, "complete")])), 15);
   assert.deepEqual([now.waiting.length, now.inDrive.length], [0, 1]);
+});
+
+function run(name: string, bytes_per_s: number, starves = false): ElevatorRun {
+  const latency_ns = { n: 1, mean: 1e6, p50: 1e6, p99: 2e6, max: 3e6 };
+  const drive_ns = { overhead: 0, seek: 0, rotation: 0, transfer: 5e8, idle: 5e8 };
+  return { name, bytes_per_s, of_single_stream: bytes_per_s / 1e8, process_bytes_per_s: { min: 1e6, max: 2e6 }, jain: 1, latency_ns, runtime_ns: 1e9, starves, jobs: [], drive_ns };
+}
+
+function marked(...elevators: ElevatorRun[]): string[] {
+  const found: ComparisonDocument = { drive: "d", rotational: false, host: "", seed: 1, decided_by: "", notes: [], elevators };
+  return elevatorRows(found).flatMap(({ name, cells, best }) => cells.filter((_, index) => best[index]).map((cell) => `${name} ${cell}`));
+}
+
+test("the table marks the best of a column as the command does", () => {
+  assert.deepEqual(marked(run("a", 50e6), run("b", 60e6)), ["b 60.0", "b 60 %"]);
+  assert.deepEqual(marked(run("a", 60.01e6), run("b", 60e6)), [], "equal figures have no mark");
+  assert.deepEqual(marked(run("a", 50e6), run("b", 60e6, true)), [], "an elevator under which a job starves has no mark");
+  assert.deepEqual(marked(run("a", 50e6)), []);
+});
+
+test("the rates of a process end with its last window", () => {
+  assert.deepEqual(closed([[0, 3], [0.5, 4]]), [[0, 3], [0.5, 4], [1, 4]]);
+  assert.deepEqual(closed([[0, 3]]), [[0, 3]]);
 });
