@@ -70,6 +70,29 @@ await test(`each of the ${pages.length} pages with a figure draws it`, async () 
   await close();
 });
 
+for (const [device, viewport] of DEVICES) {
+  await test(`${device}: the playground leads back to the site, axe is clean`, async () => {
+    const { page, problems, close } = await visit("playground/index.html", { viewport, reducedMotion: "reduce" });
+    await page.waitForSelector("body[data-film=ready]", { timeout: 60_000 });
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "the page is wider than the screen");
+    await axe(page);
+    await page.getByRole("link", { name: "Elevators" }).click();
+    await page.waitForURL(/\/elevators\.html$/);
+    assert.deepEqual(problems, []);
+    await close();
+  });
+}
+
+await test("a figure opens in the playground", async () => {
+  const { page, close } = await visit("elevators/cfq.html", { reducedMotion: "reduce" });
+  const figure = page.locator(FIGURE);
+  await drawn(figure);
+  await figure.getByRole("link").click();
+  await page.waitForSelector("body[data-state=done]", { timeout: 60_000 });
+  assert.match(await page.locator("#title").innerText(), /^cfq, /);
+  await close();
+});
+
 await test("a reader without scripts has the table", async () => {
   const { page, close } = await visit("elevators/cfq.html", { javaScriptEnabled: false });
   assert.equal(await page.locator(`${FIGURE} table`).isVisible(), true);

@@ -46,7 +46,7 @@ impl Figure {
             std::fs::read_to_string(root.join(&self.job)).with_context(|| format!("the figure's job {}", self.job))?;
         let document = self.simulate(root, program)?;
         let spec = json!({ "job": text, "drive": self.drive, "elevators": self.elevators });
-        let caption = format!("{} on {}", self.job, self.drive);
+        let caption = format!("{} on the drive model {}, simulated", self.job, self.drive);
         Ok(format!(
             "<figure class=\"live\" data-hoistway-figure=\"{}\"><figcaption>{}</figcaption>\n{}</figure>\n",
             escape(&spec.to_string()),

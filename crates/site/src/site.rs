@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::address;
 use crate::contents::{self, Entry, Section};
@@ -54,6 +54,9 @@ pub fn build(root: &Path, to: &Path, program: &Path, playground: Option<&Path>) 
     site.require_tested_sessions()?;
     if let Some(built) = playground {
         copy_folder(built, &to.join("playground"))?;
+        let page = to.join("playground/index.html");
+        let html = fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
+        fs::write(&page, linked_playground(&html)?).with_context(|| format!("cannot write {}", page.display()))?;
     }
     let version = version(&program)?;
     let frame = Frame {
@@ -475,6 +478,15 @@ fn with_commands(text: &str, sections: &[Section]) -> String {
     text.replace("<!-- site: commands -->", commands.trim_end())
 }
 
+/// The page of the playground with links to the pages of the site. The playground alone has none.
+fn linked_playground(html: &str) -> Result<String> {
+    const MARK: &str = "<!-- site: links -->";
+    ensure!(html.contains(MARK), "the page of the playground has no {MARK}");
+    let links = [("index.html", "Home"), ("elevators.html", "Elevators"), ("playground.html", "How to use this page")];
+    let links: String = links.iter().map(|(file, title)| format!("<a href=\"../{file}\">{title}</a>")).collect();
+    Ok(html.replace(MARK, &format!("<nav class=\"site\" aria-label=\"Site\">{links}</nav>")))
+}
+
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
@@ -505,6 +517,13 @@ mod tests {
         let page = front("# h\n\nIt is.\n\n![p](p.png)\n\n## Documentation\n\n| a |\n|---|\n\nEnd.\n", &sections, true);
         assert!(page.contains("href=\"playground/index.html\"") && page.contains("href=\"one.html\""), "{page}");
         assert!(page.contains("End.") && !page.contains("| a |"), "{page}");
+    }
+
+    #[test]
+    fn the_playground_leads_back_to_the_site() {
+        let page = linked_playground("<p>p</p><!-- site: links -->").expect("a page with the mark");
+        assert!(page.contains("<a href=\"../index.html\">Home</a>"), "{page}");
+        assert!(linked_playground("<p>p</p>").is_err());
     }
 
     #[test]
