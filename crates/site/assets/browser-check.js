@@ -93,6 +93,14 @@
     field.value = "nbd protocol";
     field.dispatchEvent(new view.Event("input"));
     expect(/serve-protocol/.test(items()[0]?.dataset.address), `the first page for "nbd protocol" is ${items()[0]?.dataset.address}`);
+    for (const [text, address] of [["elevator", /^elevators\.html/], ["p99", /glossary/], ["starvation", /glossary/]]) {
+      field.value = text;
+      field.dispatchEvent(new view.Event("input"));
+      const found = items().slice(0, 3).map((item) => item.dataset.address);
+      expect(found.some((one) => address.test(one)), `the search for "${text}" finds ${found}`);
+    }
+    field.value = "nbd protocol";
+    field.dispatchEvent(new view.Event("input"));
     key(field, "ArrowDown");
     expect(items()[0]?.getAttribute("aria-selected") === "true", "the key ArrowDown does not select the first page");
     const left = new Promise((resolve) => frame.addEventListener("load", resolve, { once: true }));

@@ -46,11 +46,11 @@
     return low;
   }
 
-  // The weight of each section for a word; words that only begin with it count less.
+  // The weight of each section for a word and its plural; other words that begin with it count less.
   function weights(word) {
     const found = new Map();
     for (let at = lowest(word); at < index.words.length && index.words[at].startsWith(word); at += 1) {
-      const factor = index.words[at] === word ? 1 : 0.4;
+      const factor = index.words[at] === word || index.words[at] === `${word}s` ? 1 : 0.4;
       const places = index.places[at];
       const rarity = Math.log(1 + index.sections.length / (places.length / 2));
       let section = 0;
