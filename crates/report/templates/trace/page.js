@@ -295,14 +295,14 @@ const Page = (function () {
     byId("span").textContent = `${M.moment(state.from, width)} – ${M.moment(state.to, width)} (${M.duration(width)})`;
     byId("single").textContent = single();
     byId("lanes-intro").textContent = view.bars
-      ? view.hasLayers ? "A bar a request: how long it was in each layer. A tick is a bio that was merged into it." : "A tick a request, when it was submitted."
+      ? view.hasLayers ? "One bar for each request: the time that it spent in each layer. A tick is a bio that was merged into it." : "One tick for each request, when it was submitted."
       : !view.hasLayers ? "When requests were submitted, each lane to its own scale." : "How many of each process's requests are in each layer, each lane to its own scale. Zoom in to see single requests.";
     const [one, many] = layersUsed[3] ? ["when the drive took it", "when the drive took them"] : ["when it was submitted", "when they were submitted"];
     byId("head-intro").textContent = view.dots
       ? `The position of each request and ${one}: ● reads, ■ writes, in the colour of the process.`
       : `The positions of requests and ${many}, in the colour of the most frequent process.`;
     byId("latency-intro").textContent = view.detail && view.inView <= Draw.DOTS_MAX
-      ? "From submission to completion, a dot a request at its completion."
+      ? "From submission to completion: one dot for each request, at its completion."
       : "From submission to completion: how many requests (darker: more), their median (dark line) and 99th percentile (coloured line).";
     const what = `Requests that ${view.hasLayers ? "completed" : "were submitted"} within the span shown`;
     byId("table-intro").textContent = (view.fine ? `${what}, from single requests.` : `${what}, in steps of ${M.duration(head.bucket_ns)}; percentiles within an eighth.`)
