@@ -45,7 +45,7 @@ pub fn goal_rows(text: &mut String, goals: &[Goal]) {
     if goals.is_empty() {
         return;
     }
-    text.push_str("| goal | found | |\n|---|---|---|\n");
+    text.push_str("| goal | found | met |\n|---|---|---|\n");
     for goal in goals {
         let word = match goal.holds {
             Some(true) => "yes",
