@@ -166,7 +166,7 @@ pub struct CompareArgs {
     /// The seed of all random numbers; with --seeds the first one
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Run with so many seeds, and report spreads and which differences are chance
+    /// Run with N seeds, and report spreads and which differences are chance
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub seeds: Option<u32>,
     /// End every job after this time, as in 30s or 2min; jobs that end earlier stay as they are

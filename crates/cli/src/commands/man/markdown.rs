@@ -13,13 +13,19 @@ pub fn pages(mut command: Command) -> String {
     text
 }
 
-/// The page of a command with its subcommands; that of the program is without them.
+/// The page of a command with its subcommands; that of the program lists the commands only.
 fn page(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let name = name(command);
     let mut text = format!("# `{name}`\n\nReference: {}.\n\n", escaped(about.trim_end_matches('.')));
     text.push_str(&description(command));
     if name == "hoistway" {
+        text.push_str("**Commands**\n\n");
+        for inner in visible(command) {
+            let about = inner.get_about().map(ToString::to_string).unwrap_or_default();
+            text.push_str(&format!("- `{}`: {}\n", self::name(inner), escaped(&about)));
+        }
+        text.push('\n');
         return text;
     }
     for inner in visible(command) {
@@ -178,6 +184,7 @@ mod tests {
         }
         assert!(text.contains("## `hoistway trace view`"), "subcommands are sections");
         assert!(text.contains("- `--drive "), "options are items");
+        assert!(text.contains("- `hoistway compare`: Run a workload"), "the program's page lists the commands");
     }
 
     #[test]
