@@ -201,9 +201,9 @@ impl Comparison {
 
     /// The page as a self-contained HTML document.
     fn html(&self) -> PyResult<String> {
-        let CompareSetup { request, job, settings, .. } = &self.setup;
+        let CompareSetup { request, job, host, settings, .. } = &self.setup;
         let drive = hoistway_drive::describe(&request.profile).what;
-        let page = page(&self.compared.comparison, &self.judgement, job, &drive, settings);
+        let page = page(&self.compared.comparison, &self.judgement, job, &drive, host, settings);
         compare_page(&page).map_err(|error| HoistwayError::new_err(error.to_string()))
     }
 

@@ -15,13 +15,14 @@ use hoistway_compare::{JobRun, Judgement};
 /// The name of the kernel's own requests (write-back), which belong to no process of the job file.
 const KERNEL: &str = "write-back";
 
-/// The page of a comparison; `drive` describes the drive, `settings` lists the tunables that differ
-/// from their defaults.
+/// The page of a comparison; `drive` describes the drive, `host` names the simulated host, `settings`
+/// lists the tunables that differ from their defaults.
 pub fn page(
     comparison: &Comparison,
     judgement: &Judgement,
     job: &str,
     drive: &str,
+    host: &str,
     settings: &[String],
 ) -> ComparePage {
     let processes = Processes::of(&comparison.runs);
@@ -35,7 +36,7 @@ pub fn page(
         command: "hoistway compare".to_owned(),
         title: format!("{job} on {}", comparison.drive),
         subtitle: format!("{} elevators, the same workload, the same seed", comparison.runs.len()),
-        facts: facts(comparison, job, drive, settings),
+        facts: facts(comparison, job, drive, host, settings),
         verdict: judgement.verdict.text(),
         notes,
         single_stream_bytes_per_s: comparison.single_stream_bytes_per_s,
@@ -83,11 +84,12 @@ fn groups(runs: &[Run]) -> Vec<GroupRow> {
     named.iter().enumerate().map(row).collect()
 }
 
-fn facts(comparison: &Comparison, job: &str, drive: &str, settings: &[String]) -> Vec<Fact> {
+fn facts(comparison: &Comparison, job: &str, drive: &str, host: &str, settings: &[String]) -> Vec<Fact> {
     let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
     let mut facts = vec![
         fact("job file", job.to_owned()),
         fact("drive", format!("{}: {drive}", comparison.drive)),
+        fact("host", host.to_owned()),
         fact("seed", comparison.seed.to_string()),
         fact("made by", concat!("hoistway ", env!("CARGO_PKG_VERSION")).to_owned()),
     ];

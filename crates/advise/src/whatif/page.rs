@@ -7,7 +7,7 @@ use hoistway_units::figures::magnitude;
 use super::error_table::fidelity_table;
 use super::fidelity::Confidence;
 use super::report::validation;
-use super::wording::{rule, sentence, title};
+use super::wording::{host, rule, sentence, title};
 use crate::compare::{self, Judgement};
 use crate::trace_case::{ModelBasis, TraceCase};
 
@@ -16,7 +16,7 @@ pub fn whatif_page(case: &TraceCase, comparison: &Comparison, confidence: &Confi
     let settings: Vec<String> = case.machine.settings.iter().map(|setting| setting.text().to_owned()).collect();
     let drive = hoistway_drive::describe(&case.machine.profile).what;
     let judgement = Judgement::of(comparison);
-    let mut page = compare::page(comparison, &judgement, &case.name, &drive, &settings);
+    let mut page = compare::page(comparison, &judgement, &case.name, &drive, &host(&case.machine), &settings);
     page.command = "hoistway trace whatif".to_owned();
     page.title = format!("{} under other elevators", case.name);
     page.subtitle = match &case.basis {

@@ -57,7 +57,7 @@ pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
     // Files hold complete results only.
     if let (Some(report), Some(path), false) = (&report, &args.report, compared.is_partial) {
         let drive = hoistway_drive::describe(&setup.request.profile).what;
-        let page = page(&compared.comparison, &judgement, &setup.job, &drive, &setup.settings);
+        let page = page(&compared.comparison, &judgement, &setup.job, &drive, &setup.host, &setup.settings);
         report.write(&compare_page(&page)?, &cancelled)?;
         written.push(format!("The page is in {}.", path.display()));
     }
