@@ -3,24 +3,30 @@
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The caller passes in the time and events. A queue has no thread, lock or timer, reads no clock, performs no I/O, and uses
- * one block of the caller's memory; it allocates nothing else. Only one thread at a time may use a queue.
+ * The caller passes in the time and events. A queue has no thread, lock or timer, reads no clock,
+ * performs no I/O, and uses one block of the caller's memory; it allocates nothing else. Only one
+ * thread at a time may use a queue.
  *
- *     struct hoistway_capacity capacity = {.requests = 256, .contexts = 64, .merged_bios = 1024, .events = 0};
+ *     struct hoistway_capacity capacity = {.requests = 256, .contexts = 64, .merged_bios = 1024};
  *     size_t size = hoistway_queue_size(&capacity);
  *     struct hoistway_queue *queue = aligned_alloc(HOISTWAY_ALIGNMENT, size);
  *     struct hoistway_config config;
  *     hoistway_config_default(&config);
- *     int elevator = hoistway_elevator_index("cfq-v3", 6);
- *     hoistway_queue_init(queue, size, &capacity, &config, elevator, now_ns);
+ *     int32_t elevator = hoistway_elevator_index("cfq-v3", strlen("cfq-v3"));
+ *     if (!queue || elevator < 0 ||
+ *         hoistway_queue_init(queue, size, &capacity, &config, (uint32_t)elevator, now_ns) < 0)
+ *             return -1;
  *
- * Call hoistway_submit() for each bio. When a call returns HOISTWAY_RUN, call hoistway_next() while the device has room. Call
- * hoistway_complete() when the device finishes a request, and hoistway_timer() at the time of hoistway_next_timer(). After each
- * of these calls, and the run that it caused, call hoistway_next_work() until it returns HOISTWAY_EMPTY. A queue without
- * plugging must also be run after each bio. To end a queue, stop using it; its memory belongs to the caller.
+ * Call hoistway_submit() for each bio. When a call returns HOISTWAY_RUN, call hoistway_next() while
+ * the device has room. Call hoistway_complete() when the device finishes a request, and
+ * hoistway_timer() at the time of hoistway_next_timer(). After each of these calls, and the run
+ * that it caused, call hoistway_next_work() until it returns HOISTWAY_EMPTY. A queue without
+ * plugging must also be run after each bio. To end a queue, stop using it; its memory belongs to
+ * the caller.
  *
- * Times are in nanoseconds of the caller's own monotonic clock. Sectors are 512 bytes. Functions return 0 or more for success and
- * a negative error; after an error nothing has changed. Null and misaligned pointers are errors.
+ * Times are in nanoseconds of the caller's own monotonic clock. Sectors are 512 bytes. Functions
+ * return 0 or more for success and a negative error; after an error nothing has changed. Null and
+ * misaligned pointers are errors.
  */
 #ifndef HOISTWAY_H
 #define HOISTWAY_H
@@ -61,7 +67,8 @@ enum hoistway_status {
 
 struct hoistway_queue;
 
-/* Handles of contexts, groups and requests: opaque numbers, stale once the object no longer exists. */
+/* Handles of contexts, groups and requests: opaque numbers, stale once the object no longer
+ * exists. */
 typedef uint64_t hoistway_context;
 typedef uint64_t hoistway_group;
 typedef uint64_t hoistway_request_id;
@@ -164,7 +171,8 @@ struct hoistway_work {
 	hoistway_context context;
 };
 
-/* A tunable of an elevator, in the kernel's unit. The name has `name_len` bytes without a terminating zero and is static. */
+/* A tunable of an elevator, in the kernel's unit. The name has `name_len` bytes without a
+ * terminating zero and is static. */
 struct hoistway_tunable {
 	const char *name;
 	size_t name_len;
@@ -174,7 +182,8 @@ struct hoistway_tunable {
 	int64_t max;
 };
 
-/* Trace events. Those marked [io] have token, sector, sectors, pid, and the operation in detail. Unused fields are 0. */
+/* Trace events. Those marked [io] have token, sector, sectors, pid, and the operation in detail.
+ * Unused fields are 0. */
 enum hoistway_event_kind {
 	HOISTWAY_EVENT_QUEUE = 1,                 /* [io] a bio was submitted */
 	HOISTWAY_EVENT_GET = 2,                   /* [io] a request was allocated */
@@ -232,22 +241,26 @@ struct hoistway_event {
 
 /* --- creating a queue --- */
 
-/* Returns the size in bytes of a queue of this capacity; 0 if the capacity is out of range. */
+/* Returns the size in bytes of a queue of this capacity, a multiple of HOISTWAY_ALIGNMENT; 0 if the
+ * capacity is out of range. */
 size_t hoistway_queue_size(const struct hoistway_capacity *capacity);
 
-/* Writes the defaults: a 2.6.18 queue with plugging, merging up to 512 KiB and 128 requests per direction. */
+/* Writes the defaults: a 2.6.18 queue with plugging, merging up to 512 KiB and 128 requests per
+ * direction. */
 int32_t hoistway_config_default(struct hoistway_config *config);
 
-/* Add this to an elevator's index on creation or switch of a queue: processes and groups can then reserve bandwidth with any
- * elevator. ("cfq-bw" is this layer over "cfq-v3".) */
+/* Add this to an elevator's index on creation or switch of a queue: processes and groups can
+ * then reserve bandwidth with any elevator. ("cfq-bw" is this layer over "cfq-v3".) */
 #define HOISTWAY_RESERVING (1u << 16)
 
-/* Add this to an elevator's index for a queue that keeps its elevator: it has room for the tables of that elevator only, and
- * hoistway_switch() answers NOT_SUPPORTED. hoistway_fixed_queue_size() returns the size of such a queue; 0 also without this bit. */
+/* Add this to an elevator's index for a queue that keeps its elevator: it has room for the
+ * tables of that elevator only, and hoistway_switch() answers NOT_SUPPORTED.
+ * hoistway_fixed_queue_size() returns the size of such a queue; 0 also without this bit. */
 #define HOISTWAY_FIXED (1u << 17)
 size_t hoistway_fixed_queue_size(const struct hoistway_capacity *capacity, uint32_t elevator);
 
-/* Creates a queue in `memory`, which must be aligned to HOISTWAY_ALIGNMENT and must not move. INVALID, TOO_SMALL, UNKNOWN. */
+/* Creates a queue in `memory`, which must be aligned to HOISTWAY_ALIGNMENT and must not move.
+ * INVALID, TOO_SMALL, UNKNOWN. */
 int32_t hoistway_queue_init(struct hoistway_queue *memory, size_t size, const struct hoistway_capacity *capacity,
                             const struct hoistway_config *config, uint32_t elevator, uint64_t now_ns);
 
@@ -268,7 +281,8 @@ int32_t hoistway_elevator(struct hoistway_queue *queue);
 /* Returns 1 if the current elevator supports reservations, otherwise 0. */
 int32_t hoistway_is_reserving(struct hoistway_queue *queue);
 
-/* Returns the number of tunables of the current elevator; indices start at 0. With HOISTWAY_RESERVING those of reservations come first. */
+/* Returns the number of tunables of the current elevator; indices start at 0. With
+ * HOISTWAY_RESERVING those of reservations come first. */
 int32_t hoistway_tunable_count(struct hoistway_queue *queue);
 
 /* Writes a tunable and its value. UNKNOWN. */
@@ -278,8 +292,9 @@ int32_t hoistway_tunable(struct hoistway_queue *queue, uint32_t index, struct ho
 int32_t hoistway_set_tunable(struct hoistway_queue *queue, uint32_t index, int64_t value);
 int32_t hoistway_set_tunable_by_name(struct hoistway_queue *queue, const char *name, size_t len, int64_t value);
 
-/* Begins to switch to another elevator: the old one is drained, then the new one is attached with default tunables. Adding or
- * removing HOISTWAY_RESERVING is a switch, too; reservations end with it. BUSY, UNKNOWN. */
+/* Begins to switch to another elevator: the old one is drained, then the new one is attached
+ * with default tunables. Adding or removing HOISTWAY_RESERVING is a switch, too; reservations
+ * end with it. BUSY, UNKNOWN. */
 int32_t hoistway_switch(struct hoistway_queue *queue, uint32_t elevator, uint64_t now_ns);
 
 /* Returns 1 while a switch waits for the old elevator's last request, otherwise 0. */
@@ -294,23 +309,27 @@ int32_t hoistway_context_create(struct hoistway_queue *queue, uint32_t pid, uint
 /* Ends a context because its process exits; pending requests are still served. STALE. */
 int32_t hoistway_context_exit(struct hoistway_queue *queue, hoistway_context context, uint64_t now_ns);
 
-/* Sets a context's priority, or its nice value, from which a priority of class NONE follows. INVALID, STALE. */
+/* Sets a context's priority, or its nice value, from which a priority of class NONE follows.
+ * INVALID, STALE. */
 int32_t hoistway_context_set_priority(struct hoistway_queue *queue, hoistway_context context, uint32_t class_, uint32_t level,
                                       uint64_t now_ns);
 int32_t hoistway_context_set_nice(struct hoistway_queue *queue, hoistway_context context, int8_t nice, uint64_t now_ns);
 
-/* Sets the CPU scheduling policy of a context's process, from which a priority of class NONE takes its class from 2.6.26 on:
- * 0 normal, 1 real time (SCHED_FIFO, SCHED_RR), 2 idle (SCHED_IDLE). INVALID, STALE. */
+/* Sets the CPU scheduling policy of a context's process, from which a priority of class NONE
+ * takes its class from 2.6.26 on: 0 normal, 1 real time (SCHED_FIFO, SCHED_RR), 2 idle
+ * (SCHED_IDLE). INVALID, STALE. */
 int32_t hoistway_context_set_cpu_policy(struct hoistway_queue *queue, hoistway_context context, uint32_t policy,
                                         uint64_t now_ns);
 
-/* Sets the CPU on which a context's process runs, 0 to 65535; multi-queue elevators file its requests by CPU. INVALID, STALE. */
+/* Sets the CPU on which a context's process runs, 0 to 65535; multi-queue elevators file its
+ * requests by CPU. INVALID, STALE. */
 int32_t hoistway_context_set_cpu(struct hoistway_queue *queue, hoistway_context context, uint32_t cpu);
 
 /* --- groups --- */
 
-/* The range of a group's weights: the weight among its parent's other groups and processes, and (CFQ's final form) the leaf
- * weight of its own processes against its child groups. Elevators without groups treat all processes as one group. */
+/* The range of a group's weights: the weight among its parent's other groups and processes, and
+ * (CFQ's final form) the leaf weight of its own processes against its child groups. Elevators
+ * without groups treat all processes as one group. */
 enum hoistway_weight { HOISTWAY_WEIGHT_MIN = 1, HOISTWAY_WEIGHT_DEFAULT = 100, HOISTWAY_WEIGHT_MAX = 1000 };
 
 /* Writes the root group, to which new contexts belong. INVALID. */
@@ -327,28 +346,32 @@ int32_t hoistway_group_set_weights(struct hoistway_queue *queue, hoistway_group 
 /* Removes a group. STALE; BUSY while it has child groups, contexts or requests. */
 int32_t hoistway_group_remove(struct hoistway_queue *queue, hoistway_group group, uint64_t now_ns);
 
-/* Moves a process to a group. As in the kernel, the elevator notices when it next accesses the process. STALE. */
+/* Moves a process to a group. As in the kernel, the elevator notices when it next accesses the
+ * process. STALE. */
 int32_t hoistway_context_move(struct hoistway_queue *queue, hoistway_context context, hoistway_group group, uint64_t now_ns);
 
 /* --- reserved bandwidth --- */
 
-/* Reserves bandwidth for a process, or changes its reservation, with HOISTWAY_RESERVING or "cfq-bw". A reduction is always granted.
- * The reservation ends with hoistway_release(), the process, or a switch. After NO_CAPACITY `headroom` has the available bandwidth
- * in bytes a second. INVALID, STALE, NOT_SUPPORTED, NO_CAPACITY. */
+/* Reserves bandwidth for a process, or changes its reservation, with HOISTWAY_RESERVING or
+ * "cfq-bw". A reduction is always granted. The reservation ends with hoistway_release(), the
+ * process, or a switch. After NO_CAPACITY `headroom` has the available bandwidth in bytes a
+ * second. INVALID, STALE, NOT_SUPPORTED, NO_CAPACITY. */
 int32_t hoistway_reserve(struct hoistway_queue *queue, hoistway_context context, const struct hoistway_reservation *reservation,
                          uint64_t now_ns, uint64_t *headroom);
 int32_t hoistway_release(struct hoistway_queue *queue, hoistway_context context, uint64_t now_ns);
 
-/* Reserves bandwidth for the processes of a group together, without those of its child groups. A process with its own reservation
- * uses only that. The reservation ends with hoistway_group_release(), the group, or a switch. */
+/* Reserves bandwidth for the processes of a group together, without those of its child groups. A
+ * process with its own reservation uses only that. The reservation ends with
+ * hoistway_group_release(), the group, or a switch. */
 int32_t hoistway_group_reserve(struct hoistway_queue *queue, hoistway_group group, const struct hoistway_reservation *reservation,
                                uint64_t now_ns, uint64_t *headroom);
 int32_t hoistway_group_release(struct hoistway_queue *queue, hoistway_group group, uint64_t now_ns);
 
 /* --- requests --- */
 
-/* Submits a bio of a process. INVALID, FULL, STALE, BAD_EXTENT, NOT_SUPPORTED, NOT_AWAKE. After HOISTWAY_ASLEEP the process submits
- * no bio until it is woken (HOISTWAY_WORK_WAKE), and then this bio again with hoistway_resubmit(). */
+/* Submits a bio of a process. INVALID, FULL, STALE, BAD_EXTENT, NOT_SUPPORTED, NOT_AWAKE. After
+ * HOISTWAY_ASLEEP the process submits no bio until it is woken (HOISTWAY_WORK_WAKE), and then
+ * this bio again with hoistway_resubmit(). */
 int32_t hoistway_submit(struct hoistway_queue *queue, const struct hoistway_bio *bio, uint64_t now_ns,
                         struct hoistway_submitted *submitted);
 int32_t hoistway_resubmit(struct hoistway_queue *queue, const struct hoistway_bio *bio, uint64_t now_ns,
@@ -360,16 +383,17 @@ int32_t hoistway_unplug(struct hoistway_queue *queue, uint64_t now_ns);
 /* Returns the next request, which the device takes by this call (OK), or WAIT, or EMPTY. */
 int32_t hoistway_next(struct hoistway_queue *queue, uint64_t now_ns, struct hoistway_request *request);
 
-/* Returns the next request for one hardware queue, 0 to the configured number less 1. Elevators with a single queue behave as with
- * hoistway_next(). INVALID. */
+/* Returns the next request for one hardware queue, 0 to the configured number less 1. Elevators
+ * with a single queue behave as with hoistway_next(). INVALID. */
 int32_t hoistway_next_for(struct hoistway_queue *queue, uint32_t hw_queue, uint64_t now_ns, struct hoistway_request *request);
 
-/* Completes a request: writes the tokens of its bios and their number. `len` must be at least the request's bios_max. STALE,
- * TOO_SMALL. */
+/* Completes a request: writes the tokens of its bios and their number. `len` must be at least
+ * the request's bios_max. STALE, TOO_SMALL. */
 int32_t hoistway_complete(struct hoistway_queue *queue, hoistway_request_id request, uint64_t now_ns, uint64_t *tokens,
                           uint32_t len, uint32_t *count);
 
-/* Returns an unserved request to the queue, which issues it first. Run the queue when the device can take it. STALE. */
+/* Returns an unserved request to the queue, which issues it first. Run the queue when the device
+ * can take it. STALE. */
 int32_t hoistway_requeue(struct hoistway_queue *queue, hoistway_request_id request, uint64_t now_ns);
 
 /* Returns the number of requests in the device. */
@@ -377,11 +401,12 @@ int32_t hoistway_in_flight(struct hoistway_queue *queue);
 
 /* --- merges that the caller makes --- */
 
-/* A caller that merges bios and requests itself, as the kernel's block layer does, configures the queue with `merging` 0,
- * `plugging` 0 and `nr_requests` 0, submits one bio for each new request, and reports its merges. Extents are those of the caller's
- * requests. */
+/* A caller that merges bios and requests itself, as the kernel's block layer does, configures
+ * the queue with `merging` 0, `plugging` 0 and `nr_requests` 0, submits one bio for each new
+ * request, and reports its merges. Extents are those of the caller's requests. */
 
-/* A queued request that may be merged with a bio or another request; `side` says where the bio belongs. */
+/* A queued request that may be merged with a bio or another request; `side` says where the bio
+ * belongs. */
 enum hoistway_side { HOISTWAY_BACK = 0, HOISTWAY_FRONT = 1 };
 
 struct hoistway_neighbour {
@@ -397,52 +422,60 @@ struct hoistway_extent {
 	uint32_t reserved;
 };
 
-/* Begins the search for a request for a bio; call it before the others. Returns SEARCH: the caller tries the request that merged
- * last, then one that ends at the bio's start, then hoistway_find_merge(). OK: the elevator searched itself and found this one, which
- * is the only candidate. EMPTY: there is none. INVALID. */
+/* Begins the search for a request for a bio; call it before the others. Returns SEARCH: the
+ * caller tries the request that merged last, then one that ends at the bio's start, then
+ * hoistway_find_merge(). OK: the elevator searched itself and found this one, which is the only
+ * candidate. EMPTY: there is none. INVALID. */
 int32_t hoistway_prepare_merge(struct hoistway_queue *queue, const struct hoistway_bio *bio, uint64_t now_ns,
                                struct hoistway_neighbour *found);
 
-/* Returns 1 if the caller may merge requests that are about to be inserted; 0 if the elevator searches itself, or a process or group
- * has a reservation. INVALID. */
+/* Returns 1 if the caller may merge requests that are about to be inserted; 0 if the elevator
+ * searches itself, or a process or group has a reservation. INVALID. */
 int32_t hoistway_joins_at_insert(struct hoistway_queue *queue);
 
-/* Excludes a queued request from further merges: the result of one would have been too large. INVALID, STALE. */
+/* Excludes a queued request from further merges: the result of one would have been too large.
+ * INVALID, STALE. */
 int32_t hoistway_record_refusal(struct hoistway_queue *queue, hoistway_request_id request);
 
-/* Returns 1 if the elevator allows the merge of the bio into a queued request, otherwise 0. INVALID. */
+/* Returns 1 if the elevator allows the merge of the bio into a queued request, otherwise 0.
+ * INVALID. */
 int32_t hoistway_allows_merge(struct hoistway_queue *queue, hoistway_request_id request, const struct hoistway_bio *bio,
                               uint64_t now_ns);
 
-/* Searches the elevator for a queued request for the bio (OK), or returns EMPTY. Most elevators find requests that begin at the
- * bio's end; the caller searches for those that end at its start. INVALID. */
+/* Searches the elevator for a queued request for the bio (OK), or returns EMPTY. Most elevators
+ * find requests that begin at the bio's end; the caller searches for those that end at its
+ * start. INVALID. */
 int32_t hoistway_find_merge(struct hoistway_queue *queue, const struct hoistway_bio *bio, uint64_t now_ns,
                             struct hoistway_neighbour *found);
 
-/* Writes the next higher (BACK) or lower (FRONT) queued request that may be merged with this one (OK), or returns EMPTY. INVALID. */
+/* Writes the next higher (BACK) or lower (FRONT) queued request that may be merged with this one
+ * (OK), or returns EMPTY. INVALID. */
 int32_t hoistway_neighbour(struct hoistway_queue *queue, hoistway_request_id request, uint32_t side,
                            struct hoistway_neighbour *found);
 
-/* Reports that a bio was merged into a queued request, which has this extent now and was not merged with a neighbour. INVALID,
- * STALE, BAD_EXTENT. */
+/* Reports that a bio was merged into a queued request, which has this extent now and was not
+ * merged with a neighbour. INVALID, STALE, BAD_EXTENT. */
 int32_t hoistway_record_growth(struct hoistway_queue *queue, hoistway_request_id request, uint32_t side,
                                const struct hoistway_extent *extent, uint64_t now_ns);
 
-/* Reports that a queued request was merged into its lower neighbour. extents[0] is that of the result, extents[1] that of the
- * absorbed request before. The handle of the absorbed request is stale then. INVALID, STALE, BAD_EXTENT. */
+/* Reports that a queued request was merged into its lower neighbour. extents[0] is that of the
+ * result, extents[1] that of the absorbed request before. The handle of the absorbed request is
+ * stale then. INVALID, STALE, BAD_EXTENT. */
 int32_t hoistway_record_join(struct hoistway_queue *queue, hoistway_request_id request, hoistway_request_id absorbed,
                              const struct hoistway_extent extents[2], uint64_t now_ns);
 
-/* Reports that a request that was about to be inserted, described by `bio`, was merged into the end of a queued one, which has
- * this extent now. INVALID, STALE, BAD_EXTENT, FULL. */
+/* Reports that a request that was about to be inserted, described by `bio`, was merged into the
+ * end of a queued one, which has this extent now. INVALID, STALE, BAD_EXTENT, FULL. */
 int32_t hoistway_record_join_at_insert(struct hoistway_queue *queue, hoistway_request_id request,
                                        const struct hoistway_extent *extent, const struct hoistway_bio *bio, uint64_t now_ns);
 
-/* Returns how many of `nr_requests` the caller may have while it allocates one for this bio; its context may be 0. INVALID. */
+/* Returns how many of `nr_requests` the caller may have while it allocates one for this bio; its
+ * context may be 0. INVALID. */
 int32_t hoistway_depth_limit(struct hoistway_queue *queue, uint32_t nr_requests, const struct hoistway_bio *bio);
 
-/* Writes the tokens of at most `len` requests with which the caller must not merge any more, because their order is decided; returns
- * the number of such requests. A request becomes one of them in hoistway_next(). INVALID. */
+/* Writes the tokens of at most `len` requests with which the caller must not merge any more,
+ * because their order is decided; returns the number of such requests. A request becomes one of
+ * them in hoistway_next(). INVALID. */
 int32_t hoistway_dispatched(struct hoistway_queue *queue, uint64_t *tokens, uint32_t len);
 
 /* --- time and deferred work --- */
@@ -463,7 +496,8 @@ enum hoistway_pending_bits {
 	HOISTWAY_PENDING_DISPATCHED = 4 /* hoistway_dispatched() */
 };
 
-/* Returns which of these functions have something to return; it costs less than calls of them. INVALID. */
+/* Returns which of these functions have something to return; it costs less than calls of them.
+ * INVALID. */
 int32_t hoistway_pending(struct hoistway_queue *queue);
 
 /* --- trace --- */
