@@ -1,12 +1,14 @@
 /*
- * Replays requests through an elevator on a device that serves each request in the same time, and prints the order of dispatch.
+ * Replays requests through an elevator on a device that serves each request in the same time, and
+ * prints the order of dispatch.
  *
  *     replay ELEVATOR FILE [SERVICE_US]
  *
- * Each line of FILE is a request: its time of arrival in microseconds, the number of its process, `read` or `write`, the first sector
- * and the number of sectors. Lines are in order of time; a `#` begins a comment. Time is virtual, so the output is the same on
- * every machine.
+ * Each line of FILE is a request: its time of arrival in microseconds, the number of its process,
+ * `read` or `write`, the first sector and the number of sectors. Lines are in order of time; a `#`
+ * begins a comment. Time is virtual, so the output is the same on every machine.
  */
+#include <errno.h>
 #include <hoistway.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -81,11 +83,15 @@ static void read_arrivals(const char *path)
 	size_t room = 0;
 	FILE *file = fopen(path, "r");
 	if (!file) {
-		perror(path);
+		fprintf(stderr, "replay: %s: %s\n", path, strerror(errno));
 		exit(1);
 	}
 	for (unsigned line = 1; fgets(text, sizeof text, file); line++) {
 		static const char *blanks = " \t\r\n";
+		if (!strchr(text, '\n') && !feof(file)) {
+			fprintf(stderr, "replay: %s:%u: the line is longer than %zu bytes\n", path, line, sizeof text - 2);
+			exit(1);
+		}
 		text[strcspn(text, "#")] = 0;
 		const char *word = strtok(text, blanks);
 		if (!word)
@@ -108,6 +114,15 @@ static void read_arrivals(const char *path)
 		arrival->op = *op == 'r' ? HOISTWAY_READ : HOISTWAY_WRITE;
 		arrival->sector = number(path, line, "the sector", strtok(NULL, blanks), 0, UINT64_C(1) << 40);
 		arrival->sectors = (uint32_t)number(path, line, "the length", strtok(NULL, blanks), 1, 2048);
+		const char *more = strtok(NULL, blanks);
+		if (more) {
+			fprintf(stderr, "replay: %s:%u: \"%s\" is a sixth word; a request has five\n", path, line, more);
+			exit(1);
+		}
+	}
+	if (ferror(file)) {
+		fprintf(stderr, "replay: %s: %s\n", path, strerror(errno));
+		exit(1);
 	}
 	fclose(file);
 }
@@ -118,14 +133,20 @@ static void create_queue(const char *elevator, uint32_t requests)
 	struct hoistway_config config;
 	int32_t index = hoistway_elevator_index(elevator, strlen(elevator));
 	if (index < 0) {
-		fprintf(stderr, "replay: no elevator is named \"%s\"\n", elevator);
+		fprintf(stderr, "replay: no elevator is named \"%s\"; there are", elevator);
+		for (uint32_t i = 0; i < hoistway_elevator_count(); i++) {
+			char name[64];
+			if (hoistway_elevator_name(i, name, sizeof name) > 0)
+				fprintf(stderr, " %s", name);
+		}
+		fprintf(stderr, "\n");
 		exit(2);
 	}
 	check("hoistway_config_default", hoistway_config_default(&config));
 	config.nr_requests = 0; /* limited by the capacity: no process sleeps until it gets a request */
 	config.plugging = 0;
 	size_t size = hoistway_queue_size(&capacity);
-	queue = aligned_alloc(HOISTWAY_ALIGNMENT, (size + HOISTWAY_ALIGNMENT - 1) / HOISTWAY_ALIGNMENT * HOISTWAY_ALIGNMENT);
+	queue = aligned_alloc(HOISTWAY_ALIGNMENT, size);
 	if (!queue)
 		fail("no memory for the queue", 0);
 	check("hoistway_queue_init", hoistway_queue_init(queue, size, &capacity, &config, (uint32_t)index, 0));
@@ -139,7 +160,8 @@ static hoistway_context context_of(uint32_t pid)
 	if (processes_len == PROCESSES_MAX)
 		fail("more than 64 processes", 0);
 	processes[processes_len].pid = pid;
-	check("hoistway_context_create", hoistway_context_create(queue, pid, HOISTWAY_CLASS_BE, 4, 0, &processes[processes_len].context));
+	hoistway_context *context = &processes[processes_len].context;
+	check("hoistway_context_create", hoistway_context_create(queue, pid, HOISTWAY_CLASS_BE, 4, 0, context));
 	return processes[processes_len++].context;
 }
 
@@ -209,7 +231,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: replay ELEVATOR FILE [SERVICE_US]\n");
 		return 2;
 	}
-	uint64_t service_ns = 1000 * (argc > 3 ? number("argument", 3, "the time of service", argv[3], 1, 10000000) : 5000);
+	uint64_t service_ns = 1000 * (argc > 3 ? number("argument", 3, "SERVICE_US", argv[3], 1, 10000000) : 5000);
 	read_arrivals(argv[2]);
 	create_queue(argv[1], arrivals_len ? (uint32_t)arrivals_len : 1);
 	printf("  time us  process  op       sector  sectors  latency us\n");

@@ -1,14 +1,19 @@
 /*
  * An elevator inside a storage engine.
  *
- * Each client is a thread that keeps up to DEPTH reads or writes of a file pending, in a region of its own. The elevator decides
- * which request is next, and I/O threads, the "device", execute it with pread() or pwrite(). At the end the program prints how much
- * each client got. One mutex protects the queue of the library, since only one thread at a time may use it; it is not held
+ * Each client is a thread that keeps up to DEPTH reads or writes of a file pending, in a region of
+ * its own. The elevator decides which request is next, and I/O threads, the "device", execute it
+ * with pread() or pwrite(). At the end the program prints how much each client got. One mutex
+ * protects the queue of the library, since only one thread at a time may use it; it is not held
  * during I/O.
  *
  *     storage_engine ELEVATOR FILE [SECONDS]
+ *
+ * The program fills FILE with 64 MiB of its own. It refuses a file of another size, and what is no
+ * file, because their contents would be lost.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <fcntl.h>
 #include <hoistway.h>
 #include <inttypes.h>
@@ -17,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -89,8 +95,12 @@ static void transfer(uint16_t op, struct io *io)
 	} else {
 		moved = pread(file, io->data, BLOCK, offset);
 	}
-	if (moved != BLOCK || memcmp(io->data, &io->block, sizeof io->block) != 0) {
-		fprintf(stderr, "storage_engine: block %" PRIu64 " was not transferred\n", io->block);
+	const char *why = moved < 0 ? strerror(errno) : moved != BLOCK ? "only a part was transferred" : NULL;
+	if (!why && memcmp(io->data, &io->block, sizeof io->block) != 0)
+		why = "it has the data of another block";
+	if (why) {
+		const char *call = op == HOISTWAY_WRITE ? "write" : "read";
+		fprintf(stderr, "storage_engine: cannot %s block %" PRIu64 ": %s\n", call, io->block, why);
 		exit(1);
 	}
 }
@@ -100,7 +110,7 @@ static void deferred_work(void)
 {
 	struct hoistway_work item;
 	while (hoistway_next_work(queue, &item) == HOISTWAY_OK) {
-		/* HOISTWAY_WORK_WAKE does not occur: without `nr_requests` no client sleeps until it gets a request. */
+		/* HOISTWAY_WORK_WAKE does not occur: without `nr_requests` no client sleeps. */
 		if (item.what == HOISTWAY_WORK_RUN)
 			pthread_cond_signal(&work);
 	}
@@ -176,7 +186,8 @@ static void *client_thread(void *argument)
 			.sector = io->block * (BLOCK / SECTOR),
 			.sectors = BLOCK / SECTOR,
 			.op = PROFILES[client->number].op,
-			.flags = HOISTWAY_SYNC | HOISTWAY_IDLE, /* the client waits for its writes, too, and more will follow */
+			/* The client waits for its writes, too, and more will follow. */
+			.flags = HOISTWAY_SYNC | HOISTWAY_IDLE,
 		};
 		struct hoistway_submitted submitted;
 		int32_t status = hoistway_submit(queue, &bio, now_ns(), &submitted);
@@ -216,12 +227,27 @@ static void create_queue(const char *elevator)
 	config.plugging = 0;
 	config.merging = 0;
 	size_t size = hoistway_queue_size(&capacity);
-	queue = aligned_alloc(HOISTWAY_ALIGNMENT, (size + HOISTWAY_ALIGNMENT - 1) / HOISTWAY_ALIGNMENT * HOISTWAY_ALIGNMENT);
+	queue = aligned_alloc(HOISTWAY_ALIGNMENT, size);
 	if (!queue)
 		fail("no memory for the queue", 0);
 	int32_t status = hoistway_queue_init(queue, size, &capacity, &config, (uint32_t)index, now_ns());
 	if (status < 0)
 		fail("hoistway_queue_init", status);
+}
+
+static void open_file(const char *path)
+{
+	const off_t size = (off_t)CLIENTS * REGION_BLOCKS * BLOCK;
+	struct stat found;
+	file = open(path, O_RDWR | O_CREAT, 0666);
+	if (file < 0 || fstat(file, &found)) {
+		fprintf(stderr, "storage_engine: %s: %s\n", path, strerror(errno));
+		exit(1);
+	}
+	if (!S_ISREG(found.st_mode) || (found.st_size != 0 && found.st_size != size)) {
+		fprintf(stderr, "storage_engine: %s would be overwritten; a new file, or one of an earlier run, is right\n", path);
+		exit(1);
+	}
 }
 
 int main(int argc, char **argv)
@@ -233,11 +259,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	create_queue(argv[1]);
-	file = open(argv[2], O_RDWR | O_CREAT, 0666);
-	if (file < 0) {
-		perror(argv[2]);
-		return 1;
-	}
+	open_file(argv[2]);
 	pthread_condattr_t monotonic; /* timers of the library are in the clock of now_ns() */
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

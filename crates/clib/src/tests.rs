@@ -116,6 +116,7 @@ fn replayed_requests_are_dispatched_in_the_recorded_order() {
         assert_eq!(run_program(prefix, &replay, &["cfq-v3", requests], true), text("examples/c/expected/cfq-v3.txt"));
         check_errors(prefix, &replay, linking);
         check_engine(prefix, &replay.with_file_name("storage_engine"));
+        check_foreign_file(prefix, &replay.with_file_name("storage_engine"));
     }
 }
 
@@ -129,6 +130,8 @@ fn check_errors(prefix: &Path, replay: &Path, linking: Linking) {
             "wrong.txt:3: the time is \"4\"; a number from 5 to 4294967295 is right",
         ),
         ("5 1 write 0\n", "wrong.txt:1: the length is \"\"; a number from 1 to 2048 is right"),
+        ("5 1 write 0 8 9\n", "wrong.txt:1: \"9\" is a sixth word; a request has five"),
+        (&format!("0 1 read 0 8\n{}\n", " ".repeat(300)), "wrong.txt:2: the line is longer than 254 bytes"),
     ] {
         fs::write(&wrong, lines).expect("a file");
         let mut command = Command::new(replay);
@@ -137,6 +140,25 @@ fn check_errors(prefix: &Path, replay: &Path, linking: Linking) {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && errors.contains(message), "{errors}");
     }
+    let run = |elevator: &str, file: &Path| {
+        let mut command = Command::new(replay);
+        let output = command.arg(elevator).arg(file).env("LD_LIBRARY_PATH", prefix.join("lib")).output();
+        String::from_utf8_lossy(&output.expect("output").stderr).into_owned()
+    };
+    assert!(run("noop", Path::new("/")).contains("replay: /: Is a directory"));
+    fs::write(&wrong, "").expect("a file without requests");
+    assert!(run("lift", &wrong).contains("no elevator is named \"lift\"; there are linus noop deadline"));
+}
+
+/// Runs the storage engine on a file that another program made: it keeps what it has.
+fn check_foreign_file(prefix: &Path, engine: &Path) {
+    let file = engine.with_file_name("foreign");
+    fs::write(&file, "precious").expect("a file");
+    let mut command = Command::new(engine);
+    let output = command.arg("noop").arg(&file).env("LD_LIBRARY_PATH", prefix.join("lib")).output().expect("output");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && errors.contains("foreign would be overwritten"), "{errors}");
+    assert_eq!(fs::read_to_string(&file).expect("the file"), "precious");
 }
 
 /// Runs the storage engine: every client gets a share, and under bfq the two of level 0 get more
