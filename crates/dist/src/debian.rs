@@ -174,10 +174,26 @@ pub(crate) fn library(source: &Source, to: &Path) -> Result<Vec<PathBuf>> {
             programs::run(Command::new("strip").args(["--strip-unneeded", "--remove-section=.comment"]).arg(library))?;
         }
     }
-    let example = "usr/share/doc/libhoistway-dev/c-library.md";
-    tree::copy(&source.root().join("docs/c-library.md"), &development.at(example), 0o644)?;
+    let documentation = development.at("usr/share/doc/libhoistway-dev");
+    tree::copy(&source.root().join("docs/c-library.md"), &documentation.join("c-library.md"), 0o644)?;
+    for name in LIBRARY_EXAMPLES {
+        let from = source.root().join("examples/c").join(name);
+        tree::copy(&from, &documentation.join("examples").join(name), 0o644)?;
+    }
     Ok(vec![runtime.pack(to)?, development.pack(to)?])
 }
+
+/// The files of `examples/c`, which programmers compile with the installed library.
+const LIBRARY_EXAMPLES: [&str; 8] = [
+    "Makefile",
+    "README.md",
+    "expected/cfq-v3.txt",
+    "expected/deadline.txt",
+    "expected/noop.txt",
+    "replay.c",
+    "requests.txt",
+    "storage_engine.c",
+];
 
 /// Files of the repository and their names in the documentation of the kernel module.
 const MODULE_DOCUMENTATION: [(&str, &str); 5] = [
@@ -213,4 +229,43 @@ pub fn kernel_module(source: &Source, to: &Path) -> Result<PathBuf> {
         package.fill_in("kernel-hook", &package.at(hook), 0o755)?;
     }
     package.pack(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Runs a script of the package of the program on a root directory.
+    fn run(script: &str, argument: &str, root: &Path) {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/debian/hoistway");
+        let mut shell = Command::new("sh");
+        shell.arg(directory.join(script)).arg(argument).env("DPKG_ROOT", root);
+        assert!(shell.status().expect("a shell").success(), "{script} {argument}");
+    }
+
+    #[test]
+    fn a_purge_removes_the_links_of_enabled_units_and_no_others() {
+        let root = tempfile::tempdir().expect("a directory");
+        let units = root.path().join("etc/systemd/system");
+        let links = [
+            "sockets.target.wants/hoistway.socket",
+            "multi-user.target.wants/hoistway.service",
+            "multi-user.target.wants/hoistway-mount@srv-media.service",
+            "multi-user.target.wants/other.service",
+        ];
+        for link in links {
+            tree::link("/usr/lib/systemd/system/none", &units.join(link)).expect("a link");
+        }
+        symlink("none", units.join("hoistway.service")).expect("the administrator's unit");
+        let left = |root: &Path| tree::files_below(root).expect("a directory").len();
+        run("postrm", "upgrade", root.path());
+        assert_eq!(left(&units), 5);
+        run("postrm", "purge", root.path());
+        let expected = ["hoistway.service", "multi-user.target.wants/other.service"].map(PathBuf::from);
+        assert_eq!(tree::files_below(&units).expect("a directory"), expected);
+        // Without any link the purge succeeds, too.
+        run("postrm", "purge", &root.path().join("empty"));
+    }
 }

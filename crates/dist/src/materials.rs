@@ -21,6 +21,17 @@ pub(crate) const PROGRAM: &str = "hoistway";
 /// The package of the extension module for Python.
 pub(crate) const PYTHON_MODULE: &str = "hoistway-python";
 
+/// Libraries that the compiler links into a binary and that are not cargo's: the name and licence,
+/// and the file with the text of the licence.
+type Runtime = (&'static str, &'static str);
+const RUST: Runtime = ("Rust's standard library: MIT OR Apache-2.0, Unicode-3.0", "packaging/licences/rust-std.txt");
+const MUSL: Runtime = ("musl: MIT", "packaging/licences/musl.txt");
+
+/// Returns the libraries that the compiler links into a binary. Only the program is static.
+fn runtimes(binary: &str) -> &'static [Runtime] {
+    if binary == PROGRAM { &[RUST, MUSL] } else { &[RUST] }
+}
+
 /// A package that is in the binary.
 #[derive(Clone, Debug)]
 struct Library {
@@ -170,8 +181,8 @@ fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
     packages.filter_map(entry).collect()
 }
 
-/// The texts of the licences of all libraries of others in a binary. A text that several have is
-/// there once.
+/// The texts of the licences of all libraries of others in a binary, and of those that the compiler
+/// adds. A text that several have is there once.
 pub(crate) fn licences(source: &Source, binary: &str, machine: Machine) -> Result<String> {
     let libraries = libraries(source, binary, machine)?;
     let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -186,6 +197,11 @@ pub(crate) fn licences(source: &Source, binary: &str, machine: Machine) -> Resul
         for text in licence_texts(&library.directory)? {
             users.entry(text).or_default().insert(name.clone());
         }
+    }
+    for (line, file) in runtimes(binary) {
+        let _ = writeln!(head, "{line}");
+        let name = line.split(':').next().unwrap_or(line);
+        users.entry(source.text(file)?).or_default().insert(name.to_owned());
     }
     let mut texts: Vec<(BTreeSet<String>, String)> = users.into_iter().map(|(text, users)| (users, text)).collect();
     texts.sort();
@@ -223,6 +239,16 @@ mod tests {
         let sums = checksums(lock);
         assert_eq!(sums.get(&("a".into(), "1.0.0".into())).map(String::as_str), Some("12ab"));
         assert_eq!(sums.len(), 1, "a package of the workspace has none");
+    }
+
+    #[test]
+    fn the_libraries_of_the_compiler_have_their_licences() {
+        for (line, file) in runtimes(PROGRAM) {
+            let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file));
+            let text = text.expect("the text of the licence");
+            assert!(line.contains("MIT") && text.contains("Permission is hereby granted, free of charge"), "{file}");
+        }
+        assert!(!runtimes(PYTHON_MODULE).contains(&MUSL), "the wheel uses the system's glibc");
     }
 
     #[test]
