@@ -59,8 +59,11 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
     if let Some(program) = &options.program {
         return check_quick(source, program, options.module.as_deref());
     }
+    let walks = Walks::read(source)?;
+    require_known(&options.only, &walks)?;
     let directory = match &options.from {
-        Some(directory) => std::path::absolute(directory)?,
+        Some(directory) if directory.join("SHA256SUMS").is_file() => std::path::absolute(directory)?,
+        Some(directory) => bail!("{} has no packages: there is no SHA256SUMS", directory.display()),
         None => {
             let to = source.scratch("checked");
             let built = crate::Options {
@@ -82,7 +85,6 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
             report.add(name, || check(source, &directory, &machines));
         }
     }
-    let walks = Walks::read(source)?;
     for name in walks.systems().into_iter().filter(|name| wants(name)) {
         walks.report(&mut report, source, &directory, name)?;
     }
@@ -97,6 +99,17 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
         report.add("emulated", || walks.walk(source, &directory, "empty", machine));
     }
     report.finish()
+}
+
+/// Fails if a name of `--only` is that of no check.
+fn require_known(only: &[String], walks: &Walks) -> Result<()> {
+    let mut known: Vec<&str> = packages::ALL.iter().map(|(name, _)| *name).collect();
+    known.extend(walks.systems());
+    known.extend(["trixie", "emulated"]);
+    match only.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => bail!("--only {name}: no check has this name; the names are {}", known.join(", ")),
+        None => Ok(()),
+    }
 }
 
 /// Makes the Debian package and the tarball of a program that was built with debug information, the
@@ -218,5 +231,24 @@ impl Walks {
             failures.extend(hoistway_console::failures(DOCUMENT, block, &system.run(block)?));
         }
         if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("\n")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_no_check_is_refused_with_the_names_that_are_right() {
+        let walks = Walks(blocks("```console in=debian\n$ true\n```\n"));
+        let only = |name: &str| require_known(&[name.to_owned()], &walks);
+        for name in ["lintian", "debian", "trixie", "emulated"] {
+            only(name).expect(name);
+        }
+        let error = only("debain").expect_err("no check").to_string();
+        assert!(
+            error.starts_with("--only debain: no check has this name; the names are checksums, lintian"),
+            "{error}"
+        );
     }
 }
