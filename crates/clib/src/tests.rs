@@ -61,6 +61,7 @@ fn build_examples(prefix: &Path, linking: Linking) -> PathBuf {
     let directory = scratch(&format!("{linking:?}"));
     let mut make = Command::new("make");
     make.arg("-C").arg(workspace().root.join(EXAMPLES)).arg(format!("OUT={}", directory.display()));
+    make.arg("CFLAGS=-O2 -g -Werror");
     // The flags of a `make` around this test are not for this one.
     make.env_remove("MAKEFLAGS").env_remove("CFLAGS").env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
     if linking == Linking::Static {
