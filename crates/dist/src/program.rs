@@ -1,5 +1,5 @@
-//! The files that belong to the program: manual pages, completions, units, examples, dashboards and
-//! licences, and the tarball of them.
+//! The files that belong to the program: documents, manual pages, completions, units, examples,
+//! dashboards and licences, and the tarball of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,6 +78,7 @@ pub(crate) fn install(source: &Source, program: &Path, pages: &Pages, root: &Pat
     for (from, to) in FILES {
         tree::copy(&source.root().join(from), &root.join(to), 0o644)?;
     }
+    documents(source, &root.join("usr/share/doc/hoistway/docs"))?;
     // Minimal systems install nothing below usr/share/doc.
     examples(source, &root.join("usr/share/hoistway/examples"))?;
     tree::link("../../hoistway/examples", &root.join("usr/share/doc/hoistway/examples"))
@@ -97,13 +98,24 @@ fn examples(source: &Source, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Copies the documents, which manual pages, messages and unit files name as in `docs/mount.md`.
+fn documents(source: &Source, to: &Path) -> Result<()> {
+    let directory = source.root().join("docs");
+    for file in tree::files_below(&directory)? {
+        if file.extension().is_some_and(|end| end == "md") {
+            tree::copy(&directory.join(&file), &to.join(&file), 0o644)?;
+        }
+    }
+    Ok(())
+}
+
 /// The name of the tarball without its ending, and of the directory in it.
 pub(crate) fn tarball_name(machine: Machine) -> String {
     format!("hoistway-{VERSION}-{}-linux-musl", machine.name())
 }
 
-/// Writes the tarball: the program, README, licences, manual pages, completions and the files for
-/// systemd, Prometheus and Grafana.
+/// Writes the tarball: the program, README, licences, documents, manual pages, completions and the
+/// files for systemd, Prometheus and Grafana.
 pub(crate) fn tarball(
     source: &Source,
     machine: Machine,
@@ -128,6 +140,7 @@ pub(crate) fn tarball(
         let directory = if from.starts_with("packaging/systemd") { "systemd" } else { parts[1] };
         tree::copy(&source.root().join(from), &root.join(directory).join(parts[0]), 0o644)?;
     }
+    documents(source, &root.join("docs"))?;
     examples(source, &root.join("examples"))?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", "SECURITY.md"] {
         tree::copy(&source.root().join(file), &root.join(file), 0o644)?;
