@@ -176,10 +176,12 @@ pub(crate) fn library(source: &Source, to: &Path) -> Result<Vec<PathBuf>> {
     }
     let documentation = development.at("usr/share/doc/libhoistway-dev");
     tree::copy(&source.root().join("docs/c-library.md"), &documentation.join("c-library.md"), 0o644)?;
+    // Minimal systems install nothing below usr/share/doc.
+    let examples = development.at("usr/share/hoistway/examples/c");
     for name in LIBRARY_EXAMPLES {
-        let from = source.root().join("examples/c").join(name);
-        tree::copy(&from, &documentation.join("examples").join(name), 0o644)?;
+        tree::copy(&source.root().join("examples/c").join(name), &examples.join(name), 0o644)?;
     }
+    tree::link("../../hoistway/examples/c", &documentation.join("examples"))?;
     Ok(vec![runtime.pack(to)?, development.pack(to)?])
 }
 

@@ -26,9 +26,9 @@ const EXAMPLES: [(&str, &str); 4] =
 
 /// Files of the repository, and their places in the Debian package.
 const FILES: [(&str, &str); 6] = [
-    ("packaging/systemd/hoistway.service", "lib/systemd/system/hoistway.service"),
-    ("packaging/systemd/hoistway.socket", "lib/systemd/system/hoistway.socket"),
-    ("packaging/systemd/hoistway-mount@.service", "lib/systemd/system/hoistway-mount@.service"),
+    ("packaging/systemd/hoistway.service", "usr/lib/systemd/system/hoistway.service"),
+    ("packaging/systemd/hoistway.socket", "usr/lib/systemd/system/hoistway.socket"),
+    ("packaging/systemd/hoistway-mount@.service", "usr/lib/systemd/system/hoistway-mount@.service"),
     ("packaging/grafana/hoistway.json", "usr/share/hoistway/grafana/hoistway.json"),
     ("packaging/prometheus/hoistway.rules.yml", "usr/share/hoistway/prometheus/hoistway.rules.yml"),
     ("packaging/prometheus/prometheus.yml", "usr/share/hoistway/prometheus/prometheus.yml"),
