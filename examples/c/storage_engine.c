@@ -1,11 +1,9 @@
 /*
- * An elevator inside a storage engine.
+ * A storage engine whose I/O an elevator orders.
  *
  * Each client is a thread that keeps up to DEPTH reads or writes of a file pending, in a region of
- * its own. The elevator decides which request is next, and I/O threads, the "device", execute it
- * with pread() or pwrite(). At the end the program prints how much each client got. One mutex
- * protects the queue of the library, since only one thread at a time may use it; it is not held
- * during I/O.
+ * its own. io_scheduler.c puts them into an elevator and executes them in the order that it
+ * decides. At the end the program prints how much each client got.
  *
  *     storage_engine ELEVATOR FILE [SECONDS]
  *
@@ -13,9 +11,10 @@
  * file, because their contents would be lost.
  */
 #define _POSIX_C_SOURCE 200809L
+#include "io_scheduler.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <hoistway.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -39,10 +38,9 @@ static const struct {
 	{"writes at level 7", HOISTWAY_WRITE, 7},
 };
 
-struct client;
-
-/* A pending read or write; the token of its bio is its address. */
+/* A read or write of a block. */
 struct io {
+	struct io_request request;
 	struct client *client;
 	struct io *next_free;
 	uint64_t block;
@@ -53,42 +51,30 @@ struct client {
 	unsigned number;
 	pthread_t thread;
 	hoistway_context context;
+	pthread_mutex_t lock;
 	pthread_cond_t completed;
 	struct io ios[DEPTH], *free;
 	unsigned pending;
 	uint64_t blocks; /* completed */
+	bool stopping;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work; /* for I/O threads: the queue may have a request */
-static struct hoistway_queue *queue;
+static struct io_scheduler *scheduler;
 static struct client clients[CLIENTS];
-static bool stopping, stopped;
 static int file;
 
-/* Ends the program because of the status of a call, or of something else if that is 0. */
-static void fail(const char *what, int32_t status)
+static void fail(const char *what)
 {
-	fprintf(stderr, "storage_engine: %s", what);
-	if (status < 0)
-		fprintf(stderr, ": status %" PRId32, status);
-	fprintf(stderr, "\n");
+	fprintf(stderr, "storage_engine: %s\n", what);
 	exit(1);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* Each block begins with its number, so that a read of a misplaced block is noticed. */
-static void transfer(uint16_t op, struct io *io)
+/* Transfers a block. Each begins with its number, so that a read of a misplaced one is noticed. */
+static void transfer(struct io *io, bool is_write)
 {
 	off_t offset = (off_t)(io->block * BLOCK);
 	ssize_t moved;
-	if (op == HOISTWAY_WRITE) {
+	if (is_write) {
 		memset(io->data, (int)io->client->number, BLOCK);
 		memcpy(io->data, &io->block, sizeof io->block);
 		moved = pwrite(file, io->data, BLOCK, offset);
@@ -99,89 +85,47 @@ static void transfer(uint16_t op, struct io *io)
 	if (!why && memcmp(io->data, &io->block, sizeof io->block) != 0)
 		why = "it has the data of another block";
 	if (why) {
-		const char *call = op == HOISTWAY_WRITE ? "write" : "read";
+		const char *call = is_write ? "write" : "read";
 		fprintf(stderr, "storage_engine: cannot %s block %" PRIu64 ": %s\n", call, io->block, why);
 		exit(1);
 	}
 }
 
-/* Does what the library deferred: to be called after each call and the run that it caused. */
-static void deferred_work(void)
+static void execute(struct io_request *request)
 {
-	struct hoistway_work item;
-	while (hoistway_next_work(queue, &item) == HOISTWAY_OK) {
-		/* HOISTWAY_WORK_WAKE does not occur: without `nr_requests` no client sleeps. */
-		if (item.what == HOISTWAY_WORK_RUN)
-			pthread_cond_signal(&work);
-	}
+	transfer((struct io *)request, request->bio.op == HOISTWAY_WRITE);
 }
 
-/* Waits until a client submits, a request completes, or the library's next timer is due. */
-static void wait_for_work(void)
+static void completed(struct io_request *request)
 {
-	uint64_t at_ns;
-	if (hoistway_next_timer(queue, &at_ns) == HOISTWAY_OK) {
-		struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u), .tv_nsec = (long)(at_ns % 1000000000u)};
-		pthread_cond_timedwait(&work, &lock, &at);
-	} else {
-		pthread_cond_wait(&work, &lock);
-	}
-}
-
-static void *io_thread(void *unused)
-{
-	(void)unused;
-	pthread_mutex_lock(&lock);
-	while (!stopped) {
-		struct hoistway_request request;
-		uint64_t at_ns, token;
-		uint32_t count;
-		while (hoistway_next_timer(queue, &at_ns) == HOISTWAY_OK && at_ns <= now_ns())
-			hoistway_timer(queue, now_ns());
-		int32_t status = hoistway_next(queue, now_ns(), &request);
-		deferred_work();
-		if (status < 0)
-			fail("hoistway_next", status);
-		if (status != HOISTWAY_OK) {
-			wait_for_work();
-			continue;
-		}
-		struct io *io = (struct io *)(uintptr_t)request.token;
-		pthread_cond_signal(&work); /* another I/O thread looks for the next request meanwhile */
-		pthread_mutex_unlock(&lock);
-		transfer(request.op, io);
-		pthread_mutex_lock(&lock);
-		/* Without merging a request has one token, that of `io`. */
-		status = hoistway_complete(queue, request.id, now_ns(), &token, 1, &count);
-		if (status < 0)
-			fail("hoistway_complete", status);
-		deferred_work();
-		io->next_free = io->client->free;
-		io->client->free = io;
-		io->client->pending--;
-		io->client->blocks += !stopping;
-		pthread_cond_signal(&io->client->completed);
-	}
-	pthread_mutex_unlock(&lock);
-	return NULL;
+	struct io *io = (struct io *)request;
+	struct client *client = io->client;
+	pthread_mutex_lock(&client->lock);
+	io->next_free = client->free;
+	client->free = io;
+	client->pending--;
+	client->blocks += !client->stopping;
+	pthread_cond_signal(&client->completed);
+	pthread_mutex_unlock(&client->lock);
 }
 
 static void *client_thread(void *argument)
 {
 	struct client *client = argument;
 	uint64_t random = client->number + 1;
-	pthread_mutex_lock(&lock);
-	while (!stopping) {
+	pthread_mutex_lock(&client->lock);
+	while (!client->stopping) {
 		struct io *io = client->free;
 		if (!io) {
-			pthread_cond_wait(&client->completed, &lock);
+			pthread_cond_wait(&client->completed, &client->lock);
 			continue;
 		}
 		client->free = io->next_free;
+		client->pending++;
+		pthread_mutex_unlock(&client->lock);
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		io->block = (uint64_t)client->number * REGION_BLOCKS + (random >> 33) % REGION_BLOCKS;
-		struct hoistway_bio bio = {
-			.token = (uintptr_t)io,
+		io->request.bio = (struct hoistway_bio){
 			.context = client->context,
 			.sector = io->block * (BLOCK / SECTOR),
 			.sectors = BLOCK / SECTOR,
@@ -189,50 +133,14 @@ static void *client_thread(void *argument)
 			/* The client waits for its writes, too, and more will follow. */
 			.flags = HOISTWAY_SYNC | HOISTWAY_IDLE,
 		};
-		struct hoistway_submitted submitted;
-		int32_t status = hoistway_submit(queue, &bio, now_ns(), &submitted);
-		if (status < 0)
-			fail("hoistway_submit", status);
-		client->pending++;
-		deferred_work();
-		pthread_cond_signal(&work); /* without plugging the queue is run after each bio */
+		io_scheduler_submit(scheduler, &io->request);
+		pthread_mutex_lock(&client->lock);
 	}
 	while (client->pending > 0)
-		pthread_cond_wait(&client->completed, &lock);
-	hoistway_context_exit(queue, client->context, now_ns());
-	deferred_work();
-	pthread_mutex_unlock(&lock);
+		pthread_cond_wait(&client->completed, &client->lock);
+	pthread_mutex_unlock(&client->lock);
+	io_scheduler_close(scheduler, client->context);
 	return NULL;
-}
-
-static void create_queue(const char *elevator)
-{
-	struct hoistway_capacity capacity = {.requests = CLIENTS * DEPTH, .contexts = CLIENTS};
-	struct hoistway_config config;
-	int32_t index = hoistway_elevator_index(elevator, strlen(elevator));
-	if (index < 0) {
-		fprintf(stderr, "storage_engine: no elevator is named \"%s\"; there are", elevator);
-		for (uint32_t i = 0; i < hoistway_elevator_count(); i++) {
-			char name[64];
-			if (hoistway_elevator_name(i, name, sizeof name) > 0)
-				fprintf(stderr, " %s", name);
-		}
-		fprintf(stderr, "\n");
-		exit(2);
-	}
-	hoistway_config_default(&config);
-	config.layer = 5; /* the block layer of Linux 6.1 */
-	config.hz = 1000;
-	config.nr_requests = 0; /* limited by the capacity */
-	config.plugging = 0;
-	config.merging = 0;
-	size_t size = hoistway_queue_size(&capacity);
-	queue = aligned_alloc(HOISTWAY_ALIGNMENT, size);
-	if (!queue)
-		fail("no memory for the queue", 0);
-	int32_t status = hoistway_queue_init(queue, size, &capacity, &config, (uint32_t)index, now_ns());
-	if (status < 0)
-		fail("hoistway_queue_init", status);
 }
 
 static void open_file(const char *path)
@@ -250,6 +158,37 @@ static void open_file(const char *path)
 	}
 }
 
+static void fill_file(void)
+{
+	static struct io filler;
+	for (filler.client = clients; filler.block < CLIENTS * REGION_BLOCKS; filler.block++)
+		transfer(&filler, true);
+}
+
+static void start_client(unsigned number)
+{
+	struct client *client = &clients[number];
+	client->number = number;
+	client->context = io_scheduler_open(scheduler, number + 1, PROFILES[number].level);
+	for (unsigned i = 0; i < DEPTH; i++) {
+		client->ios[i].client = client;
+		client->ios[i].next_free = client->free;
+		client->free = &client->ios[i];
+	}
+	pthread_mutex_init(&client->lock, NULL);
+	pthread_cond_init(&client->completed, NULL);
+	if (pthread_create(&client->thread, NULL, client_thread, client))
+		fail("no client thread");
+}
+
+static void stop_client(struct client *client)
+{
+	pthread_mutex_lock(&client->lock);
+	client->stopping = true;
+	pthread_cond_signal(&client->completed);
+	pthread_mutex_unlock(&client->lock);
+}
+
 int main(int argc, char **argv)
 {
 	char *end = "";
@@ -258,55 +197,38 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: storage_engine ELEVATOR FILE [SECONDS]\n");
 		return 2;
 	}
-	create_queue(argv[1]);
-	open_file(argv[2]);
-	pthread_condattr_t monotonic; /* timers of the library are in the clock of now_ns() */
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&work, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-
-	static struct io filler;
-	for (filler.client = clients; filler.block < CLIENTS * REGION_BLOCKS; filler.block++)
-		transfer(HOISTWAY_WRITE, &filler);
-	for (unsigned i = 0; i < CLIENTS; i++) {
-		struct client *client = &clients[i];
-		client->number = i;
-		for (unsigned j = 0; j < DEPTH; j++) {
-			client->ios[j].client = client;
-			client->ios[j].next_free = client->free;
-			client->free = &client->ios[j];
+	if (hoistway_elevator_index(argv[1], strlen(argv[1])) < 0) {
+		fprintf(stderr, "storage_engine: no elevator is named \"%s\"; there are", argv[1]);
+		for (uint32_t i = 0; i < hoistway_elevator_count(); i++) {
+			char name[64];
+			if (hoistway_elevator_name(i, name, sizeof name) > 0)
+				fprintf(stderr, " %s", name);
 		}
-		pthread_cond_init(&client->completed, NULL);
-		int32_t status =
-			hoistway_context_create(queue, i + 1, HOISTWAY_CLASS_BE, PROFILES[i].level, 0, &client->context);
-		if (status < 0)
-			fail("hoistway_context_create", status);
+		fprintf(stderr, "\n");
+		return 2;
 	}
+	open_file(argv[2]);
+	fill_file();
+	scheduler = io_scheduler_create(&(struct io_scheduler_config){
+		.elevator = argv[1],
+		.requests = CLIENTS * DEPTH,
+		.contexts = CLIENTS,
+		.io_threads = IO_THREADS,
+		.execute = execute,
+		.completed = completed,
+	});
+	if (!scheduler)
+		fail("no memory or no I/O thread");
 
-	pthread_t io_threads[IO_THREADS];
-	for (unsigned i = 0; i < IO_THREADS; i++)
-		if (pthread_create(&io_threads[i], NULL, io_thread, NULL))
-			fail("no I/O thread", 0);
 	for (unsigned i = 0; i < CLIENTS; i++)
-		if (pthread_create(&clients[i].thread, NULL, client_thread, &clients[i]))
-			fail("no client thread", 0);
+		start_client(i);
 	struct timespec pause = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
 	nanosleep(&pause, NULL);
-
-	pthread_mutex_lock(&lock);
-	stopping = true;
 	for (unsigned i = 0; i < CLIENTS; i++)
-		pthread_cond_signal(&clients[i].completed);
-	pthread_mutex_unlock(&lock);
+		stop_client(&clients[i]);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		pthread_join(clients[i].thread, NULL);
-	pthread_mutex_lock(&lock);
-	stopped = true;
-	pthread_cond_broadcast(&work);
-	pthread_mutex_unlock(&lock);
-	for (unsigned i = 0; i < IO_THREADS; i++)
-		pthread_join(io_threads[i], NULL);
+	io_scheduler_destroy(scheduler);
 
 	uint64_t total = 0;
 	for (unsigned i = 0; i < CLIENTS; i++)
@@ -314,7 +236,6 @@ int main(int argc, char **argv)
 	printf("%s: %.0f MB/s\n", argv[1], (double)total * BLOCK / 1e6 / seconds);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		printf("%-17s %5.1f %%\n", PROFILES[i].name, total ? 100.0 * (double)clients[i].blocks / (double)total : 0);
-	free(queue);
 	close(file);
 	return 0;
 }

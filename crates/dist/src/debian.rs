@@ -186,12 +186,14 @@ pub(crate) fn library(source: &Source, to: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The files of `examples/c`, which programmers compile with the installed library.
-const LIBRARY_EXAMPLES: [&str; 8] = [
+const LIBRARY_EXAMPLES: [&str; 10] = [
     "Makefile",
     "README.md",
     "expected/cfq-v3.txt",
     "expected/deadline.txt",
     "expected/noop.txt",
+    "io_scheduler.c",
+    "io_scheduler.h",
     "replay.c",
     "requests.txt",
     "storage_engine.c",

@@ -15,8 +15,8 @@ use hoistway_compare::{JobRun, Judgement};
 /// The name of the kernel's own requests (write-back), which belong to no process of the job file.
 const KERNEL: &str = "write-back";
 
-/// The page of a comparison; `drive` describes the drive, `host` names the simulated host, `settings`
-/// lists the tunables that differ from their defaults.
+/// The page of a comparison; `drive` describes the drive, `host` names the simulated host, and
+/// `settings` lists the tunables that differ from their defaults.
 pub fn page(
     comparison: &Comparison,
     judgement: &Judgement,

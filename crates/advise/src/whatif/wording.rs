@@ -10,8 +10,8 @@ pub fn title(name: &str, pid: u32) -> String {
     if name == format!("pid {pid}") { name.to_owned() } else { format!("{name} ({pid})") }
 }
 
-/// The simulated host. Its processors take no time: the recorded pauses include that of the recorded
-/// ones.
+/// The simulated host. Its processors take no time: the recorded pauses include that of the
+/// recorded ones.
 pub fn host(machine: &Machine) -> String {
     let kernel = machine.kernel.map(|kernel| format!("the block layer of Linux {}", kernel.name()));
     kernel.unwrap_or_else(|| "each elevator in the block layer of its own kernel".to_owned())
