@@ -80,7 +80,7 @@ def whatif(
 
 
 class Advice:
-    """Which scheduler a drive wants for a workload, and why."""
+    """The scheduler advised for a drive and a workload, with the reason."""
 
     def __init__(self, native: _hoistway.Advice) -> None:
         self._native = native
