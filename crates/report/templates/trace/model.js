@@ -4,6 +4,11 @@ const Model = (function () {
   "use strict";
   const LAYERS = ["wait for a request", "plugged, merging", "in the elevator", "at the drive", "not separated"];
   const LAYER_LETTERS = ["Q2G", "G2I", "I2D", "D2C", "Q2C"];
+  const LAYER_SPANS = [
+    "from submission to the allocation of a request", "from the allocation to the insertion into the elevator",
+    "from the insertion to the dispatch to the drive", "from the dispatch to completion",
+    "from submission to completion, for requests whose steps the trace does not have",
+  ];
   const STEPS = ["queued", "allocated", "scheduled", "dispatched", "completed"];
   const STEP_LETTERS = ["Q", "G", "I", "D", "C"];
   const DEPTH_UNITS = 4096;
@@ -241,7 +246,7 @@ const Model = (function () {
   }
 
   return {
-    LAYERS, LAYER_LETTERS, STEPS, STEP_LETTERS, WHY, KINDS, Numbers, readSums, readChunk, letters, words, figure, duration, bytesText, count, moment,
+    LAYERS, LAYER_LETTERS, LAYER_SPANS, STEPS, STEP_LETTERS, WHY, KINDS, Numbers, readSums, readChunk, letters, words, figure, duration, bytesText, count, moment,
     latencyOfRow, rowOfLatency, percentile, exactPercentile, stack, readAddress, writeAddress,
   };
 })();

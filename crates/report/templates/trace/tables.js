@@ -2,7 +2,13 @@
 const Tables = (function () {
   "use strict";
   const M = Model;
-  const COLUMNS = ["Process", "requests", "reads %", "MB", "MB/s", "mean", "p50", "p99", "max", ...M.LAYER_LETTERS.map((l) => `${l} %`)];
+  const LATENCIES = [["mean", "mean"], ["p50", "median"], ["p99", "99th percentile"], ["max", "longest"]];
+  // The name of each column, and what it means if the name does not say so.
+  const COLUMNS = [
+    ...["Process", "requests", "reads %", "MB", "MB/s"].map((name) => [name, ""]),
+    ...LATENCIES.map(([name, meaning]) => [name, `Latency of requests, from submission to completion: ${meaning}`]),
+    ...M.LAYERS.map((layer, i) => [`${M.LAYER_LETTERS[i]} %`, `${layer}: share of the requests' time, ${M.LAYER_SPANS[i]}`]),
+  ];
 
   function make(name, text, within) {
     const node = document.createElement(name);
@@ -22,7 +28,11 @@ const Tables = (function () {
   function figures(node, rows, view, colours) {
     if (!node.tHead.rows.length) {
       const line = node.tHead.insertRow();
-      for (const name of COLUMNS) make("th", name, line).scope = "col";
+      for (const [name, meaning] of COLUMNS) {
+        const head = make("th", name, line);
+        head.scope = "col";
+        if (meaning) head.title = meaning;
+      }
     }
     const body = document.createElement("tbody");
     for (const at of view.lanesShown) {

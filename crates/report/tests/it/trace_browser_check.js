@@ -37,6 +37,9 @@
   async function whole() {
     check(requestsInTable() === count, `the table has ${requestsInTable()} of ${count} requests`);
     const total = byId("figures").tFoot.rows[0];
+    const heads = Array.from(byId("figures").tHead.rows[0].cells, (cell) => cell);
+    check(heads.length === 14 && heads.slice(5).every((cell) => cell.title), "a column of latency or of a layer has no explanation");
+    check(heads[9].title === "wait for a request: share of the requests' time, from submission to the allocation of a request", heads[9].title);
     check(head.lanes.length < 2 || Number(total.cells[1].textContent.replace(/,/g, "")) === count, "the table's last line is of all requests");
     for (const canvas of document.querySelectorAll("canvas")) check(ink(canvas) > 100, `${canvas.dataset.chart || canvas.id} is empty`);
     check(document.documentElement.scrollWidth <= innerWidth, `the page is ${document.documentElement.scrollWidth} px wide in ${innerWidth}`);
