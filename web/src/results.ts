@@ -1,6 +1,7 @@
 // The table and the charts of a comparison.
 
 import { chart } from "../../crates/report/web/charts.js";
+import { Legend } from "../../crates/report/web/legend.js";
 import type { ChartSpec, Series } from "../../crates/report/web/draw.js";
 import type { ComparisonAnswer, ComparisonDocument, ElevatorRun } from "./types.js";
 
@@ -141,7 +142,6 @@ export function specs(answer: ComparisonAnswer, found: ComparisonDocument): Char
     y: { label: "throughput", unit: "MB/s", range: [0, most * 1.05] },
     height: 190,
     group: "time",
-    legend: true,
     series: (shown[place] ?? []).slice(0, 16).map((points, index): Series => ({
       key: index,
       name: processes[index]?.[1] ?? `process ${index}`,
@@ -183,7 +183,7 @@ export function specs(answer: ComparisonAnswer, found: ComparisonDocument): Char
   return [...rates, latency, ...heads];
 }
 
-/** Draws charts into an element; those of an earlier result are removed. */
+/** Draws charts into an element; those of an earlier result are removed. The charts of processes share one legend. */
 export function drawCharts(element: HTMLElement, list: ChartSpec[], before: Handle[], title: "h3" | "p" = "h3"): Handle[] {
   for (const handle of before) handle.destroy();
   const nodes = list.map((spec) => {
@@ -194,5 +194,23 @@ export function drawCharts(element: HTMLElement, list: ChartSpec[], before: Hand
     return { section, place, spec };
   });
   element.replaceChildren(...nodes.map((node) => node.section));
-  return nodes.map((node) => chart(node.place, node.spec));
+  const handles = nodes.map((node) => chart(node.place, node.spec));
+  const first = nodes.find((node) => node.spec.group === "time");
+  if (first) first.section.before(sharedLegend(handles.filter((handle) => handle.spec().group === "time")));
+  return handles;
+}
+
+/** The legend of charts that show the same processes. */
+function sharedLegend(handles: Handle[]): HTMLElement {
+  // The style of a legend is that within a chart.
+  const root = Object.assign(document.createElement("div"), { className: "chart shared-legend" });
+  const place = root.appendChild(document.createElement("div"));
+  const processes = handles.flatMap((handle) => handle.spec().series);
+  const show = (hidden: ReadonlySet<string | number>) => legend.show("Processes of the charts", processes, hidden);
+  const legend = new Legend(place, (hidden) => {
+    for (const handle of handles) handle.setHidden(hidden);
+    show(hidden);
+  });
+  show(new Set());
+  return root;
 }

@@ -83,6 +83,28 @@ for (const [device, viewport] of DEVICES) {
   });
 }
 
+for (const [device, viewport] of DEVICES) {
+  await test(`${device}: the charts of a figure have one legend, which hides a process in all of them`, async () => {
+    const { page, problems, close } = await visit("elevators/cfq.html", { viewport, reducedMotion: "reduce" });
+    const figure = page.locator(FIGURE);
+    const { elevators } = JSON.parse(await figure.getAttribute("data-hoistway-figure"));
+    await drawn(figure);
+    const legend = figure.locator(".legend:visible");
+    assert.ok(elevators.length > 1 && await legend.count() === 1, `${await legend.count()} legends`);
+    const before = await lines(figure);
+    const first = legend.getByRole("button").first();
+    await first.click();
+    assert.deepEqual(await lines(figure), before.map((count) => count - 1));
+    assert.equal(await first.getAttribute("aria-pressed"), "false");
+    await first.click();
+    assert.deepEqual(await lines(figure), before);
+    await legend.getByRole("button").last().dblclick();
+    assert.equal(await legend.locator("[aria-pressed=true]").count(), 1, "a double click shows one process alone");
+    assert.deepEqual(problems, []);
+    await close();
+  });
+}
+
 await test("a figure opens in the playground", async () => {
   const { page, close } = await visit("elevators/cfq.html", { reducedMotion: "reduce" });
   const figure = page.locator(FIGURE);

@@ -20,7 +20,7 @@
 //! | what | where |
 //! |---|---|
 //! | a chart of the comparison page | `charts.rs`; its marks, text and behaviour in `templates/compare.*` |
-//! | drawing, zoom and crosshair of charts on any page | `web/`: `scales.js` is independent of the browser, `draw.js` draws, `charts.js` handles input; `web.rs` joins them |
+//! | drawing, zoom and crosshair of charts on any page | `web/`: `scales.js` is independent of the browser, `draw.js` draws, `legend.js` selects series, `charts.js` handles input; `web.rs` joins them |
 //! | a column of its table | `table.rs` |
 //! | the number of points that a page draws | `reduce.rs` |
 //! | the frame, the style and the theme of all pages | `templates/frame.html`, `tokens.css`, `legends.css`, `page.css`, `theme.js` |

@@ -7,9 +7,10 @@ pub const THEME_SCRIPT: &str = include_str!("../templates/theme.js");
 
 /// The chart library as modules: file name and source, each after those that it imports. Pages that
 /// load modules import `chart` from `charts.js`.
-pub const CHART_MODULES: [(&str, &str); 3] = [
+pub const CHART_MODULES: [(&str, &str); 4] = [
     ("scales.js", include_str!("../web/scales.js")),
     ("draw.js", include_str!("../web/draw.js")),
+    ("legend.js", include_str!("../web/legend.js")),
     ("charts.js", include_str!("../web/charts.js")),
 ];
 

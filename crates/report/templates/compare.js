@@ -123,36 +123,27 @@
 
   // ---- Legends: one state for all charts that share a legend.
 
+  const legends = all("[data-legend]").map((node) => {
+    const id = node.dataset.legend;
+    const onHidden = (keys) => {
+      hidden[id] = keys;
+      showLegend(id);
+    };
+    return { id, title: node.getAttribute("aria-label"), legend: new hoistwayCharts.Legend(node, onHidden, true) };
+  });
+
+  function fillLegends(id) {
+    const used = entries[id].map((entry, key) => ({ ...entry, key })).filter((entry) => entry.used);
+    for (const of of legends) if (of.id === id) of.legend.show(of.title, used, hidden[id]);
+  }
+
   function showLegend(id) {
-    for (const button of all(`[data-legend="${id}"] button[data-key]`)) {
-      button.setAttribute("aria-pressed", String(!hidden[id].has(Number(button.dataset.key))));
-    }
+    fillLegends(id);
     for (const figure of drawn().filter((f) => legendOf[f.kind] === id)) byId(figure.id).chart.setHidden(hidden[id]);
     shareY();
   }
 
-  function only(id, key) {
-    spec.legends.find((l) => l.id === id).entries.forEach((_, k) => (k === key ? hidden[id].delete(k) : hidden[id].add(k)));
-    showLegend(id);
-  }
-
-  for (const legend of all("[data-legend]")) {
-    const id = legend.dataset.legend;
-    legend.addEventListener("click", (event) => {
-      const button = event.target.closest("button");
-      if (!button) return;
-      const key = Number(button.dataset.key);
-      if ("all" in button.dataset) hidden[id].clear();
-      else if (event.shiftKey) return only(id, key);
-      else if (!hidden[id].delete(key)) hidden[id].add(key);
-      showLegend(id);
-    });
-    legend.addEventListener("dblclick", (event) => {
-      const button = event.target.closest("button[data-key]");
-      if (button) only(id, Number(button.dataset.key));
-    });
-    for (const button of all("button[data-key]", legend)) button.title = "Click: hide or show. Shift-click or double click: only this one.";
-  }
+  Object.keys(hidden).forEach(fillLegends);
 
   // ---- Elevators: selected ones have charts; pinned ones come first. This is the legend of elevators.
 

@@ -12,6 +12,7 @@
 
 import { figure, nearest, pairs, within } from "./scales.js";
 import { add, axisTitle, cssColour, drawAxes, drawEndLabels, drawMarks, frameOf, hasEndLabels, resolved, rowHeight, scalesOf, segments, wholeRange } from "./draw.js";
+import { Legend, make } from "./legend.js";
 
 /** @typedef {import("./draw.js").Axis} Axis */
 /** @typedef {import("./draw.js").ChartSpec} ChartSpec */
@@ -63,21 +64,6 @@ export function chart(element, spec) {
   };
 }
 
-/**
- * An HTML element with a class and a text.
- * @template {keyof HTMLElementTagNameMap} Name
- * @param {Name} name
- * @param {string} className
- * @param {string} [text]
- * @returns {HTMLElementTagNameMap[Name]}
- */
-function make(name, className, text) {
-  const node = document.createElement(name);
-  node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
 class Chart {
   /**
    * @param {HTMLElement} element
@@ -101,6 +87,10 @@ class Chart {
     this.drag = null;
     this.root = make("div", "chart");
     this.names = make("div", "legend");
+    this.legend = new Legend(this.names, (hidden) => {
+      this.setHidden(hidden);
+      if (this.spec.onHidden) this.spec.onHidden(hidden);
+    });
     this.plot = make("div", "plot-area");
     this.canvas = make("canvas", "");
     this.svgNode = /** @type {SVGSVGElement} */ (document.createElementNS("http://www.w3.org/2000/svg", "svg"));
@@ -184,27 +174,7 @@ class Chart {
   showLegend() {
     this.names.hidden = !this.spec.legend;
     if (!this.spec.legend) return;
-    this.names.setAttribute("role", "group");
-    this.names.setAttribute("aria-label", `Series of ${this.spec.title}`);
-    const had = this.names.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.key : undefined;
-    const entries = new Map(this.spec.series.map((series) => [series.key, series]));
-    this.names.replaceChildren(...Array.from(entries.values(), (series) => {
-      const button = make("button", "");
-      button.type = "button";
-      button.dataset.key = String(series.key);
-      button.title = "Click: hide or show. Shift-click: only this one.";
-      button.setAttribute("aria-pressed", String(!this.hidden.has(series.key)));
-      button.append(swatch(series.colour), series.name);
-      button.addEventListener("click", (event) => {
-        const keys = new Set(this.hidden);
-        if (event.shiftKey) entries.forEach((_, key) => (key === series.key ? keys.delete(key) : keys.add(key)));
-        else if (!keys.delete(series.key)) keys.add(series.key);
-        this.setHidden(keys);
-        if (this.spec.onHidden) this.spec.onHidden(keys);
-      });
-      return button;
-    }));
-    if (had !== undefined) Array.from(this.names.querySelectorAll("button")).find((b) => b.dataset.key === had)?.focus();
+    this.legend.show(`Series of ${this.spec.title}`, this.spec.series, this.hidden);
   }
 
   /** @param {Set<string | number>} keys */
