@@ -19,11 +19,14 @@ const GZIP_BYTES_MAX: u64 = 500_000;
 /// three bytes in the code; behind the usual stack of 1 MiB they have four.
 const STACK_BYTES: u32 = 256 << 10;
 
-/// What to do with the playground.
+/// The folder of the built page.
+const BUILT: &str = "target/playground";
+
+/// What to do with the playground; without a subcommand it is built.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Options {
     #[command(subcommand)]
-    action: Action,
+    action: Option<Action>,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
@@ -31,7 +34,7 @@ enum Action {
     /// Build the page: static files for any web server
     Build {
         /// The folder of the files
-        #[arg(long, value_name = "DIR", default_value = "target/playground")]
+        #[arg(long, value_name = "DIR", default_value = BUILT)]
         to: PathBuf,
     },
     /// Build the page and test it: types, units, equality of bytes, a browser
@@ -54,9 +57,10 @@ enum Module {
 /// Builds the playground, or tests it.
 pub fn run(options: &Options) -> Result<()> {
     match &options.action {
-        Action::Build { to } => build(to, Module::Small),
-        Action::Test { small: true } => test_module(Module::Small),
-        Action::Test { small: false } => test(),
+        None => build(Path::new(BUILT), Module::Small),
+        Some(Action::Build { to }) => build(to, Module::Small),
+        Some(Action::Test { small: true }) => test_module(Module::Small),
+        Some(Action::Test { small: false }) => test(),
     }
 }
 
@@ -67,7 +71,7 @@ pub fn test() -> Result<()> {
 
 fn test_module(module: Module) -> Result<()> {
     let folder = repository::root().join(match module {
-        Module::Small => "target/playground",
+        Module::Small => BUILT,
         Module::Quick => "target/playground-quick",
     });
     build(&folder, module)?;
