@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// The weight of a word in a title, in a heading, and its largest weight in text.
+/// The weight of a word in a title, in a term of the glossary, in a heading, and its largest weight
+/// in text. A term has more than a heading with its title and text.
 const IN_TITLE: u32 = 12;
+const IN_TERM: u32 = 13;
 const IN_HEADING: u32 = 6;
 const IN_TEXT_MAX: u32 = 4;
 /// The length of the text that a result shows.
@@ -25,6 +27,15 @@ pub struct Index {
 impl Index {
     /// Adds a section of a page. `heading` is empty for the text at the top of the page.
     pub fn add(&mut self, address: &str, title: &str, heading: &str, text: &str) {
+        self.add_weighted(address, title, heading, text, IN_HEADING);
+    }
+
+    /// Adds a term of a glossary with its meaning.
+    pub fn add_term(&mut self, address: &str, title: &str, term: &str, meaning: &str) {
+        self.add_weighted(address, title, term, meaning, IN_TERM);
+    }
+
+    fn add_weighted(&mut self, address: &str, title: &str, heading: &str, text: &str, in_heading: u32) {
         let number = self.sections.len();
         let mut weights: BTreeMap<String, u32> = BTreeMap::new();
         for word in words(text) {
@@ -32,7 +43,7 @@ impl Index {
             *weight = (*weight + 1).min(IN_TEXT_MAX);
         }
         for word in words(heading) {
-            *weights.entry(word).or_insert(0) += IN_HEADING;
+            *weights.entry(word).or_insert(0) += in_heading;
         }
         for word in words(title) {
             *weights.entry(word).or_insert(0) += if heading.is_empty() { IN_TITLE } else { 2 };
@@ -100,5 +111,15 @@ mod tests {
         let script = index.script();
         assert!(script.contains("\"words\":\"alpha beta\""), "{script}");
         assert!(script.contains("\"places\":[[0,13,1,2],[0,1,1,8]]"), "{script}");
+    }
+
+    #[test]
+    fn a_term_comes_before_headings_and_texts_with_its_word() {
+        let mut index = Index::default();
+        index.add("a.html#p99", "p99 of a run", "The p99", "p99 p99 p99 p99 p99");
+        index.add_term("g.html#p50-p99", "Glossary", "p50, p99", "The median and the 99th percentile.");
+        let script = index.script();
+        assert!(script.contains("[\"g.html#p50-p99\",\"Glossary\",\"p50, p99\",\"The median"), "{script}");
+        assert_eq!(delta(&index.words["p99"]), [0, 12, 1, 13], "the term has more weight");
     }
 }

@@ -17,6 +17,9 @@ const WIDER_LINE: usize = 119;
 /// The columns of a tab, as in the style sheet.
 const TAB: usize = 4;
 
+/// The head of the first column of a table of terms.
+const TERM_COLUMN: &str = "term";
+
 /// Longer code in a cell of a table may be broken between its words.
 const CELL_CODE_MAX: usize = 40;
 
@@ -42,6 +45,8 @@ pub struct Rendered {
     /// The first paragraph.
     pub description: String,
     pub headings: Vec<Heading>,
+    /// The rows of tables of terms.
+    pub terms: Vec<Term>,
     /// The text below each heading, for the search: the index of the heading, and the text.
     pub text: Vec<(usize, String)>,
     pub has_figure: bool,
@@ -55,6 +60,14 @@ pub struct Heading {
     pub text: String,
 }
 
+/// A row of a table whose first column is `term`.
+#[derive(Debug)]
+pub struct Term {
+    pub id: String,
+    pub name: String,
+    pub meaning: String,
+}
+
 /// Renders a document.
 pub fn render(text: &str, links: &mut dyn Links) -> Result<Rendered> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
@@ -64,6 +77,7 @@ pub fn render(text: &str, links: &mut dyn Links) -> Result<Rendered> {
         ids: BTreeMap::new(),
         events: Vec::new(),
         in_table: false,
+        has_terms: false,
         file: None,
         links,
     };
@@ -82,6 +96,7 @@ pub fn render(text: &str, links: &mut dyn Links) -> Result<Rendered> {
     for class in ["", " class=\"right\"", " class=\"left\"", " class=\"center\""] {
         page = page.replace(&format!("<th{class}></th>"), "<td></td>");
     }
+    page = with_ids(&with_ids(&page, "<li>"), "<tr><td>");
     rendered.html = page;
     Ok(rendered)
 }
@@ -92,6 +107,8 @@ struct Writer<'a, 'l> {
     ids: BTreeMap<String, usize>,
     events: Vec<Event<'a>>,
     in_table: bool,
+    /// True in a table of terms.
+    has_terms: bool,
     /// The file that the next block of code shows.
     file: Option<String>,
     links: &'l mut dyn Links,
@@ -121,10 +138,10 @@ impl<'a> Writer<'a, '_> {
                 self.rendered.description = plain(&events[at + 1..end]);
                 self.events.push(events[at].clone());
             }
-            Event::Start(Tag::Table(_)) => {
-                self.in_table = true;
-                self.html("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">");
-                self.events.push(events[at].clone());
+            Event::Start(Tag::Table(_)) => self.table(events, at),
+            Event::Start(Tag::TableRow) if self.has_terms => {
+                self.term(events, at);
+                return Ok(at + 2);
             }
             Event::End(TagEnd::Table) => {
                 self.in_table = false;
@@ -218,10 +235,7 @@ impl<'a> Writer<'a, '_> {
 
     fn heading(&mut self, level: HeadingLevel, inner: &[Event<'a>]) -> Result<()> {
         let text = plain(inner);
-        let slug = slug(&text);
-        let used = self.ids.entry(slug.clone()).or_insert(0);
-        let id = if *used == 0 { slug.clone() } else { format!("{slug}-{used}") };
-        *used += 1;
+        let id = self.id(&text);
         let level = level as usize;
         if level == 1 && self.rendered.title.is_empty() {
             self.rendered.title.clone_from(&text);
@@ -236,6 +250,35 @@ impl<'a> Writer<'a, '_> {
         let anchor = format!("<a class=\"anchor\" href=\"#{id}\" aria-label=\"Link to {}\">#</a>", escape(&text));
         self.html(if level == 1 { "</h1>\n".to_owned() } else { format!(" {anchor}</h{level}>\n") });
         Ok(())
+    }
+
+    /// The anchor of a heading or a term.
+    fn id(&mut self, text: &str) -> String {
+        let slug = slug(text);
+        let used = self.ids.entry(slug.clone()).or_insert(0);
+        let id = if *used == 0 { slug.clone() } else { format!("{slug}-{used}") };
+        *used += 1;
+        id
+    }
+
+    /// Begins the table at an index.
+    fn table(&mut self, events: &[Event<'a>], at: usize) {
+        self.in_table = true;
+        let end = end_of(events, at, |tag| *tag == TagEnd::TableCell);
+        self.has_terms = plain(&events[at..end]) == TERM_COLUMN;
+        self.html("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">");
+        self.events.push(events[at].clone());
+    }
+
+    /// Begins the row of a table of terms at an index, and its first cell, which has the anchor.
+    fn term(&mut self, events: &[Event<'a>], at: usize) {
+        self.events.extend_from_slice(&events[at..at + 2]);
+        let row = &events[..end_of(events, at, |tag| *tag == TagEnd::TableRow)];
+        let cell_end = end_of(row, at, |tag| *tag == TagEnd::TableCell);
+        let (name, meaning) = (plain(&row[at..cell_end]), plain(&row[cell_end..]));
+        let id = self.id(&name);
+        self.html(format!("<a id=\"{id}\"></a>"));
+        self.rendered.terms.push(Term { id, name, meaning });
     }
 
     /// Writes a block of code with the name of its file, or with what its session needs.
@@ -290,6 +333,22 @@ impl<'a> Writer<'a, '_> {
         }
         Ok(())
     }
+}
+
+/// Makes the empty anchors at the beginning of elements the ids of these elements:
+/// `<li><a id="x"></a>` becomes `<li id="x">`. Items of lists get a link to themselves, too.
+fn with_ids(page: &str, start: &str) -> String {
+    let (element, cell) = start.split_once('>').unwrap_or((start, ""));
+    let mark = format!("{start}<a id=\"");
+    let mut parts = page.split(&mark);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (id, rest) = part.split_once("\"></a>").unwrap_or((part, ""));
+        let link = format!("<a class=\"anchor\" href=\"#{id}\" aria-label=\"Link to {id}\">#</a>");
+        let link = if element == "<li" { link } else { String::new() };
+        text.push_str(&format!("{element} id=\"{id}\">{cell}{link}{rest}"));
+    }
+    text
 }
 
 /// The index of the event that ends the one at `at`. Elements of these kinds do not nest.
@@ -397,6 +456,19 @@ mod tests {
     fn tables_scroll_and_have_no_styles() {
         let html = html("| a | b |\n|---|---:|\n| 1 | 2 |\n");
         assert!(html.contains("<div class=\"scroll\"") && html.contains("<td class=\"right\">2</td>"), "{html}");
+    }
+
+    #[test]
+    fn rows_of_terms_and_items_with_anchors_have_ids_and_links() {
+        let rendered =
+            render("| term | meaning |\n|---|---|\n| arm, `a_b` | It *moves*. |\n", &mut Fixed).expect("a table");
+        assert!(rendered.html.contains("<tr id=\"arm-a_b\"><td>arm, <code>"), "{}", rendered.html);
+        let term = &rendered.terms[0];
+        assert_eq!((term.name.as_str(), term.meaning.as_str()), ("arm, a_b", "It moves."));
+        assert!(html("| a | b |\n|---|---|\n| c | d |\n").contains("<tr><td>c"), "a table of other things");
+        let item = html("- <a id=\"x--y\"></a>`--y`: it\n");
+        assert!(item.contains("<li id=\"x--y\"><a class=\"anchor\" href=\"#x--y\""), "{item}");
+        assert!(item.contains("</a><code>--y</code>: it</li>"), "{item}");
     }
 
     #[test]

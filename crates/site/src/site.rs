@@ -23,7 +23,7 @@ const COMMANDS: &str = "commands";
 const PYTHON_API: &str = "python/hoistway/_hoistway.pyi";
 /// The test that runs the sessions of documents; its constants list the documents.
 const SESSION_TESTS: &str = "crates/cli/tests/it/console/mod.rs";
-/// The document whose table rows are results of the search of their own.
+/// The document whose terms the search finds first.
 const GLOSSARY: &str = "docs/glossary.md";
 /// Files that are copied instead of shown.
 const PICTURES: &[&str] = &["png", "svg", "jpg"];
@@ -303,10 +303,9 @@ impl Site<'_> {
                     _ => index.add(&at, &rendered.title, "", text),
                 }
             }
-            if path == GLOSSARY {
-                let source = fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))?;
-                terms(&source)
-                    .for_each(|(term, meaning)| index.add(&at, &rendered.title, &term.replace('`', ""), meaning));
+            for term in &rendered.terms {
+                let add = if path == GLOSSARY { Index::add_term } else { Index::add };
+                add(&mut index, &format!("{at}#{}", term.id), &rendered.title, &term.name, &term.meaning);
             }
         }
         pages += self.write_listings(to, frame)? + self.write_folders(to, frame)?;
@@ -435,12 +434,6 @@ fn strings<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
     list.map_or(Vec::new(), |(list, _)| list.split('"').skip(1).step_by(2).collect())
 }
 
-/// The rows of the glossary: a term and its meaning.
-fn terms(glossary: &str) -> impl Iterator<Item = (&str, &str)> {
-    let cells = glossary.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
-    cells.skip_while(|(term, _)| *term == "term")
-}
-
 /// The front page: the README, with links to the beginnings below its first paragraph, and the
 /// sections of the site in place of its table of documents.
 fn front(readme: &str, sections: &[Section], has_playground: bool) -> String {
@@ -530,12 +523,6 @@ mod tests {
         let page = front("# h\n\nIt is.\n\n![p](p.png)\n\n## Documentation\n\n| a |\n|---|\n\nEnd.\n", &sections, true);
         assert!(page.contains("href=\"playground/index.html\"") && page.contains("href=\"one.html\""), "{page}");
         assert!(page.contains("End.") && !page.contains("| a |"), "{page}");
-    }
-
-    #[test]
-    fn the_rows_of_the_glossary_are_its_terms() {
-        let found: Vec<_> = terms("# G\n\n| term | meaning |\n|---|---|\n| arm | It moves. |\n").collect();
-        assert_eq!(found, [("arm", "It moves.")]);
     }
 
     #[test]
