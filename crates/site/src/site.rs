@@ -96,7 +96,12 @@ fn commands(program: &Path) -> Result<Vec<(String, String)>> {
     if !output.status.success() {
         bail!("hoistway man --markdown: {}", String::from_utf8_lossy(&output.stderr));
     }
-    let text = String::from_utf8(output.stdout).context("the output of hoistway man")?;
+    command_pages(&String::from_utf8(output.stdout).context("the output of hoistway man")?)
+}
+
+/// Divides the reference of the commands into pages. Links to headings of commands become links to
+/// their pages.
+fn command_pages(text: &str) -> Result<Vec<(String, String)>> {
     // Each page begins with a heading of the first level; lines of code are indented or fenced.
     let mut pages: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
@@ -107,6 +112,13 @@ fn commands(program: &Path) -> Result<Vec<(String, String)>> {
         let (_, page) = pages.last_mut().context("hoistway man --markdown begins with a heading")?;
         page.push_str(line);
         page.push('\n');
+    }
+    let paths: Vec<String> = pages.iter().map(|(path, _)| path.clone()).collect();
+    for (_, page) in &mut pages {
+        for path in &paths {
+            let heading = address::between(&format!("{COMMANDS}/"), path.trim_end_matches(".md"));
+            *page = page.replace(&format!("](#{heading})"), &format!("]({path})"));
+        }
     }
     Ok(pages)
 }
@@ -157,20 +169,27 @@ struct DocumentLinks<'s, 'a> {
     path: String,
 }
 
+impl DocumentLinks<'_, '_> {
+    /// The file of the repository that a link names. The reference of the commands names them from
+    /// the root.
+    fn resolve(&self, target: &str) -> Option<String> {
+        address::resolve(if self.path.starts_with(COMMANDS) { "" } else { &self.path }, target)
+    }
+}
+
 impl Links for DocumentLinks<'_, '_> {
     fn link(&mut self, target: &str) -> Result<String> {
-        let path = address::resolve(&self.path, target)
-            .with_context(|| format!("the link to {target} leaves the repository"))?;
+        let path = self.resolve(target).with_context(|| format!("the link to {target} leaves the repository"))?;
         let to = self.site.address(&path).with_context(|| format!("{}: the link to {target}", self.path))?;
         Ok(address::between(&document_address(&self.path), &to))
     }
 
     fn exists(&self, target: &str) -> bool {
-        address::resolve(&self.path, target).is_some_and(|path| self.site.root.join(path).is_file())
+        self.resolve(target).is_some_and(|path| self.site.root.join(path).is_file())
     }
 
     fn title(&self, target: &str) -> Option<String> {
-        self.site.titles.get(&address::resolve(&self.path, target)?).cloned()
+        self.site.titles.get(&self.resolve(target)?).cloned()
     }
 
     fn figure(&mut self, figure: &Figure) -> Result<String> {
@@ -523,6 +542,16 @@ mod tests {
         let page = front("# h\n\nIt is.\n\n![p](p.png)\n\n## Documentation\n\n| a |\n|---|\n\nEnd.\n", &sections, true);
         assert!(page.contains("href=\"playground/index.html\"") && page.contains("href=\"one.html\""), "{page}");
         assert!(page.contains("End.") && !page.contains("| a |"), "{page}");
+    }
+
+    #[test]
+    fn the_program_lists_the_pages_of_its_commands() {
+        let text = "# `hoistway`\n\n- [`hoistway tar`](#hoistway-tar): it\n\n# `hoistway tar`\n\n[a](#b)\n";
+        let pages = command_pages(text).expect("two pages");
+        let paths: Vec<_> = pages.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, ["commands/hoistway.md", "commands/hoistway-tar.md"]);
+        assert!(pages[0].1.contains("](commands/hoistway-tar.md): it"), "{}", pages[0].1);
+        assert!(pages[1].1.contains("[a](#b)"), "a link within the page");
     }
 
     #[test]

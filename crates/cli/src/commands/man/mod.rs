@@ -1,5 +1,6 @@
 //! `hoistway man`: manual pages from the declaration of the command line.
 
+mod inline;
 mod markdown;
 
 use std::collections::BTreeMap;
