@@ -111,7 +111,8 @@ enum Task {
     ReleaseNotes(release::NotesOptions),
     /// Check that the generated parts of the documents are current, or write them
     Pages(pages::Options),
-    /// Build the playground, the comparison in the browser, or test it: docs/playground.md
+    /// Build the playground, the comparison in the browser, also without a subcommand, or test it:
+    /// docs/playground.md
     Playground(playground::Options),
     /// Play simulated worlds of the server, each from a seed
     Worlds(simulation::Options),
