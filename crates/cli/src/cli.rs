@@ -21,7 +21,7 @@ use hoistway_bench::sim::Pattern;
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
-use crate::names;
+use crate::{exit_status, names};
 pub use advise::AdviseArgs;
 pub use arena::{ArenaArgs, ArenaSplit};
 pub use devices::{DevicesArgs, DevicesCommand, ForgetArgs, IoniceArgs, ResetArgs, SetArgs, refuse};
@@ -41,9 +41,7 @@ Examples:
   hoistway elevators cfq-v3                 explain an elevator and its tunables
   hoistway drives sata-7200-2006            describe one drive model
 
-Without a command, hoistway does what `hoistway compare --report hoistway-report.html` does.
-
-Exit codes: 0 success, 1 failure, 2 invalid command line, 3 `conform` found a difference, 130 interrupted.";
+Without a command, hoistway does what `hoistway compare --report hoistway-report.html` does.";
 
 /// Find the I/O scheduler for a workload, and the reason.
 ///
@@ -51,7 +49,7 @@ Exit codes: 0 success, 1 failure, 2 invalid command line, 3 `conform` found a di
 /// elevators, on the model of an SSD or of a disk. It reports which elevator did best and what
 /// decided it. The simulation reads and writes no disk of this machine.
 #[derive(Debug, Parser)]
-#[command(name = "hoistway", version, long_version = env!("HOISTWAY_VERSION"), after_help = EXAMPLES, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "hoistway", version, long_version = env!("HOISTWAY_VERSION"), after_help = exit_status::appended(EXAMPLES, "hoistway"), max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     /// The command to run; without one, the example job is compared and a page is written.
     #[command(subcommand)]
@@ -193,12 +191,10 @@ pub struct CompareArgs {
 
 /// `hoistway conform`.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_help = exit_status::appended("\
 Examples:
   hoistway conform testdata/decisions/*.jsonl.gz
-  hoistway conform -v recorded.jsonl.gz               with the first difference of each other scenario
-
-Exit codes: 0 all scenarios are identical, 1 a file could not be replayed, 3 a scenario differs.")]
+  hoistway conform -v recorded.jsonl.gz               with the first difference of each other scenario", "hoistway-conform"))]
 pub struct ConformArgs {
     /// Decision files (.jsonl or .jsonl.gz, one scenario per line), or recordings of the kernel
     /// module, compressed by gzip or not

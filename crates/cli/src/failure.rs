@@ -16,7 +16,7 @@ pub enum Exit {
     Success,
     /// The command failed; standard error has the reason.
     Failed,
-    /// Invalid command line, with clap's exit code.
+    /// Invalid command line or configuration, with clap's exit code: another attempt is useless.
     Usage,
     /// The compared results are not identical.
     Different,
@@ -75,10 +75,13 @@ pub fn report(error: &Error) -> Exit {
         "error: "
     };
     print_message(&format!("{head}{}", chain(error)));
-    let of_arguments = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::concerns_arguments_only);
+    let configuration = error.downcast_ref::<ConfigError>();
+    if configuration.is_some_and(|error| !error.concerns_arguments_only()) {
+        return Exit::Usage;
+    }
     let is_unknown_drive =
         error.downcast_ref::<DriveChoiceError>().is_some_and(|error| matches!(error, DriveChoiceError::Unknown { .. }));
-    if error.is::<UsageError>() || of_arguments || is_unknown_drive {
+    if error.is::<UsageError>() || configuration.is_some() || is_unknown_drive {
         print_message("\nFor more information, try '--help'.");
         return Exit::Usage;
     }

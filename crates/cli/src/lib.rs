@@ -2,8 +2,8 @@
 //!
 //! Each subcommand has a file or folder in `commands/`, and its options are declared in `cli.rs` or
 //! `cli/`. The crates below this one do not print. Exit codes: 0 success, 1 failure, 2 invalid
-//! command line, 3 `conform` found a difference, 130 interrupted. `tar` has the codes of GNU tar;
-//! `ionice` and other commands that run a program return the code of the program.
+//! command line or configuration, 3 `conform` found a difference, 130 interrupted. `tar` has the
+//! codes of GNU tar; `ionice` and other commands that run a program return the code of the program.
 //!
 //! [`run`] is the whole program; `main.rs` and the Python package call it.
 //!
@@ -13,7 +13,8 @@
 //!   figures and its JSON are values of the crates below
 //! - shell completions: `complete.rs`; its names of elevators, drives ...: `complete/values.rs`
 //! - tables, colours and closed pipes: `output.rs`; progress bars: `progress.rs`
-//! - exit codes and the form of errors: `failure.rs`
+//! - exit codes and the form of errors: `failure.rs`; their table in help texts and manual pages:
+//!   `exit_status.rs`
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ mod cli;
 mod commands;
 mod complete;
 mod control;
+mod exit_status;
 mod failure;
 mod interrupt;
 mod names;

@@ -6,11 +6,12 @@ use clap::Args;
 use hoistway_advise::Use;
 use hoistway_core::Kind;
 
+use crate::exit_status;
 use crate::names;
 
 /// `hoistway advise`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "\
+#[command(after_help = exit_status::appended("\
 Examples:
   hoistway advise                              the settings of each device, with warnings
   hoistway advise sda --for desktop            for a typical use: desktop, database, vm-host, backup, media
@@ -28,9 +29,7 @@ An objective is a list separated by commas: goals (`FIGURE min`, `FIGURE max`; t
 do not differ in it) and constraints (`FIGURE >= BOUND`, `FIGURE <= BOUND`). A figure is p99 or another percentile, mean, longest, \
 throughput, iops, fairness, time, sync (p99 of syncs) or misses (seconds in which a paced job was late), followed by (JOB) for \
 one job or (worst) for the process with the worst value. A bound is a value (20ms, 50 MB/s, 0.9), or a share: 90% of what the best \
-choice reaches, 90% of now.
-
-Exit codes: 0 success, 1 no advice is possible (also if the model misses the trace by more than 20 %), 2 invalid command line.")]
+choice reaches, 90% of now.", "hoistway-advise"))]
 pub struct AdviseArgs {
     /// The device: sda, /dev/sda, or a file or directory on it [default: an overview of all]
     #[arg(value_name = "DEVICE")]

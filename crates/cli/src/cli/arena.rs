@@ -7,11 +7,12 @@ use hoistway_arena::{Drive, Workload};
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
+use crate::exit_status;
 use crate::names::{self, did_you_mean};
 
 /// Arguments of `hoistway arena`.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_help = exit_status::appended("\
 Examples:
   hoistway arena -o results                                 all cells; run it again to go on after an interruption
   hoistway arena -o results --report arena.html             and a page: standings, each measure by drives and by workloads
@@ -21,9 +22,7 @@ Examples:
 A cell is a workload on a drive. In each cell every elevator runs with its defaults, unless --set changes them. Throughput counts against the best elevator \
 with an isolation of at least 0.8, latency (99th percentile of the party for which it matters) against the best of \
 all. Isolation is the least rate of a process over its share of the rate that it has alone. docs/arena.md has the figures of all \
-elevators.
-
-Exit codes: 0 all runs have figures, 1 a run has an error or the arena failed, 2 invalid command line, 130 interrupted.")]
+elevators.", "hoistway-arena"))]
 pub struct ArenaArgs {
     /// The folder of the results; runs that have a result there are not simulated again
     #[arg(short, long, value_name = "DIR", required_unless_present = "list")]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::exit_status;
 use crate::failure::Exit;
 
 /// `hoistway devices`.
@@ -56,7 +57,7 @@ pub enum DevicesCommand {
 
 /// `hoistway devices set`.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_help = exit_status::appended("\
 Examples:
   hoistway devices set sda scheduler=bfq slice_idle=0 read_ahead_kb=1024
   hoistway devices set sda scheduler=mq-deadline read_expire=200ms --dry-run
@@ -68,9 +69,7 @@ ranges). Everything is checked before anything is written. The scheduler is writ
 reported. If the kernel refuses a value, all are restored.
 
 --persist writes a udev rule into /etc/udev/rules.d. The rule finds the device by its world-wide name or serial number, whatever its kernel name is next time, \
-and contains exactly the settings of this command. It replaces an older rule of this program for the device.
-
-Exit codes: 0 all values were set (rounded values are reported), 1 no value was set, 2 invalid command line.")]
+and contains exactly the settings of this command. It replaces an older rule of this program for the device.", "hoistway-devices-set"))]
 pub struct SetArgs {
     /// The device, as for `hoistway devices`
     #[arg(value_name = "DEVICE|PATH")]
@@ -121,7 +120,7 @@ pub struct ResetArgs {
     override_usage = "hoistway ionice [-c CLASS] [-n LEVEL] [-t] COMMAND [ARG]...\n       \
                       hoistway ionice [-c CLASS] [-n LEVEL] [-t] -p PID... | -P PGID... | -u UID...\n       \
                       hoistway ionice [-c CLASS] [-n LEVEL] --explain [PID...] [--device DEVICE|PATH]",
-    after_help = "\
+    after_help = exit_status::appended("\
 Examples:
   hoistway ionice                                  the priority of this shell
   hoistway ionice -p 812 901                       of these processes
@@ -134,9 +133,7 @@ Without a class and a level, a command runs as best-effort 4, and the priority o
 class realtime and processes of other users need root.
 
 A priority has an effect only under a scheduler that uses it, and mostly for reads and synchronous writes: kernel threads write buffered data to the device \
-later. --explain prints the effect.
-
-Exit codes: that of the command, 127 if there is no such command, 126 if it cannot be run; 0 success; 1 an error."
+later. --explain prints the effect.", "hoistway-ionice")
 )]
 pub struct IoniceArgs {
     /// The class: none, realtime, best-effort, idle, or 0 to 3

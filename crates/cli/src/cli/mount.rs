@@ -7,11 +7,12 @@ use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
 use crate::cli::MonitoringArgs;
+use crate::exit_status;
 use crate::names;
 
 /// Arguments of `hoistway mount`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "\
+#[command(after_help = exit_status::appended("\
 Examples:
   Mount a media library, scheduled with time slices on its disk:
     hoistway mount /srv/media /media --elevator cfq --depth 1
@@ -29,7 +30,7 @@ Every thread that reads or writes below MOUNTPOINT is an I/O context of the disk
 nice value and control group, or by the terms of the first matching rule. Cached data are read without scheduling.
 
 SIGINT, SIGTERM and SIGHUP unmount; a mount with open files is detached after ten seconds, or at once by a second signal. `umount MOUNTPOINT` unmounts as well. \
-If the process is killed, users of the mount get errors, and `hoistway mount --clean` removes the dead mount.")]
+If the process is killed, users of the mount get errors, and `hoistway mount --clean` removes the dead mount.", "hoistway-mount"))]
 pub struct MountArgs {
     /// The directory to mount
     #[arg(value_name = "SOURCE", required_unless_present = "check_config")]

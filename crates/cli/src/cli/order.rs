@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use hoistway_order::{FileKind, SortKey};
 
+use crate::exit_status;
+
 /// Arguments of `hoistway order`.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_help = exit_status::appended("\
 Examples:
   hoistway order -0 photos | tar --no-recursion --null -T - -cf photos.tar
   hoistway order -0 --type f photos | xargs -0 sha256sum > sums
@@ -20,9 +22,7 @@ Directories come first, each before its contents; then entries without data on t
 files with an unknown disk offset, by inode number; then all others from the front of the disk to its end. File systems are listed one after the other. \
 Hard links are adjacent.
 
-A file that cannot be opened is left out and reported at the end. docs/order.md has more, and recipes for rsync, borg and restic.
-
-Exit codes: 0 success, 1 a name was left out or an operation failed, 2 invalid command line.")]
+A file that cannot be opened is left out and reported at the end. docs/order.md has more, and recipes for rsync, borg and restic.", "hoistway-order"))]
 pub struct OrderArgs {
     /// Paths to list, directories with their contents [default: the working directory]
     #[arg(value_name = "PATH", conflicts_with_all = ["files_from", "files_from0"])]

@@ -8,11 +8,12 @@ use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
 use crate::cli::MonitoringArgs;
+use crate::exit_status;
 use crate::names;
 
 /// `hoistway serve`.
 #[derive(Args, Clone, Debug, Default)]
-#[command(after_help = "\
+#[command(after_help = exit_status::appended("\
 Examples:
   One file as the default export:
     hoistway serve --export =disk.img
@@ -34,7 +35,7 @@ export connections, timeout, unflushed, tls-authority, tls-certificate, tls-key)
 tenant of its clients (weight, class, level, reserve, limit, limit-iops, burst, burst-iops, parent). A comma in a path is written twice. \
 Exports of one path share a device, whose elevator divides it among their clients. Sizes and rates: 4k, 256M, 1T; k is 1024.
 
-Options override the configuration file. SIGHUP reloads the file. SIGTERM completes all requests, flushes the devices and exits.")]
+Options override the configuration file. SIGHUP reloads the file. SIGTERM completes all requests, flushes the devices and exits.", "hoistway-serve"))]
 pub struct ServeArgs {
     /// An export: NAME=PATH|mem:SIZE|null:SIZE|URI[,key=value...]; may be given several times
     #[arg(long = "export", value_name = "NAME=WHERE[,KEY=VALUE...]")]

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::exit_status;
+
 /// Arguments of `hoistway sweep`.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_help = exit_status::appended("\
 Examples:
   hoistway sweep sweep.toml -o results       run it; run it again to go on after an interruption
   hoistway sweep sweep.toml --points         the number of points, and what varies
@@ -24,10 +26,7 @@ A sweep file:
   \"job.readers.numjobs\" = [1, 4, 16]
 
 Each combination is a point; a tunable varies for its elevator only, and an option for jobs with its section only. docs/sweeps.md \
-describes all keys, the columns of the results and how to run a sweep on several machines.
-
-Exit codes: 0 all points have figures, 1 a point has an error instead of figures or the sweep failed, 2 invalid command line, \
-130 interrupted.")]
+describes all keys, the columns of the results and how to run a sweep on several machines.", "hoistway-sweep"))]
 pub struct SweepArgs {
     /// The sweep file; or a folder of results, to draw them with --report
     #[arg(value_name = "FILE.toml|DIR")]

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 
+use crate::exit_status;
+
 /// Arguments of `hoistway tar`.
 #[derive(Args, Clone, Debug)]
 #[command(
     disable_help_flag = true,
-    after_help = "\
+    after_help = exit_status::appended("\
 Examples:
   hoistway tar -cf mail.tar /srv/mail            files in physical disk order
   hoistway tar -czvf src.tar.gz --exclude='*.o' src
@@ -22,10 +24,7 @@ Archives are POSIX.1-2001 (pax): GNU tar, bsdtar, Python's tarfile and others ex
 archived with these options. Options have the meaning of GNU tar, also as letters without a dash (`hoistway tar cvf x.tar dir`). A directory with \
 contents is stored twice, before its files and behind all files (docs/tar.md has the reason); with --sort=name and --sort=none once.
 
-The archive is written to a temporary file, which is synced and renamed at the end.
-
-Exit codes: 0 success, 1 files changed, shrank or vanished during the run, 2 the archive lacks a file, or there is no archive; 129, 130, 141 \
-and 143: SIGHUP, Ctrl-C, a closed pipe and SIGTERM."
+The archive is written to a temporary file, which is synced and renamed at the end.", "hoistway-tar")
 )]
 pub struct TarArgs {
     /// Write a new archive; required, although `hoistway tar` does nothing else

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand};
 
+use crate::exit_status;
+
 /// `hoistway ctl`.
 #[derive(Args, Debug)]
 #[command(
     disable_help_subcommand = true,
-    after_help = "\
+    after_help = exit_status::appended("\
 Examples:
   hoistway ctl ls                                            list the root: devices, exports, tenants ...
   hoistway ctl get devices/sda/queue/scheduler               linus noop ... [bfq] kyber paternoster
@@ -23,9 +25,7 @@ Examples:
 Names, values and units are those of the kernel where it has the same attribute: devices/NAME/queue corresponds to /sys/block/NAME/queue. A value \
 that was set stays until the server ends or reloads its configuration.
 
-The protocol consists of lines of text, so that `socat - UNIX-CONNECT:SOCKET` can replace this command; docs/serve-control.md describes it.
-
-Exit codes: 0 success, 1 failure, 2 invalid command line."
+The protocol consists of lines of text, so that `socat - UNIX-CONNECT:SOCKET` can replace this command; docs/serve-control.md describes it.", "hoistway-ctl")
 )]
 pub struct CtlArgs {
     /// The action

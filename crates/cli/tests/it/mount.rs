@@ -118,15 +118,16 @@ fn invalid_arguments_are_reported_and_nothing_is_mounted() {
     let bad = folder.path().join("bad.toml");
     fs::write(&bad, "[mount]\nelevator = \"cqf\"\n[[tenant]]\nop = \"x\"\n").expect("it is ours");
     let [source, at, bad] = [&source, &at, &bad].map(|path| path.to_str().expect("it is text"));
-    let cases: [(&[&str], i32, &str); 9] = [
+    let cases: [(&[&str], i32, &str); 10] = [
         (&["mount"], 2, "SOURCE"),
         (&["mount", source], 2, "MOUNTPOINT"),
         (&["mount", "/nowhere/at/all", at], 1, "the source /nowhere/at/all"),
         (&["mount", source, at, "--elevator", "cqf"], 2, "cfq"),
         (&["mount", source, at, "--device", "nosuchdisk"], 1, "there is no block device `nosuchdisk`"),
         (&["mount", source, at, "--set", "cfq.slice_idle=0"], 2, "add --elevator cfq"),
-        (&["mount", source, at, "--config", bad], 1, "bad.toml:2:12: `elevator` is \"cqf\""),
-        (&["mount", "--check-config", bad], 1, "bad.toml:4:6: `op` is \"x\""),
+        (&["mount", source, at, "--config", bad], 2, "bad.toml:2:12: `elevator` is \"cqf\""),
+        (&["mount", "--check-config", bad], 2, "bad.toml:4:6: `op` is \"x\""),
+        (&["mount", source, at, "--config", "none.toml"], 2, "none.toml: cannot read the configuration"),
         (&["mount", source, at, "--elevator", "none", "--control", "/tmp/x.sock"], 2, "there is no queue to watch"),
     ];
     for (args, code, expected) in cases {

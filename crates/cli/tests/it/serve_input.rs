@@ -57,7 +57,7 @@ fn all_errors_of_a_file_are_reported_with_line_and_column() {
     refused(
         &folder,
         &["--config", &file],
-        1,
+        2,
         &[
             &at("4:1", "there is no key `depht` in [[device]] (did you mean `depth`?); there are "),
             &at("7:8", "the device `a` ends at byte 1048576, the export at 2097152"),
@@ -67,7 +67,7 @@ fn all_errors_of_a_file_are_reported_with_line_and_column() {
     refused(
         &folder,
         &["--config", "none.toml"],
-        1,
+        2,
         &["none.toml: cannot read the configuration: No such file or directory"],
     );
 }

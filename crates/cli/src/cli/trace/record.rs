@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use hoistway_units::{TimeUnit, parse_bytes, parse_time_ns};
 
+use crate::exit_status;
+
 /// Arguments of `hoistway trace record`.
 #[derive(Args, Debug)]
-#[command(after_help = RECORD_HELP)]
+#[command(after_help = exit_status::appended(RECORD_HELP, "hoistway-trace-record"))]
 pub struct RecordArgs {
     /// The block device: /dev/sda, sda, or a partition
     #[arg(value_name = "DEVICE", required_unless_present = "undo")]
@@ -77,6 +79,4 @@ io_uring and libaio, and page faults of mapped files, are not marked. --vfs work
 Examples:
   hoistway trace record sda -d 10 -o sda.trace       then: hoistway trace describe sda.trace
   hoistway trace record /dev/nvme0n1p2 -o build.trace --vfs -- make -j8
-  hoistway trace record sda -d 10 --per-cpu -o sda   then: blkparse -i sda
-
-Exit code: that of COMMAND, if given; 1 if nothing was recorded or events were dropped.";
+  hoistway trace record sda -d 10 --per-cpu -o sda   then: blkparse -i sda";

@@ -6,11 +6,12 @@ use hoistway_sim::Setting;
 use hoistway_trace::DeviceId;
 
 use super::{TraceInput, device};
+use crate::exit_status;
 use crate::names;
 
 /// `hoistway trace replay`.
 #[derive(Args, Debug)]
-#[command(after_help = REPLAY_HELP)]
+#[command(after_help = exit_status::appended(REPLAY_HELP, "hoistway-trace-replay"))]
 pub struct ReplayArgs {
     #[command(flatten)]
     pub input: TraceInput,
@@ -127,6 +128,4 @@ the target write back its cache. Discards are omitted and counted if the target 
 Examples:
   hoistway trace replay sda.trace --drive sata-7200-2006 --elevator bfq --timing dependent
   hoistway trace replay sda.trace --on /dev/sdb --reads-only
-  hoistway trace replay sda.trace --on nbd+unix:///disk?socket=/run/hoistway.sock --write --timing asap --depth 32
-
-Exit code: 0; 1 if a request failed or the target was refused; 130 if it was interrupted.";
+  hoistway trace replay sda.trace --on nbd+unix:///disk?socket=/run/hoistway.sock --write --timing asap --depth 32";

@@ -9,14 +9,15 @@ use hoistway_core::Kind;
 use hoistway_sim::{Kernel, Setting};
 
 use super::TraceInput;
+use crate::exit_status;
 use crate::names;
 
 /// `hoistway trace whatif`.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(after_help = exit_status::appended("\
 The command first finds what each request waited for: a completion of its process and a pause, or a timer. A workload with the same dependencies \
 runs on a model of the drive, first under the elevator of the recording, which gives the error of the model, then under the others. If the model misses \
-the recording by more than 20 %, only its error is printed, and the exit code is 1.
+the recording by more than 20 %, only its error is printed.
 
 A trace without completions does not show what requests waited for. --loop assumes it, and the predictions are marked as not validated against the \
 recording: open submits each request at its recorded time; closed lets it wait for the previous request of its process, and closed:N until fewer than N \
@@ -26,7 +27,7 @@ Examples:
   hoistway trace whatif disk                           as `hoistway serve --record disk` wrote it
   hoistway trace whatif sda --recorded mq-deadline     as `blktrace -o sda` wrote it
   hoistway trace whatif disk --elevators bfq,cfq --report whatif.html
-  hoistway trace whatif tpcc.trace --drive ssd-nvme-tlc --loop closed:8    submissions alone")]
+  hoistway trace whatif tpcc.trace --drive ssd-nvme-tlc --loop closed:8    submissions alone", "hoistway-trace-whatif"))]
 pub struct WhatifArgs {
     #[command(flatten)]
     pub input: TraceInput,
