@@ -137,6 +137,12 @@ pub fn appended(help: &str, page: &str) -> String {
 /// The first words of the paragraph with the statuses.
 pub const PARAGRAPH: &str = "Exit codes:";
 
+/// The manual pages of the table.
+#[cfg(test)]
+pub fn pages() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|(page, _)| *page)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use crate::common::{Folder, hoistway, run};
+use crate::common::{Folder, Ran, hoistway, run};
 use hoistway_core::Kind;
 use serde_json::json;
 
@@ -155,13 +155,38 @@ fn a_full_disk_under_standard_output_is_an_error() {
 #[test]
 fn manual_pages_are_written_for_every_command() {
     let folder = Folder::new();
-    let ran = run(&["man", &folder.name("man1")]);
+    let dated = |args: &[&str]| {
+        // 27 November 2026.
+        Ran::of(hoistway(args).env("SOURCE_DATE_EPOCH", "1795737600").output().expect("it starts"))
+    };
+    let ran = dated(&["man", &folder.name("man1")]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    for page in ["hoistway.1", "hoistway-compare.1", "hoistway-bench-sim.1"] {
-        let text = std::fs::read_to_string(folder.path("man1").join(page)).expect("it was written");
-        assert!(text.contains(".SH NAME"), "{page}");
+    for page in ["hoistway", "hoistway-compare", "hoistway-serve", "hoistway-bench-sim"] {
+        let text = std::fs::read_to_string(folder.path(&format!("man1/{page}.1"))).expect("it was written");
+        assert!(text.contains(&format!(".TH {page} 1 2026-11-27 \"hoistway ")), "{text}");
+        let sections = ["NAME", "SYNOPSIS", "\"EXIT STATUS\"", "NOTES", "EXAMPLES", "\"SEE ALSO\""];
+        let places = sections.map(|section| text.find(&format!("\n.SH {section}\n")));
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{page}: {places:?}");
     }
-    assert!(run(&["man"]).out.contains(".TH hoistway 1"));
+    let page = dated(&["man"]).out;
+    assert!(page.contains(".TH hoistway 1 2026-11-27 "), "{page}");
+    assert!(page.contains("\n.SH EXAMPLES\n.nf\nhoistway  "), "{page}");
+}
+
+#[test]
+fn manual_pages_have_no_warnings() {
+    let folder = Folder::new();
+    run(&["man", &folder.name("man1")]);
+    for (program, args) in [("mandoc", ["-Tlint", "-Wwarning"]), ("groff", ["-zman", "-ww"])] {
+        let pages =
+            std::fs::read_dir(folder.path("man1")).expect("a directory").map(|page| page.expect("a page").path());
+        let Ok(output) = Command::new(program).args(args).args(pages).output() else {
+            eprintln!("SKIPPED: {program} is not installed");
+            continue;
+        };
+        let printed = [output.stdout, output.stderr].concat();
+        assert!(output.status.success() && printed.is_empty(), "{}", String::from_utf8_lossy(&printed));
+    }
 }
 
 #[test]

@@ -2,9 +2,12 @@
 
 mod inline;
 mod markdown;
+mod page;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
@@ -12,6 +15,7 @@ use clap::{Command, CommandFactory};
 use crate::cli::{Cli, ManArgs};
 use crate::failure::Exit;
 use crate::output::Out;
+use page::{Edition, adapted};
 
 /// Prints the page of the whole program, or writes the pages of all commands into a folder.
 pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
@@ -24,11 +28,14 @@ pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
     let mut usages = BTreeMap::new();
     find_usages(&mut command, &mut usages);
     let usage = |page: &str| usages.get(page).map_or("", String::as_str);
+    let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let edition =
+        Edition { date: date(epoch.as_deref(), env!("HOISTWAY_VERSION")), version: env!("CARGO_PKG_VERSION") };
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
         let name = command.get_name().to_owned();
         clap_mangen::Man::new(command).render(&mut page)?;
-        out.bytes(adapted(&String::from_utf8(page)?, usage(&name)).as_bytes())?;
+        out.bytes(adapted(&String::from_utf8(page)?, &name, usage(&name), &edition).as_bytes())?;
         return Ok(Exit::Success);
     };
     fs::create_dir_all(folder).with_context(|| format!("{}: the folder cannot be made", folder.display()))?;
@@ -38,7 +45,7 @@ pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
         let draft = draft?;
         let to = folder.join(draft.file_name());
         let name = to.file_stem().unwrap_or_default().to_string_lossy();
-        fs::write(&to, adapted(&fs::read_to_string(draft.path())?, usage(&name)))
+        fs::write(&to, adapted(&fs::read_to_string(draft.path())?, &name, usage(&name), &edition))
             .with_context(|| format!("{}: the page cannot be written", to.display()))?;
     }
     out.line(format_args!("wrote the manual pages into {}", folder.display()))?;
@@ -54,36 +61,38 @@ fn find_usages(command: &mut Command, found: &mut BTreeMap<String, String>) {
     command.get_subcommands_mut().for_each(|command| find_usages(command, found));
 }
 
-/// Adapts a page of `clap_mangen`: indented lines, such as examples, are not filled; the section
-/// behind the options is named NOTES, as in other pages; the synopsis is the usage line of the
-/// help.
-fn adapted(page: &str, usage: &str) -> String {
-    let mut text = String::with_capacity(page.len());
-    let mut is_kept = false;
-    let mut is_synopsis = false;
-    for line in page.lines() {
-        if line.starts_with(".SH ") {
-            is_synopsis = line == ".SH SYNOPSIS" && !usage.is_empty();
-            if is_synopsis {
-                let lines = usage.replace('\\', "\\e").replace('-', "\\-").replace('\n', "\n.br\n");
-                text.push_str(&format!("{line}\n{lines}\n"));
-            }
-        }
-        if is_synopsis {
-            continue;
-        }
-        let keeps = line.starts_with("  ");
-        if keeps != is_kept {
-            text.push_str(if keeps { ".nf\n" } else { ".fi\n" });
-            is_kept = keeps;
-        }
-        text.push_str(if line == ".SH EXTRA" { ".SH NOTES" } else { line });
-        text.push('\n');
+/// Returns the date of the pages: that of `SOURCE_DATE_EPOCH`, else of the commit of the program,
+/// else of today.
+fn date(epoch: Option<&str>, version: &str) -> String {
+    if let Some(seconds) = epoch.and_then(|seconds| seconds.trim().parse::<u64>().ok()) {
+        return date_of(seconds);
     }
-    if is_kept {
-        text.push_str(".fi\n");
+    let commit = version.strip_suffix(')').and_then(|version| version.rsplit(' ').next());
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    commit.map_or_else(|| date_of(now()), str::to_owned)
+}
+
+/// Returns the date in UTC of a time in seconds since 1970, in the Gregorian calendar.
+fn date_of(seconds: u64) -> String {
+    let is_leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    let mut days = seconds / 86_400;
+    // 400 years have a fixed number of days.
+    let mut year = 1970 + days / 146_097 * 400;
+    days %= 146_097;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
     }
-    text
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    format!("{year:04}-{month:02}-{:02}", days + 1)
 }
 
 #[cfg(test)]
@@ -91,18 +100,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn examples_keep_their_lines() {
-        let page = ".SH EXTRA\nExamples:\n  one    this\n  two    that\n\nAll else is filled.\n  end";
-        let expected =
-            ".SH NOTES\nExamples:\n.nf\n  one    this\n  two    that\n.fi\n\nAll else is filled.\n.nf\n  end\n.fi\n";
-        assert_eq!(adapted(page, ""), expected);
+    fn pages_are_dated_by_the_epoch_then_by_the_commit() {
+        assert_eq!(date(Some("0"), ""), "1970-01-01");
+        assert_eq!(date(Some("951782400"), "0.1.0 (1af454ec0000 2026-11-27)"), "2000-02-29");
+        assert_eq!(date(Some("1795737600"), ""), "2026-11-27");
+        assert_eq!(date(Some("13574649599"), ""), "2400-02-29");
+        assert_eq!(date(None, "0.1.0 (1af454ec0000 2026-11-27)"), "2026-11-27");
+        assert!(date(None, "0.1.0").starts_with("20"), "today");
     }
 
     #[test]
-    fn the_synopsis_is_the_usage_line_of_the_help() {
-        let page = ".SH SYNOPSIS\n\\fBhoistway tar\\fR [\\fB\\-f\\fR] [\\fIPATH\\fR]\n.SH DESCRIPTION\nIt archives.\n";
-        let expected = ".SH SYNOPSIS\nhoistway tar [OPTIONS] [PATH]... \\-\\-run\n.SH DESCRIPTION\nIt archives.\n";
-        assert_eq!(adapted(page, "hoistway tar [OPTIONS] [PATH]... --run"), expected);
+    fn usage_lines_are_found_by_the_name_of_the_page() {
         let mut usages = BTreeMap::new();
         let mut command = Cli::command();
         command.build();
