@@ -10,7 +10,7 @@
 //! - the files beside the program: `program.rs`
 //! - the Debian packages: `debian.rs`, which fills in the templates of `packaging/debian`
 //! - archives: `archive.rs`; the container image: `image.rs`
-//! - the bill of materials: `materials.rs`
+//! - the bill of materials: `materials.rs`; the libraries of the compiler in it: `runtimes.rs`
 //! - the walks of docs/install.md: `check/`
 
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod image;
 mod materials;
 pub mod module_sources;
 mod program;
+mod runtimes;
 mod source;
 mod tree;
 mod twice;

@@ -1,5 +1,6 @@
 //! What a binary of the workspace is made of: the bill of materials in CycloneDX's format, and the
-//! licences of the libraries. Both come from cargo's metadata. The binary is named by its package.
+//! licences of the libraries. Both come from cargo's metadata, and from the table of the compiler's
+//! libraries. The binary is named by its package.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,25 +12,18 @@ use anyhow::{Context, Result};
 use hoistway_vm::programs;
 use serde_json::{Value, json};
 
-use crate::archive;
 use crate::binaries::Machine;
 use crate::source::{Source, VERSION};
-use crate::tree;
+use crate::{archive, runtimes, tree};
 
 /// The package of the program.
 pub(crate) const PROGRAM: &str = "hoistway";
 /// The package of the extension module for Python.
 pub(crate) const PYTHON_MODULE: &str = "hoistway-python";
 
-/// Libraries that the compiler links into a binary and that are not cargo's: the name and licence,
-/// and the file with the text of the licence.
-type Runtime = (&'static str, &'static str);
-const RUST: Runtime = ("Rust's standard library: MIT OR Apache-2.0, Unicode-3.0", "packaging/licences/rust-std.txt");
-const MUSL: Runtime = ("musl: MIT", "packaging/licences/musl.txt");
-
-/// Returns the libraries that the compiler links into a binary. Only the program is static.
-fn runtimes(binary: &str) -> &'static [Runtime] {
-    if binary == PROGRAM { &[RUST, MUSL] } else { &[RUST] }
+/// Returns true for the program: the only binary that is static.
+fn is_static(binary: &str) -> bool {
+    binary == PROGRAM
 }
 
 /// A package that is in the binary.
@@ -110,7 +104,7 @@ pub(crate) fn file_name(machine: Machine) -> String {
 pub(crate) fn write(source: &Source, binary: &str, machine: Machine, file: &Path) -> Result<()> {
     let libraries = libraries(source, binary, machine)?;
     let sums = checksums(&source.text("Cargo.lock")?);
-    let mut document = bill(binary, &libraries, &sums);
+    let mut document = bill(binary, &libraries, &sums, &runtimes::components(source, is_static(binary), machine)?);
     // An identifier from the contents: the same bill has the same number.
     let digits = archive::sha256(format!("{document}{}", source.commit).as_bytes());
     let serial = format!(
@@ -125,8 +119,14 @@ pub(crate) fn write(source: &Source, binary: &str, machine: Machine, file: &Path
     tree::write(file, serde_json::to_string_pretty(&document)? + "\n", 0o644)
 }
 
-/// The bill of materials, in the order of names.
-fn bill(binary: &str, libraries: &BTreeMap<String, Library>, sums: &BTreeMap<(String, String), String>) -> Value {
+/// The bill of materials: cargo's packages in the order of names, then the libraries of the
+/// compiler, which the binary needs directly.
+fn bill(
+    binary: &str,
+    libraries: &BTreeMap<String, Library>,
+    sums: &BTreeMap<(String, String), String>,
+    runtimes: &[Value],
+) -> Value {
     let mut sorted: Vec<&Library> = libraries.values().collect();
     sorted.sort_by_key(|library| library.purl());
     let component = |library: &&Library| {
@@ -157,15 +157,19 @@ fn bill(binary: &str, libraries: &BTreeMap<String, Library>, sums: &BTreeMap<(St
         let mut needs: Vec<String> =
             library.needs.iter().filter_map(|id| libraries.get(id)).map(Library::purl).collect();
         needs.sort();
+        if library.name == binary {
+            needs.extend(runtimes.iter().filter_map(|runtime| runtime["purl"].as_str().map(str::to_owned)));
+        }
         json!({ "ref": library.purl(), "dependsOn": needs })
     });
+    let leaves = runtimes.iter().map(|runtime| json!({ "ref": runtime["bom-ref"], "dependsOn": [] }));
     json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
         "metadata": { "component": root.first().map(component) },
-        "components": others.iter().map(component).collect::<Vec<_>>(),
-        "dependencies": dependencies.collect::<Vec<_>>(),
+        "components": others.iter().map(component).chain(runtimes.iter().cloned()).collect::<Vec<_>>(),
+        "dependencies": dependencies.chain(leaves).collect::<Vec<_>>(),
     })
 }
 
@@ -198,10 +202,9 @@ pub(crate) fn licences(source: &Source, binary: &str, machine: Machine) -> Resul
             users.entry(text).or_default().insert(name.clone());
         }
     }
-    for (line, file) in runtimes(binary) {
-        let _ = writeln!(head, "{line}");
-        let name = line.split(':').next().unwrap_or(line);
-        users.entry(source.text(file)?).or_default().insert(name.to_owned());
+    for runtime in runtimes::of(is_static(binary)) {
+        let _ = writeln!(head, "{}: {}", runtime.title, runtime.licences);
+        users.entry(source.text(runtime.text)?).or_default().insert(runtime.title.to_owned());
     }
     let mut texts: Vec<(BTreeSet<String>, String)> = users.into_iter().map(|(text, users)| (users, text)).collect();
     texts.sort();
@@ -242,16 +245,6 @@ mod tests {
     }
 
     #[test]
-    fn the_libraries_of_the_compiler_have_their_licences() {
-        for (line, file) in runtimes(PROGRAM) {
-            let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file));
-            let text = text.expect("the text of the licence");
-            assert!(line.contains("MIT") && text.contains("Permission is hereby granted, free of charge"), "{file}");
-        }
-        assert!(!runtimes(PYTHON_MODULE).contains(&MUSL), "the wheel uses the system's glibc");
-    }
-
-    #[test]
     fn a_bill_names_every_library_and_what_it_needs() {
         let library = |name: &str, needs: &[&str]| Library {
             name: name.to_owned(),
@@ -265,15 +258,18 @@ mod tests {
         };
         let all = [library(PROGRAM, &["b", "a"]), library("b", &["a"]), library("a", &[])];
         let all = all.into_iter().map(|library| (library.name.clone(), library)).collect();
-        let bill = bill(PROGRAM, &all, &BTreeMap::from([(("a".into(), "1.0.0+2".into()), "00ff".into())]));
+        let sums = BTreeMap::from([(("a".into(), "1.0.0+2".into()), "00ff".into())]);
+        let bill = bill(PROGRAM, &all, &sums, &[runtimes::component(&runtimes::MUSL, "1.2.5")]);
         assert_eq!(bill["metadata"]["component"]["name"], PROGRAM);
         let names: Vec<&str> =
             bill["components"].as_array().expect("a list").iter().filter_map(|c| c["name"].as_str()).collect();
-        assert_eq!(names, ["a", "b"]);
+        assert_eq!(names, ["a", "b", "musl"]);
         let first = &bill["components"][0];
         assert_eq!(first["purl"], "pkg:cargo/a@1.0.0%2B2");
         assert_eq!(first["licenses"][0]["expression"], "MIT OR Apache-2.0");
         assert_eq!(first["hashes"][0]["content"], "00ff");
-        assert_eq!(bill["dependencies"][2]["dependsOn"], json!(["pkg:cargo/a@1.0.0%2B2", "pkg:cargo/b@1.0.0%2B2"]));
+        let needs = ["pkg:cargo/a@1.0.0%2B2", "pkg:cargo/b@1.0.0%2B2", "pkg:generic/musl@1.2.5"];
+        assert_eq!(bill["dependencies"][2]["dependsOn"], json!(needs));
+        assert_eq!(bill["dependencies"][3], json!({ "ref": "pkg:generic/musl@1.2.5", "dependsOn": [] }));
     }
 }

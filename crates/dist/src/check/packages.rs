@@ -71,6 +71,11 @@ fn materials(source: &Source, directory: &Path, machines: &[Machine]) -> Result<
                 bail!("{} does not name {library}, which is in the program", file.display());
             }
         }
+        for library in ["musl", "rust-std"] {
+            if !bill.contains(&format!("\"pkg:generic/{library}@")) {
+                bail!("{} does not name {library}", file.display());
+            }
+        }
         if carried.len() < 50 {
             bail!("the program for {} carries a list of {} libraries only", machine.name(), carried.len());
         }
