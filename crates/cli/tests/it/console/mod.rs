@@ -1,4 +1,5 @@
-//! The console blocks of the README and the guides, run in order in a scratch directory.
+//! The console blocks of the READMEs, also those of published packages, and of the guides, run in
+//! order in a scratch directory.
 //!
 //! `hoistway-console` describes the blocks. One is skipped, aloud, if the machine lacks a program,
 //! a loop device or root that it needs, and if it is marked `no-run` or `in=NAME`.
@@ -13,7 +14,7 @@ use hoistway_console::{Block, blocks};
 
 /// The documents whose blocks run, beside the guides in these directories. Pages of benchmarks are
 /// records of measurements, not guides: their commands take hours.
-const DOCUMENTS: &[&str] = &["README.md", "packaging/README.md"];
+const DOCUMENTS: &[&str] = &["README.md", "packaging/README.md", "python/README.md"];
 const DIRECTORIES: &[&str] = &["docs", "docs/elevators", "examples", "examples/slow-disk", "examples/tar-reorder"];
 
 /// All documents whose blocks run, as paths from the root of the repository.
@@ -28,6 +29,10 @@ fn documents() -> Vec<String> {
                 .map(|name| format!("{directory}/{name}")),
         );
     }
+    let crates = std::fs::read_dir(repository().join("crates")).expect("the directory of crates");
+    let readmes = crates.map(|entry| entry.expect("an entry").path().join("README.md")).filter(|path| path.is_file());
+    let relative = |path: PathBuf| path.strip_prefix(repository()).expect("a path below").display().to_string();
+    documents.extend(readmes.map(relative));
     documents.sort();
     documents
 }
@@ -111,6 +116,28 @@ fn the_console_blocks_of_the_documents_run_as_they_are_written() {
         all.extend(failures(name, &text));
     }
     assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn commands_in_the_readmes_of_packages_are_console_blocks() {
+    let documents = documents();
+    let readmes = documents.iter().filter(|name| name.starts_with("crates/") || name.starts_with("python/"));
+    let mut count = 0;
+    for name in readmes {
+        count += 1;
+        let text = std::fs::read_to_string(repository().join(name)).expect("a document");
+        let mut is_inside = false;
+        for line in text.lines() {
+            if let Some(info) = line.strip_prefix("```") {
+                is_inside = !is_inside;
+                let is_unmarked = is_inside && (info.is_empty() || ["sh", "bash", "shell"].contains(&info));
+                assert!(!is_unmarked, "{name}: a block without a language, or of a shell: use `console`");
+            }
+            let is_code = !is_inside && line.starts_with("    ");
+            assert!(!is_code, "{name}: an indented block: use a fence with a language: {line}");
+        }
+    }
+    assert!(count > 25, "{count} READMEs");
 }
 
 #[test]
