@@ -3,7 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "io_scheduler.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,7 +25,7 @@ static void check(const char *call, int32_t status)
 {
 	if (status >= 0)
 		return;
-	fprintf(stderr, "%s: status %" PRId32 "\n", call, status);
+	fprintf(stderr, "%s: %s\n", call, hoistway_status_text(status));
 	abort();
 }
 

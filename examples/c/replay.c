@@ -49,7 +49,7 @@ static void fail(const char *what, int32_t status)
 {
 	fprintf(stderr, "replay: %s", what);
 	if (status < 0)
-		fprintf(stderr, ": status %" PRId32, status);
+		fprintf(stderr, ": %s", hoistway_status_text(status));
 	fprintf(stderr, "\n");
 	exit(1);
 }

@@ -65,6 +65,10 @@ enum hoistway_status {
 	HOISTWAY_NO_CAPACITY = -11   /* the device has no capacity for the reservation */
 };
 
+/* Returns the text of a status for messages, as in "the memory or an array is too small": constant,
+ * never NULL. Values that are no status have a general text. */
+const char *hoistway_status_text(int32_t status);
+
 struct hoistway_queue;
 
 /* Handles of contexts, groups and requests: opaque numbers, stale once the object no longer

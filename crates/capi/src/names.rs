@@ -1,10 +1,36 @@
-//! Elevators and tunables by name and index.
+//! Elevators and tunables by name and index, and the texts of statuses.
 
 use hoistway_core::{Kind, TunableError};
 
 use crate::arguments;
 use crate::memory::{Shell, shell};
 use crate::types::{CConfig, CTunable, Status};
+
+/// Returns the text of a status, which ends with a zero: one general text for values that are no
+/// status.
+#[unsafe(no_mangle)]
+pub extern "C" fn hoistway_status_text(status: i32) -> *const u8 {
+    let text = match status {
+        0 => c"success",
+        1 => c"success; the queue must be run",
+        2 => c"no request now; requests are queued",
+        3 => c"nothing is queued, armed, deferred or recorded",
+        4 => c"the caller searches for the merge",
+        -1 => c"a null or misaligned pointer, a number out of range, or an unknown flag",
+        -2 => c"the memory or an array is too small",
+        -3 => c"the table of requests, contexts or groups is full",
+        -4 => c"the context, group or request does not, or no longer, belong to this queue",
+        -5 => c"the bio has no sectors, or ends beyond sector 2^64",
+        -6 => c"barriers or reservations are not supported",
+        -7 => c"no elevator or tunable with this name or number",
+        -8 => c"the value of a tunable or the weight of a group is out of range",
+        -9 => c"a switch is in progress, or the group is in use or the root",
+        -10 => c"the process sleeps for a request, or was not woken",
+        -11 => c"the device has no capacity for the reservation",
+        _ => c"unknown status",
+    };
+    text.as_ptr().cast()
+}
 
 /// Returns the number of elevators. Their indices start at 0, in the order of their appearance in
 /// Linux.

@@ -183,6 +183,7 @@ fn the_functions_have_the_described_parameters() {
         hoistway_config_default(_)
         hoistway_fixed_queue_size(_, _)
         hoistway_queue_init(_, _, _, _, _, _)
+        hoistway_status_text(_)
         hoistway_elevator_count()
         hoistway_elevator_index(_, _)
         hoistway_elevator_name(_, _, _)

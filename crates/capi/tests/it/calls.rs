@@ -359,3 +359,18 @@ fn a_group_reserves_over_any_elevator() {
         assert_eq!(hoistway_switch(memory, 99 | RESERVING, 0), Status::Unknown as i32);
     }
 }
+
+#[test]
+fn each_status_has_a_text_and_other_values_a_general_one() {
+    // SAFETY: the text is constant and ends with a zero.
+    let text = |status: i32| unsafe { std::ffi::CStr::from_ptr(hoistway_status_text(status).cast()) };
+    let text = |status: i32| text(status).to_str().expect("ASCII");
+    let codes = Status::NoCapacity as i32..=Status::Search as i32;
+    let texts: std::collections::BTreeSet<&str> = codes.clone().map(text).collect();
+    assert_eq!(texts.len(), codes.count(), "each has its own");
+    assert!(!texts.contains("unknown status") && texts.iter().all(|text| !text.is_empty()));
+    for other in [i32::MIN, Status::NoCapacity as i32 - 1, Status::Search as i32 + 1, i32::MAX] {
+        assert_eq!(text(other), "unknown status");
+    }
+    assert_eq!(text(Status::Unknown as i32), "no elevator or tunable with this name or number");
+}
