@@ -1,8 +1,9 @@
-//! HTML pages and SVG pictures from plain tables.
+//! HTML pages, SVG pictures and manual pages from plain tables.
 //!
-//! The caller fills plain structs and receives text: one HTML file or one SVG picture. A page is
-//! self-contained: its charts, the scripts and the data are in the file, and its content
-//! security policy blocks the network. This crate has no dependency on elevators, drives or traces.
+//! The caller fills plain structs and receives text: one HTML file, one SVG picture or one manual
+//! page. An HTML page is self-contained: its charts, the scripts and the data are in the file, and
+//! its content security policy blocks the network. This crate has no dependency on elevators,
+//! drives or traces.
 //!
 //! `examples/demo_page.rs` makes a whole page from invented figures.
 //!
@@ -29,6 +30,8 @@
 //! | the tables of the trace page | `trace/data.rs`, their packing in `trace/pack.rs` and `trace/chunk.rs` |
 //! | where single requests are stored | `trace/detail.rs` |
 //! | the behaviour of the trace page | `templates/trace/`: `model.js` and `sums.js` are independent of the browser, `draw.js` draws, `film.js` plays, `tables.js` has the table and the card of a request, `page.js` handles input |
+//! | the page of a trace for a browser on this machine, without files | `page_server.rs` |
+//! | the sections and the layout of manual pages; code and links in the reference of the commands | `manual_page.rs`; `reference_marks.rs` |
 //! | files that appear under their name only when they are complete | `atomic_file.rs` |
 //! | a page of facts and pictures | `sheet.rs` and `templates/sheet.html` |
 //! | a picture, and its form for narrow windows | `bars.rs`, `figures.rs`, `intervals.rs`, `heat_map.rs`, `footprint.rs`, `distribution.rs`; common parts in `svg.rs` |
@@ -47,9 +50,12 @@ mod footprint;
 mod format;
 mod heat_map;
 mod intervals;
+mod manual_page;
 mod page;
+mod page_server;
 mod palette;
 mod reduce;
+mod reference_marks;
 mod sheet;
 mod svg;
 mod table;
@@ -69,8 +75,11 @@ pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
 pub use footprint::{Footprint, FootprintPanel};
 pub use heat_map::HeatMap;
 pub use intervals::{Interval, Intervals, Scatter};
+pub use manual_page::ManualPage;
 pub use page::compare_page;
+pub use page_server::serve_page;
 pub use reduce::{HEAD_POINTS_MAX, HEAD_POINTS_PAGE_MAX, SLICES_MAX, SLICES_PAGE_MAX, WINDOWS_MAX, WINDOWS_PAGE_MAX};
+pub use reference_marks::marked;
 pub use sheet::{Sheet, SheetSection, sheet_page};
 pub use trace::{
     Chunk, DetailLocation, DetailStore, MergedRow, RequestRow, SingleRequests, SpanRow, StoredDetails, TRACE_LAYERS,

@@ -1,5 +1,6 @@
-//! Marks within a line of the reference: options and names become code, paths of the repository
-//! become links, and characters that Markdown would take for marks are escaped.
+//! Marks within a line of the reference of the commands in Markdown: options and names become code,
+//! paths of the repository become links, and characters that Markdown would take for marks are
+//! escaped.
 
 /// The folders of the repository that texts name. Their paths are links from its root, which also
 /// lead to the documents of the packages.
@@ -8,7 +9,8 @@ const LINKED: [&str; 2] = ["docs/", "examples/"];
 const BEFORE: &[char] = &['(', '[', '\'', '"'];
 const AFTER: &[char] = &['.', ',', ';', ':', ')', ']', '\'', '"'];
 
-/// Marks the words of a line. Parts between backticks are code already.
+/// Marks the words of a line of a reference in Markdown: options and names become code, paths of
+/// the repository become links. Parts between backticks are code already.
 pub fn marked(line: &str) -> String {
     let mut text = String::with_capacity(line.len() * 2);
     for (index, part) in line.split('`').enumerate() {

@@ -42,6 +42,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("strace", "strace"),
     ("zsh", "zsh"),
     ("fish", "fish"),
+    ("mandoc", "mandoc"),
+    ("groff", "groff-base"),
     ("mkfs.ext4", "e2fsprogs"),
     ("pg_ctlcluster", "postgresql"),
     ("sqlite3", "sqlite3"),

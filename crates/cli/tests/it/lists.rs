@@ -174,6 +174,27 @@ fn manual_pages_are_written_for_every_command() {
 }
 
 #[test]
+fn manual_pages_list_the_files_of_the_units() {
+    let folder = Folder::new();
+    run(&["man", &folder.name("man1")]);
+    let units = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
+    let rows: [(&str, &str, [&str; 2]); 2] = [
+        ("hoistway.service", "hoistway-serve", ["/etc/hoistway.toml", "/run/hoistway/control.sock"]),
+        ("hoistway-mount@.service", "hoistway-mount", ["/etc/hoistway-mount/%i.toml", "/run/hoistway-mount/%i.sock"]),
+    ];
+    for (unit, page, paths) in rows {
+        let unit = std::fs::read_to_string(units.join(unit)).expect("a unit");
+        assert!(unit.contains("\nRestartPreventExitStatus=2\n"), "{unit}");
+        let page = std::fs::read_to_string(folder.path(&format!("man1/{page}.1"))).expect("a page");
+        assert!(page.contains("\n.TP\n2\nInvalid command line or configuration.\n"), "{page}");
+        for path in paths {
+            let tag = path.replace("%i", "NAME").replace('-', "\\-");
+            assert!(unit.contains(path) && page.contains(&format!("\n.TP\n{tag}\n")), "{path}");
+        }
+    }
+}
+
+#[test]
 fn manual_pages_have_no_warnings() {
     let folder = Folder::new();
     run(&["man", &folder.name("man1")]);

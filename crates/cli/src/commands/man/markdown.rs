@@ -3,7 +3,7 @@
 
 use clap::{Arg, Command};
 
-use super::inline::marked;
+use hoistway_report::marked;
 
 /// Writes the pages of the program and of all its visible commands, one after the other.
 pub fn pages(mut command: Command) -> String {

@@ -1,8 +1,6 @@
 //! `hoistway man`: manual pages from the declaration of the command line.
 
-mod inline;
 mod markdown;
-mod page;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -11,11 +9,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
+use hoistway_report::ManualPage;
 
 use crate::cli::{Cli, ManArgs};
+use crate::exit_status;
 use crate::failure::Exit;
 use crate::output::Out;
-use page::{Edition, adapted};
 
 /// Prints the page of the whole program, or writes the pages of all commands into a folder.
 pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
@@ -29,13 +28,13 @@ pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
     find_usages(&mut command, &mut usages);
     let usage = |page: &str| usages.get(page).map_or("", String::as_str);
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
-    let edition =
-        Edition { date: date(epoch.as_deref(), env!("HOISTWAY_VERSION")), version: env!("CARGO_PKG_VERSION") };
+    let date = date(epoch.as_deref(), env!("HOISTWAY_VERSION"));
+    let adapted = |draft: &str, name: &str| completed(draft, name, usage(name), &date);
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
         let name = command.get_name().to_owned();
         clap_mangen::Man::new(command).render(&mut page)?;
-        out.bytes(adapted(&String::from_utf8(page)?, &name, usage(&name), &edition).as_bytes())?;
+        out.bytes(adapted(&String::from_utf8(page)?, &name).as_bytes())?;
         return Ok(Exit::Success);
     };
     fs::create_dir_all(folder).with_context(|| format!("{}: the folder cannot be made", folder.display()))?;
@@ -45,11 +44,28 @@ pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
         let draft = draft?;
         let to = folder.join(draft.file_name());
         let name = to.file_stem().unwrap_or_default().to_string_lossy();
-        fs::write(&to, adapted(&fs::read_to_string(draft.path())?, &name, usage(&name), &edition))
+        fs::write(&to, adapted(&fs::read_to_string(draft.path())?, &name))
             .with_context(|| format!("{}: the page cannot be written", to.display()))?;
     }
     out.line(format_args!("wrote the manual pages into {}", folder.display()))?;
     Ok(Exit::Success)
+}
+
+/// Completes the draft of a page with this name from the tables.
+fn completed(draft: &str, name: &str, usage: &str, date: &str) -> String {
+    let page = ManualPage {
+        name,
+        date,
+        version: concat!("hoistway ", env!("CARGO_PKG_VERSION")),
+        usage,
+        exit_statuses: exit_status::of(name),
+        exit_paragraph: exit_status::PARAGRAPH,
+        files: tables::files(name).collect(),
+        related: tables::related(name),
+        document_directory: "/usr/share/doc/hoistway/docs",
+        documents: tables::documents(name).map(|document| format!("{document}.md")).collect(),
+    };
+    page.adapted(draft)
 }
 
 /// Collects the usage line of each command by the name of its page.

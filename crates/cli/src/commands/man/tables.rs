@@ -175,24 +175,4 @@ mod tests {
             assert!(docs.join(format!("{document}.md")).is_file(), "{document}");
         }
     }
-
-    #[test]
-    fn the_tables_name_the_files_of_the_units() {
-        let unit = |name: &str| {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd").join(name);
-            std::fs::read_to_string(path).expect("a unit")
-        };
-        let names = |page: &str, path: &str| files(page).any(|(file, _)| file == path);
-        let server = unit("hoistway.service");
-        for path in ["/etc/hoistway.toml", "/run/hoistway/control.sock"] {
-            assert!(server.contains(path) && names("hoistway-serve", path), "{path}");
-        }
-        let mount = unit("hoistway-mount@.service");
-        for path in ["/etc/hoistway-mount/NAME.toml", "/run/hoistway-mount/NAME.sock"] {
-            assert!(mount.contains(&path.replace("NAME", "%i")) && names("hoistway-mount", path), "{path}");
-        }
-        for (unit, text) in [("hoistway.service", server), ("hoistway-mount@.service", mount)] {
-            assert!(text.contains("\nRestartPreventExitStatus=2\n"), "{unit}");
-        }
-    }
 }

@@ -1,19 +1,19 @@
 //! `hoistway trace view`: draws a trace as a page.
 
-mod http;
 mod tables;
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Error, Result, bail};
 use hoistway_overview::{NoteSpan, OverviewObserver, TraceFacts, TraceOverview};
-use hoistway_report::{DetailLocation, DetailStore, Fact, StoredDetails, TracePage, trace_page};
+use hoistway_report::{DetailLocation, DetailStore, Fact, StoredDetails, TracePage, serve_page, trace_page};
 use hoistway_trace::request::RequestRecord;
 use hoistway_units::figures::grouped;
+use tempfile::TempDir;
 
 use crate::cli::trace::ViewArgs;
 use crate::commands::trace::input;
@@ -67,10 +67,20 @@ pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
         print_message(&format!("note: {notice}"));
     }
     if let Some(address) = args.serve {
-        return http::serve(address, html, served, out);
+        return serve(address, html, served, out);
     }
     write_file(&output, html.as_bytes())?;
     print_summary(&output, html.len(), &facts, &details, out)?;
+    Ok(Exit::Success)
+}
+
+/// Serves the page until Ctrl-C.
+fn serve(address: SocketAddr, page: String, folder: Option<TempDir>, out: &mut Out) -> Result<Exit> {
+    let listener = TcpListener::bind(address).with_context(|| format!("--serve={address}"))?;
+    out.line(format_args!("http://{}/  (Ctrl-C ends)", listener.local_addr()?))?;
+    out.flush()?;
+    let stop = interrupt::watch()?;
+    serve_page(&listener, page, folder, &stop)?;
     Ok(Exit::Success)
 }
 

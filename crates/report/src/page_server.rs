@@ -1,4 +1,4 @@
-//! Serves a page and numbered files of a folder to a browser on this machine.
+//! Serves the page of a trace and its numbered files to a browser on this machine.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -9,12 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use tempfile::TempDir;
-
-use crate::failure::Exit;
-use crate::interrupt;
-use crate::output::Out;
 
 /// Maximum length of a request head in bytes.
 const HEAD_BYTES_MAX: u64 = 16 << 10;
@@ -25,16 +20,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum number of concurrent connections; a browser opens six.
 const CONNECTIONS_MAX: usize = 32;
 
-/// Serves requests until Ctrl-C.
-pub fn serve(address: SocketAddr, page: String, folder: Option<TempDir>, out: &mut Out) -> Result<Exit> {
-    let listener = TcpListener::bind(address).with_context(|| format!("--serve={address}"))?;
+/// Serves requests until `stop` is set: the page, and the files `NUMBER.js` of the folder. Requests
+/// with another host name than `address` or `localhost` are refused.
+///
+/// # Errors
+/// The socket cannot be made non-blocking.
+pub fn serve_page(listener: &TcpListener, page: String, folder: Option<TempDir>, stop: &AtomicBool) -> io::Result<()> {
     let address = listener.local_addr()?;
-    out.line(format_args!("http://{address}/  (Ctrl-C ends)"))?;
-    out.flush()?;
-    let stop = interrupt::watch()?;
-    let folder = folder.map(Arc::new);
-    listen(&listener, &Arc::new(page), folder.as_ref(), address, &stop)?;
-    Ok(Exit::Success)
+    listen(listener, &Arc::new(page), folder.map(Arc::new).as_ref(), address, stop)
 }
 
 fn listen(

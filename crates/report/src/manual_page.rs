@@ -1,18 +1,33 @@
 //! A manual page: the page of `clap_mangen` with a date, the usage line of the help as synopsis,
 //! and sections from the tables.
 
-use super::tables;
-use crate::exit_status;
-
 /// The longest line of the source of a page, in bytes.
 const LINE_BYTES: usize = 80;
 
-/// Properties that all pages share.
-pub struct Edition {
+/// What a manual page has beside the declaration of its command.
+#[derive(Clone, Debug, Default)]
+pub struct ManualPage<'a> {
+    /// The name of the page.
+    pub name: &'a str,
     /// The date, as in 2026-11-27.
-    pub date: String,
-    /// The version of the program.
-    pub version: &'static str,
+    pub date: &'a str,
+    /// The program and its version.
+    pub version: &'a str,
+    /// The usage line of the help.
+    pub usage: &'a str,
+    /// The exit statuses, each with its meaning as a phrase.
+    pub exit_statuses: &'a [(&'a str, &'a str)],
+    /// The first words of a paragraph of the help that lists the exit statuses, too: it is left
+    /// out.
+    pub exit_paragraph: &'a str,
+    /// The files, each with its purpose as a sentence.
+    pub files: Vec<(&'a str, &'a str)>,
+    /// The related pages, each with its section.
+    pub related: Vec<(&'a str, u8)>,
+    /// The directory of documents.
+    pub document_directory: &'a str,
+    /// The related documents in that directory.
+    pub documents: Vec<String>,
 }
 
 /// A section of a page.
@@ -22,43 +37,64 @@ struct Section<'a> {
     lines: Vec<&'a str>,
 }
 
-/// Adapts a page of `clap_mangen` with this name. `usage` is the usage line of the help.
-pub fn adapted(draft: &str, name: &str, usage: &str, edition: &Edition) -> String {
-    let (head, sections) = split(draft);
-    let mut text = String::with_capacity(draft.len() + 1024);
-    for line in head {
-        if line.starts_with(".TH ") {
-            let (date, version) = (&edition.date, edition.version);
-            text.push_str(&format!(".TH {name} 1 {date} \"hoistway {version}\" \"User Commands\"\n"));
-        } else {
-            push(&mut text, line);
-        }
-    }
-    let mut extra = Vec::new();
-    let mut version = Vec::new();
-    for section in sections {
-        match section.heading {
-            ".SH EXTRA" => extra = section.lines,
-            ".SH VERSION" => version = section.lines,
-            ".SH SYNOPSIS" if !usage.is_empty() => {
-                text.push_str(".SH SYNOPSIS\n");
-                usage.lines().for_each(|line| text.push_str(&format!(".nf\n{}\n.fi\n", escaped(line))));
+impl ManualPage<'_> {
+    /// Makes the page from the draft of `clap_mangen`.
+    pub fn adapted(&self, draft: &str) -> String {
+        let (head, sections) = split(draft);
+        let mut text = String::with_capacity(draft.len() + 1024);
+        for line in head {
+            if line.starts_with(".TH ") {
+                let (name, date, version) = (self.name, self.date, self.version);
+                text.push_str(&format!(".TH {name} 1 {date} \"{version}\" \"User Commands\"\n"));
+            } else {
+                push(&mut text, line);
             }
-            heading => push_section(&mut text, heading, &section.lines),
+        }
+        let mut extra = Vec::new();
+        let mut version = Vec::new();
+        for section in sections {
+            match section.heading {
+                ".SH EXTRA" => extra = section.lines,
+                ".SH VERSION" => version = section.lines,
+                ".SH SYNOPSIS" if !self.usage.is_empty() => {
+                    text.push_str(".SH SYNOPSIS\n");
+                    self.usage.lines().for_each(|line| text.push_str(&format!(".nf\n{}\n.fi\n", escaped(line))));
+                }
+                heading => push_section(&mut text, heading, &section.lines),
+            }
+        }
+        let (notes, examples) = notes_and_examples(&extra, self.exit_paragraph);
+        let statuses = self.exit_statuses.iter().map(|(status, meaning)| (*status, sentence(meaning)));
+        push_list(&mut text, ".SH \"EXIT STATUS\"", statuses);
+        push_list(&mut text, ".SH FILES", self.files.iter().map(|(path, purpose)| (*path, (*purpose).to_owned())));
+        push_section(&mut text, ".SH VERSION", &version);
+        push_section(&mut text, ".SH NOTES", &notes);
+        if !examples.is_empty() {
+            text.push_str(".SH EXAMPLES\n.nf\n");
+            examples.iter().for_each(|line| push(&mut text, &guarded(line)));
+            text.push_str(".fi\n");
+        }
+        self.push_references(&mut text);
+        text
+    }
+
+    /// Appends the section SEE ALSO, unless nothing is related.
+    fn push_references(&self, text: &mut String) {
+        if self.related.is_empty() && self.documents.is_empty() {
+            return;
+        }
+        text.push_str(".SH \"SEE ALSO\"\n");
+        let pages = self.related.iter().map(|(page, section)| format!(".BR {} ({section})", escaped(page)));
+        let pages: Vec<String> = pages.collect();
+        if !pages.is_empty() {
+            text.push_str(&format!("{}\n", pages.join(",\n")));
+        }
+        if !self.documents.is_empty() {
+            text.push_str(if pages.is_empty() { "" } else { ".PP\n" });
+            let documents = escaped(&self.documents.join(",\n"));
+            text.push_str(&format!("Documents in {}:\n{documents}\n", escaped(self.document_directory)));
         }
     }
-    let (notes, examples) = notes_and_examples(&extra);
-    text.push_str(&exit_statuses(name));
-    text.push_str(&files(name));
-    push_section(&mut text, ".SH VERSION", &version);
-    push_section(&mut text, ".SH NOTES", &notes);
-    if !examples.is_empty() {
-        text.push_str(".SH EXAMPLES\n.nf\n");
-        examples.iter().for_each(|line| push(&mut text, &guarded(line)));
-        text.push_str(".fi\n");
-    }
-    text.push_str(&see_also(name));
-    text
 }
 
 /// Splits a page into the lines above the first section, and the sections.
@@ -77,7 +113,7 @@ fn split(draft: &str) -> (Vec<&str>, Vec<Section<'_>>) {
 
 /// Splits the text after the help into notes, and the lines of the examples. The paragraph with the
 /// exit statuses is left out, because they have a section.
-fn notes_and_examples<'a>(extra: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
+fn notes_and_examples<'a>(extra: &[&'a str], exit_paragraph: &str) -> (Vec<&'a str>, Vec<&'a str>) {
     let mut notes = Vec::new();
     let mut examples = Vec::new();
     let mut in_examples = false;
@@ -88,7 +124,7 @@ fn notes_and_examples<'a>(extra: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
             examples.push(line);
         } else {
             in_examples = false;
-            if !line.starts_with(exit_status::PARAGRAPH) {
+            if exit_paragraph.is_empty() || !line.starts_with(exit_paragraph) {
                 notes.push(*line);
             }
         }
@@ -169,19 +205,15 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga")
 }
 
-/// An item of a list: a tag and its text.
-fn item(text: &mut String, tag: &str, meaning: &str) {
-    text.push_str(&format!(".TP\n{}\n", guarded(&escaped(tag))));
-    push_wrapped(text, &escaped(meaning));
-}
-
-/// The section EXIT STATUS.
-fn exit_statuses(name: &str) -> String {
-    let mut text = ".SH \"EXIT STATUS\"\n".to_owned();
-    for (status, meaning) in exit_status::of(name) {
-        item(&mut text, status, &sentence(meaning));
+/// Appends a section with a list of tags and texts, unless the list is empty.
+fn push_list<'a>(text: &mut String, heading: &str, items: impl Iterator<Item = (&'a str, String)>) {
+    for (index, (tag, meaning)) in items.enumerate() {
+        if index == 0 {
+            push(text, heading);
+        }
+        text.push_str(&format!(".TP\n{}\n", guarded(&escaped(tag))));
+        push_wrapped(text, &escaped(&meaning));
     }
-    text
 }
 
 /// Makes a sentence of a phrase. A phrase that begins with an option or a name keeps its case.
@@ -191,41 +223,14 @@ fn sentence(phrase: &str) -> String {
     first.into_iter().chain(letters).chain(['.']).collect()
 }
 
-/// The section FILES, empty if the command has none.
-fn files(name: &str) -> String {
-    let mut text = String::new();
-    for (path, purpose) in tables::files(name) {
-        if text.is_empty() {
-            text.push_str(".SH FILES\n");
-        }
-        item(&mut text, path, purpose);
-    }
-    text
-}
-
-/// The section SEE ALSO, empty if nothing is related.
-fn see_also(name: &str) -> String {
-    let pages: Vec<String> =
-        tables::related(name).iter().map(|(page, section)| format!(".BR {} ({section})", escaped(page))).collect();
-    let mut text = String::new();
-    if !pages.is_empty() {
-        text.push_str(&format!(".SH \"SEE ALSO\"\n{}\n", pages.join(",\n")));
-    }
-    let documents: Vec<&str> = tables::documents(name).collect();
-    if !documents.is_empty() {
-        text.push_str(if text.is_empty() { ".SH \"SEE ALSO\"\n" } else { ".PP\n" });
-        text.push_str("Documents in /usr/share/doc/hoistway/docs:\n");
-        text.push_str(&format!("{}.md\n", documents.join(".md,\n")).replace('-', "\\-"));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn edition() -> Edition {
-        Edition { date: "2026-11-27".to_owned(), version: "0.1.0" }
+    /// A page with this name and usage line.
+    fn page(draft: &str, name: &str, usage: &str) -> String {
+        let (date, version) = ("2026-11-27", "hoistway 0.1.0");
+        ManualPage { name, date, version, usage, exit_paragraph: "Exit codes:", ..ManualPage::default() }.adapted(draft)
     }
 
     /// A section of a page, with its heading.
@@ -237,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_title_has_date_and_version() {
-        let page = adapted(".TH hoistway-tar 1  \"tar \" \n.SH NAME\nx", "hoistway-tar", "", &edition());
+        let page = page(".TH hoistway-tar 1  \"tar \" \n.SH NAME\nx", "hoistway-tar", "");
         let title = ".TH hoistway-tar 1 2026-11-27 \"hoistway 0.1.0\" \"User Commands\"\n.SH NAME\nx\n";
         assert!(page.starts_with(title), "{page}");
     }
@@ -245,7 +250,7 @@ mod tests {
     #[test]
     fn examples_keep_their_lines_in_a_section_of_their_own() {
         let draft = ".TH x 1\n.SH EXTRA\nFirst.\n\nExamples:\n  one    this\n  .\\-two  that\n\nAll else is filled.\n  kept\n\nExit codes: 0 success.";
-        let page = adapted(draft, "hoistway-man", "", &edition());
+        let page = page(draft, "hoistway-man", "");
         let notes = ".SH NOTES\nFirst.\n.PP\nAll else is filled.\n.nf\n  kept\n.fi\n";
         assert_eq!(section(&page, "NOTES"), Some(notes), "{page}");
         let examples = ".SH EXAMPLES\n.nf\none    this\n\\&.\\-two  that\n.fi\n";
@@ -255,7 +260,7 @@ mod tests {
     #[test]
     fn the_synopsis_is_the_usage_line_of_the_help() {
         let draft = ".TH x 1\n.SH SYNOPSIS\n\\fBhoistway tar\\fR [\\fB\\-f\\fR]\n.SH DESCRIPTION\nIt archives.\n";
-        let page = adapted(draft, "hoistway-tar", "hoistway tar [PATH]... --run", &edition());
+        let page = page(draft, "hoistway-tar", "hoistway tar [PATH]... --run");
         let synopsis = ".SH SYNOPSIS\n.nf\nhoistway tar [PATH]... \\-\\-run\n.fi\n";
         assert_eq!(section(&page, "SYNOPSIS"), Some(synopsis));
         assert_eq!(section(&page, "DESCRIPTION"), Some(".SH DESCRIPTION\nIt archives.\n"));
@@ -263,31 +268,38 @@ mod tests {
 
     #[test]
     fn sections_come_from_the_tables() {
-        let page = adapted(".TH x 1\n.SH VERSION\nv1\n.SH EXTRA\nA note.", "hoistway-serve", "", &edition());
-        let statuses = section(&page, "\"EXIT STATUS\"").expect("statuses");
-        assert!(statuses.contains(".TP\n2\nInvalid command line or configuration.\n"), "{statuses}");
-        let files = section(&page, "FILES").expect("files");
-        assert!(files.contains(".TP\n/etc/hoistway.toml\nThe configuration that hoistway.service reads"), "{files}");
-        let related = section(&page, "\"SEE ALSO\"").expect("references");
-        assert!(related.starts_with(".SH \"SEE ALSO\"\n.BR hoistway (1),\n.BR hoistway\\-ctl (1),\n"), "{related}");
-        assert!(related.ends_with("\n.BR systemd.socket (5)\n.PP\nDocuments in /usr/share/doc/hoistway/docs:\nserve.md,\nserve\\-config.md,\nserve\\-control.md,\nmonitoring.md\n"), "{related}");
+        let page = ManualPage {
+            name: "hoistway-serve",
+            exit_statuses: &[("0", "success"), ("2", "invalid command line")],
+            files: vec![("/etc/hoistway-a.toml", "The configuration.")],
+            related: vec![("hoistway", 1), ("nbd-client", 8)],
+            document_directory: "/usr/share/doc",
+            documents: vec!["serve.md".to_owned(), "serve-config.md".to_owned()],
+            ..ManualPage::default()
+        };
+        let page = page.adapted(".TH x 1\n.SH VERSION\nv1\n.SH EXTRA\nA note.");
+        let statuses = ".SH \"EXIT STATUS\"\n.TP\n0\nSuccess.\n.TP\n2\nInvalid command line.\n";
+        assert_eq!(section(&page, "\"EXIT STATUS\""), Some(statuses));
+        let files = ".SH FILES\n.TP\n/etc/hoistway\\-a.toml\nThe configuration.\n";
+        assert_eq!(section(&page, "FILES"), Some(files));
+        let related = ".SH \"SEE ALSO\"\n.BR hoistway (1),\n.BR nbd\\-client (8)\n.PP\n\
+                       Documents in /usr/share/doc:\nserve.md,\nserve\\-config.md\n";
+        assert_eq!(section(&page, "\"SEE ALSO\""), Some(related));
         let order: Vec<&str> = page.lines().filter(|line| line.starts_with(".SH ")).collect();
         assert_eq!(order, [".SH \"EXIT STATUS\"", ".SH FILES", ".SH VERSION", ".SH NOTES", ".SH \"SEE ALSO\""]);
     }
 
     #[test]
-    fn a_command_without_files_has_no_such_section() {
-        let page = adapted(".TH x 1\n", "hoistway-man", "", &edition());
-        assert_eq!(section(&page, "FILES"), None);
-        assert!(section(&page, "\"EXIT STATUS\"").is_some_and(|text| text.ends_with(".TP\n130\nInterrupted.\n")));
-        assert_eq!(section(&page, "\"SEE ALSO\""), Some(".SH \"SEE ALSO\"\n.BR hoistway (1)\n"));
+    fn empty_tables_have_no_section() {
+        let page = page(".TH x 1\n.SH NAME\nx\n", "x", "");
+        assert_eq!(page.lines().filter(|line| line.starts_with(".SH ")).count(), 1, "{page}");
     }
 
     #[test]
     fn long_lines_are_wrapped_and_blank_lines_are_space() {
         let long = "word ".repeat(17) + "'quoted' " + &"word ".repeat(3);
         let draft = format!(".TH x 1\n.SH OPTIONS\n.TP\n\\fB\\-\\-tag\\fR\n{long}\n.br\n\n.br\nValues:\n.TP\nb\nc\n");
-        let page = adapted(&draft, "hoistway-man", "", &edition());
+        let page = page(&draft, "hoistway-man", "");
         let options = section(&page, "OPTIONS").expect("options");
         assert!(options.lines().all(|line| line.len() <= LINE_BYTES), "{options}");
         assert!(options.contains("word\n.sp\nValues:\n.TP\nb\nc\n"), "{options}");
