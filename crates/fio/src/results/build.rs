@@ -1,5 +1,7 @@
 //! Builds fio's results from plain figures.
 
+use chrono::DateTime;
+
 use super::{
     DirectionReport, IodepthBatch, IodepthLevel, JobReport, LatencyMs, LatencyNs, LatencyReport, LatencyUs, NO_ETA,
     Options, PERCENTILES, Percentiles, Report, SyncReport, histogram::Histogram,
@@ -342,22 +344,10 @@ pub fn report(
     }
 }
 
-/// A time in UTC in the format of C's `ctime`. The date follows Hinnant 2013, "chrono-compatible
-/// low-level date algorithms": years start in March, and 400 years have 146097 days.
+/// A time in UTC in the format of C's `ctime`.
 fn date(seconds: u64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // There are 719468 days from 1 March of year 0 to 1 January 1970.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let year = era * 400 + year_of_era + u64::from(month >= 10);
-    let (weekday, month) = (DAYS[(days % 7) as usize], MONTHS[(month % 12) as usize]);
-    format!("{weekday} {month} {day:02} {:02}:{:02}:{:02} {year}", second / 3_600, second / 60 % 60, second % 60)
+    let time = i64::try_from(seconds).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    time.unwrap_or_default().format("%a %b %d %H:%M:%S %Y").to_string()
 }
 
 fn percent<const N: usize>(counts: [u64; N], total: u64) -> [f64; N] {

@@ -157,7 +157,7 @@ fn notes(help: &str, level: usize) -> String {
         let last = sections.last().map_or("", |(title, _)| *title);
         let (title, rest) = match line.split_once(':') {
             Some(("Examples", "")) => ("Examples", ""),
-            Some((title @ ("Exit code" | "Exit codes"), rest)) => (title, rest.trim()),
+            Some((title @ "Exit codes", rest)) => (title, rest.trim()),
             _ if line.is_empty() || line.starts_with("  ") => (last, line),
             _ => ("Notes", line),
         };
@@ -232,7 +232,7 @@ mod tests {
         let (_, serve) = text.split_once("\n# `hoistway serve`\n").expect("the page of serve");
         let serve = serve.split("\n# ").next().expect("its text");
         let found: Vec<_> = lines(serve).filter_map(|line| line.strip_prefix("## ")).collect();
-        assert_eq!(found, ["Options", "Listening", "Monitoring", "Other modes", "Examples", "Notes"]);
+        assert_eq!(found, ["Options", "Listening", "Monitoring", "Other modes", "Examples", "Notes", "Exit codes"]);
         let (_, info) = text.split_once("\n## `hoistway trace info`\n").expect("a subcommand");
         assert_eq!(info.lines().find_map(|line| line.strip_prefix("### ")), Some("Arguments"));
         assert!(lines(&text).all(|line| !line.starts_with("**")), "a group is a paragraph");

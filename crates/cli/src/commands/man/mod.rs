@@ -5,9 +5,10 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
+use chrono::{DateTime, Utc};
 use clap::{Command, CommandFactory};
 use hoistway_report::ManualPage;
 
@@ -77,38 +78,16 @@ fn find_usages(command: &mut Command, found: &mut BTreeMap<String, String>) {
     command.get_subcommands_mut().for_each(|command| find_usages(command, found));
 }
 
-/// Returns the date of the pages: that of `SOURCE_DATE_EPOCH`, else of the commit of the program,
-/// else of today.
+/// Returns the date of the pages in UTC: that of `SOURCE_DATE_EPOCH`, else of the commit of the
+/// program, else of today.
 fn date(epoch: Option<&str>, version: &str) -> String {
-    if let Some(seconds) = epoch.and_then(|seconds| seconds.trim().parse::<u64>().ok()) {
-        return date_of(seconds);
-    }
+    let epoch: Option<DateTime<Utc>> =
+        epoch.and_then(|seconds| DateTime::from_timestamp(seconds.trim().parse().ok()?, 0));
     let commit = version.strip_suffix(')').and_then(|version| version.rsplit(' ').next());
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    commit.map_or_else(|| date_of(now()), str::to_owned)
-}
-
-/// Returns the date in UTC of a time in seconds since 1970, in the Gregorian calendar.
-fn date_of(seconds: u64) -> String {
-    let is_leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    let mut days = seconds / 86_400;
-    // 400 years have a fixed number of days.
-    let mut year = 1970 + days / 146_097 * 400;
-    days %= 146_097;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
+    match (epoch, commit) {
+        (None, Some(commit)) => commit.to_owned(),
+        (epoch, _) => epoch.unwrap_or_else(|| SystemTime::now().into()).format("%Y-%m-%d").to_string(),
     }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    format!("{year:04}-{month:02}-{:02}", days + 1)
 }
 
 #[cfg(test)]
