@@ -83,9 +83,26 @@ fn failures(name: &str, text: &str) -> Vec<String> {
             eprintln!("SKIPPED: {name}:{}: {obstacle}", block.line);
             continue;
         }
-        failures.extend(hoistway_console::failures(name, &block, &run(&block, directory.path())));
+        let found = hoistway_console::failures(name, &block, &run(&block, directory.path()));
+        if !found.is_empty() {
+            failures.extend(found);
+            failures.extend(logs(directory.path()));
+        }
     }
     failures
+}
+
+/// The last lines of the logs that the commands of a document wrote.
+fn logs(directory: &Path) -> Vec<String> {
+    const LINES: usize = 20;
+    let entries = std::fs::read_dir(directory).expect("the scratch directory").flatten();
+    let logs = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "log"));
+    logs.map(|path| {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        format!("{}:\n{}", path.display(), lines[lines.len().saturating_sub(LINES)..].join("\n"))
+    })
+    .collect()
 }
 
 /// Runs a block in a shell. Returns the exit status and the output of each command.

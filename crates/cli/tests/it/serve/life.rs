@@ -145,7 +145,7 @@ fn a_configuration_that_is_a_directory_is_named_once_with_one_cause() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("serve.toml")).expect("it is ours");
     let ran = run(&["serve", "--config", &folder.name("serve.toml"), "--socket", &folder.name("s")]);
-    ran.refused(1, &[&format!("{expected}\n")]);
+    ran.refused(2, &[&format!("{expected}\n")]);
     std::fs::remove_dir(folder.path("serve.toml")).expect("it is empty");
     folder.file("serve.toml", "[[device]]\nname = \"m\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"\"\n");
     let server = Server::start_in(folder, &["--config", "FOLDER/serve.toml"]);
