@@ -21,6 +21,8 @@ const MARK: &str = ".hoistway-site";
 /// The folder of the pages of the commands.
 const COMMANDS: &str = "commands";
 const PYTHON_API: &str = "python/hoistway/_hoistway.pyi";
+/// The header of the C library; its reference is made from it.
+const C_API: &str = "crates/capi/include/hoistway.h";
 /// The test that runs the sessions of documents; its constants list the documents.
 const SESSION_TESTS: &str = "crates/cli/tests/it/console/mod.rs";
 /// The document whose terms the search finds first.
@@ -136,14 +138,14 @@ fn version(program: &Path) -> Result<String> {
 }
 
 fn is_api(path: &str) -> bool {
-    path == PYTHON_API || path.ends_with(".h")
+    path == PYTHON_API || path == C_API
 }
 
 /// The address of the page of a document or of a generated reference.
 fn document_address(path: &str) -> String {
     match path {
         PYTHON_API => "python/api.html".to_owned(),
-        header if header.ends_with(".h") => "c-api.html".to_owned(),
+        C_API => "c-api.html".to_owned(),
         document => address::of_document(document),
     }
 }
@@ -226,7 +228,7 @@ impl Site<'_> {
         }
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {path}"))?;
         Ok(match path {
-            path if path.ends_with(".h") => c_api::page(path, &text),
+            C_API => c_api::page(path, &text),
             "README.md" => front(&text, sections, self.has_playground),
             contents::FILE => with_commands(&text, sections),
             _ => text,
@@ -282,10 +284,14 @@ impl Site<'_> {
     fn require_tested_sessions(&self) -> Result<()> {
         let source = fs::read_to_string(self.root.join(SESSION_TESTS))
             .with_context(|| format!("cannot read {SESSION_TESTS}"))?;
-        let (documents, directories) = (strings(&source, "DOCUMENTS"), strings(&source, "DIRECTORIES"));
+        let [documents, directories, packages] =
+            ["DOCUMENTS", "DIRECTORIES", "PACKAGES"].map(|name| strings(&source, name));
         for (path, rendered) in &self.documents {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let is_run = documents.contains(&path.as_str()) || directories.contains(&folder);
+            let package = path.strip_suffix("/README.md").and_then(|package| package.rsplit_once('/'));
+            let is_run = documents.contains(&path.as_str())
+                || directories.contains(&folder)
+                || package.is_some_and(|(parent, _)| packages.contains(&parent));
             let is_record = path.ends_with("-benchmarks.md");
             if rendered.html.contains("<div class=\"code console\"") && !is_run && !is_record {
                 bail!(

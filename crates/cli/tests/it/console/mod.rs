@@ -17,6 +17,9 @@ use hoistway_console::{Block, blocks};
 const DOCUMENTS: &[&str] = &["README.md", "packaging/README.md", "python/README.md"];
 const DIRECTORIES: &[&str] = &["docs", "docs/elevators", "examples", "examples/slow-disk", "examples/tar-reorder"];
 
+/// The directories of packages, each of which has a README.
+const PACKAGES: &[&str] = &["crates"];
+
 /// All documents whose blocks run, as paths from the root of the repository.
 fn documents() -> Vec<String> {
     let mut documents: Vec<String> = DOCUMENTS.iter().map(|name| (*name).to_owned()).collect();
@@ -29,10 +32,12 @@ fn documents() -> Vec<String> {
                 .map(|name| format!("{directory}/{name}")),
         );
     }
-    let crates = std::fs::read_dir(repository().join("crates")).expect("the directory of crates");
-    let readmes = crates.map(|entry| entry.expect("an entry").path().join("README.md")).filter(|path| path.is_file());
-    let relative = |path: PathBuf| path.strip_prefix(repository()).expect("a path below").display().to_string();
-    documents.extend(readmes.map(relative));
+    for directory in PACKAGES {
+        let packages = std::fs::read_dir(repository().join(directory)).expect("a directory of packages");
+        let names = packages.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        let readmes = names.map(|name| format!("{directory}/{name}/README.md"));
+        documents.extend(readmes.filter(|readme| repository().join(readme).is_file()));
+    }
     documents.sort();
     documents
 }
