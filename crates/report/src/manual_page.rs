@@ -4,7 +4,7 @@
 /// The longest line of the source of a page, in bytes.
 const LINE_BYTES: usize = 80;
 
-/// What a manual page has beside the declaration of its command.
+/// The parts of a manual page that the declaration of a command line does not have.
 #[derive(Clone, Debug, Default)]
 pub struct ManualPage<'a> {
     /// The name of the page.
@@ -17,8 +17,8 @@ pub struct ManualPage<'a> {
     pub usage: &'a str,
     /// The exit statuses, each with its meaning as a phrase.
     pub exit_statuses: &'a [(&'a str, &'a str)],
-    /// The first words of a paragraph of the help that lists the exit statuses, too: it is left
-    /// out.
+    /// The first words of the paragraph of the help text that lists the exit statuses. The page
+    /// has a section for them, so the paragraph is left out.
     pub exit_paragraph: &'a str,
     /// The files, each with its purpose as a sentence.
     pub files: Vec<(&'a str, &'a str)>,

@@ -48,7 +48,7 @@ fn is_option(word: &str) -> bool {
     }
 }
 
-/// True for a name that no text has, as `slice_idle` or `$NBD_URI`.
+/// True for an identifier with an underscore, as `slice_idle` or `$NBD_URI`.
 fn is_name(word: &str) -> bool {
     word.contains('_') && !word.contains(['[', ']', '<', '|'])
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 /// The weight of a word in a title, in a term of the glossary, in a heading, and its largest weight
-/// in text. A term has more than a heading with its title and text.
+/// in text. A term outweighs a section whose heading, text and title all have the word (12).
 const IN_TITLE: u32 = 12;
 const IN_TERM: u32 = 13;
 const IN_HEADING: u32 = 6;
