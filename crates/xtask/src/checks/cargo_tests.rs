@@ -17,9 +17,8 @@ use crate::tools::cargo;
 
 /// Runs the unit tests of all libraries and programs.
 pub fn libraries() -> Result<()> {
-    let (results, success) =
-        pass_on(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast", "--lib", "--bins"]))?;
-    summarise(&results, success)
+    let libraries = ["test", "--quiet", "--workspace", "--no-fail-fast", "--lib", "--bins"];
+    summarise(&pass_on(cargo().args(libraries))?)
 }
 
 /// Runs all tests: those of libraries, programs, examples and documentation, and the integration
@@ -28,11 +27,53 @@ pub fn everything() -> Result<()> {
     let start = Instant::now();
     let programs = build()?;
     println!("-- built {} test programs in {:.0} s", programs.len(), start.elapsed().as_secs_f64());
-    let (mut results, mut success) = run_side_by_side(programs)?;
-    let (documentation, passed) = pass_on(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"]))?;
-    results.extend(documentation);
-    success &= passed;
-    summarise(&results, success)
+    let mut outcome = run_side_by_side(programs)?;
+    outcome.add(pass_on(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"]))?);
+    summarise(&outcome)
+}
+
+/// What test programs printed that is of use at the end.
+#[derive(Debug)]
+struct Outcome {
+    /// The lines with results.
+    results: Vec<String>,
+    /// The output of the failed tests, by program.
+    failures: Vec<String>,
+    /// True if all programs exited with 0.
+    success: bool,
+}
+
+impl Outcome {
+    /// The outcome of no program.
+    fn none() -> Outcome {
+        Outcome { results: Vec::new(), failures: Vec::new(), success: true }
+    }
+
+    /// The outcome of a program that printed this text.
+    fn of(text: &str, success: bool) -> Outcome {
+        let results = text.lines().filter(|line| line.starts_with("test result:")).map(str::to_owned).collect();
+        Outcome { results, failures: failures(text).collect(), success }
+    }
+
+    fn add(&mut self, more: Outcome) {
+        self.results.extend(more.results);
+        self.failures.extend(more.failures);
+        self.success &= more.success;
+    }
+}
+
+/// Lines of a program's failures that are printed once more at the end.
+const FAILURE_LINES_MAX: usize = 100;
+
+/// Returns the outputs of the failed tests, an element for each test program. A program prints two
+/// sections `failures:`: outputs, and then names.
+fn failures(text: &str) -> impl Iterator<Item = String> {
+    text.split("\nfailures:\n").skip(1).step_by(2).map(|section| {
+        let lines: Vec<&str> = section.trim().lines().collect();
+        let kept = lines[..lines.len().min(FAILURE_LINES_MAX)].join("\n");
+        let left_out = lines.len().saturating_sub(FAILURE_LINES_MAX);
+        if left_out == 0 { kept } else { format!("{kept}\n({left_out} further lines stand above)") }
+    })
 }
 
 /// The variable that gives proptest the seed of its cases.
@@ -89,19 +130,17 @@ fn build() -> Result<Vec<TestProgram>> {
 }
 
 /// Runs test programs, as many at a time as there are processors. Prints the output of each when it
-/// has ended. Returns the lines with results, and whether all succeeded.
-fn run_side_by_side(programs: Vec<TestProgram>) -> Result<(Vec<String>, bool)> {
+/// has ended.
+fn run_side_by_side(programs: Vec<TestProgram>) -> Result<Outcome> {
     let at_a_time = std::thread::available_parallelism().map_or(1, |processors| processors.get());
     let remaining = Mutex::new(programs.into_iter());
-    let ended = Mutex::new((Vec::new(), true));
+    let ended = Mutex::new(Outcome::none());
     let work = || -> Result<()> {
         loop {
             let next = remaining.lock().expect("no thread panics with the lock").next();
             let Some(program) = next else { return Ok(()) };
-            let (lines, success) = run_program(&program)?;
-            let mut ended = ended.lock().expect("no thread panics with the lock");
-            ended.0.extend(lines);
-            ended.1 &= success;
+            let outcome = run_program(&program)?;
+            ended.lock().expect("no thread panics with the lock").add(outcome);
         }
     };
     std::thread::scope(|scope| {
@@ -111,9 +150,8 @@ fn run_side_by_side(programs: Vec<TestProgram>) -> Result<(Vec<String>, bool)> {
     Ok(ended.into_inner().expect("no thread panics with the lock"))
 }
 
-/// Runs a test program and prints its output. Returns the lines with results, and whether it
-/// succeeded.
-fn run_program(program: &TestProgram) -> Result<(Vec<String>, bool)> {
+/// Runs a test program and prints its output.
+fn run_program(program: &TestProgram) -> Result<Outcome> {
     println!("-- {} begins", program.name());
     let start = Instant::now();
     let mut command = Command::new(&program.executable);
@@ -126,11 +164,17 @@ fn run_program(program: &TestProgram) -> Result<(Vec<String>, bool)> {
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     // In one call, so that the outputs of two programs do not mix.
     println!("-- {} ({:.1} s)\n{text}{errors}", program.name(), start.elapsed().as_secs_f64());
-    Ok((text.lines().filter(|line| is_result(line)).map(str::to_owned).collect(), output.status.success()))
+    let mut outcome = Outcome::of(&text, output.status.success());
+    if !outcome.success && outcome.failures.is_empty() {
+        let (name, status) = (program.name(), output.status);
+        outcome.failures.push(format!("{name} ended with {status}, and no test of it is reported as failed"));
+    }
+    Ok(outcome)
 }
 
-/// Prints the lines with results once more, with their sums. Fails if a test failed.
-fn summarise(results: &[String], success: bool) -> Result<()> {
+/// Prints the lines with results once more, with their sums. Fails if a test failed, with the output
+/// of the failed tests as the error.
+fn summarise(Outcome { results, failures, success }: &Outcome) -> Result<()> {
     println!("-- results of all tests");
     for line in results {
         println!("{line}");
@@ -139,7 +183,7 @@ fn summarise(results: &[String], success: bool) -> Result<()> {
         ["passed", "failed", "ignored"].map(|word| results.iter().map(|line| count(line, word)).sum::<u64>());
     println!("-- {passed} tests passed, {failed} failed, {ignored} were ignored");
     if !success || failed > 0 {
-        bail!("tests failed");
+        bail!("{failed} tests failed\n{}", failures.join("\n"));
     }
     if passed == 0 {
         bail!("not a single test ran");
@@ -147,25 +191,18 @@ fn summarise(results: &[String], success: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command of cargo and passes its output on. Returns the lines with results, and whether
-/// the command succeeded.
-fn pass_on(command: &mut Command) -> Result<(Vec<String>, bool)> {
+/// Runs a command of cargo and passes its output on.
+fn pass_on(command: &mut Command) -> Result<Outcome> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo test")?;
     let output = child.stdout.take().context("cargo test has no output")?;
-    let mut results = Vec::new();
+    let mut text = String::new();
     for line in BufReader::new(output).lines() {
         let line = line?;
         println!("{line}");
-        if is_result(&line) {
-            results.push(line);
-        }
+        text.push_str(&line);
+        text.push('\n');
     }
-    Ok((results, child.wait()?.success()))
-}
-
-/// Returns true for a line with the result of a test program.
-fn is_result(line: &str) -> bool {
-    line.starts_with("test result:")
+    Ok(Outcome::of(&text, child.wait()?.success()))
 }
 
 /// Returns the number before a word in `test result: ok. 12 passed; 0 failed; ...`, 0 if the word
@@ -184,6 +221,35 @@ mod tests {
     fn results_are_counted() {
         let line = "test result: ok. 12 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.00s";
         assert_eq!((count(line, "passed"), count(line, "failed"), count(line, "ignored")), (12, 1, 3));
+    }
+
+    #[test]
+    fn the_output_of_failed_tests_is_part_of_the_error() {
+        let output = "\
+running 2 tests
+test good ... ok
+test bad ... FAILED
+
+failures:
+
+---- bad stdout ----
+thread 'bad' panicked at tests/it/main.rs:3:5:
+two is not three
+
+failures:
+    bad
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+        let error = summarise(&Outcome::of(output, false)).expect_err("a test failed").to_string();
+        let expected =
+            "1 tests failed\n---- bad stdout ----\nthread 'bad' panicked at tests/it/main.rs:3:5:\ntwo is not three";
+        assert_eq!(error, expected);
+        let endless = format!("\nfailures:\n\n{}\nfailures:\n    bad\n", "line\n".repeat(FAILURE_LINES_MAX + 7));
+        let two: Vec<String> = failures(&format!("{output}{endless}")).collect();
+        assert!(two.len() == 2 && expected.ends_with(&two[0]), "{two:?}");
+        assert!(two[1].ends_with("line\n(7 further lines stand above)"), "{two:?}");
+        assert_eq!(failures("test good ... ok\n").count(), 0);
     }
 
     #[test]
@@ -208,9 +274,10 @@ mod tests {
     fn the_failure_of_one_program_is_a_failure_of_all() {
         let program =
             |name: &str| TestProgram { is_integration: false, directory: "/".into(), executable: name.into() };
-        let (lines, success) = run_side_by_side(vec![program("true"), program("false")]).expect("both run");
-        assert!(lines.is_empty() && !success);
-        assert!(summarise(&["test result: ok. 1 passed; 0 failed".into()], true).is_ok());
-        assert!(summarise(&[], true).is_err(), "no test ran");
+        let outcome = run_side_by_side(vec![program("true"), program("false")]).expect("both run");
+        assert!(outcome.results.is_empty() && !outcome.success);
+        assert_eq!(outcome.failures, [": false ended with exit status: 1, and no test of it is reported as failed"]);
+        assert!(summarise(&Outcome::of("test result: ok. 1 passed; 0 failed", true)).is_ok());
+        assert!(summarise(&Outcome::none()).is_err(), "no test ran");
     }
 }

@@ -70,11 +70,12 @@ pub fn all(options: &Options) -> Result<()> {
     run(&ALL, options)
 }
 
-/// Runs checks; one that fails does not keep the others from running. Fails at the end and names
-/// all that failed.
+/// Runs checks; one that fails does not keep the others from running. At the end prints the errors
+/// once more, because thousands of lines may lie between, and fails with the names of the failed
+/// checks.
 fn run(steps: &[Step], options: &Options) -> Result<()> {
     let start = Instant::now();
-    let (mut rows, mut failed) = (Vec::new(), Vec::new());
+    let (mut rows, mut failed, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for (name, check) in steps {
         println!("== {name}");
         let began = Instant::now();
@@ -86,10 +87,12 @@ fn run(steps: &[Step], options: &Options) -> Result<()> {
         if let Err(error) = result {
             println!("{error:#}");
             failed.push(*name);
+            errors.push(format!("== {name} failed:\n{error:#}"));
         }
     }
     rows.push(row("all", "", start.elapsed().as_secs_f64()));
     println!("== times\n{}", rows.join("\n"));
+    errors.iter().for_each(|error| println!("{error}"));
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
 }
 

@@ -336,7 +336,7 @@ fn a_reload_does_not_open_a_device_in_use() {
     );
     server.folder.file("serve.toml", config(&more));
     server.signal(rustix::process::Signal::HUP);
-    // The server handles the signal before a request that follows it.
+    server.await_log("the configuration stays as it was");
     Client::of(&server.socket(), "").read(0, 512).expect("the old configuration stays");
     let (code, log) = server.end();
     assert_eq!(code, Some(0), "{log}");

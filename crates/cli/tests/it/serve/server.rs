@@ -1,9 +1,9 @@
 //! A running server process.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub struct Server {
     /// URIs of the lines `ready:`.
     pub uris: Vec<String>,
     out: mpsc::Receiver<String>,
-    log: Option<JoinHandle<String>>,
+    log: Log,
 }
 
 impl Server {
@@ -55,13 +55,8 @@ impl Server {
         let (sender, out) = mpsc::channel();
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).for_each(|line| drop(sender.send(line))));
-        let mut stderr = child.stderr.take().expect("it is piped");
-        let log = std::thread::spawn(move || {
-            let mut text = String::new();
-            let _ = stderr.read_to_string(&mut text);
-            text
-        });
-        let mut server = Server { folder, child, uris: Vec::new(), out, log: Some(log) };
+        let log = Log::follow(child.stderr.take().expect("it is piped"));
+        let mut server = Server { folder, child, uris: Vec::new(), out, log };
         server.await_ready(&args);
         server
     }
@@ -72,7 +67,7 @@ impl Server {
             Ok(line) => self.uris.push(uri(&line)),
             Err(_) => {
                 let _ = self.child.kill();
-                let log = self.log();
+                let log = self.log.whole();
                 panic!("it is not ready with {args:?}:\n{log}");
             }
         }
@@ -103,7 +98,7 @@ impl Server {
     #[track_caller]
     pub fn ended(mut self) -> (Option<i32>, String) {
         let code = self.wait();
-        let log = self.log();
+        let log = self.log.whole();
         assert!(!log.contains("panicked"), "{log}");
         assert!(!self.socket().exists(), "the socket is left behind");
         (code, log)
@@ -119,7 +114,7 @@ impl Server {
             std::thread::sleep(Duration::from_millis(10));
         }
         let _ = self.child.kill();
-        let log = self.log();
+        let log = self.log.whole();
         panic!("it does not end:\n{log}");
     }
 
@@ -131,8 +126,10 @@ impl Server {
         kib * 1024
     }
 
-    fn log(&mut self) -> String {
-        self.log.take().map(|log| log.join().unwrap_or_default()).unwrap_or_default()
+    /// Waits until the log has a line that contains a text.
+    #[track_caller]
+    pub fn await_log(&self, expected: &str) {
+        self.log.await_line(expected);
     }
 }
 
@@ -140,6 +137,46 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The log of a running server, which a thread reads from a pipe.
+struct Log {
+    lines: Arc<(Mutex<String>, Condvar)>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Log {
+    fn follow(stderr: ChildStderr) -> Log {
+        let lines: Arc<(Mutex<String>, Condvar)> = Arc::default();
+        let shared = lines.clone();
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let (text, grown) = &*shared;
+                let mut text = text.lock().expect("no thread panics with the lock");
+                text.push_str(&line);
+                text.push('\n');
+                grown.notify_all();
+            }
+        });
+        Log { lines, reader: Some(reader) }
+    }
+
+    #[track_caller]
+    fn await_line(&self, expected: &str) {
+        let (text, grown) = &*self.lines;
+        let text = text.lock().expect("no thread panics with the lock");
+        let waited = grown.wait_timeout_while(text, PATIENCE, |text| !text.contains(expected));
+        let (text, _) = waited.expect("no thread panics with the lock");
+        assert!(text.contains(expected), "`{expected}` is not logged:\n{text}");
+    }
+
+    /// The log of a server that has ended.
+    fn whole(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+        self.lines.0.lock().expect("no thread panics with the lock").clone()
     }
 }
 
