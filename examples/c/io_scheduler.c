@@ -48,11 +48,8 @@ static void deferred_work(struct io_scheduler *scheduler)
 /* Waits for a request, the next timer of the library or the end. */
 static void wait_for_work(struct io_scheduler *scheduler)
 {
-	uint64_t at_ns;
-	if (hoistway_next_timer(scheduler->queue, &at_ns) != HOISTWAY_OK) {
-		pthread_cond_wait(&scheduler->work, &scheduler->lock);
-		return;
-	}
+	uint64_t at_ns = UINT64_MAX; /* it stays so without a timer */
+	hoistway_next_timer(scheduler->queue, &at_ns);
 	struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u), .tv_nsec = (long)(at_ns % 1000000000u)};
 	pthread_cond_timedwait(&scheduler->work, &scheduler->lock, &at);
 }
@@ -76,14 +73,13 @@ static void serve(struct io_scheduler *scheduler, const struct hoistway_request 
 static void *io_thread(void *argument)
 {
 	struct io_scheduler *scheduler = argument;
-	struct hoistway_queue *queue = scheduler->queue;
 	pthread_mutex_lock(&scheduler->lock);
 	while (!scheduler->stopping) {
 		struct hoistway_request next;
 		uint64_t at_ns;
-		while (hoistway_next_timer(queue, &at_ns) == HOISTWAY_OK && at_ns <= now_ns())
-			hoistway_timer(queue, now_ns());
-		int32_t status = hoistway_next(queue, now_ns(), &next);
+		while (hoistway_next_timer(scheduler->queue, &at_ns) == HOISTWAY_OK && at_ns <= now_ns())
+			hoistway_timer(scheduler->queue, now_ns());
+		int32_t status = hoistway_next(scheduler->queue, now_ns(), &next);
 		check("hoistway_next", status);
 		deferred_work(scheduler);
 		if (status == HOISTWAY_OK)
@@ -98,14 +94,14 @@ static void *io_thread(void *argument)
 /* Makes the queue. Returns false if no elevator has the name, or without memory. */
 static bool create_queue(struct io_scheduler *scheduler)
 {
-	const struct io_scheduler_config *from = &scheduler->config;
-	struct hoistway_capacity capacity = {.requests = from->requests, .contexts = from->contexts};
-	int32_t elevator = hoistway_elevator_index(from->elevator, strlen(from->elevator));
+	const char *name = scheduler->config.elevator;
+	int32_t elevator = hoistway_elevator_index(name, strlen(name));
+	struct hoistway_capacity capacity = {.requests = scheduler->config.requests, .contexts = scheduler->config.contexts};
 	struct hoistway_config config;
 	hoistway_config_default(&config);
-	config.layer = 5;       /* the block layer of Linux 6.1 */
-	config.nr_requests = 0; /* limited by the capacity */
-	config.plugging = config.merging = 0;
+	config.layer = 5; /* the block layer of Linux 6.1 */
+	/* The capacity limits the requests; each bio is a request, and is queued at once. */
+	config.nr_requests = config.plugging = config.merging = 0;
 	size_t size = hoistway_queue_size(&capacity);
 	scheduler->queue = elevator < 0 ? NULL : aligned_alloc(HOISTWAY_ALIGNMENT, size);
 	return scheduler->queue &&
@@ -125,14 +121,11 @@ struct io_scheduler *io_scheduler_create(const struct io_scheduler_config *confi
 	pthread_condattr_destroy(&monotonic);
 	pthread_mutex_init(&scheduler->lock, NULL);
 	bool ok = create_queue(scheduler);
-	while (ok && scheduler->started < config->io_threads) {
-		ok = pthread_create(&scheduler->threads[scheduler->started], NULL, io_thread, scheduler) == 0;
-		scheduler->started += ok;
-	}
-	if (ok)
-		return scheduler;
-	io_scheduler_destroy(scheduler);
-	return NULL;
+	for (; ok && scheduler->started < config->io_threads; scheduler->started += ok)
+		ok = !pthread_create(&scheduler->threads[scheduler->started], NULL, io_thread, scheduler);
+	if (!ok)
+		io_scheduler_destroy(scheduler);
+	return ok ? scheduler : NULL;
 }
 
 hoistway_context io_scheduler_open(struct io_scheduler *scheduler, uint32_t number, uint32_t level)

@@ -121,6 +121,20 @@ fn replayed_requests_are_dispatched_in_the_recorded_order() {
     }
 }
 
+#[test]
+fn the_elevator_of_the_storage_engine_has_150_lines_of_code() {
+    let source = text(&format!("{EXAMPLES}/io_scheduler.c"));
+    let mut in_comment = false;
+    let is_code = |line: &&str| {
+        let line = line.trim();
+        let begins = line.starts_with("/*");
+        let is_comment = in_comment || begins;
+        in_comment = is_comment && !line.ends_with("*/");
+        !line.is_empty() && !is_comment
+    };
+    assert_eq!(source.lines().filter(is_code).count(), 150);
+}
+
 /// Runs `replay` with requests that are wrong.
 fn check_errors(prefix: &Path, replay: &Path, linking: Linking) {
     let wrong = scratch(&format!("wrong-{linking:?}")).join("wrong.txt");
