@@ -11,8 +11,10 @@ use signal_hook::low_level;
 use crate::engine::{Event, Signal};
 use crate::wake::Waker;
 
+/// The handled signals, in the order of their events if several are pending: a reload that was
+/// requested before the end is not refused because of the end.
 const HANDLED: [(i32, Signal); 4] =
-    [(SIGTERM, Signal::Terminate), (SIGINT, Signal::Terminate), (SIGHUP, Signal::Reload), (SIGCHLD, Signal::Child)];
+    [(SIGHUP, Signal::Reload), (SIGCHLD, Signal::Child), (SIGTERM, Signal::Terminate), (SIGINT, Signal::Terminate)];
 
 /// Handlers of signals, until this value is dropped. The default action is not restored.
 #[derive(Debug)]

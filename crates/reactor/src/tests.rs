@@ -529,6 +529,20 @@ fn an_engine_is_dropped_with_pending_operations(mut harness: Harness<impl Engine
     harness.engine.turn(Some(0), &mut harness.events).expect("a turn");
 }
 
+fn the_lock_of_a_file_is_free_after_the_engine(mut harness: Harness<impl Engine>) {
+    let temporary = temporary_file();
+    temporary.as_file().set_len(4096).expect("a length");
+    let open = || OwnedFd::from(temporary.reopen().expect("the file again"));
+    let lock = |file: &OwnedFd| rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    let served = open();
+    lock(&served).expect("a free lock");
+    let file = harness.engine.open(served);
+    harness.read(file, 0, 4096);
+    assert!(lock(&open()).is_err(), "the engine holds the lock");
+    drop(harness);
+    lock(&open()).expect("the engine has closed the file");
+}
+
 macro_rules! both_engines {
     ($($test:ident),* $(,)?) => {
         mod uring {
@@ -575,6 +589,7 @@ both_engines!(
     errors_of_files_are_reported,
     many_operations_are_in_flight_at_once,
     an_engine_is_dropped_with_pending_operations,
+    the_lock_of_a_file_is_free_after_the_engine,
 );
 
 #[test]

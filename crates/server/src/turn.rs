@@ -43,7 +43,7 @@ impl<E: Engine> Server<E> {
     /// # Errors
     /// When the engine fails.
     pub fn turn(&mut self) -> io::Result<Turn> {
-        if let Some(turn) = self.pending_turns.pop_front() {
+        if let Some(turn) = self.next_result() {
             return Ok(turn);
         }
         let until = self.next_wake();
@@ -73,11 +73,14 @@ impl<E: Engine> Server<E> {
         self.admit_memory_waiters();
         self.send_messages();
         self.continue_drain();
-        // If a turn has several results, each call returns one.
-        Ok(match self.drain.ended() {
-            Some(clean) => Turn::Ended { clean },
-            None => self.pending_turns.pop_front().unwrap_or(Turn::Running),
-        })
+        Ok(self.next_result().unwrap_or(Turn::Running))
+    }
+
+    /// Returns the next result that the caller must act on: each call of [`Server::turn`] returns
+    /// one, and the end of the server follows all others.
+    fn next_result(&mut self) -> Option<Turn> {
+        let ended = || self.drain.ended().map(|clean| Turn::Ended { clean });
+        self.pending_turns.pop_front().or_else(ended)
     }
 
     /// Returns the time in ns at which the server must act even without an event.

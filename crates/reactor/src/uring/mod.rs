@@ -330,7 +330,7 @@ impl Engine for Uring {
 impl Drop for Uring {
     /// Closes all listeners and connections, and waits up to 5 s for pending operations, because
     /// the kernel may still access their memory. Leaks the memory if operations are pending after
-    /// that.
+    /// that. Closes the files, so that their locks are free.
     fn drop(&mut self) {
         for index in 0..self.listeners.len() {
             self.remove_listener(ListenerId(index as u32));
@@ -351,6 +351,11 @@ impl Drop for Uring {
             std::mem::forget(std::mem::replace(&mut self.connections, Table::new()));
             self.receive_buffers.leak();
             std::mem::forget(self.pool.clone());
+        }
+        // The kernel closes the files of a ring, and so releases their locks, only a moment after
+        // the ring. Another server may open them at once.
+        if let Err(error) = self.ring.submitter().unregister_files() {
+            tracing::debug!(%error, "the files cannot be unregistered from io_uring");
         }
     }
 }

@@ -3,10 +3,13 @@
 use hoistway_nbd::wire::{Command, Errno};
 
 use super::world::{MS, World, user};
-use crate::{Bounds, Purpose};
+use crate::{Bounds, Purpose, Turn};
 use hoistway_reactor::Signal;
 
 const DISK: &str = "[[device]]\nname = \"d\"\nbackend = \"mem:64M\"\ndrive = \"sata-7200-2006\"\nelevator = \"noop\"\n[[export]]\nname = \"x\"\ndevice = \"d\"\n";
+
+/// A device that is flushed in no time.
+const MEMORY: &str = "[[device]]\nname = \"d\"\nbackend = \"mem:64M\"\n[[export]]\nname = \"x\"\ndevice = \"d\"\n";
 
 /// The error ERR_SHUTDOWN of an option, in network byte order.
 const SHUTDOWN: [u8; 4] = 0x8000_0007_u32.to_be_bytes();
@@ -104,6 +107,20 @@ fn the_first_signal_during_a_shutdown_loses_no_requests() {
     assert!(client.replies[0].result.is_ok());
     world.pass(100 * MS);
     assert_eq!(world.ended, Some(true));
+}
+
+#[test]
+fn a_reload_that_comes_with_the_end_is_not_lost() {
+    let mut world = World::of(MEMORY);
+    for signal in [Signal::Reload, Signal::Terminate] {
+        world.sim.borrow_mut().signal_in(MS / 2, signal);
+    }
+    let mut results = Vec::new();
+    while !matches!(results.last(), Some(Turn::Ended { .. })) {
+        let result = world.server.run().expect("an intact engine");
+        results.extend((result != Turn::Alarm).then_some(result));
+    }
+    assert_eq!(results, [Turn::Reload, Turn::Draining, Turn::Ended { clean: true }]);
 }
 
 #[test]
