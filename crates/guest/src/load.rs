@@ -406,14 +406,37 @@ mod tests {
         }
         let setup = Setup { bytes: 4 << 20, writers: 3, readers: 2, planted, ..Setup::new(&path, 1) };
         let load = Load::start(setup).expect("the file can be written");
-        thread::sleep(Duration::from_millis(400));
+        let begun = Instant::now();
+        while !load.has_shown(planted) && begun.elapsed() < Duration::from_secs(120) {
+            thread::sleep(Duration::from_millis(10));
+        }
         load.shared.stop.store(true, Ordering::SeqCst);
         let outcome = load.abandon_compared();
         let _ = std::fs::remove_file(&path);
         Some(outcome)
     }
 
+    /// What the verification says of a planted fault.
+    fn damage_of(planted: Planted) -> &'static str {
+        match planted {
+            Planted::Lost => "lost write: sequence",
+            Planted::Misplaced => "misplaced: the cell of address",
+        }
+    }
+
     impl Load {
+        /// Returns true if the load did enough to judge it, or has found the planted fault.
+        fn has_shown(&self, planted: Option<Planted>) -> bool {
+            let messages = self.shared.messages.lock().expect("no thread panics");
+            let figures = &self.shared.figures;
+            let at_least = |figure: &AtomicU64, least| figure.load(Ordering::SeqCst) >= least;
+            match planted {
+                Some(planted) => messages.iter().any(|message| message.contains(damage_of(planted))),
+                None if !messages.is_empty() => true,
+                None => at_least(&figures.writes, 100) && at_least(&figures.reads, 10) && at_least(&figures.checked, 1),
+            }
+        }
+
         /// Ends like [`Load::finish`], without the caches of the whole machine.
         fn abandon_compared(mut self) -> Outcome<Counts> {
             for thread in self.threads.drain(..) {
@@ -440,7 +463,7 @@ mod tests {
     fn a_write_that_is_left_out_is_found_as_lost() {
         if let Some(outcome) = run(Some(Planted::Lost)) {
             let message = outcome.expect_err("a write was left out");
-            assert!(message.contains("lost write: sequence"), "{message}");
+            assert!(message.contains(damage_of(Planted::Lost)), "{message}");
         }
     }
 
@@ -448,7 +471,7 @@ mod tests {
     fn a_write_to_another_address_is_found_as_misplaced() {
         if let Some(outcome) = run(Some(Planted::Misplaced)) {
             let message = outcome.expect_err("a write went to another address");
-            assert!(message.contains("misplaced: the cell of address"), "{message}");
+            assert!(message.contains(damage_of(Planted::Misplaced)), "{message}");
         }
     }
 }

@@ -45,22 +45,47 @@ pub struct Played {
     pub longest_us: u64,
 }
 
+/// The clock of a player, which began with it.
+trait Clock {
+    fn elapsed(&self) -> Duration;
+    fn sleep(&self, time: Duration);
+}
+
+impl Clock for Instant {
+    fn elapsed(&self) -> Duration {
+        Instant::elapsed(self)
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
 /// Reads a file through the page cache at a rate, for a time; the file begins again at its end. A
 /// player that is late reads as fast as it can and does not skip.
 pub fn play(path: &Path, bytes_per_second: u64, duration: Duration) -> Outcome<Played> {
+    play_by(Instant::now, path, bytes_per_second, duration)
+}
+
+fn play_by<C: Clock>(
+    start: impl FnOnce() -> C,
+    path: &Path,
+    bytes_per_second: u64,
+    duration: Duration,
+) -> Outcome<Played> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let mut file = File::open(path).map_err(failed)?;
     system::forget_pages(&file)?;
     let mut buffer = vec![0; READ_BYTES];
-    let (begun, mut read, mut times) = (Instant::now(), 0u64, Vec::new());
-    while begun.elapsed() < duration {
+    let (clock, mut read, mut times) = (start(), 0u64, Vec::new());
+    while clock.elapsed() < duration {
         let due = Duration::from_nanos(read.saturating_mul(1_000_000_000) / bytes_per_second.max(1));
-        if let Some(wait) = due.checked_sub(begun.elapsed()) {
-            std::thread::sleep(wait);
+        if let Some(wait) = due.checked_sub(clock.elapsed()) {
+            clock.sleep(wait);
         }
-        let asked = Instant::now();
+        let asked = clock.elapsed();
         let count = file.read(&mut buffer).map_err(failed)?;
-        times.push(asked.elapsed());
+        times.push(clock.elapsed().saturating_sub(asked));
         if count == 0 {
             system::forget_pages(&file)?;
             file = File::open(path).map_err(failed)?;
@@ -69,7 +94,7 @@ pub fn play(path: &Path, bytes_per_second: u64, duration: Duration) -> Outcome<P
     }
     times.sort_unstable();
     let microseconds = |time: Option<&Duration>| time.map_or(0, |time| time.as_micros() as u64);
-    let elapsed_us = begun.elapsed().as_micros().max(1) as u64;
+    let elapsed_us = clock.elapsed().as_micros().max(1) as u64;
     Ok(Played {
         bytes_per_second: read.saturating_mul(1_000_000) / elapsed_us,
         p99_us: microseconds(times.get(times.len() * 99 / 100)),
@@ -93,14 +118,35 @@ impl Played {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    /// A clock of which a sleep takes its time exactly, and anything else a microsecond.
+    struct Simulated(Cell<Duration>);
+
+    impl Clock for Simulated {
+        fn elapsed(&self) -> Duration {
+            self.0.update(|now| now + Duration::from_micros(1));
+            self.0.get()
+        }
+
+        fn sleep(&self, time: Duration) {
+            self.0.update(|now| now + time);
+        }
+    }
 
     #[test]
     fn a_player_keeps_its_rate_on_a_fast_disk_and_its_line_is_parsed() {
         let path = std::env::temp_dir().join(format!("hoistway-film-{}", std::process::id()));
         std::fs::write(&path, vec![1; 200_000]).expect("a file");
-        let played = play(&path, 1_000_000, Duration::from_millis(400)).expect("it is readable");
-        assert!((500_000..1_500_000).contains(&played.bytes_per_second), "{played:?}");
+        let (rate, duration) = (1_000_000, Duration::from_millis(400));
+        let exact = play_by(|| Simulated(Cell::default()), &path, rate, duration).expect("it is readable");
+        assert!((900_000..1_100_000).contains(&exact.bytes_per_second), "{exact:?}");
+        assert_eq!((exact.p99_us, exact.longest_us), (1, 1));
+        // On a busy machine a player is late, or reads nothing at all, but is never early.
+        let played = play(&path, rate, duration).expect("it is readable");
+        assert!(played.bytes_per_second < 1_500_000, "{played:?}");
         assert_eq!(Played::parse(&played.line()), Some(played));
         assert_eq!(Played::parse("1 2"), None);
         std::fs::remove_file(path).expect("it exists");
