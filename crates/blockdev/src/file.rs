@@ -612,6 +612,10 @@ fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), Backen
                         name.map(|(pid, name)| format!(": process {pid} ({})", name.unwrap_or_default().trim()));
                     return Err(BackendError::Locked { path: path.into(), holder: holder.unwrap_or_default() });
                 }
+                #[cfg(test)]
+                if let Some(act) = WHILE_LOCKED.take() {
+                    act();
+                }
                 std::thread::sleep(LOCK_PAUSE);
             }
             // File systems without locks (some network file systems) are served without a lock.
@@ -628,6 +632,12 @@ fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), Backen
 /// The number of attempts to take the lock.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+
+#[cfg(test)]
+thread_local! {
+    /// What a test does after the first attempt of this thread to take a lock has failed.
+    pub(crate) static WHILE_LOCKED: std::cell::Cell<Option<Box<dyn FnOnce()>>> = std::cell::Cell::default();
+}
 
 /// Returns the process that holds a lock on a file, from `/proc/locks` (proc(5)).
 fn holder(file: &std::fs::File) -> Option<u32> {

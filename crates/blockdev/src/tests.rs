@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -12,6 +14,7 @@ use hoistway_config::BackendConfig;
 use hoistway_qos::{Begin, IoError, RequestOp};
 use hoistway_reactor::{Allocation, Engine, Event, IoDone, Options, Threads, Uring};
 
+use crate::file::WHILE_LOCKED;
 use crate::{Backend, BackendError, IoOutput, Operation, Started};
 
 /// A backend on an engine.
@@ -51,7 +54,7 @@ impl<E: Engine> TestBackend<E> {
     }
 
     fn next_changed(&mut self, change: impl Fn(RequestOp, &mut IoDone)) -> (u64, Result<IoOutput, IoError>) {
-        let end_ns = self.engine.now_ns() + 20_000_000_000;
+        let end_ns = self.engine.now_ns() + PATIENCE.as_nanos() as u64;
         let mut events = Vec::new();
         loop {
             assert!(self.engine.now_ns() < end_ns, "nothing ends");
@@ -133,7 +136,41 @@ fn file(path: &Path, direct: Option<bool>) -> BackendConfig {
 }
 
 fn threads(config: &BackendConfig) -> Result<TestBackend<Threads>, BackendError> {
-    TestBackend::new(Threads::new(&options()).expect("an engine"), config)
+    TestBackend::new(threads_engine(), config)
+}
+
+fn threads_engine() -> Threads {
+    Threads::new(&options()).expect("an engine")
+}
+
+/// The time after which a state that a test waits for does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Opens a file again that was open in this process. A process that another test starts has the
+/// former descriptor, and with it the lock, until it runs its program.
+fn reopened<E: Engine>(engine: impl Fn() -> E, config: &BackendConfig) -> TestBackend<E> {
+    let begun = Instant::now();
+    loop {
+        match TestBackend::new(engine(), config) {
+            Ok(backend_under_test) => return backend_under_test,
+            Err(BackendError::Locked { .. }) if begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(error) => panic!("it is free again: {error}"),
+        }
+    }
+}
+
+/// Waits until no process has a lock of a file.
+fn await_unlocked(path: &Path) {
+    let file = std::fs::File::open(path).expect("the file");
+    let begun = Instant::now();
+    while rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
+        assert!(begun.elapsed() < PATIENCE, "the lock stays");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // The lock would stay with a copy of the descriptor.
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::Unlock).expect("unlocked");
 }
 
 fn temporary(bytes: u64) -> tempfile::NamedTempFile {
@@ -218,7 +255,10 @@ fn files_keep_data_on_every_engine_with_and_without_direct_io() {
         temporary.as_file().set_len(0).expect("emptied");
         temporary.as_file().set_len(size).expect("a length");
         match Uring::new(&options()) {
-            Ok(engine) => compare_with_model(TestBackend::new(engine, &config).expect("a file"), 10 + seed as u64),
+            Ok(_) => {
+                let uring = reopened(|| Uring::new(&options()).expect("an engine"), &config);
+                compare_with_model(uring, 10 + seed as u64);
+            }
             Err(error) => eprintln!("skipped: io_uring is not available: {error}"),
         }
         assert_eq!(temporary.as_file().metadata().expect("its length").len(), size, "its length never changes");
@@ -380,21 +420,30 @@ fn a_file_has_one_writer() {
     let error = threads(&file(temporary.path(), None)).err().expect("it is in use").to_string();
     assert!(error.starts_with(&format!("{}: in use by another", temporary.path().display())), "{error}");
     drop(first);
-    threads(&file(temporary.path(), None)).expect("it is free again");
+    reopened(threads_engine, &file(temporary.path(), None));
 }
 
 #[test]
 fn the_lock_of_a_dead_process_is_awaited() {
     let temporary = temporary(4096);
-    // The shell and `flock` end at once; `sleep` keeps the file open, and with it the lock, for 0.3
-    // s more.
-    let sequence = "exec 3<>\"$1\"; flock -x 3 || exit 9; sleep 0.3 3<&3 >/dev/null 2>&1 &";
-    let shell = std::process::Command::new("sh").args(["-c", sequence, "sh"]).arg(temporary.path()).status();
-    if !shell.is_ok_and(|status| status.success()) {
+    // The shell and `flock` end at once; `cat` keeps the file open, and with it the lock, until its
+    // input ends.
+    let sequence = "exec 3<>\"$1\" 4<&0; flock -x 3 || exit 9; cat 3<&3 <&4 >/dev/null 2>&1 &";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", sequence, "sh"]).arg(temporary.path()).stdin(Stdio::piped());
+    let mut shell = shell.spawn().expect("a shell");
+    let input = shell.stdin.take();
+    if !shell.wait().is_ok_and(|status| status.success()) {
         eprintln!("skipped: flock(1) is not installed");
         return;
     }
+    let path = temporary.path().to_owned();
+    WHILE_LOCKED.set(Some(Box::new(move || {
+        drop(input);
+        await_unlocked(&path);
+    })));
     threads(&file(temporary.path(), None)).expect("the lock goes when the last of a dead process has ended");
+    assert!(WHILE_LOCKED.take().is_none(), "the file was locked at first");
 }
 
 #[test]
@@ -438,5 +487,5 @@ fn a_file_on_tmpfs_is_detected() {
         backend_under_test.backend.describe()
     );
     drop(backend_under_test);
-    compare_with_model(threads(&file(temporary.path(), None)).expect("a file"), 5);
+    compare_with_model(reopened(threads_engine, &file(temporary.path(), None)), 5);
 }
