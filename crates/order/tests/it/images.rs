@@ -39,6 +39,25 @@ fn placement_of(tree: &Tree, name: &str) -> Placement {
     tree.entry(id(tree, name)).placement
 }
 
+/// Makes a file whose data are dirty.
+fn rewrite(image: &Image, name: &str, bytes: usize) {
+    // ext4 writes a file at once that is truncated and written again (auto_da_alloc).
+    let _ = fs::remove_file(image.path(name));
+    image.file(name, vec![3; bytes]);
+}
+
+/// Makes a dirty file and looks up its offset, which returns the number of files that are not
+/// written, until it is one. Another process may call sync(2) in between, which writes the file.
+fn not_written<T>(mut attempt: impl FnMut() -> (usize, T)) -> T {
+    (0..20)
+        .map(|number| {
+            std::thread::sleep(std::time::Duration::from_millis(50 * number));
+            attempt()
+        })
+        .find_map(|(files, found)| (files == 1).then_some(found))
+        .expect("a file that was not written in one of the attempts")
+}
+
 /// Creates a file of `bytes` bytes with data from `at` on.
 fn sparse(path: &Path, at: u64, data: &[u8], bytes: u64) {
     let mut file = File::create(path).unwrap();
@@ -151,11 +170,14 @@ fn all_extents_of_a_fragmented_file_are_reported() {
 fn dirty_data_have_no_offset_until_they_are_synced() {
     let Some(image) = Image::new("ext4", &[]) else { return };
     image.sync();
-    image.file("young", vec![1; 50_000]);
-    let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
-    let (summary, problems) = locate_all(&mut tree, &locate::Options::default());
-    assert!(problems.is_empty());
-    assert_eq!((summary.not_written, placement_of(&tree, "young")), (1, Placement::Unknown));
+    let mut tree = not_written(|| {
+        rewrite(&image, "young", 50_000);
+        let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
+        let (summary, problems) = locate_all(&mut tree, &locate::Options::default());
+        assert!(problems.is_empty());
+        (summary.not_written, tree)
+    });
+    assert_eq!(placement_of(&tree, "young"), Placement::Unknown);
     let (summary, _) = locate_all(&mut tree, &locate::Options { sync: true, ..locate::Options::default() });
     assert_eq!(summary.not_written, 0);
     assert!(matches!(placement_of(&tree, "young"), Placement::Offset(_)));
@@ -208,25 +230,18 @@ fn inode_tables_agree_with_the_file_system() {
         pieces.sync_all().unwrap();
     }
     fs::hard_link(image.path("pieces"), image.path("linked")).unwrap();
-    rustix::fs::sync();
-    // Another process may call sync(2) at the same time, which writes this file.
-    let (read, by_tables, asked, by_asking) = (0..20)
-        .map(|attempt| {
-            std::thread::sleep(std::time::Duration::from_millis(50 * attempt));
-            // ext4 writes a file at once that is truncated and written again (auto_da_alloc).
-            let _ = fs::remove_file(image.path("not written"));
-            image.file("not written", vec![3; 10_000]);
-            let mut read = located_tree(&image.root);
-            let (by_tables, problems) = locate_all(&mut read, &locate::Options::default());
-            assert_eq!(problems, []);
-            let mut asked = located_tree(&image.root);
-            let options = locate::Options { skip_inode_tables: true, ..locate::Options::default() };
-            let (by_asking, problems) = locate_all(&mut asked, &options);
-            assert_eq!(problems, []);
-            (read, by_tables, asked, by_asking)
-        })
-        .find(|(.., by_asking)| by_asking.not_written == 1)
-        .expect("a file that was not written in one of the attempts");
+    image.sync();
+    let (read, by_tables, asked, by_asking) = not_written(|| {
+        rewrite(&image, "not written", 10_000);
+        let mut read = located_tree(&image.root);
+        let (by_tables, problems) = locate_all(&mut read, &locate::Options::default());
+        assert_eq!(problems, []);
+        let mut asked = located_tree(&image.root);
+        let options = locate::Options { skip_inode_tables: true, ..locate::Options::default() };
+        let (by_asking, problems) = locate_all(&mut asked, &options);
+        assert_eq!(problems, []);
+        (by_asking.not_written, (read, by_tables, asked, by_asking))
+    });
     // Not decided by their inodes: the empty file, the inline file, files that begin with a hole or
     // were never written, the dirty file, and the 40 fragmented files with two names.
     assert_eq!((by_tables.files, by_tables.from_inode_tables, by_asking.from_inode_tables), (607, 600, 0));
@@ -251,7 +266,7 @@ fn inode_tables_of_all_layouts_are_read() {
         for number in 0..300 {
             image.file(&format!("d{}/{number}", number % 40), vec![1; 5000]);
         }
-        rustix::fs::sync();
+        image.sync();
         let mut read = located_tree(&image.root);
         let (by_tables, _) = locate_all(&mut read, &locate::Options::default());
         assert_eq!(by_tables.from_inode_tables, 300, "{options:?}");

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::tree::{FileSnapshot, Takes, make, snapshot};
 use super::{archive_into, is_installed, is_possible, is_root};
+use crate::common::image::unmount;
 
 /// A file system mounted in a temporary directory.
 struct Mounted {
@@ -57,7 +58,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if self.is_mounted {
-            let _ = Command::new("umount").arg(self.root()).status();
+            unmount(&self.root());
         }
     }
 }

@@ -55,16 +55,22 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        // Walks of other tests may have the mount point open for a moment.
-        for _ in 0..40 {
-            let unmounted = Command::new("umount").arg("-R").arg(&self.root).output();
-            if unmounted.is_ok_and(|unmounted| unmounted.status.success()) {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-        eprintln!("{} stays mounted", self.root.display());
+        unmount(&self.root);
     }
+}
+
+/// Unmounts a file system and those below it.
+pub fn unmount(root: &Path) {
+    // Walks of other tests, and programs that they start, may have the mount point open for a
+    // moment.
+    for _ in 0..400 {
+        let unmounted = Command::new("umount").arg("-R").arg(root).output();
+        if unmounted.is_ok_and(|unmounted| unmounted.status.success()) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    eprintln!("{} stays mounted", root.display());
 }
 
 fn mounted(mount: &mut Command, folder: Folder, root: PathBuf) -> Option<Image> {
