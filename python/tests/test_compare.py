@@ -111,14 +111,14 @@ def test_the_interpreter_runs_during_a_simulation_and_ctrl_c_ends_it() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=press)
-    thread.start()
     with pytest.raises(KeyboardInterrupt):
+        thread.start()
         hw.compare(job, drive=DRIVE, elevators=["deadline"], progress=False)
     ended = time.monotonic()
     thread.join()
     assert len(ticks) == 10
-    # The goal is a second; a loaded machine gets more.
-    assert ended - pressed[0] < 10
+    # The goal is a second; a loaded machine gets more. Without Ctrl-C the simulation takes hours.
+    assert ended - pressed[0] < 60
 
 
 def test_notes_are_logged(caplog: pytest.LogCaptureFixture) -> None:

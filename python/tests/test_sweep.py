@@ -29,6 +29,10 @@ points_per_file = 2
 """
 
 
+# The time after which a state that a test waits for does not come.
+PATIENCE_S = 60
+
+
 @pytest.fixture
 def spec(tmp_path: Path, job_file: Path) -> Path:
     path = tmp_path / "sweep.toml"
@@ -158,17 +162,34 @@ def test_a_wrong_engine_is_refused(spec: Path, tmp_path: Path) -> None:
         hw.sweep(spec, tmp_path / "results", on=3)
 
 
-def test_ctrl_c_keeps_the_results_so_far(spec: Path, tmp_path: Path, expected: dict[str, bytes]) -> None:
+def test_ctrl_c_keeps_the_results_so_far(
+    spec: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     output = tmp_path / "results"
+    simulate = _sweep.simulate
+    tasks: list[_sweep.Task] = []
+    is_pressed = threading.Event()
+
+    def held(task: _sweep.Task) -> list[_sweep.Files]:
+        tasks.append(task)
+        # The sweep does not end before the signal.
+        if len(tasks) > 1:
+            is_pressed.wait(PATIENCE_S)
+        return simulate(task)
 
     def press() -> None:
-        while not any((output / "points").glob("*.parquet")):
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            if any((output / "points").glob("*.parquet")):
+                os.kill(os.getpid(), signal.SIGINT)
+                break
             time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
+        is_pressed.set()
 
+    monkeypatch.setattr(_sweep, "simulate", held)
     thread = threading.Thread(target=press)
-    thread.start()
     with concurrent.futures.ThreadPoolExecutor(1) as executor, pytest.raises(KeyboardInterrupt):
+        thread.start()
         hw.sweep(spec, output, on=executor)
     thread.join()
     assert contents(output).items() < expected.items()
