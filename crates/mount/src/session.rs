@@ -32,6 +32,10 @@ const THREADS_MIN: usize = 2;
 /// to choose while another is in flight. With a single request in flight a sequential reader's
 /// queue would be empty after each completion, and its time slice would pass idle.
 const READ_AHEAD: u32 = 4 << 20;
+/// Time that the session threads get to end after an unmount of a mount that was not busy. More
+/// than a moment is needed only on a loaded machine, or if another mount namespace has a copy of
+/// the mount.
+const CLEAN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that the session threads get to end after a lazy unmount.
 const DETACHED_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time before a lazy unmount at which syncfs(2) is called once more on the mount.
@@ -203,24 +207,24 @@ impl Unmounter {
         let now = Instant::now();
         let mut retry =
             BusyRetry { deadline: now + grace, running_sync: None, is_final_sync: false, sync_deadline: now };
-        loop {
+        let timeout = loop {
             if shared.has_ended_within(RETRY_INTERVAL.min(grace)) {
                 return Ok(Unmounted::Clean);
             }
             match unmount_at(&shared.mount_point, false) {
-                Ok(()) => break,
+                Ok(()) => break CLEAN_TIMEOUT,
                 Err(Errno::BUSY) if retry.should_retry(&shared.mount_point) => thread::sleep(RETRY_INTERVAL),
                 Err(Errno::BUSY) => {
                     unmount_at(&shared.mount_point, true)
                         .map_err(|error| UnmountError::new(&shared.mount_point, error))?;
-                    break;
+                    break DETACHED_TIMEOUT;
                 }
-                // Another process has unmounted already.
-                Err(Errno::INVAL | Errno::NOENT) => break,
+                // Another process has unmounted already, perhaps lazily.
+                Err(Errno::INVAL | Errno::NOENT) => break DETACHED_TIMEOUT,
                 Err(error) => return Err(UnmountError::new(&shared.mount_point, error)),
             }
-        }
-        if shared.has_ended_within(DETACHED_TIMEOUT) {
+        };
+        if shared.has_ended_within(timeout) {
             return Ok(Unmounted::Clean);
         }
         // A drop would unmount the path again, where another file system may be mounted by then.
