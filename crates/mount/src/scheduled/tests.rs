@@ -18,8 +18,10 @@ use hoistway_qos::Terms;
 
 use super::*;
 
-/// Timeout for events that normally happen at once: 20 s.
-const LONG: Duration = Duration::from_secs(20);
+/// Time limit of waits for events that normally happen at once.
+const LONG: Duration = Duration::from_secs(60);
+/// A tunable in ms, or an age, that no test reaches: 1 h.
+const HOUR_MS: u64 = 3_600_000;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
@@ -33,6 +35,15 @@ pub struct GateFixture {
 /// Mount settings of most tests: device depth 1, and no write-back by age.
 pub fn terms(kind: Kind) -> MountTerms {
     MountTerms { elevator: Some(kind), depth: Some(1), dirty_age_ns: Some(u64::MAX), ..MountTerms::default() }
+}
+
+/// Waits until a state is reached, for [`LONG`] at most.
+pub fn wait_until(what: &str, mut is_reached: impl FnMut() -> bool) {
+    let until = Instant::now() + LONG;
+    while !is_reached() {
+        assert!(Instant::now() < until, "not within {} s: {what}", LONG.as_secs());
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 pub fn fixture(mount: MountTerms) -> GateFixture {
@@ -85,11 +96,7 @@ impl IdleProcess {
         let process = IdleProcess(Command::new("sleep").arg("1000").spawn().expect("every machine has a sleep"));
         // The command name changes shortly after the start, at execve(2).
         let name = || std::fs::read_to_string(format!("/proc/{}/comm", process.0.id())).expect("it is there");
-        let until = Instant::now() + LONG;
-        while name() != "sleep\n" {
-            assert!(Instant::now() < until, "it is called {}", name());
-            std::thread::yield_now();
-        }
+        wait_until("it is called sleep", || name() == "sleep\n");
         process
     }
 
@@ -158,15 +165,15 @@ impl GateFixture {
         GateRequest { caller, operation, backing: &self.file, offset, length }
     }
 
-    /// Takes the only dispatch slot once the device is idle. A job runs before its completion is
-    /// counted.
-    pub fn take(&self, caller: Caller) -> Slot<'_> {
+    /// Waits until no request is in flight. A job runs before its completion is counted.
+    pub fn wait_for_idle_device(&self) {
         let queue = self.gate.shared.file_systems.queues().remove(0);
-        let until = Instant::now() + LONG;
-        while queue.lock().device.scheduler().in_flight() > 0 {
-            assert!(Instant::now() < until, "the device stays busy");
-            std::thread::yield_now();
-        }
+        wait_until("the device is idle", || queue.lock().device.scheduler().in_flight() == 0);
+    }
+
+    /// Takes the only dispatch slot once the device is idle.
+    pub fn take(&self, caller: Caller) -> Slot<'_> {
+        self.wait_for_idle_device();
         match self.gate.admit(&self.request(caller, Operation::Read, 0, 4 * KIB)) {
             Admission::Now(slot) => slot,
             Admission::Later(_) => panic!("the device is idle"),

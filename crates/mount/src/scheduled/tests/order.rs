@@ -7,8 +7,8 @@ use super::*;
 /// Offsets of requests, unsorted and apart, so that none are merged.
 const OFFSETS: [u64; 8] = [5, 1, 7, 3, 0, 6, 2, 4];
 
-fn order_under(kind: Kind, merge: bool) -> Vec<u64> {
-    let fixture = fixture_in_memory(terms(kind));
+fn order_under(mount: MountTerms, merge: bool) -> Vec<u64> {
+    let fixture = fixture_in_memory(mount);
     let log = Log::new();
     let slot = fixture.take(myself());
     for at in OFFSETS {
@@ -22,13 +22,20 @@ fn order_under(kind: Kind, merge: bool) -> Vec<u64> {
 
 #[test]
 fn noop_dispatches_in_arrival_order() {
-    assert_eq!(order_under(Kind::Noop, false), OFFSETS);
+    assert_eq!(order_under(terms(Kind::Noop), false), OFFSETS);
 }
 
 #[test]
 fn sorting_elevators_sweep_the_disk() {
-    for kind in [Kind::Deadline, Kind::CfqV3, Kind::Cfq, Kind::Bfq] {
-        let order = order_under(kind, false);
+    for (kind, expiry) in [
+        (Kind::Deadline, "read_expire"),
+        (Kind::CfqV3, "fifo_expire_sync"),
+        (Kind::Cfq, "fifo_expire_sync"),
+        (Kind::Bfq, "fifo_expire_sync"),
+    ] {
+        // Requests that have expired are dispatched in order of arrival.
+        let settings = vec![(kind, expiry.to_owned(), HOUR_MS as i64)];
+        let order = order_under(MountTerms { settings, ..terms(kind) }, false);
         // The head starts at the beginning of the file and moves upwards, with at most one
         // wrap-around.
         let falls = order.windows(2).filter(|pair| pair[0] > pair[1]).count();
@@ -42,7 +49,7 @@ fn sorting_elevators_sweep_the_disk() {
 #[test]
 fn every_elevator_dispatches_every_request() {
     for &kind in Kind::ALL {
-        let mut all = order_under(kind, false);
+        let mut all = order_under(terms(kind), false);
         all.sort_unstable();
         assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7], "{}", kind.info().name);
     }
@@ -50,7 +57,7 @@ fn every_elevator_dispatches_every_request() {
 
 #[test]
 fn merged_neighbours_are_completed_one_by_one() {
-    let mut all = order_under(Kind::Noop, true);
+    let mut all = order_under(terms(Kind::Noop), true);
     all.sort_unstable();
     assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7]);
 }
@@ -265,7 +272,9 @@ impl SlowStorage {
 fn a_real_time_request_is_next_on_slow_storage_with_many_idle_ones() {
     const REAL_TIME: u64 = 1_000_000;
     for session_threads in [2, 4, 40] {
-        let fixture = Arc::new(fixture(MountTerms { depth: Some(32), ..terms(Kind::MqDeadline) }));
+        // Old requests would precede those of higher classes.
+        let settings = vec![(Kind::MqDeadline, "prio_aging_expire".to_owned(), HOUR_MS as i64)];
+        let fixture = Arc::new(fixture(MountTerms { depth: Some(32), settings, ..terms(Kind::MqDeadline) }));
         let (release_one, releases) = channel();
         let slow = Arc::new(SlowStorage { started: Log::new(), releases: Mutex::new(releases) });
         let session_threads = SessionThreads::start(session_threads, &fixture, &slow);
@@ -279,12 +288,8 @@ fn a_real_time_request_is_next_on_slow_storage_with_many_idle_ones() {
         session_threads.requests.send((urgent.caller(), REAL_TIME)).expect("the threads run");
         // All requests are queued, and no session thread is blocked.
         let queue = fixture.gate.shared.file_systems.queues().remove(0);
-        let until = Instant::now() + LONG;
         let waiting = || queue.lock().issuers.iter().map(|(_, issuer)| issuer.in_flight).sum::<u32>();
-        while waiting() < 301 {
-            assert!(Instant::now() < until, "{} of 301 are in the queue", waiting());
-            std::thread::yield_now();
-        }
+        wait_until("301 requests are in the queue", || waiting() == 301);
         assert_eq!(slow.started.so_far().len(), 32, "the depth limits requests in flight");
         release_one.send(()).expect("the storage waits");
         assert_eq!(slow.started.wait(1).last(), Some(&REAL_TIME));

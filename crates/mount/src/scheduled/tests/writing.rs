@@ -29,14 +29,6 @@ fn try_write(fixture: &GateFixture, file: &Arc<Backing>, caller: Caller, offset:
     }
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + LONG;
-    while !is_so() {
-        assert!(Instant::now() < until, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn dirty(fixture: &GateFixture) -> u64 {
     let queue = fixture.gate.shared.file_systems.queues().remove(0);
     queue.dirty_tracker.get().map_or(0, |dirty_tracker| dirty_tracker.dirty())
@@ -44,20 +36,27 @@ fn dirty(fixture: &GateFixture) -> u64 {
 
 #[test]
 fn old_data_are_written_back_as_requests_of_their_writer() {
-    let fixture = fixture(dirty_terms(100));
-    write(&fixture, 0, 3 * MIB);
-    write(&fixture, 6 * MIB, 4 * KIB);
-    write(&fixture, 3 * MIB, 4 * KIB);
-    assert_eq!(dirty(&fixture), 3 * MIB + 8 * KIB);
+    let written = |age_ms| {
+        let fixture = fixture(dirty_terms(age_ms));
+        write(&fixture, 0, 3 * MIB);
+        write(&fixture, 6 * MIB, 4 * KIB);
+        write(&fixture, 3 * MIB, 4 * KIB);
+        fixture
+    };
+    assert_eq!(dirty(&written(HOUR_MS)), 3 * MIB + 8 * KIB, "they are young");
+    let fixture = written(100);
     wait_until("it is written back", || dirty(&fixture) == 0);
     let admin = fixture.gate.admin();
-    let client = hoistway_control::AdminTarget::client(&admin, myself().tid.into()).expect("it has issued requests");
+    let client = || hoistway_control::AdminTarget::client(&admin, myself().tid.into()).expect("it has issued requests");
+    // Data are clean before the completion of their request is counted.
+    wait_until("the requests are complete", || client().in_flight == 0);
+    let client = client();
     assert_eq!((client.written_bytes, client.requests), (3 * MIB + 8 * KIB, 5), "of at most 1 MiB each");
 }
 
 #[test]
 fn data_above_the_background_limit_are_written_back_at_once() {
-    let fixture = fixture(MountTerms { dirty_background: Some(MIB), ..dirty_terms(3_600_000) });
+    let fixture = fixture(MountTerms { dirty_background: Some(MIB), ..dirty_terms(HOUR_MS) });
     write(&fixture, 0, MIB);
     std::thread::sleep(Duration::from_millis(400));
     assert_eq!(dirty(&fixture), MIB, "it is young and within the background limit");
@@ -67,7 +66,7 @@ fn data_above_the_background_limit_are_written_back_at_once() {
 
 #[test]
 fn a_writer_waits_above_the_limit_and_continues_below_it() {
-    let mount = MountTerms { dirty_background: Some(64 * MIB), dirty_limit: Some(2 * MIB), ..dirty_terms(3_600_000) };
+    let mount = MountTerms { dirty_background: Some(64 * MIB), dirty_limit: Some(2 * MIB), ..dirty_terms(HOUR_MS) };
     // The background limit never exceeds the limit, so the limit decides here.
     let fixture = fixture(mount);
     let slot = (fixture.gate.admit(&fixture.request(myself(), Operation::Read, 0, 512)), ());
@@ -84,7 +83,7 @@ fn a_writer_waits_above_the_limit_and_continues_below_it() {
 
 #[test]
 fn synced_data_are_not_written_twice() {
-    let fixture = fixture(dirty_terms(3_600_000));
+    let fixture = fixture(dirty_terms(HOUR_MS));
     write(&fixture, 0, MIB);
     fixture.gate.discard_dirty(&fixture.file);
     assert_eq!(dirty(&fixture), 0);
@@ -103,7 +102,7 @@ fn synced_data_are_not_written_twice() {
 
 #[test]
 fn data_written_during_a_sync_are_written_back_later() {
-    let fixture = fixture(dirty_terms(3_600_000));
+    let fixture = fixture(dirty_terms(HOUR_MS));
     write(&fixture, 0, 64 * KIB);
     let syncing = fixture.gate.begin_sync(&fixture.file);
     write(&fixture, MIB, 4 * KIB);
@@ -113,17 +112,21 @@ fn data_written_during_a_sync_are_written_back_later() {
 
 #[test]
 fn data_of_a_failed_sync_are_written_back_when_old() {
-    let fixture = fixture(dirty_terms(200));
-    write(&fixture, 0, 64 * KIB);
-    drop(fixture.gate.begin_sync(&fixture.file));
-    assert_eq!(dirty(&fixture), 64 * KIB, "they are dirty again");
+    let failed = |age_ms| {
+        let fixture = fixture(dirty_terms(age_ms));
+        write(&fixture, 0, 64 * KIB);
+        drop(fixture.gate.begin_sync(&fixture.file));
+        fixture
+    };
+    assert_eq!(dirty(&failed(HOUR_MS)), 64 * KIB, "they are dirty again");
+    let fixture = failed(200);
     wait_until("it is written back", || dirty(&fixture) == 0);
 }
 
 /// A disk that dispatches only one process. The idle class owns all dirty memory and is never
 /// dispatched.
 fn fixture_with_hog(limit: u64) -> (GateFixture, IdleProcess) {
-    let mount = MountTerms { dirty_background: Some(MIB), dirty_limit: Some(limit), ..dirty_terms(3_600_000) };
+    let mount = MountTerms { dirty_background: Some(MIB), dirty_limit: Some(limit), ..dirty_terms(HOUR_MS) };
     let fixture = fixture(MountTerms { depth: Some(1), ..mount });
     let hog = IdleProcess::start();
     hog.set_ioprio(3, 0);
@@ -157,7 +160,7 @@ fn data_of_an_undispatched_owner_block_no_other() {
 
 #[test]
 fn a_sync_does_not_wait_for_undispatched_owners() {
-    let mount = MountTerms { elevator: Some(Kind::Cfq), dirty_background: Some(MIB), ..dirty_terms(3_600_000) };
+    let mount = MountTerms { elevator: Some(Kind::Cfq), dirty_background: Some(MIB), ..dirty_terms(HOUR_MS) };
     let fixture = fixture(MountTerms { depth: Some(1), dirty_limit: Some(512 * MIB), ..mount });
     let (hog, usual) = (IdleProcess::start(), IdleProcess::start());
     hog.set_ioprio(3, 0);
@@ -188,13 +191,20 @@ fn a_sync_does_not_wait_for_undispatched_owners() {
     let (of_job, of_hog) = (log.clone(), queue.clone());
     let left = move || of_hog.dirty_tracker.get().map_or(0, |dirty_tracker| dirty_tracker.dirty());
     fixture.gate.park(ticket, Job::Call(Box::new(move || of_job.note(left()))));
+    // The write-back thread submits the data of the sync.
+    let tid = myself().tid;
+    let of_sync = || {
+        let state = queue.lock();
+        state.issuers.iter().filter(|(id, _)| id.0 == tid).map(|(_, issuer)| issuer.in_flight).sum::<u32>()
+    };
+    wait_until("the data of the sync are in the queue", || of_sync() >= 4);
     drop(slot);
     assert_eq!(log.wait(1), [300 * MIB], "all writes of the idle owner come later");
 }
 
 #[test]
 fn a_large_sync_is_many_requests_and_ends_after_all_of_them() {
-    let fixture = fixture(dirty_terms(3_600_000));
+    let fixture = fixture(dirty_terms(HOUR_MS));
     write(&fixture, 0, 5 * MIB);
     let log = Log::new();
     let Admission::Later(ticket) = fixture.gate.admit(&fixture.request(myself(), Operation::Sync, 0, 0)) else {
@@ -215,7 +225,7 @@ fn a_removed_file_has_no_dirty_data() {
 
 #[test]
 fn data_left_at_the_end_are_written_by_the_kernel() {
-    let fixture = fixture(MountTerms { dirty_limit: Some(MIB), ..dirty_terms(3_600_000) });
+    let fixture = fixture(MountTerms { dirty_limit: Some(MIB), ..dirty_terms(HOUR_MS) });
     write(&fixture, 0, MIB);
     fixture.gate.close();
     let log = Log::new();
