@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hoistway_mount::WriteBack;
 
@@ -11,11 +11,18 @@ use crate::support::{MountProcess, MountVariant, Volume, can_mount};
 /// Number of files, more than an idle mount keeps.
 const FILES: usize = 100_000;
 const DIRECTORIES: usize = 100;
+/// Maximum number of rounds of load and rest.
+const ROUNDS: usize = 5;
 
 /// Returns the resident memory of a process in MiB.
 fn resident(process: u32) -> u64 {
+    memory_of(process, "VmRSS:")
+}
+
+/// Returns a line of the memory of a process in MiB.
+fn memory_of(process: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it has memory");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
 }
 
@@ -64,22 +71,26 @@ fn an_idle_mount_releases_its_memory() {
     let mounted = MountProcess::new(&volume.path(), MountVariant::scheduled(WriteBack::Ours));
     let process = mounted.process();
     let (memory_before, threads_before) = (resident(process), threads(process));
-    walk(mounted.path());
+    // The peak counts from here on.
+    fs::write(format!("/proc/{process}/clear_refs"), "5").expect("root may");
     let much = vec![7; 64 << 20];
-    fs::write(mounted.path().join("much"), &much).expect("there is room");
-    let busy = resident(process);
-    assert!(busy > memory_before + 20, "{memory_before} MiB before, {busy} MiB after the load");
-    let until = Instant::now() + Duration::from_secs(60);
-    // What remains are the inodes that an idle mount keeps, and buffers of the session threads.
-    while resident(process) > memory_before + 12 || threads(process) > threads_before + 2 {
-        assert!(
-            Instant::now() < until,
-            "{memory_before} MiB and {threads_before} threads before, {busy} MiB after the load, {} MiB and {} threads at rest",
-            resident(process),
-            threads(process)
-        );
-        std::thread::sleep(Duration::from_millis(500));
-    }
+    let mut figures = Vec::new();
+    // Under an interrupted load the mount is idle for a while, and the rest of the load may be too
+    // short for another release; the next round is long enough again.
+    let is_released = (0..ROUNDS).any(|_| {
+        walk(mounted.path());
+        fs::write(mounted.path().join("much"), &much).expect("there is room");
+        let busy = memory_of(process, "VmHWM:");
+        assert!(busy > memory_before + 20, "{memory_before} MiB before, {busy} MiB after the load");
+        (0..60).any(|_| {
+            std::thread::sleep(Duration::from_millis(500));
+            figures.push((resident(process), threads(process)));
+            // What remains are the inodes that an idle mount keeps, and buffers of session threads.
+            figures.last().is_some_and(|(memory, count)| *memory <= memory_before + 12 && *count <= threads_before + 2)
+        })
+    });
+    let before = (memory_before, threads_before);
+    assert!(is_released, "MiB and threads: {before:?} before, {figures:?} after the load");
     // The mount works as before.
     assert!(fs::read(mounted.path().join("much")).expect("it is there") == much);
     assert_eq!(fs::read_dir(mounted.path().join("7")).expect("it is there").count(), FILES / DIRECTORIES);

@@ -42,17 +42,20 @@ impl Exercise {
         Exercise { path: path.into(), file, appends: false, model: Vec::new(), random, done: Vec::new(), count: 0 }
     }
 
-    /// Runs for a while. Returns the number of operations, or the first mismatch.
+    /// Runs for a while, at least one round. Returns the number of operations, or the first
+    /// mismatch.
     pub fn run(&mut self, time: Duration) -> Result<u64, String> {
         let until = Instant::now() + time;
-        while Instant::now() < until {
+        loop {
             for _ in 0..50 {
                 self.count += 1;
                 self.step().map_err(|wrong| self.report(&wrong))?;
             }
             self.compare_all().map_err(|wrong| self.report(&wrong))?;
+            if Instant::now() >= until {
+                return Ok(self.count);
+            }
         }
-        Ok(self.count)
     }
 
     fn report(&self, wrong: &str) -> String {
