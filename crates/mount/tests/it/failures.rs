@@ -7,12 +7,14 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hoistway_mount::{FILE_SYSTEM, MountError, MountOptions, Options, Session, Unmounted, Unscheduled, WriteBack};
 
-use crate::support::{MountProcess, MountVariant, Mounted, Parking, Volume, can_mount, has, run, scratch, unmount};
+use crate::support::{
+    LONG, MountProcess, MountVariant, Mounted, Parking, Volume, can_mount, has, hold, run, scratch, unmount, wait_until,
+};
 
 fn variants() -> [MountVariant; 4] {
     [WriteBack::Ours, WriteBack::Kernel]
@@ -31,19 +33,24 @@ fn synced_data_survive_a_killed_server() {
         let place = scratch();
         let mut mounted = MountProcess::new(place.path(), variant);
         let stop = Arc::new(AtomicBool::new(false));
-        let writers: Vec<_> = (0..4u64)
-            .map(|number| {
+        let counts: [Arc<AtomicU64>; 4] = Default::default();
+        let writers: Vec<_> = (0..)
+            .zip(counts.clone())
+            .map(|(number, synced)| {
                 let (path, stop) = (mounted.path().join(format!("log-{number}")), stop.clone());
-                std::thread::spawn(move || synced_records(&path, number, &stop))
+                std::thread::spawn(move || write_synced_records(&path, number, &stop, &synced))
             })
             .collect();
-        std::thread::sleep(Duration::from_millis(700));
+        wait_until("each writer has synced two records", || {
+            counts.iter().all(|synced| synced.load(Ordering::SeqCst) >= 2)
+        });
         mounted.kill();
         stop.store(true, Ordering::Relaxed);
-        for (number, writer) in writers.into_iter().enumerate() {
-            let synced = writer.join().expect("no panic");
+        for (number, (writer, synced)) in writers.into_iter().zip(counts).enumerate() {
+            writer.join().expect("no panic");
+            let synced = synced.load(Ordering::SeqCst);
             let found = fs::read(place.path().join(format!("log-{number}"))).expect("it is there");
-            assert!(synced > 0, "{variant:?}: nothing was synced");
+            assert!(synced >= 2, "{variant:?}: {synced} records were synced");
             for record in 0..synced {
                 let expected = record_of(number as u64, record);
                 let at = record as usize * expected.len();
@@ -63,17 +70,16 @@ fn record_of(writer: u64, record: u64) -> Vec<u8> {
     (0..512u64).flat_map(|word| (writer << 56 ^ record << 16 ^ word).to_le_bytes()).collect()
 }
 
-/// Writes and syncs records until that fails, and returns their number.
-fn synced_records(path: &Path, writer: u64, stop: &AtomicBool) -> u64 {
+/// Writes and syncs records until that fails, and counts them in `synced`.
+fn write_synced_records(path: &Path, writer: u64, stop: &AtomicBool, synced: &AtomicU64) {
     let mut file = File::create(path).expect("it is created");
-    let mut synced = 0;
     while !stop.load(Ordering::Relaxed) {
-        if file.write_all(&record_of(writer, synced)).and_then(|()| file.sync_data()).is_err() {
-            break;
+        let record = record_of(writer, synced.load(Ordering::SeqCst));
+        if file.write_all(&record).and_then(|()| file.sync_data()).is_err() {
+            return;
         }
-        synced += 1;
+        synced.fetch_add(1, Ordering::SeqCst);
     }
-    synced
 }
 
 #[test]
@@ -98,7 +104,7 @@ fn a_dead_mount_is_reported_and_can_be_removed() {
     assert!(refused.to_string().contains("umount"), "{refused}");
     let session = mount(true).expect("it is cleaned");
     fs::write(dead.path().join("a"), "x").expect("it works");
-    assert_eq!(session.unmount(Duration::from_secs(2)).expect("it goes"), Unmounted::Clean);
+    assert_eq!(session.unmount(LONG).expect("it goes"), Unmounted::Clean);
     assert_eq!(fs::read(place.path().join("a")).expect("it is there"), b"x");
 }
 
@@ -135,18 +141,18 @@ fn a_full_disk_is_reported_and_no_data_are_lost() {
                 found.len()
             );
         }
+        // A forgotten file stays open until its data are written.
+        let held = hold(&path);
         drop(file);
         fs::remove_file(&path).expect("there is room for that");
+        drop(held);
         // The blocks are freed at the last release, which the kernel sends after the close.
-        let little = || {
-            File::create(mounted.path().join("little"))
-                .and_then(|mut file| file.write_all(b"y").and_then(|()| file.sync_all()))
-        };
-        let until = Instant::now() + Duration::from_secs(5);
-        while let Err(error) = little() {
-            assert!(error.raw_os_error() == Some(libc::ENOSPC) && Instant::now() < until, "{variant:?}: {error}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(&format!("there is room, {variant:?}"), || {
+            let little = File::create(mounted.path().join("little"))
+                .and_then(|mut file| file.write_all(b"y").and_then(|()| file.sync_all()));
+            assert!(matches!(little.as_ref().map_err(io::Error::raw_os_error), Ok(()) | Err(Some(libc::ENOSPC))));
+            little.is_ok()
+        });
         drop(mounted);
         assert_eq!(fs::read(volume.path().join("little")).expect("it is there"), b"y");
     }
@@ -191,7 +197,7 @@ fn a_broken_disk_is_reported() {
     run("mkfs.ext4", &["-q", "-F", image_name]);
     run("mount", &["-o", "loop", image_name, at_name]);
     fs::write(at.join("a"), vec![7; 40 << 20]).expect("it is written");
-    run("umount", &[at_name]);
+    unmount(at_name);
     run("mount", &["-o", "loop,errors=continue", image_name, at_name]);
     let mounted = MountProcess::new(&at, MountVariant::waiting(WriteBack::Ours));
     let file = File::open(mounted.path().join("a")).expect("it opens");
@@ -224,7 +230,8 @@ fn clients_killed_while_waiting_leave_no_state_behind() {
     let place = scratch();
     fs::write(place.path().join("a"), vec![1; 1 << 20]).expect("it is written");
     // All requests wait, some of them for a second.
-    let mounted = Mounted::new(place.path(), Parking::new(1, Duration::from_secs(1)), Options::default());
+    let gate = Parking::new(1, Duration::from_secs(1));
+    let mounted = Mounted::new(place.path(), gate.clone(), Options::default());
     let clients: Vec<_> = (0..20)
         .map(|number| {
             let script = format!("cat a > /dev/null; echo {number} > b-{number}; rm b-{number}");
@@ -236,7 +243,7 @@ fn clients_killed_while_waiting_leave_no_state_behind() {
                 .expect("the process starts")
         })
         .collect();
-    std::thread::sleep(Duration::from_millis(200));
+    wait_until("requests wait", || gate.counted.lock().expect("no panic").values().sum::<u64>() >= 20);
     for mut client in clients {
         client.kill().expect("it is killed");
         client.wait().expect("it ends");
@@ -368,7 +375,7 @@ fn a_directory_may_be_mounted_over_itself() {
     assert_eq!(fs::read(place.path().join("a")).expect("it is seen"), b"below");
     fs::write(place.path().join("b"), "through").expect("it is written");
     assert!(gate.count(hoistway_mount::Operation::BufferedWrite) > 0);
-    assert_eq!(session.unmount(Duration::from_secs(2)).expect("it goes"), Unmounted::Clean);
+    assert_eq!(session.unmount(LONG).expect("it goes"), Unmounted::Clean);
     assert_eq!(fs::read(place.path().join("b")).expect("it is below"), b"through");
 }
 
@@ -408,7 +415,7 @@ fn an_external_unmount_ends_the_session() {
     let session =
         Session::mount(place.path(), at.path(), Arc::new(Unscheduled), Options::default(), &MountOptions::default())
             .expect("it mounts");
-    run("umount", &[at.path().to_str().expect("a path")]);
+    unmount(at.path().to_str().expect("a path"));
     assert!(session.wait().is_ok());
 }
 
@@ -426,8 +433,9 @@ fn links_and_swapped_names_do_not_lead_out_of_the_source() {
     let mounted =
         Mounted::new(&source, Arc::new(Unscheduled), Options { valid: Duration::from_secs(60), ..Options::default() });
     assert_eq!(fs::read(mounted.path().join("d/secret")).expect("it is seen"), b"inside");
-    // Outside the mount the directory is replaced by a link; the kernel still caches the directory
-    // and looks up names in it.
+    // Outside the mount the directory is replaced by a link; the kernel still caches the directory,
+    // because a descriptor holds it, and looks up names in it.
+    let _held = hold(&mounted.path().join("d"));
     fs::rename(source.join("d"), source.join("e")).expect("it is moved");
     std::os::unix::fs::symlink(place.path().join("outside"), source.join("d")).expect("a link");
     fs::write(source.join("e/more"), "inside").expect("it is written");
@@ -463,7 +471,7 @@ fn file_systems_below_the_source_are_visible_with_distinct_inode_numbers() {
         let moved = fs::rename(mounted.path().join("f0"), mounted.path().join("below/g")).unwrap_err();
         assert_eq!(moved.kind(), io::ErrorKind::CrossesDevices);
         drop(mounted);
-        run("umount", &[below.to_str().expect("a path")]);
+        unmount(below.to_str().expect("a path"));
     }
 }
 
@@ -481,7 +489,7 @@ fn a_file_system_below_can_be_unmounted_once_its_inodes_are_forgotten() {
         fs::create_dir(below.join("d")).and_then(|()| fs::write(below.join("d/f"), "x")).expect("it is written");
         let mounted = Mounted::new(source.path(), Arc::new(Unscheduled), Options { handles, ..Options::default() });
         assert_eq!(fs::read(mounted.path().join("below/d/f")).expect("it is seen"), b"x");
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + LONG;
         loop {
             fs::write("/proc/sys/vm/drop_caches", "2").expect("root may");
             if Command::new("umount").arg(at).stderr(Stdio::null()).status().expect("it is there").success() {
@@ -500,8 +508,6 @@ fn a_file_system_below_can_be_unmounted_once_its_inodes_are_forgotten() {
         std::thread::sleep(Duration::from_millis(1100));
         assert_eq!(fs::read(mounted.path().join("below/g")).expect("it is seen"), b"y");
         drop(mounted);
-        // A child that another test forks holds the descriptors of this process until it calls
-        // exec.
         unmount(at);
     }
 }

@@ -5,13 +5,13 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hoistway_mount::WriteBack;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-use crate::support::{MountProcess, MountVariant, Volume, can_mount, has, scratch};
+use crate::support::{MountProcess, MountVariant, Volume, can_mount, has, scratch, wait_until};
 
 const MIB: u64 = 1 << 20;
 
@@ -114,15 +114,7 @@ fn many_seeks_at_once_do_not_block_the_mount() {
 
 /// Waits until a file has this size; the kernel reports the close of a file a moment later.
 fn wait_for_size(path: &Path, expected: u64) {
-    let until = Instant::now() + Duration::from_secs(5);
-    loop {
-        let found = fs::metadata(path).expect("it is there").len();
-        if found == expected {
-            return;
-        }
-        assert!(Instant::now() < until, "the size is {found} instead of {expected}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(&format!("the size is {expected}"), || fs::metadata(path).expect("it is there").len() == expected);
 }
 
 fn check_usable(path: &Path, size: u64) {

@@ -3,12 +3,14 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use hoistway_control::AdminTarget as _;
 use hoistway_mount::{Options, WriteBack};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::support::{MountProcess, MountVariant, Mounted, can_mount, has, run, scheduling, scratch};
+use crate::support::{
+    MountProcess, MountVariant, Mounted, can_mount, has, memory_state, run, scheduling, scratch, wait_until,
+};
 
 #[test]
 fn many_files_in_sequence_do_not_exhaust_descriptors() {
@@ -52,8 +54,16 @@ fn without_a_free_descriptor_the_error_is_that_of_the_system() {
     };
     assert_eq!(reported, Some(libc::ENFILE), "the caller itself has free descriptors");
     drop(open);
-    std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(fs::read(mounted.path().join("f299")).expect("there are some again"), b"x");
+    // The kernel reports the close of a file a moment later.
+    let mut found = None;
+    wait_until("there are free descriptors again", || match fs::read(mounted.path().join("f299")) {
+        Err(error) if error.raw_os_error() == Some(libc::ENFILE) => false,
+        read => {
+            found = Some(read);
+            true
+        }
+    });
+    assert_eq!(found.expect("it was read").expect("it is there"), b"x");
 }
 
 /// A file system on an overcommitted disk: after a while writes fail.
@@ -117,15 +127,22 @@ fn a_write_back_error_is_reported_once_to_each_later_handle() {
     }
     let disk = Failing::new();
     let gate = scheduling(&disk.at(), WriteBack::Ours);
-    let mounted = Mounted::new(&disk.at(), gate, Options::default());
+    let mounted = Mounted::new(&disk.at(), gate.clone(), Options::default());
     let (path, other) = (mounted.path().join("a"), mounted.path().join("b"));
     fs::write(&other, "fine").and_then(|()| File::open(&other)?.sync_all()).expect("there is room");
     let early = File::create(&path).expect("it is created");
     disk.fills();
+    let client = || gate.admin().client(rustix::thread::gettid().as_raw_nonzero().get() as u64);
+    let before = client().map_or(0, |client| client.written_bytes);
     early.write_all_at(&[7; 200_000], 0).expect("that is into memory");
     fs::write(&path, vec![8; 200_000]).expect("that too");
     // The data become a second old, and their write-back fails.
-    std::thread::sleep(Duration::from_millis(2500));
+    let below = File::open(disk.at().join("a")).expect("it is there");
+    wait_until("nothing waits for write-back", || {
+        memory_state(&below).is_none_or(|state| (state.dirty, state.writeback) == (0, 0))
+            && client().is_some_and(|client| client.in_flight == 0 && client.written_bytes >= before + 200_000)
+    });
+    drop(below);
     let (late, later) = (File::open(&path).expect("it opens"), File::open(&path).expect("it opens"));
     disk.empties();
     let sync = |file: &File| file.sync_all().map_err(|error| error.raw_os_error());

@@ -1,6 +1,7 @@
 //! Scenarios for data: reads, writes, holes, allocation, copies, mappings, direct I/O, locks.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{
     CWD, FallocateFlags, FlockOperation, OFlags, SeekFrom, copy_file_range, fallocate, fdatasync, flock, fsync,
@@ -189,13 +190,17 @@ pub const SCENARIOS: &[Scenario] = scenarios![
         let f = s.open("a", RW).expect("there");
         s.call("lock", flock(&f, FlockOperation::LockExclusive));
         let path = s.path("a");
+        let (waits, released) = (AtomicBool::new(false), AtomicBool::new(false));
         let waited = std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 let g = rustix::fs::openat(CWD, &path, RW, rustix::fs::Mode::empty()).expect("there");
-                let started = std::time::Instant::now();
-                flock(&g, FlockOperation::LockExclusive).map(|()| started.elapsed() > std::time::Duration::from_millis(20))
+                waits.store(true, Ordering::SeqCst);
+                flock(&g, FlockOperation::LockExclusive).map(|()| released.load(Ordering::SeqCst))
             });
+            crate::support::wait_until("the other thread locks", || waits.load(Ordering::SeqCst));
+            // A lock that does not wait is taken in this time.
             std::thread::sleep(std::time::Duration::from_millis(60));
+            released.store(true, Ordering::SeqCst);
             flock(&f, FlockOperation::Unlock).expect("it was locked");
             waiter.join().expect("no panic")
         });

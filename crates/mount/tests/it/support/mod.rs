@@ -7,6 +7,7 @@ pub mod scheduled;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -22,6 +23,7 @@ use hoistway_mount::{
     Admission, Backing, Buffer, Caller, Gate, GateRequest, Job, MountOptions, Operation, Options, Session, Unscheduled,
     Users, WriteBack,
 };
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use tempfile::TempDir;
 
@@ -47,6 +49,28 @@ fn skip(test: &str, why: &str) -> bool {
     false
 }
 
+/// Opens a path without a request, so that the kernel keeps its inode although another test drops
+/// its caches.
+pub fn hold(path: &Path) -> OwnedFd {
+    rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("it is there")
+}
+
+/// Pages of a file in memory.
+pub struct MemoryState {
+    pub cached: u64,
+    pub dirty: u64,
+    pub writeback: u64,
+}
+
+/// Queries cachestat(2), if the system has it.
+pub fn memory_state(file: &std::fs::File) -> Option<MemoryState> {
+    let (range, mut pages) = ([0u64; 2], [0u64; 5]);
+    // SAFETY: the call reads two integers and writes five; both structures outlive it.
+    let result = unsafe { libc::syscall(451, file.as_raw_fd(), range.as_ptr(), pages.as_mut_ptr(), 0) };
+    let [cached, dirty, writeback, ..] = pages;
+    (result == 0).then_some(MemoryState { cached, dirty, writeback })
+}
+
 /// Returns a directory for test files on a disk, so that `O_DIRECT` and holes are available.
 pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("hoistway-mount-").tempdir_in("/var/tmp").expect("a directory in /var/tmp")
@@ -58,16 +82,29 @@ pub fn run(program: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Unmounts a file system, which may be busy for up to 20 seconds.
+/// Time limit of waits for a state that is normally reached at once.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// Waits until a state is reached, for [`LONG`] at most.
+pub fn wait_until(what: &str, mut is_reached: impl FnMut() -> bool) {
+    let until = Instant::now() + LONG;
+    while !is_reached() {
+        assert!(Instant::now() < until, "not within {} s: {what}", LONG.as_secs());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Unmounts a file system, which may be busy for a while: a child that another test forks holds the
+/// descriptors of this process until it calls exec.
 pub fn unmount(directory: &str) {
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + LONG;
     loop {
         let output = Command::new("umount").arg(directory).output().expect("umount runs");
         if output.status.success() {
             return;
         }
         assert!(Instant::now() < until, "umount {directory}: {}", String::from_utf8_lossy(&output.stderr));
-        std::thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
