@@ -595,22 +595,31 @@ fn reopen_direct(path: &Path, file: &std::fs::File, read_only: bool) -> io::Resu
     Ok(OwnedFd::from(own))
 }
 
-/// Takes the advisory lock. The lock is retried for up to a second: udev opens block devices for
-/// moments, and the kernel may still complete the I/O of a killed process (io_uring).
+/// Takes the advisory lock. The lock of a block device that another process holds is retried for a
+/// second, because udev opens block devices for moments; a lock whose process has ended for ten
+/// seconds, because the kernel may still complete the I/O of a killed process (io_uring).
 fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), BackendError> {
     let wanted =
         if read_only { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
     let is_block_device = file_properties::check_kind(path, file)?;
-    for attempt in 1..=LOCK_TRIES {
+    for attempt in 1.. {
         match flock(file, wanted) {
             Ok(()) => return Ok(()),
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let name = holder(file).map(|pid| (pid, std::fs::read_to_string(format!("/proc/{pid}/comm"))));
                 let is_alive = matches!(name, Some((_, Ok(_))));
-                if attempt == LOCK_TRIES || (is_alive && !is_block_device) {
+                let tries = match (is_alive, is_block_device) {
+                    (false, _) => LOCK_TRIES_ENDED,
+                    (true, true) => LOCK_TRIES_BLOCK_DEVICE,
+                    (true, false) => 1,
+                };
+                if attempt >= tries {
                     let holder =
                         name.map(|(pid, name)| format!(": process {pid} ({})", name.unwrap_or_default().trim()));
                     return Err(BackendError::Locked { path: path.into(), holder: holder.unwrap_or_default() });
+                }
+                if attempt == 1 {
+                    tracing::info!(path = %path.display(), "waiting for the lock of an earlier server");
                 }
                 #[cfg(test)]
                 if let Some(act) = WHILE_LOCKED.take() {
@@ -629,8 +638,10 @@ fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), Backen
     Ok(())
 }
 
-/// The number of attempts to take the lock.
-const LOCK_TRIES: u32 = 20;
+/// The number of attempts to take a lock whose process has ended.
+const LOCK_TRIES_ENDED: u32 = 200;
+/// The number of attempts to take the lock of a block device from a process.
+const LOCK_TRIES_BLOCK_DEVICE: u32 = 20;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 #[cfg(test)]
