@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 
@@ -16,7 +15,8 @@ use crate::common::{Folder, hoistway, run};
 /// Size of the first file: more than the program reads ahead, so that it waits for the reader of
 /// its output with the file open.
 const LARGE: usize = 96 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The size of a header in an archive.
+const BLOCK: usize = 512;
 
 /// Result of a run during which files changed.
 struct Archived {
@@ -25,8 +25,9 @@ struct Archived {
     archive: Vec<u8>,
 }
 
-/// Archives `t/first`, which is large, and `t/second` to a pipe, and calls `change` while the first
-/// file is read and the second one is not open.
+/// Archives `t/first`, which is large, and `t/second` to a pipe, and calls `change` after the header
+/// of the first file: its size is determined then, most of it is not read, and the second file is
+/// not open.
 fn archived_during(change: impl FnOnce(&Path)) -> Archived {
     let folder = Folder::new();
     let top = folder.path("t");
@@ -36,23 +37,20 @@ fn archived_during(change: impl FnOnce(&Path)) -> Archived {
     let args = ["tar", "-c", "--sort=name", "--readers=1", "--read-ahead=1", "t"];
     let mut command = hoistway(&args);
     command.current_dir(folder.path("")).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("it starts");
-    let end = Instant::now() + PATIENCE;
-    while !has_open(child.id(), &top.join("first")) {
-        assert!(Instant::now() < end, "the first file is not opened");
-        std::thread::sleep(Duration::from_millis(1));
+    let mut child = command.spawn().expect("it starts");
+    let mut output = child.stdout.take().expect("it is piped");
+    let mut archive = Vec::new();
+    while !archive.rchunks(BLOCK).next().is_some_and(|block| block.starts_with(b"t/first\0")) {
+        let mut block = [0; BLOCK];
+        output.read_exact(&mut block).expect("the header of the first file");
+        archive.extend_from_slice(&block);
     }
     change(&top);
+    // Errors are few: they fit into their pipe.
+    output.read_to_end(&mut archive).expect("the rest");
     let output = child.wait_with_output().expect("it ends");
     let err = String::from_utf8(output.stderr).expect("text");
-    Archived { code: output.status.code(), err, archive: output.stdout }
-}
-
-/// Returns true if a process has a file open.
-fn has_open(process: u32, path: &Path) -> bool {
-    let path = path.canonicalize().expect("the file");
-    let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten();
-    files.filter_map(Result::ok).any(|file| fs::read_link(file.path()).is_ok_and(|target| target == path))
+    Archived { code: output.status.code(), err, archive }
 }
 
 /// The files of an archive, as GNU tar extracts them: name and data.
