@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hoistway_reactor::simulated::Prng;
 
 /// The longest time until the mount is ready.
-const START_MAX: Duration = Duration::from_secs(20);
+const START_MAX: Duration = Duration::from_secs(60);
 
 /// The queue of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

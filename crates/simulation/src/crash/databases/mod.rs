@@ -3,7 +3,8 @@
 //! Client processes insert rows and print each commit that the database acknowledged. At a random
 //! moment the database is killed, or the mount together with it, or the power of the disk fails,
 //! also directly after an acknowledgement. Then the database recovers from what is left. Every
-//! acknowledged commit must be there, as a whole, and the database's own checks must be clean.
+//! commit that was acknowledged before a power failure must be there, as a whole, and the database's
+//! own checks must be clean.
 //!
 //! Where to change what:
 //! - the order of a round: `mod.rs`
@@ -28,6 +29,9 @@ use self::postgres::{Postgres, Server};
 use self::sqlite::{Journal, Sqlite};
 use super::forgetting::{Cache, Disk, Fault};
 use super::mounted::{MountSetUp, MountedProgram};
+
+/// The longest time until the first commit of a round is acknowledged.
+const FIRST_ACKNOWLEDGEMENT_MAX: Duration = Duration::from_secs(60);
 
 /// A database, and the way in which it writes its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,9 +274,13 @@ impl TestBed {
             let (disk, mut prng) = (self.disk.clone(), prng.split());
             clients::Cut::new(count, move || disk.fail_power(&mut prng))
         });
-        let (mut clients, has_cut) = Clients::start(client, script, cut, prng, self.place.path())?;
+        let (mut clients, signs) = Clients::start(client, script, &self.disk, cut, prng, self.place.path())?;
+        if let Err(error) = signs.has_acknowledged.recv_timeout(FIRST_ACKNOWLEDGEMENT_MAX) {
+            let problem = clients.ended_early().unwrap_or_else(|| mount.log());
+            return Err(format!("no commit was acknowledged: {error}: {problem}"));
+        }
         let wait = Duration::from_millis(prng.between(100, 1500));
-        let early = match has_cut.recv_timeout(wait) {
+        let early = match signs.has_cut.recv_timeout(wait) {
             Ok(()) => None,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => clients.ended_early(),
         };
