@@ -3,8 +3,8 @@
 //! Client processes insert rows and print each commit that the database acknowledged. At a random
 //! moment the database is killed, or the mount together with it, or the power of the disk fails,
 //! also directly after an acknowledgement. Then the database recovers from what is left. Every
-//! commit that was acknowledged before a power failure must be there, as a whole, and the database's
-//! own checks must be clean.
+//! commit that was acknowledged before a power failure must be there, as a whole, and the
+//! database's own checks must be clean.
 //!
 //! Where to change what:
 //! - the order of a round: `mod.rs`
