@@ -417,7 +417,7 @@ struct Contest {
 
 impl Contest {
     /// Both readers read 200 MiB, and the usual one is ended as soon as the urgent one has ended.
-    fn run(disk: &SlowDisk) -> Contest {
+    fn run(disk: &SlowDisk) -> Option<Contest> {
         let path = |name: &str| disk.folder.path().join(name);
         let (below, at, record) = (path("below"), path("at"), path("trace.blktrace.0"));
         // Cached data would need no time of the disk.
@@ -446,14 +446,17 @@ impl Contest {
         Contest::of_recording(&record)
     }
 
-    /// Evaluates a recording, which begins with the usual reader.
-    fn of_recording(path: &Path) -> Contest {
+    /// Evaluates a recording, which begins with the usual reader. `None` if it has the numbers of
+    /// more than two issuers, so that it does not show which reader a request is of.
+    fn of_recording(path: &Path) -> Option<Contest> {
         let events: Vec<Event> = events(path);
         let usual = events.first().expect("the usual reader has begun").pid;
         let is_urgent = |event: &Event| event.pid != usual;
         let first = events.iter().position(is_urgent).expect("the urgent reader has read");
         let last = events.iter().rposition(is_urgent).expect("the urgent reader has read");
-        assert!(events.iter().filter(|event| is_urgent(event)).all(|event| event.pid == events[first].pid));
+        if events.iter().any(|event| is_urgent(event) && event.pid != events[first].pid) {
+            return None;
+        }
         let (mut contest, mut queued) = (Contest::default(), [0; 2]);
         for (index, event) in events.iter().enumerate() {
             let (own, other) = (usize::from(is_urgent(event)), usize::from(!is_urgent(event)));
@@ -470,7 +473,7 @@ impl Contest {
                 contest.usual_bytes += if (first..last).contains(&index) { u64::from(event.bytes) } else { 0 };
             }
         }
-        contest
+        Some(contest)
     }
 }
 
@@ -503,7 +506,7 @@ fn a_realtime_reader_gets_most_of_a_slow_disk() {
     let Some(disk) = SlowDisk::start() else { return };
     let mut contests = Vec::new();
     for _ in 0..10 {
-        let contest = Contest::run(&disk);
+        let Some(contest) = Contest::run(&disk) else { continue };
         assert_eq!(contest.inversions, 0, "{contest:?}");
         // If the urgent reader rests for longer than the elevator waits, the other one gets the
         // disk; if the other one ends early, there is nothing to share.
@@ -512,5 +515,5 @@ fn a_realtime_reader_gets_most_of_a_slow_disk() {
         }
         contests.push(contest);
     }
-    panic!("one has read 200 MiB, and the other too much in each of {contests:?}");
+    panic!("in ten contests, one has read 200 MiB, and the other too much: {contests:?}");
 }
