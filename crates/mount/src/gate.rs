@@ -136,9 +136,15 @@ pub trait Gate: Send + Sync + 'static {
         let _ = request;
     }
 
-    /// Drops the dirty state of a file whose data no longer exist.
-    fn discard_dirty(&self, backing: &Arc<Backing>) {
-        let _ = backing;
+    /// Returns true if a file may have data that await write-back.
+    fn has_dirty_files(&self) -> bool {
+        false
+    }
+
+    /// Drops the dirty state of a file of file system `device` (`st_dev`) whose data no longer
+    /// exist.
+    fn discard_dirty(&self, device: u64, inode: u64) {
+        let _ = (device, inode);
     }
 
     /// Begins a sync of all data of the file that are dirty now. Called when an [`Operation::Sync`]

@@ -104,7 +104,7 @@ impl<G: Gate> FsState<G> {
         }
         drop(identity);
         if size == 0 {
-            self.gate.discard_dirty(known);
+            self.gate.discard_dirty(known.device, known.inode);
         }
         Ok(())
     }
@@ -154,9 +154,10 @@ impl<G: Gate> FsState<G> {
     }
 
     /// Returns the attributes of a file whose last name is about to be removed and whose dirty data
-    /// are then obsolete. Only a file opened through this mount can have any.
+    /// are then obsolete. Only a file opened through this mount can have any, also after the kernel
+    /// has forgotten its inode.
     fn last_link(&self, directory: &Backing, name: &OsString) -> Option<Stat> {
-        if self.files.is_empty() {
+        if self.files.is_empty() && !self.gate.has_dirty_files() {
             return None;
         }
         let found = statat(directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -170,18 +171,13 @@ impl<G: Gate> FsState<G> {
             return;
         };
         let number = self.nodes.number_of(&parent.fs_mount, last_link.st_ino);
-        let (known, is_open) = match self.files.get(number) {
-            None => (None, false),
-            Some(shared) => {
-                let mut state = shared.state();
-                state.is_unlinked = true;
-                if state.opened == 0 { (state.descriptor.upgrade(), false) } else { (None, true) }
-            }
-        };
-        if let Some(known) = known {
-            self.gate.discard_dirty(&known);
-        }
+        let is_open = self.files.get(number).is_some_and(|shared| {
+            let mut state = shared.state();
+            state.is_unlinked = true;
+            state.opened > 0
+        });
         if !is_open {
+            self.gate.discard_dirty(last_link.st_dev, last_link.st_ino);
             self.gate.forget_inode(last_link.st_dev, last_link.st_ino);
         }
     }

@@ -257,7 +257,7 @@ impl<G: Gate> FsState<G> {
         drop(state);
         if last && now.stx_nlink == 0 {
             // The file was unlinked while open: its dirty data can no longer be read.
-            self.gate.discard_dirty(&file.backing);
+            self.gate.discard_dirty(file.backing.device, file.backing.inode);
             self.gate.forget_inode(file.backing.device, file.backing.inode);
             self.close_unlinked(file);
         }

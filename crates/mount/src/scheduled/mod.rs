@@ -402,10 +402,14 @@ impl Gate for Scheduled {
         }
     }
 
-    fn discard_dirty(&self, backing: &Arc<Backing>) {
-        if let Some((_, dirty_tracker)) = self.shared.dirty_tracker(backing) {
-            self.shared.release(dirty_tracker.discard(backing));
-        }
+    fn has_dirty_files(&self) -> bool {
+        self.shared.writeback.as_ref().is_some_and(|writeback| writeback.has_files())
+    }
+
+    fn discard_dirty(&self, device: u64, inode: u64) {
+        self.shared.with_dirty_trackers(|dirty_tracker| {
+            self.shared.release(dirty_tracker.discard((device, inode)));
+        });
     }
 
     fn begin_sync(&self, backing: &Arc<Backing>) -> SyncGuard<'_> {

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use hoistway_mount::{FILE_SYSTEM, MountError, MountOptions, Options, Session, Unmounted, Unscheduled, WriteBack};
 
 use crate::support::{
-    LONG, MountProcess, MountVariant, Mounted, Parking, Volume, can_mount, has, hold, run, scratch, unmount, wait_until,
+    LONG, MountProcess, MountVariant, Mounted, Parking, Volume, can_mount, drop_inode_caches, has, hold, run, scratch,
+    unmount, wait_until,
 };
 
 fn variants() -> [MountVariant; 4] {
@@ -141,11 +142,8 @@ fn a_full_disk_is_reported_and_no_data_are_lost() {
                 found.len()
             );
         }
-        // A forgotten file stays open until its data are written.
-        let held = hold(&path);
         drop(file);
         fs::remove_file(&path).expect("there is room for that");
-        drop(held);
         // The blocks are freed at the last release, which the kernel sends after the close.
         wait_until(&format!("there is room, {variant:?}"), || {
             let little = File::create(mounted.path().join("little"))
@@ -491,7 +489,7 @@ fn a_file_system_below_can_be_unmounted_once_its_inodes_are_forgotten() {
         assert_eq!(fs::read(mounted.path().join("below/d/f")).expect("it is seen"), b"x");
         let until = Instant::now() + LONG;
         loop {
-            fs::write("/proc/sys/vm/drop_caches", "2").expect("root may");
+            drop_inode_caches();
             if Command::new("umount").arg(at).stderr(Stdio::null()).status().expect("it is there").success() {
                 break;
             }

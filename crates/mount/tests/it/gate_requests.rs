@@ -11,7 +11,7 @@ use std::time::Duration;
 use hoistway_mount::{Admission, Backing, Buffer, Gate, GateRequest, Job, Operation, Options, WriteBack};
 use rustix::fs::{Advice, fadvise};
 
-use crate::support::{Mounted, Parking, as_user, can_mount, hold, memory_state, scratch, wait_until};
+use crate::support::{Mounted, Parking, as_user, can_mount, drop_inode_caches, memory_state, scratch, wait_until};
 
 const ME: u32 = 1234;
 
@@ -328,10 +328,8 @@ fn a_truncated_or_removed_file_is_clean() {
     file.set_len(0).expect("it is cut");
     assert_eq!(cleaned(), before + 1);
     file.write_all_at(&[1; 100], 0).expect("it is written");
-    let held = hold(&path);
     drop(file);
     fs::remove_file(&path).expect("it is removed");
-    drop(held);
     // The kernel sends the last release asynchronously.
     wait_until("the removed file is clean", || cleaned() == before + 2);
     let file = File::create(&path).expect("it is created");
@@ -340,6 +338,23 @@ fn a_truncated_or_removed_file_is_clean() {
     assert_eq!(cleaned(), before + 2, "an open handle may still read it");
     drop(file);
     wait_until("the removed file is clean when it is closed", || cleaned() == before + 3);
+}
+
+#[test]
+fn a_removed_file_is_clean_also_if_the_kernel_has_forgotten_its_inode() {
+    let Some(Stage { gate, mounted, source: _source }) = stage("removing a forgotten file", 0, Options::default())
+    else {
+        return;
+    };
+    let path = mounted.path().join("a");
+    fs::write(&path, [1; 100]).expect("it is written");
+    assert!(gate.has_dirty_files());
+    wait_until("the kernel has forgotten the inode", || {
+        drop_inode_caches();
+        mounted.session.as_ref().expect("it is mounted").counts().known == 1
+    });
+    fs::remove_file(&path).expect("it is removed");
+    assert!(!gate.has_dirty_files(), "its space is free");
 }
 
 #[test]
@@ -355,7 +370,6 @@ fn a_file_replaced_by_a_rename_is_clean() {
     fs::rename(mounted.path().join("too"), &new).expect("that does nothing");
     fs::remove_file(mounted.path().join("too")).expect("it is there still");
     fs::write(&old, [1; 100]).expect("it is written");
-    let _held = hold(&old);
     assert_eq!(cleaned(), before, "all of them have a name");
     fs::rename(&new, &old).expect("it is moved");
     // The kernel sends the last release asynchronously.

@@ -283,7 +283,7 @@ impl Process {
         self.request(&handle.backing, Operation::MetadataWrite, (0, 0), move || {
             machine().truncate(of_job.file, pages);
             if pages == 0 {
-                gate.discard_dirty(&of_job.backing);
+                gate.discard_dirty(of_job.backing.device, of_job.backing.inode);
             }
             0
         });
@@ -500,15 +500,16 @@ impl Shared {
         if opened > 0 {
             return;
         }
-        if let Some(known) = descriptor {
-            self.discard(file, &known);
+        let number = machine().with(file, |inode| inode.number).unwrap_or(0);
+        match descriptor {
+            Some(known) => self.discard(file, &known),
+            None => self.gate.discard_dirty(file.0, number),
         }
-        let number = machine().with(file, |inode| inode.number);
-        self.gate.forget_inode(file.0, number.unwrap_or(0));
+        self.gate.forget_inode(file.0, number);
     }
 
     fn discard(&self, file: FileId, backing: &Arc<Backing>) {
-        self.gate.discard_dirty(backing);
+        self.gate.discard_dirty(backing.device, backing.inode);
         let bytes = SimulatedGate::pending_bytes(&self.gate, backing);
         if bytes > 0 {
             machine().violated(format!("{bytes} bytes of the removed file {file:?} are dirty"));

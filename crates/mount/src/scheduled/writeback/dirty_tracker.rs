@@ -11,7 +11,7 @@ use super::super::issuers::{IssuerId, issuer_id};
 use super::super::system::{self, Fault, now_ns};
 use super::table::{Chunk, ChunkId, ChunkWrite, SubmitPolicy, SyncSnapshot, SyncWaiters, Table};
 use super::throttle::{DirtyThrottle, ThrottledWrite};
-use super::{WriteBackShared, file_key};
+use super::{FileKey, WriteBackShared, file_key};
 use crate::gate::REQUEST_BYTES_MAX;
 use crate::{Backing, Caller, GateRequest, Job};
 
@@ -136,8 +136,8 @@ impl DirtyTracker {
     }
 
     /// Drops the dirty state of a file whose data no longer exist.
-    pub fn discard(&self, backing: &Backing) -> Released {
-        self.change(|table| (table.discard(file_key(backing)), Vec::new()))
+    pub fn discard(&self, file: FileKey) -> Released {
+        self.change(|table| (table.discard(file), Vec::new()))
     }
 
     /// Has later chunks of a file use a new second description, which does not report the errors

@@ -105,6 +105,11 @@ impl WriteBackShared {
         bytes / self.disks.load(Ordering::Relaxed).max(1)
     }
 
+    /// Returns true if a file has dirty data.
+    pub fn has_files(&self) -> bool {
+        self.files.load(Ordering::Relaxed) > 0
+    }
+
     /// Returns true if more than half of the maximum number of files have dirty data.
     fn is_near_file_limit(&self) -> bool {
         self.files.load(Ordering::Relaxed) > self.files_max.load(Ordering::Relaxed) / 2

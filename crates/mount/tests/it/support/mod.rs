@@ -49,6 +49,11 @@ fn skip(test: &str, why: &str) -> bool {
     false
 }
 
+/// Has the kernel forget the inodes and names that nobody uses.
+pub fn drop_inode_caches() {
+    std::fs::write("/proc/sys/vm/drop_caches", "2").expect("root may");
+}
+
 /// Opens a path without a request, so that the kernel keeps its inode although another test drops
 /// its caches.
 pub fn hold(path: &Path) -> OwnedFd {
@@ -386,9 +391,13 @@ impl Gate for Parking {
         *self.held.lock().expect("no panic") = Some(ask.backing.clone());
     }
 
-    fn discard_dirty(&self, backing: &Arc<Backing>) {
+    fn has_dirty_files(&self) -> bool {
+        self.held.lock().expect("no panic").is_some()
+    }
+
+    fn discard_dirty(&self, _: u64, inode: u64) {
         self.cleaned.fetch_add(1, Ordering::Relaxed);
-        self.held.lock().expect("no panic").take_if(|held| held.inode == backing.inode);
+        self.held.lock().expect("no panic").take_if(|held| held.inode == inode);
     }
 
     fn begin_sync(&self, backing: &Arc<Backing>) -> Arc<Backing> {
@@ -396,7 +405,7 @@ impl Gate for Parking {
     }
 
     fn finish_sync(&self, syncing: Arc<Backing>) {
-        self.discard_dirty(&syncing);
+        self.discard_dirty(syncing.device, syncing.inode);
     }
 
     fn pending_writeback_error(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
