@@ -78,8 +78,9 @@ impl SocketPlan {
                     opened.add(socket);
                 }
                 Listen::Tcp(address) => {
+                    let (socket, address) = listen_tcp(*address)?;
                     tracing::info!(%address, "listening");
-                    opened.add(bind_tcp(*address)?);
+                    opened.add(socket);
                 }
             }
         }
@@ -90,8 +91,9 @@ impl SocketPlan {
             opened.sockets.push((socket, Purpose::Control));
         }
         if let Some(address) = self.metrics {
+            let (socket, address) = listen_tcp(address)?;
             tracing::info!(metrics = %address, "listening");
-            opened.sockets.push((bind_tcp(address)?, Purpose::Metrics));
+            opened.sockets.push((socket, Purpose::Metrics));
         }
         Ok(opened)
     }
@@ -147,6 +149,14 @@ impl OpenSockets {
         let uris = |address| config.exports.iter().map(move |export| uri(address, &export.name));
         self.addresses.iter().flat_map(uris).collect()
     }
+}
+
+/// Listens on a TCP address. Returns the socket and its address, whose port the system chooses if
+/// the port is 0.
+fn listen_tcp(address: SocketAddr) -> Result<(OwnedFd, SocketAddr)> {
+    let socket = bind_tcp(address)?;
+    let bound = getsockname(&socket).ok().and_then(|bound| SocketAddr::try_from(bound).ok());
+    Ok((socket, bound.unwrap_or(address)))
 }
 
 /// Address by which clients reach a socket; `localhost` for a socket that listens to all addresses.
