@@ -3,8 +3,23 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+/// The longest time to wait for a state, generous for a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Repeats a call until it succeeds, and returns the last error after [`PATIENCE`].
+pub fn eventually<T, E>(mut call: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match call() {
+            Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
+            result => return result,
+        }
+    }
+}
 
 /// A short job.
 pub const TINY_JOB: &str = "[global]\nrw=read\nbs=4k\nsize=256k\n\n[tiny]\nnumjobs=2\n";

@@ -90,7 +90,7 @@ fn requests_are_replayed_on_a_server() {
     let server = Server::start_in(disk(), &["--export", "=FOLDER/disk"]);
     let trace = trace(&server.folder, &[(READ, 0, 8192), (WRITE, 16, 4096), (Rwbs::WRITE.with(Rwbs::FLUSH), 0, 0)]);
     for timing in ["recorded", "asap", "dependent"] {
-        let json = replay(&[&trace, "--on", &server.uris[0], "--write", "--json", "--timing", timing]).json();
+        let json = replay(&[&trace, "--on", &server.uri(0), "--write", "--json", "--timing", timing]).json();
         assert_eq!((&json["failed"], &json["timing"]), (&0.into(), &timing.into()));
         let of = |kind: &str| json["replayed"]["kinds"][kind]["requests"].as_u64();
         assert_eq!((of("reads"), of("writes"), of("flushes")), (Some(1), Some(1), Some(1)), "{json}");
@@ -116,7 +116,7 @@ fn each_process_has_a_connection_of_its_own() {
     }
     bytes.append(&mut second);
     std::fs::write(&both, bytes).expect("the folder can be written");
-    let json = replay(&[&both, "--on", &server.uris[0], "--write", "--json"]).json();
+    let json = replay(&[&both, "--on", &server.uri(0), "--write", "--json"]).json();
     assert!(json["target"].as_str().is_some_and(|target| target.ends_with("connections: 2")), "{}", json["target"]);
     assert_eq!(json["replayed"]["processes"].as_array().map(Vec::len), Some(2));
     assert_eq!((&json["requests"], &json["failed"]), (&4.into(), &0.into()));
@@ -192,8 +192,8 @@ fn unsuitable_targets_are_refused_by_name() {
 fn a_read_only_export_takes_no_writes() {
     let server = Server::start_in(disk(), &["--export", "=FOLDER/disk,read-only"]);
     let trace = trace(&server.folder, &[(READ, 0, 4096), (WRITE, 8, 4096)]);
-    replay(&[&trace, "--on", &server.uris[0], "--write"]).refused(1, &["the export is read-only", "--reads-only"]);
-    assert_eq!(replay(&[&trace, "--on", &server.uris[0], "--reads-only"]).code, Some(0));
+    replay(&[&trace, "--on", &server.uri(0), "--write"]).refused(1, &["the export is read-only", "--reads-only"]);
+    assert_eq!(replay(&[&trace, "--on", &server.uri(0), "--reads-only"]).code, Some(0));
     assert_eq!(server.end().0, Some(0));
 }
 

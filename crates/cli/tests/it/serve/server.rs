@@ -1,25 +1,23 @@
 //! A running server process.
 
+use std::cell::RefCell;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::Folder;
-
-/// Timeout of start and end, generous for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::common::{Folder, PATIENCE};
 
 /// A server with its own folder. It is killed on drop.
 pub struct Server {
     pub folder: Folder,
     child: Child,
-    /// URIs of the lines `ready:`.
-    pub uris: Vec<String>,
+    /// URIs of the lines `ready:` that were received.
+    uris: RefCell<Vec<String>>,
     out: mpsc::Receiver<String>,
     log: Log,
 }
@@ -41,6 +39,31 @@ impl Server {
     /// Starts the server of another program in an existing folder.
     #[track_caller]
     pub fn start_program(program: &Path, folder: Folder, args: &[&str]) -> Server {
+        let mut server = Server::launch(program, folder, args);
+        if !server.is_ready() {
+            server.fail(&format!("it is not ready with {args:?}"));
+        }
+        server
+    }
+
+    /// Starts a server in an existing folder, and once more after each start that fails.
+    #[track_caller]
+    pub fn start_repeatedly(folder: Folder, args: &[&str]) -> Server {
+        let end = Instant::now() + PATIENCE;
+        let launch = |folder| Server::launch(Path::new(env!("CARGO_BIN_EXE_hoistway")), folder, args);
+        let mut server = launch(folder);
+        while !server.is_ready() {
+            if Instant::now() > end {
+                server.fail(&format!("each start with {args:?} fails"));
+            }
+            let folder = std::mem::replace(&mut server.folder, Folder::new());
+            drop(server);
+            server = launch(folder);
+        }
+        server
+    }
+
+    fn launch(program: &Path, folder: Folder, args: &[&str]) -> Server {
         let here = folder.path("").display().to_string();
         let args: Vec<String> = args.iter().map(|arg| arg.replace("FOLDER/", &here)).collect();
         let socket = folder.path("s").display().to_string();
@@ -56,24 +79,37 @@ impl Server {
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).for_each(|line| drop(sender.send(line))));
         let log = Log::follow(child.stderr.take().expect("it is piped"));
-        let mut server = Server { folder, child, uris: Vec::new(), out, log };
-        server.await_ready(&args);
-        server
+        Server { folder, child, uris: RefCell::default(), out, log }
     }
 
+    /// Waits for the first line `ready:`. Returns false if the server ends before it, or is late.
     #[track_caller]
-    fn await_ready(&mut self, args: &[String]) {
-        match self.out.recv_timeout(PATIENCE) {
-            Ok(line) => self.uris.push(uri(&line)),
-            Err(_) => {
-                let _ = self.child.kill();
-                let log = self.log.whole();
-                panic!("it is not ready with {args:?}:\n{log}");
-            }
+    fn is_ready(&self) -> bool {
+        let line = self.out.recv_timeout(PATIENCE);
+        line.is_ok_and(|line| {
+            self.uris.borrow_mut().push(uri(&line));
+            true
+        })
+    }
+
+    /// Ends the server, and panics with its log.
+    #[track_caller]
+    fn fail(&mut self, what: &str) -> ! {
+        let _ = self.child.kill();
+        panic!("{what}:\n{}", self.log.whole());
+    }
+
+    /// Waits for as many lines `ready:` as are needed, and returns the URI of one, counted from 0.
+    #[track_caller]
+    pub fn uri(&self, number: usize) -> String {
+        let mut uris = self.uris.borrow_mut();
+        while uris.len() <= number {
+            let Ok(line) = self.out.recv_timeout(PATIENCE) else {
+                panic!("there are no more lines `ready:` than those of {uris:?}");
+            };
+            uris.push(uri(&line));
         }
-        while let Ok(line) = self.out.recv_timeout(Duration::from_millis(100)) {
-            self.uris.push(uri(&line));
-        }
+        uris[number].clone()
     }
 
     /// Path of the Unix socket.
@@ -99,6 +135,8 @@ impl Server {
     pub fn ended(mut self) -> (Option<i32>, String) {
         let code = self.wait();
         let log = self.log.whole();
+        // Each line that the server printed says ready.
+        self.uris.get_mut().extend(self.out.iter().map(|line| uri(&line)));
         assert!(!log.contains("panicked"), "{log}");
         assert!(!self.socket().exists(), "the socket is left behind");
         (code, log)
@@ -106,16 +144,14 @@ impl Server {
 
     #[track_caller]
     fn wait(&mut self) -> Option<i32> {
-        let end = std::time::Instant::now() + PATIENCE;
-        while std::time::Instant::now() < end {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
             if let Some(status) = self.child.try_wait().expect("it can be waited for") {
                 return status.code();
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        let _ = self.child.kill();
-        let log = self.log.whole();
-        panic!("it does not end:\n{log}");
+        self.fail("it does not end");
     }
 
     /// Peak memory of the server, in bytes.
@@ -130,6 +166,37 @@ impl Server {
     #[track_caller]
     pub fn await_log(&self, expected: &str) {
         self.log.await_line(expected);
+    }
+
+    /// Waits until the server listens for requests of metrics, and returns its address.
+    #[track_caller]
+    pub fn metrics(&self) -> String {
+        const BEFORE: &str = "listening metrics=";
+        let log = self.log.await_line(BEFORE);
+        let address = log.split(BEFORE).nth(1).and_then(|rest| rest.split_whitespace().next());
+        address.expect("a line of the log has all its words").to_owned()
+    }
+
+    /// Stops all threads of the server until it receives SIGCONT.
+    #[track_caller]
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+        let end = Instant::now() + PATIENCE;
+        while !self.is_stopped() {
+            assert!(Instant::now() < end, "it is not stopped");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Returns true if all threads are stopped. Those of the kernel's io_uring do not count: they
+    /// run no code of the server.
+    fn is_stopped(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it is still there");
+        let states = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("stat")).ok());
+        states.filter(|state| !state.contains("(iou-")).all(|state| {
+            let after_name = state.rsplit(") ").next();
+            after_name.is_some_and(|rest| rest.starts_with('T'))
+        })
     }
 }
 
@@ -163,12 +230,13 @@ impl Log {
     }
 
     #[track_caller]
-    fn await_line(&self, expected: &str) {
+    fn await_line(&self, expected: &str) -> String {
         let (text, grown) = &*self.lines;
         let text = text.lock().expect("no thread panics with the lock");
         let waited = grown.wait_timeout_while(text, PATIENCE, |text| !text.contains(expected));
         let (text, _) = waited.expect("no thread panics with the lock");
         assert!(text.contains(expected), "`{expected}` is not logged:\n{text}");
+        text.clone()
     }
 
     /// The log of a server that has ended.

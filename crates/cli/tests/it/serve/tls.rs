@@ -123,7 +123,7 @@ fn required_tls_refuses_plain_text() {
         folder,
         &["--export", "=mem:1M", "--tls-cert", "FOLDER/cert.pem", "--tls-key", "FOLDER/key.pem", "--tls-required"],
     );
-    assert!(server.uris[0].starts_with("nbds+unix:"), "{:?}", server.uris);
+    assert!(server.uri(0).starts_with("nbds+unix:"), "{:?}", server.uri(0));
     assert!(shake_hands(&server.socket(), wants(""), None).is_err());
     client(&server, encrypted(""), authority.client(None)).write(0, &[1; 512]).expect("it can be written");
     assert_eq!(server.end().0, Some(0));

@@ -31,7 +31,7 @@ fn disk() -> Folder {
 #[test]
 fn nbdinfo_finds_all_exports_and_features() {
     let server = Server::start_in(disk(), &["--export", "=FOLDER/disk", "--export", "other=null:1T"]);
-    let Some(out) = tool("nbdinfo", &["--json", &server.uris[0]]) else { return };
+    let Some(out) = tool("nbdinfo", &["--json", &server.uri(0)]) else { return };
     let info: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     let export = &info["exports"][0];
     assert_eq!(export["export-size"], 8 << 20);
@@ -39,7 +39,7 @@ fn nbdinfo_finds_all_exports_and_features() {
         assert_eq!(export[ability], true, "{ability}: {export}");
     }
     assert_eq!(export["contexts"], serde_json::json!(["base:allocation"]));
-    let list = tool("nbdinfo", &["--list", "--json", &server.uris[0]]).expect("it is installed");
+    let list = tool("nbdinfo", &["--list", "--json", &server.uri(0)]).expect("it is installed");
     assert_eq!(list.matches("export-name").count(), 2, "{list}");
     assert_eq!(server.end().0, Some(0));
 }
@@ -48,10 +48,10 @@ fn nbdinfo_finds_all_exports_and_features() {
 fn nbdcopy_copies_with_many_connections() {
     let server = Server::start_in(disk(), &["--export", "=FOLDER/disk", "--export", "copy=mem:8M"]);
     let back = server.folder.name("back");
-    if tool("nbdcopy", &["--connections=4", &server.uris[0], &server.uris[1]]).is_none() {
+    if tool("nbdcopy", &["--connections=4", &server.uri(0), &server.uri(1)]).is_none() {
         return;
     }
-    tool("nbdcopy", &[&server.uris[1], &back]);
+    tool("nbdcopy", &[&server.uri(1), &back]);
     let (disk, back) = (std::fs::read(server.folder.path("disk")), std::fs::read(back));
     assert!(disk.expect("a disk") == back.expect("a copy"), "the copy differs");
     assert_eq!(server.end().0, Some(0));
@@ -60,7 +60,7 @@ fn nbdcopy_copies_with_many_connections() {
 #[test]
 fn qemu_converts_and_checks() {
     let server = Server::start_in(disk(), &["--export", "=FOLDER/disk", "--export", "copy=mem:8M"]);
-    let (from, to) = (&server.uris[0], &server.uris[1]);
+    let (from, to) = (&server.uri(0), &server.uri(1));
     if tool("qemu-img", &["convert", "-n", "-f", "raw", "-O", "raw", from, to]).is_none() {
         return;
     }
@@ -78,7 +78,7 @@ fn qemu_converts_and_checks() {
 #[test]
 fn fio_reads_back_what_it_wrote() {
     let server = Server::start_in(disk(), &["--export", "=FOLDER/disk"]);
-    let uri = format!("--uri={}", server.uris[0]);
+    let uri = format!("--uri={}", server.uri(0));
     let args = [
         "--name=verify",
         "--ioengine=nbd",

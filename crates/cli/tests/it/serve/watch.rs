@@ -9,7 +9,7 @@ use std::process::Command;
 
 use super::client::Client;
 use super::server::Server;
-use crate::common::{Folder, Ran, run};
+use crate::common::{Folder, PATIENCE, Ran, run};
 
 /// Starts a server with two tenants on one device, identified by their exports.
 const TWO: &str = r#"
@@ -127,7 +127,7 @@ fn a_reload_discards_values_set_at_run_time() {
     let server = start();
     assert_eq!(ctl(&server, &["set", "tenants/backup/weight", "7"]).code, Some(0));
     assert_eq!(ctl(&server, &["set", "server/reload", "1"]).code, Some(0));
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let end = std::time::Instant::now() + PATIENCE;
     while get(&server, "server/reload") != "ok" && std::time::Instant::now() < end {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
@@ -150,14 +150,10 @@ fn top_prints_figures_of_a_running_server() {
 
 #[test]
 fn metrics_are_served_over_http() {
-    // A port that was free just before.
-    let port =
-        std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port();
-    let address = format!("127.0.0.1:{port}");
-    let server = Server::start(&["--export", "=mem:1M", "--metrics", &address]);
+    let server = Server::start(&["--export", "=mem:1M", "--metrics", "127.0.0.1:0"]);
     let mut client = Client::of(&server.socket(), "");
     client.write(0, &[7; 4096]).expect("it can be written");
-    let mut stream = BufReader::new(TcpStream::connect(&address).expect("it listens"));
+    let mut stream = BufReader::new(TcpStream::connect(server.metrics()).expect("it listens"));
     for _ in 0..2 {
         stream.get_mut().write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it takes it");
         let mut length = 0;
@@ -181,8 +177,8 @@ fn metrics_are_served_over_http() {
 }
 
 /// Scrapes a server until a line is among the metrics, and returns the text of that scrape.
-fn scrape_until(address: &str, line: &str) -> String {
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+pub(super) fn scrape_until(address: &str, line: &str) -> String {
+    let end = std::time::Instant::now() + PATIENCE;
     loop {
         let mut stream = TcpStream::connect(address).expect("it listens");
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("it takes it");
@@ -204,8 +200,6 @@ fn sample(text: &str, name: &str) -> f64 {
 
 #[test]
 fn metrics_show_the_terms_and_the_result_of_each_reload() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
-    let address = free.to_string();
     let folder = Folder::new();
     folder.file("two.toml", TWO);
     let unix_s = || {
@@ -213,7 +207,8 @@ fn metrics_show_the_terms_and_the_result_of_each_reload() {
         now.expect("after 1970").as_secs_f64()
     };
     let started_s = unix_s();
-    let server = Server::start_in(folder, &["--config", "FOLDER/two.toml", "--metrics", &address]);
+    let server = Server::start_in(folder, &["--config", "FOLDER/two.toml", "--metrics", "127.0.0.1:0"]);
+    let address = server.metrics();
     let mut client = Client::of(&server.socket(), "db");
     client.write(0, &[7; 65536]).expect("it can be written");
     let text = scrape_until(&address, "hoistway_weight{tenant=\"database\",device=\"sda\"} 300");
@@ -261,7 +256,7 @@ fn devices_added_by_a_reload_are_recorded() {
     let more = "[[device]]\nname = \"sdb\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"new\"\ndevice = \"sdb\"\n";
     server.folder.file("two.toml", format!("{TWO}{more}"));
     assert_eq!(ctl(&server, &["set", "server/reload", "1"]).code, Some(0));
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let end = std::time::Instant::now() + PATIENCE;
     while get(&server, "server/reload") == "never" && std::time::Instant::now() < end {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
