@@ -1,5 +1,6 @@
 //! Start, reload and end of a server.
 
+use hoistway_nbd::client::RequestSpec;
 use hoistway_nbd::wire::{Command, CommandFlags, Errno};
 use rustix::process::Signal;
 
@@ -13,20 +14,30 @@ fn sigterm_completes_earlier_requests_and_refuses_later_ones() {
     // signal.
     let server = Server::start(&["--export", "=mem:64M", "--drive", "sata-7200-2006", "--elevator", "noop"]);
     let mut client = Client::of(&server.socket(), "");
-    for at in 0..32 {
-        client.send(Command::Read, CommandFlags::default(), (at * 7 % 32) << 20, 4096, &[]);
-    }
-    client.answers(1);
-    server.signal(Signal::TERM);
-    let refused = loop {
-        // Requests before the signal complete; the first request after it is refused.
-        client.send(Command::Read, CommandFlags::default(), 0, 512, &[]);
-        let refused = client.answers(1).into_iter().find_map(|answer| answer.result.err());
-        if let Some(refused) = refused {
-            break refused;
-        }
+    let mut bytes = Vec::new();
+    let mut ask = |client: &mut Client, command, offset, length, data: &[u8]| {
+        let spec = RequestSpec { command, flags: CommandFlags::default(), offset, length };
+        client.nbd.request(&spec, data, &mut bytes).expect("it may be asked")
     };
-    assert_eq!(refused.0, Errno::Shutdown);
+    let mut earlier: Vec<u64> =
+        (0..32).map(|at| ask(&mut client, Command::Read, (at * 7 % 32) << 20, 4096, &[])).collect();
+    earlier.push(ask(&mut client, Command::Write, 0, 4096, &[7; 4096]));
+    let later = ask(&mut client, Command::Read, 0, 512, &[]);
+    // The server receives the first part at once, so that it has begun all requests but the last
+    // when it answers one. A write whose payload is incomplete keeps the connection open.
+    let (begun, rest) = bytes.split_at(33 * 28 + 2048);
+    client.stream.write_all(begun).expect("the server takes it");
+    let mut answers = client.answers(1);
+    server.signal(Signal::TERM);
+    server.await_log("draining");
+    client.stream.write_all(rest).expect("the server takes it");
+    answers.extend(client.answers(33));
+    // Requests before the signal complete; the request after it is refused.
+    let at = answers.iter().position(|answer| answer.cookie == later).expect("it is answered");
+    assert_eq!(answers.remove(at).result.expect_err("it is later").0, Errno::Shutdown);
+    assert!(answers.iter().all(|answer| answer.result.is_ok()), "{answers:?}");
+    answers.sort_by_key(|answer| answer.cookie);
+    assert_eq!(answers.iter().map(|answer| answer.cookie).collect::<Vec<_>>(), earlier);
     let (code, log) = server.ended();
     assert_eq!(code, Some(0), "{log}");
 }
