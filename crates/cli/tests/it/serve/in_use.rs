@@ -11,7 +11,7 @@ use hoistway_trace::Rwbs;
 use super::client::Client;
 use super::replay::write_trace;
 use super::server::Server;
-use crate::common::{Folder, Ran, run};
+use crate::common::{Folder, PATIENCE, Ran, eventually, run};
 
 const IMAGE_BYTES: u64 = 64 << 20;
 
@@ -32,17 +32,6 @@ fn call(program: &str, args: &[&str]) -> Result<String, String> {
     match output.status.success() {
         true => Ok(text(&output.stdout)),
         false => Err(format!("{program} {args:?}: {}", text(&output.stderr))),
-    }
-}
-
-/// Repeats a call until it succeeds. Returns the last error after this many seconds.
-fn within_seconds(seconds: u64, mut call: impl FnMut() -> Result<String, String>) -> Result<String, String> {
-    let end = Instant::now() + Duration::from_secs(seconds);
-    loop {
-        match call() {
-            Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
-            result => return result,
-        }
     }
 }
 
@@ -94,7 +83,7 @@ impl Loop {
 
     fn unmount(&mut self) {
         for at in self.mounts.drain(..) {
-            within_seconds(10, || call("umount", &[at.to_str().expect("UTF-8")])).expect("nothing has it open");
+            eventually(|| call("umount", &[at.to_str().expect("UTF-8")])).expect("nothing has it open");
         }
     }
 
@@ -130,6 +119,16 @@ impl Loop {
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         ran.err
     }
+
+    /// Serves a path as soon as it is free, and returns the log. A process in another namespace, of
+    /// another test for example, may have a copy of each mount until the process ends.
+    fn serves_eventually(&self, export: &str) -> String {
+        let log = eventually(|| match self.serve(export, &[]) {
+            Ran { code: Some(0), err, .. } => Ok(err),
+            Ran { err, .. } => Err(err),
+        });
+        log.unwrap_or_else(|error| panic!("{export} is not free: {error}"))
+    }
 }
 
 impl Drop for Loop {
@@ -141,7 +140,7 @@ impl Drop for Loop {
             let _ = Command::new("swapoff").arg(swap).status();
         }
         for number in &self.partitions {
-            let _ = within_seconds(5, || call("delpart", &[&self.device, &number.to_string()]));
+            let _ = eventually(|| call("delpart", &[&self.device, &number.to_string()]));
         }
         let _ = call("losetup", &["-d", &self.device]);
     }
@@ -169,7 +168,7 @@ fn a_mounted_device_is_served_for_reading_only() {
     let calibrated = run(&["serve", "--export", &export, "--calibrate"]);
     assert_eq!(calibrated.code, Some(0), "a calibration only reads: {}", calibrated.err);
     device.unmount();
-    device.serves(&export, &[]);
+    device.serves_eventually(&export);
 }
 
 #[test]
@@ -189,8 +188,8 @@ fn a_served_device_cannot_be_mounted() {
     assert_eq!(server.end().0, Some(0));
     // The kernel closes the files of an io_uring a moment after the process.
     let at = device.folder.name("m");
-    within_seconds(10, || call("mount", &[&device.device, &at])).expect("the server has released it");
-    within_seconds(10, || call("umount", &[&at])).expect("nothing has it open");
+    eventually(|| call("mount", &[&device.device, &at])).expect("the server has released it");
+    eventually(|| call("umount", &[&at])).expect("nothing has it open");
 }
 
 #[test]
@@ -207,11 +206,8 @@ fn an_image_behind_a_loop_device_is_refused() {
     device.refuses(&image, &[&behind]);
     call("losetup", &["-d", &device.device]).expect("nothing has it open");
     // The kernel detaches the device when its last user has closed it.
-    let log = within_seconds(5, || match device.serve(&image, &[]) {
-        Ran { code: Some(0), err, .. } => Ok(err),
-        Ran { err, .. } => Err(err),
-    });
-    assert!(!log.as_ref().expect("the image is free").contains("loop device"), "{log:?}");
+    let log = device.serves_eventually(&image);
+    assert!(!log.contains("loop device"), "{log}");
 }
 
 #[test]
@@ -260,18 +256,19 @@ fn a_mount_in_another_namespace_is_found() {
     }
     let (at, ready) = (device.folder.name("hidden"), device.folder.path("ready"));
     std::fs::create_dir(&at).expect("it is ours");
-    let script = "mount --make-rprivate / && mount \"$0\" \"$1\" && touch \"$2\" && exec sleep 60";
+    let script = "mount --make-rprivate / && mount \"$0\" \"$1\" && touch \"$2\" && exec sleep 600";
     let started = Command::new("unshare")
         .args(["-m", "sh", "-c", script, &device.device, &at, ready.to_str().expect("UTF-8")])
         .stderr(Stdio::null())
         .spawn();
     let Ok(child) = started else { return skipped("unshare is not installed").unwrap_or_default() };
-    let namespace = Namespace(child);
-    let end = Instant::now() + Duration::from_secs(10);
+    let mut namespace = Namespace(child);
+    let end = Instant::now() + PATIENCE;
     while !ready.exists() {
-        if Instant::now() > end {
+        if namespace.0.try_wait().expect("it can be waited for").is_some() {
             return skipped("no mount namespace can be made").unwrap_or_default();
         }
+        assert!(Instant::now() < end, "the mount in another namespace does not appear");
         std::thread::sleep(Duration::from_millis(20));
     }
     let mounted = format!("{} is mounted at {at} (ext4) for process {}", device.device, namespace.0.id());
