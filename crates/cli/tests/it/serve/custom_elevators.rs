@@ -1,14 +1,16 @@
 //! Servers with custom elevators: a correct one, and ones that break rules.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
 
-use hoistway_nbd::client::ReplyContent;
+use hoistway_nbd::client::{ReplyContent, RequestSpec};
 use hoistway_nbd::wire::{Command, CommandFlags};
+use rustix::process::Signal;
 
 use super::client::Client;
 use super::server::Server;
-use crate::common::{Folder, Ran, example, run};
+use super::watch::scrape_until;
+use crate::common::{Folder, PATIENCE, Ran, example, run};
 
 const BLOCK: u64 = 4096;
 /// The number of requests of a client that are in progress at a time.
@@ -115,15 +117,6 @@ fn a_server_runs_a_custom_elevator_and_switches_to_and_from_it() {
     assert!(described.out.contains("in the elevator"), "{}", described.out);
 }
 
-/// The metrics of a server.
-fn metrics(address: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("it takes it");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("it answers");
-    text
-}
-
 #[test]
 fn a_wrong_elevator_loses_no_request_and_is_reported_once() {
     for (elevator, drive, what) in [
@@ -131,11 +124,10 @@ fn a_wrong_elevator_loses_no_request_and_is_reported_once() {
         ("twice", SSD, "which had been dispatched before"),
         ("starving", DISK, "passed over the write"),
     ] {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
-        let address = free.to_string();
-        let server = start("wrong-elevators", elevator, drive, &["--metrics", &address]);
+        let server = start("wrong-elevators", elevator, drive, &["--metrics", "127.0.0.1:0"]);
+        let address = server.metrics();
         assert_eq!(get(&server, "devices/sda/violation"), "-");
-        assert!(metrics(&address).contains("hoistway_device_violation{device=\"sda\"} 0\n"));
+        scrape_until(&address, "hoistway_device_violation{device=\"sda\"} 0");
         write_and_verify(&server, 0);
         let violation = get(&server, "devices/sda/violation");
         assert!(violation.starts_with(&format!("elevator {elevator} broke a rule: call ")), "{violation}");
@@ -143,9 +135,7 @@ fn a_wrong_elevator_loses_no_request_and_is_reported_once() {
             assert!(violation.contains(part), "`{part}` is missing in: {violation}");
         }
         assert!(violation.contains("until devices/sda/queue/scheduler is set to another elevator"), "{violation}");
-        std::thread::sleep(std::time::Duration::from_millis(250));
-        let text = metrics(&address);
-        assert!(text.contains("hoistway_device_violation{device=\"sda\"} 1\n"), "{text}");
+        scrape_until(&address, "hoistway_device_violation{device=\"sda\"} 1");
         write_and_verify(&server, 1);
         assert_eq!(ctl(&server, &["set", "devices/sda/queue/scheduler", "deadline"]).code, Some(0));
         write_and_verify(&server, 2);
@@ -163,19 +153,43 @@ fn a_wrong_elevator_loses_no_request_and_is_reported_once() {
 fn an_elevator_that_cannot_be_drained_is_replaced_under_load() {
     let server = start("wrong-elevators", "keeping", DISK, &[]);
     let mut client = Client::of(&server.socket(), "left");
-    let written: Vec<u64> = (0..REQUESTS)
-        .map(|number| client.send(Command::Write, CommandFlags::default(), offset(number), BLOCK, &block(0, 0, number)))
-        .collect();
-    // The first replies come while most of the requests are queued.
-    let mut cookies: Vec<u64> = client.answers(2).iter().map(|answer| answer.cookie).collect();
-    assert_eq!(ctl(&server, &["set", "devices/sda/queue/scheduler", "noop"]).code, Some(0));
-    let answers = client.answers(REQUESTS as usize - 2);
-    assert!(answers.iter().all(|answer| answer.result.is_ok()), "{answers:?}");
-    cookies.extend(answers.iter().map(|answer| answer.cookie));
-    cookies.sort_unstable();
-    assert_eq!(cookies, written);
+    client.read(0, 512).expect("it can be read");
+    let mut control = BufReader::new(UnixStream::connect(server.folder.path("control")).expect("it listens"));
+    control.get_ref().set_read_timeout(Some(PATIENCE)).expect("it is a socket");
+    let mut command = |line: &str, then: &dyn Fn()| {
+        control.get_mut().write_all(line.as_bytes()).expect("it takes it");
+        then();
+        let mut reply = String::from("= ");
+        while reply.starts_with("= ") {
+            reply.clear();
+            control.read_line(&mut reply).expect("it answers");
+        }
+        assert!(reply.starts_with("ok"), "{line}{reply}");
+    };
+    command("get server/version\n", &|| ());
+    // The server receives on both connections now. It finds the requests first when it continues,
+    // and the command with them.
+    let data = |number| block(0, 0, number)[..512].to_vec();
+    let mut requests = Vec::new();
+    let mut written = Vec::new();
     for number in 0..REQUESTS {
-        assert_eq!(client.read(offset(number), BLOCK).expect("it can be read"), block(0, 0, number));
+        let spec = RequestSpec {
+            command: Command::Write,
+            flags: CommandFlags::default(),
+            offset: offset(number),
+            length: 512,
+        };
+        written.push(client.nbd.request(&spec, &data(number), &mut requests).expect("it may be asked"));
+    }
+    server.stop();
+    client.stream.write_all(&requests).expect("the socket has room");
+    command("set devices/sda/queue/scheduler noop\n", &|| server.signal(Signal::CONT));
+    let mut answers = client.answers(REQUESTS as usize);
+    assert!(answers.iter().all(|answer| answer.result.is_ok()), "{answers:?}");
+    answers.sort_by_key(|answer| answer.cookie);
+    assert_eq!(answers.iter().map(|answer| answer.cookie).collect::<Vec<_>>(), written);
+    for number in 0..REQUESTS {
+        assert_eq!(client.read(offset(number), 512).expect("it can be read"), data(number));
     }
     assert!(get(&server, "devices/sda/queue/scheduler").contains("[noop]"));
     let (code, log) = server.end();
