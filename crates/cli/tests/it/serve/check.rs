@@ -8,10 +8,11 @@ const READERS: &str = "[readers]\nrw=randread\nbs=4k\nsize=64m\nnumjobs=3\nbuffe
 const ATTEMPTS: usize = 10;
 
 /// The agreement depends on the load of the machine: a reader without a processor loses its turn at
-/// the drive, so that fewer requests are served. The job therefore has random reads, whose 10 ms on
-/// the drive outweigh that: with six busy loops on two processors the result was 0.99 to 1.07 of
-/// the prediction, for 150 requests in two seconds. Under more load, one of several checks must
-/// agree. (In virtual time the agreement is within 1 %; see the tests of `crates/blockdev`.)
+/// the drive, and the prediction depends on the turnaround of the readers, which is measured before.
+/// The job therefore has random reads, whose 10 ms on the drive outweigh that: with six busy loops
+/// on two processors the result was 0.99 to 1.07 of the prediction, for 150 requests in two
+/// seconds. Under more load, one of several checks must agree. (In virtual time the agreement is
+/// within 1 %; see the tests of `crates/blockdev`.)
 #[test]
 fn a_job_runs_on_the_emulated_drive_and_in_the_simulator() {
     if std::process::Command::new("fio").arg("--version").output().is_err() {
@@ -20,13 +21,11 @@ fn a_job_runs_on_the_emulated_drive_and_in_the_simulator() {
     }
     let folder = Folder::new();
     let job = folder.file("readers.fio", READERS);
-    let results: Vec<f64> =
-        (0..ATTEMPTS).map(|_| served_of_predicted(&job)).take_while(|served| *served < 0.8).collect();
-    assert!(results.len() < ATTEMPTS, "no check agrees: {results:?}");
+    let mut results = (0..ATTEMPTS).map(|_| served_of_predicted(&job));
+    assert!(results.any(|result| (0.8..1.2).contains(&result)), "none of {ATTEMPTS} checks agrees");
 }
 
-/// Checks a job and the output about it. Returns the served rate as part of the predicted one,
-/// which is less than 1.2.
+/// Checks a job and the output about it. Returns the served rate divided by the predicted one.
 #[track_caller]
 fn served_of_predicted(job: &str) -> f64 {
     let drive = "sata-7200-2006";
@@ -40,7 +39,7 @@ fn served_of_predicted(job: &str) -> f64 {
     let figures: Vec<f64> = figures.filter_map(|word| word.parse().ok()).collect();
     let [turnaround_us, predicted, served] = figures[..] else { panic!("a time and two rates belong here: {row}") };
     assert!(turnaround_us > 0.0, "{row}");
-    assert!(served / predicted < 1.2, "{row}");
+    eprintln!("{row}");
     let agrees = row.ends_with("agrees");
     assert_eq!(output.status.code(), Some(if agrees { 0 } else { 3 }), "the exit code says what the row says: {row}");
     served / predicted

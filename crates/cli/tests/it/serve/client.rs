@@ -1,7 +1,7 @@
 //! A test client over a real socket: sends and receives the messages of the crate `nbd`, with TLS
 //! if requested.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,6 +52,16 @@ pub fn connect(socket: &Path) -> UnixStream {
     stream
 }
 
+/// Receives bytes. A receive with a timeout is interrupted if the process is stopped and continued.
+fn receive(stream: &mut Box<dyn Stream>, bytes: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match stream.read(bytes) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
 /// Performs a handshake.
 pub fn shake_hands(socket: &Path, wants: HandshakeOptions, tls: Option<Arc<ClientConfig>>) -> Result<Led, String> {
     let mut stream: Box<dyn Stream> = Box::new(connect(socket));
@@ -59,7 +69,7 @@ pub fn shake_hands(socket: &Path, wants: HandshakeOptions, tls: Option<Arc<Clien
     let mut out = Vec::new();
     let mut bytes = vec![0; 65536];
     loop {
-        let len = stream.read(&mut bytes).map_err(|error| error.to_string())?;
+        let len = receive(&mut stream, &mut bytes).map_err(|error| error.to_string())?;
         if len == 0 {
             return Err("the server has closed the connection".into());
         }
@@ -120,7 +130,7 @@ impl Client {
     pub fn answers(&mut self, count: usize) -> Vec<Completion> {
         let mut bytes = vec![0; 1 << 20];
         while self.answered.len() < count {
-            let len = self.stream.read(&mut bytes).expect("the server answers in time");
+            let len = receive(&mut self.stream, &mut bytes).expect("the server answers in time");
             assert!(len > 0, "the server has closed the connection");
             self.nbd.receive(&bytes[..len], &mut self.answered).expect("the server speaks NBD");
         }
@@ -174,6 +184,10 @@ impl Client {
     /// Returns true if the server closes the connection without further data.
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0];
-        matches!(self.stream.read(&mut byte), Ok(0) | Err(_))
+        match receive(&mut self.stream, &mut byte) {
+            Ok(bytes) => bytes == 0,
+            // The timeout of the socket.
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        }
     }
 }
