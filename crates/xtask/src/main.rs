@@ -18,7 +18,8 @@
 //! - the site: `site.rs` and the crate `hoistway-site`
 //! - the environment of Python for tests and measurements: `python.rs`
 //! - kernels in QEMU and the kernel module: `kernel/`; kernels on emulated drives: `guest.rs`
-//! - the dashboard and the alerts in Prometheus: `check_monitoring.rs`
+//! - the dashboard and the alerts in Prometheus: `check_monitoring`; pictures of the dashboard:
+//!   `web/dashboard`
 //! - measurements: the module with the name of the task; their goals: `goals.rs`
 
 #![forbid(unsafe_code)]
@@ -151,7 +152,8 @@ enum Task {
     /// Compare the advice of `hoistway advise` with predictions and real runs:
     /// docs/advise-checked.md
     CheckAdvise(check_advise::Options),
-    /// Check the dashboard and the alerts against Prometheus: docs/monitoring.md
+    /// Check the dashboard and the alerts against Prometheus, and draw the dashboard:
+    /// docs/monitoring.md
     CheckMonitoring(check_monitoring::Options),
 }
 

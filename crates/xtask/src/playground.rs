@@ -23,6 +23,12 @@ const FIRST_MS_MAX: u64 = 15_000;
 /// three bytes in the code; behind the usual stack of 1 MiB they have four.
 const STACK_BYTES: u32 = 256 << 10;
 
+/// The package of the page, in `web/`.
+pub const PAGE: &str = "web";
+
+/// The package of the dashboard's pictures. It also uses packages of the page.
+pub const DASHBOARD: &str = "web/dashboard";
+
 /// The folder of the built page.
 const BUILT: &str = "target/playground";
 
@@ -111,7 +117,7 @@ fn build(to: &Path, module: Module) -> Result<()> {
     }
     tools::run(&mut command)?;
     let built = repository::root().join("target/wasm32-unknown-unknown").join(folder).join("hoistway_playground.wasm");
-    install_packages()?;
+    install_packages(PAGE)?;
     fs::write(to.join("style.css"), style()?)?;
     tools::run(web("npm").args(["run", "--silent", "build"]).env("PLAYGROUND_DIR", &to))?;
     let file = to.join("hoistway.wasm");
@@ -145,13 +151,13 @@ fn style() -> Result<String> {
     Ok(hoistway_report::style_sheet() + &own)
 }
 
-/// Installs the packages of `web/package-lock.json`, unless they are.
-pub fn install_packages() -> Result<()> {
-    let folder = repository::root().join("web");
-    let changed = |path: &str| fs::metadata(folder.join(path)).and_then(|found| found.modified()).ok();
+/// Installs the npm packages of the lock file in a folder, unless they are.
+pub fn install_packages(folder: &str) -> Result<()> {
+    let path = repository::root().join(folder);
+    let changed = |file: &str| fs::metadata(path.join(file)).and_then(|found| found.modified()).ok();
     match (changed("node_modules/.package-lock.json"), changed("package-lock.json")) {
         (Some(installed), Some(wanted)) if installed >= wanted => Ok(()),
-        _ => npm(&["ci", "--silent", "--no-audit", "--no-fund"]),
+        _ => tools::run(in_folder(folder, "npm").args(["ci", "--silent", "--no-audit", "--no-fund"])),
     }
 }
 
@@ -161,7 +167,12 @@ fn npm(arguments: &[&str]) -> Result<()> {
 
 /// A program that starts in `web/`.
 pub fn web(program: &str) -> Command {
+    in_folder(PAGE, program)
+}
+
+/// A program that starts in a folder of the repository.
+pub fn in_folder(folder: &str, program: &str) -> Command {
     let mut command = Command::new(program);
-    command.current_dir(repository::root().join("web"));
+    command.current_dir(repository::root().join(folder));
     command
 }

@@ -68,6 +68,6 @@ fn build(options: &Options, playground: Option<&Path>) -> Result<()> {
 
 /// Runs the live figures of a built site in Chromium.
 fn check_figures(site: &Path) -> Result<()> {
-    playground::install_packages()?;
+    playground::install_packages(playground::PAGE)?;
     tools::run(playground::web("npm").args(["run", "--silent", "site"]).env("SITE_DIR", site.canonicalize()?))
 }

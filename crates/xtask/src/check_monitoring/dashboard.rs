@@ -15,46 +15,26 @@ pub const PATH: &str = "packaging/grafana/hoistway.json";
 pub struct Dashboard {
     /// The variables: name, and an expression with a series for each value.
     variables: Vec<(String, String)>,
-    /// The rows from top to bottom.
-    pub rows: Vec<Row>,
-}
-
-/// A row of the dashboard.
-#[derive(Debug)]
-pub struct Row {
-    pub title: String,
+    /// The panels from top to bottom, without the headings of rows.
     pub panels: Vec<Panel>,
 }
 
 /// A panel.
 #[derive(Debug)]
 pub struct Panel {
+    pub id: u64,
     pub title: String,
-    pub description: String,
-    pub kind: Kind,
-    /// Grafana's name of the unit; empty without one.
-    pub unit: String,
     pub targets: Vec<Target>,
-}
-
-/// The form in which a panel shows its series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The present value of each.
-    Stat,
-    /// A line for each.
-    Lines,
-    /// A row of a heat map for each.
-    HeatMap,
 }
 
 /// An expression of a panel.
 #[derive(Debug)]
 pub struct Target {
+    /// The name of the target within its panel.
+    pub name: String,
     pub expression: String,
-    /// The name of a series; `{{LABEL}}` stands for its label.
-    pub legend: String,
-    pub is_dashed: bool,
+    /// Whether the panel shows the present value only.
+    pub is_instant: bool,
 }
 
 impl Dashboard {
@@ -77,49 +57,39 @@ impl Dashboard {
                 .with_context(|| format!("${name}: {query} is not label_values(SERIES, LABEL)"))?;
             variables.push((format!("${name}"), format!("count by ({label}) ({series})")));
         }
-        let mut rows: Vec<Row> = Vec::new();
-        for panel in list(dashboard, "panels") {
-            let title = panel["title"].as_str().context("a panel without a title")?.to_owned();
-            if panel["type"] == "row" {
-                rows.push(Row { title, panels: Vec::new() });
-            } else {
-                let row = rows.last_mut().with_context(|| format!("{title}: a panel above the first row"))?;
-                row.panels.push(Panel::of(title, panel)?);
-            }
-        }
-        Ok(Dashboard { variables, rows })
+        let is_panel = |panel: &&Value| panel["type"] != "row";
+        let panels = list(dashboard, "panels").filter(is_panel).map(Panel::of).collect::<Result<_>>()?;
+        Ok(Dashboard { variables, panels })
     }
 
     /// Returns the expressions of the variables and of all panels, with their titles.
     pub fn expressions(&self) -> Vec<(String, String)> {
-        let panels = self.rows.iter().flat_map(|row| &row.panels);
-        let of_panels = panels
+        let of_panels = self
+            .panels
+            .iter()
             .flat_map(|panel| panel.targets.iter().map(|target| (panel.title.clone(), target.expression.clone())));
         self.variables.iter().cloned().chain(of_panels).collect()
     }
 }
 
 impl Panel {
-    fn of(title: String, panel: &Value) -> Result<Panel> {
-        let kind = match panel["type"].as_str() {
-            Some("stat") => Kind::Stat,
-            Some("timeseries") => Kind::Lines,
-            Some("heatmap") => Kind::HeatMap,
-            other => anyhow::bail!("{title}: a panel of the unknown type {other:?}"),
+    fn of(panel: &Value) -> Result<Panel> {
+        let title = panel["title"].as_str().context("a panel without a title")?.to_owned();
+        let id = panel["id"].as_u64().with_context(|| format!("{title}: no id"))?;
+        let text = |value: &Value, name: &str| {
+            let found =
+                value[name].as_str().filter(|text| !text.is_empty()).with_context(|| format!("{title}: no {name}"));
+            found.map(str::to_owned)
         };
-        let overrides = &panel["fieldConfig"]["overrides"];
-        let is_dashed = |target: &Value| {
-            overrides.as_array().into_iter().flatten().any(|one| one["matcher"]["options"] == target["refId"])
-        };
-        let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        text(panel, "description")?;
         let mut targets = Vec::new();
         for target in list(panel, "targets") {
-            let expression = target["expr"].as_str().with_context(|| format!("{title}: no expression"))?.to_owned();
-            targets.push(Target { expression, legend: text(target, "legendFormat"), is_dashed: is_dashed(target) });
+            text(target, "legendFormat")?;
+            let (name, expression) = (text(target, "refId")?, text(target, "expr")?);
+            targets.push(Target { name, expression, is_instant: target["instant"] == true });
         }
         ensure!(!targets.is_empty(), "{title}: a panel without expressions");
-        let (description, unit) = (text(panel, "description"), text(&panel["fieldConfig"]["defaults"], "unit"));
-        Ok(Panel { title, description, kind, unit, targets })
+        Ok(Panel { id, title, targets })
     }
 }
 
@@ -133,18 +103,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn panels_have_a_row_a_description_and_expressions_with_names() {
+    fn panels_have_a_description_and_expressions_with_names() {
         let dashboard = Dashboard::read().unwrap();
         assert!(dashboard.expressions().iter().any(|(title, _)| title == "$tenant"));
-        for panel in dashboard.rows.iter().flat_map(|row| &row.panels) {
-            assert!(panel.description.len() > 10, "{}", panel.title);
-            assert!(panel.targets.iter().all(|target| !target.legend.is_empty()), "{}", panel.title);
-        }
-        let panels = |panel| json!({ "panels": [{ "type": "row", "title": "Row" }, panel] });
+        let panel = |targets| json!({ "panels": [{ "title": "A", "id": 1, "description": "x", "targets": targets }] });
         for (wrong, why) in [
-            (panels(json!({ "type": "stat", "title": "Empty" })), "Empty: a panel without expressions"),
-            (panels(json!({ "type": "pie", "title": "Round" })), "Round: a panel of the unknown type Some(\"pie\")"),
-            (json!({ "panels": [{ "type": "stat", "title": "Lost" }] }), "Lost: a panel above the first row"),
+            (json!({ "panels": [{ "title": "A", "id": 1 }] }), "A: no description"),
+            (panel(json!([])), "A: a panel without expressions"),
+            (panel(json!([{ "refId": "A", "expr": "up" }])), "A: no legendFormat"),
         ] {
             assert_eq!(Dashboard::of(&wrong).unwrap_err().to_string(), why);
         }

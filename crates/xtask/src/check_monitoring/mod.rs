@@ -2,11 +2,11 @@
 //!
 //! promtool checks the rules and runs their tests. Then fio loads a server with four tenants on an
 //! emulated drive, and Prometheus scrapes it. The text of a scrape must be valid OpenMetrics, each
-//! expression of the dashboard must have a value, and no alert may be pending. The panels can be
-//! drawn from the answers of Prometheus, as a page (`page`).
+//! expression of the dashboard must have a value, and no alert may be pending. The dashboard can be
+//! drawn from the answers of Prometheus with Grafana's components (`render`).
 
 mod dashboard;
-mod page;
+mod render;
 
 use std::fs;
 use std::net::TcpListener;
@@ -38,7 +38,7 @@ const MODEL: &str = include_str!("model.py");
 /// The tenants of the server: terms, and the jobs of fio.
 const TENANTS: [(&str, &str, &str); 4] = [
     ("web", "weight = 300", "rw=randread\nbs=64k\niodepth=8"),
-    ("backup", "weight = 100\nlimit_iops = 500", "rw=randrw\nbs=64k\niodepth=8"),
+    ("backup", "weight = 100\nlimit_iops = 25", "rw=randrw\nbs=64k\niodepth=8"),
     ("database", "reserve = { rate = \"1M\", request = \"64k\" }", "rw=randread\nbs=64k\niodepth=2"),
     ("batch", "limit = \"1M\"", "rw=write\nbs=128k\niodepth=4\nfsync=64"),
 ];
@@ -55,9 +55,9 @@ pub struct Options {
     /// Seconds of the load that Prometheus observes
     #[arg(long, default_value_t = 60, value_name = "N", value_parser = clap::value_parser!(u64).range(20..))]
     seconds: u64,
-    /// Write the panels of the dashboard as charts to this HTML page
-    #[arg(long, value_name = "FILE.html")]
-    page: Option<PathBuf>,
+    /// Draw the dashboard with Grafana's components: a page and pictures in this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    render: Option<PathBuf>,
     /// The program to run, instead of the one that is built with the profile `dist`
     #[arg(long, value_name = "PROGRAM")]
     hoistway: Option<PathBuf>,
@@ -139,17 +139,34 @@ fn observe(options: &Options, hoistway: &Path, rules: &Path, directory: &Path) -
             failed.push(format!("{title}: no value: {expression}"));
         }
     }
-    if let Some(path) = &options.page {
-        let page =
-            page::page(&dashboard, |expression| prometheus.range(&with_values(expression, &metrics), options.seconds))?;
-        fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
-        println!("wrote {}", path.display());
+    if let Some(directory) = &options.render {
+        draw(&dashboard, &prometheus, options, &metrics, directory)?;
     }
     let alerts = prometheus.labels("ALERTS")?;
     failed.extend(alerts.iter().map(|alert| format!("an alert without a reason: {alert}")));
     drop((fio, prometheus));
     server.stop()?;
     if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("\n")) }
+}
+
+/// Draws the dashboard with the answers of the time under load. Without Chromium or npm it prints
+/// that this was skipped.
+fn draw(
+    dashboard: &Dashboard,
+    prometheus: &Prometheus,
+    options: &Options,
+    metrics: &str,
+    directory: &Path,
+) -> Result<()> {
+    if options.install {
+        tools::require_all(&render::PROGRAMS, true)?;
+    } else if let Some(missing) = render::missing() {
+        println!("SKIPPED: drawing the dashboard: {missing}");
+        return Ok(());
+    }
+    let to_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let time = (to_s.saturating_sub(options.seconds), to_s);
+    render::render(dashboard, prometheus, time, |expression| with_values(expression, metrics), directory)
 }
 
 /// Parses the text of a scrape, and returns the number of samples.
@@ -234,11 +251,10 @@ impl Prometheus {
         self.ask(&["instant"], expression)
     }
 
-    /// Evaluates an expression at each scrape of the last seconds, and returns its series.
-    fn range(&self, expression: &str, seconds: u64) -> Result<Vec<Value>> {
-        let now_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-        let [start, end, step] = [now_s.saturating_sub(seconds), now_s, SCRAPE_S].map(|value| value.to_string());
-        let arguments = ["range".into(), format!("--start={start}"), format!("--end={end}"), format!("--step={step}s")];
+    /// Evaluates an expression at each scrape between two times, and returns its series.
+    fn range(&self, expression: &str, (from_s, to_s): (u64, u64)) -> Result<Vec<Value>> {
+        let arguments =
+            ["range".into(), format!("--start={from_s}"), format!("--end={to_s}"), format!("--step={SCRAPE_S}s")];
         self.ask(&arguments.each_ref().map(String::as_str), expression)
     }
 
