@@ -172,8 +172,8 @@ fn run_program(program: &TestProgram) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Prints the lines with results once more, with their sums. Fails if a test failed, with the output
-/// of the failed tests as the error.
+/// Prints the lines with results once more, with their sums. Fails if a test failed, with the
+/// output of the failed tests as the error.
 fn summarise(Outcome { results, failures, success }: &Outcome) -> Result<()> {
     println!("-- results of all tests");
     for line in results {
