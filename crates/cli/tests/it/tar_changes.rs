@@ -25,9 +25,9 @@ struct Archived {
     archive: Vec<u8>,
 }
 
-/// Archives `t/first`, which is large, and `t/second` to a pipe, and calls `change` after the header
-/// of the first file: its size is determined then, most of it is not read, and the second file is
-/// not open.
+/// Archives `t/first`, which is large, and `t/second` to a pipe, and calls `change` after the
+/// header of the first file: its size is determined then, most of it is not read, and the second
+/// file is not open.
 fn archived_during(change: impl FnOnce(&Path)) -> Archived {
     let folder = Folder::new();
     let top = folder.path("t");

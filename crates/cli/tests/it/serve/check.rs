@@ -7,12 +7,12 @@ const READERS: &str = "[readers]\nrw=randread\nbs=4k\nsize=64m\nnumjobs=3\nbuffe
 /// The most checks until one agrees.
 const ATTEMPTS: usize = 10;
 
-/// The agreement depends on the load of the machine: a reader without a processor loses its turn at
-/// the drive, and the prediction depends on the turnaround of the readers, which is measured before.
-/// The job therefore has random reads, whose 10 ms on the drive outweigh that: with six busy loops
-/// on two processors the result was 0.99 to 1.07 of the prediction, for 150 requests in two
-/// seconds. Under more load, one of several checks must agree. (In virtual time the agreement is
-/// within 1 %; see the tests of `crates/blockdev`.)
+/// The agreement depends on the load of the machine: a reader without a processor loses its turn
+/// at the drive, and the prediction depends on the turnaround of the readers, which is measured
+/// before. The job therefore has random reads, whose 10 ms on the drive outweigh that: with six
+/// busy loops on two processors the result was 0.99 to 1.07 of the prediction, for 150 requests in
+/// two seconds. Under more load, one of several checks must agree. (In virtual time the agreement
+/// is within 1 %; see the tests of `crates/blockdev`.)
 #[test]
 fn a_job_runs_on_the_emulated_drive_and_in_the_simulator() {
     if std::process::Command::new("fio").arg("--version").output().is_err() {

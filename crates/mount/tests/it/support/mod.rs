@@ -49,7 +49,7 @@ fn skip(test: &str, why: &str) -> bool {
     false
 }
 
-/// Has the kernel forget the inodes and names that nobody uses.
+/// Has the kernel forget the inodes and names that are not in use.
 pub fn drop_inode_caches() {
     std::fs::write("/proc/sys/vm/drop_caches", "2").expect("root may");
 }
