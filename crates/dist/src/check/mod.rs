@@ -6,6 +6,7 @@
 //! shows: lintian, checksums, the bill of materials, the container image, and the program on a
 //! machine without io_uring.
 
+mod containers;
 mod old_interface;
 mod old_kernel;
 mod packages;

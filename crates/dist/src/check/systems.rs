@@ -11,9 +11,10 @@ use hoistway_vm::debian_root::{Changed, DebianRoot};
 use hoistway_vm::programs;
 
 use crate::binaries::{self, Machine};
-use crate::source::{Source, VERSION};
-use crate::{image, program, tree};
+use crate::source::Source;
+use crate::{program, tree};
 
+use super::containers;
 use super::old_interface;
 use super::old_kernel::{self, OldKernel};
 
@@ -42,6 +43,8 @@ pub(super) enum System {
     Debian(Changed),
     /// A directory of this machine with the packages in it.
     Directory(tempfile::TempDir),
+    /// The same, with the configuration of containers.
+    Containers(tempfile::TempDir, Option<PathBuf>),
     /// A directory, and beside it a home of cargo for which the packages of the published crates,
     /// and the crates that they need, take the place of crates.io.
     Rust(tempfile::TempDir),
@@ -65,10 +68,18 @@ impl System {
     pub(super) fn new(name: &str, source: &Source, packages: &Path, machine: Machine) -> Result<System> {
         match name {
             "debian" | "debian-c" => System::debian(name, &DEBIAN, source, packages),
-            "tarball" | "python" | "podman" => {
+            "tarball" | "python" => {
                 let directory = tempfile::tempdir()?;
                 copy_packages(packages, directory.path())?;
                 Ok(System::Directory(directory))
+            }
+            "podman" => {
+                let directory = tempfile::tempdir()?;
+                copy_packages(packages, directory.path())?;
+                let file = directory.path().join("containers.conf");
+                let configuration = containers::configuration(packages)?;
+                configuration.map(|text| fs::write(&file, text)).transpose()?;
+                Ok(System::Containers(directory, configuration.map(|_| file)))
             }
             "rust" => {
                 let directory = tempfile::tempdir()?;
@@ -121,7 +132,9 @@ impl System {
     fn home(&self) -> PathBuf {
         match self {
             System::Debian(changed) => changed.files().join("root"),
-            System::Directory(directory) | System::OldInterface(directory) => directory.path().to_owned(),
+            System::Directory(directory) | System::Containers(directory, _) | System::OldInterface(directory) => {
+                directory.path().to_owned()
+            }
             System::Rust(directory) => directory.path().join("work"),
             System::Empty { root, .. } => root.path().to_owned(),
             System::OldKernel(machine) => machine.root().to_owned(),
@@ -141,6 +154,11 @@ impl System {
                 changed.command("timeout").args(arguments(script)).output()
             }
             System::Directory(_) => user_shell(&self.home()).args(arguments(block.script())).output(),
+            System::Containers(_, configuration) => {
+                let mut shell = user_shell(&self.home());
+                shell.envs(configuration.as_ref().map(|file| ("CONTAINERS_CONF", file)));
+                shell.args(arguments(block.script())).output()
+            }
             System::OldInterface(_) => {
                 Ok(old_interface::output(user_shell(&self.home()).args(arguments(block.script())))?)
             }
@@ -164,7 +182,7 @@ impl System {
 /// Returns why this machine cannot have a system, though its packages are right.
 pub(super) fn obstacle(name: &str, source: &Source, packages: &Path) -> Option<String> {
     match name {
-        "podman" => no_containers(packages),
+        "podman" => containers::configuration(packages).err().map(|error| format!("{error:#}")),
         "linux-4.18" => no_mounts(),
         "old-kernel" => old_kernel::obstacle(&kernel_folder(source).ok()?),
         _ => None,
@@ -177,20 +195,6 @@ fn no_mounts() -> Option<String> {
         return Some("mounts need root and /dev/fuse".into());
     }
     programs::require_all(&[("nbdcopy", "libnbd-bin")], true).err().map(|error| format!("{error:#}"))
-}
-
-/// Returns why this machine cannot start containers.
-fn no_containers(packages: &Path) -> Option<String> {
-    let image = packages.join(image::file_name(Machine::native().ok()?));
-    let no_container = |error| format!("no container runs here: {error:#}");
-    if let Err(error) = programs::require_all(&[("podman", "podman"), ("nbdinfo", "libnbd-bin")], true) {
-        return Some(no_container(error));
-    }
-    // An image that cannot be loaded is no obstacle of the machine: the blocks report it.
-    programs::output(Command::new("podman").args(["load", "--quiet", "--input"]).arg(image)).ok()?;
-    let name = format!("{}:{VERSION}", image::NAME);
-    let ran = programs::output(Command::new("podman").args(["run", "--rm", "--network", "host", &name, "--help"]));
-    ran.err().map(no_container)
 }
 
 /// Makes the minimal Debian unless it is present. Needs root, and Debian's mirror.
