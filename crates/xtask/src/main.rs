@@ -13,7 +13,7 @@
 //! - the C library: `clib.rs` and the crate `hoistway-clib`
 //! - packages of the published crates, release notes: `release.rs` and the crate
 //!   `hoistway-release`
-//! - the playground in the browser: `playground.rs` and `web/`
+//! - the playground in the browser: `playground.rs` and `web/`; npm packages: `web.rs`
 //! - building and running the fuzz targets: `fuzz/`
 //! - the site: `site.rs` and the crate `hoistway-site`
 //! - the environment of Python for tests and measurements: `python.rs`
@@ -60,6 +60,7 @@ mod soak;
 mod stress;
 mod tidy;
 mod tools;
+mod web;
 mod whatif;
 
 #[cfg(test)]

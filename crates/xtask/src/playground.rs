@@ -8,8 +8,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use flate2::{Compression, write::GzEncoder};
 
-use crate::repository;
 use crate::tools::{self, cargo};
+use crate::{repository, web};
 
 /// The most bytes of the module, and of the module compressed by gzip -9.
 const BYTES_MAX: u64 = 1_500_000;
@@ -22,12 +22,6 @@ const FIRST_MS_MAX: u64 = 15_000;
 /// The stack of the small module. The runs of the tests use up to 60 KB. Addresses behind it have
 /// three bytes in the code; behind the usual stack of 1 MiB they have four.
 const STACK_BYTES: u32 = 256 << 10;
-
-/// The package of the page, in `web/`.
-pub const PAGE: &str = "web";
-
-/// The package of the dashboard's pictures. It also uses packages of the page.
-pub const DASHBOARD: &str = "web/dashboard";
 
 /// The folder of the built page.
 const BUILT: &str = "target/playground";
@@ -90,8 +84,10 @@ fn test_module(module: Module) -> Result<()> {
     let file = repository::root().join("target/playground-answers");
     let answers = tools::built(&["--example", "answers"])?.join("examples/answers");
     fs::write(&file, tools::output(&mut Command::new(answers))?)?;
-    tools::run(web("node").arg("test/equality.mjs").arg(folder.join("hoistway.wasm")).arg(&file))?;
-    let mut browser = web("npm");
+    tools::run(
+        web::program(web::PLAYGROUND, "node").arg("test/equality.mjs").arg(folder.join("hoistway.wasm")).arg(&file),
+    )?;
+    let mut browser = web::program(web::PLAYGROUND, "npm");
     browser.args(["run", "--silent", "browser"]).env("PLAYGROUND_DIR", &folder);
     if module == Module::Small {
         browser.env("PLAYGROUND_FIRST_MS_MAX", FIRST_MS_MAX.to_string());
@@ -117,13 +113,13 @@ fn build(to: &Path, module: Module) -> Result<()> {
     }
     tools::run(&mut command)?;
     let built = repository::root().join("target/wasm32-unknown-unknown").join(folder).join("hoistway_playground.wasm");
-    install_packages(PAGE)?;
+    web::install_packages(web::PLAYGROUND)?;
     fs::write(to.join("style.css"), style()?)?;
-    tools::run(web("npm").args(["run", "--silent", "build"]).env("PLAYGROUND_DIR", &to))?;
+    tools::run(web::program(web::PLAYGROUND, "npm").args(["run", "--silent", "build"]).env("PLAYGROUND_DIR", &to))?;
     let file = to.join("hoistway.wasm");
     match module {
         Module::Small => {
-            tools::run(web("node").args(["optimise.mjs"]).arg(&built).arg(&file))?;
+            tools::run(web::program(web::PLAYGROUND, "node").args(["optimise.mjs"]).arg(&built).arg(&file))?;
             check_size(&file)
         }
         Module::Quick => {
@@ -151,28 +147,6 @@ fn style() -> Result<String> {
     Ok(hoistway_report::style_sheet() + &own)
 }
 
-/// Installs the npm packages of the lock file in a folder, unless they are.
-pub fn install_packages(folder: &str) -> Result<()> {
-    let path = repository::root().join(folder);
-    let changed = |file: &str| fs::metadata(path.join(file)).and_then(|found| found.modified()).ok();
-    match (changed("node_modules/.package-lock.json"), changed("package-lock.json")) {
-        (Some(installed), Some(wanted)) if installed >= wanted => Ok(()),
-        _ => tools::run(in_folder(folder, "npm").args(["ci", "--silent", "--no-audit", "--no-fund"])),
-    }
-}
-
 fn npm(arguments: &[&str]) -> Result<()> {
-    tools::run(web("npm").args(arguments))
-}
-
-/// A program that starts in `web/`.
-pub fn web(program: &str) -> Command {
-    in_folder(PAGE, program)
-}
-
-/// A program that starts in a folder of the repository.
-pub fn in_folder(folder: &str, program: &str) -> Command {
-    let mut command = Command::new(program);
-    command.current_dir(repository::root().join(folder));
-    command
+    tools::run(web::program(web::PLAYGROUND, "npm").args(arguments))
 }

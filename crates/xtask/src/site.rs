@@ -5,8 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::tools;
-use crate::{playground, repository};
+use crate::{repository, tools, web};
 
 /// Options of the site.
 #[derive(clap::Args, Debug, Default)]
@@ -68,6 +67,8 @@ fn build(options: &Options, playground: Option<&Path>) -> Result<()> {
 
 /// Runs the live figures of a built site in Chromium.
 fn check_figures(site: &Path) -> Result<()> {
-    playground::install_packages(playground::PAGE)?;
-    tools::run(playground::web("npm").args(["run", "--silent", "site"]).env("SITE_DIR", site.canonicalize()?))
+    web::install_packages(web::PLAYGROUND)?;
+    tools::run(
+        web::program(web::PLAYGROUND, "npm").args(["run", "--silent", "site"]).env("SITE_DIR", site.canonicalize()?),
+    )
 }

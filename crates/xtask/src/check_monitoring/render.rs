@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 
 use super::dashboard::{self, Dashboard, Target};
 use super::{Prometheus, SCRAPE_S};
-use crate::playground::{self, DASHBOARD, PAGE};
-use crate::repository;
-use crate::tools;
+use crate::{repository, tools, web};
 
 /// The programs that draw the dashboard, with their Debian packages.
 pub const PROGRAMS: [(&str, &str); 3] = [("node", "nodejs"), ("npm", "npm"), ("chromium", "chromium")];
@@ -49,10 +47,10 @@ pub fn render(
     let file = directory.join("answers.json");
     let recorded: Value = json!({ "from": from, "to": to, "step": step, "answers": answers });
     fs::write(&file, recorded.to_string()).with_context(|| format!("cannot write {}", file.display()))?;
-    playground::install_packages(PAGE)?;
-    playground::install_packages(DASHBOARD)?;
-    tools::run(playground::in_folder(DASHBOARD, "npm").args(["run", "--silent", "types"]))?;
-    let mut render = playground::in_folder(DASHBOARD, "node");
+    web::install_packages(web::PLAYGROUND)?;
+    web::install_packages(web::DASHBOARD)?;
+    tools::run(web::program(web::DASHBOARD, "npm").args(["run", "--silent", "types"]))?;
+    let mut render = web::program(web::DASHBOARD, "node");
     render.arg("render.mjs").arg(repository::root().join(dashboard::PATH)).args([&file, &directory]);
     tools::run(&mut render)
 }
