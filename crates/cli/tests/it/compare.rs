@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Folder, Ran, TINY_JOB, hoistway, run};
+use crate::common::{Folder, PATIENCE, Ran, TINY_JOB, hoistway, run};
 use crate::fake::server;
 use hoistway_core::Kind;
 use hoistway_fio::results::Report;
@@ -14,8 +14,6 @@ use serde_json::{Value, json};
 /// Two slow random readers, for which elevators differ.
 const RANDOM_JOB: &str =
     "[global]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\nnumber_ios=50\n\n[near]\n\n[far]\noffset=32m\n";
-/// The longest time until the runs of a comparison have begun.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// A job that is interrupted before its end.
 const ENDLESS_JOB: &str = "[a]\nrw=randread\nbs=4k\nsize=10g\ndirect=1\ntime_based\nruntime=10000d\n";
 

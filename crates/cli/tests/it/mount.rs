@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use hoistway_trace::{Action, Batch, Event, Input, OpenOptions, Rwbs};
 
+use crate::common::PATIENCE;
+
 const HOISTWAY: &str = env!("CARGO_BIN_EXE_hoistway");
 
 fn hoistway(args: &[&str]) -> Output {
@@ -97,7 +99,7 @@ impl Drop for Mounted {
 fn try_unmount(at: &Path) -> bool {
     let begun = Instant::now();
     while !Command::new("umount").arg(at).status().is_ok_and(|status| status.success()) {
-        if begun.elapsed() > Duration::from_secs(60) {
+        if begun.elapsed() > PATIENCE {
             return false;
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -320,7 +322,7 @@ fn a_busy_mount_ends_in_time_and_leaves_no_files() {
 fn wait_for(path: &Path) {
     let begun = Instant::now();
     while !path.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{} does not appear", path.display());
+        assert!(begun.elapsed() < PATIENCE, "{} does not appear", path.display());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -435,7 +437,7 @@ impl Contest {
         let mut usual = read("1", "-c2");
         let begun = Instant::now();
         while bytes_read(&usual) < 1 << 20 && matches!(usual.try_wait(), Ok(None)) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "the usual reader does not begin");
+            assert!(begun.elapsed() < PATIENCE, "the usual reader does not begin");
             std::thread::sleep(Duration::from_millis(5));
         }
         let mut urgent = read("0", "-c1");

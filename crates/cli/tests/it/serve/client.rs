@@ -119,10 +119,15 @@ impl Client {
     #[track_caller]
     pub fn send(&mut self, command: Command, flags: CommandFlags, offset: u64, length: u64, data: &[u8]) -> u64 {
         let mut out = Vec::new();
-        let cookie =
-            self.nbd.request(&RequestSpec { command, flags, offset, length }, data, &mut out).expect("it may be asked");
+        let cookie = self.encode(RequestSpec { command, flags, offset, length }, data, &mut out);
         self.stream.write_all(&out).expect("the server takes it");
         cookie
+    }
+
+    /// Appends a request to bytes that the test sends itself. Returns its cookie.
+    #[track_caller]
+    pub fn encode(&mut self, request: RequestSpec, data: &[u8], bytes: &mut Vec<u8>) -> u64 {
+        self.nbd.request(&request, data, bytes).expect("it may be asked")
     }
 
     /// Waits for a number of replies and returns them in the order of arrival.

@@ -173,13 +173,9 @@ fn an_elevator_that_cannot_be_drained_is_replaced_under_load() {
     let mut requests = Vec::new();
     let mut written = Vec::new();
     for number in 0..REQUESTS {
-        let spec = RequestSpec {
-            command: Command::Write,
-            flags: CommandFlags::default(),
-            offset: offset(number),
-            length: 512,
-        };
-        written.push(client.nbd.request(&spec, &data(number), &mut requests).expect("it may be asked"));
+        let (command, flags) = (Command::Write, CommandFlags::default());
+        let request = RequestSpec { command, flags, offset: offset(number), length: 512 };
+        written.push(client.encode(request, &data(number), &mut requests));
     }
     server.stop();
     client.stream.write_all(&requests).expect("the socket has room");

@@ -186,7 +186,7 @@ fn a_served_device_cannot_be_mounted() {
     }
     device.refuses(&format!("={}", device.device), &["exclusive use", "(hoistway)"]);
     assert_eq!(server.end().0, Some(0));
-    // The kernel closes the files of an io_uring a moment after the process.
+    // Another program, udev for example, may have the device open for a moment.
     let at = device.folder.name("m");
     eventually(|| call("mount", &[&device.device, &at])).expect("the server has released it");
     eventually(|| call("umount", &[&at])).expect("nothing has it open");

@@ -1,7 +1,7 @@
 //! Start, reload and end of a server.
 
 use hoistway_nbd::client::RequestSpec;
-use hoistway_nbd::wire::{Command, CommandFlags, Errno};
+use hoistway_nbd::wire::{Command, CommandFlags, Errno, REQUEST_BYTES};
 use rustix::process::Signal;
 
 use super::client::{Client, shake_hands, wants};
@@ -16,8 +16,8 @@ fn sigterm_completes_earlier_requests_and_refuses_later_ones() {
     let mut client = Client::of(&server.socket(), "");
     let mut bytes = Vec::new();
     let mut ask = |client: &mut Client, command, offset, length, data: &[u8]| {
-        let spec = RequestSpec { command, flags: CommandFlags::default(), offset, length };
-        client.nbd.request(&spec, data, &mut bytes).expect("it may be asked")
+        let flags = CommandFlags::default();
+        client.encode(RequestSpec { command, flags, offset, length }, data, &mut bytes)
     };
     let mut earlier: Vec<u64> =
         (0..32).map(|at| ask(&mut client, Command::Read, (at * 7 % 32) << 20, 4096, &[])).collect();
@@ -25,7 +25,7 @@ fn sigterm_completes_earlier_requests_and_refuses_later_ones() {
     let later = ask(&mut client, Command::Read, 0, 512, &[]);
     // The server receives the first part at once, so that it has begun all requests but the last
     // when it answers one. A write whose payload is incomplete keeps the connection open.
-    let (begun, rest) = bytes.split_at(33 * 28 + 2048);
+    let (begun, rest) = bytes.split_at(33 * REQUEST_BYTES + 2048);
     client.stream.write_all(begun).expect("the server takes it");
     let mut answers = client.answers(1);
     server.signal(Signal::TERM);
