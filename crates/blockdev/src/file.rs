@@ -646,7 +646,8 @@ const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 #[cfg(test)]
 thread_local! {
-    /// What a test does after the first attempt of this thread to take a lock has failed.
+    /// A function that a test sets. [`lock`] calls it once, after its first attempt in this thread
+    /// that finds the lock taken.
     pub(crate) static WHILE_LOCKED: std::cell::Cell<Option<Box<dyn FnOnce()>>> = std::cell::Cell::default();
 }
 

@@ -45,7 +45,7 @@ pub struct Played {
     pub longest_us: u64,
 }
 
-/// The clock of a player, which began with it.
+/// A clock that starts with the player: that of the system, or a simulated one in tests.
 trait Clock {
     fn elapsed(&self) -> Duration;
     fn sleep(&self, time: Duration);
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock of which a sleep takes its time exactly, and anything else a microsecond.
+    /// A clock that advances by the time of each sleep, and by 1 us at each reading.
     struct Simulated(Cell<Duration>);
 
     impl Clock for Simulated {

@@ -46,8 +46,9 @@ fn rewrite(image: &Image, name: &str, bytes: usize) {
     image.file(name, vec![3; bytes]);
 }
 
-/// Makes a dirty file and looks up its offset, which returns the number of files that are not
-/// written, until it is one. Another process may call sync(2) in between, which writes the file.
+/// Repeats an attempt until exactly one file has data that are not on the disk. An attempt makes a
+/// file dirty and looks up its offset; it returns the number of such files, and a result. Another
+/// process may call sync(2) in between, which writes the data.
 fn not_written<T>(mut attempt: impl FnMut() -> (usize, T)) -> T {
     (0..20)
         .map(|number| {

@@ -100,7 +100,8 @@ struct Client {
     acknowledged: JoinHandle<u64>,
 }
 
-/// What clients have in common: the disk, the cut, and the channels of [`Signs`].
+/// State that the readers of all clients share: the disk, the power failure at a chosen
+/// acknowledgement, and the senders of the channels in [`Signs`].
 #[derive(Clone)]
 struct Observer {
     disk: Disk,
