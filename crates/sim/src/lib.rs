@@ -77,7 +77,7 @@ pub use compare::{
     with_threads,
 };
 pub use config::{
-    CpuCosts, DirectIssue, ElevatorCost, ElevatorCosts, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules,
+    CpuCosts, DirectIssue, ElevatorCost, ElevatorCosts, Flushes, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules,
     WriteBack,
 };
 pub use error::SimError;

@@ -36,6 +36,7 @@ pub struct Profile {
     pub(crate) source: String,
     pub(crate) licence: Option<String>,
     pub(crate) inputs: Vec<String>,
+    pub(crate) fua: bool,
     pub(crate) kind: Kind,
 }
 
@@ -157,6 +158,26 @@ impl Profile {
             Kind::Single(SingleKind::Flash(flash)) => flash.queues,
             _ => 1,
         }
+    }
+
+    /// Returns true if the drive reports a volatile write cache, which a host flushes. It is false
+    /// for a disk whose write cache is off, a controller whose cache has a battery, and a flash
+    /// drive without a write buffer. A buffer with power loss protection counts: such drives report
+    /// it too, and a flush of it costs little.
+    pub fn has_volatile_cache(&self) -> bool {
+        match &self.kind {
+            Kind::Single(single) => single.has_volatile_cache(),
+            Kind::Array(array) => match &array.cache {
+                Some(cache) => !cache.battery,
+                None => array.members.iter().any(|member| member.kind.has_volatile_cache()),
+            },
+        }
+    }
+
+    /// Returns true if the host may send writes with FUA (forced unit access). Linux sends none to
+    /// SATA disks unless it is told to.
+    pub fn has_fua(&self) -> bool {
+        self.fua
     }
 
     /// Returns true for a single disk.

@@ -34,6 +34,16 @@ impl SingleKind {
         }
     }
 
+    /// Returns true if the drive reports a volatile write cache.
+    pub(crate) fn has_volatile_cache(&self) -> bool {
+        match self {
+            SingleKind::Disk(disk) => disk.buffer.write_cache.is_some(),
+            SingleKind::Flash(flash) => flash.buffer_units > 0,
+            SingleKind::Cloud(_) => true,
+            SingleKind::Null(_) => false,
+        }
+    }
+
     /// The parameters of a disk; `None` for every other drive.
     pub(crate) fn disk(&self) -> Option<&DiskProfile> {
         match self {

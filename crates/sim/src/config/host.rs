@@ -1,6 +1,7 @@
 //! The settings of the simulated host: its size, its speed, and the behaviour of its kernel.
 
 use hoistway_core::{BlockLayer, ClockConfig, Kind, QueueConfig};
+use hoistway_drive::Profile;
 use hoistway_fio::FadviseHint;
 
 use crate::host::fs::config::FileSystemConfig;
@@ -56,6 +57,19 @@ pub enum DirectIssue {
     Plugged,
     /// All but those of tasks that fell asleep, and commit blocks after their flush (6.12).
     Always,
+}
+
+/// The execution of flushes of the drive's cache, and of writes that are ordered by them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flushes {
+    /// That of the block layer: barriers up to 2.6.36, then sequences.
+    #[default]
+    Layer,
+    /// Barriers: the request queue is drained around a flush.
+    Barriers,
+    /// Sequences of a flush, the data and a flush, which bypass the elevator. Flushes that meet one
+    /// in the drive share the next.
+    Sequences,
 }
 
 /// The rules of write-back and of throttling writers.
@@ -117,6 +131,16 @@ pub struct HostConfig {
     pub write_back_throttling: bool,
     /// The requests that the multi-queue block layer issues under `none` as they are submitted.
     pub direct_issue: DirectIssue,
+    /// The execution of flushes.
+    pub flushes: Flushes,
+    /// True if the kernel takes the drive's write cache for a volatile one, which it flushes
+    /// (`queue/write_cache`: `write back`). With `None`, the default, it is as the drive reports
+    /// ([`Profile::has_volatile_cache`]).
+    pub write_back_cache: Option<bool>,
+    /// True if the kernel sends writes with FUA to the drive (`queue/fua`). False if it writes and
+    /// flushes instead. With `None`, the default, it is as the drive reports
+    /// ([`Profile::has_fua`]).
+    pub fua: Option<bool>,
     /// Share of the page cache in percent above which the flusher writes
     /// (`dirty_background_ratio`).
     pub dirty_background_percent: u8,
@@ -325,6 +349,9 @@ impl Default for HostConfig {
             write_back: WriteBack::default(),
             write_back_throttling: false,
             direct_issue: DirectIssue::Never,
+            flushes: Flushes::Layer,
+            write_back_cache: None,
+            fua: None,
             dirty_background_percent: 10,
             dirty_percent: 40,
             flush_interval_ms: 5000,
@@ -413,6 +440,13 @@ impl HostConfig {
             (host.cpus, host.costs) = (10, CpuCosts::measured_2023());
         }
         host
+    }
+
+    /// Returns whether the kernel flushes the cache of a drive, and whether it sends writes with
+    /// FUA.
+    pub(crate) fn write_cache_of(&self, profile: &Profile) -> (bool, bool) {
+        let cached = self.write_back_cache.unwrap_or_else(|| profile.has_volatile_cache());
+        (cached, self.fua.unwrap_or_else(|| profile.has_fua()))
     }
 
     pub(crate) fn cache_pages(&self) -> u64 {

@@ -216,6 +216,27 @@ pub(crate) const KEYS: &[Key] = &[
         get: words::direct_issue,
         set: words::set_direct_issue,
     },
+    Key {
+        name: "flushes",
+        form: ValueForm::Word(&["layer", "barriers", "sequences"]),
+        description: "flushes of the drive's cache: as the block layer does them, by barriers (up to 2.6.36), or by sequences that bypass the elevator",
+        get: words::flushes,
+        set: words::set_flushes,
+    },
+    Key {
+        name: "write_cache",
+        form: ValueForm::Word(&["drive", "write-back", "write-through"]),
+        description: "write cache of the drive as the kernel sees it (queue/write_cache): a write-back cache is flushed by syncs",
+        get: |host| words::by_drive(host.write_back_cache),
+        set: |host, word| host.write_back_cache = words::set_by_drive(word),
+    },
+    Key {
+        name: "fua",
+        form: ValueForm::Word(&["drive", "yes", "no"]),
+        description: "writes with FUA are sent to the drive (queue/fua), or are written and flushed instead",
+        get: |host| words::by_drive(host.fua),
+        set: |host, word| host.fua = words::set_by_drive(word),
+    },
     switch!("merging", "bios are merged into queued requests", queue.merging),
     number!(
         "partition_mib",

@@ -8,5 +8,7 @@ mod keys;
 mod words;
 
 pub use file::HostFileError;
-pub use host::{CpuCosts, DirectIssue, ElevatorCost, ElevatorCosts, HostConfig, Plugging, ReadAheadRules, WriteBack};
+pub use host::{
+    CpuCosts, DirectIssue, ElevatorCost, ElevatorCosts, Flushes, HostConfig, Plugging, ReadAheadRules, WriteBack,
+};
 pub use kernel::Kernel;

@@ -1,7 +1,7 @@
 //! Settings whose values are words in a host file. The number of a word is its index in the list in
 //! [`KEYS`](super::keys::KEYS).
 
-use super::host::{DirectIssue, HostConfig, Plugging, ReadAheadRules, WriteBack};
+use super::host::{DirectIssue, Flushes, HostConfig, Plugging, ReadAheadRules, WriteBack};
 use crate::host::fs::config::FileSystemConfig;
 
 /// The default plug on the task: that of 3.2.
@@ -53,6 +53,39 @@ pub(super) fn set_direct_issue(host: &mut HostConfig, word: u64) {
         1 => DirectIssue::Plugged,
         _ => DirectIssue::Always,
     };
+}
+
+pub(super) fn flushes(host: &HostConfig) -> u64 {
+    match host.flushes {
+        Flushes::Layer => 0,
+        Flushes::Barriers => 1,
+        Flushes::Sequences => 2,
+    }
+}
+
+pub(super) fn set_flushes(host: &mut HostConfig, word: u64) {
+    host.flushes = match word {
+        0 => Flushes::Layer,
+        1 => Flushes::Barriers,
+        _ => Flushes::Sequences,
+    };
+}
+
+/// The word of a setting that follows the drive unless the host file says otherwise.
+pub(super) fn by_drive(setting: Option<bool>) -> u64 {
+    match setting {
+        None => 0,
+        Some(true) => 1,
+        Some(false) => 2,
+    }
+}
+
+pub(super) fn set_by_drive(word: u64) -> Option<bool> {
+    match word {
+        0 => None,
+        1 => Some(true),
+        _ => Some(false),
+    }
 }
 
 pub(super) fn plugging(host: &HostConfig) -> u64 {

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use hoistway_core::{Capacity, Class, ElevatorStorage, GroupId, Kind, Priority, QueueConfig, RequestQueue, Storage};
+use hoistway_core::{
+    BlockLayer, Capacity, Class, ElevatorStorage, GroupId, Kind, OrderedMode, Priority, QueueConfig, RequestQueue,
+    Storage,
+};
 use hoistway_custom::Host;
 use hoistway_drive::Drive;
 use hoistway_fio::{FadviseHint, Ioengine, Job, ZoneMode};
@@ -12,6 +15,7 @@ use hoistway_workload::{Region, WrittenZones};
 use rand::RngExt;
 
 use super::device::Device;
+use super::flush::FlushRules;
 use super::job_state::{request_priorities, worker_count};
 use super::process::Process;
 use super::request::{Failures, WorldRequest};
@@ -100,7 +104,8 @@ fn make_further_devices<S: Observer>(
     let device = |_| {
         let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;
         make_groups(&mut queue, &plan.groups);
-        Ok(Device::new(queue, instantiate_drive(request), depth, request.host, request.seed))
+        let limits = (depth, flush_rules(request));
+        Ok(Device::new(queue, instantiate_drive(request), limits, request.host, request.seed))
     };
     (1..request.host.drives).map(device).collect()
 }
@@ -143,7 +148,7 @@ impl<S: Observer> World<S> {
             now_ns: 0,
             events: Events::default(),
             cpus: Cpus::new(host.cpus),
-            device: Device::new(queue, drive, depth, &host, request.seed),
+            device: Device::new(queue, drive, (depth, flush_rules(request)), &host, request.seed),
             further_devices,
             works_first: host.costs.program_ns > 0,
             on_cpu: None,
@@ -383,13 +388,29 @@ fn make_queue<S: Observer>(
 /// it has one, and whether the drive is rotational.
 fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
     let host = request.host;
+    let (cached, fua) = host.write_cache_of(request.profile);
+    let ordered = match host.queue.ordered {
+        OrderedMode::Drain { .. } => OrderedMode::Drain { flush: cached, fua: cached && fua },
+        other => other,
+    };
     QueueConfig {
-        layer: host.kernel.map_or(request.elevator.info().layer, |kernel| kernel.layer()),
+        layer: layer_of(request),
+        ordered,
         rotational: request.profile.is_rotational(),
         nr_requests: if host.pool_follows_drive { Some(pool_of(request, depth)) } else { host.queue.nr_requests },
         plugging: host.plugging == Plugging::Queue,
         ..host.queue
     }
+}
+
+/// The block layer of the host's kernel, or of the elevator's own kernel.
+fn layer_of(request: &WorldRequest) -> BlockLayer {
+    request.host.kernel.map_or(request.elevator.info().layer, |kernel| kernel.layer())
+}
+
+fn flush_rules(request: &WorldRequest) -> FlushRules {
+    let (cached, fua) = request.host.write_cache_of(request.profile);
+    FlushRules::of(request.host.flushes, layer_of(request), cached, fua)
 }
 
 /// The size of the pool of a multi-queue layer: for each submission queue of the drive twice the

@@ -1,5 +1,7 @@
 //! The disk with its request queue: takes bios, reports completions.
 
+mod durable;
+
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
@@ -19,6 +21,7 @@ use crate::settings::group_switch;
 use crate::workload::distribution::unit;
 use crate::workload::stream;
 
+use super::flush::{FlushMachine, FlushRules, ReadyStep, sequence_of};
 use super::plug::Plug;
 use super::slab::Slab;
 use super::write_back_throttle::{WriteBackThrottle, is_throttled};
@@ -35,10 +38,8 @@ pub(crate) struct Device<S: Observer> {
     arriving: VecDeque<(u64, Completion)>,
     /// Requests in the drive, by tag.
     in_flight: Slab<InFlight>,
-    /// Flushes that pass the queue and wait for room in the drive.
-    flushes: VecDeque<Flush>,
-    /// The task that waits for its write between two flushes, and the token of the second one.
-    second_flush: Option<(u32, u64)>,
+    flush_rules: FlushRules,
+    flushes: FlushMachine,
     submitters: Vec<Submitter>,
     by_context: HashMap<ContextId, u32, BuildHasherDefault<DefaultHasher>>,
     /// Submitters whose bios the queue's storage had no room for.
@@ -99,16 +100,7 @@ struct InFlight {
 #[derive(Clone, Copy, Debug)]
 enum Origin {
     Request(RequestId),
-    Flush(Flush),
-}
-
-/// A flush of the drive's cache that passes the queue.
-#[derive(Clone, Copy, Debug)]
-struct Flush {
-    /// The token of its completion.
-    token: u64,
-    /// The task and the bio that is submitted after it.
-    write: Option<(u32, Bio)>,
+    Step(ReadyStep),
 }
 
 /// A task's context in the queue, and the bios that it could not submit yet.
@@ -121,7 +113,13 @@ struct Submitter {
 }
 
 impl<S: Observer> Device<S> {
-    pub fn new(queue: RequestQueue<Host<S>>, drive: Drive, depth: u32, host: &HostConfig, seed: u64) -> Self {
+    pub fn new(
+        queue: RequestQueue<Host<S>>,
+        drive: Drive,
+        (depth, flush_rules): (u32, FlushRules),
+        host: &HostConfig,
+        seed: u64,
+    ) -> Self {
         let transport =
             (host.transport_ns > 0).then(|| Jitter::new(0, host.transport_ns, host.transport_sigma_milli, seed));
         let throttles = host.write_back_throttling && queue.config().layer == BlockLayer::V6_1;
@@ -142,8 +140,9 @@ impl<S: Observer> Device<S> {
             transport,
             arriving: VecDeque::new(),
             in_flight: Slab::new(),
-            flushes: VecDeque::new(),
-            second_flush: None,
+            flush_rules,
+            // On 6.12 a commit block under `none` waits in the queue after its flush.
+            flushes: FlushMachine::new(direct_issue == DirectIssue::Always),
             submitters: Vec::new(),
             by_context: HashMap::default(),
             refused: VecDeque::new(),
@@ -238,36 +237,6 @@ impl<S: Observer> Device<S> {
         if let (Some(id), DirectIssue::Always) = (request, self.direct_issue) {
             self.issue_directly(id, now_ns);
         }
-    }
-
-    /// Flushes the drive's cache before all requests that wait. The token is that of the
-    /// completion.
-    pub fn flush(&mut self, token: u64, now_ns: u64) {
-        self.flushes.push_back(Flush { token, write: None });
-        self.run(now_ns);
-    }
-
-    /// Submits the only bio that a task has in the queue, between two flushes that pass the queue.
-    /// The bio and each flush complete with the bio's token.
-    pub fn submit_between_flushes(&mut self, task: u32, bio: Bio, now_ns: u64) {
-        self.second_flush = Some((task, bio.token));
-        self.flushes.push_back(Flush { token: bio.token, write: Some((task, bio)) });
-        self.run(now_ns);
-    }
-
-    /// Submits a write after the flush before it. A kernel that issues single bios directly queues
-    /// it; up to 6.1 it is issued next.
-    fn submit_after_flush(&mut self, task: u32, bio: Bio, now_ns: u64) {
-        let answer = self.queue.submit(bio, now_ns);
-        if let (Ok((Submitted::Queued(id), _)), DirectIssue::Plugged) = (&answer, self.direct_issue) {
-            self.queue.bypass(*id, true, now_ns);
-        }
-        self.submitted(task, bio, answer, now_ns);
-    }
-
-    /// Returns true if requests are issued as they are submitted, without an elevator.
-    pub fn issues_directly(&self) -> bool {
-        self.direct_issue != DirectIssue::Never
     }
 
     /// Returns the CPU time of the elevator's work for `bios` of a task from `at_ns` on, with the
@@ -449,15 +418,15 @@ impl<S: Observer> Device<S> {
         };
         let started = self.in_flight.remove(completion.tag);
         self.completed(&started, &completion, now_ns);
+        let failed = completion.status != Status::Done;
         match started.origin {
-            Origin::Request(id) => self.complete(id, now_ns, tokens),
-            Origin::Flush(flush) => {
-                tokens.push(flush.token);
-                if let Some((task, bio)) = flush.write {
-                    self.submit_after_flush(task, bio, now_ns);
+            Origin::Request(id) => self.complete(id, failed, now_ns, tokens),
+            Origin::Step(step) => {
+                match step {
+                    ReadyStep::Flush => self.flushes.end_flush(failed, tokens),
+                    ReadyStep::Data(sequence) => self.flushes.end_data(sequence, failed, tokens),
                 }
-                self.run(now_ns);
-                self.work(now_ns);
+                self.take_steps(now_ns);
             }
         }
         Some(completion.status)
@@ -499,22 +468,27 @@ impl<S: Observer> Device<S> {
         debug_assert_eq!(completion.service.phases.total_ns(), now_ns - started.at_ns, "the phases are the whole time");
     }
 
-    fn complete(&mut self, id: RequestId, now_ns: u64, tokens: &mut Vec<u64>) {
+    fn complete(&mut self, id: RequestId, failed: bool, now_ns: u64, tokens: &mut Vec<u64>) {
+        if self.flushes.has_queued_data() {
+            // A flush after these data is the next command, before requests of the queue.
+            let sequences: Vec<u32> = self.queue.tokens(id).filter_map(sequence_of).collect();
+            for sequence in sequences {
+                self.flushes.end_queued_data(sequence, failed, tokens);
+            }
+        }
         if let (Some(throttle), Some(request)) = (&mut self.throttle, self.queue.request(id)) {
             throttle.touched(request.op(), now_ns);
         }
-        let owner = self.queue.context_of(id).map(|context| context.pid());
-        if let Some((task, token)) = self.second_flush
-            && self.queue.context(self.context(task)).map(|context| context.pid()) == owner
-        {
-            self.second_flush = None;
-            self.flushes.push_back(Flush { token, write: None });
-        }
-        match self.queue.complete(id, now_ns, |token| tokens.push(token)) {
+        let done = |token: u64| {
+            if sequence_of(token).is_none() {
+                tokens.push(token);
+            }
+        };
+        match self.queue.complete(id, now_ns, done) {
             Ok(kick) => self.handle_kick(kick, now_ns),
             Err(stale) => self.report_defect(format!("a completion was refused: {stale:?}")),
         }
-        if !self.flushes.is_empty() {
+        if self.flushes.is_ready() {
             // The queue has no reason to run for them.
             self.run(now_ns);
         }
@@ -666,8 +640,8 @@ impl<S: Observer> Device<S> {
     /// Dispatches requests until the drive is full or the elevator has none to dispatch.
     fn run(&mut self, now_ns: u64) {
         while self.in_flight.len() < self.depth && self.defect.is_none() {
-            if let Some(flush) = self.flushes.pop_front() {
-                self.start_flush(flush, now_ns);
+            if let Some(step) = self.flushes.next_step() {
+                self.start_step(step, now_ns);
                 continue;
             }
             let Next::Request(id) = self.queue.next(now_ns) else { return };
@@ -678,33 +652,33 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    fn start_flush(&mut self, flush: Flush, now_ns: u64) {
-        if self.in_flight.is_empty() {
-            self.busy_since_ns = now_ns;
-        }
-        let tag = self.in_flight.insert(InFlight { origin: Origin::Flush(flush), at_ns: now_ns });
-        if let Err(error) = self.drive.submit(now_ns, tag, &Command::Flush) {
-            self.report_defect(format!("the drive refused a flush: {error}"));
-        }
-    }
-
     fn start(&mut self, id: RequestId, now_ns: u64) {
         let Some(request) = self.queue.request(id) else {
             return self.report_defect(format!("request {id:?} is not there"));
         };
-        let (sector, sectors) = (request.sector(), request.sectors());
-        let (op, command) = (request.op(), command_of(request.op(), sector, sectors, request.flags()));
+        let (op, sector, sectors) = (request.op(), request.sector(), request.sectors());
+        let command = command_of(op, sector, sectors, request.flags());
+        self.start_command(Origin::Request(id), &command, now_ns);
+        if !matches!(op, Op::Flush | Op::Discard) {
+            let pid = self.queue.context_of(id).map_or(0, |context| context.pid());
+            self.count_transfer(pid, sector, sectors, now_ns);
+        }
+    }
+
+    #[inline]
+    fn start_command(&mut self, origin: Origin, command: &Command, now_ns: u64) {
         if self.in_flight.is_empty() {
             self.busy_since_ns = now_ns;
         }
-        let tag = self.in_flight.insert(InFlight { origin: Origin::Request(id), at_ns: now_ns });
-        if let Err(error) = self.drive.submit(now_ns, tag, &command) {
-            return self.report_defect(format!("the drive refused a request: {error}"));
+        let tag = self.in_flight.insert(InFlight { origin, at_ns: now_ns });
+        if let Err(error) = self.drive.submit(now_ns, tag, command) {
+            self.report_defect(format!("the drive refused {command:?}: {error}"));
         }
-        if matches!(op, Op::Flush | Op::Discard) {
-            return;
-        }
-        let pid = self.queue.context_of(id).map_or(0, |context| context.pid());
+    }
+
+    /// Counts a transfer that was started for a process.
+    #[inline]
+    fn count_transfer(&mut self, pid: u32, sector: u64, sectors: u32, now_ns: u64) {
         self.bytes += u64::from(sectors) * 512;
         if pid != self.last_pid {
             self.last_pid = pid;

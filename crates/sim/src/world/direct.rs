@@ -3,10 +3,22 @@
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::{Direction, Ioengine};
 
-use super::process::{DirectIo, Stage};
+use super::process::{AfterData, DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use crate::record::Observer;
 use hoistway_workload::IoUnit;
+
+/// The durability that a direct request has when it completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durability {
+    /// Its data have reached the drive, which may have them in its cache.
+    Cached,
+    /// A flush of the drive's cache, or a commit of the journal, follows the data.
+    Committed,
+    /// Each of its bios is written with FUA, and a flush follows as well. That flush is superfluous,
+    /// but the kernels send it (docs/guest.md).
+    Forced,
+}
 
 /// Requests of a call from which the kernel plugs it.
 const PLUGGED_REQUESTS: usize = 3;
@@ -121,14 +133,20 @@ impl<S: Observer> World<S> {
             start_ns,
             issued_ns,
             pending: 1,
+            after: AfterData::Nothing,
             failed: false,
         });
         process.in_flight += 1;
+        let passes_fua = process.job.writefua;
+        let durability = self.durability_of(task, &unit);
+        if durability != Durability::Cached {
+            self.direct.get_mut(slot).after = AfterData::Commit;
+        }
         let written =
             if self.device.layer().idles_for_direct_writes() { Flags::SYNC.and(Flags::IDLE) } else { Flags::SYNC };
         let (op, flags) = match unit.direction {
             Direction::Read => (Op::Read, Flags::NONE),
-            Direction::Write if process.job.writefua => (Op::Write, written.and(Flags::FUA)),
+            Direction::Write if passes_fua => (Op::Write, written.and(Flags::FUA)),
             Direction::Write => (Op::Write, written),
             Direction::Trim => (Op::Discard, Flags::SYNC),
         };
@@ -147,15 +165,43 @@ impl<S: Observer> World<S> {
             let bio =
                 Bio { token: Token::Direct(slot).encode(), context, op, sector: disk, sectors: sectors as u32, flags };
             self.direct.get_mut(slot).pending += 1;
-            self.device_mut(drive).submit(submitter, bio, now_ns);
+            match durability {
+                Durability::Forced => self.device_mut(drive).submit_forced(submitter, bio, now_ns),
+                Durability::Cached | Durability::Committed => self.device_mut(drive).submit(submitter, bio, now_ns),
+            }
         }
         (slot, bios)
+    }
+
+    /// The durability of a request's data. A process that waits for each of its requests commits
+    /// to a journal itself ([`Stage::WriteThrough`]).
+    fn durability_of(&self, task: u32, unit: &IoUnit) -> Durability {
+        let process = &self.processes[task as usize];
+        if unit.direction != Direction::Write || !process.job.sync {
+            return Durability::Cached;
+        }
+        let file = process.files[unit.file].file;
+        if self.journal.as_ref().is_some_and(|journal| journal.covers(file)) {
+            return if process.is_async() { Durability::Committed } else { Durability::Cached };
+        }
+        if self.device.forces_direct_writes() { Durability::Forced } else { Durability::Committed }
     }
 
     pub(super) fn direct_bio_over(&mut self, slot: u32, failed: bool) {
         let io = self.direct.get_mut(slot);
         io.failed |= failed;
         io.pending -= 1;
+        if io.pending == 0 && io.after == AfterData::Commit {
+            io.after = AfterData::Nothing;
+            io.pending = 1;
+            let (failed, submitter, task, open) = (io.failed, io.submitter, io.process, io.unit.file);
+            let file = self.processes[task as usize].files[open].file;
+            if !failed && self.commit_request(slot, submitter, file) {
+                return;
+            }
+            self.direct.get_mut(slot).pending = 0;
+        }
+        let io = self.direct.get_mut(slot);
         if io.pending == 0 {
             let (task, submitter) = (io.process, io.submitter);
             let process = &mut self.processes[task as usize];
@@ -224,7 +270,10 @@ impl<S: Observer> World<S> {
         process.current.unit = io.unit;
         process.current.start_ns = io.start_ns;
         // O_SYNC covers the file system's metadata of the data, too.
-        let syncs = io.unit.direction == Direction::Write && process.job.sync && self.journal.is_some();
+        let file = process.files[io.unit.file].file;
+        let syncs = io.unit.direction == Direction::Write
+            && process.job.sync
+            && self.journal.as_ref().is_some_and(|journal| journal.covers(file));
         process.stage = if syncs { Stage::WriteThrough } else { Stage::Finish };
         if io.failed {
             process.stage = Stage::Finish;

@@ -1,11 +1,13 @@
 //! The journal's thread, and the processes that wait for commits.
 //!
 //! A commit writes the ordered data first and waits for it. Next it writes the descriptor and the
-//! metadata, and last the commit block, as a barrier if the file system uses barriers. After that
-//! the metadata blocks are dirty in their final places, where the flusher writes them. A process
-//! that syncs a file waits for the transaction that contains the file's inode.
+//! metadata, and last the commit block, with PREFLUSH and FUA if the file system uses barriers.
+//! After that the metadata blocks are dirty in their final places, where the flusher writes them. A
+//! process that syncs a file waits for the transaction that contains the file's inode. If there is
+//! none, or no journal, it waits for a flush of the drive's cache.
 
 use hoistway_core::{Bio, Flags, Op};
+use hoistway_fio::Ioengine;
 
 use super::process::Stage;
 use super::state::{Flow, Token, World};
@@ -46,42 +48,67 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Decides what a process waits for after the data of these files is on the disk. With
-    /// `data_only`, a change of timestamps alone does not count.
+    /// Decides what a process waits for after the data of these files has reached the drive, and
+    /// requests it. With `data_only`, a change of timestamps alone does not count.
     pub(super) fn begin_commit(&mut self, task: u32, open: std::ops::Range<usize>, data_only: bool) -> Stage {
         let process = &self.processes[task as usize];
+        if process.job.ioengine == Ioengine::Null {
+            return Stage::Synced;
+        }
         let files: Vec<u32> = process.files[open].iter().map(|open| open.file).collect();
-        let Some(journal) = &mut self.journal else { return Stage::Synced };
+        let commit = self.needed_commit(&files, data_only);
+        self.processes[task as usize].commit = commit;
+        match commit {
+            Commit::Nothing => return Stage::Synced,
+            Commit::Transaction(_) => self.wake(self.journal_task()),
+            Commit::Flush => {
+                if !self.device.flush(task, Token::Flushed(task).encode(), self.now_ns) {
+                    self.processes[task as usize].commit = Commit::Nothing;
+                    return Stage::Synced;
+                }
+                self.processes[task as usize].debt_ns += self.host.costs.bio_ns;
+            }
+        }
+        Stage::Commit
+    }
+
+    /// The commit, or the flush of the drive's cache, that makes the written data of files safe. A
+    /// transaction with one of the files is requested to be committed. Without a journal, and for
+    /// the disk itself, the cache is flushed.
+    pub(super) fn needed_commit(&mut self, files: &[u32], data_only: bool) -> Commit {
+        let Some(journal) = &mut self.journal else { return Commit::Flush };
         let has = |transaction: &Transaction| {
             files.iter().any(|file| transaction.files.get(file).is_some_and(|grew| *grew || !data_only))
         };
-        let commit = if has(&journal.running) {
+        if has(&journal.running) {
             journal.wanted = true;
             Commit::Transaction(journal.running.id)
         } else if has(&journal.committing) {
             Commit::Transaction(journal.committing.id)
-        } else if journal.config.barriers {
+        } else if journal.config.barriers || files.iter().any(|file| !journal.covers(*file)) {
             Commit::Flush
         } else {
-            return Stage::Synced;
-        };
-        self.processes[task as usize].commit = commit;
-        match commit {
-            Commit::Flush => {
-                let token = Token::Flushed(task).encode();
-                if self.device.issues_directly() {
-                    self.device.flush(token, self.now_ns);
-                } else {
-                    let context = self.device.context(task);
-                    let flags = Flags::BARRIER.and(Flags::SYNC);
-                    let bio = Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags };
-                    self.device.submit(task, bio, self.now_ns);
-                }
-                self.processes[task as usize].debt_ns += self.host.costs.bio_ns;
-            }
-            _ => self.wake(self.journal_task()),
+            Commit::Nothing
         }
-        Stage::Commit
+    }
+
+    /// Lets a direct request, whose data have reached the drive, wait until they are safe. Returns
+    /// false if they are.
+    pub(super) fn commit_request(&mut self, slot: u32, submitter: u32, file: u32) -> bool {
+        match self.needed_commit(&[file], false) {
+            Commit::Nothing => false,
+            Commit::Flush => {
+                let (drive, now_ns) = (self.files[file as usize].drive, self.now_ns);
+                self.device_mut(drive).flush(submitter, Token::Direct(slot).encode(), now_ns)
+            }
+            Commit::Transaction(id) => {
+                if let Some(journal) = &mut self.journal {
+                    journal.requests.push((id, slot));
+                }
+                self.wake(self.journal_task());
+                true
+            }
+        }
     }
 
     /// Sleeps until the transaction is committed, or the drive's cache is flushed.
@@ -179,24 +206,14 @@ impl<S: Observer> World<S> {
         journal.committing.files.iter().filter(|(_, grew)| all || **grew).map(|(file, _)| *file).collect()
     }
 
-    /// Returns true if the flushes around the commit block pass the queue, and the commit block is
-    /// no barrier.
-    fn flushes_apart(&self) -> bool {
-        self.device.issues_directly() && self.journal.as_ref().is_some_and(|journal| journal.config.barriers)
-    }
-
     /// Writes descriptor and metadata, or the commit block.
     fn write_log(&mut self, task: u32, step: CommitStep) {
         let context = self.device.context(task);
         let most = u64::from(self.host.queue.max_sectors) / PAGE_SECTORS;
-        let flushes_apart = self.flushes_apart();
         let Some(journal) = &mut self.journal else { return };
         journal.step = step;
-        let (blocks, flags) = match (step, journal.config.barriers && !flushes_apart) {
-            (CommitStep::Log, _) => (journal.committing.log_blocks(), Flags::SYNC),
-            (_, true) => (1, Flags::SYNC.and(Flags::BARRIER)),
-            (_, false) => (1, Flags::SYNC),
-        };
+        let blocks = if step == CommitStep::Log { journal.committing.log_blocks() } else { 1 };
+        let is_ordered = step == CommitStep::Commit && journal.config.barriers;
         if step == CommitStep::Log {
             self.device.plug(task);
         }
@@ -204,14 +221,13 @@ impl<S: Observer> World<S> {
             for start in (first..first + blocks).step_by(most.max(1) as usize) {
                 let count = most.max(1).min(first + blocks - start);
                 let (sector, sectors) = (start * PAGE_SECTORS, (count * PAGE_SECTORS) as u32);
-                let bio = Bio { token: Token::Logged.encode(), context, op: Op::Write, sector, sectors, flags };
+                let (token, flags) = (Token::Logged.encode(), Flags::SYNC);
+                let bio = Bio { token, context, op: Op::Write, sector, sectors, flags };
                 journal.debt_ns += self.host.costs.bio_ns;
-                if step == CommitStep::Commit && flushes_apart {
-                    journal.pending += 3;
-                    self.device.submit_between_flushes(task, bio, self.now_ns);
-                } else {
-                    journal.pending += 1;
-                    self.device.submit(task, bio, self.now_ns);
+                journal.pending += 1;
+                match is_ordered {
+                    true => self.device.submit_commit(task, bio, self.now_ns),
+                    false => self.device.submit(task, bio, self.now_ns),
                 }
             }
         }
@@ -244,6 +260,18 @@ impl<S: Observer> World<S> {
                 process.fail(self.now_ns);
             }
             self.wake(task);
+        }
+        self.end_requests(id, failed);
+    }
+
+    /// Completes the direct requests that waited for this transaction.
+    fn end_requests(&mut self, id: u64, failed: bool) {
+        let Some(journal) = &mut self.journal else { return };
+        let (ended, waiting) = journal.requests.iter().partition(|(transaction, _)| *transaction <= id);
+        journal.requests = waiting;
+        let ended: Vec<(u64, u32)> = ended;
+        for (_, slot) in ended {
+            self.direct_bio_over(slot, failed);
         }
     }
 

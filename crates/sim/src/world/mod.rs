@@ -12,6 +12,7 @@ mod direct;
 mod event_loop;
 mod failing;
 mod faults;
+mod flush;
 mod flusher;
 mod job_state;
 mod journal;

@@ -429,6 +429,14 @@ pub(crate) fn sync_every(job: &Job) -> u32 {
     }
 }
 
+/// What a direct request waits for after its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterData {
+    Nothing,
+    /// A commit of the journal, or a flush of the drive's cache.
+    Commit,
+}
+
 /// A direct request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectIo {
@@ -440,6 +448,7 @@ pub(crate) struct DirectIo {
     pub issued_ns: u64,
     /// Bios that are not complete.
     pub pending: u32,
+    pub after: AfterData,
     /// True if one of the bios failed.
     pub failed: bool,
 }

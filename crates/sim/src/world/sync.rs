@@ -1,4 +1,5 @@
-//! `fsync` and synchronous writes: writes a file's dirty pages and waits for them.
+//! `fsync` and synchronous writes: writes a file's dirty pages, waits for them, and then for a
+//! commit of the journal or a flush of the drive's cache (`journal.rs`).
 
 use hoistway_core::{Flags, Op};
 

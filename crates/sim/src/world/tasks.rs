@@ -49,6 +49,8 @@ pub(super) struct Journal {
     pub(super) disk: u32,
     /// Tasks that wait for a commit.
     pub(super) waiters: Vec<u32>,
+    /// Direct requests that wait for a commit, each with the number of its transaction.
+    pub(super) requests: Vec<(u64, u32)>,
     /// Length of each file so far, in bytes; a write beyond it makes the file grow.
     pub(super) lengths: Vec<u64>,
 }
@@ -67,7 +69,7 @@ pub(super) enum Commit {
     #[default]
     Nothing,
     Transaction(u64),
-    /// A flush of the drive's cache, if there was nothing to commit.
+    /// A flush of the drive's cache: there is nothing to commit, or no journal.
     Flush,
 }
 
@@ -103,8 +105,14 @@ impl Journal {
             log: Log::new(disk_blocks),
             disk,
             waiters: Vec::new(),
+            requests: Vec::new(),
             lengths,
         }
+    }
+
+    /// Returns true if a file is on the journal's file system. The disk itself is not.
+    pub fn covers(&self, file: u32) -> bool {
+        self.lengths.get(file as usize).is_some_and(|length| *length < u64::MAX)
     }
 }
 

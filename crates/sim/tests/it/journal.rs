@@ -1,6 +1,6 @@
 //! The cost of syncs on a file system with a journal; each expected sum is derived beside it.
 
-use crate::common::{noop, request, run};
+use crate::common::{noop, request, run, with_host};
 use hoistway_core::Kind;
 use hoistway_sim::{CompareRequest, HostConfig, Kernel, Run, elevator_of_name};
 
@@ -13,11 +13,21 @@ fn writer(more: &str) -> (u64, u64) {
     asked(&noop(&format!("[a]\nrw=write\nsize=16k\n{more}")))
 }
 
-/// A writer of a file that was there before.
+/// The host of a drive whose cache is flushed.
+fn cached(host: HostConfig) -> HostConfig {
+    HostConfig { write_back_cache: Some(true), ..host }
+}
+
+/// A writer on a drive with a volatile cache.
+fn cached_writer(more: &str) -> (u64, u64) {
+    asked(&with_host(&format!("[a]\nrw=write\nsize=16k\n{more}"), cached(HostConfig::default())))
+}
+
+/// A writer of a file that was there before, on a drive with a volatile cache.
 fn overwriter(more: &str) -> (u64, u64) {
     let (read_requests, read) = asked(&noop("[r]\nfilename=x\nsize=16k\nbs=16k\n"));
     let jobs = format!("[r]\nfilename=x\nsize=16k\nbs=16k\n[w]\nfilename=x\nrw=write\nsize=16k\nstonewall\n{more}");
-    let (requests, blocks) = asked(&noop(&jobs));
+    let (requests, blocks) = asked(&with_host(&jobs, cached(HostConfig::default())));
     (requests - read_requests, blocks - read)
 }
 
@@ -27,14 +37,17 @@ fn a_sync_of_a_growing_file_writes_data_log_and_commit_block() {
     // Four times: a block of data; descriptor, inode, bitmap and group descriptor in one write; the
     // commit block.
     assert_eq!(writer("fsync=1\nhoistway_journal=ext3\n"), (4 * 3, 4 * (1 + 4 + 1)));
+    assert_eq!(cached_writer("fsync=1\nhoistway_journal=ext3\n"), (4 * 3, 4 * (1 + 4 + 1)));
     // With barriers, the drive's cache is flushed before and after the commit block.
-    assert_eq!(writer("fsync=1\nhoistway_journal=ext4\n"), (4 * 5, 4 * (1 + 4 + 1)));
+    assert_eq!(cached_writer("fsync=1\nhoistway_journal=ext4\n"), (4 * 5, 4 * (1 + 4 + 1)));
+    // A drive that writes through has no cache to flush.
+    assert_eq!(writer("fsync=1\nhoistway_journal=ext4\n"), (4 * 3, 4 * (1 + 4 + 1)));
 }
 
 /// Requests and blocks of jobs under the elevators of 6.12.
 fn asked_on_6_12(jobs: &str) -> Vec<(u64, u64)> {
     let kinds = ["none", "mq-deadline", "kyber", "bfq"].map(|name| elevator_of_name(name).expect("it is built in"));
-    let request = CompareRequest { host: HostConfig::kernel(Kernel::V6_12), ..request(jobs, &kinds) };
+    let request = CompareRequest { host: cached(HostConfig::kernel(Kernel::V6_12)), ..request(jobs, &kinds) };
     run(&request).expect("no world is stuck").runs.iter().map(asked).collect()
 }
 
@@ -67,6 +80,7 @@ fn a_synchronous_direct_write_waits_for_the_journal() {
     for direct in [0, 1] {
         let jobs = format!("sync=1\ndirect={direct}\n");
         assert_eq!(writer(&jobs), (4, 4), "direct={direct}");
+        assert_eq!(cached_writer(&jobs), (4 * 2, 4), "direct={direct}: a flush after each");
         let journalled = writer(&format!("{jobs}hoistway_journal=ext3\n"));
         assert_eq!(journalled, (4 * 3, 4 * (1 + 4 + 1)), "direct={direct}");
     }

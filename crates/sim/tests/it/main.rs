@@ -18,4 +18,5 @@ mod kernels;
 mod mapped;
 mod options;
 mod shares;
+mod syncs;
 mod worlds;

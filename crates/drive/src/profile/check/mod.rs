@@ -90,6 +90,7 @@ impl Check<'_> {
             source: raw.source.clone(),
             licence: raw.licence.clone(),
             inputs: raw.inputs.clone(),
+            fua: raw.fua,
         })
     }
 

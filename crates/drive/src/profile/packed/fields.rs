@@ -55,7 +55,7 @@ macro_rules! packed_enum {
     };
 }
 
-packed_struct!(Profile { name, what, source, licence, inputs, kind });
+packed_struct!(Profile { name, what, source, licence, inputs, fua, kind });
 packed_enum!(Kind { 0 = Single(kind), 1 = Array(array) });
 packed_enum!(SingleKind { 0 = Disk(disk), 1 = Flash(flash), 2 = Cloud(cloud), 3 = Null(null) });
 packed_struct!(NullProfile { service_ns, depth, capacity_sectors });

@@ -31,6 +31,10 @@ table! {
         /// Assumed figures, each with its reason.
         #[serde(default)]
         inputs: Vec<String> = "a list of texts", "none";
+        /// The host may send writes with FUA (forced unit access), as to SCSI and NVMe drives.
+        /// Without it a durable write is a write and a flush, as Linux does with SATA drives.
+        #[serde(default)]
+        fua: bool = "`true`, `false`", "`false`";
         /// A built-in disk with the same mechanics. `overhead`, `interface`, `buffer`, `queue` and
         /// `faults` can be replaced.
         base: Option<Spanned<String>> = "a built-in disk", "none";

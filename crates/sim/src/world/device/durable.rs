@@ -1,0 +1,89 @@
+//! Flushes of the drive's cache, and writes that are safe when they complete.
+
+use hoistway_core::{Bio, BlockLayer, Flags, Op};
+use hoistway_drive::Command;
+
+use super::super::flush::{FlushRules, ReadyStep};
+use super::{Device, Origin, command_of};
+use crate::record::Observer;
+
+impl<S: Observer> Device<S> {
+    /// Flushes the drive's cache; the completion has this token. Returns false if the cache needs no
+    /// flush: nothing completes.
+    pub fn flush(&mut self, task: u32, token: u64, now_ns: u64) -> bool {
+        match self.flush_rules {
+            FlushRules::WriteThrough { .. } => return false,
+            FlushRules::Barriers => {
+                let flags = Flags::BARRIER.and(Flags::SYNC);
+                let context = self.context(task);
+                self.submit(task, Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags }, now_ns);
+            }
+            FlushRules::Sequences { .. } => {
+                self.flushes.add_flush(token);
+                self.run(now_ns);
+            }
+        }
+        true
+    }
+
+    /// Submits a write with PREFLUSH and FUA: all writes that completed before it are on the medium
+    /// before the write is, and the write is there when it completes.
+    pub fn submit_commit(&mut self, task: u32, bio: Bio, now_ns: u64) {
+        match self.flush_rules {
+            FlushRules::Barriers | FlushRules::WriteThrough { barriers: true } => {
+                self.submit(task, Bio { flags: bio.flags.and(Flags::BARRIER), ..bio }, now_ns);
+            }
+            FlushRules::WriteThrough { barriers: false } => self.submit(task, bio, now_ns),
+            FlushRules::Sequences { fua } => {
+                let flags = if fua { bio.flags.and(Flags::FUA) } else { bio.flags };
+                self.flushes.add_sequence(Bio { flags, ..bio }, true, !fua);
+                self.take_steps(now_ns);
+            }
+        }
+    }
+
+    /// Submits a write with FUA: it is on the medium when it completes.
+    pub fn submit_forced(&mut self, task: u32, bio: Bio, now_ns: u64) {
+        match self.flush_rules {
+            FlushRules::Sequences { fua: true } => {
+                self.submit(task, Bio { flags: bio.flags.and(Flags::FUA), ..bio }, now_ns);
+            }
+            FlushRules::Sequences { fua: false } => {
+                self.flushes.add_sequence(bio, false, true);
+                self.take_steps(now_ns);
+            }
+            FlushRules::WriteThrough { .. } | FlushRules::Barriers => self.submit(task, bio, now_ns),
+        }
+    }
+
+    /// Returns true if synchronous direct writes carry FUA: from 4.10 on. In earlier kernels a flush
+    /// follows them.
+    pub fn forces_direct_writes(&self) -> bool {
+        self.flush_rules != FlushRules::Barriers && matches!(self.layer(), BlockLayer::V4_19 | BlockLayer::V6_1)
+    }
+
+    /// Submits data of sequences that go through the request queue, and runs the device.
+    pub(super) fn take_steps(&mut self, now_ns: u64) {
+        while let Some(bio) = self.flushes.next_due() {
+            let Some(task) = self.by_context.get(&bio.context).copied() else { continue };
+            let answer = self.queue.submit(bio, now_ns);
+            self.submitted(task, bio, answer, now_ns);
+        }
+        self.run(now_ns);
+        self.work(now_ns);
+    }
+
+    /// Starts a step of the flush machinery, which the elevator does not see.
+    pub(super) fn start_step(&mut self, step: ReadyStep, now_ns: u64) {
+        match step {
+            ReadyStep::Flush => self.start_command(Origin::Step(step), &Command::Flush, now_ns),
+            ReadyStep::Data(sequence) => {
+                let bio = self.flushes.data_of(sequence);
+                let command = command_of(bio.op, bio.sector, bio.sectors, bio.flags);
+                self.start_command(Origin::Step(step), &command, now_ns);
+                let pid = self.queue.context(bio.context).map_or(0, |context| context.pid());
+                self.count_transfer(pid, bio.sector, bio.sectors, now_ns);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Writes that wait for the medium: each kind of sync, on drives with and without a volatile cache.
+//!
+//! A disk of 7200 rpm writes one block a revolution at most: 120 a second.
+
+use hoistway_core::Kind;
+use hoistway_drive::Profile;
+use hoistway_sim::{CompareRequest, Flushes, HostConfig, JournalConfig, Kernel, Run};
+
+use crate::common::{request, run};
+
+/// Synced writes a second that a disk of 7200 rpm cannot exceed.
+const REVOLUTIONS_PER_S: f64 = 120.0;
+
+/// Runs jobs on a drive under one elevator.
+fn on_drive(drive: &str, jobs: &str, kind: Kind, host: HostConfig) -> Run {
+    let profile = Profile::builtin(drive).expect("a built-in profile");
+    let request = CompareRequest { profile, host, ..request(jobs, &[kind]) };
+    run(&request).expect("a run").runs.remove(0)
+}
+
+fn on_6_12(drive: &str, jobs: &str) -> Run {
+    on_drive(drive, jobs, Kind::MqDeadline, HostConfig::kernel(Kernel::V6_12))
+}
+
+/// Writes a second of all processes.
+fn writes_per_s(run: &Run) -> f64 {
+    let writes: u64 = run.processes.iter().map(|process| process.write.ios).sum();
+    writes as f64 / (run.runtime_ns as f64 / 1e9)
+}
+
+/// The sections of a job file with one more line in each.
+fn with_line(jobs: &str, line: &str) -> String {
+    jobs.lines().filter(|other| !other.starts_with("fsync")).flat_map(|other| [other, "\n"]).collect::<String>() + line
+}
+
+#[test]
+fn a_synced_write_takes_a_revolution_under_every_elevator() {
+    for (file, jobs) in [
+        ("raw.fio", include_str!("../../testdata/syncs/raw.fio")),
+        ("redis-fsync.fio", include_str!("../../testdata/syncs/redis-fsync.fio")),
+    ] {
+        for kind in Kind::ALL {
+            let run = on_drive("cmr-8tb", jobs, *kind, HostConfig::default());
+            let rate = writes_per_s(&run);
+            assert!((40.0..=REVOLUTIONS_PER_S).contains(&rate), "{file}, {}: {rate:.1} a second", run.elevator);
+        }
+    }
+}
+
+#[test]
+fn a_synced_write_takes_a_revolution_under_every_kernel() {
+    let jobs = include_str!("../../testdata/syncs/redis-fsync.fio");
+    for kernel in Kernel::ALL {
+        let kinds: &[Kind] = match kernel {
+            Kernel::V6_1 | Kernel::V6_3 | Kernel::V6_12 => &[Kind::Noop, Kind::MqDeadline, Kind::Kyber, Kind::Bfq],
+            _ => &[Kind::Noop, Kind::Deadline, Kind::Cfq],
+        };
+        for kind in kinds {
+            let run = on_drive("cmr-8tb", jobs, *kind, HostConfig::kernel(kernel));
+            let rate = writes_per_s(&run);
+            let name = kernel.name();
+            assert!((40.0..=REVOLUTIONS_PER_S).contains(&rate), "{name}, {}: {rate:.1} a second", run.elevator);
+        }
+    }
+}
+
+#[test]
+fn each_kind_of_sync_flushes_the_cache() {
+    let jobs = "[a]\nrw=randwrite\nbs=4k\nsize=1g\nnumber_ios=100\n";
+    // A synchronous direct write is followed by two flushes without FUA: one that stands for FUA,
+    // and that of the system call.
+    for (lines, flushes) in [
+        ("direct=1\nfsync=1\n", 100),
+        ("direct=1\nfdatasync=1\n", 100),
+        ("direct=1\nsync=dsync\n", 200),
+        ("direct=1\nsync=sync\n", 200),
+        ("direct=1\nsync=sync\nioengine=libaio\niodepth=1\n", 200),
+        ("direct=1\nend_fsync=1\n", 1),
+        ("fsync=1\n", 100),
+        ("fdatasync=1\n", 100),
+        ("sync=dsync\n", 100),
+        ("ioengine=mmap\nfsync=1\n", 100),
+    ] {
+        let run = on_6_12("cmr-8tb", &format!("{jobs}{lines}"));
+        let reads = run.drive_requests - 100 - flushes;
+        // Only a mapped page is read before it is written.
+        assert_eq!(reads, if lines.contains("mmap") { 100 } else { 0 }, "{lines}: {} requests", run.drive_requests);
+        if flushes >= 100 {
+            assert!(writes_per_s(&run) < REVOLUTIONS_PER_S, "{lines}: {} a second", writes_per_s(&run));
+        }
+    }
+}
+
+#[test]
+fn a_drive_with_fua_gets_forced_writes() {
+    let jobs = "[a]\nrw=randwrite\nbs=4k\nsize=1g\nnumber_ios=100\ndirect=1\nsync=dsync\n";
+    let fua = HostConfig { fua: Some(true), ..HostConfig::kernel(Kernel::V6_12) };
+    let run = on_drive("cmr-8tb", jobs, Kind::MqDeadline, fua);
+    assert_eq!(run.drive_requests, 200, "a forced write and the flush of the call");
+    assert!(writes_per_s(&run) < REVOLUTIONS_PER_S);
+}
+
+#[test]
+fn a_drive_without_a_volatile_cache_gets_no_flush() {
+    let jobs = "[a]\nrw=randwrite\nbs=4k\nsize=1g\nnumber_ios=50\ndirect=1\nfsync=1\n";
+    assert_eq!(on_6_12("sata-7200-2006", jobs).drive_requests, 50);
+    // The controller's battery keeps its cache.
+    assert_eq!(on_6_12("array-8x15k", jobs).drive_requests, 50);
+    let through = HostConfig { write_back_cache: Some(false), ..HostConfig::kernel(Kernel::V6_12) };
+    assert_eq!(on_drive("cmr-8tb", jobs, Kind::MqDeadline, through).drive_requests, 50);
+    let without_sync = with_line(jobs, "");
+    assert_eq!(on_6_12("cmr-8tb", &without_sync).drive_requests, 50);
+}
+
+#[test]
+fn a_flush_costs_what_the_protection_of_the_drive_allows() {
+    let jobs = "[a]\nrw=randwrite\nbs=4k\nsize=1g\nnumber_ios=2000\ndirect=1\n";
+    let rates = |drive: &str| {
+        let [plain, synced] = ["", "fdatasync=1\n"].map(|line| writes_per_s(&on_6_12(drive, &format!("{jobs}{line}"))));
+        (plain, synced)
+    };
+    for drive in ["ssd-sata-enterprise", "ssd-nvme-tlc"] {
+        let (plain, synced) = rates(drive);
+        assert!(synced > 0.3 * plain && synced > 5_000.0, "{drive}: {plain:.0}, synced {synced:.0}");
+    }
+    for (drive, most) in [("ssd-sata-consumer", 320.0), ("samsung-980-pro", 1000.0)] {
+        let (plain, synced) = rates(drive);
+        assert!(synced < most && plain > 20.0 * synced, "{drive}: {plain:.0}, synced {synced:.0}");
+    }
+}
+
+#[test]
+fn writers_that_sync_together_share_flushes() {
+    let jobs = "[a]\nrw=write\nbs=4k\nsize=1m\nnumjobs=4\nfdatasync=1\n";
+    let run = on_6_12("cmr-8tb", jobs);
+    let writes = 4 * 256;
+    let flushes = run.drive_requests - writes;
+    // In a guest of 6.12 four buffered writers sent 0.57 flushes a write: two pairs in turn.
+    assert!((writes / 4..=writes * 6 / 10).contains(&flushes), "{flushes} flushes for {writes} writes");
+    // Barriers do not share: each drains the queue for itself.
+    let barriers = HostConfig { flushes: Flushes::Barriers, ..HostConfig::kernel(Kernel::V3_2) };
+    let run = on_drive("cmr-8tb", jobs, Kind::Deadline, barriers);
+    assert_eq!(run.drive_requests - writes, writes);
+}
+
+#[test]
+fn a_commit_flushes_before_and_after_its_block() {
+    let jobs = "[a]\nrw=write\nbs=4k\nsize=16k\nfsync=1\nhoistway_journal=ext4\n";
+    for kernel in [Kernel::V2_6_24, Kernel::V3_2, Kernel::V4_19, Kernel::V6_1, Kernel::V6_12] {
+        let kind = if kernel.name().starts_with('6') { Kind::Bfq } else { Kind::Deadline };
+        let host = HostConfig::kernel(kernel);
+        // Data, log and commit block, with two flushes; with FUA the block needs none after it.
+        for (fua, requests) in [(false, 5), (true, 4)] {
+            let host = HostConfig { fua: Some(fua), ..host.clone() };
+            let run = on_drive("cmr-8tb", jobs, kind, host);
+            assert_eq!(run.drive_requests, 4 * requests, "{}, fua={fua}", kernel.name());
+        }
+        let through = HostConfig { write_back_cache: Some(false), ..host };
+        assert_eq!(on_drive("cmr-8tb", jobs, kind, through).drive_requests, 4 * 3, "{}", kernel.name());
+    }
+}
+
+#[test]
+fn a_disk_beside_a_journal_flushes_its_cache() {
+    // ext3 has no barriers, but a sync of the disk itself flushes it.
+    let host = HostConfig { journal: Some(JournalConfig::ext3()), ..HostConfig::kernel(Kernel::V6_12) };
+    let jobs = "[a]\nfilename=/dev/sda\nrw=write\nbs=4k\nsize=16k\nfsync=1\ndirect=1\n";
+    assert_eq!(on_drive("cmr-8tb", jobs, Kind::MqDeadline, host).drive_requests, 4 * 2);
+}
+
+#[test]
+fn asynchronous_synchronous_writes_wait_for_the_journal() {
+    let jobs = "[a]\nrw=write\nbs=4k\nsize=64k\ndirect=1\nsync=sync\nioengine=libaio\niodepth=4\nhoistway_journal=ext4\n";
+    let run = on_6_12("cmr-8tb", jobs);
+    assert_eq!(run.processes[0].bytes, 64 << 10);
+    // Sixteen writes, each with a share of a commit: at least four commits of four more requests.
+    assert!(run.drive_requests >= 16 + 4 * 4, "{}", run.drive_requests);
+    assert!(run.processes[0].write.clat_ns.min > 8_000_000, "a commit has two flushes of a disk");
+}
+
+#[test]
+fn a_disk_of_7200_rpm_fails_the_rule_of_etcd() {
+    // "the 99th percentile of fdatasync should be less than 10 ms" (etcd's documentation on disks):
+    // small sequential writes, each with fdatasync.
+    let jobs = "[wal]\nrw=write\nbs=2300\nsize=2m\nfdatasync=1\nhoistway_journal=ext4\n";
+    let p99_ms = |drive: &str| {
+        let run = on_6_12(drive, jobs);
+        run.processes[0].sync.p99 as f64 / 1e6
+    };
+    for drive in ["cmr-8tb", "cmr-4tb", "st2000dm006"] {
+        assert!(p99_ms(drive) > 10.0, "{drive}: {} ms", p99_ms(drive));
+    }
+    for drive in ["ssd-sata-enterprise", "ssd-nvme-tlc"] {
+        assert!(p99_ms(drive) < 10.0, "{drive}: {} ms", p99_ms(drive));
+    }
+}
