@@ -21,6 +21,7 @@
 //! - mounting, unmounting and session threads: `session.rs`
 //! - a FUSE operation: `passthrough/filesystem.rs` names the module that implements it, for example
 //!   `passthrough/data.rs` for reads and writes, `passthrough/namespace.rs` for changes of metadata
+//! - node numbers, and how long an inode is held: `passthrough/numbers.rs`, `passthrough/nodes.rs`
 //! - which reads count as cached: `page_cache.rs`
 //! - when a request waits: `scheduled/mod.rs`; its way through the disk's queue:
 //!   `scheduled/queue.rs`

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fuser::INodeNo;
@@ -18,8 +18,6 @@ use crate::gate::Gate;
 pub(super) struct DescriptorLimit {
     /// Node number, parent and name of inodes that hold a descriptor, the oldest first.
     names: Mutex<VecDeque<(u64, u64, Box<OsStr>)>>,
-    /// Number of held descriptors above which inodes are evicted.
-    held_max: AtomicU64,
     /// An eviction is running.
     is_evicting: AtomicBool,
 }
@@ -29,11 +27,7 @@ pub(super) fn apply<G: Gate>(fs: &Arc<FsState<G>>) {
     let limit = getrlimit(Resource::Nofile);
     let wanted = Rlimit { current: limit.maximum.or(Some(1 << 20)), maximum: limit.maximum };
     let limit = if setrlimit(Resource::Nofile, wanted).is_ok() { wanted.current } else { limit.current };
-    // Half of the limit is for inodes, an eighth for cached directories; the rest is for open files
-    // and for files with dirty data.
-    let limit = limit.unwrap_or(1 << 20);
-    fs.descriptor_limit.held_max.store(limit / 2, Ordering::Relaxed);
-    fs.nodes.keep_directories(limit / 8);
+    fs.nodes.limit_descriptors(limit.unwrap_or(1 << 20));
 }
 
 impl<G: Gate> FsState<G> {
@@ -49,8 +43,7 @@ impl<G: Gate> FsState<G> {
             names.retain(|(number, ..)| self.nodes.get(*number).is_ok());
         }
         drop(names);
-        let exceeds_limit = held > self.descriptor_limit.held_max.load(Ordering::Relaxed);
-        if exceeds_limit && !self.descriptor_limit.is_evicting.swap(true, Ordering::AcqRel) {
+        if self.nodes.exceeds_limit() && !self.descriptor_limit.is_evicting.swap(true, Ordering::AcqRel) {
             self.evict();
         }
     }

@@ -12,6 +12,7 @@ use rustix::fs::{OFlags, SeekFrom, fdatasync, fsync, seek};
 
 use super::attributes::{attributes, kind_of_entry};
 use super::fs_mounts::stat_fd;
+use super::lookup::GENERATION;
 use super::nodes::{Node, ROOT, lock};
 use super::{FsState, errno};
 use crate::backing::Backing;
@@ -228,7 +229,7 @@ impl DirectoryReply for ReplyDirectoryPlus {
                 entry.name,
                 valid,
                 &shown,
-                fuser::Generation(0),
+                GENERATION,
             ));
         }
         let name = OsString::from(entry.name);
@@ -245,9 +246,9 @@ impl DirectoryReply for ReplyDirectoryPlus {
             found.attributes.ino,
             entry.next as u64,
             entry.name,
-            valid,
+            &found.valid(*valid),
             &found.attributes,
-            found.generation(),
+            GENERATION,
         );
         if full {
             fs.forget(found.node.number, 1);

@@ -4,15 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use fuser::BackingId;
-use rustc_hash::FxHashMap;
 use rustix::fs::Statx;
 use rustix::io::Errno;
 use slab::Slab;
 
-use super::nodes::lock;
+use super::nodes::{HeldDescriptor, lock};
 use crate::backing::Backing;
 use crate::gate::Caller;
-use crate::memory::shrink_map;
 
 /// Number of locks of a handle table.
 const SHARDS: usize = 16;
@@ -82,7 +80,8 @@ pub(super) struct OpenFile {
     pub(super) buffered: OnceLock<Arc<Backing>>,
 }
 
-/// State shared by all handles of a file, for as long as the kernel knows the inode.
+/// State shared by all handles of a file, for as long as the kernel knows the inode. It belongs to a
+/// node, so that a later file with the same inode number has a state of its own.
 #[derive(Debug, Default)]
 pub(super) struct SharedFile(Mutex<FileState>);
 
@@ -108,8 +107,18 @@ pub(super) struct FileState {
     pub(super) writer: Option<Caller>,
     /// A descriptor of the file while it is open.
     pub(super) descriptor: Weak<Backing>,
+    /// Holds the inode once its last name was removed through this mount.
+    pub(super) removed: Option<Removed>,
     /// Size and timestamps after the last change through this mount.
     reference: Option<ChangeStamp>,
+}
+
+/// An inode without a name that the kernel still knows.
+#[derive(Debug)]
+pub(super) struct Removed {
+    pub(super) held: HeldDescriptor,
+    /// The process that removed the last name; the blocks are freed on its account.
+    pub(super) remover: Caller,
 }
 
 /// Size and timestamps, which change with the file.
@@ -128,8 +137,13 @@ impl SharedFile {
 
 impl FileState {
     /// Returns true if the next open of the file depends on this state.
-    fn is_useful(&self) -> bool {
-        self.opened > 0 || self.reference.is_some() || self.descriptor.strong_count() > 0
+    pub(super) fn is_useful(&self) -> bool {
+        self.opened > 0 || self.reference.is_some() || self.removed.is_some() || self.descriptor.strong_count() > 0
+    }
+
+    /// Returns a descriptor of the file, whatever it was opened for.
+    pub(super) fn any_descriptor(&self) -> Option<Arc<Backing>> {
+        self.descriptor.upgrade().or_else(|| self.removed.as_ref().map(|removed| removed.held.backing.clone()))
     }
 
     /// Returns true if the kernel's cached pages are still valid for a file with attributes `now`,
@@ -163,46 +177,6 @@ fn since_ns((seconds, nanoseconds): (i64, u32)) -> i64 {
         .saturating_sub(seconds)
         .saturating_mul(1_000_000_000)
         .saturating_add(now.tv_nsec - i64::from(nanoseconds))
-}
-
-/// The shared state of files by node number.
-#[derive(Debug, Default)]
-pub(super) struct FileTable(Mutex<FxHashMap<u64, Arc<SharedFile>>>);
-
-impl FileTable {
-    /// Returns the state of a file that is being opened, creating it if needed.
-    pub(super) fn of(&self, number: u64) -> Arc<SharedFile> {
-        lock(&self.0).entry(number).or_default().clone()
-    }
-
-    /// Returns the state of a file if the file was ever opened.
-    pub(super) fn get(&self, number: u64) -> Option<Arc<SharedFile>> {
-        lock(&self.0).get(&number).cloned()
-    }
-
-    /// Returns a descriptor of a file that is open: its attributes are in memory.
-    pub(super) fn descriptor(&self, number: u64) -> Option<Arc<Backing>> {
-        self.get(number).and_then(|shared| shared.state().descriptor.upgrade())
-    }
-
-    /// Drops the state when the kernel has forgotten the inode.
-    pub(super) fn forget(&self, number: u64) {
-        lock(&self.0).remove(&number);
-    }
-
-    /// Drops the states that hold nothing of use: those of closed files without dirty data whose
-    /// pages the kernel has to read again in any case.
-    pub(super) fn shrink(&self) {
-        let mut files = lock(&self.0);
-        // The lock excludes new references.
-        files.retain(|_, shared| Arc::strong_count(shared) > 1 || shared.state().is_useful());
-        shrink_map(&mut files);
-    }
-
-    /// Returns true if no known inode was ever opened, or all of them were dropped.
-    pub(super) fn is_empty(&self) -> bool {
-        lock(&self.0).is_empty()
-    }
 }
 
 impl OpenFile {

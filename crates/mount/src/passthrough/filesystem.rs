@@ -28,8 +28,8 @@ const BACKGROUND_REQUESTS_MAX: u16 = 4096;
 
 impl<G: Gate> FsState<G> {
     pub(super) fn forget(&self, number: u64, times: u64) {
-        if self.nodes.forget(number, times) {
-            self.files.forget(number);
+        if let Some(removed) = self.nodes.forget(number, times) {
+            self.close_removed(removed);
         }
     }
 

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags, makedev, op
 
 use super::descriptors::Descriptors;
 use super::handle::Handle;
+use super::numbers::{FIRST_ASSIGNED, Place};
 use crate::backing::Backing;
 
 /// Shift of the mount index in presented inode numbers. Inodes of the source itself (index 0) keep
@@ -54,16 +55,17 @@ pub(super) fn stat_fd(fd: impl AsFd) -> rustix::io::Result<Statx> {
 }
 
 impl FsMount {
-    /// Returns the inode number to present for `inode`, unless another file has been assigned the
-    /// number.
-    pub(super) fn number_of(&self, inode: u64) -> Option<u64> {
+    /// Returns the place of an inode of this mount, with the number to present for it unless
+    /// another file has it.
+    pub(super) fn place_of(&self, inode: u64) -> Place {
         let capacity = 1u64 << MOUNT_SHIFT;
-        match self.index {
+        let own = match self.index {
             // FUSE reserves 1 for the root and 0 for "no inode".
-            0 => (inode > 1).then_some(inode),
+            0 => (inode > 1 && inode < FIRST_ASSIGNED).then_some(inode),
             index => (inode > 0 && inode < capacity && u64::from(index) < 1 << 14)
                 .then_some(inode | u64::from(index) << MOUNT_SHIFT),
-        }
+        };
+        Place { mount: self.index, inode, own }
     }
 
     /// Returns the file handle of an open file, if this mount supports handles.

@@ -43,6 +43,7 @@ pub(super) fn start<G: Gate>(fs: &Arc<FsState<G>>, mount_point: &Path) {
             thread::sleep(interval);
             let Some(fs) = weak.upgrade() else { return };
             fs.nodes.fs_mounts.release_all_unused();
+            fs.nodes.age_recent();
             let now = cpu_time();
             let is_idle = now.saturating_sub(before) < interval / IDLE_PART;
             before = now;
@@ -69,7 +70,6 @@ impl<G: Gate> FsState<G> {
             }
         }
         self.nodes.shrink();
-        self.files.shrink();
         self.open_files.shrink();
         self.open_directories.shrink();
         free_spare_buffers();

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use fuser::{AccessFlags, FileAttr, Generation, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyStatfs};
 use rustix::fs::{Mode, OFlags, ResolveFlags, Statx, fstatvfs, openat, openat2, readlinkat};
@@ -14,13 +15,13 @@ use rustix::io::Errno;
 use super::attributes::attributes;
 use super::fs_mounts::{FileId, FsMount, stat_fd};
 use super::identity::{CallerIdentity, Rights};
-use super::nodes::{Node, ROOT};
+use super::nodes::{Node, Removals};
 use super::{FsState, WriteBack, errno};
 use crate::backing::Backing;
 use crate::gate::{Caller, Gate, GateRequest, Operation};
 
 /// Flags for opening a name only to identify its inode, without following a symbolic link.
-const IDENTIFY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(super) const IDENTIFY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The result of a lookup. The reply increases the kernel's lookup count of the inode.
 pub(super) struct Entry {
@@ -28,9 +29,15 @@ pub(super) struct Entry {
     pub(super) attributes: FileAttr,
 }
 
+/// The generation of all inodes. A node number belongs to one inode while the kernel holds it, so
+/// that the kernel need not distinguish them further.
+pub(super) const GENERATION: Generation = Generation(0);
+
 impl Entry {
-    pub(super) fn generation(&self) -> Generation {
-        Generation(self.node.generation)
+    /// Returns the time for which the kernel may use the attributes of a reply that names the node
+    /// by its inode number. If programs see another number, the kernel has to query it.
+    pub(super) fn valid(&self, valid: Duration) -> Duration {
+        if self.node.shown == self.node.number { valid } else { Duration::ZERO }
     }
 }
 
@@ -43,12 +50,14 @@ impl<G: Gate> FsState<G> {
         // A lookup that the dentry cache can answer needs no dispatch slot. Kernels before 5.12
         // return `EINVAL`.
         if let Some(directory) = self.nodes.descriptor(&node) {
+            let before = self.nodes.removals();
             match open_cached(&directory, &name) {
                 Ok(fd) => match stat_fd(&fd) {
                     // A new file system has to be queried about itself, which may block.
                     Ok(found) if !self.nodes.fs_mounts.is_known(&FileId::of(&found), &node.fs_mount) => {}
                     Ok(found) => {
-                        return self.reply_entry(self.entry_of(fd, &found, &node.fs_mount, parent, &name), reply);
+                        let entry = self.entry_of((fd, before), &found, &node.fs_mount, parent, &name);
+                        return self.reply_entry(entry, reply);
                     }
                     Err(error) => return reply.error(errno(error)),
                 },
@@ -74,24 +83,26 @@ impl<G: Gate> FsState<G> {
             // The kernel resolves these itself, and the parent of the root is outside the mount.
             return Err(Errno::NOENT.into());
         }
-        self.entry(openat(directory, name.as_os_str(), IDENTIFY, Mode::empty())?, fs_mount, parent, name)
+        let before = self.nodes.removals();
+        let fd = openat(directory, name.as_os_str(), IDENTIFY, Mode::empty())?;
+        self.entry((fd, before), fs_mount, parent, name)
     }
 
-    /// Creates the entry for an opened name.
+    /// Creates the entry for an opened name. The number of removals was taken before.
     pub(super) fn entry(
         &self,
-        fd: OwnedFd,
+        (fd, before): (OwnedFd, Removals),
         fs_mount: &Arc<FsMount>,
         parent: u64,
         name: &OsString,
     ) -> io::Result<Entry> {
         let found = stat_fd(&fd)?;
-        self.entry_of(fd, &found, fs_mount, parent, name)
+        self.entry_of((fd, before), &found, fs_mount, parent, name)
     }
 
     fn entry_of(
         &self,
-        fd: OwnedFd,
+        (fd, before): (OwnedFd, Removals),
         found: &Statx,
         fs_mount: &Arc<FsMount>,
         parent: u64,
@@ -101,7 +112,7 @@ impl<G: Gate> FsState<G> {
         if file_id.device == self.own_device.load(Ordering::Relaxed) {
             return Err(Errno::LOOP.into());
         }
-        let node = self.nodes.insert(fd, &file_id, fs_mount)?;
+        let node = self.nodes.insert(fd, &file_id, fs_mount, before)?;
         if node.holds_descriptor() {
             self.note_held(node.number, parent, name);
         }
@@ -111,7 +122,10 @@ impl<G: Gate> FsState<G> {
 
     pub(super) fn reply_entry(&self, entry: io::Result<Entry>, reply: ReplyEntry) {
         match entry {
-            Ok(entry) => reply.entry(&self.options.valid, &entry.attributes, entry.generation()),
+            Ok(entry) => {
+                let valid = self.options.valid;
+                reply.entry_with_ttls(&entry.valid(valid), &valid, &entry.attributes, GENERATION);
+            }
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -122,30 +136,23 @@ impl<G: Gate> FsState<G> {
             // The kernel looks up the name again.
             return reply.error(fuser::Errno::ESTALE);
         }
-        if let Some(backing) = open.filter(|_| number != ROOT).or_else(|| self.files.descriptor(number)) {
-            // The inode of an open file is in memory.
-            return self.reply_attributes(stat_fd(&backing), number, reply);
-        }
         let node = match self.nodes.get(number) {
             Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
-        if let Some(backing) = self.nodes.descriptor(&node) {
-            return self.reply_attributes(stat_fd(&backing), number, reply);
+        // The inode of an open file is in memory.
+        if let Some(backing) = open.or_else(|| self.nodes.descriptor(&node)) {
+            return self.reply_attributes(stat_fd(&backing), &node, reply);
         }
         self.run_on(caller, Operation::MetadataRead, &self.nodes.placeholder(&node), move |fs| {
             let found = fs.nodes.open_path(&node).and_then(|backing| Ok(stat_fd(&backing)?));
-            fs.reply_attributes(found, number, reply);
+            fs.reply_attributes(found, &node, reply);
         });
     }
 
-    pub(super) fn reply_attributes(&self, found: Result<Statx, impl Into<io::Error>>, number: u64, reply: ReplyAttr) {
+    pub(super) fn reply_attributes(&self, found: Result<Statx, impl Into<io::Error>>, node: &Node, reply: ReplyAttr) {
         match found {
-            // The root is presented with its own inode number, not as 1.
-            Ok(found) => {
-                let presented = if number == ROOT { found.stx_ino } else { number };
-                reply.attr(&self.options.valid, &attributes(&found, presented));
-            }
+            Ok(found) => reply.attr(&self.options.valid, &attributes(&found, node.shown)),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -216,7 +223,7 @@ impl<G: Gate> FsState<G> {
             Ok(node) => node,
             Err(error) => return fail(reply, errno(error)),
         };
-        let backing = self.nodes.descriptor(&node).or_else(|| self.files.descriptor(number));
+        let backing = self.nodes.descriptor(&node);
         let target = backing.clone().unwrap_or_else(|| self.nodes.placeholder(&node));
         self.run(GateRequest { caller, operation, backing: &target, offset, length: 0 }, move |fs| {
             match backing.map_or_else(|| fs.nodes.open_path(&node), Ok) {

@@ -20,8 +20,10 @@ mod ioctl;
 mod lookup;
 mod namespace;
 mod nodes;
+mod numbers;
 mod open;
 mod partial;
+mod recent;
 mod seek;
 mod xattr;
 
@@ -36,7 +38,7 @@ use std::time::Duration;
 use fuser::{Errno, Notifier, Request};
 
 use self::directory::OpenDirectory;
-use self::files::{FileTable, HandleTable, OpenFile};
+use self::files::{HandleTable, OpenFile};
 use self::nodes::NodeTable;
 use crate::backing::Backing;
 use crate::gate::{Admission, Caller, Gate, GateRequest, Job, Operation};
@@ -110,7 +112,6 @@ struct FsState<G> {
     gate: Arc<G>,
     options: Options,
     nodes: NodeTable,
-    files: FileTable,
     open_files: HandleTable<OpenFile>,
     open_directories: HandleTable<OpenDirectory>,
     /// Set when the session has started.
@@ -142,7 +143,6 @@ impl<G: Gate> Passthrough<G> {
             gate,
             options,
             nodes,
-            files: FileTable::default(),
             open_files: HandleTable::new(),
             open_directories: HandleTable::new(),
             notifier: OnceLock::new(),

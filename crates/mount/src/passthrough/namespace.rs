@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use fuser::{RenameFlags, ReplyAttr, ReplyEmpty, ReplyEntry, TimeOrNow};
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timestamps, Uid, chmodat, chownat, ftruncate, linkat, mkdirat, openat,
-    renameat_with, statat, symlinkat, unlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, Timestamps, Uid, chmodat, chownat, ftruncate, linkat, mkdirat, openat,
+    renameat_with, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
 use super::attributes::{device, timespec};
-use super::fs_mounts::stat_fd;
+use super::fs_mounts::{FileId, stat_fd};
 use super::identity::{CallerIdentity, Rights, set_umask};
-use super::lookup::Entry;
-use super::nodes::Node;
+use super::lookup::{Entry, IDENTIFY};
+use super::nodes::{Node, Removals};
 use super::{FsState, c_string, errno};
 use crate::backing::Backing;
 use crate::gate::{Caller, Gate, Operation};
@@ -52,9 +52,9 @@ impl<G: Gate> FsState<G> {
         let open = handle.and_then(|handle| self.open_files.get(handle).ok()).map(|file| file.backing.clone());
         // The offset gives the new end of the file to the gate.
         let position = (Operation::MetadataWrite, wanted.size.unwrap_or(0));
-        self.run_on_node(caller, position, number, reply, ReplyAttr::error, move |fs, _, known, reply| {
+        self.run_on_node(caller, position, number, reply, ReplyAttr::error, move |fs, node, known, reply| {
             let changed = fs.set(&caller, &known, open.as_deref(), &wanted).and_then(|()| Ok(stat_fd(&known)?));
-            fs.reply_attributes(changed, number, reply);
+            fs.reply_attributes(changed, &node, reply);
         });
     }
 
@@ -136,16 +136,10 @@ impl<G: Gate> FsState<G> {
         reply: ReplyEmpty,
     ) {
         self.modify_directory(caller, parent, reply, ReplyEmpty::error, move |fs, node, directory, reply| {
-            let (last_link, removed) = match flags.contains(AtFlags::REMOVEDIR) {
-                true => (None, open_directory_entry(&directory, &name)),
-                false => (fs.last_link(&directory, &name), None),
-            };
+            let victim = open_entry(&directory, &name);
             match unlinkat(&directory, name.as_os_str(), flags) {
                 Ok(()) => {
-                    fs.note_removed(&node, last_link);
-                    if let Some(removed) = removed {
-                        fs.nodes.hold_removed(&node.fs_mount, removed);
-                    }
+                    fs.note_removed(&node, victim, caller);
                     reply.ok();
                 }
                 Err(error) => reply.error(errno(error)),
@@ -153,32 +147,29 @@ impl<G: Gate> FsState<G> {
         });
     }
 
-    /// Returns the attributes of a file whose last name is about to be removed and whose dirty data
-    /// are then obsolete. Only a file opened through this mount can have any, also after the kernel
-    /// has forgotten its inode.
-    fn last_link(&self, directory: &Backing, name: &OsString) -> Option<Stat> {
-        if self.files.is_empty() && !self.gate.has_dirty_files() {
-            return None;
-        }
-        let found = statat(directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        (found.st_nlink == 1 && FileType::from_raw_mode(found.st_mode).is_file()).then_some(found)
-    }
-
-    /// Discards the dirty state of a file whose last name was removed. While the file is open it
-    /// stays readable and writable.
-    fn note_removed(&self, parent: &Node, last_link: Option<Stat>) {
-        let Some(last_link) = last_link.filter(|last_link| last_link.st_dev == parent.fs_mount.device()) else {
+    /// Records that a name of an inode was removed. After its last name the inode is held while the
+    /// kernel knows it. Dirty data of a file are then obsolete unless it is open.
+    fn note_removed(&self, parent: &Node, victim: Option<OwnedFd>, remover: Caller) {
+        let Some((victim, found)) = victim.and_then(|victim| stat_fd(&victim).ok().map(|found| (victim, found))) else {
             return;
         };
-        let number = self.nodes.number_of(&parent.fs_mount, last_link.st_ino);
-        let is_open = self.files.get(number).is_some_and(|shared| {
-            let mut state = shared.state();
+        let file_id = FileId::of(&found);
+        // A directory has one name.
+        let is_last = found.stx_nlink == 0 || file_id.is_directory;
+        let node = self.nodes.note_removal(&parent.fs_mount, victim, &file_id, is_last, remover);
+        if !is_last || !FileType::from_raw_mode(found.stx_mode.into()).is_file() {
+            return;
+        }
+        // Only a file opened through this mount can have dirty data, also after the kernel has
+        // forgotten its inode.
+        let is_open = node.filter(|node| node.has_state()).is_some_and(|node| {
+            let mut state = node.shared().state();
             state.is_unlinked = true;
             state.opened > 0
         });
         if !is_open {
-            self.gate.discard_dirty(last_link.st_dev, last_link.st_ino);
-            self.gate.forget_inode(last_link.st_dev, last_link.st_ino);
+            self.gate.discard_dirty(file_id.device, file_id.inode);
+            self.gate.forget_inode(file_id.device, file_id.inode);
         }
     }
 
@@ -199,19 +190,12 @@ impl<G: Gate> FsState<G> {
                 Ok(target) => target,
                 Err(error) => return reply.error(errno(error)),
             };
-            // Only a rename without flags replaces a file.
-            let last_link = if flags.is_empty() { fs.last_link(&target, &new_name) } else { None };
-            let removed = if flags.is_empty() { open_directory_entry(&target, &new_name) } else { None };
-            // A rename to another hard link of the same file does nothing.
-            let source = last_link.and_then(|_| statat(&directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok());
-            let last_link = last_link.filter(|last_link| source.is_none_or(|source| source.st_ino != last_link.st_ino));
+            let is_exchange = flags.contains(RenameFlags::RENAME_EXCHANGE);
+            let victim = if is_exchange { None } else { open_entry(&target, &new_name) };
             let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
             match renameat_with(&directory, name.as_os_str(), &target, new_name.as_os_str(), flags) {
                 Ok(()) => {
-                    fs.note_removed(&new_node, last_link);
-                    if let Some(removed) = removed {
-                        fs.nodes.hold_removed(&new_node.fs_mount, removed);
-                    }
+                    fs.note_removed(&new_node, victim, caller);
                     reply.ok();
                 }
                 Err(error) => reply.error(errno(error)),
@@ -266,12 +250,12 @@ impl<G: Gate> FsState<G> {
     /// Creates the entry of a file that was just created and is open.
     pub(super) fn entry_of_created(
         &self,
-        file: &Backing,
+        (file, before): (&Backing, Removals),
         near: &Arc<super::fs_mounts::FsMount>,
         parent: u64,
         name: &OsString,
     ) -> io::Result<Entry> {
-        self.entry(self.nodes.descriptors.reopen(file, OFlags::PATH)?, near, parent, name)
+        self.entry((self.nodes.descriptors.reopen(file, OFlags::PATH)?, before), near, parent, name)
     }
 }
 
@@ -292,11 +276,9 @@ fn create_entry(caller: &Caller, directory: &Backing, name: &OsString, new_entry
     }
 }
 
-/// Opens a directory by its name, to hold it when the name is removed. Returns `None` for anything
-/// else.
-fn open_directory_entry(directory: &Backing, name: &OsString) -> Option<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(directory, name.as_os_str(), flags, Mode::empty()).ok()
+/// Opens an inode by a name that is about to be removed.
+fn open_entry(directory: &Backing, name: &OsString) -> Option<OwnedFd> {
+    openat(directory, name.as_os_str(), IDENTIFY, Mode::empty()).ok()
 }
 
 fn mknod(directory: &Backing, name: &OsString, mode: u32, device: u64) -> io::Result<()> {

@@ -1,33 +1,42 @@
-//! The table of nodes: the inodes that the kernel has looked up, by the inode number presented to
-//! it.
+//! The table of nodes: the inodes that the kernel has looked up, by node number (`numbers.rs`).
 //!
-//! A node keeps the inode's own number where possible, because programs remember numbers longer
-//! than the kernel caches inodes. A [`Node`] is reached by file handle or by descriptor. Open
-//! descriptors of directories are cached besides, since every lookup starts at one.
+//! A [`Node`] is reached by file handle where the file system has them, so that a million known
+//! inodes cost only memory, and by descriptor elsewhere. A file handle does not keep an inode. Two
+//! kinds of inodes are therefore held by descriptors as well:
+//!
+//! - An inode whose last name was removed through this mount, until the kernel forgets it: another
+//!   process may be between the lookup and the open of the replaced file, or may have an `O_PATH`
+//!   descriptor or a working directory there. A lookup that overlaps the removal may find the inode
+//!   before and enter it into the table after it ([`Removals`]).
+//! - An inode that was looked up recently, because a program outside the mount may remove it
+//!   (`recent.rs`).
+//!
+//! A held inode exists, so the file system below cannot give its number to a new file. If an inode
+//! vanishes all the same, requests for it fail with `ESTALE` and the kernel looks up the name again.
+//!
+//! Open descriptors of directories are cached besides, since every lookup starts at one.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 
 use super::descriptors::Descriptors;
-use super::fs_mounts::{FileId, FsMount, FsMounts};
+use super::files::{Removed, SharedFile};
+use super::fs_mounts::{FileId, FsMount, FsMounts, stat_fd};
 use super::handle::Handle;
+use super::numbers::{Found, Number, NumberTable, Numbered, Place};
+use super::recent::RecentDescriptors;
 use crate::backing::{self, Backing};
+use crate::gate::Caller;
 use crate::memory::shrink_map;
 
 /// The node number of the root in every FUSE mount.
 pub(super) const ROOT: u64 = 1;
-
-/// Number of locks of the table, more than there are session threads.
-const SHARDS: usize = 64;
-
-/// First number for inodes whose own number is taken. No file system uses numbers this large.
-const FIRST_ASSIGNED: u64 = 1 << 62;
 
 /// Maximum number of cached directory descriptors.
 const DIRECTORIES_MAX: usize = 4096;
@@ -35,43 +44,63 @@ const DIRECTORIES_MAX: usize = 4096;
 /// An inode known to the kernel.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// The inode number presented to the kernel.
+    /// The number by which the kernel refers to the inode.
     pub(super) number: u64,
-    /// Distinguishes the inode from an earlier one with the same number.
-    pub(super) generation: u64,
+    /// The inode number that programs see.
+    pub(super) shown: u64,
     pub(super) fs_mount: Arc<FsMount>,
     pub(super) inode: u64,
     is_directory: bool,
     inode_ref: InodeRef,
-}
-
-#[derive(Clone, Debug)]
-enum InodeRef {
-    Handle(Handle),
-    Descriptor(Arc<Backing>),
+    /// State of the file once it was opened or its last name was removed.
+    shared: OnceLock<Arc<SharedFile>>,
 }
 
 #[derive(Debug)]
-struct Known {
-    node: Arc<Node>,
-    /// The kernel's lookup count of the inode.
-    lookups: u64,
-    /// The node was renewed, and no lookup has found it since.
-    is_renewed: bool,
+enum InodeRef {
+    Handle(Handle),
+    Descriptor(HeldDescriptor),
 }
+
+/// The number of removals through this mount, taken before an inode is opened by name. If another
+/// removal has completed since, the inode may be without a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Removals(u64);
 
 /// The node table.
 #[derive(Debug)]
 pub(super) struct NodeTable {
-    shards: Vec<Mutex<FxHashMap<u64, Known>>>,
-    /// Assigned numbers of inodes whose own number was taken, by mount index and inode number.
-    assigned: Mutex<FxHashMap<(u32, u64), u64>>,
-    next_assigned: AtomicU64,
+    numbers: NumberTable<Node>,
     directories: Mutex<DirectoryCache>,
-    /// Number of nodes that hold a descriptor.
-    held: AtomicU64,
+    recent: RecentDescriptors,
+    /// Number of nodes that hold a descriptor, and the number above which no further ones should.
+    held: Arc<AtomicU64>,
+    held_max: AtomicU64,
+    /// Number of completed removals of names through this mount.
+    removals: AtomicU64,
     pub(super) fs_mounts: FsMounts,
     pub(super) descriptors: Arc<Descriptors>,
+}
+
+/// A descriptor that keeps an inode, counted while it exists.
+#[derive(Debug)]
+pub(super) struct HeldDescriptor {
+    /// The descriptor, opened as `O_PATH`.
+    pub(super) backing: Arc<Backing>,
+    count: Arc<AtomicU64>,
+}
+
+impl HeldDescriptor {
+    fn new(backing: Backing, count: &Arc<AtomicU64>) -> HeldDescriptor {
+        count.fetch_add(1, Ordering::Relaxed);
+        HeldDescriptor { backing: Arc::new(backing), count: count.clone() }
+    }
+}
+
+impl Drop for HeldDescriptor {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl NodeTable {
@@ -79,148 +108,135 @@ impl NodeTable {
     pub(super) fn new(source: OwnedFd, handles: bool) -> io::Result<NodeTable> {
         let descriptors = Arc::new(Descriptors::open()?);
         let nodes = NodeTable {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            assigned: Mutex::default(),
-            next_assigned: AtomicU64::new(FIRST_ASSIGNED),
+            numbers: NumberTable::new(),
             directories: Mutex::default(),
-            held: AtomicU64::new(0),
+            recent: RecentDescriptors::new(),
+            held: Arc::default(),
+            held_max: AtomicU64::new(u64::MAX),
+            removals: AtomicU64::new(0),
             fs_mounts: FsMounts::new(descriptors.clone(), handles),
             descriptors,
         };
-        let file_id = FileId::of(&super::fs_mounts::stat_fd(&source)?);
+        let file_id = FileId::of(&stat_fd(&source)?);
         let fs_mount = nodes.fs_mounts.mount_of(&file_id, &source, None)?;
-        let inode_ref = InodeRef::Descriptor(Arc::new(Backing::with_neighbour(
-            &fs_mount.backing,
-            source,
-            file_id.device,
-            file_id.inode,
-        )));
-        let node = Arc::new(Node {
-            number: ROOT,
-            generation: 0,
-            fs_mount,
-            inode: file_id.inode,
-            is_directory: true,
-            inode_ref,
-        });
-        nodes.shard(ROOT).insert(ROOT, Known { node, lookups: 1, is_renewed: false });
+        let inode_ref = nodes.inode_ref(&fs_mount, source, &file_id);
+        let number = Number { node: ROOT, shown: file_id.inode };
+        nodes.numbers.insert_fixed(ROOT, Arc::new(Node::new(number, fs_mount, &file_id, inode_ref)));
         Ok(nodes)
     }
 
     /// Returns the node of a number that the kernel sent. The kernel uses only numbers that it has
     /// looked up, so `ESTALE` indicates a bug.
     pub(super) fn get(&self, number: u64) -> Result<Arc<Node>, Errno> {
-        self.shard(number).get(&number).map(|known| known.node.clone()).ok_or(Errno::STALE)
+        self.numbers.get(number).ok_or(Errno::STALE)
     }
 
-    /// Adds an inode found below `near`, or increases its lookup count.
-    pub(super) fn insert(&self, fd: OwnedFd, file_id: &FileId, near: &Arc<FsMount>) -> io::Result<Arc<Node>> {
+    /// Adds an inode found below `near`, or increases its lookup count. `before` is the number of
+    /// removals before the name was opened.
+    pub(super) fn insert(
+        &self,
+        fd: OwnedFd,
+        file_id: &FileId,
+        near: &Arc<FsMount>,
+        before: Removals,
+    ) -> io::Result<Arc<Node>> {
         let fs_mount = self.fs_mounts.mount_of(file_id, &fd, Some(near))?;
         let handle = fs_mount.handle_of(&fd);
-        let mut number = self.number_of(&fs_mount, file_id.inode);
-        let mut shard = self.shard(number);
-        if shard.get(&number).is_some_and(|known| !known.node.is(&fs_mount, file_id.inode)) {
-            // Another file has been assigned the number since the check.
-            drop(shard);
-            number = self.assign_number(&fs_mount, file_id.inode);
-            shard = self.shard(number);
-        }
-        let before = shard.get_mut(&number).filter(|known| known.node.is(&fs_mount, file_id.inode));
-        if let Some(known) = before.filter(|known| !known.node.is_replaced_by(handle.as_ref())) {
-            known.lookups += 1;
-            known.is_renewed = false;
-            return Ok(known.node.clone());
-        }
-        // The inode is new, or its number belonged to a deleted file. In the second case the lookup
-        // counts of both add up, because FORGET requests name only the number.
-        let (generation, lookups) =
-            shard.get(&number).map_or((0, 0), |known| (known.node.generation + 1, known.lookups));
-        let inode_ref = match handle {
-            Some(handle) => InodeRef::Handle(handle),
-            None => {
-                self.held.fetch_add(1, Ordering::Relaxed);
-                InodeRef::Descriptor(Arc::new(Backing::with_neighbour(
-                    &fs_mount.backing,
-                    fd,
-                    file_id.device,
-                    file_id.inode,
-                )))
-            }
+        let place = fs_mount.place_of(file_id.inode);
+        let is_same = |node: &Node| node.is_same(handle.as_ref());
+        let make = |number, inode_ref| Arc::new(Node::new(number, fs_mount.clone(), file_id, inode_ref));
+        let Some(own_handle) = handle.clone() else {
+            let make = |number| make(number, self.inode_ref(&fs_mount, fd, file_id));
+            return Ok(self.numbers.look_up(place, is_same, make).into_node());
         };
-        let node = Arc::new(Node {
-            number,
-            generation,
-            fs_mount,
-            inode: file_id.inode,
-            is_directory: file_id.is_directory,
-            inode_ref,
-        });
-        let known = Known { node: node.clone(), lookups: lookups + 1, is_renewed: false };
-        if let Some(Known { node, .. }) = shard.insert(number, known) {
-            self.release(&node);
+        let found = self.numbers.look_up(place, is_same, |number| make(number, InodeRef::Handle(own_handle)));
+        let is_new = matches!(found, Found::New(_));
+        let node = found.into_node();
+        if node.holds_descriptor() {
+            return Ok(node);
+        }
+        // The removal that found no node of the inode has left it to this lookup.
+        if is_new && self.removals() != before && stat_fd(&fd).is_ok_and(|found| found.stx_nlink == 0) {
+            self.hold(&node, fd, Caller { tid: 0, uid: 0, gid: 0 });
+        } else {
+            self.recent.keep(node.number, fd);
         }
         Ok(node)
     }
 
-    /// Presents an inode that is not open as another one from its next lookup on: the kernel then
-    /// drops all that it caches of the inode.
-    pub(super) fn renew(&self, number: u64) {
-        if let Some(known) = self.shard(number).get_mut(&number).filter(|known| known.node.number != ROOT) {
-            known.node = known.node.with(known.node.generation + 1, known.node.inode_ref.clone());
-            known.is_renewed = true;
+    /// Returns the number of removals so far.
+    pub(super) fn removals(&self) -> Removals {
+        Removals(self.removals.load(Ordering::SeqCst))
+    }
+
+    /// Records a removal of a name. If it was the last one of its inode, the inode is held while
+    /// the kernel knows it. `fd` was opened by the name. Returns the node if the kernel knows it.
+    pub(super) fn note_removal(
+        &self,
+        near: &Arc<FsMount>,
+        fd: OwnedFd,
+        file_id: &FileId,
+        is_last: bool,
+        remover: Caller,
+    ) -> Option<Arc<Node>> {
+        // Before the search: a lookup that enters the inode later sees the new number.
+        self.removals.fetch_add(1, Ordering::SeqCst);
+        let fs_mount = self.fs_mounts.mount_of(file_id, &fd, Some(near)).ok()?;
+        let handle = fs_mount.handle_of(&fd);
+        let node = self.numbers.current(fs_mount.place_of(file_id.inode))?;
+        if !node.is_same(handle.as_ref()) {
+            return None;
         }
+        if is_last && !node.holds_descriptor() {
+            self.hold(&node, fd, remover);
+        }
+        Some(node)
     }
 
-    /// Returns true if the kernel has not looked up an inode since it was renewed.
-    pub(super) fn is_renewed(&self, number: u64) -> bool {
-        self.shard(number).get(&number).is_some_and(|known| known.is_renewed)
-    }
-
-    /// Holds a directory whose name was removed by its descriptor while the kernel knows it, so
-    /// that it remains usable as a working directory.
-    pub(super) fn hold_removed(&self, near: &Arc<FsMount>, fd: OwnedFd) {
-        let Ok(found) = super::fs_mounts::stat_fd(&fd) else { return };
-        let file_id = FileId::of(&found);
-        let Ok(fs_mount) = self.fs_mounts.mount_of(&file_id, &fd, Some(near)) else { return };
-        let number = self.number_of(&fs_mount, file_id.inode);
-        let mut shard = self.shard(number);
-        let Some(known) = shard.get_mut(&number).filter(|known| known.node.is(&fs_mount, file_id.inode)) else {
+    /// Holds an inode without a name by a descriptor while the kernel knows it.
+    fn hold(&self, node: &Node, fd: OwnedFd, remover: Caller) {
+        if self.held() > self.held_max.load(Ordering::Relaxed) {
+            tracing::debug!("too many descriptors: a removed file fails with ESTALE where it is still in use");
             return;
-        };
-        if let InodeRef::Handle(_) = known.node.inode_ref {
-            let backing = Backing::with_neighbour(&fs_mount.backing, fd, file_id.device, file_id.inode);
-            known.node = known.node.with(known.node.generation, InodeRef::Descriptor(Arc::new(backing)));
-            self.held.fetch_add(1, Ordering::Relaxed);
+        }
+        let held = HeldDescriptor::new(node.opened(fd), &self.held);
+        node.shared().state().removed.get_or_insert(Removed { held, remover });
+        self.recent.remove(node.number);
+    }
+
+    /// Refers to an inode by its descriptor.
+    fn inode_ref(&self, fs_mount: &FsMount, fd: OwnedFd, file_id: &FileId) -> InodeRef {
+        let backing = Backing::with_neighbour(&fs_mount.backing, fd, file_id.device, file_id.inode);
+        InodeRef::Descriptor(HeldDescriptor::new(backing, &self.held))
+    }
+
+    /// Presents an inode that is not open as another one from its next lookup on: the kernel then
+    /// has nothing cached of the inode.
+    pub(super) fn renew(&self, number: u64) {
+        if number != ROOT {
+            self.numbers.renew(number);
         }
     }
 
-    /// Decreases the lookup count. Returns true if the kernel no longer knows the inode.
-    pub(super) fn forget(&self, number: u64, count: u64) -> bool {
-        let mut shard = self.shard(number);
-        let Some(known) = shard.get_mut(&number) else { return false };
-        known.lookups = known.lookups.saturating_sub(count);
-        if known.lookups > 0 || number == ROOT {
-            return false;
-        }
-        let node = shard.remove(&number).map(|known| known.node);
-        drop(shard);
-        if let Some(node) = node {
-            self.release(&node);
-            if number >= FIRST_ASSIGNED {
-                lock(&self.assigned).remove(&(node.fs_mount.index, node.inode));
-            }
-            let fs_mount = node.fs_mount.clone();
-            drop(node);
-            self.fs_mounts.release_unused(fs_mount);
-        }
-        true
+    /// Returns true if an inode was renewed: the kernel has to look it up again.
+    pub(super) fn is_renewed(&self, number: u64) -> bool {
+        self.numbers.is_renewed(number)
     }
 
-    fn release(&self, node: &Node) {
-        if let InodeRef::Descriptor(_) = node.inode_ref {
-            self.held.fetch_sub(1, Ordering::Relaxed);
+    /// Decreases the lookup count. Returns the descriptor that held an inode without a name if the
+    /// kernel no longer knows the inode.
+    pub(super) fn forget(&self, number: u64, count: u64) -> Option<Removed> {
+        if number == ROOT {
+            return None;
         }
-        lock(&self.directories).remove(node.number);
+        let node = self.numbers.forget(number, count)?;
+        lock(&self.directories).remove(number);
+        self.recent.remove(number);
+        let removed = node.shared.get().and_then(|shared| shared.state().removed.take());
+        let fs_mount = node.fs_mount.clone();
+        drop(node);
+        self.fs_mounts.release_unused(fs_mount);
+        removed
     }
 
     /// Returns a descriptor of an inode (`O_PATH` or better), for attribute calls and lookups.
@@ -236,19 +252,28 @@ impl NodeTable {
         Ok(backing)
     }
 
-    /// Sets the maximum number of cached directory descriptors.
-    pub(super) fn keep_directories(&self, capacity: u64) {
-        lock(&self.directories).capacity = usize::try_from(capacity).unwrap_or(usize::MAX).min(DIRECTORIES_MAX);
+    /// Divides a limit of descriptors: half of it is for inodes, an eighth for cached directories, a
+    /// sixteenth for recently looked-up inodes. The rest is for open files and for files with dirty
+    /// data.
+    pub(super) fn limit_descriptors(&self, limit: u64) {
+        self.held_max.store(limit / 2, Ordering::Relaxed);
+        lock(&self.directories).capacity = usize::try_from(limit / 8).unwrap_or(usize::MAX).min(DIRECTORIES_MAX);
+        self.recent.limit(limit / 16);
     }
 
-    /// Returns a descriptor of an inode if one is open.
+    /// Returns true if more inodes hold a descriptor than should.
+    pub(super) fn exceeds_limit(&self) -> bool {
+        self.held() > self.held_max.load(Ordering::Relaxed)
+    }
+
+    /// Returns a descriptor of an inode if one is open: its attributes are in memory.
     pub(super) fn descriptor(&self, node: &Node) -> Option<Arc<Backing>> {
         match &node.inode_ref {
-            InodeRef::Descriptor(backing) => Some(backing.clone()),
-            InodeRef::Handle(_) if node.is_directory => {
-                lock(&self.directories).get(node.number).filter(|backing| backing.inode == node.inode)
-            }
-            InodeRef::Handle(_) => None,
+            InodeRef::Descriptor(held) => Some(held.backing.clone()),
+            InodeRef::Handle(_) => node.open_descriptor().or_else(|| {
+                let cached = node.is_directory.then(|| lock(&self.directories).get(node.number)).flatten();
+                cached.filter(|backing| backing.inode == node.inode)
+            }),
         }
     }
 
@@ -262,8 +287,14 @@ impl NodeTable {
     /// Opens an inode for reading, writing or listing.
     pub(super) fn open(&self, node: &Node, flags: OFlags) -> io::Result<Arc<Backing>> {
         let fd = match &node.inode_ref {
-            InodeRef::Handle(handle) => node.fs_mount.open(handle, flags)?,
-            InodeRef::Descriptor(backing) => self.descriptors.reopen(backing, flags)?,
+            InodeRef::Handle(handle) => match (node.fs_mount.open(handle, flags), node.removed_descriptor()) {
+                // A file system may refuse to open an inode without a name by its handle.
+                (Err(error), Some(removed)) if error.raw_os_error() == Some(libc::ESTALE) => {
+                    self.descriptors.reopen(&*removed, flags)?
+                }
+                (opened, _) => opened?,
+            },
+            InodeRef::Descriptor(held) => self.descriptors.reopen(&*held.backing, flags)?,
         };
         let backing = node.opened(fd);
         // A dispatched request covers exactly its own range: read-ahead by the file system below
@@ -273,45 +304,33 @@ impl NodeTable {
         Ok(Arc::new(backing))
     }
 
-    /// Returns the number under which an inode is or would be presented.
-    pub(super) fn number_of(&self, fs_mount: &FsMount, inode: u64) -> u64 {
-        if let Some(number) = fs_mount.number_of(inode) {
-            let taken = self.shard(number).get(&number).is_some_and(|known| !known.node.is(fs_mount, inode));
-            if !taken {
-                return number;
-            }
-        }
-        self.assign_number(fs_mount, inode)
-    }
-
-    /// Returns the assigned number of an inode, assigning one if needed.
-    fn assign_number(&self, fs_mount: &FsMount, inode: u64) -> u64 {
-        let mut assigned = lock(&self.assigned);
-        *assigned.entry((fs_mount.index, inode)).or_insert_with(|| self.next_assigned.fetch_add(1, Ordering::Relaxed))
-    }
-
     /// Returns the number to present in a directory listing, where only the inode number is known.
     /// No number is assigned to it.
     pub(super) fn number_of_entry(&self, fs_mount: &FsMount, inode: u64) -> u64 {
-        lock(&self.assigned)
-            .get(&(fs_mount.index, inode))
-            .copied()
-            .or_else(|| fs_mount.number_of(inode))
-            .unwrap_or(inode)
+        self.numbers.shown(fs_mount.place_of(inode))
     }
 
     /// Returns the number of known inodes and the number of those that hold a descriptor.
     pub(super) fn counts(&self) -> (u64, u64) {
-        let known = self.shards.iter().map(|shard| lock(shard).len() as u64).sum();
-        (known, self.held.load(Ordering::Relaxed))
+        (self.numbers.len(), self.held())
     }
 
-    /// Reduces the tables to the size that the known inodes need.
+    /// Closes descriptors of inodes that were looked up before the previous call.
+    pub(super) fn age_recent(&self) {
+        self.recent.age();
+    }
+
+    /// Reduces the tables to the size that the known inodes need, and drops state of files that
+    /// holds nothing of use: that of closed files without dirty data whose pages the kernel has to
+    /// read again in any case.
     pub(super) fn shrink(&self) {
-        for shard in &self.shards {
-            shrink_map(&mut lock(shard));
-        }
-        shrink_map(&mut lock(&self.assigned));
+        self.numbers.for_each_unreferenced(|node| {
+            // Without other references of the state, no thread can change it meanwhile.
+            if node.shared.get_mut().and_then(Arc::get_mut).is_some_and(|shared| !shared.state().is_useful()) {
+                node.shared.take();
+            }
+        });
+        self.numbers.shrink();
         let mut directories = lock(&self.directories);
         shrink_map(&mut directories.young);
         shrink_map(&mut directories.old);
@@ -321,54 +340,80 @@ impl NodeTable {
     pub(super) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
-
-    fn shard(&self, number: u64) -> MutexGuard<'_, FxHashMap<u64, Known>> {
-        // Consecutive numbers go to different shards, and so do those of one inode group.
-        let shard = (number ^ number >> 6 ^ number >> 12) as usize % SHARDS;
-        lock(&self.shards[shard])
-    }
 }
 
 impl Node {
-    /// Returns this node with another generation and another reference to the inode.
-    fn with(&self, generation: u64, inode_ref: InodeRef) -> Arc<Node> {
-        Arc::new(Node {
-            number: self.number,
-            generation,
-            fs_mount: self.fs_mount.clone(),
-            inode: self.inode,
-            is_directory: self.is_directory,
+    fn new(number: Number, fs_mount: Arc<FsMount>, file_id: &FileId, inode_ref: InodeRef) -> Node {
+        Node {
+            number: number.node,
+            shown: number.shown,
+            fs_mount,
+            inode: file_id.inode,
+            is_directory: file_id.is_directory,
             inode_ref,
-        })
+            shared: OnceLock::new(),
+        }
     }
 
-    /// Returns true if the node holds a descriptor.
+    /// Returns true if the node itself holds a descriptor.
     pub(super) fn holds_descriptor(&self) -> bool {
-        matches!(self.inode_ref, InodeRef::Descriptor(_))
+        matches!(self.inode_ref, InodeRef::Descriptor(..))
+    }
+
+    /// Returns the state shared by all handles of the file, creating it if needed.
+    pub(super) fn shared(&self) -> &Arc<SharedFile> {
+        self.shared.get_or_init(Arc::default)
+    }
+
+    /// Returns true if the file was opened, or its last name was removed.
+    pub(super) fn has_state(&self) -> bool {
+        self.shared.get().is_some()
+    }
+
+    /// Returns a descriptor of a file that is open, or of an inode without a name.
+    pub(super) fn open_descriptor(&self) -> Option<Arc<Backing>> {
+        self.shared.get().and_then(|shared| shared.state().any_descriptor())
+    }
+
+    /// Returns the descriptor that holds an inode without a name.
+    fn removed_descriptor(&self) -> Option<Arc<Backing>> {
+        let shared = self.shared.get()?;
+        let state = shared.state();
+        state.removed.as_ref().map(|removed| removed.held.backing.clone())
     }
 
     /// Creates the backing file of a descriptor of this inode.
-    fn opened(&self, fd: OwnedFd) -> Backing {
+    pub(super) fn opened(&self, fd: OwnedFd) -> Backing {
         Backing::with_neighbour(&self.fs_mount.backing, fd, self.fs_mount.device(), self.inode)
     }
 
-    fn is(&self, fs_mount: &FsMount, inode: u64) -> bool {
-        self.inode == inode && self.fs_mount.index == fs_mount.index && self.number != ROOT
+    /// Returns true if an inode with the same number on the same file system is this one. An inode
+    /// that is held by a descriptor cannot be reused.
+    fn is_same(&self, handle: Option<&Handle>) -> bool {
+        !matches!((&self.inode_ref, handle), (InodeRef::Handle(mine), Some(handle)) if mine != handle)
+    }
+}
+
+impl Numbered for Node {
+    fn place(&self) -> Place {
+        self.fs_mount.place_of(self.inode)
     }
 
-    /// Returns true if an inode with the same number but another handle is a different file. An
-    /// inode that is held by a descriptor cannot be reused.
-    fn is_replaced_by(&self, handle: Option<&Handle>) -> bool {
-        matches!((&self.inode_ref, handle), (InodeRef::Handle(mine), Some(handle)) if mine != handle)
+    fn number(&self) -> Number {
+        Number { node: self.number, shown: self.shown }
     }
 }
 
 impl backing::Opener for Node {
     fn open_path(&self) -> io::Result<OwnedFd> {
-        match &self.inode_ref {
-            InodeRef::Handle(handle) => self.fs_mount.open(handle, OFlags::PATH | OFlags::NOFOLLOW),
-            InodeRef::Descriptor(backing) => Ok(rustix::io::fcntl_dupfd_cloexec(backing, 3)?),
-        }
+        let held = match &self.inode_ref {
+            InodeRef::Handle(handle) => match self.removed_descriptor() {
+                None => return self.fs_mount.open(handle, OFlags::PATH | OFlags::NOFOLLOW),
+                Some(removed) => removed,
+            },
+            InodeRef::Descriptor(held) => held.backing.clone(),
+        };
+        Ok(rustix::io::fcntl_dupfd_cloexec(&*held, 3)?)
     }
 }
 

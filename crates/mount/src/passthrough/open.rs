@@ -11,14 +11,14 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::files::OpenFile;
+use super::files::{OpenFile, Removed};
 use super::fs_mounts::stat_fd;
 use super::identity::{CallerIdentity, Rights, set_umask};
-use super::lookup::Entry;
+use super::lookup::{Entry, GENERATION};
 use super::nodes::Node;
 use super::{FsState, WriteBack, errno};
 use crate::backing::Backing;
-use crate::gate::{Admission, Caller, Gate, GateRequest, Job, Operation};
+use crate::gate::{Admission, Caller, Gate, GateRequest, Job, Operation, REQUEST_BYTES_MAX};
 
 /// Flags that the kernel implements itself or that apply to each write: a write to a file opened
 /// with `O_APPEND` may come from a mapping.
@@ -39,11 +39,7 @@ impl<G: Gate> FsState<G> {
         };
         let flags = OFlags::from_bits_retain(flags as u32);
         let operation = if flags.contains(OFlags::TRUNC) { Operation::MetadataWrite } else { Operation::MetadataRead };
-        let target = self
-            .files
-            .descriptor(number)
-            .or_else(|| self.nodes.descriptor(&node))
-            .unwrap_or_else(|| self.nodes.placeholder(&node));
+        let target = self.nodes.descriptor(&node).unwrap_or_else(|| self.nodes.placeholder(&node));
         self.run_on(caller, operation, &target, move |fs| {
             let opened = fs.open_below(&caller, &node, flags);
             match opened.and_then(|backing| {
@@ -99,9 +95,11 @@ impl<G: Gate> FsState<G> {
     ) {
         let flags = OFlags::from_bits_retain(flags as u32);
         self.modify_directory(caller, parent, reply, ReplyCreate::error, move |fs, node, directory, reply| {
+            let before = fs.nodes.removals();
             let created = fs.create_below(&caller, &directory, &name, (mode, umask), flags);
-            let entry = created
-                .and_then(|backing| Ok((fs.entry_of_created(&backing, &node.fs_mount, parent, &name)?, backing)));
+            let entry = created.and_then(|backing| {
+                Ok((fs.entry_of_created((&backing, before), &node.fs_mount, parent, &name)?, backing))
+            });
             let opened = entry.and_then(|(entry, backing)| {
                 let opened =
                     fs.register_open(&caller, &entry.node, (backing, true), flags, &|fd| reply.open_backing(fd));
@@ -153,10 +151,10 @@ impl<G: Gate> FsState<G> {
         bypass: Option<&BackingId>,
         reply: ReplyCreate,
     ) {
-        let (valid, attributes, generation) = (&self.options.valid, &entry.attributes, entry.generation());
+        let (valid, attributes) = (&entry.valid(self.options.valid), &entry.attributes);
         match bypass {
-            None => reply.created(valid, attributes, generation, handle, flags),
-            Some(bypass) => reply.created_passthrough(valid, attributes, generation, handle, flags, bypass),
+            None => reply.created(valid, attributes, GENERATION, handle, flags),
+            Some(bypass) => reply.created_passthrough(valid, attributes, GENERATION, handle, flags, bypass),
         }
     }
 
@@ -170,7 +168,7 @@ impl<G: Gate> FsState<G> {
         register: &dyn Fn(std::os::fd::BorrowedFd<'_>) -> io::Result<BackingId>,
     ) -> io::Result<(FileHandle, FopenFlags, Option<Arc<BackingId>>)> {
         let now = stat_fd(&backing)?;
-        let shared = self.files.of(node.number);
+        let shared = node.shared().clone();
         let writes = flags & OFlags::RWMODE != OFlags::RDONLY;
         let mut state = shared.state();
         if self.nodes.is_renewed(node.number) {
@@ -254,27 +252,40 @@ impl<G: Gate> FsState<G> {
             state.remember(&now);
         }
         state.has_written &= !last;
+        let is_held = state.removed.is_some();
         drop(state);
         if last && now.stx_nlink == 0 {
             // The file was unlinked while open: its dirty data can no longer be read.
             self.gate.discard_dirty(file.backing.device, file.backing.inode);
             self.gate.forget_inode(file.backing.device, file.backing.inode);
-            self.close_unlinked(file);
+            if !is_held {
+                // It was removed outside the mount. The last user may have exited.
+                let nobody = Caller { tid: 0, uid: 0, gid: 0 };
+                self.close_unlinked(nobody, file.backing.clone(), file);
+            }
         }
     }
 
-    /// Closes a file without a name as a scheduled request, because the close frees its blocks. No
-    /// caller waits for it, and the last user may have exited.
-    fn close_unlinked(&self, file: Arc<OpenFile>) {
-        let caller = Caller { tid: 0, uid: 0, gid: 0 };
+    /// Closes an inode without a name that the kernel has forgotten. The removal of the name was a
+    /// scheduled request, so that a close is another one only if it frees many blocks.
+    pub(super) fn close_removed(&self, removed: Removed) {
+        let is_large = |found: &Statx| found.stx_nlink == 0 && found.stx_blocks * 512 > REQUEST_BYTES_MAX;
+        if stat_fd(&removed.held.backing).is_ok_and(|found| is_large(&found)) {
+            self.close_unlinked(removed.remover, removed.held.backing.clone(), removed);
+        }
+    }
+
+    /// Drops the last descriptor of a file without a name as a scheduled request, because the close
+    /// frees its blocks. No caller waits for it.
+    fn close_unlinked(&self, caller: Caller, backing: Arc<Backing>, last: impl Send + 'static) {
         let request =
-            GateRequest { caller, operation: Operation::MetadataWrite, backing: &file.backing, offset: 0, length: 0 };
+            GateRequest { caller, operation: Operation::MetadataWrite, backing: &backing, offset: 0, length: 0 };
         match self.gate.admit(&request) {
             Admission::Now(slot) => {
-                drop(file);
+                drop((last, backing));
                 drop(slot);
             }
-            Admission::Later(ticket) => self.gate.park(ticket, Job::Call(Box::new(move || drop(file)))),
+            Admission::Later(ticket) => self.gate.park(ticket, Job::Call(Box::new(move || drop((last, backing))))),
         }
     }
 

@@ -11,7 +11,9 @@ use std::time::Duration;
 use hoistway_mount::{Admission, Backing, Buffer, Gate, GateRequest, Job, Operation, Options, WriteBack};
 use rustix::fs::{Advice, fadvise};
 
-use crate::support::{Mounted, Parking, as_user, can_mount, drop_inode_caches, memory_state, scratch, wait_until};
+use crate::support::{
+    Mounted, Parking, as_user, can_mount, drop_inode_caches, hold, memory_state, scratch, wait_until,
+};
 
 const ME: u32 = 1234;
 
@@ -540,21 +542,48 @@ fn a_partial_page_write_reads_the_rest_after_dispatch() {
 }
 
 #[test]
-fn an_unlinked_file_is_closed_after_dispatch() {
+fn a_large_removed_file_is_closed_after_dispatch_on_account_of_the_remover() {
     let Some(Stage { gate, mounted, source: _source }) = stage("the last close", 0, Options::default()) else { return };
     let inside = mounted.path().join("a");
-    fs::write(&inside, "x").expect("it is written");
-    for writes in [true, false] {
-        fs::write(&inside, "x").expect("it is written");
+    for (opens, writes) in [(true, true), (true, false), (false, false)] {
+        fs::write(&inside, vec![7; 2 << 20]).expect("it is written");
         let file = OpenOptions::new().read(true).write(writes).open(&inside).expect("it opens");
-        fs::remove_file(&inside).expect("it is removed");
+        let file = opens.then_some(file);
         let before = gate.count(Operation::MetadataWrite);
-        drop(file);
-        // The kernel sends the release after the close.
-        wait_until(&format!("a request arrives, opened to write: {writes}"), || {
-            gate.count(Operation::MetadataWrite) > before
+        let remover = std::thread::scope(|scope| {
+            let removed = || {
+                fs::remove_file(&inside).expect("it is removed");
+                rustix::thread::gettid().as_raw_nonzero().get() as u32
+            };
+            scope.spawn(removed).join().expect("no panic")
         });
+        drop(file);
+        // The kernel forgets the inode after the last close.
+        wait_until(&format!("the removal and the close are requests, open: {opens}, to write: {writes}"), || {
+            gate.count(Operation::MetadataWrite) == before + 2
+        });
+        assert_eq!(gate.caller(Operation::MetadataWrite).map(|caller| caller.tid), Some(remover));
     }
+}
+
+#[test]
+fn a_removed_file_frees_its_blocks_when_its_last_user_closes_it() {
+    let Some(Stage { mounted, source, .. }) = stage("blocks of a removed file", 0, Options::default()) else { return };
+    let inside = mounted.path().join("a");
+    fs::write(&inside, "x").expect("it is written");
+    let number = fs::metadata(&inside).expect("it is there").ino();
+    let reference = hold(&inside);
+    fs::remove_file(&inside).expect("it is removed");
+    let counts = || mounted.session.as_ref().expect("it is mounted").counts();
+    assert_eq!(counts().held, 2, "the root and the removed file hold descriptors");
+    let found = rustix::fs::fstat(&reference).expect("the inode exists");
+    assert_eq!((found.st_nlink, found.st_ino, found.st_size), (0, number, 1));
+    fs::write(&inside, "new").expect("it is written");
+    let new = fs::metadata(&inside).expect("it is there").ino();
+    assert_ne!(new, number, "the number is in use");
+    assert_eq!(fs::metadata(source.path().join("a")).expect("it is there").ino(), new);
+    drop(reference);
+    wait_until("the inode is freed", || counts().held == 1);
 }
 
 #[test]
@@ -629,10 +658,16 @@ fn an_unopened_file_is_opened_after_dispatch() {
     let below = source.path().join("a");
     fs::write(&below, "x").expect("it is written");
     let gate = Arc::new(Held::default());
-    let mounted =
-        Mounted::new(source.path(), gate.clone(), Options { valid: Duration::from_secs(60), ..Options::default() });
+    // Descriptors of lookups are kept for two of these intervals.
+    let options = Options { valid: Duration::from_secs(60), idle: Duration::from_millis(10), ..Options::default() };
+    let mounted = Mounted::new(source.path(), gate.clone(), options);
     let inside = mounted.path().join("a");
     fs::metadata(&inside).expect("it is seen");
+    wait_until("the descriptor of the lookup is closed", || {
+        let open =
+            fs::read_dir("/proc/self/fd").expect("a listing").filter_map(|entry| entry.ok()?.path().read_link().ok());
+        !open.into_iter().any(|path| path == below)
+    });
     gate.holds.store(true, Ordering::SeqCst);
     let changed = std::thread::spawn(move || fs::set_permissions(&inside, PermissionsExt::from_mode(0o600)));
     wait_until("a request waits", || !gate.jobs.lock().expect("no panic").is_empty());

@@ -167,3 +167,24 @@ fn the_size_is_that_of_the_disk_after_the_disk_was_full() {
     wait_for_size(&path, below.len());
     check_usable(&path, below.len());
 }
+
+#[test]
+fn a_removed_file_leaves_no_error_for_syncfs() {
+    if !can_mount("syncfs after a removal") {
+        return;
+    }
+    for variant in variants() {
+        let source = scratch();
+        let mounted = MountProcess::new(source.path(), variant);
+        let root = File::open(mounted.path()).expect("it is there");
+        for number in 0..20 {
+            let (new, old) = (mounted.path().join("new"), mounted.path().join("old"));
+            // Written pages have times that the kernel sends later.
+            fs::write(&new, vec![7; 8192]).expect("it is written");
+            fs::rename(&new, &old).expect("it replaces");
+            assert_eq!(rustix::fs::syncfs(&root), Ok(()), "{variant:?}, replacement {number}");
+        }
+        fs::remove_file(mounted.path().join("old")).expect("it is removed");
+        assert_eq!(rustix::fs::syncfs(&root), Ok(()), "{variant:?}, after the removal");
+    }
+}

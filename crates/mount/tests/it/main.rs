@@ -9,6 +9,7 @@ mod kernel_cache;
 mod limits;
 mod memory;
 mod posix;
+mod replacing;
 mod support;
 mod writeback;
 
