@@ -30,9 +30,9 @@ pub use hoistway_workload::{Release, ReleaseDelay};
 use crate::event::{DeviceId, Rwbs};
 use crate::request::RequestRecord;
 
-/// Minimum number of requests for a decision by pauses; a process with fewer is classified as
-/// closed.
-const REQUESTS_MIN: usize = 16;
+/// Minimum number of requests for a decision by pauses. A process with fewer is taken as closed,
+/// without evidence.
+pub const REQUESTS_MIN: usize = 16;
 /// A process with a slope below this value does not wait for completions.
 const SLOPE_OF_OPEN: f64 = -0.5;
 /// Maximum standard error of a slope that supports a decision.

@@ -19,21 +19,25 @@
 //!   preferred, then the oldest.
 //! - Flushes without data have no sector. A D without the write bit, which is how Linux issues
 //!   flushes, serves all waiting flushes; so does its C.
+//! - A write with a preflush or FUA that the kernel carries out as a sequence of commands is one
+//!   request, which ends with the sequence: see [`FlushSteps`].
+//! - C without a length and a direction, of a command that no other event shows, is no request.
 //!
 //! A request whose completion was lost would stay outstanding for ever. The tracker abandons a
 //! request after [`ABANDON_AFTER_NS`] of trace time, or when [`OUTSTANDING_MAX`] others are
 //! outstanding, and returns its record without a completion. This bounds the memory for traces
 //! without completions.
 
+mod flush;
 mod step_counts;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use rustc_hash::FxHashSet;
-
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event, Rwbs};
+pub use flush::FlushSteps;
+use flush::{DeviceFlushes, is_data_of_sequence, may_be_sequence};
 pub use step_counts::StepCounts;
 use table::{Class, Key, Slot, Stage, Table};
 
@@ -66,6 +70,8 @@ pub struct RequestRecord {
     pub issued_ns: Option<u64>,
     /// Completion (C), in ns.
     pub completed_ns: Option<u64>,
+    /// Steps of the flush sequence; None for a request that is a single command.
+    pub flush: Option<Box<FlushSteps>>,
     /// Bios merged into the request after the first one.
     pub merged: Vec<Merged>,
     /// Number of times that the driver returned the request to the queue (R).
@@ -113,9 +119,28 @@ impl RequestRecord {
         between(self.inserted_ns, self.issued_ns)
     }
 
-    /// Time in the device, in ns.
+    /// Time in the device, in ns; that of the data for a flush sequence.
     pub fn d2c_ns(&self) -> Option<u64> {
-        between(self.issued_ns, self.completed_ns)
+        between(self.issued_ns, self.data_completed_ns())
+    }
+
+    /// Completion of the data, in ns: before the flush that ends a sequence, otherwise the
+    /// completion of the request.
+    pub fn data_completed_ns(&self) -> Option<u64> {
+        self.flush.as_ref().and_then(|steps| steps.data_completed_ns).or(self.completed_ns)
+    }
+
+    /// Time of the flush before the data of a sequence in the device, in ns.
+    pub fn preflush_ns(&self) -> Option<u64> {
+        let (issued_ns, completed_ns) = self.flush.as_ref()?.before_ns?;
+        Some(completed_ns.saturating_sub(issued_ns))
+    }
+
+    /// Time from the completion of the data of a sequence with FUA to the end of the request, in
+    /// ns: the flush after the data and the wait for it.
+    pub fn postflush_ns(&self) -> Option<u64> {
+        let steps = self.flush.as_ref().filter(|_| self.op.has(Rwbs::FUA))?;
+        between(steps.data_completed_ns, self.completed_ns)
     }
 
     /// Time from the submission of the first bio to completion, in ns.
@@ -145,9 +170,7 @@ impl RequestRecord {
 pub struct RequestTracker {
     table: Table,
     finished: Vec<RequestRecord>,
-    /// Devices that report the end of a flush twice: with the flush bit for the device's flush, and
-    /// without it for the request that caused the flush.
-    flushes_twice: FxHashSet<DeviceId>,
+    flushes: DeviceFlushes,
     in_device: usize,
     /// Number of bios that were remapped from an upper device and not submitted again.
     remapped: usize,
@@ -192,7 +215,10 @@ impl RequestTracker {
 
     /// Ends the trace and returns the outstanding requests, ordered by their first event.
     pub fn into_outstanding(self) -> Vec<RequestRecord> {
-        self.table.into_records()
+        let flushes = self.flushes;
+        let mut records = self.table.into_records();
+        records.iter_mut().for_each(|record| end_with_data(record, &flushes));
+        records
     }
 
     /// Number of outstanding requests, and bios that are not part of a request yet.
@@ -255,8 +281,11 @@ impl RequestTracker {
     }
 
     fn issue(&mut self, event: &Event) {
-        if Class::of(event) == Class::Flush && !event.op.has(Rwbs::WRITE) && self.issue_flushes(event) {
-            return;
+        if Class::of(event) == Class::Flush && !event.op.has(Rwbs::WRITE) {
+            let is_of_sequence = self.flushes.issued(event);
+            if self.issue_flushes(event) || is_of_sequence {
+                return;
+            }
         }
         let slot = match self.best(event, &[Stage::Inserted, Stage::Got, Stage::Queued]) {
             Some(slot) if self.table.slot(slot).stage == Stage::Queued => self.cut_to(slot, event.bytes),
@@ -264,7 +293,25 @@ impl RequestTracker {
             None => self.add(event, Stage::Issued),
         };
         self.grow_to(slot, event);
+        self.begin_data(slot, event);
         self.set_issued(slot, event.time_ns);
+    }
+
+    /// Finds out at the issue of a write whether it is the data of a sequence.
+    fn begin_data(&mut self, slot: u32, event: &Event) {
+        if !self.table.slot(slot).may_be_sequence {
+            return;
+        }
+        let from_ns = self.table.slot(slot).first_ns;
+        let before_ns = self.flushes.last_since(event.device, from_ns);
+        let found = self.table.slot_mut(slot);
+        if is_data_of_sequence(found.record.op, event.op) {
+            let before_ns = before_ns.filter(|_| found.record.op.has(Rwbs::FLUSH));
+            found.record.flush.get_or_insert_default().before_ns = before_ns;
+        } else {
+            found.may_be_sequence = false;
+            self.flushes.remove_sequence(event.device);
+        }
     }
 
     /// Marks all waiting flushes as issued, because one flush of the device serves them all.
@@ -297,10 +344,14 @@ impl RequestTracker {
     fn complete(&mut self, event: &Event) {
         let key = Key::of(event);
         if key.class == Class::Flush {
-            return self.complete_flushes(event, key);
+            if !self.end_sequence(event) {
+                self.complete_flushes(event, key);
+            }
+            return;
         }
         let slot = match self.best(event, &[Stage::Issued, Stage::Inserted, Stage::Got, Stage::Queued]) {
             Some(slot) => slot,
+            None if event.bytes == 0 && event.op.has(Rwbs::NONE) => return,
             None => {
                 let slot = self.add(event, Stage::Queued);
                 // The process id of a completion is the interrupted process, not the owner.
@@ -316,17 +367,39 @@ impl RequestTracker {
             return self.table.advance(slot, event.bytes);
         }
         found.record.bytes = found.record.bytes.saturating_add(event.bytes.saturating_sub(found.left));
+        match &mut found.record.flush {
+            Some(steps) => {
+                steps.data_completed_ns = Some(event.time_ns);
+                self.in_device -= usize::from(found.stage == Stage::Issued);
+                self.table.set_data_completed(slot);
+            }
+            None => self.end(slot, event.time_ns),
+        }
+    }
+
+    /// Ends the flush sequence to which a completion without a length belongs. Returns false if
+    /// there is none.
+    fn end_sequence(&mut self, event: &Event) -> bool {
+        if event.op.has(Rwbs::FLUSH) {
+            return false;
+        }
+        let key = Key { sector: event.sector, device: event.device, class: Class::Write };
+        let Some(slot) = self.table.first(key, |slot| slot.stage == Stage::DataCompleted) else { return false };
+        self.flushes.sequence_ended(event.device);
+        let record = &mut self.table.slot_mut(slot).record;
+        if record.error == 0 {
+            record.error = event.error;
+        }
+        if let Some(steps) = record.flush.as_mut().filter(|_| record.op.has(Rwbs::FUA)) {
+            let from_ns = steps.data_completed_ns.unwrap_or(u64::MAX);
+            steps.after_ns = self.flushes.last_since(event.device, from_ns);
+        }
         self.end(slot, event.time_ns);
+        true
     }
 
     fn complete_flushes(&mut self, event: &Event, key: Key) {
-        // Linux reports the end of the device's flush, and then the end of the request without the
-        // flush bit.
-        if event.op.has(Rwbs::FLUSH) {
-            if !event.op.has(Rwbs::WRITE) {
-                self.flushes_twice.insert(event.device);
-            }
-        } else if self.flushes_twice.contains(&event.device) {
+        if !self.flushes.completed(event) {
             return;
         }
         let one_for_all = !event.op.has(Rwbs::WRITE);
@@ -430,6 +503,7 @@ impl RequestTracker {
         let class = found.class;
         self.table.shorten(slot, bytes);
         let rest = self.table.add(class, record, first_ns, Stage::Queued);
+        self.watch_sequence(rest);
         self.remapped += usize::from(from.is_some());
         self.table.slot_mut(rest).from = from;
         slot
@@ -482,7 +556,18 @@ impl RequestTracker {
             pid: event.pid,
             ..RequestRecord::default()
         };
-        self.table.add(key.class, record, event.time_ns, stage)
+        let slot = self.table.add(key.class, record, event.time_ns, stage);
+        self.watch_sequence(slot);
+        slot
+    }
+
+    /// Counts a new request if it may be a flush sequence.
+    fn watch_sequence(&mut self, slot: u32) {
+        let found = self.table.slot_mut(slot);
+        if found.class == Class::Write && may_be_sequence(found.record.op) {
+            found.may_be_sequence = true;
+            self.flushes.add_sequence(found.record.device);
+        }
     }
 
     fn abandon(&mut self, now_ns: u64) {
@@ -493,9 +578,10 @@ impl RequestTracker {
             let found = self.table.slot(slot);
             // A remapped bio is abandoned once, on the upper device.
             let twice = found.from.is_some() && found.stage == Stage::Queued;
-            let record = self.take_out(slot);
+            let mut record = self.take_out(slot);
+            end_with_data(&mut record, &self.flushes);
             if !twice {
-                self.abandoned += 1;
+                self.abandoned += u64::from(record.completed_ns.is_none());
                 self.finished.push(record);
             }
         }
@@ -521,7 +607,20 @@ impl RequestTracker {
         if self.table.slot(slot).from.is_some() {
             self.remapped -= 1;
         }
+        if self.table.slot(slot).may_be_sequence {
+            self.flushes.remove_sequence(self.table.slot(slot).record.device);
+        }
         self.table.remove(slot)
+    }
+}
+
+/// Completes a request whose data has completed and whose sequence has no end, if the trace shows
+/// the end of no sequence of its device.
+fn end_with_data(record: &mut RequestRecord, flushes: &DeviceFlushes) {
+    if let Some(steps) = &record.flush
+        && !flushes.ends_sequences(record.device)
+    {
+        record.completed_ns = steps.data_completed_ns;
     }
 }
 

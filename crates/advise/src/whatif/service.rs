@@ -62,6 +62,7 @@ mod tests {
             inserted_ns: None,
             issued_ns: Some(issued_ns),
             completed_ns: Some(completed_ns),
+            flush: None,
             merged: Vec::new(),
             requeues: 0,
             error: 0,

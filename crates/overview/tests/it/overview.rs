@@ -21,6 +21,7 @@ fn record(pid: u32, at_ns: u64, sector: u64) -> RequestRecord {
         inserted_ns: Some(at_ns + 20),
         issued_ns: Some(at_ns + 1_000),
         completed_ns: Some(at_ns + 5_000),
+        flush: None,
         merged: Vec::new(),
         requeues: 0,
         error: 0,

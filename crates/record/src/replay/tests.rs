@@ -21,6 +21,7 @@ fn record(pid: u32, sector: u64, queued_ns: u64, completed_ns: u64) -> RequestRe
         inserted_ns: None,
         issued_ns: Some(queued_ns + 10),
         completed_ns: Some(completed_ns),
+        flush: None,
         merged: Vec::new(),
         requeues: 0,
         error: 0,

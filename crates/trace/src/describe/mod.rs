@@ -5,7 +5,8 @@
 //! [`PROCESSES_MAX`] are distinguished) and of outstanding requests, not with the trace. Counts
 //! equal those of blkparse's summary, and the means of phases equal those of btt: D2C and Q2C count
 //! every bio except flushes without data. Distances run from the end of a request to the start of
-//! the next, as with btt's `--seek-absolute`.
+//! the next, as with btt's `--seek-absolute`. Unlike btt, Q2C of a write that the kernel carries out
+//! as a flush sequence lasts until the end of the sequence.
 
 mod counts;
 mod distribution;
@@ -29,7 +30,9 @@ use requests::{RequestStats, is_flush};
 
 pub use counts::{Counts, Direction};
 pub use distribution::{Depths, Figures};
-pub use process::{PROCESSES_MAX, ProcessFigures, REQUESTS_OF_RULE_MAX, Rule, RuleKind};
+pub use process::{
+    Evidence, PROCESSES_MAX, ProcessFigures, REQUESTS_OF_RULE_MAX, REQUESTS_OF_RULE_MIN, Rule, RuleKind,
+};
 pub use requests::{Distances, Mix, Phases, RequestFigures, SeekFigures, SizeCount};
 
 /// Version of the JSON form of [`Description`].

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::distribution::{Distribution, Figures};
 use super::requests::{RequestFigures, RequestStats};
+pub use crate::dependencies::REQUESTS_MIN as REQUESTS_OF_RULE_MIN;
 use crate::dependencies::{self, Pattern, ProcessRequests, SubmittedRequest};
 use crate::event::{DeviceId, Event};
 use crate::request::RequestRecord;
@@ -75,6 +76,8 @@ pub struct Rule {
     pub right_after_share: f64,
     /// Number of requests from which the rule was determined.
     pub requests: u64,
+    /// Evidence for the rule.
+    pub evidence: Evidence,
 }
 
 /// Kinds of rules.
@@ -89,6 +92,21 @@ pub enum RuleKind {
     Timer,
     /// Submits at times without a recognisable rule.
     Open,
+    /// Made fewer requests than a rule needs: see [`REQUESTS_OF_RULE_MIN`].
+    Undetermined,
+}
+
+/// The evidence for a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// The pauses of the process, or its intervals, show the rule.
+    Observed,
+    /// The latencies are too similar to show whether the process waits for completions; the rule is
+    /// an assumption.
+    SimilarLatencies,
+    /// The process made fewer requests than a rule needs.
+    TooFewRequests,
 }
 
 impl ProcessFigures {
@@ -230,7 +248,14 @@ fn rules(kept: ProcessRequests) -> FxHashMap<u32, Rule> {
 
 fn rule(requests: &[SubmittedRequest]) -> Rule {
     let finding = dependencies::find_pattern(requests);
+    let is_waiting = matches!(finding.pattern, Pattern::Closed { .. } | Pattern::Batches { .. });
+    let evidence = match finding.slope {
+        _ if requests.len() < REQUESTS_OF_RULE_MIN => Evidence::TooFewRequests,
+        None if is_waiting => Evidence::SimilarLatencies,
+        _ => Evidence::Observed,
+    };
     let (kind, period_ns) = match finding.pattern {
+        _ if evidence == Evidence::TooFewRequests => (RuleKind::Undetermined, None),
         Pattern::Closed { .. } => (RuleKind::Closed, None),
         Pattern::Batches { .. } => (RuleKind::Batches, None),
         Pattern::Timer { period_ns, .. } => (RuleKind::Timer, Some(period_ns)),
@@ -243,6 +268,7 @@ fn rule(requests: &[SubmittedRequest]) -> Rule {
         explained_share: finding.explained,
         right_after_share: right_after(requests),
         requests: requests.len() as u64,
+        evidence,
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct RequestStats {
     d2c: Distribution,
     q2c: Distribution,
     flush: Distribution,
+    preflush: Distribution,
+    postflush: Distribution,
     pub think: Distribution,
     pub seeks: Distances,
 }
@@ -107,7 +109,9 @@ pub struct SizeCount {
 /// Durations of the steps in ns, named as in btt: Q2Q between submissions, Q2G until the allocation
 /// of the request, G2I in the plug, Q2M until the merge, I2D in the elevator, M2D from the merge to
 /// the device, D2C in the device, Q2C in total. D2C and Q2C count every bio, as btt does. Flushes
-/// without data are separate.
+/// without data are separate. Of a write with a flush sequence, Q2C contains the sequence and D2C
+/// only the data: `preflush` is the flush before the data in the device, `postflush` the time from
+/// the completion of the data to that of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Phases {
@@ -120,6 +124,8 @@ pub struct Phases {
     pub d2c_ns: Figures,
     pub q2c_ns: Figures,
     pub flush_q2c_ns: Figures,
+    pub preflush_ns: Figures,
+    pub postflush_ns: Figures,
 }
 
 /// Distribution of distances between consecutive requests on one device: from the end of one
@@ -165,6 +171,8 @@ impl RequestStats {
             d2c: distribution(),
             q2c: distribution(),
             flush: distribution(),
+            preflush: distribution(),
+            postflush: distribution(),
             think: distribution(),
             seeks: Distances::new(digits),
         }
@@ -185,6 +193,8 @@ impl RequestStats {
         if record.bytes > 0 {
             self.sizes[size_of(record.bytes)][op] += 1;
         }
+        add_time(&mut self.preflush, record.preflush_ns());
+        add_time(&mut self.postflush, record.postflush_ns());
         add_time(&mut self.q2g, record.q2g_ns());
         add_time(&mut self.g2i, record.g2i_ns());
         add_time(&mut self.i2d, record.i2d_ns());
@@ -261,6 +271,8 @@ impl RequestStats {
                 d2c_ns: self.d2c.figures(),
                 q2c_ns: self.q2c.figures(),
                 flush_q2c_ns: self.flush.figures(),
+                preflush_ns: self.preflush.figures(),
+                postflush_ns: self.postflush.figures(),
             },
             think_ns: self.think.figures(),
         }

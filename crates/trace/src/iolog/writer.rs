@@ -93,10 +93,11 @@ impl<W: Write> Writer<W> {
             op if op.has(Rwbs::WRITE) => "write",
             _ => return Ok(()),
         };
-        match (event.bytes, event.sector.checked_mul(512)) {
-            (0, _) | (_, None) => Ok(()),
-            (bytes, Some(offset)) => self.put(event.device, action, Some((offset, u64::from(bytes)))),
+        if let (1.., Some(offset)) = (event.bytes, event.sector.checked_mul(512)) {
+            self.put(event.device, action, Some((offset, u64::from(event.bytes))))?;
         }
+        // The format has no FUA: the data are synced after the write.
+        if event.op.has(Rwbs::FUA) { self.put(event.device, "datasync", Some((0, 0))) } else { Ok(()) }
     }
 
     fn put(&mut self, device: DeviceId, action: &str, range: Option<(u64, u64)>) -> io::Result<()> {
@@ -165,9 +166,11 @@ mod tests {
             (5_000_000, Rwbs::READ, 8, 4096),
             (5_150_999, Rwbs::FLUSH.with(Rwbs::WRITE), 0, 0),
             (5_151_000, Rwbs::DISCARD, 0, 512),
+            (5_160_000, Rwbs::FLUSH.with(Rwbs::WRITE).with(Rwbs::FUA), 8, 512),
         ];
         let expected = "fio version 3 iolog\n0 /dev/block/8:1 add\n0 /dev/block/8:1 open\n0 /dev/block/8:1 read 4096 4096\n\
-                        150 /dev/block/8:1 sync 0 0\n151 /dev/block/8:1 trim 0 512\n151 /dev/block/8:1 close\n";
+                        150 /dev/block/8:1 sync 0 0\n151 /dev/block/8:1 trim 0 512\n160 /dev/block/8:1 sync 0 0\n\
+                        160 /dev/block/8:1 write 4096 512\n160 /dev/block/8:1 datasync 0 0\n160 /dev/block/8:1 close\n";
         assert_eq!(written(LogVersion::Three, &requests), expected);
     }
 

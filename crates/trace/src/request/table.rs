@@ -42,6 +42,8 @@ pub(super) enum Stage {
     Inserted,
     /// In the device.
     Issued,
+    /// The data of a flush sequence has completed, and its end has not.
+    DataCompleted,
 }
 
 /// An outstanding bio or request.
@@ -58,6 +60,8 @@ pub(super) struct Slot {
     pub first_ns: u64,
     /// Key of the bio on the upper device, for a remapped bio without a submission of its own.
     pub from: Option<Key>,
+    /// True for a write that is a flush sequence, or may become one.
+    pub may_be_sequence: bool,
     /// Index of the next slot with the same key.
     next: u32,
     older: u32,
@@ -177,6 +181,7 @@ impl Table {
             left: record.bytes,
             first_ns,
             from: None,
+            may_be_sequence: false,
             next: NONE,
             older: self.newest,
             newer: NONE,
@@ -271,6 +276,16 @@ impl Table {
         found.left = found.left.saturating_sub(bytes);
         self.link(slot);
         self.show_end(slot);
+    }
+
+    /// Marks the data of a flush sequence as completed. The request is found by its first sector
+    /// again.
+    pub fn set_data_completed(&mut self, slot: u32) {
+        self.set_stage(slot, Stage::DataCompleted);
+        self.unlink(slot);
+        let found = self.slot_mut(slot);
+        (found.at, found.left) = (found.record.sector, 0);
+        self.link(slot);
     }
 
     /// Returns all outstanding requests, oldest first, without remapped bios that are outstanding

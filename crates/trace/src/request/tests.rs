@@ -41,17 +41,7 @@ fn event(line: &str) -> (Event, Vec<u8>) {
 }
 
 fn op(letters: &str) -> Rwbs {
-    letters.chars().fold(Rwbs::default(), |op, letter| {
-        op.with(match letter {
-            'R' => Rwbs::READ,
-            'W' => Rwbs::WRITE,
-            'D' => Rwbs::DISCARD,
-            'F' => Rwbs::FLUSH,
-            'S' => Rwbs::SYNC,
-            'N' => Rwbs::NONE,
-            _ => unreachable!("{letter}"),
-        })
-    })
+    crate::text::parse_rwbs(letters.as_bytes()).unwrap()
 }
 
 /// The times of Q, G, I, D and C.
@@ -220,6 +210,80 @@ fn one_flush_of_the_device_serves_all_waiting_flushes() {
         [(7, Some(6)), (8, Some(4))]
     );
     assert_eq!(tracker.outstanding(), 1);
+}
+
+#[test]
+fn a_write_with_fua_ends_with_the_flush_after_its_data() {
+    // As Linux records it for a disk without FUA. Drivers may hide the flush itself.
+    for flush in ["53 D FN 0+0 99\n90 C FN 0+0 0", ""] {
+        let (finished, tracker) = found(&format!(
+            "1 Q WFS 4112+4 7
+             2 G WFS 4112+4 7
+             4 I WFS 4112+4 7
+             5 D WS 4112+4 7
+             50 C WS 4112+4 0
+             {flush}
+             95 C WS 4112+0 0"
+        ));
+        assert_eq!((finished.len(), tracker.outstanding(), tracker.in_device()), (1, 0, 0));
+        let record = &finished[0];
+        assert_eq!((record.pid, range(record), record.op), (7, (4112, 4), op("WFS")));
+        assert_eq!(steps(record), [Some(1), Some(2), Some(4), Some(5), Some(95)]);
+        assert_eq!([record.q2c_ns(), record.d2c_ns(), record.postflush_ns()], [Some(94), Some(45), Some(45)]);
+        let after_ns = if flush.is_empty() { None } else { Some((53, 90)) };
+        let expected = FlushSteps { before_ns: None, data_completed_ns: Some(50), after_ns };
+        assert_eq!(record.flush.as_deref(), Some(&expected));
+    }
+}
+
+#[test]
+fn a_commit_block_is_one_request_with_the_flushes_around_its_data() {
+    let (finished, tracker) = found(
+        "1 Q FWFSM 32788+2 7
+         2 G FWFSM 32788+2 7
+         3 D FN 0+0 99
+         60 C FN 0+0 0
+         61 I WSM 32788+2 99
+         62 D WSM 32788+2 99
+         70 C WSM 32788+2 0
+         71 D FN 0+0 99
+         80 C FN 0+0 0
+         81 C WSM 32788+0 0",
+    );
+    assert_eq!((finished.len(), tracker.outstanding()), (1, 0));
+    let record = &finished[0];
+    assert_eq!((record.pid, steps(record)), (7, [Some(1), Some(2), Some(61), Some(62), Some(81)]));
+    assert_eq!([record.preflush_ns(), record.d2c_ns(), record.postflush_ns()], [Some(57), Some(8), Some(11)]);
+    let expected = FlushSteps { before_ns: Some((3, 60)), data_completed_ns: Some(70), after_ns: Some((71, 80)) };
+    assert_eq!(record.flush.as_deref(), Some(&expected));
+}
+
+#[test]
+fn a_device_with_fua_completes_a_write_once() {
+    let (finished, tracker) = found(
+        "1 Q WFS 8+8 7
+         2 D WFS 8+8 7
+         9 C WFS 8+8 0",
+    );
+    assert_eq!((finished[0].completed_ns, &finished[0].flush, tracker.outstanding()), (Some(9), &None, 0));
+}
+
+#[test]
+fn sequences_end_with_their_data_in_a_trace_that_shows_no_ends() {
+    let lines = "1 Q WFS 8+8 7
+         2 D WS 8+8 7
+         9 C WS 8+8 0";
+    let (finished, tracker) = found(lines);
+    assert_eq!((finished.len(), tracker.outstanding(), tracker.in_device()), (0, 1, 0));
+    assert_eq!(tracker.into_outstanding()[0].completed_ns, Some(9));
+    let (finished, tracker) = found(&format!("{lines}\n20 C WS 8+0 0\n{lines}"));
+    assert_eq!((finished.len(), tracker.into_outstanding()[0].completed_ns), (1, None), "the end is missing");
+}
+
+#[test]
+fn a_completion_of_an_unknown_command_is_no_request() {
+    let (finished, tracker) = found("1 C N 0+0 0");
+    assert_eq!((finished.len(), tracker.outstanding()), (0, 0));
 }
 
 #[test]

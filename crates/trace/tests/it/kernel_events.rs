@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use crate::common::{events, events_and_notices, failure, file, open_bytes, open_files};
-use hoistway_trace::{Action, DeviceId, Event, Format, Input, OpenOptions, Rwbs, open_detected};
+use hoistway_trace::describe::{Evidence, RuleKind, describe};
+use hoistway_trace::request::{RequestRecord, RequestTracker};
+use hoistway_trace::{Action, Batch, DeviceId, Event, Format, Input, OpenOptions, Rwbs, open_detected};
 
 const FORCED: OpenOptions = OpenOptions { format: Some(Format::Ftrace), time_unit: None, sector_bytes: None };
 
@@ -218,4 +220,60 @@ fn invalid_lines_name_the_value_and_the_valid_ones() {
         let failed = failure(format!("{right}{wrong}\n{right}").into_bytes(), &FORCED);
         assert!(failed.starts_with(message), "{failed}");
     }
+}
+
+/// Returns the finished requests of a trace in order of completion, and the number of others.
+fn finished(name: &str) -> (Vec<RequestRecord>, usize) {
+    let (mut source, mut batch, mut tracker) = (open_files(&[name]), Batch::new(), RequestTracker::new());
+    let mut records = Vec::new();
+    loop {
+        source.next(&mut batch).unwrap();
+        if batch.is_empty() {
+            return (records, tracker.into_outstanding().len());
+        }
+        tracker.take(&batch);
+        records.extend(tracker.take_finished());
+    }
+}
+
+#[test]
+fn a_write_with_fua_that_completes_twice_is_one_request() {
+    let (records, outstanding) = finished("perf/fua-writes.txt");
+    let shown: Vec<_> = records.iter().map(|record| (record.sector, record.q2c_ns(), record.postflush_ns())).collect();
+    // The second completions are 11.272 and 11.529 ms after the submissions, the first 2.178 and
+    // 2.149 ms. The last line but one belongs to no device.
+    let expected = [
+        (4112, Some(11_272_000), Some(9_094_000)),
+        (4112, Some(11_529_000), Some(9_380_000)),
+        (9000, Some(200_003_000), None),
+    ];
+    assert_eq!((shown.as_slice(), outstanding), (&expected[..], 0));
+    let description = describe(open_files(&["perf/fua-writes.txt"]).as_mut()).unwrap();
+    assert_eq!((description.all.requests, description.all.mix.writes, description.all.mix.fua), (3, 2, 2));
+    let phases = &description.all.phases;
+    assert_eq!((phases.postflush_ns.max, phases.d2c_ns.min), (9_380_000, 2_144_000));
+    assert_eq!(description.devices.len(), 1, "{:?}", description.devices);
+    let writer = &description.processes[0];
+    let rule = writer.rule.unwrap();
+    assert_eq!((writer.name.as_str(), rule.kind), ("dmcrypt_write", RuleKind::Undetermined));
+    assert_eq!((rule.requests, rule.evidence), (2, Evidence::TooFewRequests));
+}
+
+#[test]
+fn commits_of_ext4_are_requests_with_two_flushes_each() {
+    // Three calls of fdatasync on a loop device of Linux 6.18 under mq-deadline.
+    let (records, outstanding) = finished("ftrace/fdatasync-on-ext4.txt");
+    let commits: Vec<&RequestRecord> = records.iter().filter(|record| record.flush.is_some()).collect();
+    assert_eq!((commits.len(), outstanding), (3, 0));
+    for commit in &commits {
+        let steps = commit.flush.as_ref().unwrap();
+        let (Some(before), Some(after)) = (steps.before_ns, steps.after_ns) else { panic!("{steps:?}") };
+        let times_ns = [commit.queued_ns, Some(before.0), Some(before.1), commit.issued_ns, steps.data_completed_ns];
+        let times_ns = times_ns.into_iter().chain([Some(after.0), Some(after.1), commit.completed_ns]);
+        let times_ns: Vec<u64> = times_ns.map(Option::unwrap).collect();
+        assert!(times_ns.is_sorted(), "{times_ns:?}");
+        assert!(commit.op.has(Rwbs::FLUSH) && commit.op.has(Rwbs::FUA), "{:?}", commit.op);
+    }
+    // The kernel's worker issues the flushes and makes no request of its own.
+    assert!(records.iter().all(|record| record.queued_ns.is_some()));
 }

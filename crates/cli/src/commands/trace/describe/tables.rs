@@ -58,6 +58,8 @@ pub fn phases(phases: &Phases, explained: bool) -> Table {
         ("D2C", "in the device", &phases.d2c_ns),
         ("Q2C", "in all", &phases.q2c_ns),
         ("flush", "flushes, in all", &phases.flush_q2c_ns),
+        ("pre", "flush before the data", &phases.preflush_ns),
+        ("post", "flush after the data", &phases.postflush_ns),
     ];
     for (name, what, figures) in rows.into_iter().filter(|row| row.2.count > 0) {
         let mut cells = vec![name.to_owned()];
@@ -181,6 +183,7 @@ pub fn waits_for(rule: &Rule) -> String {
         (RuleKind::Closed, _) => format!("one of up to {}", rule.depth),
         (RuleKind::Batches, _) => format!("all of up to {}", rule.depth),
         (RuleKind::Timer, Some(period_ns)) => format!("a timer of {} ms", ms(period_ns as f64)),
+        (RuleKind::Undetermined, _) => "unknown: too few".to_owned(),
         _ => "nothing seen".to_owned(),
     }
 }

@@ -1,7 +1,9 @@
 //! Prints a description as text.
 
 use anyhow::Result;
-use hoistway_trace::describe::{Description, ProcessFigures, REQUESTS_OF_RULE_MAX, RequestFigures};
+use hoistway_trace::describe::{
+    Description, Evidence, ProcessFigures, REQUESTS_OF_RULE_MAX, REQUESTS_OF_RULE_MIN, RequestFigures, Rule,
+};
 
 use super::tables::{self, ms, waits_for};
 use crate::output::{Out, width};
@@ -66,28 +68,38 @@ fn one(process: &ProcessFigures, seconds: f64, out: &mut Out) -> Result<()> {
     out.table(&mut tables::sizes(part))?;
     out.line("")?;
     if let Some(rule) = &process.rule {
-        let first = if rule.requests >= REQUESTS_OF_RULE_MAX as u64 { "first " } else { "" };
-        let think = part.think_ns;
-        out.paragraph(
-            0,
-            &format!(
-                "A request waits for {}: {} % of its {first}{} requests follow that rule, {} % came right after a completion. It \
-                 thinks for {} ms (p50; p90 {}, p99 {}) from a completion to the next submission.",
-                waits_for(rule),
-                percent(rule.explained_share),
-                rule.requests,
-                percent(rule.right_after_share),
-                ms(think.p50 as f64),
-                ms(think.p90 as f64),
-                ms(think.p99 as f64),
-            ),
-        )?;
+        out.paragraph(0, &rule_text(rule, part))?;
     }
     let marks = marks(part);
     if !marks.is_empty() {
         out.paragraph(0, &format!("Bios: {}.", marks.join(", ")))?;
     }
     Ok(())
+}
+
+/// The rule of a process in words, with its evidence.
+fn rule_text(rule: &Rule, part: &RequestFigures) -> String {
+    let requests = rule.requests;
+    if rule.evidence == Evidence::TooFewRequests {
+        let made = counted(requests, "completed request", "completed requests");
+        return format!("The rule of the process is unknown: it has {made}, and a rule needs {REQUESTS_OF_RULE_MIN}.");
+    }
+    let first = if requests >= REQUESTS_OF_RULE_MAX as u64 { "first " } else { "" };
+    let assumed = match rule.evidence {
+        Evidence::SimilarLatencies => " This is assumed: its latencies are too similar to show what it waits for.",
+        Evidence::Observed | Evidence::TooFewRequests => "",
+    };
+    let think = part.think_ns;
+    format!(
+        "A request waits for {}: {} % of its {first}{requests} requests follow that rule, {} % came right after a \
+         completion.{assumed} It thinks for {} ms (p50; p90 {}, p99 {}) from a completion to the next submission.",
+        waits_for(rule),
+        percent(rule.explained_share),
+        percent(rule.right_after_share),
+        ms(think.p50 as f64),
+        ms(think.p90 as f64),
+        ms(think.p99 as f64),
+    )
 }
 
 fn phases(part: &RequestFigures, out: &mut Out) -> Result<()> {
