@@ -1,6 +1,6 @@
 //! Typed trace events of the queue and its elevators.
 
-use crate::bio::Op;
+use crate::bio::{Flags, Op};
 
 /// A destination of trace events. Events for [`NoSink`] are never constructed.
 pub trait Sink {
@@ -39,6 +39,8 @@ pub struct Io {
     pub sector: u64,
     /// The length in sectors.
     pub sectors: u32,
+    /// The flags of the bio, or those of the request.
+    pub flags: Flags,
 }
 
 /// A trace event. Descriptions begin with blktrace's letter for the action.

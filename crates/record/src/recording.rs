@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hoistway_core::{Event, Op};
+use hoistway_core::{Event, Flags, Io, Op};
 use hoistway_machine::{InUse, OpenUnusedError, open_unused};
 use hoistway_trace::blktrace::Writer;
 use hoistway_trace::{self as trace, Action, DeviceId, EventWriter as _, Rwbs};
@@ -408,7 +408,9 @@ struct DeviceFile {
 impl DeviceFile {
     fn new(file: File, device: DeviceId, clock: Clock) -> DeviceFile {
         let writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file)).counting();
-        DeviceFile { writer, device, clock, names: BTreeMap::new(), named: BTreeSet::new() }
+        // Flushes of the device have no client.
+        let names = BTreeMap::from([(0, "hoistway".to_owned())]);
+        DeviceFile { writer, device, clock, names, named: BTreeSet::new() }
     }
 
     /// Truncates the file and writes the start time.
@@ -459,7 +461,7 @@ impl DeviceFile {
                 return self.writer.event(&message, notes::text(note).as_bytes());
             }
         };
-        let (bytes, op) = (io.sectors.saturating_mul(512), op_of(io.op));
+        let (bytes, op) = (io.sectors.saturating_mul(512), op_of(action, io));
         self.writer
             .event(&trace::Event { sector: io.sector, bytes, pid: io.pid, op, ..self.plain(now_ns, action) }, &[])
     }
@@ -561,14 +563,19 @@ fn file_of(path: &Path, device: &str, several: bool) -> PathBuf {
     name.into()
 }
 
-fn op_of(op: Op) -> Rwbs {
-    match op {
+/// Returns the operation and the flags of a bio or request, as Linux records them. A submitted flush
+/// is a write without data; the flush of the device has no direction.
+fn op_of(action: Action, io: &Io) -> Rwbs {
+    let op = match io.op {
         Op::Read => Rwbs::READ,
-        // The device's clients wait for every write, so that writes count as synchronous.
-        Op::Write => Rwbs::WRITE.with(Rwbs::SYNC),
-        Op::Discard => Rwbs::DISCARD,
-        Op::Flush => Rwbs::WRITE.with(Rwbs::FLUSH),
-    }
+        Op::Write => Rwbs::WRITE,
+        Op::Discard => return Rwbs::DISCARD,
+        Op::Flush if action == Action::Queue => return Rwbs::WRITE.with(Rwbs::FLUSH).with(Rwbs::SYNC),
+        Op::Flush => return Rwbs::NONE.with(Rwbs::FLUSH),
+    };
+    // Reads are synchronous without the flag.
+    let flags = [(Flags::SYNC, Rwbs::SYNC), (Flags::FUA, Rwbs::FUA), (Flags::META, Rwbs::META)];
+    flags.into_iter().filter(|(flag, _)| io.flags.has(*flag)).fold(op, |op, (_, bit)| op.with(bit))
 }
 
 /// Returns the connection of an event.
@@ -585,11 +592,12 @@ fn pid_of(event: &Event) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_core::{Io, Note};
+    use hoistway_core::Note;
+    use hoistway_trace::request::RequestTracker;
     use std::process::Command;
 
     fn io(token: u64, pid: u32) -> Io {
-        Io { token, pid, op: Op::Read, sector: token * 8, sectors: 8 }
+        Io { token, pid, op: Op::Read, sector: token * 8, sectors: 8, flags: Flags::NONE }
     }
 
     #[test]
@@ -624,6 +632,36 @@ mod tests {
         assert!(parsed.contains("Reads Queued:        3000,    12000KiB"), "{}", &parsed[parsed.len() - 900..]);
         assert!(parsed.contains("Reads Completed:     3000,    12000KiB"));
         assert!(parsed.contains(text) && parsed.contains("Q   R 23992 + 8 [database]"));
+    }
+
+    #[test]
+    fn flushes_durable_writes_and_their_clients_are_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recording = Recording::start(&folder.path().join("rec"), &["sda"], 0, 0).unwrap();
+        recording.begin();
+        let mut tap = recording.tap(0);
+        let flush = |pid| Io { token: 0, pid, op: Op::Flush, sector: 0, sectors: 0, flags: Flags::SYNC };
+        let write = Io { op: Op::Write, flags: Flags::SYNC.and(Flags::FUA), ..io(3, 7) };
+        let events =
+            [Event::Queue(flush(5)), Event::Queue(flush(6)), Event::Issue(flush(0)), Event::Complete(flush(0))];
+        let writes = [Event::Queue(write), Event::Issue(write), Event::Complete(write)];
+        (10u64..).zip(events.iter().chain(&writes)).for_each(|(now_ns, event)| tap.record(now_ns, event));
+        drop(tap);
+        let files = recording.finish().unwrap().files;
+        let inputs = files.into_iter().map(hoistway_trace::Input::Path).collect();
+        let mut source = hoistway_trace::open(inputs, &hoistway_trace::OpenOptions::default()).unwrap();
+        let (mut batch, mut tracker) = (hoistway_trace::Batch::new(), RequestTracker::new());
+        source.next(&mut batch).unwrap();
+        tracker.take(&batch);
+        let requests: Vec<_> = tracker
+            .take_finished()
+            .map(|record| {
+                (record.pid, record.bytes, record.op.has(Rwbs::FLUSH), record.op.has(Rwbs::FUA), record.q2c_ns())
+            })
+            .collect();
+        // One flush of the device serves both clients.
+        let expected = [(5, 0, true, false, Some(3)), (6, 0, true, false, Some(2)), (7, 4096, false, true, Some(2))];
+        assert_eq!((requests.as_slice(), tracker.outstanding()), (&expected[..], 0));
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! The order of flushes and writes.
 
+use std::sync::{Arc, Mutex};
+
 use hoistway_blockdev::BlockRequest;
-use hoistway_core::Kind;
+use hoistway_core::{Event, Flags, Kind, Op};
 use hoistway_qos::DiskQueueConfig;
 use hoistway_qos::IoError;
+use hoistway_qos::Recorder;
 use hoistway_qos::RequestOp;
 use hoistway_reactor::IoOp;
 
@@ -101,6 +104,49 @@ fn a_flush_is_not_starved_by_a_full_drive() {
     testbed.device.submit(member, without_data(1, RequestOp::Flush), before_ns);
     // The client that keeps the drive busy submits no more: its completions are not processed here.
     assert!(wait_for(&mut testbed, 1, 3 * MS).is_some(), "a millisecond until there is room, and one for the flush");
+}
+
+/// Keeps the events of a queue that belong to writes and flushes, with their times in ms.
+#[derive(Clone, Default)]
+struct Events(Arc<Mutex<Vec<(u64, Event)>>>);
+
+impl Recorder for Events {
+    fn record(&mut self, now_ns: u64, event: &Event) {
+        if matches!(event, Event::Queue(_) | Event::Issue(_) | Event::Complete(_)) {
+            self.0.lock().expect("no test thread panics").push((now_ns / MS, *event));
+        }
+    }
+}
+
+#[test]
+fn a_recorder_gets_flushes_and_durable_writes() {
+    let mut testbed = on_file(5 * MS);
+    let events = Events::default();
+    testbed.device.set_recorder(Some(Box::new(events.clone())));
+    let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
+    let durable = BlockRequest { durable: true, ..write(1, 0, &[1; 4096]) };
+    assert!(execute(&mut testbed, member, durable, 10 * MS).is_some());
+    assert!(execute(&mut testbed, member, without_data(2, RequestOp::Flush), 10 * MS).is_some());
+    let events = events.0.lock().expect("no test thread panics");
+    let seen: Vec<_> = events
+        .iter()
+        .map(|(ms, event)| match event {
+            Event::Queue(io) => (*ms, 'Q', io.op, io.flags.has(Flags::FUA), io.pid),
+            Event::Issue(io) => (*ms, 'D', io.op, io.flags.has(Flags::FUA), io.pid),
+            Event::Complete(io) => (*ms, 'C', io.op, io.flags.has(Flags::FUA), io.pid),
+            _ => unreachable!("only these are kept"),
+        })
+        .collect();
+    let number = member.number();
+    let expected = [
+        (0, 'Q', Op::Write, true, number),
+        (0, 'D', Op::Write, true, number),
+        (5, 'C', Op::Write, true, number),
+        (5, 'Q', Op::Flush, false, number),
+        (5, 'D', Op::Flush, false, 0),
+        (10, 'C', Op::Flush, false, 0),
+    ];
+    assert_eq!(seen, expected);
 }
 
 fn libc_eio() -> i32 {

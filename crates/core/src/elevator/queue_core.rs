@@ -260,6 +260,7 @@ impl<H: HostTypes> QueueCore<H> {
             op: request.op,
             sector: request.sector,
             sectors: request.sectors,
+            flags: request.flags,
         }
     }
 

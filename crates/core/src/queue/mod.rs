@@ -791,6 +791,7 @@ fn io_of<H: HostTypes>(core: &QueueCore<H>, bio: &Bio) -> Io {
         op: bio.op,
         sector: bio.sector,
         sectors: bio.sectors,
+        flags: bio.flags,
     }
 }
 

@@ -4,6 +4,11 @@
 //! A flush covers all requests that completed before it arrived, including those that complete in
 //! the same run. It does not wait for requests that are queued or in progress, because their
 //! completion was not yet reported.
+//!
+//! A recorder gets the events that Linux has for such flushes: a submission for each flush, an
+//! issue for the device's flush that covers them, and its completion.
+
+use hoistway_core::{Event, Flags, Io, Op};
 
 use super::DiskQueue;
 use crate::entries::Stage;
@@ -86,6 +91,7 @@ impl<D, O: Output> DiskQueue<D, O> {
                 }
             }
             self.flushes.in_progress = Some(FlushProgress { result: None, drive_done: !in_drive });
+            self.scheduler.record(now_ns, Event::Issue(flush_io(u64::from(FLUSH_NUMBER), 0)));
             let begun = medium.begin(MediumRequest {
                 number: FLUSH_NUMBER,
                 ticket: u64::MAX,
@@ -120,6 +126,7 @@ impl<D, O: Output> DiskQueue<D, O> {
     fn end_flush(&mut self, now_ns: u64) {
         let Some(FlushProgress { result: Some(result), drive_done: true }) = self.flushes.in_progress else { return };
         self.flushes.in_progress = None;
+        self.scheduler.record(now_ns, Event::Complete(flush_io(u64::from(FLUSH_NUMBER), 0)));
         self.scheduler.kicked = true;
         if let Err(error) = result
             && !self.scheduler.medium.repeats_flushes
@@ -137,4 +144,9 @@ impl<D, O: Output> DiskQueue<D, O> {
             self.finish_entry(slot, result.map(|()| O::none()), now_ns);
         }
     }
+}
+
+/// Describes a flush for an event. The device's flush has no submitter: its process id is 0.
+pub(super) fn flush_io(token: u64, pid: u32) -> Io {
+    Io { token, pid, op: Op::Flush, sector: 0, sectors: 0, flags: Flags::SYNC }
 }

@@ -5,13 +5,15 @@ mod flush;
 
 use std::collections::VecDeque;
 
+use hoistway_core::Event;
+
 use crate::entries::{Entries, Entry, Stage};
 use crate::limiter::Cost;
 use crate::medium::{MediumProperties, Output};
 use crate::request::{Completion, IoError, IoRequest, RequestOp};
 use crate::scheduler::{DiskQueueConfig, DiskScheduler, MemberId, QueueError};
 
-use flush::Flushes;
+use flush::{Flushes, flush_io};
 
 pub use dispatch::TRIM_BYTES_MAX;
 
@@ -102,7 +104,10 @@ impl<D, O: Output> DiskQueue<D, O> {
         self.entries.link(slot, self.scheduler.tenants.first_of(member.slot()));
         self.scheduler.tenants.account(tenant).open_request(now_ns);
         match op {
-            RequestOp::Flush => self.flushes.add(slot),
+            RequestOp::Flush => {
+                self.flushes.add(slot);
+                self.scheduler.record(now_ns, Event::Queue(flush_io(u64::from(slot), member.number())));
+            }
             RequestOp::Status => self.status_queries.push_back(slot),
             _ if self.scheduler.limiter.admit(tenant, Cost { bytes, operations: 1 }, slot, now_ns) => self.admit(slot),
             _ => {

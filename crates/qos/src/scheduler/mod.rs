@@ -8,7 +8,7 @@ mod membership;
 
 use std::collections::BTreeMap;
 
-use hoistway_core::{DeferredWork, Kick, Kind, RequestId, RequestQueue, Tunable, TunableError};
+use hoistway_core::{DeferredWork, Event, Kick, Kind, RequestId, RequestQueue, Tunable, TunableError};
 use hoistway_custom::Host;
 use slab::Slab;
 
@@ -397,13 +397,27 @@ impl DiskScheduler {
     }
 
     /// Attaches a recorder of queue events, or detaches the present one. `drive` is the name of an
-    /// emulated drive.
+    /// emulated drive. The recorder gets the elevator with the tunables that differ from their
+    /// defaults, and the depth.
     pub fn set_recorder(&mut self, mut recorder: Option<Box<dyn Recorder>>, drive: Option<&str>) {
         if let Some(recorder) = &mut recorder {
             let drive = drive.map_or(String::new(), |drive| format!(", drive {drive}"));
-            recorder.setting(&format!("elevator {}, depth {}{drive}", self.elevator().info().name, self.depth));
+            let elevator = self.elevator().info().name;
+            recorder.setting(&format!("elevator {elevator}, depth {}{drive}", self.depth));
+            let changed = self.queue.tunables().filter(|(tunable, value)| *value != tunable.default);
+            let changed: String = changed.map(|(tunable, value)| format!(" {}={value}", tunable.name)).collect();
+            if !changed.is_empty() {
+                recorder.setting(&format!("hoistway scheduler {elevator}:{changed}"));
+            }
         }
         self.queue.sink_mut().recorder = recorder;
+    }
+
+    /// Passes an event of a request outside of the request queue to the recorder.
+    pub(crate) fn record(&mut self, now_ns: u64, event: Event) {
+        if let Some(recorder) = &mut self.queue.sink_mut().recorder {
+            recorder.record(now_ns, &event);
+        }
     }
 
     /// Returns true if a recorder is attached.

@@ -215,7 +215,7 @@ fn note_in_words(line: &mut String, note: Note) {
 }
 
 fn io_in_words(line: &mut String, what: &str, io: Io) {
-    let Io { token, pid, op, sector, sectors } = io;
+    let Io { token, pid, op, sector, sectors, .. } = io;
     push(line, format_args!("{what} {token} ({} {sector}+{sectors}, process {pid})", op_name(op)));
 }
 

@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
+use hoistway_nbd::wire::{self, CommandFlags};
+
 use super::client::Client;
 use super::server::Server;
 use crate::common::{Folder, PATIENCE, Ran, run};
@@ -288,6 +290,31 @@ fn a_failed_start_keeps_the_former_recording() {
 }
 
 #[test]
+fn a_recording_keeps_flushes_and_durable_writes() {
+    let kept = tempfile::tempdir().expect("a folder");
+    let trace = kept.path().join("trace").display().to_string();
+    let folder = Folder::new();
+    folder.file("two.toml", TWO);
+    let server = Server::start_in(folder, &["--config", "FOLDER/two.toml", "--record", &trace]);
+    let mut client = Client::of(&server.socket(), "db");
+    client.write(8192, &[7; 4096]).expect("it can be written");
+    client.flush().expect("it can be flushed");
+    let fua = CommandFlags { fua: true, ..CommandFlags::default() };
+    let cookie = client.send(wire::Command::Write, fua, 16_384, 4096, &[8; 4096]);
+    let answer = client.answers(1).remove(0);
+    assert!(answer.cookie == cookie && answer.result.is_ok(), "{:?}", answer.result);
+    drop(client);
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    let json = run(&["trace", "describe", "--json", &format!("{trace}.blktrace.0")]).json();
+    let all = &json["all"];
+    // The server flushes the device at its end, too.
+    let counts = ["writes", "flushes", "fua"].map(|name| all["mix"][name].as_u64());
+    assert_eq!((counts, all["requests"].as_u64()), ([Some(2), Some(2), Some(1)], Some(4)), "{json}");
+    assert_eq!((&all["phases"]["flush_q2c_ns"]["count"], &all["unfinished"]), (&2.into(), &0.into()), "{json}");
+}
+
+#[test]
 fn a_recording_is_read_by_blkparse() {
     let kept = tempfile::tempdir().expect("a folder");
     let trace = kept.path().join("trace").display().to_string();
@@ -309,5 +336,7 @@ fn a_recording_is_read_by_blkparse() {
     };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("Q  WS 16 + 8 [database]") && text.contains("C   R 16 + 8 [0]"), "{text}");
-    assert!(text.contains("Reads Completed:       10,       40KiB"), "{text}");
+    // The server flushes the device at its end. blkparse counts flushes of a device as reads.
+    assert!(text.contains("Reads Completed:       11,       40KiB"), "{text}");
+    assert!(text.contains("D  FN [hoistway]"), "{text}");
 }
