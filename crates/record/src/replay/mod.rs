@@ -21,7 +21,7 @@ mod request;
 mod trace;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::io;
 
 use hoistway_blockdev::DeviceError;
@@ -133,7 +133,12 @@ pub fn replay<E: Engine, T: ReplayTarget<E>>(
         replay.submit_due(target, engine, now_ns);
         target.run(engine, now_ns, &mut done);
         let took = done.len();
-        done.drain(..).for_each(|(index, error)| replay.over(index, error, now_ns));
+        for (index, error) in done.drain(..) {
+            match replay.data_after_flush(index, error.is_some()) {
+                Some(data) => target.submit(engine, now_ns, index, &data),
+                None => replay.over(index, error, now_ns),
+            }
+        }
         if replay.is_over() {
             return Ok(replay.outcome(now_ns));
         }
@@ -168,6 +173,8 @@ struct Replay<'a> {
     due: BinaryHeap<Reverse<(u64, u32)>>,
     /// The submission time of each request in flight; 0 for others.
     submitted_ns: Vec<u64>,
+    /// Writes in flight whose preflush has not completed.
+    flushing: HashSet<u32>,
     in_flight: usize,
     done: usize,
     stopped: bool,
@@ -184,6 +191,7 @@ impl<'a> Replay<'a> {
             dependents: None,
             due: BinaryHeap::new(),
             submitted_ns: vec![0; plan.requests().len()],
+            flushing: HashSet::new(),
             in_flight: 0,
             done: 0,
             stopped: false,
@@ -216,8 +224,23 @@ impl<'a> Replay<'a> {
             self.submitted_ns[index as usize] = now_ns.max(1);
             self.in_flight += 1;
             self.outcome.submitted(now_ns - due_ns, self.in_flight);
-            target.submit(engine, now_ns, index, request);
+            if request.preflush {
+                self.flushing.insert(index);
+                target.submit(engine, now_ns, index, &request.flush_step());
+            } else {
+                target.submit(engine, now_ns, index, request);
+            }
         }
+    }
+
+    /// Returns the data of a write whose preflush has completed. None if the request is complete, or
+    /// its preflush failed.
+    fn data_after_flush(&mut self, index: u32, failed: bool) -> Option<PlannedRequest> {
+        if !self.flushing.remove(&index) || failed {
+            return None;
+        }
+        let request = self.plan.requests().get(index as usize)?;
+        Some(PlannedRequest { preflush: false, ..*request })
     }
 
     /// Returns the next request to submit and its due time.

@@ -184,17 +184,8 @@ impl ReplayPlanBuilder {
             process,
             kind,
             durable: op.has(Rwbs::FUA),
+            preflush: flushes && kind == RequestKind::Write,
         };
-        // A write with a preceding flush is two requests.
-        if flushes && kind == RequestKind::Write {
-            self.requests.push(PlannedRequest {
-                kind: RequestKind::Flush,
-                offset: 0,
-                bytes: 0,
-                durable: false,
-                ..request
-            });
-        }
         self.requests.push(request);
     }
 }
@@ -243,10 +234,13 @@ impl ReplayPlan {
         if bits == 0 { 1 << 32 } else { 1 << bits.trailing_zeros() }
     }
 
-    /// Omits requests that a target does not support.
+    /// Omits requests, and flushes before writes, that a target does not support.
     pub fn omit(&mut self, discards: bool, flushes: bool) {
         let left_out = &mut self.left_out;
-        self.requests.retain(|request| {
+        self.requests.retain_mut(|request| {
+            if flushes && std::mem::take(&mut request.preflush) {
+                left_out.flushes += 1;
+            }
             let (count, is_out) = match request.kind {
                 RequestKind::Discard => (&mut left_out.discards, discards),
                 RequestKind::Flush => (&mut left_out.flushes, flushes),

@@ -30,6 +30,15 @@ pub struct PlannedRequest {
     pub kind: RequestKind,
     /// The write is durable when it completes (FUA).
     pub durable: bool,
+    /// The target is flushed before the write.
+    pub preflush: bool,
+}
+
+impl PlannedRequest {
+    /// Returns the flush before the data of a write with a preflush.
+    pub(super) fn flush_step(&self) -> PlannedRequest {
+        PlannedRequest { kind: RequestKind::Flush, offset: 0, bytes: 0, durable: false, preflush: false, ..*self }
+    }
 }
 
 impl RequestKind {

@@ -71,24 +71,35 @@ fn a_plan_has_bios_at_their_own_times_or_requests_as_dispatched() {
 }
 
 #[test]
-fn a_write_with_a_flush_is_two_requests_and_writes_can_be_omitted() {
+fn a_write_with_a_flush_is_one_request_and_writes_can_be_omitted() {
     let write = RequestRecord { op: Rwbs::WRITE.with(Rwbs::FLUSH).with(Rwbs::FUA), ..record(1, 0, 0, 9) };
     let flush = RequestRecord { op: Rwbs::WRITE.with(Rwbs::FLUSH), bytes: 0, ..record(1, 0, 1, 9) };
     let discard = RequestRecord { op: Rwbs::WRITE.with(Rwbs::DISCARD), ..record(1, 8, 2, 9) };
     let records = [write, flush, discard, record(1, 0, 3, 9)];
     let whole = plan(TraceLayer::Queue, false, &records);
     let kinds: Vec<RequestKind> = whole.requests().iter().map(|request| request.kind).collect();
-    assert_eq!(
-        kinds,
-        [RequestKind::Flush, RequestKind::Write, RequestKind::Flush, RequestKind::Discard, RequestKind::Read]
-    );
-    assert!(whole.requests()[1].durable);
-    assert_eq!(whole.changing(), 4);
+    assert_eq!(kinds, [RequestKind::Write, RequestKind::Flush, RequestKind::Discard, RequestKind::Read]);
+    assert!(whole.requests()[0].durable && whole.requests()[0].preflush);
+    assert_eq!(whole.changing(), 3);
     let reads = plan(TraceLayer::Queue, true, &records);
     assert_eq!((reads.requests().len(), reads.left_out().changing), (1, 3));
     let mut able = whole.clone();
     able.omit(true, true);
     assert_eq!((able.requests().len(), able.left_out().discards, able.left_out().flushes), (2, 1, 2));
+}
+
+#[test]
+fn a_write_with_a_preflush_waits_for_the_flush() {
+    // Eight writes go to the cache of the disk; the ninth is written after them.
+    let write = |at: u64, op: Rwbs| RequestRecord { op, ..record(1, at * 1_000_000, at * 100_000_000, u64::MAX) };
+    let latency_ns = |last: Rwbs| {
+        let records: Vec<RequestRecord> = (0..8).map(|at| write(at, Rwbs::WRITE)).chain([write(8, last)]).collect();
+        let outcome = on_drive(&plan(TraceLayer::Queue, false, &records), "cmr-4tb", Timing::Asap { depth: 1 }, 1.0);
+        assert_eq!((outcome.failed, outcome.replayed.kinds[1].requests), (0, 9));
+        outcome.replayed.elapsed_ns
+    };
+    let [cached, flushed] = [Rwbs::WRITE, Rwbs::WRITE.with(Rwbs::FLUSH)].map(latency_ns);
+    assert!(flushed > cached + 10_000_000, "{flushed} {cached}");
 }
 
 #[test]
