@@ -76,6 +76,11 @@ pub struct Attribute {
 }
 
 impl Queue {
+    /// Reads the queue of a whole device; `None` if the device has none.
+    pub fn of(device: &SysfsDevice) -> Option<Queue> {
+        Queue::read(device.path())
+    }
+
     /// Reads the queue of a device; `None` if the device has none.
     pub(crate) fn read(device: &Path) -> Option<Queue> {
         let directory = device.join("queue");

@@ -26,6 +26,7 @@
 //! - The rule that a process follows (closed, timer, open): [`dependencies`].
 //! - What a page of a trace shows: the crate `overview`.
 //! - Messages of elevators: `describe/notes.rs` counts them, the crate `overview` parses them.
+//! - Settings of queues in a trace: [`queue_settings`].
 //! - Selection of a part: `cut.rs`. Names of files: [`files`].
 //!
 #![doc = include_str!("../README.md")]
@@ -63,6 +64,7 @@ pub mod parquet;
 mod payload;
 pub mod perfetto;
 mod process_names;
+pub mod queue_settings;
 mod record_counts;
 pub mod reorder;
 pub mod request;

@@ -236,6 +236,49 @@ fn blkparse_reads_the_files_of_each_cpu() {
     assert!(text.contains("[dd]"), "{text}");
 }
 
+#[test]
+fn a_recording_stores_the_scheduler_the_queue_and_synchronous_writes() {
+    let Some(device) = Loop::new() else { return };
+    let [trace, converted] = ["trace", "trace.csv"].map(|name| device.folder.name(name));
+    let scheduler = ["mq-deadline", "bfq"].into_iter().find(|name| {
+        let chosen = std::fs::write(device.queue("scheduler"), name);
+        chosen.is_ok()
+    });
+    let tunables = device.queue("iosched");
+    let tunable = ["read_expire", "slice_idle"].into_iter().find(|name| {
+        // Both take 8 ms; the defaults are 500 ms and 8 ms.
+        std::fs::write(tunables.join(name), "8").is_ok()
+    });
+    let (Some(scheduler), Some(tunable)) = (scheduler, tunable) else {
+        return skipped("the kernel has neither mq-deadline nor bfq").unwrap_or_default();
+    };
+    // The kernel rounds times to its ticks.
+    let attribute = |path: PathBuf| std::fs::read_to_string(path).expect("an attribute").trim().to_owned();
+    let value = attribute(tunables.join(tunable));
+    let output = format!("of={}", device.path);
+    let ran =
+        device.record(&["-o", &trace, "--", "dd", "if=/dev/zero", &output, "bs=4k", "count=5", "oflag=direct,dsync"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(run(&["trace", "convert", &trace, "--as", "csv", "-o", &converted]).code, Some(0));
+    for trace in [&trace, &converted] {
+        let json = run(&["trace", "describe", "--json", trace]).json();
+        let settings = &json["devices"][0]["settings"];
+        assert_eq!(settings["schedulers"][0]["name"], scheduler, "{json}");
+        assert_eq!(settings["schedulers"][0]["tunables"][tunable], value, "{json}");
+        assert_eq!(settings["queue"]["rotational"], attribute(device.queue("rotational")));
+        assert!(settings["queue"]["nr_requests"].is_string(), "{json}");
+        // Each write is durable: by FUA, by a flush after it, or by both.
+        let (mix, phases) = (&json["all"]["mix"], &json["all"]["phases"]);
+        assert_eq!(mix["writes"], 5, "{json}");
+        let durable = mix["fua"].as_u64().unwrap() + mix["flushes"].as_u64().unwrap();
+        assert!(durable >= 5 || settings["queue"]["write_cache"] == "through", "{json}");
+        assert_eq!(phases["postflush_ns"]["count"], mix["fua"], "a loop device has no FUA: {json}");
+        assert_eq!(json["all"]["unfinished"], 0, "{json}");
+        let text = run(&["trace", "describe", trace]).out;
+        assert!(text.contains(&format!("was recorded under {scheduler} (")), "{text}");
+    }
+}
+
 /// A descriptor is looked up while its process exists, which a busy machine may be too slow for:
 /// then the program runs for longer.
 #[test]

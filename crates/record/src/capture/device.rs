@@ -5,12 +5,28 @@ use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use hoistway_machine::{DeviceNumber, Root, SysfsDevice};
+use hoistway_machine::{Attribute, DeviceNumber, Queue, Root, SysfsDevice, WriteCache};
+use hoistway_trace::queue_settings::{QueueSettings, SchedulerSettings};
 
 use super::CaptureError;
 
 /// The size of a sector in traces, in bytes.
 const SECTOR_BYTES: u64 = 512;
+
+/// The attributes of a queue that a recording stores.
+const STORED_SETTINGS: [&str; 11] = [
+    "fua",
+    "logical_block_size",
+    "max_sectors_kb",
+    "nomerges",
+    "nr_requests",
+    "physical_block_size",
+    "queue_depth",
+    "read_ahead_kb",
+    "rotational",
+    "rq_affinity",
+    "wbt_lat_usec",
+];
 
 /// A block device that the kernel can trace, whole or a partition.
 #[derive(Clone, Debug)]
@@ -23,6 +39,8 @@ pub struct TracedDevice {
     pub major: u32,
     /// The minor device number.
     pub minor: u32,
+    /// The whole device.
+    pub(super) disk: Option<SysfsDevice>,
     /// The directory of the device in sysfs.
     pub(super) sysfs: PathBuf,
     /// The device numbers, as of `stat`, of the device, its disk and the partitions of either: file
@@ -73,6 +91,7 @@ impl TracedDevice {
             name,
             major: own.major,
             minor: own.minor,
+            disk: Some(disk),
             sysfs,
             family,
             traced_as,
@@ -86,6 +105,30 @@ impl TracedDevice {
         let fields: Vec<u64> = text.split_whitespace().filter_map(|field| field.parse().ok()).collect();
         // Reads, writes, discards and flushes (the kernel's Documentation/block/stat.rst).
         Some([0, 4, 11, 15].iter().filter_map(|at| fields.get(*at)).sum())
+    }
+
+    /// Reads the scheduler, its tunables, and the settings of the queue of the disk. The result is
+    /// empty for a device without a queue of requests.
+    pub fn queue_settings(&self) -> QueueSettings {
+        let Some(queue) = self.disk.as_ref().and_then(Queue::of) else { return QueueSettings::default() };
+        let values = |attributes: &[Attribute], wanted: &dyn Fn(&str) -> bool| {
+            let wanted = attributes.iter().filter(|attribute| wanted(&attribute.name));
+            wanted.map(|attribute| (attribute.name.clone(), attribute.value.clone())).collect()
+        };
+        let tunables = values(&queue.tunables, &|_| true);
+        let mut settings = QueueSettings {
+            schedulers: queue.scheduler.map(|name| SchedulerSettings { name, tunables }).into_iter().collect(),
+            queue: values(&queue.settings, &|name| STORED_SETTINGS.contains(&name)),
+        };
+        let write_cache = queue.write_cache.map(|policy| match policy {
+            WriteCache::Back => "back",
+            WriteCache::Through => "through",
+        });
+        let hardware_queues = queue.hardware_queues.map(|count| count.to_string());
+        let more = [("write_cache", write_cache.map(str::to_owned)), ("hardware_queues", hardware_queues)];
+        let more = more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        settings.queue.extend(more);
+        settings
     }
 
     /// Returns true if the file is on the device, so that writing the file makes requests.

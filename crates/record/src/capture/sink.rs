@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use hoistway_machine::{OpenUnusedError, create_unused};
 use hoistway_trace::blktrace::Writer;
+use hoistway_trace::queue_settings::QueueSettings;
 use hoistway_trace::{Action, DeviceId, Event};
 
 use super::device::TracedDevice;
@@ -33,12 +33,12 @@ pub enum Output {
 /// Orders records and writes them.
 pub struct Sink {
     output: Output,
+    traced: TracedDevice,
+    /// The settings of the queue that were written last.
+    settings: QueueSettings,
     files: Vec<Option<BufWriter<File>>>,
     paths: Vec<PathBuf>,
     device: u32,
-    traced_as: Vec<u32>,
-    /// The sectors of a partition on its disk.
-    sectors: Option<Range<u64>>,
     /// The bytes of records that are not written yet, and the position of each.
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
@@ -102,11 +102,11 @@ impl Sink {
     pub fn create(output: Output, device: &TracedDevice) -> Result<Sink, CaptureError> {
         let mut sink = Sink {
             output,
+            traced: device.clone(),
+            settings: QueueSettings::default(),
             files: Vec::new(),
             paths: Vec::new(),
             device: device.major << 20 | device.minor & 0xf_ffff,
-            traced_as: device.traced_as.clone(),
-            sectors: device.sectors.clone(),
             bytes: Vec::new(),
             pieces: Vec::new(),
             sequences: Vec::new(),
@@ -123,6 +123,7 @@ impl Sink {
         sink.file_of(0)?;
         let note = sink.note(Action::Timestamp, now_ns(), (0, 0), &since_1970_ns().to_be_bytes());
         sink.write_to(0, &note)?;
+        sink.write_settings(now_ns())?;
         Ok(sink)
     }
 
@@ -231,6 +232,7 @@ impl Sink {
     /// A file cannot be written.
     pub fn finish(mut self) -> Result<SinkSummary, CaptureError> {
         self.write_until(u64::MAX)?;
+        self.write_settings(self.written_ns)?;
         for (file, path) in self.files.iter_mut().zip(&self.paths) {
             if let Some(file) = file {
                 file.flush().map_err(|cause| CaptureError::Output { path: path.clone(), cause })?;
@@ -247,12 +249,28 @@ impl Sink {
         })
     }
 
+    /// Writes the settings of the queue as messages, if they differ from the last written ones.
+    fn write_settings(&mut self, time_ns: u64) -> Result<(), CaptureError> {
+        let settings = self.traced.queue_settings();
+        if settings == self.settings {
+            return Ok(());
+        }
+        // Requests of a partition are in the queue of its disk.
+        let disk = self.traced.traced_as.last().copied().unwrap_or(self.device);
+        for text in settings.messages() {
+            self.write_to(0, &note_of(disk, Action::Message, time_ns, (0, 0), text.as_bytes()))?;
+        }
+        self.settings = settings;
+        Ok(())
+    }
+
     fn push(&mut self, head: &Head, record: &[u8], lost: u64) {
         self.lost += lost;
         // The kernel puts requests at sector 0 of the disk into the trace of every partition.
-        let is_outside =
-            !head.is_note() && head.bytes > 0 && self.sectors.as_ref().is_some_and(|own| !own.contains(&head.sector));
-        if is_outside || (head.has_device() && !self.traced_as.contains(&head.device)) {
+        let is_outside = !head.is_note()
+            && head.bytes > 0
+            && self.traced.sectors.as_ref().is_some_and(|own| !own.contains(&head.sector));
+        if is_outside || (head.has_device() && !self.traced.traced_as.contains(&head.device)) {
             self.foreign += 1;
             return;
         }
@@ -327,13 +345,9 @@ impl Sink {
         self.write_to(cpu, &note)
     }
 
-    /// Creates a note record.
-    fn note(&self, action: Action, time_ns: u64, (cpu, pid): (u32, u32), payload: &[u8]) -> Vec<u8> {
-        let event = Event { device: DeviceId(self.device), cpu, pid, ..Event::new(time_ns, action) };
-        let mut writer = Writer::new(Vec::new());
-        let written = writer.event(&event, payload);
-        debug_assert!(written.is_ok(), "memory takes everything");
-        writer.into_inner()
+    /// Creates a note record of the device.
+    fn note(&self, action: Action, time_ns: u64, cpu_pid: (u32, u32), payload: &[u8]) -> Vec<u8> {
+        note_of(self.device, action, time_ns, cpu_pid, payload)
     }
 
     fn write_to(&mut self, cpu: u32, bytes: &[u8]) -> Result<(), CaptureError> {
@@ -363,6 +377,15 @@ impl Sink {
             None => Err(CaptureError::Output { path: path.clone(), cause: io::ErrorKind::NotFound.into() }),
         }
     }
+}
+
+/// Creates a note record.
+fn note_of(device: u32, action: Action, time_ns: u64, (cpu, pid): (u32, u32), payload: &[u8]) -> Vec<u8> {
+    let event = Event { device: DeviceId(device), cpu, pid, ..Event::new(time_ns, action) };
+    let mut writer = Writer::new(Vec::new());
+    let written = writer.event(&event, payload);
+    debug_assert!(written.is_ok(), "memory takes everything");
+    writer.into_inner()
 }
 
 impl Output {
@@ -400,6 +423,7 @@ mod tests {
             name: "loop".into(),
             major: 7,
             minor: 0,
+            disk: None,
             sysfs: PathBuf::new(),
             family: Vec::new(),
             traced_as: vec![DEVICE],
@@ -459,7 +483,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");
         let mut sink = sink(Output::One(path.clone()));
-        sink.sectors = Some(2048..4096);
+        sink.traced.sectors = Some(2048..4096);
         for (time_ns, sector, bytes) in [(10, 0u64, 4096u32), (20, 2048, 4096), (30, 0, 0), (40, 4096, 512)] {
             let mut bytes_of = record(time_ns, QUEUE, NO_PROCESS, DEVICE, 0, b"");
             bytes_of[16..24].copy_from_slice(&sector.to_ne_bytes());

@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event};
+use crate::queue_settings::QueueSettings;
 use crate::request::{RequestRecord, RequestTracker};
 use crate::source::{ReadError, Source};
 use distribution::{DepthHistogram, Distribution};
@@ -125,6 +126,8 @@ pub struct DeviceFigures {
     pub read_bytes: u64,
     /// Number of bytes written or discarded.
     pub write_bytes: u64,
+    /// Scheduler and queue of the device, if the recorder stored them.
+    pub settings: QueueSettings,
 }
 
 /// Distributions of queue depths. A bio that has not been merged counts as a request.
@@ -257,6 +260,7 @@ struct Device {
     requests: u64,
     read_bytes: u64,
     write_bytes: u64,
+    settings: QueueSettings,
     last_queued_ns: Option<u64>,
     /// End sector of the last submission.
     end_at_q: Option<u64>,
@@ -303,7 +307,7 @@ impl Counters {
             // Process names and clocks can be much older than the trace.
             match event.action {
                 Action::Process => return self.processes.name(event.pid, payload),
-                Action::Message => self.notes.take(payload),
+                Action::Message => self.message(event.device, payload),
                 _ => return,
             }
         }
@@ -329,6 +333,16 @@ impl Counters {
             }
             _ => {}
         }
+    }
+
+    fn message(&mut self, device: DeviceId, payload: &[u8]) {
+        if payload.starts_with(b"hoistway ")
+            && let Ok(text) = std::str::from_utf8(payload)
+            && self.devices.entry(device).or_default().settings.apply_message(text)
+        {
+            return;
+        }
+        self.notes.take(payload);
     }
 
     fn after(&mut self, event: &Event, tracker: &RequestTracker) {
@@ -397,6 +411,7 @@ impl Counters {
             requests: device.requests,
             read_bytes: device.read_bytes,
             write_bytes: device.write_bytes,
+            settings: device.settings,
         };
         let merge_share = if all.bios == 0 { 0.0 } else { all.merged as f64 / all.bios as f64 };
         let depth = self.depth.figures();

@@ -39,6 +39,10 @@ pub fn whole(name: &str, description: &Description, top: usize, out: &mut Out) -
     out.table(&mut tables::sizes(all))?;
     out.line("")?;
     remarks(description, out)?;
+    for device in description.devices.iter().filter(|device| !device.settings.is_empty()) {
+        out.line("")?;
+        out.paragraph(0, &format!("{} was recorded under {}.", device.device, device.settings))?;
+    }
     notes(description, out)
 }
 
