@@ -7,13 +7,16 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::whatif::{
-    Confidence, Fidelity, LoadedTrace, LoopModel, Machine, Model, TraceContents, Unvalidated, WhatifError,
-    service_times,
+    Confidence, Fidelity, LoadedTrace, LoopModel, Machine, Model, RecordedSetting, TraceContents, Unvalidated,
+    WhatifError, service_times,
 };
 use hoistway_core::Kind;
 use hoistway_drive::fit::{FitOptions, FitProfileError, FittedProfile, fit_profile};
 use hoistway_drive::{Drive, Profile};
 use hoistway_sim::{Comparison, Kernel, Setting};
+
+/// The least recorded number of requests of a queue that is plausible.
+const NR_REQUESTS_MIN: u32 = 4;
 
 /// The name of a drive that is fitted to a trace.
 const FITTED_NAME: &str = "fitted-to-the-trace";
@@ -191,7 +194,9 @@ impl TraceCase {
             depth_max: depth_max.or(setting.depth),
             kernel,
             groups: setting.is_server,
-            settings,
+            settings: with_recorded(&setting, recorded_under, settings, &mut notes),
+            nr_requests: setting.queue.number("nr_requests").filter(|requests| *requests >= NR_REQUESTS_MIN),
+            max_sectors: setting.queue.number("max_sectors_kb").map(|kib| kib.saturating_mul(2)).filter(|max| *max > 0),
             seed: 1,
         };
         let model = match contents.has_completions() {
@@ -236,6 +241,27 @@ impl TraceCase {
     pub fn duration_ns(&self) -> u64 {
         self.model.recording().length_ns()
     }
+}
+
+/// The given settings, and the recorded ones of the elevator of the recording that the caller did
+/// not set. A note lists them.
+fn with_recorded(
+    setting: &RecordedSetting,
+    recorded_under: Option<Kind>,
+    mut given: Vec<Setting>,
+    notes: &mut Vec<String>,
+) -> Vec<Setting> {
+    let is_given = |recorded: &Setting| {
+        given.iter().any(|own| own.elevator == recorded.elevator && own.tunable == recorded.tunable)
+    };
+    let recorded = recorded_under.map(|kind| setting.tunables(kind)).unwrap_or_default();
+    let recorded: Vec<Setting> = recorded.into_iter().filter(|recorded| !is_given(recorded)).collect();
+    if !recorded.is_empty() {
+        let texts: Vec<&str> = recorded.iter().map(Setting::text).collect();
+        notes.push(format!("the trace names tunables, which are used: {}", texts.join(", ")));
+    }
+    given.extend(recorded);
+    given
 }
 
 fn recorded_elevator(name: &str, loaded: &LoadedTrace) -> Result<Kind, TraceCaseError> {

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use hoistway_core::Kind;
+use hoistway_machine::elevator_of_scheduler;
+use hoistway_sim::Setting;
 use hoistway_trace::dependencies::ProcessRequests;
+use hoistway_trace::queue_settings::QueueSettings;
 use hoistway_trace::request::{RequestRecord, RequestTracker};
 use hoistway_trace::{Action, Batch, DeviceId, RecordCounts, Source};
 
@@ -26,8 +29,8 @@ pub struct LoadedTrace {
     pub notes: Vec<String>,
 }
 
-/// The elevator, queue depth and drive under which the requests of a device were recorded, from the
-/// messages of the device in the trace (blktrace's `m` events).
+/// The elevator with its tunables, queue and drive under which the requests of a device were
+/// recorded, from the messages of the device in the trace (blktrace's `m` events).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedSetting {
     /// The elevators without repetition, in the order of their first use; empty if unknown.
@@ -38,6 +41,8 @@ pub struct RecordedSetting {
     pub drive: Option<String>,
     /// True if hoistway recorded the trace, false for a kernel.
     pub is_server: bool,
+    /// The tunables of the schedulers, and the settings of the queue.
+    pub queue: QueueSettings,
 }
 
 impl LoadedTrace {
@@ -187,9 +192,26 @@ fn choose_device(
 }
 
 impl RecordedSetting {
-    /// Applies a message of the trace. hoistway writes `elevator bfq, depth 1, drive ssd`; messages
-    /// of the kernel's elevators start with `bfq` or `cfq`. Other messages have no effect.
+    /// The recorded tunables of an elevator that differ from their defaults. Tunables that the
+    /// simulated elevator does not have, and values that it does not take, are left out.
+    pub fn tunables(&self, kind: Kind) -> Vec<Setting> {
+        let used = self.queue.schedulers.iter().filter(|used| elevator_of_scheduler(&used.name) == Some(kind));
+        let values = used.flat_map(|used| &used.tunables);
+        let name = kind.info().name;
+        let settings = values.filter_map(|(tunable, value)| Setting::parse(&format!("{name}.{tunable}={value}")).ok());
+        let default = |setting: &Setting| kind.info().tunables.iter().find(|row| row.name == setting.tunable);
+        settings.filter(|setting| default(setting).is_some_and(|row| row.default != setting.value)).collect()
+    }
+
+    /// Applies a message of the trace. hoistway writes `elevator bfq, depth 1, drive ssd` and the
+    /// messages of [`QueueSettings`]; messages of the kernel's elevators start with `bfq` or `cfq`.
+    /// Other messages have no effect.
     fn apply_message(&mut self, message: &str) {
+        if self.queue.apply_message(message) {
+            let last = self.queue.schedulers.last().and_then(|used| elevator_of_scheduler(&used.name));
+            self.depth = self.queue.number("queue_depth").or(self.depth);
+            return last.into_iter().for_each(|kind| self.add_elevator(kind));
+        }
         let mut parts = message.split(", ");
         let from_hoistway =
             parts.next().and_then(|part| part.strip_prefix("elevator ")).and_then(hoistway_custom::find);
@@ -204,9 +226,11 @@ impl RecordedSetting {
                 }
             }
         }
-        if let Some(kind) = from_hoistway.or(from_kernel)
-            && !self.elevators.contains(&kind)
-        {
+        from_hoistway.or(from_kernel).into_iter().for_each(|kind| self.add_elevator(kind));
+    }
+
+    fn add_elevator(&mut self, kind: Kind) {
+        if !self.elevators.contains(&kind) {
             self.elevators.push(kind);
         }
     }
@@ -226,9 +250,27 @@ mod tests {
             depth: Some(1),
             drive: Some("sata-7200-2006".into()),
             is_server: true,
+            queue: QueueSettings::default(),
         };
         assert_eq!(setting, expected);
         setting.apply_message("elevator noop");
+        assert_eq!(setting.elevators, [Kind::Bfq, Kind::Noop]);
+    }
+
+    #[test]
+    fn messages_of_a_recorder_name_the_scheduler_its_tunables_and_the_queue() {
+        let mut setting = RecordedSetting::default();
+        setting.apply_message("hoistway scheduler bfq: slice_idle=0 low_latency=1 unknown_to_the_simulator=7");
+        setting.apply_message("hoistway queue: nr_requests=64 queue_depth=32");
+        assert_eq!(
+            (setting.elevators.as_slice(), setting.depth, setting.is_server),
+            (&[Kind::Bfq][..], Some(32), false)
+        );
+        let tunables: Vec<String> =
+            setting.tunables(Kind::Bfq).iter().map(|setting| setting.text().to_owned()).collect();
+        assert_eq!(tunables, ["bfq.slice_idle=0"], "the others have their defaults, or are unknown");
+        assert!(setting.tunables(Kind::Noop).is_empty());
+        setting.apply_message("hoistway scheduler none:");
         assert_eq!(setting.elevators, [Kind::Bfq, Kind::Noop]);
     }
 

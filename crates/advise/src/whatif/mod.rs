@@ -39,6 +39,8 @@
 //!     kernel: None,
 //!     groups: false,
 //!     settings: Vec::new(),
+//!     nr_requests: None,
+//!     max_sectors: None,
 //!     seed: 1,
 //! };
 //! let cancel = AtomicBool::new(false);

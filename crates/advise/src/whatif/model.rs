@@ -16,7 +16,7 @@ use hoistway_trace::request::ABANDON_AFTER_NS;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::recording::{RecordedProcess, Recording, WhatifError, end_of, op_of};
+use super::recording::{RecordedProcess, Recording, WhatifError, end_of, is_flush, op_of};
 use super::submissions::{LoopModel, assumed_pattern, divide_into_streams};
 use super::turnaround::IdleTimes;
 
@@ -46,6 +46,12 @@ pub struct Machine {
     pub groups: bool,
     /// Tunables that differ from their defaults.
     pub settings: Vec<Setting>,
+    /// Requests that the queue holds, as recorded; `None` for the number of the kernel, or no limit
+    /// without a kernel.
+    pub nr_requests: Option<u32>,
+    /// The largest request in sectors, as recorded; `None` for that of the kernel, or 1 MiB without
+    /// a kernel.
+    pub max_sectors: Option<u32>,
     /// Seed of random numbers, for drive models that use some.
     pub seed: u64,
 }
@@ -68,7 +74,8 @@ impl Model {
     /// [`WhatifError::Nothing`] if the recording has no completed request with data.
     pub fn new(recording: Recording) -> Result<Model, WhatifError> {
         let (recording, notes) = with_data(recording);
-        let has_completed = |process: &RecordedProcess| process.requests.iter().any(SubmittedRequest::is_completed);
+        let is_completed = |request: &SubmittedRequest| request.is_completed() && request.bytes > 0;
+        let has_completed = |process: &RecordedProcess| process.requests.iter().any(is_completed);
         if !recording.processes.iter().any(has_completed) {
             return Err(WhatifError::Nothing);
         }
@@ -92,7 +99,7 @@ impl Model {
     /// [`WhatifError::Nothing`] if the recording has no request with data.
     pub fn of_submissions(recording: Recording, loop_model: LoopModel) -> Result<Model, WhatifError> {
         let (mut recording, notes) = with_data(recording);
-        if recording.processes.is_empty() {
+        if !recording.processes.iter().flat_map(|process| &process.requests).any(|request| request.bytes > 0) {
             return Err(WhatifError::Nothing);
         }
         let has_streams = divide_into_streams(&mut recording);
@@ -224,14 +231,15 @@ fn think_ns(wait: Release) -> Option<u64> {
     }
 }
 
-/// The recording without requests that have no data, the processes in the order of their ids, and
-/// notes on what was left out.
+/// The recording with the requests that have data or are flushes, the processes in the order of their
+/// ids, and notes on what was left out.
 fn with_data(mut recording: Recording) -> (Recording, Vec<String>) {
     let mut left_out: BTreeMap<&str, u64> = BTreeMap::new();
     for process in &mut recording.processes {
         process.requests.retain(|request| {
             let why = match op_of(request.op) {
-                None => "without a direction (flushes without data among them)",
+                _ if is_flush(request) => return true,
+                None => "without a direction",
                 Some(_) if request.bytes == 0 => "without data",
                 Some(_) => return true,
             };
@@ -247,8 +255,9 @@ fn with_data(mut recording: Recording) -> (Recording, Vec<String>) {
 
 fn scripted(request: &SubmittedRequest, wait: &Release, idle_ns: u64) -> ScriptedRequest {
     ScriptedRequest {
-        op: op_of(request.op).unwrap_or(Op::Read),
+        op: if is_flush(request) { Op::Flush } else { op_of(request.op).unwrap_or(Op::Read) },
         flags: flags_of(request.op),
+        preflush: request.bytes > 0 && request.op.has(Rwbs::FLUSH),
         sector: request.sector,
         sectors: request.bytes.div_ceil(512),
         wait: *wait,
@@ -304,7 +313,7 @@ fn script(
     // Requests in flight at the end of the recording come after it.
     let is_kept = |request: &SubmittedRequest| request.is_completed() || none_completed;
     let kept = || requests.iter().filter(|request| is_kept(request));
-    let first_sector = kept().map(|request| request.sector).min().unwrap_or(0);
+    let first_sector = kept().filter(|request| !is_flush(request)).map(|request| request.sector).min().unwrap_or(0);
     let end_sector = kept().map(end_of).max().unwrap_or(0);
     let scripted_requests =
         requests.iter().zip(&finding.waits).zip(idle_ns).filter(|((request, _), _)| is_kept(request));
@@ -327,7 +336,8 @@ fn script(
 
 /// Returns true if most requests start where one of the last few ended.
 fn is_sequential(requests: &[SubmittedRequest]) -> bool {
-    let follows = |(index, next): &(usize, &SubmittedRequest)| {
+    let requests: Vec<&SubmittedRequest> = requests.iter().filter(|request| !is_flush(request)).collect();
+    let follows = |(index, next): &(usize, &&SubmittedRequest)| {
         requests[index.saturating_sub(RECENT)..*index].iter().any(|before| end_of(before) == next.sector)
     };
     let following = requests.iter().enumerate().filter(follows).count();
@@ -349,6 +359,10 @@ fn host(machine: &Machine, processes: usize) -> HostConfig {
         host.queue.max_sectors = MAX_SECTORS;
         host.queue.ordered = OrderedMode::None;
     }
+    if let Some(nr_requests) = machine.nr_requests {
+        (host.queue.nr_requests, host.pool_follows_drive) = (Some(nr_requests), false);
+    }
+    host.queue.max_sectors = machine.max_sectors.unwrap_or(host.queue.max_sectors);
     host
 }
 

@@ -47,6 +47,11 @@ pub(super) fn op_of(op: Rwbs) -> Option<Op> {
     }
 }
 
+/// Returns true for a flush without data.
+pub(super) fn is_flush(request: &SubmittedRequest) -> bool {
+    request.bytes == 0 && request.op.has(Rwbs::FLUSH)
+}
+
 /// The sector after a request.
 pub(super) fn end_of(request: &SubmittedRequest) -> u64 {
     request.sector.saturating_add(u64::from(request.bytes).div_ceil(512))

@@ -42,7 +42,7 @@ fn served(record: &RequestRecord, begin_ns: u64) -> Option<(u64, u64, Access)> {
         return None;
     }
     let access = Access { op, sector: record.sector, sectors: record.bytes.div_ceil(512) };
-    Some((begin_ns, record.completed_ns?, access))
+    Some((begin_ns, record.data_completed_ns()?, access))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis, Release, ReleaseDelay, SubmittedRequest};
 
-use super::recording::{RecordedProcess, Recording, end_of, op_of};
+use super::recording::{RecordedProcess, Recording, end_of, is_flush, op_of};
 
 /// Least number of requests of a sequential stream that counts as a process of its own.
 const STREAM_REQUESTS_MIN: usize = 16;
@@ -161,6 +161,9 @@ pub(super) fn divide_into_streams(recording: &mut Recording) -> bool {
     true
 }
 
+/// The stream of flushes, which continue none.
+const NO_STREAM: usize = usize::MAX;
+
 /// A sequential stream.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
@@ -175,6 +178,10 @@ fn streams_of(requests: &[SubmittedRequest]) -> (Vec<Stream>, Vec<Option<usize>>
     // The stream that a request at this sector would continue.
     let mut open: HashMap<(bool, u64), usize> = HashMap::new();
     for request in requests {
+        if is_flush(request) {
+            of_request.push(NO_STREAM);
+            continue;
+        }
         let writes = op_of(request.op) != Some(hoistway_core::Op::Read);
         let stream = open.remove(&(writes, request.sector)).unwrap_or_else(|| {
             all.push(Stream { writes, requests: 0 });

@@ -21,6 +21,8 @@ fn machine() -> Machine {
         kernel: None,
         groups: false,
         settings: Vec::new(),
+        nr_requests: None,
+        max_sectors: None,
         seed: 1,
     }
 }
@@ -121,6 +123,48 @@ fn a_reader_and_a_writer_are_predicted_together() {
         model.predict(&[Kind::Deadline], &machine(), false, &|_| {}, &AtomicBool::new(false)).expect("a run");
     let [reader, writer] = predicted.runs[0].processes.as_slice() else { panic!("two processes") };
     assert!(reader.write.ios == 0 && writer.read.ios == 0 && writer.write.ios > 1_000, "{}", writer.write.ios);
+}
+
+/// A process that writes 4 KiB in 0.1 ms, syncs it in 30 ms, and pauses for 1 ms. The sync is a flush
+/// after the write, or FUA.
+fn syncing(with_fua: bool) -> RecordedProcess {
+    let mut requests = Vec::new();
+    let mut at_ns = 0;
+    while at_ns + 31_100_000 <= LENGTH_NS {
+        let written_ns = at_ns + if with_fua { 30_100_000 } else { 100_000 };
+        let sector = 8 * (requests.len() as u64 * 7_919 % 100_000);
+        let op = if with_fua { Rwbs::WRITE.with(Rwbs::FUA) } else { Rwbs::WRITE };
+        let write = SubmittedRequest { queued_ns: at_ns, completed_ns: written_ns, sector, bytes: 4096, op };
+        requests.push(write);
+        if !with_fua {
+            let (queued_ns, completed_ns) = (written_ns, written_ns + 30_000_000);
+            let op = Rwbs::WRITE.with(Rwbs::FLUSH).with(Rwbs::SYNC);
+            requests.push(SubmittedRequest { queued_ns, completed_ns, sector: 0, bytes: 0, op });
+        }
+        at_ns += 31_100_000;
+    }
+    RecordedProcess { name: "database".into(), pid: 7, requests }
+}
+
+#[test]
+fn a_process_that_waited_for_flushes_waits_for_those_of_the_drive_and_not_for_a_pause() {
+    // The flash flushes in 3.2 ms, and the time of a write.
+    let profile = Profile::builtin("ssd-sata-consumer").expect("a built-in profile");
+    for with_fua in [false, true] {
+        let model = model(vec![syncing(with_fua)]);
+        assert!(model.notes().is_empty(), "no flush is left out: {:?}", model.notes());
+        let (_, finding) = model.findings().next().expect("a process");
+        assert_eq!((finding.pattern, finding.think_ns[3]), (Pattern::Closed { depth: 1 }, MS));
+        let machine = Machine { profile: profile.clone(), ..machine() };
+        let runs = model.run_each(&[Kind::Noop, Kind::MqDeadline], &machine, &AtomicBool::new(false)).expect("a run");
+        for run in &runs {
+            let requests = run.processes[0].write.ios;
+            let cycles = if with_fua { requests } else { requests / 2 };
+            // 321 are recorded; 10 s / (3 ms + 1 ms) are 2,500 at most. A write with FUA may cost less.
+            let most = if with_fua { 10_000 } else { 2_500 };
+            assert!((1_500..most).contains(&cycles), "{} with FUA {with_fua}: {cycles}", run.elevator);
+        }
+    }
 }
 
 #[test]

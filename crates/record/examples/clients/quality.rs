@@ -127,6 +127,8 @@ fn predict(
         kernel: None,
         groups: loaded.setting.is_server,
         settings: Vec::new(),
+        nr_requests: None,
+        max_sectors: None,
         seed: 1,
     };
     let cancel = AtomicBool::new(false);

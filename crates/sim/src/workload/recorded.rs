@@ -54,10 +54,12 @@ pub struct RequestScript {
 /// A request of a script.
 #[derive(Clone, Copy, Debug)]
 pub struct ScriptedRequest {
-    /// The operation.
+    /// The operation; a flush of the drive's cache has no sectors.
     pub op: Op,
     /// The flags of the bio.
     pub flags: Flags,
+    /// True for a write before which the drive's cache is flushed.
+    pub preflush: bool,
     /// First sector of 512 bytes on the drive.
     pub sector: u64,
     /// Number of sectors.
@@ -95,7 +97,8 @@ impl RecordedWorkload {
 impl RequestScript {
     /// The job that describes the process in a run of `length_ns`, or in one without an end.
     fn job(&self, length_ns: Option<u64>) -> Job {
-        let has = |reads: bool| self.requests.iter().any(|request| (request.op == Op::Read) == reads);
+        let data = || self.requests.iter().filter(|request| request.op != Op::Flush);
+        let has = |reads: bool| data().any(|request| (request.op == Op::Read) == reads);
         Job {
             name: self.name.clone(),
             rw: match (has(true), has(false)) {
@@ -221,6 +224,7 @@ mod tests {
         let request = |wait: &Release| ScriptedRequest {
             op: Op::Read,
             flags: Flags::NONE,
+            preflush: false,
             sector: 8,
             sectors: 8,
             wait: *wait,

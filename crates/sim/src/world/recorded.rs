@@ -40,7 +40,7 @@ impl<S: Observer> World<S> {
     /// Submits a recorded request that was due at `due_ns`; a request longer than the queue's limit
     /// is submitted in pieces.
     fn begin_recorded(&mut self, task: u32, request: ScriptedRequest, due_ns: u64) -> Flow {
-        let ScriptedRequest { op, flags, sector, sectors, wait, idle_ns: _ } = request;
+        let ScriptedRequest { op, flags, preflush, sector, sectors, wait, idle_ns: _ } = request;
         self.activity.note(self.now_ns);
         let process = &mut self.processes[task as usize];
         let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
@@ -58,6 +58,10 @@ impl<S: Observer> World<S> {
         process.stats.level.record_level(process.in_flight);
         process.stats.submit.record_batch(1);
         let context = self.device.context(task);
+        if op == Op::Flush || preflush {
+            self.direct.get_mut(slot).pending += 1;
+            self.device.flush(Token::Direct(slot).encode(), now_ns);
+        }
         let (mut next, end) = (sector, sector + u64::from(sectors));
         while next < end {
             let sectors = (end - next).min(self.host.queue.max_sectors.into()) as u32;
