@@ -47,6 +47,7 @@ mod choice;
 pub mod compare;
 mod confidence;
 pub mod device_facts;
+mod flush_fit;
 mod job_changes;
 mod objective;
 mod overview;

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use crate::flush_fit::with_flush_time;
 use crate::whatif::{
     Confidence, Fidelity, LoadedTrace, LoopModel, Machine, Model, RecordedSetting, TraceContents, Unvalidated,
     WhatifError, service_times,
@@ -301,6 +302,7 @@ fn drive_model(
         contents,
         cause: Box::new(cause),
     })?;
+    let fitted = with_flush_time(fitted, &loaded.requests);
     Ok((fitted.profile.clone(), DriveSource::Fitted, Some(fitted)))
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use hoistway_advise::whatif::{Level, LoopModel, Machine, Model, RecordedProcess, Recording, WhatifError};
+use hoistway_advise::whatif::{Level, LoadedTrace, LoopModel, Machine, Model, RecordedProcess, Recording, WhatifError};
+use hoistway_advise::{ModelBasis, TraceCase, TraceCaseRequest, TraceDrive};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
-use hoistway_trace::Rwbs;
 use hoistway_trace::dependencies::{Pattern, SubmittedRequest};
+use hoistway_trace::{Input, OpenOptions, Rwbs, Stream, open};
 
 const MS: u64 = 1_000_000;
 const LENGTH_NS: u64 = 10_000 * MS;
@@ -165,6 +166,49 @@ fn a_process_that_waited_for_flushes_waits_for_those_of_the_drive_and_not_for_a_
             assert!((1_500..most).contains(&cycles), "{} with FUA {with_fua}: {cycles}", run.elevator);
         }
     }
+}
+
+#[test]
+fn a_drive_that_is_fitted_to_a_trace_has_the_flushes_of_the_trace() {
+    // A read of 100 us, a write of 20 us and a flush of 4 to 6 ms, one after the other, 1,000 times.
+    let mut text = "8,0 0 0 0.000000000 0 m N hoistway scheduler none:\n".to_owned();
+    let mut at_us = 0;
+    for number in 0..1_000u64 {
+        let sector = 8 * (number * 7_919 % 100_000);
+        let [read, write] = [sector, sector + 8].map(|sector| format!("{sector} + 8 "));
+        let requests = [
+            ([("Q", "R"), ("D", "R"), ("C", "R")], [read.as_str(), &read, &read], 100),
+            ([("Q", "WS"), ("D", "WS"), ("C", "WS")], [write.as_str(), &write, &write], 20),
+            ([("Q", "FWS"), ("D", "FN"), ("C", "FN")], ["", "", "0 "], 4_000 + number * 7_919 % 2_000),
+        ];
+        for (events, ranges, us) in requests {
+            for ((action, op), range) in events.into_iter().zip(ranges) {
+                let (at_us, end) = if action == "C" { (at_us + us, "0") } else { (at_us, "db") };
+                let (s, ns) = (at_us / 1_000_000, at_us % 1_000_000 * 1000);
+                text += &format!("8,0 0 1 {s}.{ns:09} 7 {action} {op} {range}[{end}]\n");
+            }
+            at_us += us + 10;
+        }
+    }
+    let stream = Stream { name: "db.txt".into(), read: Box::new(std::io::Cursor::new(text)) };
+    let mut source = open(vec![Input::Stream(stream)], &OpenOptions::default()).expect("a trace");
+    let request = TraceCaseRequest {
+        name: "db.txt".into(),
+        loaded: LoadedTrace::read(source.as_mut(), None).expect("a trace of a device"),
+        recorded_under: None,
+        loop_model: LoopModel::Open,
+        drive: TraceDrive::Fitted,
+        depth_max: None,
+        kernel: None,
+        settings: Vec::new(),
+    };
+    let case = TraceCase::new(request, &AtomicBool::new(false)).expect("a case");
+    assert_eq!(case.recorded_under(), Some(Kind::Noop), "the trace names it");
+    let fitted = case.fitted.as_ref().expect("a fitted drive");
+    let flush = fitted.found.iter().find(|finding| finding.what == "flush").expect("the flushes");
+    assert_eq!((flush.value.as_str(), flush.from.as_str()), ("5006 us", "1000 flushes"));
+    let ModelBasis::Validated { fidelity, .. } = &case.basis else { panic!("the trace has completions") };
+    assert!(fidelity.holds() && fidelity.miss() < 0.05, "{fidelity:?}");
 }
 
 #[test]
