@@ -30,6 +30,7 @@
 //!   `page.rs`; sentences that text and page share: `wording.rs`, `tune/wording.rs`
 //! - `hoistway compare`: the crate `hoistway-compare`; the drive and the elevators of a device,
 //!   `compare/defaults.rs`; the page, `compare/page.rs`
+//! - the time of a flush in a drive that is fitted to a trace: `flush_fit.rs`
 //! - the time of a reordered trace on a drive: `reorder_time.rs`
 //! - predictions from a trace: `whatif/model.rs`; their error, `whatif/fidelity.rs`; their JSON,
 //!   `whatif/report.rs`; from submissions alone, `whatif/submissions.rs`; damaged requests,

@@ -384,7 +384,8 @@ fn arbitrary_events_are_tracked_without_a_panic() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let number = (state >> 33) as u32;
         let mut event = Event::new(time_ns, Action::ALL[number as usize % Action::ALL.len()]);
-        event.op = Rwbs(1 << (number >> 5 & 3));
+        // Each set of read, write, discard, preflush and FUA.
+        event.op = Rwbs((number >> 24 & 31) as u16);
         event.bytes = (number >> 8 & 3) * 4096;
         event.sector = u64::from(number >> 11 & 15) * 8;
         queued += usize::from(event.action == Action::Queue);

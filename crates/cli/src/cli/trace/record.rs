@@ -71,7 +71,7 @@ fn buffer_bytes(text: &str) -> Result<u64, String> {
 
 const RECORD_HELP: &str = "\
 Recording needs root. It changes the kernel's tracing settings and restores them at the end, also after Ctrl-C, SIGTERM, SIGHUP or a \
-crash of this program. After a SIGKILL, the next recording or --undo restores them.
+crash of this program. After a SIGKILL, the next recording or --undo restores them. The trace names the scheduler, its tunables and the settings of the queue.
 
 --vfs marks the reads, writes and syncs of files on the device, as in `call dd[123] pread64 /data/file offset 4096 length 4096`. Calls through \
 io_uring and libaio, and page faults of mapped files, are not marked. --vfs works under lockdown=integrity, but not under lockdown=confidentiality, which closes tracefs.
