@@ -124,18 +124,21 @@ def test_an_interrupted_sweep_keeps_its_points_and_the_cell_goes_on(kernel: Kern
 def test_an_interrupted_comparison_shows_a_bar_and_leaves_the_kernel_usable(kernel: Kernel) -> None:
     pytest.importorskip("ipywidgets")
     mime = "application/vnd.jupyter.widget-view+json"
-    bars = []
+    bars: list[str] = []
 
     def press(output: dict[str, Any]) -> None:
         if mime in output.get("data", {}):
-            bars.append(output)
-            kernel.manager.interrupt_kernel()
+            bars.append(output["data"][mime]["model_id"])
+            # Once: a second interrupt could end the next cell.
+            if len(bars) == 1:
+                kernel.manager.interrupt_kernel()
 
     long = "[readers]\\nrw=randread\\nbs=4k\\nsize=4g\\nnumjobs=8\\ntime_based\\nruntime=10h\\n"
     comparison = "hw.compare(hw.JobFile('{}'), drive='sata-7200-2006', elevators=['deadline'])"
     ended = kernel.run(f"import hoistway as hw\n{comparison.format(long)}", press)
     assert (ended["status"], ended.get("ename")) == ("error", "KeyboardInterrupt")
-    assert len(bars) == 1
+    # tqdm displays its bar again if the interrupt arrives before it has noted the first display.
+    assert len(set(bars)) == 1
     short = "[readers]\\nrw=read\\nbs=64k\\nsize=1m\\n"
     assert kernel.run(f"assert {comparison.format(short)}.table")["status"] == "ok"
     assert hw.__version__
