@@ -1,12 +1,15 @@
-// Bundles the page, the worker and the live figures, or the unit tests (--tests), into target/.
+// Bundles the page, the worker and the live figures, or the unit tests: node build.mjs [--tests] DIRECTORY
 
 import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readdirSync } from "node:fs";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const tests = process.argv.includes("--tests");
-const outdir = tests ? `${root}target/playground-test` : process.env.PLAYGROUND_DIR || `${root}target/playground`;
+const directory = process.argv.slice(2).find((argument) => !argument.startsWith("--"));
+if (directory === undefined) throw new Error("usage: node build.mjs [--tests] DIRECTORY");
+const outdir = resolve(directory);
 mkdirSync(outdir, { recursive: true });
 const entries = tests
   ? readdirSync(`${root}web/test`).filter((name) => name.endsWith(".test.ts")).map((name) => `${root}web/test/${name}`)

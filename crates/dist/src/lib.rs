@@ -61,6 +61,9 @@ pub struct Options {
     /// An architecture; may be repeated [default: all]
     #[arg(long, value_enum, value_name = "MACHINE")]
     pub machine: Vec<Machine>,
+    /// Install what is missing: programs (as root on Debian), subcommands of cargo
+    #[arg(long)]
+    pub install: bool,
 }
 
 /// A kind of package.

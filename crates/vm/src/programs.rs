@@ -28,8 +28,8 @@ pub fn require_all(programs: &[(&str, &str)], install: bool) -> Result<()> {
     if still.is_empty() { Ok(()) } else { bail!("still missing after their installation: {}", still.join(", ")) }
 }
 
-/// The command that a person types to install Debian packages.
-fn install_command(packages: &[&str]) -> String {
+/// Returns the command that a person types to install Debian packages.
+pub fn install_command(packages: &[&str]) -> String {
     format!("apt-get install --no-install-recommends {}", packages.join(" "))
 }
 

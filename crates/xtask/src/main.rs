@@ -2,7 +2,8 @@
 //! help` lists them.
 //!
 //! Where to change what:
-//! - the steps of `check` and `test`: `checks/`; programs that are installed: `tools.rs`
+//! - the steps of `check` and `test`: `checks/`; what they need and how it is installed: `needs.rs`;
+//!   the table of programs: `tools.rs`
 //! - arrows and sizes of crates: `laws/crates.rs`; circles of modules: `laws/modules/`; the source
 //!   of the core: `laws/core_source.rs`
 //! - banned words and comments: `tidy/language.rs`; lengths: `tidy/lengths.rs`; links:
@@ -13,7 +14,8 @@
 //! - the C library: `clib.rs` and the crate `hoistway-clib`
 //! - packages of the published crates, release notes: `release.rs` and the crate
 //!   `hoistway-release`
-//! - the playground in the browser: `playground.rs` and `web/`; npm packages: `web.rs`
+//! - the playground in the browser: `playground.rs` and `web/`; directories of npm packages:
+//!   `web.rs`
 //! - building and running the fuzz targets: `fuzz/`
 //! - the site: `site.rs` and the crate `hoistway-site`
 //! - the environment of Python for tests and measurements: `python.rs`
@@ -44,6 +46,7 @@ mod graph;
 mod guest;
 mod kernel;
 mod laws;
+mod needs;
 mod pages;
 mod playground;
 mod processor;
@@ -94,7 +97,7 @@ enum Task {
     Tidy(tidy::Options),
     /// Check the laws: the core's source, arrows between crates, circles of modules, a build for a
     /// bare machine
-    Laws,
+    Laws(checks::Options),
     /// Prove that the core cannot panic
     Proof,
     /// Build the C library: libhoistway.a, libhoistway.so, hoistway.h and hoistway.pc
@@ -175,13 +178,13 @@ fn run(task: Task) -> Result<()> {
         Task::TestPython(options) => checks::test_python(&options),
         Task::TestElevatorCrate => checks::outside_elevator(),
         Task::Tidy(options) => tidy::run(&options),
-        Task::Laws => laws::check(),
+        Task::Laws(options) => laws::check(options.install),
         Task::Proof => proof::run(),
         Task::Dist(options) => dist::run(&options),
         Task::CheckDist(options) => dist::check(&options),
         Task::Clib(options) => clib::run(&options),
         Task::Site(options) => site::run(&options),
-        Task::Deny(options) => checks::dependencies(&options),
+        Task::Deny(options) => checks::deny(&options),
         Task::CheckCrates(options) => release::run(&options),
         Task::ReleaseNotes(options) => release::print_notes(&options),
         Task::Pages(options) => pages::run(&options),

@@ -1,13 +1,14 @@
 //! The playground: its module of WebAssembly, its page, and their tests (docs/playground.md).
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use flate2::{Compression, write::GzEncoder};
 
+use crate::needs::{self, Need};
 use crate::tools::{self, cargo};
 use crate::{repository, web};
 
@@ -23,23 +24,34 @@ const FIRST_MS_MAX: u64 = 15_000;
 /// three bytes in the code; behind the usual stack of 1 MiB they have four.
 const STACK_BYTES: u32 = 256 << 10;
 
-/// The folder of the built page.
-const BUILT: &str = "target/playground";
+/// The file of the module in the folder of the page.
+const MODULE: &str = "hoistway.wasm";
+/// The target of the module.
+const TARGET: &str = "wasm32-unknown-unknown";
+/// What a build needs.
+const BUILD_NEEDS: &[Need] =
+    &[Need::Program("node"), Need::Program("npm"), Need::Target(TARGET), Need::NpmPackages(web::PLAYGROUND)];
+/// What the tests need.
+pub const TEST_NEEDS: &[Need] =
+    &[BUILD_NEEDS[0], BUILD_NEEDS[1], BUILD_NEEDS[2], BUILD_NEEDS[3], Need::Program("chromium")];
 
 /// What to do with the playground; without a subcommand it is built.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Options {
     #[command(subcommand)]
     action: Option<Action>,
+    /// Install what is missing: programs (as root on Debian), the target of rustup
+    #[arg(long, global = true)]
+    install: bool,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
 enum Action {
     /// Build the page: static files for any web server
     Build {
-        /// The folder of the files
-        #[arg(long, value_name = "DIR", default_value = BUILT)]
-        to: PathBuf,
+        /// The folder of the files [default: playground in the target directory]
+        #[arg(long, value_name = "DIR")]
+        to: Option<PathBuf>,
     },
     /// Build the page and test it: types, units, equality of bytes, a browser
     Test {
@@ -58,11 +70,32 @@ enum Module {
     Quick,
 }
 
+impl Module {
+    /// The profile, and the folder of its output.
+    fn profile(self) -> (&'static str, &'static str) {
+        match self {
+            Module::Small => ("wasm", "wasm"),
+            Module::Quick => ("dev", "debug"),
+        }
+    }
+
+    /// The folder of the built page.
+    fn page(self) -> Result<PathBuf> {
+        let name = match self {
+            Module::Small => "playground",
+            Module::Quick => "playground-quick",
+        };
+        Ok(tools::target_directory()?.join(name))
+    }
+}
+
 /// Builds the playground, or tests it.
 pub fn run(options: &Options) -> Result<()> {
+    let needs = if let Some(Action::Test { .. }) = options.action { TEST_NEEDS } else { BUILD_NEEDS };
+    needs::provide(needs, options.install)?;
     match &options.action {
-        None => build(Path::new(BUILT), Module::Small),
-        Some(Action::Build { to }) => build(to, Module::Small),
+        None | Some(Action::Build { to: None }) => build(&Module::Small.page()?, Module::Small),
+        Some(Action::Build { to: Some(to) }) => build(to, Module::Small),
         Some(Action::Test { small: true }) => test_module(Module::Small),
         Some(Action::Test { small: false }) => test(),
     }
@@ -74,19 +107,14 @@ pub fn test() -> Result<()> {
 }
 
 fn test_module(module: Module) -> Result<()> {
-    let folder = repository::root().join(match module {
-        Module::Small => BUILT,
-        Module::Quick => "target/playground-quick",
-    });
+    let (target, folder) = (tools::target_directory()?, module.page()?);
     build(&folder, module)?;
     npm(&["run", "--silent", "types"])?;
-    npm(&["run", "--silent", "unit"])?;
-    let file = repository::root().join("target/playground-answers");
+    unit_tests(&target.join("playground-test"))?;
+    let file = target.join("playground-answers");
     let answers = tools::built(&["--example", "answers"])?.join("examples/answers");
     fs::write(&file, tools::output(&mut Command::new(answers))?)?;
-    tools::run(
-        web::program(web::PLAYGROUND, "node").arg("test/equality.mjs").arg(folder.join("hoistway.wasm")).arg(&file),
-    )?;
+    tools::run(web::program(web::PLAYGROUND, "node").arg("test/equality.mjs").arg(folder.join(MODULE)).arg(&file))?;
     let mut browser = web::program(web::PLAYGROUND, "npm");
     browser.args(["run", "--silent", "browser"]).env("PLAYGROUND_DIR", &folder);
     if module == Module::Small {
@@ -95,37 +123,70 @@ fn test_module(module: Module) -> Result<()> {
     tools::run(&mut browser)
 }
 
-/// Builds the module and the page into a folder.
+/// Bundles the unit tests of the page into a folder and runs them.
+fn unit_tests(folder: &Path) -> Result<()> {
+    fs::remove_dir_all(folder).or_else(|error| if folder.exists() { Err(error) } else { Ok(()) })?;
+    tools::run(web::program(web::PLAYGROUND, "node").args(["build.mjs", "--tests"]).arg(folder))?;
+    let files = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let files = files.collect::<std::io::Result<Vec<_>>>()?;
+    // By their names: versions of node differ in what they do with a folder.
+    tools::run(web::program(web::PLAYGROUND, "node").arg("--test").args(files))
+}
+
+/// Builds the module and the page into a folder. A module that is too large is not put there.
 fn build(to: &Path, module: Module) -> Result<()> {
-    let to = repository::root().join(to);
-    fs::create_dir_all(&to).with_context(|| format!("cannot create {}", to.display()))?;
-    let (profile, folder) = match module {
-        Module::Small => ("wasm", "wasm"),
-        Module::Quick => ("dev", "debug"),
-    };
-    let target = ["--profile", profile, "--target", "wasm32-unknown-unknown"];
-    // Not by `cargo build`, which would make the library for Rust as well: with that, cargo leaves
-    // out the optimisation across crates.
-    let mut command = cargo();
-    command.args(["rustc", "--quiet", "-p", "hoistway-playground", "--lib", "--crate-type", "cdylib"]).args(target);
-    if module == Module::Small {
-        command.args(["--", "-C", &format!("link-arg=-zstack-size={STACK_BYTES}")]);
-    }
-    tools::run(&mut command)?;
-    let built = repository::root().join("target/wasm32-unknown-unknown").join(folder).join("hoistway_playground.wasm");
-    web::install_packages(web::PLAYGROUND)?;
+    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
+    let to = to.canonicalize()?;
+    let (file, unchecked) = (to.join(MODULE), to.join(format!("{MODULE}.unchecked")));
+    // The page changes with the module: it must not meet an older one.
+    remove(&file)?;
+    let built = compile(module)?;
     fs::write(to.join("style.css"), style()?)?;
-    tools::run(web::program(web::PLAYGROUND, "npm").args(["run", "--silent", "build"]).env("PLAYGROUND_DIR", &to))?;
-    let file = to.join("hoistway.wasm");
+    tools::run(web::program(web::PLAYGROUND, "node").arg("build.mjs").arg(&to))?;
     match module {
         Module::Small => {
-            tools::run(web::program(web::PLAYGROUND, "node").args(["optimise.mjs"]).arg(&built).arg(&file))?;
-            check_size(&file)
+            tools::run(web::program(web::PLAYGROUND, "node").args(["optimise.mjs"]).arg(&built).arg(&unchecked))?;
+            place_if_small(&unchecked, &file)
         }
         Module::Quick => {
             fs::copy(&built, &file).with_context(|| format!("cannot copy {}", built.display()))?;
             Ok(())
         }
+    }
+}
+
+/// Compiles the module and returns its file.
+fn compile(module: Module) -> Result<PathBuf> {
+    let (profile, folder) = module.profile();
+    // Not by `cargo build`, which would make the library for Rust as well: with that, cargo leaves
+    // out the optimisation across crates.
+    let mut command = cargo();
+    command.args(["rustc", "--quiet", "-p", "hoistway-playground", "--lib", "--crate-type", "cdylib"]);
+    command.args(["--profile", profile, "--target", TARGET]);
+    if module == Module::Small {
+        command.args(["--", "-C", &format!("link-arg=-zstack-size={STACK_BYTES}")]);
+    }
+    tools::run(&mut command)?;
+    Ok(tools::target_directory()?.join(TARGET).join(folder).join("hoistway_playground.wasm"))
+}
+
+/// Moves a module to its place, unless it takes long to load.
+fn place_if_small(unchecked: &Path, file: &Path) -> Result<()> {
+    let checked = check_size(unchecked);
+    if checked.is_err() {
+        remove(unchecked)?;
+        return checked;
+    }
+    fs::rename(unchecked, file).with_context(|| format!("cannot make {}", file.display()))
+}
+
+/// Removes a file if it exists.
+fn remove(file: &Path) -> Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", file.display()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -149,4 +210,22 @@ fn style() -> Result<String> {
 
 fn npm(arguments: &[&str]) -> Result<()> {
     tools::run(web::program(web::PLAYGROUND, "npm").args(arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_that_is_too_large_does_not_get_to_its_place() {
+        let directory = std::env::temp_dir().join(format!("hoistway-playground-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        let (unchecked, file) = (directory.join("unchecked"), directory.join(MODULE));
+        for (bytes, fits) in [(BYTES_MAX + 1, false), (BYTES_MAX, true)] {
+            fs::write(&unchecked, vec![0; bytes as usize]).expect("a file");
+            assert_eq!(place_if_small(&unchecked, &file).is_ok(), fits);
+            assert_eq!((file.exists(), unchecked.exists()), (fits, false));
+        }
+        fs::remove_dir_all(directory).expect("removed");
+    }
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::needs::{self, Need};
 use crate::{repository, tools, web};
 
 /// Options of the site.
@@ -67,7 +68,7 @@ fn build(options: &Options, playground: Option<&Path>) -> Result<()> {
 
 /// Runs the live figures of a built site in Chromium.
 fn check_figures(site: &Path) -> Result<()> {
-    web::install_packages(web::PLAYGROUND)?;
+    needs::provide(&[Need::NpmPackages(web::PLAYGROUND)], false)?;
     tools::run(
         web::program(web::PLAYGROUND, "npm").args(["run", "--silent", "site"]).env("SITE_DIR", site.canonicalize()?),
     )

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use hoistway_clib::Workspace;
-pub use hoistway_vm::programs::{find, install, is_root, output, require_all, run};
+pub use hoistway_vm::programs::{find, install, install_command, is_root, output, require_all, run};
 
 use crate::repository;
 
@@ -21,8 +21,8 @@ impl Drop for Background {
     }
 }
 
-/// The programs that tests start, each with its Debian package.
-const PROGRAMS: &[(&str, &str)] = &[
+/// The programs that the checks start, each with its Debian package.
+pub const PROGRAMS: &[(&str, &str)] = &[
     ("cc", "gcc"),
     ("objdump", "binutils"),
     ("valgrind", "valgrind"),
@@ -60,9 +60,10 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("mmdebstrap", "mmdebstrap"),
 ];
 
-/// Fails if programs are missing and names the command that installs them, or installs them.
-pub fn require(install: bool) -> Result<()> {
-    require_all(PROGRAMS, install)
+/// Returns the Debian package of a program of the table.
+pub fn package_of(program: &str) -> Result<&'static str> {
+    let row = PROGRAMS.iter().find(|(name, _)| *name == program);
+    row.map(|(_, package)| *package).with_context(|| format!("the table of programs has no {program}"))
 }
 
 /// Finds a subcommand of cargo, on the path or where cargo installs programs.
@@ -97,20 +98,6 @@ pub fn target_directory_of(manifest: &Path) -> Result<PathBuf> {
     let metadata: serde_json::Value = serde_json::from_str(&printed).context("the output of cargo metadata")?;
     let directory = metadata.get("target_directory").and_then(serde_json::Value::as_str);
     Ok(PathBuf::from(directory.context("cargo metadata names no target_directory")?))
-}
-
-/// Makes the standard library of a target available to the compiler: rustup fetches it if
-/// necessary.
-pub fn require_target(target: &str) -> Result<()> {
-    let rustup = |arguments: &[&str]| Command::new("rustup").args(arguments).current_dir(repository::root()).output();
-    let listed = rustup(&["target", "list", "--installed"]);
-    if listed.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == target)) {
-        return Ok(());
-    }
-    match rustup(&["target", "add", target]) {
-        Ok(output) if output.status.success() => Ok(()),
-        _ => bail!("rustup cannot fetch the target {target}: try `rustup target add {target}`"),
-    }
 }
 
 /// Builds programs and examples of the workspace, selected by options of `cargo build`, and returns

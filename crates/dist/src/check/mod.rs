@@ -60,7 +60,7 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
     if let Some(program) = &options.program {
         return check_quick(source, program, options.module.as_deref());
     }
-    let walks = Walks::read(source)?;
+    let walks = Walks::read(source, true)?;
     require_known(&options.only, &walks)?;
     let directory = match &options.from {
         Some(directory) if directory.join("SHA256SUMS").is_file() => std::path::absolute(directory)?,
@@ -73,6 +73,7 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
                 twice: options.twice,
                 only: Vec::new(),
                 machine: options.machine.clone(),
+                install: true,
             };
             crate::run(source, &built)?;
             to
@@ -118,7 +119,7 @@ fn require_known(only: &[String], walks: &Walks) -> Result<()> {
 /// them. It is a step of all checks.
 ///
 /// A system that this machine cannot have is skipped. So are a Debian system and a wheel that
-/// cannot be made because programs cannot be fetched; with `HOISTWAY_REQUIRE_DEBIAN=1` a missing
+/// cannot be made because programs are missing or cannot be fetched; with `HOISTWAY_REQUIRE_DEBIAN=1` a missing
 /// Debian is a failure.
 pub fn check_quick(source: &Source, file: &Path, module: Option<&Path>) -> Result<()> {
     let source = &Source { packing: Packing::Fast, ..source.clone() };
@@ -136,7 +137,7 @@ pub fn check_quick(source: &Source, file: &Path, module: Option<&Path>) -> Resul
     ];
     files.extend(debian::library(source, &directory)?);
     crate::tree::write(&directory.join("SHA256SUMS"), archive::sums(&files)?, 0o644)?;
-    let walks = Walks::read(source)?;
+    let walks = Walks::read(source, false)?;
     let mut report = Report::default();
     report.add("checksums", || packages::checksums(source, &directory, &[machine]));
     for name in ["tarball", "empty", "linux-4.18", "rust"] {
@@ -191,24 +192,28 @@ impl Report {
 
 /// The blocks of the document.
 #[derive(Debug)]
-struct Walks(Vec<Block>);
+struct Walks {
+    blocks: Vec<Block>,
+    /// True if programs that a system needs may be installed on this machine.
+    install: bool,
+}
 
 impl Walks {
-    fn read(source: &Source) -> Result<Walks> {
-        Ok(Walks(blocks(&source.text(DOCUMENT)?)))
+    fn read(source: &Source, install: bool) -> Result<Walks> {
+        Ok(Walks { blocks: blocks(&source.text(DOCUMENT)?), install })
     }
 
     /// The systems that blocks name, in the order of the document.
     fn systems(&self) -> Vec<&str> {
         let mut known = BTreeSet::new();
-        let systems = self.0.iter().filter_map(|block| block.system.as_deref());
+        let systems = self.blocks.iter().filter_map(|block| block.system.as_deref());
         systems.filter(|name| known.insert(*name)).collect()
     }
 
     /// Reports the blocks of a system on this machine, or that the machine cannot have the system.
     fn report(&self, report: &mut Report, source: &Source, packages: &Path, name: &str) -> Result<()> {
         let machine = Machine::native()?;
-        match systems::obstacle(name, source, packages) {
+        match systems::obstacle(name, source, packages, self.install) {
             Some(reason) => println!("SKIPPED: {name}: {reason}"),
             None => report.add(name, || self.walk(source, packages, name, machine)),
         }
@@ -223,7 +228,7 @@ impl Walks {
 
     /// Runs the blocks of a system.
     fn walk_in(&self, name: &str, system: System) -> Result<()> {
-        let own: Vec<&Block> = self.0.iter().filter(|block| block.system.as_deref() == Some(name)).collect();
+        let own: Vec<&Block> = self.blocks.iter().filter(|block| block.system.as_deref() == Some(name)).collect();
         if own.is_empty() {
             bail!("no block of {DOCUMENT} is marked in={name}");
         }
@@ -241,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_name_of_no_check_is_refused_with_the_names_that_are_right() {
-        let walks = Walks(blocks("```console in=debian\n$ true\n```\n"));
+        let walks = Walks { blocks: blocks("```console in=debian\n$ true\n```\n"), install: false };
         let only = |name: &str| require_known(&[name.to_owned()], &walks);
         for name in ["lintian", "debian", "trixie", "emulated"] {
             only(name).expect(name);

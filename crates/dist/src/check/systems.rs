@@ -179,26 +179,28 @@ impl System {
     }
 }
 
-/// Returns why this machine cannot have a system, though its packages are right.
-pub(super) fn obstacle(name: &str, source: &Source, packages: &Path) -> Option<String> {
+/// Returns why this machine cannot have a system, though its packages are right. With `install`
+/// programs that the system needs are installed.
+pub(super) fn obstacle(name: &str, source: &Source, packages: &Path, install: bool) -> Option<String> {
     match name {
         "podman" => containers::configuration(packages).err().map(|error| format!("{error:#}")),
-        "linux-4.18" => no_mounts(),
+        "linux-4.18" => no_mounts(install),
         "old-kernel" => old_kernel::obstacle(&kernel_folder(source).ok()?),
         _ => None,
     }
 }
 
 /// Returns why this machine cannot mount directories and copy to block servers.
-fn no_mounts() -> Option<String> {
+fn no_mounts(install: bool) -> Option<String> {
     if !programs::is_root() || !Path::new("/dev/fuse").exists() {
         return Some("mounts need root and /dev/fuse".into());
     }
-    programs::require_all(&[("nbdcopy", "libnbd-bin")], true).err().map(|error| format!("{error:#}"))
+    programs::require_all(&[("nbdcopy", "libnbd-bin")], install).err().map(|error| format!("{error:#}"))
 }
 
-/// Makes the minimal Debian unless it is present. Needs root, and Debian's mirror.
+/// Makes the minimal Debian unless it is present. Needs root, mmdebstrap, and Debian's mirror.
 pub(super) fn require_debian(source: &Source) -> Result<()> {
+    programs::require_all(&[("mmdebstrap", "mmdebstrap")], false)?;
     DEBIAN.require(&kernel_folder(source)?)
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::dashboard::{self, Dashboard, Target};
 use super::{Prometheus, SCRAPE_S};
+use crate::needs::{self, Need};
 use crate::{repository, tools, web};
 
 /// The programs that draw the dashboard, with their Debian packages.
@@ -47,8 +48,7 @@ pub fn render(
     let file = directory.join("answers.json");
     let recorded: Value = json!({ "from": from, "to": to, "step": step, "answers": answers });
     fs::write(&file, recorded.to_string()).with_context(|| format!("cannot write {}", file.display()))?;
-    web::install_packages(web::PLAYGROUND)?;
-    web::install_packages(web::DASHBOARD)?;
+    needs::provide(&[web::PLAYGROUND, web::DASHBOARD].map(Need::NpmPackages), false)?;
     tools::run(web::program(web::DASHBOARD, "npm").args(["run", "--silent", "types"]))?;
     let mut render = web::program(web::DASHBOARD, "node");
     render.arg("render.mjs").arg(repository::root().join(dashboard::PATH)).args([&file, &directory]);

@@ -22,12 +22,13 @@ pub fn libraries() -> Result<()> {
 }
 
 /// Runs all tests: those of libraries, programs, examples and documentation, and the integration
-/// tests.
-pub fn everything() -> Result<()> {
+/// tests. With `browser`, tests of pages fail without Chromium, which they are otherwise skipped
+/// for.
+pub fn everything(browser: bool) -> Result<()> {
     let start = Instant::now();
     let programs = build()?;
     println!("-- built {} test programs in {:.0} s", programs.len(), start.elapsed().as_secs_f64());
-    let mut outcome = run_side_by_side(programs)?;
+    let mut outcome = run_side_by_side(programs, browser)?;
     outcome.add(pass_on(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"]))?);
     summarise(&outcome)
 }
@@ -131,7 +132,7 @@ fn build() -> Result<Vec<TestProgram>> {
 
 /// Runs test programs, as many at a time as there are processors. Prints the output of each when it
 /// has ended.
-fn run_side_by_side(programs: Vec<TestProgram>) -> Result<Outcome> {
+fn run_side_by_side(programs: Vec<TestProgram>, browser: bool) -> Result<Outcome> {
     let at_a_time = std::thread::available_parallelism().map_or(1, |processors| processors.get());
     let remaining = Mutex::new(programs.into_iter());
     let ended = Mutex::new(Outcome::none());
@@ -139,7 +140,7 @@ fn run_side_by_side(programs: Vec<TestProgram>) -> Result<Outcome> {
         loop {
             let next = remaining.lock().expect("no thread panics with the lock").next();
             let Some(program) = next else { return Ok(()) };
-            let outcome = run_program(&program)?;
+            let outcome = run_program(&program, browser)?;
             ended.lock().expect("no thread panics with the lock").add(outcome);
         }
     };
@@ -151,7 +152,7 @@ fn run_side_by_side(programs: Vec<TestProgram>) -> Result<Outcome> {
 }
 
 /// Runs a test program and prints its output.
-fn run_program(program: &TestProgram) -> Result<Outcome> {
+fn run_program(program: &TestProgram, browser: bool) -> Result<Outcome> {
     println!("-- {} begins", program.name());
     let start = Instant::now();
     let mut command = Command::new(&program.executable);
@@ -159,7 +160,10 @@ fn run_program(program: &TestProgram) -> Result<Outcome> {
     if std::env::var_os(SEED).is_none() {
         command.env(SEED, SEED_OF_CHECKS);
     }
-    let output = command.env("HOISTWAY_REQUIRE_BROWSER", "1").stdin(Stdio::null()).output();
+    if browser {
+        command.env("HOISTWAY_REQUIRE_BROWSER", "1");
+    }
+    let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot start {}", program.executable.display()))?;
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     // In one call, so that the outputs of two programs do not mix.
@@ -274,7 +278,7 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
     fn the_failure_of_one_program_is_a_failure_of_all() {
         let program =
             |name: &str| TestProgram { is_integration: false, directory: "/".into(), executable: name.into() };
-        let outcome = run_side_by_side(vec![program("true"), program("false")]).expect("both run");
+        let outcome = run_side_by_side(vec![program("true"), program("false")], false).expect("both run");
         assert!(outcome.results.is_empty() && !outcome.success);
         assert_eq!(outcome.failures, [": false ended with exit status: 1, and no test of it is reported as failed"]);
         assert!(summarise(&Outcome::of("test result: ok. 1 passed; 0 failed", true)).is_ok());

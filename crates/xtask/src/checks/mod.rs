@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use crate::needs::{self, Need};
 use crate::tools::{self, cargo};
 use crate::{dist, kernel, laws, pages, playground, proof, repository, simulation, site, tidy};
 pub use python_tests::{Options as PythonOptions, run as test_python};
@@ -15,8 +16,8 @@ pub use python_tests::{Options as PythonOptions, run as test_python};
 /// Options of all checks.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Install missing programs (as root on Debian); otherwise they are listed with the command
-    /// that installs them
+    /// Install what is missing: programs (as root on Debian), targets of rustup, subcommands of
+    /// cargo; otherwise the checks that need them are skipped, with the command that installs them
     #[arg(long)]
     pub install: bool,
 }
@@ -24,40 +25,89 @@ pub struct Options {
 /// The manifest of the crate with an elevator of its own, which is outside the workspace.
 const OUTSIDE_ELEVATOR: &str = "examples/custom-elevator/Cargo.toml";
 
-/// A check: its name, and the function that runs it.
-type Step = (&'static str, fn(&Options) -> Result<()>);
+/// A check.
+struct Step {
+    name: &'static str,
+    /// What it cannot run without.
+    needs: &'static [Need],
+    /// What it runs without, but then it skips parts of itself, and says so.
+    uses: &'static [Need],
+    run: fn(&Options) -> Result<()>,
+}
+
+impl Step {
+    const fn new(name: &'static str, run: fn(&Options) -> Result<()>) -> Step {
+        Step { name, needs: &[], uses: &[], run }
+    }
+
+    const fn needing(self, needs: &'static [Need]) -> Step {
+        Step { needs, ..self }
+    }
+
+    const fn using(self, uses: &'static [Need]) -> Step {
+        Step { uses, ..self }
+    }
+
+    /// Runs the check, after what it needs is installed if that is wished for.
+    fn run(&self, options: &Options) -> Result<Outcome> {
+        match needs::provide(self.needs, options.install) {
+            Err(error) if options.install => return Err(error),
+            Err(missing) => return Ok(Outcome::Skipped(format!("{missing:#}"))),
+            Ok(()) => {}
+        }
+        if options.install {
+            needs::provide(self.uses, true)?;
+        }
+        (self.run)(options).map(|()| Outcome::Passed)
+    }
+}
+
+/// How a check ended that found no fault.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    /// Something is missing: what, and the command that installs it.
+    Skipped(String),
+}
+
+const RUSTFMT: &[Need] = &[Need::Component("rustfmt", "cargo-fmt")];
+const CLIPPY: &[Need] = &[Need::Component("clippy", "cargo-clippy")];
 
 /// The checks of `cargo xtask check`.
 const QUICK: [Step; 7] = [
-    ("format", |_| format()),
-    ("tidy", |_| tidy::check()),
-    ("laws", |_| laws::check_sources()),
-    ("clippy", |_| clippy()),
-    ("fuzzers", |_| fuzzers()),
-    ("unit tests", |_| cargo_tests::libraries()),
-    ("decisions", |_| pages::check_decisions()),
+    Step::new("format", |_| format()).needing(RUSTFMT),
+    Step::new("tidy", |_| tidy::check()),
+    Step::new("laws", |_| laws::check_sources()),
+    Step::new("clippy", |_| clippy()).needing(CLIPPY),
+    Step::new("fuzzers", |_| fuzzers()),
+    Step::new("unit tests", |_| cargo_tests::libraries()),
+    Step::new("decisions", |_| pages::check_decisions()),
 ];
 
 /// The checks of `cargo xtask test`.
 const ALL: [Step; 18] = [
-    ("tools", |options| tools::require(options.install)),
-    ("format", |_| format()),
-    ("tidy", |_| tidy::check()),
-    ("dependencies", dependencies),
-    ("laws", |_| laws::check()),
-    ("clippy", |_| clippy()),
-    ("fuzzers", |_| fuzzers()),
-    ("tests", |_| cargo_tests::everything()),
-    ("packages", |_| dist::check_quick()),
-    ("python", |_| python_tests::check()),
-    ("pages", |_| pages::check()),
-    ("playground", |_| playground::test()),
-    ("site", |_| site::check()),
-    ("worlds", |_| simulation::some_worlds()),
-    ("docs", |_| docs()),
-    ("proof", |_| proof::run()),
-    ("kernel asm", |_| kernel::check_assembly()),
-    ("kernel", |options| kernel::check(options.install)),
+    Step::new("tools", programs),
+    Step::new("format", |_| format()).needing(RUSTFMT),
+    Step::new("tidy", |_| tidy::check()),
+    Step::new("dependencies", |_| dependencies()).needing(&[Need::CargoTool("cargo-deny")]),
+    Step::new("laws", |options| laws::check(options.install)),
+    Step::new("clippy", |_| clippy()).needing(CLIPPY),
+    Step::new("fuzzers", |_| fuzzers()),
+    Step::new("tests", |options| cargo_tests::everything(options.install)).using(&[Need::PythonEnvironments]),
+    Step::new("packages", |_| dist::check_quick()).needing(&[Need::Program("objdump")]).using(&[
+        Need::PythonEnvironments,
+        Need::Program("mmdebstrap"),
+        Need::Program("nbdinfo"),
+    ]),
+    Step::new("python", |options| python_tests::check(options.install)).needing(python_tests::NEEDS),
+    Step::new("pages", |_| pages::check()),
+    Step::new("playground", |_| playground::test()).needing(playground::TEST_NEEDS),
+    Step::new("site", |_| site::check()).using(playground::TEST_NEEDS),
+    Step::new("worlds", |_| simulation::some_worlds()),
+    Step::new("docs", |_| docs()),
+    Step::new("proof", |_| proof::run()).needing(&[Need::Program("objdump")]),
+    Step::new("kernel asm", |_| kernel::check_assembly()).needing(kernel::ASSEMBLY_NEEDS),
+    Step::new("kernel", |_| kernel::check()).needing(kernel::NEEDS),
 ];
 
 /// Runs the quick checks.
@@ -70,35 +120,58 @@ pub fn all(options: &Options) -> Result<()> {
     run(&ALL, options)
 }
 
-/// Runs checks; one that fails does not keep the others from running. At the end prints the errors
-/// once more, because thousands of lines may lie between, and fails with the names of the failed
-/// checks.
+/// Runs checks; one that fails does not keep the others from running. At the end prints what was
+/// skipped for want of something, and the errors, once more, because thousands of lines may lie
+/// between. Fails with the names of the failed checks.
 fn run(steps: &[Step], options: &Options) -> Result<()> {
     let start = Instant::now();
-    let (mut rows, mut failed, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, check) in steps {
+    let (mut rows, mut failed, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
+    for step in steps {
+        let name = step.name;
         println!("== {name}");
         let began = Instant::now();
-        let result = check(options);
+        let result = step.run(options);
+        let word = match &result {
+            Ok(Outcome::Passed) => "ok",
+            Ok(Outcome::Skipped(_)) => "skipped",
+            Err(_) => "FAILED",
+        };
         let seconds = began.elapsed().as_secs_f64();
-        let word = if result.is_ok() { "ok" } else { "FAILED" };
         println!("== {name}: {word} in {seconds:.1} s");
         rows.push(row(name, word, seconds));
-        if let Err(error) = result {
-            println!("{error:#}");
-            failed.push(*name);
-            errors.push(format!("== {name} failed:\n{error:#}"));
+        match result {
+            Ok(Outcome::Passed) => {}
+            Ok(Outcome::Skipped(missing)) => {
+                println!("SKIPPED: {missing} (--install does that)");
+                remarks.push(format!("== {name} skipped: {missing}"));
+            }
+            Err(error) => {
+                println!("{error:#}");
+                failed.push(name);
+                remarks.push(format!("== {name} failed:\n{error:#}"));
+            }
         }
     }
     rows.push(row("all", "", start.elapsed().as_secs_f64()));
     println!("== times\n{}", rows.join("\n"));
-    errors.iter().for_each(|error| println!("{error}"));
+    remarks.iter().for_each(|remark| println!("{remark}"));
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
 }
 
 /// A row of the table of times.
 fn row(name: &str, word: &str, seconds: f64) -> String {
-    format!("{name:<12} {word:<6} {seconds:>7.1} s")
+    format!("{name:<12} {word:<7} {seconds:>7.1} s")
+}
+
+/// Installs the programs that checks start. Without that, tests whose program is missing are
+/// skipped one by one.
+fn programs(options: &Options) -> Result<()> {
+    let needs: Vec<Need> = tools::PROGRAMS.iter().map(|(name, _)| Need::Program(name)).collect();
+    match needs::provide(&needs, options.install) {
+        Err(missing) if !options.install => println!("SKIPPED: parts of the checks: {missing:#} (--install does that)"),
+        other => other?,
+    }
+    Ok(())
 }
 
 /// Checks the format of the workspace, and of the fuzzers, which are a workspace of their own.
@@ -115,8 +188,10 @@ fn clippy() -> Result<()> {
 /// Checks that the fuzzers compile. They have a target directory of their own, because their
 /// features and profiles differ; nothing is linked, so that libFuzzer need not be compiled.
 fn fuzzers() -> Result<()> {
-    let check = ["check", "--quiet", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz"];
-    tools::run(cargo().args(check).env("CUSTOM_LIBFUZZER_PATH", "target/fuzz/libfuzzer.a"))
+    let directory = tools::target_directory()?.join("fuzz");
+    let mut check = cargo();
+    check.args(["check", "--quiet", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"]).arg(&directory);
+    tools::run(check.env("CUSTOM_LIBFUZZER_PATH", directory.join("libfuzzer.a")))
 }
 
 /// Builds the crate with an elevator of its own as a crate outside the workspace, without the
@@ -129,7 +204,8 @@ pub fn outside_elevator() -> Result<()> {
     fs::copy(root.join("Cargo.lock"), lock).context("cannot write the lock file of the outside crate")?;
     let run = ["run", "--quiet", "--no-default-features", "--bin", "simulate", "--manifest-path", OUTSIDE_ELEVATOR];
     let mut command = cargo();
-    command.args(run).args(["--target-dir", "target/custom-elevator"]).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    command.args(run).arg("--target-dir").arg(tools::target_directory()?.join("custom-elevator"));
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     let printed = tools::output(&mut command)?;
     let speed = |name: &str| -> Option<f64> {
         let line = printed.lines().find(|line| line.split_whitespace().next() == Some(name))?;
@@ -146,16 +222,15 @@ fn docs() -> Result<()> {
     tools::run(cargo().args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", flags))
 }
 
+/// Checks the dependencies, after cargo-deny is installed if that is wished for.
+pub fn deny(options: &Options) -> Result<()> {
+    let step = ALL.into_iter().find(|step| step.name == "dependencies").context("no check of the dependencies")?;
+    run(&[step], options)
+}
+
 /// Checks the dependencies with cargo-deny. The advisories need a database from the network:
 /// without it the other checks run.
-pub fn dependencies(options: &Options) -> Result<()> {
-    if tools::find_cargo_tool("cargo-deny").is_none() {
-        if !options.install {
-            println!("SKIPPED: cargo-deny is missing: cargo install --locked cargo-deny");
-            return Ok(());
-        }
-        tools::run(cargo().args(["install", "--quiet", "--locked", "--debug", "cargo-deny"]))?;
-    }
+fn dependencies() -> Result<()> {
     let deny = |checks: &[&str]| tools::run(cargo().args(["deny", "--log-level", "error", "check"]).args(checks));
     deny(&["bans", "licenses", "sources"])?;
     if tools::run(cargo().args(["deny", "--log-level", "error", "fetch", "db"])).is_err() {
@@ -171,18 +246,40 @@ pub fn dependencies(options: &Options) -> Result<()> {
 mod tests {
     use super::*;
 
+    const BAD: fn(&Options) -> Result<()> = |_| bail!("broken");
+    const GOOD: fn(&Options) -> Result<()> = |_| Ok(());
+
     #[test]
     fn a_check_that_fails_does_not_keep_the_next_from_running() {
-        let steps: [Step; 2] = [("bad", |_| bail!("broken")), ("worse", |_| bail!("broken too"))];
-        let error = run(&steps, &Options::default()).expect_err("both fail");
+        let error = run(&[Step::new("bad", BAD), Step::new("worse", BAD)], &Options::default()).expect_err("both fail");
         assert_eq!(error.to_string(), "failed: bad, worse");
-        assert!(run(&[("good", |_| Ok(()))], &Options::default()).is_ok());
+        assert!(run(&[Step::new("good", GOOD)], &Options::default()).is_ok());
+    }
+
+    #[test]
+    fn a_check_is_skipped_with_the_command_that_installs_what_is_missing() {
+        let step = Step::new("bad", BAD).needing(&[Need::Target("msp430-none-elf")]);
+        let outcome = step.run(&Options::default()).expect("it does not run");
+        let expected = "msp430-none-elf is missing: rustup target add msp430-none-elf";
+        assert_eq!(outcome, Outcome::Skipped(expected.to_owned()));
+        assert!(run(&[step], &Options::default()).is_ok());
+        let partly = Step::new("good", GOOD).using(&[Need::Target("msp430-none-elf")]);
+        assert_eq!(partly.run(&Options::default()).expect("it runs"), Outcome::Passed);
+    }
+
+    #[test]
+    fn every_program_that_a_check_needs_has_a_debian_package() {
+        for need in ALL.iter().chain(&QUICK).flat_map(|step| step.needs.iter().chain(step.uses)) {
+            if let Need::Program(name) = need {
+                tools::package_of(name).expect(name);
+            }
+        }
     }
 
     #[test]
     fn quick_checks_are_among_all_checks_but_for_two_that_have_larger_counterparts() {
-        let all: Vec<_> = ALL.iter().map(|(name, _)| *name).collect();
-        let only_quick: Vec<_> = QUICK.iter().map(|(name, _)| *name).filter(|name| !all.contains(name)).collect();
+        let all: Vec<_> = ALL.iter().map(|step| step.name).collect();
+        let only_quick: Vec<_> = QUICK.iter().map(|step| step.name).filter(|name| !all.contains(name)).collect();
         assert_eq!(only_quick, ["unit tests", "decisions"]);
     }
 }

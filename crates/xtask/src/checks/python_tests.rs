@@ -3,13 +3,14 @@
 use std::fs;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
+use crate::needs::{self, Need};
 use crate::tools;
 use crate::{python, repository};
 
-/// The command that repeats a skipped check.
-const COMMAND: &str = "cargo xtask test-python";
+/// What the tests need, beside the packages of their environment.
+pub const NEEDS: &[Need] = &[Need::Program("python3"), Need::PythonEnvironments];
 
 /// Options of the tests of the Python package.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -20,20 +21,21 @@ pub struct Options {
     /// Also run the tests on Ray and of notebooks in Jupyter, whose packages are large
     #[arg(long)]
     clusters: bool,
+    /// Install Python if it is missing (as root on Debian)
+    #[arg(long)]
+    install: bool,
 }
 
-/// Runs the tests with the module that `cargo test` builds, and checks all types. A machine without
-/// Python, or on which its packages cannot be installed, skips them.
-pub fn check() -> Result<()> {
-    run(&Options::default())
+/// Runs the tests with the module that `cargo test` builds, and checks all types. Where the packages
+/// of Python cannot be fetched, the tests are skipped, unless everything is to be installed.
+pub fn check(install: bool) -> Result<()> {
+    run(&Options { install, ..Options::default() })
 }
 
 /// Runs the tests of the Python package.
 pub fn run(options: &Options) -> Result<()> {
-    let Some(system) = tools::find("python3") else {
-        println!("SKIPPED: there is no python3: apt-get install python3-venv, then {COMMAND}");
-        return Ok(());
-    };
+    needs::provide(NEEDS, options.install)?;
+    let system = tools::find("python3").context("python3 is not on the path")?;
     let requirements: &[&str] = if options.clusters { &[python::TESTS, python::CLUSTERS] } else { &[python::TESTS] };
     let root = repository::root().canonicalize()?;
     let base = python::directory()?;
@@ -43,8 +45,9 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let interpreter = match python::environment(&system, &venv, requirements) {
         Ok(interpreter) => interpreter,
+        Err(error) if options.install => return Err(error),
         Err(error) => {
-            println!("SKIPPED: {error:#}; with python3-venv and pip's access to packages: {COMMAND}");
+            println!("SKIPPED: {error:#}: cargo xtask test-python");
             return Ok(());
         }
     };

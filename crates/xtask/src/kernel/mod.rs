@@ -42,9 +42,10 @@ use hoistway_vm::architecture::{self, Architecture};
 use hoistway_vm::fetch::{self, Fetched, Outcome};
 use hoistway_vm::table::{self, Kernel};
 
+use crate::needs::{self, Need};
 use crate::tools;
-pub use asm::check as check_assembly;
-pub use step::check;
+pub use asm::{NEEDS as ASSEMBLY_NEEDS, check as check_assembly};
+pub use step::{NEEDS, check};
 pub use test::{Session, require_programs};
 
 /// Options of `cargo xtask kernel`.
@@ -196,7 +197,7 @@ pub fn boot_modules() -> Vec<String> {
 /// Builds the program of the virtual machine and returns its file.
 fn guest(architecture: Architecture) -> Result<PathBuf> {
     let target = architecture.target();
-    tools::require_target(target)?;
+    needs::provide(&[Need::Target(target)], true)?;
     let mut cargo = tools::cargo();
     cargo.args(["build", "--quiet", "--release", "--package", "hoistway-guest", "--target", target]);
     cargo.envs(architecture.linker());

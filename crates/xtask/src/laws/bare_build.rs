@@ -4,16 +4,23 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::needs::{self, Need};
 use crate::repository;
 use crate::tools::{self, cargo};
 
 const TARGET: &str = "x86_64-unknown-none";
 
+/// Returns what is missing for the build if nothing is to be installed, and the command that
+/// installs it.
+pub fn missing(install: bool) -> Option<String> {
+    if install { None } else { needs::provide(&[Need::Target(TARGET)], false).err().map(|error| format!("{error:#}")) }
+}
+
 /// Builds the core for the bare machine with the present compiler, whose library rustup fetches if
 /// necessary. Where rustup cannot fetch it, Debian's compiler builds it: that one comes with the
 /// source of `core`.
 pub fn build() -> Result<()> {
-    if tools::require_target(TARGET).is_ok() {
+    if needs::provide(&[Need::Target(TARGET)], true).is_ok() {
         return tools::run(cargo().args(["build", "--quiet", "--package", "hoistway-core", "--target", TARGET]));
     }
     println!("rustup cannot fetch {TARGET}: trying Debian's compiler, which builds its own core");

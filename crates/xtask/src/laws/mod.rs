@@ -24,10 +24,16 @@ pub fn check_sources() -> Result<()> {
     Ok(())
 }
 
-/// Checks every law, and builds the core for a machine without an operating system.
-pub fn check() -> Result<()> {
+/// Checks every law, and builds the core for a machine without an operating system. The build is
+/// skipped if its target is missing and is not to be installed.
+pub fn check(install: bool) -> Result<()> {
     check_sources()?;
-    bare_build::build()?;
-    println!("laws: the core builds for a bare machine");
+    match bare_build::missing(install) {
+        Some(missing) => println!("SKIPPED: a build for a bare machine: {missing}"),
+        None => {
+            bare_build::build()?;
+            println!("laws: the core builds for a bare machine");
+        }
+    }
     Ok(())
 }

@@ -17,6 +17,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::needs::{self, Need};
 use crate::repository;
 use crate::tools::{self, cargo};
 use machine::Machine;
@@ -61,6 +62,9 @@ const OUTPUTS: [Output; 2] = [
         flags: "-C code-model=small -C force-frame-pointers=yes -C target-feature=+reserve-x18",
     },
 ];
+
+/// What the compilation needs.
+pub const NEEDS: &[Need] = &[Need::Target(OUTPUTS[0].target), Need::Target(OUTPUTS[1].target)];
 
 /// Checks the files in kernel/.
 pub fn check() -> Result<()> {
@@ -116,7 +120,7 @@ fn called(text: &str) -> impl Iterator<Item = &str> {
 
 /// Compiles the crates and reads their listings.
 fn listings(output: &Output) -> Result<Vec<Vec<listing::Item>>> {
-    tools::require_target(output.target)?;
+    needs::provide(&[Need::Target(output.target)], true)?;
     let target_directory = tools::target_directory()?.join("kernel-asm");
     let directory = target_directory.join(output.target).join("kernel/deps");
     remove_listings(&directory)?;
