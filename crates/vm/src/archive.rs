@@ -200,7 +200,7 @@ impl Mirrors {
     }
 
     /// The file `sources.list` of an archive, for architectures with commas between them.
-    fn sources(&self, archive: Archive, architectures: &str) -> String {
+    pub(crate) fn sources(&self, archive: Archive, architectures: &str) -> String {
         let line = |(part, suite): &(Part, &str)| {
             let address = match part {
                 Part::Main => &self.main,

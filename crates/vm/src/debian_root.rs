@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::archive::Mirrors;
-use crate::programs;
+use crate::table::Archive;
+use crate::{architecture, programs};
 
 /// A minimal Debian in a directory of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,15 @@ impl DebianRoot {
         command.args(ENVIRONMENT).arg(program);
         command
     }
+}
+
+/// Returns the file `sources.list` of a bookworm with all updates, from the mirrors of this machine.
+///
+/// # Errors
+///
+/// The configuration of apt names no mirrors of Debian.
+pub fn bookworm_sources() -> Result<String> {
+    Ok(Mirrors::of_this_machine()?.sources(Archive::Bookworm, architecture::BUILD.debian()))
 }
 
 /// The environment of programs in a system.

@@ -11,6 +11,7 @@
 //! - generated parts of documents: `pages/`
 //! - the proof that the core cannot panic: `proof.rs`
 //! - packages: `dist.rs` and the crate `hoistway-dist`
+//! - the commands of README.md on a fresh machine: the crate `hoistway-fresh`
 //! - the C library: `clib.rs` and the crate `hoistway-clib`
 //! - packages of the published crates, release notes: `release.rs` and the crate
 //!   `hoistway-release`
@@ -106,6 +107,8 @@ enum Task {
     Dist(hoistway_dist::Options),
     /// Build the packages and install each on a clean system: docs/install.md
     CheckDist(hoistway_dist::CheckOptions),
+    /// Run the commands of README.md and .ci/run in a minimal Debian with a plain Rust toolchain
+    CheckFresh(hoistway_fresh::Options),
     /// Build the site from the documents, with its references, and check its links
     Site(site::Options),
     /// Check licences, duplicates and sources of all dependencies with cargo-deny
@@ -182,6 +185,7 @@ fn run(task: Task) -> Result<()> {
         Task::Proof => proof::run(),
         Task::Dist(options) => dist::run(&options),
         Task::CheckDist(options) => dist::check(&options),
+        Task::CheckFresh(options) => checks::fresh(&options),
         Task::Clib(options) => clib::run(&options),
         Task::Site(options) => site::run(&options),
         Task::Deny(options) => checks::deny(&options),

@@ -7,6 +7,7 @@ use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use hoistway_clib::Workspace;
 
 use crate::needs::{self, Need};
 use crate::tools::{self, cargo};
@@ -215,6 +216,12 @@ pub fn outside_elevator() -> Result<()> {
         (Some(slices), Some(deadline)) if slices > deadline => Ok(()),
         _ => bail!("sequential readers are not faster under slices than under deadline:\n{printed}"),
     }
+}
+
+/// Runs the commands of README.md and the checks on a fresh machine.
+pub fn fresh(options: &hoistway_fresh::Options) -> Result<()> {
+    let Workspace { root, target_directory } = tools::workspace()?;
+    hoistway_fresh::run(&hoistway_fresh::Repository { root, target_directory }, options)
 }
 
 fn docs() -> Result<()> {

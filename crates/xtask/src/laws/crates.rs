@@ -102,13 +102,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clib", &["vm"]),
     ("console", &[]),
     ("dist", &["clib", "console", "release", "vm"]),
+    ("fresh", &["console", "vm"]),
     ("release", &["vm"]),
     ("site", &["report"]),
     (
         "xtask",
         &[
-            "clib", "config", "control", "dist", "drive", "fidelity", "fio", "guest", "order", "release", "report",
-            "units", "vm",
+            "clib", "config", "control", "dist", "drive", "fidelity", "fio", "fresh", "guest", "order", "release",
+            "report", "units", "vm",
         ],
     ),
 ];
