@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 
 import { Module } from "./optimise/module.mjs";
 import { bySimilarity } from "./optimise/order.mjs";
+import { clearLocations, cutEntries } from "./optimise/panics.mjs";
 
 const [from, to] = process.argv.slice(2);
 const program = fileURLToPath(new URL("node_modules/binaryen/bin/wasm-opt", import.meta.url));
@@ -23,7 +24,10 @@ function optimise(input, ...passes) {
   return new Module(readFileSync(scratch));
 }
 
-const small = optimise(from, "--gufa-optimizing", "-Oz");
+const built = new Module(readFileSync(from));
+if (cutEntries(built) === 0 || clearLocations(built) === 0) throw new Error(`${from}: no panics are found, by names of functions and by paths of sources`);
+writeFileSync(scratch, built.encode(new Map()));
+const small = optimise(scratch, "--gufa-optimizing", "-Oz");
 // wasm-opt orders functions by name: each gets its place as its name.
 /** @type {Map<number, string>} */
 const names = new Map();
