@@ -77,8 +77,8 @@ pub use compare::{
     with_threads,
 };
 pub use config::{
-    CpuCosts, DirectIssue, ElevatorCost, ElevatorCosts, Flushes, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules,
-    WriteBack,
+    CpuCosts, DirectIssue, ElevatorCost, ElevatorCosts, Flushes, HostConfig, HostFileError, Kernel, Plugging,
+    ReadAheadRules, WriteBack,
 };
 pub use error::SimError;
 pub use host::fs::config::FileSystemConfig;

@@ -38,8 +38,10 @@ pub fn host_of(queue: &Queue, host: HostConfig) -> HostConfig {
         host.queue.max_sectors = u32::try_from(kib.saturating_mul(2)).unwrap_or(u32::MAX).clamp(8, 65_536);
     }
     // bfq switches the throttling of write-back off, and the other choices have it again.
-    if setting("wbt_lat_usec") == Some(0) && queue.scheduler.as_deref() != Some("bfq") {
-        host.write_back_throttling = false;
+    match setting("wbt_lat_usec") {
+        Some(0) if queue.scheduler.as_deref() != Some("bfq") => host.write_back_throttling = false,
+        Some(latency_us) => host.write_back_latency_us = latency_us.min(10_000_000),
+        None => {}
     }
     host.depth_max = queue.device_depth;
     let has_scheduler = queue.scheduler.as_deref().is_some_and(|name| name != "none");

@@ -151,7 +151,8 @@ fn a_write_cache_has_a_warning_and_the_throttling_of_write_back_is_that_of_the_d
     let fake = server();
     let queue = || named(&all(&fake).1, "sda").queue.as_ref().expect("a queue").clone();
     assert!(said(&fake, "sda", "write-cache")[0].contains("in its cache"));
-    assert!(host_of(&queue(), usual_host()).write_back_throttling);
+    let host = host_of(&queue(), usual_host());
+    assert_eq!((host.write_back_throttling, host.write_back_latency_us), (true, 75_000));
     fake.file("/sys/block/sda/queue/write_cache", "write through\n");
     fake.file("/sys/block/sda/queue/wbt_lat_usec", "0\n");
     assert!(said(&fake, "sda", "write-cache").is_empty());

@@ -129,6 +129,9 @@ pub struct HostConfig {
     /// If true, the multi-queue block layer limits the requests of write-back in flight, unless the
     /// elevator is BFQ or CFQ (`wbt_lat_usec` above 0).
     pub write_back_throttling: bool,
+    /// The latency of reads in us that the throttling keeps (`wbt_lat_usec`). With 0, the default,
+    /// it is that of the kernel: 75 ms for rotational drives and 2 ms for others.
+    pub write_back_latency_us: u64,
     /// The requests that the multi-queue block layer issues under `none` as they are submitted.
     pub direct_issue: DirectIssue,
     /// The execution of flushes.
@@ -348,6 +351,7 @@ impl Default for HostConfig {
             costs: CpuCosts::default(),
             write_back: WriteBack::default(),
             write_back_throttling: false,
+            write_back_latency_us: 0,
             direct_issue: DirectIssue::Never,
             flushes: Flushes::Layer,
             write_back_cache: None,

@@ -209,6 +209,13 @@ pub(crate) const KEYS: &[Key] = &[
         "few requests of write-back are in flight at a time, except under BFQ and CFQ",
         write_back_throttling
     ),
+    number!(
+        "write_back_latency_us",
+        0..=10_000_000,
+        "0 to 10000000 us",
+        "latency of reads that the throttling keeps (wbt_lat_usec); 0 for 75 ms on rotational drives and 2 ms on others",
+        write_back_latency_us as u64
+    ),
     Key {
         name: "direct_issue",
         form: ValueForm::Word(&["never", "plugged", "always"]),

@@ -223,10 +223,7 @@ impl<S: Observer> World<S> {
             bios += 1;
         }
         let bio_ns = bios * self.host.costs.bio_ns;
-        match self.processes.get_mut(task as usize) {
-            Some(process) => process.debt_ns += bio_ns,
-            None => self.flusher.debt_ns += bio_ns,
-        }
+        *self.debt_of(task) += bio_ns;
         bios
     }
 }

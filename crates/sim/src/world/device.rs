@@ -24,7 +24,7 @@ use crate::workload::stream;
 use super::flush::{FlushMachine, FlushRules, ReadyStep, sequence_of};
 use super::plug::Plug;
 use super::slab::Slab;
-use super::write_back_throttle::{WriteBackThrottle, is_throttled};
+use super::write_back_throttle::{Class, Settings, WriteBackThrottle};
 
 /// The queue, the drive, and the tasks that submit bios.
 pub(crate) struct Device<S: Observer> {
@@ -74,7 +74,7 @@ pub(crate) struct Device<S: Observer> {
     /// True if writes stopped being congested since the flag was last taken.
     pub congestion_ended: bool,
     /// The throttle of write-back, if the host has one.
-    throttle: Option<WriteBackThrottle>,
+    throttle: Option<WriteBackThrottle<RequestId>>,
     /// CPU time of the elevator's work.
     cost: ElevatorCost,
     /// True if several processors can do the elevator's work.
@@ -110,6 +110,8 @@ struct Submitter {
     backlog: VecDeque<Bio>,
     /// The task's plug, while one of its calls submits.
     plug: Option<Plug>,
+    /// The slot of the throttle of write-back that the task's next bio has.
+    slot: Option<Class>,
 }
 
 impl<S: Observer> Device<S> {
@@ -122,12 +124,18 @@ impl<S: Observer> Device<S> {
     ) -> Self {
         let transport =
             (host.transport_ns > 0).then(|| Jitter::new(0, host.transport_ns, host.transport_sigma_milli, seed));
-        let throttles = host.write_back_throttling && queue.config().layer == BlockLayer::V6_1;
-        // The controller has half as many slots as the pool has requests.
-        let slots = queue.config().nr_requests.map_or(depth, |requests| requests / 2);
         let has_elevator = queue.kind() != Kind::Noop || queue.config().layer != BlockLayer::V6_1;
         let direct_issue = if has_elevator { DirectIssue::Never } else { host.direct_issue };
-        let throttle = throttles.then(|| WriteBackThrottle::new(slots, queue.kind())).flatten();
+        let throttles = host.write_back_throttling && queue.config().layer == BlockLayer::V6_1;
+        let throttle = throttles.then(|| {
+            let settings = Settings {
+                depth,
+                rotational: queue.config().rotational,
+                write_back_cache: flush_rules.has_volatile_cache(),
+                latency_ns: host.write_back_latency_us * 1000,
+            };
+            WriteBackThrottle::new(settings, queue.kind())
+        });
         Device {
             cost: host.costs.elevators.of(queue.kind()),
             shared: host.cpus > 1,
@@ -163,7 +171,7 @@ impl<S: Observer> Device<S> {
             direct_issue,
             congested: [false; 2],
             congestion_ended: false,
-            throttle,
+            throttle: throttle.flatten(),
             defect: None,
         }
     }
@@ -177,7 +185,7 @@ impl<S: Observer> Device<S> {
             return false;
         }
         self.by_context.insert(context, self.submitters.len() as u32);
-        self.submitters.push(Submitter { context, backlog: VecDeque::new(), plug: None });
+        self.submitters.push(Submitter { context, backlog: VecDeque::new(), plug: None, slot: None });
         true
     }
 
@@ -361,9 +369,8 @@ impl<S: Observer> Device<S> {
             self.submitters[task as usize].backlog.push_back(bio);
             return None;
         }
-        if self.is_throttled(&bio, now_ns) {
+        if !self.takes_slot(task, &bio, now_ns) {
             self.submitters[task as usize].backlog.push_back(bio);
-            self.refused.push_back(task);
             return None;
         }
         let answer = self.queue.submit(bio, now_ns);
@@ -376,10 +383,42 @@ impl<S: Observer> Device<S> {
         request
     }
 
-    /// Returns true if a bio of write-back has to wait for the end of others.
-    fn is_throttled(&mut self, bio: &Bio, now_ns: u64) -> bool {
-        let Some(throttle) = &mut self.throttle else { return false };
-        is_throttled(bio) && !throttle.admits(now_ns, |id| self.queue.request(id).is_some())
+    /// Returns false if a task has to sleep until the throttle of write-back has a slot for its bio.
+    #[inline]
+    fn takes_slot(&mut self, task: u32, bio: &Bio, now_ns: u64) -> bool {
+        let Some(throttle) = &mut self.throttle else { return true };
+        let (Some(class), slot) = (Class::of(bio), &mut self.submitters[task as usize].slot) else { return true };
+        if slot.is_none() && throttle.admit(task, class, now_ns) {
+            *slot = Some(class);
+        }
+        slot.is_some()
+    }
+
+    /// Passes the slot of a task's bio on to the request that it became, or returns the slot of a
+    /// bio that was merged.
+    fn pass_slot(&mut self, task: u32, bio: &Bio, outcome: Submitted) {
+        let Some(throttle) = &mut self.throttle else { return };
+        if Class::of(bio).is_some()
+            && let Some(class) = self.submitters[task as usize].slot.take()
+        {
+            let request = if let Submitted::Queued(id) = outcome { Some(id) } else { None };
+            throttle.begun(class, request);
+        }
+    }
+
+    /// Submits the bios of tasks that have got a slot.
+    fn resume(&mut self, woken: Vec<(u32, Class)>, now_ns: u64) {
+        for (task, class) in woken {
+            self.submitters[task as usize].slot = Some(class);
+            self.retry(task, false, now_ns);
+        }
+    }
+
+    /// Records that a writer sleeps in dirty throttling.
+    pub fn dirty_sleep(&mut self, now_ns: u64) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.dirty_sleep(now_ns);
+        }
     }
 
     /// Unplugs the queue for a task that is about to sleep until its bios complete.
@@ -420,7 +459,7 @@ impl<S: Observer> Device<S> {
         self.completed(&started, &completion, now_ns);
         let failed = completion.status != Status::Done;
         match started.origin {
-            Origin::Request(id) => self.complete(id, failed, now_ns, tokens),
+            Origin::Request(id) => self.complete((id, failed), started.at_ns, now_ns, tokens),
             Origin::Step(step) => {
                 match step {
                     ReadyStep::Flush => self.flushes.end_flush(failed, tokens),
@@ -468,7 +507,7 @@ impl<S: Observer> Device<S> {
         debug_assert_eq!(completion.service.phases.total_ns(), now_ns - started.at_ns, "the phases are the whole time");
     }
 
-    fn complete(&mut self, id: RequestId, failed: bool, now_ns: u64, tokens: &mut Vec<u64>) {
+    fn complete(&mut self, (id, failed): (RequestId, bool), issued_ns: u64, now_ns: u64, tokens: &mut Vec<u64>) {
         if self.flushes.has_queued_data() {
             // A flush after these data is the next command, before requests of the queue.
             let sequences: Vec<u32> = self.queue.tokens(id).filter_map(sequence_of).collect();
@@ -476,9 +515,7 @@ impl<S: Observer> Device<S> {
                 self.flushes.end_queued_data(sequence, failed, tokens);
             }
         }
-        if let (Some(throttle), Some(request)) = (&mut self.throttle, self.queue.request(id)) {
-            throttle.touched(request.op(), now_ns);
-        }
+        let op = self.queue.request(id).map(|request| request.op());
         let done = |token: u64| {
             if sequence_of(token).is_none() {
                 tokens.push(token);
@@ -493,6 +530,11 @@ impl<S: Observer> Device<S> {
             self.run(now_ns);
         }
         self.watch_congestion();
+        if let (Some(throttle), Some(op)) = (&mut self.throttle, op) {
+            let is_there = |id| self.queue.request(id).is_some();
+            let woken = throttle.completed((id, op), now_ns - issued_ns, now_ns, is_there);
+            self.resume(woken, now_ns);
+        }
         while let Some(task) = self.refused.pop_front() {
             if !self.retry(task, false, now_ns) {
                 break;
@@ -504,12 +546,23 @@ impl<S: Observer> Device<S> {
     /// Time at which [`Self::timer`] is due.
     #[inline]
     pub fn next_timer(&self) -> Option<u64> {
-        self.queue.next_timer()
+        let throttle_ns = self.throttle.as_ref().and_then(WriteBackThrottle::next_timer);
+        match (self.queue.next_timer(), throttle_ns) {
+            (Some(queue_ns), Some(throttle_ns)) => Some(queue_ns.min(throttle_ns)),
+            (queue_ns, throttle_ns) => queue_ns.or(throttle_ns),
+        }
     }
 
+    /// Runs the timers that are due.
     pub fn timer(&mut self, now_ns: u64) {
-        let kick = self.queue.timer(now_ns);
-        self.handle_kick(kick, now_ns);
+        if let Some(throttle) = &mut self.throttle {
+            let woken = throttle.timer(now_ns);
+            self.resume(woken, now_ns);
+        }
+        if self.queue.next_timer().is_some_and(|due_ns| due_ns <= now_ns) {
+            let kick = self.queue.timer(now_ns);
+            self.handle_kick(kick, now_ns);
+        }
     }
 
     /// Ends a task.
@@ -563,9 +616,7 @@ impl<S: Observer> Device<S> {
                 false
             }
             Ok((outcome, kick)) => {
-                if let (Some(throttle), Submitted::Queued(id)) = (&mut self.throttle, outcome) {
-                    throttle.begun(id, &bio, now_ns);
-                }
+                self.pass_slot(task, &bio, outcome);
                 self.run_if_kicked(kick, now_ns);
                 self.watch_congestion();
                 if !self.queue.config().plugging && !self.flushing {
@@ -595,9 +646,8 @@ impl<S: Observer> Device<S> {
     /// Submits a task's backlog as far as the queue has room. Returns true if the backlog is empty.
     fn retry(&mut self, task: u32, mut woken: bool, now_ns: u64) -> bool {
         while let Some(bio) = self.submitters[task as usize].backlog.pop_front() {
-            if !woken && self.is_throttled(&bio, now_ns) {
+            if !woken && !self.takes_slot(task, &bio, now_ns) {
                 self.submitters[task as usize].backlog.push_front(bio);
-                self.refused.push_back(task);
                 return false;
             }
             let answer = if woken { self.queue.resubmit(bio, now_ns) } else { self.queue.submit(bio, now_ns) };
@@ -658,6 +708,9 @@ impl<S: Observer> Device<S> {
         };
         let (op, sector, sectors) = (request.op(), request.sector(), request.sectors());
         let command = command_of(op, sector, sectors, request.flags());
+        if let Some(throttle) = &mut self.throttle {
+            throttle.issued(id, op, now_ns);
+        }
         self.start_command(Origin::Request(id), &command, now_ns);
         if !matches!(op, Op::Flush | Op::Discard) {
             let pid = self.queue.context_of(id).map_or(0, |context| context.pid());

@@ -203,19 +203,23 @@ impl<S: Observer> World<S> {
         }
     }
 
+    /// The CPU time of a task that is not spent yet, in ns.
+    pub(super) fn debt_of(&mut self, task: u32) -> &mut u64 {
+        let is_flusher = task as usize == self.processes.len();
+        match (self.processes.get_mut(task as usize), &mut self.journal) {
+            (Some(process), _) => &mut process.debt_ns,
+            (None, Some(journal)) if !is_flusher => &mut journal.debt_ns,
+            (None, _) => &mut self.flusher.debt_ns,
+        }
+    }
+
     /// Occupies a processor for the CPU time that a task owes; the task continues afterwards.
     /// Returns false if the task owes none.
     pub(super) fn pay(&mut self, task: u32) -> bool {
-        let debt_ns = match self.processes.get_mut(task as usize) {
-            Some(process) => {
-                process.stats.cpu_ns += process.debt_ns;
-                &mut process.debt_ns
-            }
-            None => match &mut self.journal {
-                Some(journal) if task as usize > self.processes.len() => &mut journal.debt_ns,
-                _ => &mut self.flusher.debt_ns,
-            },
-        };
+        if let Some(process) = self.processes.get_mut(task as usize) {
+            process.stats.cpu_ns += process.debt_ns;
+        }
+        let debt_ns = self.debt_of(task);
         let burst_ns = std::mem::take(debt_ns);
         if burst_ns == 0 {
             return false;

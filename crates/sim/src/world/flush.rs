@@ -56,6 +56,11 @@ impl FlushRules {
             (true, false) => FlushRules::Sequences { fua },
         }
     }
+
+    /// Returns true if the drive reports a volatile cache (`queue/write_cache`: `write back`).
+    pub fn has_volatile_cache(self) -> bool {
+        !matches!(self, FlushRules::WriteThrough { .. })
+    }
 }
 
 /// Set in the token of a bio that is the data of a sequence, with the number of the sequence in the

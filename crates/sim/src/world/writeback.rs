@@ -32,6 +32,7 @@ impl<S: Observer> World<S> {
         match self.host.write_back {
             WriteBack::Waiting => self.has_too_much_dirty().then(|| {
                 self.throttled.push(task);
+                self.device.dirty_sleep(self.now_ns);
                 self.wake_flusher();
                 Flow::Block
             }),
@@ -139,6 +140,7 @@ impl<S: Observer> World<S> {
             // Over the limit: the writer checks again after the pause.
             dirtying.until_ns = now_ns + pause_ns_max;
             dirtying.paused_ns = dirtying.until_ns;
+            self.device.dirty_sleep(now_ns);
             self.events.schedule(now_ns + pause_ns_max, EventKind::Wake(task));
             self.wake_flusher();
             return Some(Flow::Block);
@@ -153,6 +155,7 @@ impl<S: Observer> World<S> {
         let pause_ns = (due_ns - now_ns).min(pause_ns_max.min(PAUSE_NS_MAX));
         dirtying.until_ns = now_ns + pause_ns;
         dirtying.paused_ns = due_ns.min(now_ns + pause_ns + pause_ns_max);
+        self.device.dirty_sleep(now_ns);
         self.events.schedule(now_ns + pause_ns, EventKind::Wake(task));
         self.wake_flusher();
         Some(Flow::Block)

@@ -2,7 +2,7 @@
 
 use crate::common::{noop, request, run, with_host};
 use hoistway_core::Kind;
-use hoistway_sim::{CompareRequest, HostConfig, Kernel, Run, elevator_of_name};
+use hoistway_sim::{CompareRequest, CpuCosts, HostConfig, Kernel, Run, elevator_of_name};
 
 /// Requests of the drive, and blocks that it was asked for.
 fn asked(run: &Run) -> (u64, u64) {
@@ -111,6 +111,21 @@ fn ext3_orders_the_data_of_all_files_and_ext4_that_of_grown_files() {
     // 256 blocks read; ext3 writes them before the commit that `b` waits for. One of data, 1 + 1 +
     // 3 of log, one of commit.
     assert_eq!((jobs("ext3"), jobs("ext4")), (256 + 256 + 7, 256 + 7));
+}
+
+#[test]
+fn bios_of_a_commit_take_the_time_of_the_journals_thread() {
+    // `a` makes 64 blocks dirty that are not adjacent, and the commit that `b` waits for writes them
+    // first. A bio takes a processor 1 ms.
+    let jobs = "[global]\nhoistway_journal=ext3\nbs=4k\n[a]\nrw=write:4k\nsize=512k\n\
+                [b]\nrw=write\nsize=4k\nfsync=1\nstonewall\n";
+    let sync_ms = |bio_ns: u64| {
+        let costs = CpuCosts { bio_ns, ..HostConfig::default().costs };
+        let run = with_host(jobs, HostConfig { costs, cpus: 2, ..HostConfig::default() });
+        run.processes[1].sync_ms.mean
+    };
+    let (free, costly) = (sync_ms(0), sync_ms(1_000_000));
+    assert!(costly > free + 64.0, "{free} ms and {costly} ms");
 }
 
 #[test]

@@ -170,7 +170,8 @@ fn a_disk_beside_a_journal_flushes_its_cache() {
 
 #[test]
 fn asynchronous_synchronous_writes_wait_for_the_journal() {
-    let jobs = "[a]\nrw=write\nbs=4k\nsize=64k\ndirect=1\nsync=sync\nioengine=libaio\niodepth=4\nhoistway_journal=ext4\n";
+    let jobs =
+        "[a]\nrw=write\nbs=4k\nsize=64k\ndirect=1\nsync=sync\nioengine=libaio\niodepth=4\nhoistway_journal=ext4\n";
     let run = on_6_12("cmr-8tb", jobs);
     assert_eq!(run.processes[0].bytes, 64 << 10);
     // Sixteen writes, each with a share of a commit: at least four commits of four more requests.
