@@ -8,13 +8,15 @@ use std::sync::atomic::AtomicBool;
 
 use crate::flush_fit::with_flush_time;
 use crate::whatif::{
-    Confidence, Fidelity, LoadedTrace, LoopModel, Machine, Model, RecordedSetting, TraceContents, Unvalidated,
-    WhatifError, service_times,
+    Confidence, Fidelity, LoadedTrace, LoopModel, Machine, Model, QueueLimits, RecordedSetting, TraceContents,
+    Unvalidated, WhatifError, service_times,
 };
 use hoistway_core::Kind;
 use hoistway_drive::fit::{FitOptions, FitProfileError, FittedProfile, fit_profile};
 use hoistway_drive::{Drive, Profile};
 use hoistway_sim::{Comparison, Kernel, Setting};
+use hoistway_trace::Rwbs;
+use hoistway_trace::request::RequestRecord;
 
 /// The least recorded number of requests of a queue that is plausible.
 const NR_REQUESTS_MIN: u32 = 4;
@@ -189,15 +191,14 @@ impl TraceCase {
         let of_model = |cause| TraceCaseError::Model { name: name.clone(), cause: Box::new(cause) };
         let capacity_sectors = Drive::new(&profile).capacity_sectors();
         loaded.leave_out_beyond_drive(profile.name(), capacity_sectors).map_err(of_model)?;
-        let LoadedTrace { recording, setting, mut notes, .. } = loaded;
+        let LoadedTrace { recording, setting, mut notes, requests, .. } = loaded;
         let machine = Machine {
             profile,
             depth_max: depth_max.or(setting.depth),
             kernel,
             groups: setting.is_server,
             settings: with_recorded(&setting, recorded_under, settings, &mut notes),
-            nr_requests: setting.queue.number("nr_requests").filter(|requests| *requests >= NR_REQUESTS_MIN),
-            max_sectors: setting.queue.number("max_sectors_kb").map(|kib| kib.saturating_mul(2)).filter(|max| *max > 0),
+            queue: queue_limits(&setting, drive_source, &requests),
             seed: 1,
         };
         let model = match contents.has_completions() {
@@ -263,6 +264,31 @@ fn with_recorded(
     }
     given.extend(recorded);
     given
+}
+
+/// The recorded settings of the queue. The kernel's view of the write cache belongs to the recorded
+/// drive: it does not apply to a drive that the caller gave. hoistway's server passes flushes and
+/// FUA on to any drive.
+fn queue_limits(setting: &RecordedSetting, drive: DriveSource, requests: &[RequestRecord]) -> QueueLimits {
+    let number = |name: &str| setting.queue.number(name);
+    let is_recorded_drive = matches!(drive, DriveSource::Trace | DriveSource::Fitted);
+    // The kernel sends no flush to a drive without a volatile cache.
+    let has_flushes = || requests.iter().any(|request| request.op.has(Rwbs::FLUSH) || request.flush.is_some());
+    let lacks_fua = || requests.iter().any(|request| request.postflush_ns().is_some());
+    let (write_back_cache, fua) = match (setting.is_server, is_recorded_drive) {
+        (true, _) => (Some(true), Some(true)),
+        (false, true) => (
+            setting.queue.queue.get("write_cache").map(|policy| policy == "back").or(has_flushes().then_some(true)),
+            number("fua").map(|fua| fua == 1).or(lacks_fua().then_some(false)),
+        ),
+        (false, false) => (None, None),
+    };
+    QueueLimits {
+        nr_requests: number("nr_requests").filter(|requests| *requests >= NR_REQUESTS_MIN),
+        max_sectors: number("max_sectors_kb").map(|kib| kib.saturating_mul(2)).filter(|max| *max > 0),
+        write_back_cache,
+        fua,
+    }
 }
 
 fn recorded_elevator(name: &str, loaded: &LoadedTrace) -> Result<Kind, TraceCaseError> {

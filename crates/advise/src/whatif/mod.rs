@@ -13,7 +13,7 @@
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //!
-//! use hoistway_advise::whatif::{LoadedTrace, Machine, Model};
+//! use hoistway_advise::whatif::{LoadedTrace, Machine, Model, QueueLimits};
 //! use hoistway_core::Kind;
 //! use hoistway_drive::Profile;
 //! use hoistway_trace::{Input, OpenOptions, Stream, open};
@@ -39,8 +39,7 @@
 //!     kernel: None,
 //!     groups: false,
 //!     settings: Vec::new(),
-//!     nr_requests: None,
-//!     max_sectors: None,
+//!     queue: QueueLimits::default(),
 //!     seed: 1,
 //! };
 //! let cancel = AtomicBool::new(false);
@@ -69,7 +68,7 @@ pub use contents::TraceContents;
 pub use error_table::{FIDELITY_COLUMNS, fidelity_row, process_name};
 pub use fidelity::{Confidence, Fidelity, Figures, Level, MISS_MAX, ProcessFidelity};
 pub use load::{LoadedTrace, RecordedSetting};
-pub use model::{Machine, Model};
+pub use model::{Machine, Model, QueueLimits};
 pub use page::whatif_page;
 pub use recording::{RecordedProcess, Recording, WhatifError};
 pub use report::{ModelError, Prediction, ProcessErrors, ProcessPrediction, ProcessRule, WhatifReport, validation};

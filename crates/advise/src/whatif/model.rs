@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use hoistway_core::{ClockConfig, Flags, Kind, Op, OrderedMode};
 use hoistway_drive::{Drive, Profile};
 use hoistway_sim::{
-    CompareRequest, Comparison, CpuCosts, HostConfig, Kernel, Plugging, Progress, RecordedWorkload, RequestScript, Run,
-    ScriptedRequest, Setting, SimError, WakeUp, compare_recorded, group_switch, run_each_recorded,
+    CompareRequest, Comparison, CpuCosts, Flushes, HostConfig, Kernel, Plugging, Progress, RecordedWorkload,
+    RequestScript, Run, ScriptedRequest, Setting, SimError, WakeUp, compare_recorded, group_switch, run_each_recorded,
 };
 use hoistway_trace::Rwbs;
 use hoistway_trace::dependencies::{Pattern, PatternAnalysis, Release, ReleaseDelay, SubmittedRequest, find_pattern};
@@ -46,14 +46,23 @@ pub struct Machine {
     pub groups: bool,
     /// Tunables that differ from their defaults.
     pub settings: Vec<Setting>,
-    /// Requests that the queue holds, as recorded; `None` for the number of the kernel, or no limit
-    /// without a kernel.
-    pub nr_requests: Option<u32>,
-    /// The largest request in sectors, as recorded; `None` for that of the kernel, or 1 MiB without
-    /// a kernel.
-    pub max_sectors: Option<u32>,
+    /// Settings of the queue.
+    pub queue: QueueLimits,
     /// Seed of random numbers, for drive models that use some.
     pub seed: u64,
+}
+
+/// Settings of a queue, as recorded; `None` for those of the kernel and the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// Requests that the queue holds; `None` without a kernel for no limit.
+    pub nr_requests: Option<u32>,
+    /// The largest request in sectors; `None` without a kernel for 1 MiB.
+    pub max_sectors: Option<u32>,
+    /// True if the kernel flushes the drive's cache.
+    pub write_back_cache: Option<bool>,
+    /// True if the kernel sends writes with FUA to the drive; false if it flushes after them.
+    pub fua: Option<bool>,
 }
 
 /// A workload built from a recording.
@@ -258,6 +267,7 @@ fn scripted(request: &SubmittedRequest, wait: &Release, idle_ns: u64) -> Scripte
         op: if is_flush(request) { Op::Flush } else { op_of(request.op).unwrap_or(Op::Read) },
         flags: flags_of(request.op),
         preflush: request.bytes > 0 && request.op.has(Rwbs::FLUSH),
+        fua: request.op.has(Rwbs::FUA),
         sector: request.sector,
         sectors: request.bytes.div_ceil(512),
         wait: *wait,
@@ -358,11 +368,13 @@ fn host(machine: &Machine, processes: usize) -> HostConfig {
         host.queue.nr_requests = None;
         host.queue.max_sectors = MAX_SECTORS;
         host.queue.ordered = OrderedMode::None;
+        host.flushes = Flushes::Sequences;
     }
-    if let Some(nr_requests) = machine.nr_requests {
+    if let Some(nr_requests) = machine.queue.nr_requests {
         (host.queue.nr_requests, host.pool_follows_drive) = (Some(nr_requests), false);
     }
-    host.queue.max_sectors = machine.max_sectors.unwrap_or(host.queue.max_sectors);
+    host.queue.max_sectors = machine.queue.max_sectors.unwrap_or(host.queue.max_sectors);
+    (host.write_back_cache, host.fua) = (machine.queue.write_back_cache, machine.queue.fua);
     host
 }
 
@@ -383,10 +395,8 @@ fn settings(machine: &Machine, elevators: &[Kind]) -> Result<Vec<Setting>, SimEr
 
 fn flags_of(op: Rwbs) -> Flags {
     let mut flags = Flags::NONE;
-    for (bit, flag) in [(Rwbs::META, Flags::META), (Rwbs::FUA, Flags::FUA)] {
-        if op.has(bit) {
-            flags = flags.and(flag);
-        }
+    if op.has(Rwbs::META) {
+        flags = flags.and(Flags::META);
     }
     // Reads are synchronous without the flag.
     if op.has(Rwbs::SYNC) && !op.has(Rwbs::READ) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use hoistway_advise::whatif::{Fidelity, LoadedTrace, Machine, Model, service_times};
+use hoistway_advise::whatif::{Fidelity, LoadedTrace, Machine, Model, QueueLimits, service_times};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_drive::fit::{FitOptions, fit_profile};
@@ -127,8 +127,7 @@ fn predict(
         kernel: None,
         groups: loaded.setting.is_server,
         settings: Vec::new(),
-        nr_requests: None,
-        max_sectors: None,
+        queue: QueueLimits::default(),
         seed: 1,
     };
     let cancel = AtomicBool::new(false);

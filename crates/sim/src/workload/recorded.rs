@@ -56,10 +56,13 @@ pub struct RequestScript {
 pub struct ScriptedRequest {
     /// The operation; a flush of the drive's cache has no sectors.
     pub op: Op,
-    /// The flags of the bio.
+    /// The flags of the bio, without FUA.
     pub flags: Flags,
-    /// True for a write before which the drive's cache is flushed.
+    /// True for a write before which the drive's cache is flushed. Such a write is durable at its
+    /// completion, as commits of journals are.
     pub preflush: bool,
+    /// True for a write that is durable at its completion.
+    pub fua: bool,
     /// First sector of 512 bytes on the drive.
     pub sector: u64,
     /// Number of sectors.
@@ -225,6 +228,7 @@ mod tests {
             op: Op::Read,
             flags: Flags::NONE,
             preflush: false,
+            fua: false,
             sector: 8,
             sectors: 8,
             wait: *wait,

@@ -40,7 +40,7 @@ impl<S: Observer> World<S> {
     /// Submits a recorded request that was due at `due_ns`; a request longer than the queue's limit
     /// is submitted in pieces.
     fn begin_recorded(&mut self, task: u32, request: ScriptedRequest, due_ns: u64) -> Flow {
-        let ScriptedRequest { op, flags, preflush, sector, sectors, wait, idle_ns: _ } = request;
+        let ScriptedRequest { op, flags, preflush, fua, sector, sectors, wait, idle_ns: _ } = request;
         self.activity.note(self.now_ns);
         let process = &mut self.processes[task as usize];
         let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
@@ -58,16 +58,23 @@ impl<S: Observer> World<S> {
         process.stats.level.record_level(process.in_flight);
         process.stats.submit.record_batch(1);
         let context = self.device.context(task);
-        if op == Op::Flush || preflush {
+        let token = Token::Direct(slot).encode();
+        if op == Op::Flush {
             self.direct.get_mut(slot).pending += 1;
-            self.device.flush(Token::Direct(slot).encode(), now_ns);
+            if !self.device.flush(task, token, now_ns) {
+                self.direct.get_mut(slot).pending -= 1;
+            }
         }
         let (mut next, end) = (sector, sector + u64::from(sectors));
         while next < end {
             let sectors = (end - next).min(self.host.queue.max_sectors.into()) as u32;
             self.direct.get_mut(slot).pending += 1;
-            let token = Token::Direct(slot).encode();
-            self.device.submit(task, Bio { token, context, op, sector: next, sectors, flags }, now_ns);
+            let bio = Bio { token, context, op, sector: next, sectors, flags };
+            match (preflush, fua) {
+                (true, _) => self.device.submit_commit(task, bio, now_ns),
+                (false, true) => self.device.submit_forced(task, bio, now_ns),
+                (false, false) => self.device.submit(task, bio, now_ns),
+            }
             next += u64::from(sectors);
         }
         // The request held one count of its own until all bios were submitted.
