@@ -246,7 +246,8 @@ macro_rules! embedded {
 }
 
 /// The files with expectations.
-const FILES: &[(&str, &str)] = embedded!["": ["s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml", "s6.toml"]];
+const FILES: &[(&str, &str)] =
+    embedded!["": ["s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml", "s6.toml", "s7.toml"]];
 
 /// The job files of the rows, by path from the root of the repository. `published/examples` has
 /// links to those of `examples`, so that the package of this crate has them.
@@ -287,6 +288,8 @@ const JOBS: &[(&str, &str)] = embedded![
         "jobs/s6-03-readers.fio",
         "jobs/s6-18-reader-and-writer.fio",
         "jobs/s6-20-mixed.fio",
+        "jobs/s7-01-log.fio",
+        "jobs/s7-02-etcd.fio",
     ],
 ];
 

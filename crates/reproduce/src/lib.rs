@@ -8,7 +8,7 @@
 //!
 //! Figures, tolerances and marks of mechanisms are data: `published/*.toml` with the job files in
 //! `published/jobs` (`expectation.rs`). Measurements are code: one module per publication (`s1` to
-//! `s6`), which gets its simulations from the runner (`runner.rs`). `verdict.rs` alone compares
+//! `s7`), which gets its simulations from the runner (`runner.rs`). `verdict.rs` alone compares
 //! both. While a row differs, it is measured again with each value of its unknowns
 //! (`unknown.rs`), which the runner puts into the simulations.
 //!
@@ -40,6 +40,7 @@ mod s3;
 mod s4;
 mod s5;
 mod s6;
+mod s7;
 mod text;
 mod unknown;
 mod verdict;
@@ -118,6 +119,7 @@ fn measure(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, ReproduceErro
         Some(("S4", _)) => s4::measure(row, runner),
         Some(("S5", _)) => s5::measure(row, runner),
         Some(("S6", _)) => s6::measure(row, runner),
+        Some(("S7", _)) => s7::measure(row, runner),
         _ => Err(ReproduceError::no_measure(&row.id)),
     }
 }

@@ -44,6 +44,7 @@ pub fn host_of(queue: &Queue, host: HostConfig) -> HostConfig {
         None => {}
     }
     host.depth_max = queue.device_depth;
+    host.write_back_cache = queue.write_cache.map(|cache| cache == WriteCache::Back);
     let has_scheduler = queue.scheduler.as_deref().is_some_and(|name| name != "none");
     let usual = queue.device_depth.map(|depth| depth.clamp(1, DEPTH_MAX) * 2);
     // Without a scheduler nr_requests is the device's own number, and the kernel changes it when a

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use hoistway_core::Kind;
 use hoistway_drive::{Profile, SECTOR_BYTES, describe};
 use hoistway_fio::JobFile;
-use hoistway_sim::{CompareRequest, Comparison, CpuCosts, HostConfig, Plugging, Run, Setting, group_switch};
+use hoistway_sim::{CompareRequest, Comparison, CpuCosts, Flushes, HostConfig, Plugging, Run, Setting, group_switch};
 use serde::Serialize;
 
 use crate::BenchError;
@@ -195,6 +195,9 @@ fn request(
         spindle_tolerance_ppm: 0,
         ..HostConfig::default()
     };
+    // Flushes bypass the server's queue, share the next flush, and reach every drive.
+    host.flushes = Flushes::Sequences;
+    host.write_back_cache = Some(true);
     host.queue.clock = hoistway_qos::CLOCK;
     host.queue.nr_requests = None;
     Ok(CompareRequest {

@@ -93,7 +93,8 @@ fn run(
 
 fn process_turnaround_ns(process: &Process, run: &ProcessRun) -> Result<f64, BenchError> {
     let fio = &run.fio;
-    let operations = both(fio, "total_ios");
+    // The server's mean is over flushes, too.
+    let operations = both(fio, "total_ios") + number(fio, "/sync/total_ios");
     if operations <= 0.0 {
         return Err(incomplete(format!("fio did nothing for {}", process.name)));
     }
@@ -107,7 +108,8 @@ fn process_turnaround_ns(process: &Process, run: &ProcessRun) -> Result<f64, Ben
         let weighted = |direction: &str| {
             number(fio, &format!("/{direction}/clat_ns/mean")) * number(fio, &format!("/{direction}/total_ios"))
         };
-        (weighted("read") + weighted("write")) / operations
+        let syncs_ns = number(fio, "/sync/lat_ns/mean") * number(fio, "/sync/total_ios");
+        (weighted("read") + weighted("write") + syncs_ns) / operations
     };
     Ok((whole_ns - in_server_ns).max(0.0))
 }

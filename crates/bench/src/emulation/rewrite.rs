@@ -28,11 +28,15 @@ const REPLACED: &[&str] = &[
     "buffered",
     "direct",
     "directory",
+    "end_fsync",
     "file_service_type",
     "fallocate",
+    "fdatasync",
     "filename",
     "filename_format",
     "filesize",
+    "fsync",
+    "fsync_on_close",
     "group_reporting",
     "invalidate",
     "ioengine",
@@ -46,6 +50,7 @@ const REPLACED: &[&str] = &[
     "offset_increment",
     "runtime",
     "size",
+    "sync",
     "thread",
     "time_based",
     "uri",
@@ -56,16 +61,8 @@ const REPLACED: &[&str] = &[
 ];
 
 /// Options without a counterpart on a server.
-const REFUSED: &[&str] = &[
-    "cgroup",
-    "cgroup_weight",
-    "hoistway_journal",
-    "hoistway_tree",
-    "hoistway_walk",
-    "wait_for",
-    "fsync",
-    "fdatasync",
-];
+const REFUSED: &[&str] =
+    &["cgroup", "cgroup_weight", "hoistway_journal", "hoistway_tree", "hoistway_walk", "wait_for", "writefua"];
 
 /// The two forms of one job file.
 #[derive(Debug)]
@@ -163,6 +160,9 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Tim
         }
         let _ = if value.is_empty() { writeln!(options, "{name}") } else { writeln!(options, "{name}={value}") };
     }
+    if let Some(writes) = writes_between_syncs(job) {
+        let _ = writeln!(options, "fsync={writes}");
+    }
     let runtime_ns = job.runtime_ns.unwrap_or(u64::from(times.seconds) * 1_000_000_000);
     let _ = writeln!(options, "time_based\nruntime={}ms", runtime_ns / 1_000_000);
     if job.ramp_time_ns == 0 {
@@ -171,6 +171,13 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Tim
     let name = if job.numjobs == 1 { job.name.clone() } else { format!("{}-{}", job.name, clone + 1) };
     let priority = job.prio.or(job.prioclass).map(|_| (job.prioclass.unwrap_or(2), job.prio.unwrap_or(4)));
     Ok(Process { name, id: String::new(), offset_bytes, size_bytes, priority, depth: job.iodepth.max(1), options })
+}
+
+/// Writes after which a job syncs; `None` if it does not. A client of a server has one command for
+/// all kinds of syncs, a flush, because fio's nbd engine sends no durable writes.
+fn writes_between_syncs(job: &Job) -> Option<u32> {
+    let writes_of_sync = u32::from(job.sync);
+    [job.fsync, job.fdatasync, writes_of_sync].into_iter().filter(|writes| *writes > 0).min()
 }
 
 fn check_options(job: &Job, jobs: &JobFile) -> Result<(), BenchError> {
@@ -234,6 +241,20 @@ mod tests {
         let jobs = parse("[a]\nrw=read\nsize=1m\ncgroup=x\n");
         let error = rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect_err("control groups");
         assert!(error.to_string().contains("job.fio:1: job `a`: `cgroup`"), "{error}");
+    }
+
+    #[test]
+    fn every_kind_of_sync_is_a_flush() {
+        for (option, fsync) in
+            [("fsync=4", 4), ("fdatasync=3", 3), ("sync=dsync", 1), ("sync=sync", 1), ("end_fsync=1", 0)]
+        {
+            let jobs = parse(&format!("[a]\nrw=randwrite\nsize=1m\n{option}\n"));
+            let rewritten =
+                rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect("the jobs can be rewritten");
+            let simulated = &parse(&rewritten.simulated).jobs[0];
+            assert_eq!((simulated.fsync, simulated.fdatasync, simulated.sync), (fsync, 0, false), "{option}");
+            assert_eq!(rewritten.processes[0].section("u").contains("\nfsync="), fsync > 0, "{option}");
+        }
     }
 
     #[test]

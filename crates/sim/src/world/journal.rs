@@ -122,6 +122,7 @@ impl<S: Observer> World<S> {
         if is_over {
             process.commit = Commit::Nothing;
             process.stage = Stage::Synced;
+            process.debt_ns += self.host.costs.completion_ns;
             return Flow::On;
         }
         if let (Commit::Transaction(_), Some(journal)) = (process.commit, &mut self.journal) {

@@ -49,10 +49,14 @@ impl<S: Observer> World<S> {
         let costs = self.host.costs;
         let process = &mut self.processes[task as usize];
         // `msync` is a system call, too.
-        process.debt_ns += costs.system_call_ns + costs.completion_ns;
+        process.debt_ns += costs.system_call_ns;
         let data_only = process.job.fsync == 0 && process.job.fdatasync > 0 && process.sync_then == Stage::Choose;
         let stage = self.begin_commit(task, self.synced_files(task), data_only);
-        self.processes[task as usize].stage = stage;
+        let process = &mut self.processes[task as usize];
+        process.stage = stage;
+        if stage == Stage::Synced {
+            process.debt_ns += costs.completion_ns;
+        }
         Flow::On
     }
 
