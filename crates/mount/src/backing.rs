@@ -17,6 +17,8 @@ pub struct Backing {
     pub device: u64,
     /// The inode number on that file system.
     pub inode: u64,
+    /// Distinguishes the inode from earlier and later ones with its number; 0 if that is not known.
+    pub(crate) generation: u64,
     /// State shared by all files that are known to be on the same file system.
     pub(crate) file_system: Arc<FileSystemFacts>,
     /// Opens the file itself if `fd` is a descriptor of another file of the same file system.
@@ -55,14 +57,24 @@ pub(crate) trait Opener: std::fmt::Debug + Send + Sync {
 impl Backing {
     /// Creates a backing file with no cached facts about its file system.
     pub fn new(fd: OwnedFd, device: u64, inode: u64) -> Backing {
-        Backing { fd, device, inode, file_system: Arc::default(), opener: None }
+        Backing { fd, device, inode, generation: 0, file_system: Arc::default(), opener: None }
     }
 
     /// Creates a backing file met next to `near`. Both share the cached facts if they are on the
     /// same file system.
     pub(crate) fn with_neighbour(near: &Backing, fd: OwnedFd, device: u64, inode: u64) -> Backing {
         let file_system = if near.device == device { near.file_system.clone() } else { Arc::default() };
-        Backing { fd, device, inode, file_system, opener: None }
+        Backing { fd, device, inode, generation: 0, file_system, opener: None }
+    }
+
+    /// Sets the generation of the inode.
+    pub(crate) fn with_generation(self, generation: u64) -> Backing {
+        Backing { generation, ..self }
+    }
+
+    /// Creates a backing file of another descriptor of the same file.
+    pub(crate) fn reopened(&self, fd: OwnedFd) -> Backing {
+        Backing::with_neighbour(self, fd, self.device, self.inode).with_generation(self.generation)
     }
 
     /// Creates a placeholder for a file that is not open. Its descriptor duplicates that of `near`,
@@ -72,7 +84,8 @@ impl Backing {
     /// Any error of dup(2), such as `EMFILE`.
     pub(crate) fn placeholder(inode: u64, opener: Arc<dyn Opener>, near: &Backing) -> io::Result<Backing> {
         let fd = rustix::io::fcntl_dupfd_cloexec(near, 3)?;
-        Ok(Backing { fd, device: near.device, inode, file_system: near.file_system.clone(), opener: Some(opener) })
+        let file_system = near.file_system.clone();
+        Ok(Backing { fd, device: near.device, inode, generation: 0, file_system, opener: Some(opener) })
     }
 
     /// Presets the identity of the file system.

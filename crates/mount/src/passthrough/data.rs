@@ -189,7 +189,7 @@ impl<G: Gate> FsState<G> {
             return Ok(buffered.clone());
         }
         let fd = self.nodes.descriptors.reopen(&file.backing, OFlags::RDWR)?;
-        let buffered = Arc::new(Backing::with_neighbour(&file.backing, fd, file.backing.device, file.backing.inode));
+        let buffered = Arc::new(file.backing.reopened(fd));
         let _ = fadvise(&buffered, 0, None, Advice::Random);
         Ok(file.buffered.get_or_init(|| buffered).clone())
     }

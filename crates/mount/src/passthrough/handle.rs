@@ -1,9 +1,11 @@
 //! File handles: names of inodes that need no descriptor, so that a million known inodes cost only
 //! memory.
 
+use std::hash::{Hash as _, Hasher as _};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+use rustc_hash::FxHasher;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -65,13 +67,26 @@ impl Handle {
         Ok(Handle { kind: raw.kind, bytes })
     }
 
+    /// Returns a number that differs from that of other inodes with the same inode number. It is
+    /// never 0.
+    pub(super) fn generation(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        self.kind.hash(&mut hasher);
+        self.bytes().hash(&mut hasher);
+        hasher.finish() | 1
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Inline(length, bytes) => &bytes[..usize::from(*length)],
+            Bytes::Heap(bytes) => bytes,
+        }
+    }
+
     /// Opens the inode on the file system of `mount`. Fails with `ESTALE` if the inode no longer
     /// exists.
     pub(super) fn open(&self, mount: impl AsFd, flags: OFlags) -> io::Result<OwnedFd> {
-        let bytes = match &self.bytes {
-            Bytes::Inline(length, bytes) => &bytes[..usize::from(*length)],
-            Bytes::Heap(bytes) => bytes,
-        };
+        let bytes = self.bytes();
         let mut raw = Raw { bytes: bytes.len() as u32, kind: self.kind, handle: [0; LARGEST] };
         raw.handle[..bytes.len()].copy_from_slice(bytes);
         // SAFETY: `raw` is a `struct file_handle` as above and outlives the call.

@@ -250,7 +250,7 @@ impl<G: Gate> FsState<G> {
     /// Creates the entry of a file that was just created and is open.
     pub(super) fn entry_of_created(
         &self,
-        (file, before): (&Backing, Removals),
+        (file, before): (&OwnedFd, Removals),
         near: &Arc<super::fs_mounts::FsMount>,
         parent: u64,
         name: &OsString,

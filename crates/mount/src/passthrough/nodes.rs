@@ -384,7 +384,13 @@ impl Node {
 
     /// Creates the backing file of a descriptor of this inode.
     pub(super) fn opened(&self, fd: OwnedFd) -> Backing {
-        Backing::with_neighbour(&self.fs_mount.backing, fd, self.fs_mount.device(), self.inode)
+        let generation = match &self.inode_ref {
+            InodeRef::Handle(handle) => handle.generation(),
+            // The number of a held inode is not reused.
+            InodeRef::Descriptor(_) => 0,
+        };
+        let near = &self.fs_mount.backing;
+        Backing::with_neighbour(near, fd, self.fs_mount.device(), self.inode).with_generation(generation)
     }
 
     /// Returns true if an inode with the same number on the same file system is this one. An inode

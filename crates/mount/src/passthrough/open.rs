@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -97,10 +98,10 @@ impl<G: Gate> FsState<G> {
         self.modify_directory(caller, parent, reply, ReplyCreate::error, move |fs, node, directory, reply| {
             let before = fs.nodes.removals();
             let created = fs.create_below(&caller, &directory, &name, (mode, umask), flags);
-            let entry = created.and_then(|backing| {
-                Ok((fs.entry_of_created((&backing, before), &node.fs_mount, parent, &name)?, backing))
-            });
-            let opened = entry.and_then(|(entry, backing)| {
+            let entry =
+                created.and_then(|fd| Ok((fs.entry_of_created((&fd, before), &node.fs_mount, parent, &name)?, fd)));
+            let opened = entry.and_then(|(entry, fd)| {
+                let backing = Arc::new(entry.node.opened(fd));
                 let opened =
                     fs.register_open(&caller, &entry.node, (backing, true), flags, &|fd| reply.open_backing(fd));
                 if opened.is_err() {
@@ -124,7 +125,7 @@ impl<G: Gate> FsState<G> {
         name: &OsString,
         mode: (u32, u32),
         flags: OFlags,
-    ) -> io::Result<Arc<Backing>> {
+    ) -> io::Result<OwnedFd> {
         let _identity = CallerIdentity::assume(caller, Rights::All)?;
         set_umask(mode.1)?;
         // The kernel found no such name, so it has not checked the permission to open a file that
@@ -135,12 +136,9 @@ impl<G: Gate> FsState<G> {
             Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => return Err(Errno::STALE.into()),
             opened => opened?,
         };
-        let found = stat_fd(&fd)?;
-        let file_id = super::fs_mounts::FileId::of(&found);
-        let backing = Backing::with_neighbour(directory, fd, file_id.device, file_id.inode);
         // As for every opened file: no read-ahead outside the scheduled requests.
-        let _ = fadvise(&backing, 0, None, Advice::Random);
-        Ok(Arc::new(backing))
+        let _ = fadvise(&fd, 0, None, Advice::Random);
+        Ok(fd)
     }
 
     fn reply_created(

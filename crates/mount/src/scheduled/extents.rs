@@ -70,6 +70,7 @@ impl Default for Cache {
 /// The cached extents of a file.
 struct FileExtents {
     inode: u64,
+    generation: u64,
     /// First byte in the file, first byte on the file system, and length in bytes, in file order.
     extents: Box<[(u64, u64, u64)]>,
     /// First byte and end (exclusive) of the range of the file that the extents cover.
@@ -178,7 +179,8 @@ impl ExtentCache {
         let mut cached = self.lock();
         if let Some(at) = cached.files.get(&backing.inode).copied() {
             cached.touch(at);
-            if let Some(file) = cached.slab.get(at) {
+            // Those of an earlier file with the same inode number say nothing.
+            if let Some(file) = cached.slab.get(at).filter(|file| file.generation == backing.generation) {
                 return (self.address(file, offset), file.needs_query(offset, now_ns));
             }
         }
@@ -256,6 +258,7 @@ fn query_extents(backing: &Backing, offset: u64, now_ns: u64) -> FileExtents {
     }
     FileExtents {
         inode: backing.inode,
+        generation: backing.generation,
         extents: extents.into(),
         from,
         to,
@@ -350,7 +353,17 @@ mod tests {
 
     fn extents_of(inode: u64, extents: &[(u64, u64, u64)]) -> FileExtents {
         let extents = extents.into();
-        FileExtents { inode, extents, from: 0, to: u64::MAX, is_stale: false, queried_ns: 0, newer: NONE, older: NONE }
+        FileExtents {
+            inode,
+            generation: 0,
+            extents,
+            from: 0,
+            to: u64::MAX,
+            is_stale: false,
+            queried_ns: 0,
+            newer: NONE,
+            older: NONE,
+        }
     }
 
     #[test]

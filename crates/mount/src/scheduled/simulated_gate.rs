@@ -11,9 +11,10 @@ use super::writeback::Next;
 use super::{Scheduled, SetUpError, timer};
 use crate::Backing;
 
-/// Creates a file on the file system of `near`.
-pub fn file_near(near: &Backing, fd: OwnedFd, inode: u64) -> Arc<Backing> {
-    Arc::new(Backing::with_neighbour(near, fd, near.device, inode))
+/// Creates a file on the file system of `near`. `generation` differs from that of other files with
+/// the same inode number.
+pub fn file_near(near: &Backing, fd: OwnedFd, inode: u64, generation: u64) -> Arc<Backing> {
+    Arc::new(Backing::with_neighbour(near, fd, near.device, inode).with_generation(generation))
 }
 
 /// A gate whose threads run when the world calls [`SimulatedGate::turn`].

@@ -459,7 +459,7 @@ impl Shared {
             machine.violated("no descriptor".to_owned());
             return None;
         };
-        let backing = file_near(near, fd, number);
+        let backing = file_near(near, fd, number, file.1);
         machine.note_open(file, &backing);
         self.with_file(file, |state| {
             state.opened += 1;

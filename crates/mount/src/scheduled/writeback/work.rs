@@ -185,7 +185,11 @@ impl Shared {
             // reports it to them.
             && system::links(&chunk_write.backing).is_some_and(|links| links > 0)
             && !is_swallowed(&error)
-            && writeback.unreported.record(file_with_error(id.file), error.raw_os_error().unwrap_or(libc::EIO))
+            && writeback.unreported.record(
+                file_with_error(id.file),
+                chunk_write.backing.generation,
+                error.raw_os_error().unwrap_or(libc::EIO),
+            )
         {
             tracing::warn!(
                 device = queue.name,
@@ -204,7 +208,7 @@ impl Shared {
         if is_new {
             unreported.clear(file_key(backing));
         }
-        unreported.get(file_key(backing))
+        unreported.get(file_key(backing), backing.generation)
     }
 
     /// Marks the write-back error of a file as reported.
