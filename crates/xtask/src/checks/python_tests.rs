@@ -26,8 +26,8 @@ pub struct Options {
     install: bool,
 }
 
-/// Runs the tests with the module that `cargo test` builds, and checks all types. Where the packages
-/// of Python cannot be fetched, the tests are skipped, unless everything is to be installed.
+/// Runs the tests with the module that `cargo test` builds, and checks all types. Where packages of
+/// Python cannot be fetched, the tests are skipped, unless everything is to be installed.
 pub fn check(install: bool) -> Result<()> {
     run(&Options { install, ..Options::default() })
 }
