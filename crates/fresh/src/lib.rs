@@ -125,7 +125,7 @@ fn run_one(machine: &Machine, command: &Command) -> Result<(Outcome, Vec<String>
                 }
             }
             machine.make_session_directory()?;
-            block.append_files(&machine.root().join(machine::SESSIONS.trim_start_matches('/')))?;
+            block.append_files(&machine.at(machine::SESSIONS))?;
             let (_, printed) = machine.run(machine::SESSIONS, &block.script())?;
             let failures = hoistway_console::failures(document, block, &block.results(&printed));
             (if failures.is_empty() { Outcome::Passed } else { Outcome::Failed(failures.join("\n")) }, printed)

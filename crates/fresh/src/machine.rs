@@ -26,9 +26,9 @@ const SYSTEM: DebianRoot = DebianRoot {
 };
 
 /// The directory of the clone.
-pub(crate) const CLONE: &str = "/root/hoistway";
+pub(crate) const CLONE: &str = "~/hoistway";
 /// The directory in which sessions run.
-pub(crate) const SESSIONS: &str = "/root/sessions";
+pub(crate) const SESSIONS: &str = "~/sessions";
 /// Directories of the repository that sessions use.
 const OF_SESSIONS: [&str; 3] = ["examples", "testdata", "crates"];
 
@@ -55,7 +55,7 @@ impl Machine {
         let directory = std::path::absolute(directory)?;
         let machine = Machine { root: directory.join("root"), log: directory.join("log.txt") };
         if again {
-            if !machine.root.join(CLONE.trim_start_matches('/')).is_dir() {
+            if !machine.at(CLONE).is_dir() {
                 bail!("{} has no system that an earlier call kept", machine.root.display());
             }
             return Ok(machine);
@@ -80,9 +80,9 @@ impl Machine {
         &self.root
     }
 
-    /// A path of the machine, seen from outside.
-    fn at(&self, path: &str) -> PathBuf {
-        self.root.join(path.trim_start_matches('/'))
+    /// A path of the machine, seen from outside. `~` is the home directory of its user, root.
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.root.join(path.replacen('~', "root", 1).trim_start_matches('/'))
     }
 
     /// Gives the machine the access to packages that this one has.
@@ -110,18 +110,18 @@ impl Machine {
         let toolchain = Path::new(printed.trim()).canonicalize()?;
         let name = toolchain.file_name().context("the toolchain has no name")?.to_string_lossy().into_owned();
         let rustup = programs::find("rustup").context("only a toolchain of rustup can be copied: rustup is missing")?;
-        let programs_of_cargo = self.at("/root/.cargo/bin");
+        let programs_of_cargo = self.at("~/.cargo/bin");
         fs::create_dir_all(&programs_of_cargo)?;
         fs::copy(rustup.canonicalize()?, programs_of_cargo.join("rustup"))?;
         for proxy in PROXIES {
             symlink("rustup", programs_of_cargo.join(proxy))?;
         }
-        let to = self.at("/root/.rustup/toolchains").join(&name);
+        let to = self.at("~/.rustup/toolchains").join(&name);
         fs::create_dir_all(&to)?;
         const COPY: &str = "tar -C \"$1\" --exclude=./share/doc -c . | tar -C \"$2\" -x";
         programs::run(Command::new("sh").args(["-c", COPY, "sh"]).arg(&toolchain).arg(&to))?;
         let settings = format!("version = \"12\"\nprofile = \"default\"\ndefault_toolchain = \"{name}\"\n");
-        write(&self.at("/root/.rustup/settings.toml"), &settings)?;
+        write(&self.at("~/.rustup/settings.toml"), &settings)?;
         self.remove_additions()
     }
 
@@ -152,7 +152,7 @@ impl Machine {
         let mut log = File::options().append(true).create(true).open(&self.log)?;
         writeln!(log, "== {directory}$ {text}")?;
         // The shell stays, so that it waits for processes whose parents have exited.
-        let script = format!("exec 2>&1; cd {directory}; ( {text}\n); exit $?");
+        let script = format!("exec 2>&1; PATH=$HOME/.cargo/bin:$PATH; cd {directory}; ( {text}\n); exit $?");
         let mut child = self.command(&script).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().context("the command has no output")?;
         let mut printed = String::new();
@@ -172,7 +172,7 @@ impl Machine {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh"]).arg(&self.root);
         command.args(["/usr/bin/env", "-i", "HOME=/root", "USER=root", "LANG=C.UTF-8"]);
-        command.arg("PATH=/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        command.arg("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         let carried = std::env::vars().filter(|(name, _)| registries::is_carried(name));
         command.args(carried.map(|(name, value)| format!("{name}={value}")));
         command.args(["/bin/bash", "-c", script]);
@@ -196,7 +196,7 @@ impl Machine {
         }
         fs::create_dir_all(&directory)?;
         for name in OF_SESSIONS {
-            symlink(format!("{CLONE}/{name}"), directory.join(name))?;
+            symlink(Path::new("../hoistway").join(name), directory.join(name))?;
         }
         Ok(())
     }
