@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hoistway_units::printable::one_line;
+
 use crate::keys::{Key, Section};
 use crate::names::{did_you_mean, list};
 
@@ -55,7 +57,7 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.location, self.text)
+        write!(f, "{}: {}", one_line(&self.location), one_line(&self.text))
     }
 }
 

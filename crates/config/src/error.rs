@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
+use hoistway_units::printable;
+
 use crate::draft::{Location, Problem};
 
 /// An error of reading or checking a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{}: cannot read the configuration: {cause}", path.display())]
+    #[error("{}: cannot read the configuration: {cause}", printable::one_line(path.display()))]
     Read {
         /// The path of the file.
         path: PathBuf,

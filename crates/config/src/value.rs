@@ -179,7 +179,7 @@ fn why(error: &UnitError, right: &str) -> String {
     match (error, error.help()) {
         (UnitError::Unit { unit, .. }, Some(help)) if !unit.is_empty() => format!("`{unit}` is not a unit; {help}"),
         (UnitError::Fraction(_), Some(help)) => format!("it takes whole numbers; {help}"),
-        (UnitError::TooLarge(_), _) => "that does not fit 64 bits".into(),
+        (UnitError::TooLarge { most, .. }, _) => format!("that is too large; the most is {most}"),
         _ => right.into(),
     }
 }

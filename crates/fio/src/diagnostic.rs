@@ -2,10 +2,12 @@
 
 use std::{fmt, path::PathBuf};
 
+use hoistway_units::printable::one_line;
+
 /// A diagnostic with its position.
 ///
 /// Printed in the form of compilers, `file:line:col: error: message`, with a second line for the
-/// help.
+/// help; names and values are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The file at fault: the job file, or an included file by its resolved path.
@@ -23,11 +25,11 @@ pub struct Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            0 => write!(f, "{}: error: {}", self.file, self.message)?,
-            line => write!(f, "{}:{}:{}: error: {}", self.file, line, self.column, self.message)?,
+            0 => write!(f, "{}: error: {}", one_line(&self.file), one_line(&self.message))?,
+            line => write!(f, "{}:{line}:{}: error: {}", one_line(&self.file), self.column, one_line(&self.message))?,
         }
         match &self.help {
-            Some(help) => write!(f, "\n  help: {help}"),
+            Some(help) => write!(f, "\n  help: {}", one_line(help)),
             None => Ok(()),
         }
     }

@@ -270,7 +270,9 @@ pub(crate) fn rw(value: &str, base: KbBase) -> Result<(Rw, Option<i64>), Fault> 
         None => (1, modifier),
     };
     let number = parse_size(digits, base)?;
-    let number = i64::try_from(number).map_err(|_| UnitError::TooLarge(modifier.into()))? * sign;
+    let number = i64::try_from(number)
+        .map_err(|_| UnitError::TooLarge { text: modifier.into(), most: "9223372036854775807" })?
+        * sign;
     if rw.is_random() && number < 1 {
         return Err(Fault::with_help(format!("{number} requests at each offset"), "at least 1"));
     }

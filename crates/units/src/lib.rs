@@ -10,7 +10,8 @@
 //! Where to change: every parser splits its text in `split_number` and finds its unit in
 //! `size_factor` or `time_factor_ns`. Exact printing is `print_size` and `print_time`. Figures with
 //! three significant digits are in [`figures`]. [`names`] suggests names for mistyped ones.
-//! [`position`] finds the line of an error, [`sort`] sorts in little code.
+//! [`position`] finds the line of an error, [`sort`] sorts in little code. [`printable`] escapes
+//! names from outside.
 //!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod errors;
 pub mod figures;
 pub mod names;
 pub mod position;
+pub mod printable;
 pub mod sort;
 
 use std::fmt;
@@ -72,9 +74,19 @@ pub enum UnitError {
         kind: &'static str,
     },
     /// The value does not fit 64 bits.
-    #[error("`{0}` is too large: 64 bits hold 18446744073709551615")]
-    TooLarge(String),
+    #[error("`{text}` is too large: the most is {most}")]
+    TooLarge {
+        /// The whole text.
+        text: String,
+        /// The largest value, with its unit.
+        most: &'static str,
+    },
 }
+
+/// The largest size or count.
+const SIZE_MOST: &str = "18446744073709551615 (in bytes, if it is a size)";
+/// The largest duration, in which nanoseconds fill 64 bits.
+const TIME_MOST: &str = "18446744073 s (584 years)";
 
 impl UnitError {
     /// The correction, in one sentence.
@@ -105,9 +117,9 @@ impl UnitError {
 /// Every text that is not digits (or `0x` and hexadecimal digits) followed by a unit of size, and
 /// every value that does not fit 64 bits.
 pub fn parse_size(text: &str, base: KbBase) -> Result<u64, UnitError> {
-    let (number, unit) = split_number(text)?;
+    let (number, unit) = split_number(text, SIZE_MOST)?;
     let factor = size_factor(unit, base).ok_or_else(|| wrong_unit(text, unit, "size"))?;
-    number.checked_mul(factor).ok_or_else(|| UnitError::TooLarge(text.trim().into()))
+    number.checked_mul(factor).ok_or_else(|| too_large(text, SIZE_MOST))
 }
 
 /// Reads a duration, in nanoseconds. fio's own grain is a microsecond.
@@ -122,9 +134,9 @@ pub fn parse_size(text: &str, base: KbBase) -> Result<u64, UnitError> {
 /// Every text that is not digits followed by `us`, `ms`, `s`, `m`, `h`, `d` or a longer form of
 /// them, and every duration that does not fit 64 bits of nanoseconds (584 years).
 pub fn parse_time_ns(text: &str, default: TimeUnit) -> Result<u64, UnitError> {
-    let (number, unit) = split_number(text)?;
+    let (number, unit) = split_number(text, TIME_MOST)?;
     let factor = time_factor_ns(unit, default).ok_or_else(|| wrong_unit(text, unit, "time"))?;
-    number.checked_mul(factor).ok_or_else(|| UnitError::TooLarge(text.trim().into()))
+    number.checked_mul(factor).ok_or_else(|| too_large(text, TIME_MOST))
 }
 
 /// Reads a number of bytes in a file or option of hoistway's own: `4k`, `4KiB` and `4kb` are all
@@ -139,14 +151,14 @@ pub fn parse_time_ns(text: &str, default: TimeUnit) -> Result<u64, UnitError> {
 /// # Errors
 /// Those of [`parse_size`].
 pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
-    let (number, unit) = split_number(text)?;
+    let (number, unit) = split_number(text, SIZE_MOST)?;
     let unit = unit.trim_start();
     let prefix = unit.to_ascii_lowercase();
     let prefix = prefix.strip_suffix("ib").or_else(|| prefix.strip_suffix(['i', 'b'])).unwrap_or(&prefix);
     let bare_i = prefix.is_empty() && unit.to_ascii_lowercase().starts_with('i');
     let factor = if bare_i { None } else { size_factor(prefix, KbBase::Compatible) };
     let factor = factor.ok_or_else(|| wrong_unit(text, unit, "size"))?;
-    number.checked_mul(factor).ok_or_else(|| UnitError::TooLarge(text.trim().into()))
+    number.checked_mul(factor).ok_or_else(|| too_large(text, SIZE_MOST))
 }
 
 /// Reads bytes a second: a size as [`parse_bytes`] reads it, with or without `/s` behind it.
@@ -172,7 +184,7 @@ pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
 /// # Errors
 /// Those of [`parse_time_ns`], and a number without a unit.
 pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
-    let (number, unit) = split_number(text)?;
+    let (number, unit) = split_number(text, TIME_MOST)?;
     let unit = unit.trim_start();
     let factor = match unit.to_ascii_lowercase().as_str() {
         "" => None,
@@ -180,7 +192,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
         _ => time_factor_ns(unit, TimeUnit::Seconds),
     };
     let factor = factor.ok_or_else(|| wrong_unit(text, unit, "time"))?;
-    number.checked_mul(factor).ok_or_else(|| UnitError::TooLarge(text.trim().into()))
+    number.checked_mul(factor).ok_or_else(|| too_large(text, TIME_MOST))
 }
 
 /// Prints a number of bytes for a job file: the largest prefix that divides it, in the compatible
@@ -229,8 +241,8 @@ impl fmt::Display for KbBase {
     }
 }
 
-/// The number at the start of a text, and the rest of the text.
-fn split_number(text: &str) -> Result<(u64, &str), UnitError> {
+/// The number at the start of a text, and the rest of the text. `most` is the largest value.
+fn split_number<'a>(text: &'a str, most: &'static str) -> Result<(u64, &'a str), UnitError> {
     let text = text.trim();
     let Some(first) = text.chars().next() else { return Err(UnitError::Empty) };
     if first == '-' {
@@ -252,8 +264,12 @@ fn split_number(text: &str) -> Result<(u64, &str), UnitError> {
         return Err(UnitError::Fraction(text.into()));
     }
     // The digits were checked above, so only an overflow fails here.
-    let number = u64::from_str_radix(number, radix).map_err(|_| UnitError::TooLarge(text.into()))?;
+    let number = u64::from_str_radix(number, radix).map_err(|_| too_large(text, most))?;
     Ok((number, rest))
+}
+
+fn too_large(text: &str, most: &'static str) -> UnitError {
+    UnitError::TooLarge { text: text.trim().into(), most }
 }
 
 fn wrong_unit(text: &str, unit: &str, kind: &'static str) -> UnitError {
@@ -333,5 +349,9 @@ mod tests {
         for text in ["12", "", "12 parsecs", "18446744073709551615s"] {
             assert!(parse_duration_ns(text).is_err(), "{text}");
         }
+        assert_eq!(
+            parse_time_ns("18446744073709551615", TimeUnit::Seconds).unwrap_err().to_string(),
+            "`18446744073709551615` is too large: the most is 18446744073 s (584 years)"
+        );
     }
 }

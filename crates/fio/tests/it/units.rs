@@ -66,9 +66,9 @@ fn values_that_are_no_numbers_have_different_errors() {
     assert_eq!(size("x"), UnitError::NotANumber("x".into()));
     assert_eq!(size("1.5"), UnitError::Fraction("1.5".into()));
     assert_eq!(size("(1)"), UnitError::Expression("(1)".into()));
-    assert_eq!(size("18446744073709551616"), UnitError::TooLarge("18446744073709551616".into()));
+    assert!(matches!(size("18446744073709551616"), UnitError::TooLarge { .. }));
     assert_eq!(parse_size("18446744073709551615", KbBase::Compatible), Ok(u64::MAX));
-    assert_eq!(size("16384p"), UnitError::TooLarge("16384p".into()));
+    assert!(matches!(size("16384p"), UnitError::TooLarge { text, .. } if text == "16384p"));
     assert!(matches!(size("1ms"), UnitError::Unit { kind: "size", .. }));
     assert!(matches!(parse_time_ns("1k", TimeUnit::Seconds), Err(UnitError::Unit { kind: "time", .. })));
 }
