@@ -5,6 +5,7 @@
 
 use hoistway_qos::{DiskQueueConfig, DiskScheduler, Limits, Terms};
 
+use crate::log_filter;
 use crate::target::{Change, Refused};
 
 /// A scheduler, the configuration that it was set up with, and the time in ns.
@@ -102,13 +103,17 @@ pub trait LogControl {
     fn set(&mut self, filter: &str) -> Result<(), String>;
 }
 
-/// Sets a log filter through a host's log control, if it has one.
+/// Sets a log filter through a host's log control, if it has one. Returns a warning about targets
+/// that no message has.
 ///
 /// # Errors
 /// When there is no log control, or the filter is invalid.
 pub fn set_log_filter<L: LogControl + ?Sized>(log: Option<&mut L>, filter: &str) -> Result<Option<String>, Refused> {
     match log {
-        Some(log) => log.set(filter).map(|()| None).map_err(Refused::No),
+        Some(log) => {
+            let warning = log_filter::check(filter).map_err(|error| Refused::No(error.to_string()))?;
+            log.set(filter).map(|()| warning).map_err(Refused::No)
+        }
         None => Err(Refused::No("the log filter cannot be set here".to_owned())),
     }
 }

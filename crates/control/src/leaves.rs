@@ -3,10 +3,21 @@
 use crate::leaf::{Get, Leaf, LeafQuery, Set, SetError};
 use crate::names;
 use crate::target::{Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, ServerFacts, TenantFacts};
-use crate::text::{self, BadValue};
-use crate::{accounts, terms};
+use crate::text::{self, BadValue, Range};
+use crate::{accounts, log_filter, terms};
 use hoistway_qos::DEPTH_MAX;
 use hoistway_qos::scheduler::REQUEST_BYTES;
+use hoistway_units::printable;
+
+/// The depths of a device.
+const DEPTH: Range<'static> = Range { what: "depth", min: 1, max: DEPTH_MAX as u64, unit: "requests" };
+/// The sizes of the largest request.
+const REQUEST_KIB: Range<'static> = Range {
+    what: "max_sectors_kb",
+    min: *REQUEST_BYTES.start() as u64 >> 10,
+    max: *REQUEST_BYTES.end() as u64 >> 10,
+    unit: "KiB",
+};
 
 /// All leaves, in the order in which they are listed.
 pub const LEAVES: &[Leaf] = &[
@@ -32,7 +43,7 @@ pub const LEAVES: &[Leaf] = &[
         "The largest number of requests in the device at a time. The elevator orders only \
         requests that are not yet in the device.",
         |query| device(query, |facts| facts.depth.to_string()),
-        |query, value| Ok(Change::Depth { device: known(query)?, depth: number("depth", value, 1, DEPTH_MAX.into())? }),
+        |query, value| Ok(Change::Depth { device: known(query)?, depth: number(value, DEPTH)? }),
     ),
     rw(
         "devices/NAME/queue/nomerges",
@@ -47,12 +58,7 @@ pub const LEAVES: &[Leaf] = &[
         "The size of the largest request; larger requests are split.",
         |query| device(query, |facts| (facts.request_bytes_max >> 10).to_string()),
         |query, value| {
-            let kib: u32 = number(
-                "max_sectors_kb",
-                value,
-                u64::from(REQUEST_BYTES.start() >> 10),
-                u64::from(REQUEST_BYTES.end() >> 10),
-            )?;
+            let kib: u32 = number(value, REQUEST_KIB)?;
             Ok(Change::RequestBytesMax { device: known(query)?, bytes: kib.saturating_mul(1024) & !4095 })
         },
     ),
@@ -307,7 +313,7 @@ pub const LEAVES: &[Leaf] = &[
         |query| group(query, |facts| facts.weight.to_string()),
         |query, value| {
             query.target.group(query.name).ok_or(SetError::Gone)?;
-            Ok(Change::GroupWeight { group: query.name.to_owned(), weight: number("weight", value, 1, 1000)? })
+            Ok(Change::GroupWeight { group: query.name.to_owned(), weight: number(value, terms::WEIGHT)? })
         },
     ),
     ro("groups/NAME/parent", "name", "The parent group of the group; - is the root.", |query| {
@@ -340,7 +346,7 @@ pub const LEAVES: &[Leaf] = &[
     ro(
         "clients/ID/stat",
         "key=number",
-        "The client's completed requests, requests in flight, bytes read and bytes written.",
+        "The client's completed requests, requests in flight, bytes read and bytes written; failed requests add no bytes.",
         |query| client(query, accounts::client_stat),
     ),
     wo(
@@ -383,10 +389,11 @@ pub const LEAVES: &[Leaf] = &[
     rw(
         "server/log",
         "filter",
-        "The level of the log: error, warn, info, debug or trace, also for each target, in \
-        the syntax of RUST_LOG.",
+        "The level of the log: off, error, warn, info, debug or trace. TARGET=LEVEL sets it for \
+        the messages of a target, such as warn,hoistway_server=debug (the syntax of RUST_LOG, \
+        without targets alone).",
         |query| server(query, |facts| facts.log.clone().unwrap_or_else(|| "-".to_owned())),
-        |_, value| Ok(Change::Log(value.to_owned())),
+        |_, value| Ok(log_filter::check(value).map(|_| Change::Log(value.to_owned()))?),
     ),
 ];
 
@@ -431,9 +438,9 @@ fn known(query: &LeafQuery<'_>) -> Result<String, SetError> {
     query.target.device(query.name).map(|_| query.name.to_owned()).ok_or(SetError::Gone)
 }
 
-fn number<T: TryFrom<u64>>(what: &str, value: &str, min: u64, max: u64) -> Result<T, BadValue> {
-    let number = text::parse_number(what, value, min, max)?;
-    T::try_from(number).or_else(|_| text::bad(value, "is too large"))
+fn number<T: TryFrom<u64>>(value: &str, range: Range<'_>) -> Result<T, BadValue> {
+    let number = text::parse_number(value, range)?;
+    T::try_from(number).or_else(|_| text::bad(value, format!("is out of range: {range}")))
 }
 
 /// Checks the value of a leaf that starts an action when it is set to 1.
@@ -471,8 +478,7 @@ fn optional<T: ToString>(figure: Option<T>) -> String {
     figure.map_or_else(|| "-".to_owned(), |figure| figure.to_string())
 }
 
-/// Returns text of a client or a configuration without the characters that would end a line or move
-/// the cursor of a terminal.
+/// Returns text of a client or a configuration as one line.
 fn one_line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    printable::one_line(text).to_string()
 }

@@ -31,6 +31,7 @@ mod facts;
 mod histogram;
 mod leaf;
 mod leaves;
+pub mod log_filter;
 mod markdown;
 pub mod metrics;
 mod names;

@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
+use hoistway_units::printable::is_printable;
+
 /// The component of the empty name.
 const EMPTY: &str = "%";
 
 /// Encodes a name as a component of a path. Characters with a meaning in a path or a line (`/`,
-/// `%`, blanks, control characters, the names `.` and `..`) become `%XX`; the empty name becomes
+/// `%`, blanks, unprintable characters, the names `.` and `..`) become `%XX`; the empty name becomes
 /// `%`.
 pub fn escape(name: &str) -> String {
     if name.is_empty() {
@@ -15,7 +17,7 @@ pub fn escape(name: &str) -> String {
     let all_dots = name == "." || name == "..";
     let mut component = String::with_capacity(name.len());
     for letter in name.chars() {
-        if letter == '/' || letter == '%' || letter.is_whitespace() || letter.is_control() || all_dots {
+        if letter == '/' || letter == '%' || letter.is_whitespace() || !is_printable(letter) || all_dots {
             let mut bytes = [0; 4];
             for byte in letter.encode_utf8(&mut bytes).bytes() {
                 let _ = write!(component, "%{byte:02X}");
@@ -63,9 +65,22 @@ mod tests {
 
     #[test]
     fn every_name_is_one_component_and_is_decoded_again() {
-        for name in
-            ["", "sda", "a/b", "100%", "two words", ".", "..", "a.b", "Größe", "line\nbreak", "\u{2028}", "%", "%41"]
-        {
+        for name in [
+            "",
+            "sda",
+            "a/b",
+            "100%",
+            "two words",
+            ".",
+            "..",
+            "a.b",
+            "Größe",
+            "line\nbreak",
+            "\u{2028}",
+            "\u{202e}",
+            "%",
+            "%41",
+        ] {
             let component = escape(name);
             assert!(
                 !component.contains('/') && !component.contains(char::is_whitespace) && component != "..",

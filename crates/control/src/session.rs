@@ -1,6 +1,6 @@
 //! The control protocol, without a socket: bytes in, bytes out.
 //!
-//! A request is a line; a reply is any number of lines that begin with `= `, and one that does not:
+//! A request is a line, and each line has a reply, an empty one too. A reply is any number of lines that begin with `= `, and one that does not:
 //! `ok`, `ok: WARNING`, or `error KIND: TEXT`. A program recognises the end of a reply, and a
 //! person can read it with `socat`.
 //!
@@ -11,6 +11,8 @@
 //! set devices/sda/queue/scheduler cqf
 //! error value: "cqf" is no elevator; did you mean "cfq"?
 //! ```
+
+use hoistway_units::printable::one_line;
 
 use crate::leaf::SetError;
 use crate::share::Watch;
@@ -118,7 +120,7 @@ impl Session {
             _ => (false, rest),
         };
         match verb {
-            "" => {}
+            "" => error(out, "request", "the line is empty: the requests are ls, get, set and help"),
             "help" => help(rest, out),
             "ls" => self.list(path, recursive, target, out),
             "get" => self.get(path, recursive, watch, target, out),
@@ -286,16 +288,12 @@ fn write_line(out: &mut Vec<u8>, line: &str) {
 fn ok(out: &mut Vec<u8>, warning: Option<&str>) {
     match warning {
         None => out.extend_from_slice(b"ok\n"),
-        Some(warning) => out.extend_from_slice(format!("ok: {}\n", on_one_line(warning)).as_bytes()),
+        Some(warning) => out.extend_from_slice(format!("ok: {}\n", one_line(warning)).as_bytes()),
     }
 }
 
 fn error(out: &mut Vec<u8>, kind: &str, text: &str) {
-    out.extend_from_slice(format!("error {kind}: {}\n", on_one_line(text)).as_bytes());
-}
-
-fn on_one_line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    out.extend_from_slice(format!("error {kind}: {}\n", one_line(text)).as_bytes());
 }
 
 /// Returns the first 80 characters of a text.

@@ -9,13 +9,16 @@ use hoistway_core::{Class, Priority, Reservation};
 
 use crate::leaf::{LeafQuery, SetError};
 use crate::target::{Change, TenantFacts};
-use crate::text::{self, BadValue};
+use crate::text::{self, BadValue, Range};
 use hoistway_qos::{Rate, Reserve, Terms};
+
+/// The weights of tenants and groups.
+pub const WEIGHT: Range<'static> = Range { what: "weight", min: 1, max: 1000, unit: "" };
 
 /// Sets the weight, 1 to 1000.
 pub fn weight(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| {
-        let weight = text::parse_number("weight", value, 1, 1000)?;
+        let weight = text::parse_number(value, WEIGHT)?;
         terms.weight = u16::try_from(weight).unwrap_or(1000);
         Ok(())
     })
@@ -38,7 +41,8 @@ pub fn class(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
 /// Sets the level within the class, 0 (highest) to 7. The classes none and idle have no levels.
 pub fn level(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| {
-        let level = u8::try_from(text::parse_number("level", value, 0, 7)?).unwrap_or(7);
+        let level =
+            u8::try_from(text::parse_number(value, Range { what: "level", min: 0, max: 7, unit: "" })?).unwrap_or(7);
         match terms.priority.class() {
             class @ (Class::RealTime | Class::BestEffort) => {
                 terms.priority = Priority::new(class, level).unwrap_or_default();
@@ -57,7 +61,8 @@ pub fn show_reserve(facts: &TenantFacts) -> String {
 /// Sets the reservation in bytes per second; 0 removes it.
 pub fn reserve(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| {
-        let rate = text::parse_rate("reserve", value, "0", Reservation::RATE_MAX)?;
+        let range = Range { what: "reserve", min: 1, max: Reservation::RATE_MAX, unit: "bytes/s" };
+        let rate = text::parse_rate(value, range, "0")?;
         let request_bytes = terms.reserve.map_or(Reservation::REQUEST_DEFAULT, |reserve| reserve.request_bytes);
         terms.reserve = rate.map(|bytes_per_second| Reserve { bytes_per_second, request_bytes });
         Ok(())
@@ -72,7 +77,8 @@ pub fn show_reserve_request(facts: &TenantFacts) -> String {
 /// Sets the request size that the reservation assumes, in bytes. The tenant needs a reservation.
 pub fn reserve_request(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
     change(query, |terms| {
-        let bytes = amount("reserve_request", value, 512, Reservation::REQUEST_MAX)?;
+        let range = Range { what: "reserve_request", min: 512, max: Reservation::REQUEST_MAX, unit: "bytes" };
+        let bytes = text::parse_amount(value, range)?;
         match &mut terms.reserve {
             Some(reserve) => reserve.request_bytes = bytes,
             None => text::bad(value, "belongs to a reservation, and there is none: set reserve first")?,
@@ -93,22 +99,36 @@ pub fn show_burst(rate: Option<Rate>) -> String {
 
 /// Sets the limit in bytes per second; `max` removes it.
 pub fn limit(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
-    change(query, |terms| set_rate("limit", &mut terms.limits.bytes, value))
+    change(query, |terms| set_rate("limit", "bytes/s", &mut terms.limits.bytes, value))
 }
 
 /// Sets the limit in requests per second; `max` removes it.
 pub fn limit_iops(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
-    change(query, |terms| set_rate("limit_iops", &mut terms.limits.operations, value))
+    change(query, |terms| set_rate("limit_iops", "requests/s", &mut terms.limits.operations, value))
 }
 
 /// Sets the burst of the limit in bytes. The tenant needs that limit.
 pub fn burst(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
-    change(query, |terms| set_burst("burst", "limit", &mut terms.limits.bytes, value))
+    change(query, |terms| {
+        set_burst(
+            Range { what: "burst", min: 1, max: u64::MAX, unit: "bytes" },
+            "limit",
+            &mut terms.limits.bytes,
+            value,
+        )
+    })
 }
 
 /// Sets the burst of the limit in requests. The tenant needs that limit.
 pub fn burst_iops(query: &LeafQuery<'_>, value: &str) -> Result<Change, SetError> {
-    change(query, |terms| set_burst("burst_iops", "limit_iops", &mut terms.limits.operations, value))
+    change(query, |terms| {
+        set_burst(
+            Range { what: "burst_iops", min: 1, max: u64::MAX, unit: "requests" },
+            "limit_iops",
+            &mut terms.limits.operations,
+            value,
+        )
+    })
 }
 
 /// Applies `edit` to a copy of the tenant's terms, and returns the change to these terms.
@@ -120,28 +140,18 @@ fn change(query: &LeafQuery<'_>, edit: impl FnOnce(&mut Terms) -> Result<(), Bad
 
 /// Sets the rate of a limit; `max` removes the limit. An explicit burst stays, the default burst
 /// follows the rate. `what` is the name of the leaf.
-fn set_rate(what: &str, rate: &mut Option<Rate>, value: &str) -> Result<(), BadValue> {
-    let per_second = text::parse_rate(what, value, "max", u64::MAX)?;
+fn set_rate(what: &str, unit: &'static str, rate: &mut Option<Rate>, value: &str) -> Result<(), BadValue> {
+    let per_second = text::parse_rate(value, Range { what, min: 1, max: u64::MAX, unit }, "max")?;
     *rate = per_second.map(|per_second| rate.map_or_else(|| Rate::new(per_second), |rate| rate.changed_to(per_second)));
     Ok(())
 }
 
-/// Sets the burst of a limit, 1 or more. `what` and `limit` are the names of the leaves of the
-/// burst and of the limit.
-fn set_burst(what: &str, limit: &str, rate: &mut Option<Rate>, value: &str) -> Result<(), BadValue> {
-    let burst = amount(what, value, 1, u64::MAX)?;
+/// Sets the burst of a limit. `limit` is the name of the leaf of the limit.
+fn set_burst(range: Range<'_>, limit: &str, rate: &mut Option<Rate>, value: &str) -> Result<(), BadValue> {
+    let burst = text::parse_amount(value, range)?;
     match rate {
         Some(rate) => rate.burst = burst,
         None => text::bad(value, format!("belongs to a limit, and there is none: set {limit} first"))?,
     }
     Ok(())
-}
-
-/// Parses a number of bytes or requests, such as `1M`, within a range.
-fn amount(what: &str, value: &str, min: u64, max: u64) -> Result<u64, BadValue> {
-    match text::parse_amount(value) {
-        Some(amount) if (min..=max).contains(&amount) => Ok(amount),
-        Some(_) => text::bad(value, format!("is out of range: {what} takes {min} to {max}")),
-        None => text::bad(value, format!("is not an amount: {what} takes a number such as 1048576 or 1M")),
-    }
 }

@@ -1,6 +1,10 @@
 //! Values in the text form of the kernel's files.
 
+use std::fmt;
+use std::num::{IntErrorKind, ParseIntError};
+
 use hoistway_core::{Class, Kind, Priority, Tunable};
+use hoistway_units::UnitError;
 
 /// Why a value was refused. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,37 +50,65 @@ pub fn parse_tunable(tunable: &Tunable, value: &str) -> Result<i64, BadValue> {
     let number = value.strip_suffix(unit).map_or(value, str::trim_end);
     match number.parse::<i64>() {
         Ok(number) if (min..=max).contains(&number) => Ok(number),
-        Ok(_) => bad(value, format!("is out of range: {} takes {min} to {max} {unit}", tunable.name)),
-        Err(_) => bad(value, format!("is no whole number: {} takes {min} to {max} {unit}", tunable.name)),
+        Err(error) if !is_overflow(&error) => {
+            bad(value, format!("is no whole number: {} takes {min} to {max} {unit}", tunable.name))
+        }
+        _ => bad(value, format!("is out of range: {} takes {min} to {max} {unit}", tunable.name)),
+    }
+}
+
+/// A number that a leaf takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<'a> {
+    /// The name of the leaf.
+    pub what: &'a str,
+    /// The smallest value.
+    pub min: u64,
+    /// The largest value.
+    pub max: u64,
+    /// The unit of both; empty for a number without one.
+    pub unit: &'static str,
+}
+
+impl fmt::Display for Range<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range { what, min, max, unit } = self;
+        write!(f, "{what} takes {min} to {max}{}{unit}", if unit.is_empty() { "" } else { " " })
     }
 }
 
 /// Parses a whole number within a range.
-pub fn parse_number(what: &str, value: &str, min: u64, max: u64) -> Result<u64, BadValue> {
+pub fn parse_number(value: &str, range: Range<'_>) -> Result<u64, BadValue> {
     match value.parse::<u64>() {
-        Ok(number) if (min..=max).contains(&number) => Ok(number),
-        Ok(_) => bad(value, format!("is out of range: {what} takes {min} to {max}")),
-        Err(_) => bad(value, format!("is no whole number: {what} takes {min} to {max}")),
+        Ok(number) if (range.min..=range.max).contains(&number) => Ok(number),
+        Err(error) if !is_overflow(&error) => bad(value, format!("is no whole number: {range}")),
+        _ => bad(value, format!("is out of range: {range}")),
+    }
+}
+
+/// Returns true if the text is a number beyond the type.
+fn is_overflow(error: &ParseIntError) -> bool {
+    matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow)
+}
+
+/// Parses a number of bytes or requests, such as `1M`, within a range.
+pub fn parse_amount(value: &str, range: Range<'_>) -> Result<u64, BadValue> {
+    match hoistway_units::parse_bytes(value) {
+        Ok(amount) if (range.min..=range.max).contains(&amount) => Ok(amount),
+        Ok(_) | Err(UnitError::TooLarge { .. }) => bad(value, format!("is out of range: {range}")),
+        Err(_) => bad(value, format!("is not an amount: {range}, such as 1048576 or 1M")),
     }
 }
 
 /// Parses a rate of bytes or operations: a number, optionally with a binary prefix and `/s`. The
 /// word `none` stands for no rate.
-pub fn parse_rate(what: &str, value: &str, none: &str, max: u64) -> Result<Option<u64>, BadValue> {
+pub fn parse_rate(value: &str, range: Range<'_>, none: &str) -> Result<Option<u64>, BadValue> {
     if value == none {
         return Ok(None);
     }
-    match parse_amount(value.strip_suffix("/s").unwrap_or(value)) {
-        Some(0) => bad(value, format!("is too little: {what} takes 1 to {max}, or {none}")),
-        Some(rate) if rate <= max => Ok(Some(rate)),
-        Some(_) => bad(value, format!("is out of range: {what} takes 1 to {max}, or {none}")),
-        None => bad(value, format!("is not an amount: {what} takes a number such as 20971520 or 20M, or {none}")),
-    }
-}
-
-/// Parses a number of bytes or operations, optionally with a binary prefix.
-pub fn parse_amount(text: &str) -> Option<u64> {
-    hoistway_units::parse_bytes(text).ok()
+    let rate = parse_amount(value.strip_suffix("/s").unwrap_or(value), range);
+    rate.map(Some)
+        .map_err(|BadValue { why, .. }| BadValue { value: value.to_owned(), why: format!("{why}, or {none}") })
 }
 
 /// Returns the name of a class in the form of `ionice`.
@@ -139,13 +171,25 @@ mod tests {
         assert_eq!(parse_tunable(idle, "8ms"), Ok(8));
         let message = parse_tunable(idle, "-1").unwrap_err().to_string();
         assert!(message.starts_with("\"-1\" is out of range: slice_idle takes 0 to "), "{message}");
+        let range = |what, min, max, unit| Range { what, min, max, unit };
         assert_eq!(
-            parse_number("weight", "0", 1, 1000).unwrap_err().to_string(),
+            parse_number("0", range("weight", 1, 1000, "")).unwrap_err().to_string(),
             "\"0\" is out of range: weight takes 1 to 1000"
         );
-        assert_eq!(parse_rate("limit", "20M", "max", u64::MAX), Ok(Some(20 << 20)));
-        assert_eq!(parse_rate("limit", "max", "max", u64::MAX), Ok(None));
-        assert!(parse_rate("limit", "fast", "max", 9).is_err() && parse_rate("limit", "0", "max", 9).is_err());
+        for value in ["129", "18446744073709551616"] {
+            assert_eq!(
+                parse_number(value, range("depth", 1, 128, "requests")).unwrap_err().to_string(),
+                format!("{value:?} is out of range: depth takes 1 to 128 requests")
+            );
+        }
+        let limit = range("limit", 1, u64::MAX, "bytes/s");
+        assert_eq!(parse_rate("20M", limit, "max"), Ok(Some(20 << 20)));
+        assert_eq!(parse_rate("max", limit, "max"), Ok(None));
+        for (value, fault) in [("0", "out of range"), ("16384P/s", "out of range"), ("fast", "not an amount")] {
+            let message = parse_rate(value, limit, "max").unwrap_err().to_string();
+            assert!(message.starts_with(&format!("{value:?} is {fault}: limit takes 1 to ")), "{message}");
+            assert!(message.contains("18446744073709551615 bytes/s") && message.ends_with(", or max"), "{message}");
+        }
     }
 
     #[test]

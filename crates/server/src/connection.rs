@@ -79,9 +79,9 @@ pub(crate) struct Connection {
 pub(crate) struct Counts {
     /// The number of requests that were answered.
     pub(crate) requests: u64,
-    /// The number of bytes read.
+    /// The number of bytes of successful reads.
     pub(crate) read_bytes: u64,
-    /// The number of bytes written.
+    /// The number of bytes of successful writes.
     pub(crate) written_bytes: u64,
 }
 
@@ -676,7 +676,6 @@ impl Connection {
     /// Submits the write whose payload is complete.
     fn submit_write<E: Engine>(&mut self, state: &mut ServerState<E>) {
         if let Some(Payload { request, buffer, .. }) = self.payload.take() {
-            self.counts.written_bytes += request.length;
             self.submit(request, buffer, state);
         }
     }

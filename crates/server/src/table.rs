@@ -68,13 +68,13 @@ impl<C> ConnectionTable<C> {
         }
     }
 
-    /// Iterates over all connections.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &C> {
-        self.slots.iter().flatten().map(|(_, connection)| connection.as_ref())
+    /// Iterates over all connections and their ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnId, &C)> + Clone {
+        self.slots.iter().flatten().map(|(id, connection)| (*id, connection.as_ref()))
     }
 
     /// Returns the ids of all connections.
     pub(crate) fn ids(&self) -> Vec<ConnId> {
-        self.slots.iter().flatten().map(|(id, _)| *id).collect()
+        self.iter().map(|(id, _)| id).collect()
     }
 }

@@ -176,10 +176,7 @@ impl<E: Engine> Server<E> {
         let purpose = self.listeners.iter().find(|(known, _)| *known == listener).map(|(_, purpose)| *purpose);
         match purpose {
             Some(Purpose::Nbd) => self.accept_client(id, peer),
-            Some(purpose)
-                if self.admin_connections.iter().filter(|admin| admin.purpose() == purpose).count()
-                    < ADMIN_CONNECTIONS_MAX =>
-            {
+            Some(purpose) if self.has_room_for(purpose) => {
                 tracing::debug!(?purpose, from = %peer.address, process = ?peer.process, "connected");
                 let admin =
                     if purpose == Purpose::Control { AdminConnection::control() } else { AdminConnection::metrics() };
@@ -188,6 +185,24 @@ impl<E: Engine> Server<E> {
             }
             // The listener was closed meanwhile, or there are too many connections.
             _ => self.state.engine.close(id),
+        }
+    }
+
+    /// Returns true if another control or metrics connection may be accepted. The oldest metrics
+    /// connection is closed for a new one: slow clients cannot keep others out.
+    fn has_room_for(&mut self, purpose: Purpose) -> bool {
+        let same = self.admin_connections.iter().filter(|(_, admin)| admin.purpose() == purpose);
+        if same.clone().count() < ADMIN_CONNECTIONS_MAX {
+            return true;
+        }
+        // The deadline follows the last answer, or the connection's beginning.
+        let oldest = same.min_by_key(|(_, admin)| admin.deadline_ns).map(|(id, _)| id);
+        match oldest.filter(|_| purpose == Purpose::Metrics) {
+            Some(oldest) => {
+                self.close_admin_connection(oldest);
+                true
+            }
+            None => false,
         }
     }
 

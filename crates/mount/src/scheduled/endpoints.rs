@@ -1,10 +1,11 @@
 //! The control socket and the metrics endpoint of a gate, with one thread per connection.
 
+mod connections;
+
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -14,11 +15,13 @@ use hoistway_control::{Session, Watch};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::GateAdmin;
+use connections::{Connection, Connections, WhenFull};
 
-/// Maximum number of connections; the listener closes further ones at once.
-const CONNECTIONS_MAX: usize = 64;
-/// Inactivity timeout of a connection.
+/// Inactivity timeout of a control connection.
 const INACTIVITY_TIMEOUT: Duration = Duration::from_secs(600);
+/// Time in which a metrics connection sends a whole request and takes its answer, from the
+/// beginning or the last answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause after a failed accept, for example while no descriptor is free.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
@@ -30,7 +33,6 @@ pub struct AdminEndpoints {
 
 struct Shared {
     state: Mutex<State>,
-    connections: AtomicUsize,
 }
 
 struct State {
@@ -46,7 +48,7 @@ impl AdminEndpoints {
     /// The thread cannot be started.
     pub fn start(admin: GateAdmin) -> io::Result<AdminEndpoints> {
         let state = State { admin, watch: Watch::new(), metrics: Metrics::of_process() };
-        let shared = Arc::new(Shared { state: Mutex::new(state), connections: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared { state: Mutex::new(state) });
         let sampled = Arc::downgrade(&shared);
         thread::Builder::new().name("hoistway-watch".into()).spawn(move || {
             while let Some(shared) = sampled.upgrade() {
@@ -70,7 +72,8 @@ impl AdminEndpoints {
     pub fn control(&self, socket: OwnedFd) -> io::Result<()> {
         let listener = UnixListener::from(socket);
         listener.set_nonblocking(false)?;
-        self.accept("hoistway-ctl", move || with_timeout(listener.accept()?.0), Shared::serve_control)
+        let accept = move || blocking(listener.accept()?.0);
+        self.accept("hoistway-ctl", WhenFull::RefuseNew, accept, Shared::serve_control)
     }
 
     /// Serves metrics to connections of a socket.
@@ -80,55 +83,61 @@ impl AdminEndpoints {
     pub fn metrics(&self, socket: OwnedFd) -> io::Result<()> {
         let listener = TcpListener::from(socket);
         listener.set_nonblocking(false)?;
-        self.accept("hoistway-http", move || with_timeout(listener.accept()?.0), Shared::serve_metrics)
+        let accept = move || blocking(listener.accept()?.0);
+        self.accept("hoistway-http", WhenFull::CloseOldest, accept, Shared::serve_metrics)
     }
 
-    fn accept<S: Send + 'static>(
+    fn accept<S: Read + Write + AsFd + Send + 'static>(
         &self,
         name: &str,
+        when_full: WhenFull,
         accept: impl Fn() -> io::Result<S> + Send + 'static,
-        serve: fn(&Shared, &mut S) -> io::Result<()>,
+        serve: fn(&Shared, &mut S, &Connection) -> io::Result<()>,
     ) -> io::Result<()> {
         let shared = self.shared.clone();
+        let connections = Arc::new(Connections::default());
         let thread_name = format!("{name}-conn");
         thread::Builder::new().name(name.into()).spawn(move || {
             loop {
-                let mut stream = match accept() {
-                    Ok(stream) => stream,
+                let accepted = accept().and_then(|stream| {
+                    let connection = Connections::open(&connections, stream.as_fd(), when_full)?;
+                    Ok((stream, connection))
+                });
+                let (mut stream, connection) = match accepted {
+                    Ok((stream, Some(connection))) => (stream, connection),
+                    Ok((_, None)) => continue,
                     Err(error) => {
                         tracing::debug!("accept failed: {error}");
                         thread::sleep(ACCEPT_RETRY);
                         continue;
                     }
                 };
-                if shared.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
-                    shared.connections.fetch_sub(1, Ordering::Relaxed);
-                    continue;
-                }
                 let served = shared.clone();
-                let spawned = thread::Builder::new().name(thread_name.clone()).spawn(move || {
-                    if let Err(error) = serve(&served, &mut stream) {
+                // Without a thread, the connection is closed.
+                let _ = thread::Builder::new().name(thread_name.clone()).spawn(move || {
+                    if let Err(error) = serve(&served, &mut stream, &connection) {
                         tracing::debug!("a connection ended: {error}");
                     }
-                    served.connections.fetch_sub(1, Ordering::Relaxed);
                 });
-                if spawned.is_err() {
-                    shared.connections.fetch_sub(1, Ordering::Relaxed);
-                }
             }
         })?;
         Ok(())
     }
 }
 
-/// Makes a connection blocking, with an inactivity timeout.
-fn with_timeout<S: From<OwnedFd> + Into<OwnedFd>>(stream: S) -> io::Result<S> {
+/// Makes a connection blocking.
+fn blocking<S: From<OwnedFd> + Into<OwnedFd>>(stream: S) -> io::Result<S> {
     let socket = stream.into();
     rustix::io::ioctl_fionbio(&socket, false)?;
-    for direction in [Timeout::Recv, Timeout::Send] {
-        set_socket_timeout(&socket, direction, Some(INACTIVITY_TIMEOUT))?;
-    }
     Ok(socket.into())
+}
+
+/// Sets the time that a receive and a send may take.
+fn set_timeout(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
+    for direction in [Timeout::Recv, Timeout::Send] {
+        set_socket_timeout(&socket, direction, Some(timeout))?;
+    }
+    Ok(())
 }
 
 impl Shared {
@@ -137,7 +146,8 @@ impl Shared {
     }
 
     /// Serves a connection to the control socket until its end.
-    fn serve_control<S: Read + Write>(&self, stream: &mut S) -> io::Result<()> {
+    fn serve_control<S: Read + Write + AsFd>(&self, stream: &mut S, _: &Connection) -> io::Result<()> {
+        set_timeout(&*stream, INACTIVITY_TIMEOUT)?;
         let (mut session, mut bytes, mut out) = (Session::new(), [0; 4096], Vec::new());
         loop {
             let count = stream.read(&mut bytes)?;
@@ -163,24 +173,27 @@ impl Shared {
         }
     }
 
-    /// Serves a metrics connection until its end.
-    fn serve_metrics<S: Read + Write>(&self, stream: &mut S) -> io::Result<()> {
+    /// Serves a metrics connection until its end. A client that sends a request or takes an answer
+    /// byte by byte has no more time than others.
+    fn serve_metrics<S: Read + Write + AsFd>(&self, stream: &mut S, connection: &Connection) -> io::Result<()> {
         let (mut session, mut bytes, mut out) = (http::Session::new(), [0; 4096], Vec::new());
         loop {
+            set_timeout(&*stream, connection.remaining()?)?;
             let count = stream.read(&mut bytes)?;
             let Some(bytes) = bytes.get(..count).filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
             {
                 let State { admin, watch, metrics } = &mut *self.lock();
                 session.receive(bytes, metrics, watch, admin, &mut out);
             }
-            loop {
-                stream.write_all(&out)?;
-                out.clear();
+            while !out.is_empty() {
+                while !out.is_empty() {
+                    set_timeout(&*stream, connection.remaining()?)?;
+                    let count = stream.write(&out)?;
+                    out.drain(..count);
+                }
+                connection.answered();
                 if session.is_closing() {
                     return Ok(());
-                }
-                if !session.has_more() {
-                    break;
                 }
                 let State { admin, watch, metrics } = &mut *self.lock();
                 session.resume(metrics, watch, admin, &mut out);

@@ -395,8 +395,10 @@ impl State {
         if let Some(issuer) = self.issuers.get_mut(request.issuer) {
             issuer.in_flight = issuer.in_flight.saturating_sub(1);
             issuer.requests += 1;
-            issuer.bytes[0] += request.counts[0];
-            issuer.bytes[1] += request.counts[1];
+            if !failed {
+                issuer.bytes[0] += request.counts[0];
+                issuer.bytes[1] += request.counts[1];
+            }
         }
         if let Some(number) = request.number
             && self.device.ticket_of(number) == Some(request.ticket)

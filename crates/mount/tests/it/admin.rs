@@ -146,6 +146,21 @@ fn every_query_is_answered_while_two_hundred_threads_read_and_write() {
     assert!(leaves > 200 && done > 200, "{leaves} leaves were read {rounds} times beside {done} reads");
 }
 
+#[test]
+fn slow_metrics_clients_keep_neither_a_scrape_nor_an_operator_out() {
+    if !can_mount("slow metrics clients") {
+        return;
+    }
+    let source = scratch();
+    let mounted = Scheduling::new(source.path(), "[mount]\nelevator = \"bfq\"\n");
+    // As many as there may be connections.
+    let slow: Vec<_> = (0..64).map(|_| mounted.begin_scrape().expect("it listens")).collect();
+    let metrics = mounted.metrics(LONG).expect("an answer");
+    assert!(metrics.contains("hoistway_build_info"), "{metrics}");
+    mounted.control(LONG).query("get server/version").expect("an answer");
+    drop(slow);
+}
+
 /// A program in the mount whose limit queues it for an hour once it is used up.
 fn parked(mounted: &Scheduling, script: &str) -> Child {
     let child = Command::new("sh").args(["-c", script]).current_dir(mounted.path()).stderr(Stdio::null()).spawn();

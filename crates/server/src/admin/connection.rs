@@ -5,8 +5,9 @@ use hoistway_control::metrics::http;
 
 use crate::purpose::Purpose;
 
-/// The most control connections, and the most metrics connections; more are closed at once. The
-/// limits are separate so that metrics clients cannot lock administrators out.
+/// The most control connections, and the most metrics connections. Another control connection is
+/// closed at once; for another metrics connection the oldest one is closed. The limits are separate
+/// so that metrics clients cannot lock administrators out.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;
 
 /// A connection to the control tree or to the metrics.
@@ -19,7 +20,7 @@ pub(crate) struct AdminConnection {
     /// True after the end of the client's stream.
     pub(super) ended: bool,
     /// When the connection is closed without a further request, in ns.
-    pub(super) deadline_ns: Option<u64>,
+    pub(crate) deadline_ns: Option<u64>,
 }
 
 /// The protocol of an [`AdminConnection`].

@@ -151,7 +151,7 @@ fn request_size_and_merging_can_be_set_without_other_changes() {
     );
     assert!(admin.get("devices/slow/queue/scheduler").contains("[deadline]"));
     let reply = admin.request("set devices/slow/queue/max_sectors_kb 1048576");
-    assert_eq!(reply, "error value: \"1048576\" is out of range: max_sectors_kb takes 4 to 65536\n");
+    assert_eq!(reply, "error value: \"1048576\" is out of range: max_sectors_kb takes 4 to 65536 KiB\n");
 }
 
 #[test]
@@ -241,9 +241,19 @@ fn a_reload_is_requested_and_the_log_filter_is_set_if_the_process_has_one() {
     }
     admin.server.set_log(Box::new(Filter("info".into())));
     assert_eq!(
-        admin.request("set server/log debug\nget server/log\nset server/log !"),
+        admin.request("set server/log debug\nget server/log\nset server/log hoistway!=warn"),
         "ok\n= debug\nok\nerror refused: no filter\n"
     );
+    assert_eq!(
+        admin.request("set server/log wran"),
+        "error value: \"wran\" is no level of the log: it takes off, error, warn, info, debug, trace, or TARGET=LEVEL, \
+         separated by commas; did you mean \"warn\"?\n"
+    );
+    assert_eq!(
+        admin.request("set server/log warn,hositway=debug"),
+        "ok: no message has the target hositway: targets begin with hoistway or fuser\n"
+    );
+    assert_eq!(admin.get("server/log"), "warn,hositway=debug");
 }
 
 #[test]

@@ -12,8 +12,10 @@ impl Connection {
     pub(super) fn reply(&mut self, request: &Request, result: Result<IoOutput, Errno>) {
         let Phase::Transmission(transmission) = &self.phase else { return };
         let session = &transmission.session;
-        if request.command == Command::Read && result.is_ok() {
-            self.counts.read_bytes += request.length;
+        match request.command {
+            Command::Read if result.is_ok() => self.counts.read_bytes += request.length,
+            Command::Write if result.is_ok() => self.counts.written_bytes += request.length,
+            _ => {}
         }
         match (request.command, result) {
             (_, Err(errno)) => session.error(request, errno, error_text(errno), self.outgoing.head()),

@@ -32,3 +32,22 @@ fn metrics_connections_do_not_lock_administrators_out() {
     world.pass(10 * MS);
     assert_eq!(world.read(control), b"= never\nok\n");
 }
+
+#[test]
+fn slow_metrics_clients_do_not_keep_a_scrape_out() {
+    let mut world = World::of(DISK);
+    let slow: Vec<_> = (0..64).map(|_| world.connect(Purpose::Metrics, user(1))).collect();
+    slow.iter().for_each(|link| world.write(*link, b"GET /met"));
+    world.pass(10 * MS);
+    assert!(slow.iter().all(|link| world.is_open(*link)));
+    // A client that was answered since is not the oldest.
+    world.write(slow[0], b"rics HTTP/1.1\r\n\r\n");
+    world.pass(10 * MS);
+    assert!(world.read(slow[0]).starts_with(b"HTTP/1.1 200 OK"));
+    let scrape = world.connect(Purpose::Metrics, user(2));
+    world.write(scrape, b"GET /metrics HTTP/1.1\r\n\r\n");
+    world.pass(10 * MS);
+    assert!(world.read(scrape).starts_with(b"HTTP/1.1 200 OK"));
+    let closed: Vec<_> = slow.iter().filter(|link| !world.is_open(**link)).collect();
+    assert_eq!(closed, [&slow[1]], "the one without an answer for the longest time");
+}

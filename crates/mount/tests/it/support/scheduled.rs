@@ -65,6 +65,13 @@ impl Scheduling {
         Control { to: stream.try_clone().expect("a descriptor"), from: BufReader::new(stream) }
     }
 
+    /// Connects to the metrics and sends a part of a request.
+    pub fn begin_scrape(&self) -> io::Result<TcpStream> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.metrics))?;
+        stream.write_all(b"GET /met")?;
+        Ok(stream)
+    }
+
     /// Fetches the metrics as a scraper does.
     pub fn metrics(&self, within: Duration) -> io::Result<String> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.metrics))?;
