@@ -1,13 +1,15 @@
-//! Exit codes, and the output of errors.
+//! Exit codes, and the output of errors. Messages quote names and values of unknown origin:
+//! unprintable characters are escaped here, for all of them.
 
 use std::io::{self, Write};
 
 use anyhow::Error;
+use hoistway_advise::ObjectiveError;
 use hoistway_config::ConfigError;
 use hoistway_drive::DriveChoiceError;
-use hoistway_fio::LoadError;
+use hoistway_fio::{Diagnostics, LoadError};
 use hoistway_report::ReportFileError;
-use hoistway_units::errors;
+use hoistway_units::{errors, printable};
 
 /// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,23 +76,44 @@ pub fn report(error: &Error) -> Exit {
     } else {
         "error: "
     };
-    print_message(&format!("{head}{}", chain(error)));
+    let text = format!("{head}{}", chain(error));
+    if has_lines(error) {
+        print_text(&text)
+    } else {
+        print_message(&text)
+    }
     let configuration = error.downcast_ref::<ConfigError>();
     if configuration.is_some_and(|error| !error.concerns_arguments_only()) {
         return Exit::Usage;
     }
     let is_unknown_drive =
         error.downcast_ref::<DriveChoiceError>().is_some_and(|error| matches!(error, DriveChoiceError::Unknown { .. }));
-    if error.is::<UsageError>() || configuration.is_some() || is_unknown_drive {
-        print_message("\nFor more information, try '--help'.");
+    let is_usage = error.is::<UsageError>() || error.is::<ObjectiveError>();
+    if is_usage || configuration.is_some() || is_unknown_drive {
+        print_text("\nFor more information, try '--help'.");
         return Exit::Usage;
     }
     Exit::Failed
 }
 
+/// Returns true if the text of an error has several lines, which quote names as one line each.
+fn has_lines(error: &Error) -> bool {
+    error.chain().any(|cause| {
+        cause.is::<LoadError>()
+            || cause.is::<Diagnostics>()
+            || cause.is::<ConfigError>()
+            || cause.is::<ObjectiveError>()
+    })
+}
+
 /// Prints a line on standard error. A write error has no further output channel and is ignored.
 pub fn print_message(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable::one_line(line));
+}
+
+/// Prints text of several lines on standard error.
+pub fn print_text(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", printable::lines(text));
 }
 
 /// Returns the error with its causes; a cause that is part of the text already is left out.

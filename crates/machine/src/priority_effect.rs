@@ -97,10 +97,17 @@ fn mq_deadline(priority: Priority, aging: Option<&str>) -> String {
 }
 
 fn class_effect(kind: Kind, class: Class) -> String {
-    let aging = if kind == Kind::MqDeadline { ", or after 10 s" } else { "" };
-    match class {
-        Class::Idle => format!("served when no other process has requests{aging}"),
-        class => format!("{}; the level has no effect", rank(class)),
+    match (class, kind) {
+        (Class::Idle, Kind::MqDeadline) => "served when no other process has requests, or after 10 s".to_owned(),
+        (Class::Idle, Kind::Bfq) => {
+            "served when no other process has requests; else one request when a turn ends 200 ms after its last"
+                .to_owned()
+        }
+        (Class::Idle, Kind::CfqV3 | Kind::CfqBw) => {
+            "served when no other process has requests, from 100 ms after the last of them on".to_owned()
+        }
+        (Class::Idle, _) => "served when no other process has requests".to_owned(),
+        (class, _) => format!("{}; the level has no effect", rank(class)),
     }
 }
 
@@ -162,6 +169,7 @@ mod tests {
             "weight 6400 among all processes, 100 without a priority (64 times its share)"
         );
         assert_eq!(text(Kind::Cfq, Class::Idle, 0), "served when no other process has requests");
+        assert!(text(Kind::Bfq, Class::Idle, 0).ends_with("else one request when a turn ends 200 ms after its last"));
     }
 
     #[test]

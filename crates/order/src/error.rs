@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
+use hoistway_units::printable;
 use rustix::io::Errno;
 use serde::{Serialize, Serializer};
 
@@ -85,7 +86,7 @@ impl PathError {
 
 impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = escaped(&self.path);
+        let path = printable::bytes(&self.path);
         match self.error {
             WalkError::Failed { operation, errno } => {
                 let what = match operation {
@@ -105,27 +106,9 @@ impl fmt::Display for PathError {
     }
 }
 
-/// Formats a path for messages: invalid UTF-8 as `\xff`, control characters as escapes.
-pub fn escaped(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len());
-    for chunk in path.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            match letter {
-                '\n' => text.push_str("\\n"),
-                letter if letter.is_control() => text.extend(letter.escape_default()),
-                letter => text.push(letter),
-            }
-        }
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    text
-}
-
 /// Serialises a path as escaped text.
 pub(crate) fn serialize_path<S: Serializer>(path: &[u8], to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&escaped(path))
+    to.serialize_str(&printable::bytes(path))
 }
 
 /// Serialises an error number as the number of the system.
@@ -141,11 +124,6 @@ pub(crate) fn bytes(path: &std::path::Path) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_escaped_path_is_one_line() {
-        assert_eq!(escaped(b"a\nb\xff\x1b[2J\xc3\xa9"), "a\\nb\\xff\\u{1b}[2J\u{e9}");
-    }
 
     #[test]
     fn the_message_of_a_path_error_names_path_and_cause() {

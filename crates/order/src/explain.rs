@@ -6,9 +6,10 @@
 use std::os::unix::ffi::OsStringExt;
 
 use hoistway_drive::{AccessError, DEFAULT_DRIVE, Drive, Profile, SECTOR_BYTES};
+use hoistway_units::printable;
 use serde::Serialize;
 
-use crate::error::{PathError, WalkError, escaped};
+use crate::error::{PathError, WalkError};
 use crate::fiemap::{Extent, ExtentState};
 use crate::listing::device_text;
 use crate::locate;
@@ -216,7 +217,7 @@ impl FileSurvey {
         let count = |state: FileState| files.iter().filter(|id| self.states[id.index()] == state).count() as u64;
         let mut cost = FileSystemCost {
             device: device_text(device),
-            path: escaped(&self.root_path(*first)),
+            path: printable::bytes(&self.root_path(*first)),
             files: files.len() as u64,
             bytes: files.iter().map(|id| self.layout.bytes(*id)).sum(),
             extents: files.iter().map(|id| self.layout.extents(*id).len() as u64).sum(),

@@ -75,7 +75,7 @@ mod sort;
 mod tree;
 pub mod walk;
 
-pub use error::{Operation, PathError, WalkError, escaped};
+pub use error::{Operation, PathError, WalkError};
 pub use fiemap::{Extent, ExtentReader, ExtentState};
 pub use listing::{FileRecord, ListOptions, Listing, device_text, list};
 pub use open::{OpenedFile, PATH_BYTES_MAX};

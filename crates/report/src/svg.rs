@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use hoistway_units::figures::grouped;
+use hoistway_units::printable::one_line;
 
 /// The space for which a picture is laid out. A narrow picture has its names above or below the
 /// plot, so that its text stays readable on a phone.
@@ -75,8 +76,9 @@ pub fn text(svg: &mut String, class: &str, x: f64, y: f64, text: &str) {
     let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
 }
 
-/// Escapes text for XML.
+/// Escapes text for XML, which has no control characters.
 pub fn escaped(text: &str) -> String {
+    let text = one_line(text).to_string();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use hoistway_units::printable;
 use serde_json::{Value, json};
 
 use crate::batch::Batch;
@@ -177,7 +178,8 @@ impl<W: Write> Writer<W> {
     fn element(&mut self, element: &Value) -> io::Result<()> {
         let comma = if std::mem::replace(&mut self.has_elements, true) { ",\n" } else { "\n" };
         self.out.write_all(comma.as_bytes())?;
-        serde_json::to_writer(&mut self.out, element).map_err(io::Error::from)
+        let text = serde_json::to_string(element)?;
+        self.out.write_all(printable::json(&text).as_bytes())
     }
 
     fn ts(&self, time_ns: u64) -> Value {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use hoistway_units::printable::one_line;
 use hoistway_units::{TimeUnit, parse_time_ns};
 
 use super::{Bound, Constraint, Figure, Goal, Metric, Objective, Unit, WORST};
@@ -12,7 +13,7 @@ const FIGURES: &str =
 
 /// A syntax error in an objective, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}\n  {text}\n  {}{}", " ".repeat(self.before()), "^".repeat(self.width()))]
+#[error("{}\n  {}\n  {}{}", one_line(problem), one_line(text), " ".repeat(self.before()), "^".repeat(self.width()))]
 pub struct ObjectiveError {
     /// The objective as text.
     pub text: String,
@@ -24,12 +25,17 @@ pub struct ObjectiveError {
 
 impl ObjectiveError {
     fn before(&self) -> usize {
-        self.text.get(..self.at.start).map_or(0, |before| before.chars().count())
+        self.text.get(..self.at.start).map_or(0, columns)
     }
 
     fn width(&self) -> usize {
-        self.text.get(self.at.clone()).map_or(1, |at| at.chars().count()).max(1)
+        self.text.get(self.at.clone()).map_or(1, columns).max(1)
     }
+}
+
+/// Number of characters of a text as it is shown.
+fn columns(text: &str) -> usize {
+    one_line(text).to_string().chars().count()
 }
 
 /// A part of the text without surrounding blanks.

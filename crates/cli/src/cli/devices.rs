@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use hoistway_units::printable::one_line;
 
+use super::Cli;
 use crate::exit_status;
-use crate::failure::Exit;
+use crate::failure::{Exit, print_message};
 
 /// `hoistway devices`.
 #[derive(Args, Debug)]
@@ -215,12 +217,27 @@ impl IoniceArgs {
 /// Prints clap's error or the help text, and returns the exit code: 2 for an invalid command line,
 /// but 1 for `ionice`, as scripts expect.
 pub fn refuse(error: &clap::Error, arguments: &[OsString]) -> Exit {
-    // Standard error is closed: there is no other place for the message.
-    let _ = error.print();
+    print(error, arguments);
     let is_ionice = arguments.get(1).is_some_and(|command| command == "ionice");
     match error.use_stderr() {
         true if is_ionice => Exit::Failed,
         true => Exit::Usage,
         false => Exit::Success,
+    }
+}
+
+/// Prints clap's message. Clap quotes arguments as they are, so a command line with unprintable
+/// characters is parsed once more with escaped ones.
+fn print(error: &clap::Error, arguments: &[OsString]) {
+    let given = arguments.iter().map(|argument| argument.to_string_lossy());
+    let escaped: Vec<String> = given.clone().map(|argument| one_line(argument).to_string()).collect();
+    // A message that cannot be printed has no other place: standard error is closed.
+    if given.eq(escaped.iter().map(String::as_str)) {
+        let _ = error.print();
+        return;
+    }
+    match Cli::try_parse_from(&escaped) {
+        Err(error) => drop(error.print()),
+        Ok(_) => print_message(&error.render().to_string()),
     }
 }

@@ -50,7 +50,7 @@ pub fn run(args: &ArenaArgs, out: &mut Out) -> Result<Exit> {
     if args.json {
         out.json(&Document { schema: 1, standings: &standings.standings, cells: &cells })?;
     } else if args.tables {
-        out.line(hoistway_arena::markdown(&matrix, &cells, &standings))?;
+        out.text(hoistway_arena::markdown(&matrix, &cells, &standings))?;
     } else {
         print(&standings, args, out)?;
         let Summary { points, simulated, .. } = summary;

@@ -3,7 +3,10 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-use crate::common::{Ran, hoistway, run};
+use hoistway_core::Kind;
+use hoistway_machine::{Class, Priority, effect_under};
+
+use crate::common::{Folder, Ran, hoistway, run};
 use crate::fake::{Fake, server};
 use serde_json::json;
 
@@ -325,4 +328,64 @@ fn this_process_can_be_explained() {
     let ran = hoistway(&["ionice", "--explain"]).output().map(Ran::of).expect("it runs");
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.out.starts_with("hoistway (") && ran.out.contains("under each elevator"), "{}", ran.out);
+}
+
+/// Runs jobs on a disk, and returns the requests of a process of the first job and of the second
+/// job's one by elevator.
+fn requests(folder: &Folder, jobs: &str, elevators: &str) -> Vec<(Kind, [u64; 2])> {
+    let job = folder.file("job.fio", format!("[global]\nrw=randread\nbs=4k\nsize=1g\ndirect=1\ntime_based\n{jobs}"));
+    let ran = run(&["compare", &job, "--elevators", elevators, "--drive", "sata-7200-2006", "--json"]).json();
+    let of_run = |run: &serde_json::Value| {
+        let name = run["name"].as_str().expect("a name");
+        let kind = Kind::ALL.iter().find(|kind| kind.info().name == name).expect("an elevator");
+        let of_job = |job: u64| {
+            let processes = run["processes"].as_array().expect("processes").iter();
+            let bytes = processes.filter(|process| process["job"] == job).map(|process| process["bytes"].as_u64());
+            let bytes: Vec<u64> = bytes.map(|bytes| bytes.expect("bytes")).collect();
+            bytes.iter().sum::<u64>() / 4096 / bytes.len() as u64
+        };
+        (*kind, [of_job(0), of_job(1)])
+    };
+    ran["elevators"].as_array().expect("runs").iter().map(of_run).collect()
+}
+
+/// The effect of the idle class in words.
+fn idle_effect(kind: Kind) -> String {
+    effect_under(kind, Priority::new(Class::Idle, 0)).text
+}
+
+#[test]
+fn each_elevator_does_with_the_idle_class_what_explain_says() {
+    let folder = Folder::new();
+    // Four processes that always have requests, and another one with 8 in flight.
+    let jobs = "ioengine=libaio\niodepth=8\nruntime=13\n[busy]\nnumjobs=4\n[other]\n";
+    let usual = requests(&folder, jobs, "all");
+    let with_idle = requests(&folder, &format!("{jobs}prioclass=3\n"), "all");
+    assert_eq!(usual.len(), Kind::ALL.len());
+    for ((kind, usual), (_, [busy, idle])) in usual.into_iter().zip(with_idle) {
+        let text = idle_effect(kind);
+        let expected = match text.as_str() {
+            "nothing: all processes are served alike" => usual[1]..=usual[1],
+            // The requests that are submitted before those of the others may precede them.
+            "served when no other process has requests"
+            | "served when no other process has requests, from 100 ms after the last of them on" => 0..=8,
+            "served when no other process has requests; else one request when a turn ends 200 ms after its last" => {
+                16..=8 + 13_000 / 200
+            }
+            "served when no other process has requests, or after 10 s" => 9..=busy / 4,
+            text if text.starts_with("weight 1 among all processes, 100 without a priority") => 9..=busy / 20,
+            text => panic!("{kind:?}: nothing is known of `{text}`"),
+        };
+        assert!(expected.contains(&idle), "{kind:?}: {text}: {idle} requests beside {busy}; usually {usual:?}");
+    }
+}
+
+#[test]
+fn the_idle_class_waits_100_ms_after_others_where_explain_says_so() {
+    let folder = Folder::new();
+    let jobs = "runtime=6\n[busy]\nthinktime=60ms\n[idle]\nprioclass=3\n";
+    for (kind, [busy, idle]) in requests(&folder, jobs, "cfq-v3,cfq-bw,cfq,cfq-wf2q,bfq-v0,fiops") {
+        let waits = idle_effect(kind).contains("from 100 ms after the last of them on");
+        assert_eq!(idle <= busy, waits, "{kind:?}: {idle} requests beside {busy}");
+    }
 }

@@ -34,4 +34,5 @@ mod trace_info;
 mod trace_record;
 mod trace_view;
 mod trace_whatif;
+mod untrusted_names;
 mod writes;

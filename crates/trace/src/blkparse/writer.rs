@@ -1,6 +1,9 @@
 //! Writes blkparse's text.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
+
+use hoistway_units::printable;
 
 use super::line::{Heads, padded, remapped_to, tail, time};
 use super::summary::Summary;
@@ -67,7 +70,7 @@ impl<W: Write> Writer<W> {
     fn event(&mut self, event: &Event, payload: &[u8]) {
         match event.action {
             Action::Process => {
-                self.names.set(event.pid, payload);
+                self.names.set(event.pid, &one_line(payload));
                 return;
             }
             Action::Timestamp => return,
@@ -83,7 +86,8 @@ impl<W: Write> Writer<W> {
             action => action != Action::DriverData,
         };
         if is_printed {
-            self.line(event, payload);
+            let message = if event.action == Action::Message { one_line(payload) } else { Cow::Borrowed(payload) };
+            self.line(event, &message);
         }
     }
 
@@ -107,6 +111,14 @@ impl<W: Write> Writer<W> {
     }
 }
 
+/// Returns a name or message as one printable line: a newline in it would begin another event.
+fn one_line(text: &[u8]) -> Cow<'_, [u8]> {
+    if text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(printable::bytes(text).into_bytes())
+}
+
 impl<W: Write> EventWriter for Writer<W> {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         for event in batch.events() {
@@ -119,7 +131,7 @@ impl<W: Write> EventWriter for Writer<W> {
 
     fn finish(&mut self) -> io::Result<()> {
         if let Some(name) = self.name.take() {
-            self.summary.write(&name, &mut self.text);
+            self.summary.write(&printable::one_line(&name).to_string(), &mut self.text);
             self.out.write_all(&self.text)?;
             self.text.clear();
         }

@@ -107,7 +107,7 @@ fn case_error(args: &AdviseArgs, error: CaseError) -> Error {
             "which device is it about, or which drive? Name a device ({}), or a drive with --drive (`hoistway drives` lists them)",
             some_devices(args)
         )),
-        CaseError::Objective(error) => usage(format!("--objective: {error}")),
+        CaseError::Objective(error) => Error::new(error).context("--objective"),
         CaseError::SubmissionsAlone { ref name, .. } => Error::msg(format!(
             "{error}, and advice is not given without. `hoistway trace whatif {name}` predicts without validation; \
              `hoistway trace record DEVICE` and `blktrace -d DEVICE` record completions, too"

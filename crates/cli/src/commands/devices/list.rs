@@ -69,9 +69,9 @@ fn print_rows(rows: &[Row<'_>], width: Width, out: &mut Out) -> Result<()> {
     let lines = out.table_lines(&mut table);
     // Header and rule, then one line for each row.
     let (head, body) = lines.split_at(2.min(lines.len()));
-    head.iter().try_for_each(|line| out.line(line))?;
+    head.iter().try_for_each(|line| out.escaped_line(line))?;
     for (line, row) in body.iter().zip(rows) {
-        out.line(line)?;
+        out.escaped_line(line)?;
         let details = row.details(width);
         if !details.is_empty() {
             out.paragraph(6, &details)?;

@@ -8,6 +8,10 @@ use hoistway_machine::{
 
 use crate::output::Out;
 use hoistway_units::figures::bytes;
+use hoistway_units::printable::shortened;
+
+/// Longest command line that is shown, in characters: the line fits a terminal.
+const COMMAND_MAX: usize = 68;
 
 /// Prints all explanations.
 pub fn print(report: &PriorityReport, out: &mut Out) -> Result<()> {
@@ -82,7 +86,7 @@ fn print_process(process: &Process, explained: &ExplainedPriority, out: &mut Out
     }
     let command = process.command.join(" ");
     if !command.is_empty() {
-        out.line(format_args!("  command  {}", shortened(&command)))?;
+        out.line(format_args!("  command  {}", shortened(&command, COMMAND_MAX)))?;
     }
     if !process.cgroup.is_empty() {
         out.line(format_args!("  group    {}", process.cgroup))?;
@@ -91,16 +95,6 @@ fn print_process(process: &Process, explained: &ExplainedPriority, out: &mut Out
         out.line(format_args!("  moved    {} read, {} written", bytes(read), bytes(written)))?;
     }
     Ok(())
-}
-
-/// Shortens a command line to fit on a line of a terminal; control characters become `?`.
-fn shortened(command: &str) -> String {
-    const CHARACTERS_MAX: usize = 68;
-    let plain: String = command.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-    if plain.chars().count() <= CHARACTERS_MAX {
-        return plain;
-    }
-    plain.chars().take(CHARACTERS_MAX - 3).chain("...".chars()).collect()
 }
 
 fn print_device(on: &PriorityOnDevice, out: &mut Out) -> Result<()> {

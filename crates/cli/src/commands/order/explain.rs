@@ -43,7 +43,8 @@ pub fn run(args: &OrderArgs, out: &mut Out) -> Result<Exit> {
     } else {
         render::print(&report, out)?;
         if let Some(path) = &args.report {
-            out.line(format_args!("\nThe page is in {}.", path.display()))?;
+            out.line("")?;
+            out.line(format_args!("The page is in {}.", path.display()))?;
         }
     }
     out.flush()?;

@@ -1,7 +1,9 @@
-//! Prints paths to standard output, byte for byte or as JSON.
+//! Prints paths to standard output: byte for byte for other programs, escaped on a terminal, or as
+//! JSON.
 
 use anyhow::Result;
-use hoistway_order::{EntryId, FileRecord, Tree, escaped};
+use hoistway_order::{EntryId, FileRecord, Tree};
+use hoistway_units::printable::bytes;
 
 use super::Request;
 use super::errors::ErrorLog;
@@ -35,15 +37,18 @@ impl<'a> Printer<'a> {
             }
             tree.path_into(id, &mut self.path);
             if self.json {
-                let text = serde_json::to_string(&FileRecord::new(tree, id, &self.path))?;
-                self.out.line(text)?;
+                self.out.json_line(&FileRecord::new(tree, id, &self.path))?;
+                continue;
+            }
+            if self.out.is_terminal() {
+                self.out.line(bytes(&self.path))?;
                 continue;
             }
             if self.end == b'\n' && !self.warned && self.path.contains(&b'\n') {
                 self.warned = true;
                 print_message(&format!(
                     "warning: {}: the path contains a newline; a program that reads the list sees two paths: use -0",
-                    escaped(&self.path)
+                    bytes(&self.path)
                 ));
             }
             self.path.push(self.end);

@@ -5,6 +5,7 @@ use hoistway_order::explain::{CostReport, FileSystemCost, OrderCost};
 
 use crate::output::{self, Out};
 use hoistway_units::figures::{bytes, figure};
+use hoistway_units::printable::one_line;
 
 /// The method of the simulation, for every report.
 pub const METHOD: &str = "The simulation times the reads of file data only, one after the other, with a read-ahead of at most 128 KiB, on an otherwise idle drive; \
@@ -28,7 +29,7 @@ pub fn print(report: &CostReport, out: &mut Out) -> Result<()> {
             out.paragraph(0, &line)?;
         }
         out.line("")?;
-        let time = format!("time on\n{drive}");
+        let time = format!("time on\n{}", one_line(drive));
         let header = ["order", "reads", "seeks", "backward", "distance", &time, "MB/s"];
         let mut table = output::table(&header, 1);
         for cost in &of.orders {

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use hoistway_order::walk::{self, Options, Walk};
-use hoistway_order::{PathError, Tree, TreeFull, escaped};
+use hoistway_order::{PathError, Tree, TreeFull};
+use hoistway_units::printable;
 
 use super::errors::{ErrorLog, counted};
 use crate::cli::OrderArgs;
@@ -159,7 +160,7 @@ impl Iterator for Paths<'_, '_> {
                     return Some(path);
                 }
             };
-            let start: String = escaped(&path).chars().take(60).collect();
+            let start: String = printable::bytes(&path).chars().take(60).collect();
             let value = if start.is_empty() { String::new() } else { format!(" (`{start}`)") };
             self.wrong.push(format!("{}: path {}: {wrong}{value}", self.list.name, self.list.line));
         }

@@ -34,7 +34,8 @@ pub fn run(args: &ReproduceArgs, out: &mut Out) -> Result<Exit> {
     } else {
         table::print(&results, out)?;
         if let Some(folder) = &args.page {
-            out.line(format_args!("\nThe page is in {}.", folder.join(Page::FILE).display()))?;
+            out.line("")?;
+            out.line(format_args!("The page is in {}.", folder.join(Page::FILE).display()))?;
         }
     }
     Ok(Exit::Success)

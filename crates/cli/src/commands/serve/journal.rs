@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
+use hoistway_units::printable::one_line;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
@@ -83,13 +84,14 @@ impl Entry {
     }
 
     fn field(&mut self, field: &Field, value: &str) {
+        let value = one_line(value).to_string();
         if field.name() == "message" {
-            value.clone_into(&mut self.message);
+            self.message = value;
             return;
         }
         // Writing to a string cannot fail.
         let _ = write!(self.text, " {}={value}", field.name());
-        put(&mut self.fields, &journal_name(field.name()), value);
+        put(&mut self.fields, &journal_name(field.name()), &value);
     }
 }
 
@@ -153,9 +155,9 @@ mod tests {
         let fields = fields(&bytes[..length]);
         let value = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         assert_eq!(value("PRIORITY"), Some("4"));
-        assert_eq!(value("MESSAGE"), Some("a request was slow device=sdb tenant=db queue_ns=12 error=two\nlines"));
+        assert_eq!(value("MESSAGE"), Some(r"a request was slow device=sdb tenant=db queue_ns=12 error=two\nlines"));
         assert_eq!((value("HOISTWAY_DEVICE"), value("HOISTWAY_TENANT")), (Some("sdb"), Some("db")));
-        assert_eq!((value("HOISTWAY_QUEUE_NS"), value("HOISTWAY_ERROR")), (Some("12"), Some("two\nlines")));
+        assert_eq!((value("HOISTWAY_QUEUE_NS"), value("HOISTWAY_ERROR")), (Some("12"), Some(r"two\nlines")));
         assert_eq!(value("SYSLOG_IDENTIFIER"), Some("hoistway"));
     }
 }

@@ -1,17 +1,20 @@
 //! The log of server and mount, through `tracing`: lines on standard error, or entries of the
-//! systemd journal.
+//! systemd journal. Names of tenants, clients and files in them are escaped.
 
-use std::io;
+use std::{fmt, io};
 
-use hoistway_control::LogControl;
+use hoistway_control::{LogControl, log_filter};
+use hoistway_units::printable::one_line;
 use tracing::Level;
+use tracing::field::Field;
 use tracing_subscriber::filter::{ParseError, Targets};
-use tracing_subscriber::fmt::format::FmtSpan;
+use tracing_subscriber::fmt::format::{FmtSpan, Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::journal::Journal;
+use crate::failure::print_message;
 
 /// Changes the filter of the log at run time.
 pub struct LogHandle(reload::Handle<Targets, tracing_subscriber::Registry>);
@@ -44,10 +47,11 @@ pub fn start(quiet: bool, verbose: u8) -> LogHandle {
             .with_target("fuser::reply", Level::ERROR)
             .with_target("hoistway", level)
     };
-    let filter = std::env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_else(default);
+    let filter = std::env::var("RUST_LOG").ok().and_then(|text| filter_of_environment(&text)).unwrap_or_else(default);
     let (filter, handle) = reload::Layer::new(filter);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
+        .fmt_fields(debug_fn(write_field))
         .with_target(false)
         .with_span_events(FmtSpan::NONE)
         .with_ansi(is_coloured());
@@ -58,6 +62,32 @@ pub fn start(quiet: bool, verbose: u8) -> LogHandle {
         None => registry.with(lines).try_init(),
     };
     LogHandle(handle)
+}
+
+/// Parses the value of `RUST_LOG`. An invalid one is reported, and the command line decides.
+fn filter_of_environment(text: &str) -> Option<Targets> {
+    match log_filter::check(text) {
+        Ok(warning) => {
+            warning.iter().for_each(|warning| print_message(&format!("warning: RUST_LOG: {warning}")));
+            text.parse().ok()
+        }
+        Err(error) => {
+            print_message(&format!("warning: RUST_LOG: {error}: the variable is ignored"));
+            None
+        }
+    }
+}
+
+/// Writes a field of an event: the message, which comes first, or ` name=value`.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let value = one_line(format_args!("{value:?}")).to_string();
+    match field.name() {
+        "message" => write!(writer, "{value}"),
+        // What the crate `log` knows of its record.
+        name if name.starts_with("log.") => Ok(()),
+        name if writer.has_ansi_escapes() => write!(writer, " \x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{value}"),
+        name => write!(writer, " {name}={value}"),
+    }
 }
 
 /// Returns true if standard error is a terminal and `NO_COLOR` is not set.

@@ -2,10 +2,10 @@
 //! parse them.
 
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal as _};
 
 use hoistway_order::archive::{ArchiveEvent, ArchiveWarning, Severity, error_text, unsafe_prefix};
-use hoistway_order::{Operation, PathError, WalkError, escaped};
+use hoistway_order::{Operation, PathError, WalkError};
+use hoistway_units::printable::bytes;
 
 use crate::cli::{TarArgs, is_standard};
 use crate::failure::{Exit, print_message};
@@ -18,13 +18,11 @@ pub struct Reporter<'a> {
     worst: Severity,
     /// Removed name prefixes, each reported once.
     removed_prefixes: BTreeSet<Vec<u8>>,
-    is_terminal: bool,
 }
 
 impl<'a> Reporter<'a> {
     pub fn new(args: &'a TarArgs, out: &'a mut Out) -> Reporter<'a> {
-        let is_terminal = io::stdout().is_terminal();
-        Reporter { args, out, worst: Severity::Note, removed_prefixes: BTreeSet::new(), is_terminal }
+        Reporter { args, out, worst: Severity::Note, removed_prefixes: BTreeSet::new() }
     }
 
     /// Reports the prefix that is removed from the member name of a root.
@@ -33,12 +31,12 @@ impl<'a> Reporter<'a> {
         if self.args.absolute_names || prefix.is_empty() || !self.removed_prefixes.insert(prefix.to_vec()) {
             return;
         }
-        print_message(&format!("hoistway tar: Removing leading `{}' from member names", escaped(prefix)));
+        print_message(&format!("hoistway tar: Removing leading `{}' from member names", bytes(prefix)));
     }
 
     /// Reports an error of the walk.
     pub fn walk_error(&mut self, error: &PathError) {
-        let path = escaped(&error.path);
+        let path = bytes(&error.path);
         match error.error {
             WalkError::Failed { operation: Operation::MapExtents, .. } | WalkError::Replaced => {}
             WalkError::Failed { operation: Operation::Stat, errno } => {
@@ -64,14 +62,14 @@ impl<'a> Reporter<'a> {
         match event {
             ArchiveEvent::Member(name) if self.has_own_stdout() => {
                 // A closed standard output does not stop the run.
-                let _ = self.out.line(escaped(name));
-                if self.is_terminal {
+                let _ = self.out.line(bytes(name));
+                if self.out.is_terminal() {
                     let _ = self.out.flush();
                 }
             }
-            ArchiveEvent::Member(name) => print_message(&escaped(name)),
+            ArchiveEvent::Member(name) => print_message(&bytes(name)),
             ArchiveEvent::Warning(path, warning) => {
-                self.warn(warning.severity(), &format!("{}: {warning}", escaped(path)));
+                self.warn(warning.severity(), &format!("{}: {warning}", bytes(path)));
             }
         }
     }

@@ -91,16 +91,6 @@ pub fn shown_columns(rows: &[&TenantView], terminal_width: u16) -> Vec<ShownColu
     shown
 }
 
-/// Shortens a text to a width; an ellipsis marks the end of a shortened one.
-pub fn shortened(text: &str, width: u16) -> String {
-    let width = usize::from(width);
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    if width == 0 { kept } else { format!("{kept}\u{2026}") }
-}
-
 /// Index of the column by which the screen is sorted at first: MB/s.
 pub const FIRST_SORT: usize = 3;
 
@@ -179,11 +169,5 @@ mod tests {
         assert_eq!(heads(60), ["TENANT", "MB/s", "IOPS", "p99", "p99", "%", "%", "WAIT"]);
         assert_eq!(heads(80), ["TENANT", "MB/s", "IOPS", "p50", "p99", "p50", "p99", "%", "%", "IN", "WAIT"]);
         assert_eq!(heads(130).len(), COLUMNS.len());
-    }
-
-    #[test]
-    fn names_are_shortened_with_a_mark() {
-        assert_eq!([shortened("tenant-000012", 12), shortened("web", 3)], ["tenant-0000\u{2026}", "web"]);
-        assert_eq!([shortened("web", 1), shortened("web", 0)], ["\u{2026}", ""]);
     }
 }

@@ -8,8 +8,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, RenderDirection, Row as TableRow, Sparkline, Table};
 
 use super::app::App;
-use super::columns::{COLUMNS, GAP, ShownColumn, count, megabytes, shortened, time};
+use super::columns::{COLUMNS, GAP, ShownColumn, count, megabytes, time};
 use hoistway_units::figures::percent;
+use hoistway_units::printable::{one_line, shortened};
 
 /// Keys and their effects, for the help.
 const KEYS: [(&str, &str); 8] = [
@@ -77,11 +78,12 @@ fn draw_device(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect
     let devices = app.view.as_ref().map_or(1, |view| view.devices.len());
     let number = app.device().map_or(0, |(index, _)| index + 1);
     let position = if devices > 1 { format!(" ({number} of {devices})") } else { String::new() };
-    let mut facts = vec![format!("depth {}", device.depth), device.backend.clone()];
-    facts.extend(device.drive.as_ref().map(|drive| format!("as {drive}")));
-    let before = device.name.chars().count() + position.len() + device.elevator.len() + "  []  ".len();
+    let name = one_line(&device.name).to_string();
+    let mut facts = vec![format!("depth {}", device.depth), one_line(&device.backend).to_string()];
+    facts.extend(device.drive.as_ref().map(|drive| format!("as {}", one_line(drive))));
+    let before = name.chars().count() + position.len() + device.elevator.len() + "  []  ".len();
     let line = vec![
-        Span::styled(device.name.clone(), bold),
+        Span::styled(name, bold),
         Span::raw(position),
         Span::raw("  ["),
         Span::styled(device.elevator.clone(), coloured(app, Color::Blue).add_modifier(Modifier::BOLD)),
@@ -93,7 +95,7 @@ fn draw_device(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect
         format!("in the device {}", device.in_flight),
         format!("waiting {}", device.waiting),
     ];
-    facts.extend(device.slice.as_ref().map(|slice| format!("slice: {slice}")));
+    facts.extend(device.slice.as_ref().map(|slice| format!("slice: {}", one_line(slice))));
     facts.extend(device.lateness_p99_ns.map(|ns| format!("late p99 {}", time(Some(ns)))));
     frame.render_widget(Line::raw(fitting(&facts, "   ", usize::from(area.width))), load);
     let written = (device.bytes_per_second - device.read_bytes_per_second).max(0.0);
@@ -166,7 +168,8 @@ fn table_row<'a>(app: &App, row: &TenantView, columns: &[ShownColumn]) -> TableR
         let mut text = (column.text)(row);
         if shown.index == 0 {
             // The arrow marks the tenant that has the slice.
-            text = shortened(&format!("{}{text}", if row.has_slice { "\u{25b8}" } else { " " }), shown.width);
+            text =
+                shortened(&format!("{}{text}", if row.has_slice { "\u{25b8}" } else { " " }), usize::from(shown.width));
         }
         let short = column.head[0] == "SHARE" && row.is_short();
         let style = if short { coloured(app, Color::Red).add_modifier(Modifier::BOLD) } else { Style::new() };
@@ -178,7 +181,7 @@ fn table_row<'a>(app: &App, row: &TenantView, columns: &[ShownColumn]) -> TableR
 
 fn draw_message(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let text = match &app.error {
-        Some(error) => error.clone(),
+        Some(error) => one_line(error).to_string(),
         None if app.view.is_some() => "The server has no devices.".to_owned(),
         None => "The first interval is not over yet.".to_owned(),
     };
@@ -187,7 +190,7 @@ fn draw_message(app: &App, frame: &mut Frame<'_>, area: Rect) {
 
 fn draw_footer(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let text = match (&app.error, &app.view) {
-        (Some(error), Some(_)) => error.clone(),
+        (Some(error), Some(_)) => one_line(error).to_string(),
         _ => {
             let mut keys = FOOTER.map(str::to_owned).to_vec();
             keys.extend(app.view.as_ref().map(|view: &ServerView| format!("every {:.1} s", view.interval_s)));

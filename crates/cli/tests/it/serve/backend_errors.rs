@@ -7,7 +7,7 @@ use std::process::Command;
 use hoistway_nbd::wire::Errno;
 
 use super::client::Client;
-use super::server::{Server, write_pattern};
+use super::server::{Server, ctl, get, write_pattern};
 use crate::common::Folder;
 
 const KIB: u64 = 1024;
@@ -59,6 +59,12 @@ fn data_that_were_cut_off_are_errors_and_not_zeroes() {
         assert_eq!(length(&server), 64 * KIB);
         client.write(0, &[2; 4096]).expect("these bytes are left");
         assert_eq!(error_of(client.flush()), Errno::Io);
+        let number = ctl(&server, &["ls", "clients"]).out.trim_end().trim_end_matches('/').to_owned();
+        assert_eq!(
+            get(&server, &format!("clients/{number}/stat")),
+            "requests=10 in_flight=0 rbytes=4096 wbytes=8192",
+            "failed requests have no bytes"
+        );
         // Bytes that come back are not the ones that were lost.
         set_length(&server, 1 << 20);
         assert_eq!(error_of(client.write(900 * KIB, &[1; 4096])), Errno::Io);

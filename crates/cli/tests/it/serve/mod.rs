@@ -3,7 +3,7 @@
 
 mod backend_errors;
 mod check;
-mod client;
+pub mod client;
 mod custom_elevators;
 mod exports;
 mod in_use;
@@ -11,7 +11,7 @@ mod life;
 mod many;
 mod remote;
 mod replay;
-mod server;
+pub mod server;
 mod tls;
 mod tools;
 mod watch;

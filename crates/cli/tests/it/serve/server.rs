@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{Folder, PATIENCE};
+use crate::common::{Folder, PATIENCE, Ran, run};
 
 /// A server with its own folder. It is killed on drop.
 pub struct Server {
@@ -256,4 +256,20 @@ fn uri(line: &str) -> String {
 pub fn write_pattern(path: &Path, bytes: usize) {
     let data: Vec<u8> = (0..bytes).map(|at| (at / 4096 % 251) as u8).collect();
     std::fs::write(path, data).expect("the folder can be written");
+}
+
+/// Runs `hoistway ctl` on the control socket of a server.
+pub fn ctl(server: &Server, args: &[&str]) -> Ran {
+    // That of the configuration, or the default beside the socket.
+    let own = server.folder.path("control").exists();
+    let control = server.folder.name(if own { "control" } else { "s-control" });
+    run(&["ctl"].iter().chain(args).copied().chain(["--control", control.as_str()]).collect::<Vec<_>>())
+}
+
+/// Returns the value of a path of the control tree.
+#[track_caller]
+pub fn get(server: &Server, path: &str) -> String {
+    let ran = ctl(server, &["get", path]);
+    assert_eq!(ran.code, Some(0), "{path}: {}", ran.err);
+    ran.out.trim_end().to_owned()
 }

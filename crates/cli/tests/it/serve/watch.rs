@@ -10,8 +10,8 @@ use std::process::Command;
 use hoistway_nbd::wire::{self, CommandFlags};
 
 use super::client::Client;
-use super::server::Server;
-use crate::common::{Folder, PATIENCE, Ran, run};
+use super::server::{Server, ctl, get};
+use crate::common::{Folder, PATIENCE, run};
 
 /// Starts a server with two tenants on one device, identified by their exports.
 const TWO: &str = r#"
@@ -42,18 +42,6 @@ fn start() -> Server {
     let folder = Folder::new();
     folder.file("two.toml", TWO);
     Server::start_in(folder, &["--config", "FOLDER/two.toml"])
-}
-
-fn ctl(server: &Server, args: &[&str]) -> Ran {
-    let control = server.folder.name("control");
-    run(&["ctl"].iter().chain(args).copied().chain(["--control", control.as_str()]).collect::<Vec<_>>())
-}
-
-#[track_caller]
-fn get(server: &Server, path: &str) -> String {
-    let ran = ctl(server, &["get", path]);
-    assert_eq!(ran.code, Some(0), "{path}: {}", ran.err);
-    ran.out.trim_end().to_owned()
 }
 
 #[test]

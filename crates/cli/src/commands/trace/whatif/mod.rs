@@ -14,7 +14,7 @@ use crate::cli::trace::WhatifArgs;
 use crate::commands::advise::trace_error;
 use crate::commands::compare;
 use crate::commands::trace::input;
-use crate::failure::{Exit, UsageError, print_message};
+use crate::failure::{Exit, UsageError, print_message, print_text};
 use crate::interrupt;
 use crate::output::Out;
 
@@ -126,6 +126,6 @@ fn refuse(case: &TraceCase, fidelity: &Fidelity, args: &WhatifArgs, out: &mut Ou
     }
     out.flush()?;
     case.notes.iter().for_each(|note| print_message(&format!("note: {note}")));
-    print_message(&render::refusal(fidelity));
+    print_text(&render::refusal(fidelity));
     Ok(Exit::Failed)
 }
