@@ -53,7 +53,8 @@ pub(crate) fn verdict(standings: &Standings) -> String {
     let mut text = format!("{} is beaten least", first.elevator);
     if let [Some(throughput), Some(latency), Some(isolation)] = first.means {
         text += &format!(
-            ": its throughput is {} of the best, its latency {} times the best, its isolation {} (geometric means)",
+            ": its throughput is {} of that of the best elevator whose isolation is at least 0.8, its latency {} times the \
+             shortest, its isolation {} (geometric means)",
             decimals(throughput),
             decimals(latency),
             decimals(isolation)
@@ -150,7 +151,7 @@ fn standings_section(standings: &Standings) -> SheetSection {
         title: "Standings".into(),
         intro: "The elevators in the order of how many others are better in the geometric means. A cell counts for \
                 throughput against the best elevator of the cell whose isolation is at least 0.8, for latency against \
-                the best of all."
+                the elevator with the shortest."
             .into(),
         table: Some(standings_table(standings)),
         ..SheetSection::default()

@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use hoistway_qos::scheduler::{DEFAULT, DEFAULT_ROTATING};
+
 pub mod mount;
 
 /// A table of a configuration.
@@ -208,6 +210,12 @@ pub const KEYS: &[Key] = &[
 /// Renders the tables of all keys in Markdown: the reference of docs/serve-config.md.
 pub fn markdown() -> String {
     tables(&Section::ALL)
+}
+
+/// Returns the names of the elevators of devices for which the configuration names none: of those
+/// that rotate, and of the others.
+pub fn default_elevators() -> [&'static str; 2] {
+    [DEFAULT_ROTATING, DEFAULT].map(|kind| kind.info().name)
 }
 
 /// Renders the tables of the keys of some sections in Markdown.

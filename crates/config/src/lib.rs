@@ -44,7 +44,7 @@ mod value;
 pub use draft::{Draft, Location, Problem};
 pub use environment::{Environment, FILE_BYTES_MAX, HostEnvironment, read_text};
 pub use error::ConfigError;
-pub use keys::{KEYS, Key, Section, markdown};
+pub use keys::{KEYS, Key, Section, default_elevators, markdown};
 pub use listen_policy::ListenPolicy;
 pub use model::{
     BackendConfig, CONTROL_NAME, CheckedConfig, Config, DeviceConfig, ExportConfig, GroupConfig, Listen, RemoteConfig,

@@ -142,3 +142,14 @@ fn the_examples_of_the_reference_are_valid() {
         assert!(checked.is_ok(), "{block}\n{}", checked.unwrap_err().join("\n"));
     }
 }
+
+#[test]
+fn the_documented_default_elevators_are_those_of_the_queue() {
+    let [rotating, other] = crate::default_elevators();
+    let described = format!("`{rotating}` where the device rotates, else `{other}`");
+    let elevators: Vec<_> = KEYS.iter().chain(crate::mount::KEYS).filter(|key| key.name == "elevator").collect();
+    assert!(elevators.len() >= 2 && elevators.iter().any(|key| key.section == Section::Mount), "{elevators:?}");
+    for key in elevators.into_iter().filter(|key| key.default.contains("rotates")) {
+        assert!(key.default.ends_with(&described), "{key:?}");
+    }
+}

@@ -120,6 +120,11 @@ pub(super) fn create(
     Ok((queue, state))
 }
 
+/// The elevator of a device that rotates, if the configuration names none.
+pub const DEFAULT_ROTATING: Kind = Kind::Paternoster;
+/// The elevator of any other device, if the configuration names none.
+pub const DEFAULT: Kind = Kind::Fiops;
+
 /// Returns the elevator of a device, and the reason for it as a sentence.
 fn choose(config: &DiskQueueConfig, medium: &MediumProperties) -> (Kind, String) {
     if let Some(kind) = config.elevator {
@@ -128,12 +133,10 @@ fn choose(config: &DiskQueueConfig, medium: &MediumProperties) -> (Kind, String)
     let device = if medium.is_emulated { "the emulated drive" } else { "the device" };
     match medium.rotational {
         true => (
-            Kind::Paternoster,
+            DEFAULT_ROTATING,
             format!("{device} rotates: paternoster shares its time and serves streams in turns, which saves seeks"),
         ),
-        false => {
-            (Kind::Fiops, format!("{device} does not rotate: idling gains nothing, and fiops shares requests fairly"))
-        }
+        false => (DEFAULT, format!("{device} does not rotate: idling gains nothing, and fiops shares requests fairly")),
     }
 }
 

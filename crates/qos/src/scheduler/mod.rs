@@ -20,7 +20,7 @@ use crate::recorder::{QueueSink, Recorder};
 use crate::tenants::Tenants;
 
 pub use crate::tenants::MemberId;
-pub use elevator::{CAPACITY, CLOCK, ReconfigureError, SwitchError};
+pub use elevator::{CAPACITY, CLOCK, DEFAULT, DEFAULT_ROTATING, ReconfigureError, SwitchError};
 pub use membership::{JoinError, ProcessPriority, TermsError};
 
 /// The request queue of a disk.

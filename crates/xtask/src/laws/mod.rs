@@ -9,6 +9,7 @@ mod packages;
 
 use anyhow::{Result, bail};
 
+pub use crates::size_rule;
 pub use packages::{Package, packages};
 
 /// Checks every law that needs no build.

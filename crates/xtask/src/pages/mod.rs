@@ -2,7 +2,8 @@
 //!
 //! docs/conformance.md has the counts of recorded decisions, which `hoistway conform --markdown`
 //! prints. docs/drives.md has the measurements of `hoistway drives --markdown`, with a plot of each
-//! recorded drive in docs/drives. ARCHITECTURE.md has the crates, CONTRIBUTING.md the tasks. The
+//! recorded drive in docs/drives. ARCHITECTURE.md has the crates, CONTRIBUTING.md the tasks.
+//! `facts` writes what several pages state, such as the number of recorded decisions. The
 //! references of job files, configurations, drive files and the control tree have the tables of the
 //! crates that read them. The built-in drive files are also written in their compact form, which
 //! programs read.
@@ -12,6 +13,7 @@
 //! `--recordings`.
 
 mod crates;
+mod facts;
 mod picture;
 mod tasks;
 mod tunables;
@@ -100,6 +102,7 @@ fn from_sources() -> Result<Vec<(&'static str, &'static str, String)>> {
         ("docs/serve-control.md", "tree", hoistway_control::table()),
     ];
     parts.extend(hoistway_fio::reference::markdown().map(|(name, text)| ("docs/job-files.md", name, text)));
+    parts.extend(facts::parts()?);
     Ok(parts)
 }
 
@@ -257,13 +260,25 @@ pub fn put_parts(file: &str, parts: &[(&str, String)]) -> Result<()> {
     put(file, &page)
 }
 
+/// Returns the text between the comments `begin: NAME` and `end: NAME` of a page.
+fn part_of<'a>(file: &str, page: &'a str, name: &str) -> Result<&'a str> {
+    let (start, end) = part_range(file, page, name)?;
+    Ok(page[start..end].trim())
+}
+
 /// Replaces the text between the comments `begin: NAME` and `end: NAME` of a page.
 fn with_part(file: &str, page: &str, name: &str, part: &str) -> Result<String> {
+    let (start, end) = part_range(file, page, name)?;
+    Ok(format!("{}\n\n{}\n\n{}", &page[..start], part.trim(), &page[end..]))
+}
+
+/// The byte range between the comments of a part.
+fn part_range(file: &str, page: &str, name: &str) -> Result<(usize, usize)> {
     let missing = || format!("{file} has no `<!-- begin: {name}` with an `<!-- end: {name} -->` behind it");
-    let begin = page.find(&format!("<!-- begin: {name}")).with_context(missing)?;
+    let begin = page.find(&format!("<!-- begin: {name},")).with_context(missing)?;
     let start = page.get(begin..).and_then(|rest| rest.find("-->")).map(|at| begin + at + 3).with_context(missing)?;
     let end = page.find(&format!("<!-- end: {name} -->")).filter(|end| *end >= start).with_context(missing)?;
-    Ok(format!("{}\n\n{}\n\n{}", &page[..start], part.trim(), &page[end..]))
+    Ok((start, end))
 }
 
 /// Finds the first line in which two texts differ: its number from 1, and the line of each.
