@@ -2,14 +2,14 @@
 
 use crate::{
     advice::FadviseHint,
-    apply_pace::{set_choice, set_pace, set_submission},
+    apply_pace::{set_choice, set_pace, set_submission, zone_mode},
     engine::{Engine, EngineSupport},
     job::{Job, RateProcess, Sequencer, Size, UnifiedReporting},
     tree_values::{journal, tree, walk},
     units::{KbBase, TimeUnit},
     values::{
-        Fault, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32, directions,
-        distribution, flag, ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
+        Fault, SizeUnits, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32,
+        directions, distribution, flag, ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
     },
 };
 
@@ -128,14 +128,14 @@ fn set_amount(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
     match name {
         // Zero is fio's default and means that nothing was given.
         "size" => {
-            let given = size(value, base, true)?;
+            let given = size(value, SizeUnits::of(job), true)?;
             job.size_given = given != Size::Bytes(0);
             job.size = if job.size_given { given } else { Size::Percent(100) };
         }
-        "io_size" => job.io_size = Some(size(value, base, true)?).filter(|size| *size != Size::Bytes(0)),
+        "io_size" => job.io_size = Some(size(value, SizeUnits::of(job), true)?).filter(|size| *size != Size::Bytes(0)),
         "filesize" => job.filesize = Some(range(value, |part| count(part, base, 1..=u64::MAX))?),
-        "offset" => job.offset = size(value, base, true)?,
-        "offset_increment" => job.offset_increment = size(value, base, true)?,
+        "offset" => job.offset = size(value, SizeUnits::of(job), true)?,
+        "offset_increment" => job.offset_increment = size(value, SizeUnits::of(job), true)?,
         "offset_align" => job.offset_align = count(value, base, 0..=u64::MAX)?,
         // As in fio, names are added to those of the sections above.
         "filename" => job.filename.extend(names(value)?),
@@ -228,6 +228,17 @@ pub(crate) fn kb_base(value: &str) -> Result<KbBase, Fault> {
         "1024" => Ok(KbBase::Compatible),
         "1000" => Ok(KbBase::Standard),
         other => Err(one_of(other, &["1000", "1024"])),
+    }
+}
+
+/// Sets what a number of zones (`4z`) in any other option means. `value_of` returns the last value
+/// of an option by its canonical name; the errors of these values are found where they are applied.
+pub(crate) fn set_zone_units<'a>(job: &mut Job, value_of: impl Fn(&str) -> Option<&'a str>) {
+    if let Some(Ok(mode)) = value_of("zonemode").map(zone_mode) {
+        job.zones.mode = mode;
+    }
+    if let Some(Ok(bytes)) = value_of("zonesize").map(|value| count(value, job.kb_base, 0..=u64::MAX)) {
+        job.zones.size = bytes;
     }
 }
 

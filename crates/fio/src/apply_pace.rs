@@ -6,7 +6,9 @@ use crate::{
     job::{Direction, Directions, FileService, Job},
     pace::{ExitWhat, SteadyFigure, SteadyState},
     units::{KbBase, TimeUnit},
-    values::{Fault, boolean, count, count_u32, directions, distribution, one_of, overlay, percent, size, time_ns},
+    values::{
+        Fault, SizeUnits, boolean, count, count_u32, directions, distribution, one_of, overlay, percent, size, time_ns,
+    },
     zone::ZoneMode,
 };
 
@@ -22,17 +24,10 @@ pub(crate) fn set_choice(job: &mut Job, name: &str, value: &str) -> Result<bool,
         "unlink_each_loop" => job.unlink_each_loop = boolean(value)?,
         "create_only" => job.create_only = boolean(value)?,
         "file_service_type" => job.file_service = file_service(value, base)?,
-        "zonemode" => {
-            job.zones.mode = match value {
-                "none" => ZoneMode::None,
-                "strided" => ZoneMode::Strided,
-                "zbd" => ZoneMode::Zbd,
-                other => return Err(one_of(other, &["none", "strided", "zbd"])),
-            }
-        }
+        "zonemode" => job.zones.mode = zone_mode(value)?,
         "zonesize" => job.zones.size = count(value, base, 0..=u64::MAX)?,
         "zonerange" => job.zones.range = count(value, base, 0..=u64::MAX)?,
-        "zoneskip" => job.zones.skip = zone_skip(value, base)?,
+        "zoneskip" => job.zones.skip = zone_skip(value, SizeUnits::of(job))?,
         "zonecapacity" => job.zones.capacity = count(value, base, 0..=u64::MAX)?,
         "max_open_zones" | "job_max_open_zones" => {
             let most = count_u32(value, base, 0)?;
@@ -165,9 +160,19 @@ fn size_priorities(value: &str, base: KbBase) -> Result<Vec<SizePriority>, Fault
     value.split(':').map(part).collect()
 }
 
-/// Parses bytes between zones; `Nz` would be a number of zones.
-fn zone_skip(value: &str, base: KbBase) -> Result<u64, Fault> {
-    match size(value, base, true)? {
+/// Parses the kind of zones.
+pub(crate) fn zone_mode(value: &str) -> Result<ZoneMode, Fault> {
+    match value {
+        "none" => Ok(ZoneMode::None),
+        "strided" => Ok(ZoneMode::Strided),
+        "zbd" => Ok(ZoneMode::Zbd),
+        other => Err(one_of(other, &["none", "strided", "zbd"])),
+    }
+}
+
+/// Parses bytes between zones.
+fn zone_skip(value: &str, units: SizeUnits) -> Result<u64, Fault> {
+    match size(value, units, true)? {
         crate::job::Size::Bytes(bytes) => Ok(bytes),
         crate::job::Size::Percent(_) => Err(Fault::with_help(format!("`{value}` is a percentage"), "give bytes")),
     }

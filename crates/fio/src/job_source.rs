@@ -76,6 +76,18 @@ impl JobSource {
         Ok(JobSource::new(&text, &path.to_string_lossy(), &env, &loader))
     }
 
+    /// A source of these sections.
+    pub(crate) fn of_sections(file_name: &str, sections: Vec<Section>) -> JobSource {
+        JobSource { file: file_name.to_owned(), sections, faults: Diagnostics(Vec::new()) }
+    }
+
+    /// Puts sections before those of the file, of which those with other names than `keeps` accepts
+    /// are dropped; global sections are kept.
+    pub(crate) fn put_before(&mut self, sections: Vec<Section>, keeps: impl Fn(&str) -> bool) {
+        let own = std::mem::replace(&mut self.sections, sections);
+        self.sections.extend(own.into_iter().filter(|section| section.is_global() || keeps(&section.name)));
+    }
+
     /// Reads the jobs.
     ///
     /// # Errors

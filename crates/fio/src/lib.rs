@@ -27,6 +27,7 @@
 //! | the set of options, and their support | the table in `known.rs` |
 //! | the value of an option | `apply.rs` and `values.rs`; trees of files: `tree.rs`, `tree_values.rs` |
 //! | rules between options or jobs | `check.rs` |
+//! | fio's own command line | `command_line.rs` |
 //! | fio's JSON | `results/mod.rs` (names), `results/build.rs` (figures); logs: `logs.rs` |
 //!
 #![doc = include_str!("../README.md")]
@@ -36,6 +37,7 @@ mod advice;
 mod apply;
 mod apply_pace;
 mod check;
+mod command_line;
 mod command_priority;
 mod diagnostic;
 mod engine;
@@ -56,6 +58,7 @@ mod values;
 mod zone;
 
 pub use advice::FadviseHint;
+pub use command_line::{COMMAND_LINE, CommandLine, CommandLineError, command_line};
 pub use command_priority::{CommandPriority, SizePriority};
 pub use diagnostic::{Diagnostic, Diagnostics, LoadError};
 pub use engine::{ENGINES, Engine, EngineSupport, Ioengine};

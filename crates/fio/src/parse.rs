@@ -130,6 +130,10 @@ impl Builder {
             job.kb_base = apply::kb_base(value).unwrap_or_default();
         }
         let base = job.kb_base;
+        apply::set_zone_units(job, |name| {
+            let entry = entries.iter().rev().find(|entry| entry.known.is_some_and(|known| known.name == name));
+            entry.and_then(|entry| entry.value.as_deref())
+        });
         for entry in entries {
             match apply_entry(job, entry) {
                 Err(fault) if names_refused_engine(entry) => self.refused_engines.push(fault),

@@ -2,8 +2,9 @@
 
 use crate::{
     engine::{self, Engine, EngineSupport},
-    job::{BlockSize, Directions, Distribution, Rw, Size, SplitEntry, Zone},
+    job::{BlockSize, Directions, Distribution, Job, Rw, Size, SplitEntry, Zone},
     units::{KbBase, TimeUnit, UnitError, parse_size, parse_time_ns},
+    zone::ZoneMode,
 };
 use std::ops::RangeInclusive;
 
@@ -27,6 +28,25 @@ impl Fault {
 impl From<UnitError> for Fault {
     fn from(error: UnitError) -> Self {
         Fault { message: error.to_string(), help: error.help() }
+    }
+}
+
+/// The units of sizes in a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SizeUnits {
+    /// The base of prefixes.
+    pub base: KbBase,
+    /// True if the job has the zones of a zoned device (`zonemode=zbd`), whose number may be given.
+    pub is_zoned: bool,
+    /// Bytes of a zone; 0 if the job does not say.
+    pub zone_bytes: u64,
+}
+
+impl SizeUnits {
+    /// The units of a job.
+    pub fn of(job: &Job) -> SizeUnits {
+        let is_zoned = job.zones.mode == ZoneMode::Zbd;
+        SizeUnits { base: job.kb_base, is_zoned, zone_bytes: job.zones.size }
     }
 }
 
@@ -110,11 +130,13 @@ pub(crate) fn percent(value: &str) -> Result<u8, Fault> {
     }
 }
 
-/// Parses a number of bytes or a percentage. 0 is an error unless `zero` allows it.
-pub(crate) fn size(value: &str, base: KbBase, zero: bool) -> Result<Size, Fault> {
-    let size = match value.strip_suffix('%') {
-        Some(_) => Size::Percent(percent(value)?),
-        None => Size::Bytes(parse_size(value, base)?),
+/// Parses a number of bytes, a number of zones (`4z`), or a percentage. 0 is an error unless `zero`
+/// allows it.
+pub(crate) fn size(value: &str, units: SizeUnits, zero: bool) -> Result<Size, Fault> {
+    let size = match (value.strip_suffix('%'), value.strip_suffix(['z', 'Z'])) {
+        (Some(_), _) => Size::Percent(percent(value)?),
+        (None, Some(number)) => Size::Bytes(zones_of(value, number, units)?),
+        (None, None) => Size::Bytes(parse_size(value, units.base)?),
     };
     match size {
         Size::Percent(0) | Size::Bytes(0) if !zero => {
@@ -123,6 +145,20 @@ pub(crate) fn size(value: &str, base: KbBase, zero: bool) -> Result<Size, Fault>
         Size::Percent(0) => Ok(Size::Bytes(0)),
         size => Ok(size),
     }
+}
+
+/// Parses a number of zones, as the bytes that they have.
+fn zones_of(value: &str, number: &str, units: SizeUnits) -> Result<u64, Fault> {
+    let number = parse_size(number, KbBase::Compatible)?;
+    if !units.is_zoned {
+        let help = "give zonemode=zbd and zonesize= too, or write the size in bytes";
+        return Err(Fault::with_help(format!("`{value}` is a number of zones, and the job has none"), help));
+    }
+    if units.zone_bytes == 0 {
+        let help = "give zonesize=, as in zonesize=256m: a simulation cannot ask the device";
+        return Err(Fault::with_help(format!("`{value}` is a number of zones of unknown size"), help));
+    }
+    number.checked_mul(units.zone_bytes).ok_or_else(|| UnitError::TooLarge(value.into()).into())
 }
 
 /// Parses a duration, in nanoseconds.

@@ -51,6 +51,7 @@
 //! | what a comparison reports | `compare/answer.rs`; per job, JSON and verdict: hoistway-compare |
 //! | a run in slow motion | `record.rs` records its steps, `compare/film.rs` selects them |
 //! | the elevator for recorded decisions | the table in `decisions/targets.rs` |
+//! | the requests of jobs without a host | `workload/requests.rs` |
 //! | the replay of recorded requests | `workload/recorded.rs`, `workload/turnaround.rs`, `world/recorded.rs` |
 //!
 #![doc = include_str!("../README.md")]
@@ -95,4 +96,5 @@ pub use hoistway_custom as custom;
 pub use hoistway_drive as drive;
 pub use hoistway_fio as fio;
 pub use workload::recorded::{RecordedWorkload, RequestScript, ScriptedRequest};
+pub use workload::requests::{PlannedProcess, PlannedRequests};
 pub use workload::turnaround::WakeUp;

@@ -3,7 +3,7 @@
 //! A [`Generator`] chooses direction, file, offset and size of each request of a process, as fio
 //! does for the options of the job. The other types say when a request is due
 //! ([`pacing::Pacing`]), whether a job is ahead of others ([`shares::Shares`]), and when it ends
-//! ([`endings`]). The host, `hoistway-sim`, calls them in virtual time.
+//! ([`endings`]). [`regions`] has the parts of files that a job works on. The host, `hoistway-sim`, calls them in virtual time.
 //!
 //! The order of requests was compared with that of fio 3.33 (`--write_iolog`); random numbers are
 //! different ones.
@@ -13,7 +13,8 @@
 //! | what | where |
 //! |---|---|
 //! | direction, size and offset of a request, passes, verification | `offsets.rs`, `sizes.rs`, `verification.rs` |
-//! | distributions of random offsets | `distribution.rs`, `permutation.rs` |
+//! | distributions of random offsets | `distribution.rs`, `permutation.rs`, `free_blocks.rs` |
+//! | the part of each file that a job works on | `regions.rs` |
 //! | zones | `zones.rs` |
 //! | the choice of the next file | `files.rs` |
 //! | caps on rates; shares among jobs | `pacing.rs`; `shares.rs` |
@@ -26,9 +27,11 @@
 pub mod distribution;
 pub mod endings;
 mod files;
+mod free_blocks;
 pub mod offsets;
 pub mod pacing;
 mod permutation;
+pub mod regions;
 mod release;
 mod request;
 pub mod shares;

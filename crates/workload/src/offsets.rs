@@ -8,6 +8,7 @@ use rand_pcg::Pcg64;
 
 use crate::distribution::Draw;
 use crate::files::FileTurn;
+use crate::free_blocks::FreeBlocks;
 use crate::permutation::Permutation;
 use crate::request::{IoUnit, Region};
 use crate::verification::Verification;
@@ -61,6 +62,9 @@ struct Target {
 enum Order {
     /// Each block once, then all again in another order.
     Map { permutation: Permutation, index: u64, round: u64 },
+    /// Each block once by requests of different sizes: a drawn block that was touched is left to
+    /// the next free one, and a request ends before the next touched one.
+    Free(FreeBlocks),
     /// Independent draws.
     Drawn(Draw),
 }
@@ -99,13 +103,21 @@ impl Generator {
         }
     }
 
-    /// The next request; `None` after the last byte of the pass. If the job verifies what it wrote,
-    /// [`Self::begin_verification`] follows.
+    /// The next request of a job without caps; see [`Self::next_of`].
     #[expect(clippy::should_implement_trait, reason = "a pass ends, and the next one follows")]
     pub fn next(&mut self) -> Option<IoUnit> {
+        self.next_of(|drawn| drawn)
+    }
+
+    /// The next request; `None` after the last byte of the pass. If the job verifies what it wrote,
+    /// [`Self::begin_verification`] follows.
+    ///
+    /// `choose` gets the direction that was drawn for a job that reads and writes, and returns the
+    /// direction to take ([`crate::pacing::Pacing::direction`]).
+    pub fn next_of(&mut self, choose: impl Fn(Direction) -> Direction) -> Option<IoUnit> {
         let mut unit = match self.verification.as_mut().and_then(Verification::next) {
             Some(unit) => unit,
-            None => self.rest_of_trimmed().or_else(|| self.fresh())?,
+            None => self.rest_of_trimmed().or_else(|| self.fresh(choose))?,
         };
         if unit.direction == Direction::Write
             && let Some(verification) = &mut self.verification
@@ -127,17 +139,19 @@ impl Generator {
     /// Starts the next pass of the job (`loops`, `time_based`); `None` after the last pass.
     pub fn next_pass(&mut self) -> Option<u32> {
         self.pass += 1;
-        let worthwhile = self.made_bytes > 0 && self.job.number_ios.is_none_or(|most| self.made_ios < most);
-        if !worthwhile || (self.pass >= self.job.loops && !self.job.time_based) {
+        if self.made_bytes == 0 || (self.pass >= self.job.loops && !self.job.time_based) {
             return None;
         }
-        self.made_bytes = 0;
+        (self.made_bytes, self.made_ios) = (0, 0);
         self.rounds = 0;
         self.turn.reset(self.targets.len());
         for target in &mut self.targets {
             target.made = 0;
             target.next = Directions::default();
             target.repeats = 0;
+            if let Order::Free(free) = &mut target.order {
+                *free = FreeBlocks::new(free.len());
+            }
         }
         Some(self.pass)
     }
@@ -153,7 +167,10 @@ impl Generator {
         let even = matches!(self.job.random_distribution, hoistway_fio::Distribution::Random);
         let once = even && !self.job.norandommap && strided.is_none() && !self.has_alignment();
         let order = match once {
-            true => Order::Map { permutation: Permutation::new(blocks, key), index: 0, round: key },
+            true if sizes::is_one(&self.job) => {
+                Order::Map { permutation: Permutation::new(blocks, key), index: 0, round: key }
+            }
+            true => Order::Free(FreeBlocks::new(blocks)),
             false => Order::Drawn(Draw::of_bytes(&self.job.random_distribution, blocks, grain, key)),
         };
         Target { region, made: 0, next: Directions::default(), order, repeats: 0, last: 0, strided, written: None }
@@ -188,13 +205,12 @@ impl Generator {
         Some(unit)
     }
 
-    fn fresh(&mut self) -> Option<IoUnit> {
+    fn fresh(&mut self, choose: impl Fn(Direction) -> Direction) -> Option<IoUnit> {
         if self.job.number_ios.is_some_and(|most| self.made_ios >= most) {
             return None;
         }
-        let direction = self.direction();
+        let direction = self.direction(choose);
         let file = self.choose_file()?;
-        let left = self.pass_bytes.saturating_sub(self.made_bytes);
         let is_random = self.job.rw.is_random() && self.rolls_random(direction);
         let target = &mut self.targets[file];
         if let Some(zone) = &mut target.strided
@@ -203,8 +219,8 @@ impl Generator {
             *target.next.get_mut(direction) = zone.start;
         }
         let unit = match is_random {
-            true => self.random(file, direction, left),
-            false => self.sequential(file, direction, left),
+            true => self.random(file, direction),
+            false => self.sequential(file, direction),
         }?;
         let unit = self.in_zone(unit)?;
         self.made_bytes = self.made_bytes.saturating_add(unit.bytes);
@@ -243,12 +259,15 @@ impl Generator {
         }
     }
 
-    fn direction(&mut self) -> Direction {
+    fn direction(&mut self, choose: impl Fn(Direction) -> Direction) -> Direction {
         if self.job.rw.trims() {
             return Direction::Trim;
         }
         match (self.job.rw.reads(), self.job.rw.writes()) {
-            (true, true) if self.mix_rng.random_range(0..100u8) < self.job.rwmixread => Direction::Read,
+            (true, true) => {
+                let reads = self.mix_rng.random_range(0..100u8) < self.job.rwmixread;
+                choose(if reads { Direction::Read } else { Direction::Write })
+            }
             (true, false) => Direction::Read,
             _ => Direction::Write,
         }
@@ -290,7 +309,7 @@ impl Generator {
         percent >= 100 || self.mix_rng.random_range(0..100u8) < percent
     }
 
-    fn sequential(&mut self, file: usize, direction: Direction, left: u64) -> Option<IoUnit> {
+    fn sequential(&mut self, file: usize, direction: Direction) -> Option<IoUnit> {
         let size = sizes::draw(&self.job, direction, false, &mut self.size_rng);
         let step = if self.job.rw.is_random() { 0 } else { self.job.rw_modifier.unwrap_or(0) };
         let smallest = sizes::smallest(&self.job, direction);
@@ -305,7 +324,7 @@ impl Generator {
         if *next < from || *next >= to || to - *next < smallest {
             *next = from;
         }
-        let bytes = whole_blocks(size.min(to - *next).min(left.max(smallest)).min(room), unit)?;
+        let bytes = whole_blocks(size, (to - *next).min(room), unit)?;
         let offset = start + *next;
         // A hole may have a negative length: before the region's start, the offset continues from
         // the end.
@@ -316,11 +335,14 @@ impl Generator {
         Some(IoUnit::new(direction, file, offset, bytes))
     }
 
-    fn random(&mut self, file: usize, direction: Direction, left: u64) -> Option<IoUnit> {
+    fn random(&mut self, file: usize, direction: Direction) -> Option<IoUnit> {
         let size = sizes::draw(&self.job, direction, true, &mut self.size_rng);
         let grain = sizes::grain(&self.job);
-        let align = (*self.job.blockalign.get(direction)).max(1);
         let smallest = sizes::smallest(&self.job, direction);
+        let align = match *self.job.blockalign.get(direction) {
+            0 => smallest,
+            align => align,
+        };
         let unit = sizes::unit(&self.job, direction, true);
         let run = self.job.rw_modifier.and_then(|count| u64::try_from(count).ok()).unwrap_or(1).max(1);
         let target = &mut self.targets[file];
@@ -330,15 +352,17 @@ impl Generator {
             None => (0, len, u64::MAX),
         };
         let goes_on = target.repeats > 0 && target.last >= from && to.saturating_sub(target.last) >= smallest;
-        let position = if goes_on {
+        let (position, free) = if goes_on {
             target.repeats -= 1;
-            target.last
+            (target.last, u64::MAX)
         } else {
             target.repeats = run - 1;
-            from + target.order.choose(&mut self.offset_rng) * grain / align * align
+            let (block, blocks) = target.order.choose(&mut self.offset_rng);
+            (from + block * grain / align * align, blocks.saturating_mul(grain))
         };
         let position = if to.saturating_sub(position) < smallest { from } else { position };
-        let bytes = whole_blocks(size.min(to - position).min(left.max(smallest)).min(room), unit)?;
+        let bytes = whole_blocks(size, (to - position).min(free).min(room), unit)?;
+        target.order.touch((position - from) / grain, bytes.div_ceil(grain));
         let identical = self.job.rw_sequencer == Sequencer::Identical;
         target.last = if identical { position } else { position + bytes };
         *target.next.get_mut(direction) = position + bytes;
@@ -347,8 +371,9 @@ impl Generator {
 }
 
 impl Order {
-    fn choose(&mut self, rng: &mut Pcg64) -> u64 {
-        match self {
+    /// A block, and the number of blocks that a request may have from there.
+    fn choose(&mut self, rng: &mut Pcg64) -> (u64, u64) {
+        let block = match self {
             Order::Map { permutation, index, round } => {
                 if *index >= permutation.len() {
                     *round = mix(*round);
@@ -358,14 +383,24 @@ impl Order {
                 *index += 1;
                 permutation.get(*index - 1)
             }
+            Order::Free(free) => return free.find(rng.random_range(0..free.len())),
             Order::Drawn(draw) => draw.draw(rng),
+        };
+        (block, u64::MAX)
+    }
+
+    /// Counts blocks as touched.
+    fn touch(&mut self, block: u64, count: u64) {
+        if let Order::Free(free) = self {
+            free.take(block, count);
         }
     }
 }
 
-/// Rounds a size down to a multiple of the smallest block; `None` if nothing is left.
-fn whole_blocks(bytes: u64, smallest: u64) -> Option<u64> {
-    let whole = bytes / smallest * smallest;
+/// The size of a request where there is room for so many bytes: a size that does not fit is rounded
+/// down to a multiple of the smallest block. `None` if nothing is left.
+fn whole_blocks(size: u64, room: u64, smallest: u64) -> Option<u64> {
+    let whole = if size <= room { size } else { room / smallest * smallest };
     (whole > 0).then_some(whole)
 }
 

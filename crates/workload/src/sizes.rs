@@ -9,9 +9,11 @@ pub(crate) fn draw(job: &Job, direction: Direction, is_random: bool, rng: &mut P
     match size_of(job, direction, is_random) {
         BlockSize::Fixed(bytes) => *bytes,
         BlockSize::Range { min, max } if job.bs_unaligned => rng.random_range(*min..=*max.max(min)),
+        // As in fio, any number of bytes up to the largest size is drawn, and rounded up to a multiple
+        // of the smallest size or to the largest one.
         BlockSize::Range { min, max } => {
             let min = (*min).max(1);
-            rng.random_range(1..=(*max / min).max(1)) * min
+            rng.random_range(1..=(*max).max(min)).next_multiple_of(min).min((*max).max(min))
         }
         BlockSize::Split(entries) => {
             let mut ticket = rng.random_range(0..100u8);
@@ -24,6 +26,13 @@ pub(crate) fn draw(job: &Job, direction: Direction, is_random: bool, rng: &mut P
             entries.last().map_or(4096, |entry| entry.bytes)
         }
     }
+}
+
+/// Returns true if all requests of a job have one size.
+pub(crate) fn is_one(job: &Job) -> bool {
+    let mut sizes = job.directions().map(|direction| size_of(job, direction, true));
+    let first = sizes.next();
+    matches!(first, Some(BlockSize::Fixed(_)) | None) && sizes.all(|size| Some(size) == first)
 }
 
 /// The unit that a request's size is rounded down to, in bytes.

@@ -4,6 +4,7 @@
 pub(crate) mod groups;
 pub(crate) mod plan;
 pub(crate) mod recorded;
+pub(crate) mod requests;
 pub(crate) mod turnaround;
 pub(crate) mod walk;
 

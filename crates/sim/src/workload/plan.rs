@@ -13,6 +13,7 @@ use crate::error::{SimError, larger_drive};
 use crate::host::files::{PlannedFile, is_device};
 use crate::host::journal::JournalConfig;
 use hoistway_workload::Region;
+use hoistway_workload::regions::{self, FileSizes};
 
 /// Most processes of a job file; more are taken for a mistake.
 const PROCESSES_MAX: u64 = 1 << 16;
@@ -91,8 +92,14 @@ impl WorkloadPlan {
                 format!("at most {PROCESSES_MAX}"),
             ));
         }
-        let mut planner =
-            Planner { files: Vec::new(), by_name: HashMap::new(), trees: Vec::new(), capacity_bytes, seed };
+        let mut planner = Planner {
+            files: Vec::new(),
+            declared: Vec::new(),
+            by_name: HashMap::new(),
+            trees: Vec::new(),
+            capacity_bytes,
+            seed,
+        };
         // Files with an explicit size come first: other jobs may refer to them.
         for job in file.jobs.iter().filter(|job| job.size_given || job.filesize.is_some()) {
             if matches!(job.size, Size::Bytes(_)) || job.filesize.is_some() {
@@ -125,6 +132,8 @@ impl WorkloadPlan {
 
 struct Planner {
     files: Vec<PlannedFile>,
+    /// The bytes of each file of which percentages are taken.
+    declared: Vec<u64>,
     by_name: HashMap<String, u32>,
     trees: Vec<PlannedTree>,
     capacity_bytes: u64,
@@ -176,16 +185,26 @@ impl Planner {
             let mut files = Vec::new();
             for name in names {
                 let region = self.region(job, clone, &name, count)?;
-                files.push((self.file(name, region.start.saturating_add(region.len), &declared_at), region));
+                let filesize = job.filesize.as_ref().map(|range| self.file_size(range, &name));
+                let bytes = region.start.saturating_add(region.len).max(filesize.unwrap_or(0));
+                // A region that begins at a percentage of its own size does not move itself.
+                let declared = match (job.offset, filesize) {
+                    (Size::Percent(_), None) => region.len,
+                    _ => bytes,
+                };
+                files.push((self.file(name, bytes, declared, &declared_at), region));
             }
             clones.push(files);
         }
         Ok(clones)
     }
 
-    /// Adds a file of at least this size; a smaller file of the same name grows.
-    fn file(&mut self, name: String, bytes: u64, declared_at: &(Arc<str>, u32)) -> u32 {
+    /// Adds a file of at least this size; a smaller file of the same name grows. Percentages are of
+    /// `declared` bytes.
+    fn file(&mut self, name: String, bytes: u64, declared: u64, declared_at: &(Arc<str>, u32)) -> u32 {
         if let Some(index) = self.by_name.get(&name).copied() {
+            let known = &mut self.declared[index as usize];
+            *known = declared.max(*known);
             let file = &mut self.files[index as usize];
             if bytes > file.bytes {
                 (file.bytes, file.declared_at) = (bytes, declared_at.clone());
@@ -196,21 +215,18 @@ impl Planner {
         let bytes = if is_device(&name) { self.capacity_bytes } else { bytes };
         self.by_name.insert(name.clone(), index);
         self.files.push(PlannedFile { name, bytes, declared_at: declared_at.clone() });
+        self.declared.push(declared);
         index
     }
 
     fn region(&self, job: &Job, clone: u32, name: &str, files: u64) -> Result<Region, SimError> {
         let known = match is_device(name) {
             true => Some(self.capacity_bytes),
-            false => self.by_name.get(name).map(|index| self.files[*index as usize].bytes),
+            false => self.by_name.get(name).map(|index| self.declared[*index as usize]),
         };
-        let known = known.or_else(|| job.fill_device.then(|| self.free_bytes()));
-        let given = match (&job.filesize, job.size) {
-            (Some(range), _) => Some(self.file_size(range, name)),
-            (None, Size::Bytes(bytes)) if job.size_given => Some(bytes / files.max(1)),
-            (None, percent) => known.map(|bytes| percent.of(bytes)),
-        };
-        let Some(given) = given else {
+        let existing = known.or_else(|| job.fill_device.then(|| self.free_bytes()));
+        let filesize = job.filesize.as_ref().map(|range| self.file_size(range, name));
+        let Some(region) = regions::region(job, clone, files, FileSizes { existing, filesize }) else {
             let problem = format!("nothing says how large the file `{name}` is");
             return Err(fault(
                 job,
@@ -218,33 +234,36 @@ impl Planner {
                 "give size=, or filesize=, or name a device as in filename=/dev/sda".into(),
             ));
         };
-        let mut offset = job.offset.of(known.unwrap_or(given));
-        if matches!(job.offset, Size::Percent(_)) {
-            let align = if job.offset_align > 0 { job.offset_align } else { smallest(job) };
-            offset = offset.next_multiple_of(align.max(1));
+        if is_device(name) && self.capacity_bytes.saturating_sub(region.start) < region.len.max(1) {
+            return Err(self.beyond_device(job, clone, name, region, files));
         }
-        let increment = job.offset_increment.of(known.unwrap_or(given)).saturating_mul(u64::from(clone));
-        let start = offset.saturating_add(increment);
-        let rest = |whole: u64| whole.saturating_sub(start);
-        // Without a size of its own, a job works on everything after its offset.
-        let len = if job.size_given || job.filesize.is_some() { given } else { rest(given) };
-        if is_device(name) && rest(self.capacity_bytes) < len.max(1) {
-            // The last clone reaches farthest.
-            let last = offset.saturating_add((start - offset) / u64::from(clone.max(1)) * u64::from(job.numjobs - 1));
-            let needed = last.saturating_add(len.max(smallest(job)));
-            let problem = match len {
-                0 => format!("offset {start} is behind the end of {name}"),
-                _ => format!("{len} bytes from offset {start} reach beyond the end of {name}"),
+        if region.len < smallest(job) {
+            let (len, block) = (region.len, smallest(job));
+            let problem = match filesize.or(existing) {
+                Some(end) if region.start > 0 => {
+                    format!("behind offset {} the {end} bytes of `{name}` hold no block of {block} bytes", region.start)
+                }
+                _ => format!("the {len} bytes of `{name}` are less than one block of {block} bytes"),
             };
-            let remedy =
-                format!("the drive has {} bytes: take a larger drive{}", self.capacity_bytes, larger_drive(needed));
-            return Err(fault(job, problem, remedy));
-        }
-        if len < smallest(job) {
-            let problem = format!("the {len} bytes of `{name}` are less than one block of {} bytes", smallest(job));
             return Err(fault(job, problem, "make size larger or bs smaller".into()));
         }
-        Ok(Region { start, len })
+        Ok(region)
+    }
+
+    /// The error for a region that reaches beyond the end of a device.
+    fn beyond_device(&self, job: &Job, clone: u32, name: &str, region: Region, files: u64) -> SimError {
+        // The last clone reaches farthest.
+        let sizes = FileSizes { existing: Some(self.capacity_bytes), filesize: None };
+        let last = regions::region(job, job.numjobs.saturating_sub(1), files, sizes).map_or(0, |last| last.start);
+        let needed = last.saturating_add(region.len.max(smallest(job)));
+        let problem = match region.len {
+            0 => format!("offset {} is behind the end of {name}", region.start),
+            len => format!("{len} bytes from offset {} reach beyond the end of {name}", region.start),
+        };
+        let (clone, capacity) = (clone + 1, self.capacity_bytes);
+        let of_clone = if job.numjobs > 1 { format!(" (clone {clone} of {})", job.numjobs) } else { String::new() };
+        let remedy = format!("the drive has {capacity} bytes: take a larger drive{}", larger_drive(needed));
+        fault(job, problem + &of_clone, remedy)
     }
 
     /// Bytes that a file can have that fills the drive, beside the files that are known: a
@@ -270,13 +289,8 @@ impl Planner {
         start_condition: StartCondition,
         before: usize,
     ) -> ProcessPlan {
-        let regions = files.iter().map(|(_, region)| region.len).fold(0u64, u64::saturating_add);
-        // With filesize, size is the number of bytes to move, not the size of the files.
-        let size = match job.size {
-            Size::Bytes(bytes) if job.size_given => bytes.min(regions),
-            _ => regions,
-        };
-        let io_bytes = job.io_size.map_or(size, |io_size| io_size.of(size));
+        let parts: Vec<Region> = files.iter().map(|(_, region)| *region).collect();
+        let io_bytes = regions::pass_bytes(job, &parts);
         let (seed, number) = match job.randseed {
             Some(randseed) => (randseed, u64::from(clone)),
             None => (self.seed, before as u64),

@@ -150,7 +150,9 @@ impl<S: Observer> World<S> {
             return flow;
         }
         let process = &mut self.processes[task as usize];
-        let Some(unit) = process.chosen.or_else(|| process.generator.next()) else {
+        let (pacing, since_ns) = (&process.pacing, self.now_ns - process.start_ns.min(self.now_ns));
+        let next = || process.generator.next_of(|drawn| pacing.direction(drawn, since_ns));
+        let Some(unit) = process.chosen.or_else(next) else {
             return self.next_pass(task);
         };
         process.chosen = Some(unit);
@@ -230,7 +232,7 @@ impl<S: Observer> World<S> {
         process.stage = Stage::Think;
         let job = &process.job;
         if job.rate_ignore_thinktime {
-            process.pacing.pause(job.thinktime_ns);
+            process.pacing.pause(self.now_ns - process.start_ns.min(self.now_ns), job.thinktime_ns);
         }
         process.debt_ns += job.thinktime_spin_ns.min(job.thinktime_ns);
         let end_ns = self.now_ns.saturating_add(job.thinktime_ns).min(process.deadline_ns).min(HORIZON_NS);

@@ -7,6 +7,7 @@ mod decision_groups;
 mod decisions;
 mod failing;
 mod files;
+mod fio_cases;
 mod groups;
 mod host;
 mod hosts_page;

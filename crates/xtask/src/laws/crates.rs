@@ -99,6 +99,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("fidelity", &["sim"]),
+    ("fiodiff", &["core", "drive", "fio", "sim", "workload"]),
     ("guest", &[]),
     ("vm", &["guest"]),
     ("clib", &["vm"]),
@@ -110,8 +111,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "xtask",
         &[
-            "clib", "config", "control", "dist", "drive", "fidelity", "fio", "fresh", "guest", "order", "release",
-            "report", "units", "vm",
+            "clib", "config", "control", "dist", "drive", "fidelity", "fio", "fiodiff", "fresh", "guest", "order",
+            "release", "report", "units", "vm",
         ],
     ),
 ];

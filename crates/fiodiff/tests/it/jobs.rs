@@ -1,0 +1,19 @@
+//! A fixed number of generated jobs. Without fio, the test is skipped with a message.
+
+use hoistway_fiodiff::{Extent, run, version};
+
+/// The jobs of each test run.
+const JOBS: u64 = 200;
+
+#[test]
+fn generated_jobs_mean_the_same_to_fio_and_to_hoistway() {
+    if version().is_none() {
+        eprintln!("SKIPPED: fio is not installed, so nothing is compared with it");
+        return;
+    }
+    let extent = Extent { seed: 1, count: JOBS, time: None, keep: None };
+    let outcome = run(&extent, &mut |_| {}).expect("fio runs");
+    let shown: Vec<String> = outcome.differences.iter().map(|one| format!("{}\n{}", one.text, one.job)).collect();
+    assert!(shown.is_empty(), "{}", shown.join("\n"));
+    assert!(outcome.compared >= JOBS * 4 / 5, "{} compared: {outcome:?}", outcome.compared);
+}

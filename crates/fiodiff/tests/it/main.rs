@@ -1,0 +1,3 @@
+//! Generated jobs, run by fio and by hoistway.
+
+mod jobs;
