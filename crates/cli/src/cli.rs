@@ -123,6 +123,8 @@ Examples:
   hoistway compare mine.fio --scale 0.1               a tenth of its requests and of its time, for a first look
   hoistway compare mine.fio --elevators deadline,cfq-v3 --set cfq-v3.slice_idle=0
   hoistway compare mine.fio --json | jq '.elevators[] | {name, bytes_per_s}'
+  hoistway compare --drive cmr-8tb -- --name=x --rw=randread --size=1g --direct=1 --runtime=10
+                                                      the jobs of a command line of fio
 
 Without --drive, the model follows the device of this machine that a job names (filename=/dev/nvme0n1): the nearest of \
 the built-in models is taken, and the output says which and why. If no job names a device, the drive is ssd-sata-consumer, \
@@ -187,6 +189,10 @@ pub struct CompareArgs {
     /// The directory that holds the files of the machine
     #[arg(long, value_name = "DIR", hide = true)]
     pub root: Option<PathBuf>,
+    /// The workload as the arguments of fio, behind `--`: options such as --name=x and --rw=randread,
+    /// and a job file
+    #[arg(last = true, value_name = "FIO ARGUMENT", conflicts_with = "job")]
+    pub fio: Vec<String>,
 }
 
 /// `hoistway conform`.

@@ -15,6 +15,7 @@
 //! - the C library: `clib.rs` and the crate `hoistway-clib`
 //! - packages of the published crates, release notes: `release.rs` and the crate
 //!   `hoistway-release`
+//! - generated jobs in fio and in the simulator: `fio_diff.rs` and the crate `hoistway-fiodiff`
 //! - the playground in the browser: `playground.rs` and `web/`; directories of npm packages:
 //!   `web.rs`
 //! - building and running the fuzz targets: `fuzz/`
@@ -40,6 +41,7 @@ mod clib;
 mod compare;
 mod dist;
 mod emulated;
+mod fio_diff;
 mod fsx;
 mod fuzz;
 mod goals;
@@ -126,6 +128,9 @@ enum Task {
     Worlds(simulation::Options),
     /// Kill the real server or mount under load, and look for data that it had acknowledged
     CrashTest(simulation::CrashOptions),
+    /// Run generated fio jobs in fio and in the simulator, and compare their requests:
+    /// docs/job-files.md
+    FioDiff(fio_diff::Options),
     /// Run random file operations through mounts and compare the files with a model
     Fsx(fsx::Options),
     /// Build and run the fuzz targets of `fuzz/`, several at a time
@@ -195,6 +200,7 @@ fn run(task: Task) -> Result<()> {
         Task::Playground(options) => playground::run(&options),
         Task::Worlds(options) => simulation::worlds(&options),
         Task::CrashTest(options) => simulation::crash_test(&options),
+        Task::FioDiff(options) => fio_diff::run(&options),
         Task::Fsx(options) => fsx::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Soak(options) => soak::run(&options),

@@ -8,7 +8,6 @@ mod seeds;
 mod table;
 
 use std::io;
-use std::path::Path;
 
 use anyhow::Result;
 use hoistway_advise::compare::{
@@ -129,10 +128,10 @@ fn print_defaults(args: &CompareArgs, defaults: &CompareDefaults, out: &mut Out)
 }
 
 fn setup(args: &CompareArgs) -> Result<CompareSetup> {
-    let jobs = jobs(args.job.as_deref())?;
+    let jobs = jobs(args)?;
     let root = args.root.as_ref().map_or_else(Root::machine, Root::at);
     let choices = CompareChoices {
-        job: args.job.as_deref().map_or_else(|| EXAMPLE_NAME.to_owned(), |path| path.display().to_string()),
+        job: name_of_jobs(args),
         defaults: device_defaults(&root, &jobs),
         jobs,
         shortening: Shortening { runtime_ns: args.runtime, scale: args.scale },
@@ -160,9 +159,27 @@ fn wrong_elevators(problem: String) -> UsageError {
     UsageError(format!("--elevators {problem}"))
 }
 
-fn jobs(path: Option<&Path>) -> Result<JobFile> {
-    if let Some(path) = path {
+/// The name of the workload: its file, or fio's command line.
+fn name_of_jobs(args: &CompareArgs) -> String {
+    match &args.job {
+        Some(path) => path.display().to_string(),
+        None if args.fio.is_empty() => EXAMPLE_NAME.to_owned(),
+        None => format!("fio {}", args.fio.join(" ")),
+    }
+}
+
+fn jobs(args: &CompareArgs) -> Result<JobFile> {
+    if let Some(path) = &args.job {
         return Ok(hoistway_fio::load(path)?);
+    }
+    if !args.fio.is_empty() {
+        let line = hoistway_fio::command_line(&args.fio).map_err(|error| UsageError(error.to_string()))?;
+        let mut jobs = line.source.jobs()?;
+        if !line.without_effect.is_empty() {
+            let names: Vec<String> = line.without_effect.iter().map(|name| format!("`--{name}`")).collect();
+            jobs.differences.push(format!("options of fio without effect on a simulation: {}", names.join(", ")));
+        }
+        return Ok(jobs);
     }
     let includes = |path: &str, _: &str| Err(io::Error::new(io::ErrorKind::NotFound, path.to_owned()));
     Ok(hoistway_fio::parse(EXAMPLE, EXAMPLE_NAME, &|_| None, &includes)?)
