@@ -428,6 +428,7 @@ impl Default for CompareArgs {
     fn default() -> Self {
         CompareArgs {
             job: None,
+            fio: Vec::new(),
             drive: None,
             elevators: Vec::new(),
             settings: Vec::new(),

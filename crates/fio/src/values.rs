@@ -158,7 +158,8 @@ fn zones_of(value: &str, number: &str, units: SizeUnits) -> Result<u64, Fault> {
         let help = "give zonesize=, as in zonesize=256m: a simulation cannot ask the device";
         return Err(Fault::with_help(format!("`{value}` is a number of zones of unknown size"), help));
     }
-    number.checked_mul(units.zone_bytes).ok_or_else(|| UnitError::TooLarge(value.into()).into())
+    let too_large = || UnitError::TooLarge { text: value.into(), most: "18446744073709551615 bytes" }.into();
+    number.checked_mul(units.zone_bytes).ok_or_else(too_large)
 }
 
 /// Parses a duration, in nanoseconds.

@@ -113,7 +113,9 @@ fn the_readme_has_the_count_of_the_page() {
 #[test]
 fn rows_up_to_2012_that_differ_have_experiments_on_what_is_not_stated() {
     let page = page();
-    for publication in publications().expect("the rows are right").iter().filter(|all| !["S6", "S7"].contains(&all.id.as_str())) {
+    for publication in
+        publications().expect("the rows are right").iter().filter(|all| !["S6", "S7"].contains(&all.id.as_str()))
+    {
         for row in &publication.rows {
             let section = section(&page, &row.id);
             let experiments = section.matches("\nUnknown: ").count();
