@@ -202,9 +202,10 @@ fn a_reader_beside_a_flood_of_writes_is_served_where_write_back_is_throttled() {
     assert!(throttled > 3.0 * free, "{throttled} and {free}");
 }
 
-/// The rates of the first and the second process under `none`, on the host of a kernel.
+/// The rates of the first and the second process under `none`, on a drive whose cache the kernel
+/// flushes.
 fn rates_under_none(jobs: &str, direct_issue: DirectIssue) -> [f64; 2] {
-    let host = HostConfig { direct_issue, ..host_of(Kernel::V6_1, 512) };
+    let host = HostConfig { direct_issue, write_back_cache: Some(true), ..host_of(Kernel::V6_1, 512) };
     let run = with_host(jobs, host);
     [0, 1].map(|process| run.processes[process].bytes_per_s)
 }
