@@ -122,7 +122,7 @@ fn bios_of_a_commit_take_the_time_of_the_journals_thread() {
     let sync_ms = |bio_ns: u64| {
         let costs = CpuCosts { bio_ns, ..HostConfig::default().costs };
         let run = with_host(jobs, HostConfig { costs, cpus: 2, ..HostConfig::default() });
-        run.processes[1].sync_ms.mean
+        run.processes[1].sync.mean / 1e6
     };
     let (free, costly) = (sync_ms(0), sync_ms(1_000_000));
     assert!(costly > free + 64.0, "{free} ms and {costly} ms");
