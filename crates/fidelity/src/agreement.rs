@@ -16,6 +16,9 @@ const DIFFERENCE: f64 = 0.10;
 /// The goals: median errors, and the share of orders that are right.
 pub const GOALS: [f64; 3] = [0.05, 0.15, 0.95];
 
+/// The goal for synced jobs: the largest error of a rate.
+pub const SYNC_GOAL: f64 = 0.20;
+
 /// Runs in a guest and simulations of the same job.
 #[derive(Clone, Debug)]
 pub struct Pair {

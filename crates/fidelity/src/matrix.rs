@@ -1,5 +1,14 @@
 //! What is compared: drives, jobs and schedulers.
 
+/// The comparison that a job or a drive belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// Jobs under schedulers.
+    Schedulers,
+    /// Jobs whose writes are synced, on drives with and without a write cache.
+    Syncs,
+}
+
 /// A job of fio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
@@ -9,6 +18,8 @@ pub struct Job {
     pub text: &'static str,
     /// True if the job works on files of ext4; otherwise it works on the disk itself.
     pub on_files: bool,
+    /// The comparison.
+    pub set: Set,
 }
 
 impl Job {
@@ -25,20 +36,27 @@ pub struct Drive {
     pub name: &'static str,
     /// The text of the profile, if it is not a built-in one.
     pub profile: Option<&'static str>,
+    /// The comparison.
+    pub set: Set,
     /// The requests that the kernel gives the drive at a time.
     pub depth: u64,
-    /// The names of the jobs; all if there is none.
+    /// True if the disk of the guest reports a write cache.
+    pub write_cache: bool,
+    /// The names of the jobs; all of the comparison if there is none.
     pub jobs: &'static [&'static str],
 }
 
 macro_rules! job {
     ($name:literal, $on_files:literal) => {
-        Job { name: $name, text: include_str!(concat!("../jobs/", $name, ".fio")), on_files: $on_files }
+        job!($name, $on_files, Set::Schedulers)
+    };
+    ($name:literal, $on_files:literal, $set:expr) => {
+        Job { name: $name, text: include_str!(concat!("../jobs/", $name, ".fio")), on_files: $on_files, set: $set }
     };
 }
 
 /// The jobs.
-pub const JOBS: [Job; 22] = [
+pub const JOBS: [Job; 29] = [
     job!("random-readers", false),
     job!("stream-and-random", false),
     job!("two-streams", false),
@@ -61,15 +79,25 @@ pub const JOBS: [Job; 22] = [
     job!("tree-find", true),
     job!("tree-and-stream", true),
     job!("two-trees", true),
+    job!("fsync-device", false, Set::Syncs),
+    job!("fdatasync-device", false, Set::Syncs),
+    job!("dsync-device", false, Set::Syncs),
+    job!("log-device", false, Set::Syncs),
+    job!("fsync-file", true, Set::Syncs),
+    job!("dsync-file", true, Set::Syncs),
+    job!("log-file", true, Set::Syncs),
 ];
 
-/// The drives: one that takes a command at a time, and one with a queue and a write cache.
-pub const DRIVES: [Drive; 2] = [
-    Drive { name: "sata-7200-2006", profile: None, depth: 1, jobs: &[] },
+/// The drives: for schedulers one that takes a command at a time, and one with a queue and a write
+/// cache; for syncs a drive with and without its write cache.
+pub const DRIVES: [Drive; 4] = [
+    Drive { name: "sata-7200-2006", profile: None, set: Set::Schedulers, depth: 1, write_cache: true, jobs: &[] },
     Drive {
         name: "cmr-4tb",
         profile: None,
+        set: Set::Schedulers,
         depth: 32,
+        write_cache: true,
         jobs: &[
             "stream-and-random",
             "random-depth-16",
@@ -78,6 +106,19 @@ pub const DRIVES: [Drive; 2] = [
             "cached-readers",
             "reader-and-flood",
         ],
+    },
+    Drive { name: "cmr-8tb", profile: None, set: Set::Syncs, depth: 32, write_cache: true, jobs: &[] },
+    Drive {
+        name: "cmr-8tb-write-through",
+        profile: Some(
+            "name = \"cmr-8tb-write-through\"\nbase = \"cmr-8tb\"\nwhat = \"the drive cmr-8tb, its write cache switched off\"\n\
+             source = \"That of cmr-8tb.\"\n\n[buffer]\nsegments = 32\nsegment_sectors = 4096\n\
+             read_ahead_until = \"segment\"\nwrite_cache = false\n",
+        ),
+        set: Set::Syncs,
+        depth: 32,
+        write_cache: false,
+        jobs: &[],
     },
 ];
 
@@ -91,7 +132,9 @@ pub const DELAY: Drive = Drive {
          source = \"No device.\"\n\n\
          [null]\nservice_ns = 5_000_000\ndepth = 1\ncapacity_sectors = 2147483648\n",
     ),
+    set: Set::Schedulers,
     depth: 1,
+    write_cache: true,
     jobs: &["overhead"],
 };
 /// The service time of [`DELAY`] in ns.
@@ -119,8 +162,20 @@ const OLD: &[&str] = &["noop", "deadline", "cfq"];
 
 /// The kernels.
 pub const KERNELS: [Kernel; 3] = [
-    Kernel { name: "6.12", host: "6.12", pool: 256, schedulers: CURRENT, drives: &["sata-7200-2006", "cmr-4tb"] },
-    Kernel { name: "6.1", host: "6.1", pool: 256, schedulers: CURRENT, drives: &["sata-7200-2006"] },
+    Kernel {
+        name: "6.12",
+        host: "6.12",
+        pool: 256,
+        schedulers: CURRENT,
+        drives: &["sata-7200-2006", "cmr-4tb", "cmr-8tb", "cmr-8tb-write-through"],
+    },
+    Kernel {
+        name: "6.1",
+        host: "6.1",
+        pool: 256,
+        schedulers: CURRENT,
+        drives: &["sata-7200-2006", "cmr-8tb", "cmr-8tb-write-through"],
+    },
     Kernel { name: "4.4", host: "3.2", pool: 128, schedulers: OLD, drives: &["sata-7200-2006"] },
 ];
 
@@ -139,7 +194,8 @@ impl Drive {
     /// The jobs that run on the drive.
     pub fn jobs(&self) -> impl Iterator<Item = &'static Job> + use<> {
         let names = self.jobs;
-        JOBS.iter().filter(move |job| names.is_empty() || names.contains(&job.name))
+        let set = self.set;
+        JOBS.iter().filter(move |job| job.set == set && (names.is_empty() || names.contains(&job.name)))
     }
 }
 
@@ -150,7 +206,8 @@ mod tests {
     #[test]
     fn every_job_of_a_drive_exists_and_every_job_is_described() {
         for drive in DRIVES {
-            assert_eq!(drive.jobs().count(), if drive.jobs.is_empty() { JOBS.len() } else { drive.jobs.len() });
+            let all = JOBS.iter().filter(|job| job.set == drive.set).count();
+            assert_eq!(drive.jobs().count(), if drive.jobs.is_empty() { all } else { drive.jobs.len() });
         }
         for job in JOBS {
             assert!(job.text.starts_with("# ") && job.text.contains("runtime="), "{}", job.name);

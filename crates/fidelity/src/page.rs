@@ -157,6 +157,21 @@ fn walk_times(job: &Job, pairs: &[&Pair]) -> String {
     }
 }
 
+/// The agreement of synced jobs: the rates within the goal, and the largest errors.
+pub fn syncs(pairs: &[Pair]) -> String {
+    let Errors { rate, p99, .. } = agreement::errors(pairs);
+    let within = rate.iter().filter(|error| error.abs() <= agreement::SYNC_GOAL).count();
+    let largest = rate.iter().fold(0.0, |largest: f64, error| largest.max(error.abs()));
+    format!(
+        "{within} of {} rates are within {} (median error {}, largest {}); median error of the 99th percentiles {}.\n\n",
+        rate.len(),
+        percent(agreement::SYNC_GOAL),
+        percent(agreement::median(&rate)),
+        percent(largest),
+        percent(agreement::median(&p99)),
+    )
+}
+
 /// The list of orders that the simulator has wrong.
 pub fn wrong_orders(pairs: &[Pair]) -> String {
     let mut text = String::new();

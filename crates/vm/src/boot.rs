@@ -62,6 +62,9 @@ pub enum Backing {
     Nbd {
         /// The path of the server's socket.
         socket: PathBuf,
+        /// True if the disk reports a write cache. Without one, each write of the guest is a write
+        /// with FUA for the server.
+        write_cache: bool,
     },
 }
 
@@ -76,12 +79,15 @@ impl Disk {
                 let device = format!("virtio-blk-pci,drive={serial},serial={serial},queue-size={depth},num-queues=1");
                 vec!["-drive".to_owned(), drive, "-device".to_owned(), device]
             }
-            Backing::Nbd { socket } => {
+            Backing::Nbd { socket, write_cache } => {
                 let drive = format!("file=nbd:unix:{},if=none,id={serial},format=raw,cache=none", socket.display());
                 // One queue, as the controllers of rotating disks have. The guest lowers the depth
                 // of the disk to what a campaign wants.
                 let bus = format!("virtio-scsi-pci,id=bus-{serial},cmd_per_lun=128,num_queues=1");
-                let device = format!("scsi-hd,drive={serial},serial={serial},bus=bus-{serial}.0,rotation_rate=7200");
+                let write_cache = if *write_cache { "on" } else { "off" };
+                let device = format!(
+                    "scsi-hd,drive={serial},serial={serial},bus=bus-{serial}.0,rotation_rate=7200,write-cache={write_cache}"
+                );
                 vec!["-drive".to_owned(), drive, "-device".to_owned(), bus, "-device".to_owned(), device]
             }
         }

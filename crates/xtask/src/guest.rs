@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use hoistway_fidelity::agreement::Pair;
 use hoistway_fidelity::figures::{self, Figure};
-use hoistway_fidelity::matrix::{self, Drive, Job, Kernel};
+use hoistway_fidelity::matrix::{self, Drive, Job, Kernel, Set};
 use hoistway_fidelity::overhead::{self, Overhead};
 use hoistway_fidelity::repetition::Repetition;
 use hoistway_fidelity::store::{Place, Run};
@@ -54,6 +54,10 @@ pub struct Options {
     /// A kernel; may be repeated. The default is all of the comparison
     #[arg(long, value_name = "KERNEL")]
     kernel: Vec<String>,
+    /// Compare jobs whose writes are synced, on a drive with and without its write cache, instead of
+    /// jobs under schedulers
+    #[arg(long)]
+    syncs: bool,
     /// A drive of the comparison; may be repeated
     #[arg(long, value_name = "NAME")]
     drive: Vec<String>,
@@ -86,6 +90,13 @@ pub struct Options {
     /// Write the tables to docs/guest.md
     #[arg(long)]
     write: bool,
+}
+
+impl Options {
+    /// The comparison.
+    fn set(&self) -> Set {
+        if self.syncs { Set::Syncs } else { Set::Schedulers }
+    }
 }
 
 /// Runs the jobs in guests and in the simulator, and compares them.
@@ -122,8 +133,13 @@ pub fn run(options: &Options) -> Result<()> {
     if pairs.is_empty() {
         bail!("no figures of guests are kept: run `cargo xtask guest`");
     }
-    println!("\n{}\n\nOrders that are wrong:\n{}", page::summary(&pairs), page::wrong_orders(&pairs));
-    if options.write { write(&pairs) } else { Ok(()) }
+    match options.set() {
+        Set::Schedulers => {
+            println!("\n{}\n\nOrders that are wrong:\n{}", page::summary(&pairs), page::wrong_orders(&pairs));
+        }
+        Set::Syncs => println!("\n{}", page::syncs(&pairs)),
+    }
+    if options.write { write(&pairs, options.set()) } else { Ok(()) }
 }
 
 /// Returns true if a name is in a list, or the list is empty.
@@ -150,7 +166,8 @@ impl Comparison<'_> {
     }
 
     fn drives(&self, kernel: &Kernel) -> impl Iterator<Item = &'static Drive> {
-        kernel.drives().filter(|drive| selected(&self.options.drive, drive.name))
+        let set = self.options.set();
+        kernel.drives().filter(move |drive| drive.set == set).filter(|drive| selected(&self.options.drive, drive.name))
     }
 
     fn jobs(&self, drive: &Drive) -> Vec<&'static Job> {
@@ -173,7 +190,8 @@ impl Comparison<'_> {
             Some(profile) => profile.to_owned(),
             None => tools::output(Command::new(&self.hoistway).args(["drives", drive.name, "--json"]))?,
         };
-        Ok(format!("depth {}, {} MiB\n{}\n{profile}", drive.depth, matrix::MEMORY_MIB, job.text))
+        let cache = if drive.write_cache { "" } else { ", no write cache" };
+        Ok(format!("depth {}{cache}, {} MiB\n{}\n{profile}", drive.depth, matrix::MEMORY_MIB, job.text))
     }
 
     /// Runs the jobs of a kernel, but not those whose figures are kept: for each repetition the
@@ -218,6 +236,14 @@ impl Comparison<'_> {
         Ok(true)
     }
 
+    /// The value of `--drive`: the name of a built-in drive, or the file of a profile.
+    fn profile(&self, drive: &Drive) -> Result<PathBuf> {
+        let Some(text) = drive.profile else { return Ok(PathBuf::from(drive.name)) };
+        let file = self.directory.join(format!("{}.toml", drive.name));
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(file)
+    }
+
     /// Boots a kernel on a drive, runs the plan and keeps the figures as those of a run.
     fn boot(
         &self,
@@ -227,18 +253,11 @@ impl Comparison<'_> {
         inputs: &BTreeMap<String, (Place, String)>,
         number: usize,
     ) -> Result<()> {
-        let profile = match drive.profile {
-            Some(text) => {
-                let file = self.directory.join(format!("{}.toml", drive.name));
-                fs::write(&file, text)?;
-                file
-            }
-            None => PathBuf::from(drive.name),
-        };
+        let profile = self.profile(drive)?;
         let name = format!("{}-{}.blktrace", fetched.kernel.name, drive.name);
         let record = self.options.record.then(|| self.directory.join(name));
         let (server, socket) = Server::start_emulated(&self.hoistway, &profile, record.as_deref(), &self.directory)?;
-        let disk = Disk { serial: SERIAL, backing: Backing::Nbd { socket } };
+        let disk = Disk { serial: SERIAL, backing: Backing::Nbd { socket, write_cache: drive.write_cache } };
         let session = Session::new("guest", matrix::MEMORY_MIB, "")?.with_disks(vec![disk]);
         let session = PROGRAMS.iter().fold(session, |session, (program, path, _)| session.with_program(program, path));
         let boot = session.boot(fetched, None, plan, true)?;
@@ -291,7 +310,7 @@ impl Comparison<'_> {
             for (run, number) in runs.into_iter().zip(1..) {
                 let settings = self.overhead(kernel, scheduler, number)?.settings();
                 let cache = format!("page_cache_mib = {}", run.available_mib);
-                let host = format!("{}{cache}\n{settings}", host(kernel));
+                let host = format!("{}{cache}\n{}{settings}", host(kernel), reported(drive));
                 simulated.push(self.simulate(&host, drive, job, scheduler, number as u64)?);
                 real.push(run.figures);
             }
@@ -308,7 +327,8 @@ impl Comparison<'_> {
         fs::write(&host_file, host)?;
         let mut command = Command::new(&self.hoistway);
         command.arg("compare").arg(&job_file).arg("--host").arg(&host_file);
-        command.args(["--drive", drive.name, "--elevators", scheduler, "--json"]).env("DISK", "/dev/emulated");
+        command.arg("--drive").arg(self.profile(drive)?);
+        command.args(["--elevators", scheduler, "--json"]).env("DISK", "/dev/emulated");
         command.arg("--seed").arg(seed.to_string());
         let document: Value = serde_json::from_str(&tools::output(&mut command)?)
             .with_context(|| format!("hoistway compare {} --json", job.name))?;
@@ -339,6 +359,14 @@ fn import(packages: &Path) -> Result<()> {
 /// The text of a host file for the guests of a kernel.
 fn host(kernel: &Kernel) -> String {
     format!("kernel = \"{}\"\nnr_requests = {}\n{HOST}", kernel.host, kernel.pool)
+}
+
+/// The lines of a host file for what the disk of the guest reports: its write cache, and no FUA.
+fn reported(drive: &Drive) -> &'static str {
+    match drive.write_cache {
+        true => "write_cache = \"write-back\"\nfua = \"no\"\n",
+        false => "write_cache = \"write-through\"\nfua = \"no\"\n",
+    }
 }
 
 /// The trees of a job in a run: those of the simulation beside it.
@@ -372,19 +400,24 @@ fn setup(drive: &Drive, job: &Job, scheduler: &str, trees: &[TreeFiles]) -> JobS
     }
 }
 
-/// Writes the tables.
-fn write(pairs: &[Pair]) -> Result<()> {
+/// Writes the tables of a comparison.
+fn write(pairs: &[Pair], set: Set) -> Result<()> {
     let mut jobs = String::new();
     for kernel in &matrix::KERNELS {
-        for drive in kernel.drives() {
+        for drive in kernel.drives().filter(|drive| drive.set == set) {
             let table = page::jobs(pairs, kernel.name, drive);
             if !table.is_empty() {
                 jobs.push_str(&format!("### Linux {} on `{}`\n\n{table}", kernel.name, drive.name));
             }
         }
     }
-    let parts = [("agreement", page::summary(pairs)), ("orders", page::wrong_orders(pairs)), ("jobs", jobs)];
-    pages::put_parts(PAGE, &parts)
+    match set {
+        Set::Schedulers => {
+            let parts = [("agreement", page::summary(pairs)), ("orders", page::wrong_orders(pairs)), ("jobs", jobs)];
+            pages::put_parts(PAGE, &parts)
+        }
+        Set::Syncs => pages::put_parts(PAGE, &[("syncs", format!("{}{jobs}", page::syncs(pairs)))]),
+    }
 }
 
 #[cfg(test)]

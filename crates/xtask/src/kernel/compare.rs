@@ -100,7 +100,8 @@ fn in_guest(hoistway: &Path, options: &Options, job: &str, fetched: &Fetched) ->
     let session = Session::new("compare", 1024, "")?.with_program("fio", "usr/bin/fio");
     let built = build::build(fetched, session.folder())?;
     let (server, socket) = Server::start_emulated(hoistway, Path::new(&options.drive), None, session.folder())?;
-    let session = session.with_disks(vec![Disk { serial: SERIAL, backing: Backing::Nbd { socket } }]);
+    let session =
+        session.with_disks(vec![Disk { serial: SERIAL, backing: Backing::Nbd { socket, write_cache: true } }]);
     let setup = |elevator: &String| JobSetup {
         serial: SERIAL.to_owned(),
         // One request at a time: the order in which they reach the disk is that of the elevator.
