@@ -54,7 +54,7 @@ impl DebianRoot {
         bootstrap.args(["--quiet", "--mode=root", "--architectures=amd64"]);
         bootstrap.arg(format!("--variant={}", self.variant)).arg(format!("--include={}", self.packages));
         bootstrap.args(["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*"]);
-        bootstrap.arg("--aptopt=APT::Install-Recommends \"false\"");
+        bootstrap.args(["--aptopt=APT::Install-Recommends \"false\"", "--aptopt=Acquire::Retries \"3\""]);
         bootstrap.arg(self.suite).arg(&directory).arg(Mirrors::of_this_machine()?.main());
         programs::run(bootstrap.stdout(Stdio::null())).with_context(|| format!("the system {}", self.name))?;
         fs::write(self.stamp(folder), self.packages)?;
