@@ -189,8 +189,8 @@ pub struct CompareArgs {
     /// The directory that holds the files of the machine
     #[arg(long, value_name = "DIR", hide = true)]
     pub root: Option<PathBuf>,
-    /// The workload as the arguments of fio, behind `--`: options such as --name=x and --rw=randread,
-    /// and a job file
+    /// The workload as the arguments of fio, behind `--`: options such as --name=x and
+    /// --rw=randread, and a job file
     #[arg(last = true, value_name = "FIO ARGUMENT", conflicts_with = "job")]
     pub fio: Vec<String>,
 }

@@ -8,8 +8,8 @@ use hoistway_units::printable::is_printable;
 const EMPTY: &str = "%";
 
 /// Encodes a name as a component of a path. Characters with a meaning in a path or a line (`/`,
-/// `%`, blanks, unprintable characters, the names `.` and `..`) become `%XX`; the empty name becomes
-/// `%`.
+/// `%`, blanks, unprintable characters, the names `.` and `..`) become `%XX`; the empty name
+/// becomes `%`.
 pub fn escape(name: &str) -> String {
     if name.is_empty() {
         return EMPTY.to_owned();

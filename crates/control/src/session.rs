@@ -1,8 +1,8 @@
 //! The control protocol, without a socket: bytes in, bytes out.
 //!
-//! A request is a line, and each line has a reply, an empty one too. A reply is any number of lines that begin with `= `, and one that does not:
-//! `ok`, `ok: WARNING`, or `error KIND: TEXT`. A program recognises the end of a reply, and a
-//! person can read it with `socat`.
+//! A request is a line, and each line has a reply, an empty one too. A reply is any number of lines
+//! that begin with `= `, and one that does not: `ok`, `ok: WARNING`, or `error KIND: TEXT`. A
+//! program recognises the end of a reply, and a person can read it with `socat`.
 //!
 //! ```text
 //! get devices/sda/queue/scheduler

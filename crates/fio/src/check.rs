@@ -233,8 +233,8 @@ impl Check<'_> {
         Some(position.fault(format!("cmdprio: {message}"), Some(help.into())))
     }
 
-    /// Checks that each block is written as it was trimmed. fio 3.33 trims other blocks than it writes
-    /// if the sizes differ, and most of them never.
+    /// Checks that each block is written as it was trimmed. fio 3.33 trims other blocks than it
+    /// writes if the sizes differ, and most of them never.
     fn trimmed_sizes(&self) -> Option<Diagnostic> {
         let (job, bs) = (self.job, &self.job.bs);
         let is_one = matches!(bs.trim, BlockSize::Fixed(_)) && bs.trim == bs.write;

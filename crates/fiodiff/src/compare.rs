@@ -216,8 +216,8 @@ fn times(job: &Job, ours: &Process, theirs: &Process, delay: f64) -> Option<Stri
         .then(|| format!("{:.0} ms here, {:.0} in fio", ours.runtime_ms, theirs.runtime_ms))
 }
 
-/// The part by which figures may differ because the machine delays fio. Below a usual delay of timers
-/// there is none.
+/// The part by which figures may differ because the machine delays fio. Below a usual delay of
+/// timers there is none.
 fn slack_of(delay: f64) -> f64 {
     if delay > DELAY_USUAL { delay * DELAY_FACTOR } else { 0.0 }
 }

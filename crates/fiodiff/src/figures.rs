@@ -33,7 +33,7 @@ impl Request {
 pub struct Moved {
     /// Number of requests.
     pub ios: u64,
-    /// Bytes.
+    /// Bytes of all requests.
     pub bytes: u64,
 }
 

@@ -46,8 +46,8 @@ pub fn histograms_differ(one: &[usize], other: &[usize], cluster: f64) -> bool {
     bins > 1 && is_extreme(sum / cluster.max(1.0), f64::from(bins - 1))
 }
 
-/// Returns true if a chi-square of so many degrees of freedom is above the level (Wilson & Hilferty,
-/// "The distribution of chi-square", PNAS 17, 1931).
+/// Returns true if a chi-square of so many degrees of freedom is above the level (Wilson &
+/// Hilferty, "The distribution of chi-square", PNAS 17, 1931).
 fn is_extreme(chi_square: f64, freedom: f64) -> bool {
     let spread = 2.0 / (9.0 * freedom);
     ((chi_square / freedom).cbrt() - (1.0 - spread)) / spread.sqrt() > DEVIATIONS_MAX

@@ -29,8 +29,8 @@ pub struct Theirs {
     pub requests: Option<Vec<(String, Request)>>,
     /// The figures of all processes.
     pub processes: Vec<Process>,
-    /// By how much the machine made the pauses of a control job too long: 0 for nothing, 1 for twice
-    /// as long.
+    /// By how much the machine made the pauses of a control job too long: 0 for nothing, 1 for
+    /// twice as long.
     pub delay: f64,
 }
 

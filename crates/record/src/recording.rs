@@ -563,8 +563,8 @@ fn file_of(path: &Path, device: &str, several: bool) -> PathBuf {
     name.into()
 }
 
-/// Returns the operation and the flags of a bio or request, as Linux records them. A submitted flush
-/// is a write without data; the flush of the device has no direction.
+/// Returns the operation and the flags of a bio or request, as Linux records them. A submitted
+/// flush is a write without data; the flush of the device has no direction.
 fn op_of(action: Action, io: &Io) -> Rwbs {
     let op = match io.op {
         Op::Read => Rwbs::READ,

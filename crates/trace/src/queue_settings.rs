@@ -55,8 +55,8 @@ impl QueueSettings {
         self.queue.get(name)?.parse().ok()
     }
 
-    /// Returns the messages that store the settings in a trace. Values that are empty or have blanks
-    /// are left out.
+    /// Returns the messages that store the settings in a trace. Values that are empty or have
+    /// blanks are left out.
     pub fn messages(&self) -> Vec<String> {
         let schedulers = self.schedulers.iter().map(|used| (format!("{SCHEDULER}{}:", used.name), &used.tunables));
         let queue = (!self.queue.is_empty()).then(|| (QUEUE.to_owned(), &self.queue));
@@ -95,7 +95,8 @@ impl QueueSettings {
 }
 
 impl fmt::Display for QueueSettings {
-    /// Writes the settings in a line: `bfq (slice_idle=8), queue: nr_requests=64, write_cache=back`.
+    /// Writes the settings in a line: `bfq (slice_idle=8), queue: nr_requests=64,
+    /// write_cache=back`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let listed = |values: &BTreeMap<String, String>| {
             values.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")

@@ -3,8 +3,8 @@
 //! the terminal as a command.
 //!
 //! [`one_line`] and [`bytes`] are for names, [`lines`] for text whose line breaks are meant,
-//! [`json`] for a JSON document. Each replaces the same characters ([`is_printable`]). The result is
-//! for people: a backslash stays one backslash, so it cannot be decoded.
+//! [`json`] for a JSON document. Each replaces the same characters ([`is_printable`]). The result
+//! is for people: a backslash stays one backslash, so it cannot be decoded.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
@@ -97,7 +97,8 @@ pub fn bytes(bytes: &[u8]) -> String {
 ///
 /// ```
 /// use hoistway_units::printable::json;
-/// assert_eq!(json("{\n\"name\": \"a\u{9b}\u{e0001}\"}"), "{\n\"name\": \"a\\u009b\\udb40\\udc01\"}");
+/// assert_eq!(json("{\n\"name\": \"a\u{9b}\u{e0001}\"}"), "{\n\"name\":
+/// \"a\\u009b\\udb40\\udc01\"}");
 /// ```
 pub fn json(document: &str) -> Cow<'_, str> {
     let stays = |letter| is_printable(letter) || matches!(letter, '\n' | '\t' | '\r');

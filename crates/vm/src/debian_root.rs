@@ -71,7 +71,8 @@ impl DebianRoot {
     }
 }
 
-/// Returns the file `sources.list` of a bookworm with all updates, from the mirrors of this machine.
+/// Returns the file `sources.list` of a bookworm with all updates, from the mirrors of this
+/// machine.
 ///
 /// # Errors
 ///

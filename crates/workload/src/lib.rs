@@ -3,7 +3,8 @@
 //! A [`Generator`] chooses direction, file, offset and size of each request of a process, as fio
 //! does for the options of the job. The other types say when a request is due
 //! ([`pacing::Pacing`]), whether a job is ahead of others ([`shares::Shares`]), and when it ends
-//! ([`endings`]). [`regions`] has the parts of files that a job works on. The host, `hoistway-sim`, calls them in virtual time.
+//! ([`endings`]). [`regions`] has the parts of files that a job works on. The host, `hoistway-sim`,
+//! calls them in virtual time.
 //!
 //! The order of requests was compared with that of fio 3.33 (`--write_iolog`); random numbers are
 //! different ones.

@@ -9,8 +9,8 @@ pub(crate) fn draw(job: &Job, direction: Direction, is_random: bool, rng: &mut P
     match size_of(job, direction, is_random) {
         BlockSize::Fixed(bytes) => *bytes,
         BlockSize::Range { min, max } if job.bs_unaligned => rng.random_range(*min..=*max.max(min)),
-        // As in fio, any number of bytes up to the largest size is drawn, and rounded up to a multiple
-        // of the smallest size or to the largest one.
+        // As in fio, any number of bytes up to the largest size is drawn, and rounded up to a
+        // multiple of the smallest size or to the largest one.
         BlockSize::Range { min, max } => {
             let min = (*min).max(1);
             rng.random_range(1..=(*max).max(min)).next_multiple_of(min).min((*max).max(min))

@@ -54,8 +54,8 @@ pub struct Options {
     /// A kernel; may be repeated. The default is all of the comparison
     #[arg(long, value_name = "KERNEL")]
     kernel: Vec<String>,
-    /// Compare jobs whose writes are synced, on a drive with and without its write cache, instead of
-    /// jobs under schedulers
+    /// Compare jobs whose writes are synced, on a drive with and without its write cache, instead
+    /// of jobs under schedulers
     #[arg(long)]
     syncs: bool,
     /// A drive of the comparison; may be repeated

@@ -2,7 +2,8 @@
 //! help` lists them.
 //!
 //! Where to change what:
-//! - the steps of `check` and `test`: `checks/`; what they need and how it is installed: `needs.rs`;
+//! - the steps of `check` and `test`: `checks/`; what they need and how it is installed:
+//!   `needs.rs`;
 //!   the table of programs: `tools.rs`
 //! - arrows and sizes of crates: `laws/crates.rs`; circles of modules: `laws/modules/`; the source
 //!   of the core: `laws/core_source.rs`

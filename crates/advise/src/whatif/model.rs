@@ -240,8 +240,8 @@ fn think_ns(wait: Release) -> Option<u64> {
     }
 }
 
-/// The recording with the requests that have data or are flushes, the processes in the order of their
-/// ids, and notes on what was left out.
+/// The recording with the requests that have data or are flushes, the processes in the order of
+/// their ids, and notes on what was left out.
 fn with_data(mut recording: Recording) -> (Recording, Vec<String>) {
     let mut left_out: BTreeMap<&str, u64> = BTreeMap::new();
     for process in &mut recording.processes {

@@ -127,8 +127,8 @@ fn a_reader_and_a_writer_are_predicted_together() {
     assert!(reader.write.ios == 0 && writer.read.ios == 0 && writer.write.ios > 1_000, "{}", writer.write.ios);
 }
 
-/// A process that writes 4 KiB in 0.1 ms, syncs it in 30 ms, and pauses for 1 ms. The sync is a flush
-/// after the write, or FUA.
+/// A process that writes 4 KiB in 0.1 ms, syncs it in 30 ms, and pauses for 1 ms. The sync is a
+/// flush after the write, or FUA.
 fn syncing(with_fua: bool) -> RecordedProcess {
     let mut requests = Vec::new();
     let mut at_ns = 0;
@@ -170,7 +170,8 @@ fn a_process_that_waited_for_flushes_waits_for_those_of_the_drive_and_not_for_a_
 
 #[test]
 fn a_drive_that_is_fitted_to_a_trace_has_the_flushes_of_the_trace() {
-    // A read of 100 us, a write of 20 us and a flush of 4 to 6 ms, one after the other, 1,000 times.
+    // A read of 100 us, a write of 20 us and a flush of 4 to 6 ms, one after the other, 1,000
+    // times.
     let mut text = "8,0 0 0 0.000000000 0 m N hoistway scheduler none:\n".to_owned();
     let mut at_us = 0;
     for number in 0..1_000u64 {

@@ -1,5 +1,6 @@
-//! Names of unknown origin through every command: processes of traces, sections of job files, files,
-//! exports, texts of configurations, arguments. None reaches the output with a control character.
+//! Names of unknown origin through every command: processes of traces, sections of job files,
+//! files, exports, texts of configurations, arguments. None reaches the output with a control
+//! character.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -24,8 +25,8 @@ const PROCESS: &[u8; 15] = b"ev\x1b]\x07\nFORGE\xc2\x9b\xff\x7f";
 /// The placeholder of [`PROCESS`] in text from which the recording is made.
 const PLACEHOLDER: &[u8; 15] = b"ABCDEFGHIJKLMNO";
 
-/// The runs of each command. `{...}` are files that [`Setting`] creates, `NAME` is the hostile name.
-/// The pages of `hoistway man` are the list of all commands.
+/// The runs of each command. `{...}` are files that [`Setting`] creates, `NAME` is the hostile
+/// name. The pages of `hoistway man` are the list of all commands.
 const RUNS: &[(&str, &[&[&str]])] = &[
     (
         "advise",

@@ -119,8 +119,8 @@ fn require_known(only: &[String], walks: &Walks) -> Result<()> {
 /// them. It is a step of all checks.
 ///
 /// A system that this machine cannot have is skipped. So are a Debian system and a wheel that
-/// cannot be made because programs are missing or cannot be fetched; with `HOISTWAY_REQUIRE_DEBIAN=1` a missing
-/// Debian is a failure.
+/// cannot be made because programs are missing or cannot be fetched; with
+/// `HOISTWAY_REQUIRE_DEBIAN=1` a missing Debian is a failure.
 pub fn check_quick(source: &Source, file: &Path, module: Option<&Path>) -> Result<()> {
     let source = &Source { packing: Packing::Fast, ..source.clone() };
     let machine = Machine::native()?;

@@ -175,7 +175,7 @@ impl Profile {
     }
 
     /// Returns true if the host may send writes with FUA (forced unit access). Linux sends none to
-    /// SATA disks unless it is told to.
+    /// SATA disks by default.
     pub fn has_fua(&self) -> bool {
         self.fua
     }

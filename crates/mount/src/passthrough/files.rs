@@ -80,8 +80,8 @@ pub(super) struct OpenFile {
     pub(super) buffered: OnceLock<Arc<Backing>>,
 }
 
-/// State shared by all handles of a file, for as long as the kernel knows the inode. It belongs to a
-/// node, so that a later file with the same inode number has a state of its own.
+/// State shared by all handles of a file, for as long as the kernel knows the inode. It belongs to
+/// a node, so that a later file with the same inode number has a state of its own.
 #[derive(Debug, Default)]
 pub(super) struct SharedFile(Mutex<FileState>);
 

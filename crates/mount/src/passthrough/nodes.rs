@@ -12,7 +12,8 @@
 //!   (`recent.rs`).
 //!
 //! A held inode exists, so the file system below cannot give its number to a new file. If an inode
-//! vanishes all the same, requests for it fail with `ESTALE` and the kernel looks up the name again.
+//! vanishes all the same, requests for it fail with `ESTALE` and the kernel looks up the name
+//! again.
 //!
 //! Open descriptors of directories are cached besides, since every lookup starts at one.
 
@@ -252,9 +253,9 @@ impl NodeTable {
         Ok(backing)
     }
 
-    /// Divides a limit of descriptors: half of it is for inodes, an eighth for cached directories, a
-    /// sixteenth for recently looked-up inodes. The rest is for open files and for files with dirty
-    /// data.
+    /// Divides a limit of descriptors: half of it is for inodes, an eighth for cached directories,
+    /// a sixteenth for recently looked-up inodes. The rest is for open files and for files with
+    /// dirty data.
     pub(super) fn limit_descriptors(&self, limit: u64) {
         self.held_max.store(limit / 2, Ordering::Relaxed);
         lock(&self.directories).capacity = usize::try_from(limit / 8).unwrap_or(usize::MAX).min(DIRECTORIES_MAX);

@@ -258,8 +258,8 @@ impl<G: Gate> FsState<G> {
             self.gate.forget_inode(file.backing.device, file.backing.inode);
             if !is_held {
                 // It was removed outside the mount. The last user may have exited.
-                let nobody = Caller { tid: 0, uid: 0, gid: 0 };
-                self.close_unlinked(nobody, file.backing.clone(), file);
+                let no_caller = Caller { tid: 0, uid: 0, gid: 0 };
+                self.close_unlinked(no_caller, file.backing.clone(), file);
             }
         }
     }

@@ -233,8 +233,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns the data of a write whose preflush has completed. None if the request is complete, or
-    /// its preflush failed.
+    /// Returns the data of a write whose preflush has completed. None if the request is complete,
+    /// or its preflush failed.
     fn data_after_flush(&mut self, index: u32, failed: bool) -> Option<PlannedRequest> {
         if !self.flushing.remove(&index) || failed {
             return None;

@@ -383,7 +383,8 @@ impl<S: Observer> Device<S> {
         request
     }
 
-    /// Returns false if a task has to sleep until the throttle of write-back has a slot for its bio.
+    /// Returns false if a task has to sleep until the throttle of write-back has a slot for its
+    /// bio.
     #[inline]
     fn takes_slot(&mut self, task: u32, bio: &Bio, now_ns: u64) -> bool {
         let Some(throttle) = &mut self.throttle else { return true };

@@ -15,8 +15,8 @@ enum Durability {
     Cached,
     /// A flush of the drive's cache, or a commit of the journal, follows the data.
     Committed,
-    /// Each of its bios is written with FUA, and a flush follows as well. That flush is superfluous,
-    /// but the kernels send it (docs/guest.md).
+    /// Each of its bios is written with FUA, and a flush follows as well. That flush is
+    /// superfluous, but the kernels send it (docs/guest.md).
     Forced,
 }
 

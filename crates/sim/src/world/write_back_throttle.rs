@@ -11,8 +11,8 @@
 //! The rules were measured on Debian's kernels 6.1 and 6.12 as black boxes;
 //! `testdata/wbt/README.md` describes the recordings. The simulated host has no swap, and all its
 //! writes without [`Flags::SYNC`] are periodic or background write-back. So the pool of swap is not
-//! here, nor the limit of other write-back, which is the only one that is lower near a read. BFQ and
-//! CFQ switch the throttling off.
+//! here, nor the limit of other write-back, which is the only one that is lower near a read. BFQ
+//! and CFQ switch the throttling off.
 
 use std::collections::VecDeque;
 
@@ -198,8 +198,8 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
         true
     }
 
-    /// Records that a bio with a slot became a request, or returns its slot with `None`: the bio was
-    /// merged into a request.
+    /// Records that a bio with a slot became a request, or returns its slot with `None`: the bio
+    /// was merged into a request.
     pub fn begun(&mut self, class: Class, request: Option<I>) {
         let pool = &mut self.pools[class.pool()];
         pool.held = pool.held.saturating_sub(1);

@@ -41,8 +41,8 @@ fn a_cap_on_both_directions_decides_the_mix() {
     assert!((299..=301).contains(&reads) && (299..=301).contains(&writes), "{reads} {writes}");
 }
 
-/// fio makes 60 writes in 3 s, 10 in half a second, and as many reads as it can: 3,408,399 in 3 s on
-/// its null engine.
+/// fio makes 60 writes in 3 s, 10 in half a second, and as many reads as it can: 3,408,399 in 3 s
+/// on its null engine.
 #[test]
 fn a_capped_direction_does_not_hold_back_the_other() {
     let text = "[m]\nrw=randrw\nioengine=null\nrate_iops=,20\nsize=4m\nruntime=500ms\ntime_based\n";

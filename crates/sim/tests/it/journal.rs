@@ -115,8 +115,8 @@ fn ext3_orders_the_data_of_all_files_and_ext4_that_of_grown_files() {
 
 #[test]
 fn bios_of_a_commit_take_the_time_of_the_journals_thread() {
-    // `a` makes 64 blocks dirty that are not adjacent, and the commit that `b` waits for writes them
-    // first. A bio takes a processor 1 ms.
+    // `a` makes 64 blocks dirty that are not adjacent, and the commit that `b` waits for writes
+    // them first. A bio takes a processor 1 ms.
     let jobs = "[global]\nhoistway_journal=ext3\nbs=4k\n[a]\nrw=write:4k\nsize=512k\n\
                 [b]\nrw=write\nsize=4k\nfsync=1\nstonewall\n";
     let sync_ms = |bio_ns: u64| {

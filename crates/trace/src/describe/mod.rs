@@ -5,8 +5,8 @@
 //! [`PROCESSES_MAX`] are distinguished) and of outstanding requests, not with the trace. Counts
 //! equal those of blkparse's summary, and the means of phases equal those of btt: D2C and Q2C count
 //! every bio except flushes without data. Distances run from the end of a request to the start of
-//! the next, as with btt's `--seek-absolute`. Unlike btt, Q2C of a write that the kernel carries out
-//! as a flush sequence lasts until the end of the sequence.
+//! the next, as with btt's `--seek-absolute`. Unlike btt, Q2C of a write that the kernel carries
+//! out as a flush sequence lasts until the end of the sequence.
 
 mod counts;
 mod distribution;

@@ -8,8 +8,8 @@ use super::{Device, Origin, command_of};
 use crate::record::Observer;
 
 impl<S: Observer> Device<S> {
-    /// Flushes the drive's cache; the completion has this token. Returns false if the cache needs no
-    /// flush: nothing completes.
+    /// Flushes the drive's cache; the completion has this token. Returns false if the cache needs
+    /// no flush: nothing completes.
     pub fn flush(&mut self, task: u32, token: u64, now_ns: u64) -> bool {
         match self.flush_rules {
             FlushRules::WriteThrough { .. } => return false,
@@ -56,8 +56,8 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// Returns true if synchronous direct writes carry FUA: from 4.10 on. In earlier kernels a flush
-    /// follows them.
+    /// Returns true if synchronous direct writes carry FUA: from 4.10 on. In earlier kernels a
+    /// flush follows them.
     pub fn forces_direct_writes(&self) -> bool {
         self.flush_rules != FlushRules::Barriers && matches!(self.layer(), BlockLayer::V4_19 | BlockLayer::V6_1)
     }

@@ -71,8 +71,8 @@ fn slots_of_periodic_write_back_are_those_of_recorded_kernels() {
         let (mut in_flight, mut last_ns, mut compared, mut most) = (0, LATER, 0, 0);
         for row in rows(text).filter(|row| row[..2] == [kernel, cache]) {
             let at_ns = LATER + (row[2].parse::<f64>().expect("ms") * MS as f64) as u64;
-            // The kernel's flusher needs CPU time for each of its writes, the model's does not: they
-            // are compared when nothing has happened for some time.
+            // The kernel's flusher needs CPU time for each of its writes, the model's does not:
+            // they are compared when nothing has happened for some time.
             let is_quiet = at_ns > last_ns + 5 * MS;
             flusher.run_timers(at_ns);
             if is_quiet && row[3] == "complete" {
