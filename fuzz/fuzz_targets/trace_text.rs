@@ -15,7 +15,7 @@ libfuzzer_sys::fuzz_target!(|input: (u8, u8, &[u8])| {
     let options = OpenOptions {
         format: formats.get(usize::from(format) % (formats.len() + 1)).copied(),
         time_unit: TimeUnit::ALL.get(usize::from(unit) % (TimeUnit::ALL.len() + 1)).copied(),
-        sector_bytes: None,
+        ..OpenOptions::default()
     };
     let events = read(bytes.to_vec(), &options);
     let mut batch = Batch::new();

@@ -159,6 +159,7 @@ class Trace:
         format: str | None,
         time_unit: str | None,
         sector_bytes: int | None,
+        columns: str | None,
     ) -> Trace: ...
     @property
     def name(self) -> str: ...

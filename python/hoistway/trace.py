@@ -72,6 +72,7 @@ def open(
     format: str | None = None,
     time_unit: str | None = None,
     sector_bytes: int | None = None,
+    columns: str | None = None,
 ) -> Trace:
     """Opens a trace of any format that ``hoistway trace`` reads.
 
@@ -82,10 +83,12 @@ def open(
         format: the format, if detection fails.
         time_unit: the unit of the times (ps, ns, 100ns, us, ms, s), if the format defines none.
         sector_bytes: the size of a sector, if the format defines none.
+        columns: the columns of a table of any other format, as `hoistway trace --columns` takes them, such as
+            ``"time=2:s,op=3:hex,size=4:bytes,offset=5:sectors"``.
 
     Raises:
         UsageError: an argument is wrong.
         HoistwayError: a file cannot be read, or has no known format.
     """
     parts = [name if hasattr(name, "read") else os.fspath(name) for name in names]
-    return Trace(_hoistway.Trace(parts, format, time_unit, sector_bytes))
+    return Trace(_hoistway.Trace(parts, format, time_unit, sector_bytes, columns))

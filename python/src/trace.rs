@@ -14,8 +14,8 @@ use hoistway_sweep::{Cells, Column};
 use hoistway_trace::files::{NamedInput, NamedTrace, trace_name};
 use hoistway_trace::request::{RequestRecord, RequestTracker};
 use hoistway_trace::{
-    Batch, Format, Input, Notice, OpenOptions, OpenTrace, ReadError, Rwbs, Source, Stream, TimeUnit, describe,
-    open_detected,
+    Batch, ColumnSpec, Format, Input, Notice, OpenOptions, OpenTrace, ReadError, Rwbs, Source, Stream, TimeUnit,
+    describe, open_detected,
 };
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -97,6 +97,10 @@ impl Source for UntilCancelled<'_> {
     fn notices(&mut self) -> Vec<Notice> {
         self.source.notices()
     }
+
+    fn skipped_lines(&self) -> u64 {
+        self.source.skipped_lines()
+    }
 }
 
 /// The bytes of a Python object with a method `read`, such as a file that is open in binary mode.
@@ -138,11 +142,14 @@ impl Trace {
         format: Option<&str>,
         time_unit: Option<&str>,
         sector_bytes: Option<u32>,
+        columns: Option<&str>,
     ) -> PyResult<Trace> {
         let options = OpenOptions {
             format: format.map(str::parse::<Format>).transpose().map_err(wrong_argument)?,
             time_unit: time_unit.map(str::parse::<TimeUnit>).transpose().map_err(wrong_argument)?,
             sector_bytes,
+            columns: columns.map(str::parse::<ColumnSpec>).transpose().map_err(wrong_argument)?,
+            ..OpenOptions::default()
         };
         let (objects, names): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| name.hasattr("read").unwrap_or(false));

@@ -146,6 +146,10 @@ impl<S: Source> Source for Cut<S> {
     fn notices(&mut self) -> Vec<Notice> {
         self.source.notices()
     }
+
+    fn skipped_lines(&self) -> u64 {
+        self.source.skipped_lines()
+    }
 }
 
 /// Returns the process id of a message of bfq or cfq: 2896 for `bfq2896S add_request`.
@@ -205,7 +209,7 @@ fn range(event: &Event) -> std::ops::Range<(DeviceId, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::SingleBatch;
+    use crate::text::test_support::SingleBatch;
 
     /// Time, action, process id, sector, sectors.
     type Line = (u64, Action, u32, u64, u32);

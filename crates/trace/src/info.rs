@@ -27,6 +27,8 @@ pub struct TraceInfo {
     pub queue_depth_max: Option<u64>,
     /// Number of requests by their steps.
     pub requests: StepCounts,
+    /// Number of lines of a text that could not be read and are missing in all figures.
+    pub lines_skipped: u64,
     /// Number of events by action.
     pub counts: Counts,
 }
@@ -82,6 +84,7 @@ impl TraceInfo {
             processes: processes(&description),
             queue_depth_max: (description.completions() > 0).then_some(description.depth.under_way_over_time.max),
             requests,
+            lines_skipped: source.skipped_lines(),
             counts: description.counts,
         })
     }
@@ -93,7 +96,7 @@ impl TraceInfo {
         let (reads, writes, steps) = (&self.counts.reads, &self.counts.writes, &self.requests);
         let depth = self.queue_depth_max.map_or("unknown".to_owned(), |most| most.to_string());
         let number = |name, count: u64, remark| (name, count.to_string(), remark);
-        vec![
+        let mut rows = vec![
             number("events", self.counts.events, ""),
             number("submissions (Q)", reads.queued + writes.queued, "without them, an issue is the first step"),
             number("merges (M, F)", reads.merged + writes.merged, ""),
@@ -112,7 +115,15 @@ impl TraceInfo {
                 hoistway_units::figures::figure(self.duration_ns as f64 / 1e9),
                 "from the first event to the last",
             ),
-        ]
+        ];
+        if self.lines_skipped > 0 {
+            rows.push(number(
+                "lines skipped",
+                self.lines_skipped,
+                "they cannot be read and are missing in all figures",
+            ));
+        }
+        rows
     }
 }
 

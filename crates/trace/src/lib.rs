@@ -17,7 +17,8 @@
 //! # Where to change what
 //!
 //! - A new input format: a module with a `LineFormat` (text) or a [`Source`], a variant of
-//!   [`Format`], its detection in `open/detect.rs` and its reader in `open.rs`.
+//!   [`Format`], its detection in `open/detect.rs` and its reader in `open.rs`. Formats with a record
+//!   for each request, and what all readers share, are in the crate `traceformats`.
 //! - A new output format: a module with an [`EventWriter`], and a variant of [`OutputFormat`] in
 //!   `convert.rs`.
 //! - The rules by which events become requests: [`request`].
@@ -32,56 +33,43 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod alibaba;
-mod batch;
-mod biosnoop;
 pub mod blkparse;
-
-mod blkreplay;
 pub mod blktrace;
 mod block_event;
-mod cloudphysics;
 pub mod convert;
 pub mod csv;
 mod cut;
 pub mod dependencies;
 pub mod describe;
-mod disksim;
-mod event;
 pub mod files;
-mod fio_log;
-mod fiu;
 mod ftrace;
 pub mod info;
 pub mod iolog;
-mod lines;
 mod merge;
-mod mqsim;
-mod msr;
-mod notices;
 mod open;
 pub mod parquet;
 mod payload;
 pub mod perfetto;
-mod process_names;
 pub mod queue_settings;
 mod record_counts;
 pub mod reorder;
 pub mod request;
-mod source;
-mod spc;
-mod stream;
-mod systor;
-mod tencent;
-mod text;
 mod trace_dat;
 mod writer;
 
+use hoistway_traceformats::{
+    alibaba, batch, biosnoop, blkreplay, cloudphysics, columns, disksim, event, fio_log, fiu, io_tracer, k5cloud, lcs,
+    lines, mqsim, msr, notices, offset_unit, oracle_general, places, process_names, records, source, spc, stream,
+    systor, tectonic, tencent, text, thesios,
+};
+
 pub use batch::{Batch, EVENTS_A_BATCH};
+pub use columns::ColumnSpec;
 pub use convert::{OutputFormat, write_trace};
 pub use cut::{Cut, CutFilter, ProcessName};
 pub use event::{Action, DeviceId, Event, Rwbs, Span};
 pub use merge::{Merge, PeekedSource};
+pub use offset_unit::OffsetUnit;
 pub use open::{Detection, OpenOptions, OpenTrace, open, open_detected};
 pub use process_names::ProcessNames;
 pub use record_counts::RecordCounts;

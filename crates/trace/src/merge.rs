@@ -80,6 +80,10 @@ impl Source for Merge {
     fn notices(&mut self) -> Vec<Notice> {
         self.parts.iter_mut().flat_map(|part| part.source.notices()).collect()
     }
+
+    fn skipped_lines(&self) -> u64 {
+        self.parts.iter().map(|part| part.source.skipped_lines()).sum()
+    }
 }
 
 impl Part {
@@ -149,6 +153,10 @@ impl Source for PeekedSource {
 
     fn notices(&mut self) -> Vec<Notice> {
         self.source.notices()
+    }
+
+    fn skipped_lines(&self) -> u64 {
+        self.source.skipped_lines()
     }
 }
 

@@ -17,22 +17,32 @@ use crate::blkparse;
 use crate::blkreplay::Blkreplay;
 use crate::blktrace;
 use crate::cloudphysics;
+use crate::columns::{ColumnSpec, Table};
 use crate::csv::Csv;
 use crate::disksim::Disksim;
 use crate::fio_log::FioLog;
 use crate::fiu::Fiu;
 use crate::ftrace::Ftrace;
+use crate::io_tracer::IoTracer;
 use crate::iolog::Iolog;
+use crate::k5cloud::K5cloud;
+use crate::lcs::Lcs;
 use crate::merge::Merge;
 use crate::mqsim::Mqsim;
 use crate::msr::{self, Msr};
+use crate::offset_unit::OffsetUnit;
+use crate::oracle_general::OracleGeneral;
 use crate::parquet;
+use crate::places::ObjectPlaces;
+use crate::records::{RecordFormat, RecordSource};
 use crate::source::{Format, InputPosition, Notice, ReadError, Source};
 use crate::spc::Spc;
 use crate::stream::{Input, Stream};
 use crate::systor::Systor;
+use crate::tectonic::{self, Tectonic};
 use crate::tencent::Tencent;
-use crate::text::{DeviceNames, LineFormat, TextSource, TimeUnit};
+use crate::text::{LineFormat, SharedNames, TextOptions, TextSource, TimeUnit};
+use crate::thesios::Thesios;
 use crate::trace_dat;
 use compression::Compression;
 
@@ -40,7 +50,7 @@ use compression::Compression;
 const HEAD_BYTES: usize = 64 << 10;
 
 /// Properties of inputs that override detection.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     /// Format of the inputs; None detects it.
     pub format: Option<Format>,
@@ -48,6 +58,13 @@ pub struct OpenOptions {
     pub time_unit: Option<TimeUnit>,
     /// Sector size of a text in bytes: a power of two from 512 to 65,536; None means 512.
     pub sector_bytes: Option<u32>,
+    /// Makes each line of a text that cannot be read an error; otherwise such lines are skipped up
+    /// to a limit ([`TextOptions::is_strict`]).
+    pub is_strict: bool,
+    /// Unit of the offsets in formats that exist with more than one; None detects it.
+    pub offset_unit: Option<OffsetUnit>,
+    /// Columns of a table of another format; the format is [`Format::Columns`] then.
+    pub columns: Option<ColumnSpec>,
 }
 
 /// The detected format of an input.
@@ -70,6 +87,8 @@ struct UnpackedInput {
     head: Vec<u8>,
     /// Path of an uncompressed regular file.
     path: Option<PathBuf>,
+    /// Set when the compressed input ends early; None for an uncompressed input.
+    cut: Option<Arc<AtomicBool>>,
 }
 
 /// Opens a trace that consists of one or more inputs of one format: files of several CPUs, disks or
@@ -100,9 +119,12 @@ pub fn open_detected(inputs: Vec<Input>, options: &OpenOptions) -> Result<OpenTr
         let stream = stream_of(input)?;
         last_name.clone_from(&stream.name);
         let Some((stream, head, compression)) = opened.unpack(stream)? else { continue };
-        let found = match options.format {
-            Some(format) => Ok((format, "it was specified".to_owned())),
-            None => detect::detect(&head),
+        let cut = compression.and(opened.cuts.back()).map(|(_, cut)| Arc::clone(cut));
+        let found = match (options.format, &options.columns) {
+            (None | Some(Format::Columns), Some(_)) => Ok((Format::Columns, "its columns were described".to_owned())),
+            (Some(format), Some(_)) => Err(format!("{} has its own columns: describe none", format.title())),
+            (Some(format), None) => Ok((format, "it was specified".to_owned())),
+            (None, None) => detect::detect(&head),
         };
         let (format, reason) = found.map_err(|what| ReadError::Unknown { file: stream.name.clone(), what })?;
         if let Some(other) = opened.detections.first().filter(|other| other.format != format) {
@@ -117,7 +139,7 @@ pub fn open_detected(inputs: Vec<Input>, options: &OpenOptions) -> Result<OpenTr
             Some(_) if format == Format::Parquet => Stream { name: stream.name, read: Box::new(io::empty()) },
             _ => stream,
         };
-        unpacked.push(UnpackedInput { stream, head, path });
+        unpacked.push(UnpackedInput { stream, head, path, cut });
     }
     let Some(format) = opened.detections.first().map(|first| first.format) else {
         return Err(ReadError::Unknown { file: last_name, what: "it is empty".to_owned() });
@@ -167,7 +189,7 @@ fn source_of(
 
 /// Returns the name and the contents of a Parquet file; those of a stream are read into memory.
 fn parquet_input(
-    UnpackedInput { stream, head, path }: UnpackedInput,
+    UnpackedInput { stream, head, path, .. }: UnpackedInput,
 ) -> Result<(String, parquet::Contents), ReadError> {
     let name = stream.name.clone();
     Ok((
@@ -184,8 +206,16 @@ fn parquet_input(
 /// them.
 #[derive(Default)]
 struct Shared {
-    names: DeviceNames,
+    names: SharedNames,
     servers: msr::Servers,
+    processes: SharedNames,
+    places: ObjectPlaces,
+}
+
+impl Shared {
+    fn tectonic(&self) -> tectonic::SharedState {
+        tectonic::SharedState { hosts: self.names.clone(), users: self.processes.clone(), places: self.places.clone() }
+    }
 }
 
 /// Creates the reader of one input.
@@ -195,7 +225,7 @@ fn reader_of(
     options: &OpenOptions,
     shared: &Shared,
 ) -> Result<Box<dyn Source + Send>, ReadError> {
-    let UnpackedInput { stream, head, path } = input;
+    let UnpackedInput { stream, head, path, cut } = input;
     let file = stream.name.clone();
     let invalid = |what: String| ReadError::Bad { file: file.clone(), position: InputPosition::All, what };
     let sector_bytes = options.sector_bytes.unwrap_or(512);
@@ -204,9 +234,10 @@ fn reader_of(
             "sectors of {sector_bytes} bytes: a power of two from 512 to 65536 would be right"
         )));
     }
+    let reading = TextOptions { is_strict: options.is_strict, cut };
     match format {
         Format::Blktrace => Ok(Box::new(blktrace::Reader::new(vec![stream]))),
-        Format::Blkparse => Ok(Box::new(blkparse::Reader::new(stream))),
+        Format::Blkparse => Ok(Box::new(blkparse::Reader::new(stream).with_options(&reading))),
         Format::TraceDat => Ok(Box::new(match path.map(File::open) {
             Some(Ok(seekable)) => trace_dat::Reader::new(&file, Box::new(seekable))?,
             Some(Err(source)) => return Err(ReadError::Io { file, source }),
@@ -216,9 +247,14 @@ fn reader_of(
             let version = cloudphysics::Version::of(&head).ok_or_else(|| {
                 invalid("it has no vscsi records: 1 or 2 in the upper byte of the version would be right".to_owned())
             })?;
-            Ok(Box::new(cloudphysics::Reader::new(stream, version)))
+            Ok(Box::new(RecordSource::new(stream, cloudphysics::Records::new(version))))
         }
-        format => text_reader_of(format, stream, &head, options, shared).map_err(invalid),
+        Format::OracleGeneral => Ok(records(stream, OracleGeneral::new(&head, options.offset_unit, &shared.places))),
+        Format::Lcs => {
+            let lcs = Lcs::new(&head, options.offset_unit, &shared.places, &shared.names).map_err(invalid)?;
+            Ok(records(stream, lcs))
+        }
+        format => text_reader_of(format, stream, &head, options, (shared, &reading)).map_err(invalid),
     }
 }
 
@@ -228,29 +264,46 @@ fn text_reader_of(
     stream: Stream,
     head: &[u8],
     options: &OpenOptions,
-    shared: &Shared,
+    (shared, reading): (&Shared, &TextOptions),
 ) -> Result<Box<dyn Source + Send>, String> {
     let (unit, sector_bytes) = (options.time_unit, options.sector_bytes.unwrap_or(512));
     Ok(match format {
-        Format::Ftrace | Format::Perf => text(stream, (Ftrace::default(), None)),
-        Format::Biosnoop => text(stream, Biosnoop::new(head, &shared.names)?),
-        Format::Iolog => text(stream, Iolog::new(head, &shared.names, unit)?),
+        Format::Ftrace | Format::Perf => text(stream, reading, (Ftrace::default(), None)),
+        Format::Biosnoop => text(stream, reading, Biosnoop::new(head, &shared.names)?),
+        Format::Iolog => text(stream, reading, Iolog::new(head, &shared.names, unit)?),
         Format::FioLog => {
             let log = FioLog::new(&stream.name, head, unit)?;
-            text(stream, log)
+            text(stream, reading, log)
         }
-        Format::Msr => text(stream, Msr::new(head, &shared.servers, unit)?),
-        Format::Alibaba => text(stream, Alibaba::new(head, unit)?),
-        Format::Spc => text(stream, (Spc::new(unit, sector_bytes), None)),
-        Format::Tencent => text(stream, Tencent::new(unit, sector_bytes)),
-        Format::Systor => text(stream, (Systor::new(unit), None)),
-        Format::Fiu => text(stream, Fiu::new(head, unit, sector_bytes)?),
-        Format::CloudPhysics => text(stream, (cloudphysics::Table::new(head, unit, sector_bytes)?, None)),
-        Format::Disksim => text(stream, (Disksim::new(unit, sector_bytes), None)),
-        Format::Mqsim => text(stream, Mqsim::new(head, unit, sector_bytes)?),
-        Format::Blkreplay => text(stream, (Blkreplay::new(unit, sector_bytes), None)),
-        Format::Csv => text(stream, (Csv::default(), None)),
-        Format::Blktrace | Format::Blkparse | Format::TraceDat | Format::Vscsi | Format::Parquet => {
+        Format::Msr => text(stream, reading, Msr::new(head, &shared.servers, unit)?),
+        Format::Alibaba => text(stream, reading, Alibaba::new(head, unit)?),
+        Format::Spc => text(stream, reading, (Spc::new(unit, sector_bytes), None)),
+        Format::Tencent => text(stream, reading, Tencent::new(head, unit, sector_bytes, options.offset_unit)?),
+        Format::Systor => text(stream, reading, (Systor::new(unit), None)),
+        Format::Fiu => text(stream, reading, Fiu::new(head, unit, sector_bytes)?),
+        Format::CloudPhysics => text(stream, reading, cloudphysics::Table::new(head, unit, sector_bytes)?),
+        Format::Disksim => text(stream, reading, (Disksim::new(unit, sector_bytes), None)),
+        Format::Mqsim => text(stream, reading, Mqsim::new(head, unit, sector_bytes)?),
+        Format::Blkreplay => text(stream, reading, (Blkreplay::new(unit, sector_bytes), None)),
+        Format::Csv => text(stream, reading, (Csv::default(), None)),
+        Format::Thesios => text(stream, reading, Thesios::new(head, &shared.places, &shared.processes)?),
+        Format::Tectonic => text(stream, reading, Tectonic::new(head, &shared.tectonic())?),
+        Format::Baleen => text(stream, reading, Tectonic::baleen(&shared.tectonic())),
+        Format::K5cloud => text(stream, reading, (K5cloud::new(unit, &shared.names), None)),
+        Format::IoTracer => text(stream, reading, IoTracer::new(head, &shared.names)?),
+        Format::Columns => {
+            let spec = options.columns.as_ref();
+            let spec = spec
+                .ok_or("its columns must be described, as in --columns time=1:s,op=2,offset=3:sectors,size=4:bytes")?;
+            text(stream, reading, Table::new(spec, head, sector_bytes, (&shared.names, &shared.processes))?)
+        }
+        Format::Blktrace
+        | Format::Blkparse
+        | Format::TraceDat
+        | Format::Vscsi
+        | Format::Parquet
+        | Format::OracleGeneral
+        | Format::Lcs => {
             return Err(format!("{} has a reader of its own", format.title()));
         }
     })
@@ -259,13 +312,26 @@ fn text_reader_of(
 /// Creates the reader of a text, with a notice of its assumptions.
 fn text<F: LineFormat + Send + 'static>(
     stream: Stream,
+    reading: &TextOptions,
     (format, remark): (F, Option<String>),
 ) -> Box<dyn Source + Send> {
-    let mut text = TextSource::new(stream, format);
+    let mut text = TextSource::new(stream, format).with_options(reading);
     if let Some(remark) = remark {
         text.add_notice(remark);
     }
     Box::new(text)
+}
+
+/// Creates the reader of binary records, with a notice of its assumptions.
+fn records<F: RecordFormat + Send + 'static>(
+    stream: Stream,
+    (format, remark): (F, Option<String>),
+) -> Box<dyn Source + Send> {
+    let mut records = RecordSource::new(stream, format);
+    if let Some(remark) = remark {
+        records.add_notice(remark);
+    }
+    Box::new(records)
 }
 
 /// An opened trace: its source, the formats of its inputs, and notices about them.
@@ -331,6 +397,10 @@ impl Source for OpenTrace {
                 Ok(())
             }
         }
+    }
+
+    fn skipped_lines(&self) -> u64 {
+        self.source.as_ref().map_or(0, |source| source.skipped_lines())
     }
 
     fn notices(&mut self) -> Vec<Notice> {

@@ -149,6 +149,10 @@ impl<S: Source, W: ReorderObserver> Source for ReorderedSource<S, W> {
     fn notices(&mut self) -> Vec<Notice> {
         self.source.notices()
     }
+
+    fn skipped_lines(&self) -> u64 {
+        self.source.skipped_lines()
+    }
 }
 
 impl<W: ReorderObserver> SectorSorter<W> {
@@ -307,7 +311,7 @@ impl DistanceTracker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::SingleBatch;
+    use crate::text::test_support::SingleBatch;
 
     const MS: u64 = 1_000_000;
 

@@ -7,7 +7,9 @@ use crate::event::{Action, Event, Rwbs};
 use crate::process_names::ProcessNames;
 use crate::source::{Notice, ReadError, Source};
 use crate::stream::Stream;
-use crate::text::{LineFormat, LineOutput, TextSource, decimal_ns, device_of, number, parse_rwbs, shown};
+use crate::text::{
+    LineError, LineFormat, LineOutput, TextOptions, TextSource, decimal_ns, device_of, number, parse_rwbs, shown,
+};
 
 /// One second in ps.
 const SECOND_PS: u64 = 1_000_000_000_000;
@@ -25,6 +27,12 @@ impl Reader {
     pub fn new(stream: Stream) -> Reader {
         Reader(TextSource::new(stream, Lines::default()))
     }
+
+    /// Sets how the text is read.
+    #[must_use]
+    pub(crate) fn with_options(self, options: &TextOptions) -> Reader {
+        Reader(self.0.with_options(options))
+    }
 }
 
 impl Source for Reader {
@@ -34,6 +42,10 @@ impl Source for Reader {
 
     fn notices(&mut self) -> Vec<Notice> {
         self.0.notices()
+    }
+
+    fn skipped_lines(&self) -> u64 {
+        self.0.skipped_lines()
     }
 }
 
@@ -49,7 +61,7 @@ struct Lines {
 }
 
 impl LineFormat for Lines {
-    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, LineError> {
         let mut fields = Cursor(line);
         let device = fields.field();
         if !device.first().is_some_and(u8::is_ascii_digit) || !device.contains(&b',') {

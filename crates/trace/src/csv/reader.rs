@@ -2,7 +2,7 @@
 
 use super::{HEADER, HEADER_BEGINNING};
 use crate::event::{Action, Event, Rwbs};
-use crate::text::{Fields, LineFormat, LineOutput, device_of, number, parse_rwbs, shown};
+use crate::text::{Fields, LineError, LineFormat, LineOutput, device_of, number, parse_rwbs, shown};
 
 /// Parser of the lines.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(crate) struct Csv {
 }
 
 impl LineFormat for Csv {
-    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, LineError> {
         if line.trim_ascii().is_empty() {
             return Ok(false);
         }
@@ -19,7 +19,7 @@ impl LineFormat for Csv {
             return if line.trim_ascii() == HEADER.as_bytes() {
                 Ok(false)
             } else {
-                Err(format!("the columns should be {HEADER}"))
+                Err(LineError::Input(format!("the columns should be {HEADER}")))
             };
         }
         let mut fields = Fields::split(line, b',');
@@ -47,7 +47,7 @@ impl LineFormat for Csv {
             take_bytes(rest.trim_ascii(), &mut self.payload)?
         };
         if !rest.is_empty() {
-            return Err(format!("unexpected {} after the payload", shown(rest)));
+            return Err(format!("unexpected {} after the payload", shown(rest)).into());
         }
         out.batch.push_with(event, &self.payload);
         Ok(true)

@@ -57,6 +57,8 @@ pub struct Description {
     pub duration_ns: u64,
     /// Events whose time is earlier than that of the preceding event.
     pub backward: Backward,
+    /// Number of lines of a text that could not be read and are missing in all figures.
+    pub lines_skipped: u64,
     /// Number of events by action.
     pub counts: Counts,
     /// Statistics of each device.
@@ -167,7 +169,7 @@ pub fn describe(source: &mut dyn Source) -> Result<Description, ReadError> {
     loop {
         source.next(&mut batch)?;
         if batch.is_empty() {
-            return Ok(describer.finish());
+            return Ok(Description { lines_skipped: source.skipped_lines(), ..describer.finish() });
         }
         describer.take(&batch);
     }
@@ -421,6 +423,7 @@ impl Counters {
             begin_ns,
             duration_ns: self.end_ns.saturating_sub(begin_ns),
             backward: self.backward,
+            lines_skipped: 0,
             counts: self.counts,
             devices: devices.into_iter().map(figures).collect(),
             all,

@@ -20,7 +20,7 @@ use crate::block_event;
 use crate::event::{Action, Event, Rwbs};
 use crate::payload::Payload;
 use crate::process_names::ProcessNames;
-use crate::text::{Fields, LineFormat, LineOutput, device_of, number, parse_rwbs, shown};
+use crate::text::{Fields, LineError, LineFormat, LineOutput, device_of, number, parse_rwbs, shown};
 use start::Start;
 
 /// Placeholder of the tracer for a process name that it no longer has.
@@ -33,7 +33,7 @@ pub(crate) struct Ftrace {
 }
 
 impl LineFormat for Ftrace {
-    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, LineError> {
         let trimmed = line.trim_ascii();
         if trimmed.is_empty() || trimmed.starts_with(b"#") || start::is_title(trimmed) || start::is_stack(line) {
             return Ok(false);
@@ -48,10 +48,10 @@ impl LineFormat for Ftrace {
         let (device, rest) = match (start.device, Fields::blanks(start.rest).next()) {
             (Some(device), _) => (device, start.rest),
             (None, Some(word)) if word.ends_with(b":") => {
-                return self.named_event(event, start.name, word, after(start.rest, word), out);
+                return Ok(self.named_event(event, start.name, word, after(start.rest, word), out)?);
             }
             (None, Some(word)) => (device_of(word, b',')?, after(start.rest, word)),
-            (None, None) => return Err("the line ends where the device should be".to_owned()),
+            (None, None) => return Err("the line ends where the device should be".into()),
         };
         self.action(Event { device, ..event }, start.name, rest, out)?;
         Ok(true)

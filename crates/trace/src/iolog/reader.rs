@@ -2,8 +2,8 @@
 
 use crate::event::Rwbs;
 use crate::text::{
-    DeviceNames, Fields, Head, LineFormat, LineOutput, NamedDevices, Request, RequestSorter, TimeUnit, decide_unit,
-    decimal_ns, number, shown,
+    Fields, Head, LineError, LineFormat, LineOutput, NamedDevices, Request, RequestSorter, SharedNames, TimeUnit,
+    decide_unit, decimal_ns, number, shown,
 };
 
 /// The version of the format.
@@ -35,7 +35,7 @@ impl Iolog {
     /// Fails if the unit of the times must be specified.
     pub fn new(
         head: &[u8],
-        files: &DeviceNames,
+        files: &SharedNames,
         specified: Option<TimeUnit>,
     ) -> Result<(Iolog, Option<String>), String> {
         let version = if head.trim_ascii_start().starts_with(b"fio version 3") { Version::Three } else { Version::Two };
@@ -71,7 +71,7 @@ impl Iolog {
         op: Rwbs,
         fields: &mut Fields<'_>,
         out: &mut LineOutput<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), LineError> {
         let device = self.files.device(file, out)?;
         let is_sync = op.has(Rwbs::FLUSH);
         // In some logs syncs have an offset and a length without a meaning.
@@ -86,7 +86,7 @@ impl Iolog {
 }
 
 impl LineFormat for Iolog {
-    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, LineError> {
         if line.trim_ascii().is_empty() {
             return Ok(false);
         }
@@ -118,7 +118,8 @@ impl LineFormat for Iolog {
                 return Err(format!(
                     "the action {} is not known: add, open, close, read, write, trim, sync, datasync{wait} are",
                     shown(other)
-                ));
+                )
+                .into());
             }
         };
         self.request(file, op, &mut fields, out)?;
@@ -137,7 +138,7 @@ mod tests {
     use crate::text::test_support::{failure, read};
 
     fn log(text: &str) -> Iolog {
-        Iolog::new(text.as_bytes(), &DeviceNames::default(), None).unwrap().0
+        Iolog::new(text.as_bytes(), &SharedNames::default(), None).unwrap().0
     }
 
     #[test]
@@ -154,7 +155,7 @@ mod tests {
     fn times_of_version_3_are_us_and_the_assumption_is_reported() {
         let text =
             "fio version 3 iolog\n0 /a add\n19 /a open\n185 /a read 0 4096\n231 /a trim 4096 1048576\n300 /a close\n";
-        let (log, remark) = Iolog::new(text.as_bytes(), &DeviceNames::default(), None).unwrap();
+        let (log, remark) = Iolog::new(text.as_bytes(), &SharedNames::default(), None).unwrap();
         assert!(
             remark
                 .unwrap()

@@ -4,9 +4,14 @@ use crate::biosnoop;
 use crate::cloudphysics;
 use crate::csv;
 use crate::fiu;
+use crate::io_tracer;
+use crate::lcs;
 use crate::lines::{BYTE_ORDER_MARK, LINE_BYTES_MAX};
+use crate::oracle_general;
 use crate::source::Format;
-use crate::text::{Fields, decimal_ns, number, shown};
+use crate::tectonic;
+use crate::text::{Fields, decimal_ns, has_titles, number, shown};
+use crate::thesios;
 
 /// Maximum number of lines that are examined.
 const LINES_MAX: usize = 1000;
@@ -46,9 +51,13 @@ pub(super) fn detect(head: &[u8]) -> Result<(Format, String), String> {
     }
     if !is_text {
         let first: Vec<String> = head.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        return Err(format!("it is not text, and its first bytes ({}) are those of no binary format", first.join(" ")));
+        return Err(format!(
+            "it is not text, and its first bytes ({}) are those of no binary format. {}",
+            first.join(" "),
+            conversions()
+        ));
     }
-    Err(match first {
+    let what = match first {
         Some(line) if cloudphysics::is_untitled(line) => format!(
             "its first line is {}; a table of CloudPhysics in an order of its own needs a line with the names of its \
              columns above it, as in \"ts,lbn,len,cmd\", and --format cloudphysics",
@@ -56,7 +65,17 @@ pub(super) fn detect(head: &[u8]) -> Result<(Format, String), String> {
         ),
         Some(line) => format!("its first line is {}", shown(line)),
         None => "its beginning has only empty lines and comments".to_owned(),
-    })
+    };
+    Err(format!("{what}. {}", conversions()))
+}
+
+/// Returns the formats, and how a table of another format can be read.
+fn conversions() -> String {
+    format!(
+        "The formats are {}; --format NAME selects one. Any other table of requests can be read by describing its \
+         columns: --columns time=1:s,op=2,offset=3:sectors,size=4:bytes",
+        Format::ALL.map(Format::name).join(", ")
+    )
 }
 
 /// Recognises binary formats.
@@ -70,12 +89,22 @@ fn binary(head: &[u8]) -> Option<(Format, String)> {
     if head.starts_with(hoistway_columnar::MAGIC) || head.starts_with(b"PARE") {
         return Some((Format::Parquet, "Parquet's magic number at byte 0".to_owned()));
     }
+    if let Some(version) = lcs::version_of(head) {
+        let what = match version {
+            0 => "the magic numbers of a header of 1024 bytes".to_owned(),
+            version => format!("the magic numbers of a header of 8192 bytes and version {version}"),
+        };
+        return Some((Format::Lcs, what));
+    }
     if let Some((at, version)) = blktrace_at(head) {
         return Some((Format::Blktrace, format!("the magic number of a record of version {version} at byte {at}")));
     }
-    let version = cloudphysics::Version::of(head)?;
-    let what = format!("records with version {} and SCSI commands for reads or writes", version.number());
-    Some((Format::Vscsi, what))
+    if let Some(version) = cloudphysics::Version::of(head) {
+        let what = format!("records with version {} and SCSI commands for reads or writes", version.number());
+        return Some((Format::Vscsi, what));
+    }
+    let what = "records of 24 bytes whose numbers of next requests lead to the same object";
+    oracle_general::is_oracle_general(head).then(|| (Format::OracleGeneral, what.to_owned()))
 }
 
 /// Returns the position and the version of the first record of blktrace. The reader skips damage at
@@ -116,6 +145,9 @@ fn of_line(line: &[u8]) -> Option<Result<Found, String>> {
     if biosnoop::is_titles(line) {
         return Some(Ok((Format::Biosnoop, "the titles TIME and LAT")));
     }
+    if let Some(found) = titles(line) {
+        return Some(Ok(found));
+    }
     if cloudphysics::is_titles(line) {
         return Some(Ok((Format::CloudPhysics, "the titles of time, block, length and command")));
     }
@@ -125,6 +157,18 @@ fn of_line(line: &[u8]) -> Option<Result<Found, String>> {
     }
     let found = kernel(line).or_else(|| commas(line)).or_else(|| semicolons(line));
     found.map(Ok).or_else(|| blanks(line))
+}
+
+/// Recognises tables by their titles.
+fn titles(line: &[u8]) -> Option<Found> {
+    if has_titles(line, &thesios::SIGNATURE) {
+        return Some((Format::Thesios, "the titles filename, file_offset and service_class"));
+    }
+    if has_titles(line, &tectonic::SIGNATURE) {
+        return Some((Format::Tectonic, "the titles op_time, block_id and op_name"));
+    }
+    has_titles(line, &io_tracer::SIGNATURE)
+        .then_some((Format::IoTracer, "the titles timestamp, pid, command, sector and operation"))
 }
 
 /// Recognises the texts of blkparse and of the kernel's tracing.
@@ -188,6 +232,9 @@ fn blanks(line: &[u8]) -> Option<Result<Found, String>> {
     if fields.len() == 5 && is_seconds(0) && (1..4).all(is_number) && fields.get(4).is_some_and(is_hexadecimal) {
         return Some(Ok((Format::Disksim, "a time with a fraction, three whole numbers and flags")));
     }
+    if tectonic::is_baleen(line) {
+        return Some(Ok((Format::Baleen, "8 to 10 numbers with a time since 1970 and an operation from 1 to 6")));
+    }
     if fields.len() == 6 && matches!(fields.get(1), Some(&b"Hit" | &b"Miss")) {
         let what = "it looks like a validation trace of DiskSim: `hoistway drives --fit` reads it";
         return Some(Err(what.to_owned()));
@@ -206,6 +253,9 @@ fn commas(line: &[u8]) -> Option<Found> {
     let number_at = |at: usize| fields.get(at).and_then(|field| number::<u64>(field, "").ok());
     match fields.len() {
         7 if is(3, &["Read", "Write", "Type"]) => Some((Format::Msr, "seven columns with Read or Write as the fourth")),
+        5 if is(2, &["R", "W"]) && is_number(0) && is_time(1) && is_number(3) && is_number(4) => {
+            Some((Format::K5cloud, "volume, time, R or W, offset and length"))
+        }
         5 if is(1, &["R", "W", "opcode"]) => Some((Format::Alibaba, "five columns with R or W as the second")),
         6 if is(2, &["IOType"]) && is(3, &["LUN"]) => Some((Format::Systor, "the titles IOType and LUN")),
         6 if is(2, &["R", "W"]) && is_time(0) && is_number(3) => {
@@ -293,6 +343,12 @@ mod tests {
             ("3,0,0,0x35,0x100,0,1000300\n4,8192,2,0x88,0x100,2056,1003000\n", Format::CloudPhysics),
             ("40,512,1,4096,1,2048,1000000,700\n", Format::CloudPhysics),
             ("1,1000000,42,4096,2048\n", Format::CloudPhysics),
+            ("1,5633898,2a,512,42932745\n", Format::CloudPhysics),
+            ("2264,86400.121837000,R,48195870720,4096\n", Format::K5cloud),
+            ("310 262144 4325376 1572074461.57806 1 24 3 5\n", Format::Baleen),
+            ("filename,file_offset,application,op_type,service_class\n", Format::Thesios),
+            ("op_name,op_time,block_id,io_size,io_offset\n", Format::Tectonic),
+            ("timestamp,pid,command,sector,operation,size\n", Format::IoTracer),
             ("0.000000 0 12345 8 1\n", Format::Disksim),
             ("938513000 4 264719034 16 0\n", Format::Mqsim),
             ("Copyright\n\nstart ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n", Format::Blkreplay),

@@ -10,7 +10,14 @@ use hoistway_trace::describe::{Evidence, RuleKind, describe};
 use hoistway_trace::request::{RequestRecord, RequestTracker};
 use hoistway_trace::{Action, Batch, DeviceId, Event, Format, Input, OpenOptions, Rwbs, open_detected};
 
-const FORCED: OpenOptions = OpenOptions { format: Some(Format::Ftrace), time_unit: None, sector_bytes: None };
+const FORCED: OpenOptions = OpenOptions {
+    format: Some(Format::Ftrace),
+    time_unit: None,
+    sector_bytes: None,
+    is_strict: false,
+    offset_unit: None,
+    columns: None,
+};
 
 type EventWithPayload = (Event, Vec<u8>);
 

@@ -238,7 +238,7 @@ fn logs_of_fio_without_requests_are_refused() {
 #[test]
 fn units_and_sectors_can_be_specified() {
     let text = b"1.5 0 10 4 1\n".to_vec();
-    let options = OpenOptions { time_unit: Some(TimeUnit::Second), sector_bytes: Some(4096), format: None };
+    let options = OpenOptions { time_unit: Some(TimeUnit::Second), sector_bytes: Some(4096), ..OpenOptions::default() };
     let mut source = open(vec![input("input", text)], &options).unwrap();
     let all = events(source.as_mut());
     assert_eq!(seen(&all[0].0), row(1_500_000_000, Action::Queue, "0,0", 80, 16_384, true));

@@ -14,7 +14,7 @@ mod whatif;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use hoistway_trace::{DeviceId, Format, OutputFormat, TimeUnit, time_ns};
+use hoistway_trace::{ColumnSpec, DeviceId, Format, OffsetUnit, OutputFormat, TimeUnit, time_ns};
 
 pub use convert::ConvertArgs;
 pub use cut::CutArgs;
@@ -78,6 +78,18 @@ pub struct TraceInput {
     /// Sector size, if the format does not define it [default: 512]
     #[arg(long, value_name = "BYTES", help_heading = "Input", value_parser = clap::value_parser!(u32).range(512..=65_536))]
     pub sector_bytes: Option<u32>,
+    /// Fail at the first line that cannot be read, instead of skipping it
+    #[arg(long, help_heading = "Input")]
+    pub strict: bool,
+    /// Unit of the offsets of tencent, oracle-general and lcs: bytes, sectors or objects [default:
+    /// detected]
+    #[arg(long, value_name = "UNIT", help_heading = "Input", value_parser = str::parse::<OffsetUnit>)]
+    pub offset_unit: Option<OffsetUnit>,
+    /// Read a table of any other format: its columns, counted from 1 or named by their titles, with
+    /// their units, as in time=2:s,op=3:hex,size=4:bytes,offset=5:sectors
+    /// [docs/trace-formats.md#columns]
+    #[arg(long, value_name = "COLUMNS", help_heading = "Input", value_parser = str::parse::<ColumnSpec>)]
+    pub columns: Option<ColumnSpec>,
 }
 
 /// Output of all commands that write traces.

@@ -74,7 +74,15 @@ fn drive(args: &AdviseArgs) -> Result<DriveChoice> {
 }
 
 fn trace_source(args: &AdviseArgs, trace: &Path) -> Result<WorkloadSource> {
-    let input = TraceInput { files: vec![trace.to_owned()], format: None, time_unit: None, sector_bytes: None };
+    let input = TraceInput {
+        files: vec![trace.to_owned()],
+        format: None,
+        time_unit: None,
+        sector_bytes: None,
+        strict: false,
+        offset_unit: None,
+        columns: None,
+    };
     let mut opened = input::open(&input)?;
     let loaded = Box::new(LoadedTrace::read(&mut opened, None)?);
     Ok(WorkloadSource::Trace { name: opened.name, loaded, recorded_under: args.recorded })

@@ -20,7 +20,14 @@ pub struct Opened {
 
 /// Opens the trace that the arguments name.
 pub fn open(input: &TraceInput) -> Result<Opened> {
-    let options = OpenOptions { format: input.format, time_unit: input.time_unit, sector_bytes: input.sector_bytes };
+    let options = OpenOptions {
+        format: input.format,
+        time_unit: input.time_unit,
+        sector_bytes: input.sector_bytes,
+        is_strict: input.strict,
+        offset_unit: input.offset_unit,
+        columns: input.columns.clone(),
+    };
     let trace = NamedTrace::resolve(&input.files).map_err(unresolved)?;
     note_siblings(&input.files);
     let source = hoistway_trace::open_detected(trace.inputs(), &options)?;
@@ -41,6 +48,10 @@ impl Source for Opened {
 
     fn notices(&mut self) -> Vec<Notice> {
         self.source.notices()
+    }
+
+    fn skipped_lines(&self) -> u64 {
+        self.source.skipped_lines()
     }
 }
 
