@@ -301,30 +301,30 @@ fn array_of_any_drives_is_deterministic() {
 fn impossible_arrays_are_refused_with_the_line() {
     let good = include_str!("../../profiles/array-8x15k.toml");
     for (from, to, expected) in [
-        ("depth = 126", "depth = 0", "a.toml:17:9: `array.depth` is 0: 1 to 65536"),
-        ("chunk_sectors = 128", "chunk_sectors = 100", "a.toml:20:17: `array.chunk_sectors` is 100: a multiple of 8"),
+        ("depth = 126", "depth = 0", "a.toml:18:9: `array.depth` is 0: 1 to 65536"),
+        ("chunk_sectors = 128", "chunk_sectors = 100", "a.toml:21:17: `array.chunk_sectors` is 100: a multiple of 8"),
         (
             "chunk_sectors = 128",
             "",
-            "a.toml:16:1: `array.chunk_sectors` is missing: striping needs the number of consecutive sectors on one member, such as 128",
+            "a.toml:17:1: `array.chunk_sectors` is missing: striping needs the number of consecutive sectors on one member, such as 128",
         ),
         (
             "chunk_sectors = 128",
             "chunk_sectors = 128\ncopies = 3",
-            "a.toml:21:10: `array.copies` is 3: 8 members are not a multiple of it: a divisor of 8",
+            "a.toml:22:10: `array.copies` is 3: 8 members are not a multiple of it: a divisor of 8",
         ),
-        ("sectors = 262144", "sectors = 1", "a.toml:23:11: `array.cache.sectors` is 1: 8 to 134217728"),
-        ("low_part = 0.4", "low_part = 0.9", "a.toml:26:12: `array.cache.low_part` is 0.9: 0 to 0.8"),
-        ("count = 8", "count = 65", "a.toml:32:9: `array.member.count` is 65: 1 to 64"),
+        ("sectors = 262144", "sectors = 1", "a.toml:24:11: `array.cache.sectors` is 1: 8 to 134217728"),
+        ("low_part = 0.4", "low_part = 0.9", "a.toml:27:12: `array.cache.low_part` is 0.9: 0 to 0.8"),
+        ("count = 8", "count = 65", "a.toml:33:9: `array.member.count` is 65: 1 to 64"),
         (
             "drive = \"scsi-15k-73\"",
             "",
-            "a.toml:30:1: `array.member.drive` is missing: a member needs the name of a built-in drive, or a table `profile` of its own",
+            "a.toml:31:1: `array.member.drive` is missing: a member needs the name of a built-in drive, or a table `profile` of its own",
         ),
         (
             "drive = \"scsi-15k-73\"",
             "drive = \"array-8x15k\"",
-            "a.toml:31:9: `array.member.drive` is array-8x15k: an array's members are single drives: list those of the inner array, with `copies` and `chunk_sectors`",
+            "a.toml:32:9: `array.member.drive` is array-8x15k: an array's members are single drives: list those of the inner array, with `copies` and `chunk_sectors`",
         ),
     ] {
         assert!(good.contains(from), "{from} is in the profile");
@@ -336,7 +336,7 @@ fn impossible_arrays_are_refused_with_the_line() {
     let error = Profile::from_toml(&unknown, "a.toml").expect_err("refused").to_string();
     assert!(
         error.starts_with(
-            "a.toml:31:9: `array.member.drive` is scsi-15k-74: there is no such drive (did you mean `scsi-15k-73`"
+            "a.toml:32:9: `array.member.drive` is scsi-15k-74: there is no such drive (did you mean `scsi-15k-73`"
         ),
         "{error}"
     );

@@ -154,17 +154,17 @@ fn commands_overtake_each_other_deterministically() {
 fn impossible_volumes_are_refused_with_the_line() {
     let good = include_str!("../../profiles/cloud-gp2.toml");
     for (from, to, expected) in [
-        ("depth = 64", "depth = 0", "v.toml:19:9: `cloud.depth` is 0: 1 to 65536"),
-        ("unit_bytes = 262144", "unit_bytes = 1000", "v.toml:20:14: `cloud.unit_bytes` is 1000: a multiple of 512"),
-        ("rate_per_s = 300", "rate_per_s = 0", "v.toml:23:14: `cloud.operations.rate_per_s` is 0: 1 to 1099511627776"),
-        ("start = 5400000", "start = 6000000", "v.toml:25:9: `cloud.operations.start` is 6000000: 0 to 5400000"),
+        ("depth = 64", "depth = 0", "v.toml:21:9: `cloud.depth` is 0: 1 to 65536"),
+        ("unit_bytes = 262144", "unit_bytes = 1000", "v.toml:22:14: `cloud.unit_bytes` is 1000: a multiple of 512"),
+        ("rate_per_s = 300", "rate_per_s = 0", "v.toml:25:14: `cloud.operations.rate_per_s` is 0: 1 to 1099511627776"),
+        ("start = 5400000", "start = 6000000", "v.toml:27:9: `cloud.operations.start` is 6000000: 0 to 5400000"),
         (
             "ceiling_per_s = 3000",
             "ceiling_per_s = 200",
-            "v.toml:26:17: `cloud.operations.ceiling_per_s` is 200: the ceiling is not below the rate: 300 or more",
+            "v.toml:28:17: `cloud.operations.ceiling_per_s` is 200: the ceiling is not below the rate: 300 or more",
         ),
-        ("floor_us = 400.0", "floor_us = -1.0", "v.toml:32:12: `cloud.latency.floor_us` is -1: 0 to 1000000"),
-        ("sigma = 0.5", "sigma = nan", "v.toml:34:16: `cloud.latency.jitter_sigma` is NaN: 0 to 3"),
+        ("floor_us = 400.0", "floor_us = -1.0", "v.toml:34:12: `cloud.latency.floor_us` is -1: 0 to 1000000"),
+        ("sigma = 0.5", "sigma = nan", "v.toml:36:16: `cloud.latency.jitter_sigma` is NaN: 0 to 3"),
     ] {
         assert!(good.contains(from), "{from} is in the profile");
         let error = Profile::from_toml(&good.replacen(from, to, 1), "v.toml").expect_err("refused").to_string();

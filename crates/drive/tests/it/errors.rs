@@ -470,7 +470,7 @@ fn flash_that_cannot_hold_its_capacity_or_collect_its_garbage_is_refused() {
     // 8000 blocks minus 4 of the reserve, of 20 dies and 128 units, 92.6 % of them, 8 sectors each.
     // 19,537,686 units need 19,537,686 / 0.926 / 2560 = 8241.9 blocks and the reserve.
     let small = refused("blocks_per_plane = 8256", "blocks_per_plane = 8000");
-    let expected = "20:20: `flash.capacity_sectors` is 156301488: at most 151639976, which 8000 blocks a plane hold besides the \
+    let expected = "21:20: `flash.capacity_sectors` is 156301488: at most 151639976, which 8000 blocks a plane hold besides the \
                     spare factor; or 8246 blocks a plane";
     assert!(small.ends_with(expected), "{small}");
     let order = refused("buffer_kib = 256", "gc_start_blocks = 2\ngc_hard_blocks = 2\nbuffer_kib = 256");

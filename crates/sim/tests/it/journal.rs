@@ -116,7 +116,7 @@ fn ext3_orders_the_data_of_all_files_and_ext4_that_of_grown_files() {
 #[test]
 fn bios_of_a_commit_take_the_time_of_the_journals_thread() {
     // `a` makes 64 blocks dirty that are not adjacent, and the commit that `b` waits for writes
-    // them first. A bio takes a processor 1 ms.
+    // them first. A bio takes a processor 20 ms, the disk 9 ms.
     let jobs = "[global]\nhoistway_journal=ext3\nbs=4k\n[a]\nrw=write:4k\nsize=512k\n\
                 [b]\nrw=write\nsize=4k\nfsync=1\nstonewall\n";
     let sync_ms = |bio_ns: u64| {
@@ -124,8 +124,8 @@ fn bios_of_a_commit_take_the_time_of_the_journals_thread() {
         let run = with_host(jobs, HostConfig { costs, cpus: 2, ..HostConfig::default() });
         run.processes[1].sync.mean / 1e6
     };
-    let (free, costly) = (sync_ms(0), sync_ms(1_000_000));
-    assert!(costly > free + 64.0, "{free} ms and {costly} ms");
+    let (free, costly) = (sync_ms(0), sync_ms(20_000_000));
+    assert!(costly >= 64.0 * 20.0 && free < 64.0 * 20.0, "{free} ms and {costly} ms");
 }
 
 #[test]
