@@ -419,19 +419,19 @@ fn flash_drives_have_ranges_too() {
     let good = include_str!("../../profiles/ssd-fiops.toml");
     let us = "0 to 1000000";
     for (from, to, expected) in [
-        ("depth = 31", "depth = 0", "19:9: `flash.depth` is 0: 1 to 65536".to_string()),
-        ("channels = 10", "channels = 0", "23:12: `flash.channels` is 0: 1 to 1024".to_string()),
-        ("dies = 20", "dies = 0", "25:8: `flash.dies` is 0: 1 to 4096".to_string()),
-        ("dies = 20", "dies = 25", "25:8: `flash.dies` is 25: a multiple of the 10 channels".to_string()),
-        ("dies = 20", "dies = 20\nplanes = 0", "26:10: `flash.planes` is 0: 1 to 16".to_string()),
-        ("page_read_us = [65.0]", "page_read_us = [65.0, -1.0]", format!("29:23: `flash.page_read_us` is -1: {us}")),
+        ("depth = 31", "depth = 0", "20:9: `flash.depth` is 0: 1 to 65536".to_string()),
+        ("channels = 10", "channels = 0", "24:12: `flash.channels` is 0: 1 to 1024".to_string()),
+        ("dies = 20", "dies = 0", "26:8: `flash.dies` is 0: 1 to 4096".to_string()),
+        ("dies = 20", "dies = 25", "26:8: `flash.dies` is 25: a multiple of the 10 channels".to_string()),
+        ("dies = 20", "dies = 20\nplanes = 0", "27:10: `flash.planes` is 0: 1 to 16".to_string()),
+        ("page_read_us = [65.0]", "page_read_us = [65.0, -1.0]", format!("30:23: `flash.page_read_us` is -1: {us}")),
         (
             "page_read_us = [65.0]",
             "page_read_us = []",
-            "29:16: `flash.page_read_us` is 0 times: 1 to 64 times, one for each kind of page, such as [75.0]"
+            "30:16: `flash.page_read_us` is 0 times: 1 to 64 times, one for each kind of page, such as [75.0]"
                 .to_string(),
         ),
-        ("erase_us = 2000.0", "erase_us = nan", format!("31:12: `flash.erase_us` is NaN: {us}")),
+        ("erase_us = 2000.0", "erase_us = nan", format!("32:12: `flash.erase_us` is NaN: {us}")),
         ("link_mb_s = 250.0", "link_mb_s = 0", "`flash.link_mb_s` is 0: 0.1 to 1000000".to_string()),
         (
             "dies = 20",
@@ -448,12 +448,12 @@ fn flash_drives_have_ranges_too() {
     }
     for bytes in ["2048", "4000", "12288", "2097152"] {
         let error = refused_text(&good.replacen("page_bytes = 4096", &format!("page_bytes = {bytes}"), 1));
-        let expected = format!("28:14: `flash.page_bytes` is {bytes}: a power of two, 4096 to 1048576");
+        let expected = format!("29:14: `flash.page_bytes` is {bytes}: a power of two, 4096 to 1048576");
         assert!(error.ends_with(&expected), "{error}");
     }
     for factor in ["0", "-0.1", "0.95", "nan"] {
         let error = refused_text(&good.replacen("spare_factor = 0.074", &format!("spare_factor = {factor}"), 1));
-        assert!(error.contains(":32:16: `flash.spare_factor` is "), "{error}");
+        assert!(error.contains(":33:16: `flash.spare_factor` is "), "{error}");
         assert!(error.ends_with("more than 0 and at most 0.9: the part of the flash beyond the capacity"), "{error}");
     }
     let both = good.to_string() + "[null]\nservice_ns = 1\ndepth = 1\ncapacity_sectors = 1\n";
@@ -474,10 +474,10 @@ fn flash_that_cannot_hold_its_capacity_or_collect_its_garbage_is_refused() {
                     spare factor; or 8246 blocks a plane";
     assert!(small.ends_with(expected), "{small}");
     let order = refused("buffer_kib = 256", "gc_start_blocks = 2\ngc_hard_blocks = 2\nbuffer_kib = 256");
-    let expected = "34:19: `flash.gc_start_blocks` is 2: garbage collection starts at more free blocks than the 2 at which the host waits";
+    let expected = "35:19: `flash.gc_start_blocks` is 2: garbage collection starts at more free blocks than the 2 at which the host waits";
     assert!(order.ends_with(expected), "{order}");
     let hard = refused("buffer_kib = 256", "gc_hard_blocks = 0\nbuffer_kib = 256");
-    assert!(hard.ends_with("34:18: `flash.gc_hard_blocks` is 0: 1 to 1024"), "{hard}");
+    assert!(hard.ends_with("35:18: `flash.gc_hard_blocks` is 0: 1 to 1024"), "{hard}");
     let slice = refused("buffer_kib = 256", "slice_blocks = 9000\nbuffer_kib = 256");
     assert!(
         slice.ends_with("`flash.slice_blocks` is 9000: at most 8242, all blocks with data, or no value"),
