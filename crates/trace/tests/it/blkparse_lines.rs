@@ -4,8 +4,10 @@ use hoistway_trace::Batch;
 use hoistway_trace::EventWriter;
 use hoistway_trace::Stream;
 use hoistway_trace::blkparse::{Reader, Writer};
-use hoistway_trace::{Action, DeviceId, Event, Rwbs, Span};
+use hoistway_trace::{Action, DeviceId, Event, Format, OpenOptions, Rwbs, Span};
 use hoistway_trace::{ReadError, Source};
+
+use crate::common::failure;
 
 /// An event with a payload of its own.
 type EventWithPayload = (Event, Vec<u8>);
@@ -248,25 +250,25 @@ fn invalid_lines_name_the_line_and_the_expected_value() {
     for (line, expected) in [
         (
             "8,x 0 1 0.0 7 Q R 800 + 8 [a]",
-            "a.txt:2: the device \"8,x\" is no pair of numbers such as 8,0 (below 4096 and 1048576)",
+            "input:2: the device \"8,x\" is no pair of numbers such as 8,0 (below 4096 and 1048576)",
         ),
         (
             "8,1 0 1 0.0 7 ? R 800 + 8 [a]",
-            "a.txt:2: \"?\" is no action: expected one of Q M F G S R D C P U UT I X B A m",
+            "input:2: \"?\" is no action: expected one of Q M F G S R D C P U UT I X B A m",
         ),
-        ("8,1 0 1 0.0 7 Q R 800 - 8 [a]", "a.txt:2: found \"- 8 [a]\" instead of a name or an error in brackets"),
-        ("8,1 0 1 0.0 7 Q R 800 +", "a.txt:2: the line ends where the length should be"),
-        ("8,1 0 1 0.0 7 Q R 800 + 9999999 [a]", "a.txt:2: 9999999 sectors exceed the maximum of a request, 8388607"),
-        ("8,1 0 1 0.0 7 C R 800 + 8 [x]", "a.txt:2: the error \"x\" is no whole number"),
-        ("8,1 0 1 0.0 7 A R 8 + 8 <- 8,0 5", "a.txt:2: \"8,0\" is no device in parentheses"),
-        ("8,1 0 1 0.0 7 D R 6 (0x) [a]", "a.txt:2: \"0x\" is no byte of a command: expected two hexadecimal digits"),
+        ("8,1 0 1 0.0 7 Q R 800 - 8 [a]", "input:2: found \"- 8 [a]\" instead of a name or an error in brackets"),
+        ("8,1 0 1 0.0 7 Q R 800 +", "input:2: the line ends where the length should be"),
+        ("8,1 0 1 0.0 7 Q R 800 + 9999999 [a]", "input:2: 9999999 sectors exceed the maximum of a request, 8388607"),
+        ("8,1 0 1 0.0 7 C R 800 + 8 [x]", "input:2: the error \"x\" is no whole number"),
+        ("8,1 0 1 0.0 7 A R 8 + 8 <- 8,0 5", "input:2: \"8,0\" is no device in parentheses"),
+        ("8,1 0 1 0.0 7 D R 6 (0x) [a]", "input:2: \"0x\" is no byte of a command: expected two hexadecimal digits"),
         (
             "4096,1 0 1 0.0 7 P N [a]",
-            "a.txt:2: the device \"4096,1\" is no pair of numbers such as 8,0 (below 4096 and 1048576)",
+            "input:2: the device \"4096,1\" is no pair of numbers such as 8,0 (below 4096 and 1048576)",
         ),
     ] {
-        // Events before the error are returned first.
-        let error = read(&format!("{good}{line}\n{good}")).unwrap_err().to_string();
+        let options = OpenOptions { format: Some(Format::Blkparse), is_strict: true, ..OpenOptions::default() };
+        let error = failure(format!("{good}{line}\n{good}").into_bytes(), &options);
         assert_eq!(error, expected, "{line}");
     }
     let (events, notices) = read_with_notices(&format!("warning: x\n{good}CPU0 (a):\n\n  Reads Queued: 1\n")).unwrap();

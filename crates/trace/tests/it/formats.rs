@@ -189,9 +189,11 @@ fn compressed_zeros_are_an_error_at_the_beginning() {
     assert!(bomb.len() < 1 << 16);
     let message = failure(bomb.clone(), &OpenOptions::default());
     assert_eq!(message, "input: unknown trace format: its first 65536 bytes are zeros");
-    let binary = [Format::Blktrace, Format::TraceDat, Format::Vscsi, Format::Parquet];
-    // biosnoop's text and CloudPhysics' table need their titles.
-    let titled = [Format::Biosnoop, Format::CloudPhysics];
+    let binary =
+        [Format::Blktrace, Format::TraceDat, Format::Vscsi, Format::Parquet, Format::OracleGeneral, Format::Lcs];
+    // These tables need their titles, or a description of their columns.
+    let titled =
+        [Format::Biosnoop, Format::CloudPhysics, Format::Thesios, Format::Tectonic, Format::IoTracer, Format::Columns];
     for format in Format::ALL.into_iter().filter(|format| !binary.contains(format) && !titled.contains(format)) {
         let message = failure(
             bomb.clone(),

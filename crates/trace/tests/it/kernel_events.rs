@@ -224,7 +224,8 @@ fn invalid_lines_name_the_value_and_the_valid_ones() {
         ),
         ("x-1 [000] 1.0: block_bio_queue: x R 1 + 8 [x]", "input:2: the device \"x\" is no pair of numbers"),
     ] {
-        let failed = failure(format!("{right}{wrong}\n{right}").into_bytes(), &FORCED);
+        let failed =
+            failure(format!("{right}{wrong}\n{right}").into_bytes(), &OpenOptions { is_strict: true, ..FORCED });
         assert!(failed.starts_with(message), "{failed}");
     }
 }

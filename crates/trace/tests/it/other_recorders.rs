@@ -268,7 +268,7 @@ fn invalid_lines_name_the_value_and_the_valid_ones() {
             "the sector \"x\" is no whole number",
         ),
     ] {
-        let options = OpenOptions { format: Some(format), ..OpenOptions::default() };
+        let options = OpenOptions { format: Some(format), is_strict: true, ..OpenOptions::default() };
         let failed = failure(format!("{right}\n{wrong}\n{right}\n").into_bytes(), &options);
         assert!(failed.starts_with(&format!("input:2: {message}")), "{failed}");
     }

@@ -70,10 +70,12 @@ fn slots_of_periodic_write_back_are_those_of_recorded_kernels() {
         flusher.write(Class::Background, LATER);
         let (mut in_flight, mut last_ns, mut compared, mut most) = (0, LATER, 0, 0);
         let rows: Vec<_> = rows(text).filter(|row| row[..2] == [kernel, cache]).collect();
-        // After its last slot the recorded flusher has no more pages.
-        let end = rows.iter().rposition(|row| row[3] == "slot").expect("it has slots");
+        let ms = |row: &Vec<&str>| row[2].parse::<f64>().expect("ms");
+        let slots: Vec<usize> = (0..rows.len()).filter(|index| rows[*index][3] == "slot").collect();
+        // The recorded flusher had written all pages when it took no slot for 100 ms.
+        let end = slots.windows(2).find(|pair| ms(&rows[pair[1]]) > ms(&rows[pair[0]]) + 100.0).expect("a pause")[0];
         for row in &rows[..end] {
-            let at_ns = LATER + (row[2].parse::<f64>().expect("ms") * MS as f64) as u64;
+            let at_ns = LATER + (ms(row) * MS as f64) as u64;
             // The kernel's flusher needs CPU time for each of its writes, the model's does not:
             // they are compared when nothing has happened for some time.
             let is_quiet = at_ns > last_ns + 5 * MS;
