@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::{
     diagnostic::Diagnostic,
     engine::{EngineSupport, Ioengine},
-    job::{BlockSize, Direction, Distribution, Job, Rw, Size},
+    job::{BlockSize, Direction, Job, Rw, Size},
     source::{Entry, Position, Section},
     zone::ZoneMode,
 };
@@ -27,7 +27,6 @@ pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut
             check.command_priority(),
             check.latency_target(),
             check.trimmed_sizes(),
-            check.random_map(),
         ]
         .into_iter()
         .flatten(),
@@ -243,19 +242,6 @@ impl Check<'_> {
                 format!("rw={} with trims of {} and writes of {} is not simulated", job.rw, bs.trim, bs.write);
             let help = "give both one size, as in bs=64k".to_owned();
             self.position(&["bs", "bsrange", "bssplit"]).fault(message, Some(help))
-        })
-    }
-
-    /// Checks that reads and writes that touch each block once have the same sizes. With others fio
-    /// 3.33 ends the job as soon as a request meets a block that was touched.
-    fn random_map(&self) -> Option<Diagnostic> {
-        let (job, bs) = (self.job, &self.job.bs);
-        let differs = job.rw == Rw::Randrw && bs.read != bs.write && !job.bs_is_seq_rand;
-        let starts_over = job.time_based && job.random_distribution == Distribution::Random;
-        (differs && !job.norandommap && !starts_over).then(|| {
-            let message = format!("rw=randrw with reads of {} and writes of {} is not simulated", bs.read, bs.write);
-            let help = "give norandommap=1 too, or both one size: fio ends such a job when it meets a touched block";
-            self.position(&["bs", "bsrange", "bssplit"]).fault(message, Some(help.into()))
         })
     }
 

@@ -15,6 +15,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("name", "the name of the job alone"),
     ("fill_device", "depends on the size of the device"),
     ("create_only", "the job is left out"),
+    ("verify_only", "needs a file that an earlier run has written"),
     ("zonecapacity", "zonemode=zbd needs a zoned device"),
     ("max_open_zones", "zonemode=zbd needs a zoned device"),
     ("job_max_open_zones", "zonemode=zbd needs a zoned device"),
@@ -354,7 +355,10 @@ impl Grammar {
         if !kind.is_random() {
             return;
         }
-        if self.chance(25) {
+        // With reads and writes of different sizes fio ends the job at the first touched block.
+        let is_cut = kind.rw == "randrw"
+            && self.options.iter().any(|(name, value)| name.starts_with("bs") && value.contains(','));
+        if self.chance(25) || is_cut {
             self.add("norandommap", 1);
         }
         if self.chance(25) {

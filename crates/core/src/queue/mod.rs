@@ -785,14 +785,8 @@ impl<H: HostTypes> RequestQueue<H> {
 
 /// Describes a bio for an event.
 fn io_of<H: HostTypes>(core: &QueueCore<H>, bio: &Bio) -> Io {
-    Io {
-        token: bio.token,
-        pid: core.tables.contexts[bio.context.slot].pid,
-        op: bio.op,
-        sector: bio.sector,
-        sectors: bio.sectors,
-        flags: bio.flags,
-    }
+    let Bio { token, context, op, sector, sectors, flags } = *bio;
+    Io { token, pid: core.tables.contexts[context.slot].pid, op, sector, sectors, flags }
 }
 
 /// The index of the pool from which a bio or request is allocated: 0 read, 1 write.

@@ -10,7 +10,7 @@ use fuser::INodeNo;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::FsState;
-use super::nodes::lock;
+use super::locks::lock;
 use crate::gate::Gate;
 
 /// The limit of descriptors held by inodes, and the inodes that the kernel may be asked to forget.

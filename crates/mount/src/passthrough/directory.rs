@@ -12,8 +12,9 @@ use rustix::fs::{OFlags, SeekFrom, fdatasync, fsync, seek};
 
 use super::attributes::{attributes, kind_of_entry};
 use super::fs_mounts::stat_fd;
+use super::locks::lock;
 use super::lookup::GENERATION;
-use super::nodes::{Node, ROOT, lock};
+use super::nodes::{Node, ROOT};
 use super::{FsState, errno};
 use crate::backing::Backing;
 use crate::gate::{Caller, Gate, Operation};

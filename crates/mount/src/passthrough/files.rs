@@ -8,7 +8,8 @@ use rustix::fs::Statx;
 use rustix::io::Errno;
 use slab::Slab;
 
-use super::nodes::{HeldDescriptor, lock};
+use super::held_descriptor::HeldDescriptor;
+use super::locks::lock;
 use crate::backing::Backing;
 use crate::gate::Caller;
 

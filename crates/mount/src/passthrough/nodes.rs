@@ -20,7 +20,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::FxHashMap;
 use rustix::fs::{Advice, OFlags, fadvise};
@@ -30,6 +30,8 @@ use super::descriptors::Descriptors;
 use super::files::{Removed, SharedFile};
 use super::fs_mounts::{FileId, FsMount, FsMounts, stat_fd};
 use super::handle::Handle;
+use super::held_descriptor::HeldDescriptor;
+use super::locks::lock;
 use super::numbers::{Found, Number, NumberTable, Numbered, Place};
 use super::recent::RecentDescriptors;
 use crate::backing::{self, Backing};
@@ -81,27 +83,6 @@ pub(super) struct NodeTable {
     removals: AtomicU64,
     pub(super) fs_mounts: FsMounts,
     pub(super) descriptors: Arc<Descriptors>,
-}
-
-/// A descriptor that keeps an inode, counted while it exists.
-#[derive(Debug)]
-pub(super) struct HeldDescriptor {
-    /// The descriptor, opened as `O_PATH`.
-    pub(super) backing: Arc<Backing>,
-    count: Arc<AtomicU64>,
-}
-
-impl HeldDescriptor {
-    fn new(backing: Backing, count: &Arc<AtomicU64>) -> HeldDescriptor {
-        count.fetch_add(1, Ordering::Relaxed);
-        HeldDescriptor { backing: Arc::new(backing), count: count.clone() }
-    }
-}
-
-impl Drop for HeldDescriptor {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl NodeTable {
@@ -460,10 +441,4 @@ impl DirectoryCache {
         self.young.remove(&number);
         self.old.remove(&number);
     }
-}
-
-/// Locks a mutex. A panic of another thread leaves these tables consistent, because every change is
-/// a single step.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

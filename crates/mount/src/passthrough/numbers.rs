@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
-use super::nodes::lock;
+use super::locks::lock;
 use crate::memory::shrink_map;
 
 /// Number of locks of the table, more than there are session threads.

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::nodes::lock;
+use super::locks::lock;
 
 /// Number of locks.
 const SHARDS: usize = 64;
