@@ -12,8 +12,6 @@
 //! |---|---|---|
 //! | `hoistway compare` | [`compare`], [`run_each`] | [`Comparison`]; the document is `ComparisonDocument` of hoistway-advise |
 //! | `hoistway elevators` | [`ElevatorList::new`] | [`ElevatorList`] |
-//! | `hoistway conform` | [`decisions::replay_files`] | [`decisions::Conformance`] |
-//! | `hoistway conform --print` | [`kernel_recording::for_each_record`] | [`kernel_recording::Record`] |
 //! | `hoistway trace whatif`, `hoistway advise --trace` | [`compare_recorded`], [`run_each_recorded`] | [`Comparison`], [`Run`] |
 //!
 //! Two crates build on this one: hoistway-reproduce runs published results, hoistway-advise
@@ -50,7 +48,6 @@
 //! | the cost of a sync | `host/journal.rs` (transactions), `world/journal.rs` (the committing thread), `world/sync.rs` |
 //! | what a comparison reports | `compare/answer.rs`; per job, JSON and verdict: hoistway-compare |
 //! | a run in slow motion | `record.rs` records its steps, `compare/film.rs` selects them |
-//! | the elevator for recorded decisions | the table in `decisions/targets.rs` |
 //! | the requests of jobs without a host | `workload/requests.rs` |
 //! | the replay of recorded requests | `workload/recorded.rs`, `workload/turnaround.rs`, `world/recorded.rs` |
 //!
@@ -59,12 +56,10 @@
 
 mod compare;
 mod config;
-pub mod decisions;
 mod error;
 mod events;
 pub mod file_tree;
 mod host;
-pub mod kernel_recording;
 mod measure;
 mod record;
 mod registry;

@@ -3,8 +3,6 @@
 mod common;
 mod competing_readers;
 mod cpu_times;
-mod decision_groups;
-mod decisions;
 mod failing;
 mod files;
 mod fio_cases;
@@ -14,7 +12,6 @@ mod hosts_page;
 mod job_files_page;
 mod job_options;
 mod journal;
-mod kernel_recording;
 mod kernels;
 mod mapped;
 mod options;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::Result;
+use hoistway_conform::decisions::{Conformance, FileReport, Target, targets};
+use hoistway_conform::kernel_recording::{Call, RecordingReport};
 use hoistway_core::Kind;
-use hoistway_sim::decisions::{Conformance, FileReport, Target, targets};
-use hoistway_sim::kernel_recording::{Call, RecordingReport};
 use hoistway_units::figures::grouped;
 
 use crate::output::Out;

@@ -3,8 +3,8 @@
 mod markdown;
 
 use anyhow::{Context, Result};
-use hoistway_sim::decisions::{FileReport, Replayed, replay_files};
-use hoistway_sim::kernel_recording::{RecordingReport, for_each_record};
+use hoistway_conform::decisions::{FileReport, Replayed, replay_files};
+use hoistway_conform::kernel_recording::{RecordingReport, for_each_record};
 
 use crate::cli::ConformArgs;
 use crate::failure::{Exit, print_message};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hoistway_conform::kernel_recording::{Call, RecordingReport, replay_recording};
 use hoistway_core::Kind;
-use hoistway_sim::kernel_recording::{Call, RecordingReport, replay_recording};
 
 fn recordings() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/kernel");

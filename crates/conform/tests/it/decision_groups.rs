@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use hoistway_sim::decisions::{List, Scenario, compare, replay_file, replay_scenario, targets};
+use hoistway_conform::decisions::{List, Scenario, compare, replay_file, replay_scenario, targets};
 use serde_json::{Value, json};
 
 /// Two processes, a read each, served by noop one after the other.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use hoistway_sim::decisions::{
+use hoistway_conform::decisions::{
     Decision, DecisionError, FileReport, List, MergeKind, PlugEvent, Scenario, ScenarioError, compare, replay_file,
     replay_scenario,
 };

@@ -1,12 +1,12 @@
 //! Replays decision files and prints a line for each: identical scenarios of all. `-v` also prints
 //! where the others first differ and what happened before.
 //!
-//! `cargo run --release -p hoistway-sim --example conform -- [-v] FILE...`
+//! `cargo run --release -p hoistway-conform --example conform -- [-v] FILE...`
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use hoistway_sim::decisions::replay_file;
+use hoistway_conform::decisions::replay_file;
 
 fn main() -> ExitCode {
     let (flags, files): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|arg| arg == "-v");
