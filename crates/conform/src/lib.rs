@@ -4,6 +4,7 @@
 //! | command | function | answer |
 //! |---|---|---|
 //! | `hoistway conform` | [`decisions::replay_files`] | [`decisions::Conformance`] |
+//! | `hoistway conform --markdown` | [`markdown`] | a text |
 //! | `hoistway conform --print` | [`kernel_recording::for_each_record`] | [`kernel_recording::Record`] |
 //!
 //! [`decisions`] reads scenarios with the decisions of a kernel's scheduler, in JSON.
@@ -16,3 +17,6 @@
 
 pub mod decisions;
 pub mod kernel_recording;
+mod markdown;
+
+pub use markdown::markdown;

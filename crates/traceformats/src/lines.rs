@@ -46,7 +46,7 @@ impl Lines {
     ///
     /// # Errors
     /// Fails with the error of the operating system, or if a line exceeds [`LINE_BYTES_MAX`].
-    pub fn next(&mut self) -> Result<Option<Line<'_>>, ReadError> {
+    pub fn next_line(&mut self) -> Result<Option<Line<'_>>, ReadError> {
         let mut searched = 0;
         loop {
             let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
@@ -123,7 +123,7 @@ mod tests {
     fn all(text: &'static [u8]) -> Vec<String> {
         let mut lines = Lines::new(Stream { name: "a".into(), read: Box::new(Drops(text)) });
         let mut all = Vec::new();
-        while let Some(line) = lines.next().unwrap() {
+        while let Some(line) = lines.next_line().unwrap() {
             all.push(String::from_utf8_lossy(line.bytes).into_owned());
         }
         all
@@ -139,7 +139,7 @@ mod tests {
     fn a_line_of_zeros_without_end_is_an_error_after_64_kib() {
         let mut lines = Lines::new(Stream { name: "zeros".into(), read: Box::new(io::repeat(0)) });
         assert_eq!(
-            lines.next().unwrap_err().to_string(),
+            lines.next_line().unwrap_err().to_string(),
             "zeros:1: this line is longer than 64 KiB: no trace has such lines"
         );
     }

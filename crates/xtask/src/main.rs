@@ -58,7 +58,6 @@ mod proof;
 mod python;
 mod release;
 mod repository;
-mod rust_tokens;
 mod sections;
 mod server;
 mod simulation;

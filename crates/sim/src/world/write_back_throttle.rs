@@ -101,7 +101,7 @@ impl Depths {
                 _ => (1 + (more << shift), false),
             }
         };
-        let (normal, background) = if all <= 2 { (all, 1) } else { (all.div_ceil(2), (all + 3) / 4) };
+        let (normal, background) = if all <= 2 { (all, 1) } else { (all.div_ceil(2), all.div_ceil(4)) };
         Depths { all, normal, background, is_most }
     }
 }

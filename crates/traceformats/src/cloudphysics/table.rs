@@ -317,7 +317,7 @@ mod tests {
     fn bare_hexadecimal_commands_and_whole_seconds_are_recognised() {
         for titles in ["", "version,time,op,size,lbn\n", "#version,time,op,size,lbn\n"] {
             let line = |at: u64| {
-                let (time, op) = (5_633_898 + at / 10, if at % 2 == 0 { "28" } else { "2a" });
+                let (time, op) = (5_633_898 + at / 10, if at.is_multiple_of(2) { "28" } else { "2a" });
                 format!("1,{time},{op},512,{}\n", 8 * at)
             };
             let text: String = std::iter::once(titles.to_owned()).chain((0..100).map(line)).collect();

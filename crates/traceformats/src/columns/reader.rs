@@ -211,11 +211,11 @@ fn locate(spec: &ColumnSpec, text: &[u8], separator: Separator) -> Result<Locate
     Ok((columns, has_titles.then(|| line.to_owned())))
 }
 
+/// The separator, the field of each column, and the line of titles if there is one.
+type Layout = (Separator, Vec<(Role, usize)>, Option<Vec<u8>>);
+
 /// Returns the separator that gives most of the lines all columns and the most fields.
-fn detect_separator(
-    spec: &ColumnSpec,
-    text: &[u8],
-) -> Result<(Separator, Vec<(Role, usize)>, Option<Vec<u8>>), String> {
+fn detect_separator(spec: &ColumnSpec, text: &[u8]) -> Result<Layout, String> {
     let mut best = None;
     let mut failed = None;
     for separator in SEPARATORS {

@@ -126,7 +126,7 @@ impl<F: LineFormat> TextSource<F> {
 
     /// Reads one line. Returns false at the end.
     fn read_line(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
-        let Some(line) = self.lines.next()? else {
+        let Some(line) = self.lines.next_line()? else {
             return match self.skipped.end(self.records, &mut self.notices) {
                 Ok(()) => Ok(false),
                 Err((position, what)) => Err(self.bad(position, what)),

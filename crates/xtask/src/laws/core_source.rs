@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 
 use crate::repository::{self, File};
-use crate::rust_tokens::{self, Kind, Token};
+use hoistway_rusttokens::{self as rust_tokens, Kind, Token};
 
 /// Lists what breaks the laws of the core.
 pub fn violations() -> Result<Vec<String>> {

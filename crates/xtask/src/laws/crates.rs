@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("traceformats", &[]),
     ("units", &[]),
     ("capi", &["core"]),
-    ("conform", &["core", "custom"]),
+    ("conform", &["core", "custom", "units"]),
     ("fio", &["units"]),
     ("trace", &["columnar", "fio", "tracedat", "traceformats", "units", "workload"]),
     ("order", &["drive", "machine", "units"]),
@@ -110,12 +110,27 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("dist", &["clib", "console", "release", "vm"]),
     ("fresh", &["console", "vm"]),
     ("release", &["vm"]),
+    ("rusttokens", &[]),
     ("site", &["report"]),
     (
         "xtask",
         &[
-            "clib", "config", "control", "dist", "drive", "fidelity", "fio", "fiodiff", "fresh", "guest", "order",
-            "release", "report", "units", "vm",
+            "clib",
+            "config",
+            "control",
+            "dist",
+            "drive",
+            "fidelity",
+            "fio",
+            "fiodiff",
+            "fresh",
+            "guest",
+            "order",
+            "release",
+            "report",
+            "rusttokens",
+            "units",
+            "vm",
         ],
     ),
 ];
@@ -123,8 +138,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.
 const LINES_MAX: usize = 15_000;
 /// Crates that may be above [`LINES_MAX`], with the lines that they may have.
-const LARGE: &[(&str, usize)] =
-    &[("core", usize::MAX), ("cli", 15_300), ("drive", 17_000), ("sim", 18_500), ("xtask", 17_500)];
+const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("drive", 17_000), ("sim", 16_000), ("xtask", 17_500)];
 
 /// Lists the arrows and sizes that break the law.
 pub fn violations(packages: &[Package]) -> Vec<String> {

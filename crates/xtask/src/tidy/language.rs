@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::repository::File;
-use crate::rust_tokens::{Kind, comments, tokens};
+use hoistway_rusttokens::{Kind, comments, tokens};
 
 /// A line of a comment ends at this column at most.
 const COMMENT_COLUMNS_MAX: usize = 100;

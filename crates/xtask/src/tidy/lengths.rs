@@ -1,7 +1,7 @@
 //! Lengths of functions and files.
 
 use crate::repository::File;
-use crate::rust_tokens::{self, Token};
+use hoistway_rusttokens::{self as rust_tokens, Token};
 
 /// The longest body of a function, in lines between its braces.
 const FUNCTION_LINES_MAX: usize = 70;

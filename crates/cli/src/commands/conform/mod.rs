@@ -1,10 +1,9 @@
 //! `hoistway conform`: replays recorded decisions and recordings of the kernel module.
 
-mod markdown;
-
 use anyhow::{Context, Result};
 use hoistway_conform::decisions::{FileReport, Replayed, replay_files};
 use hoistway_conform::kernel_recording::{RecordingReport, for_each_record};
+use hoistway_conform::markdown;
 
 use crate::cli::ConformArgs;
 use crate::failure::{Exit, print_message};
@@ -33,7 +32,7 @@ pub fn run(args: &ConformArgs, out: &mut Out) -> Result<Exit> {
     if args.json {
         out.json(&conformance)?;
     } else if args.markdown {
-        markdown::print(&conformance, out)?;
+        markdown(&conformance).lines().try_for_each(|line| out.line(line))?;
     }
     Ok(match conformance {
         conformance if conformance.is_identical() => Exit::Success,

@@ -1,7 +1,7 @@
 //! What a file says of modules: the items that it defines, its imports, and the paths that its code
 //! names.
 
-use crate::rust_tokens::{Kind, Token, tokens, without_tests};
+use hoistway_rusttokens::{Kind, Token, tokens, without_tests};
 
 /// An import: `use PATH as NAME`.
 #[derive(Debug)]

@@ -1,23 +1,15 @@
-//! `hoistway conform --markdown`: the results as tables of a page.
+//! The results as tables of a page.
 
 use std::path::Path;
 
-use anyhow::Result;
-use hoistway_conform::decisions::{Conformance, FileReport, Target, targets};
-use hoistway_conform::kernel_recording::{Call, RecordingReport};
+use crate::decisions::{Conformance, FileReport, Target, targets};
+use crate::kernel_recording::{Call, RecordingReport};
 use hoistway_core::Kind;
 use hoistway_units::figures::grouped;
 
-use crate::output::Out;
-
-/// Prints the totals, a table by elevator, a table by file, the scenarios that differ, and the
+/// Returns the totals, a table by elevator, a table by file, the scenarios that differ, and the
 /// elevators without a recording. Recordings of the kernel module have a table of their own.
-pub fn print(conformance: &Conformance, out: &mut Out) -> Result<()> {
-    page(conformance).lines().try_for_each(|line| out.line(line))?;
-    Ok(())
-}
-
-fn page(conformance: &Conformance) -> String {
+pub fn markdown(conformance: &Conformance) -> String {
     let recordings = &conformance.recordings;
     match (conformance.files.is_empty(), recordings.is_empty()) {
         (true, false) => of_recordings(recordings),

@@ -1,9 +1,12 @@
 //! The tokens and the comments of a Rust file, as far as the checks need them. The contents of
 //! strings are left out.
 
+#![forbid(unsafe_code)]
+
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
+    /// The kind of the token.
     pub kind: Kind,
     /// The source text; empty for strings and characters.
     pub text: String,
