@@ -17,8 +17,8 @@
 //! # Where to change what
 //!
 //! - A new input format: a module with a `LineFormat` (text) or a [`Source`], a variant of
-//!   [`Format`], its detection in `open/detect.rs` and its reader in `open.rs`. Formats with a record
-//!   for each request, and what all readers share, are in the crate `traceformats`.
+//!   [`Format`], its detection in `open/detect.rs` and its reader in `open.rs`. Formats with a
+//!   record for each request, and what all readers share, are in the crate `traceformats`.
 //! - A new output format: a module with an [`EventWriter`], and a variant of [`OutputFormat`] in
 //!   `convert.rs`.
 //! - The rules by which events become requests: [`request`].

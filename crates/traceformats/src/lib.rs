@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  Stream ─▶ Lines ─▶ TextSource ─▶ LineFormat (one per format) ─▶ Request ─┐
-//!  Stream ─▶ records of fixed length ─────────────────────────────▶ Request ┴▶ RequestSorter ─▶ Batch
+//!  Stream ─▶ records of fixed length ───────────────────────────▶ Request ──┤
+//!                                                                RequestSorter ─▶ Batch
 //! ```
 //!
 //! A format whose lines are requests implements [`RequestFormat`](text::RequestFormat), any other

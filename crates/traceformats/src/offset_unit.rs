@@ -11,7 +11,7 @@ const SECTORS_MAX: u64 = 1 << 33;
 /// Unit of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffsetUnit {
-    /// Bytes.
+    /// Offsets count bytes.
     Bytes,
     /// Sectors, usually of 512 bytes.
     Sectors,

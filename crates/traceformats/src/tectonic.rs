@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_columns_tells_the_older_collection() {
+    fn the_number_of_columns_decides_the_collection() {
         let text = "# block_id io_offset\n310 262144 4325376 1572074461.57806 1 24 3 5\n\
                     310 0 0 1572074461.6 4 24 3 5\n\
                     311 0 4096 1633000000 4 3 5 77 2\n\

@@ -100,8 +100,8 @@ pub fn time_ns(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is no time: expected seconds such as 1.5, or a number with ns, us, ms or s"))
 }
 
-/// Parses a time in a unit and returns ns. Windows' ticks of 100 ns since 1601 become ns since 1970,
-/// if they are times after 1970.
+/// Parses a time in a unit and returns ns. Windows' ticks of 100 ns since 1601 become ns since
+/// 1970, if they are times after 1970.
 ///
 /// # Errors
 /// Fails if the field is no time.
