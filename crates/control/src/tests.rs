@@ -69,7 +69,7 @@ fn one_reply_has_all_readable_leaves_below_a_directory() {
     let target = &mut FakeTarget::new();
     let all = answer(target, "get -r");
     assert!(all.contains("= tenants/data%20base/weight: 300\n") && all.ends_with("\nok\n"), "{all}");
-    assert!(all.contains("= exports/%/description: two lines\n"), "{all}");
+    assert!(all.contains("= exports/%/description: two\\nlines\n"), "{all}");
     assert!(all.contains("= clients/0/comm: fio\\x1b[2J\n"), "{all}");
     // Every leaf of the table exists for each of its objects: 1 device, 2 exports, 2 tenants, 1
     // group, 2 clients.
