@@ -164,13 +164,13 @@ hoistway_complete:
 	cbnz	x9, .L1_12
 	ldp	x8, x9, [x0, #192]
 	mov	w19, w1
-	add	x21, x0, #128
-	lsr	x20, x1, #32
+	add	x20, x0, #128
+	lsr	x21, x1, #32
 	add	x10, x8, x19, lsl #6
 	cmp	x9, x19
-	csel	x10, x10, x21, hi
+	csel	x10, x10, x20, hi
 	ldr	w11, [x10, #48]
-	cmp	w11, w20
+	cmp	w11, w21
 	b.ne	.L1_29
 	ldrb	w11, [x10, #62]
 	cbz	w11, .L1_29
@@ -216,9 +216,9 @@ hoistway_complete:
 	add	x8, x8, x19, lsl #6
 	cmp	x9, x19
 	strb	wzr, [x0, #1126]
-	csel	x8, x8, x21, hi
+	csel	x8, x8, x20, hi
 	ldr	w9, [x8, #48]
-	cmp	w9, w20
+	cmp	w9, w21
 	b.ne	.L1_29
 	ldrb	w9, [x8, #62]
 	cmp	w9, #3
@@ -232,39 +232,41 @@ hoistway_complete:
 	b.ne	.L1_18
 	ldp	w13, w9, [x8, #40]
 	ldp	x10, x11, [x0, #384]
-	mov	x20, x0
+	mov	x21, x0
 	sub	x2, x29, #48
 	mov	x22, x1
-	add	x10, x10, x9, lsl #7
 	cmp	x11, x9
-	add	x9, x0, #256
 	ldp	x11, x12, [x8]
+	add	x9, x10, x9, lsl #7
+	add	x10, x0, #256
+	stp	x12, x11, [x29, #-40]
+	ldrh	w12, [x8, #56]
 	ldrb	w8, [x8, #61]
-	csel	x9, x10, x9, hi
+	csel	x9, x9, x10, hi
 	ldr	w9, [x9, #4]
-	sturb	w8, [x29, #-16]
+	sturb	w8, [x29, #-14]
 	ldr	x8, [x0, #800]
 	add	x0, x0, #920
-	stp	x12, x11, [x29, #-40]
+	sturh	w12, [x29, #-16]
 	stp	w9, w13, [x29, #-24]
 	mov	w9, #12
 	mov	x1, x8
 	stur	w9, [x29, #-48]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	x1, x22
-	mov	x0, x20
+	mov	x0, x21
 .L1_18:
-	mov	x20, x0
+	mov	x21, x0
 	add	x0, x0, #128
 	add	x2, sp, #40
 	bl	hw_queue_RequestQueue_finish_calls_hoistway_complete_closure_0_closure_0
-	ldr	w22, [x20, #1152]
-	mov	x8, x20
+	ldr	w22, [x21, #1152]
+	mov	x8, x21
 	cmn	w22, #1
 	b.eq	.L1_26
-	add	x0, x20, #1152
+	add	x0, x21, #1152
 	bl	hw_queue_barrier_Sequence_stage
-	mov	x8, x20
+	mov	x8, x21
 	tst	w0, #0xff
 	b.ne	.L1_26
 	ldr	w9, [x8, #1100]
@@ -280,12 +282,12 @@ hoistway_complete:
 	mov	w9, w9
 	add	x12, x10, x9, lsl #6
 	cmp	x11, x9
-	csel	x9, x12, x21, hi
+	csel	x9, x12, x20, hi
 	ldrh	w9, [x9, #58]
 	tbnz	w9, #6, .L1_25
 	add	x10, x10, x22, lsl #6
 	cmp	x11, x22
-	csel	x10, x10, x21, hi
+	csel	x10, x10, x20, hi
 	ldrh	w10, [x10, #58]
 	eor	w9, w10, w9
 	tbz	w9, #4, .L1_26
@@ -322,7 +324,7 @@ hoistway_complete:
 	b.ne	.L1_33
 	ldr	w9, [x8, #4032]
 	ldr	w10, [x8, #4056]
-	add	x0, x20, #920
+	add	x0, x21, #920
 	ldr	w11, [x8, #1100]
 	ldr	x1, [x8, #800]
 	sub	x2, x29, #48
@@ -333,7 +335,7 @@ hoistway_complete:
 	csel	w9, wzr, w9, lo
 	stp	w10, w9, [x29, #-48]
 	bl	hw_events_EventRing_as_event_Sink_record
-	mov	x8, x20
+	mov	x8, x21
 	mov	x9, x19
 .L1_33:
 	ldr	w10, [x8, #704]
@@ -474,14 +476,14 @@ hoistway_complete:
 	and	w10, w11, w10
 	b	.L1_84
 .L1_78:
-	add	x0, x20, #1192
+	add	x0, x21, #1192
 	bl	hw_bandwidth_Bandwidth_cfq_v3_CfqV3_is_empty
 	b	.L1_80
 .L1_79:
-	add	x0, x20, #1184
+	add	x0, x21, #1184
 	bl	hw_bandwidth_Bandwidth_inner_is_empty
 .L1_80:
-	mov	x8, x20
+	mov	x8, x21
 	mov	x9, x19
 	tbz	w0, #0, .L1_85
 	b	.L1_86
@@ -5084,17 +5086,17 @@ hoistway_queue_size:
 	.type	hoistway_record_growth, @function
 hoistway_record_growth:
 	hint	#34
-	mov	w9, #1
+	mov	w8, #1
 	cbz	x0, .L39_3
-	and	x8, x0, #0x3f
-	cbnz	x8, .L39_3
+	and	x9, x0, #0x3f
+	cbnz	x9, .L39_3
 	mov	x9, #28520
 	ldr	x8, [x0]
 	movk	x9, #29545, lsl #16
 	movk	x9, #30580, lsl #32
 	movk	x9, #31073, lsl #48
 	cmp	x8, x9
-	cset	w9, ne
+	cset	w8, ne
 .L39_3:
 	sub	sp, sp, #128
 	tst	x3, #0x7
@@ -5107,24 +5109,24 @@ hoistway_record_growth:
 	stp	x22, x21, [sp, #96]
 	stp	x20, x19, [sp, #112]
 	b.ne	.L39_5
-	mov	x8, #-4294967295
-	tbz	w9, #0, .L39_6
+	mov	x9, #-4294967295
+	tbz	w8, #0, .L39_6
 	b	.L39_11
 .L39_5:
 	ldr	x20, [x3]
 	ldr	w21, [x3, #8]
-	mov	x8, #-4294967295
-	tbnz	w9, #0, .L39_11
+	mov	x9, #-4294967295
+	tbnz	w8, #0, .L39_11
 .L39_6:
-	mov	x9, #-65280
+	mov	x8, #-65280
 	cmp	w2, #1
 	mov	x11, #-4294967296
-	movk	x9, #0, lsl #16
-	csel	x9, x9, x8, eq
+	movk	x8, #0, lsl #16
+	csel	x8, x8, x9, eq
 	cmp	w2, #0
-	csel	x22, x11, x9, eq
-	orr	w9, w10, w22
-	tbnz	w9, #0, .L39_11
+	csel	x22, x11, x8, eq
+	orr	w8, w10, w22
+	tbnz	w8, #0, .L39_11
 	ldr	x8, [x0, #800]
 	ldr	x9, [x0, #824]
 	lsr	x19, x1, #32
@@ -5140,63 +5142,64 @@ hoistway_record_growth:
 	strb	wzr, [x0, #1126]
 	add	x8, x8, x24, lsl #6
 	cmp	x10, x24
-	csel	x9, x8, x23, hi
-	ldr	w8, [x9, #48]
-	cmp	w8, w19
+	csel	x8, x8, x23, hi
+	ldr	w9, [x8, #48]
+	cmp	w9, w19
 	b.ne	.L39_10
-	ldrh	w11, [x9, #58]
+	ldrh	w11, [x8, #58]
 	tbnz	w11, #8, .L39_12
 .L39_10:
-	mov	x8, #-17179869183
+	mov	x9, #-17179869183
 .L39_11:
-	lsr	x9, x8, #32
-	ubfx	w10, w8, #8, #1
-	tst	w8, #0x1
+	lsr	x8, x9, #32
+	ubfx	w10, w9, #8, #1
+	tst	w9, #0x1
 	ldp	x20, x19, [sp, #112]
 	ldr	x25, [sp, #64]
 	ldp	x22, x21, [sp, #96]
-	csel	w0, w9, w10, ne
+	csel	w0, w8, w10, ne
 	ldp	x24, x23, [sp, #80]
 	ldp	x29, x30, [sp, #48]
 	add	sp, sp, #128
 	ret
 .L39_12:
 	cmn	w1, #1
-	mov	x8, #-17179869183
+	mov	x9, #-17179869183
 	b.eq	.L39_11
 	tbnz	w11, #0, .L39_11
-	ldrb	w11, [x9, #62]
+	ldrb	w11, [x8, #62]
 	cmp	w11, #1
 	b.ne	.L39_11
-	mov	x8, #-281474976710655
-	movk	x8, #65531, lsl #32
+	mov	x9, #-281474976710655
+	movk	x9, #65531, lsl #32
 	cbz	w21, .L39_11
 	mov	w11, w21
 	mvn	x12, x20
 	cmp	x12, x11
 	b.lo	.L39_11
-	ldrb	w8, [x0, #952]
-	cmp	w8, #1
+	ldrb	w9, [x0, #952]
+	cmp	w9, #1
 	b.ne	.L39_22
-	ldp	w11, w8, [x9, #40]
+	ldp	w11, w9, [x8, #40]
 	ldp	x10, x12, [x0, #384]
 	add	x13, x0, #256
 	mov	x19, x1
-	add	x10, x10, x8, lsl #7
-	cmp	x12, x8
-	ldr	x8, [x9, #8]
+	add	x10, x10, x9, lsl #7
+	cmp	x12, x9
+	ldr	x9, [x8, #8]
 	csel	x10, x10, x13, hi
+	ldrh	w13, [x8, #56]
 	ldr	w12, [x10, #4]
-	ldrb	w10, [x9, #61]
+	ldrb	w10, [x8, #61]
 	tbz	w22, #8, .L39_20
-	mov	w9, #4
-	mov	x13, x20
+	mov	w8, #4
+	mov	x14, x20
 	b	.L39_21
 .L39_20:
-	ldr	x9, [x9]
-	adds	x9, x9, x11
-	csinv	x13, x9, xzr, lo
-	mov	w9, #3
+	ldr	x8, [x8]
+	adds	x8, x8, x11
+	csinv	x14, x8, xzr, lo
+	mov	w8, #3
 .L39_21:
 	subs	w11, w21, w11
 	ldr	x1, [x0, #800]
@@ -5204,11 +5207,12 @@ hoistway_record_growth:
 	csel	w11, wzr, w11, lo
 	add	x0, x0, #920
 	mov	x2, sp
-	stp	x8, x13, [sp, #16]
+	stp	x9, x14, [sp, #16]
 	stp	w12, w11, [sp, #32]
-	strb	w10, [sp, #40]
-	str	x8, [sp, #8]
-	str	w9, [sp]
+	strh	w13, [sp, #40]
+	strb	w10, [sp, #42]
+	str	x9, [sp, #8]
+	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 	ldr	x10, [x25, #200]
 	mov	x0, x25
@@ -5230,7 +5234,7 @@ hoistway_record_growth:
 	bl	hw_registry_AnyElevator_merged
 	ldrb	w8, [x20, #1126]
 	strb	wzr, [x20, #1126]
-	lsl	x8, x8, #8
+	lsl	x9, x8, #8
 	b	.L39_11
 .L39_25:
 	mov	x24, x0
@@ -5379,25 +5383,27 @@ hoistway_record_join:
 	add	x10, x10, x23, lsl #6
 	cmp	x9, x23
 	ldr	x8, [x8, #8]
-	ldp	x11, x12, [x0, #384]
+	ldp	x13, x14, [x0, #384]
 	ldr	x1, [x0, #800]
 	csel	x9, x10, x20, hi
 	str	x8, [sp, #24]
 	mov	w8, #5
-	ldp	x14, x13, [x9]
-	ldrb	w15, [x9, #61]
-	ldp	w9, w10, [x9, #40]
+	ldp	x10, x11, [x9]
+	ldrh	w15, [x9, #56]
 	mov	x25, x0
 	mov	x26, x2
 	add	x2, sp, #16
-	stp	x13, x14, [sp, #32]
-	add	x11, x11, x10, lsl #7
-	cmp	x12, x10
-	add	x10, x0, #256
-	add	x0, x0, #920
-	strb	w15, [sp, #56]
-	csel	x10, x11, x10, hi
+	strh	w15, [sp, #56]
+	stp	x11, x10, [sp, #32]
+	ldrb	w10, [x9, #61]
+	ldp	w9, w12, [x9, #40]
+	strb	w10, [sp, #58]
 	str	w8, [sp, #16]
+	add	x13, x13, x12, lsl #7
+	cmp	x14, x12
+	add	x12, x0, #256
+	add	x0, x0, #920
+	csel	x10, x13, x12, hi
 	ldr	w10, [x10, #4]
 	stp	w10, w9, [sp, #48]
 	bl	hw_events_EventRing_as_event_Sink_record
@@ -5697,26 +5703,29 @@ hoistway_record_join_at_insert:
 	b.ne	.L41_40
 	ldp	x10, x11, [x8, #192]
 	add	x0, x24, #920
-	ldp	x12, x13, [x8, #384]
+	ldp	x13, x14, [x8, #384]
 	add	x2, sp, #48
 	ldr	x1, [x8, #800]
-	str	x27, [sp, #56]
 	add	x10, x10, x9, lsl #6
 	cmp	x11, x9
 	csel	x10, x10, x23, hi
-	ldp	w16, w11, [x10, #40]
+	ldr	x12, [x10]
 	ldrb	w15, [x10, #61]
-	ldp	x14, x10, [x10]
-	add	x12, x12, x11, lsl #7
-	cmp	x13, x11
-	strb	w15, [sp, #88]
-	stp	x10, x14, [sp, #64]
+	ldrh	w16, [x10, #56]
+	str	x12, [sp, #72]
+	ldp	w12, w11, [x10, #40]
+	ldr	x10, [x10, #8]
+	strh	w16, [sp, #88]
+	strb	w15, [sp, #90]
+	add	x13, x13, x11, lsl #7
+	cmp	x14, x11
+	stp	x27, x10, [sp, #56]
 	mov	w10, #5
-	csel	x11, x12, x25, hi
+	csel	x11, x13, x25, hi
 	str	w10, [sp, #48]
 	mov	x25, x9
 	ldr	w11, [x11, #4]
-	stp	w11, w16, [sp, #80]
+	stp	w11, w12, [sp, #80]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	x9, x25
 	mov	x8, x24
@@ -6037,18 +6046,20 @@ hoistway_requeue:
 	mov	x20, x0
 	ldr	x1, [x0, #800]
 	mov	x2, sp
-	add	x9, x9, x8, lsl #7
 	cmp	x11, x8
-	add	x8, x0, #256
+	add	x8, x9, x8, lsl #7
+	add	x9, x0, #256
 	ldp	x11, x12, [x10]
-	ldrb	w10, [x10, #61]
-	csel	x8, x9, x8, hi
 	add	x0, x0, #920
+	csel	x8, x8, x9, hi
 	ldr	w8, [x8, #4]
-	strb	w10, [sp, #32]
 	stp	x12, x11, [sp, #8]
+	ldrh	w12, [x10, #56]
+	ldrb	w10, [x10, #61]
 	stp	w8, w13, [sp, #24]
 	mov	w8, #11
+	strh	w12, [sp, #32]
+	strb	w10, [sp, #34]
 	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 	ldp	x8, x9, [x20, #192]
@@ -23947,7 +23958,8 @@ hw_calls_submit:
 	sub	x2, x29, #48
 	stp	x12, x9, [x29, #-40]
 	stp	w11, w8, [x29, #-24]
-	sturb	w10, [x29, #-16]
+	sturh	w19, [x29, #-16]
+	sturb	w10, [x29, #-14]
 	stur	wzr, [x29, #-48]
 	bl	hw_events_EventRing_as_event_Sink_record
 	mov	x0, x21
@@ -63526,7 +63538,7 @@ hw_events_EventRing_as_event_Sink_record:
 	ldp	x11, x10, [x2, #8]
 	mov	x12, xzr
 	ldp	w8, w13, [x2, #24]
-	ldrb	w9, [x2, #32]
+	ldrb	w9, [x2, #34]
 	mov	w14, #11
 	b	.L355_73
 .L355_9:
@@ -63536,7 +63548,7 @@ hw_events_EventRing_as_event_Sink_record:
 	ldp	x11, x10, [x2, #8]
 	mov	x12, xzr
 	ldp	w8, w13, [x2, #24]
-	ldrb	w9, [x2, #32]
+	ldrb	w9, [x2, #34]
 	mov	w14, #2
 	b	.L355_73
 .L355_12:
@@ -63564,14 +63576,14 @@ hw_events_EventRing_as_event_Sink_record:
 	ldp	x11, x10, [x2, #8]
 	mov	x12, xzr
 	ldp	w8, w13, [x2, #24]
-	ldrb	w9, [x2, #32]
+	ldrb	w9, [x2, #34]
 	mov	w14, #13
 	b	.L355_73
 .L355_19:
 	ldp	x11, x10, [x2, #8]
 	mov	x12, xzr
 	ldp	w8, w13, [x2, #24]
-	ldrb	w9, [x2, #32]
+	ldrb	w9, [x2, #34]
 	mov	w14, #1
 	b	.L355_73
 .L355_20:
@@ -63587,7 +63599,7 @@ hw_events_EventRing_as_event_Sink_record:
 	ldp	x11, x10, [x2, #8]
 	mov	x12, xzr
 	ldp	w8, w13, [x2, #24]
-	ldrb	w9, [x2, #32]
+	ldrb	w9, [x2, #34]
 	mov	w14, #3
 	b	.L355_73
 .L355_22:
@@ -63604,21 +63616,21 @@ hw_events_EventRing_as_event_Sink_record:
 	mov	w14, #5
 .L355_24:
 	ldp	w8, w13, [x2, #32]
-	ldrb	w9, [x2, #40]
+	ldrb	w9, [x2, #42]
 	ldr	x12, [x2, #8]
 	b	.L355_73
 .L355_25:
 	ldp	x11, x10, [x2, #8]
 	mov	x12, xzr
 	ldp	w8, w13, [x2, #24]
-	ldrb	w9, [x2, #32]
+	ldrb	w9, [x2, #34]
 	mov	w14, #12
 	b	.L355_73
 .L355_26:
 	ldp	x11, x10, [x2, #8]
 	mov	x12, xzr
 	ldp	w8, w13, [x2, #24]
-	ldrb	w9, [x2, #32]
+	ldrb	w9, [x2, #34]
 	mov	w14, #7
 	b	.L355_73
 .L355_27:
@@ -81702,51 +81714,53 @@ hw_queue_RequestQueue_is_empty:
 	.type	hw_queue_RequestQueue_join, @function
 hw_queue_RequestQueue_join:
 	sub	sp, sp, #160
-	ldp	x8, x9, [x0, #64]
+	ldp	x9, x10, [x0, #64]
 	stp	x24, x23, [sp, #112]
 	mov	w23, w1
 	ldrb	w11, [x0, #824]
 	mov	w24, w2
 	stp	x22, x21, [sp, #128]
 	mov	x21, x0
-	add	x10, x8, x23, lsl #6
-	cmp	x9, x23
+	add	x8, x9, x23, lsl #6
+	cmp	x10, x23
 	stp	x20, x19, [sp, #144]
 	mov	w20, w2
 	mov	w19, w1
 	stp	x29, x30, [sp, #64]
-	csel	x10, x10, x0, hi
+	csel	x8, x8, x0, hi
 	stp	x28, x27, [sp, #80]
 	add	x29, sp, #64
 	stp	x26, x25, [sp, #96]
 	tbz	w11, #0, .L428_2
-	add	x8, x8, x24, lsl #6
-	cmp	x9, x24
-	ldr	x10, [x10, #8]
-	ldp	x11, x12, [x21, #256]
+	add	x9, x9, x24, lsl #6
+	cmp	x10, x24
+	ldr	x8, [x8, #8]
+	ldp	x13, x14, [x21, #256]
 	ldr	x1, [x21, #672]
-	csel	x8, x8, x21, hi
+	csel	x9, x9, x21, hi
+	str	x8, [sp, #24]
+	mov	w8, #5
+	ldp	x10, x11, [x9]
+	ldrh	w15, [x9, #56]
 	add	x0, x21, #792
 	add	x2, sp, #16
-	ldp	x14, x13, [x8]
-	ldrb	w15, [x8, #61]
-	ldp	w8, w9, [x8, #40]
-	strb	w15, [sp, #56]
-	stp	x13, x14, [sp, #32]
-	add	x11, x11, x9, lsl #7
-	cmp	x12, x9
-	add	x9, x21, #128
-	str	x10, [sp, #24]
-	csel	x9, x11, x9, hi
-	ldr	w9, [x9, #4]
-	stp	w9, w8, [sp, #48]
-	mov	w9, #5
-	str	w9, [sp, #16]
+	str	w8, [sp, #16]
+	strh	w15, [sp, #56]
+	stp	x11, x10, [sp, #32]
+	ldrb	w10, [x9, #61]
+	ldp	w9, w12, [x9, #40]
+	strb	w10, [sp, #58]
+	add	x13, x13, x12, lsl #7
+	cmp	x14, x12
+	add	x12, x21, #128
+	csel	x10, x13, x12, hi
+	ldr	w10, [x10, #4]
+	stp	w10, w9, [sp, #48]
 	bl	hw_events_EventRing_as_event_Sink_record
-	ldp	x8, x9, [x21, #64]
+	ldp	x9, x10, [x21, #64]
 .L428_2:
-	add	x8, x8, x24, lsl #6
-	cmp	x9, x24
+	add	x8, x9, x24, lsl #6
+	cmp	x10, x24
 	ldr	w27, [x21, #3960]
 	csel	x8, x8, x21, hi
 	cmn	w27, #1
@@ -82153,20 +82167,22 @@ hw_queue_RequestQueue_make_request:
 	tbnz	w0, #0, .L430_36
 	ldrb	w8, [x20, #824]
 	tbz	w8, #0, .L430_10
-	ldp	x8, x9, [x20, #256]
-	add	x11, x20, #128
-	ldr	x10, [x23]
-	ldrb	w24, [x23, #30]
+	ldp	x8, x10, [x20, #256]
+	add	x13, x20, #128
+	ldr	x9, [x23]
+	ldr	x11, [x23, #16]
 	add	x0, x20, #792
-	ldr	x1, [x20, #672]
+	ldrh	w12, [x23, #28]
+	ldrb	w24, [x23, #30]
 	add	x2, sp, #32
 	add	x8, x8, x22, lsl #7
-	cmp	x9, x22
-	ldr	x9, [x23, #16]
-	strb	w24, [sp, #64]
-	csel	x8, x8, x11, hi
-	stp	x10, x9, [sp, #40]
+	cmp	x10, x22
+	stp	x9, x11, [sp, #40]
 	ldr	w9, [x23, #24]
+	ldr	x1, [x20, #672]
+	strh	w12, [sp, #64]
+	csel	x8, x8, x13, hi
+	strb	w24, [sp, #66]
 	ldr	w8, [x8, #4]
 	stp	w8, w9, [sp, #56]
 	mov	w8, #2
@@ -82375,23 +82391,25 @@ hw_queue_RequestQueue_make_request:
 	b.ne	.L430_40
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
-	ldp	x10, x11, [x20, #256]
-	add	x2, sp, #32
 	ldr	x1, [x20, #672]
+	add	x2, sp, #32
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
+	ldp	x9, x10, [x20, #256]
 	csel	x8, x8, x20, hi
-	ldp	w13, w9, [x8, #40]
-	add	x10, x10, x9, lsl #7
-	cmp	x11, x9
-	add	x9, x20, #128
-	ldp	x11, x12, [x8]
+	ldp	w13, w11, [x8, #40]
+	cmp	x10, x11
+	ldp	x10, x12, [x8]
+	add	x9, x9, x11, lsl #7
+	add	x11, x20, #128
+	stp	x12, x10, [sp, #40]
+	ldrh	w12, [x8, #56]
 	ldrb	w8, [x8, #61]
-	csel	x9, x10, x9, hi
+	csel	x9, x9, x11, hi
 	ldr	w9, [x9, #4]
-	strb	w8, [sp, #64]
+	strb	w8, [sp, #66]
 	mov	w8, #1
-	stp	x12, x11, [sp, #40]
+	strh	w12, [sp, #64]
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
@@ -82497,23 +82515,25 @@ hw_queue_RequestQueue_make_request:
 	b.ne	.L430_62
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
-	ldp	x10, x11, [x20, #256]
-	add	x2, sp, #32
 	ldr	x1, [x20, #672]
+	add	x2, sp, #32
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
+	ldp	x9, x10, [x20, #256]
 	csel	x8, x8, x20, hi
-	ldp	w13, w9, [x8, #40]
-	add	x10, x10, x9, lsl #7
-	cmp	x11, x9
-	add	x9, x20, #128
-	ldp	x11, x12, [x8]
+	ldp	w13, w11, [x8, #40]
+	cmp	x10, x11
+	ldp	x10, x12, [x8]
+	add	x9, x9, x11, lsl #7
+	add	x11, x20, #128
+	stp	x12, x10, [sp, #40]
+	ldrh	w12, [x8, #56]
 	ldrb	w8, [x8, #61]
-	csel	x9, x10, x9, hi
+	csel	x9, x9, x11, hi
 	ldr	w9, [x9, #4]
-	strb	w8, [sp, #64]
+	strb	w8, [sp, #66]
 	mov	w8, #6
-	stp	x12, x11, [sp, #40]
+	strh	w12, [sp, #64]
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
@@ -82750,23 +82770,25 @@ hw_queue_RequestQueue_make_request:
 	b.ne	.L430_108
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
-	ldp	x10, x11, [x20, #256]
-	add	x2, sp, #32
 	ldr	x1, [x20, #672]
+	add	x2, sp, #32
 	add	x8, x8, x23, lsl #6
 	cmp	x9, x23
+	ldp	x9, x10, [x20, #256]
 	csel	x8, x8, x20, hi
-	ldp	w13, w9, [x8, #40]
-	add	x10, x10, x9, lsl #7
-	cmp	x11, x9
-	add	x9, x20, #128
-	ldp	x11, x12, [x8]
+	ldp	w13, w11, [x8, #40]
+	cmp	x10, x11
+	ldp	x10, x12, [x8]
+	add	x9, x9, x11, lsl #7
+	add	x11, x20, #128
+	stp	x12, x10, [sp, #40]
+	ldrh	w12, [x8, #56]
 	ldrb	w8, [x8, #61]
-	csel	x9, x10, x9, hi
+	csel	x9, x9, x11, hi
 	ldr	w9, [x9, #4]
-	strb	w8, [sp, #64]
+	strb	w8, [sp, #66]
 	mov	w8, #6
-	stp	x12, x11, [sp, #40]
+	strh	w12, [sp, #64]
 	stp	w9, w13, [sp, #56]
 	str	w8, [sp, #32]
 	bl	hw_events_EventRing_as_event_Sink_record
@@ -83166,26 +83188,28 @@ hw_queue_RequestQueue_merge_back:
 	str	x25, [sp, #64]
 	add	x29, sp, #48
 	b.ne	.L431_2
-	ldp	x10, x11, [x20, #256]
-	add	x0, x20, #792
+	ldp	x10, x13, [x20, #256]
+	add	x15, x20, #128
 	ldr	w9, [x21, #8]
 	ldr	x8, [x8, #8]
-	mov	x2, sp
-	ldr	x12, [x21, #16]
-	ldr	x1, [x20, #672]
-	add	x10, x10, x9, lsl #7
-	cmp	x11, x9
-	add	x9, x20, #128
+	add	x0, x20, #792
 	ldrb	w11, [x21, #30]
+	ldr	x12, [x21, #16]
+	mov	x2, sp
+	add	x10, x10, x9, lsl #7
+	cmp	x13, x9
+	ldrh	w14, [x21, #28]
+	ldr	x1, [x20, #672]
 	str	x8, [sp, #8]
 	mov	w8, #3
-	csel	x9, x10, x9, hi
+	csel	x9, x10, x15, hi
 	ldr	w10, [x21, #24]
 	stp	x24, x12, [sp, #16]
 	ldr	w9, [x9, #4]
-	strb	w11, [sp, #40]
-	str	w8, [sp]
+	strh	w14, [sp, #40]
+	strb	w11, [sp, #42]
 	stp	w9, w10, [sp, #32]
+	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 .L431_2:
 	ldr	w23, [x20, #3960]
@@ -83313,26 +83337,28 @@ hw_queue_RequestQueue_merge_front:
 	str	x25, [sp, #64]
 	add	x29, sp, #48
 	b.ne	.L432_2
-	ldp	x10, x11, [x20, #256]
-	add	x0, x20, #792
+	ldp	x10, x13, [x20, #256]
+	add	x15, x20, #128
 	ldr	w9, [x21, #8]
 	ldr	x8, [x8, #8]
-	mov	x2, sp
-	ldr	x12, [x21, #16]
-	ldr	x1, [x20, #672]
-	add	x10, x10, x9, lsl #7
-	cmp	x11, x9
-	add	x9, x20, #128
+	add	x0, x20, #792
 	ldrb	w11, [x21, #30]
+	ldr	x12, [x21, #16]
+	mov	x2, sp
+	add	x10, x10, x9, lsl #7
+	cmp	x13, x9
+	ldrh	w14, [x21, #28]
+	ldr	x1, [x20, #672]
 	str	x8, [sp, #8]
 	mov	w8, #4
-	csel	x9, x10, x9, hi
+	csel	x9, x10, x15, hi
 	ldr	w10, [x21, #24]
 	stp	x24, x12, [sp, #16]
 	ldr	w9, [x9, #4]
-	strb	w11, [sp, #40]
-	str	w8, [sp]
+	strh	w14, [sp, #40]
+	strb	w11, [sp, #42]
 	stp	w9, w10, [sp, #32]
+	str	w8, [sp]
 	bl	hw_events_EventRing_as_event_Sink_record
 .L432_2:
 	ldr	w22, [x20, #3960]
@@ -84433,23 +84459,25 @@ hw_queue_RequestQueue_next:
 	b.ne	.L433_217
 	ldp	x8, x9, [x20, #64]
 	add	x0, x20, #792
-	ldp	x10, x11, [x20, #256]
-	add	x2, sp, #48
 	ldr	x1, [x20, #672]
+	add	x2, sp, #48
 	add	x8, x8, x19, lsl #6
 	cmp	x9, x19
+	ldp	x9, x10, [x20, #256]
 	csel	x8, x8, x20, hi
-	ldp	w13, w9, [x8, #40]
-	add	x10, x10, x9, lsl #7
-	cmp	x11, x9
-	add	x9, x20, #128
-	ldp	x11, x12, [x8]
+	ldp	w13, w11, [x8, #40]
+	cmp	x10, x11
+	ldp	x10, x12, [x8]
+	add	x9, x9, x11, lsl #7
+	add	x11, x20, #128
+	stp	x12, x10, [sp, #56]
+	ldrh	w12, [x8, #56]
 	ldrb	w8, [x8, #61]
-	csel	x9, x10, x9, hi
+	csel	x9, x9, x11, hi
 	ldr	w9, [x9, #4]
-	strb	w8, [sp, #80]
+	strb	w8, [sp, #82]
 	mov	w8, #10
-	stp	x12, x11, [sp, #56]
+	strh	w12, [sp, #80]
 	stp	w9, w13, [sp, #72]
 	str	w8, [sp, #48]
 	bl	hw_events_EventRing_as_event_Sink_record

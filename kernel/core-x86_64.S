@@ -249,23 +249,25 @@ hoistway_complete:
 	movq	%rdi, %r12
 	cmpb	$1, 952(%rdi)
 	jne	.L1_14
-	movl	44(%rcx), %eax
-	movq	%rax, %rdx
-	shlq	$7, %rdx
-	addq	384(%r12), %rdx
-	cmpq	%rax, 392(%r12)
-	leaq	256(%r12), %rax
-	cmovaq	%rdx, %rax
-	movq	(%rcx), %rdx
-	movq	8(%rcx), %r8
-	movl	4(%rax), %eax
-	movzbl	61(%rcx), %r9d
-	movl	40(%rcx), %ecx
-	movq	%r8, -120(%rbp)
-	movq	%rdx, -112(%rbp)
-	movl	%eax, -104(%rbp)
-	movl	%ecx, -100(%rbp)
-	movb	%r9b, -96(%rbp)
+	movq	(%rcx), %rax
+	movq	8(%rcx), %rdx
+	movl	44(%rcx), %edi
+	movq	%rdi, %r8
+	shlq	$7, %r8
+	addq	384(%r12), %r8
+	cmpq	%rdi, 392(%r12)
+	leaq	256(%r12), %rdi
+	cmovaq	%r8, %rdi
+	movl	4(%rdi), %edi
+	movzbl	61(%rcx), %r8d
+	movl	40(%rcx), %r10d
+	movzwl	56(%rcx), %ecx
+	movq	%rdx, -120(%rbp)
+	movq	%rax, -112(%rbp)
+	movl	%edi, -104(%rbp)
+	movl	%r10d, -100(%rbp)
+	movw	%cx, -96(%rbp)
+	movb	%r8b, -94(%rbp)
 	movl	$12, -128(%rbp)
 	movq	800(%r12), %rax
 	leaq	-128(%rbp), %rdx
@@ -5340,7 +5342,7 @@ hoistway_record_growth:
 	pushq	%r13
 	pushq	%r12
 	pushq	%rbx
-	subq	$72, %rsp
+	subq	$88, %rsp
 	testq	%rcx, %rcx
 	sete	%al
 	testb	$7, %cl
@@ -5397,7 +5399,7 @@ hoistway_record_growth:
 	andl	$1, %eax
 	testb	$1, %cl
 	cmovnel	%edx, %eax
-	addq	$72, %rsp
+	addq	$88, %rsp
 	popq	%rbx
 	popq	%r12
 	popq	%r13
@@ -5422,46 +5424,50 @@ hoistway_record_growth:
 	orb	%al, %r8b
 	jne	.L39_15
 	cmpb	$1, 952(%rdi)
-	movq	%rsi, -64(%rbp)
+	movq	%rsi, -72(%rbp)
 	jne	.L39_20
 	movq	%r10, -56(%rbp)
-	movl	44(%rcx), %eax
-	movq	%rax, %rdx
-	shlq	$7, %rdx
-	addq	384(%rdi), %rdx
-	cmpq	%rax, 392(%rdi)
-	leaq	256(%rdi), %rsi
-	cmovaq	%rdx, %rsi
 	leaq	920(%rdi), %rax
+	movq	%rax, -64(%rbp)
+	movl	44(%rcx), %edx
+	movq	%rdx, %rsi
+	shlq	$7, %rsi
+	addq	384(%rdi), %rsi
+	cmpq	%rdx, 392(%rdi)
+	leaq	256(%rdi), %r8
+	cmovaq	%rsi, %r8
 	movq	8(%rcx), %rdx
-	movl	4(%rsi), %r8d
+	movl	4(%r8), %r8d
 	movzbl	61(%rcx), %esi
-	movl	40(%rcx), %r9d
+	movzwl	56(%rcx), %r9d
+	movq	%r11, %r12
+	movl	40(%rcx), %r11d
 	movl	$4, %r10d
-	movq	%r11, -48(%rbp)
+	movq	%r12, -48(%rbp)
 	testl	$256, %ebx
 	jne	.L39_19
 	movq	(%rcx), %rcx
-	addq	%r9, %rcx
-	movq	$-1, %r11
-	cmovaeq	%rcx, %r11
+	addq	%r11, %rcx
+	movq	$-1, %r12
+	cmovaeq	%rcx, %r12
 	movl	$3, %r10d
 .L39_19:
 	xorl	%ecx, %ecx
-	movl	%r13d, %r12d
-	subl	%r9d, %r12d
-	cmovbl	%ecx, %r12d
-	movq	%rdx, -96(%rbp)
-	movq	%r11, -88(%rbp)
-	movl	%r8d, -80(%rbp)
-	movl	%r12d, -76(%rbp)
-	movb	%sil, -72(%rbp)
+	movl	%r13d, %eax
+	subl	%r11d, %eax
+	cmovbl	%ecx, %eax
 	movq	%rdx, -104(%rbp)
-	movl	%r10d, -112(%rbp)
+	movq	%r12, -96(%rbp)
+	movl	%r8d, -88(%rbp)
+	movl	%eax, -84(%rbp)
+	movw	%r9w, -80(%rbp)
+	movb	%sil, -78(%rbp)
+	movq	%rdx, -112(%rbp)
+	movl	%r10d, -120(%rbp)
 	movq	800(%rdi), %rsi
-	leaq	-112(%rbp), %rdx
+	leaq	-120(%rbp), %rdx
 	movq	%rdi, %r12
-	movq	%rax, %rdi
+	movq	-64(%rbp), %rdi
 	callq	hw_events_EventRing_as_event_Sink_record
 	movq	%r12, %rdi
 	movq	200(%r12), %rdx
@@ -5480,7 +5486,7 @@ hoistway_record_growth:
 	movq	%rdi, %r14
 	movq	%rax, %rdi
 	movq	%r10, %rsi
-	movq	-64(%rbp), %rdx
+	movq	-72(%rbp), %rdx
 	movl	%ebx, %ecx
 	callq	hw_registry_AnyElevator_merged
 	movzbl	1126(%r14), %eax
@@ -5657,51 +5663,53 @@ hoistway_record_join:
 	movq	%r15, (%rcx)
 	movl	%r12d, 40(%rcx)
 	movq	192(%rdi), %rcx
-	movq	200(%rdi), %r8
+	movq	200(%rdi), %rax
 	movl	%esi, %r15d
 	movq	%r15, %r12
 	shlq	$6, %r12
-	leaq	(%rcx,%r12), %rax
-	cmpq	%r15, %r8
-	cmovbeq	%r11, %rax
+	leaq	(%rcx,%r12), %r8
+	cmpq	%r15, %rax
+	cmovbeq	%r11, %r8
 	cmpb	$1, 952(%rdi)
 	jne	.L40_23
-	movq	8(%rax), %rdx
-	leaq	920(%rdi), %rax
 	addq	%r13, %rcx
-	cmpq	%r14, %r8
+	cmpq	%r14, %rax
 	cmovbeq	%r11, %rcx
+	movq	8(%r8), %rdx
+	leaq	920(%rdi), %rax
 	movq	(%rcx), %rsi
 	movl	44(%rcx), %r8d
 	movq	%r8, %r9
 	shlq	$7, %r9
 	addq	384(%rdi), %r9
+	movq	8(%rcx), %r10
+	movq	%r11, -48(%rbp)
+	leaq	256(%rdi), %r11
 	cmpq	%r8, 392(%rdi)
-	leaq	256(%rdi), %r8
-	cmovaq	%r9, %r8
-	movq	8(%rcx), %r9
-	movl	4(%r8), %r8d
-	movzbl	61(%rcx), %r10d
-	movl	40(%rcx), %ecx
-	movq	%r9, -120(%rbp)
+	cmovaq	%r9, %r11
+	movl	4(%r11), %r8d
+	movzbl	61(%rcx), %r9d
+	movl	40(%rcx), %r11d
+	movzwl	56(%rcx), %ecx
+	movq	%r10, -120(%rbp)
 	movq	%rsi, -112(%rbp)
 	movl	%r8d, -104(%rbp)
-	movl	%ecx, -100(%rbp)
-	movb	%r10b, -96(%rbp)
+	movl	%r11d, -100(%rbp)
+	movw	%cx, -96(%rbp)
+	movb	%r9b, -94(%rbp)
 	movq	%rdx, -128(%rbp)
 	movl	$5, -136(%rbp)
 	movq	800(%rdi), %rsi
 	leaq	-136(%rbp), %rdx
 	movq	%rdi, -56(%rbp)
 	movq	%rax, %rdi
-	movq	%r11, -48(%rbp)
 	callq	hw_events_EventRing_as_event_Sink_record
 	movq	-48(%rbp), %r11
 	movq	-56(%rbp), %rdi
-	movq	200(%rdi), %r8
+	movq	200(%rdi), %rax
 .L40_23:
 	movq	-72(%rbp), %rcx
-	cmpq	%r15, %r8
+	cmpq	%r15, %rax
 	jbe	.L40_24
 	movq	192(%rdi), %rax
 	addq	%r12, %rax
@@ -6022,28 +6030,30 @@ hoistway_record_join_at_insert:
 	movl	%r15d, -72(%rbp)
 	movl	%r15d, %r14d
 	jne	.L41_39
+	leaq	920(%rax), %rdi
 	movq	%r14, %rcx
 	shlq	$6, %rcx
 	addq	192(%rax), %rcx
 	cmpq	%r14, 200(%rax)
 	cmovbeq	-56(%rbp), %rcx
-	leaq	920(%rax), %rdi
-	movl	44(%rcx), %edx
-	movq	%rdx, %rsi
-	shlq	$7, %rsi
-	addq	384(%rax), %rsi
-	cmpq	%rdx, 392(%rax)
 	movq	(%rcx), %rdx
-	cmovaq	%rsi, %r13
 	movq	8(%rcx), %rsi
+	movl	44(%rcx), %r8d
+	movq	%r8, %r9
+	shlq	$7, %r9
+	addq	384(%rax), %r9
+	cmpq	%r8, 392(%rax)
+	cmovaq	%r9, %r13
 	movl	4(%r13), %r8d
 	movzbl	61(%rcx), %r9d
-	movl	40(%rcx), %ecx
+	movl	40(%rcx), %r10d
+	movzwl	56(%rcx), %ecx
 	movq	%rsi, -152(%rbp)
 	movq	%rdx, -144(%rbp)
 	movl	%r8d, -136(%rbp)
-	movl	%ecx, -132(%rbp)
-	movb	%r9b, -128(%rbp)
+	movl	%r10d, -132(%rbp)
+	movw	%cx, -128(%rbp)
+	movb	%r9b, -126(%rbp)
 	movq	-80(%rbp), %rcx
 	movq	%rcx, -160(%rbp)
 	movl	$5, -168(%rbp)
@@ -6367,23 +6377,25 @@ hoistway_requeue:
 	cmpb	$1, 952(%rdi)
 	jne	.L44_7
 	leaq	920(%rdi), %rax
-	movl	44(%rcx), %edx
-	movq	%rdx, %r8
-	shlq	$7, %r8
-	addq	384(%rdi), %r8
-	cmpq	%rdx, 392(%rdi)
-	leaq	256(%rdi), %rdx
-	cmovaq	%r8, %rdx
-	movq	(%rcx), %r8
-	movq	8(%rcx), %r9
-	movl	4(%rdx), %edx
+	movq	(%rcx), %rdx
+	movq	8(%rcx), %r8
+	movl	44(%rcx), %r9d
+	movq	%r9, %r10
+	shlq	$7, %r10
+	addq	384(%rdi), %r10
+	cmpq	%r9, 392(%rdi)
+	leaq	256(%rdi), %r9
+	cmovaq	%r10, %r9
+	movl	4(%r9), %r9d
 	movzbl	61(%rcx), %r10d
-	movl	40(%rcx), %ecx
-	movq	%r9, -112(%rbp)
-	movq	%r8, -104(%rbp)
-	movl	%edx, -96(%rbp)
-	movl	%ecx, -92(%rbp)
-	movb	%r10b, -88(%rbp)
+	movl	40(%rcx), %r11d
+	movzwl	56(%rcx), %ecx
+	movq	%r8, -112(%rbp)
+	movq	%rdx, -104(%rbp)
+	movl	%r9d, -96(%rbp)
+	movl	%r11d, -92(%rbp)
+	movw	%cx, -88(%rbp)
+	movb	%r10b, -86(%rbp)
 	movl	$11, -120(%rbp)
 	movq	800(%rdi), %rcx
 	leaq	-120(%rbp), %rdx
@@ -26450,7 +26462,8 @@ hw_calls_submit:
 	movq	%r11, -88(%rbp)
 	movl	%eax, -80(%rbp)
 	movl	%r10d, -76(%rbp)
-	movb	%bl, -72(%rbp)
+	movw	%r15w, -72(%rbp)
+	movb	%bl, -70(%rbp)
 	movl	$0, -104(%rbp)
 	movq	800(%rdi), %rsi
 	leaq	-104(%rbp), %rdx
@@ -71567,7 +71580,7 @@ hw_events_EventRing_as_event_Sink_record:
 	movq	8(%rdx), %r8
 	movq	16(%rdx), %rcx
 	movl	32(%rdx), %eax
-	movzbl	40(%rdx), %r10d
+	movzbl	42(%rdx), %r10d
 	movq	24(%rdx), %r9
 	movl	36(%rdx), %r11d
 	movl	$4, %edx
@@ -71582,7 +71595,7 @@ hw_events_EventRing_as_event_Sink_record:
 	movq	8(%rdx), %rcx
 	movq	16(%rdx), %r9
 	movl	24(%rdx), %eax
-	movzbl	32(%rdx), %r10d
+	movzbl	34(%rdx), %r10d
 	movl	28(%rdx), %r11d
 	movl	$11, %edx
 	xorl	%r8d, %r8d
@@ -71595,7 +71608,7 @@ hw_events_EventRing_as_event_Sink_record:
 	movq	8(%rdx), %rcx
 	movq	16(%rdx), %r9
 	movl	24(%rdx), %eax
-	movzbl	32(%rdx), %r10d
+	movzbl	34(%rdx), %r10d
 	movl	28(%rdx), %r11d
 	movl	$2, %edx
 	xorl	%r8d, %r8d
@@ -71615,7 +71628,7 @@ hw_events_EventRing_as_event_Sink_record:
 	movq	8(%rdx), %r8
 	movq	16(%rdx), %rcx
 	movl	32(%rdx), %eax
-	movzbl	40(%rdx), %r10d
+	movzbl	42(%rdx), %r10d
 	movq	24(%rdx), %r9
 	movl	36(%rdx), %r11d
 	movl	$6, %edx
@@ -71626,7 +71639,7 @@ hw_events_EventRing_as_event_Sink_record:
 	movq	8(%rdx), %rcx
 	movq	16(%rdx), %r9
 	movl	24(%rdx), %eax
-	movzbl	32(%rdx), %r10d
+	movzbl	34(%rdx), %r10d
 	movl	28(%rdx), %r11d
 	movl	$13, %edx
 	xorl	%r8d, %r8d
@@ -71635,7 +71648,7 @@ hw_events_EventRing_as_event_Sink_record:
 	movq	8(%rdx), %rcx
 	movq	16(%rdx), %r9
 	movl	24(%rdx), %eax
-	movzbl	32(%rdx), %r10d
+	movzbl	34(%rdx), %r10d
 	movl	28(%rdx), %r11d
 	movl	$1, %edx
 	xorl	%r8d, %r8d
@@ -71648,7 +71661,7 @@ hw_events_EventRing_as_event_Sink_record:
 	movq	8(%rdx), %rcx
 	movq	16(%rdx), %r9
 	movl	24(%rdx), %eax
-	movzbl	32(%rdx), %r10d
+	movzbl	34(%rdx), %r10d
 	movl	28(%rdx), %r11d
 	movl	$3, %edx
 	xorl	%r8d, %r8d
@@ -71670,7 +71683,7 @@ hw_events_EventRing_as_event_Sink_record:
 	movq	8(%rdx), %r8
 	movq	16(%rdx), %rcx
 	movl	32(%rdx), %eax
-	movzbl	40(%rdx), %r10d
+	movzbl	42(%rdx), %r10d
 	movq	24(%rdx), %r9
 	movl	36(%rdx), %r11d
 	movl	$5, %edx
@@ -71679,7 +71692,7 @@ hw_events_EventRing_as_event_Sink_record:
 	movq	8(%rdx), %rcx
 	movq	16(%rdx), %r9
 	movl	24(%rdx), %eax
-	movzbl	32(%rdx), %r10d
+	movzbl	34(%rdx), %r10d
 	movl	28(%rdx), %r11d
 	movl	$12, %edx
 	xorl	%r8d, %r8d
@@ -71688,7 +71701,7 @@ hw_events_EventRing_as_event_Sink_record:
 	movq	8(%rdx), %rcx
 	movq	16(%rdx), %r9
 	movl	24(%rdx), %eax
-	movzbl	32(%rdx), %r10d
+	movzbl	34(%rdx), %r10d
 	movl	28(%rdx), %r11d
 	movl	$7, %edx
 	xorl	%r8d, %r8d
@@ -94246,33 +94259,35 @@ hw_queue_RequestQueue_join:
 	movl	%edx, %r9d
 	movl	%esi, -64(%rbp)
 	je	.L430_2
-	movq	8(%rdi), %rdx
-	leaq	792(%r14), %rdi
-	movq	%r9, %rsi
-	shlq	$6, %rsi
-	addq	%rsi, %rax
+	movq	%r9, %rdx
+	shlq	$6, %rdx
+	addq	%rdx, %rax
 	cmpq	%r9, %rcx
 	cmovbeq	%r14, %rax
-	movq	(%rax), %rcx
+	movq	8(%rdi), %rcx
+	leaq	792(%r14), %rdi
+	movq	(%rax), %rdx
 	movl	44(%rax), %esi
 	movq	%r8, %rbx
 	movq	%rsi, %r8
 	shlq	$7, %r8
 	addq	256(%r14), %r8
-	cmpq	%rsi, 264(%r14)
-	leaq	128(%r14), %rsi
-	cmovaq	%r8, %rsi
-	movq	8(%rax), %r8
-	movl	4(%rsi), %esi
 	movq	%r9, %r15
-	movzbl	61(%rax), %r9d
-	movl	40(%rax), %eax
-	movq	%r8, -120(%rbp)
-	movq	%rcx, -112(%rbp)
+	movq	8(%rax), %r9
+	leaq	128(%r14), %r10
+	cmpq	%rsi, 264(%r14)
+	cmovaq	%r8, %r10
+	movl	4(%r10), %esi
+	movzbl	61(%rax), %r8d
+	movl	40(%rax), %r10d
+	movzwl	56(%rax), %eax
+	movq	%r9, -120(%rbp)
+	movq	%rdx, -112(%rbp)
 	movl	%esi, -104(%rbp)
-	movl	%eax, -100(%rbp)
-	movb	%r9b, -96(%rbp)
-	movq	%rdx, -128(%rbp)
+	movl	%r10d, -100(%rbp)
+	movw	%ax, -96(%rbp)
+	movb	%r8b, -94(%rbp)
+	movq	%rcx, -128(%rbp)
 	movl	$5, -136(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-136(%rbp), %rdx
@@ -94750,22 +94765,24 @@ hw_queue_RequestQueue_make_request:
 	leaq	792(%r14), %rdi
 	cmpb	$0, 824(%r14)
 	je	.L432_9
-	movq	%r12, %rax
-	shlq	$7, %rax
-	addq	256(%r14), %rax
-	cmpq	%r12, 264(%r14)
-	leaq	128(%r14), %rcx
-	cmovaq	%rax, %rcx
-	movl	4(%rcx), %eax
 	movzbl	30(%rdx), %ebx
-	movq	(%rdx), %rcx
-	movq	16(%rdx), %rsi
-	movl	24(%rdx), %edx
-	movq	%rcx, -104(%rbp)
-	movq	%rsi, -96(%rbp)
-	movl	%eax, -88(%rbp)
-	movl	%edx, -84(%rbp)
-	movb	%bl, -80(%rbp)
+	movq	(%rdx), %rax
+	movq	16(%rdx), %rcx
+	movl	24(%rdx), %esi
+	movq	%r12, %r9
+	shlq	$7, %r9
+	addq	256(%r14), %r9
+	movzwl	28(%rdx), %edx
+	leaq	128(%r14), %r8
+	cmpq	%r12, 264(%r14)
+	cmovaq	%r9, %r8
+	movl	4(%r8), %r8d
+	movq	%rax, -104(%rbp)
+	movq	%rcx, -96(%rbp)
+	movl	%r8d, -88(%rbp)
+	movl	%esi, -84(%rbp)
+	movw	%dx, -80(%rbp)
+	movb	%bl, -78(%rbp)
 	movl	$2, -112(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-112(%rbp), %rdx
@@ -94985,23 +95002,25 @@ hw_queue_RequestQueue_make_request:
 	addq	64(%r14), %rax
 	cmpq	%r13, 72(%r14)
 	cmovbeq	%r14, %rax
-	movl	44(%rax), %ecx
-	movq	%rcx, %rdx
-	shlq	$7, %rdx
-	addq	256(%r14), %rdx
-	cmpq	%rcx, 264(%r14)
-	leaq	128(%r14), %rcx
-	cmovaq	%rdx, %rcx
-	movq	(%rax), %rdx
-	movq	8(%rax), %rsi
-	movl	4(%rcx), %ecx
+	movq	(%rax), %rcx
+	movq	8(%rax), %rdx
+	movl	44(%rax), %esi
+	movq	%rsi, %rdi
+	shlq	$7, %rdi
+	addq	256(%r14), %rdi
+	cmpq	%rsi, 264(%r14)
+	leaq	128(%r14), %rsi
+	cmovaq	%rdi, %rsi
+	movl	4(%rsi), %esi
 	movzbl	61(%rax), %edi
-	movl	40(%rax), %eax
-	movq	%rsi, -104(%rbp)
-	movq	%rdx, -96(%rbp)
-	movl	%ecx, -88(%rbp)
-	movl	%eax, -84(%rbp)
-	movb	%dil, -80(%rbp)
+	movl	40(%rax), %r8d
+	movzwl	56(%rax), %eax
+	movq	%rdx, -104(%rbp)
+	movq	%rcx, -96(%rbp)
+	movl	%esi, -88(%rbp)
+	movl	%r8d, -84(%rbp)
+	movw	%ax, -80(%rbp)
+	movb	%dil, -78(%rbp)
 	movl	$1, -112(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-112(%rbp), %rdx
@@ -95121,23 +95140,25 @@ hw_queue_RequestQueue_make_request:
 	addq	64(%r14), %rax
 	cmpq	%r13, 72(%r14)
 	cmovbeq	%r14, %rax
-	movl	44(%rax), %ecx
-	movq	%rcx, %rdx
-	shlq	$7, %rdx
-	addq	256(%r14), %rdx
-	cmpq	%rcx, 264(%r14)
-	leaq	128(%r14), %rcx
-	cmovaq	%rdx, %rcx
-	movq	(%rax), %rdx
-	movq	8(%rax), %rsi
-	movl	4(%rcx), %ecx
+	movq	(%rax), %rcx
+	movq	8(%rax), %rdx
+	movl	44(%rax), %esi
+	movq	%rsi, %rdi
+	shlq	$7, %rdi
+	addq	256(%r14), %rdi
+	cmpq	%rsi, 264(%r14)
+	leaq	128(%r14), %rsi
+	cmovaq	%rdi, %rsi
+	movl	4(%rsi), %esi
 	movzbl	61(%rax), %edi
-	movl	40(%rax), %eax
-	movq	%rsi, -104(%rbp)
-	movq	%rdx, -96(%rbp)
-	movl	%ecx, -88(%rbp)
-	movl	%eax, -84(%rbp)
-	movb	%dil, -80(%rbp)
+	movl	40(%rax), %r8d
+	movzwl	56(%rax), %eax
+	movq	%rdx, -104(%rbp)
+	movq	%rcx, -96(%rbp)
+	movl	%esi, -88(%rbp)
+	movl	%r8d, -84(%rbp)
+	movw	%ax, -80(%rbp)
+	movb	%dil, -78(%rbp)
 	movl	$6, -112(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-112(%rbp), %rdx
@@ -95282,23 +95303,25 @@ hw_queue_RequestQueue_make_request:
 	addq	64(%r14), %rax
 	cmpq	%r13, 72(%r14)
 	cmovbeq	%r14, %rax
-	movl	44(%rax), %ecx
-	movq	%rcx, %rdx
-	shlq	$7, %rdx
-	addq	256(%r14), %rdx
-	cmpq	%rcx, 264(%r14)
-	leaq	128(%r14), %rcx
-	cmovaq	%rdx, %rcx
-	movq	(%rax), %rdx
-	movq	8(%rax), %rsi
-	movl	4(%rcx), %ecx
+	movq	(%rax), %rcx
+	movq	8(%rax), %rdx
+	movl	44(%rax), %esi
+	movq	%rsi, %rdi
+	shlq	$7, %rdi
+	addq	256(%r14), %rdi
+	cmpq	%rsi, 264(%r14)
+	leaq	128(%r14), %rsi
+	cmovaq	%rdi, %rsi
+	movl	4(%rsi), %esi
 	movzbl	61(%rax), %edi
-	movl	40(%rax), %eax
-	movq	%rsi, -104(%rbp)
-	movq	%rdx, -96(%rbp)
-	movl	%ecx, -88(%rbp)
-	movl	%eax, -84(%rbp)
-	movb	%dil, -80(%rbp)
+	movl	40(%rax), %r8d
+	movzwl	56(%rax), %eax
+	movq	%rdx, -104(%rbp)
+	movq	%rcx, -96(%rbp)
+	movl	%esi, -88(%rbp)
+	movl	%r8d, -84(%rbp)
+	movw	%ax, -80(%rbp)
+	movb	%dil, -78(%rbp)
 	movl	$6, -112(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-112(%rbp), %rdx
@@ -95888,66 +95911,65 @@ hw_queue_RequestQueue_merge_back:
 	subq	$72, %rsp
 	movl	%esi, %ebx
 	movq	%rdi, %r14
-	movl	%esi, %r12d
-	movq	%r12, %r13
+	movl	%esi, %r8d
+	movq	%r8, %r13
 	shlq	$6, %r13
 	movq	64(%rdi), %rax
 	addq	%r13, %rax
-	cmpq	%r12, 72(%rdi)
+	cmpq	%r8, 72(%rdi)
 	cmovbeq	%rdi, %rax
-	movq	%rdx, %r8
-	movq	(%rdx), %r9
+	movq	%rdx, %r15
+	movq	(%rdx), %r10
 	cmpb	$1, 824(%rdi)
 	jne	.L433_2
 	movq	8(%rax), %rax
+	movq	%r8, -48(%rbp)
 	leaq	792(%r14), %rdi
-	movl	8(%r8), %ecx
-	movq	%rcx, %rdx
-	shlq	$7, %rdx
-	addq	256(%r14), %rdx
+	movl	8(%r15), %ecx
+	movzbl	30(%r15), %edx
+	movq	16(%r15), %rsi
+	movq	%rcx, %r8
+	shlq	$7, %r8
+	addq	256(%r14), %r8
 	cmpq	%rcx, 264(%r14)
 	leaq	128(%r14), %rcx
-	cmovaq	%rdx, %rcx
+	cmovaq	%r8, %rcx
+	movl	24(%r15), %r8d
+	movzwl	28(%r15), %r9d
 	movl	4(%rcx), %ecx
-	movzbl	30(%r8), %edx
-	movq	16(%r8), %rsi
-	movq	%r8, %r15
-	movl	24(%r8), %r8d
-	movq	%r9, -88(%rbp)
+	movq	%r10, -88(%rbp)
 	movq	%rsi, -80(%rbp)
 	movl	%ecx, -72(%rbp)
 	movl	%r8d, -68(%rbp)
-	movb	%dl, -64(%rbp)
+	movw	%r9w, -64(%rbp)
+	movb	%dl, -62(%rbp)
 	movq	%rax, -96(%rbp)
 	movl	$3, -104(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-104(%rbp), %rdx
-	movl	%ebx, -48(%rbp)
-	movq	%r12, %rbx
-	movq	%r9, %r12
+	movq	%r10, %r12
 	callq	hw_events_EventRing_as_event_Sink_record
-	movq	%r12, %r9
-	movq	%rbx, %r12
-	movl	-48(%rbp), %ebx
-	movq	%r15, %r8
+	movq	%r12, %r10
+	movq	-48(%rbp), %r8
 .L433_2:
-	movl	3960(%r14), %r15d
+	movl	3960(%r14), %r12d
 	movl	$4294967295, %eax
-	cmpq	%rax, %r15
+	cmpq	%rax, %r12
 	je	.L433_13
-	movq	%r15, %rax
+	movq	%r12, %rax
 	shlq	$4, %rax
 	addq	352(%r14), %rax
-	leaq	368(%r14), %rcx
-	cmpq	%r15, 360(%r14)
+	leaq	368(%r14), %rdi
+	cmpq	%r12, 360(%r14)
+	movq	%rdi, %rcx
 	cmovaq	%rax, %rcx
 	movl	8(%rcx), %ecx
 	movl	%ecx, 3960(%r14)
 	jbe	.L433_4
 .L433_5:
-	movq	%r9, (%rax)
+	movq	%r10, (%rax)
 	movl	$-1, 8(%rax)
-	cmpq	%r12, 72(%r14)
+	cmpq	%r8, 72(%r14)
 	jbe	.L433_6
 	movq	64(%r14), %rcx
 	addq	%r13, %rcx
@@ -95955,10 +95977,10 @@ hw_queue_RequestQueue_merge_back:
 	movl	32(%rcx), %edx
 	movl	36(%rcx), %eax
 	cmpl	$-1, %edx
-	cmovel	%r15d, %edx
+	cmovel	%r12d, %edx
 	movl	$4294967295, %esi
 	movl	%edx, 32(%rcx)
-	movl	%r15d, 36(%rcx)
+	movl	%r12d, 36(%rcx)
 	cmpq	%rsi, %rax
 	je	.L433_13
 	cmpq	%rax, 360(%r14)
@@ -95966,9 +95988,9 @@ hw_queue_RequestQueue_merge_back:
 	shlq	$4, %rax
 	addq	352(%r14), %rax
 .L433_12:
-	movl	%r15d, 8(%rax)
+	movl	%r12d, 8(%rax)
 .L433_13:
-	cmpq	%r12, 72(%r14)
+	cmpq	%r8, 72(%r14)
 	jbe	.L433_14
 	addq	64(%r14), %r13
 .L433_16:
@@ -95977,7 +95999,7 @@ hw_queue_RequestQueue_merge_back:
 	addq	(%r13), %rcx
 	movq	$-1, %rdx
 	cmovaeq	%rcx, %rdx
-	movl	24(%r8), %ecx
+	movl	24(%r15), %ecx
 	addl	%eax, %ecx
 	movl	$-1, %eax
 	cmovael	%ecx, %eax
@@ -96020,31 +96042,27 @@ hw_queue_RequestQueue_merge_back:
 	HOISTWAY_RETURN
 .L433_14:
 	movq	%r14, %rdi
-	movq	%r8, %r15
 	callq	hw_collections_arena_clean_request_Request
-	movq	%r15, %r8
 	movq	%r14, %r13
 	jmp	.L433_16
 .L433_4:
-	leaq	368(%r14), %rdi
 	movq	%r8, -48(%rbp)
-	movq	%r12, -56(%rbp)
-	movq	%r9, %r12
+	movq	%r10, -56(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
-	leaq	368(%r14), %rax
-	movq	%r12, %r9
-	movq	-56(%rbp), %r12
+	leaq	368(%r14), %rdi
+	movq	-56(%rbp), %r10
 	movq	-48(%rbp), %r8
+	movq	%rdi, %rax
 	jmp	.L433_5
 .L433_6:
-	movq	%r14, %rdi
 	movq	%r8, -48(%rbp)
+	movq	%r14, %rdi
 	callq	hw_collections_arena_clean_request_Request
+	leaq	368(%r14), %rdi
 	movq	-48(%rbp), %r8
 	movq	%r14, %rcx
 	jmp	.L433_8
 .L433_10:
-	leaq	368(%r14), %rdi
 	movq	%r8, -48(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
 	leaq	368(%r14), %rax
@@ -96074,34 +96092,36 @@ hw_queue_RequestQueue_merge_front:
 	cmpq	%rcx, 72(%rdi)
 	cmovbeq	%rdi, %rax
 	movq	%rdx, %r15
-	movq	(%rdx), %r9
+	movq	(%rdx), %r10
 	cmpb	$1, 824(%rdi)
 	jne	.L434_2
 	movq	8(%rax), %rax
 	leaq	792(%r14), %rdi
 	movl	8(%r15), %ecx
-	movq	%rcx, %rdx
-	shlq	$7, %rdx
-	addq	256(%r14), %rdx
-	cmpq	%rcx, 264(%r14)
-	leaq	128(%r14), %rcx
-	cmovaq	%rdx, %rcx
-	movl	4(%rcx), %ecx
 	movzbl	30(%r15), %edx
 	movq	16(%r15), %rsi
+	movq	%rcx, %r8
+	shlq	$7, %r8
+	addq	256(%r14), %r8
+	cmpq	%rcx, 264(%r14)
+	leaq	128(%r14), %rcx
+	cmovaq	%r8, %rcx
 	movl	24(%r15), %r8d
-	movq	%r9, -88(%rbp)
+	movzwl	28(%r15), %r9d
+	movl	4(%rcx), %ecx
+	movq	%r10, -88(%rbp)
 	movq	%rsi, -80(%rbp)
 	movl	%ecx, -72(%rbp)
 	movl	%r8d, -68(%rbp)
-	movb	%dl, -64(%rbp)
+	movw	%r9w, -64(%rbp)
+	movb	%dl, -62(%rbp)
 	movq	%rax, -96(%rbp)
 	movl	$4, -104(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-104(%rbp), %rdx
-	movq	%r9, %r13
+	movq	%r10, %r13
 	callq	hw_events_EventRing_as_event_Sink_record
-	movq	%r13, %r9
+	movq	%r13, %r10
 .L434_2:
 	movl	3960(%r14), %r13d
 	movl	$4294967295, %eax
@@ -96117,7 +96137,7 @@ hw_queue_RequestQueue_merge_front:
 	movl	%ecx, 3960(%r14)
 	jbe	.L434_4
 .L434_5:
-	movq	%r9, (%rax)
+	movq	%r10, (%rax)
 	movl	$-1, 8(%rax)
 	movq	-48(%rbp), %rax
 	cmpq	%rax, 72(%r14)
@@ -96193,9 +96213,9 @@ hw_queue_RequestQueue_merge_front:
 	jmp	.L434_16
 .L434_4:
 	leaq	368(%r14), %rdi
-	movq	%r9, -56(%rbp)
+	movq	%r10, -56(%rbp)
 	callq	hw_collections_arena_clean_request_MergedBio
-	movq	-56(%rbp), %r9
+	movq	-56(%rbp), %r10
 	leaq	368(%r14), %rax
 	jmp	.L434_5
 .L434_6:
@@ -97186,29 +97206,31 @@ hw_queue_RequestQueue_next:
 	incl	972(%r14)
 	cmpb	$1, 824(%r14)
 	jne	.L435_200
+	leaq	792(%r14), %rdi
 	movq	%rbx, %rax
 	shlq	$6, %rax
 	addq	64(%r14), %rax
 	cmpq	%rbx, 72(%r14)
 	cmovbeq	%r14, %rax
-	leaq	792(%r14), %rdi
-	movl	44(%rax), %ecx
-	movq	%rcx, %rdx
-	shlq	$7, %rdx
-	addq	256(%r14), %rdx
-	cmpq	%rcx, 264(%r14)
-	leaq	128(%r14), %rcx
-	cmovaq	%rdx, %rcx
-	movq	(%rax), %rdx
-	movq	8(%rax), %rsi
-	movl	4(%rcx), %ecx
+	movq	(%rax), %rcx
+	movq	8(%rax), %rdx
+	movl	44(%rax), %esi
+	movq	%rsi, %r8
+	shlq	$7, %r8
+	addq	256(%r14), %r8
+	cmpq	%rsi, 264(%r14)
+	leaq	128(%r14), %rsi
+	cmovaq	%r8, %rsi
+	movl	4(%rsi), %esi
 	movzbl	61(%rax), %r8d
-	movl	40(%rax), %eax
-	movq	%rsi, -152(%rbp)
-	movq	%rdx, -144(%rbp)
-	movl	%ecx, -136(%rbp)
-	movl	%eax, -132(%rbp)
-	movb	%r8b, -128(%rbp)
+	movl	40(%rax), %r9d
+	movzwl	56(%rax), %eax
+	movq	%rdx, -152(%rbp)
+	movq	%rcx, -144(%rbp)
+	movl	%esi, -136(%rbp)
+	movl	%r9d, -132(%rbp)
+	movw	%ax, -128(%rbp)
+	movb	%r8b, -126(%rbp)
 	movl	$10, -160(%rbp)
 	movq	672(%r14), %rsi
 	leaq	-160(%rbp), %rdx
