@@ -97,8 +97,7 @@ pub fn bytes(bytes: &[u8]) -> String {
 ///
 /// ```
 /// use hoistway_units::printable::json;
-/// assert_eq!(json("{\n\"name\": \"a\u{9b}\u{e0001}\"}"), "{\n\"name\":
-/// \"a\\u009b\\udb40\\udc01\"}");
+/// assert_eq!(json("{\n\"a\": \"\u{9b}\u{e0001}\"}"), "{\n\"a\": \"\\u009b\\udb40\\udc01\"}");
 /// ```
 pub fn json(document: &str) -> Cow<'_, str> {
     let stays = |letter| is_printable(letter) || matches!(letter, '\n' | '\t' | '\r');

@@ -85,8 +85,8 @@ impl std::str::FromStr for TimeUnit {
 /// are `20ms` and `500ns`.
 ///
 /// ```
-/// assert_eq!(hoistway_trace::time_ns("1.5"), Ok(1_500_000_000));
-/// assert_eq!(hoistway_trace::time_ns("20ms"), Ok(20_000_000));
+/// assert_eq!(hoistway_traceformats::text::time_ns("1.5"), Ok(1_500_000_000));
+/// assert_eq!(hoistway_traceformats::text::time_ns("20ms"), Ok(20_000_000));
 /// ```
 ///
 /// # Errors

@@ -87,7 +87,7 @@ pub struct TraceInput {
     pub offset_unit: Option<OffsetUnit>,
     /// Read a table of any other format: its columns, counted from 1 or named by their titles, with
     /// their units, as in time=2:s,op=3:hex,size=4:bytes,offset=5:sectors
-    /// [docs/trace-formats.md#columns]
+    /// [docs/trace-formats.md]
     #[arg(long, value_name = "COLUMNS", help_heading = "Input", value_parser = str::parse::<ColumnSpec>)]
     pub columns: Option<ColumnSpec>,
 }
