@@ -11,6 +11,7 @@ use crate::{
         Fault, SizeUnits, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32,
         directions, distribution, flag, ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
     },
+    write_sync::WriteSync,
 };
 
 /// Applies one supported option, given by its canonical name, to a job.
@@ -103,8 +104,9 @@ fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         }
         "sync" => {
             job.sync = match value {
-                "none" | "0" => false,
-                "sync" | "1" | "dsync" => true,
+                "none" | "0" => WriteSync::None,
+                "dsync" => WriteSync::Dsync,
+                "sync" | "1" => WriteSync::Sync,
                 other => return Err(one_of(other, &["none", "0", "sync", "1", "dsync"])),
             }
         }
@@ -350,6 +352,7 @@ mod tests {
         ("file_service_type", "random:2"),
         ("openfiles", "2"),
         ("unlink", "1"),
+        ("overwrite", "1"),
         ("unlink_each_loop", "1"),
         ("create_only", "1"),
         ("zonemode", "strided"),

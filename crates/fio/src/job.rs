@@ -6,6 +6,7 @@ use crate::engine::{Engine, Ioengine};
 use crate::pace::{Batching, ExitWhat, Flow, LatencyTarget, SteadyState};
 use crate::tree::{FileSystemKind, TreeSpec, Walk};
 use crate::units::{KbBase, print_size};
+use crate::write_sync::WriteSync;
 use crate::zone::Zones;
 use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
@@ -132,8 +133,10 @@ pub struct Job {
     pub fdatasync: u32,
     /// True if the job ends with an fsync of what it wrote.
     pub end_fsync: bool,
-    /// True if writes are synchronous (`sync=sync` or `sync=dsync`; O_SYNC and O_DSYNC).
-    pub sync: bool,
+    /// True if the files have written data before the job starts, also if no job reads them.
+    pub overwrite: bool,
+    /// What a write waits for (`sync`).
+    pub sync: WriteSync,
     /// True if the job waits for all jobs above it.
     pub stonewall: bool,
     /// The job that this one waits for; it is above, and its name is unique.
@@ -414,7 +417,8 @@ const DEFAULTS: Job = Job {
     fsync: 0,
     fdatasync: 0,
     end_fsync: false,
-    sync: false,
+    overwrite: false,
+    sync: WriteSync::None,
     stonewall: false,
     wait_for: None,
     invalidate: true,

@@ -55,6 +55,7 @@ mod tree;
 mod tree_values;
 pub mod units;
 mod values;
+mod write_sync;
 mod zone;
 
 pub use advice::FadviseHint;
@@ -70,4 +71,5 @@ pub use job_source::{JobSource, SetOptionError, load, parse};
 pub use known::{Description, KnownOption, OPTIONS, Support};
 pub use pace::{Batching, ExitWhat, Flow, LatencyTarget, SteadyFigure, SteadyState};
 pub use tree::{FileSystemKind, TreeSpec, Walk};
+pub use write_sync::WriteSync;
 pub use zone::{ZoneMode, Zones};

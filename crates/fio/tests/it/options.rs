@@ -250,7 +250,8 @@ fn random_offsets_are_described() {
 
 #[test]
 fn writes_are_synchronous_by_any_of_the_words() {
-    for (value, sync) in [("none", false), ("0", false), ("sync", true), ("1", true), ("dsync", true)] {
+    use hoistway_fio::WriteSync::{Dsync, None, Sync};
+    for (value, sync) in [("none", None), ("0", None), ("sync", Sync), ("1", Sync), ("dsync", Dsync)] {
         assert_eq!(job(&format!("sync={value}")).sync, sync, "{value}");
     }
     assert!(job("end_fsync=1").end_fsync);

@@ -1,7 +1,7 @@
 //! Reads and writes through the page cache.
 
 use hoistway_core::{Bio, Flags, Op};
-use hoistway_fio::Ioengine;
+use hoistway_fio::{Ioengine, WriteSync};
 
 use super::process::{CurrentRequest, OpenFile, Stage};
 use super::state::{Flow, PageIo, Token, World};
@@ -160,7 +160,9 @@ impl<S: Observer> World<S> {
             process.debt_ns += process.call_ns(costs.system_call_ns);
             process.stage = match process.stage {
                 // O_SYNC does not apply to mapped pages.
-                Stage::Write if process.job.sync && process.job.ioengine != Ioengine::Mmap => Stage::WriteThrough,
+                Stage::Write if process.job.sync != WriteSync::None && process.job.ioengine != Ioengine::Mmap => {
+                    Stage::WriteThrough
+                }
                 _ => Stage::Finish,
             };
         }

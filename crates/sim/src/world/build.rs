@@ -128,8 +128,8 @@ impl<S: Observer> World<S> {
         let layout::PlacedFiles { mut files, trees, disk } =
             layout::lay_out(&plan, &host, capacity_sectors, request.seed)?;
         assign_drives(&mut files, &plan, host.drives);
-        let reads = |job: usize| request.jobs.jobs[job].rw.reads();
-        let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
+        let exist = |job: usize| request.jobs.jobs[job].rw.reads() || request.jobs.jobs[job].overwrite;
+        let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, exist, disk, &files));
         let depth = depth_of(request, &drive);
         let submitters = count_submitters(request, &plan);
         let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;

@@ -1,7 +1,7 @@
 //! Direct I/O, which bypasses the page cache.
 
 use hoistway_core::{Bio, Flags, Op};
-use hoistway_fio::{Direction, Ioengine};
+use hoistway_fio::{Direction, Ioengine, WriteSync};
 
 use super::process::{AfterData, DirectIo, Stage};
 use super::state::{Flow, Token, World};
@@ -177,7 +177,7 @@ impl<S: Observer> World<S> {
     /// to a journal itself ([`Stage::WriteThrough`]).
     fn durability_of(&self, task: u32, unit: &IoUnit) -> Durability {
         let process = &self.processes[task as usize];
-        if unit.direction != Direction::Write || !process.job.sync {
+        if unit.direction != Direction::Write || process.job.sync == WriteSync::None {
             return Durability::Cached;
         }
         let file = process.files[unit.file].file;
@@ -195,8 +195,9 @@ impl<S: Observer> World<S> {
             io.after = AfterData::Nothing;
             io.pending = 1;
             let (failed, submitter, task, open) = (io.failed, io.submitter, io.process, io.unit.file);
-            let file = self.processes[task as usize].files[open].file;
-            if !failed && self.commit_request(slot, submitter, file) {
+            let process = &self.processes[task as usize];
+            let (file, data_only) = (process.files[open].file, process.job.sync == WriteSync::Dsync);
+            if !failed && self.commit_request(slot, submitter, file, data_only) {
                 return;
             }
             self.direct.get_mut(slot).pending = 0;
@@ -272,7 +273,7 @@ impl<S: Observer> World<S> {
         // O_SYNC covers the file system's metadata of the data, too.
         let file = process.files[io.unit.file].file;
         let syncs = io.unit.direction == Direction::Write
-            && process.job.sync
+            && process.job.sync != WriteSync::None
             && self.journal.as_ref().is_some_and(|journal| journal.covers(file));
         process.stage = if syncs { Stage::WriteThrough } else { Stage::Finish };
         if io.failed {

@@ -93,9 +93,9 @@ impl<S: Observer> World<S> {
     }
 
     /// Lets a direct request, whose data have reached the drive, wait until they are safe. Returns
-    /// false if they are.
-    pub(super) fn commit_request(&mut self, slot: u32, submitter: u32, file: u32) -> bool {
-        match self.needed_commit(&[file], false) {
+    /// false if they are. With `data_only`, a change of timestamps alone does not count.
+    pub(super) fn commit_request(&mut self, slot: u32, submitter: u32, file: u32, data_only: bool) -> bool {
+        match self.needed_commit(&[file], data_only) {
             Commit::Nothing => false,
             Commit::Flush => {
                 let (drive, now_ns) = (self.files[file as usize].drive, self.now_ns);

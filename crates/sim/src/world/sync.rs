@@ -2,6 +2,7 @@
 //! commit of the journal or a flush of the drive's cache (`journal.rs`).
 
 use hoistway_core::{Flags, Op};
+use hoistway_fio::WriteSync;
 
 use super::process::Stage;
 use super::state::{Flow, World};
@@ -50,7 +51,11 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[task as usize];
         // `msync` is a system call, too.
         process.debt_ns += costs.system_call_ns;
-        let data_only = process.job.fsync == 0 && process.job.fdatasync > 0 && process.sync_then == Stage::Choose;
+        let data_only = match process.sync_then {
+            Stage::Choose => process.job.fsync == 0 && process.job.fdatasync > 0,
+            Stage::Finish => process.job.sync == WriteSync::Dsync,
+            _ => false,
+        };
         let stage = self.begin_commit(task, self.synced_files(task), data_only);
         let process = &mut self.processes[task as usize];
         process.stage = stage;

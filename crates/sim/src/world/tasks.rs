@@ -74,19 +74,19 @@ pub(super) enum Commit {
 }
 
 impl Journal {
-    /// Creates the journal of these files. A file that some job reads exists already; the others
-    /// are created by their writers.
+    /// Creates the journal of these files. The files of the jobs for which `exist` is true have
+    /// written data already; the others are created by their writers.
     pub fn new(
         config: JournalConfig,
         plan: &WorkloadPlan,
-        reads: impl Fn(usize) -> bool,
+        exist: impl Fn(usize) -> bool,
         disk: u32,
         files: &[File],
     ) -> Journal {
         let disk_blocks = files.get(disk as usize).map_or(0, File::pages);
         let mut lengths: Vec<u64> =
             plan.files.iter().map(|file| if is_device(&file.name) { u64::MAX } else { 0 }).collect();
-        for process in plan.processes.iter().filter(|process| reads(process.job)) {
+        for process in plan.processes.iter().filter(|process| exist(process.job)) {
             for (file, _) in &process.files {
                 lengths[*file as usize] = lengths[*file as usize].max(plan.files[*file as usize].bytes);
             }

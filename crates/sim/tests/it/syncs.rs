@@ -174,6 +174,27 @@ fn a_commit_flushes_before_and_after_its_block() {
 }
 
 #[test]
+fn a_write_to_written_blocks_commits_only_if_its_times_have_to_be_safe() {
+    // As guests of 6.1 and 6.12 sent to ext4 (docs/guest.md): a write and a flush, or the five
+    // requests of a commit.
+    let jobs = "[a]\nrw=write\nbs=4k\nsize=64k\noverwrite=1\nhoistway_journal=ext4\n";
+    for (line, requests) in [
+        ("fdatasync=1\n", 2),
+        ("sync=dsync\n", 2),
+        ("direct=1\nsync=dsync\n", 2),
+        ("direct=1\nsync=dsync\nioengine=libaio\niodepth=1\n", 2),
+        ("fsync=1\n", 5),
+        ("sync=sync\n", 5),
+        ("direct=1\nsync=sync\n", 5),
+    ] {
+        assert_eq!(on_6_12("cmr-8tb", &format!("{jobs}{line}")).drive_requests, 16 * requests, "{line}");
+    }
+    // New blocks are metadata that reading the data needs.
+    let jobs = jobs.replace("overwrite=1\n", "sync=dsync\n");
+    assert_eq!(on_6_12("cmr-8tb", &jobs).drive_requests, 16 * 5);
+}
+
+#[test]
 fn a_disk_beside_a_journal_flushes_its_cache() {
     // ext3 has no barriers, but a sync of the disk itself flushes it.
     let host = HostConfig { journal: Some(JournalConfig::ext3()), ..HostConfig::kernel(Kernel::V6_12) };
