@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hoistway_fio::{Job, JobFile};
+use hoistway_fio::{Job, JobFile, WriteSync};
 
 use crate::BenchError;
 
@@ -176,7 +176,7 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Tim
 /// Writes after which a job syncs; `None` if it does not. A client of a server has one command for
 /// all kinds of syncs, a flush, because fio's nbd engine sends no durable writes.
 fn writes_between_syncs(job: &Job) -> Option<u32> {
-    let writes_of_sync = u32::from(job.sync);
+    let writes_of_sync = u32::from(job.sync != WriteSync::None);
     [job.fsync, job.fdatasync, writes_of_sync].into_iter().filter(|writes| *writes > 0).min()
 }
 
