@@ -252,7 +252,7 @@ mod tests {
             let rewritten =
                 rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect("the jobs can be rewritten");
             let simulated = &parse(&rewritten.simulated).jobs[0];
-            assert_eq!((simulated.fsync, simulated.fdatasync, simulated.sync), (fsync, 0, false), "{option}");
+            assert_eq!((simulated.fsync, simulated.fdatasync, simulated.sync), (fsync, 0, WriteSync::None), "{option}");
             assert_eq!(rewritten.processes[0].section("u").contains("\nfsync="), fsync > 0, "{option}");
         }
     }
