@@ -13,6 +13,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("filename_format", "names of files alone"),
     ("directory", "names of files alone"),
     ("name", "the name of the job alone"),
+    ("overwrite", "the blocks of a journal's commit alone"),
     ("fill_device", "depends on the size of the device"),
     ("create_only", "the job is left out"),
     ("verify_only", "needs a file that an earlier run has written"),
