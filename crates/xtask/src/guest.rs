@@ -35,8 +35,7 @@ const LIMIT_SECONDS: u64 = 240;
 /// The machine around the simulated kernel: that of the guests. Requests of a virtio SCSI bus have
 /// at most 254 pages. The disk has 4 GiB. Traces of guests show the first requests of processes
 /// that start together 2 to 5 ms apart.
-const HOST: &str = "max_sectors = 2032\npartition_mib = 4096\nspindle_tolerance_ppm = 0\nstart_spread_ns = 4000000\n\
-                    write_cache = \"write-back\"\nfua = \"no\"\n";
+const HOST: &str = "max_sectors = 2032\npartition_mib = 4096\nspindle_tolerance_ppm = 0\nstart_spread_ns = 4000000\n";
 /// The programs that jobs need in the guest, each with its path there and its package.
 const PROGRAMS: [(&str, &str, &str); 7] = [
     ("fio", "usr/bin/fio", "fio"),

@@ -129,7 +129,10 @@ impl<S: Observer> World<S> {
             layout::lay_out(&plan, &host, capacity_sectors, request.seed)?;
         assign_drives(&mut files, &plan, host.drives);
         let exist = |job: usize| request.jobs.jobs[job].rw.reads() || request.jobs.jobs[job].overwrite;
-        let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, exist, disk, &files));
+        let journal = plan
+            .journal
+            .or(host.journal)
+            .map(|config| Journal::new(config, layer_of(request), &plan, exist, disk, &files));
         let depth = depth_of(request, &drive);
         let submitters = count_submitters(request, &plan);
         let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;

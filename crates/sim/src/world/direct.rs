@@ -191,6 +191,12 @@ impl<S: Observer> World<S> {
         let io = self.direct.get_mut(slot);
         io.failed |= failed;
         io.pending -= 1;
+        if io.pending == 0 && !io.failed && io.unit.direction == Direction::Write {
+            let (task, unit) = (io.process, io.unit);
+            let file = self.processes[task as usize].files[unit.file].file;
+            self.record_written(file, unit.offset + unit.bytes);
+        }
+        let io = self.direct.get_mut(slot);
         if io.pending == 0 && io.after == AfterData::Commit {
             io.after = AfterData::Nothing;
             io.pending = 1;

@@ -7,6 +7,7 @@ use super::request::{Stop, WorldProgress, WorldResult};
 use super::state::{PageIo, Token, World};
 use crate::error::SimError;
 use crate::events::{EventKind, HORIZON_NS};
+use crate::host::page::PAGE_BYTES;
 use crate::record::Observer;
 
 /// Limits beyond which the simulation counts as stuck: events without progress, and steps at one
@@ -153,8 +154,9 @@ impl<S: Observer> World<S> {
             Token::PageWrite(slot) => {
                 let PageIo { file, first, pages } = self.page_ios.remove(slot);
                 self.cache.end_write(file, first, pages);
-                if failed {
-                    self.write_failed(file, pages);
+                match failed {
+                    true => self.write_failed(file, pages),
+                    false => self.record_written(file, (first + pages) * PAGE_BYTES),
                 }
                 self.written(file);
             }

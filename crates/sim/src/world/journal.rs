@@ -11,7 +11,7 @@ use hoistway_fio::Ioengine;
 
 use super::process::Stage;
 use super::state::{Flow, Token, World};
-use super::tasks::{Commit, CommitStep};
+use super::tasks::{Allocation, Commit, CommitStep};
 use crate::events::EventKind;
 use crate::host::files::File;
 use crate::host::journal::Transaction;
@@ -27,12 +27,28 @@ impl<S: Observer> World<S> {
     }
 
     /// Records a write up to byte `end` of a file in the running transaction: the inode has
-    /// changed, and block allocations if the file grew.
+    /// changed, and block allocations if the file grew and its blocks are allocated now.
     pub(super) fn record_change(&mut self, file: u32, end: u64) {
+        let Some(journal) = self.journal.as_mut().filter(|journal| journal.covers(file)) else { return };
+        let length = &mut journal.lengths[file as usize];
+        length.written = end.max(length.written);
+        let grows = journal.allocation == Allocation::AtWrite && length.grow();
+        self.add_change(file, grows);
+    }
+
+    /// Records that data up to byte `end` of a file, or up to its end, have reached the drive: the
+    /// blocks that they filled first are marked as written.
+    pub(super) fn record_written(&mut self, file: u32, end: u64) {
+        let Some(journal) = self.journal.as_mut().filter(|journal| journal.covers(file)) else { return };
+        let length = &mut journal.lengths[file as usize];
+        if journal.allocation == Allocation::AtCompletion && length.grow_to(end) {
+            self.add_change(file, true);
+        }
+    }
+
+    /// Adds the change of a file to the running transaction.
+    fn add_change(&mut self, file: u32, grows: bool) {
         let Some(journal) = &mut self.journal else { return };
-        let Some(length) = journal.lengths.get_mut(file as usize).filter(|length| **length < u64::MAX) else { return };
-        let grows = end > *length;
-        *length = end.max(*length);
         if journal.running.add(file, grows) {
             let at_ns = self.now_ns + journal.config.commit_interval_ms * 1_000_000;
             self.events.schedule(at_ns, EventKind::JournalTick(journal.running.id));
@@ -173,18 +189,7 @@ impl<S: Observer> World<S> {
     fn journal_step(&mut self, task: u32) -> bool {
         let Some(journal) = &mut self.journal else { return false };
         match journal.step {
-            CommitStep::Idle if !journal.wanted || journal.running.files.is_empty() => {
-                journal.wanted = false;
-                return false;
-            }
-            CommitStep::Idle => {
-                journal.wanted = false;
-                let next = Transaction { id: journal.running.id + 1, ..Transaction::default() };
-                journal.committing = std::mem::replace(&mut journal.running, next);
-                journal.step = CommitStep::Data;
-                let files = self.ordered_files();
-                self.write_dirty(task, &files);
-            }
+            CommitStep::Idle => return self.close_transaction(task),
             CommitStep::Data => {
                 if self.ordered_files().iter().any(|file| self.cache.writeback_of(*file) > 0) {
                     self.sync_waiters.push(task);
@@ -195,8 +200,28 @@ impl<S: Observer> World<S> {
             }
             _ if journal.pending > 0 => return false,
             CommitStep::Log => self.write_log(task, CommitStep::Commit),
-            CommitStep::Commit => self.committed(),
+            CommitStep::Commit => {
+                self.committed();
+                // The thread goes on before the processes that it wakes run: what they write next
+                // is in the transaction after this one.
+                self.close_transaction(task);
+            }
         }
+        true
+    }
+
+    /// Closes the running transaction if its commit is wanted, and submits the data that have to be
+    /// on the disk before it. Returns false if there is nothing to commit.
+    fn close_transaction(&mut self, task: u32) -> bool {
+        let Some(journal) = &mut self.journal else { return false };
+        if !std::mem::take(&mut journal.wanted) || journal.running.files.is_empty() {
+            return false;
+        }
+        let next = Transaction { id: journal.running.id + 1, ..Transaction::default() };
+        journal.committing = std::mem::replace(&mut journal.running, next);
+        journal.step = CommitStep::Data;
+        let files = self.ordered_files();
+        self.write_dirty(task, &files);
         true
     }
 

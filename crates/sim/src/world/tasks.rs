@@ -1,5 +1,7 @@
 //! The state of the kernel threads (flusher, journal), and of a process that makes pages dirty.
 
+use hoistway_core::BlockLayer;
+
 use crate::host::files::{File, is_device};
 use crate::host::journal::{JournalConfig, Log, Transaction};
 use crate::workload::plan::WorkloadPlan;
@@ -51,8 +53,44 @@ pub(super) struct Journal {
     pub(super) waiters: Vec<u32>,
     /// Direct requests that wait for a commit, each with the number of its transaction.
     pub(super) requests: Vec<(u64, u32)>,
-    /// Length of each file so far, in bytes; a write beyond it makes the file grow.
-    pub(super) lengths: Vec<u64>,
+    pub(super) allocation: Allocation,
+    /// Length of each file.
+    pub(super) lengths: Vec<FileLength>,
+}
+
+/// When the blocks of a file that grows get into a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Allocation {
+    /// When the process writes.
+    AtWrite,
+    /// When the data have reached the drive (ext4 from 5.6 on): the blocks are allocated as
+    /// unwritten before, and marked as written afterwards in a transaction of their own.
+    AtCompletion,
+}
+
+/// The length of a file, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FileLength {
+    /// True for the disk, which is not on the file system.
+    is_device: bool,
+    /// Length with all that was written, also to the page cache only.
+    pub(super) written: u64,
+    /// Length with allocated blocks alone.
+    allocated: u64,
+}
+
+impl FileLength {
+    /// Allocates all that was written. Returns true if the file grew.
+    pub(super) fn grow(&mut self) -> bool {
+        self.grow_to(u64::MAX)
+    }
+
+    /// Allocates what was written up to a byte. Returns true if the file grew.
+    pub(super) fn grow_to(&mut self, end: u64) -> bool {
+        let grows = end.min(self.written) > self.allocated;
+        self.allocated = self.allocated.max(end.min(self.written));
+        grows
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,19 +116,28 @@ impl Journal {
     /// written data already; the others are created by their writers.
     pub fn new(
         config: JournalConfig,
+        layer: BlockLayer,
         plan: &WorkloadPlan,
         exist: impl Fn(usize) -> bool,
         disk: u32,
         files: &[File],
     ) -> Journal {
         let disk_blocks = files.get(disk as usize).map_or(0, File::pages);
-        let mut lengths: Vec<u64> =
-            plan.files.iter().map(|file| if is_device(&file.name) { u64::MAX } else { 0 }).collect();
+        let mut lengths: Vec<FileLength> = plan
+            .files
+            .iter()
+            .map(|file| FileLength { is_device: is_device(&file.name), ..FileLength::default() })
+            .collect();
         for process in plan.processes.iter().filter(|process| exist(process.job)) {
             for (file, _) in &process.files {
-                lengths[*file as usize] = lengths[*file as usize].max(plan.files[*file as usize].bytes);
+                let (length, bytes) = (&mut lengths[*file as usize], plan.files[*file as usize].bytes);
+                (length.written, length.allocated) = (bytes, bytes);
             }
         }
+        let allocation = match (config.all_data, layer) {
+            (false, BlockLayer::V6_1) => Allocation::AtCompletion,
+            _ => Allocation::AtWrite,
+        };
         Journal {
             config,
             blocked: true,
@@ -106,13 +153,14 @@ impl Journal {
             disk,
             waiters: Vec::new(),
             requests: Vec::new(),
+            allocation,
             lengths,
         }
     }
 
     /// Returns true if a file is on the journal's file system. The disk itself is not.
     pub fn covers(&self, file: u32) -> bool {
-        self.lengths.get(file as usize).is_some_and(|length| *length < u64::MAX)
+        self.lengths.get(file as usize).is_some_and(|length| !length.is_device)
     }
 }
 

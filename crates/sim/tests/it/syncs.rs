@@ -195,6 +195,24 @@ fn a_write_to_written_blocks_commits_only_if_its_times_have_to_be_safe() {
 }
 
 #[test]
+fn writers_of_a_journal_share_a_commit_by_two() {
+    // In guests of 6.1 and 6.12 four writers sent two WRITEs and one FLUSH for each write: a commit
+    // with its two flushes serves two of them (docs/guest.md).
+    let jobs = "[log]\nrw=write\nbs=4k\nsize=1m\nnumjobs=4\nfsync=1\nhoistway_journal=ext4\n";
+    let requests_per_write = |kernel| {
+        let run = on_drive("cmr-8tb", jobs, Kind::Noop, HostConfig { fua: Some(false), ..HostConfig::kernel(kernel) });
+        run.drive_requests as f64 / (4.0 * 256.0)
+    };
+    for kernel in [Kernel::V6_1, Kernel::V6_12] {
+        let rate = requests_per_write(kernel);
+        assert!((2.8..=3.2).contains(&rate), "{}: {rate:.2} requests a write", kernel.name());
+    }
+    // Before 5.6 the blocks are in the transaction before the data, and all four share it.
+    let rate = requests_per_write(Kernel::V4_19);
+    assert!((1.9..2.6).contains(&rate), "{rate:.2} requests a write");
+}
+
+#[test]
 fn a_disk_beside_a_journal_flushes_its_cache() {
     // ext3 has no barriers, but a sync of the disk itself flushes it.
     let host = HostConfig { journal: Some(JournalConfig::ext3()), ..HostConfig::kernel(Kernel::V6_12) };
