@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoistway_fio::{Direction, Directions, Job, Sequencer, ZoneMode};
+use hoistway_fio::{Direction, Directions, FileService, Ioengine, Job, Sequencer, Size, ZoneMode};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -280,9 +280,10 @@ impl Generator {
             return None;
         }
         let total: u64 = self.targets.iter().map(|target| target.region.len).sum();
-        let again = self.pass_bytes > total;
+        let again = self.pass_bytes > total || self.repeats_blocks();
         let smallest = self.job.directions().map(|direction| sizes::smallest(&self.job, direction)).min().unwrap_or(1);
         let is_limited = self.job.openfiles > 0 && (self.job.openfiles as usize) < self.targets.len();
+        let smallest = if self.passes_end() { 1 } else { smallest };
         let chosen = self.choose_unfinished(smallest, again && !is_limited);
         if chosen.is_some() || !again || !is_limited {
             return chosen;
@@ -291,6 +292,27 @@ impl Generator {
         self.rounds += 1;
         self.turn.reset(self.targets.len());
         self.choose_unfinished(smallest, false)
+    }
+
+    /// Returns true if a file has requests until the pass ends: positions that are drawn again and
+    /// again, or that start again at the beginning, do not say when it is done.
+    fn repeats_blocks(&self) -> bool {
+        let is_drawn = self.targets.iter().any(|target| matches!(target.order, Order::Drawn(_)));
+        let is_mixed = self.job.rw.reads() && self.job.rw.writes();
+        // A file that is drawn by weights may be drawn when it is done.
+        let has_weights = matches!(self.job.file_service, FileService::Drawn(_));
+        match self.job.rw.is_random() {
+            true => is_drawn || has_weights,
+            false => is_mixed || self.job.rw_modifier.is_some() || has_weights,
+        }
+    }
+
+    /// Returns true if the last request of a file may reach beyond its end: `filesize` makes no file
+    /// for the engine `null`.
+    fn passes_end(&self) -> bool {
+        let has_no_file = self.job.ioengine == Ioengine::Null && self.job.filesize.is_some();
+        let has_bytes = self.job.size_given && matches!(self.job.size, Size::Bytes(_));
+        has_no_file && !has_bytes && !self.job.rw.is_random()
     }
 
     /// Chooses a file with room for another request in this round; any file with `again`.
@@ -314,10 +336,12 @@ impl Generator {
         let step = if self.job.rw.is_random() { 0 } else { self.job.rw_modifier.unwrap_or(0) };
         let smallest = sizes::smallest(&self.job, direction);
         let unit = sizes::unit(&self.job, direction, false);
+        let passes_end = self.passes_end();
         let target = &mut self.targets[file];
         let Region { start, len } = target.region;
         let (from, to, room) = match &target.strided {
             Some(zone) => (zone.start, zone.start + zone.len(len), zone.left().max(smallest)),
+            None if passes_end => (0, len.next_multiple_of(smallest), u64::MAX),
             None => (0, len, u64::MAX),
         };
         let next = target.next.get_mut(direction);
@@ -326,11 +350,11 @@ impl Generator {
         }
         let bytes = whole_blocks(size, (to - *next).min(room), unit)?;
         let offset = start + *next;
-        // A hole may have a negative length: before the region's start, the offset continues from
-        // the end.
+        // A hole may have a negative length: before the region's start, the offset continues so far
+        // before the end.
         *next = match next.saturating_add(bytes).checked_add_signed(step) {
             Some(position) => position,
-            None => (len - smallest) / smallest * smallest,
+            None => len.saturating_add_signed(step),
         };
         Some(IoUnit::new(direction, file, offset, bytes))
     }
