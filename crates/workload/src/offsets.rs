@@ -60,8 +60,8 @@ struct Target {
 /// The order of random blocks.
 #[derive(Clone, Debug)]
 enum Order {
-    /// Each block once, then all again in another order.
-    Map { permutation: Permutation, index: u64, round: u64 },
+    /// Each block once, then all again in the same order, as fio does.
+    Map { permutation: Permutation, index: u64 },
     /// Each block once by requests of different sizes: a drawn block that was touched is left to
     /// the next free one, and a request ends before the next touched one.
     Free(FreeBlocks),
@@ -149,9 +149,16 @@ impl Generator {
             target.made = 0;
             target.next = Directions::default();
             target.repeats = 0;
-            if let Order::Free(free) = &mut target.order {
-                *free = FreeBlocks::new(free.len());
+            match &mut target.order {
+                Order::Map { index, .. } => *index = 0,
+                Order::Free(free) => *free = FreeBlocks::new(free.len()),
+                Order::Drawn(_) => {}
             }
+        }
+        // fio starts its random numbers again with the map of the blocks.
+        if !self.job.rw.is_random() || !self.job.norandommap {
+            self.offset_rng = stream(self.seed, self.process, 2);
+            self.size_rng = stream(self.seed, self.process, 3);
         }
         Some(self.pass)
     }
@@ -167,9 +174,7 @@ impl Generator {
         let even = matches!(self.job.random_distribution, hoistway_fio::Distribution::Random);
         let once = even && !self.job.norandommap && strided.is_none() && !self.has_alignment();
         let order = match once {
-            true if sizes::is_one(&self.job) => {
-                Order::Map { permutation: Permutation::new(blocks, key), index: 0, round: key }
-            }
+            true if sizes::is_one(&self.job) => Order::Map { permutation: Permutation::new(blocks, key), index: 0 },
             true => Order::Free(FreeBlocks::new(blocks)),
             false => Order::Drawn(Draw::of_bytes(&self.job.random_distribution, blocks, grain, key)),
         };
@@ -398,14 +403,10 @@ impl Order {
     /// A block, and the number of blocks that a request may have from there.
     fn choose(&mut self, rng: &mut Pcg64) -> (u64, u64) {
         let block = match self {
-            Order::Map { permutation, index, round } => {
-                if *index >= permutation.len() {
-                    *round = mix(*round);
-                    *permutation = Permutation::new(permutation.len(), *round);
-                    *index = 0;
-                }
-                *index += 1;
-                permutation.get(*index - 1)
+            Order::Map { permutation, index } => {
+                let at = *index % permutation.len();
+                *index = at + 1;
+                permutation.get(at)
             }
             Order::Free(free) => return free.find(rng.random_range(0..free.len())),
             Order::Drawn(draw) => draw.draw(rng),
@@ -538,6 +539,33 @@ mod tests {
             }
         }
         assert_eq!(count, 3 * 256);
+    }
+
+    /// fio 3.33 printed the same offsets and sizes in each of three loops, and other offsets with
+    /// `norandommap`.
+    #[test]
+    fn loops_repeat_the_random_numbers_unless_norandommap_is_set() {
+        let mut sizes = Job { loops: 3, ..Job::default() };
+        sizes.bs.read = BlockSize::Range { min: 4096, max: 16384 };
+        let random = Job { rw: Rw::Randread, loops: 3, ..Job::default() };
+        for (job, repeats) in [
+            (&random, true),
+            (&sizes, true),
+            (&Job { norandommap: true, ..random.clone() }, false),
+            (&Job { norandommap: true, ..sizes.clone() }, true),
+        ] {
+            let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], 1 << 20, 42, 0);
+            let mut passes: Vec<Vec<(u64, u64)>> = Vec::new();
+            loop {
+                passes.push(std::iter::from_fn(|| generator.next()).map(|unit| (unit.offset, unit.bytes)).collect());
+                if generator.next_pass().is_none() {
+                    break;
+                }
+            }
+            assert_eq!((passes.len(), passes[0] == passes[1], passes[1] == passes[2]), (3, repeats, repeats));
+        }
+        let wrapped = units(&Job { loops: 1, ..random }, 2 << 20);
+        assert!(wrapped[..256].iter().zip(&wrapped[256..]).all(|(one, other)| one.offset == other.offset));
     }
 
     #[test]
