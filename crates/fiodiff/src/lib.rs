@@ -40,7 +40,7 @@ use compare::Verdict;
 /// Jobs that run in one process of fio.
 const BATCH: u64 = 12;
 /// Runs after which a difference counts: a pause of the machine delays fio in some of them.
-const ATTEMPTS: u32 = 4;
+const ATTEMPTS: u32 = 8;
 
 /// The extent of a run.
 #[derive(Clone, Debug)]

@@ -31,8 +31,6 @@ pub struct Generator {
     /// How often all files were done in this pass; more than once if the pass moves more bytes than
     /// they have.
     rounds: u64,
-    /// The block that was trimmed and is to be written (`trimwrite`).
-    trimmed: Option<IoUnit>,
     verification: Option<Verification>,
     /// Bytes and requests generated in this pass (of `loops`).
     made_bytes: u64,
@@ -53,6 +51,8 @@ struct Target {
     /// Requests still to generate at or after the last random offset.
     repeats: u64,
     last: u64,
+    /// The block that was trimmed and is to be written (`trimwrite`).
+    trimmed: Option<IoUnit>,
     strided: Option<StridedZone>,
     written: Option<WrittenZones>,
 }
@@ -86,7 +86,6 @@ impl Generator {
             targets: Vec::new(),
             turn,
             rounds: 0,
-            trimmed: None,
             made_bytes: 0,
             made_ios: 0,
             pass_bytes: io_bytes,
@@ -117,7 +116,7 @@ impl Generator {
     pub fn next_of(&mut self, choose: impl Fn(Direction) -> Direction) -> Option<IoUnit> {
         let mut unit = match self.verification.as_mut().and_then(Verification::next) {
             Some(unit) => unit,
-            None => self.rest_of_trimmed().or_else(|| self.fresh(choose))?,
+            None => self.fresh(choose).or_else(|| self.last_of_trimmed())?,
         };
         if unit.direction == Direction::Write
             && let Some(verification) = &mut self.verification
@@ -146,8 +145,8 @@ impl Generator {
         self.rounds = 0;
         self.turn.reset(self.targets.len());
         for target in &mut self.targets {
+            // A sequential job goes on where the pass ended: after the last byte at the start.
             target.made = 0;
-            target.next = Directions::default();
             target.repeats = 0;
             match &mut target.order {
                 Order::Map { index, .. } => *index = 0,
@@ -178,7 +177,17 @@ impl Generator {
             true => Order::Free(FreeBlocks::new(blocks)),
             false => Order::Drawn(Draw::of_bytes(&self.job.random_distribution, blocks, grain, key)),
         };
-        Target { region, made: 0, next: Directions::default(), order, repeats: 0, last: 0, strided, written: None }
+        Target {
+            region,
+            made: 0,
+            next: Directions::default(),
+            order,
+            repeats: 0,
+            last: 0,
+            trimmed: None,
+            strided,
+            written: None,
+        }
     }
 
     /// Returns true if random offsets are aligned to something else than the block size.
@@ -193,19 +202,24 @@ impl Generator {
             return (bytes / grain).max(1);
         }
         // A request at the last offset is whole.
-        let smallest = self.job.directions().map(|direction| sizes::smallest(&self.job, direction)).min().unwrap_or(1);
-        bytes.saturating_sub(smallest) / grain + 1
+        bytes.saturating_sub(sizes::smallest_of_all(&self.job)) / grain + 1
     }
 
-    /// A write of the block that was trimmed before.
-    fn rest_of_trimmed(&mut self) -> Option<IoUnit> {
-        let trimmed = self.trimmed.as_mut()?;
+    /// A write of a block that was trimmed before the pass had trimmed all.
+    fn last_of_trimmed(&mut self) -> Option<IoUnit> {
+        let file = self.targets.iter().position(|target| target.trimmed.is_some())?;
+        self.rest_of_trimmed(file)
+    }
+
+    /// A write of the block of a file that was trimmed before.
+    fn rest_of_trimmed(&mut self, file: usize) -> Option<IoUnit> {
+        let trimmed = self.targets.get_mut(file)?.trimmed.as_mut()?;
         let size = sizes::draw(&self.job, Direction::Write, self.job.rw.is_random(), &mut self.size_rng);
         let unit = IoUnit::new(Direction::Write, trimmed.file, trimmed.offset, size.min(trimmed.bytes));
         trimmed.offset += unit.bytes;
         trimmed.bytes -= unit.bytes;
         if trimmed.bytes == 0 {
-            self.trimmed = None;
+            self.targets[file].trimmed = None;
         }
         Some(unit)
     }
@@ -216,6 +230,9 @@ impl Generator {
         }
         let direction = self.direction(choose);
         let file = self.choose_file()?;
+        if let Some(unit) = self.rest_of_trimmed(file) {
+            return Some(unit);
+        }
         let is_random = self.job.rw.is_random() && self.rolls_random(direction);
         let target = &mut self.targets[file];
         if let Some(zone) = &mut target.strided
@@ -236,7 +253,7 @@ impl Generator {
             zone.moved(unit.bytes);
         }
         if self.job.rw.trims_before_writes() {
-            self.trimmed = Some(IoUnit { direction: Direction::Write, ..unit });
+            self.targets[file].trimmed = Some(IoUnit { direction: Direction::Write, ..unit });
         }
         Some(unit)
     }
@@ -286,7 +303,7 @@ impl Generator {
         }
         let total: u64 = self.targets.iter().map(|target| target.region.len).sum();
         let again = self.pass_bytes > total || self.repeats_blocks();
-        let smallest = self.job.directions().map(|direction| sizes::smallest(&self.job, direction)).min().unwrap_or(1);
+        let smallest = sizes::smallest_of_all(&self.job);
         let is_limited = self.job.openfiles > 0 && (self.job.openfiles as usize) < self.targets.len();
         let smallest = if self.passes_end() { 1 } else { smallest };
         let chosen = self.choose_unfinished(smallest, again && !is_limited);
@@ -327,7 +344,7 @@ impl Generator {
             let target = &targets[file];
             let fits = target.region.len >= smallest;
             let goal = target.region.len.saturating_mul(rounds + 1);
-            fits && (again || goal - target.made.min(goal) >= smallest)
+            fits && (again || target.trimmed.is_some() || goal - target.made.min(goal) >= smallest)
         })
     }
 

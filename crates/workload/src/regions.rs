@@ -47,7 +47,10 @@ pub fn region(job: &Job, clone: u32, files: u64, sizes: FileSizes) -> Option<Reg
     let start = offset(job, clone, base);
     let rest = end.saturating_sub(start);
     let len = match (job.size, own) {
-        (Size::Percent(_), _) if job.size_given => job.size.of(end).min(rest),
+        (Size::Percent(_), _) if job.size_given => {
+            let bytes = job.size.of(end);
+            (bytes - bytes % sizes::smallest_of_all(job).max(1)).min(rest)
+        }
         (_, Some(bytes)) if sizes.filesize.is_none() => bytes,
         _ => rest,
     };
@@ -68,8 +71,7 @@ pub fn pass_bytes(job: &Job, regions: &[Region]) -> u64 {
 fn offset(job: &Job, clone: u32, file_bytes: u64) -> u64 {
     let mut offset = job.offset.of(file_bytes);
     if matches!(job.offset, Size::Percent(_)) {
-        let smallest = job.directions().map(|direction| sizes::smallest(job, direction)).min().unwrap_or(1);
-        let align = if job.offset_align > 0 { job.offset_align } else { smallest };
+        let align = if job.offset_align > 0 { job.offset_align } else { sizes::smallest_of_all(job) };
         offset = offset.next_multiple_of(align.max(1));
     }
     offset.saturating_add(job.offset_increment.of(file_bytes).saturating_mul(u64::from(clone)))

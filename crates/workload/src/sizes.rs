@@ -52,6 +52,11 @@ pub(crate) fn smallest(job: &Job, direction: Direction) -> u64 {
     }
 }
 
+/// The smallest request of all directions of a job, in bytes.
+pub(crate) fn smallest_of_all(job: &Job) -> u64 {
+    job.directions().map(|direction| smallest(job, direction)).min().unwrap_or(1)
+}
+
 /// The multiple of which random offsets are, in bytes: the smallest among the directions of the
 /// job.
 pub(crate) fn grain(job: &Job) -> u64 {
