@@ -329,8 +329,8 @@ impl Generator {
         }
     }
 
-    /// Returns true if the last request of a file may reach beyond its end: `filesize` makes no file
-    /// for the engine `null`.
+    /// Returns true if the last request of a file may reach beyond its end: `filesize` makes no
+    /// file for the engine `null`.
     fn passes_end(&self) -> bool {
         let has_no_file = self.job.ioengine == Ioengine::Null && self.job.filesize.is_some();
         let has_bytes = self.job.size_given && matches!(self.job.size, Size::Bytes(_));

@@ -128,11 +128,7 @@ impl<S: Observer> World<S> {
         let layout::PlacedFiles { mut files, trees, disk } =
             layout::lay_out(&plan, &host, capacity_sectors, request.seed)?;
         assign_drives(&mut files, &plan, host.drives);
-        let exist = |job: usize| request.jobs.jobs[job].rw.reads() || request.jobs.jobs[job].overwrite;
-        let journal = plan
-            .journal
-            .or(host.journal)
-            .map(|config| Journal::new(config, layer_of(request), &plan, exist, disk, &files));
+        let journal = make_journal(request, &plan, disk, &files);
         let depth = depth_of(request, &drive);
         let submitters = count_submitters(request, &plan);
         let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;
@@ -404,6 +400,13 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
         plugging: host.plugging == Plugging::Queue,
         ..host.queue
     }
+}
+
+/// The journal that the jobs or the host ask for.
+fn make_journal(request: &WorldRequest, plan: &WorkloadPlan, disk: u32, files: &[File]) -> Option<Journal> {
+    let config = plan.journal.or(request.host.journal)?;
+    let exist = |job: usize| request.jobs.jobs[job].rw.reads() || request.jobs.jobs[job].overwrite;
+    Some(Journal::new(config, layer_of(request), plan, exist, disk, files))
 }
 
 /// The block layer of the host's kernel, or of the elevator's own kernel.
