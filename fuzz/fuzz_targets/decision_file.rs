@@ -2,7 +2,7 @@
 //! error.
 #![no_main]
 
-use hoistway_sim::decisions::{Scenario, compare, replay_scenario};
+use hoistway_conform::decisions::{Scenario, compare, replay_scenario};
 
 libfuzzer_sys::fuzz_target!(|line: &[u8]| {
     match Scenario::from_json(line) {
