@@ -146,7 +146,7 @@ fn invalid_traces_are_refused_with_place_and_remedy() {
         run(&["trace", "convert", &file]).refused(1, parts);
     }
     let wrong = folder.file("trace", "0 0 8 8 1\n10000 0 8 8 1\n20000 0 x 8 1\n");
-    let ran = run(&["trace", "convert", &wrong, "-q"]);
+    let ran = run(&["trace", "convert", &wrong, "-q", "--strict"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.contains("trace:3: the sector \"x\" is no whole number"), "{}", ran.err);
     assert_eq!(ran.out.lines().count(), 2, "what stands before the wrong line is written");
