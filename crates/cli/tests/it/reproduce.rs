@@ -105,7 +105,7 @@ fn the_readme_has_the_count_of_the_page() {
     let readme = fs::read_to_string(docs().join("../README.md")).expect("README.md");
     let wanted = [count(0), format!("{} figures within tolerance", count(1)), format!("rules, {}", count(2))];
     let decided = summary.split(", ").filter_map(|part| Some(part.split_once(" more decided by")?.0));
-    for count in wanted.into_iter().chain(decided.map(|rows| format!("{rows} more"))) {
+    for count in wanted.into_iter().chain(decided.map(|rows| format!("{rows} with "))) {
         assert!(readme.contains(&count), "the README does not say `{count}`, as docs/reproduced.md does: {summary}");
     }
 }
