@@ -47,8 +47,10 @@ const ATTEMPTS: u32 = 8;
 pub struct Extent {
     /// The first seed.
     pub seed: u64,
-    /// Most jobs.
+    /// Most jobs, those that are left out included.
     pub count: u64,
+    /// Seeds that are left out.
+    pub left_out: Vec<u64>,
     /// Time after which no further batch begins.
     pub time: Option<Duration>,
     /// Directory in which job files and outputs of differing jobs are kept.
@@ -91,7 +93,8 @@ pub fn run(extent: &Extent, report: &mut dyn FnMut(&Outcome)) -> Result<Outcome>
     while next < end && extent.time.is_none_or(|time| start.elapsed() < time) {
         let seeds = next..end.min(next + BATCH);
         next = seeds.end;
-        batch(seeds.map(grammar::generate).collect(), extent, &mut outcome)?;
+        let cases = seeds.filter(|seed| !extent.left_out.contains(seed)).map(grammar::generate).collect();
+        batch(cases, extent, &mut outcome)?;
         report(&outcome);
     }
     Ok(outcome)

@@ -27,6 +27,7 @@ pub struct Generator {
     size_rng: Pcg64,
     priority_rng: Pcg64,
     targets: Vec<Target>,
+    ends: Ends,
     turn: FileTurn,
     /// How often all files were done in this pass; more than once if the pass moves more bytes than
     /// they have.
@@ -57,6 +58,41 @@ struct Target {
     written: Option<WrittenZones>,
 }
 
+/// What ends a file and a pass, as in fio 3.33.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    /// The bytes of the pass end it; no file is done before. So it is if the pass moves more bytes
+    /// than all regions have, and where neither a map of blocks nor one position in the file says
+    /// when it is done.
+    by_bytes: bool,
+    /// The last request of a file may reach beyond its end: `filesize` makes no file for the engine
+    /// `null`.
+    beyond_file: bool,
+    /// Bytes without which a file has no further request.
+    least_room: u64,
+}
+
+impl Ends {
+    fn new(job: &Job, targets: &[Target], pass_bytes: u64) -> Ends {
+        let total: u64 = targets.iter().map(|target| target.region.len).sum();
+        let is_drawn = targets.iter().any(|target| matches!(target.order, Order::Drawn(_)));
+        let is_mixed = job.rw.reads() && job.rw.writes() && !matches!(job.rwmixread, 0 | 100);
+        // A file that is drawn by weights may be drawn when it is done.
+        let has_weights = matches!(job.file_service, FileService::Drawn(_));
+        let repeats = match job.rw.is_random() {
+            true => is_drawn,
+            false => is_mixed || job.rw_modifier.is_some(),
+        };
+        let has_bytes = job.size_given && matches!(job.size, Size::Bytes(_));
+        let beyond_file = job.ioengine == Ioengine::Null && job.filesize.is_some() && !has_bytes && !job.rw.is_random();
+        Ends {
+            by_bytes: pass_bytes > total || repeats || has_weights,
+            beyond_file,
+            least_room: if beyond_file { 1 } else { sizes::smallest_of_all(job) },
+        }
+    }
+}
+
 /// The order of random blocks.
 #[derive(Clone, Debug)]
 enum Order {
@@ -84,6 +120,7 @@ impl Generator {
             size_rng: stream(seed, process, 3),
             priority_rng: stream(seed, process, 9),
             targets: Vec::new(),
+            ends: Ends::default(),
             turn,
             rounds: 0,
             made_bytes: 0,
@@ -92,6 +129,7 @@ impl Generator {
             pass: 0,
         };
         generator.targets = (0u64..).zip(regions).map(|(file, region)| generator.target(file, *region)).collect();
+        generator.ends = Ends::new(&generator.job, &generator.targets, io_bytes);
         generator
     }
 
@@ -295,51 +333,26 @@ impl Generator {
         }
     }
 
-    /// A file whose region is done is skipped, unless the pass moves more bytes than all regions
-    /// hold.
+    /// A file whose region is done is skipped, unless the bytes of the pass decide alone.
     fn choose_file(&mut self) -> Option<usize> {
         if self.made_bytes >= self.pass_bytes {
             return None;
         }
-        let total: u64 = self.targets.iter().map(|target| target.region.len).sum();
-        let again = self.pass_bytes > total || self.repeats_blocks();
-        let smallest = sizes::smallest_of_all(&self.job);
+        let again = self.ends.by_bytes;
         let is_limited = self.job.openfiles > 0 && (self.job.openfiles as usize) < self.targets.len();
-        let smallest = if self.passes_end() { 1 } else { smallest };
-        let chosen = self.choose_unfinished(smallest, again && !is_limited);
+        let chosen = self.choose_unfinished(again && !is_limited);
         if chosen.is_some() || !again || !is_limited {
             return chosen;
         }
         // All files are done and closed, and are opened again.
         self.rounds += 1;
         self.turn.reset(self.targets.len());
-        self.choose_unfinished(smallest, false)
-    }
-
-    /// Returns true if a file has requests until the pass ends: positions that are drawn again and
-    /// again, or that start again at the beginning, do not say when it is done.
-    fn repeats_blocks(&self) -> bool {
-        let is_drawn = self.targets.iter().any(|target| matches!(target.order, Order::Drawn(_)));
-        let is_mixed = self.job.rw.reads() && self.job.rw.writes();
-        // A file that is drawn by weights may be drawn when it is done.
-        let has_weights = matches!(self.job.file_service, FileService::Drawn(_));
-        match self.job.rw.is_random() {
-            true => is_drawn || has_weights,
-            false => is_mixed || self.job.rw_modifier.is_some() || has_weights,
-        }
-    }
-
-    /// Returns true if the last request of a file may reach beyond its end: `filesize` makes no
-    /// file for the engine `null`.
-    fn passes_end(&self) -> bool {
-        let has_no_file = self.job.ioengine == Ioengine::Null && self.job.filesize.is_some();
-        let has_bytes = self.job.size_given && matches!(self.job.size, Size::Bytes(_));
-        has_no_file && !has_bytes && !self.job.rw.is_random()
+        self.choose_unfinished(false)
     }
 
     /// Chooses a file with room for another request in this round; any file with `again`.
-    fn choose_unfinished(&mut self, smallest: u64, again: bool) -> Option<usize> {
-        let (targets, rounds) = (&self.targets, self.rounds);
+    fn choose_unfinished(&mut self, again: bool) -> Option<usize> {
+        let (targets, rounds, smallest) = (&self.targets, self.rounds, self.ends.least_room);
         self.turn.choose(targets.len(), &mut self.mix_rng, |file| {
             let target = &targets[file];
             let fits = target.region.len >= smallest;
@@ -358,12 +371,11 @@ impl Generator {
         let step = if self.job.rw.is_random() { 0 } else { self.job.rw_modifier.unwrap_or(0) };
         let smallest = sizes::smallest(&self.job, direction);
         let unit = sizes::unit(&self.job, direction, false);
-        let passes_end = self.passes_end();
         let target = &mut self.targets[file];
         let Region { start, len } = target.region;
         let (from, to, room) = match &target.strided {
             Some(zone) => (zone.start, zone.start + zone.len(len), zone.left().max(smallest)),
-            None if passes_end => (0, len.next_multiple_of(smallest), u64::MAX),
+            None if self.ends.beyond_file => (0, len.next_multiple_of(smallest), u64::MAX),
             None => (0, len, u64::MAX),
         };
         let next = target.next.get_mut(direction);

@@ -191,36 +191,32 @@ impl<S: Observer> World<S> {
         let io = self.direct.get_mut(slot);
         io.failed |= failed;
         io.pending -= 1;
-        if io.pending == 0 && !io.failed && io.unit.direction == Direction::Write {
-            let (task, unit) = (io.process, io.unit);
-            let file = self.processes[task as usize].files[unit.file].file;
-            self.record_written(file, unit.offset + unit.bytes);
+        if io.pending > 0 {
+            return;
         }
-        let io = self.direct.get_mut(slot);
-        if io.pending == 0 && io.after == AfterData::Commit {
-            io.after = AfterData::Nothing;
-            io.pending = 1;
-            let (failed, submitter, task, open) = (io.failed, io.submitter, io.process, io.unit.file);
-            let process = &self.processes[task as usize];
-            let (file, data_only) = (process.files[open].file, process.job.sync == WriteSync::Dsync);
-            if !failed && self.commit_request(slot, submitter, file, data_only) {
-                return;
+        let after = std::mem::replace(&mut io.after, AfterData::Nothing);
+        let io = *io;
+        if !io.failed && io.unit.direction == Direction::Write {
+            let process = &self.processes[io.process as usize];
+            let (file, data_only) = (process.files[io.unit.file].file, process.job.sync == WriteSync::Dsync);
+            self.record_written(file, io.unit.offset + io.unit.bytes);
+            if after == AfterData::Commit {
+                self.direct.get_mut(slot).pending = 1;
+                if self.commit_request(slot, io.submitter, file, data_only) {
+                    return;
+                }
+                self.direct.get_mut(slot).pending = 0;
             }
-            self.direct.get_mut(slot).pending = 0;
         }
-        let io = self.direct.get_mut(slot);
-        if io.pending == 0 {
-            let (task, submitter) = (io.process, io.submitter);
-            let process = &mut self.processes[task as usize];
-            process.completed.push(slot);
-            if process.blocked && process.completed.len() as u32 >= process.reap_min() {
-                process.debt_ns += self.host.costs.wake_ns;
-            }
-            if process.job.offload && submitter != task {
-                process.submission.workers.push(submitter);
-            }
-            self.wake(task);
+        let process = &mut self.processes[io.process as usize];
+        process.completed.push(slot);
+        if process.blocked && process.completed.len() as u32 >= process.reap_min() {
+            process.debt_ns += self.host.costs.wake_ns;
         }
+        if process.job.offload && io.submitter != io.process {
+            process.submission.workers.push(io.submitter);
+        }
+        self.wake(io.process);
     }
 
     /// Reaps the completed requests of a process.

@@ -200,12 +200,7 @@ impl<S: Observer> World<S> {
             }
             _ if journal.pending > 0 => return false,
             CommitStep::Log => self.write_log(task, CommitStep::Commit),
-            CommitStep::Commit => {
-                self.committed();
-                // The thread goes on before the processes that it wakes run: what they write next
-                // is in the transaction after this one.
-                self.close_transaction(task);
-            }
+            CommitStep::Commit => self.committed(),
         }
         true
     }
