@@ -123,7 +123,7 @@ pub static OPTIONS: &[KnownOption] = &[
     yes("Files and amounts of data", "number_ios", &[], "a number", "no limit", "The requests after which the job ends."),
     yes("Files and amounts of data", "loops", &[], "a number", "`1`", "The number of runs of the job."),
     yes("Files and amounts of data", "fill_device", &["fill_fs"], "`0`, `1`", "`0`", "The file is as large as 95 % of the drive, less the other files."),
-    yes("Files and amounts of data", "overwrite", &[], "`0`, `1`", "`0`", "The files have written data before the job starts, as those that a job reads: with a journal, `fdatasync` after a write to them has no new blocks to commit."),
+    yes("Files and amounts of data", "overwrite", &[], "`0`, `1`", "`0`", "The files have written data before the job starts, like files that a job reads. `fdatasync` after an overwrite then has no new blocks to commit to a journal."),
     yes("Files and amounts of data", "unlink", &[], "`0`, `1`", "`0`", "The job ends with the removal of its files."),
     yes("Files and amounts of data", "unlink_each_loop", &[], "`0`, `1`", "`0`", "Each of the `loops` ends with the removal of the files."),
     yes("Files and amounts of data", "create_only", &[], "`0`, `1`", "`0`", "The job is left out: its files exist from the start."),

@@ -3,11 +3,11 @@
 /// The flag with which a job opens its files for writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriteSync {
-    /// None: a write waits for the page cache or the drive.
+    /// No flag: a write ends when its data are in the page cache, or in the drive with `direct=1`.
     #[default]
     None,
-    /// O_DSYNC: until its data, and the metadata that reading them needs, are safe.
+    /// O_DSYNC: until its data, and the metadata needed to read them, are on stable storage.
     Dsync,
-    /// O_SYNC: until its data and all metadata of the file are safe.
+    /// O_SYNC: until its data and all metadata of the file are on stable storage.
     Sync,
 }

@@ -61,14 +61,13 @@ struct Target {
 /// What ends a file and a pass, as in fio 3.33.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ends {
-    /// The bytes of the pass end it; no file is done before. So it is if the pass moves more bytes
-    /// than all regions have, and where neither a map of blocks nor one position in the file says
-    /// when it is done.
+    /// Only the number of bytes ends a pass: no file counts as done before. True if a pass moves
+    /// more bytes than all regions have, or if requests may return to blocks that they touched.
     by_bytes: bool,
     /// The last request of a file may reach beyond its end: `filesize` makes no file for the engine
     /// `null`.
     beyond_file: bool,
-    /// Bytes without which a file has no further request.
+    /// Bytes that a file must have left for another request.
     least_room: u64,
 }
 
@@ -243,7 +242,7 @@ impl Generator {
         bytes.saturating_sub(sizes::smallest_of_all(&self.job)) / grain + 1
     }
 
-    /// A write of a block that was trimmed before the pass had trimmed all.
+    /// A write of a block that was not yet written when the pass trimmed its last block.
     fn last_of_trimmed(&mut self) -> Option<IoUnit> {
         let file = self.targets.iter().position(|target| target.trimmed.is_some())?;
         self.rest_of_trimmed(file)
@@ -384,8 +383,8 @@ impl Generator {
         }
         let bytes = whole_blocks(size, (to - *next).min(room), unit)?;
         let offset = start + *next;
-        // A hole may have a negative length: before the region's start, the offset continues so far
-        // before the end.
+        // A step may be negative. From an offset before the region's start it leads to the region's
+        // end less the step.
         *next = match next.saturating_add(bytes).checked_add_signed(step) {
             Some(position) => position,
             None => len.saturating_add_signed(step),

@@ -53,12 +53,13 @@ pub(super) struct Journal {
     pub(super) waiters: Vec<u32>,
     /// Direct requests that wait for a commit, each with the number of its transaction.
     pub(super) requests: Vec<(u64, u32)>,
+    /// When new blocks enter the running transaction.
     pub(super) allocation: Allocation,
     /// Length of each file.
     pub(super) lengths: Vec<FileLength>,
 }
 
-/// When the blocks of a file that grows get into a transaction.
+/// When the new blocks of a growing file enter a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Allocation {
     /// When the process writes.
@@ -73,9 +74,9 @@ pub(super) enum Allocation {
 pub(super) struct FileLength {
     /// True for the disk, which is not on the file system.
     is_device: bool,
-    /// Length with all that was written, also to the page cache only.
+    /// Length with the data that are in the page cache only.
     pub(super) written: u64,
-    /// Length with allocated blocks alone.
+    /// Length up to the last block that has entered a transaction.
     allocated: u64,
 }
 
