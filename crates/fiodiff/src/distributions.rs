@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hoistway_fio::{Distribution, Job};
+use hoistway_fio::{Distribution, FileService, Job};
 use hoistway_workload::Region;
 
 use crate::figures::Request;
@@ -22,17 +22,18 @@ pub fn compare(job: &Job, regions: &[(String, Region)], ours: &[Request], theirs
         shares_differ(here, ours.len(), there, theirs.len(), cluster)
             .then(|| format!("{what}: {here} of {} here, {there} of {} in fio", ours.len(), theirs.len()))
     };
+    let of_files = |difference: Option<String>| difference.filter(|_| has_certain_files(job));
     let follows = |at: usize, all: &[Request]| at > 0 && is_next(&all[at - 1], &all[at]);
     let stays = |at: usize, all: &[Request]| at > 0 && all[at - 1].offset == all[at].offset;
     let turns = |at: usize, all: &[Request]| at > 0 && all[at - 1].way != all[at].way;
     let moves = |at: usize, all: &[Request]| at > 0 && all[at - 1].file != all[at].file;
     share("reads", &|at, all| all[at].way == 0, 1.0)
         .or_else(|| share("requests of the other direction than the one before", &turns, 2.0))
-        .or_else(|| share("requests that follow the one before", &follows, 2.0))
+        .or_else(|| of_files(share("requests that follow the one before", &follows, 2.0)))
         .or_else(|| share("requests at the offset of the one before", &stays, 2.0))
-        .or_else(|| share("requests to another file than the one before", &moves, 2.0))
+        .or_else(|| of_files(share("requests to another file than the one before", &moves, 2.0)))
         .or_else(|| histogram("sizes", ours, theirs, 1.0, |request| (u64::from(request.way), request.bytes)))
-        .or_else(|| histogram("files", ours, theirs, 2.0, |request| (0, request.file as u64)))
+        .or_else(|| of_files(histogram("files", ours, theirs, 2.0, |request| (0, request.file as u64))))
         .or_else(|| repeats(job, ours, theirs, cluster))
         .or_else(|| places(job, regions, ours, theirs, cluster))
         .or_else(|| alignment(regions, ours, theirs))
@@ -51,7 +52,12 @@ fn cluster(job: &Job) -> f64 {
 
 /// Returns true if which blocks are popular is a matter of chance.
 fn is_scattered(job: &Job) -> bool {
-    matches!(job.random_distribution, Distribution::Zipf(_) | Distribution::Pareto(_))
+    matches!(job.random_distribution, Distribution::Zipf(_) | Distribution::Pareto(_) | Distribution::Normal(_))
+}
+
+/// Returns false if which files are popular, and how much so, is a matter of chance.
+fn has_certain_files(job: &Job) -> bool {
+    !matches!(job.file_service, FileService::Drawn(Distribution::Zipf(_) | Distribution::Pareto(_)))
 }
 
 fn histogram(

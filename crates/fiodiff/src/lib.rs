@@ -9,6 +9,7 @@
 //! | what | where |
 //! |---|---|
 //! | the options of generated jobs | `grammar.rs` |
+//! | the kinds of jobs that are known to differ | `known.rs` |
 //! | a job, as text | `case.rs` |
 //! | runs of fio | `theirs.rs` |
 //! | runs of hoistway | `ours.rs` |
@@ -22,6 +23,7 @@ mod compare;
 mod distributions;
 mod figures;
 pub mod grammar;
+pub mod known;
 mod ours;
 mod shrink;
 mod statistics;
@@ -47,10 +49,10 @@ const ATTEMPTS: u32 = 8;
 pub struct Extent {
     /// The first seed.
     pub seed: u64,
-    /// Most jobs, those that are left out included.
+    /// Most jobs, those of kinds that are known to differ included.
     pub count: u64,
-    /// Seeds that are left out.
-    pub left_out: Vec<u64>,
+    /// Whether jobs of the kinds that are known to differ are compared, too.
+    pub with_known: bool,
     /// Time after which no further batch begins.
     pub time: Option<Duration>,
     /// Directory in which job files and outputs of differing jobs are kept.
@@ -62,6 +64,8 @@ pub struct Extent {
 pub struct Outcome {
     /// Jobs that were run by fio and by hoistway, and compared.
     pub compared: u64,
+    /// Jobs that were not run because they are of a kind that is known to differ.
+    pub known: u64,
     /// Jobs that hoistway refused, with its message.
     pub refused: Vec<(u64, String)>,
     /// Jobs that fio refused or that failed in it, with its message.
@@ -93,7 +97,10 @@ pub fn run(extent: &Extent, report: &mut dyn FnMut(&Outcome)) -> Result<Outcome>
     while next < end && extent.time.is_none_or(|time| start.elapsed() < time) {
         let seeds = next..end.min(next + BATCH);
         next = seeds.end;
-        let cases = seeds.filter(|seed| !extent.left_out.contains(seed)).map(grammar::generate).collect();
+        let (known, cases): (Vec<Case>, Vec<Case>) = seeds
+            .map(grammar::generate)
+            .partition(|case| !extent.with_known && known::kind_of(case).is_some());
+        outcome.known += known.len() as u64;
         batch(cases, extent, &mut outcome)?;
         report(&outcome);
     }

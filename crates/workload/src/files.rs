@@ -9,7 +9,7 @@ use hoistway_fio::FileService;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use crate::distribution::Draw;
+use crate::distribution::{DRAWS_OF_FILE, Draw};
 
 /// The file whose turn it is.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl FileTurn {
             FileService::RoundRobin(requests) => Kind::RoundRobin(*requests),
             FileService::Sequential => Kind::Sequential,
             FileService::Random(requests) => Kind::Random(*requests),
-            FileService::Drawn(law) => Kind::Drawn(Draw::new(law, files as u64, key)),
+            FileService::Drawn(law) => Kind::Drawn(Draw::of_files(law, files as u64, key)),
         };
         // The first request moves on to the first file.
         let most = open_max as usize;
@@ -77,7 +77,7 @@ impl FileTurn {
             Kind::RoundRobin(requests) => (self.file + 1, *requests),
             Kind::Sequential => (if self.left > 0 { self.file + 1 } else { 0 }, u32::MAX),
             Kind::Random(requests) => (rng.random_range(0..files.max(1)), *requests),
-            Kind::Drawn(draw) => (draw.draw(rng) as usize, 1),
+            Kind::Drawn(draw) => (drawn_file(draw, rng), 1),
         };
         if self.open.is_some() {
             return self.choose_open(first, requests, files, rng, has_more);
@@ -104,7 +104,7 @@ impl FileTurn {
             let drawn = match &self.kind {
                 Kind::RoundRobin(_) | Kind::Sequential => break,
                 Kind::Random(_) => rng.random_range(0..files.max(1)),
-                Kind::Drawn(draw) => draw.draw(rng) as usize,
+                Kind::Drawn(draw) => drawn_file(draw, rng),
             };
             chosen = open.take(drawn, &has_more).then_some(drawn);
             if chosen.is_some() {
@@ -119,6 +119,10 @@ impl FileTurn {
         self.left = requests.saturating_sub(1);
         Some(chosen)
     }
+}
+
+fn drawn_file(draw: &Draw, rng: &mut Pcg64) -> usize {
+    (draw.draw(rng) / DRAWS_OF_FILE) as usize
 }
 
 impl OpenFiles {

@@ -29,6 +29,9 @@ pub struct Generator {
     targets: Vec<Target>,
     ends: Ends,
     turn: FileTurn,
+    /// Requests of a random job that still follow earlier ones before the next random offset
+    /// (`randread:4`); of all files together, as in fio 3.33.
+    run_left: u64,
     /// How often all files were done in this pass; more than once if the pass moves more bytes than
     /// they have.
     rounds: u64,
@@ -49,9 +52,8 @@ struct Target {
     /// Sequential positions, from the region's start.
     next: Directions<u64>,
     order: Order,
-    /// Requests still to generate at or after the last random offset.
-    repeats: u64,
-    last: u64,
+    /// Positions of the last requests.
+    last: Directions<u64>,
     /// The block that was trimmed and is to be written (`trimwrite`).
     trimmed: Option<IoUnit>,
     strided: Option<StridedZone>,
@@ -121,6 +123,7 @@ impl Generator {
             targets: Vec::new(),
             ends: Ends::default(),
             turn,
+            run_left: 0,
             rounds: 0,
             made_bytes: 0,
             made_ios: 0,
@@ -184,7 +187,6 @@ impl Generator {
         for target in &mut self.targets {
             // A sequential job goes on where the pass ended: after the last byte at the start.
             target.made = 0;
-            target.repeats = 0;
             match &mut target.order {
                 Order::Map { index, .. } => *index = 0,
                 Order::Free(free) => *free = FreeBlocks::new(free.len()),
@@ -214,17 +216,28 @@ impl Generator {
             true => Order::Free(FreeBlocks::new(blocks)),
             false => Order::Drawn(Draw::of_bytes(&self.job.random_distribution, blocks, grain, key)),
         };
+        let first = self.first_position(region);
         Target {
             region,
             made: 0,
-            next: Directions::default(),
+            next: Directions::both(first),
             order,
-            repeats: 0,
-            last: 0,
+            last: Directions::default(),
             trimmed: None,
             strided,
             written: None,
         }
+    }
+
+    /// The first position of a sequential job. With a negative step and an offset, fio 3.33 begins
+    /// the step before the end of a region that starts at 0.
+    fn first_position(&self, region: Region) -> u64 {
+        let step = self.job.rw_modifier.unwrap_or(0);
+        if self.job.rw.is_random() || step >= 0 || region.start == 0 {
+            return 0;
+        }
+        let last = region.len.saturating_add_signed(step);
+        last.checked_sub(region.start).unwrap_or(last)
     }
 
     /// Returns true if random offsets are aligned to something else than the block size.
@@ -270,7 +283,7 @@ impl Generator {
         if let Some(unit) = self.rest_of_trimmed(file) {
             return Some(unit);
         }
-        let is_random = self.job.rw.is_random() && self.rolls_random(direction);
+        let is_random = self.job.rw.is_random() && self.begins_run() && self.rolls_random(direction);
         let target = &mut self.targets[file];
         if let Some(zone) = &mut target.strided
             && zone.advance(target.region.len, sizes::smallest(&self.job, direction))
@@ -360,6 +373,14 @@ impl Generator {
         })
     }
 
+    /// Counts a request of a random job. Returns false for one that follows an earlier one.
+    fn begins_run(&mut self) -> bool {
+        let begins = self.run_left == 0;
+        let run = self.job.rw_modifier.and_then(|count| u64::try_from(count).ok()).unwrap_or(1).max(1);
+        self.run_left = if begins { run - 1 } else { self.run_left - 1 };
+        begins
+    }
+
     fn rolls_random(&mut self, direction: Direction) -> bool {
         let percent = *self.job.percentage_random.get(direction);
         percent >= 100 || self.mix_rng.random_range(0..100u8) < percent
@@ -378,11 +399,18 @@ impl Generator {
             None => (0, len, u64::MAX),
         };
         let next = target.next.get_mut(direction);
+        if self.job.rw.is_random() && self.job.rw_sequencer == Sequencer::Identical {
+            *next = *target.last.get(direction);
+        }
         if *next < from || *next >= to || to - *next < smallest {
+            if self.job.rw.is_random() {
+                return self.random(file, direction);
+            }
             *next = from;
         }
         let bytes = whole_blocks(size, (to - *next).min(room), unit)?;
         let offset = start + *next;
+        *target.last.get_mut(direction) = *next;
         // A step may be negative. From an offset before the region's start it leads to the region's
         // end less the step.
         *next = match next.saturating_add(bytes).checked_add_signed(step) {
@@ -401,27 +429,18 @@ impl Generator {
             align => align,
         };
         let unit = sizes::unit(&self.job, direction, true);
-        let run = self.job.rw_modifier.and_then(|count| u64::try_from(count).ok()).unwrap_or(1).max(1);
         let target = &mut self.targets[file];
         let Region { start, len } = target.region;
         let (from, to, room) = match &target.strided {
             Some(zone) => (zone.start, zone.start + zone.len(len), zone.left().max(smallest)),
             None => (0, len, u64::MAX),
         };
-        let goes_on = target.repeats > 0 && target.last >= from && to.saturating_sub(target.last) >= smallest;
-        let (position, free) = if goes_on {
-            target.repeats -= 1;
-            (target.last, u64::MAX)
-        } else {
-            target.repeats = run - 1;
-            let (block, blocks) = target.order.choose(&mut self.offset_rng);
-            (from + block * grain / align * align, blocks.saturating_mul(grain))
-        };
+        let (block, blocks) = target.order.choose(&mut self.offset_rng);
+        let (position, free) = (from + block * grain / align * align, blocks.saturating_mul(grain));
         let position = if to.saturating_sub(position) < smallest { from } else { position };
         let bytes = whole_blocks(size, (to - position).min(free).min(room), unit)?;
         target.order.touch((position - from) / grain, bytes.div_ceil(grain));
-        let identical = self.job.rw_sequencer == Sequencer::Identical;
-        target.last = if identical { position } else { position + bytes };
+        *target.last.get_mut(direction) = position;
         *target.next.get_mut(direction) = position + bytes;
         Some(IoUnit::new(direction, file, start + position, bytes))
     }

@@ -91,7 +91,7 @@ enum Task {
     /// Quick checks before a commit: format, tidy, laws, clippy, fuzzers, unit tests, decisions
     Check(checks::Options),
     /// All checks, as continuous integration runs them
-    Test(checks::Options),
+    Test(checks::TestOptions),
     /// Run the tests of the Python package
     TestPython(checks::PythonOptions),
     /// Build the example of an elevator in a crate outside the workspace, and run its simulation

@@ -18,6 +18,8 @@ use crate::{repository, tools};
 pub enum Need {
     /// A program in the table of `tools.rs`, which has its Debian package.
     Program(&'static str),
+    /// A directory, and the Debian package that has it.
+    Directory(&'static str, &'static str),
     /// The part of Python that makes environments.
     PythonEnvironments,
     /// A component of the Rust toolchain: its name, and a program that it has.
@@ -73,6 +75,7 @@ impl Need {
     fn name(&self) -> &'static str {
         match self {
             Need::Program(name) | Need::Component(name, _) | Need::Target(name) | Need::CargoTool(name) => name,
+            Need::Directory(_, package) => package,
             Need::PythonEnvironments => "Python's venv",
             Need::NpmPackages(_) => "npm packages",
         }
@@ -87,6 +90,7 @@ impl Need {
     fn is_met(&self) -> bool {
         match self {
             Need::Program(name) => tools::find(name).is_some(),
+            Need::Directory(path, _) => Path::new(path).is_dir(),
             Need::PythonEnvironments => succeeds(Command::new("python3").args(["-c", "import ensurepip"])),
             // The proxies of rustup are on the path even without the component.
             Need::Component(_, program) => succeeds(Command::new(program).arg("--version")),
@@ -100,6 +104,7 @@ impl Need {
     fn package(&self) -> Result<Option<&'static str>> {
         match self {
             Need::Program(name) => tools::package_of(name).map(Some),
+            Need::Directory(_, package) => Ok(Some(package)),
             Need::PythonEnvironments => Ok(Some("python3-venv")),
             _ => Ok(None),
         }
@@ -108,7 +113,7 @@ impl Need {
     /// The program that installs it and its arguments, unless it comes from a Debian package.
     fn installer(&self) -> Option<(&'static str, Vec<&'static str>)> {
         match self {
-            Need::Program(_) | Need::PythonEnvironments => None,
+            Need::Program(_) | Need::Directory(..) | Need::PythonEnvironments => None,
             Need::Component(name, _) => Some(("rustup", vec!["component", "add", name])),
             Need::Target(name) => Some(("rustup", vec!["target", "add", name])),
             // Without optimisation it is there in a third of the time.

@@ -11,7 +11,7 @@ use hoistway_clib::Workspace;
 
 use crate::needs::{self, Need};
 use crate::tools::{self, cargo};
-use crate::{dist, kernel, laws, pages, playground, proof, repository, simulation, site, tidy};
+use crate::{dist, fio_diff, kernel, laws, pages, playground, proof, repository, simulation, site, tidy};
 pub use python_tests::{Options as PythonOptions, run as test_python};
 
 /// Options of all checks.
@@ -23,10 +23,21 @@ pub struct Options {
     pub install: bool,
 }
 
+/// Options of `cargo xtask test`.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct TestOptions {
+    #[command(flatten)]
+    options: Options,
+    /// Also run the check that takes long: ten minutes of generated fio jobs
+    #[arg(long)]
+    full: bool,
+}
+
 /// The manifest of the crate with an elevator of its own, which is outside the workspace.
 const OUTSIDE_ELEVATOR: &str = "examples/custom-elevator/Cargo.toml";
 
 /// A check.
+#[derive(Clone, Copy)]
 struct Step {
     name: &'static str,
     /// What it cannot run without.
@@ -74,6 +85,8 @@ enum Outcome {
 const RUSTFMT: &[Need] = &[Need::Component("rustfmt", "cargo-fmt")];
 const CLIPPY: &[Need] = &[Need::Component("clippy", "cargo-clippy")];
 
+const TESTS_USE: &[Need] = &[Need::PythonEnvironments, Need::Directory("/usr/share/doc/fio/examples", "fio-examples")];
+
 /// The checks of `cargo xtask check`.
 const QUICK: [Step; 7] = [
     Step::new("format", |_| format()).needing(RUSTFMT),
@@ -94,7 +107,7 @@ const ALL: [Step; 18] = [
     Step::new("laws", |options| laws::check(options.install)),
     Step::new("clippy", |_| clippy()).needing(CLIPPY),
     Step::new("fuzzers", |_| fuzzers()),
-    Step::new("tests", |options| cargo_tests::everything(options.install)).using(&[Need::PythonEnvironments]),
+    Step::new("tests", |options| cargo_tests::everything(options.install)).using(TESTS_USE),
     Step::new("packages", |_| dist::check_quick()).needing(&[Need::Program("objdump")]).using(&[
         Need::PythonEnvironments,
         Need::Program("mmdebstrap"),
@@ -111,14 +124,18 @@ const ALL: [Step; 18] = [
     Step::new("kernel", |_| kernel::check()).needing(kernel::NEEDS),
 ];
 
+/// The checks of `cargo xtask test --full`, after the others.
+const LONG: [Step; 1] = [Step::new("fio-diff", |_| fio_diff::ten_minutes()).needing(&[Need::Program("fio")])];
+
 /// Runs the quick checks.
 pub fn quick(options: &Options) -> Result<()> {
     run(&QUICK, options)
 }
 
 /// Runs all checks.
-pub fn all(options: &Options) -> Result<()> {
-    run(&ALL, options)
+pub fn all(TestOptions { options, full }: &TestOptions) -> Result<()> {
+    let long = if *full { LONG.as_slice() } else { &[] };
+    run(&[&ALL, long].concat(), options)
 }
 
 /// Runs checks; one that fails does not keep the others from running. At the end prints what was
