@@ -37,11 +37,12 @@ pub fn compare(ours: &Ours, theirs: &Theirs) -> Option<String> {
         return Some(format!("{} processes here, {} in fio", ours.processes.len(), theirs.processes.len()));
     }
     let requests = theirs.requests.as_ref().and_then(|of_fio| requests(ours, of_fio));
-    requests.or_else(|| {
-        ours.processes.iter().zip(&theirs.processes).find_map(|(ours_of, theirs_of)| {
-            totals(&ours.job, ours_of, theirs_of, theirs.delay)
-                .or_else(|| times(&ours.job, ours_of, theirs_of, theirs.delay))
-        })
+    if requests.is_some() || ends_by_chance(&ours.job, ours) {
+        return requests;
+    }
+    ours.processes.iter().zip(&theirs.processes).find_map(|(ours_of, theirs_of)| {
+        totals(&ours.job, ours_of, theirs_of, theirs.delay)
+            .or_else(|| times(&ours.job, ours_of, theirs_of, theirs.delay))
     })
 }
 
@@ -79,11 +80,12 @@ fn requests(ours: &Ours, theirs: &[(String, Request)]) -> Option<String> {
         }
     }
     let (job, here) = (&ours.job, ours.requests.as_slice());
-    // A job that ends by time has as many requests as the shorter run, and caps change the order of
+    // A job that ends by time or by chance has as many requests as the shorter run, and caps change the order of
     // reads and writes of our requests, which were made without a clock.
     let is_timed = job.runtime_ns.is_some();
     let is_mixed = job.rw.reads() && job.rw.writes();
-    if is_timed || here.len() >= REQUESTS_MAX || of_fio.len() >= REQUESTS_MAX {
+    let is_cut = is_timed || ends_by_chance(job, ours);
+    if is_cut || here.len() >= REQUESTS_MAX || of_fio.len() >= REQUESTS_MAX {
         let shared = here.len().min(of_fio.len());
         if is_mixed && is_capped(job) {
             return None;
@@ -94,6 +96,21 @@ fn requests(ours: &Ours, theirs: &[(String, Request)]) -> Option<String> {
         return bytes(job, here, &of_fio);
     }
     bytes(job, here, &of_fio).or_else(|| sequences(ours, here, &of_fio))
+}
+
+/// Returns true if a random draw decides when the job ends: a request that follows others ends a
+/// file if it has less room than it needs, and a block is verified once however often it is written.
+fn ends_by_chance(job: &Job, ours: &Ours) -> bool {
+    let follows = job.rw_modifier.is_some() || job.directions().any(|way| *job.percentage_random.get(way) < 100);
+    let has_rest = |len: u64| {
+        job.directions().any(|way| match job.bs.get(way) {
+            BlockSize::Fixed(bytes) => len % bytes != 0,
+            _ => true,
+        })
+    };
+    let has_rests = ours.regions.iter().any(|(_, region)| has_rest(region.len));
+    let repeats = job.norandommap || job.random_distribution != Distribution::Random;
+    job.rw.is_random() && (follows && has_rests || job.verifies && repeats)
 }
 
 /// Compares the numbers of bytes and of requests.

@@ -97,9 +97,8 @@ pub fn run(extent: &Extent, report: &mut dyn FnMut(&Outcome)) -> Result<Outcome>
     while next < end && extent.time.is_none_or(|time| start.elapsed() < time) {
         let seeds = next..end.min(next + BATCH);
         next = seeds.end;
-        let (known, cases): (Vec<Case>, Vec<Case>) = seeds
-            .map(grammar::generate)
-            .partition(|case| !extent.with_known && known::kind_of(case).is_some());
+        let (known, cases): (Vec<Case>, Vec<Case>) =
+            seeds.map(grammar::generate).partition(|case| !extent.with_known && known::kind_of(case).is_some());
         outcome.known += known.len() as u64;
         batch(cases, extent, &mut outcome)?;
         report(&outcome);

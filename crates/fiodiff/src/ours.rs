@@ -46,6 +46,8 @@ pub fn run(case: &Case) -> Result<Ours, String> {
     let mut generator = first.generator;
     let mut requests = Vec::new();
     while requests.len() < REQUESTS_MAX {
+        // A sync takes the turn of a file.
+        let _sync = generator.next_sync();
         match generator.next() {
             Some(unit) => requests.push(Request::new(unit.direction, unit.file, unit.offset, unit.bytes)),
             None if generator.begin_verification() || generator.next_pass().is_some() => {}

@@ -37,12 +37,14 @@ mod release;
 mod request;
 pub mod shares;
 mod sizes;
+mod syncs;
 mod verification;
 mod zones;
 
 pub use offsets::Generator;
 pub use release::{Release, ReleaseDelay};
 pub use request::{IoUnit, Region};
+pub use syncs::FileSync;
 pub use zones::WrittenZones;
 
 use rand_pcg::Pcg64;

@@ -11,6 +11,7 @@ use crate::files::FileTurn;
 use crate::free_blocks::FreeBlocks;
 use crate::permutation::Permutation;
 use crate::request::{IoUnit, Region};
+use crate::syncs::{FileSync, Syncs};
 use crate::verification::Verification;
 use crate::zones::{StridedZone, WrittenZones};
 use crate::{mix, sizes, stream};
@@ -36,9 +37,18 @@ pub struct Generator {
     /// they have.
     rounds: u64,
     verification: Option<Verification>,
-    /// Bytes and requests generated in this pass (of `loops`).
+    syncs: Syncs,
+    /// The file of the last request or sync.
+    file: usize,
+    /// Bytes and requests generated in all passes. As in fio 3.33, a pass ends at the end of its
+    /// files. Passes follow as many as `loops`, and more until `io_size` is moved; `io_size` and
+    /// `number_ios`, times `loops`, end the job.
+    all_bytes: u64,
+    all_ios: u64,
+    /// Bytes and requests generated in this pass.
     made_bytes: u64,
     made_ios: u64,
+    /// Bytes of the files, or of `io_size`.
     pass_bytes: u64,
     pass: u32,
 }
@@ -54,6 +64,8 @@ struct Target {
     order: Order,
     /// Positions of the last requests.
     last: Directions<u64>,
+    /// True once a position had no room for a request: [`Generator::ends_by_position`].
+    is_done: bool,
     /// The block that was trimmed and is to be written (`trimwrite`).
     trimmed: Option<IoUnit>,
     strided: Option<StridedZone>,
@@ -63,8 +75,8 @@ struct Target {
 /// What ends a file and a pass, as in fio 3.33.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ends {
-    /// Only the number of bytes ends a pass: no file counts as done before. True if a pass moves
-    /// more bytes than all regions have, or if requests may return to blocks that they touched.
+    /// Only the number of bytes ends a pass: no file counts as done before. True if requests may
+    /// return to blocks that they touched.
     by_bytes: bool,
     /// The last request of a file may reach beyond its end: `filesize` makes no file for the engine
     /// `null`.
@@ -74,8 +86,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn new(job: &Job, targets: &[Target], pass_bytes: u64) -> Ends {
-        let total: u64 = targets.iter().map(|target| target.region.len).sum();
+    fn new(job: &Job, targets: &[Target]) -> Ends {
         let is_drawn = targets.iter().any(|target| matches!(target.order, Order::Drawn(_)));
         let is_mixed = job.rw.reads() && job.rw.writes() && !matches!(job.rwmixread, 0 | 100);
         // A file that is drawn by weights may be drawn when it is done.
@@ -87,7 +98,7 @@ impl Ends {
         let has_bytes = job.size_given && matches!(job.size, Size::Bytes(_));
         let beyond_file = job.ioengine == Ioengine::Null && job.filesize.is_some() && !has_bytes && !job.rw.is_random();
         Ends {
-            by_bytes: pass_bytes > total || repeats || has_weights,
+            by_bytes: repeats || has_weights,
             beyond_file,
             least_room: if beyond_file { 1 } else { sizes::smallest_of_all(job) },
         }
@@ -113,6 +124,10 @@ impl Generator {
         let turn = FileTurn::new(&job.file_service, regions.len(), job.openfiles, mix(seed ^ process));
         let mut generator = Generator {
             verification: Verification::new(&job, regions.len()),
+            syncs: Syncs::new(&job),
+            file: 0,
+            all_bytes: 0,
+            all_ios: 0,
             job,
             seed,
             process,
@@ -131,7 +146,7 @@ impl Generator {
             pass: 0,
         };
         generator.targets = (0u64..).zip(regions).map(|(file, region)| generator.target(file, *region)).collect();
-        generator.ends = Ends::new(&generator.job, &generator.targets, io_bytes);
+        generator.ends = Ends::new(&generator.job, &generator.targets);
         generator
     }
 
@@ -156,7 +171,12 @@ impl Generator {
     pub fn next_of(&mut self, choose: impl Fn(Direction) -> Direction) -> Option<IoUnit> {
         let mut unit = match self.verification.as_mut().and_then(Verification::next) {
             Some(unit) => unit,
-            None => self.fresh(choose).or_else(|| self.last_of_trimmed())?,
+            None => {
+                let unit = self.fresh(choose).or_else(|| self.last_of_trimmed())?;
+                self.syncs.made(&unit);
+                self.file = unit.file;
+                unit
+            }
         };
         if unit.direction == Direction::Write
             && let Some(verification) = &mut self.verification
@@ -170,6 +190,16 @@ impl Generator {
         Some(unit)
     }
 
+    /// The sync that is due before the next request; it takes the turn of a file, as in fio 3.33.
+    pub fn next_sync(&mut self) -> Option<FileSync> {
+        if self.has_ended_job() || self.verification.as_ref().is_some_and(Verification::is_due) {
+            return None;
+        }
+        let data_only = self.syncs.take()?;
+        self.file = self.choose_file().unwrap_or(self.file);
+        Some(FileSync { file: self.file, data_only })
+    }
+
     /// Begins the verification of what the pass wrote. Returns false if there is nothing to verify.
     pub fn begin_verification(&mut self) -> bool {
         self.verification.as_mut().is_some_and(Verification::begin)
@@ -178,27 +208,39 @@ impl Generator {
     /// Starts the next pass of the job (`loops`, `time_based`); `None` after the last pass.
     pub fn next_pass(&mut self) -> Option<u32> {
         self.pass += 1;
-        if self.made_bytes == 0 || (self.pass >= self.job.loops && !self.job.time_based) {
+        let is_due = self.job.time_based || self.pass < self.job.loops || self.lacks_bytes();
+        if self.made_bytes == 0 || !is_due || self.has_ended_job() {
             return None;
         }
+        self.syncs.begin_pass();
         (self.made_bytes, self.made_ios) = (0, 0);
         self.rounds = 0;
         self.turn.reset(self.targets.len());
+        self.rewind();
         for target in &mut self.targets {
             // A sequential job goes on where the pass ended: after the last byte at the start.
             target.made = 0;
-            match &mut target.order {
-                Order::Map { index, .. } => *index = 0,
-                Order::Free(free) => *free = FreeBlocks::new(free.len()),
-                Order::Drawn(_) => {}
-            }
+            target.order.restart();
         }
-        // fio starts its random numbers again with the map of the blocks.
-        if !self.job.rw.is_random() || !self.job.norandommap {
-            self.offset_rng = stream(self.seed, self.process, 2);
-            self.size_rng = stream(self.seed, self.process, 3);
-        }
+        self.run_left = 0;
+        self.mix_rng = stream(self.seed, self.process, 1);
+        self.offset_rng = stream(self.seed, self.process, 2);
+        self.size_rng = stream(self.seed, self.process, 3);
         Some(self.pass)
+    }
+
+    /// Returns true if the largest request would not yet reach the bytes of `io_size`.
+    fn lacks_bytes(&self) -> bool {
+        let largest = Direction::ALL.into_iter().map(|direction| self.job.bs.get(direction).max()).max();
+        let left = self.pass_bytes.saturating_sub(self.all_bytes);
+        self.job.io_size.is_some() && left >= largest.unwrap_or(0)
+    }
+
+    /// Returns true if the bytes or the requests of all passes are made.
+    fn has_ended_job(&self) -> bool {
+        let passes = u64::from(self.job.loops.max(1));
+        let has_all_ios = self.job.number_ios.is_some_and(|most| self.all_ios >= most.saturating_mul(passes));
+        !self.job.time_based && (has_all_ios || self.all_bytes >= self.pass_bytes.saturating_mul(passes))
     }
 
     fn target(&self, file: u64, region: Region) -> Target {
@@ -223,6 +265,7 @@ impl Generator {
             next: Directions::both(first),
             order,
             last: Directions::default(),
+            is_done: false,
             trimmed: None,
             strided,
             written: None,
@@ -275,28 +318,29 @@ impl Generator {
     }
 
     fn fresh(&mut self, choose: impl Fn(Direction) -> Direction) -> Option<IoUnit> {
-        if self.job.number_ios.is_some_and(|most| self.made_ios >= most) {
+        // The time alone ends the passes of such a job.
+        let has_all_ios = self.job.time_based && self.job.number_ios.is_some_and(|most| self.made_ios >= most);
+        if has_all_ios || self.has_ended_job() {
             return None;
         }
         let direction = self.direction(choose);
-        let file = self.choose_file()?;
-        if let Some(unit) = self.rest_of_trimmed(file) {
-            return Some(unit);
-        }
-        let is_random = self.job.rw.is_random() && self.begins_run() && self.rolls_random(direction);
-        let target = &mut self.targets[file];
-        if let Some(zone) = &mut target.strided
-            && zone.advance(target.region.len, sizes::smallest(&self.job, direction))
-        {
-            *target.next.get_mut(direction) = zone.start;
-        }
-        let unit = match is_random {
-            true => self.random(file, direction),
-            false => self.sequential(file, direction),
-        }?;
+        let unit = loop {
+            let file = self.choose_file()?;
+            if let Some(unit) = self.rest_of_trimmed(file) {
+                return Some(unit);
+            }
+            match self.next_of_file(file, direction) {
+                Some(unit) => break unit,
+                None if self.ends_by_position() => self.targets[file].is_done = true,
+                None => return None,
+            }
+        };
+        let file = unit.file;
         let unit = self.in_zone(unit)?;
         self.made_bytes = self.made_bytes.saturating_add(unit.bytes);
         self.made_ios += 1;
+        self.all_bytes = self.all_bytes.saturating_add(unit.bytes);
+        self.all_ios += 1;
         let target = &mut self.targets[file];
         target.made = target.made.saturating_add(unit.bytes);
         if let Some(zone) = &mut target.strided {
@@ -306,6 +350,40 @@ impl Generator {
             self.targets[file].trimmed = Some(IoUnit { direction: Direction::Write, ..unit });
         }
         Some(unit)
+    }
+
+    fn next_of_file(&mut self, file: usize, direction: Direction) -> Option<IoUnit> {
+        let is_random = self.job.rw.is_random() && self.begins_run() && self.rolls_random(direction);
+        let target = &mut self.targets[file];
+        if let Some(zone) = &mut target.strided
+            && zone.advance(target.region.len, sizes::smallest(&self.job, direction))
+        {
+            *target.next.get_mut(direction) = zone.start;
+        }
+        match is_random {
+            true => self.random(file, direction),
+            false => self.sequential(file, direction),
+        }
+    }
+
+    /// Returns true if a file is done when a position has no room for a request: with steps between
+    /// requests (`read:8k`), and for requests of a random job that follow others.
+    fn ends_by_position(&self) -> bool {
+        match self.job.rw.is_random() {
+            true => {
+                let percent = |direction| *self.job.percentage_random.get(direction);
+                self.job.rw_modifier.is_some() || self.job.directions().any(|direction| percent(direction) < 100)
+            }
+            false => self.job.rw_modifier.is_some_and(|step| step > 0),
+        }
+    }
+
+    /// Begins again at the start of the files that positions ended.
+    fn rewind(&mut self) {
+        for target in self.targets.iter_mut().filter(|target| target.is_done) {
+            target.is_done = false;
+            target.next = Directions::default();
+        }
     }
 
     /// Moves a request to where the zones of a zoned device allow it.
@@ -347,9 +425,6 @@ impl Generator {
 
     /// A file whose region is done is skipped, unless the bytes of the pass decide alone.
     fn choose_file(&mut self) -> Option<usize> {
-        if self.made_bytes >= self.pass_bytes {
-            return None;
-        }
         let again = self.ends.by_bytes;
         let is_limited = self.job.openfiles > 0 && (self.job.openfiles as usize) < self.targets.len();
         let chosen = self.choose_unfinished(again && !is_limited);
@@ -369,7 +444,7 @@ impl Generator {
             let target = &targets[file];
             let fits = target.region.len >= smallest;
             let goal = target.region.len.saturating_mul(rounds + 1);
-            fits && (again || target.trimmed.is_some() || goal - target.made.min(goal) >= smallest)
+            fits && !target.is_done && (again || target.trimmed.is_some() || goal - target.made.min(goal) >= smallest)
         })
     }
 
@@ -402,22 +477,26 @@ impl Generator {
         if self.job.rw.is_random() && self.job.rw_sequencer == Sequencer::Identical {
             *next = *target.last.get(direction);
         }
-        if *next < from || *next >= to || to - *next < smallest {
+        let follows_step = step > 0 && target.strided.is_none() && *next > 0;
+        if follows_step {
+            *next = after_step(*next, step, smallest, target.region)?;
+        } else if *next < from || *next >= to || to - *next < smallest {
             if self.job.rw.is_random() {
-                return self.random(file, direction);
+                let is_at_end = *next >= to || *next < from || target.strided.is_some();
+                return if is_at_end { self.random(file, direction) } else { None };
             }
             *next = from;
         }
         let bytes = whole_blocks(size, (to - *next).min(room), unit)?;
-        let offset = start + *next;
-        *target.last.get_mut(direction) = *next;
-        // A step may be negative. From an offset before the region's start it leads to the region's
-        // end less the step.
-        *next = match next.saturating_add(bytes).checked_add_signed(step) {
-            Some(position) => position,
-            None => len.saturating_add_signed(step),
-        };
-        Some(IoUnit::new(direction, file, offset, bytes))
+        let position = *next;
+        *target.last.get_mut(direction) = position;
+        *next = position + bytes;
+        if step < 0 || target.strided.is_some() {
+            // From an offset before the region's start a negative step leads to the region's end less
+            // the step.
+            *next = next.checked_add_signed(step).unwrap_or_else(|| len.saturating_add_signed(step));
+        }
+        Some(IoUnit::new(direction, file, start + position, bytes))
     }
 
     fn random(&mut self, file: usize, direction: Direction) -> Option<IoUnit> {
@@ -461,12 +540,33 @@ impl Order {
         (block, u64::MAX)
     }
 
+    /// Begins again with all blocks untouched.
+    fn restart(&mut self) {
+        match self {
+            Order::Map { index, .. } => *index = 0,
+            Order::Free(free) => *free = FreeBlocks::new(free.len()),
+            Order::Drawn(_) => {}
+        }
+    }
+
     /// Counts blocks as touched.
     fn touch(&mut self, block: u64, count: u64) {
         if let Order::Free(free) = self {
             free.take(block, count);
         }
     }
+}
+
+/// The position of a request a step behind the end of the one before, as in fio 3.33: a step over
+/// the end leads to the start, at the offset of the region once more. `None` if the request before
+/// ended there, or if there is no room.
+fn after_step(end: u64, step: i64, smallest: u64, region: Region) -> Option<u64> {
+    if end >= region.len {
+        return None;
+    }
+    let position = end.saturating_add_signed(step);
+    let position = if position >= region.start + region.len { region.start } else { position };
+    (position.saturating_add(smallest) <= region.len).then_some(position)
 }
 
 /// The size of a request where there is room for so many bytes: a size that does not fit is rounded
@@ -485,7 +585,8 @@ mod tests {
 
     fn units(job: &Job, io_bytes: u64) -> Vec<IoUnit> {
         let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], io_bytes, 42, 0);
-        std::iter::from_fn(|| generator.next()).take(100_000).collect()
+        let mut next = || generator.next().or_else(|| generator.next_pass().and_then(|_| generator.next()));
+        std::iter::from_fn(&mut next).take(100_000).collect()
     }
 
     fn offsets(job: &Job) -> Vec<u64> {
@@ -568,7 +669,8 @@ mod tests {
         let job = Job { number_ios: Some(10), ..Job::default() };
         assert_eq!(units(&job, 1 << 20).len(), 10);
         assert_eq!(units(&Job::default(), 40960).len(), 10);
-        let twice = units(&Job::default(), 2 << 20);
+        let large = Job { io_size: Some(Size::Bytes(2 << 20)), ..Job::default() };
+        let twice = units(&large, 2 << 20);
         assert_eq!((twice.len(), twice[256].offset), (512, REGION.start));
     }
 
@@ -595,12 +697,7 @@ mod tests {
         let mut sizes = Job { loops: 3, ..Job::default() };
         sizes.bs.read = BlockSize::Range { min: 4096, max: 16384 };
         let random = Job { rw: Rw::Randread, loops: 3, ..Job::default() };
-        for (job, repeats) in [
-            (&random, true),
-            (&sizes, true),
-            (&Job { norandommap: true, ..random.clone() }, false),
-            (&Job { norandommap: true, ..sizes.clone() }, true),
-        ] {
+        for job in [&random, &sizes, &Job { norandommap: true, ..sizes.clone() }] {
             let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], 1 << 20, 42, 0);
             let mut passes: Vec<Vec<(u64, u64)>> = Vec::new();
             loop {
@@ -609,9 +706,12 @@ mod tests {
                     break;
                 }
             }
-            assert_eq!((passes.len(), passes[0] == passes[1], passes[1] == passes[2]), (3, repeats, repeats));
+            assert_eq!((passes.len(), passes[0] == passes[1], passes[1] == passes[2]), (3, true, true));
         }
-        let wrapped = units(&Job { loops: 1, ..random }, 2 << 20);
+        let drawn = units(&Job { norandommap: true, ..random.clone() }, 1 << 20);
+        assert!(drawn.len() == 768 && drawn[..256].iter().zip(&drawn[256..]).any(|(one, other)| one != other));
+        let large = Some(Size::Bytes(2 << 20));
+        let wrapped = units(&Job { loops: 1, io_size: large, ..random }, 2 << 20);
         assert!(wrapped[..256].iter().zip(&wrapped[256..]).all(|(one, other)| one.offset == other.offset));
     }
 

@@ -49,6 +49,11 @@ impl Verification {
         }
     }
 
+    /// Returns true if a block is due.
+    pub fn is_due(&self) -> bool {
+        self.due > 0 && !self.written.is_empty()
+    }
+
     /// The next block that is due.
     pub fn next(&mut self) -> Option<IoUnit> {
         if self.due == 0 {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use hoistway_fio::{Direction, Ioengine};
 
-use super::process::{CurrentRequest, Stage};
+use super::process::{CurrentRequest, Stage, SyncReason};
 use super::state::{Flow, World};
 use crate::events::{EventKind, HORIZON_NS};
 use crate::host::page::PAGE_BYTES;
@@ -30,7 +30,7 @@ impl<S: Observer> World<S> {
                 Stage::Metadata => self.wait_for_metadata(task),
                 Stage::Read => self.read_page(task),
                 Stage::Write => self.write_page(task),
-                Stage::WriteThrough => self.begin_sync(task, Stage::Finish),
+                Stage::WriteThrough => self.begin_sync(task, SyncReason::Write),
                 Stage::Submit => self.submit(task),
                 Stage::Direct => self.wait_direct(task),
                 Stage::Finish => self.finish(task),
@@ -123,15 +123,16 @@ impl<S: Observer> World<S> {
     /// Chooses between a sync, a pause and the next request.
     fn choose_next(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
-        let has_sync_due = process.syncs_after == 0 && super::process::sync_every(&process.job) > 0;
+        if process.sync_due.is_none() && process.chosen.is_none() {
+            process.sync_due = process.generator.next_sync();
+        }
         let has_thinking_due = process.has_to_think(self.now_ns);
-        if has_sync_due || has_thinking_due {
-            if process.in_flight > 0 && (has_sync_due || !process.job.thinktime_at_issue) {
+        if process.sync_due.is_some() || has_thinking_due {
+            if process.in_flight > 0 && (process.sync_due.is_some() || !process.job.thinktime_at_issue) {
                 return self.block(task);
             }
-            if has_sync_due {
-                process.syncs_after = super::process::sync_every(&process.job);
-                return self.begin_sync(task, Stage::Choose);
+            if let Some(sync) = process.sync_due.take() {
+                return self.begin_sync(task, SyncReason::Due(sync));
             }
             return self.begin_thinking(task);
         }
@@ -187,7 +188,7 @@ impl<S: Observer> World<S> {
             }
             // What is verified comes from the disk: it is written, and dropped from the cache.
             process.limits.drops_cache = true;
-            return self.begin_sync(task, Stage::Choose);
+            return self.begin_sync(task, SyncReason::Verification);
         }
         match process.generator.next_pass() {
             Some(_) => {
@@ -257,9 +258,6 @@ impl<S: Observer> World<S> {
         process.chosen = None;
         process.pacing.made(unit.direction, unit.bytes, &mut process.rate_rng);
         process.think_after = process.think_after.saturating_sub(1);
-        if unit.direction == Direction::Write {
-            process.syncs_after = process.syncs_after.saturating_sub(1);
-        }
         process.stats.level.record_level(process.in_flight + process.submission.batch.len() as u32 + 1);
         let is_null = process.job.ioengine == Ioengine::Null;
         let is_direct = (process.job.direct || unit.direction == Direction::Trim) && !is_null;
@@ -319,7 +317,7 @@ impl<S: Observer> World<S> {
         }
         let process = &mut self.processes[task as usize];
         if std::mem::take(&mut process.syncs_end) {
-            return self.begin_sync(task, Stage::Leave);
+            return self.begin_sync(task, SyncReason::End);
         }
         process.stage = Stage::Done;
         process.end_ns = if process.player.is_some() { self.now_ns.min(process.deadline_ns) } else { self.now_ns };

@@ -15,7 +15,7 @@ use crate::workload::recorded::Player;
 use crate::workload::stream;
 use crate::workload::walk::Walker;
 use hoistway_workload::pacing::Pacing;
-use hoistway_workload::{Generator, IoUnit, Region};
+use hoistway_workload::{FileSync, Generator, IoUnit, Region};
 
 use super::job_state::{Limits, Submission};
 use super::tasks::{Commit, Dirtying};
@@ -142,12 +142,13 @@ pub(crate) struct Process {
     pub submission: Submission,
     pub limits: Limits,
     pub think_after: u32,
-    pub syncs_after: u32,
+    /// The sync that is made when no request is in flight any more.
+    pub sync_due: Option<FileSync>,
     pub syncs_end: bool,
     /// Time at which the next pause ends; a wake-up for another time is stale.
     pub wake_ns: u64,
     pub sync_start_ns: u64,
-    pub sync_then: Stage,
+    pub sync_reason: SyncReason,
     pub(super) commit: Commit,
     pub start_ns: u64,
     pub measured_from_ns: u64,
@@ -219,11 +220,11 @@ impl Process {
             submission: Submission::default(),
             limits,
             think_after: job.thinktime_blocks,
-            syncs_after: sync_every(&job),
+            sync_due: None,
             syncs_end: job.end_fsync && job.rw.writes(),
             wake_ns: 0,
             sync_start_ns: 0,
-            sync_then: Stage::Choose,
+            sync_reason: SyncReason::End,
             commit: Commit::Nothing,
             start_ns: 0,
             measured_from_ns: 0,
@@ -421,11 +422,27 @@ impl DirectionStats {
     }
 }
 
-/// Writes between two syncs: `fsync` or `fdatasync`, whichever is more frequent; 0 for none.
-pub(crate) fn sync_every(job: &Job) -> u32 {
-    match (job.fsync, job.fdatasync) {
-        (0, every) | (every, 0) => every,
-        (fsync, fdatasync) => fsync.min(fdatasync),
+/// Why a process syncs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncReason {
+    /// `fsync` or `fdatasync` between requests.
+    Due(FileSync),
+    /// What was written is read from the disk and verified.
+    Verification,
+    /// The write was synchronous.
+    Write,
+    /// `end_fsync` or `fsync_on_close`.
+    End,
+}
+
+impl SyncReason {
+    /// The stage after the sync.
+    pub(crate) fn then(self) -> Stage {
+        match self {
+            SyncReason::Due(_) | SyncReason::Verification => Stage::Choose,
+            SyncReason::Write => Stage::Finish,
+            SyncReason::End => Stage::Leave,
+        }
     }
 }
 

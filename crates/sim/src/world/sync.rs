@@ -4,17 +4,16 @@
 use hoistway_core::{Flags, Op};
 use hoistway_fio::WriteSync;
 
-use super::process::Stage;
+use super::process::{Stage, SyncReason};
 use super::state::{Flow, World};
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
-    /// Starts a sync: writes the dirty pages of all of the process's files, or of one file after a
-    /// synchronous write.
-    pub(super) fn begin_sync(&mut self, task: u32, then: Stage) -> Flow {
+    /// Starts a sync: writes the dirty pages of the files that it syncs.
+    pub(super) fn begin_sync(&mut self, task: u32, reason: SyncReason) -> Flow {
         let process = &mut self.processes[task as usize];
         process.stage = Stage::Sync;
-        process.sync_then = then;
+        process.sync_reason = reason;
         process.sync_start_ns = self.now_ns;
         let open = self.synced_files(task);
         let files: Vec<u32> = self.processes[task as usize].files[open].iter().map(|open| open.file).collect();
@@ -51,10 +50,10 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[task as usize];
         // `msync` is a system call, too.
         process.debt_ns += costs.system_call_ns;
-        let data_only = match process.sync_then {
-            Stage::Choose => process.job.fsync == 0 && process.job.fdatasync > 0,
-            Stage::Finish => process.job.sync == WriteSync::Dsync,
-            _ => false,
+        let data_only = match process.sync_reason {
+            SyncReason::Due(sync) => sync.data_only,
+            SyncReason::Write => process.job.sync == WriteSync::Dsync,
+            SyncReason::Verification | SyncReason::End => false,
         };
         let stage = self.begin_commit(task, self.synced_files(task), data_only);
         let process = &mut self.processes[task as usize];
@@ -68,8 +67,9 @@ impl<S: Observer> World<S> {
     pub(super) fn synced(&mut self, task: u32) -> Flow {
         self.report_failed_writes(task);
         let process = &mut self.processes[task as usize];
-        process.stage = process.sync_then;
-        if process.sync_then != Stage::Finish && self.now_ns >= process.measured_from_ns {
+        process.stage = process.sync_reason.then();
+        // As in fio, the other syncs are not reported.
+        if matches!(process.sync_reason, SyncReason::Due(_)) && self.now_ns >= process.measured_from_ns {
             process.stats.sync.record(self.now_ns - process.sync_start_ns);
         }
         Flow::On
@@ -96,7 +96,11 @@ impl<S: Observer> World<S> {
 
     pub(super) fn synced_files(&self, task: u32) -> std::ops::Range<usize> {
         let process = &self.processes[task as usize];
-        let file = process.current.unit.file;
-        if process.sync_then == Stage::Finish { file..file + 1 } else { 0..process.files.len() }
+        let one = |file: usize| file..file + 1;
+        match process.sync_reason {
+            SyncReason::Due(sync) => one(sync.file),
+            SyncReason::Write => one(process.current.unit.file),
+            SyncReason::Verification | SyncReason::End => 0..process.files.len(),
+        }
     }
 }

@@ -82,16 +82,16 @@ fn each_kind_of_sync_flushes_the_cache() {
     // A synchronous direct write is followed by two flushes without FUA: one that stands for FUA,
     // and that of the system call.
     for (lines, flushes) in [
-        ("direct=1\nfsync=1\n", 100),
-        ("direct=1\nfdatasync=1\n", 100),
+        ("direct=1\nfsync=1\nend_fsync=1\n", 100),
+        ("direct=1\nfdatasync=1\nend_fsync=1\n", 100),
         ("direct=1\nsync=dsync\n", 200),
         ("direct=1\nsync=sync\n", 200),
         ("direct=1\nsync=sync\nioengine=libaio\niodepth=1\n", 200),
         ("direct=1\nend_fsync=1\n", 1),
-        ("fsync=1\n", 100),
-        ("fdatasync=1\n", 100),
+        ("fsync=1\nend_fsync=1\n", 100),
+        ("fdatasync=1\nend_fsync=1\n", 100),
         ("sync=dsync\n", 100),
-        ("ioengine=mmap\nfsync=1\n", 100),
+        ("ioengine=mmap\nfsync=1\nend_fsync=1\n", 100),
     ] {
         let run = on_6_12("cmr-8tb", &format!("{jobs}{lines}"));
         let reads = run.drive_requests - 100 - flushes;
@@ -144,7 +144,7 @@ fn a_flush_costs_what_the_protection_of_the_drive_allows() {
 
 #[test]
 fn writers_that_sync_together_share_flushes() {
-    let jobs = "[a]\nrw=write\nbs=4k\nsize=1m\nnumjobs=4\nfdatasync=1\n";
+    let jobs = "[a]\nrw=write\nbs=4k\nsize=1m\nnumjobs=4\nfdatasync=1\nend_fsync=1\n";
     let run = on_6_12("cmr-8tb", jobs);
     let writes = 4 * 256;
     let flushes = run.drive_requests - writes;
@@ -158,7 +158,7 @@ fn writers_that_sync_together_share_flushes() {
 
 #[test]
 fn a_commit_flushes_before_and_after_its_block() {
-    let jobs = "[a]\nrw=write\nbs=4k\nsize=16k\nfsync=1\nhoistway_journal=ext4\n";
+    let jobs = "[a]\nrw=write\nbs=4k\nsize=16k\nfsync=1\nend_fsync=1\nhoistway_journal=ext4\n";
     for kernel in [Kernel::V2_6_24, Kernel::V3_2, Kernel::V4_19, Kernel::V6_1, Kernel::V6_12] {
         let kind = if kernel.name().starts_with('6') { Kind::Bfq } else { Kind::Deadline };
         let host = HostConfig::kernel(kernel);
@@ -178,16 +178,17 @@ fn a_write_to_written_blocks_commits_only_if_its_times_have_to_be_safe() {
     // As guests of 6.1 and 6.12 sent to ext4 (docs/guest.md): a write and a flush, or the five
     // requests of a commit.
     let jobs = "[a]\nrw=write\nbs=4k\nsize=64k\noverwrite=1\nhoistway_journal=ext4\n";
-    for (line, requests) in [
-        ("fdatasync=1\n", 2),
-        ("sync=dsync\n", 2),
-        ("direct=1\nsync=dsync\n", 2),
-        ("direct=1\nsync=dsync\nioengine=libaio\niodepth=1\n", 2),
-        ("fsync=1\n", 5),
-        ("sync=sync\n", 5),
-        ("direct=1\nsync=sync\n", 5),
+    // `fsync` and `fdatasync` leave out the last write.
+    for (line, writes, requests) in [
+        ("fdatasync=1\n", 15, 2),
+        ("sync=dsync\n", 16, 2),
+        ("direct=1\nsync=dsync\n", 16, 2),
+        ("direct=1\nsync=dsync\nioengine=libaio\niodepth=1\n", 16, 2),
+        ("fsync=1\n", 15, 5),
+        ("sync=sync\n", 16, 5),
+        ("direct=1\nsync=sync\n", 16, 5),
     ] {
-        assert_eq!(on_6_12("cmr-8tb", &format!("{jobs}{line}")).drive_requests, 16 * requests, "{line}");
+        assert_eq!(on_6_12("cmr-8tb", &format!("{jobs}{line}")).drive_requests, writes * requests, "{line}");
     }
     // New blocks are metadata that reading the data needs.
     let jobs = jobs.replace("overwrite=1\n", "sync=dsync\n");
@@ -216,7 +217,7 @@ fn writers_of_a_journal_share_a_commit_by_two() {
 fn a_disk_beside_a_journal_flushes_its_cache() {
     // ext3 has no barriers, but a sync of the disk itself flushes it.
     let host = HostConfig { journal: Some(JournalConfig::ext3()), ..HostConfig::kernel(Kernel::V6_12) };
-    let jobs = "[a]\nfilename=/dev/sda\nrw=write\nbs=4k\nsize=16k\nfsync=1\ndirect=1\n";
+    let jobs = "[a]\nfilename=/dev/sda\nrw=write\nbs=4k\nsize=16k\nfsync=1\nend_fsync=1\ndirect=1\n";
     assert_eq!(on_drive("cmr-8tb", jobs, Kind::MqDeadline, host).drive_requests, 4 * 2);
 }
 
