@@ -75,7 +75,7 @@ pub(crate) fn set_submission(job: &mut Job, name: &str, value: &str) -> Result<b
             of_each(&mut job.cmdprio, value, |part| size_priorities(part, base), |own, split| own.by_size = split)?;
         }
         "writefua" => job.writefua = boolean(value)?,
-        "verify" => job.verifies = !matches!(value, "0" | "none" | "null"),
+        "verify" => job.verifies = !matches!(value, "0" | "none"),
         "verify_backlog" => job.verify_backlog = count(value, base, 0..=u64::MAX)?,
         "verify_backlog_batch" => job.verify_backlog_batch = count(value, base, 0..=u64::MAX)?,
         _ => return Ok(false),

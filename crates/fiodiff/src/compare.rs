@@ -80,8 +80,8 @@ fn requests(ours: &Ours, theirs: &[(String, Request)]) -> Option<String> {
         }
     }
     let (job, here) = (&ours.job, ours.requests.as_slice());
-    // A job that ends by time or by chance has as many requests as the shorter run, and caps change the order of
-    // reads and writes of our requests, which were made without a clock.
+    // A job that ends by time or by chance has as many requests as the shorter run, and caps change
+    // the order of reads and writes of our requests, which were made without a clock.
     let is_timed = job.runtime_ns.is_some();
     let is_mixed = job.rw.reads() && job.rw.writes();
     let is_cut = is_timed || ends_by_chance(job, ours);
@@ -99,7 +99,8 @@ fn requests(ours: &Ours, theirs: &[(String, Request)]) -> Option<String> {
 }
 
 /// Returns true if a random draw decides when the job ends: a request that follows others ends a
-/// file if it has less room than it needs, and a block is verified once however often it is written.
+/// file if it has less room than it needs, and a block is verified once, however often it is
+/// written.
 fn ends_by_chance(job: &Job, ours: &Ours) -> bool {
     let follows = job.rw_modifier.is_some() || job.directions().any(|way| *job.percentage_random.get(way) < 100);
     let has_rest = |len: u64| {

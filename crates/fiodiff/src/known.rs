@@ -13,15 +13,19 @@ pub struct Kind {
 /// All kinds.
 pub const KINDS: &[Kind] = &[
     Kind {
-        text: "`trimwrite` and `randtrimwrite` with several files, `blockalign`, `loops` or a distribution",
+        text: "`trimwrite` and `randtrimwrite` with several files or processes, `blockalign`, `loops` or a distribution",
         is: |case| {
-            let has_more = ["nrfiles", "ba", "loops", "random_distribution"].iter().any(|one| case.get(one).is_some());
+            let more = ["nrfiles", "numjobs", "ba", "loops", "random_distribution"];
+            let has_more = more.iter().any(|one| case.get(one).is_some());
             case.is_of("trimwrite") && (has_more || files(case) > 1)
         },
     },
     Kind {
-        text: "the turns of files that are read or written at random offsets with `openfiles`",
-        is: |case| case.is_of("rand") && case.get("openfiles").is_some(),
+        text: "the turns of files with `openfiles`, at random offsets or with syncs",
+        is: |case| {
+            let has_syncs = ["fsync", "fdatasync"].iter().any(|one| case.get(one).is_some());
+            case.get("openfiles").is_some() && (case.is_of("rand") || has_syncs)
+        },
     },
     Kind {
         text: "the bytes of random requests whose sizes are no multiples of the smallest (`bsrange=2k-3k`)",
@@ -31,9 +35,36 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
+        text: "random jobs of one direction whose other direction has blocks of another size",
+        is: |case| {
+            let is_mixed = case.is_of("randrw") || case.is_of("randtrimwrite");
+            let has_two = case.get("bs").or_else(|| case.get("blocksize")).is_some_and(|bs| bs.contains(','));
+            case.is_of("rand") && !is_mixed && has_two && case.get("norandommap").is_none()
+        },
+    },
+    Kind {
+        text: "random offsets with `blockalign` in a file that is no multiple of it",
+        is: |case| case.is_of("rand") && case.get("ba").is_some(),
+    },
+    Kind {
+        text: "`zonemode=strided` at random offsets, with reads and writes, or in a file that is no multiple of the zones",
+        is: |case| {
+            let is_even = size(case).is_some_and(|bytes| bytes % ZONE_BYTES == 0);
+            case.get("zonemode") == Some("strided") && (case.is_of("rand") || case.is_of("rw") || !is_even)
+        },
+    },
+    Kind {
+        text: "runs at random offsets (`randread:2`) that end with the time or in a part of a file",
+        is: |case| {
+            let is_part = case.get("size").is_some_and(|size| case.get("filesize").is_some() || size.contains('%'));
+            let is_run = case.get("rw").is_some_and(|rw| rw.contains(':')) || case.get("percentage_random").is_some();
+            case.is_of("rand") && is_run && (is_part || case.get("time_based").is_some())
+        },
+    },
+    Kind {
         text: "`random_distribution=zoned` and `zoned_abs` if zones or their last blocks reach beyond the end of a file",
         is: |case| {
-            let bytes = ["filesize", "size"].iter().find_map(|one| case.get(one)?.parse::<u64>().ok());
+            let bytes = size(case);
             let is_zoned = case.get("random_distribution").is_some_and(|law| law.starts_with("zoned"));
             let per_file = if case.get("filesize").is_some() { 1 } else { files(case) };
             is_zoned && bytes.is_none_or(|bytes| bytes % (4096 * per_file) != 0 || bytes / per_file < ZONES_BYTES)
@@ -41,6 +72,8 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
+/// Bytes of the largest zones of generated strided zones.
+const ZONE_BYTES: u64 = 64 << 10;
 /// Bytes of the zones of generated `zoned_abs`.
 const ZONES_BYTES: u64 = 96 << 10;
 
@@ -49,8 +82,18 @@ pub fn kind_of(case: &Case) -> Option<Kind> {
     KINDS.iter().copied().find(|kind| (kind.is)(case))
 }
 
+/// The bytes of the files, as far as they are given in bytes.
+fn size(case: &Case) -> Option<u64> {
+    ["filesize", "size"].iter().find_map(|one| case.get(one)?.parse::<u64>().ok())
+}
+
 /// The number of files of a job.
 fn files(case: &Case) -> u64 {
     let names = case.get("filename").map(|names| names.split(':').count() as u64);
     names.or_else(|| case.get("nrfiles")?.parse().ok()).unwrap_or(1)
+}
+
+/// The kinds as Markdown: a list.
+pub fn markdown() -> String {
+    KINDS.iter().map(|kind| format!("- {}\n", kind.text)).collect()
 }

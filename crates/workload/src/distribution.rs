@@ -78,8 +78,8 @@ impl Draw {
         Draw::with_places(distribution, Places::Scattered(Permutation::new(blocks, key)), block_bytes, key)
     }
 
-    /// Creates the draw of the file to which the next request goes, as fio 3.33 makes it: its numbers
-    /// are [`DRAWS_OF_FILE`] times as many as the files and contiguous. The most popular one is a
+    /// Creates the draw of the file to which the next request goes, as fio 3.33 makes it: among
+    /// [`DRAWS_OF_FILE`] contiguous numbers for each file. Which number is the most popular one is a
     /// matter of chance, but for the normal distribution.
     pub fn of_files(distribution: &Distribution, files: u64, key: u64) -> Draw {
         let blocks = files.max(1) * DRAWS_OF_FILE;

@@ -416,7 +416,9 @@ impl Generator {
         match (self.job.rw.reads(), self.job.rw.writes()) {
             (true, true) => {
                 let reads = self.mix_rng.random_range(0..100u8) < self.job.rwmixread;
-                choose(if reads { Direction::Read } else { Direction::Write })
+                let drawn = if reads { Direction::Read } else { Direction::Write };
+                // A share of 100 % leaves nothing to choose, not even to a cap.
+                if matches!(self.job.rwmixread, 0 | 100) { drawn } else { choose(drawn) }
             }
             (true, false) => Direction::Read,
             _ => Direction::Write,
@@ -492,8 +494,8 @@ impl Generator {
         *target.last.get_mut(direction) = position;
         *next = position + bytes;
         if step < 0 || target.strided.is_some() {
-            // From an offset before the region's start a negative step leads to the region's end less
-            // the step.
+            // From an offset before the region's start a negative step leads to the region's end
+            // less the step.
             *next = next.checked_add_signed(step).unwrap_or_else(|| len.saturating_add_signed(step));
         }
         Some(IoUnit::new(direction, file, start + position, bytes))
