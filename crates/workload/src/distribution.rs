@@ -79,8 +79,8 @@ impl Draw {
     }
 
     /// Creates the draw of the file to which the next request goes, as fio 3.33 makes it: among
-    /// [`DRAWS_OF_FILE`] contiguous numbers for each file. Which number is the most popular one is a
-    /// matter of chance, but for the normal distribution.
+    /// [`DRAWS_OF_FILE`] contiguous numbers for each file. But for the normal distribution, chance
+    /// decides which number is the most popular one.
     pub fn of_files(distribution: &Distribution, files: u64, key: u64) -> Draw {
         let blocks = files.max(1) * DRAWS_OF_FILE;
         let first = if matches!(distribution, Distribution::Normal(_)) { 0 } else { mix(key) % blocks };
