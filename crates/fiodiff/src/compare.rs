@@ -105,7 +105,7 @@ fn ends_by_chance(job: &Job, ours: &Ours) -> bool {
     let follows = job.rw_modifier.is_some() || job.directions().any(|way| *job.percentage_random.get(way) < 100);
     let has_rest = |len: u64| {
         job.directions().any(|way| match job.bs.get(way) {
-            BlockSize::Fixed(bytes) => len % bytes != 0,
+            BlockSize::Fixed(bytes) => !len.is_multiple_of(*bytes),
             _ => true,
         })
     };

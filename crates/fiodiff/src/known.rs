@@ -49,7 +49,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         text: "`zonemode=strided` at random offsets, with reads and writes, or in a file that is no multiple of the zones",
         is: |case| {
-            let is_even = size(case).is_some_and(|bytes| bytes % ZONE_BYTES == 0);
+            let is_even = size(case).is_some_and(|bytes| bytes.is_multiple_of(ZONE_BYTES));
             case.get("zonemode") == Some("strided") && (case.is_of("rand") || case.is_of("rw") || !is_even)
         },
     },
@@ -67,7 +67,8 @@ pub const KINDS: &[Kind] = &[
             let bytes = size(case);
             let is_zoned = case.get("random_distribution").is_some_and(|law| law.starts_with("zoned"));
             let per_file = if case.get("filesize").is_some() { 1 } else { files(case) };
-            is_zoned && bytes.is_none_or(|bytes| bytes % (4096 * per_file) != 0 || bytes / per_file < ZONES_BYTES)
+            is_zoned
+                && bytes.is_none_or(|bytes| !bytes.is_multiple_of(4096 * per_file) || bytes / per_file < ZONES_BYTES)
         },
     },
 ];

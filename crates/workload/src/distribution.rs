@@ -75,7 +75,7 @@ impl Draw {
     /// Creates the draw of block numbers of blocks of so many bytes.
     pub fn of_bytes(distribution: &Distribution, blocks: u64, block_bytes: u64, key: u64) -> Draw {
         let blocks = blocks.max(1);
-        Draw::with_places(distribution, Places::Scattered(Permutation::new(blocks, key)), block_bytes, key)
+        Draw::with_places(distribution, Places::Scattered(Permutation::new(blocks, key)), block_bytes)
     }
 
     /// Creates the draw of the file to which the next request goes, as fio 3.33 makes it: among
@@ -84,10 +84,10 @@ impl Draw {
     pub fn of_files(distribution: &Distribution, files: u64, key: u64) -> Draw {
         let blocks = files.max(1) * DRAWS_OF_FILE;
         let first = if matches!(distribution, Distribution::Normal(_)) { 0 } else { mix(key) % blocks };
-        Draw::with_places(distribution, Places::From { first, blocks }, 1, key)
+        Draw::with_places(distribution, Places::From { first, blocks }, 1)
     }
 
-    fn with_places(distribution: &Distribution, places: Places, block_bytes: u64, key: u64) -> Draw {
+    fn with_places(distribution: &Distribution, places: Places, block_bytes: u64) -> Draw {
         let blocks = places.blocks();
         match distribution {
             Distribution::Random => Draw::Uniform { blocks },
@@ -105,7 +105,7 @@ impl Draw {
                 Draw::ZonedBlocks { blocks, zones: zones.iter().map(of).collect() }
             }
             Distribution::Centred(law, centre) => {
-                let draw = Draw::with_places(law, places, block_bytes, key);
+                let draw = Draw::with_places(law, places, block_bytes);
                 let popular = match &draw {
                     Draw::Zipf { places, .. } | Draw::Pareto { places, .. } => places.get(0),
                     Draw::Normal { places, .. } => places.get(blocks / 2),
@@ -319,7 +319,7 @@ mod tests {
         ];
         for (law, expected) in measured {
             let places = Places::From { first: 200, blocks: 4 * DRAWS_OF_FILE };
-            let draw = Draw::with_places(&law, places, 1, 7);
+            let draw = Draw::with_places(&law, places, 1);
             let mut rng = Pcg64::new(1, 1);
             let mut counts = [0u32; 4];
             (0..DRAWS).for_each(|_| counts[(draw.draw(&mut rng) / DRAWS_OF_FILE) as usize] += 1);

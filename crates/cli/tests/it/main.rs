@@ -5,6 +5,7 @@ mod arena;
 mod bad_input;
 mod common;
 mod compare;
+mod compare_fio;
 mod completions;
 mod conform;
 mod console;
