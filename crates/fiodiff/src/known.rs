@@ -43,8 +43,13 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        text: "random offsets with `blockalign` in a file that is no multiple of it",
-        is: |case| case.is_of("rand") && case.get("ba").is_some(),
+        text: "random offsets with `blockalign` and a distribution, or in a file that is no multiple of it",
+        is: |case| {
+            let is_even = |align| size(case).is_some_and(|bytes| bytes.is_multiple_of(align));
+            let align = case.get("ba").and_then(bytes_of);
+            let has_law = case.get("random_distribution").is_some();
+            case.is_of("rand") && align.is_some_and(|align| has_law || !is_even(align))
+        },
     },
     Kind {
         text: "`zonemode=strided` at random offsets, with reads and writes, or in a file that is no multiple of the zones",
@@ -56,19 +61,20 @@ pub const KINDS: &[Kind] = &[
     Kind {
         text: "runs at random offsets (`randread:2`) that end with the time or in a part of a file",
         is: |case| {
-            let is_part = case.get("size").is_some_and(|size| case.get("filesize").is_some() || size.contains('%'));
+            let is_part = case.get("size").is_some_and(|size| size.contains('%'));
+            let is_timed = case.get("time_based").is_some() && case.get("norandommap").is_none();
             let is_run = case.get("rw").is_some_and(|rw| rw.contains(':')) || case.get("percentage_random").is_some();
-            case.is_of("rand") && is_run && (is_part || case.get("time_based").is_some())
+            case.is_of("rand") && is_run && (is_part || is_timed)
         },
     },
     Kind {
         text: "`random_distribution=zoned` and `zoned_abs` if zones or their last blocks reach beyond the end of a file",
         is: |case| {
-            let bytes = size(case);
-            let is_zoned = case.get("random_distribution").is_some_and(|law| law.starts_with("zoned"));
-            let per_file = if case.get("filesize").is_some() { 1 } else { files(case) };
-            is_zoned
-                && bytes.is_none_or(|bytes| !bytes.is_multiple_of(4096 * per_file) || bytes / per_file < ZONES_BYTES)
+            let law = case.get("random_distribution").unwrap_or_default();
+            let files = if case.get("filesize").is_some() { 1 } else { files(case) };
+            let bytes = size(case).map_or(0, |bytes| bytes / files);
+            let is_cut = law.starts_with("zoned") && !bytes.is_multiple_of(512);
+            is_cut || law.starts_with("zoned_abs") && bytes < ZONES_BYTES
         },
     },
 ];
@@ -85,7 +91,15 @@ pub fn kind_of(case: &Case) -> Option<Kind> {
 
 /// The bytes of the files, as far as they are given in bytes.
 fn size(case: &Case) -> Option<u64> {
-    ["filesize", "size"].iter().find_map(|one| case.get(one)?.parse::<u64>().ok())
+    ["filesize", "size"].iter().find_map(|one| bytes_of(case.get(one)?))
+}
+
+/// The bytes of a value, in bytes or KiB.
+fn bytes_of(value: &str) -> Option<u64> {
+    match value.strip_suffix('k') {
+        Some(kib) => kib.parse::<u64>().ok().map(|kib| kib << 10),
+        None => value.parse().ok(),
+    }
 }
 
 /// The number of files of a job.
