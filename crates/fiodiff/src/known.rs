@@ -13,11 +13,12 @@ pub struct Kind {
 /// All kinds.
 pub const KINDS: &[Kind] = &[
     Kind {
-        text: "`trimwrite` and `randtrimwrite` with several files or processes, `blockalign`, `loops` or a distribution",
+        text: "`trimwrite` and `randtrimwrite` with `blockalign`, several processes, or several files of which a draw chooses or that are no multiples of the block",
         is: |case| {
-            let more = ["nrfiles", "numjobs", "ba", "loops", "random_distribution"];
-            let has_more = more.iter().any(|one| case.get(one).is_some());
-            case.is_of("trimwrite") && (has_more || files(case) > 1)
+            let has = |options: &[&str]| options.iter().any(|one| case.get(one).is_some());
+            let is_even = size(case).is_some_and(|bytes| bytes.is_multiple_of(4096 * files(case)));
+            let has_draws = has(&["file_service_type", "random_distribution"]);
+            case.is_of("trimwrite") && (has(&["ba", "numjobs"]) || files(case) > 1 && (has_draws || !is_even))
         },
     },
     Kind {
@@ -43,19 +44,20 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        text: "random offsets with `blockalign` and a distribution, or in a file that is no multiple of it",
+        text: "`randrw` with `blockalign` and a distribution, or in a file that is no multiple of it",
         is: |case| {
             let is_even = |align| size(case).is_some_and(|bytes| bytes.is_multiple_of(align));
             let align = case.get("ba").and_then(bytes_of);
             let has_law = case.get("random_distribution").is_some();
-            case.is_of("rand") && align.is_some_and(|align| has_law || !is_even(align))
+            case.is_of("randrw") && align.is_some_and(|align| has_law || !is_even(align))
         },
     },
     Kind {
-        text: "`zonemode=strided` at random offsets, with reads and writes, or in a file that is no multiple of the zones",
+        text: "`zonemode=strided` with a distribution, or in a file that is no multiple of the zones",
         is: |case| {
             let is_even = size(case).is_some_and(|bytes| bytes.is_multiple_of(ZONE_BYTES));
-            case.get("zonemode") == Some("strided") && (case.is_of("rand") || case.is_of("rw") || !is_even)
+            let has_law = case.get("random_distribution").is_some();
+            case.get("zonemode") == Some("strided") && (has_law || !is_even)
         },
     },
     Kind {

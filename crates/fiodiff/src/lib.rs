@@ -29,6 +29,7 @@ mod shrink;
 mod statistics;
 mod theirs;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -64,8 +65,8 @@ pub struct Extent {
 pub struct Outcome {
     /// Jobs that were run by fio and by hoistway, and compared.
     pub compared: u64,
-    /// Jobs that were not run because they are of a kind that is known to differ.
-    pub known: u64,
+    /// Jobs that were not run because they are of a kind that is known to differ, by its text.
+    pub known: BTreeMap<&'static str, u64>,
     /// Jobs that hoistway refused, with its message.
     pub refused: Vec<(u64, String)>,
     /// Jobs that fio refused or that failed in it, with its message.
@@ -97,9 +98,16 @@ pub fn run(extent: &Extent, report: &mut dyn FnMut(&Outcome)) -> Result<Outcome>
     while next < end && extent.time.is_none_or(|time| start.elapsed() < time) {
         let seeds = next..end.min(next + BATCH);
         next = seeds.end;
-        let (known, cases): (Vec<Case>, Vec<Case>) =
-            seeds.map(grammar::generate).partition(|case| !extent.with_known && known::kind_of(case).is_some());
-        outcome.known += known.len() as u64;
+        let mut cases: Vec<Case> = seeds.map(grammar::generate).collect();
+        if !extent.with_known {
+            cases.retain(|case| match known::kind_of(case) {
+                Some(kind) => {
+                    *outcome.known.entry(kind.text).or_default() += 1;
+                    false
+                }
+                None => true,
+            });
+        }
         batch(cases, extent, &mut outcome)?;
         report(&outcome);
     }

@@ -52,7 +52,10 @@ pub fn run(options: &Options) -> Result<()> {
         }
         shown = outcome.differences.len();
     })?;
-    println!("{} jobs of kinds that are known to differ", outcome.known);
+    println!("{} jobs of kinds that are known to differ", outcome.known.values().sum::<u64>());
+    for (kind, count) in &outcome.known {
+        println!("  {count}: {kind}");
+    }
     print_messages("refused by hoistway", &outcome.refused);
     print_messages("refused by fio, or failed in it", &outcome.failed);
     println!("{} jobs compared, {} differ", outcome.compared, outcome.differences.len());

@@ -16,5 +16,5 @@ fn generated_jobs_mean_the_same_to_fio_and_to_hoistway() {
     let shown: Vec<String> =
         outcome.differences.iter().map(|one| format!("{}: {}\n{}", one.seed, one.text, one.job)).collect();
     assert!(shown.is_empty(), "{}", shown.join("\n"));
-    assert!(outcome.compared >= JOBS * 3 / 4, "{} compared: {outcome:?}", outcome.compared);
+    assert!(outcome.compared >= JOBS * 7 / 10, "{} compared: {outcome:?}", outcome.compared);
 }
