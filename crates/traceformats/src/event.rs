@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// One event of a block trace, independent of the format that it was read from.
-/// A variable-length payload is stored in the [`Batch`](crate::Batch) that holds the event.
+/// A variable-length payload is stored in the batch that holds the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Time in ns of the recorder's clock, or since the start of the trace if the format has no
@@ -29,7 +29,7 @@ pub struct Event {
     pub op: Rwbs,
     /// Control group id (the inode number in cgroup v2); 0 if unknown.
     pub cgroup: u64,
-    /// Position of the payload in the batch: see [`Batch::payload`](crate::Batch::payload).
+    /// Position of the payload in the batch that holds the event.
     pub payload: Span,
 }
 
