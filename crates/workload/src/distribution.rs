@@ -25,7 +25,7 @@ pub(crate) enum Draw {
         places: Places,
     },
     Normal {
-        /// Part of the blocks over which each draw is spread.
+        /// Width of the even draw that is added to the mean, as a part of the blocks.
         spread: f64,
         places: Places,
     },
@@ -310,8 +310,8 @@ mod tests {
 
     #[test]
     fn files_are_drawn_as_often_as_by_fio() {
-        // The most popular of four files got these shares of 40,000 requests of fio 3.33, and the
-        // files behind it these. How far the ranks begin within a file is a matter of chance.
+        // Shares of 40,000 requests of fio 3.33: the most popular of four files, and the files behind
+        // it in order. Where in its file the most popular number lies is a matter of chance.
         let measured = [
             (Distribution::Zipf(1.2), [0.929, 0.039, 0.019, 0.013]),
             (Distribution::Zipf(0.5), [0.472, 0.223, 0.169, 0.136]),

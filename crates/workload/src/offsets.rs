@@ -31,7 +31,7 @@ pub struct Generator {
     ends: Ends,
     turn: FileTurn,
     /// Requests of a random job that still follow earlier ones before the next random offset
-    /// (`randread:4`); of all files together, as in fio 3.33.
+    /// (`randread:4`), counted over all files as in fio 3.33.
     run_left: u64,
     /// How often all files were done in this pass; more than once if the pass moves more bytes than
     /// they have.
@@ -45,8 +45,7 @@ pub struct Generator {
     /// `number_ios`, times `loops`, end the job.
     all_bytes: u64,
     all_ios: u64,
-    /// Bytes and requests generated in this pass.
-    made_bytes: u64,
+    /// Requests generated in this pass.
     made_ios: u64,
     /// Bytes of the files, or of `io_size`.
     pass_bytes: u64,
@@ -140,7 +139,6 @@ impl Generator {
             turn,
             run_left: 0,
             rounds: 0,
-            made_bytes: 0,
             made_ios: 0,
             pass_bytes: io_bytes,
             pass: 0,
@@ -205,16 +203,15 @@ impl Generator {
         self.verification.as_mut().is_some_and(Verification::begin)
     }
 
-    /// Starts the next pass of the job (`loops`, `time_based`); `None` after the last pass.
+    /// Starts the next pass of the job (`loops`, `time_based`, `io_size`); `None` after the last pass.
     pub fn next_pass(&mut self) -> Option<u32> {
         self.pass += 1;
         let is_due = self.job.time_based || self.pass < self.job.loops || self.lacks_bytes();
-        if self.made_bytes == 0 || !is_due || self.has_ended_job() {
+        if self.made_ios == 0 || !is_due || self.has_ended_job() {
             return None;
         }
         self.syncs.begin_pass();
-        (self.made_bytes, self.made_ios) = (0, 0);
-        self.rounds = 0;
+        (self.made_ios, self.rounds) = (0, 0);
         self.turn.reset(self.targets.len());
         self.rewind();
         for target in &mut self.targets {
@@ -318,7 +315,7 @@ impl Generator {
     }
 
     fn fresh(&mut self, choose: impl Fn(Direction) -> Direction) -> Option<IoUnit> {
-        // The time alone ends the passes of such a job.
+        // With `time_based`, `number_ios` ends a pass, and the next one follows.
         let has_all_ios = self.job.time_based && self.job.number_ios.is_some_and(|most| self.made_ios >= most);
         if has_all_ios || self.has_ended_job() {
             return None;
@@ -337,7 +334,6 @@ impl Generator {
         };
         let file = unit.file;
         let unit = self.in_zone(unit)?;
-        self.made_bytes = self.made_bytes.saturating_add(unit.bytes);
         self.made_ios += 1;
         self.all_bytes = self.all_bytes.saturating_add(unit.bytes);
         self.all_ios += 1;

@@ -100,8 +100,8 @@ fn from_sources() -> Result<Vec<(&'static str, &'static str, String)>> {
         ("docs/serve-config.md", "keys", hoistway_config::markdown()),
         ("docs/mount.md", "keys", hoistway_config::mount::markdown()),
         ("docs/serve-control.md", "tree", hoistway_control::table()),
+        ("docs/job-files.md", "kinds of jobs that differ", hoistway_fiodiff::known::markdown()),
     ];
-    parts.push(("docs/job-files.md", "kinds of jobs that differ", hoistway_fiodiff::known::markdown()));
     parts.extend(hoistway_fio::reference::markdown().map(|(name, text)| ("docs/job-files.md", name, text)));
     parts.extend(facts::parts()?);
     Ok(parts)
