@@ -203,7 +203,8 @@ impl Generator {
         self.verification.as_mut().is_some_and(Verification::begin)
     }
 
-    /// Starts the next pass of the job (`loops`, `time_based`, `io_size`); `None` after the last pass.
+    /// Starts the next pass of the job (`loops`, `time_based`, `io_size`); `None` after the last
+    /// pass.
     pub fn next_pass(&mut self) -> Option<u32> {
         self.pass += 1;
         let is_due = self.job.time_based || self.pass < self.job.loops || self.lacks_bytes();

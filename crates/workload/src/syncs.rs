@@ -42,8 +42,8 @@ impl Syncs {
         self.is_synced = false;
     }
 
-    /// Counts the sync that is due as made. Returns true if it is an fdatasync; `None` if no sync is
-    /// due.
+    /// Counts the sync that is due as made. Returns true if it is an fdatasync; `None` if no sync
+    /// is due.
     pub fn take(&mut self) -> Option<bool> {
         let is_due = |every: u64| every > 0 && self.writes.is_multiple_of(every);
         if self.writes == 0 || self.is_synced || !(is_due(self.fsync) || is_due(self.fdatasync)) {
