@@ -311,7 +311,8 @@ mod tests {
     #[test]
     fn files_are_drawn_as_often_as_by_fio() {
         // Shares of 40,000 requests of fio 3.33: the most popular of four files, and the files
-        // behind it in order. The place of the most popular number in its file is a matter of chance.
+        // behind it in order. The place of the most popular number in its file is a matter of
+        // chance.
         let measured = [
             (Distribution::Zipf(1.2), [0.929, 0.039, 0.019, 0.013]),
             (Distribution::Zipf(0.5), [0.472, 0.223, 0.169, 0.136]),
