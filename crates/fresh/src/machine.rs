@@ -173,6 +173,8 @@ impl Machine {
         command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh"]).arg(&self.root);
         command.args(["/usr/bin/env", "-i", "HOME=/root", "USER=root", "LANG=C.UTF-8"]);
         command.arg("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        // As in `.ci/run`: the commands of README.md and it use the same builds.
+        command.arg("CARGO_INCREMENTAL=0");
         let carried = std::env::vars().filter(|(name, _)| registries::is_carried(name));
         command.args(carried.map(|(name, value)| format!("{name}={value}")));
         command.args(["/bin/bash", "-c", script]);
