@@ -148,7 +148,7 @@ impl Script {
         let system = tools::find("python3").context("there is no python3: apt-get install python3-venv")?;
         let base = python::directory()?;
         let interpreter = python::environment(&system, &base.join("venv"), &[python::TESTS, python::CLUSTERS])?;
-        let build = ["build", "--quiet", "--release", "-p", "hoistway-python", "--features", "extension-module"];
+        let build = ["build", "--quiet", "--release", "-p", "hoistway-python"];
         tools::run(cargo().args(build))?;
         let site = base.join("release-site");
         python::package(&tools::target_directory()?.join("release/lib_hoistway.so"), &site)?;
