@@ -6,6 +6,7 @@ use clap::Args;
 use hoistway_advise::Use;
 use hoistway_core::Kind;
 
+use crate::cli::trace::TraceReading;
 use crate::exit_status;
 use crate::names;
 
@@ -47,6 +48,9 @@ pub struct AdviseArgs {
     /// The scheduler under which the trace was recorded [default: the one that the trace names]
     #[arg(long, value_name = "NAME", value_parser = names::kind, requires = "trace", help_heading = "Workload")]
     pub recorded: Option<Kind>,
+    /// How the trace is read
+    #[command(flatten)]
+    pub reading: TraceReading,
     /// The objective, as in 'p99(reader) min, throughput >= 90%' [default: that of the use; for job
     /// files and traces 'throughput max, p99(worst) min']
     #[arg(long, value_name = "TEXT", help_heading = "Workload")]

@@ -175,6 +175,7 @@ fn invalid_arguments_are_refused_with_a_remedy() {
     );
     refused(&["sda", "--trace", "nosuch"], 1, &["nosuch"]);
     refused(&["--for", "media", "--drive", "cmr-4tb", "--seconds", "5"], 2, &["--tune"]);
+    refused(&["sda", "--for", "media", "--columns", "time=1:s,size=2:bytes"], 2, &["name it with --trace"]);
 }
 
 #[test]

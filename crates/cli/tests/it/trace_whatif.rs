@@ -110,6 +110,16 @@ fn a_trace_without_completions_has_no_drive_to_fit_and_the_message_names_the_way
 }
 
 #[test]
+fn advise_reads_a_table_by_its_columns() {
+    let folder = Folder::new();
+    let lines: String = (0..30).map(|at| format!("{at}.5;{};4096\n", at * 7919)).collect();
+    let table = folder.file("requests.txt", lines);
+    let columns = ["--columns", "time=1:s,offset=2:sectors,size=3:bytes"];
+    let ran = run(&[&["advise", "--trace", &table, "--drive", "sata-7200-2006"], &columns[..]].concat());
+    ran.refused(1, &["30 submissions (Q), no issues (D), no completions (C)"]);
+}
+
+#[test]
 fn too_few_requests_for_a_fit_are_reported_with_the_contents_of_the_trace() {
     let folder = Folder::new();
     let trace = folder.file("few.txt", random_reads(50, "QDC"));

@@ -69,6 +69,14 @@ pub struct TraceInput {
     /// and .xz are decompressed
     #[arg(value_name = "TRACE", required = true)]
     pub files: Vec<PathBuf>,
+    /// How they are read
+    #[command(flatten)]
+    pub reading: TraceReading,
+}
+
+/// How a trace is read.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceReading {
     /// Format of the trace [default: detected]
     #[arg(long, visible_alias = "from", value_name = "FORMAT", help_heading = "Input", value_parser = str::parse::<Format>)]
     pub format: Option<Format>,

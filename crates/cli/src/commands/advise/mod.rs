@@ -25,6 +25,7 @@ pub use request::trace_error;
 /// Runs the command.
 pub fn run(args: &AdviseArgs, out: &mut Out) -> Result<Exit> {
     apply::check(args)?;
+    request::check_reading(args)?;
     let subject = args.device.as_deref().map(|name| subject(args, name)).transpose()?;
     if args.use_.is_none() && args.job.is_none() && args.trace.is_none() {
         return overview::run(args, subject, out);

@@ -13,7 +13,7 @@ use hoistway_sim::{HostConfig, SimError};
 use hoistway_units::figures::magnitude;
 
 use crate::cli::AdviseArgs;
-use crate::cli::trace::TraceInput;
+use crate::cli::trace::{TraceInput, TraceReading};
 use crate::commands::devices::find_device;
 use crate::commands::trace::input;
 use crate::failure::{Interrupted, UsageError};
@@ -73,16 +73,18 @@ fn drive(args: &AdviseArgs) -> Result<DriveChoice> {
     })
 }
 
+/// Refuses options of a trace without a trace.
+pub fn check_reading(args: &AdviseArgs) -> Result<()> {
+    if args.trace.is_none() && args.reading != TraceReading::default() {
+        return Err(usage(
+            "--format, --time-unit, --sector-bytes, --strict, --offset-unit and --columns say how a trace is read: name it with --trace",
+        ));
+    }
+    Ok(())
+}
+
 fn trace_source(args: &AdviseArgs, trace: &Path) -> Result<WorkloadSource> {
-    let input = TraceInput {
-        files: vec![trace.to_owned()],
-        format: None,
-        time_unit: None,
-        sector_bytes: None,
-        strict: false,
-        offset_unit: None,
-        columns: None,
-    };
+    let input = TraceInput { files: vec![trace.to_owned()], reading: args.reading.clone() };
     let mut opened = input::open(&input)?;
     let loaded = Box::new(LoadedTrace::read(&mut opened, None)?);
     Ok(WorkloadSource::Trace { name: opened.name, loaded, recorded_under: args.recorded })

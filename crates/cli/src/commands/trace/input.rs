@@ -19,17 +19,17 @@ pub struct Opened {
 }
 
 /// Opens the trace that the arguments name.
-pub fn open(input: &TraceInput) -> Result<Opened> {
+pub fn open(TraceInput { files, reading }: &TraceInput) -> Result<Opened> {
     let options = OpenOptions {
-        format: input.format,
-        time_unit: input.time_unit,
-        sector_bytes: input.sector_bytes,
-        is_strict: input.strict,
-        offset_unit: input.offset_unit,
-        columns: input.columns.clone(),
+        format: reading.format,
+        time_unit: reading.time_unit,
+        sector_bytes: reading.sector_bytes,
+        is_strict: reading.strict,
+        offset_unit: reading.offset_unit,
+        columns: reading.columns.clone(),
     };
-    let trace = NamedTrace::resolve(&input.files).map_err(unresolved)?;
-    note_siblings(&input.files);
+    let trace = NamedTrace::resolve(files).map_err(unresolved)?;
+    note_siblings(files);
     let source = hoistway_trace::open_detected(trace.inputs(), &options)?;
     Ok(Opened { source, files: trace.files(), name: trace.name })
 }
