@@ -135,7 +135,7 @@ $ false
     fn the_readme_installs_tests_and_compares() {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let shown: Vec<String> = all(&repository).expect("README.md").iter().map(Command::shown).collect();
-        assert_eq!(shown.first().map(String::as_str), Some("cargo install --path crates/cli"));
+        assert_eq!(shown.first().map(String::as_str), Some("cargo install --locked --path crates/cli"));
         assert_eq!(shown.last().map(String::as_str), Some(CHECKS));
         for wanted in ["cargo xtask test", "hoistway compare"] {
             assert!(shown.iter().any(|command| command.starts_with(wanted)), "{wanted}: {shown:?}");
