@@ -1,8 +1,8 @@
 //! The system: made from a minimal Debian, with the active Rust toolchain of this machine and
 //! without its additions.
 //!
-//! A command runs in namespaces of its own for mounts and processes. Whatever ends it, an interrupt
-//! included, ends all processes that it started, and then the kernel removes the mounts.
+//! A command runs in namespaces of its own for mounts and processes. Whatever ends it or this
+//! program ends all processes that it started, and then the kernel removes the mounts.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -169,8 +169,9 @@ impl Machine {
 
     /// A command that runs a script in the machine.
     fn command(&self, script: &str) -> Command {
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh"]).arg(&self.root);
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child"]);
+        command.args(["sh", "-c", ENTER, "sh"]).arg(&self.root);
         command.args(["/usr/bin/env", "-i", "HOME=/root", "USER=root", "LANG=C.UTF-8"]);
         command.arg("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         // As in `.ci/run`: the commands of README.md and it use the same builds.
