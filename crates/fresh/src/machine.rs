@@ -16,13 +16,13 @@ use hoistway_vm::programs;
 
 use crate::{Repository, registries};
 
-/// The smallest Debian in which packages can be installed, with what Rust itself needs (a linker)
-/// and what makes a clone.
+/// The smallest Debian in which packages can be installed, with what Rust itself needs (a linker),
+/// what makes a clone, and mount(8), which every installed Debian has.
 const SYSTEM: DebianRoot = DebianRoot {
     name: "fresh-bookworm",
     suite: "bookworm",
     variant: "apt",
-    packages: "ca-certificates,gcc,git,libc6-dev",
+    packages: "ca-certificates,gcc,git,libc6-dev,mount",
 };
 
 /// The directory of the clone.
@@ -38,8 +38,9 @@ const COMPONENTS: [&str; 6] = ["cargo", "clippy", "rust-docs", "rust-std", "rust
 const PROXIES: [&str; 8] =
     ["cargo", "cargo-clippy", "cargo-fmt", "clippy-driver", "rustc", "rustdoc", "rustfmt", "rust-gdb"];
 
-/// Mounts what programs expect, and changes the root directory.
-const ENTER: &str = "mount --rbind /dev \"$1/dev\" && mount --rbind /sys \"$1/sys\" && \
+/// Mounts what programs expect, and changes the root directory. The root is a mount of its own, as on
+/// every machine: without it no mount has its files.
+const ENTER: &str = "mount --bind \"$1\" \"$1\" && mount --rbind /dev \"$1/dev\" && mount --rbind /sys \"$1/sys\" && \
                      mount -t proc proc \"$1/proc\" && mount -t tmpfs tmpfs \"$1/run\" && exec chroot \"$@\"";
 
 /// A fresh machine.
@@ -67,6 +68,7 @@ impl Machine {
         SYSTEM.require(&folder)?;
         let mut copy = Command::new("cp");
         programs::run(copy.args(["--archive", "--reflink=auto"]).arg(SYSTEM.directory(&folder)).arg(&machine.root))?;
+        write(&machine.at("/etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n")?;
         machine.add_registries()?;
         machine.add_toolchain(repository)?;
         let mut clone = Command::new("git");
