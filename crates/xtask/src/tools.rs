@@ -24,6 +24,8 @@ impl Drop for Background {
 /// The programs that the checks start, each with its Debian package.
 pub const PROGRAMS: &[(&str, &str)] = &[
     ("cc", "gcc"),
+    ("mount", "mount"),
+    ("xz", "xz-utils"),
     ("objdump", "binutils"),
     ("valgrind", "valgrind"),
     ("fio", "fio"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::Folder;
+use crate::common::{Folder, is_installed};
 
 /// The longest time until a server or a mount of an example is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -53,16 +53,6 @@ fn succeeded(what: &str, output: &Output) -> String {
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{what}: {}{printed}", String::from_utf8_lossy(&output.stderr));
     printed
-}
-
-/// Returns false, aloud, if a program is missing.
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
-    if !found {
-        eprintln!("SKIPPED: {program} is not installed");
-    }
-    found
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Folder, Ran, hoistway};
+use crate::common::{Folder, Ran, hoistway, is_installed};
 
 /// Creates a directory with `t/a`, `t/b/c.o` and `t/b/d`.
 fn small_tree() -> Folder {
@@ -65,14 +65,18 @@ fn a_newcomer_s_command_writes_an_archive_and_prints_the_names() {
 #[test]
 fn each_compression_is_read_back_and_selected_by_the_suffix() {
     let folder = small_tree();
-    for (args, name) in [
-        (&["-czf"][..], "x.gz"),
-        (&["-cJf"], "x.xz"),
-        (&["--zstd", "-cf"], "x.zst"),
-        (&["-caf"], "y.tgz"),
-        (&["-caf"], "y.tar.xz"),
-        (&["-caf"], "y.tar.zst"),
+    for (args, name, program) in [
+        (&["-czf"][..], "x.gz", "gzip"),
+        (&["-cJf"], "x.xz", "xz"),
+        (&["--zstd", "-cf"], "x.zst", "zstd"),
+        (&["-caf"], "y.tgz", "gzip"),
+        (&["-caf"], "y.tar.xz", "xz"),
+        (&["-caf"], "y.tar.zst", "zstd"),
     ] {
+        if !is_installed(program) {
+            skipped("GNU tar reads this format with a program that is not installed");
+            continue;
+        }
         succeeded(&tar_in(&folder, &[args, &[name, "t"]].concat()));
         assert_eq!(names(&folder, name), ["t/", "t/a", "t/b/", "t/b/c.o", "t/b/d"], "{name}");
         assert!(fs::metadata(folder.path(name)).unwrap().len() < 10_000, "{name} is compressed");

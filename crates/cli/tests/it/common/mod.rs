@@ -110,3 +110,13 @@ impl Folder {
 pub fn decisions(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/decisions").join(name)
 }
+
+/// Returns true if a program is on the path; otherwise prints what is skipped for it.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    if !found {
+        eprintln!("SKIPPED: {program} is not installed");
+    }
+    found
+}
