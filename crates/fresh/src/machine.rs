@@ -38,8 +38,8 @@ const COMPONENTS: [&str; 6] = ["cargo", "clippy", "rust-docs", "rust-std", "rust
 const PROXIES: [&str; 8] =
     ["cargo", "cargo-clippy", "cargo-fmt", "clippy-driver", "rustc", "rustdoc", "rustfmt", "rust-gdb"];
 
-/// Mounts what programs expect, and changes the root directory. The root is a mount of its own, as on
-/// every machine: without it no mount has its files.
+/// Mounts what programs expect, and changes the root directory. The root is a mount of its own, as
+/// on every machine: without it no mount has its files.
 const ENTER: &str = "mount --bind \"$1\" \"$1\" && mount --rbind /dev \"$1/dev\" && mount --rbind /sys \"$1/sys\" && \
                      mount -t proc proc \"$1/proc\" && mount -t tmpfs tmpfs \"$1/run\" && exec chroot \"$@\"";
 
