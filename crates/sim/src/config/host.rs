@@ -222,8 +222,12 @@ pub struct CpuCosts {
     pub bio_ns: u64,
     /// A page fault that finds its page in memory.
     pub fault_ns: u64,
-    /// The interrupt at the end of a request, and the wake-up of the waiting task.
+    /// The interrupt at the end of a request, and the wake-up of the waiting task; the median, if
+    /// this time has a spread.
     pub completion_ns: u64,
+    /// The spread of `completion_ns`: the standard deviation of its logarithm in thousandths, 0 to
+    /// 3000.
+    pub completion_sigma_milli: u32,
     /// The wake-up of a process that sleeps until a direct request completes: two changes of
     /// context. The process continues after it.
     pub wake_ns: u64,
@@ -285,6 +289,7 @@ impl Default for CpuCosts {
             copy_page_ns: 2000,
             bio_ns: 2500,
             completion_ns: 2500,
+            completion_sigma_milli: 0,
             wake_ns: 0,
             program_ns: 0,
             elevators: ElevatorCosts::default(),
@@ -300,6 +305,7 @@ impl CpuCosts {
         bio_ns: 0,
         fault_ns: 0,
         completion_ns: 0,
+        completion_sigma_milli: 0,
         wake_ns: 0,
         program_ns: 0,
         elevators: ElevatorCosts {

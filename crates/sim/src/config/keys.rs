@@ -292,6 +292,13 @@ pub(crate) const KEYS: &[Key] = &[
         costs.completion_ns as u64
     ),
     number!(
+        "completion_sigma_milli",
+        0..=3000,
+        "0 to 3000 thousandths",
+        "spread of completion_ns: the standard deviation of its logarithm",
+        costs.completion_sigma_milli as u32
+    ),
+    number!(
         "transport_ns",
         0..=SECOND_NS,
         "0 ns to a second",

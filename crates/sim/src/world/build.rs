@@ -8,10 +8,10 @@ use hoistway_core::{
     Storage,
 };
 use hoistway_custom::Host;
-use hoistway_drive::Drive;
+use hoistway_drive::{Drive, Jitter};
 use hoistway_fio::{FadviseHint, Ioengine, Job, ZoneMode};
 use hoistway_workload::endings::SteadyRate;
-use hoistway_workload::{Region, WrittenZones};
+use hoistway_workload::{Region, WrittenZones, mix};
 use rand::RngExt;
 
 use super::device::Device;
@@ -150,6 +150,7 @@ impl<S: Observer> World<S> {
             device: Device::new(queue, drive, (depth, flush_rules(request)), &host, request.seed),
             further_devices,
             works_first: host.costs.program_ns > 0,
+            completion: Jitter::new(0, host.costs.completion_ns, host.costs.completion_sigma_milli, mix(request.seed)),
             on_cpu: None,
             cache: PageCache::new(host.cache_pages(), files.len()),
             page_waiters: vec![Vec::new(); files.len()],
