@@ -99,7 +99,8 @@ fn install(source: &Source, name: &str, packages: &[&str]) -> Result<PathBuf> {
     if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(bin);
     }
-    programs::run(Command::new("python3").args(["-m", "venv"]).arg(&venv)).context("Debian's package python3-venv")?;
+    programs::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))
+        .context("Debian's package python3-venv")?;
     let mut pip = Command::new(bin.join("pip"));
     pip.args(["install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]).args(packages);
     programs::run(&mut pip).with_context(|| format!("cannot install {wanted} from PyPI"))?;

@@ -29,7 +29,8 @@ pub fn environment(system: &Path, venv: &Path, requirements: &[&str]) -> Result<
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
-    tools::output(Command::new(system).args(["-m", "venv"]).arg(venv)).context("no environment of Python")?;
+    tools::output(Command::new(system).args(["-m", "venv", "--clear"]).arg(venv))
+        .context("no environment of Python")?;
     let mut install = Command::new(&python);
     install.current_dir(repository::root());
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]);

@@ -283,6 +283,11 @@ fn a_recording_stores_the_scheduler_the_queue_and_synchronous_writes() {
 /// then the program runs for longer.
 #[test]
 fn marks_name_the_system_call_of_a_request() {
+    // The number of the first PID namespace is fixed (PROC_PID_INIT_INO).
+    if std::fs::read_link("/proc/self/ns/pid").is_ok_and(|space| space != Path::new("pid:[4026531836]")) {
+        eprintln!("SKIPPED: in a PID namespace, tracepoints have other process ids than /proc");
+        return;
+    }
     let Some(device) = Loop::new() else { return };
     let mut last = None;
     for seconds in [1, 4, 16, 60] {
