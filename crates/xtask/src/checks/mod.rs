@@ -223,6 +223,7 @@ pub fn outside_elevator() -> Result<()> {
     let run = ["run", "--quiet", "--no-default-features", "--bin", "simulate", "--manifest-path", OUTSIDE_ELEVATOR];
     let mut command = cargo();
     command.args(run).arg("--target-dir").arg(tools::target_directory()?.join("custom-elevator"));
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     let printed = tools::output(&mut command)?;
     let speed = |name: &str| -> Option<f64> {
         let line = printed.lines().find(|line| line.split_whitespace().next() == Some(name))?;
