@@ -186,11 +186,7 @@ impl Machine {
 
     /// The command that a person types to enter the machine.
     pub(crate) fn enter_command(&self) -> String {
-        let root = self.root.display();
-        format!(
-            "unshare --mount --pid --fork sh -c 'cd {root} && mount --rbind /dev dev && mount --rbind /sys sys && \
-                 mount -t proc proc proc && exec chroot . bash --login'"
-        )
+        format!("unshare --mount --pid --fork sh -c '{ENTER}' sh {} bash --login", self.root.display())
     }
 
     /// Makes the directory of sessions unless it is there.
