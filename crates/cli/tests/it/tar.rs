@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Folder, Ran, hoistway, is_installed};
+use crate::common::{Folder, Ran, hoistway, is_on_path};
 
 /// Creates a directory with `t/a`, `t/b/c.o` and `t/b/d`.
 fn small_tree() -> Folder {
@@ -73,8 +73,8 @@ fn each_compression_is_read_back_and_selected_by_the_suffix() {
         (&["-caf"], "y.tar.xz", "xz"),
         (&["-caf"], "y.tar.zst", "zstd"),
     ] {
-        if !is_installed(program) {
-            skipped("GNU tar reads this format with a program that is not installed");
+        if !is_on_path(program) {
+            skipped(&format!("{program} is not installed, with which GNU tar reads {name}"));
             continue;
         }
         succeeded(&tar_in(&folder, &[args, &[name, "t"]].concat()));

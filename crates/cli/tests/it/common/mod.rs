@@ -113,10 +113,15 @@ pub fn decisions(name: &str) -> PathBuf {
 
 /// Returns true if a program is on the path; otherwise prints what is skipped for it.
 pub fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    let found = is_on_path(program);
     if !found {
         eprintln!("SKIPPED: {program} is not installed");
     }
     found
+}
+
+/// Returns true if a program is on the path.
+pub fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }

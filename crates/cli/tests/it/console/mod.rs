@@ -12,6 +12,8 @@ use std::process::Command;
 
 use hoistway_console::{Block, blocks};
 
+use crate::common::is_on_path;
+
 /// The documents whose blocks run, beside the guides in these directories. Pages of benchmarks are
 /// records of measurements, not guides: their commands take hours.
 const DOCUMENTS: &[&str] = &["README.md", "packaging/README.md", "python/README.md"];
@@ -51,9 +53,7 @@ fn repository() -> PathBuf {
 
 /// Returns why a block cannot run here, None if it can.
 fn obstacle(block: &Block) -> Option<String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_installed = |program: &str| std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
-    let missing: Vec<&str> = block.needs.iter().map(String::as_str).filter(|program| !is_installed(program)).collect();
+    let missing: Vec<&str> = block.needs.iter().map(String::as_str).filter(|program| !is_on_path(program)).collect();
     match () {
         () if block.no_run => Some("marked no-run".to_owned()),
         () if block.system.is_some() => Some("cargo xtask check-dist runs it in a system of its own".to_owned()),
