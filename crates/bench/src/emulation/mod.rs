@@ -34,12 +34,11 @@ pub const DEFAULT_SECONDS: u32 = 20;
 /// The default elevators: one of each kind.
 pub const DEFAULT_ELEVATORS: [Kind; 4] = [Kind::Noop, Kind::Deadline, Kind::CfqV3, Kind::Bfq];
 
-/// Spread of the turnaround: the standard deviation of its logarithm in thousandths. Recordings of
-/// a server (`--record`) under a log and two random readers of fio have 310 to 420 from the
-/// completion of a client's request to its next request.
+/// Spread of the turnaround: the standard deviation of its logarithm in thousandths. It was 310 to
+/// 420 in a recording of the server (`--record`) while fio ran a log and two random readers.
 ///
-/// Without a spread, processes fall into step: BFQ then takes one for the cause of another's
-/// requests, and serves it during the turns of the other.
+/// Without a spread, processes that sync every write begin their writes at the same time, and share
+/// each flush.
 const TURNAROUND_SIGMA_MILLI: u32 = 350;
 
 /// The parameters of a check.
