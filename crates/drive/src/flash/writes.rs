@@ -118,7 +118,9 @@ impl Flash {
 
     /// Completes a flush and admits the commands up to the next flush.
     pub(super) fn flushed(&mut self, number: u32, now_ns: u64) {
-        self.commands[number as usize].from_media = true;
+        let command = &mut self.commands[number as usize];
+        // The buffer is emptied all the time.
+        (command.from_media, command.work_ns) = (true, now_ns - command.submitted_ns);
         self.complete(number, now_ns);
         if self.gate == Some(number) {
             self.gate = None;

@@ -76,6 +76,14 @@ fn a_synced_write_takes_a_revolution_under_every_kernel() {
     }
 }
 
+/// A job that waits for a flush leaves the drive nothing but flushes.
+#[test]
+fn a_flash_drive_that_empties_its_buffer_is_not_idle() {
+    let run = on_6_12("ssd-sata-consumer", RAW);
+    let idle = run.drive_ns.idle as f64 / run.runtime_ns as f64;
+    assert!(idle < 0.1, "{idle}");
+}
+
 #[test]
 fn each_kind_of_sync_flushes_the_cache() {
     let jobs = "[a]\nrw=write\nbs=4k\nsize=1g\nnumber_ios=100\n";
