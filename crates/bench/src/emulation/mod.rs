@@ -7,9 +7,9 @@
 //!
 //! The simulator does not model the turnaround of a client: the time from a reply to its next
 //! request, for the socket and for waking up. The check measures the turnaround (fio's time per
-//! operation less the server's) in a separate run and passes it to the simulator as the cost of a
-//! completion, so that no run is compared with figures of its own. Each elevator has a separate
-//! run, because a client that has slept for long wakes more slowly than a busy client.
+//! operation less the server's) of each process in a separate run and passes it to the simulator as
+//! the cost of a completion, so that no run is compared with figures of its own. Each elevator has
+//! a separate run, because a client that has slept for long wakes more slowly than a busy client.
 
 mod real;
 mod rewrite;
@@ -85,8 +85,8 @@ pub struct EmulationReport {
 pub struct ElevatorAgreement {
     /// Name of the elevator.
     pub elevator: &'static str,
-    /// Time from a reply to the next request of a client, in ns.
-    pub turnaround_ns: f64,
+    /// Mean time from a reply to the next request of each process, in ns.
+    pub turnarounds_ns: Vec<f64>,
     /// Throughput of all processes in the simulator.
     pub predicted_bytes_per_s: f64,
     /// Throughput of all processes on the emulated drive.
@@ -149,14 +149,14 @@ pub fn check<E: From<BenchError>>(
     for setup in &check.elevators {
         let times = Times { ramp_seconds: 0, seconds: check.seconds.min(DEFAULT_SECONDS) };
         let short = rewrite::rewrite(&check.jobs, capacity_bytes, times)?;
-        let turnaround_ns = real::turnaround_ns(&short, check, setup)?;
+        let turnarounds_ns = real::turnarounds_ns(&short, check, setup)?;
         let times = Times { ramp_seconds: setup.ramp_seconds(), seconds: check.seconds };
         let rewritten = rewrite::rewrite(&check.jobs, capacity_bytes, times)?;
         let measured = real::measure(&rewritten, check, setup)?;
-        let comparison = simulate(&request(check, &rewritten, setup, turnaround_ns)?)?;
+        let comparison = simulate(&request(check, &rewritten, setup, &turnarounds_ns)?)?;
         let empty = || BenchError::Incomplete("the simulator ran nothing".to_owned());
         let predicted = comparison.runs.into_iter().next().ok_or_else(empty)?;
-        elevators.push(agreement(setup.elevator, turnaround_ns, &predicted, &measured)?);
+        elevators.push(agreement(setup.elevator, turnarounds_ns, &predicted, &measured)?);
     }
     let (drive, seconds) = (check.drive.clone(), check.seconds);
     Ok(EmulationReport { drive, seconds, tolerance_percent: TOLERANCE_PERCENT, elevators })
@@ -164,7 +164,7 @@ pub fn check<E: From<BenchError>>(
 
 fn agreement(
     elevator: Kind,
-    turnaround_ns: f64,
+    turnarounds_ns: Vec<f64>,
     predicted: &Run,
     measured: &[MeasuredProcess],
 ) -> Result<ElevatorAgreement, BenchError> {
@@ -181,28 +181,27 @@ fn agreement(
     });
     // The first of equal differences.
     let share = differences.reduce(|most, next| if next.percent.abs() > most.percent.abs() { next } else { most });
-    Ok(ElevatorAgreement { elevator, turnaround_ns, predicted_bytes_per_s, measured_bytes_per_s, share })
+    Ok(ElevatorAgreement { elevator, turnarounds_ns, predicted_bytes_per_s, measured_bytes_per_s, share })
 }
 
 /// The simulation of the jobs without page cache and plugs, with a processor for each client and
-/// with the measured turnaround.
+/// with the measured turnarounds.
 fn request(
     check: &EmulationCheck,
     rewritten: &Rewritten,
     setup: &ElevatorSetup,
-    turnaround_ns: f64,
+    turnarounds_ns: &[f64],
 ) -> Result<CompareRequest, BenchError> {
     let includes = |path: &str, _: &str| Err(io::Error::new(io::ErrorKind::NotFound, path.to_owned()));
     let jobs = hoistway_fio::parse(&rewritten.simulated, "the simulated job", &|_| None, &includes)?;
     let sigma = f64::from(TURNAROUND_SIGMA_MILLI) / 1000.0;
     // The median of a lognormal distribution with this mean.
-    let median_ns = turnaround_ns.max(0.0) * (-sigma * sigma / 2.0).exp();
-    let costs =
-        CpuCosts { completion_ns: median_ns as u64, completion_sigma_milli: TURNAROUND_SIGMA_MILLI, ..CpuCosts::NONE };
+    let median_ns = |mean_ns: &f64| (mean_ns.max(0.0) * (-sigma * sigma / 2.0).exp()) as u64;
     let mut host = HostConfig {
         cpus: u32::try_from(rewritten.processes.len()).unwrap_or(u32::MAX).clamp(1, 4096),
         plugging: Plugging::None,
-        costs,
+        costs: CpuCosts { completion_sigma_milli: TURNAROUND_SIGMA_MILLI, ..CpuCosts::NONE },
+        completions_ns: turnarounds_ns.iter().map(median_ns).collect(),
         spindle_tolerance_ppm: 0,
         ..HostConfig::default()
     };
@@ -235,7 +234,7 @@ mod tests {
     use super::*;
 
     /// The predicted throughput of jobs, in bytes a second.
-    fn predicted(jobs: &str, elevator: Kind, settings: &[&str], turnaround_ns: f64) -> f64 {
+    fn predicted(jobs: &str, elevator: Kind, settings: &[&str], turnarounds_ns: &[f64]) -> f64 {
         let includes = |_: &str, _: &str| unreachable!("nothing is included");
         let jobs = hoistway_fio::parse(jobs, "job.fio", &|_| None, &includes).expect("a job file");
         let settings = settings.iter().map(|text| Setting::parse(text).expect("a setting")).collect();
@@ -250,17 +249,17 @@ mod tests {
         let capacity_bytes = describe(&check.profile).capacity_sectors * SECTOR_BYTES;
         let times = Times { ramp_seconds: 2, seconds: check.seconds };
         let rewritten = rewrite::rewrite(&check.jobs, capacity_bytes, times).expect("a server can run it");
-        let request = request(&check, &rewritten, &check.elevators[0], turnaround_ns).expect("jobs");
+        let request = request(&check, &rewritten, &check.elevators[0], turnarounds_ns).expect("jobs");
         let runs = hoistway_sim::run_each(&request, &|_| (), &AtomicBool::new(false)).expect("it runs");
         runs[0].processes.iter().map(|process| process.bytes_per_s).sum()
     }
 
-    /// `hoistway serve --check` served 1.52 MB/s with this turnaround. Clients in step would share
-    /// each flush and get 4.25.
+    /// `hoistway serve --check` served 1.52 MB/s with these turnarounds. Clients in step would
+    /// share each flush and get 4.25.
     #[test]
     fn clients_that_sync_do_not_fall_into_step() {
         let logs = "[log]\nrw=write\nbs=4k\nsize=64m\nnumjobs=4\nfdatasync=1\n";
-        let of_logs = predicted(logs, Kind::Bfq, &["bfq.low_latency=0"], 190_000.0);
+        let of_logs = predicted(logs, Kind::Bfq, &["bfq.low_latency=0"], &[190_000.0; 4]);
         assert!((of_logs / 1.52e6 - 1.0).abs() < 0.2, "{of_logs}");
     }
 }

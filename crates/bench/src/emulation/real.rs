@@ -44,16 +44,16 @@ pub fn measure(
         .collect()
 }
 
-/// Measures the turnaround of clients in a separate run under this elevator: the mean time over the
-/// processes from a reply to the next request, in ns. fio and the server measure the same requests,
+/// Measures the turnarounds of clients in a separate run under this elevator: the mean time of each
+/// process from a reply to the next request, in ns. fio and the server measure the same requests,
 /// because none is omitted at the beginning.
-pub fn turnaround_ns(rewritten: &Rewritten, check: &EmulationCheck, setup: &ElevatorSetup) -> Result<f64, BenchError> {
+pub fn turnarounds_ns(
+    rewritten: &Rewritten,
+    check: &EmulationCheck,
+    setup: &ElevatorSetup,
+) -> Result<Vec<f64>, BenchError> {
     let runs = run(rewritten, check, setup, Process::section_without_ramp)?;
-    let mut sum_ns = 0.0;
-    for (process, run) in rewritten.processes.iter().zip(&runs) {
-        sum_ns += process_turnaround_ns(process, run)?;
-    }
-    Ok(sum_ns / rewritten.processes.len().max(1) as f64)
+    rewritten.processes.iter().zip(&runs).map(|(process, run)| turnaround_ns(process, run)).collect()
 }
 
 /// Results of fio and of the server for a process.
@@ -91,7 +91,7 @@ fn run(
     Ok(runs)
 }
 
-fn process_turnaround_ns(process: &Process, run: &ProcessRun) -> Result<f64, BenchError> {
+fn turnaround_ns(process: &Process, run: &ProcessRun) -> Result<f64, BenchError> {
     let fio = &run.fio;
     // The server's mean is over flushes, too.
     let operations = both(fio, "total_ios") + number(fio, "/sync/total_ios");

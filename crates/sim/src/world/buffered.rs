@@ -152,7 +152,7 @@ impl<S: Observer> World<S> {
         let bytes = (unit.offset + unit.bytes).min((page + 1) * PAGE_BYTES) - from;
         process.debt_ns += costs.copy_page_ns * bytes / PAGE_BYTES;
         if waited {
-            process.debt_ns += self.completion.draw_ns();
+            process.pay_completion();
         }
         process.current.waited = false;
         process.current.page = page + 1;

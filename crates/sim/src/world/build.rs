@@ -23,7 +23,7 @@ use super::slab::Slab;
 use super::state::World;
 use super::tasks::{Flusher, Journal};
 use super::{flusher, journal, layout};
-use crate::config::Plugging;
+use crate::config::{HostConfig, Plugging};
 use crate::error::SimError;
 use crate::events::Events;
 use crate::host::cpu::Cpus;
@@ -85,13 +85,21 @@ fn make_processes(
         let job = jobs[process.job].clone();
         let tree = process.tree.and_then(|tree| places.trees.get(tree)).cloned();
         let reader = request.host.reader(advice_of(&job));
-        let mut process = Process::new(process, job, &reader, windows);
+        let mut process = Process::new(process, job, &reader, windows, completion_of(request, Some(processes.len())));
         process.walk_through(tree, places.disk, request.host.read_ahead_pages());
         let script = request.scripts.get(processes.len());
         process.player = script.map(|script| Player::new(script.clone(), places.capacity_sectors));
         processes.push(process);
     }
     processes
+}
+
+/// The CPU times of the ends of requests of a process, or of a thread of the kernel.
+fn completion_of(request: &WorldRequest, process: Option<usize>) -> Jitter {
+    let HostConfig { costs, completions_ns, .. } = request.host;
+    let median_ns = process.and_then(|process| completions_ns.get(process)).copied().unwrap_or(costs.completion_ns);
+    let stream = process.map_or(0, |process| process as u64 + 1);
+    Jitter::new(0, median_ns, costs.completion_sigma_milli, mix(request.seed).wrapping_add(stream))
 }
 
 /// Creates the devices beyond the first one, each with a queue and a drive of its own.
@@ -150,7 +158,6 @@ impl<S: Observer> World<S> {
             device: Device::new(queue, drive, (depth, flush_rules(request)), &host, request.seed),
             further_devices,
             works_first: host.costs.program_ns > 0,
-            completion: Jitter::new(0, host.costs.completion_ns, host.costs.completion_sigma_milli, mix(request.seed)),
             on_cpu: None,
             cache: PageCache::new(host.cache_pages(), files.len()),
             page_waiters: vec![Vec::new(); files.len()],
@@ -407,7 +414,7 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
 fn make_journal(request: &WorldRequest, plan: &WorkloadPlan, disk: u32, files: &[File]) -> Option<Journal> {
     let config = plan.journal.or(request.host.journal)?;
     let exist = |job: usize| request.jobs.jobs[job].rw.reads() || request.jobs.jobs[job].overwrite;
-    Some(Journal::new(config, layer_of(request), plan, exist, disk, files))
+    Some(Journal::new(config, completion_of(request, None), layer_of(request), plan, exist, disk, files))
 }
 
 /// The block layer of the host's kernel, or of the elevator's own kernel.

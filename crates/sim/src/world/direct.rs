@@ -245,7 +245,7 @@ impl<S: Observer> World<S> {
             let io = self.direct.remove(slot);
             let process = &mut self.processes[task as usize];
             process.in_flight -= 1;
-            process.debt_ns += self.completion.draw_ns();
+            process.pay_completion();
             match io.failed {
                 true => process.fail(self.now_ns),
                 false => {
@@ -269,7 +269,7 @@ impl<S: Observer> World<S> {
         process.submission.trim = None;
         let io = self.direct.remove(slot);
         process.in_flight -= 1;
-        process.debt_ns += self.completion.draw_ns();
+        process.pay_completion();
         process.current.unit = io.unit;
         process.current.start_ns = io.start_ns;
         // O_SYNC covers the file system's metadata of the data, too.

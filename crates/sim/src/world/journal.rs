@@ -138,7 +138,7 @@ impl<S: Observer> World<S> {
         if is_over {
             process.commit = Commit::Nothing;
             process.stage = Stage::Synced;
-            process.debt_ns += self.completion.draw_ns();
+            process.pay_completion();
             return Flow::On;
         }
         if let (Commit::Transaction(_), Some(journal)) = (process.commit, &mut self.journal) {
@@ -263,7 +263,7 @@ impl<S: Observer> World<S> {
     fn committed(&mut self) {
         let Some(journal) = &mut self.journal else { return };
         journal.step = CommitStep::Idle;
-        journal.debt_ns += self.completion.draw_ns();
+        journal.debt_ns += journal.completion.draw_ns();
         journal.committed = journal.committing.id;
         let id = journal.committed;
         let (disk, files) = (journal.disk, std::mem::take(&mut journal.committing.files));

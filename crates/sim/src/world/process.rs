@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hoistway_drive::Jitter;
 use hoistway_fio::results::build::{DepthCounts, LatencyBuckets};
 use hoistway_fio::{Direction, Ioengine, Job};
 use rand_pcg::Pcg64;
@@ -123,6 +124,8 @@ pub(crate) struct Process {
     pub blocked: bool,
     /// CPU time of finished work, in ns: it passes before the next step.
     pub debt_ns: u64,
+    /// CPU times of the ends of requests.
+    pub completion: Jitter,
     /// Time at which the process got its processor.
     pub on_cpu_since_ns: u64,
     pub generator: Generator,
@@ -194,7 +197,7 @@ pub(crate) struct DirectionStats {
 
 impl Process {
     /// Creates a process that keeps at most `windows` bandwidth windows and samples.
-    pub fn new(plan: ProcessPlan, job: Arc<Job>, reader: &Reader, windows: usize) -> Process {
+    pub fn new(plan: ProcessPlan, job: Arc<Job>, reader: &Reader, windows: usize, completion: Jitter) -> Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
         let open =
             |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone(), mapping: Mapping::default() };
@@ -205,6 +208,7 @@ impl Process {
             stage: Stage::NotStarted,
             blocked: true,
             debt_ns: 0,
+            completion,
             on_cpu_since_ns: 0,
             generator: Generator::new(job.clone(), &regions, plan.io_bytes, plan.seed, plan.number),
             pacing: Pacing::new(&job),
@@ -268,6 +272,11 @@ impl Process {
             false => of(bytes, self.plan.io_bytes.saturating_mul(u64::from(self.job.loops))),
         };
         by_time.max(by_bytes).min(1.0)
+    }
+
+    /// Charges the CPU time of the end of a request.
+    pub fn pay_completion(&mut self) {
+        self.debt_ns += self.completion.draw_ns();
     }
 
     /// Records a failed request. Without `continue_on_error`, a job ends with its first error,

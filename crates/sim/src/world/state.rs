@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hoistway_core::Kind;
-use hoistway_drive::Jitter;
 use hoistway_workload::endings::SteadyRate;
 
 use super::device::Device;
@@ -33,8 +32,6 @@ pub(crate) struct World<S: Observer> {
     pub(super) further_devices: Vec<Device<S>>,
     /// True if the CPU time of submitting a direct request passes before the elevator gets it.
     pub(super) works_first: bool,
-    /// CPU times of the ends of requests.
-    pub(super) completion: Jitter,
     /// The task that runs at this instant and still has its processor.
     pub(super) on_cpu: Option<u32>,
     pub(super) cache: PageCache,

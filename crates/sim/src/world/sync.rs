@@ -59,7 +59,7 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[task as usize];
         process.stage = stage;
         if stage == Stage::Synced {
-            process.debt_ns += self.completion.draw_ns();
+            process.pay_completion();
         }
         Flow::On
     }

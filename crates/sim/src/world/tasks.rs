@@ -1,6 +1,7 @@
 //! The state of the kernel threads (flusher, journal), and of a process that makes pages dirty.
 
 use hoistway_core::BlockLayer;
+use hoistway_drive::Jitter;
 
 use crate::host::files::{File, is_device};
 use crate::host::journal::{JournalConfig, Log, Transaction};
@@ -35,6 +36,8 @@ pub(super) struct Journal {
     /// True while the thread sleeps outside the host's queues.
     pub(super) blocked: bool,
     pub(super) debt_ns: u64,
+    /// CPU times of the ends of commits.
+    pub(super) completion: Jitter,
     pub(super) step: CommitStep,
     /// The running transaction, the one being committed, and the number of the last committed one.
     pub(super) running: Transaction,
@@ -117,6 +120,7 @@ impl Journal {
     /// written data already; the others are created by their writers.
     pub fn new(
         config: JournalConfig,
+        completion: Jitter,
         layer: BlockLayer,
         plan: &WorkloadPlan,
         exist: impl Fn(usize) -> bool,
@@ -143,6 +147,7 @@ impl Journal {
             config,
             blocked: true,
             debt_ns: 0,
+            completion,
             step: CommitStep::Idle,
             running: Transaction { id: 1, ..Transaction::default() },
             committing: Transaction::default(),

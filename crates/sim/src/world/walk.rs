@@ -106,7 +106,7 @@ impl<S: Observer> World<S> {
             }
             let process = &mut self.processes[task as usize];
             if std::mem::take(&mut process.current.waited) {
-                process.debt_ns += self.completion.draw_ns();
+                process.pay_completion();
             }
             process.stage = Stage::Walk;
             return Flow::On;

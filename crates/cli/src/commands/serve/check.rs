@@ -58,13 +58,13 @@ fn check_of(job: &Path, args: &ServeArgs) -> Result<EmulationCheck> {
 }
 
 fn print(report: &EmulationReport, out: &mut Out) -> Result<()> {
-    let header = ["elevator", "turnaround us", "share farthest off", "predicted MB/s", "served MB/s", "off by", ""];
+    let header = ["elevator", "turnarounds us", "share farthest off", "predicted MB/s", "served MB/s", "off by", ""];
     let mut table = output::table(&header, 1);
     for row in &report.elevators {
         let share = row.share.as_ref().map(|share| format!("{}: {:+.1} %", share.process, share.percent));
         table.add_row([
             row.elevator.to_owned(),
-            format!("{:.0}", row.turnaround_ns / 1e3),
+            range_us(&row.turnarounds_ns),
             share.unwrap_or_default(),
             format!("{:.2}", row.predicted_bytes_per_s / 1e6),
             format!("{:.2}", row.measured_bytes_per_s / 1e6),
@@ -73,10 +73,19 @@ fn print(report: &EmulationReport, out: &mut Out) -> Result<()> {
         ]);
     }
     out.line(format_args!("{} in real time, and simulated: {} s under each elevator", report.drive, report.seconds))?;
-    out.line("turnaround: from a reply to a client's next request, measured in a separate run under each elevator")?;
+    out.line("turnarounds: from a reply to a client's next request, measured in a separate run under each elevator;")?;
+    out.line("the least and the greatest mean of a process")?;
     out.line("")?;
     out.table(&mut table)?;
     out.line("")?;
     let tolerance = report.tolerance_percent;
     Ok(out.line(format_args!("Throughput and the share of every process must agree within {tolerance} %."))?)
+}
+
+/// The least and the greatest of times, in us.
+fn range_us(times_ns: &[f64]) -> String {
+    let us = |time_ns: Option<f64>| format!("{:.0}", time_ns.unwrap_or(0.0) / 1e3);
+    let (least, greatest) =
+        (us(times_ns.iter().copied().reduce(f64::min)), us(times_ns.iter().copied().reduce(f64::max)));
+    if least == greatest { least } else { format!("{least}-{greatest}") }
 }
