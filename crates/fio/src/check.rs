@@ -7,6 +7,7 @@ use crate::{
     engine::{EngineSupport, Ioengine},
     job::{BlockSize, Direction, Job, Rw, Size},
     source::{Entry, Position, Section},
+    unmodelled::UNMODELLED,
     zone::ZoneMode,
 };
 
@@ -31,6 +32,7 @@ pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut
         .into_iter()
         .flatten(),
     );
+    faults.extend(check.unmodelled());
     for direction in job.directions() {
         faults.extend([check.sectors(direction), check.fits(direction)].into_iter().flatten());
     }
@@ -243,6 +245,13 @@ impl Check<'_> {
             let help = "give both one size, as in bs=64k".to_owned();
             self.position(&["bs", "bsrange", "bssplit"]).fault(message, Some(help))
         })
+    }
+
+    /// Checks that the requests of the job follow rules that are known.
+    fn unmodelled(&self) -> Option<Diagnostic> {
+        let kind = UNMODELLED.iter().find(|kind| (kind.has)(self.job))?;
+        let message = format!("job `{}` is not simulated: {}", self.job.name, kind.jobs.replace('`', ""));
+        Some(self.position(kind.options).fault(message, Some(kind.help.into())))
     }
 
     /// Checks that a search for a queue depth has a time for each depth.

@@ -27,6 +27,7 @@
 //! | the set of options, and their support | the table in `known.rs` |
 //! | the value of an option | `apply.rs` and `values.rs`; trees of files: `tree.rs`, `tree_values.rs` |
 //! | rules between options or jobs | `check.rs` |
+//! | jobs that are refused because the rules of fio are not known | `unmodelled.rs` |
 //! | fio's own command line | `command_line.rs` |
 //! | fio's JSON | `results/mod.rs` (names), `results/build.rs` (figures); logs: `logs.rs` |
 //!
@@ -54,6 +55,7 @@ mod source;
 mod tree;
 mod tree_values;
 pub mod units;
+mod unmodelled;
 mod values;
 mod write_sync;
 mod zone;
@@ -71,5 +73,6 @@ pub use job_source::{JobSource, SetOptionError, load, parse};
 pub use known::{Description, KnownOption, OPTIONS, Support};
 pub use pace::{Batching, ExitWhat, Flow, LatencyTarget, SteadyFigure, SteadyState};
 pub use tree::{FileSystemKind, TreeSpec, Walk};
+pub use unmodelled::{UNMODELLED, Unmodelled};
 pub use write_sync::WriteSync;
 pub use zone::{ZoneMode, Zones};

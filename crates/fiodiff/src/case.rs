@@ -31,11 +31,6 @@ impl Case {
         self.options.iter().rev().find(|(name, _)| *name == option).map(|(_, value)| value.as_str())
     }
 
-    /// Returns true if the name of the access pattern has these letters.
-    pub fn is_of(&self, pattern: &str) -> bool {
-        self.get("rw").is_some_and(|rw| rw.contains(pattern))
-    }
-
     /// Returns true if the clock has a say in what the job does.
     pub fn is_paced(&self) -> bool {
         let paced = ["rate", "rate_iops", "thinktime", "thinktime_iotime", "runtime", "ramp_time", "startdelay"];

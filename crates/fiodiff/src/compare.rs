@@ -61,6 +61,15 @@ fn has_exact_sizes(job: &Job) -> bool {
     matches!(first, BlockSize::Fixed(_)) && !job.bs_is_seq_rand && sizes.all(|size| size == first)
 }
 
+/// Returns true if sizes are no multiples of the smallest one.
+fn has_odd_sizes(job: &Job) -> bool {
+    job.directions().any(|way| match job.bs.get(way) {
+        BlockSize::Fixed(_) => false,
+        BlockSize::Range { min, max } => job.bs_unaligned || !max.is_multiple_of((*min).max(1)),
+        BlockSize::Split(entries) => entries.iter().any(|entry| !entry.bytes.is_multiple_of(job.min_bs(way).max(1))),
+    })
+}
+
 /// Returns true if a cap decides the number of requests of each direction.
 fn is_capped(job: &Job) -> bool {
     job.directions().any(|way| is_capped_in(job, way))
@@ -99,8 +108,9 @@ fn requests(ours: &Ours, theirs: &[(String, Request)]) -> Option<String> {
 }
 
 /// Returns true if a random draw decides when the job ends: a request that follows others ends a
-/// file if it has less room than it needs, and a block is verified once, however often it is
-/// written.
+/// file if it has less room than it needs, a block is verified once, however often it is written,
+/// and a map with smaller blocks than those of a direction ends a file when it has a free one only
+/// behind the file's end.
 fn ends_by_chance(job: &Job, ours: &Ours) -> bool {
     let follows = job.rw_modifier.is_some() || job.directions().any(|way| *job.percentage_random.get(way) < 100);
     let has_rest = |len: u64| {
@@ -111,7 +121,10 @@ fn ends_by_chance(job: &Job, ours: &Ours) -> bool {
     };
     let has_rests = ours.regions.iter().any(|(_, region)| has_rest(region.len));
     let repeats = job.norandommap || job.random_distribution != Distribution::Random;
-    job.rw.is_random() && (follows && has_rests || job.verifies && repeats)
+    let smallest = |way| job.min_bs(way);
+    let map_unit = Direction::ALL.into_iter().map(smallest).min().unwrap_or(0);
+    let ends_early = !repeats && !job.bs_is_seq_rand && job.directions().any(|way| smallest(way) > map_unit);
+    job.rw.is_random() && (follows && has_rests || job.verifies && repeats || ends_early)
 }
 
 /// Compares the numbers of bytes and of requests.
@@ -120,7 +133,9 @@ fn bytes(job: &Job, ours: &[Request], theirs: &[Request]) -> Option<String> {
     let most = ours.iter().chain(theirs).map(|request| request.bytes).max().unwrap_or(0);
     let (here, there) = (sum(ours), sum(theirs));
     let has_exact_sizes = has_exact_sizes(job);
-    let slack = if has_exact_sizes || job.number_ios.is_some() { 0 } else { most };
+    // Requests of odd sizes end before touched blocks with a rest of a block, as the draws have it.
+    let rests = if has_odd_sizes(job) { here.max(there) / 20 } else { 0 };
+    let slack = if has_exact_sizes || job.number_ios.is_some() { 0 } else { most + rests };
     if has_exact_sizes && ours.len() != theirs.len() {
         return Some(format!("{} requests here, {} in fio", ours.len(), theirs.len()));
     }

@@ -499,7 +499,7 @@ impl Grammar {
     fn verification(&mut self, kind: &Kind) {
         // Parts of a pass that were not written cannot be verified.
         let is_plain = matches!(kind.rw, "write" | "randwrite") && !kind.is_null;
-        let special = ["loops", "io_size", "io_limit", "time_based", "bs_unaligned", "unlink_each_loop", "numjobs"];
+        let special = ["loops", "io_size", "io_limit", "bs_unaligned", "unlink_each_loop", "numjobs"];
         let has_special = self.options.iter().any(|(option, _)| special.contains(option));
         if !is_plain || has_special || !self.chance(20) {
             return;

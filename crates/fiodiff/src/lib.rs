@@ -9,7 +9,7 @@
 //! | what | where |
 //! |---|---|
 //! | the options of generated jobs | `grammar.rs` |
-//! | the kinds of jobs that are known to differ | `known.rs` |
+//! | the kinds of jobs that hoistway refuses because the rules of fio are not known | `crates/fio/src/unmodelled.rs` |
 //! | a job, as text | `case.rs` |
 //! | runs of fio | `theirs.rs` |
 //! | runs of hoistway | `ours.rs` |
@@ -23,13 +23,11 @@ mod compare;
 mod distributions;
 mod figures;
 pub mod grammar;
-pub mod known;
 mod ours;
 mod shrink;
 mod statistics;
 mod theirs;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -50,10 +48,8 @@ const ATTEMPTS: u32 = 8;
 pub struct Extent {
     /// The first seed.
     pub seed: u64,
-    /// Most jobs, those of kinds that are known to differ included.
+    /// Most jobs.
     pub count: u64,
-    /// Whether jobs of the kinds that are known to differ are compared, too.
-    pub with_known: bool,
     /// Time after which no further batch begins.
     pub time: Option<Duration>,
     /// Directory in which job files and outputs of differing jobs are kept.
@@ -65,8 +61,6 @@ pub struct Extent {
 pub struct Outcome {
     /// Jobs that were run by fio and by hoistway, and compared.
     pub compared: u64,
-    /// Jobs that were not run because they are of a kind that is known to differ, by its text.
-    pub known: BTreeMap<&'static str, u64>,
     /// Jobs that hoistway refused, with its message.
     pub refused: Vec<(u64, String)>,
     /// Jobs that fio refused or that failed in it, with its message.
@@ -98,16 +92,7 @@ pub fn run(extent: &Extent, report: &mut dyn FnMut(&Outcome)) -> Result<Outcome>
     while next < end && extent.time.is_none_or(|time| start.elapsed() < time) {
         let seeds = next..end.min(next + BATCH);
         next = seeds.end;
-        let mut cases: Vec<Case> = seeds.map(grammar::generate).collect();
-        if !extent.with_known {
-            cases.retain(|case| match known::kind_of(case) {
-                Some(kind) => {
-                    *outcome.known.entry(kind.text).or_default() += 1;
-                    false
-                }
-                None => true,
-            });
-        }
+        let cases: Vec<Case> = seeds.map(grammar::generate).collect();
         batch(cases, extent, &mut outcome)?;
         report(&outcome);
     }

@@ -16,19 +16,15 @@ impl FreeBlocks {
         FreeBlocks { blocks: blocks.max(1), taken: BTreeMap::new() }
     }
 
-    /// Number of blocks, free or not.
-    pub fn len(&self) -> u64 {
-        self.blocks
+    /// The first free block from `from` on, or else from the start, and the number of free blocks
+    /// from there. `None` if no block is free.
+    pub fn find(&self, from: u64) -> Option<(u64, u64)> {
+        self.find_behind(from).or_else(|| self.find_behind(0))
     }
 
-    /// The first free block from `from` on, or else from the start, and the number of free blocks
-    /// from there. If no block is free, all are freed.
-    pub fn find(&mut self, from: u64) -> (u64, u64) {
-        let found = self.find_behind(from).or_else(|| self.find_behind(0));
-        found.unwrap_or_else(|| {
-            self.taken.clear();
-            (from.min(self.blocks - 1), self.blocks - from.min(self.blocks - 1))
-        })
+    /// Frees all blocks.
+    pub fn clear(&mut self) {
+        self.taken.clear();
     }
 
     fn find_behind(&self, from: u64) -> Option<(u64, u64)> {
@@ -59,16 +55,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn free_blocks_are_found_around_the_end_and_freed_when_all_are_taken() {
+    fn free_blocks_are_found_around_the_end_until_all_are_taken() {
         let mut free = FreeBlocks::new(10);
-        assert_eq!(free.find(4), (4, 6));
+        assert_eq!(free.find(4), Some((4, 6)));
         free.take(4, 2);
-        assert_eq!((free.find(4), free.find(5), free.find(1)), ((6, 4), (6, 4), (1, 3)));
+        assert_eq!([free.find(4), free.find(5), free.find(1)], [Some((6, 4)), Some((6, 4)), Some((1, 3))]);
         free.take(6, 4);
-        assert_eq!(free.find(7), (0, 4));
+        assert_eq!(free.find(7), Some((0, 4)));
         free.take(0, 4);
         assert_eq!(free.taken, BTreeMap::from([(0, 10)]));
-        assert_eq!(free.find(7), (7, 3));
-        assert!(free.taken.is_empty());
+        assert_eq!(free.find(7), None);
+        free.clear();
+        assert_eq!(free.find(7), Some((7, 3)));
     }
 }

@@ -63,7 +63,8 @@ struct Target {
     order: Order,
     /// Positions of the last requests.
     last: Directions<u64>,
-    /// True once a position had no room for a request: [`Generator::ends_by_position`].
+    /// True once a position had no room for a request, or the map no block:
+    /// [`Generator::ends_by_position`], [`Generator::has_map`].
     is_done: bool,
     /// The block that was trimmed and is to be written (`trimwrite`).
     trimmed: Option<IoUnit>,
@@ -91,7 +92,7 @@ impl Ends {
         // A file that is drawn by weights may be drawn when it is done.
         let has_weights = matches!(job.file_service, FileService::Drawn(_));
         let repeats = match job.rw.is_random() {
-            true => is_drawn,
+            true => is_drawn || job.time_based,
             false => is_mixed || job.rw_modifier.is_some(),
         };
         let has_bytes = job.size_given && matches!(job.size, Size::Bytes(_));
@@ -107,13 +108,24 @@ impl Ends {
 /// The order of random blocks.
 #[derive(Clone, Debug)]
 enum Order {
-    /// Each block once, then all again in the same order, as fio does.
-    Map { permutation: Permutation, index: u64 },
+    /// Each block once, then all again in another order.
+    Map(Map),
     /// Each block once by requests of different sizes: a drawn block that was touched is left to
-    /// the next free one, and a request ends before the next touched one.
+    /// the next free one, and a request ends before the next touched one. As in fio 3.33, the
+    /// blocks of a direction have the size of its smallest request, and block 3 of any size is the
+    /// same block; there are as many as smallest requests of any direction.
     Free(FreeBlocks),
     /// Independent draws.
     Drawn(Draw),
+}
+
+/// A permutation of blocks, and another one of the same key after each round.
+#[derive(Clone, Debug)]
+struct Map {
+    permutation: Permutation,
+    /// Blocks of all rounds.
+    made: u64,
+    key: u64,
 }
 
 impl Generator {
@@ -198,9 +210,10 @@ impl Generator {
         Some(FileSync { file: self.file, data_only })
     }
 
-    /// Begins the verification of what the pass wrote. Returns false if there is nothing to verify.
+    /// Begins the verification of what the pass wrote. Returns false if there is nothing to verify,
+    /// and for a `time_based` job, whose time is over before, as in fio 3.33.
     pub fn begin_verification(&mut self) -> bool {
-        self.verification.as_mut().is_some_and(Verification::begin)
+        !self.job.time_based && self.verification.as_mut().is_some_and(Verification::begin)
     }
 
     /// Starts the next pass of the job (`loops`, `time_based`, `io_size`); `None` after the last
@@ -215,11 +228,13 @@ impl Generator {
         (self.made_ios, self.rounds) = (0, 0);
         self.turn.reset(self.targets.len());
         self.rewind();
-        for target in &mut self.targets {
-            // A sequential job goes on where the pass ended: after the last byte at the start.
-            target.made = 0;
-            target.order.restart();
+        // A sequential job goes on where the pass ended: after the last byte at the start.
+        self.targets.iter_mut().for_each(|target| target.made = 0);
+        if self.job.time_based && !self.job.rw.is_random() {
+            // The time ends the job, and not the files: the draws go on, too.
+            return Some(self.pass);
         }
+        self.targets.iter_mut().for_each(|target| target.order.restart());
         self.run_left = 0;
         self.mix_rng = stream(self.seed, self.process, 1);
         self.offset_rng = stream(self.seed, self.process, 2);
@@ -230,8 +245,10 @@ impl Generator {
     /// Returns true if the largest request would not yet reach the bytes of `io_size`.
     fn lacks_bytes(&self) -> bool {
         let largest = Direction::ALL.into_iter().map(|direction| self.job.bs.get(direction).max()).max();
-        let left = self.pass_bytes.saturating_sub(self.all_bytes);
-        self.job.io_size.is_some() && left >= largest.unwrap_or(0)
+        // Blocks that are trimmed and written count twice.
+        let times = if self.job.rw.trims_before_writes() { 2 } else { 1 };
+        let left = self.pass_bytes.saturating_sub(self.all_bytes.saturating_mul(times));
+        matches!(self.job.io_size, Some(Size::Bytes(_))) && left >= largest.unwrap_or(0)
     }
 
     /// Returns true if the bytes or the requests of all passes are made.
@@ -252,8 +269,8 @@ impl Generator {
         let even = matches!(self.job.random_distribution, hoistway_fio::Distribution::Random);
         let once = even && !self.job.norandommap && strided.is_none() && !self.has_alignment();
         let order = match once {
-            true if sizes::is_one(&self.job) => Order::Map { permutation: Permutation::new(blocks, key), index: 0 },
-            true => Order::Free(FreeBlocks::new(blocks)),
+            true if sizes::is_one(&self.job) => Order::Map(Map::new(blocks, key)),
+            true => Order::Free(FreeBlocks::new(bytes / sizes::map_unit(&self.job))),
             false => Order::Drawn(Draw::of_bytes(&self.job.random_distribution, blocks, grain, key)),
         };
         let first = self.first_position(region);
@@ -283,7 +300,8 @@ impl Generator {
 
     /// Returns true if random offsets are aligned to something else than the block size.
     fn has_alignment(&self) -> bool {
-        self.job.directions().any(|direction| *self.job.blockalign.get(direction) > 0)
+        let is_other = |align: u64, direction| align > 0 && align != sizes::smallest(&self.job, direction);
+        self.job.directions().any(|direction| is_other(*self.job.blockalign.get(direction), direction))
     }
 
     /// Number of random offsets among so many bytes.
@@ -316,9 +334,7 @@ impl Generator {
     }
 
     fn fresh(&mut self, choose: impl Fn(Direction) -> Direction) -> Option<IoUnit> {
-        // With `time_based`, `number_ios` ends a pass, and the next one follows.
-        let has_all_ios = self.job.time_based && self.job.number_ios.is_some_and(|most| self.made_ios >= most);
-        if has_all_ios || self.has_ended_job() {
+        if self.has_ended_job() {
             return None;
         }
         let direction = self.direction(choose);
@@ -329,7 +345,7 @@ impl Generator {
             }
             match self.next_of_file(file, direction) {
                 Some(unit) => break unit,
-                None if self.ends_by_position() => self.targets[file].is_done = true,
+                None if self.ends_by_position() || self.has_map(file) => self.targets[file].is_done = true,
                 None => return None,
             }
         };
@@ -375,7 +391,12 @@ impl Generator {
         }
     }
 
-    /// Begins again at the start of the files that positions ended.
+    /// Returns true if a file is done when its map has no block for a request.
+    fn has_map(&self, file: usize) -> bool {
+        matches!(self.targets[file].order, Order::Free(_))
+    }
+
+    /// Begins again at the start of the files that positions or maps ended.
     fn rewind(&mut self) {
         for target in self.targets.iter_mut().filter(|target| target.is_done) {
             target.is_done = false;
@@ -513,11 +534,25 @@ impl Generator {
             Some(zone) => (zone.start, zone.start + zone.len(len), zone.left().max(smallest)),
             None => (0, len, u64::MAX),
         };
-        let (block, blocks) = target.order.choose(&mut self.offset_rng);
-        let (position, free) = (from + block * grain / align * align, blocks.saturating_mul(grain));
-        let position = if to.saturating_sub(position) < smallest { from } else { position };
+        let (position, free) = match &mut target.order {
+            Order::Map(map) => (map.next() * grain, u64::MAX),
+            Order::Drawn(draw) => (draw.draw(&mut self.offset_rng) * grain / align * align, u64::MAX),
+            Order::Free(map) => {
+                let blocks = (to - from) / smallest;
+                let drawn = self.offset_rng.random_range(0..blocks.max(1));
+                if self.job.time_based && map.find(drawn).is_none() {
+                    // The time ends the job, and not the map.
+                    map.clear();
+                }
+                let (block, free) = map.find(drawn).filter(|(block, _)| *block < blocks)?;
+                (block * smallest, free.saturating_mul(smallest))
+            }
+        };
+        let position = from + if (to - from).saturating_sub(position) < smallest { 0 } else { position };
         let bytes = whole_blocks(size, (to - position).min(free).min(room), unit)?;
-        target.order.touch((position - from) / grain, bytes.div_ceil(grain));
+        if let Order::Free(map) = &mut target.order {
+            map.take((position - from) / smallest, bytes.div_ceil(smallest));
+        }
         *target.last.get_mut(direction) = position;
         *target.next.get_mut(direction) = position + bytes;
         Some(IoUnit::new(direction, file, start + position, bytes))
@@ -525,34 +560,28 @@ impl Generator {
 }
 
 impl Order {
-    /// A block, and the number of blocks that a request may have from there.
-    fn choose(&mut self, rng: &mut Pcg64) -> (u64, u64) {
-        let block = match self {
-            Order::Map { permutation, index } => {
-                let at = *index % permutation.len();
-                *index = at + 1;
-                permutation.get(at)
-            }
-            Order::Free(free) => return free.find(rng.random_range(0..free.len())),
-            Order::Drawn(draw) => draw.draw(rng),
-        };
-        (block, u64::MAX)
-    }
-
-    /// Begins again with all blocks untouched.
+    /// Begins again with all blocks untouched, in the same order.
     fn restart(&mut self) {
         match self {
-            Order::Map { index, .. } => *index = 0,
-            Order::Free(free) => *free = FreeBlocks::new(free.len()),
+            Order::Map(map) => *map = Map::new(map.permutation.len(), map.key),
+            Order::Free(map) => map.clear(),
             Order::Drawn(_) => {}
         }
     }
+}
 
-    /// Counts blocks as touched.
-    fn touch(&mut self, block: u64, count: u64) {
-        if let Order::Free(free) = self {
-            free.take(block, count);
+impl Map {
+    fn new(blocks: u64, key: u64) -> Map {
+        Map { permutation: Permutation::new(blocks, key), made: 0, key }
+    }
+
+    fn next(&mut self) -> u64 {
+        let (round, at) = (self.made / self.permutation.len(), self.made % self.permutation.len());
+        if round > 0 && at == 0 {
+            self.permutation = Permutation::new(self.permutation.len(), mix(self.key.wrapping_add(round)));
         }
+        self.made += 1;
+        self.permutation.get(at)
     }
 }
 
@@ -577,6 +606,8 @@ fn whole_blocks(size: u64, room: u64, smallest: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use hoistway_fio::{BlockSize, Distribution, FileService, Rw, SplitEntry, Zones};
 
@@ -712,6 +743,69 @@ mod tests {
         let large = Some(Size::Bytes(2 << 20));
         let wrapped = units(&Job { loops: 1, io_size: large, ..random }, 2 << 20);
         assert!(wrapped[..256].iter().zip(&wrapped[256..]).all(|(one, other)| one.offset == other.offset));
+    }
+
+    /// fio 3.33 printed each block once in every round of the file, in another order each time, for
+    /// 300 ms. With `number_ios=50` it did the same, and a round of requests that follow others
+    /// (`randread:2`) was twice as long.
+    #[test]
+    fn a_job_of_a_given_time_draws_other_offsets_in_each_round() {
+        let job = Job { rw: Rw::Randread, time_based: true, number_ios: Some(50), ..Job::default() };
+        let rounds = units(&job, 1 << 20);
+        let round = |number: usize| rounds[number * 256..][..256].iter().map(|unit| unit.offset).collect::<Vec<_>>();
+        let sorted = |mut offsets: Vec<u64>| {
+            offsets.sort_unstable();
+            offsets
+        };
+        assert_eq!(rounds.len(), 100_000);
+        assert_ne!(round(0), round(1));
+        assert_eq!(sorted(round(0)), sorted(round(7)));
+        let runs = units(&Job { rw_modifier: Some(2), ..job }, 1 << 20);
+        let draws: BTreeSet<u64> = runs.iter().step_by(2).take(256).map(|unit| unit.offset).collect();
+        // The request behind the last block is a draw, too.
+        assert!(draws.len() >= 255, "{}", draws.len());
+    }
+
+    /// fio 3.33 without `norandommap` on a file of 200 blocks of 8 KiB: 150 requests with
+    /// `bs=8k,4k` and 200 with `bs=8k`; 158 and 197 requests with `rw=randrw bs=4k,8k` and two
+    /// seeds, of which some overlap.
+    #[test]
+    fn a_map_of_smaller_blocks_ends_a_pass_early() {
+        let bytes = 200 * 8192;
+        let count = |rw, read: u64, write: u64, seed| {
+            let mut job = Job { rw, ..Job::default() };
+            (job.bs.read, job.bs.write) = (BlockSize::Fixed(read), BlockSize::Fixed(write));
+            job.bs.trim = job.bs.write.clone();
+            let region = Region { start: 0, len: bytes };
+            let mut generator = Generator::new(Arc::new(job), &[region], bytes, seed, 0);
+            let units: Vec<IoUnit> = std::iter::from_fn(|| generator.next()).collect();
+            assert!(units.iter().all(|unit| unit.offset + unit.bytes <= bytes));
+            units.len()
+        };
+        assert_eq!([count(Rw::Randread, 8192, 8192, 1), count(Rw::Randread, 8192, 16384, 1)], [200, 200]);
+        let mean = |rw, read, write| (0..40).map(|seed| count(rw, read, write, seed)).sum::<usize>() / 40;
+        let (one_way, mixed) = (mean(Rw::Randread, 8192, 4096), mean(Rw::Randrw, 4096, 8192));
+        assert!((120..190).contains(&one_way) && (140..230).contains(&mixed), "{one_way} {mixed}");
+    }
+
+    /// fio 3.33 ended `randread` with `bsrange=2k-3k` on a file of 1613824 bytes after 1472512,
+    /// with `io_size=100%`, too, and after 1614848 with `io_size=1613824`.
+    #[test]
+    fn requests_of_odd_sizes_end_with_the_last_free_block() {
+        let region = Region { start: 0, len: 1_613_824 };
+        let bytes = |io_size| {
+            let mut job = Job { rw: Rw::Randread, io_size, ..Job::default() };
+            for bs in [&mut job.bs.read, &mut job.bs.write, &mut job.bs.trim] {
+                *bs = BlockSize::Range { min: 2048, max: 3072 };
+            }
+            let mut generator = Generator::new(Arc::new(job), &[region], region.len, 42, 0);
+            let mut next = || generator.next().or_else(|| generator.next_pass().and_then(|_| generator.next()));
+            std::iter::from_fn(&mut next).map(|unit| unit.bytes).sum::<u64>()
+        };
+        let part = bytes(None);
+        assert!((1_420_000..1_520_000).contains(&part), "{part}");
+        assert_eq!(bytes(Some(Size::Percent(100))), part);
+        assert!((1_613_824..1_617_000).contains(&bytes(Some(Size::Bytes(1_613_824)))));
     }
 
     #[test]

@@ -28,11 +28,19 @@ pub(crate) fn draw(job: &Job, direction: Direction, is_random: bool, rng: &mut P
     }
 }
 
-/// Returns true if all requests of a job have one size.
+/// Returns true if all requests of a job have one size, which the directions without requests have,
+/// too.
 pub(crate) fn is_one(job: &Job) -> bool {
     let mut sizes = job.directions().map(|direction| size_of(job, direction, true));
     let first = sizes.next();
-    matches!(first, Some(BlockSize::Fixed(_)) | None) && sizes.all(|size| Some(size) == first)
+    let is_fixed = matches!(first, Some(BlockSize::Fixed(_)) | None) && sizes.all(|size| Some(size) == first);
+    is_fixed && job.directions().all(|direction| smallest(job, direction) == map_unit(job))
+}
+
+/// The unit of the map of blocks that random requests touched, in bytes: the smallest request of
+/// all directions, those without requests included.
+pub(crate) fn map_unit(job: &Job) -> u64 {
+    Direction::ALL.into_iter().map(|direction| smallest(job, direction)).min().unwrap_or(1)
 }
 
 /// The unit that a request's size is rounded down to, in bytes.

@@ -22,9 +22,6 @@ pub struct Options {
     /// Write the smallest job file of each difference to this directory
     #[arg(long, value_name = "DIRECTORY")]
     keep: Option<PathBuf>,
-    /// Also run the jobs of the kinds that are known to differ: docs/job-files.md
-    #[arg(long)]
-    with_known: bool,
 }
 
 /// Compares generated jobs for ten minutes.
@@ -32,7 +29,7 @@ pub struct Options {
 /// # Errors
 /// See [`run`].
 pub fn ten_minutes() -> Result<()> {
-    run(&Options { seed: 1, count: u64::MAX, minutes: Some(10), keep: None, with_known: false })
+    run(&Options { seed: 1, count: u64::MAX, minutes: Some(10), keep: None })
 }
 
 /// Compares jobs as the options say.
@@ -43,7 +40,7 @@ pub fn run(options: &Options) -> Result<()> {
     let Some(version) = version() else { bail!("fio is not installed: apt-get install fio") };
     let time = options.minutes.map(|minutes| Duration::from_secs(minutes * 60));
     let count = if time.is_some() { u64::MAX } else { options.count };
-    let extent = Extent { seed: options.seed, count, with_known: options.with_known, time, keep: options.keep.clone() };
+    let extent = Extent { seed: options.seed, count, time, keep: options.keep.clone() };
     println!("{version}, jobs from seed {}", options.seed);
     let mut shown = 0;
     let outcome = run_jobs(&extent, &mut |outcome: &Outcome| {
@@ -52,10 +49,6 @@ pub fn run(options: &Options) -> Result<()> {
         }
         shown = outcome.differences.len();
     })?;
-    println!("{} jobs of kinds that are known to differ", outcome.known.values().sum::<u64>());
-    for (kind, count) in &outcome.known {
-        println!("  {count}: {kind}");
-    }
     print_messages("refused by hoistway", &outcome.refused);
     print_messages("refused by fio, or failed in it", &outcome.failed);
     println!("{} jobs compared, {} differ", outcome.compared, outcome.differences.len());

@@ -11,7 +11,7 @@ fn generated_jobs_mean_the_same_to_fio_and_to_hoistway() {
         eprintln!("SKIPPED: fio is not installed, so nothing is compared with it");
         return;
     }
-    let extent = Extent { seed: 1, count: JOBS, with_known: false, time: None, keep: None };
+    let extent = Extent { seed: 1, count: JOBS, time: None, keep: None };
     let outcome = run(&extent, &mut |_| {}).expect("fio runs");
     let shown: Vec<String> =
         outcome.differences.iter().map(|one| format!("{}: {}\n{}", one.seed, one.text, one.job)).collect();

@@ -100,11 +100,16 @@ fn from_sources() -> Result<Vec<(&'static str, &'static str, String)>> {
         ("docs/serve-config.md", "keys", hoistway_config::markdown()),
         ("docs/mount.md", "keys", hoistway_config::mount::markdown()),
         ("docs/serve-control.md", "tree", hoistway_control::table()),
-        ("docs/job-files.md", "kinds of jobs that differ", hoistway_fiodiff::known::markdown()),
+        ("docs/job-files.md", "kinds of jobs that are refused", kinds_of_refused_jobs()),
     ];
     parts.extend(hoistway_fio::reference::markdown().map(|(name, text)| ("docs/job-files.md", name, text)));
     parts.extend(facts::parts()?);
     Ok(parts)
+}
+
+/// The kinds of jobs that are refused because the rules of fio are not known: a list.
+fn kinds_of_refused_jobs() -> String {
+    hoistway_fio::UNMODELLED.iter().map(|kind| format!("- {}\n", kind.jobs)).collect()
 }
 
 /// Writes the parts that come from sources and manifests, and the compact form of the drive files.

@@ -1,0 +1,113 @@
+//! Jobs that are refused because it is not known by which rules fio 3.33 chooses their requests:
+//! generated jobs of these kinds differ from fio's (`cargo xtask fio-diff`).
+
+use crate::job::{Direction, Distribution, FileService, Job, Rw, Size};
+use crate::zone::ZoneMode;
+
+/// A kind of jobs that are refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Unmodelled {
+    /// The jobs, as Markdown.
+    pub jobs: &'static str,
+    /// The options to look at, by canonical names: the fault is at the last of them.
+    pub(crate) options: &'static [&'static str],
+    /// What would be simulated.
+    pub(crate) help: &'static str,
+    pub(crate) has: fn(&Job) -> bool,
+}
+
+/// All kinds.
+pub const UNMODELLED: &[Unmodelled] = &[
+    Unmodelled {
+        jobs: "`rw=randtrimwrite` with `offset` or `offset_increment`",
+        options: &["offset", "offset_increment"],
+        help: "trim and write from the start of the file",
+        has: |job| job.rw == Rw::Randtrimwrite && (has_bytes(job.offset) || has_bytes(job.offset_increment)),
+    },
+    Unmodelled {
+        jobs: "`rw=trimwrite` and `rw=randtrimwrite` on several files that are no multiples of the block, or with `file_service_type` of a draw, `random_distribution`, `norandommap` or `blockalign`",
+        options: &["nrfiles", "filename", "file_service_type", "random_distribution", "norandommap", "ba"],
+        help: "give the job one file, or files of whole blocks that take turns",
+        has: |job| {
+            let is_even = file_bytes(job).is_some_and(|bytes| bytes.is_multiple_of(job.min_bs(Direction::Trim).max(1)));
+            job.rw.trims_before_writes() && files(job) > 1 && (!is_even || draws_files(job) || !has_map(job))
+        },
+    },
+    Unmodelled {
+        jobs: "`openfiles` below the number of files, with random offsets, `fsync` or `fdatasync`",
+        options: &["openfiles"],
+        help: "leave openfiles out, or read and write one offset after the other without syncs",
+        has: |job| {
+            let is_limited = job.openfiles > 0 && u64::from(job.openfiles) < files(job);
+            is_limited && (job.rw.is_random() || job.fsync > 0 || job.fdatasync > 0)
+        },
+    },
+    Unmodelled {
+        jobs: "`zonemode=strided` with random offsets of a `random_distribution`",
+        options: &["random_distribution"],
+        help: "leave random_distribution out",
+        has: |job| is_strided(job) && job.rw.is_random() && job.random_distribution != Distribution::Random,
+    },
+    Unmodelled {
+        jobs: "`zonemode=strided` with files that are no multiples of the zones with their gaps",
+        options: &["zonesize", "zonerange", "zoneskip", "size", "filesize"],
+        help: "give files of whole zones, each with the gap of zoneskip behind it",
+        has: |job| {
+            is_strided(job) && file_bytes(job).is_some_and(|bytes| !bytes.is_multiple_of(job.zones.stride().max(1)))
+        },
+    },
+    Unmodelled {
+        jobs: "`random_distribution=zoned_abs` with zones behind the end of a file",
+        options: &["random_distribution"],
+        help: "give zones that end with the file, or a larger file",
+        has: |job| match &job.random_distribution {
+            Distribution::ZonedBytes(zones) => {
+                let end = zones.iter().fold(0u64, |end, zone| end.saturating_add(zone.bytes));
+                file_bytes(job).is_some_and(|bytes| bytes < end)
+            }
+            _ => false,
+        },
+    },
+    Unmodelled {
+        jobs: "`random_distribution=zoned` and `zoned_abs` with files that are no multiples of the block",
+        options: &["random_distribution"],
+        help: "give files of whole blocks",
+        has: |job| {
+            let is_uneven = |bytes: u64| job.directions().any(|way| !bytes.is_multiple_of(job.min_bs(way).max(1)));
+            let is_zoned = matches!(job.random_distribution, Distribution::Zoned(_) | Distribution::ZonedBytes(_));
+            is_zoned && job.rw.is_random() && file_bytes(job).is_some_and(is_uneven)
+        },
+    },
+];
+
+fn has_bytes(size: Size) -> bool {
+    size != Size::Bytes(0)
+}
+
+/// The number of files of a process.
+fn files(job: &Job) -> u64 {
+    if job.filename.is_empty() { u64::from(job.nrfiles) } else { job.filename.len() as u64 }
+}
+
+/// The bytes of each file; `None` if they are not given, or drawn.
+fn file_bytes(job: &Job) -> Option<u64> {
+    match (&job.filesize, job.size) {
+        (Some(range), _) => (range.start() == range.end()).then_some(*range.end()),
+        (None, Size::Bytes(bytes)) if job.size_given => Some(bytes / files(job).max(1)),
+        _ => None,
+    }
+}
+
+fn draws_files(job: &Job) -> bool {
+    matches!(job.file_service, FileService::Random(_) | FileService::Drawn(_))
+}
+
+/// Returns true if random requests touch each block once.
+fn has_map(job: &Job) -> bool {
+    let is_aligned = job.directions().any(|way| ![0, job.min_bs(way)].contains(job.blockalign.get(way)));
+    !job.norandommap && !is_aligned && job.random_distribution == Distribution::Random
+}
+
+fn is_strided(job: &Job) -> bool {
+    job.zones.mode == ZoneMode::Strided
+}
