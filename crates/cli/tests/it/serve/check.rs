@@ -36,13 +36,15 @@ fn served_of_predicted(job: &str) -> f64 {
     let row = out.lines().find(|line| line.starts_with("deadline")).unwrap_or_else(|| panic!("no row:\n{out}{err}"));
     // Words with a sign are differences.
     let figures = row.split_whitespace().filter(|word| word.starts_with(|first: char| first.is_ascii_digit()));
-    let figures: Vec<f64> = figures.filter_map(|word| word.parse().ok()).collect();
-    let [turnaround_us, predicted, served] = figures[..] else { panic!("a time and two rates belong here: {row}") };
-    assert!(turnaround_us > 0.0, "{row}");
+    let figures: Vec<&str> = figures.collect();
+    let [turnarounds_us, predicted, served] = figures[..] else { panic!("times and two rates belong here: {row}") };
+    let number = |word: &str| word.parse::<f64>().unwrap_or_else(|error| panic!("`{word}`: {error}: {row}"));
+    // The least and the greatest of the processes.
+    assert!(turnarounds_us.split('-').all(|turnaround| number(turnaround) > 0.0), "{row}");
     eprintln!("{row}");
     let agrees = row.ends_with("agrees");
     assert_eq!(output.status.code(), Some(if agrees { 0 } else { 3 }), "the exit code says what the row says: {row}");
-    served / predicted
+    number(served) / number(predicted)
 }
 
 #[test]
