@@ -64,7 +64,7 @@ struct Target {
     /// Positions of the last requests.
     last: Directions<u64>,
     /// True once a position had no room for a request, or the map no block:
-    /// [`Generator::ends_by_position`], [`Generator::has_map`].
+    /// [`Generator::ends_by_position`], [`Generator::ends_by_map`].
     is_done: bool,
     /// The block that was trimmed and is to be written (`trimwrite`).
     trimmed: Option<IoUnit>,
@@ -345,7 +345,7 @@ impl Generator {
             }
             match self.next_of_file(file, direction) {
                 Some(unit) => break unit,
-                None if self.ends_by_position() || self.has_map(file) => self.targets[file].is_done = true,
+                None if self.ends_by_position() || self.ends_by_map(file) => self.targets[file].is_done = true,
                 None => return None,
             }
         };
@@ -392,7 +392,7 @@ impl Generator {
     }
 
     /// Returns true if a file is done when its map has no block for a request.
-    fn has_map(&self, file: usize) -> bool {
+    fn ends_by_map(&self, file: usize) -> bool {
         matches!(self.targets[file].order, Order::Free(_))
     }
 
@@ -540,11 +540,13 @@ impl Generator {
             Order::Free(map) => {
                 let blocks = (to - from) / smallest;
                 let drawn = self.offset_rng.random_range(0..blocks.max(1));
-                if self.job.time_based && map.find(drawn).is_none() {
+                let mut found = map.find(drawn);
+                if found.is_none() && self.job.time_based {
                     // The time ends the job, and not the map.
                     map.clear();
+                    found = map.find(drawn);
                 }
-                let (block, free) = map.find(drawn).filter(|(block, _)| *block < blocks)?;
+                let (block, free) = found.filter(|(block, _)| *block < blocks)?;
                 (block * smallest, free.saturating_mul(smallest))
             }
         };

@@ -28,10 +28,12 @@ struct Written {
 }
 
 impl Verification {
-    /// The verification of a job on so many files; `None` if it verifies nothing.
+    /// The verification of a job on so many files; `None` if it verifies nothing, as a job whose
+    /// time is over before the end of a pass.
     pub fn new(job: &Job, files: usize) -> Option<Verification> {
         let batch = if job.verify_backlog_batch > 0 { job.verify_backlog_batch } else { job.verify_backlog };
-        (job.verifies && job.do_verify && job.rw.writes()).then(|| Verification {
+        let has_turn = !job.time_based || job.verify_backlog > 0;
+        (job.verifies && job.do_verify && job.rw.writes() && has_turn).then(|| Verification {
             written: VecDeque::new(),
             due: 0,
             backlog: job.verify_backlog,
