@@ -320,6 +320,11 @@ impl Job {
         paths.into_iter().zip(weights).collect()
     }
 
+    /// The number of files of each process.
+    pub fn file_count(&self) -> u64 {
+        if self.filename.is_empty() { u64::from(self.nrfiles) } else { self.filename.len() as u64 }
+    }
+
     /// The files of one clone of the job, with their directories; `clone` counts from 0.
     ///
     /// All clones share `filename`, which is taken literally. Generated names follow

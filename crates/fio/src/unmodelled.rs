@@ -30,7 +30,7 @@ pub const UNMODELLED: &[Unmodelled] = &[
         help: "give the job one file, or files of whole blocks that take turns",
         has: |job| {
             let is_even = file_bytes(job).is_some_and(|bytes| bytes.is_multiple_of(job.min_bs(Direction::Trim).max(1)));
-            job.rw.trims_before_writes() && files(job) > 1 && (!is_even || draws_files(job) || !has_map(job))
+            job.rw.trims_before_writes() && job.file_count() > 1 && (!is_even || draws_files(job) || !has_map(job))
         },
     },
     Unmodelled {
@@ -38,7 +38,7 @@ pub const UNMODELLED: &[Unmodelled] = &[
         options: &["openfiles"],
         help: "leave openfiles out, or read and write one offset after the other without syncs",
         has: |job| {
-            let is_limited = job.openfiles > 0 && u64::from(job.openfiles) < files(job);
+            let is_limited = job.openfiles > 0 && u64::from(job.openfiles) < job.file_count();
             is_limited && (job.rw.is_random() || job.fsync > 0 || job.fdatasync > 0)
         },
     },
@@ -84,16 +84,11 @@ fn has_bytes(size: Size) -> bool {
     size != Size::Bytes(0)
 }
 
-/// The number of files of a process.
-fn files(job: &Job) -> u64 {
-    if job.filename.is_empty() { u64::from(job.nrfiles) } else { job.filename.len() as u64 }
-}
-
 /// The bytes of each file; `None` if they are not given, or drawn.
 fn file_bytes(job: &Job) -> Option<u64> {
     match (&job.filesize, job.size) {
         (Some(range), _) => (range.start() == range.end()).then_some(*range.end()),
-        (None, Size::Bytes(bytes)) if job.size_given => Some(bytes / files(job).max(1)),
+        (None, Size::Bytes(bytes)) if job.size_given => Some(bytes / job.file_count().max(1)),
         _ => None,
     }
 }

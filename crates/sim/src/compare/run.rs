@@ -313,7 +313,7 @@ pub(super) fn check(request: &CompareRequest) -> Result<(), SimError> {
 /// The job file of a reference: one process of a job, on its first file, starting at once.
 fn alone(jobs: &JobFile, index: usize) -> JobFile {
     let job = jobs.jobs.get(index).cloned().map(|mut job| {
-        let files = if job.filename.is_empty() { u64::from(job.nrfiles) } else { job.filename.len() as u64 };
+        let files = job.file_count();
         if let (hoistway_fio::Size::Bytes(bytes), true) = (job.size, job.size_given) {
             job.size = hoistway_fio::Size::Bytes(bytes / files.max(1));
         }
