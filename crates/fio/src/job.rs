@@ -325,6 +325,17 @@ impl Job {
         if self.filename.is_empty() { u64::from(self.nrfiles) } else { self.filename.len() as u64 }
     }
 
+    /// Returns true if random requests keep a map of touched blocks, so that a pass touches none
+    /// twice: offsets are drawn evenly, without `norandommap`, and at multiples of the block.
+    pub fn touches_blocks_once(&self) -> bool {
+        !self.norandommap && self.random_distribution == Distribution::Random && !self.has_other_alignment()
+    }
+
+    /// Returns true if random offsets are aligned to something else than the block size.
+    pub fn has_other_alignment(&self) -> bool {
+        self.directions().any(|direction| ![0, self.min_bs(direction)].contains(self.blockalign.get(direction)))
+    }
+
     /// The files of one clone of the job, with their directories; `clone` counts from 0.
     ///
     /// All clones share `filename`, which is taken literally. Generated names follow
@@ -358,7 +369,10 @@ impl Job {
 
     /// The smallest request of a direction, in bytes.
     pub fn min_bs(&self, direction: Direction) -> u64 {
-        self.bs.get(direction).min()
+        match self.bs_is_seq_rand {
+            true => self.bs.read.min().min(self.bs.write.min()),
+            false => self.bs.get(direction).min(),
+        }
     }
 }
 

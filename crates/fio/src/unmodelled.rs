@@ -30,7 +30,7 @@ pub const UNMODELLED: &[Unmodelled] = &[
         help: "give the job one file, or files of whole blocks that take turns",
         has: |job| {
             let is_even = file_bytes(job).is_some_and(|bytes| bytes.is_multiple_of(job.min_bs(Direction::Trim).max(1)));
-            job.rw.trims_before_writes() && job.file_count() > 1 && (!is_even || draws_files(job) || !has_map(job))
+            job.rw.trims_before_writes() && job.file_count() > 1 && (!is_even || draws_files(job) || !job.touches_blocks_once())
         },
     },
     Unmodelled {
@@ -95,12 +95,6 @@ fn file_bytes(job: &Job) -> Option<u64> {
 
 fn draws_files(job: &Job) -> bool {
     matches!(job.file_service, FileService::Random(_) | FileService::Drawn(_))
-}
-
-/// Returns true if random requests touch each block once.
-fn has_map(job: &Job) -> bool {
-    let is_aligned = job.directions().any(|way| ![0, job.min_bs(way)].contains(job.blockalign.get(way)));
-    !job.norandommap && !is_aligned && job.random_distribution == Distribution::Random
 }
 
 fn is_strided(job: &Job) -> bool {

@@ -120,7 +120,7 @@ fn ends_by_chance(job: &Job, ours: &Ours) -> bool {
         })
     };
     let has_rests = ours.regions.iter().any(|(_, region)| has_rest(region.len));
-    let repeats = job.norandommap || job.random_distribution != Distribution::Random;
+    let repeats = !job.touches_blocks_once();
     let smallest = |way| job.min_bs(way);
     let map_unit = Direction::ALL.into_iter().map(smallest).min().unwrap_or(0);
     let ends_early = !repeats && !job.bs_is_seq_rand && job.directions().any(|way| smallest(way) > map_unit);
@@ -172,13 +172,12 @@ fn sequences(ours: &Ours, here: &[Request], there: &[Request]) -> Option<String>
 
 /// Returns true if requests touch each block once.
 fn is_permutation(job: &Job, requests: &[Request]) -> bool {
-    let is_plain = job.random_distribution == Distribution::Random && !job.norandommap && has_exact_sizes(job);
+    let is_plain = job.touches_blocks_once() && has_exact_sizes(job);
     let is_one_way = !(job.rw.reads() && job.rw.writes());
     let is_whole = job.io_size.is_none() && job.number_ios.is_none() && job.runtime_ns.is_none() && !job.size_given;
     let no_zones = job.zones.mode == ZoneMode::None;
     let no_runs = job.rw_modifier.is_none() && job.directions().all(|way| *job.percentage_random.get(way) == 100);
-    let no_alignment = job.directions().all(|way| *job.blockalign.get(way) == 0);
-    is_plain && is_one_way && is_whole && no_zones && no_runs && no_alignment && !requests.is_empty()
+    is_plain && is_one_way && is_whole && no_zones && no_runs && !requests.is_empty()
 }
 
 fn first_difference(here: &[Request], there: &[Request]) -> Option<String> {

@@ -266,9 +266,7 @@ impl Generator {
         let bytes = strided.as_ref().map_or(region.len, |zone| zone.len(region.len));
         let blocks = self.blocks(bytes);
         let key = mix(self.seed ^ mix(self.process << 20 | file));
-        let even = matches!(self.job.random_distribution, hoistway_fio::Distribution::Random);
-        let once = even && !self.job.norandommap && strided.is_none() && !self.has_alignment();
-        let order = match once {
+        let order = match strided.is_none() && self.job.touches_blocks_once() {
             true if sizes::is_one(&self.job) => Order::Map(Map::new(blocks, key)),
             true => Order::Free(FreeBlocks::new(bytes / sizes::map_unit(&self.job))),
             false => Order::Drawn(Draw::of_bytes(&self.job.random_distribution, blocks, grain, key)),
@@ -298,16 +296,10 @@ impl Generator {
         last.checked_sub(region.start).unwrap_or(last)
     }
 
-    /// Returns true if random offsets are aligned to something else than the block size.
-    fn has_alignment(&self) -> bool {
-        let is_other = |align: u64, direction| align > 0 && align != sizes::smallest(&self.job, direction);
-        self.job.directions().any(|direction| is_other(*self.job.blockalign.get(direction), direction))
-    }
-
     /// Number of random offsets among so many bytes.
     fn blocks(&self, bytes: u64) -> u64 {
         let grain = sizes::grain(&self.job);
-        if !self.has_alignment() {
+        if !self.job.has_other_alignment() {
             return (bytes / grain).max(1);
         }
         // A request at the last offset is whole.

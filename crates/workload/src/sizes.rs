@@ -52,12 +52,9 @@ pub(crate) fn unit(job: &Job, direction: Direction, is_random: bool) -> u64 {
     }
 }
 
-/// The smallest request of a direction, in bytes.
+/// The smallest request of a direction, in bytes; not 0.
 pub(crate) fn smallest(job: &Job, direction: Direction) -> u64 {
-    match job.bs_is_seq_rand {
-        true => job.bs.read.min().min(job.bs.write.min()).max(1),
-        false => job.min_bs(direction).max(1),
-    }
+    job.min_bs(direction).max(1)
 }
 
 /// The smallest request of all directions of a job, in bytes.
