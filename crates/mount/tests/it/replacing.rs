@@ -265,14 +265,16 @@ fn replacements(usual: u64) -> u64 {
     std::env::var("HOISTWAY_REPLACEMENTS").map_or(usual, |number| number.parse().expect("a number"))
 }
 
-/// Runs races through a mount and asserts that no call failed.
-fn race_through_mount(variant: MountVariant, races: &[(Replacement, u64)]) {
+/// Runs races through mounts, or once in a given directory, and asserts that no call failed.
+fn race_through_mounts(variants: &[MountVariant], races: &[(Replacement, u64)]) {
     if let Some(directory) = std::env::var_os("HOISTWAY_REPLACE_IN") {
         return race_all("the directory", &Ways::all(&[Path::new(&directory)]), races);
     }
-    let source = scratch();
-    let mounted = MountProcess::new(source.path(), variant);
-    race_all(&format!("{variant:?}"), &Ways::all(&[mounted.path()]), races);
+    for variant in variants {
+        let source = scratch();
+        let mounted = MountProcess::new(source.path(), *variant);
+        race_all(&format!("{variant:?}"), &Ways::all(&[mounted.path()]), races);
+    }
 }
 
 fn race_all(label: &str, ways: &Ways, races: &[(Replacement, u64)]) {
@@ -289,10 +291,9 @@ fn readers_of_a_replaced_file_see_no_error() {
     if !can_mount("files that are replaced") {
         return;
     }
-    for write_back in [WriteBack::Ours, WriteBack::Kernel] {
-        race_through_mount(MountVariant::open(write_back), &[(Replacement::Rename, 400)]);
-        race_through_mount(MountVariant::scheduled(write_back), &[(Replacement::Rename, 300)]);
-    }
+    let modes = [WriteBack::Ours, WriteBack::Kernel];
+    let variants = modes.map(|mode| [MountVariant::open(mode), MountVariant::scheduled(mode)]);
+    race_through_mounts(&variants.concat(), &[(Replacement::Rename, 350)]);
 }
 
 #[test]
@@ -308,11 +309,10 @@ fn users_of_any_replaced_inode_see_no_error() {
         Replacement::Exchange,
         Replacement::WhileWriting,
     ];
-    for variant in [MountVariant::open(WriteBack::Ours), MountVariant::scheduled(WriteBack::Kernel)] {
-        race_through_mount(variant, &races.map(|how| (how, 60)));
-    }
+    let variants = [MountVariant::open(WriteBack::Ours), MountVariant::scheduled(WriteBack::Kernel)];
+    race_through_mounts(&variants, &races.map(|how| (how, 60)));
     let by_descriptor = MountVariant { handles: false, ..MountVariant::open(WriteBack::Ours) };
-    race_through_mount(by_descriptor, &[(Replacement::Rename, 60)]);
+    race_through_mounts(&[by_descriptor], &[(Replacement::Rename, 60)]);
 }
 
 #[test]
