@@ -1,6 +1,6 @@
 //! What is compared, and how exactly.
 
-use hoistway_fio::{BlockSize, Direction, Distribution, FileService, Job, ZoneMode};
+use hoistway_fio::{BlockSize, Direction, FileService, Job, ZoneMode};
 
 use crate::distributions;
 use crate::figures::{Moved, Process, Request};
