@@ -3,7 +3,8 @@
 
 use crate::{
     command_priority::{CommandPriority, SizePriority},
-    job::{Direction, Directions, FileService, Job},
+    direction::{Direction, Directions},
+    job::{FileService, Job},
     pace::{ExitWhat, SteadyFigure, SteadyState},
     units::{KbBase, TimeUnit},
     values::{

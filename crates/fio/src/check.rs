@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use crate::{
     diagnostic::Diagnostic,
+    direction::{Direction, Rw},
     engine::{EngineSupport, Ioengine},
-    job::{BlockSize, Direction, Job, Rw, Size},
+    job::{BlockSize, Job, Size},
     source::{Entry, Position, Section},
     unmodelled::UNMODELLED,
     zone::ZoneMode,

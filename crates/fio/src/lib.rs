@@ -41,6 +41,7 @@ mod check;
 mod command_line;
 mod command_priority;
 mod diagnostic;
+mod direction;
 mod engine;
 mod job;
 mod job_source;
@@ -64,10 +65,11 @@ pub use advice::FadviseHint;
 pub use command_line::{COMMAND_LINE, CommandLine, CommandLineError, command_line};
 pub use command_priority::{CommandPriority, SizePriority};
 pub use diagnostic::{Diagnostic, Diagnostics, LoadError};
+pub use direction::{Direction, Directions, Rw};
 pub use engine::{ENGINES, Engine, EngineSupport, Ioengine};
 pub use job::{
-    BlockSize, Cgroup, Direction, Directions, Distribution, FileService, Ignored, Job, JobFile, RateProcess, Rw,
-    Sequencer, Size, SplitEntry, UnifiedReporting, Zone,
+    BlockSize, Cgroup, Distribution, FileService, Ignored, Job, JobFile, RateProcess, Sequencer, Size, SplitEntry,
+    UnifiedReporting, Zone,
 };
 pub use job_source::{JobSource, SetOptionError, load, parse};
 pub use known::{Description, KnownOption, OPTIONS, Support};

@@ -5,7 +5,8 @@
 //! by running fio. A line is `time (ms), value, direction, block size (bytes)[, offset (bytes)],
 //! priority`.
 
-use crate::job::{Direction, Job};
+use crate::direction::Direction;
+use crate::job::Job;
 use std::io;
 
 /// The contents of a log, which decide the unit of its values.

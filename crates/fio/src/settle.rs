@@ -5,8 +5,9 @@ use std::{collections::HashMap, ops::RangeInclusive};
 
 use crate::{
     diagnostic::Diagnostic,
+    direction::Rw,
     engine::EngineSupport,
-    job::{Job, Rw, Size},
+    job::{Job, Size},
     zone::ZoneMode,
 };
 

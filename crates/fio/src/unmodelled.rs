@@ -1,7 +1,8 @@
 //! Jobs that are refused because it is not known by which rules fio 3.33 chooses their requests:
 //! generated jobs of these kinds differ from fio's (`cargo xtask fio-diff`).
 
-use crate::job::{Direction, Distribution, FileService, Job, Rw, Size};
+use crate::direction::{Direction, Rw};
+use crate::job::{Distribution, FileService, Job, Size};
 use crate::zone::ZoneMode;
 
 /// A kind of jobs that are refused.
@@ -30,7 +31,9 @@ pub const UNMODELLED: &[Unmodelled] = &[
         help: "give the job one file, or files of whole blocks that take turns",
         has: |job| {
             let is_even = file_bytes(job).is_some_and(|bytes| bytes.is_multiple_of(job.min_bs(Direction::Trim).max(1)));
-            job.rw.trims_before_writes() && job.file_count() > 1 && (!is_even || draws_files(job) || !job.touches_blocks_once())
+            job.rw.trims_before_writes()
+                && job.file_count() > 1
+                && (!is_even || draws_files(job) || !job.touches_blocks_once())
         },
     },
     Unmodelled {

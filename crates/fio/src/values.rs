@@ -1,8 +1,9 @@
 //! Parsers of option values: numbers with units, comma lists, ranges, splits, distributions.
 
 use crate::{
+    direction::{Directions, Rw},
     engine::{self, Engine, EngineSupport},
-    job::{BlockSize, Directions, Distribution, Job, Rw, Size, SplitEntry, Zone},
+    job::{BlockSize, Distribution, Job, Size, SplitEntry, Zone},
     units::{KbBase, TimeUnit, UnitError, parse_size, parse_time_ns},
     zone::ZoneMode,
 };
