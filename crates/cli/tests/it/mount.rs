@@ -8,6 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use hoistway_trace::{Action, Batch, Event, Input, OpenOptions, Rwbs};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::PATIENCE;
 
@@ -72,7 +73,7 @@ impl Mounted {
 
     /// Sends SIGTERM and returns the exit code.
     fn end(mut self) -> Option<i32> {
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it is there");
         let until = Instant::now() + Duration::from_secs(120);
         loop {
             match self.child.try_wait().expect("it is ours") {
@@ -284,7 +285,7 @@ fn a_service_manager_is_notified_of_start_and_end() {
         .expect("it was built");
     let ready = notification();
     assert!(ready.starts_with("READY=1\nSTATUS=mounted at ") && is_mounted(&at), "{ready}");
-    let _ = Command::new("kill").arg(child.id().to_string()).status();
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
     assert!(notification().starts_with("STOPPING=1"));
     assert!(child.wait().expect("it ends").success());
 }

@@ -4,7 +4,8 @@
 //! mounts, servers and other programs), so [`everything`] runs as many of them side by side as the
 //! machine has processors.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -163,17 +164,27 @@ fn run_program(program: &TestProgram, browser: bool) -> Result<Outcome> {
     if browser {
         command.env("HOISTWAY_REQUIRE_BROWSER", "1");
     }
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("cannot start {}", program.executable.display()))?;
-    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (mut texts, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    // Files, not pipes: a process that a failed test leaves behind would keep a pipe open.
+    command.stdin(Stdio::null()).stdout(texts.try_clone()?).stderr(errors.try_clone()?);
+    let status = command.status().with_context(|| format!("cannot start {}", program.executable.display()))?;
+    let (text, errors) = (written(&mut texts)?, written(&mut errors)?);
     // In one call, so that the outputs of two programs do not mix.
     println!("-- {} ({:.1} s)\n{text}{errors}", program.name(), start.elapsed().as_secs_f64());
-    let mut outcome = Outcome::of(&text, output.status.success());
+    let mut outcome = Outcome::of(&text, status.success());
     if !outcome.success && outcome.failures.is_empty() {
-        let (name, status) = (program.name(), output.status);
+        let name = program.name();
         outcome.failures.push(format!("{name} ended with {status}, and no test of it is reported as failed"));
     }
     Ok(outcome)
+}
+
+/// Returns what a program has written to a file.
+fn written(file: &mut File) -> Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Prints the lines with results once more, with their sums. Fails if a test failed, with the
