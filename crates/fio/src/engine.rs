@@ -38,6 +38,12 @@ impl Ioengine {
         !matches!(self, Ioengine::Libaio | Ioengine::IoUring | Ioengine::PosixAio)
     }
 
+    /// Returns true if a sync is in flight like a request, as in fio 3.33; with other engines the
+    /// process waits for it, and requests may be in flight meanwhile.
+    pub fn queues_syncs(self) -> bool {
+        matches!(self, Ioengine::IoUring | Ioengine::PosixAio)
+    }
+
     /// The name in fio.
     pub fn name(self) -> &'static str {
         match self {

@@ -326,6 +326,11 @@ impl Job {
         if self.filename.is_empty() { u64::from(self.nrfiles) } else { self.filename.len() as u64 }
     }
 
+    /// Returns true if syncs come between requests: `fsync` or `fdatasync`.
+    pub fn syncs_between_requests(&self) -> bool {
+        self.fsync > 0 || self.fdatasync > 0
+    }
+
     /// Returns true if random requests keep a map of touched blocks, so that a pass touches none
     /// twice: offsets are drawn evenly, without `norandommap`, and at multiples of the block.
     pub fn touches_blocks_once(&self) -> bool {

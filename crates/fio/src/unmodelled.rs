@@ -42,7 +42,7 @@ pub const UNMODELLED: &[Unmodelled] = &[
         help: "leave openfiles out, or read and write one offset after the other without syncs",
         has: |job| {
             let is_limited = job.openfiles > 0 && u64::from(job.openfiles) < job.file_count();
-            is_limited && (job.rw.is_random() || job.fsync > 0 || job.fdatasync > 0)
+            is_limited && (job.rw.is_random() || job.syncs_between_requests())
         },
     },
     Unmodelled {

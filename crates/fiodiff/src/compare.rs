@@ -234,8 +234,9 @@ fn totals(job: &Job, ours: &Process, theirs: &Process, delay: f64) -> Option<Str
             return differ(&format!("capped {way:?} requests"), here.ios, there.ios);
         }
     }
-    // fio counts an fdatasync nowhere.
-    let is_counted = !is_timed && !is_mixed && has_exact_sizes(job) && job.fdatasync == 0;
+    // fio counts an fdatasync nowhere, and how long a queued sync takes decides how many follow.
+    let queues_syncs = job.ioengine.queues_syncs() && job.effective_iodepth() > 1;
+    let is_counted = !is_timed && !is_mixed && has_exact_sizes(job) && job.fdatasync == 0 && !queues_syncs;
     (is_counted && ours.syncs != theirs.syncs).then(|| format!("{} syncs here, {} in fio", ours.syncs, theirs.syncs))
 }
 

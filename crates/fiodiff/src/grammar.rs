@@ -66,11 +66,26 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("hoistway_reserve", "not an option of fio"),
 ];
 
+/// Replaces an engine by one with the same options, by the seed: the draws stay the same.
+fn vary_engine(case: &mut Case) {
+    let has_priorities = case.options.iter().any(|(option, _)| option.starts_with("cmdprio"));
+    let seed = case.seed;
+    for (_, engine) in case.options.iter_mut().filter(|(option, _)| *option == "ioengine") {
+        *engine = match (engine.as_str(), seed % 3) {
+            ("libaio", 1) => "io_uring".to_owned(),
+            ("libaio", 2) if !has_priorities => "posixaio".to_owned(),
+            ("pvsync", 1) => "pvsync2".to_owned(),
+            _ => continue,
+        };
+    }
+}
+
 /// Generates the job of a seed.
 pub fn generate(seed: u64) -> Case {
     let mut grammar = Grammar { rng: hoistway_workload::stream(seed, 0, 0), options: Vec::new() };
     grammar.job();
     let mut case = Case { seed, options: grammar.options };
+    vary_engine(&mut case);
     // The names of files begin with the name of the job, because jobs run in one directory.
     let name = case.name();
     for (option, value) in &mut case.options {

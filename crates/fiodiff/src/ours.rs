@@ -47,9 +47,14 @@ pub fn run(case: &Case) -> Result<Ours, String> {
     let mut requests = Vec::new();
     while requests.len() < REQUESTS_MAX {
         // A sync takes the turn of a file.
-        let _sync = generator.next_sync();
+        if generator.next_sync().is_some() {
+            generator.completed(true);
+        }
         match generator.next() {
-            Some(unit) => requests.push(Request::new(unit.direction, unit.file, unit.offset, unit.bytes)),
+            Some(unit) => {
+                requests.push(Request::new(unit.direction, unit.file, unit.offset, unit.bytes));
+                generator.completed(false);
+            }
             None if generator.begin_verification() || generator.next_pass().is_some() => {}
             None => break,
         }

@@ -10,6 +10,8 @@ pub(crate) enum EventKind {
     CpuDone(u32),
     /// A task's pause is over.
     Wake(u32),
+    /// A process has the completion of a direct request.
+    Answered(u32),
     /// The flusher checks for old pages.
     FlushTick,
     /// The commit interval of a transaction is over.

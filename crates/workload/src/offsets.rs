@@ -201,13 +201,19 @@ impl Generator {
     }
 
     /// The sync that is due before the next request; it takes the turn of a file, as in fio 3.33.
+    /// [`Self::completed`] says when it has ended.
     pub fn next_sync(&mut self) -> Option<FileSync> {
         if self.has_ended_job() || self.verification.as_ref().is_some_and(Verification::is_due) {
             return None;
         }
-        let data_only = self.syncs.take()?;
+        let data_only = self.syncs.due()?;
         self.file = self.choose_file().unwrap_or(self.file);
         Some(FileSync { file: self.file, data_only })
+    }
+
+    /// Records that a sync, or a request, completed: the next sync is due after a request.
+    pub fn completed(&mut self, is_sync: bool) {
+        self.syncs.completed(is_sync);
     }
 
     /// Begins the verification of what the pass wrote. Returns false if there is nothing to verify,

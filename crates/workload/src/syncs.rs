@@ -14,14 +14,15 @@ pub struct FileSync {
 }
 
 /// Tells when a sync is due, as in fio 3.33: before a request, if the number of writes so far is a
-/// multiple of the option and the request before was no sync. So a job that reads and writes also
-/// syncs between reads.
+/// multiple of the option and what completed last was no sync. So a job that reads and writes also
+/// syncs between reads. An engine that queues syncs gets one after the other until the first
+/// completes.
 #[derive(Clone, Debug)]
 pub(crate) struct Syncs {
     fsync: u64,
     fdatasync: u64,
     writes: u64,
-    /// True if no request followed the last sync.
+    /// True if what completed last was a sync.
     is_synced: bool,
 }
 
@@ -33,7 +34,11 @@ impl Syncs {
     /// Counts a request.
     pub fn made(&mut self, unit: &IoUnit) {
         self.writes += u64::from(unit.direction == Direction::Write);
-        self.is_synced = false;
+    }
+
+    /// Records that a sync, or a request, completed.
+    pub fn completed(&mut self, is_sync: bool) {
+        self.is_synced = is_sync;
     }
 
     /// A pass that ends at the end of its files syncs, and so does the next one before its first
@@ -42,14 +47,12 @@ impl Syncs {
         self.is_synced = false;
     }
 
-    /// Counts the sync that is due as made. Returns true if it is an fdatasync; `None` if no sync
-    /// is due.
-    pub fn take(&mut self) -> Option<bool> {
+    /// Returns true if an fdatasync is due, false for an fsync; `None` if no sync is due.
+    pub fn due(&self) -> Option<bool> {
         let is_due = |every: u64| every > 0 && self.writes.is_multiple_of(every);
         if self.writes == 0 || self.is_synced || !(is_due(self.fsync) || is_due(self.fdatasync)) {
             return None;
         }
-        self.is_synced = true;
         Some(!is_due(self.fsync))
     }
 }

@@ -124,10 +124,11 @@ pub struct HostConfig {
     pub plugging: Plugging,
     /// CPU time of the kernel's work.
     pub costs: CpuCosts,
-    /// The cost of a completion of each process in ns, in the order of the processes, for a caller
-    /// that has measured it. Those beyond the end have `costs.completion_ns`, as all have with the
-    /// default, which is empty.
-    pub completions_ns: Vec<u64>,
+    /// The turnaround of each process in ns, in the order of the processes, for a caller that has
+    /// measured it: the time from a completion until the process has it. The turnarounds of requests
+    /// in flight together pass side by side. Processes beyond the end have `costs.completion_ns` of
+    /// CPU time instead, as all have with the default, which is empty.
+    pub turnarounds_ns: Vec<u64>,
     /// The rules of write-back and of throttling writers.
     pub write_back: WriteBack,
     /// If true, the multi-queue block layer limits the requests of write-back in flight, unless the
@@ -359,7 +360,7 @@ impl Default for HostConfig {
             read_ahead: ReadAheadRules::default(),
             plugging: Plugging::default(),
             costs: CpuCosts::default(),
-            completions_ns: Vec::new(),
+            turnarounds_ns: Vec::new(),
             write_back: WriteBack::default(),
             write_back_throttling: false,
             write_back_latency_us: 0,

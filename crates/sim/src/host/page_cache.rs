@@ -322,7 +322,6 @@ impl PageCache {
     }
 
     /// Returns true if a file has dirty pages that are not under write-back.
-    #[cfg(test)]
     pub fn is_dirty(&self, file: u32) -> bool {
         !self.files[file as usize].dirty_chunks.is_empty()
     }

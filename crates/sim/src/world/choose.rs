@@ -84,7 +84,8 @@ impl<S: Observer> World<S> {
     }
 
     fn choose(&mut self, task: u32) -> Flow {
-        let reaps_late = self.works_first && self.processes[task as usize].has_room();
+        let process = &self.processes[task as usize];
+        let reaps_late = (self.works_first || process.job.syncs_between_requests()) && process.has_room();
         if !reaps_late {
             self.reap(task);
         }
@@ -120,19 +121,12 @@ impl<S: Observer> World<S> {
         flow
     }
 
-    /// Chooses between a sync, a pause and the next request.
+    /// Chooses between a pause, a sync and the next request.
     fn choose_next(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
-        if process.sync_due.is_none() && process.chosen.is_none() {
-            process.sync_due = process.generator.next_sync();
-        }
-        let has_thinking_due = process.has_to_think(self.now_ns);
-        if process.sync_due.is_some() || has_thinking_due {
-            if process.in_flight > 0 && (process.sync_due.is_some() || !process.job.thinktime_at_issue) {
+        if process.has_to_think(self.now_ns) {
+            if process.in_flight > 0 && !process.job.thinktime_at_issue {
                 return self.block(task);
-            }
-            if let Some(sync) = process.sync_due.take() {
-                return self.begin_sync(task, SyncReason::Due(sync));
             }
             return self.begin_thinking(task);
         }
@@ -144,6 +138,16 @@ impl<S: Observer> World<S> {
             return Flow::Block;
         }
         process.submission.drains = false;
+        if process.sync_due.is_none() && process.chosen.is_none() {
+            process.sync_due = process.generator.next_sync();
+        }
+        if process.sync_due.is_some() && !process.submission.batch.is_empty() {
+            self.submit_batch(task);
+            return Flow::On;
+        }
+        if let Some(sync) = process.sync_due.take() {
+            return self.begin_due_sync(task, sync);
+        }
         if process.walk.is_some() {
             return self.pace_walk(task);
         }
@@ -299,6 +303,7 @@ impl<S: Observer> World<S> {
     fn finish(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
         let CurrentRequest { unit, start_ns, .. } = process.current;
+        process.generator.completed(false);
         process.record(&unit, start_ns, start_ns, self.now_ns);
         process.stats.complete.record_batch(1);
         process.stage = Stage::Choose;

@@ -3,8 +3,9 @@
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::{Direction, Ioengine, WriteSync};
 
-use super::process::{AfterData, DirectIo, Stage};
+use super::process::{AfterData, DirectIo, DirectWork, Stage};
 use super::state::{Flow, Token, World};
+use crate::events::EventKind;
 use crate::record::Observer;
 use hoistway_workload::IoUnit;
 
@@ -127,6 +128,7 @@ impl<S: Observer> World<S> {
         let drive = self.files[file as usize].drive;
         let issued_ns = self.now_ns;
         let slot = self.direct.insert(DirectIo {
+            work: DirectWork::Request,
             process: task,
             submitter,
             unit,
@@ -196,7 +198,7 @@ impl<S: Observer> World<S> {
         }
         let after = std::mem::replace(&mut io.after, AfterData::Nothing);
         let io = *io;
-        if !io.failed && io.unit.direction == Direction::Write {
+        if !io.failed && io.work == DirectWork::Request && io.unit.direction == Direction::Write {
             let process = &self.processes[io.process as usize];
             let (file, data_only) = (process.files[io.unit.file].file, process.job.sync == WriteSync::Dsync);
             self.record_written(file, io.unit.offset + io.unit.bytes);
@@ -208,6 +210,15 @@ impl<S: Observer> World<S> {
                 self.direct.get_mut(slot).pending = 0;
             }
         }
+        match self.processes[io.process as usize].answer_ns(self.now_ns) {
+            Some(at_ns) => self.events.schedule(at_ns, EventKind::Answered(slot)),
+            None => self.answered(slot),
+        }
+    }
+
+    /// Hands a completed request to its process.
+    pub(super) fn answered(&mut self, slot: u32) {
+        let io = *self.direct.get_mut(slot);
         let process = &mut self.processes[io.process as usize];
         process.completed.push(slot);
         if process.blocked && process.completed.len() as u32 >= process.reap_min() {
@@ -227,8 +238,10 @@ impl<S: Observer> World<S> {
         }
         let in_ring = self.works_first && process.job.ioengine == Ioengine::IoUring;
         let call_ns = if in_ring { 0 } else { process.call_ns(self.host.costs.system_call_ns) };
-        // fio takes completed requests one at a time from the ring, unless the job says otherwise.
-        let most = if in_ring { process.reap_min() as usize } else { usize::MAX };
+        // fio takes completed requests one at a time, unless the job says otherwise. With other
+        // engines this matters where the last completion decides whether a sync is due.
+        let most =
+            if in_ring || process.job.syncs_between_requests() { process.reap_min() as usize } else { usize::MAX };
         let count = process.completed.len().min(process.reap_max()).min(most);
         process.stats.complete.record_batch(count as u32);
         if let Some(player) = &mut process.player {
@@ -246,9 +259,11 @@ impl<S: Observer> World<S> {
             let process = &mut self.processes[task as usize];
             process.in_flight -= 1;
             process.pay_completion();
-            match io.failed {
-                true => process.fail(self.now_ns),
-                false => {
+            process.generator.completed(io.work == DirectWork::Sync);
+            match (io.failed, io.work) {
+                (true, _) => process.fail(self.now_ns),
+                (false, DirectWork::Sync) => process.record_sync(io.start_ns, self.now_ns),
+                (false, DirectWork::Request) => {
                     process.record(&io.unit, io.start_ns, io.issued_ns, self.now_ns);
                     self.check_completed(task, &io.unit, io.start_ns);
                 }

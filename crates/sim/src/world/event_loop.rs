@@ -125,6 +125,10 @@ impl<S: Observer> World<S> {
                 self.idle_events = 0;
                 self.wake(task);
             }
+            EventKind::Answered(slot) => {
+                self.idle_events = 0;
+                self.answered(slot);
+            }
             EventKind::FlushTick => self.flush_tick(),
             EventKind::JournalTick(id) => self.journal_tick(id),
         }

@@ -126,6 +126,10 @@ pub(crate) struct Process {
     pub debt_ns: u64,
     /// CPU times of the ends of requests.
     pub completion: Jitter,
+    /// Times from completions until the process has them, side by side; they replace `completion`.
+    pub turnaround: Option<Jitter>,
+    /// Time at which the process has the last of them.
+    pub answered_ns: u64,
     /// Time at which the process got its processor.
     pub on_cpu_since_ns: u64,
     pub generator: Generator,
@@ -145,7 +149,7 @@ pub(crate) struct Process {
     pub submission: Submission,
     pub limits: Limits,
     pub think_after: u32,
-    /// The sync that is made when no request is in flight any more.
+    /// The sync that is made next, after the batch of chosen requests is submitted.
     pub sync_due: Option<FileSync>,
     pub syncs_end: bool,
     /// Time at which the next pause ends; a wake-up for another time is stale.
@@ -209,6 +213,8 @@ impl Process {
             blocked: true,
             debt_ns: 0,
             completion,
+            turnaround: None,
+            answered_ns: 0,
             on_cpu_since_ns: 0,
             generator: Generator::new(job.clone(), &regions, plan.io_bytes, plan.seed, plan.number),
             pacing: Pacing::new(&job),
@@ -276,7 +282,17 @@ impl Process {
 
     /// Charges the CPU time of the end of a request.
     pub fn pay_completion(&mut self) {
-        self.debt_ns += self.completion.draw_ns();
+        if self.turnaround.is_none() {
+            self.debt_ns += self.completion.draw_ns();
+        }
+    }
+
+    /// Returns the time at which the process has a completion of now; `None` if it has it now.
+    /// Completions do not overtake one another.
+    pub fn answer_ns(&mut self, now_ns: u64) -> Option<u64> {
+        let at_ns = now_ns.saturating_add(self.turnaround.as_mut()?.draw_ns());
+        self.answered_ns = self.answered_ns.max(at_ns);
+        Some(self.answered_ns)
     }
 
     /// Records a failed request. Without `continue_on_error`, a job ends with its first error,
@@ -297,6 +313,11 @@ impl Process {
     /// Returns true if the process submits further requests while others are in flight.
     pub fn is_async(&self) -> bool {
         self.job.direct && (!self.job.ioengine.is_synchronous() || self.job.offload)
+    }
+
+    /// Returns true if the process goes on with further requests while a sync is in flight.
+    pub fn queues_syncs(&self) -> bool {
+        self.is_async() && (self.job.ioengine.queues_syncs() || self.job.offload)
     }
 
     /// Number of requests that are submitted together.
@@ -350,6 +371,13 @@ impl Process {
         match batching.complete_max {
             0 => usize::MAX,
             max => max.max(batching.complete_min) as usize,
+        }
+    }
+
+    /// Records a sync between requests that ended now. As in fio, the other syncs are not reported.
+    pub fn record_sync(&mut self, start_ns: u64, now_ns: u64) {
+        if now_ns >= self.measured_from_ns {
+            self.stats.sync.record(now_ns - start_ns);
         }
     }
 
@@ -463,9 +491,18 @@ pub(crate) enum AfterData {
     Commit,
 }
 
-/// A direct request in flight.
+/// What is in flight for a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DirectWork {
+    Request,
+    /// `fsync` or `fdatasync` of an engine that queues them.
+    Sync,
+}
+
+/// A direct request, or a sync, in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectIo {
+    pub work: DirectWork,
     pub process: u32,
     /// The submitter of the device: the process, one of its threads, or one of its priorities.
     pub submitter: u32,

@@ -3,7 +3,7 @@
 use hoistway_core::{Bio, Op};
 use hoistway_fio::Direction;
 
-use super::process::{AfterData, DirectIo, Stage};
+use super::process::{AfterData, DirectIo, DirectWork, Stage};
 use super::state::{Flow, Token, World};
 use crate::record::Observer;
 use crate::workload::recorded::ScriptedRequest;
@@ -51,8 +51,17 @@ impl<S: Observer> World<S> {
         let start_ns = if wait.outstanding_max == u32::MAX { due_ns } else { now_ns };
         let issued_ns = start_ns;
         let after = AfterData::Nothing;
-        let io =
-            DirectIo { process: task, submitter: task, unit, start_ns, issued_ns, pending: 1, after, failed: false };
+        let io = DirectIo {
+            work: DirectWork::Request,
+            process: task,
+            submitter: task,
+            unit,
+            start_ns,
+            issued_ns,
+            pending: 1,
+            after,
+            failed: false,
+        };
         let slot = self.direct.insert(io);
         process.in_flight += 1;
         process.stats.level.record_level(process.in_flight);

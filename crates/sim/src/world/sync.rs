@@ -2,9 +2,10 @@
 //! commit of the journal or a flush of the drive's cache (`journal.rs`).
 
 use hoistway_core::{Flags, Op};
-use hoistway_fio::WriteSync;
+use hoistway_fio::{Direction, WriteSync};
+use hoistway_workload::{FileSync, IoUnit};
 
-use super::process::{Stage, SyncReason};
+use super::process::{AfterData, DirectIo, DirectWork, Stage, SyncReason};
 use super::state::{Flow, World};
 use crate::record::Observer;
 
@@ -19,6 +20,44 @@ impl<S: Observer> World<S> {
         let files: Vec<u32> = self.processes[task as usize].files[open].iter().map(|open| open.file).collect();
         self.write_dirty(task, &files);
         Flow::On
+    }
+
+    /// Makes the sync that is due between requests.
+    pub(super) fn begin_due_sync(&mut self, task: u32, sync: FileSync) -> Flow {
+        let process = &self.processes[task as usize];
+        let file = process.files[sync.file].file;
+        // Pages of the file are those of other processes, as this one bypasses the cache.
+        let has_pages = self.cache.is_dirty(file) || self.cache.writeback_of(file) > 0;
+        if has_pages || !process.queues_syncs() {
+            return self.begin_sync(task, SyncReason::Due(sync));
+        }
+        self.queue_sync(task, sync, file);
+        Flow::On
+    }
+
+    /// Starts a sync that is in flight like a request.
+    fn queue_sync(&mut self, task: u32, sync: FileSync, file: u32) {
+        let unit = IoUnit::new(Direction::Write, sync.file, 0, 0);
+        let submitter = self.submitter_of(task, &unit);
+        let start_ns = self.now_ns;
+        let costs = self.host.costs;
+        let process = &mut self.processes[task as usize];
+        process.in_flight += 1;
+        process.debt_ns += process.call_ns(costs.system_call_ns) + costs.bio_ns;
+        let slot = self.direct.insert(DirectIo {
+            work: DirectWork::Sync,
+            process: task,
+            submitter,
+            unit,
+            start_ns,
+            issued_ns: start_ns + process.debt_ns,
+            pending: 1,
+            after: AfterData::Nothing,
+            failed: false,
+        });
+        if !self.commit_request(slot, submitter, file, sync.data_only) {
+            self.direct_bio_over(slot, false);
+        }
     }
 
     /// Submits writes for the dirty pages of some files on behalf of a task.
@@ -68,9 +107,9 @@ impl<S: Observer> World<S> {
         self.report_failed_writes(task);
         let process = &mut self.processes[task as usize];
         process.stage = process.sync_reason.then();
-        // As in fio, the other syncs are not reported.
-        if matches!(process.sync_reason, SyncReason::Due(_)) && self.now_ns >= process.measured_from_ns {
-            process.stats.sync.record(self.now_ns - process.sync_start_ns);
+        if matches!(process.sync_reason, SyncReason::Due(_)) {
+            process.generator.completed(true);
+            process.record_sync(process.sync_start_ns, self.now_ns);
         }
         Flow::On
     }
