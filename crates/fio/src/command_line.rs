@@ -1,8 +1,15 @@
 //! fio's own command line as a source of jobs: `--name=x --rw=randread ...`, and job files.
 //!
-//! The rules were observed by running fio 3.33: options before the first `--name` and behind
-//! `--name=global` are defaults of all jobs, those of job files included; each `--name` begins a
-//! job; the jobs of the command line come before those of job files.
+//! The rules were observed by running fio 3.33:
+//!
+//! - Options before the first `--name` and behind `--name=global` are defaults of all jobs, those
+//!   of job files included. Each `--name` begins a job. The jobs of the command line come before
+//!   those of job files.
+//! - An option begins with one dash or two. Its value follows `=` or is the next argument. A name
+//!   may be abbreviated if the abbreviation is unambiguous.
+//! - All arguments behind `--` are job files.
+
+mod names;
 
 use std::path::Path;
 
@@ -12,78 +19,10 @@ use crate::{
     known,
     source::{Entry, Position, Section},
 };
+use names::{FLAGS, REFUSED, WITHOUT_EFFECT};
 
 /// The name of the command line in diagnostics; the number of an argument is its line.
 pub const COMMAND_LINE: &str = "command line";
-
-/// Options of fio that are no options of jobs and change nothing in a simulation, and whether they
-/// have a value.
-const WITHOUT_EFFECT: &[(&str, bool)] = &[
-    ("output", true),
-    ("output-format", true),
-    ("minimal", false),
-    ("append-terse", false),
-    ("terse-version", true),
-    ("bandwidth-log", false),
-    ("eta", true),
-    ("eta-interval", true),
-    ("eta-newline", true),
-    ("status-interval", true),
-    ("readonly", false),
-    ("alloc-size", true),
-    ("warnings-fatal", false),
-    ("max-jobs", true),
-    ("debug", true),
-    ("idle-prof", true),
-    ("aux-path", true),
-];
-
-/// Options of fio with which it does something else than to run jobs here.
-const REFUSED: &[&str] = &[
-    "client",
-    "cmdhelp",
-    "cpuclock-test",
-    "crctest",
-    "daemonize",
-    "enghelp",
-    "help",
-    "inflate-log",
-    "merge-blktrace-only",
-    "parse-only",
-    "remote-config",
-    "server",
-    "showcmd",
-    "trigger",
-    "trigger-file",
-    "trigger-remote",
-    "trigger-timeout",
-    "version",
-];
-
-/// Options of jobs that fio takes without a value.
-const FLAGS: &[&str] = &[
-    "disable_bw_measurement",
-    "disable_clat",
-    "disable_lat",
-    "disable_slat",
-    "exitall",
-    "exitall_on_error",
-    "fixedbufs",
-    "group_reporting",
-    "gtod_reduce",
-    "hipri",
-    "new_group",
-    "norandommap",
-    "refill_buffers",
-    "registerfiles",
-    "sqthread_poll",
-    "stonewall",
-    "thread",
-    "time_based",
-    "verify_only",
-    "wait_for_previous",
-    "zero_buffers",
-];
 
 /// The jobs of fio's command line.
 #[derive(Clone, Debug)]
@@ -113,14 +52,30 @@ pub enum CommandLineError {
         /// The number of the argument, from 1.
         number: u32,
     },
-    /// The argument has one dash.
-    #[error("argument {number}: `{argument}` is no option of fio and no job file: write options as in --rw=read")]
-    OneDash {
+    /// The argument is a letter behind a dash, or has no name.
+    #[error(
+        "argument {number}: `{argument}` is no option that is known here and no job file: write the name of an \
+         option, as in --rw=read"
+    )]
+    NoName {
         /// The argument.
         argument: String,
         /// The number of the argument, from 1.
         number: u32,
     },
+    /// The abbreviation stands for several options.
+    #[error("argument {number}: `{argument}` is ambiguous: it may be {}", listed(possible))]
+    Ambiguous {
+        /// The argument.
+        argument: String,
+        /// The names of the options.
+        possible: Vec<&'static str>,
+        /// The number of the argument, from 1.
+        number: u32,
+    },
+    /// There are no arguments.
+    #[error("there are no arguments of fio: write its options, as in --name=x --rw=randread --size=1g, or a job file")]
+    Nothing,
     /// There are several job files.
     #[error("argument {number}: `{file}` is a second job file; take one, or join them")]
     SecondFile {
@@ -140,17 +95,39 @@ pub enum CommandLineError {
     Load(#[from] LoadError),
 }
 
-/// Reads fio's command line without the word `fio`.
+fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns fio's arguments without the program, if the first one is `fio` or a path to it.
+pub fn without_program(arguments: &[String]) -> &[String] {
+    match arguments {
+        [program, others @ ..] if program == "fio" || program.ends_with("/fio") => others,
+        _ => arguments,
+    }
+}
+
+/// Reads fio's command line, with the word `fio` at its beginning or without.
 ///
 /// # Errors
 /// [`CommandLineError`]; faults of options and values are returned by [`JobSource::jobs`].
 pub fn command_line(arguments: &[String]) -> Result<CommandLine, CommandLineError> {
+    let arguments = without_program(arguments);
+    if arguments.is_empty() {
+        return Err(CommandLineError::Nothing);
+    }
     let mut reader = Reader::default();
     let mut at = 0;
     while at < arguments.len() {
         at += reader.argument(&arguments[at..], at as u32 + 1)?;
     }
     reader.finish()
+}
+
+/// Returns true for two dashes, and for one before a letter: `-5` is a value.
+fn is_option(argument: &str) -> bool {
+    let name = argument.strip_prefix('-').unwrap_or_default();
+    name.starts_with(|first: char| first == '-' || first.is_ascii_alphabetic())
 }
 
 #[derive(Default)]
@@ -160,6 +137,8 @@ struct Reader {
     /// True while options belong to all jobs: before the first job, and behind `--name=global`.
     sets_jobs: bool,
     file: Option<JobSource>,
+    /// True behind `--`.
+    options_ended: bool,
     wanted: Vec<String>,
     without_effect: Vec<String>,
 }
@@ -168,25 +147,37 @@ impl Reader {
     /// Reads the first of these arguments, and its value. Returns how many arguments that were.
     fn argument(&mut self, arguments: &[String], number: u32) -> Result<usize, CommandLineError> {
         let argument = arguments[0].as_str();
-        let Some(text) = argument.strip_prefix("--") else {
-            if argument.starts_with('-') {
-                return Err(CommandLineError::OneDash { argument: argument.to_owned(), number });
-            }
+        if argument == "--" && !self.options_ended {
+            self.options_ended = true;
+            return Ok(1);
+        }
+        if self.options_ended || !argument.starts_with('-') {
             if self.file.is_some() {
                 return Err(CommandLineError::SecondFile { file: argument.to_owned(), number });
             }
             self.file = Some(JobSource::load(Path::new(argument))?);
             return Ok(1);
-        };
-        let (name, written) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        }
+        let two_dashed = argument.strip_prefix("--");
+        let text = two_dashed.unwrap_or(&argument[1..]);
+        let (written_name, written) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        // fio has letters for some of its options: `-h`.
+        if written_name.is_empty() || two_dashed.is_none() && text.len() == 1 {
+            return Err(CommandLineError::NoName { argument: argument.to_owned(), number });
+        }
+        let name = names::complete(written_name).map_err(|possible| CommandLineError::Ambiguous {
+            argument: argument.to_owned(),
+            possible,
+            number,
+        })?;
         if REFUSED.contains(&name) {
             return Err(CommandLineError::Refused { option: name.to_owned(), number });
         }
         let ignored = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name);
         let has_value = ignored.map_or(!FLAGS.contains(&name), |(_, has_value)| *has_value);
-        // The value may be the next argument.
+        // The value may be the next argument. fio would take an option for the value.
         let next = arguments.get(1).filter(|_| written.is_none() && has_value).map(String::as_str);
-        let value = written.or(next.filter(|next| !next.starts_with("--")));
+        let value = written.or(next.filter(|next| !is_option(next)));
         let count = if written.is_none() && value.is_some() { 2 } else { 1 };
         if ignored.is_some() {
             if !self.without_effect.iter().any(|known| known == name) {
@@ -214,7 +205,7 @@ impl Reader {
     fn option(&mut self, name: &str, value: Option<&str>, position: Position) {
         let value_position = position.clone();
         let value = value.map(|value| value.trim().to_owned());
-        // fio takes dashes for underlines.
+        // Dashes may stand for underlines, which fio refuses.
         let underlined = name.replace('-', "_");
         let known = known::find(name).or_else(|| known::find(&underlined));
         let name = known.map_or_else(|| name.to_owned(), |known| known.name.to_owned());
@@ -276,6 +267,34 @@ mod tests {
     }
 
     #[test]
+    fn options_have_one_dash_or_two_and_may_be_abbreviated() {
+        assert_eq!(jobs(&["-name=x", "-rw=write", "-size=1m"]), ["x write 1m"]);
+        assert_eq!(jobs(&["-name", "x", "-thread", "-rw", "write", "-size", "1m"]), ["x write 1m"]);
+        assert_eq!(jobs(&["--nam=x", "-readw=write", "--norandom", "--siz", "1m"]), ["x write 1m"]);
+        // A value may have a dash, and an option is none.
+        assert_eq!(jobs(&["--name=x", "--nice", "-5", "--size=1m"]), ["x read 1m"]);
+        let message = |arguments: &[&str]| read(arguments).expect_err("refused").to_string();
+        assert!(message(&["-name", "-rw=read"]).starts_with("argument 1: `--name` needs a value"));
+        let ambiguous = message(&["--name=x", "-et=never"]);
+        assert_eq!(ambiguous, "argument 2: `-et=never` is ambiguous: it may be --eta, --eta-interval, --eta-newline");
+    }
+
+    #[test]
+    fn the_program_may_be_the_first_argument() {
+        for program in ["fio", "/usr/bin/fio", "./fio"] {
+            assert_eq!(jobs(&[program, "--name=x", "--size=1m"]), ["x read 1m"]);
+            assert!(matches!(read(&[program]), Err(CommandLineError::Nothing)));
+        }
+        assert!(read(&[]).expect_err("no arguments").to_string().contains("--name=x --rw=randread"));
+    }
+
+    #[test]
+    fn arguments_behind_two_dashes_are_job_files() {
+        let error = read(&["--name=x", "--", "-size=1m"]).expect_err("no such file").to_string();
+        assert!(error.contains("-size=1m"), "{error}");
+    }
+
+    #[test]
     fn jobs_of_the_command_line_come_before_those_of_the_file_which_may_be_selected() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("f.fio");
@@ -292,7 +311,9 @@ mod tests {
         let message = |arguments: &[&str]| read(arguments).expect_err("refused").to_string();
         assert!(message(&["--client=host"]).starts_with("argument 1: `--client` is an option of fio"));
         assert!(message(&["--size=1m", "--name"]).starts_with("argument 2: `--name` needs a value"));
-        assert!(message(&["-x"]).starts_with("argument 1: `-x` is no option of fio"));
+        for letter in ["-x", "-", "--=x"] {
+            assert!(message(&[letter]).starts_with(&format!("argument 1: `{letter}` is no option")), "{letter}");
+        }
         let ignored =
             read(&["--eta=never", "--output-format", "json", "--name=a", "--size=4k"]).expect("a command line");
         assert_eq!(ignored.without_effect, ["eta", "output-format"]);

@@ -62,7 +62,7 @@ mod write_sync;
 mod zone;
 
 pub use advice::FadviseHint;
-pub use command_line::{COMMAND_LINE, CommandLine, CommandLineError, command_line};
+pub use command_line::{COMMAND_LINE, CommandLine, CommandLineError, command_line, without_program};
 pub use command_priority::{CommandPriority, SizePriority};
 pub use diagnostic::{Diagnostic, Diagnostics, LoadError};
 pub use direction::{Direction, Directions, Rw};
