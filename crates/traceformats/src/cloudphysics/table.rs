@@ -3,7 +3,9 @@
 
 use super::operation;
 use crate::event::{DeviceId, Rwbs};
-use crate::text::{Fields, LineError, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, Units, number, shown};
+use crate::text::{
+    Fields, LineError, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, Units, decimal_ns, number, shown,
+};
 
 /// The columns that are read, with their usual titles in lower case.
 const TITLES: [(Column, &[&str]); 5] = [
@@ -42,6 +44,12 @@ enum Column {
 
 /// Largest plausible rate of a virtual disk of these traces, in requests a second.
 const RATE_MAX: u64 = 200_000;
+/// Rate above which times in us may also be times in s.
+const RATE_USUAL: u64 = 10_000;
+/// Number of requests that cannot have begun in the same us.
+const AT_ONCE_MAX: u64 = 10;
+/// Largest plausible mean time between requests, in s.
+const PAUSE_MAX_S: u64 = 100;
 
 /// Base of the numbers of SCSI commands without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,25 +132,46 @@ fn fields_of<'a>(head: &'a [u8], columns: &[Column], wanted: Column) -> impl Ite
     lines_of_records(head.get(..end).unwrap_or_default()).filter_map(move |line| Fields::split(line, b',').nth(index))
 }
 
-/// Returns the unit of the times: the specified one, us, or s if the rate in us is impossible.
+/// Returns the unit of the times: the specified one, us, or s if the times have a fraction or the
+/// rate in us is impossible. The remark states a choice that the times do not prove.
 fn time_unit(head: &[u8], columns: &[Column], specified: Option<TimeUnit>) -> (TimeUnit, Option<String>) {
     if let Some(unit) = specified {
         return (unit, None);
     }
-    let times: Vec<u64> = fields_of(head, columns, Column::Time).filter_map(|field| number(field, "").ok()).collect();
-    let least = times.iter().copied().min().unwrap_or(0);
-    let span = times.iter().copied().max().unwrap_or(0) - least;
-    // At RATE_MAX, this number of requests takes at least as many us.
-    let least_us = times.len() as u64 * 1_000_000 / RATE_MAX;
-    if span == 0 || span >= least_us {
+    // The title proves the unit.
+    let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let titles = lines.find(|line| !line.is_empty()).unwrap_or_default();
+    if Fields::split(titles, b',').any(|title| plain(title).ends_with("_us")) {
         return (TimeUnit::Microsecond, None);
     }
-    let remark = format!(
-        "assuming times in s: in us, the first {} requests would take {span} us, more than {RATE_MAX} a second; \
-         --time-unit overrides this",
-        times.len()
-    );
-    (TimeUnit::Second, Some(remark))
+    // Whole units.
+    let times: Vec<u64> =
+        fields_of(head, columns, Column::Time).filter_map(|field| decimal_ns(field, 1000, "").ok()).collect();
+    let has_fraction = fields_of(head, columns, Column::Time).any(|field| field.contains(&b'.'));
+    let (requests, least) = (times.len() as u64, times.iter().copied().min().unwrap_or(0));
+    let span = times.iter().copied().max().unwrap_or(0) - least;
+    let remark = |unit: TimeUnit, reason: String| {
+        (unit, Some(format!("assuming times in {}: {reason}; --time-unit overrides this", unit.name())))
+    };
+    let in_us = format!("in us, the first {requests} requests would take {span} us");
+    if has_fraction && span <= requests.saturating_mul(PAUSE_MAX_S) {
+        return remark(TimeUnit::Second, "they have a fraction".to_owned());
+    }
+    if has_fraction {
+        return remark(TimeUnit::Microsecond, format!("in s, the first {requests} requests would take {span} s"));
+    }
+    match (requests, span) {
+        (0, _) => (TimeUnit::Microsecond, None),
+        (..AT_ONCE_MAX, 0) => remark(TimeUnit::Microsecond, "all of the few that were read are equal".to_owned()),
+        // At RATE_MAX, this number of requests takes at least as many us.
+        _ if span < requests.saturating_mul(1_000_000) / RATE_MAX => {
+            remark(TimeUnit::Second, format!("{in_us}, more than {RATE_MAX} a second"))
+        }
+        _ if span < requests.saturating_mul(1_000_000) / RATE_USUAL => {
+            remark(TimeUnit::Microsecond, format!("the first {requests} requests take {span} us"))
+        }
+        _ => (TimeUnit::Microsecond, None),
+    }
 }
 
 /// Returns the lines of a text that are neither empty nor comments.
@@ -170,11 +199,12 @@ fn titled_columns(line: &[u8]) -> Result<Vec<Column>, String> {
     ))
 }
 
-/// Returns true for a line of four or more numbers, decimal or hexadecimal.
+/// Returns true for a line of four or more numbers, decimal with a fraction or without, or
+/// hexadecimal.
 pub fn is_untitled(line: &[u8]) -> bool {
     let is_number = |field: &[u8]| {
         let digits = field.strip_prefix(b"0x").unwrap_or(field);
-        !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit)
+        !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit) || decimal_ns(field, 1000, "").is_ok()
     };
     Fields::split(line, b',').all(is_number) && Fields::split(line, b',').nth(3).is_some()
 }
@@ -196,7 +226,8 @@ fn order_of(line: &[u8]) -> Option<&'static [Column]> {
             versions.contains(&version.into())
         }),
         Column::Length => number::<u32>(field, "").is_ok_and(|bytes| bytes > 0 && bytes.is_multiple_of(512)),
-        Column::Time | Column::Block | Column::Response | Column::Other => number::<u64>(field, "").is_ok(),
+        Column::Time | Column::Response => decimal_ns(field, 1000, "").is_ok(),
+        Column::Block | Column::Other => number::<u64>(field, "").is_ok(),
     };
     let is_record = |(columns, versions): &&(&[Column], &[u32])| {
         columns.len() == fields.len()
@@ -213,9 +244,14 @@ pub fn is_titles(line: &[u8]) -> bool {
         && Fields::split(line, b',').any(|title| [&b"lbn"[..], b"lba", b"obj_id"].contains(&title))
 }
 
+/// Returns a title without quotes, in lower case.
+fn plain(title: &[u8]) -> String {
+    String::from_utf8_lossy(title).trim_matches('"').to_ascii_lowercase()
+}
+
 fn columns_of(line: &[u8]) -> Vec<Column> {
     let column = |title: &[u8]| {
-        let title = String::from_utf8_lossy(title).trim_matches('"').to_ascii_lowercase();
+        let title = plain(title);
         let known = TITLES.iter().find(|(_, titles)| titles.contains(&title.as_str()));
         known.map_or(Column::Other, |(column, _)| *column)
     };
@@ -330,5 +366,51 @@ mod tests {
             let remark = remark.unwrap();
             assert!(remark.contains("hexadecimal SCSI commands") && remark.contains("assuming times in s"), "{remark}");
         }
+    }
+
+    /// The time of the last of some records, in ns, and the remark on the table.
+    fn last_time(times: impl Iterator<Item = String>, titles: &str) -> (u64, Option<String>) {
+        let line = |(at, time): (usize, String)| format!("1,{time},28,4096,{}\n", 8 * at);
+        let text: String = std::iter::once(titles.to_owned()).chain(times.enumerate().map(line)).collect();
+        let (table, remark) = Table::new(text.as_bytes(), None, 512).unwrap();
+        (read(table, &text).events().last().unwrap().time_ns, remark)
+    }
+
+    #[test]
+    fn times_with_a_fraction_are_seconds() {
+        for titles in ["", "version,time,op,size,lbn\n"] {
+            let times = (0..50).map(|at| format!("{}.{}", 100 + at, at % 10));
+            let (time_ns, remark) = last_time(times, titles);
+            assert_eq!(time_ns, 149_900_000_000);
+            let remark = remark.unwrap();
+            assert!(remark.contains("assuming times in s: they have a fraction; --time-unit"), "{remark}");
+        }
+        // In s, the mean pause would be 1000 s.
+        let (time_ns, remark) = last_time((0..50).map(|at| format!("{}.5", 1000 * at)), "version,time,op,size,lbn\n");
+        assert_eq!(time_ns, 49_000_500);
+        assert!(remark.unwrap().contains("assuming times in us: in s, the first 50 requests would take 49000 s"));
+    }
+
+    #[test]
+    fn many_equal_times_are_seconds_and_few_are_us_with_a_remark() {
+        let titles = "version,time,op,size,lbn\n";
+        let (time_ns, remark) = last_time((0..3000).map(|_| "100".to_owned()), titles);
+        assert_eq!(time_ns, 100_000_000_000);
+        let remark = remark.unwrap();
+        assert!(remark.contains("in us, the first 3000 requests would take 0 us, more than 200000"), "{remark}");
+        let (time_ns, remark) = last_time((0..9).map(|_| "100".to_owned()), titles);
+        assert_eq!(time_ns, 100_000);
+        let remark = remark.unwrap();
+        assert!(remark.contains("assuming times in us") && remark.contains("--time-unit"), "{remark}");
+    }
+
+    #[test]
+    fn the_remark_on_us_depends_on_the_rate_and_the_title() {
+        let remark = |step: usize, titles: &str| last_time((0..50).map(|at| (at * step).to_string()), titles).1;
+        let assumed = |remark: Option<String>| remark.is_some_and(|remark| remark.contains("assuming times in us"));
+        // 100,000 and 5,000 requests a second.
+        assert!(assumed(remark(10, "version,time,op,size,lbn\n")));
+        assert!(!assumed(remark(200, "version,time,op,size,lbn\n")));
+        assert!(!assumed(remark(10, "version,time_us,op,size,lbn\n")));
     }
 }
