@@ -9,6 +9,7 @@ use crate::{
     job::{BlockSize, Job, Size},
     source::{Entry, Position, Section},
     unmodelled::UNMODELLED,
+    values::count_u32,
     zone::ZoneMode,
 };
 
@@ -20,6 +21,7 @@ pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut
     let check = Check { job, section, entries };
     faults.extend(
         [
+            check.nrfiles(),
             check.size(),
             check.thinktime_spin(),
             check.rates(),
@@ -253,6 +255,17 @@ impl Check<'_> {
         let kind = UNMODELLED.iter().find(|kind| (kind.has)(self.job))?;
         let message = format!("job `{}` is not simulated: {}", self.job.name, kind.jobs.replace('`', ""));
         Some(self.position(kind.options).fault(message, Some(kind.help.into())))
+    }
+
+    /// Checks that there are files. fio 3.33 moves no bytes with `nrfiles=0`, unless files are
+    /// named.
+    fn nrfiles(&self) -> Option<Diagnostic> {
+        let entry = self.entries.iter().rev().find(|entry| canonical(entry) == Some("nrfiles"))?;
+        let count = count_u32(entry.value.as_deref()?, self.job.kb_base, 0).ok()?;
+        (count == 0 && self.job.filename.is_empty()).then(|| {
+            let message = "nrfiles: a job without files makes no requests".to_owned();
+            entry.value_position.fault(message, Some("use 1 or more, or leave the job out".to_owned()))
+        })
     }
 
     /// Checks that a search for a queue depth has a time for each depth.

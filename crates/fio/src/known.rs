@@ -117,7 +117,7 @@ pub static OPTIONS: &[KnownOption] = &[
     yes("Files and amounts of data", "filename", &[], "names separated by colons", "made from `filename_format`", "The files or devices. Names of a section are added to those of the sections above."),
     yes("Files and amounts of data", "filename_format", &[], "text", "`$jobname.$jobnum.$filenum`", "The pattern of the names of files without `filename`."),
     yes("Files and amounts of data", "directory", &[], "names separated by colons", "none", "The directories of the files; clones take turns."),
-    yes("Files and amounts of data", "nrfiles", &["nr_files"], "a number", "`1`", "The number of files of each clone."),
+    yes("Files and amounts of data", "nrfiles", &["nr_files"], "a number", "`1`", "The number of files of each clone, at least 1 unless files are named."),
     yes("Files and amounts of data", "openfiles", &[], "a number", "all", "The most files that are open at a time."),
     yes("Files and amounts of data", "file_service_type", &[], "`roundrobin`, `random`, `sequential`, `zipf`, `pareto`, `normal`, each with `:NUMBER`", "`roundrobin:1`", "The choice of the next file, and after how many requests it is chosen."),
     yes("Files and amounts of data", "number_ios", &[], "a number", "no limit", "The requests after which the job ends, times `loops`."),

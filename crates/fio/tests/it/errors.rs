@@ -26,6 +26,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ("filesize=4k-", "filesize: the value is empty", ""),
     ("offset=101%", "offset: 101 is more than 100 percent", ""),
     ("numjobs=0", "numjobs: 0 is out of range", "at least 1"),
+    ("nrfiles=0", "nrfiles: a job without files makes no requests", "use 1 or more"),
     ("iodepth=0", "iodepth: 0 is out of range", "at least 1"),
     ("numjobs=5000000000", "numjobs: 5000000000 is out of range", "at most 4294967295"),
     ("kb_base=1023", "kb_base: `1023` is not known", "one of 1000, 1024"),
