@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hoistway_fio::{Job, JobFile, WriteSync};
+use hoistway_fio::{Direction, Job, JobFile, WriteSync};
 
 use crate::BenchError;
 
@@ -171,6 +171,11 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Tim
     let name = if job.numjobs == 1 { job.name.clone() } else { format!("{}-{}", job.name, clone + 1) };
     let priority = job.prio.or(job.prioclass).map(|_| (job.prioclass.unwrap_or(2), job.prio.unwrap_or(4)));
     Ok(Process { name, id: String::new(), offset_bytes, size_bytes, priority, depth: job.iodepth.max(1), options })
+}
+
+/// Returns true if the job writes, and syncs between its requests.
+pub fn syncs(job: &Job) -> bool {
+    job.directions().any(|direction| direction == Direction::Write) && writes_between_syncs(job).is_some()
 }
 
 /// Writes after which a job syncs; `None` if it does not. A client of a server has one command for

@@ -69,7 +69,7 @@ fn print(report: &EmulationReport, out: &mut Out) -> Result<()> {
             format!("{:.2}", row.predicted_bytes_per_s / 1e6),
             format!("{:.2}", row.measured_bytes_per_s / 1e6),
             format!("{:+.1} %", row.throughput_percent()),
-            if row.agrees() { "agrees" } else { "differs" }.to_owned(),
+            if row.agrees(report.tolerance_percent) { "agrees" } else { "differs" }.to_owned(),
         ]);
     }
     out.line(format_args!("{} in real time, and simulated: {} s under each elevator", report.drive, report.seconds))?;
@@ -79,7 +79,9 @@ fn print(report: &EmulationReport, out: &mut Out) -> Result<()> {
     out.table(&mut table)?;
     out.line("")?;
     let tolerance = report.tolerance_percent;
-    Ok(out.line(format_args!("Throughput and the share of every process must agree within {tolerance} %."))?)
+    let reason = if report.syncs { "because a job syncs" } else { "because no job syncs" };
+    out.line(format_args!("Throughput and the share of every process must agree within {tolerance} %, {reason}."))?;
+    Ok(())
 }
 
 /// The least and the greatest of times, in us.
