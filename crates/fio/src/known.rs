@@ -150,7 +150,7 @@ pub static OPTIONS: &[KnownOption] = &[
     yes("Submission and the page cache", "fadvise_hint", &[], "`0`, `1`, `sequential`, `random`", "`1`", "The advice on the access pattern to the kernel: none, that of `rw`, or a given one."),
     yes("Submission and the page cache", "sync", &[], "`none`, `0`, `sync`, `1`, `dsync`", "`none`", "Writes are synchronous (O_SYNC, O_DSYNC)."),
     yes("Submission and the page cache", "writefua", &[], "`0`, `1`", "`0`", "Writes are forced to the medium."),
-    yes("Submission and the page cache", "fsync", &[], "a number", "`0`", "An fsync before a request if the number of writes so far is a multiple of this and the request before was no sync; 0 is none. So reads between writes are synced, too, and the last write is not. The sync goes to the file whose turn it is."),
+    yes("Submission and the page cache", "fsync", &[], "a number", "`0`", "An fsync before a request if the number of writes so far is a multiple of this and what completed last was no sync; 0 is none. So reads between writes are synced, too, and the last write is not. The sync goes to the file whose turn it is. With direct requests, `io_uring` and `posixaio` have syncs in flight beside requests, and queue further ones until the first completes; `libaio` waits for each sync while requests are in flight."),
     yes("Submission and the page cache", "fdatasync", &[], "a number", "`0`", "As `fsync`, with fdatasync."),
     yes("Submission and the page cache", "end_fsync", &[], "`0`, `1`", "`0`", "The job ends with an fsync."),
     yes("Submission and the page cache", "fsync_on_close", &[], "`0`, `1`", "`0`", "An fsync when a file is closed, which is at the end of the job."),
