@@ -125,7 +125,7 @@ pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, times: Times) -> Result<Rewr
             }
             let _ = write!(
                 rewritten.simulated,
-                "[{0}]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\ncgroup={0}\noffset={1}\nsize={2}\n{3}",
+                "[{0}]\nfilename=/dev/sda\ndirect=1\nioengine=io_uring\ncgroup={0}\noffset={1}\nsize={2}\n{3}",
                 process.id, process.offset_bytes, process.size_bytes, process.options
             );
             if let Some((class, level)) = process.priority {
@@ -258,6 +258,7 @@ mod tests {
                 rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect("the jobs can be rewritten");
             let simulated = &parse(&rewritten.simulated).jobs[0];
             assert_eq!((simulated.fsync, simulated.fdatasync, simulated.sync), (fsync, 0, WriteSync::None), "{option}");
+            assert!(simulated.ioengine.queues_syncs(), "fio's nbd engine has syncs in flight");
             assert_eq!(rewritten.processes[0].section("u").contains("\nfsync="), fsync > 0, "{option}");
         }
     }
