@@ -26,6 +26,7 @@
 //! | the number of points that a page draws | `reduce.rs` |
 //! | the frame, the style and the theme of all pages | `templates/frame.html`, `tokens.css`, `legends.css`, `page.css`, `theme.js` |
 //! | the bars of the answer, tables, facts | `answer.rs`; `templates/parts.html` |
+//! | JSON in pages | `embedded.rs` |
 //! | colours | `palette.rs` |
 //! | the tables of the trace page | `trace/data.rs`, their packing in `trace/pack.rs` and `trace/chunk.rs` |
 //! | where single requests are stored | `trace/detail.rs` |
@@ -45,6 +46,7 @@ mod bars;
 mod charts;
 mod data;
 mod distribution;
+mod embedded;
 mod figures;
 mod footprint;
 mod format;

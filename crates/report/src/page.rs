@@ -9,6 +9,7 @@ use crate::ReportError;
 use crate::answer::answer;
 use crate::charts::{Chart, Common, Legend, legends, sections};
 use crate::data::{ComparePage, Fact, GroupRow, JobResult, JobRow};
+use crate::embedded::{data_json, shown_json};
 use crate::format::rate;
 use crate::reduce::{Reduction, reduce};
 use crate::table::{first_picks, table};
@@ -61,8 +62,8 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
         sections => serialised(&sections),
         legends => serialised(&legends),
         script => Value::from_safe_string(SCRIPT.to_owned()),
-        data => Value::from_safe_string(script_json(&embedded)?),
-        charts => Value::from_safe_string(script_json(&payload)?),
+        data => Value::from_safe_string(data_json(&embedded)?),
+        charts => Value::from_safe_string(shown_json(&payload)?),
         library => Value::from_safe_string(charts_script()),
     };
     Ok(render(TEMPLATE, content)?)
@@ -151,12 +152,6 @@ pub(crate) fn serialised<T: Serialize>(value: &T) -> Value {
     Value::from(Serde(value))
 }
 
-/// JSON for a script element. `<` in strings is escaped, so that neither `</script>` nor `<!--`
-/// occurs; JSON has no `<` outside of strings.
-pub(crate) fn script_json<T: Serialize>(value: &T) -> Result<String, ReportError> {
-    Ok(serde_json::to_string(value)?.replace('<', "\\u003c"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +208,27 @@ mod tests {
         assert_eq!(charts["figures"].as_array().map(Vec::len), Some(5), "one chart of each section");
         let range = |name: &str| -> [f64; 2] { serde_json::from_value(charts["common"][name].clone()).unwrap() };
         // The run takes 5 s, and its sectors are 8 and 16.
+    #[test]
+    fn no_text_has_unprintable_characters() {
+        use hoistway_units::printable::is_printable;
+        let evil = "e\u{1b}[31mvil\u{9b}x\u{202e}";
+        let mut page = page(1);
+        let fact = Fact { label: evil.into(), value: evil.into() };
+        (page.title, page.subtitle, page.verdict) = (evil.into(), evil.into(), evil.into());
+        (page.notes, page.facts, page.processes) = (vec![evil.into()], vec![fact], vec![evil.into()]);
+        page.elevators[0].name = evil.into();
+        page.jobs = vec![JobRow { name: evil.into(), processes: 1, results: vec![JobResult::default()] }];
+        let html = compare_page(&page).unwrap();
+        let odd = html.chars().find(|letter| !is_printable(*letter) && !matches!(letter, '\n' | '\t'));
+        assert_eq!(odd, None);
+        assert!(html.contains("<title>e\\x1b[31mvil\\u{9b}x\\u{202e}"), "{}", &html[..2000]);
+        let charts: serde_json::Value = serde_json::from_str(embedded(&html, "hoistway-charts")).unwrap();
+        let shown = charts.to_string();
+        assert!(shown.contains("vil\\\\u{9b}x") && shown.chars().all(is_printable), "{shown}");
+        let read: ComparePage = serde_json::from_str(embedded(&html, "hoistway-data")).unwrap();
+        assert_eq!(read, page);
+    }
+
         assert!(range("time")[0] < 0.0 && range("time")[1] > 5.0, "{:?}", range("time"));
         assert!(range("sectors")[0] < 8.0 && range("sectors")[1] > 16.0, "{:?}", range("sectors"));
     }

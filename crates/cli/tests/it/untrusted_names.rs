@@ -1,6 +1,6 @@
 //! Names of unknown origin through every command: processes of traces, sections of job files,
-//! files, exports, texts of configurations, arguments. None reaches the output with a control
-//! character.
+//! files, exports, texts of configurations, arguments. None reaches the output or a written file
+//! with a control character.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -26,7 +26,8 @@ const PROCESS: &[u8; 15] = b"ev\x1b]\x07\nFORGE\xc2\x9b\xff\x7f";
 const PLACEHOLDER: &[u8; 15] = b"ABCDEFGHIJKLMNO";
 
 /// The runs of each command. `{...}` are files that [`Setting`] creates, `NAME` is the hostile
-/// name. The pages of `hoistway man` are the list of all commands.
+/// name; `{page}` and `{new}` are written by the run. The pages of `hoistway man` are the list of
+/// all commands.
 const RUNS: &[(&str, &[&[&str]])] = &[
     (
         "advise",
@@ -34,6 +35,7 @@ const RUNS: &[(&str, &[&[&str]])] = &[
             &["advise", "NAME"],
             &["advise", "--drive", "ssd-nvme-tlc", "--job", "{bad job}"],
             &["advise", "--root", "{root}", "sda"],
+            &["advise", "--drive", "ssd-nvme-tlc", "--job", "{job}", "--report", "{page}"],
         ],
     ),
     ("arena", &[&["arena", "--drives", "NAME", "-o", "{new}"]]),
@@ -47,6 +49,8 @@ const RUNS: &[(&str, &[&[&str]])] = &[
         &[
             &["compare", "{job}"],
             &["compare", "{job}", "--json"],
+            &["compare", "{job}", "--report", "{page}"],
+            &["compare", "{job}", "--seeds", "2", "--report", "{page}"],
             &["compare", "{bad job}"],
             &["compare", "{job}", "--drive", "{bad drive}"],
         ],
@@ -75,7 +79,15 @@ const RUNS: &[(&str, &[&[&str]])] = &[
     ("ionice", &[&["ionice", "--explain", "{process}"], &["ionice", "-c", "NAME", "true"], &["ionice", "NAME"]]),
     ("man", &[&["man", "{new}"]]),
     ("mount", &[&["mount", "--check-config", "{bad configuration}"], &["mount", "NAME", "NAME"]]),
-    ("order", &[&["order", "--explain", "{tree}"], &["order", "--json", "{tree}"], &["order", "NAME"]]),
+    (
+        "order",
+        &[
+            &["order", "--explain", "{tree}"],
+            &["order", "--explain", "{tree}", "--report", "{page}"],
+            &["order", "--json", "{tree}"],
+            &["order", "NAME"],
+        ],
+    ),
     ("reproduce", &[&["reproduce", "NAME"]]),
     ("serve", &[&["serve", "--config", "{bad configuration}"], &["serve", "--export", "a=NAME"]]),
     ("sweep", &[&["sweep", "{bad configuration}", "-o", "{new}"]]),
@@ -88,6 +100,7 @@ const RUNS: &[(&str, &[&[&str]])] = &[
             &["trace", "convert", "{trace}", "--as", "blkparse"],
             &["trace", "convert", "{trace}", "--as", "csv"],
             &["trace", "convert", "{trace}", "--as", "perfetto"],
+            &["trace", "convert", "{trace}", "--as", "perfetto", "-o", "{page}"],
         ],
     ),
     (
@@ -118,7 +131,14 @@ const RUNS: &[(&str, &[&[&str]])] = &[
         &[&["trace", "reorder", "{trace}", "--by", "sector"], &["trace", "reorder", "NAME", "--by", "sector"]],
     ),
     ("trace-replay", &[&["trace", "replay", "{trace}", "--on", "NAME"]]),
-    ("trace-view", &[&["trace", "view", "{trace}", "-o", "{new}"], &["trace", "view", "NAME"]]),
+    (
+        "trace-view",
+        &[
+            &["trace", "view", "{trace}", "-o", "{page}"],
+            &["trace", "view", "{biosnoop}", "-o", "{page}"],
+            &["trace", "view", "NAME"],
+        ],
+    ),
     (
         "trace-whatif",
         &[
@@ -147,6 +167,9 @@ impl Setting {
         std::fs::write(folder.path(NAME).join(NAME), "x").expect("a file");
         let trace = recording(&folder);
         folder.file(&format!("{NAME}.blktrace"), trace);
+        let line = |at: u32| format!("{at}.000004 {LINE} 1950 sda W {} 4096 0.74\n", 8 * at);
+        let titles = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n".to_owned();
+        folder.file(&format!("{NAME}.biosnoop"), titles + &(0..40).map(line).collect::<String>());
         // The name of a process is the name of its program, cut off.
         let program = folder.path(&format!("{NAME}.program"));
         std::fs::copy("/bin/sleep", &program).expect("a program");
@@ -170,12 +193,20 @@ impl Setting {
             "{bad drive}" | "{bad configuration}" => self.folder.name(&format!("{NAME}.toml")),
             "{tree}" => self.folder.name(NAME),
             "{trace}" => self.folder.name(&format!("{NAME}.blktrace")),
+            "{biosnoop}" => self.folder.name(&format!("{NAME}.biosnoop")),
             "{process}" => self.process.id().to_string(),
             "{root}" => self.root.root().display().to_string(),
             "{new}" => self.folder.name(&format!("{} {NAME}", self.runs)),
+            "{page}" => self.folder.name(&format!("{} {NAME}.html", self.runs)),
             word => word.replace("NAME", NAME),
         };
         words.iter().map(argument).collect()
+    }
+
+    /// The text of the page of the last run; `None` if it was to write none.
+    fn page(&self, words: &[&str]) -> Option<String> {
+        let path = self.folder.path(&format!("{} {NAME}.html", self.runs));
+        words.contains(&"{page}").then(|| std::fs::read_to_string(path).unwrap_or_else(|error| error.to_string()))
     }
 }
 
@@ -229,7 +260,7 @@ fn recording(folder: &Folder) -> Vec<u8> {
 /// name began.
 fn harm(ran: &Ran) -> Option<String> {
     for text in [&ran.out, &ran.err] {
-        if let Some(letter) = text.chars().find(|letter| !is_printable(*letter) && !matches!(letter, '\n' | '\t')) {
+        if let Some(letter) = unprintable(text) {
             return Some(format!("{letter:?} in {text:?}"));
         }
         if text.lines().any(|line| line.trim_start().starts_with("FOR")) {
@@ -239,13 +270,17 @@ fn harm(ran: &Ran) -> Option<String> {
     ran.err.contains("panicked").then(|| ran.err.clone())
 }
 
+fn unprintable(text: &str) -> Option<char> {
+    text.chars().find(|letter| !is_printable(*letter) && !matches!(letter, '\n' | '\t'))
+}
+
 /// Returns true if the output has the hostile name, escaped.
 fn shows_name(ran: &Ran) -> bool {
-    [&ran.out, &ran.err].iter().any(|text| {
-        ["\\x1b", "\\u001b", "\\u{1b}", "%1B", "\\u{202e}", "\\u202e", "%E2%80%AE"]
-            .iter()
-            .any(|mark| text.contains(mark))
-    })
+    [&ran.out, &ran.err].iter().any(|text| has_name(text))
+}
+
+fn has_name(text: &str) -> bool {
+    ["\\x1b", "\\u001b", "\\u{1b}", "%1B", "\\u{202e}", "\\u202e", "%E2%80%AE"].iter().any(|mark| text.contains(mark))
 }
 
 #[test]
@@ -263,6 +298,12 @@ fn no_command_passes_a_hostile_name_on() {
             }
             let ran = Ran::of(output);
             faults.extend(harm(&ran).map(|harm| format!("{what}: {harm}")));
+            if let Some(page) = setting.page(words) {
+                faults.extend(unprintable(&page).map(|letter| format!("{what}: {letter:?} in the page")));
+                if !has_name(&page) {
+                    faults.push(format!("{what}: the page does not have the name: {}{}", ran.out, ran.err));
+                }
+            }
             shown |= shows_name(&ran);
             seen.push(format!("{what}\n{}{}", ran.out, ran.err));
         }

@@ -10,7 +10,8 @@ use minijinja::value::Value;
 use serde::Serialize;
 
 use crate::ReportError;
-use crate::page::{script_json, serialised};
+use crate::embedded::shown_json;
+use crate::page::serialised;
 use crate::palette::{Pair, grey, palette};
 use crate::template::render;
 use crate::web::scales_script;
@@ -86,7 +87,7 @@ pub fn trace_page(page: &TracePage, single: &SingleRequests) -> Result<String, R
         has_notes => !page.queues.is_empty(),
         beside => head.prefix.is_some(),
         trace_style => Value::from_safe_string(TRACE_STYLE.to_owned()),
-        head => Value::from_safe_string(script_json(&head)?),
+        head => Value::from_safe_string(shown_json(&head)?),
         sums => Value::from_safe_string(base64(&sums(page).deflated())),
         chunks => embedded,
         scripts => scripts.map(Value::from_safe_string).collect::<Vec<_>>(),
