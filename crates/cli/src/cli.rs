@@ -12,6 +12,7 @@ mod tar;
 pub mod trace;
 mod watch;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -21,6 +22,7 @@ use hoistway_bench::sim::Pattern;
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
+use crate::failure::UsageError;
 use crate::{exit_status, names};
 pub use advise::AdviseArgs;
 pub use arena::{ArenaArgs, ArenaSplit};
@@ -193,6 +195,22 @@ pub struct CompareArgs {
     /// --rw=randread, and a job file
     #[arg(last = true, value_name = "FIO ARGUMENT", conflicts_with = "job")]
     pub fio: Vec<String>,
+}
+
+impl CompareArgs {
+    /// Drops the word `fio` from the arguments of fio. `arguments` are those of the program.
+    ///
+    /// # Errors
+    /// If nothing follows `--` or the word.
+    pub fn drop_word_fio(&mut self, arguments: &[OsString]) -> Result<(), UsageError> {
+        let has_line = !self.fio.is_empty() || self.job.is_none() && arguments.last().is_some_and(|last| last == "--");
+        self.fio = hoistway_fio::without_program(&self.fio).to_vec();
+        if has_line && self.fio.is_empty() {
+            let what = "the options of fio or a job file, as in -- --name=x --rw=randread --size=1g";
+            return Err(UsageError(format!("nothing follows `--`: {what}")));
+        }
+        Ok(())
+    }
 }
 
 /// `hoistway conform`.

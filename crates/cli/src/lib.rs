@@ -36,7 +36,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use cli::Cli;
+use cli::{Cli, Command};
 use output::Out;
 
 /// Runs the command line and returns the exit code. The first argument is the name of the program.
@@ -48,10 +48,15 @@ pub fn run(arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
         return exit.code();
     }
     let arguments = cli::with_dashes(arguments);
-    let cli = match Cli::try_parse_from(&arguments) {
+    let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return cli::refuse(&error, &arguments).code(),
     };
+    if let Some(Command::Compare(args)) = &mut cli.command
+        && let Err(error) = args.drop_word_fio(&arguments)
+    {
+        return failure::report(&error.into()).code();
+    }
     let mut out = Out::stdout();
     let ended = commands::run(cli, &mut out).and_then(|exit| {
         out.flush()?;

@@ -63,3 +63,28 @@ fn errors_of_a_command_line_of_fio_name_the_option() {
     let ran = run(&["compare", "--", "--name=x", "--size=1m", "--eta=never"]);
     assert!(ran.code == Some(0) && ran.err.contains("eta"), "{}", ran.err);
 }
+
+#[test]
+fn a_pasted_command_of_fio_has_the_word_one_dash_or_abbreviations() {
+    let common = ["compare", "--drive", "cmr-8tb", "--elevators", "none", "--json", "--"];
+    let ran = |line: &[&str]| {
+        let ran = run(&[common.as_slice(), line].concat());
+        assert_eq!(ran.code, Some(0), "{line:?}: {}", ran.err);
+        ran.json()
+    };
+    let two_dashes = ran(&["--name=x", "--rw=read", "--size=1m"]);
+    let with_word = ran(&["/usr/bin/fio", "--name=x", "--rw=read", "--size=1m"]);
+    assert_eq!(with_word, two_dashes);
+    for line in [&["-name=x", "-rw=read", "-size=1m"][..], &["-nam", "x", "-thread", "-rw", "read", "-siz", "1m"]] {
+        assert_eq!(ran(line)["elevators"], two_dashes["elevators"], "{line:?}");
+    }
+}
+
+#[test]
+fn an_empty_command_line_of_fio_is_refused() {
+    for line in [&["compare", "--"][..], &["compare", "--", "fio"], &["compare", "--json", "--"]] {
+        let ran = run(line);
+        assert_eq!(ran.code, Some(2), "{line:?}: {}", ran.err);
+        assert!(ran.err.contains("nothing follows `--`") && ran.err.contains("--name=x"), "{}", ran.err);
+    }
+}
