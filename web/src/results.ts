@@ -3,7 +3,7 @@
 import { chart } from "../../crates/report/web/charts.js";
 import { Legend } from "../../crates/report/web/legend.js";
 import type { ChartSpec, Series } from "../../crates/report/web/draw.js";
-import type { ComparisonAnswer, ComparisonDocument, ElevatorRun } from "./types.js";
+import type { ComparisonAnswer, ComparisonDocument, ElevatorRun, Latency } from "./types.js";
 
 type Handle = ReturnType<typeof chart>;
 
@@ -20,12 +20,19 @@ const mb = (bytes: number) => figure(bytes / 1e6);
 const msOf = (ns: number) => figure(ns / 1e6);
 const percent = (part: number) => `${(part * 100).toFixed(part < 0.1 ? 1 : 0)} %`;
 
+/** A latency of the syncs of the slowest job; not a number if no job completed one. */
+function slowestSync(run: ElevatorRun, number: (sync: Latency) => number): number {
+  const syncs = run.jobs.map((job) => job.sync_ns).filter((sync) => sync.n > 0);
+  return syncs.length > 0 ? Math.max(...syncs.map(number)) : NaN;
+}
+
 interface Column { head: string; title: string; value: (run: ElevatorRun) => string; number: (run: ElevatorRun) => number; least?: boolean }
 
 function columns(document: ComparisonDocument): Column[] {
   const drive: [string, keyof ElevatorRun["drive_ns"]][] = document.rotational
     ? [["seek", "seek"], ["rotation", "rotation"], ["data", "transfer"], ["idle", "idle"]]
     : [["data", "transfer"], ["idle", "idle"]];
+  const syncs = document.elevators.some((run) => run.jobs.some((job) => job.sync_ns.n > 0));
   const latency = (head: string, title: string, number: (run: ElevatorRun) => number): Column => ({ head, title, value: (run) => msOf(number(run)), number, least: true });
   return [
     { head: "MB/s", title: "bytes a second of all processes", value: (run) => mb(run.bytes_per_s), number: (run) => run.bytes_per_s },
@@ -36,6 +43,10 @@ function columns(document: ComparisonDocument): Column[] {
     latency("p50 ms", "half of the requests take at most", (run) => run.latency_ns.p50),
     latency("p99 ms", "99 of 100 requests take at most", (run) => run.latency_ns.p99),
     latency("max ms", "the longest request", (run) => run.latency_ns.max),
+    ...(syncs ? [
+      latency("sync p99 ms", "99 of 100 fsyncs and fdatasyncs of the slowest job take at most", (run) => slowestSync(run, (sync) => sync.p99)),
+      latency("sync max ms", "the longest fsync or fdatasync", (run) => slowestSync(run, (sync) => sync.max)),
+    ] : []),
     ...drive.map(([head, key]): Column => {
       const number = (run: ElevatorRun) => run.drive_ns[key] / Math.max(run.runtime_ns, 1);
       return { head, title: "share of the drive's time", value: (run) => percent(number(run)), number, least: key !== "transfer" };
@@ -110,7 +121,8 @@ export function drawTables(element: HTMLElement, answer: ComparisonAnswer, found
       name: job.processes > 1 ? `${job.name} × ${job.processes}` : job.name,
       cells: found.elevators.map((run) => {
         const of = run.jobs[index];
-        return of ? `${mb(of.bytes_per_s)}, ${msOf(of.latency_ns.p99)}${of.starved ? " !" : ""}` : "–";
+        const sync = of && of.sync_ns.n > 0 ? `, sync p99 ${msOf(of.sync_ns.p99)}` : "";
+        return of ? `${mb(of.bytes_per_s)}, ${msOf(of.latency_ns.p99)}${sync}${of.starved ? " !" : ""}` : "–";
       }),
       best: [],
     }));

@@ -16,7 +16,7 @@ export interface Catalogue {
 export interface Latency { n: number; mean: number; p50: number; p99: number; max: number }
 export interface JobRun {
   name: string; processes: number; bytes_per_s: number; process_bytes_per_s: { min: number; max: number };
-  latency_ns: Latency; starved: object | null;
+  latency_ns: Latency; sync_ns: Latency; starved: object | null;
 }
 export interface ElevatorRun {
   name: string; bytes_per_s: number; of_single_stream: number; process_bytes_per_s: { min: number; max: number };

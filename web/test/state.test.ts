@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { headAt, moment, reel } from "../src/film.js";
 import { closed, elevatorRows, figure } from "../src/results.js";
 import { command, decode, encode, filmRequest, request, type State } from "../src/state.js";
-import type { ComparisonDocument, ElevatorRun, Film, Step, StepKind } from "../src/types.js";
+import type { ComparisonDocument, ElevatorRun, Film, Latency, Step, StepKind } from "../src/types.js";
 
 const state: State = {
   job: "[a]\nrw=read # ü ✓\nsize=1m\n", name: "mine.fio", drive: "sata-7200-2006", elevators: ["bfq", "cfq-v3"], set: ["bfq.slice_idle=0", "noop.x=1"],
@@ -76,6 +76,14 @@ test("the table marks the best of a column as the command does", () => {
   assert.deepEqual(marked(run("a", 60.01e6), run("b", 60e6)), [], "equal figures have no mark");
   assert.deepEqual(marked(run("a", 50e6), run("b", 60e6, true)), [], "an elevator under which a job starves has no mark");
   assert.deepEqual(marked(run("a", 50e6)), []);
+});
+
+test("the latencies of syncs are columns if a job syncs", () => {
+  const job = (sync_ns: Latency) => ({ name: "log", processes: 1, bytes_per_s: 1e6, process_bytes_per_s: { min: 1e6, max: 1e6 }, latency_ns: sync_ns, sync_ns, starved: null });
+  const sync = (n: number, p99: number, max: number) => job({ n, mean: p99, p50: p99, p99, max });
+  const syncing = { ...run("a", 50e6), jobs: [sync(9, 28e6, 144e6), sync(9, 99e6, 120e6), sync(0, 0, 0)] };
+  assert.deepEqual(marked(syncing, { ...run("b", 50e6), jobs: [sync(9, 98e6, 98e6)] }), ["b 98.0", "b 98.0"]);
+  assert.deepEqual(marked(syncing, { ...run("b", 50e6), jobs: [sync(0, 0, 0)] }), ["a 99.0", "a 144"], "no sync is not a short one");
 });
 
 test("the rates of a process end with its last window", () => {

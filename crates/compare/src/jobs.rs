@@ -45,6 +45,24 @@ impl JobRun {
     }
 }
 
+/// Latencies of syncs of the slowest job of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncLatency {
+    /// The greatest 99th percentile of a job, in ns.
+    pub p99_ns: u64,
+    /// The longest sync of a job, in ns.
+    pub max_ns: u64,
+}
+
+impl SyncLatency {
+    /// The latencies of the slowest of these jobs; `None` if none completed a sync.
+    pub fn of_slowest(jobs: &[JobRun]) -> Option<SyncLatency> {
+        let syncs = || jobs.iter().map(|job| &job.sync_ns).filter(|sync| sync.n > 0);
+        let p99_ns = syncs().map(|sync| sync.p99).max()?;
+        Some(SyncLatency { p99_ns, max_ns: syncs().map(|sync| sync.max).max()? })
+    }
+}
+
 /// How a job starves.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Starvation {
@@ -66,6 +84,11 @@ pub fn job_runs(comparison: &Comparison) -> Vec<Vec<JobRun>> {
 /// For each run, true if one of its jobs starves.
 pub fn starves(jobs: &[Vec<JobRun>]) -> Vec<bool> {
     jobs.iter().map(|jobs| jobs.iter().any(|job| job.starved.is_some())).collect()
+}
+
+/// Returns true if a job completed a sync under some elevator.
+pub fn syncs(jobs: &[Vec<JobRun>]) -> bool {
+    jobs.iter().flatten().any(|job| job.sync_ns.n > 0)
 }
 
 /// A job that starves under some elevator with some seed.
@@ -239,6 +262,15 @@ mod tests {
             fair_bytes_per_s: Some(20.0),
             starved,
         }
+    }
+
+    #[test]
+    fn the_slowest_syncs_are_those_of_any_job_that_syncs() {
+        let sync = |n, p99, max| JobRun { sync_ns: Latency { n, p99, max, ..Latency::default() }, ..job("a", None) };
+        let jobs = [sync(0, 90, 90), sync(5, 7, 20), sync(9, 8, 12)];
+        assert_eq!(SyncLatency::of_slowest(&jobs), Some(SyncLatency { p99_ns: 8, max_ns: 20 }));
+        assert_eq!(SyncLatency::of_slowest(&jobs[..1]), None);
+        assert!(syncs(&[vec![], jobs.to_vec()]) && !syncs(&[jobs[..1].to_vec()]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use hoistway_sim::Comparison;
 use hoistway_units::figures::figure;
 
-use super::{Judgement, SeededComparison};
+use super::{Judgement, Measure, SeededComparison};
 
 /// The mark of the best value of a column.
 pub const BEST: &str = "*";
@@ -12,12 +12,17 @@ pub const STARVES: &str = "!";
 /// The mark of figures that cannot be distinguished from the best.
 pub const CHANCE: &str = "=";
 
+/// The meaning of the latencies of syncs.
+const SYNCS: &str = " sync p99 and sync max: how long it waits for an fsync or fdatasync, in the job with the longest \
+                     waits; mean to max leave these out.";
+
 /// The legend of the table of elevators; `reference` is the label of the single stream.
 pub fn table(comparison: &Comparison, judgement: &Judgement, reference: &str) -> String {
     let starves = match judgement.starves.contains(&true) {
         true => format!("; {STARVES}: a job starves under the elevator, which is no best then"),
         false => String::new(),
     };
+    let syncs = if judgement.syncs() { SYNCS } else { "" };
     let drive = match comparison.rotational {
         true => {
             "seek to idle: where the drive's time went, data being the transfer; what is missing to 100 % is its own overhead."
@@ -32,7 +37,7 @@ pub fn table(comparison: &Comparison, judgement: &Judgement, reference: &str) ->
     };
     format!(
         "{BEST} is the best of a column{starves}. {reference} gets {} MB/s (10^6 bytes a second). slowest-fastest: what \
-         processes get, in MB/s. mean to max: how long a process waits for a request. {drive}{in_turn}",
+         processes get, in MB/s. mean to max: how long a process waits for a request.{syncs} {drive}{in_turn}",
         figure(comparison.single_stream_bytes_per_s / 1e6)
     )
 }
@@ -47,8 +52,12 @@ pub fn jobs(judgement: &Judgement, left_out: usize) -> String {
         ),
         false => String::new(),
     };
+    let syncs = match judgement.syncs() {
+        true => " p99 and max: how long it waits for a request; sync p99 and sync max: for an fsync or fdatasync.",
+        false => "",
+    };
     let more = if left_out > 0 { format!(" {left_out} more jobs are in --json.") } else { String::new() };
-    format!("MB/s: all processes of the job; slowest: the slowest of them.{starves}{more}")
+    format!("MB/s: all processes of the job; slowest: the slowest of them.{syncs}{starves}{more}")
 }
 
 /// The legend of the table of several seeds.
@@ -60,10 +69,12 @@ pub fn seeds(seeded: &SeededComparison) -> String {
         true => String::new(),
         false => format!(" {STARVES}: a job starves under {}.", starving.join(", ")),
     };
+    let mut measures = seeded.elevators.iter().flat_map(|run| &run.measures);
+    let syncs = if measures.any(|measure| measure.measure == Measure::SyncP99Ns) { SYNCS } else { "" };
     format!(
         "Means over {count} seeds, each with its interval of 95 % (Student's t). {BEST} is the best of a column; {CHANCE}: the \
          difference to the best, seed by seed, is chance, because its interval of 95 % contains 0.{starves} slowest: the \
-         slowest process. mean to max: how long a process waits for a request."
+         slowest process. mean to max: how long a process waits for a request.{syncs}"
     )
 }
 

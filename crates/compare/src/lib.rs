@@ -12,11 +12,13 @@
 //! - the runs: `run.rs`; several seeds, `seeds.rs`; the need of memory, `memory.rs`
 //! - results per job and when a job starves: `jobs.rs`; the verdict, `verdict.rs`
 //! - when a difference is significant: `statistics.rs`
+//! - the columns of the table: `columns.rs`; the legends, `legends.rs`
 //! - the JSON: `document.rs`
 //!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod columns;
 mod defaults;
 mod document;
 mod drive_work;
@@ -38,7 +40,7 @@ pub use defaults::{
     CompareDefaults, EveryElevator, KERNEL_SCHEDULERS, Named, default_host, named_devices, named_elevators,
 };
 pub use document::{ComparisonDocument, DocumentContext};
-pub use jobs::{JobRun, SeededStarvation, Starvation, StarvedJob};
+pub use jobs::{JobRun, SeededStarvation, Starvation, StarvedJob, SyncLatency};
 pub use measures::Measure;
 pub use memory::{MemoryError, MemoryNeed};
 pub use progress::RunShares;
@@ -70,5 +72,10 @@ impl Judgement {
     pub fn over_seeds(comparison: &Comparison, seeds: Option<&SeededComparison>) -> Judgement {
         let jobs = jobs::job_runs(comparison);
         Judgement { starves: jobs::starves(&jobs), verdict: Verdict::of(comparison, &jobs, seeds), jobs }
+    }
+
+    /// Returns true if a job syncs: tables have columns of the latencies of syncs then.
+    pub fn syncs(&self) -> bool {
+        jobs::syncs(&self.jobs)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use hoistway_sim::{CompareRequest, Comparison, Progress, Run, SimError, run_each};
 
 use super::drive_work::DriveWork;
-use super::jobs::{JobRun, StarvedJob, job_runs, starved_jobs, starves};
+use super::jobs::{JobRun, StarvedJob, job_runs, starved_jobs, starves, syncs};
 use super::measures::{Figures, Measure};
 use super::statistics::{Difference, Spread};
 
@@ -32,7 +32,7 @@ pub struct SeededRun {
     pub name: String,
     /// The number of seeds with which a job starves.
     pub starves: usize,
-    /// The figures of each measure.
+    /// The figures of each measure; without those of syncs if no job syncs.
     pub measures: Vec<SeededMeasure>,
     /// The values of all measures, by seed.
     #[serde(skip)]
@@ -98,7 +98,8 @@ impl SeededComparison {
                 measures: Vec::new(),
             })
             .collect();
-        for measure in Measure::ALL {
+        let has_syncs = all.iter().any(|seed| syncs(&seed.jobs));
+        for measure in Measure::ALL.into_iter().filter(|measure| has_syncs || !measure.is_of_syncs()) {
             for (run, measured) in measured(&elevators, measure).into_iter().enumerate() {
                 elevators[run].measures.push(measured);
             }
@@ -126,7 +127,7 @@ impl SeedFigures {
     fn of(comparison: &Comparison) -> SeedFigures {
         let jobs = job_runs(comparison);
         SeedFigures {
-            figures: comparison.runs.iter().map(Figures::of).collect(),
+            figures: comparison.runs.iter().zip(&jobs).map(|(run, jobs)| Figures::of(run, jobs)).collect(),
             work: comparison.runs.iter().map(DriveWork::of).collect(),
             starves: starves(&jobs),
             jobs,

@@ -41,7 +41,7 @@ impl Verdict {
         let runs = &comparison.runs;
         let figures = match seeds {
             Some(seeds) => seeds.elevators.iter().map(|run| Figures::mean(&run.figures)).collect(),
-            None => runs.iter().map(Figures::of).collect(),
+            None => runs.iter().zip(jobs).map(|(run, jobs)| Figures::of(run, jobs)).collect(),
         };
         let starves = match seeds {
             Some(seeds) => seeds.elevators.iter().map(|run| run.starves > 0).collect(),
@@ -120,11 +120,13 @@ impl Judged<'_> {
         if self.several && slowest.ratio >= DIFFERENT.max(total.ratio) {
             let mut sentences = vec![slowest_sentence()];
             sentences.extend(total_differs.then(|| self.total_sentence(&total)));
+            sentences.extend(self.syncs());
             return (sentences, Some((slowest.best.0, slowest.worst.0)));
         }
         if total_differs {
             let mut sentences = vec![self.total_sentence(&total)];
             sentences.extend((self.several && slowest.ratio >= DIFFERENT).then(slowest_sentence));
+            sentences.extend(self.syncs());
             return (sentences, Some((total.best.0, total.worst.0)));
         }
         (vec![self.waits(&total)], None)
@@ -154,13 +156,16 @@ impl Judged<'_> {
         if is_chance && total.best.1 != total.worst.1 {
             rates.push_str(", which is chance");
         }
-        let time = |ns: f64| duration(ns as u64);
-        if let Some(p99) = self.pair(Measure::LatencyP99Ns).filter(|p99| p99.ratio > DIFFERENT) {
-            let text = self.sentence(&p99, "99 of 100 requests take at most", time, "");
-            return format!("{text} The {rates}.");
-        }
-        if let Some(max) = self.pair(Measure::LatencyMaxNs).filter(|max| max.ratio > DIFFERENT_WAIT) {
-            return format!("{} The {rates}.", self.sentence(&max, "the longest request takes", time, ""));
+        let differs = |measure: Measure, ratio: f64| self.pair(measure).filter(|pair| pair.ratio > ratio);
+        let p99 = differs(Measure::LatencyP99Ns, DIFFERENT)
+            .map(|p99| self.sentence(&p99, "99 of 100 requests take at most", time, ""));
+        let max = || {
+            let max = differs(Measure::LatencyMaxNs, DIFFERENT_WAIT)?;
+            Some(self.sentence(&max, "the longest request takes", time, ""))
+        };
+        let waits: Vec<String> = p99.or_else(max).into_iter().chain(self.syncs()).collect();
+        if !waits.is_empty() {
+            return format!("{} The {rates}.", waits.join(" "));
         }
         if self.figures.windows(2).all(|two| two[0] == two[1]) {
             return "No elevator is better: the results are identical.".to_owned();
@@ -168,11 +173,21 @@ impl Judged<'_> {
         format!("No elevator is better: {rates}, and no latency or share differs much.")
     }
 
+    /// The sentence on the syncs; `None` if no job syncs, or if the latencies do not differ.
+    fn syncs(&self) -> Option<String> {
+        let p99 = self.pair(Measure::SyncP99Ns).filter(|p99| p99.ratio > DIFFERENT)?;
+        Some(self.sentence(&p99, "99 of 100 syncs take at most", time, ""))
+    }
+
     /// "Under A WHAT 3 MB/s, under B 2."
     fn sentence(&self, pair: &Pair, what: &str, text: impl Fn(f64) -> String, unit: &str) -> String {
         let [best, worst] = [pair.best.0, pair.worst.0].map(|index| self.runs[index].elevator.as_str());
         let [good, bad] = [pair.best.1, pair.worst.1];
-        let bad = if bad == 0.0 { "nothing".to_owned() } else { text(bad) };
+        let bad = match bad {
+            0.0 => "nothing".to_owned(),
+            bad if bad.is_infinite() => "none completes".to_owned(),
+            bad => text(bad),
+        };
         format!("Under {best} {what} {}{unit}, under {worst} {bad}.", text(good))
     }
 }
@@ -218,6 +233,10 @@ fn under(elevator: &str, starved: &SeededStarvation, seeds: usize) -> String {
 /// Most starving jobs that the verdict names.
 const LISTED: usize = 4;
 
+fn time(ns: f64) -> String {
+    duration(ns as u64)
+}
+
 /// Megabytes a second with three digits, or two for a rate that three would round to nothing.
 fn mb(bytes_per_s: f64) -> String {
     let mb = bytes_per_s / 1e6;
@@ -261,6 +280,18 @@ mod tests {
         let mechanism = verdict.mechanism.expect("a mechanism");
         assert!(mechanism.starts_with("cfq-v3 turns from one process to another every"), "{mechanism}");
         assert!(mechanism.contains("deadline turns from one process to another every 489 KiB"), "{mechanism}");
+    }
+
+    /// A log with fdatasync beside a writer that does not wait.
+    const LOG: &str = "[global]\nruntime=2\n[log]\nrw=write\nbs=4k\nsize=64m\nfdatasync=1\n\
+                       [flood]\nrw=write\nbs=64k\nsize=1g\n";
+
+    #[test]
+    fn the_syncs_of_a_job_are_in_the_outcome_if_their_latencies_differ() {
+        let found = verdict(LOG, &[Kind::MqDeadline, Kind::Bfq]).outcome;
+        assert!(found.contains(" 99 of 100 syncs take at most "), "{found}");
+        let without = verdict(&LOG.replace("fdatasync=1", ""), &[Kind::MqDeadline, Kind::Bfq]).outcome;
+        assert!(!without.contains("syncs"), "{without}");
     }
 
     #[test]

@@ -109,6 +109,7 @@ fn elevator(temper: &Temper, processes: u32, rng: &mut impl Rng) -> ElevatorResu
             p99_ns: at(99.0),
             max_ns: at(100.0),
         },
+        sync: None,
         runtime_ns: RUN_NS,
         drive: drive_time(temper.efficiency),
         percentiles,

@@ -95,6 +95,7 @@ pub fn answer(page: &ComparePage, legends: &[Legend]) -> Vec<DrawnBars> {
         let of_all = |elevator: &ElevatorResult| JobResult {
             bytes_per_s: elevator.bytes_per_s,
             p99_ns: elevator.latency.p99_ns,
+            sync: elevator.sync,
             starves: elevator.starves,
             ..JobResult::default()
         };
@@ -107,16 +108,21 @@ pub fn answer(page: &ComparePage, legends: &[Legend]) -> Vec<DrawnBars> {
 fn bars(page: &ComparePage, legends: &[Legend], name: &str, results: &[JobResult]) -> DrawnBars {
     let entries = legends.iter().find(|legend| legend.id == "elevator").map_or(&[][..], |legend| &legend.entries);
     let (unit, scale) = latency_unit(page);
+    let mut figures =
+        vec!["throughput, MB/s; more is better".to_owned(), format!("p99 latency, {unit}; less is better")];
+    let syncs = results.iter().any(|result| result.sync.is_some());
+    figures.extend(syncs.then(|| "p99 of syncs, ms; less is better".to_owned()));
+    let sync = |result: &JobResult| result.sync.map_or(f64::NAN, |sync| sync.p99_ns as f64 / 1e6);
     let row = |(index, (entry, result)): (usize, (&Entry, &JobResult))| BarRow {
         name: entry.name.clone(),
         note: note(page, index, result.starves),
         is_marked: false,
-        values: vec![result.bytes_per_s / 1e6, result.p99_ns as f64 * scale],
+        values: vec![result.bytes_per_s / 1e6, result.p99_ns as f64 * scale, sync(result)],
     };
     let table = BarTable {
         caption: name.to_owned(),
         rows_are: "Elevator".to_owned(),
-        figures: vec!["throughput, MB/s; more is better".to_owned(), format!("p99 latency, {unit}; less is better")],
+        figures,
         rows: entries.iter().zip(results).enumerate().map(row).collect(),
     };
     let mut drawn = DrawnBars::from(&table);

@@ -97,6 +97,9 @@ pub struct JobResult {
     pub p99_ns: u64,
     /// The longest latency in ns.
     pub max_ns: u64,
+    /// The latencies of the job's syncs; `None` if it completed none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync: Option<SyncSummary>,
     /// True if a process or a request of the job starves.
     pub starves: bool,
 }
@@ -146,6 +149,9 @@ pub struct ElevatorResult {
     pub starves: bool,
     /// The latencies in five figures.
     pub latency: LatencySummary,
+    /// The latencies of the syncs of the slowest job; `None` if no sync completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync: Option<SyncSummary>,
     /// Time from the first request to the last completion in ns.
     pub runtime_ns: u64,
     /// True if the elevator divides the disk among control groups. The others treat all processes
@@ -176,6 +182,15 @@ pub struct LatencySummary {
     pub stddev_ns: f64,
     /// The median in ns.
     pub p50_ns: u64,
+    /// The 99th percentile in ns.
+    pub p99_ns: u64,
+    /// The maximum in ns.
+    pub max_ns: u64,
+}
+
+/// Latencies of syncs (`fsync`, `fdatasync`), which latencies of requests do not contain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncSummary {
     /// The 99th percentile in ns.
     pub p99_ns: u64,
     /// The maximum in ns.
@@ -289,9 +304,13 @@ impl ComparePage {
 }
 
 impl ElevatorResult {
-    /// Returns true if throughput and all latency percentiles equal those of another elevator.
+    /// Returns true if throughput, all latency percentiles and the syncs equal those of another
+    /// elevator.
     pub(crate) fn has_same_results(&self, other: &ElevatorResult) -> bool {
-        self.bytes_per_s == other.bytes_per_s && self.latency == other.latency && self.percentiles == other.percentiles
+        self.bytes_per_s == other.bytes_per_s
+            && self.latency == other.latency
+            && self.percentiles == other.percentiles
+            && self.sync == other.sync
     }
 
     fn check(&self, processes: usize) -> Result<(), ReportError> {

@@ -70,7 +70,7 @@ pub use atomic_file::{ReportFile, ReportFileError};
 pub use bars::{Bars, Measured, bars_svg};
 pub use data::{
     ComparePage, DriveTime, ELEVATORS_MAX, ElevatorResult, Fact, GroupRow, HeadTrack, JobResult, JobRow,
-    LatencySummary, NamedTable, PROCESSES_MAX, PercentileLatency, ProcessBandwidth, Slice, Table,
+    LatencySummary, NamedTable, PROCESSES_MAX, PercentileLatency, ProcessBandwidth, Slice, SyncSummary, Table,
 };
 pub use distribution::{DistributionPoint, distribution_svg};
 pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};

@@ -12,7 +12,7 @@ use crate::data::{ComparePage, Fact, GroupRow, JobResult, JobRow};
 use crate::embedded::{data_json, shown_json};
 use crate::format::rate;
 use crate::reduce::{Reduction, reduce};
-use crate::table::{first_picks, table};
+use crate::table::{first_picks, has_syncs, table};
 use crate::template::render;
 use crate::web::charts_script;
 
@@ -58,6 +58,7 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
         table => serialised(&table),
         groups => serialised(&groups(&drawn)),
         jobs => serialised(&jobs(&drawn)),
+        has_syncs => has_syncs(&drawn),
         tables => serialised(&drawn.tables),
         sections => serialised(&sections),
         legends => serialised(&legends),
@@ -107,7 +108,16 @@ struct JobCell {
     slowest: String,
     p99_ms: String,
     max_ms: String,
+    /// The latencies of syncs; `None` if the job completed none.
+    sync: Option<SyncCell>,
     starves: bool,
+}
+
+/// The latencies of syncs in ms.
+#[derive(Serialize)]
+struct SyncCell {
+    p99_ms: String,
+    max_ms: String,
 }
 
 fn jobs(page: &ComparePage) -> Vec<JobLine> {
@@ -121,11 +131,13 @@ fn jobs(page: &ComparePage) -> Vec<JobLine> {
 
 fn cell(job: &JobRow, result: &JobResult) -> JobCell {
     let slowest = if job.processes > 1 { grouped_figure(result.slowest_bytes_per_s / 1e6) } else { String::new() };
+    let ms = |ns: u64| grouped_figure(ns as f64 / 1e6);
     JobCell {
         rate: grouped_figure(result.bytes_per_s / 1e6),
         slowest,
-        p99_ms: grouped_figure(result.p99_ns as f64 / 1e6),
-        max_ms: grouped_figure(result.max_ns as f64 / 1e6),
+        p99_ms: ms(result.p99_ns),
+        max_ms: ms(result.max_ns),
+        sync: result.sync.map(|sync| SyncCell { p99_ms: ms(sync.p99_ns), max_ms: ms(sync.max_ns) }),
         starves: result.starves,
     }
 }
@@ -155,7 +167,7 @@ pub(crate) fn serialised<T: Serialize>(value: &T) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{ElevatorResult, HeadTrack, PercentileLatency, ProcessBandwidth, Slice};
+    use crate::data::{ElevatorResult, HeadTrack, PercentileLatency, ProcessBandwidth, Slice, SyncSummary};
 
     fn page(processes: u32) -> ComparePage {
         let elevator = ElevatorResult {
@@ -253,6 +265,29 @@ mod tests {
         page.elevators[0].starves = true;
         let html = compare_page(&page).unwrap();
         assert!(html.contains("id=\"jobs\"") && html.contains("2.85") && html.contains("starves"));
+    }
+
+    #[test]
+    fn the_syncs_of_a_job_are_in_its_bars_and_in_its_row() {
+        let mut page = page(1);
+        let reader = JobRow { name: "reader".into(), processes: 1, results: vec![JobResult::default()] };
+        page.jobs = vec![reader.clone()];
+        let own = |html: &str| {
+            let from = html.find("<main").expect("the content");
+            html[from..html.find("id=\"hoistway-data\"").expect("the data")].to_owned()
+        };
+        assert!(!own(&compare_page(&page).unwrap()).contains("sync"));
+        let sync = Some(SyncSummary { p99_ns: 144_000_000, max_ns: 201_000_000 });
+        let log = JobResult { sync, ..JobResult::default() };
+        page.jobs.push(JobRow { name: "log".into(), results: vec![log], ..reader });
+        page.elevators[0].sync = sync;
+        let html = compare_page(&page).unwrap();
+        let read: ComparePage = serde_json::from_str(embedded(&html, "hoistway-data")).unwrap();
+        assert_eq!(read, page);
+        let html = own(&html);
+        assert_eq!(html.matches("<small>sync p99 144, max 201 ms</small>").count(), 1, "{html}");
+        assert_eq!(html.matches("p99 of syncs, ms; less is better").count(), 1, "only in the bars of the log");
+        assert!(html.contains("Sync p99") && html.contains("how long an fsync or fdatasync takes"));
     }
 
     #[test]

@@ -93,7 +93,8 @@ pub fn table(page: &ComparePage) -> SummaryTable {
     };
     let rows = page.elevators.iter().enumerate().map(row).collect();
     let drive = if page.solid_state { 3 } else { 5 };
-    let groups = [("Throughput", 3), ("Each process", 3), ("Latency", 5), ("Drive time", drive)];
+    let latency = if has_syncs(page) { 7 } else { 5 };
+    let groups = [("Throughput", 3), ("Each process", 3), ("Latency", latency), ("Drive time", drive)];
     SummaryTable { groups: groups.map(|(name, span)| Group { name, span }).into(), columns, rows }
 }
 
@@ -132,9 +133,14 @@ fn latencies_in_us(page: &ComparePage) -> bool {
     page.elevators.iter().all(|e| e.latency.max_ns < 10_000_000)
 }
 
-/// The unit of the latencies of a page, and its factor from ns.
+/// The unit of the latencies of a page, and its factor from ns. Those of syncs are in ms.
 pub fn latency_unit(page: &ComparePage) -> (&'static str, f64) {
     if latencies_in_us(page) { ("µs", 1e-3) } else { ("ms", 1e-6) }
+}
+
+/// Returns true if a job syncs.
+pub fn has_syncs(page: &ComparePage) -> bool {
+    page.elevators.iter().any(|e| e.sync.is_some())
 }
 
 /// The elevator with the best figure of a column. `None` if another has the same figure as shown,
@@ -167,6 +173,7 @@ fn columns(page: &ComparePage) -> Vec<Column> {
     };
     let rate = |name, help, better, value| column(name, "MB/s", help, better, 1e-6, value);
     let late = |name, help, value| column(name, latency_unit, help, Less, latency_scale, value);
+    let sync = |name, help, value| column(name, "ms", help, Less, 1e-6, value);
     let time = |name, help, better, value| column(name, time_unit, help, better, time_scale, value);
     let mut columns = vec![
         rate("All", "The throughput of all processes together.", More, |e| Some(e.bytes_per_s)),
@@ -182,6 +189,10 @@ fn columns(page: &ComparePage) -> Vec<Column> {
         late("p50", "The median latency: half of the requests took no longer.", |e| Some(e.latency.p50_ns as f64)),
         late("p99", "The 99th percentile: 99 of 100 requests took no longer.", |e| Some(e.latency.p99_ns as f64)),
         late("Max", "The longest latency.", |e| Some(e.latency.max_ns as f64)),
+        sync("Sync p99", "99 of 100 fsyncs and fdatasyncs of the slowest job took no longer.", |e| {
+            Some(e.sync?.p99_ns as f64)
+        }),
+        sync("Sync max", "The longest fsync or fdatasync.", |e| Some(e.sync?.max_ns as f64)),
         time("Seek", "The share of time in which the drive moved its arm.", Less, |e| Some(e.drive.seek_ns as f64)),
         time("Rotation", "The share of time in which the drive waited for the rotation.", Less, |e| {
             Some(e.drive.rotation_ns as f64)
@@ -200,6 +211,7 @@ fn columns(page: &ComparePage) -> Vec<Column> {
         ),
     ];
     columns.retain(|column| !page.solid_state || !matches!(column.name, "Seek" | "Rotation"));
+    columns.retain(|column| has_syncs(page) || !matches!(column.name, "Sync p99" | "Sync max"));
     columns
 }
 
@@ -239,6 +251,23 @@ mod tests {
         let page = ComparePage { solid_state: true, ..page(&[1e6, 2e6]) };
         let table = table(&page);
         assert!(table.columns.iter().all(|column| !["Seek", "Rotation"].contains(&column.name)));
+        assert_eq!(table.groups.iter().map(|g| g.span).sum::<usize>(), table.columns.len());
+    }
+
+    #[test]
+    fn the_table_of_a_job_that_syncs_has_its_syncs_and_others_do_not() {
+        let mut page = page(&[1e6, 2e6, 3e6]);
+        let heads = |page: &ComparePage| table(page).columns.iter().map(|c| (c.name, c.unit)).collect::<Vec<_>>();
+        assert!(heads(&page).iter().all(|(name, _)| !name.contains("Sync")));
+        let sync = |p99_ns, max_ns| Some(crate::SyncSummary { p99_ns, max_ns });
+        page.elevators[0].sync = sync(7_000_000, 80_000_000);
+        page.elevators[2].sync = sync(9_000_000, 10_000_000);
+        // Requests take less than 10 ms, syncs do not.
+        assert_eq!(&heads(&page)[9..13], [("p99", "µs"), ("Max", "µs"), ("Sync p99", "ms"), ("Sync max", "ms")]);
+        let table = table(&page);
+        let texts = |column: usize| table.rows.iter().map(|row| row.cells[column].text.as_str()).collect::<Vec<_>>();
+        assert_eq!((texts(11), texts(12)), (vec!["7.00", "-", "9.00"], vec!["80.0", "-", "10.0"]));
+        assert!(table.rows[0].cells[11].best && table.rows[2].cells[12].best);
         assert_eq!(table.groups.iter().map(|g| g.span).sum::<usize>(), table.columns.len());
     }
 

@@ -8,7 +8,7 @@ pub use defaults::{NearestDrive, device_defaults};
 pub use hoistway_compare::{
     CompareChoices, CompareDefaults, CompareError, CompareSetup, Compared, ComparisonDocument, DocumentContext,
     EveryElevator, HostChoice, JobRun, Judgement, Measure, MemoryError, MemoryNeed, Named, RunShares, SeededComparison,
-    SeededMeasure, SeededRun, SeededStarvation, Shortening, Starvation, StarvedJob, Verdict, default_host, legends,
-    named_elevators,
+    SeededMeasure, SeededRun, SeededStarvation, Shortening, Starvation, StarvedJob, SyncLatency, Verdict, columns,
+    default_host, legends, named_elevators,
 };
 pub use page::page;

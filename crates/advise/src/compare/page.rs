@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use hoistway_report::{
     ComparePage, DriveTime, ElevatorResult, Fact, GroupRow, HeadTrack, JobResult, JobRow, LatencySummary,
-    PROCESSES_MAX, PercentileLatency, ProcessBandwidth, Slice,
+    PROCESSES_MAX, PercentileLatency, ProcessBandwidth, Slice, SyncSummary,
 };
 use hoistway_sim::{Comparison, GroupRun, Latency, ProcessRun, Run, SliceKind};
 
 use crate::choice::scheduler_name;
 use hoistway_compare::KERNEL_SCHEDULERS;
-use hoistway_compare::{JobRun, Judgement};
+use hoistway_compare::{JobRun, Judgement, SyncLatency};
 
 /// The name of the kernel's own requests (write-back), which belong to no process of the job file.
 const KERNEL: &str = "write-back";
@@ -45,7 +45,12 @@ pub fn page(
             .runs
             .iter()
             .zip(&judgement.starves)
-            .map(|(run, starves)| ElevatorResult { starves: *starves, ..elevator(run, &processes, window_ns) })
+            .zip(&judgement.jobs)
+            .map(|((run, starves), jobs)| ElevatorResult {
+                starves: *starves,
+                sync: syncs(jobs),
+                ..elevator(run, &processes, window_ns)
+            })
             .collect(),
         processes: processes.names,
         groups: groups(&comparison.runs),
@@ -53,6 +58,11 @@ pub fn page(
         solid_state: !comparison.rotational,
         tables: Vec::new(),
     }
+}
+
+/// The syncs of the slowest of these jobs.
+fn syncs(jobs: &[JobRun]) -> Option<SyncSummary> {
+    SyncLatency::of_slowest(jobs).map(|SyncLatency { p99_ns, max_ns }| SyncSummary { p99_ns, max_ns })
 }
 
 /// The rows of the jobs; none for a single job.
@@ -63,6 +73,7 @@ fn jobs(runs: &[Vec<JobRun>]) -> Vec<JobRow> {
         slowest_bytes_per_s: job.process_bytes_per_s.min,
         p99_ns: job.latency_ns.p99,
         max_ns: job.latency_ns.max,
+        sync: syncs(std::slice::from_ref(job)),
         starves: job.starved.is_some(),
     };
     let row = |(index, job): (usize, &JobRun)| JobRow {
@@ -150,6 +161,7 @@ fn elevator(run: &Run, processes: &Processes, window_ns: u64) -> ElevatorResult 
         of_single_stream: Some(run.of_single_stream),
         divides_by_groups: run.divides_by_groups,
         starves: false,
+        sync: None,
         process_min_bytes_per_s: run.process_bytes_per_s.min,
         process_max_bytes_per_s: run.process_bytes_per_s.max,
         jain: run.jain,

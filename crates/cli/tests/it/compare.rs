@@ -393,6 +393,60 @@ fn several_seeds_have_spreads_and_name_chance() {
     assert_eq!(rate["values"][0], document["elevators"][1]["bytes_per_s"]);
 }
 
+/// A log that waits for its syncs beside a writer that does not.
+const LOG_JOB: &str = "[log]\nrw=write\nbs=4k\nsize=64m\nfdatasync=1\nruntime=2\n\
+                       [flood]\nrw=write\nbs=64k\nsize=2g\nruntime=2\n";
+const DISK: [&str; 4] = ["--drive", "cmr-8tb", "--elevators", "none,bfq"];
+
+#[test]
+fn the_tables_of_a_job_that_syncs_have_the_latencies_of_its_syncs() {
+    let folder = Folder::new();
+    let ran = compare(LOG_JOB, &[&DISK[..], &["--report", folder.path("page.html").to_str().expect("UTF-8")]].concat());
+    let document = compare(LOG_JOB, &[&DISK[..], &["--json"]].concat()).json();
+    let sync = |key: &str| {
+        let ns = document["elevators"][1]["jobs"][0]["sync_ns"][key].as_f64().expect("a latency");
+        if ns < 99.95e6 { format!("{:.1}", ns / 1e6) } else { format!("{:.0}", ns / 1e6) }
+    };
+    let header: Vec<&str> = ran.out.lines().filter(|line| line.contains("sync p99")).take(1).collect();
+    assert!(header[0].contains("sync p99") && header[0].contains("sync max"), "{}", ran.out);
+    let bfq: Vec<String> = ran.out.lines().filter(|line| line.starts_with("bfq ")).map(str::to_owned).collect();
+    assert!(["p99", "max"].map(sync).iter().all(|figure| bfq.join(" ").contains(figure)), "{}", ran.out);
+    let rows = |name: &str| ran.out.lines().filter(|line| line.trim_start().starts_with(name)).collect::<Vec<_>>();
+    let [p99, max] = ["p99", "max"].map(|key| rows(&format!("sync {key} ms")));
+    assert_eq!((p99.len(), max.len()), (1, 1), "only the log syncs: {}", ran.out);
+    assert!(p99[0].trim_end().ends_with(&sync("p99")) && max[0].trim_end().ends_with(&sync("max")), "{}", ran.out);
+    let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("sync p99 and sync max: how long it waits for an fsync or fdatasync"), "{text}");
+    assert!(text.contains("Under bfq 99 of 100 syncs take at most "), "{text}");
+    let page = fs::read_to_string(folder.path("page.html")).expect("a page");
+    assert!(page.contains("Sync p99") && page.contains("p99 of syncs, ms") && page.contains("<small>sync p99 "));
+}
+
+#[test]
+fn the_tables_of_a_job_without_syncs_do_not_name_them() {
+    let job = LOG_JOB.replace("fdatasync=1", "fdatasync=0");
+    let folder = Folder::new();
+    let ran = compare(&job, &[&DISK[..], &["--report", folder.path("page.html").to_str().expect("UTF-8")]].concat());
+    assert!(!ran.out.contains("sync"), "{}", ran.out);
+    let page = fs::read_to_string(folder.path("page.html")).expect("a page");
+    assert!(!page.contains("Sync p99") && !page.contains("\"sync\"") && !page.contains("of syncs"));
+}
+
+#[test]
+fn several_seeds_have_the_latencies_of_syncs() {
+    let ran = compare(LOG_JOB, &[&DISK[..], &["--seeds", "2", "--runtime", "1"]].concat());
+    let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("sync p99 ms") && text.contains("mean to max leave these out"), "{text}");
+    let document = compare(LOG_JOB, &[&DISK[..], &["--seeds", "2", "--runtime", "1", "--json"]].concat()).json();
+    let measures = document["over_seeds"]["elevators"][0]["measures"].as_array().expect("measures");
+    let names: Vec<&str> = measures.iter().filter_map(|measure| measure["measure"].as_str()).collect();
+    assert_eq!(names[3..], ["latency_p99_ns", "latency_max_ns", "sync_p99_ns", "sync_max_ns"]);
+    assert_eq!(measures[5]["values"][0], document["elevators"][0]["jobs"][0]["sync_ns"]["p99"].as_f64().expect("ns"));
+    let names = compare(RANDOM_JOB, &["--elevators", "none", "--seeds", "2", "--json"]).json();
+    let measures = &names["over_seeds"]["elevators"][0]["measures"];
+    assert_eq!(measures.as_array().map(Vec::len), Some(5), "{measures}");
+}
+
 #[test]
 fn a_runtime_and_a_scale_shorten_a_job() {
     let job =

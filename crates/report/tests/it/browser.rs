@@ -126,6 +126,7 @@ fn elevator(e: u32, processes: u32) -> ElevatorResult {
             p99_ns: 30 * ms,
             max_ns: (90 + of) * ms,
         },
+        sync: None,
         runtime_ns: 10_000 * ms,
         divides_by_groups: e.is_multiple_of(2),
         starves: e == 1,

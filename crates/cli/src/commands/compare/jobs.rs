@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use comfy_table::Table;
+use hoistway_advise::compare::columns::ms;
 use hoistway_advise::compare::legends::{self, STARVES};
 use hoistway_advise::compare::{JobRun, Judgement};
 use hoistway_sim::Comparison;
 use hoistway_units::figures::figure;
 
 use super::groups::parts;
-use super::table::ms;
 use crate::output::{self, Out, width};
 
 /// Most jobs of the table; the JSON has all.
@@ -52,6 +52,11 @@ fn table(names: &[&str], runs: &[Vec<JobRun>]) -> Table {
         }
         row("", "p99 ms", &|job| format!("{} ", ms(job.latency_ns.p99 as f64)));
         row("", "max ms", &|job| format!("{}{}", ms(job.latency_ns.max as f64), mark(by_wait(job))));
+        if runs.iter().filter_map(|jobs| jobs.get(index)).any(|job| job.sync_ns.n > 0) {
+            let sync = |job: &JobRun, ns: u64| if job.sync_ns.n > 0 { ms(ns as f64) } else { "-".to_owned() };
+            row("", "sync p99 ms", &|job| format!("{} ", sync(job, job.sync_ns.p99)));
+            row("", "sync max ms", &|job| format!("{} ", sync(job, job.sync_ns.max)));
+        }
     }
     table
 }
