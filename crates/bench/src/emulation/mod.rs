@@ -7,9 +7,10 @@
 //!
 //! The simulator does not model the turnaround of a client: the time from a reply to its next
 //! request, for the socket and for waking up. The check measures the turnaround (fio's time per
-//! operation less the server's) of each process in a separate run and passes it to the simulator, so
-//! that no run is compared with figures of its own. With several requests in flight, turnarounds
-//! pass side by side. Each elevator has a separate run, because a client that has slept for long wakes more slowly than a busy client.
+//! operation less the server's) of each process in a separate run and passes it to the simulator.
+//! So no run is compared with figures of its own. With several requests in flight, turnarounds pass
+//! side by side. Each elevator has a separate run, because a client that has slept for long wakes
+//! more slowly than a busy client.
 
 mod real;
 mod rewrite;

@@ -125,8 +125,8 @@ pub struct HostConfig {
     /// CPU time of the kernel's work.
     pub costs: CpuCosts,
     /// The turnaround of each process in ns, in the order of the processes, for a caller that has
-    /// measured it: the time from a completion until the process has it. The turnarounds of requests
-    /// in flight together pass side by side. Processes beyond the end have `costs.completion_ns` of
+    /// measured it: the time from a completion until the process has it. Turnarounds of requests in
+    /// flight together pass side by side. Processes beyond the end have `costs.completion_ns` of
     /// CPU time instead, as all have with the default, which is empty.
     pub turnarounds_ns: Vec<u64>,
     /// The rules of write-back and of throttling writers.
