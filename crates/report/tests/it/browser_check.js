@@ -21,6 +21,8 @@
     return handle.spec().series.map((of) => ({ ...of, x: column(of.points, 0), y: column(of.points, 1), isShown: !handle.hidden().has(of.key) }));
   };
   const list = (series) => Array.from(series);
+  // A page shows line separators and changes of direction as escapes; its data have them.
+  const shown = (name) => name.replace(/[\u2028-\u202e]/g, (letter) => `\\u{${letter.codePointAt(0).toString(16)}}`);
 
   function bandwidth(page) {
     page.elevators.forEach((elevator, n) => {
@@ -28,7 +30,7 @@
       const given = elevator.bandwidth.some((b) => b.bytes_per_s.length) ? elevator.bandwidth : [];
       check(drawn.length === given.length, `bandwidth-${n}: ${drawn.length} lines for ${given.length} processes`);
       given.forEach((b, i) => {
-        check(drawn[i].name === page.processes[b.process], `bandwidth-${n}: name of line ${i}`);
+        check(drawn[i].name === shown(page.processes[b.process]), `bandwidth-${n}: name of line ${i}`);
         check(same(list(drawn[i].y), b.bytes_per_s.map((v) => v / 1e6)), `bandwidth-${n}: rates of line ${i}`);
         check(same(list(drawn[i].x), b.bytes_per_s.map((_, w) => ((w + 0.5) * page.window_ns) / 1e9)), `bandwidth-${n}: times of ${i}`);
       });
@@ -42,7 +44,7 @@
     check(drawn.length === given.length, `latency: ${drawn.length} lines for ${given.length} elevators`);
     given.forEach((e, i) => {
       const y = e.percentiles.map((p) => p.latency_ns / (microseconds ? 1e3 : 1e6));
-      check(drawn[i].name === e.name && same(list(drawn[i].y), y), `latency of ${e.name}`);
+      check(drawn[i].name === shown(e.name) && same(list(drawn[i].y), y), `latency of ${e.name}`);
       e.percentiles.forEach((p, k) => {
         check(drawn[i].x[k] === p.percentile, `place of p${p.percentile}`);
       });
@@ -195,7 +197,7 @@ for (const [from, to, lane] of trace.spans) found.push([lane, from, to]);
     const rows = () => Array.from(document.querySelectorAll("#table tbody tr"));
     check(rows().length === page.elevators.length, "rows of the table");
     rows().forEach((row, i) => {
-      const name = page.elevators[i].name + (page.elevators[i].starves ? " a job starves" : "");
+      const name = shown(page.elevators[i].name) + (page.elevators[i].starves ? " a job starves" : "");
       check(row.cells[0].textContent === name, `name of row ${i}`);
       check(Number(row.cells[1].dataset.value) === page.elevators[i].bytes_per_s, `bandwidth of row ${i}`);
     });
