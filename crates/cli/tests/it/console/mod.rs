@@ -129,9 +129,10 @@ fn run(block: &Block, directory: &Path) -> Vec<(i32, String)> {
     results.map(|(status, output)| (status, without_remaining_time(&output))).collect()
 }
 
-/// The output without the note of a long comparison, which comes on a slow machine alone.
+/// The output without the note on the rest of a long comparison, which comes on a slow machine
+/// alone.
 fn without_remaining_time(output: &str) -> String {
-    let is_note = |line: &str| line.starts_with("note: about ") && line.contains(" s are left: ");
+    let is_note = |line: &str| line.starts_with("note: ") && line.contains(" are left: --runtime ");
     output.split_inclusive('\n').filter(|line| !is_note(line)).collect()
 }
 
