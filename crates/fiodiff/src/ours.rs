@@ -7,7 +7,7 @@ use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_fio::Job;
 use hoistway_sim::{CompareRequest, HostConfig, PlannedRequests, compare};
-use hoistway_workload::Region;
+use hoistway_workload::{Region, Work};
 
 use crate::case::Case;
 use crate::figures::{Process, Request};
@@ -48,12 +48,12 @@ pub fn run(case: &Case) -> Result<Ours, String> {
     while requests.len() < REQUESTS_MAX {
         // A sync takes the turn of a file.
         if generator.next_sync().is_some() {
-            generator.completed(true);
+            generator.completed(Work::Sync);
         }
         match generator.next() {
             Some(unit) => {
                 requests.push(Request::new(unit.direction, unit.file, unit.offset, unit.bytes));
-                generator.completed(false);
+                generator.completed(Work::Request);
             }
             None if generator.begin_verification() || generator.next_pass().is_some() => {}
             None => break,

@@ -44,7 +44,7 @@ mod zones;
 pub use offsets::Generator;
 pub use release::{Release, ReleaseDelay};
 pub use request::{IoUnit, Region};
-pub use syncs::FileSync;
+pub use syncs::{FileSync, Work};
 pub use zones::WrittenZones;
 
 use rand_pcg::Pcg64;

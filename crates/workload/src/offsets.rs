@@ -11,7 +11,7 @@ use crate::files::FileTurn;
 use crate::free_blocks::FreeBlocks;
 use crate::permutation::Permutation;
 use crate::request::{IoUnit, Region};
-use crate::syncs::{FileSync, Syncs};
+use crate::syncs::{FileSync, Syncs, Work};
 use crate::verification::Verification;
 use crate::zones::{StridedZone, WrittenZones};
 use crate::{mix, sizes, stream};
@@ -201,7 +201,7 @@ impl Generator {
     }
 
     /// The sync that is due before the next request; it takes the turn of a file, as in fio 3.33.
-    /// [`Self::completed`] says when it has ended.
+    /// Until [`Self::completed`] reports that a sync has ended, further ones are due.
     pub fn next_sync(&mut self) -> Option<FileSync> {
         if self.has_ended_job() || self.verification.as_ref().is_some_and(Verification::is_due) {
             return None;
@@ -212,8 +212,8 @@ impl Generator {
     }
 
     /// Records that a sync, or a request, completed: the next sync is due after a request.
-    pub fn completed(&mut self, is_sync: bool) {
-        self.syncs.completed(is_sync);
+    pub fn completed(&mut self, work: Work) {
+        self.syncs.completed(work);
     }
 
     /// Begins the verification of what the pass wrote. Returns false if there is nothing to verify,

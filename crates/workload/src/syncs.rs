@@ -13,6 +13,15 @@ pub struct FileSync {
     pub data_only: bool,
 }
 
+/// What a process does to a file through its engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A read, a write or a trim.
+    Request,
+    /// `fsync` or `fdatasync` between requests.
+    Sync,
+}
+
 /// Tells when a sync is due, as in fio 3.33: before a request, if the number of writes so far is a
 /// multiple of the option and what completed last was no sync. So a job that reads and writes also
 /// syncs between reads. An engine that queues syncs gets one after the other until the first
@@ -37,8 +46,8 @@ impl Syncs {
     }
 
     /// Records that a sync, or a request, completed.
-    pub fn completed(&mut self, is_sync: bool) {
-        self.is_synced = is_sync;
+    pub fn completed(&mut self, work: Work) {
+        self.is_synced = work == Work::Sync;
     }
 
     /// A pass that ends at the end of its files syncs, and so does the next one before its first

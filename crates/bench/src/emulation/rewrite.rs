@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hoistway_fio::{Direction, Job, JobFile, WriteSync};
+use hoistway_fio::{Job, JobFile, WriteSync};
 
 use crate::BenchError;
 
@@ -175,7 +175,7 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Tim
 
 /// Returns true if the job writes, and syncs between its requests.
 pub fn syncs(job: &Job) -> bool {
-    job.directions().any(|direction| direction == Direction::Write) && writes_between_syncs(job).is_some()
+    job.rw.writes() && writes_between_syncs(job).is_some()
 }
 
 /// Writes after which a job syncs; `None` if it does not. A client of a server has one command for

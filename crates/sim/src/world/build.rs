@@ -86,7 +86,7 @@ fn make_processes(
         let tree = process.tree.and_then(|tree| places.trees.get(tree)).cloned();
         let reader = request.host.reader(advice_of(&job));
         let mut process = Process::new(process, job, &reader, windows, completion_of(request, Some(processes.len())));
-        process.turnaround = process.is_async().then(|| turnaround_of(request, processes.len())).flatten();
+        process.has_turnarounds = process.is_async() && processes.len() < request.host.turnarounds_ns.len();
         process.walk_through(tree, places.disk, request.host.read_ahead_pages());
         let script = request.scripts.get(processes.len());
         process.player = script.map(|script| Player::new(script.clone(), places.capacity_sectors));
@@ -95,14 +95,7 @@ fn make_processes(
     processes
 }
 
-/// The times from a completion until an asynchronous process has it, if they are given.
-fn turnaround_of(request: &WorldRequest, process: usize) -> Option<Jitter> {
-    let HostConfig { costs, turnarounds_ns, .. } = request.host;
-    let median_ns = turnarounds_ns.get(process).copied()?;
-    Some(Jitter::new(0, median_ns, costs.completion_sigma_milli, mix(request.seed).wrapping_add(process as u64 + 1)))
-}
-
-/// The CPU times of the ends of requests of a process, or of a thread of the kernel.
+/// The times of the ends of requests of a process, or of a thread of the kernel.
 fn completion_of(request: &WorldRequest, process: Option<usize>) -> Jitter {
     let HostConfig { costs, turnarounds_ns, .. } = request.host;
     let median_ns = process.and_then(|process| turnarounds_ns.get(process)).copied().unwrap_or(costs.completion_ns);

@@ -9,7 +9,7 @@ use super::state::{Flow, World};
 use crate::events::{EventKind, HORIZON_NS};
 use crate::host::page::PAGE_BYTES;
 use crate::record::Observer;
-use hoistway_workload::IoUnit;
+use hoistway_workload::{IoUnit, Work};
 
 impl<S: Observer> World<S> {
     /// Runs a process until it sleeps or has to pay for CPU time.
@@ -303,7 +303,7 @@ impl<S: Observer> World<S> {
     fn finish(&mut self, task: u32) -> Flow {
         let process = &mut self.processes[task as usize];
         let CurrentRequest { unit, start_ns, .. } = process.current;
-        process.generator.completed(false);
+        process.generator.completed(Work::Request);
         process.record(&unit, start_ns, start_ns, self.now_ns);
         process.stats.complete.record_batch(1);
         process.stage = Stage::Choose;

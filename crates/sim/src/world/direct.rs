@@ -3,11 +3,11 @@
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::{Direction, Ioengine, WriteSync};
 
-use super::process::{AfterData, DirectIo, DirectWork, Stage};
+use super::process::{AfterData, DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use crate::events::EventKind;
 use crate::record::Observer;
-use hoistway_workload::IoUnit;
+use hoistway_workload::{IoUnit, Work};
 
 /// The durability that a direct request has when it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,17 +127,7 @@ impl<S: Observer> World<S> {
         let file = process.files[unit.file].file;
         let drive = self.files[file as usize].drive;
         let issued_ns = self.now_ns;
-        let slot = self.direct.insert(DirectIo {
-            work: DirectWork::Request,
-            process: task,
-            submitter,
-            unit,
-            start_ns,
-            issued_ns,
-            pending: 1,
-            after: AfterData::Nothing,
-            failed: false,
-        });
+        let slot = self.direct.insert(DirectIo::new(Work::Request, (task, submitter), unit, start_ns, issued_ns));
         process.in_flight += 1;
         let passes_fua = process.job.writefua;
         let durability = self.durability_of(task, &unit);
@@ -198,7 +188,7 @@ impl<S: Observer> World<S> {
         }
         let after = std::mem::replace(&mut io.after, AfterData::Nothing);
         let io = *io;
-        if !io.failed && io.work == DirectWork::Request && io.unit.direction == Direction::Write {
+        if !io.failed && io.work == Work::Request && io.unit.direction == Direction::Write {
             let process = &self.processes[io.process as usize];
             let (file, data_only) = (process.files[io.unit.file].file, process.job.sync == WriteSync::Dsync);
             self.record_written(file, io.unit.offset + io.unit.bytes);
@@ -210,7 +200,7 @@ impl<S: Observer> World<S> {
                 self.direct.get_mut(slot).pending = 0;
             }
         }
-        match self.processes[io.process as usize].answer_ns(self.now_ns) {
+        match self.processes[io.process as usize].turnaround_ns(self.now_ns) {
             Some(at_ns) => self.events.schedule(at_ns, EventKind::Answered(slot)),
             None => self.answered(slot),
         }
@@ -259,11 +249,11 @@ impl<S: Observer> World<S> {
             let process = &mut self.processes[task as usize];
             process.in_flight -= 1;
             process.pay_completion();
-            process.generator.completed(io.work == DirectWork::Sync);
+            process.generator.completed(io.work);
             match (io.failed, io.work) {
                 (true, _) => process.fail(self.now_ns),
-                (false, DirectWork::Sync) => process.record_sync(io.start_ns, self.now_ns),
-                (false, DirectWork::Request) => {
+                (false, Work::Sync) => process.record_sync(io.start_ns, self.now_ns),
+                (false, Work::Request) => {
                     process.record(&io.unit, io.start_ns, io.issued_ns, self.now_ns);
                     self.check_completed(task, &io.unit, io.start_ns);
                 }

@@ -16,7 +16,7 @@ use crate::workload::recorded::Player;
 use crate::workload::stream;
 use crate::workload::walk::Walker;
 use hoistway_workload::pacing::Pacing;
-use hoistway_workload::{FileSync, Generator, IoUnit, Region};
+use hoistway_workload::{FileSync, Generator, IoUnit, Region, Work};
 
 use super::job_state::{Limits, Submission};
 use super::tasks::{Commit, Dirtying};
@@ -124,11 +124,10 @@ pub(crate) struct Process {
     pub blocked: bool,
     /// CPU time of finished work, in ns: it passes before the next step.
     pub debt_ns: u64,
-    /// CPU times of the ends of requests.
+    /// Times of the ends of requests: CPU time, or turnarounds that pass side by side.
     pub completion: Jitter,
-    /// Times from completions until the process has them, side by side; they replace `completion`.
-    pub turnaround: Option<Jitter>,
-    /// Time at which the process has the last of them.
+    pub has_turnarounds: bool,
+    /// End of the latest of these turnarounds.
     pub answered_ns: u64,
     /// Time at which the process got its processor.
     pub on_cpu_since_ns: u64,
@@ -213,7 +212,7 @@ impl Process {
             blocked: true,
             debt_ns: 0,
             completion,
-            turnaround: None,
+            has_turnarounds: false,
             answered_ns: 0,
             on_cpu_since_ns: 0,
             generator: Generator::new(job.clone(), &regions, plan.io_bytes, plan.seed, plan.number),
@@ -282,16 +281,18 @@ impl Process {
 
     /// Charges the CPU time of the end of a request.
     pub fn pay_completion(&mut self) {
-        if self.turnaround.is_none() {
+        if !self.has_turnarounds {
             self.debt_ns += self.completion.draw_ns();
         }
     }
 
-    /// Returns the time at which the process has a completion of now; `None` if it has it now.
+    /// Returns the end of the turnaround of a request that completes now; `None` if it has none.
     /// Completions do not overtake one another.
-    pub fn answer_ns(&mut self, now_ns: u64) -> Option<u64> {
-        let at_ns = now_ns.saturating_add(self.turnaround.as_mut()?.draw_ns());
-        self.answered_ns = self.answered_ns.max(at_ns);
+    pub fn turnaround_ns(&mut self, now_ns: u64) -> Option<u64> {
+        if !self.has_turnarounds {
+            return None;
+        }
+        self.answered_ns = self.answered_ns.max(now_ns.saturating_add(self.completion.draw_ns()));
         Some(self.answered_ns)
     }
 
@@ -491,18 +492,10 @@ pub(crate) enum AfterData {
     Commit,
 }
 
-/// What is in flight for a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DirectWork {
-    Request,
-    /// `fsync` or `fdatasync` of an engine that queues them.
-    Sync,
-}
-
 /// A direct request, or a sync, in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectIo {
-    pub work: DirectWork,
+    pub work: Work,
     pub process: u32,
     /// The submitter of the device: the process, one of its threads, or one of its priorities.
     pub submitter: u32,
@@ -514,4 +507,13 @@ pub(crate) struct DirectIo {
     pub after: AfterData,
     /// True if one of the bios failed.
     pub failed: bool,
+}
+
+impl DirectIo {
+    /// Work of a process that begins at `start_ns`. It holds a count of its own until all of its
+    /// bios are submitted.
+    pub fn new(work: Work, (process, submitter): (u32, u32), unit: IoUnit, start_ns: u64, issued_ns: u64) -> DirectIo {
+        let after = AfterData::Nothing;
+        DirectIo { work, process, submitter, unit, start_ns, issued_ns, pending: 1, after, failed: false }
+    }
 }

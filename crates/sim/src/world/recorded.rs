@@ -3,11 +3,11 @@
 use hoistway_core::{Bio, Op};
 use hoistway_fio::Direction;
 
-use super::process::{AfterData, DirectIo, DirectWork, Stage};
+use super::process::{DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use crate::record::Observer;
 use crate::workload::recorded::ScriptedRequest;
-use hoistway_workload::IoUnit;
+use hoistway_workload::{IoUnit, Work};
 
 impl<S: Observer> World<S> {
     /// Starts the next recorded request if it is due.
@@ -50,19 +50,7 @@ impl<S: Observer> World<S> {
         // time of its own; one that follows a completion begins when it is submitted.
         let start_ns = if wait.outstanding_max == u32::MAX { due_ns } else { now_ns };
         let issued_ns = start_ns;
-        let after = AfterData::Nothing;
-        let io = DirectIo {
-            work: DirectWork::Request,
-            process: task,
-            submitter: task,
-            unit,
-            start_ns,
-            issued_ns,
-            pending: 1,
-            after,
-            failed: false,
-        };
-        let slot = self.direct.insert(io);
+        let slot = self.direct.insert(DirectIo::new(Work::Request, (task, task), unit, start_ns, issued_ns));
         process.in_flight += 1;
         process.stats.level.record_level(process.in_flight);
         process.stats.submit.record_batch(1);

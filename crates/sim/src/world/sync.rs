@@ -3,9 +3,9 @@
 
 use hoistway_core::{Flags, Op};
 use hoistway_fio::{Direction, WriteSync};
-use hoistway_workload::{FileSync, IoUnit};
+use hoistway_workload::{FileSync, IoUnit, Work};
 
-use super::process::{AfterData, DirectIo, DirectWork, Stage, SyncReason};
+use super::process::{DirectIo, Stage, SyncReason};
 use super::state::{Flow, World};
 use crate::record::Observer;
 
@@ -26,9 +26,9 @@ impl<S: Observer> World<S> {
     pub(super) fn begin_due_sync(&mut self, task: u32, sync: FileSync) -> Flow {
         let process = &self.processes[task as usize];
         let file = process.files[sync.file].file;
-        // Pages of the file are those of other processes, as this one bypasses the cache.
-        let has_pages = self.cache.is_dirty(file) || self.cache.writeback_of(file) > 0;
-        if has_pages || !process.queues_syncs() {
+        // A process that bypasses the cache also syncs the pages of others, and waits for them.
+        let has_pages = || self.cache.is_dirty(file) || self.cache.writeback_of(file) > 0;
+        if !process.queues_syncs() || has_pages() {
             return self.begin_sync(task, SyncReason::Due(sync));
         }
         self.queue_sync(task, sync, file);
@@ -44,17 +44,8 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[task as usize];
         process.in_flight += 1;
         process.debt_ns += process.call_ns(costs.system_call_ns) + costs.bio_ns;
-        let slot = self.direct.insert(DirectIo {
-            work: DirectWork::Sync,
-            process: task,
-            submitter,
-            unit,
-            start_ns,
-            issued_ns: start_ns + process.debt_ns,
-            pending: 1,
-            after: AfterData::Nothing,
-            failed: false,
-        });
+        let issued_ns = start_ns + process.debt_ns;
+        let slot = self.direct.insert(DirectIo::new(Work::Sync, (task, submitter), unit, start_ns, issued_ns));
         if !self.commit_request(slot, submitter, file, sync.data_only) {
             self.direct_bio_over(slot, false);
         }
@@ -108,7 +99,7 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[task as usize];
         process.stage = process.sync_reason.then();
         if matches!(process.sync_reason, SyncReason::Due(_)) {
-            process.generator.completed(true);
+            process.generator.completed(Work::Sync);
             process.record_sync(process.sync_start_ns, self.now_ns);
         }
         Flow::On
