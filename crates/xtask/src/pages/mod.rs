@@ -3,10 +3,10 @@
 //! docs/conformance.md has the counts of recorded decisions, which `hoistway conform --markdown`
 //! prints. docs/drives.md has the measurements of `hoistway drives --markdown`, with a plot of each
 //! recorded drive in docs/drives. ARCHITECTURE.md has the crates, CONTRIBUTING.md the tasks.
-//! `facts` writes what several pages state, such as the number of recorded decisions. The
-//! references of job files, configurations, drive files and the control tree have the tables of the
-//! crates that read them. The built-in drive files are also written in their compact form, which
-//! programs read.
+//! `facts` writes what several pages state, such as the number of recorded decisions, and
+//! `standings` what they state of docs/arena.md. The references of job files, configurations,
+//! drive files and the control tree have the tables of the crates that read them. The built-in drive
+//! files are also written in their compact form, which programs read.
 //!
 //! A check generates again what comes from data in the repository, and compares. The counts of the
 //! whole recordings of decisions, which are not in the repository, are generated only with
@@ -15,6 +15,7 @@
 mod crates;
 mod facts;
 mod picture;
+mod standings;
 mod tasks;
 mod tunables;
 
@@ -104,6 +105,7 @@ fn from_sources() -> Result<Vec<(&'static str, &'static str, String)>> {
     ];
     parts.extend(hoistway_fio::reference::markdown().map(|(name, text)| ("docs/job-files.md", name, text)));
     parts.extend(facts::parts()?);
+    parts.extend(standings::parts()?);
     Ok(parts)
 }
 
