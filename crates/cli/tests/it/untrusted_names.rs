@@ -90,7 +90,10 @@ const RUNS: &[(&str, &[&[&str]])] = &[
     ),
     ("reproduce", &[&["reproduce", "NAME"]]),
     ("serve", &[&["serve", "--config", "{bad configuration}"], &["serve", "--export", "a=NAME"]]),
-    ("sweep", &[&["sweep", "{bad configuration}", "-o", "{new}"]]),
+    (
+        "sweep",
+        &[&["sweep", "{bad configuration}", "-o", "{new}"], &["sweep", "{sweep}", "-o", "{new}", "--report", "{page}"]],
+    ),
     ("tar", &[&["tar", "-cvf", "{new}", "{tree}"], &["tar", "-cf", "{new}", "NAME"]]),
     ("top", &[&["top", "--once", "--control", "NAME"]]),
     ("trace", &[&["trace", "NAME"]]),
@@ -143,6 +146,7 @@ const RUNS: &[(&str, &[&[&str]])] = &[
         "trace-whatif",
         &[
             &["trace", "whatif", "{trace}", "--drive", "ssd-sata-consumer", "--recorded", "noop"],
+            &["trace", "whatif", "{trace}", "--drive", "ssd-sata-consumer", "--recorded", "noop", "--report", "{page}"],
             &["trace", "whatif", "{trace}", "--drive", "NAME"],
         ],
     ),
@@ -163,6 +167,8 @@ impl Setting {
         folder.file(&format!("{NAME}.fio"), job);
         folder.file(&format!("bad {NAME}.fio"), format!("[{LINE}]\nsize={LINE}\n{LINE}=1\nrw={LINE}\n"));
         folder.file(&format!("{NAME}.toml"), format!("name = \"{}\"\n{:?} = 1\n", escaped(), "evil\u{9b}"));
+        let sweep = "drives = [\"ssd-sata-consumer\"]\nelevators = [\"noop\", \"bfq\"]\nseeds = \"1-2\"\n";
+        folder.file(&format!("sweep {NAME}.toml"), format!("jobs = [\"{}.fio\"]\n{sweep}", escaped()));
         std::fs::create_dir(folder.path(NAME)).expect("a directory");
         std::fs::write(folder.path(NAME).join(NAME), "x").expect("a file");
         let trace = recording(&folder);
@@ -191,6 +197,7 @@ impl Setting {
             "{job}" => self.folder.name(&format!("{NAME}.fio")),
             "{bad job}" => self.folder.name(&format!("bad {NAME}.fio")),
             "{bad drive}" | "{bad configuration}" => self.folder.name(&format!("{NAME}.toml")),
+            "{sweep}" => self.folder.name(&format!("sweep {NAME}.toml")),
             "{tree}" => self.folder.name(NAME),
             "{trace}" => self.folder.name(&format!("{NAME}.blktrace")),
             "{biosnoop}" => self.folder.name(&format!("{NAME}.biosnoop")),

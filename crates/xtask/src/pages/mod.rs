@@ -5,8 +5,8 @@
 //! recorded drive in docs/drives. ARCHITECTURE.md has the crates, CONTRIBUTING.md the tasks.
 //! `facts` writes what several pages state, such as the number of recorded decisions, and
 //! `standings` what they state of docs/arena.md. The references of job files, configurations,
-//! drive files and the control tree have the tables of the crates that read them. The built-in drive
-//! files are also written in their compact form, which programs read.
+//! drive files and the control tree have the tables of the crates that read them. The built-in
+//! drive files are also written in their compact form, which programs read.
 //!
 //! A check generates again what comes from data in the repository, and compares. The counts of the
 //! whole recordings of decisions, which are not in the repository, are generated only with
