@@ -238,7 +238,7 @@ fn recording(folder: &Folder) -> Vec<u8> {
     for number in 0..40_u64 {
         let (sector, us) = (number * 7919 % 100_000 * 8, number * 1000);
         for (step, (offset, action, end)) in
-            [(0, 'Q', name.as_ref()), (10, 'G', &name), (20, 'I', &name), (30, 'D', &name), (600, 'C', "0")]
+            [(0, 'Q', name.as_ref()), (10, 'G', &name), (20, 'I', &name), (30, 'D', &name), (94, 'C', "0")]
                 .into_iter()
                 .enumerate()
         {
