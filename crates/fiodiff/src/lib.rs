@@ -3,8 +3,8 @@
 //! [`run`] generates a job from each seed, runs the jobs with real fio in batches, runs the same
 //! jobs in virtual time on a drive of negligible cost, and compares each job and direction: number
 //! of requests, bytes, syncs, the sequence or the set of requests, distributions, runtimes. A job
-//! that differs is run again alone, because a machine that pauses delays fio, and is then made as
-//! short as possible.
+//! that differs and has a clock is run again with a few others, as long as it differs, because a
+//! machine that pauses delays fio. A job that still differs is made as short as possible.
 //!
 //! | what | where |
 //! |---|---|
@@ -40,6 +40,8 @@ use compare::Verdict;
 
 /// Jobs that run in one process of fio.
 const BATCH: u64 = 12;
+/// Jobs that run in one process of fio when they are run again.
+const BATCH_AGAIN: usize = 4;
 /// Runs after which a difference counts: a pause of the machine delays fio in some of them.
 const ATTEMPTS: u32 = 8;
 
@@ -87,20 +89,37 @@ pub struct Difference {
 pub fn run(extent: &Extent, report: &mut dyn FnMut(&Outcome)) -> Result<Outcome> {
     let start = Instant::now();
     let mut outcome = Outcome::default();
+    let mut suspects = Vec::new();
     let mut next = extent.seed;
     let end = extent.seed.saturating_add(extent.count);
     while next < end && extent.time.is_none_or(|time| start.elapsed() < time) {
         let seeds = next..end.min(next + BATCH);
         next = seeds.end;
-        let cases: Vec<Case> = seeds.map(grammar::generate).collect();
-        batch(cases, extent, &mut outcome)?;
+        suspects.extend(batch(seeds.map(grammar::generate).collect(), &mut outcome)?);
+        report(&outcome);
+    }
+    // Pauses of the machine come and go: the jobs are run again in turn, and not each in a row.
+    for attempt in 0..ATTEMPTS {
+        let mut remaining = Vec::new();
+        let of_clock = |case: &Case| attempt == 0 || case.is_paced();
+        let (again, differing): (Vec<Case>, Vec<Case>) = suspects.into_iter().partition(of_clock);
+        for cases in again.chunks(BATCH_AGAIN) {
+            remaining.extend(batch(cases.to_vec(), &mut outcome)?);
+            report(&outcome);
+        }
+        suspects = differing;
+        suspects.extend(remaining);
+    }
+    for case in suspects {
+        conclude(&case, extent, &mut outcome)?;
         report(&outcome);
     }
     Ok(outcome)
 }
 
-/// Runs a batch of jobs, and compares each.
-fn batch(cases: Vec<Case>, extent: &Extent, outcome: &mut Outcome) -> Result<()> {
+/// Runs a batch of jobs, and compares each. Returns the jobs that differ, or that failed with
+/// others.
+fn batch(cases: Vec<Case>, outcome: &mut Outcome) -> Result<Vec<Case>> {
     let mut accepted = Vec::new();
     for case in cases {
         match ours::run(&case) {
@@ -109,23 +128,29 @@ fn batch(cases: Vec<Case>, extent: &Extent, outcome: &mut Outcome) -> Result<()>
         }
     }
     let theirs = theirs::run(&accepted.iter().map(|(case, ours)| (case, ours.files.as_slice())).collect::<Vec<_>>())?;
+    let mut suspects = Vec::new();
     for ((case, ours), theirs) in accepted.into_iter().zip(theirs) {
-        let verdict = match theirs {
-            Ok(theirs) if compare::compare(&ours, &theirs).is_none() => Verdict::Same,
-            _ => examine(&case)?,
-        };
-        match verdict {
-            Verdict::Same => outcome.compared += 1,
-            Verdict::Refused(message) => outcome.refused.push((case.seed, message)),
-            Verdict::Failed(message) => outcome.failed.push((case.seed, message)),
-            Verdict::Differs(text) => {
-                outcome.compared += 1;
-                let (small, text) = shrink::shrink(&case, text)?;
-                if let Some(directory) = &extent.keep {
-                    keep(directory, &small, &text)?;
-                }
-                outcome.differences.push(Difference { seed: case.seed, job: small.text(), text });
+        match theirs {
+            Ok(theirs) if compare::compare(&ours, &theirs).is_none() => outcome.compared += 1,
+            _ => suspects.push(case),
+        }
+    }
+    Ok(suspects)
+}
+
+/// Adds the verdict on a job that differed from fio in all runs so far.
+fn conclude(case: &Case, extent: &Extent, outcome: &mut Outcome) -> Result<()> {
+    match examine(case)? {
+        Verdict::Same => outcome.compared += 1,
+        Verdict::Refused(message) => outcome.refused.push((case.seed, message)),
+        Verdict::Failed(message) => outcome.failed.push((case.seed, message)),
+        Verdict::Differs(text) => {
+            outcome.compared += 1;
+            let (small, text) = shrink::shrink(case, text)?;
+            if let Some(directory) = &extent.keep {
+                keep(directory, &small, &text)?;
             }
+            outcome.differences.push(Difference { seed: case.seed, job: small.text(), text });
         }
     }
     Ok(())

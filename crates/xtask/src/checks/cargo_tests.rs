@@ -2,11 +2,11 @@
 //!
 //! Cargo runs one test program after the other. Most of them wait for much of their time (for
 //! mounts, servers and other programs), so [`everything`] runs as many of them side by side as the
-//! machine has processors.
+//! machine has processors. Those that compare times run alone, after the others.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -29,7 +29,10 @@ pub fn everything(browser: bool) -> Result<()> {
     let start = Instant::now();
     let programs = build()?;
     println!("-- built {} test programs in {:.0} s", programs.len(), start.elapsed().as_secs_f64());
-    let mut outcome = run_side_by_side(programs, browser)?;
+    let (alone, others) = programs.into_iter().partition(|program| ALONE.contains(&program.package().as_str()));
+    let at_a_time = std::thread::available_parallelism().map_or(1, |processors| processors.get());
+    let mut outcome = run_side_by_side(others, at_a_time, browser)?;
+    outcome.add(run_side_by_side(alone, 1, browser)?);
     outcome.add(pass_on(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"]))?);
     summarise(&outcome)
 }
@@ -78,6 +81,10 @@ fn failures(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
+/// The packages whose test programs compare times with those of other programs. Beside others they
+/// repeat their runs until the machine delays none of them, for minutes.
+const ALONE: [&str; 1] = ["fiodiff"];
+
 /// The variable that gives proptest the seed of its cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
 /// The seed of the checks, if the variable is not set: without it every run draws other cases, and
@@ -106,11 +113,19 @@ impl TestProgram {
         })
     }
 
+    /// The name of the package's directory.
+    fn package(&self) -> String {
+        last_part(&self.directory)
+    }
+
     /// The package and the name of the file.
     fn name(&self) -> String {
-        let part = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        format!("{}: {}", part(&self.directory), part(&self.executable))
+        format!("{}: {}", self.package(), last_part(&self.executable))
     }
+}
+
+fn last_part(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Builds all test programs and the programs that they start. Returns the test programs,
@@ -131,10 +146,8 @@ fn build() -> Result<Vec<TestProgram>> {
     Ok(programs)
 }
 
-/// Runs test programs, as many at a time as there are processors. Prints the output of each when it
-/// has ended.
-fn run_side_by_side(programs: Vec<TestProgram>, browser: bool) -> Result<Outcome> {
-    let at_a_time = std::thread::available_parallelism().map_or(1, |processors| processors.get());
+/// Runs test programs, some at a time. Prints the output of each when it has ended.
+fn run_side_by_side(programs: Vec<TestProgram>, at_a_time: usize, browser: bool) -> Result<Outcome> {
     let remaining = Mutex::new(programs.into_iter());
     let ended = Mutex::new(Outcome::none());
     let work = || -> Result<()> {
@@ -289,7 +302,7 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
     fn the_failure_of_one_program_is_a_failure_of_all() {
         let program =
             |name: &str| TestProgram { is_integration: false, directory: "/".into(), executable: name.into() };
-        let outcome = run_side_by_side(vec![program("true"), program("false")], false).expect("both run");
+        let outcome = run_side_by_side(vec![program("true"), program("false")], 2, false).expect("both run");
         assert!(outcome.results.is_empty() && !outcome.success);
         assert_eq!(outcome.failures, [": false ended with exit status: 1, and no test of it is reported as failed"]);
         assert!(summarise(&Outcome::of("test result: ok. 1 passed; 0 failed", true)).is_ok());
