@@ -3,13 +3,15 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use crate::world::Task;
+
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     /// A processor has spent the CPU time of a task.
-    CpuDone(u32),
+    CpuDone(Task),
     /// A task's pause is over.
-    Wake(u32),
+    Wake(Task),
     /// A process has the completion of a direct request.
     Answered(u32),
     /// The flusher checks for old pages.
@@ -82,15 +84,17 @@ impl Eq for Entry {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::ProcessId;
 
     #[test]
     fn events_of_one_instant_keep_the_order_of_scheduling() {
+        let task = |number| Task::Process(ProcessId(number));
         let mut events = Events::default();
-        for (at_ns, task) in [(7, 1), (5, 2), (7, 3), (5, 4)] {
-            events.schedule(at_ns, EventKind::Wake(task));
+        for (at_ns, number) in [(7, 1), (5, 2), (7, 3), (5, 4)] {
+            events.schedule(at_ns, EventKind::Wake(task(number)));
         }
         let order: Vec<_> = std::iter::from_fn(|| events.pop()).collect();
-        let wanted = [(5, 2), (5, 4), (7, 1), (7, 3)].map(|(at_ns, task)| (at_ns, EventKind::Wake(task)));
+        let wanted = [(5, 2), (5, 4), (7, 1), (7, 3)].map(|(at_ns, number)| (at_ns, EventKind::Wake(task(number))));
         assert_eq!(order, wanted);
     }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
+use crate::world::Task;
+
 /// The processors of the host and the tasks that wait for one.
 #[derive(Debug)]
 pub(crate) struct Cpus {
     free: u32,
-    waiting: VecDeque<(u32, u64)>,
+    waiting: VecDeque<(Task, u64)>,
 }
 
 impl Cpus {
@@ -17,7 +19,7 @@ impl Cpus {
     /// Requests a processor for a task and `burst_ns`. Returns true if one is free; otherwise the
     /// task is queued.
     #[inline]
-    pub fn take(&mut self, task: u32, burst_ns: u64) -> bool {
+    pub fn take(&mut self, task: Task, burst_ns: u64) -> bool {
         if self.free == 0 {
             self.waiting.push_back((task, burst_ns));
             return false;
@@ -33,7 +35,7 @@ impl Cpus {
 
     /// Releases the processor of a task. Returns the next task that gets it, with its burst in ns.
     #[inline]
-    pub fn leave(&mut self) -> Option<(u32, u64)> {
+    pub fn leave(&mut self) -> Option<(Task, u64)> {
         let next = self.waiting.pop_front();
         if next.is_none() {
             self.free += 1;
@@ -45,15 +47,17 @@ impl Cpus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::ProcessId;
 
     #[test]
     fn a_released_processor_goes_to_the_first_waiting_task() {
+        let task = |number| Task::Process(ProcessId(number));
         let mut cpus = Cpus::new(2);
-        assert!(cpus.take(1, 10) && cpus.take(2, 20));
-        assert!(!cpus.take(3, 30) && !cpus.take(4, 40));
-        assert_eq!(cpus.leave(), Some((3, 30)));
-        assert_eq!(cpus.leave(), Some((4, 40)));
+        assert!(cpus.take(task(1), 10) && cpus.take(task(2), 20));
+        assert!(!cpus.take(task(3), 30) && !cpus.take(task(4), 40));
+        assert_eq!(cpus.leave(), Some((task(3), 30)));
+        assert_eq!(cpus.leave(), Some((task(4), 40)));
         assert_eq!(cpus.leave(), None);
-        assert!(cpus.take(5, 50));
+        assert!(cpus.take(task(5), 50));
     }
 }

@@ -14,6 +14,7 @@ use rand_pcg::Pcg64;
 
 use crate::error::SimError;
 use crate::host::page::PAGE_SECTORS;
+use crate::world::DriveId;
 
 /// Sectors at the head of every group that the file system keeps for itself: 1 MiB.
 const GROUP_HEAD_SECTORS: u64 = 2048;
@@ -33,8 +34,8 @@ pub(crate) struct PlannedFile {
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     pub bytes: u64,
-    /// Index of the drive that has the file.
-    pub drive: u32,
+    /// The drive that has the file.
+    pub drive: DriveId,
     extents: Vec<Extent>,
 }
 
@@ -67,7 +68,7 @@ impl File {
 
     /// Creates a file of this length without extents.
     pub fn empty(bytes: u64) -> File {
-        File { bytes, drive: 0, extents: Vec::new() }
+        File { bytes, drive: DriveId::default(), extents: Vec::new() }
     }
 
     /// The extents in the order of the file: first sector on the disk and number of sectors.

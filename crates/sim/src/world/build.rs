@@ -14,14 +14,16 @@ use hoistway_workload::endings::SteadyRate;
 use hoistway_workload::{Region, WrittenZones, mix};
 use rand::RngExt;
 
-use super::device::Device;
+use super::device::{Device, SubmitterId};
+use super::devices::{Devices, DriveId, MAIN};
 use super::flush::FlushRules;
 use super::job_state::{request_priorities, worker_count};
 use super::process::Process;
 use super::request::{Failures, WorldRequest};
 use super::slab::Slab;
 use super::state::World;
-use super::tasks::{Flusher, Journal};
+use super::task::{ProcessId, Processes, Task};
+use super::threads::{Flusher, Journal};
 use super::{flusher, journal, layout};
 use crate::config::{HostConfig, Plugging};
 use crate::error::SimError;
@@ -82,10 +84,12 @@ fn make_processes(
     let windows = windows_of_each(planned.len());
     let mut processes = Vec::with_capacity(planned.len());
     for process in planned {
+        let submitter = SubmitterId(processes.len() as u32);
         let job = jobs[process.job].clone();
         let tree = process.tree.and_then(|tree| places.trees.get(tree)).cloned();
         let reader = request.host.reader(advice_of(&job));
-        let mut process = Process::new(process, job, &reader, windows, completion_of(request, Some(processes.len())));
+        let mut process =
+            Process::new(process, submitter, job, &reader, windows, completion_of(request, Some(processes.len())));
         process.has_turnarounds = process.is_async() && processes.len() < request.host.turnarounds_ns.len();
         process.walk_through(tree, places.disk, request.host.read_ahead_pages());
         let script = request.scripts.get(processes.len());
@@ -137,12 +141,18 @@ impl<S: Observer> World<S> {
         let layout::PlacedFiles { mut files, trees, disk } =
             layout::lay_out(&plan, &host, capacity_sectors, request.seed)?;
         assign_drives(&mut files, &plan, host.drives);
-        let journal = make_journal(request, &plan, disk, &files);
+        // The journal's thread is the last task, because worlds without a journal have none.
+        let mut owners: Vec<Task> = (0..plan.processes.len() as u32).map(|id| Task::Process(ProcessId(id))).collect();
+        let flusher = SubmitterId(owners.len() as u32);
+        owners.push(Task::Flusher);
+        let journal = make_journal(request, SubmitterId(owners.len() as u32), &plan, disk, &files);
+        owners.extend(journal.is_some().then_some(Task::Journal));
         let depth = depth_of(request, &drive);
         let submitters = count_submitters(request, &plan);
         let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
-        let further_devices = make_further_devices(request, depth, submitters, &plan)?;
+        let main = Device::new(queue, drive, (depth, flush_rules(request)), &host, request.seed);
+        let others = make_further_devices(request, depth, submitters, &plan)?;
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
         let mut unfinished_by_job = vec![0; jobs.len()];
         plan.processes.iter().for_each(|process| unfinished_by_job[process.job] += 1);
@@ -156,8 +166,7 @@ impl<S: Observer> World<S> {
             now_ns: 0,
             events: Events::default(),
             cpus: Cpus::new(host.cpus),
-            device: Device::new(queue, drive, (depth, flush_rules(request)), &host, request.seed),
-            further_devices,
+            devices: Devices::new(main, others),
             works_first: host.costs.program_ns > 0,
             on_cpu: None,
             cache: PageCache::new(host.cache_pages(), files.len()),
@@ -167,7 +176,7 @@ impl<S: Observer> World<S> {
             throttled: Vec::new(),
             congestion_waiters: Vec::new(),
             balance: Balance::default(),
-            flusher: Flusher::default(),
+            flusher: Flusher::new(flusher),
             journal,
             ready: VecDeque::new(),
             direct: Slab::new(),
@@ -178,10 +187,10 @@ impl<S: Observer> World<S> {
             runs: Vec::new(),
             flows: BTreeMap::new(),
             steady,
-            owners: Vec::new(),
+            owners,
             unfinished: processes.len(),
             unfinished_by_job,
-            processes,
+            processes: Processes::new(processes),
             activity: Activity::default(),
             idle_events: 0,
             steps_at_once: 0,
@@ -192,22 +201,18 @@ impl<S: Observer> World<S> {
     }
 
     fn add_submitters(&mut self, groups: &[GroupId]) -> Result<(), SimError> {
-        for process in &self.processes {
+        for process in self.processes.iter() {
             let plan = &process.plan;
             let group = groups.get(plan.group).copied();
-            let devices = (&mut self.device, &mut self.further_devices);
-            if !add_submitter(devices, plan.pid, plan.priority, plan.nice, group) {
+            if !self.devices.add_submitter(plan.pid, plan.priority, plan.nice, group) {
                 return Err(self.defect("no room for a process's context, or its group".into()));
             }
         }
-        let devices = (&mut self.device, &mut self.further_devices);
-        if !add_submitter(devices, flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
+        if !self.devices.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
             return Err(self.defect("no room for the flusher's context".into()));
         }
-        // The journal's task has the last number, because worlds without a journal have no such
-        // task.
         if self.journal.is_some()
-            && !self.device.add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
+            && !self.devices[MAIN].add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
         {
             return Err(self.defect("no room for the journal's context".into()));
         }
@@ -218,29 +223,27 @@ impl<S: Observer> World<S> {
     /// Only mq-deadline looks at the priority of a request; the other elevators look at that of
     /// the process.
     fn add_further_submitters(&mut self, groups: &[GroupId]) -> Result<(), SimError> {
-        let mut next = self.processes.len() as u32 + 1 + u32::from(self.journal.is_some());
         let by_request = self.elevator == Kind::MqDeadline;
-        for (task, process) in (0u32..).zip(&mut self.processes) {
-            let workers = worker_count(&process.job);
-            let own = if by_request && workers == 0 { request_priorities(&process.job) } else { Vec::new() };
-            let (plan, submission) = (&process.plan, &mut process.submission);
+        for (process, of_process) in self.processes.ids().zip(self.processes.iter_mut()) {
+            let workers = worker_count(&of_process.job);
+            let own = if by_request && workers == 0 { request_priorities(&of_process.job) } else { Vec::new() };
+            let (plan, submission) = (&of_process.plan, &mut of_process.submission);
             let group = groups.get(plan.group).copied();
             let of_workers = (0..workers).map(|_| None);
             for priority in of_workers.chain(own.into_iter().map(Some)) {
                 let of_request = priority.map(|(class, level)| priority_of(class, level));
-                let devices = (&mut self.device, &mut self.further_devices);
                 let priority_of_all = of_request.unwrap_or(plan.priority);
-                if !add_submitter(devices, plan.pid, priority_of_all, plan.nice, group) {
+                if !self.devices.add_submitter(plan.pid, priority_of_all, plan.nice, group) {
                     let problem = "no room for a further context of a process".into();
                     return Err(self.defect(problem));
                 }
+                let next = SubmitterId(self.owners.len() as u32);
                 match priority {
                     Some(priority) => submission.priorities.push((priority, next)),
                     None => submission.workers.push(next),
                 }
                 submission.submitters.push(next);
-                self.owners.push(task);
-                next += 1;
+                self.owners.push(process.into());
             }
         }
         Ok(())
@@ -255,19 +258,6 @@ fn priority_of(class: u8, level: u8) -> Priority {
         _ => Class::BestEffort,
     };
     Priority::new(class, level).unwrap_or(Priority::UNSET)
-}
-
-/// Adds a task to the queues of all drives. Returns false if one has no room.
-fn add_submitter<S: Observer>(
-    devices: (&mut Device<S>, &mut Vec<Device<S>>),
-    pid: u32,
-    priority: Priority,
-    nice: i8,
-    group: Option<GroupId>,
-) -> bool {
-    let (first, further) = devices;
-    first.add_submitter(pid, priority, nice, group)
-        && further.iter_mut().all(|device| device.add_submitter(pid, priority, nice, group))
 }
 
 /// Refuses several drives for jobs that do more than direct I/O.
@@ -295,7 +285,7 @@ fn check_drives(request: &WorldRequest) -> Result<(), SimError> {
 /// Puts the devices that the jobs name on the drives in turn.
 fn assign_drives(files: &mut [File], plan: &WorkloadPlan, drives: u32) {
     let devices = files.iter_mut().zip(&plan.files).filter(|(_, planned)| is_device(&planned.name));
-    for ((file, _), drive) in devices.zip((0..drives).cycle()) {
+    for ((file, _), drive) in devices.zip(DriveId::in_turn(drives)) {
         file.drive = drive;
     }
 }
@@ -412,10 +402,16 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
 }
 
 /// The journal that the jobs or the host ask for.
-fn make_journal(request: &WorldRequest, plan: &WorkloadPlan, disk: u32, files: &[File]) -> Option<Journal> {
+fn make_journal(
+    request: &WorldRequest,
+    submitter: SubmitterId,
+    plan: &WorkloadPlan,
+    disk: u32,
+    files: &[File],
+) -> Option<Journal> {
     let config = plan.journal.or(request.host.journal)?;
     let exist = |job: usize| request.jobs.jobs[job].rw.reads() || request.jobs.jobs[job].overwrite;
-    Some(Journal::new(config, completion_of(request, None), layer_of(request), plan, exist, disk, files))
+    Some(Journal::new(submitter, config, completion_of(request, None), layer_of(request), plan, exist, disk, files))
 }
 
 /// The block layer of the host's kernel, or of the elevator's own kernel.

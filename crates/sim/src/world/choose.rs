@@ -6,6 +6,7 @@ use hoistway_fio::{Direction, Ioengine};
 
 use super::process::{CurrentRequest, Stage, SyncReason};
 use super::state::{Flow, World};
+use super::task::ProcessId;
 use crate::events::{EventKind, HORIZON_NS};
 use crate::host::page::PAGE_BYTES;
 use crate::record::Observer;
@@ -13,69 +14,69 @@ use hoistway_workload::{IoUnit, Work};
 
 impl<S: Observer> World<S> {
     /// Runs a process until it sleeps or has to pay for CPU time.
-    pub(super) fn run_process(&mut self, task: u32) {
+    pub(super) fn run_process(&mut self, id: ProcessId) {
         loop {
-            if self.pay(task) {
+            if self.pay(id.into()) {
                 return;
             }
             self.steps_at_once += 1;
-            if self.processes[task as usize].has_to_leave() {
-                self.processes[task as usize].stage = Stage::Leave;
+            if self.processes[id].has_to_leave() {
+                self.processes[id].stage = Stage::Leave;
             }
-            let flow = match self.processes[task as usize].stage {
-                Stage::NotStarted => self.begin_job(task),
-                Stage::Choose => self.choose(task),
-                Stage::Think => self.think(task),
-                Stage::Walk => self.walk(task),
-                Stage::Metadata => self.wait_for_metadata(task),
-                Stage::Read => self.read_page(task),
-                Stage::Write => self.write_page(task),
-                Stage::WriteThrough => self.begin_sync(task, SyncReason::Write),
-                Stage::Submit => self.submit(task),
-                Stage::Direct => self.wait_direct(task),
-                Stage::Finish => self.finish(task),
-                Stage::Sync => self.wait_sync(task),
-                Stage::Commit => self.wait_commit(task),
-                Stage::Synced => self.synced(task),
-                Stage::Leave => self.leave(task),
+            let flow = match self.processes[id].stage {
+                Stage::NotStarted => self.begin_job(id),
+                Stage::Choose => self.choose(id),
+                Stage::Think => self.think(id),
+                Stage::Walk => self.walk(id),
+                Stage::Metadata => self.wait_for_metadata(id),
+                Stage::Read => self.read_page(id),
+                Stage::Write => self.write_page(id),
+                Stage::WriteThrough => self.begin_sync(id, SyncReason::Write),
+                Stage::Submit => self.submit(id),
+                Stage::Direct => self.wait_direct(id),
+                Stage::Finish => self.finish(id),
+                Stage::Sync => self.wait_sync(id),
+                Stage::Commit => self.wait_commit(id),
+                Stage::Synced => self.synced(id),
+                Stage::Leave => self.leave(id),
                 Stage::Done => Flow::Block,
             };
-            let process = &mut self.processes[task as usize];
+            let process = &mut self.processes[id];
             if flow == Flow::Block {
-                process.blocked = true;
+                process.thread.is_blocked = true;
                 process.stats.sleeps += 1;
                 return;
             }
             if self.steps_at_once > super::event_loop::STEPS_AT_ONCE_MAX {
-                process.blocked = true;
+                process.thread.is_blocked = true;
                 return;
             }
         }
     }
 
-    fn begin_job(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    fn begin_job(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         if self.now_ns < process.wake_ns && process.plan.delay_ns > 0 {
             return Flow::Block;
         }
         process.start(self.now_ns);
         if let Some(reservation) = process.plan.reservation {
-            for device in std::iter::once(&mut self.device).chain(&mut self.further_devices) {
-                device.reserve(task, reservation, self.now_ns);
+            for device in self.devices.iter_mut() {
+                device.reserve(process.thread.submitter, reservation, self.now_ns);
             }
         }
-        self.drop_cached_files(task);
-        self.fill_cache(task);
-        self.join_shares(task);
+        self.drop_cached_files(id);
+        self.fill_cache(id);
+        self.join_shares(id);
         Flow::On
     }
 
     /// Drops the cached pages of a process's files, as fio does when it opens them.
-    pub(super) fn drop_cached_files(&mut self, task: u32) {
-        if self.processes[task as usize].walk.is_some() {
-            return self.begin_walk(task);
+    pub(super) fn drop_cached_files(&mut self, id: ProcessId) {
+        if self.processes[id].walk.is_some() {
+            return self.begin_walk(id);
         }
-        let process = &self.processes[task as usize];
+        let process = &self.processes[id];
         if !process.job.direct && process.job.invalidate {
             for open in &process.files {
                 self.cache.invalidate(open.file);
@@ -83,38 +84,40 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn choose(&mut self, task: u32) -> Flow {
-        let process = &self.processes[task as usize];
+    fn choose(&mut self, id: ProcessId) -> Flow {
+        let process = &self.processes[id];
         let reaps_late = (self.works_first || process.job.syncs_between_requests()) && process.has_room();
         if !reaps_late {
-            self.reap(task);
+            self.reap(id);
         }
-        let process = &self.processes[task as usize];
-        if process.debt_ns > 0 {
+        let process = &self.processes[id];
+        if process.thread.debt_ns > 0 {
             return Flow::On;
         }
         let mut others = process.submission.priorities.iter().map(|known| known.1);
-        if self.is_held_back(task) || others.any(|submitter| self.is_held_back(submitter)) {
+        if self.devices.are_full_for(process.thread.submitter)
+            || others.any(|submitter| self.devices.are_full_for(submitter))
+        {
             return Flow::Block;
         }
         if process.player.is_some() {
-            return self.choose_recorded(task);
+            return self.choose_recorded(id);
         }
         if self.now_ns >= process.deadline_ns {
-            self.processes[task as usize].stage = Stage::Leave;
+            self.processes[id].stage = Stage::Leave;
             return Flow::On;
         }
-        if self.is_too_slow(task) {
+        if self.is_too_slow(id) {
             return Flow::On;
         }
-        let process = &mut self.processes[task as usize];
+        let process = &mut self.processes[id];
         if std::mem::take(&mut process.limits.drops_cache) {
-            self.drop_cached_files(task);
+            self.drop_cached_files(id);
         }
-        let flow = self.choose_next(task);
+        let flow = self.choose_next(id);
         if reaps_late && flow == Flow::Block {
-            self.reap(task);
-            if self.processes[task as usize].debt_ns > 0 {
+            self.reap(id);
+            if self.processes[id].thread.debt_ns > 0 {
                 return Flow::On;
             }
         }
@@ -122,17 +125,17 @@ impl<S: Observer> World<S> {
     }
 
     /// Chooses between a pause, a sync and the next request.
-    fn choose_next(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    fn choose_next(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         if process.has_to_think(self.now_ns) {
             if process.in_flight > 0 && !process.job.thinktime_at_issue {
-                return self.block(task);
+                return self.block(id);
             }
-            return self.begin_thinking(task);
+            return self.begin_thinking(id);
         }
         if process.in_flight + process.submission.batch.len() as u32 >= process.depth {
             process.submission.drains = process.low() < process.depth;
-            return self.block(task);
+            return self.block(id);
         }
         if process.submission.drains && process.in_flight > process.low() {
             return Flow::Block;
@@ -142,49 +145,49 @@ impl<S: Observer> World<S> {
             process.sync_due = process.generator.next_sync();
         }
         if process.sync_due.is_some() && !process.submission.batch.is_empty() {
-            self.submit_batch(task);
+            self.submit_batch(id);
             return Flow::On;
         }
         if let Some(sync) = process.sync_due.take() {
-            return self.begin_due_sync(task, sync);
+            return self.begin_due_sync(id, sync);
         }
         if process.walk.is_some() {
-            return self.pace_walk(task);
+            return self.pace_walk(id);
         }
-        if let Some(flow) = self.wait_for_share(task) {
+        if let Some(flow) = self.wait_for_share(id) {
             return flow;
         }
-        let process = &mut self.processes[task as usize];
+        let process = &mut self.processes[id];
         let (pacing, since_ns) = (&process.pacing, self.now_ns - process.start_ns.min(self.now_ns));
         let next = || process.generator.next_of(|drawn| pacing.direction(drawn, since_ns));
         let Some(unit) = process.chosen.or_else(next) else {
-            return self.next_pass(task);
+            return self.next_pass(id);
         };
         process.chosen = Some(unit);
         let due_ns = process.start_ns.saturating_add(process.pacing.due_ns(unit.direction));
         if due_ns > self.now_ns {
             let until_ns = due_ns.min(process.deadline_ns);
             if !process.submission.batch.is_empty() {
-                return self.block(task);
+                return self.block(id);
             }
-            return self.sleep_until(task, until_ns);
+            return self.sleep_until(id, until_ns);
         }
-        self.begin(task, unit)
+        self.begin(id, unit)
     }
 
     /// Sleeps until a request completes, after the batch of chosen requests is submitted.
-    fn block(&mut self, task: u32) -> Flow {
-        if self.processes[task as usize].submission.batch.is_empty() {
+    fn block(&mut self, id: ProcessId) -> Flow {
+        if self.processes[id].submission.batch.is_empty() {
             return Flow::Block;
         }
-        self.submit_batch(task);
+        self.submit_batch(id);
         Flow::On
     }
 
-    fn next_pass(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    fn next_pass(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         if process.in_flight > 0 || !process.submission.batch.is_empty() {
-            return self.block(task);
+            return self.block(id);
         }
         if process.generator.begin_verification() {
             if process.job.direct {
@@ -192,14 +195,14 @@ impl<S: Observer> World<S> {
             }
             // What is verified comes from the disk: it is written, and dropped from the cache.
             process.limits.drops_cache = true;
-            return self.begin_sync(task, SyncReason::Verification);
+            return self.begin_sync(id, SyncReason::Verification);
         }
         match process.generator.next_pass() {
             Some(_) => {
                 if process.job.unlink_each_loop {
-                    self.remove_files(task);
+                    self.remove_files(id);
                 }
-                self.drop_cached_files(task);
+                self.drop_cached_files(id);
             }
             None => process.stage = Stage::Leave,
         }
@@ -208,46 +211,46 @@ impl<S: Observer> World<S> {
 
     /// Drops what the cache has of the files of a process, as the kernel does when a file is
     /// removed that no other process has open. The files keep their places on the disk.
-    fn remove_files(&mut self, task: u32) {
-        let others = self.processes.iter().enumerate();
-        let others = others.filter(|(other, process)| {
-            *other != task as usize && !matches!(process.stage, Stage::NotStarted | Stage::Done)
-        });
+    fn remove_files(&mut self, id: ProcessId) {
+        let others = self
+            .processes
+            .enumerate()
+            .filter(|(other, process)| *other != id && !matches!(process.stage, Stage::NotStarted | Stage::Done));
         let open: HashSet<u32> = others.flat_map(|(_, process)| process.files.iter().map(|open| open.file)).collect();
-        let files = self.processes[task as usize].files.iter().map(|open| open.file);
+        let files = self.processes[id].files.iter().map(|open| open.file);
         let removed: HashSet<u32> = files.filter(|file| !open.contains(file)).collect();
         self.cache.discard(&removed);
         self.wake_throttled();
     }
 
     /// Sleeps until `at_ns`; a completion may wake the process earlier.
-    pub(super) fn sleep_until(&mut self, task: u32, at_ns: u64) -> Flow {
+    pub(super) fn sleep_until(&mut self, id: ProcessId, at_ns: u64) -> Flow {
         let at_ns = at_ns.min(HORIZON_NS);
-        let process = &mut self.processes[task as usize];
+        let process = &mut self.processes[id];
         if process.wake_ns != at_ns {
             process.wake_ns = at_ns;
-            self.events.schedule(at_ns, EventKind::Wake(task));
+            self.events.schedule(at_ns, EventKind::Wake(id.into()));
         }
         Flow::Block
     }
 
-    fn begin_thinking(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    fn begin_thinking(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         process.think_after = process.job.thinktime_blocks;
         process.stage = Stage::Think;
         let job = &process.job;
         if job.rate_ignore_thinktime {
             process.pacing.pause(self.now_ns - process.start_ns.min(self.now_ns), job.thinktime_ns);
         }
-        process.debt_ns += job.thinktime_spin_ns.min(job.thinktime_ns);
+        process.thread.debt_ns += job.thinktime_spin_ns.min(job.thinktime_ns);
         let end_ns = self.now_ns.saturating_add(job.thinktime_ns).min(process.deadline_ns).min(HORIZON_NS);
         process.wake_ns = end_ns;
-        self.events.schedule(end_ns, EventKind::Wake(task));
+        self.events.schedule(end_ns, EventKind::Wake(id.into()));
         Flow::On
     }
 
-    fn think(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    fn think(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         if self.now_ns < process.wake_ns {
             return Flow::Block;
         }
@@ -257,8 +260,8 @@ impl<S: Observer> World<S> {
     }
 
     /// Starts a request.
-    pub(super) fn begin(&mut self, task: u32, unit: IoUnit) -> Flow {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn begin(&mut self, id: ProcessId, unit: IoUnit) -> Flow {
+        let process = &mut self.processes[id];
         process.chosen = None;
         process.pacing.made(unit.direction, unit.bytes, &mut process.rate_rng);
         process.think_after = process.think_after.saturating_sub(1);
@@ -266,18 +269,18 @@ impl<S: Observer> World<S> {
         let is_null = process.job.ioengine == Ioengine::Null;
         let is_direct = (process.job.direct || unit.direction == Direction::Trim) && !is_null;
         let is_batched = is_direct && process.batch_size() > 1 && unit.direction != Direction::Trim;
-        self.count_share(task);
-        let process = &mut self.processes[task as usize];
+        self.count_share(id);
+        let process = &mut self.processes[id];
         if is_batched {
             process.submission.batch.push(unit);
             if process.submission.batch.len() as u32 >= process.batch_size() {
-                self.submit_batch(task);
+                self.submit_batch(id);
             }
             return Flow::On;
         }
         process.stats.submit.record_batch(1);
         if is_direct {
-            return self.begin_direct(task, unit);
+            return self.begin_direct(id, unit);
         }
         let page = unit.offset / PAGE_BYTES;
         process.current = CurrentRequest {
@@ -294,47 +297,47 @@ impl<S: Observer> World<S> {
             (_, Direction::Write | Direction::Trim) => Stage::Write,
         };
         if process.stage == Stage::Finish {
-            process.debt_ns += self.host.costs.system_call_ns;
+            process.thread.debt_ns += self.host.costs.system_call_ns;
         }
         Flow::On
     }
 
     /// Records a request whose work is done and paid for.
-    fn finish(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    fn finish(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         let CurrentRequest { unit, start_ns, .. } = process.current;
         process.generator.completed(Work::Request);
         process.record(&unit, start_ns, start_ns, self.now_ns);
         process.stats.complete.record_batch(1);
         process.stage = Stage::Choose;
-        self.check_completed(task, &unit, start_ns);
+        self.check_completed(id, &unit, start_ns);
         Flow::On
     }
 
-    fn leave(&mut self, task: u32) -> Flow {
-        self.reap(task);
-        let process = &self.processes[task as usize];
-        if process.debt_ns > 0 {
+    fn leave(&mut self, id: ProcessId) -> Flow {
+        self.reap(id);
+        let process = &self.processes[id];
+        if process.thread.debt_ns > 0 {
             return Flow::On;
         }
-        if process.in_flight > 0 || self.is_held_back(task) {
+        if process.in_flight > 0 || self.devices.are_full_for(process.thread.submitter) {
             return Flow::Block;
         }
-        let process = &mut self.processes[task as usize];
+        let process = &mut self.processes[id];
         if std::mem::take(&mut process.syncs_end) {
-            return self.begin_sync(task, SyncReason::End);
+            return self.begin_sync(id, SyncReason::End);
         }
         process.stage = Stage::Done;
         process.end_ns = if process.player.is_some() { self.now_ns.min(process.deadline_ns) } else { self.now_ns };
         let job = process.plan.job;
         if process.job.unlink || process.job.unlink_each_loop {
-            self.remove_files(task);
+            self.remove_files(id);
         }
-        self.leave_shares(task);
-        self.exit_submitters(task);
+        self.leave_shares(id);
+        self.exit_submitters(id);
         self.unfinished -= 1;
         self.unfinished_by_job[job] -= 1;
-        self.end_others(task);
+        self.end_others(id);
         if self.unfinished_by_job[job] == 0 {
             self.start_processes();
         }

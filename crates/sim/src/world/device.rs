@@ -41,11 +41,11 @@ pub(crate) struct Device<S: Observer> {
     flush_rules: FlushRules,
     flushes: FlushMachine,
     submitters: Vec<Submitter>,
-    by_context: HashMap<ContextId, u32, BuildHasherDefault<DefaultHasher>>,
+    by_context: HashMap<ContextId, SubmitterId, BuildHasherDefault<DefaultHasher>>,
     /// Submitters whose bios the queue's storage had no room for.
-    refused: VecDeque<u32>,
+    refused: VecDeque<SubmitterId>,
     /// Submitters whose backlog has been submitted completely.
-    pub resumed: Vec<u32>,
+    pub resumed: Vec<SubmitterId>,
     phases: Phases,
     busy_ns: u64,
     busy_since_ns: u64,
@@ -81,8 +81,8 @@ pub(crate) struct Device<S: Observer> {
     shared: bool,
     /// The time from which the elevator's lock is free.
     lock_free_ns: u64,
-    /// The task that had the elevator's lock last; [`u32::MAX`] for none.
-    lock_owner: u32,
+    /// The submitter that had the elevator's lock last.
+    lock_owner: Option<SubmitterId>,
     /// The random numbers of the times under the lock.
     lock_rng: Pcg64,
     /// The first defect of the simulator that was found.
@@ -103,7 +103,11 @@ enum Origin {
     Step(ReadyStep),
 }
 
-/// A task's context in the queue, and the bios that it could not submit yet.
+/// A submitter of bios: a task, a thread of it, or one of the priorities of its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SubmitterId(pub u32);
+
+/// A submitter's context in the queue, and the bios that it could not submit yet.
 #[derive(Debug)]
 struct Submitter {
     context: ContextId,
@@ -140,7 +144,7 @@ impl<S: Observer> Device<S> {
             cost: host.costs.elevators.of(queue.kind()),
             shared: host.cpus > 1,
             lock_free_ns: 0,
-            lock_owner: u32::MAX,
+            lock_owner: None,
             lock_rng: stream(seed, 0, 9),
             queue,
             drive,
@@ -184,7 +188,7 @@ impl<S: Observer> Device<S> {
         if !matches!(moved, Some(Ok(_))) {
             return false;
         }
-        self.by_context.insert(context, self.submitters.len() as u32);
+        self.by_context.insert(context, SubmitterId(self.submitters.len() as u32));
         self.submitters.push(Submitter { context, backlog: VecDeque::new(), plug: None, slot: None });
         true
     }
@@ -200,8 +204,8 @@ impl<S: Observer> Device<S> {
 
     /// Reserves bandwidth for a task if the elevator takes reservations. A refused reservation is
     /// recorded, and the task continues without it.
-    pub fn reserve(&mut self, task: u32, reservation: Reservation, now_ns: u64) {
-        let context = self.context(task);
+    pub fn reserve(&mut self, submitter: SubmitterId, reservation: Reservation, now_ns: u64) {
+        let context = self.context(submitter);
         match self.queue.reserve(context, reservation, now_ns) {
             Ok(kick) => self.handle_kick(kick, now_ns),
             Err(ReserveError::NotSupported) => {}
@@ -213,8 +217,8 @@ impl<S: Observer> Device<S> {
     }
 
     /// The queue context of a task.
-    pub fn context(&self, task: u32) -> ContextId {
-        self.submitters[task as usize].context
+    pub fn context(&self, submitter: SubmitterId) -> ContextId {
+        self.submitters[submitter.0 as usize].context
     }
 
     /// The block layer of the queue.
@@ -224,24 +228,24 @@ impl<S: Observer> Device<S> {
 
     /// Returns true if a task has a backlog: it sleeps until the queue has room.
     #[inline]
-    pub fn is_held_back(&self, task: u32) -> bool {
-        !self.submitters[task as usize].backlog.is_empty()
+    pub fn is_held_back(&self, submitter: SubmitterId) -> bool {
+        !self.submitters[submitter.0 as usize].backlog.is_empty()
     }
 
     /// Submits a bio of a task. Without room in the queue, this bio and the following ones go to
     /// the task's backlog.
-    pub fn submit(&mut self, task: u32, bio: Bio, now_ns: u64) {
+    pub fn submit(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) {
         if let (Plugging::Task { requests, kib }, Some(plug)) =
-            (self.plugging, &mut self.submitters[task as usize].plug)
+            (self.plugging, &mut self.submitters[submitter.0 as usize].plug)
         {
             let (count, sectors) = plug.add(bio, self.queue.config());
             if count >= requests || (kib > 0 && sectors >= kib.saturating_mul(2)) {
                 let is_plugged = !plug.is_of_call;
-                self.flush_plug(task, is_plugged, now_ns);
+                self.flush_plug(submitter, is_plugged, now_ns);
             }
             return;
         }
-        let request = self.submit_now(task, bio, now_ns);
+        let request = self.submit_now(submitter, bio, now_ns);
         if let (Some(id), DirectIssue::Always) = (request, self.direct_issue) {
             self.issue_directly(id, now_ns);
         }
@@ -249,18 +253,18 @@ impl<S: Observer> Device<S> {
 
     /// Returns the CPU time of the elevator's work for `bios` of a task from `at_ns` on, with the
     /// time in which the task spins until the lock is free.
-    pub fn elevator_work(&mut self, task: u32, at_ns: u64, bios: u64) -> u64 {
+    pub fn elevator_work(&mut self, submitter: SubmitterId, at_ns: u64, bios: u64) -> u64 {
         if self.cost.contended_ns == 0 {
             return bios * self.cost.work_ns;
         }
-        let is_taken_over = self.shared && self.lock_owner != task && self.lock_owner != u32::MAX;
+        let is_taken_over = self.shared && self.lock_owner.is_some_and(|owner| owner != submitter);
         let work_ns = match (is_taken_over, at_ns < self.lock_free_ns) {
             (false, _) => self.cost.work_ns,
             (true, false) => self.drawn_ns(self.cost.shared_ns),
             (true, true) => self.drawn_ns(self.cost.contended_ns),
         };
         let hold_ns = bios * work_ns;
-        self.lock_owner = task;
+        self.lock_owner = Some(submitter);
         self.lock_free_ns = self.lock_free_ns.max(at_ns).saturating_add(hold_ns);
         self.lock_free_ns - at_ns
     }
@@ -273,35 +277,35 @@ impl<S: Observer> Device<S> {
 
     /// Starts a task's plug, if the host plugs on tasks: bios are collected until
     /// [`Self::finish_plug`].
-    pub fn plug(&mut self, task: u32) {
+    pub fn plug(&mut self, submitter: SubmitterId) {
         if matches!(self.plugging, Plugging::Task { .. }) {
-            self.submitters[task as usize].plug.get_or_insert_default();
+            self.submitters[submitter.0 as usize].plug.get_or_insert_default();
         }
     }
 
     /// Starts a plug as [`Self::plug`] does, for a call of direct I/O, which [`Self::finish_call`]
     /// ends.
-    pub fn plug_call(&mut self, task: u32) {
-        self.plug(task);
-        if let Some(plug) = &mut self.submitters[task as usize].plug {
+    pub fn plug_call(&mut self, submitter: SubmitterId) {
+        self.plug(submitter);
+        if let Some(plug) = &mut self.submitters[submitter.0 as usize].plug {
             plug.is_of_call = true;
         }
     }
 
     /// Submits the bios of a task's plug and removes the plug.
-    pub fn finish_plug(&mut self, task: u32, now_ns: u64) {
-        self.finish_call(task, true, now_ns);
+    pub fn finish_plug(&mut self, submitter: SubmitterId, now_ns: u64) {
+        self.finish_call(submitter, true, now_ns);
     }
 
     /// Submits the bios of a call of direct I/O. The kernel plugs it only if it has several bios.
-    pub fn finish_call(&mut self, task: u32, is_plugged: bool, now_ns: u64) {
-        self.flush_plug(task, is_plugged, now_ns);
-        self.submitters[task as usize].plug = None;
+    pub fn finish_call(&mut self, submitter: SubmitterId, is_plugged: bool, now_ns: u64) {
+        self.flush_plug(submitter, is_plugged, now_ns);
+        self.submitters[submitter.0 as usize].plug = None;
     }
 
     /// Submits the bios of a task's plug, then runs the queue.
-    fn flush_plug(&mut self, task: u32, is_plugged: bool, now_ns: u64) {
-        let Some(plug) = self.submitters[task as usize].plug.as_mut() else { return };
+    fn flush_plug(&mut self, submitter: SubmitterId, is_plugged: bool, now_ns: u64) {
+        let Some(plug) = self.submitters[submitter.0 as usize].plug.as_mut() else { return };
         let bios = plug.take();
         // With room for all and none that waits, the order of arrival is that of direct issue.
         let passes = || self.in_flight.len() as usize + bios.len() > self.depth as usize || !self.queue.is_empty();
@@ -313,14 +317,14 @@ impl<S: Observer> Device<S> {
         let mut requests = Vec::new();
         self.flushing = true;
         for bio in bios {
-            let request = self.submit_now(task, bio, now_ns);
+            let request = self.submit_now(submitter, bio, now_ns);
             if is_direct {
                 requests.extend(request);
             }
         }
         self.flushing = false;
         // A task that sleeps for room hands over its plug as it is: the requests wait as others do.
-        if !self.is_held_back(task) {
+        if !self.is_held_back(submitter) {
             for id in requests {
                 self.issue_directly(id, now_ns);
             }
@@ -364,13 +368,13 @@ impl<S: Observer> Device<S> {
     }
 
     /// Submits a bio to the queue. Returns the request that it became, if it became one.
-    fn submit_now(&mut self, task: u32, bio: Bio, now_ns: u64) -> Option<RequestId> {
-        if self.is_held_back(task) {
-            self.submitters[task as usize].backlog.push_back(bio);
+    fn submit_now(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Option<RequestId> {
+        if self.is_held_back(submitter) {
+            self.submitters[submitter.0 as usize].backlog.push_back(bio);
             return None;
         }
-        if !self.takes_slot(task, &bio, now_ns) {
-            self.submitters[task as usize].backlog.push_back(bio);
+        if !self.takes_slot(submitter, &bio, now_ns) {
+            self.submitters[submitter.0 as usize].backlog.push_back(bio);
             return None;
         }
         let answer = self.queue.submit(bio, now_ns);
@@ -378,7 +382,7 @@ impl<S: Observer> Device<S> {
             Ok((Submitted::Queued(id), _)) => Some(id),
             _ => None,
         };
-        self.submitted(task, bio, answer, now_ns);
+        self.submitted(submitter, bio, answer, now_ns);
         self.work(now_ns);
         request
     }
@@ -386,10 +390,12 @@ impl<S: Observer> Device<S> {
     /// Returns false if a task has to sleep until the throttle of write-back has a slot for its
     /// bio.
     #[inline]
-    fn takes_slot(&mut self, task: u32, bio: &Bio, now_ns: u64) -> bool {
+    fn takes_slot(&mut self, submitter: SubmitterId, bio: &Bio, now_ns: u64) -> bool {
         let Some(throttle) = &mut self.throttle else { return true };
-        let (Some(class), slot) = (Class::of(bio), &mut self.submitters[task as usize].slot) else { return true };
-        if slot.is_none() && throttle.admit(task, class, now_ns) {
+        let (Some(class), slot) = (Class::of(bio), &mut self.submitters[submitter.0 as usize].slot) else {
+            return true;
+        };
+        if slot.is_none() && throttle.admit(submitter, class, now_ns) {
             *slot = Some(class);
         }
         slot.is_some()
@@ -397,10 +403,10 @@ impl<S: Observer> Device<S> {
 
     /// Passes the slot of a task's bio on to the request that it became, or returns the slot of a
     /// bio that was merged.
-    fn pass_slot(&mut self, task: u32, bio: &Bio, outcome: Submitted) {
+    fn pass_slot(&mut self, submitter: SubmitterId, bio: &Bio, outcome: Submitted) {
         let Some(throttle) = &mut self.throttle else { return };
         if Class::of(bio).is_some()
-            && let Some(class) = self.submitters[task as usize].slot.take()
+            && let Some(class) = self.submitters[submitter.0 as usize].slot.take()
         {
             let request = if let Submitted::Queued(id) = outcome { Some(id) } else { None };
             throttle.begun(class, request);
@@ -408,10 +414,10 @@ impl<S: Observer> Device<S> {
     }
 
     /// Submits the bios of tasks that have got a slot.
-    fn resume(&mut self, woken: Vec<(u32, Class)>, now_ns: u64) {
-        for (task, class) in woken {
-            self.submitters[task as usize].slot = Some(class);
-            self.retry(task, false, now_ns);
+    fn resume(&mut self, woken: Vec<(SubmitterId, Class)>, now_ns: u64) {
+        for (submitter, class) in woken {
+            self.submitters[submitter.0 as usize].slot = Some(class);
+            self.retry(submitter, false, now_ns);
         }
     }
 
@@ -536,8 +542,8 @@ impl<S: Observer> Device<S> {
             let woken = throttle.completed((id, op), now_ns - issued_ns, now_ns, is_there);
             self.resume(woken, now_ns);
         }
-        while let Some(task) = self.refused.pop_front() {
-            if !self.retry(task, false, now_ns) {
+        while let Some(submitter) = self.refused.pop_front() {
+            if !self.retry(submitter, false, now_ns) {
                 break;
             }
         }
@@ -567,10 +573,10 @@ impl<S: Observer> Device<S> {
     }
 
     /// Ends a task.
-    pub fn exit(&mut self, task: u32, now_ns: u64) {
-        match self.queue.exit_context(self.context(task), now_ns) {
+    pub fn exit(&mut self, submitter: SubmitterId, now_ns: u64) {
+        match self.queue.exit_context(self.context(submitter), now_ns) {
             Ok(kick) => self.handle_kick(kick, now_ns),
-            Err(stale) => self.report_defect(format!("the exit of task {task} was refused: {stale:?}")),
+            Err(stale) => self.report_defect(format!("the exit of submitter {} was refused: {stale:?}", submitter.0)),
         }
     }
 
@@ -610,14 +616,20 @@ impl<S: Observer> Device<S> {
         crate::record::Recording { head: std::mem::take(&mut self.head), slices, steps }
     }
 
-    fn submitted(&mut self, task: u32, bio: Bio, answer: Result<(Submitted, Kick), SubmitError>, now_ns: u64) -> bool {
+    fn submitted(
+        &mut self,
+        submitter: SubmitterId,
+        bio: Bio,
+        answer: Result<(Submitted, Kick), SubmitError>,
+        now_ns: u64,
+    ) -> bool {
         let taken = match answer {
             Ok((Submitted::Asleep, kick)) => {
                 self.run_if_kicked(kick, now_ns);
                 false
             }
             Ok((outcome, kick)) => {
-                self.pass_slot(task, &bio, outcome);
+                self.pass_slot(submitter, &bio, outcome);
                 self.run_if_kicked(kick, now_ns);
                 self.watch_congestion();
                 if !self.queue.config().plugging && !self.flushing {
@@ -627,7 +639,7 @@ impl<S: Observer> Device<S> {
                 true
             }
             Err(SubmitError::Full) => {
-                self.refused.push_back(task);
+                self.refused.push_back(submitter);
                 false
             }
             Err(error) => {
@@ -639,25 +651,25 @@ impl<S: Observer> Device<S> {
             }
         };
         if !taken {
-            self.submitters[task as usize].backlog.push_front(bio);
+            self.submitters[submitter.0 as usize].backlog.push_front(bio);
         }
         taken
     }
 
     /// Submits a task's backlog as far as the queue has room. Returns true if the backlog is empty.
-    fn retry(&mut self, task: u32, mut woken: bool, now_ns: u64) -> bool {
-        while let Some(bio) = self.submitters[task as usize].backlog.pop_front() {
-            if !woken && !self.takes_slot(task, &bio, now_ns) {
-                self.submitters[task as usize].backlog.push_front(bio);
+    fn retry(&mut self, submitter: SubmitterId, mut woken: bool, now_ns: u64) -> bool {
+        while let Some(bio) = self.submitters[submitter.0 as usize].backlog.pop_front() {
+            if !woken && !self.takes_slot(submitter, &bio, now_ns) {
+                self.submitters[submitter.0 as usize].backlog.push_front(bio);
                 return false;
             }
             let answer = if woken { self.queue.resubmit(bio, now_ns) } else { self.queue.submit(bio, now_ns) };
             woken = false;
-            if !self.submitted(task, bio, answer, now_ns) {
+            if !self.submitted(submitter, bio, answer, now_ns) {
                 return false;
             }
         }
-        self.resumed.push(task);
+        self.resumed.push(submitter);
         true
     }
 
@@ -673,8 +685,8 @@ impl<S: Observer> Device<S> {
                 DeferredWork::Run => self.run(now_ns),
                 DeferredWork::Unplug => {}
                 DeferredWork::Wake(context) => {
-                    if let Some(task) = self.by_context.get(&context).copied() {
-                        self.retry(task, true, now_ns);
+                    if let Some(submitter) = self.by_context.get(&context).copied() {
+                        self.retry(submitter, true, now_ns);
                     }
                 }
             }

@@ -3,8 +3,11 @@
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::{Direction, Ioengine, WriteSync};
 
+use super::device::SubmitterId;
+use super::devices::MAIN;
 use super::process::{AfterData, DirectIo, Stage};
 use super::state::{Flow, Token, World};
+use super::task::ProcessId;
 use crate::events::EventKind;
 use crate::record::Observer;
 use hoistway_workload::{IoUnit, Work};
@@ -26,47 +29,47 @@ const PLUGGED_REQUESTS: usize = 3;
 
 impl<S: Observer> World<S> {
     /// Submits a request, before or after the CPU time of its submission.
-    pub(super) fn begin_direct(&mut self, task: u32, unit: IoUnit) -> Flow {
+    pub(super) fn begin_direct(&mut self, id: ProcessId, unit: IoUnit) -> Flow {
         if self.works_first && unit.direction != Direction::Trim {
             let bios = unit.bytes.div_ceil(u64::from(self.host.queue.max_sectors) * 512);
-            let drive = self.files[self.processes[task as usize].files[unit.file].file as usize].drive;
-            let call_ns = self.processes[task as usize].call_ns(self.host.costs.system_call_ns);
-            let process = &mut self.processes[task as usize];
-            process.debt_ns += self.host.costs.program_ns + call_ns + bios * self.host.costs.bio_ns;
+            let drive = self.files[self.processes[id].files[unit.file].file as usize].drive;
+            let call_ns = self.processes[id].call_ns(self.host.costs.system_call_ns);
+            let process = &mut self.processes[id];
+            process.thread.debt_ns += self.host.costs.program_ns + call_ns + bios * self.host.costs.bio_ns;
             process.submission.elevator = Some((drive, bios));
             process.submission.next = Some((unit, self.now_ns));
             process.stage = Stage::Submit;
             return Flow::On;
         }
-        let (slot, bios) = self.submit_one(task, unit, self.now_ns);
+        let (slot, bios) = self.submit_one(id, unit, self.now_ns);
         let costs = self.host.costs;
-        let process = &mut self.processes[task as usize];
-        process.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
-        self.direct.get_mut(slot).issued_ns = self.now_ns + process.debt_ns;
+        let process = &mut self.processes[id];
+        process.thread.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
+        self.direct.get_mut(slot).issued_ns = self.now_ns + process.thread.debt_ns;
         // The request held one count of its own until all bios were submitted.
         self.direct_bio_over(slot, false);
         Flow::On
     }
 
     /// Submits the request whose submission is paid for.
-    pub(super) fn submit(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn submit(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         process.stage = Stage::Choose;
         let Some((unit, start_ns)) = process.submission.next.take() else { return Flow::On };
-        let (slot, _) = self.submit_one(task, unit, start_ns);
+        let (slot, _) = self.submit_one(id, unit, start_ns);
         self.direct_bio_over(slot, false);
         Flow::On
     }
 
     /// Submits a request that began at `start_ns`. Returns the request and the number of its bios.
-    fn submit_one(&mut self, task: u32, unit: IoUnit, start_ns: u64) -> (u32, u64) {
-        let submitter = self.submitter_of(task, &unit);
-        let drive = self.files[self.processes[task as usize].files[unit.file].file as usize].drive;
+    fn submit_one(&mut self, id: ProcessId, unit: IoUnit, start_ns: u64) -> (u32, u64) {
+        let submitter = self.submitter_for(id, &unit);
+        let drive = self.files[self.processes[id].files[unit.file].file as usize].drive;
         let now_ns = self.now_ns;
-        self.device_mut(drive).plug_call(submitter);
-        let (slot, bios) = self.submit_direct(task, submitter, unit, start_ns);
-        self.device_mut(drive).finish_call(submitter, bios > 1, now_ns);
-        let process = &mut self.processes[task as usize];
+        self.devices[drive].plug_call(submitter);
+        let (slot, bios) = self.submit_direct(id, submitter, unit, start_ns);
+        self.devices[drive].finish_call(submitter, bios > 1, now_ns);
+        let process = &mut self.processes[id];
         if unit.direction == Direction::Trim {
             // Every engine trims synchronously.
             process.submission.trim = Some(slot);
@@ -78,42 +81,43 @@ impl<S: Observer> World<S> {
     }
 
     /// Submits the chosen requests of a process in one call.
-    pub(super) fn submit_batch(&mut self, task: u32) {
-        let units = std::mem::take(&mut self.processes[task as usize].submission.batch);
+    pub(super) fn submit_batch(&mut self, id: ProcessId) {
+        let units = std::mem::take(&mut self.processes[id].submission.batch);
         let costs = self.host.costs;
         let mut elevator = None;
         let mut slots = Vec::with_capacity(units.len());
         let mut all_bios = 0;
-        self.device.plug_call(task);
+        let own = self.processes[id].thread.submitter;
+        self.devices[MAIN].plug_call(own);
         for unit in units {
-            let submitter = self.submitter_of(task, &unit);
-            if submitter != task {
-                self.device.plug_call(submitter);
+            let submitter = self.submitter_for(id, &unit);
+            if submitter != own {
+                self.devices[MAIN].plug_call(submitter);
             }
-            let drive = self.files[self.processes[task as usize].files[unit.file].file as usize].drive;
+            let drive = self.files[self.processes[id].files[unit.file].file as usize].drive;
             let now_ns = self.now_ns;
-            if drive > 0 {
-                self.device_mut(drive).plug_call(submitter);
+            if drive != MAIN {
+                self.devices[drive].plug_call(submitter);
             }
-            let (slot, bios) = self.submit_direct(task, submitter, unit, now_ns);
-            if drive > 0 {
-                self.device_mut(drive).finish_call(submitter, bios > 1, now_ns);
+            let (slot, bios) = self.submit_direct(id, submitter, unit, now_ns);
+            if drive != MAIN {
+                self.devices[drive].finish_call(submitter, bios > 1, now_ns);
             }
             elevator = Some((drive, bios + elevator.map_or(0, |(_, bios)| bios)));
-            if submitter != task {
-                self.device.finish_call(submitter, bios > 1, self.now_ns);
+            if submitter != own {
+                self.devices[MAIN].finish_call(submitter, bios > 1, self.now_ns);
             }
             all_bios += bios;
             slots.push(slot);
         }
         let is_plugged = slots.len() >= PLUGGED_REQUESTS || all_bios > slots.len() as u64;
-        self.device.finish_call(task, is_plugged, self.now_ns);
-        let process = &mut self.processes[task as usize];
+        self.devices[MAIN].finish_call(own, is_plugged, self.now_ns);
+        let process = &mut self.processes[id];
         process.stats.submit.record_batch(slots.len() as u32);
-        process.debt_ns += process.call_ns(costs.system_call_ns) + all_bios * costs.bio_ns;
-        process.debt_ns += slots.len() as u64 * costs.program_ns;
+        process.thread.debt_ns += process.call_ns(costs.system_call_ns) + all_bios * costs.bio_ns;
+        process.thread.debt_ns += slots.len() as u64 * costs.program_ns;
         process.submission.elevator = elevator;
-        let issued_ns = self.now_ns + process.debt_ns;
+        let issued_ns = self.now_ns + process.thread.debt_ns;
         for slot in slots {
             self.direct.get_mut(slot).issued_ns = issued_ns;
             self.direct_bio_over(slot, false);
@@ -122,20 +126,23 @@ impl<S: Observer> World<S> {
 
     /// Submits a request's bios: one per extent, none larger than the queue's largest request.
     /// Returns the request and the number of its bios.
-    fn submit_direct(&mut self, task: u32, submitter: u32, unit: IoUnit, start_ns: u64) -> (u32, u64) {
-        let process = &mut self.processes[task as usize];
+    fn submit_direct(&mut self, id: ProcessId, submitter: SubmitterId, unit: IoUnit, start_ns: u64) -> (u32, u64) {
+        let process = &mut self.processes[id];
         let file = process.files[unit.file].file;
         let drive = self.files[file as usize].drive;
         let issued_ns = self.now_ns;
-        let slot = self.direct.insert(DirectIo::new(Work::Request, (task, submitter), unit, start_ns, issued_ns));
+        let slot = self.direct.insert(DirectIo::new(Work::Request, (id, submitter), unit, start_ns, issued_ns));
         process.in_flight += 1;
         let passes_fua = process.job.writefua;
-        let durability = self.durability_of(task, &unit);
+        let durability = self.durability_of(id, &unit);
         if durability != Durability::Cached {
             self.direct.get_mut(slot).after = AfterData::Commit;
         }
-        let written =
-            if self.device.layer().idles_for_direct_writes() { Flags::SYNC.and(Flags::IDLE) } else { Flags::SYNC };
+        let written = if self.devices[MAIN].layer().idles_for_direct_writes() {
+            Flags::SYNC.and(Flags::IDLE)
+        } else {
+            Flags::SYNC
+        };
         let (op, flags) = match unit.direction {
             Direction::Read => (Op::Read, Flags::NONE),
             Direction::Write if passes_fua => (Op::Write, written.and(Flags::FUA)),
@@ -145,7 +152,7 @@ impl<S: Observer> World<S> {
         if unit.direction == Direction::Write {
             self.record_change(file, unit.offset + unit.bytes);
         }
-        let (now_ns, context) = (self.now_ns, self.device_mut(drive).context(submitter));
+        let (now_ns, context) = (self.now_ns, self.devices[drive].context(submitter));
         let (mut sector, end) = (unit.offset / 512, (unit.offset + unit.bytes) / 512);
         let mut bios = 0;
         while sector < end {
@@ -158,8 +165,8 @@ impl<S: Observer> World<S> {
                 Bio { token: Token::Direct(slot).encode(), context, op, sector: disk, sectors: sectors as u32, flags };
             self.direct.get_mut(slot).pending += 1;
             match durability {
-                Durability::Forced => self.device_mut(drive).submit_forced(submitter, bio, now_ns),
-                Durability::Cached | Durability::Committed => self.device_mut(drive).submit(submitter, bio, now_ns),
+                Durability::Forced => self.devices[drive].submit_forced(submitter, bio, now_ns),
+                Durability::Cached | Durability::Committed => self.devices[drive].submit(submitter, bio, now_ns),
             }
         }
         (slot, bios)
@@ -167,8 +174,8 @@ impl<S: Observer> World<S> {
 
     /// The durability of a request's data. A process that waits for each of its requests commits
     /// to a journal itself ([`Stage::WriteThrough`]).
-    fn durability_of(&self, task: u32, unit: &IoUnit) -> Durability {
-        let process = &self.processes[task as usize];
+    fn durability_of(&self, id: ProcessId, unit: &IoUnit) -> Durability {
+        let process = &self.processes[id];
         if unit.direction != Direction::Write || process.job.sync == WriteSync::None {
             return Durability::Cached;
         }
@@ -176,7 +183,7 @@ impl<S: Observer> World<S> {
         if self.journal.as_ref().is_some_and(|journal| journal.covers(file)) {
             return if process.is_async() { Durability::Committed } else { Durability::Cached };
         }
-        if self.device.forces_direct_writes() { Durability::Forced } else { Durability::Committed }
+        if self.devices[MAIN].forces_direct_writes() { Durability::Forced } else { Durability::Committed }
     }
 
     pub(super) fn direct_bio_over(&mut self, slot: u32, failed: bool) {
@@ -189,7 +196,7 @@ impl<S: Observer> World<S> {
         let after = std::mem::replace(&mut io.after, AfterData::Nothing);
         let io = *io;
         if !io.failed && io.work == Work::Request && io.unit.direction == Direction::Write {
-            let process = &self.processes[io.process as usize];
+            let process = &self.processes[io.process];
             let (file, data_only) = (process.files[io.unit.file].file, process.job.sync == WriteSync::Dsync);
             self.record_written(file, io.unit.offset + io.unit.bytes);
             if after == AfterData::Commit {
@@ -200,7 +207,7 @@ impl<S: Observer> World<S> {
                 self.direct.get_mut(slot).pending = 0;
             }
         }
-        match self.processes[io.process as usize].turnaround_ns(self.now_ns) {
+        match self.processes[io.process].turnaround_ns(self.now_ns) {
             Some(at_ns) => self.events.schedule(at_ns, EventKind::Answered(slot)),
             None => self.answered(slot),
         }
@@ -209,20 +216,20 @@ impl<S: Observer> World<S> {
     /// Hands a completed request to its process.
     pub(super) fn answered(&mut self, slot: u32) {
         let io = *self.direct.get_mut(slot);
-        let process = &mut self.processes[io.process as usize];
+        let process = &mut self.processes[io.process];
         process.completed.push(slot);
-        if process.blocked && process.completed.len() as u32 >= process.reap_min() {
-            process.debt_ns += self.host.costs.wake_ns;
+        if process.thread.is_blocked && process.completed.len() as u32 >= process.reap_min() {
+            process.thread.debt_ns += self.host.costs.wake_ns;
         }
-        if process.job.offload && io.submitter != io.process {
+        if process.job.offload && io.submitter != process.thread.submitter {
             process.submission.workers.push(io.submitter);
         }
-        self.wake(io.process);
+        self.wake(io.process.into());
     }
 
     /// Reaps the completed requests of a process.
-    pub(super) fn reap(&mut self, task: u32) {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn reap(&mut self, id: ProcessId) {
+        let process = &mut self.processes[id];
         if process.completed.is_empty() || (process.completed.len() as u32) < process.reap_min() {
             return;
         }
@@ -238,15 +245,15 @@ impl<S: Observer> World<S> {
             self.activity.note(self.now_ns);
             player.completed(count as u64, self.activity.idle_ns);
         }
-        process.debt_ns += call_ns;
+        process.thread.debt_ns += call_ns;
         if count < process.completed.len() {
             // The next call follows at once, even if calls cost nothing.
-            process.debt_ns = process.debt_ns.max(1);
+            process.thread.debt_ns = process.thread.debt_ns.max(1);
         }
         for index in (0..count).rev() {
-            let slot = self.processes[task as usize].completed.remove(index);
+            let slot = self.processes[id].completed.remove(index);
             let io = self.direct.remove(slot);
-            let process = &mut self.processes[task as usize];
+            let process = &mut self.processes[id];
             process.in_flight -= 1;
             process.pay_completion();
             process.generator.completed(io.work);
@@ -255,15 +262,15 @@ impl<S: Observer> World<S> {
                 (false, Work::Sync) => process.record_sync(io.start_ns, self.now_ns),
                 (false, Work::Request) => {
                     process.record(&io.unit, io.start_ns, io.issued_ns, self.now_ns);
-                    self.check_completed(task, &io.unit, io.start_ns);
+                    self.check_completed(id, &io.unit, io.start_ns);
                 }
             }
         }
     }
 
     /// Sleeps until the only request of a synchronous process completes.
-    pub(super) fn wait_direct(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn wait_direct(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         let slot = match process.submission.trim {
             Some(trim) => {
                 process.completed.iter().position(|slot| *slot == trim).map(|at| process.completed.remove(at))

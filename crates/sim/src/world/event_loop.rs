@@ -1,10 +1,11 @@
 //! The event loop: takes events in the order of their times and runs the tasks that they wake.
 
-use std::cmp::Ordering;
-
+use super::device::Device;
+use super::devices::MAIN;
 use super::process::Stage;
 use super::request::{Stop, WorldProgress, WorldResult};
 use super::state::{PageIo, Token, World};
+use super::task::Task;
 use crate::error::SimError;
 use crate::events::{EventKind, HORIZON_NS};
 use crate::host::page::PAGE_BYTES;
@@ -47,15 +48,9 @@ impl<S: Observer> World<S> {
             }
             until_look -= 1;
             self.step()?;
-            if let Some(problem) = self.device.defect.take() {
-                return Err(self.defect(problem));
-            }
-            if let Some(error) = self.device.violation(self.seed) {
-                return Err(error);
-            }
-            for device in &mut self.further_devices {
+            for device in self.devices.iter_mut() {
                 if let Some(problem) = device.defect.take() {
-                    return Err(SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem });
+                    return Err(self.defect(problem));
                 }
                 if let Some(error) = device.violation(self.seed) {
                     return Err(error);
@@ -70,16 +65,8 @@ impl<S: Observer> World<S> {
     pub(super) fn step(&mut self) -> Result<(), SimError> {
         let never = u64::MAX;
         let event_ns = self.events.next_ns().unwrap_or(never);
-        let (mut timer_ns, mut timer_drive) = (self.device.next_timer().unwrap_or(never), 0);
-        let (mut drive_ns, mut drive) = (self.device.next_drive_event().unwrap_or(never), 0);
-        for (index, device) in (1..).zip(&self.further_devices) {
-            if let Some(at_ns) = device.next_timer().filter(|at_ns| *at_ns < timer_ns) {
-                (timer_ns, timer_drive) = (at_ns, index);
-            }
-            if let Some(at_ns) = device.next_drive_event().filter(|at_ns| *at_ns < drive_ns) {
-                (drive_ns, drive) = (at_ns, index);
-            }
-        }
+        let (timer_ns, timer_drive) = self.devices.earliest(Device::next_timer).unwrap_or((never, MAIN));
+        let (drive_ns, drive) = self.devices.earliest(Device::next_drive_event).unwrap_or((never, MAIN));
         self.idle_events += 1;
         if drive_ns <= event_ns.min(timer_ns) && drive_ns < never {
             self.advance_to(drive_ns);
@@ -87,7 +74,7 @@ impl<S: Observer> World<S> {
         } else if timer_ns < event_ns {
             self.advance_to(timer_ns);
             let now_ns = self.now_ns;
-            self.device_mut(timer_drive).timer(now_ns);
+            self.devices[timer_drive].timer(now_ns);
         } else if let Some((at_ns, what)) = self.events.pop() {
             self.advance_to(at_ns);
             self.handle_event(what);
@@ -144,17 +131,17 @@ impl<S: Observer> World<S> {
                     false => self.cache.end_read(file, first, pages),
                 }
                 let mut waiters = std::mem::take(&mut self.page_waiters[file as usize]);
-                waiters.retain(|(task, page)| {
+                waiters.retain(|(process, page)| {
                     let there = (first..first + pages).contains(page);
                     if there {
-                        self.wake(*task);
+                        self.wake((*process).into());
                     }
                     !there
                 });
                 self.page_waiters[file as usize] = waiters;
             }
             Token::Logged => self.logged(failed),
-            Token::Flushed(task) => self.flushed(task, failed),
+            Token::Flushed(process) => self.flushed(process, failed),
             Token::PageWrite(slot) => {
                 let PageIo { file, first, pages } = self.page_ios.remove(slot);
                 self.cache.end_write(file, first, pages);
@@ -169,27 +156,15 @@ impl<S: Observer> World<S> {
 
     /// Wakes a sleeping task: it runs at this instant, after the tasks that are ready already, and
     /// checks the condition of its wait itself.
-    pub(super) fn wake(&mut self, task: u32) {
-        let blocked = match self.processes.get_mut(task as usize) {
-            Some(process) => &mut process.blocked,
-            None => match &mut self.journal {
-                Some(journal) if task as usize > self.processes.len() => &mut journal.blocked,
-                _ => &mut self.flusher.blocked,
-            },
-        };
-        if std::mem::take(blocked) {
+    pub(super) fn wake(&mut self, task: Task) {
+        if std::mem::take(&mut self.thread_mut(task).is_blocked) {
             self.ready.push_back(task);
         }
     }
 
     fn wake_resumed(&mut self) {
-        while let Some(submitter) = self.device.resumed.pop() {
+        while let Some(submitter) = self.devices.next_resumed() {
             self.wake(self.owner_of(submitter));
-        }
-        for index in 0..self.further_devices.len() {
-            while let Some(submitter) = self.further_devices[index].resumed.pop() {
-                self.wake(self.owner_of(submitter));
-            }
         }
         self.wake_congestion_waiters();
     }
@@ -201,32 +176,21 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn run_task(&mut self, task: u32) {
-        match (task as usize).cmp(&self.processes.len()) {
-            Ordering::Less => self.run_process(task),
-            Ordering::Equal => self.run_flusher(),
-            Ordering::Greater => self.run_journal(),
-        }
-    }
-
-    /// The CPU time of a task that is not spent yet, in ns.
-    pub(super) fn debt_of(&mut self, task: u32) -> &mut u64 {
-        let is_flusher = task as usize == self.processes.len();
-        match (self.processes.get_mut(task as usize), &mut self.journal) {
-            (Some(process), _) => &mut process.debt_ns,
-            (None, Some(journal)) if !is_flusher => &mut journal.debt_ns,
-            (None, _) => &mut self.flusher.debt_ns,
+    fn run_task(&mut self, task: Task) {
+        match task {
+            Task::Process(id) => self.run_process(id),
+            Task::Flusher => self.run_flusher(),
+            Task::Journal => self.run_journal(),
         }
     }
 
     /// Occupies a processor for the CPU time that a task owes; the task continues afterwards.
     /// Returns false if the task owes none.
-    pub(super) fn pay(&mut self, task: u32) -> bool {
-        if let Some(process) = self.processes.get_mut(task as usize) {
-            process.stats.cpu_ns += process.debt_ns;
+    pub(super) fn pay(&mut self, task: Task) -> bool {
+        let burst_ns = std::mem::take(&mut self.thread_mut(task).debt_ns);
+        if let Task::Process(id) = task {
+            self.processes[id].stats.cpu_ns += burst_ns;
         }
-        let debt_ns = self.debt_of(task);
-        let burst_ns = std::mem::take(debt_ns);
         if burst_ns == 0 {
             return false;
         }
@@ -245,8 +209,8 @@ impl<S: Observer> World<S> {
     /// Runs a task whose CPU time has passed. It keeps its processor until it sleeps, or until its
     /// time slice is over while others wait.
     #[inline(never)]
-    fn continue_task(&mut self, task: u32) {
-        let since_ns = self.processes.get(task as usize).map_or(0, |process| process.on_cpu_since_ns);
+    fn continue_task(&mut self, task: Task) {
+        let since_ns = self.thread_mut(task).on_cpu_since_ns;
         if self.cpus.has_waiting() && self.now_ns.saturating_sub(since_ns) >= TIME_SLICE_NS {
             self.give_up_processor();
             return self.run_task(task);
@@ -266,16 +230,14 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn begin_slice(&mut self, task: u32) {
-        if let Some(process) = self.processes.get_mut(task as usize) {
-            process.on_cpu_since_ns = self.now_ns;
-        }
+    fn begin_slice(&mut self, task: Task) {
+        self.thread_mut(task).on_cpu_since_ns = self.now_ns;
     }
 
     /// Schedules the end of the CPU time of a task that has got a processor: `burst_ns`, and the
     /// elevator's work that the task then does.
     #[inline]
-    fn occupy(&mut self, task: u32, burst_ns: u64) {
+    fn occupy(&mut self, task: Task, burst_ns: u64) {
         let elevator_ns = if self.works_first { self.elevator_work(task, burst_ns) } else { 0 };
         let until_ns = self.now_ns.saturating_add(burst_ns).saturating_add(elevator_ns);
         self.events.schedule(until_ns, EventKind::CpuDone(task));
@@ -283,19 +245,20 @@ impl<S: Observer> World<S> {
 
     /// The time of the elevator's work that a task does after `burst_ns` from now.
     #[inline(never)]
-    fn elevator_work(&mut self, task: u32, burst_ns: u64) -> u64 {
-        let Some(process) = self.processes.get_mut(task as usize) else { return 0 };
+    fn elevator_work(&mut self, task: Task, burst_ns: u64) -> u64 {
+        let Task::Process(id) = task else { return 0 };
+        let process = &mut self.processes[id];
         let Some((drive, bios)) = process.submission.elevator.take() else { return 0 };
-        let at_ns = self.now_ns.saturating_add(burst_ns);
-        let work_ns = self.device_mut(drive).elevator_work(task, at_ns, bios);
-        self.processes[task as usize].stats.cpu_ns += work_ns;
+        let (submitter, at_ns) = (process.thread.submitter, self.now_ns.saturating_add(burst_ns));
+        let work_ns = self.devices[drive].elevator_work(submitter, at_ns, bios);
+        self.processes[id].stats.cpu_ns += work_ns;
         work_ns
     }
 
     /// Starts the processes whose start conditions hold.
     pub(super) fn start_processes(&mut self) {
-        for task in 0..self.processes.len() {
-            let process = &self.processes[task];
+        for id in self.processes.ids() {
+            let process = &self.processes[id];
             if process.stage != Stage::NotStarted || process.wake_ns > 0 {
                 continue;
             }
@@ -305,8 +268,8 @@ impl<S: Observer> World<S> {
                 continue;
             }
             let start_ns = self.now_ns.saturating_add(process.plan.delay_ns).min(HORIZON_NS);
-            self.processes[task].wake_ns = start_ns.max(1);
-            self.events.schedule(start_ns, EventKind::Wake(task as u32));
+            self.processes[id].wake_ns = start_ns.max(1);
+            self.events.schedule(start_ns, EventKind::Wake(id.into()));
         }
     }
 
@@ -329,21 +292,20 @@ impl<S: Observer> World<S> {
     fn outcome(mut self) -> WorldResult {
         let start_ns = self.processes.iter().map(|process| process.measured_from_ns).min().unwrap_or(0);
         let end_ns = self.processes.iter().map(|process| process.end_ns).max().unwrap_or(start_ns).max(start_ns);
-        let drive = self.device.time(start_ns, end_ns);
-        let devices = || std::iter::once(&self.device).chain(&self.further_devices);
-        let requests = devices().map(|device| device.requests).sum();
-        let bytes = devices().map(|device| device.bytes).sum();
-        let turns = devices().map(|device| device.turns).sum();
-        let mut recording = self.device.recording(end_ns);
+        let drive = self.devices[MAIN].time(start_ns, end_ns);
+        let requests = self.devices.iter().map(|device| device.requests).sum();
+        let bytes = self.devices.iter().map(|device| device.bytes).sum();
+        let turns = self.devices.iter().map(|device| device.turns).sum();
+        let mut recording = self.devices[MAIN].recording(end_ns);
         if self.processes.iter().any(|process| process.player.is_some()) {
             // Requests that were in flight when the recorded workload ended do not belong to it.
             recording.cut(end_ns);
         }
-        let refused = std::mem::take(&mut self.device.refused_reservations);
+        let refused = std::mem::take(&mut self.devices[MAIN].refused_reservations);
         WorldResult {
             is_partial: self.unfinished > 0,
-            divides_by_groups: self.device.divides_by_groups(),
-            processes: self.processes,
+            divides_by_groups: self.devices[MAIN].divides_by_groups(),
+            processes: self.processes.into_vec(),
             start_ns,
             end_ns,
             drive,

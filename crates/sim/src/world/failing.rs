@@ -3,17 +3,19 @@
 use hoistway_drive::Status;
 use hoistway_fio::Job;
 
+use super::devices::{DriveId, MAIN};
 use super::process::Stage;
 use super::state::{Token, World};
+use super::task::ProcessId;
 use crate::error::SimError;
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
     /// Handles an event of the drive and completes the bios of a finished request.
-    pub(super) fn drive_event(&mut self, drive: u32) {
+    pub(super) fn drive_event(&mut self, drive: DriveId) {
         let mut tokens = std::mem::take(&mut self.tokens);
         let now_ns = self.now_ns;
-        let status = self.device_mut(drive).drive_event(now_ns, &mut tokens);
+        let status = self.devices[drive].drive_event(now_ns, &mut tokens);
         if status.is_some() {
             self.idle_events = 0;
         }
@@ -29,12 +31,9 @@ impl<S: Observer> World<S> {
     /// page alone; a process that waits for a page that was read alone gets an error.
     pub(super) fn read_failed(&mut self, file: u32, first: u64, pages: u64) {
         self.cache.fail_read(file, first, pages);
-        for (task, page) in &self.page_waiters[file as usize] {
-            if pages == 1
-                && *page == first
-                && let Some(process) = self.processes.get_mut(*task as usize)
-            {
-                process.fail(self.now_ns);
+        for (id, page) in &self.page_waiters[file as usize] {
+            if pages == 1 && *page == first {
+                self.processes[*id].fail(self.now_ns);
             }
         }
     }
@@ -47,9 +46,9 @@ impl<S: Observer> World<S> {
     }
 
     /// Fails a process if writes of a file that it syncs have failed since the last sync.
-    pub(super) fn report_failed_writes(&mut self, task: u32) {
-        for open in self.synced_files(task) {
-            let process = &mut self.processes[task as usize];
+    pub(super) fn report_failed_writes(&mut self, id: ProcessId) {
+        for open in self.synced_files(id) {
+            let process = &mut self.processes[id];
             if process.files.get(open).is_some_and(|open| self.files_with_errors.remove(&open.file)) {
                 process.fail(self.now_ns);
             }
@@ -71,13 +70,12 @@ impl<S: Observer> World<S> {
             let Job { file, line, name, .. } = &*process.job;
             format!("process {} of job `{name}` ({file}:{line}) {for_what}", process.plan.pid)
         });
-        let devices = || std::iter::once(&self.device).chain(&self.further_devices);
-        match devices().find_map(|device| Some((device.unanswered()?, device.answered_ns))) {
+        match self.devices.iter().find_map(|device| Some((device.unanswered()?, device.answered_ns))) {
             Some((commands, answered_ns)) => {
                 SimError::DriveHangs { elevator, seed, now_ns, answered_ns, commands, state: waits }
             }
             None => {
-                let state = format!("{waits}; {}", self.device.describe_requests());
+                let state = format!("{waits}; {}", self.devices[MAIN].describe_requests());
                 SimError::Stuck { elevator, seed, now_ns, unfinished: self.unfinished, state }
             }
         }

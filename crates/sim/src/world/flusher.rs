@@ -7,7 +7,9 @@
 
 use hoistway_core::Op;
 
+use super::devices::MAIN;
 use super::state::World;
+use super::task::Task;
 use crate::config::WriteBack;
 use crate::events::EventKind;
 use crate::record::Observer;
@@ -33,7 +35,7 @@ impl<S: Observer> World<S> {
     }
 
     pub(super) fn wake_flusher(&mut self) {
-        self.wake(self.processes.len() as u32);
+        self.wake(Task::Flusher);
     }
 
     /// Marks old pages as due for write-back; repeats every few seconds while a page is dirty.
@@ -48,31 +50,31 @@ impl<S: Observer> World<S> {
 
     /// Runs the flusher until it has nothing to write or the queue has no room.
     pub(super) fn run_flusher(&mut self) {
-        let task = self.processes.len() as u32;
+        let submitter = self.flusher.thread.submitter;
         loop {
-            if self.pay(task) {
+            if self.pay(Task::Flusher) {
                 return;
             }
             if self.now_ns < self.flusher.until_ns {
-                self.flusher.blocked = true;
+                self.flusher.thread.is_blocked = true;
                 return;
             }
-            if self.host.write_back == WriteBack::Pdflush && self.device.is_congested(Op::Write) {
-                self.wait_for_congestion(task);
+            if self.host.write_back == WriteBack::Pdflush && self.devices[MAIN].is_congested(Op::Write) {
+                self.wait_for_congestion(Task::Flusher);
                 continue;
             }
-            if self.device.is_held_back(task) || !self.flush_chunk(task) {
-                self.flusher.blocked = true;
+            if self.devices[MAIN].is_held_back(submitter) || !self.flush_chunk() {
+                self.flusher.thread.is_blocked = true;
                 return;
             }
         }
     }
 
     /// Writes a chunk of the next file with dirty pages. Returns false if there was none.
-    fn flush_chunk(&mut self, task: u32) -> bool {
+    fn flush_chunk(&mut self) -> bool {
         let until_ns = if self.has_background_work() { Some(u64::MAX) } else { self.flusher.old_until_ns };
         let Some(until_ns) = until_ns else { return false };
-        let written = self.flush_pages(task, u64::from(self.host.flush_chunk_pages), until_ns);
+        let written = self.flush_pages(Task::Flusher, u64::from(self.host.flush_chunk_pages), until_ns);
         self.update_balance();
         if written == 0 {
             self.flusher.old_until_ns = None;

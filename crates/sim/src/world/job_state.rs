@@ -7,6 +7,10 @@ use hoistway_workload::IoUnit;
 use hoistway_workload::endings::{DepthSearch, RateFloor};
 use hoistway_workload::shares::{Share, Shares};
 
+use super::device::SubmitterId;
+use super::devices::DriveId;
+use super::task::ProcessId;
+
 /// Most threads that submit the requests of one process.
 const WORKERS_MAX: u32 = 4096;
 
@@ -19,17 +23,17 @@ pub(crate) struct Submission {
     pub next: Option<(IoUnit, u64)>,
     /// The drive and the number of bios whose elevator's work is not paid for. Its time is known
     /// when the process gets a processor.
-    pub elevator: Option<(u32, u64)>,
+    pub elevator: Option<(DriveId, u64)>,
     /// True while a full queue drains to `iodepth_low`.
     pub drains: bool,
     /// The trim that the process waits for while other requests are in flight.
     pub trim: Option<u32>,
     /// The submitters of the device with other priorities than the process.
-    pub priorities: Vec<((u8, u8), u32)>,
+    pub priorities: Vec<((u8, u8), SubmitterId)>,
     /// The submitters of the device that are the idle threads of the process.
-    pub workers: Vec<u32>,
+    pub workers: Vec<SubmitterId>,
     /// All further submitters of the device that belong to the process.
-    pub submitters: Vec<u32>,
+    pub submitters: Vec<SubmitterId>,
 }
 
 /// Checks on the requests of a process.
@@ -70,7 +74,7 @@ pub(crate) enum Ending {
 pub(crate) struct FlowGroup {
     pub shares: Shares,
     /// Processes that wait until others have made requests.
-    pub waiting: Vec<u32>,
+    pub waiting: Vec<ProcessId>,
 }
 
 impl Limits {

@@ -9,9 +9,12 @@
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::Ioengine;
 
+use super::device::SubmitterId;
+use super::devices::MAIN;
 use super::process::Stage;
 use super::state::{Flow, Token, World};
-use super::tasks::{Allocation, Commit, CommitStep};
+use super::task::{ProcessId, Task};
+use super::threads::{Allocation, Commit, CommitStep};
 use crate::events::EventKind;
 use crate::host::files::File;
 use crate::host::journal::Transaction;
@@ -22,10 +25,6 @@ use crate::record::Observer;
 pub(super) const PID: u32 = 101;
 
 impl<S: Observer> World<S> {
-    fn journal_task(&self) -> u32 {
-        self.processes.len() as u32 + 1
-    }
-
     /// Records a write up to byte `end` of a file in the running transaction: the inode has
     /// changed, and block allocations if the file grew and its blocks are allocated now.
     pub(super) fn record_change(&mut self, file: u32, end: u64) {
@@ -60,29 +59,30 @@ impl<S: Observer> World<S> {
         let Some(journal) = &mut self.journal else { return };
         if journal.running.id == id && !journal.running.files.is_empty() {
             journal.wanted = true;
-            self.wake(self.journal_task());
+            self.wake(Task::Journal);
         }
     }
 
     /// Decides what a process waits for after the data of these files has reached the drive, and
     /// requests it. With `data_only`, a change of timestamps alone does not count.
-    pub(super) fn begin_commit(&mut self, task: u32, open: std::ops::Range<usize>, data_only: bool) -> Stage {
-        let process = &self.processes[task as usize];
+    pub(super) fn begin_commit(&mut self, id: ProcessId, open: std::ops::Range<usize>, data_only: bool) -> Stage {
+        let process = &self.processes[id];
         if process.job.ioengine == Ioengine::Null {
             return Stage::Synced;
         }
         let files: Vec<u32> = process.files[open].iter().map(|open| open.file).collect();
         let commit = self.needed_commit(&files, data_only);
-        self.processes[task as usize].commit = commit;
+        self.processes[id].commit = commit;
         match commit {
             Commit::Nothing => return Stage::Synced,
-            Commit::Transaction(_) => self.wake(self.journal_task()),
+            Commit::Transaction(_) => self.wake(Task::Journal),
             Commit::Flush => {
-                if !self.device.flush(task, Token::Flushed(task).encode(), self.now_ns) {
-                    self.processes[task as usize].commit = Commit::Nothing;
+                let submitter = self.processes[id].thread.submitter;
+                if !self.devices[MAIN].flush(submitter, Token::Flushed(id).encode(), self.now_ns) {
+                    self.processes[id].commit = Commit::Nothing;
                     return Stage::Synced;
                 }
-                self.processes[task as usize].debt_ns += self.host.costs.bio_ns;
+                self.processes[id].thread.debt_ns += self.host.costs.bio_ns;
             }
         }
         Stage::Commit
@@ -110,26 +110,26 @@ impl<S: Observer> World<S> {
 
     /// Lets a direct request, whose data have reached the drive, wait until they are safe. Returns
     /// false if they are. With `data_only`, a change of timestamps alone does not count.
-    pub(super) fn commit_request(&mut self, slot: u32, submitter: u32, file: u32, data_only: bool) -> bool {
+    pub(super) fn commit_request(&mut self, slot: u32, submitter: SubmitterId, file: u32, data_only: bool) -> bool {
         match self.needed_commit(&[file], data_only) {
             Commit::Nothing => false,
             Commit::Flush => {
                 let (drive, now_ns) = (self.files[file as usize].drive, self.now_ns);
-                self.device_mut(drive).flush(submitter, Token::Direct(slot).encode(), now_ns)
+                self.devices[drive].flush(submitter, Token::Direct(slot).encode(), now_ns)
             }
             Commit::Transaction(id) => {
                 if let Some(journal) = &mut self.journal {
                     journal.requests.push((id, slot));
                 }
-                self.wake(self.journal_task());
+                self.wake(Task::Journal);
                 true
             }
         }
     }
 
     /// Sleeps until the transaction is committed, or the drive's cache is flushed.
-    pub(super) fn wait_commit(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn wait_commit(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         let is_over = match (process.commit, &self.journal) {
             (Commit::Transaction(id), Some(journal)) => journal.committed >= id,
             (Commit::Flush, _) => false,
@@ -142,21 +142,20 @@ impl<S: Observer> World<S> {
             return Flow::On;
         }
         if let (Commit::Transaction(_), Some(journal)) = (process.commit, &mut self.journal) {
-            journal.waiters.push(task);
+            journal.waiters.push(id);
         }
-        self.device.unplug(self.now_ns);
+        self.devices[MAIN].unplug(self.now_ns);
         Flow::Block
     }
 
     /// Records that the drive's cache was flushed for a process, or that the flush failed.
-    pub(super) fn flushed(&mut self, task: u32, failed: bool) {
-        if let Some(process) = self.processes.get_mut(task as usize) {
-            process.commit = Commit::Nothing;
-            if failed {
-                process.fail(self.now_ns);
-            }
+    pub(super) fn flushed(&mut self, id: ProcessId, failed: bool) {
+        let process = &mut self.processes[id];
+        process.commit = Commit::Nothing;
+        if failed {
+            process.fail(self.now_ns);
         }
-        self.wake(task);
+        self.wake(id.into());
     }
 
     /// Records the completion of a bio of the journal's thread.
@@ -165,41 +164,39 @@ impl<S: Observer> World<S> {
         journal.failed |= failed;
         journal.pending = journal.pending.saturating_sub(1);
         if journal.pending == 0 {
-            self.wake(self.journal_task());
+            self.wake(Task::Journal);
         }
     }
 
     /// Runs the journal's thread until it has to sleep.
     pub(super) fn run_journal(&mut self) {
-        let task = self.journal_task();
         loop {
-            if self.pay(task) {
+            if self.pay(Task::Journal) {
                 return;
             }
-            if self.device.is_held_back(task) || !self.journal_step(task) {
-                if let Some(journal) = &mut self.journal {
-                    journal.blocked = true;
-                }
+            let submitter = self.submitter_of(Task::Journal);
+            if self.devices[MAIN].is_held_back(submitter) || !self.journal_step() {
+                self.thread_mut(Task::Journal).is_blocked = true;
                 return;
             }
         }
     }
 
     /// Does one step of a commit. Returns false if there is nothing to do now.
-    fn journal_step(&mut self, task: u32) -> bool {
+    fn journal_step(&mut self) -> bool {
         let Some(journal) = &mut self.journal else { return false };
         match journal.step {
-            CommitStep::Idle => return self.close_transaction(task),
+            CommitStep::Idle => return self.close_transaction(),
             CommitStep::Data => {
                 if self.ordered_files().iter().any(|file| self.cache.writeback_of(*file) > 0) {
-                    self.sync_waiters.push(task);
-                    self.device.unplug(self.now_ns);
+                    self.sync_waiters.push(Task::Journal);
+                    self.devices[MAIN].unplug(self.now_ns);
                     return false;
                 }
-                self.write_log(task, CommitStep::Log);
+                self.write_log(CommitStep::Log);
             }
             _ if journal.pending > 0 => return false,
-            CommitStep::Log => self.write_log(task, CommitStep::Commit),
+            CommitStep::Log => self.write_log(CommitStep::Commit),
             CommitStep::Commit => self.committed(),
         }
         true
@@ -207,7 +204,7 @@ impl<S: Observer> World<S> {
 
     /// Closes the running transaction if its commit is wanted, and submits the data that have to be
     /// on the disk before it. Returns false if there is nothing to commit.
-    fn close_transaction(&mut self, task: u32) -> bool {
+    fn close_transaction(&mut self) -> bool {
         let Some(journal) = &mut self.journal else { return false };
         if !std::mem::take(&mut journal.wanted) || journal.running.files.is_empty() {
             return false;
@@ -216,7 +213,7 @@ impl<S: Observer> World<S> {
         journal.committing = std::mem::replace(&mut journal.running, next);
         journal.step = CommitStep::Data;
         let files = self.ordered_files();
-        self.write_dirty(task, &files);
+        self.write_dirty(Task::Journal, &files);
         true
     }
 
@@ -228,15 +225,16 @@ impl<S: Observer> World<S> {
     }
 
     /// Writes descriptor and metadata, or the commit block.
-    fn write_log(&mut self, task: u32, step: CommitStep) {
-        let context = self.device.context(task);
+    fn write_log(&mut self, step: CommitStep) {
+        let submitter = self.submitter_of(Task::Journal);
+        let context = self.devices[MAIN].context(submitter);
         let most = u64::from(self.host.queue.max_sectors) / PAGE_SECTORS;
         let Some(journal) = &mut self.journal else { return };
         journal.step = step;
         let blocks = if step == CommitStep::Log { journal.committing.log_blocks() } else { 1 };
         let is_ordered = step == CommitStep::Commit && journal.config.barriers;
         if step == CommitStep::Log {
-            self.device.plug(task);
+            self.devices[MAIN].plug(submitter);
         }
         for (first, blocks) in journal.log.take(blocks) {
             for start in (first..first + blocks).step_by(most.max(1) as usize) {
@@ -244,18 +242,18 @@ impl<S: Observer> World<S> {
                 let (sector, sectors) = (start * PAGE_SECTORS, (count * PAGE_SECTORS) as u32);
                 let (token, flags) = (Token::Logged.encode(), Flags::SYNC);
                 let bio = Bio { token, context, op: Op::Write, sector, sectors, flags };
-                journal.debt_ns += self.host.costs.bio_ns;
+                journal.thread.debt_ns += self.host.costs.bio_ns;
                 journal.pending += 1;
                 match is_ordered {
-                    true => self.device.submit_commit(task, bio, self.now_ns),
-                    false => self.device.submit(task, bio, self.now_ns),
+                    true => self.devices[MAIN].submit_commit(submitter, bio, self.now_ns),
+                    false => self.devices[MAIN].submit(submitter, bio, self.now_ns),
                 }
             }
         }
         if step == CommitStep::Log {
-            self.device.finish_plug(task, self.now_ns);
+            self.devices[MAIN].finish_plug(submitter, self.now_ns);
         }
-        self.device.unplug(self.now_ns);
+        self.devices[MAIN].unplug(self.now_ns);
     }
 
     /// Ends a commit: wakes the waiting processes, and marks the metadata as dirty in its final
@@ -263,7 +261,7 @@ impl<S: Observer> World<S> {
     fn committed(&mut self) {
         let Some(journal) = &mut self.journal else { return };
         journal.step = CommitStep::Idle;
-        journal.debt_ns += journal.completion.draw_ns();
+        journal.thread.debt_ns += journal.completion.draw_ns();
         journal.committed = journal.committing.id;
         let id = journal.committed;
         let (disk, files) = (journal.disk, std::mem::take(&mut journal.committing.files));
@@ -275,12 +273,12 @@ impl<S: Observer> World<S> {
             }
         }
         self.dirtied();
-        for task in waiters {
-            let process = self.processes.get_mut(task as usize);
-            if let Some(process) = process.filter(|process| failed && process.commit == Commit::Transaction(id)) {
+        for waiter in waiters {
+            let process = &mut self.processes[waiter];
+            if failed && process.commit == Commit::Transaction(id) {
                 process.fail(self.now_ns);
             }
-            self.wake(task);
+            self.wake(waiter.into());
         }
         self.end_requests(id, failed);
     }

@@ -8,6 +8,7 @@ mod buffered;
 mod build;
 mod choose;
 mod device;
+mod devices;
 mod direct;
 mod event_loop;
 mod failing;
@@ -25,7 +26,8 @@ mod request;
 mod slab;
 mod state;
 mod sync;
-mod tasks;
+mod task;
+mod threads;
 mod walk;
 mod write_back_throttle;
 mod writeback;
@@ -34,10 +36,14 @@ use hoistway_core::NoSink;
 
 use crate::error::SimError;
 use crate::record::{FilmRecorder, SliceRecorder, Watch};
+pub(crate) use devices::DriveId;
 pub(crate) use job_state::Ending;
 pub(crate) use process::{DirectionStats, Process, Stats};
 pub(crate) use request::{Failures, Stop, WorldProgress, WorldRequest, WorldResult};
 use state::World;
+#[cfg(test)]
+pub(crate) use task::ProcessId;
+pub(crate) use task::Task;
 
 /// Runs a world to its end, or until `stop` returns how to stop.
 pub(crate) fn run(
@@ -71,6 +77,6 @@ fn watched(
     progress: &mut dyn FnMut(WorldProgress),
 ) -> Result<WorldResult, SimError> {
     let mut world = World::<FilmRecorder>::new(request)?;
-    world.device.watch(watch);
+    world.devices[devices::MAIN].watch(watch);
     world.run(stop, progress)
 }

@@ -4,15 +4,17 @@ use hoistway_fio::{Direction, Directions, ExitWhat};
 use hoistway_workload::IoUnit;
 use hoistway_workload::endings::{Moved, SearchStep};
 
+use super::device::SubmitterId;
 use super::job_state::Ending;
 use super::process::Stage;
 use super::state::{Flow, World};
+use super::task::ProcessId;
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
     /// Lets a process that starts join the jobs with its `flow_id`.
-    pub(super) fn join_shares(&mut self, task: u32) {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn join_shares(&mut self, id: ProcessId) {
+        let process = &mut self.processes[id];
         let flow = process.job.flow;
         if flow.weight > 0 {
             process.limits.share = Some(self.flows.entry(flow.id).or_default().shares.join(flow.weight));
@@ -20,8 +22,8 @@ impl<S: Observer> World<S> {
     }
 
     /// Makes a process wait that is ahead of its share; `None` if it is not.
-    pub(super) fn wait_for_share(&mut self, task: u32) -> Option<Flow> {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn wait_for_share(&mut self, id: ProcessId) -> Option<Flow> {
+        let process = &mut self.processes[id];
         let (share, flow) = (process.limits.share.as_ref()?, process.job.flow);
         let group = self.flows.get_mut(&flow.id)?;
         if !group.shares.is_ahead(share) {
@@ -29,38 +31,38 @@ impl<S: Observer> World<S> {
         }
         if flow.sleep_ns > 0 {
             let until_ns = self.now_ns.saturating_add(flow.sleep_ns).min(process.deadline_ns);
-            return Some(self.sleep_until(task, until_ns));
+            return Some(self.sleep_until(id, until_ns));
         }
-        group.waiting.push(task);
+        group.waiting.push(id);
         // The deadline ends the wait, too.
         let deadline_ns = process.deadline_ns;
-        Some(if deadline_ns < u64::MAX { self.sleep_until(task, deadline_ns) } else { Flow::Block })
+        Some(if deadline_ns < u64::MAX { self.sleep_until(id, deadline_ns) } else { Flow::Block })
     }
 
     /// Counts a request among the jobs with the same `flow_id`.
-    pub(super) fn count_share(&mut self, task: u32) {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn count_share(&mut self, id: ProcessId) {
+        let process = &mut self.processes[id];
         let Some(share) = &mut process.limits.share else { return };
         let Some(group) = self.flows.get_mut(&process.job.flow.id) else { return };
         group.shares.made(share);
         for waiting in std::mem::take(&mut group.waiting) {
-            self.wake(waiting);
+            self.wake(waiting.into());
         }
     }
 
-    pub(super) fn leave_shares(&mut self, task: u32) {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn leave_shares(&mut self, id: ProcessId) {
+        let process = &mut self.processes[id];
         let Some(share) = process.limits.share.take() else { return };
         let Some(group) = self.flows.get_mut(&process.job.flow.id) else { return };
         group.shares.leave(&share);
         for waiting in std::mem::take(&mut group.waiting) {
-            self.wake(waiting);
+            self.wake(waiting.into());
         }
     }
 
     /// Returns true if the process was slower than its job accepts: it ends.
-    pub(super) fn is_too_slow(&mut self, task: u32) -> bool {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn is_too_slow(&mut self, id: ProcessId) -> bool {
+        let process = &mut self.processes[id];
         let Some(floor) = &mut process.limits.floor else { return false };
         let stats = &process.stats;
         let moved = Directions {
@@ -77,9 +79,9 @@ impl<S: Observer> World<S> {
     }
 
     /// Looks at a completed request for the checks of its job.
-    pub(super) fn check_completed(&mut self, task: u32, unit: &IoUnit, start_ns: u64) {
+    pub(super) fn check_completed(&mut self, id: ProcessId, unit: &IoUnit, start_ns: u64) {
         let now_ns = self.now_ns;
-        let process = &mut self.processes[task as usize];
+        let process = &mut self.processes[id];
         if !process.limits.watches {
             return;
         }
@@ -102,19 +104,19 @@ impl<S: Observer> World<S> {
             }
         }
         if let Some(index) = process.limits.steady {
-            self.check_steady(index, task, unit.bytes);
+            self.check_steady(index, id, unit.bytes);
         }
     }
 
-    fn check_steady(&mut self, index: usize, task: u32, bytes: u64) {
-        let start_ns = self.processes[task as usize].start_ns;
+    fn check_steady(&mut self, index: usize, id: ProcessId, bytes: u64) {
+        let start_ns = self.processes[id].start_ns;
         let (rate, from_ns) = &mut self.steady[index];
         let from_ns = *from_ns.get_or_insert(start_ns);
         if !rate.record(self.now_ns.saturating_sub(from_ns), bytes) {
             return;
         }
-        for other in 0..self.processes.len() as u32 {
-            let process = &mut self.processes[other as usize];
+        for other in self.processes.ids() {
+            let process = &mut self.processes[other];
             if process.limits.steady == Some(index) {
                 process.limits.ending = Some(Ending::Steady);
                 self.end_process(other);
@@ -123,14 +125,14 @@ impl<S: Observer> World<S> {
     }
 
     /// Ends the jobs that `exitall` and `exit_what` name, after a process has ended.
-    pub(super) fn end_others(&mut self, task: u32) {
-        let process = &self.processes[task as usize];
+    pub(super) fn end_others(&mut self, id: ProcessId) {
+        let process = &self.processes[id];
         if !process.job.exitall {
             return;
         }
         let (what, group) = (process.job.exit_what, process.job.groupid);
-        for other in 0..self.processes.len() as u32 {
-            let process = &self.processes[other as usize];
+        for other in self.processes.ids() {
+            let process = &self.processes[other];
             // A process in its start delay counts as running.
             let runs = process.stage != Stage::NotStarted || process.wake_ns > 0;
             let is_meant = match what {
@@ -146,28 +148,28 @@ impl<S: Observer> World<S> {
     }
 
     /// Makes a process end: after its requests in flight, or at once if it has not started.
-    fn end_process(&mut self, task: u32) {
-        let process = &mut self.processes[task as usize];
+    fn end_process(&mut self, id: ProcessId) {
+        let process = &mut self.processes[id];
         match process.stage {
             Stage::Done => {}
             Stage::NotStarted => {
                 process.stage = Stage::Done;
                 (process.start_ns, process.measured_from_ns, process.end_ns) = (self.now_ns, self.now_ns, self.now_ns);
                 let job = process.plan.job;
-                self.exit_submitters(task);
+                self.exit_submitters(id);
                 self.unfinished -= 1;
                 self.unfinished_by_job[job] -= 1;
             }
             _ => {
                 process.limits.ends = true;
-                self.wake(task);
+                self.wake(id.into());
             }
         }
     }
 
     /// Fills the page cache with the files of a process (`pre_read`), as far as there is room.
-    pub(super) fn fill_cache(&mut self, task: u32) {
-        let process = &self.processes[task as usize];
+    pub(super) fn fill_cache(&mut self, id: ProcessId) {
+        let process = &self.processes[id];
         if !process.job.pre_read || process.job.direct {
             return;
         }
@@ -184,33 +186,29 @@ impl<S: Observer> World<S> {
     }
 
     /// Ends the contexts of a process in the queue.
-    pub(super) fn exit_submitters(&mut self, task: u32) {
-        let others = std::mem::take(&mut self.processes[task as usize].submission.submitters);
-        for device in std::iter::once(&mut self.device).chain(&mut self.further_devices) {
-            for submitter in std::iter::once(&task).chain(&others) {
+    pub(super) fn exit_submitters(&mut self, id: ProcessId) {
+        let process = &mut self.processes[id];
+        let (own, others) = (process.thread.submitter, std::mem::take(&mut process.submission.submitters));
+        for device in self.devices.iter_mut() {
+            for submitter in std::iter::once(&own).chain(&others) {
                 device.exit(*submitter, self.now_ns);
             }
         }
     }
 
-    /// The process that a submitter of the device belongs to.
-    pub(super) fn owner_of(&self, submitter: u32) -> u32 {
-        let first = self.processes.len() + 1 + usize::from(self.journal.is_some());
-        let index = (submitter as usize).checked_sub(first);
-        index.and_then(|index| self.owners.get(index)).copied().unwrap_or(submitter)
-    }
-
     /// The submitter of the device for a request: an idle thread of the process, the one with the
     /// request's priority, or the process itself.
-    pub(super) fn submitter_of(&mut self, task: u32, unit: &IoUnit) -> u32 {
-        let submission = &mut self.processes[task as usize].submission;
+    pub(super) fn submitter_for(&mut self, id: ProcessId, unit: &IoUnit) -> SubmitterId {
+        let process = &mut self.processes[id];
+        let (own, submission) = (process.thread.submitter, &mut process.submission);
         if unit.direction == Direction::Trim {
-            return task;
+            return own;
         }
         if let Some(worker) = submission.workers.pop() {
             return worker;
         }
-        let own = unit.priority.and_then(|priority| submission.priorities.iter().find(|known| known.0 == priority));
-        own.map_or(task, |known| known.1)
+        let of_request =
+            unit.priority.and_then(|priority| submission.priorities.iter().find(|known| known.0 == priority));
+        of_request.map_or(own, |known| known.1)
     }
 }

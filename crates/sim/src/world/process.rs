@@ -18,8 +18,10 @@ use crate::workload::walk::Walker;
 use hoistway_workload::pacing::Pacing;
 use hoistway_workload::{FileSync, Generator, IoUnit, Region, Work};
 
+use super::device::SubmitterId;
 use super::job_state::{Limits, Submission};
-use super::tasks::{Commit, Dirtying};
+use super::task::{ProcessId, Thread};
+use super::threads::{Commit, Dirtying};
 
 /// The next step of a process when it runs. The CPU time of a step has passed before the next step
 /// begins.
@@ -120,17 +122,12 @@ pub(crate) struct Process {
     pub plan: ProcessPlan,
     pub job: Arc<Job>,
     pub stage: Stage,
-    /// True while the process sleeps outside the host's queues.
-    pub blocked: bool,
-    /// CPU time of finished work, in ns: it passes before the next step.
-    pub debt_ns: u64,
+    pub thread: Thread,
     /// Times of the ends of requests: CPU time, or turnarounds that pass side by side.
     pub completion: Jitter,
     pub has_turnarounds: bool,
     /// End of the latest of these turnarounds.
     pub answered_ns: u64,
-    /// Time at which the process got its processor.
-    pub on_cpu_since_ns: u64,
     pub generator: Generator,
     pub pacing: Pacing,
     pub rate_rng: Pcg64,
@@ -200,7 +197,14 @@ pub(crate) struct DirectionStats {
 
 impl Process {
     /// Creates a process that keeps at most `windows` bandwidth windows and samples.
-    pub fn new(plan: ProcessPlan, job: Arc<Job>, reader: &Reader, windows: usize, completion: Jitter) -> Process {
+    pub fn new(
+        plan: ProcessPlan,
+        submitter: SubmitterId,
+        job: Arc<Job>,
+        reader: &Reader,
+        windows: usize,
+        completion: Jitter,
+    ) -> Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
         let open =
             |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone(), mapping: Mapping::default() };
@@ -209,12 +213,10 @@ impl Process {
         let limits = Limits::new(&job, depth);
         Process {
             stage: Stage::NotStarted,
-            blocked: true,
-            debt_ns: 0,
+            thread: Thread::new(submitter),
             completion,
             has_turnarounds: false,
             answered_ns: 0,
-            on_cpu_since_ns: 0,
             generator: Generator::new(job.clone(), &regions, plan.io_bytes, plan.seed, plan.number),
             pacing: Pacing::new(&job),
             rate_rng: stream(plan.seed, plan.number, 6),
@@ -282,7 +284,7 @@ impl Process {
     /// Charges the CPU time of the end of a request.
     pub fn pay_completion(&mut self) {
         if !self.has_turnarounds {
-            self.debt_ns += self.completion.draw_ns();
+            self.thread.debt_ns += self.completion.draw_ns();
         }
     }
 
@@ -496,9 +498,9 @@ pub(crate) enum AfterData {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectIo {
     pub work: Work,
-    pub process: u32,
+    pub process: ProcessId,
     /// The submitter of the device: the process, one of its threads, or one of its priorities.
-    pub submitter: u32,
+    pub submitter: SubmitterId,
     pub unit: IoUnit,
     pub start_ns: u64,
     pub issued_ns: u64,
@@ -512,7 +514,13 @@ pub(crate) struct DirectIo {
 impl DirectIo {
     /// Work of a process that begins at `start_ns`. It holds a count of its own until all of its
     /// bios are submitted.
-    pub fn new(work: Work, (process, submitter): (u32, u32), unit: IoUnit, start_ns: u64, issued_ns: u64) -> DirectIo {
+    pub fn new(
+        work: Work,
+        (process, submitter): (ProcessId, SubmitterId),
+        unit: IoUnit,
+        start_ns: u64,
+        issued_ns: u64,
+    ) -> DirectIo {
         let after = AfterData::Nothing;
         DirectIo { work, process, submitter, unit, start_ns, issued_ns, pending: 1, after, failed: false }
     }

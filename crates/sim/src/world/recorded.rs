@@ -3,16 +3,18 @@
 use hoistway_core::{Bio, Op};
 use hoistway_fio::Direction;
 
+use super::devices::MAIN;
 use super::process::{DirectIo, Stage};
 use super::state::{Flow, Token, World};
+use super::task::ProcessId;
 use crate::record::Observer;
 use crate::workload::recorded::ScriptedRequest;
 use hoistway_workload::{IoUnit, Work};
 
 impl<S: Observer> World<S> {
     /// Starts the next recorded request if it is due.
-    pub(super) fn choose_recorded(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn choose_recorded(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         if self.now_ns >= process.deadline_ns {
             process.stage = Stage::Leave;
             return Flow::On;
@@ -22,12 +24,12 @@ impl<S: Observer> World<S> {
         player.release(start_ns, now_ns);
         match player.next_ns() {
             Some(due_ns) if due_ns <= now_ns => match player.take() {
-                Some(request) => self.begin_recorded(task, request, due_ns),
+                Some(request) => self.begin_recorded(id, request, due_ns),
                 None => Flow::Block,
             },
             Some(due_ns) => {
                 let until_ns = due_ns.min(process.deadline_ns);
-                self.sleep_until(task, until_ns)
+                self.sleep_until(id, until_ns)
             }
             None if process.in_flight > 0 => Flow::Block,
             None => {
@@ -39,10 +41,10 @@ impl<S: Observer> World<S> {
 
     /// Submits a recorded request that was due at `due_ns`; a request longer than the queue's limit
     /// is submitted in pieces.
-    fn begin_recorded(&mut self, task: u32, request: ScriptedRequest, due_ns: u64) -> Flow {
+    fn begin_recorded(&mut self, id: ProcessId, request: ScriptedRequest, due_ns: u64) -> Flow {
         let ScriptedRequest { op, flags, preflush, fua, sector, sectors, wait, idle_ns: _ } = request;
         self.activity.note(self.now_ns);
-        let process = &mut self.processes[task as usize];
+        let process = &mut self.processes[id];
         let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
         let unit = IoUnit::new(direction, 0, sector * 512, u64::from(sectors) * 512);
         let now_ns = self.now_ns;
@@ -50,15 +52,16 @@ impl<S: Observer> World<S> {
         // time of its own; one that follows a completion begins when it is submitted.
         let start_ns = if wait.outstanding_max == u32::MAX { due_ns } else { now_ns };
         let issued_ns = start_ns;
-        let slot = self.direct.insert(DirectIo::new(Work::Request, (task, task), unit, start_ns, issued_ns));
+        let submitter = process.thread.submitter;
+        let slot = self.direct.insert(DirectIo::new(Work::Request, (id, submitter), unit, start_ns, issued_ns));
         process.in_flight += 1;
         process.stats.level.record_level(process.in_flight);
         process.stats.submit.record_batch(1);
-        let context = self.device.context(task);
+        let context = self.devices[MAIN].context(submitter);
         let token = Token::Direct(slot).encode();
         if op == Op::Flush {
             self.direct.get_mut(slot).pending += 1;
-            if !self.device.flush(task, token, now_ns) {
+            if !self.devices[MAIN].flush(submitter, token, now_ns) {
                 self.direct.get_mut(slot).pending -= 1;
             }
         }
@@ -68,9 +71,9 @@ impl<S: Observer> World<S> {
             self.direct.get_mut(slot).pending += 1;
             let bio = Bio { token, context, op, sector: next, sectors, flags };
             match (preflush, fua) {
-                (true, _) => self.device.submit_commit(task, bio, now_ns),
-                (false, true) => self.device.submit_forced(task, bio, now_ns),
-                (false, false) => self.device.submit(task, bio, now_ns),
+                (true, _) => self.devices[MAIN].submit_commit(submitter, bio, now_ns),
+                (false, true) => self.devices[MAIN].submit_forced(submitter, bio, now_ns),
+                (false, false) => self.devices[MAIN].submit(submitter, bio, now_ns),
             }
             next += u64::from(sectors);
         }

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use hoistway_core::Kind;
 use hoistway_workload::endings::SteadyRate;
 
-use super::device::Device;
+use super::device::SubmitterId;
+use super::devices::Devices;
 use super::job_state::FlowGroup;
-use super::process::{DirectIo, Process};
+use super::process::DirectIo;
 use super::request::Failures;
 use super::slab::Slab;
-use super::tasks::{Flusher, Journal};
+use super::task::{ProcessId, Processes, Task, Thread};
+use super::threads::{Flusher, Journal};
 use crate::config::HostConfig;
 use crate::events::Events;
 use crate::host::cpu::Cpus;
@@ -27,29 +29,27 @@ pub(crate) struct World<S: Observer> {
     pub(super) now_ns: u64,
     pub(super) events: Events,
     pub(super) cpus: Cpus,
-    pub(super) device: Device<S>,
-    /// The drives after the first.
-    pub(super) further_devices: Vec<Device<S>>,
+    pub(super) devices: Devices<S>,
     /// True if the CPU time of submitting a direct request passes before the elevator gets it.
     pub(super) works_first: bool,
     /// The task that runs at this instant and still has its processor.
-    pub(super) on_cpu: Option<u32>,
+    pub(super) on_cpu: Option<Task>,
     pub(super) cache: PageCache,
     pub(super) files: Vec<File>,
-    /// Tasks that wait for a page, by file: the task and the page.
-    pub(super) page_waiters: Vec<Vec<(u32, u64)>>,
+    /// Processes that wait for a page, by file: the process and the page.
+    pub(super) page_waiters: Vec<Vec<(ProcessId, u64)>>,
     /// Tasks that wait for the end of a file's write-back.
-    pub(super) sync_waiters: Vec<u32>,
+    pub(super) sync_waiters: Vec<Task>,
     /// Writers that wait until fewer pages are dirty.
-    pub(super) throttled: Vec<u32>,
+    pub(super) throttled: Vec<ProcessId>,
     /// Tasks that wait until the queue is no longer congested for writes.
-    pub(super) congestion_waiters: Vec<u32>,
+    pub(super) congestion_waiters: Vec<Task>,
     pub(super) balance: Balance,
-    pub(super) processes: Vec<Process>,
+    pub(super) processes: Processes,
     pub(super) flusher: Flusher,
     pub(super) journal: Option<Journal>,
     /// Tasks that run at this instant.
-    pub(super) ready: VecDeque<u32>,
+    pub(super) ready: VecDeque<Task>,
     pub(super) direct: Slab<DirectIo>,
     pub(super) page_ios: Slab<PageIo>,
     pub(super) tokens: Vec<u64>,
@@ -61,8 +61,8 @@ pub(crate) struct World<S: Observer> {
     pub(super) flows: BTreeMap<u32, FlowGroup>,
     /// The checks for a steady rate, each with the start of its first process.
     pub(super) steady: Vec<(SteadyRate, Option<u64>)>,
-    /// The processes of the device's submitters behind those of all tasks.
-    pub(super) owners: Vec<u32>,
+    /// The task of each submitter of the devices.
+    pub(super) owners: Vec<Task>,
     /// Number of each job's processes that have not ended.
     pub(super) unfinished_by_job: Vec<u32>,
     pub(super) unfinished: usize,
@@ -73,19 +73,26 @@ pub(crate) struct World<S: Observer> {
 }
 
 impl<S: Observer> World<S> {
-    /// The drive with this index and its queue.
+    /// What the host knows of a task. A world without a journal has no such task, and the flusher's
+    /// stands for it.
     #[inline]
-    pub(super) fn device_mut(&mut self, drive: u32) -> &mut Device<S> {
-        match (drive as usize).checked_sub(1) {
-            Some(further) => &mut self.further_devices[further],
-            None => &mut self.device,
+    pub(super) fn thread_mut(&mut self, task: Task) -> &mut Thread {
+        match (task, &mut self.journal) {
+            (Task::Process(id), _) => &mut self.processes[id].thread,
+            (Task::Journal, Some(journal)) => &mut journal.thread,
+            (Task::Flusher | Task::Journal, _) => &mut self.flusher.thread,
         }
     }
 
-    /// Returns true if a queue has no room for a bio of a task, which sleeps until it has.
+    /// The submitter of the devices that a task is.
     #[inline]
-    pub(super) fn is_held_back(&self, task: u32) -> bool {
-        self.device.is_held_back(task) || self.further_devices.iter().any(|device| device.is_held_back(task))
+    pub(super) fn submitter_of(&mut self, task: Task) -> SubmitterId {
+        self.thread_mut(task).submitter
+    }
+
+    /// The task that a submitter of the devices belongs to.
+    pub(super) fn owner_of(&self, submitter: SubmitterId) -> Task {
+        self.owners.get(submitter.0 as usize).copied().unwrap_or(Task::Flusher)
     }
 }
 
@@ -106,7 +113,7 @@ pub(super) enum Token {
     /// A bio of the journal's thread.
     Logged,
     /// A cache flush that a process waits for.
-    Flushed(u32),
+    Flushed(ProcessId),
 }
 
 impl Token {
@@ -116,7 +123,7 @@ impl Token {
             Token::PageRead(slot) => (1, slot),
             Token::PageWrite(slot) => (2, slot),
             Token::Logged => (3, 0),
-            Token::Flushed(task) => (4, task),
+            Token::Flushed(process) => (4, process.0),
         };
         kind << 32 | u64::from(slot)
     }
@@ -128,7 +135,7 @@ impl Token {
             1 => Token::PageRead(slot),
             2 => Token::PageWrite(slot),
             3 => Token::Logged,
-            _ => Token::Flushed(slot),
+            _ => Token::Flushed(ProcessId(slot)),
         }
     }
 }

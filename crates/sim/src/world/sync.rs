@@ -5,88 +5,91 @@ use hoistway_core::{Flags, Op};
 use hoistway_fio::{Direction, WriteSync};
 use hoistway_workload::{FileSync, IoUnit, Work};
 
+use super::devices::MAIN;
 use super::process::{DirectIo, Stage, SyncReason};
 use super::state::{Flow, World};
+use super::task::{ProcessId, Task};
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
     /// Starts a sync: writes the dirty pages of the files that it syncs.
-    pub(super) fn begin_sync(&mut self, task: u32, reason: SyncReason) -> Flow {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn begin_sync(&mut self, id: ProcessId, reason: SyncReason) -> Flow {
+        let process = &mut self.processes[id];
         process.stage = Stage::Sync;
         process.sync_reason = reason;
         process.sync_start_ns = self.now_ns;
-        let open = self.synced_files(task);
-        let files: Vec<u32> = self.processes[task as usize].files[open].iter().map(|open| open.file).collect();
-        self.write_dirty(task, &files);
+        let open = self.synced_files(id);
+        let files: Vec<u32> = self.processes[id].files[open].iter().map(|open| open.file).collect();
+        self.write_dirty(id.into(), &files);
         Flow::On
     }
 
     /// Makes the sync that is due between requests.
-    pub(super) fn begin_due_sync(&mut self, task: u32, sync: FileSync) -> Flow {
-        let process = &self.processes[task as usize];
+    pub(super) fn begin_due_sync(&mut self, id: ProcessId, sync: FileSync) -> Flow {
+        let process = &self.processes[id];
         let file = process.files[sync.file].file;
         // A process that bypasses the cache also syncs the pages of others, and waits for them.
         let has_pages = || self.cache.is_dirty(file) || self.cache.writeback_of(file) > 0;
         if !process.queues_syncs() || has_pages() {
-            return self.begin_sync(task, SyncReason::Due(sync));
+            return self.begin_sync(id, SyncReason::Due(sync));
         }
-        self.queue_sync(task, sync, file);
+        self.queue_sync(id, sync, file);
         Flow::On
     }
 
     /// Starts a sync that is in flight like a request.
-    fn queue_sync(&mut self, task: u32, sync: FileSync, file: u32) {
+    fn queue_sync(&mut self, id: ProcessId, sync: FileSync, file: u32) {
         let unit = IoUnit::new(Direction::Write, sync.file, 0, 0);
-        let submitter = self.submitter_of(task, &unit);
+        let submitter = self.submitter_for(id, &unit);
         let start_ns = self.now_ns;
         let costs = self.host.costs;
-        let process = &mut self.processes[task as usize];
+        let process = &mut self.processes[id];
         process.in_flight += 1;
-        process.debt_ns += process.call_ns(costs.system_call_ns) + costs.bio_ns;
-        let issued_ns = start_ns + process.debt_ns;
-        let slot = self.direct.insert(DirectIo::new(Work::Sync, (task, submitter), unit, start_ns, issued_ns));
+        process.thread.debt_ns += process.call_ns(costs.system_call_ns) + costs.bio_ns;
+        let issued_ns = start_ns + process.thread.debt_ns;
+        let slot = self.direct.insert(DirectIo::new(Work::Sync, (id, submitter), unit, start_ns, issued_ns));
         if !self.commit_request(slot, submitter, file, sync.data_only) {
             self.direct_bio_over(slot, false);
         }
     }
 
     /// Submits writes for the dirty pages of some files on behalf of a task.
-    pub(super) fn write_dirty(&mut self, task: u32, files: &[u32]) {
+    pub(super) fn write_dirty(&mut self, task: Task, files: &[u32]) {
         let mut runs = std::mem::take(&mut self.runs);
-        self.device.plug(task);
+        let submitter = self.submitter_of(task);
+        self.devices[MAIN].plug(submitter);
         for file in files {
             self.cache.take_dirty(*file, 0, u64::MAX, u64::MAX, &mut runs);
             for (first, pages) in runs.drain(..) {
                 self.submit_pages(task, *file, first, pages, Op::Write, Flags::SYNC);
             }
         }
-        self.device.finish_plug(task, self.now_ns);
+        self.devices[MAIN].finish_plug(submitter, self.now_ns);
         self.runs = runs;
     }
 
     /// Sleeps until none of the files' pages is under write-back.
-    pub(super) fn wait_sync(&mut self, task: u32) -> Flow {
-        let under_way = self.synced_files(task).any(|open| {
-            let file = self.processes[task as usize].files[open].file;
+    pub(super) fn wait_sync(&mut self, id: ProcessId) -> Flow {
+        let under_way = self.synced_files(id).any(|open| {
+            let file = self.processes[id].files[open].file;
             self.cache.writeback_of(file) > 0
         });
-        if under_way || self.device.is_held_back(task) {
-            self.sync_waiters.push(task);
-            self.device.unplug(self.now_ns);
+        if under_way || self.devices[MAIN].is_held_back(self.processes[id].thread.submitter) {
+            self.sync_waiters.push(id.into());
+            self.devices[MAIN].unplug(self.now_ns);
             return Flow::Block;
         }
         let costs = self.host.costs;
-        let process = &mut self.processes[task as usize];
+        let process = &mut self.processes[id];
         // `msync` is a system call, too.
-        process.debt_ns += costs.system_call_ns;
+        process.thread.debt_ns += costs.system_call_ns;
         let data_only = match process.sync_reason {
             SyncReason::Due(sync) => sync.data_only,
             SyncReason::Write => process.job.sync == WriteSync::Dsync,
             SyncReason::Verification | SyncReason::End => false,
         };
-        let stage = self.begin_commit(task, self.synced_files(task), data_only);
-        let process = &mut self.processes[task as usize];
+        let stage = self.begin_commit(id, self.synced_files(id), data_only);
+        let process = &mut self.processes[id];
         process.stage = stage;
         if stage == Stage::Synced {
             process.pay_completion();
@@ -94,9 +97,9 @@ impl<S: Observer> World<S> {
         Flow::On
     }
 
-    pub(super) fn synced(&mut self, task: u32) -> Flow {
-        self.report_failed_writes(task);
-        let process = &mut self.processes[task as usize];
+    pub(super) fn synced(&mut self, id: ProcessId) -> Flow {
+        self.report_failed_writes(id);
+        let process = &mut self.processes[id];
         process.stage = process.sync_reason.then();
         if matches!(process.sync_reason, SyncReason::Due(_)) {
             process.generator.completed(Work::Sync);
@@ -118,14 +121,14 @@ impl<S: Observer> World<S> {
     /// Wakes the writers that wait for fewer dirty pages, if there are few enough.
     pub(super) fn wake_throttled(&mut self) {
         if !self.throttled.is_empty() && !self.has_too_much_dirty() {
-            while let Some(task) = self.throttled.pop() {
-                self.wake(task);
+            while let Some(id) = self.throttled.pop() {
+                self.wake(id.into());
             }
         }
     }
 
-    pub(super) fn synced_files(&self, task: u32) -> std::ops::Range<usize> {
-        let process = &self.processes[task as usize];
+    pub(super) fn synced_files(&self, id: ProcessId) -> std::ops::Range<usize> {
+        let process = &self.processes[id];
         let one = |file: usize| file..file + 1;
         match process.sync_reason {
             SyncReason::Due(sync) => one(sync.file),

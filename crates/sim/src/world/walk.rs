@@ -7,6 +7,7 @@ use hoistway_fio::{Direction, FadviseHint};
 
 use super::process::{OpenFile, Process, Stage, TreeWalk};
 use super::state::{Flow, World};
+use super::task::ProcessId;
 use crate::host::fs::tree::{MetadataRead, Tree};
 use crate::host::mapping::Mapping;
 use crate::host::page_cache::PageState;
@@ -33,8 +34,8 @@ impl Process {
 impl<S: Observer> World<S> {
     /// Starts the next pass of a walk. Nothing of the tree is cached then, as after `echo 3 >
     /// /proc/sys/vm/drop_caches`, unless the job says `invalidate=0`.
-    pub(super) fn begin_walk(&mut self, task: u32) {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn begin_walk(&mut self, id: ProcessId) {
+        let process = &mut self.processes[id];
         let Some(walk) = &mut process.walk else { return };
         if !walk.walker.begin_pass() {
             process.stage = Stage::Leave;
@@ -48,8 +49,8 @@ impl<S: Observer> World<S> {
     }
 
     /// Starts the search for the next read, unless the job's pacing asks for a pause.
-    pub(super) fn pace_walk(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn pace_walk(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         let Some(walk) = &mut process.walk else { return Flow::On };
         if process.job.number_ios.is_some_and(|most| walk.reads >= most) {
             process.stage = Stage::Leave;
@@ -58,7 +59,7 @@ impl<S: Observer> World<S> {
         let due_ns = process.start_ns.saturating_add(process.pacing.due_ns(Direction::Read));
         if due_ns > self.now_ns {
             let until_ns = due_ns.min(process.deadline_ns);
-            return self.sleep_until(task, until_ns);
+            return self.sleep_until(id, until_ns);
         }
         walk.since_ns = self.now_ns;
         process.stage = Stage::Walk;
@@ -66,11 +67,11 @@ impl<S: Observer> World<S> {
     }
 
     /// Takes the next step of a walk.
-    pub(super) fn walk(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn walk(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         let Some(walk) = &mut process.walk else { return Flow::On };
         match walk.walker.next(&self.files) {
-            None => self.begin_walk(task),
+            None => self.begin_walk(id),
             Some(Step::Metadata(read)) => {
                 walk.wanted = read;
                 process.stage = Stage::Metadata;
@@ -82,11 +83,11 @@ impl<S: Observer> World<S> {
                     let reader = self.host.reader(FadviseHint::None);
                     process.files.clear();
                     process.files.push(OpenFile { file, reader, mapping: Mapping::default() });
-                    process.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
+                    process.thread.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
                 }
-                let flow = self.begin(task, IoUnit::new(Direction::Read, 0, offset, bytes));
+                let flow = self.begin(id, IoUnit::new(Direction::Read, 0, offset, bytes));
                 // The time to find the file belongs to its first read.
-                self.processes[task as usize].current.start_ns = since_ns;
+                self.processes[id].current.start_ns = since_ns;
                 return flow;
             }
         }
@@ -95,8 +96,8 @@ impl<S: Observer> World<S> {
 
     /// Sleeps until the metadata blocks of a step are cached; missing blocks are read with their
     /// read-ahead window.
-    pub(super) fn wait_for_metadata(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
+    pub(super) fn wait_for_metadata(&mut self, id: ProcessId) -> Flow {
+        let process = &mut self.processes[id];
         let Some(walk) = &process.walk else { return Flow::On };
         let (disk, wanted) = (walk.walker.disk(), walk.wanted);
         let mut blocks = wanted.first..wanted.first + wanted.blocks;
@@ -104,7 +105,7 @@ impl<S: Observer> World<S> {
             for block in blocks.by_ref() {
                 self.cache.touch(disk, block);
             }
-            let process = &mut self.processes[task as usize];
+            let process = &mut self.processes[id];
             if std::mem::take(&mut process.current.waited) {
                 process.pay_completion();
             }
@@ -113,14 +114,14 @@ impl<S: Observer> World<S> {
         };
         if blocks.any(|block| self.cache.state(disk, block) == PageState::Missing) {
             // A block whose window was read without success is read alone.
-            let has_waited = self.processes[task as usize].current.waited;
-            self.read_metadata(task, disk, if has_waited { MetadataRead::of_block(absent) } else { wanted });
+            let has_waited = self.processes[id].current.waited;
+            self.read_metadata(id, disk, if has_waited { MetadataRead::of_block(absent) } else { wanted });
         }
-        self.wait_for_page(task, disk, absent)
+        self.wait_for_page(id, disk, absent)
     }
 
     /// Reads the missing blocks of a window. Needed blocks outside the window were read before.
-    fn read_metadata(&mut self, task: u32, disk: u32, wanted: MetadataRead) {
+    fn read_metadata(&mut self, id: ProcessId, disk: u32, wanted: MetadataRead) {
         let (mut block, end) = (wanted.ahead.0, wanted.ahead.0 + wanted.ahead.1);
         while block < end {
             let first = block;
@@ -131,7 +132,7 @@ impl<S: Observer> World<S> {
             match block - first {
                 0 => block += 1,
                 blocks => {
-                    self.submit_pages(task, disk, first, blocks, Op::Read, Flags::META);
+                    self.submit_pages(id.into(), disk, first, blocks, Op::Read, Flags::META);
                 }
             }
         }

@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 
 use hoistway_core::{Bio, Flags, Kind, Op};
 
+use super::device::SubmitterId;
+
 /// The depth for a device that takes at least as many requests, at step 0.
 const DEPTH: u32 = 16;
 /// The length of a window up to step 0, in ns.
@@ -112,7 +114,7 @@ struct Pool<I> {
     /// Slots of bios that are no requests yet.
     held: usize,
     requests: Vec<I>,
-    sleepers: VecDeque<(u32, Class)>,
+    sleepers: VecDeque<(SubmitterId, Class)>,
 }
 
 impl<I> Pool<I> {
@@ -188,10 +190,10 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
 
     /// Takes a slot for a task's bio. Without one the task becomes a sleeper, which a later call of
     /// [`Self::completed`] or [`Self::timer`] returns when it has a slot.
-    pub fn admit(&mut self, task: u32, class: Class, now_ns: u64) -> bool {
+    pub fn admit(&mut self, submitter: SubmitterId, class: Class, now_ns: u64) -> bool {
         let pool = &self.pools[class.pool()];
         if !pool.sleepers.is_empty() || pool.in_flight() >= self.limit(class, now_ns) {
-            self.pools[class.pool()].sleepers.push_back((task, class));
+            self.pools[class.pool()].sleepers.push_back((submitter, class));
             return false;
         }
         self.take_slot(class, now_ns);
@@ -221,7 +223,7 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
         service_ns: u64,
         now_ns: u64,
         is_there: impl Fn(I) -> bool,
-    ) -> Vec<(u32, Class)> {
+    ) -> Vec<(SubmitterId, Class)> {
         match op {
             Op::Read => {
                 self.oldest_read = self.oldest_read.filter(|(read, _)| *read != request);
@@ -253,7 +255,7 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
     }
 
     /// Ends the window if its time is over. Returns the sleepers that have a slot now.
-    pub fn timer(&mut self, now_ns: u64) -> Vec<(u32, Class)> {
+    pub fn timer(&mut self, now_ns: u64) -> Vec<(SubmitterId, Class)> {
         let mut woken = Vec::new();
         if self.timer_ns.is_none_or(|due_ns| now_ns < due_ns) {
             return woken;
@@ -375,14 +377,14 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
     }
 
     /// Gives slots to sleepers, up to the first whose limit is reached.
-    fn wake(&mut self, index: usize, now_ns: u64, woken: &mut Vec<(u32, Class)>) {
-        while let Some((task, class)) = self.pools[index].sleepers.front().copied() {
+    fn wake(&mut self, index: usize, now_ns: u64, woken: &mut Vec<(SubmitterId, Class)>) {
+        while let Some((submitter, class)) = self.pools[index].sleepers.front().copied() {
             if self.pools[index].in_flight() >= self.limit(class, now_ns) {
                 return;
             }
             self.pools[index].sleepers.pop_front();
             self.take_slot(class, now_ns);
-            woken.push((task, class));
+            woken.push((submitter, class));
         }
     }
 }

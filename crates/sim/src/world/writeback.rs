@@ -2,8 +2,10 @@
 
 use hoistway_core::{Flags, Op};
 
+use super::devices::MAIN;
 use super::state::{Flow, World};
-use super::tasks::Dirtying;
+use super::task::{ProcessId, Task};
+use super::threads::Dirtying;
 use crate::config::WriteBack;
 use crate::events::EventKind;
 use crate::host::dirty::{DirtyLimits, PAUSE_NS_MAX, PauseDecision};
@@ -28,53 +30,51 @@ impl<S: Observer> World<S> {
 
     /// Throttles a writer before it makes a page dirty: `None` lets the writer continue, otherwise
     /// the flow says how it waits.
-    pub(super) fn throttle_writer(&mut self, task: u32) -> Option<Flow> {
+    pub(super) fn throttle_writer(&mut self, id: ProcessId) -> Option<Flow> {
         match self.host.write_back {
             WriteBack::Waiting => self.has_too_much_dirty().then(|| {
-                self.throttled.push(task);
-                self.device.dirty_sleep(self.now_ns);
+                self.throttled.push(id);
+                self.devices[MAIN].dirty_sleep(self.now_ns);
                 self.wake_flusher();
                 Flow::Block
             }),
-            WriteBack::Pdflush => self.write_back_itself(task),
-            WriteBack::Pauses => self.pause_writer(task),
+            WriteBack::Pdflush => self.write_back_itself(id),
+            WriteBack::Pauses => self.pause_writer(id),
         }
     }
 
     /// Wakes the tasks that wait for an uncongested queue, if the congestion is over.
     pub(super) fn wake_congestion_waiters(&mut self) {
-        if std::mem::take(&mut self.device.congestion_ended) {
+        if std::mem::take(&mut self.devices[MAIN].congestion_ended) {
             for task in std::mem::take(&mut self.congestion_waiters) {
-                self.wake_from(task);
+                *self.congestion_end_of(task) = 0;
+                self.wake(task);
             }
         }
     }
 
     /// Lets a task wait until the queue is no longer congested for writes, for 100 ms at most.
-    pub(super) fn wait_for_congestion(&mut self, task: u32) {
+    pub(super) fn wait_for_congestion(&mut self, task: Task) {
         let until_ns = self.now_ns + CONGESTION_WAIT_NS;
         self.congestion_waiters.push(task);
-        match self.processes.get_mut(task as usize) {
-            Some(process) => process.dirtying.until_ns = until_ns,
-            None => self.flusher.until_ns = until_ns,
-        }
+        *self.congestion_end_of(task) = until_ns;
         self.events.schedule(until_ns, EventKind::Wake(task));
     }
 
-    fn wake_from(&mut self, task: u32) {
-        match self.processes.get_mut(task as usize) {
-            Some(process) => process.dirtying.until_ns = 0,
-            None => self.flusher.until_ns = 0,
+    /// The time until which a task that writes pages back waits for an uncongested queue.
+    fn congestion_end_of(&mut self, task: Task) -> &mut u64 {
+        match task {
+            Task::Process(id) => &mut self.processes[id].dirtying.until_ns,
+            Task::Flusher | Task::Journal => &mut self.flusher.until_ns,
         }
-        self.wake(task);
     }
 
     /// Throttling up to 2.6.31: a writer over the limit writes some pages back itself, waits for
     /// the queue, and checks again.
-    fn write_back_itself(&mut self, task: u32) -> Option<Flow> {
-        let process = &self.processes[task as usize];
+    fn write_back_itself(&mut self, id: ProcessId) -> Option<Flow> {
+        let process = &self.processes[id];
         let dirtying = process.dirtying;
-        if self.device.is_held_back(task) || self.now_ns < dirtying.until_ns {
+        if self.devices[MAIN].is_held_back(process.thread.submitter) || self.now_ns < dirtying.until_ns {
             return Some(Flow::Block);
         }
         let often = self.rate_limit_pages();
@@ -86,25 +86,26 @@ impl<S: Observer> World<S> {
                 return None;
             }
         }
-        if process.debt_ns > 0 {
+        if process.thread.debt_ns > 0 {
             return Some(Flow::On);
         }
         let (written, most) = (dirtying.writing.unwrap_or(0), often + often / 2);
         let is_over = self.cache.unwritten() > limits.most;
         if !is_over || written >= most {
-            self.processes[task as usize].dirtying = Dirtying::default();
+            self.processes[id].dirtying = Dirtying::default();
             if self.cache.dirty() > limits.background {
                 self.wake_flusher();
             }
             return None;
         }
-        let now_written = if self.cache.dirty() > 0 { self.flush_pages(task, most - written, u64::MAX) } else { 0 };
-        self.processes[task as usize].dirtying.writing = Some(written + now_written);
+        let now_written =
+            if self.cache.dirty() > 0 { self.flush_pages(id.into(), most - written, u64::MAX) } else { 0 };
+        self.processes[id].dirtying.writing = Some(written + now_written);
         if now_written > 0 && written + now_written >= most {
             return Some(Flow::On);
         }
-        self.wait_for_congestion(task);
-        self.device.unplug(self.now_ns);
+        self.wait_for_congestion(id.into());
+        self.devices[MAIN].unplug(self.now_ns);
         Some(Flow::Block)
     }
 
@@ -115,33 +116,33 @@ impl<S: Observer> World<S> {
     }
 
     /// Throttling from 3.2 on: a writer is paused for as long as its pages should have taken.
-    fn pause_writer(&mut self, task: u32) -> Option<Flow> {
-        let Dirtying { pages, look_after, paused_ns, until_ns, .. } = self.processes[task as usize].dirtying;
+    fn pause_writer(&mut self, id: ProcessId) -> Option<Flow> {
+        let Dirtying { pages, look_after, paused_ns, until_ns, .. } = self.processes[id].dirtying;
         if self.now_ns < until_ns {
             return Some(Flow::Block);
         }
         if pages < look_after {
             return None;
         }
-        if self.processes[task as usize].debt_ns > 0 {
+        if self.processes[id].thread.debt_ns > 0 {
             return Some(Flow::On);
         }
         let (now_ns, limits) = (self.now_ns, self.dirty_limits());
         let dirty = self.cache.unwritten();
-        let dirtying = &mut self.processes[task as usize].dirtying;
+        let dirtying = &mut self.processes[id].dirtying;
         if dirty <= limits.free_run() {
             *dirtying = Dirtying { look_after: limits.poll_interval(dirty), paused_ns: now_ns, ..Dirtying::default() };
             return None;
         }
         self.update_balance();
         let PauseDecision { period_ns, pause_ns_max, pages: next } = self.balance.decide(pages, dirty, limits);
-        let dirtying = &mut self.processes[task as usize].dirtying;
+        let dirtying = &mut self.processes[id].dirtying;
         let Some(period_ns) = period_ns else {
             // Over the limit: the writer checks again after the pause.
             dirtying.until_ns = now_ns + pause_ns_max;
             dirtying.paused_ns = dirtying.until_ns;
-            self.device.dirty_sleep(now_ns);
-            self.events.schedule(now_ns + pause_ns_max, EventKind::Wake(task));
+            self.devices[MAIN].dirty_sleep(now_ns);
+            self.events.schedule(now_ns + pause_ns_max, EventKind::Wake(id.into()));
             self.wake_flusher();
             return Some(Flow::Block);
         };
@@ -155,8 +156,8 @@ impl<S: Observer> World<S> {
         let pause_ns = (due_ns - now_ns).min(pause_ns_max.min(PAUSE_NS_MAX));
         dirtying.until_ns = now_ns + pause_ns;
         dirtying.paused_ns = due_ns.min(now_ns + pause_ns + pause_ns_max);
-        self.device.dirty_sleep(now_ns);
-        self.events.schedule(now_ns + pause_ns, EventKind::Wake(task));
+        self.devices[MAIN].dirty_sleep(now_ns);
+        self.events.schedule(now_ns + pause_ns, EventKind::Wake(id.into()));
         self.wake_flusher();
         Some(Flow::Block)
     }
@@ -172,8 +173,9 @@ impl<S: Observer> World<S> {
 
     /// Submits writes for up to `most` pages that became dirty by `until_ns`, file after file.
     /// Returns the number of pages.
-    pub(super) fn flush_pages(&mut self, task: u32, most: u64, until_ns: u64) -> u64 {
+    pub(super) fn flush_pages(&mut self, task: Task, most: u64, until_ns: u64) -> u64 {
         let mut runs = std::mem::take(&mut self.runs);
+        let submitter = self.submitter_of(task);
         let mut submitted = 0;
         // One round over all files, and the first file again from its beginning.
         for _ in 0..=self.files.len() {
@@ -185,12 +187,12 @@ impl<S: Observer> World<S> {
                 self.flusher.chunk = 0;
             }
             if !runs.is_empty() {
-                self.device.plug(task);
+                self.devices[MAIN].plug(submitter);
                 for (first, pages) in runs.drain(..) {
                     submitted += pages;
                     self.submit_pages(task, file, first, pages, Op::Write, Flags::NONE);
                 }
-                self.device.finish_plug(task, self.now_ns);
+                self.devices[MAIN].finish_plug(submitter, self.now_ns);
                 break;
             }
         }

@@ -4,19 +4,19 @@ use hoistway_core::{Bio, BlockLayer, Flags, Op};
 use hoistway_drive::Command;
 
 use super::super::flush::{FlushRules, ReadyStep};
-use super::{Device, Origin, command_of};
+use super::{Device, Origin, SubmitterId, command_of};
 use crate::record::Observer;
 
 impl<S: Observer> Device<S> {
     /// Flushes the drive's cache; the completion has this token. Returns false if the cache needs
     /// no flush: nothing completes.
-    pub fn flush(&mut self, task: u32, token: u64, now_ns: u64) -> bool {
+    pub fn flush(&mut self, submitter: SubmitterId, token: u64, now_ns: u64) -> bool {
         match self.flush_rules {
             FlushRules::WriteThrough { .. } => return false,
             FlushRules::Barriers => {
                 let flags = Flags::BARRIER.and(Flags::SYNC);
-                let context = self.context(task);
-                self.submit(task, Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags }, now_ns);
+                let context = self.context(submitter);
+                self.submit(submitter, Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags }, now_ns);
             }
             FlushRules::Sequences { .. } => {
                 self.flushes.add_flush(token);
@@ -28,12 +28,12 @@ impl<S: Observer> Device<S> {
 
     /// Submits a write with PREFLUSH and FUA: all writes that completed before it are on the medium
     /// before the write is, and the write is there when it completes.
-    pub fn submit_commit(&mut self, task: u32, bio: Bio, now_ns: u64) {
+    pub fn submit_commit(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) {
         match self.flush_rules {
             FlushRules::Barriers | FlushRules::WriteThrough { barriers: true } => {
-                self.submit(task, Bio { flags: bio.flags.and(Flags::BARRIER), ..bio }, now_ns);
+                self.submit(submitter, Bio { flags: bio.flags.and(Flags::BARRIER), ..bio }, now_ns);
             }
-            FlushRules::WriteThrough { barriers: false } => self.submit(task, bio, now_ns),
+            FlushRules::WriteThrough { barriers: false } => self.submit(submitter, bio, now_ns),
             FlushRules::Sequences { fua } => {
                 let flags = if fua { bio.flags.and(Flags::FUA) } else { bio.flags };
                 self.flushes.add_sequence(Bio { flags, ..bio }, true, !fua);
@@ -43,16 +43,16 @@ impl<S: Observer> Device<S> {
     }
 
     /// Submits a write with FUA: it is on the medium when it completes.
-    pub fn submit_forced(&mut self, task: u32, bio: Bio, now_ns: u64) {
+    pub fn submit_forced(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) {
         match self.flush_rules {
             FlushRules::Sequences { fua: true } => {
-                self.submit(task, Bio { flags: bio.flags.and(Flags::FUA), ..bio }, now_ns);
+                self.submit(submitter, Bio { flags: bio.flags.and(Flags::FUA), ..bio }, now_ns);
             }
             FlushRules::Sequences { fua: false } => {
                 self.flushes.add_sequence(bio, false, true);
                 self.take_steps(now_ns);
             }
-            FlushRules::WriteThrough { .. } | FlushRules::Barriers => self.submit(task, bio, now_ns),
+            FlushRules::WriteThrough { .. } | FlushRules::Barriers => self.submit(submitter, bio, now_ns),
         }
     }
 
@@ -65,9 +65,9 @@ impl<S: Observer> Device<S> {
     /// Submits data of sequences that go through the request queue, and runs the device.
     pub(super) fn take_steps(&mut self, now_ns: u64) {
         while let Some(bio) = self.flushes.next_due() {
-            let Some(task) = self.by_context.get(&bio.context).copied() else { continue };
+            let Some(submitter) = self.by_context.get(&bio.context).copied() else { continue };
             let answer = self.queue.submit(bio, now_ns);
-            self.submitted(task, bio, answer, now_ns);
+            self.submitted(submitter, bio, answer, now_ns);
         }
         self.run(now_ns);
         self.work(now_ns);

@@ -36,7 +36,7 @@ impl Flusher {
 
     /// Submits writes until the throttle holds the flusher back.
     fn write(&mut self, class: Class, now_ns: u64) {
-        while self.throttle.admit(0, class, now_ns) {
+        while self.throttle.admit(SubmitterId(0), class, now_ns) {
             self.begin(class);
         }
     }
@@ -54,7 +54,7 @@ struct RecordedFlusher {
 }
 
 impl RecordedFlusher {
-    fn woken(&mut self, woken: &[(u32, Class)], now_ns: u64) {
+    fn woken(&mut self, woken: &[(SubmitterId, Class)], now_ns: u64) {
         if !woken.is_empty() {
             (self.sleeps, self.woken_ns) = (false, Some(now_ns));
         }
@@ -71,7 +71,7 @@ impl RecordedFlusher {
     fn try_to_write(&mut self, now_ns: u64) {
         let is_full = self.throttle.pools[0].in_flight() >= self.throttle.limit(Class::Background, now_ns);
         if is_full && !self.sleeps && self.woken_ns.is_none() {
-            assert!(!self.throttle.admit(0, Class::Background, now_ns));
+            assert!(!self.throttle.admit(SubmitterId(0), Class::Background, now_ns));
             self.sleeps = true;
         }
     }
@@ -79,7 +79,11 @@ impl RecordedFlusher {
     fn slot(&mut self, now_ns: u64) {
         assert!(!self.sleeps, "held back with {} in flight", self.in_flight.len());
         if self.woken_ns.take().is_none() {
-            assert!(self.throttle.admit(0, Class::Background, now_ns), "{} in flight", self.in_flight.len());
+            assert!(
+                self.throttle.admit(SubmitterId(0), Class::Background, now_ns),
+                "{} in flight",
+                self.in_flight.len()
+            );
         }
         self.throttle.begun(Class::Background, Some(self.next));
         self.in_flight.push_back(self.next);
@@ -190,7 +194,7 @@ fn slow_reads_take_all_slots_but_one() {
     // Recorded with reads of 2 ms and a limit of 1 ms: steps 1 to 4, and no further.
     let settings = Settings { depth: 64, rotational: false, write_back_cache: true, latency_ns: MS };
     let mut throttle = WriteBackThrottle::<u32>::new(settings, Kind::MqDeadline).expect("it is on");
-    assert!(throttle.admit(0, Class::Background, LATER));
+    assert!(throttle.admit(SubmitterId(0), Class::Background, LATER));
     throttle.begun(Class::Background, Some(0));
     let mut ends_ms = Vec::new();
     let mut before_ns = LATER;
@@ -214,7 +218,7 @@ fn a_sync_write_waits_behind_a_background_write() {
     flusher.write(Class::Background, LATER);
     assert_eq!(flusher.in_flight.len(), 4);
     // It would have 16 slots, but the pool has a sleeper.
-    assert!(!flusher.throttle.admit(1, Class::Sync, LATER));
+    assert!(!flusher.throttle.admit(SubmitterId(1), Class::Sync, LATER));
     for _ in 0..3 {
         assert!(
             flusher
@@ -225,7 +229,11 @@ fn a_sync_write_waits_behind_a_background_write() {
     }
     let last = flusher.in_flight.pop_front().expect("the fourth");
     let woken = flusher.throttle.completed((last, Op::Write), MS, LATER, |_| true);
-    assert_eq!(woken, [(0, Class::Background), (1, Class::Sync)], "a drive with a cache gets writes in bursts");
+    assert_eq!(
+        woken,
+        [(SubmitterId(0), Class::Background), (SubmitterId(1), Class::Sync)],
+        "a drive with a cache gets writes in bursts"
+    );
 }
 
 #[test]
@@ -248,7 +256,7 @@ fn discards_have_a_pool_of_their_own() {
     let mut flusher = Flusher::new(true);
     flusher.write(Class::Discard, LATER);
     assert_eq!(flusher.in_flight.len(), 4);
-    assert!(flusher.throttle.admit(1, Class::Sync, LATER));
+    assert!(flusher.throttle.admit(SubmitterId(1), Class::Sync, LATER));
 }
 
 #[test]

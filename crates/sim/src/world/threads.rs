@@ -3,6 +3,8 @@
 use hoistway_core::BlockLayer;
 use hoistway_drive::Jitter;
 
+use super::device::SubmitterId;
+use super::task::{ProcessId, Thread};
 use crate::host::files::{File, is_device};
 use crate::host::journal::{JournalConfig, Log, Transaction};
 use crate::workload::plan::WorkloadPlan;
@@ -10,9 +12,7 @@ use crate::workload::plan::WorkloadPlan;
 /// The state of the flusher.
 #[derive(Debug)]
 pub(super) struct Flusher {
-    /// True while the flusher sleeps outside the host's queues.
-    pub(super) blocked: bool,
-    pub(super) debt_ns: u64,
+    pub(super) thread: Thread,
     /// Time until which the flusher waits for an uncongested queue, in ns.
     pub(super) until_ns: u64,
     /// The current file, and the next chunk of that file in the page cache.
@@ -23,9 +23,10 @@ pub(super) struct Flusher {
     pub(super) ticking: bool,
 }
 
-impl Default for Flusher {
-    fn default() -> Self {
-        Flusher { blocked: true, debt_ns: 0, until_ns: 0, file: 0, chunk: 0, old_until_ns: None, ticking: false }
+impl Flusher {
+    pub fn new(submitter: SubmitterId) -> Flusher {
+        let thread = Thread::new(submitter);
+        Flusher { thread, until_ns: 0, file: 0, chunk: 0, old_until_ns: None, ticking: false }
     }
 }
 
@@ -33,9 +34,7 @@ impl Default for Flusher {
 #[derive(Debug)]
 pub(super) struct Journal {
     pub(super) config: JournalConfig,
-    /// True while the thread sleeps outside the host's queues.
-    pub(super) blocked: bool,
-    pub(super) debt_ns: u64,
+    pub(super) thread: Thread,
     /// CPU times of the ends of commits.
     pub(super) completion: Jitter,
     pub(super) step: CommitStep,
@@ -52,8 +51,8 @@ pub(super) struct Journal {
     pub(super) log: Log,
     /// The file that stands for the disk, for metadata in its final place.
     pub(super) disk: u32,
-    /// Tasks that wait for a commit.
-    pub(super) waiters: Vec<u32>,
+    /// Processes that wait for a commit.
+    pub(super) waiters: Vec<ProcessId>,
     /// Direct requests that wait for a commit, each with the number of its transaction.
     pub(super) requests: Vec<(u64, u32)>,
     /// When new blocks enter the running transaction.
@@ -119,6 +118,7 @@ impl Journal {
     /// Creates the journal of these files. The files of the jobs for which `exist` is true have
     /// written data already; the others are created by their writers.
     pub fn new(
+        submitter: SubmitterId,
         config: JournalConfig,
         completion: Jitter,
         layer: BlockLayer,
@@ -145,8 +145,7 @@ impl Journal {
         };
         Journal {
             config,
-            blocked: true,
-            debt_ns: 0,
+            thread: Thread::new(submitter),
             completion,
             step: CommitStep::Idle,
             running: Transaction { id: 1, ..Transaction::default() },
