@@ -3,6 +3,11 @@
 use hoistway_core::Violation;
 use hoistway_drive::Profile;
 
+/// A contradiction within the simulator, as the end of a sentence: an error of its own, not of the
+/// user.
+#[derive(Debug)]
+pub(crate) struct Defect(pub Box<str>);
+
 /// Reasons why a simulation was not run or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {

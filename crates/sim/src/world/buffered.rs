@@ -7,6 +7,7 @@ use super::devices::MAIN;
 use super::process::{CurrentRequest, OpenFile, Stage};
 use super::state::{Flow, PageIo, Token, World};
 use super::task::{ProcessId, Task};
+use crate::error::Defect;
 use crate::host::on_demand::{MarkedWindow, ReadPosition};
 use crate::host::page::{PAGE_BYTES, PAGE_SECTORS};
 use crate::host::page_cache::PageState;
@@ -16,11 +17,11 @@ use crate::record::Observer;
 
 impl<S: Observer> World<S> {
     /// Reads one page: runs read-ahead, sleeps while the page is missing, copies it.
-    pub(super) fn read_page(&mut self, id: ProcessId) -> Flow {
+    pub(super) fn read_page(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let is_mapped = self.is_mapped(id);
         match is_mapped {
-            true => self.fault(id),
-            false => self.read_ahead(id),
+            true => self.fault(id)?,
+            false => self.read_ahead(id)?,
         }
         let process = &self.processes[id];
         let CurrentRequest { unit, page, .. } = process.current;
@@ -32,19 +33,19 @@ impl<S: Observer> World<S> {
                     self.map_page(id, false);
                 }
                 self.copy_page(id);
-                Flow::On
+                Ok(Flow::On)
             }
             PageState::Coming => self.wait_for_page(id, file, page),
             PageState::Missing => {
                 self.processes[id].files[unit.file].reader.missed();
-                self.read_window(id, unit.file, Window { start: page, pages: 1 });
+                self.read_window(id, unit.file, Window { start: page, pages: 1 })?;
                 self.wait_for_page(id, file, page)
             }
         }
     }
 
     /// Runs read-ahead for the page that a process reads next.
-    pub(super) fn read_ahead(&mut self, id: ProcessId) {
+    pub(super) fn read_ahead(&mut self, id: ProcessId) -> Result<(), Defect> {
         let process = &mut self.processes[id];
         let CurrentRequest { unit, page, last_page, planned, .. } = process.current;
         // A page fault is for one page: the kernel does not know how many more the process will
@@ -53,41 +54,44 @@ impl<S: Observer> World<S> {
         let OpenFile { file, reader, .. } = &mut process.files[unit.file];
         let at = ReadPosition { page, wanted, file_pages: self.files[*file as usize].pages() };
         match reader {
-            Reader::OnDemand(_) => self.read_on_demand(id, unit.file, at),
+            Reader::OnDemand(_) => self.read_on_demand(id, unit.file, at)?,
             Reader::TwoWindows(windows) if planned <= page => {
                 let plan = windows.plan(at.page, at.wanted, at.file_pages);
                 process.current.planned = page + plan.covered;
                 for window in plan.windows.iter().filter(|window| window.pages > 0) {
-                    self.read_window(id, unit.file, *window);
+                    self.read_window(id, unit.file, *window)?;
                 }
             }
             Reader::TwoWindows(_) => {}
             Reader::Requested(most) => {
                 let pages = at.wanted.min(*most).min(at.file_pages.saturating_sub(page));
                 if self.cache.state(*file, page) == PageState::Missing {
-                    self.read_window(id, unit.file, Window { start: page, pages });
+                    self.read_window(id, unit.file, Window { start: page, pages })?;
                 }
             }
         }
+        Ok(())
     }
 
     /// Runs read-ahead on demand at its two triggers: the page is missing, or it carries a marker.
-    fn read_on_demand(&mut self, id: ProcessId, open: usize, at: ReadPosition) {
+    fn read_on_demand(&mut self, id: ProcessId, open: usize, at: ReadPosition) -> Result<(), Defect> {
         let OpenFile { file, reader: Reader::OnDemand(reader), .. } = &mut self.processes[id].files[open] else {
-            return;
+            return Ok(());
         };
         let file = *file;
         let is_missing = self.cache.state(file, at.page) == PageState::Missing;
         let window = is_missing.then(|| reader.missing(at, |page| self.cache.state(file, page) != PageState::Missing));
-        self.read_marked(id, open, window.flatten());
+        self.read_marked(id, open, window.flatten())?;
         // A congested device gets no read-ahead: no process waits for those pages.
         if !self.cache.take_mark(file, at.page) || self.devices[MAIN].is_congested(Op::Read) {
-            return self.was_read(id, open, at.page);
+            self.was_read(id, open, at.page);
+            return Ok(());
         }
-        let Reader::OnDemand(reader) = &mut self.processes[id].files[open].reader else { return };
+        let Reader::OnDemand(reader) = &mut self.processes[id].files[open].reader else { return Ok(()) };
         let window = reader.met_marker(at, |page| self.cache.state(file, page) != PageState::Missing);
-        self.read_marked(id, open, window);
+        self.read_marked(id, open, window)?;
         self.was_read(id, open, at.page);
+        Ok(())
     }
 
     fn was_read(&mut self, id: ProcessId, open: usize, page: u64) {
@@ -97,24 +101,25 @@ impl<S: Observer> World<S> {
     }
 
     /// Reads a window. The page for the marker gets it, unless the page was cached already.
-    fn read_marked(&mut self, id: ProcessId, open: usize, marked: Option<MarkedWindow>) {
-        let Some(MarkedWindow { window, marker }) = marked else { return };
+    fn read_marked(&mut self, id: ProcessId, open: usize, marked: Option<MarkedWindow>) -> Result<(), Defect> {
+        let Some(MarkedWindow { window, marker }) = marked else { return Ok(()) };
         let file = self.processes[id].files[open].file;
         let marker = marker.filter(|page| self.cache.state(file, *page) == PageState::Missing);
-        self.read_window(id, open, window);
+        self.read_window(id, open, window)?;
         if let Some(page) = marker {
             self.cache.mark(file, page);
         }
+        Ok(())
     }
 
     /// Writes one page: throttles the writer, reads the page if only part of it is written, copies.
-    pub(super) fn write_page(&mut self, id: ProcessId) -> Flow {
-        if let Some(flow) = self.throttle_writer(id) {
-            return flow;
+    pub(super) fn write_page(&mut self, id: ProcessId) -> Result<Flow, Defect> {
+        if let Some(flow) = self.throttle_writer(id)? {
+            return Ok(flow);
         }
         let is_mapped = self.is_mapped(id);
         if is_mapped {
-            self.fault(id);
+            self.fault(id)?;
         }
         let process = &mut self.processes[id];
         let CurrentRequest { unit, page, .. } = process.current;
@@ -125,7 +130,7 @@ impl<S: Observer> World<S> {
             !is_mapped && unit.offset <= page * PAGE_BYTES && unit.offset + unit.bytes >= (page + 1) * PAGE_BYTES;
         match self.cache.state(file, page) {
             PageState::Missing if !whole => {
-                self.read_window(id, unit.file, Window { start: page, pages: 1 });
+                self.read_window(id, unit.file, Window { start: page, pages: 1 })?;
                 return self.wait_for_page(id, file, page);
             }
             PageState::Coming => return self.wait_for_page(id, file, page),
@@ -140,7 +145,7 @@ impl<S: Observer> World<S> {
         self.record_change(file, (unit.offset + unit.bytes).min((page + 1) * PAGE_BYTES));
         self.copy_page(id);
         self.dirtied();
-        Flow::On
+        Ok(Flow::On)
     }
 
     /// Charges the CPU time of a page and continues with the next page, or with the end of the
@@ -170,20 +175,20 @@ impl<S: Observer> World<S> {
     }
 
     /// Sleeps until a page is up to date. The queue is unplugged first.
-    pub(super) fn wait_for_page(&mut self, id: ProcessId, file: u32, page: u64) -> Flow {
+    pub(super) fn wait_for_page(&mut self, id: ProcessId, file: u32, page: u64) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         if process.thread.debt_ns > 0 {
             // The work so far takes CPU time; the page may be up to date afterwards.
-            return Flow::On;
+            return Ok(Flow::On);
         }
         process.current.waited = true;
         self.page_waiters[file as usize].push((id, page));
-        self.devices[MAIN].unplug(self.now_ns);
-        Flow::Block
+        self.devices[MAIN].unplug(self.now_ns)?;
+        Ok(Flow::Block)
     }
 
     /// Submits reads for the missing pages of a window: one bio per extent.
-    pub(super) fn read_window(&mut self, id: ProcessId, open: usize, window: Window) {
+    pub(super) fn read_window(&mut self, id: ProcessId, open: usize, window: Window) -> Result<(), Defect> {
         let file = self.processes[id].files[open].file;
         let end = window.start + window.pages;
         let submitter = self.processes[id].thread.submitter;
@@ -200,14 +205,23 @@ impl<S: Observer> World<S> {
                 page += 1;
             }
             missing += page - first;
-            self.submit_pages(id.into(), file, first, page - first, Op::Read, Flags::NONE);
+            self.submit_pages(id.into(), file, first, page - first, Op::Read, Flags::NONE)?;
         }
-        self.devices[MAIN].finish_plug(submitter, self.now_ns);
+        self.devices[MAIN].finish_plug(submitter, self.now_ns)?;
         self.processes[id].files[open].reader.found(window.pages - missing, missing);
+        Ok(())
     }
 
     /// Submits bios for contiguous pages of a file. Returns the number of bios.
-    pub(super) fn submit_pages(&mut self, task: Task, file: u32, first: u64, pages: u64, op: Op, flags: Flags) -> u64 {
+    pub(super) fn submit_pages(
+        &mut self,
+        task: Task,
+        file: u32,
+        first: u64,
+        pages: u64,
+        op: Op,
+        flags: Flags,
+    ) -> Result<u64, Defect> {
         let submitter = self.submitter_of(task);
         let context = self.devices[MAIN].context(submitter);
         let most = (u64::from(self.host.queue.max_sectors) / PAGE_SECTORS).max(1);
@@ -223,12 +237,12 @@ impl<S: Observer> World<S> {
             };
             let sectors = (count * PAGE_SECTORS) as u32;
             let bio = Bio { token: token.encode(), context, op, sector: disk, sectors, flags };
-            self.devices[MAIN].submit(submitter, bio, self.now_ns);
+            self.devices[MAIN].submit(submitter, bio, self.now_ns)?;
             page += count;
             bios += 1;
         }
         let bio_ns = bios * self.host.costs.bio_ns;
         self.thread_mut(task).debt_ns += bio_ns;
-        bios
+        Ok(bios)
     }
 }

@@ -23,10 +23,10 @@ use super::request::{Failures, WorldRequest};
 use super::slab::Slab;
 use super::state::World;
 use super::task::{ProcessId, Processes, Task};
-use super::threads::{Flusher, Journal};
+use super::threads::{FileLength, Flusher, Journal};
 use super::{flusher, journal, layout};
 use crate::config::{HostConfig, Plugging};
-use crate::error::SimError;
+use crate::error::{Defect, SimError};
 use crate::events::Events;
 use crate::host::cpu::Cpus;
 use crate::host::dirty::Balance;
@@ -205,16 +205,16 @@ impl<S: Observer> World<S> {
             let plan = &process.plan;
             let group = groups.get(plan.group).copied();
             if !self.devices.add_submitter(plan.pid, plan.priority, plan.nice, group) {
-                return Err(self.defect("no room for a process's context, or its group".into()));
+                return Err(self.defect(Defect("no room for a process's context, or its group".into())));
             }
         }
         if !self.devices.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
-            return Err(self.defect("no room for the flusher's context".into()));
+            return Err(self.defect(Defect("no room for the flusher's context".into())));
         }
         if self.journal.is_some()
             && !self.devices[MAIN].add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
         {
-            return Err(self.defect("no room for the journal's context".into()));
+            return Err(self.defect(Defect("no room for the journal's context".into())));
         }
         self.add_further_submitters(groups)
     }
@@ -234,8 +234,7 @@ impl<S: Observer> World<S> {
                 let of_request = priority.map(|(class, level)| priority_of(class, level));
                 let priority_of_all = of_request.unwrap_or(plan.priority);
                 if !self.devices.add_submitter(plan.pid, priority_of_all, plan.nice, group) {
-                    let problem = "no room for a further context of a process".into();
-                    return Err(self.defect(problem));
+                    return Err(self.defect(Defect("no room for a further context of a process".into())));
                 }
                 let next = SubmitterId(self.owners.len() as u32);
                 match priority {
@@ -411,7 +410,9 @@ fn make_journal(
 ) -> Option<Journal> {
     let config = plan.journal.or(request.host.journal)?;
     let exist = |job: usize| request.jobs.jobs[job].rw.reads() || request.jobs.jobs[job].overwrite;
-    Some(Journal::new(submitter, config, completion_of(request, None), layer_of(request), plan, exist, disk, files))
+    let (completion, lengths) = (completion_of(request, None), FileLength::of_plan(plan, exist));
+    let disk_blocks = files.get(disk as usize).map_or(0, File::pages);
+    Some(Journal::new(submitter, config, completion, layer_of(request), lengths, disk, disk_blocks))
 }
 
 /// The block layer of the host's kernel, or of the elevator's own kernel.

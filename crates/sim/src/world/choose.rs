@@ -7,6 +7,7 @@ use hoistway_fio::{Direction, Ioengine};
 use super::process::{CurrentRequest, Stage, SyncReason};
 use super::state::{Flow, World};
 use super::task::ProcessId;
+use crate::error::Defect;
 use crate::events::{EventKind, HORIZON_NS};
 use crate::host::page::PAGE_BYTES;
 use crate::record::Observer;
@@ -14,61 +15,61 @@ use hoistway_workload::{IoUnit, Work};
 
 impl<S: Observer> World<S> {
     /// Runs a process until it sleeps or has to pay for CPU time.
-    pub(super) fn run_process(&mut self, id: ProcessId) {
+    pub(super) fn run_process(&mut self, id: ProcessId) -> Result<(), Defect> {
         loop {
             if self.pay(id.into()) {
-                return;
+                return Ok(());
             }
             self.steps_at_once += 1;
             if self.processes[id].has_to_leave() {
                 self.processes[id].stage = Stage::Leave;
             }
             let flow = match self.processes[id].stage {
-                Stage::NotStarted => self.begin_job(id),
-                Stage::Choose => self.choose(id),
+                Stage::NotStarted => self.begin_job(id)?,
+                Stage::Choose => self.choose(id)?,
                 Stage::Think => self.think(id),
-                Stage::Walk => self.walk(id),
-                Stage::Metadata => self.wait_for_metadata(id),
-                Stage::Read => self.read_page(id),
-                Stage::Write => self.write_page(id),
-                Stage::WriteThrough => self.begin_sync(id, SyncReason::Write),
-                Stage::Submit => self.submit(id),
-                Stage::Direct => self.wait_direct(id),
-                Stage::Finish => self.finish(id),
-                Stage::Sync => self.wait_sync(id),
-                Stage::Commit => self.wait_commit(id),
+                Stage::Walk => self.walk(id)?,
+                Stage::Metadata => self.wait_for_metadata(id)?,
+                Stage::Read => self.read_page(id)?,
+                Stage::Write => self.write_page(id)?,
+                Stage::WriteThrough => self.begin_sync(id, SyncReason::Write)?,
+                Stage::Submit => self.submit(id)?,
+                Stage::Direct => self.wait_direct(id)?,
+                Stage::Finish => self.finish(id)?,
+                Stage::Sync => self.wait_sync(id)?,
+                Stage::Commit => self.wait_commit(id)?,
                 Stage::Synced => self.synced(id),
-                Stage::Leave => self.leave(id),
+                Stage::Leave => self.leave(id)?,
                 Stage::Done => Flow::Block,
             };
             let process = &mut self.processes[id];
             if flow == Flow::Block {
                 process.thread.is_blocked = true;
                 process.stats.sleeps += 1;
-                return;
+                return Ok(());
             }
             if self.steps_at_once > super::event_loop::STEPS_AT_ONCE_MAX {
                 process.thread.is_blocked = true;
-                return;
+                return Ok(());
             }
         }
     }
 
-    fn begin_job(&mut self, id: ProcessId) -> Flow {
+    fn begin_job(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         if self.now_ns < process.wake_ns && process.plan.delay_ns > 0 {
-            return Flow::Block;
+            return Ok(Flow::Block);
         }
         process.start(self.now_ns);
         if let Some(reservation) = process.plan.reservation {
             for device in self.devices.iter_mut() {
-                device.reserve(process.thread.submitter, reservation, self.now_ns);
+                device.reserve(process.thread.submitter, reservation, self.now_ns)?;
             }
         }
         self.drop_cached_files(id);
         self.fill_cache(id);
         self.join_shares(id);
-        Flow::On
+        Ok(Flow::On)
     }
 
     /// Drops the cached pages of a process's files, as fio does when it opens them.
@@ -84,69 +85,69 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn choose(&mut self, id: ProcessId) -> Flow {
+    fn choose(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &self.processes[id];
         let reaps_late = (self.works_first || process.job.syncs_between_requests()) && process.has_room();
         if !reaps_late {
-            self.reap(id);
+            self.reap(id)?;
         }
         let process = &self.processes[id];
         if process.thread.debt_ns > 0 {
-            return Flow::On;
+            return Ok(Flow::On);
         }
         let mut others = process.submission.priorities.iter().map(|known| known.1);
         if self.devices.are_full_for(process.thread.submitter)
             || others.any(|submitter| self.devices.are_full_for(submitter))
         {
-            return Flow::Block;
+            return Ok(Flow::Block);
         }
         if process.player.is_some() {
             return self.choose_recorded(id);
         }
         if self.now_ns >= process.deadline_ns {
             self.processes[id].stage = Stage::Leave;
-            return Flow::On;
+            return Ok(Flow::On);
         }
         if self.is_too_slow(id) {
-            return Flow::On;
+            return Ok(Flow::On);
         }
         let process = &mut self.processes[id];
         if std::mem::take(&mut process.limits.drops_cache) {
             self.drop_cached_files(id);
         }
-        let flow = self.choose_next(id);
+        let flow = self.choose_next(id)?;
         if reaps_late && flow == Flow::Block {
-            self.reap(id);
+            self.reap(id)?;
             if self.processes[id].thread.debt_ns > 0 {
-                return Flow::On;
+                return Ok(Flow::On);
             }
         }
-        flow
+        Ok(flow)
     }
 
     /// Chooses between a pause, a sync and the next request.
-    fn choose_next(&mut self, id: ProcessId) -> Flow {
+    fn choose_next(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         if process.has_to_think(self.now_ns) {
             if process.in_flight > 0 && !process.job.thinktime_at_issue {
                 return self.block(id);
             }
-            return self.begin_thinking(id);
+            return Ok(self.begin_thinking(id));
         }
         if process.in_flight + process.submission.batch.len() as u32 >= process.depth {
             process.submission.drains = process.low() < process.depth;
             return self.block(id);
         }
         if process.submission.drains && process.in_flight > process.low() {
-            return Flow::Block;
+            return Ok(Flow::Block);
         }
         process.submission.drains = false;
         if process.sync_due.is_none() && process.chosen.is_none() {
             process.sync_due = process.generator.next_sync();
         }
         if process.sync_due.is_some() && !process.submission.batch.is_empty() {
-            self.submit_batch(id);
-            return Flow::On;
+            self.submit_batch(id)?;
+            return Ok(Flow::On);
         }
         if let Some(sync) = process.sync_due.take() {
             return self.begin_due_sync(id, sync);
@@ -155,7 +156,7 @@ impl<S: Observer> World<S> {
             return self.pace_walk(id);
         }
         if let Some(flow) = self.wait_for_share(id) {
-            return flow;
+            return Ok(flow);
         }
         let process = &mut self.processes[id];
         let (pacing, since_ns) = (&process.pacing, self.now_ns - process.start_ns.min(self.now_ns));
@@ -170,28 +171,28 @@ impl<S: Observer> World<S> {
             if !process.submission.batch.is_empty() {
                 return self.block(id);
             }
-            return self.sleep_until(id, until_ns);
+            return Ok(self.sleep_until(id, until_ns));
         }
         self.begin(id, unit)
     }
 
     /// Sleeps until a request completes, after the batch of chosen requests is submitted.
-    fn block(&mut self, id: ProcessId) -> Flow {
+    fn block(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         if self.processes[id].submission.batch.is_empty() {
-            return Flow::Block;
+            return Ok(Flow::Block);
         }
-        self.submit_batch(id);
-        Flow::On
+        self.submit_batch(id)?;
+        Ok(Flow::On)
     }
 
-    fn next_pass(&mut self, id: ProcessId) -> Flow {
+    fn next_pass(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         if process.in_flight > 0 || !process.submission.batch.is_empty() {
             return self.block(id);
         }
         if process.generator.begin_verification() {
             if process.job.direct {
-                return Flow::On;
+                return Ok(Flow::On);
             }
             // What is verified comes from the disk: it is written, and dropped from the cache.
             process.limits.drops_cache = true;
@@ -206,7 +207,7 @@ impl<S: Observer> World<S> {
             }
             None => process.stage = Stage::Leave,
         }
-        Flow::On
+        Ok(Flow::On)
     }
 
     /// Drops what the cache has of the files of a process, as the kernel does when a file is
@@ -260,7 +261,7 @@ impl<S: Observer> World<S> {
     }
 
     /// Starts a request.
-    pub(super) fn begin(&mut self, id: ProcessId, unit: IoUnit) -> Flow {
+    pub(super) fn begin(&mut self, id: ProcessId, unit: IoUnit) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         process.chosen = None;
         process.pacing.made(unit.direction, unit.bytes, &mut process.rate_rng);
@@ -274,9 +275,9 @@ impl<S: Observer> World<S> {
         if is_batched {
             process.submission.batch.push(unit);
             if process.submission.batch.len() as u32 >= process.batch_size() {
-                self.submit_batch(id);
+                self.submit_batch(id)?;
             }
-            return Flow::On;
+            return Ok(Flow::On);
         }
         process.stats.submit.record_batch(1);
         if is_direct {
@@ -299,29 +300,29 @@ impl<S: Observer> World<S> {
         if process.stage == Stage::Finish {
             process.thread.debt_ns += self.host.costs.system_call_ns;
         }
-        Flow::On
+        Ok(Flow::On)
     }
 
     /// Records a request whose work is done and paid for.
-    fn finish(&mut self, id: ProcessId) -> Flow {
+    fn finish(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         let CurrentRequest { unit, start_ns, .. } = process.current;
         process.generator.completed(Work::Request);
         process.record(&unit, start_ns, start_ns, self.now_ns);
         process.stats.complete.record_batch(1);
         process.stage = Stage::Choose;
-        self.check_completed(id, &unit, start_ns);
-        Flow::On
+        self.check_completed(id, &unit, start_ns)?;
+        Ok(Flow::On)
     }
 
-    fn leave(&mut self, id: ProcessId) -> Flow {
-        self.reap(id);
+    fn leave(&mut self, id: ProcessId) -> Result<Flow, Defect> {
+        self.reap(id)?;
         let process = &self.processes[id];
         if process.thread.debt_ns > 0 {
-            return Flow::On;
+            return Ok(Flow::On);
         }
         if process.in_flight > 0 || self.devices.are_full_for(process.thread.submitter) {
-            return Flow::Block;
+            return Ok(Flow::Block);
         }
         let process = &mut self.processes[id];
         if std::mem::take(&mut process.syncs_end) {
@@ -334,13 +335,13 @@ impl<S: Observer> World<S> {
             self.remove_files(id);
         }
         self.leave_shares(id);
-        self.exit_submitters(id);
+        self.exit_submitters(id)?;
         self.unfinished -= 1;
         self.unfinished_by_job[job] -= 1;
-        self.end_others(id);
+        self.end_others(id)?;
         if self.unfinished_by_job[job] == 0 {
             self.start_processes();
         }
-        Flow::Block
+        Ok(Flow::Block)
     }
 }

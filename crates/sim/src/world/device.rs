@@ -14,7 +14,7 @@ use hoistway_drive::{Access, Command, Completion, Drive, Jitter, Phases, Status}
 use rand_pcg::Pcg64;
 
 use crate::config::{DirectIssue, ElevatorCost, HostConfig, Plugging};
-use crate::error::SimError;
+use crate::error::{Defect, SimError};
 use crate::measure::DriveTime;
 use crate::record::{HeadSample, Observer};
 use crate::settings::group_switch;
@@ -85,8 +85,6 @@ pub(crate) struct Device<S: Observer> {
     lock_owner: Option<SubmitterId>,
     /// The random numbers of the times under the lock.
     lock_rng: Pcg64,
-    /// The first defect of the simulator that was found.
-    pub defect: Option<String>,
 }
 
 /// A command in the drive.
@@ -176,7 +174,6 @@ impl<S: Observer> Device<S> {
             congested: [false; 2],
             congestion_ended: false,
             throttle: throttle.flatten(),
-            defect: None,
         }
     }
 
@@ -204,16 +201,17 @@ impl<S: Observer> Device<S> {
 
     /// Reserves bandwidth for a task if the elevator takes reservations. A refused reservation is
     /// recorded, and the task continues without it.
-    pub fn reserve(&mut self, submitter: SubmitterId, reservation: Reservation, now_ns: u64) {
+    pub fn reserve(&mut self, submitter: SubmitterId, reservation: Reservation, now_ns: u64) -> Result<(), Defect> {
         let context = self.context(submitter);
         match self.queue.reserve(context, reservation, now_ns) {
-            Ok(kick) => self.handle_kick(kick, now_ns),
+            Ok(kick) => self.handle_kick(kick, now_ns)?,
             Err(ReserveError::NotSupported) => {}
             Err(refusal) => {
                 let pid = self.queue.context(context).map_or(0, |context| context.pid());
                 self.refused_reservations.push((pid, refusal));
             }
         }
+        Ok(())
     }
 
     /// The queue context of a task.
@@ -234,21 +232,22 @@ impl<S: Observer> Device<S> {
 
     /// Submits a bio of a task. Without room in the queue, this bio and the following ones go to
     /// the task's backlog.
-    pub fn submit(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) {
+    pub fn submit(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Result<(), Defect> {
         if let (Plugging::Task { requests, kib }, Some(plug)) =
             (self.plugging, &mut self.submitters[submitter.0 as usize].plug)
         {
             let (count, sectors) = plug.add(bio, self.queue.config());
             if count >= requests || (kib > 0 && sectors >= kib.saturating_mul(2)) {
                 let is_plugged = !plug.is_of_call;
-                self.flush_plug(submitter, is_plugged, now_ns);
+                self.flush_plug(submitter, is_plugged, now_ns)?;
             }
-            return;
+            return Ok(());
         }
-        let request = self.submit_now(submitter, bio, now_ns);
+        let request = self.submit_now(submitter, bio, now_ns)?;
         if let (Some(id), DirectIssue::Always) = (request, self.direct_issue) {
-            self.issue_directly(id, now_ns);
+            self.issue_directly(id, now_ns)?;
         }
+        Ok(())
     }
 
     /// Returns the CPU time of the elevator's work for `bios` of a task from `at_ns` on, with the
@@ -293,19 +292,21 @@ impl<S: Observer> Device<S> {
     }
 
     /// Submits the bios of a task's plug and removes the plug.
-    pub fn finish_plug(&mut self, submitter: SubmitterId, now_ns: u64) {
-        self.finish_call(submitter, true, now_ns);
+    pub fn finish_plug(&mut self, submitter: SubmitterId, now_ns: u64) -> Result<(), Defect> {
+        self.finish_call(submitter, true, now_ns)?;
+        Ok(())
     }
 
     /// Submits the bios of a call of direct I/O. The kernel plugs it only if it has several bios.
-    pub fn finish_call(&mut self, submitter: SubmitterId, is_plugged: bool, now_ns: u64) {
-        self.flush_plug(submitter, is_plugged, now_ns);
+    pub fn finish_call(&mut self, submitter: SubmitterId, is_plugged: bool, now_ns: u64) -> Result<(), Defect> {
+        self.flush_plug(submitter, is_plugged, now_ns)?;
         self.submitters[submitter.0 as usize].plug = None;
+        Ok(())
     }
 
     /// Submits the bios of a task's plug, then runs the queue.
-    fn flush_plug(&mut self, submitter: SubmitterId, is_plugged: bool, now_ns: u64) {
-        let Some(plug) = self.submitters[submitter.0 as usize].plug.as_mut() else { return };
+    fn flush_plug(&mut self, submitter: SubmitterId, is_plugged: bool, now_ns: u64) -> Result<(), Defect> {
+        let Some(plug) = self.submitters[submitter.0 as usize].plug.as_mut() else { return Ok(()) };
         let bios = plug.take();
         // With room for all and none that waits, the order of arrival is that of direct issue.
         let passes = || self.in_flight.len() as usize + bios.len() > self.depth as usize || !self.queue.is_empty();
@@ -317,7 +318,7 @@ impl<S: Observer> Device<S> {
         let mut requests = Vec::new();
         self.flushing = true;
         for bio in bios {
-            let request = self.submit_now(submitter, bio, now_ns);
+            let request = self.submit_now(submitter, bio, now_ns)?;
             if is_direct {
                 requests.extend(request);
             }
@@ -326,23 +327,25 @@ impl<S: Observer> Device<S> {
         // A task that sleeps for room hands over its plug as it is: the requests wait as others do.
         if !self.is_held_back(submitter) {
             for id in requests {
-                self.issue_directly(id, now_ns);
+                self.issue_directly(id, now_ns)?;
             }
         }
-        self.run(now_ns);
-        self.work(now_ns);
+        self.run(now_ns)?;
+        self.work(now_ns)?;
+        Ok(())
     }
 
     /// Issues a queued request past all that wait, or puts it at the end of the dispatch list if
     /// the drive is full.
-    fn issue_directly(&mut self, id: RequestId, now_ns: u64) {
+    fn issue_directly(&mut self, id: RequestId, now_ns: u64) -> Result<(), Defect> {
         let has_room = self.in_flight.len() < self.depth;
         if self.queue.bypass(id, has_room, now_ns)
             && has_room
             && let Next::Request(id) = self.queue.next(now_ns)
         {
-            self.start(id, now_ns);
+            self.start(id, now_ns)?;
         }
+        Ok(())
     }
 
     /// Returns true if the request pool of this direction is congested: from 7/8 of the pool on,
@@ -368,23 +371,23 @@ impl<S: Observer> Device<S> {
     }
 
     /// Submits a bio to the queue. Returns the request that it became, if it became one.
-    fn submit_now(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Option<RequestId> {
+    fn submit_now(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Result<Option<RequestId>, Defect> {
         if self.is_held_back(submitter) {
             self.submitters[submitter.0 as usize].backlog.push_back(bio);
-            return None;
+            return Ok(None);
         }
         if !self.takes_slot(submitter, &bio, now_ns) {
             self.submitters[submitter.0 as usize].backlog.push_back(bio);
-            return None;
+            return Ok(None);
         }
         let answer = self.queue.submit(bio, now_ns);
         let request = match answer {
             Ok((Submitted::Queued(id), _)) => Some(id),
             _ => None,
         };
-        self.submitted(submitter, bio, answer, now_ns);
-        self.work(now_ns);
-        request
+        self.submitted(submitter, bio, answer, now_ns)?;
+        self.work(now_ns)?;
+        Ok(request)
     }
 
     /// Returns false if a task has to sleep until the throttle of write-back has a slot for its
@@ -414,11 +417,12 @@ impl<S: Observer> Device<S> {
     }
 
     /// Submits the bios of tasks that have got a slot.
-    fn resume(&mut self, woken: Vec<(SubmitterId, Class)>, now_ns: u64) {
+    fn resume(&mut self, woken: Vec<(SubmitterId, Class)>, now_ns: u64) -> Result<(), Defect> {
         for (submitter, class) in woken {
             self.submitters[submitter.0 as usize].slot = Some(class);
-            self.retry(submitter, false, now_ns);
+            self.retry(submitter, false, now_ns)?;
         }
+        Ok(())
     }
 
     /// Records that a writer sleeps in dirty throttling.
@@ -429,9 +433,10 @@ impl<S: Observer> Device<S> {
     }
 
     /// Unplugs the queue for a task that is about to sleep until its bios complete.
-    pub fn unplug(&mut self, now_ns: u64) {
+    pub fn unplug(&mut self, now_ns: u64) -> Result<(), Defect> {
         let kick = self.queue.unplug_for_waiter(now_ns);
-        self.handle_kick(kick, now_ns);
+        self.handle_kick(kick, now_ns)?;
+        Ok(())
     }
 
     /// Time at which [`Self::drive_event`] is due.
@@ -446,18 +451,21 @@ impl<S: Observer> Device<S> {
 
     /// Handles an event of the drive. If a request completed, the tokens of its bios are added to
     /// `tokens`, and the request's status is returned; all of its bios share the status.
-    pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> Option<Status> {
+    pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> Result<Option<Status>, Defect> {
         let completion = match self.arriving.front() {
-            Some((arrival, _)) if *arrival <= now_ns => self.arriving.pop_front()?.1,
+            Some((arrival, _)) if *arrival <= now_ns => match self.arriving.pop_front() {
+                Some((_, completion)) => completion,
+                None => return Ok(None),
+            },
             _ => {
-                let mut completion = self.drive.poll(now_ns)?;
+                let Some(mut completion) = self.drive.poll(now_ns) else { return Ok(None) };
                 if let Some(transport) = &mut self.transport {
                     // Completions do not overtake one another.
                     let earliest_ns = self.arriving.back().map_or(now_ns, |(arrival, _)| *arrival);
                     let arrival_ns = (now_ns + transport.draw_ns()).max(earliest_ns);
                     completion.service.phases.overhead_ns += arrival_ns - now_ns;
                     self.arriving.push_back((arrival_ns, completion));
-                    return None;
+                    return Ok(None);
                 }
                 completion
             }
@@ -466,16 +474,16 @@ impl<S: Observer> Device<S> {
         self.completed(&started, &completion, now_ns);
         let failed = completion.status != Status::Done;
         match started.origin {
-            Origin::Request(id) => self.complete((id, failed), started.at_ns, now_ns, tokens),
+            Origin::Request(id) => self.complete((id, failed), started.at_ns, now_ns, tokens)?,
             Origin::Step(step) => {
                 match step {
                     ReadyStep::Flush => self.flushes.end_flush(failed, tokens),
                     ReadyStep::Data(sequence) => self.flushes.end_data(sequence, failed, tokens),
                 }
-                self.take_steps(now_ns);
+                self.take_steps(now_ns)?;
             }
         }
-        Some(completion.status)
+        Ok(Some(completion.status))
     }
 
     /// The rule that a custom elevator has broken, as the error of a run with this seed.
@@ -514,7 +522,13 @@ impl<S: Observer> Device<S> {
         debug_assert_eq!(completion.service.phases.total_ns(), now_ns - started.at_ns, "the phases are the whole time");
     }
 
-    fn complete(&mut self, (id, failed): (RequestId, bool), issued_ns: u64, now_ns: u64, tokens: &mut Vec<u64>) {
+    fn complete(
+        &mut self,
+        (id, failed): (RequestId, bool),
+        issued_ns: u64,
+        now_ns: u64,
+        tokens: &mut Vec<u64>,
+    ) -> Result<(), Defect> {
         if self.flushes.has_queued_data() {
             // A flush after these data is the next command, before requests of the queue.
             let sequences: Vec<u32> = self.queue.tokens(id).filter_map(sequence_of).collect();
@@ -529,25 +543,26 @@ impl<S: Observer> Device<S> {
             }
         };
         match self.queue.complete(id, now_ns, done) {
-            Ok(kick) => self.handle_kick(kick, now_ns),
-            Err(stale) => self.report_defect(format!("a completion was refused: {stale:?}")),
+            Ok(kick) => self.handle_kick(kick, now_ns)?,
+            Err(stale) => return Err(Defect(format!("a completion was refused: {stale:?}").into())),
         }
         if self.flushes.is_ready() {
             // The queue has no reason to run for them.
-            self.run(now_ns);
+            self.run(now_ns)?;
         }
         self.watch_congestion();
         if let (Some(throttle), Some(op)) = (&mut self.throttle, op) {
             let is_there = |id| self.queue.request(id).is_some();
             let woken = throttle.completed((id, op), now_ns - issued_ns, now_ns, is_there);
-            self.resume(woken, now_ns);
+            self.resume(woken, now_ns)?;
         }
         while let Some(submitter) = self.refused.pop_front() {
-            if !self.retry(submitter, false, now_ns) {
+            if !self.retry(submitter, false, now_ns)? {
                 break;
             }
         }
-        self.work(now_ns);
+        self.work(now_ns)?;
+        Ok(())
     }
 
     /// Time at which [`Self::timer`] is due.
@@ -561,22 +576,23 @@ impl<S: Observer> Device<S> {
     }
 
     /// Runs the timers that are due.
-    pub fn timer(&mut self, now_ns: u64) {
+    pub fn timer(&mut self, now_ns: u64) -> Result<(), Defect> {
         if let Some(throttle) = &mut self.throttle {
             let woken = throttle.timer(now_ns);
-            self.resume(woken, now_ns);
+            self.resume(woken, now_ns)?;
         }
         if self.queue.next_timer().is_some_and(|due_ns| due_ns <= now_ns) {
             let kick = self.queue.timer(now_ns);
-            self.handle_kick(kick, now_ns);
+            self.handle_kick(kick, now_ns)?;
         }
+        Ok(())
     }
 
     /// Ends a task.
-    pub fn exit(&mut self, submitter: SubmitterId, now_ns: u64) {
+    pub fn exit(&mut self, submitter: SubmitterId, now_ns: u64) -> Result<(), Defect> {
         match self.queue.exit_context(self.context(submitter), now_ns) {
             Ok(kick) => self.handle_kick(kick, now_ns),
-            Err(stale) => self.report_defect(format!("the exit of submitter {} was refused: {stale:?}", submitter.0)),
+            Err(stale) => Err(Defect(format!("the exit of submitter {} was refused: {stale:?}", submitter.0).into())),
         }
     }
 
@@ -622,19 +638,19 @@ impl<S: Observer> Device<S> {
         bio: Bio,
         answer: Result<(Submitted, Kick), SubmitError>,
         now_ns: u64,
-    ) -> bool {
+    ) -> Result<bool, Defect> {
         let taken = match answer {
             Ok((Submitted::Asleep, kick)) => {
-                self.run_if_kicked(kick, now_ns);
+                self.run_if_kicked(kick, now_ns)?;
                 false
             }
             Ok((outcome, kick)) => {
                 self.pass_slot(submitter, &bio, outcome);
-                self.run_if_kicked(kick, now_ns);
+                self.run_if_kicked(kick, now_ns)?;
                 self.watch_congestion();
                 if !self.queue.config().plugging && !self.flushing {
                     // Without plugging, no other event would run an empty queue.
-                    self.run(now_ns);
+                    self.run(now_ns)?;
                 }
                 true
             }
@@ -643,103 +659,107 @@ impl<S: Observer> Device<S> {
                 false
             }
             Err(error) => {
-                self.report_defect(format!(
-                    "a bio of {} sectors at sector {} was refused: {error:?}",
-                    bio.sectors, bio.sector
-                ));
-                true
+                let Bio { sector, sectors, .. } = bio;
+                let problem = format!("a bio of {sectors} sectors at sector {sector} was refused: {error:?}");
+                return Err(Defect(problem.into()));
             }
         };
         if !taken {
             self.submitters[submitter.0 as usize].backlog.push_front(bio);
         }
-        taken
+        Ok(taken)
     }
 
     /// Submits a task's backlog as far as the queue has room. Returns true if the backlog is empty.
-    fn retry(&mut self, submitter: SubmitterId, mut woken: bool, now_ns: u64) -> bool {
+    fn retry(&mut self, submitter: SubmitterId, mut woken: bool, now_ns: u64) -> Result<bool, Defect> {
         while let Some(bio) = self.submitters[submitter.0 as usize].backlog.pop_front() {
             if !woken && !self.takes_slot(submitter, &bio, now_ns) {
                 self.submitters[submitter.0 as usize].backlog.push_front(bio);
-                return false;
+                return Ok(false);
             }
             let answer = if woken { self.queue.resubmit(bio, now_ns) } else { self.queue.submit(bio, now_ns) };
             woken = false;
-            if !self.submitted(submitter, bio, answer, now_ns) {
-                return false;
+            if !self.submitted(submitter, bio, answer, now_ns)? {
+                return Ok(false);
             }
         }
         self.resumed.push(submitter);
-        true
+        Ok(true)
     }
 
-    fn handle_kick(&mut self, kick: Kick, now_ns: u64) {
-        self.run_if_kicked(kick, now_ns);
-        self.work(now_ns);
+    fn handle_kick(&mut self, kick: Kick, now_ns: u64) -> Result<(), Defect> {
+        self.run_if_kicked(kick, now_ns)?;
+        self.work(now_ns)?;
+        Ok(())
     }
 
     /// Does the queue's deferred work.
-    fn work(&mut self, now_ns: u64) {
+    fn work(&mut self, now_ns: u64) -> Result<(), Defect> {
         while let Some(work) = self.queue.next_work() {
             match work {
-                DeferredWork::Run => self.run(now_ns),
+                DeferredWork::Run => self.run(now_ns)?,
                 DeferredWork::Unplug => {}
                 DeferredWork::Wake(context) => {
                     if let Some(submitter) = self.by_context.get(&context).copied() {
-                        self.retry(submitter, true, now_ns);
+                        self.retry(submitter, true, now_ns)?;
                     }
                 }
             }
         }
+        Ok(())
     }
 
     #[inline]
-    fn run_if_kicked(&mut self, kick: Kick, now_ns: u64) {
+    fn run_if_kicked(&mut self, kick: Kick, now_ns: u64) -> Result<(), Defect> {
         if kick == Kick::Run {
-            self.run(now_ns);
+            self.run(now_ns)?;
         }
+        Ok(())
     }
 
     /// Dispatches requests until the drive is full or the elevator has none to dispatch.
-    fn run(&mut self, now_ns: u64) {
-        while self.in_flight.len() < self.depth && self.defect.is_none() {
+    fn run(&mut self, now_ns: u64) -> Result<(), Defect> {
+        while self.in_flight.len() < self.depth {
             if let Some(step) = self.flushes.next_step() {
-                self.start_step(step, now_ns);
+                self.start_step(step, now_ns)?;
                 continue;
             }
-            let Next::Request(id) = self.queue.next(now_ns) else { return };
-            self.start(id, now_ns);
+            let Next::Request(id) = self.queue.next(now_ns) else { return Ok(()) };
+            self.start(id, now_ns)?;
         }
         if self.chooses_ahead {
             self.queue.choose_next(now_ns);
         }
+        Ok(())
     }
 
-    fn start(&mut self, id: RequestId, now_ns: u64) {
+    fn start(&mut self, id: RequestId, now_ns: u64) -> Result<(), Defect> {
         let Some(request) = self.queue.request(id) else {
-            return self.report_defect(format!("request {id:?} is not there"));
+            return Err(Defect(format!("request {id:?} is not there").into()));
         };
         let (op, sector, sectors) = (request.op(), request.sector(), request.sectors());
         let command = command_of(op, sector, sectors, request.flags());
         if let Some(throttle) = &mut self.throttle {
             throttle.issued(id, op, now_ns);
         }
-        self.start_command(Origin::Request(id), &command, now_ns);
+        self.start_command(Origin::Request(id), &command, now_ns)?;
         if !matches!(op, Op::Flush | Op::Discard) {
             let pid = self.queue.context_of(id).map_or(0, |context| context.pid());
             self.count_transfer(pid, sector, sectors, now_ns);
         }
+        Ok(())
     }
 
     #[inline]
-    fn start_command(&mut self, origin: Origin, command: &Command, now_ns: u64) {
+    fn start_command(&mut self, origin: Origin, command: &Command, now_ns: u64) -> Result<(), Defect> {
         if self.in_flight.is_empty() {
             self.busy_since_ns = now_ns;
         }
         let tag = self.in_flight.insert(InFlight { origin, at_ns: now_ns });
         if let Err(error) = self.drive.submit(now_ns, tag, command) {
-            self.report_defect(format!("the drive refused {command:?}: {error}"));
+            return Err(Defect(format!("the drive refused {command:?}: {error}").into()));
         }
+        Ok(())
     }
 
     /// Counts a transfer that was started for a process.
@@ -752,12 +772,6 @@ impl<S: Observer> Device<S> {
         }
         if S::ENABLED && self.queue.sink().is_on() {
             self.head.push(HeadSample { at_ns: now_ns, sector, pid });
-        }
-    }
-
-    fn report_defect(&mut self, problem: String) {
-        if self.defect.is_none() {
-            self.defect = Some(problem);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::devices::MAIN;
 use super::process::{AfterData, DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use super::task::ProcessId;
+use crate::error::Defect;
 use crate::events::EventKind;
 use crate::record::Observer;
 use hoistway_workload::{IoUnit, Work};
@@ -29,7 +30,7 @@ const PLUGGED_REQUESTS: usize = 3;
 
 impl<S: Observer> World<S> {
     /// Submits a request, before or after the CPU time of its submission.
-    pub(super) fn begin_direct(&mut self, id: ProcessId, unit: IoUnit) -> Flow {
+    pub(super) fn begin_direct(&mut self, id: ProcessId, unit: IoUnit) -> Result<Flow, Defect> {
         if self.works_first && unit.direction != Direction::Trim {
             let bios = unit.bytes.div_ceil(u64::from(self.host.queue.max_sectors) * 512);
             let drive = self.files[self.processes[id].files[unit.file].file as usize].drive;
@@ -39,36 +40,36 @@ impl<S: Observer> World<S> {
             process.submission.elevator = Some((drive, bios));
             process.submission.next = Some((unit, self.now_ns));
             process.stage = Stage::Submit;
-            return Flow::On;
+            return Ok(Flow::On);
         }
-        let (slot, bios) = self.submit_one(id, unit, self.now_ns);
+        let (slot, bios) = self.submit_one(id, unit, self.now_ns)?;
         let costs = self.host.costs;
         let process = &mut self.processes[id];
         process.thread.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
         self.direct.get_mut(slot).issued_ns = self.now_ns + process.thread.debt_ns;
         // The request held one count of its own until all bios were submitted.
-        self.direct_bio_over(slot, false);
-        Flow::On
+        self.direct_bio_over(slot, false)?;
+        Ok(Flow::On)
     }
 
     /// Submits the request whose submission is paid for.
-    pub(super) fn submit(&mut self, id: ProcessId) -> Flow {
+    pub(super) fn submit(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         process.stage = Stage::Choose;
-        let Some((unit, start_ns)) = process.submission.next.take() else { return Flow::On };
-        let (slot, _) = self.submit_one(id, unit, start_ns);
-        self.direct_bio_over(slot, false);
-        Flow::On
+        let Some((unit, start_ns)) = process.submission.next.take() else { return Ok(Flow::On) };
+        let (slot, _) = self.submit_one(id, unit, start_ns)?;
+        self.direct_bio_over(slot, false)?;
+        Ok(Flow::On)
     }
 
     /// Submits a request that began at `start_ns`. Returns the request and the number of its bios.
-    fn submit_one(&mut self, id: ProcessId, unit: IoUnit, start_ns: u64) -> (u32, u64) {
+    fn submit_one(&mut self, id: ProcessId, unit: IoUnit, start_ns: u64) -> Result<(u32, u64), Defect> {
         let submitter = self.submitter_for(id, &unit);
         let drive = self.files[self.processes[id].files[unit.file].file as usize].drive;
         let now_ns = self.now_ns;
         self.devices[drive].plug_call(submitter);
-        let (slot, bios) = self.submit_direct(id, submitter, unit, start_ns);
-        self.devices[drive].finish_call(submitter, bios > 1, now_ns);
+        let (slot, bios) = self.submit_direct(id, submitter, unit, start_ns)?;
+        self.devices[drive].finish_call(submitter, bios > 1, now_ns)?;
         let process = &mut self.processes[id];
         if unit.direction == Direction::Trim {
             // Every engine trims synchronously.
@@ -77,11 +78,11 @@ impl<S: Observer> World<S> {
         } else if !process.is_async() {
             process.stage = Stage::Direct;
         }
-        (slot, bios)
+        Ok((slot, bios))
     }
 
     /// Submits the chosen requests of a process in one call.
-    pub(super) fn submit_batch(&mut self, id: ProcessId) {
+    pub(super) fn submit_batch(&mut self, id: ProcessId) -> Result<(), Defect> {
         let units = std::mem::take(&mut self.processes[id].submission.batch);
         let costs = self.host.costs;
         let mut elevator = None;
@@ -99,19 +100,19 @@ impl<S: Observer> World<S> {
             if drive != MAIN {
                 self.devices[drive].plug_call(submitter);
             }
-            let (slot, bios) = self.submit_direct(id, submitter, unit, now_ns);
+            let (slot, bios) = self.submit_direct(id, submitter, unit, now_ns)?;
             if drive != MAIN {
-                self.devices[drive].finish_call(submitter, bios > 1, now_ns);
+                self.devices[drive].finish_call(submitter, bios > 1, now_ns)?;
             }
             elevator = Some((drive, bios + elevator.map_or(0, |(_, bios)| bios)));
             if submitter != own {
-                self.devices[MAIN].finish_call(submitter, bios > 1, self.now_ns);
+                self.devices[MAIN].finish_call(submitter, bios > 1, self.now_ns)?;
             }
             all_bios += bios;
             slots.push(slot);
         }
         let is_plugged = slots.len() >= PLUGGED_REQUESTS || all_bios > slots.len() as u64;
-        self.devices[MAIN].finish_call(own, is_plugged, self.now_ns);
+        self.devices[MAIN].finish_call(own, is_plugged, self.now_ns)?;
         let process = &mut self.processes[id];
         process.stats.submit.record_batch(slots.len() as u32);
         process.thread.debt_ns += process.call_ns(costs.system_call_ns) + all_bios * costs.bio_ns;
@@ -120,13 +121,20 @@ impl<S: Observer> World<S> {
         let issued_ns = self.now_ns + process.thread.debt_ns;
         for slot in slots {
             self.direct.get_mut(slot).issued_ns = issued_ns;
-            self.direct_bio_over(slot, false);
+            self.direct_bio_over(slot, false)?;
         }
+        Ok(())
     }
 
     /// Submits a request's bios: one per extent, none larger than the queue's largest request.
     /// Returns the request and the number of its bios.
-    fn submit_direct(&mut self, id: ProcessId, submitter: SubmitterId, unit: IoUnit, start_ns: u64) -> (u32, u64) {
+    fn submit_direct(
+        &mut self,
+        id: ProcessId,
+        submitter: SubmitterId,
+        unit: IoUnit,
+        start_ns: u64,
+    ) -> Result<(u32, u64), Defect> {
         let process = &mut self.processes[id];
         let file = process.files[unit.file].file;
         let drive = self.files[file as usize].drive;
@@ -165,11 +173,11 @@ impl<S: Observer> World<S> {
                 Bio { token: Token::Direct(slot).encode(), context, op, sector: disk, sectors: sectors as u32, flags };
             self.direct.get_mut(slot).pending += 1;
             match durability {
-                Durability::Forced => self.devices[drive].submit_forced(submitter, bio, now_ns),
-                Durability::Cached | Durability::Committed => self.devices[drive].submit(submitter, bio, now_ns),
+                Durability::Forced => self.devices[drive].submit_forced(submitter, bio, now_ns)?,
+                Durability::Cached | Durability::Committed => self.devices[drive].submit(submitter, bio, now_ns)?,
             }
         }
-        (slot, bios)
+        Ok((slot, bios))
     }
 
     /// The durability of a request's data. A process that waits for each of its requests commits
@@ -186,12 +194,12 @@ impl<S: Observer> World<S> {
         if self.devices[MAIN].forces_direct_writes() { Durability::Forced } else { Durability::Committed }
     }
 
-    pub(super) fn direct_bio_over(&mut self, slot: u32, failed: bool) {
+    pub(super) fn direct_bio_over(&mut self, slot: u32, failed: bool) -> Result<(), Defect> {
         let io = self.direct.get_mut(slot);
         io.failed |= failed;
         io.pending -= 1;
         if io.pending > 0 {
-            return;
+            return Ok(());
         }
         let after = std::mem::replace(&mut io.after, AfterData::Nothing);
         let io = *io;
@@ -201,8 +209,8 @@ impl<S: Observer> World<S> {
             self.record_written(file, io.unit.offset + io.unit.bytes);
             if after == AfterData::Commit {
                 self.direct.get_mut(slot).pending = 1;
-                if self.commit_request(slot, io.submitter, file, data_only) {
-                    return;
+                if self.commit_request(slot, io.submitter, file, data_only)? {
+                    return Ok(());
                 }
                 self.direct.get_mut(slot).pending = 0;
             }
@@ -211,6 +219,7 @@ impl<S: Observer> World<S> {
             Some(at_ns) => self.events.schedule(at_ns, EventKind::Answered(slot)),
             None => self.answered(slot),
         }
+        Ok(())
     }
 
     /// Hands a completed request to its process.
@@ -228,10 +237,10 @@ impl<S: Observer> World<S> {
     }
 
     /// Reaps the completed requests of a process.
-    pub(super) fn reap(&mut self, id: ProcessId) {
+    pub(super) fn reap(&mut self, id: ProcessId) -> Result<(), Defect> {
         let process = &mut self.processes[id];
         if process.completed.is_empty() || (process.completed.len() as u32) < process.reap_min() {
-            return;
+            return Ok(());
         }
         let in_ring = self.works_first && process.job.ioengine == Ioengine::IoUring;
         let call_ns = if in_ring { 0 } else { process.call_ns(self.host.costs.system_call_ns) };
@@ -262,14 +271,15 @@ impl<S: Observer> World<S> {
                 (false, Work::Sync) => process.record_sync(io.start_ns, self.now_ns),
                 (false, Work::Request) => {
                     process.record(&io.unit, io.start_ns, io.issued_ns, self.now_ns);
-                    self.check_completed(id, &io.unit, io.start_ns);
+                    self.check_completed(id, &io.unit, io.start_ns)?;
                 }
             }
         }
+        Ok(())
     }
 
     /// Sleeps until the only request of a synchronous process completes.
-    pub(super) fn wait_direct(&mut self, id: ProcessId) -> Flow {
+    pub(super) fn wait_direct(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         let slot = match process.submission.trim {
             Some(trim) => {
@@ -277,7 +287,7 @@ impl<S: Observer> World<S> {
             }
             None => process.completed.pop(),
         };
-        let Some(slot) = slot else { return Flow::Block };
+        let Some(slot) = slot else { return Ok(Flow::Block) };
         process.submission.trim = None;
         let io = self.direct.remove(slot);
         process.in_flight -= 1;
@@ -294,6 +304,6 @@ impl<S: Observer> World<S> {
             process.stage = Stage::Finish;
             process.fail(self.now_ns);
         }
-        Flow::On
+        Ok(Flow::On)
     }
 }

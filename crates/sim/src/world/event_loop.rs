@@ -6,7 +6,7 @@ use super::process::Stage;
 use super::request::{Stop, WorldProgress, WorldResult};
 use super::state::{PageIo, Token, World};
 use super::task::Task;
-use crate::error::SimError;
+use crate::error::{Defect, SimError};
 use crate::events::{EventKind, HORIZON_NS};
 use crate::host::page::PAGE_BYTES;
 use crate::record::Observer;
@@ -30,7 +30,7 @@ impl<S: Observer> World<S> {
         progress: &mut dyn FnMut(WorldProgress),
     ) -> Result<WorldResult, SimError> {
         self.start_processes();
-        self.run_ready();
+        self.run_ready().map_err(|defect| self.defect(defect))?;
         let between_looks = EVENTS_BETWEEN_LOOKS.max(EVENTS_BETWEEN_LOOKS_EACH * self.processes.len() as u32);
         let mut until_look = 0u32;
         while self.unfinished > 0 {
@@ -48,10 +48,7 @@ impl<S: Observer> World<S> {
             }
             until_look -= 1;
             self.step()?;
-            for device in self.devices.iter_mut() {
-                if let Some(problem) = device.defect.take() {
-                    return Err(self.defect(problem));
-                }
+            for device in self.devices.iter() {
                 if let Some(error) = device.violation(self.seed) {
                     return Err(error);
                 }
@@ -63,6 +60,15 @@ impl<S: Observer> World<S> {
 
     /// Handles the next event or timer, and runs the tasks that become ready at the same instant.
     pub(super) fn step(&mut self) -> Result<(), SimError> {
+        let has_event = self.next_event().map_err(|defect| self.defect(defect))?;
+        if !has_event || self.idle_events > IDLE_EVENTS_MAX || self.steps_at_once > STEPS_AT_ONCE_MAX {
+            return Err(self.stuck());
+        }
+        Ok(())
+    }
+
+    /// Does what [`Self::step`] says. Returns false if there is no event.
+    fn next_event(&mut self) -> Result<bool, Defect> {
         let never = u64::MAX;
         let event_ns = self.events.next_ns().unwrap_or(never);
         let (timer_ns, timer_drive) = self.devices.earliest(Device::next_timer).unwrap_or((never, MAIN));
@@ -70,23 +76,20 @@ impl<S: Observer> World<S> {
         self.idle_events += 1;
         if drive_ns <= event_ns.min(timer_ns) && drive_ns < never {
             self.advance_to(drive_ns);
-            self.drive_event(drive);
+            self.drive_event(drive)?;
         } else if timer_ns < event_ns {
             self.advance_to(timer_ns);
             let now_ns = self.now_ns;
-            self.devices[timer_drive].timer(now_ns);
+            self.devices[timer_drive].timer(now_ns)?;
         } else if let Some((at_ns, what)) = self.events.pop() {
             self.advance_to(at_ns);
-            self.handle_event(what);
+            self.handle_event(what)?;
         } else {
-            return Err(self.stuck());
+            return Ok(false);
         }
         self.wake_resumed();
-        self.run_ready();
-        if self.idle_events > IDLE_EVENTS_MAX || self.steps_at_once > STEPS_AT_ONCE_MAX {
-            return Err(self.stuck());
-        }
-        Ok(())
+        self.run_ready()?;
+        Ok(true)
     }
 
     fn advance_to(&mut self, at_ns: u64) {
@@ -96,7 +99,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn handle_event(&mut self, what: EventKind) {
+    fn handle_event(&mut self, what: EventKind) -> Result<(), Defect> {
         match what {
             EventKind::CpuDone(task) => {
                 self.idle_events = 0;
@@ -106,7 +109,7 @@ impl<S: Observer> World<S> {
                 if let Some((next, burst_ns)) = self.cpus.leave() {
                     self.occupy(next, burst_ns);
                 }
-                self.run_task(task);
+                self.run_task(task)?;
             }
             EventKind::Wake(task) => {
                 self.idle_events = 0;
@@ -119,11 +122,12 @@ impl<S: Observer> World<S> {
             EventKind::FlushTick => self.flush_tick(),
             EventKind::JournalTick(id) => self.journal_tick(id),
         }
+        Ok(())
     }
 
-    pub(super) fn complete_bio(&mut self, token: Token, failed: bool) {
+    pub(super) fn complete_bio(&mut self, token: Token, failed: bool) -> Result<(), Defect> {
         match token {
-            Token::Direct(slot) => self.direct_bio_over(slot, failed),
+            Token::Direct(slot) => self.direct_bio_over(slot, failed)?,
             Token::PageRead(slot) => {
                 let PageIo { file, first, pages } = self.page_ios.remove(slot);
                 match failed {
@@ -152,6 +156,7 @@ impl<S: Observer> World<S> {
                 self.written(file);
             }
         }
+        Ok(())
     }
 
     /// Wakes a sleeping task: it runs at this instant, after the tasks that are ready already, and
@@ -169,19 +174,21 @@ impl<S: Observer> World<S> {
         self.wake_congestion_waiters();
     }
 
-    pub(super) fn run_ready(&mut self) {
+    pub(super) fn run_ready(&mut self) -> Result<(), Defect> {
         while let Some(task) = self.ready.pop_front() {
-            self.run_task(task);
+            self.run_task(task)?;
             self.wake_resumed();
         }
+        Ok(())
     }
 
-    fn run_task(&mut self, task: Task) {
+    fn run_task(&mut self, task: Task) -> Result<(), Defect> {
         match task {
-            Task::Process(id) => self.run_process(id),
-            Task::Flusher => self.run_flusher(),
-            Task::Journal => self.run_journal(),
+            Task::Process(id) => self.run_process(id)?,
+            Task::Flusher => self.run_flusher()?,
+            Task::Journal => self.run_journal()?,
         }
+        Ok(())
     }
 
     /// Occupies a processor for the CPU time that a task owes; the task continues afterwards.
@@ -209,17 +216,18 @@ impl<S: Observer> World<S> {
     /// Runs a task whose CPU time has passed. It keeps its processor until it sleeps, or until its
     /// time slice is over while others wait.
     #[inline(never)]
-    fn continue_task(&mut self, task: Task) {
+    fn continue_task(&mut self, task: Task) -> Result<(), Defect> {
         let since_ns = self.thread_mut(task).on_cpu_since_ns;
         if self.cpus.has_waiting() && self.now_ns.saturating_sub(since_ns) >= TIME_SLICE_NS {
             self.give_up_processor();
             return self.run_task(task);
         }
         self.on_cpu = Some(task);
-        self.run_task(task);
+        self.run_task(task)?;
         if self.on_cpu.take().is_some() {
             self.give_up_processor();
         }
+        Ok(())
     }
 
     /// Gives a processor to the next task that waits for one.
@@ -319,7 +327,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    pub(super) fn defect(&self, problem: String) -> SimError {
-        SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem }
+    pub(super) fn defect(&self, Defect(problem): Defect) -> SimError {
+        SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem: problem.into() }
     }
 }

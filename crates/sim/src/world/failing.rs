@@ -7,24 +7,25 @@ use super::devices::{DriveId, MAIN};
 use super::process::Stage;
 use super::state::{Token, World};
 use super::task::ProcessId;
-use crate::error::SimError;
+use crate::error::{Defect, SimError};
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
     /// Handles an event of the drive and completes the bios of a finished request.
-    pub(super) fn drive_event(&mut self, drive: DriveId) {
+    pub(super) fn drive_event(&mut self, drive: DriveId) -> Result<(), Defect> {
         let mut tokens = std::mem::take(&mut self.tokens);
         let now_ns = self.now_ns;
-        let status = self.devices[drive].drive_event(now_ns, &mut tokens);
+        let status = self.devices[drive].drive_event(now_ns, &mut tokens)?;
         if status.is_some() {
             self.idle_events = 0;
         }
         let failed = matches!(status, Some(Status::MediaError { .. }));
         self.failures.requests += u64::from(failed);
         for token in tokens.drain(..) {
-            self.complete_bio(Token::decode(token), failed);
+            self.complete_bio(Token::decode(token), failed)?;
         }
         self.tokens = tokens;
+        Ok(())
     }
 
     /// Fails the pages of a read bio. A process that waits for a page of a longer bio retries that
@@ -129,7 +130,7 @@ mod tests {
     fn a_request_in_the_elevator_is_reported_there() {
         let error = in_world(|mut world| {
             world.start_processes();
-            world.run_ready();
+            world.run_ready().expect("no defect");
             // Until one reader has the disk and the other waits for its slice.
             for _ in 0..200 {
                 world.step().expect("a step");
@@ -149,7 +150,7 @@ mod tests {
     fn events_without_progress_end_in_an_error() {
         let error = in_world(|mut world| {
             world.start_processes();
-            world.run_ready();
+            world.run_ready().expect("no defect");
             world.step().expect("a process starts");
             world.idle_events = IDLE_EVENTS_MAX;
             // Only flusher ticks are left, with nothing to flush.

@@ -9,6 +9,7 @@ use hoistway_fio::{FadviseHint, Ioengine};
 use super::process::CurrentRequest;
 use super::state::World;
 use super::task::ProcessId;
+use crate::error::Defect;
 use crate::host::page_cache::PageState;
 use crate::record::Observer;
 
@@ -19,23 +20,24 @@ impl<S: Observer> World<S> {
     }
 
     /// Handles the access to a page of a mapped file: reads the pages that the fault calls for.
-    pub(super) fn fault(&mut self, id: ProcessId) {
+    pub(super) fn fault(&mut self, id: ProcessId) -> Result<(), Defect> {
         let process = &self.processes[id];
         let CurrentRequest { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
         match process.job.fadvise_hint.of(process.job.rw.is_random()) {
             FadviseHint::Random => {}
-            FadviseHint::Sequential | FadviseHint::Pattern => self.read_ahead(id),
+            FadviseHint::Sequential | FadviseHint::Pattern => self.read_ahead(id)?,
             FadviseHint::None => {
                 let is_missing = self.cache.state(file, page) == PageState::Missing;
                 let (max, pages) = (self.host.read_ahead_pages(), self.files[file as usize].pages());
                 let mapping = &mut self.processes[id].files[unit.file].mapping;
                 if is_missing {
                     let window = mapping.read_around(page, max, pages);
-                    self.read_window(id, unit.file, window);
+                    self.read_window(id, unit.file, window)?;
                 }
             }
         }
+        Ok(())
     }
 
     /// Charges the faults of a page that is up to date: one to map it, unless it is mapped already,

@@ -11,6 +11,7 @@ use super::devices::MAIN;
 use super::state::World;
 use super::task::Task;
 use crate::config::WriteBack;
+use crate::error::Defect;
 use crate::events::EventKind;
 use crate::record::Observer;
 
@@ -49,37 +50,37 @@ impl<S: Observer> World<S> {
     }
 
     /// Runs the flusher until it has nothing to write or the queue has no room.
-    pub(super) fn run_flusher(&mut self) {
+    pub(super) fn run_flusher(&mut self) -> Result<(), Defect> {
         let submitter = self.flusher.thread.submitter;
         loop {
             if self.pay(Task::Flusher) {
-                return;
+                return Ok(());
             }
             if self.now_ns < self.flusher.until_ns {
                 self.flusher.thread.is_blocked = true;
-                return;
+                return Ok(());
             }
             if self.host.write_back == WriteBack::Pdflush && self.devices[MAIN].is_congested(Op::Write) {
                 self.wait_for_congestion(Task::Flusher);
                 continue;
             }
-            if self.devices[MAIN].is_held_back(submitter) || !self.flush_chunk() {
+            if self.devices[MAIN].is_held_back(submitter) || !self.flush_chunk()? {
                 self.flusher.thread.is_blocked = true;
-                return;
+                return Ok(());
             }
         }
     }
 
     /// Writes a chunk of the next file with dirty pages. Returns false if there was none.
-    fn flush_chunk(&mut self) -> bool {
+    fn flush_chunk(&mut self) -> Result<bool, Defect> {
         let until_ns = if self.has_background_work() { Some(u64::MAX) } else { self.flusher.old_until_ns };
-        let Some(until_ns) = until_ns else { return false };
-        let written = self.flush_pages(Task::Flusher, u64::from(self.host.flush_chunk_pages), until_ns);
+        let Some(until_ns) = until_ns else { return Ok(false) };
+        let written = self.flush_pages(Task::Flusher, u64::from(self.host.flush_chunk_pages), until_ns)?;
         self.update_balance();
         if written == 0 {
             self.flusher.old_until_ns = None;
         }
-        written > 0
+        Ok(written > 0)
     }
 
     fn has_background_work(&self) -> bool {

@@ -15,6 +15,7 @@ use super::process::Stage;
 use super::state::{Flow, Token, World};
 use super::task::{ProcessId, Task};
 use super::threads::{Allocation, Commit, CommitStep};
+use crate::error::Defect;
 use crate::events::EventKind;
 use crate::host::files::File;
 use crate::host::journal::Transaction;
@@ -65,27 +66,32 @@ impl<S: Observer> World<S> {
 
     /// Decides what a process waits for after the data of these files has reached the drive, and
     /// requests it. With `data_only`, a change of timestamps alone does not count.
-    pub(super) fn begin_commit(&mut self, id: ProcessId, open: std::ops::Range<usize>, data_only: bool) -> Stage {
+    pub(super) fn begin_commit(
+        &mut self,
+        id: ProcessId,
+        open: std::ops::Range<usize>,
+        data_only: bool,
+    ) -> Result<Stage, Defect> {
         let process = &self.processes[id];
         if process.job.ioengine == Ioengine::Null {
-            return Stage::Synced;
+            return Ok(Stage::Synced);
         }
         let files: Vec<u32> = process.files[open].iter().map(|open| open.file).collect();
         let commit = self.needed_commit(&files, data_only);
         self.processes[id].commit = commit;
         match commit {
-            Commit::Nothing => return Stage::Synced,
+            Commit::Nothing => return Ok(Stage::Synced),
             Commit::Transaction(_) => self.wake(Task::Journal),
             Commit::Flush => {
                 let submitter = self.processes[id].thread.submitter;
-                if !self.devices[MAIN].flush(submitter, Token::Flushed(id).encode(), self.now_ns) {
+                if !self.devices[MAIN].flush(submitter, Token::Flushed(id).encode(), self.now_ns)? {
                     self.processes[id].commit = Commit::Nothing;
-                    return Stage::Synced;
+                    return Ok(Stage::Synced);
                 }
                 self.processes[id].thread.debt_ns += self.host.costs.bio_ns;
             }
         }
-        Stage::Commit
+        Ok(Stage::Commit)
     }
 
     /// The commit, or the flush of the drive's cache, that makes the written data of files safe. A
@@ -110,9 +116,15 @@ impl<S: Observer> World<S> {
 
     /// Lets a direct request, whose data have reached the drive, wait until they are safe. Returns
     /// false if they are. With `data_only`, a change of timestamps alone does not count.
-    pub(super) fn commit_request(&mut self, slot: u32, submitter: SubmitterId, file: u32, data_only: bool) -> bool {
+    pub(super) fn commit_request(
+        &mut self,
+        slot: u32,
+        submitter: SubmitterId,
+        file: u32,
+        data_only: bool,
+    ) -> Result<bool, Defect> {
         match self.needed_commit(&[file], data_only) {
-            Commit::Nothing => false,
+            Commit::Nothing => Ok(false),
             Commit::Flush => {
                 let (drive, now_ns) = (self.files[file as usize].drive, self.now_ns);
                 self.devices[drive].flush(submitter, Token::Direct(slot).encode(), now_ns)
@@ -122,13 +134,13 @@ impl<S: Observer> World<S> {
                     journal.requests.push((id, slot));
                 }
                 self.wake(Task::Journal);
-                true
+                Ok(true)
             }
         }
     }
 
     /// Sleeps until the transaction is committed, or the drive's cache is flushed.
-    pub(super) fn wait_commit(&mut self, id: ProcessId) -> Flow {
+    pub(super) fn wait_commit(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         let is_over = match (process.commit, &self.journal) {
             (Commit::Transaction(id), Some(journal)) => journal.committed >= id,
@@ -139,13 +151,13 @@ impl<S: Observer> World<S> {
             process.commit = Commit::Nothing;
             process.stage = Stage::Synced;
             process.pay_completion();
-            return Flow::On;
+            return Ok(Flow::On);
         }
         if let (Commit::Transaction(_), Some(journal)) = (process.commit, &mut self.journal) {
             journal.waiters.push(id);
         }
-        self.devices[MAIN].unplug(self.now_ns);
-        Flow::Block
+        self.devices[MAIN].unplug(self.now_ns)?;
+        Ok(Flow::Block)
     }
 
     /// Records that the drive's cache was flushed for a process, or that the flush failed.
@@ -169,52 +181,52 @@ impl<S: Observer> World<S> {
     }
 
     /// Runs the journal's thread until it has to sleep.
-    pub(super) fn run_journal(&mut self) {
+    pub(super) fn run_journal(&mut self) -> Result<(), Defect> {
         loop {
             if self.pay(Task::Journal) {
-                return;
+                return Ok(());
             }
             let submitter = self.submitter_of(Task::Journal);
-            if self.devices[MAIN].is_held_back(submitter) || !self.journal_step() {
+            if self.devices[MAIN].is_held_back(submitter) || !self.journal_step()? {
                 self.thread_mut(Task::Journal).is_blocked = true;
-                return;
+                return Ok(());
             }
         }
     }
 
     /// Does one step of a commit. Returns false if there is nothing to do now.
-    fn journal_step(&mut self) -> bool {
-        let Some(journal) = &mut self.journal else { return false };
+    fn journal_step(&mut self) -> Result<bool, Defect> {
+        let Some(journal) = &mut self.journal else { return Ok(false) };
         match journal.step {
             CommitStep::Idle => return self.close_transaction(),
             CommitStep::Data => {
                 if self.ordered_files().iter().any(|file| self.cache.writeback_of(*file) > 0) {
                     self.sync_waiters.push(Task::Journal);
-                    self.devices[MAIN].unplug(self.now_ns);
-                    return false;
+                    self.devices[MAIN].unplug(self.now_ns)?;
+                    return Ok(false);
                 }
-                self.write_log(CommitStep::Log);
+                self.write_log(CommitStep::Log)?;
             }
-            _ if journal.pending > 0 => return false,
-            CommitStep::Log => self.write_log(CommitStep::Commit),
-            CommitStep::Commit => self.committed(),
+            _ if journal.pending > 0 => return Ok(false),
+            CommitStep::Log => self.write_log(CommitStep::Commit)?,
+            CommitStep::Commit => self.committed()?,
         }
-        true
+        Ok(true)
     }
 
     /// Closes the running transaction if its commit is wanted, and submits the data that have to be
     /// on the disk before it. Returns false if there is nothing to commit.
-    fn close_transaction(&mut self) -> bool {
-        let Some(journal) = &mut self.journal else { return false };
+    fn close_transaction(&mut self) -> Result<bool, Defect> {
+        let Some(journal) = &mut self.journal else { return Ok(false) };
         if !std::mem::take(&mut journal.wanted) || journal.running.files.is_empty() {
-            return false;
+            return Ok(false);
         }
         let next = Transaction { id: journal.running.id + 1, ..Transaction::default() };
         journal.committing = std::mem::replace(&mut journal.running, next);
         journal.step = CommitStep::Data;
         let files = self.ordered_files();
-        self.write_dirty(Task::Journal, &files);
-        true
+        self.write_dirty(Task::Journal, &files)?;
+        Ok(true)
     }
 
     /// Files whose data has to be on the disk before the transaction.
@@ -225,11 +237,11 @@ impl<S: Observer> World<S> {
     }
 
     /// Writes descriptor and metadata, or the commit block.
-    fn write_log(&mut self, step: CommitStep) {
+    fn write_log(&mut self, step: CommitStep) -> Result<(), Defect> {
         let submitter = self.submitter_of(Task::Journal);
         let context = self.devices[MAIN].context(submitter);
         let most = u64::from(self.host.queue.max_sectors) / PAGE_SECTORS;
-        let Some(journal) = &mut self.journal else { return };
+        let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.step = step;
         let blocks = if step == CommitStep::Log { journal.committing.log_blocks() } else { 1 };
         let is_ordered = step == CommitStep::Commit && journal.config.barriers;
@@ -245,21 +257,22 @@ impl<S: Observer> World<S> {
                 journal.thread.debt_ns += self.host.costs.bio_ns;
                 journal.pending += 1;
                 match is_ordered {
-                    true => self.devices[MAIN].submit_commit(submitter, bio, self.now_ns),
-                    false => self.devices[MAIN].submit(submitter, bio, self.now_ns),
+                    true => self.devices[MAIN].submit_commit(submitter, bio, self.now_ns)?,
+                    false => self.devices[MAIN].submit(submitter, bio, self.now_ns)?,
                 }
             }
         }
         if step == CommitStep::Log {
-            self.devices[MAIN].finish_plug(submitter, self.now_ns);
+            self.devices[MAIN].finish_plug(submitter, self.now_ns)?;
         }
-        self.devices[MAIN].unplug(self.now_ns);
+        self.devices[MAIN].unplug(self.now_ns)?;
+        Ok(())
     }
 
     /// Ends a commit: wakes the waiting processes, and marks the metadata as dirty in its final
     /// place.
-    fn committed(&mut self) {
-        let Some(journal) = &mut self.journal else { return };
+    fn committed(&mut self) -> Result<(), Defect> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.step = CommitStep::Idle;
         journal.thread.debt_ns += journal.completion.draw_ns();
         journal.committed = journal.committing.id;
@@ -280,18 +293,20 @@ impl<S: Observer> World<S> {
             }
             self.wake(waiter.into());
         }
-        self.end_requests(id, failed);
+        self.end_requests(id, failed)?;
+        Ok(())
     }
 
     /// Completes the direct requests that waited for this transaction.
-    fn end_requests(&mut self, id: u64, failed: bool) {
-        let Some(journal) = &mut self.journal else { return };
+    fn end_requests(&mut self, id: u64, failed: bool) -> Result<(), Defect> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
         let (ended, waiting) = journal.requests.iter().partition(|(transaction, _)| *transaction <= id);
         journal.requests = waiting;
         let ended: Vec<(u64, u32)> = ended;
         for (_, slot) in ended {
-            self.direct_bio_over(slot, failed);
+            self.direct_bio_over(slot, failed)?;
         }
+        Ok(())
     }
 
     /// The blocks of a file's metadata, in the head of its group: an inode, and if it grew a bitmap

@@ -9,6 +9,7 @@ use super::job_state::Ending;
 use super::process::Stage;
 use super::state::{Flow, World};
 use super::task::ProcessId;
+use crate::error::Defect;
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
@@ -79,11 +80,11 @@ impl<S: Observer> World<S> {
     }
 
     /// Looks at a completed request for the checks of its job.
-    pub(super) fn check_completed(&mut self, id: ProcessId, unit: &IoUnit, start_ns: u64) {
+    pub(super) fn check_completed(&mut self, id: ProcessId, unit: &IoUnit, start_ns: u64) -> Result<(), Defect> {
         let now_ns = self.now_ns;
         let process = &mut self.processes[id];
         if !process.limits.watches {
-            return;
+            return Ok(());
         }
         let latency_ns = now_ns - start_ns;
         let most_ns = *process.job.max_latency_ns.get(unit.direction);
@@ -104,31 +105,33 @@ impl<S: Observer> World<S> {
             }
         }
         if let Some(index) = process.limits.steady {
-            self.check_steady(index, id, unit.bytes);
+            self.check_steady(index, id, unit.bytes)?;
         }
+        Ok(())
     }
 
-    fn check_steady(&mut self, index: usize, id: ProcessId, bytes: u64) {
+    fn check_steady(&mut self, index: usize, id: ProcessId, bytes: u64) -> Result<(), Defect> {
         let start_ns = self.processes[id].start_ns;
         let (rate, from_ns) = &mut self.steady[index];
         let from_ns = *from_ns.get_or_insert(start_ns);
         if !rate.record(self.now_ns.saturating_sub(from_ns), bytes) {
-            return;
+            return Ok(());
         }
         for other in self.processes.ids() {
             let process = &mut self.processes[other];
             if process.limits.steady == Some(index) {
                 process.limits.ending = Some(Ending::Steady);
-                self.end_process(other);
+                self.end_process(other)?;
             }
         }
+        Ok(())
     }
 
     /// Ends the jobs that `exitall` and `exit_what` name, after a process has ended.
-    pub(super) fn end_others(&mut self, id: ProcessId) {
+    pub(super) fn end_others(&mut self, id: ProcessId) -> Result<(), Defect> {
         let process = &self.processes[id];
         if !process.job.exitall {
-            return;
+            return Ok(());
         }
         let (what, group) = (process.job.exit_what, process.job.groupid);
         for other in self.processes.ids() {
@@ -141,14 +144,15 @@ impl<S: Observer> World<S> {
                 ExitWhat::All => true,
             };
             if is_meant {
-                self.end_process(other);
+                self.end_process(other)?;
             }
         }
         self.start_processes();
+        Ok(())
     }
 
     /// Makes a process end: after its requests in flight, or at once if it has not started.
-    fn end_process(&mut self, id: ProcessId) {
+    fn end_process(&mut self, id: ProcessId) -> Result<(), Defect> {
         let process = &mut self.processes[id];
         match process.stage {
             Stage::Done => {}
@@ -156,7 +160,7 @@ impl<S: Observer> World<S> {
                 process.stage = Stage::Done;
                 (process.start_ns, process.measured_from_ns, process.end_ns) = (self.now_ns, self.now_ns, self.now_ns);
                 let job = process.plan.job;
-                self.exit_submitters(id);
+                self.exit_submitters(id)?;
                 self.unfinished -= 1;
                 self.unfinished_by_job[job] -= 1;
             }
@@ -165,6 +169,7 @@ impl<S: Observer> World<S> {
                 self.wake(id.into());
             }
         }
+        Ok(())
     }
 
     /// Fills the page cache with the files of a process (`pre_read`), as far as there is room.
@@ -186,14 +191,15 @@ impl<S: Observer> World<S> {
     }
 
     /// Ends the contexts of a process in the queue.
-    pub(super) fn exit_submitters(&mut self, id: ProcessId) {
+    pub(super) fn exit_submitters(&mut self, id: ProcessId) -> Result<(), Defect> {
         let process = &mut self.processes[id];
         let (own, others) = (process.thread.submitter, std::mem::take(&mut process.submission.submitters));
         for device in self.devices.iter_mut() {
             for submitter in std::iter::once(&own).chain(&others) {
-                device.exit(*submitter, self.now_ns);
+                device.exit(*submitter, self.now_ns)?;
             }
         }
+        Ok(())
     }
 
     /// The submitter of the device for a request: an idle thread of the process, the one with the

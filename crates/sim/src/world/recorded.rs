@@ -7,41 +7,42 @@ use super::devices::MAIN;
 use super::process::{DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use super::task::ProcessId;
+use crate::error::Defect;
 use crate::record::Observer;
 use crate::workload::recorded::ScriptedRequest;
 use hoistway_workload::{IoUnit, Work};
 
 impl<S: Observer> World<S> {
     /// Starts the next recorded request if it is due.
-    pub(super) fn choose_recorded(&mut self, id: ProcessId) -> Flow {
+    pub(super) fn choose_recorded(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         if self.now_ns >= process.deadline_ns {
             process.stage = Stage::Leave;
-            return Flow::On;
+            return Ok(Flow::On);
         }
         let (start_ns, now_ns) = (process.start_ns, self.now_ns);
-        let Some(player) = &mut process.player else { return Flow::Block };
+        let Some(player) = &mut process.player else { return Ok(Flow::Block) };
         player.release(start_ns, now_ns);
         match player.next_ns() {
             Some(due_ns) if due_ns <= now_ns => match player.take() {
                 Some(request) => self.begin_recorded(id, request, due_ns),
-                None => Flow::Block,
+                None => Ok(Flow::Block),
             },
             Some(due_ns) => {
                 let until_ns = due_ns.min(process.deadline_ns);
-                self.sleep_until(id, until_ns)
+                Ok(self.sleep_until(id, until_ns))
             }
-            None if process.in_flight > 0 => Flow::Block,
+            None if process.in_flight > 0 => Ok(Flow::Block),
             None => {
                 process.stage = Stage::Leave;
-                Flow::On
+                Ok(Flow::On)
             }
         }
     }
 
     /// Submits a recorded request that was due at `due_ns`; a request longer than the queue's limit
     /// is submitted in pieces.
-    fn begin_recorded(&mut self, id: ProcessId, request: ScriptedRequest, due_ns: u64) -> Flow {
+    fn begin_recorded(&mut self, id: ProcessId, request: ScriptedRequest, due_ns: u64) -> Result<Flow, Defect> {
         let ScriptedRequest { op, flags, preflush, fua, sector, sectors, wait, idle_ns: _ } = request;
         self.activity.note(self.now_ns);
         let process = &mut self.processes[id];
@@ -61,7 +62,7 @@ impl<S: Observer> World<S> {
         let token = Token::Direct(slot).encode();
         if op == Op::Flush {
             self.direct.get_mut(slot).pending += 1;
-            if !self.devices[MAIN].flush(submitter, token, now_ns) {
+            if !self.devices[MAIN].flush(submitter, token, now_ns)? {
                 self.direct.get_mut(slot).pending -= 1;
             }
         }
@@ -71,14 +72,14 @@ impl<S: Observer> World<S> {
             self.direct.get_mut(slot).pending += 1;
             let bio = Bio { token, context, op, sector: next, sectors, flags };
             match (preflush, fua) {
-                (true, _) => self.devices[MAIN].submit_commit(submitter, bio, now_ns),
-                (false, true) => self.devices[MAIN].submit_forced(submitter, bio, now_ns),
-                (false, false) => self.devices[MAIN].submit(submitter, bio, now_ns),
+                (true, _) => self.devices[MAIN].submit_commit(submitter, bio, now_ns)?,
+                (false, true) => self.devices[MAIN].submit_forced(submitter, bio, now_ns)?,
+                (false, false) => self.devices[MAIN].submit(submitter, bio, now_ns)?,
             }
             next += u64::from(sectors);
         }
         // The request held one count of its own until all bios were submitted.
-        self.direct_bio_over(slot, false);
-        Flow::On
+        self.direct_bio_over(slot, false)?;
+        Ok(Flow::On)
     }
 }

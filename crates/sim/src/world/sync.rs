@@ -9,23 +9,24 @@ use super::devices::MAIN;
 use super::process::{DirectIo, Stage, SyncReason};
 use super::state::{Flow, World};
 use super::task::{ProcessId, Task};
+use crate::error::Defect;
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
     /// Starts a sync: writes the dirty pages of the files that it syncs.
-    pub(super) fn begin_sync(&mut self, id: ProcessId, reason: SyncReason) -> Flow {
+    pub(super) fn begin_sync(&mut self, id: ProcessId, reason: SyncReason) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         process.stage = Stage::Sync;
         process.sync_reason = reason;
         process.sync_start_ns = self.now_ns;
         let open = self.synced_files(id);
         let files: Vec<u32> = self.processes[id].files[open].iter().map(|open| open.file).collect();
-        self.write_dirty(id.into(), &files);
-        Flow::On
+        self.write_dirty(id.into(), &files)?;
+        Ok(Flow::On)
     }
 
     /// Makes the sync that is due between requests.
-    pub(super) fn begin_due_sync(&mut self, id: ProcessId, sync: FileSync) -> Flow {
+    pub(super) fn begin_due_sync(&mut self, id: ProcessId, sync: FileSync) -> Result<Flow, Defect> {
         let process = &self.processes[id];
         let file = process.files[sync.file].file;
         // A process that bypasses the cache also syncs the pages of others, and waits for them.
@@ -33,12 +34,12 @@ impl<S: Observer> World<S> {
         if !process.queues_syncs() || has_pages() {
             return self.begin_sync(id, SyncReason::Due(sync));
         }
-        self.queue_sync(id, sync, file);
-        Flow::On
+        self.queue_sync(id, sync, file)?;
+        Ok(Flow::On)
     }
 
     /// Starts a sync that is in flight like a request.
-    fn queue_sync(&mut self, id: ProcessId, sync: FileSync, file: u32) {
+    fn queue_sync(&mut self, id: ProcessId, sync: FileSync, file: u32) -> Result<(), Defect> {
         let unit = IoUnit::new(Direction::Write, sync.file, 0, 0);
         let submitter = self.submitter_for(id, &unit);
         let start_ns = self.now_ns;
@@ -48,36 +49,38 @@ impl<S: Observer> World<S> {
         process.thread.debt_ns += process.call_ns(costs.system_call_ns) + costs.bio_ns;
         let issued_ns = start_ns + process.thread.debt_ns;
         let slot = self.direct.insert(DirectIo::new(Work::Sync, (id, submitter), unit, start_ns, issued_ns));
-        if !self.commit_request(slot, submitter, file, sync.data_only) {
-            self.direct_bio_over(slot, false);
+        if !self.commit_request(slot, submitter, file, sync.data_only)? {
+            self.direct_bio_over(slot, false)?;
         }
+        Ok(())
     }
 
     /// Submits writes for the dirty pages of some files on behalf of a task.
-    pub(super) fn write_dirty(&mut self, task: Task, files: &[u32]) {
+    pub(super) fn write_dirty(&mut self, task: Task, files: &[u32]) -> Result<(), Defect> {
         let mut runs = std::mem::take(&mut self.runs);
         let submitter = self.submitter_of(task);
         self.devices[MAIN].plug(submitter);
         for file in files {
             self.cache.take_dirty(*file, 0, u64::MAX, u64::MAX, &mut runs);
             for (first, pages) in runs.drain(..) {
-                self.submit_pages(task, *file, first, pages, Op::Write, Flags::SYNC);
+                self.submit_pages(task, *file, first, pages, Op::Write, Flags::SYNC)?;
             }
         }
-        self.devices[MAIN].finish_plug(submitter, self.now_ns);
+        self.devices[MAIN].finish_plug(submitter, self.now_ns)?;
         self.runs = runs;
+        Ok(())
     }
 
     /// Sleeps until none of the files' pages is under write-back.
-    pub(super) fn wait_sync(&mut self, id: ProcessId) -> Flow {
+    pub(super) fn wait_sync(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let under_way = self.synced_files(id).any(|open| {
             let file = self.processes[id].files[open].file;
             self.cache.writeback_of(file) > 0
         });
         if under_way || self.devices[MAIN].is_held_back(self.processes[id].thread.submitter) {
             self.sync_waiters.push(id.into());
-            self.devices[MAIN].unplug(self.now_ns);
-            return Flow::Block;
+            self.devices[MAIN].unplug(self.now_ns)?;
+            return Ok(Flow::Block);
         }
         let costs = self.host.costs;
         let process = &mut self.processes[id];
@@ -88,13 +91,13 @@ impl<S: Observer> World<S> {
             SyncReason::Write => process.job.sync == WriteSync::Dsync,
             SyncReason::Verification | SyncReason::End => false,
         };
-        let stage = self.begin_commit(id, self.synced_files(id), data_only);
+        let stage = self.begin_commit(id, self.synced_files(id), data_only)?;
         let process = &mut self.processes[id];
         process.stage = stage;
         if stage == Stage::Synced {
             process.pay_completion();
         }
-        Flow::On
+        Ok(Flow::On)
     }
 
     pub(super) fn synced(&mut self, id: ProcessId) -> Flow {

@@ -5,7 +5,7 @@ use hoistway_drive::Jitter;
 
 use super::device::SubmitterId;
 use super::task::{ProcessId, Thread};
-use crate::host::files::{File, is_device};
+use crate::host::files::is_device;
 use crate::host::journal::{JournalConfig, Log, Transaction};
 use crate::workload::plan::WorkloadPlan;
 
@@ -83,6 +83,20 @@ pub(super) struct FileLength {
 }
 
 impl FileLength {
+    /// The lengths of the files of a plan. The files of the jobs for which `exist` is true have
+    /// written data already; the others are created by their writers.
+    pub fn of_plan(plan: &WorkloadPlan, exist: impl Fn(usize) -> bool) -> Vec<FileLength> {
+        let new = |name: &str| FileLength { is_device: is_device(name), ..FileLength::default() };
+        let mut lengths: Vec<FileLength> = plan.files.iter().map(|file| new(&file.name)).collect();
+        for process in plan.processes.iter().filter(|process| exist(process.job)) {
+            for (file, _) in &process.files {
+                let (length, bytes) = (&mut lengths[*file as usize], plan.files[*file as usize].bytes);
+                (length.written, length.allocated) = (bytes, bytes);
+            }
+        }
+        lengths
+    }
+
     /// Allocates all that was written. Returns true if the file grew.
     pub(super) fn grow(&mut self) -> bool {
         self.grow_to(u64::MAX)
@@ -115,30 +129,16 @@ pub(super) enum Commit {
 }
 
 impl Journal {
-    /// Creates the journal of these files. The files of the jobs for which `exist` is true have
-    /// written data already; the others are created by their writers.
+    /// Creates the journal of files with these lengths, on the file that stands for the disk.
     pub fn new(
         submitter: SubmitterId,
         config: JournalConfig,
         completion: Jitter,
         layer: BlockLayer,
-        plan: &WorkloadPlan,
-        exist: impl Fn(usize) -> bool,
+        lengths: Vec<FileLength>,
         disk: u32,
-        files: &[File],
+        disk_blocks: u64,
     ) -> Journal {
-        let disk_blocks = files.get(disk as usize).map_or(0, File::pages);
-        let mut lengths: Vec<FileLength> = plan
-            .files
-            .iter()
-            .map(|file| FileLength { is_device: is_device(&file.name), ..FileLength::default() })
-            .collect();
-        for process in plan.processes.iter().filter(|process| exist(process.job)) {
-            for (file, _) in &process.files {
-                let (length, bytes) = (&mut lengths[*file as usize], plan.files[*file as usize].bytes);
-                (length.written, length.allocated) = (bytes, bytes);
-            }
-        }
         let allocation = match (config.all_data, layer) {
             (false, BlockLayer::V6_1) => Allocation::AtCompletion,
             _ => Allocation::AtWrite,

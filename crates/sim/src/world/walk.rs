@@ -8,6 +8,7 @@ use hoistway_fio::{Direction, FadviseHint};
 use super::process::{OpenFile, Process, Stage, TreeWalk};
 use super::state::{Flow, World};
 use super::task::ProcessId;
+use crate::error::Defect;
 use crate::host::fs::tree::{MetadataRead, Tree};
 use crate::host::mapping::Mapping;
 use crate::host::page_cache::PageState;
@@ -49,27 +50,27 @@ impl<S: Observer> World<S> {
     }
 
     /// Starts the search for the next read, unless the job's pacing asks for a pause.
-    pub(super) fn pace_walk(&mut self, id: ProcessId) -> Flow {
+    pub(super) fn pace_walk(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
-        let Some(walk) = &mut process.walk else { return Flow::On };
+        let Some(walk) = &mut process.walk else { return Ok(Flow::On) };
         if process.job.number_ios.is_some_and(|most| walk.reads >= most) {
             process.stage = Stage::Leave;
-            return Flow::On;
+            return Ok(Flow::On);
         }
         let due_ns = process.start_ns.saturating_add(process.pacing.due_ns(Direction::Read));
         if due_ns > self.now_ns {
             let until_ns = due_ns.min(process.deadline_ns);
-            return self.sleep_until(id, until_ns);
+            return Ok(self.sleep_until(id, until_ns));
         }
         walk.since_ns = self.now_ns;
         process.stage = Stage::Walk;
-        Flow::On
+        Ok(Flow::On)
     }
 
     /// Takes the next step of a walk.
-    pub(super) fn walk(&mut self, id: ProcessId) -> Flow {
+    pub(super) fn walk(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
-        let Some(walk) = &mut process.walk else { return Flow::On };
+        let Some(walk) = &mut process.walk else { return Ok(Flow::On) };
         match walk.walker.next(&self.files) {
             None => self.begin_walk(id),
             Some(Step::Metadata(read)) => {
@@ -85,20 +86,20 @@ impl<S: Observer> World<S> {
                     process.files.push(OpenFile { file, reader, mapping: Mapping::default() });
                     process.thread.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
                 }
-                let flow = self.begin(id, IoUnit::new(Direction::Read, 0, offset, bytes));
+                let flow = self.begin(id, IoUnit::new(Direction::Read, 0, offset, bytes))?;
                 // The time to find the file belongs to its first read.
                 self.processes[id].current.start_ns = since_ns;
-                return flow;
+                return Ok(flow);
             }
         }
-        Flow::On
+        Ok(Flow::On)
     }
 
     /// Sleeps until the metadata blocks of a step are cached; missing blocks are read with their
     /// read-ahead window.
-    pub(super) fn wait_for_metadata(&mut self, id: ProcessId) -> Flow {
+    pub(super) fn wait_for_metadata(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
-        let Some(walk) = &process.walk else { return Flow::On };
+        let Some(walk) = &process.walk else { return Ok(Flow::On) };
         let (disk, wanted) = (walk.walker.disk(), walk.wanted);
         let mut blocks = wanted.first..wanted.first + wanted.blocks;
         let Some(absent) = blocks.clone().find(|block| self.cache.state(disk, *block) != PageState::Ready) else {
@@ -110,18 +111,18 @@ impl<S: Observer> World<S> {
                 process.pay_completion();
             }
             process.stage = Stage::Walk;
-            return Flow::On;
+            return Ok(Flow::On);
         };
         if blocks.any(|block| self.cache.state(disk, block) == PageState::Missing) {
             // A block whose window was read without success is read alone.
             let has_waited = self.processes[id].current.waited;
-            self.read_metadata(id, disk, if has_waited { MetadataRead::of_block(absent) } else { wanted });
+            self.read_metadata(id, disk, if has_waited { MetadataRead::of_block(absent) } else { wanted })?;
         }
         self.wait_for_page(id, disk, absent)
     }
 
     /// Reads the missing blocks of a window. Needed blocks outside the window were read before.
-    fn read_metadata(&mut self, id: ProcessId, disk: u32, wanted: MetadataRead) {
+    fn read_metadata(&mut self, id: ProcessId, disk: u32, wanted: MetadataRead) -> Result<(), Defect> {
         let (mut block, end) = (wanted.ahead.0, wanted.ahead.0 + wanted.ahead.1);
         while block < end {
             let first = block;
@@ -132,9 +133,10 @@ impl<S: Observer> World<S> {
             match block - first {
                 0 => block += 1,
                 blocks => {
-                    self.submit_pages(id.into(), disk, first, blocks, Op::Read, Flags::META);
+                    self.submit_pages(id.into(), disk, first, blocks, Op::Read, Flags::META)?;
                 }
             }
         }
+        Ok(())
     }
 }

@@ -7,6 +7,7 @@ use super::state::{Flow, World};
 use super::task::{ProcessId, Task};
 use super::threads::Dirtying;
 use crate::config::WriteBack;
+use crate::error::Defect;
 use crate::events::EventKind;
 use crate::host::dirty::{DirtyLimits, PAUSE_NS_MAX, PauseDecision};
 use crate::record::Observer;
@@ -30,16 +31,16 @@ impl<S: Observer> World<S> {
 
     /// Throttles a writer before it makes a page dirty: `None` lets the writer continue, otherwise
     /// the flow says how it waits.
-    pub(super) fn throttle_writer(&mut self, id: ProcessId) -> Option<Flow> {
+    pub(super) fn throttle_writer(&mut self, id: ProcessId) -> Result<Option<Flow>, Defect> {
         match self.host.write_back {
-            WriteBack::Waiting => self.has_too_much_dirty().then(|| {
+            WriteBack::Waiting => Ok(self.has_too_much_dirty().then(|| {
                 self.throttled.push(id);
                 self.devices[MAIN].dirty_sleep(self.now_ns);
                 self.wake_flusher();
                 Flow::Block
-            }),
+            })),
             WriteBack::Pdflush => self.write_back_itself(id),
-            WriteBack::Pauses => self.pause_writer(id),
+            WriteBack::Pauses => Ok(self.pause_writer(id)),
         }
     }
 
@@ -71,11 +72,11 @@ impl<S: Observer> World<S> {
 
     /// Throttling up to 2.6.31: a writer over the limit writes some pages back itself, waits for
     /// the queue, and checks again.
-    fn write_back_itself(&mut self, id: ProcessId) -> Option<Flow> {
+    fn write_back_itself(&mut self, id: ProcessId) -> Result<Option<Flow>, Defect> {
         let process = &self.processes[id];
         let dirtying = process.dirtying;
         if self.devices[MAIN].is_held_back(process.thread.submitter) || self.now_ns < dirtying.until_ns {
-            return Some(Flow::Block);
+            return Ok(Some(Flow::Block));
         }
         let often = self.rate_limit_pages();
         let limits = self.dirty_limits();
@@ -83,11 +84,11 @@ impl<S: Observer> World<S> {
             let exceeded = self.cache.unwritten() > limits.most;
             let look_after = if exceeded { often.min(RATE_LIMIT_PAGES_EXCEEDED) } else { often };
             if u64::from(dirtying.pages) < look_after {
-                return None;
+                return Ok(None);
             }
         }
         if process.thread.debt_ns > 0 {
-            return Some(Flow::On);
+            return Ok(Some(Flow::On));
         }
         let (written, most) = (dirtying.writing.unwrap_or(0), often + often / 2);
         let is_over = self.cache.unwritten() > limits.most;
@@ -96,17 +97,17 @@ impl<S: Observer> World<S> {
             if self.cache.dirty() > limits.background {
                 self.wake_flusher();
             }
-            return None;
+            return Ok(None);
         }
         let now_written =
-            if self.cache.dirty() > 0 { self.flush_pages(id.into(), most - written, u64::MAX) } else { 0 };
+            if self.cache.dirty() > 0 { self.flush_pages(id.into(), most - written, u64::MAX)? } else { 0 };
         self.processes[id].dirtying.writing = Some(written + now_written);
         if now_written > 0 && written + now_written >= most {
-            return Some(Flow::On);
+            return Ok(Some(Flow::On));
         }
         self.wait_for_congestion(id.into());
-        self.devices[MAIN].unplug(self.now_ns);
-        Some(Flow::Block)
+        self.devices[MAIN].unplug(self.now_ns)?;
+        Ok(Some(Flow::Block))
     }
 
     /// Pages between two checks of a writer.
@@ -173,7 +174,7 @@ impl<S: Observer> World<S> {
 
     /// Submits writes for up to `most` pages that became dirty by `until_ns`, file after file.
     /// Returns the number of pages.
-    pub(super) fn flush_pages(&mut self, task: Task, most: u64, until_ns: u64) -> u64 {
+    pub(super) fn flush_pages(&mut self, task: Task, most: u64, until_ns: u64) -> Result<u64, Defect> {
         let mut runs = std::mem::take(&mut self.runs);
         let submitter = self.submitter_of(task);
         let mut submitted = 0;
@@ -190,13 +191,13 @@ impl<S: Observer> World<S> {
                 self.devices[MAIN].plug(submitter);
                 for (first, pages) in runs.drain(..) {
                     submitted += pages;
-                    self.submit_pages(task, file, first, pages, Op::Write, Flags::NONE);
+                    self.submit_pages(task, file, first, pages, Op::Write, Flags::NONE)?;
                 }
-                self.devices[MAIN].finish_plug(submitter, self.now_ns);
+                self.devices[MAIN].finish_plug(submitter, self.now_ns)?;
                 break;
             }
         }
         self.runs = runs;
-        submitted
+        Ok(submitted)
     }
 }

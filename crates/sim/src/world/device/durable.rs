@@ -5,55 +5,58 @@ use hoistway_drive::Command;
 
 use super::super::flush::{FlushRules, ReadyStep};
 use super::{Device, Origin, SubmitterId, command_of};
+use crate::error::Defect;
 use crate::record::Observer;
 
 impl<S: Observer> Device<S> {
     /// Flushes the drive's cache; the completion has this token. Returns false if the cache needs
     /// no flush: nothing completes.
-    pub fn flush(&mut self, submitter: SubmitterId, token: u64, now_ns: u64) -> bool {
+    pub fn flush(&mut self, submitter: SubmitterId, token: u64, now_ns: u64) -> Result<bool, Defect> {
         match self.flush_rules {
-            FlushRules::WriteThrough { .. } => return false,
+            FlushRules::WriteThrough { .. } => return Ok(false),
             FlushRules::Barriers => {
                 let flags = Flags::BARRIER.and(Flags::SYNC);
                 let context = self.context(submitter);
-                self.submit(submitter, Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags }, now_ns);
+                self.submit(submitter, Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags }, now_ns)?;
             }
             FlushRules::Sequences { .. } => {
                 self.flushes.add_flush(token);
-                self.run(now_ns);
+                self.run(now_ns)?;
             }
         }
-        true
+        Ok(true)
     }
 
     /// Submits a write with PREFLUSH and FUA: all writes that completed before it are on the medium
     /// before the write is, and the write is there when it completes.
-    pub fn submit_commit(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) {
+    pub fn submit_commit(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Result<(), Defect> {
         match self.flush_rules {
             FlushRules::Barriers | FlushRules::WriteThrough { barriers: true } => {
-                self.submit(submitter, Bio { flags: bio.flags.and(Flags::BARRIER), ..bio }, now_ns);
+                self.submit(submitter, Bio { flags: bio.flags.and(Flags::BARRIER), ..bio }, now_ns)?;
             }
-            FlushRules::WriteThrough { barriers: false } => self.submit(submitter, bio, now_ns),
+            FlushRules::WriteThrough { barriers: false } => self.submit(submitter, bio, now_ns)?,
             FlushRules::Sequences { fua } => {
                 let flags = if fua { bio.flags.and(Flags::FUA) } else { bio.flags };
                 self.flushes.add_sequence(Bio { flags, ..bio }, true, !fua);
-                self.take_steps(now_ns);
+                self.take_steps(now_ns)?;
             }
         }
+        Ok(())
     }
 
     /// Submits a write with FUA: it is on the medium when it completes.
-    pub fn submit_forced(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) {
+    pub fn submit_forced(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Result<(), Defect> {
         match self.flush_rules {
             FlushRules::Sequences { fua: true } => {
-                self.submit(submitter, Bio { flags: bio.flags.and(Flags::FUA), ..bio }, now_ns);
+                self.submit(submitter, Bio { flags: bio.flags.and(Flags::FUA), ..bio }, now_ns)?;
             }
             FlushRules::Sequences { fua: false } => {
                 self.flushes.add_sequence(bio, false, true);
-                self.take_steps(now_ns);
+                self.take_steps(now_ns)?;
             }
-            FlushRules::WriteThrough { .. } | FlushRules::Barriers => self.submit(submitter, bio, now_ns),
+            FlushRules::WriteThrough { .. } | FlushRules::Barriers => self.submit(submitter, bio, now_ns)?,
         }
+        Ok(())
     }
 
     /// Returns true if synchronous direct writes carry FUA: from 4.10 on. In earlier kernels a
@@ -63,27 +66,29 @@ impl<S: Observer> Device<S> {
     }
 
     /// Submits data of sequences that go through the request queue, and runs the device.
-    pub(super) fn take_steps(&mut self, now_ns: u64) {
+    pub(super) fn take_steps(&mut self, now_ns: u64) -> Result<(), Defect> {
         while let Some(bio) = self.flushes.next_due() {
             let Some(submitter) = self.by_context.get(&bio.context).copied() else { continue };
             let answer = self.queue.submit(bio, now_ns);
-            self.submitted(submitter, bio, answer, now_ns);
+            self.submitted(submitter, bio, answer, now_ns)?;
         }
-        self.run(now_ns);
-        self.work(now_ns);
+        self.run(now_ns)?;
+        self.work(now_ns)?;
+        Ok(())
     }
 
     /// Starts a step of the flush machinery, which the elevator does not see.
-    pub(super) fn start_step(&mut self, step: ReadyStep, now_ns: u64) {
+    pub(super) fn start_step(&mut self, step: ReadyStep, now_ns: u64) -> Result<(), Defect> {
         match step {
-            ReadyStep::Flush => self.start_command(Origin::Step(step), &Command::Flush, now_ns),
+            ReadyStep::Flush => self.start_command(Origin::Step(step), &Command::Flush, now_ns)?,
             ReadyStep::Data(sequence) => {
                 let bio = self.flushes.data_of(sequence);
                 let command = command_of(bio.op, bio.sector, bio.sectors, bio.flags);
-                self.start_command(Origin::Step(step), &command, now_ns);
+                self.start_command(Origin::Step(step), &command, now_ns)?;
                 let pid = self.queue.context(bio.context).map_or(0, |context| context.pid());
                 self.count_transfer(pid, bio.sector, bio.sectors, now_ns);
             }
         }
+        Ok(())
     }
 }
