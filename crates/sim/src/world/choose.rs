@@ -25,7 +25,8 @@ impl<S: Observer> World<S> {
                 self.processes[id].stage = Stage::Leave;
             }
             let flow = match self.processes[id].stage {
-                Stage::NotStarted => self.begin_job(id)?,
+                Stage::NotStarted => Flow::Block,
+                Stage::Starting => self.begin_job(id)?,
                 Stage::Choose => self.choose(id)?,
                 Stage::Think => self.think(id),
                 Stage::Walk => self.walk(id)?,
@@ -216,7 +217,7 @@ impl<S: Observer> World<S> {
         let others = self
             .processes
             .enumerate()
-            .filter(|(other, process)| *other != id && !matches!(process.stage, Stage::NotStarted | Stage::Done));
+            .filter(|(other, process)| *other != id && process.stage.has_begun() && process.stage != Stage::Done);
         let open: HashSet<u32> = others.flat_map(|(_, process)| process.files.iter().map(|open| open.file)).collect();
         let files = self.processes[id].files.iter().map(|open| open.file);
         let removed: HashSet<u32> = files.filter(|file| !open.contains(file)).collect();

@@ -267,7 +267,7 @@ impl<S: Observer> World<S> {
     pub(super) fn start_processes(&mut self) {
         for id in self.processes.ids() {
             let process = &self.processes[id];
-            if process.stage != Stage::NotStarted || process.wake_ns > 0 {
+            if process.stage != Stage::NotStarted {
                 continue;
             }
             let start_condition = process.plan.start_condition;
@@ -276,7 +276,8 @@ impl<S: Observer> World<S> {
                 continue;
             }
             let start_ns = self.now_ns.saturating_add(process.plan.delay_ns).min(HORIZON_NS);
-            self.processes[id].wake_ns = start_ns.max(1);
+            let process = &mut self.processes[id];
+            (process.stage, process.wake_ns) = (Stage::Starting, start_ns);
             self.events.schedule(start_ns, EventKind::Wake(id.into()));
         }
     }
@@ -290,7 +291,7 @@ impl<S: Observer> World<S> {
     fn end_processes(&mut self) {
         let now_ns = self.now_ns;
         for process in self.processes.iter_mut().filter(|process| process.stage != Stage::Done) {
-            if process.stage == Stage::NotStarted || process.measured_from_ns > now_ns {
+            if !process.stage.has_begun() || process.measured_from_ns > now_ns {
                 process.measured_from_ns = now_ns;
             }
             process.end_ns = now_ns;

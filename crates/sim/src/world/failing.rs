@@ -61,7 +61,7 @@ impl<S: Observer> World<S> {
         let (elevator, seed, now_ns) = (self.elevator.info().name.to_owned(), self.seed, self.now_ns);
         // A process that has not started waits for others: a started process is named first.
         let unfinished = || self.processes.iter().filter(|process| process.stage != Stage::Done);
-        let waiting = unfinished().find(|process| process.stage != Stage::NotStarted).or_else(|| unfinished().next());
+        let waiting = unfinished().find(|process| process.stage.has_begun()).or_else(|| unfinished().next());
         let waits = waiting.map_or(String::new(), |process| {
             let for_what = match process.in_flight {
                 0 => process.stage.waits_for().to_owned(),

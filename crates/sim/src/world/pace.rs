@@ -137,7 +137,7 @@ impl<S: Observer> World<S> {
         for other in self.processes.ids() {
             let process = &self.processes[other];
             // A process in its start delay counts as running.
-            let runs = process.stage != Stage::NotStarted || process.wake_ns > 0;
+            let runs = process.stage != Stage::NotStarted;
             let is_meant = match what {
                 ExitWhat::Group => process.job.groupid == group,
                 ExitWhat::Stonewall => runs,
@@ -156,7 +156,7 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[id];
         match process.stage {
             Stage::Done => {}
-            Stage::NotStarted => {
+            Stage::NotStarted | Stage::Starting => {
                 process.stage = Stage::Done;
                 (process.start_ns, process.measured_from_ns, process.end_ns) = (self.now_ns, self.now_ns, self.now_ns);
                 let job = process.plan.job;

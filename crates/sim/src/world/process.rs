@@ -27,8 +27,10 @@ use super::threads::{Commit, Dirtying};
 /// begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The process waits for other jobs, or for its start delay.
+    /// The process waits for other jobs.
     NotStarted,
+    /// The process waits for its start delay, until `wake_ns`.
+    Starting,
     /// The process looks for the next thing to do.
     Choose,
     /// The process pauses until `wake_ns`, then chooses.
@@ -61,10 +63,15 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
+    /// Returns false for a process that has not begun its job.
+    pub fn has_begun(self) -> bool {
+        !matches!(self, Stage::NotStarted | Stage::Starting)
+    }
+
     /// Describes what a process in this stage waits for, as the end of a sentence.
     pub fn waits_for(self) -> &'static str {
         match self {
-            Stage::NotStarted => "waits for its start",
+            Stage::NotStarted | Stage::Starting => "waits for its start",
             Stage::Choose => "waits for requests in flight, or for the time of its next one",
             Stage::Think => "waits for the end of a pause",
             Stage::Walk | Stage::Metadata => "waits for metadata",
@@ -264,7 +271,7 @@ impl Process {
     /// The part of its work that the process has done, 0 to 1: of its bytes, or of its runtime.
     pub fn done(&self, now_ns: u64) -> f64 {
         match self.stage {
-            Stage::NotStarted => return 0.0,
+            Stage::NotStarted | Stage::Starting => return 0.0,
             Stage::Done => return 1.0,
             _ => {}
         }
@@ -308,9 +315,8 @@ impl Process {
     /// Returns true if a request has failed or the process was ended, and the process has not begun
     /// to leave.
     pub fn has_to_leave(&self) -> bool {
-        let at_its_end =
-            matches!(self.stage, Stage::NotStarted | Stage::Sync | Stage::Submit | Stage::Leave | Stage::Done);
-        (self.failed_ns.is_some() || self.limits.ends) && !at_its_end
+        let at_its_end = matches!(self.stage, Stage::Sync | Stage::Submit | Stage::Leave | Stage::Done);
+        (self.failed_ns.is_some() || self.limits.ends) && !at_its_end && self.stage.has_begun()
     }
 
     /// Returns true if the process submits further requests while others are in flight.
