@@ -41,7 +41,7 @@
 //! | the effect of a fio option | hoistway-fio parses the option, hoistway-workload chooses the requests, `world/choose.rs` and `world/pace.rs` act on it |
 //! | read-ahead | `host/two_windows.rs`, `host/on_demand.rs`, `host/readahead.rs`; advice: `config/host.rs`; mapped files: `host/mapping.rs`, `world/faults.rs` |
 //! | write-back and throttling of writers | `host/dirty.rs`, `world/writeback.rs`, `world/flusher.rs` |
-//! | throttling of write-back in the queue | `world/write_back_throttle.rs`, `world/device.rs` |
+//! | throttling of write-back in the queue | `world/device/write_back_throttle.rs` |
 //! | plugging, and direct issue under `none` | `world/plug.rs`, `world/device.rs` |
 //! | placement of files and metadata | `host/files.rs`, `host/fs/`; `world/layout.rs` places those of a world |
 //! | the order in which a tree is read | `workload/walk.rs`; `world/walk.rs` waits for the metadata |

@@ -14,9 +14,9 @@ use hoistway_workload::endings::SteadyRate;
 use hoistway_workload::{Region, WrittenZones, mix};
 use rand::RngExt;
 
+use super::device::flush::FlushRules;
 use super::device::{Device, SubmitterId};
 use super::devices::{Devices, DriveId, MAIN};
-use super::flush::FlushRules;
 use super::job_state::{request_priorities, worker_count};
 use super::process::Process;
 use super::request::{Failures, WorldRequest};

@@ -54,7 +54,7 @@ impl<S: Observer> Devices<S> {
     /// Takes a submitter whose backlog has been submitted completely.
     #[inline]
     pub fn next_resumed(&mut self) -> Option<SubmitterId> {
-        self.0.iter_mut().find_map(|device| device.resumed.pop())
+        self.0.iter_mut().find_map(Device::next_resumed)
     }
 }
 

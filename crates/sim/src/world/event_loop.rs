@@ -302,9 +302,9 @@ impl<S: Observer> World<S> {
         let start_ns = self.processes.iter().map(|process| process.measured_from_ns).min().unwrap_or(0);
         let end_ns = self.processes.iter().map(|process| process.end_ns).max().unwrap_or(start_ns).max(start_ns);
         let drive = self.devices[MAIN].time(start_ns, end_ns);
-        let requests = self.devices.iter().map(|device| device.requests).sum();
-        let bytes = self.devices.iter().map(|device| device.bytes).sum();
-        let turns = self.devices.iter().map(|device| device.turns).sum();
+        let requests = self.devices.iter().map(|device| device.meter.requests).sum();
+        let bytes = self.devices.iter().map(|device| device.meter.bytes).sum();
+        let turns = self.devices.iter().map(|device| device.meter.turns).sum();
         let mut recording = self.devices[MAIN].recording(end_ns);
         if self.processes.iter().any(|process| process.player.is_some()) {
             // Requests that were in flight when the recorded workload ended do not belong to it.

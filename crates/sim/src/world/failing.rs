@@ -71,7 +71,7 @@ impl<S: Observer> World<S> {
             let Job { file, line, name, .. } = &*process.job;
             format!("process {} of job `{name}` ({file}:{line}) {for_what}", process.plan.pid)
         });
-        match self.devices.iter().find_map(|device| Some((device.unanswered()?, device.answered_ns))) {
+        match self.devices.iter().find_map(|device| Some((device.unanswered()?, device.meter.answered_ns))) {
             Some((commands, answered_ns)) => {
                 SimError::DriveHangs { elevator, seed, now_ns, answered_ns, commands, state: waits }
             }

@@ -46,7 +46,7 @@ impl<S: Observer> World<S> {
 
     /// Wakes the tasks that wait for an uncongested queue, if the congestion is over.
     pub(super) fn wake_congestion_waiters(&mut self) {
-        if std::mem::take(&mut self.devices[MAIN].congestion_ended) {
+        if self.devices[MAIN].take_end_of_congestion() {
             for task in std::mem::take(&mut self.congestion_waiters) {
                 *self.congestion_end_of(task) = 0;
                 self.wake(task);

@@ -3,8 +3,9 @@
 use hoistway_core::{Bio, BlockLayer, Flags, Op};
 use hoistway_drive::Command;
 
-use super::super::flush::{FlushRules, ReadyStep};
-use super::{Device, Origin, SubmitterId, command_of};
+use super::flush::{FlushRules, ReadyStep};
+use super::issue::command_of;
+use super::{Device, Origin, SubmitterId};
 use crate::error::Defect;
 use crate::record::Observer;
 
@@ -68,7 +69,7 @@ impl<S: Observer> Device<S> {
     /// Submits data of sequences that go through the request queue, and runs the device.
     pub(super) fn take_steps(&mut self, now_ns: u64) -> Result<(), Defect> {
         while let Some(bio) = self.flushes.next_due() {
-            let Some(submitter) = self.by_context.get(&bio.context).copied() else { continue };
+            let Some(submitter) = self.submitters.of_context(bio.context) else { continue };
             let answer = self.queue.submit(bio, now_ns);
             self.submitted(submitter, bio, answer, now_ns)?;
         }

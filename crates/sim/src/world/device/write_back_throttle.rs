@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use hoistway_core::{Bio, Flags, Kind, Op};
 
-use super::device::SubmitterId;
+use super::SubmitterId;
 
 /// The depth for a device that takes at least as many requests, at step 0.
 const DEPTH: u32 = 16;

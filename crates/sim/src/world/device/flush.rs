@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 use hoistway_core::{Bio, BlockLayer};
 
-use super::slab::Slab;
+use super::super::slab::Slab;
 use crate::config::Flushes;
 
 /// The execution of PREFLUSH and FUA by a block layer on a drive.

@@ -129,7 +129,7 @@ fn replay(rows: &[(u64, &str)], cache: &str) -> usize {
 
 #[test]
 fn slots_of_periodic_write_back_are_those_of_recorded_kernels() {
-    let text = include_str!("../../../testdata/wbt/slots.tsv");
+    let text = include_str!("../../../../testdata/wbt/slots.tsv");
     for (kernel, cache) in [("6.1", "through"), ("6.1", "back"), ("6.12", "through"), ("6.12", "back")] {
         let event = |row: Vec<&'static str>| ((row[2].parse::<f64>().expect("ms") * MS as f64) as u64, row[3]);
         let mut rows: Vec<_> = rows(text).filter(|row| row[..2] == [kernel, cache]).map(event).collect();
@@ -144,7 +144,7 @@ fn slots_of_periodic_write_back_are_those_of_recorded_kernels() {
 
 #[test]
 fn steps_follow_the_windows_of_recorded_kernels() {
-    let text = include_str!("../../../testdata/wbt/windows.tsv");
+    let text = include_str!("../../../../testdata/wbt/windows.tsv");
     let mut compared = 0;
     for kernel in ["6.1", "6.12"] {
         let mut throttle = throttle(64, true);
@@ -165,7 +165,7 @@ fn steps_follow_the_windows_of_recorded_kernels() {
 #[test]
 fn the_depth_of_the_disk_decides_the_slots_as_on_recorded_kernels() {
     let mut compared = 0;
-    for row in rows(include_str!("../../../testdata/wbt/depths.tsv")) {
+    for row in rows(include_str!("../../../../testdata/wbt/depths.tsv")) {
         let number = |at: usize| row[at].parse::<u32>().expect("a number");
         let depths = Depths::at(number(1), 0);
         assert_eq!((depths.normal, depths.background), (number(2), number(3)), "queue_depth {}", row[1]);

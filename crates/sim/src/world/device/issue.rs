@@ -1,0 +1,193 @@
+//! The way of a request from the queue to the drive, and of its completion back.
+
+use hoistway_core::{DeferredWork, Flags, Kick, Next, Op, RequestId};
+use hoistway_drive::{Access, Command, Status};
+
+use super::flush::{ReadyStep, sequence_of};
+use super::{Device, InFlight, Origin};
+use crate::error::Defect;
+use crate::record::{HeadSample, Observer};
+
+impl<S: Observer> Device<S> {
+    /// Issues a queued request past all that wait, or puts it at the end of the dispatch list if
+    /// the drive is full.
+    pub(super) fn issue_directly(&mut self, id: RequestId, now_ns: u64) -> Result<(), Defect> {
+        let has_room = self.in_flight.len() < self.depth;
+        if self.queue.bypass(id, has_room, now_ns)
+            && has_room
+            && let Next::Request(id) = self.queue.next(now_ns)
+        {
+            self.start(id, now_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Dispatches requests until the drive is full or the elevator has none to dispatch.
+    pub(super) fn run(&mut self, now_ns: u64) -> Result<(), Defect> {
+        while self.in_flight.len() < self.depth {
+            if let Some(step) = self.flushes.next_step() {
+                self.start_step(step, now_ns)?;
+                continue;
+            }
+            let Next::Request(id) = self.queue.next(now_ns) else { return Ok(()) };
+            self.start(id, now_ns)?;
+        }
+        if self.chooses_ahead {
+            self.queue.choose_next(now_ns);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn run_if_kicked(&mut self, kick: Kick, now_ns: u64) -> Result<(), Defect> {
+        if kick == Kick::Run {
+            self.run(now_ns)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn handle_kick(&mut self, kick: Kick, now_ns: u64) -> Result<(), Defect> {
+        self.run_if_kicked(kick, now_ns)?;
+        self.work(now_ns)?;
+        Ok(())
+    }
+
+    /// Does the queue's deferred work.
+    pub(super) fn work(&mut self, now_ns: u64) -> Result<(), Defect> {
+        while let Some(work) = self.queue.next_work() {
+            match work {
+                DeferredWork::Run => self.run(now_ns)?,
+                DeferredWork::Unplug => {}
+                DeferredWork::Wake(context) => {
+                    if let Some(submitter) = self.submitters.of_context(context) {
+                        self.retry(submitter, true, now_ns)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn start(&mut self, id: RequestId, now_ns: u64) -> Result<(), Defect> {
+        let Some(request) = self.queue.request(id) else {
+            return Err(Defect(format!("request {id:?} is not there").into()));
+        };
+        let (op, sector, sectors) = (request.op(), request.sector(), request.sectors());
+        let command = command_of(op, sector, sectors, request.flags());
+        if let Some(throttle) = &mut self.throttle {
+            throttle.issued(id, op, now_ns);
+        }
+        self.start_command(Origin::Request(id), &command, now_ns)?;
+        if !matches!(op, Op::Flush | Op::Discard) {
+            let pid = self.queue.context_of(id).map_or(0, |context| context.pid());
+            self.count_transfer(pid, sector, sectors, now_ns);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn start_command(&mut self, origin: Origin, command: &Command, now_ns: u64) -> Result<(), Defect> {
+        self.meter.started(now_ns);
+        let tag = self.in_flight.insert(InFlight { origin, at_ns: now_ns });
+        if let Err(error) = self.drive.submit(now_ns, tag, command) {
+            return Err(Defect(format!("the drive refused {command:?}: {error}").into()));
+        }
+        Ok(())
+    }
+
+    /// Time at which [`Self::drive_event`] is due.
+    #[inline]
+    pub fn next_drive_event(&self) -> Option<u64> {
+        match (self.drive.next_event_ns(), self.transport.next_ns()) {
+            (Some(event), Some(arrival)) => Some(event.min(arrival)),
+            (event, arrival) => event.or(arrival),
+        }
+    }
+
+    /// Handles an event of the drive. If a request completed, the tokens of its bios are added to
+    /// `tokens`, and the request's status is returned; all of its bios share the status.
+    pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> Result<Option<Status>, Defect> {
+        let arrived = self.transport.arrived(now_ns);
+        let completed = || self.drive.poll(now_ns).and_then(|completion| self.transport.send(completion, now_ns));
+        let Some(completion) = arrived.or_else(completed) else { return Ok(None) };
+        let started = self.in_flight.remove(completion.tag);
+        let phases = &completion.service.phases;
+        debug_assert_eq!(phases.total_ns(), now_ns - started.at_ns, "the phases are the whole time");
+        self.meter.completed(phases, self.in_flight.is_empty(), now_ns);
+        let failed = completion.status != Status::Done;
+        match started.origin {
+            Origin::Request(id) => self.complete((id, failed), started.at_ns, now_ns, tokens)?,
+            Origin::Step(step) => {
+                match step {
+                    ReadyStep::Flush => self.flushes.end_flush(failed, tokens),
+                    ReadyStep::Data(sequence) => self.flushes.end_data(sequence, failed, tokens),
+                }
+                self.take_steps(now_ns)?;
+            }
+        }
+        Ok(Some(completion.status))
+    }
+
+    pub(super) fn complete(
+        &mut self,
+        (id, failed): (RequestId, bool),
+        issued_ns: u64,
+        now_ns: u64,
+        tokens: &mut Vec<u64>,
+    ) -> Result<(), Defect> {
+        if self.flushes.has_queued_data() {
+            // A flush after these data is the next command, before requests of the queue.
+            let sequences: Vec<u32> = self.queue.tokens(id).filter_map(sequence_of).collect();
+            for sequence in sequences {
+                self.flushes.end_queued_data(sequence, failed, tokens);
+            }
+        }
+        let op = self.queue.request(id).map(|request| request.op());
+        let done = |token: u64| {
+            if sequence_of(token).is_none() {
+                tokens.push(token);
+            }
+        };
+        match self.queue.complete(id, now_ns, done) {
+            Ok(kick) => self.handle_kick(kick, now_ns)?,
+            Err(stale) => return Err(Defect(format!("a completion was refused: {stale:?}").into())),
+        }
+        if self.flushes.is_ready() {
+            // The queue has no reason to run for them.
+            self.run(now_ns)?;
+        }
+        self.note_congestion();
+        if let (Some(throttle), Some(op)) = (&mut self.throttle, op) {
+            let is_there = |id| self.queue.request(id).is_some();
+            let woken = throttle.completed((id, op), now_ns - issued_ns, now_ns, is_there);
+            self.resume(woken, now_ns)?;
+        }
+        while let Some(submitter) = self.submitters.refused.pop_front() {
+            if !self.retry(submitter, false, now_ns)? {
+                break;
+            }
+        }
+        self.work(now_ns)?;
+        Ok(())
+    }
+
+    /// Counts a transfer that was started for a process.
+    #[inline]
+    pub(super) fn count_transfer(&mut self, pid: u32, sector: u64, sectors: u32, now_ns: u64) {
+        self.meter.transferred(pid, sectors);
+        if S::ENABLED && self.queue.sink().is_on() {
+            self.meter.head.push(HeadSample { at_ns: now_ns, sector, pid });
+        }
+    }
+}
+
+/// The drive command for a request.
+pub(super) fn command_of(op: Op, sector: u64, sectors: u32, flags: Flags) -> Command {
+    let fua = flags.has(Flags::FUA);
+    match op {
+        Op::Read => Command::Transfer { access: Access { op: hoistway_drive::Op::Read, sector, sectors }, fua },
+        Op::Write => Command::Transfer { access: Access { op: hoistway_drive::Op::Write, sector, sectors }, fua },
+        Op::Flush => Command::Flush,
+        Op::Discard => Command::Discard { sector, sectors },
+    }
+}
