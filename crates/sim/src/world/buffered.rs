@@ -182,7 +182,7 @@ impl<S: Observer> World<S> {
             return Ok(Flow::On);
         }
         process.current.waited = true;
-        self.page_waiters[file as usize].push((id, page));
+        self.waiting.pages[file as usize].push((id, page));
         self.devices[MAIN].unplug(self.now_ns)?;
         Ok(Flow::Block)
     }

@@ -21,7 +21,7 @@ use super::job_state::{request_priorities, worker_count};
 use super::process::Process;
 use super::request::{Failures, WorldRequest};
 use super::slab::Slab;
-use super::state::World;
+use super::state::{Scratch, Unfinished, Waiting, Watchdog, World};
 use super::task::{ProcessId, Processes, Task};
 use super::threads::{FileLength, Flusher, Journal};
 use super::{flusher, journal, layout};
@@ -170,30 +170,24 @@ impl<S: Observer> World<S> {
             works_first: host.costs.program_ns > 0,
             on_cpu: None,
             cache: PageCache::new(host.cache_pages(), files.len()),
-            page_waiters: vec![Vec::new(); files.len()],
+            waiting: Waiting { pages: vec![Vec::new(); files.len()], ..Waiting::default() },
             files,
-            sync_waiters: Vec::new(),
-            throttled: Vec::new(),
-            congestion_waiters: Vec::new(),
             balance: Balance::default(),
             flusher: Flusher::new(flusher),
             journal,
             ready: VecDeque::new(),
             direct: Slab::new(),
             page_ios: Slab::new(),
-            tokens: Vec::new(),
+            scratch: Scratch::default(),
             failures: Failures::default(),
             files_with_errors: BTreeSet::new(),
-            runs: Vec::new(),
             flows: BTreeMap::new(),
             steady,
             owners,
-            unfinished: processes.len(),
-            unfinished_by_job,
+            unfinished: Unfinished { all: processes.len(), by_job: unfinished_by_job },
             processes: Processes::new(processes),
             activity: Activity::default(),
-            idle_events: 0,
-            steps_at_once: 0,
+            watchdog: Watchdog::default(),
             host,
         };
         world.add_submitters(&groups)?;

@@ -20,7 +20,7 @@ impl<S: Observer> World<S> {
             if self.pay(id.into()) {
                 return Ok(());
             }
-            self.steps_at_once += 1;
+            self.watchdog.steps_at_once += 1;
             if self.processes[id].has_to_leave() {
                 self.processes[id].stage = Stage::Leave;
             }
@@ -49,7 +49,7 @@ impl<S: Observer> World<S> {
                 process.stats.sleeps += 1;
                 return Ok(());
             }
-            if self.steps_at_once > super::event_loop::STEPS_AT_ONCE_MAX {
+            if self.watchdog.steps_at_once > super::event_loop::STEPS_AT_ONCE_MAX {
                 process.thread.is_blocked = true;
                 return Ok(());
             }
@@ -337,10 +337,10 @@ impl<S: Observer> World<S> {
         }
         self.leave_shares(id);
         self.exit_submitters(id)?;
-        self.unfinished -= 1;
-        self.unfinished_by_job[job] -= 1;
+        self.unfinished.all -= 1;
+        self.unfinished.by_job[job] -= 1;
         self.end_others(id)?;
-        if self.unfinished_by_job[job] == 0 {
+        if self.unfinished.by_job[job] == 0 {
             self.start_processes();
         }
         Ok(Flow::Block)

@@ -33,7 +33,7 @@ impl<S: Observer> World<S> {
         self.run_ready().map_err(|defect| self.defect(defect))?;
         let between_looks = EVENTS_BETWEEN_LOOKS.max(EVENTS_BETWEEN_LOOKS_EACH * self.processes.len() as u32);
         let mut until_look = 0u32;
-        while self.unfinished > 0 {
+        while self.unfinished.all > 0 {
             if until_look == 0 {
                 match stop() {
                     Some(Stop::Cancel) => return Err(SimError::Cancelled),
@@ -61,7 +61,8 @@ impl<S: Observer> World<S> {
     /// Handles the next event or timer, and runs the tasks that become ready at the same instant.
     pub(super) fn step(&mut self) -> Result<(), SimError> {
         let has_event = self.next_event().map_err(|defect| self.defect(defect))?;
-        if !has_event || self.idle_events > IDLE_EVENTS_MAX || self.steps_at_once > STEPS_AT_ONCE_MAX {
+        if !has_event || self.watchdog.idle_events > IDLE_EVENTS_MAX || self.watchdog.steps_at_once > STEPS_AT_ONCE_MAX
+        {
             return Err(self.stuck());
         }
         Ok(())
@@ -73,7 +74,7 @@ impl<S: Observer> World<S> {
         let event_ns = self.events.next_ns().unwrap_or(never);
         let (timer_ns, timer_drive) = self.devices.earliest(Device::next_timer).unwrap_or((never, MAIN));
         let (drive_ns, drive) = self.devices.earliest(Device::next_drive_event).unwrap_or((never, MAIN));
-        self.idle_events += 1;
+        self.watchdog.idle_events += 1;
         if drive_ns <= event_ns.min(timer_ns) && drive_ns < never {
             self.advance_to(drive_ns);
             self.drive_event(drive)?;
@@ -95,14 +96,14 @@ impl<S: Observer> World<S> {
     fn advance_to(&mut self, at_ns: u64) {
         if at_ns > self.now_ns {
             self.now_ns = at_ns;
-            self.steps_at_once = 0;
+            self.watchdog.steps_at_once = 0;
         }
     }
 
     fn handle_event(&mut self, what: EventKind) -> Result<(), Defect> {
         match what {
             EventKind::CpuDone(task) => {
-                self.idle_events = 0;
+                self.watchdog.idle_events = 0;
                 if self.works_first {
                     return self.continue_task(task);
                 }
@@ -112,11 +113,11 @@ impl<S: Observer> World<S> {
                 self.run_task(task)?;
             }
             EventKind::Wake(task) => {
-                self.idle_events = 0;
+                self.watchdog.idle_events = 0;
                 self.wake(task);
             }
             EventKind::Answered(slot) => {
-                self.idle_events = 0;
+                self.watchdog.idle_events = 0;
                 self.answered(slot);
             }
             EventKind::FlushTick => self.flush_tick(),
@@ -134,7 +135,7 @@ impl<S: Observer> World<S> {
                     true => self.read_failed(file, first, pages),
                     false => self.cache.end_read(file, first, pages),
                 }
-                let mut waiters = std::mem::take(&mut self.page_waiters[file as usize]);
+                let mut waiters = std::mem::take(&mut self.waiting.pages[file as usize]);
                 waiters.retain(|(process, page)| {
                     let there = (first..first + pages).contains(page);
                     if there {
@@ -142,7 +143,7 @@ impl<S: Observer> World<S> {
                     }
                     !there
                 });
-                self.page_waiters[file as usize] = waiters;
+                self.waiting.pages[file as usize] = waiters;
             }
             Token::Logged => self.logged(failed),
             Token::Flushed(process) => self.flushed(process, failed),
@@ -271,8 +272,8 @@ impl<S: Observer> World<S> {
                 continue;
             }
             let start_condition = process.plan.start_condition;
-            let walled = self.unfinished_by_job[..start_condition.jobs_before].iter().any(|unfinished| *unfinished > 0);
-            if walled || start_condition.job.is_some_and(|job| self.unfinished_by_job[job] > 0) {
+            let walled = self.unfinished.by_job[..start_condition.jobs_before].iter().any(|unfinished| *unfinished > 0);
+            if walled || start_condition.job.is_some_and(|job| self.unfinished.by_job[job] > 0) {
                 continue;
             }
             let start_ns = self.now_ns.saturating_add(process.plan.delay_ns).min(HORIZON_NS);
@@ -312,7 +313,7 @@ impl<S: Observer> World<S> {
         }
         let refused = std::mem::take(&mut self.devices[MAIN].refused_reservations);
         WorldResult {
-            is_partial: self.unfinished > 0,
+            is_partial: self.unfinished.all > 0,
             divides_by_groups: self.devices[MAIN].divides_by_groups(),
             processes: self.processes.into_vec(),
             start_ns,

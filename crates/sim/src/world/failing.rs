@@ -13,18 +13,18 @@ use crate::record::Observer;
 impl<S: Observer> World<S> {
     /// Handles an event of the drive and completes the bios of a finished request.
     pub(super) fn drive_event(&mut self, drive: DriveId) -> Result<(), Defect> {
-        let mut tokens = std::mem::take(&mut self.tokens);
+        let mut tokens = std::mem::take(&mut self.scratch.tokens);
         let now_ns = self.now_ns;
         let status = self.devices[drive].drive_event(now_ns, &mut tokens)?;
         if status.is_some() {
-            self.idle_events = 0;
+            self.watchdog.idle_events = 0;
         }
         let failed = matches!(status, Some(Status::MediaError { .. }));
         self.failures.requests += u64::from(failed);
         for token in tokens.drain(..) {
             self.complete_bio(Token::decode(token), failed)?;
         }
-        self.tokens = tokens;
+        self.scratch.tokens = tokens;
         Ok(())
     }
 
@@ -32,7 +32,7 @@ impl<S: Observer> World<S> {
     /// page alone; a process that waits for a page that was read alone gets an error.
     pub(super) fn read_failed(&mut self, file: u32, first: u64, pages: u64) {
         self.cache.fail_read(file, first, pages);
-        for (id, page) in &self.page_waiters[file as usize] {
+        for (id, page) in &self.waiting.pages[file as usize] {
             if pages == 1 && *page == first {
                 self.processes[*id].fail(self.now_ns);
             }
@@ -77,7 +77,7 @@ impl<S: Observer> World<S> {
             }
             None => {
                 let state = format!("{waits}; {}", self.devices[MAIN].describe_requests());
-                SimError::Stuck { elevator, seed, now_ns, unfinished: self.unfinished, state }
+                SimError::Stuck { elevator, seed, now_ns, unfinished: self.unfinished.all, state }
             }
         }
     }
@@ -152,7 +152,7 @@ mod tests {
             world.start_processes();
             world.run_ready().expect("no defect");
             world.step().expect("a process starts");
-            world.idle_events = IDLE_EVENTS_MAX;
+            world.watchdog.idle_events = IDLE_EVENTS_MAX;
             // Only flusher ticks are left, with nothing to flush.
             world.events = crate::events::Events::default();
             world.flush_tick();

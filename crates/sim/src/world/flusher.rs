@@ -84,7 +84,8 @@ impl<S: Observer> World<S> {
     }
 
     fn has_background_work(&self) -> bool {
-        self.cache.dirty() > self.dirty_limits().background || (!self.throttled.is_empty() && self.cache.dirty() > 0)
+        self.cache.dirty() > self.dirty_limits().background
+            || (!self.waiting.throttled.is_empty() && self.cache.dirty() > 0)
     }
 
     fn flush_interval_ns(&self) -> u64 {

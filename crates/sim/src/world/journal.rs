@@ -201,7 +201,7 @@ impl<S: Observer> World<S> {
             CommitStep::Idle => return self.close_transaction(),
             CommitStep::Data => {
                 if self.ordered_files().iter().any(|file| self.cache.writeback_of(*file) > 0) {
-                    self.sync_waiters.push(Task::Journal);
+                    self.waiting.syncs.push(Task::Journal);
                     self.devices[MAIN].unplug(self.now_ns)?;
                     return Ok(false);
                 }

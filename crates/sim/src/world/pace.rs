@@ -161,8 +161,8 @@ impl<S: Observer> World<S> {
                 (process.start_ns, process.measured_from_ns, process.end_ns) = (self.now_ns, self.now_ns, self.now_ns);
                 let job = process.plan.job;
                 self.exit_submitters(id)?;
-                self.unfinished -= 1;
-                self.unfinished_by_job[job] -= 1;
+                self.unfinished.all -= 1;
+                self.unfinished.by_job[job] -= 1;
             }
             _ => {
                 process.limits.ends = true;

@@ -36,14 +36,7 @@ pub(crate) struct World<S: Observer> {
     pub(super) on_cpu: Option<Task>,
     pub(super) cache: PageCache,
     pub(super) files: Vec<File>,
-    /// Processes that wait for a page, by file: the process and the page.
-    pub(super) page_waiters: Vec<Vec<(ProcessId, u64)>>,
-    /// Tasks that wait for the end of a file's write-back.
-    pub(super) sync_waiters: Vec<Task>,
-    /// Writers that wait until fewer pages are dirty.
-    pub(super) throttled: Vec<ProcessId>,
-    /// Tasks that wait until the queue is no longer congested for writes.
-    pub(super) congestion_waiters: Vec<Task>,
+    pub(super) waiting: Waiting,
     pub(super) balance: Balance,
     pub(super) processes: Processes,
     pub(super) flusher: Flusher,
@@ -52,24 +45,20 @@ pub(crate) struct World<S: Observer> {
     pub(super) ready: VecDeque<Task>,
     pub(super) direct: Slab<DirectIo>,
     pub(super) page_ios: Slab<PageIo>,
-    pub(super) tokens: Vec<u64>,
+    pub(super) scratch: Scratch,
     pub(super) failures: Failures,
     /// Files that lost pages, until a sync reports the error.
     pub(super) files_with_errors: BTreeSet<u32>,
-    pub(super) runs: Vec<(u64, u64)>,
     /// The jobs that share their requests, by `flow_id`.
     pub(super) flows: BTreeMap<u32, FlowGroup>,
     /// The checks for a steady rate, each with the start of its first process.
     pub(super) steady: Vec<(SteadyRate, Option<u64>)>,
     /// The task of each submitter of the devices.
     pub(super) owners: Vec<Task>,
-    /// Number of each job's processes that have not ended.
-    pub(super) unfinished_by_job: Vec<u32>,
-    pub(super) unfinished: usize,
+    pub(super) unfinished: Unfinished,
     /// The activity of the recorded processes.
     pub(super) activity: Activity,
-    pub(super) idle_events: u32,
-    pub(super) steps_at_once: u32,
+    pub(super) watchdog: Watchdog,
 }
 
 impl<S: Observer> World<S> {
@@ -94,6 +83,45 @@ impl<S: Observer> World<S> {
     pub(super) fn owner_of(&self, submitter: SubmitterId) -> Task {
         self.owners.get(submitter.0 as usize).copied().unwrap_or(Task::Flusher)
     }
+}
+
+/// The tasks that sleep until something of the page cache changes.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// Processes that wait for a page, by file: the process and the page.
+    pub(super) pages: Vec<Vec<(ProcessId, u64)>>,
+    /// Tasks that wait for the end of a file's write-back.
+    pub(super) syncs: Vec<Task>,
+    /// Writers that wait until fewer pages are dirty.
+    pub(super) throttled: Vec<ProcessId>,
+    /// Tasks that wait until the queue is no longer congested for writes.
+    pub(super) congestion: Vec<Task>,
+}
+
+/// The processes that have not ended.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    pub(super) all: usize,
+    /// Their number for each job.
+    pub(super) by_job: Vec<u32>,
+}
+
+/// What shows that a simulation is stuck.
+#[derive(Debug, Default)]
+pub(super) struct Watchdog {
+    /// Events since the last one that let a task or a request go on.
+    pub(super) idle_events: u32,
+    /// Steps of tasks at this instant.
+    pub(super) steps_at_once: u32,
+}
+
+/// Buffers whose memory is used again.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// Tokens of completed bios.
+    pub(super) tokens: Vec<u64>,
+    /// Runs of pages: the first page and the number of pages.
+    pub(super) runs: Vec<(u64, u64)>,
 }
 
 /// A bio that moves pages between the disk and the page cache.

@@ -57,7 +57,7 @@ impl<S: Observer> World<S> {
 
     /// Submits writes for the dirty pages of some files on behalf of a task.
     pub(super) fn write_dirty(&mut self, task: Task, files: &[u32]) -> Result<(), Defect> {
-        let mut runs = std::mem::take(&mut self.runs);
+        let mut runs = std::mem::take(&mut self.scratch.runs);
         let submitter = self.submitter_of(task);
         self.devices[MAIN].plug(submitter);
         for file in files {
@@ -67,7 +67,7 @@ impl<S: Observer> World<S> {
             }
         }
         self.devices[MAIN].finish_plug(submitter, self.now_ns)?;
-        self.runs = runs;
+        self.scratch.runs = runs;
         Ok(())
     }
 
@@ -78,7 +78,7 @@ impl<S: Observer> World<S> {
             self.cache.writeback_of(file) > 0
         });
         if under_way || self.devices[MAIN].is_held_back(self.processes[id].thread.submitter) {
-            self.sync_waiters.push(id.into());
+            self.waiting.syncs.push(id.into());
             self.devices[MAIN].unplug(self.now_ns)?;
             return Ok(Flow::Block);
         }
@@ -114,7 +114,7 @@ impl<S: Observer> World<S> {
     /// Wakes the tasks that wait for the write-back of a file, or for fewer dirty pages.
     pub(super) fn written(&mut self, file: u32) {
         if self.cache.writeback_of(file) == 0 {
-            while let Some(task) = self.sync_waiters.pop() {
+            while let Some(task) = self.waiting.syncs.pop() {
                 self.wake(task);
             }
         }
@@ -123,8 +123,8 @@ impl<S: Observer> World<S> {
 
     /// Wakes the writers that wait for fewer dirty pages, if there are few enough.
     pub(super) fn wake_throttled(&mut self) {
-        if !self.throttled.is_empty() && !self.has_too_much_dirty() {
-            while let Some(id) = self.throttled.pop() {
+        if !self.waiting.throttled.is_empty() && !self.has_too_much_dirty() {
+            while let Some(id) = self.waiting.throttled.pop() {
                 self.wake(id.into());
             }
         }

@@ -34,7 +34,7 @@ impl<S: Observer> World<S> {
     pub(super) fn throttle_writer(&mut self, id: ProcessId) -> Result<Option<Flow>, Defect> {
         match self.host.write_back {
             WriteBack::Waiting => Ok(self.has_too_much_dirty().then(|| {
-                self.throttled.push(id);
+                self.waiting.throttled.push(id);
                 self.devices[MAIN].dirty_sleep(self.now_ns);
                 self.wake_flusher();
                 Flow::Block
@@ -47,7 +47,7 @@ impl<S: Observer> World<S> {
     /// Wakes the tasks that wait for an uncongested queue, if the congestion is over.
     pub(super) fn wake_congestion_waiters(&mut self) {
         if self.devices[MAIN].take_end_of_congestion() {
-            for task in std::mem::take(&mut self.congestion_waiters) {
+            for task in std::mem::take(&mut self.waiting.congestion) {
                 *self.congestion_end_of(task) = 0;
                 self.wake(task);
             }
@@ -57,7 +57,7 @@ impl<S: Observer> World<S> {
     /// Lets a task wait until the queue is no longer congested for writes, for 100 ms at most.
     pub(super) fn wait_for_congestion(&mut self, task: Task) {
         let until_ns = self.now_ns + CONGESTION_WAIT_NS;
-        self.congestion_waiters.push(task);
+        self.waiting.congestion.push(task);
         *self.congestion_end_of(task) = until_ns;
         self.events.schedule(until_ns, EventKind::Wake(task));
     }
@@ -175,7 +175,7 @@ impl<S: Observer> World<S> {
     /// Submits writes for up to `most` pages that became dirty by `until_ns`, file after file.
     /// Returns the number of pages.
     pub(super) fn flush_pages(&mut self, task: Task, most: u64, until_ns: u64) -> Result<u64, Defect> {
-        let mut runs = std::mem::take(&mut self.runs);
+        let mut runs = std::mem::take(&mut self.scratch.runs);
         let submitter = self.submitter_of(task);
         let mut submitted = 0;
         // One round over all files, and the first file again from its beginning.
@@ -197,7 +197,7 @@ impl<S: Observer> World<S> {
                 break;
             }
         }
-        self.runs = runs;
+        self.scratch.runs = runs;
         Ok(submitted)
     }
 }
