@@ -18,7 +18,7 @@ use super::device::flush::FlushRules;
 use super::device::{Device, SubmitterId};
 use super::devices::{Devices, DriveId, MAIN};
 use super::job_state::{request_priorities, worker_count};
-use super::process::Process;
+use super::process::{Process, RequestEnds, is_async};
 use super::request::{Failures, WorldRequest};
 use super::slab::Slab;
 use super::state::{Scratch, Unfinished, Waiting, Watchdog, World};
@@ -88,9 +88,12 @@ fn make_processes(
         let job = jobs[process.job].clone();
         let tree = process.tree.and_then(|tree| places.trees.get(tree)).cloned();
         let reader = request.host.reader(advice_of(&job));
-        let mut process =
-            Process::new(process, submitter, job, &reader, windows, completion_of(request, Some(processes.len())));
-        process.has_turnarounds = process.is_async() && processes.len() < request.host.turnarounds_ns.len();
+        let times = completion_of(request, Some(processes.len()));
+        let ends = match is_async(&job) && processes.len() < request.host.turnarounds_ns.len() {
+            true => RequestEnds::Turnarounds { times, last_ns: 0 },
+            false => RequestEnds::Work(times),
+        };
+        let mut process = Process::new(process, submitter, job, &reader, windows, ends);
         process.walk_through(tree, places.disk, request.host.read_ahead_pages());
         let script = request.scripts.get(processes.len());
         process.player = script.map(|script| Player::new(script.clone(), places.capacity_sectors));

@@ -143,14 +143,14 @@ impl<S: Observer> World<S> {
             return Ok(Flow::Block);
         }
         process.submission.drains = false;
-        if process.sync_due.is_none() && process.chosen.is_none() {
-            process.sync_due = process.generator.next_sync();
+        if process.sync.due.is_none() && process.chosen.is_none() {
+            process.sync.due = process.generator.next_sync();
         }
-        if process.sync_due.is_some() && !process.submission.batch.is_empty() {
+        if process.sync.due.is_some() && !process.submission.batch.is_empty() {
             self.submit_batch(id)?;
             return Ok(Flow::On);
         }
-        if let Some(sync) = process.sync_due.take() {
+        if let Some(sync) = process.sync.due.take() {
             return self.begin_due_sync(id, sync);
         }
         if process.walk.is_some() {
@@ -326,7 +326,7 @@ impl<S: Observer> World<S> {
             return Ok(Flow::Block);
         }
         let process = &mut self.processes[id];
-        if std::mem::take(&mut process.syncs_end) {
+        if std::mem::take(&mut process.sync.at_end) {
             return self.begin_sync(id, SyncReason::End);
         }
         process.stage = Stage::Done;

@@ -215,7 +215,7 @@ impl<S: Observer> World<S> {
                 self.direct.get_mut(slot).pending = 0;
             }
         }
-        match self.processes[io.process].turnaround_ns(self.now_ns) {
+        match self.processes[io.process].ends.turnaround_ns(self.now_ns) {
             Some(at_ns) => self.events.schedule(at_ns, EventKind::Answered(slot)),
             None => self.answered(slot),
         }

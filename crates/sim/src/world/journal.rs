@@ -78,14 +78,14 @@ impl<S: Observer> World<S> {
         }
         let files: Vec<u32> = process.files[open].iter().map(|open| open.file).collect();
         let commit = self.needed_commit(&files, data_only);
-        self.processes[id].commit = commit;
+        self.processes[id].sync.commit = commit;
         match commit {
             Commit::Nothing => return Ok(Stage::Synced),
             Commit::Transaction(_) => self.wake(Task::Journal),
             Commit::Flush => {
                 let submitter = self.processes[id].thread.submitter;
                 if !self.devices[MAIN].flush(submitter, Token::Flushed(id).encode(), self.now_ns)? {
-                    self.processes[id].commit = Commit::Nothing;
+                    self.processes[id].sync.commit = Commit::Nothing;
                     return Ok(Stage::Synced);
                 }
                 self.processes[id].thread.debt_ns += self.host.costs.bio_ns;
@@ -142,18 +142,18 @@ impl<S: Observer> World<S> {
     /// Sleeps until the transaction is committed, or the drive's cache is flushed.
     pub(super) fn wait_commit(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
-        let is_over = match (process.commit, &self.journal) {
+        let is_over = match (process.sync.commit, &self.journal) {
             (Commit::Transaction(id), Some(journal)) => journal.committed >= id,
             (Commit::Flush, _) => false,
             _ => true,
         };
         if is_over {
-            process.commit = Commit::Nothing;
+            process.sync.commit = Commit::Nothing;
             process.stage = Stage::Synced;
             process.pay_completion();
             return Ok(Flow::On);
         }
-        if let (Commit::Transaction(_), Some(journal)) = (process.commit, &mut self.journal) {
+        if let (Commit::Transaction(_), Some(journal)) = (process.sync.commit, &mut self.journal) {
             journal.waiters.push(id);
         }
         self.devices[MAIN].unplug(self.now_ns)?;
@@ -163,7 +163,7 @@ impl<S: Observer> World<S> {
     /// Records that the drive's cache was flushed for a process, or that the flush failed.
     pub(super) fn flushed(&mut self, id: ProcessId, failed: bool) {
         let process = &mut self.processes[id];
-        process.commit = Commit::Nothing;
+        process.sync.commit = Commit::Nothing;
         if failed {
             process.fail(self.now_ns);
         }
@@ -288,7 +288,7 @@ impl<S: Observer> World<S> {
         self.dirtied();
         for waiter in waiters {
             let process = &mut self.processes[waiter];
-            if failed && process.commit == Commit::Transaction(id) {
+            if failed && process.sync.commit == Commit::Transaction(id) {
                 process.fail(self.now_ns);
             }
             self.wake(waiter.into());

@@ -123,6 +123,41 @@ pub(crate) struct TreeWalk {
     pub reads: u64,
 }
 
+/// What the end of a request costs a process.
+#[derive(Debug)]
+pub(crate) enum RequestEnds {
+    /// CPU time.
+    Work(Jitter),
+    /// Turnarounds that pass side by side. Completions do not overtake one another.
+    Turnarounds {
+        times: Jitter,
+        /// End of the latest one.
+        last_ns: u64,
+    },
+}
+
+impl RequestEnds {
+    /// Returns the end of the turnaround of a request that completes now; `None` if it has none.
+    pub fn turnaround_ns(&mut self, now_ns: u64) -> Option<u64> {
+        let RequestEnds::Turnarounds { times, last_ns } = self else { return None };
+        *last_ns = now_ns.saturating_add(times.draw_ns()).max(*last_ns);
+        Some(*last_ns)
+    }
+}
+
+/// The syncs of a process.
+#[derive(Debug)]
+pub(crate) struct SyncState {
+    /// The sync that is made next, after the batch of chosen requests is submitted.
+    pub due: Option<FileSync>,
+    /// True if a sync is made at the end of the job.
+    pub at_end: bool,
+    /// The start of the sync under way, why it is made, and what it waits for.
+    pub start_ns: u64,
+    pub reason: SyncReason,
+    pub(super) commit: Commit,
+}
+
 /// A simulated process and its measurements.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -130,11 +165,7 @@ pub(crate) struct Process {
     pub job: Arc<Job>,
     pub stage: Stage,
     pub thread: Thread,
-    /// Times of the ends of requests: CPU time, or turnarounds that pass side by side.
-    pub completion: Jitter,
-    pub has_turnarounds: bool,
-    /// End of the latest of these turnarounds.
-    pub answered_ns: u64,
+    pub ends: RequestEnds,
     pub generator: Generator,
     pub pacing: Pacing,
     pub rate_rng: Pcg64,
@@ -152,14 +183,9 @@ pub(crate) struct Process {
     pub submission: Submission,
     pub limits: Limits,
     pub think_after: u32,
-    /// The sync that is made next, after the batch of chosen requests is submitted.
-    pub sync_due: Option<FileSync>,
-    pub syncs_end: bool,
     /// Time at which the next pause ends; a wake-up for another time is stale.
     pub wake_ns: u64,
-    pub sync_start_ns: u64,
-    pub sync_reason: SyncReason,
-    pub(super) commit: Commit,
+    pub sync: SyncState,
     pub start_ns: u64,
     pub measured_from_ns: u64,
     pub deadline_ns: u64,
@@ -210,7 +236,7 @@ impl Process {
         job: Arc<Job>,
         reader: &Reader,
         windows: usize,
-        completion: Jitter,
+        ends: RequestEnds,
     ) -> Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
         let open =
@@ -221,9 +247,7 @@ impl Process {
         Process {
             stage: Stage::NotStarted,
             thread: Thread::new(submitter),
-            completion,
-            has_turnarounds: false,
-            answered_ns: 0,
+            ends,
             generator: Generator::new(job.clone(), &regions, plan.io_bytes, plan.seed, plan.number),
             pacing: Pacing::new(&job),
             rate_rng: stream(plan.seed, plan.number, 6),
@@ -238,12 +262,14 @@ impl Process {
             submission: Submission::default(),
             limits,
             think_after: job.thinktime_blocks,
-            sync_due: None,
-            syncs_end: job.end_fsync && job.rw.writes(),
             wake_ns: 0,
-            sync_start_ns: 0,
-            sync_reason: SyncReason::End,
-            commit: Commit::Nothing,
+            sync: SyncState {
+                due: None,
+                at_end: job.end_fsync && job.rw.writes(),
+                start_ns: 0,
+                reason: SyncReason::End,
+                commit: Commit::Nothing,
+            },
             start_ns: 0,
             measured_from_ns: 0,
             deadline_ns: u64::MAX,
@@ -290,26 +316,16 @@ impl Process {
 
     /// Charges the CPU time of the end of a request.
     pub fn pay_completion(&mut self) {
-        if !self.has_turnarounds {
-            self.thread.debt_ns += self.completion.draw_ns();
+        if let RequestEnds::Work(times) = &mut self.ends {
+            self.thread.debt_ns += times.draw_ns();
         }
-    }
-
-    /// Returns the end of the turnaround of a request that completes now; `None` if it has none.
-    /// Completions do not overtake one another.
-    pub fn turnaround_ns(&mut self, now_ns: u64) -> Option<u64> {
-        if !self.has_turnarounds {
-            return None;
-        }
-        self.answered_ns = self.answered_ns.max(now_ns.saturating_add(self.completion.draw_ns()));
-        Some(self.answered_ns)
     }
 
     /// Records a failed request. Without `continue_on_error`, a job ends with its first error,
     /// after the requests in flight.
     pub fn fail(&mut self, now_ns: u64) {
         self.failed_ns.get_or_insert(now_ns);
-        self.syncs_end = false;
+        self.sync.at_end = false;
     }
 
     /// Returns true if a request has failed or the process was ended, and the process has not begun
@@ -321,7 +337,7 @@ impl Process {
 
     /// Returns true if the process submits further requests while others are in flight.
     pub fn is_async(&self) -> bool {
-        self.job.direct && (!self.job.ioengine.is_synchronous() || self.job.offload)
+        is_async(&self.job)
     }
 
     /// Returns true if the process goes on with further requests while a sync is in flight.
@@ -417,6 +433,11 @@ impl Process {
         self.stats.buckets.record(clat_ns);
         self.stats.samples.record(since_start_ns, unit.bytes);
     }
+}
+
+/// Returns true if a process of this job submits further requests while others are in flight.
+pub(crate) fn is_async(job: &Job) -> bool {
+    job.direct && (!job.ioengine.is_synchronous() || job.offload)
 }
 
 impl Stats {

@@ -17,8 +17,8 @@ impl<S: Observer> World<S> {
     pub(super) fn begin_sync(&mut self, id: ProcessId, reason: SyncReason) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         process.stage = Stage::Sync;
-        process.sync_reason = reason;
-        process.sync_start_ns = self.now_ns;
+        process.sync.reason = reason;
+        process.sync.start_ns = self.now_ns;
         let open = self.synced_files(id);
         let files: Vec<u32> = self.processes[id].files[open].iter().map(|open| open.file).collect();
         self.write_dirty(id.into(), &files)?;
@@ -86,7 +86,7 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[id];
         // `msync` is a system call, too.
         process.thread.debt_ns += costs.system_call_ns;
-        let data_only = match process.sync_reason {
+        let data_only = match process.sync.reason {
             SyncReason::Due(sync) => sync.data_only,
             SyncReason::Write => process.job.sync == WriteSync::Dsync,
             SyncReason::Verification | SyncReason::End => false,
@@ -103,10 +103,10 @@ impl<S: Observer> World<S> {
     pub(super) fn synced(&mut self, id: ProcessId) -> Flow {
         self.report_failed_writes(id);
         let process = &mut self.processes[id];
-        process.stage = process.sync_reason.then();
-        if matches!(process.sync_reason, SyncReason::Due(_)) {
+        process.stage = process.sync.reason.then();
+        if matches!(process.sync.reason, SyncReason::Due(_)) {
             process.generator.completed(Work::Sync);
-            process.record_sync(process.sync_start_ns, self.now_ns);
+            process.record_sync(process.sync.start_ns, self.now_ns);
         }
         Flow::On
     }
@@ -133,7 +133,7 @@ impl<S: Observer> World<S> {
     pub(super) fn synced_files(&self, id: ProcessId) -> std::ops::Range<usize> {
         let process = &self.processes[id];
         let one = |file: usize| file..file + 1;
-        match process.sync_reason {
+        match process.sync.reason {
             SyncReason::Due(sync) => one(sync.file),
             SyncReason::Write => one(process.current.unit.file),
             SyncReason::Verification | SyncReason::End => 0..process.files.len(),
