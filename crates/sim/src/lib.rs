@@ -42,7 +42,8 @@
 //! | read-ahead | `host/two_windows.rs`, `host/on_demand.rs`, `host/readahead.rs`; advice: `config/host.rs`; mapped files: `host/mapping.rs`, `world/faults.rs` |
 //! | write-back and throttling of writers | `host/dirty.rs`, `world/writeback.rs`, `world/flusher.rs` |
 //! | throttling of write-back in the queue | `world/device/write_back_throttle.rs` |
-//! | plugging, and direct issue under `none` | `world/plug.rs`, `world/device.rs` |
+//! | the block layer of the host: order of its steps, plugging, direct issue under `none`, flushes | `world/device/mod.rs` |
+//! | a task of the host: process, flusher, journal | `world/task.rs`, `world/threads.rs` |
 //! | placement of files and metadata | `host/files.rs`, `host/fs/`; `world/layout.rs` places those of a world |
 //! | the order in which a tree is read | `workload/walk.rs`; `world/walk.rs` waits for the metadata |
 //! | the cost of a sync | `host/journal.rs` (transactions), `world/journal.rs` (the committing thread), `world/sync.rs` |
