@@ -8,10 +8,10 @@
 use std::path::Path;
 
 use hoistway_config::BackendConfig;
+use hoistway_nbd::Abilities;
 use hoistway_qos::{Begin, IoError, RequestOp};
 use hoistway_reactor::{Allocation, Engine, FileId, IoDone};
 
-use crate::capabilities::Capabilities;
 use crate::depth;
 use crate::error::BackendError;
 use crate::file;
@@ -124,11 +124,11 @@ impl Backend {
     }
 
     /// Returns the supported operations and guarantees.
-    pub fn capabilities(&self) -> Capabilities {
+    pub fn abilities(&self) -> Abilities {
         match &self.kind {
-            Kind::File(file) => file.capabilities(),
-            Kind::Remote(remote) => remote.capabilities(),
-            Kind::Memory(_) | Kind::Null => Capabilities {
+            Kind::File(file) => file.abilities(),
+            Kind::Remote(remote) => remote.abilities(),
+            Kind::Memory(_) | Kind::Null => Abilities {
                 flush: true,
                 fua: true,
                 trim: true,
@@ -137,7 +137,7 @@ impl Backend {
                 multi_conn: true,
                 cache: true,
                 block_status: true,
-                ..Capabilities::default()
+                ..Abilities::default()
             },
         }
     }
@@ -210,7 +210,7 @@ impl Backend {
         if op == RequestOp::Flush {
             return Ok(());
         }
-        if op.writes() && self.capabilities().read_only {
+        if op.writes() && self.abilities().read_only {
             return Err(IoError::NotPermitted);
         }
         op.check_range(offset, length, self.size)?;

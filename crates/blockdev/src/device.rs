@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_core::Op;
 use hoistway_drive::{Access, Command};
+use hoistway_nbd::Abilities;
 use hoistway_qos::medium::{DriveCommand, FLUSH_NUMBER};
 use hoistway_qos::scheduler::DEPTH_MAX;
 use hoistway_qos::{
@@ -14,7 +15,6 @@ use hoistway_qos::{
 use hoistway_reactor::{Buffer, ConnId, Engine, Event, IoDone};
 
 use crate::backend::Backend;
-use crate::capabilities::Capabilities;
 use crate::depth;
 use crate::emulated::EmulatedDrive;
 use crate::error::BackendError;
@@ -137,8 +137,8 @@ impl Device {
     }
 
     /// Returns the operations and guarantees of the device.
-    pub fn capabilities(&self) -> Capabilities {
-        Capabilities { rotational: self.scheduler().is_rotational(), ..self.backend.capabilities() }
+    pub fn abilities(&self) -> Abilities {
+        Abilities { rotational: self.scheduler().is_rotational(), ..self.backend.abilities() }
     }
 
     /// Returns true if zeroing a range is faster than writing data to it. `punch` permits a hole in
@@ -146,7 +146,7 @@ impl Device {
     /// system can zero a range and keep it allocated.
     pub fn zero_is_fast(&self, punch: bool) -> bool {
         let keeps_allocation = !self.backend.is_file();
-        self.emulated.is_none() && self.backend.capabilities().fast_zero && (punch || keeps_allocation)
+        self.emulated.is_none() && self.backend.abilities().fast_zero && (punch || keeps_allocation)
     }
 
     /// Returns the backend.

@@ -13,11 +13,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use hoistway_machine::{OpenUnusedError, OpenedForWriting, open_unused};
+use hoistway_nbd::Abilities;
 use hoistway_qos::{Begin, IoError, RequestOp};
 use hoistway_reactor::{Buffer, Engine, FileId, Io, IoDone, IoOp};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::capabilities::Capabilities;
 use crate::depth;
 use crate::error::{BackendError, io_error_of_os};
 use crate::file_properties::{self, FileProperties, MediumKind};
@@ -182,8 +182,8 @@ impl File {
         self.properties.size
     }
 
-    pub fn capabilities(&self) -> Capabilities {
-        Capabilities {
+    pub fn abilities(&self) -> Abilities {
+        Abilities {
             read_only: self.read_only,
             flush: true,
             fua: true,

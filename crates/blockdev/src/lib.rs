@@ -26,7 +26,6 @@
 
 mod backend;
 pub mod calibrate;
-mod capabilities;
 mod client;
 pub mod depth;
 mod device;
@@ -45,7 +44,6 @@ pub mod remote;
 mod tests;
 
 pub use backend::Backend;
-pub use capabilities::Capabilities;
 pub use client::process_priority;
 pub use device::{BlockRequest, Device, DeviceError};
 pub use driver::DeviceDriver;

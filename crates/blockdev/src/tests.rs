@@ -403,7 +403,7 @@ fn a_read_only_file_is_not_written() {
     let config =
         BackendConfig::File { path: temporary.path().into(), direct: None, read_only: true, force_in_use: false };
     let mut backend_under_test = threads(&config).expect("a file");
-    assert!(backend_under_test.backend.capabilities().read_only && !backend_under_test.backend.capabilities().trim);
+    assert!(backend_under_test.backend.abilities().read_only && !backend_under_test.backend.abilities().trim);
     assert!(matches!(backend_under_test.run(RequestOp::Write, 0, 1, Some(b"x")), Err(IoError::NotPermitted)));
     assert!(matches!(backend_under_test.run(RequestOp::Flush, 0, 0, None), Ok(IoOutput::Nothing)));
     assert_eq!(backend_under_test.read(0, 8), b"contents");

@@ -14,6 +14,7 @@ use slab::Slab;
 use crate::budget::{Bounds, Charge, HolderId, Wait};
 use crate::close_reason::CloseReason;
 use crate::exports::{AllowedExports, ServedExport};
+use crate::lists::MemoryQueue;
 use crate::outgoing::Outgoing;
 use crate::protocol::errno_of;
 use crate::state::ServerState;
@@ -59,16 +60,9 @@ pub(crate) struct Connection {
     /// The memory account of the client's tenant.
     holder: Option<HolderId>,
     outgoing: Outgoing,
-    /// True while the engine receives for this connection.
-    receiving: bool,
+    reception: Reception,
     /// The memory for which the next request waits.
     pub(crate) blocked: Option<Wait>,
-    /// True while the connection is in a queue for memory, of the server or of its tenant.
-    pub(crate) is_queued: bool,
-    /// True while the connection is in the list of senders.
-    pub(crate) send_scheduled: bool,
-    /// When the connection is closed unless it makes progress, in ns.
-    pub(crate) deadline_ns: Option<u64>,
     grace: Grace,
     closing: Closing,
     pub(crate) counts: Counts,
@@ -123,6 +117,15 @@ struct Payload {
     since_ns: u64,
 }
 
+/// Whether the engine receives for a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reception {
+    Idle,
+    InProgress,
+    /// The transport failed: nothing is received any more.
+    Over,
+}
+
 /// The grace time of an idle connection during a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grace {
@@ -175,11 +178,8 @@ impl Connection {
             used: Charge::default(),
             holder: None,
             outgoing,
-            receiving: false,
+            reception: Reception::Idle,
             blocked: None,
-            is_queued: false,
-            send_scheduled: false,
-            deadline_ns: None,
             grace: Grace::None,
             closing: Closing::Open,
             counts: Counts::default(),
@@ -188,19 +188,19 @@ impl Connection {
 
     /// Sends the greeting and starts the handshake timeout.
     pub(crate) fn start<E: Engine>(&mut self, state: &mut ServerState<E>) {
-        state.schedule_send(self.id, &mut self.send_scheduled);
-        state.set_handshake_deadline(self.id, &mut self.deadline_ns);
+        state.senders.schedule(self.id);
+        state.set_handshake_deadline(self.id);
     }
 
     /// Returns the memory, the membership and the deadline of a removed connection, and logs why
     /// the connection ended.
     pub(crate) fn release_resources<E: Engine>(&mut self, state: &mut ServerState<E>) {
-        state.clear_deadline(self.id, &mut self.deadline_ns);
+        state.deadlines.clear(self.id);
         state.budget.release(self.holder, std::mem::take(&mut self.used));
         if let Some(holder) = self.holder.take()
             && state.budget.leave(holder)
         {
-            state.tenant_memory_waiters.remove(&holder);
+            state.memory_waiters.forget(holder);
         }
         if let Phase::Transmission(transmission) = &self.phase {
             state.leave(transmission.device, transmission.member);
@@ -275,7 +275,6 @@ impl Connection {
 
     /// Handles the end of the connection's deadline.
     pub(crate) fn expire(&mut self) {
-        self.deadline_ns = None;
         match (&self.closing, self.grace, &self.phase) {
             (Closing::Flushing(_), ..) => self.close(CloseReason::ReplyTimeout),
             (_, Grace::None, _) => self.close(CloseReason::HandshakeTimeout),
@@ -291,14 +290,14 @@ impl Connection {
 
     /// Handles received bytes; an empty slice is the end of the stream.
     pub(crate) fn receive_bytes<E: Engine>(&mut self, bytes: &[u8], state: &mut ServerState<E>) {
-        self.receiving = false;
+        self.reception = Reception::Idle;
         if bytes.is_empty() {
             return self.end_of_stream();
         }
         if let Some(channel) = &mut self.channel {
             let received = channel.receive(bytes, &mut self.input);
             if channel.has_records() {
-                state.schedule_send(self.id, &mut self.send_scheduled);
+                state.senders.schedule(self.id);
             }
             self.consume_input(state);
             match received {
@@ -320,7 +319,7 @@ impl Connection {
 
     /// Handles the end of a receive into the payload's own buffer.
     pub(crate) fn payload_filled<E: Engine>(&mut self, buffer: Buffer, filled: usize, state: &mut ServerState<E>) {
-        self.receiving = false;
+        self.reception = Reception::Idle;
         let Some(payload) = &mut self.payload else { return };
         if (filled as u64) < payload.request.length {
             return self.end_of_stream();
@@ -337,10 +336,15 @@ impl Connection {
         }
     }
 
+    /// Returns the queue for the memory for which the next request waits, if it waits for others.
+    pub(crate) fn queue(&self) -> Option<MemoryQueue> {
+        MemoryQueue::of(self.blocked?, self.holder)
+    }
+
     /// Enters the queue for the memory for which the next request waits, if any.
     pub(crate) fn enqueue_if_blocked<E: Engine>(&mut self, state: &mut ServerState<E>) {
-        if let Some(wait) = self.blocked {
-            state.enqueue_waiter(self.id, wait, self.holder, &mut self.is_queued);
+        if let Some(queue) = self.queue() {
+            state.memory_waiters.add(self.id, queue);
         }
     }
 
@@ -350,7 +354,7 @@ impl Connection {
         self.release(charge, state);
         // Output that was added during the send.
         if self.outgoing.pending() > 0 || self.channel.as_ref().is_some_and(|channel| channel.has_records()) {
-            state.schedule_send(self.id, &mut self.send_scheduled);
+            state.senders.schedule(self.id);
         }
         if self.blocked == Some(Wait::Own) {
             self.resume(state);
@@ -359,8 +363,7 @@ impl Connection {
 
     /// Handles a failed send or receive.
     pub(crate) fn transport_failed(&mut self) {
-        // No more receives.
-        self.receiving = true;
+        self.reception = Reception::Over;
         self.closing = match std::mem::replace(&mut self.closing, Closing::Open) {
             // A client may close its socket after a disconnect request; its requests are completed
             // all the same.
@@ -382,7 +385,7 @@ impl Connection {
             if self.grace == Grace::None {
                 self.grace = Grace::Running;
                 handshake.shut_down();
-                state.set_deadline_in(self.id, &mut self.deadline_ns, HAGGLING_GRACE_NS);
+                state.set_deadline_in(self.id, HAGGLING_GRACE_NS);
             }
             return;
         }
@@ -394,7 +397,7 @@ impl Connection {
         match self.grace {
             Grace::None if is_idle => {
                 self.grace = Grace::Running;
-                state.set_deadline_in(self.id, &mut self.deadline_ns, IDLE_GRACE_NS);
+                state.set_deadline_in(self.id, IDLE_GRACE_NS);
             }
             Grace::Over if is_idle => self.finish(),
             _ => {}
@@ -432,7 +435,7 @@ impl Connection {
         if self.requests.is_empty() && self.requests.capacity() > REQUESTS_KEPT {
             self.requests = Slab::new();
         }
-        if state.draining {
+        if state.drain.has_begun() {
             self.drain(state);
         }
         match self.closing {
@@ -443,7 +446,9 @@ impl Connection {
             _ => {}
         }
         match &self.closing {
-            Closing::Flushing(_) if self.outgoing.is_empty() && !self.send_scheduled => self.finish_flushing(),
+            Closing::Flushing(_) if self.outgoing.is_empty() && !state.senders.contains(self.id) => {
+                self.finish_flushing()
+            }
             Closing::Open => self.receive(state),
             _ => {}
         }
@@ -451,10 +456,10 @@ impl Connection {
 
     /// Starts a receive, unless one is in progress or the next request waits for memory.
     fn receive<E: Engine>(&mut self, state: &mut ServerState<E>) {
-        if self.receiving || self.blocked.is_some() {
+        if self.reception != Reception::Idle || self.blocked.is_some() {
             return;
         }
-        self.receiving = true;
+        self.reception = Reception::InProgress;
         if self.channel.is_none()
             && let Some(payload) = &mut self.payload
             && payload.request.length as usize - payload.filled >= RECEIVE_INTO_BYTES_MIN
@@ -501,12 +506,12 @@ impl Connection {
         }
         if let Some(channel) = &mut self.channel {
             channel.close();
-            state.schedule_send(self.id, &mut self.send_scheduled);
+            state.senders.schedule(self.id);
         }
         tracing::debug!(client = self.number, %reason, "closing");
         self.closing = Closing::Flushing(reason);
-        if self.deadline_ns.is_none() || self.grace != Grace::None {
-            state.set_handshake_deadline(self.id, &mut self.deadline_ns);
+        if state.deadlines.get(self.id).is_none() || self.grace != Grace::None {
+            state.set_handshake_deadline(self.id);
         }
     }
 
@@ -563,7 +568,7 @@ impl Connection {
         let pending_before = self.outgoing.pending();
         let (used, progress) = handshake.receive(bytes, &allowed, self.outgoing.head());
         if self.outgoing.pending() > pending_before {
-            state.schedule_send(self.id, &mut self.send_scheduled);
+            state.senders.schedule(self.id);
         }
         match progress {
             Progress::More => {}
@@ -608,7 +613,7 @@ impl Connection {
                 let transmission = Box::new(Transmission { session, device, member, tenant, offset });
                 state.client_counts.add(&transmission.session.export.name, transmission.tenant_name());
                 self.phase = Phase::Transmission(transmission);
-                state.clear_deadline(self.id, &mut self.deadline_ns);
+                state.deadlines.clear(self.id);
             }
             Err(reason) => self.close(reason),
         }
@@ -638,11 +643,11 @@ impl Connection {
                 0
             }
             Parsed::Request(mut request, header) => {
-                if state.draining && request.refused.is_none() && request.command != Command::Disconnect {
+                if state.drain.has_begun() && request.refused.is_none() && request.command != Command::Disconnect {
                     request.refused = Some((Errno::Shutdown, "the server is shutting down"));
                 }
                 let charge = charge_of(&request);
-                let ahead = state.queue_ahead(self.id, self.holder);
+                let ahead = state.memory_waiters.ahead_of(self.id, self.holder);
                 if let Err(wait) = state.budget.admit(self.used, self.holder, charge.bytes, ahead) {
                     self.blocked = Some(wait);
                     self.enqueue_if_blocked(state);
@@ -715,7 +720,7 @@ impl Connection {
         self.counts.requests += 1;
         state.reply_history.count(self.id, state.now_ns);
         self.outgoing.reply_added(charge);
-        state.schedule_send(self.id, &mut self.send_scheduled);
+        state.senders.schedule(self.id);
     }
 
     /// Returns the memory of requests to the budget.

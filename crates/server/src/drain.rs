@@ -15,14 +15,13 @@ impl<E: Engine> Server<E> {
     /// refuses new requests with ESHUTDOWN, flushes the devices. A second call ends the server at
     /// once.
     pub fn drain(&mut self) {
-        if self.drain != DrainState::Serving {
+        if self.state.drain != DrainState::Serving {
             let connections = self.connections.len();
             tracing::warn!(connections, "shutting down at once: requests in progress are lost");
-            self.drain = DrainState::Ended { clean: false };
+            self.state.drain = DrainState::Ended { clean: false };
             return;
         }
         tracing::info!(connections = self.connections.len(), "draining");
-        self.state.draining = true;
         for (listener, purpose) in std::mem::take(&mut self.listeners) {
             // The control tree and the metrics stay available until the end.
             match purpose {
@@ -30,7 +29,7 @@ impl<E: Engine> Server<E> {
                 Purpose::Control | Purpose::Metrics => self.listeners.push((listener, purpose)),
             }
         }
-        self.drain = DrainState::Connections { until_ns: self.later(self.state.budget.bounds().drain_ns_max) };
+        self.state.drain = DrainState::Connections { until_ns: self.later(self.state.budget.bounds().drain_ns_max) };
         for id in self.connections.ids() {
             self.advance_connection(id);
         }
@@ -40,7 +39,7 @@ impl<E: Engine> Server<E> {
 
     /// Advances the shutdown by one step if its condition or deadline is reached.
     pub(crate) fn continue_drain(&mut self) {
-        match self.drain {
+        match self.state.drain {
             DrainState::Connections { until_ns } => {
                 if self.state.now_ns >= until_ns {
                     self.drop_connections();
@@ -51,10 +50,10 @@ impl<E: Engine> Server<E> {
             }
             DrainState::Flushes { left, until_ns, clean } => {
                 if left == 0 {
-                    self.drain = DrainState::Ended { clean };
+                    self.state.drain = DrainState::Ended { clean };
                 } else if self.state.now_ns >= until_ns {
                     tracing::error!(devices = left, "not flushed in time: the last writes may not be durable");
-                    self.drain = DrainState::Ended { clean: false };
+                    self.state.drain = DrainState::Ended { clean: false };
                 }
             }
             DrainState::Serving | DrainState::Ended { .. } => {}
@@ -66,7 +65,7 @@ impl<E: Engine> Server<E> {
         if !is_durable && let Some(device) = self.state.devices.get(device) {
             tracing::error!(device = device.name(), "the final flush failed: the last writes may not be durable");
         }
-        if let DrainState::Flushes { left, clean, .. } = &mut self.drain {
+        if let DrainState::Flushes { left, clean, .. } = &mut self.state.drain {
             *left = left.saturating_sub(1);
             *clean &= is_durable;
         }
@@ -110,6 +109,6 @@ impl<E: Engine> Server<E> {
             self.state.submit(index, member, work);
             left += 1;
         }
-        self.drain = DrainState::Flushes { left, until_ns, clean };
+        self.state.drain = DrainState::Flushes { left, until_ns, clean };
     }
 }

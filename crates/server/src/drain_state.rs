@@ -27,6 +27,11 @@ pub(crate) enum DrainState {
 }
 
 impl DrainState {
+    /// Returns true from the start of a shutdown: new requests are refused.
+    pub(crate) fn has_begun(self) -> bool {
+        self != DrainState::Serving
+    }
+
     /// Returns the time in ns at which the server must act even without an event.
     pub(crate) fn deadline_ns(self) -> Option<u64> {
         match self {

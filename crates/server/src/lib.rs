@@ -13,7 +13,8 @@
 //! (data and accessors), then the operations `turn`, `start`, `reload`, `drain` and `admin`.
 //!
 //! Where to change what:
-//! - one turn: `turn.rs`; the state that all connections share: `state.rs`
+//! - one turn: `turn.rs`; the state that all connections share: `state.rs`; lists of connections:
+//!   `lists.rs`
 //! - bytes to requests and completions to replies: `connection.rs`, `connection/reply.rs`;
 //!   messages: `outgoing.rs`; TLS: `tls.rs`
 //! - the bounds on requests in progress: `budget.rs`; reasons to disconnect: `close_reason.rs`
@@ -31,6 +32,7 @@ mod connection;
 mod drain;
 mod drain_state;
 mod exports;
+mod lists;
 mod outgoing;
 mod protocol;
 mod purpose;

@@ -59,7 +59,7 @@ impl<E: Engine> Server<E> {
 
     /// Applies a configuration. Returns warnings about settings without the expected effect.
     fn apply_config(&mut self, mut new: Config, tls: Option<Arc<ServerConfig>>) -> Result<Vec<String>, ReloadError> {
-        if self.state.draining {
+        if self.state.drain.has_begun() {
             return Err(ReloadError::Draining);
         }
         let (live, restart): (Vec<Change>, Vec<Change>) =

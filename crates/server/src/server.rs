@@ -16,7 +16,6 @@ use hoistway_reactor::{Engine, Event, ListenerId};
 use crate::admin::connection::AdminConnection;
 use crate::admin::state::AdminState;
 use crate::connection::Connection;
-use crate::drain_state::DrainState;
 use crate::purpose::Purpose;
 use crate::state::ServerState;
 use crate::table::ConnectionTable;
@@ -57,7 +56,6 @@ pub struct Server<E: Engine> {
     pub(crate) accepted_total: u64,
     /// True if the warning about too many connections has been logged.
     pub(crate) limit_logged: bool,
-    pub(crate) drain: DrainState,
     /// True after the first signal to terminate.
     pub(crate) terminate_received: bool,
     /// The time in ns of the next check for stalled clients.

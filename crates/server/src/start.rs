@@ -13,9 +13,7 @@ use rustls::ServerConfig;
 
 use crate::admin::state::{AdminState, NameIndices};
 use crate::budget::Bounds;
-use crate::drain_state::DrainState;
 use crate::exports::ServedExport;
-use crate::protocol::abilities_of;
 use crate::server::Server;
 use crate::state::ServerState;
 use crate::table::ConnectionTable;
@@ -104,7 +102,6 @@ impl<E: Engine> Server<E> {
             completions: Vec::new(),
             accepted_total: 0,
             limit_logged: false,
-            drain: DrainState::Serving,
             terminate_received: false,
             stall_check_ns,
             alarm: None,
@@ -179,7 +176,7 @@ impl<E: Engine> ServerState<E> {
                 config.device
             )));
         }
-        let mut abilities = abilities_of(device.capabilities());
+        let mut abilities = device.abilities();
         abilities.read_only |= config.read_only;
         if abilities.read_only {
             (abilities.trim, abilities.write_zeroes, abilities.fast_zero) = (false, false, false);

@@ -1,6 +1,6 @@
 //! The state that all connections share: the engine, devices, exports, memory budget, timers.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use hoistway_blockdev::{BlockRequest, Device, process_priority};
@@ -9,9 +9,11 @@ use hoistway_qos::MemberId;
 use hoistway_reactor::{ConnId, Engine, Message, Peer};
 use rustls::ServerConfig;
 
-use crate::budget::{Bounds, Budget, HolderId, Wait};
+use crate::budget::{Bounds, Budget};
 use crate::close_reason::CloseReason;
+use crate::drain_state::DrainState;
 use crate::exports::ServedExport;
+use crate::lists::{Deadlines, MemoryWaiters, Senders};
 use crate::reply_history::ReplyHistory;
 
 /// The state that all connections share.
@@ -33,23 +35,17 @@ pub(crate) struct ServerState<E> {
     pub(crate) limits: hoistway_nbd::Limits,
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) tls_required: bool,
-    /// True from the start of a shutdown: new requests are refused.
-    pub(crate) draining: bool,
+    /// How far the server has shut down.
+    pub(crate) drain: DrainState,
     /// True if a device received work since the devices ran last.
     pub(crate) has_work: bool,
     /// Empty messages with their allocations, for reuse.
     pub(crate) spare: Vec<Message>,
-    /// Connections that wait for memory of other tenants, first come, first served.
-    pub(crate) memory_waiters: VecDeque<ConnId>,
-    /// Connections that wait for memory that their own tenant holds, in the same order. They do not
-    /// delay other tenants.
-    pub(crate) tenant_memory_waiters: BTreeMap<HolderId, VecDeque<ConnId>>,
-    /// Connections with output, in the order in which they send at the end of the turn.
-    pub(crate) senders: Vec<ConnId>,
+    pub(crate) memory_waiters: MemoryWaiters,
+    pub(crate) senders: Senders,
     pub(crate) reply_history: ReplyHistory,
     pub(crate) client_counts: ClientCounts,
-    /// Times in ns at which connections are closed unless they make progress.
-    deadlines: BTreeSet<(u64, ConnId)>,
+    pub(crate) deadlines: Deadlines,
 }
 
 /// An open device that the configuration no longer names. It has no clients; its file stays open
@@ -77,15 +73,14 @@ impl<E: Engine> ServerState<E> {
             limits: hoistway_nbd::Limits::default(),
             tls: None,
             tls_required: false,
-            draining: false,
+            drain: DrainState::Serving,
             has_work: false,
             spare: Vec::new(),
-            memory_waiters: VecDeque::new(),
-            tenant_memory_waiters: BTreeMap::new(),
-            senders: Vec::new(),
+            memory_waiters: MemoryWaiters::default(),
+            senders: Senders::default(),
             reply_history: ReplyHistory::default(),
             client_counts: ClientCounts::default(),
-            deadlines: BTreeSet::new(),
+            deadlines: Deadlines::default(),
         }
     }
 
@@ -104,78 +99,14 @@ impl<E: Engine> ServerState<E> {
         Some((self.devices.get_mut(index)?, config))
     }
 
-    /// Lets a connection send at the end of the turn. `is_scheduled` is the connection's own flag.
-    pub(crate) fn schedule_send(&mut self, id: ConnId, is_scheduled: &mut bool) {
-        if !std::mem::replace(is_scheduled, true) {
-            self.senders.push(id);
-        }
-    }
-
-    /// Queues a connection for memory of its tenant or of others. `is_queued` is the connection's
-    /// own flag.
-    pub(crate) fn enqueue_waiter(&mut self, id: ConnId, wait: Wait, holder: Option<HolderId>, is_queued: &mut bool) {
-        if wait != Wait::Own && !std::mem::replace(is_queued, true) {
-            self.wait_queue(wait, holder).push_back(id);
-        }
-    }
-
-    fn wait_queue(&mut self, wait: Wait, holder: Option<HolderId>) -> &mut VecDeque<ConnId> {
-        match (wait, holder) {
-            (Wait::Tenant, Some(holder)) => self.tenant_memory_waiters.entry(holder).or_default(),
-            _ => &mut self.memory_waiters,
-        }
-    }
-
-    /// Returns the queue in which another connection waits for memory ahead of this one.
-    pub(crate) fn queue_ahead(&self, id: ConnId, holder: Option<HolderId>) -> Option<Wait> {
-        let has_other_first = |queue: &VecDeque<ConnId>| queue.front().is_some_and(|first| *first != id);
-        let of_tenant = holder.and_then(|holder| self.tenant_memory_waiters.get(&holder));
-        if of_tenant.is_some_and(has_other_first) {
-            return Some(Wait::Tenant);
-        }
-        // The first connection of a tenant's queue waits in the common queue like all others.
-        has_other_first(&self.memory_waiters).then_some(Wait::Others)
-    }
-
-    /// Returns true if a connection waits for memory.
-    pub(crate) fn has_memory_waiters(&self) -> bool {
-        !self.memory_waiters.is_empty() || !self.tenant_memory_waiters.is_empty()
-    }
-
-    /// Gives a connection the time of a handshake until it is closed. `deadline_ns` is the
-    /// connection's own record of its deadline.
-    pub(crate) fn set_handshake_deadline(&mut self, id: ConnId, deadline_ns: &mut Option<u64>) {
-        self.set_deadline_in(id, deadline_ns, self.budget.bounds().handshake_ns_max);
+    /// Gives a connection the time of a handshake until it is closed.
+    pub(crate) fn set_handshake_deadline(&mut self, id: ConnId) {
+        self.set_deadline_in(id, self.budget.bounds().handshake_ns_max);
     }
 
     /// Gives a connection the given number of ns until it is closed.
-    pub(crate) fn set_deadline_in(&mut self, id: ConnId, deadline_ns: &mut Option<u64>, ns: u64) {
-        self.clear_deadline(id, deadline_ns);
-        let at = self.now_ns.saturating_add(ns);
-        self.deadlines.insert((at, id));
-        *deadline_ns = Some(at);
-    }
-
-    /// Removes the deadline of a connection.
-    pub(crate) fn clear_deadline(&mut self, id: ConnId, deadline_ns: &mut Option<u64>) {
-        if let Some(at) = deadline_ns.take() {
-            self.deadlines.remove(&(at, id));
-        }
-    }
-
-    /// Returns the time of the first deadline, in ns.
-    pub(crate) fn next_deadline(&self) -> Option<u64> {
-        self.deadlines.first().map(|(at, _)| *at)
-    }
-
-    /// Removes a deadline that has passed and returns its connection.
-    pub(crate) fn take_expired(&mut self) -> Option<ConnId> {
-        let (at, id) = *self.deadlines.first()?;
-        if at > self.now_ns {
-            return None;
-        }
-        self.deadlines.pop_first();
-        Some(id)
+    pub(crate) fn set_deadline_in(&mut self, id: ConnId, ns: u64) {
+        self.deadlines.set(id, self.now_ns.saturating_add(ns));
     }
 
     /// Makes a client a member of a tenant on a device, or a member without a tenant.

@@ -11,10 +11,10 @@ use hoistway_qos::Completion;
 use hoistway_reactor::{ConnId, Engine, Event, IoDone, ListenerId, Peer, Signal};
 
 use crate::admin::connection::{ADMIN_CONNECTIONS_MAX, AdminConnection, AdminEvent};
-use crate::budget::{HolderId, Wait};
 use crate::close_reason::CloseReason;
 use crate::connection::Connection;
 use crate::drain_state::DrainState;
+use crate::lists::MemoryQueue;
 use crate::outgoing;
 use crate::purpose::Purpose;
 use crate::server::{Server, Turn};
@@ -79,7 +79,7 @@ impl<E: Engine> Server<E> {
     /// Returns the next result that the caller must act on: each call of [`Server::turn`] returns
     /// one, and the end of the server follows all others.
     fn next_result(&mut self) -> Option<Turn> {
-        let ended = || self.drain.ended().map(|clean| Turn::Ended { clean });
+        let ended = || self.state.drain.ended().map(|clean| Turn::Ended { clean });
         self.pending_turns.pop_front().or_else(ended)
     }
 
@@ -89,12 +89,12 @@ impl<E: Engine> Server<E> {
             return Some(self.state.now_ns);
         }
         let devices = self.state.devices.iter().filter_map(|device| device.next_wake_ns()).min();
-        let drain = self.drain.deadline_ns();
+        let drain = self.state.drain.deadline_ns();
         // A wait for memory may be a wait for a client that has stalled.
-        let stall = self.state.has_memory_waiters().then(|| self.later(STALL_CHECK_NS));
+        let stall = (!self.state.memory_waiters.is_empty()).then(|| self.later(STALL_CHECK_NS));
         let alarm = self.alarm.map(|(_, next_ns)| next_ns);
         let watch = self.is_watched().then(|| self.watch.due_ns());
-        [devices, drain, stall, alarm, watch, self.state.next_deadline()].into_iter().flatten().min()
+        [devices, drain, stall, alarm, watch, self.state.deadlines.first()].into_iter().flatten().min()
     }
 
     /// Handles an event. Returns the result of the turn if the caller must act.
@@ -138,7 +138,7 @@ impl<E: Engine> Server<E> {
             Event::Signal(Signal::Terminate) => {
                 // The first signal during a shutdown that began without a signal does not end the
                 // server at once.
-                if std::mem::replace(&mut self.terminate_received, true) || self.drain == DrainState::Serving {
+                if std::mem::replace(&mut self.terminate_received, true) || self.state.drain == DrainState::Serving {
                     self.drain();
                 }
                 return Some(Turn::Draining);
@@ -196,7 +196,7 @@ impl<E: Engine> Server<E> {
             return true;
         }
         // The deadline follows the last answer, or the connection's beginning.
-        let oldest = same.min_by_key(|(_, admin)| admin.deadline_ns).map(|(id, _)| id);
+        let oldest = same.min_by_key(|(id, _)| self.state.deadlines.get(*id)).map(|(id, _)| id);
         match oldest.filter(|_| purpose == Purpose::Metrics) {
             Some(oldest) => {
                 self.close_admin_connection(oldest);
@@ -248,14 +248,14 @@ impl<E: Engine> Server<E> {
     /// Closes connections whose deadline has passed, and those that stall while others wait for
     /// memory.
     fn expire_connections(&mut self) {
-        while let Some(id) = self.state.take_expired() {
+        while let Some(id) = self.state.deadlines.take_expired(self.state.now_ns) {
             if let Some(connection) = self.connections.get_mut(id) {
                 connection.expire();
             }
             self.advance_connection(id);
             self.close_admin_connection(id);
         }
-        if !self.state.has_memory_waiters() || self.state.now_ns < self.stall_check_ns {
+        if self.state.memory_waiters.is_empty() || self.state.now_ns < self.stall_check_ns {
             return;
         }
         self.stall_check_ns = self.later(STALL_CHECK_NS);
@@ -323,41 +323,28 @@ impl<E: Engine> Server<E> {
     /// to wait.
     fn admit_memory_waiters(&mut self) {
         // The first of a tenant's queue may move to the common queue, and back.
-        let holders: Vec<HolderId> = self.state.tenant_memory_waiters.keys().copied().collect();
-        for holder in holders {
-            while let Some(id) = self.state.tenant_memory_waiters.get(&holder).and_then(|queue| queue.front().copied())
-            {
-                if !self.resume_first(id, Wait::Tenant) {
+        let tenants = self.state.memory_waiters.tenants();
+        for queue in tenants.into_iter().map(MemoryQueue::OfTenant).chain([MemoryQueue::Common]) {
+            while let Some(id) = self.state.memory_waiters.first(queue) {
+                if !self.resume_first(id, queue) {
                     break;
                 }
-                let Some(queue) = self.state.tenant_memory_waiters.get_mut(&holder) else { break };
-                queue.pop_front();
-                if queue.is_empty() {
-                    self.state.tenant_memory_waiters.remove(&holder);
-                }
+                self.state.memory_waiters.remove_first(queue);
                 self.requeue_or_advance(id);
             }
-        }
-        while let Some(id) = self.state.memory_waiters.front().copied() {
-            if !self.resume_first(id, Wait::Others) {
-                break;
-            }
-            self.state.memory_waiters.pop_front();
-            self.requeue_or_advance(id);
         }
     }
 
     /// Resumes the first connection of a queue. Returns true if it no longer waits in that queue.
-    fn resume_first(&mut self, id: ConnId, queue: Wait) -> bool {
+    fn resume_first(&mut self, id: ConnId, queue: MemoryQueue) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return true };
         connection.resume(&mut self.state);
-        connection.blocked != Some(queue)
+        connection.queue() != Some(queue)
     }
 
     /// Advances a connection that left a queue for memory; it may enter the other queue.
     fn requeue_or_advance(&mut self, id: ConnId) {
         if let Some(connection) = self.connections.get_mut(id) {
-            connection.is_queued = false;
             connection.enqueue_if_blocked(&mut self.state);
         }
         self.advance_connection(id);
@@ -366,16 +353,12 @@ impl<E: Engine> Server<E> {
     /// Sends the output of all connections that have some.
     fn send_messages(&mut self) {
         // A connection that closes may add a last message: it enters the list again, at its end.
-        let mut next = 0;
-        while let Some(id) = self.state.senders.get(next).copied() {
-            next += 1;
+        while let Some(id) = self.state.senders.take_first() {
             let Some(connection) = self.connections.get_mut(id) else { continue };
-            connection.send_scheduled = false;
             if let Some(message) = connection.next_message(&mut self.state) {
                 self.state.engine.send(id, message);
             }
             self.advance_connection(id);
         }
-        self.state.senders.clear();
     }
 }

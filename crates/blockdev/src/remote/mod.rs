@@ -38,6 +38,7 @@ mod slots;
 mod tls;
 
 use hoistway_config::RemoteConfig;
+use hoistway_nbd::Abilities;
 use hoistway_qos::{Begin, IoError, LogRateLimiter, RequestOp};
 use hoistway_reactor::{ConnId, Engine, Event};
 
@@ -46,7 +47,6 @@ use self::journal::Journal;
 use self::requests::{Purpose, Request, Requests, Step};
 use self::slots::Slots;
 use self::tls::RemoteTls;
-use crate::capabilities::Capabilities;
 use crate::error_log::Cause;
 use crate::operation::{Operation, Started};
 use crate::output::IoOutput;
@@ -154,10 +154,10 @@ impl Remote {
     }
 
     /// Returns the supported operations and guarantees.
-    pub fn capabilities(&self) -> Capabilities {
+    pub fn abilities(&self) -> Abilities {
         let Facts { flush, fua, rotational, trim, write_zeroes, cache, block_status, .. } = self.facts;
         let read_only = self.config.read_only;
-        Capabilities {
+        Abilities {
             read_only,
             flush,
             // A durable write is a write and a flush if the remote has no FUA.

@@ -111,7 +111,7 @@ impl DeviceTarget {
 
     /// Returns true if discards are supported.
     pub fn can_discard(&self) -> bool {
-        self.device.capabilities().trim
+        self.device.abilities().trim
     }
 
     /// Adds the processes of a plan as clients, with their recorded priorities.

@@ -19,8 +19,6 @@ pub(crate) struct AdminConnection {
     pub(super) sending: bool,
     /// True after the end of the client's stream.
     pub(super) ended: bool,
-    /// When the connection is closed without a further request, in ns.
-    pub(crate) deadline_ns: Option<u64>,
 }
 
 /// The protocol of an [`AdminConnection`].
@@ -51,7 +49,7 @@ impl AdminConnection {
     }
 
     fn new(session: AdminSession) -> AdminConnection {
-        AdminConnection { session, receiving: false, sending: false, ended: false, deadline_ns: None }
+        AdminConnection { session, receiving: false, sending: false, ended: false }
     }
 
     /// Returns the service that the connection uses.

@@ -45,7 +45,7 @@ impl<E: Engine> Server<E> {
         }
         let is_over = !admin.sending && (admin.is_closing() && !admin.has_more());
         if is_over {
-            self.state.clear_deadline(id, &mut admin.deadline_ns);
+            self.state.deadlines.clear(id);
             return self.state.engine.close(id);
         }
         if !admin.sending && !admin.receiving && admin.wants_input() {
@@ -55,15 +55,15 @@ impl<E: Engine> Server<E> {
         // Only an answered request extends the deadline. If single bytes did, a client that sends a
         // byte now and then could keep its connection for ever.
         if matches!(admin.session, AdminSession::Metrics(_)) && (is_new || len > 0) {
-            self.state.set_handshake_deadline(id, &mut admin.deadline_ns);
+            self.state.set_handshake_deadline(id);
         }
         self.admin_connections.insert(id, *admin);
     }
 
     /// Closes a control or metrics connection.
     pub(crate) fn close_admin_connection(&mut self, id: ConnId) {
-        if let Some(mut admin) = self.admin_connections.remove(id) {
-            self.state.clear_deadline(id, &mut admin.deadline_ns);
+        if self.admin_connections.remove(id).is_some() {
+            self.state.deadlines.clear(id);
             self.state.engine.close(id);
         }
     }

@@ -149,7 +149,7 @@ impl<E: Engine> AdminTarget for Server<E> {
     }
 
     fn change(&mut self, change: Change) -> Result<Option<String>, Refused> {
-        if self.state.draining {
+        if self.state.drain.has_begun() {
             return Err(Refused::No("the server is shutting down".to_owned()));
         }
         admin::change(self, change)

@@ -20,7 +20,7 @@ fn one_holds_memory_and_another_waits() -> (World, Client, Client) {
     let request = World::request(&mut second, Command::Read, 0, 2 * MIB, &[]);
     world.write(second.link, &request);
     world.pass(10 * MS);
-    assert_eq!(world.server.state.memory_waiters.len(), 1);
+    assert_eq!(world.server.state.memory_waiters.common_len(), 1);
     (world, first, second)
 }
 
@@ -89,7 +89,7 @@ fn a_tenant_that_its_own_limit_delays_does_not_use_up_the_memory_of_others() {
         world.pass(10 * MS);
     }
     assert!(world.server.bytes_in_progress() <= 4 * MIB, "a fifth, whatever the number of connections");
-    assert!(!world.server.state.tenant_memory_waiters.is_empty() && world.server.state.memory_waiters.is_empty());
+    assert!(!world.server.state.memory_waiters.is_empty() && world.server.state.memory_waiters.common_len() == 0);
     let mut free = world.join("x", user(2)).expect("an admitted client");
     let now_ns = world.now_ns();
     for at in 0..50 {
@@ -113,6 +113,6 @@ fn waiting_clients_of_one_tenant_are_served_in_turn() {
         world.await_replies(client, 1);
         assert!(client.replies[0].result.is_ok());
     }
-    assert!(!world.server.state.has_memory_waiters());
+    assert!(world.server.state.memory_waiters.is_empty());
     assert_eq!(world.server.bytes_in_progress(), 0);
 }

@@ -265,8 +265,7 @@ impl<S: Observer> World<S> {
         if step == CommitStep::Log {
             self.devices[MAIN].finish_plug(submitter, self.now_ns)?;
         }
-        self.devices[MAIN].unplug(self.now_ns)?;
-        Ok(())
+        self.devices[MAIN].unplug(self.now_ns)
     }
 
     /// Ends a commit: wakes the waiting processes, and marks the metadata as dirty in its final
@@ -293,8 +292,7 @@ impl<S: Observer> World<S> {
             }
             self.wake(waiter.into());
         }
-        self.end_requests(id, failed)?;
-        Ok(())
+        self.end_requests(id, failed)
     }
 
     /// Completes the direct requests that waited for this transaction.

@@ -74,8 +74,7 @@ impl<S: Observer> Device<S> {
             self.submitted(submitter, bio, answer, now_ns)?;
         }
         self.run(now_ns)?;
-        self.work(now_ns)?;
-        Ok(())
+        self.work(now_ns)
     }
 
     /// Starts a step of the flush machinery, which the elevator does not see.

@@ -48,8 +48,7 @@ impl<S: Observer> Device<S> {
 
     pub(super) fn handle_kick(&mut self, kick: Kick, now_ns: u64) -> Result<(), Defect> {
         self.run_if_kicked(kick, now_ns)?;
-        self.work(now_ns)?;
-        Ok(())
+        self.work(now_ns)
     }
 
     /// Does the queue's deferred work.
@@ -167,8 +166,7 @@ impl<S: Observer> Device<S> {
                 break;
             }
         }
-        self.work(now_ns)?;
-        Ok(())
+        self.work(now_ns)
     }
 
     /// Counts a transfer that was started for a process.

@@ -160,8 +160,8 @@ impl<S: Observer> Device<S> {
         self.queue.kind().info().groups && !self.queue.tunables().any(is_off)
     }
 
-    /// Reserves bandwidth for a task if the elevator takes reservations. A refused reservation is
-    /// recorded, and the task continues without it.
+    /// Reserves bandwidth for a submitter if the elevator takes reservations. A refused reservation is
+    /// recorded, and the submitter continues without it.
     pub fn reserve(&mut self, submitter: SubmitterId, reservation: Reservation, now_ns: u64) -> Result<(), Defect> {
         let context = self.context(submitter);
         match self.queue.reserve(context, reservation, now_ns) {
@@ -175,7 +175,7 @@ impl<S: Observer> Device<S> {
         Ok(())
     }
 
-    /// Ends a task.
+    /// Ends a submitter.
     pub fn exit(&mut self, submitter: SubmitterId, now_ns: u64) -> Result<(), Defect> {
         match self.queue.exit_context(self.context(submitter), now_ns) {
             Ok(kick) => self.handle_kick(kick, now_ns),
@@ -183,7 +183,7 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// The queue context of a task.
+    /// The queue context of a submitter.
     pub fn context(&self, submitter: SubmitterId) -> ContextId {
         self.submitters[submitter].context
     }
@@ -193,7 +193,7 @@ impl<S: Observer> Device<S> {
         self.queue.config().layer
     }
 
-    /// Returns true if a task has a backlog: it sleeps until the queue has room.
+    /// Returns true if a submitter has a backlog: its task sleeps until the queue has room.
     #[inline]
     pub fn is_held_back(&self, submitter: SubmitterId) -> bool {
         !self.submitters[submitter].backlog.is_empty()

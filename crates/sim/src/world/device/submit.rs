@@ -10,8 +10,8 @@ use crate::error::Defect;
 use crate::record::Observer;
 
 impl<S: Observer> Device<S> {
-    /// Submits a bio of a task. Without room in the queue, this bio and the following ones go to
-    /// the task's backlog.
+    /// Submits a bio. Without room in the queue, this bio and the following ones go to the
+    /// submitter's backlog.
     pub fn submit(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Result<(), Defect> {
         if let (Plugging::Task { requests, kib }, Some(plug)) = (self.plugging, &mut self.submitters[submitter].plug) {
             let (count, sectors) = plug.add(bio, self.queue.config());
@@ -28,7 +28,7 @@ impl<S: Observer> Device<S> {
         Ok(())
     }
 
-    /// Starts a task's plug, if the host plugs on tasks: bios are collected until
+    /// Starts a submitter's plug, if the host plugs on tasks: bios are collected until
     /// [`Self::finish_plug`].
     pub fn plug(&mut self, submitter: SubmitterId) {
         if matches!(self.plugging, Plugging::Task { .. }) {
@@ -45,10 +45,9 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// Submits the bios of a task's plug and removes the plug.
+    /// Submits the bios of a submitter's plug and removes the plug.
     pub fn finish_plug(&mut self, submitter: SubmitterId, now_ns: u64) -> Result<(), Defect> {
-        self.finish_call(submitter, true, now_ns)?;
-        Ok(())
+        self.finish_call(submitter, true, now_ns)
     }
 
     /// Submits the bios of a call of direct I/O. The kernel plugs it only if it has several bios.
@@ -58,7 +57,7 @@ impl<S: Observer> Device<S> {
         Ok(())
     }
 
-    /// Submits the bios of a task's plug, then runs the queue.
+    /// Submits the bios of a submitter's plug, then runs the queue.
     pub(super) fn flush_plug(&mut self, submitter: SubmitterId, is_plugged: bool, now_ns: u64) -> Result<(), Defect> {
         let Some(plug) = self.submitters[submitter].plug.as_mut() else { return Ok(()) };
         let bios = plug.take();
@@ -85,8 +84,7 @@ impl<S: Observer> Device<S> {
             }
         }
         self.run(now_ns)?;
-        self.work(now_ns)?;
-        Ok(())
+        self.work(now_ns)
     }
 
     /// Submits a bio to the queue. Returns the request that it became, if it became one.
@@ -128,7 +126,7 @@ impl<S: Observer> Device<S> {
         slot.is_some()
     }
 
-    /// Passes the slot of a task's bio on to the request that it became, or returns the slot of a
+    /// Passes the slot of a submitter's bio on to the request that it became, or returns the slot of a
     /// bio that was merged.
     pub(super) fn pass_slot(&mut self, submitter: SubmitterId, bio: &Bio, outcome: Submitted) {
         let Some(throttle) = &mut self.throttle else { return };
@@ -178,7 +176,7 @@ impl<S: Observer> Device<S> {
         Ok(taken)
     }
 
-    /// Submits a task's backlog as far as the queue has room. Returns true if the backlog is empty.
+    /// Submits a submitter's backlog as far as the queue has room. Returns true if the backlog is empty.
     pub(super) fn retry(&mut self, submitter: SubmitterId, mut woken: bool, now_ns: u64) -> Result<bool, Defect> {
         while let Some(bio) = self.submitters[submitter].backlog.pop_front() {
             if !woken && !self.takes_slot(submitter, &bio, now_ns) {
@@ -195,7 +193,7 @@ impl<S: Observer> Device<S> {
         Ok(true)
     }
 
-    /// Submits the bios of tasks that have got a slot.
+    /// Submits the bios of submitters that have got a slot.
     pub(super) fn resume(&mut self, woken: Vec<(SubmitterId, Class)>, now_ns: u64) -> Result<(), Defect> {
         for (submitter, class) in woken {
             self.submitters[submitter].slot = Some(class);
@@ -207,8 +205,7 @@ impl<S: Observer> Device<S> {
     /// Unplugs the queue for a task that is about to sleep until its bios complete.
     pub fn unplug(&mut self, now_ns: u64) -> Result<(), Defect> {
         let kick = self.queue.unplug_for_waiter(now_ns);
-        self.handle_kick(kick, now_ns)?;
-        Ok(())
+        self.handle_kick(kick, now_ns)
     }
 
     /// Records that a writer sleeps in dirty throttling.

@@ -188,7 +188,7 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
         })
     }
 
-    /// Takes a slot for a task's bio. Without one the task becomes a sleeper, which a later call of
+    /// Takes a slot for a submitter's bio. Without one the task becomes a sleeper, which a later call of
     /// [`Self::completed`] or [`Self::timer`] returns when it has a slot.
     pub fn admit(&mut self, submitter: SubmitterId, class: Class, now_ns: u64) -> bool {
         let pool = &self.pools[class.pool()];
