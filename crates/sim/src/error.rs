@@ -3,10 +3,24 @@
 use hoistway_core::Violation;
 use hoistway_drive::Profile;
 
-/// A contradiction within the simulator, as the end of a sentence: an error of its own, not of the
-/// user.
+/// A contradiction within the simulator: an error of its own, not of the user.
 #[derive(Debug)]
-pub(crate) struct Defect(pub Box<str>);
+pub(crate) struct Defect(Box<Problem>);
+
+/// A contradiction, as the end of a sentence. It is behind a pointer, so that a result that may be
+/// a defect fits into registers.
+#[derive(Debug)]
+struct Problem(String);
+
+impl Defect {
+    pub fn new(problem: String) -> Defect {
+        Defect(Box::new(Problem(problem)))
+    }
+
+    pub fn into_problem(self) -> String {
+        self.0.0
+    }
+}
 
 /// Reasons why a simulation was not run or ended early.
 #[derive(Debug, thiserror::Error)]

@@ -202,16 +202,16 @@ impl<S: Observer> World<S> {
             let plan = &process.plan;
             let group = groups.get(plan.group).copied();
             if !self.devices.add_submitter(plan.pid, plan.priority, plan.nice, group) {
-                return Err(self.defect(Defect("no room for a process's context, or its group".into())));
+                return Err(self.defect(Defect::new("no room for a process's context, or its group".to_owned())));
             }
         }
         if !self.devices.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
-            return Err(self.defect(Defect("no room for the flusher's context".into())));
+            return Err(self.defect(Defect::new("no room for the flusher's context".to_owned())));
         }
         if self.journal.is_some()
             && !self.devices[MAIN].add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
         {
-            return Err(self.defect(Defect("no room for the journal's context".into())));
+            return Err(self.defect(Defect::new("no room for the journal's context".to_owned())));
         }
         self.add_further_submitters(groups)
     }
@@ -231,7 +231,7 @@ impl<S: Observer> World<S> {
                 let of_request = priority.map(|(class, level)| priority_of(class, level));
                 let priority_of_all = of_request.unwrap_or(plan.priority);
                 if !self.devices.add_submitter(plan.pid, priority_of_all, plan.nice, group) {
-                    return Err(self.defect(Defect("no room for a further context of a process".into())));
+                    return Err(self.defect(Defect::new("no room for a further context of a process".to_owned())));
                 }
                 let next = SubmitterId(self.owners.len() as u32);
                 match priority {

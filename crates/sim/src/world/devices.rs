@@ -38,11 +38,18 @@ impl<S: Observer> Devices<S> {
     }
 
     /// The earliest of the times that `of` returns, with its drive: the first of several at one
-    /// instant.
+    /// instant. [`u64::MAX`] stands for no time.
     #[inline]
-    pub fn earliest(&self, of: impl Fn(&Device<S>) -> Option<u64>) -> Option<(u64, DriveId)> {
-        let times = (0..).zip(&self.0).filter_map(|(drive, device)| Some((of(device)?, DriveId(drive))));
-        times.min_by_key(|(at_ns, _)| *at_ns)
+    pub fn earliest(&self, of: impl Fn(&Device<S>) -> Option<u64>) -> (u64, DriveId) {
+        // A loop, because this runs twice an event and iterator adapters cost 3 % of a run.
+        let mut earliest = (u64::MAX, MAIN);
+        for (drive, device) in (0..).zip(&self.0) {
+            match of(device) {
+                Some(at_ns) if at_ns < earliest.0 => earliest = (at_ns, DriveId(drive)),
+                _ => {}
+            }
+        }
+        earliest
     }
 
     /// Returns true if a queue has no room for a bio of a submitter, whose task sleeps until it has.
@@ -54,7 +61,13 @@ impl<S: Observer> Devices<S> {
     /// Takes a submitter whose backlog has been submitted completely.
     #[inline]
     pub fn next_resumed(&mut self) -> Option<SubmitterId> {
-        self.0.iter_mut().find_map(Device::next_resumed)
+        for device in &mut self.0 {
+            let resumed = device.next_resumed();
+            if resumed.is_some() {
+                return resumed;
+            }
+        }
+        None
     }
 }
 

@@ -72,8 +72,8 @@ impl<S: Observer> World<S> {
     fn next_event(&mut self) -> Result<bool, Defect> {
         let never = u64::MAX;
         let event_ns = self.events.next_ns().unwrap_or(never);
-        let (timer_ns, timer_drive) = self.devices.earliest(Device::next_timer).unwrap_or((never, MAIN));
-        let (drive_ns, drive) = self.devices.earliest(Device::next_drive_event).unwrap_or((never, MAIN));
+        let (timer_ns, timer_drive) = self.devices.earliest(Device::next_timer);
+        let (drive_ns, drive) = self.devices.earliest(Device::next_drive_event);
         self.watchdog.idle_events += 1;
         if drive_ns <= event_ns.min(timer_ns) && drive_ns < never {
             self.advance_to(drive_ns);
@@ -329,7 +329,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    pub(super) fn defect(&self, Defect(problem): Defect) -> SimError {
-        SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem: problem.into() }
+    pub(super) fn defect(&self, defect: Defect) -> SimError {
+        SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem: defect.into_problem() }
     }
 }

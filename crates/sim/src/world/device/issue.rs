@@ -69,7 +69,7 @@ impl<S: Observer> Device<S> {
 
     pub(super) fn start(&mut self, id: RequestId, now_ns: u64) -> Result<(), Defect> {
         let Some(request) = self.queue.request(id) else {
-            return Err(Defect(format!("request {id:?} is not there").into()));
+            return Err(Defect::new(format!("request {id:?} is not there")));
         };
         let (op, sector, sectors) = (request.op(), request.sector(), request.sectors());
         let command = command_of(op, sector, sectors, request.flags());
@@ -89,7 +89,7 @@ impl<S: Observer> Device<S> {
         self.meter.started(now_ns);
         let tag = self.in_flight.insert(InFlight { origin, at_ns: now_ns });
         if let Err(error) = self.drive.submit(now_ns, tag, command) {
-            return Err(Defect(format!("the drive refused {command:?}: {error}").into()));
+            return Err(Defect::new(format!("the drive refused {command:?}: {error}")));
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl<S: Observer> Device<S> {
         };
         match self.queue.complete(id, now_ns, done) {
             Ok(kick) => self.handle_kick(kick, now_ns)?,
-            Err(stale) => return Err(Defect(format!("a completion was refused: {stale:?}").into())),
+            Err(stale) => return Err(Defect::new(format!("a completion was refused: {stale:?}"))),
         }
         if self.flushes.is_ready() {
             // The queue has no reason to run for them.

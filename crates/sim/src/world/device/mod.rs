@@ -179,7 +179,7 @@ impl<S: Observer> Device<S> {
     pub fn exit(&mut self, submitter: SubmitterId, now_ns: u64) -> Result<(), Defect> {
         match self.queue.exit_context(self.context(submitter), now_ns) {
             Ok(kick) => self.handle_kick(kick, now_ns),
-            Err(stale) => Err(Defect(format!("the exit of submitter {} was refused: {stale:?}", submitter.0).into())),
+            Err(stale) => Err(Defect::new(format!("the exit of submitter {} was refused: {stale:?}", submitter.0))),
         }
     }
 

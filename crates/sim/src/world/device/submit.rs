@@ -167,7 +167,7 @@ impl<S: Observer> Device<S> {
             Err(error) => {
                 let Bio { sector, sectors, .. } = bio;
                 let problem = format!("a bio of {sectors} sectors at sector {sector} was refused: {error:?}");
-                return Err(Defect(problem.into()));
+                return Err(Defect::new(problem));
             }
         };
         if !taken {
