@@ -14,15 +14,16 @@ use hoistway_workload::endings::SteadyRate;
 use hoistway_workload::{Region, WrittenZones, mix};
 use rand::RngExt;
 
+use super::device::Device;
 use super::device::flush::FlushRules;
-use super::device::{Device, SubmitterId};
 use super::devices::{Devices, DriveId, MAIN};
 use super::job_state::{request_priorities, worker_count};
 use super::process::{Process, RequestEnds, is_async};
+use super::processes::Processes;
 use super::request::{Failures, WorldRequest};
 use super::slab::Slab;
 use super::state::{Scratch, Unfinished, Waiting, Watchdog, World};
-use super::task::{ProcessId, Processes, Task};
+use super::task::{ProcessId, SubmitterId, Task};
 use super::threads::{FileLength, Flusher, Journal};
 use super::{flusher, journal, layout};
 use crate::config::{HostConfig, Plugging};

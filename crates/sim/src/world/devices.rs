@@ -4,7 +4,8 @@ use std::ops::{Index, IndexMut};
 
 use hoistway_core::{GroupId, Priority};
 
-use super::device::{Device, SubmitterId};
+use super::device::Device;
+use super::task::SubmitterId;
 use crate::record::Observer;
 
 /// A drive, by its place among those of the host.
@@ -52,7 +53,8 @@ impl<S: Observer> Devices<S> {
         earliest
     }
 
-    /// Returns true if a queue has no room for a bio of a submitter, whose task sleeps until it has.
+    /// Returns true if a queue has no room for a bio of a submitter, whose task sleeps until it
+    /// has.
     #[inline]
     pub fn are_full_for(&self, submitter: SubmitterId) -> bool {
         self.0.iter().any(|device| device.is_held_back(submitter))

@@ -3,11 +3,10 @@
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::{Direction, Ioengine, WriteSync};
 
-use super::device::SubmitterId;
 use super::devices::MAIN;
 use super::process::{AfterData, DirectIo, Stage};
 use super::state::{Flow, Token, World};
-use super::task::ProcessId;
+use super::task::{ProcessId, SubmitterId};
 use crate::error::Defect;
 use crate::events::EventKind;
 use crate::record::Observer;

@@ -7,9 +7,8 @@ use hoistway_workload::IoUnit;
 use hoistway_workload::endings::{DepthSearch, RateFloor};
 use hoistway_workload::shares::{Share, Shares};
 
-use super::device::SubmitterId;
 use super::devices::DriveId;
-use super::task::ProcessId;
+use super::task::{ProcessId, SubmitterId};
 
 /// Most threads that submit the requests of one process.
 const WORKERS_MAX: u32 = 4096;

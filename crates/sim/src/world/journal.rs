@@ -9,11 +9,10 @@
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::Ioengine;
 
-use super::device::SubmitterId;
 use super::devices::MAIN;
 use super::process::Stage;
 use super::state::{Flow, Token, World};
-use super::task::{ProcessId, Task};
+use super::task::{ProcessId, SubmitterId, Task};
 use super::threads::{Allocation, Commit, CommitStep};
 use crate::error::Defect;
 use crate::events::EventKind;

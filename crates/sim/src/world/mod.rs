@@ -19,6 +19,7 @@ mod journal;
 pub(crate) mod layout;
 mod pace;
 mod process;
+mod processes;
 mod recorded;
 mod request;
 mod slab;

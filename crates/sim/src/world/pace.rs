@@ -4,11 +4,10 @@ use hoistway_fio::{Direction, Directions, ExitWhat};
 use hoistway_workload::IoUnit;
 use hoistway_workload::endings::{Moved, SearchStep};
 
-use super::device::SubmitterId;
 use super::job_state::Ending;
 use super::process::Stage;
 use super::state::{Flow, World};
-use super::task::ProcessId;
+use super::task::{ProcessId, SubmitterId};
 use crate::error::Defect;
 use crate::record::Observer;
 

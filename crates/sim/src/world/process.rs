@@ -18,9 +18,8 @@ use crate::workload::walk::Walker;
 use hoistway_workload::pacing::Pacing;
 use hoistway_workload::{FileSync, Generator, IoUnit, Region, Work};
 
-use super::device::SubmitterId;
 use super::job_state::{Limits, Submission};
-use super::task::{ProcessId, Thread};
+use super::task::{ProcessId, SubmitterId, Thread};
 use super::threads::{Commit, Dirtying};
 
 /// The next step of a process when it runs. The CPU time of a step has passed before the next step

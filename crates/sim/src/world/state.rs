@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use hoistway_core::Kind;
 use hoistway_workload::endings::SteadyRate;
 
-use super::device::SubmitterId;
 use super::devices::Devices;
 use super::job_state::FlowGroup;
 use super::process::DirectIo;
+use super::processes::Processes;
 use super::request::Failures;
 use super::slab::Slab;
-use super::task::{ProcessId, Processes, Task, Thread};
+use super::task::{ProcessId, SubmitterId, Task, Thread};
 use super::threads::{Flusher, Journal};
 use crate::config::HostConfig;
 use crate::events::Events;

@@ -3,8 +3,7 @@
 use hoistway_core::BlockLayer;
 use hoistway_drive::Jitter;
 
-use super::device::SubmitterId;
-use super::task::{ProcessId, Thread};
+use super::task::{ProcessId, SubmitterId, Thread};
 use crate::host::files::is_device;
 use crate::host::journal::{JournalConfig, Log, Transaction};
 use crate::workload::plan::WorkloadPlan;

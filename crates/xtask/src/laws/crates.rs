@@ -138,7 +138,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.
 const LINES_MAX: usize = 15_000;
 /// Crates that may be above [`LINES_MAX`], with the lines that they may have.
-const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("drive", 17_000), ("sim", 16_000), ("xtask", 17_800)];
+const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("drive", 17_000), ("sim", 16_700), ("xtask", 17_800)];
 
 /// Lists the arrows and sizes that break the law.
 pub fn violations(packages: &[Package]) -> Vec<String> {

@@ -3,9 +3,10 @@
 use hoistway_core::{Bio, BlockLayer, Flags, Op};
 use hoistway_drive::Command;
 
+use super::super::task::SubmitterId;
 use super::flush::{FlushRules, ReadyStep};
 use super::issue::command_of;
-use super::{Device, Origin, SubmitterId};
+use super::{Device, Origin};
 use crate::error::Defect;
 use crate::record::Observer;
 

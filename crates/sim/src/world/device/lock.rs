@@ -2,7 +2,7 @@
 
 use rand_pcg::Pcg64;
 
-use super::SubmitterId;
+use super::super::task::SubmitterId;
 use crate::config::ElevatorCost;
 use crate::workload::distribution::unit;
 use crate::workload::stream;

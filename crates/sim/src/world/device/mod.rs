@@ -6,8 +6,8 @@
 //!    task's call, where it may merge with others, until the call ends or the plug is full.
 //! 2. A write that is not direct takes a slot of the throttle of write-back
 //!    (`write_back_throttle.rs`); without one its task sleeps.
-//! 3. The request queue of the core merges it or makes it a request, and gives that to the elevator.
-//!    Without room it goes to the backlog of its task, which sleeps.
+//! 3. The request queue of the core merges it or makes it a request, and gives that to the
+//!    elevator. Without room it goes to the backlog of its task, which sleeps.
 //! 4. The request is issued (`issue.rs`): as the elevator decides, or past all that wait on hosts
 //!    that issue directly. Steps of the flush machinery (`flush.rs`, `durable.rs`) precede
 //!    requests; the elevator does not see them.
@@ -41,11 +41,11 @@ use crate::record::Observer;
 use crate::settings::group_switch;
 
 use super::slab::Slab;
+use super::task::SubmitterId;
 use congestion::Congestion;
 use flush::{FlushMachine, FlushRules, ReadyStep};
 use lock::ElevatorLock;
 use meter::Meter;
-pub(crate) use submitters::SubmitterId;
 use submitters::Submitters;
 use transport::Transport;
 use write_back_throttle::{Settings, WriteBackThrottle};
@@ -160,8 +160,8 @@ impl<S: Observer> Device<S> {
         self.queue.kind().info().groups && !self.queue.tunables().any(is_off)
     }
 
-    /// Reserves bandwidth for a submitter if the elevator takes reservations. A refused reservation is
-    /// recorded, and the submitter continues without it.
+    /// Reserves bandwidth for a submitter if the elevator takes reservations. A refused reservation
+    /// is recorded, and the submitter continues without it.
     pub fn reserve(&mut self, submitter: SubmitterId, reservation: Reservation, now_ns: u64) -> Result<(), Defect> {
         let context = self.context(submitter);
         match self.queue.reserve(context, reservation, now_ns) {

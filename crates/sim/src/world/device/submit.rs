@@ -3,8 +3,9 @@
 
 use hoistway_core::{Bio, Kick, RequestId, SubmitError, Submitted};
 
+use super::super::task::SubmitterId;
+use super::Device;
 use super::write_back_throttle::Class;
-use super::{Device, SubmitterId};
 use crate::config::{DirectIssue, Plugging};
 use crate::error::Defect;
 use crate::record::Observer;
@@ -126,8 +127,8 @@ impl<S: Observer> Device<S> {
         slot.is_some()
     }
 
-    /// Passes the slot of a submitter's bio on to the request that it became, or returns the slot of a
-    /// bio that was merged.
+    /// Passes the slot of a submitter's bio on to the request that it became, or returns the slot
+    /// of a bio that was merged.
     pub(super) fn pass_slot(&mut self, submitter: SubmitterId, bio: &Bio, outcome: Submitted) {
         let Some(throttle) = &mut self.throttle else { return };
         if Class::of(bio).is_some()
@@ -176,7 +177,8 @@ impl<S: Observer> Device<S> {
         Ok(taken)
     }
 
-    /// Submits a submitter's backlog as far as the queue has room. Returns true if the backlog is empty.
+    /// Submits a submitter's backlog as far as the queue has room. Returns true if the backlog is
+    /// empty.
     pub(super) fn retry(&mut self, submitter: SubmitterId, mut woken: bool, now_ns: u64) -> Result<bool, Defect> {
         while let Some(bio) = self.submitters[submitter].backlog.pop_front() {
             if !woken && !self.takes_slot(submitter, &bio, now_ns) {

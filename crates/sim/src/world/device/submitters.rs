@@ -6,12 +6,9 @@ use std::ops::{Index, IndexMut};
 
 use hoistway_core::{Bio, ContextId};
 
+use super::super::task::SubmitterId;
 use super::plug::Plug;
 use super::write_back_throttle::Class;
-
-/// A submitter of bios: a task, a thread of it, or one of the priorities of its requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SubmitterId(pub u32);
 
 /// A submitter's context in the queue, and the bios that it could not submit yet.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use hoistway_core::{Bio, Flags, Kind, Op};
 
-use super::SubmitterId;
+use super::super::task::SubmitterId;
 
 /// The depth for a device that takes at least as many requests, at step 0.
 const DEPTH: u32 = 16;
@@ -188,8 +188,8 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
         })
     }
 
-    /// Takes a slot for a submitter's bio. Without one the task becomes a sleeper, which a later call of
-    /// [`Self::completed`] or [`Self::timer`] returns when it has a slot.
+    /// Takes a slot for a submitter's bio. Without one the task becomes a sleeper, which a later
+    /// call of [`Self::completed`] or [`Self::timer`] returns when it has a slot.
     pub fn admit(&mut self, submitter: SubmitterId, class: Class, now_ns: u64) -> bool {
         let pool = &self.pools[class.pool()];
         if !pool.sleepers.is_empty() || pool.in_flight() >= self.limit(class, now_ns) {
