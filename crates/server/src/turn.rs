@@ -1,8 +1,24 @@
 //! One turn of the event loop.
 //!
-//! A turn handles all events that happened since the last turn before any device runs, so that an
-//! elevator sees every waiting request. Then the devices run, and each connection sends its output
-//! in one message. Nothing here blocks, reads a clock or opens a file.
+//! A turn calls its parts in this order; each may assume what the earlier ones did:
+//!
+//! 1. `catch_up_devices`: emulated drives are at the present time, before requests reach them.
+//! 2. `handle_event` for each event since the last turn: received bytes become requests, which wait
+//!    in the elevators, so that an elevator sees all of them before it decides.
+//! 3. `expire_connections`: connections whose deadline has passed, or that stall while others wait
+//!    for memory, are closed, and their memory is free.
+//! 4. `update_watch`: the shares of the tenants up to now are sampled.
+//! 5. `run_devices`: the elevators decide once, and completions become replies in the connections'
+//!    messages. Nothing has been sent yet.
+//! 6. `admit_memory_waiters`: connections that waited for memory go on with what the steps 3 and 5
+//!    released. Their requests run in the next turn, which begins at once ([`ServerState`]'s
+//!    `has_work`).
+//! 7. `send_messages`: each connection with output sends it in one message.
+//! 8. `continue_drain`: a shutdown goes on when the last connection is closed, or its deadline has
+//!    passed.
+//!
+//! Nothing here blocks, reads a clock or opens a file, except for the wait in `Engine::turn` before
+//! step 1.
 
 use std::io;
 
