@@ -56,15 +56,15 @@ fn flushes_during_a_flush_share_the_next_one() {
     assert!(testbed.device.is_idle());
 }
 
-#[test]
-fn after_a_failed_flush_all_flushes_fail() {
+/// What made the first call fail may have lost data, of which the system reports no more.
+fn all_later_flushes_fail(fail: impl FnOnce(&mut FakeEngine), work: BlockRequest, mend: impl FnOnce(&mut FakeEngine)) {
     let mut testbed = on_file(MS);
     let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
-    testbed.engine.write_error = Some(libc_eio());
-    let durable = BlockRequest { durable: true, ..write(1, 0, &[1; 4096]) };
-    let done = execute(&mut testbed, member, durable, 10 * MS).expect("a completion");
+    assert!(execute(&mut testbed, member, without_data(9, RequestOp::Flush), 10 * MS).expect("one").result.is_ok());
+    fail(&mut testbed.engine);
+    let done = execute(&mut testbed, member, work, 10 * MS).expect("a completion");
     assert_eq!(done.result.err(), Some(IoError::Io));
-    testbed.engine.write_error = None;
+    mend(&mut testbed.engine);
     assert!(execute(&mut testbed, member, write(2, 0, &[1; 4096]), 10 * MS).expect("a completion").result.is_ok());
     let done = execute(&mut testbed, member, without_data(3, RequestOp::Flush), 10 * MS).expect("a completion");
     assert_eq!(
@@ -73,6 +73,24 @@ fn after_a_failed_flush_all_flushes_fail() {
         "the system would say yes, although what was written before may be lost"
     );
     assert!(testbed.device.has_lost_writes());
+}
+
+#[test]
+fn after_a_failed_flush_all_flushes_fail() {
+    all_later_flushes_fail(
+        |engine| engine.flush_error = Some(libc_eio()),
+        without_data(1, RequestOp::Flush),
+        |engine| engine.flush_error = None,
+    );
+}
+
+#[test]
+fn after_a_failed_durable_write_all_flushes_fail() {
+    all_later_flushes_fail(
+        |engine| engine.write_error = Some(libc_eio()),
+        BlockRequest { durable: true, ..write(1, 0, &[1; 4096]) },
+        |engine| engine.write_error = None,
+    );
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub struct FakeEngine {
     pub file: Vec<u8>,
     /// Writes fail with this error number.
     pub write_error: Option<i32>,
+    /// Flushes fail with this error number.
+    pub flush_error: Option<i32>,
 }
 
 impl FakeEngine {
@@ -68,6 +70,7 @@ impl Engine for FakeEngine {
                 None => self.file[from..to].copy_from_slice(&buffer[..to - from]),
             },
             (IoOp::Zero { .. } | IoOp::Trim, _) => self.file[from..to].fill(0),
+            (IoOp::Flush, _) => done.result = self.flush_error.map_or(Ok(()), Err),
             _ => {}
         }
         self.started += 1;

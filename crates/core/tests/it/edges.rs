@@ -2,7 +2,7 @@
 //!
 //! The host of `machine` executes each case and checks it; see `invariants.rs` for the properties.
 
-use crate::machine::{Call, Case, Place, Value, play_case};
+use crate::machine::{Call, Case, Full, Place, Value, play_case, play_counting};
 use hoistway_core::{
     Bio, BlockLayer, Capacity, Class, DeferredWork, ElevatorStorage, Flags, GroupError, GroupWeights, Kind, Next,
     NoSink, Op, Owned, Priority, QueueConfig, RequestQueue, Reservation, Storage, Submitted, TunableError,
@@ -25,6 +25,11 @@ fn case_of(kind: Kind) -> Case {
 /// Executes a case for each kind, with and without reservations; `change` prepares the queue and
 /// the calls.
 fn for_every_kind(change: impl Fn(&mut Case)) {
+    for_every_kind_counting(change, |_, _| ());
+}
+
+/// Plays a case for every elevator, and passes on how often a table was full.
+fn for_every_kind_counting(change: impl Fn(&mut Case), mut check: impl FnMut(&str, Full)) {
     for &kind in Kind::ALL {
         for layered in [false, true] {
             let mut case = Case { layered, ..case_of(kind) };
@@ -32,8 +37,9 @@ fn for_every_kind(change: impl Fn(&mut Case)) {
             if layered {
                 case.calls.splice(0..0, reservations());
             }
-            if let Err(what) = play_case(&case) {
-                panic!("{} (layered: {layered}): {what}", kind.info().name);
+            match play_counting(&case) {
+                Ok((_, full)) => check(kind.info().name, full),
+                Err(what) => panic!("{} (layered: {layered}): {what}", kind.info().name),
             }
         }
     }
@@ -128,7 +134,7 @@ fn every_pair_of_elevators_is_switched_under_load() {
 #[test]
 fn full_tables_are_errors_and_not_panics() {
     for (requests, contexts) in [(4, 1), (16, 3), (60, 20)] {
-        for_every_kind(|case| {
+        let fill = |case: &mut Case| {
             case.capacity = Capacity { requests, contexts, merged_bios: 2, groups: 2 };
             case.calls.extend(processes(30));
             case.calls.extend(groups(20));
@@ -136,6 +142,13 @@ fn full_tables_are_errors_and_not_panics() {
                 case.calls.extend(mixed_load(100, 20));
                 case.calls.extend([Call::Complete { which: 0 }; 7]);
             }
+        };
+        for_every_kind_counting(fill, |elevator, full| {
+            let all = [full.requests, full.contexts, full.groups];
+            assert!(
+                all.iter().all(|times| *times > 0),
+                "{elevator}, {requests} requests, {contexts} contexts: {full:?}"
+            );
         });
     }
 }

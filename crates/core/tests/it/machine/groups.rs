@@ -46,7 +46,10 @@ impl Host {
                 Ok(())
             }
             Err(GroupError::BadWeight) if !weights.are_valid() => Ok(()),
-            Err(GroupError::Full) if full => Ok(()),
+            Err(GroupError::Full) if full => {
+                self.full.groups += 1;
+                Ok(())
+            }
             other => Err(format!("a group of {weights:?} (the table is full: {full}): {other:?}")),
         }
     }

@@ -21,6 +21,7 @@ type Hosted = Owned<NoSink, TestElevator>;
 type Queue = RequestQueue<Hosted>;
 
 pub struct Host {
+    pub(super) full: Full,
     pub(super) queue: Queue,
     pub(super) capacity: Capacity,
     plugging: bool,
@@ -41,6 +42,14 @@ pub struct Host {
     tuned: bool,
     /// A request was requeued, and the host has not run the queue since.
     requeued: bool,
+}
+
+/// How often a table was full.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Full {
+    pub requests: u64,
+    pub contexts: u64,
+    pub groups: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -67,6 +76,7 @@ impl Host {
         let queue = RequestQueue::new(case.config, storage, elevator, NoSink, 0);
         let root = queue.root_group();
         let mut host = Host {
+            full: Full::default(),
             queue,
             capacity: case.capacity,
             plugging: case.config.plugging,
@@ -278,6 +288,7 @@ impl Host {
         {
             return Err("the table of contexts is full without processes".to_owned());
         }
+        self.full.contexts += 1;
         Ok(())
     }
 
@@ -340,7 +351,11 @@ impl Host {
             }
             Err(SubmitError::NoContext) => Err("a running process's context is refused".to_owned()),
             Err(SubmitError::Asleep | SubmitError::NotWoken) => Err("a process that is awake is refused".to_owned()),
-            Err(SubmitError::Full | SubmitError::BadExtent | SubmitError::NotSupported) => Ok(()),
+            Err(SubmitError::Full) => {
+                self.full.requests += 1;
+                Ok(())
+            }
+            Err(SubmitError::BadExtent | SubmitError::NotSupported) => Ok(()),
         }
     }
 

@@ -15,7 +15,7 @@ mod host;
 // Each test with a host uses some of these.
 #[allow(unused_imports)]
 pub use bytes::{Call, Case, HEADER_BYTES, LAYERED, Place, RECORD_BYTES, Value};
-pub use host::Host;
+pub use host::{Full, Host};
 
 /// Executes a case and runs the queue dry. Returns the order of service, with which two runs can be
 /// compared, or the violated property.
@@ -25,11 +25,17 @@ pub fn play(bytes: &[u8]) -> Result<Vec<u64>, String> {
 
 /// Executes a decoded case.
 pub fn play_case(case: &Case) -> Result<Vec<u64>, String> {
+    play_counting(case).map(|(served, _)| served)
+}
+
+/// Executes a decoded case. Returns the order of service, and how often a table was full.
+pub fn play_counting(case: &Case) -> Result<(Vec<u64>, Full), String> {
     let mut host = Host::new(case);
     for (number, &call) in case.calls.iter().enumerate() {
         host.call(call).map_err(|what| format!("call {number}, {call:?}: {what}"))?;
     }
     host.run_dry().map_err(|what| format!("after the last call: {what}"))?;
     host.check_all_entries_free()?;
-    Ok(host.into_served())
+    let full = host.full;
+    Ok((host.into_served(), full))
 }
