@@ -16,7 +16,7 @@ use rand::RngExt;
 
 use super::device::Device;
 use super::device::flush::FlushRules;
-use super::devices::{Devices, DriveId, MAIN};
+use super::devices::{Devices, DriveId};
 use super::job_state::{request_priorities, worker_count};
 use super::process::{Process, RequestEnds, is_async};
 use super::processes::Processes;
@@ -210,7 +210,7 @@ impl<S: Observer> World<S> {
             return Err(self.defect(Defect::new("no room for the flusher's context".to_owned())));
         }
         if self.journal.is_some()
-            && !self.devices[MAIN].add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
+            && !self.devices.add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
         {
             return Err(self.defect(Defect::new("no room for the journal's context".to_owned())));
         }

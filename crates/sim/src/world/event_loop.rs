@@ -302,7 +302,7 @@ impl<S: Observer> World<S> {
     fn outcome(mut self) -> WorldResult {
         let start_ns = self.processes.iter().map(|process| process.measured_from_ns).min().unwrap_or(0);
         let end_ns = self.processes.iter().map(|process| process.end_ns).max().unwrap_or(start_ns).max(start_ns);
-        let drive = self.devices[MAIN].time(start_ns, end_ns);
+        let drive = self.devices[MAIN].meter.time(start_ns, end_ns);
         let requests = self.devices.iter().map(|device| device.meter.requests).sum();
         let bytes = self.devices.iter().map(|device| device.meter.bytes).sum();
         let turns = self.devices.iter().map(|device| device.meter.turns).sum();

@@ -36,7 +36,6 @@ use hoistway_drive::{Drive, Jitter};
 
 use crate::config::{DirectIssue, HostConfig, Plugging};
 use crate::error::{Defect, SimError};
-use crate::measure::DriveTime;
 use crate::record::Observer;
 use crate::settings::group_switch;
 
@@ -228,11 +227,6 @@ impl<S: Observer> Device<S> {
     #[inline]
     pub fn next_resumed(&mut self) -> Option<SubmitterId> {
         self.submitters.resumed.pop()
-    }
-
-    /// Divides the time from `from_ns` to `now_ns` as [`Meter::time`] does.
-    pub fn time(&self, from_ns: u64, now_ns: u64) -> DriveTime {
-        self.meter.time(from_ns, now_ns)
     }
 
     /// Time at which [`Self::timer`] is due.
