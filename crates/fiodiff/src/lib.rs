@@ -98,19 +98,18 @@ pub fn run(extent: &Extent, report: &mut dyn FnMut(&Outcome)) -> Result<Outcome>
         suspects.extend(batch(seeds.map(grammar::generate).collect(), &mut outcome)?);
         report(&outcome);
     }
-    // Pauses of the machine come and go: the jobs are run again in turn, and not each in a row.
-    for attempt in 0..ATTEMPTS {
+    // Pauses of the machine come and go: the jobs with a clock are run again in turn, and not each
+    // in a row.
+    let (mut paced, others): (Vec<Case>, Vec<Case>) = suspects.into_iter().partition(Case::is_paced);
+    for _ in 0..ATTEMPTS {
         let mut remaining = Vec::new();
-        let of_clock = |case: &Case| attempt == 0 || case.is_paced();
-        let (again, differing): (Vec<Case>, Vec<Case>) = suspects.into_iter().partition(of_clock);
-        for cases in again.chunks(BATCH_AGAIN) {
+        for cases in paced.chunks(BATCH_AGAIN) {
             remaining.extend(batch(cases.to_vec(), &mut outcome)?);
             report(&outcome);
         }
-        suspects = differing;
-        suspects.extend(remaining);
+        paced = remaining;
     }
-    for case in suspects {
+    for case in others.into_iter().chain(paced) {
         conclude(&case, extent, &mut outcome)?;
         report(&outcome);
     }
