@@ -54,7 +54,7 @@ pub fn findings(file: &File) -> Vec<String> {
             }
         }
         // Immediate operands of ARM's instructions begin with a number sign.
-        if !file.path.starts_with("crates/xtask/src/kernel/asm/")
+        if !file.path.starts_with("tools/xtask/src/kernel/asm/")
             && ["rs", "md", "toml", "txt", "py", "sh"].iter().any(|kind| file.path.ends_with(&format!(".{kind}")))
             && let Some(reference) = issue_reference(line)
         {

@@ -187,7 +187,7 @@ fn reasons(text: &mut String, goals: &[Goal]) {
     };
     text.push_str(
         "\nGoals, in ns with 1, 128 and 8192 processes. The kernels' figures are those of their code in user space, \
-        measured with the same load on an AMD EPYC; see `crates/xtask/src/bench_elevators/kernel.rs`.\n",
+        measured with the same load on an AMD EPYC; see `tools/xtask/src/bench_elevators/kernel.rs`.\n",
     );
     for (elevator, reason) in kernel::REASONS {
         if missed(elevator) {

@@ -155,7 +155,7 @@ fn forbidden_arrows(package: &Package) -> Vec<String> {
     let name = package.name.as_str();
     let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
         return vec![format!(
-            "{}: the crate is missing in the table of crates/xtask/src/laws/crates.rs",
+            "{}: the crate is missing in the table of tools/xtask/src/laws/crates.rs",
             package.directory
         )];
     };

@@ -97,7 +97,7 @@ pub fn jobs(pairs: &[Pair], kernel: &str, drive: &Drive) -> String {
         }
         let _ = write!(
             text,
-            "**{}**: {} ([job](../crates/fidelity/jobs/{}.fio)).\n\n\
+            "**{}**: {} ([job](../tools/fidelity/jobs/{}.fio)).\n\n\
              | scheduler | section | MB/s, guest | its runs | simulated | error | p50 ms, guest | simulated | p99 ms, guest | simulated |\n\
              |---|---|---|---|---|---|---|---|---|---|\n",
             job.name,

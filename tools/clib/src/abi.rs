@@ -39,7 +39,7 @@ pub fn write(workspace: &Workspace, unreleased: bool) -> Result<String> {
     let changes = if path.exists() { Changes::between(&read(workspace)?, &new) } else { Changes::default() };
     if changes.is_incompatible() && !unreleased {
         bail!(
-            "incompatible changes need another soname than {}: raise `ABI` in crates/clib/src/lib.rs, or pass \
+            "incompatible changes need another soname than {}: raise `ABI` in tools/clib/src/lib.rs, or pass \
              --unreleased if no release has this soname\n{}",
             soname(),
             changes.report()
