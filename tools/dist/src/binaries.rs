@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use hoistway_vm::programs;
+use hoistway_workspace::programs;
 
 use crate::source::Source;
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use hoistway_clib::Places;
-use hoistway_vm::programs;
+use hoistway_workspace::programs;
 
 use crate::binaries::Machine;
+use crate::clib::{self, Places};
 use crate::program::{self, Pages};
 use crate::source::{DEBIAN_VERSION, Packing, Source, VERSION};
 use crate::{archive, module_sources, tree};
@@ -155,7 +155,7 @@ pub(crate) fn library(source: &Source, to: &Path) -> Result<Vec<PathBuf>> {
     let built = source.scratch("clib");
     tree::renew(&built)?;
     let places = Places { prefix: built.join("usr"), libraries: libraries.clone(), relocatable: false };
-    hoistway_clib::build(&source.workspace, &places)?;
+    clib::build(&source.workspace, &places)?;
     let runtime = Package::new(source, "libhoistway0", machine.debian())?;
     let development = Package::new(source, "libhoistway-dev", machine.debian())?;
     let shared = format!("usr/{libraries}/libhoistway.so.0");

@@ -11,6 +11,7 @@
 //! - the Debian packages: `debian.rs`, which fills in the templates of `packaging/debian`
 //! - archives: `archive.rs`; the container image: `image.rs`
 //! - the bill of materials: `materials.rs`; the libraries of the compiler in it: `runtimes.rs`
+//! - the C library: `clib/`; the published crates, their packages and release notes: `crates/`
 //! - the walks of docs/install.md: `check/`
 
 #![forbid(unsafe_code)]
@@ -18,6 +19,8 @@
 mod archive;
 pub mod binaries;
 mod check;
+pub mod clib;
+pub mod crates;
 mod debian;
 mod image;
 mod materials;
@@ -34,13 +37,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use hoistway_vm::programs;
+use hoistway_workspace::{needs, programs};
 
 use binaries::{Machine, Quality};
-pub use check::{Options as CheckOptions, check, check_quick};
+pub use check::{Options as CheckOptions, check};
 pub use debian::kernel_module;
 pub use source::Source;
-pub use wheel::lay_out as lay_out_python_package;
 
 /// Options of `cargo xtask dist`.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -100,6 +102,7 @@ impl Options {
 
 /// Builds the packages, and the second time too if that is asked for.
 pub fn run(source: &Source, options: &Options) -> Result<()> {
+    needs::provide(needs::PACKAGES, options.install)?;
     let to = options.to.clone().unwrap_or_else(|| source.root().join("dist"));
     if options.twice { twice::run(source, options, &to) } else { build(source, options, &to).map(drop) }
 }

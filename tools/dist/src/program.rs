@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use hoistway_vm::programs;
+use hoistway_workspace::programs;
 
 use crate::binaries::Machine;
 use crate::source::{Source, VERSION};

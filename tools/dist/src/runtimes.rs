@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use hoistway_vm::programs;
+use hoistway_workspace::programs;
 use serde_json::{Value, json};
 
 use crate::binaries::Machine;

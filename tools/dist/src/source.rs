@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use hoistway_clib::Workspace;
-use hoistway_vm::programs;
+use hoistway_workspace::cargo::Workspace;
+use hoistway_workspace::programs;
 
 /// The version of the workspace.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use hoistway_clib::Workspace;
-use hoistway_vm::programs;
+use hoistway_workspace::cargo::Workspace;
+use hoistway_workspace::programs;
 
 use crate::{Options, Source, tree};
 

@@ -1,12 +1,11 @@
 //! The wheel: maturin builds the extension module for the stable ABI of Python and for the oldest
 //! glibc that Rust supports.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use hoistway_vm::programs;
+use hoistway_workspace::programs;
 
 use crate::binaries::{self, Machine, Quality};
 use crate::materials::{self, PYTHON_MODULE};
@@ -46,33 +45,12 @@ pub(crate) fn of_module(source: &Source, module: &Path, tools: &Path, to: &Path)
     let unpacked = scratch.join(UNPACKED);
     let stripped = scratch.join("module");
     programs::run(Command::new("strip").arg("--strip-debug").arg("-o").arg(&stripped).arg(module))?;
-    lay_out(source.root(), &stripped, &unpacked)?;
+    hoistway_workspace::python::package(source.root(), &stripped, &unpacked)?;
     let mut maturin = Command::new(tools.join("maturin"));
     maturin.current_dir(source.root().join("python"));
     maturin.args(["pep517", "write-dist-info", "--interpreter", "python3", "--metadata-directory"]).arg(&unpacked);
     programs::output(&mut maturin)?;
     pack(source, Machine::native()?, tools, &scratch, to)
-}
-
-/// Puts the Python files of the package and a compiled module into the directory `hoistway` of a
-/// directory. Files of an earlier call are removed.
-///
-/// # Errors
-///
-/// A file that cannot be read or written; the message names it.
-pub fn lay_out(root: &Path, module: &Path, to: &Path) -> Result<()> {
-    let package = to.join("hoistway");
-    tree::renew(&package)?;
-    let files = root.join("python/hoistway");
-    for entry in fs::read_dir(&files).with_context(|| files.display().to_string())? {
-        let entry = entry?;
-        // An interpreter leaves a directory of compiled files.
-        if entry.file_type()?.is_file() {
-            tree::copy(&entry.path(), &package.join(entry.file_name()), 0o644)?;
-        }
-    }
-    let placed = package.join("_hoistway.abi3.so");
-    fs::hard_link(module, &placed).or_else(|_| tree::copy(module, &placed, 0o644))
 }
 
 /// Adds the licences of the libraries to an unpacked wheel and packs it into the directory of

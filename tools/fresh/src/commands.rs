@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use hoistway_console::{Block, blocks};
+use hoistway_workspace::console::{Block, blocks};
 
 /// The document whose commands run.
 const DOCUMENT: &str = "README.md";

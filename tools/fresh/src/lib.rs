@@ -1,5 +1,5 @@
 //! A fresh machine: a minimal Debian with a plain Rust toolchain, an empty home directory and a
-//! clone of the repository. The commands of README.md and the checks of continuous integration run
+//! clone of the workspace. The commands of README.md and the checks of continuous integration run
 //! in it, so that neither relies on what a developer once installed.
 //!
 //! - the commands: `commands.rs`
@@ -15,10 +15,11 @@ mod registries;
 mod report;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use hoistway_workspace::cargo::Workspace;
 
 use commands::Command;
 use machine::Machine;
@@ -41,15 +42,6 @@ pub struct Options {
     again: bool,
 }
 
-/// The repository.
-#[derive(Clone, Debug)]
-pub struct Repository {
-    /// The directory of its clone on this machine.
-    pub root: PathBuf,
-    /// The directory into which cargo builds it.
-    pub target_directory: PathBuf,
-}
-
 /// Runs the commands in a fresh machine, in the order of README.md, and then `.ci/run`. The output
 /// goes to the terminal and to `check-fresh/log.txt` in the target directory, the table of results
 /// to `check-fresh/summary.txt`.
@@ -58,16 +50,16 @@ pub struct Repository {
 ///
 /// A text of `--only` that no command contains, a machine that cannot be made (only root can), and
 /// a command that fails, after all of them have run.
-pub fn run(repository: &Repository, options: &Options) -> Result<()> {
-    let commands = selected(commands::all(&repository.root)?, &options.only)?;
+pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    let commands = selected(commands::all(&workspace.root)?, &options.only)?;
     if options.list {
         commands.iter().for_each(|command| println!("{:<20} {}", command.place(), command.shown()));
         return Ok(());
     }
-    let directory = repository.target_directory.join("check-fresh");
+    let directory = workspace.target_directory.join("check-fresh");
     fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let begun = Instant::now();
-    let machine = Machine::new(repository, &directory, options.again)?;
+    let machine = Machine::new(workspace, &directory, options.again)?;
     println!("== the machine is made in {:.0} s: {}", begun.elapsed().as_secs_f64(), machine.root().display());
     let mut report = Report::default();
     for command in &commands {
@@ -127,7 +119,7 @@ fn run_one(machine: &Machine, command: &Command) -> Result<(Outcome, Vec<String>
             machine.make_session_directory()?;
             block.append_files(&machine.at(machine::SESSIONS))?;
             let (_, printed) = machine.run(machine::SESSIONS, &block.script())?;
-            let failures = hoistway_console::failures(document, block, &block.results(&printed));
+            let failures = hoistway_workspace::console::failures(document, block, &block.results(&printed));
             (if failures.is_empty() { Outcome::Passed } else { Outcome::Failed(failures.join("\n")) }, printed)
         }
     };

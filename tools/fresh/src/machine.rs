@@ -12,9 +12,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use hoistway_vm::debian_root::{self, DebianRoot};
-use hoistway_vm::programs;
+use hoistway_workspace::cargo::Workspace;
+use hoistway_workspace::programs;
 
-use crate::{Repository, registries};
+use crate::registries;
 
 /// The smallest Debian in which packages can be installed, with what Rust itself needs (a linker),
 /// what makes a clone, and mount(8), which every installed Debian has.
@@ -52,7 +53,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Makes the machine below a directory, or takes the one that is there.
-    pub(crate) fn new(repository: &Repository, directory: &Path, again: bool) -> Result<Machine> {
+    pub(crate) fn new(workspace: &Workspace, directory: &Path, again: bool) -> Result<Machine> {
         let directory = std::path::absolute(directory)?;
         let machine = Machine { root: directory.join("root"), log: directory.join("log.txt") };
         if again {
@@ -63,16 +64,16 @@ impl Machine {
         }
         machine.remove()?;
         File::create(&machine.log).with_context(|| format!("cannot write {}", machine.log.display()))?;
-        let folder = repository.target_directory.join("kernel");
+        let folder = workspace.target_directory.join("kernel");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         SYSTEM.require(&folder)?;
         let mut copy = Command::new("cp");
         programs::run(copy.args(["--archive", "--reflink=auto"]).arg(SYSTEM.directory(&folder)).arg(&machine.root))?;
         write(&machine.at("/etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n")?;
         machine.add_registries()?;
-        machine.add_toolchain(repository)?;
+        machine.add_toolchain(workspace)?;
         let mut clone = Command::new("git");
-        clone.args(["clone", "--quiet", "--no-hardlinks"]).arg(repository.root.canonicalize()?);
+        clone.args(["clone", "--quiet", "--no-hardlinks"]).arg(workspace.root.canonicalize()?);
         programs::run(clone.arg(machine.at(CLONE)))?;
         Ok(machine)
     }
@@ -106,9 +107,9 @@ impl Machine {
 
     /// Copies rustup and the active toolchain without its documentation, and removes the targets
     /// and components that were added.
-    fn add_toolchain(&self, repository: &Repository) -> Result<()> {
+    fn add_toolchain(&self, workspace: &Workspace) -> Result<()> {
         let mut rustc = Command::new("rustc");
-        let printed = programs::output(rustc.args(["--print", "sysroot"]).current_dir(&repository.root))?;
+        let printed = programs::output(rustc.args(["--print", "sysroot"]).current_dir(&workspace.root))?;
         let toolchain = Path::new(printed.trim()).canonicalize()?;
         let name = toolchain.file_name().context("the toolchain has no name")?.to_string_lossy().into_owned();
         let rustup = programs::find("rustup").context("only a toolchain of rustup can be copied: rustup is missing")?;
@@ -275,8 +276,8 @@ mod tests {
     #[test]
     fn a_machine_that_was_never_made_cannot_be_used_again() {
         let directory = tempfile::tempdir().expect("a directory");
-        let repository = Repository { root: "/".into(), target_directory: directory.path().to_owned() };
-        let error = Machine::new(&repository, directory.path(), true).expect_err("nothing was kept").to_string();
+        let workspace = Workspace { root: "/".into(), target_directory: directory.path().to_owned() };
+        let error = Machine::new(&workspace, directory.path(), true).expect_err("nothing was kept").to_string();
         assert!(error.ends_with("has no system that an earlier call kept"), "{error}");
         let machine = Machine { root: directory.path().join("root"), log: directory.path().join("log.txt") };
         fs::create_dir_all(machine.root.join("etc")).expect("a directory");

@@ -1,6 +1,6 @@
 //! The architectures of kernels: what builds modules and programs for them, and what boots them.
 
-use crate::programs;
+use hoistway_workspace::programs;
 
 /// An architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

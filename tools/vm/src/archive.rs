@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::architecture::{self, Architecture};
-use crate::programs;
 use crate::table::{Archive, Part};
+use hoistway_workspace::programs;
 
 /// The keys that sign Debian's archive; the package debian-archive-keyring has them.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";

@@ -17,7 +17,7 @@ use crate::fetch::Fetched;
 use crate::initramfs::Archive;
 use crate::judge::{self, Exit, Record};
 use crate::modules::{self, Modules};
-use crate::programs;
+use hoistway_workspace::programs;
 
 /// The options of every kernel beyond those of its architecture.
 const OPTIONS: &str = "panic=-1 printk.devkmsg=on loglevel=5 log_buf_len=4M \

@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::archive::Lists;
 use crate::fetch::Fetched;
-use crate::programs;
 use crate::table::Kernel;
+use hoistway_workspace::programs;
 
 /// The options of all kernels that are built.
 const BASE: &str = include_str!("../configs/base.config");

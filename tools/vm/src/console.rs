@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::fetch::Fetched;
 use crate::initramfs::Archive;
-use crate::programs;
+use hoistway_workspace::programs;
 
 /// The memory of the machine.
 const MEMORY_MIB: u32 = 768;

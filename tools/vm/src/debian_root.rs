@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use hoistway_workspace::programs;
 
+use crate::architecture;
 use crate::archive::Mirrors;
 use crate::table::Archive;
-use crate::{architecture, programs};
 
 /// A minimal Debian in a directory of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

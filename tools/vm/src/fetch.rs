@@ -10,8 +10,8 @@ use crate::architecture::{self, Architecture};
 use crate::archive::{Lists, unpack};
 use crate::build_root;
 use crate::modules;
-use crate::programs;
 use crate::table::{self, Archive, Kernel};
+use hoistway_workspace::programs;
 
 /// A kernel that was downloaded.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hoistway_guest::kernel_log::{self, Report};
 use hoistway_guest::protocol::{Counts, Event, Status};
 
-use crate::programs::last_lines;
+use hoistway_workspace::programs::last_lines;
 
 /// The lines of the console in an error.
 const TAIL_LINES: usize = 60;

@@ -9,7 +9,6 @@
 //! - the modules of a kernel: `modules.rs`
 //! - a boot: `initramfs.rs`, `boot.rs`; the verdict on it: `judge.rs`
 //! - a boot without the guest program: `console.rs`
-//! - programs of this machine: `programs.rs`
 //!
 //! The program in the virtual machine is the crate `hoistway-guest`.
 
@@ -24,5 +23,4 @@ pub mod fetch;
 pub mod initramfs;
 pub mod judge;
 pub mod modules;
-pub mod programs;
 pub mod table;

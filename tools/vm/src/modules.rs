@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use liblzma::read::XzDecoder;
 
-use crate::programs;
+use hoistway_workspace::programs;
 
 /// The modules that the guest inserts where the kernel has them: devices and elevators.
 pub const WANTED: &[&str] = &[

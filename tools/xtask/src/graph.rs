@@ -1,14 +1,14 @@
-//! Circles in a directed graph.
+//! Cycles in a directed graph.
 
 use std::collections::BTreeMap;
 
-/// Finds the circles of a graph: its strongly connected components of more than one node, each
+/// Finds the cycles of a graph: its strongly connected components of more than one node, each
 /// sorted, in order.
 ///
-/// `arrows` maps a node to the nodes that it points to. Targets that are not keys are ignored.
-pub fn circles<N: Ord + Copy>(arrows: &BTreeMap<N, Vec<N>>) -> Vec<Vec<N>> {
-    let mut search = Search { arrows, marks: BTreeMap::new(), stack: Vec::new(), found: Vec::new() };
-    for node in arrows.keys() {
+/// `edges` maps a node to the nodes that it points to. Targets that are not keys are ignored.
+pub fn cycles<N: Ord + Copy>(edges: &BTreeMap<N, Vec<N>>) -> Vec<Vec<N>> {
+    let mut search = Search { edges, marks: BTreeMap::new(), stack: Vec::new(), found: Vec::new() };
+    for node in edges.keys() {
         if !search.marks.contains_key(node) {
             search.visit(*node);
         }
@@ -19,7 +19,7 @@ pub fn circles<N: Ord + Copy>(arrows: &BTreeMap<N, Vec<N>>) -> Vec<Vec<N>> {
 
 /// Tarjan's search for strongly connected components.
 struct Search<'a, N> {
-    arrows: &'a BTreeMap<N, Vec<N>>,
+    edges: &'a BTreeMap<N, Vec<N>>,
     /// The order in which a node was reached, and the earliest node on the stack that it reaches.
     marks: BTreeMap<N, (usize, usize)>,
     stack: Vec<N>,
@@ -34,9 +34,9 @@ impl<N: Ord + Copy> Search<'_, N> {
         self.marks.insert(node, (index, index));
         self.stack.push(node);
         let mut low = index;
-        for target in self.arrows.get(&node).into_iter().flatten() {
+        for target in self.edges.get(&node).into_iter().flatten() {
             match self.marks.get(target) {
-                None if self.arrows.contains_key(target) => low = low.min(self.visit(*target)),
+                None if self.edges.contains_key(target) => low = low.min(self.visit(*target)),
                 Some((reached, _)) if self.stack.contains(target) => low = low.min(*reached),
                 _ => {}
             }
@@ -59,22 +59,19 @@ impl<N: Ord + Copy> Search<'_, N> {
 mod tests {
     use super::*;
 
-    fn circles_of(arrows: &[(u8, &[u8])]) -> Vec<Vec<u8>> {
-        circles(&arrows.iter().map(|(node, targets)| (*node, targets.to_vec())).collect())
+    fn cycles_of(edges: &[(u8, &[u8])]) -> Vec<Vec<u8>> {
+        cycles(&edges.iter().map(|(node, targets)| (*node, targets.to_vec())).collect())
     }
 
     #[test]
-    fn circles_are_found_and_chains_are_not() {
-        assert_eq!(circles_of(&[(1, &[2]), (2, &[3]), (3, &[])]), [[0u8; 0]; 0]);
-        assert_eq!(circles_of(&[(1, &[2]), (2, &[1]), (3, &[1])]), [[1, 2]]);
-        assert_eq!(
-            circles_of(&[(1, &[2]), (2, &[3]), (3, &[1]), (4, &[5]), (5, &[4, 1])]),
-            [vec![1, 2, 3], vec![4, 5]]
-        );
+    fn cycles_are_found_and_chains_are_not() {
+        assert_eq!(cycles_of(&[(1, &[2]), (2, &[3]), (3, &[])]), [[0u8; 0]; 0]);
+        assert_eq!(cycles_of(&[(1, &[2]), (2, &[1]), (3, &[1])]), [[1, 2]]);
+        assert_eq!(cycles_of(&[(1, &[2]), (2, &[3]), (3, &[1]), (4, &[5]), (5, &[4, 1])]), [vec![1, 2, 3], vec![4, 5]]);
     }
 
     #[test]
-    fn a_node_that_points_to_itself_is_no_circle() {
-        assert_eq!(circles_of(&[(1, &[1])]), [[0u8; 0]; 0]);
+    fn a_node_that_points_to_itself_is_no_cycle() {
+        assert_eq!(cycles_of(&[(1, &[1])]), [[0u8; 0]; 0]);
     }
 }

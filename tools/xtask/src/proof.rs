@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use hoistway_clib::object;
-
-use crate::tools;
+use hoistway_workspace::cargo::Workspace;
+use hoistway_workspace::{object, programs};
 
 /// The panic path that the feature `proof-selftest` adds.
 const SELFTEST: &str = "hoistway_proof_selftest";
@@ -45,10 +44,10 @@ fn join(names: &BTreeSet<String>) -> String {
 
 /// Builds the library with a feature and looks into the object that holds our code.
 fn examine(feature: &str) -> Result<Object> {
-    let object = object::build(&tools::workspace()?, feature)?;
-    let undefined = tools::output(Command::new("nm").args(["--undefined-only"]).arg(&object))?;
+    let object = object::build(&Workspace::this()?, feature)?;
+    let undefined = programs::output(Command::new("nm").args(["--undefined-only"]).arg(&object))?;
     let code =
-        tools::output(Command::new("objdump").args(["-dr", "--no-show-raw-insn", "--no-addresses"]).arg(&object))?;
+        programs::output(Command::new("objdump").args(["-dr", "--no-show-raw-insn", "--no-addresses"]).arg(&object))?;
     Ok(Object::read(&undefined, &code))
 }
 

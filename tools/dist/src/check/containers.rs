@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use hoistway_vm::programs;
+use hoistway_workspace::programs;
 
 use crate::binaries::Machine;
 use crate::image;

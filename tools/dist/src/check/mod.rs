@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use hoistway_console::{Block, blocks};
+use hoistway_workspace::console::{Block, blocks};
+use hoistway_workspace::needs;
 
 use crate::binaries::{self, Machine};
 use crate::source::{Packing, Source};
@@ -60,6 +61,7 @@ pub fn check(source: &Source, options: &Options) -> Result<()> {
     if let Some(program) = &options.program {
         return check_quick(source, program, options.module.as_deref());
     }
+    needs::provide(needs::PACKAGES, true)?;
     let walks = Walks::read(source, true)?;
     require_known(&options.only, &walks)?;
     let directory = match &options.from {
@@ -121,14 +123,14 @@ fn require_known(only: &[String], walks: &Walks) -> Result<()> {
 /// A system that this machine cannot have is skipped. So are a Debian system and a wheel that
 /// cannot be made because programs are missing or cannot be fetched; with
 /// `HOISTWAY_REQUIRE_DEBIAN=1` a missing Debian is a failure.
-pub fn check_quick(source: &Source, file: &Path, module: Option<&Path>) -> Result<()> {
+fn check_quick(source: &Source, file: &Path, module: Option<&Path>) -> Result<()> {
     let source = &Source { packing: Packing::Fast, ..source.clone() };
     let machine = Machine::native()?;
     let directory = source.scratch("quick");
     crate::tree::renew(&directory)?;
     let program = source.scratch("quick-program");
     let mut strip = std::process::Command::new("strip");
-    hoistway_vm::programs::run(strip.arg("-o").arg(&program).arg(file))?;
+    hoistway_workspace::programs::run(strip.arg("-o").arg(&program).arg(file))?;
     let pages = program::pages(source, &program)?;
     let licences = materials::licences(source, materials::PROGRAM, machine)?;
     let mut files = vec![
@@ -234,7 +236,7 @@ impl Walks {
         }
         let mut failures = Vec::new();
         for block in own.into_iter().filter(|block| !block.no_run) {
-            failures.extend(hoistway_console::failures(DOCUMENT, block, &system.run(block)?));
+            failures.extend(hoistway_workspace::console::failures(DOCUMENT, block, &system.run(block)?));
         }
         if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("\n")) }
     }

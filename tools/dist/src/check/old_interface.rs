@@ -49,7 +49,7 @@ mod tests {
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall(437, -1, None, None, 0)
 sys.exit(ctypes.get_errno())";
-        if hoistway_vm::programs::find("python3").is_none() {
+        if hoistway_workspace::programs::find("python3").is_none() {
             println!("SKIPPED: there is no python3");
             return;
         }

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use hoistway_console::Block;
 use hoistway_vm::debian_root::{Changed, DebianRoot};
-use hoistway_vm::programs;
+use hoistway_workspace::console::Block;
+use hoistway_workspace::programs;
 
 use crate::binaries::{self, Machine};
+use crate::crates;
 use crate::source::Source;
 use crate::{program, tree};
 
@@ -223,10 +224,10 @@ fn user_shell(directory: &Path) -> Command {
 
 /// Makes a home of cargo whose source of crates is a directory with the packages of the workspace.
 fn fill_cargo_home(source: &Source, home: &Path) -> Result<()> {
-    let workspace = hoistway_release::Workspace::read(source.root())?;
-    hoistway_release::package(&workspace)?;
+    let workspace = crates::Crates::read(source.root())?;
+    crates::package(&workspace)?;
     let crates = home.join("crates");
-    hoistway_release::directory_source(&workspace, &RUST_ROOTS, &crates)?;
+    crates::directory_source(&workspace, &RUST_ROOTS, &crates)?;
     let settings = format!(
         "[source.crates-io]\nreplace-with = \"packages\"\n\n[source.packages]\ndirectory = \"{}\"\n",
         crates.display()

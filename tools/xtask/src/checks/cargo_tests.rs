@@ -12,14 +12,13 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use hoistway_workspace::cargo;
 use serde_json::Value;
-
-use crate::tools::cargo;
 
 /// Runs the unit tests of all libraries and programs.
 pub fn libraries() -> Result<()> {
     let libraries = ["test", "--quiet", "--workspace", "--no-fail-fast", "--lib", "--bins"];
-    summarise(&pass_on(cargo().args(libraries))?)
+    summarise(&pass_on(cargo::command().args(libraries))?)
 }
 
 /// Runs all tests: those of libraries, programs, examples and documentation, and the integration
@@ -33,7 +32,7 @@ pub fn everything(browser: bool) -> Result<()> {
     let at_a_time = std::thread::available_parallelism().map_or(1, |processors| processors.get());
     let mut outcome = run_side_by_side(others, at_a_time, browser)?;
     outcome.add(run_side_by_side(alone, 1, browser)?);
-    outcome.add(pass_on(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"]))?);
+    outcome.add(pass_on(cargo::command().args(["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"]))?);
     summarise(&outcome)
 }
 
@@ -131,7 +130,7 @@ fn last_part(path: &Path) -> String {
 /// Builds all test programs and the programs that they start. Returns the test programs,
 /// integration tests first because they take the longest.
 fn build() -> Result<Vec<TestProgram>> {
-    let mut command = cargo();
+    let mut command = cargo::command();
     command.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo test")?;
     let output = child.stdout.take().context("cargo test has no output")?;

@@ -7,11 +7,11 @@ use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use hoistway_clib::Workspace;
+use hoistway_workspace::needs::{self, Need};
+use hoistway_workspace::tasks::Program;
+use hoistway_workspace::{cargo, programs, python, repository};
 
-use crate::needs::{self, Need};
-use crate::tools::{self, cargo};
-use crate::{dist, fio_diff, kernel, laws, pages, playground, proof, repository, simulation, site, tidy};
+use crate::{forward, laws, proof, tidy, worlds};
 pub use python_tests::{Options as PythonOptions, run as test_python};
 
 /// Options of all checks.
@@ -95,7 +95,7 @@ const QUICK: [Step; 7] = [
     Step::new("clippy", |_| clippy()).needing(CLIPPY),
     Step::new("fuzzers", |_| fuzzers()),
     Step::new("unit tests", |_| cargo_tests::libraries()),
-    Step::new("decisions", |_| pages::check_decisions()),
+    Step::new("decisions", |_| forward::step(Program::Pages, &["pages", "decisions"])),
 ];
 
 /// The checks of `cargo xtask test`.
@@ -108,24 +108,25 @@ const ALL: [Step; 18] = [
     Step::new("clippy", |_| clippy()).needing(CLIPPY),
     Step::new("fuzzers", |_| fuzzers()),
     Step::new("tests", |options| cargo_tests::everything(options.install)).using(TESTS_USE),
-    Step::new("packages", |_| dist::check_quick()).needing(&[Need::Program("objdump")]).using(&[
+    Step::new("packages", |_| packages()).needing(&[Need::Program("objdump")]).using(&[
         Need::PythonEnvironments,
         Need::Program("mmdebstrap"),
         Need::Program("nbdinfo"),
     ]),
-    Step::new("python", |options| python_tests::check(options.install)).needing(python_tests::NEEDS),
-    Step::new("pages", |_| pages::check()),
-    Step::new("playground", |_| playground::test()).needing(playground::TEST_NEEDS),
-    Step::new("site", |_| site::check()).using(playground::TEST_NEEDS),
-    Step::new("worlds", |_| simulation::some_worlds()),
+    Step::new("python", |options| python_tests::check(options.install)).needing(needs::PYTHON),
+    Step::new("pages", |_| forward::step(Program::Pages, &["pages"])),
+    Step::new("playground", |_| forward::step(Program::Site, &["playground", "test"])).needing(needs::BROWSER),
+    Step::new("site", |_| forward::step(Program::Site, &["site", "--browser"])).using(needs::BROWSER),
+    Step::new("worlds", |_| worlds::some()),
     Step::new("docs", |_| docs()),
     Step::new("proof", |_| proof::run()).needing(&[Need::Program("objdump")]),
-    Step::new("kernel asm", |_| kernel::check_assembly()).needing(kernel::ASSEMBLY_NEEDS),
-    Step::new("kernel", |_| kernel::check()).needing(kernel::NEEDS),
+    Step::new("kernel asm", |_| forward::step(Program::Kernel, &["kernel", "asm", "--check"])).needing(needs::ASSEMBLY),
+    Step::new("kernel", |_| forward::step(Program::Kernel, &["kernel", "check"])).needing(needs::KERNEL),
 ];
 
 /// The checks of `cargo xtask test --full`, after the others.
-const LONG: [Step; 1] = [Step::new("fio-diff", |_| fio_diff::ten_minutes()).needing(&[Need::Program("fio")])];
+const LONG: [Step; 1] = [Step::new("fio-diff", |_| forward::step(Program::Fiodiff, &["fio-diff", "--minutes", "10"]))
+    .needing(&[Need::Program("fio")])];
 
 /// Runs the quick checks.
 pub fn quick(options: &Options) -> Result<()> {
@@ -184,7 +185,7 @@ fn row(name: &str, word: &str, seconds: f64) -> String {
 /// Installs the programs that checks start. Without that, tests whose program is missing are
 /// skipped one by one.
 fn programs(options: &Options) -> Result<()> {
-    let needs: Vec<Need> = tools::PROGRAMS.iter().map(|(name, _)| Need::Program(name)).collect();
+    let needs: Vec<Need> = programs::PROGRAMS.iter().map(|(name, _)| Need::Program(name)).collect();
     match needs::provide(&needs, options.install) {
         Err(missing) if !options.install => println!("SKIPPED: parts of the checks: {missing:#} (--install does that)"),
         other => other?,
@@ -194,22 +195,22 @@ fn programs(options: &Options) -> Result<()> {
 
 /// Checks the format of the workspace, and of the fuzzers, which are a workspace of their own.
 fn format() -> Result<()> {
-    tools::run(cargo().args(["fmt", "--all", "--check"]))?;
-    tools::run(cargo().args(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))?;
-    tools::run(cargo().args(["fmt", "--manifest-path", OUTSIDE_ELEVATOR, "--check"]))
+    programs::run(cargo::command().args(["fmt", "--all", "--check"]))?;
+    programs::run(cargo::command().args(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))?;
+    programs::run(cargo::command().args(["fmt", "--manifest-path", OUTSIDE_ELEVATOR, "--check"]))
 }
 
 fn clippy() -> Result<()> {
-    tools::run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    programs::run(cargo::command().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
 /// Checks that the fuzzers compile. They have a target directory of their own, because their
 /// features and profiles differ; nothing is linked, so that libFuzzer need not be compiled.
 fn fuzzers() -> Result<()> {
-    let directory = tools::target_directory()?.join("fuzz");
-    let mut check = cargo();
+    let directory = cargo::target_directory()?.join("fuzz");
+    let mut check = cargo::command();
     check.args(["check", "--quiet", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"]).arg(&directory);
-    tools::run(check.env("CUSTOM_LIBFUZZER_PATH", directory.join("libfuzzer.a")))
+    programs::run(check.env("CUSTOM_LIBFUZZER_PATH", directory.join("libfuzzer.a")))
 }
 
 /// Builds the crate with an elevator of its own as a crate outside the workspace, without the
@@ -221,10 +222,10 @@ pub fn outside_elevator() -> Result<()> {
     let lock = root.join(OUTSIDE_ELEVATOR).with_file_name("Cargo.lock");
     fs::copy(root.join("Cargo.lock"), lock).context("cannot write the lock file of the outside crate")?;
     let run = ["run", "--quiet", "--no-default-features", "--bin", "simulate", "--manifest-path", OUTSIDE_ELEVATOR];
-    let mut command = cargo();
-    command.args(run).arg("--target-dir").arg(tools::target_directory()?.join("custom-elevator"));
+    let mut command = cargo::command();
+    command.args(run).arg("--target-dir").arg(cargo::target_directory()?.join("custom-elevator"));
     command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-    let printed = tools::output(&mut command)?;
+    let printed = programs::output(&mut command)?;
     let speed = |name: &str| -> Option<f64> {
         let line = printed.lines().find(|line| line.split_whitespace().next() == Some(name))?;
         line.split_whitespace().nth(1)?.parse().ok()
@@ -235,15 +236,16 @@ pub fn outside_elevator() -> Result<()> {
     }
 }
 
-/// Runs the commands of README.md and the checks on a fresh machine.
-pub fn fresh(options: &hoistway_fresh::Options) -> Result<()> {
-    let Workspace { root, target_directory } = tools::workspace()?;
-    hoistway_fresh::run(&hoistway_fresh::Repository { root, target_directory }, options)
+/// Installs the packages of the program and of the Python module that the tests have built.
+fn packages() -> Result<()> {
+    let mut check = forward::tested(Program::Dist, &["check-dist"])?;
+    check.arg("--program").arg(cargo::hoistway()?).arg("--module").arg(python::tested_module()?);
+    programs::run(&mut check)
 }
 
 fn docs() -> Result<()> {
     let flags = "-D warnings";
-    tools::run(cargo().args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", flags))
+    programs::run(cargo::command().args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", flags))
 }
 
 /// Checks the dependencies, after cargo-deny is installed if that is wished for.
@@ -255,9 +257,10 @@ pub fn deny(options: &Options) -> Result<()> {
 /// Checks the dependencies with cargo-deny. The advisories need a database from the network:
 /// without it the other checks run.
 fn dependencies() -> Result<()> {
-    let deny = |checks: &[&str]| tools::run(cargo().args(["deny", "--log-level", "error", "check"]).args(checks));
+    let deny =
+        |checks: &[&str]| programs::run(cargo::command().args(["deny", "--log-level", "error", "check"]).args(checks));
     deny(&["bans", "licenses", "sources"])?;
-    if tools::run(cargo().args(["deny", "--log-level", "error", "fetch", "db"])).is_err() {
+    if programs::run(cargo::command().args(["deny", "--log-level", "error", "fetch", "db"])).is_err() {
         println!(
             "SKIPPED: the database of advisories cannot be fetched; licences, duplicates and sources were checked"
         );
@@ -295,7 +298,7 @@ mod tests {
     fn every_program_that_a_check_needs_has_a_debian_package() {
         for need in ALL.iter().chain(&QUICK).flat_map(|step| step.needs.iter().chain(step.uses)) {
             if let Need::Program(name) = need {
-                tools::package_of(name).expect(name);
+                programs::package_of(name).expect(name);
             }
         }
     }

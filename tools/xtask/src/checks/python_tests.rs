@@ -4,13 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-
-use crate::needs::{self, Need};
-use crate::tools;
-use crate::{python, repository};
-
-/// What the tests need, beside the packages of their environment.
-pub const NEEDS: &[Need] = &[Need::Program("python3"), Need::PythonEnvironments];
+use hoistway_workspace::{needs, programs, python, repository};
 
 /// Options of the tests of the Python package.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -34,8 +28,8 @@ pub fn check(install: bool) -> Result<()> {
 
 /// Runs the tests of the Python package.
 pub fn run(options: &Options) -> Result<()> {
-    needs::provide(NEEDS, options.install)?;
-    let system = tools::find("python3").context("python3 is not on the path")?;
+    needs::provide(needs::PYTHON, options.install)?;
+    let system = programs::find("python3").context("python3 is not on the path")?;
     let requirements: &[&str] = if options.clusters { &[python::TESTS, python::CLUSTERS] } else { &[python::TESTS] };
     let root = repository::root().canonicalize()?;
     let base = python::directory()?;
@@ -57,15 +51,15 @@ pub fn run(options: &Options) -> Result<()> {
     tests.env("PYTHONDONTWRITEBYTECODE", "1");
     if options.wheel {
         let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "./python"];
-        tools::run(Command::new(&interpreter).current_dir(&root).args(install))?;
-        return tools::run(&mut tests);
+        programs::run(Command::new(&interpreter).current_dir(&root).args(install))?;
+        return programs::run(&mut tests);
     }
-    python::package(&python::tested_module()?, &site)?;
+    python::package(&root, &python::tested_module()?, &site)?;
     if !options.clusters {
         tests.args(["-m", "not cluster"]);
     }
-    tools::run(tests.env("PYTHONPATH", &site))?;
+    programs::run(tests.env("PYTHONPATH", &site))?;
     let mut types = Command::new(&interpreter);
     types.current_dir(root.join("python")).args(["-m", "mypy", "--strict", "--cache-dir"]).arg(base.join("mypy"));
-    tools::run(types.arg(site.join("hoistway")).arg("tests").env("MYPYPATH", &site))
+    programs::run(types.arg(site.join("hoistway")).arg("tests").env("MYPYPATH", &site))
 }

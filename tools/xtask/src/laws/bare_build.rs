@@ -3,10 +3,8 @@
 use std::process::Command;
 
 use anyhow::{Context, Result};
-
-use crate::needs::{self, Need};
-use crate::repository;
-use crate::tools::{self, cargo};
+use hoistway_workspace::needs::{self, Need};
+use hoistway_workspace::{cargo, programs, repository};
 
 const TARGET: &str = "x86_64-unknown-none";
 
@@ -21,7 +19,14 @@ pub fn missing(install: bool) -> Option<String> {
 /// source of `core`.
 pub fn build() -> Result<()> {
     if needs::provide(&[Need::Target(TARGET)], true).is_ok() {
-        return tools::run(cargo().args(["build", "--quiet", "--package", "hoistway-core", "--target", TARGET]));
+        return programs::run(cargo::command().args([
+            "build",
+            "--quiet",
+            "--package",
+            "hoistway-core",
+            "--target",
+            TARGET,
+        ]));
     }
     println!("rustup cannot fetch {TARGET}: trying Debian's compiler, which builds its own core");
     build_with_debian().with_context(|| format!("no way to build for {TARGET}: try `rustup target add {TARGET}`"))
@@ -30,12 +35,12 @@ pub fn build() -> Result<()> {
 fn build_with_debian() -> Result<()> {
     let (cargo, rustc) = ("/usr/bin/cargo", "/usr/bin/rustc");
     if !std::path::Path::new("/usr/lib/rustlib/src/rust/library/core").exists() {
-        tools::install(&["cargo-web", "rustc-web", "rust-web-src"])?;
+        programs::install(&["cargo-web", "rustc-web", "rust-web-src"])?;
     }
-    let directory = tools::target_directory()?.join("bare");
+    let directory = cargo::target_directory()?.join("bare");
     // Building `core` itself is unstable; the variable lets a stable compiler do it. Only this
     // build sees it.
-    tools::run(
+    programs::run(
         Command::new(cargo)
             .current_dir(repository::root())
             .env("RUSTC", rustc)

@@ -3,8 +3,8 @@
 
 use anyhow::{Result, bail};
 
-use crate::repository::{self, File};
 use hoistway_rusttokens::{self as rust_tokens, Kind, Token};
+use hoistway_workspace::repository::{self, File};
 
 /// Lists what breaks the laws of the core.
 pub fn violations() -> Result<Vec<String>> {

@@ -1,16 +1,15 @@
-//! The arrows between the crates of the workspace: which crate may depend on which, and how large a
-//! crate may grow.
+//! The dependencies between the crates of the workspace: which crate may depend on which.
+//! The product needs no tools.
 
 use std::collections::BTreeMap;
 
-use hoistway_units::figures::grouped;
+use hoistway_workspace::packages::Package;
 
-use super::packages::Package;
 use crate::graph;
 
 /// What each crate may depend on. A crate that is not listed is a violation. Tests may depend on
-/// any crate, but not in a circle.
-const ARROWS: &[(&str, &[&str])] = &[
+/// any crate, but not in a cycle.
+const ALLOWED: &[(&str, &[&str])] = &[
     ("columnar", &[]),
     ("core", &[]),
     ("custom", &["core"]),
@@ -101,59 +100,36 @@ const ARROWS: &[(&str, &[&str])] = &[
             "units",
         ],
     ),
-    ("fidelity", &["sim"]),
-    ("fiodiff", &["core", "drive", "fio", "sim", "workload"]),
+    ("dist", &["vm", "workspace"]),
+    ("fiodiff", &["core", "drive", "fio", "sim", "workload", "workspace"]),
+    ("fresh", &["vm", "workspace"]),
     ("guest", &[]),
-    ("vm", &["guest"]),
-    ("clib", &["vm"]),
-    ("console", &[]),
-    ("dist", &["clib", "console", "release", "vm"]),
-    ("fresh", &["console", "vm"]),
-    ("release", &["vm"]),
+    ("kernel", &["dist", "guest", "units", "vm", "workspace"]),
+    ("lab", &["drive", "guest", "kernel", "order", "sim", "units", "vm", "workspace"]),
+    ("pages", &["config", "control", "drive", "fio", "units", "workspace"]),
     ("rusttokens", &[]),
-    ("site", &["report"]),
-    (
-        "xtask",
-        &[
-            "clib",
-            "config",
-            "control",
-            "dist",
-            "drive",
-            "fidelity",
-            "fio",
-            "fiodiff",
-            "fresh",
-            "guest",
-            "order",
-            "release",
-            "report",
-            "rusttokens",
-            "units",
-            "vm",
-        ],
-    ),
+    ("site", &["report", "workspace"]),
+    ("vm", &["guest", "workspace"]),
+    ("workspace", &[]),
+    ("xtask", &["rusttokens", "workspace"]),
 ];
 
-/// The largest crate, in lines of `src` with comments and unit tests; the core may be larger.
-const LINES_MAX: usize = 15_000;
-/// Crates that may be above [`LINES_MAX`], with the lines that they may have.
-const LARGE: &[(&str, usize)] = &[("core", usize::MAX), ("drive", 17_000), ("sim", 16_700), ("xtask", 17_800)];
+/// The folder of the crates that users get.
+const PRODUCT: &str = "crates/";
+/// The folder of the crates that only developers run.
+const TOOLS: &str = "tools/";
 
-/// Lists the arrows and sizes that break the law.
+/// Lists the dependencies that break the law.
 pub fn violations(packages: &[Package]) -> Vec<String> {
-    let mut found: Vec<String> = packages.iter().flat_map(forbidden_arrows).collect();
-    found.extend(circles(packages));
-    for package in packages {
-        let lines = package.sources().map_or(0, |files| files.iter().map(|file| file.text.lines().count()).sum());
-        found.extend(too_large(&package.name, lines));
-    }
+    let mut found: Vec<String> = packages.iter().flat_map(forbidden_dependencies).collect();
+    found.extend(cycles(packages));
+    found.extend(tools_in_product(packages));
     found
 }
 
-fn forbidden_arrows(package: &Package) -> Vec<String> {
+fn forbidden_dependencies(package: &Package) -> Vec<String> {
     let name = package.name.as_str();
-    let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
+    let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
         return vec![format!(
             "{}: the crate is missing in the table of tools/xtask/src/laws/crates.rs",
             package.directory
@@ -164,35 +140,28 @@ fn forbidden_arrows(package: &Package) -> Vec<String> {
     forbidden.map(|other| format!("{}: depends on {other}; it may depend on {allowed}", package.directory)).collect()
 }
 
-/// Circles of crates, the dependencies of tests included: cargo itself refuses only those without
-/// tests.
-fn circles(packages: &[Package]) -> Vec<String> {
-    let mut arrows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+/// Dependency cycles of crates, the dependencies of tests included: cargo itself refuses only those
+/// without tests.
+fn cycles(packages: &[Package]) -> Vec<String> {
+    let mut edges: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in packages {
         let all = package.dependencies.iter().chain(&package.dev_dependencies).map(String::as_str);
-        arrows.insert(&package.name, all.filter(|other| *other != package.name).collect());
+        edges.insert(&package.name, all.filter(|other| *other != package.name).collect());
     }
-    let circles = graph::circles(&arrows);
-    circles
-        .into_iter()
-        .map(|circle| format!("crates depend on one another in a circle: {}", circle.join(", ")))
+    let cycles = graph::cycles(&edges);
+    cycles.into_iter().map(|cycle| format!("dependency cycle of crates: {}", cycle.join(", "))).collect()
+}
+
+/// Dependencies of the product on tools.
+fn tools_in_product(packages: &[Package]) -> Vec<String> {
+    let is_tool = |name: &String| packages.iter().any(|one| one.name == *name && one.directory.starts_with(TOOLS));
+    let product = packages.iter().filter(|package| package.directory.starts_with(PRODUCT));
+    product
+        .flat_map(|package| {
+            let tools = package.dependencies.iter().filter(|name| is_tool(name));
+            tools.map(|tool| format!("{}: depends on {tool}, a tool of developers", package.directory))
+        })
         .collect()
-}
-
-/// States the law of sizes, for CONTRIBUTING.md.
-pub fn size_rule() -> String {
-    let large: Vec<String> = LARGE
-        .iter()
-        .filter(|(_, most)| *most != usize::MAX)
-        .map(|(name, most)| format!("`{name}` {}", grouped(*most as u64)))
-        .collect();
-    let most = grouped(LINES_MAX as u64);
-    format!("- A crate has at most {most} lines in `src`. Exceptions: the core has no limit; {}.", large.join(", "))
-}
-
-fn too_large(name: &str, lines: usize) -> Option<String> {
-    let most = LARGE.iter().find(|(known, _)| *known == name).map_or(LINES_MAX, |(_, most)| *most);
-    (lines > most).then(|| format!("crates/{name}: {lines} lines in src; {most} is the most"))
 }
 
 #[cfg(test)]
@@ -211,37 +180,38 @@ mod tests {
     }
 
     #[test]
-    fn a_forbidden_arrow_is_found() {
-        let found = forbidden_arrows(&package("core", &["sim"], &[]));
+    fn a_forbidden_dependency_is_found() {
+        let found = forbidden_dependencies(&package("core", &["sim"], &[]));
         assert_eq!(found, ["crates/core: depends on sim; it may depend on no other crate"]);
-        assert_eq!(forbidden_arrows(&package("units", &["core", "fio"], &[])).len(), 2);
+        assert_eq!(forbidden_dependencies(&package("units", &["core", "fio"], &[])).len(), 2);
     }
 
     #[test]
-    fn allowed_arrows_and_those_of_tests_pass() {
-        assert_eq!(forbidden_arrows(&package("sim", &["core"], &["advise"])), [""; 0]);
+    fn dependencies_that_are_allowed_or_of_tests_pass() {
+        assert_eq!(forbidden_dependencies(&package("sim", &["core"], &["advise"])), [""; 0]);
     }
 
     #[test]
     fn a_crate_outside_the_table_is_found() {
-        assert_eq!(forbidden_arrows(&package("unheard-of", &[], &[])).len(), 1);
+        assert_eq!(forbidden_dependencies(&package("unheard-of", &[], &[])).len(), 1);
     }
 
     #[test]
-    fn a_circle_through_a_dependency_of_tests_is_found() {
-        let found = circles(&[package("a", &["b"], &[]), package("b", &[], &["a"]), package("c", &["a"], &[])]);
-        assert_eq!(found, ["crates depend on one another in a circle: a, b"]);
+    fn a_cycle_through_a_dependency_of_tests_is_found() {
+        let found = cycles(&[package("a", &["b"], &[]), package("b", &[], &["a"]), package("c", &["a"], &[])]);
+        assert_eq!(found, ["dependency cycle of crates: a, b"]);
     }
 
     #[test]
-    fn the_table_itself_has_no_circle() {
-        let table: Vec<Package> = ARROWS.iter().map(|(name, allowed)| package(name, allowed, &[])).collect();
-        assert_eq!(circles(&table), [""; 0]);
+    fn the_table_itself_has_no_cycle() {
+        let table: Vec<Package> = ALLOWED.iter().map(|(name, allowed)| package(name, allowed, &[])).collect();
+        assert_eq!(cycles(&table), [""; 0]);
     }
 
     #[test]
-    fn a_crate_above_the_limit_is_found() {
-        assert_eq!(too_large("fio", LINES_MAX), None);
-        assert!(too_large("fio", LINES_MAX + 1).is_some());
+    fn a_tool_in_the_product_is_found() {
+        let tool = Package { directory: "tools/vm".to_owned(), ..package("vm", &[], &[]) };
+        let found = tools_in_product(&[package("sim", &["vm"], &[]), package("core", &[], &["vm"]), tool]);
+        assert_eq!(found, ["crates/sim: depends on vm, a tool of developers"]);
     }
 }

@@ -1,27 +1,26 @@
-//! The laws of the workspace that a program can check: the source of the core, the arrows between
-//! crates, circles of modules.
+//! The laws of the workspace that a program can check: the source of the core, the dependencies
+//! between crates, sizes of folders, dependency cycles.
 
 mod bare_build;
 mod core_source;
 mod crates;
+mod folders;
 mod modules;
-mod packages;
 
 use anyhow::{Result, bail};
-
-pub use crates::size_rule;
-pub use packages::{Package, packages};
+use hoistway_workspace::packages;
 
 /// Checks every law that needs no build.
 pub fn check_sources() -> Result<()> {
-    let packages = packages()?;
+    let packages = packages::packages()?;
     let mut violations = core_source::violations()?;
     violations.extend(crates::violations(&packages));
+    violations.extend(folders::violations(&packages)?);
     violations.extend(modules::violations(&packages)?);
     if !violations.is_empty() {
         bail!("{} violations of the laws:\n  {}", violations.len(), violations.join("\n  "));
     }
-    println!("laws: the core's source, the arrows between crates, their sizes and their modules keep the laws");
+    println!("laws: the core's source, the sizes of folders and all dependencies keep the laws");
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The version of the kernel module, which three files state.
 
-use crate::repository::File;
+use hoistway_workspace::repository::File;
 
 /// Finds a file of the kernel module that states another version than the workspace.
 pub fn findings(file: &File, workspace: &str) -> Option<String> {

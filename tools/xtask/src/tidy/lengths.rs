@@ -1,7 +1,7 @@
 //! Lengths of functions and files.
 
-use crate::repository::File;
 use hoistway_rusttokens::{self as rust_tokens, Token};
+use hoistway_workspace::repository::File;
 
 /// The longest body of a function, in lines between its braces.
 const FUNCTION_LINES_MAX: usize = 70;

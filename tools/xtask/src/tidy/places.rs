@@ -1,7 +1,7 @@
 //! Words that do not belong in the repository: paths of one machine, hosts of registries, numbers
 //! of issues.
 
-use crate::repository::File;
+use hoistway_workspace::repository::File;
 
 /// Finds what does not belong in the repository, which speaks of the project alone and of no
 /// machine. The words are put together from parts so that this file does not contain them.
@@ -54,7 +54,7 @@ pub fn findings(file: &File) -> Vec<String> {
             }
         }
         // Immediate operands of ARM's instructions begin with a number sign.
-        if !file.path.starts_with("tools/xtask/src/kernel/asm/")
+        if !file.path.starts_with("tools/kernel/src/asm/")
             && ["rs", "md", "toml", "txt", "py", "sh"].iter().any(|kind| file.path.ends_with(&format!(".{kind}")))
             && let Some(reference) = issue_reference(line)
         {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::repository::File;
+use hoistway_workspace::repository::File;
 
 /// Finds packages in a lock file that do not come from crates.io.
 pub fn foreign_sources(file: &File) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! The console blocks of the READMEs, also those of published packages, and of the guides, run in
 //! order in a scratch directory.
 //!
-//! `hoistway-console` describes the blocks. One is skipped, aloud, if the machine lacks a program,
-//! a loop device or root that it needs, and if it is marked `no-run` or `in=NAME`.
+//! `console.rs` of `hoistway-workspace` describes the blocks. One is skipped, aloud, if the machine
+//! lacks a program, a loop device or root that it needs, and if it is marked `no-run` or `in=NAME`.
 //!
 //! Blocks of a document share the directory, in which `examples`, `testdata` and `crates` lead to
 //! those of the repository. Each block has a shell of its own.
@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hoistway_console::{Block, blocks};
+use hoistway_workspace::console::{Block, blocks};
 
 use crate::common::is_on_path;
 
@@ -88,7 +88,7 @@ fn failures(name: &str, text: &str) -> Vec<String> {
             eprintln!("SKIPPED: {name}:{}: {obstacle}", block.line);
             continue;
         }
-        let found = hoistway_console::failures(name, &block, &run(&block, directory.path()));
+        let found = hoistway_workspace::console::failures(name, &block, &run(&block, directory.path()));
         if !found.is_empty() {
             failures.extend(found);
             failures.extend(logs(directory.path()));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ModulePath;
 use super::scan::{Import, Scan, scan};
-use crate::repository::File;
+use hoistway_workspace::repository::File;
 
 /// A module uses an item of another one.
 pub(super) struct Reference {
