@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use hoistway_advise::compare::{
+use hoistway_advise::device_facts::device_defaults;
+use hoistway_compare::{
     CompareChoices, CompareError, CompareSetup, Compared, ComparisonDocument, DocumentContext, HostChoice, JobRun,
-    Judgement, Named, RunShares, Shortening, device_defaults, page,
+    Judgement, Named, RunShares, Shortening, page,
 };
 use hoistway_machine::{Root, available_bytes};
 use hoistway_report::compare_page;

@@ -1,8 +1,8 @@
 //! Predictions of a recorded workload under other elevators.
 
-use hoistway_advise::compare::{Judgement, Named, RunShares, named_elevators};
 use hoistway_advise::whatif::{LoopModel, WhatifError, WhatifReport, whatif_page};
 use hoistway_advise::{ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
+use hoistway_compare::{Judgement, Named, RunShares, named_elevators};
 use hoistway_report::compare_page;
 use hoistway_sim::{Comparison, Kernel, Setting, elevator_of_name};
 use hoistway_sweep::run_figures;

@@ -7,8 +7,9 @@ use hoistway_core::Kind;
 use crate::advice::{Advice, AdviceRequest, Verdict, advise};
 use crate::bench::{AdviseError, RunProgress};
 use crate::case::Case;
-use crate::choice::{Choice, scheduler_name, usual_variants};
+use crate::choice::{Choice, usual_variants};
 use crate::device_facts::{ModelQuality, PriorityUse, priority_use};
+use hoistway_compare::scheduler_name;
 
 /// How to answer a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,9 @@ use hoistway_machine::{
 use serde::{Serialize, Serializer};
 
 use crate::case::Case;
-use crate::choice::{Choice, kernel_value, scheduler_name};
+use crate::choice::{Choice, kernel_value};
 use crate::subject::Subject;
+use hoistway_compare::scheduler_name;
 
 const SCHEDULER: &str = "scheduler";
 

@@ -1,5 +1,6 @@
 //! Choices: a scheduler with tunables and queue settings.
 
+use hoistway_compare::scheduler_name;
 use hoistway_core::{Kind, Tunable};
 use hoistway_sim::{HostConfig, Setting, SimError};
 
@@ -21,14 +22,6 @@ pub struct Choice {
 
 /// The tick of the slowest kernel clock (100 Hz), in ms.
 const TICK_MS_MAX: i64 = 10;
-
-/// The kernel's name of an elevator: `none` for noop.
-pub fn scheduler_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Noop => "none",
-        kind => kind.info().name,
-    }
-}
 
 /// Returns true for tunables that the kernel has too; the others exist only in the simulator.
 fn is_kernel_tunable(kind: Kind, tunable: &str) -> bool {

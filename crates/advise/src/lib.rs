@@ -29,7 +29,7 @@
 //! - the JSON of `hoistway advise`: `report.rs` and `overview.rs`, with docs/advise.md; its pages:
 //!   `page.rs`; sentences that text and page share: `wording.rs`, `tune/wording.rs`
 //! - `hoistway compare`: the crate `hoistway-compare`; the drive and the elevators of a device,
-//!   `compare/defaults.rs`; the page, `compare/page.rs`
+//!   `device_facts/nearest_drive.rs`
 //! - the time of a flush in a drive that is fitted to a trace: `flush_fit.rs`
 //! - the time of a reordered trace on a drive: `reorder_time.rs`
 //! - predictions from a trace: `whatif/model.rs`; their error, `whatif/fidelity.rs`; their JSON,
@@ -45,7 +45,6 @@ mod bench;
 mod case;
 mod change_plan;
 mod choice;
-pub mod compare;
 mod confidence;
 pub mod device_facts;
 mod flush_fit;
@@ -68,8 +67,7 @@ pub use answer::{Answer, AnswerOptions, DepthComparison};
 pub use bench::{AdviseError, Bench, JobFigures, RunFigures, RunProgress, Workload};
 pub use case::{Case, CaseError, CaseRequest, DriveChoice, DriveOrigin, Recorded, WorkloadKind, WorkloadSource};
 pub use change_plan::{ChangeError, ChangePlan, PlannedRule};
-pub use choice::{Choice, kernel_value, scheduler_name, usual_variants};
-pub use hoistway_compare::{Difference, KERNEL_SCHEDULERS, MIN_DIFFERENCE, Spread};
+pub use choice::{Choice, kernel_value, usual_variants};
 pub use job_changes::JobChange;
 pub use objective::{Bound, Constraint, Figure, Goal, Metric, Objective, ObjectiveError, Unit, WORST};
 pub use overview::{DeviceOverview, Overview};

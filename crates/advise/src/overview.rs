@@ -3,9 +3,9 @@
 use hoistway_machine::{BlockDevice, Kind, MODULE, MODULE_ELEVATORS, ModuleState, Root, queues_below, why_no_choice};
 use serde::Serialize;
 
-use crate::choice::scheduler_name;
 use crate::device_facts::{self, ModelQuality, Warning};
 use crate::subject::device_line;
+use hoistway_compare::scheduler_name;
 
 /// Descriptions of devices without a workload.
 #[derive(Clone, Debug, Serialize)]

@@ -6,12 +6,12 @@ use crate::advice::{Advice, EvaluatedChoice, Verdict};
 use crate::answer::Answer;
 use crate::case::Case;
 use crate::change_plan::ChangePlan;
-use crate::choice::scheduler_name;
 use crate::objective::{Figure, Unit};
 use crate::text::value_text;
 use crate::tune::{TuneResult, wording as tune_wording};
 use crate::wording;
 use hoistway_compare::Spread;
+use hoistway_compare::scheduler_name;
 
 /// The page of an answer.
 pub fn advice_page(case: &Case, answer: &Answer, plan: &ChangePlan) -> Sheet {

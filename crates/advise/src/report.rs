@@ -10,11 +10,12 @@ use crate::advice::{EvaluatedChoice, Validation, Verdict};
 use crate::answer::{Answer, DepthComparison};
 use crate::case::{Case, WorkloadKind};
 use crate::change_plan::{ChangePlan, PlannedRule};
-use crate::choice::{Choice, scheduler_name};
+use crate::choice::Choice;
 use crate::device_facts::ModelQuality;
 use crate::job_changes::JobChange;
 use crate::objective::{Constraint, Figure, Goal, Unit};
 use crate::tune::{Trial, TuneResult};
+use hoistway_compare::scheduler_name;
 use hoistway_compare::{Difference, Spread};
 
 /// The version of the serialised forms.

@@ -5,9 +5,9 @@ use hoistway_units::figures::change as relative;
 use crate::advice::{Advice, Verdict};
 use crate::answer::{Answer, DepthComparison};
 use crate::case::{Case, WorkloadKind};
-use crate::choice::scheduler_name;
 use crate::objective::Figure;
 use crate::text::value_text;
+use hoistway_compare::scheduler_name;
 use hoistway_compare::{Difference, Spread};
 
 /// The request as labels and values.

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use hoistway_advise::compare::{HostChoice, Named, Shortening};
 use hoistway_bench::sim::Pattern;
+use hoistway_compare::{HostChoice, Named, Shortening};
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 

@@ -8,6 +8,14 @@ use hoistway_sim::{HostConfig, Kernel, elevator_of_name};
 /// The schedulers of Linux 6.
 pub const KERNEL_SCHEDULERS: [Kind; 4] = [Kind::Noop, Kind::MqDeadline, Kind::Kyber, Kind::Bfq];
 
+/// The kernel's name of an elevator: `none` for noop.
+pub fn scheduler_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Noop => "none",
+        kind => kind.info().name,
+    }
+}
+
 /// What a comparison runs on if the user names neither drive nor elevators.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CompareDefaults {

@@ -1,5 +1,5 @@
 //! Comparisons of one workload under several elevators: what `hoistway compare` and the playground
-//! run, without the machine. The drive nearest to a device, and the page, are in hoistway-advise.
+//! run, without the machine. The drive nearest to a device is in hoistway-advise.
 //!
 //! [`CompareSetup`] makes a request from what the user chose and the defaults, [`Compared`] runs it
 //! over one or several seeds, [`Judgement`] says what the results mean, and [`ComparisonDocument`]
@@ -13,7 +13,7 @@
 //! - results per job and when a job starves: `jobs.rs`; the verdict, `verdict.rs`
 //! - when a difference is significant: `statistics.rs`
 //! - the columns of the table: `columns.rs`; the legends, `legends.rs`
-//! - the JSON: `document.rs`
+//! - the JSON: `document.rs`; the page, with the feature `page`: `page.rs`
 //!
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
@@ -26,6 +26,8 @@ mod jobs;
 pub mod legends;
 mod measures;
 mod memory;
+#[cfg(feature = "page")]
+mod page;
 mod progress;
 mod run;
 mod seeds;
@@ -38,11 +40,14 @@ use hoistway_sim::Comparison;
 
 pub use defaults::{
     CompareDefaults, EveryElevator, KERNEL_SCHEDULERS, Named, default_host, named_devices, named_elevators,
+    scheduler_name,
 };
 pub use document::{ComparisonDocument, DocumentContext};
 pub use jobs::{JobRun, SeededStarvation, Starvation, StarvedJob, SyncLatency};
 pub use measures::Measure;
 pub use memory::{MemoryError, MemoryNeed};
+#[cfg(feature = "page")]
+pub use page::page;
 pub use progress::RunShares;
 pub use run::{CompareError, Compared};
 pub use seeds::{SeededComparison, SeededMeasure, SeededRun};

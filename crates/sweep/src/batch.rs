@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use hoistway_advise::compare::MemoryNeed;
 use hoistway_columnar::TableError;
+use hoistway_compare::MemoryNeed;
 use hoistway_sim::{SimError, run_each};
 use sha2::{Digest, Sha256};
 
@@ -117,7 +117,7 @@ pub fn simulate(
             Ok(request) => {
                 let need = MemoryNeed::of(&request);
                 if let Some(available) = available.filter(|available| need.parallel_within(*available, 1).is_none()) {
-                    let problem = hoistway_advise::compare::MemoryError { need, available }.to_string();
+                    let problem = hoistway_compare::MemoryError { need, available }.to_string();
                     return Err(BatchError::Memory { point: id, problem });
                 }
                 match run_each(&request, &|_| {}, cancel) {

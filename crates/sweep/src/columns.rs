@@ -1,6 +1,6 @@
 //! The columns of results: what identifies a point, its values, and its figures.
 
-use hoistway_advise::compare::JobRun;
+use hoistway_compare::JobRun;
 use hoistway_sim::{Latency, Run, Setting};
 
 use crate::key::Key;

@@ -54,6 +54,7 @@ pub mod queue_settings;
 mod record_counts;
 pub mod reorder;
 pub mod request;
+pub mod trace_cmd;
 mod trace_dat;
 mod writer;
 

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use hoistway_tracedat::{EventFormat, ReadSeek, Record, TraceDat};
+use crate::trace_cmd::{self, EventFormat, ReadSeek, Record, TraceDat};
 
 use crate::batch::{Batch, EVENTS_A_BATCH};
 use crate::block_event;
@@ -132,10 +132,10 @@ impl Source for Reader {
     }
 }
 
-fn failed(file: &str, error: hoistway_tracedat::Error) -> ReadError {
+fn failed(file: &str, error: trace_cmd::Error) -> ReadError {
     match error {
-        hoistway_tracedat::Error::Io(source) => ReadError::Io { file: file.to_owned(), source },
-        hoistway_tracedat::Error::Bad { position, what } => {
+        trace_cmd::Error::Io(source) => ReadError::Io { file: file.to_owned(), source },
+        trace_cmd::Error::Bad { position, what } => {
             ReadError::Bad { file: file.to_owned(), position: InputPosition::Byte(position), what }
         }
     }

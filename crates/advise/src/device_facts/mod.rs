@@ -2,6 +2,7 @@
 //! present settings, the schedulers that can be set, and warnings.
 
 mod drive_model;
+mod nearest_drive;
 mod warnings;
 
 use hoistway_core::Kind;
@@ -9,9 +10,10 @@ use hoistway_machine::{Assignment, BlockDevice, Queue, Root, SettingsPlan, Write
 use hoistway_sim::{HostConfig, Kernel};
 
 use crate::choice::Choice;
-pub(crate) use crate::choice::scheduler_name;
+pub(crate) use hoistway_compare::scheduler_name;
 
 pub use drive_model::{DriveModel, ModelQuality, drive_model, drive_model_below};
+pub use nearest_drive::{NearestDrive, device_defaults};
 pub use warnings::{PriorityUse, Warning, priority_use, warnings};
 
 /// The default host: the block layer of Linux 6.1, 4 processors and 8 GiB.
@@ -122,14 +124,17 @@ pub fn candidates(root: &Root, device: &BlockDevice, queue: &Queue) -> (Vec<Kind
         SettingsPlan::new(root, device, &[assignment]).is_ok()
     };
     can.extend(
-        crate::KERNEL_SCHEDULERS
+        hoistway_compare::KERNEL_SCHEDULERS
             .iter()
             .filter(|kind| !can.contains(kind))
             .copied()
             .filter(in_module)
             .collect::<Vec<_>>(),
     );
-    let cannot =
-        crate::KERNEL_SCHEDULERS.iter().filter(|kind| !can.contains(kind)).map(|kind| scheduler_name(*kind)).collect();
+    let cannot = hoistway_compare::KERNEL_SCHEDULERS
+        .iter()
+        .filter(|kind| !can.contains(kind))
+        .map(|kind| scheduler_name(*kind))
+        .collect();
     (can, cannot)
 }

@@ -4,8 +4,8 @@ use hoistway_core::Kind;
 
 use super::space::Space;
 use crate::case::Case;
-use crate::choice::scheduler_name;
 use crate::device_facts::kind_of;
+use hoistway_compare::scheduler_name;
 
 /// The settings of the queue that a search can cover.
 pub const QUEUE_NAMES: [&str; 3] = ["read_ahead_kb", "nr_requests", "queue_depth"];

@@ -2,10 +2,10 @@
 
 use super::TuneResult;
 use crate::advice::Verdict;
-use crate::choice::scheduler_name;
 use crate::text::value_text;
 use crate::wording::change;
 use hoistway_compare::Difference;
+use hoistway_compare::scheduler_name;
 
 /// The verdict in one line.
 pub fn verdict(tuned: &TuneResult) -> String {

@@ -8,15 +8,15 @@ use super::error_table::fidelity_table;
 use super::fidelity::Confidence;
 use super::report::validation;
 use super::wording::{host, rule, sentence, title};
-use crate::compare::{self, Judgement};
 use crate::trace_case::{ModelBasis, TraceCase};
+use hoistway_compare::Judgement;
 
 /// The page of `compare` with the error of the model.
 pub fn whatif_page(case: &TraceCase, comparison: &Comparison, confidence: &Confidence) -> ComparePage {
     let settings: Vec<String> = case.machine.settings.iter().map(|setting| setting.text().to_owned()).collect();
     let drive = hoistway_drive::describe(&case.machine.profile).what;
     let judgement = Judgement::of(comparison);
-    let mut page = compare::page(comparison, &judgement, &case.name, &drive, &host(&case.machine), &settings);
+    let mut page = hoistway_compare::page(comparison, &judgement, &case.name, &drive, &host(&case.machine), &settings);
     page.command = "hoistway trace whatif".to_owned();
     page.title = format!("{} under other elevators", case.name);
     page.subtitle = match &case.basis {

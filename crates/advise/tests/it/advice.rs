@@ -5,9 +5,10 @@ use std::sync::atomic::AtomicBool;
 use hoistway_advise::device_facts::usual_host;
 use hoistway_advise::tune::Space;
 use hoistway_advise::{
-    Advice, AdviceRequest, AdviseError, Bench, Choice, MIN_DIFFERENCE, Objective, TuneRequest, TuneResult, Use,
-    Verdict, Workload, advise, tune,
+    Advice, AdviceRequest, AdviseError, Bench, Choice, Objective, TuneRequest, TuneResult, Use, Verdict, Workload,
+    advise, tune,
 };
+use hoistway_compare::MIN_DIFFERENCE;
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_sim::{CompareRequest, compare};

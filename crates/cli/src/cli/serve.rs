@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use hoistway_advise::compare::Named;
+use hoistway_compare::Named;
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 

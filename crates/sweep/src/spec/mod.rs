@@ -6,7 +6,7 @@ mod sources;
 
 use std::path::Path;
 
-use hoistway_advise::compare::Shortening;
+use hoistway_compare::Shortening;
 use hoistway_core::Kind;
 use hoistway_fio::JobSource;
 

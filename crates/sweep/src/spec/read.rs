@@ -3,7 +3,7 @@
 use std::ops::Range as Span;
 use std::path::Path;
 
-use hoistway_advise::compare::{Shortening, default_host};
+use hoistway_compare::{Shortening, default_host};
 use hoistway_core::Kind;
 use hoistway_sim::elevator_of_name;
 use hoistway_units::names::did_you_mean;

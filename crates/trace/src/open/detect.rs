@@ -80,8 +80,8 @@ fn conversions() -> String {
 
 /// Recognises binary formats.
 fn binary(head: &[u8]) -> Option<(Format, String)> {
-    if head.starts_with(hoistway_tracedat::MAGIC) {
-        let version = head.get(hoistway_tracedat::MAGIC.len()..).unwrap_or_default();
+    if head.starts_with(crate::trace_cmd::MAGIC) {
+        let version = head.get(crate::trace_cmd::MAGIC.len()..).unwrap_or_default();
         let version = version.split(|byte| *byte == 0).next().unwrap_or_default();
         let what = format!("trace-cmd's magic number and version {} at byte 0", version.escape_ascii());
         return Some((Format::TraceDat, what));

@@ -44,9 +44,9 @@ fn all_recordings_of_the_job_have_the_same_requests() {
         "trace-cmd/report-us.txt.gz",
         "perf/script.txt.gz",
         "perf/script-ns.txt.gz",
-        "../../tracedat/testdata/v6.dat.gz",
-        "../../tracedat/testdata/v7-none.dat.gz",
-        "../../tracedat/testdata/v7-zstd.dat",
+        "trace-cmd/v6.dat.gz",
+        "trace-cmd/v7-none.dat.gz",
+        "trace-cmd/v7-zstd.dat",
     ];
     for name in names {
         let all = requests(name);
@@ -77,7 +77,7 @@ fn all_recordings_of_the_job_have_the_same_requests() {
 fn trace_dat_and_the_report_of_trace_cmd_have_equal_events_to_the_nanosecond() {
     let report = requests("trace-cmd/report.txt.gz");
     for name in ["v6.dat.gz", "v7-none.dat.gz", "v7-zstd.dat"] {
-        assert_eq!(requests(&format!("../../tracedat/testdata/{name}")), report, "{name}");
+        assert_eq!(requests(&format!("trace-cmd/{name}")), report, "{name}");
     }
     // The first line of the report.
     let (first, _) = &report[0];
@@ -87,7 +87,7 @@ fn trace_dat_and_the_report_of_trace_cmd_have_equal_events_to_the_nanosecond() {
 
 #[test]
 fn names_of_processes_are_those_of_the_report() {
-    for name in ["trace-cmd/report.txt.gz", "../../tracedat/testdata/v7-zstd.dat", "perf/script.txt.gz"] {
+    for name in ["trace-cmd/report.txt.gz", "trace-cmd/v7-zstd.dat", "perf/script.txt.gz"] {
         let all = events(open_files(&[name]).as_mut());
         let names: BTreeMap<u32, Vec<u8>> = all
             .iter()
@@ -106,7 +106,7 @@ fn the_detection_names_the_format_and_its_reason() {
         let found = opened.detections()[0].clone();
         (found.format, found.compression, found.reason)
     };
-    let (format, compression, reason) = detected("../../tracedat/testdata/v7-zstd.dat");
+    let (format, compression, reason) = detected("trace-cmd/v7-zstd.dat");
     assert_eq!((format, compression), (Format::TraceDat, None));
     assert_eq!(reason, "trace-cmd's magic number and version 7 at byte 0");
     let (format, compression, reason) = detected("perf/script.txt.gz");
@@ -117,7 +117,7 @@ fn the_detection_names_the_format_and_its_reason() {
 
 #[test]
 fn a_truncated_trace_dat_is_read_to_its_end_with_a_notice() {
-    let whole = gunzip("../../tracedat/testdata/v6.dat.gz");
+    let whole = gunzip("trace-cmd/v6.dat.gz");
     let (found, notices) = events_and_notices(whole[..whole.len() - 8192].to_vec(), &OpenOptions::default());
     assert!(found.unwrap() > 50);
     assert!(notices.iter().any(|notice| notice.contains("the file ends too early")), "{notices:?}");

@@ -12,3 +12,4 @@ mod kernel_events;
 mod other_recorders;
 mod parquet;
 mod properties;
+mod trace_cmd;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hoistway_advise::compare::Named;
 use hoistway_advise::whatif::LoopModel;
+use hoistway_compare::Named;
 use hoistway_core::Kind;
 use hoistway_sim::{Kernel, Setting};
 

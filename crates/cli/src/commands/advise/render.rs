@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use hoistway_advise::wording::{broken, cell, facts, name, reasons, verdict};
-use hoistway_advise::{Advice, Answer, Case, ChangePlan, scheduler_name};
+use hoistway_advise::{Advice, Answer, Case, ChangePlan};
+use hoistway_compare::scheduler_name;
 use hoistway_machine::{MODULE, MODULE_ELEVATORS};
 
 use super::apply;

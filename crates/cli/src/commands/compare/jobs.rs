@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use comfy_table::Table;
-use hoistway_advise::compare::columns::ms;
-use hoistway_advise::compare::legends::{self, STARVES};
-use hoistway_advise::compare::{JobRun, Judgement};
+use hoistway_compare::columns::ms;
+use hoistway_compare::legends::{self, STARVES};
+use hoistway_compare::{JobRun, Judgement};
 use hoistway_sim::Comparison;
 use hoistway_units::figures::figure;
 

@@ -10,9 +10,10 @@ mod table;
 use std::io;
 
 use anyhow::Result;
-use hoistway_advise::compare::{
+use hoistway_advise::device_facts::device_defaults;
+use hoistway_compare::{
     CompareChoices, CompareDefaults, CompareSetup, Compared, ComparisonDocument, DocumentContext, HostChoice,
-    Judgement, Named, Shortening, device_defaults, legends, named_elevators, page,
+    Judgement, Named, Shortening, legends, named_elevators, page,
 };
 use hoistway_core::Kind;
 use hoistway_drive::Profile;

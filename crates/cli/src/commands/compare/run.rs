@@ -5,7 +5,7 @@ use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use hoistway_advise::compare::{CompareError, Compared, RunShares};
+use hoistway_compare::{CompareError, Compared, RunShares};
 use hoistway_machine::{Root, available_bytes};
 use hoistway_sim::{CompareRequest, Comparison, Progress, SimError, compare};
 use hoistway_units::figures::duration;

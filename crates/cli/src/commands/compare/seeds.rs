@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use comfy_table::{Cell, Table};
-use hoistway_advise::Spread;
-use hoistway_advise::compare::columns::ms;
-use hoistway_advise::compare::legends::{self, BEST as MARK, CHANCE, STARVES};
-use hoistway_advise::compare::{Measure, SeededComparison, SeededMeasure, SeededRun};
+use hoistway_compare::Spread;
+use hoistway_compare::columns::ms;
+use hoistway_compare::legends::{self, BEST as MARK, CHANCE, STARVES};
+use hoistway_compare::{Measure, SeededComparison, SeededMeasure, SeededRun};
 use hoistway_units::figures::figure;
 
 use crate::output::{self, Out, best, width};

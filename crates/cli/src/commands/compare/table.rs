@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use comfy_table::{Cell, Table};
-use hoistway_advise::compare::Judgement;
-use hoistway_advise::compare::columns::{Column, columns};
-use hoistway_advise::compare::legends::{self, BEST as MARK, STARVES};
+use hoistway_compare::Judgement;
+use hoistway_compare::columns::{Column, columns};
+use hoistway_compare::legends::{self, BEST as MARK, STARVES};
 use hoistway_sim::Comparison;
 
 use crate::output::{self, Out, best, width};

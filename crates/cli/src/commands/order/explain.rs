@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use hoistway_advise::compare::NearestDrive;
+use hoistway_advise::device_facts::NearestDrive;
 use hoistway_drive::Profile;
 use hoistway_machine::Root;
 use hoistway_order::explain::{CostError, DriveChoice, FileSurvey};

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use hoistway_advise::compare::{device_defaults, named_elevators};
+use hoistway_advise::device_facts::device_defaults;
 use hoistway_bench::BenchError;
 use hoistway_bench::emulation::{
     self, DEFAULT_ELEVATORS, DEFAULT_SECONDS, ElevatorSetup, EmulationCheck, EmulationReport,
 };
+use hoistway_compare::named_elevators;
 use hoistway_drive::Profile;
 use hoistway_machine::Root;
 

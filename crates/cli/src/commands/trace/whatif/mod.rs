@@ -3,9 +3,9 @@
 mod render;
 
 use anyhow::Result;
-use hoistway_advise::compare::Judgement;
 use hoistway_advise::whatif::{Fidelity, LoadedTrace, LoopModel, WhatifError, WhatifReport, validation, whatif_page};
 use hoistway_advise::{Confidence, ModelBasis, TraceCase, TraceCaseError, TraceCaseRequest, TraceDrive};
+use hoistway_compare::Judgement;
 use hoistway_drive::Profile;
 use hoistway_report::{ReportFile, compare_page};
 use hoistway_sim::Comparison;

@@ -3,7 +3,7 @@
 
 use std::io::{Cursor, Write as _};
 
-use hoistway_tracedat::TraceDat;
+use hoistway_trace::trace_cmd::TraceDat;
 
 const PAGE_BYTES: usize = 4096;
 const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\

@@ -4,11 +4,11 @@ use std::io::Read;
 
 /// Largest unpacked block in bytes. trace-cmd compresses ten pages at a time; sections of metadata
 /// have at most some ten MiB.
-pub(crate) const UNPACKED_BYTES_MAX: usize = 256 << 20;
+pub(super) const UNPACKED_BYTES_MAX: usize = 256 << 20;
 
 /// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
+pub(super) enum Compression {
     None,
     Zlib,
     Zstd,

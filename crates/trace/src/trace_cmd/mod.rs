@@ -17,9 +17,6 @@
 //! - A new version of the file: `header.rs` (version 6, and what both share), `sections.rs` (7).
 //! - The text that describes an event: `event_format.rs`.
 //! - Records in a page of the ring buffer: `pages.rs`.
-//!
-#![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
 
 mod compression;
 mod event_format;

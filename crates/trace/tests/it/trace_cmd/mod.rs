@@ -6,10 +6,10 @@ use std::io::{Cursor, Read as _};
 use std::path::Path;
 
 use flate2::read::GzDecoder;
-use hoistway_tracedat::{Error, TraceDat};
+use hoistway_trace::trace_cmd::{Error, TraceDat};
 
 fn packed(name: &str) -> Vec<u8> {
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)).unwrap()
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/trace-cmd").join(name)).unwrap()
 }
 
 fn file(name: &str) -> Vec<u8> {

@@ -2,18 +2,18 @@
 
 use std::io::{BufReader, Read, SeekFrom};
 
-use crate::compression::Compression;
-use crate::fields::FieldReader;
-use crate::layout::{CpuPlace, Layout};
-use crate::options::{CPUS_MAX, take_option};
-use crate::sections;
-use crate::{Error, MAGIC, ReadSeek};
+use super::compression::Compression;
+use super::fields::FieldReader;
+use super::layout::{CpuPlace, Layout};
+use super::options::{CPUS_MAX, take_option};
+use super::sections;
+use super::{Error, MAGIC, ReadSeek};
 
 /// The option of an instance.
 const OPTION_BUFFER: u16 = 3;
 
 /// Reads the header of a file.
-pub(crate) fn read(file: &mut (dyn ReadSeek + Send)) -> Result<Layout, Error> {
+pub(super) fn read(file: &mut (dyn ReadSeek + Send)) -> Result<Layout, Error> {
     file.seek(SeekFrom::Start(0))?;
     let mut fields = FieldReader::new(BufReader::new(&mut *file), false, 0);
     let magic: [u8; 10] = match fields.array("the magic number") {

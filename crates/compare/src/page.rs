@@ -8,9 +8,7 @@ use hoistway_report::{
 };
 use hoistway_sim::{Comparison, GroupRun, Latency, ProcessRun, Run, SliceKind};
 
-use crate::choice::scheduler_name;
-use hoistway_compare::KERNEL_SCHEDULERS;
-use hoistway_compare::{JobRun, Judgement, SyncLatency};
+use crate::{JobRun, Judgement, KERNEL_SCHEDULERS, SyncLatency, scheduler_name};
 
 /// The name of the kernel's own requests (write-back), which belong to no process of the job file.
 const KERNEL: &str = "write-back";

@@ -5,7 +5,7 @@ use hoistway_core::Kind;
 use hoistway_fio::JobFile;
 use hoistway_machine::{BlockDevice, Queue, Root, devices, find, queues_below};
 
-use crate::device_facts::{candidates, drive_model_below};
+use super::{candidates, drive_model_below};
 
 /// The built-in drive that stands for a device of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

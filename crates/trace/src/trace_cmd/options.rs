@@ -1,17 +1,17 @@
 //! Options of both versions that describe times, and limits.
 
-use crate::fields::FieldReader;
-use crate::layout::Layout;
+use super::fields::FieldReader;
+use super::layout::Layout;
 
 /// Maximum number of CPUs of a file; Linux supports 8,192.
-pub(crate) const CPUS_MAX: u32 = 1 << 16;
+pub(super) const CPUS_MAX: u32 = 1 << 16;
 
 const OPTION_TRACE_CLOCK: u16 = 4;
 const OPTION_OFFSET: u16 = 7;
 const OPTION_TSC: u16 = 14;
 
 /// Takes an option that describes the times; other options are left out.
-pub(crate) fn take_option(layout: &mut Layout, option: u16, data: &[u8]) {
+pub(super) fn take_option(layout: &mut Layout, option: u16, data: &[u8]) {
     match option {
         OPTION_TRACE_CLOCK => layout.set_clock(data),
         OPTION_OFFSET => {

@@ -2,11 +2,11 @@
 
 use std::io::{BufReader, SeekFrom};
 
-use crate::compression::Compression;
-use crate::fields::FieldReader;
-use crate::layout::{CpuPlace, Layout};
-use crate::options::{CPUS_MAX, take_option};
-use crate::{Error, ReadSeek};
+use super::compression::Compression;
+use super::fields::FieldReader;
+use super::layout::{CpuPlace, Layout};
+use super::options::{CPUS_MAX, take_option};
+use super::{Error, ReadSeek};
 
 /// Maximum number of sections of options; real files have one or two.
 const OPTION_SECTIONS_MAX: usize = 1024;
@@ -24,7 +24,7 @@ const OPTION_BUFFER: u16 = 3;
 const OPTION_BUFFER_TEXT: u16 = 22;
 
 /// Reads the options and the sections that they point to.
-pub(crate) fn read(
+pub(super) fn read(
     file: &mut (dyn ReadSeek + Send),
     layout: &mut Layout,
     compression: Compression,

@@ -3,9 +3,9 @@
 use std::io::{self, Read as _, SeekFrom};
 use std::ops::Range;
 
-use crate::compression::{Compression, UNPACKED_BYTES_MAX};
-use crate::layout::{CpuPlace, Layout, PageFields};
-use crate::{Error, Losses, ReadSeek};
+use super::compression::{Compression, UNPACKED_BYTES_MAX};
+use super::layout::{CpuPlace, Layout, PageFields};
+use super::{Error, Losses, ReadSeek};
 
 /// Bits of a page's `commit` that are the length of its data.
 const COMMIT_LENGTH: u64 = (1 << 27) - 1;
@@ -20,7 +20,7 @@ const STAMP_BITS: u32 = 59;
 
 /// Reads the records of one CPU.
 #[derive(Debug)]
-pub(crate) struct CpuData {
+pub(super) struct CpuData {
     place: CpuPlace,
     is_big_endian: bool,
     page_bytes: usize,

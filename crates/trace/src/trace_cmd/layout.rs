@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
-use crate::Error;
-use crate::compression::Compression;
-use crate::event_format::{EventFormat, Field};
-use crate::fields::FieldReader;
+use super::Error;
+use super::compression::Compression;
+use super::event_format::{EventFormat, Field};
+use super::fields::FieldReader;
 
 /// Clocks of the kernel that count ns.
 const CLOCKS_OF_NS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
@@ -15,7 +15,7 @@ const PAGE_BYTES_MAX: u32 = 16 << 20;
 
 /// The description of a file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Layout {
+pub(super) struct Layout {
     pub version: u32,
     pub is_big_endian: bool,
     /// Size of a page of the ring buffer in bytes.
@@ -36,7 +36,7 @@ pub(crate) struct Layout {
 
 /// Positions of the fields of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PageFields {
+pub(super) struct PageFields {
     pub timestamp: usize,
     pub commit: usize,
     pub commit_bytes: usize,
@@ -45,7 +45,7 @@ pub(crate) struct PageFields {
 
 /// Position of the pages of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CpuPlace {
+pub(super) struct CpuPlace {
     pub number: u32,
     pub offset: u64,
     pub bytes: u64,

@@ -58,7 +58,7 @@ impl EventFormat {
 
 impl Field {
     /// Parses `field:unsigned int bytes; offset:28; size:4; signed:0;`.
-    pub(crate) fn parse(line: &str) -> Result<Field, String> {
+    pub(super) fn parse(line: &str) -> Result<Field, String> {
         let invalid = || format!("\"{line}\" is no field such as \"field:int a; offset:8; size:4; signed:1;\"");
         let part = |key: &str| line.split(';').map(str::trim).find_map(|part| part.strip_prefix(key));
         let number = |key: &str| part(key).and_then(|digits| digits.trim().parse::<usize>().ok()).ok_or_else(invalid);

@@ -2,17 +2,17 @@
 
 use std::io::{self, Read};
 
-use crate::Error;
+use super::Error;
 
 /// Largest block of a header in bytes. The largest part of real files is the table of the kernel's
 /// symbols, about 20 MiB.
-pub(crate) const BLOCK_BYTES_MAX: u64 = 256 << 20;
+pub(super) const BLOCK_BYTES_MAX: u64 = 256 << 20;
 /// Longest string in bytes.
 const STRING_BYTES_MAX: usize = 4096;
 
 /// Reads fields in sequence.
 #[derive(Debug)]
-pub(crate) struct FieldReader<R> {
+pub(super) struct FieldReader<R> {
     read: R,
     is_big_endian: bool,
     position: u64,
