@@ -2,7 +2,8 @@
 
 use super::raising::Reference;
 use super::state::{INTERACTIVE, NEVER, Queue, SOFT_RAISING_MS, SOFT_REAL_TIME, Tick};
-use super::{Bfq, engine_tick, tick, wf2q};
+use super::wf2q::{Insertion, ROOT_LEVEL, Removal};
+use super::{Bfq, engine_tick, tick};
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -136,7 +137,7 @@ impl<H: HostTypes> Bfq<H> {
     /// Preempts the queue in service if this one should be served first.
     fn preempt(&mut self, core: &mut QueueCore<H>, slot: Slot, returns: bool) {
         let served = self.in_service;
-        let root = &self.engine.levels[wf2q::ROOT_LEVEL];
+        let root = &self.engine.levels[ROOT_LEVEL];
         if served == NIL || root.next == root.current {
             return;
         }
@@ -163,8 +164,9 @@ impl<H: HostTypes> Bfq<H> {
 
     fn become_busy(&mut self, core: &QueueCore<H>, slot: Slot) {
         debug_assert!(!self.queues[slot].busy);
-        let shifts = core::mem::take(&mut self.queues[slot].expired_waiting);
-        self.engine.raise(slot, shifts, false, false, engine_tick(core));
+        let returns = core::mem::take(&mut self.queues[slot].expired_waiting);
+        let reason = if returns { Insertion::Return } else { Insertion::Pending };
+        self.engine.raise(slot, reason, engine_tick(core));
         self.queues[slot].busy = true;
         self.count_busy(slot, 1);
         if self.queues[slot].in_flight == 0 && self.coefficient(slot) == 1 {
@@ -180,11 +182,11 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Deactivates a queue; it may still have requests in the device.
-    pub(super) fn leave_busy(&mut self, core: &QueueCore<H>, slot: Slot, expiring: bool) {
+    pub(super) fn leave_busy(&mut self, core: &QueueCore<H>, slot: Slot, reason: Removal) {
         debug_assert!(self.queues[slot].busy);
         self.queues[slot].busy = false;
         self.count_busy(slot, -1);
-        self.engine.deactivate(slot, true, expiring, engine_tick(core));
+        self.engine.deactivate(slot, reason, engine_tick(core));
         if self.queues[slot].in_flight == 0 {
             self.engine.leave_all(slot);
         }

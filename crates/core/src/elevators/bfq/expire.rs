@@ -1,6 +1,7 @@
 //! Expiration of the queue in service: its charge and its next budget.
 
 use super::state::Tick;
+use super::wf2q::{Insertion, Removal};
 use super::{Bfq, SLOTS_KNOWN, engine_tick, tick};
 use crate::clock::Timer;
 use crate::collections::{NIL, Slot};
@@ -146,9 +147,9 @@ impl<H: HostTypes> Bfq<H> {
             if self.queues[slot].in_flight == 0 {
                 self.queues[slot].timeout = now;
             }
-            self.leave_busy(core, slot, true);
+            self.leave_busy(core, slot, Removal::Expiry);
         } else {
-            self.engine.raise(slot, false, true, true, engine_tick(core));
+            self.engine.raise(slot, Insertion::Expiry, engine_tick(core));
             if !empty && !self.flash_queueing {
                 self.index(core, slot);
             }

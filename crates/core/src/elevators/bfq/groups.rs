@@ -1,6 +1,7 @@
 //! Groups: their entities in the engine, moves of processes, removal.
 
 use super::state::{ASYNC, GroupState, SYNC};
+use super::wf2q::{Insertion, Removal};
 use super::{Bfq, engine_tick};
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -92,7 +93,7 @@ impl<H: HostTypes> Bfq<H> {
         }
         let busy = self.queues[slot].busy;
         if busy {
-            self.engine.deactivate(slot, false, false, engine_tick(core));
+            self.engine.deactivate(slot, Removal::Move, engine_tick(core));
         } else {
             self.engine.forget(slot);
         }
@@ -107,8 +108,7 @@ impl<H: HostTypes> Bfq<H> {
             if !self.flash_queueing {
                 self.index(core, slot);
             }
-            let shifts = core::mem::take(&mut self.queues[slot].expired_waiting);
-            self.engine.raise(slot, shifts, false, false, engine_tick(core));
+            self.engine.raise(slot, Insertion::Pending, engine_tick(core));
         }
         if self.in_service == NIL && self.in_flight == 0 && self.queued > 0 {
             core.kick();

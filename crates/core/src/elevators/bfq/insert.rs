@@ -6,7 +6,7 @@ use super::{Bfq, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
-use crate::elevators::shared::wf2q::{self, Entity};
+use crate::elevators::shared::wf2q::{self, Entity, Insertion};
 use crate::event::{Expiry, Note};
 
 /// The distance from which requests count as far apart, in sectors.
@@ -298,7 +298,7 @@ impl<H: HostTypes> Bfq<H> {
         let entity = &mut self.engine.entities[slot];
         let budget = budget_max.max(cost).max(entity.service);
         if core::mem::replace(&mut entity.budget, budget) != budget {
-            self.engine.raise(slot, false, false, false, super::engine_tick(core));
+            self.engine.raise(slot, Insertion::Pending, super::engine_tick(core));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Creation, references and end of queues.
 
 use super::state::{ASYNC, Process, Queue, SYNC};
+use super::wf2q::Removal;
 use super::{Bfq, NEVER, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -110,7 +111,7 @@ impl<H: HostTypes> Bfq<H> {
     pub(super) fn release(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
         if queue.busy && queue.requests.is_empty() && self.in_service != slot {
-            self.leave_busy(core, slot, false);
+            self.leave_busy(core, slot, Removal::Empty);
         }
         let group = self.group_of(slot);
         if self.groups[group].newest == slot {

@@ -6,7 +6,7 @@ use super::{Bfq, engine_tick, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
-use crate::elevators::shared::wf2q;
+use crate::elevators::shared::wf2q::{self, Removal};
 use crate::event::{Expiry, Note};
 
 impl<H: HostTypes> Bfq<H> {
@@ -77,7 +77,7 @@ impl<H: HostTypes> Bfq<H> {
             if request == NIL {
                 // It waits for its turn without requests, as the disk should have been kept idle
                 // for it.
-                self.leave_busy(core, slot, false);
+                self.leave_busy(core, slot, Removal::Empty);
                 continue;
             }
             self.move_to_dispatch(core, slot, request);
@@ -203,7 +203,7 @@ impl<H: HostTypes> Bfq<H> {
         }
         self.queues[slot].next = NIL;
         if self.queues[slot].busy && slot != self.in_service {
-            self.leave_busy(core, slot, false);
+            self.leave_busy(core, slot, Removal::Empty);
             let entity = &mut self.engine.entities[slot];
             (entity.budget, entity.service) = (0, 0);
         }

@@ -5,7 +5,7 @@ use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::elevators::shared::async_queues::AsyncQueues;
-use crate::elevators::shared::wf2q::{IDLE, ROOT_LEVEL};
+use crate::elevators::shared::wf2q::{IDLE, ROOT_LEVEL, Removal};
 use crate::priority::Priority;
 
 impl<H: HostTypes, M: Measure> Turns<H, M> {
@@ -201,7 +201,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
             }
             let busy = self.queues[sync].busy;
             if busy {
-                self.engine.deactivate(sync, false, false, core.ticks());
+                self.engine.deactivate(sync, Removal::Move, core.ticks());
             } else {
                 self.engine.forget(sync);
             }

@@ -16,7 +16,7 @@ mod queue;
 
 use super::async_queues::AsyncQueues;
 use super::slice_tunables::SliceTunables;
-use super::wf2q::{self, Engine, IDLE, REAL_TIME, ROOT_LEVEL};
+use super::wf2q::{self, Engine, IDLE, Insertion, REAL_TIME, ROOT_LEVEL, Removal};
 use crate::bio::Bio;
 use crate::clock::{Clock, Timer};
 use crate::collections::{Arena, Count, List, NIL, Slot};
@@ -594,7 +594,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
             self.set_busy(slot, false);
             self.stop_waiting(core, slot, true);
         } else if M::GROUPS {
-            self.engine.raise(slot, false, true, true, core.ticks());
+            self.engine.raise(slot, Insertion::Expiry, core.ticks());
             self.out_of_service(slot);
         } else {
             self.engine.flat_requeue(slot);
@@ -625,7 +625,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
     /// Lets a queue that had no requests wait for its turn.
     fn wait_for_turn(&mut self, core: &QueueCore<H>, slot: Slot) {
         if M::GROUPS {
-            self.engine.raise(slot, false, false, false, core.ticks());
+            self.engine.raise(slot, Insertion::Pending, core.ticks());
         } else {
             self.engine.flat_activate(slot);
         }
@@ -634,7 +634,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
     /// Lets a waiting queue wait behind others of the same finish, with its current budget.
     fn requeue_waiting(&mut self, core: &QueueCore<H>, slot: Slot) {
         if M::GROUPS {
-            self.engine.raise(slot, false, false, false, core.ticks());
+            self.engine.raise(slot, Insertion::Pending, core.ticks());
         } else {
             self.engine.flat_requeue(slot);
         }
@@ -643,7 +643,8 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
     /// Stops a queue without requests from waiting. `served`: it has had its turn.
     fn stop_waiting(&mut self, core: &QueueCore<H>, slot: Slot, served: bool) {
         if M::GROUPS {
-            self.engine.deactivate(slot, true, served, core.ticks());
+            let reason = if served { Removal::Expiry } else { Removal::Empty };
+            self.engine.deactivate(slot, reason, core.ticks());
             if served {
                 self.out_of_service(slot);
             }

@@ -5,22 +5,43 @@ use super::{CLASSES, Engine, IDLE, Level, ROOT_LEVEL, TreePart, is_later, later,
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::tables::HostTypes;
 
+/// Why an entity is inserted into its active tree, or changes its position there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Insertion {
+    /// It received pending service, or its budget changed.
+    Pending,
+    /// It received pending service soon after it left service without: it gets the position that it
+    /// would have had.
+    Return,
+    /// It leaves service with pending service left.
+    Expiry,
+}
+
+/// Why an entity leaves its active tree or service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// It has no pending service left.
+    Empty,
+    /// The same, and it leaves service.
+    Expiry,
+    /// It moves to another level.
+    Move,
+}
+
 impl<H: HostTypes> Engine<H> {
-    /// Activates or requeues an entity that received pending service, another budget, or leaves
-    /// service with requests left. The change is propagated upwards as long as it changes the next
-    /// entity above, or to the root with `all`. `expiring`: a queue is leaving service. `tick` is
-    /// the current tick.
-    pub fn raise(&mut self, entity: Slot, backshift: bool, all: bool, expiring: bool, tick: u64) {
-        let mut entity = entity;
+    /// Activates or requeues an entity. The change is propagated upwards as long as it changes the
+    /// next entity above, after service to the root. `tick` is the current tick.
+    pub fn raise(&mut self, entity: Slot, reason: Insertion, tick: u64) {
+        let (mut entity, expiring) = (entity, reason == Insertion::Expiry);
         while entity != NIL {
             let Level { current, group, .. } = *self.level_of(entity);
             if current == entity || self.entities[entity].part == TreePart::Active {
                 self.requeue(entity);
             } else {
-                self.activate(entity, backshift);
+                self.activate(entity, reason == Insertion::Return);
             }
             let changed = self.refresh(self.entities[entity].level, entity, expiring, tick);
-            if !changed && !all {
+            if !changed && !expiring {
                 return;
             }
             entity = group;
@@ -83,10 +104,11 @@ impl<H: HostTypes> Engine<H> {
         NIL
     }
 
-    /// Deactivates an entity without pending service, and the groups above whose levels have none
-    /// either. With `keep` an entity stays known as long as it is ahead of the tree's time.
-    pub fn deactivate(&mut self, entity: Slot, keep: bool, expiring: bool, tick: u64) {
-        let (mut entity, mut keep) = (entity, keep);
+    /// Deactivates an entity, and the groups above whose levels have no pending service either.
+    /// Unless it moves, it stays known as long as it is ahead of the tree's time.
+    pub fn deactivate(&mut self, entity: Slot, reason: Removal, tick: u64) {
+        let expiring = reason == Removal::Expiry;
+        let (mut entity, mut keep) = (entity, reason != Removal::Move);
         while entity != NIL {
             if !self.entities[entity].known {
                 return;

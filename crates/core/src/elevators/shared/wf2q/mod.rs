@@ -27,6 +27,7 @@ use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
 
 pub(crate) use entity::{CLASSES, Entity, IDLE, LeastStart, Level, REAL_TIME, TreePart, is_later};
 use entity::{Recent, later, virtual_distance};
+pub(crate) use hierarchy::{Insertion, Removal};
 
 /// The level of queues that are in no group.
 pub(crate) const ROOT_LEVEL: Slot = 0;

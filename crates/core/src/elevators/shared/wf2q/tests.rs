@@ -136,18 +136,18 @@ fn a_queue_that_returns_in_time_keeps_its_position() {
         let mut engine = engine(2, 1, EXACT);
         for queue in [1, 0] {
             engine.init_queue(queue, ROOT_LEVEL, BEST_EFFORT, 1, 100);
-            engine.raise(queue, false, false, false, 0);
+            engine.raise(queue, Insertion::Pending, 0);
         }
         assert_eq!(engine.pick_next(0), 1);
         engine.charge(1, 30);
-        engine.deactivate(1, true, true, 0);
+        engine.deactivate(1, Removal::Expiry, 0);
         assert_eq!(engine.pick_next(0), 0);
         engine.charge(0, 100);
         assert_eq!((time(&engine), engine.entities[1].known), (65.0, false));
         // S = its old F = 30, F = 30 + the rest of its budget. F = 50 is behind V = 65: both move
         // up by 15.
         engine.entities[1].budget = left;
-        engine.raise(1, true, false, false, 0);
+        engine.raise(1, Insertion::Return, 0);
         assert_eq!([engine.entities[1].start, engine.entities[1].finish].map(sectors), [start, finish]);
     }
 }
@@ -162,7 +162,7 @@ fn grouped(weights: [u32; 2], members: [&[u32]; 2], count: usize) -> String {
         engine.init_group(group as u32 + 1, ROOT_LEVEL, weights[group]);
         for &weight in members[group] {
             engine.init_queue(queue, group as u32 + 1, BEST_EFFORT, weight, 10);
-            engine.raise(queue, false, false, false, 0);
+            engine.raise(queue, Insertion::Pending, 0);
             queue += 1;
         }
     }
@@ -170,7 +170,7 @@ fn grouped(weights: [u32; 2], members: [&[u32]; 2], count: usize) -> String {
         .map(|_| {
             let queue = engine.pick_next(0);
             engine.charge(queue, 10);
-            engine.raise(queue, false, true, true, 0);
+            engine.raise(queue, Insertion::Expiry, 0);
             engine.clear_current(queue);
             reset_service(&mut engine, queue);
             char::from(b'a' + queue as u8)
@@ -200,12 +200,12 @@ fn classes_go_in_order_and_the_idle_one_gets_a_turn_now_and_then() {
     let mut engine = engine(3, 1, rules);
     for (queue, class) in [(0, IDLE), (1, BEST_EFFORT), (2, REAL_TIME)] {
         engine.init_queue(queue, ROOT_LEVEL, class, 1, 10);
-        engine.raise(queue, false, false, false, 0);
+        engine.raise(queue, Insertion::Pending, 0);
     }
     assert_eq!(engine.search(ROOT_LEVEL, false, 200), 2);
     assert_eq!(engine.search(ROOT_LEVEL, false, 201), 0);
     assert_eq!(engine.search(ROOT_LEVEL, false, 202), 2);
-    engine.deactivate(2, false, false, 202);
+    engine.deactivate(2, Removal::Move, 202);
     assert_eq!(engine.pick_next(202), 1);
 }
 
