@@ -3,7 +3,7 @@
 use super::raising::Reference;
 use super::state::{INTERACTIVE, NEVER, Queue, SOFT_RAISING_MS, SOFT_REAL_TIME, Tick};
 use super::wf2q::{Insertion, ROOT_LEVEL, Removal};
-use super::{Bfq, engine_tick, tick};
+use super::{Scheduler, engine_tick, tick};
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -33,7 +33,7 @@ struct Classification {
     large_burst: bool,
 }
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// Activates a queue that received its first request. Returns true if it looks interactive.
     pub(super) fn activate_queue(&mut self, core: &mut QueueCore<H>, slot: Slot, coefficient: u32) -> bool {
         debug_assert!(self.queues[slot].next != NIL);

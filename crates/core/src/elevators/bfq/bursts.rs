@@ -1,6 +1,6 @@
 //! Bursts: many queues created at once belong to one large job and are not raised individually.
 
-use super::Bfq;
+use super::Scheduler;
 use super::state::{InBurst, Queue, Tick};
 use crate::collections::{Count, List, NIL, Slot};
 use crate::elevator::tables::HostTypes;
@@ -30,7 +30,7 @@ impl Default for Burst {
     }
 }
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// Handles the first request of a new queue.
     #[inline(never)]
     pub(super) fn track_burst(&mut self, slot: Slot, now: Tick) {

@@ -1,6 +1,6 @@
 //! Completions, and the begin and end of idling.
 
-use super::{Bfq, tick};
+use super::{Scheduler, tick};
 use crate::clock::Timer;
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -16,7 +16,7 @@ const IDLE_RAISED_NS: u64 = 20_000_000;
 /// service also sends few.
 const FEW: u32 = 3;
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// Handles the completion of a request.
     pub(super) fn completed(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let slot = core.tables.requests[request].owner;

@@ -2,7 +2,7 @@
 //! queue.
 
 use super::state::{NEVER, SYNC, Saved, Tick};
-use super::{Bfq, tick};
+use super::{Scheduler, tick};
 use crate::collections::{Count, tree::Descent};
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -18,7 +18,7 @@ const SAME_JOB_MS: Tick = 180;
 /// The time, in ms, after which it is known whether such queues are worth merging.
 const STABLE_AFTER_MS: Tick = 600;
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// Returns true if a queue has been served for too long to begin to share.
     fn is_late(&self, slot: Slot, now: Tick) -> bool {
         let queue = &self.queues[slot];

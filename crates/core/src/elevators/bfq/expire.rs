@@ -2,7 +2,7 @@
 
 use super::state::Tick;
 use super::wf2q::{Insertion, Removal};
-use super::{Bfq, SLOTS_KNOWN, engine_tick, tick};
+use super::{SLOTS_KNOWN, Scheduler, engine_tick, tick};
 use crate::clock::Timer;
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -20,7 +20,7 @@ const MEASURED_US: u64 = 20_000;
 /// timeout_sync.
 const CHARGED_MS_MAX: u64 = 125;
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// Expires the queue in service. With `idled` the disk was idle until now, and the slot ended
     /// when the idling began.
     pub(super) fn expire(&mut self, core: &mut QueueCore<H>, slot: Slot, reason: Expiry, idled: bool) {

@@ -2,14 +2,14 @@
 
 use super::state::{ASYNC, GroupState, SYNC};
 use super::wf2q::{Insertion, Removal};
-use super::{Bfq, engine_tick};
+use super::{Scheduler, engine_tick};
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::Expiry;
 use crate::group::ROOT;
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// Adds the groups that existed before the elevator, parents before children.
     pub(super) fn add_groups(&mut self, core: &QueueCore<H>) {
         let count = self.groups.capacity().min(core.tables.groups.capacity());

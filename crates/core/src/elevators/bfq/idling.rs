@@ -1,6 +1,6 @@
 //! Conditions used by several decisions: symmetry of the scenario, usefulness of idling, timeouts.
 
-use super::Bfq;
+use super::Scheduler;
 use super::state::Tick;
 use crate::collections::Slot;
 use crate::elevator::queue_core::QueueCore;
@@ -11,7 +11,7 @@ const ASYNC_FACTOR: u64 = 3;
 /// The number of other queues' requests in the device from which a raised queue needs idling.
 const OTHERS_IN_FLIGHT: u32 = 4;
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// Returns true if queues differ in weight (unless this one has the lowest), in class or by
     /// groups, so that the device's internal order affects their shares.
     pub(super) fn is_asymmetric(&self, queue: Slot) -> bool {

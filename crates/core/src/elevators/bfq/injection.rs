@@ -2,7 +2,7 @@
 //! harm; and wakers, queues for whose requests this queue waits.
 
 use super::state::{ASYNC, Tick};
-use super::{Bfq, tick};
+use super::{Scheduler, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -54,7 +54,7 @@ impl Injection {
     }
 }
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// A queue whose request may be injected while the disk is idle for the queue in service, or
     /// [`NIL`].
     #[inline(never)]

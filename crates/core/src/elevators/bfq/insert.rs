@@ -2,7 +2,7 @@
 
 use super::lifetime::weight_of;
 use super::state::{ASYNC, Process, SYNC, Tick};
-use super::{Bfq, tick};
+use super::{Scheduler, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -26,7 +26,7 @@ const ASYNC_GAP_MS: Tick = 500;
 /// it.
 const SMALL_SECTORS: u32 = 32;
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// Finds the queue of a new request, and applies changes of its process.
     pub(super) fn assign(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let entry = &core.tables.requests[request];

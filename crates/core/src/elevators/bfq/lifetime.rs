@@ -2,7 +2,7 @@
 
 use super::state::{ASYNC, Process, Queue, SYNC};
 use super::wf2q::Removal;
-use super::{Bfq, NEVER, tick};
+use super::{NEVER, Scheduler, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -17,7 +17,7 @@ pub(crate) fn weight_of(priority: Priority) -> u32 {
     8u32.saturating_sub(level).saturating_mul(10)
 }
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// The level from which a queue's weight follows.
     pub(super) fn level(&self, slot: Slot) -> u8 {
         8u32.saturating_sub(self.engine.entities[slot].base / 10) as u8
@@ -153,15 +153,8 @@ impl<H: HostTypes> Bfq<H> {
     }
 
     /// Frees queues that the engine has forgotten and that have no users.
-    #[inline]
-    pub(super) fn sweep(&mut self) {
-        if self.engine.has_forgotten() {
-            self.free_forgotten();
-        }
-    }
-
     #[inline(never)]
-    fn free_forgotten(&mut self) {
+    pub(super) fn free_forgotten(&mut self) {
         loop {
             let slot = self.engine.take_forgotten();
             if slot == NIL {

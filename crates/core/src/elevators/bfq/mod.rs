@@ -11,8 +11,8 @@
 //! Each call of the engine is O(log N). Some heuristics are not: the search for a request to inject
 //! walks all active queues.
 //!
-//! `state` has the queues, processes and groups. This file has the calls from the request queue. In
-//! the order of a request's path follow `insert`, `activation` (a queue becomes busy), `select` and
+//! `state` has the queues, processes and groups. This file has the calls from the request queue;
+//! `swept` is their only way into the scheduler. In the order of a request's path follow `insert`, `activation` (a queue becomes busy), `select` and
 //! `injection`, `expire` and `raising`, `completion` (with the timer); then `cooperators` and
 //! `split` (shared queues), `bursts`, `groups`. `idling` has the conditions that all of them use,
 //! `rate` measures the device.
@@ -32,6 +32,7 @@ mod rate;
 mod select;
 mod split;
 mod state;
+mod swept;
 mod tunables;
 
 use crate::bio::{Bio, Flags, Op};
@@ -40,7 +41,7 @@ use crate::collections::{Arena, Count, List, NIL, Node, Slot};
 use crate::elevator::capacity::Capacity;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
-use crate::elevator::{ActiveSlice, Elevator, MakeTables, Merge, Search, hooks};
+use crate::elevator::{ActiveSlice, Elevator, MakeTables, Merge, Search};
 use crate::elevators::shared::async_queues::AsyncQueues;
 use crate::elevators::shared::chooser::Chooser;
 use crate::elevators::shared::wf2q::{self, Engine};
@@ -50,6 +51,7 @@ use injection::Injection;
 pub(crate) use lifetime::weight_of;
 use rate::{Queueing, Rate};
 use state::{GroupState, Member, NEVER, Process, Queue, Tick};
+pub(crate) use swept::Bfq;
 pub(crate) use tunables::INFO;
 use tunables::{Tunables, index};
 
@@ -72,8 +74,8 @@ pub(crate) struct Tables<H: HostTypes> {
     engine: wf2q::Tables<H>,
 }
 
-/// The state of the elevator.
-pub(crate) struct Bfq<H: HostTypes> {
+/// The scheduler behind the elevator.
+struct Scheduler<H: HostTypes> {
     queues: TableOf<H, Queue>,
     free_queues: List<Member>,
     /// The position of the search for a reusable queue.
@@ -145,10 +147,168 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
     type Tables = Tables<H>;
 
     fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
+        Bfq::around(Scheduler::new(core, tables))
+    }
+
+    fn into_tables(self) -> Tables<H> {
+        let scheduler = self.into_scheduler();
+        Tables {
+            queues: scheduler.queues.into_slots(),
+            index: scheduler.index_nodes.into_slots(),
+            processes: scheduler.processes.into_slots(),
+            groups: scheduler.groups.into_slots(),
+            engine: scheduler.engine.into_tables(),
+        }
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        self.scheduler().tunables.get(index)
+    }
+
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
+        self.change(|bfq| bfq.set_tunable(core, index, value));
+    }
+
+    fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
+        if core.tables.contexts[bio.context.slot].history.known {
+            self.change(|bfq| {
+                let waited = bfq.waits();
+                bfq.apply_group_change(core, bio.context.slot);
+                if waited && !bfq.waits() {
+                    // If the bio is refused, its host does not process deferred work: the timer
+                    // causes the run that is due.
+                    core.arm_at_ktime(Timer::Idle, core.ktime_ns());
+                }
+            });
+        }
+        Search::Usual
+    }
+
+    fn allow_merge(&mut self, core: &mut QueueCore<H>, request: Slot, bio: &Bio) -> bool {
+        self.change(|bfq| bfq.allow_merge(core, request, bio))
+    }
+
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
+        let bfq = self.scheduler();
+        let queue = bfq.queue_of(core, bio.context.slot, bio.is_sync());
+        if queue == NIL { NIL } else { bfq.queues[queue].requests.at_sector(core, bio.end()) }
+    }
+
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
+        if merge == Merge::Front {
+            self.change(|bfq| bfq.merged_at_front(core, request));
+        }
+    }
+
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        self.change(|bfq| bfq.join_requests(core, request, absorbed));
+    }
+
+    fn depth_limit(&self, _: &QueueCore<H>, nr_requests: u32, bio: &Bio) -> u32 {
+        // Sixteenths of the tags: fewer for others while a raised queue is busy, so that it finds a
+        // free tag.
+        let sixteenths = match (bio.op, bio.flags.has(Flags::SYNC), self.scheduler().raised_busy > 0) {
+            (Op::Read, _, _) => return nr_requests,
+            (_, false, false) => 8,
+            (_, true, false) => 12,
+            (_, false, true) => 3,
+            (_, true, true) => 6,
+        };
+        (nr_requests.saturating_mul(sixteenths) / 16).max(1)
+    }
+
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        core.tables.requests[request].owner = NIL;
+    }
+
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
+        if owner != NIL {
+            let process = core.tables.requests[request].context;
+            self.change(|bfq| {
+                bfq.processes[process].requests.decrement();
+                bfq.queues[owner].allocated.decrement();
+                bfq.end_if_unused(owner);
+            });
+        }
+    }
+
+    #[inline(never)]
+    fn prepare_insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        self.change(|bfq| bfq.assign(core, request));
+    }
+
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        if core.tables.requests[request].owner == NIL {
+            // No room for another queue: the storage was made too small, or none of the 64 examined
+            // entries could be freed. The request bypasses the queues in order of arrival.
+            return core.dispatch_append(request);
+        }
+        self.change(|bfq| {
+            let waited = bfq.waits();
+            bfq.insert_request(core, request);
+            if waited && !bfq.waits() {
+                // Block layers that do not run the queue at every arrival would otherwise leave the
+                // disk idle.
+                core.run_now();
+            }
+        });
+    }
+
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
+        self.change(|bfq| if force { bfq.drain(core) } else { bfq.dispatch_one(core) })
+    }
+
+    fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
+        self.change(|bfq| if bfq.takes_real_time(core) { bfq.dispatch_one(core) } else { 0 })
+    }
+
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        if core.tables.requests[request].owner != NIL {
+            self.change(|bfq| bfq.completed(core, request));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.scheduler().queued == 0
+    }
+
+    fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
+        let (bfq, slot) = (self.scheduler(), self.scheduler().in_service);
+        let timeout_ms = u64::try_from(bfq.queues[slot].timeout).ok();
+        let until_ns = timeout_ms.map(|ms| core.clock.host_ns(ms.saturating_mul(1_000_000)));
+        (slot != NIL).then(|| ActiveSlice { queue: bfq.name(slot), until_ns })
+    }
+
+    fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        if core.tables.contexts[context].history.known {
+            self.change(|bfq| bfq.process_exits(core, context));
+        }
+    }
+
+    fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {
+        self.change(|bfq| bfq.add_group(core, group));
+    }
+
+    fn group_weights_changed(&mut self, core: &mut QueueCore<H>, group: Slot) {
+        self.change(|bfq| bfq.update_group_weight(core, group));
+    }
+
+    fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
+        self.change(|bfq| bfq.release_group_data(core, group))
+    }
+
+    fn timer(&mut self, core: &mut QueueCore<H>, _: Timer) {
+        self.change(|bfq| bfq.idle_over(core));
+    }
+}
+
+impl<H: HostTypes> Scheduler<H> {
+    fn new(core: &QueueCore<H>, tables: Tables<H>) -> Self {
         let tunables = Tunables::defaults();
         let rules =
             wf2q::Rules { exact_search: false, keeps_time: false, idle_guarantee: Some(IDLE_CLASS_GUARANTEE_MS) };
-        let mut bfq = Bfq {
+        let mut bfq = Scheduler {
             queues: Arena::new(tables.queues),
             free_queues: List::default(),
             reclaim_at: 0,
@@ -184,21 +344,7 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
         bfq
     }
 
-    fn into_tables(self) -> Tables<H> {
-        Tables {
-            queues: self.queues.into_slots(),
-            index: self.index_nodes.into_slots(),
-            processes: self.processes.into_slots(),
-            groups: self.groups.into_slots(),
-            engine: self.engine.into_tables(),
-        }
-    }
-
-    fn tunable(&self, index: usize) -> i64 {
-        self.tunables.get(index)
-    }
-
-    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, core: &QueueCore<H>, index: usize, value: i64) {
         self.tunables.set(index, value);
         match index {
             index::MAX_BUDGET | index::TIMEOUT_SYNC => self.find_budget_max(),
@@ -209,161 +355,20 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
         }
     }
 
-    fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
-        if core.tables.contexts[bio.context.slot].history.known {
-            let waited = self.waits();
-            self.apply_group_change(core, bio.context.slot);
-            if waited && !self.waits() {
-                // If the bio is refused, its host does not process deferred work: the timer causes
-                // the run that is due.
-                core.arm_at_ktime(Timer::Idle, core.ktime_ns());
-            }
-            self.sweep();
-        }
-        Search::Usual
-    }
-
     fn allow_merge(&mut self, core: &mut QueueCore<H>, request: Slot, bio: &Bio) -> bool {
-        let sync = bio.is_sync();
+        let (process, sync) = (bio.context.slot, bio.is_sync());
         if sync && !core.tables.requests[request].is_sync() {
             return false;
         }
-        let process = bio.context.slot;
         let queue = self.queue_of(core, process, sync);
         if queue == NIL {
             return false;
         }
         let target = self.merge_test(core, queue, bio.sector, process);
         let queue = if target == NIL { queue } else { self.follow(core, process, queue, target) };
-        self.sweep();
         core.tables.requests[request].owner == queue
     }
 
-    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
-        let sync = bio.is_sync();
-        let queue = self.queue_of(core, bio.context.slot, sync);
-        if queue == NIL { NIL } else { self.queues[queue].requests.at_sector(core, bio.end()) }
-    }
-
-    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
-        if merge == Merge::Front {
-            self.merged_at_front(core, request);
-            self.sweep();
-        }
-    }
-
-    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
-        self.join_requests(core, request, absorbed);
-        self.sweep();
-    }
-
-    fn depth_limit(&self, _: &QueueCore<H>, nr_requests: u32, bio: &Bio) -> u32 {
-        // Sixteenths of the tags: fewer for others while a raised queue is busy, so that it finds a
-        // free tag.
-        let sixteenths = match (bio.op, bio.flags.has(Flags::SYNC), self.raised_busy > 0) {
-            (Op::Read, _, _) => return nr_requests,
-            (_, false, false) => 8,
-            (_, true, false) => 12,
-            (_, false, true) => 3,
-            (_, true, true) => 6,
-        };
-        (nr_requests.saturating_mul(sixteenths) / 16).max(1)
-    }
-
-    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        core.tables.requests[request].owner = NIL;
-    }
-
-    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        let owner = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
-        if owner != NIL {
-            let process = core.tables.requests[request].context;
-            let requests = &mut self.processes[process].requests;
-            requests.decrement();
-            let queue = &mut self.queues[owner];
-            queue.allocated.decrement();
-            self.end_if_unused(owner);
-        }
-    }
-
-    #[inline(never)]
-    fn prepare_insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        self.assign(core, request);
-        self.sweep();
-    }
-
-    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        if core.tables.requests[request].owner == NIL {
-            // No room for another queue: the storage was made too small, or none of the 64 examined
-            // entries could be freed. The request bypasses the queues in order of arrival.
-            return core.dispatch_append(request);
-        }
-        let waited = self.waits();
-        self.insert_request(core, request);
-        if waited && !self.waits() {
-            // Block layers that do not run the queue at every arrival would otherwise leave the
-            // disk idle.
-            core.run_now();
-        }
-        self.sweep();
-    }
-
-    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
-        let moved = if force { self.drain(core) } else { self.dispatch_one(core) };
-        self.sweep();
-        moved
-    }
-
-    fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
-        if self.takes_real_time(core) { hooks::dispatch(self, core, false) } else { 0 }
-    }
-
-    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        if core.tables.requests[request].owner != NIL {
-            self.completed(core, request);
-            self.sweep();
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.queued == 0
-    }
-
-    fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
-        let slot = self.in_service;
-        let timeout_ms = u64::try_from(self.queues[slot].timeout).ok();
-        let until_ns = timeout_ms.map(|ms| core.clock.host_ns(ms.saturating_mul(1_000_000)));
-        (slot != NIL).then(|| ActiveSlice { queue: self.name(slot), until_ns })
-    }
-
-    fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
-        if core.tables.contexts[context].history.known {
-            self.process_exits(core, context);
-            self.sweep();
-        }
-    }
-
-    fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {
-        self.add_group(core, group);
-    }
-
-    fn group_weights_changed(&mut self, core: &mut QueueCore<H>, group: Slot) {
-        self.update_group_weight(core, group);
-    }
-
-    fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
-        let released = self.release_group_data(core, group);
-        self.sweep();
-        released
-    }
-
-    fn timer(&mut self, core: &mut QueueCore<H>, _: Timer) {
-        self.idle_over(core);
-        self.sweep();
-    }
-}
-
-impl<H: HostTypes> Bfq<H> {
     /// A process's queue for sync or async requests, or [`NIL`].
     fn queue_of(&self, core: &QueueCore<H>, process: Slot, sync: bool) -> Slot {
         if !core.tables.contexts[process].history.known {

@@ -2,7 +2,7 @@
 //! some time.
 
 use super::state::{INTERACTIVE, SOFT_REAL_TIME, Tick};
-use super::{Bfq, tick};
+use super::{Scheduler, tick};
 use crate::collections::{Count, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -43,7 +43,7 @@ impl Reference {
     }
 }
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// The duration of interactive raising on this device, in ms.
     pub(super) fn interactive_ms(&self) -> Tick {
         Reference::of(self.rotational).duration(self.rate.rate)

@@ -2,14 +2,14 @@
 //! and the next request within it.
 
 use super::rate::Dispatched;
-use super::{Bfq, engine_tick, tick};
+use super::{Scheduler, engine_tick, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::elevators::shared::wf2q::{self, Removal};
 use crate::event::{Expiry, Note};
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// Dispatches the next request, if one may be dispatched now.
     pub(super) fn dispatch_one(&mut self, core: &mut QueueCore<H>) -> u32 {
         if self.queued == 0 || self.busy_queues() == 0 || (self.tunables.strict && self.in_flight > 0) {

@@ -1,13 +1,13 @@
 //! Splitting: processes that no longer read adjacent sectors get queues of their own again.
 
 use super::state::{INTERACTIVE, SYNC, Tick};
-use super::{Bfq, tick};
+use super::{Scheduler, tick};
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 use crate::event::Note;
 
-impl<H: HostTypes> Bfq<H> {
+impl<H: HostTypes> Scheduler<H> {
     /// Gives a process its own queue instead of a shared one; the same queue if it is the last
     /// user. [`NIL`]: no room.
     #[inline(never)]
