@@ -1,9 +1,9 @@
 //! Activation of a queue: its budget, its raising and preemption; and deactivation.
 
-use super::raising::Reference;
-use super::state::{INTERACTIVE, NEVER, Queue, SOFT_RAISING_MS, SOFT_REAL_TIME, Tick};
+use super::raising::{INTERACTIVE, Reference, SOFT_RAISING_MS, SOFT_REAL_TIME};
+use super::state::Phase;
 use super::wf2q::{Insertion, ROOT_LEVEL, Removal};
-use super::{Scheduler, engine_tick, tick};
+use super::{NEVER, Scheduler, Tick, engine_tick, tick};
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -41,13 +41,11 @@ impl<H: HostTypes> Scheduler<H> {
         let kind = self.classify(core, slot);
         let returns = self.renew_budget(core, slot);
         let queue = &self.queues[slot];
-        let forgotten = kind.empty_long && now > queue.timeout.saturating_add(BURST_FORGOTTEN_MS);
-        if !queue.fresh && forgotten {
+        let forgotten = kind.empty_long && now > queue.service.timeout.saturating_add(BURST_FORGOTTEN_MS);
+        if !queue.is_fresh() && forgotten {
             self.leave_burst(slot);
-            self.queues[slot].large_burst = false;
         }
-        self.queues[slot].fresh = false;
-        let long_since_split = now > self.queues[slot].split_at.saturating_add(RAISED_AFTER_SPLIT_MS);
+        let long_since_split = now > self.queues[slot].sharing.split_at.saturating_add(RAISED_AFTER_SPLIT_MS);
         if self.tunables.low_latency && long_since_split {
             self.change_raising(slot, coefficient, kind, now);
             if self.coefficient(slot) != coefficient {
@@ -57,10 +55,10 @@ impl<H: HostTypes> Scheduler<H> {
             }
         }
         let queue = &mut self.queues[slot];
-        queue.active_since = now;
-        queue.served = 0;
+        queue.soft.busy_since = now;
+        queue.service.served = 0;
         queue.soft_later = false;
-        self.become_busy(core, slot);
+        self.become_busy(core, slot, returns);
         self.preempt(core, slot, returns);
         kind.interactive
     }
@@ -69,36 +67,35 @@ impl<H: HostTypes> Scheduler<H> {
         let now = tick(core);
         let queue = &self.queues[slot];
         let default_weight = self.engine.entities[slot].new_base == DEFAULT_WEIGHT;
-        let empty_long = queue.in_flight == 0 && now > queue.timeout.saturating_add(IDLE_LONG_MS);
-        let soft = !queue.is_totally_seeky()
-            && !queue.large_burst
-            && now > queue.soft_start
+        let empty_long = queue.in_flight == 0 && now > queue.service.timeout.saturating_add(IDLE_LONG_MS);
+        let soft = !queue.locality.is_totally_seeky()
+            && !queue.is_in_large_burst()
+            && now > queue.soft.earliest
             && queue.in_flight == 0
             && default_weight;
-        let interactive = !queue.large_burst && empty_long && default_weight;
+        let interactive = !queue.is_in_large_burst() && empty_long && default_weight;
         let process = core.tables.requests[queue.next].context;
-        let alone = queue.owner != NIL || self.processes[process].merged_permanently;
+        let alone = queue.sharing.owner != NIL || self.processes[process].merged_permanently;
         let raised = self.coefficient(slot) > 1;
         let qualifies = self.tunables.low_latency && (raised || (queue.sync && alone && (interactive || soft)));
-        Classification { interactive, soft, qualifies, empty_long, large_burst: queue.large_burst }
+        Classification { interactive, soft, qualifies, empty_long, large_burst: queue.is_in_large_burst() }
     }
 
     /// Sets a queue's budget: the rest of the last one if it left service only because it had no
     /// requests and returns in time. Returns true in that case.
     fn renew_budget(&mut self, core: &QueueCore<H>, slot: Slot) -> bool {
         let queue = &self.queues[slot];
-        let until_ns = queue.last_end_ns.saturating_add(self.tunables.slice_idle_ns.saturating_mul(3));
+        let until_ns = queue.habits.last_end_ns.saturating_add(self.tunables.slice_idle_ns.saturating_mul(3));
         let left = self.budget_left(slot);
         let cost = self.cost(core, queue.next, slot);
         let queue = &mut self.queues[slot];
         let entity = &mut self.engine.entities[slot];
         entity.service = 0;
-        if queue.expired_waiting && core.ktime_ns() <= until_ns && left > 0 {
-            entity.budget = left.unsigned_abs().min(queue.budget_max);
+        if queue.phase == Phase::RanEmpty && core.ktime_ns() <= until_ns && left > 0 {
+            entity.budget = left.unsigned_abs().min(queue.service.budget_max);
             return true;
         }
-        entity.budget = queue.budget_max.max(cost);
-        queue.expired_waiting = false;
+        entity.budget = queue.service.budget_max.max(cost);
         false
     }
 
@@ -111,26 +108,25 @@ impl<H: HostTypes> Scheduler<H> {
                 return;
             }
             if kind.interactive {
-                queue.served_raised = 0;
-                (entity.coefficient, queue.raised_for) = (INTERACTIVE, duration);
+                queue.raising.served = 0;
+                (entity.coefficient, queue.raising.length) = (INTERACTIVE, duration);
             } else {
-                queue.interactive_at = NEVER;
-                (entity.coefficient, queue.raised_for) = (SOFT_REAL_TIME, SOFT_RAISING_MS);
+                queue.raising.interactive_at = NEVER;
+                (entity.coefficient, queue.raising.length) = (SOFT_REAL_TIME, SOFT_RAISING_MS);
             }
             let budget_min = self.budget_min();
             let entity = &mut self.engine.entities[slot];
             entity.budget = entity.budget.min(budget_min.saturating_mul(2));
         } else if kind.interactive {
-            (entity.coefficient, queue.raised_for) = (INTERACTIVE, duration);
+            (entity.coefficient, queue.raising.length) = (INTERACTIVE, duration);
         } else if kind.large_burst {
             entity.coefficient = 1;
         } else if kind.soft {
-            if !queue.is_soft() {
-                queue.interactive_at = queue.raised_at;
-                queue.raised_for = SOFT_RAISING_MS;
+            if !queue.raising.is_soft() {
+                queue.raising.interrupt();
                 entity.coefficient = SOFT_REAL_TIME;
             }
-            queue.raised_at = now;
+            queue.raising.at = now;
         }
     }
 
@@ -162,29 +158,25 @@ impl<H: HostTypes> Scheduler<H> {
         weight(slot) > weight(other)
     }
 
-    fn become_busy(&mut self, core: &QueueCore<H>, slot: Slot) {
-        debug_assert!(!self.queues[slot].busy);
-        let returns = core::mem::take(&mut self.queues[slot].expired_waiting);
+    fn become_busy(&mut self, core: &QueueCore<H>, slot: Slot, returns: bool) {
+        debug_assert!(!self.queues[slot].is_busy());
         let reason = if returns { Insertion::Return } else { Insertion::Pending };
         self.engine.raise(slot, reason, engine_tick(core));
-        self.queues[slot].busy = true;
+        self.queues[slot].phase = Phase::Busy;
         self.count_busy(slot, 1);
         if self.queues[slot].in_flight == 0 && self.coefficient(slot) == 1 {
             self.engine.enter_weights(slot);
         }
-        let waker = self.queues[slot].waker;
-        if waker != NIL && self.queues[waker].woken.head() != slot {
-            let mut woken = self.queues[waker].woken;
-            woken.remove::<Queue, _>(&mut self.queues, slot);
-            woken.push_front::<Queue, _>(&mut self.queues, slot);
-            self.queues[waker].woken = woken;
+        let waker = self.queues[slot].wakers.waker;
+        if waker != NIL && self.queues[waker].wakers.woken.head() != slot {
+            self.set_waker(slot, waker);
         }
     }
 
     /// Deactivates a queue; it may still have requests in the device.
     pub(super) fn leave_busy(&mut self, core: &QueueCore<H>, slot: Slot, reason: Removal) {
-        debug_assert!(self.queues[slot].busy);
-        self.queues[slot].busy = false;
+        debug_assert!(self.queues[slot].is_busy());
+        self.queues[slot].phase = Phase::Idle;
         self.count_busy(slot, -1);
         self.engine.deactivate(slot, reason, engine_tick(core));
         if self.queues[slot].in_flight == 0 {

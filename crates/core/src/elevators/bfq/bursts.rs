@@ -1,7 +1,6 @@
 //! Bursts: many queues created at once belong to one large job and are not raised individually.
 
-use super::Scheduler;
-use super::state::{InBurst, Queue, Tick};
+use super::{Scheduler, Tick};
 use crate::collections::{Count, List, NIL, Slot};
 use crate::elevator::tables::HostTypes;
 use crate::group::ROOT;
@@ -12,6 +11,21 @@ const GAP_MS: Tick = 180;
 const LARGE: u32 = 8;
 /// The time after a split, in ms, in which a queue does not count as new.
 const SPLIT_MS: Tick = 10;
+
+/// What a queue has to do with bursts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Membership {
+    #[default]
+    None,
+    /// It belongs to the current burst.
+    Current,
+    /// It belongs to a large burst and is not raised.
+    Large,
+}
+
+/// The list of the queues of the current burst.
+#[derive(Debug)]
+pub(super) struct InBurst;
 
 /// The current burst.
 #[derive(Clone, Copy, Debug)]
@@ -35,13 +49,13 @@ impl<H: HostTypes> Scheduler<H> {
     #[inline(never)]
     pub(super) fn track_burst(&mut self, slot: Slot, now: Tick) {
         let queue = &self.queues[slot];
-        if queue.in_burst || queue.large_burst || now <= queue.split_at.saturating_add(SPLIT_MS) {
+        if queue.burst != Membership::None || now <= queue.sharing.split_at.saturating_add(SPLIT_MS) {
             return;
         }
         let group = self.group_of(slot);
         if now > self.burst.last.saturating_add(GAP_MS) || group != self.burst.group {
             self.burst.large = false;
-            self.clear(false);
+            self.end_burst(Membership::None);
             self.burst.size = 0;
             if self.busy_queues() == 0 {
                 self.join_burst(slot);
@@ -49,13 +63,13 @@ impl<H: HostTypes> Scheduler<H> {
             }
             self.burst.group = group;
         } else if self.burst.large {
-            self.queues[slot].large_burst = true;
+            self.queues[slot].burst = Membership::Large;
         } else {
             self.burst.size.increment();
             if self.burst.size == LARGE {
                 self.burst.large = true;
-                self.clear(true);
-                self.queues[slot].large_burst = true;
+                self.end_burst(Membership::Large);
+                self.queues[slot].burst = Membership::Large;
             } else {
                 self.join_burst(slot);
             }
@@ -65,28 +79,27 @@ impl<H: HostTypes> Scheduler<H> {
 
     /// Adds a queue to the burst.
     pub(super) fn join_burst(&mut self, slot: Slot) {
-        debug_assert!(!self.queues[slot].in_burst);
-        self.queues[slot].in_burst = true;
-        self.burst.members.push_front::<Queue, _>(&mut self.queues, slot);
+        debug_assert!(self.queues[slot].burst == Membership::None);
+        self.queues[slot].burst = Membership::Current;
+        self.burst.members.push_front(&mut self.queues, slot);
     }
 
-    /// Removes a queue from the burst.
+    /// Ends a queue's membership of a burst.
     #[inline(never)]
     pub(super) fn leave_burst(&mut self, slot: Slot) {
-        if core::mem::take(&mut self.queues[slot].in_burst) {
-            self.burst.members.remove::<Queue, _>(&mut self.queues, slot);
+        if core::mem::take(&mut self.queues[slot].burst) == Membership::Current {
+            self.burst.members.remove(&mut self.queues, slot);
         }
     }
 
-    /// Empties the list of the burst's queues; `large` marks them as members of a large burst.
-    fn clear(&mut self, large: bool) {
+    /// Empties the list of the burst's queues, and sets their membership.
+    fn end_burst(&mut self, membership: Membership) {
         loop {
-            let slot = self.burst.members.pop_front::<Queue, _>(&mut self.queues);
+            let slot = self.burst.members.pop_front(&mut self.queues);
             if slot == NIL {
                 return;
             }
-            self.queues[slot].in_burst = false;
-            self.queues[slot].large_burst |= large;
+            self.queues[slot].burst = membership;
         }
     }
 }

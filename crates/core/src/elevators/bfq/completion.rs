@@ -1,5 +1,6 @@
 //! Completions, and the begin and end of idling.
 
+use super::raising::INTERACTIVE;
 use super::{Scheduler, tick};
 use crate::clock::Timer;
 use crate::collections::{Count, NIL, Slot};
@@ -26,19 +27,19 @@ impl<H: HostTypes> Scheduler<H> {
         self.in_flight.decrement();
         let queue = &mut self.queues[slot];
         queue.in_flight.decrement();
-        queue.last_end_ns = now_ns;
-        if queue.in_flight == 0 && !queue.busy {
-            queue.timeout = now;
+        queue.habits.last_end_ns = now_ns;
+        if queue.in_flight == 0 && !queue.is_busy() {
+            queue.service.timeout = now;
             self.engine.leave_all(slot);
         }
         if self.rate.completed(now_ns) {
             self.rate_changed();
         }
         let queue = &self.queues[slot];
-        self.done_queue = if queue.shared { NIL } else { slot };
+        self.done_queue = if queue.is_shared() { NIL } else { slot };
         let done = queue.in_flight == 0 && queue.requests.is_empty();
-        if queue.soft_later && done && self.coefficient(slot) != super::state::INTERACTIVE {
-            self.queues[slot].soft_start = self.next_soft_start(slot, now);
+        if queue.soft_later && done && self.coefficient(slot) != INTERACTIVE {
+            self.queues[slot].soft.earliest = self.next_soft_start(slot, now);
         }
         if slot == self.in_service && self.keep_or_expire(core, slot) {
             return;
@@ -52,7 +53,7 @@ impl<H: HostTypes> Scheduler<H> {
         let served = self.in_service;
         let queue = &self.queues[served];
         let own = queue.in_flight.saturating_add(queue.pending());
-        let quiet = served != NIL && queue.short_think && own < FEW && self.in_flight < FEW;
+        let quiet = served != NIL && queue.habits.short_think && own < FEW && self.in_flight < FEW;
         if self.queueing.sample(self.in_flight, self.queued, !quiet) {
             self.flash_queueing = !self.rotational && self.queueing.queues == Some(true);
         }
@@ -82,14 +83,14 @@ impl<H: HostTypes> Scheduler<H> {
     fn arm_idle(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let idle_ns = self.tunables.slice_idle_ns;
         let raised = self.coefficient(slot) > 1;
-        let length_ns = if self.queues[slot].is_seeky() && !raised && !self.is_asymmetric(slot) {
+        let length_ns = if self.queues[slot].locality.is_seeky() && !raised && !self.is_asymmetric(slot) {
             idle_ns.min(IDLE_SEEKY_NS)
         } else if raised {
             idle_ns.max(IDLE_RAISED_NS)
         } else {
             idle_ns
         };
-        self.queues[slot].waits = true;
+        self.waits = true;
         self.idle_start_ns = core.ktime_ns();
         let until_ns = self.idle_start_ns.saturating_add(length_ns);
         core.arm_at_ktime(Timer::Idle, until_ns);
@@ -100,10 +101,10 @@ impl<H: HostTypes> Scheduler<H> {
     #[inline(never)]
     pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         let slot = self.in_service;
-        if slot != NIL && self.queues[slot].waits {
-            self.queues[slot].waits = false;
+        if slot != NIL && self.waits {
+            self.waits = false;
             core.note(|_| Note::IdleTimeout { queue: self.name(slot) });
-            if tick(core) >= self.queues[slot].timeout {
+            if tick(core) >= self.queues[slot].service.timeout {
                 self.expire(core, slot, Expiry::TimedOut, true);
             } else if self.queues[slot].requests.is_empty() {
                 self.expire(core, slot, Expiry::TooIdle, true);

@@ -1,8 +1,9 @@
 //! Cooperators: processes that read adjacent sectors, or that were created for one job, share a
 //! queue.
 
-use super::state::{NEVER, SYNC, Saved, Tick};
-use super::{Scheduler, tick};
+use super::raising::{INTERACTIVE, Raising};
+use super::state::{Saved, Usage};
+use super::{NEVER, SYNC, Scheduler, Tick, tick};
 use crate::collections::{Count, tree::Descent};
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -22,19 +23,19 @@ impl<H: HostTypes> Scheduler<H> {
     /// Returns true if a queue has been served for too long to begin to share.
     fn is_late(&self, slot: Slot, now: Tick) -> bool {
         let queue = &self.queues[slot];
-        queue.served > 0 && now > queue.first_served.saturating_add(ESTABLISHED_MS)
+        queue.service.served > 0 && now > queue.service.first_served.saturating_add(ESTABLISHED_MS)
     }
 
     /// The queue to use instead of `slot` for a process's request or bio at `sector`, or [`NIL`].
     pub(super) fn merge_test(&mut self, core: &QueueCore<H>, slot: Slot, sector: u64, process: Slot) -> Slot {
         let now = tick(core);
         let (link, queue) = (self.processes[process].link, &self.queues[slot]);
-        if queue.target != NIL {
+        if queue.sharing.target != NIL {
             return self.last_target(slot);
         }
-        let settled =
-            now > queue.split_at.saturating_add(STABLE_AFTER_MS) && now > queue.created.saturating_add(STABLE_AFTER_MS);
-        if !self.flash_queueing && queue.sync && link != NIL && !queue.fresh && settled {
+        let settled = now > queue.sharing.split_at.saturating_add(STABLE_AFTER_MS)
+            && now > queue.created.saturating_add(STABLE_AFTER_MS);
+        if !self.flash_queueing && queue.sync && link != NIL && !queue.is_fresh() && settled {
             return self.merge_for_job(slot, link, process);
         }
         if self.flash_queueing || self.is_late(slot, now) || self.busy_queues() == 1 {
@@ -65,7 +66,7 @@ impl<H: HostTypes> Scheduler<H> {
     #[cold]
     #[inline(never)]
     fn merge_for_job(&mut self, slot: Slot, link: Slot, process: Slot) -> Slot {
-        let users = self.queues[slot].users.min(self.queues[link].users);
+        let users = self.queues[slot].sharing.users.min(self.queues[link].sharing.users);
         self.unlink(process);
         if users == 0 || self.idling_boosts(slot) {
             return NIL;
@@ -80,7 +81,7 @@ impl<H: HostTypes> Scheduler<H> {
     /// Marks a process and the process for which a queue was created as sharing permanently.
     fn mark_stable(&mut self, process: Slot, slot: Slot) {
         self.processes[process].merged_permanently = true;
-        let owner = self.queues[slot].owner;
+        let owner = self.queues[slot].sharing.owner;
         if owner != NIL {
             self.processes[owner].merged_permanently = true;
         }
@@ -90,15 +91,15 @@ impl<H: HostTypes> Scheduler<H> {
     fn can_share_queue(&self, slot: Slot, other: Slot, now: Tick) -> bool {
         let (one, two) = (&self.queues[slot], &self.queues[other]);
         let same_class = self.engine.entities[slot].class == self.engine.entities[other].class;
-        let calm = !one.is_seeky() && !two.is_seeky();
+        let calm = !one.locality.is_seeky() && !two.locality.is_seeky();
         !self.is_late(other, now) && same_class && !self.is_idle_class(slot) && calm && one.sync && two.sync
     }
 
     /// The end of the chain of planned merges of a queue.
     fn last_target(&self, slot: Slot) -> Slot {
         let mut at = slot;
-        while self.queues[at].target != NIL {
-            at = self.queues[at].target;
+        while self.queues[at].sharing.target != NIL {
+            at = self.queues[at].sharing.target;
         }
         at
     }
@@ -108,22 +109,22 @@ impl<H: HostTypes> Scheduler<H> {
     #[cold]
     #[inline(never)]
     fn plan_merge(&mut self, slot: Slot, other: Slot) -> Slot {
-        if self.queues[other].users == 0 {
+        if self.queues[other].sharing.users == 0 {
             return NIL;
         }
         let mut at = other;
-        while self.queues[at].target != NIL {
-            if self.queues[at].target == slot {
+        while self.queues[at].sharing.target != NIL {
+            if self.queues[at].sharing.target == slot {
                 return NIL;
             }
-            at = self.queues[at].target;
+            at = self.queues[at].sharing.target;
         }
-        let (users, others) = (self.queues[slot].users, self.queues[at].users);
+        let (users, others) = (self.queues[slot].sharing.users, self.queues[at].sharing.users);
         if users == 0 || others == 0 || at == slot || self.group_of(slot) != self.group_of(at) {
             return NIL;
         }
-        self.queues[slot].target = at;
-        self.queues[at].users = others.saturating_add(users);
+        self.queues[slot].sharing.target = at;
+        self.queues[at].sharing.users = others.saturating_add(users);
         at
     }
 
@@ -133,7 +134,7 @@ impl<H: HostTypes> Scheduler<H> {
     pub(super) fn follow(&mut self, core: &mut QueueCore<H>, process: Slot, slot: Slot, end: Slot) -> Slot {
         let mut at = slot;
         while at != end && at != NIL {
-            let next = self.queues[at].target;
+            let next = self.queues[at].sharing.target;
             self.merge_queues(core, process, at, next);
             at = next;
         }
@@ -146,20 +147,22 @@ impl<H: HostTypes> Scheduler<H> {
         debug_assert!(from != to && to != NIL);
         self.save(from, tick(core));
         self.save(to, tick(core));
-        if core::mem::take(&mut self.queues[from].io_bound) {
-            self.queues[to].io_bound = true;
+        if core::mem::take(&mut self.queues[from].habits.io_bound) {
+            self.queues[to].habits.io_bound = true;
         }
-        let waker = self.queues[from].waker;
-        if waker != NIL && waker != to && self.queues[to].waker == NIL {
+        let waker = self.queues[from].wakers.waker;
+        if waker != NIL && waker != to && self.queues[to].wakers.waker == NIL {
             self.set_waker(to, waker);
-            self.queues[to].tentative = (NIL, 0);
+            self.queues[to].wakers.candidate = (NIL, 0);
         }
         self.transfer_raising(from, to);
         core.note(|_| Note::QueuesMerged { queue: self.name(from), into: self.name(to) });
         self.set_queue(process, SYNC, to);
-        self.queues[to].shared = true;
-        self.queues[to].owner = NIL;
-        self.queues[from].owner = NIL;
+        if self.queues[to].usage == Usage::Single {
+            self.queues[to].usage = Usage::Shared;
+        }
+        self.queues[to].sharing.owner = NIL;
+        self.queues[from].sharing.owner = NIL;
         let group = self.group_of(from);
         if self.groups[group].newest == from {
             self.groups[group].newest = to;
@@ -174,10 +177,8 @@ impl<H: HostTypes> Scheduler<H> {
         }
         if self.coefficient(to) == 1 {
             let queue = &mut self.queues[to];
-            queue.raised_for = one.raised_for;
-            queue.raised_at = one.raised_at;
-            queue.interactive_at = one.interactive_at;
-            if queue.busy {
+            queue.raising = Raising { served: queue.raising.served, ..one.raising };
+            if queue.is_busy() {
                 self.raised_busy.increment();
             }
             self.engine.entities[to].coefficient = coefficient;
@@ -185,7 +186,7 @@ impl<H: HostTypes> Scheduler<H> {
         }
         self.engine.entities[from].coefficient = 1;
         self.engine.entities[from].pending = true;
-        if one.busy {
+        if one.is_busy() {
             self.raised_busy.decrement();
         }
     }
@@ -193,37 +194,24 @@ impl<H: HostTypes> Scheduler<H> {
     /// Saves a queue's state for its process, which is about to share.
     fn save(&mut self, slot: Slot, now: Tick) {
         let (queue, entity) = (self.queues[slot], self.engine.entities[slot]);
-        if queue.owner == NIL {
+        if queue.sharing.owner == NIL {
             return;
         }
         let mut saved = Saved {
-            baseline_ns: queue.baseline_ns,
-            inject_limit: queue.inject_limit,
-            lowered_at: queue.lowered_at,
             weight: entity.base,
-            think: queue.think,
-            last_end_ns: queue.last_end_ns,
-            short_think: queue.short_think,
-            io_bound: queue.io_bound,
-            observed_ns: queue.observed_ns,
-            idle_ns: queue.idle_ns,
-            large_burst: queue.large_burst,
-            in_burst: queue.in_burst,
             coefficient: entity.coefficient,
-            interactive_at: queue.interactive_at,
-            served_raised: queue.served_raised,
-            raised_at: queue.raised_at,
-            raised_for: queue.raised_for,
+            raising: queue.raising,
+            habits: queue.habits,
+            injection: queue.injection,
+            burst: queue.burst,
         };
-        if queue.fresh && !queue.large_burst && self.tunables.low_latency {
+        if queue.is_fresh() && !queue.is_in_large_burst() && self.tunables.low_latency {
             // The queue is merged before it was busy: its first request would have raised it.
-            saved.coefficient = super::state::INTERACTIVE;
-            saved.interactive_at = NEVER;
-            saved.served_raised = self.processes[queue.owner].saved.served_raised;
-            saved.raised_at = now;
-            saved.raised_for = self.interactive_ms();
+            let served = self.processes[queue.sharing.owner].saved.raising.served;
+            saved.raising = Raising { at: now, length: self.interactive_ms(), interactive_at: NEVER, served };
+            saved.coefficient = INTERACTIVE;
         }
-        self.processes[queue.owner].saved = saved;
+        self.processes[queue.sharing.owner].saved = saved;
     }
 
     /// Creates a process's sync queue; on flash with queueing, possibly the one of the same job.
@@ -248,13 +236,13 @@ impl<H: HostTypes> Scheduler<H> {
                 let planned = self.plan_merge(slot, newest);
                 if planned != NIL {
                     self.mark_stable(process, planned);
-                    self.queues[slot].owner = process;
+                    self.queues[slot].sharing.owner = process;
                     return self.follow(core, process, slot, planned);
                 }
             } else {
                 self.unlink(process);
                 self.processes[process].link = newest;
-                self.queues[newest].links.increment();
+                self.queues[newest].sharing.links.increment();
             }
         }
         slot
@@ -264,7 +252,7 @@ impl<H: HostTypes> Scheduler<H> {
     pub(super) fn create_own(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
         let slot = self.make_queue(core, process, true);
         if slot != NIL {
-            self.queues[slot].users = 1;
+            self.queues[slot].sharing.users = 1;
             self.set_queue(process, SYNC, slot);
         }
         slot
@@ -284,13 +272,13 @@ impl<H: HostTypes> Scheduler<H> {
         }
         if let Some(state) = self.groups.get_mut(group) {
             state.index.insert_at(&mut self.index_nodes, end, slot, sector);
-            self.queues[slot].indexed = group;
+            self.queues[slot].locality.indexed = group;
         }
     }
 
     /// Removes a queue from its group's index, if it is in it.
     pub(super) fn unindex(&mut self, slot: Slot) {
-        let group = core::mem::replace(&mut self.queues[slot].indexed, NIL);
+        let group = core::mem::replace(&mut self.queues[slot].locality.indexed, NIL);
         if let Some(state) = self.groups.get_mut(group) {
             state.index.remove(&mut self.index_nodes, slot);
         }
@@ -299,7 +287,7 @@ impl<H: HostTypes> Scheduler<H> {
     /// Updates the key of a queue whose next request has changed, without moving it in the index.
     pub(super) fn mark_index(&mut self, core: &QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
-        if queue.indexed != NIL && queue.next != NIL {
+        if queue.locality.indexed != NIL && queue.next != NIL {
             self.index_nodes[slot].set_key(core.tables.requests[queue.next].sector);
         }
     }

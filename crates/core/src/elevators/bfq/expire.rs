@@ -1,8 +1,8 @@
 //! Expiration of the queue in service: its charge and its next budget.
 
-use super::state::Tick;
+use super::state::{Phase, Usage};
 use super::wf2q::{Insertion, Removal};
-use super::{SLOTS_KNOWN, Scheduler, engine_tick, tick};
+use super::{SLOTS_KNOWN, Scheduler, Tick, engine_tick, tick};
 use crate::clock::Timer;
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -31,11 +31,11 @@ impl<H: HostTypes> Scheduler<H> {
         self.note_expiry(core, slot, reason, served);
         let raised = self.coefficient(slot) > 1;
         if self.tunables.low_latency && !raised {
-            self.queues[slot].raised_at = now;
+            self.queues[slot].raising.at = now;
         }
         if self.tunables.low_latency && self.queues[slot].requests.is_empty() {
             if self.queues[slot].in_flight == 0 {
-                self.queues[slot].soft_start = self.next_soft_start(slot, now);
+                self.queues[slot].soft.earliest = self.next_soft_start(slot, now);
             } else {
                 self.queues[slot].soft_later = true;
             }
@@ -43,8 +43,8 @@ impl<H: HostTypes> Scheduler<H> {
         self.injection.cancel();
         self.adapt_budget(core, slot, reason);
         self.close(core, slot, reason);
-        if !self.queues[slot].busy && reason != Expiry::TimedOut && reason != Expiry::Exhausted {
-            self.queues[slot].expired_waiting = true;
+        if !self.queues[slot].is_busy() && reason != Expiry::TimedOut && reason != Expiry::Exhausted {
+            self.queues[slot].phase = Phase::RanEmpty;
         } else {
             self.engine.entities[slot].service = 0;
         }
@@ -73,7 +73,7 @@ impl<H: HostTypes> Scheduler<H> {
         let (mut slow, mut length_ms) = (false, 0);
         if self.queues[slot].sync {
             let length_us = end_ns.saturating_sub(self.slot_start_ns) / 1000;
-            slow = self.queues[slot].is_seeky();
+            slow = self.queues[slot].locality.is_seeky();
             length_ms = match (length_us < SLOT_US_MIN, self.rotational) {
                 (true, true) => SHORT_SLOT_ROTATIONAL_MS,
                 (true, false) => SHORT_SLOT_FLASH_MS,
@@ -97,13 +97,10 @@ impl<H: HostTypes> Scheduler<H> {
     pub(super) fn serve(&mut self, core: &QueueCore<H>, slot: Slot, sectors: u64) {
         let raised = self.coefficient(slot) > 1;
         let queue = &mut self.queues[slot];
-        if queue.served == 0 {
-            queue.first_served = tick(core);
-        }
         if raised {
-            queue.served_raised = queue.served_raised.saturating_add(sectors);
+            queue.raising.served = queue.raising.served.saturating_add(sectors);
         }
-        queue.served = queue.served.saturating_add(sectors);
+        queue.service.charge(sectors, tick(core));
         self.engine.charge(slot, sectors);
     }
 
@@ -112,7 +109,7 @@ impl<H: HostTypes> Scheduler<H> {
         let (least, largest) = (self.budget_min(), self.budget_max);
         let queue = &self.queues[slot];
         let raised = self.coefficient(slot) > 1;
-        let last = if raised { least.saturating_mul(2) } else { queue.budget_max };
+        let last = if raised { least.saturating_mul(2) } else { queue.service.budget_max };
         let budget = match reason {
             _ if !queue.sync => largest,
             _ if raised => last,
@@ -127,7 +124,7 @@ impl<H: HostTypes> Scheduler<H> {
         let capped = self.slots >= SLOTS_KNOWN && self.tunables.max_budget == 0;
         let budget = if capped { budget.min(largest) } else { budget };
         let next = queue.next;
-        self.queues[slot].budget_max = budget;
+        self.queues[slot].service.budget_max = budget;
         if next != NIL {
             let cost = self.cost(core, next, slot);
             self.engine.entities[slot].budget = budget.max(cost);
@@ -139,13 +136,13 @@ impl<H: HostTypes> Scheduler<H> {
     pub(super) fn close(&mut self, core: &mut QueueCore<H>, slot: Slot, reason: Expiry) {
         let now = tick(core);
         let queue = &mut self.queues[slot];
-        if queue.shared && queue.is_seeky() {
-            queue.to_split = true;
+        if queue.is_shared() && queue.locality.is_seeky() {
+            queue.usage = Usage::Diverging;
         }
         let empty = queue.requests.is_empty();
         if empty && !(reason == Expiry::Preempted && self.idling_is_needed(slot)) {
             if self.queues[slot].in_flight == 0 {
-                self.queues[slot].timeout = now;
+                self.queues[slot].service.timeout = now;
             }
             self.leave_busy(core, slot, Removal::Expiry);
         } else {
@@ -154,14 +151,14 @@ impl<H: HostTypes> Scheduler<H> {
                 self.index(core, slot);
             }
         }
-        self.stop_waiting(core, slot);
+        self.stop_waiting(core);
         self.in_service = NIL;
         self.engine.clear_current(slot);
     }
 
-    /// Ends the idling for a queue.
-    pub(super) fn stop_waiting(&mut self, core: &mut QueueCore<H>, slot: Slot) {
-        self.queues[slot].waits = false;
+    /// Ends the idling for the queue in service.
+    pub(super) fn stop_waiting(&mut self, core: &mut QueueCore<H>) {
+        self.waits = false;
         core.timers.cancel(Timer::Idle);
     }
 
@@ -169,7 +166,7 @@ impl<H: HostTypes> Scheduler<H> {
     /// soft real-time.
     pub(super) fn slot_timeout(&self, slot: Slot, now: Tick) -> Tick {
         let entity = &self.engine.entities[slot];
-        let soft = self.queues[slot].is_soft();
+        let soft = self.queues[slot].raising.is_soft();
         let times = if soft { 1 } else { entity.weight / entity.base.max(1) };
         now.saturating_add(Tick::from(self.tunables.timeout_ms).saturating_mul(Tick::from(times)))
     }

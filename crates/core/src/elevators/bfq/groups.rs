@@ -1,8 +1,8 @@
 //! Groups: their entities in the engine, moves of processes, removal.
 
-use super::state::{ASYNC, GroupState, SYNC};
+use super::state::GroupState;
 use super::wf2q::{Insertion, Removal};
-use super::{Scheduler, engine_tick};
+use super::{ASYNC, SYNC, Scheduler, engine_tick};
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -63,7 +63,7 @@ impl<H: HostTypes> Scheduler<H> {
         if sync == NIL {
             return;
         }
-        if !self.queues[sync].shared && self.queues[sync].target == NIL {
+        if !self.queues[sync].is_shared() && self.queues[sync].sharing.target == NIL {
             if self.group_of(sync) != group {
                 self.move_queue(core, sync, group);
             }
@@ -81,7 +81,7 @@ impl<H: HostTypes> Scheduler<H> {
             if self.group_of(at) != group {
                 return true;
             }
-            at = self.queues[at].target;
+            at = self.queues[at].sharing.target;
         }
         false
     }
@@ -91,7 +91,7 @@ impl<H: HostTypes> Scheduler<H> {
         if slot == self.in_service {
             self.expire(core, slot, Expiry::Preempted, false);
         }
-        let busy = self.queues[slot].busy;
+        let busy = self.queues[slot].is_busy();
         if busy {
             self.engine.deactivate(slot, Removal::Move, engine_tick(core));
         } else {

@@ -1,7 +1,6 @@
 //! Conditions used by several decisions: symmetry of the scenario, usefulness of idling, timeouts.
 
-use super::Scheduler;
-use super::state::Tick;
+use super::{Scheduler, Tick};
 use crate::collections::Slot;
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -33,11 +32,11 @@ impl<H: HostTypes> Scheduler<H> {
     /// Returns true if idling for this queue increases throughput.
     pub(super) fn idling_boosts(&self, slot: Slot) -> bool {
         let queue = &self.queues[slot];
-        if queue.users == 0 || self.raised_busy != 0 {
+        if queue.sharing.users == 0 || self.raised_busy != 0 {
             return false;
         }
         let single = self.queueing.queues == Some(false);
-        let sequential = !queue.is_seeky() && queue.io_bound && queue.short_think;
+        let sequential = !queue.locality.is_seeky() && queue.habits.io_bound && queue.habits.short_think;
         (self.rotational && single) || ((self.rotational || single) && sequential)
     }
 
@@ -47,12 +46,12 @@ impl<H: HostTypes> Scheduler<H> {
         let queue = &self.queues[slot];
         let crowded = self.in_flight >= queue.in_flight.saturating_add(OTHERS_IN_FLIGHT);
         let raised = self.coefficient(slot) > 1 && (self.raised_busy < self.busy_queues() || crowded);
-        queue.users > 0 && (raised || self.is_asymmetric(slot) || self.busy_queues() == 1)
+        queue.sharing.users > 0 && (raised || self.is_asymmetric(slot) || self.busy_queues() == 1)
     }
 
     /// Returns true if the disk is kept idle for this queue when it has no requests.
     pub(super) fn may_idle(&self, slot: Slot) -> bool {
-        if self.queues[slot].users == 0 {
+        if self.queues[slot].sharing.users == 0 {
             return false;
         }
         if self.tunables.strict {
@@ -68,7 +67,7 @@ impl<H: HostTypes> Scheduler<H> {
     /// used most of its budget gets more time.
     pub(super) fn may_time_out(&self, slot: Slot, tick: Tick) -> bool {
         let queue = &self.queues[slot];
-        tick >= queue.timeout && (!queue.waits || self.has_third_left(slot))
+        tick >= queue.service.timeout && (!self.waits || self.has_third_left(slot))
     }
 
     /// Returns true if a third of a queue's budget is left.

@@ -1,9 +1,8 @@
 //! Injection of other queues' requests while the disk is kept idle for a queue, if they do it no
-//! harm; and wakers, queues for whose requests this queue waits.
+//! harm.
 
-use super::state::{ASYNC, Tick};
-use super::{Scheduler, tick};
-use crate::collections::{Count, NIL, Slot};
+use super::{ASYNC, Scheduler, Tick, tick};
+use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 
@@ -14,12 +13,23 @@ const REST_MS: Tick = 10;
 /// On flash, requests from this size on are injected only if the device is empty, in sectors.
 /// Smaller ones are served in parallel.
 const LARGE_ON_FLASH_SECTORS: u32 = 64;
-/// The maximum time between a waker's completion and the woken process's request, in ns.
-const WAKE_NS: u64 = 4_000_000;
-/// The number of consecutive observations that confirms a waker.
-const OBSERVATIONS_MIN: u32 = 3;
-/// The period for those observations, as a multiple of the idle wait.
-const OBSERVATION_IDLE_WAITS: u64 = 128;
+/// The injection that a queue in service tolerates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InjectionLimit {
+    /// The latency of the queue's requests without injection, in ns; 0 is unknown.
+    pub baseline_ns: u64,
+    /// The time at which the limit was last lowered or the statistics reset.
+    pub lowered_at: Tick,
+    /// The maximum of requests in the device for an injection.
+    pub limit: u32,
+}
+
+impl InjectionLimit {
+    /// Restarts the statistics.
+    fn reset(&mut self, short_think: bool, now: Tick) {
+        *self = InjectionLimit { baseline_ns: 0, limit: u32::from(!short_think), lowered_at: now };
+    }
+}
 
 /// Statistics of injected requests.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +70,7 @@ impl<H: HostTypes> Scheduler<H> {
     #[inline(never)]
     pub(super) fn injected(&mut self, core: &QueueCore<H>, served: Slot) -> Slot {
         let queue = &self.queues[served];
-        let owner = queue.owner;
+        let owner = queue.sharing.owner;
         if owner != NIL {
             let slot = self.processes[owner].queues.get(ASYNC).copied().unwrap_or(NIL);
             let next = self.queues[slot].next;
@@ -68,12 +78,12 @@ impl<H: HostTypes> Scheduler<H> {
                 return slot;
             }
         }
-        for slot in [queue.waker, queue.woken.head()] {
+        for slot in [queue.wakers.waker, queue.wakers.woken.head()] {
             if self.fits(core, slot) {
                 return slot;
             }
         }
-        let raised_alone = self.coefficient(served) > 1 && self.raised_busy <= 1 && queue.short_think;
+        let raised_alone = self.coefficient(served) > 1 && self.raised_busy <= 1 && queue.habits.short_think;
         if self.idling_boosts(served) || raised_alone {
             return NIL;
         }
@@ -82,7 +92,7 @@ impl<H: HostTypes> Scheduler<H> {
 
     /// Returns true if a queue's budget suffices for its next request.
     fn fits(&self, core: &QueueCore<H>, slot: Slot) -> bool {
-        if slot == NIL || !self.queues[slot].busy {
+        if slot == NIL || !self.queues[slot].is_busy() {
             return false;
         }
         let next = self.queues[slot].next;
@@ -92,11 +102,11 @@ impl<H: HostTypes> Scheduler<H> {
     /// The most recently activated queue whose request does not harm the queue in service, within
     /// its limit. As in the kernel, this is a linear search over all active queues: O(N).
     fn harmless(&mut self, core: &QueueCore<H>, served: Slot) -> Slot {
-        let limit = self.queues[served].inject_limit;
+        let limit = self.queues[served].injection.limit;
         if self.in_flight >= limit {
             return NIL;
         }
-        let raised_only = self.coefficient(served) > 1 && self.queues[served].short_think;
+        let raised_only = self.coefficient(served) > 1 && self.queues[served].habits.short_think;
         let mut slot = self.engine.recent_first();
         while slot != NIL {
             if self.fits(core, slot) && (!raised_only || self.coefficient(slot) > 1) {
@@ -117,9 +127,7 @@ impl<H: HostTypes> Scheduler<H> {
     pub(super) fn reset_injection(&mut self, slot: Slot, now: Tick) {
         self.injection.measured = NIL;
         let queue = &mut self.queues[slot];
-        queue.baseline_ns = 0;
-        queue.inject_limit = u32::from(!queue.short_think);
-        queue.lowered_at = now;
+        queue.injection.reset(queue.habits.short_think, now);
     }
 
     /// Handles a request of a process without other requests: if its queue is in service, measure
@@ -127,13 +135,13 @@ impl<H: HostTypes> Scheduler<H> {
     #[inline(never)]
     pub(super) fn time_request(&mut self, core: &QueueCore<H>, slot: Slot) {
         let now = tick(core);
-        if now >= self.queues[slot].lowered_at.saturating_add(FORGET_MS) {
+        if now >= self.queues[slot].injection.lowered_at.saturating_add(FORGET_MS) {
             self.reset_injection(slot, now);
         }
         let queue = &self.queues[slot];
         let alone = self.in_flight == 0;
-        let compared = queue.baseline_ns > 0 && self.injection.injected && !alone;
-        let rested = now >= queue.lowered_at.saturating_add(REST_MS);
+        let compared = queue.injection.baseline_ns > 0 && self.injection.injected && !alone;
+        let rested = now >= queue.injection.lowered_at.saturating_add(REST_MS);
         if slot == self.in_service && (alone || compared) && rested {
             self.injection.since_ns = core.ktime_ns();
             self.injection.undispatched = true;
@@ -155,54 +163,28 @@ impl<H: HostTypes> Scheduler<H> {
 
     #[inline(never)]
     fn judge_injection(&mut self, core: &QueueCore<H>, slot: Slot) {
-        let (now, in_flight) = (tick(core), self.in_flight);
+        let (now, alone) = (tick(core), self.in_flight == 1);
         let took_ns = core.ktime_ns().saturating_sub(self.injection.since_ns);
         let (injected, in_flight_max) = (self.injection.injected, self.queueing.in_flight_max());
-        let queue = &mut self.queues[slot];
-        let limit = queue.inject_limit;
-        if queue.baseline_ns > 0 && injected {
-            if took_ns >= queue.baseline_ns.saturating_mul(3) / 2 {
+        let tolerated = &mut self.queues[slot].injection;
+        let InjectionLimit { baseline_ns, limit, .. } = *tolerated;
+        if baseline_ns > 0 && injected {
+            if took_ns >= baseline_ns.saturating_mul(3) / 2 {
                 if limit > 0 {
-                    queue.inject_limit = limit.saturating_sub(1);
-                    queue.lowered_at = now;
+                    (tolerated.limit, tolerated.lowered_at) = (limit.saturating_sub(1), now);
                 }
             } else if limit <= in_flight_max {
-                queue.inject_limit = limit.saturating_add(1);
+                tolerated.limit = limit.saturating_add(1);
             }
         }
-        if (queue.baseline_ns == 0 && in_flight == 1) || took_ns < queue.baseline_ns {
-            if queue.baseline_ns == 0 {
-                queue.inject_limit = limit.max(1);
+        if (baseline_ns == 0 && alone) || took_ns < baseline_ns {
+            if baseline_ns == 0 {
+                tolerated.limit = limit.max(1);
             }
-            queue.baseline_ns = took_ns;
-        } else if !injected && in_flight == 1 {
-            queue.baseline_ns = took_ns;
+            tolerated.baseline_ns = took_ns;
+        } else if !injected && alone {
+            tolerated.baseline_ns = took_ns;
         }
         (self.injection.measured, self.injection.injected) = (NIL, false);
-    }
-
-    /// Handles a request that a process without others sends shortly after another queue's
-    /// completion: the other queue may be its waker.
-    #[inline(never)]
-    pub(super) fn detect_waker(&mut self, core: &QueueCore<H>, slot: Slot) {
-        let (now_ns, last) = (core.ktime_ns(), self.done_queue);
-        let soon = now_ns.saturating_sub(self.rate.completed_ns) < WAKE_NS;
-        if last == NIL || last == slot || self.queues[slot].short_think || !soon {
-            return;
-        }
-        let seen = (last, self.queues[last].generation);
-        let window_ns = self.tunables.slice_idle_ns.saturating_mul(OBSERVATION_IDLE_WAITS);
-        let queue = &mut self.queues[slot];
-        if queue.tentative != seen || now_ns > queue.sighted_ns.saturating_add(window_ns) {
-            queue.tentative = seen;
-            queue.sightings = 1;
-            queue.sighted_ns = now_ns;
-        } else {
-            queue.sightings.increment();
-        }
-        if queue.sightings == OBSERVATIONS_MIN {
-            queue.tentative = (NIL, 0);
-            self.set_waker(slot, last);
-        }
     }
 }

@@ -1,25 +1,15 @@
 //! Insertion of requests: the queue, statistics of its process, and sorting.
 
 use super::lifetime::weight_of;
-use super::state::{ASYNC, Process, SYNC, Tick};
-use super::{Scheduler, tick};
+use super::raising::INTERACTIVE;
+use super::state::{Phase, Process, Usage};
+use super::{ASYNC, SYNC, Scheduler, Tick, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
-use crate::elevators::shared::wf2q::{self, Entity, Insertion};
+use crate::elevators::shared::wf2q::{Entity, Insertion};
 use crate::event::{Expiry, Note};
 
-/// The distance from which requests count as far apart, in sectors.
-const NEAR_SECTORS: u64 = 800;
-/// On flash, only requests smaller than this count as seeking, in sectors.
-const SMALL_ON_FLASH_SECTORS: u32 = 64;
-/// The time after a split, in ms, in which a queue's seekiness is not judged.
-const JUDGED_AFTER_SPLIT_MS: Tick = 2000;
-/// The time for which a lowered injection limit is kept although the think time has changed, in ms.
-const INJECTED_MS: Tick = 100;
-/// The window of a queue's idle-time statistics, in ns; each window counts half as much as the
-/// next.
-const OBSERVED_NS_MAX: u64 = 200_000_000;
 /// The gap, in ms, after which an async queue is raised by a request.
 const ASYNC_GAP_MS: Tick = 500;
 /// A single request shorter than this does not end idling, as the next one is probably merged into
@@ -38,7 +28,7 @@ impl<H: HostTypes> Scheduler<H> {
         let queue = &self.queues[slot];
         if slot == NIL {
             slot = if sync { self.create(core, process) } else { self.use_async(core, process) };
-        } else if queue.shared && queue.to_split && !merged_permanently {
+        } else if queue.usage == Usage::Diverging && !merged_permanently {
             let own = self.split(core, process, slot);
             (kept, split) = (own == slot, true);
             slot = own;
@@ -50,13 +40,13 @@ impl<H: HostTypes> Scheduler<H> {
         self.processes[process].requests.increment();
         let queue = &mut self.queues[slot];
         queue.allocated.increment();
-        if queue.target == NIL && queue.users == 1 {
-            queue.owner = process;
+        if queue.sharing.target == NIL && queue.sharing.users == 1 {
+            queue.sharing.owner = process;
             if split {
                 self.restore(core, process, slot, kept);
             }
         }
-        if self.queues[slot].fresh && (self.burst.size > 0 || self.busy_queues() == 0) {
+        if self.queues[slot].is_fresh() && (self.burst.size > 0 || self.busy_queues() == 0) {
             self.track_burst(slot, tick(core));
         }
     }
@@ -141,10 +131,10 @@ impl<H: HostTypes> Scheduler<H> {
         let raised = coefficient > 1 && self.coefficient(slot) > 1;
         let queue = &mut self.queues[slot];
         if self.tunables.low_latency && (!raised || interactive) {
-            queue.raised_at = tick(core);
+            queue.raising.at = tick(core);
         }
-        queue.last_sector = core.tables.requests[request].end();
-        if self.in_service == slot && queue.waits {
+        queue.locality.last_sector = core.tables.requests[request].end();
+        if self.in_service == slot && self.waits {
             self.end_waiting(core, slot, request);
         }
     }
@@ -156,83 +146,11 @@ impl<H: HostTypes> Scheduler<H> {
         let process = core.tables.requests[request].context;
         self.queues[from].allocated.decrement();
         self.queues[to].allocated.increment();
-        self.queues[from].fresh = false;
+        if self.queues[from].is_fresh() {
+            self.queues[from].phase = Phase::Idle;
+        }
         core.tables.requests[request].owner = to;
         self.follow(core, process, from, to)
-    }
-
-    /// Updates the think time of a process. Waiting is useful unless, after at least three samples,
-    /// the mean exceeds half of the idle wait. If the result changes and injection has no
-    /// statistics yet, its guess is reset.
-    fn update_think_time(&mut self, core: &QueueCore<H>, slot: Slot, class: u8) {
-        let (now_ns, now) = (core.ktime_ns(), tick(core));
-        let longest_ns = self.tunables.slice_idle_ns;
-        let queue = &mut self.queues[slot];
-        if !queue.busy && queue.in_flight == 0 {
-            // Before the first completion the difference is negative and wraps to a huge value.
-            let elapsed_ns = now_ns.wrapping_sub(queue.last_end_ns);
-            queue.think.add_think(elapsed_ns.min(longest_ns.saturating_mul(2)));
-        }
-        let recent = now <= queue.split_at.saturating_add(JUDGED_AFTER_SPLIT_MS);
-        if !queue.sync || class == wf2q::IDLE || longest_ns == 0 || recent {
-            return;
-        }
-        let short = !(queue.think.is_valid() && queue.think.mean > longest_ns / 2);
-        let changed = core::mem::replace(&mut queue.short_think, short) != short;
-        let rested = now >= queue.lowered_at.saturating_add(INJECTED_MS) || !short;
-        if changed && queue.baseline_ns == 0 && rested {
-            self.reset_injection(slot, now);
-        }
-    }
-
-    /// Records whether the request is far from the queue's last one. A completely seeky queue is
-    /// not soft real-time.
-    fn update_seekiness(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot, coefficient: u32) {
-        let far = self.is_far(core, self.queues[slot].last_sector, request);
-        let queue = &mut self.queues[slot];
-        queue.history = (queue.history << 1) | u32::from(far);
-        if coefficient > 1 && queue.is_soft() && queue.is_totally_seeky() {
-            self.end_soft_raising(slot, tick(core));
-        }
-    }
-
-    /// Returns true if a request is far from a position. Position 0 stands for "none", from which
-    /// no request is far.
-    pub(super) fn is_far(&self, core: &QueueCore<H>, position: u64, request: Slot) -> bool {
-        let request = &core.tables.requests[request];
-        let small = self.rotational || request.sectors < SMALL_ON_FLASH_SECTORS;
-        position != 0 && request.sector.abs_diff(position) > NEAR_SECTORS && small
-    }
-
-    /// Counts a request and updates wakers, injection and idle time.
-    fn count(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot, process: Slot) {
-        let now_ns = core.ktime_ns();
-        let queue = &mut self.queues[slot];
-        let nothing_waited = queue.pending() == 0;
-        let [of_async, of_sync] = &mut queue.queued;
-        (if core.tables.requests[request].is_sync() { of_sync } else { of_async }).increment();
-        self.queued.increment();
-        if !queue.sync {
-            return;
-        }
-        if self.processes[process].requests <= 1 {
-            self.detect_waker(core, slot);
-            self.time_request(core, slot);
-        }
-        let queue = &mut self.queues[slot];
-        // Unsigned wrap-around: a new queue's first gap is -1 and counts as endless until there is
-        // a real one.
-        let observed_ns = now_ns.wrapping_sub(queue.observed_ns);
-        if nothing_waited && queue.in_flight == 0 {
-            queue.idle_ns = queue.idle_ns.wrapping_add(now_ns.wrapping_sub(queue.last_end_ns));
-        }
-        if !queue.fresh {
-            queue.io_bound = queue.idle_ns.wrapping_mul(5) <= observed_ns;
-            if observed_ns > OBSERVED_NS_MAX {
-                queue.observed_ns = now_ns.wrapping_sub(observed_ns / 2);
-                queue.idle_ns /= 2;
-            }
-        }
     }
 
     /// Sorts a request in and schedules its queue. Returns true if the queue became busy as an
@@ -254,15 +172,15 @@ impl<H: HostTypes> Scheduler<H> {
             self.mark_index(core, slot);
         }
         let queue = &self.queues[slot];
-        if !queue.busy {
+        if !queue.is_busy() {
             return self.activate_queue(core, slot, coefficient);
         }
-        let gap = tick(core) > queue.raised_at.saturating_add(ASYNC_GAP_MS);
+        let gap = tick(core) > queue.raising.at.saturating_add(ASYNC_GAP_MS);
         if !sync && self.tunables.low_latency && coefficient == 1 && gap {
             self.raise_interactive(slot);
             self.raised_busy.increment();
             self.engine.entities[slot].pending = true;
-            core.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient: super::state::INTERACTIVE });
+            core.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient: INTERACTIVE });
         }
         if next != before {
             self.next_changed(core, slot);
@@ -276,11 +194,11 @@ impl<H: HostTypes> Scheduler<H> {
         let kind = if core.tables.requests[request].is_sync() { SYNC } else { ASYNC };
         let queue = &self.queues[slot];
         let lone = queue.queued.get(kind) == Some(&1) && core.tables.requests[request].sectors < SMALL_SECTORS;
-        let timed_out = tick(core) >= queue.timeout;
+        let timed_out = tick(core) >= queue.service.timeout;
         if lone && self.idling_boosts(slot) && !timed_out {
             return;
         }
-        self.stop_waiting(core, slot);
+        self.stop_waiting(core);
         core.note(|_| Note::IdleHit { queue: self.name(slot) });
         if timed_out {
             self.expire(core, slot, Expiry::TimedOut, false);
@@ -290,7 +208,7 @@ impl<H: HostTypes> Scheduler<H> {
     /// Updates the budget of a waiting queue whose next request has changed.
     pub(super) fn next_changed(&mut self, core: &QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
-        let (next, budget_max) = (queue.next, queue.budget_max);
+        let (next, budget_max) = (queue.next, queue.service.budget_max);
         if next == NIL || slot == self.in_service {
             return;
         }

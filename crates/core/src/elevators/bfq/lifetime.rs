@@ -1,8 +1,11 @@
 //! Creation, references and end of queues.
 
-use super::state::{ASYNC, Process, Queue, SYNC};
+use super::bursts::Membership;
+use super::habits::Habits;
+use super::raising::{Raising, SoftStart};
+use super::state::{Phase, Process, Queue, Service};
 use super::wf2q::Removal;
-use super::{NEVER, Scheduler, tick};
+use super::{ASYNC, SYNC, Scheduler, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
@@ -42,20 +45,14 @@ impl<H: HostTypes> Scheduler<H> {
         let (now_ns, now) = (core.ktime_ns(), tick(core));
         self.queues[slot] = Queue {
             generation: self.queues[slot].generation.wrapping_add(1),
-            exists: true,
-            sync,
             pid: if sync { core.tables.contexts[process].pid } else { 0 },
-            budget_max: self.budget_safe().saturating_mul(2) / 3,
-            fresh: sync,
+            phase: if sync { Phase::Fresh } else { Phase::Idle },
+            sync,
             created: now,
-            timeout: NEVER,
-            raised_at: now,
-            soft_start: now,
-            // Think times count only after its creation.
-            last_end_ns: now_ns.saturating_add(1),
-            observed_ns: now_ns,
-            short_think: sync,
-            io_bound: true,
+            service: Service { budget_max: self.budget_safe().saturating_mul(2) / 3, ..Service::default() },
+            raising: Raising { at: now, ..Raising::default() },
+            soft: SoftStart { earliest: now, ..SoftStart::default() },
+            habits: Habits::begun(now_ns, sync),
             ..Queue::default()
         };
         let (priority, group) = (self.processes[process].priority, self.processes[process].group.0);
@@ -76,7 +73,7 @@ impl<H: HostTypes> Scheduler<H> {
         if slot != NIL {
             self.groups[group].async_queues.put(priority, slot);
             // The group's own reference keeps it permanently.
-            self.queues[slot].users = 1;
+            self.queues[slot].sharing.users = 1;
         }
         slot
     }
@@ -85,8 +82,8 @@ impl<H: HostTypes> Scheduler<H> {
     pub(super) fn set_queue(&mut self, process: Slot, kind: usize, queue: Slot) {
         let Some(place) = self.processes[process].queues.get_mut(kind) else { return };
         let old = core::mem::replace(place, queue);
-        if old != NIL && old != queue && self.queues[old].owner == process {
-            self.queues[old].owner = NIL;
+        if old != NIL && old != queue && self.queues[old].sharing.owner == process {
+            self.queues[old].sharing.owner = NIL;
         }
         if queue != NIL && self.processes[process].link == queue {
             self.unlink(process);
@@ -95,14 +92,14 @@ impl<H: HostTypes> Scheduler<H> {
 
     /// Adds a user to a queue.
     pub(super) fn add_user(&mut self, slot: Slot) {
-        self.queues[slot].users.increment();
+        self.queues[slot].sharing.users.increment();
     }
 
     /// Cancels a process's planned merge.
     pub(super) fn unlink(&mut self, process: Slot) {
         let link = core::mem::replace(&mut self.processes[process].link, NIL);
         if link != NIL {
-            self.queues[link].links.decrement();
+            self.queues[link].sharing.links.decrement();
             self.end_if_unused(link);
         }
     }
@@ -110,23 +107,23 @@ impl<H: HostTypes> Scheduler<H> {
     /// Ends a process's use of a queue.
     pub(super) fn release(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
-        if queue.busy && queue.requests.is_empty() && self.in_service != slot {
+        if queue.is_busy() && queue.requests.is_empty() && self.in_service != slot {
             self.leave_busy(core, slot, Removal::Empty);
         }
         let group = self.group_of(slot);
         if self.groups[group].newest == slot {
             self.groups[group].newest = NIL;
         }
-        self.queues[slot].users.decrement();
+        self.queues[slot].sharing.users.decrement();
         self.end_if_unused(slot);
     }
 
     /// Removes one user from each queue to which this one's processes were to move.
     pub(super) fn release_targets(&mut self, slot: Slot) {
-        let mut at = self.queues[slot].target;
+        let mut at = self.queues[slot].sharing.target;
         while at != NIL {
-            let next = self.queues[at].target;
-            self.queues[at].users.decrement();
+            let next = self.queues[at].sharing.target;
+            self.queues[at].sharing.users.decrement();
             self.end_if_unused(at);
             at = next;
         }
@@ -173,8 +170,8 @@ impl<H: HostTypes> Scheduler<H> {
 
     fn is_unused(&self, slot: Slot) -> bool {
         let queue = &self.queues[slot];
-        let needed = (queue.users | queue.allocated | queue.links) > 0 || queue.busy;
-        queue.exists && !needed && self.in_service != slot
+        let needed = (queue.sharing.users | queue.allocated | queue.sharing.links) > 0 || queue.is_busy();
+        queue.exists() && !needed && self.in_service != slot
     }
 
     #[cold]
@@ -183,22 +180,13 @@ impl<H: HostTypes> Scheduler<H> {
         debug_assert!(self.queues[slot].requests.is_empty() && self.queues[slot].in_flight == 0);
         debug_assert!(self.in_service != slot);
         self.unindex(slot);
-        if self.queues[slot].in_burst {
-            let (owner, burst) = (self.queues[slot].owner, &mut self.burst);
-            self.queues[slot].in_burst = false;
-            burst.members.remove::<Queue, _>(&mut self.queues, slot);
-            if owner != NIL {
-                burst.size.decrement();
+        if self.queues[slot].burst == Membership::Current {
+            self.leave_burst(slot);
+            if self.queues[slot].sharing.owner != NIL {
+                self.burst.size.decrement();
             }
         }
-        self.set_waker(slot, NIL);
-        loop {
-            let woken = self.queues[slot].woken.head();
-            if woken == NIL {
-                break;
-            }
-            self.set_waker(woken, NIL);
-        }
+        self.leave_wakers(slot);
         if self.done_queue == slot {
             self.done_queue = NIL;
         }
@@ -210,21 +198,6 @@ impl<H: HostTypes> Scheduler<H> {
         self.groups[group].members.remove(&mut self.queues, slot);
         self.queues[slot] = Queue { generation: self.queues[slot].generation, ..Queue::default() };
         self.free_queues.push_back(&mut self.queues, slot);
-    }
-
-    /// Sets the waker of this queue, which becomes the first in the waker's list.
-    pub(super) fn set_waker(&mut self, slot: Slot, waker: Slot) {
-        let old = core::mem::replace(&mut self.queues[slot].waker, waker);
-        if old != NIL {
-            let mut woken = self.queues[old].woken;
-            woken.remove::<Queue, _>(&mut self.queues, slot);
-            self.queues[old].woken = woken;
-        }
-        if waker != NIL {
-            let mut woken = self.queues[waker].woken;
-            woken.push_front::<Queue, _>(&mut self.queues, slot);
-            self.queues[waker].woken = woken;
-        }
     }
 
     /// Frees a queue that is kept only for its past service, if there is no free entry. The kernel

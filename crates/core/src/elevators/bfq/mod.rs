@@ -11,11 +11,12 @@
 //! Each call of the engine is O(log N). Some heuristics are not: the search for a request to inject
 //! walks all active queues.
 //!
-//! `state` has the queues, processes and groups. This file has the calls from the request queue;
-//! `swept` is their only way into the scheduler. In the order of a request's path follow `insert`, `activation` (a queue becomes busy), `select` and
-//! `injection`, `expire` and `raising`, `completion` (with the timer); then `cooperators` and
-//! `split` (shared queues), `bursts`, `groups`. `idling` has the conditions that all of them use,
-//! `rate` measures the device.
+//! `state` has the queues, processes and groups; the groups of a queue's fields are in the files
+//! that change them. This file has the calls from the request queue; `swept` is their only way into
+//! the scheduler. In the order of a request's path follow `insert` with `habits`, `activation` (a
+//! queue becomes busy), `select` and `injection`, `expire` and `raising`, `completion` (with the
+//! timer); then `cooperators` and `split` (shared queues), `wakers`, `bursts`, `groups`. `idling`
+//! has the conditions that all of them use, `rate` measures the device.
 
 mod activation;
 mod bursts;
@@ -23,6 +24,7 @@ mod completion;
 mod cooperators;
 mod expire;
 mod groups;
+mod habits;
 mod idling;
 mod injection;
 mod insert;
@@ -34,6 +36,7 @@ mod split;
 mod state;
 mod swept;
 mod tunables;
+mod wakers;
 
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
@@ -50,10 +53,20 @@ use bursts::Burst;
 use injection::Injection;
 pub(crate) use lifetime::weight_of;
 use rate::{Queueing, Rate};
-use state::{GroupState, Member, NEVER, Process, Queue, Tick};
+use state::{GroupState, Member, Process, Queue};
 pub(crate) use swept::Bfq;
 pub(crate) use tunables::INFO;
 use tunables::{Tunables, index};
+
+/// A time in whole milliseconds since boot, the resolution of the coarser decisions.
+type Tick = i64;
+/// A time before all others, farther away than any interval.
+const NEVER: Tick = i64::MIN / 4;
+
+/// The index of a process's async queue.
+const ASYNC: usize = 0;
+/// The index of a process's sync queue.
+const SYNC: usize = 1;
 
 /// The time without service after which a level's idle class is served once, in ms.
 const IDLE_CLASS_GUARANTEE_MS: u64 = 200;
@@ -87,6 +100,8 @@ struct Scheduler<H: HostTypes> {
 
     /// The queue in service, or [`NIL`].
     in_service: Slot,
+    /// The disk is kept idle for it until a timer fires.
+    waits: bool,
     /// The start of the current slot, and of the last idling, in ns.
     slot_start_ns: u64,
     idle_start_ns: u64,
@@ -172,9 +187,9 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
     fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
         if core.tables.contexts[bio.context.slot].history.known {
             self.change(|bfq| {
-                let waited = bfq.waits();
+                let waited = bfq.waits;
                 bfq.apply_group_change(core, bio.context.slot);
-                if waited && !bfq.waits() {
+                if waited && !bfq.waits {
                     // If the bio is refused, its host does not process deferred work: the timer
                     // causes the run that is due.
                     core.arm_at_ktime(Timer::Idle, core.ktime_ns());
@@ -245,9 +260,9 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
             return core.dispatch_append(request);
         }
         self.change(|bfq| {
-            let waited = bfq.waits();
+            let waited = bfq.waits;
             bfq.insert_request(core, request);
-            if waited && !bfq.waits() {
+            if waited && !bfq.waits {
                 // Block layers that do not run the queue at every arrival would otherwise leave the
                 // disk idle.
                 core.run_now();
@@ -275,7 +290,7 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
 
     fn slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
         let (bfq, slot) = (self.scheduler(), self.scheduler().in_service);
-        let timeout_ms = u64::try_from(bfq.queues[slot].timeout).ok();
+        let timeout_ms = u64::try_from(bfq.queues[slot].service.timeout).ok();
         let until_ns = timeout_ms.map(|ms| core.clock.host_ns(ms.saturating_mul(1_000_000)));
         (slot != NIL).then(|| ActiveSlice { queue: bfq.name(slot), until_ns })
     }
@@ -317,6 +332,7 @@ impl<H: HostTypes> Scheduler<H> {
             groups: Arena::new(tables.groups),
             engine: Engine::new(tables.engine, rules, engine_tick(core)),
             in_service: NIL,
+            waits: false,
             slot_start_ns: 0,
             idle_start_ns: 0,
             busy: [0; wf2q::CLASSES],
@@ -376,11 +392,6 @@ impl<H: HostTypes> Scheduler<H> {
         }
         let [async_queue, sync_queue] = self.processes[process].queues;
         if sync { sync_queue } else { async_queue }
-    }
-
-    /// Returns true if the disk is kept idle until a timer fires.
-    fn waits(&self) -> bool {
-        self.in_service != NIL && self.queues[self.in_service].waits
     }
 
     /// The chooser of the next request within a queue.

@@ -53,7 +53,7 @@ impl<H: HostTypes> Scheduler<H> {
         }
         if serves {
             let queue = &self.queues[served];
-            return !(queue.waits || (queue.in_flight > 0 && self.may_idle(served)));
+            return !(self.waits || (queue.in_flight > 0 && self.may_idle(served)));
         }
         if served != NIL {
             self.expire(core, served, Expiry::Preempted, false);
@@ -133,14 +133,14 @@ impl<H: HostTypes> Scheduler<H> {
             let next = self.queues[slot].next;
             if next != NIL {
                 if self.cost(core, next, slot) as i64 <= self.budget_left(slot) {
-                    self.stop_waiting(core, slot);
+                    self.stop_waiting(core);
                     return slot;
                 }
                 self.expire(core, slot, Expiry::Exhausted, false);
                 continue;
             }
             let queue = &self.queues[slot];
-            if queue.waits || (queue.in_flight > 0 && self.may_idle(slot)) {
+            if self.waits || (queue.in_flight > 0 && self.may_idle(slot)) {
                 return self.injected(core, slot);
             }
             self.expire(core, slot, Expiry::NoMoreRequests, false);
@@ -161,18 +161,18 @@ impl<H: HostTypes> Scheduler<H> {
         self.slots = self.slots.saturating_mul(7).saturating_add(256) / 8;
         let raised = self.coefficient(slot) > 1;
         let queue = &mut self.queues[slot];
-        queue.fifo_checked = false;
-        if raised && queue.is_soft() && now > queue.raised_at && now > queue.timeout {
+        queue.oldest_checked = false;
+        if raised && queue.raising.is_soft() && now > queue.raising.at && now > queue.service.timeout {
             // Its raising lasts longer by the time in which it waited for service.
-            queue.raised_at = if queue.timeout > queue.raised_at {
-                queue.raised_at.saturating_add(now).saturating_sub(queue.timeout)
+            queue.raising.at = if queue.service.timeout > queue.raising.at {
+                queue.raising.at.saturating_add(now).saturating_sub(queue.service.timeout)
             } else {
                 now
             };
         }
         self.slot_start_ns = core.ktime_ns();
         let timeout = self.slot_timeout(slot, now);
-        self.queues[slot].timeout = timeout;
+        self.queues[slot].service.timeout = timeout;
         self.position_in_service = 0;
         self.in_service = slot;
         core.note(|_| Note::Activate { queue: self.name(slot), level: self.level(slot) });
@@ -202,7 +202,7 @@ impl<H: HostTypes> Scheduler<H> {
             return;
         }
         self.queues[slot].next = NIL;
-        if self.queues[slot].busy && slot != self.in_service {
+        if self.queues[slot].is_busy() && slot != self.in_service {
             self.leave_busy(core, slot, Removal::Empty);
             let entity = &mut self.engine.entities[slot];
             (entity.budget, entity.service) = (0, 0);
@@ -213,7 +213,7 @@ impl<H: HostTypes> Scheduler<H> {
     /// The request after one that leaves: once a slot the oldest one, if it is overdue; otherwise
     /// the nearest.
     fn successor(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) -> Slot {
-        if !core::mem::replace(&mut self.queues[slot].fifo_checked, true) {
+        if !core::mem::replace(&mut self.queues[slot].oldest_checked, true) {
             let oldest = self.queues[slot].requests.oldest();
             if oldest != NIL && oldest != request && core.ktime_ns() >= core.tables.arrivals[oldest].deadline {
                 core.note(|core| Note::Overdue { token: core.tables.requests[oldest].token });
