@@ -68,6 +68,10 @@ pub(super) struct ProcessQueue {
     pub idle_window: bool,
     /// It is active, and none of its requests has completed in this slice.
     pub slice_new: bool,
+    /// Its next request is dispatched although its slice is over or enough requests are in the
+    /// device. Set by an overdue request, and by a small request for which the disk was kept idle:
+    /// it waits for merges until the idle timer fires, which then does not expire the queue.
+    /// Cleared by that dispatch, and when the queue becomes the active one.
     pub must_dispatch: bool,
     /// Its oldest request was checked in this slice.
     pub fifo_checked: bool,
@@ -75,10 +79,16 @@ pub(super) struct ProcessQueue {
     pub wait_request: bool,
     /// Its slice was extended to wait for a request.
     pub wait_busy: bool,
+    /// A request was granted from a full pool because the disk is kept idle for this queue. Set
+    /// with that grant, and cleared when the queue becomes the active one: one request ends the
+    /// idling, and more would undermine the limit of the pool.
     pub must_alloc_slice: bool,
-    /// The number of metadata requests among them.
+    /// The number of queued metadata requests.
     pub metadata: u32,
+    /// Requests dispatched since it became the active queue. They limit the slice of an async
+    /// queue, and are the charge of its group if requests are charged instead of time.
     pub slice_dispatch: u32,
+    /// The end of its slice, once that has begun.
     pub slice_end: u64,
     /// The time of the first completion in its slice; 0 before.
     pub slice_start: u64,
@@ -86,7 +96,9 @@ pub(super) struct ProcessQueue {
     // The rest is for rarer events.
     /// The process id for which it was made; 0 for shared async queues.
     pub pid: u32,
+    /// The time at which it became the active queue.
     pub dispatch_start: u64,
+    /// The length of its slice; 0 before it has begun.
     pub allocated_slice: u64,
     /// The rest of its slice if it was preempted; negative if it overran.
     pub slice_left: i64,

@@ -205,7 +205,6 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
             if slot == NIL || enough || (self.sync_flight > 0 && !queue.is_sync()) {
                 break;
             }
-            queue.must_dispatch = false;
             queue.wait_request = false;
             core.timers.cancel(Timer::Idle);
             let round = self.dispatch_from(core, slot, quantum.min(core.batch_max));

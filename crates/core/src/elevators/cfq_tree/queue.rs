@@ -32,8 +32,9 @@ pub(super) struct Queue {
     pub(super) references: u32,
     /// It is active but no request of it has completed since: the slice has not begun.
     pub(super) slice_new: bool,
-    pub(super) must_dispatch: bool,
+    /// The disk is kept idle for its next request.
     pub(super) wait_request: bool,
+    /// A request was granted from a full pool in this slice, to end the idling for this queue.
     pub(super) must_alloc_slice: bool,
     /// Whether its oldest request was checked in this slice.
     pub(super) fifo_used: bool,
@@ -57,7 +58,6 @@ impl Default for Queue {
             metadata: 0,
             references: 0,
             slice_new: false,
-            must_dispatch: false,
             wait_request: false,
             must_alloc_slice: false,
             fifo_used: false,

@@ -65,7 +65,6 @@ impl<H: HostTypes> CfqTree<H> {
         if queue.wait_request {
             core.timers.cancel(Timer::Idle);
         }
-        queue.must_dispatch = false;
         queue.wait_request = false;
         let begun = !queue.slice_new;
         let left = if begun { queue.slice_end.saturating_sub(now) } else { 0 };
@@ -129,7 +128,6 @@ impl<H: HostTypes> CfqTree<H> {
         }
         let seek = context.history.seek;
         let wait = idle_wait(core, self.tunables.slice_idle, seek, SEEKY_SECTORS);
-        queue.must_dispatch = true;
         queue.wait_request = true;
         let (name, until) = (queue.name(), core.ticks().saturating_add(wait));
         core.arm_at_tick(Timer::Idle, until);
@@ -142,7 +140,6 @@ impl<H: HostTypes> CfqTree<H> {
         self.update_history(core, slot, request);
         if slot == self.active {
             if self.queues[slot].wait_request {
-                self.queues[slot].must_dispatch = true;
                 core.timers.cancel(Timer::Idle);
                 let name = self.queues[slot].name();
                 core.note(|_| Note::IdleHit { queue: name });
@@ -213,7 +210,6 @@ impl<H: HostTypes> CfqTree<H> {
         let new = &mut self.queues[slot];
         new.slice_end = 0;
         new.slice_new = true;
-        new.must_dispatch = true;
     }
 
     /// The wait for the active queue's next request timed out.
@@ -228,7 +224,6 @@ impl<H: HostTypes> CfqTree<H> {
                     return;
                 }
                 if !queue.tree.is_empty() {
-                    queue.must_dispatch = true;
                     return self.kick(core);
                 }
             }

@@ -30,8 +30,12 @@ pub(super) struct ProcessQueue {
     pub(super) by_pid: Link,
     /// The link in the list of queues with in-flight requests.
     pub(super) busy: Link,
+    /// Its next request is dispatched although its slice is over. Set while the disk is kept idle
+    /// for it, and when it preempts.
     pub(super) must_dispatch: bool,
+    /// The disk is kept idle for its next request.
     pub(super) wait_request: bool,
+    /// A request was granted from a full pool in this slice, to end the idling for this queue.
     pub(super) must_alloc_slice: bool,
     /// An overdue request has gone first in this slice.
     pub(super) fifo_used: bool,
