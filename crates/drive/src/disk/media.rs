@@ -1,5 +1,26 @@
 //! The mechanics of a disk: one arm, one platter, one access at a time, and a read-ahead buffer
 //! that fills between accesses.
+//!
+//! Seven times connect a command with the next one and with background work. The second line is the
+//! path of a command; an arrow leads to a time that follows from another:
+//!
+//! ```text
+//!             ┌────────────── free_ns ◀────────────────── max ◀─────────────── progress.host_ns
+//!             ▼                                            ▲                          ▲
+//! arrival ─▶ max ─ overhead ─▶ max ─ seek, rotation, ─▶ progress.now_ns ─ interface ──┘
+//!             │                 ▲    transfer              │        │
+//!             │ cached write    │                          ▼        ▼
+//!             ▼                 │                    released_ns  ahead.at_ns ─ read-ahead ─┐
+//!         dirty_ns              │                          │        │ when it               │ when a
+//!             │                 │                          ▼        ▼ has ended             │ command
+//!             └─────────────────┼────────────────────────▶ max ◀────┘                       │ ends it
+//!                               │                           │ write-back of a run           │
+//!                               └───── busy_ns ◀────────────┴───────────────────────────────┘
+//! ```
+//!
+//! Write-back and verification of writes also wait for `busy_ns` and end in it; verification begins
+//! a pause after `free_ns`. In a write the interface comes first: `progress.host_ns` is the arrival
+//! of the data for which the arm waits. `prepared_ns` is a duration: it shortens the overhead.
 
 use crate::buffer::Segments;
 use crate::command::{Access, Op, Phases, Service, Source};
