@@ -1,4 +1,4 @@
-//! Shares under paternoster, on drives whose costs it has to learn: how far a party falls behind or
+//! Shares under paternoster, on drives whose costs it has to learn: how far a process falls behind or
 //! gets ahead of its share, and that no process gains by the size, place, time or number of its
 //! requests.
 
@@ -37,7 +37,7 @@ struct Process {
     wakes_ns: u64,
     /// The end of its last request that was served.
     served_end: u64,
-    /// The device time that it has had, without moves back to a stream.
+    /// The device time that it has had, without seeks back to a stream.
     served_ns: u64,
 }
 
@@ -45,7 +45,7 @@ struct Process {
 struct World {
     queue: RequestQueue<Owned<NoSink>>,
     processes: Vec<Process>,
-    /// The time of a move to another place.
+    /// The time of a seek.
     move_ns: u64,
     head: u64,
     now_ns: u64,
@@ -205,7 +205,7 @@ fn streams_on_a_disk_are_at_most_some_turns_from_their_shares() {
         world.run(20 * SECOND);
         let weights: Vec<f64> = levels.iter().map(|level| f64::from(8 - level)).collect();
         let (behind, ahead) = world.lag(&weights, 20_000);
-        // A turn of 24 moves, 192 ms, of itself or of another, and requests of at most 2.6 ms.
+        // A turn of 24 seeks, 192 ms, of itself or of another, and requests of at most 2.6 ms.
         let bound = 400.0;
         assert!(behind < bound && ahead < bound, "seed {seed}: {behind} ms behind, {ahead} ms ahead, {levels:?}");
         worst = worst.max(behind / bound).max(ahead / bound);
@@ -214,7 +214,7 @@ fn streams_on_a_disk_are_at_most_some_turns_from_their_shares() {
 }
 
 #[test]
-fn where_moves_cost_nothing_parties_are_at_most_some_requests_from_their_shares() {
+fn where_seeks_cost_nothing_processes_are_at_most_some_requests_from_their_shares() {
     let mut worst = 0f64;
     for seed in 0..30 {
         let mut world = World::new(0);

@@ -4,8 +4,6 @@ use crate::elevator::info::Info;
 use crate::elevator::tunable::{Tunable, Unit};
 use crate::layer::BlockLayer;
 
-use super::parts::{Parts, SWITCHES};
-
 /// The row of the registry.
 pub(crate) const INFO: Info = Info {
     name: "paternoster",
@@ -15,32 +13,23 @@ pub(crate) const INFO: Info = Info {
     headline: "Shares of learned device time, one sweep",
     idea: "Each process has its share of the device's time, whose cost it learns from completions. \
            Of those that have had less than their share, scattered requests are served in one sweep \
-           over the disk, and streams in turns that are long enough to be worth the move.",
-    suits: "Any drive: what a move costs, and so how long turns are and whether to wait, is learned. \
+           over the disk, and streams in turns that are long enough to be worth the seek.",
+    suits: "Any drive: what a seek costs, and so how long turns are and whether to wait, is learned. \
             Loses a little where one pattern is known beforehand.",
     layer: BlockLayer::V6_1,
     groups: true,
     reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
-    tunables: if cfg!(feature = "ablation") { &ROWS } else { ROWS.split_at(OWN).0 },
-};
-
-/// The number of tunables of every build.
-const OWN: usize = 3;
-
-/// The tunables, followed by the switches of parts.
-const ROWS: [Tunable; OWN + SWITCHES.len()] = {
-    let [a, b, c, d, e, f, g, h] = SWITCHES;
-    [
+    tunables: &[
         Tunable {
             name: "turn_moves",
             unit: Unit::Times,
             default: 24,
             min: 0,
             max: 1000,
-            meaning: "The length of a stream's turn, as a multiple of the time that a move costs.",
-            trade_off: "Longer turns lose less time to moves: one part in turn_moves + 1. Shorter \
+            meaning: "The length of a stream's turn, as a multiple of the time that a seek costs.",
+            trade_off: "Longer turns lose less time to seeks: one part in turn_moves + 1. Shorter \
                         ones let others wait less.",
         },
         Tunable {
@@ -49,7 +38,7 @@ const ROWS: [Tunable; OWN + SWITCHES.len()] = {
             default: 250_000,
             min: 0,
             max: 10_000_000,
-            meaning: "The longest turn, whatever a move costs.",
+            meaning: "The longest turn, whatever a seek costs.",
             trade_off: "The bound of what a process waits for one stream.",
         },
         Tunable {
@@ -59,39 +48,28 @@ const ROWS: [Tunable; OWN + SWITCHES.len()] = {
             min: 0,
             max: 1,
             meaning: "Whether the device may be kept idle for the next request of the stream whose \
-                      turn it is, where that is expected to cost less than moving away and back.",
+                      turn it is, where that is expected to cost less than a seek away and back.",
             trade_off: "Off, a stream with one request at a time loses its turn after each.",
         },
-        a,
-        b,
-        c,
-        d,
-        e,
-        f,
-        g,
-        h,
-    ]
+    ],
 };
 
 /// The index of `turn_moves`.
 const TURN_MOVES: usize = 0;
 /// The index of `turn_max`.
 const TURN_MAX: usize = 1;
-/// The index of `wait`.
-const WAIT: usize = 2;
 
 /// The values.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tunables {
     pub turn_moves: u64,
     pub turn_max_us: u64,
     pub waits: bool,
-    pub parts: Parts,
 }
 
 impl Tunables {
     pub fn defaults() -> Tunables {
-        let mut new = Tunables { turn_moves: 0, turn_max_us: 0, waits: false, parts: Parts::ALL };
+        let mut new = Tunables::default();
         for (index, tunable) in INFO.tunables.iter().enumerate() {
             new.set(index, tunable.default);
         }
@@ -102,8 +80,7 @@ impl Tunables {
         let value = match index {
             TURN_MOVES => self.turn_moves,
             TURN_MAX => self.turn_max_us,
-            WAIT => u64::from(self.waits),
-            _ => u64::from(self.parts.is_on(index.saturating_sub(OWN))),
+            _ => u64::from(self.waits),
         };
         i64::try_from(value).unwrap_or(i64::MAX)
     }
@@ -112,8 +89,7 @@ impl Tunables {
         match index {
             TURN_MOVES => self.turn_moves = value.unsigned_abs(),
             TURN_MAX => self.turn_max_us = value.unsigned_abs(),
-            WAIT => self.waits = value != 0,
-            _ => self.parts.set(index.saturating_sub(OWN), value != 0),
+            _ => self.waits = value != 0,
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The shares of parties: weights along the path from a process through its groups to the root.
+//! Shares: weights along the path from a context through its groups to the root.
 //!
-//! A party's share is the product, over the levels of its path, of its weight divided by the sum of
-//! the weights of all *present* members of the level. A member is present while it has requests,
-//! and for a grace period afterwards, so that a process that thinks between two requests does not
-//! leave.
+//! A context's share is the product, over the levels of its path, of its weight divided by the sum
+//! of the weights of all *present* members of the level ([`presence`]).
+
+mod presence;
 
 use crate::collections::{Arena, Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -20,8 +20,8 @@ const REAL_TIME_FACTOR: u32 = 64;
 const IDLE_WEIGHT: u32 = 1;
 /// The maximum of nested groups that are considered.
 const DEPTH_MAX: u32 = 16;
-/// The maximum of a distance in virtual time, in ns: a quarter of the range of a timestamp.
-const DISTANCE_MAX: u64 = 1 << 61;
+/// The maximum of a normalised cost, in ns: a quarter of the range of a timestamp.
+const NORMALISED_MAX: u64 = 1 << 61;
 
 /// The weight of a priority.
 pub(crate) fn weight_of(priority: Priority) -> u32 {
@@ -34,10 +34,17 @@ pub(crate) fn weight_of(priority: Priority) -> u32 {
     }
 }
 
+/// A group and the weight of a member in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Membership {
+    pub group: Slot,
+    weight: u32,
+}
+
 /// The present members of a group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Members {
-    /// The number of processes and groups.
+    /// The number of contexts and groups.
     count: u32,
     /// The sum of their weights.
     weights: u64,
@@ -59,15 +66,15 @@ impl<H: HostTypes> Shares<H> {
         self.members.into_slots()
     }
 
-    /// The group of a context; the root for a group beyond the capacity of the table.
-    pub fn group_of(&self, core: &QueueCore<H>, context: Slot) -> Slot {
-        let group = core.tables.contexts[context].group;
-        if group < self.members.capacity() { group } else { ROOT }
+    /// The group and weight of a context; the root for a group beyond the capacity of the table.
+    pub fn membership_of(&self, core: &QueueCore<H>, context: Slot) -> Membership {
+        let context = &core.tables.contexts[context];
+        let group = if context.group < self.members.capacity() { context.group } else { ROOT };
+        Membership { group, weight: weight_of(context.effective_priority()) }
     }
 
-    /// Adds a party to a group; a group that had no members joins its parent.
-    pub fn enter(&mut self, core: &QueueCore<H>, group: Slot, weight: u32) {
-        let (mut group, mut weight) = (group, weight);
+    /// Adds a context to a group; a group that had no members joins its parent.
+    pub fn enter(&mut self, core: &QueueCore<H>, Membership { mut group, mut weight }: Membership) {
         for _ in 0..DEPTH_MAX {
             let own_weight = group_weight(core, group);
             let members = &mut self.members[group];
@@ -81,9 +88,8 @@ impl<H: HostTypes> Shares<H> {
         }
     }
 
-    /// Removes a party of a group, and the groups of which it was the last member.
-    pub fn leave(&mut self, core: &QueueCore<H>, group: Slot, weight: u32) {
-        let (mut group, mut weight) = (group, weight);
+    /// Removes a context of a group, and the groups of which it was the last member.
+    pub fn leave(&mut self, core: &QueueCore<H>, Membership { mut group, mut weight }: Membership) {
         for _ in 0..DEPTH_MAX {
             let members = &mut self.members[group];
             members.count.decrement();
@@ -91,8 +97,7 @@ impl<H: HostTypes> Shares<H> {
             if members.count > 0 || group == ROOT {
                 return;
             }
-            weight = members.own_weight;
-            group = parent_of(core, group);
+            (group, weight) = (parent_of(core, group), members.own_weight);
         }
     }
 
@@ -117,23 +122,27 @@ impl<H: HostTypes> Shares<H> {
         self.members[group] = Members::default();
     }
 
-    /// Divides a cost by the share of a party: the distance by which it moves the party's position
-    /// in virtual time.
-    pub fn distance(&self, core: &QueueCore<H>, group: Slot, weight: u32, cost_ns: u64) -> u64 {
-        let (mut group, mut weight, mut distance) = (group, weight, cost_ns);
+    /// Divides a cost by the share of a member: the amount by which it moves a position in virtual
+    /// time.
+    pub fn normalised(
+        &self,
+        core: &QueueCore<H>,
+        Membership { mut group, mut weight }: Membership,
+        cost_ns: u64,
+    ) -> u64 {
+        let mut normalised = cost_ns;
         if cost_ns == 0 {
             return 0;
         }
         for _ in 0..DEPTH_MAX {
             let weights = self.members[group].weights.max(u64::from(weight));
-            distance = scale(distance, weights, u64::from(weight));
+            normalised = scale(normalised, weights, u64::from(weight));
             if group == ROOT {
                 break;
             }
-            weight = group_weight(core, group);
-            group = parent_of(core, group);
+            (group, weight) = (parent_of(core, group), group_weight(core, group));
         }
-        distance.min(DISTANCE_MAX)
+        normalised.min(NORMALISED_MAX)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Tests of the cost model against drives whose costs are known.
 
-use super::cost::{CostClass, CostModel, Step};
-use super::depth::Depth;
+use super::{CostClass, CostModel, Distance};
 use crate::bio::Op;
 use crate::request::Request;
 
@@ -12,7 +11,7 @@ const MS: u64 = 1000 * US;
 struct Watched {
     model: CostModel,
     now_ns: u64,
-    /// The party and the place of the next request, which change with each jump.
+    /// The context and the sector of the next request, which change with each jump.
     owner: u32,
     sector: u64,
 }
@@ -22,22 +21,22 @@ impl Watched {
         Watched { model: CostModel::default(), now_ns: MS, owner: 0, sector: 0 }
     }
 
-    /// Serves a request in this time; one that jumps is of another party and 1 TiB away.
+    /// Serves a request in this time; one that jumps is of another context and 1 TiB away.
     fn serve(&mut self, op: Op, jumps: bool, sectors: u32, time_ns: u64) {
         if jumps {
             self.owner ^= 1;
             self.sector ^= 1 << 31;
         }
-        let step = if jumps { Step::Far4 } else { Step::Continues };
+        let distance = if jumps { Distance::Far4 } else { Distance::Continues };
         let request = Request { op, sector: self.sector, sectors, owner: self.owner, ..Request::default() };
-        let entered = self.model.enter(op, self.now_ns);
+        let issue = self.model.issue(op, self.now_ns);
         self.now_ns += time_ns;
-        self.model.complete(&request, step, entered, self.now_ns);
+        self.model.complete(&request, distance, issue, self.now_ns);
         self.sector = request.end();
     }
 
-    fn cost(&self, op: Op, step: Step, sectors: u32) -> u64 {
-        self.model.cost(CostClass::of(op, step), sectors)
+    fn cost(&self, op: Op, distance: Distance, sectors: u32) -> u64 {
+        self.model.cost(CostClass::of(op, distance), sectors)
     }
 }
 
@@ -53,17 +52,17 @@ fn disk(jumps: bool, sectors: u32) -> u64 {
 }
 
 #[test]
-fn costs_are_lines_in_the_size_for_each_step() {
+fn costs_are_lines_in_the_size_for_each_distance() {
     let mut watched = Watched::new();
     for round in 0..200 {
         let (jumps, sectors) = (round % 5 == 0, 8 << (round % 7));
         watched.serve(Op::Read, jumps, sectors, disk(jumps, sectors));
     }
     for sectors in [8, 64, 512, 2048] {
-        assert_near(watched.cost(Op::Read, Step::Far4, sectors), disk(true, sectors), 5);
-        assert_near(watched.cost(Op::Read, Step::Continues, sectors), disk(false, sectors), 5);
+        assert_near(watched.cost(Op::Read, Distance::Far4, sectors), disk(true, sectors), 5);
+        assert_near(watched.cost(Op::Read, Distance::Continues, sectors), disk(false, sectors), 5);
     }
-    assert_near(watched.model.move_ns().expect("both are known"), 8 * MS, 5);
+    assert_near(watched.model.seek_ns.expect("both are known"), 8 * MS, 5);
 }
 
 #[test]
@@ -74,19 +73,19 @@ fn a_drive_that_is_swapped_under_load_is_learned_within_800_requests() {
             let jumps = round % 3 == 0;
             watched.serve(Op::Read, jumps, 64, slower * disk(jumps, 64));
         }
-        assert_near(watched.cost(Op::Read, Step::Far4, 64), slower * disk(true, 64), 15);
-        assert_near(watched.cost(Op::Read, Step::Continues, 64), slower * disk(false, 64), 25);
+        assert_near(watched.cost(Op::Read, Distance::Far4, 64), slower * disk(true, 64), 15);
+        assert_near(watched.cost(Op::Read, Distance::Continues, 64), slower * disk(false, 64), 25);
     }
 }
 
 #[test]
-fn no_party_is_charged_for_a_pause_of_the_drive() {
+fn no_context_is_charged_for_a_pause_of_the_drive() {
     let mut watched = Watched::new();
     (0..300).for_each(|_| watched.serve(Op::Read, true, 8, 100 * US));
-    let before = watched.cost(Op::Read, Step::Far4, 8);
+    let before = watched.cost(Op::Read, Distance::Far4, 8);
     watched.serve(Op::Read, true, 8, 1000 * MS);
     (0..8).for_each(|_| watched.serve(Op::Read, true, 8, 100 * US));
-    assert_near(watched.cost(Op::Read, Step::Far4, 8), before, 10);
+    assert_near(watched.cost(Op::Read, Distance::Far4, 8), before, 10);
 }
 
 #[test]
@@ -96,7 +95,7 @@ fn hits_of_a_cache_lower_the_mean_by_their_part() {
         watched.serve(Op::Read, true, 8, if round % 4 == 0 { 100 * US } else { 8 * MS });
     }
     // A quarter hits: 0.75 * 8 ms.
-    assert_near(watched.cost(Op::Read, Step::Far4, 8), 6 * MS + 25 * US, 10);
+    assert_near(watched.cost(Op::Read, Distance::Far4, 8), 6 * MS + 25 * US, 10);
 }
 
 #[test]
@@ -108,30 +107,6 @@ fn writes_that_a_cache_takes_at_once_pay_for_the_time_of_the_reads_behind_them()
         watched.serve(Op::Write, true, 8, 100 * US);
         watched.serve(Op::Read, true, 8, 18 * MS);
     }
-    assert_near(watched.cost(Op::Read, Step::Far4, 8), 8 * MS, 10);
-    assert_near(watched.cost(Op::Write, Step::Far4, 8), 10 * MS, 15);
-}
-
-#[test]
-fn the_depth_rises_where_it_raises_the_throughput_and_falls_where_it_does_not() {
-    // With k requests of 100 us of cost each the drive completes min(k, 16) in 100 us.
-    let run = |first_alone_ns: u64| {
-        let (mut depth, mut now_ns) = (Depth::default(), MS);
-        let mut deepest = 0;
-        depth.complete(8, now_ns, first_alone_ns);
-        for _ in 0..20_000 {
-            let mut requests = 0u64;
-            while requests < 1000 && !depth.is_enough(requests * 100 * US) {
-                requests += 1;
-            }
-            now_ns += 100 * US / requests.clamp(1, 16);
-            depth.complete(8, now_ns, 100 * US);
-            deepest = requests;
-        }
-        deepest
-    };
-    for first_alone_ns in [100 * US, 8 * MS] {
-        let deepest = run(first_alone_ns);
-        assert!((10..=32).contains(&deepest), "{deepest} requests, from {first_alone_ns} ns");
-    }
+    assert_near(watched.cost(Op::Read, Distance::Far4, 8), 8 * MS, 10);
+    assert_near(watched.cost(Op::Write, Distance::Far4, 8), 10 * MS, 15);
 }
