@@ -88,10 +88,11 @@ impl Limiter {
     /// Returns true if a request of this tenant passes at once, and takes its tokens. Otherwise the
     /// request waits until [`Limiter::release`] returns `item`.
     pub fn admit(&mut self, node: u32, cost: Cost, item: u32, now_ns: u64) -> bool {
-        if !self.is_limited(node) {
+        // Requests may still wait after the last limit was removed.
+        let waits = self.held(node) > 0;
+        if !waits && !self.is_limited(node) {
             return true;
         }
-        let waits = !self.nodes[node as usize].held.is_empty();
         if !waits && self.conforms_at(node, cost, now_ns) <= now_ns && self.is_first(node, now_ns) {
             self.pay(node, cost, now_ns);
             return true;
