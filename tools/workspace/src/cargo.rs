@@ -65,8 +65,24 @@ pub fn target_directory_of(manifest: &Path) -> Result<PathBuf> {
 /// packages and targets that it builds: for one package, or for programs without an example, it
 /// would compile many crates again. Therefore an example is always among the targets.
 pub fn built(targets: &[&str]) -> Result<PathBuf> {
-    run(command().args(["build", "--quiet", "--workspace", "--example", "worlds"]).args(targets))?;
+    if std::env::var_os(ALL_BUILT).is_none() {
+        build(targets)?;
+    }
     Ok(target_directory()?.join("debug"))
+}
+
+/// The variable which says that [`build_all`] has run: processes that run side by side do not wait
+/// for one another's cargo then.
+pub const ALL_BUILT: &str = "HOISTWAY_ALL_BUILT";
+
+/// Builds all programs and examples of the workspace, and the module for Python, in the
+/// configuration of the tests.
+pub fn build_all() -> Result<()> {
+    build(&["--bins", "--examples"])
+}
+
+fn build(targets: &[&str]) -> Result<()> {
+    run(command().args(["build", "--quiet", "--workspace", "--example", "worlds"]).args(targets))
 }
 
 /// Builds the program in the configuration that the tests use, and returns its path.

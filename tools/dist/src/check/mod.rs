@@ -38,7 +38,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "twice"])]
     from: Option<PathBuf>,
     /// Make the Debian package and the tarball of this program, and walk only these, the packages
-    /// of the C library, the crates and the wheel of `--module`
+    /// of the C library and the wheel of `--module`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "twice", "from", "machine", "only"])]
     program: Option<PathBuf>,
     /// Also make the wheel of this extension module of Python
@@ -142,7 +142,7 @@ fn check_quick(source: &Source, file: &Path, module: Option<&Path>) -> Result<()
     let walks = Walks::read(source, false)?;
     let mut report = Report::default();
     report.add("checksums", || packages::checksums(source, &directory, &[machine]));
-    for name in ["tarball", "empty", "linux-4.18", "rust"] {
+    for name in ["tarball", "empty", "linux-4.18"] {
         walks.report(&mut report, source, &directory, name)?;
     }
     if let Some(module) = module {

@@ -1,10 +1,10 @@
-//! The checks, one after the other, with their times: cheap ones first.
+//! The checks of `cargo xtask check` and `cargo xtask test`. `steps.rs` runs them.
 
 mod cargo_tests;
 mod python_tests;
+mod steps;
 
 use std::fs;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use hoistway_workspace::needs::{self, Need};
@@ -13,6 +13,7 @@ use hoistway_workspace::{cargo, programs, python, repository};
 
 use crate::{forward, laws, proof, tidy, worlds};
 pub use python_tests::{Options as PythonOptions, run as test_python};
+use steps::{Report, Step};
 
 /// Options of all checks.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -24,67 +25,26 @@ pub struct Options {
 }
 
 /// Options of `cargo xtask test`.
-#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct TestOptions {
     #[command(flatten)]
     options: Options,
-    /// Also run the check that takes long: ten minutes of generated fio jobs
+    /// Also run the checks that take long and rarely fail: ten minutes of generated fio jobs, the
+    /// packages for crates.io, and all packages of a release on clean systems
     #[arg(long)]
     full: bool,
+    /// Run only the check with this name in the table of times; may be repeated
+    #[arg(long, value_name = "CHECK", conflicts_with = "full")]
+    only: Vec<String>,
 }
 
 /// The manifest of the crate with an elevator of its own, which is outside the workspace.
 const OUTSIDE_ELEVATOR: &str = "examples/custom-elevator/Cargo.toml";
 
-/// A check.
-#[derive(Clone, Copy)]
-struct Step {
-    name: &'static str,
-    /// What it cannot run without.
-    needs: &'static [Need],
-    /// What it runs without, but then it skips parts of itself, and says so.
-    uses: &'static [Need],
-    run: fn(&Options) -> Result<()>,
-}
-
-impl Step {
-    const fn new(name: &'static str, run: fn(&Options) -> Result<()>) -> Step {
-        Step { name, needs: &[], uses: &[], run }
-    }
-
-    const fn needing(self, needs: &'static [Need]) -> Step {
-        Step { needs, ..self }
-    }
-
-    const fn using(self, uses: &'static [Need]) -> Step {
-        Step { uses, ..self }
-    }
-
-    /// Runs the check, after what it needs is installed if that is wished for.
-    fn run(&self, options: &Options) -> Result<Outcome> {
-        match needs::provide(self.needs, options.install) {
-            Err(error) if options.install => return Err(error),
-            Err(missing) => return Ok(Outcome::Skipped(format!("{missing:#}"))),
-            Ok(()) => {}
-        }
-        if options.install {
-            needs::provide(self.uses, true)?;
-        }
-        (self.run)(options).map(|()| Outcome::Passed)
-    }
-}
-
-/// How a check ended that found no fault.
-#[derive(Debug, PartialEq, Eq)]
-enum Outcome {
-    Passed,
-    /// Something is missing: what, and the command that installs it.
-    Skipped(String),
-}
-
 const RUSTFMT: &[Need] = &[Need::Component("rustfmt", "cargo-fmt")];
 const CLIPPY: &[Need] = &[Need::Component("clippy", "cargo-clippy")];
 
+const OBJDUMP: &[Need] = &[Need::Program("objdump")];
 const TESTS_USE: &[Need] = &[Need::PythonEnvironments, Need::Directory("/usr/share/doc/fio/examples", "fio-examples")];
 
 /// The checks of `cargo xtask check`.
@@ -98,88 +58,80 @@ const QUICK: [Step; 7] = [
     Step::new("decisions", |_| forward::step(Program::Pages, &["pages", "decisions"])),
 ];
 
-/// The checks of `cargo xtask test`.
-const ALL: [Step; 18] = [
+/// The first checks of `cargo xtask test`, one after the other.
+const FIRST: [Step; 6] = [
     Step::new("tools", programs),
     Step::new("format", |_| format()).needing(RUSTFMT),
     Step::new("tidy", |_| tidy::check()),
     Step::new("dependencies", |_| dependencies()).needing(&[Need::CargoTool("cargo-deny")]),
     Step::new("laws", |options| laws::check(options.install)),
-    Step::new("clippy", |_| clippy()).needing(CLIPPY),
-    Step::new("fuzzers", |_| fuzzers()),
     Step::new("tests", |options| cargo_tests::everything(options.install)).using(TESTS_USE),
-    Step::new("packages", |_| packages()).needing(&[Need::Program("objdump")]).using(&[
-        Need::PythonEnvironments,
-        Need::Program("mmdebstrap"),
-        Need::Program("nbdinfo"),
-    ]),
-    Step::new("python", |options| python_tests::check(options.install)).needing(needs::PYTHON),
-    Step::new("pages", |_| forward::step(Program::Pages, &["pages"])),
-    Step::new("playground", |_| forward::step(Program::Site, &["playground", "test"])).needing(needs::BROWSER),
-    Step::new("site", |_| forward::step(Program::Site, &["site", "--browser"])).using(needs::BROWSER),
-    Step::new("worlds", |_| worlds::some()),
-    Step::new("docs", |_| docs()),
-    Step::new("proof", |_| proof::run()).needing(&[Need::Program("objdump")]),
-    Step::new("kernel asm", |_| forward::step(Program::Kernel, &["kernel", "asm", "--check"])).needing(needs::ASSEMBLY),
-    Step::new("kernel", |_| forward::step(Program::Kernel, &["kernel", "check"])).needing(needs::KERNEL),
 ];
 
-/// The checks of `cargo xtask test --full`, after the others.
-const LONG: [Step; 1] = [Step::new("fio-diff", |_| forward::step(Program::Fiodiff, &["fio-diff", "--minutes", "10"]))
-    .needing(&[Need::Program("fio")])];
+/// The other checks of `cargo xtask test`. Lists run side by side, the checks of a list one after
+/// the other. Those of the first list compile, and would wait for one another; the site shows the
+/// playground; the proof and the packages build the same object.
+const SIDE_BY_SIDE: &[&[Step]] = &[
+    &[
+        Step::new("clippy", |_| clippy()).needing(CLIPPY),
+        Step::new("docs", |_| docs()),
+        Step::new("playground", |_| forward::step(Program::Site, &["playground", "test"])).needing(needs::BROWSER),
+        Step::new("site", |_| forward::step(Program::Site, &["site", "--browser"])).using(needs::BROWSER),
+        Step::new("fuzzers", |_| fuzzers()),
+    ],
+    &[
+        Step::new("kernel asm", |_| forward::step(Program::Kernel, &["kernel", "asm", "--check"]))
+            .needing(needs::ASSEMBLY),
+        Step::new("kernel", |_| forward::step(Program::Kernel, &["kernel", "check"])).needing(needs::KERNEL),
+    ],
+    &[
+        Step::new("proof", |_| proof::run()).needing(OBJDUMP),
+        Step::new("packages", |_| packages()).needing(OBJDUMP).using(&[
+            Need::PythonEnvironments,
+            Need::Program("mmdebstrap"),
+            Need::Program("nbdinfo"),
+        ]),
+    ],
+    &[Step::new("pages", |_| forward::step(Program::Pages, &["pages"]))],
+    &[Step::new("python", |options| python_tests::check(options.install)).needing(needs::PYTHON)],
+    &[Step::new("worlds", |_| worlds::some())],
+];
+
+/// The checks of `cargo xtask test --full`, after the others: those that take long and rarely fail.
+const LONG: &[Step] = &[
+    Step::new("fio-diff", |_| forward::step(Program::Fiodiff, &["fio-diff", "--minutes", "10"]))
+        .needing(&[Need::Program("fio")]),
+    Step::new("crates", |_| forward::step(Program::Dist, &["check-crates", "--verify"])),
+    Step::new("all packages", |_| forward::step(Program::Dist, &["check-dist"])).needing(needs::PACKAGES),
+];
 
 /// Runs the quick checks.
 pub fn quick(options: &Options) -> Result<()> {
-    run(&QUICK, options)
+    let mut report = Report::default();
+    report.run(&QUICK, options);
+    report.finish()
 }
 
-/// Runs all checks.
-pub fn all(TestOptions { options, full }: &TestOptions) -> Result<()> {
-    let long = if *full { LONG.as_slice() } else { &[] };
-    run(&[&ALL, long].concat(), options)
-}
-
-/// Runs checks; one that fails does not keep the others from running. At the end prints what was
-/// skipped for want of something, and the errors, once more, because thousands of lines may lie
-/// between. Fails with the names of the failed checks.
-fn run(steps: &[Step], options: &Options) -> Result<()> {
-    let start = Instant::now();
-    let (mut rows, mut failed, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
-    for step in steps {
-        let name = step.name;
-        println!("== {name}");
-        let began = Instant::now();
-        let result = step.run(options);
-        let word = match &result {
-            Ok(Outcome::Passed) => "ok",
-            Ok(Outcome::Skipped(_)) => "skipped",
-            Err(_) => "FAILED",
-        };
-        let seconds = began.elapsed().as_secs_f64();
-        println!("== {name}: {word} in {seconds:.1} s");
-        rows.push(row(name, word, seconds));
-        match result {
-            Ok(Outcome::Passed) => {}
-            Ok(Outcome::Skipped(missing)) => {
-                println!("SKIPPED: {missing} (--install does that)");
-                remarks.push(format!("== {name} skipped: {missing}"));
-            }
-            Err(error) => {
-                println!("{error:#}");
-                failed.push(name);
-                remarks.push(format!("== {name} failed:\n{error:#}"));
-            }
-        }
+/// Runs all checks, or the named ones.
+pub fn all(TestOptions { options, full, only }: &TestOptions) -> Result<()> {
+    let mut report = Report::default();
+    if !only.is_empty() {
+        let all: Vec<Step> = every().copied().collect();
+        let named: Result<Vec<Step>> = only.iter().map(|name| steps::find(&all, name)).collect();
+        report.run(&named?, options);
+        return report.finish();
     }
-    rows.push(row("all", "", start.elapsed().as_secs_f64()));
-    println!("== times\n{}", rows.join("\n"));
-    remarks.iter().for_each(|remark| println!("{remark}"));
-    if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
+    report.run(&FIRST, options);
+    report.run_side_by_side(SIDE_BY_SIDE, options)?;
+    if *full {
+        report.run(LONG, options);
+    }
+    report.finish()
 }
 
-/// A row of the table of times.
-fn row(name: &str, word: &str, seconds: f64) -> String {
-    format!("{name:<12} {word:<7} {seconds:>7.1} s")
+/// The checks of `cargo xtask test --full`.
+fn every() -> impl Iterator<Item = &'static Step> {
+    FIRST.iter().chain(SIDE_BY_SIDE.iter().copied().flatten()).chain(LONG)
 }
 
 /// Installs the programs that checks start. Without that, tests whose program is missing are
@@ -204,10 +156,10 @@ fn clippy() -> Result<()> {
     programs::run(cargo::command().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
-/// Checks that the fuzzers compile. They have a target directory of their own, because their
-/// features and profiles differ; nothing is linked, so that libFuzzer need not be compiled.
+/// Checks that the fuzzers compile, with what clippy has compiled. Nothing is linked, so libFuzzer
+/// need not be compiled.
 fn fuzzers() -> Result<()> {
-    let directory = cargo::target_directory()?.join("fuzz");
+    let directory = cargo::target_directory()?;
     let mut check = cargo::command();
     check.args(["check", "--quiet", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"]).arg(&directory);
     programs::run(check.env("CUSTOM_LIBFUZZER_PATH", directory.join("libfuzzer.a")))
@@ -250,8 +202,9 @@ fn docs() -> Result<()> {
 
 /// Checks the dependencies, after cargo-deny is installed if that is wished for.
 pub fn deny(options: &Options) -> Result<()> {
-    let step = ALL.into_iter().find(|step| step.name == "dependencies").context("no check of the dependencies")?;
-    run(&[step], options)
+    let mut report = Report::default();
+    report.run(&[steps::find(&FIRST, "dependencies")?], options);
+    report.finish()
 }
 
 /// Checks the dependencies with cargo-deny. The advisories need a database from the network:
@@ -273,30 +226,9 @@ fn dependencies() -> Result<()> {
 mod tests {
     use super::*;
 
-    const BAD: fn(&Options) -> Result<()> = |_| bail!("broken");
-    const GOOD: fn(&Options) -> Result<()> = |_| Ok(());
-
-    #[test]
-    fn a_check_that_fails_does_not_keep_the_next_from_running() {
-        let error = run(&[Step::new("bad", BAD), Step::new("worse", BAD)], &Options::default()).expect_err("both fail");
-        assert_eq!(error.to_string(), "failed: bad, worse");
-        assert!(run(&[Step::new("good", GOOD)], &Options::default()).is_ok());
-    }
-
-    #[test]
-    fn a_check_is_skipped_with_the_command_that_installs_what_is_missing() {
-        let step = Step::new("bad", BAD).needing(&[Need::Target("msp430-none-elf")]);
-        let outcome = step.run(&Options::default()).expect("it does not run");
-        let expected = "msp430-none-elf is missing: rustup target add msp430-none-elf";
-        assert_eq!(outcome, Outcome::Skipped(expected.to_owned()));
-        assert!(run(&[step], &Options::default()).is_ok());
-        let partly = Step::new("good", GOOD).using(&[Need::Target("msp430-none-elf")]);
-        assert_eq!(partly.run(&Options::default()).expect("it runs"), Outcome::Passed);
-    }
-
     #[test]
     fn every_program_that_a_check_needs_has_a_debian_package() {
-        for need in ALL.iter().chain(&QUICK).flat_map(|step| step.needs.iter().chain(step.uses)) {
+        for need in every().chain(&QUICK).flat_map(|step| step.needs.iter().chain(step.uses)) {
             if let Need::Program(name) = need {
                 programs::package_of(name).expect(name);
             }
@@ -305,7 +237,7 @@ mod tests {
 
     #[test]
     fn quick_checks_are_among_all_checks_but_for_two_that_have_larger_counterparts() {
-        let all: Vec<_> = ALL.iter().map(|step| step.name).collect();
+        let all: Vec<_> = every().map(|step| step.name).collect();
         let only_quick: Vec<_> = QUICK.iter().map(|step| step.name).filter(|name| !all.contains(name)).collect();
         assert_eq!(only_quick, ["unit tests", "decisions"]);
     }
