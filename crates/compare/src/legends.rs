@@ -19,25 +19,22 @@ const SYNCS: &str = " sync p99 and sync max: how long it waits for an fsync or f
 /// The legend of the table of elevators; `reference` is the label of the single stream.
 pub fn table(comparison: &Comparison, judgement: &Judgement, reference: &str) -> String {
     let starves = match judgement.starves.contains(&true) {
-        true => format!("; {STARVES}: a job starves under the elevator, which is no best then"),
+        true => format!("; {STARVES} marks an elevator under which a job starves, and which is never the best"),
         false => String::new(),
     };
     let syncs = if judgement.syncs() { SYNCS } else { "" };
     let drive = match comparison.rotational {
-        true => {
-            "seek to idle: where the drive's time went, data being the transfer; what is missing to 100 % is its own overhead."
-        }
-        false => {
-            "data and idle: where the drive's time went, data being the transfer; what is missing to 100 % is its own overhead."
-        }
+        true => "seek, rot., data and idle: the shares of time for seeks, rotation, transfers and without a request",
+        false => "data and idle: the shares of time for transfers and without a request",
     };
     let in_turn = match comparison.runs.iter().any(|run| run.jain.is_none()) {
         true => " Jain's index is left out, because some processes ran one after another.",
         false => "",
     };
     format!(
-        "{BEST} is the best of a column{starves}. {reference} gets {} MB/s (10^6 bytes a second). slowest-fastest: what \
-         processes get, in MB/s. mean to max: how long a process waits for a request.{syncs} {drive}{in_turn}",
+        "{BEST} marks the best of a column{starves}. {reference} gets {} MB/s (10^6 bytes a second). slowest-fastest: \
+         MB/s of the slowest and of the fastest process. mean to max: how long a process waits for a request.{syncs} \
+         {drive}; the remainder is overhead of the drive.{in_turn}",
         figure(comparison.single_stream_bytes_per_s / 1e6)
     )
 }
@@ -46,9 +43,9 @@ pub fn table(comparison: &Comparison, judgement: &Judgement, reference: &str) ->
 pub fn jobs(judgement: &Judgement, left_out: usize) -> String {
     let starves = match judgement.starves.contains(&true) {
         true => format!(
-            " {STARVES}: the job starves. A process of it gets less than a tenth of a fair share, which is the rate of the job \
-             alone over the number of processes that run at the same time, or a request waits 10 s and a hundred times as long \
-             as half of the others."
+            " {STARVES}: the job starves. One of its processes gets less than a tenth of a fair share (the rate of the job \
+             alone, divided by the number of processes that run at the same time), or a request waits 10 s and a \
+             hundred times as long as half of the others."
         ),
         false => String::new(),
     };
@@ -72,9 +69,9 @@ pub fn seeds(seeded: &SeededComparison) -> String {
     let mut measures = seeded.elevators.iter().flat_map(|run| &run.measures);
     let syncs = if measures.any(|measure| measure.measure == Measure::SyncP99Ns) { SYNCS } else { "" };
     format!(
-        "Means over {count} seeds, each with its interval of 95 % (Student's t). {BEST} is the best of a column; {CHANCE}: the \
-         difference to the best, seed by seed, is chance, because its interval of 95 % contains 0.{starves} slowest: the \
-         slowest process. mean to max: how long a process waits for a request.{syncs}"
+        "Means over {count} seeds, each with its interval of 95 % (Student's t). {BEST} marks the best of a column; {CHANCE}: \
+         the difference to the best may be chance (the interval of 95 % of the differences, seed by seed, contains \
+         0).{starves} slowest: the slowest process. mean to max: how long a process waits for a request.{syncs}"
     )
 }
 

@@ -1,7 +1,8 @@
-//! The verdict of a comparison: the outcome in the measure of the user, and the mechanism.
+//! The verdict of a comparison: which scheduler to choose, the outcome in the measure of the user,
+//! and the mechanism.
 
 use hoistway_sim::{Comparison, Run};
-use hoistway_units::figures::{agreement, duration, figure};
+use hoistway_units::figures::{agreement, duration, figure, magnitude};
 use hoistway_units::names::list;
 
 use super::drive_work::{DriveWork, mechanism};
@@ -15,11 +16,15 @@ const SAME_RATE: f64 = 1.03;
 const DIFFERENT: f64 = 1.2;
 /// Ratio of the longest waits from which they differ.
 const DIFFERENT_WAIT: f64 = 2.0;
+/// The measures that a recommendation weighs.
+const WEIGHED: [Measure; 5] =
+    [Measure::SlowestBytesPerS, Measure::BytesPerS, Measure::LatencyP99Ns, Measure::LatencyMaxNs, Measure::SyncP99Ns];
 
 /// The verdict of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Verdict {
-    /// What the elevators achieve, in bandwidth or waiting time, and who starves: a few sentences.
+    /// Which scheduler to choose and what it costs, what the elevators achieve, in bandwidth or
+    /// waiting time, and which jobs starve: a few sentences.
     pub outcome: String,
     /// How the elevators differ in what they do to the drive, a sentence; `None` if they do not
     /// differ, or if there is no outcome to explain.
@@ -100,8 +105,9 @@ impl Judged<'_> {
         let more = measure.more_is_better();
         let order = |a: &(usize, f64), b: &(usize, f64)| if more { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) };
         let all = || self.figures.iter().map(|figures| figures.get(measure)).enumerate();
-        let fed = all().filter(|(index, _)| !self.starves[*index]);
-        let best = fed.max_by(order).or_else(|| all().max_by(order))?;
+        // Of equal runs the first is the best: `max_by` returns the last.
+        let fed = all().rev().filter(|(index, _)| !self.starves[*index]);
+        let best = fed.max_by(order).or_else(|| all().rev().max_by(order))?;
         let worst = all().min_by(order)?;
         let (greater, lesser) = (best.1.max(worst.1), best.1.min(worst.1));
         let is_chance = self.seeds.is_some_and(|seeds| seeds.is_chance(measure, best.0, worst.0));
@@ -118,13 +124,15 @@ impl Judged<'_> {
         let slowest_sentence = || self.sentence(&slowest, "the slowest process gets", mb, " MB/s");
         let total_differs = total.ratio >= SAME_RATE;
         if self.several && slowest.ratio >= DIFFERENT.max(total.ratio) {
-            let mut sentences = vec![slowest_sentence()];
+            let advice = self.recommendation(Measure::SlowestBytesPerS, slowest.best.0);
+            let mut sentences = vec![advice, slowest_sentence()];
             sentences.extend(total_differs.then(|| self.total_sentence(&total)));
             sentences.extend(self.syncs());
             return (sentences, Some((slowest.best.0, slowest.worst.0)));
         }
         if total_differs {
-            let mut sentences = vec![self.total_sentence(&total)];
+            let advice = self.recommendation(Measure::BytesPerS, total.best.0);
+            let mut sentences = vec![advice, self.total_sentence(&total)];
             sentences.extend((self.several && slowest.ratio >= DIFFERENT).then(slowest_sentence));
             sentences.extend(self.syncs());
             return (sentences, Some((total.best.0, total.worst.0)));
@@ -156,27 +164,82 @@ impl Judged<'_> {
         if is_chance && total.best.1 != total.worst.1 {
             rates.push_str(", which is chance");
         }
-        let differs = |measure: Measure, ratio: f64| self.pair(measure).filter(|pair| pair.ratio > ratio);
-        let p99 = differs(Measure::LatencyP99Ns, DIFFERENT)
-            .map(|p99| self.sentence(&p99, "99 of 100 requests take at most", time, ""));
-        let max = || {
-            let max = differs(Measure::LatencyMaxNs, DIFFERENT_WAIT)?;
-            Some(self.sentence(&max, "the longest request takes", time, ""))
+        let differs = |measure: Measure, what: &str| {
+            let pair = self.pair(measure).filter(|pair| pair.ratio > least_ratio(measure))?;
+            Some((measure, pair.best.0, self.sentence(&pair, what, time, "")))
         };
-        let waits: Vec<String> = p99.or_else(max).into_iter().chain(self.syncs()).collect();
-        if !waits.is_empty() {
-            return format!("{} The {rates}.", waits.join(" "));
+        let latency = differs(Measure::LatencyP99Ns, "99 of 100 requests take at most")
+            .or_else(|| differs(Measure::LatencyMaxNs, "the longest request takes"));
+        let waits: Vec<_> = latency.into_iter().chain(differs(Measure::SyncP99Ns, SYNCS)).collect();
+        if let Some((measure, best, _)) = waits.first() {
+            let sentences: Vec<&str> = waits.iter().map(|(_, _, sentence)| sentence.as_str()).collect();
+            return format!("{} {} The {rates}.", self.recommendation(*measure, *best), sentences.join(" "));
         }
         if self.figures.windows(2).all(|two| two[0] == two[1]) {
-            return "No elevator is better: the results are identical.".to_owned();
+            return "The choice of scheduler does not matter here: the results are identical.".to_owned();
         }
-        format!("No elevator is better: {rates}, and no latency or share differs much.")
+        format!("The choice of scheduler does not matter here: {rates}, and no latency or share differs much.")
+    }
+
+    /// The sentences that name the scheduler to choose, for which measure, and what it costs.
+    fn recommendation(&self, decided_by: Measure, chosen: usize) -> String {
+        let weighed = || WEIGHED.into_iter().filter(|measure| self.several || *measure != Measure::SlowestBytesPerS);
+        let equal = |run: &usize| {
+            *run != chosen
+                && self.starves[*run] == self.starves[chosen]
+                && !weighed().any(|measure| self.differs(measure, *run, chosen))
+        };
+        let equals = (0..self.runs.len()).filter(equal).map(|run| self.runs[run].elevator.clone()).collect::<Vec<_>>();
+        let costs: Vec<String> = weighed().filter_map(|measure| self.cost(measure, chosen)).collect();
+        let mut text = format!("Choose scheduler {}", self.runs[chosen].elevator);
+        match equals.len() {
+            0 => {}
+            1 => text.push_str(&format!(" ({} does about as well)", equals[0])),
+            _ => text.push_str(&format!(" ({} do about as well)", list(&equals, "and"))),
+        }
+        if costs.is_empty() {
+            return text + ".";
+        }
+        let aim = match decided_by {
+            Measure::SlowestBytesPerS => "the slowest process",
+            Measure::BytesPerS => "bandwidth",
+            Measure::SyncP99Ns => "the latency of syncs",
+            _ => "latency",
+        };
+        format!("{text} for {aim}. It costs {}.", list(&costs, "and"))
+    }
+
+    /// What a run loses in a measure against the best one; `None` if it loses little.
+    fn cost(&self, measure: Measure, chosen: usize) -> Option<String> {
+        let (best, value) = self.pair(measure)?.best;
+        if !self.differs(measure, best, chosen) {
+            return None;
+        }
+        let (own, name) = (self.figures[chosen].get(measure), &self.runs[best].elevator);
+        let waits = |what: &str| format!("{what} of {} (under {name} {})", time(own), time(value));
+        Some(match measure {
+            Measure::BytesPerS => format!("{} of the bandwidth under {name}", magnitude(1.0 - own / value)),
+            Measure::SlowestBytesPerS => {
+                format!("{} of what the slowest process gets under {name}", magnitude(1.0 - own / value))
+            }
+            Measure::LatencyMaxNs => waits("a longest wait"),
+            Measure::SyncP99Ns => waits("a 99th percentile of syncs"),
+            _ => waits("a 99th percentile of latency"),
+        })
+    }
+
+    /// Returns true if two runs differ in a measure by more than chance, and by so much that it
+    /// counts.
+    fn differs(&self, measure: Measure, one: usize, other: usize) -> bool {
+        let [a, b] = [one, other].map(|run| self.figures[run].get(measure));
+        let is_chance = || self.seeds.is_some_and(|seeds| seeds.is_chance(measure, one, other));
+        a.max(b) > a.min(b) * least_ratio(measure) && !is_chance()
     }
 
     /// The sentence on the syncs; `None` if no job syncs, or if the latencies do not differ.
     fn syncs(&self) -> Option<String> {
         let p99 = self.pair(Measure::SyncP99Ns).filter(|p99| p99.ratio > DIFFERENT)?;
-        Some(self.sentence(&p99, "99 of 100 syncs take at most", time, ""))
+        Some(self.sentence(&p99, SYNCS, time, ""))
     }
 
     /// "Under A WHAT 3 MB/s, under B 2."
@@ -232,6 +295,17 @@ fn under(elevator: &str, starved: &SeededStarvation, seeds: usize) -> String {
 
 /// Most starving jobs that the verdict names.
 const LISTED: usize = 4;
+/// The start of the sentence on syncs, after the name of the elevator.
+const SYNCS: &str = "99 of 100 syncs take at most";
+
+/// The ratio from which two values of a measure differ.
+fn least_ratio(measure: Measure) -> f64 {
+    match measure {
+        Measure::BytesPerS => SAME_RATE,
+        Measure::LatencyMaxNs | Measure::SyncMaxNs => DIFFERENT_WAIT,
+        _ => DIFFERENT,
+    }
+}
 
 fn time(ns: f64) -> String {
     duration(ns as u64)
@@ -275,7 +349,7 @@ mod tests {
     #[test]
     fn the_outcome_comes_before_the_mechanism() {
         let verdict = verdict("[a]\nsize=32m\nnumjobs=4\n", &[Kind::Deadline, Kind::CfqV3]);
-        assert!(verdict.outcome.starts_with("Under cfq-v3 "), "{verdict:?}");
+        assert!(verdict.outcome.starts_with("Choose scheduler cfq-v3. Under cfq-v3 "), "{verdict:?}");
         assert!(verdict.outcome.contains(" MB/s, under deadline "), "{verdict:?}");
         let mechanism = verdict.mechanism.expect("a mechanism");
         assert!(mechanism.starts_with("cfq-v3 turns from one process to another every"), "{mechanism}");
@@ -297,7 +371,7 @@ mod tests {
     #[test]
     fn equal_results_are_identical_and_not_within_nothing() {
         let verdict = verdict("[a]\nsize=8m\n", &[Kind::Noop, Kind::Deadline]);
-        assert_eq!(verdict.outcome, "No elevator is better: the results are identical.");
+        assert_eq!(verdict.outcome, "The choice of scheduler does not matter here: the results are identical.");
         assert_eq!(verdict.mechanism, None);
     }
 
@@ -323,7 +397,7 @@ mod tests {
     fn a_job_that_starves_is_in_the_outcome() {
         let jobs = "[writer]\nrw=write\nbs=64k\nsize=1g\nruntime=10\n[reader]\nrw=read\nbs=4k\nsize=1g\nruntime=10\n";
         let verdict = verdict(jobs, &[Kind::Noop, Kind::CfqV3]);
-        assert!(verdict.outcome.starts_with("Under cfq-v3 the slowest process gets "), "{verdict:?}");
+        assert!(verdict.outcome.contains(". Under cfq-v3 the slowest process gets "), "{verdict:?}");
         assert!(verdict.outcome.contains("Job `reader` starves under noop ("), "{verdict:?}");
         assert!(verdict.outcome.contains("a fair share is "), "{verdict:?}");
     }

@@ -99,7 +99,7 @@ fn a_job_that_starves_is_named_and_its_elevator_gets_no_star() {
     assert!(!row.contains('*'), "{row}");
     assert!(ran.out.lines().any(|line| line.starts_with("reader ") && line.contains('!')), "{}", ran.out);
     let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("In short: Under bfq the slowest process gets "), "{text}");
+    assert!(text.contains("In short: Choose scheduler bfq. Under bfq the slowest process gets "), "{text}");
     assert!(text.contains("Job `reader` starves under mq-deadline ("), "{text}");
     let document = compare(STARVING_JOB, &[&args[..], &["--json"]].concat()).json();
     let [first, second] = [0, 1].map(|index| &document["elevators"][index]);
@@ -109,7 +109,7 @@ fn a_job_that_starves_is_named_and_its_elevator_gets_no_star() {
         "{}",
         first["jobs"]
     );
-    assert!(document["decided_by"].as_str().is_some_and(|text| text.starts_with("Under bfq")));
+    assert!(document["decided_by"].as_str().is_some_and(|text| text.starts_with("Choose scheduler bfq")));
 }
 
 #[test]
