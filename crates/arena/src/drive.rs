@@ -17,7 +17,7 @@ pub struct Drive {
     /// Its class.
     pub class: DriveClass,
     /// True if it is kept for the final test of an elevator.
-    pub is_held: bool,
+    pub is_test: bool,
 }
 
 impl Drive {
@@ -26,20 +26,20 @@ impl Drive {
         Drive::new("sata-7200-2006", DriveClass::Disk),
         Drive::new("scsi-15k-73", DriveClass::Disk),
         Drive::new("cmr-8tb", DriveClass::Disk),
-        Drive::new("laptop-5400", DriveClass::Disk).held(),
+        Drive::new("laptop-5400", DriveClass::Disk).of_test(),
         Drive::new("array-8x15k", DriveClass::Disk),
         Drive::new("ssd-fiops", DriveClass::Flash),
         Drive::new("ssd-nvme-tlc", DriveClass::Flash),
         Drive::new("samsung-980-pro", DriveClass::Flash),
-        Drive::new("cloud-gp3", DriveClass::Flash).held(),
+        Drive::new("cloud-gp3", DriveClass::Flash).of_test(),
     ];
 
     const fn new(name: &'static str, class: DriveClass) -> Drive {
-        Drive { name, class, is_held: false }
+        Drive { name, class, is_test: false }
     }
 
-    const fn held(self) -> Drive {
-        Drive { is_held: true, ..self }
+    const fn of_test(self) -> Drive {
+        Drive { is_test: true, ..self }
     }
 
     /// The drive of this name.

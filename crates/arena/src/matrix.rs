@@ -12,7 +12,7 @@ use crate::drive::Drive;
 use crate::workload::Workload;
 
 /// The host of all runs: the page cache, read-ahead, write-back and block layer of this kernel,
-/// with little memory, so that a party alone is served by the drive after a moment, and not by
+/// with little memory, so that a process alone is served by the drive after a moment, and not by
 /// memory.
 const HOST: &str = "kernel = \"6.12\"\nmemory = \"256 MiB\"\n";
 /// The name of that host.
@@ -21,12 +21,12 @@ const HOST_NAME: &str = "6.12, 256 MiB";
 /// The part of the arena that is run. Elevators are designed with one part and tested on the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Split {
-    /// Workloads and drives that are not held back.
+    /// Workloads and drives with which elevators are designed.
     #[default]
     Design,
-    /// Cells whose workload or drive is held back.
-    Held,
-    /// All cells.
+    /// Cases whose workload or drive was not used in the design.
+    Test,
+    /// All cases.
     All,
 }
 
@@ -37,7 +37,7 @@ pub struct Matrix {
     pub workloads: Vec<Workload>,
     /// The drives.
     pub drives: Vec<Drive>,
-    /// The part of the cells of workloads and drives.
+    /// The part of the cases of workloads and drives.
     pub split: Split,
     /// The elevators.
     pub elevators: Vec<Kind>,
@@ -65,19 +65,19 @@ pub enum MatrixError {
 }
 
 impl Split {
-    /// Returns true if a cell is in this part.
+    /// Returns true if a case is in this part.
     pub fn has(self, workload: &Workload, drive: &Drive) -> bool {
-        let is_held = workload.is_held || drive.is_held;
+        let is_test = workload.is_test || drive.is_test;
         match self {
-            Split::Design => !is_held,
-            Split::Held => is_held,
+            Split::Design => !is_test,
+            Split::Test => is_test,
             Split::All => true,
         }
     }
 }
 
 impl Matrix {
-    /// The elevator under which a party runs alone: first come, first served.
+    /// The elevator under which a process runs alone: first come, first served.
     pub const ALONE: Kind = Kind::Noop;
 
     /// The seeds.
@@ -90,13 +90,13 @@ impl Matrix {
         self.settings.iter().find(|(other, _)| other == key).map(|(_, value)| *value as f64)
     }
 
-    /// The cells: each workload on each drive that is in the split.
-    pub fn cells(&self) -> impl Iterator<Item = (&Workload, &Drive)> {
+    /// The cases: each workload on each drive that is in the split.
+    pub fn cases(&self) -> impl Iterator<Item = (&Workload, &Drive)> {
         let pairs = self.workloads.iter().flat_map(|workload| self.drives.iter().map(move |drive| (workload, drive)));
         pairs.filter(|(workload, drive)| self.split.has(workload, drive))
     }
 
-    /// The sweeps of all simulations: workloads under the elevators, and parties alone. A drive has
+    /// The sweeps of all simulations: workloads under the elevators, and processes alone. A drive has
     /// sweeps of its own, because the split can leave out workloads on it.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Matrix {
             if workloads.is_empty() {
                 continue;
             }
-            let (mut together, mut parties, mut names) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut together, mut alone, mut names) = (Vec::new(), Vec::new(), Vec::new());
             for workload in workloads {
                 let runtime_ms = workload.runtime_ms(drive.class);
                 together.push(job(workload.name, &workload.lasting(runtime_ms)?));
@@ -117,13 +117,13 @@ impl Matrix {
                     let text = workload.alone(&section, runtime_ms)?;
                     let name = alone_name(&text);
                     if !names.contains(&name) {
-                        parties.push(job(&name, &text));
+                        alone.push(job(&name, &text));
                         names.push(name);
                     }
                 }
             }
             plans.push(self.plan(drive, together, &self.elevators)?);
-            plans.push(self.plan(drive, parties, &[Matrix::ALONE])?);
+            plans.push(self.plan(drive, alone, &[Matrix::ALONE])?);
         }
         Ok(plans)
     }
@@ -188,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_have_all_cells_once() {
-        let [design, held, all] = [Split::Design, Split::Held, Split::All].map(|split| matrix(split).cells().count());
-        assert_eq!(design + held, all);
-        assert!(design * 2 > all && held * 4 > all, "{design} and {held} of {all}");
+    fn the_parts_have_all_cases_once() {
+        let [design, test, all] = [Split::Design, Split::Test, Split::All].map(|split| matrix(split).cases().count());
+        assert_eq!(design + test, all);
+        assert!(design * 2 > all && test * 4 > all, "{design} and {test} of {all}");
     }
 
     #[test]
-    fn each_cell_has_runs_of_all_elevators_and_of_each_party_alone() {
+    fn each_case_has_runs_of_all_elevators_and_of_each_process_alone() {
         let matrix =
             Matrix { workloads: vec![Workload::ALL[0]], drives: Drive::ALL[..2].to_vec(), ..matrix(Split::All) };
         let points: u64 = matrix.sweeps().expect("a plan").iter().map(Plan::points).sum();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_parties_of_two_workloads_share_their_runs_alone() {
+    fn equal_jobs_of_two_workloads_share_their_runs_alone() {
         let workloads = ["reader-and-1-writer", "reader-and-16-writers"];
         let workloads = workloads.map(|name| Workload::from_name(name).expect("a workload"));
         let name = |workload: &Workload| alone_name(&workload.alone("reader", 500).expect("a job file"));

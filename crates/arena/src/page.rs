@@ -4,21 +4,21 @@ use hoistway_report::{BarRow, BarTable, Fact, HeatMap, Sheet, SheetSection, Tabl
 use hoistway_units::figures::grouped;
 use hoistway_units::names::capitalised;
 
-use crate::cells::{Cell, Cells};
+use crate::cases::{Case, Cases};
 use crate::costs::COST_PROCESSES;
 use crate::matrix::Matrix;
 use crate::standings::{Lost, Measure, Standing, Standings};
 
-/// The most lost cells in the table of an elevator.
+/// The most lost cases in the table of an elevator.
 const LOST_MAX: usize = 12;
 
-/// Makes the page of some cells and their standings.
-pub fn page(matrix: &Matrix, cells: &Cells, standings: &Standings) -> Sheet {
+/// Makes the page of some cases and their standings.
+pub fn page(matrix: &Matrix, cases: &Cases, standings: &Standings) -> Sheet {
     let mut sections = vec![standings_section(standings)];
-    sections.extend(Measure::ALL.map(|measure| measure_section(matrix, cells, standings, measure)));
-    sections.extend(standings.standings.first().map(|first| lost_section(cells, first)));
-    if !cells.errors.is_empty() {
-        let rows = cells.errors.iter().map(|error| vec![error.clone()]).collect();
+    sections.extend(Measure::ALL.map(|measure| measure_section(matrix, cases, standings, measure)));
+    sections.extend(standings.standings.first().map(|first| lost_section(cases, first)));
+    if !cases.errors.is_empty() {
+        let rows = cases.errors.iter().map(|error| vec![error.clone()]).collect();
         let table = Table { head: vec!["error".into()], rows, ..Table::default() };
         sections.push(SheetSection {
             title: "Errors".into(),
@@ -29,28 +29,28 @@ pub fn page(matrix: &Matrix, cells: &Cells, standings: &Standings) -> Sheet {
     }
     Sheet {
         command: "hoistway arena".into(),
-        title: "Which elevator when nothing is known".into(),
-        subtitle: subtitle(matrix, cells),
+        title: "Which elevator for an unknown workload".into(),
+        subtitle: subtitle(matrix, cases),
         verdict: verdict(standings),
         answer: vec![bars(standings)],
-        facts: facts(matrix, cells),
+        facts: facts(matrix, cases),
         sections,
         notes: vec![
             "All elevators run with their defaults on the host of Linux 6.12: only the elevator differs.".into(),
-            "A party alone runs under noop. Its share is its weight over the weights of all processes.".into(),
+            "A process alone runs under noop. Its share is its weight divided by the weights of all processes.".into(),
         ],
     }
 }
 
-fn subtitle(matrix: &Matrix, cells: &Cells) -> String {
+fn subtitle(matrix: &Matrix, cases: &Cases) -> String {
     let seeds = matrix.seeds();
-    format!("{} cells, seeds {} to {}", grouped(cells.cells.len() as u64), seeds.start, seeds.end - 1)
+    format!("{} cases, seeds {} to {}", grouped(cases.cases.len() as u64), seeds.start, seeds.end - 1)
 }
 
 /// The answer in sentences.
 pub(crate) fn verdict(standings: &Standings) -> String {
     let Some(first) = standings.standings.first() else { return "There are no results.".into() };
-    let mut text = format!("{} is beaten least", first.elevator);
+    let mut text = format!("{} is beaten by the fewest others", first.elevator);
     if let [Some(throughput), Some(latency), Some(isolation)] = first.means {
         text += &format!(
             ": its throughput is {} of that of the best elevator whose isolation is at least 0.8, its latency {} times the \
@@ -85,7 +85,7 @@ fn bars(standings: &Standings) -> BarTable {
         ..BarRow::default()
     };
     BarTable {
-        caption: "Geometric means over all cells".into(),
+        caption: "Geometric means over all cases".into(),
         rows_are: "elevator".into(),
         figures: vec![
             "throughput over the best (more is better)".into(),
@@ -96,12 +96,12 @@ fn bars(standings: &Standings) -> BarTable {
     }
 }
 
-fn facts(matrix: &Matrix, cells: &Cells) -> Vec<Fact> {
+fn facts(matrix: &Matrix, cases: &Cases) -> Vec<Fact> {
     let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
     vec![
         fact("workloads", matrix.workloads.len().to_string()),
         fact("drives", matrix.drives.len().to_string()),
-        fact("cells with results", grouped(cells.cells.len() as u64)),
+        fact("cases with results", grouped(cases.cases.len() as u64)),
         fact("elevators", matrix.elevators.len().to_string()),
         fact("seeds", matrix.seeds().count().to_string()),
     ]
@@ -126,7 +126,7 @@ fn standings_header() -> Vec<String> {
     for measure in Measure::ALL {
         header.push(measure.name().to_owned());
         let sign = if measure.is_gain() { "at least" } else { "at most" };
-        header.push(format!("cells {sign} {}", measure.bound()));
+        header.push(format!("cases {sign} {}", measure.bound()));
     }
     header.push("missed deadlines".to_owned());
     header.extend(COST_PROCESSES.map(|processes| format!("ns at {processes}")));
@@ -149,21 +149,20 @@ fn standings_row(standing: &Standing) -> Vec<String> {
 fn standings_section(standings: &Standings) -> SheetSection {
     SheetSection {
         title: "Standings".into(),
-        intro: "The elevators in the order of how many others are better in the geometric means. A cell counts for \
-                throughput against the best elevator of the cell whose isolation is at least 0.8, for latency against \
-                the elevator with the shortest."
+        intro: "The elevators, sorted by the number of others with better geometric means. In each case the throughput is divided \
+                by that of the best elevator whose isolation is at least 0.8, and the latency by the lowest."
             .into(),
         table: Some(standings_table(standings)),
         ..SheetSection::default()
     }
 }
 
-fn measure_section(matrix: &Matrix, cells: &Cells, standings: &Standings, measure: Measure) -> SheetSection {
+fn measure_section(matrix: &Matrix, cases: &Cases, standings: &Standings, measure: Measure) -> SheetSection {
     let rows: Vec<String> = standings.standings.iter().map(|standing| standing.elevator.clone()).collect();
-    let map = |x: &str, columns: Vec<&'static str>, is_of: &dyn Fn(&Cell, &str) -> bool| {
-        let has = |column: &&str| cells.cells.iter().any(|cell| is_of(cell, column) && has_measure(cell, measure));
+    let map = |x: &str, columns: Vec<&'static str>, is_of: &dyn Fn(&Case, &str) -> bool| {
+        let has = |column: &&str| cases.cases.iter().any(|case| is_of(case, column) && has_measure(case, measure));
         let columns: Vec<&str> = columns.into_iter().filter(has).collect();
-        let value = |row: &str, column: &str| cells.mean(row, measure, |cell| is_of(cell, column)).unwrap_or(f64::NAN);
+        let value = |row: &str, column: &str| cases.mean(row, measure, |case| is_of(case, column)).unwrap_or(f64::NAN);
         HeatMap {
             title: format!("{}, by {x}", capitalised(measure.name())),
             note: note(measure).to_owned(),
@@ -183,20 +182,20 @@ fn measure_section(matrix: &Matrix, cells: &Cells, standings: &Standings, measur
         title: capitalised(measure.name()),
         intro: intro(measure).to_owned(),
         heat_maps: vec![
-            map("drive", drives, &|cell, name| cell.drive == name),
-            map("workload", workloads, &|cell, name| cell.workload == name),
+            map("drive", drives, &|case, name| case.drive == name),
+            map("workload", workloads, &|case, name| case.workload == name),
         ],
         ..SheetSection::default()
     }
 }
 
-fn has_measure(cell: &Cell, measure: Measure) -> bool {
-    measure != Measure::Latency || cell.best_latency().is_some()
+fn has_measure(case: &Case, measure: Measure) -> bool {
+    measure != Measure::Latency || case.best_latency().is_some()
 }
 
 fn note(measure: Measure) -> &'static str {
     match measure {
-        Measure::Throughput => "over that of the best sound elevator; more is better",
+        Measure::Throughput => "over that of the best elevator with an isolation of at least 0.8; more is better",
         Measure::Latency => "p99 over that of the best elevator; less is better",
         Measure::Isolation => "least rate of a process over its share of its rate alone; more is better",
     }
@@ -208,14 +207,14 @@ fn intro(measure: Measure) -> &'static str {
             "Geometric means of the throughput of all processes over that of the best elevator whose isolation is at least 0.8."
         }
         Measure::Latency => {
-            "Geometric means of the 99th percentile of latency of the sensitive party over that of the best elevator."
+            "Geometric means of the 99th percentile of latency of the job for which latency matters, over that of the best elevator."
         }
         Measure::Isolation => "Geometric means of the isolation, which counts as 1 at most.",
     }
 }
 
-fn lost_section(cells: &Cells, standing: &Standing) -> SheetSection {
-    let lost = cells.lost(&standing.elevator);
+fn lost_section(cases: &Cases, standing: &Standing) -> SheetSection {
+    let lost = cases.lost(&standing.elevator);
     let row = |lost: &Lost| {
         vec![
             lost.measure.name().to_owned(),
@@ -229,8 +228,8 @@ fn lost_section(cells: &Cells, standing: &Standing) -> SheetSection {
     let each = LOST_MAX / Measure::ALL.len();
     let worst = Measure::ALL.iter().flat_map(|measure| lost.iter().filter(|lost| lost.measure == *measure).take(each));
     SheetSection {
-        title: format!("Cells that {} loses", standing.elevator),
-        intro: format!("{} in all; here are the worst of each measure.", grouped(lost.len() as u64)),
+        title: format!("Cases that {} loses", standing.elevator),
+        intro: format!("{} in all; the table has the worst of each measure.", grouped(lost.len() as u64)),
         table: Some(Table {
             head: ["measure", "workload", "drive", "value", "best"].map(str::to_owned).to_vec(),
             rows: worst.map(row).collect(),
@@ -240,7 +239,7 @@ fn lost_section(cells: &Cells, standing: &Standing) -> SheetSection {
     }
 }
 
-/// A ratio with its digits.
+/// A ratio with two decimals, or one from 10 on.
 pub(crate) fn decimals(value: f64) -> String {
     if value >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") }
 }

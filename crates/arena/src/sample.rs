@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A figure over the seeds of a cell.
+/// A figure over the seeds of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sample {
     /// The mean.
@@ -26,7 +26,7 @@ impl Sample {
 }
 
 /// The geometric mean of positive figures; `None` without figures. A figure of 0 counts as a
-/// thousandth, so that one cell without service does not make all others vanish.
+/// thousandth, so that one case without service does not make all others vanish.
 pub(crate) fn geometric_mean(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let logarithms: Vec<f64> = figures.map(|figure| figure.max(LEAST).ln()).collect();
     let count = logarithms.len();

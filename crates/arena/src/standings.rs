@@ -1,38 +1,39 @@
-//! Each elevator beside the best of each cell.
+//! Each elevator beside the best of each case.
 
 use serde::Serialize;
 
-use crate::cells::{Cell, Cells, Entry};
+use crate::cases::{Case, Cases, Entry};
 use crate::sample::geometric_mean;
 
-/// The least isolation of an elevator whose throughput counts as the best of a cell: throughput
+/// The least isolation of an elevator whose throughput counts as the best of a case: throughput
 /// that is bought with starvation does not.
 pub const SOUND_ISOLATION: f64 = 0.8;
 
-/// A measure of the arena with the bound within which a cell counts as won.
+/// A measure of the arena with the bound within which a case counts as won.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Throughput over that of the best sound elevator of the cell.
+    /// Throughput over that of the best sound elevator of the case.
     Throughput,
-    /// 99th percentile of latency over the best of the cell.
+    /// 99th percentile of latency over the best of the case.
     Latency,
-    /// Least rate of a party over its share of the rate that it has alone.
+    /// Least rate of a process over its share of the rate that it has alone.
     Isolation,
 }
 
-/// An elevator over all cells.
+/// An elevator over all cases.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Standing {
     /// The name of the elevator.
     pub elevator: String,
-    /// Number of cells with a result.
-    pub cells: usize,
-    /// Geometric mean of each measure, in the order of [`Measure::ALL`]; `None` without a cell.
+    /// Number of cases with a result.
+    #[serde(rename = "cells")]
+    pub cases: usize,
+    /// Geometric mean of each measure, in the order of [`Measure::ALL`]; `None` without a case.
     pub means: [Option<f64>; 3],
-    /// Number of cells within the bound of each measure, and of cells that have the measure.
+    /// Number of cases within the bound of each measure, and of cases that have the measure.
     pub within: [(usize, usize); 3],
-    /// Seconds in which a process with a rate had less than it: the sum over cells of the means.
+    /// Seconds in which a process with a rate had less than it: the sum over cases of the means.
     pub missed: f64,
     /// CPU time of a request in ns with each of [`COST_PROCESSES`](crate::COST_PROCESSES), if it
     /// was measured.
@@ -42,14 +43,14 @@ pub struct Standing {
     pub beaten_by: usize,
 }
 
-/// All elevators over all cells.
+/// All elevators over all cases.
 #[derive(Clone, Debug, Serialize)]
 pub struct Standings {
     /// The elevators, the one that fewest others beat first.
     pub standings: Vec<Standing>,
 }
 
-/// A cell in which an elevator is outside the bound of a measure.
+/// A case in which an elevator is outside the bound of a measure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lost {
     /// The workload.
@@ -102,7 +103,7 @@ impl Measure {
     }
 }
 
-impl Cell {
+impl Case {
     /// The entry of an elevator.
     pub fn entry(&self, elevator: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.elevator == elevator)
@@ -135,20 +136,20 @@ impl Cell {
     }
 }
 
-impl Cells {
-    /// The geometric mean of a measure for an elevator over the cells that `counts`; `None` without
-    /// a cell.
-    pub fn mean(&self, elevator: &str, measure: Measure, counts: impl Fn(&Cell) -> bool) -> Option<f64> {
-        let cells = self.cells.iter().filter(|cell| counts(cell));
-        // More than the share is no merit: it is the loss of another party.
+impl Cases {
+    /// The geometric mean of a measure for an elevator over the cases that `counts`; `None` without
+    /// a case.
+    pub fn mean(&self, elevator: &str, measure: Measure, counts: impl Fn(&Case) -> bool) -> Option<f64> {
+        let cases = self.cases.iter().filter(|case| counts(case));
+        // More than the share is no merit: it is the loss of another process.
         let most = if measure == Measure::Isolation { 1.0 } else { f64::INFINITY };
-        geometric_mean(cells.filter_map(|cell| cell.value(elevator, measure)).map(|value| value.min(most)))
+        geometric_mean(cases.filter_map(|case| case.value(elevator, measure)).map(|value| value.min(most)))
     }
 
     /// The names of the elevators, in the order of their first entry.
     pub fn elevators(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for entry in self.cells.iter().flat_map(|cell| &cell.entries) {
+        for entry in self.cases.iter().flat_map(|case| &case.entries) {
             if !names.contains(&entry.elevator) {
                 names.push(entry.elevator.clone());
             }
@@ -156,20 +157,20 @@ impl Cells {
         names
     }
 
-    /// The cells in which an elevator is outside a bound, the worst of each measure first.
+    /// The cases in which an elevator is outside a bound, the worst of each measure first.
     pub fn lost(&self, elevator: &str) -> Vec<Lost> {
         let mut lost: Vec<Lost> = Vec::new();
         for measure in Measure::ALL {
             let begin = lost.len();
-            lost.extend(self.cells.iter().filter_map(|cell| {
-                let value = cell.value(elevator, measure).filter(|value| !measure.is_within(*value))?;
+            lost.extend(self.cases.iter().filter_map(|case| {
+                let value = case.value(elevator, measure).filter(|value| !measure.is_within(*value))?;
                 let best = match measure {
-                    Measure::Throughput => cell.best_throughput(),
-                    Measure::Latency => cell.best_latency(),
+                    Measure::Throughput => case.best_throughput(),
+                    Measure::Latency => case.best_latency(),
                     Measure::Isolation => None,
                 };
                 let best = best.map(|entry| entry.elevator.clone());
-                Some(Lost { workload: cell.workload, drive: cell.drive, measure, value, best })
+                Some(Lost { workload: case.workload, drive: case.drive, measure, value, best })
             }));
             lost[begin..].sort_by(|one, other| one.value.total_cmp(&other.value));
             if !measure.is_gain() {
@@ -181,10 +182,10 @@ impl Cells {
 }
 
 impl Standings {
-    /// The standings of all elevators of some cells.
-    pub fn of(cells: &Cells) -> Standings {
-        let names = cells.elevators();
-        let mut standings: Vec<Standing> = names.iter().map(|name| standing(cells, name)).collect();
+    /// The standings of all elevators of some cases.
+    pub fn of(cases: &Cases) -> Standings {
+        let names = cases.elevators();
+        let mut standings: Vec<Standing> = names.iter().map(|name| standing(cases, name)).collect();
         let means: Vec<[Option<f64>; 3]> = standings.iter().map(|standing| standing.means).collect();
         for standing in &mut standings {
             let beats = |other: &[Option<f64>; 3]| {
@@ -211,16 +212,16 @@ impl Standings {
     }
 }
 
-fn standing(cells: &Cells, elevator: &str) -> Standing {
-    let entries = || cells.cells.iter().filter_map(|cell| cell.entry(elevator));
+fn standing(cases: &Cases, elevator: &str) -> Standing {
+    let entries = || cases.cases.iter().filter_map(|case| case.entry(elevator));
     let within = |measure: Measure| {
-        let values = || cells.cells.iter().filter_map(|cell| cell.value(elevator, measure));
+        let values = || cases.cases.iter().filter_map(|case| case.value(elevator, measure));
         (values().filter(|value| measure.is_within(*value)).count(), values().count())
     };
     Standing {
         elevator: elevator.to_owned(),
-        cells: entries().count(),
-        means: Measure::ALL.map(|measure| cells.mean(elevator, measure, |_| true)),
+        cases: entries().count(),
+        means: Measure::ALL.map(|measure| cases.mean(elevator, measure, |_| true)),
         within: Measure::ALL.map(within),
         missed: entries().map(|entry| entry.missed.mean).sum(),
         cpu_ns: Vec::new(),
@@ -246,39 +247,39 @@ mod tests {
         }
     }
 
-    fn cells() -> Cells {
-        let cell = |drive, entries| Cell { workload: "streams", drive, sensitive: Some("reader"), entries };
+    fn cases() -> Cases {
+        let case = |drive, entries| Case { workload: "streams", drive, sensitive: Some("reader"), entries };
         let first =
             vec![entry("greedy", 200.0, 50.0, 0.1), entry("fair", 100.0, 10.0, 1.2), entry("slow", 98.0, 10.5, 0.9)];
         let second =
             vec![entry("greedy", 100.0, 10.0, 0.95), entry("fair", 50.0, 20.0, 1.0), entry("slow", 25.0, 20.0, 1.0)];
-        Cells { cells: vec![cell("one", first), cell("two", second)], errors: Vec::new() }
+        Cases { cases: vec![case("one", first), case("two", second)], errors: Vec::new() }
     }
 
     #[test]
     fn throughput_is_measured_by_the_best_elevator_that_isolates() {
-        let cells = cells();
-        assert_eq!(cells.cells[0].best_throughput().map(|entry| entry.elevator.as_str()), Some("fair"));
-        assert_eq!(cells.cells[0].value("slow", Measure::Throughput), Some(0.98));
-        assert_eq!(cells.cells[1].value("fair", Measure::Throughput), Some(0.5));
-        assert_eq!(cells.cells[0].value("greedy", Measure::Latency), Some(5.0));
+        let cases = cases();
+        assert_eq!(cases.cases[0].best_throughput().map(|entry| entry.elevator.as_str()), Some("fair"));
+        assert_eq!(cases.cases[0].value("slow", Measure::Throughput), Some(0.98));
+        assert_eq!(cases.cases[1].value("fair", Measure::Throughput), Some(0.5));
+        assert_eq!(cases.cases[0].value("greedy", Measure::Latency), Some(5.0));
     }
 
     #[test]
     fn standings_count_cells_within_the_bounds_and_order_elevators() {
-        let standings = Standings::of(&cells());
+        let standings = Standings::of(&cases());
         let names: Vec<&str> = standings.standings.iter().map(|standing| standing.elevator.as_str()).collect();
         assert_eq!(names, ["fair", "greedy", "slow"]);
         let fair = &standings.standings[0];
         assert_eq!(fair.within, [(1, 2), (1, 2), (2, 2)]);
-        assert_eq!((fair.cells, fair.missed), (2, 2.0));
+        assert_eq!((fair.cases, fair.missed), (2, 2.0));
         // More than the share does not make up for less elsewhere.
         assert_eq!(fair.means[2], Some(1.0));
     }
 
     #[test]
-    fn lost_cells_are_listed_with_the_elevator_that_won() {
-        let lost = cells().lost("slow");
+    fn lost_cases_are_listed_with_the_elevator_that_won() {
+        let lost = cases().lost("slow");
         let rows: Vec<(&str, Measure, f64, Option<&str>)> =
             lost.iter().map(|lost| (lost.drive, lost.measure, lost.value, lost.best.as_deref())).collect();
         assert_eq!(

@@ -20,7 +20,7 @@ pub struct Workload {
     /// have some requests each.
     pub length: u64,
     /// True if it is kept for the final test of an elevator.
-    pub is_held: bool,
+    pub is_test: bool,
 }
 
 /// A workload of the file of that name.
@@ -32,7 +32,7 @@ macro_rules! workload {
             sensitive: None,
             weights: &[],
             length: 1,
-            is_held: false,
+            is_test: false,
         }
     };
 }
@@ -42,23 +42,23 @@ impl Workload {
     pub const ALL: &[Workload] = &[
         workload!("eight-readers"),
         workload!("streams"),
-        workload!("dss").held(),
+        workload!("dss").of_test(),
         workload!("equal-requests"),
-        workload!("crowd").longer(8).held(),
-        workload!("mixed-sizes").held(),
+        workload!("crowd").longer(8).of_test(),
+        workload!("mixed-sizes").of_test(),
         workload!("levels").weighing(&[("level0", 8.0), ("level2", 6.0), ("level4", 4.0), ("level6", 2.0)]),
-        workload!("weights").weighing(&[("group1", 1.0), ("group2", 2.0), ("group3", 3.0), ("group4", 4.0)]).held(),
+        workload!("weights").weighing(&[("group1", 1.0), ("group2", 2.0), ("group3", 3.0), ("group4", 4.0)]).of_test(),
         workload!("hierarchy").weighing(&[("database", 8.0), ("web", 4.0), ("alice", 3.0), ("bob", 3.0)]),
         workload!("one-against-a-hundred").weighing(&[("hundred", 0.01), ("one", 1.0)]).longer(4),
         workload!("classes").sensitive_to("urgent").weighing(&[("background", 0.0)]),
         workload!("reserved-readers").sensitive_to("film"),
         workload!("dependent-reads").sensitive_to("program"),
         workload!("hundred-thinkers").longer(4).sensitive_to("thinker"),
-        workload!("bursts").sensitive_to("burst").held(),
+        workload!("bursts").sensitive_to("burst").of_test(),
         workload!("start-beside-copies").sensitive_to("start"),
         workload!("reader-and-writer").sensitive_to("reader"),
         workload!("reader-and-1-writer").sensitive_to("reader"),
-        workload!("reader-and-16-writers").sensitive_to("reader").held(),
+        workload!("reader-and-16-writers").sensitive_to("reader").of_test(),
         workload!("log-and-scans").sensitive_to("log"),
         workload!("oltp").sensitive_to("user"),
         workload!("archive").sensitive_to("user"),
@@ -76,8 +76,8 @@ impl Workload {
         Workload { length, ..self }
     }
 
-    const fn held(self) -> Workload {
-        Workload { is_held: true, ..self }
+    const fn of_test(self) -> Workload {
+        Workload { is_test: true, ..self }
     }
 
     /// The workload of this name.
@@ -102,7 +102,7 @@ impl Workload {
         self.weights.iter().find(|(name, _)| *name == section).map_or(1.0, |(_, weight)| *weight)
     }
 
-    /// The sections, the parties of the workload.
+    /// The sections, each of which is a job.
     pub fn sections(&self) -> Vec<String> {
         let source = self.source();
         source.sections().filter(|section| *section != "global").map(str::to_owned).collect()

@@ -14,26 +14,26 @@ use crate::names::{self, did_you_mean};
 #[derive(Args, Debug)]
 #[command(after_help = exit_status::appended("\
 Examples:
-  hoistway arena -o results                                 all cells; run it again to go on after an interruption
+  hoistway arena -o results                                 all cases; after an interruption run it again to continue
   hoistway arena -o results --report arena.html             and a page: standings, each measure by drives and by workloads
   hoistway arena -o quick --drives ssd-nvme-tlc --seeds 1   one drive, one seed
   hoistway arena --list                                     the workloads and the drives
 
-A cell is a workload on a drive. In each cell every elevator runs with its defaults, unless --set changes them. Throughput counts against the best elevator \
-with an isolation of at least 0.8, latency (99th percentile of the party for which it matters) against the best of \
-all. Isolation is the least rate of a process over its share of the rate that it has alone. docs/arena.md has the figures of all \
+A case is a workload on a drive. In each case every elevator runs with its default tunables, unless --set changes them. Its throughput is divided by that of \
+the best elevator with an isolation of at least 0.8, its latency (99th percentile of the job for which latency matters) by the lowest of \
+all. Isolation is the throughput of the process that is served least, divided by that process's share of its throughput alone. docs/arena.md has the figures of all \
 elevators.", "hoistway-arena"))]
 pub struct ArenaArgs {
     /// The folder of the results; runs that have a result there are not simulated again
     #[arg(short, long, value_name = "DIR", required_unless_present = "list")]
     pub output: Option<PathBuf>,
-    /// The elevators to compare, with commas between them [default: all]
+    /// The elevators to compare, separated by commas [default: all]
     #[arg(short, long, value_name = "NAMES", value_delimiter = ',', value_parser = names::kind)]
     pub elevators: Vec<Kind>,
-    /// The drives, with commas between them [default: all of the arena]
+    /// The drives, separated by commas [default: all of the arena]
     #[arg(short, long, value_name = "NAMES", value_delimiter = ',', value_parser = drive)]
     pub drives: Vec<Drive>,
-    /// The workloads, with commas between them [default: all of the arena]
+    /// The workloads, separated by commas [default: all of the arena]
     #[arg(short, long, value_name = "NAMES", value_delimiter = ',', value_parser = workload)]
     pub workloads: Vec<Workload>,
     /// Set a tunable of an elevator, as in cfq.slice_idle=0; may be given several times
@@ -45,11 +45,11 @@ pub struct ArenaArgs {
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
     pub first_seed: u64,
-    /// The part of the cells: those with which elevators are designed, those that are held back to
-    /// test them, or both
+    /// The part of the cases: those with which elevators are designed, those that test the design,
+    /// or both
     #[arg(long, value_name = "PART", value_enum, default_value_t = ArenaSplit::All)]
     pub split: ArenaSplit,
-    /// Measure the CPU time of a request under each elevator, too
+    /// Also measure the CPU time of a request under each elevator
     #[arg(long)]
     pub cpu: bool,
     /// Simulations at a time [default: one for each processor]
@@ -64,19 +64,20 @@ pub struct ArenaArgs {
     /// Print all tables as Markdown
     #[arg(long, conflicts_with = "json")]
     pub tables: bool,
-    /// Print JSON instead: the standings, and the figures of all cells
+    /// Print JSON instead: the standings, and the figures of all cases
     #[arg(long)]
     pub json: bool,
 }
 
-/// The part of the cells.
+/// The part of the cases.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArenaSplit {
     /// Workloads and drives with which elevators are designed
     Design,
-    /// Cells whose workload or drive is held back
-    Held,
-    /// All cells
+    /// Cases whose workload or drive was not used in the design
+    #[value(alias = "held")]
+    Test,
+    /// All cases
     All,
 }
 

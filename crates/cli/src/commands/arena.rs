@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
-use hoistway_arena::{COST_PROCESSES, Cells, Drive, Matrix, Measure, Split, Standing, Standings, Workload};
+use hoistway_arena::{COST_PROCESSES, Cases, Drive, Matrix, Measure, Split, Standing, Standings, Workload};
 use hoistway_core::Kind;
 use hoistway_report::{ReportFile, sheet_page};
 use hoistway_sweep::{ResultFolder, Summary};
@@ -29,36 +29,36 @@ pub fn run(args: &ArenaArgs, out: &mut Out) -> Result<Exit> {
     let report = args.report.as_deref().map(ReportFile::new).transpose()?;
     let plans = matrix.sweeps()?;
     if plans.is_empty() {
-        let text = "no cell of these workloads and drives is in this part of the arena: `hoistway arena --list` shows the parts";
+        let text = "no case of these workloads and drives is in this part of the arena: `hoistway arena --list` shows the parts";
         return Err(UsageError(text.to_owned()).into());
     }
     let folder = ResultFolder::open(output)?;
     let begun = Instant::now();
     let summary = simulate(&plans, &folder, args.threads)?;
     if summary.is_partial {
-        print_message("interrupted: the same command goes on with the runs that are missing");
+        print_message("interrupted: the same command continues with the missing runs");
         return Ok(Exit::Interrupted);
     }
-    let cells = Cells::read(&matrix, output)?;
-    let mut standings = Standings::of(&cells);
+    let cases = Cases::read(&matrix, output)?;
+    let mut standings = Standings::of(&cases);
     if args.cpu {
         standings.add_costs(&costs(&matrix));
     }
     if let Some(report) = &report {
-        report.write(&sheet_page(&hoistway_arena::page(&matrix, &cells, &standings))?, &AtomicBool::new(false))?;
+        report.write(&sheet_page(&hoistway_arena::page(&matrix, &cases, &standings))?, &AtomicBool::new(false))?;
     }
     if args.json {
-        out.json(&Document { schema: 1, standings: &standings.standings, cells: &cells })?;
+        out.json(&Document { schema: 1, standings: &standings.standings, cases: &cases })?;
     } else if args.tables {
-        out.text(hoistway_arena::markdown(&matrix, &cells, &standings))?;
+        out.text(hoistway_arena::markdown(&matrix, &cases, &standings))?;
     } else {
         print(&standings, args, out)?;
         let Summary { points, simulated, .. } = summary;
         let took = duration(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
         out.line(format_args!(
-            "{}: {} cells, {} of {} runs simulated now, in {took}",
+            "{}: {} cases, {} of {} runs simulated now, in {took}",
             output.display(),
-            grouped(cells.cells.len() as u64),
+            grouped(cases.cases.len() as u64),
             grouped(simulated),
             grouped(points)
         ))?;
@@ -67,10 +67,10 @@ pub fn run(args: &ArenaArgs, out: &mut Out) -> Result<Exit> {
         }
     }
     out.flush()?;
-    if let Some(error) = cells.errors.first() {
+    if let Some(error) = cases.errors.first() {
         print_message(&format!(
             "error: {} runs have no figures; one of them: {error}",
-            grouped(cells.errors.len() as u64)
+            grouped(cases.errors.len() as u64)
         ));
         return Ok(Exit::Failed);
     }
@@ -84,9 +84,9 @@ struct Document<'a> {
     schema: u32,
     /// The elevators, the one that fewest others beat first.
     standings: &'a [Standing],
-    /// The figures of all cells.
+    /// The figures of all cases.
     #[serde(flatten)]
-    cells: &'a Cells,
+    cases: &'a Cases,
 }
 
 /// The choice that the arguments make; the order is that of the arena.
@@ -98,7 +98,7 @@ fn matrix(args: &ArenaArgs) -> Matrix {
         drives: Drive::ALL.iter().copied().filter(is_used).collect(),
         split: match args.split {
             ArenaSplit::Design => Split::Design,
-            ArenaSplit::Held => Split::Held,
+            ArenaSplit::Test => Split::Test,
             ArenaSplit::All => Split::All,
         },
         elevators: if args.elevators.is_empty() { Kind::ALL.to_vec() } else { args.elevators.clone() },
@@ -142,10 +142,10 @@ fn print(standings: &Standings, args: &ArenaArgs, out: &mut Out) -> Result<()> {
     out.paragraph(
         0,
         &format!(
-            "throughput: geometric mean over that of the best elevator of each cell with an isolation of at least 0.8; won: cells with at \
-             least {throughput}. latency: 99th percentile over the best; won: at most {latency}. isolation: least rate of a \
-             process over its share of its rate alone; won: at least {isolation}. missed: seconds in which a process had less \
-             than its rate. The elevator that fewest others beat is first."
+            "throughput: geometric mean of the throughput over that of the best elevator in each case with an isolation of at least 0.8; \
+             won: number of cases with at least {throughput}. latency: 99th percentile over the lowest; won: at most {latency}. \
+             isolation: least rate of a process over its share of its rate alone; won: at least {isolation}. missed: seconds in \
+             which a process had less than its rate. The first elevator is the one that fewest others beat."
         ),
     )?;
     Ok(())
@@ -163,15 +163,15 @@ fn list(matrix: &Matrix, as_json: bool, out: &mut Out) -> Result<Exit> {
     let workloads: Vec<Listed> = matrix
         .workloads
         .iter()
-        .map(|workload| Listed { name: workload.name, title: workload.title(), held: workload.is_held })
+        .map(|workload| Listed { name: workload.name, title: workload.title(), held: workload.is_test })
         .collect();
     if as_json {
         let drives: Vec<&str> = matrix.drives.iter().map(|drive| drive.name).collect();
-        let held: Vec<&str> = matrix.drives.iter().filter(|drive| drive.is_held).map(|drive| drive.name).collect();
+        let held: Vec<&str> = matrix.drives.iter().filter(|drive| drive.is_test).map(|drive| drive.name).collect();
         out.json(&serde_json::json!({ "workloads": workloads, "drives": drives, "held_drives": held }))?;
         return Ok(Exit::Success);
     }
-    let part = |held: bool| if held { "held" } else { "design" };
+    let part = |is_test: bool| if is_test { "test" } else { "design" };
     let mut table = output::table(&["workload", "part", "does"], 3);
     for Listed { name, title, held } in workloads {
         table.add_row([name, part(held), title]);
@@ -180,7 +180,7 @@ fn list(matrix: &Matrix, as_json: bool, out: &mut Out) -> Result<Exit> {
     out.line("")?;
     let mut table = output::table(&["drive", "part"], 2);
     for drive in &matrix.drives {
-        table.add_row([drive.name, part(drive.is_held)]);
+        table.add_row([drive.name, part(drive.is_test)]);
     }
     out.table(&mut table)?;
     Ok(Exit::Success)

@@ -1,4 +1,4 @@
-//! The figures of each cell, from a folder of results.
+//! The figures of each case, from a folder of results.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,18 +11,19 @@ use crate::matrix::{Matrix, alone_name};
 use crate::sample::Sample;
 use crate::workload::Workload;
 
-/// The cells of a matrix that have results.
+/// The cases of a matrix that have results.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Cells {
-    /// The cells, workload by workload, and within it in the order of the drives.
-    pub cells: Vec<Cell>,
+pub struct Cases {
+    /// The cases, workload by workload, and within it in the order of the drives.
+    #[serde(rename = "cells")]
+    pub cases: Vec<Case>,
     /// Errors of runs, each with its workload, drive, elevator and seed.
     pub errors: Vec<String>,
 }
 
 /// A workload on a drive.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cell {
+pub struct Case {
     /// The name of the workload.
     pub workload: &'static str,
     /// The name of the drive.
@@ -33,7 +34,7 @@ pub struct Cell {
     pub entries: Vec<Entry>,
 }
 
-/// The results of an elevator in a cell, over the seeds.
+/// The results of an elevator in a case, over the seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Entry {
     /// The name of the elevator.
@@ -53,9 +54,9 @@ pub struct Entry {
     pub missed: Sample,
 }
 
-/// Reasons why results have no cells.
+/// Reasons why results have no cases.
 #[derive(Debug, thiserror::Error)]
-pub enum CellError {
+pub enum CaseError {
     /// The results cannot be read.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -86,15 +87,15 @@ struct Section {
     p999_ns: f64,
 }
 
-impl Cells {
-    /// Reads the cells of a matrix from a folder of results. Cells and elevators without a result
+impl Cases {
+    /// Reads the cases of a matrix from a folder of results. Cases and elevators without a result
     /// are left out.
     ///
     /// # Errors
-    /// [`CellError`] if the folder cannot be read.
-    pub fn read(matrix: &Matrix, folder: &Path) -> Result<Cells, CellError> {
+    /// [`CaseError`] if the folder cannot be read.
+    pub fn read(matrix: &Matrix, folder: &Path) -> Result<Cases, CaseError> {
         let (runs, errors) = read_runs(matrix, &Results::read(folder)?, &Results::read_jobs(folder)?)?;
-        let cells = matrix.cells().map(|(workload, drive)| {
+        let cases = matrix.cases().map(|(workload, drive)| {
             let rates = alone_rates(matrix, &runs, workload, drive);
             let entries = matrix.elevators.iter().filter_map(|kind| {
                 let name = kind.info().name;
@@ -103,10 +104,10 @@ impl Cells {
                 Entry::of(workload, name, &runs, &rates)
             });
             let entries: Vec<Entry> = entries.collect();
-            Cell { workload: workload.name, drive: drive.name, sensitive: workload.sensitive, entries }
+            Case { workload: workload.name, drive: drive.name, sensitive: workload.sensitive, entries }
         });
-        let cells = cells.filter(|cell| !cell.entries.is_empty()).collect();
-        Ok(Cells { cells, errors })
+        let cases = cases.filter(|case| !case.entries.is_empty()).collect();
+        Ok(Cases { cases, errors })
     }
 }
 
@@ -115,9 +116,9 @@ fn read_runs(
     matrix: &Matrix,
     points: &Results,
     jobs: &Results,
-) -> Result<(HashMap<RunKey, Figures>, Vec<String>), CellError> {
-    let column = |results: &Results, name: &'static str| -> Result<Column, CellError> {
-        results.column(name).cloned().ok_or(CellError::Column(name))
+) -> Result<(HashMap<RunKey, Figures>, Vec<String>), CaseError> {
+    let column = |results: &Results, name: &'static str| -> Result<Column, CaseError> {
+        results.column(name).cloned().ok_or(CaseError::Column(name))
     };
     let text = |column: &Column, row: usize| column.text(row).unwrap_or_default();
     let number = |column: &Column, row: usize| column.number(row).unwrap_or(0.0);
@@ -133,8 +134,8 @@ fn read_runs(
     for row in 0..points.rows() {
         let kind = text(&elevator, row);
         // A point with other tunables than those of the matrix is of another comparison.
-        let is_set = |(owner, cells, value): &(&str, Option<&Column>, Option<f64>)| {
-            *owner != kind || cells.and_then(|cells| cells.number(row)) == *value
+        let is_set = |(owner, column, value): &(&str, Option<&Column>, Option<f64>)| {
+            *owner != kind || column.and_then(|column| column.number(row)) == *value
         };
         if !tunables.iter().all(is_set) {
             continue;
