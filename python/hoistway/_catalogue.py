@@ -50,7 +50,7 @@ class UnknownNameError(UsageError, KeyError):
 
 
 class Drives(Mapping[str, Drive]):
-    """The built-in drives; a name that ends in ``.toml`` is a profile file."""
+    """The built-in drives; a name that ends in ``.toml`` is a drive file."""
 
     def __getitem__(self, name: str) -> Drive:
         try:

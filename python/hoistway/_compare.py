@@ -53,7 +53,7 @@ def compare(
 
     Args:
         job: a job file of fio: a path or a `JobFile`.
-        drive: a `Drive`, the name of a built-in one, or a profile file; by default the model
+        drive: a `Drive`, the name of a built-in one, or a drive file; by default the model
             nearest to the device that a job names, else an SSD.
         elevators: names, classes derived from `CustomElevator`, ``"history"``, or ``"all"``; by
             default those of a current kernel.

@@ -40,16 +40,17 @@ const EXAMPLES: &str = "\
 Examples:
   hoistway                                  compare the example job and write hoistway-report.html
   hoistway compare mine.fio                 compare a job of your own
+  hoistway advise sda --for desktop         recommend a scheduler for a disk of this machine
   hoistway elevators cfq-v3                 explain an elevator and its tunables
-  hoistway drives sata-7200-2006            describe one drive model
+  hoistway drives sata-7200-2006            describe a drive model
 
-Without a command, hoistway does what `hoistway compare --report hoistway-report.html` does.";
+Without a command, hoistway runs `hoistway compare --report hoistway-report.html`.";
 
-/// Find the I/O scheduler for a workload, and the reason.
+/// Find the best I/O scheduler for a disk and a workload.
 ///
-/// hoistway runs a workload (a fio job file) under Linux's I/O schedulers, which Linux calls
-/// elevators, on the model of an SSD or of a disk. It reports which elevator did best and what
-/// decided it. The simulation reads and writes no disk of this machine.
+/// hoistway simulates a workload (a fio job file) under the I/O schedulers of Linux, also called
+/// elevators, on the model of an SSD or of a hard disk. It reports which scheduler to choose, and
+/// why. The simulation does not read or write any disk of this machine.
 #[derive(Debug, Parser)]
 #[command(name = "hoistway", version, long_version = env!("HOISTWAY_VERSION"), after_help = exit_status::appended(EXAMPLES, "hoistway"), max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
@@ -61,16 +62,16 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a workload under several elevators; report which did best, and why
+    /// Simulate a workload under several elevators; report which one to choose, and why
     Compare(CompareArgs),
-    /// Simulate many combinations of drives, elevators, tunables and seeds into Parquet files
+    /// Simulate many combinations of drives, elevators, tunables and seeds; write Parquet files
     Sweep(SweepArgs),
-    /// Compare every elevator on many drives and workloads: which one when nothing is known
+    /// Compare every elevator on many drives and workloads: the choice for an unknown workload
     Arena(Box<ArenaArgs>),
     /// Recommend a scheduler for a device of this machine and a workload, with reasons and the
     /// command to set it
     Advise(Box<AdviseArgs>),
-    /// Replay recorded decisions of the kernels' own schedulers and count identical scenarios
+    /// Replay recorded decisions of the kernels' schedulers, and count identical scenarios
     Conform(ConformArgs),
     /// List the elevators, or explain one with its tunables
     Elevators(ElevatorsArgs),
@@ -80,17 +81,17 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Show or change I/O priorities, run a command with one, explain its effect
     Ionice(IoniceArgs),
-    /// Serve a disk to many clients over NBD, with a share for each
+    /// Divide a disk among clients: an NBD server with an elevator
     Serve(Box<ServeArgs>),
-    /// Mount a directory so that an elevator divides the disk among the processes that use it
+    /// Divide a disk among the processes that use a directory: a mount with an elevator
     Mount(Box<MountArgs>),
-    /// Analyse a block trace, and predict it under other elevators
+    /// Record, analyse and draw block traces, and predict the effect of other elevators
     Trace(Box<trace::TraceArgs>),
     /// List files in physical disk order, for tar, sha256sum, xargs
     Order(Box<OrderArgs>),
     /// Archive files in physical disk order
     Tar(Box<TarArgs>),
-    /// Run the published results of the field and report which are reproduced
+    /// Simulate published experiments, and report which results are reproduced
     Reproduce(ReproduceArgs),
     /// Measure hoistway itself: the cost of its elevators and its simulator
     Bench(BenchArgs),
@@ -98,14 +99,14 @@ pub enum Command {
     Ctl(CtlArgs),
     /// Monitor a running server: bandwidth and latency of each client on its devices
     Top(TopArgs),
-    /// Print the script with which a shell completes commands, options and names
+    /// Print the script that completes commands, options and names in a shell
     #[command(after_help = "\
 Examples:
   hoistway completions bash > ~/.local/share/bash-completion/completions/hoistway
   hoistway completions zsh > ~/.zfunc/_hoistway              in a directory of $fpath
   hoistway completions fish > ~/.config/fish/completions/hoistway.fish
 
-The script calls the program for the names of elevators, drives, tunables and files. Print it anew after an upgrade.")]
+The script calls the program for the names of elevators, drives, tunables and files. Print it again after an upgrade.")]
     Completions(CompletionsArgs),
     /// Print the manual page, or write the pages of all commands into a folder
     #[command(after_help = "Examples:\n  hoistway man | man -l -\n  hoistway man ~/.local/share/man/man1")]
@@ -121,36 +122,36 @@ Examples:
   hoistway compare mine.fio --drive cmr-8tb           the same on a disk of 7200 rpm and 8 TB
   hoistway compare --drive sata-7200-2006 --elevators history
                                                       the example on a disk of 2006, with all elevators of Linux
-  hoistway compare mine.fio --seeds 8                 with spreads; chance is not taken for a difference
+  hoistway compare mine.fio --seeds 8                 with spreads, and without differences that are chance
   hoistway compare mine.fio --scale 0.1               a tenth of its requests and of its time, for a first look
   hoistway compare mine.fio --elevators deadline,cfq-v3 --set cfq-v3.slice_idle=0
   hoistway compare mine.fio --json | jq '.elevators[] | {name, bytes_per_s}'
   hoistway compare --drive cmr-8tb -- --name=x --rw=randread --size=1g --direct=1 --runtime=10
                                                       the jobs of a command line of fio
 
-Without --drive, the model follows the device of this machine that a job names (filename=/dev/nvme0n1): the nearest of \
-the built-in models is taken, and the output says which and why. If no job names a device, the drive is ssd-sata-consumer, \
-a SATA SSD. The elevators are those to which that device can be set, or those of a current kernel: none, mq-deadline, \
-kyber, bfq. `none` and `noop` name the same elevator.
+If a job names a device of this machine (filename=/dev/nvme0n1), the default drive is the built-in model that is most like \
+the device, and the default elevators are those that can be set on it. Otherwise they are ssd-sata-consumer, a SATA SSD, \
+and the elevators of a current kernel: none, mq-deadline, kyber, bfq. The output states the choice and the reason. `none` \
+and `noop` are names of the same elevator.
 
-Jobs may run in control groups, as in fio: cgroup=users/alice with cgroup_weight=300, or with 200/300 for the weights \
+Jobs can run in control groups, as in fio: cgroup=users/alice with cgroup_weight=300, or with 200/300 for the weights \
 of both groups. Weights are 1 to 1000, by default 100. hoistway_reserve=10m reserves 10 MiB/s for each \
-process of a job, if the elevator takes reservations.
+process of a job, if the elevator supports reservations.
 
-Ctrl-C ends the runs: the results so far are printed, as partial ones; a second Ctrl-C ends at once. --runtime and --scale \
-shorten a long job from the start.
+Ctrl-C ends the runs and prints the results so far, marked as partial; a second Ctrl-C ends the program at once. --runtime \
+and --scale shorten a long job.
 
 The same job, drive and seed give the same figures on every machine.")]
 pub struct CompareArgs {
     /// The workload: a fio job file; the default is the example examples/reader-and-writer.fio
     #[arg(value_name = "JOB.fio")]
     pub job: Option<PathBuf>,
-    /// The drive: a name from `hoistway drives`, or a profile file [default: the model nearest to
-    /// the device that a job names, else ssd-sata-consumer]
+    /// The drive: a name from `hoistway drives`, or a drive file [default: the model that is most
+    /// like the device that a job names, else ssd-sata-consumer]
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub drive: Option<String>,
-    /// The elevators to compare, separated by commas; `history`: all that Linux had, in the order
-    /// of its versions; `all`: those, and the ones that were only posted or that no kernel had
+    /// The elevators to compare, separated by commas; `history`: all that were part of Linux, in
+    /// the order of its versions; `all`: also those that were only posted, and hoistway's own
     /// [default: those that the device of the job offers, else none, mq-deadline, kyber, bfq]
     #[arg(long, value_name = "NAME,...|history|all", value_delimiter = ',', value_parser = Named::parse)]
     pub elevators: Vec<Named>,
@@ -165,34 +166,34 @@ pub struct CompareArgs {
     /// A host file; docs/hosts.md lists its keys: kernel, memory, hz, read_ahead_kib ...
     #[arg(long, value_name = "FILE.toml", conflicts_with = "kernel")]
     pub host: Option<PathBuf>,
-    /// The seed of all random numbers; with --seeds the first one
+    /// The seed of all random numbers; with --seeds the first seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Run with N seeds, and report spreads and which differences are chance
+    /// Run with N seeds, and report spreads, and which differences may be chance
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub seeds: Option<u32>,
-    /// End every job after this time, as in 30s or 2min; jobs that end earlier stay as they are
+    /// End every job after this time, as in 30s or 2min; jobs that end earlier do not change
     #[arg(long, value_name = "TIME", value_parser = Shortening::parse_runtime)]
     pub runtime: Option<u64>,
-    /// Make only this part of the requests and of the time of each job, as in 0.1; files keep their
-    /// sizes
+    /// Simulate only this part of the requests and of the time of each job, as in 0.1; files keep
+    /// their sizes
     #[arg(long, value_name = "PART", value_parser = Shortening::parse_scale)]
     pub scale: Option<f64>,
     /// Write a page with charts: one self-contained HTML file
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
-    /// Write the bandwidth logs of jobs with write_bw_log into this folder, as
+    /// Write the bandwidth logs of jobs with write_bw_log to this folder, as
     /// ELEVATOR-NAME_bw.N.log
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
-    /// Print JSON instead of the table, with fio's own names under `jobs`
+    /// Print JSON instead of the table; the keys below `jobs` are those of fio
     #[arg(long)]
     pub json: bool,
     /// The directory that holds the files of the machine
     #[arg(long, value_name = "DIR", hide = true)]
     pub root: Option<PathBuf>,
-    /// The workload as the arguments of fio, behind `--`: options such as --name=x and
-    /// --rw=randread, and a job file
+    /// The workload as arguments of fio, after `--`: options such as --name=x and --rw=randread, or
+    /// a job file
     #[arg(last = true, value_name = "FIO ARGUMENT", conflicts_with = "job")]
     pub fio: Vec<String>,
 }
@@ -218,10 +219,10 @@ impl CompareArgs {
 #[command(after_help = exit_status::appended("\
 Examples:
   hoistway conform testdata/decisions/*.jsonl.gz
-  hoistway conform -v recorded.jsonl.gz               with the first difference of each other scenario", "hoistway-conform"))]
+  hoistway conform -v recorded.jsonl.gz               with the first difference of each scenario that differs", "hoistway-conform"))]
 pub struct ConformArgs {
     /// Decision files (.jsonl or .jsonl.gz, one scenario per line), or recordings of the kernel
-    /// module, compressed by gzip or not
+    /// module, which gzip may have compressed
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Also print each difference, with the last ten events before it
@@ -263,10 +264,10 @@ Examples:
   hoistway reproduce S1-06                  eight readers under three elevators, published in 2006
   hoistway reproduce S1 S2-04 --json | jq '.rows[] | {id, verdict}'
 
-A row with a number is reproduced if all its figures are within their tolerances, the marks of the published mechanism \
-hold, and no parameter was fitted to the row. Rows that describe a drive are inputs and are not counted. A row that \
-differs is run again with other values of what the publication does not state; if one of them makes all hold, the row \
-is `decided by` it, and still not counted.")]
+A row is one published result. A row with a number is reproduced if all its figures are within their tolerances, the \
+simulation shows the published mechanism, and no parameter was fitted to the row. Rows that describe a drive are inputs \
+and are not counted. A row that differs runs again with other values of parameters that the publication does not state. \
+If it matches with one of these values, it is `decided by` that parameter, and still not counted.")]
 pub struct ReproduceArgs {
     /// The rows: ids (S1-06), all rows of a publication (S1), or `all` [default: all]
     #[arg(value_name = "ID|SEED|all")]
@@ -274,7 +275,7 @@ pub struct ReproduceArgs {
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
-    /// Also write the page with its pictures into this folder: reproduced.md and reproduced/ID.svg
+    /// Also write the page with its charts to this folder: reproduced.md and reproduced/ID.svg
     #[arg(long, value_name = "DIR")]
     pub page: Option<PathBuf>,
 }
@@ -290,21 +291,21 @@ pub struct BenchArgs {
 /// The measurements of `hoistway bench`.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// CPU time per request of each elevator, through insert, dispatch and complete
+    /// CPU time per request of each elevator, for insert, dispatch and complete
     Elevators(BenchElevatorsArgs),
-    /// CPU time of scheduling an operation of a mount
+    /// CPU time that a mount needs to schedule an operation
     Mount(BenchMountArgs),
     /// Simulated requests per second on one core, and peak memory
     Sim(BenchSimArgs),
-    /// Trace events read, and written as text, per second on one core
+    /// Trace events per second on one core, read and written as text
     Trace(BenchTraceArgs),
 }
 
 /// `hoistway bench mount`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-One thread enters the queue of a mount and leaves it without I/O in between, on a temporary file. Each figure is the least of \
-five runs. The system call that returns the thread's I/O priority is part of the figure.")]
+One thread enters the queue of a mount and leaves it again without any I/O, on a temporary file. Each figure is the minimum of \
+five runs. It includes the system call that returns the thread's I/O priority.")]
 pub struct BenchMountArgs {
     /// The elevators to measure, separated by commas, or `all` [default: all]
     #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = Named::parse)]
@@ -338,7 +339,7 @@ pub struct BenchTraceArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Each process keeps 4 random 4 KiB reads outstanding; the device takes 32 requests at once and serves each in 200 us of \
-virtual time; merging, plugging and idling are off. A cell is the median of the runs, in ns of CPU time per request. Where \
+virtual time; merging, plugging and idling are off. Each figure is the median of the runs, in ns of CPU time per request. If \
 perf_event_open is permitted, further tables have the instructions, cache misses and mispredicted branches per request.")]
 pub struct BenchElevatorsArgs {
     /// Numbers of processes, separated by commas
@@ -351,7 +352,7 @@ pub struct BenchElevatorsArgs {
     /// Requests per run
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     pub requests: u64,
-    /// Runs per cell
+    /// Runs per figure
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub runs: u16,
     /// Print JSON instead
@@ -365,18 +366,17 @@ pub struct BenchElevatorsArgs {
 Examples:
   hoistway bench sim                                      the default drives
   hoistway bench sim --drive mine.toml --rw randwrite
-  hoistway bench sim --scaling                            cost against requests and processes
-  hoistway bench sim --sweep 8                            eight worlds on one core, and on all cores
+  hoistway bench sim --scaling                            cost by the number of requests and of processes
+  hoistway bench sim --sweep 8                            eight simulations on one core, and on all cores
 
-The workload: random 4 KiB direct requests, 32 outstanding in all, at least one per process. Each row is measured in a process of \
-its own; requests a second are per second of CPU time on one core.")]
+The workload has random direct requests of 4 KiB, 32 outstanding in all, at least one per process. Each row is measured in a \
+separate process; requests a second are per second of CPU time on one core.")]
 pub struct BenchSimArgs {
-    /// The drives, separated by commas: names, or profile files [default: sata-7200-2006, cmr-8tb,
+    /// The drives, separated by commas: names, or drive files [default: sata-7200-2006, cmr-8tb,
     /// and ssd-nvme-tlc with random writes]
     #[arg(long = "drive", value_name = "NAME|FILE.toml,...", value_delimiter = ',')]
     pub drives: Vec<String>,
-    /// The pattern of the requests [default: randread; randwrite for ssd-nvme-tlc if no drive is
-    /// named]
+    /// The pattern of the requests [default: randread; without --drive randwrite for ssd-nvme-tlc]
     #[arg(long = "rw", value_name = "PATTERN")]
     pub pattern: Option<PatternChoice>,
     /// The elevator
@@ -391,7 +391,7 @@ pub struct BenchSimArgs {
     /// Measure the cost per request from 10^5 to --requests requests, and from 1 to 4096 processes
     #[arg(long, conflicts_with = "sweep")]
     pub scaling: bool,
-    /// Measure the speed-up of so many worlds on all cores over one core
+    /// Measure the speed-up of N simulations on all cores over one core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub sweep: Option<u32>,
     /// Print JSON instead

@@ -17,22 +17,22 @@ use crate::failure::{Exit, print_message};
     after_help = "\
 Examples:
   hoistway devices                                    all devices as a tree
-  hoistway devices sda                                everything about one, with tunables
+  hoistway devices sda                                one device, with all tunables
   hoistway devices /srv/films                         the device of this directory
   hoistway devices --json | jq '.devices[] | {name, scheduler: .queue.scheduler}'
-  hoistway devices set sda scheduler=bfq slice_idle=0     now; prints the way back
-  hoistway devices set sda scheduler=bfq --persist        now, and by a udev rule
+  hoistway devices set sda scheduler=bfq slice_idle=0     set it now; print the command that restores the old values
+  hoistway devices set sda scheduler=bfq --persist        set it now, and after each restart by a udev rule
   hoistway devices forget sda                             remove that rule
-  hoistway devices reset sda                              default tunables
+  hoistway devices reset sda                              reset the tunables to their defaults
 
-docs/devices.md is the guide, with all fields of the JSON."
+docs/devices.md is the guide, and describes all fields of the JSON."
 )]
 pub struct DevicesArgs {
     /// The action; without one, devices are printed
     #[command(subcommand)]
     pub command: Option<DevicesCommand>,
-    /// The device to print in full: sda, /dev/sda, a name of the device mapper, a number (8:0), or
-    /// a file or directory on it
+    /// The device to describe: sda, /dev/sda, a name of the device mapper, a number (8:0), or a file
+    /// or directory on it
     #[arg(value_name = "DEVICE|PATH")]
     pub device: Option<String>,
     /// Include devices without a medium: loop devices without a file, empty drives
@@ -41,7 +41,8 @@ pub struct DevicesArgs {
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
-    /// Read a copy of another machine's sys, proc, run and etc instead of /
+    /// Read the sys, proc, run and etc in this directory, for example a copy of another machine's,
+    /// instead of those in /
     #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true, global = true)]
     pub root: PathBuf,
 }
@@ -67,10 +68,10 @@ Examples:
   hoistway devices set /srv/films nr_requests=512
 
 A name is `scheduler`, a tunable of the scheduler that is or will be set, or a setting of the queue (`hoistway devices DEVICE` lists them with units and \
-ranges). Everything is checked before anything is written. The scheduler is written first, each value is read back, and values that the kernel changed are \
-reported. If the kernel refuses a value, all are restored.
+ranges). The command checks everything before it writes anything. It writes the scheduler first, reads each value back, and reports values that the kernel \
+changed. If the kernel refuses a value, the command restores all values.
 
---persist writes a udev rule into /etc/udev/rules.d. The rule finds the device by its world-wide name or serial number, whatever its kernel name is next time, \
+--persist writes a udev rule to /etc/udev/rules.d. The rule finds the device by its world-wide name or serial number, because the kernel name may change, \
 and contains exactly the settings of this command. It replaces an older rule of this program for the device.", "hoistway-devices-set"))]
 pub struct SetArgs {
     /// The device, as for `hoistway devices`
@@ -82,7 +83,7 @@ pub struct SetArgs {
     /// Check and print the changes without writing anything
     #[arg(long)]
     pub dry_run: bool,
-    /// Also write a udev rule that sets it whenever the device appears [default:
+    /// Also write a udev rule that sets the same values whenever the device appears [default:
     /// 64-hoistway-ID.rules in /etc/udev/rules.d]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pub persist: Option<Option<PathBuf>>,
@@ -131,11 +132,11 @@ Examples:
   hoistway ionice --explain 812                    its effect under the schedulers of its devices
   hoistway ionice -c 3 --explain --device sda      the effect of the class idle on sda
 
-Without a class and a level, a command runs as best-effort 4, and the priority of processes is printed. With a level alone the class is best-effort. The \
-class realtime and processes of other users need root.
+Without a class and a level, `hoistway ionice COMMAND` runs the command as best-effort 4, and with processes the command prints their priorities. With a \
+level alone the class is best-effort. The class realtime and processes of other users need root.
 
-A priority has an effect only under a scheduler that uses it, and mostly for reads and synchronous writes: kernel threads write buffered data to the device \
-later. --explain prints the effect.", "hoistway-ionice")
+A priority has an effect only under a scheduler that uses it, and mostly for reads and synchronous writes, because kernel threads write buffered data to the \
+device later. --explain prints the effect.", "hoistway-ionice")
 )]
 pub struct IoniceArgs {
     /// The class: none, realtime, best-effort, idle, or 0 to 3
@@ -159,7 +160,7 @@ pub struct IoniceArgs {
     /// Print the effect of the priority under the schedulers of the kernel and of this program
     #[arg(long)]
     pub explain: bool,
-    /// The device to explain it on, instead of those that the process uses
+    /// Explain the effect on this device, instead of those that the process uses
     #[arg(long, value_name = "DEVICE|PATH", requires = "explain")]
     pub device: Option<String>,
     /// Print JSON instead

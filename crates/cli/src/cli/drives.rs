@@ -22,8 +22,8 @@ Examples:
 
 A trace for --fit and --validate is a CSV file with the header `issue_us,op,sector,sectors,service_us` (op is R or W), or a validation trace of \
 DiskSim: `R|W Hit|Miss sector sectors service_us gap_us`. Both may be compressed with gzip. The requests must have been issued \
-one at a time. --fit fits the profile to the first half of the requests; expect the error on the second half. It warns of thin evidence on \
-standard error.")]
+one at a time. --fit fits the model to the first half of the requests, and reports the error on the second half. It warns of figures with \
+little evidence on standard error.")]
 pub struct DrivesArgs {
     /// The drive to describe: a listed name, or a drive file
     #[arg(value_name = "NAME|FILE.toml")]
@@ -31,7 +31,8 @@ pub struct DrivesArgs {
     /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
-    /// Measure rotation, seeks, zones, queue and cache of a drive from outside, and draw charts
+    /// Measure rotation, seeks, zones, queue and cache of a drive model by test requests, and draw
+    /// charts
     #[arg(long, value_name = "NAME|FILE.toml", conflicts_with_all = ["drive", "fit"], help_heading = "Probing")]
     pub probe: Option<String>,
     /// The probes to run, separated by commas: rotation, seek, zones, depth, cache, sizes,
@@ -41,7 +42,7 @@ pub struct DrivesArgs {
     /// Write a page with the charts: one self-contained HTML file
     #[arg(long, value_name = "FILE.html", requires = "probe", help_heading = "Probing")]
     pub report: Option<PathBuf>,
-    /// Fit a profile to a trace of requests with their service times
+    /// Fit a drive model to a trace of requests with their service times
     #[arg(long, value_name = "TRACE", conflicts_with = "drive", help_heading = "Fitting")]
     pub fit: Option<PathBuf>,
     /// The kind of drive that made the trace [default: determined from the service times]
@@ -51,7 +52,7 @@ pub struct DrivesArgs {
     /// of the seek curve
     #[arg(long, value_name = "NAME|FILE.toml", requires = "fit", help_heading = "Fitting")]
     pub base: Option<String>,
-    /// Write the profile to this file [default: print it]
+    /// Write the drive file here [default: print it]
     #[arg(short, long, value_name = "FILE.toml", requires = "fit", help_heading = "Fitting")]
     pub output: Option<PathBuf>,
     /// Compare a drive model with a trace of the drive: RMS error, demerit and percentiles, by kind

@@ -26,10 +26,10 @@ Examples:
   Check a configuration file:
     hoistway mount --check-config media-server.toml
 
-Every thread that reads or writes below MOUNTPOINT is an I/O context of the disk below SOURCE. The elevator schedules it by its I/O priority, \
-nice value and control group, or by the terms of the first matching rule. Cached data are read without scheduling.
+The elevator schedules the requests of every thread that reads or writes below MOUNTPOINT by the thread's I/O priority, nice value and control group, or by \
+the terms of the first matching rule. Cached data are read without scheduling.
 
-SIGINT, SIGTERM and SIGHUP unmount; a mount with open files is detached after ten seconds, or at once by a second signal. `umount MOUNTPOINT` unmounts as well. \
+SIGINT, SIGTERM, SIGHUP and `umount MOUNTPOINT` unmount. A mount with open files is detached ten seconds after the signal, or at once by a second signal. \
 If the process is killed, users of the mount get errors, and `hoistway mount --clean` removes the dead mount.", "hoistway-mount"))]
 pub struct MountArgs {
     /// The directory to mount
@@ -54,8 +54,8 @@ pub struct MountArgs {
     /// Number of requests in flight per device [default: 2 for rotational devices, otherwise 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub depth: Option<u32>,
-    /// Write back by the mount (`ours`), as requests of the writing process, or by the kernel
-    /// [default: ours]
+    /// Which component writes cached data to the disk: the mount (`ours`), as requests of the
+    /// process that wrote the data, or the kernel [default: ours]
     #[arg(long, value_name = "MODE")]
     pub write_back: Option<WriteBackArg>,
     /// Allow all users, subject to the permissions of the files [default for root]

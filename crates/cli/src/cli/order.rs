@@ -18,11 +18,11 @@ Examples:
   hoistway order --explain photos                                        estimate the gain on a drive like that of the files
   hoistway order --explain photos --drive cmr-8tb --report seeks.html
 
-Directories come first, each before its contents; then entries without data on the disk (links, empty files, data within inodes), by inode number; then \
-files with an unknown disk offset, by inode number; then all others from the front of the disk to its end. File systems are listed one after the other. \
+The list begins with directories, each before its contents. Then come entries without data on the disk (links, empty files, data within inodes) and files with \
+an unknown disk offset, both by inode number, and then all other files from the front of the disk to its end. File systems are listed one after the other. \
 Hard links are adjacent.
 
-A file that cannot be opened is left out and reported at the end. docs/order.md has more, and recipes for rsync, borg and restic.", "hoistway-order"))]
+Files that cannot be opened are omitted and reported at the end. docs/order.md has details, and recipes for rsync, borg and restic.", "hoistway-order"))]
 pub struct OrderArgs {
     /// Paths to list, directories with their contents [default: the working directory]
     #[arg(value_name = "PATH", conflicts_with_all = ["files_from", "files_from0"])]
@@ -70,9 +70,9 @@ pub struct OrderArgs {
     /// on a drive
     #[arg(long, conflicts_with_all = ["null", "window", "kinds", "threads", "by"], help_heading = "Explaining")]
     pub explain: bool,
-    /// Drive to simulate: a name from `hoistway drives`, or a profile file [default: the model
-    /// nearest to the device of the files; without one ssd-sata-consumer; cmr-8tb or cmr-20tb if
-    /// the files need a larger drive]
+    /// Drive to simulate: a name from `hoistway drives`, or a drive file [default: the model that
+    /// is most like the device of the files; without a device ssd-sata-consumer; cmr-8tb or cmr-20tb
+    /// if the files need a larger drive]
     #[arg(long, value_name = "NAME|FILE.toml", requires = "explain", help_heading = "Explaining")]
     pub drive: Option<String>,
     /// Write a self-contained HTML page with the head movement of each order
@@ -85,7 +85,7 @@ pub struct OrderArgs {
 pub enum ByChoice {
     /// First data block; by inode, with a note, on a file system that does not report extents
     Auto,
-    /// Same as auto, but a file system that does not report extents is an error
+    /// Like auto, but fail on a file system that does not report extents
     Block,
     /// Inode number: no file is opened
     Inode,

@@ -43,15 +43,15 @@ pub struct ServeArgs {
     /// The configuration file
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
-    /// The elevator of devices whose exports name none [default: paternoster for rotating devices,
-    /// otherwise fiops]
+    /// The elevator of devices whose exports do not set one [default: paternoster for rotating
+    /// devices, otherwise fiops]
     #[arg(long, value_name = "NAME", value_parser = names::kind)]
     pub elevator: Option<Kind>,
     /// Set a tunable of the devices with this elevator, as in bfq.slice_idle=0; may be given
     /// several times
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = Setting::parse_argument)]
     pub settings: Vec<Setting>,
-    /// The drive that all devices emulate: a name from `hoistway drives`, or a profile file
+    /// The drive that all devices emulate: a name from `hoistway drives`, or a drive file
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub drive: Option<String>,
     /// Serve files and block devices for writing even if they are in use: mounted, swap, part of a
@@ -88,8 +88,8 @@ pub struct ServeArgs {
     /// Write the process id to this file when all sockets are open
     #[arg(long, value_name = "FILE", help_heading = "Monitoring")]
     pub pid_file: Option<PathBuf>,
-    /// Run this command in a shell, with $NBD_URI and $NBD_SOCKET set; exit with its exit code when
-    /// it ends
+    /// Run this command in a shell, with $NBD_URI and $NBD_SOCKET set; when it ends, exit with its
+    /// exit code
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["calibrate", "check"], help_heading = "Other modes")]
     pub run: Option<String>,
     /// Measure the sustained throughput and the positioning time of each device, print them as keys
@@ -109,7 +109,7 @@ pub struct ServeArgs {
     /// The I/O engine; auto is io_uring if available, otherwise threads
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub engine: EngineChoice,
-    /// Time of polling for the next request before sleeping, as in 50us; 0 disables polling
+    /// Poll for the next request for this time before sleeping, as in 50us; 0 disables polling
     #[arg(long, value_name = "TIME", default_value = "32us", value_parser = watch)]
     pub watch: u64,
 }

@@ -10,8 +10,8 @@ use crate::exit_status;
 #[derive(Args, Debug)]
 #[command(after_help = exit_status::appended("\
 Examples:
-  hoistway sweep sweep.toml -o results       run it; run it again to go on after an interruption
-  hoistway sweep sweep.toml --points         the number of points, and what varies
+  hoistway sweep sweep.toml -o results       run it; after an interruption run it again to continue
+  hoistway sweep sweep.toml --points         print the number of points, and the keys that vary
   hoistway sweep results --report page.html  a page: heat map, throughput against latency, effect of each key
   duckdb -c \"select elevator, avg(latency_p99_ns) from 'results/points/*.parquet' group by all\"
 
@@ -25,8 +25,8 @@ A sweep file:
   \"cfq.slice_idle\" = [0, 2, 8]
   \"job.readers.numjobs\" = [1, 4, 16]
 
-Each combination is a point; a tunable varies for its elevator only, and an option for jobs with its section only. docs/sweeps.md \
-describes all keys, the columns of the results and how to run a sweep on several machines.", "hoistway-sweep"))]
+Each combination of values is a point. A tunable varies only for its elevator, and an option only for jobs with its section. \
+docs/sweeps.md describes all keys, the columns of the results and how to run a sweep on several machines.", "hoistway-sweep"))]
 pub struct SweepArgs {
     /// The sweep file; or a folder of results, to draw them with --report
     #[arg(value_name = "FILE.toml|DIR")]
@@ -37,7 +37,7 @@ pub struct SweepArgs {
     /// Simulations at a time [default: one for each processor]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub threads: Option<u16>,
-    /// Print the number of points and what varies, and run nothing
+    /// Print the number of points and the keys that vary, and run nothing
     #[arg(long, conflicts_with_all = ["output", "report"])]
     pub points: bool,
     /// Write a page that draws all results of the folder: one self-contained HTML file

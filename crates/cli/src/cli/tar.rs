@@ -20,14 +20,14 @@ Examples:
   hoistway tar -c --xattrs --acls / --one-file-system | ssh there 'cat > root.tar'
   find . -newer stamp -print0 | hoistway tar -cf new.tar --no-recursion --null -T -
 
-Archives are POSIX.1-2001 (pax): GNU tar, bsdtar, Python's tarfile and others extract them, as in `tar -xf mail.tar`, with --xattrs --acls what was \
-archived with these options. Options have the meaning of GNU tar, also as letters without a dash (`hoistway tar cvf x.tar dir`). A directory with \
-contents is stored twice, before its files and behind all files (docs/tar.md has the reason); with --sort=name and --sort=none once.
+Archives have the format of POSIX.1-2001 (pax). GNU tar, bsdtar, Python's tarfile and others extract them, as in `tar -xf mail.tar`; what was archived with \
+--xattrs or --acls is extracted with the same options. Options have the meaning of GNU tar, also as letters without a dash (`hoistway tar cvf x.tar dir`). A \
+directory with contents is stored twice, before its files and after all files (docs/tar.md has the reason); with --sort=name and --sort=none once.
 
 The archive is written to a temporary file, which is synced and renamed at the end.", "hoistway-tar")
 )]
 pub struct TarArgs {
-    /// Write a new archive; required, although `hoistway tar` does nothing else
+    /// Write a new archive; required, as in GNU tar
     #[arg(short, long)]
     pub create: bool,
     /// Unsupported modes: extract, list, append, update, compare, concatenate
@@ -55,8 +55,8 @@ pub struct TarArgs {
     /// Follow symbolic links: archive their targets
     #[arg(short = 'h', long)]
     pub dereference: bool,
-    /// Exclude matching files, and directories with their contents: `*` matches slashes, a pattern
-    /// may start behind any slash, and a final slash restricts it to directories
+    /// Exclude matching files, and directories with their contents: `*` also matches slashes, a
+    /// pattern may start after any slash, and a final slash restricts it to directories
     #[arg(long, value_name = "PATTERN", help_heading = "Exclusion")]
     pub exclude: Vec<OsString>,
     /// Exclude files that match the patterns in this file, one per line
@@ -110,7 +110,7 @@ pub struct TarArgs {
     /// Compress with zstd
     #[arg(long, group = "compression", help_heading = "The archive")]
     pub zstd: bool,
-    /// Compress by the suffix of the archive's name: .gz, .tgz, .xz, .txz, .zst, .tzst
+    /// Choose the compression by the suffix of the archive's name: .gz, .tgz, .xz, .txz, .zst, .tzst
     #[arg(short = 'a', long, group = "compression", help_heading = "The archive")]
     pub auto_compress: bool,
     /// Write to a device even if it is in use, for example mounted

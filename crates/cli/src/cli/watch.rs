@@ -22,10 +22,10 @@ Examples:
   hoistway ctl get -r tenants/backup                         print all values of a tenant
   hoistway ctl help tenants                                  explain the paths below tenants
 
-Names, values and units are those of the kernel where it has the same attribute: devices/NAME/queue corresponds to /sys/block/NAME/queue. A value \
+If the kernel has the same attribute, its name, values and unit are those of the kernel: devices/NAME/queue corresponds to /sys/block/NAME/queue. A value \
 that was set stays until the server ends or reloads its configuration.
 
-The protocol consists of lines of text, so that `socat - UNIX-CONNECT:SOCKET` can replace this command; docs/serve-control.md describes it.", "hoistway-ctl")
+The protocol consists of lines of text, so `socat - UNIX-CONNECT:SOCKET` can replace this command; docs/serve-control.md describes it.", "hoistway-ctl")
 )]
 pub struct CtlArgs {
     /// The action
@@ -88,14 +88,14 @@ Examples:
   hoistway top --json | jq '.devices[].tenants[] | {name, bytes_per_second, share, entitlement}'
 
 Each row is a tenant. MB/s and IOPS are its throughput. QUEUE is the waiting time of its requests and DEVICE their service time, as median and 99th \
-percentile. SHARE is its part of the bytes that the device transferred in the last ten seconds; DUE is the part that reservation, class, weight and limit grant \
-among the tenants that used the device. IN counts its requests in the device, WAIT those in the queue, including requests that its limits hold. An exclamation \
-mark precedes a SHARE below nine tenths of DUE while requests wait. An arrow precedes the tenant that has the elevator's slice.
+percentile. SHARE is its part of the bytes that the device transferred in the last ten seconds; DUE is the part that it should get by reservation, class, \
+weight and limit among the tenants that used the device. IN is the number of its requests in the device, WAIT the number in the queue, including requests that \
+its limits delay. An exclamation mark precedes a SHARE below nine tenths of DUE while requests wait. An arrow precedes the tenant that has the elevator's slice.
 
-Keys: q quits, left and right choose the sort column, r reverses the order, up and down scroll, Tab or d shows the next device, space or p holds \
+Keys: q quits, left and right choose the sort column, r reverses the order, up and down scroll, Tab or d shows the next device, space or p freezes \
 the screen, h shows help.
 
-Latencies are those of the interval, with an accuracy of an eighth. A narrow terminal shows fewer columns; a shortened name ends with an ellipsis. Without a terminal, the command acts as with --once.")]
+Latencies are those of the interval, with an accuracy of an eighth. A narrow terminal shows fewer columns; a shortened name ends with an ellipsis. Without a terminal, the command works as with --once.")]
 pub struct TopArgs {
     /// The server's control socket [default: hoistway-control.sock in $XDG_RUNTIME_DIR, then in
     /// /run, then /run/hoistway/control.sock]

@@ -79,5 +79,5 @@ fn helps_name_the_files_that_are_written() {
     let program = help(&["--help"]);
     assert!(!program.contains("Nothing is written"), "serve, mount and tar write: {program}");
     let advise = help(&["advise", "--help"]);
-    assert!(advise.contains("No setting changes unless --apply is given"), "{advise}");
+    assert!(advise.contains("The command changes no setting without --apply"), "{advise}");
 }

@@ -39,9 +39,9 @@ pub struct TraceArgs {
 /// The commands of `hoistway trace`.
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
-    /// Print the format of a trace, what it was detected from, and what the trace holds
+    /// Print the format of a trace, how it was detected, and the contents of the trace
     Info(InfoArgs),
-    /// Print statistics: amounts by process, durations of the steps, rules of submission
+    /// Print statistics: bytes by process, durations of the steps, patterns of submission
     Describe(DescribeArgs),
     /// Draw a trace as a page: all layers, processes and requests on one time axis
     View(ViewArgs),
@@ -53,11 +53,11 @@ pub enum TraceCommand {
     Cut(CutArgs),
     /// Combine several traces into one, in order of time
     Merge(MergeArgs),
-    /// Sort the requests of a trace by sector, as one sweep of the head would serve them
+    /// Sort the requests of a trace by sector, as if the program had read in disk order
     Reorder(ReorderArgs),
     /// Replay the requests of a trace on a file, a device, a server or a drive model
     Replay(ReplayArgs),
-    /// Predict the recorded requests under other elevators
+    /// Predict the effect of other elevators on the recorded requests
     Whatif(WhatifArgs),
 }
 
@@ -114,15 +114,14 @@ pub struct TraceOutput {
     /// Omit the summary at the end of blkparse's text
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
-    /// Include messages of control groups in blkparse's text: blkparse omits them, but all messages
-    /// of BFQ are such since Linux 4.14
+    /// Include messages of control groups in blkparse's text: blkparse omits them, but since Linux
+    /// 4.14 all messages of BFQ are of this kind
     #[arg(long, help_heading = "Output")]
     pub all_messages: bool,
     /// Number of events in each file of a Parquet set [default: 8388608]
     #[arg(long, value_name = "N", help_heading = "Output", value_parser = clap::value_parser!(u64).range(1..))]
     pub file_events: Option<u64>,
-    /// Begin a file of a Parquet set with each interval of this length: 60, 500ms (seconds without
-    /// a unit)
+    /// Begin a new file of a Parquet set after each interval of this length: 60 (seconds), 500ms
     #[arg(long, value_name = "TIME", help_heading = "Output", value_parser = time_ns)]
     pub file_interval: Option<u64>,
 }

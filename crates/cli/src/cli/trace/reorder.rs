@@ -9,8 +9,8 @@ use super::{TraceInput, TraceOutput};
 /// `hoistway trace reorder`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The requests of a program that accesses its data in disk order, unlike tar: a trace of submissions (Q) at the \
-recorded times, in the new order. No request moves across a flush.
+The result is a trace of submissions (Q) at the recorded times, in the new order: the requests of a program that, unlike \
+tar, accesses its data in disk order. No request moves across a flush.
 
   hoistway trace reorder tar --by sector -o sweep.bin                       all in one sweep of the head
   hoistway trace reorder tar --by sector --within 128 -o near.bin           within a queue of 128 requests

@@ -18,7 +18,7 @@ pub struct ReplayArgs {
     /// Target: a file or block device, or an nbd:// or nbd+unix:// URI
     #[arg(long, value_name = "TARGET", required_unless_present = "drive")]
     pub on: Option<String>,
-    /// Target: a drive model in virtual time, a name from `hoistway drives` or a profile file
+    /// Target: a drive model in virtual time, a name from `hoistway drives` or a drive file
     #[arg(long, value_name = "NAME|FILE.toml", conflicts_with = "on")]
     pub drive: Option<String>,
     /// When requests are submitted
@@ -27,8 +27,8 @@ pub struct ReplayArgs {
     /// Factor for the times between requests: 0.5 is twice as fast
     #[arg(long, value_name = "X", default_value = "1", value_parser = scale)]
     pub scale: f64,
-    /// Requests as programs submitted them (Q), or as the driver received them, merged and sorted
-    /// (D)
+    /// Replay the requests as programs submitted them (Q), or as the driver received them, merged
+    /// and sorted (D)
     #[arg(long, value_enum, default_value_t, value_name = "LAYER")]
     pub layer: LayerChoice,
     /// Maximum number of outstanding requests with --timing asap [default: the recorded maximum]
@@ -85,7 +85,7 @@ pub enum TimingChoice {
     Recorded,
     /// As fast as the target accepts them, in the recorded order
     Asap,
-    /// After the completions that they waited for, with the recorded pauses
+    /// After the completions that the requests waited for, with the recorded pauses
     Dependent,
 }
 
@@ -119,11 +119,11 @@ fn shift(text: &str) -> Result<i64, String> {
 }
 
 const REPLAY_HELP: &str = "\
-The lag of submissions is printed as percentiles. A lag that is a considerable part of the latency means that the target is \
+The output has percentiles of the lag of submissions. If the lag is a considerable part of the latency, the target is \
 too slow for the recorded times; --timing dependent keeps the pauses of the programs instead.
 
-Nothing is written without --write, and not to a file or device that is mounted or otherwise in use, unless --force-in-use is given. Writes carry pseudo-random bytes. Flushes make \
-the target write back its cache. Discards are omitted and counted if the target does not support them.
+The command writes to the target only with --write, and to a file or device that is mounted or otherwise in use only with --force-in-use. The data of writes are pseudo-random. \
+Flushes make the target write back its cache. If the target does not support discards, they are omitted and counted.
 
 Examples:
   hoistway trace replay sda.trace --drive sata-7200-2006 --elevator bfq --timing dependent

@@ -15,13 +15,13 @@ use crate::names;
 /// `hoistway trace whatif`.
 #[derive(Args, Debug)]
 #[command(after_help = exit_status::appended("\
-The command first finds what each request waited for: a completion of its process and a pause, or a timer. A workload with the same dependencies \
-runs on a model of the drive, first under the elevator of the recording, which gives the error of the model, then under the others. If the model misses \
-the recording by more than 20 %, only its error is printed.
+The command first determines what each request waited for: a completion of its process and a pause, or a timer. Then it simulates a workload with the same \
+dependencies on a model of the drive, first under the elevator of the recording, which gives the error of the model, then under the others. If the model \
+differs from the recording by more than 20 %, only its error is printed.
 
-A trace without completions does not show what requests waited for. --loop assumes it, and the predictions are marked as not validated against the \
-recording: open submits each request at its recorded time; closed lets it wait for the previous request of its process, and closed:N until fewer than N \
-are outstanding.
+A trace without completions does not show what requests waited for. --loop states an assumption, and the output marks the predictions as not validated: \
+with open, each request is submitted at its recorded time; with closed, it waits for the previous request of its process, and with closed:N until fewer than \
+N are outstanding.
 
 Examples:
   hoistway trace whatif disk                           as `hoistway serve --record disk` wrote it
@@ -31,13 +31,14 @@ Examples:
 pub struct WhatifArgs {
     #[command(flatten)]
     pub input: TraceInput,
-    /// The drive: a name that `hoistway drives` lists, a profile of your own, or `fit` for one
-    /// fitted to the service times of the trace [default: the drive that the trace names, or else
-    /// `fit`; for a trace without completions a usual disk that is large enough]
+    /// The drive: a name from `hoistway drives`, a drive file, or `fit` for a model that is fitted
+    /// to the service times of the trace [default: the drive that the trace names, or else `fit`;
+    /// for a trace without completions a usual disk that is large enough]
     #[arg(long, value_name = "NAME|FILE.toml|fit")]
     pub drive: Option<String>,
-    /// What requests of a trace without completions wait for: open (nothing), closed (the previous
-    /// request of the process) or closed:N (until fewer than N are outstanding) [default: open]
+    /// Assumption for a trace without completions about what requests wait for: open (nothing),
+    /// closed (the previous request of the process) or closed:N (until fewer than N are outstanding)
+    /// [default: open]
     #[arg(long = "loop", value_name = "open|closed[:N]", value_parser = LoopModel::parse)]
     pub loop_model: Option<LoopModel>,
     /// The elevators to predict, separated by commas, or `all` [default: all]
@@ -46,8 +47,8 @@ pub struct WhatifArgs {
     /// The elevator under which the trace was recorded [default: the one that the trace names]
     #[arg(long, value_name = "NAME", value_parser = names::kind)]
     pub recorded: Option<Kind>,
-    /// The largest number of requests in the drive [default: the depth that the trace names, or as
-    /// many as the drive takes]
+    /// The largest number of requests in the drive [default: the depth that the trace names, or the
+    /// depth of the drive]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub depth: Option<u32>,
     /// The kernel in whose block layer all elevators run: 2.4, 2.6.18, 2.6.24, 3.2, 4.19, 6.1, 6.3
@@ -57,10 +58,10 @@ pub struct WhatifArgs {
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = Setting::parse_argument)]
     pub settings: Vec<Setting>,
-    /// The device, of a trace of several [default: the one with the most requests]
+    /// The device, if the trace has several [default: the one with the most requests]
     #[arg(long, value_name = "MAJOR,MINOR")]
     pub device: Option<String>,
-    /// Write a page with charts, one HTML file that needs nothing else
+    /// Write a page with charts: one self-contained HTML file
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
     /// Print JSON instead of the table
