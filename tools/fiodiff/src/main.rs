@@ -20,7 +20,7 @@ struct Options {
     /// Number of jobs
     #[arg(long, default_value_t = 1000, value_name = "N")]
     count: u64,
-    /// Stop after this time; without --count, the number of jobs has no limit then
+    /// Stop after this time; without --count there is no other limit
     #[arg(long, value_name = "N")]
     minutes: Option<u64>,
     /// Write the smallest job file of each difference to this directory

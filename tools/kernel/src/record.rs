@@ -13,7 +13,7 @@ use super::{Selection, build, recordings};
 pub struct Options {
     #[command(flatten)]
     selection: Selection,
-    /// The number of runs; each has the next of all elevators
+    /// The number of runs; they use all elevators in turn
     #[arg(long, value_name = "N", default_value_t = 216)]
     runs: u64,
     /// The seed of the random choices

@@ -18,7 +18,7 @@ pub struct Options {
     /// with a log and with a rollback journal, each with all rounds
     #[arg(long, value_enum, default_value_t = Clients::Files, value_name = "PROGRAMS")]
     clients: Clients,
-    /// Crashes after those over disks with planted faults
+    /// Number of crashes, after those on disks with planted faults
     #[arg(long, default_value_t = 200, value_name = "N")]
     rounds: u64,
     /// The seed of all random choices

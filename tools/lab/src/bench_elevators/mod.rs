@@ -33,7 +33,7 @@ pub struct Options {
     /// Requests per run
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
     requests: u64,
-    /// Runs per cell
+    /// Runs per figure
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// The program to measure, instead of the one for packages, which is built
