@@ -1,5 +1,5 @@
-//! Shares under paternoster, on drives whose costs it has to learn: how far a process falls behind or
-//! gets ahead of its share, and that no process gains by the size, place, time or number of its
+//! Shares under paternoster, on drives whose costs it has to learn: how far a process falls behind
+//! or gets ahead of its share, and that no process gains by the size, place, time or number of its
 //! requests.
 
 use hoistway_core::{

@@ -1,4 +1,4 @@
-//! The line of a class: its cost as a function of the size, fitted by least squares to decayed sums.
+//! The line of a class: the cost as a function of the size, by least squares over decayed sums.
 
 use crate::collections::Count;
 

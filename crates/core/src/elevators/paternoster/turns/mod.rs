@@ -1,9 +1,9 @@
 //! Turns: periods in which one stream alone is served.
 //!
-//! A turn is long compared with the cost of the seek to its stream ([`seeks`]). It is shorter beside
-//! contexts that are no streams, with many contexts, and while a light context is eligible. During
-//! a turn the device may be kept idle for the next request of the stream, if that is expected to
-//! cost less than a seek away and back.
+//! A turn is long compared with the cost of the seek to its stream ([`seeks`]). It is shorter
+//! beside contexts that are no streams, with many contexts, and while a light context is eligible.
+//! During a turn the device may be kept idle for the next request of the stream, if that is
+//! expected to cost less than a seek away and back.
 
 mod seeks;
 
