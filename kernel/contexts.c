@@ -11,8 +11,10 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
-#include "hoistway_iosched.h"
+#include "contexts.h"
 #include "core_calls.h"
+#include "reservations.h"
+#include "settle.h"
 
 /* The headers of kernel 6.1.176 do not have it, those of 6.1.192 do. */
 #ifndef IOPRIO_PRIO_LEVEL

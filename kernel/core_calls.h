@@ -8,7 +8,7 @@
 
 #include <linux/ktime.h>
 
-#include "hoistway_iosched.h"
+#include "record.h"
 
 /* The time of an event, in ns since boot. Read it with the lock held, so that times ascend. */
 static inline u64 hw_now(struct hw_queue *hw)

@@ -8,13 +8,15 @@
  * context of that group.
  */
 #include <linux/cgroup.h>
-#include <linux/hash.h>
 #include <linux/kernel.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "hoistway_iosched.h"
+#include "groups.h"
+#include "contexts.h"
 #include "core_calls.h"
+#include "reservations.h"
+#include "settle.h"
 
 #if IS_ENABLED(CONFIG_BLK_CGROUP) && defined(HW_BLKCG_CPD)
 
@@ -37,21 +39,6 @@ static struct group_weight *weight_of(struct cgroup_subsys_state *css)
 	return READ_ONCE(registered) ? (struct group_weight *)READ_ONCE(data[policy.plid]) : NULL;
 }
 
-static struct hlist_head *bucket(struct hw_queue *hw, u64 serial)
-{
-	return &hw->groups[hash_64(serial, ilog2(HW_GROUP_BUCKETS))];
-}
-
-struct hw_group *hw_group_find(struct hw_queue *hw, u64 serial)
-{
-	struct hw_group *group;
-
-	hlist_for_each_entry(group, bucket(hw, serial), node)
-		if (group->serial == serial)
-			return group;
-	return NULL;
-}
-
 /* Creates a group of the core. Returns NULL if there is no memory or room for it. */
 static struct hw_group *create(struct hw_queue *hw, struct cgroup_subsys_state *css, hoistway_group parent)
 {
@@ -67,7 +54,7 @@ static struct hw_group *create(struct hw_queue *hw, struct cgroup_subsys_state *
 		kfree(group);
 		return NULL;
 	}
-	hlist_add_head(&group->node, bucket(hw, group->serial));
+	hlist_add_head(&group->node, hw_group_bucket(hw, group->serial));
 	if (hw->type->reserves)
 		hw_reserve_for_group(hw, group);
 	return group;
@@ -331,11 +318,6 @@ void hw_groups_exit(void)
 }
 
 #else
-
-struct hw_group *hw_group_find(struct hw_queue *hw, u64 serial)
-{
-	return NULL;
-}
 
 struct hw_context *hw_group_enter(struct hw_queue *hw, struct hw_context *context, struct request *rq)
 {

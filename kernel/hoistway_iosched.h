@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The parts of the module hoistway_iosched, which makes hoistway's elevators available to the
- * kernel's block layer.
+ * The types of the module hoistway_iosched, which makes hoistway's elevators available to the
+ * kernel's block layer. Each part of the module has a header of its own name, and includes only
+ * headers of parts that are below it here:
  *
- *   module.c     loading, parameters, registration of the elevators
- *   queue.c      the calls of the block layer: insertion, merging, dispatch, completion
- *   core_calls.h the calls of the core, each under the queue's lock, with the recorder's hook
- *   contexts.c   the I/O contexts of processes
- *   groups.c     control groups and their weights
- *   tunables.c   queue/iosched/ in sysfs
+ *   module.c        loading, parameters, registration of the elevators
+ *   tunables.c      queue/iosched/ in sysfs
+ *   debug.c         the state in debugfs
+ *   queue.c         the calls of the block layer: insertion, merging, dispatch, completion
+ *   groups.c        control groups and their weights
+ *   contexts.c      the I/O contexts of processes
  *   reservations.c  reserved bandwidth
- *   debug.c      the state in debugfs, notes for blktrace
- *   record.c     the recorder: each call of the core and its answer, for hoistway conform
+ *   settle.c        what each call of the core leaves to do, and the list of all queues
+ *   notes.c         notes for blktrace
+ *   core_calls.h    the calls of the core, each under the queue's lock, with the recorder's hook
+ *   record.c        the recorder: each call of the core and its answer, for hoistway conform
  *
  * Locking: hw_queue.lock protects the core and everything in struct hw_queue. It is taken with
  * interrupts disabled, since requests complete in interrupt context. Under it nothing sleeps,
@@ -21,6 +24,7 @@
 #ifndef HOISTWAY_IOSCHED_H
 #define HOISTWAY_IOSCHED_H
 
+#include <linux/hash.h>
 #include <linux/hrtimer.h>
 #include <linux/kref.h>
 #include <linux/refcount.h>
@@ -32,7 +36,6 @@
 #ifdef CONFIG_DEBUG_FS
 #define HW_RECORDER
 #endif
-#include "record.h"
 
 /* The longest name of an elevator, with the terminating zero (the block layer's limit). */
 #define HW_NAME_MAX 16
@@ -144,61 +147,6 @@ struct hw_queue {
 #endif
 };
 
-/* module.c */
-extern unsigned int hw_contexts_max;
-extern unsigned int hw_groups_max;
-extern struct list_head hw_queues;
-extern spinlock_t hw_queues_lock;
-
-/* queue.c */
-extern const struct elevator_mq_ops hw_ops;
-void hw_queue_release(struct kref *users);
-int hw_settle(struct hw_queue *hw, int status);
-void hw_run(struct hw_queue *hw, int run);
-
-/* contexts.c */
-struct hw_context *hw_context_get(struct request_queue *q, struct hw_queue *hw);
-struct hw_context *hw_context_new(struct hw_queue *hw, pid_t pid, gfp_t gfp);
-void hw_context_put(struct hw_context *context);
-int hw_context_register(struct hw_context *context);
-void hw_context_end(struct hw_context *context);
-void hw_context_set_ioprio(struct hw_context *context, u16 ioprio);
-void hw_exit_icq(struct io_cq *icq);
-int hw_contexts_init(void);
-void hw_contexts_exit(void);
-
-/* groups.c */
-int hw_groups_init(void);
-void hw_groups_exit(void);
-struct hw_context *hw_group_enter(struct hw_queue *hw, struct hw_context *context, struct request *rq);
-void hw_groups_register(struct hw_queue *hw);
-void hw_groups_free(struct hw_queue *hw);
-struct hw_group *hw_group_find(struct hw_queue *hw, u64 serial);
-
-/* tunables.c */
-int hw_tunables_init(struct hw_type *type);
-
-/* reservations.c */
-ssize_t hw_reservations_show(struct elevator_queue *eq, char *page);
-ssize_t hw_reservations_store(struct elevator_queue *eq, const char *page, size_t count);
-void hw_reserve_for_context(struct hw_context *context);
-void hw_reserve_for_group(struct hw_queue *hw, struct hw_group *group);
-void hw_reservation_end(struct hw_queue *hw, pid_t pid, u64 serial);
-void hw_reservations_free(struct hw_queue *hw);
-
-/* debug.c */
-extern const struct blk_mq_debugfs_attr hw_debugfs_attrs[];
-void hw_notes(struct hw_queue *hw);
-void hw_notes_end(struct hw_queue *hw);
-static inline bool hw_notes_wanted(struct hw_queue *hw)
-{
-#ifdef CONFIG_BLK_DEV_IO_TRACE
-	return unlikely(READ_ONCE(hw->q->blk_trace));
-#else
-	return false;
-#endif
-}
-
 static inline struct hw_queue *hw_of(struct request_queue *q)
 {
 	return q->elevator->elevator_data;
@@ -207,6 +155,22 @@ static inline struct hw_queue *hw_of(struct request_queue *q)
 static inline struct hw_type *hw_type_of(struct elevator_type *type)
 {
 	return container_of(type, struct hw_type, type);
+}
+
+static inline struct hlist_head *hw_group_bucket(struct hw_queue *hw, u64 serial)
+{
+	return &hw->groups[hash_64(serial, ilog2(HW_GROUP_BUCKETS))];
+}
+
+/* Returns the group of a control group, or NULL if it has not used the queue. */
+static inline struct hw_group *hw_group_find(struct hw_queue *hw, u64 serial)
+{
+	struct hw_group *group;
+
+	hlist_for_each_entry(group, hw_group_bucket(hw, serial), node)
+		if (group->serial == serial)
+			return group;
+	return NULL;
 }
 
 #endif

@@ -6,22 +6,16 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "hoistway_iosched.h"
+#include "contexts.h"
+#include "debug.h"
+#include "groups.h"
+#include "queue.h"
+#include "record.h"
+#include "tunables.h"
 
 static char *elevators = "cfq,anticipatory,fiops,cfq-bw,cfq-wf2q,bfq-v0,cfq-v3,paternoster";
 module_param(elevators, charp, 0444);
 MODULE_PARM_DESC(elevators, "Elevators to register, by hoistway's names, with commas; those of names that the kernel uses itself get the prefix h-");
-
-unsigned int hw_contexts_max = 2048;
-module_param_named(contexts, hw_contexts_max, uint, 0444);
-MODULE_PARM_DESC(contexts, "Processes for each queue that are scheduled separately, 16 to 65536; further ones share one context (2048)");
-
-unsigned int hw_groups_max = 256;
-module_param_named(groups, hw_groups_max, uint, 0444);
-MODULE_PARM_DESC(groups, "Control groups for each queue that are scheduled separately, 1 to 4096; further ones count as their process's last group (256)");
-
-LIST_HEAD(hw_queues);
-DEFINE_SPINLOCK(hw_queues_lock);
 
 static LIST_HEAD(types);
 

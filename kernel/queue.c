@@ -13,8 +13,20 @@
 #include <linux/slab.h>
 #include <trace/events/block.h>
 
-#include "hoistway_iosched.h"
+#include "queue.h"
+#include "contexts.h"
 #include "core_calls.h"
+#include "groups.h"
+#include "reservations.h"
+#include "settle.h"
+
+unsigned int hw_contexts_max = 2048;
+module_param_named(contexts, hw_contexts_max, uint, 0444);
+MODULE_PARM_DESC(contexts, "Processes for each queue that are scheduled separately, 16 to 65536; further ones share one context (2048)");
+
+unsigned int hw_groups_max = 256;
+module_param_named(groups, hw_groups_max, uint, 0444);
+MODULE_PARM_DESC(groups, "Control groups for each queue that are scheduled separately, 1 to 4096; further ones count as their process's last group (256)");
 
 static inline bool is_prepared(struct request *rq)
 {
@@ -93,69 +105,13 @@ static struct hoistway_extent extent_of(struct request *rq)
 	return (struct hoistway_extent){ .sector = blk_rq_pos(rq), .sectors = blk_rq_sectors(rq) };
 }
 
-/* --- has_work, the timer, running the queue --- */
-
 /* hw_bio_merge() reads the number without the lock. */
 static inline void set_queued(struct hw_queue *hw, unsigned int queued)
 {
 	WRITE_ONCE(hw->queued, queued);
 }
 
-static void update_has_work(struct hw_queue *hw)
-{
-	bool work = !list_empty(&hw->bypass) || (hw->queued && !hw->waiting);
-
-	if (hw->has_work != work)
-		WRITE_ONCE(hw->has_work, work);
-}
-
-static void arm_timer(struct hw_queue *hw)
-{
-	u64 at;
-
-	if (hw_core_next_timer(hw, &at) != HOISTWAY_OK)
-		return;
-	if (at < hw->timer_ns && !hw->dead) {
-		hw->timer_ns = at;
-		hrtimer_start(&hw->timer, ns_to_ktime(at), HRTIMER_MODE_ABS);
-	}
-}
-
-/*
- * Does what every call of the core leaves to do: deferred work, the timer, notes. Returns 1 if the
- * hardware queues must be run once the lock is released: the block layer goes on by itself with
- * requests that it was not refused.
- */
-int hw_settle(struct hw_queue *hw, int status)
-{
-	int run = status == HOISTWAY_RUN || hw->run_due, pending = hoistway_pending(hw->core);
-	struct hoistway_work work;
-
-	hw->run_due = false;
-	if (pending & HOISTWAY_PENDING_WORK)
-		while (hw_core_next_work(hw, &work) == HOISTWAY_OK)
-			run |= work.what == HOISTWAY_WORK_RUN;
-	if (run) {
-		run = hw->queued && (hw->refused || hw->type->per_hctx);
-		hw->refused = false;
-		hw->waiting = false;
-	}
-	/* A timer of the kernel without one of the core finds nothing to do. */
-	if (pending & HOISTWAY_PENDING_TIMER)
-		arm_timer(hw);
-	update_has_work(hw);
-	if (hw_notes_wanted(hw))
-		hw_notes(hw);
-	else if (unlikely(hw->notes))
-		hw_notes_end(hw);
-	return run;
-}
-
-void hw_run(struct hw_queue *hw, int run)
-{
-	if (run)
-		blk_mq_run_hw_queues(hw->q, true);
-}
+/* --- the timer --- */
 
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
@@ -499,7 +455,7 @@ static struct request *hw_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	if (rq) {
 		list_del_init(&rq->queuelist);
 		rq->rq_flags |= RQF_STARTED;
-		update_has_work(hw);
+		hw_update_has_work(hw);
 	} else if (hw->queued) {
 		rq = dispatch_from_core(hw, hctx, &run);
 	}
@@ -701,11 +657,6 @@ no_core:
 	kvfree(hw->tokens);
 	kref_put(&hw->users, hw_queue_release);
 	return NULL;
-}
-
-void hw_queue_release(struct kref *users)
-{
-	kfree(container_of(users, struct hw_queue, users));
 }
 
 static void end_queue(struct hw_queue *hw)

@@ -25,7 +25,7 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#include "hoistway_iosched.h"
+#include "record.h"
 
 #ifdef HW_RECORDER
 

@@ -10,12 +10,8 @@
 #define HOISTWAY_RECORD_H
 
 #include <linux/build_bug.h>
-#include <linux/types.h>
 
-struct hw_queue;
-struct hoistway_bio;
-struct hoistway_capacity;
-struct hoistway_config;
+#include "hoistway_iosched.h"
 
 #define HW_RECORD_MAGIC "HWYCALLS"
 #define HW_RECORD_VERSION 1

@@ -15,8 +15,9 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "hoistway_iosched.h"
+#include "reservations.h"
 #include "core_calls.h"
+#include "settle.h"
 
 /* The largest number of reservations of a queue. */
 #define RESERVATIONS_MAX 256

@@ -7,8 +7,10 @@
 #include <linux/kernel.h>
 #include <linux/slab.h>
 
-#include "hoistway_iosched.h"
+#include "tunables.h"
 #include "core_calls.h"
+#include "reservations.h"
+#include "settle.h"
 
 static ssize_t show(struct elevator_queue *eq, char *page, unsigned int index)
 {
