@@ -9,8 +9,8 @@
 //!
 //! Where to change what:
 //! - an option or a help text: `cli.rs` and `cli/`; names as arguments and suggestions: `names.rs`
-//! - the text of a result: the command's `render.rs`, `table.rs`, `describe.rs` or the like; its
-//!   figures and its JSON are values of the crates below
+//! - the text of a result: the command's files in `commands/`; its figures and its JSON are values
+//!   of the crates below
 //! - shell completions: `complete.rs`; its names of elevators, drives ...: `complete/values.rs`
 //! - tables, colours and closed pipes: `output.rs`; progress bars: `progress.rs`
 //! - exit codes and the form of errors: `failure.rs`; their table in help texts and manual pages:

@@ -26,8 +26,8 @@
 //!
 //! - A rule of one elevator: its file in `elevators/`. It has, in this order: state, tunables,
 //!   merge, insert, select, dispatch, complete, timers.
-//! - A tunable: the `INFO` row in the elevator's file or its `tunables.rs`. Commands, pages and the
-//!   control tree follow from the row.
+//! - A tunable: the `INFO` row in the elevator's file or its module `tunables`. Commands, pages and
+//!   the control tree follow from the row.
 //! - Custom elevators, which other crates bring: the contract is `elevator/custom.rs`, the checks
 //!   of their answers are `elevators/custom.rs`.
 //! - A new elevator: its file, one line in `elevators!` in `registry.rs`, `pub mod` in

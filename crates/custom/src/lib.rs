@@ -8,8 +8,8 @@
 //!
 //! # Where to change what
 //!
-//! - The contract of a custom elevator, and its checks: `core/src/elevator/custom.rs` and
-//!   `core/src/elevators/custom.rs`.
+//! - The contract of a custom elevator, and its checks: `crates/core/src/elevator/custom.rs` and
+//!   `crates/core/src/elevators/custom.rs`.
 //! - The names: [`register`], [`find`], [`all`].
 //!
 #![doc = include_str!("../README.md")]

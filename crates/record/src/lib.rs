@@ -12,7 +12,7 @@
 //! - the order and the names in captured traces: `capture/sink.rs`
 //! - what a recording contains: `recording.rs`; records to bytes: `hoistway_trace::blktrace`
 //! - which request is executed when: `replay/plan.rs` and `replay/dependent.rs`; what must not be
-//!   overwritten: `replay/safety.rs`
+//!   overwritten: `crates/machine/src/in_use.rs`
 //!
 #![doc = include_str!("../README.md")]
 

@@ -1,14 +1,12 @@
 //! `cargo xtask kernel`: builds the kernel module for the kernels of a table, boots them in QEMU,
 //! and judges what the guests report.
 //!
-//! - the sources of the module under test: `module_sources.rs` of the crate
-//!   `hoistway-dist`; its build: `build.rs`
+//! - the sources of the module under test: the crate `hoistway-dist`; its build: `build.rs`
 //! - the campaigns of a test: `plans.rs`
 //! - kernels with the sanitizers: `debug_kernel.rs`
-//! - the core's assembly: `asm.rs`, `asm/`
-//! - the Debian package: `package.rs`, with the files of
-//!   `packaging/debian/hoistway-dkms`; its installation in
-//!   minimal systems: `installation.rs`
+//! - the core's assembly: `asm/`
+//! - the Debian package: `package.rs`, with the files of `packaging/debian/hoistway-dkms/`; its
+//!   installation in minimal systems: `installation.rs`
 //! - the cost of a request: `bench.rs`
 //! - a player beside copies: `player.rs`
 //! - a job beside its simulation: `compare.rs`

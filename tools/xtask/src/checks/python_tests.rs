@@ -1,4 +1,4 @@
-//! The tests of the Python package, in an environment of their own below `target/`.
+//! The tests of the Python package, in an environment of their own below the target directory.
 
 use std::fs;
 use std::process::Command;

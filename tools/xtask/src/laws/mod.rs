@@ -1,10 +1,11 @@
 //! The laws of the workspace that a program can check: the source of the core, the dependencies
-//! between crates, sizes of folders, dependency cycles.
+//! between crates, sizes of folders, dependency cycles of modules and of parts of the kernel module.
 
 mod bare_build;
 mod core_source;
 mod crates;
 mod folders;
+mod kernel_parts;
 mod modules;
 
 use anyhow::{Result, bail};
@@ -17,6 +18,7 @@ pub fn check_sources() -> Result<()> {
     violations.extend(crates::violations(&packages));
     violations.extend(folders::violations(&packages)?);
     violations.extend(modules::violations(&packages)?);
+    violations.extend(kernel_parts::violations()?);
     if !violations.is_empty() {
         bail!("{} violations of the laws:\n  {}", violations.len(), violations.join("\n  "));
     }

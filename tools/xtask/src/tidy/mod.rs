@@ -27,18 +27,20 @@ pub fn check() -> Result<()> {
 /// The findings in a file.
 fn of_file(file: &File) -> Vec<String> {
     let mut findings = places::findings(file);
+    let exists = |target: &Path| repository::root().join(target).exists();
     // This crate has the version of the workspace.
     findings.extend(kernel_version::findings(file, env!("CARGO_PKG_VERSION")));
     if file.path.ends_with(".rs") {
         findings.extend(lengths::long_functions(file));
         findings.extend(lengths::long_file(file));
         findings.extend(language::findings(file));
+        findings.extend(references::dead_names(file, &exists));
     }
     if file.path.ends_with("Cargo.lock") {
         findings.extend(references::foreign_sources(file));
     }
     if file.path.ends_with(".md") {
-        findings.extend(references::dead_links(file, &|target: &Path| repository::root().join(target).exists()));
+        findings.extend(references::dead_links(file, &exists));
     }
     findings
 }
