@@ -242,7 +242,7 @@ fn play(pair: &mut Pair, steps: Vec<(u64, Step)>) {
     pair.run_out();
 }
 
-/// Returns the first window in which the requests of a node exceed a limit, which was never changed.
+/// Returns the first window in which the requests of a node exceed a limit that was never changed.
 /// Before the last request of a window the bucket held at least `needed` of its tokens.
 fn excess(passed: &[(u64, usize, u32, Cost)], rate: Rate, units: impl Fn(Cost) -> u64, own: bool) -> Option<String> {
     let costs: Vec<(u64, u64)> = passed.iter().map(|(at_ns, _, _, cost)| (*at_ns, units(*cost))).collect();

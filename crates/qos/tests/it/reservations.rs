@@ -17,8 +17,8 @@ fn reserving(reserve: Option<Reserve>) -> Terms {
     Terms { reserve, ..Terms::default() }
 }
 
-/// Returns the part of the disk's time that a reservation takes: the transfer, and a positioning for
-/// each request.
+/// Returns the part of the disk's time that a reservation takes: the transfer, and a positioning
+/// for each request.
 fn part(reserve: Reserve) -> f64 {
     let (rate, request) = (reserve.bytes_per_second as f64, reserve.request_bytes as f64);
     rate / 64e6 + rate / request * 1e-3
