@@ -1,12 +1,12 @@
 //! The order of the parts of the kernel module: a part is a C file with the header of its name, and
-//! uses only parts whose headers it includes. Parts must not include one another in a circle.
+//! uses only parts whose headers it includes. Parts must not include one another in a cycle.
 
 use std::collections::BTreeMap;
 
 use crate::graph;
-use crate::repository::{self, File};
+use hoistway_workspace::repository::{self, File};
 
-/// Finds circles of parts.
+/// Finds dependency cycles of parts.
 pub fn violations() -> anyhow::Result<Vec<String>> {
     Ok(circles(&repository::text_files()?))
 }
@@ -19,8 +19,8 @@ fn circles(files: &[File]) -> Vec<String> {
         let included = file.text.lines().filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix(".h\""));
         arrows.entry(part).or_default().extend(included);
     }
-    let circles = graph::circles(&arrows).into_iter();
-    circles.map(|parts| format!("kernel/: these parts include one another in a circle: {}", parts.join(", "))).collect()
+    let circles = graph::cycles(&arrows).into_iter();
+    circles.map(|parts| format!("kernel/: these parts include one another in a cycle: {}", parts.join(", "))).collect()
 }
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ mod tests {
         let (a, b) = (file("kernel/a.c", "#include \"a.h\"\n#include \"b.h\""), file("kernel/b.h", "#include \"c.h\""));
         assert_eq!(circles(&[a, b, file("kernel/a.h", "#include <linux/b.h>")]), [""; 0]);
         let (a, b) = (file("kernel/a.c", "#include \"b.h\""), file("kernel/b.c", "#include \"a.h\""));
-        let expected = ["kernel/: these parts include one another in a circle: a, b"];
+        let expected = ["kernel/: these parts include one another in a cycle: a, b"];
         assert_eq!(circles(&[a, b, file("kernel/a.h", ""), file("kernel/b.h", "")]), expected);
     }
 }
