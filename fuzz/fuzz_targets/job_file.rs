@@ -12,8 +12,8 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         Ok(file) => {
             assert!(!file.jobs.is_empty());
             for job in &file.jobs {
-                assert!(job.numjobs > 0 && job.iodepth > 0 && job.rwmixread <= 100);
-                assert!(job.bs.read.min() > 0 && job.bs.write.min() > 0);
+                assert!(job.start.numjobs > 0 && job.submission.iodepth > 0 && job.requests.rwmixread <= 100);
+                assert!(job.blocks.bs.read.min() > 0 && job.blocks.bs.write.min() > 0);
             }
         }
         Err(faults) => {

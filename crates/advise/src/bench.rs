@@ -211,8 +211,8 @@ impl Bench {
     /// long job would make the whole run look slow.
     fn figure(&self, figure: &Figure, run: &Run) -> f64 {
         let Workload::Jobs(jobs) = &self.workload else { return figure.of(run) };
-        let has_jobs = |time_based: bool| jobs.jobs.iter().any(|job| job.time_based == time_based);
-        let is_sequential = jobs.jobs.iter().any(|job| job.stonewall);
+        let has_jobs = |time_based: bool| jobs.jobs.iter().any(|job| job.end.time_based == time_based);
+        let is_sequential = jobs.jobs.iter().any(|job| job.start.stonewall);
         match figure {
             Figure { metric: Metric::Throughput, job: None } if !is_sequential && has_jobs(true) && has_jobs(false) => {
                 run.processes.iter().map(|process| process.bytes_per_s).sum()
@@ -224,7 +224,7 @@ impl Bench {
     /// Returns true if a job ends when its work is done.
     fn is_bounded(&self, name: &str) -> bool {
         match &self.workload {
-            Workload::Jobs(jobs) => jobs.jobs.iter().any(|job| job.name == name && !job.time_based),
+            Workload::Jobs(jobs) => jobs.jobs.iter().any(|job| job.name == name && !job.end.time_based),
             Workload::Recorded(..) => false,
         }
     }
@@ -240,7 +240,9 @@ impl Bench {
     /// Returns true if a job sets an I/O priority.
     pub fn asks_for_priorities(&self) -> bool {
         match &self.workload {
-            Workload::Jobs(jobs) => jobs.jobs.iter().any(|job| job.prioclass.is_some() || job.prio.is_some()),
+            Workload::Jobs(jobs) => {
+                jobs.jobs.iter().any(|job| job.priority.prioclass.is_some() || job.priority.prio.is_some())
+            }
             Workload::Recorded(..) => false,
         }
     }

@@ -142,7 +142,7 @@ impl CompareDefaults {
 /// The devices that the jobs name (`filename=/dev/sda`), each once, in the order of the job file.
 pub fn named_devices(jobs: &JobFile) -> Vec<&str> {
     let mut named: Vec<&str> = Vec::new();
-    for name in jobs.jobs.iter().flat_map(|job| &job.filename).filter(|name| name.starts_with("/dev/")) {
+    for name in jobs.jobs.iter().flat_map(|job| &job.files.filename).filter(|name| name.starts_with("/dev/")) {
         if !named.contains(&name.as_str()) {
             named.push(name);
         }

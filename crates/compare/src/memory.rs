@@ -45,10 +45,10 @@ impl MemoryNeed {
     /// The need of a request.
     pub fn of(request: &CompareRequest) -> MemoryNeed {
         let jobs = &request.jobs.jobs;
-        let processes: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+        let processes: u64 = jobs.iter().map(|job| u64::from(job.start.numjobs)).sum();
         let windows = windows_of_each(usize::try_from(processes).unwrap_or(usize::MAX)) as u64;
         let measured: u64 =
-            jobs.iter().map(|job| u64::from(job.numjobs).saturating_mul(measured_bytes(job, windows))).sum();
+            jobs.iter().map(|job| u64::from(job.start.numjobs).saturating_mul(measured_bytes(job, windows))).sum();
         let recorded = if request.record { recorded_bytes(jobs, request.profile.is_rotational()) } else { 0 };
         let answer_bytes = measured.saturating_add(processes.saturating_mul(ANSWER_BYTES)).saturating_add(recorded);
         MemoryNeed {
@@ -131,9 +131,9 @@ impl fmt::Display for MemoryError {
 fn recorded_bytes(jobs: &[Job], is_rotational: bool) -> u64 {
     let (alone_ns, together_ns) = if is_rotational { DISK_REQUEST_NS } else { FLASH_REQUEST_NS };
     let of_job = |job: &Job| {
-        let fastest = |runtime_ns: u64| (runtime_ns / alone_ns).saturating_mul(u64::from(job.iodepth));
-        let each = job.runtime_ns.map_or(u64::MAX, fastest).min(requests(job));
-        each.saturating_mul(u64::from(job.numjobs))
+        let fastest = |runtime_ns: u64| (runtime_ns / alone_ns).saturating_mul(u64::from(job.submission.iodepth));
+        let each = job.end.runtime_ns.map_or(u64::MAX, fastest).min(requests(job));
+        each.saturating_mul(u64::from(job.start.numjobs))
     };
     let all = jobs.iter().map(of_job).fold(0, u64::saturating_add);
     let is_counted = jobs.iter().all(|job| requests(job) < u64::MAX / 2);
@@ -143,26 +143,26 @@ fn recorded_bytes(jobs: &[Job], is_rotational: bool) -> u64 {
 
 /// Bytes of the measurements of a process that keeps so many windows.
 fn measured_bytes(job: &Job, windows: u64) -> u64 {
-    let each_direction = if job.direct && !job.ioengine.is_synchronous() { 3 } else { 1 };
-    let directions = u64::from(job.rw.reads()) + u64::from(job.rw.writes());
+    let each_direction = if job.cache.direct && !job.submission.ioengine.is_synchronous() { 3 } else { 1 };
+    let directions = u64::from(job.requests.rw.reads()) + u64::from(job.requests.rw.writes());
     let histogram = (requests(job).min(SPARSE_MAX as u64).next_power_of_two() * BIN_BYTES).min(DENSE_BYTES);
-    let of_runtime = |runtime_ns: u64| runtime_ns / job.bwavgtime_ms.saturating_mul(1_000_000).max(1) + 1;
+    let of_runtime = |runtime_ns: u64| runtime_ns / job.reporting.bwavgtime_ms.saturating_mul(1_000_000).max(1) + 1;
     // A run may take long without a runtime.
-    let windows = job.runtime_ns.map_or(windows, |runtime_ns| windows.min(of_runtime(runtime_ns)));
+    let windows = job.end.runtime_ns.map_or(windows, |runtime_ns| windows.min(of_runtime(runtime_ns)));
     directions * each_direction * histogram + windows.next_power_of_two() * WINDOW_BYTES
 }
 
 /// The number of requests of a process, as far as known.
 fn requests(job: &Job) -> u64 {
-    if job.time_based {
+    if job.end.time_based {
         return u64::MAX / 2;
     }
     let block = job.min_bs(Direction::Read).min(job.min_bs(Direction::Write)).max(1);
-    let of_size = match (job.io_size.unwrap_or(job.size), job.size_given || job.io_size.is_some()) {
-        (Size::Bytes(bytes), true) => bytes / block,
+    let of_size = match job.amount.io_size.or(job.region.size) {
+        Some(Size::Bytes(bytes)) => bytes / block,
         _ => u64::MAX / 2,
     };
-    of_size.min(job.number_ios.unwrap_or(u64::MAX)).clamp(1, u64::MAX / 2)
+    of_size.min(job.amount.number_ios.unwrap_or(u64::MAX)).clamp(1, u64::MAX / 2)
 }
 
 #[cfg(test)]

@@ -51,14 +51,14 @@ impl Shortening {
         for job in &mut jobs.jobs {
             if let Some(scale) = self.scale {
                 scale_job(job, scale);
-                if job.hoistway_tree.is_some() {
+                if job.hoistway.tree.is_some() {
                     let Job { file, line, name, .. } = job;
                     notes
                         .push(format!("{file}:{line}: job `{name}`: --scale does not shorten the walk through a tree"));
                 }
             }
             if let Some(most_ns) = self.runtime_ns {
-                job.runtime_ns = Some(job.runtime_ns.map_or(most_ns, |runtime_ns| runtime_ns.min(most_ns)));
+                job.end.runtime_ns = Some(job.end.runtime_ns.map_or(most_ns, |runtime_ns| runtime_ns.min(most_ns)));
             }
         }
         notes
@@ -70,14 +70,14 @@ fn scale_job(job: &mut Job, scale: f64) {
     let percent = |whole: u8| Size::Percent((f64::from(whole) * scale).round().clamp(1.0, 100.0) as u8);
     // One block at least, so that a process makes a request.
     let least = job.min_bs(Direction::Read).max(job.min_bs(Direction::Write));
-    job.runtime_ns = job.runtime_ns.map(|runtime_ns| part(runtime_ns).max(1));
-    job.ramp_time_ns = part(job.ramp_time_ns);
-    job.startdelay_ns = part(*job.startdelay_ns.start())..=part(*job.startdelay_ns.end());
-    job.number_ios = job.number_ios.map(|count| part(count).max(1));
-    job.io_size = Some(match (job.io_size, job.size) {
+    job.end.runtime_ns = job.end.runtime_ns.map(|runtime_ns| part(runtime_ns).max(1));
+    job.start.ramp_time_ns = part(job.start.ramp_time_ns);
+    job.start.startdelay_ns = part(*job.start.startdelay_ns.start())..=part(*job.start.startdelay_ns.end());
+    job.amount.number_ios = job.amount.number_ios.map(|count| part(count).max(1));
+    job.amount.io_size = Some(match (job.amount.io_size, job.region.size) {
         (Some(Size::Bytes(bytes)), _) => Size::Bytes(part(bytes).max(least)),
         (Some(Size::Percent(whole)), _) => percent(whole),
-        (None, Size::Bytes(bytes)) if job.size_given => Size::Bytes(part(bytes).max(least)),
+        (None, Some(Size::Bytes(bytes))) => Size::Bytes(part(bytes).max(least)),
         (None, _) => percent(100),
     });
 }
@@ -108,7 +108,7 @@ mod tests {
     fn a_runtime_bounds_every_job_and_lengthens_none() {
         let by = Shortening { runtime_ns: Some(10_000_000_000), scale: None };
         let jobs = shortened("[a]\nsize=1m\n[b]\nsize=1m\nruntime=60\n[c]\nsize=1m\nruntime=3\n", by);
-        let seconds: Vec<_> = jobs.jobs.iter().map(|job| job.runtime_ns.map(|ns| ns / 1_000_000_000)).collect();
+        let seconds: Vec<_> = jobs.jobs.iter().map(|job| job.end.runtime_ns.map(|ns| ns / 1_000_000_000)).collect();
         assert_eq!(seconds, [Some(10), Some(10), Some(3)]);
     }
 
@@ -117,11 +117,14 @@ mod tests {
         let by = Shortening { runtime_ns: None, scale: Some(0.25) };
         let text = "[a]\nsize=64m\nruntime=60\nramp_time=8\nstartdelay=4\n[b]\nsize=64m\nio_size=16m\nnumber_ios=100\n";
         let jobs = shortened(text, by).jobs;
-        assert_eq!((jobs[0].size, jobs[0].io_size), (Size::Bytes(64 << 20), Some(Size::Bytes(16 << 20))));
-        assert_eq!((jobs[0].runtime_ns, jobs[0].ramp_time_ns), (Some(15_000_000_000), 2_000_000_000));
-        assert_eq!(jobs[0].startdelay_ns, 1_000_000_000..=1_000_000_000);
-        assert_eq!((jobs[1].io_size, jobs[1].number_ios), (Some(Size::Bytes(4 << 20)), Some(25)));
+        assert_eq!(
+            (jobs[0].region.size, jobs[0].amount.io_size),
+            (Some(Size::Bytes(64 << 20)), Some(Size::Bytes(16 << 20)))
+        );
+        assert_eq!((jobs[0].end.runtime_ns, jobs[0].start.ramp_time_ns), (Some(15_000_000_000), 2_000_000_000));
+        assert_eq!(jobs[0].start.startdelay_ns, 1_000_000_000..=1_000_000_000);
+        assert_eq!((jobs[1].amount.io_size, jobs[1].amount.number_ios), (Some(Size::Bytes(4 << 20)), Some(25)));
         let tiny = shortened("[a]\nbs=64k\nsize=1m\n", Shortening { runtime_ns: None, scale: Some(0.001) });
-        assert_eq!(tiny.jobs[0].io_size, Some(Size::Bytes(64 << 10)));
+        assert_eq!(tiny.jobs[0].amount.io_size, Some(Size::Bytes(64 << 10)));
     }
 }

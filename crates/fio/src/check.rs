@@ -6,11 +6,11 @@ use crate::{
     diagnostic::Diagnostic,
     direction::{Direction, Rw},
     engine::{EngineSupport, Ioengine},
-    job::{BlockSize, Job, Size},
+    job::{Job, block_size::BlockSize, zones::ZoneMode},
+    size::Size,
     source::{Entry, Position, Section},
     unmodelled::UNMODELLED,
-    values::count_u32,
-    zone::ZoneMode,
+    values::Value,
 };
 
 /// Size of a sector: the unit of direct I/O in Linux.
@@ -48,7 +48,7 @@ pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut
 pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut Vec<Diagnostic>) {
     let mut group = 0;
     for (i, job) in jobs.iter_mut().enumerate() {
-        if i > 0 && (job.stonewall || job.new_group) {
+        if i > 0 && (job.start.stonewall || job.reporting.new_group) {
             group += 1;
         }
         job.groupid = group;
@@ -56,7 +56,7 @@ pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut 
     let mut named: HashMap<&str, usize> = HashMap::new();
     // The sections of jobs are in the order of the jobs.
     for (job, section) in jobs.iter().zip(sections.iter().filter(|section| !section.is_global())) {
-        if let Some(waitee) = &job.wait_for {
+        if let Some(waitee) = &job.start.wait_for {
             let position =
                 last(&section.entries.iter().collect::<Vec<_>>(), &["wait_for"]).unwrap_or(&section.position);
             let fault = match named.get(waitee.as_str()).copied().unwrap_or(0) {
@@ -79,7 +79,7 @@ pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut 
 fn cgroup_weights(jobs: &[Job], sections: &[Section], faults: &mut Vec<Diagnostic>) {
     let mut weighed: HashMap<&str, (u32, &Job)> = HashMap::new();
     for (job, section) in jobs.iter().zip(sections.iter().filter(|section| !section.is_global())) {
-        for (path, weight) in job.cgroup_way() {
+        for (path, weight) in job.cgroup.way() {
             let Some(weight) = weight else { continue };
             let (first, giver) = *weighed.entry(path).or_insert((weight, job));
             if first == weight {
@@ -122,8 +122,9 @@ impl Check<'_> {
             return None;
         }
         // A named file may be given its size by another job; a remote disk has one.
-        let is_remote = job.stands_for.is_some_and(|engine| !matches!(engine.support, EngineSupport::Like(..)));
-        if is_remote || job.fill_device || self.has("filename") {
+        let is_remote =
+            job.submission.stands_for.is_some_and(|engine| !matches!(engine.support, EngineSupport::Like(..)));
+        if is_remote || job.region.fill_device || self.has("filename") {
             return None;
         }
         let message = format!("job `{}` has no size", self.job.name);
@@ -133,7 +134,7 @@ impl Check<'_> {
 
     fn thinktime_spin(&self) -> Option<Diagnostic> {
         let job = self.job;
-        (job.thinktime_spin_ns > job.thinktime_ns && !self.failed_thinktime()).then(|| {
+        (job.pauses.thinktime_spin_ns > job.pauses.thinktime_ns && !self.failed_thinktime()).then(|| {
             let message = format!("job `{}` spins for longer than its thinktime", job.name);
             self.position(&["thinktime_spin"]).fault(message, Some("thinktime_spin is a part of thinktime".into()))
         })
@@ -141,14 +142,14 @@ impl Check<'_> {
 
     /// Returns true if a thinktime was given and is invalid.
     fn failed_thinktime(&self) -> bool {
-        self.has("thinktime") && self.job.thinktime_ns == 0
+        self.has("thinktime") && self.job.pauses.thinktime_ns == 0
     }
 
     fn rates(&self) -> Option<Diagnostic> {
         let job = self.job;
         let both = Direction::ALL
             .into_iter()
-            .any(|direction| job.rate.get(direction).is_some() && job.rate_iops.get(direction).is_some());
+            .any(|direction| job.rates.rate.get(direction).is_some() && job.rates.rate_iops.get(direction).is_some());
         both.then(|| {
             let message = format!("job `{}` has both rate and rate_iops for one direction", job.name);
             self.position(&["rate", "rate_iops"]).fault(message, Some("keep one of the two".into()))
@@ -159,9 +160,9 @@ impl Check<'_> {
     /// each. A weight of a global section does not count for a job without a group.
     fn cgroup(&self) -> Option<Diagnostic> {
         let job = self.job;
-        let weights = job.cgroup_weight.len();
+        let weights = job.cgroup.weights.len();
         let own: Vec<&Entry> = self.section.entries.iter().collect();
-        let (message, help) = match &job.cgroup {
+        let (message, help) = match &job.cgroup.path {
             // An invalid group has its own diagnostic.
             None if weights == 0 || self.has("cgroup") || last(&own, &["cgroup_weight"]).is_none() => return None,
             None => ("there is no group to weigh".to_owned(), "give cgroup= too, or leave the weight out".to_owned()),
@@ -183,15 +184,15 @@ impl Check<'_> {
     fn tree(&self) -> Option<Diagnostic> {
         let job = self.job;
         let own: Vec<&Entry> = self.section.entries.iter().collect();
-        if job.hoistway_tree.is_none() {
+        if job.hoistway.tree.is_none() {
             // An order in a global section does not count for a job without a tree.
             let position = last(&own, &["hoistway_walk"]).filter(|_| !self.has("hoistway_tree"))?;
             let message = format!("hoistway_walk: job `{}` has no tree to walk through", job.name);
             return Some(position.fault(message, Some("give hoistway_tree= too, as in hoistway_tree=linux".into())));
         }
-        let wrong = match job.bs.read {
-            _ if job.rw != Rw::Read => format!("rw is {}", job.rw),
-            _ if job.direct => "direct is 1".to_owned(),
+        let wrong = match job.blocks.bs.read {
+            _ if job.requests.rw != Rw::Read => format!("rw is {}", job.requests.rw),
+            _ if job.cache.direct => "direct is 1".to_owned(),
             BlockSize::Fixed(_) => return None,
             _ => "bs is not one size".to_owned(),
         };
@@ -221,10 +222,10 @@ impl Check<'_> {
 
     /// Checks that the engine has priorities of single requests, and that they are given once.
     fn command_priority(&self) -> Option<Diagnostic> {
-        let (read, write) = (&self.job.cmdprio.read, &self.job.cmdprio.write);
+        let (read, write) = (&self.job.priority.cmdprio.read, &self.job.priority.cmdprio.write);
         let used = !read.all().is_empty() || !write.all().is_empty();
         let both = [read, write].into_iter().any(|own| own.percent > 0 && !own.by_size.is_empty());
-        let engine = self.job.ioengine;
+        let engine = self.job.submission.ioengine;
         let (message, help) = match () {
             () if both => ("percentage and bssplit exclude one another".to_owned(), "keep one of the two"),
             () if used && !matches!(engine, Ioengine::Libaio | Ioengine::IoUring) => {
@@ -240,11 +241,10 @@ impl Check<'_> {
     /// Checks that each block is written as it was trimmed. fio 3.33 trims other blocks than it
     /// writes if the sizes differ, and most of them never.
     fn trimmed_sizes(&self) -> Option<Diagnostic> {
-        let (job, bs) = (self.job, &self.job.bs);
+        let (rw, bs) = (self.job.requests.rw, &self.job.blocks.bs);
         let is_one = matches!(bs.trim, BlockSize::Fixed(_)) && bs.trim == bs.write;
-        (job.rw.trims_before_writes() && !is_one).then(|| {
-            let message =
-                format!("rw={} with trims of {} and writes of {} is not simulated", job.rw, bs.trim, bs.write);
+        (rw.trims_before_writes() && !is_one).then(|| {
+            let message = format!("rw={rw} with trims of {} and writes of {} is not simulated", bs.trim, bs.write);
             let help = "give both one size, as in bs=64k".to_owned();
             self.position(&["bs", "bsrange", "bssplit"]).fault(message, Some(help))
         })
@@ -261,8 +261,8 @@ impl Check<'_> {
     /// named.
     fn nrfiles(&self) -> Option<Diagnostic> {
         let entry = self.entries.iter().rev().find(|entry| canonical(entry) == Some("nrfiles"))?;
-        let count = count_u32(entry.value.as_deref()?, self.job.kb_base, 0).ok()?;
-        (count == 0 && self.job.filename.is_empty()).then(|| {
+        let count = Value { text: entry.value.as_deref()?, units: self.job.size_units() }.count_u32(0).ok()?;
+        (count == 0 && self.job.files.filename.is_empty()).then(|| {
             let message = "nrfiles: a job without files makes no requests".to_owned();
             entry.value_position.fault(message, Some("use 1 or more, or leave the job out".to_owned()))
         })
@@ -282,15 +282,15 @@ impl Check<'_> {
     fn sectors(&self, direction: Direction) -> Option<Diagnostic> {
         let job = self.job;
         let odd = |bytes: u64| !bytes.is_multiple_of(SECTOR_BYTES);
-        let wrong = match job.bs.get(direction) {
+        let wrong = match job.blocks.bs.get(direction) {
             BlockSize::Fixed(bytes) => Some(*bytes).filter(|bytes| odd(*bytes)),
             // Requests of a range are multiples of its smallest size.
-            BlockSize::Range { min, .. } if job.bs_unaligned => Some(*min | 1),
+            BlockSize::Range { min, .. } if job.blocks.bs_unaligned => Some(*min | 1),
             BlockSize::Range { min, .. } => Some(*min).filter(|bytes| odd(*bytes)),
             BlockSize::Split(entries) => entries.iter().map(|entry| entry.bytes).find(|bytes| odd(*bytes)),
         };
-        let align = Some(*job.blockalign.get(direction)).filter(|bytes| odd(*bytes));
-        wrong.or(align).filter(|_| job.direct).map(|bytes| {
+        let align = Some(*job.blocks.blockalign.get(direction)).filter(|bytes| odd(*bytes));
+        wrong.or(align).filter(|_| job.cache.direct).map(|bytes| {
             let message = format!("job `{}`: direct requests of {bytes} bytes are not whole sectors", job.name);
             let help = format!("use a multiple of {SECTOR_BYTES}, or buffered requests (direct=0)");
             self.position(&["bs", "bsrange", "bssplit"]).fault(message, Some(help))
@@ -301,9 +301,9 @@ impl Check<'_> {
     fn fits(&self, direction: Direction) -> Option<Diagnostic> {
         let job = self.job;
         let min = job.min_bs(direction);
-        let kind = if matches!(job.rw, Rw::Readwrite | Rw::Randrw) { "smallest request" } else { "request" };
-        let (what, bytes) = match (job.size, &job.filesize) {
-            (Size::Bytes(size), _) if size < min => ("size", size),
+        let kind = if matches!(job.requests.rw, Rw::Readwrite | Rw::Randrw) { "smallest request" } else { "request" };
+        let (what, bytes) = match (job.region.size, &job.region.filesize) {
+            (Some(Size::Bytes(size)), _) if size < min => ("size", size),
             (_, Some(filesize)) if *filesize.end() < min => ("filesize", *filesize.end()),
             _ => return None,
         };

@@ -16,7 +16,7 @@ use std::path::Path;
 use crate::{
     diagnostic::LoadError,
     job_source::JobSource,
-    known,
+    options,
     source::{Entry, Position, Section},
 };
 use names::{FLAGS, REFUSED, WITHOUT_EFFECT};
@@ -207,7 +207,7 @@ impl Reader {
         let value = value.map(|value| value.trim().to_owned());
         // Dashes may stand for underlines, which fio refuses.
         let underlined = name.replace('-', "_");
-        let known = known::find(name).or_else(|| known::find(&underlined));
+        let known = options::find(name).or_else(|| options::find(&underlined));
         let name = known.map_or_else(|| name.to_owned(), |known| known.name.to_owned());
         let entry = Entry { name, known, value, position, value_position, unset: Vec::new() };
         match self.jobs.last_mut().filter(|_| self.sets_jobs) {
@@ -246,7 +246,7 @@ mod tests {
     /// Name, direction and size of each job, as fio 3.33 has them for these arguments.
     fn jobs(arguments: &[&str]) -> Vec<String> {
         let jobs = read(arguments).expect("a command line").source.jobs().unwrap_or_else(|faults| panic!("{faults}"));
-        jobs.jobs.iter().map(|job| format!("{} {} {}", job.name, job.rw, job.size)).collect()
+        jobs.jobs.iter().map(|job| format!("{} {} {}", job.name, job.requests.rw, job.region.size_or_all())).collect()
     }
 
     #[test]
@@ -263,7 +263,11 @@ mod tests {
         let given =
             ["--name", "b", "--size", "16k", "--time_based", "--runtime", "1", "--group-reporting", "--rw", "read"];
         let jobs = read(&given).expect("a command line").source.jobs().expect("valid jobs").jobs;
-        assert!(jobs[0].time_based && jobs[0].group_reporting && jobs[0].runtime_ns == Some(1_000_000_000));
+        assert!(
+            jobs[0].end.time_based
+                && jobs[0].reporting.group_reporting
+                && jobs[0].end.runtime_ns == Some(1_000_000_000)
+        );
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::values::{Fault, one_of};
+
 /// The interface through which requests are submitted, as a simulated host supports it. Other
 /// engines of fio are mapped to one of these ([`ENGINES`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -181,6 +183,22 @@ pub static ENGINES: &[Engine] = &[
 pub(crate) fn find(value: &str) -> Option<&'static Engine> {
     let name = value.split(':').next().unwrap_or(value);
     ENGINES.iter().find(|engine| engine.name == name)
+}
+
+/// Parses the name of an engine.
+pub(crate) fn parse(value: &str) -> Result<&'static Engine, Fault> {
+    let simulated = || {
+        let takes = |engine: &&Engine| !matches!(engine.support, EngineSupport::Refused(_) | EngineSupport::NoData(_));
+        ENGINES.iter().filter(takes).map(|engine| engine.name).collect::<Vec<_>>()
+    };
+    match find(value) {
+        Some(Engine { name, support: EngineSupport::Refused(why) }) => {
+            let help = format!("the engines are {}", simulated().join(", "));
+            Err(Fault::with_help(format!("engine `{name}` {why}"), help))
+        }
+        Some(engine) => Ok(engine),
+        None => Err(one_of(value, &simulated())),
+    }
 }
 
 #[cfg(test)]

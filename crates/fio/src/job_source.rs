@@ -4,8 +4,9 @@ use std::{fmt, path::Path};
 
 use crate::{
     diagnostic::{Diagnostics, LoadError},
-    job::JobFile,
-    known::{self, KnownOption},
+    job::option::KnownOption,
+    job_file::JobFile,
+    options,
     source::{self, Entry, Position, Section},
 };
 
@@ -225,8 +226,8 @@ fn near_or_all(typed: &str, mut names: Vec<&str>) -> String {
 
 /// Finds an option by name or alias.
 fn find(option: &str) -> Result<&'static KnownOption, SetOptionError> {
-    known::find(option).ok_or_else(|| {
-        let help = known::nearest(option).map(|name| format!(": did you mean `{name}`?")).unwrap_or_default();
+    options::find(option).ok_or_else(|| {
+        let help = options::nearest(option).map(|name| format!(": did you mean `{name}`?")).unwrap_or_default();
         SetOptionError::UnknownOption { option: option.to_owned(), help }
     })
 }
@@ -288,7 +289,7 @@ mod tests {
         assert!(jobs.remove("b", "numjobs").unwrap());
         assert!(!jobs.remove("b", "numjobs").unwrap());
         assert_eq!(jobs.to_string(), "[global]\nsize=8m\nbs=64k\n\n[a]\nrw=read\niodepth=4\ndirect=1\n\n[b]\n");
-        assert_eq!(jobs.jobs().unwrap().jobs[0].bs.read.min(), 64 << 10);
+        assert_eq!(jobs.jobs().unwrap().jobs[0].blocks.bs.read.min(), 64 << 10);
     }
 
     #[test]

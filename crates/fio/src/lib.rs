@@ -14,8 +14,8 @@
 //! # Flow of data
 //!
 //! [`parse`] and [`load`] take a text through four steps: `source` splits it into sections and
-//! substitutes includes and variables, `known` finds each option, `apply` parses its value
-//! (`values`, `tree_values`) into a [`Job`], `check` compares options and jobs with one another.
+//! substitutes includes and variables, `options` finds each option, whose row parses the value into a
+//! [`Job`] (`job`, `values`), `check` compares options and jobs with one another.
 //! [`JobSource`] is the result of the first step; its options can be changed.
 //! All errors are collected as [`Diagnostics`]. [`results::build`] turns figures into a
 //! [`results::Report`] with fio's names.
@@ -24,8 +24,8 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | the set of options, and their support | the table in `known.rs` |
-//! | the value of an option | `apply.rs` and `values.rs`; trees of files: `tree.rs`, `tree_values.rs` |
+//! | an option that is simulated: its names, its description, its value, its field of [`Job`] | the file of its subject in `job`; values of many options: `values.rs` |
+//! | the options that are ignored or refused | the tables in `options.rs` |
 //! | rules between options or jobs | `check.rs` |
 //! | jobs that are refused because the rules of fio are not known | `unmodelled.rs` |
 //! | fio's own command line | `command_line.rs` |
@@ -34,47 +34,47 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod advice;
-mod apply;
-mod apply_pace;
 mod check;
 mod command_line;
-mod command_priority;
 mod diagnostic;
 mod direction;
 mod engine;
-mod job;
+pub mod job;
+mod job_file;
 mod job_source;
-mod known;
 pub mod logs;
-mod pace;
+mod options;
 mod parse;
 pub mod reference;
 pub mod results;
 mod settle;
+mod size;
 mod source;
-mod tree;
-mod tree_values;
 pub mod units;
 mod unmodelled;
 mod values;
-mod write_sync;
-mod zone;
 
-pub use advice::FadviseHint;
 pub use command_line::{COMMAND_LINE, CommandLine, CommandLineError, command_line, without_program};
-pub use command_priority::{CommandPriority, SizePriority};
 pub use diagnostic::{Diagnostic, Diagnostics, LoadError};
 pub use direction::{Direction, Directions, Rw};
 pub use engine::{ENGINES, Engine, EngineSupport, Ioengine};
 pub use job::{
-    BlockSize, Cgroup, Distribution, FileService, Ignored, Job, JobFile, RateProcess, Sequencer, Size, SplitEntry,
-    UnifiedReporting, Zone,
+    Batching, Flow, Job, LatencyTarget, Zones,
+    block_size::{BlockSize, SplitEntry},
+    distribution::{Distribution, Zone},
+    extensions::{FileSystemKind, TreeSpec, Walk},
+    files::FileService,
+    option::{Description, KnownOption, Subject, Support},
+    pacing::RateProcess,
+    priorities::{CommandPriority, SizePriority},
+    reporting::UnifiedReporting,
+    requests::Sequencer,
+    start_and_end::{ExitWhat, SteadyFigure, SteadyState},
+    submission::{FadviseHint, WriteSync},
+    zones::ZoneMode,
 };
+pub use job_file::{Cgroup, Ignored, JobFile};
 pub use job_source::{JobSource, SetOptionError, load, parse};
-pub use known::{Description, KnownOption, OPTIONS, Support};
-pub use pace::{Batching, ExitWhat, Flow, LatencyTarget, SteadyFigure, SteadyState};
-pub use tree::{FileSystemKind, TreeSpec, Walk};
+pub use options::{SUBJECTS, options};
+pub use size::Size;
 pub use unmodelled::{UNMODELLED, Unmodelled};
-pub use write_sync::WriteSync;
-pub use zone::{ZoneMode, Zones};

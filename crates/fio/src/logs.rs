@@ -74,7 +74,7 @@ pub struct LogFormat {
 impl LogFormat {
     /// The columns that a job asks for.
     pub fn of(job: &Job) -> Self {
-        LogFormat { offset: job.log_offset, prio: job.log_prio }
+        LogFormat { offset: job.log.log_offset, prio: job.log.log_prio }
     }
 
     /// Formats a line, without its line end.

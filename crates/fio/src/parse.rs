@@ -1,12 +1,12 @@
 //! Parses job files: from sections to jobs.
 
 use crate::{
-    apply, check,
+    check,
     diagnostic::{Diagnostic, Diagnostics},
     engine::{self, EngineSupport},
-    job::{Ignored, Job, JobFile},
-    known::{self, Support},
-    settle,
+    job::{Job, option::Support},
+    job_file::{Ignored, JobFile},
+    options, settle,
     source::{Entry, Section, unset_help},
 };
 use std::cmp::Ordering;
@@ -60,6 +60,10 @@ fn in_order(mut faults: Vec<Diagnostic>, file_name: &str) -> Vec<Diagnostic> {
     once
 }
 
+/// The options that set the units of all other values, even of those above them: the base of
+/// prefixes, and what a number of zones (`4z`) means.
+const UNITS: [&str; 3] = ["kb_base", "zonemode", "zonesize"];
+
 #[derive(Default)]
 struct Builder {
     jobs: Vec<Job>,
@@ -97,7 +101,7 @@ impl Builder {
     /// Records the option for fio's JSON and the list of ignored options.
     fn note(&mut self, entry: &Entry, global: bool) {
         let Some(known) = entry.known else { return };
-        if known.support == Support::Ignored && self.ignored.iter().all(|ignored| ignored.name != known.name) {
+        if matches!(known.support, Support::Ignored) && self.ignored.iter().all(|ignored| ignored.name != known.name) {
             let (file, line) = (entry.position.file.to_string(), entry.position.line);
             self.ignored.push(Ignored { name: known.name.into(), file, line });
         }
@@ -117,23 +121,23 @@ impl Builder {
                 put(&mut job.options, known.name, entry.value.as_deref());
             }
         }
-        if job.write_bw_log.as_deref() == Some("") {
-            job.write_bw_log = Some(job.name.clone());
+        // A log without a name has that of the job, which is known when all options are.
+        if let Some(log) = job.log.write_bw_log.as_mut().filter(|log| log.is_empty()) {
+            log.clone_from(&job.name);
         }
         check::job(&job, section, &all, &mut self.faults);
         self.jobs.push(job);
     }
 
     fn apply_all(&mut self, job: &mut Job, entries: &[&Entry]) {
-        // The base of prefixes applies to every value, even above the option.
-        if let Some(value) = entries.iter().rev().find(|e| e.name == "kb_base").and_then(|e| e.value.as_deref()) {
-            job.kb_base = apply::kb_base(value).unwrap_or_default();
+        for name in UNITS {
+            let last = entries.iter().rev().find(|entry| entry.known.is_some_and(|known| known.name == name));
+            if let Some((known, value)) = last.and_then(|entry| entry.known.zip(entry.value.as_deref())) {
+                // Errors are found again below.
+                let _ = known.set(job, Some(value));
+            }
         }
         let base = job.kb_base;
-        apply::set_zone_units(job, |name| {
-            let entry = entries.iter().rev().find(|entry| entry.known.is_some_and(|known| known.name == name));
-            entry.and_then(|entry| entry.value.as_deref())
-        });
         for entry in entries {
             match apply_entry(job, entry) {
                 Err(fault) if names_refused_engine(entry) => self.refused_engines.push(fault),
@@ -154,7 +158,7 @@ fn names_refused_engine(entry: &Entry) -> bool {
 
 fn apply_entry(job: &mut Job, entry: &Entry) -> Result<(), Diagnostic> {
     let Some(known) = entry.known else {
-        let help = known::nearest(&entry.name).map(|name| format!("did you mean `{name}`?"));
+        let help = options::nearest(&entry.name).map(|name| format!("did you mean `{name}`?"));
         return Err(entry.position.fault(format!("unknown option `{}`", entry.name), help));
     };
     match known.support {
@@ -166,7 +170,7 @@ fn apply_entry(job: &mut Job, entry: &Entry) -> Result<(), Diagnostic> {
                 Err(entry.position.fault(format!("option `{}` is not simulated: {why}", entry.name), help))
             }
         },
-        Support::Supported(_) => apply::apply(job, known.name, entry.value.as_deref()).map_err(|fault| {
+        Support::Supported(_) => known.set(job, entry.value.as_deref()).map_err(|fault| {
             let help = if entry.unset.is_empty() { fault.help } else { Some(unset_help(&entry.unset)) };
             entry.value_position.fault(format!("{}: {}", entry.name, fault.message), help)
         }),
@@ -185,7 +189,7 @@ fn put(options: &mut Vec<(String, String)>, name: &str, value: Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{known::OPTIONS, parse};
+    use crate::{options::options, parse};
 
     fn with(option: &str) -> Result<JobFile, Diagnostics> {
         let none = |path: &str, _: &str| Err(std::io::Error::other(format!("no {path} here")));
@@ -194,8 +198,8 @@ mod tests {
 
     #[test]
     fn every_ignored_option_is_accepted_with_and_without_a_value_and_listed() {
-        for known in OPTIONS.iter().filter(|known| known.support == Support::Ignored) {
-            for name in std::iter::once(known.name).chain(known.aliases.iter().copied()) {
+        for known in options().filter(|known| matches!(known.support, Support::Ignored)) {
+            for name in known.names() {
                 for option in [format!("{name}=1"), name.to_owned()] {
                     let file = with(&option).unwrap_or_else(|faults| panic!("{faults}"));
                     assert_eq!(file.ignored, [Ignored { name: known.name.into(), file: "job.fio".into(), line: 3 }]);
@@ -209,9 +213,9 @@ mod tests {
 
     #[test]
     fn every_refused_option_says_so_and_takes_what_is_so_anyway() {
-        for known in OPTIONS {
+        for known in options() {
             let Support::Refused(harmless, why) = known.support else { continue };
-            for name in std::iter::once(known.name).chain(known.aliases.iter().copied()) {
+            for name in known.names() {
                 let faults = with(&format!("{name}=77")).expect_err(name).0;
                 let expected = format!("option `{name}` is not simulated: {why}");
                 assert_eq!(faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>(), [expected]);

@@ -1,6 +1,6 @@
 //! The tables of options and engines in Markdown, for docs/job-files.md.
 
-use crate::{ENGINES, EngineSupport, KnownOption, OPTIONS, Support};
+use crate::{Description, ENGINES, EngineSupport, KnownOption, SUBJECTS, Support, options};
 
 /// Renders the parts of the reference: the name of each, and its text.
 pub fn markdown() -> [(&'static str, String); 4] {
@@ -12,17 +12,16 @@ pub fn markdown() -> [(&'static str, String); 4] {
     ]
 }
 
-/// A table for each subject, in the order of the options.
+/// A table for each subject.
 fn simulated() -> String {
-    let (mut text, mut subject) = (String::new(), "");
-    for option in OPTIONS {
-        let Support::Supported(description) = &option.support else { continue };
-        if subject != description.subject {
-            subject = description.subject;
-            text.push_str(&format!("\n### {subject}\n\n| option | value | default | meaning |\n|---|---|---|---|\n"));
+    let mut text = String::new();
+    for subject in SUBJECTS {
+        let heading = subject.heading;
+        text.push_str(&format!("\n### {heading}\n\n| option | value | default | meaning |\n|---|---|---|---|\n"));
+        for option in subject.options {
+            let Support::Supported(Description { takes, default, meaning, .. }) = option.support else { continue };
+            text.push_str(&format!("| {} | {takes} | {default} | {meaning} |\n", quoted(option.names())));
         }
-        let (takes, default, meaning) = (description.takes, description.default, description.meaning);
-        text.push_str(&format!("| {} | {takes} | {default} | {meaning} |\n", quoted(option.names())));
     }
     text
 }
@@ -41,7 +40,7 @@ fn engines() -> String {
 }
 
 fn refused() -> String {
-    let rows = OPTIONS.iter().filter_map(|option| match option.support {
+    let rows = options().filter_map(|option| match option.support {
         Support::Refused(accepted, why) => {
             let but = accepted.first().map_or(String::new(), |value| format!("; `{value}` is accepted"));
             Some((option.name, format!("{why}{but}")))
@@ -53,7 +52,7 @@ fn refused() -> String {
 
 fn ignored() -> String {
     let mut all: Vec<&str> =
-        OPTIONS.iter().filter(|option| option.support == Support::Ignored).flat_map(KnownOption::names).collect();
+        options().filter(|option| matches!(option.support, Support::Ignored)).flat_map(KnownOption::names).collect();
     all.sort_unstable();
     format!("{}.", quoted(all.into_iter()))
 }
@@ -85,7 +84,7 @@ mod tests {
     #[test]
     fn every_name_of_every_option_is_in_one_part() {
         let texts: Vec<String> = [simulated(), refused(), ignored()].into();
-        for name in OPTIONS.iter().flat_map(KnownOption::names) {
+        for name in options().flat_map(KnownOption::names) {
             let found = texts.iter().filter(|text| {
                 // Names in the first column of a table, or in the list.
                 text.lines().any(|line| {

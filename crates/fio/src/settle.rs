@@ -7,8 +7,8 @@ use crate::{
     diagnostic::Diagnostic,
     direction::Rw,
     engine::EngineSupport,
-    job::{Job, Size},
-    zone::ZoneMode,
+    job::{Job, zones::ZoneMode},
+    size::Size,
 };
 
 /// Size of a named file that no job gives a size, in bytes: fio takes the existing file.
@@ -27,13 +27,13 @@ pub(crate) fn settle(jobs: &mut Vec<Job>, faults: &mut Vec<Diagnostic>) -> Vec<S
         engine(job, &mut differences);
         zones(job, &mut differences);
         // As in fio, a job without a runtime makes one pass.
-        job.time_based &= job.runtime_ns.is_some();
+        job.end.time_based &= job.end.runtime_ns.is_some();
         // fio removes regular files only.
-        if job.filename.iter().any(|name| name.starts_with("/dev/")) {
-            (job.unlink, job.unlink_each_loop) = (false, false);
+        if job.files.filename.iter().any(|name| name.starts_with("/dev/")) {
+            (job.files.unlink, job.files.unlink_each_loop) = (false, false);
         }
-        if job.verify_only {
-            job.rw = read_instead(job.rw);
+        if job.verification.verify_only {
+            job.requests.rw = read_instead(job.requests.rw);
         }
     }
     assume_sizes(jobs, &created, &mut differences);
@@ -47,14 +47,14 @@ fn difference(job: &Job, text: &str) -> String {
 /// Returns the sizes of the named files of jobs that only create them (`create_only`).
 fn created_files(jobs: &[Job]) -> HashMap<String, RangeInclusive<u64>> {
     let mut created = HashMap::new();
-    for job in jobs.iter().filter(|job| job.create_only) {
-        let of_size = match job.size {
-            Size::Bytes(bytes) if job.size_given => Some(bytes / job.filename.len().max(1) as u64),
+    for job in jobs.iter().filter(|job| job.files.create_only) {
+        let of_size = match job.region.size {
+            Some(Size::Bytes(bytes)) => Some(bytes / job.files.filename.len().max(1) as u64),
             _ => None,
         };
-        let Some(range) = job.filesize.clone().or_else(|| of_size.map(|bytes| bytes..=bytes)) else { continue };
+        let Some(range) = job.region.filesize.clone().or_else(|| of_size.map(|bytes| bytes..=bytes)) else { continue };
         // Generated names are not those of another job.
-        for name in if job.filename.is_empty() { Vec::new() } else { job.files_of_clone(0) } {
+        for name in if job.files.filename.is_empty() { Vec::new() } else { job.files_of_clone(0) } {
             created.insert(name, range.clone());
         }
     }
@@ -68,19 +68,19 @@ fn leave_out(jobs: &mut Vec<Job>, faults: &mut Vec<Diagnostic>, differences: &mu
     let mut gone: Vec<String> = Vec::new();
     let mut stonewall = false;
     for mut job in std::mem::take(jobs) {
-        let reason = job.stands_for.and_then(|engine| match engine.support {
+        let reason = job.submission.stands_for.and_then(|engine| match engine.support {
             EngineSupport::NoData(why) => Some(format!("engine `{}` {why}", engine.name)),
             _ => None,
         });
-        let only_creates = || job.create_only.then(|| "`create_only`: it creates its files and ends".to_owned());
+        let only_creates = || job.files.create_only.then(|| "`create_only`: it creates its files and ends".to_owned());
         if let Some(reason) = reason.or_else(only_creates) {
-            stonewall |= job.stonewall;
+            stonewall |= job.start.stonewall;
             differences.push(difference(&job, &format!("is left out: {reason}")));
             gone.push(job.name);
             continue;
         }
-        job.stonewall |= std::mem::take(&mut stonewall);
-        job.wait_for = job.wait_for.filter(|name| !gone.contains(name));
+        job.start.stonewall |= std::mem::take(&mut stonewall);
+        job.start.wait_for = job.start.wait_for.filter(|name| !gone.contains(name));
         kept.push(job);
     }
     if kept.is_empty() {
@@ -101,13 +101,13 @@ fn leave_out(jobs: &mut Vec<Job>, faults: &mut Vec<Diagnostic>, differences: &mu
 
 /// Makes the requests of an engine those of the one that stands for it.
 fn engine(job: &mut Job, differences: &mut Vec<String>) {
-    let Some(engine) = job.stands_for else { return };
+    let Some(engine) = job.submission.stands_for else { return };
     match engine.support {
         EngineSupport::Direct(_, why) => {
-            job.direct = true;
+            job.cache.direct = true;
             let remote = matches!(engine.name, "nbd" | "rbd" | "libiscsi" | "libblkio");
-            if remote || job.filename.is_empty() && !job.size_given && job.filesize.is_none() {
-                job.filename = vec![format!("/dev/{}", engine.name)];
+            if remote || job.files.filename.is_empty() && job.region.size.is_none() && job.region.filesize.is_none() {
+                job.files.filename = vec![format!("/dev/{}", engine.name)];
             }
             differences.push(difference(job, &format!(": engine `{}` {why}", engine.name)).replace("` :", "`:"));
         }
@@ -136,19 +136,20 @@ fn read_instead(rw: Rw) -> Rw {
 
 /// Gives a size to named files of which no job says one.
 fn assume_sizes(jobs: &mut [Job], created: &HashMap<String, RangeInclusive<u64>>, differences: &mut Vec<String>) {
-    let gives_size = |job: &Job| job.size_given || job.filesize.is_some() || job.hoistway_tree.is_some();
+    let gives_size =
+        |job: &Job| job.region.size.is_some() || job.region.filesize.is_some() || job.hoistway.tree.is_some();
     // Names that are generated in large numbers are not named by another job.
-    let is_small = |job: &Job| !job.filename.is_empty() || job.nrfiles <= GENERATED_MAX;
+    let is_small = |job: &Job| !job.files.filename.is_empty() || job.files.nrfiles <= GENERATED_MAX;
     let sized: Vec<String> =
         jobs.iter().filter(|job| gives_size(job) && is_small(job)).flat_map(|job| job.files_of_clone(0)).collect();
     let mut named: Vec<String> = Vec::new();
     for job in jobs.iter_mut() {
-        if job.filename.is_empty() || gives_size(job) {
+        if job.files.filename.is_empty() || gives_size(job) {
             continue;
         }
         let files = job.files_of_clone(0);
         if let Some(range) = files.first().and_then(|name| created.get(name)) {
-            job.filesize = Some(range.clone());
+            job.region.filesize = Some(range.clone());
             continue;
         }
         let known = |name: &String| name.starts_with("/dev/") || sized.contains(name);
@@ -158,6 +159,6 @@ fn assume_sizes(jobs: &mut [Job], created: &HashMap<String, RangeInclusive<u64>>
             differences.push(difference(job, &text));
             named.push(unknown.clone());
         }
-        job.filesize = Some(ASSUMED_BYTES..=ASSUMED_BYTES);
+        job.region.filesize = Some(ASSUMED_BYTES..=ASSUMED_BYTES);
     }
 }

@@ -3,10 +3,7 @@
 //! Source: sections "Job file format" and "Environment variables" of fio's HOWTO. fio 3.33 cuts a
 //! line at its first `;` or `#`, at any position, and so does this module.
 
-use crate::{
-    diagnostic::Diagnostic,
-    known::{self, KnownOption},
-};
+use crate::{diagnostic::Diagnostic, job::option::KnownOption, options};
 use std::sync::Arc;
 
 /// Loads an included file: the path as written, and the name of the including file.
@@ -180,7 +177,7 @@ impl Reader<'_> {
         match self.sections.last_mut() {
             Some(section) => section.entries.push(Entry {
                 name: name.into(),
-                known: known::find(name),
+                known: options::find(name),
                 value,
                 position,
                 value_position,

@@ -2,8 +2,8 @@
 //! generated jobs of these kinds differ from fio's (`cargo xtask fio-diff`).
 
 use crate::direction::{Direction, Rw};
-use crate::job::{Distribution, FileService, Job, Size};
-use crate::zone::ZoneMode;
+use crate::job::{Job, distribution::Distribution, files::FileService, zones::ZoneMode};
+use crate::size::Size;
 
 /// A kind of jobs that are refused.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,10 @@ pub const UNMODELLED: &[Unmodelled] = &[
         jobs: "`rw=randtrimwrite` with `offset` or `offset_increment`",
         options: &["offset", "offset_increment"],
         help: "trim and write from the start of the file",
-        has: |job| job.rw == Rw::Randtrimwrite && (has_bytes(job.offset) || has_bytes(job.offset_increment)),
+        has: |job| {
+            job.requests.rw == Rw::Randtrimwrite
+                && (has_bytes(job.region.offset) || has_bytes(job.region.offset_increment))
+        },
     },
     Unmodelled {
         jobs: "`rw=trimwrite` and `rw=randtrimwrite` on several files that are no multiples of the block, or with `file_service_type` of a draw, `random_distribution`, `norandommap` or `blockalign`",
@@ -31,8 +34,8 @@ pub const UNMODELLED: &[Unmodelled] = &[
         help: "give the job one file, or files of whole blocks that take turns",
         has: |job| {
             let is_even = file_bytes(job).is_some_and(|bytes| bytes.is_multiple_of(job.min_bs(Direction::Trim).max(1)));
-            job.rw.trims_before_writes()
-                && job.file_count() > 1
+            job.requests.rw.trims_before_writes()
+                && job.files.count() > 1
                 && (!is_even || draws_files(job) || !job.touches_blocks_once())
         },
     },
@@ -41,15 +44,17 @@ pub const UNMODELLED: &[Unmodelled] = &[
         options: &["openfiles"],
         help: "leave openfiles out, or read and write one offset after the other without syncs",
         has: |job| {
-            let is_limited = job.openfiles > 0 && u64::from(job.openfiles) < job.file_count();
-            is_limited && (job.rw.is_random() || job.syncs_between_requests())
+            let is_limited = job.files.openfiles > 0 && u64::from(job.files.openfiles) < job.files.count();
+            is_limited && (job.requests.rw.is_random() || job.syncs.are_between_requests())
         },
     },
     Unmodelled {
         jobs: "`zonemode=strided` with random offsets of a `random_distribution`",
         options: &["random_distribution"],
         help: "leave random_distribution out",
-        has: |job| is_strided(job) && job.rw.is_random() && job.random_distribution != Distribution::Random,
+        has: |job| {
+            is_strided(job) && job.requests.rw.is_random() && job.requests.random_distribution != Distribution::Random
+        },
     },
     Unmodelled {
         jobs: "`zonemode=strided` with files that are no multiples of the zones with their gaps",
@@ -63,7 +68,7 @@ pub const UNMODELLED: &[Unmodelled] = &[
         jobs: "`random_distribution=zoned_abs` with zones behind the end of a file",
         options: &["random_distribution"],
         help: "give zones that end with the file, or a larger file",
-        has: |job| match &job.random_distribution {
+        has: |job| match &job.requests.random_distribution {
             Distribution::ZonedBytes(zones) => {
                 let end = zones.iter().fold(0u64, |end, zone| end.saturating_add(zone.bytes));
                 file_bytes(job).is_some_and(|bytes| bytes < end)
@@ -77,8 +82,9 @@ pub const UNMODELLED: &[Unmodelled] = &[
         help: "give files of whole blocks",
         has: |job| {
             let is_uneven = |bytes: u64| job.directions().any(|way| !bytes.is_multiple_of(job.min_bs(way).max(1)));
-            let is_zoned = matches!(job.random_distribution, Distribution::Zoned(_) | Distribution::ZonedBytes(_));
-            is_zoned && job.rw.is_random() && file_bytes(job).is_some_and(is_uneven)
+            let is_zoned =
+                matches!(job.requests.random_distribution, Distribution::Zoned(_) | Distribution::ZonedBytes(_));
+            is_zoned && job.requests.rw.is_random() && file_bytes(job).is_some_and(is_uneven)
         },
     },
 ];
@@ -89,15 +95,15 @@ fn has_bytes(size: Size) -> bool {
 
 /// The bytes of each file; `None` if they are not given, or drawn.
 fn file_bytes(job: &Job) -> Option<u64> {
-    match (&job.filesize, job.size) {
+    match (&job.region.filesize, job.region.size) {
         (Some(range), _) => (range.start() == range.end()).then_some(*range.end()),
-        (None, Size::Bytes(bytes)) if job.size_given => Some(bytes / job.file_count().max(1)),
+        (None, Some(Size::Bytes(bytes))) => Some(bytes / job.files.count().max(1)),
         _ => None,
     }
 }
 
 fn draws_files(job: &Job) -> bool {
-    matches!(job.file_service, FileService::Random(_) | FileService::Drawn(_))
+    matches!(job.files.file_service, FileService::Random(_) | FileService::Drawn(_))
 }
 
 fn is_strided(job: &Job) -> bool {

@@ -31,10 +31,10 @@ impl RateFloor {
     /// The least rates of a job; `None` if it has none.
     pub fn new(job: &Job) -> Option<RateFloor> {
         let has = |rates: &Directions<u64>| Direction::ALL.into_iter().any(|direction| *rates.get(direction) > 0);
-        (has(&job.rate_min) || has(&job.rate_iops_min)).then(|| RateFloor {
-            bytes: job.rate_min,
-            ios: job.rate_iops_min,
-            cycle_ns: job.rate_cycle_ms.saturating_mul(1_000_000).max(1),
+        (has(&job.rates.rate_min) || has(&job.rates.rate_iops_min)).then(|| RateFloor {
+            bytes: job.rates.rate_min,
+            ios: job.rates.rate_iops_min,
+            cycle_ns: job.rates.rate_cycle_ms.saturating_mul(1_000_000).max(1),
             cycle: None,
         })
     }
@@ -81,12 +81,12 @@ pub struct SteadyRate {
 impl SteadyRate {
     /// The rule of a job; `None` if it has none.
     pub fn new(job: &Job) -> Option<SteadyRate> {
-        let rule = job.steadystate?;
-        let seconds = job.steadystate_duration_ns / NS_PER_S;
+        let rule = job.end.steadystate?;
+        let seconds = job.end.steadystate_duration_ns / NS_PER_S;
         (seconds > 0).then(|| SteadyRate {
             rule,
             seconds: seconds as usize,
-            ramp: (job.steadystate_ramp_ns / NS_PER_S) as usize,
+            ramp: (job.end.steadystate_ramp_ns / NS_PER_S) as usize,
             figures: Vec::new(),
             judged: 0,
         })
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn a_job_that_is_too_slow_is_found_after_the_first_cycle() {
-        let mut job = Job { rate_cycle_ms: 1000, ..Job::default() };
-        job.rate_min.read = 1 << 20;
+        let mut job = Job::default();
+        job.rates.rate_min.read = 1 << 20;
         let mut floor = RateFloor::new(&job).unwrap();
         let moved = |bytes, ios| Directions { read: Moved { bytes, ios }, ..Directions::default() };
         assert!(!floor.is_missed(NS_PER_S, moved(1000, 1)));
@@ -220,10 +220,16 @@ mod tests {
         assert!(floor.is_missed(4 * NS_PER_S, moved(2999 + (2 << 20) - 1000, 4)));
     }
 
+    fn steady_for(rule: SteadyState, duration_ns: u64) -> Job {
+        let mut job = Job::default();
+        (job.end.steadystate, job.end.steadystate_duration_ns) = (Some(rule), duration_ns);
+        job
+    }
+
     #[test]
     fn a_rate_is_steady_when_no_second_is_far_from_the_mean() {
         let rule = SteadyState { figure: SteadyFigure::Iops, slope: false, limit: 10.0, percent: true };
-        let job = Job { steadystate: Some(rule), steadystate_duration_ns: 3 * NS_PER_S, ..Job::default() };
+        let job = steady_for(rule, 3 * NS_PER_S);
         let ended = |counts: &[u64]| {
             let mut steady = SteadyRate::new(&job).unwrap();
             (0u64..).zip(counts).find_map(|(second, count)| {
@@ -239,7 +245,7 @@ mod tests {
     fn a_slope_ignores_noise_and_sees_a_trend() {
         let rule = |limit| SteadyState { figure: SteadyFigure::Iops, slope: true, limit, percent: true };
         let steady = |limit, figures: &[u64]| {
-            let job = Job { steadystate: Some(rule(limit)), steadystate_duration_ns: NS_PER_S, ..Job::default() };
+            let job = steady_for(rule(limit), NS_PER_S);
             SteadyRate::new(&job).unwrap().is_steady(figures)
         };
         assert!(steady(1.0, &[100, 140, 60, 140, 60, 100]) || steady(5.0, &[100, 140, 60, 140, 60, 100]));

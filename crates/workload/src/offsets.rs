@@ -88,15 +88,19 @@ struct Ends {
 impl Ends {
     fn new(job: &Job, targets: &[Target]) -> Ends {
         let is_drawn = targets.iter().any(|target| matches!(target.order, Order::Drawn(_)));
-        let is_mixed = job.rw.reads() && job.rw.writes() && !matches!(job.rwmixread, 0 | 100);
+        let is_mixed =
+            job.requests.rw.reads() && job.requests.rw.writes() && !matches!(job.requests.rwmixread, 0 | 100);
         // A file that is drawn by weights may be drawn when it is done.
-        let has_weights = matches!(job.file_service, FileService::Drawn(_));
-        let repeats = match job.rw.is_random() {
-            true => is_drawn || job.time_based,
-            false => is_mixed || job.rw_modifier.is_some(),
+        let has_weights = matches!(job.files.file_service, FileService::Drawn(_));
+        let repeats = match job.requests.rw.is_random() {
+            true => is_drawn || job.end.time_based,
+            false => is_mixed || job.requests.rw_modifier.is_some(),
         };
-        let has_bytes = job.size_given && matches!(job.size, Size::Bytes(_));
-        let beyond_file = job.ioengine == Ioengine::Null && job.filesize.is_some() && !has_bytes && !job.rw.is_random();
+        let has_bytes = matches!(job.region.size, Some(Size::Bytes(_)));
+        let beyond_file = job.submission.ioengine == Ioengine::Null
+            && job.region.filesize.is_some()
+            && !has_bytes
+            && !job.requests.rw.is_random();
         Ends {
             by_bytes: repeats || has_weights,
             beyond_file,
@@ -132,7 +136,7 @@ impl Generator {
     /// Creates a generator that moves `io_bytes` bytes in one pass; without an end if the job is
     /// `time_based`.
     pub fn new(job: Arc<Job>, regions: &[Region], io_bytes: u64, seed: u64, process: u64) -> Generator {
-        let turn = FileTurn::new(&job.file_service, regions.len(), job.openfiles, mix(seed ^ process));
+        let turn = FileTurn::new(&job.files.file_service, regions.len(), job.files.openfiles, mix(seed ^ process));
         let mut generator = Generator {
             verification: Verification::new(&job, regions.len()),
             syncs: Syncs::new(&job),
@@ -193,7 +197,7 @@ impl Generator {
         {
             verification.wrote(&unit);
         }
-        let priorities = self.job.cmdprio.get(unit.direction);
+        let priorities = self.job.priority.cmdprio.get(unit.direction);
         if priorities.percent > 0 || !priorities.by_size.is_empty() {
             unit.priority = priorities.of(unit.bytes, self.priority_rng.random_range(0..100));
         }
@@ -219,14 +223,14 @@ impl Generator {
     /// Begins the verification of what the pass wrote. Returns false if there is nothing to verify,
     /// and for a `time_based` job, whose time is over before, as in fio 3.33.
     pub fn begin_verification(&mut self) -> bool {
-        !self.job.time_based && self.verification.as_mut().is_some_and(Verification::begin)
+        !self.job.end.time_based && self.verification.as_mut().is_some_and(Verification::begin)
     }
 
     /// Starts the next pass of the job (`loops`, `time_based`, `io_size`); `None` after the last
     /// pass.
     pub fn next_pass(&mut self) -> Option<u32> {
         self.pass += 1;
-        let is_due = self.job.time_based || self.pass < self.job.loops || self.lacks_bytes();
+        let is_due = self.job.end.time_based || self.pass < self.job.amount.loops || self.lacks_bytes();
         if self.made_ios == 0 || !is_due || self.has_ended_job() {
             return None;
         }
@@ -236,7 +240,7 @@ impl Generator {
         self.rewind();
         // A sequential job goes on where the pass ended: after the last byte at the start.
         self.targets.iter_mut().for_each(|target| target.made = 0);
-        if self.job.time_based && !self.job.rw.is_random() {
+        if self.job.end.time_based && !self.job.requests.rw.is_random() {
             // The time ends the job, and not the files: the draws go on, too.
             return Some(self.pass);
         }
@@ -250,18 +254,18 @@ impl Generator {
 
     /// Returns true if the largest request would not yet reach the bytes of `io_size`.
     fn lacks_bytes(&self) -> bool {
-        let largest = Direction::ALL.into_iter().map(|direction| self.job.bs.get(direction).max()).max();
+        let largest = Direction::ALL.into_iter().map(|direction| self.job.blocks.bs.get(direction).max()).max();
         // Blocks that are trimmed and written count twice.
-        let times = if self.job.rw.trims_before_writes() { 2 } else { 1 };
+        let times = if self.job.requests.rw.trims_before_writes() { 2 } else { 1 };
         let left = self.pass_bytes.saturating_sub(self.all_bytes.saturating_mul(times));
-        matches!(self.job.io_size, Some(Size::Bytes(_))) && left >= largest.unwrap_or(0)
+        matches!(self.job.amount.io_size, Some(Size::Bytes(_))) && left >= largest.unwrap_or(0)
     }
 
     /// Returns true if the bytes or the requests of all passes are made.
     fn has_ended_job(&self) -> bool {
-        let passes = u64::from(self.job.loops.max(1));
-        let has_all_ios = self.job.number_ios.is_some_and(|most| self.all_ios >= most.saturating_mul(passes));
-        !self.job.time_based && (has_all_ios || self.all_bytes >= self.pass_bytes.saturating_mul(passes))
+        let passes = u64::from(self.job.amount.loops.max(1));
+        let has_all_ios = self.job.amount.number_ios.is_some_and(|most| self.all_ios >= most.saturating_mul(passes));
+        !self.job.end.time_based && (has_all_ios || self.all_bytes >= self.pass_bytes.saturating_mul(passes))
     }
 
     fn target(&self, file: u64, region: Region) -> Target {
@@ -275,7 +279,7 @@ impl Generator {
         let order = match strided.is_none() && self.job.touches_blocks_once() {
             true if sizes::is_one(&self.job) => Order::Map(Map::new(blocks, key)),
             true => Order::Free(FreeBlocks::new(bytes / sizes::map_unit(&self.job))),
-            false => Order::Drawn(Draw::of_bytes(&self.job.random_distribution, blocks, grain, key)),
+            false => Order::Drawn(Draw::of_bytes(&self.job.requests.random_distribution, blocks, grain, key)),
         };
         let first = self.first_position(region);
         Target {
@@ -294,8 +298,8 @@ impl Generator {
     /// The first position of a sequential job. With a negative step and an offset, fio 3.33 begins
     /// the step before the end of a region that starts at 0.
     fn first_position(&self, region: Region) -> u64 {
-        let step = self.job.rw_modifier.unwrap_or(0);
-        if self.job.rw.is_random() || step >= 0 || region.start == 0 {
+        let step = self.job.requests.rw_modifier.unwrap_or(0);
+        if self.job.requests.rw.is_random() || step >= 0 || region.start == 0 {
             return 0;
         }
         let last = region.len.saturating_add_signed(step);
@@ -321,7 +325,7 @@ impl Generator {
     /// A write of the block of a file that was trimmed before.
     fn rest_of_trimmed(&mut self, file: usize) -> Option<IoUnit> {
         let trimmed = self.targets.get_mut(file)?.trimmed.as_mut()?;
-        let size = sizes::draw(&self.job, Direction::Write, self.job.rw.is_random(), &mut self.size_rng);
+        let size = sizes::draw(&self.job, Direction::Write, self.job.requests.rw.is_random(), &mut self.size_rng);
         let unit = IoUnit::new(Direction::Write, trimmed.file, trimmed.offset, size.min(trimmed.bytes));
         trimmed.offset += unit.bytes;
         trimmed.bytes -= unit.bytes;
@@ -357,14 +361,14 @@ impl Generator {
         if let Some(zone) = &mut target.strided {
             zone.moved(unit.bytes);
         }
-        if self.job.rw.trims_before_writes() {
+        if self.job.requests.rw.trims_before_writes() {
             self.targets[file].trimmed = Some(IoUnit { direction: Direction::Write, ..unit });
         }
         Some(unit)
     }
 
     fn next_of_file(&mut self, file: usize, direction: Direction) -> Option<IoUnit> {
-        let is_random = self.job.rw.is_random() && self.begins_run() && self.rolls_random(direction);
+        let is_random = self.job.requests.rw.is_random() && self.begins_run() && self.rolls_random(direction);
         let target = &mut self.targets[file];
         if let Some(zone) = &mut target.strided
             && zone.advance(target.region.len, sizes::smallest(&self.job, direction))
@@ -380,12 +384,13 @@ impl Generator {
     /// Returns true if a file is done when a position has no room for a request: with steps between
     /// requests (`read:8k`), and for requests of a random job that follow others.
     fn ends_by_position(&self) -> bool {
-        match self.job.rw.is_random() {
+        match self.job.requests.rw.is_random() {
             true => {
-                let percent = |direction| *self.job.percentage_random.get(direction);
-                self.job.rw_modifier.is_some() || self.job.directions().any(|direction| percent(direction) < 100)
+                let percent = |direction| *self.job.requests.percentage_random.get(direction);
+                self.job.requests.rw_modifier.is_some()
+                    || self.job.directions().any(|direction| percent(direction) < 100)
             }
-            false => self.job.rw_modifier.is_some_and(|step| step > 0),
+            false => self.job.requests.rw_modifier.is_some_and(|step| step > 0),
         }
     }
 
@@ -414,7 +419,7 @@ impl Generator {
             Direction::Read if self.job.zones.read_beyond => Some(unit),
             Direction::Read => match zones.read(position, sizes::grain(&self.job)) {
                 Some(place) => Some(placed(place)),
-                None if self.job.rw.writes() => {
+                None if self.job.requests.rw.writes() => {
                     let unit = IoUnit { direction: Direction::Write, ..unit };
                     let (at, bytes) = zones.write(position, unit.bytes, &mut self.offset_rng);
                     Some(IoUnit { offset: start + at, bytes, ..unit })
@@ -426,15 +431,15 @@ impl Generator {
     }
 
     fn direction(&mut self, choose: impl Fn(Direction) -> Direction) -> Direction {
-        if self.job.rw.trims() {
+        if self.job.requests.rw.trims() {
             return Direction::Trim;
         }
-        match (self.job.rw.reads(), self.job.rw.writes()) {
+        match (self.job.requests.rw.reads(), self.job.requests.rw.writes()) {
             (true, true) => {
-                let reads = self.mix_rng.random_range(0..100u8) < self.job.rwmixread;
+                let reads = self.mix_rng.random_range(0..100u8) < self.job.requests.rwmixread;
                 let drawn = if reads { Direction::Read } else { Direction::Write };
                 // A share of 100 % leaves nothing to choose, not even to a cap.
-                if matches!(self.job.rwmixread, 0 | 100) { drawn } else { choose(drawn) }
+                if matches!(self.job.requests.rwmixread, 0 | 100) { drawn } else { choose(drawn) }
             }
             (true, false) => Direction::Read,
             _ => Direction::Write,
@@ -444,7 +449,7 @@ impl Generator {
     /// A file whose region is done is skipped, unless the bytes of the pass decide alone.
     fn choose_file(&mut self) -> Option<usize> {
         let again = self.ends.by_bytes;
-        let is_limited = self.job.openfiles > 0 && (self.job.openfiles as usize) < self.targets.len();
+        let is_limited = self.job.files.openfiles > 0 && (self.job.files.openfiles as usize) < self.targets.len();
         let chosen = self.choose_unfinished(again && !is_limited);
         if chosen.is_some() || !again || !is_limited {
             return chosen;
@@ -469,19 +474,19 @@ impl Generator {
     /// Counts a request of a random job. Returns false for one that follows an earlier one.
     fn begins_run(&mut self) -> bool {
         let begins = self.run_left == 0;
-        let run = self.job.rw_modifier.and_then(|count| u64::try_from(count).ok()).unwrap_or(1).max(1);
+        let run = self.job.requests.rw_modifier.and_then(|count| u64::try_from(count).ok()).unwrap_or(1).max(1);
         self.run_left = if begins { run - 1 } else { self.run_left - 1 };
         begins
     }
 
     fn rolls_random(&mut self, direction: Direction) -> bool {
-        let percent = *self.job.percentage_random.get(direction);
+        let percent = *self.job.requests.percentage_random.get(direction);
         percent >= 100 || self.mix_rng.random_range(0..100u8) < percent
     }
 
     fn sequential(&mut self, file: usize, direction: Direction) -> Option<IoUnit> {
         let size = sizes::draw(&self.job, direction, false, &mut self.size_rng);
-        let step = if self.job.rw.is_random() { 0 } else { self.job.rw_modifier.unwrap_or(0) };
+        let step = if self.job.requests.rw.is_random() { 0 } else { self.job.requests.rw_modifier.unwrap_or(0) };
         let smallest = sizes::smallest(&self.job, direction);
         let unit = sizes::unit(&self.job, direction, false);
         let target = &mut self.targets[file];
@@ -492,14 +497,14 @@ impl Generator {
             None => (0, len, u64::MAX),
         };
         let next = target.next.get_mut(direction);
-        if self.job.rw.is_random() && self.job.rw_sequencer == Sequencer::Identical {
+        if self.job.requests.rw.is_random() && self.job.requests.rw_sequencer == Sequencer::Identical {
             *next = *target.last.get(direction);
         }
         let follows_step = step > 0 && target.strided.is_none() && *next > 0;
         if follows_step {
             *next = after_step(*next, step, smallest, target.region)?;
         } else if *next < from || *next >= to || to - *next < smallest {
-            if self.job.rw.is_random() {
+            if self.job.requests.rw.is_random() {
                 let is_at_end = *next >= to || *next < from || target.strided.is_some();
                 return if is_at_end { self.random(file, direction) } else { None };
             }
@@ -521,7 +526,7 @@ impl Generator {
         let size = sizes::draw(&self.job, direction, true, &mut self.size_rng);
         let grain = sizes::grain(&self.job);
         let smallest = sizes::smallest(&self.job, direction);
-        let align = match *self.job.blockalign.get(direction) {
+        let align = match *self.job.blocks.blockalign.get(direction) {
             0 => smallest,
             align => align,
         };
@@ -539,7 +544,7 @@ impl Generator {
                 let blocks = (to - from) / smallest;
                 let drawn = self.offset_rng.random_range(0..blocks.max(1));
                 let mut found = map.find(drawn);
-                if found.is_none() && self.job.time_based {
+                if found.is_none() && self.job.end.time_based {
                     // The time ends the job, and not the map.
                     map.clear();
                     found = map.find(drawn);
@@ -613,6 +618,11 @@ mod tests {
 
     const REGION: Region = Region { start: 1 << 20, len: 1 << 20 };
 
+    fn with(mut job: Job, change: impl FnOnce(&mut Job)) -> Job {
+        change(&mut job);
+        job
+    }
+
     fn units(job: &Job, io_bytes: u64) -> Vec<IoUnit> {
         let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], io_bytes, 42, 0);
         let mut next = || generator.next().or_else(|| generator.next_pass().and_then(|_| generator.next()));
@@ -630,18 +640,18 @@ mod tests {
 
     #[test]
     fn random_reads_touch_every_block_once_unless_norandommap_is_set() {
-        let job = Job { rw: Rw::Randread, ..Job::default() };
+        let job = with(Job::default(), |job| job.requests.rw = Rw::Randread);
         let mut once = offsets(&job);
         assert!(!once.is_sorted());
         once.sort_unstable();
         once.dedup();
         assert_eq!(once.len(), 256);
-        let mut drawn = offsets(&Job { norandommap: true, ..job.clone() });
+        let mut drawn = offsets(&with(job.clone(), |job| job.requests.norandommap = true));
         drawn.sort_unstable();
         drawn.dedup();
         // Of 256 draws among 256 blocks about 1 - 1/e, 162, are different.
         assert!((140..185).contains(&drawn.len()), "{}", drawn.len());
-        let zipf = Job { random_distribution: Distribution::Zipf(1.5), ..job };
+        let zipf = with(job, |job| job.requests.random_distribution = Distribution::Zipf(1.5));
         let mut popular = offsets(&zipf);
         popular.sort_unstable();
         popular.dedup();
@@ -650,29 +660,39 @@ mod tests {
 
     #[test]
     fn the_modifier_makes_holes_or_runs() {
-        let holes = Job { rw_modifier: Some(4096), ..Job::default() };
+        let holes = with(Job::default(), |job| job.requests.rw_modifier = Some(4096));
         assert_eq!(offsets(&holes)[..3], [0, 8192, 16384]);
-        let runs = Job { rw: Rw::Randread, rw_modifier: Some(4), ..Job::default() };
+        let runs = with(Job::default(), |job| {
+            job.requests.rw = Rw::Randread;
+            job.requests.rw_modifier = Some(4);
+        });
         let seen = offsets(&runs);
         let follows = seen.windows(2).filter(|pair| pair[1] == pair[0] + 4096).count();
         // Three of four requests follow the previous one; a run that reaches the region's end
         // starts again.
         assert!((180..=195).contains(&follows), "{follows} of 255");
-        let same = Job { rw_sequencer: Sequencer::Identical, ..runs };
+        let same = with(runs, |job| job.requests.rw_sequencer = Sequencer::Identical);
         assert!(offsets(&same).chunks(4).all(|run| run.iter().all(|offset| *offset == run[0])));
     }
 
     #[test]
     fn rwmixread_is_the_share_of_reads() {
-        let job = Job { rw: Rw::Randrw, rwmixread: 80, norandommap: true, ..Job::default() };
+        let job = with(Job::default(), |job| {
+            job.requests.rw = Rw::Randrw;
+            job.requests.rwmixread = 80;
+            job.requests.norandommap = true;
+        });
         let reads = units(&job, 40 << 20).iter().filter(|unit| unit.direction == Direction::Read).count();
         assert!((8000..8400).contains(&reads), "{reads} of 10240");
     }
 
     #[test]
     fn percentage_random_leaves_the_rest_sequential() {
-        let job =
-            Job { rw: Rw::Randread, percentage_random: Directions::both(25), norandommap: true, ..Job::default() };
+        let job = with(Job::default(), |job| {
+            job.requests.rw = Rw::Randread;
+            job.requests.percentage_random = Directions::both(25);
+            job.requests.norandommap = true;
+        });
         let seen = offsets(&job);
         let follows = seen.windows(2).filter(|pair| pair[1] == (pair[0] + 4096) % REGION.len).count();
         assert!((170..215).contains(&follows), "{follows} of 255");
@@ -680,15 +700,18 @@ mod tests {
 
     #[test]
     fn sizes_come_from_the_range_or_the_split() {
-        let mut job = Job { rw: Rw::Randread, norandommap: true, ..Job::default() };
-        job.bs.read = BlockSize::Range { min: 4096, max: 16384 };
+        let mut job = with(Job::default(), |job| {
+            job.requests.rw = Rw::Randread;
+            job.requests.norandommap = true;
+        });
+        job.blocks.bs.read = BlockSize::Range { min: 4096, max: 16384 };
         let ranged = units(&job, 40 << 20);
         for bytes in [4096, 8192, 12288, 16384] {
             let share = ranged.iter().filter(|unit| unit.bytes == bytes).count() as f64 / ranged.len() as f64;
             assert!((share - 0.25).abs() < 0.03, "{bytes}: {share}");
         }
         let entries = [(4096, 90), (65536, 10)].map(|(bytes, percent)| SplitEntry { bytes, percent });
-        job.bs.read = BlockSize::Split(entries.to_vec());
+        job.blocks.bs.read = BlockSize::Split(entries.to_vec());
         let split = units(&job, 40 << 20);
         let large = split.iter().filter(|unit| unit.bytes > 4096).count() as f64 / split.len() as f64;
         assert!((large - 0.1).abs() < 0.03, "{large}");
@@ -696,17 +719,17 @@ mod tests {
 
     #[test]
     fn number_ios_and_io_size_end_the_job_and_a_larger_io_size_wraps() {
-        let job = Job { number_ios: Some(10), ..Job::default() };
+        let job = with(Job::default(), |job| job.amount.number_ios = Some(10));
         assert_eq!(units(&job, 1 << 20).len(), 10);
         assert_eq!(units(&Job::default(), 40960).len(), 10);
-        let large = Job { io_size: Some(Size::Bytes(2 << 20)), ..Job::default() };
+        let large = with(Job::default(), |job| job.amount.io_size = Some(Size::Bytes(2 << 20)));
         let twice = units(&large, 2 << 20);
         assert_eq!((twice.len(), twice[256].offset), (512, REGION.start));
     }
 
     #[test]
     fn loops_repeat_the_pass() {
-        let job = Job { loops: 3, ..Job::default() };
+        let job = with(Job::default(), |job| job.amount.loops = 3);
         let mut generator = Generator::new(Arc::new(job), &[REGION], 1 << 20, 42, 0);
         let mut count = 0;
         loop {
@@ -724,10 +747,13 @@ mod tests {
     /// `norandommap`.
     #[test]
     fn loops_repeat_the_random_numbers_unless_norandommap_is_set() {
-        let mut sizes = Job { loops: 3, ..Job::default() };
+        let mut sizes = with(Job::default(), |job| job.amount.loops = 3);
         sizes.bs.read = BlockSize::Range { min: 4096, max: 16384 };
-        let random = Job { rw: Rw::Randread, loops: 3, ..Job::default() };
-        for job in [&random, &sizes, &Job { norandommap: true, ..sizes.clone() }] {
+        let random = with(Job::default(), |job| {
+            job.requests.rw = Rw::Randread;
+            job.amount.loops = 3;
+        });
+        for job in [&random, &sizes, &with(sizes.clone(), |job| job.requests.norandommap = true)] {
             let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], 1 << 20, 42, 0);
             let mut passes: Vec<Vec<(u64, u64)>> = Vec::new();
             loop {
@@ -738,10 +764,16 @@ mod tests {
             }
             assert_eq!((passes.len(), passes[0] == passes[1], passes[1] == passes[2]), (3, true, true));
         }
-        let drawn = units(&Job { norandommap: true, ..random.clone() }, 1 << 20);
+        let drawn = units(&with(random.clone(), |job| job.requests.norandommap = true), 1 << 20);
         assert!(drawn.len() == 768 && drawn[..256].iter().zip(&drawn[256..]).any(|(one, other)| one != other));
         let large = Some(Size::Bytes(2 << 20));
-        let wrapped = units(&Job { loops: 1, io_size: large, ..random }, 2 << 20);
+        let wrapped = units(
+            &with(random, |job| {
+                job.amount.loops = 1;
+                job.amount.io_size = large;
+            }),
+            2 << 20,
+        );
         assert!(wrapped[..256].iter().zip(&wrapped[256..]).all(|(one, other)| one.offset == other.offset));
     }
 
@@ -750,7 +782,11 @@ mod tests {
     /// (`randread:2`) was twice as long.
     #[test]
     fn a_job_of_a_given_time_draws_other_offsets_in_each_round() {
-        let job = Job { rw: Rw::Randread, time_based: true, number_ios: Some(50), ..Job::default() };
+        let job = with(Job::default(), |job| {
+            job.requests.rw = Rw::Randread;
+            job.end.time_based = true;
+            job.amount.number_ios = Some(50);
+        });
         let rounds = units(&job, 1 << 20);
         let round = |number: usize| rounds[number * 256..][..256].iter().map(|unit| unit.offset).collect::<Vec<_>>();
         let sorted = |mut offsets: Vec<u64>| {
@@ -760,7 +796,7 @@ mod tests {
         assert_eq!(rounds.len(), 100_000);
         assert_ne!(round(0), round(1));
         assert_eq!(sorted(round(0)), sorted(round(7)));
-        let runs = units(&Job { rw_modifier: Some(2), ..job }, 1 << 20);
+        let runs = units(&with(job, |job| job.requests.rw_modifier = Some(2)), 1 << 20);
         let draws: BTreeSet<u64> = runs.iter().step_by(2).take(256).map(|unit| unit.offset).collect();
         // The request behind the last block is a draw, too.
         assert!(draws.len() >= 255, "{}", draws.len());
@@ -773,9 +809,9 @@ mod tests {
     fn a_map_of_smaller_blocks_ends_a_pass_early() {
         let bytes = 200 * 8192;
         let count = |rw, read: u64, write: u64, seed| {
-            let mut job = Job { rw, ..Job::default() };
-            (job.bs.read, job.bs.write) = (BlockSize::Fixed(read), BlockSize::Fixed(write));
-            job.bs.trim = job.bs.write.clone();
+            let mut job = with(Job::default(), |job| job.requests.rw = rw);
+            (job.blocks.bs.read, job.blocks.bs.write) = (BlockSize::Fixed(read), BlockSize::Fixed(write));
+            job.blocks.bs.trim = job.blocks.bs.write.clone();
             let region = Region { start: 0, len: bytes };
             let mut generator = Generator::new(Arc::new(job), &[region], bytes, seed, 0);
             let units: Vec<IoUnit> = std::iter::from_fn(|| generator.next()).collect();
@@ -794,8 +830,11 @@ mod tests {
     fn requests_of_odd_sizes_end_with_the_last_free_block() {
         let region = Region { start: 0, len: 1_613_824 };
         let bytes = |io_size| {
-            let mut job = Job { rw: Rw::Randread, io_size, ..Job::default() };
-            for bs in [&mut job.bs.read, &mut job.bs.write, &mut job.bs.trim] {
+            let mut job = with(Job::default(), |job| {
+                job.requests.rw = Rw::Randread;
+                job.amount.io_size = io_size;
+            });
+            for bs in [&mut job.blocks.bs.read, &mut job.blocks.bs.write, &mut job.blocks.bs.trim] {
                 *bs = BlockSize::Range { min: 2048, max: 3072 };
             }
             let mut generator = Generator::new(Arc::new(job), &[region], region.len, 42, 0);
@@ -834,7 +873,7 @@ mod tests {
         assert_eq!(starts(&zones(16 << 10, 0, 48 << 10), 1 << 20), narrow);
         let twice = starts(&zones(64 << 10, 32 << 10, 32 << 10), 1 << 20);
         assert_eq!(twice[..18], [0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28, 64, 68]);
-        let random = Job { rw: Rw::Randread, ..zones(16 << 10, 64 << 10, 64 << 10) };
+        let random = with(zones(16 << 10, 64 << 10, 64 << 10), |job| job.requests.rw = Rw::Randread);
         let zone_of: Vec<u64> = starts(&random, 1 << 20).iter().map(|at| at / 128).collect();
         assert!(
             zone_of.chunks(4).enumerate().all(|(i, zone)| zone.iter().all(|at| *at == i as u64 % 8)),
@@ -845,7 +884,11 @@ mod tests {
     #[test]
     fn zones_of_a_zoned_device_are_written_from_start_to_end() {
         let zones = Zones { mode: ZoneMode::Zbd, size: 32 << 10, open_max: 2, ..Zones::default() };
-        let job = Job { rw: Rw::Randwrite, norandommap: true, zones, ..Job::default() };
+        let job = with(Job::default(), |job| {
+            job.requests.rw = Rw::Randwrite;
+            job.requests.norandommap = true;
+            job.zones = zones;
+        });
         let shared = WrittenZones::new(zones, REGION.len, false);
         let make = |process| {
             let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], 1 << 20, 42, process);
@@ -872,18 +915,21 @@ mod tests {
 
     #[test]
     fn each_block_is_trimmed_and_then_written() {
-        let job = Job { rw: Rw::Randtrimwrite, number_ios: Some(5), ..Job::default() };
+        let job = with(Job::default(), |job| {
+            job.requests.rw = Rw::Randtrimwrite;
+            job.amount.number_ios = Some(5);
+        });
         let seen = units(&job, 1 << 20);
         assert_eq!(seen.len(), 10);
         for pair in seen.chunks(2) {
             assert_eq!((pair[0].direction, pair[1].direction), (Direction::Trim, Direction::Write));
             assert_eq!((pair[0].offset, pair[0].bytes), (pair[1].offset, pair[1].bytes));
         }
-        let mut wide = Job { rw: Rw::Trimwrite, ..Job::default() };
+        let mut wide = with(Job::default(), |job| job.requests.rw = Rw::Trimwrite);
         wide.bs.trim = BlockSize::Fixed(8192);
         let sizes: Vec<u64> = units(&wide, 16384).iter().map(|unit| unit.bytes).collect();
         assert_eq!(sizes, [8192, 4096, 4096, 8192, 4096, 4096]);
-        let trims = Job { rw: Rw::Randtrim, ..Job::default() };
+        let trims = with(Job::default(), |job| job.requests.rw = Rw::Randtrim);
         assert!(units(&trims, 1 << 20).iter().all(|unit| unit.direction == Direction::Trim));
     }
 
@@ -891,8 +937,8 @@ mod tests {
     #[test]
     fn blockalign_sets_the_multiples_of_random_offsets() {
         for (align, repeats) in [(8192, true), (1024, false)] {
-            let mut job = Job { rw: Rw::Randread, ..Job::default() };
-            job.blockalign = Directions::both(align);
+            let mut job = with(Job::default(), |job| job.requests.rw = Rw::Randread);
+            job.blocks.blockalign = Directions::both(align);
             let seen = offsets(&job);
             assert!(seen.iter().all(|at| at.is_multiple_of(align) && at + 4096 <= REGION.len));
             assert!(seen.iter().any(|at| at % 4096 != 0) != repeats);
@@ -901,7 +947,10 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_again_after_the_pass_or_after_some_blocks() {
-        let job = Job { rw: Rw::Randwrite, verifies: true, ..Job::default() };
+        let job = with(Job::default(), |job| {
+            job.requests.rw = Rw::Randwrite;
+            job.verification.verifies = true;
+        });
         let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], 65536, 42, 0);
         let written: Vec<u64> = std::iter::from_fn(|| generator.next()).map(|unit| unit.offset).collect();
         assert!(written.len() == 16 && generator.begin_verification());
@@ -911,7 +960,11 @@ mod tests {
         assert!(!generator.begin_verification());
         // fio 3.33 printed wwwrrrwwwrrr for 3 blocks, and wwwwrrwwrr for 4 and 2.
         for (backlog, batch, expected) in [(3, 0, "wwwrrrwwwrrr"), (4, 2, "wwwwrrwwrrwwrr")] {
-            let job = Job { verify_backlog: backlog, verify_backlog_batch: batch, rw: Rw::Write, ..job.clone() };
+            let job = with(job.clone(), |job| {
+                job.verification.verify_backlog = backlog;
+                job.verification.verify_backlog_batch = batch;
+                job.requests.rw = Rw::Write;
+            });
             let seen: String = units(&job, 1 << 20)
                 .iter()
                 .take(expected.len())
@@ -923,14 +976,14 @@ mod tests {
 
     #[test]
     fn requests_get_the_priority_of_their_share_and_size() {
-        let mut job = Job { rw: Rw::Randread, ..Job::default() };
-        job.cmdprio.read.percent = 20;
+        let mut job = with(Job::default(), |job| job.requests.rw = Rw::Randread);
+        job.priority.cmdprio.read.percent = 20;
         let high = units(&job, 1 << 20).iter().filter(|unit| unit.priority == Some((1, 0))).count();
         assert!((30..75).contains(&high), "{high} of 256");
         let entries = [(4096, 50), (8192, 50)].map(|(bytes, percent)| SplitEntry { bytes, percent });
-        job.bs.read = BlockSize::Split(entries.to_vec());
+        job.blocks.bs.read = BlockSize::Split(entries.to_vec());
         let of = |percent, priority| hoistway_fio::SizePriority { bytes: 4096, percent, priority };
-        job.cmdprio.read = hoistway_fio::CommandPriority {
+        job.priority.cmdprio.read = hoistway_fio::CommandPriority {
             by_size: vec![of(25, Some((1, 1))), of(75, Some((3, 2)))],
             ..Default::default()
         };
@@ -941,24 +994,27 @@ mod tests {
 
     #[test]
     fn sizes_may_be_any_number_of_bytes_or_go_by_the_kind_of_offset() {
-        let mut job = Job { bs_unaligned: true, ..Job::default() };
-        job.bs.read = BlockSize::Range { min: 1024, max: 4096 };
+        let mut job = with(Job::default(), |job| job.blocks.bs_unaligned = true);
+        job.blocks.bs.read = BlockSize::Range { min: 1024, max: 4096 };
         let seen = units(&job, 1 << 20);
         assert!(
             seen.windows(2)
                 .all(|pair| pair[1].offset == pair[0].offset + pair[0].bytes || pair[1].offset == REGION.start)
         );
         assert!(seen.iter().any(|unit| unit.bytes % 2 == 1));
-        let mut job = Job { rw: Rw::Randread, bs_is_seq_rand: true, ..Job::default() };
-        job.percentage_random = Directions::both(50);
-        job.bs.write = BlockSize::Fixed(8192);
+        let mut job = with(Job::default(), |job| {
+            job.requests.rw = Rw::Randread;
+            job.blocks.bs_is_seq_rand = true;
+        });
+        job.requests.percentage_random = Directions::both(50);
+        job.blocks.bs.write = BlockSize::Fixed(8192);
         let large = units(&job, 1 << 20).iter().filter(|unit| unit.bytes == 8192).count();
         assert!(large > 30, "{large}");
     }
 
     #[test]
     fn a_file_is_finished_before_the_next_if_the_job_says_so() {
-        let job = Job { file_service: FileService::Sequential, ..Job::default() };
+        let job = with(Job::default(), |job| job.files.file_service = FileService::Sequential);
         let mut generator = Generator::new(Arc::new(job), &[REGION, REGION], 2 << 20, 42, 0);
         let files: Vec<usize> = std::iter::from_fn(|| generator.next()).map(|unit| unit.file).collect();
         assert!(files.is_sorted() && files.len() == 512);

@@ -39,8 +39,8 @@ impl Pacing {
     /// The caps of a job.
     pub fn new(job: &Job) -> Pacing {
         let lane = |direction| {
-            let bytes = job.rate.get(direction).map(|rate| (rate, true));
-            let ios = job.rate_iops.get(direction).map(|rate| (rate, false));
+            let bytes = job.rates.rate.get(direction).map(|rate| (rate, true));
+            let ios = job.rates.rate_iops.get(direction).map(|rate| (rate, false));
             bytes.or(ios).map(|(rate, by_bytes)| Lane {
                 rate: rate.max(1),
                 by_bytes,
@@ -52,7 +52,7 @@ impl Pacing {
         };
         let lanes =
             Directions { read: lane(Direction::Read), write: lane(Direction::Write), trim: lane(Direction::Trim) };
-        Pacing { poisson: job.rate_process == RateProcess::Poisson, lanes, last: Direction::Read }
+        Pacing { poisson: job.rates.rate_process == RateProcess::Poisson, lanes, last: Direction::Read }
     }
 
     /// Due time of the next request of a direction, in ns since the process's start.
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_rate_of_a_megabyte_a_second_spaces_4_kib_by_4_ms() {
         let mut job = Job::default();
-        job.rate.read = Some(1 << 20);
+        job.rates.rate.read = Some(1 << 20);
         let (mut pacing, mut rng) = (Pacing::new(&job), Pcg64::new(1, 1));
         for request in 0..100 {
             assert_eq!(pacing.due_ns(Direction::Read), request * 3_906_250);
@@ -127,8 +127,9 @@ mod tests {
 
     #[test]
     fn poisson_gaps_have_the_mean_of_the_rate_and_are_not_even() {
-        let mut job = Job { rate_process: RateProcess::Poisson, ..Job::default() };
-        job.rate_iops.write = Some(1000);
+        let mut job = Job::default();
+        job.rates.rate_process = RateProcess::Poisson;
+        job.rates.rate_iops.write = Some(1000);
         let (mut pacing, mut rng) = (Pacing::new(&job), Pcg64::new(1, 1));
         let mut gaps = Vec::new();
         for _ in 0..10_000 {
@@ -144,8 +145,9 @@ mod tests {
 
     /// The due times of reads at 100 a second, each followed by a pause, in ms.
     fn paused(pause_ms: u64, requests: usize) -> Vec<u64> {
-        let mut job = Job { rate_ignore_thinktime: true, ..Job::default() };
-        job.rate_iops.read = Some(100);
+        let mut job = Job::default();
+        job.rates.rate_ignore_thinktime = true;
+        job.rates.rate_iops.read = Some(100);
         let (mut pacing, mut rng) = (Pacing::new(&job), Pcg64::new(1, 1));
         let mut now_ns = 0;
         let mut made = Vec::new();
@@ -172,13 +174,13 @@ mod tests {
     #[test]
     fn a_capped_direction_does_not_hold_back_the_other() {
         let mut job = Job::default();
-        job.rate_iops.write = Some(20);
+        job.rates.rate_iops.write = Some(20);
         let (mut pacing, mut rng) = (Pacing::new(&job), Pcg64::new(1, 1));
         assert_eq!(pacing.direction(Direction::Write, 0), Direction::Write);
         pacing.made(Direction::Write, 4096, &mut rng);
         assert_eq!(pacing.direction(Direction::Write, 49_999_999), Direction::Read);
         assert_eq!(pacing.direction(Direction::Write, 50_000_000), Direction::Write);
-        job.rate_iops.read = Some(100);
+        job.rates.rate_iops.read = Some(100);
         let mut pacing = Pacing::new(&job);
         pacing.made(Direction::Write, 4096, &mut rng);
         pacing.made(Direction::Read, 4096, &mut rng);

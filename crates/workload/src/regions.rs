@@ -37,8 +37,8 @@ impl FileSizes {
 /// The part of one of `files` files that a clone of a job works on; `None` if nothing decides the
 /// size of the file. The region is empty if the offset is at or behind the end of the file.
 pub fn region(job: &Job, clone: u32, files: u64, sizes: FileSizes) -> Option<Region> {
-    let own = match job.size {
-        Size::Bytes(bytes) if job.size_given => Some(bytes / files.max(1)),
+    let own = match job.region.size {
+        Some(Size::Bytes(bytes)) => Some(bytes / files.max(1)),
         _ => None,
     };
     let end = sizes.whole().or(own)?;
@@ -46,9 +46,9 @@ pub fn region(job: &Job, clone: u32, files: u64, sizes: FileSizes) -> Option<Reg
     let base = sizes.existing.unwrap_or(0).max(end);
     let start = offset(job, clone, base);
     let rest = end.saturating_sub(start);
-    let len = match (job.size, own) {
-        (Size::Percent(_), _) if job.size_given => {
-            let bytes = job.size.of(end);
+    let len = match (job.region.size, own) {
+        (Some(size @ Size::Percent(_)), _) => {
+            let bytes = size.of(end);
             (bytes - bytes % sizes::smallest_of_all(job).max(1)).min(rest)
         }
         (_, Some(bytes)) if sizes.filesize.is_none() => bytes,
@@ -60,21 +60,21 @@ pub fn region(job: &Job, clone: u32, files: u64, sizes: FileSizes) -> Option<Reg
 /// The bytes that a job moves in one pass over its regions.
 pub fn pass_bytes(job: &Job, regions: &[Region]) -> u64 {
     let all = regions.iter().map(|region| region.len).fold(0u64, u64::saturating_add);
-    let size = match job.size {
-        Size::Bytes(bytes) if job.size_given => bytes.min(all),
+    let size = match job.region.size {
+        Some(Size::Bytes(bytes)) => bytes.min(all),
         _ => all,
     };
-    job.io_size.map_or(size, |io_size| io_size.of(size))
+    job.amount.io_size.map_or(size, |io_size| io_size.of(size))
 }
 
 /// Start of the region of a clone in a file of so many bytes.
 fn offset(job: &Job, clone: u32, file_bytes: u64) -> u64 {
-    let mut offset = job.offset.of(file_bytes);
-    if matches!(job.offset, Size::Percent(_)) {
-        let align = if job.offset_align > 0 { job.offset_align } else { sizes::smallest_of_all(job) };
+    let mut offset = job.region.offset.of(file_bytes);
+    if matches!(job.region.offset, Size::Percent(_)) {
+        let align = if job.region.offset_align > 0 { job.region.offset_align } else { sizes::smallest_of_all(job) };
         offset = offset.next_multiple_of(align.max(1));
     }
-    offset.saturating_add(job.offset_increment.of(file_bytes).saturating_mul(u64::from(clone)))
+    offset.saturating_add(job.region.offset_increment.of(file_bytes).saturating_mul(u64::from(clone)))
 }
 
 #[cfg(test)]

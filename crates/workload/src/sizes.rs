@@ -8,7 +8,7 @@ use rand_pcg::Pcg64;
 pub(crate) fn draw(job: &Job, direction: Direction, is_random: bool, rng: &mut Pcg64) -> u64 {
     match size_of(job, direction, is_random) {
         BlockSize::Fixed(bytes) => *bytes,
-        BlockSize::Range { min, max } if job.bs_unaligned => rng.random_range(*min..=*max.max(min)),
+        BlockSize::Range { min, max } if job.blocks.bs_unaligned => rng.random_range(*min..=*max.max(min)),
         // As in fio, any number of bytes up to the largest size is drawn, and rounded up to a
         // multiple of the smallest size or to the largest one.
         BlockSize::Range { min, max } => {
@@ -45,7 +45,7 @@ pub(crate) fn map_unit(job: &Job) -> u64 {
 
 /// The unit that a request's size is rounded down to, in bytes.
 pub(crate) fn unit(job: &Job, direction: Direction, is_random: bool) -> u64 {
-    match (job.bs_unaligned, job.bs_is_seq_rand) {
+    match (job.blocks.bs_unaligned, job.blocks.bs_is_seq_rand) {
         (true, _) => 1,
         (false, true) => smallest(job, direction),
         (false, false) => size_of(job, direction, is_random).min().max(1),
@@ -65,7 +65,7 @@ pub(crate) fn smallest_of_all(job: &Job) -> u64 {
 /// The multiple of which random offsets are, in bytes: the smallest among the directions of the
 /// job.
 pub(crate) fn grain(job: &Job) -> u64 {
-    let of = |direction: Direction| match job.blockalign.get(direction) {
+    let of = |direction: Direction| match job.blocks.blockalign.get(direction) {
         0 => smallest(job, direction),
         align => *align,
     };
@@ -75,9 +75,9 @@ pub(crate) fn grain(job: &Job) -> u64 {
 /// With `bs_is_seq_rand`, the values for reads and writes are those of sequential and random
 /// requests.
 fn size_of(job: &Job, direction: Direction, is_random: bool) -> &BlockSize {
-    match (job.bs_is_seq_rand, is_random) {
-        (true, false) => &job.bs.read,
-        (true, true) => &job.bs.write,
-        (false, _) => job.bs.get(direction),
+    match (job.blocks.bs_is_seq_rand, is_random) {
+        (true, false) => &job.blocks.bs.read,
+        (true, true) => &job.blocks.bs.write,
+        (false, _) => job.blocks.bs.get(direction),
     }
 }

@@ -37,7 +37,12 @@ pub(crate) struct Syncs {
 
 impl Syncs {
     pub fn new(job: &Job) -> Syncs {
-        Syncs { fsync: u64::from(job.fsync), fdatasync: u64::from(job.fdatasync), writes: 0, is_synced: false }
+        Syncs {
+            fsync: u64::from(job.syncs.fsync),
+            fdatasync: u64::from(job.syncs.fdatasync),
+            writes: 0,
+            is_synced: false,
+        }
     }
 
     /// Counts a request.

@@ -31,14 +31,16 @@ impl Verification {
     /// The verification of a job on so many files; `None` if it verifies nothing, as a job whose
     /// time is over before the end of a pass.
     pub fn new(job: &Job, files: usize) -> Option<Verification> {
-        let batch = if job.verify_backlog_batch > 0 { job.verify_backlog_batch } else { job.verify_backlog };
-        let has_turn = !job.time_based || job.verify_backlog > 0;
-        (job.verifies && job.do_verify && job.rw.writes() && has_turn).then(|| Verification {
+        let (options, requests) = (&job.verification, &job.requests);
+        let backlog = options.verify_backlog;
+        let batch = if options.verify_backlog_batch > 0 { options.verify_backlog_batch } else { backlog };
+        let has_turn = !job.end.time_based || backlog > 0;
+        (options.verifies && options.do_verify && requests.rw.writes() && has_turn).then(|| Verification {
             written: VecDeque::new(),
             due: 0,
-            backlog: job.verify_backlog,
+            backlog,
             batch,
-            is_sorted: files > 1 || job.norandommap || job.random_distribution != Distribution::Random,
+            is_sorted: files > 1 || requests.norandommap || requests.random_distribution != Distribution::Random,
         })
     }
 

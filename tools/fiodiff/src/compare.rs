@@ -48,24 +48,24 @@ pub fn compare(ours: &Ours, theirs: &Theirs) -> Option<String> {
 
 /// Returns true if the options decide size, file and offset of each request.
 fn is_exact(job: &Job) -> bool {
-    let is_fixed = job.directions().all(|way| matches!(job.bs.get(way), BlockSize::Fixed(_)));
-    let turns = matches!(job.file_service, FileService::RoundRobin(_) | FileService::Sequential);
-    let is_mixed = job.rw.reads() && job.rw.writes() && !matches!(job.rwmixread, 0 | 100);
-    !job.rw.is_random() && is_fixed && turns && !is_mixed
+    let is_fixed = job.directions().all(|way| matches!(job.blocks.bs.get(way), BlockSize::Fixed(_)));
+    let turns = matches!(job.files.file_service, FileService::RoundRobin(_) | FileService::Sequential);
+    let is_mixed = job.requests.rw.reads() && job.requests.rw.writes() && !matches!(job.requests.rwmixread, 0 | 100);
+    !job.requests.rw.is_random() && is_fixed && turns && !is_mixed
 }
 
 /// Returns true if the number of requests follows from the bytes.
 fn has_exact_sizes(job: &Job) -> bool {
-    let mut sizes = job.directions().map(|way| job.bs.get(way));
+    let mut sizes = job.directions().map(|way| job.blocks.bs.get(way));
     let Some(first) = sizes.next() else { return true };
-    matches!(first, BlockSize::Fixed(_)) && !job.bs_is_seq_rand && sizes.all(|size| size == first)
+    matches!(first, BlockSize::Fixed(_)) && !job.blocks.bs_is_seq_rand && sizes.all(|size| size == first)
 }
 
 /// Returns true if sizes are no multiples of the smallest one.
 fn has_odd_sizes(job: &Job) -> bool {
-    job.directions().any(|way| match job.bs.get(way) {
+    job.directions().any(|way| match job.blocks.bs.get(way) {
         BlockSize::Fixed(_) => false,
-        BlockSize::Range { min, max } => job.bs_unaligned || !max.is_multiple_of((*min).max(1)),
+        BlockSize::Range { min, max } => job.blocks.bs_unaligned || !max.is_multiple_of((*min).max(1)),
         BlockSize::Split(entries) => entries.iter().any(|entry| !entry.bytes.is_multiple_of(job.min_bs(way).max(1))),
     })
 }
@@ -76,7 +76,7 @@ fn is_capped(job: &Job) -> bool {
 }
 
 fn is_capped_in(job: &Job, way: Direction) -> bool {
-    job.rate.get(way).is_some() || job.rate_iops.get(way).is_some()
+    job.rates.rate.get(way).is_some() || job.rates.rate_iops.get(way).is_some()
 }
 
 fn requests(ours: &Ours, theirs: &[(String, Request)]) -> Option<String> {
@@ -91,8 +91,8 @@ fn requests(ours: &Ours, theirs: &[(String, Request)]) -> Option<String> {
     let (job, here) = (&ours.job, ours.requests.as_slice());
     // A job that ends by time or by chance has as many requests as the shorter run, and caps change
     // the order of reads and writes of our requests, which were made without a clock.
-    let is_timed = job.runtime_ns.is_some();
-    let is_mixed = job.rw.reads() && job.rw.writes();
+    let is_timed = job.end.runtime_ns.is_some();
+    let is_mixed = job.requests.rw.reads() && job.requests.rw.writes();
     let is_cut = is_timed || ends_by_chance(job, ours);
     if is_cut || here.len() >= REQUESTS_MAX || of_fio.len() >= REQUESTS_MAX {
         let shared = here.len().min(of_fio.len());
@@ -112,9 +112,10 @@ fn requests(ours: &Ours, theirs: &[(String, Request)]) -> Option<String> {
 /// and a map with smaller blocks than those of a direction ends a file when it has a free one only
 /// behind the file's end.
 fn ends_by_chance(job: &Job, ours: &Ours) -> bool {
-    let follows = job.rw_modifier.is_some() || job.directions().any(|way| *job.percentage_random.get(way) < 100);
+    let follows = job.requests.rw_modifier.is_some()
+        || job.directions().any(|way| *job.requests.percentage_random.get(way) < 100);
     let has_rest = |len: u64| {
-        job.directions().any(|way| match job.bs.get(way) {
+        job.directions().any(|way| match job.blocks.bs.get(way) {
             BlockSize::Fixed(bytes) => !len.is_multiple_of(*bytes),
             _ => true,
         })
@@ -123,8 +124,8 @@ fn ends_by_chance(job: &Job, ours: &Ours) -> bool {
     let repeats = !job.touches_blocks_once();
     let smallest = |way| job.min_bs(way);
     let map_unit = Direction::ALL.into_iter().map(smallest).min().unwrap_or(0);
-    let ends_early = !repeats && !job.bs_is_seq_rand && job.directions().any(|way| smallest(way) > map_unit);
-    job.rw.is_random() && (follows && has_rests || job.verifies && repeats || ends_early)
+    let ends_early = !repeats && !job.blocks.bs_is_seq_rand && job.directions().any(|way| smallest(way) > map_unit);
+    job.requests.rw.is_random() && (follows && has_rests || job.verification.verifies && repeats || ends_early)
 }
 
 /// Compares the numbers of bytes and of requests.
@@ -135,11 +136,11 @@ fn bytes(job: &Job, ours: &[Request], theirs: &[Request]) -> Option<String> {
     let has_exact_sizes = has_exact_sizes(job);
     // Requests of odd sizes end before touched blocks with a rest of a block, as the draws have it.
     let rests = if has_odd_sizes(job) { here.max(there) / 20 } else { 0 };
-    let slack = if has_exact_sizes || job.number_ios.is_some() { 0 } else { most + rests };
+    let slack = if has_exact_sizes || job.amount.number_ios.is_some() { 0 } else { most + rests };
     if has_exact_sizes && ours.len() != theirs.len() {
         return Some(format!("{} requests here, {} in fio", ours.len(), theirs.len()));
     }
-    if job.number_ios.is_some() {
+    if job.amount.number_ios.is_some() {
         // The number decides, or the bytes do if they are fewer.
         return (has_exact_sizes && here != there).then(|| format!("{here} bytes here, {there} in fio"));
     }
@@ -173,10 +174,14 @@ fn sequences(ours: &Ours, here: &[Request], there: &[Request]) -> Option<String>
 /// Returns true if requests touch each block once.
 fn is_permutation(job: &Job, requests: &[Request]) -> bool {
     let is_plain = job.touches_blocks_once() && has_exact_sizes(job);
-    let is_one_way = !(job.rw.reads() && job.rw.writes());
-    let is_whole = job.io_size.is_none() && job.number_ios.is_none() && job.runtime_ns.is_none() && !job.size_given;
+    let is_one_way = !(job.requests.rw.reads() && job.requests.rw.writes());
+    let is_whole = job.amount.io_size.is_none()
+        && job.amount.number_ios.is_none()
+        && job.end.runtime_ns.is_none()
+        && job.region.size.is_none();
     let no_zones = job.zones.mode == ZoneMode::None;
-    let no_runs = job.rw_modifier.is_none() && job.directions().all(|way| *job.percentage_random.get(way) == 100);
+    let no_runs = job.requests.rw_modifier.is_none()
+        && job.directions().all(|way| *job.requests.percentage_random.get(way) == 100);
     is_plain && is_one_way && is_whole && no_zones && no_runs && !requests.is_empty()
 }
 
@@ -202,8 +207,8 @@ fn shown(request: &Request) -> String {
 
 /// Compares the figures that fio reports with those of the simulation.
 fn totals(job: &Job, ours: &Process, theirs: &Process, delay: f64) -> Option<String> {
-    let is_timed = job.runtime_ns.is_some();
-    let is_mixed = job.rw.reads() && job.rw.writes();
+    let is_timed = job.end.runtime_ns.is_some();
+    let is_mixed = job.requests.rw.reads() && job.requests.rw.writes();
     let sum = |process: &Process| {
         Direction::ALL.into_iter().fold(Moved::default(), |all, way| {
             let one = process.moved.get(way);
@@ -223,7 +228,7 @@ fn totals(job: &Job, ours: &Process, theirs: &Process, delay: f64) -> Option<Str
         }
         // A cap decides how many requests there are until the end of a job. Poisson arrivals vary.
         let by_cap = is_capped_in(job, way) && (is_timed || is_mixed);
-        let is_even = job.rate_process == hoistway_fio::RateProcess::Linear;
+        let is_even = job.rates.rate_process == hoistway_fio::RateProcess::Linear;
         let all_capped = job.directions().all(|way| is_capped_in(job, way));
         let varies = !has_exact_sizes(job) || !is_timed && !all_capped;
         if by_cap
@@ -235,16 +240,16 @@ fn totals(job: &Job, ours: &Process, theirs: &Process, delay: f64) -> Option<Str
         }
     }
     // fio counts an fdatasync nowhere, and how long a queued sync takes decides how many follow.
-    let queues_syncs = job.ioengine.queues_syncs() && job.effective_iodepth() > 1;
-    let is_counted = !is_timed && !is_mixed && has_exact_sizes(job) && job.fdatasync == 0 && !queues_syncs;
+    let queues_syncs = job.submission.ioengine.queues_syncs() && job.submission.effective_iodepth() > 1;
+    let is_counted = !is_timed && !is_mixed && has_exact_sizes(job) && job.syncs.fdatasync == 0 && !queues_syncs;
     (is_counted && ours.syncs != theirs.syncs).then(|| format!("{} syncs here, {} in fio", ours.syncs, theirs.syncs))
 }
 
 /// Compares the runtimes of jobs whose options decide them.
 fn times(job: &Job, ours: &Process, theirs: &Process, delay: f64) -> Option<String> {
     let caps = job.directions().all(|way| is_capped_in(job, way));
-    let is_paced = job.thinktime_ns > 0 || caps || job.runtime_ns.is_some();
-    let varies = job.rate_process == hoistway_fio::RateProcess::Poisson || !has_exact_sizes(job);
+    let is_paced = job.pauses.thinktime_ns > 0 || caps || job.end.runtime_ns.is_some();
+    let varies = job.rates.rate_process == hoistway_fio::RateProcess::Poisson || !has_exact_sizes(job);
     (is_paced && !varies && is_far(ours.runtime_ms, theirs.runtime_ms, TIME_MS + ours.runtime_ms * slack_of(delay)))
         .then(|| format!("{:.0} ms here, {:.0} in fio", ours.runtime_ms, theirs.runtime_ms))
 }

@@ -45,19 +45,23 @@ fn is_next(one: &Request, other: &Request) -> bool {
 
 /// The number of requests that one draw decides.
 fn cluster(job: &Job) -> f64 {
-    let runs = job.rw_modifier.filter(|_| job.rw.is_random()).map_or(1.0, |count| count.max(1) as f64);
-    let least = job.directions().map(|way| *job.percentage_random.get(way)).min().unwrap_or(100);
+    let runs =
+        job.requests.rw_modifier.filter(|_| job.requests.rw.is_random()).map_or(1.0, |count| count.max(1) as f64);
+    let least = job.directions().map(|way| *job.requests.percentage_random.get(way)).min().unwrap_or(100);
     runs * 200.0 / f64::from(least.max(2)) / if least == 100 { 2.0 } else { 1.0 }
 }
 
 /// Returns true if which blocks are popular is a matter of chance.
 fn is_scattered(job: &Job) -> bool {
-    matches!(job.random_distribution, Distribution::Zipf(_) | Distribution::Pareto(_) | Distribution::Normal(_))
+    matches!(
+        job.requests.random_distribution,
+        Distribution::Zipf(_) | Distribution::Pareto(_) | Distribution::Normal(_)
+    )
 }
 
 /// Returns false if which files are popular, and how much so, is a matter of chance.
 fn has_certain_files(job: &Job) -> bool {
-    !matches!(job.file_service, FileService::Drawn(Distribution::Zipf(_) | Distribution::Pareto(_)))
+    !matches!(job.files.file_service, FileService::Drawn(Distribution::Zipf(_) | Distribution::Pareto(_)))
 }
 
 fn histogram(
@@ -112,7 +116,7 @@ fn places(
     theirs: &[Request],
     cluster: f64,
 ) -> Option<String> {
-    if is_scattered(job) || !job.rw.is_random() {
+    if is_scattered(job) || !job.requests.rw.is_random() {
         return None;
     }
     let bin = |request: &Request| {

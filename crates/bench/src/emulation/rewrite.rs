@@ -110,16 +110,16 @@ impl Process {
 /// # Errors
 /// An option that a process cannot have on one extent of a served drive.
 pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, times: Times) -> Result<Rewritten, BenchError> {
-    let clones: u64 = jobs.jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+    let clones: u64 = jobs.jobs.iter().map(|job| u64::from(job.start.numjobs)).sum();
     let stride = capacity_bytes / clones.max(1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
     let mut rewritten = Rewritten { simulated: String::new(), processes: Vec::new() };
     for job in &jobs.jobs {
         check_options(job, jobs)?;
-        for clone in 0..job.numjobs {
+        for clone in 0..job.start.numjobs {
             let offset_bytes = rewritten.processes.len() as u64 * stride;
             let mut process = process(job, jobs, clone, (offset_bytes, stride), times)?;
             process.id = format!("process-{}", rewritten.processes.len() + 1);
-            if *job.startdelay_ns.end() == 0 {
+            if *job.start.startdelay_ns.end() == 0 {
                 let _ =
                     writeln!(process.options, "startdelay={}ms", rewritten.processes.len() as u64 * START_INTERVAL_MS);
             }
@@ -139,7 +139,7 @@ pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, times: Times) -> Result<Rewr
 
 fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Times) -> Result<Process, BenchError> {
     let (offset_bytes, extent_bytes) = extent;
-    let size_bytes = if job.size_given { job.size.of(extent_bytes) } else { extent_bytes };
+    let size_bytes = job.region.size_or_all().of(extent_bytes);
     if size_bytes > extent_bytes {
         return Err(job_error(
             job,
@@ -163,26 +163,38 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Tim
     if let Some(writes) = writes_between_syncs(job) {
         let _ = writeln!(options, "fsync={writes}");
     }
-    let runtime_ns = job.runtime_ns.unwrap_or(u64::from(times.seconds) * 1_000_000_000);
+    let runtime_ns = job.end.runtime_ns.unwrap_or(u64::from(times.seconds) * 1_000_000_000);
     let _ = writeln!(options, "time_based\nruntime={}ms", runtime_ns / 1_000_000);
-    if job.ramp_time_ns == 0 {
+    if job.start.ramp_time_ns == 0 {
         let _ = writeln!(options, "ramp_time={}s", times.ramp_seconds);
     }
-    let name = if job.numjobs == 1 { job.name.clone() } else { format!("{}-{}", job.name, clone + 1) };
-    let priority = job.prio.or(job.prioclass).map(|_| (job.prioclass.unwrap_or(2), job.prio.unwrap_or(4)));
-    Ok(Process { name, id: String::new(), offset_bytes, size_bytes, priority, depth: job.iodepth.max(1), options })
+    let name = if job.start.numjobs == 1 { job.name.clone() } else { format!("{}-{}", job.name, clone + 1) };
+    let priority = job
+        .priority
+        .prio
+        .or(job.priority.prioclass)
+        .map(|_| (job.priority.prioclass.unwrap_or(2), job.priority.prio.unwrap_or(4)));
+    Ok(Process {
+        name,
+        id: String::new(),
+        offset_bytes,
+        size_bytes,
+        priority,
+        depth: job.submission.iodepth.max(1),
+        options,
+    })
 }
 
 /// Returns true if the job writes, and syncs between its requests.
 pub fn syncs(job: &Job) -> bool {
-    job.rw.writes() && writes_between_syncs(job).is_some()
+    job.requests.rw.writes() && writes_between_syncs(job).is_some()
 }
 
 /// Writes after which a job syncs; `None` if it does not. A client of a server has one command for
 /// all kinds of syncs, a flush, because fio's nbd engine sends no durable writes.
 fn writes_between_syncs(job: &Job) -> Option<u32> {
-    let writes_of_sync = u32::from(job.sync != WriteSync::None);
-    [job.fsync, job.fdatasync, writes_of_sync].into_iter().filter(|writes| *writes > 0).min()
+    let writes_of_sync = u32::from(job.syncs.sync != WriteSync::None);
+    [job.syncs.fsync, job.syncs.fdatasync, writes_of_sync].into_iter().filter(|writes| *writes > 0).min()
 }
 
 fn check_options(job: &Job, jobs: &JobFile) -> Result<(), BenchError> {
@@ -190,7 +202,7 @@ fn check_options(job: &Job, jobs: &JobFile) -> Result<(), BenchError> {
     if let Some(option) = REFUSED.iter().find(|option| given(option)) {
         return Err(job_error(job, &format!("`{option}` has no counterpart on a server: remove it")));
     }
-    if job.nrfiles > 1 || job.filename.len() > 1 {
+    if job.files.nrfiles > 1 || job.files.filename.len() > 1 {
         return Err(job_error(job, "a process with several files cannot be checked: each has one extent"));
     }
     Ok(())
@@ -226,7 +238,7 @@ mod tests {
         assert!(!without.contains("ramp_time"), "{without}");
         let simulated = parse(&rewritten.simulated);
         assert_eq!(
-            (simulated.jobs.len(), simulated.jobs[1].direct, simulated.jobs[1].runtime_ns),
+            (simulated.jobs.len(), simulated.jobs[1].cache.direct, simulated.jobs[1].end.runtime_ns),
             (2, true, Some(7_000_000_000))
         );
     }

@@ -3,7 +3,10 @@
 //! fio 3.33 prints all names with a prefix if the prefix is no unique abbreviation:
 //! `fio --name=x --d`.
 
-use crate::known::{self, OPTIONS};
+use crate::{
+    job::option::KnownOption,
+    options::{find, options},
+};
 
 /// Options of fio that are no options of jobs and change nothing in a simulation, and whether they
 /// have a value.
@@ -114,7 +117,7 @@ const OF_ENGINES: &[&str] = &[
 /// # Errors
 /// The possible names of an ambiguous abbreviation.
 pub fn complete(name: &str) -> Result<&str, Vec<&'static str>> {
-    if known::find(name).is_some() || all().any(|known| known == name) {
+    if find(name).is_some() || all().any(|known| known == name) {
         return Ok(name);
     }
     let of_engines = OF_ENGINES.iter().copied().filter(|known| known.starts_with(name));
@@ -132,7 +135,7 @@ pub fn complete(name: &str) -> Result<&str, Vec<&'static str>> {
 
 /// The names that fio compares abbreviations with.
 fn all() -> impl Iterator<Item = &'static str> {
-    let of_jobs = OPTIONS.iter().flat_map(known::KnownOption::names);
+    let of_jobs = options().flat_map(KnownOption::names);
     of_jobs
         .filter(|name| !name.starts_with("hoistway_") && !OF_ENGINES.contains(name))
         .chain(WITHOUT_EFFECT.iter().map(|(name, _)| *name))
@@ -171,7 +174,7 @@ mod tests {
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
         assert_eq!(names.len(), 296);
         for name in OF_ENGINES {
-            assert!(known::find(name).is_some(), "{name}");
+            assert!(find(name).is_some(), "{name}");
         }
     }
 }

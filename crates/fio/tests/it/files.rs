@@ -15,17 +15,24 @@ fn example(name: &str) -> JobFile {
 fn the_competing_readers_are_eight_buffered_readers() {
     let file = example("competing-readers.fio");
     let [job] = file.jobs.as_slice() else { panic!("one job, not {:?}", file.jobs) };
-    assert_eq!((job.name.as_str(), job.numjobs, job.rw, job.direct), ("files", 8, Rw::Read, false));
-    assert_eq!((job.ioengine, job.iodepth, job.size), (Ioengine::Sync, 1, Size::Bytes(128 << 20)));
-    assert_eq!(job.write_bw_log.as_deref(), Some("files"));
-    assert_eq!(job.bs.read, BlockSize::Fixed(4096));
+    assert_eq!(
+        (job.name.as_str(), job.start.numjobs, job.requests.rw, job.cache.direct),
+        ("files", 8, Rw::Read, false)
+    );
+    assert_eq!(
+        (job.submission.ioengine, job.submission.iodepth, job.region.size_or_all()),
+        (Ioengine::Sync, 1, Size::Bytes(128 << 20))
+    );
+    assert_eq!(job.log.write_bw_log.as_deref(), Some("files"));
+    assert_eq!(job.blocks.bs.read, BlockSize::Fixed(4096));
     assert_eq!(job.line, 11);
     assert!(file.ignored.is_empty());
 }
 
 #[test]
 fn priorities_differ_by_job_and_share_the_class_of_the_global_section() {
-    let standing: Vec<_> = example("priorities.fio").jobs.iter().map(|job| (job.prioclass, job.prio)).collect();
+    let standing: Vec<_> =
+        example("priorities.fio").jobs.iter().map(|job| (job.priority.prioclass, job.priority.prio)).collect();
     assert_eq!(standing, [(Some(2), Some(0)), (Some(2), Some(4)), (Some(2), Some(7)), (Some(3), None)]);
 }
 
@@ -33,19 +40,23 @@ fn priorities_differ_by_job_and_share_the_class_of_the_global_section() {
 fn the_media_server_counts_in_thousands() {
     let file = example("media-server.fio");
     let [stream, batch] = file.jobs.as_slice() else { panic!("two jobs, not {:?}", file.jobs) };
-    assert_eq!((stream.rate.read, stream.offset_increment), (Some(1_000_000), Size::Bytes(1_000_000_000)));
-    assert_eq!(stream.startdelay_ns, 0..=2_000_000_000);
+    assert_eq!((stream.rates.rate.read, stream.region.offset_increment), (Some(1_000_000), Size::Bytes(1_000_000_000)));
+    assert_eq!(stream.start.startdelay_ns, 0..=2_000_000_000);
     assert_eq!((stream.groupid, batch.groupid), (0, 1));
-    assert_eq!((batch.bs.read.max(), batch.bs.write.max()), (65_536, 4096));
-    assert_eq!(batch.random_distribution, Distribution::Zipf(1.2));
-    assert!(batch.direct && batch.group_reporting && batch.time_based);
+    assert_eq!((batch.blocks.bs.read.max(), batch.blocks.bs.write.max()), (65_536, 4096));
+    assert_eq!(batch.requests.random_distribution, Distribution::Zipf(1.2));
+    assert!(batch.cache.direct && batch.reporting.group_reporting && batch.end.time_based);
 }
 
 #[test]
 fn a_job_is_affected_only_by_the_global_sections_above_it() {
     // The same file gave fio 3.33 these sizes and groups.
     let file = example("several-globals.fio");
-    let jobs: Vec<_> = file.jobs.iter().map(|job| (job.name.as_str(), job.size, job.rw, job.groupid)).collect();
+    let jobs: Vec<_> = file
+        .jobs
+        .iter()
+        .map(|job| (job.name.as_str(), job.region.size_or_all(), job.requests.rw, job.groupid))
+        .collect();
     let (small, large) = (Size::Bytes(4096), Size::Bytes(8192));
     assert_eq!(
         jobs,
@@ -69,7 +80,10 @@ fn a_stonewall_on_the_first_job_starts_no_group() {
 #[test]
 fn sections_with_the_same_name_are_separate_jobs() {
     let file = parse_text("[a]\nsize=4k\n[a]\nsize=8k\n").expect("two jobs");
-    assert_eq!(file.jobs.iter().map(|job| job.size).collect::<Vec<_>>(), [Size::Bytes(4096), Size::Bytes(8192)]);
+    assert_eq!(
+        file.jobs.iter().map(|job| job.region.size_or_all()).collect::<Vec<_>>(),
+        [Size::Bytes(4096), Size::Bytes(8192)]
+    );
 }
 
 #[test]
@@ -82,8 +96,8 @@ fn variables_are_substituted() {
     };
     let file = parse(&testdata("variables.fio"), "variables.fio", &env, &nothing_included).expect("all are set");
     let job = &file.jobs[0];
-    assert_eq!((job.size, job.numjobs), (Size::Bytes(64 << 20), 4));
-    assert_eq!(job.filename, ["/data/d0/a", "/data/d0/b"]);
+    assert_eq!((job.region.size_or_all(), job.start.numjobs), (Size::Bytes(64 << 20), 4));
+    assert_eq!(job.files.filename, ["/data/d0/a", "/data/d0/b"]);
     assert_eq!(job.options[1], ("size".to_owned(), "64m".to_owned()), "what the variable held, as fio prints it");
 }
 
@@ -103,15 +117,19 @@ fn load_takes_variables_from_the_process() {
     std::fs::write(&path, "[j]\nsize=4k\nfilename=x-${CARGO_PKG_NAME}-${a=b}\n").expect("the file is written");
     let file = load(&path).unwrap_or_else(|error| panic!("{error}"));
     let expected = format!("x-{}-", std::env::var("CARGO_PKG_NAME").unwrap_or_default());
-    assert_eq!(file.jobs[0].filename, [expected]);
+    assert_eq!(file.jobs[0].files.filename, [expected]);
 }
 
 #[test]
 fn included_options_belong_to_the_section_that_includes_them() {
     let file = example("include/outer.fio");
     let job = &file.jobs[0];
-    assert_eq!((job.size, job.group_reporting), (Size::Bytes(1 << 20), true));
-    assert_eq!((job.ioengine, job.iodepth, job.rw), (Ioengine::Libaio, 4, Rw::Read), "an include in an include");
+    assert_eq!((job.region.size_or_all(), job.reporting.group_reporting), (Size::Bytes(1 << 20), true));
+    assert_eq!(
+        (job.submission.ioengine, job.submission.iodepth, job.requests.rw),
+        (Ioengine::Libaio, 4, Rw::Read),
+        "an include in an include"
+    );
     assert_eq!(file.global_options[0].0, "size");
     assert_eq!(job.options.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["ioengine", "iodepth", "rw"]);
 }
@@ -170,5 +188,5 @@ fn ignored_options_are_listed_once_with_their_first_position() {
 #[test]
 fn a_byte_order_mark_and_carriage_returns_are_dropped() {
     let file = parse_text("\u{feff}[j]\r\nsize=4k\r\n").expect("as editors write it");
-    assert_eq!((file.jobs[0].name.as_str(), file.jobs[0].size), ("j", Size::Bytes(4096)));
+    assert_eq!((file.jobs[0].name.as_str(), file.jobs[0].region.size_or_all()), ("j", Size::Bytes(4096)));
 }

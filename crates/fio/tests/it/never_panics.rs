@@ -19,9 +19,14 @@ fn check(text: &str) -> Result<(), TestCaseError> {
         Ok(file) => {
             prop_assert!(!file.jobs.is_empty());
             for job in file.jobs {
-                prop_assert!(job.numjobs > 0 && job.iodepth > 0 && job.loops > 0 && job.nrfiles > 0);
-                prop_assert!(job.bs.read.min() > 0 && job.bs.write.min() > 0);
-                prop_assert!(job.rwmixread <= 100);
+                prop_assert!(
+                    job.start.numjobs > 0
+                        && job.submission.iodepth > 0
+                        && job.amount.loops > 0
+                        && job.files.nrfiles > 0
+                );
+                prop_assert!(job.blocks.bs.read.min() > 0 && job.blocks.bs.write.min() > 0);
+                prop_assert!(job.requests.rwmixread <= 100);
             }
         }
         Err(faults) => {

@@ -51,7 +51,8 @@ fn fio_makes_the_same_jobs_of_several_global_sections() {
     }
     let ours = load(path_of("several-globals.fio")).unwrap_or_else(|error| panic!("{error}"));
     let theirs = run(&testdata("several-globals.fio"));
-    let ours: Vec<_> = ours.jobs.iter().map(|job| (job.name.as_str(), job.groupid, job.size.of(0))).collect();
+    let ours: Vec<_> =
+        ours.jobs.iter().map(|job| (job.name.as_str(), job.groupid, job.region.size_or_all().of(0))).collect();
     let theirs: Vec<_> = theirs
         .jobs
         .iter()
@@ -92,8 +93,8 @@ fn fio_issues_requests_of_the_same_sizes() {
         let ours = parse_text(&text).expect("nothing is wrong").jobs.remove(0);
         let theirs = run(&text).jobs.remove(0);
         let (bs, ios) = match direction {
-            "read" => (ours.bs.read.min(), theirs.read.as_ref().map_or(0, |read| read.total_ios)),
-            _ => (ours.bs.write.min(), theirs.write.as_ref().map_or(0, |write| write.total_ios)),
+            "read" => (ours.blocks.bs.read.min(), theirs.read.as_ref().map_or(0, |read| read.total_ios)),
+            _ => (ours.blocks.bs.write.min(), theirs.write.as_ref().map_or(0, |write| write.total_ios)),
         };
         assert_eq!(65_536 / bs, ios, "{options} {direction}");
     }
@@ -107,9 +108,9 @@ fn fio_drops_the_rest_of_a_line_after_a_semicolon_or_a_hash() {
     let text = "[j]\nioengine=null\nrw=write\nsize=64k ; not 4k\nfilename=a#b\n  # whole\n";
     let ours = parse_text(text).expect("nothing is wrong").jobs.remove(0);
     let theirs = run(text).jobs.remove(0);
-    assert_eq!(ours.size.of(0), io_bytes(&theirs.write));
+    assert_eq!(ours.region.size_or_all().of(0), io_bytes(&theirs.write));
     let options = theirs.job_options.expect("it has options").0;
-    assert!(options.contains(&("filename".into(), ours.filename.join(":"))), "{options:?}");
+    assert!(options.contains(&("filename".into(), ours.files.filename.join(":"))), "{options:?}");
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn fio_gives_the_files_of_clones_the_same_names() {
         "[global]\nsize=8k\nrw=write\n[a]\nnumjobs=2\nnrfiles=2\n[b]\nfilename_format=$jobname-$jobnum-$filenum.dat\n";
     let ours = parse_text(text).expect("nothing is wrong");
     let mut names: Vec<String> =
-        ours.jobs.iter().flat_map(|job| (0..job.numjobs).flat_map(|clone| job.files_of_clone(clone))).collect();
+        ours.jobs.iter().flat_map(|job| (0..job.start.numjobs).flat_map(|clone| job.files_of_clone(clone))).collect();
     names.push("job.fio".into());
     names.sort();
     let dir = tempfile::tempdir().expect("a place to run in");

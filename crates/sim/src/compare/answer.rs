@@ -245,7 +245,7 @@ impl ProcessRun {
     /// File name of the process's bandwidth log, if its job asks for one; `index` counts all
     /// processes from 1.
     pub fn bandwidth_log_name(&self, index: u32) -> Option<String> {
-        let prefix = self.measured.job.write_bw_log.as_ref()?;
+        let prefix = self.measured.job.log.write_bw_log.as_ref()?;
         Some(hoistway_fio::logs::LogKind::Bandwidth.file_name(prefix, index))
     }
 

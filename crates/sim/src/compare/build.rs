@@ -70,7 +70,7 @@ fn process_run_of(process: Process) -> ProcessRun {
     };
     let effective = plan.priority.effective(plan.nice);
     let misses = |direction, stats: &DirectionStats| {
-        let rate = job.rate.get(direction).filter(|_| job.rw.uses(direction))?;
+        let rate = job.rates.rate.get(direction).filter(|_| job.requests.rw.uses(direction))?;
         deadline_misses(&stats.windows, runtime_ns, rate, job.min_bs(direction))
     };
     let of_both = [misses(Direction::Read, &stats.read), misses(Direction::Write, &stats.write)];
@@ -80,7 +80,7 @@ fn process_run_of(process: Process) -> ProcessRun {
         job: plan.job,
         groupid: job.groupid,
         pid: plan.pid,
-        cgroup: job.cgroup.clone(),
+        cgroup: job.cgroup.path.clone(),
         prioclass: plan.priority.class() as u8,
         prio: effective.level(),
         start_ns: measured_from_ns,

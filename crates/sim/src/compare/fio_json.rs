@@ -58,8 +58,8 @@ fn fio_jobs(run: &Run) -> Vec<JobStats> {
     for process in &run.processes {
         let joins = |group: &&mut Vec<&ProcessRun>| {
             let first = group[0];
-            first.measured.job.group_reporting
-                && process.measured.job.group_reporting
+            first.measured.job.reporting.group_reporting
+                && process.measured.job.reporting.group_reporting
                 && first.groupid == process.groupid
         };
         match groups.iter_mut().find(joins) {
@@ -85,15 +85,15 @@ fn job_stats(run: &Run, group: &[&ProcessRun]) -> JobStats {
         read: direction(run, group, runtime_ns, &[READ]),
         write: direction(run, group, runtime_ns, &[WRITE]),
         trim: direction(run, group, runtime_ns, &[TRIM]),
-        mixed: (job.unified_reporting != UnifiedReporting::Separate)
+        mixed: (job.reporting.unified != UnifiedReporting::Separate)
             .then(|| direction(run, group, runtime_ns, &[READ, WRITE, TRIM])),
-        only_mixed: job.unified_reporting == UnifiedReporting::Mixed,
+        only_mixed: job.reporting.unified == UnifiedReporting::Mixed,
         sync: latency(group.iter().map(|process| &process.measured.stats.sync)),
         runtime_ns,
         // All simulated CPU time is the kernel's, except for thinktime_spin.
         sys_cpu_percent: if ran_ns == 0 { 0.0 } else { cpu_ns as f64 * 100.0 / ran_ns as f64 },
         context_switches: group.iter().map(|process| process.sleeps).sum(),
-        iodepth: job.iodepth,
+        iodepth: job.submission.iodepth,
         ..JobStats::default()
     };
     let pids: Vec<u32> = group.iter().map(|process| process.pid).collect();

@@ -11,8 +11,8 @@ use crate::workload::groups::weight;
 /// Notes on reservations and groups that no compared elevator supports, one per job.
 pub(super) fn notes(jobs: &JobFile, divides: bool, reserves: bool) -> Vec<String> {
     let note = |job: &Job, what: &str| format!("{}:{}: job `{}`: {what}", job.file, job.line, job.name);
-    let grouped = jobs.jobs.iter().filter(|job| job.cgroup.is_some() && !divides);
-    let reserving = jobs.jobs.iter().filter(|job| job.hoistway_reserve.is_some() && !reserves);
+    let grouped = jobs.jobs.iter().filter(|job| job.cgroup.path.is_some() && !divides);
+    let reserving = jobs.jobs.iter().filter(|job| job.hoistway.reserve.is_some() && !reserves);
     grouped
         .map(|job| note(job, "none of these elevators has control groups: cgroup changes nothing"))
         .chain(
@@ -25,7 +25,8 @@ pub(super) fn notes(jobs: &JobFile, divides: bool, reserves: bool) -> Vec<String
 /// The note on a tunable that would switch control groups on, if jobs use groups and the elevator
 /// supports them.
 pub(super) fn note_of_switch(elevator: Kind, divides: bool, jobs: &JobFile) -> Option<String> {
-    let switch = group_switch(elevator).filter(|_| !divides && jobs.jobs.iter().any(|job| job.cgroup.is_some()))?;
+    let switch =
+        group_switch(elevator).filter(|_| !divides && jobs.jobs.iter().any(|job| job.cgroup.path.is_some()))?;
     let name = elevator.info().name;
     Some(format!("{name} divides the disk among groups with --set {name}.{}=1", switch.name))
 }

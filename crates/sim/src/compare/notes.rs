@@ -13,12 +13,13 @@ pub(super) fn of_jobs(request: &CompareRequest) -> Vec<String> {
     let jobs = &request.jobs;
     let any = |has: fn(&hoistway_core::Info) -> bool| request.elevators.iter().any(|kind| has(kind.info()));
     let unknown = groups::notes(jobs, any(|info| info.groups), any(|info| info.reservations));
-    let waiting = jobs.jobs.iter().filter(|job| !job.direct && job.effective_iodepth() > 1).map(|job| {
-        format!(
-            "{}:{}: job `{}`: requests through the page cache are made one at a time, iodepth={} or not",
-            job.file, job.line, job.name, job.iodepth
-        )
-    });
+    let waiting =
+        jobs.jobs.iter().filter(|job| !job.cache.direct && job.submission.effective_iodepth() > 1).map(|job| {
+            format!(
+                "{}:{}: job `{}`: requests through the page cache are made one at a time, iodepth={} or not",
+                job.file, job.line, job.name, job.submission.iodepth
+            )
+        });
     jobs.notes().into_iter().chain(unknown).chain(waiting).collect()
 }
 

@@ -313,17 +313,17 @@ pub(super) fn check(request: &CompareRequest) -> Result<(), SimError> {
 /// The job file of a reference: one process of a job, on its first file, starting at once.
 fn alone(jobs: &JobFile, index: usize) -> JobFile {
     let job = jobs.jobs.get(index).cloned().map(|mut job| {
-        let files = job.file_count();
-        if let (hoistway_fio::Size::Bytes(bytes), true) = (job.size, job.size_given) {
-            job.size = hoistway_fio::Size::Bytes(bytes / files.max(1));
+        let files = job.files.count();
+        if let Some(hoistway_fio::Size::Bytes(bytes)) = &mut job.region.size {
+            *bytes /= files.max(1);
         }
-        job.filename.truncate(1);
-        job.nrfiles = 1;
-        job.numjobs = 1;
-        job.startdelay_ns = 0..=0;
-        job.wait_for = None;
+        job.files.filename.truncate(1);
+        job.files.nrfiles = 1;
+        job.start.numjobs = 1;
+        job.start.startdelay_ns = 0..=0;
+        job.start.wait_for = None;
         if index > 0 {
-            job.runtime_ns = Some(job.runtime_ns.map_or(ALONE_NS, |runtime_ns| runtime_ns.min(ALONE_NS)));
+            job.end.runtime_ns = Some(job.end.runtime_ns.map_or(ALONE_NS, |runtime_ns| runtime_ns.min(ALONE_NS)));
         }
         job
     });

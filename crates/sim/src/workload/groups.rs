@@ -22,7 +22,7 @@ pub(crate) fn plan(jobs: &JobFile) -> (Vec<PlannedGroup>, Vec<usize>) {
         parent: group.path.rsplit_once('/').map_or(0, |(parent, _)| index_of(parent)),
         weights: GroupWeights { weight: weight(group.weight), ..GroupWeights::default() },
     });
-    let of_jobs = jobs.jobs.iter().map(|job| job.cgroup.as_deref().map_or(0, index_of)).collect();
+    let of_jobs = jobs.jobs.iter().map(|job| job.cgroup.path.as_deref().map_or(0, index_of)).collect();
     (plans.collect(), of_jobs)
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn weight(given: Option<u32>) -> u16 {
 
 /// The reservation of each clone of a job.
 pub(crate) fn reservation(job: &Job, request_bytes: u64) -> Result<Option<Reservation>, SimError> {
-    let Some(bytes_per_second) = job.hoistway_reserve else { return Ok(None) };
+    let Some(bytes_per_second) = job.hoistway.reserve else { return Ok(None) };
     if bytes_per_second > Reservation::RATE_MAX {
         return Err(SimError::Job {
             file: job.file.clone(),
@@ -45,7 +45,7 @@ pub(crate) fn reservation(job: &Job, request_bytes: u64) -> Result<Option<Reserv
         });
     }
     // Requests through the page cache have the size that read-ahead gives them.
-    let request_bytes = if job.direct { request_bytes } else { Reservation::REQUEST_DEFAULT };
+    let request_bytes = if job.cache.direct { request_bytes } else { Reservation::REQUEST_DEFAULT };
     let request_bytes = request_bytes.clamp(512, Reservation::REQUEST_MAX);
     Ok(Some(Reservation { request_bytes, ..Reservation::of(bytes_per_second) }))
 }

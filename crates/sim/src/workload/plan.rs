@@ -83,9 +83,9 @@ impl WorkloadPlan {
         if file.jobs.is_empty() {
             return Err(SimError::NoJobs);
         }
-        let count: u64 = file.jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+        let count: u64 = file.jobs.iter().map(|job| u64::from(job.start.numjobs)).sum();
         if count > PROCESSES_MAX {
-            let job = file.jobs.iter().max_by_key(|job| job.numjobs).unwrap_or(&file.jobs[0]);
+            let job = file.jobs.iter().max_by_key(|job| job.start.numjobs).unwrap_or(&file.jobs[0]);
             return Err(fault(
                 job,
                 format!("the job file makes {count} processes"),
@@ -101,8 +101,8 @@ impl WorkloadPlan {
             seed,
         };
         // Files with an explicit size come first: other jobs may refer to them.
-        for job in file.jobs.iter().filter(|job| job.size_given || job.filesize.is_some()) {
-            if matches!(job.size, Size::Bytes(_)) || job.filesize.is_some() {
+        for job in &file.jobs {
+            if matches!(job.region.size, Some(Size::Bytes(_))) || job.region.filesize.is_some() {
                 planner.files_of(job)?;
             }
         }
@@ -112,14 +112,15 @@ impl WorkloadPlan {
         for ((index, job), group) in file.jobs.iter().enumerate().zip(group_of) {
             check(job)?;
             let reservation = groups::reservation(job, smallest(job))?;
-            if job.stonewall {
+            if job.start.stonewall {
                 wall = index;
             }
-            let waited = job.wait_for.as_ref().and_then(|name| file.jobs.iter().position(|other| other.name == *name));
+            let waited =
+                job.start.wait_for.as_ref().and_then(|name| file.jobs.iter().position(|other| other.name == *name));
             let start_condition = StartCondition { jobs_before: wall, job: waited };
             let mut tree = planner.tree_of(job)?;
             for (clone, files) in (0u32..).zip(planner.files_of(job)?) {
-                if clone > 0 && job.hoistway_tree.is_some_and(|spec| spec.own) {
+                if clone > 0 && job.hoistway.tree.is_some_and(|spec| spec.own) {
                     tree = planner.tree_of(job)?;
                 }
                 let process = planner.process(index, job, clone, files, start_condition, processes.len());
@@ -147,8 +148,8 @@ impl Planner {
     /// The tree of a job that walks through one; a tree of its own is a new one in each call. All
     /// trees are on one file system.
     fn tree_of(&mut self, job: &Job) -> Result<Option<usize>, SimError> {
-        let Some(spec) = job.hoistway_tree else { return Ok(None) };
-        let single = job.hoistway_walk == Walk::Single;
+        let Some(spec) = job.hoistway.tree else { return Ok(None) };
+        let single = job.hoistway.walk == Walk::Single;
         if let Some(index) = self.trees.iter().position(|tree| tree.spec == spec).filter(|_| !spec.own) {
             self.trees[index].single |= single;
             return Ok(Some(index));
@@ -165,12 +166,14 @@ impl Planner {
     /// The files and regions of each clone of a job; none for a job that walks through a tree.
     /// Unknown files are added to the plan.
     fn files_of(&mut self, job: &Job) -> Result<Vec<Vec<(u32, Region)>>, SimError> {
-        if job.hoistway_tree.is_some() {
-            return Ok(vec![Vec::new(); job.numjobs as usize]);
+        if job.hoistway.tree.is_some() {
+            return Ok(vec![Vec::new(); job.start.numjobs as usize]);
         }
-        let made_up = if job.filename.is_empty() { u64::from(job.nrfiles) * u64::from(job.numjobs) } else { 0 };
+        let made_up =
+            if job.files.filename.is_empty() { u64::from(job.files.nrfiles) * u64::from(job.start.numjobs) } else { 0 };
         if made_up > MAX_FILES {
-            let problem = format!("{} files for each of {} clones are {made_up} files", job.nrfiles, job.numjobs);
+            let problem =
+                format!("{} files for each of {} clones are {made_up} files", job.files.nrfiles, job.start.numjobs);
             return Err(fault(
                 job,
                 problem,
@@ -179,16 +182,16 @@ impl Planner {
         }
         let declared_at: (Arc<str>, u32) = (job.file.as_str().into(), job.line);
         let mut clones = Vec::new();
-        for clone in 0..job.numjobs {
+        for clone in 0..job.start.numjobs {
             let names = job.files_of_clone(clone);
             let count = names.len() as u64;
             let mut files = Vec::new();
             for name in names {
                 let region = self.region(job, clone, &name, count)?;
-                let filesize = job.filesize.as_ref().map(|range| self.file_size(range, &name));
+                let filesize = job.region.filesize.as_ref().map(|range| self.file_size(range, &name));
                 let bytes = region.start.saturating_add(region.len).max(filesize.unwrap_or(0));
                 // A region that begins at a percentage of its own size does not move itself.
-                let declared = match (job.offset, filesize) {
+                let declared = match (job.region.offset, filesize) {
                     (Size::Percent(_), None) => region.len,
                     _ => bytes,
                 };
@@ -224,8 +227,8 @@ impl Planner {
             true => Some(self.capacity_bytes),
             false => self.by_name.get(name).map(|index| self.declared[*index as usize]),
         };
-        let existing = known.or_else(|| job.fill_device.then(|| self.free_bytes()));
-        let filesize = job.filesize.as_ref().map(|range| self.file_size(range, name));
+        let existing = known.or_else(|| job.region.fill_device.then(|| self.free_bytes()));
+        let filesize = job.region.filesize.as_ref().map(|range| self.file_size(range, name));
         let Some(region) = regions::region(job, clone, files, FileSizes { existing, filesize }) else {
             let problem = format!("nothing says how large the file `{name}` is");
             return Err(fault(
@@ -254,14 +257,15 @@ impl Planner {
     fn beyond_device(&self, job: &Job, clone: u32, name: &str, region: Region, files: u64) -> SimError {
         // The last clone reaches farthest.
         let sizes = FileSizes { existing: Some(self.capacity_bytes), filesize: None };
-        let last = regions::region(job, job.numjobs.saturating_sub(1), files, sizes).map_or(0, |last| last.start);
+        let last = regions::region(job, job.start.numjobs.saturating_sub(1), files, sizes).map_or(0, |last| last.start);
         let needed = last.saturating_add(region.len.max(smallest(job)));
         let problem = match region.len {
             0 => format!("offset {} is behind the end of {name}", region.start),
             len => format!("{len} bytes from offset {} reach beyond the end of {name}", region.start),
         };
         let (clone, capacity) = (clone + 1, self.capacity_bytes);
-        let of_clone = if job.numjobs > 1 { format!(" (clone {clone} of {})", job.numjobs) } else { String::new() };
+        let of_clone =
+            if job.start.numjobs > 1 { format!(" (clone {clone} of {})", job.start.numjobs) } else { String::new() };
         let remedy = format!("the drive has {capacity} bytes: take a larger drive{}", larger_drive(needed));
         fault(job, problem + &of_clone, remedy)
     }
@@ -291,17 +295,17 @@ impl Planner {
     ) -> ProcessPlan {
         let parts: Vec<Region> = files.iter().map(|(_, region)| *region).collect();
         let io_bytes = regions::pass_bytes(job, &parts);
-        let (seed, number) = match job.randseed {
+        let (seed, number) = match job.requests.randseed {
             Some(randseed) => (randseed, u64::from(clone)),
             None => (self.seed, before as u64),
         };
-        let (low, high) = (*job.startdelay_ns.start(), *job.startdelay_ns.end());
+        let (low, high) = (*job.start.startdelay_ns.start(), *job.start.startdelay_ns.end());
         let delay_ns = stream(seed, number, 5).random_range(low..=high.max(low));
         ProcessPlan {
             job: index,
             pid: FIRST_PID + before as u32,
             priority: priority(job),
-            nice: job.nice.unwrap_or(0),
+            nice: job.priority.nice.unwrap_or(0),
             group: 0,
             reservation: None,
             files,
@@ -317,7 +321,7 @@ impl Planner {
 
 /// The journal of the file system that all files are on.
 fn journal(file: &JobFile) -> Result<Option<JournalConfig>, SimError> {
-    let mut said = file.jobs.iter().filter_map(|job| job.hoistway_journal.map(|kind| (job, kind)));
+    let mut said = file.jobs.iter().filter_map(|job| job.hoistway.journal.map(|kind| (job, kind)));
     let Some((first, kind)) = said.next() else { return Ok(None) };
     if let Some((other, _)) = said.find(|(_, other)| *other != kind) {
         let problem = format!("its journal is not that of job `{}` of line {}", first.name, first.line);
@@ -336,13 +340,13 @@ fn journal(file: &JobFile) -> Result<Option<JournalConfig>, SimError> {
 /// The I/O priority of a job: fio's `prio` alone means the best-effort class, `prioclass` alone
 /// means level 0.
 fn priority(job: &Job) -> Priority {
-    let class = match (job.prioclass, job.prio) {
+    let class = match (job.priority.prioclass, job.priority.prio) {
         (None, None) => return Priority::UNSET,
         (Some(1), _) => Class::RealTime,
         (Some(3), _) => Class::Idle,
         _ => Class::BestEffort,
     };
-    Priority::new(class, job.prio.unwrap_or(0)).unwrap_or(Priority::UNSET)
+    Priority::new(class, job.priority.prio.unwrap_or(0)).unwrap_or(Priority::UNSET)
 }
 
 /// The smallest block of the directions that the job uses, in bytes.
@@ -352,19 +356,20 @@ fn smallest(job: &Job) -> u64 {
 
 /// Checks that direct I/O uses whole sectors.
 fn check(job: &Job) -> Result<(), SimError> {
-    if !job.direct {
+    if !job.cache.direct {
         return Ok(());
     }
     let aligned = |bytes: u64| bytes.is_multiple_of(512);
-    let offset_is_aligned = match job.offset {
+    let offset_is_aligned = match job.region.offset {
         Size::Bytes(bytes) => aligned(bytes),
-        Size::Percent(_) => job.offset_align == 0 || aligned(job.offset_align),
+        Size::Percent(_) => job.region.offset_align == 0 || aligned(job.region.offset_align),
     };
     let smallest = smallest(job);
-    let sizes = [&job.bs.read, &job.bs.write, &job.bs.trim].into_iter().flat_map(|size| match size {
-        hoistway_fio::BlockSize::Split(entries) => entries.iter().map(|entry| entry.bytes).collect(),
-        size => vec![size.min(), size.max()],
-    });
+    let sizes =
+        [&job.blocks.bs.read, &job.blocks.bs.write, &job.blocks.bs.trim].into_iter().flat_map(|size| match size {
+            hoistway_fio::BlockSize::Split(entries) => entries.iter().map(|entry| entry.bytes).collect(),
+            size => vec![size.min(), size.max()],
+        });
     let odd = sizes.chain([smallest]).find(|bytes| !aligned(*bytes));
     match (odd, offset_is_aligned) {
         (Some(bytes), _) => {
@@ -372,7 +377,7 @@ fn check(job: &Job) -> Result<(), SimError> {
             Err(fault(job, problem, "direct I/O takes multiples of 512 bytes".into()))
         }
         (None, false) => {
-            let problem = format!("direct=1 with an offset of {}", job.offset);
+            let problem = format!("direct=1 with an offset of {}", job.region.offset);
             Err(fault(job, problem, "direct I/O takes multiples of 512 bytes".into()))
         }
         _ => Ok(()),

@@ -102,23 +102,19 @@ impl RequestScript {
     fn job(&self, length_ns: Option<u64>) -> Job {
         let data = || self.requests.iter().filter(|request| request.op != Op::Flush);
         let has = |reads: bool| data().any(|request| (request.op == Op::Read) == reads);
-        Job {
-            name: self.name.clone(),
-            rw: match (has(true), has(false)) {
-                (true, true) => Rw::Readwrite,
-                (false, true) => Rw::Write,
-                _ => Rw::Read,
-            },
-            filename: vec!["/dev/recorded".into()],
-            direct: true,
-            ioengine: Ioengine::Libaio,
-            iodepth: self.depth,
-            runtime_ns: length_ns.map(|length_ns| length_ns.saturating_sub(self.start_ns).max(1)),
-            time_based: self.is_endless && length_ns.is_some(),
-            startdelay_ns: self.start_ns..=self.start_ns,
-            file: "the trace".into(),
-            ..Job::default()
-        }
+        let mut job = Job { name: self.name.clone(), file: "the trace".into(), ..Job::default() };
+        job.requests.rw = match (has(true), has(false)) {
+            (true, true) => Rw::Readwrite,
+            (false, true) => Rw::Write,
+            _ => Rw::Read,
+        };
+        job.files.filename = vec!["/dev/recorded".into()];
+        job.cache.direct = true;
+        (job.submission.ioengine, job.submission.iodepth) = (Ioengine::Libaio, self.depth);
+        job.end.runtime_ns = length_ns.map(|length_ns| length_ns.saturating_sub(self.start_ns).max(1));
+        job.end.time_based = self.is_endless && length_ns.is_some();
+        job.start.startdelay_ns = self.start_ns..=self.start_ns;
+        job
     }
 }
 

@@ -50,7 +50,7 @@ impl<S: Observer> World<S> {
         let CurrentRequest { unit, page, last_page, planned, .. } = process.current;
         // A page fault is for one page: the kernel does not know how many more the process will
         // read.
-        let wanted = if process.job.ioengine == Ioengine::Mmap { 1 } else { last_page - page + 1 };
+        let wanted = if process.job.submission.ioengine == Ioengine::Mmap { 1 } else { last_page - page + 1 };
         let OpenFile { file, reader, .. } = &mut process.files[unit.file];
         let at = ReadPosition { page, wanted, file_pages: self.files[*file as usize].pages() };
         match reader {
@@ -166,7 +166,10 @@ impl<S: Observer> World<S> {
             process.thread.debt_ns += process.call_ns(costs.system_call_ns);
             process.stage = match process.stage {
                 // O_SYNC does not apply to mapped pages.
-                Stage::Write if process.job.sync != WriteSync::None && process.job.ioengine != Ioengine::Mmap => {
+                Stage::Write
+                    if process.job.syncs.sync != WriteSync::None
+                        && process.job.submission.ioengine != Ioengine::Mmap =>
+                {
                     Stage::WriteThrough
                 }
                 _ => Stage::Finish,

@@ -54,7 +54,11 @@ fn depth_of(request: &WorldRequest, drive: &Drive) -> u32 {
 
 /// The advice of a job on how its files are read. That on a mapping does not lengthen the windows.
 fn advice_of(job: &Job) -> FadviseHint {
-    if job.ioengine == Ioengine::Mmap { FadviseHint::None } else { job.fadvise_hint.of(job.rw.is_random()) }
+    if job.submission.ioengine == Ioengine::Mmap {
+        FadviseHint::None
+    } else {
+        job.cache.fadvise_hint.of(job.requests.rw.is_random())
+    }
 }
 
 /// What processes need to know of the disk.
@@ -263,8 +267,8 @@ fn check_drives(request: &WorldRequest) -> Result<(), SimError> {
         return Ok(());
     }
     let refused = request.jobs.jobs.iter().find(|job| {
-        let other = job.hoistway_tree.is_some() || job.hoistway_journal.is_some();
-        !job.direct || other || job.fsync > 0 || job.fdatasync > 0 || job.end_fsync
+        let other = job.hoistway.tree.is_some() || job.hoistway.journal.is_some();
+        !job.cache.direct || other || job.syncs.fsync > 0 || job.syncs.fdatasync > 0 || job.syncs.end_fsync
     });
     let Some(job) = refused else { return Ok(()) };
     Err(SimError::Job {
@@ -293,7 +297,7 @@ fn share_zones(processes: &mut [Process]) {
     let mut shared: HashMap<(u32, Region), WrittenZones> = HashMap::new();
     let writes: BTreeSet<u32> = processes
         .iter()
-        .filter(|process| process.job.rw.writes())
+        .filter(|process| process.job.requests.rw.writes())
         .flat_map(|process| process.plan.files.iter().map(|(file, _)| *file))
         .collect();
     for process in processes.iter_mut().filter(|process| process.job.zones.mode == ZoneMode::Zbd) {
@@ -311,12 +315,12 @@ fn watch_rates(processes: &mut [Process]) -> Vec<(SteadyRate, Option<u64>)> {
     let mut of_group: HashMap<u32, usize> = HashMap::new();
     for process in processes {
         let Some(rate) = SteadyRate::new(&process.job) else { continue };
-        let known = of_group.get(&process.job.groupid).copied().filter(|_| process.job.group_reporting);
+        let known = of_group.get(&process.job.groupid).copied().filter(|_| process.job.reporting.group_reporting);
         let index = known.unwrap_or(steady.len());
         if known.is_none() {
             steady.push((rate, None));
         }
-        if process.job.group_reporting {
+        if process.job.reporting.group_reporting {
             of_group.insert(process.job.groupid, index);
         }
         process.limits.steady = Some(index);
@@ -407,7 +411,7 @@ fn make_journal(
     files: &[File],
 ) -> Option<Journal> {
     let config = plan.journal.or(request.host.journal)?;
-    let exist = |job: usize| request.jobs.jobs[job].rw.reads() || request.jobs.jobs[job].overwrite;
+    let exist = |job: usize| request.jobs.jobs[job].requests.rw.reads() || request.jobs.jobs[job].files.overwrite;
     let (completion, lengths) = (completion_of(request, None), FileLength::of_plan(plan, exist));
     let disk_blocks = files.get(disk as usize).map_or(0, File::pages);
     Some(Journal::new(submitter, config, completion, layer_of(request), lengths, disk, disk_blocks))

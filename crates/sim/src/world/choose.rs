@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hoistway_fio::{Direction, Ioengine};
+use hoistway_fio::{Direction, Ioengine, job::BlocksType};
 
 use super::process::{CurrentRequest, Stage, SyncReason};
 use super::state::{Flow, World};
@@ -79,7 +79,7 @@ impl<S: Observer> World<S> {
             return self.begin_walk(id);
         }
         let process = &self.processes[id];
-        if !process.job.direct && process.job.invalidate {
+        if !process.job.cache.direct && process.job.cache.invalidate {
             for open in &process.files {
                 self.cache.invalidate(open.file);
             }
@@ -88,7 +88,7 @@ impl<S: Observer> World<S> {
 
     fn choose(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &self.processes[id];
-        let reaps_late = (self.works_first || process.job.syncs_between_requests()) && process.has_room();
+        let reaps_late = (self.works_first || process.job.syncs.are_between_requests()) && process.has_room();
         if !reaps_late {
             self.reap(id)?;
         }
@@ -130,7 +130,7 @@ impl<S: Observer> World<S> {
     fn choose_next(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         if process.has_to_think(self.now_ns) {
-            if process.in_flight > 0 && !process.job.thinktime_at_issue {
+            if process.in_flight > 0 && process.job.pauses.thinktime_blocks_type == BlocksType::Complete {
                 return self.block(id);
             }
             return Ok(self.begin_thinking(id));
@@ -192,7 +192,7 @@ impl<S: Observer> World<S> {
             return self.block(id);
         }
         if process.generator.begin_verification() {
-            if process.job.direct {
+            if process.job.cache.direct {
                 return Ok(Flow::On);
             }
             // What is verified comes from the disk: it is written, and dropped from the cache.
@@ -201,7 +201,7 @@ impl<S: Observer> World<S> {
         }
         match process.generator.next_pass() {
             Some(_) => {
-                if process.job.unlink_each_loop {
+                if process.job.files.unlink_each_loop {
                     self.remove_files(id);
                 }
                 self.drop_cached_files(id);
@@ -238,14 +238,14 @@ impl<S: Observer> World<S> {
 
     fn begin_thinking(&mut self, id: ProcessId) -> Flow {
         let process = &mut self.processes[id];
-        process.think_after = process.job.thinktime_blocks;
+        process.think_after = process.job.pauses.thinktime_blocks;
         process.stage = Stage::Think;
         let job = &process.job;
-        if job.rate_ignore_thinktime {
-            process.pacing.pause(self.now_ns - process.start_ns.min(self.now_ns), job.thinktime_ns);
+        if job.rates.rate_ignore_thinktime {
+            process.pacing.pause(self.now_ns - process.start_ns.min(self.now_ns), job.pauses.thinktime_ns);
         }
-        process.thread.debt_ns += job.thinktime_spin_ns.min(job.thinktime_ns);
-        let end_ns = self.now_ns.saturating_add(job.thinktime_ns).min(process.deadline_ns).min(HORIZON_NS);
+        process.thread.debt_ns += job.pauses.thinktime_spin_ns.min(job.pauses.thinktime_ns);
+        let end_ns = self.now_ns.saturating_add(job.pauses.thinktime_ns).min(process.deadline_ns).min(HORIZON_NS);
         process.wake_ns = end_ns;
         self.events.schedule(end_ns, EventKind::Wake(id.into()));
         Flow::On
@@ -268,8 +268,8 @@ impl<S: Observer> World<S> {
         process.pacing.made(unit.direction, unit.bytes, &mut process.rate_rng);
         process.think_after = process.think_after.saturating_sub(1);
         process.stats.level.record_level(process.in_flight + process.submission.batch.len() as u32 + 1);
-        let is_null = process.job.ioengine == Ioengine::Null;
-        let is_direct = (process.job.direct || unit.direction == Direction::Trim) && !is_null;
+        let is_null = process.job.submission.ioengine == Ioengine::Null;
+        let is_direct = (process.job.cache.direct || unit.direction == Direction::Trim) && !is_null;
         let is_batched = is_direct && process.batch_size() > 1 && unit.direction != Direction::Trim;
         self.count_share(id);
         let process = &mut self.processes[id];
@@ -293,7 +293,7 @@ impl<S: Observer> World<S> {
             planned: page,
             waited: false,
         };
-        process.stage = match (process.job.ioengine, unit.direction) {
+        process.stage = match (process.job.submission.ioengine, unit.direction) {
             (Ioengine::Null, _) => Stage::Finish,
             (_, Direction::Read) => Stage::Read,
             (_, Direction::Write | Direction::Trim) => Stage::Write,
@@ -332,7 +332,7 @@ impl<S: Observer> World<S> {
         process.stage = Stage::Done;
         process.end_ns = if process.player.is_some() { self.now_ns.min(process.deadline_ns) } else { self.now_ns };
         let job = process.plan.job;
-        if process.job.unlink || process.job.unlink_each_loop {
+        if process.job.files.unlink || process.job.files.unlink_each_loop {
             self.remove_files(id);
         }
         self.leave_shares(id);

@@ -140,7 +140,7 @@ impl<S: Observer> World<S> {
         let issued_ns = self.now_ns;
         let slot = self.direct.insert(DirectIo::new(Work::Request, (id, submitter), unit, start_ns, issued_ns));
         process.in_flight += 1;
-        let passes_fua = process.job.writefua;
+        let passes_fua = process.job.syncs.writefua;
         let durability = self.durability_of(id, &unit);
         if durability != Durability::Cached {
             self.direct.get_mut(slot).after = AfterData::Commit;
@@ -183,7 +183,7 @@ impl<S: Observer> World<S> {
     /// to a journal itself ([`Stage::WriteThrough`]).
     fn durability_of(&self, id: ProcessId, unit: &IoUnit) -> Durability {
         let process = &self.processes[id];
-        if unit.direction != Direction::Write || process.job.sync == WriteSync::None {
+        if unit.direction != Direction::Write || process.job.syncs.sync == WriteSync::None {
             return Durability::Cached;
         }
         let file = process.files[unit.file].file;
@@ -204,7 +204,7 @@ impl<S: Observer> World<S> {
         let io = *io;
         if !io.failed && io.work == Work::Request && io.unit.direction == Direction::Write {
             let process = &self.processes[io.process];
-            let (file, data_only) = (process.files[io.unit.file].file, process.job.sync == WriteSync::Dsync);
+            let (file, data_only) = (process.files[io.unit.file].file, process.job.syncs.sync == WriteSync::Dsync);
             self.record_written(file, io.unit.offset + io.unit.bytes);
             if after == AfterData::Commit {
                 self.direct.get_mut(slot).pending = 1;
@@ -229,7 +229,7 @@ impl<S: Observer> World<S> {
         if process.thread.is_blocked && process.completed.len() as u32 >= process.reap_min() {
             process.thread.debt_ns += self.host.costs.wake_ns;
         }
-        if process.job.offload && io.submitter != process.thread.submitter {
+        if process.job.submission.is_offloaded() && io.submitter != process.thread.submitter {
             process.submission.workers.push(io.submitter);
         }
         self.wake(io.process.into());
@@ -241,12 +241,12 @@ impl<S: Observer> World<S> {
         if process.completed.is_empty() || (process.completed.len() as u32) < process.reap_min() {
             return Ok(());
         }
-        let in_ring = self.works_first && process.job.ioengine == Ioengine::IoUring;
+        let in_ring = self.works_first && process.job.submission.ioengine == Ioengine::IoUring;
         let call_ns = if in_ring { 0 } else { process.call_ns(self.host.costs.system_call_ns) };
         // fio takes completed requests one at a time, unless the job says otherwise. With other
         // engines this matters where the last completion decides whether a sync is due.
         let most =
-            if in_ring || process.job.syncs_between_requests() { process.reap_min() as usize } else { usize::MAX };
+            if in_ring || process.job.syncs.are_between_requests() { process.reap_min() as usize } else { usize::MAX };
         let count = process.completed.len().min(process.reap_max()).min(most);
         process.stats.complete.record_batch(count as u32);
         if let Some(player) = &mut process.player {
@@ -296,7 +296,7 @@ impl<S: Observer> World<S> {
         // O_SYNC covers the file system's metadata of the data, too.
         let file = process.files[io.unit.file].file;
         let syncs = io.unit.direction == Direction::Write
-            && process.job.sync != WriteSync::None
+            && process.job.syncs.sync != WriteSync::None
             && self.journal.as_ref().is_some_and(|journal| journal.covers(file));
         process.stage = if syncs { Stage::WriteThrough } else { Stage::Finish };
         if io.failed {

@@ -16,7 +16,7 @@ use crate::record::Observer;
 impl<S: Observer> World<S> {
     /// Returns true if a process works on mapped files.
     pub(super) fn is_mapped(&self, id: ProcessId) -> bool {
-        self.processes[id].job.ioengine == Ioengine::Mmap
+        self.processes[id].job.submission.ioengine == Ioengine::Mmap
     }
 
     /// Handles the access to a page of a mapped file: reads the pages that the fault calls for.
@@ -24,7 +24,7 @@ impl<S: Observer> World<S> {
         let process = &self.processes[id];
         let CurrentRequest { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
-        match process.job.fadvise_hint.of(process.job.rw.is_random()) {
+        match process.job.cache.fadvise_hint.of(process.job.requests.rw.is_random()) {
             FadviseHint::Random => {}
             FadviseHint::Sequential | FadviseHint::Pattern => self.read_ahead(id)?,
             FadviseHint::None => {

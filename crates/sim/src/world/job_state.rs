@@ -79,20 +79,20 @@ pub(crate) struct FlowGroup {
 impl Limits {
     pub fn new(job: &Job, depth: u32) -> Limits {
         let search = DepthSearch::new(job, depth);
-        let has_limit = hoistway_fio::Direction::ALL.into_iter().any(|way| *job.max_latency_ns.get(way) > 0);
+        let has_limit = hoistway_fio::Direction::ALL.into_iter().any(|way| *job.end.max_latency_ns.get(way) > 0);
         Limits { floor: RateFloor::new(job), watches: has_limit || search.is_some(), search, ..Limits::default() }
     }
 }
 
 /// Number of threads that submit the requests of a process; 0 if the process does.
 pub(crate) fn worker_count(job: &Job) -> u32 {
-    if job.offload && job.direct { job.iodepth.min(WORKERS_MAX) } else { 0 }
+    if job.submission.is_offloaded() && job.cache.direct { job.submission.iodepth.min(WORKERS_MAX) } else { 0 }
 }
 
 /// The priorities that single requests of a job have, each once.
 pub(crate) fn request_priorities(job: &Job) -> Vec<(u8, u8)> {
-    let mut all = job.cmdprio.read.all();
-    all.extend(job.cmdprio.write.all());
+    let mut all = job.priority.cmdprio.read.all();
+    all.extend(job.priority.cmdprio.write.all());
     sort::by_key(&mut all, |(class, level)| u64::from(*class) << 8 | u64::from(*level));
     all.dedup();
     all

@@ -72,7 +72,7 @@ impl<S: Observer> World<S> {
         data_only: bool,
     ) -> Result<Stage, Defect> {
         let process = &self.processes[id];
-        if process.job.ioengine == Ioengine::Null {
+        if process.job.submission.ioengine == Ioengine::Null {
             return Ok(Stage::Synced);
         }
         let files: Vec<u32> = process.files[open].iter().map(|open| open.file).collect();

@@ -86,7 +86,7 @@ impl<S: Observer> World<S> {
             return Ok(());
         }
         let latency_ns = now_ns - start_ns;
-        let most_ns = *process.job.max_latency_ns.get(unit.direction);
+        let most_ns = *process.job.end.max_latency_ns.get(unit.direction);
         if most_ns > 0 && latency_ns > most_ns {
             process.limits.ending = Some(Ending::TooLate);
             process.fail(now_ns);
@@ -129,10 +129,10 @@ impl<S: Observer> World<S> {
     /// Ends the jobs that `exitall` and `exit_what` name, after a process has ended.
     pub(super) fn end_others(&mut self, id: ProcessId) -> Result<(), Defect> {
         let process = &self.processes[id];
-        if !process.job.exitall {
+        if !process.job.end.exitall {
             return Ok(());
         }
-        let (what, group) = (process.job.exit_what, process.job.groupid);
+        let (what, group) = (process.job.end.exit_what, process.job.groupid);
         for other in self.processes.ids() {
             let process = &self.processes[other];
             // A process in its start delay counts as running.
@@ -174,7 +174,7 @@ impl<S: Observer> World<S> {
     /// Fills the page cache with the files of a process (`pre_read`), as far as there is room.
     pub(super) fn fill_cache(&mut self, id: ProcessId) {
         let process = &self.processes[id];
-        if !process.job.pre_read || process.job.direct {
+        if !process.job.files.pre_read || process.job.cache.direct {
             return;
         }
         let files: Vec<u32> = process.files.iter().map(|open| open.file).collect();

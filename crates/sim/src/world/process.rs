@@ -241,7 +241,7 @@ impl Process {
         let open =
             |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone(), mapping: Mapping::default() };
         let unit = IoUnit::new(Direction::Read, 0, 0, 0);
-        let depth = if job.direct { job.effective_iodepth() } else { 1 };
+        let depth = if job.cache.direct { job.submission.effective_iodepth() } else { 1 };
         let limits = Limits::new(&job, depth);
         Process {
             stage: Stage::NotStarted,
@@ -260,11 +260,11 @@ impl Process {
             depth: limits.search.as_ref().map_or(depth, |search| search.depth),
             submission: Submission::default(),
             limits,
-            think_after: job.thinktime_blocks,
+            think_after: job.pauses.thinktime_blocks,
             wake_ns: 0,
             sync: SyncState {
                 due: None,
-                at_end: job.end_fsync && job.rw.writes(),
+                at_end: job.syncs.end_fsync && job.requests.rw.writes(),
                 start_ns: 0,
                 reason: SyncReason::End,
                 commit: Commit::Nothing,
@@ -284,8 +284,8 @@ impl Process {
     /// Starts the process after its start conditions and its delay.
     pub fn start(&mut self, now_ns: u64) {
         self.start_ns = now_ns;
-        self.measured_from_ns = now_ns.saturating_add(self.job.ramp_time_ns);
-        self.deadline_ns = match self.job.runtime_ns {
+        self.measured_from_ns = now_ns.saturating_add(self.job.start.ramp_time_ns);
+        self.deadline_ns = match self.job.end.runtime_ns {
             Some(runtime_ns) => self.measured_from_ns.saturating_add(runtime_ns),
             None => u64::MAX,
         };
@@ -306,9 +306,9 @@ impl Process {
             deadline_ns => of(now_ns.saturating_sub(self.start_ns), deadline_ns.saturating_sub(self.start_ns)),
         };
         let bytes = self.stats.bytes();
-        let by_bytes = match self.job.time_based {
+        let by_bytes = match self.job.end.time_based {
             true => 0.0,
-            false => of(bytes, self.plan.io_bytes.saturating_mul(u64::from(self.job.loops))),
+            false => of(bytes, self.plan.io_bytes.saturating_mul(u64::from(self.job.amount.loops))),
         };
         by_time.max(by_bytes).min(1.0)
     }
@@ -341,12 +341,12 @@ impl Process {
 
     /// Returns true if the process goes on with further requests while a sync is in flight.
     pub fn queues_syncs(&self) -> bool {
-        self.is_async() && (self.job.ioengine.queues_syncs() || self.job.offload)
+        self.is_async() && (self.job.submission.ioengine.queues_syncs() || self.job.submission.is_offloaded())
     }
 
     /// Number of requests that are submitted together.
     pub fn batch_size(&self) -> u32 {
-        match self.job.batching.submit {
+        match self.job.submission.batching.submit {
             _ if !self.is_async() => 1,
             0 => self.depth,
             batch => batch.min(self.depth),
@@ -356,7 +356,7 @@ impl Process {
     /// Number of completed requests that are needed before they are reaped.
     pub fn reap_min(&self) -> u32 {
         let is_full = self.in_flight >= self.depth || self.submission.drains;
-        if is_full { self.job.batching.complete_min.min(self.in_flight).max(1) } else { 1 }
+        if is_full { self.job.submission.batching.complete_min.min(self.in_flight).max(1) } else { 1 }
     }
 
     /// Returns true if the process submits a further request before it reaps completed ones, as fio
@@ -368,7 +368,7 @@ impl Process {
 
     /// Number of requests in flight down to which a full queue drains.
     pub fn low(&self) -> u32 {
-        match self.job.batching.low {
+        match self.job.submission.batching.low {
             0 => self.depth,
             low => low.min(self.depth),
         }
@@ -376,22 +376,22 @@ impl Process {
 
     /// Returns true if the job's next pause is due.
     pub fn has_to_think(&self, now_ns: u64) -> bool {
-        let iotime_ns = self.job.thinktime_iotime_ns;
+        let iotime_ns = self.job.pauses.thinktime_iotime_ns;
         let is_due = match iotime_ns {
             0 => self.think_after == 0,
             _ => now_ns.saturating_sub(self.limits.thought_ns) >= iotime_ns,
         };
-        self.job.thinktime_ns > 0 && is_due
+        self.job.pauses.thinktime_ns > 0 && is_due
     }
 
     /// CPU time of a system call; 0 for a mapped file, which is read without one.
     pub fn call_ns(&self, system_call_ns: u64) -> u64 {
-        if self.job.ioengine == Ioengine::Mmap { 0 } else { system_call_ns }
+        if self.job.submission.ioengine == Ioengine::Mmap { 0 } else { system_call_ns }
     }
 
     /// Most completed requests that one call reaps.
     pub fn reap_max(&self) -> usize {
-        let batching = self.job.batching;
+        let batching = self.job.submission.batching;
         match batching.complete_max {
             0 => usize::MAX,
             max => max.max(batching.complete_min) as usize,
@@ -436,7 +436,7 @@ impl Process {
 
 /// Returns true if a process of this job submits further requests while others are in flight.
 pub(crate) fn is_async(job: &Job) -> bool {
-    job.direct && (!job.ioengine.is_synchronous() || job.offload)
+    job.cache.direct && (!job.submission.ioengine.is_synchronous() || job.submission.is_offloaded())
 }
 
 impl Stats {
@@ -453,7 +453,7 @@ impl Stats {
             level: DepthCounts::default(),
             submit: DepthCounts::default(),
             complete: DepthCounts::default(),
-            samples: Sampler::new(windows, job.bwavgtime_ms.saturating_mul(1_000_000)),
+            samples: Sampler::new(windows, job.reporting.bwavgtime_ms.saturating_mul(1_000_000)),
         }
     }
 
@@ -474,16 +474,16 @@ impl Stats {
 impl DirectionStats {
     fn new(job: &Job, windows: usize) -> DirectionStats {
         let of_ms = |ms: u64| Windows::of_at_most(windows, ms.saturating_mul(1_000_000));
-        let other = |ms: u64| (ms > 0 && ms != job.bwavgtime_ms).then(|| of_ms(ms));
+        let other = |ms: u64| (ms > 0 && ms != job.reporting.bwavgtime_ms).then(|| of_ms(ms));
         DirectionStats {
             bytes: 0,
             ios: 0,
             slat: Latencies::default(),
             clat: Latencies::default(),
             lat: Latencies::default(),
-            windows: of_ms(job.bwavgtime_ms),
-            log: other(job.log_avg_msec),
-            iops: other(job.iopsavgtime_ms),
+            windows: of_ms(job.reporting.bwavgtime_ms),
+            log: other(job.log.log_avg_msec),
+            iops: other(job.reporting.iopsavgtime_ms),
         }
     }
 }

@@ -88,7 +88,7 @@ impl<S: Observer> World<S> {
         process.thread.debt_ns += costs.system_call_ns;
         let data_only = match process.sync.reason {
             SyncReason::Due(sync) => sync.data_only,
-            SyncReason::Write => process.job.sync == WriteSync::Dsync,
+            SyncReason::Write => process.job.syncs.sync == WriteSync::Dsync,
             SyncReason::Verification | SyncReason::End => false,
         };
         let stage = self.begin_commit(id, self.synced_files(id), data_only)?;

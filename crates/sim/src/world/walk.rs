@@ -24,9 +24,9 @@ impl Process {
     pub(super) fn walk_through(&mut self, tree: Option<Arc<Tree>>, disk: u32, read_ahead_pages: u64) {
         let Some(tree) = tree else { return };
         self.plan.io_bytes = tree.bytes;
-        let passes = if self.job.time_based { u64::MAX } else { u64::from(self.job.loops) };
+        let passes = if self.job.end.time_based { u64::MAX } else { u64::from(self.job.amount.loops) };
         let bytes = self.job.min_bs(Direction::Read);
-        let walker = Walker::new(tree, self.job.hoistway_walk, bytes, read_ahead_pages, disk, passes);
+        let walker = Walker::new(tree, self.job.hoistway.walk, bytes, read_ahead_pages, disk, passes);
         let walker = walker.with_seed(self.plan.seed ^ self.plan.number);
         self.walk = Some(TreeWalk { walker, wanted: MetadataRead::of_block(0), since_ns: 0, reads: 0 });
     }
@@ -44,7 +44,7 @@ impl<S: Observer> World<S> {
         }
         process.stage = Stage::Choose;
         let walker = &walk.walker;
-        if process.job.invalidate {
+        if process.job.cache.invalidate {
             self.cache.invalidate_where(|file| walker.uses(file));
         }
     }
@@ -53,7 +53,7 @@ impl<S: Observer> World<S> {
     pub(super) fn pace_walk(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         let Some(walk) = &mut process.walk else { return Ok(Flow::On) };
-        if process.job.number_ios.is_some_and(|most| walk.reads >= most) {
+        if process.job.amount.number_ios.is_some_and(|most| walk.reads >= most) {
             process.stage = Stage::Leave;
             return Ok(Flow::On);
         }

@@ -37,7 +37,7 @@ fn one_core_spends_the_sum_of_the_times_on_each_request() {
         [(Kind::Noop, 0), (Kind::Kyber, costs.elevators.kyber.work_ns), (Kind::Bfq, costs.elevators.bfq.work_ns)];
     for (elevator, work_ns) in elevators {
         let mut request = readers(elevator, host(1, 1), 1, "/dev/nvme0n1");
-        request.jobs.jobs[0].iodepth = 128;
+        request.jobs.jobs[0].submission.iodepth = 128;
         assert_near(rate(&request), 1e9 / (sum_ns + work_ns as f64), 3.0);
     }
 }
@@ -69,7 +69,7 @@ fn each_drive_has_a_link_and_a_lock_of_its_own() {
 #[test]
 fn several_drives_are_refused_without_direct_io() {
     let mut request = readers(Kind::Noop, host(2, 2), 1, "/dev/nvme0n1");
-    request.jobs.jobs[0].direct = false;
+    request.jobs.jobs[0].cache.direct = false;
     let error = run(&request).expect_err("the page cache writes to one drive").to_string();
     let expected = "test.fio:1: job `r`: the host has 2 drives, of which only direct I/O without syncs uses several; \
                     set direct=1 and no fsync, or `drives = 1` in the host file";

@@ -59,9 +59,9 @@ fn of_generator(options: &str) -> Vec<Request> {
     let none = |path: &str, _: &str| Err(std::io::Error::other(path.to_owned()));
     let file = hoistway_fio::parse(&job_file(options), "job.fio", &|_| None, &none);
     let job: Arc<Job> = Arc::new(file.unwrap_or_else(|faults| panic!("{faults}")).jobs.remove(0));
-    let files = job.filename.len() as u64;
-    let regions = vec![Region { start: 0, len: SIZE / files }; job.filename.len()];
-    let bytes = job.io_size.map_or(SIZE, |size| size.of(SIZE));
+    let files = job.files.filename.len() as u64;
+    let regions = vec![Region { start: 0, len: SIZE / files }; job.files.filename.len()];
+    let bytes = job.amount.io_size.map_or(SIZE, |size| size.of(SIZE));
     let mut generator = Generator::new(job, &regions, bytes, 1, 0);
     let mut requests = Vec::new();
     loop {
