@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use hoistway_blockdev::{BlockRequest, Device, DeviceDriver};
+use hoistway_blockdev::{BlockRequest, Device, DeviceDriver, DeviceId};
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_core::Kind;
 use hoistway_qos::{DiskQueueConfig, RequestOp, Terms};
@@ -40,7 +40,7 @@ fn cost(kind: Kind, clients: u64) -> std::io::Result<f64> {
         drive: None,
     };
     let mut engine = Virtual::default();
-    let Ok(mut device) = Device::new(0, &config, &mut engine, 0) else { return Ok(f64::NAN) };
+    let Ok(mut device) = Device::new(DeviceId(0), &config, &mut engine, 0) else { return Ok(f64::NAN) };
     let members: Vec<_> = (0..clients)
         .filter_map(|client| {
             let name = format!("tenant{client}");

@@ -8,19 +8,18 @@
 //! per reply. The output is the request rate, the CPU time of the engine's thread per request, and
 //! the lateness of timers.
 
-use hoistway_qos::Begin;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hoistway_blockdev::IoOutput;
-use hoistway_blockdev::{Backend, Operation, Started};
+use hoistway_blockdev::{Backend, DeviceId, IoOutput, IoTag, Started};
 use hoistway_config::BackendConfig;
-use hoistway_qos::RequestOp;
-use hoistway_reactor::{ConnId, Engine, EngineKind, Event, Message, Options, Part, Threads, Uring};
+use hoistway_qos::{Begin, IoId, MediumRequest, RequestOp};
+use hoistway_reactor::{Buffer, ConnId, Engine, EngineKind, Event, Message, Options, Part, Threads, Uring};
 
+const DEVICE: DeviceId = DeviceId(0);
 static OVER: AtomicBool = AtomicBool::new(false);
 
 struct Job {
@@ -57,7 +56,7 @@ fn run(mut engine: impl Engine, job: &Job) {
         Some(path) => BackendConfig::File { path: path.into(), direct: None, read_only: false, force_in_use: false },
         None => BackendConfig::Memory { bytes: 256 << 20 },
     };
-    let mut backend = Backend::open(0, &config, &mut engine).expect("a backend");
+    let mut backend = Backend::open(DEVICE, &config, &mut engine).expect("a backend");
     println!("{}", backend.describe());
     let mut server = Server { message: Message::default(), sending: false, waiting: 0, requests: 0, seed: 1 };
     if job.file.is_none() {
@@ -79,7 +78,7 @@ fn run(mut engine: impl Engine, job: &Job) {
                 }
                 Event::Sent { message, .. } => server.sent(message),
                 Event::Done { tag, done } => {
-                    let finished = backend.finish(&mut engine, tag, RequestOp::Read, done);
+                    let finished = backend.finish(&mut engine, IoTag::of(tag), RequestOp::Read, done);
                     server.output(finished, job.bytes);
                 }
                 _ => {}
@@ -116,9 +115,9 @@ impl Server {
         for _ in 0..count {
             self.seed = self.seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let offset = (self.seed >> 33) % (backend.size() / bytes as u64) * bytes as u64;
-            let tag = self.requests;
+            let io = IoId::of_number(self.requests as u32);
             self.requests += 1;
-            let started = backend.begin(engine, Operation::plain(tag, RequestOp::Read, offset, bytes as u64));
+            let started = backend.begin(engine, DEVICE, request(io, RequestOp::Read, offset, bytes, None));
             self.output(started, bytes);
         }
     }
@@ -155,8 +154,12 @@ fn fill(backend: &mut Backend, engine: &mut impl Engine) {
     for offset in (0..backend.size()).step_by(1 << 20) {
         let mut data = engine.buffer(1 << 20);
         data.fill(7);
-        backend.begin(engine, Operation { data: Some(data), ..Operation::plain(0, RequestOp::Write, offset, 1 << 20) });
+        backend.begin(engine, DEVICE, request(IoId::of_number(0), RequestOp::Write, offset, 1 << 20, Some(data)));
     }
+}
+
+fn request(io: IoId, op: RequestOp, offset: u64, bytes: usize, data: Option<Buffer>) -> MediumRequest<Buffer> {
+    MediumRequest { io, op, offset, length: bytes as u64, durable: false, data }
 }
 
 fn client(mut socket: UnixStream, depth: usize, bytes: usize) {

@@ -1,6 +1,6 @@
 //! The storage of a device: memory, none, a file, a block device, or an export of another server.
 //!
-//! Memory and null backends complete an operation within the call ([`Begin::Done`]). Files use the
+//! Memory and null backends complete an I/O within the call ([`Begin::Done`]). Files use the
 //! engine ([`Begin::Pending`]); the host passes each [`Event::Done`](hoistway_reactor::Event::Done)
 //! to [`Backend::finish`]. Remote exports use connections of the engine: see
 //! [`Backend::remote_mut`].
@@ -9,15 +9,15 @@ use std::path::Path;
 
 use hoistway_config::BackendConfig;
 use hoistway_nbd::Abilities;
-use hoistway_qos::{Begin, IoError, RequestOp};
-use hoistway_reactor::{Allocation, Engine, FileId, IoDone};
+use hoistway_qos::{Begin, IoError, MediumRequest, RequestOp};
+use hoistway_reactor::{Allocation, Buffer, Engine, FileId, IoDone};
 
 use crate::depth;
 use crate::error::BackendError;
 use crate::file;
+use crate::ids::{DeviceId, IoTag};
 use crate::memory;
-use crate::operation::{Operation, Started};
-use crate::output::IoOutput;
+use crate::output::{IoOutput, Started};
 use crate::remote::Remote;
 
 /// The storage of a device.
@@ -43,12 +43,12 @@ impl Backend {
     /// process, is empty, does not support the required direct I/O, or is to be written and is in
     /// use. A remote export cannot be reached or used.
     ///
-    /// `index` is that of the device, for the tags of a remote's attempts to connect.
-    pub fn open<E: Engine>(index: u32, config: &BackendConfig, engine: &mut E) -> Result<Backend, BackendError> {
+    /// The tags of a remote's attempts to connect contain `device`.
+    pub fn open<E: Engine>(device: DeviceId, config: &BackendConfig, engine: &mut E) -> Result<Backend, BackendError> {
         match config {
             BackendConfig::Remote(config) => {
                 let failed = |cause| BackendError::Remote { uri: config.uri.to_string(), cause };
-                let remote = Remote::open(index, config, engine).map_err(failed)?;
+                let remote = Remote::open(device, config, engine).map_err(failed)?;
                 Ok(Backend { size: remote.size(), kind: Kind::Remote(Box::new(remote)) })
             }
             BackendConfig::Memory { bytes } => Backend::memory(*bytes),
@@ -181,32 +181,33 @@ impl Backend {
         }
     }
 
-    /// Begins an operation. A range beyond the end is an error, as in [`RequestOp::check_range`]. A
-    /// durable write or a flush completes when the data are on the medium.
-    pub fn begin<E: Engine>(&mut self, engine: &mut E, operation: Operation) -> Started {
-        if let Err(errno) = self.check(&operation) {
-            return Begin::Done(Err(errno));
+    /// Begins an I/O of a device. A range beyond the end is an error, as in
+    /// [`RequestOp::check_range`]. A durable write or a flush completes when the data are on the
+    /// medium.
+    pub fn begin<E: Engine>(&mut self, engine: &mut E, device: DeviceId, request: MediumRequest<Buffer>) -> Started {
+        if let Err(error) = self.check(&request) {
+            return Begin::Done(Err(error));
         }
-        let Operation { op, offset, length, .. } = operation;
+        let MediumRequest { io, op, offset, length, .. } = request;
         match &mut self.kind {
-            Kind::Memory(memory) => Begin::Done(memory.perform(op, offset, length, operation.data)),
+            Kind::Memory(memory) => Begin::Done(memory.perform(op, offset, length, request.data)),
             Kind::Null => Begin::Done(Ok(null_answer(op, length))),
-            Kind::File(file) => file.begin(engine, operation),
-            Kind::Remote(remote) => remote.begin(operation, engine.now_ns()),
+            Kind::File(file) => file.begin(engine, IoTag { device, io }, request),
+            Kind::Remote(remote) => remote.begin(request, engine.now_ns()),
         }
     }
 
-    /// Continues an operation of [`Backend::begin`] after the end of an I/O. The result may be
-    /// pending again: then another `Event::Done` with the same tag follows.
-    pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, done: IoDone) -> Started {
+    /// Continues an I/O of [`Backend::begin`] after the end of an operation of the engine. The
+    /// result may be pending again: then another `Event::Done` with the same tag follows.
+    pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: IoTag, op: RequestOp, done: IoDone) -> Started {
         match &mut self.kind {
             Kind::File(file) => file.finish(engine, tag, op, done),
             Kind::Memory(_) | Kind::Null | Kind::Remote(_) => Begin::Done(Err(IoError::Io)),
         }
     }
 
-    fn check(&self, operation: &Operation) -> Result<(), IoError> {
-        let Operation { op, offset, length, ref data, .. } = *operation;
+    fn check(&self, request: &MediumRequest<Buffer>) -> Result<(), IoError> {
+        let MediumRequest { op, offset, length, ref data, .. } = *request;
         if op == RequestOp::Flush {
             return Ok(());
         }

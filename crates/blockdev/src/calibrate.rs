@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::device::{BlockRequest, Device, DeviceError};
 use crate::driver::DeviceDriver;
+use crate::ids::DeviceId;
 
 /// The number of zones that are read sequentially.
 const ZONES: u64 = 8;
@@ -129,7 +130,7 @@ pub fn calibrate<E: Engine>(
         ..config.clone()
     };
     let now_ns = engine.now_ns();
-    let mut device = Device::new(0, &bare, engine, now_ns)?;
+    let mut device = Device::new(DeviceId(0), &bare, engine, now_ns)?;
     let member = device.scheduler_mut().join(None, None, now_ns)?;
     let size = device.size();
     if size < 16 << 20 {

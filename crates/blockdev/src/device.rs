@@ -6,10 +6,10 @@ use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_core::Op;
 use hoistway_drive::{Access, Command};
 use hoistway_nbd::Abilities;
-use hoistway_qos::medium::{DriveCommand, FLUSH_NUMBER};
+use hoistway_qos::medium::DriveCommand;
 use hoistway_qos::scheduler::DEPTH_MAX;
 use hoistway_qos::{
-    Begin, Completion, DiskQueue, DiskScheduler, IoError, IoRequest, Medium, MediumEvent, MediumProperties,
+    Begin, CommandId, Completion, DiskQueue, DiskScheduler, IoError, IoRequest, Medium, MediumEvent, MediumProperties,
     MediumRequest, MemberId, QueueError, ReconfigureError, Recorder, RequestOp,
 };
 use hoistway_reactor::{Buffer, ConnId, Engine, Event, IoDone};
@@ -19,14 +19,14 @@ use crate::depth;
 use crate::emulated::EmulatedDrive;
 use crate::error::BackendError;
 use crate::error_log::{Cause, ErrorLog, FailedIo};
-use crate::operation::Operation;
+use crate::ids::{DeviceId, IoTag};
 use crate::output::IoOutput;
 use crate::remote::{Ended, Remote, Sabotage};
 
 /// A request to a block device.
 pub type BlockRequest = IoRequest<Buffer>;
 
-/// The tag of a flush in the drive model. Commands use the number of their I/O as tag.
+/// The tag of a flush in the drive model. Commands use their id as tag.
 const DRIVE_FLUSH_TAG: u32 = u32::MAX;
 
 /// Reasons why a device cannot be created.
@@ -49,21 +49,29 @@ pub enum DeviceError {
 /// ([`Engine::now_ns`]).
 #[derive(Debug)]
 pub struct Device {
-    /// The index in the tags of the device's I/O: see [`Device::index_of`].
-    index: u32,
+    id: DeviceId,
     backend: Backend,
     emulated: Option<EmulatedDrive>,
     queue: DiskQueue<Buffer, IoOutput>,
-    errors: ErrorLog,
+    failures: Failures,
     notices: Vec<String>,
+}
+
+/// The failures of the I/O of a device.
+#[derive(Debug)]
+struct Failures {
+    log: ErrorLog,
+    /// The error of all flushes, after written data may have been lost. The system reports a failed
+    /// write-back once, and lets the next flush succeed.
+    lost_writes: Option<IoError>,
 }
 
 /// The medium of a device during one call: its backend, its drive model, and the engine.
 struct MediumAccess<'a, E> {
-    index: u32,
+    id: DeviceId,
     backend: &'a mut Backend,
     emulated: Option<&'a mut EmulatedDrive>,
-    errors: &'a ErrorLog,
+    failures: &'a mut Failures,
     engine: &'a mut E,
 }
 
@@ -72,24 +80,23 @@ impl Device {
     /// counted.
     pub const DEFAULT_TENANT: &str = DiskScheduler::DEFAULT_TENANT;
 
-    /// Opens a device. `index` becomes part of the engine's tags of its I/O, from which
-    /// [`Device::index_of`] extracts it.
+    /// Opens a device. The engine's tags of its I/O contain `id`: see [`DeviceId::of_tag`].
     ///
     /// # Errors
     /// [`DeviceError::Backend`] if the backend cannot be opened, [`DeviceError::Queue`] if a value
     /// of the configuration is out of range.
     pub fn new<E: Engine>(
-        index: u32,
+        id: DeviceId,
         config: &DeviceConfig,
         engine: &mut E,
         now_ns: u64,
     ) -> Result<Device, DeviceError> {
-        let backend = Backend::open(index, &config.backend, engine)
+        let backend = Backend::open(id, &config.backend, engine)
             .map_err(|cause| DeviceError::Backend { device: config.queue.name.clone(), cause })?;
         if config.drive.is_some() {
             engine.require_precise_timers();
         }
-        Device::with_backend(index, config, backend, now_ns)
+        Device::with_backend(id, config, backend, now_ns)
     }
 
     /// Creates a device over an open backend. Unlike [`Device::new`], it does not request precise
@@ -98,7 +105,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError::Queue`] if a value of the configuration is out of range.
     pub fn with_backend(
-        index: u32,
+        id: DeviceId,
         config: &DeviceConfig,
         backend: Backend,
         now_ns: u64,
@@ -108,12 +115,8 @@ impl Device {
         let bytes = usable_bytes(&backend, emulated.as_ref(), &mut notices);
         let medium = medium_properties(config, &backend, emulated.as_ref(), bytes);
         let queue = DiskQueue::new(&config.queue, medium, now_ns)?;
-        Ok(Device { index, backend, emulated, queue, errors: ErrorLog::new(), notices })
-    }
-
-    /// Returns the index of the device that started the I/O with this engine tag.
-    pub fn index_of(tag: u64) -> u32 {
-        (tag >> 32) as u32
+        let failures = Failures { log: ErrorLog::new(), lost_writes: None };
+        Ok(Device { id, backend, emulated, queue, failures, notices })
     }
 
     /// Returns the name of the device.
@@ -183,10 +186,10 @@ impl Device {
         self.queue.scheduler_mut().set_recorder(recorder, drive);
     }
 
-    /// Returns true if a flush or a durable write has failed. All flushes then fail until the
-    /// device is opened again.
+    /// Returns true if written data may have been lost: a flush or a durable write has failed. All
+    /// flushes and durable writes then fail until the device is opened again.
     pub fn has_lost_writes(&self) -> bool {
-        self.queue.has_lost_writes() || self.backend.remote().is_some_and(Remote::has_lost_writes)
+        self.failures.lost_writes.is_some()
     }
 
     /// Returns true if no request is queued or in progress. Requests of removed clients count until
@@ -214,7 +217,7 @@ impl Device {
         if lacks_data && request.op.check_range(request.offset, request.length, self.size()).is_ok() {
             return self.queue.refuse(member, request.ticket, IoError::InvalidArgument);
         }
-        // The number of the request is not needed: the server identifies it by its ticket.
+        // The id of the I/O is not needed: the server identifies the request by its ticket.
         let _ = self.queue.submit(member, request, now_ns);
     }
 
@@ -240,15 +243,29 @@ impl Device {
     fn end_remote_io<E: Engine>(&mut self, engine: &mut E, now_ns: u64) {
         let Some(remote) = self.backend.remote_mut() else { return };
         remote.advance(engine, now_ns);
-        for Ended { tag, result, cause } in remote.take_ended() {
-            let number = tag as u32;
-            let Some(op) = self.queue.op_of(number) else { continue };
-            if let Err(error) = result {
-                let (offset, length) = self.queue.range_of(number);
-                self.errors.log(&self.backend.name(), &FailedIo { op, offset, length, error, cause }, now_ns);
-            }
-            self.queue.end_io(number, result, now_ns);
+        let (ended, loss) = (remote.take_ended(), remote.take_loss());
+        if let Some(why) = loss {
+            self.failures.lose_writes(&self.backend, IoError::Io, why);
         }
+        for Ended { io, result, cause } in ended {
+            if let Some(request) = self.queue.io_in_progress(io) {
+                self.end_io(&request, result, cause, now_ns);
+            }
+        }
+    }
+
+    /// Ends an I/O in the queue, and logs a failure. A flush that began before written data may
+    /// have been lost fails, too.
+    fn end_io(&mut self, request: &MediumRequest<()>, result: Result<IoOutput, IoError>, cause: Cause, now_ns: u64) {
+        let result = match self.failures.lost_writes {
+            Some(error) if request.op == RequestOp::Flush => Err(error),
+            _ => result,
+        };
+        if let Err(error) = result {
+            self.failures.log(&self.backend, request, error, cause, now_ns);
+            self.failures.note(&self.backend, request, error);
+        }
+        self.queue.end_io(request.io, result, now_ns);
     }
 
     /// Plants a fault in the recovery of a remote export, for tests that have to find it.
@@ -283,17 +300,12 @@ impl Device {
 
     /// Processes the completion of an I/O that the device started in the engine. A completion with
     /// an unknown tag is ignored.
-    pub fn io_done<E: Engine>(&mut self, engine: &mut E, tag: u64, io: IoDone, now_ns: u64) {
-        // The lower half of a tag is the number of the I/O, the upper half is the device's index.
-        let number = tag as u32;
-        let Some(op) = self.queue.op_of(number) else { return };
-        let cause = Cause::of(&io);
-        if let Begin::Done(result) = self.backend.finish(engine, tag, op, io) {
-            if let Err(error) = result {
-                let (offset, length) = self.queue.range_of(number);
-                self.errors.log(&self.backend.name(), &FailedIo { op, offset, length, error, cause }, now_ns);
-            }
-            self.queue.end_io(number, result, now_ns);
+    pub fn io_done<E: Engine>(&mut self, engine: &mut E, tag: u64, done: IoDone, now_ns: u64) {
+        let tag = IoTag::of(tag);
+        let Some(request) = self.queue.io_in_progress(tag.io) else { return };
+        let cause = Cause::of(&done);
+        if let Begin::Done(result) = self.backend.finish(engine, tag, request.op, done) {
+            self.end_io(&request, result, cause, now_ns);
         }
     }
 
@@ -311,8 +323,8 @@ impl Device {
         &'a mut self,
         engine: &'a mut E,
     ) -> (&'a mut DiskQueue<Buffer, IoOutput>, MediumAccess<'a, E>) {
-        let Device { index, backend, emulated, queue, errors, .. } = self;
-        (queue, MediumAccess { index: *index, backend, emulated: emulated.as_mut(), errors, engine })
+        let Device { id, backend, emulated, queue, failures, .. } = self;
+        (queue, MediumAccess { id: *id, backend, emulated: emulated.as_mut(), failures, engine })
     }
 }
 
@@ -321,13 +333,16 @@ impl<E: Engine> Medium for MediumAccess<'_, E> {
     type Output = IoOutput;
 
     fn begin(&mut self, request: MediumRequest<Buffer>) -> Begin<IoOutput> {
-        let MediumRequest { number, op, offset, length, durable, data, .. } = request;
-        let tag = u64::from(self.index) << 32 | u64::from(number);
-        debug_assert!(op == RequestOp::Flush || number != FLUSH_NUMBER, "only a flush has this number");
-        let begun = self.backend.begin(self.engine, Operation { tag, op, offset, length, durable, data });
+        let MediumRequest { io, op, offset, length, durable, .. } = request;
+        let begun = match self.failures.lost_writes {
+            Some(error) if op == RequestOp::Flush => Begin::Done(Err(error)),
+            Some(_) if durable => Begin::Done(Err(IoError::Io)),
+            _ => self.backend.begin(self.engine, self.id, request),
+        };
         if let Begin::Done(Err(error)) = begun {
-            let failed = FailedIo { op, offset, length, error, cause: Cause::Refused };
-            self.errors.log(&self.backend.name(), &failed, self.engine.now_ns());
+            let request = MediumRequest { io, op, offset, length, durable, data: None };
+            self.failures.log(self.backend, &request, error, Cause::Refused, self.engine.now_ns());
+            self.failures.note(self.backend, &request, error);
         }
         begun
     }
@@ -341,7 +356,7 @@ impl<E: Engine> Medium for MediumAccess<'_, E> {
 
     fn start_command(&mut self, command: &DriveCommand, now_ns: u64) -> bool {
         let Some(emulated) = &mut self.emulated else { return false };
-        let DriveCommand { number, op, sector, sectors, fua } = *command;
+        let DriveCommand { id, op, sector, sectors, fua } = *command;
         let command = match op {
             Op::Read => Command::from(Access { op: hoistway_drive::Op::Read, sector, sectors }),
             Op::Discard => Command::Discard { sector, sectors },
@@ -350,7 +365,7 @@ impl<E: Engine> Medium for MediumAccess<'_, E> {
             }
         };
         // Requests beyond the end of the drive were refused at submission.
-        emulated.submit(now_ns, number, &command).is_ok()
+        emulated.submit(now_ns, id.number(), &command).is_ok()
     }
 
     fn start_flush(&mut self, now_ns: u64) -> bool {
@@ -364,12 +379,43 @@ impl<E: Engine> Medium for MediumAccess<'_, E> {
         let completed = self.emulated.as_mut()?.poll(now_ns)?;
         Some(match completed.tag {
             DRIVE_FLUSH_TAG => MediumEvent::FlushDone,
-            number => MediumEvent::CommandDone { number, bad_sector: completed.bad_sector },
+            number => MediumEvent::CommandDone { id: CommandId::of_number(number), bad_sector: completed.bad_sector },
         })
     }
 
     fn next_event_ns(&self) -> Option<u64> {
         self.emulated.as_ref().and_then(|emulated| emulated.next_ns())
+    }
+}
+
+impl Failures {
+    /// Logs a failed I/O.
+    fn log(&self, backend: &Backend, request: &MediumRequest<()>, error: IoError, cause: Cause, now_ns: u64) {
+        let MediumRequest { op, offset, length, .. } = *request;
+        self.log.log(&backend.name(), &FailedIo { op, offset, length, error, cause }, now_ns);
+    }
+
+    /// Takes note of a failed I/O. A remote keeps written data until a flush succeeds, and reports
+    /// a loss itself.
+    fn note(&mut self, backend: &Backend, request: &MediumRequest<()>, error: IoError) {
+        let why = match request.op {
+            _ if backend.remote().is_some() => return,
+            RequestOp::Flush => "a flush failed",
+            // After EIO the operating system may have dropped other writes too. It reports ENOSPC
+            // before it accepts data.
+            _ if request.durable && error == IoError::Io => "a durable write failed",
+            _ => return,
+        };
+        self.lose_writes(backend, error, why);
+    }
+
+    /// Fails all flushes and durable writes from now on.
+    fn lose_writes(&mut self, backend: &Backend, error: IoError, why: &str) {
+        if self.lost_writes.is_none() {
+            let storage = backend.name();
+            tracing::error!(%storage, "written data may be lost: {why}; all flushes fail until the device is opened again");
+        }
+        self.lost_writes.get_or_insert(error);
     }
 }
 
@@ -389,7 +435,6 @@ fn medium_properties(
         is_synchronous: emulated.is_none() && backend_is_synchronous,
         splits_requests: true,
         io_bytes_max: backend.remote().map_or(u64::MAX, Remote::io_bytes_max),
-        repeats_flushes: backend.remote().is_some(),
         default_depth: match emulated {
             Some(emulated) => emulated.depth().min(depth::EMULATED_MAX),
             None if backend_is_synchronous => depth::MEMORY,

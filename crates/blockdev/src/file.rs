@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use hoistway_machine::{OpenUnusedError, OpenedForWriting, open_unused};
 use hoistway_nbd::Abilities;
-use hoistway_qos::{Begin, IoError, RequestOp};
+use hoistway_qos::{Begin, IoError, IoId, MediumRequest, RequestOp};
 use hoistway_reactor::{Buffer, Engine, FileId, Io, IoDone, IoOp};
 use rustix::fs::{FlockOperation, flock};
 
@@ -22,8 +22,8 @@ use crate::depth;
 use crate::error::{BackendError, io_error_of_os};
 use crate::file_properties::{self, FileProperties, MediumKind};
 use crate::file_size::SizeWatch;
-use crate::operation::{Operation, Started};
-use crate::output::IoOutput;
+use crate::ids::IoTag;
+use crate::output::{IoOutput, Started};
 
 /// Trims, and zeroing of block devices, use multiples of this many bytes; file systems free no
 /// smaller blocks.
@@ -46,30 +46,25 @@ pub struct File {
     /// With direct I/O: the writes in flight, in whole units.
     writes: Vec<Range>,
     /// With direct I/O: writes that wait for a conflicting one, in order of submission.
-    waiting: VecDeque<Operation>,
-    /// The operations of more than one step.
+    waiting: VecDeque<MediumRequest<Buffer>>,
+    /// The I/O of more than one step.
     sequences: Vec<StepSequence>,
-    /// The tags of durable writes in flight.
-    durable: Vec<u64>,
-    /// A write-back has failed. The kernel reports such an error once and lets the next flush
-    /// succeed; this backend fails all further flushes.
-    has_lost_writes: bool,
 }
 
 /// A write in flight.
 #[derive(Clone, Copy, Debug)]
 struct Range {
-    tag: u64,
+    io: IoId,
     from: u64,
     to: u64,
     /// The write reads before it writes, so that no other write to the range may be in flight.
     exclusive: bool,
 }
 
-/// An operation of several steps, and its current step.
+/// An I/O of several steps, and its current step.
 #[derive(Debug)]
 struct StepSequence {
-    tag: u64,
+    io: IoId,
     current: Step,
     rest: VecDeque<Step>,
     /// The data of a write.
@@ -164,8 +159,6 @@ impl File {
             writes,
             waiting: VecDeque::new(),
             sequences,
-            durable: Vec::new(),
-            has_lost_writes: false,
         }
     }
 
@@ -228,16 +221,11 @@ impl File {
         format!("{} ({what}, {} bytes, {medium}, {how})", self.path.display(), self.properties.size)
     }
 
-    /// Begins an operation; its range has been checked.
-    pub fn begin<E: Engine>(&mut self, engine: &mut E, operation: Operation) -> Started {
-        let Operation { tag, op, offset, length, durable, .. } = operation;
-        if !self.is_intact(engine.now_ns(), op, offset + length)
-            || (self.has_lost_writes && (durable || op == RequestOp::Flush))
-        {
+    /// Begins an I/O; its range has been checked.
+    pub fn begin<E: Engine>(&mut self, engine: &mut E, tag: IoTag, request: MediumRequest<Buffer>) -> Started {
+        let MediumRequest { op, offset, length, .. } = request;
+        if !self.is_intact(engine.now_ns(), &request) {
             return Begin::Done(Err(IoError::Io));
-        }
-        if durable && length > 0 {
-            self.durable.push(tag);
         }
         match op {
             RequestOp::Flush if self.read_only => Begin::Done(Ok(IoOutput::Nothing)),
@@ -245,65 +233,50 @@ impl File {
             _ if length == 0 => Begin::Done(Ok(nothing(op))),
             RequestOp::Status => self.start(engine, tag, IoOp::Status, offset, length, None),
             RequestOp::Read | RequestOp::Cache => self.read(engine, tag, offset, length),
-            RequestOp::Trim => self.trim(engine, operation),
-            RequestOp::Write | RequestOp::Zero { .. } => self.write(engine, operation),
+            RequestOp::Trim => self.trim(engine, tag, request),
+            RequestOp::Write | RequestOp::Zero { .. } => self.write(engine, tag, request),
         }
     }
 
-    /// Returns false if the file has become so short that a request up to `end` would meet lost
-    /// data.
-    fn is_intact(&mut self, now_ns: u64, op: RequestOp, end: u64) -> bool {
+    /// Returns false if the file has become so short that a request would meet lost data. Flushes
+    /// and durable writes then promise too much.
+    fn is_intact(&mut self, now_ns: u64, request: &MediumRequest<Buffer>) -> bool {
         let Some(size) = &mut self.size_watch else { return true };
+        let MediumRequest { op, offset, length, durable, .. } = *request;
         size.check_before(&self.path, op.writes(), now_ns);
-        self.has_lost_writes |= size.has_shrunk();
-        op == RequestOp::Flush || end <= size.intact_bytes()
+        match op {
+            RequestOp::Flush => !size.has_shrunk(),
+            _ => offset + length <= size.intact_bytes() && !(durable && size.has_shrunk()),
+        }
     }
 
-    /// Processes the end of an I/O and remembers failed writes. A read that met the end of the file
-    /// fails: the file had its bytes when it was opened. A flush fails if the file has lost bytes.
-    pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, mut done: IoDone) -> Started {
-        if (done.missing > 0 || op == RequestOp::Flush)
+    /// Processes the end of an operation of the engine. A read that met the end of the file fails:
+    /// the file had its bytes when it was opened. A flush fails if the file has lost bytes.
+    pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: IoTag, op: RequestOp, mut done: IoDone) -> Started {
+        let mut has_lost_bytes = done.missing > 0;
+        if (has_lost_bytes || op == RequestOp::Flush)
             && let Some(size) = &mut self.size_watch
         {
             size.check(&self.path, engine.now_ns());
-            self.has_lost_writes |= size.has_shrunk();
+            has_lost_bytes |= op == RequestOp::Flush && size.has_shrunk();
         }
-        if done.result.is_ok() && (done.missing > 0 || (op == RequestOp::Flush && self.has_lost_writes)) {
+        if done.result.is_ok() && has_lost_bytes {
             done.result = Err(libc::EIO);
         }
-        let started = self.finish_io(engine, tag, op, done);
-        if let Begin::Done(result) = &started {
-            let durable = self.durable.iter().position(|durable| *durable == tag);
-            if let Some(at) = durable {
-                self.durable.swap_remove(at);
-            }
-            let has_lost_writes = match result {
-                Ok(_) => false,
-                Err(error) => op == RequestOp::Flush || (durable.is_some() && *error == IoError::Io),
-            };
-            if has_lost_writes && !self.has_lost_writes {
-                self.has_lost_writes = true;
-                tracing::error!(path = %self.path.display(), "writes may be lost: flushes fail until the device is opened again");
-            }
-        }
-        started
-    }
-
-    fn finish_io<E: Engine>(&mut self, engine: &mut E, tag: u64, op: RequestOp, done: IoDone) -> Started {
         let sequence = match self.sequences.is_empty() {
             true => None,
-            false => self.sequences.iter().position(|sequence| sequence.tag == tag),
+            false => self.sequences.iter().position(|sequence| sequence.io == tag.io),
         };
         let result = match sequence {
             None => output(op, done),
-            Some(at) => match self.step_ended(engine, at, op, done) {
+            Some(at) => match self.step_ended(engine, tag, at, op, done) {
                 Some(result) => result,
                 None => return Begin::Pending,
             },
         };
-        if let Some(at) = self.writes.iter().position(|write| write.tag == tag) {
+        if let Some(at) = self.writes.iter().position(|write| write.io == tag.io) {
             self.writes.swap_remove(at);
-            self.start_waiting(engine);
+            self.start_waiting(engine, tag);
         }
         Begin::Done(result)
     }
@@ -311,13 +284,13 @@ impl File {
     fn start<E: Engine>(
         &self,
         engine: &mut E,
-        tag: u64,
+        tag: IoTag,
         op: IoOp,
         offset: u64,
         length: u64,
         buffer: Option<Buffer>,
     ) -> Started {
-        engine.start(tag, Io { file: self.id, op, offset, length, buffer });
+        engine.start(tag.number(), Io { file: self.id, op, offset, length, buffer });
         Begin::Pending
     }
 
@@ -332,18 +305,18 @@ impl File {
         self.unit.is_none_or(|unit| (offset | length).is_multiple_of(unit))
     }
 
-    fn read<E: Engine>(&mut self, engine: &mut E, tag: u64, offset: u64, length: u64) -> Started {
+    fn read<E: Engine>(&mut self, engine: &mut E, tag: IoTag, offset: u64, length: u64) -> Started {
         let (from, to) = self.widen(offset, length);
         let buffer = engine.buffer((to - from) as usize);
         if (from, to - from) != (offset, length) {
             let step = Step::Read { from, length: to - from, skip: (offset - from) as usize };
-            self.sequences.push(StepSequence { tag, current: step, rest: VecDeque::new(), data: None });
+            self.sequences.push(StepSequence { io: tag.io, current: step, rest: VecDeque::new(), data: None });
         }
         self.start(engine, tag, IoOp::Read, from, to - from, Some(buffer))
     }
 
     /// Trims the whole blocks of a range, if there are any.
-    fn trim<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
+    fn trim<E: Engine>(&mut self, engine: &mut E, tag: IoTag, request: MediumRequest<Buffer>) -> Started {
         let from = request.offset.next_multiple_of(TRIM_BYTES);
         let end = request.offset + request.length;
         let to = if end == self.properties.size { end } else { end - end % TRIM_BYTES };
@@ -356,11 +329,11 @@ impl File {
             (false, false) => return Begin::Done(Ok(IoOutput::Nothing)),
         };
         // A trim with a flush after it has two steps.
-        self.run(engine, request.tag, steps, None)
+        self.run(engine, tag, steps, None)
     }
 
     /// Writes data or zeroes, at once or after a conflicting write.
-    fn write<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
+    fn write<E: Engine>(&mut self, engine: &mut E, tag: IoTag, request: MediumRequest<Buffer>) -> Started {
         if self.unit.is_some() {
             let range = self.range(&request);
             let blocked = self.writes.iter().any(|write| write.conflicts_with(&range))
@@ -371,16 +344,17 @@ impl File {
             }
             self.writes.push(range);
         }
-        self.start_write(engine, request)
+        self.start_write(engine, tag, request)
     }
 
-    fn range(&self, request: &Operation) -> Range {
+    fn range(&self, request: &MediumRequest<Buffer>) -> Range {
         let (from, to) = self.widen(request.offset, request.length);
         let exclusive = !self.is_aligned(request.offset, request.length);
-        Range { tag: request.tag, from, to, exclusive }
+        Range { io: request.io, from, to, exclusive }
     }
 
-    fn start_waiting<E: Engine>(&mut self, engine: &mut E) {
+    /// Starts the writes that waited for one that ended.
+    fn start_waiting<E: Engine>(&mut self, engine: &mut E, ended: IoTag) {
         let mut at = 0;
         while let Some(request) = self.waiting.get(at) {
             let range = self.range(request);
@@ -390,13 +364,13 @@ impl File {
                 at += 1;
             } else if let Some(request) = self.waiting.remove(at) {
                 self.writes.push(range);
-                self.start_write(engine, request);
+                self.start_write(engine, IoTag { io: request.io, ..ended }, request);
             }
         }
     }
 
-    fn start_write<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
-        let Operation { tag, op, offset, length, durable, data } = request;
+    fn start_write<E: Engine>(&mut self, engine: &mut E, tag: IoTag, request: MediumRequest<Buffer>) -> Started {
+        let MediumRequest { op, offset, length, durable, data, .. } = request;
         if let RequestOp::Zero { punch } = op {
             let steps = self.zero_steps(offset, length, durable, punch);
             return self.run(engine, tag, steps, None);
@@ -442,19 +416,25 @@ impl File {
         steps
     }
 
-    /// Begins an operation of several steps; a single plain step needs no state.
-    fn run<E: Engine>(&mut self, engine: &mut E, tag: u64, mut steps: VecDeque<Step>, data: Option<Buffer>) -> Started {
+    /// Begins an I/O of several steps; a single plain step needs no state.
+    fn run<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        tag: IoTag,
+        mut steps: VecDeque<Step>,
+        data: Option<Buffer>,
+    ) -> Started {
         let Some(current) = steps.pop_front() else { return Begin::Done(Ok(IoOutput::Nothing)) };
         if steps.is_empty()
             && let Step::Plain { op, from, length } = current
         {
             return self.start(engine, tag, op, from, length, None);
         }
-        self.sequences.push(StepSequence { tag, current, rest: steps, data });
+        self.sequences.push(StepSequence { io: tag.io, current, rest: steps, data });
         self.start_step(engine, tag, current)
     }
 
-    fn start_step<E: Engine>(&self, engine: &mut E, tag: u64, step: Step) -> Started {
+    fn start_step<E: Engine>(&self, engine: &mut E, tag: IoTag, step: Step) -> Started {
         match step {
             Step::Plain { op, from, length } => self.start(engine, tag, op, from, length, None),
             Step::Read { from, length, .. } => {
@@ -479,12 +459,12 @@ impl File {
     fn step_ended<E: Engine>(
         &mut self,
         engine: &mut E,
+        tag: IoTag,
         at: usize,
         op: RequestOp,
         mut done: IoDone,
     ) -> Option<Result<IoOutput, IoError>> {
         let sequence = &mut self.sequences[at];
-        let tag = sequence.tag;
         if done.result.is_ok() {
             if let Step::Load { from, to, skip, length, durable } = sequence.current
                 && let Some(mut buffer) = done.buffer.take()

@@ -16,6 +16,7 @@
 //! - the way between queue, backend and drive model: `device.rs`
 //! - what is detected about a file or block device: `file_properties.rs`; a file that shrinks or
 //!   grows while it is open: `file_size.rs`
+//! - the ids of devices, and the tags of their I/O in the engine: `ids.rs`
 //! - exports of other NBD servers: `remote/`
 //! - the log of failed I/O: `error_log.rs`
 //! - a drive model in real time, and the lateness of its completions: `emulated.rs`
@@ -36,8 +37,8 @@ mod error_log;
 mod file;
 mod file_properties;
 mod file_size;
+mod ids;
 mod memory;
-mod operation;
 mod output;
 pub mod remote;
 #[cfg(test)]
@@ -48,5 +49,5 @@ pub use client::process_priority;
 pub use device::{BlockRequest, Device, DeviceError};
 pub use driver::DeviceDriver;
 pub use error::{BackendError, io_error_of_os};
-pub use operation::{Operation, Started};
-pub use output::IoOutput;
+pub use ids::{DeviceId, IoTag};
+pub use output::{IoOutput, Started};

@@ -1,7 +1,11 @@
 //! The output of a request to a block device.
 
-use hoistway_qos::Output;
+use hoistway_qos::{Begin, Output};
 use hoistway_reactor::{Allocation, Buffer, Shared};
+
+/// How an I/O began: ended within the call, or pending until the engine's `Event::Done` with its
+/// tag.
+pub type Started = Begin<IoOutput>;
 
 /// The output of a request.
 #[derive(Debug)]

@@ -11,49 +11,49 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use hoistway_config::BackendConfig;
-use hoistway_qos::{Begin, IoError, RequestOp};
-use hoistway_reactor::{Allocation, Engine, Event, IoDone, Options, Threads, Uring};
+use hoistway_qos::{Begin, IoError, IoId, MediumRequest, RequestOp};
+use hoistway_reactor::{Allocation, Engine, Event, Options, Threads, Uring};
 
 use crate::file::WHILE_LOCKED;
-use crate::{Backend, BackendError, IoOutput, Operation, Started};
+use crate::{Backend, BackendError, DeviceId, IoOutput, IoTag, Started};
+
+const DEVICE: DeviceId = DeviceId(0);
 
 /// A backend on an engine.
 struct TestBackend<E: Engine> {
     engine: E,
     backend: Backend,
-    ops: HashMap<u64, RequestOp>,
-    next_tag: u64,
+    ops: HashMap<IoId, RequestOp>,
+    next: u32,
 }
 
 impl<E: Engine> TestBackend<E> {
     fn new(mut engine: E, config: &BackendConfig) -> Result<TestBackend<E>, BackendError> {
-        let backend = Backend::open(0, config, &mut engine)?;
-        Ok(TestBackend { engine, backend, ops: HashMap::new(), next_tag: 1 })
+        let backend = Backend::open(DEVICE, config, &mut engine)?;
+        Ok(TestBackend { engine, backend, ops: HashMap::new(), next: 1 })
     }
 
     /// Begins an operation; a completed one is added to the results.
-    fn begin(&mut self, op: RequestOp, offset: u64, length: u64, data: Option<&[u8]>) -> (u64, Started) {
-        let tag = self.next_tag;
-        self.next_tag += 1;
+    fn begin(&mut self, op: RequestOp, offset: u64, length: u64, data: Option<&[u8]>) -> (IoId, Started) {
+        let io = IoId::of_number(self.next);
+        self.next += 1;
         let data = data.map(|data| {
             let mut buffer = self.engine.buffer(data.len());
             buffer[..data.len()].copy_from_slice(data);
             buffer
         });
-        let durable = tag.is_multiple_of(7) && !matches!(op, RequestOp::Read | RequestOp::Status | RequestOp::Cache);
-        let started = self.backend.begin(&mut self.engine, Operation { tag, op, offset, length, durable, data });
+        let durable =
+            io.number().is_multiple_of(7) && !matches!(op, RequestOp::Read | RequestOp::Status | RequestOp::Cache);
+        let request = MediumRequest { io, op, offset, length, durable, data };
+        let started = self.backend.begin(&mut self.engine, DEVICE, request);
         if matches!(started, Begin::Pending) {
-            self.ops.insert(tag, op);
+            self.ops.insert(io, op);
         }
-        (tag, started)
+        (io, started)
     }
 
     /// Waits for the next completion.
-    fn next(&mut self) -> (u64, Result<IoOutput, IoError>) {
-        self.next_changed(|_, _| {})
-    }
-
-    fn next_changed(&mut self, change: impl Fn(RequestOp, &mut IoDone)) -> (u64, Result<IoOutput, IoError>) {
+    fn next(&mut self) -> (IoId, Result<IoOutput, IoError>) {
         let end_ns = self.engine.now_ns() + PATIENCE.as_nanos() as u64;
         let mut events = Vec::new();
         loop {
@@ -64,13 +64,12 @@ impl<E: Engine> TestBackend<E> {
             }
             let mut ended = None;
             for event in events.drain(..) {
-                let Event::Done { tag, mut done } = event else { continue };
-                let op = self.ops[&tag];
-                change(op, &mut done);
-                if let Begin::Done(result) = self.backend.finish(&mut self.engine, tag, op, done) {
-                    self.ops.remove(&tag);
+                let Event::Done { tag, done } = event else { continue };
+                let tag = IoTag::of(tag);
+                if let Begin::Done(result) = self.backend.finish(&mut self.engine, tag, self.ops[&tag.io], done) {
+                    self.ops.remove(&tag.io);
                     assert!(ended.is_none(), "this is for one operation at a time");
-                    ended = Some((tag, result));
+                    ended = Some((tag.io, result));
                 }
             }
             if let Some(ended) = ended {
@@ -103,8 +102,9 @@ impl<E: Engine> TestBackend<E> {
             self.engine.turn(None, &mut events).expect("a turn");
             for event in events.drain(..) {
                 let Event::Done { tag, done } = event else { continue };
-                if let Begin::Done(result) = self.backend.finish(&mut self.engine, tag, self.ops[&tag], done) {
-                    self.ops.remove(&tag);
+                let tag = IoTag::of(tag);
+                if let Begin::Done(result) = self.backend.finish(&mut self.engine, tag, self.ops[&tag.io], done) {
+                    self.ops.remove(&tag.io);
                     result.expect("the operation succeeds");
                 }
             }
@@ -352,24 +352,6 @@ fn trimmed_memory_is_a_hole() {
     backend_under_test.run(RequestOp::Trim, 64 << 16, 200 << 16, None).expect("trimmed");
     assert_eq!(extents(&mut backend_under_test), [(2, false), (61, true), (1, false), (235, true), (1, false)]);
     assert!(matches!(backend_under_test.run(RequestOp::Read, 65 << 16, 4096, None), Ok(IoOutput::Zeroes)));
-}
-
-/// The kernel reports a failed write-back once, and forgets it.
-#[test]
-fn after_a_failed_flush_none_succeeds() {
-    let temporary = temporary(SIZE);
-    let mut backend_under_test = threads(&file(temporary.path(), Some(false))).expect("a file");
-    assert!(matches!(backend_under_test.begin(RequestOp::Flush, 0, 0, None).1, Begin::Pending));
-    let failed = backend_under_test.next_changed(|_, done| done.result = Err(libc::EIO));
-    assert!(matches!(failed.1, Err(IoError::Io)));
-    assert!(matches!(backend_under_test.run(RequestOp::Flush, 0, 0, None), Err(IoError::Io)));
-    let data = backend_under_test.engine.buffer(512);
-    let durable = backend_under_test.backend.begin(
-        &mut backend_under_test.engine,
-        Operation { durable: true, data: Some(data), ..Operation::plain(900, RequestOp::Write, 0, 512) },
-    );
-    assert!(matches!(durable, Begin::Done(Err(IoError::Io))));
-    assert_eq!(backend_under_test.read(0, 3), [0; 3], "reading goes on");
 }
 
 /// A second program cuts the file off while the backend has it open.

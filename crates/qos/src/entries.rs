@@ -3,39 +3,32 @@
 
 use slab::Slab;
 
-use crate::request::{Hints, IoError, IoRequest, RequestOp};
-
-/// The index of no entry.
-pub(crate) const NONE: u32 = u32::MAX;
+use crate::ids::{CommandId, IoId};
+use crate::medium::MediumRequest;
+use crate::request::{IoError, IoRequest};
 
 /// A request, or a piece of one.
 #[derive(Debug)]
 pub(crate) struct Entry<D, O> {
-    pub ticket: u64,
+    /// The request. Its data are taken at dispatch.
+    pub request: IoRequest<D>,
     /// The slot of the client.
     pub member: u32,
     pub tenant: u32,
-    pub op: RequestOp,
-    pub durable: bool,
-    pub hints: Hints,
     pub stage: Stage,
     /// The client has left: the request is not started any more, and its completion is
     /// discarded.
     pub dead: bool,
-    pub offset: u64,
-    pub length: u64,
-    /// The data of a write.
-    pub data: Option<D>,
     pub result: Option<Result<O, IoError>>,
     pub arrival_ns: u64,
     /// The time at which the first piece was dispatched.
     pub dispatch_ns: u64,
     pub part: Part<O>,
-    /// The index of the request of the request queue that contains the entry.
-    pub in_flight: u32,
+    /// The request in the device that contains the entry.
+    pub command: Option<CommandId>,
     /// The neighbours in the list of the client's entries. Pieces are not in that list.
-    pub prev: u32,
-    pub next: u32,
+    pub prev: Option<IoId>,
+    pub next: Option<IoId>,
 }
 
 /// The progress of an entry.
@@ -60,7 +53,7 @@ pub(crate) enum Part<O> {
     /// The entry is a request that is executed in pieces.
     Split(Box<Split<O>>),
     /// The entry is piece number `index` of entry `of`.
-    Piece { of: u32, index: u32 },
+    Piece { of: IoId, index: u32 },
 }
 
 /// The progress of a split request.
@@ -85,24 +78,18 @@ pub(crate) struct Entries<D, O> {
 impl<D, O> Entry<D, O> {
     pub fn new(request: IoRequest<D>, member: u32, tenant: u32, now_ns: u64) -> Entry<D, O> {
         Entry {
-            ticket: request.ticket,
+            request,
             member,
             tenant,
-            op: request.op,
-            durable: request.durable,
-            hints: request.hints,
             stage: Stage::Queued,
             dead: false,
-            offset: request.offset,
-            length: request.length,
-            data: request.data,
             result: None,
             arrival_ns: now_ns,
             dispatch_ns: now_ns,
             part: Part::Whole,
-            in_flight: NONE,
-            prev: NONE,
-            next: NONE,
+            command: None,
+            prev: None,
+            next: None,
         }
     }
 
@@ -111,8 +98,14 @@ impl<D, O> Entry<D, O> {
         !self.dead && matches!(self.stage, Stage::Held | Stage::Queued)
     }
 
+    /// Returns the I/O for the medium.
+    pub fn medium_request<T>(&self, io: IoId, data: Option<T>) -> MediumRequest<T> {
+        let IoRequest { op, offset, length, durable, .. } = self.request;
+        MediumRequest { io, op, offset, length, durable, data }
+    }
+
     pub fn end(&self) -> u64 {
-        self.offset.saturating_add(self.length)
+        self.request.offset.saturating_add(self.request.length)
     }
 }
 
@@ -123,21 +116,21 @@ impl<D, O> Default for Entries<D, O> {
 }
 
 impl<D, O> Entries<D, O> {
-    pub fn insert(&mut self, entry: Entry<D, O>) -> u32 {
-        self.slab.insert(entry) as u32
+    pub fn insert(&mut self, entry: Entry<D, O>) -> IoId {
+        IoId::of_index(self.slab.insert(entry))
     }
 
-    pub fn get(&self, slot: u32) -> Option<&Entry<D, O>> {
-        self.slab.get(slot as usize)
+    pub fn get(&self, io: IoId) -> Option<&Entry<D, O>> {
+        self.slab.get(io.index())
     }
 
-    pub fn get_mut(&mut self, slot: u32) -> Option<&mut Entry<D, O>> {
-        self.slab.get_mut(slot as usize)
+    pub fn get_mut(&mut self, io: IoId) -> Option<&mut Entry<D, O>> {
+        self.slab.get_mut(io.index())
     }
 
     /// Returns true if the client of the request has left.
-    pub fn is_dead(&self, slot: u32) -> bool {
-        let Some(entry) = self.get(slot) else { return true };
+    pub fn is_dead(&self, io: IoId) -> bool {
+        let Some(entry) = self.get(io) else { return true };
         match entry.part {
             Part::Piece { of, .. } => self.get(of).is_none_or(|whole| whole.dead),
             _ => entry.dead,
@@ -145,29 +138,33 @@ impl<D, O> Entries<D, O> {
     }
 
     /// Inserts an entry at the head of its client's list.
-    pub fn link(&mut self, slot: u32, first: &mut u32) {
-        if let Some(next) = self.get_mut(*first) {
-            next.prev = slot;
+    pub fn link(&mut self, io: IoId, first: &mut Option<IoId>) {
+        let next = first.replace(io);
+        if let Some(next) = next.and_then(|next| self.get_mut(next)) {
+            next.prev = Some(io);
         }
-        if let Some(entry) = self.get_mut(slot) {
-            entry.next = *first;
+        if let Some(entry) = self.get_mut(io) {
+            entry.next = next;
         }
-        *first = slot;
     }
 
     /// Removes an entry from its client's list.
-    pub fn unlink(&mut self, slot: u32, first: &mut u32) {
-        let Some(entry) = self.get_mut(slot) else { return };
-        let (prev, next) = (entry.prev, entry.next);
-        (entry.prev, entry.next) = (NONE, NONE);
-        match self.get_mut(prev) {
+    pub fn unlink(&mut self, io: IoId, first: &mut Option<IoId>) {
+        let Some(entry) = self.get_mut(io) else { return };
+        let (prev, next) = (entry.prev.take(), entry.next.take());
+        match prev.and_then(|prev| self.get_mut(prev)) {
             Some(entry) => entry.next = next,
-            None if *first == slot => *first = next,
+            None if *first == Some(io) => *first = next,
             None => {}
         }
-        if let Some(entry) = self.get_mut(next) {
+        if let Some(entry) = next.and_then(|next| self.get_mut(next)) {
             entry.prev = prev;
         }
+    }
+
+    /// Removes an entry.
+    pub fn remove(&mut self, io: IoId) -> Entry<D, O> {
+        self.slab.remove(io.index())
     }
 }
 

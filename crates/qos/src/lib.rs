@@ -27,6 +27,7 @@
 //! - tenants, groups, reservations at run time: `scheduler/membership.rs`
 //! - the order of admission, pieces, completion: `queue/dispatch.rs`; flush coalescing:
 //!   `queue/flush.rs`
+//! - the ids of I/O and commands: `ids.rs`
 //! - the bandwidth figures that admission of reservations uses: `figures.rs`
 //! - the rate of log lines that clients cause, of server and mount: `log_limit.rs`
 //!
@@ -35,6 +36,7 @@
 pub mod account;
 mod entries;
 mod figures;
+mod ids;
 pub mod limiter;
 mod log_limit;
 pub mod medium;
@@ -47,6 +49,7 @@ pub mod terms;
 
 pub use account::{Account, OpAccount, OpKind};
 pub use figures::{is_layer_tunable, reservation_figures, reservation_of};
+pub use ids::{CommandId, IoId};
 pub use log_limit::LogRateLimiter;
 pub use medium::{Begin, Medium, MediumEvent, MediumProperties, MediumRequest, Output};
 pub use queue::DiskQueue;

@@ -13,6 +13,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use hoistway_core::TokenBucket;
 
+use crate::ids::IoId;
 use crate::terms::{Limits, Rate};
 
 /// The cost of a request.
@@ -42,8 +43,8 @@ struct Node {
     weight: u64,
     bytes: Option<TokenBucket>,
     operations: Option<TokenBucket>,
-    /// The delayed requests, oldest first, by the caller's numbers.
-    held: VecDeque<(u32, Cost)>,
+    /// The delayed requests, oldest first.
+    held: VecDeque<(IoId, Cost)>,
     /// The number of the valid heap entry; other entries of the node are outdated.
     filed: u64,
     /// The finish tag of its last request, in its domain's virtual time.
@@ -87,7 +88,7 @@ impl Limiter {
 
     /// Returns true if a request of this tenant passes at once, and takes its tokens. Otherwise the
     /// request waits until [`Limiter::release`] returns `item`.
-    pub fn admit(&mut self, node: u32, cost: Cost, item: u32, now_ns: u64) -> bool {
+    pub fn admit(&mut self, node: u32, cost: Cost, item: IoId, now_ns: u64) -> bool {
         // Requests may still wait after the last limit was removed.
         let waits = self.held(node) > 0;
         if !waits && !self.is_limited(node) {
@@ -105,7 +106,7 @@ impl Limiter {
     }
 
     /// Returns the next request that may pass now, and takes its tokens.
-    pub fn release(&mut self, now_ns: u64) -> Option<u32> {
+    pub fn release(&mut self, now_ns: u64) -> Option<IoId> {
         loop {
             let Reverse(filed) = self.heap.peek()?;
             let (node, number, at_ns) = (filed.node, filed.filed, filed.at_ns);
@@ -136,7 +137,7 @@ impl Limiter {
     }
 
     /// Removes delayed requests of a tenant that are not wanted any more.
-    pub fn retain(&mut self, node: u32, is_wanted: impl Fn(u32) -> bool, now_ns: u64) {
+    pub fn retain(&mut self, node: u32, is_wanted: impl Fn(IoId) -> bool, now_ns: u64) {
         if let Some(entry) = self.nodes.get_mut(node as usize) {
             entry.held.retain(|(item, _)| is_wanted(*item));
             self.file(node, now_ns);

@@ -1,5 +1,6 @@
 //! The interface between a queue and the device below it.
 
+use crate::ids::{CommandId, IoId};
 use crate::request::{IoError, RequestOp};
 
 /// The result type of requests.
@@ -19,10 +20,8 @@ impl Output for () {
 /// The I/O of one bio, as it is handed to the medium.
 #[derive(Debug)]
 pub struct MediumRequest<D> {
-    /// The number that identifies the I/O until it ends. [`FLUSH_NUMBER`] identifies a flush.
-    pub number: u32,
-    /// The host's identifier of the request.
-    pub ticket: u64,
+    /// The id of the I/O.
+    pub io: IoId,
     /// The operation.
     pub op: RequestOp,
     /// The first byte on the device.
@@ -36,8 +35,12 @@ pub struct MediumRequest<D> {
     pub data: Option<D>,
 }
 
-/// The number of the I/O of a flush. No other I/O has it.
-pub const FLUSH_NUMBER: u32 = u32::MAX;
+impl<D> MediumRequest<D> {
+    /// Returns the I/O of a flush, which covers the whole medium.
+    pub fn flush() -> MediumRequest<D> {
+        MediumRequest { io: IoId::FLUSH, op: RequestOp::Flush, offset: 0, length: 0, durable: false, data: None }
+    }
+}
 
 /// How an I/O began.
 #[derive(Debug)]
@@ -52,8 +55,8 @@ pub enum Begin<O> {
 /// A command to a drive model, which covers all bios of one request of the request queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveCommand {
-    /// The number that identifies the command until [`MediumEvent::CommandDone`].
-    pub number: u32,
+    /// The id of the command.
+    pub id: CommandId,
     /// The direction.
     pub op: hoistway_core::Op,
     /// The first sector of 512 bytes.
@@ -69,8 +72,8 @@ pub struct DriveCommand {
 pub enum MediumEvent {
     /// A command ended.
     CommandDone {
-        /// The number from [`DriveCommand::number`].
-        number: u32,
+        /// The id of the command.
+        id: CommandId,
         /// The first sector that could not be read or written.
         bad_sector: Option<u64>,
     },
@@ -142,9 +145,6 @@ pub struct MediumProperties {
     /// The largest I/O that the medium accepts, in bytes: longer requests are split, whatever the
     /// largest request of the queue is.
     pub io_bytes_max: u64,
-    /// Whether a flush or a durable write that failed may be repeated: the medium keeps the written
-    /// data until a flush succeeds. Otherwise all flushes fail after the first failure.
-    pub repeats_flushes: bool,
     /// The queue depth that applies unless one is configured.
     pub default_depth: u32,
     /// The largest queue depth.

@@ -7,7 +7,7 @@ use hoistway_core::{ContextId, GroupError, GroupId, Priority, RequestQueue, Rese
 use hoistway_custom::Host;
 
 use crate::account::Account;
-use crate::entries::NONE;
+use crate::ids::IoId;
 use crate::log_limit::LogRateLimiter;
 use crate::recorder::QueueSink;
 use crate::terms::Terms;
@@ -64,7 +64,7 @@ pub(crate) struct Member {
     /// The priority of the client's process, which applies if the tenant's terms have none.
     pub own: Priority,
     /// The first entry of the list of the client's requests.
-    pub first: u32,
+    pub first: Option<IoId>,
     /// The number of the client's requests that wait in the queue; pieces of a split request count
     /// one each.
     pub waiting: u32,
@@ -142,7 +142,7 @@ impl Tenants {
 
     /// Returns the head of the list of a client's requests. `member` is a slot that this table
     /// assigned.
-    pub fn first_of(&mut self, member: u32) -> &mut u32 {
+    pub fn first_of(&mut self, member: u32) -> &mut Option<IoId> {
         &mut self.members[member as usize].first
     }
 
@@ -209,7 +209,7 @@ impl Tenants {
     pub fn leave(&mut self, queue: &mut Queue, member: MemberId, now_ns: u64) {
         let Some(entry) = self.members.get_mut(member.slot as usize) else { return };
         entry.is_present = false;
-        entry.first = NONE;
+        entry.first = None;
         entry.generation = entry.generation.wrapping_add(1);
         let (tenant, context) = (entry.tenant, entry.context);
         if std::mem::take(&mut entry.waiting) > 0 {

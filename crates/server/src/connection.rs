@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoistway_blockdev::{BlockRequest, Device, IoOutput};
+use hoistway_blockdev::{BlockRequest, Device, DeviceId, IoOutput};
 use hoistway_config::Config;
 use hoistway_nbd::server::{Handshake, Parsed, Progress, Request, Session, Tls};
 use hoistway_nbd::wire::{Command, Errno};
@@ -89,8 +89,8 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Transmission {
     session: Session,
-    /// The index of the export's device.
-    device: usize,
+    /// The export's device.
+    device: DeviceId,
     member: MemberId,
     /// The name of the client's tenant; `None` if no rule names one.
     tenant: Option<Box<str>>,

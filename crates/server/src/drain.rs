@@ -1,6 +1,6 @@
 //! Shutdown: no new requests, completion of the requests in progress, a final flush of all devices.
 
-use hoistway_blockdev::{BlockRequest, Device};
+use hoistway_blockdev::{BlockRequest, Device, DeviceId};
 use hoistway_qos::{Hints, RequestOp};
 use hoistway_reactor::{Address, Engine, Peer};
 
@@ -61,8 +61,8 @@ impl<E: Engine> Server<E> {
     }
 
     /// Handles the completion of the final flush of a device.
-    pub(crate) fn complete_flush(&mut self, device: usize, is_durable: bool) {
-        if !is_durable && let Some(device) = self.state.devices.get(device) {
+    pub(crate) fn complete_flush(&mut self, device: DeviceId, is_durable: bool) {
+        if !is_durable && let Some(device) = self.state.device(device) {
             tracing::error!(device = device.name(), "the final flush failed: the last writes may not be durable");
         }
         if let DrainState::Flushes { left, clean, .. } = &mut self.state.drain {
@@ -87,18 +87,18 @@ impl<E: Engine> Server<E> {
     fn flush_devices(&mut self, mut clean: bool) {
         let until_ns = self.later(self.state.budget.bounds().drain_ns_max);
         let mut left = 0;
-        for index in 0..self.state.devices.len() {
-            let member = match self.state.join(index, None, &Peer { address: Address::Unix, process: None }) {
+        for id in self.state.device_ids() {
+            let member = match self.state.join(id, None, &Peer { address: Address::Unix, process: None }) {
                 Ok(member) => member,
                 Err(reason) => {
-                    let device = self.state.devices.get(index).map(Device::name);
+                    let device = self.state.device(id).map(Device::name);
                     tracing::error!(device, "no final flush: {reason}; the last writes may not be durable");
                     clean = false;
                     continue;
                 }
             };
             let work = BlockRequest {
-                ticket: flush_ticket(index),
+                ticket: flush_ticket(id),
                 op: RequestOp::Flush,
                 offset: 0,
                 length: 0,
@@ -106,7 +106,7 @@ impl<E: Engine> Server<E> {
                 data: None,
                 hints: Hints::default(),
             };
-            self.state.submit(index, member, work);
+            self.state.submit(id, member, work);
             left += 1;
         }
         self.state.drain = DrainState::Flushes { left, until_ns, clean };

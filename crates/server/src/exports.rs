@@ -1,5 +1,6 @@
 //! The exports of the server, and the part of them that one client may use.
 
+use hoistway_blockdev::DeviceId;
 use hoistway_config::{Client, ClientProcess, Config};
 use hoistway_nbd::server::Catalogue;
 use hoistway_reactor::{Address, Peer};
@@ -9,8 +10,8 @@ use hoistway_reactor::{Address, Peer};
 pub(crate) struct ServedExport {
     /// The export as the NBD handshake describes it.
     pub(crate) export: hoistway_nbd::Export,
-    /// The index of the device.
-    pub(crate) device: usize,
+    /// The device.
+    pub(crate) device: DeviceId,
     /// The offset of the export's first byte on the device, in bytes.
     pub(crate) offset: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoistway_blockdev::Device;
+use hoistway_blockdev::{Device, DeviceId};
 use hoistway_config::{BackendConfig, Change, Config, DeviceConfig, LiveChange};
 use hoistway_qos::{DiskQueueConfig, TermsError};
 use hoistway_reactor::Engine;
@@ -121,15 +121,15 @@ impl<E: Engine> Server<E> {
             let Change::Live(LiveChange::DeviceAdded { device }) = change else { continue };
             let Some(at) = new.devices.iter().position(|config| config.queue.name == *device) else { continue };
             if let Some((open, was_detached)) = self.open_device_for(&new.devices[at], new)? {
-                let (index, config) = (open.index, &mut new.devices[at]);
+                let (id, config) = (open.id, &mut new.devices[at]);
                 config.backend.keep_mode(&open.config.backend);
-                self.state.detached.retain(|detached| detached.index != index);
-                if let Some(device) = self.state.devices.get_mut(index) {
+                self.state.detached.retain(|detached| detached.id != id);
+                if let Some(device) = self.state.device_mut(id) {
                     let old_name = device.name().to_owned();
                     device.scheduler_mut().set_name(&config.queue.name);
                     tracing::info!(device = config.queue.name, old_name, "attached again");
                     attached.push(AttachedDevice {
-                        index,
+                        id,
                         config: config.clone(),
                         is_new: false,
                         old_name,
@@ -138,13 +138,14 @@ impl<E: Engine> Server<E> {
                 }
                 continue;
             }
-            let (index, config, now_ns) = (self.state.devices.len(), new.devices[at].clone(), self.state.now_ns);
+            let (config, now_ns) = (new.devices[at].clone(), self.state.now_ns);
+            let id = DeviceId::of_index(self.state.devices.len());
             let device =
-                Device::new(index as u32, &config, &mut self.state.engine, now_ns).map_err(StartError::from)?;
+                Device::new(id, &config, &mut self.state.engine, now_ns).map_err(StartError::from)?;
             log_device(&device);
             self.state.devices.push(device);
             let old_name = config.queue.name.clone();
-            attached.push(AttachedDevice { index, old_name, config, is_new: true, was_detached: true });
+            attached.push(AttachedDevice { id, old_name, config, is_new: true, was_detached: true });
         }
         Ok(())
     }
@@ -163,12 +164,12 @@ impl<E: Engine> Server<E> {
     ) -> Result<Option<(DetachedDevice, bool)>, ReloadError> {
         let is_removed = |old: &&DeviceConfig| new.devices.iter().all(|other| other.queue.name != old.queue.name);
         let removed = self.state.config.devices.iter().filter(is_removed).filter_map(|old| {
-            Some(DetachedDevice { index: self.state.device_index(&old.queue.name)?, config: old.clone() })
+            Some(DetachedDevice { id: self.state.device_named(&old.queue.name)?, config: old.clone() })
         });
         let detached = self.state.detached.iter().cloned().map(|detached| (detached, true));
         let mut obstacle = None;
         for (open, was_detached) in detached.chain(removed.map(|removed| (removed, false))) {
-            let (old, device) = (&open.config, self.state.devices.get(open.index));
+            let (old, device) = (&open.config, self.state.device(open.id));
             let BackendConfig::File { path, direct, read_only, .. } = &config.backend else {
                 if (&old.queue.name, &old.backend, &old.drive) == (&config.queue.name, &config.backend, &config.drive) {
                     return Ok(Some((open, was_detached)));
@@ -204,13 +205,13 @@ impl<E: Engine> Server<E> {
     /// Undoes the attachment of devices for a refused configuration. New devices become detached,
     /// so that the next configuration finds them: their locked files cannot be opened again.
     fn undo_attach(&mut self, attached: Vec<AttachedDevice>) {
-        for AttachedDevice { index, config, old_name, was_detached, .. } in attached {
-            if let Some(device) = self.state.devices.get_mut(index) {
+        for AttachedDevice { id, config, old_name, was_detached, .. } in attached {
+            if let Some(device) = self.state.device_mut(id) {
                 device.scheduler_mut().set_name(&old_name);
             }
             if was_detached {
                 let queue = DiskQueueConfig { name: old_name, ..config.queue };
-                self.state.detached.push(DetachedDevice { index, config: DeviceConfig { queue, ..config } });
+                self.state.detached.push(DetachedDevice { id, config: DeviceConfig { queue, ..config } });
             }
         }
     }
@@ -263,7 +264,7 @@ impl<E: Engine> Server<E> {
         // A renamed device is not found by its old name, and stays attached.
         let detached = removed
             .into_iter()
-            .filter_map(|config| Some(DetachedDevice { index: self.state.device_index(&config.queue.name)?, config }));
+            .filter_map(|config| Some(DetachedDevice { id: self.state.device_named(&config.queue.name)?, config }));
         let mut detached: Vec<DetachedDevice> = detached.collect();
         self.state.detached.append(&mut detached);
         let groups = old.groups.into_iter().filter(|group| new.groups.iter().all(|other| other.name != group.name));
@@ -277,9 +278,7 @@ impl<E: Engine> Server<E> {
     fn reconfigure(&mut self, name: &str, warnings: &mut Vec<String>) {
         let now_ns = self.state.now_ns;
         let Some((device, config)) = self.state.attached_device_mut(name) else { return };
-        let reconfigured = device.reconfigure(config, now_ns);
-        self.state.has_work = true;
-        match reconfigured {
+        match device.reconfigure(config, now_ns) {
             Ok(new) => warnings.extend(new),
             Err(error) => warnings.push(format!("device {name}: {error}")),
         }
@@ -333,8 +332,8 @@ impl<E: Engine> Server<E> {
 
 /// A device that a new configuration added.
 struct AttachedDevice {
-    /// The index of the device.
-    index: usize,
+    /// The device.
+    id: DeviceId,
     /// The configuration in the modes in which its file is open.
     config: DeviceConfig,
     /// True if the device was opened for this configuration; false if it was open before, detached

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hoistway_blockdev::{Device, DeviceError};
+use hoistway_blockdev::{Device, DeviceError, DeviceId};
 use hoistway_config::{Config, ExportConfig, GroupConfig, TenantConfig};
 use hoistway_control::metrics::Metrics;
 use hoistway_control::{ConfigReadings, Watch};
@@ -67,8 +67,8 @@ impl<E: Engine> Server<E> {
         let mut state = ServerState::new(engine, settings.bounds);
         state.tls = settings.tls;
         state.tls_required = config.tls.as_ref().is_some_and(|tls| tls.required);
-        for (index, config) in config.devices.iter().enumerate() {
-            let device = Device::new(index as u32, config, &mut state.engine, state.now_ns)?;
+        for (id, config) in (0..).map(DeviceId).zip(&config.devices) {
+            let device = Device::new(id, config, &mut state.engine, state.now_ns)?;
             log_device(&device);
             state.devices.push(device);
         }
@@ -157,8 +157,8 @@ impl<E: Engine> ServerState<E> {
     /// Creates an export on its device.
     pub(crate) fn create_export(&self, config: &ExportConfig) -> Result<ServedExport, StartError> {
         let refuse = |reason: String| StartError::Export { export: config.name.clone(), reason };
-        let index = self.device_index(&config.device);
-        let Some((index, device)) = index.and_then(|index| Some((index, self.devices.get(index)?))) else {
+        let id = self.device_named(&config.device);
+        let Some((id, device)) = id.and_then(|id| Some((id, self.device(id)?))) else {
             return Err(refuse(format!("there is no device `{}`", config.device)));
         };
         let bytes = device.size();
@@ -196,7 +196,7 @@ impl<E: Engine> ServerState<E> {
             tls_only: false,
         };
         export.check().map_err(|error| refuse(error.to_string()))?;
-        Ok(ServedExport { export, device: index, offset: config.offset })
+        Ok(ServedExport { export, device: id, offset: config.offset })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hoistway_blockdev::{BlockRequest, Device, process_priority};
+use hoistway_blockdev::{BlockRequest, Device, DeviceId, process_priority};
 use hoistway_config::{Config, DeviceConfig};
 use hoistway_qos::MemberId;
 use hoistway_reactor::{ConnId, Engine, Message, Peer};
@@ -22,7 +22,7 @@ pub(crate) struct ServerState<E> {
     /// The time of the present turn, in ns of the engine's clock.
     pub(crate) now_ns: u64,
     /// All open devices. Each has its configuration: an attached device in `config.devices`, by its
-    /// name, and a detached one in `detached`, by its index.
+    /// name, and a detached one in `detached`, by its id.
     pub(crate) devices: Vec<Device>,
     /// The open devices that the configuration no longer names.
     pub(crate) detached: Vec<DetachedDevice>,
@@ -37,8 +37,6 @@ pub(crate) struct ServerState<E> {
     pub(crate) tls_required: bool,
     /// How far the server has shut down.
     pub(crate) drain: DrainState,
-    /// True if a device received work since the devices ran last.
-    pub(crate) has_work: bool,
     /// Empty messages with their allocations, for reuse.
     pub(crate) spare: Vec<Message>,
     pub(crate) memory_waiters: MemoryWaiters,
@@ -52,8 +50,8 @@ pub(crate) struct ServerState<E> {
 /// and locked.
 #[derive(Clone, Debug)]
 pub(crate) struct DetachedDevice {
-    /// The index of the device.
-    pub(crate) index: usize,
+    /// The device.
+    pub(crate) id: DeviceId,
     /// The configuration that it was opened with.
     pub(crate) config: DeviceConfig,
 }
@@ -74,7 +72,6 @@ impl<E: Engine> ServerState<E> {
             tls: None,
             tls_required: false,
             drain: DrainState::Serving,
-            has_work: false,
             spare: Vec::new(),
             memory_waiters: MemoryWaiters::default(),
             senders: Senders::default(),
@@ -84,19 +81,34 @@ impl<E: Engine> ServerState<E> {
         }
     }
 
-    /// Returns the index of the attached device with this name. Detached devices are not found,
-    /// because their names may be reused.
-    pub(crate) fn device_index(&self, name: &str) -> Option<usize> {
-        let is_detached = |index: usize| self.detached.iter().any(|detached| detached.index == index);
-        let named = self.devices.iter().enumerate().filter(|(_, device)| device.name() == name);
-        named.map(|(index, _)| index).find(|index| !is_detached(*index))
+    /// Returns a device.
+    pub(crate) fn device(&self, id: DeviceId) -> Option<&Device> {
+        self.devices.get(id.index())
+    }
+
+    /// Returns a device for changes.
+    pub(crate) fn device_mut(&mut self, id: DeviceId) -> Option<&mut Device> {
+        self.devices.get_mut(id.index())
+    }
+
+    /// Returns the ids of all open devices.
+    pub(crate) fn device_ids(&self) -> impl Iterator<Item = DeviceId> + use<E> {
+        (0..self.devices.len()).map(DeviceId::of_index)
+    }
+
+    /// Returns the attached device with this name. Detached devices are not found, because their
+    /// names may be reused.
+    pub(crate) fn device_named(&self, name: &str) -> Option<DeviceId> {
+        let is_detached = |id: DeviceId| self.detached.iter().any(|detached| detached.id == id);
+        let named = self.device_ids().zip(&self.devices).filter(|(_, device)| device.name() == name);
+        named.map(|(id, _)| id).find(|id| !is_detached(*id))
     }
 
     /// Returns an attached device with its configuration.
     pub(crate) fn attached_device_mut(&mut self, name: &str) -> Option<(&mut Device, &mut DeviceConfig)> {
-        let index = self.device_index(name)?;
+        let id = self.device_named(name)?;
         let config = self.config.devices.iter_mut().find(|config| config.queue.name == name)?;
-        Some((self.devices.get_mut(index)?, config))
+        Some((self.devices.get_mut(id.index())?, config))
     }
 
     /// Gives a connection the time of a handshake until it is closed.
@@ -110,33 +122,38 @@ impl<E: Engine> ServerState<E> {
     }
 
     /// Makes a client a member of a tenant on a device, or a member without a tenant.
-    pub(crate) fn join(&mut self, device: usize, tenant: Option<&str>, peer: &Peer) -> Result<MemberId, CloseReason> {
+    pub(crate) fn join(
+        &mut self,
+        device: DeviceId,
+        tenant: Option<&str>,
+        peer: &Peer,
+    ) -> Result<MemberId, CloseReason> {
         let now_ns = self.now_ns;
-        let Some(device) = self.devices.get_mut(device) else { return Err(CloseReason::ExportWithdrawn) };
+        let Some(device) = self.device_mut(device) else { return Err(CloseReason::ExportWithdrawn) };
         let priority = peer.process.as_ref().map(process_priority);
         device.scheduler_mut().join(tenant, priority, now_ns).map_err(CloseReason::Join)
     }
 
     /// Removes a member from a device. Its requests complete without a completion for the server.
-    pub(crate) fn leave(&mut self, device: usize, member: MemberId) {
+    pub(crate) fn leave(&mut self, device: DeviceId, member: MemberId) {
         let now_ns = self.now_ns;
-        if let Some(device) = self.devices.get_mut(device) {
+        if let Some(device) = self.device_mut(device) {
             device.leave(member, now_ns);
         }
     }
 
-    /// Submits a request to a device, which starts to run at the end of the turn.
-    pub(crate) fn submit(&mut self, device: usize, member: MemberId, work: BlockRequest) {
-        let now_ns = self.now_ns;
-        if let Some(device) = self.devices.get_mut(device) {
-            device.submit(member, work, now_ns);
-            self.has_work = true;
-        }
+    /// Returns true if a device zeroes a range faster than a write of zeroes would.
+    pub(crate) fn zero_is_fast(&self, device: DeviceId, punch: bool) -> bool {
+        self.device(device).is_some_and(|device| device.zero_is_fast(punch))
     }
 
-    /// Returns true if a device zeroes a range faster than a write of zeroes would.
-    pub(crate) fn zero_is_fast(&self, device: usize, punch: bool) -> bool {
-        self.devices.get(device).is_some_and(|device| device.zero_is_fast(punch))
+    /// Submits a request to a device, which runs at the end of the turn, or in another turn at
+    /// once.
+    pub(crate) fn submit(&mut self, device: DeviceId, member: MemberId, work: BlockRequest) {
+        let now_ns = self.now_ns;
+        if let Some(device) = self.device_mut(device) {
+            device.submit(member, work, now_ns);
+        }
     }
 }
 

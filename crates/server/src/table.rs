@@ -47,12 +47,10 @@ impl<C> ConnectionTable<C> {
         }
     }
 
-    /// Returns the connection in a slot if the lowest 16 bits of its generation match.
-    pub(crate) fn get_by_ticket(&mut self, slot: u32, generation: u32) -> Option<(ConnId, &mut C)> {
-        match self.slots.get_mut(slot as usize) {
-            Some(Some((present, connection))) if present.generation & 0xffff == generation => {
-                Some((*present, connection))
-            }
+    /// Returns the connection of which a ticket has the lowest 16 bits of the generation.
+    pub(crate) fn get_by_ticket(&mut self, id: ConnId) -> Option<&mut C> {
+        match self.slots.get_mut(id.slot as usize) {
+            Some(Some((present, connection))) if present.generation & 0xffff == id.generation => Some(connection),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! Tickets: the 64-bit numbers by which the server recognises the completions of its devices.
 
+use hoistway_blockdev::DeviceId;
 use hoistway_reactor::ConnId;
 
 /// The connection slot of tickets of the server's own flushes. No connection has this slot.
@@ -10,17 +11,15 @@ const FLUSH_SLOT: u32 = u32::MAX;
 pub(crate) enum TicketOwner {
     /// A request of a connection.
     Request {
-        /// The slot of the connection in the engine.
-        slot: u32,
-        /// The lowest 16 bits of the generation of the slot.
-        generation: u32,
+        /// The connection, with the lowest 16 bits of its generation.
+        connection: ConnId,
         /// The key of the request in the connection's table.
         key: usize,
     },
     /// The final flush of a device.
     Flush {
-        /// The index of the device.
-        device: usize,
+        /// The device.
+        device: DeviceId,
     },
 }
 
@@ -31,17 +30,18 @@ pub(crate) fn request_ticket(id: ConnId, key: usize) -> u64 {
 }
 
 /// Returns the ticket of the server's own flush of a device.
-pub(crate) fn flush_ticket(device: usize) -> u64 {
-    u64::from(FLUSH_SLOT) << 32 | device as u64
+pub(crate) fn flush_ticket(device: DeviceId) -> u64 {
+    u64::from(FLUSH_SLOT) << 32 | u64::from(device.0)
 }
 
 /// Returns the owner of a ticket.
 pub(crate) fn owner_of(ticket: u64) -> TicketOwner {
     let slot = (ticket >> 32) as u32;
     if slot == FLUSH_SLOT {
-        return TicketOwner::Flush { device: (ticket & 0xffff_ffff) as usize };
+        return TicketOwner::Flush { device: DeviceId(ticket as u32) };
     }
-    TicketOwner::Request { slot, generation: (ticket >> 16 & 0xffff) as u32, key: (ticket & 0xffff) as usize }
+    let connection = ConnId { slot, generation: (ticket >> 16 & 0xffff) as u32 };
+    TicketOwner::Request { connection, key: (ticket & 0xffff) as usize }
 }
 
 #[cfg(test)]
@@ -51,7 +51,9 @@ mod tests {
     #[test]
     fn a_ticket_names_its_request_or_the_flushed_device() {
         let id = ConnId { slot: 7, generation: 0x1_0002 };
-        assert_eq!(owner_of(request_ticket(id, 3)), TicketOwner::Request { slot: 7, generation: 2, key: 3 });
-        assert_eq!(owner_of(flush_ticket(70_000)), TicketOwner::Flush { device: 70_000 });
+        let connection = ConnId { slot: 7, generation: 2 };
+        assert_eq!(owner_of(request_ticket(id, 3)), TicketOwner::Request { connection, key: 3 });
+        let device = DeviceId(70_000);
+        assert_eq!(owner_of(flush_ticket(device)), TicketOwner::Flush { device });
     }
 }

@@ -11,8 +11,8 @@
 //! 5. `run_devices`: the elevators decide once, and completions become replies in the connections'
 //!    messages. Nothing has been sent yet.
 //! 6. `admit_memory_waiters`: connections that waited for memory go on with what the steps 3 and 5
-//!    released. Their requests run in the next turn, which begins at once ([`ServerState`]'s
-//!    `has_work`).
+//!    released. Their requests run in the next turn, which begins at once: their devices have
+//!    something to do ([`Device::next_wake_ns`](hoistway_blockdev::Device::next_wake_ns)).
 //! 7. `send_messages`: each connection with output sends it in one message.
 //! 8. `continue_drain`: a shutdown goes on when the last connection is closed, or its deadline has
 //!    passed.
@@ -22,7 +22,7 @@
 
 use std::io;
 
-use hoistway_blockdev::Device;
+use hoistway_blockdev::DeviceId;
 use hoistway_qos::Completion;
 use hoistway_reactor::{ConnId, Engine, Event, IoDone, ListenerId, Peer, Signal};
 
@@ -100,10 +100,7 @@ impl<E: Engine> Server<E> {
     }
 
     /// Returns the time in ns at which the server must act even without an event.
-    fn next_wake(&mut self) -> Option<u64> {
-        if self.state.has_work {
-            return Some(self.state.now_ns);
-        }
+    fn next_wake(&self) -> Option<u64> {
         let devices = self.state.devices.iter().filter_map(|device| device.next_wake_ns()).min();
         let drain = self.state.drain.deadline_ns();
         // A wait for memory may be a wait for a client that has stalled.
@@ -170,7 +167,7 @@ impl<E: Engine> Server<E> {
     fn pass_to_device(&mut self, event: Event) -> Option<Event> {
         let ServerState { devices, engine, now_ns, .. } = &mut self.state;
         let device = match event {
-            Event::Connected { tag, .. } => devices.get_mut(Device::index_of(tag) as usize),
+            Event::Connected { tag, .. } => devices.get_mut(DeviceId::of_tag(tag).index()),
             Event::Received { conn, .. }
             | Event::Filled { conn, .. }
             | Event::Sent { conn, .. }
@@ -301,7 +298,7 @@ impl<E: Engine> Server<E> {
     /// Passes the completion of block I/O to its device.
     fn complete_io(&mut self, tag: u64, done: IoDone) {
         let ServerState { devices, engine, now_ns, .. } = &mut self.state;
-        if let Some(device) = devices.get_mut(Device::index_of(tag) as usize) {
+        if let Some(device) = devices.get_mut(DeviceId::of_tag(tag).index()) {
             device.io_done(engine, tag, done, *now_ns);
         }
     }
@@ -316,7 +313,6 @@ impl<E: Engine> Server<E> {
 
     /// Runs the queues of all devices and passes their completions to the connections.
     fn run_devices(&mut self) {
-        self.state.has_work = false;
         let ServerState { devices, engine, now_ns, .. } = &mut self.state;
         for device in devices {
             device.run(engine, *now_ns, &mut self.completions);
@@ -325,8 +321,8 @@ impl<E: Engine> Server<E> {
         for Completion { ticket, result } in completions.drain(..) {
             match owner_of(ticket) {
                 TicketOwner::Flush { device } => self.complete_flush(device, result.is_ok()),
-                TicketOwner::Request { slot, generation, key } => {
-                    if let Some((_, connection)) = self.connections.get_by_ticket(slot, generation) {
+                TicketOwner::Request { connection, key } => {
+                    if let Some(connection) = self.connections.get_by_ticket(connection) {
                         connection.complete(key, result, &mut self.state);
                     }
                 }

@@ -2,7 +2,7 @@
 //!
 //! The sockets belong to the engine that also serves the clients. The device passes their events to
 //! [`Remote::event`], runs [`Remote::advance`] before and [`Remote::send_waiting`] after its queue,
-//! and takes ended operations from [`Remote::take_ended`].
+//! and takes ended I/O from [`Remote::take_ended`].
 //!
 //! ```text
 //! begin ─▶ requests (waiting) ─ send_waiting ─▶ connection ─▶ remote
@@ -39,8 +39,8 @@ mod tls;
 
 use hoistway_config::RemoteConfig;
 use hoistway_nbd::Abilities;
-use hoistway_qos::{Begin, IoError, LogRateLimiter, RequestOp};
-use hoistway_reactor::{ConnId, Engine, Event};
+use hoistway_qos::{Begin, IoError, IoId, LogRateLimiter, MediumRequest, RequestOp};
+use hoistway_reactor::{Buffer, ConnId, Engine, Event};
 
 pub use self::error::RemoteError;
 use self::journal::Journal;
@@ -48,8 +48,7 @@ use self::requests::{Purpose, Request, Requests, Step};
 use self::slots::Slots;
 use self::tls::RemoteTls;
 use crate::error_log::Cause;
-use crate::operation::{Operation, Started};
-use crate::output::IoOutput;
+use crate::output::{IoOutput, Started};
 
 /// The largest payload of a request in bytes, 32 MiB: servers accept it unless they say otherwise.
 const PAYLOAD_BYTES: u32 = 1 << 25;
@@ -67,9 +66,8 @@ pub struct Remote {
     journal: Journal,
     /// The state of sending the journal again.
     recovery: Recovery,
-    /// True after the remote lost changes that it had completed. All flushes and durable writes
-    /// fail from then on.
-    has_lost_writes: bool,
+    /// Why changes that the remote had completed are lost, until [`Remote::take_loss`].
+    loss: Option<&'static str>,
     ended: Vec<Ended>,
     now_ns: u64,
     loss_limiter: LogRateLimiter,
@@ -109,11 +107,11 @@ enum Recovery {
     Running { left: usize },
 }
 
-/// An operation that ended.
+/// An I/O that ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// The tag of the operation.
-    pub tag: u64,
+    /// The I/O.
+    pub io: IoId,
     /// The output, or the error for the client.
     pub result: Result<IoOutput, IoError>,
     /// The reason of an error.
@@ -173,9 +171,9 @@ impl Remote {
         }
     }
 
-    /// Returns true if completed writes were lost. All flushes and durable writes fail then.
-    pub fn has_lost_writes(&self) -> bool {
-        self.has_lost_writes
+    /// Returns why completed changes were lost since the last call.
+    pub fn take_loss(&mut self) -> Option<&'static str> {
+        self.loss.take()
     }
 
     /// Returns the preferred alignment of offsets and lengths in bytes.
@@ -221,13 +219,9 @@ impl Remote {
         self.slots.of(conn).is_some()
     }
 
-    /// Begins an operation, whose range has been checked. It is sent by [`Remote::send_waiting`].
-    pub fn begin(&mut self, operation: Operation, now_ns: u64) -> Started {
-        let Operation { tag, op, offset, length, durable, data } = operation;
-        let is_durable = op == RequestOp::Flush || durable;
-        if self.has_lost_writes && is_durable && (self.facts.flush || self.facts.fua) {
-            return Begin::Done(Err(IoError::Io));
-        }
+    /// Begins an I/O, whose range has been checked. It is sent by [`Remote::send_waiting`].
+    pub fn begin(&mut self, request: MediumRequest<Buffer>, now_ns: u64) -> Started {
+        let MediumRequest { io, op, offset, length, durable, data } = request;
         if op != RequestOp::Flush && length == 0 {
             return Begin::Done(Ok(IoOutput::Nothing));
         }
@@ -251,7 +245,7 @@ impl Remote {
         let replaces_parts = !is_whole && matches!(op, RequestOp::Write | RequestOp::Zero { .. });
         let request = Request {
             step: if replaces_parts { Step::Load } else { Step::Whole },
-            ..Request::new(Purpose::Host { tag }, op, (from, to), now_ns)
+            ..Request::new(Purpose::Host { io }, op, (from, to), now_ns)
         };
         self.requests.add(Request {
             asked: (offset, length),
@@ -262,7 +256,7 @@ impl Remote {
         Begin::Pending
     }
 
-    /// Takes the operations that ended.
+    /// Takes the I/O that ended.
     pub fn take_ended(&mut self) -> Vec<Ended> {
         std::mem::take(&mut self.ended)
     }
@@ -312,8 +306,8 @@ impl Remote {
             self.lose(engine, slot, "no reply in time");
         }
         for request in self.requests.take_expired(limit_ns) {
-            if let Purpose::Host { tag } = request.purpose {
-                self.ended.push(Ended { tag, result: Err(IoError::Io), cause: Cause::NoReply });
+            if let Purpose::Host { io } = request.purpose {
+                self.ended.push(Ended { io, result: Err(IoError::Io), cause: Cause::NoReply });
             }
         }
     }
@@ -377,7 +371,7 @@ impl Remote {
 
     /// Flushes the remote when the journal is half full.
     fn flush_full_journal(&mut self) {
-        if self.journal.wants_flush() && !self.requests.has_own_flush() && !self.has_lost_writes {
+        if self.journal.wants_flush() && !self.requests.has_own_flush() {
             self.requests.add(Request::new(Purpose::OwnFlush, RequestOp::Flush, (0, 0), self.now_ns));
         }
     }
@@ -392,8 +386,8 @@ impl Remote {
         if let Err(error) = connection.request(number, &spec, data.as_ref()) {
             // The range and the abilities were checked: only a fault of this program is left.
             tracing::error!(remote = self.name, %error, ?spec, "a request cannot be expressed");
-            if let Some(Request { purpose: Purpose::Host { tag }, .. }) = self.requests.remove(number) {
-                self.ended.push(Ended { tag, result: Err(IoError::Io), cause: Cause::Refused });
+            if let Some(Request { purpose: Purpose::Host { io }, .. }) = self.requests.remove(number) {
+                self.ended.push(Ended { io, result: Err(IoError::Io), cause: Cause::Refused });
             }
             return;
         }

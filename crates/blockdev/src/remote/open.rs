@@ -13,6 +13,7 @@ use super::requests::Requests;
 use super::slots::{HANDSHAKE_NS_MAX, Slots, endpoint, handshake};
 use super::tls::RemoteTls;
 use super::{Facts, PAYLOAD_BYTES, Recovery, Remote, Sabotage};
+use crate::ids::DeviceId;
 
 /// Takes no replies, because no requests were sent.
 struct NoReplies;
@@ -25,14 +26,14 @@ impl ReplySink for NoReplies {
 }
 
 impl Remote {
-    /// Connects to the server and enters the export. `device` is the index of the device, which the
-    /// tags of later attempts to connect contain.
+    /// Connects to the server and enters the export. The tags of later attempts to connect contain
+    /// `device`.
     ///
     /// The engine must have no other connections: their events would be lost.
     ///
     /// # Errors
     /// The server cannot be reached or refuses the export, or the export cannot be used.
-    pub fn open<E: Engine>(device: u32, config: &RemoteConfig, engine: &mut E) -> Result<Remote, RemoteError> {
+    pub fn open<E: Engine>(device: DeviceId, config: &RemoteConfig, engine: &mut E) -> Result<Remote, RemoteError> {
         let tls = config.tls.as_ref().map(RemoteTls::read).transpose()?;
         let timeout_ns = config.timeout_ns.min(HANDSHAKE_NS_MAX);
         let deadline_ns = engine.now_ns().saturating_add(timeout_ns);
@@ -77,7 +78,7 @@ impl Remote {
             requests: Requests::new(),
             journal: Journal::new(config.unflushed_bytes),
             recovery: Recovery::None,
-            has_lost_writes: false,
+            loss: None,
             ended: Vec::new(),
             now_ns: engine.now_ns(),
             loss_limiter: LogRateLimiter::new(),

@@ -147,8 +147,8 @@ impl Remote {
         }
         let Some(request) = self.requests.remove(number) else { return };
         match (request.purpose, self.recovery) {
-            (Purpose::Host { tag }, _) => {
-                self.ended.push(Ended { tag, result: Ok(output(request)), cause: Cause::Refused });
+            (Purpose::Host { io }, _) => {
+                self.ended.push(Ended { io, result: Ok(output(request)), cause: Cause::Refused });
             }
             (Purpose::Replay, Recovery::Running { left }) => {
                 self.recovery = if left > 1 { Recovery::Running { left: left - 1 } } else { Recovery::None };
@@ -166,19 +166,14 @@ impl Remote {
         } else if is_flush || (request.is_durable && error == IoError::Io) {
             self.lose_writes("the remote could not make them durable");
         }
-        if let Purpose::Host { tag } = request.purpose {
-            self.ended.push(Ended { tag, result: Err(error), cause: Cause::Reply(errno) });
+        if let Purpose::Host { io } = request.purpose {
+            self.ended.push(Ended { io, result: Err(error), cause: Cause::Reply(errno) });
         }
     }
 
-    /// Fails all flushes from now on, because completed writes are lost.
-    pub(super) fn lose_writes(&mut self, why: &str) {
-        if !std::mem::replace(&mut self.has_lost_writes, true) {
-            tracing::error!(
-                remote = self.name,
-                "written data may be lost: {why}; all flushes fail until the server is started again"
-            );
-        }
+    /// Gives up the changes of the journal: completed writes are lost.
+    pub(super) fn lose_writes(&mut self, why: &'static str) {
+        self.loss.get_or_insert(why);
         self.journal.clear();
         self.requests.remove_waiting_replays();
         self.recovery = Recovery::None;

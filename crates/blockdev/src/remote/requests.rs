@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hoistway_nbd::client::{RequestSpec, Status};
 use hoistway_nbd::wire::{Command, CommandFlags};
-use hoistway_qos::RequestOp;
+use hoistway_qos::{IoId, RequestOp};
 use hoistway_reactor::{Buffer, Engine};
 
 /// The first number of a request that is no part of a recovery. Changes that are sent again have
@@ -57,8 +57,8 @@ pub(super) struct Request {
 /// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// An operation of the device queue, with its tag.
-    Host { tag: u64 },
+    /// An I/O of the device's queue.
+    Host { io: IoId },
     /// A change of the journal that is sent again.
     Replay,
     /// A flush that empties the journal.
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     fn write(from: u64, to: u64) -> Request {
-        Request::new(Purpose::Host { tag: 0 }, RequestOp::Write, (from, to), 0)
+        Request::new(Purpose::Host { io: IoId::of_number(0) }, RequestOp::Write, (from, to), 0)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use hoistway_reactor::{ConnId, Endpoint, Engine};
 
 use super::connection::{Connection, Stage};
 use super::{Facts, Recovery, Remote};
+use crate::ids::DeviceId;
 
 /// The longest duration of an attempt to connect, and of a handshake, in ns.
 pub(super) const HANDSHAKE_NS_MAX: u64 = 10_000_000_000;
@@ -24,8 +25,8 @@ const ATTEMPTS: u32 = 1 << 24;
 #[derive(Debug)]
 pub(super) struct Slots {
     pub list: Vec<Slot>,
-    /// The index of the device, in the upper half of the tags of attempts to connect.
-    device: u32,
+    /// The device, in the tags of attempts to connect.
+    device: DeviceId,
 }
 
 /// A connection, or the attempt to have one.
@@ -50,7 +51,7 @@ enum SlotState {
 
 impl Slots {
     /// Creates the first connection.
-    pub fn new(device: u32, first: Connection) -> Slots {
+    pub fn new(device: DeviceId, first: Connection) -> Slots {
         let first = Slot { state: SlotState::Open(Box::new(first)), failures: 0, attempt: 0 };
         Slots { list: vec![first], device }
     }
@@ -140,7 +141,7 @@ impl Remote {
                 SlotState::Idle { retry_ns } if *retry_ns <= self.now_ns => {
                     entry.attempt = (entry.attempt + 1) % ATTEMPTS;
                     entry.state = SlotState::Connecting;
-                    let tag = u64::from(device) << 32 | (slot as u64) << 24 | u64::from(entry.attempt);
+                    let tag = device.tag((slot as u32) << 24 | entry.attempt);
                     let timeout_ns = HANDSHAKE_NS_MAX.min(self.config.timeout_ns);
                     engine.connect(tag, endpoint(&self.config.uri), timeout_ns);
                 }

@@ -56,7 +56,8 @@ fn flushes_during_a_flush_share_the_next_one() {
     assert!(testbed.device.is_idle());
 }
 
-/// What made the first call fail may have lost data, of which the system reports no more.
+/// What made the first call fail may have lost data, of which the system reports no more: the
+/// kernel reports a failed write-back once, and forgets it.
 fn all_later_flushes_fail(fail: impl FnOnce(&mut FakeEngine), work: BlockRequest, mend: impl FnOnce(&mut FakeEngine)) {
     let mut testbed = on_file(MS);
     let member = testbed.device.scheduler_mut().join(None, None, 0).expect("the client can join");
@@ -72,6 +73,11 @@ fn all_later_flushes_fail(fail: impl FnOnce(&mut FakeEngine), work: BlockRequest
         Some(IoError::Io),
         "the system would say yes, although what was written before may be lost"
     );
+    let durable = BlockRequest { durable: true, ..write(4, 0, &[1; 4096]) };
+    let done = execute(&mut testbed, member, durable, 10 * MS).expect("a completion");
+    assert_eq!(done.result.err(), Some(IoError::Io), "its reply would promise as much as that of a flush");
+    let read = BlockRequest::plain(5, RequestOp::Read, 0, 512);
+    assert!(execute(&mut testbed, member, read, 10 * MS).expect("a completion").result.is_ok(), "reading goes on");
     assert!(testbed.device.has_lost_writes());
 }
 

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
 use hoistway_blockdev::Backend;
-use hoistway_blockdev::{BlockRequest, Device, DeviceDriver, IoOutput};
+use hoistway_blockdev::{BlockRequest, Device, DeviceDriver, DeviceId, IoOutput};
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
@@ -209,7 +209,7 @@ pub fn millisecond(kind: Kind, depth: u32) -> DeviceConfig {
 impl Testbed {
     pub fn new(config: &DeviceConfig) -> Testbed {
         let mut engine = FakeEngine::default();
-        let device = Device::new(0, config, &mut engine, 0).expect("a good device");
+        let device = Device::new(DeviceId(0), config, &mut engine, 0).expect("a good device");
         Testbed::of(device, engine)
     }
 
@@ -217,7 +217,7 @@ impl Testbed {
     pub fn on_file(config: &DeviceConfig, bytes: u64, io_ns: u64) -> Testbed {
         let engine = FakeEngine { io_ns, file: vec![0; bytes as usize], ..FakeEngine::default() };
         let backend = Backend::on_file(FileId(0), bytes);
-        Testbed::of(Device::with_backend(0, config, backend, 0).expect("a good device"), engine)
+        Testbed::of(Device::with_backend(DeviceId(0), config, backend, 0).expect("a good device"), engine)
     }
 
     fn of(device: Device, engine: FakeEngine) -> Testbed {

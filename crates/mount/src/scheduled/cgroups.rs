@@ -150,7 +150,6 @@ mod tests {
             is_synchronous: false,
             splits_requests: false,
             io_bytes_max: u64::MAX,
-            repeats_flushes: false,
             default_depth: 1,
             depth_max: 1,
         };

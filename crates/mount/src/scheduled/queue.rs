@@ -6,8 +6,8 @@ use hoistway_config::mount::{MountConfig, MountDevice};
 use hoistway_core::Kind;
 use hoistway_qos::medium::{DEPTH_FLASH, DEPTH_ROTATIONAL};
 use hoistway_qos::{
-    Begin, Completion, DEPTH_MAX, DiskQueue, DiskQueueConfig, Hints, IoError, IoRequest, JoinError, LogRateLimiter,
-    Medium, MediumProperties, MediumRequest, MemberId, RequestOp, TermsError,
+    Begin, Completion, DEPTH_MAX, DiskQueue, DiskQueueConfig, Hints, IoError, IoId, IoRequest, JoinError,
+    LogRateLimiter, Medium, MediumProperties, MediumRequest, MemberId, RequestOp, TermsError,
 };
 use hoistway_reactor::Process;
 
@@ -88,9 +88,9 @@ enum Stage {
 /// A request of a queue, from its submission to [`State::complete`] or [`State::withdraw`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueuedRequest {
-    /// The number of the request in the disk queue; `None` if it is not in the queue.
-    number: Option<u32>,
-    /// Distinguishes the request from an earlier one with the same number.
+    /// The request's I/O in the disk queue; `None` if it is not in the queue.
+    io: Option<IoId>,
+    /// Distinguishes the request from an earlier one with the same id.
     ticket: u64,
     issuer: IssuerId,
     counts: [u64; 2],
@@ -115,7 +115,7 @@ impl Medium for Dispatcher<'_> {
             // The thread that submitted it finds it dispatched.
             Stage::Submitted => Begin::Pending,
             Stage::Parked(job) => {
-                self.jobs.push((QueuedRequest { number: Some(request.number), ticket, issuer, counts }, job));
+                self.jobs.push((QueuedRequest { io: Some(request.io), ticket, issuer, counts }, job));
                 Begin::Pending
             }
             Stage::Withdrawn => {
@@ -142,7 +142,6 @@ fn medium_properties(bytes: u64, rotational: bool) -> MediumProperties {
         is_synchronous: false,
         splits_requests: false,
         io_bytes_max: u64::MAX,
-        repeats_flushes: false,
         default_depth: if rotational { DEPTH_ROTATIONAL } else { DEPTH_FLASH },
         depth_max: DEPTH_MAX,
     }
@@ -334,7 +333,7 @@ impl State {
     ) -> (QueuedRequest, bool) {
         let request = self.enqueue(issuer, member, device_request, now_ns);
         self.run(now_ns, effects);
-        let is_dispatched = request.number.is_none_or(|number| self.device.waiting_data_mut(number).is_none());
+        let is_dispatched = request.io.is_none_or(|io| self.device.waiting_data_mut(io).is_none());
         (request, is_dispatched)
     }
 
@@ -368,8 +367,8 @@ impl State {
         let attachment = Attachment { ticket, issuer, counts, is_cancellable: false, stage: Stage::Submitted };
         let request =
             IoRequest { ticket, op, offset: address, length: bytes, durable: false, data: Some(attachment), hints };
-        let number = self.device.submit(member, request, now_ns);
-        if number.is_some() {
+        let io = self.device.submit(member, request, now_ns);
+        if io.is_some() {
             if self.waiting == 0 && self.liveness_ns <= now_ns {
                 self.liveness_ns = now_ns.saturating_add(LIVENESS_NS);
             }
@@ -380,13 +379,13 @@ impl State {
         if let Some(issuer) = self.issuers.get_mut(issuer) {
             issuer.in_flight += 1;
         }
-        QueuedRequest { number, ticket, issuer, counts }
+        QueuedRequest { io, ticket, issuer, counts }
     }
 
     /// Returns the attachment of a request that is not dispatched.
     #[inline]
     fn waiting_mut(&mut self, request: &QueuedRequest) -> Option<&mut Attachment> {
-        self.device.waiting_data_mut(request.number?).filter(|waiting| waiting.ticket == request.ticket)
+        self.device.waiting_data_mut(request.io?).filter(|waiting| waiting.ticket == request.ticket)
     }
 
     /// Completes a dispatched request.
@@ -400,11 +399,11 @@ impl State {
                 issuer.bytes[1] += request.counts[1];
             }
         }
-        if let Some(number) = request.number
-            && self.device.ticket_of(number) == Some(request.ticket)
+        if let Some(io) = request.io
+            && self.device.ticket_of(io) == Some(request.ticket)
         {
             let result = if failed { Err(IoError::Io) } else { Ok(()) };
-            self.device.end_io(number, result, now_ns);
+            self.device.end_io(io, result, now_ns);
         }
         self.run(now_ns, effects);
     }
@@ -476,7 +475,7 @@ impl State {
         for (_, waiting) in self.device.all_waiting_data_mut() {
             if let Some(job) = waiting.take_job(Stage::Released) {
                 let Attachment { ticket, issuer, counts, .. } = *waiting;
-                effects.jobs.push((QueuedRequest { number: None, ticket, issuer, counts }, job));
+                effects.jobs.push((QueuedRequest { io: None, ticket, issuer, counts }, job));
             }
         }
     }
@@ -624,12 +623,12 @@ mod tests {
         assert!(is_dispatched && state.park(&beyond_end, work()).is_some());
         state.complete(&beyond_end, false, 0, &mut effects);
         state.submit_job((1, 0), member, &read_at(1 << 30), work(), 0, &mut effects);
-        assert!(matches!(effects.jobs[..], [(QueuedRequest { number: None, .. }, _)]));
+        assert!(matches!(effects.jobs[..], [(QueuedRequest { io: None, .. }, _)]));
         assert_eq!((state.waiting, state.device.is_idle()), (0, true));
     }
 
     #[test]
-    fn a_stale_request_does_not_affect_the_request_that_reuses_its_number() {
+    fn a_stale_request_does_not_affect_the_request_that_reuses_its_id() {
         let queue = queue();
         let mut state = queue.lock();
         let (member, mut effects) = (state.overflow_member, Effects::default());
@@ -637,11 +636,11 @@ mod tests {
         assert!(is_dispatched, "the device is idle");
         state.complete(&first, false, 0, &mut effects);
         let (second, is_dispatched) = state.submit((1, 0), member, &read_at(0), 0, &mut effects);
-        assert!(is_dispatched && second.number == first.number, "the number is reused");
+        assert!(is_dispatched && second.io == first.io, "the id is reused");
         state.complete(&first, false, 0, &mut effects);
         assert_eq!(state.device.scheduler().in_flight(), 1, "the second request is still in the device");
         let (third, is_dispatched) = state.submit((1, 0), member, &read_at(4096), 0, &mut effects);
-        let stale = QueuedRequest { number: third.number, ..first };
+        let stale = QueuedRequest { io: third.io, ..first };
         assert!(!is_dispatched && state.park(&stale, work()).is_some());
         state.withdraw(&stale, 0, &mut effects);
         assert!(state.park(&third, work()).is_none(), "the third request still waits for its job");

@@ -4,9 +4,10 @@
 use hoistway_core::{Bio, Flags, Next, Op, RequestId, SubmitError};
 
 use super::DiskQueue;
-use crate::entries::{Entry, NONE, Part, Split, Stage, piece_end};
-use crate::medium::{Begin, DriveCommand, FLUSH_NUMBER, Medium, MediumEvent, MediumRequest, Output};
-use crate::request::{Completion, IoError, RequestOp};
+use crate::entries::{Entry, Part, Split, Stage, piece_end};
+use crate::ids::{CommandId, IoId};
+use crate::medium::{Begin, DriveCommand, Medium, MediumEvent, MediumRequest, Output};
+use crate::request::{Completion, IoError, IoRequest, RequestOp};
 use crate::scheduler::InFlightRequest;
 
 /// A trim is split into pieces of at most 64 MiB, the amount that an elevator that counts bytes
@@ -69,29 +70,21 @@ impl<D, O: Output> DiskQueue<D, O> {
         self.scheduler.count_slices();
     }
 
-    /// Returns the operation of an I/O in progress, by the number from [`MediumRequest::number`].
-    pub fn op_of(&self, number: u32) -> Option<RequestOp> {
-        match number {
-            FLUSH_NUMBER => Some(RequestOp::Flush),
-            _ => self.entries.get(number).map(|entry| entry.op),
-        }
-    }
-
-    /// Returns the first byte and the length of an I/O in progress, both 0 for a flush.
-    pub fn range_of(&self, number: u32) -> (u64, u64) {
-        match number {
-            FLUSH_NUMBER => (0, 0),
-            _ => self.entries.get(number).map_or((0, 0), |entry| (entry.offset, entry.length)),
+    /// Returns an I/O in progress as it began, without its data.
+    pub fn io_in_progress(&self, io: IoId) -> Option<MediumRequest<()>> {
+        match io {
+            IoId::FLUSH => Some(MediumRequest::flush()),
+            _ => self.entries.get(io).map(|entry| entry.medium_request(io, None)),
         }
     }
 
     /// Takes the result of an I/O that began as [`Begin::Pending`].
     #[inline]
-    pub fn end_io(&mut self, number: u32, result: Result<O, IoError>, now_ns: u64) {
+    pub fn end_io(&mut self, io: IoId, result: Result<O, IoError>, now_ns: u64) {
         let now_ns = self.scheduler.advance(now_ns);
-        match number {
-            FLUSH_NUMBER => self.flush_io_ended(result.map(|_| ()), now_ns),
-            _ => self.io_ended(number, result, now_ns),
+        match io {
+            IoId::FLUSH => self.flush_io_ended(result.map(|_| ()), now_ns),
+            _ => self.io_ended(io, result, now_ns),
         }
     }
 
@@ -126,36 +119,36 @@ impl<D, O: Output> DiskQueue<D, O> {
     }
 
     fn release_held(&mut self, now_ns: u64) {
-        while let Some(slot) = self.scheduler.limiter.release(now_ns) {
-            let Some(tenant) = self.entries.get(slot).map(|entry| entry.tenant) else { continue };
+        while let Some(io) = self.scheduler.limiter.release(now_ns) {
+            let Some(tenant) = self.entries.get(io).map(|entry| entry.tenant) else { continue };
             self.scheduler.tenants.account(tenant).release(now_ns);
-            self.admit(slot);
+            self.admit(io);
         }
     }
 
     /// Queues a request that passed its limits, in pieces if it is long.
-    pub(super) fn admit(&mut self, slot: u32) {
-        let Some(entry) = self.entries.get_mut(slot) else { return };
-        let max = if entry.op == RequestOp::Trim { TRIM_BYTES_MAX } else { self.scheduler.piece_bytes_max() };
-        if entry.length <= max || !self.scheduler.medium.splits_requests {
+    pub(super) fn admit(&mut self, io: IoId) {
+        let Some(entry) = self.entries.get_mut(io) else { return };
+        let max = if entry.request.op == RequestOp::Trim { TRIM_BYTES_MAX } else { self.scheduler.piece_bytes_max() };
+        if entry.request.length <= max || !self.scheduler.medium.splits_requests {
             entry.stage = Stage::Queued;
-            return self.enqueue(slot);
+            return self.enqueue(io);
         }
         entry.stage = Stage::Split;
-        let split = Split { next: entry.offset, pieces: 0, in_progress: 0, error: None, outputs: Vec::new() };
+        let split = Split { next: entry.request.offset, pieces: 0, in_progress: 0, error: None, outputs: Vec::new() };
         entry.part = Part::Split(Box::new(split));
-        self.queue_pieces(slot);
+        self.queue_pieces(io);
     }
 
     /// Queues the next pieces of a split request.
-    fn queue_pieces(&mut self, whole: u32) {
+    fn queue_pieces(&mut self, whole: IoId) {
         while let Some(piece) = self.next_piece(whole) {
-            let slot = self.entries.insert(piece);
-            self.enqueue(slot);
+            let io = self.entries.insert(piece);
+            self.enqueue(io);
         }
     }
 
-    fn next_piece(&mut self, whole: u32) -> Option<Entry<D, O>> {
+    fn next_piece(&mut self, whole: IoId) -> Option<Entry<D, O>> {
         let max = self.scheduler.piece_bytes_max();
         let entry = self.entries.get_mut(whole)?;
         let (end, dead) = (entry.end(), entry.dead);
@@ -163,55 +156,38 @@ impl<D, O: Output> DiskQueue<D, O> {
         if dead || split.error.is_some() || split.next >= end || split.in_progress >= PIECES_IN_PROGRESS_MAX {
             return None;
         }
-        let max = if entry.op == RequestOp::Trim { TRIM_BYTES_MAX } else { max };
+        let max = if entry.request.op == RequestOp::Trim { TRIM_BYTES_MAX } else { max };
         let (offset, index) = (split.next, split.pieces);
         split.next = piece_end(offset, end, max);
         split.pieces += 1;
         split.in_progress += 1;
         let length = split.next - offset;
-        if entry.op == RequestOp::Read {
+        if entry.request.op == RequestOp::Read {
             split.outputs.push((length, O::none()));
         }
-        Some(Entry {
-            ticket: entry.ticket,
-            member: entry.member,
-            tenant: entry.tenant,
-            op: entry.op,
-            durable: entry.durable,
-            hints: entry.hints,
-            stage: Stage::Queued,
-            dead: false,
-            offset,
-            length,
-            data: None,
-            result: None,
-            arrival_ns: entry.arrival_ns,
-            dispatch_ns: entry.arrival_ns,
-            part: Part::Piece { of: whole, index },
-            in_flight: NONE,
-            prev: NONE,
-            next: NONE,
-        })
+        let request = IoRequest { offset, length, data: None, ..entry.request };
+        let piece = Entry::new(request, entry.member, entry.tenant, entry.arrival_ns);
+        Some(Entry { part: Part::Piece { of: whole, index }, ..piece })
     }
 
-    fn enqueue(&mut self, slot: u32) {
-        if let Some(entry) = self.entries.get(slot) {
+    fn enqueue(&mut self, io: IoId) {
+        if let Some(entry) = self.entries.get(io) {
             self.scheduler.tenants.add_waiting(entry.tenant, entry.member);
         }
-        if self.overflow.is_empty() && self.offer(slot) {
+        if self.overflow.is_empty() && self.offer(io) {
             return;
         }
-        self.overflow.push_back(slot);
+        self.overflow.push_back(io);
     }
 
     /// Submits an entry to the request queue. Returns false if the queue is full.
-    fn offer(&mut self, slot: u32) -> bool {
-        let Some(entry) = self.entries.get(slot) else { return true };
+    fn offer(&mut self, io: IoId) -> bool {
+        let Some(entry) = self.entries.get(io) else { return true };
         let Some(context) = self.scheduler.tenants.context_of(entry.member) else {
-            self.drop_queued(slot);
+            self.drop_queued(io);
             return true;
         };
-        let op = match entry.op {
+        let op = match entry.request.op {
             RequestOp::Read | RequestOp::Cache => Op::Read,
             RequestOp::Trim => Op::Discard,
             RequestOp::Write | RequestOp::Zero { .. } | RequestOp::Flush | RequestOp::Status => Op::Write,
@@ -219,23 +195,23 @@ impl<D, O: Output> DiskQueue<D, O> {
         // The client of a network block device waits for each reply, so its writes are synchronous;
         // asynchronous writes of all clients would share one queue of the elevator. A host with
         // better knowledge passes hints.
-        let flags = match (op, entry.durable) {
+        let flags = match (op, entry.request.durable) {
             (Op::Read, _) => Flags::NONE,
             (_, true) => Flags::SYNC.and(Flags::FUA),
-            (_, false) if entry.hints.is_async => Flags::NONE,
+            (_, false) if entry.request.hints.is_async => Flags::NONE,
             (_, false) => Flags::SYNC,
         };
-        let flags = if entry.hints.is_metadata { flags.and(Flags::META) } else { flags };
-        let sector = entry.offset / SECTOR_BYTES;
+        let flags = if entry.request.hints.is_metadata { flags.and(Flags::META) } else { flags };
+        let sector = entry.request.offset / SECTOR_BYTES;
         let sectors = entry.end().div_ceil(SECTOR_BYTES) - sector;
         let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
-        let bio = Bio { token: u64::from(slot), context, op, sector, sectors, flags };
+        let bio = Bio { token: io.token(), context, op, sector, sectors, flags };
         match self.scheduler.queue.submit(bio, self.scheduler.now_ns) {
             Ok(_) => self.scheduler.kicked = true,
             Err(SubmitError::Full) => return false,
             Err(_) => {
-                self.leave_queue(slot);
-                self.finish_entry(slot, Err(IoError::InvalidArgument), self.scheduler.now_ns);
+                self.leave_queue(io);
+                self.finish_entry(io, Err(IoError::InvalidArgument), self.scheduler.now_ns);
             }
         }
         self.scheduler.run_deferred();
@@ -244,13 +220,13 @@ impl<D, O: Output> DiskQueue<D, O> {
 
     /// Submits overflowed entries to the request queue, as far as there is room.
     fn refill(&mut self) {
-        while let Some(slot) = self.overflow.front().copied() {
-            if self.entries.is_dead(slot) {
+        while let Some(io) = self.overflow.front().copied() {
+            if self.entries.is_dead(io) {
                 self.overflow.pop_front();
-                self.drop_queued(slot);
+                self.drop_queued(io);
                 continue;
             }
-            if !self.offer(slot) {
+            if !self.offer(io) {
                 return;
             }
             self.overflow.pop_front();
@@ -282,45 +258,45 @@ impl<D, O: Output> DiskQueue<D, O> {
 
     /// Starts a request: one command to the drive model, and the I/O of each of its bios.
     fn start<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, id: RequestId, now_ns: u64) {
-        let mut tokens = std::mem::take(&mut self.tokens);
-        tokens.clear();
-        tokens.extend(self.scheduler.queue.tokens(id).map(|token| token as u32));
-        let mut tenant = NONE;
+        let mut bios = std::mem::take(&mut self.bios);
+        bios.clear();
+        bios.extend(self.scheduler.queue.tokens(id).map(IoId::of_token));
+        let mut tenant = u32::MAX;
         let mut alive = false;
-        for &slot in &tokens {
-            self.leave_queue(slot);
-            alive |= !self.entries.is_dead(slot);
-            tenant = self.entries.get(slot).map_or(tenant, |entry| entry.tenant);
+        for &io in &bios {
+            self.leave_queue(io);
+            alive |= !self.entries.is_dead(io);
+            tenant = self.entries.get(io).map_or(tenant, |entry| entry.tenant);
         }
         if !alive {
-            self.tokens = tokens;
+            self.bios = bios;
             return self.complete(id, now_ns);
         }
         let busy_mark = self.scheduler.busy.enter(now_ns);
         // One bio more is counted until all have begun, so that the request cannot end before the
         // end of this call.
-        let pending_bios = tokens.len() as u32 + 1;
+        let pending_bios = bios.len() as u32 + 1;
         let request = InFlightRequest { id, pending_bios, in_drive: false, bad_sector: None, busy_mark, tenant };
-        let number = self.scheduler.in_flight.insert(request) as u32;
+        let command = CommandId::of_index(self.scheduler.in_flight.insert(request));
         let account = self.scheduler.tenants.account(tenant);
         account.in_flight += 1;
-        self.start_command(medium, number, id, now_ns);
-        for &slot in &tokens {
-            self.begin(medium, slot, number, now_ns);
+        self.start_command(medium, command, id, now_ns);
+        for &io in &bios {
+            self.begin(medium, io, command, now_ns);
         }
-        self.tokens = tokens;
-        self.bio_ended(number, now_ns);
+        self.bios = bios;
+        self.bio_ended(command, now_ns);
     }
 
     /// Counts the end of one bio of a request.
-    fn bio_ended(&mut self, number: u32, now_ns: u64) {
-        if let Some(request) = self.scheduler.in_flight.get_mut(number as usize) {
+    fn bio_ended(&mut self, command: CommandId, now_ns: u64) {
+        if let Some(request) = self.scheduler.in_flight.get_mut(command.index()) {
             request.pending_bios = request.pending_bios.saturating_sub(1);
         }
-        self.finish_request(number, now_ns);
+        self.finish_request(command, now_ns);
     }
 
-    fn start_command<M>(&mut self, medium: &mut M, number: u32, id: RequestId, now_ns: u64)
+    fn start_command<M>(&mut self, medium: &mut M, command: CommandId, id: RequestId, now_ns: u64)
     where
         M: Medium<Data = D, Output = O>,
     {
@@ -328,69 +304,58 @@ impl<D, O: Output> DiskQueue<D, O> {
             return;
         }
         let Some(request) = self.scheduler.queue.request(id) else { return };
-        let command = DriveCommand {
-            number,
+        let drive_command = DriveCommand {
+            id: command,
             op: request.op(),
             sector: request.sector(),
             sectors: request.sectors(),
             fua: request.flags().has(Flags::FUA),
         };
-        let in_drive = medium.start_command(&command, now_ns);
-        if let Some(request) = self.scheduler.in_flight.get_mut(number as usize) {
+        let in_drive = medium.start_command(&drive_command, now_ns);
+        if let Some(request) = self.scheduler.in_flight.get_mut(command.index()) {
             request.in_drive = in_drive;
         }
     }
 
     /// Begins the I/O of one bio.
-    fn begin<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, slot: u32, number: u32, now_ns: u64) {
-        let is_dead = self.entries.is_dead(slot);
-        let data = if is_dead { None } else { self.take_data(medium, slot) };
-        let Some(entry) = self.entries.get_mut(slot) else { return };
+    fn begin<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, io: IoId, command: CommandId, now_ns: u64) {
+        let is_dead = self.entries.is_dead(io);
+        let data = if is_dead { None } else { self.take_data(medium, io) };
+        let Some(entry) = self.entries.get_mut(io) else { return };
         entry.stage = Stage::Dispatched;
         entry.dispatch_ns = now_ns;
-        entry.in_flight = number;
+        entry.command = Some(command);
         if is_dead {
-            return self.io_ended(slot, Err(IoError::Io), now_ns);
+            return self.io_ended(io, Err(IoError::Io), now_ns);
         }
-        let Entry { ticket, op, offset, length, durable, .. } = *entry;
+        let request = entry.medium_request(io, data);
         if let Part::Piece { of, index: 0 } = entry.part
             && let Some(whole) = self.entries.get_mut(of)
         {
             whole.dispatch_ns = now_ns;
         }
-        let request = MediumRequest { number: slot, ticket, op, offset, length, durable, data };
         if let Begin::Done(result) = medium.begin(request) {
-            self.io_ended(slot, result, now_ns);
+            self.io_ended(io, result, now_ns);
         }
     }
 
     /// Takes the data of a write out of its entry. The data of a piece is a copy of its part of the
     /// whole.
-    fn take_data<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, slot: u32) -> Option<D> {
-        let entry = self.entries.get_mut(slot)?;
-        let Part::Piece { of, .. } = entry.part else { return entry.data.take() };
-        let (offset, length) = (entry.offset, entry.length as usize);
+    fn take_data<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, io: IoId) -> Option<D> {
+        let entry = self.entries.get_mut(io)?;
+        let Part::Piece { of, .. } = entry.part else { return entry.request.data.take() };
+        let (offset, length) = (entry.request.offset, entry.request.length as usize);
         let whole = self.entries.get(of)?;
-        let from = usize::try_from(offset - whole.offset).ok()?;
-        medium.copy_piece(whole.data.as_ref()?, from, length)
+        let from = usize::try_from(offset - whole.request.offset).ok()?;
+        medium.copy_piece(whole.request.data.as_ref()?, from, length)
     }
 
     /// Takes the result of the I/O of one bio.
-    fn io_ended(&mut self, slot: u32, result: Result<O, IoError>, now_ns: u64) {
-        let is_dead = self.entries.is_dead(slot);
-        let Some(entry) = self.entries.get_mut(slot) else { return };
-        let number = entry.in_flight;
-        if number == NONE {
-            return self.finish_entry(slot, result, now_ns);
-        }
-        // After EIO the operating system may have dropped other writes too. It reports ENOSPC
-        // before it accepts data.
-        let is_final = !self.scheduler.medium.repeats_flushes;
-        if is_final && entry.durable && !is_dead && result.as_ref().err() == Some(&IoError::Io) {
-            self.flushes.fail(IoError::Io);
-        }
+    fn io_ended(&mut self, io: IoId, result: Result<O, IoError>, now_ns: u64) {
+        let Some(entry) = self.entries.get_mut(io) else { return };
+        let Some(command) = entry.command else { return self.finish_entry(io, result, now_ns) };
         entry.result = Some(result);
-        self.bio_ended(number, now_ns);
+        self.bio_ended(command, now_ns);
     }
 
     /// Takes the events of the drive model that are due.
@@ -398,25 +363,25 @@ impl<D, O: Output> DiskQueue<D, O> {
         while let Some(event) = medium.poll(now_ns) {
             match event {
                 MediumEvent::FlushDone => self.drive_flush_ended(now_ns),
-                MediumEvent::CommandDone { number, bad_sector } => {
-                    if let Some(request) = self.scheduler.in_flight.get_mut(number as usize) {
+                MediumEvent::CommandDone { id, bad_sector } => {
+                    if let Some(request) = self.scheduler.in_flight.get_mut(id.index()) {
                         request.in_drive = false;
                         request.bad_sector = bad_sector;
                     }
-                    self.finish_request(number, now_ns);
+                    self.finish_request(id, now_ns);
                 }
             }
         }
     }
 
     /// Ends a request when the drive model and the I/O of all of its bios have ended.
-    fn finish_request(&mut self, number: u32, now_ns: u64) {
+    fn finish_request(&mut self, command: CommandId, now_ns: u64) {
         let scheduler = &mut self.scheduler;
-        let Some(request) = scheduler.in_flight.get(number as usize) else { return };
+        let Some(request) = scheduler.in_flight.get(command.index()) else { return };
         if request.pending_bios > 0 || request.in_drive {
             return;
         }
-        let request = scheduler.in_flight.remove(number as usize);
+        let request = scheduler.in_flight.remove(command.index());
         let service_ns = scheduler.busy.leave(request.busy_mark, now_ns);
         let account = scheduler.tenants.account(request.tenant);
         account.in_flight = account.in_flight.saturating_sub(1);
@@ -430,7 +395,7 @@ impl<D, O: Output> DiskQueue<D, O> {
     /// Fails the bios of a request that extend beyond the start of a bad sector.
     fn fail_from_sector(&mut self, id: RequestId, sector: u64) {
         for token in self.scheduler.queue.tokens(id) {
-            if let Some(entry) = self.entries.get_mut(token as u32)
+            if let Some(entry) = self.entries.get_mut(IoId::of_token(token))
                 && entry.end() > sector.saturating_mul(SECTOR_BYTES)
             {
                 entry.result = Some(Err(IoError::Io));
@@ -440,55 +405,54 @@ impl<D, O: Output> DiskQueue<D, O> {
 
     /// Completes a request in the request queue, and the entries of its bios.
     fn complete(&mut self, id: RequestId, now_ns: u64) {
-        let mut tokens = std::mem::take(&mut self.tokens);
-        tokens.clear();
+        let mut bios = std::mem::take(&mut self.bios);
+        bios.clear();
         let scheduler = &mut self.scheduler;
         let (late, late_ns) = (scheduler.queue.late_requests(), scheduler.queue.lateness_ns(id, now_ns));
-        if let Ok(kick) = scheduler.queue.complete(id, now_ns, |token| tokens.push(token as u32)) {
+        if let Ok(kick) = scheduler.queue.complete(id, now_ns, |token| bios.push(IoId::of_token(token))) {
             scheduler.handle_kick(kick);
         }
         if scheduler.queue.late_requests() > late
-            && let Some(tenant) = tokens.first().and_then(|&slot| self.entries.get(slot)).map(|entry| entry.tenant)
+            && let Some(tenant) = bios.first().and_then(|&io| self.entries.get(io)).map(|entry| entry.tenant)
         {
             let account = scheduler.tenants.account(tenant);
             account.reservation_missed += 1;
             account.reservation_late_ns += late_ns.unwrap_or(0);
         }
-        for &slot in &tokens {
-            let result = self.entries.get_mut(slot).and_then(|entry| entry.result.take());
-            self.finish_entry(slot, result.unwrap_or(Err(IoError::Io)), now_ns);
+        for &io in &bios {
+            let result = self.entries.get_mut(io).and_then(|entry| entry.result.take());
+            self.finish_entry(io, result.unwrap_or(Err(IoError::Io)), now_ns);
         }
-        tokens.clear();
-        self.tokens = tokens;
+        bios.clear();
+        self.bios = bios;
         self.scheduler.finish_switch();
     }
 
     /// Begins the waiting status queries, which bypass the request queue.
     fn begin_status_queries<M: Medium<Data = D, Output = O>>(&mut self, medium: &mut M, now_ns: u64) {
-        while let Some(slot) = self.status_queries.pop_front() {
-            let Some(entry) = self.entries.get_mut(slot) else { continue };
+        while let Some(io) = self.status_queries.pop_front() {
+            let Some(entry) = self.entries.get_mut(io) else { continue };
             entry.stage = Stage::Dispatched;
-            let Entry { ticket, op, offset, length, durable, .. } = *entry;
-            let request = MediumRequest { number: slot, ticket, op, offset, length, durable, data: None };
+            let request = entry.medium_request(io, None);
             if let Begin::Done(result) = medium.begin(request) {
-                self.finish_entry(slot, result, now_ns);
+                self.finish_entry(io, result, now_ns);
             }
         }
     }
 
     /// Ends an entry: completes the client's request, or counts a piece of a split request.
-    pub(super) fn finish_entry(&mut self, slot: u32, result: Result<O, IoError>, now_ns: u64) {
-        let Some(entry) = self.entries.get(slot) else { return };
+    pub(super) fn finish_entry(&mut self, io: IoId, result: Result<O, IoError>, now_ns: u64) {
+        let Some(entry) = self.entries.get(io) else { return };
         match entry.part {
             Part::Piece { of, index } => {
-                self.entries.slab.remove(slot as usize);
+                self.entries.remove(io);
                 self.piece_ended(of, index, result, now_ns);
             }
-            Part::Whole | Part::Split(_) => self.complete_entry(slot, result, now_ns),
+            Part::Whole | Part::Split(_) => self.complete_entry(io, result, now_ns),
         }
     }
 
-    fn piece_ended(&mut self, whole: u32, index: u32, result: Result<O, IoError>, now_ns: u64) {
+    fn piece_ended(&mut self, whole: IoId, index: u32, result: Result<O, IoError>, now_ns: u64) {
         let Some(entry) = self.entries.get_mut(whole) else { return };
         let Part::Split(split) = &mut entry.part else { return };
         split.in_progress = split.in_progress.saturating_sub(1);
@@ -517,10 +481,10 @@ impl<D, O: Output> DiskQueue<D, O> {
         self.complete_entry(whole, result, now_ns);
     }
 
-    fn complete_entry(&mut self, slot: u32, result: Result<O, IoError>, now_ns: u64) {
-        let Some(member) = self.entries.get(slot).map(|entry| entry.member) else { return };
-        self.entries.unlink(slot, self.scheduler.tenants.first_of(member));
-        let entry = self.entries.slab.remove(slot as usize);
+    fn complete_entry(&mut self, io: IoId, result: Result<O, IoError>, now_ns: u64) {
+        let Some(member) = self.entries.get(io).map(|entry| entry.member) else { return };
+        self.entries.unlink(io, self.scheduler.tenants.first_of(member));
+        let entry = self.entries.remove(io);
         let account = self.scheduler.tenants.account(entry.tenant);
         account.close_request(now_ns);
         if entry.dead {
@@ -528,48 +492,48 @@ impl<D, O: Output> DiskQueue<D, O> {
         }
         let queue_ns = entry.dispatch_ns.saturating_sub(entry.arrival_ns);
         let device_ns = now_ns.saturating_sub(entry.dispatch_ns);
-        account.count(entry.op, entry.length, result.is_err(), queue_ns, device_ns);
+        account.count(entry.request.op, entry.request.length, result.is_err(), queue_ns, device_ns);
         if queue_ns.saturating_add(device_ns) > self.scheduler.log_slow_ns {
             self.scheduler.log_slow(&entry, queue_ns, device_ns);
         }
-        self.completions.push((entry.member, Completion { ticket: entry.ticket, result }));
+        self.completions.push((entry.member, Completion { ticket: entry.request.ticket, result }));
     }
 
     /// Counts a request that leaves the request queue.
-    fn leave_queue(&mut self, slot: u32) {
-        if let Some(entry) = self.entries.get(slot) {
-            let member = (!self.entries.is_dead(slot)).then_some(entry.member);
+    fn leave_queue(&mut self, io: IoId) {
+        if let Some(entry) = self.entries.get(io) {
+            let member = (!self.entries.is_dead(io)).then_some(entry.member);
             self.scheduler.tenants.remove_waiting(entry.tenant, member);
         }
     }
 
     /// Drops a queued request of a client that has left.
-    fn drop_queued(&mut self, slot: u32) {
-        self.leave_queue(slot);
-        self.finish_entry(slot, Err(IoError::Shutdown), self.scheduler.now_ns);
+    fn drop_queued(&mut self, io: IoId) {
+        self.leave_queue(io);
+        self.finish_entry(io, Err(IoError::Shutdown), self.scheduler.now_ns);
     }
 
     /// Drops an entry that limits hold back, of a client that has left.
-    pub(super) fn drop_held(&mut self, slot: u32) {
-        if let Some(entry) = self.entries.get(slot) {
+    pub(super) fn drop_held(&mut self, io: IoId) {
+        if let Some(entry) = self.entries.get(io) {
             self.scheduler.tenants.account(entry.tenant).release(self.scheduler.now_ns);
         }
-        self.complete_entry(slot, Err(IoError::Shutdown), self.scheduler.now_ns);
+        self.complete_entry(io, Err(IoError::Shutdown), self.scheduler.now_ns);
     }
 
     /// Drops flushes and status queries of clients that have left, unless they have begun.
     pub(super) fn drop_dead_bypasses(&mut self) {
         let entries = &self.entries;
-        let mut dropped = self.flushes.remove_unwanted(|slot| !entries.is_dead(slot));
-        self.status_queries.retain(|slot| {
-            let is_dead = entries.is_dead(*slot);
+        let mut dropped = self.flushes.remove_unwanted(|io| !entries.is_dead(io));
+        self.status_queries.retain(|io| {
+            let is_dead = entries.is_dead(*io);
             if is_dead {
-                dropped.push(*slot);
+                dropped.push(*io);
             }
             !is_dead
         });
-        for slot in dropped {
-            self.complete_entry(slot, Err(IoError::Shutdown), self.scheduler.now_ns);
+        for io in dropped {
+            self.complete_entry(io, Err(IoError::Shutdown), self.scheduler.now_ns);
         }
     }
 }

@@ -12,19 +12,18 @@ use hoistway_core::{Event, Flags, Io, Op};
 
 use super::DiskQueue;
 use crate::entries::Stage;
-use crate::medium::{Begin, FLUSH_NUMBER, Medium, MediumRequest, Output};
-use crate::request::{IoError, RequestOp};
+use crate::ids::IoId;
+use crate::medium::{Begin, Medium, MediumRequest, Output};
+use crate::request::IoError;
 
 /// The flushes of a queue.
 #[derive(Debug, Default)]
 pub(super) struct Flushes {
     /// Entries that wait for the next flush.
-    waiting: Vec<u32>,
+    waiting: Vec<IoId>,
     /// Entries that the flush in progress covers.
-    covered: Vec<u32>,
+    covered: Vec<IoId>,
     in_progress: Option<FlushProgress>,
-    /// The error of the first flush or durable write that failed.
-    failed: Option<IoError>,
 }
 
 /// The state of the flush in progress.
@@ -37,8 +36,8 @@ struct FlushProgress {
 }
 
 impl Flushes {
-    pub fn add(&mut self, slot: u32) {
-        self.waiting.push(slot);
+    pub fn add(&mut self, io: IoId) {
+        self.waiting.push(io);
     }
 
     pub fn wants_to_begin(&self) -> bool {
@@ -54,20 +53,9 @@ impl Flushes {
         u32::from(self.in_progress.as_ref().is_some_and(|flush| !flush.drive_done))
     }
 
-    /// Fails all flushes from now on: the operating system has dropped data that it could not
-    /// write, and would report the next flush as a success.
-    pub fn fail(&mut self, error: IoError) {
-        self.failed.get_or_insert(error);
-    }
-
-    /// Returns true if all flushes fail.
-    pub fn has_failed(&self) -> bool {
-        self.failed.is_some()
-    }
-
     /// Removes waiting flushes that are not wanted, and returns them.
-    pub fn remove_unwanted(&mut self, is_wanted: impl Fn(u32) -> bool) -> Vec<u32> {
-        let (kept, removed) = std::mem::take(&mut self.waiting).into_iter().partition(|slot| is_wanted(*slot));
+    pub fn remove_unwanted(&mut self, is_wanted: impl Fn(IoId) -> bool) -> Vec<IoId> {
+        let (kept, removed) = std::mem::take(&mut self.waiting).into_iter().partition(|io| is_wanted(*io));
         self.waiting = kept;
         removed
     }
@@ -84,24 +72,15 @@ impl<D, O: Output> DiskQueue<D, O> {
             }
             let in_drive = medium.start_flush(now_ns);
             std::mem::swap(&mut self.flushes.covered, &mut self.flushes.waiting);
-            for slot in &self.flushes.covered {
-                if let Some(entry) = self.entries.get_mut(*slot) {
+            for io in &self.flushes.covered {
+                if let Some(entry) = self.entries.get_mut(*io) {
                     entry.stage = Stage::Dispatched;
                     entry.dispatch_ns = now_ns;
                 }
             }
             self.flushes.in_progress = Some(FlushProgress { result: None, drive_done: !in_drive });
-            self.scheduler.record(now_ns, Event::Issue(flush_io(u64::from(FLUSH_NUMBER), 0)));
-            let begun = medium.begin(MediumRequest {
-                number: FLUSH_NUMBER,
-                ticket: u64::MAX,
-                op: RequestOp::Flush,
-                offset: 0,
-                length: 0,
-                durable: false,
-                data: None,
-            });
-            if let Begin::Done(result) = begun {
+            self.scheduler.record(now_ns, Event::Issue(flush_io(IoId::FLUSH, 0)));
+            if let Begin::Done(result) = medium.begin(MediumRequest::flush()) {
                 self.flush_io_ended(result.map(|_| ()), now_ns);
             }
         }
@@ -126,27 +105,15 @@ impl<D, O: Output> DiskQueue<D, O> {
     fn end_flush(&mut self, now_ns: u64) {
         let Some(FlushProgress { result: Some(result), drive_done: true }) = self.flushes.in_progress else { return };
         self.flushes.in_progress = None;
-        self.scheduler.record(now_ns, Event::Complete(flush_io(u64::from(FLUSH_NUMBER), 0)));
+        self.scheduler.record(now_ns, Event::Complete(flush_io(IoId::FLUSH, 0)));
         self.scheduler.kicked = true;
-        if let Err(error) = result
-            && !self.scheduler.medium.repeats_flushes
-        {
-            if !self.flushes.has_failed() {
-                tracing::error!(
-                    device = self.scheduler.name,
-                    "a flush failed ({error:?}): written data may be lost, and all further flushes fail"
-                );
-            }
-            self.flushes.fail(error);
-        }
-        let result = self.flushes.failed.map_or(result, Err);
-        for slot in std::mem::take(&mut self.flushes.covered) {
-            self.finish_entry(slot, result.map(|()| O::none()), now_ns);
+        for io in std::mem::take(&mut self.flushes.covered) {
+            self.finish_entry(io, result.map(|()| O::none()), now_ns);
         }
     }
 }
 
 /// Describes a flush for an event. The device's flush has no submitter: its process id is 0.
-pub(super) fn flush_io(token: u64, pid: u32) -> Io {
-    Io { token, pid, op: Op::Flush, sector: 0, sectors: 0, flags: Flags::SYNC }
+pub(super) fn flush_io(io: IoId, pid: u32) -> Io {
+    Io { token: io.token(), pid, op: Op::Flush, sector: 0, sectors: 0, flags: Flags::SYNC }
 }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use hoistway_core::Event;
 
 use crate::entries::{Entries, Entry, Stage};
+use crate::ids::IoId;
 use crate::limiter::Cost;
 use crate::medium::{MediumProperties, Output};
 use crate::request::{Completion, IoError, IoRequest, RequestOp};
@@ -24,14 +25,14 @@ pub struct DiskQueue<D, O> {
     scheduler: DiskScheduler,
     entries: Entries<D, O>,
     /// Entries for which the request queue had no room, oldest first.
-    overflow: VecDeque<u32>,
+    overflow: VecDeque<IoId>,
     /// Status queries that start at the next run. They bypass the request queue.
-    status_queries: VecDeque<u32>,
+    status_queries: VecDeque<IoId>,
     flushes: Flushes,
     /// Completions that were not yet returned, each with the slot of its client.
     completions: Vec<(u32, Completion<O>)>,
-    /// The bio tokens of one request; kept so that dispatch and completion do not allocate.
-    tokens: Vec<u32>,
+    /// The bios of one request; kept so that dispatch and completion do not allocate.
+    bios: Vec<IoId>,
 }
 
 impl<D, O: Output> DiskQueue<D, O> {
@@ -47,7 +48,7 @@ impl<D, O: Output> DiskQueue<D, O> {
             status_queries: VecDeque::new(),
             flushes: Flushes::default(),
             completions: Vec::new(),
-            tokens: Vec::new(),
+            bios: Vec::new(),
         })
     }
 
@@ -63,12 +64,6 @@ impl<D, O: Output> DiskQueue<D, O> {
         &mut self.scheduler
     }
 
-    /// Returns true if a flush or a durable write has failed: all flushes then fail until the
-    /// device is opened again.
-    pub fn has_lost_writes(&self) -> bool {
-        self.flushes.has_failed()
-    }
-
     /// Returns true if no request waits or is in progress, including requests of clients that have
     /// left.
     pub fn is_idle(&self) -> bool {
@@ -78,14 +73,14 @@ impl<D, O: Output> DiskQueue<D, O> {
     /// Submits a request. [`DiskQueue::run`] returns its completion, unless the client leaves
     /// before.
     ///
-    /// Returns the number of the request, which
-    /// [`MediumRequest::number`](crate::MediumRequest::number) repeats when it is dispatched.
+    /// Returns the id of the request's I/O, which
+    /// [`MediumRequest::io`](crate::MediumRequest::io) repeats when it is dispatched.
     /// `None` if the request was refused, or completed at once, or the client has left.
     ///
-    /// The request keeps its number until its completion: it ends only by [`DiskQueue::end_io`], by
-    /// [`Begin::Done`](crate::Begin::Done), or when its client leaves. A later request may have the
-    /// same number; [`DiskQueue::ticket_of`] distinguishes them.
-    pub fn submit(&mut self, member: MemberId, request: IoRequest<D>, now_ns: u64) -> Option<u32> {
+    /// The I/O keeps its id until its completion: it ends only by [`DiskQueue::end_io`], by
+    /// [`Begin::Done`](crate::Begin::Done), or when its client leaves. A later one may have the
+    /// same id; [`DiskQueue::ticket_of`] distinguishes them.
+    pub fn submit(&mut self, member: MemberId, request: IoRequest<D>, now_ns: u64) -> Option<IoId> {
         self.scheduler.advance(now_ns);
         let tenant = self.scheduler.tenants.tenant_of(member)?;
         let ticket = request.ticket;
@@ -100,41 +95,41 @@ impl<D, O: Output> DiskQueue<D, O> {
         }
         let bytes =
             if matches!(op, RequestOp::Read | RequestOp::Write | RequestOp::Cache) { request.length } else { 0 };
-        let slot = self.entries.insert(Entry::new(request, member.slot(), tenant, now_ns));
-        self.entries.link(slot, self.scheduler.tenants.first_of(member.slot()));
+        let io = self.entries.insert(Entry::new(request, member.slot(), tenant, now_ns));
+        self.entries.link(io, self.scheduler.tenants.first_of(member.slot()));
         self.scheduler.tenants.account(tenant).open_request(now_ns);
         match op {
             RequestOp::Flush => {
-                self.flushes.add(slot);
-                self.scheduler.record(now_ns, Event::Queue(flush_io(u64::from(slot), member.number())));
+                self.flushes.add(io);
+                self.scheduler.record(now_ns, Event::Queue(flush_io(io, member.number())));
             }
-            RequestOp::Status => self.status_queries.push_back(slot),
-            _ if self.scheduler.limiter.admit(tenant, Cost { bytes, operations: 1 }, slot, now_ns) => self.admit(slot),
+            RequestOp::Status => self.status_queries.push_back(io),
+            _ if self.scheduler.limiter.admit(tenant, Cost { bytes, operations: 1 }, io, now_ns) => self.admit(io),
             _ => {
                 self.scheduler.tenants.account(tenant).hold(now_ns);
-                self.set_stage(slot, Stage::Held);
+                self.set_stage(io, Stage::Held);
             }
         }
-        self.entries.slab.contains(slot as usize).then_some(slot)
+        self.entries.get(io).map(|_| io)
     }
 
-    /// Returns the ticket of the request with this number; `None` if no request has it. A host that
-    /// stores numbers compares tickets, because numbers are reused after completion.
+    /// Returns the ticket of the request of an I/O; `None` if there is none. A host that stores ids
+    /// compares tickets, because ids are reused after completion.
     #[inline]
-    pub fn ticket_of(&self, number: u32) -> Option<u64> {
-        self.entries.get(number).map(|entry| entry.ticket)
+    pub fn ticket_of(&self, io: IoId) -> Option<u64> {
+        self.entries.get(io).map(|entry| entry.request.ticket)
     }
 
     /// Returns the data of a request that was not dispatched yet; `None` after its dispatch.
     #[inline]
-    pub fn waiting_data_mut(&mut self, number: u32) -> Option<&mut D> {
-        self.entries.get_mut(number).filter(|entry| entry.is_waiting()).and_then(|entry| entry.data.as_mut())
+    pub fn waiting_data_mut(&mut self, io: IoId) -> Option<&mut D> {
+        self.entries.get_mut(io).filter(|entry| entry.is_waiting()).and_then(|entry| entry.request.data.as_mut())
     }
 
-    /// Returns the numbers and the data of all requests that were not dispatched yet.
-    pub fn all_waiting_data_mut(&mut self) -> impl Iterator<Item = (u32, &mut D)> {
+    /// Returns the ids and the data of all requests that were not dispatched yet.
+    pub fn all_waiting_data_mut(&mut self) -> impl Iterator<Item = (IoId, &mut D)> {
         let waiting = self.entries.slab.iter_mut().filter(|(_, entry)| entry.is_waiting());
-        waiting.filter_map(|(slot, entry)| Some((slot as u32, entry.data.as_mut()?)))
+        waiting.filter_map(|(io, entry)| Some((IoId::of_index(io), entry.request.data.as_mut()?)))
     }
 
     /// Completes a request with an error without queueing it.
@@ -147,21 +142,22 @@ impl<D, O: Output> DiskQueue<D, O> {
     pub fn leave(&mut self, member: MemberId, now_ns: u64) {
         let now_ns = self.scheduler.advance(now_ns);
         let Some(tenant) = self.scheduler.tenants.tenant_of(member) else { return };
-        let mut slot = *self.scheduler.tenants.first_of(member.slot());
+        let mut next = *self.scheduler.tenants.first_of(member.slot());
         let mut any_held = false;
-        while let Some(entry) = self.entries.get_mut(slot) {
-            let next = entry.next;
+        while let Some(io) = next
+            && let Some(entry) = self.entries.get_mut(io)
+        {
+            next = entry.next;
             entry.dead = true;
-            entry.data = None;
+            entry.request.data = None;
             if entry.stage == Stage::Held {
                 any_held = true;
-                self.drop_held(slot);
+                self.drop_held(io);
             }
-            slot = next;
         }
         if any_held {
             let entries = &self.entries;
-            let is_held = |slot| entries.get(slot).is_some_and(|entry| entry.stage == Stage::Held);
+            let is_held = |io| entries.get(io).is_some_and(|entry| entry.stage == Stage::Held);
             self.scheduler.limiter.retain(tenant, is_held, now_ns);
         }
         self.drop_dead_bypasses();
@@ -204,8 +200,8 @@ impl<D, O: Output> DiskQueue<D, O> {
         if request.length == 0 { Err(IoError::InvalidArgument) } else { Ok(()) }
     }
 
-    fn set_stage(&mut self, slot: u32, stage: Stage) {
-        if let Some(entry) = self.entries.get_mut(slot) {
+    fn set_stage(&mut self, io: IoId, stage: Stage) {
+        if let Some(entry) = self.entries.get_mut(io) {
             entry.stage = stage;
         }
     }

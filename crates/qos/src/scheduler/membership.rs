@@ -3,7 +3,6 @@
 use hoistway_core::{Class, GroupError, GroupId, GroupWeights, Priority, ReservationSummary, ReserveError};
 
 use super::{CAPACITY, DiskScheduler};
-use crate::entries::NONE;
 use crate::figures;
 use crate::tenants::{Member, MemberId, Node};
 use crate::terms::{Limits, Reserve, Terms};
@@ -185,7 +184,7 @@ impl DiskScheduler {
             tenant: index,
             context,
             own,
-            first: NONE,
+            first: None,
             waiting: 0,
             waiting_index: 0,
         };

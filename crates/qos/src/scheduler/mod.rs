@@ -279,9 +279,9 @@ impl DiskScheduler {
         tracing::warn!(
             device = self.name,
             tenant = tenant.name,
-            op = OpKind::of(entry.op).map_or("status", OpKind::name),
-            offset = entry.offset,
-            bytes = entry.length,
+            op = OpKind::of(entry.request.op).map_or("status", OpKind::name),
+            offset = entry.request.offset,
+            bytes = entry.request.length,
             queue_ns,
             device_ns,
             elevator = self.queue.kind().info().name,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::PoisonError;
 
-use hoistway_blockdev::{BlockRequest, Device, DeviceDriver};
+use hoistway_blockdev::{BlockRequest, Device, DeviceDriver, DeviceId};
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_drive::Profile;
 use hoistway_qos::{DiskQueueConfig, MemberId, Recorder, RequestOp};
@@ -54,7 +54,7 @@ pub fn run(clients: &[Client], request: &Request) -> Result<Vec<ClientResult>, S
         drive: Some(profile),
     };
     let mut engine = Virtual::default();
-    let device = Device::new(0, &config, &mut engine, 0).map_err(|error| error.to_string())?;
+    let device = Device::new(DeviceId(0), &config, &mut engine, 0).map_err(|error| error.to_string())?;
     let mut testbed = Testbed {
         device,
         clients: Vec::new(),

@@ -9,7 +9,7 @@ use hoistway_drive::{Profile, SECTOR_BYTES, describe};
 
 use super::request::{PlannedRequest, RequestKind};
 use super::{ReplayError, ReplayTarget};
-use hoistway_blockdev::{BlockRequest, Device, IoOutput, process_priority};
+use hoistway_blockdev::{BlockRequest, Device, DeviceId, IoOutput, process_priority};
 use hoistway_config::{BackendConfig, DeviceConfig};
 use hoistway_qos::{Completion, DEPTH_MAX, Hints, JoinError, MemberId, RequestOp};
 use hoistway_reactor::Buffer;
@@ -95,7 +95,7 @@ impl DeviceTarget {
 
     fn new<E: Engine>(config: &DeviceConfig, engine: &mut E) -> Result<DeviceTarget, ReplayError> {
         let now_ns = engine.now_ns();
-        let device = Device::new(0, config, engine, now_ns)?;
+        let device = Device::new(DeviceId(0), config, engine, now_ns)?;
         Ok(DeviceTarget { device, members: Vec::new(), pattern: pattern(), done: Vec::new() })
     }
 

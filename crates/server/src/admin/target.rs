@@ -65,7 +65,7 @@ impl<E: Engine> AdminTarget for Server<E> {
     }
 
     fn device(&self, name: &str) -> Option<DeviceFacts> {
-        let device = self.state.devices.get(self.state.device_index(name)?)?;
+        let device = self.state.device(self.state.device_named(name)?)?;
         let config = self.state.config.devices.iter().find(|config| config.queue.name == name)?;
         let medium = MediumFacts {
             backend: backend_text(&config.backend),
@@ -79,7 +79,7 @@ impl<E: Engine> AdminTarget for Server<E> {
     fn export(&self, name: &str) -> Option<ExportFacts> {
         let served = find_named(&self.state.exports, &self.admin.indices.exports, name, |served| &served.export.name)?;
         Some(ExportFacts {
-            device: self.state.devices.get(served.device)?.name().to_owned(),
+            device: self.state.device(served.device)?.name().to_owned(),
             offset: served.offset,
             bytes: served.export.size,
             read_only: served.export.abilities.read_only,
@@ -131,7 +131,7 @@ impl<E: Engine> AdminTarget for Server<E> {
     }
 
     fn accounts(&self, device: &str, visit: &mut dyn FnMut(&str, &AccountView<'_>)) {
-        let device = self.state.device_index(device).and_then(|index| self.state.devices.get(index));
+        let device = self.state.device_named(device).and_then(|id| self.state.device(id));
         for (tenant, account) in
             device.into_iter().flat_map(|device| device.scheduler().accounts()).filter(|(_, account)| is_used(account))
         {
@@ -140,7 +140,7 @@ impl<E: Engine> AdminTarget for Server<E> {
     }
 
     fn account(&self, device: &str, tenant: &str, visit: &mut dyn FnMut(&AccountView<'_>)) {
-        let device = self.state.device_index(device).and_then(|index| self.state.devices.get(index));
+        let device = self.state.device_named(device).and_then(|id| self.state.device(id));
         if let Some(account) =
             device.and_then(|device| device.scheduler().account(tenant)).filter(|account| is_used(account))
         {
@@ -163,7 +163,6 @@ impl<E: Engine> Registry for Server<E> {
 
     fn on_device(&mut self, name: &str, change: DeviceChange<'_>) -> Result<Option<String>, Refused> {
         let now_ns = self.state.now_ns;
-        self.state.has_work = true;
         let (device, config) = self.state.attached_device_mut(name).ok_or(Refused::Gone)?;
         change(DeviceAdmin { scheduler: device.scheduler_mut(), config: &mut config.queue, now_ns })
     }

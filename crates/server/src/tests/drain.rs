@@ -4,6 +4,7 @@ use hoistway_nbd::wire::{Command, Errno};
 
 use super::world::{MS, World, user};
 use crate::{Bounds, Purpose, Turn};
+use hoistway_blockdev::DeviceId;
 use hoistway_reactor::Signal;
 
 const DISK: &str = "[[device]]\nname = \"d\"\nbackend = \"mem:64M\"\ndrive = \"sata-7200-2006\"\nelevator = \"noop\"\n[[export]]\nname = \"x\"\ndevice = \"d\"\n";
@@ -92,7 +93,7 @@ fn a_silent_client_in_the_handshake_delays_the_shutdown_by_its_grace_time_only()
 fn a_shutdown_without_the_final_flush_is_not_clean() {
     let mut world = World::of(DISK);
     // All memberships of the device are taken.
-    while world.server.state.join(0, None, &user(1)).is_ok() {}
+    while world.server.state.join(DeviceId(0), None, &user(1)).is_ok() {}
     world.server.drain();
     world.pass(100 * MS);
     assert_eq!(world.ended, Some(false));

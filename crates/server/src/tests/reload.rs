@@ -4,6 +4,7 @@ use hoistway_nbd::wire::Command;
 
 use super::world::{MS, World, config, user};
 use crate::{Server, Settings};
+use hoistway_blockdev::DeviceId;
 use hoistway_reactor::{Options, Threads};
 
 const TENANTS: &str = "[[tenant]]\nname = \"a\"\nuid = 1\n[[tenant]]\nname = \"b\"\nuid = 2\n";
@@ -99,20 +100,20 @@ fn a_device_may_be_renamed_and_be_attached_again_under_any_name() {
     let (disk, other) = (file(&folder, "disk"), file(&folder, "other"));
     let mut server = over_files(&device("a", &disk, "", false));
     server.reload(config(&device("b", &disk, "depth = 3", false)), None).expect("it is the same file");
-    assert_eq!((server.device_names(), server.state.exports[0].device), (vec!["b"], 0));
+    assert_eq!((server.device_names(), server.state.exports[0].device), (vec!["b"], DeviceId(0)));
     assert_eq!(server.state.devices[0].scheduler().depth(), 3);
     // Detached, and attached again under the old name.
     server.reload(config(&device("c", &other, "", false)), None).expect("another file");
-    assert_eq!(server.state.exports[0].device, 1);
+    assert_eq!(server.state.exports[0].device, DeviceId(1));
     std::os::unix::fs::symlink(&disk, folder.path().join("link")).expect("a link");
     let link = folder.path().join("link").display().to_string();
     server.reload(config(&device("a", &link, "", false)), None).expect("the same file by another path");
-    assert_eq!((server.state.exports[0].device, server.state.devices.len()), (0, 2));
+    assert_eq!((server.state.exports[0].device, server.state.devices.len()), (DeviceId(0), 2));
     // Names of detached devices are free.
     let third = file(&folder, "third");
     server.reload(config(&device("c", &third, "", false)), None).expect("a third file");
     server.reload(config(&device("a", &other, "", false)), None).expect("the second one again");
-    assert_eq!((server.state.device_index("a"), server.state.device_index("c")), (Some(1), None));
+    assert_eq!((server.state.device_named("a"), server.state.device_named("c")), (Some(DeviceId(1)), None));
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn a_device_opened_for_a_refused_configuration_is_found_by_the_next() {
     // The file is truncated before the export is created.
     std::fs::File::options().write(true).open(&other).expect("a file").set_len(4096).expect("a truncated file");
     server.reload(long, None).expect_err("the export is longer than the file");
-    assert_eq!(server.state.device_index("b"), None);
+    assert_eq!(server.state.device_named("b"), None);
     server.reload(config(&second), None).expect("the server holds the lock itself");
-    assert_eq!((server.state.device_index("b"), server.state.devices.len()), (Some(1), 2));
+    assert_eq!((server.state.device_named("b"), server.state.devices.len()), (Some(DeviceId(1)), 2));
 }
