@@ -9,14 +9,17 @@
 //! an elevator sees every waiting request. Then devices run, and each connection sends its replies
 //! in one message. A turn blocks only in `Engine::turn`; it reads no clock and opens no file.
 //!
-//! Dependencies run one way: `state` (shared by all connections), then `connection`, then `server`
-//! (data and accessors), then the operations `turn`, `start`, `reload`, `drain` and `admin`.
+//! Dependencies run one way: `state` (shared by all connections), then `membership` (a client of a
+//! device, without a protocol), then `connection` (NBD), then `server` (data and accessors), then
+//! the operations `turn`, `start`, `reload`, `drain` and `admin`.
 //!
 //! Where to change what:
 //! - one turn: `turn.rs`; the state that all connections share: `state.rs`; lists of connections:
 //!   `lists.rs`
-//! - bytes to requests and completions to replies: `connection.rs`, `connection/reply.rs`;
-//!   messages: `outgoing.rs`; TLS: `tls.rs`
+//! - the phases of a connection, TLS and its end: `connection.rs`; options of the handshake:
+//!   `connection/handshake.rs`; bytes to requests: `connection/transmission.rs`; completions to
+//!   replies: `connection/reply.rs`; messages: `outgoing.rs`
+//! - a client as a member of a device, whatever its protocol: `membership.rs`
 //! - the bounds on requests in progress: `budget.rs`; reasons to disconnect: `close_reason.rs`
 //! - start, reload, shutdown: `start.rs`, `reload.rs`, `drain.rs`
 //! - the control tree: `admin/target.rs`; control and metrics connections: `admin/service.rs`
@@ -33,6 +36,7 @@ mod drain;
 mod drain_state;
 mod exports;
 mod lists;
+mod membership;
 mod outgoing;
 mod protocol;
 mod purpose;

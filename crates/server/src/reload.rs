@@ -9,7 +9,7 @@ use hoistway_reactor::Engine;
 use rustls::ServerConfig;
 
 use crate::admin::state::NameIndices;
-use crate::connection::Connection;
+use crate::connection::Client;
 use crate::exports::ServedExport;
 use crate::server::{Retired, Server};
 use crate::start::{StartError, log_device};
@@ -128,20 +128,13 @@ impl<E: Engine> Server<E> {
                     let old_name = device.name().to_owned();
                     device.scheduler_mut().set_name(&config.queue.name);
                     tracing::info!(device = config.queue.name, old_name, "attached again");
-                    attached.push(AttachedDevice {
-                        id,
-                        config: config.clone(),
-                        is_new: false,
-                        old_name,
-                        was_detached,
-                    });
+                    attached.push(AttachedDevice { id, config: config.clone(), is_new: false, old_name, was_detached });
                 }
                 continue;
             }
             let (config, now_ns) = (new.devices[at].clone(), self.state.now_ns);
             let id = DeviceId::of_index(self.state.devices.len());
-            let device =
-                Device::new(id, &config, &mut self.state.engine, now_ns).map_err(StartError::from)?;
+            let device = Device::new(id, &config, &mut self.state.engine, now_ns).map_err(StartError::from)?;
             log_device(&device);
             self.state.devices.push(device);
             let old_name = config.queue.name.clone();
@@ -235,10 +228,10 @@ impl<E: Engine> Server<E> {
             | LiveChange::Requests { device }
             | LiveChange::Figures { device } => self.reconfigure(device, warnings),
             LiveChange::ExportRemoved { export } | LiveChange::ExportMoved { export } => {
-                self.disconnect_clients(|client| client.export() == Some(export));
+                self.disconnect_clients(|client| client.export() == export);
             }
             LiveChange::TenantRemoved { tenant } => {
-                self.disconnect_clients(|client| client.tenant() == Some(tenant));
+                self.disconnect_clients(|client| client.membership.tenant() == Some(tenant));
                 self.retired.push(Retired::Tenant(tenant.clone()));
             }
             // The devices are attached already. The other changes are applied with all terms and
@@ -285,12 +278,12 @@ impl<E: Engine> Server<E> {
     }
 
     /// Disconnects the matching clients after their requests in progress are answered.
-    fn disconnect_clients(&mut self, matches: impl Fn(&Connection) -> bool) {
+    fn disconnect_clients(&mut self, matches: impl Fn(&Client) -> bool) {
         for id in self.connections.ids() {
-            if let Some(client) = self.connections.get_mut(id)
-                && matches(client)
+            if let Some(connection) = self.connections.get_mut(id)
+                && connection.client().is_some_and(&matches)
             {
-                client.finish();
+                connection.finish();
                 self.advance_connection(id);
             }
         }
@@ -300,10 +293,10 @@ impl<E: Engine> Server<E> {
     fn disconnect_unadmitted(&mut self) {
         for id in self.connections.ids() {
             let ServerState { config, exports, .. } = &self.state;
-            if let Some(client) = self.connections.get_mut(id)
-                && !client.is_admitted(config, exports)
+            if let Some(connection) = self.connections.get_mut(id)
+                && !connection.is_admitted(config, exports)
             {
-                client.finish();
+                connection.finish();
                 self.advance_connection(id);
             }
         }

@@ -142,11 +142,6 @@ impl<E: Engine> ServerState<E> {
         }
     }
 
-    /// Returns true if a device zeroes a range faster than a write of zeroes would.
-    pub(crate) fn zero_is_fast(&self, device: DeviceId, punch: bool) -> bool {
-        self.device(device).is_some_and(|device| device.zero_is_fast(punch))
-    }
-
     /// Submits a request to a device, which runs at the end of the turn, or in another turn at
     /// once.
     pub(crate) fn submit(&mut self, device: DeviceId, member: MemberId, work: BlockRequest) {

@@ -230,9 +230,7 @@ impl<E: Engine> Server<E> {
         self.accepted_total += 1;
         let number = self.accepted_total;
         tracing::debug!(client = number, from = %peer.address, process = ?peer.process, "connected");
-        let mut connection = Connection::new(id, number, peer, &mut self.state);
-        connection.start(&mut self.state);
-        self.connections.insert(id, connection);
+        self.connections.insert(id, Connection::accept(id, number, peer, &mut self.state));
         self.admin.ids_by_number.insert(number, id);
         self.advance_connection(id);
     }
@@ -248,7 +246,7 @@ impl<E: Engine> Server<E> {
 
     /// Closes a connection and drops its requests.
     fn remove_connection(&mut self, id: ConnId) {
-        let Some(mut connection) = self.connections.remove(id) else { return };
+        let Some(connection) = self.connections.remove(id) else { return };
         self.admin.ids_by_number.remove(&connection.number);
         connection.release_resources(&mut self.state);
         self.state.engine.close(id);

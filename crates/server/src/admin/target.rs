@@ -13,7 +13,6 @@ use hoistway_reactor::{Address, ConnId, Engine};
 
 use super::state::find_named;
 use crate::close_reason::CloseReason;
-use crate::connection::Transmission;
 use crate::server::Server;
 
 impl<E: Engine> Server<E> {
@@ -57,7 +56,7 @@ impl<E: Engine> AdminTarget for Server<E> {
             ObjectKind::Groups => config.groups.iter().map(|group| group.name.clone()).collect(),
             ObjectKind::Clients => {
                 let has_joined =
-                    |id: &ConnId| self.connections.get(*id).is_some_and(|client| client.transmission().is_some());
+                    |id: &ConnId| self.connections.get(*id).is_some_and(|connection| connection.client().is_some());
                 let joined = self.admin.ids_by_number.iter().filter(|(_, id)| has_joined(id));
                 joined.map(|(number, _)| number.to_string()).collect()
             }
@@ -108,25 +107,26 @@ impl<E: Engine> AdminTarget for Server<E> {
     }
 
     fn client(&self, number: u64) -> Option<ClientFacts> {
-        let client = self.connections.get(*self.admin.ids_by_number.get(&number)?)?;
-        let tenant = client.transmission().map(Transmission::tenant_name)?.to_owned();
-        let process = client.peer.process.as_ref();
+        let connection = self.connections.get(*self.admin.ids_by_number.get(&number)?)?;
+        let client = connection.client()?;
+        let counts = client.membership.counts;
+        let process = connection.peer.process.as_ref();
         Some(ClientFacts {
-            export: client.export()?.to_owned(),
-            tenant,
-            address: match &client.peer.address {
+            export: client.export().to_owned(),
+            tenant: client.membership.tenant_name().to_owned(),
+            address: match &connection.peer.address {
                 Address::Unix => "unix".to_owned(),
                 Address::Tcp(address) => address.to_string(),
             },
             pid: process.map(|process| process.pid),
             uid: process.map(|process| process.uid),
             comm: process.map(|process| process.comm.clone()),
-            certificate: client.certificate().map(str::to_owned),
-            connected_ns: self.state.now_ns.saturating_sub(client.since_ns),
+            certificate: connection.certificate().map(str::to_owned),
+            connected_ns: self.state.now_ns.saturating_sub(connection.since_ns),
             in_flight: client.in_flight() as u64,
-            requests: client.counts.requests,
-            read_bytes: client.counts.read_bytes,
-            written_bytes: client.counts.written_bytes,
+            requests: counts.requests,
+            read_bytes: counts.read_bytes,
+            written_bytes: counts.written_bytes,
         })
     }
 

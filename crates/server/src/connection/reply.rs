@@ -5,43 +5,50 @@ use hoistway_nbd::server::{Extent, Replies, Request};
 use hoistway_nbd::wire::{Command, Errno};
 use hoistway_reactor::Allocation;
 
-use super::{Connection, Phase};
+use super::transmission::Client;
+use crate::outgoing::Outgoing;
 
-impl Connection {
+impl Client {
     /// Adds the reply to a request to the outgoing message.
-    pub(super) fn reply(&mut self, request: &Request, result: Result<IoOutput, Errno>) {
-        let Phase::Transmission(transmission) = &self.phase else { return };
-        let session = &transmission.session;
+    pub(super) fn reply(&mut self, request: &Request, result: Result<IoOutput, Errno>, outgoing: &mut Outgoing) {
+        let counts = &mut self.membership.counts;
         match request.command {
-            Command::Read if result.is_ok() => self.counts.read_bytes += request.length,
-            Command::Write if result.is_ok() => self.counts.written_bytes += request.length,
+            Command::Read if result.is_ok() => counts.read_bytes += request.length,
+            Command::Write if result.is_ok() => counts.written_bytes += request.length,
             _ => {}
         }
+        let session = &self.session;
         match (request.command, result) {
-            (_, Err(errno)) => session.error(request, errno, error_text(errno), self.outgoing.head()),
-            (Command::Read, Ok(answer)) => self.reply_data(request, answer),
+            (_, Err(errno)) => return self.refuse(request, errno, error_text(errno), outgoing),
+            (Command::Read, Ok(answer)) => self.reply_data(request, answer, outgoing),
             (Command::BlockStatus, Ok(IoOutput::Extents(found))) => {
                 let end = session.export.size - request.offset;
                 let extents = extents_of(&found, request.length, end);
-                session.block_status(request, &extents, self.outgoing.head());
+                session.block_status(request, &extents, outgoing.head());
             }
             (Command::BlockStatus, Ok(_)) => {
                 let whole = Extent { length: request.length, hole: false, zero: false };
-                session.block_status(request, &[whole], self.outgoing.head());
+                session.block_status(request, &[whole], outgoing.head());
             }
-            (_, Ok(_)) => session.ok(request, self.outgoing.head()),
+            (_, Ok(_)) => session.ok(request, outgoing.head()),
         }
+        self.membership.counts.requests += 1;
+    }
+
+    /// Adds an error to the outgoing message.
+    pub(super) fn refuse(&mut self, request: &Request, errno: Errno, text: &str, outgoing: &mut Outgoing) {
+        self.membership.counts.requests += 1;
+        self.session.error(request, errno, text, outgoing.head());
     }
 
     /// Adds the reply to a successful read.
-    fn reply_data(&mut self, request: &Request, answer: IoOutput) {
-        let Phase::Transmission(transmission) = &self.phase else { return };
-        let session = &transmission.session;
+    fn reply_data(&self, request: &Request, answer: IoOutput, outgoing: &mut Outgoing) {
+        let session = &self.session;
         let has_chunks = session.replies != Replies::Simple;
         match answer {
             // A hole is a single chunk, so that the flag DF allows it.
             IoOutput::Zeroes if has_chunks => {
-                session.hole_chunk(request, request.offset, request.length as u32, true, self.outgoing.head());
+                session.hole_chunk(request, request.offset, request.length as u32, true, outgoing.head());
             }
             IoOutput::Pieces(parts) if has_chunks && !request.flags.dont_fragment && has_hole(&parts) => {
                 let mut offset = request.offset;
@@ -49,17 +56,17 @@ impl Connection {
                 for (length, part) in parts {
                     let last = offset + length >= end;
                     if matches!(part, IoOutput::Zeroes) {
-                        session.hole_chunk(request, offset, length as u32, last, self.outgoing.head());
+                        session.hole_chunk(request, offset, length as u32, last, outgoing.head());
                     } else {
-                        session.data_chunk(request, offset, length as u32, last, self.outgoing.head());
-                        self.outgoing.data(part, length as usize);
+                        session.data_chunk(request, offset, length as u32, last, outgoing.head());
+                        outgoing.data(part, length as usize);
                     }
                     offset += length;
                 }
             }
             whole => {
-                session.data(request, self.outgoing.head());
-                self.outgoing.data(whole, request.length as usize);
+                session.data(request, outgoing.head());
+                outgoing.data(whole, request.length as usize);
             }
         }
     }

@@ -50,8 +50,12 @@ fn a_client_that_stays_admitted_keeps_its_tenant() {
     world.reload(&export("description = \"a line\"", &swapped)).expect("a valid configuration");
     world.pass(10 * MS);
     assert!(world.is_open(client.link));
-    let tenants: Vec<_> =
-        world.server.connections.iter().map(|(_, client)| client.tenant().map(str::to_owned)).collect();
+    let tenants: Vec<_> = world
+        .server
+        .connections
+        .iter()
+        .map(|(_, client)| client.client().and_then(|client| client.membership.tenant()).map(str::to_owned))
+        .collect();
     assert_eq!(tenants, [Some("a".to_owned())]);
 }
 
