@@ -159,7 +159,7 @@ fn fill(backend: &mut Backend, engine: &mut impl Engine) {
 }
 
 fn request(io: IoId, op: RequestOp, offset: u64, bytes: usize, data: Option<Buffer>) -> MediumRequest<Buffer> {
-    MediumRequest { io, op, offset, length: bytes as u64, durable: false, data }
+    MediumRequest { io, ticket: 0, op, offset, length: bytes as u64, durable: false, data }
 }
 
 fn client(mut socket: UnixStream, depth: usize, bytes: usize) {

@@ -333,14 +333,14 @@ impl<E: Engine> Medium for MediumAccess<'_, E> {
     type Output = IoOutput;
 
     fn begin(&mut self, request: MediumRequest<Buffer>) -> Begin<IoOutput> {
-        let MediumRequest { io, op, offset, length, durable, .. } = request;
+        let MediumRequest { io, ticket, op, offset, length, durable, .. } = request;
         let begun = match self.failures.lost_writes {
             Some(error) if op == RequestOp::Flush => Begin::Done(Err(error)),
             Some(_) if durable => Begin::Done(Err(IoError::Io)),
             _ => self.backend.begin(self.engine, self.id, request),
         };
         if let Begin::Done(Err(error)) = begun {
-            let request = MediumRequest { io, op, offset, length, durable, data: None };
+            let request = MediumRequest { io, ticket, op, offset, length, durable, data: None };
             self.failures.log(self.backend, &request, error, Cause::Refused, self.engine.now_ns());
             self.failures.note(self.backend, &request, error);
         }

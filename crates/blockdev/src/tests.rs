@@ -44,7 +44,7 @@ impl<E: Engine> TestBackend<E> {
         });
         let durable =
             io.number().is_multiple_of(7) && !matches!(op, RequestOp::Read | RequestOp::Status | RequestOp::Cache);
-        let request = MediumRequest { io, op, offset, length, durable, data };
+        let request = MediumRequest { io, ticket: 0, op, offset, length, durable, data };
         let started = self.backend.begin(&mut self.engine, DEVICE, request);
         if matches!(started, Begin::Pending) {
             self.ops.insert(io, op);

@@ -100,8 +100,8 @@ impl<D, O> Entry<D, O> {
 
     /// Returns the I/O for the medium.
     pub fn medium_request<T>(&self, io: IoId, data: Option<T>) -> MediumRequest<T> {
-        let IoRequest { op, offset, length, durable, .. } = self.request;
-        MediumRequest { io, op, offset, length, durable, data }
+        let IoRequest { ticket, op, offset, length, durable, .. } = self.request;
+        MediumRequest { io, ticket, op, offset, length, durable, data }
     }
 
     pub fn end(&self) -> u64 {

@@ -22,6 +22,8 @@ impl Output for () {
 pub struct MediumRequest<D> {
     /// The id of the I/O.
     pub io: IoId,
+    /// The host's identifier of the request, [`IoRequest::ticket`](crate::IoRequest::ticket).
+    pub ticket: u64,
     /// The operation.
     pub op: RequestOp,
     /// The first byte on the device.
@@ -38,7 +40,15 @@ pub struct MediumRequest<D> {
 impl<D> MediumRequest<D> {
     /// Returns the I/O of a flush, which covers the whole medium.
     pub fn flush() -> MediumRequest<D> {
-        MediumRequest { io: IoId::FLUSH, op: RequestOp::Flush, offset: 0, length: 0, durable: false, data: None }
+        MediumRequest {
+            io: IoId::FLUSH,
+            ticket: u64::MAX,
+            op: RequestOp::Flush,
+            offset: 0,
+            length: 0,
+            durable: false,
+            data: None,
+        }
     }
 }
 

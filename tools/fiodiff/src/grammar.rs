@@ -564,7 +564,7 @@ fn modified(rw: &str, modifier: Option<String>) -> String {
 mod tests {
     use std::collections::HashSet;
 
-    use hoistway_fio::{OPTIONS, Support};
+    use hoistway_fio::{Support, options};
 
     use super::*;
 
@@ -572,7 +572,7 @@ mod tests {
     fn every_supported_option_is_generated_or_left_out_with_a_reason() {
         let cases: Vec<Case> = (0..3000).map(generate).collect();
         let used: HashSet<&str> = cases.iter().flat_map(|case| case.options.iter().map(|(name, _)| *name)).collect();
-        for known in OPTIONS.iter().filter(|known| matches!(known.support, Support::Supported(_))) {
+        for known in options().filter(|known| matches!(known.support, Support::Supported(_))) {
             let is_used = known.names().any(|name| used.contains(name));
             let is_left_out = LEFT_OUT.iter().any(|(name, _)| *name == known.name);
             assert!(is_used != is_left_out, "{}: used {is_used}, left out {is_left_out}", known.name);

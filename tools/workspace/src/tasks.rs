@@ -79,7 +79,11 @@ pub const TASKS: &[Task] = &[
     ),
     task(Program::Xtask, "proof", "Prove that the core cannot panic"),
     task(Program::Xtask, "deny", "Check licences, duplicates and sources of all dependencies with cargo-deny"),
-    task(Program::Xtask, "worlds", "Simulate the server with its clients, disks and faults; each simulated world has a seed"),
+    task(
+        Program::Xtask,
+        "worlds",
+        "Simulate the server with its clients, disks and faults; each simulated world has a seed",
+    ),
     task(Program::Pages, "pages", "Check that the generated parts of the documents are current, or write them"),
     task(Program::Site, "site", "Build the site from the documents, with its references, and check its links"),
     task(

@@ -269,8 +269,9 @@ mod tests {
             let rewritten =
                 rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect("the jobs can be rewritten");
             let simulated = &parse(&rewritten.simulated).jobs[0];
-            assert_eq!((simulated.fsync, simulated.fdatasync, simulated.sync), (fsync, 0, WriteSync::None), "{option}");
-            assert!(simulated.ioengine.queues_syncs(), "fio's nbd engine has syncs in flight");
+            let syncs = &simulated.syncs;
+            assert_eq!((syncs.fsync, syncs.fdatasync, syncs.sync), (fsync, 0, WriteSync::None), "{option}");
+            assert!(simulated.submission.ioengine.queues_syncs(), "fio's nbd engine has syncs in flight");
             assert_eq!(rewritten.processes[0].section("u").contains("\nfsync="), fsync > 0, "{option}");
         }
     }

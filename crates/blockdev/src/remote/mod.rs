@@ -221,7 +221,7 @@ impl Remote {
 
     /// Begins an I/O, whose range has been checked. It is sent by [`Remote::send_waiting`].
     pub fn begin(&mut self, request: MediumRequest<Buffer>, now_ns: u64) -> Started {
-        let MediumRequest { io, op, offset, length, durable, data } = request;
+        let MediumRequest { io, op, offset, length, durable, data, .. } = request;
         if op != RequestOp::Flush && length == 0 {
             return Begin::Done(Ok(IoOutput::Nothing));
         }

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
 
 use hoistway_core::Kind;
-use hoistway_qos::medium::{DriveCommand, FLUSH_NUMBER};
+use hoistway_qos::medium::DriveCommand;
 use hoistway_qos::{
-    Begin, Completion, DiskQueue, DiskQueueConfig, IoError, IoRequest, Limits, Medium, MediumEvent, MediumProperties,
-    MediumRequest, MemberId, OpKind, Output, Rate, RequestOp, Terms,
+    Begin, CommandId, Completion, DiskQueue, DiskQueueConfig, IoError, IoId, IoRequest, Limits, Medium, MediumEvent,
+    MediumProperties, MediumRequest, MemberId, OpKind, Output, Rate, RequestOp, Terms,
 };
 
 pub const US: u64 = 1_000;
@@ -74,8 +74,8 @@ pub struct Begun {
 /// What ends at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
-    Io(u32),
-    Command(u32),
+    Io(IoId),
+    Command(CommandId),
     DriveFlush,
 }
 
@@ -90,8 +90,8 @@ pub struct Disk {
     gone: HashSet<u64>,
     /// Tickets of which an I/O failed.
     failed: HashSet<u64>,
-    /// The I/O in progress, by number.
-    in_progress: BTreeMap<u32, Result<Vec<(u64, u64)>, IoError>>,
+    /// The I/O in progress.
+    in_progress: BTreeMap<IoId, Result<Vec<(u64, u64)>, IoError>>,
     ends_at: BinaryHeap<Reverse<(u64, u64, End)>>,
     order: u64,
     now_ns: u64,
@@ -118,7 +118,7 @@ impl Disk {
 
     /// Returns the number of I/Os in progress, flushes and status queries excepted.
     pub fn in_progress(&self) -> usize {
-        self.in_progress.len() - usize::from(self.in_progress.contains_key(&FLUSH_NUMBER))
+        self.in_progress.len() - usize::from(self.in_progress.contains_key(&IoId::FLUSH))
     }
 
     fn ends_later(&mut self, end: End) {
@@ -135,7 +135,7 @@ impl Disk {
     fn take_end(&mut self, now_ns: u64) -> Option<End> {
         self.next_ns().filter(|&at_ns| at_ns <= now_ns)?;
         let Reverse((.., end)) = self.ends_at.pop()?;
-        if matches!(end, End::DriveFlush | End::Io(FLUSH_NUMBER)) {
+        if matches!(end, End::DriveFlush | End::Io(IoId::FLUSH)) {
             self.flushes.last_mut().expect("it has begun").1 = true;
         }
         Some(end)
@@ -147,8 +147,8 @@ impl Medium for Disk {
     type Output = Ranges;
 
     fn begin(&mut self, request: MediumRequest<Data>) -> Begin<Ranges> {
-        let MediumRequest { number, ticket, op, offset, length, data, .. } = request;
-        assert!(!self.in_progress.contains_key(&number), "two I/Os have the number {number}");
+        let MediumRequest { io, ticket, op, offset, length, data, .. } = request;
+        assert!(!self.in_progress.contains_key(&io), "two I/Os have the id {io:?}");
         assert!(!self.gone.contains(&ticket), "the client of {ticket} has left");
         let expected = (op == RequestOp::Write).then_some(Data { offset, length });
         assert_eq!(data, expected, "the data of the write {ticket}");
@@ -164,8 +164,8 @@ impl Medium for Disk {
             _ => self.begun.push(Begun { at_ns: self.now_ns, ticket, op, offset, length }),
         }
         if self.ends == Ends::Later {
-            self.in_progress.insert(number, result);
-            self.ends_later(End::Io(number));
+            self.in_progress.insert(io, result);
+            self.ends_later(End::Io(io));
             return Begin::Pending;
         }
         Begin::Done(result.map(Ranges))
@@ -178,7 +178,7 @@ impl Medium for Disk {
 
     fn start_command(&mut self, command: &DriveCommand, now_ns: u64) -> bool {
         assert_eq!((self.ends, self.now_ns), (Ends::InDrive, now_ns));
-        self.ends_later(End::Command(command.number));
+        self.ends_later(End::Command(command.id));
         true
     }
 
@@ -195,7 +195,7 @@ impl Medium for Disk {
             return None;
         }
         match self.take_end(now_ns)? {
-            End::Command(number) => Some(MediumEvent::CommandDone { number, bad_sector: None }),
+            End::Command(id) => Some(MediumEvent::CommandDone { id, bad_sector: None }),
             _ => Some(MediumEvent::FlushDone),
         }
     }
@@ -242,7 +242,6 @@ pub fn properties(ends: Ends) -> MediumProperties {
         is_synchronous: ends == Ends::AtOnce,
         splits_requests: true,
         io_bytes_max: 32 * MIB,
-        repeats_flushes: true,
         default_depth: 8,
         depth_max: 4096,
     }
@@ -309,9 +308,9 @@ impl Host {
         let now_ns = self.now_ns;
         self.disk.now_ns = now_ns;
         if self.disk.ends == Ends::Later {
-            while let Some(End::Io(number)) = self.disk.take_end(now_ns) {
-                let result = self.disk.in_progress.remove(&number).expect("it is in progress");
-                self.queue.end_io(number, result.map(Ranges), now_ns);
+            while let Some(End::Io(io)) = self.disk.take_end(now_ns) {
+                let result = self.disk.in_progress.remove(&io).expect("it is in progress");
+                self.queue.end_io(io, result.map(Ranges), now_ns);
             }
         }
         let (begun, depth) = (self.disk.begun.len(), self.queue.scheduler().depth());

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use hoistway_qos::limiter::{Cost, Limiter};
-use hoistway_qos::{Limits, Rate};
+use hoistway_qos::{IoId, Limits, Rate};
 use proptest::prelude::*;
 
 use crate::host::SECOND;
@@ -134,7 +134,7 @@ impl Pair {
         let number = self.next;
         self.next += 1;
         self.waiting[tenant].push_back((number, cost));
-        if self.limiter.admit(tenant as u32, cost, number, self.now_ns) {
+        if self.limiter.admit(tenant as u32, cost, IoId::of_number(number), self.now_ns) {
             self.pass(number);
         }
         assert_eq!(self.limiter.held(tenant as u32), self.waiting[tenant].len());
@@ -154,8 +154,8 @@ impl Pair {
 
     /// Releases what may pass now. Nothing that the model lets pass may stay.
     fn release(&mut self) {
-        while let Some(number) = self.limiter.release(self.now_ns) {
-            self.pass(number);
+        while let Some(io) = self.limiter.release(self.now_ns) {
+            self.pass(io.number());
         }
         let firsts = self.waiting.iter().enumerate().filter_map(|(tenant, waiting)| Some((tenant, waiting.front()?.1)));
         let next_ns = firsts.map(|(tenant, cost)| self.model.may_pass_at(tenant, cost, self.now_ns)).min();
@@ -361,17 +361,21 @@ proptest! {
     }
 }
 
+fn io(number: u32) -> IoId {
+    IoId::of_number(number)
+}
+
 #[test]
 fn a_request_does_not_overtake_those_that_wait_when_the_limit_is_removed() {
     let mut limiter = Limiter::default();
     let cost = Cost { bytes: 100, operations: 1 };
     limiter.set(0, None, 100, &Limits { bytes: Some(Rate { per_second: 1, burst: 100 }), operations: None }, 0);
-    assert!(limiter.admit(0, cost, 1, 0), "the burst");
-    assert!(!limiter.admit(0, cost, 2, 0));
+    assert!(limiter.admit(0, cost, io(1), 0), "the burst");
+    assert!(!limiter.admit(0, cost, io(2), 0));
     limiter.set(0, None, 100, &Limits::default(), 10);
-    assert!(!limiter.admit(0, cost, 3, 10), "request 2 has not passed");
-    assert_eq!([limiter.release(10), limiter.release(10), limiter.release(10)], [Some(2), Some(3), None]);
-    assert!(limiter.admit(0, cost, 4, 10));
+    assert!(!limiter.admit(0, cost, io(3), 10), "request 2 has not passed");
+    assert_eq!([limiter.release(10), limiter.release(10), limiter.release(10)], [Some(io(2)), Some(io(3)), None]);
+    assert!(limiter.admit(0, cost, io(4), 10));
 }
 
 #[test]
@@ -382,12 +386,14 @@ fn requests_that_left_leave_their_tokens_to_the_others() {
     limiter.set(1, Some(0), 100, &Limits::default(), 0);
     limiter.set(2, Some(0), 100, &Limits::default(), 0);
     let cost = Cost { bytes: 200, operations: 1 };
-    assert!(limiter.admit(1, cost, 10, 0), "the burst, and a debt of a second");
-    assert!(!limiter.admit(1, cost, 11, 0) && !limiter.admit(1, cost, 12, 0) && !limiter.admit(2, cost, 20, 0));
-    limiter.retain(1, |number| number != 11, 0);
+    assert!(limiter.admit(1, cost, io(10), 0), "the burst, and a debt of a second");
+    assert!(
+        !limiter.admit(1, cost, io(11), 0) && !limiter.admit(1, cost, io(12), 0) && !limiter.admit(2, cost, io(20), 0)
+    );
+    limiter.retain(1, |number| number != io(11), 0);
     assert_eq!((limiter.held(1), limiter.held(2)), (1, 1));
     assert_eq!(limiter.release(SECOND - 1), None);
-    let passed: Vec<u32> = [1, 3].iter().filter_map(|second| limiter.release(second * SECOND)).collect();
-    assert_eq!(passed, [20, 12], "tenant 1 had the burst");
+    let passed: Vec<IoId> = [1, 3].iter().filter_map(|second| limiter.release(second * SECOND)).collect();
+    assert_eq!(passed, [io(20), io(12)], "tenant 1 had the burst");
     assert_eq!((limiter.release(99 * SECOND), limiter.next_ns()), (None, None));
 }
