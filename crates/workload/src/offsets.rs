@@ -748,7 +748,7 @@ mod tests {
     #[test]
     fn loops_repeat_the_random_numbers_unless_norandommap_is_set() {
         let mut sizes = with(Job::default(), |job| job.amount.loops = 3);
-        sizes.bs.read = BlockSize::Range { min: 4096, max: 16384 };
+        sizes.blocks.bs.read = BlockSize::Range { min: 4096, max: 16384 };
         let random = with(Job::default(), |job| {
             job.requests.rw = Rw::Randread;
             job.amount.loops = 3;
@@ -926,7 +926,7 @@ mod tests {
             assert_eq!((pair[0].offset, pair[0].bytes), (pair[1].offset, pair[1].bytes));
         }
         let mut wide = with(Job::default(), |job| job.requests.rw = Rw::Trimwrite);
-        wide.bs.trim = BlockSize::Fixed(8192);
+        wide.blocks.bs.trim = BlockSize::Fixed(8192);
         let sizes: Vec<u64> = units(&wide, 16384).iter().map(|unit| unit.bytes).collect();
         assert_eq!(sizes, [8192, 4096, 4096, 8192, 4096, 4096]);
         let trims = with(Job::default(), |job| job.requests.rw = Rw::Randtrim);
