@@ -1,8 +1,8 @@
 //! The first CFQ: "cfq-v1", as in Linux 2.6.6 to 2.6.9.
 //!
-//! The idea is completely fair queueing in its plainest form. Each process has a queue, and in each
+//! The idea is completely fair queueing in its plainest form. Each context has a queue, and in each
 //! pass the driver gets one request of every queue, whatever the requests cost. There are no
-//! priorities, no idling and no deadlines. Within a queue, the lowest sector goes first. A process
+//! priorities, no idling and no deadlines. Within a queue, the lowest sector goes first. A context
 //! is kept from filling the request pool: it may have about its share of the requests.
 //!
 //! The state is a list of queues, the newest first. A queue exists as long as it has requests. A
@@ -26,7 +26,7 @@ use crate::layer::BlockLayer;
 
 /// The pool size per direction that the elevator sets when it is attached.
 const NR_REQUESTS: u32 = 8192;
-/// The requests that a process may always have queued in one direction.
+/// The requests that a context may always have queued in one direction.
 const QUEUED_MIN: u32 = 3;
 
 /// The row of the registry.
@@ -81,7 +81,7 @@ pub(crate) const INFO: Info = Info {
     ],
 };
 
-/// The queue of one process. It exists while it has requests.
+/// The queue of one context. It exists while it has requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queue {
     pid: u32,
@@ -92,7 +92,7 @@ struct Queue {
     turn: Link,
 }
 
-/// The hash chains of queues by process. For a free entry, the link in the list of free entries.
+/// The hash chains of queues by process id. For a free entry, the link in the list of free entries.
 #[derive(Debug)]
 struct ByPid;
 
@@ -134,7 +134,7 @@ pub(crate) struct CfqV1<H: HostTypes> {
     turns: List<Turns>,
     busy_queues: u32,
     driver_list: DriverList<H>,
-    /// The limit of queued requests per process and direction: the pool size before the elevator
+    /// The limit of queued requests per context and direction: the pool size before the elevator
     /// was attached.
     max_queued: u32,
     quantum: u32,
@@ -199,7 +199,7 @@ impl<H: HostTypes> Elevator<H> for CfqV1<H> {
     }
 
     fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
-        // Front merges are searched only in the process's own queue; back merges in all queues.
+        // Front merges are searched only in the context's own queue; back merges in all queues.
         let slot = self.find_queue(core.tables.contexts[bio.context.slot].pid);
         if slot == NIL { NIL } else { self.queues[slot].tree.find(&core.tables.nodes, bio.end()) }
     }
@@ -333,7 +333,7 @@ impl<H: HostTypes> CfqV1<H> {
         }
     }
 
-    /// The queue of a process, or [`NIL`].
+    /// The queue of a context, or [`NIL`].
     fn find_queue(&self, pid: u32) -> Slot {
         let mut at = self.by_pid.first(u64::from(pid));
         while at != NIL && self.queues[at].pid != pid {

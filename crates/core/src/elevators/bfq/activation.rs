@@ -74,8 +74,8 @@ impl<H: HostTypes> Scheduler<H> {
             && queue.in_flight == 0
             && default_weight;
         let interactive = !queue.is_in_large_burst() && empty_long && default_weight;
-        let process = core.tables.requests[queue.next].context;
-        let alone = queue.sharing.owner != NIL || self.processes[process].merged_permanently;
+        let context = core.tables.requests[queue.next].context;
+        let alone = queue.sharing.owner != NIL || self.contexts[context].merged_permanently;
         let raised = self.coefficient(slot) > 1;
         let qualifies = self.tunables.low_latency && (raised || (queue.sync && alone && (interactive || soft)));
         Classification { interactive, soft, qualifies, empty_long, large_burst: queue.is_in_large_burst() }

@@ -1,4 +1,4 @@
-//! Cooperators: processes that read adjacent sectors, or that were created for one job, share a
+//! Cooperators: contexts that read adjacent sectors, or that were created for one job, share a
 //! queue.
 
 use super::raising::{INTERACTIVE, Raising};
@@ -26,17 +26,17 @@ impl<H: HostTypes> Scheduler<H> {
         queue.service.served > 0 && now > queue.service.first_served.saturating_add(ESTABLISHED_MS)
     }
 
-    /// The queue to use instead of `slot` for a process's request or bio at `sector`, or [`NIL`].
-    pub(super) fn merge_test(&mut self, core: &QueueCore<H>, slot: Slot, sector: u64, process: Slot) -> Slot {
+    /// The queue to use instead of `slot` for a context's request or bio at `sector`, or [`NIL`].
+    pub(super) fn merge_test(&mut self, core: &QueueCore<H>, slot: Slot, sector: u64, context: Slot) -> Slot {
         let now = tick(core);
-        let (link, queue) = (self.processes[process].link, &self.queues[slot]);
+        let (link, queue) = (self.contexts[context].link, &self.queues[slot]);
         if queue.sharing.target != NIL {
             return self.last_target(slot);
         }
         let settled = now > queue.sharing.split_at.saturating_add(STABLE_AFTER_MS)
             && now > queue.created.saturating_add(STABLE_AFTER_MS);
         if !self.flash_queueing && queue.sync && link != NIL && !queue.is_fresh() && settled {
-            return self.merge_for_job(slot, link, process);
+            return self.merge_for_job(slot, link, context);
         }
         if self.flash_queueing || self.is_late(slot, now) || self.busy_queues() == 1 {
             return NIL;
@@ -65,25 +65,25 @@ impl<H: HostTypes> Scheduler<H> {
     /// better.
     #[cold]
     #[inline(never)]
-    fn merge_for_job(&mut self, slot: Slot, link: Slot, process: Slot) -> Slot {
+    fn merge_for_job(&mut self, slot: Slot, link: Slot, context: Slot) -> Slot {
         let users = self.queues[slot].sharing.users.min(self.queues[link].sharing.users);
-        self.unlink(process);
+        self.unlink(context);
         if users == 0 || self.idling_boosts(slot) {
             return NIL;
         }
         let planned = self.plan_merge(slot, link);
         if planned != NIL {
-            self.mark_stable(process, planned);
+            self.mark_stable(context, planned);
         }
         planned
     }
 
-    /// Marks a process and the process for which a queue was created as sharing permanently.
-    fn mark_stable(&mut self, process: Slot, slot: Slot) {
-        self.processes[process].merged_permanently = true;
+    /// Marks a context and the context for which a queue was created as sharing permanently.
+    fn mark_stable(&mut self, context: Slot, slot: Slot) {
+        self.contexts[context].merged_permanently = true;
         let owner = self.queues[slot].sharing.owner;
         if owner != NIL {
-            self.processes[owner].merged_permanently = true;
+            self.contexts[owner].merged_permanently = true;
         }
     }
 
@@ -104,7 +104,7 @@ impl<H: HostTypes> Scheduler<H> {
         at
     }
 
-    /// Plans that a queue's processes use another queue. Returns the end of its chain, or [`NIL`]
+    /// Plans that a queue's contexts use another queue. Returns the end of its chain, or [`NIL`]
     /// if a merge is impossible.
     #[cold]
     #[inline(never)]
@@ -128,22 +128,22 @@ impl<H: HostTypes> Scheduler<H> {
         at
     }
 
-    /// Moves a process along the chain from its queue to `end`. Returns `end`.
+    /// Moves a context along the chain from its queue to `end`. Returns `end`.
     #[cold]
     #[inline(never)]
-    pub(super) fn follow(&mut self, core: &mut QueueCore<H>, process: Slot, slot: Slot, end: Slot) -> Slot {
+    pub(super) fn follow(&mut self, core: &mut QueueCore<H>, context: Slot, slot: Slot, end: Slot) -> Slot {
         let mut at = slot;
         while at != end && at != NIL {
             let next = self.queues[at].sharing.target;
-            self.merge_queues(core, process, at, next);
+            self.merge_queues(core, context, at, next);
             at = next;
         }
         end
     }
 
-    /// Moves a process from its queue to another, which inherits the queue's raising and
+    /// Moves a context from its queue to another, which inherits the queue's raising and
     /// statistics.
-    fn merge_queues(&mut self, core: &mut QueueCore<H>, process: Slot, from: Slot, to: Slot) {
+    fn merge_queues(&mut self, core: &mut QueueCore<H>, context: Slot, from: Slot, to: Slot) {
         debug_assert!(from != to && to != NIL);
         self.save(from, tick(core));
         self.save(to, tick(core));
@@ -157,7 +157,7 @@ impl<H: HostTypes> Scheduler<H> {
         }
         self.transfer_raising(from, to);
         core.note(|_| Note::QueuesMerged { queue: self.name(from), into: self.name(to) });
-        self.set_queue(process, SYNC, to);
+        self.set_queue(context, SYNC, to);
         if self.queues[to].usage == Usage::Single {
             self.queues[to].usage = Usage::Shared;
         }
@@ -191,7 +191,7 @@ impl<H: HostTypes> Scheduler<H> {
         }
     }
 
-    /// Saves a queue's state for its process, which is about to share.
+    /// Saves a queue's state for its context, which is about to share.
     fn save(&mut self, slot: Slot, now: Tick) {
         let (queue, entity) = (self.queues[slot], self.engine.entities[slot]);
         if queue.sharing.owner == NIL {
@@ -207,18 +207,18 @@ impl<H: HostTypes> Scheduler<H> {
         };
         if queue.is_fresh() && !queue.is_in_large_burst() && self.tunables.low_latency {
             // The queue is merged before it was busy: its first request would have raised it.
-            let served = self.processes[queue.sharing.owner].saved.raising.served;
+            let served = self.contexts[queue.sharing.owner].saved.raising.served;
             saved.raising = Raising { at: now, length: self.interactive_ms(), interactive_at: NEVER, served };
             saved.coefficient = INTERACTIVE;
         }
-        self.processes[queue.sharing.owner].saved = saved;
+        self.contexts[queue.sharing.owner].saved = saved;
     }
 
-    /// Creates a process's sync queue; on flash with queueing, possibly the one of the same job.
+    /// Creates a context's sync queue; on flash with queueing, possibly the one of the same job.
     #[cold]
     #[inline(never)]
-    pub(super) fn create(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
-        let slot = self.create_own(core, process);
+    pub(super) fn create(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
+        let slot = self.create_own(core, context);
         if slot == NIL {
             return NIL;
         }
@@ -235,25 +235,25 @@ impl<H: HostTypes> Scheduler<H> {
             if self.flash_queueing {
                 let planned = self.plan_merge(slot, newest);
                 if planned != NIL {
-                    self.mark_stable(process, planned);
-                    self.queues[slot].sharing.owner = process;
-                    return self.follow(core, process, slot, planned);
+                    self.mark_stable(context, planned);
+                    self.queues[slot].sharing.owner = context;
+                    return self.follow(core, context, slot, planned);
                 }
             } else {
-                self.unlink(process);
-                self.processes[process].link = newest;
+                self.unlink(context);
+                self.contexts[context].link = newest;
                 self.queues[newest].sharing.links.increment();
             }
         }
         slot
     }
 
-    /// Creates a new sync queue for a process.
-    pub(super) fn create_own(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
-        let slot = self.make_queue(core, process, true);
+    /// Creates a new sync queue for a context.
+    pub(super) fn create_own(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
+        let slot = self.make_queue(core, context, true);
         if slot != NIL {
             self.queues[slot].sharing.users = 1;
-            self.set_queue(process, SYNC, slot);
+            self.set_queue(context, SYNC, slot);
         }
         slot
     }

@@ -1,4 +1,4 @@
-//! Groups: their entities in the engine, moves of processes, removal.
+//! Groups: their entities in the engine, moves of contexts, removal.
 
 use super::state::GroupState;
 use super::wf2q::{Insertion, Removal};
@@ -38,26 +38,26 @@ impl<H: HostTypes> Scheduler<H> {
         }
     }
 
-    /// The current group of a process, with its generation; without group scheduling always the
+    /// The current group of a context, with its generation; without group scheduling always the
     /// root.
     #[inline]
-    pub(super) fn group_now(&self, core: &QueueCore<H>, process: Slot) -> (Slot, u32) {
-        let group = if self.tunables.groups { core.tables.contexts[process].group } else { ROOT };
+    pub(super) fn group_now(&self, core: &QueueCore<H>, context: Slot) -> (Slot, u32) {
+        let group = if self.tunables.groups { core.tables.contexts[context].group } else { ROOT };
         (group, core.tables.groups[group].generation)
     }
 
-    /// Handles a process that was moved: it leaves the async queues of the old group, and its sync
+    /// Handles a context that was moved: it leaves the async queues of the old group, and its sync
     /// queue moves along.
     #[inline(never)]
-    pub(super) fn apply_group_change(&mut self, core: &mut QueueCore<H>, process: Slot) {
-        let now = self.group_now(core, process);
-        if core::mem::replace(&mut self.processes[process].group, now) == now {
+    pub(super) fn apply_group_change(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let now = self.group_now(core, context);
+        if core::mem::replace(&mut self.contexts[context].group, now) == now {
             return;
         }
         let group = now.0;
-        let [old, sync] = self.processes[process].queues;
+        let [old, sync] = self.contexts[context].queues;
         if old != NIL && self.group_of(old) != group {
-            self.set_queue(process, ASYNC, NIL);
+            self.set_queue(context, ASYNC, NIL);
             self.release(core, old);
         }
         if sync == NIL {
@@ -69,12 +69,12 @@ impl<H: HostTypes> Scheduler<H> {
             }
         } else if self.any_outside(sync, group) {
             self.release_targets(sync);
-            self.set_queue(process, SYNC, NIL);
+            self.set_queue(context, SYNC, NIL);
             self.release(core, sync);
         }
     }
 
-    /// Returns true if a queue, or a queue to which its processes will move, is outside a group.
+    /// Returns true if a queue, or a queue to which its contexts will move, is outside a group.
     fn any_outside(&self, slot: Slot, group: Slot) -> bool {
         let mut at = slot;
         while at != NIL {
@@ -131,7 +131,7 @@ impl<H: HostTypes> Scheduler<H> {
                 self.release(core, queue);
             }
         }
-        // Queues of processes without requests since their move, and queues kept only for their
+        // Queues of contexts without requests since their move, and queues kept only for their
         // past service.
         loop {
             let slot = self.groups[group].members.head();

@@ -1,4 +1,4 @@
-//! What a queue's requests tell about its process: think time, idle time, seeks.
+//! What a queue's requests tell about its context: think time, idle time, seeks.
 
 use super::{Scheduler, Tick, tick, wf2q};
 use crate::collections::{Count, Mean, NIL, Slot};
@@ -19,7 +19,7 @@ const OBSERVED_NS_MAX: u64 = 200_000_000;
 /// A queue is seeky if more of the last 32 requests than this were far from the previous one.
 const SEEKY_ABOVE: u32 = 19;
 
-/// The times at which a process sends requests.
+/// The times at which a context sends requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Habits {
     /// The time of the last completion, in ns; before that one more than the queue's creation, so
@@ -69,7 +69,7 @@ impl Habits {
         self.idle_ns = self.idle_ns.wrapping_add(now_ns.wrapping_sub(self.last_end_ns));
     }
 
-    /// Judges whether the process is I/O-bound, and begins another window if this one is full.
+    /// Judges whether the context is I/O-bound, and begins another window if this one is full.
     fn judge_idle(&mut self, now_ns: u64) {
         // Unsigned wrap-around: a new queue's first gap is -1 and counts as endless until there is
         // a real one.
@@ -112,7 +112,7 @@ impl Locality {
 }
 
 impl<H: HostTypes> Scheduler<H> {
-    /// Updates the think time of a process. If the result changes and injection has no statistics
+    /// Updates the think time of a context. If the result changes and injection has no statistics
     /// yet, its guess is reset.
     pub(super) fn update_think_time(&mut self, core: &QueueCore<H>, slot: Slot, class: u8) {
         let (now_ns, now) = (core.ktime_ns(), tick(core));
@@ -152,7 +152,7 @@ impl<H: HostTypes> Scheduler<H> {
     }
 
     /// Counts a request and updates wakers, injection and idle time.
-    pub(super) fn count(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot, process: Slot) {
+    pub(super) fn count(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot, context: Slot) {
         let now_ns = core.ktime_ns();
         let queue = &mut self.queues[slot];
         let nothing_waited = queue.pending() == 0;
@@ -162,7 +162,7 @@ impl<H: HostTypes> Scheduler<H> {
         if !queue.sync {
             return;
         }
-        if self.processes[process].requests <= 1 {
+        if self.contexts[context].requests <= 1 {
             self.detect_waker(core, slot);
             self.time_request(core, slot);
         }

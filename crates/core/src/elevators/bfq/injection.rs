@@ -72,7 +72,7 @@ impl<H: HostTypes> Scheduler<H> {
         let queue = &self.queues[served];
         let owner = queue.sharing.owner;
         if owner != NIL {
-            let slot = self.processes[owner].queues.get(ASYNC).copied().unwrap_or(NIL);
+            let slot = self.contexts[owner].queues.get(ASYNC).copied().unwrap_or(NIL);
             let next = self.queues[slot].next;
             if self.fits(core, slot) && core.tables.requests[next].context == owner {
                 return slot;
@@ -130,7 +130,7 @@ impl<H: HostTypes> Scheduler<H> {
         queue.injection.reset(queue.habits.short_think, now);
     }
 
-    /// Handles a request of a process without other requests: if its queue is in service, measure
+    /// Handles a request of a context without other requests: if its queue is in service, measure
     /// the latency until completion, with or without injection.
     #[inline(never)]
     pub(super) fn time_request(&mut self, core: &QueueCore<H>, slot: Slot) {

@@ -1,8 +1,8 @@
-//! Insertion of requests: the queue, statistics of its process, and sorting.
+//! Insertion of requests: the queue, statistics of its context, and sorting.
 
 use super::lifetime::weight_of;
 use super::raising::INTERACTIVE;
-use super::state::{Phase, Process, Usage};
+use super::state::{ContextState, Phase, Usage};
 use super::{ASYNC, SYNC, Scheduler, Tick, tick};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -17,19 +17,19 @@ const ASYNC_GAP_MS: Tick = 500;
 const SMALL_SECTORS: u32 = 32;
 
 impl<H: HostTypes> Scheduler<H> {
-    /// Finds the queue of a new request, and applies changes of its process.
+    /// Finds the queue of a new request, and applies changes of its context.
     pub(super) fn assign(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let entry = &core.tables.requests[request];
-        let (process, sync) = (entry.context, entry.is_sync());
-        self.update_process(core, process);
-        let Process { queues: [async_queue, sync_queue], merged_permanently, .. } = self.processes[process];
+        let (context, sync) = (entry.context, entry.is_sync());
+        self.update_context(core, context);
+        let ContextState { queues: [async_queue, sync_queue], merged_permanently, .. } = self.contexts[context];
         let mut slot = if sync { sync_queue } else { async_queue };
         let (mut split, mut kept) = (false, false);
         let queue = &self.queues[slot];
         if slot == NIL {
-            slot = if sync { self.create(core, process) } else { self.use_async(core, process) };
+            slot = if sync { self.create(core, context) } else { self.use_async(core, context) };
         } else if queue.usage == Usage::Diverging && !merged_permanently {
-            let own = self.split(core, process, slot);
+            let own = self.split(core, context, slot);
             (kept, split) = (own == slot, true);
             slot = own;
         }
@@ -37,13 +37,13 @@ impl<H: HostTypes> Scheduler<H> {
             return;
         }
         core.tables.requests[request].owner = slot;
-        self.processes[process].requests.increment();
+        self.contexts[context].requests.increment();
         let queue = &mut self.queues[slot];
         queue.allocated.increment();
         if queue.sharing.target == NIL && queue.sharing.users == 1 {
-            queue.sharing.owner = process;
+            queue.sharing.owner = context;
             if split {
-                self.restore(core, process, slot, kept);
+                self.restore(core, context, slot, kept);
             }
         }
         if self.queues[slot].is_fresh() && (self.burst.size > 0 || self.busy_queues() == 0) {
@@ -51,58 +51,57 @@ impl<H: HostTypes> Scheduler<H> {
         }
     }
 
-    /// Creates the statistics of a new process, and applies a changed priority or group.
+    /// Creates the statistics of a new context, and applies a changed priority or group.
     #[inline]
-    fn update_process(&mut self, core: &mut QueueCore<H>, process: Slot) {
-        let context = &core.tables.contexts[process];
-        let entry = &self.processes[process];
-        let unchanged = entry.priority == context.effective_priority() && entry.group == self.group_now(core, process);
-        if !(context.history.known && unchanged) {
-            self.prepare_process(core, process);
-            self.apply_priority_change(core, process);
-            self.apply_group_change(core, process);
+    fn update_context(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let (entry, state) = (&core.tables.contexts[context], &self.contexts[context]);
+        let unchanged = state.priority == entry.effective_priority() && state.group == self.group_now(core, context);
+        if !(entry.history.known && unchanged) {
+            self.prepare_context(core, context);
+            self.apply_priority_change(core, context);
+            self.apply_group_change(core, context);
         }
     }
 
-    /// Assigns a process to the async queue of its group and priority.
+    /// Assigns a context to the async queue of its group and priority.
     #[cold]
     #[inline(never)]
-    fn use_async(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
-        let slot = self.async_queue(core, process);
+    fn use_async(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
+        let slot = self.async_queue(core, context);
         if slot != NIL {
             self.add_user(slot);
-            self.set_queue(process, ASYNC, slot);
+            self.set_queue(context, ASYNC, slot);
         }
         slot
     }
 
-    /// Creates the statistics of a new process.
+    /// Creates the statistics of a new context.
     #[cold]
     #[inline(never)]
-    fn prepare_process(&mut self, core: &mut QueueCore<H>, process: Slot) {
-        if !core::mem::replace(&mut core.tables.contexts[process].history.known, true) {
-            let priority = core.tables.contexts[process].effective_priority();
-            let group = self.group_now(core, process);
-            self.processes[process] = Process { priority, group, ..Process::default() };
+    fn prepare_context(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        if !core::mem::replace(&mut core.tables.contexts[context].history.known, true) {
+            let priority = core.tables.contexts[context].effective_priority();
+            let group = self.group_now(core, context);
+            self.contexts[context] = ContextState { priority, group, ..ContextState::default() };
         }
     }
 
-    /// Applies a changed class or level: the process gets another async queue at once, and its sync
+    /// Applies a changed class or level: the context gets another async queue at once, and its sync
     /// queue changes when it is next scheduled.
     #[cold]
     #[inline(never)]
-    fn apply_priority_change(&mut self, core: &mut QueueCore<H>, process: Slot) {
-        let priority = core.tables.contexts[process].effective_priority();
-        if core::mem::replace(&mut self.processes[process].priority, priority) == priority {
+    fn apply_priority_change(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let priority = core.tables.contexts[context].effective_priority();
+        if core::mem::replace(&mut self.contexts[context].priority, priority) == priority {
             return;
         }
-        let [old, sync] = self.processes[process].queues;
+        let [old, sync] = self.contexts[context].queues;
         if old != NIL {
-            self.set_queue(process, ASYNC, NIL);
-            let new = self.async_queue(core, process);
+            self.set_queue(context, ASYNC, NIL);
+            let new = self.async_queue(core, context);
             if new != NIL {
                 self.add_user(new);
-                self.set_queue(process, ASYNC, new);
+                self.set_queue(context, ASYNC, new);
             }
             self.release(core, old);
         }
@@ -117,8 +116,8 @@ impl<H: HostTypes> Scheduler<H> {
     /// Inserts a request into its queue, or into the queue to which that one is merged.
     pub(super) fn insert_request(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let entry = &core.tables.requests[request];
-        let (process, sector, mut slot) = (entry.context, entry.sector, entry.owner);
-        let target = self.merge_test(core, slot, sector, process);
+        let (context, sector, mut slot) = (entry.context, entry.sector, entry.owner);
+        let target = self.merge_test(core, slot, sector, context);
         if target != NIL {
             slot = self.insert_into(core, request, slot, target);
         }
@@ -126,7 +125,7 @@ impl<H: HostTypes> Scheduler<H> {
         self.update_think_time(core, slot, class);
         self.update_seekiness(core, slot, request, coefficient);
         let coefficient = self.coefficient(slot);
-        self.count(core, slot, request, process);
+        self.count(core, slot, request, context);
         let interactive = self.file(core, slot, request, coefficient);
         let raised = coefficient > 1 && self.coefficient(slot) > 1;
         let queue = &mut self.queues[slot];
@@ -139,18 +138,18 @@ impl<H: HostTypes> Scheduler<H> {
         }
     }
 
-    /// Moves a new request and its process to the queue to which its queue is merged.
+    /// Moves a new request and its context to the queue to which its queue is merged.
     #[cold]
     #[inline(never)]
     fn insert_into(&mut self, core: &mut QueueCore<H>, request: Slot, from: Slot, to: Slot) -> Slot {
-        let process = core.tables.requests[request].context;
+        let context = core.tables.requests[request].context;
         self.queues[from].allocated.decrement();
         self.queues[to].allocated.increment();
         if self.queues[from].is_fresh() {
             self.queues[from].phase = Phase::Idle;
         }
         core.tables.requests[request].owner = to;
-        self.follow(core, process, from, to)
+        self.follow(core, context, from, to)
     }
 
     /// Sorts a request in and schedules its queue. Returns true if the queue became busy as an

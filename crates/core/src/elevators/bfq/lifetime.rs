@@ -3,7 +3,7 @@
 use super::bursts::Membership;
 use super::habits::Habits;
 use super::raising::{Raising, SoftStart};
-use super::state::{Phase, Process, Queue, Service};
+use super::state::{ContextState, Phase, Queue, Service};
 use super::wf2q::Removal;
 use super::{ASYNC, SYNC, Scheduler, tick};
 use crate::collections::{Count, NIL, Slot};
@@ -31,9 +31,9 @@ impl<H: HostTypes> Scheduler<H> {
         self.queues[slot].pid
     }
 
-    /// Creates a queue without users in a process's group, of its priority; [`NIL`] if there is no
+    /// Creates a queue without users in a context's group, of its priority; [`NIL`] if there is no
     /// room.
-    pub(super) fn make_queue(&mut self, core: &QueueCore<H>, process: Slot, sync: bool) -> Slot {
+    pub(super) fn make_queue(&mut self, core: &QueueCore<H>, context: Slot, sync: bool) -> Slot {
         let mut slot = self.free_queues.pop_front(&mut self.queues);
         if slot == NIL {
             self.reclaim();
@@ -45,7 +45,7 @@ impl<H: HostTypes> Scheduler<H> {
         let (now_ns, now) = (core.ktime_ns(), tick(core));
         self.queues[slot] = Queue {
             generation: self.queues[slot].generation.wrapping_add(1),
-            pid: if sync { core.tables.contexts[process].pid } else { 0 },
+            pid: if sync { core.tables.contexts[context].pid } else { 0 },
             phase: if sync { Phase::Fresh } else { Phase::Idle },
             sync,
             created: now,
@@ -55,21 +55,21 @@ impl<H: HostTypes> Scheduler<H> {
             habits: Habits::begun(now_ns, sync),
             ..Queue::default()
         };
-        let (priority, group) = (self.processes[process].priority, self.processes[process].group.0);
+        let (priority, group) = (self.contexts[context].priority, self.contexts[context].group.0);
         let class = priority.class().rank();
         self.engine.init_queue(slot, group, class, weight_of(priority), 0);
         self.groups[group].members.push_back(&mut self.queues, slot);
         slot
     }
 
-    /// The async queue for a process's group and priority, created if necessary.
-    pub(super) fn async_queue(&mut self, core: &QueueCore<H>, process: Slot) -> Slot {
-        let Process { priority, group: (group, _), .. } = self.processes[process];
+    /// The async queue for a context's group and priority, created if necessary.
+    pub(super) fn async_queue(&mut self, core: &QueueCore<H>, context: Slot) -> Slot {
+        let ContextState { priority, group: (group, _), .. } = self.contexts[context];
         let known = self.groups[group].async_queues.get(priority);
         if known != NIL {
             return known;
         }
-        let slot = self.make_queue(core, process, false);
+        let slot = self.make_queue(core, context, false);
         if slot != NIL {
             self.groups[group].async_queues.put(priority, slot);
             // The group's own reference keeps it permanently.
@@ -78,15 +78,15 @@ impl<H: HostTypes> Scheduler<H> {
         slot
     }
 
-    /// Assigns a process to another queue, or to none, without changing the counts of users.
-    pub(super) fn set_queue(&mut self, process: Slot, kind: usize, queue: Slot) {
-        let Some(place) = self.processes[process].queues.get_mut(kind) else { return };
+    /// Assigns a context to another queue, or to none, without changing the counts of users.
+    pub(super) fn set_queue(&mut self, context: Slot, kind: usize, queue: Slot) {
+        let Some(place) = self.contexts[context].queues.get_mut(kind) else { return };
         let old = core::mem::replace(place, queue);
-        if old != NIL && old != queue && self.queues[old].sharing.owner == process {
+        if old != NIL && old != queue && self.queues[old].sharing.owner == context {
             self.queues[old].sharing.owner = NIL;
         }
-        if queue != NIL && self.processes[process].link == queue {
-            self.unlink(process);
+        if queue != NIL && self.contexts[context].link == queue {
+            self.unlink(context);
         }
     }
 
@@ -95,16 +95,16 @@ impl<H: HostTypes> Scheduler<H> {
         self.queues[slot].sharing.users.increment();
     }
 
-    /// Cancels a process's planned merge.
-    pub(super) fn unlink(&mut self, process: Slot) {
-        let link = core::mem::replace(&mut self.processes[process].link, NIL);
+    /// Cancels a context's planned merge.
+    pub(super) fn unlink(&mut self, context: Slot) {
+        let link = core::mem::replace(&mut self.contexts[context].link, NIL);
         if link != NIL {
             self.queues[link].sharing.links.decrement();
             self.end_if_unused(link);
         }
     }
 
-    /// Ends a process's use of a queue.
+    /// Ends a context's use of a queue.
     pub(super) fn release(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
         if queue.is_busy() && queue.requests.is_empty() && self.in_service != slot {
@@ -118,7 +118,7 @@ impl<H: HostTypes> Scheduler<H> {
         self.end_if_unused(slot);
     }
 
-    /// Removes one user from each queue to which this one's processes were to move.
+    /// Removes one user from each queue to which this one's contexts were to move.
     pub(super) fn release_targets(&mut self, slot: Slot) {
         let mut at = self.queues[slot].sharing.target;
         while at != NIL {
@@ -129,15 +129,15 @@ impl<H: HostTypes> Scheduler<H> {
         }
     }
 
-    /// Handles the exit of a process: it releases its queues. The queue in service expires.
-    pub(super) fn process_exits(&mut self, core: &mut QueueCore<H>, process: Slot) {
-        self.unlink(process);
+    /// Handles the exit of a context: it releases its queues. The queue in service expires.
+    pub(super) fn context_exits(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        self.unlink(context);
         for kind in [SYNC, ASYNC] {
-            let slot = self.processes[process].queues.get(kind).copied().unwrap_or(NIL);
+            let slot = self.contexts[context].queues.get(kind).copied().unwrap_or(NIL);
             if slot == NIL {
                 continue;
             }
-            self.set_queue(process, kind, NIL);
+            self.set_queue(context, kind, NIL);
             if self.in_service == slot {
                 self.close(core, slot, crate::event::Expiry::TimedOut);
                 if self.queued > 0 {

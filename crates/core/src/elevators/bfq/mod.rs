@@ -5,13 +5,13 @@
 //! weight, however large budgets are for the sake of throughput. A seeky queue is charged for its
 //! time as if it had transferred sectors. Heuristics are added: the disk is kept idle for a queue
 //! that will soon send more; queues that start a program or play media are *raised* (their weights
-//! are multiplied); processes that read adjacent sectors share a queue; while the disk is idle,
+//! are multiplied); contexts that read adjacent sectors share a queue; while the disk is idle,
 //! other queues' requests are *injected*.
 //!
 //! Each call of the engine is O(log N). Some heuristics are not: the search for a request to inject
 //! walks all active queues.
 //!
-//! `state` has the queues, processes and groups; the groups of a queue's fields are in the files
+//! `state` has the queues, contexts and groups; the groups of a queue's fields are in the files
 //! that change them. This file has the calls from the request queue; `swept` is their only way into
 //! the scheduler. In the order of a request's path follow `insert` with `habits`, `activation` (a
 //! queue becomes busy), `select` and `injection`, `expire` and `raising`, `completion` (with the
@@ -53,7 +53,7 @@ use bursts::Burst;
 use injection::Injection;
 pub(crate) use lifetime::weight_of;
 use rate::{Queueing, Rate};
-use state::{GroupState, Member, Process, Queue};
+use state::{ContextState, GroupState, Member, Queue};
 pub(crate) use swept::Bfq;
 pub(crate) use tunables::INFO;
 use tunables::{Tunables, index};
@@ -63,9 +63,9 @@ type Tick = i64;
 /// A time before all others, farther away than any interval.
 const NEVER: Tick = i64::MIN / 4;
 
-/// The index of a process's async queue.
+/// The index of a context's async queue.
 const ASYNC: usize = 0;
-/// The index of a process's sync queue.
+/// The index of a context's sync queue.
 const SYNC: usize = 1;
 
 /// The time without service after which a level's idle class is served once, in ms.
@@ -81,7 +81,7 @@ pub(crate) struct Tables<H: HostTypes> {
     /// One node per queue, for the indices of positions.
     index: H::Slots<Node>,
     /// One entry per context.
-    processes: H::Slots<Process>,
+    contexts: H::Slots<ContextState>,
     /// One entry per group.
     groups: H::Slots<GroupState>,
     engine: wf2q::Tables<H>,
@@ -94,7 +94,7 @@ struct Scheduler<H: HostTypes> {
     /// The position of the search for a reusable queue.
     reclaim_at: Slot,
     index_nodes: TableOf<H, Node>,
-    processes: TableOf<H, Process>,
+    contexts: TableOf<H, ContextState>,
     groups: TableOf<H, GroupState>,
     engine: Engine<H>,
 
@@ -127,7 +127,7 @@ struct Scheduler<H: HostTypes> {
     flash_queueing: bool,
     rotational: bool,
 
-    /// The queue whose request completed last, if it serves one process; or [`NIL`].
+    /// The queue whose request completed last, if it serves one context; or [`NIL`].
     done_queue: Slot,
     burst: Burst,
     injection: Injection,
@@ -151,7 +151,7 @@ impl<H: HostTypes> MakeTables<H> for Bfq<H> {
         Tables {
             queues: maker.table(queues),
             index: maker.table(queues),
-            processes: maker.table(capacity.contexts),
+            contexts: maker.table(capacity.contexts),
             groups: maker.table(groups),
             engine: Engine::<H>::make_tables(queues, groups, maker),
         }
@@ -170,7 +170,7 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
         Tables {
             queues: scheduler.queues.into_slots(),
             index: scheduler.index_nodes.into_slots(),
-            processes: scheduler.processes.into_slots(),
+            contexts: scheduler.contexts.into_slots(),
             groups: scheduler.groups.into_slots(),
             engine: scheduler.engine.into_tables(),
         }
@@ -239,9 +239,9 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
     fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let owner = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
         if owner != NIL {
-            let process = core.tables.requests[request].context;
+            let context = core.tables.requests[request].context;
             self.change(|bfq| {
-                bfq.processes[process].requests.decrement();
+                bfq.contexts[context].requests.decrement();
                 bfq.queues[owner].allocated.decrement();
                 bfq.end_if_unused(owner);
             });
@@ -297,7 +297,7 @@ impl<H: HostTypes> Elevator<H> for Bfq<H> {
 
     fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if core.tables.contexts[context].history.known {
-            self.change(|bfq| bfq.process_exits(core, context));
+            self.change(|bfq| bfq.context_exits(core, context));
         }
     }
 
@@ -328,7 +328,7 @@ impl<H: HostTypes> Scheduler<H> {
             free_queues: List::default(),
             reclaim_at: 0,
             index_nodes: Arena::new(tables.index),
-            processes: Arena::new(tables.processes),
+            contexts: Arena::new(tables.contexts),
             groups: Arena::new(tables.groups),
             engine: Engine::new(tables.engine, rules, engine_tick(core)),
             in_service: NIL,
@@ -372,25 +372,25 @@ impl<H: HostTypes> Scheduler<H> {
     }
 
     fn allow_merge(&mut self, core: &mut QueueCore<H>, request: Slot, bio: &Bio) -> bool {
-        let (process, sync) = (bio.context.slot, bio.is_sync());
+        let (context, sync) = (bio.context.slot, bio.is_sync());
         if sync && !core.tables.requests[request].is_sync() {
             return false;
         }
-        let queue = self.queue_of(core, process, sync);
+        let queue = self.queue_of(core, context, sync);
         if queue == NIL {
             return false;
         }
-        let target = self.merge_test(core, queue, bio.sector, process);
-        let queue = if target == NIL { queue } else { self.follow(core, process, queue, target) };
+        let target = self.merge_test(core, queue, bio.sector, context);
+        let queue = if target == NIL { queue } else { self.follow(core, context, queue, target) };
         core.tables.requests[request].owner == queue
     }
 
-    /// A process's queue for sync or async requests, or [`NIL`].
-    fn queue_of(&self, core: &QueueCore<H>, process: Slot, sync: bool) -> Slot {
-        if !core.tables.contexts[process].history.known {
+    /// A context's queue for sync or async requests, or [`NIL`].
+    fn queue_of(&self, core: &QueueCore<H>, context: Slot, sync: bool) -> Slot {
+        if !core.tables.contexts[context].history.known {
             return NIL;
         }
-        let [async_queue, sync_queue] = self.processes[process].queues;
+        let [async_queue, sync_queue] = self.contexts[context].queues;
         if sync { sync_queue } else { async_queue }
     }
 

@@ -1,4 +1,4 @@
-//! Splitting: processes that no longer read adjacent sectors get queues of their own again.
+//! Splitting: contexts that no longer read adjacent sectors get queues of their own again.
 
 use super::bursts::Membership;
 use super::raising::INTERACTIVE;
@@ -10,27 +10,27 @@ use crate::elevator::tables::HostTypes;
 use crate::event::Note;
 
 impl<H: HostTypes> Scheduler<H> {
-    /// Gives a process its own queue instead of a shared one; the same queue if it is the last
+    /// Gives a context its own queue instead of a shared one; the same queue if it is the last
     /// user. [`NIL`]: no room.
     #[inline(never)]
-    pub(super) fn split(&mut self, core: &mut QueueCore<H>, process: Slot, shared: Slot) -> Slot {
-        core.note(|core| Note::QueueSplit { queue: core.tables.contexts[process].pid });
+    pub(super) fn split(&mut self, core: &mut QueueCore<H>, context: Slot, shared: Slot) -> Slot {
+        core.note(|core| Note::QueueSplit { queue: core.tables.contexts[context].pid });
         if self.queues[shared].is_in_large_burst() {
-            self.processes[process].saved.burst = Membership::Large;
+            self.contexts[context].saved.burst = Membership::Large;
         }
         if self.queues[shared].sharing.users == 1 && self.queues[shared].sharing.target == NIL {
             self.queues[shared].usage = Usage::Single;
             return shared;
         }
         let waker = self.waker_to_keep(shared);
-        self.set_queue(process, SYNC, NIL);
+        self.set_queue(context, SYNC, NIL);
         self.release_targets(shared);
         self.release(core, shared);
-        let slot = self.create_own(core, process);
+        let slot = self.create_own(core, context);
         if slot == NIL {
             return NIL;
         }
-        match (self.processes[process].saved.burst, self.burst.large) {
+        match (self.contexts[context].saved.burst, self.burst.large) {
             (Membership::Large, _) | (Membership::Current, true) => self.queues[slot].burst = Membership::Large,
             (Membership::Current, false) => self.join_burst(slot),
             (Membership::None, _) => {}
@@ -42,7 +42,7 @@ impl<H: HostTypes> Scheduler<H> {
         slot
     }
 
-    /// The waker of a shared queue, if it still has users after one process has left the queue and
+    /// The waker of a shared queue, if it still has users after one context has left the queue and
     /// its planned merges.
     fn waker_to_keep(&self, shared: Slot) -> Slot {
         let waker = self.queues[shared].wakers.waker;
@@ -57,11 +57,11 @@ impl<H: HostTypes> Scheduler<H> {
         if self.queues[waker].sharing.users <= leaving { NIL } else { waker }
     }
 
-    /// Restores the state that a process's queue had before the merge. `kept`: it is the queue that
+    /// Restores the state that a context's queue had before the merge. `kept`: it is the queue that
     /// was shared.
     #[inline(never)]
-    pub(super) fn restore(&mut self, core: &mut QueueCore<H>, process: Slot, slot: Slot, kept: bool) {
-        let (saved, now) = (self.processes[process].saved, tick(core));
+    pub(super) fn restore(&mut self, core: &mut QueueCore<H>, context: Slot, slot: Slot, kept: bool) {
+        let (saved, now) = (self.contexts[context].saved, tick(core));
         let before = self.coefficient(slot);
         let queue = &mut self.queues[slot];
         (queue.raising, queue.habits, queue.injection) = (saved.raising, saved.habits, saved.injection);

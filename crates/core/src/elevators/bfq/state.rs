@@ -1,4 +1,4 @@
-//! The state of BFQ: queues, processes and groups.
+//! The state of BFQ: queues, contexts and groups.
 
 use super::bursts::{InBurst, Membership};
 use super::habits::{Habits, Locality};
@@ -11,7 +11,7 @@ use crate::elevators::shared::async_queues::AsyncQueues;
 use crate::elevators::shared::sorted_fifo::SortedFifo;
 use crate::priority::Priority;
 
-/// A queue of sync requests of one process or of several cooperators, or of all async requests of
+/// A queue of sync requests of one context or of several cooperators, or of all async requests of
 /// one priority in a group.
 ///
 /// Weight, class, and budget and service of the current turn are in the engine's entity of the same
@@ -111,7 +111,7 @@ impl Queue {
         self.phase == Phase::Fresh
     }
 
-    /// Returns true if several processes use it or have used it.
+    /// Returns true if several contexts use it or have used it.
     pub fn is_shared(&self) -> bool {
         self.usage != Usage::Single
     }
@@ -138,12 +138,12 @@ pub(super) enum Phase {
     Busy,
 }
 
-/// How many processes use a queue.
+/// How many contexts use a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Usage {
     /// One, or an async queue.
     Single,
-    /// Several processes use it or have used it.
+    /// Several contexts use it or have used it.
     Shared,
     /// The same, but they no longer read adjacent sectors: each gets its own queue again.
     Diverging,
@@ -182,13 +182,13 @@ impl Service {
 /// The users of a queue, and merges with other queues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharing {
-    /// References: processes, planned merges, and the group of an async queue.
+    /// References: contexts, planned merges, and the group of an async queue.
     pub users: u32,
-    /// Processes that may merge with it later.
+    /// Contexts that may merge with it later.
     pub links: u32,
-    /// The queue to which its processes are to move, or [`NIL`].
+    /// The queue to which its contexts are to move, or [`NIL`].
     pub target: Slot,
-    /// The only process that uses it, if known, or [`NIL`].
+    /// The only context that uses it, if known, or [`NIL`].
     pub owner: Slot,
     /// The time of its last split.
     pub split_at: Tick,
@@ -200,9 +200,9 @@ impl Default for Sharing {
     }
 }
 
-/// The state of a process.
+/// The state of a context.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Process {
+pub(super) struct ContextState {
     /// Its async and its sync queue, or [`NIL`].
     pub queues: [Slot; 2],
     /// The last known priority.
@@ -219,9 +219,9 @@ pub(super) struct Process {
     pub saved: Saved,
 }
 
-impl Default for Process {
+impl Default for ContextState {
     fn default() -> Self {
-        Process {
+        ContextState {
             queues: [NIL; 2],
             priority: Priority::UNSET,
             group: (NIL, 0),
@@ -233,7 +233,7 @@ impl Default for Process {
     }
 }
 
-/// A queue's state while its process shares another queue.
+/// A queue's state while its context shares another queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Saved {
     pub weight: u32,

@@ -5,7 +5,7 @@ use crate::collections::{Count, Link, List, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
 
-/// The maximum time between a waker's completion and the woken process's request, in ns.
+/// The maximum time between a waker's completion and the woken context's request, in ns.
 const WAKE_NS: u64 = 4_000_000;
 /// The number of consecutive observations that confirms a waker.
 const OBSERVATIONS_MIN: u32 = 3;
@@ -63,7 +63,7 @@ impl Wakers {
 }
 
 impl<H: HostTypes> Scheduler<H> {
-    /// Handles a request that a process without others sends shortly after another queue's
+    /// Handles a request that a context without others sends shortly after another queue's
     /// completion: the other queue may be its waker.
     #[inline(never)]
     pub(super) fn detect_waker(&mut self, core: &QueueCore<H>, slot: Slot) {

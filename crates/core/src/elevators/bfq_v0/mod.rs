@@ -1,11 +1,11 @@
 //! The first BFQ: "bfq-v0", the patch posted for discussion in 2008, in Linux 2.6.29 and without
 //! control groups.
 //!
-//! The idea: each process has the disk until it has used up a *budget* of sectors, and B-WF2Q+
-//! selects the next process by the service actually received. Shares then follow priorities
+//! The idea: each context has the disk until it has used up a *budget* of sectors, and B-WF2Q+
+//! selects the next context by the service actually received. Shares then follow priorities
 //! whatever the budgets are, and budgets can follow throughput: they grow while they are used up,
-//! and shrink while a process keeps the disk idle. A process too slow to use up its budget in time
-//! is charged all of it, so that slow processes share time and fast ones bandwidth.
+//! and shrink while a context keeps the disk idle. A context too slow to use up its budget in time
+//! is charged all of it, so that slow contexts share time and fast ones bandwidth.
 //!
 //! `turns` has the path of a request. This file defines a turn: a budget of sectors, its time
 //! limit, and the statistics of the queue and of the disk's rate. The state is in [`Sectors`].
@@ -69,7 +69,7 @@ pub(crate) struct Slots {
     granted: u32,
     /// The first completion in this slot: tick, and ns since boot.
     clock_started: Option<(u64, u64)>,
-    /// The mean seek distance of its process, in sectors.
+    /// The mean seek distance of its context, in sectors.
     seek_mean: u64,
 }
 

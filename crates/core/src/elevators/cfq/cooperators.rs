@@ -1,4 +1,4 @@
-//! Cooperators: processes that read adjacent sectors share a queue, and separate when one of them
+//! Cooperators: contexts that read adjacent sectors share a queue, and separate when one of them
 //! strays.
 //!
 //! Candidate queues are in trees by the sector of their next request, one tree per level. A queue
@@ -101,7 +101,7 @@ impl<H: HostTypes> Cfq<H> {
         core.tables.requests[self.queues[slot].next].sector
     }
 
-    /// Plans the merge of two queues: from their next sync request on, the processes of the one
+    /// Plans the merge of two queues: from their next sync request on, the contexts of the one
     /// with fewer requests use the other.
     pub(super) fn set_up_merge(&mut self, core: &mut QueueCore<H>, slot: Slot, other: Slot) {
         if self.queues[slot].merge_into != NIL {
@@ -119,7 +119,7 @@ impl<H: HostTypes> Cfq<H> {
             return;
         }
         let (from, to) = if other_users >= users { (slot, end) } else { (end, slot) };
-        // References of the processes that will move are counted in advance.
+        // References of the contexts that will move are counted in advance.
         let moving = users.min(other_users);
         let queue = &mut self.queues[to];
         queue.references = queue.references.saturating_add(moving);
@@ -128,16 +128,16 @@ impl<H: HostTypes> Cfq<H> {
         core.note(|_| Note::QueuesMerged { queue, into });
     }
 
-    /// Moves a process to the queue into which its own is to be merged.
+    /// Moves a context to the queue into which its own is to be merged.
     pub(super) fn follow_merge(&mut self, core: &mut QueueCore<H>, context: Slot, slot: Slot) -> Slot {
         let to = self.queues[slot].merge_into;
         self.queues[to].coop = true;
-        self.requesters[context].queues[SYNC] = to;
+        self.contexts[context].queues[SYNC] = to;
         self.unreference(core, slot);
         to
     }
 
-    /// Splits a shared queue: the last process keeps it, any other gets [`NIL`] and needs a new
+    /// Splits a shared queue: the last context keeps it, any other gets [`NIL`] and needs a new
     /// queue.
     pub(super) fn split(&mut self, core: &mut QueueCore<H>, context: Slot, slot: Slot) -> Slot {
         let pid = core.tables.contexts[context].pid;
@@ -149,12 +149,12 @@ impl<H: HostTypes> Cfq<H> {
             queue.split_coop = false;
             return slot;
         }
-        self.requesters[context].queues[SYNC] = NIL;
+        self.contexts[context].queues[SYNC] = NIL;
         self.leave_queue(core, slot);
         NIL
     }
 
-    /// Ends a process's use of a queue, and of the queues into which that one is to be merged.
+    /// Ends a context's use of a queue, and of the queues into which that one is to be merged.
     pub(super) fn leave_queue(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let mut at = self.queues[slot].merge_into;
         while at != NIL && at != slot {

@@ -2,10 +2,10 @@
 //!
 //! A group with queues is in a tree by its virtual time, which runs the slower the larger the
 //! group's fraction of the disk is; the lowest is served next. The fraction is the product of
-//! shares on the way to the root: the group's own processes against its child groups, the group
+//! shares on the way to the root: the group's own contexts against its child groups, the group
 //! against its siblings, and so on, among those with queues.
 
-use super::process_queue::{Kind, ThinkTime};
+use super::queue::{Kind, ThinkTime};
 use super::{Cfq, workload::ServiceTree};
 use crate::collections::{Count, NIL, Slot, Tree};
 use crate::elevator::queue_core::QueueCore;
@@ -39,7 +39,7 @@ pub(super) struct GroupState {
     /// The weights as last counted.
     weight: u64,
     leaf_weight: u64,
-    /// The sum of weights of the members with queues: its own processes and its child groups.
+    /// The sum of weights of the members with queues: its own contexts and its child groups.
     children_weight: u64,
     /// The number of those members.
     active_members: u32,
@@ -156,7 +156,7 @@ fn index_of(class: Class, kind: Kind) -> Option<usize> {
 }
 
 /// The effective weights; CFQ's minimum applies. The root has 1000 as in the kernel, unless other
-/// weights than the default were set. Its weight matters only between its own processes and its
+/// weights than the default were set. Its weight matters only between its own contexts and its
 /// child groups.
 fn weights_in_force<H: HostTypes>(core: &QueueCore<H>, group: Slot) -> (u64, u64) {
     let mut weights = core.tables.groups[group].weights;
@@ -311,7 +311,7 @@ impl<H: HostTypes> Cfq<H> {
 }
 
 impl GroupState {
-    /// Adds a member with queues: its own processes or a child group. Returns true if it is the
+    /// Adds a member with queues: its own contexts or a child group. Returns true if it is the
     /// first.
     fn gain(&mut self, weight: u64) -> bool {
         self.children_weight = self.children_weight.saturating_add(weight);

@@ -100,7 +100,7 @@ impl<H: HostTypes> Cfq<H> {
             return;
         }
         let left = queue.slice_end.saturating_sub(now);
-        if self.requesters[context].think.mean().is_some_and(|mean| left < mean) {
+        if self.contexts[context].think.mean().is_some_and(|mean| left < mean) {
             return;
         }
         let tree_thinks_long = self.tree_of(slot).is_some_and(|tree| tree.think.is_above(group_idle));
@@ -127,7 +127,7 @@ impl<H: HostTypes> Cfq<H> {
         }
         let left = queue.slice_end.saturating_sub(now);
         let context = self.active_context;
-        let thinks_longer = context != NIL && self.requesters[context].think.mean().is_some_and(|mean| left < mean);
+        let thinks_longer = context != NIL && self.contexts[context].think.mean().is_some_and(|mean| left < mean);
         if queue.slice_used(now) || thinks_longer || left <= core.clock.ns_of_ticks(1) {
             let longer = if slice_idle > 0 { slice_idle } else { group_idle };
             let queue = &mut self.queues[self.active];
@@ -164,9 +164,9 @@ impl<H: HostTypes> Cfq<H> {
         let (slice_idle, group_idle) = (self.tunables.slice_idle, self.tunables.group_idle);
         let queue = &mut self.queues[slot];
         let group = &mut self.groups[queue.group];
-        let requester = &mut self.requesters[entry.context];
+        let context = &mut self.contexts[entry.context];
         if queue.sync {
-            requester.think.sample(now, slice_idle);
+            context.think.sample(now, slice_idle);
             if let Some((class, kind)) = queue.filed {
                 group.tree_mut(class, kind).think.sample(now, slice_idle);
             }
@@ -190,7 +190,7 @@ impl<H: HostTypes> Cfq<H> {
         let gone = !core.tables.contexts[entry.context].is_running();
         if writes_no_more || gone || slice_idle == 0 || (!queue.deep && queue.is_seeky()) {
             queue.idle_window = false;
-        } else if let Some(mean) = requester.think.mean() {
+        } else if let Some(mean) = context.think.mean() {
             queue.idle_window = mean <= slice_idle;
         }
     }

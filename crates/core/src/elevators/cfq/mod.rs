@@ -2,23 +2,23 @@
 //! clock of nanoseconds).
 //!
 //! The idea: groups share the disk by weight. Within a group real time precedes best effort, and
-//! best effort precedes idle. Within a class, async requests, sync requests of seeky processes, and
-//! other sync requests are served in turns. Within such a workload each process has the disk for a
+//! best effort precedes idle. Within a class, async requests, sync requests of seeky contexts, and
+//! other sync requests are served in turns. Within such a workload each context has the disk for a
 //! slice of time, scaled by its priority and the number of queues. The disk is kept idle for a few
-//! milliseconds for a process that reads sequentially; seeky processes share the idling, as does
-//! the last queue of a group. Two processes that read adjacent sectors share a queue.
+//! milliseconds for a context that reads sequentially; seeky contexts share the idling, as does
+//! the last queue of a group. Two contexts that read adjacent sectors share a queue.
 //!
-//! The state is in [`Cfq`]. `requesters` has the data of processes, `groups` the tree of shares,
+//! The state is in [`Cfq`]. `contexts` has the state of contexts, `groups` the tree of shares,
 //! `workload` the service trees, `slice` the active queue, `idling` the idling, `preemption`
 //! the preemption of the active queue, `cooperators` the sharing of queues. This file has the path
 //! of a request: allocate, insert, dispatch, complete.
 
+mod contexts;
 mod cooperators;
 mod groups;
 mod idling;
 mod preemption;
-mod process_queue;
-mod requesters;
+mod queue;
 mod slice;
 mod tunables;
 mod workload;
@@ -35,18 +35,18 @@ use crate::elevators::shared::chooser::Chooser;
 use crate::event::Note;
 use crate::priority::Class;
 
+use contexts::ContextState;
 use cooperators::POSITION_TREES;
 use groups::GroupState;
 use idling::HwQueue;
-use process_queue::{FreeQueues, Kind, ProcessQueue};
-use requesters::Requester;
+use queue::{FreeQueues, Kind, Queue};
 pub(crate) use tunables::INFO;
 use tunables::Tunables;
 use workload::FilingPosition;
 
-/// The index of a process's async queue, and of counts of async requests.
+/// The index of a context's async queue, and of counts of async requests.
 const ASYNC: usize = 0;
-/// The index of a process's sync queue, and of counts of sync requests.
+/// The index of a context's sync queue, and of counts of sync requests.
 const SYNC: usize = 1;
 
 /// The maximum size of a small request: a page (4 KiB).
@@ -55,17 +55,17 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
-    queues: H::Slots<ProcessQueue>,
+    queues: H::Slots<Queue>,
     service_nodes: H::Slots<Node>,
     positions: H::Slots<Node>,
     groups: H::Slots<GroupState>,
     group_places: H::Slots<Node>,
-    requesters: H::Slots<Requester>,
+    contexts: H::Slots<ContextState>,
 }
 
 /// The state of the elevator.
 pub(crate) struct Cfq<H: HostTypes> {
-    queues: TableOf<H, ProcessQueue>,
+    queues: TableOf<H, Queue>,
     free_queues: List<FreeQueues>,
     /// The nodes of queues in the service trees of their groups.
     service_nodes: TableOf<H, Node>,
@@ -77,7 +77,7 @@ pub(crate) struct Cfq<H: HostTypes> {
     /// Groups with queues, by virtual time.
     group_tree: Tree,
     min_vdisktime: u64,
-    requesters: TableOf<H, Requester>,
+    contexts: TableOf<H, ContextState>,
     /// The class and kind being served, and the end of its time; while a queue is active only the
     /// kind matters.
     serving_class: Class,
@@ -114,7 +114,7 @@ impl<H: HostTypes> MakeTables<H> for Cfq<H> {
             positions: maker.table(queues),
             groups: maker.table(groups),
             group_places: maker.table(groups),
-            requesters: maker.table(capacity.contexts),
+            contexts: maker.table(capacity.contexts),
         }
     }
 }
@@ -124,7 +124,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
 
     fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
         let now = core.counted_ns();
-        let mut queues: TableOf<H, ProcessQueue> = Arena::new(tables.queues);
+        let mut queues: TableOf<H, Queue> = Arena::new(tables.queues);
         let (service_nodes, positions): (TableOf<H, Node>, TableOf<H, Node>) =
             (Arena::new(tables.service_nodes), Arena::new(tables.positions));
         let mut free_queues = List::<FreeQueues>::default();
@@ -145,7 +145,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
             group_places: Arena::new(tables.group_places),
             group_tree: Tree::default(),
             min_vdisktime: 0,
-            requesters: Arena::new(tables.requesters),
+            contexts: Arena::new(tables.contexts),
             serving_class: Class::BestEffort,
             serving_kind: Kind::Async,
             workload_expires: now,
@@ -170,7 +170,7 @@ impl<H: HostTypes> Elevator<H> for Cfq<H> {
             positions: self.positions.into_slots(),
             groups: self.groups.into_slots(),
             group_places: self.group_places.into_slots(),
-            requesters: self.requesters.into_slots(),
+            contexts: self.contexts.into_slots(),
         }
     }
 
@@ -495,7 +495,7 @@ impl<H: HostTypes> Cfq<H> {
         group.dispatched.decrement();
         group.think.last_end = now;
         if entry.is_sync() {
-            self.requesters[entry.context].think.last_end = now;
+            self.contexts[entry.context].think.last_end = now;
             let (class, kind) = queue.filed.unwrap_or((queue.class(), queue.kind()));
             group.tree_mut(class, kind).think.last_end = now;
             let [_, expire] = self.tunables.fifo_expire;
@@ -552,7 +552,7 @@ impl<H: HostTypes> Cfq<H> {
         firsts.find(|&first| first != NIL).unwrap_or(NIL)
     }
 
-    /// Schedules a run of the request queue if any process queue has requests.
+    /// Schedules a run of the request queue if any queue has requests.
     fn kick(&self, core: &mut QueueCore<H>) {
         if self.busy_queues > 0 {
             core.kick();

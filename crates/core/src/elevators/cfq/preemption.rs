@@ -1,7 +1,7 @@
 //! Preemption of the active queue.
 
 use super::Cfq;
-use super::process_queue::Kind;
+use super::queue::Kind;
 use super::workload::FilingPosition;
 use crate::bio::Flags;
 use crate::collections::{NIL, Slot};

@@ -210,7 +210,7 @@ impl Tunables {
         self.back_seek_max.saturating_mul(2)
     }
 
-    /// The length of a slice if few processes share the disk, in ns.
+    /// The length of a slice if few contexts share the disk, in ns.
     pub fn slice_of(&self, sync: bool, level: u8) -> u64 {
         let [slice_async, slice_sync] = self.slice;
         slice_at_level(if sync { slice_sync } else { slice_async }, level)

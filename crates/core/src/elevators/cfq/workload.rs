@@ -5,7 +5,7 @@
 //! slices. The tree to serve is chosen anew when its time is over or it is empty.
 
 use super::Cfq;
-use super::process_queue::{Kind, ThinkTime};
+use super::queue::{Kind, ThinkTime};
 use crate::collections::{Count, NIL, Slot, Tree};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;

@@ -1,7 +1,7 @@
 //! CFQ with time slices and one sorted tree: "cfq-tree", as in Linux 2.6.24 (2.6.22 to 2.6.32 had
 //! forms of it).
 //!
-//! The idea: as in cfq-v3, each process has the disk for a slice of time, scaled by its I/O
+//! The idea: as in cfq-v3, each context has the disk for a slice of time, scaled by its I/O
 //! priority. One tree replaces the lists and rounds: a queue is filed under its time of arrival
 //! plus an offset, which grows with the number of waiting queues and is larger for shorter slices.
 //! Sync writes count as sync. A slice begins when its first request has completed. A sync request
@@ -37,7 +37,7 @@ const SYNC: usize = 1;
 
 /// The mark in a context's history that its priority has changed since its last allocation.
 const PRIORITY_CHANGED: u8 = 1;
-/// The mean seek distance above which a process counts as seeky, in sectors.
+/// The mean seek distance above which a context counts as seeky, in sectors.
 const SEEKY_SECTORS: u64 = 8 * 1024;
 /// The number of in-flight requests above which the device counts as having its own queue.
 const HW_QUEUE_DEPTH: u32 = 4;
@@ -154,7 +154,7 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
     fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let context = core.tables.requests[request].context;
         let kind = usize::from(core.tables.requests[request].is_sync());
-        self.prepare_process(core, context);
+        self.prepare_context(core, context);
         if core.tables.contexts[context].history.queues[kind] == NIL {
             let queue = if kind == SYNC { self.make_sync(core, context) } else { self.find_async(core, context) };
             core.tables.contexts[context].history.queues[kind] = queue;
@@ -290,7 +290,7 @@ impl<H: HostTypes> Elevator<H> for CfqTree<H> {
     }
 
     fn priority_changed(&mut self, core: &mut QueueCore<H>, context: Slot) {
-        // Applied when the process allocates its next request.
+        // Applied when the context allocates its next request.
         core.tables.contexts[context].history.marks |= PRIORITY_CHANGED;
     }
 
@@ -409,7 +409,7 @@ impl<H: HostTypes> CfqTree<H> {
     }
 
     /// Prepares a context for an allocation: its first one, or one after a change of priority.
-    fn prepare_process(&mut self, core: &mut QueueCore<H>, context: Slot) {
+    fn prepare_context(&mut self, core: &mut QueueCore<H>, context: Slot) {
         let ticks = core.ticks();
         let history = &mut core.tables.contexts[context].history;
         if !history.known {
@@ -444,8 +444,8 @@ impl<H: HostTypes> CfqTree<H> {
         let priority = core.tables.contexts[context].effective_priority();
         let mut queue = self.async_queues.get(priority);
         if queue == NIL {
-            // As shipped, a process with a changed priority brings its old queue along, with its
-            // old class and level; all processes of the new priority then use it.
+            // As shipped, a context with a changed priority brings its old queue along, with its
+            // old class and level; all contexts of the new priority then use it.
             queue = core.tables.contexts[context].history.queues[ASYNC];
             if queue == NIL {
                 let first_async = self.queues.capacity().saturating_sub(AsyncQueues::COUNT);
@@ -470,7 +470,7 @@ impl<H: HostTypes> CfqTree<H> {
         slot
     }
 
-    /// Reads a queue's priority again from its process, if it has changed.
+    /// Reads a queue's priority again from its context, if it has changed.
     fn read_priority(&mut self, core: &mut QueueCore<H>, slot: Slot, context: Slot) {
         let queue = &mut self.queues[slot];
         if !core::mem::take(&mut queue.priority_changed) {

@@ -1,4 +1,4 @@
-//! The queue of one process's sync requests, or of all async requests of one priority; and the
+//! The queue of one context's sync requests, or of all async requests of one priority; and the
 //! service tree.
 
 use crate::collections::{Count, List, NIL, Node, Slot, Tree};
@@ -9,7 +9,7 @@ use crate::request::Arrivals;
 /// A queue of CFQ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
-    /// The process, or `None` for async requests, which processes share.
+    /// The process id, or `None` for async requests, which contexts share.
     pub(super) pid: Option<u32>,
     pub(super) priority: Priority,
     pub(super) tree: Tree,
@@ -68,7 +68,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Returns true for a queue of one process's sync requests.
+    /// Returns true for a queue of one context's sync requests.
     pub(super) fn is_sync(&self) -> bool {
         self.pid.is_some()
     }

@@ -151,7 +151,7 @@ impl<H: HostTypes> CfqTree<H> {
         }
     }
 
-    /// Updates the process's statistics with every request; only those of sync queues decide about
+    /// Updates the context's statistics with every request; only those of sync queues decide about
     /// idling.
     fn update_history(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let (now, idle) = (core.ticks(), self.tunables.slice_idle);
@@ -194,7 +194,7 @@ impl<H: HostTypes> CfqTree<H> {
             return false;
         }
         // While the disk is idle anyway, a request may be served that is as near as the active
-        // process's own usually are.
+        // context's own usually are.
         let seek = core.tables.contexts[self.active_context].history.seek;
         seek.is_valid() && core.tables.requests[request].sector.abs_diff(self.last_position) <= seek.mean
     }

@@ -1,8 +1,8 @@
 //! The second CFQ: "cfq-v2", as in Linux 2.6.10 to 2.6.12.
 //!
 //! The idea: as in the first CFQ, the driver gets one request of every queue in each pass. But a
-//! queue exists as long as its process, so that passes can visit first the queues with the least
-//! service in the last second; and the grouping of processes into queues can be chosen. Within a
+//! queue exists as long as its context, so that passes can visit first the queues with the least
+//! service in the last second; and the grouping of contexts into queues can be chosen. Within a
 //! queue the request nearest to the head goes first (a short distance behind the head counts
 //! double), unless another one has waited too long.
 //!
@@ -294,7 +294,7 @@ impl<H: HostTypes> Elevator<H> for CfqV2<H> {
     }
 
     fn release_group(&mut self, _: &mut QueueCore<H>, group: Slot) -> bool {
-        // Requests may be left in its queue, and, after a change of the key type, processes of
+        // Requests may be left in its queue, and, after a change of the key type, contexts of
         // other groups. It continues under a key that is never looked up.
         let slot = self.find_queue(Key::Group(group));
         if slot != NIL {

@@ -5,7 +5,7 @@
 //! queues that were not served earlier. A tree of the list's positions, with the least time of
 //! service of each subtree, finds the same position in O(log N).
 
-use super::process_queue::{Busy, ProcessQueue};
+use super::queue::{Busy, Queue};
 use crate::collections::{Count, tree::Least};
 use crate::collections::{List, NIL, Node, Slot, Tree};
 use crate::elevator::tables::{HostTypes, TableOf};
@@ -83,7 +83,7 @@ impl<H: HostTypes> Filing<H> {
 
     /// Files a queue (again) by its class, level and last service; a preempted one goes near the
     /// end instead.
-    pub fn refile(&mut self, queues: &mut TableOf<H, ProcessQueue>, slot: Slot, preempted: bool) {
+    pub fn refile(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot, preempted: bool) {
         self.unfile(queues, slot);
         let queue = &mut queues[slot];
         let (service_last, level) = (queue.service_last, queue.level());
@@ -114,7 +114,7 @@ impl<H: HostTypes> Filing<H> {
     }
 
     /// Removes a queue from its list.
-    pub fn unfile(&mut self, queues: &mut TableOf<H, ProcessQueue>, slot: Slot) {
+    pub fn unfile(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot) {
         let Some(number) = queues[slot].filed.take() else { return };
         if number == BUSY {
             return self.busy.remove(queues, slot);

@@ -1,16 +1,16 @@
 //! CFQ with time slices and priority lists: "cfq-v3", as in Linux 2.6.18 (2.6.13 to 2.6.21 had
 //! forms of it).
 //!
-//! The idea: each process has the disk for a slice of time, scaled by its I/O priority. Within a
+//! The idea: each context has the disk for a slice of time, scaled by its I/O priority. Within a
 //! slice its requests are served in ascending order of sectors. At the end of a burst the disk is
-//! kept idle for a few milliseconds, so that a process that reads sequentially can continue. The
-//! processes of one priority share a queue of async writes, whose number is limited.
+//! kept idle for a few milliseconds, so that a context that reads sequentially can continue. The
+//! contexts of one priority share a queue of async writes, whose number is limited.
 //!
 //! The state is in [`CfqV3`]. `filing` has the lists of waiting queues, `slice` the active queue
 //! and its slice, this file the path of a request: insert, dispatch, complete.
 
 mod filing;
-mod process_queue;
+mod queue;
 mod slice;
 mod tunables;
 
@@ -29,7 +29,7 @@ use crate::event::Note;
 use crate::priority::{Class, Priority};
 
 use filing::Filing;
-use process_queue::{ByPid, ProcessQueue, key_of};
+use queue::{ByPid, Queue, key_of};
 pub(crate) use tunables::INFO;
 use tunables::PREEMPT_FIXED;
 
@@ -38,23 +38,23 @@ const ASYNC: usize = 0;
 /// The index of a context's sync queue.
 const SYNC: usize = 1;
 
-/// The mean seek distance above which a process counts as seeky, in sectors.
+/// The mean seek distance above which a context counts as seeky, in sectors.
 const SEEKY_SECTORS: u64 = 128 * 1024;
 /// The number of in-flight requests above which the device counts as having its own queue.
 const HW_QUEUE_DEPTH: u32 = 4;
 
 /// The tables of the elevator.
 pub(crate) struct Tables<H: HostTypes> {
-    queues: H::Slots<ProcessQueue>,
+    queues: H::Slots<Queue>,
     /// One node per queue, for the lists of waiting queues.
     nodes: H::Slots<Node<Least>>,
-    /// Buckets of the hash of queues by process.
+    /// Buckets of the hash of queues by process id.
     buckets: H::Slots<u32>,
 }
 
 /// The state of the elevator.
 pub(crate) struct CfqV3<H: HostTypes> {
-    queues: TableOf<H, ProcessQueue>,
+    queues: TableOf<H, Queue>,
     free_queues: List<ByPid>,
     by_pid: HashChains<H::Slots<u32>>,
     filing: Filing<H>,
@@ -93,7 +93,7 @@ impl<H: HostTypes> Elevator<H> for CfqV3<H> {
     type Tables = Tables<H>;
 
     fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
-        let mut queues: TableOf<H, ProcessQueue> = Arena::new(tables.queues);
+        let mut queues: TableOf<H, Queue> = Arena::new(tables.queues);
         let mut free_queues = List::<ByPid>::default();
         let nodes: TableOf<H, Node<Least>> = Arena::new(tables.nodes);
         for slot in 0..queues.capacity().min(nodes.capacity()) {
@@ -433,8 +433,8 @@ impl<H: HostTypes> CfqV3<H> {
         moved
     }
 
-    /// Looks a queue up by process and priority, the newest first; [`NIL`] if there is none. A
-    /// process without a priority of its own gets any queue of its key.
+    /// Looks a queue up by process id and priority, the newest first; [`NIL`] if there is none.
+    /// A context without a priority of its own gets any queue of its key.
     fn find_queue(&self, core: &QueueCore<H>, context: Slot, op: Op) -> Slot {
         let context = &core.tables.contexts[context];
         let pid = (op == Op::Read).then_some(context.pid);
@@ -462,20 +462,20 @@ impl<H: HostTypes> CfqV3<H> {
             return NIL;
         }
         let pid = (op == Op::Read).then_some(core.tables.contexts[context].pid);
-        self.queues[slot] = ProcessQueue {
+        self.queues[slot] = Queue {
             pid,
             idle_window: true,
             slice_left: self.tunables.slice_idle.saturating_mul(2),
             priority_changed: true,
             references: 1,
-            ..ProcessQueue::default()
+            ..Queue::default()
         };
         self.by_pid.insert::<ByPid, _, _>(&mut self.queues, key_of(pid), slot);
         self.read_priority(core, slot, context);
         slot
     }
 
-    /// Reads a queue's priority again from its process, if it has changed.
+    /// Reads a queue's priority again from its context, if it has changed.
     fn read_priority(&mut self, core: &mut QueueCore<H>, slot: Slot, context: Slot) {
         let queue = &mut self.queues[slot];
         if !queue.priority_changed {

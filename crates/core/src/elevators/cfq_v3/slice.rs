@@ -1,6 +1,6 @@
 //! The active queue, its slice, and idling.
 
-use super::process_queue::ProcessQueue;
+use super::queue::Queue;
 use super::{CfqV3, SEEKY_SECTORS};
 use crate::clock::Timer;
 use crate::collections::{NIL, Slot};
@@ -37,7 +37,7 @@ impl<H: HostTypes> CfqV3<H> {
     /// Selects the real-time queue to dispatch from, or [`NIL`] if none has requests. An active
     /// queue of another class is preempted.
     pub(super) fn select_real_time(&mut self, core: &mut QueueCore<H>) -> Slot {
-        let is_real_time = |queue: &ProcessQueue| queue.priority.class() == Class::RealTime;
+        let is_real_time = |queue: &Queue| queue.priority.class() == Class::RealTime;
         // Real-time queues with requests are on the current list, at any level.
         let mut slot = self.filing.first_current();
         while slot != NIL && !is_real_time(&self.queues[slot]) {
@@ -278,7 +278,7 @@ impl<H: HostTypes> CfqV3<H> {
         }
     }
 
-    /// Schedules a run of the request queue if any process queue has requests.
+    /// Schedules a run of the request queue if any queue has requests.
     pub(super) fn kick(&self, core: &mut QueueCore<H>) {
         if self.busy_queues > 0 {
             core.kick();

@@ -1,12 +1,12 @@
 //! CFQ's time slices scheduled by WF2Q+: "cfq-wf2q", an idea from the discussion of BFQ in 2008. No
 //! kernel had it.
 //!
-//! The idea: each process has the disk for a slice of time, as in CFQ, but WF2Q+ selects the next
-//! process, and a process is charged the time that its slice actually took. A queue is eligible
+//! The idea: each context has the disk for a slice of time, as in CFQ, but WF2Q+ selects the next
+//! context, and a context is charged the time that its slice actually took. A queue is eligible
 //! when its virtual start has come (`S <= V`); of the eligible queues the one with the least
 //! virtual finish `F = S + slice / weight` is next. An unused rest of a slice is not lost, an
 //! overrun makes the queue wait longer, and no queue falls behind its share by more than about a
-//! slice. Groups have weights among the processes and groups beside them.
+//! slice. Groups have weights among the contexts and groups beside them.
 //!
 //! `turns` has the path of a request. This file defines a turn: a slice of time. The state is in
 //! [`Time`].

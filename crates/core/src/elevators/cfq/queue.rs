@@ -1,4 +1,4 @@
-//! The queue of one process's sync requests, or of all async ones of a group and priority.
+//! The queue of one context's sync requests, or of all async ones of a group and priority.
 
 use crate::collections::{Link, LinkOf, Mean, NIL, Slot};
 use crate::elevators::shared::sorted_fifo::SortedFifo;
@@ -10,10 +10,10 @@ pub(super) enum Kind {
     /// Async requests.
     #[default]
     Async = 0,
-    /// Sync requests of processes for which idling alone is useless: the disk is kept idle for all
+    /// Sync requests of contexts for which idling alone is useless: the disk is kept idle for all
     /// of them together.
     SyncNoIdle = 1,
-    /// Sync requests of processes for which the disk is kept idle.
+    /// Sync requests of contexts for which the disk is kept idle.
     Sync = 2,
 }
 
@@ -28,7 +28,7 @@ const SEEKY_ABOVE: u32 = 4;
 /// A queue.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct ProcessQueue {
+pub(super) struct Queue {
     // What every request needs comes first, in 128 bytes.
     pub requests: SortedFifo,
     pub queued: u32,
@@ -41,7 +41,7 @@ pub(super) struct ProcessQueue {
     /// The references that are requests.
     pub allocated: u32,
     pub group: Slot,
-    /// The queue that its processes use from their next sync request on, or [`NIL`].
+    /// The queue that its contexts use from their next sync request on, or [`NIL`].
     pub merge_into: Slot,
     /// The last 32 requests, one bit each: 1 for a seek (on non-rotational devices: for a small
     /// request).
@@ -57,7 +57,7 @@ pub(super) struct ProcessQueue {
     pub priority: Priority,
     pub original: Priority,
     pub sync: bool,
-    /// Several processes use it.
+    /// Several contexts use it.
     pub coop: bool,
     /// It is to be split.
     pub split_coop: bool,
@@ -106,11 +106,11 @@ pub(super) struct ProcessQueue {
     pub free: Link,
 }
 
-const _: () = assert!(core::mem::offset_of!(ProcessQueue, slice_end) < 128);
+const _: () = assert!(core::mem::offset_of!(Queue, slice_end) < 128);
 
-impl Default for ProcessQueue {
+impl Default for Queue {
     fn default() -> Self {
-        ProcessQueue {
+        Queue {
             pid: 0,
             sync: false,
             group: NIL,
@@ -150,7 +150,7 @@ impl Default for ProcessQueue {
     }
 }
 
-impl ProcessQueue {
+impl Queue {
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
@@ -191,7 +191,7 @@ impl ProcessQueue {
         !self.slice_new && now >= self.slice_end
     }
 
-    /// References other than requests: the processes that use it or are to use it.
+    /// References other than requests: the contexts that use it or are to use it.
     pub fn users(&self) -> u32 {
         self.references.saturating_sub(self.allocated)
     }
@@ -201,16 +201,16 @@ impl ProcessQueue {
 #[derive(Debug)]
 pub(super) struct FreeQueues;
 
-impl LinkOf<ProcessQueue> for FreeQueues {
-    fn link(queue: &ProcessQueue) -> &Link {
+impl LinkOf<Queue> for FreeQueues {
+    fn link(queue: &Queue) -> &Link {
         &queue.free
     }
-    fn link_mut(queue: &mut ProcessQueue) -> &mut Link {
+    fn link_mut(queue: &mut Queue) -> &mut Link {
         &mut queue.free
     }
 }
 
-/// The think time of a process or group, from a completion to the next request, in ns.
+/// The think time of a context or group, from a completion to the next request, in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ThinkTime {
     /// The time of the last completion; initially the time of creation.

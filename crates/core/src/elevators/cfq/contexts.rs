@@ -1,6 +1,6 @@
-//! Data of processes: their queues, and the group and priority with which these were looked up.
+//! Data of contexts: their queues, and the group and priority with which these were looked up.
 
-use super::process_queue::{ProcessQueue, ThinkTime};
+use super::queue::{Queue, ThinkTime};
 use super::{ASYNC, Cfq, SYNC};
 use crate::collections::{Count, NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
@@ -10,7 +10,7 @@ use crate::priority::{Class, NORMAL_LEVEL, Priority};
 
 /// The data of a context, at its slot. It is valid if the context's history is marked as known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Requester {
+pub(super) struct ContextState {
     /// Its group at the last look-up of its queues, or [`NIL`].
     pub group: Slot,
     /// The priority set at the last look-up of its queues.
@@ -20,16 +20,16 @@ pub(super) struct Requester {
     pub think: ThinkTime,
 }
 
-impl Default for Requester {
+impl Default for ContextState {
     fn default() -> Self {
-        Requester { group: NIL, priority: Priority::UNSET, queues: [NIL; 2], think: ThinkTime::default() }
+        ContextState { group: NIL, priority: Priority::UNSET, queues: [NIL; 2], think: ThinkTime::default() }
     }
 }
 
 impl<H: HostTypes> Cfq<H> {
-    /// The queue of a process's requests, or [`NIL`] if there is none.
+    /// The queue of a context's requests, or [`NIL`] if there is none.
     pub(super) fn queue_of(&self, core: &QueueCore<H>, context: Slot, sync: bool) -> Slot {
-        let [of_async, of_sync] = self.requesters[context].queues;
+        let [of_async, of_sync] = self.contexts[context].queues;
         match (core.tables.contexts[context].history.known, sync) {
             (false, _) => NIL,
             (_, false) => of_async,
@@ -37,15 +37,15 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// The queue for a new request of a process. Applies changes of priority and group. [`NIL`]: no
+    /// The queue for a new request of a context. Applies changes of priority and group. [`NIL`]: no
     /// room.
     #[inline]
     pub(super) fn queue_for_request(&mut self, core: &mut QueueCore<H>, context: Slot, sync: bool) -> Slot {
         let entry = &core.tables.contexts[context];
-        let requester = &self.requesters[context];
+        let state = &self.contexts[context];
         let group = if self.tunables.groups { entry.group } else { ROOT };
-        let unchanged = entry.history.known && requester.priority == entry.priority && requester.group == group;
-        let [of_async, of_sync] = requester.queues;
+        let unchanged = entry.history.known && state.priority == entry.priority && state.group == group;
+        let [of_async, of_sync] = state.queues;
         let slot = if sync { of_sync } else { of_async };
         let queue = &self.queues[slot];
         let kept = !(queue.coop && queue.split_coop) && queue.merge_into == NIL;
@@ -58,7 +58,7 @@ impl<H: HostTypes> Cfq<H> {
         if !history.known {
             history.known = true;
             let think = ThinkTime::since(core.counted_ns());
-            self.requesters[context] = Requester { think, ..Requester::default() };
+            self.contexts[context] = ContextState { think, ..ContextState::default() };
         }
         self.apply_priority_change(core, context);
         self.apply_group_change(core, context);
@@ -68,7 +68,7 @@ impl<H: HostTypes> Cfq<H> {
         }
         if slot == NIL {
             slot = self.get_queue(core, context, sync);
-            let [of_async, of_sync] = &mut self.requesters[context].queues;
+            let [of_async, of_sync] = &mut self.contexts[context].queues;
             *(if sync { of_sync } else { of_async }) = slot;
         } else if self.queues[slot].merge_into != NIL {
             slot = self.follow_merge(core, context, slot);
@@ -81,35 +81,35 @@ impl<H: HostTypes> Cfq<H> {
     /// late.
     fn apply_priority_change(&mut self, core: &mut QueueCore<H>, context: Slot) {
         let priority = core.tables.contexts[context].priority;
-        let requester = &self.requesters[context];
-        if requester.priority == priority {
+        let state = &self.contexts[context];
+        if state.priority == priority {
             return;
         }
-        let [old, sync] = requester.queues;
+        let [old, sync] = state.queues;
         if old != NIL {
             self.unreference(core, old);
             let new = self.get_queue(core, context, false);
-            self.requesters[context].queues[ASYNC] = new;
+            self.contexts[context].queues[ASYNC] = new;
         }
         if sync != NIL {
             self.queues[sync].priority_changed = true;
         }
-        self.requesters[context].priority = priority;
+        self.contexts[context].priority = priority;
     }
 
-    /// Applies a changed group: the process gets other queues. (At this point the kernel loses the
+    /// Applies a changed group: the context gets other queues. (At this point the kernel loses the
     /// reference that a planned merge counted in advance, so that the other queue's memory is never
     /// freed. This is fixed here, because the table would fill up.)
     fn apply_group_change(&mut self, core: &mut QueueCore<H>, context: Slot) {
         let group = self.group_of(core, context);
-        if self.requesters[context].group != group {
+        if self.contexts[context].group != group {
             self.drop_queues(core, context);
-            self.requesters[context].group = group;
+            self.contexts[context].group = group;
         }
     }
 
     pub(super) fn drop_queues(&mut self, core: &mut QueueCore<H>, context: Slot) {
-        for queue in core::mem::replace(&mut self.requesters[context].queues, [NIL; 2]) {
+        for queue in core::mem::replace(&mut self.contexts[context].queues, [NIL; 2]) {
             if queue != NIL {
                 self.leave_queue(core, queue);
             }
@@ -120,12 +120,12 @@ impl<H: HostTypes> Cfq<H> {
         if self.tunables.groups { core.tables.contexts[context].group } else { ROOT }
     }
 
-    /// Handles the exit of a process. Its queues, also shared ones, expire if active.
+    /// Handles the exit of a context. Its queues, also shared ones, expire if active.
     pub(super) fn exit_queues(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if !core.tables.contexts[context].history.known {
             return;
         }
-        for queue in core::mem::replace(&mut self.requesters[context].queues, [NIL; 2]) {
+        for queue in core::mem::replace(&mut self.contexts[context].queues, [NIL; 2]) {
             if queue == NIL {
                 continue;
             }
@@ -137,12 +137,12 @@ impl<H: HostTypes> Cfq<H> {
         }
     }
 
-    /// A queue for a process's requests, created if necessary, with one more reference. [`NIL`]: no
+    /// A queue for a context's requests, created if necessary, with one more reference. [`NIL`]: no
     /// room.
     fn get_queue(&mut self, core: &mut QueueCore<H>, context: Slot, sync: bool) -> Slot {
         let group = self.group_of(core, context);
         let entry = &core.tables.contexts[context];
-        let priority = self.requesters[context].priority.effective_under(entry.nice, entry.policy);
+        let priority = self.contexts[context].priority.effective_under(entry.nice, entry.policy);
         if !sync {
             let shared = self.groups[group].async_queues.get(priority);
             if shared != NIL {
@@ -155,15 +155,8 @@ impl<H: HostTypes> Cfq<H> {
             return NIL;
         }
         let pid = if sync { entry.pid } else { 0 };
-        self.queues[slot] = ProcessQueue {
-            pid,
-            sync,
-            group,
-            idle_window: sync,
-            priority_changed: true,
-            references: 1,
-            ..ProcessQueue::default()
-        };
+        self.queues[slot] =
+            Queue { pid, sync, group, idle_window: sync, priority_changed: true, references: 1, ..Queue::default() };
         self.read_priority(core, slot, context);
         if !sync {
             // The group's own reference keeps it permanently.
@@ -173,7 +166,7 @@ impl<H: HostTypes> Cfq<H> {
         slot
     }
 
-    /// Reads a queue's priority again from a process that uses it, if it has changed. Its position
+    /// Reads a queue's priority again from a context that uses it, if it has changed. Its position
     /// in the tree stays.
     pub(super) fn read_priority(&mut self, core: &QueueCore<H>, slot: Slot, context: Slot) {
         let queue = &mut self.queues[slot];
@@ -182,7 +175,7 @@ impl<H: HostTypes> Cfq<H> {
         }
         queue.priority_changed = false;
         let entry = &core.tables.contexts[context];
-        queue.priority = self.requesters[context].priority.effective_under(entry.nice, entry.policy);
+        queue.priority = self.contexts[context].priority.effective_under(entry.nice, entry.policy);
         queue.original = queue.priority;
         if queue.is_idle_class() {
             queue.idle_window = false;
@@ -231,10 +224,10 @@ impl<H: HostTypes> Cfq<H> {
         self.free_queues.push_front(&mut self.queues, slot);
     }
 
-    /// Returns true if no queue is left after processes and groups have released theirs; all
+    /// Returns true if no queue is left after contexts and groups have released theirs; all
     /// requests have completed.
     pub(super) fn all_queues_are_freed(&mut self, core: &mut QueueCore<H>) -> bool {
-        for context in 0..self.requesters.capacity() {
+        for context in 0..self.contexts.capacity() {
             if core.tables.contexts[context].history.known {
                 self.drop_queues(core, context);
             }
@@ -252,17 +245,17 @@ impl<H: HostTypes> Cfq<H> {
         free == self.queues.capacity().min(self.service_nodes.capacity()).min(self.positions.capacity())
     }
 
-    /// Releases the data of a group without processes. Returns true if no request of it is left.
+    /// Releases the data of a group without contexts. Returns true if no request of it is left.
     pub(super) fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
         if self.groups[group].requests > 0 {
             return false;
         }
-        // Processes that left the group and sent no request since still refer to its queues.
-        for context in 0..self.requesters.capacity() {
+        // Contexts that left the group and sent no request since still refer to its queues.
+        for context in 0..self.contexts.capacity() {
             let known = core.tables.contexts[context].history.known;
-            if known && self.requesters[context].group == group {
+            if known && self.contexts[context].group == group {
                 self.drop_queues(core, context);
-                self.requesters[context].group = NIL;
+                self.contexts[context].group = NIL;
             }
         }
         for queue in core::mem::take(&mut self.groups[group].async_queues).all() {

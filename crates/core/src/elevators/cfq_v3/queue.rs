@@ -1,4 +1,4 @@
-//! The queue of one process's sync requests, or of all async ones of one priority.
+//! The queue of one context's sync requests, or of all async ones of one priority.
 
 use crate::collections::{Link, LinkOf, List, NIL, Slot, Tree};
 use crate::priority::{Class, Priority};
@@ -6,11 +6,11 @@ use crate::request::Arrivals;
 
 /// A queue of CFQ.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ProcessQueue {
-    /// The process, or `None` for async requests, which processes share.
+pub(super) struct Queue {
+    /// The process id, or `None` for async requests, which contexts share.
     pub(super) pid: Option<u32>,
     pub(super) priority: Priority,
-    /// The priority when last read from its process, which look-ups compare.
+    /// The priority when last read from its context, which look-ups compare.
     pub(super) original: Priority,
     pub(super) tree: Tree,
     /// The request to serve next, if none is overdue.
@@ -43,9 +43,9 @@ pub(super) struct ProcessQueue {
     pub(super) priority_changed: bool,
 }
 
-impl Default for ProcessQueue {
+impl Default for Queue {
     fn default() -> Self {
-        ProcessQueue {
+        Queue {
             pid: None,
             priority: Priority::UNSET,
             original: Priority::UNSET,
@@ -70,8 +70,8 @@ impl Default for ProcessQueue {
     }
 }
 
-impl ProcessQueue {
-    /// Returns true for a queue of one process's sync requests.
+impl Queue {
+    /// Returns true for a queue of one context's sync requests.
     pub(super) fn is_for_sync(&self) -> bool {
         self.pid.is_some()
     }
@@ -101,15 +101,15 @@ impl ProcessQueue {
     }
 }
 
-/// The hash chains of queues by process. For a free entry, the link in the list of free entries.
+/// The hash chains of queues by process id. For a free entry, the link in the list of free entries.
 #[derive(Debug)]
 pub(super) struct ByPid;
 
-impl LinkOf<ProcessQueue> for ByPid {
-    fn link(queue: &ProcessQueue) -> &Link {
+impl LinkOf<Queue> for ByPid {
+    fn link(queue: &Queue) -> &Link {
         &queue.by_pid
     }
-    fn link_mut(queue: &mut ProcessQueue) -> &mut Link {
+    fn link_mut(queue: &mut Queue) -> &mut Link {
         &mut queue.by_pid
     }
 }
@@ -118,16 +118,16 @@ impl LinkOf<ProcessQueue> for ByPid {
 #[derive(Debug)]
 pub(super) struct Busy;
 
-impl LinkOf<ProcessQueue> for Busy {
-    fn link(queue: &ProcessQueue) -> &Link {
+impl LinkOf<Queue> for Busy {
+    fn link(queue: &Queue) -> &Link {
         &queue.busy
     }
-    fn link_mut(queue: &mut ProcessQueue) -> &mut Link {
+    fn link_mut(queue: &mut Queue) -> &mut Link {
         &mut queue.busy
     }
 }
 
-/// The hash key of the queues of one process, or of all async queues.
+/// The hash key of the queues of one process id, or of all async queues.
 pub(super) fn key_of(pid: Option<u32>) -> u64 {
     pid.map_or(0, |pid| u64::from(pid).saturating_add(1))
 }
