@@ -4,8 +4,8 @@
 //! A *case* is a workload on a drive. In each case an elevator has a throughput, a latency of the
 //! job for which latency matters, an isolation and a number of missed deadlines; each is the mean
 //! over seeds. The isolation of a process is its rate over its share of the rate that it has alone,
-//! and that of a case is the least of its processes: the measure of Argon (Wachs et al., FAST 2007),
-//! which needs no knowledge of the hardware.
+//! and that of a case is the least of its processes: the measure of Argon (Wachs et al., FAST
+//! 2007), which needs no knowledge of the hardware.
 //!
 //! # Flow of data
 //!

@@ -96,8 +96,8 @@ impl Matrix {
         pairs.filter(|(workload, drive)| self.split.has(workload, drive))
     }
 
-    /// The sweeps of all simulations: workloads under the elevators, and processes alone. A drive has
-    /// sweeps of its own, because the split can leave out workloads on it.
+    /// The sweeps of all simulations: workloads under the elevators, and processes alone. A drive
+    /// has sweeps of its own, because the split can leave out workloads on it.
     ///
     /// # Errors
     /// [`MatrixError`] if a job, a drive or the number of seeds is not possible.

@@ -14,11 +14,10 @@
 //! # Flow of data
 //!
 //! [`parse`] and [`load`] take a text through four steps: `source` splits it into sections and
-//! substitutes includes and variables, `options` finds each option, whose row parses the value into a
-//! [`Job`] (`job`, `values`), `check` compares options and jobs with one another.
-//! [`JobSource`] is the result of the first step; its options can be changed.
-//! All errors are collected as [`Diagnostics`]. [`results::build`] turns figures into a
-//! [`results::Report`] with fio's names.
+//! substitutes includes and variables, `options` finds each option, whose row parses the value into
+//! a [`Job`] (`job`, `values`), `check` compares options and jobs with one another. [`JobSource`]
+//! is the result of the first step; its options can be changed. All errors are collected as
+//! [`Diagnostics`]. [`results::build`] turns figures into a [`results::Report`] with fio's names.
 //!
 //! # Where to change ...
 //!

@@ -15,8 +15,8 @@ pub struct Options {
     /// The directory for the package; `target/kernel` by default
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Install the package in minimal Debian systems, check the modules that DKMS builds, remove the
-    /// package, and boot the kernels with the modules
+    /// Install the package in minimal Debian systems, check the modules that DKMS builds, remove
+    /// the package, and boot the kernels with the modules
     #[arg(long = "try")]
     tried: bool,
     /// A kernel of the table for `--try`; may be repeated; 6.1 and 6.12 by default

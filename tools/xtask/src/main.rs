@@ -4,7 +4,7 @@
 //!
 //! Where to change what:
 //! - the steps of `check` and `test`: `checks/`; what they need and how it is installed:
-//!   `needs.rs` of `hoistway-workspace`; the names of all tasks: `tasks.rs` there
+//!   `tools/workspace/src/needs.rs`; the names of all tasks: `tools/workspace/src/tasks.rs`
 //! - dependencies between crates and sizes of folders: `laws/crates.rs`; cycles of modules:
 //!   `laws/modules/`; the source of the core: `laws/core_source.rs`
 //! - comments: `tidy/language.rs`; lengths: `tidy/lengths.rs`; links and paths:

@@ -31,8 +31,8 @@ pub struct DevicesArgs {
     /// The action; without one, devices are printed
     #[command(subcommand)]
     pub command: Option<DevicesCommand>,
-    /// The device to describe: sda, /dev/sda, a name of the device mapper, a number (8:0), or a file
-    /// or directory on it
+    /// The device to describe: sda, /dev/sda, a name of the device mapper, a number (8:0), or a
+    /// file or directory on it
     #[arg(value_name = "DEVICE|PATH")]
     pub device: Option<String>,
     /// Include devices without a medium: loop devices without a file, empty drives

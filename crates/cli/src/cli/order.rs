@@ -71,8 +71,8 @@ pub struct OrderArgs {
     #[arg(long, conflicts_with_all = ["null", "window", "kinds", "threads", "by"], help_heading = "Explaining")]
     pub explain: bool,
     /// Drive to simulate: a name from `hoistway drives`, or a drive file [default: the model that
-    /// is most like the device of the files; without a device ssd-sata-consumer; cmr-8tb or cmr-20tb
-    /// if the files need a larger drive]
+    /// is most like the device of the files; without a device ssd-sata-consumer; cmr-8tb or
+    /// cmr-20tb if the files need a larger drive]
     #[arg(long, value_name = "NAME|FILE.toml", requires = "explain", help_heading = "Explaining")]
     pub drive: Option<String>,
     /// Write a self-contained HTML page with the head movement of each order

@@ -110,7 +110,8 @@ pub struct TarArgs {
     /// Compress with zstd
     #[arg(long, group = "compression", help_heading = "The archive")]
     pub zstd: bool,
-    /// Choose the compression by the suffix of the archive's name: .gz, .tgz, .xz, .txz, .zst, .tzst
+    /// Choose the compression by the suffix of the archive's name: .gz, .tgz, .xz, .txz, .zst,
+    /// .tzst
     #[arg(short = 'a', long, group = "compression", help_heading = "The archive")]
     pub auto_compress: bool,
     /// Write to a device even if it is in use, for example mounted

@@ -27,7 +27,8 @@ fn elevators_are_compared_in_each_case_and_runs_are_kept() {
     let output = folder.name("results");
     let first = arena(&output, &[]);
     assert_eq!(first.code, Some(0), "{}", first.err);
-    // Each case runs under both elevators with both seeds, and so does each process alone under one.
+    // Each case runs under both elevators with both seeds, and so does each process alone under
+    // one.
     assert!(first.out.contains("2 cases, 14 of 14 runs simulated now"), "{}", first.out);
     let again = arena(&output, &["--json"]);
     let json = again.json();

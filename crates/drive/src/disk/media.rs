@@ -10,12 +10,12 @@
 //! arrival ─▶ max ─ overhead ─▶ max ─ seek, rotation, ─▶ progress.now_ns ─ interface ──┘
 //!             │                 ▲    transfer              │        │
 //!             │ cached write    │                          ▼        ▼
-//!             ▼                 │                    released_ns  ahead.at_ns ─ read-ahead ─┐
-//!         dirty_ns              │                          │        │ when it               │ when a
-//!             │                 │                          ▼        ▼ has ended             │ command
-//!             └─────────────────┼────────────────────────▶ max ◀────┘                       │ ends it
-//!                               │                           │ write-back of a run           │
-//!                               └───── busy_ns ◀────────────┴───────────────────────────────┘
+//!             ▼                 │                    released_ns  ahead.at_ns ─ reading ─┐
+//!         dirty_ns              │                          │        │ when it            │ when a
+//!             │                 │                          ▼        ▼ has ended          │ command
+//!             └─────────────────┼────────────────────────▶ max ◀────┘                    │ ends it
+//!                               │                           │ write-back of a run        │
+//!                               └───── busy_ns ◀────────────┴────────────────────────────┘
 //! ```
 //!
 //! Write-back and verification of writes also wait for `busy_ns` and end in it; verification begins

@@ -1,9 +1,10 @@
 //! The C library: `libhoistway.a`, `libhoistway.so`, the header and the file for pkg-config.
 //!
-//! Both libraries consist of the object that `cargo xtask proof` examines (`object.rs` of
-//! `hoistway-workspace`), so neither can panic, and neither needs more than the functions of the C
-//! library that copy and compare memory. Symbols beyond the functions of the header are local.
-//! `abi.rs` describes the ABI in crates/capi/abi.txt and compares it; `header.rs` reads the header.
+//! Both libraries consist of the object that `cargo xtask proof` examines
+//! (`tools/workspace/src/object.rs`), so neither can panic, and neither needs more than the
+//! functions of the C library that copy and compare memory. Symbols beyond the functions of the
+//! header are local. `abi.rs` describes the ABI in crates/capi/abi.txt and compares it; `header.rs`
+//! reads the header.
 
 mod abi;
 mod header;

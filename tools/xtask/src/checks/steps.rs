@@ -71,8 +71,8 @@ pub struct Report {
     /// The rows of the table of times.
     rows: Vec<String>,
     failed: Vec<&'static str>,
-    /// What was skipped for want of something, and the errors. They are printed at the end once more,
-    /// because thousands of lines may lie between.
+    /// What was skipped for want of something, and the errors. They are printed at the end once
+    /// more, because thousands of lines may lie between.
     remarks: Vec<String>,
 }
 

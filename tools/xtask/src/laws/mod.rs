@@ -1,5 +1,6 @@
 //! The laws of the workspace that a program can check: the source of the core, the dependencies
-//! between crates, sizes of folders, dependency cycles of modules and of parts of the kernel module.
+//! between crates, sizes of folders, dependency cycles of modules and of parts of the kernel
+//! module.
 
 mod bare_build;
 mod core_source;

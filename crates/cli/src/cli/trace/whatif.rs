@@ -37,8 +37,8 @@ pub struct WhatifArgs {
     #[arg(long, value_name = "NAME|FILE.toml|fit")]
     pub drive: Option<String>,
     /// Assumption for a trace without completions about what requests wait for: open (nothing),
-    /// closed (the previous request of the process) or closed:N (until fewer than N are outstanding)
-    /// [default: open]
+    /// closed (the previous request of the process) or closed:N (until fewer than N are
+    /// outstanding) [default: open]
     #[arg(long = "loop", value_name = "open|closed[:N]", value_parser = LoopModel::parse)]
     pub loop_model: Option<LoopModel>,
     /// The elevators to predict, separated by commas, or `all` [default: all]

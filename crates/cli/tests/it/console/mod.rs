@@ -1,7 +1,7 @@
 //! The console blocks of the READMEs, also those of published packages, and of the guides, run in
 //! order in a scratch directory.
 //!
-//! `console.rs` of `hoistway-workspace` describes the blocks. One is skipped, aloud, if the machine
+//! `tools/workspace/src/console.rs` describes the blocks. One is skipped, aloud, if the machine
 //! lacks a program, a loop device or root that it needs, and if it is marked `no-run` or `in=NAME`.
 //!
 //! Blocks of a document share the directory, in which `examples`, `testdata` and `crates` lead to
