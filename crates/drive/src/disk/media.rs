@@ -5,17 +5,17 @@
 //! path of a command; an arrow leads to a time that follows from another:
 //!
 //! ```text
-//!             ┌────────────── free_ns ◀────────────────── max ◀─────────────── progress.host_ns
-//!             ▼                                            ▲                          ▲
+//!             ┌────────────── free_ns ◀──────────────── max ◀───────────── progress.host_ns
+//!             ▼                                          ▲                        ▲
 //! arrival ─▶ max ─ overhead ─▶ max ─ seek, rotation, ─▶ progress.now_ns ─ interface ──┘
-//!             │                 ▲    transfer              │        │
-//!             │ cached write    │                          ▼        ▼
-//!             ▼                 │                    released_ns  ahead.at_ns ─ reading ─┐
-//!         dirty_ns              │                          │        │ when it            │ when a
-//!             │                 │                          ▼        ▼ has ended          │ command
-//!             └─────────────────┼────────────────────────▶ max ◀────┘                    │ ends it
-//!                               │                           │ write-back of a run        │
-//!                               └───── busy_ns ◀────────────┴────────────────────────────┘
+//!             │                 ▲    transfer            │        │
+//!             │ cached write    │                        ▼        ▼
+//!             ▼                 │                  released_ns  ahead.at_ns ─ read-ahead ─┐
+//!         dirty_ns              │                        │        │ when it               │ if it
+//!             │                 │                        ▼        ▼ has ended             │ is cut
+//!             └─────────────────┼──────────────────────▶ max ◀────┘                       │ short
+//!                               │                         │ write-back of a run           │
+//!                               └───── busy_ns ◀──────────┴───────────────────────────────┘
 //! ```
 //!
 //! Write-back and verification of writes also wait for `busy_ns` and end in it; verification begins
