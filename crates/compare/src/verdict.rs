@@ -223,6 +223,7 @@ impl Judged<'_> {
                 format!("{} of what the slowest process gets under {name}", magnitude(1.0 - own / value))
             }
             Measure::LatencyMaxNs => waits("a longest wait"),
+            Measure::SyncP99Ns if own.is_infinite() => "all syncs, of which none completes".to_owned(),
             Measure::SyncP99Ns => waits("a 99th percentile of syncs"),
             _ => waits("a 99th percentile of latency"),
         })
@@ -347,9 +348,12 @@ mod tests {
     }
 
     #[test]
-    fn the_outcome_comes_before_the_mechanism() {
+    fn the_choice_and_its_cost_come_before_the_outcome_and_the_mechanism() {
         let verdict = verdict("[a]\nsize=32m\nnumjobs=4\n", &[Kind::Deadline, Kind::CfqV3]);
-        assert!(verdict.outcome.starts_with("Choose scheduler cfq-v3. Under cfq-v3 "), "{verdict:?}");
+        let choice = "Choose scheduler cfq-v3 for the slowest process. It costs a 99th percentile of latency of ";
+        assert!(verdict.outcome.starts_with(choice), "{verdict:?}");
+        let cost = " and a longest wait of 333 ms (under deadline 50.0 ms). Under cfq-v3 the slowest process gets ";
+        assert!(verdict.outcome.contains(cost), "{verdict:?}");
         assert!(verdict.outcome.contains(" MB/s, under deadline "), "{verdict:?}");
         let mechanism = verdict.mechanism.expect("a mechanism");
         assert!(mechanism.starts_with("cfq-v3 turns from one process to another every"), "{mechanism}");
