@@ -1,7 +1,7 @@
 //! Simulation of a host, its workloads and its disk in virtual time.
 //!
 //! [`compare`] runs the jobs of a fio job file under several elevators, on a simulated machine with
-//! a simulated disk, and returns the results; hoistway-advise judges them. A run is determined by
+//! a simulated disk, and returns the results; hoistway-compare judges them. A run is determined by
 //! its seed: no clock is read, and the same request gives the same answer.
 //!
 //! # Answers
@@ -10,12 +10,12 @@
 //!
 //! | command | function | answer |
 //! |---|---|---|
-//! | `hoistway compare` | [`compare`], [`run_each`] | [`Comparison`]; the document is `ComparisonDocument` of hoistway-advise |
+//! | `hoistway compare` | [`compare`], [`run_each`] | [`Comparison`]; the document is `ComparisonDocument` of hoistway-compare |
 //! | `hoistway elevators` | [`ElevatorList::new`] | [`ElevatorList`] |
 //! | `hoistway trace whatif`, `hoistway advise --trace` | [`compare_recorded`], [`run_each_recorded`] | [`Comparison`], [`Run`] |
 //!
-//! Two crates build on this one: hoistway-reproduce runs published results, hoistway-advise
-//! predicts and advises.
+//! Three crates build on this one: hoistway-compare judges comparisons, hoistway-reproduce runs
+//! published results, hoistway-advise predicts and advises.
 //!
 //! # Flow of data
 //!
@@ -42,8 +42,9 @@
 //! | read-ahead | `host/two_windows.rs`, `host/on_demand.rs`, `host/readahead.rs`; advice: `config/host.rs`; mapped files: `host/mapping.rs`, `world/faults.rs` |
 //! | write-back and throttling of writers | `host/dirty.rs`, `world/writeback.rs`, `world/flusher.rs` |
 //! | throttling of write-back in the queue | `world/device/write_back_throttle.rs` |
+//! | a controller that holds bios before they are requests | `world/device/controllers.rs` |
 //! | the block layer of the host: order of its steps, plugging, direct issue under `none`, flushes | `world/device/mod.rs` |
-//! | a task of the host: process, flusher, journal | `world/task.rs`, `world/threads.rs` |
+//! | a task of the host: process, flusher, journal | `world/task.rs`, `world/process.rs`, `world/threads.rs` |
 //! | placement of files and metadata | `host/files.rs`, `host/fs/`; `world/layout.rs` places those of a world |
 //! | the order in which a tree is read | `workload/walk.rs`; `world/walk.rs` waits for the metadata |
 //! | the cost of a sync | `host/journal.rs` (transactions), `world/journal.rs` (the committing thread), `world/sync.rs` |

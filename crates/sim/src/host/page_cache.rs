@@ -326,10 +326,16 @@ impl PageCache {
         !self.files[file as usize].dirty_chunks.is_empty()
     }
 
+    #[inline]
     fn find(&mut self, file: u32, number: u32) -> Option<u32> {
         if (self.latest.0, self.latest.1) == (file, number) {
             return Some(self.latest.2);
         }
+        self.look_up(file, number)
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, file: u32, number: u32) -> Option<u32> {
         let slot = *self.index.get(&(file, number))?;
         self.latest = (file, number, slot);
         Some(slot)

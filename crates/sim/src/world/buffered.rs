@@ -1,5 +1,7 @@
 //! Reads and writes through the page cache.
 
+use std::ops::Range;
+
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::{Ioengine, WriteSync};
 
@@ -156,14 +158,14 @@ impl<S: Observer> World<S> {
         let CurrentRequest { unit, page, last_page, waited, .. } = process.current;
         let from = unit.offset.max(page * PAGE_BYTES);
         let bytes = (unit.offset + unit.bytes).min((page + 1) * PAGE_BYTES) - from;
-        process.thread.debt_ns += costs.copy_page_ns * bytes / PAGE_BYTES;
+        process.task.debt_ns += costs.copy_page_ns * bytes / PAGE_BYTES;
         if waited {
             process.pay_completion();
         }
         process.current.waited = false;
         process.current.page = page + 1;
         if page == last_page {
-            process.thread.debt_ns += process.call_ns(costs.system_call_ns);
+            process.task.debt_ns += process.call_ns(costs.system_call_ns);
             process.stage = match process.stage {
                 // O_SYNC does not apply to mapped pages.
                 Stage::Write
@@ -180,7 +182,7 @@ impl<S: Observer> World<S> {
     /// Sleeps until a page is up to date. The queue is unplugged first.
     pub(super) fn wait_for_page(&mut self, id: ProcessId, file: u32, page: u64) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
-        if process.thread.debt_ns > 0 {
+        if process.task.debt_ns > 0 {
             // The work so far takes CPU time; the page may be up to date afterwards.
             return Ok(Flow::On);
         }
@@ -194,25 +196,37 @@ impl<S: Observer> World<S> {
     pub(super) fn read_window(&mut self, id: ProcessId, open: usize, window: Window) -> Result<(), Defect> {
         let file = self.processes[id].files[open].file;
         let end = window.start + window.pages;
-        let submitter = self.processes[id].thread.submitter;
+        let submitter = self.processes[id].task.submitter;
         self.devices[MAIN].plug(submitter);
-        let (mut page, mut missing) = (window.start, 0);
-        while page < end {
+        let missing = self.read_missing(id, file, window.start..end, Flags::NONE)?;
+        self.devices[MAIN].finish_plug(submitter, self.now_ns)?;
+        self.processes[id].files[open].reader.found(window.pages - missing, missing);
+        Ok(())
+    }
+
+    /// Submits reads for the missing ones of some pages. Returns their number.
+    pub(super) fn read_missing(
+        &mut self,
+        id: ProcessId,
+        file: u32,
+        pages: Range<u64>,
+        flags: Flags,
+    ) -> Result<u64, Defect> {
+        let (mut page, mut missing) = (pages.start, 0);
+        while page < pages.end {
             if self.cache.state(file, page) != PageState::Missing {
                 page += 1;
                 continue;
             }
             let first = page;
-            while page < end && self.cache.state(file, page) == PageState::Missing {
+            while page < pages.end && self.cache.state(file, page) == PageState::Missing {
                 self.cache.begin_read(file, page);
                 page += 1;
             }
             missing += page - first;
-            self.submit_pages(id.into(), file, first, page - first, Op::Read, Flags::NONE)?;
+            self.submit_pages(id.into(), file, first, page - first, Op::Read, flags)?;
         }
-        self.devices[MAIN].finish_plug(submitter, self.now_ns)?;
-        self.processes[id].files[open].reader.found(window.pages - missing, missing);
-        Ok(())
+        Ok(missing)
     }
 
     /// Submits bios for contiguous pages of a file. Returns the number of bios.
@@ -245,7 +259,7 @@ impl<S: Observer> World<S> {
             bios += 1;
         }
         let bio_ns = bios * self.host.costs.bio_ns;
-        self.thread_mut(task).debt_ns += bio_ns;
+        self.task_mut(task).debt_ns += bio_ns;
         Ok(bios)
     }
 }

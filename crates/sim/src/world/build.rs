@@ -150,11 +150,11 @@ impl<S: Observer> World<S> {
             layout::lay_out(&plan, &host, capacity_sectors, request.seed)?;
         assign_drives(&mut files, &plan, host.drives);
         // The journal's thread is the last task, because worlds without a journal have none.
-        let mut owners: Vec<Task> = (0..plan.processes.len() as u32).map(|id| Task::Process(ProcessId(id))).collect();
-        let flusher = SubmitterId(owners.len() as u32);
-        owners.push(Task::Flusher);
-        let journal = make_journal(request, SubmitterId(owners.len() as u32), &plan, disk, &files);
-        owners.extend(journal.is_some().then_some(Task::Journal));
+        let mut tasks: Vec<Task> = (0..plan.processes.len() as u32).map(|id| Task::Process(ProcessId(id))).collect();
+        let flusher = SubmitterId(tasks.len() as u32);
+        tasks.push(Task::Flusher);
+        let journal = make_journal(request, SubmitterId(tasks.len() as u32), &plan, disk, &files);
+        tasks.extend(journal.is_some().then_some(Task::Journal));
         let depth = depth_of(request, &drive);
         let submitters = count_submitters(request, &plan);
         let mut queue = make_queue::<S>(request, depth, submitters, plan.groups.len())?;
@@ -191,32 +191,25 @@ impl<S: Observer> World<S> {
             files_with_errors: BTreeSet::new(),
             flows: BTreeMap::new(),
             steady,
-            owners,
+            tasks,
             unfinished: Unfinished { all: processes.len(), by_job: unfinished_by_job },
             processes: Processes::new(processes),
             activity: Activity::default(),
             watchdog: Watchdog::default(),
             host,
         };
-        world.add_submitters(&groups)?;
+        world.add_submitters(&groups).map_err(|defect| world.defect(defect))?;
         Ok(world)
     }
 
-    fn add_submitters(&mut self, groups: &[GroupId]) -> Result<(), SimError> {
-        for process in self.processes.iter() {
-            let plan = &process.plan;
-            let group = groups.get(plan.group).copied();
-            if !self.devices.add_submitter(plan.pid, plan.priority, plan.nice, group) {
-                return Err(self.defect(Defect::new("no room for a process's context, or its group".to_owned())));
-            }
+    /// Adds the submitters of all tasks to the devices, in the order of their identities.
+    fn add_submitters(&mut self, groups: &[GroupId]) -> Result<(), Defect> {
+        for ProcessPlan { pid, priority, nice, group, .. } in self.processes.iter().map(|process| &process.plan) {
+            self.devices.add_submitter(*pid, *priority, *nice, groups.get(*group))?;
         }
-        if !self.devices.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
-            return Err(self.defect(Defect::new("no room for the flusher's context".to_owned())));
-        }
-        if self.journal.is_some()
-            && !self.devices.add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
-        {
-            return Err(self.defect(Defect::new("no room for the journal's context".to_owned())));
+        self.devices.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first())?;
+        if self.journal.is_some() {
+            self.devices.add_submitter(journal::PID, Priority::UNSET, 0, groups.first())?;
         }
         self.add_further_submitters(groups)
     }
@@ -224,27 +217,23 @@ impl<S: Observer> World<S> {
     /// Adds the threads that submit requests of a process, and the priorities of single requests.
     /// Only mq-deadline looks at the priority of a request; the other elevators look at that of
     /// the process.
-    fn add_further_submitters(&mut self, groups: &[GroupId]) -> Result<(), SimError> {
+    fn add_further_submitters(&mut self, groups: &[GroupId]) -> Result<(), Defect> {
         let by_request = self.elevator == Kind::MqDeadline;
         for (process, of_process) in self.processes.ids().zip(self.processes.iter_mut()) {
             let workers = worker_count(&of_process.job);
             let own = if by_request && workers == 0 { request_priorities(&of_process.job) } else { Vec::new() };
             let (plan, submission) = (&of_process.plan, &mut of_process.submission);
-            let group = groups.get(plan.group).copied();
             let of_workers = (0..workers).map(|_| None);
             for priority in of_workers.chain(own.into_iter().map(Some)) {
-                let of_request = priority.map(|(class, level)| priority_of(class, level));
-                let priority_of_all = of_request.unwrap_or(plan.priority);
-                if !self.devices.add_submitter(plan.pid, priority_of_all, plan.nice, group) {
-                    return Err(self.defect(Defect::new("no room for a further context of a process".to_owned())));
-                }
-                let next = SubmitterId(self.owners.len() as u32);
+                let of_request = priority.map_or(plan.priority, |(class, level)| priority_of(class, level));
+                self.devices.add_submitter(plan.pid, of_request, plan.nice, groups.get(plan.group))?;
+                let next = SubmitterId(self.tasks.len() as u32);
                 match priority {
                     Some(priority) => submission.priorities.push((priority, next)),
                     None => submission.workers.push(next),
                 }
                 submission.submitters.push(next);
-                self.owners.push(process.into());
+                self.tasks.push(process.into());
             }
         }
         Ok(())

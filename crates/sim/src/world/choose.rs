@@ -45,12 +45,12 @@ impl<S: Observer> World<S> {
             };
             let process = &mut self.processes[id];
             if flow == Flow::Block {
-                process.thread.is_blocked = true;
+                process.task.is_blocked = true;
                 process.stats.sleeps += 1;
                 return Ok(());
             }
             if self.watchdog.steps_at_once > super::event_loop::STEPS_AT_ONCE_MAX {
-                process.thread.is_blocked = true;
+                process.task.is_blocked = true;
                 return Ok(());
             }
         }
@@ -64,7 +64,7 @@ impl<S: Observer> World<S> {
         process.start(self.now_ns);
         if let Some(reservation) = process.plan.reservation {
             for device in self.devices.iter_mut() {
-                device.reserve(process.thread.submitter, reservation, self.now_ns)?;
+                device.reserve(process.task.submitter, reservation, self.now_ns)?;
             }
         }
         self.drop_cached_files(id);
@@ -93,11 +93,11 @@ impl<S: Observer> World<S> {
             self.reap(id)?;
         }
         let process = &self.processes[id];
-        if process.thread.debt_ns > 0 {
+        if process.task.debt_ns > 0 {
             return Ok(Flow::On);
         }
         let mut others = process.submission.priorities.iter().map(|known| known.1);
-        if self.devices.are_full_for(process.thread.submitter)
+        if self.devices.are_full_for(process.task.submitter)
             || others.any(|submitter| self.devices.are_full_for(submitter))
         {
             return Ok(Flow::Block);
@@ -119,7 +119,7 @@ impl<S: Observer> World<S> {
         let flow = self.choose_next(id)?;
         if reaps_late && flow == Flow::Block {
             self.reap(id)?;
-            if self.processes[id].thread.debt_ns > 0 {
+            if self.processes[id].task.debt_ns > 0 {
                 return Ok(Flow::On);
             }
         }
@@ -244,7 +244,7 @@ impl<S: Observer> World<S> {
         if job.rates.rate_ignore_thinktime {
             process.pacing.pause(self.now_ns - process.start_ns.min(self.now_ns), job.pauses.thinktime_ns);
         }
-        process.thread.debt_ns += job.pauses.thinktime_spin_ns.min(job.pauses.thinktime_ns);
+        process.task.debt_ns += job.pauses.thinktime_spin_ns.min(job.pauses.thinktime_ns);
         let end_ns = self.now_ns.saturating_add(job.pauses.thinktime_ns).min(process.deadline_ns).min(HORIZON_NS);
         process.wake_ns = end_ns;
         self.events.schedule(end_ns, EventKind::Wake(id.into()));
@@ -299,7 +299,7 @@ impl<S: Observer> World<S> {
             (_, Direction::Write | Direction::Trim) => Stage::Write,
         };
         if process.stage == Stage::Finish {
-            process.thread.debt_ns += self.host.costs.system_call_ns;
+            process.task.debt_ns += self.host.costs.system_call_ns;
         }
         Ok(Flow::On)
     }
@@ -319,10 +319,10 @@ impl<S: Observer> World<S> {
     fn leave(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         self.reap(id)?;
         let process = &self.processes[id];
-        if process.thread.debt_ns > 0 {
+        if process.task.debt_ns > 0 {
             return Ok(Flow::On);
         }
-        if process.in_flight > 0 || self.devices.are_full_for(process.thread.submitter) {
+        if process.in_flight > 0 || self.devices.are_full_for(process.task.submitter) {
             return Ok(Flow::Block);
         }
         let process = &mut self.processes[id];
@@ -336,9 +336,7 @@ impl<S: Observer> World<S> {
             self.remove_files(id);
         }
         self.leave_shares(id);
-        self.exit_submitters(id)?;
-        self.unfinished.all -= 1;
-        self.unfinished.by_job[job] -= 1;
+        self.count_ended(id)?;
         self.end_others(id)?;
         if self.unfinished.by_job[job] == 0 {
             self.start_processes();

@@ -6,6 +6,7 @@ use hoistway_core::{GroupId, Priority};
 
 use super::device::Device;
 use super::task::SubmitterId;
+use crate::error::{Defect, SimError};
 use crate::record::Observer;
 
 /// A drive, by its place among those of the host.
@@ -16,26 +17,39 @@ pub(crate) struct DriveId(u32);
 /// direct I/O only.
 pub(super) const MAIN: DriveId = DriveId(0);
 
-/// The drives of the host, each with its queue; at least one.
-pub(super) struct Devices<S: Observer>(Vec<Device<S>>);
+/// The drives of the host, each with its queue.
+pub(super) struct Devices<S: Observer> {
+    /// The device of [`MAIN`], the only one of most hosts. It is in place, because each event looks
+    /// at it.
+    main: Device<S>,
+    others: Vec<Device<S>>,
+}
 
 impl<S: Observer> Devices<S> {
     /// The devices in the order of their drives, the main one first.
     pub fn new(main: Device<S>, others: Vec<Device<S>>) -> Self {
-        Devices(std::iter::once(main).chain(others).collect())
+        Devices { main, others }
     }
 
-    pub fn iter(&self) -> std::slice::Iter<'_, Device<S>> {
-        self.0.iter()
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = &Device<S>> {
+        std::iter::once(&self.main).chain(&self.others)
     }
 
-    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Device<S>> {
-        self.0.iter_mut()
+    #[inline]
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Device<S>> {
+        std::iter::once(&mut self.main).chain(&mut self.others)
     }
 
     /// Adds a submitter to the queues of all drives, as [`Device::add_submitter`] does to one.
-    pub fn add_submitter(&mut self, pid: u32, priority: Priority, nice: i8, group: Option<GroupId>) -> bool {
-        self.0.iter_mut().all(|device| device.add_submitter(pid, priority, nice, group))
+    pub fn add_submitter(
+        &mut self,
+        pid: u32,
+        priority: Priority,
+        nice: i8,
+        group: Option<&GroupId>,
+    ) -> Result<(), Defect> {
+        self.iter_mut().try_for_each(|device| device.add_submitter(pid, priority, nice, group))
     }
 
     /// The earliest of the times that `of` returns, with its drive: the first of several at one
@@ -43,33 +57,43 @@ impl<S: Observer> Devices<S> {
     #[inline]
     pub fn earliest(&self, of: impl Fn(&Device<S>) -> Option<u64>) -> (u64, DriveId) {
         // A loop, because this runs twice an event and iterator adapters cost 3 % of a run.
-        let mut earliest = (u64::MAX, MAIN);
-        for (drive, device) in (0..).zip(&self.0) {
-            match of(device) {
-                Some(at_ns) if at_ns < earliest.0 => earliest = (at_ns, DriveId(drive)),
-                _ => {}
+        let mut earliest = (of(&self.main).unwrap_or(u64::MAX), MAIN);
+        for (drive, device) in (1..).zip(&self.others) {
+            let at_ns = of(device).unwrap_or(u64::MAX);
+            if at_ns < earliest.0 {
+                earliest = (at_ns, DriveId(drive));
             }
         }
         earliest
+    }
+
+    /// The rule that the custom elevator of a device has broken, as the error of a run with this
+    /// seed.
+    #[inline]
+    pub fn violation(&self, seed: u64) -> Option<SimError> {
+        match self.main.has_violation() || self.others.iter().any(Device::has_violation) {
+            true => self.iter().find_map(|device| device.violation(seed)),
+            false => None,
+        }
     }
 
     /// Returns true if a queue has no room for a bio of a submitter, whose task sleeps until it
     /// has.
     #[inline]
     pub fn are_full_for(&self, submitter: SubmitterId) -> bool {
-        self.0.iter().any(|device| device.is_held_back(submitter))
+        self.iter().any(|device| device.is_held_back(submitter))
+    }
+
+    /// Returns true if a device has something for a task that sleeps: [`Self::next_resumed`], or
+    /// the end of a congestion.
+    #[inline]
+    pub fn wakes_tasks(&self) -> bool {
+        self.main.wakes_tasks() || self.others.iter().any(Device::wakes_tasks)
     }
 
     /// Takes a submitter whose backlog has been submitted completely.
-    #[inline]
     pub fn next_resumed(&mut self) -> Option<SubmitterId> {
-        for device in &mut self.0 {
-            let resumed = device.next_resumed();
-            if resumed.is_some() {
-                return resumed;
-            }
-        }
-        None
+        self.iter_mut().find_map(Device::next_resumed)
     }
 }
 
@@ -85,13 +109,13 @@ impl<S: Observer> Index<DriveId> for Devices<S> {
 
     #[inline]
     fn index(&self, drive: DriveId) -> &Device<S> {
-        &self.0[drive.0 as usize]
+        if drive == MAIN { &self.main } else { &self.others[drive.0 as usize - 1] }
     }
 }
 
 impl<S: Observer> IndexMut<DriveId> for Devices<S> {
     #[inline]
     fn index_mut(&mut self, drive: DriveId) -> &mut Device<S> {
-        &mut self.0[drive.0 as usize]
+        if drive == MAIN { &mut self.main } else { &mut self.others[drive.0 as usize - 1] }
     }
 }

@@ -3,7 +3,7 @@
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::{Direction, Ioengine, WriteSync};
 
-use super::devices::MAIN;
+use super::devices::{DriveId, MAIN};
 use super::process::{AfterData, DirectIo, Stage};
 use super::state::{Flow, Token, World};
 use super::task::{ProcessId, SubmitterId};
@@ -32,10 +32,10 @@ impl<S: Observer> World<S> {
     pub(super) fn begin_direct(&mut self, id: ProcessId, unit: IoUnit) -> Result<Flow, Defect> {
         if self.works_first && unit.direction != Direction::Trim {
             let bios = unit.bytes.div_ceil(u64::from(self.host.queue.max_sectors) * 512);
-            let drive = self.files[self.processes[id].files[unit.file].file as usize].drive;
+            let drive = self.drive_of(id, &unit);
             let call_ns = self.processes[id].call_ns(self.host.costs.system_call_ns);
             let process = &mut self.processes[id];
-            process.thread.debt_ns += self.host.costs.program_ns + call_ns + bios * self.host.costs.bio_ns;
+            process.task.debt_ns += self.host.costs.program_ns + call_ns + bios * self.host.costs.bio_ns;
             process.submission.elevator = Some((drive, bios));
             process.submission.next = Some((unit, self.now_ns));
             process.stage = Stage::Submit;
@@ -44,8 +44,8 @@ impl<S: Observer> World<S> {
         let (slot, bios) = self.submit_one(id, unit, self.now_ns)?;
         let costs = self.host.costs;
         let process = &mut self.processes[id];
-        process.thread.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
-        self.direct.get_mut(slot).issued_ns = self.now_ns + process.thread.debt_ns;
+        process.task.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
+        self.direct.get_mut(slot).issued_ns = self.now_ns + process.task.debt_ns;
         // The request held one count of its own until all bios were submitted.
         self.direct_bio_over(slot, false)?;
         Ok(Flow::On)
@@ -61,14 +61,30 @@ impl<S: Observer> World<S> {
         Ok(Flow::On)
     }
 
+    /// The drive with the data of a request.
+    fn drive_of(&self, id: ProcessId, unit: &IoUnit) -> DriveId {
+        self.files[self.processes[id].files[unit.file].file as usize].drive
+    }
+
+    /// Submits a request in a call of its own. Returns the request and the number of its bios.
+    fn submit_in_call(
+        &mut self,
+        id: ProcessId,
+        submitter: SubmitterId,
+        unit: IoUnit,
+        start_ns: u64,
+    ) -> Result<(u32, u64), Defect> {
+        let drive = self.drive_of(id, &unit);
+        self.devices[drive].plug_call(submitter);
+        let (slot, bios) = self.submit_direct(id, submitter, unit, start_ns)?;
+        self.devices[drive].finish_call(submitter, bios > 1, self.now_ns)?;
+        Ok((slot, bios))
+    }
+
     /// Submits a request that began at `start_ns`. Returns the request and the number of its bios.
     fn submit_one(&mut self, id: ProcessId, unit: IoUnit, start_ns: u64) -> Result<(u32, u64), Defect> {
         let submitter = self.submitter_for(id, &unit);
-        let drive = self.files[self.processes[id].files[unit.file].file as usize].drive;
-        let now_ns = self.now_ns;
-        self.devices[drive].plug_call(submitter);
-        let (slot, bios) = self.submit_direct(id, submitter, unit, start_ns)?;
-        self.devices[drive].finish_call(submitter, bios > 1, now_ns)?;
+        let (slot, bios) = self.submit_in_call(id, submitter, unit, start_ns)?;
         let process = &mut self.processes[id];
         if unit.direction == Direction::Trim {
             // Every engine trims synchronously.
@@ -87,26 +103,15 @@ impl<S: Observer> World<S> {
         let mut elevator = None;
         let mut slots = Vec::with_capacity(units.len());
         let mut all_bios = 0;
-        let own = self.processes[id].thread.submitter;
+        let own = self.processes[id].task.submitter;
         self.devices[MAIN].plug_call(own);
         for unit in units {
-            let submitter = self.submitter_for(id, &unit);
-            if submitter != own {
-                self.devices[MAIN].plug_call(submitter);
-            }
-            let drive = self.files[self.processes[id].files[unit.file].file as usize].drive;
-            let now_ns = self.now_ns;
-            if drive != MAIN {
-                self.devices[drive].plug_call(submitter);
-            }
-            let (slot, bios) = self.submit_direct(id, submitter, unit, now_ns)?;
-            if drive != MAIN {
-                self.devices[drive].finish_call(submitter, bios > 1, now_ns)?;
-            }
+            let (drive, submitter) = (self.drive_of(id, &unit), self.submitter_for(id, &unit));
+            let (slot, bios) = match (drive, submitter) == (MAIN, own) {
+                true => self.submit_direct(id, submitter, unit, self.now_ns)?,
+                false => self.submit_in_call(id, submitter, unit, self.now_ns)?,
+            };
             elevator = Some((drive, bios + elevator.map_or(0, |(_, bios)| bios)));
-            if submitter != own {
-                self.devices[MAIN].finish_call(submitter, bios > 1, self.now_ns)?;
-            }
             all_bios += bios;
             slots.push(slot);
         }
@@ -114,10 +119,10 @@ impl<S: Observer> World<S> {
         self.devices[MAIN].finish_call(own, is_plugged, self.now_ns)?;
         let process = &mut self.processes[id];
         process.stats.submit.record_batch(slots.len() as u32);
-        process.thread.debt_ns += process.call_ns(costs.system_call_ns) + all_bios * costs.bio_ns;
-        process.thread.debt_ns += slots.len() as u64 * costs.program_ns;
+        process.task.debt_ns += process.call_ns(costs.system_call_ns) + all_bios * costs.bio_ns;
+        process.task.debt_ns += slots.len() as u64 * costs.program_ns;
         process.submission.elevator = elevator;
-        let issued_ns = self.now_ns + process.thread.debt_ns;
+        let issued_ns = self.now_ns + process.task.debt_ns;
         for slot in slots {
             self.direct.get_mut(slot).issued_ns = issued_ns;
             self.direct_bio_over(slot, false)?;
@@ -172,7 +177,7 @@ impl<S: Observer> World<S> {
                 Bio { token: Token::Direct(slot).encode(), context, op, sector: disk, sectors: sectors as u32, flags };
             self.direct.get_mut(slot).pending += 1;
             match durability {
-                Durability::Forced => self.devices[drive].submit_forced(submitter, bio, now_ns)?,
+                Durability::Forced => self.devices[drive].submit_forced(submitter, bio, false, now_ns)?,
                 Durability::Cached | Durability::Committed => self.devices[drive].submit(submitter, bio, now_ns)?,
             }
         }
@@ -226,10 +231,10 @@ impl<S: Observer> World<S> {
         let io = *self.direct.get_mut(slot);
         let process = &mut self.processes[io.process];
         process.completed.push(slot);
-        if process.thread.is_blocked && process.completed.len() as u32 >= process.reap_min() {
-            process.thread.debt_ns += self.host.costs.wake_ns;
+        if process.task.is_blocked && process.completed.len() as u32 >= process.reap_min() {
+            process.task.debt_ns += self.host.costs.wake_ns;
         }
-        if process.job.submission.is_offloaded() && io.submitter != process.thread.submitter {
+        if process.job.submission.is_offloaded() && io.submitter != process.task.submitter {
             process.submission.workers.push(io.submitter);
         }
         self.wake(io.process.into());
@@ -253,10 +258,10 @@ impl<S: Observer> World<S> {
             self.activity.note(self.now_ns);
             player.completed(count as u64, self.activity.idle_ns);
         }
-        process.thread.debt_ns += call_ns;
+        process.task.debt_ns += call_ns;
         if count < process.completed.len() {
             // The next call follows at once, even if calls cost nothing.
-            process.thread.debt_ns = process.thread.debt_ns.max(1);
+            process.task.debt_ns = process.task.debt_ns.max(1);
         }
         for index in (0..count).rev() {
             let slot = self.processes[id].completed.remove(index);

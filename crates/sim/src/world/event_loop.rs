@@ -48,10 +48,8 @@ impl<S: Observer> World<S> {
             }
             until_look -= 1;
             self.step()?;
-            for device in self.devices.iter() {
-                if let Some(error) = device.violation(self.seed) {
-                    return Err(error);
-                }
+            if let Some(error) = self.devices.violation(self.seed) {
+                return Err(error);
             }
         }
         progress(self.progress());
@@ -89,7 +87,9 @@ impl<S: Observer> World<S> {
             return Ok(false);
         }
         self.wake_resumed();
-        self.run_ready()?;
+        if !self.ready.is_empty() {
+            self.run_ready()?;
+        }
         Ok(true)
     }
 
@@ -163,14 +163,23 @@ impl<S: Observer> World<S> {
     /// Wakes a sleeping task: it runs at this instant, after the tasks that are ready already, and
     /// checks the condition of its wait itself.
     pub(super) fn wake(&mut self, task: Task) {
-        if std::mem::take(&mut self.thread_mut(task).is_blocked) {
+        if std::mem::take(&mut self.task_mut(task).is_blocked) {
             self.ready.push_back(task);
         }
     }
 
+    /// Wakes the tasks that the devices have something for.
+    #[inline]
     fn wake_resumed(&mut self) {
+        if self.devices.wakes_tasks() {
+            self.wake_sleepers();
+        }
+    }
+
+    #[inline(never)]
+    fn wake_sleepers(&mut self) {
         while let Some(submitter) = self.devices.next_resumed() {
-            self.wake(self.owner_of(submitter));
+            self.wake(self.task_of(submitter));
         }
         self.wake_congestion_waiters();
     }
@@ -183,6 +192,7 @@ impl<S: Observer> World<S> {
         Ok(())
     }
 
+    #[inline]
     fn run_task(&mut self, task: Task) -> Result<(), Defect> {
         match task {
             Task::Process(id) => self.run_process(id)?,
@@ -194,13 +204,19 @@ impl<S: Observer> World<S> {
 
     /// Occupies a processor for the CPU time that a task owes; the task continues afterwards.
     /// Returns false if the task owes none.
+    #[inline]
     pub(super) fn pay(&mut self, task: Task) -> bool {
-        let burst_ns = std::mem::take(&mut self.thread_mut(task).debt_ns);
+        let burst_ns = std::mem::take(&mut self.task_mut(task).debt_ns);
+        if burst_ns > 0 {
+            self.spend(task, burst_ns);
+        }
+        burst_ns > 0
+    }
+
+    #[inline(never)]
+    fn spend(&mut self, task: Task, burst_ns: u64) {
         if let Task::Process(id) = task {
             self.processes[id].stats.cpu_ns += burst_ns;
-        }
-        if burst_ns == 0 {
-            return false;
         }
         if self.on_cpu == Some(task) {
             self.on_cpu = None;
@@ -211,14 +227,13 @@ impl<S: Observer> World<S> {
             }
             self.occupy(task, burst_ns);
         }
-        true
     }
 
     /// Runs a task whose CPU time has passed. It keeps its processor until it sleeps, or until its
     /// time slice is over while others wait.
     #[inline(never)]
     fn continue_task(&mut self, task: Task) -> Result<(), Defect> {
-        let since_ns = self.thread_mut(task).on_cpu_since_ns;
+        let since_ns = self.task_mut(task).on_cpu_since_ns;
         if self.cpus.has_waiting() && self.now_ns.saturating_sub(since_ns) >= TIME_SLICE_NS {
             self.give_up_processor();
             return self.run_task(task);
@@ -240,7 +255,7 @@ impl<S: Observer> World<S> {
     }
 
     fn begin_slice(&mut self, task: Task) {
-        self.thread_mut(task).on_cpu_since_ns = self.now_ns;
+        self.task_mut(task).on_cpu_since_ns = self.now_ns;
     }
 
     /// Schedules the end of the CPU time of a task that has got a processor: `burst_ns`, and the
@@ -258,7 +273,7 @@ impl<S: Observer> World<S> {
         let Task::Process(id) = task else { return 0 };
         let process = &mut self.processes[id];
         let Some((drive, bios)) = process.submission.elevator.take() else { return 0 };
-        let (submitter, at_ns) = (process.thread.submitter, self.now_ns.saturating_add(burst_ns));
+        let (submitter, at_ns) = (process.task.submitter, self.now_ns.saturating_add(burst_ns));
         let work_ns = self.devices[drive].elevator_work(submitter, at_ns, bios);
         self.processes[id].stats.cpu_ns += work_ns;
         work_ns

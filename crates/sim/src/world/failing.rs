@@ -1,6 +1,5 @@
 //! Failed I/O: media errors, lost pages, hung drives.
 
-use hoistway_drive::Status;
 use hoistway_fio::Job;
 
 use super::devices::{DriveId, MAIN};
@@ -15,11 +14,11 @@ impl<S: Observer> World<S> {
     pub(super) fn drive_event(&mut self, drive: DriveId) -> Result<(), Defect> {
         let mut tokens = std::mem::take(&mut self.scratch.tokens);
         let now_ns = self.now_ns;
-        let status = self.devices[drive].drive_event(now_ns, &mut tokens)?;
-        if status.is_some() {
+        let completed = self.devices[drive].drive_event(now_ns, &mut tokens)?;
+        if completed.is_some() {
             self.watchdog.idle_events = 0;
         }
-        let failed = matches!(status, Some(Status::MediaError { .. }));
+        let failed = completed == Some(true);
         self.failures.requests += u64::from(failed);
         for token in tokens.drain(..) {
             self.complete_bio(Token::decode(token), failed)?;

@@ -55,6 +55,6 @@ impl<S: Observer> World<S> {
         } else if writes && !self.cache.is_dirty_page(open.file, page) {
             faults += 1;
         }
-        process.thread.debt_ns += faults * self.host.costs.fault_ns;
+        process.task.debt_ns += faults * self.host.costs.fault_ns;
     }
 }

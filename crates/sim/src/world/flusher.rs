@@ -51,13 +51,13 @@ impl<S: Observer> World<S> {
 
     /// Runs the flusher until it has nothing to write or the queue has no room.
     pub(super) fn run_flusher(&mut self) -> Result<(), Defect> {
-        let submitter = self.flusher.thread.submitter;
+        let submitter = self.flusher.task.submitter;
         loop {
             if self.pay(Task::Flusher) {
                 return Ok(());
             }
             if self.now_ns < self.flusher.until_ns {
-                self.flusher.thread.is_blocked = true;
+                self.flusher.task.is_blocked = true;
                 return Ok(());
             }
             if self.host.write_back == WriteBack::Pdflush && self.devices[MAIN].is_congested(Op::Write) {
@@ -65,7 +65,7 @@ impl<S: Observer> World<S> {
                 continue;
             }
             if self.devices[MAIN].is_held_back(submitter) || !self.flush_chunk()? {
-                self.flusher.thread.is_blocked = true;
+                self.flusher.task.is_blocked = true;
                 return Ok(());
             }
         }

@@ -27,11 +27,11 @@ pub(crate) struct Submission {
     pub drains: bool,
     /// The trim that the process waits for while other requests are in flight.
     pub trim: Option<u32>,
-    /// The submitters of the device with other priorities than the process.
+    /// The submitters with other priorities than the process.
     pub priorities: Vec<((u8, u8), SubmitterId)>,
-    /// The submitters of the device that are the idle threads of the process.
+    /// The submitters that are the idle threads of the process.
     pub workers: Vec<SubmitterId>,
-    /// All further submitters of the device that belong to the process.
+    /// All further submitters that belong to the process.
     pub submitters: Vec<SubmitterId>,
 }
 

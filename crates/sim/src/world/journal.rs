@@ -82,12 +82,12 @@ impl<S: Observer> World<S> {
             Commit::Nothing => return Ok(Stage::Synced),
             Commit::Transaction(_) => self.wake(Task::Journal),
             Commit::Flush => {
-                let submitter = self.processes[id].thread.submitter;
+                let submitter = self.processes[id].task.submitter;
                 if !self.devices[MAIN].flush(submitter, Token::Flushed(id).encode(), self.now_ns)? {
                     self.processes[id].sync.commit = Commit::Nothing;
                     return Ok(Stage::Synced);
                 }
-                self.processes[id].thread.debt_ns += self.host.costs.bio_ns;
+                self.processes[id].task.debt_ns += self.host.costs.bio_ns;
             }
         }
         Ok(Stage::Commit)
@@ -187,7 +187,7 @@ impl<S: Observer> World<S> {
             }
             let submitter = self.submitter_of(Task::Journal);
             if self.devices[MAIN].is_held_back(submitter) || !self.journal_step()? {
-                self.thread_mut(Task::Journal).is_blocked = true;
+                self.task_mut(Task::Journal).is_blocked = true;
                 return Ok(());
             }
         }
@@ -253,10 +253,10 @@ impl<S: Observer> World<S> {
                 let (sector, sectors) = (start * PAGE_SECTORS, (count * PAGE_SECTORS) as u32);
                 let (token, flags) = (Token::Logged.encode(), Flags::SYNC);
                 let bio = Bio { token, context, op: Op::Write, sector, sectors, flags };
-                journal.thread.debt_ns += self.host.costs.bio_ns;
+                journal.task.debt_ns += self.host.costs.bio_ns;
                 journal.pending += 1;
                 match is_ordered {
-                    true => self.devices[MAIN].submit_commit(submitter, bio, self.now_ns)?,
+                    true => self.devices[MAIN].submit_forced(submitter, bio, true, self.now_ns)?,
                     false => self.devices[MAIN].submit(submitter, bio, self.now_ns)?,
                 }
             }
@@ -272,7 +272,7 @@ impl<S: Observer> World<S> {
     fn committed(&mut self) -> Result<(), Defect> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         journal.step = CommitStep::Idle;
-        journal.thread.debt_ns += journal.completion.draw_ns();
+        journal.task.debt_ns += journal.completion.draw_ns();
         journal.committed = journal.committing.id;
         let id = journal.committed;
         let (disk, files) = (journal.disk, std::mem::take(&mut journal.committing.files));

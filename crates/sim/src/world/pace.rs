@@ -45,9 +45,7 @@ impl<S: Observer> World<S> {
         let Some(share) = &mut process.limits.share else { return };
         let Some(group) = self.flows.get_mut(&process.job.flow.id) else { return };
         group.shares.made(share);
-        for waiting in std::mem::take(&mut group.waiting) {
-            self.wake(waiting.into());
-        }
+        self.wake_sharing(id);
     }
 
     pub(super) fn leave_shares(&mut self, id: ProcessId) {
@@ -55,6 +53,13 @@ impl<S: Observer> World<S> {
         let Some(share) = process.limits.share.take() else { return };
         let Some(group) = self.flows.get_mut(&process.job.flow.id) else { return };
         group.shares.leave(&share);
+        self.wake_sharing(id);
+    }
+
+    /// Wakes the processes that wait until others with the `flow_id` of this one have made
+    /// requests.
+    fn wake_sharing(&mut self, id: ProcessId) {
+        let Some(group) = self.flows.get_mut(&self.processes[id].job.flow.id) else { return };
         for waiting in std::mem::take(&mut group.waiting) {
             self.wake(waiting.into());
         }
@@ -158,10 +163,7 @@ impl<S: Observer> World<S> {
             Stage::NotStarted | Stage::Starting => {
                 process.stage = Stage::Done;
                 (process.start_ns, process.measured_from_ns, process.end_ns) = (self.now_ns, self.now_ns, self.now_ns);
-                let job = process.plan.job;
-                self.exit_submitters(id)?;
-                self.unfinished.all -= 1;
-                self.unfinished.by_job[job] -= 1;
+                self.count_ended(id)?;
             }
             _ => {
                 process.limits.ends = true;
@@ -189,10 +191,12 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Ends the contexts of a process in the queue.
-    pub(super) fn exit_submitters(&mut self, id: ProcessId) -> Result<(), Defect> {
+    /// Counts a process that has ended, and ends its submitters.
+    pub(super) fn count_ended(&mut self, id: ProcessId) -> Result<(), Defect> {
         let process = &mut self.processes[id];
-        let (own, others) = (process.thread.submitter, std::mem::take(&mut process.submission.submitters));
+        self.unfinished.all -= 1;
+        self.unfinished.by_job[process.plan.job] -= 1;
+        let (own, others) = (process.task.submitter, std::mem::take(&mut process.submission.submitters));
         for device in self.devices.iter_mut() {
             for submitter in std::iter::once(&own).chain(&others) {
                 device.exit(*submitter, self.now_ns)?;
@@ -201,11 +205,11 @@ impl<S: Observer> World<S> {
         Ok(())
     }
 
-    /// The submitter of the device for a request: an idle thread of the process, the one with the
-    /// request's priority, or the process itself.
+    /// The submitter for a request: an idle thread of the process, the one with the request's
+    /// priority, or the process itself.
     pub(super) fn submitter_for(&mut self, id: ProcessId, unit: &IoUnit) -> SubmitterId {
         let process = &mut self.processes[id];
-        let (own, submission) = (process.thread.submitter, &mut process.submission);
+        let (own, submission) = (process.task.submitter, &mut process.submission);
         if unit.direction == Direction::Trim {
             return own;
         }

@@ -19,7 +19,7 @@ use hoistway_workload::pacing::Pacing;
 use hoistway_workload::{FileSync, Generator, IoUnit, Region, Work};
 
 use super::job_state::{Limits, Submission};
-use super::task::{ProcessId, SubmitterId, Thread};
+use super::task::{ProcessId, SubmitterId, TaskState};
 use super::threads::{Commit, Dirtying};
 
 /// The next step of a process when it runs. The CPU time of a step has passed before the next step
@@ -163,7 +163,7 @@ pub(crate) struct Process {
     pub plan: ProcessPlan,
     pub job: Arc<Job>,
     pub stage: Stage,
-    pub thread: Thread,
+    pub task: TaskState,
     pub ends: RequestEnds,
     pub generator: Generator,
     pub pacing: Pacing,
@@ -245,7 +245,7 @@ impl Process {
         let limits = Limits::new(&job, depth);
         Process {
             stage: Stage::NotStarted,
-            thread: Thread::new(submitter),
+            task: TaskState::new(submitter),
             ends,
             generator: Generator::new(job.clone(), &regions, plan.io_bytes, plan.seed, plan.number),
             pacing: Pacing::new(&job),
@@ -316,7 +316,7 @@ impl Process {
     /// Charges the CPU time of the end of a request.
     pub fn pay_completion(&mut self) {
         if let RequestEnds::Work(times) = &mut self.ends {
-            self.thread.debt_ns += times.draw_ns();
+            self.task.debt_ns += times.draw_ns();
         }
     }
 
@@ -525,7 +525,6 @@ pub(crate) enum AfterData {
 pub(crate) struct DirectIo {
     pub work: Work,
     pub process: ProcessId,
-    /// The submitter of the device: the process, one of its threads, or one of its priorities.
     pub submitter: SubmitterId,
     pub unit: IoUnit,
     pub start_ns: u64,

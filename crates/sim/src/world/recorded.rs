@@ -53,7 +53,7 @@ impl<S: Observer> World<S> {
         // time of its own; one that follows a completion begins when it is submitted.
         let start_ns = if wait.outstanding_max == u32::MAX { due_ns } else { now_ns };
         let issued_ns = start_ns;
-        let submitter = process.thread.submitter;
+        let submitter = process.task.submitter;
         let slot = self.direct.insert(DirectIo::new(Work::Request, (id, submitter), unit, start_ns, issued_ns));
         process.in_flight += 1;
         process.stats.level.record_level(process.in_flight);
@@ -71,10 +71,9 @@ impl<S: Observer> World<S> {
             let sectors = (end - next).min(self.host.queue.max_sectors.into()) as u32;
             self.direct.get_mut(slot).pending += 1;
             let bio = Bio { token, context, op, sector: next, sectors, flags };
-            match (preflush, fua) {
-                (true, _) => self.devices[MAIN].submit_commit(submitter, bio, now_ns)?,
-                (false, true) => self.devices[MAIN].submit_forced(submitter, bio, now_ns)?,
-                (false, false) => self.devices[MAIN].submit(submitter, bio, now_ns)?,
+            match preflush || fua {
+                true => self.devices[MAIN].submit_forced(submitter, bio, preflush, now_ns)?,
+                false => self.devices[MAIN].submit(submitter, bio, now_ns)?,
             }
             next += u64::from(sectors);
         }

@@ -11,7 +11,7 @@ use super::process::DirectIo;
 use super::processes::Processes;
 use super::request::Failures;
 use super::slab::Slab;
-use super::task::{ProcessId, SubmitterId, Task, Thread};
+use super::task::{ProcessId, SubmitterId, Task, TaskState};
 use super::threads::{Flusher, Journal};
 use crate::config::HostConfig;
 use crate::events::Events;
@@ -53,8 +53,8 @@ pub(crate) struct World<S: Observer> {
     pub(super) flows: BTreeMap<u32, FlowGroup>,
     /// The checks for a steady rate, each with the start of its first process.
     pub(super) steady: Vec<(SteadyRate, Option<u64>)>,
-    /// The task of each submitter of the devices.
-    pub(super) owners: Vec<Task>,
+    /// The task of each submitter.
+    pub(super) tasks: Vec<Task>,
     pub(super) unfinished: Unfinished,
     /// The activity of the recorded processes.
     pub(super) activity: Activity,
@@ -62,26 +62,26 @@ pub(crate) struct World<S: Observer> {
 }
 
 impl<S: Observer> World<S> {
-    /// What the host knows of a task. A world without a journal has no such task, and the flusher's
-    /// stands for it.
+    /// The state of a task. A world without a journal has no such task, and the flusher's stands
+    /// for it.
     #[inline]
-    pub(super) fn thread_mut(&mut self, task: Task) -> &mut Thread {
+    pub(super) fn task_mut(&mut self, task: Task) -> &mut TaskState {
         match (task, &mut self.journal) {
-            (Task::Process(id), _) => &mut self.processes[id].thread,
-            (Task::Journal, Some(journal)) => &mut journal.thread,
-            (Task::Flusher | Task::Journal, _) => &mut self.flusher.thread,
+            (Task::Process(id), _) => &mut self.processes[id].task,
+            (Task::Journal, Some(journal)) => &mut journal.task,
+            (Task::Flusher | Task::Journal, _) => &mut self.flusher.task,
         }
     }
 
-    /// The submitter of the devices that a task is.
+    /// The submitter that a task is.
     #[inline]
     pub(super) fn submitter_of(&mut self, task: Task) -> SubmitterId {
-        self.thread_mut(task).submitter
+        self.task_mut(task).submitter
     }
 
-    /// The task that a submitter of the devices belongs to.
-    pub(super) fn owner_of(&self, submitter: SubmitterId) -> Task {
-        self.owners.get(submitter.0 as usize).copied().unwrap_or(Task::Flusher)
+    /// The task that a submitter belongs to.
+    pub(super) fn task_of(&self, submitter: SubmitterId) -> Task {
+        self.tasks.get(submitter.0 as usize).copied().unwrap_or(Task::Flusher)
     }
 }
 

@@ -46,8 +46,8 @@ impl<S: Observer> World<S> {
         let costs = self.host.costs;
         let process = &mut self.processes[id];
         process.in_flight += 1;
-        process.thread.debt_ns += process.call_ns(costs.system_call_ns) + costs.bio_ns;
-        let issued_ns = start_ns + process.thread.debt_ns;
+        process.task.debt_ns += process.call_ns(costs.system_call_ns) + costs.bio_ns;
+        let issued_ns = start_ns + process.task.debt_ns;
         let slot = self.direct.insert(DirectIo::new(Work::Sync, (id, submitter), unit, start_ns, issued_ns));
         if !self.commit_request(slot, submitter, file, sync.data_only)? {
             self.direct_bio_over(slot, false)?;
@@ -77,7 +77,7 @@ impl<S: Observer> World<S> {
             let file = self.processes[id].files[open].file;
             self.cache.writeback_of(file) > 0
         });
-        if under_way || self.devices[MAIN].is_held_back(self.processes[id].thread.submitter) {
+        if under_way || self.devices[MAIN].is_held_back(self.processes[id].task.submitter) {
             self.waiting.syncs.push(id.into());
             self.devices[MAIN].unplug(self.now_ns)?;
             return Ok(Flow::Block);
@@ -85,7 +85,7 @@ impl<S: Observer> World<S> {
         let costs = self.host.costs;
         let process = &mut self.processes[id];
         // `msync` is a system call, too.
-        process.thread.debt_ns += costs.system_call_ns;
+        process.task.debt_ns += costs.system_call_ns;
         let data_only = match process.sync.reason {
             SyncReason::Due(sync) => sync.data_only,
             SyncReason::Write => process.job.syncs.sync == WriteSync::Dsync,

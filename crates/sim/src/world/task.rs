@@ -1,11 +1,13 @@
-//! The tasks of the host: processes and kernel threads.
+//! The words for what runs and what submits: a *process* runs a job, a *task* is a process or a
+//! kernel thread, and a *submitter* is what the request queue sees of a task.
 
 /// A process, by its place in the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessId(pub u32);
 
-/// A submitter of bios to the devices: a task, a thread of it, or one of the priorities of its
-/// requests.
+/// A submitter of bios, as each device knows it. The request queue and the elevators call it a
+/// context ([`ContextId`](hoistway_core::ContextId)). A task is one submitter; a process has more
+/// for threads that submit its requests, or for priorities of single requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SubmitterId(pub u32);
 
@@ -25,9 +27,9 @@ impl From<ProcessId> for Task {
     }
 }
 
-/// What the host knows of each task.
+/// The state that every task has.
 #[derive(Debug)]
-pub(crate) struct Thread {
+pub(crate) struct TaskState {
     /// The task as a submitter of the devices.
     pub submitter: SubmitterId,
     /// True while the task sleeps outside the host's queues.
@@ -38,9 +40,9 @@ pub(crate) struct Thread {
     pub on_cpu_since_ns: u64,
 }
 
-impl Thread {
+impl TaskState {
     /// A task that sleeps.
-    pub fn new(submitter: SubmitterId) -> Thread {
-        Thread { submitter, is_blocked: true, debt_ns: 0, on_cpu_since_ns: 0 }
+    pub fn new(submitter: SubmitterId) -> TaskState {
+        TaskState { submitter, is_blocked: true, debt_ns: 0, on_cpu_since_ns: 0 }
     }
 }

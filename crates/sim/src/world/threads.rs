@@ -3,7 +3,7 @@
 use hoistway_core::BlockLayer;
 use hoistway_drive::Jitter;
 
-use super::task::{ProcessId, SubmitterId, Thread};
+use super::task::{ProcessId, SubmitterId, TaskState};
 use crate::host::files::is_device;
 use crate::host::journal::{JournalConfig, Log, Transaction};
 use crate::workload::plan::WorkloadPlan;
@@ -11,7 +11,7 @@ use crate::workload::plan::WorkloadPlan;
 /// The state of the flusher.
 #[derive(Debug)]
 pub(super) struct Flusher {
-    pub(super) thread: Thread,
+    pub(super) task: TaskState,
     /// Time until which the flusher waits for an uncongested queue, in ns.
     pub(super) until_ns: u64,
     /// The current file, and the next chunk of that file in the page cache.
@@ -24,8 +24,8 @@ pub(super) struct Flusher {
 
 impl Flusher {
     pub fn new(submitter: SubmitterId) -> Flusher {
-        let thread = Thread::new(submitter);
-        Flusher { thread, until_ns: 0, file: 0, chunk: 0, old_until_ns: None, ticking: false }
+        let task = TaskState::new(submitter);
+        Flusher { task, until_ns: 0, file: 0, chunk: 0, old_until_ns: None, ticking: false }
     }
 }
 
@@ -33,7 +33,7 @@ impl Flusher {
 #[derive(Debug)]
 pub(super) struct Journal {
     pub(super) config: JournalConfig,
-    pub(super) thread: Thread,
+    pub(super) task: TaskState,
     /// CPU times of the ends of commits.
     pub(super) completion: Jitter,
     pub(super) step: CommitStep,
@@ -144,7 +144,7 @@ impl Journal {
         };
         Journal {
             config,
-            thread: Thread::new(submitter),
+            task: TaskState::new(submitter),
             completion,
             step: CommitStep::Idle,
             running: Transaction { id: 1, ..Transaction::default() },

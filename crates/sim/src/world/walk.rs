@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoistway_core::{Flags, Op};
+use hoistway_core::Flags;
 use hoistway_fio::{Direction, FadviseHint};
 
 use super::process::{OpenFile, Process, Stage, TreeWalk};
@@ -84,7 +84,7 @@ impl<S: Observer> World<S> {
                     let reader = self.host.reader(FadviseHint::None);
                     process.files.clear();
                     process.files.push(OpenFile { file, reader, mapping: Mapping::default() });
-                    process.thread.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
+                    process.task.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
                 }
                 let flow = self.begin(id, IoUnit::new(Direction::Read, 0, offset, bytes))?;
                 // The time to find the file belongs to its first read.
@@ -96,7 +96,7 @@ impl<S: Observer> World<S> {
     }
 
     /// Sleeps until the metadata blocks of a step are cached; missing blocks are read with their
-    /// read-ahead window.
+    /// read-ahead window. Needed blocks outside the window were read before.
     pub(super) fn wait_for_metadata(&mut self, id: ProcessId) -> Result<Flow, Defect> {
         let process = &mut self.processes[id];
         let Some(walk) = &process.walk else { return Ok(Flow::On) };
@@ -116,27 +116,9 @@ impl<S: Observer> World<S> {
         if blocks.any(|block| self.cache.state(disk, block) == PageState::Missing) {
             // A block whose window was read without success is read alone.
             let has_waited = self.processes[id].current.waited;
-            self.read_metadata(id, disk, if has_waited { MetadataRead::of_block(absent) } else { wanted })?;
+            let (first, blocks) = if has_waited { MetadataRead::of_block(absent).ahead } else { wanted.ahead };
+            self.read_missing(id, disk, first..first + blocks, Flags::META)?;
         }
         self.wait_for_page(id, disk, absent)
-    }
-
-    /// Reads the missing blocks of a window. Needed blocks outside the window were read before.
-    fn read_metadata(&mut self, id: ProcessId, disk: u32, wanted: MetadataRead) -> Result<(), Defect> {
-        let (mut block, end) = (wanted.ahead.0, wanted.ahead.0 + wanted.ahead.1);
-        while block < end {
-            let first = block;
-            while block < end && self.cache.state(disk, block) == PageState::Missing {
-                self.cache.begin_read(disk, block);
-                block += 1;
-            }
-            match block - first {
-                0 => block += 1,
-                blocks => {
-                    self.submit_pages(id.into(), disk, first, blocks, Op::Read, Flags::META)?;
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -75,7 +75,7 @@ impl<S: Observer> World<S> {
     fn write_back_itself(&mut self, id: ProcessId) -> Result<Option<Flow>, Defect> {
         let process = &self.processes[id];
         let dirtying = process.dirtying;
-        if self.devices[MAIN].is_held_back(process.thread.submitter) || self.now_ns < dirtying.until_ns {
+        if self.devices[MAIN].is_held_back(process.task.submitter) || self.now_ns < dirtying.until_ns {
             return Ok(Some(Flow::Block));
         }
         let often = self.rate_limit_pages();
@@ -87,7 +87,7 @@ impl<S: Observer> World<S> {
                 return Ok(None);
             }
         }
-        if process.thread.debt_ns > 0 {
+        if process.task.debt_ns > 0 {
             return Ok(Some(Flow::On));
         }
         let (written, most) = (dirtying.writing.unwrap_or(0), often + often / 2);
@@ -125,7 +125,7 @@ impl<S: Observer> World<S> {
         if pages < look_after {
             return None;
         }
-        if self.processes[id].thread.debt_ns > 0 {
+        if self.processes[id].task.debt_ns > 0 {
             return Some(Flow::On);
         }
         let (now_ns, limits) = (self.now_ns, self.dirty_limits());

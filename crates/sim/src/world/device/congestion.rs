@@ -30,6 +30,12 @@ impl Congestion {
         }
     }
 
+    /// Returns true if [`Self::take_end_of_writes`] does.
+    #[inline]
+    pub fn have_writes_ended(&self) -> bool {
+        self.writes_ended
+    }
+
     /// Returns true once after writes stopped being congested.
     pub fn take_end_of_writes(&mut self) -> bool {
         std::mem::take(&mut self.writes_ended)

@@ -6,6 +6,7 @@ use hoistway_drive::Command;
 use super::super::task::SubmitterId;
 use super::flush::{FlushRules, ReadyStep};
 use super::issue::command_of;
+use super::submit::Entry;
 use super::{Device, Origin};
 use crate::error::Defect;
 use crate::record::Observer;
@@ -29,36 +30,26 @@ impl<S: Observer> Device<S> {
         Ok(true)
     }
 
-    /// Submits a write with PREFLUSH and FUA: all writes that completed before it are on the medium
-    /// before the write is, and the write is there when it completes.
-    pub fn submit_commit(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Result<(), Defect> {
-        match self.flush_rules {
-            FlushRules::Barriers | FlushRules::WriteThrough { barriers: true } => {
-                self.submit(submitter, Bio { flags: bio.flags.and(Flags::BARRIER), ..bio }, now_ns)?;
+    /// Submits a write with FUA: it is on the medium when it completes. With `preflush`, all writes
+    /// that completed before it are on the medium before it is.
+    pub fn submit_forced(
+        &mut self,
+        submitter: SubmitterId,
+        bio: Bio,
+        preflush: bool,
+        now_ns: u64,
+    ) -> Result<(), Defect> {
+        let with = |flag| Bio { flags: bio.flags.and(flag), ..bio };
+        let bio = match (self.flush_rules, preflush) {
+            (FlushRules::Barriers | FlushRules::WriteThrough { barriers: true }, true) => with(Flags::BARRIER),
+            (FlushRules::Barriers | FlushRules::WriteThrough { .. }, _) => bio,
+            (FlushRules::Sequences { fua: true }, false) => with(Flags::FUA),
+            (FlushRules::Sequences { fua }, _) => {
+                self.flushes.add_sequence(if fua { with(Flags::FUA) } else { bio }, preflush, !fua);
+                return self.take_steps(now_ns);
             }
-            FlushRules::WriteThrough { barriers: false } => self.submit(submitter, bio, now_ns)?,
-            FlushRules::Sequences { fua } => {
-                let flags = if fua { bio.flags.and(Flags::FUA) } else { bio.flags };
-                self.flushes.add_sequence(Bio { flags, ..bio }, true, !fua);
-                self.take_steps(now_ns)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Submits a write with FUA: it is on the medium when it completes.
-    pub fn submit_forced(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Result<(), Defect> {
-        match self.flush_rules {
-            FlushRules::Sequences { fua: true } => {
-                self.submit(submitter, Bio { flags: bio.flags.and(Flags::FUA), ..bio }, now_ns)?;
-            }
-            FlushRules::Sequences { fua: false } => {
-                self.flushes.add_sequence(bio, false, true);
-                self.take_steps(now_ns)?;
-            }
-            FlushRules::WriteThrough { .. } | FlushRules::Barriers => self.submit(submitter, bio, now_ns)?,
-        }
-        Ok(())
+        };
+        self.submit(submitter, bio, now_ns)
     }
 
     /// Returns true if synchronous direct writes carry FUA: from 4.10 on. In earlier kernels a
@@ -71,8 +62,7 @@ impl<S: Observer> Device<S> {
     pub(super) fn take_steps(&mut self, now_ns: u64) -> Result<(), Defect> {
         while let Some(bio) = self.flushes.next_due() {
             let Some(submitter) = self.submitters.of_context(bio.context) else { continue };
-            let answer = self.queue.submit(bio, now_ns);
-            self.submitted(submitter, bio, answer, now_ns)?;
+            self.enter(submitter, bio, Entry::Sequence, now_ns)?;
         }
         self.run(now_ns)?;
         self.work(now_ns)
@@ -81,15 +71,15 @@ impl<S: Observer> Device<S> {
     /// Starts a step of the flush machinery, which the elevator does not see.
     pub(super) fn start_step(&mut self, step: ReadyStep, now_ns: u64) -> Result<(), Defect> {
         match step {
-            ReadyStep::Flush => self.start_command(Origin::Step(step), &Command::Flush, now_ns)?,
+            ReadyStep::Flush => self.start_command(Origin::Step(step), &Command::Flush, now_ns),
             ReadyStep::Data(sequence) => {
                 let bio = self.flushes.data_of(sequence);
                 let command = command_of(bio.op, bio.sector, bio.sectors, bio.flags);
                 self.start_command(Origin::Step(step), &command, now_ns)?;
                 let pid = self.queue.context(bio.context).map_or(0, |context| context.pid());
                 self.count_transfer(pid, bio.sector, bio.sectors, now_ns);
+                Ok(())
             }
         }
-        Ok(())
     }
 }

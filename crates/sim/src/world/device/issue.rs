@@ -1,10 +1,12 @@
-//! The way of a request from the queue to the drive, and of its completion back.
+//! The way of a request from the queue to the drive, and of its completion back (steps 4 and 5 of
+//! the [device](super)).
 
 use hoistway_core::{DeferredWork, Flags, Kick, Next, Op, RequestId};
 use hoistway_drive::{Access, Command, Status};
 
 use super::flush::{ReadyStep, sequence_of};
-use super::{Device, InFlight, Origin};
+use super::submit::Entry;
+use super::{Device, InFlight, Origin, earlier};
 use crate::error::Defect;
 use crate::record::{HeadSample, Observer};
 
@@ -52,15 +54,22 @@ impl<S: Observer> Device<S> {
     }
 
     /// Does the queue's deferred work.
+    #[inline]
     pub(super) fn work(&mut self, now_ns: u64) -> Result<(), Defect> {
         while let Some(work) = self.queue.next_work() {
-            match work {
-                DeferredWork::Run => self.run(now_ns)?,
-                DeferredWork::Unplug => {}
-                DeferredWork::Wake(context) => {
-                    if let Some(submitter) = self.submitters.of_context(context) {
-                        self.retry(submitter, true, now_ns)?;
-                    }
+            self.do_work(work, now_ns)?;
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn do_work(&mut self, work: DeferredWork, now_ns: u64) -> Result<(), Defect> {
+        match work {
+            DeferredWork::Run => self.run(now_ns)?,
+            DeferredWork::Unplug => {}
+            DeferredWork::Wake(context) => {
+                if let Some(submitter) = self.submitters.of_context(context) {
+                    self.resume(submitter, Entry::Woken, now_ns)?;
                 }
             }
         }
@@ -73,10 +82,8 @@ impl<S: Observer> Device<S> {
         };
         let (op, sector, sectors) = (request.op(), request.sector(), request.sectors());
         let command = command_of(op, sector, sectors, request.flags());
-        if let Some(throttle) = &mut self.throttle {
-            throttle.issued(id, op, now_ns);
-        }
-        self.start_command(Origin::Request(id), &command, now_ns)?;
+        self.controllers.issued(id, op, now_ns);
+        self.start_command(Origin::Request(id, op), &command, now_ns)?;
         if !matches!(op, Op::Flush | Op::Discard) {
             let pid = self.queue.context_of(id).map_or(0, |context| context.pid());
             self.count_transfer(pid, sector, sectors, now_ns);
@@ -97,25 +104,21 @@ impl<S: Observer> Device<S> {
     /// Time at which [`Self::drive_event`] is due.
     #[inline]
     pub fn next_drive_event(&self) -> Option<u64> {
-        match (self.drive.next_event_ns(), self.transport.next_ns()) {
-            (Some(event), Some(arrival)) => Some(event.min(arrival)),
-            (event, arrival) => event.or(arrival),
-        }
+        earlier(self.drive.next_event_ns(), self.transport.next_ns())
     }
 
-    /// Handles an event of the drive. If a request completed, the tokens of its bios are added to
-    /// `tokens`, and the request's status is returned; all of its bios share the status.
-    pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> Result<Option<Status>, Defect> {
+    /// Handles an event of the drive. If a command completed, the tokens of its bios are added to
+    /// `tokens`, and the answer says whether it failed; all of its bios fail with it.
+    pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> Result<Option<bool>, Defect> {
         let arrived = self.transport.arrived(now_ns);
         let completed = || self.drive.poll(now_ns).and_then(|completion| self.transport.send(completion, now_ns));
         let Some(completion) = arrived.or_else(completed) else { return Ok(None) };
-        let started = self.in_flight.remove(completion.tag);
+        let InFlight { origin, at_ns: issued_ns } = self.in_flight.remove(completion.tag);
         let phases = &completion.service.phases;
-        debug_assert_eq!(phases.total_ns(), now_ns - started.at_ns, "the phases are the whole time");
+        debug_assert_eq!(phases.total_ns(), now_ns - issued_ns, "the phases are the whole time");
         self.meter.completed(phases, self.in_flight.is_empty(), now_ns);
         let failed = completion.status != Status::Done;
-        match started.origin {
-            Origin::Request(id) => self.complete((id, failed), started.at_ns, now_ns, tokens)?,
+        match origin {
             Origin::Step(step) => {
                 match step {
                     ReadyStep::Flush => self.flushes.end_flush(failed, tokens),
@@ -123,14 +126,27 @@ impl<S: Observer> Device<S> {
                 }
                 self.take_steps(now_ns)?;
             }
+            Origin::Request(id, op) => {
+                self.complete_in_queue(id, failed, now_ns, tokens)?;
+                let is_there = |id| self.queue.request(id).is_some();
+                let admitted = self.controllers.completed((id, op), now_ns - issued_ns, now_ns, is_there);
+                self.resume_admitted(admitted, now_ns)?;
+                while let Some(submitter) = self.submitters.refused.pop_front() {
+                    if !self.resume(submitter, Entry::New, now_ns)? {
+                        break;
+                    }
+                }
+                self.work(now_ns)?;
+            }
         }
-        Ok(Some(completion.status))
+        Ok(Some(failed))
     }
 
-    pub(super) fn complete(
+    /// Completes a request in the queue. Data of a sequence go back to the flush machinery.
+    fn complete_in_queue(
         &mut self,
-        (id, failed): (RequestId, bool),
-        issued_ns: u64,
+        id: RequestId,
+        failed: bool,
         now_ns: u64,
         tokens: &mut Vec<u64>,
     ) -> Result<(), Defect> {
@@ -141,7 +157,6 @@ impl<S: Observer> Device<S> {
                 self.flushes.end_queued_data(sequence, failed, tokens);
             }
         }
-        let op = self.queue.request(id).map(|request| request.op());
         let done = |token: u64| {
             if sequence_of(token).is_none() {
                 tokens.push(token);
@@ -156,17 +171,7 @@ impl<S: Observer> Device<S> {
             self.run(now_ns)?;
         }
         self.note_congestion();
-        if let (Some(throttle), Some(op)) = (&mut self.throttle, op) {
-            let is_there = |id| self.queue.request(id).is_some();
-            let woken = throttle.completed((id, op), now_ns - issued_ns, now_ns, is_there);
-            self.resume(woken, now_ns)?;
-        }
-        while let Some(submitter) = self.submitters.refused.pop_front() {
-            if !self.retry(submitter, false, now_ns)? {
-                break;
-            }
-        }
-        self.work(now_ns)
+        Ok(())
     }
 
     /// Counts a transfer that was started for a process.

@@ -16,14 +16,14 @@ pub(super) struct ElevatorLock {
     /// The time from which the lock is free.
     free_ns: u64,
     /// The submitter that had the lock last.
-    owner: Option<SubmitterId>,
+    last: Option<SubmitterId>,
     /// The random numbers of the times under the lock.
     rng: Pcg64,
 }
 
 impl ElevatorLock {
     pub fn new(cost: ElevatorCost, shared: bool, seed: u64) -> ElevatorLock {
-        ElevatorLock { cost, shared, free_ns: 0, owner: None, rng: stream(seed, 0, 9) }
+        ElevatorLock { cost, shared, free_ns: 0, last: None, rng: stream(seed, 0, 9) }
     }
 
     /// Returns the time of the elevator's work for `bios` of a submitter from `at_ns` on, with the
@@ -32,14 +32,14 @@ impl ElevatorLock {
         if self.cost.contended_ns == 0 {
             return bios * self.cost.work_ns;
         }
-        let is_taken_over = self.shared && self.owner.is_some_and(|owner| owner != submitter);
+        let is_taken_over = self.shared && self.last.is_some_and(|last| last != submitter);
         let work_ns = match (is_taken_over, at_ns < self.free_ns) {
             (false, _) => self.cost.work_ns,
             (true, false) => self.drawn_ns(self.cost.shared_ns),
             (true, true) => self.drawn_ns(self.cost.contended_ns),
         };
         let hold_ns = bios * work_ns;
-        self.owner = Some(submitter);
+        self.last = Some(submitter);
         self.free_ns = self.free_ns.max(at_ns).saturating_add(hold_ns);
         self.free_ns - at_ns
     }

@@ -2,21 +2,29 @@
 //!
 //! A bio takes these steps:
 //!
-//! 1. A task submits it (`submit.rs`). On hosts that plug on tasks it waits in the plug of the
-//!    task's call, where it may merge with others, until the call ends or the plug is full.
-//! 2. A write that is not direct takes a slot of the throttle of write-back
-//!    (`write_back_throttle.rs`); without one its task sleeps.
-//! 3. The request queue of the core merges it or makes it a request, and gives that to the
-//!    elevator. Without room it goes to the backlog of its task, which sleeps.
-//! 4. The request is issued (`issue.rs`): as the elevator decides, or past all that wait on hosts
-//!    that issue directly. Steps of the flush machinery (`flush.rs`, `durable.rs`) precede
-//!    requests; the elevator does not see them.
-//! 5. The drive completes it; the host knows of it after the time of transport (`transport.rs`).
+//! 1. **Plug** (`Device::submit`, `plug.rs`). A task submits the bio. On hosts that plug on tasks
+//!    it waits in the plug of the task's call, where it may merge with others, until the call ends
+//!    or the plug is full.
+//! 2. **Controllers** (`Device::enter`, `controllers.rs`). They admit the bio or hold it. A held
+//!    bio waits in the backlog of its submitter, whose task sleeps.
+//! 3. **Queue** (`Device::enter`). The request queue of the core merges the bio or makes it a
+//!    request, and gives that to the elevator; the controllers are told which. Without room the bio
+//!    waits in the backlog, too.
+//! 4. **Issue** (`Device::start`). The request goes to the drive: as the elevator decides, or past
+//!    all that wait on hosts that issue directly. The controllers are told. Steps of the flush
+//!    machinery (`flush.rs`, `durable.rs`) precede requests; neither the elevator nor the
+//!    controllers see them.
+//! 5. **Completion** (`Device::drive_event`). The drive completes the request; the host knows of it
+//!    after the time of transport (`transport.rs`). The queue returns the bios, the controllers are
+//!    told, and the submitters that got an admission or room continue with their backlog.
 //!
-//! A controller of the block layer that acts before requests exist belongs between the steps 1 and
-//! 2; one that acts on requests, beside the throttle in step 2.
+//! The order is the kernel's, with one exception: the kernel asks the controllers before a bio
+//! enters the plug. A policy that holds or charges bios before they are requests, and learns of
+//! their issue and completion (io.cost, io.latency), becomes a field of `Controllers`. A policy
+//! that acts before bios merge (io.max) belongs at the beginning of step 1.
 
 mod congestion;
+mod controllers;
 mod durable;
 pub(super) mod flush;
 mod issue;
@@ -42,12 +50,12 @@ use crate::settings::group_switch;
 use super::slab::Slab;
 use super::task::SubmitterId;
 use congestion::Congestion;
+use controllers::Controllers;
 use flush::{FlushMachine, FlushRules, ReadyStep};
 use lock::ElevatorLock;
 use meter::Meter;
 use submitters::Submitters;
 use transport::Transport;
-use write_back_throttle::{Settings, WriteBackThrottle};
 
 /// A drive, its request queue, and what is between tasks and the queue.
 pub(crate) struct Device<S: Observer> {
@@ -74,8 +82,7 @@ pub(crate) struct Device<S: Observer> {
     /// The requests that are issued as they are submitted, without an elevator.
     direct_issue: DirectIssue,
     congestion: Congestion,
-    /// The throttle of write-back, if the host has one.
-    throttle: Option<WriteBackThrottle<RequestId>>,
+    controllers: Controllers,
     /// The lock of the elevator, which costs CPU time.
     lock: ElevatorLock,
 }
@@ -90,7 +97,7 @@ struct InFlight {
 /// The origin of a command in the drive.
 #[derive(Clone, Copy, Debug)]
 enum Origin {
-    Request(RequestId),
+    Request(RequestId, Op),
     Step(ReadyStep),
 }
 
@@ -106,17 +113,8 @@ impl<S: Observer> Device<S> {
             (host.transport_ns > 0).then(|| Jitter::new(0, host.transport_ns, host.transport_sigma_milli, seed));
         let has_elevator = queue.kind() != Kind::Noop || queue.config().layer != BlockLayer::V6_1;
         let direct_issue = if has_elevator { DirectIssue::Never } else { host.direct_issue };
-        let throttles = host.write_back_throttling && queue.config().layer == BlockLayer::V6_1;
-        let throttle = throttles.then(|| {
-            let settings = Settings {
-                depth,
-                rotational: queue.config().rotational,
-                write_back_cache: flush_rules.has_volatile_cache(),
-                latency_ns: host.write_back_latency_us * 1000,
-            };
-            WriteBackThrottle::new(settings, queue.kind())
-        });
         Device {
+            controllers: Controllers::new(host, queue.config(), queue.kind(), depth, flush_rules),
             lock: ElevatorLock::new(host.costs.elevators.of(queue.kind()), host.cpus > 1, seed),
             queue,
             drive,
@@ -134,20 +132,23 @@ impl<S: Observer> Device<S> {
             flushing: false,
             direct_issue,
             congestion: Congestion::default(),
-            throttle: throttle.flatten(),
         }
     }
 
-    /// Adds a submitter; submitters are numbered in the order of these calls. Returns false if the
-    /// queue has no room.
-    pub fn add_submitter(&mut self, pid: u32, priority: Priority, nice: i8, group: Option<GroupId>) -> bool {
-        let Ok(context) = self.queue.create_context(pid, priority, nice) else { return false };
-        let moved = group.map(|group| self.queue.move_context(context, group, 0));
-        if !matches!(moved, Some(Ok(_))) {
-            return false;
-        }
+    /// Adds a submitter; submitters are numbered in the order of these calls.
+    pub fn add_submitter(
+        &mut self,
+        pid: u32,
+        priority: Priority,
+        nice: i8,
+        group: Option<&GroupId>,
+    ) -> Result<(), Defect> {
+        let refused = || Defect::new(format!("no room for a submitter of process {pid}, or for its group"));
+        let context = self.queue.create_context(pid, priority, nice).map_err(|_| refused())?;
+        let group = group.ok_or_else(refused)?;
+        let _ = self.queue.move_context(context, *group, 0).map_err(|_| refused())?;
         self.submitters.add(context);
-        true
+        Ok(())
     }
 
     /// Returns true if the elevator, with its current tunables, divides the disk among control
@@ -182,7 +183,7 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// The queue context of a submitter.
+    /// The context that a submitter is in the queue.
     pub fn context(&self, submitter: SubmitterId) -> ContextId {
         self.submitters[submitter].context
     }
@@ -223,8 +224,13 @@ impl<S: Observer> Device<S> {
         }
     }
 
-    /// Takes a submitter whose backlog has been submitted completely.
+    /// Returns true if [`Self::next_resumed`] or [`Self::take_end_of_congestion`] has something.
     #[inline]
+    pub fn wakes_tasks(&self) -> bool {
+        !self.submitters.resumed.is_empty() || self.congestion.have_writes_ended()
+    }
+
+    /// Takes a submitter whose backlog has been submitted completely.
     pub fn next_resumed(&mut self) -> Option<SubmitterId> {
         self.submitters.resumed.pop()
     }
@@ -232,19 +238,13 @@ impl<S: Observer> Device<S> {
     /// Time at which [`Self::timer`] is due.
     #[inline]
     pub fn next_timer(&self) -> Option<u64> {
-        let throttle_ns = self.throttle.as_ref().and_then(WriteBackThrottle::next_timer);
-        match (self.queue.next_timer(), throttle_ns) {
-            (Some(queue_ns), Some(throttle_ns)) => Some(queue_ns.min(throttle_ns)),
-            (queue_ns, throttle_ns) => queue_ns.or(throttle_ns),
-        }
+        earlier(self.queue.next_timer(), self.controllers.next_timer())
     }
 
     /// Runs the timers that are due.
     pub fn timer(&mut self, now_ns: u64) -> Result<(), Defect> {
-        if let Some(throttle) = &mut self.throttle {
-            let woken = throttle.timer(now_ns);
-            self.resume(woken, now_ns)?;
-        }
+        let admitted = self.controllers.timer(now_ns);
+        self.resume_admitted(admitted, now_ns)?;
         if self.queue.next_timer().is_some_and(|due_ns| due_ns <= now_ns) {
             let kick = self.queue.timer(now_ns);
             self.handle_kick(kick, now_ns)?;
@@ -252,8 +252,13 @@ impl<S: Observer> Device<S> {
         Ok(())
     }
 
-    /// The rule that a custom elevator has broken, as the error of a run with this seed.
+    /// Returns true if a custom elevator has broken a rule.
     #[inline]
+    pub fn has_violation(&self) -> bool {
+        self.queue.violation().is_some()
+    }
+
+    /// The rule that a custom elevator has broken, as the error of a run with this seed.
     pub fn violation(&self, seed: u64) -> Option<SimError> {
         let violation = self.queue.violation()?;
         Some(SimError::Violation {
@@ -288,5 +293,14 @@ impl<S: Observer> Device<S> {
         let observer = self.queue.sink_mut();
         let (slices, steps) = (observer.slices(now_ns), observer.steps());
         crate::record::Recording { head: std::mem::take(&mut self.meter.head), slices, steps }
+    }
+}
+
+/// The earlier of two times, if there is one.
+#[inline]
+fn earlier(one_ns: Option<u64>, other_ns: Option<u64>) -> Option<u64> {
+    match (one_ns, other_ns) {
+        (Some(one_ns), Some(other_ns)) => Some(one_ns.min(other_ns)),
+        _ => one_ns.or(other_ns),
     }
 }

@@ -1,18 +1,28 @@
-//! The way of a bio into the request queue: the plug of its task, the throttle of write-back, the
-//! queue or the backlog.
+//! The way of a bio into the request queue (steps 1 to 3 of the [device](super)).
 
-use hoistway_core::{Bio, Kick, RequestId, SubmitError, Submitted};
+use hoistway_core::{Bio, Kick, SubmitError, Submitted};
 
 use super::super::task::SubmitterId;
 use super::Device;
-use super::write_back_throttle::Class;
+use super::controllers::Admission;
 use crate::config::{DirectIssue, Plugging};
 use crate::error::Defect;
 use crate::record::Observer;
 
+/// Where a bio comes from that enters the controllers and the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// From its task, or from the backlog.
+    New,
+    /// From the backlog: the queue has room for it now. It passed the controllers before.
+    Woken,
+    /// From the flush machinery, past the controllers.
+    Sequence,
+}
+
 impl<S: Observer> Device<S> {
-    /// Submits a bio. Without room in the queue, this bio and the following ones go to the
-    /// submitter's backlog.
+    /// Submits a bio. If a controller holds it or the queue has no room, this bio and the following
+    /// ones go to the submitter's backlog.
     pub fn submit(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Result<(), Defect> {
         if let (Plugging::Task { requests, kib }, Some(plug)) = (self.plugging, &mut self.submitters[submitter].plug) {
             let (count, sectors) = plug.add(bio, self.queue.config());
@@ -22,8 +32,8 @@ impl<S: Observer> Device<S> {
             }
             return Ok(());
         }
-        let request = self.submit_now(submitter, bio, now_ns)?;
-        if let (Some(id), DirectIssue::Always) = (request, self.direct_issue) {
+        let outcome = self.submit_now(submitter, bio, now_ns)?;
+        if let (Submitted::Queued(id), DirectIssue::Always) = (outcome, self.direct_issue) {
             self.issue_directly(id, now_ns)?;
         }
         Ok(())
@@ -52,14 +62,17 @@ impl<S: Observer> Device<S> {
     }
 
     /// Submits the bios of a call of direct I/O. The kernel plugs it only if it has several bios.
+    #[inline]
     pub fn finish_call(&mut self, submitter: SubmitterId, is_plugged: bool, now_ns: u64) -> Result<(), Defect> {
-        self.flush_plug(submitter, is_plugged, now_ns)?;
-        self.submitters[submitter].plug = None;
+        if self.submitters[submitter].plug.is_some() {
+            self.flush_plug(submitter, is_plugged, now_ns)?;
+            self.submitters[submitter].plug = None;
+        }
         Ok(())
     }
 
     /// Submits the bios of a submitter's plug, then runs the queue.
-    pub(super) fn flush_plug(&mut self, submitter: SubmitterId, is_plugged: bool, now_ns: u64) -> Result<(), Defect> {
+    fn flush_plug(&mut self, submitter: SubmitterId, is_plugged: bool, now_ns: u64) -> Result<(), Defect> {
         let Some(plug) = self.submitters[submitter].plug.as_mut() else { return Ok(()) };
         let bios = plug.take();
         // With room for all and none that waits, the order of arrival is that of direct issue.
@@ -72,9 +85,9 @@ impl<S: Observer> Device<S> {
         let mut requests = Vec::new();
         self.flushing = true;
         for bio in bios {
-            let request = self.submit_now(submitter, bio, now_ns)?;
-            if is_direct {
-                requests.extend(request);
+            let outcome = self.submit_now(submitter, bio, now_ns)?;
+            if let (Submitted::Queued(id), true) = (outcome, is_direct) {
+                requests.push(id);
             }
         }
         self.flushing = false;
@@ -88,82 +101,37 @@ impl<S: Observer> Device<S> {
         self.work(now_ns)
     }
 
-    /// Submits a bio to the queue. Returns the request that it became, if it became one.
-    pub(super) fn submit_now(
-        &mut self,
-        submitter: SubmitterId,
-        bio: Bio,
-        now_ns: u64,
-    ) -> Result<Option<RequestId>, Defect> {
+    /// Submits a bio past the plug.
+    fn submit_now(&mut self, submitter: SubmitterId, bio: Bio, now_ns: u64) -> Result<Submitted, Defect> {
         if self.is_held_back(submitter) {
             self.submitters[submitter].backlog.push_back(bio);
-            return Ok(None);
+            return Ok(Submitted::Asleep);
         }
-        if !self.takes_slot(submitter, &bio, now_ns) {
-            self.submitters[submitter].backlog.push_back(bio);
-            return Ok(None);
-        }
-        let answer = self.queue.submit(bio, now_ns);
-        let request = match answer {
-            Ok((Submitted::Queued(id), _)) => Some(id),
-            _ => None,
-        };
-        self.submitted(submitter, bio, answer, now_ns)?;
+        let outcome = self.enter(submitter, bio, Entry::New, now_ns)?;
         self.work(now_ns)?;
-        Ok(request)
+        Ok(outcome)
     }
 
-    /// Returns false if a task has to sleep until the throttle of write-back has a slot for its
-    /// bio.
-    #[inline]
-    pub(super) fn takes_slot(&mut self, submitter: SubmitterId, bio: &Bio, now_ns: u64) -> bool {
-        let Some(throttle) = &mut self.throttle else { return true };
-        let (Some(class), slot) = (Class::of(bio), &mut self.submitters[submitter].slot) else {
-            return true;
-        };
-        if slot.is_none() && throttle.admit(submitter, class, now_ns) {
-            *slot = Some(class);
-        }
-        slot.is_some()
-    }
-
-    /// Passes the slot of a submitter's bio on to the request that it became, or returns the slot
-    /// of a bio that was merged.
-    pub(super) fn pass_slot(&mut self, submitter: SubmitterId, bio: &Bio, outcome: Submitted) {
-        let Some(throttle) = &mut self.throttle else { return };
-        if Class::of(bio).is_some()
-            && let Some(class) = self.submitters[submitter].slot.take()
-        {
-            let request = if let Submitted::Queued(id) = outcome { Some(id) } else { None };
-            throttle.begun(class, request);
-        }
-    }
-
-    pub(super) fn submitted(
+    /// Takes a bio through the controllers into the queue. If one of them holds it, the bio goes to
+    /// the head of the backlog, and its task sleeps.
+    pub(super) fn enter(
         &mut self,
         submitter: SubmitterId,
         bio: Bio,
-        answer: Result<(Submitted, Kick), SubmitError>,
+        entry: Entry,
         now_ns: u64,
-    ) -> Result<bool, Defect> {
-        let taken = match answer {
-            Ok((Submitted::Asleep, kick)) => {
-                self.run_if_kicked(kick, now_ns)?;
-                false
-            }
-            Ok((outcome, kick)) => {
-                self.pass_slot(submitter, &bio, outcome);
-                self.run_if_kicked(kick, now_ns)?;
-                self.note_congestion();
-                if !self.queue.config().plugging && !self.flushing {
-                    // Without plugging, no other event would run an empty queue.
-                    self.run(now_ns)?;
-                }
-                true
-            }
+    ) -> Result<Submitted, Defect> {
+        let is_held = entry == Entry::New && self.controllers.admit(submitter, &bio, now_ns) == Admission::Held;
+        let answer = match entry {
+            _ if is_held => Ok((Submitted::Asleep, Kick::Quiet)),
+            Entry::New | Entry::Sequence => self.queue.submit(bio, now_ns),
+            Entry::Woken => self.queue.resubmit(bio, now_ns),
+        };
+        let (outcome, kick) = match answer {
+            Ok(answer) => answer,
             Err(SubmitError::Full) => {
                 self.submitters.refused.push_back(submitter);
-                false
+                (Submitted::Asleep, Kick::Quiet)
             }
             Err(error) => {
                 let Bio { sector, sectors, .. } = bio;
@@ -171,35 +139,38 @@ impl<S: Observer> Device<S> {
                 return Err(Defect::new(problem));
             }
         };
-        if !taken {
+        self.controllers.queued(submitter, &bio, outcome);
+        self.run_if_kicked(kick, now_ns)?;
+        if outcome == Submitted::Asleep {
             self.submitters[submitter].backlog.push_front(bio);
+            return Ok(outcome);
         }
-        Ok(taken)
+        self.note_congestion();
+        if !self.queue.config().plugging && !self.flushing {
+            // Without plugging, no other event would run an empty queue.
+            self.run(now_ns)?;
+        }
+        Ok(outcome)
     }
 
-    /// Submits a submitter's backlog as far as the queue has room. Returns true if the backlog is
-    /// empty.
-    pub(super) fn retry(&mut self, submitter: SubmitterId, mut woken: bool, now_ns: u64) -> Result<bool, Defect> {
+    /// Submits a submitter's backlog, of which `first` is the first bio, as far as the controllers
+    /// and the queue take it. Returns true if the backlog is empty.
+    pub(super) fn resume(&mut self, submitter: SubmitterId, first: Entry, now_ns: u64) -> Result<bool, Defect> {
+        let mut entry = first;
         while let Some(bio) = self.submitters[submitter].backlog.pop_front() {
-            if !woken && !self.takes_slot(submitter, &bio, now_ns) {
-                self.submitters[submitter].backlog.push_front(bio);
+            if self.enter(submitter, bio, entry, now_ns)? == Submitted::Asleep {
                 return Ok(false);
             }
-            let answer = if woken { self.queue.resubmit(bio, now_ns) } else { self.queue.submit(bio, now_ns) };
-            woken = false;
-            if !self.submitted(submitter, bio, answer, now_ns)? {
-                return Ok(false);
-            }
+            entry = Entry::New;
         }
         self.submitters.resumed.push(submitter);
         Ok(true)
     }
 
-    /// Submits the bios of submitters that have got a slot.
-    pub(super) fn resume(&mut self, woken: Vec<(SubmitterId, Class)>, now_ns: u64) -> Result<(), Defect> {
-        for (submitter, class) in woken {
-            self.submitters[submitter].slot = Some(class);
-            self.retry(submitter, false, now_ns)?;
+    /// Resumes the submitters whose first bio the controllers have admitted.
+    pub(super) fn resume_admitted(&mut self, submitters: Vec<SubmitterId>, now_ns: u64) -> Result<(), Defect> {
+        for submitter in submitters {
+            self.resume(submitter, Entry::New, now_ns)?;
         }
         Ok(())
     }
@@ -212,8 +183,6 @@ impl<S: Observer> Device<S> {
 
     /// Records that a writer sleeps in dirty throttling.
     pub fn dirty_sleep(&mut self, now_ns: u64) {
-        if let Some(throttle) = &mut self.throttle {
-            throttle.dirty_sleep(now_ns);
-        }
+        self.controllers.dirty_sleep(now_ns);
     }
 }

@@ -8,17 +8,14 @@ use hoistway_core::{Bio, ContextId};
 
 use super::super::task::SubmitterId;
 use super::plug::Plug;
-use super::write_back_throttle::Class;
 
-/// A submitter's context in the queue, and the bios that it could not submit yet.
+/// The context that a submitter is in the queue, and the bios that it could not submit yet.
 #[derive(Debug)]
 pub(super) struct Submitter {
     pub context: ContextId,
     pub backlog: VecDeque<Bio>,
     /// The plug, while one of the submitter's calls submits.
     pub plug: Option<Plug>,
-    /// The slot of the throttle of write-back that the submitter's next bio has.
-    pub slot: Option<Class>,
 }
 
 /// The submitters of a device.
@@ -36,7 +33,7 @@ impl Submitters {
     /// Adds the submitter with this context.
     pub fn add(&mut self, context: ContextId) {
         self.by_context.insert(context, SubmitterId(self.all.len() as u32));
-        self.all.push(Submitter { context, backlog: VecDeque::new(), plug: None, slot: None });
+        self.all.push(Submitter { context, backlog: VecDeque::new(), plug: None });
     }
 
     /// The submitter with this context.

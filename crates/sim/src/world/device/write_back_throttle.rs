@@ -111,15 +111,15 @@ impl Depths {
 /// Bios with slots, and the tasks that sleep until they get one.
 #[derive(Debug)]
 struct Pool<I> {
-    /// Slots of bios that are no requests yet.
-    held: usize,
+    /// Submitters with a slot for their next bio, which is no request yet.
+    granted: Vec<SubmitterId>,
     requests: Vec<I>,
     sleepers: VecDeque<(SubmitterId, Class)>,
 }
 
 impl<I> Pool<I> {
     fn in_flight(&self) -> usize {
-        self.held + self.requests.len()
+        self.granted.len() + self.requests.len()
     }
 }
 
@@ -174,7 +174,7 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
         if name.starts_with("bfq") || name.starts_with("cfq") {
             return None;
         }
-        let pool = || Pool { held: 0, requests: Vec::new(), sleepers: VecDeque::new() };
+        let pool = || Pool { granted: Vec::new(), requests: Vec::new(), sleepers: VecDeque::new() };
         Some(WriteBackThrottle {
             settings,
             step: 0,
@@ -188,24 +188,30 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
         })
     }
 
-    /// Takes a slot for a submitter's bio. Without one the task becomes a sleeper, which a later
-    /// call of [`Self::completed`] or [`Self::timer`] returns when it has a slot.
+    /// Takes a slot for a submitter's next bio, unless it has one. Without one the task becomes a
+    /// sleeper, which a later call of [`Self::completed`] or [`Self::timer`] returns when it has a
+    /// slot.
     pub fn admit(&mut self, submitter: SubmitterId, class: Class, now_ns: u64) -> bool {
         let pool = &self.pools[class.pool()];
+        if pool.granted.contains(&submitter) {
+            return true;
+        }
         if !pool.sleepers.is_empty() || pool.in_flight() >= self.limit(class, now_ns) {
             self.pools[class.pool()].sleepers.push_back((submitter, class));
             return false;
         }
-        self.take_slot(class, now_ns);
+        self.grant(submitter, class, now_ns);
         true
     }
 
-    /// Records that a bio with a slot became a request, or returns its slot with `None`: the bio
-    /// was merged into a request.
-    pub fn begun(&mut self, class: Class, request: Option<I>) {
+    /// Passes the slot of a submitter's bio, if it has one, on to the request that the bio became.
+    /// With `None` the bio was merged into a request, and the slot is returned.
+    pub fn begun(&mut self, submitter: SubmitterId, class: Class, request: Option<I>) {
         let pool = &mut self.pools[class.pool()];
-        pool.held = pool.held.saturating_sub(1);
-        pool.requests.extend(request);
+        if let Some(slot) = pool.granted.iter().position(|granted| *granted == submitter) {
+            pool.granted.swap_remove(slot);
+            pool.requests.extend(request);
+        }
     }
 
     /// Records that a request was issued to the device.
@@ -223,7 +229,7 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
         service_ns: u64,
         now_ns: u64,
         is_there: impl Fn(I) -> bool,
-    ) -> Vec<(SubmitterId, Class)> {
+    ) -> Vec<SubmitterId> {
         match op {
             Op::Read => {
                 self.oldest_read = self.oldest_read.filter(|(read, _)| *read != request);
@@ -255,7 +261,7 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
     }
 
     /// Ends the window if its time is over. Returns the sleepers that have a slot now.
-    pub fn timer(&mut self, now_ns: u64) -> Vec<(SubmitterId, Class)> {
+    pub fn timer(&mut self, now_ns: u64) -> Vec<SubmitterId> {
         let mut woken = Vec::new();
         if self.timer_ns.is_none_or(|due_ns| now_ns < due_ns) {
             return woken;
@@ -357,8 +363,8 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
         now_ns / TICK_NS - self.dirty_tick < RECENT_TICKS
     }
 
-    fn take_slot(&mut self, class: Class, now_ns: u64) {
-        self.pools[class.pool()].held += 1;
+    fn grant(&mut self, submitter: SubmitterId, class: Class, now_ns: u64) {
+        self.pools[class.pool()].granted.push(submitter);
         if self.timer_ns.is_none() {
             self.arm(now_ns);
         }
@@ -377,14 +383,14 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
     }
 
     /// Gives slots to sleepers, up to the first whose limit is reached.
-    fn wake(&mut self, index: usize, now_ns: u64, woken: &mut Vec<(SubmitterId, Class)>) {
+    fn wake(&mut self, index: usize, now_ns: u64, woken: &mut Vec<SubmitterId>) {
         while let Some((submitter, class)) = self.pools[index].sleepers.front().copied() {
             if self.pools[index].in_flight() >= self.limit(class, now_ns) {
                 return;
             }
             self.pools[index].sleepers.pop_front();
-            self.take_slot(class, now_ns);
-            woken.push((submitter, class));
+            self.grant(submitter, class, now_ns);
+            woken.push(submitter);
         }
     }
 }
