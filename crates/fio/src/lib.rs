@@ -14,16 +14,17 @@
 //! # Flow of data
 //!
 //! [`parse`] and [`load`] take a text through four steps: `source` splits it into sections and
-//! substitutes includes and variables, `options` finds each option, whose row parses the value into
-//! a [`Job`] (`job`, `values`), `check` compares options and jobs with one another. [`JobSource`]
-//! is the result of the first step; its options can be changed. All errors are collected as
-//! [`Diagnostics`]. [`results::build`] turns figures into a [`results::Report`] with fio's names.
+//! substitutes includes and variables, `options` finds each option, the option's row parses the
+//! value into a [`Job`] (`job`, `values`), `check` compares options and jobs with one another.
+//! [`JobSource`] is the result of the first step; its options can be changed.
+//! All errors are collected as [`Diagnostics`]. [`results::build`] turns figures into a
+//! [`results::Report`] with fio's names.
 //!
 //! # Where to change ...
 //!
 //! | what | where |
 //! |---|---|
-//! | an option that is simulated: its names, its description, its value, its field of [`Job`] | the file of its subject in `job`; values of many options: `values.rs` |
+//! | an option that is simulated: names, value, field of [`Job`], description | the file of its subject in `job`; shared forms of values: `values.rs` |
 //! | the options that are ignored or refused | the tables in `options.rs` |
 //! | rules between options or jobs | `check.rs` |
 //! | jobs that are refused because the rules of fio are not known | `unmodelled.rs` |

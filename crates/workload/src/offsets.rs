@@ -618,6 +618,10 @@ mod tests {
 
     const REGION: Region = Region { start: 1 << 20, len: 1 << 20 };
 
+    fn of(rw: Rw) -> Job {
+        with(Job::default(), |job| job.requests.rw = rw)
+    }
+
     fn with(mut job: Job, change: impl FnOnce(&mut Job)) -> Job {
         change(&mut job);
         job
@@ -640,7 +644,7 @@ mod tests {
 
     #[test]
     fn random_reads_touch_every_block_once_unless_norandommap_is_set() {
-        let job = with(Job::default(), |job| job.requests.rw = Rw::Randread);
+        let job = of(Rw::Randread);
         let mut once = offsets(&job);
         assert!(!once.is_sorted());
         once.sort_unstable();
@@ -662,10 +666,7 @@ mod tests {
     fn the_modifier_makes_holes_or_runs() {
         let holes = with(Job::default(), |job| job.requests.rw_modifier = Some(4096));
         assert_eq!(offsets(&holes)[..3], [0, 8192, 16384]);
-        let runs = with(Job::default(), |job| {
-            job.requests.rw = Rw::Randread;
-            job.requests.rw_modifier = Some(4);
-        });
+        let runs = with(of(Rw::Randread), |job| job.requests.rw_modifier = Some(4));
         let seen = offsets(&runs);
         let follows = seen.windows(2).filter(|pair| pair[1] == pair[0] + 4096).count();
         // Three of four requests follow the previous one; a run that reaches the region's end
@@ -677,8 +678,7 @@ mod tests {
 
     #[test]
     fn rwmixread_is_the_share_of_reads() {
-        let job = with(Job::default(), |job| {
-            job.requests.rw = Rw::Randrw;
+        let job = with(of(Rw::Randrw), |job| {
             job.requests.rwmixread = 80;
             job.requests.norandommap = true;
         });
@@ -688,8 +688,7 @@ mod tests {
 
     #[test]
     fn percentage_random_leaves_the_rest_sequential() {
-        let job = with(Job::default(), |job| {
-            job.requests.rw = Rw::Randread;
+        let job = with(of(Rw::Randread), |job| {
             job.requests.percentage_random = Directions::both(25);
             job.requests.norandommap = true;
         });
@@ -700,10 +699,7 @@ mod tests {
 
     #[test]
     fn sizes_come_from_the_range_or_the_split() {
-        let mut job = with(Job::default(), |job| {
-            job.requests.rw = Rw::Randread;
-            job.requests.norandommap = true;
-        });
+        let mut job = with(of(Rw::Randread), |job| job.requests.norandommap = true);
         job.blocks.bs.read = BlockSize::Range { min: 4096, max: 16384 };
         let ranged = units(&job, 40 << 20);
         for bytes in [4096, 8192, 12288, 16384] {
@@ -749,10 +745,7 @@ mod tests {
     fn loops_repeat_the_random_numbers_unless_norandommap_is_set() {
         let mut sizes = with(Job::default(), |job| job.amount.loops = 3);
         sizes.blocks.bs.read = BlockSize::Range { min: 4096, max: 16384 };
-        let random = with(Job::default(), |job| {
-            job.requests.rw = Rw::Randread;
-            job.amount.loops = 3;
-        });
+        let random = with(of(Rw::Randread), |job| job.amount.loops = 3);
         for job in [&random, &sizes, &with(sizes.clone(), |job| job.requests.norandommap = true)] {
             let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], 1 << 20, 42, 0);
             let mut passes: Vec<Vec<(u64, u64)>> = Vec::new();
@@ -782,8 +775,7 @@ mod tests {
     /// (`randread:2`) was twice as long.
     #[test]
     fn a_job_of_a_given_time_draws_other_offsets_in_each_round() {
-        let job = with(Job::default(), |job| {
-            job.requests.rw = Rw::Randread;
+        let job = with(of(Rw::Randread), |job| {
             job.end.time_based = true;
             job.amount.number_ios = Some(50);
         });
@@ -809,7 +801,7 @@ mod tests {
     fn a_map_of_smaller_blocks_ends_a_pass_early() {
         let bytes = 200 * 8192;
         let count = |rw, read: u64, write: u64, seed| {
-            let mut job = with(Job::default(), |job| job.requests.rw = rw);
+            let mut job = of(rw);
             (job.blocks.bs.read, job.blocks.bs.write) = (BlockSize::Fixed(read), BlockSize::Fixed(write));
             job.blocks.bs.trim = job.blocks.bs.write.clone();
             let region = Region { start: 0, len: bytes };
@@ -830,10 +822,7 @@ mod tests {
     fn requests_of_odd_sizes_end_with_the_last_free_block() {
         let region = Region { start: 0, len: 1_613_824 };
         let bytes = |io_size| {
-            let mut job = with(Job::default(), |job| {
-                job.requests.rw = Rw::Randread;
-                job.amount.io_size = io_size;
-            });
+            let mut job = with(of(Rw::Randread), |job| job.amount.io_size = io_size);
             for bs in [&mut job.blocks.bs.read, &mut job.blocks.bs.write, &mut job.blocks.bs.trim] {
                 *bs = BlockSize::Range { min: 2048, max: 3072 };
             }
@@ -884,8 +873,7 @@ mod tests {
     #[test]
     fn zones_of_a_zoned_device_are_written_from_start_to_end() {
         let zones = Zones { mode: ZoneMode::Zbd, size: 32 << 10, open_max: 2, ..Zones::default() };
-        let job = with(Job::default(), |job| {
-            job.requests.rw = Rw::Randwrite;
+        let job = with(of(Rw::Randwrite), |job| {
             job.requests.norandommap = true;
             job.zones = zones;
         });
@@ -915,21 +903,18 @@ mod tests {
 
     #[test]
     fn each_block_is_trimmed_and_then_written() {
-        let job = with(Job::default(), |job| {
-            job.requests.rw = Rw::Randtrimwrite;
-            job.amount.number_ios = Some(5);
-        });
+        let job = with(of(Rw::Randtrimwrite), |job| job.amount.number_ios = Some(5));
         let seen = units(&job, 1 << 20);
         assert_eq!(seen.len(), 10);
         for pair in seen.chunks(2) {
             assert_eq!((pair[0].direction, pair[1].direction), (Direction::Trim, Direction::Write));
             assert_eq!((pair[0].offset, pair[0].bytes), (pair[1].offset, pair[1].bytes));
         }
-        let mut wide = with(Job::default(), |job| job.requests.rw = Rw::Trimwrite);
+        let mut wide = of(Rw::Trimwrite);
         wide.blocks.bs.trim = BlockSize::Fixed(8192);
         let sizes: Vec<u64> = units(&wide, 16384).iter().map(|unit| unit.bytes).collect();
         assert_eq!(sizes, [8192, 4096, 4096, 8192, 4096, 4096]);
-        let trims = with(Job::default(), |job| job.requests.rw = Rw::Randtrim);
+        let trims = of(Rw::Randtrim);
         assert!(units(&trims, 1 << 20).iter().all(|unit| unit.direction == Direction::Trim));
     }
 
@@ -937,7 +922,7 @@ mod tests {
     #[test]
     fn blockalign_sets_the_multiples_of_random_offsets() {
         for (align, repeats) in [(8192, true), (1024, false)] {
-            let mut job = with(Job::default(), |job| job.requests.rw = Rw::Randread);
+            let mut job = of(Rw::Randread);
             job.blocks.blockalign = Directions::both(align);
             let seen = offsets(&job);
             assert!(seen.iter().all(|at| at.is_multiple_of(align) && at + 4096 <= REGION.len));
@@ -947,10 +932,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_again_after_the_pass_or_after_some_blocks() {
-        let job = with(Job::default(), |job| {
-            job.requests.rw = Rw::Randwrite;
-            job.verification.verifies = true;
-        });
+        let job = with(of(Rw::Randwrite), |job| job.verification.verifies = true);
         let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], 65536, 42, 0);
         let written: Vec<u64> = std::iter::from_fn(|| generator.next()).map(|unit| unit.offset).collect();
         assert!(written.len() == 16 && generator.begin_verification());
@@ -976,7 +958,7 @@ mod tests {
 
     #[test]
     fn requests_get_the_priority_of_their_share_and_size() {
-        let mut job = with(Job::default(), |job| job.requests.rw = Rw::Randread);
+        let mut job = of(Rw::Randread);
         job.priority.cmdprio.read.percent = 20;
         let high = units(&job, 1 << 20).iter().filter(|unit| unit.priority == Some((1, 0))).count();
         assert!((30..75).contains(&high), "{high} of 256");
@@ -1002,10 +984,7 @@ mod tests {
                 .all(|pair| pair[1].offset == pair[0].offset + pair[0].bytes || pair[1].offset == REGION.start)
         );
         assert!(seen.iter().any(|unit| unit.bytes % 2 == 1));
-        let mut job = with(Job::default(), |job| {
-            job.requests.rw = Rw::Randread;
-            job.blocks.bs_is_seq_rand = true;
-        });
+        let mut job = with(of(Rw::Randread), |job| job.blocks.bs_is_seq_rand = true);
         job.requests.percentage_random = Directions::both(50);
         job.blocks.bs.write = BlockSize::Fixed(8192);
         let large = units(&job, 1 << 20).iter().filter(|unit| unit.bytes == 8192).count();
