@@ -31,7 +31,7 @@ pub(crate) const CLONE: &str = "~/hoistway";
 /// The directory in which sessions run.
 pub(crate) const SESSIONS: &str = "~/sessions";
 /// Directories of the repository that sessions use.
-const OF_SESSIONS: [&str; 3] = ["examples", "testdata", "crates"];
+const OF_SESSIONS: [&str; 4] = ["examples", "testdata", "crates", "tools"];
 
 /// The components of a toolchain as rustup installs it; others are additions.
 const COMPONENTS: [&str; 6] = ["cargo", "clippy", "rust-docs", "rust-std", "rustc", "rustfmt"];

@@ -4,8 +4,8 @@
 //! `tools/workspace/src/console.rs` describes the blocks. One is skipped, aloud, if the machine
 //! lacks a program, a loop device or root that it needs, and if it is marked `no-run` or `in=NAME`.
 //!
-//! Blocks of a document share the directory, in which `examples`, `testdata` and `crates` lead to
-//! those of the repository. Each block has a shell of its own.
+//! Blocks of a document share the directory, in which `examples`, `testdata`, `crates` and `tools`
+//! lead to those of the repository. Each block has a shell of its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -78,7 +78,7 @@ fn has_loop_device() -> bool {
 /// differs.
 fn failures(name: &str, text: &str) -> Vec<String> {
     let directory = tempfile::tempdir().expect("a scratch directory");
-    for shared in ["examples", "testdata", "crates"] {
+    for shared in ["examples", "testdata", "crates", "tools"] {
         std::os::unix::fs::symlink(repository().join(shared), directory.path().join(shared)).expect("a link");
     }
     let mut failures = Vec::new();
