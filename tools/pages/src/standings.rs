@@ -278,7 +278,7 @@ mod tests {
         assert!(tables(0.8, 0.5, 0.9).disks().is_err() && tables(1.1, 0.5, 2.0).disks().is_err());
         assert!(tables(0.8, 1.5, 2.0).disks().is_err());
         assert!(tables(1.1, 0.5, 2.0).arrays().is_ok() && tables(0.9, 0.5, 2.0).arrays().is_err());
-        assert!(tables(0.8, 0.5, 0.1).flash().expect("both").contains("for 80 % of the throughput"));
+        assert!(tables(0.8, 0.5, 0.1).flash().expect("both").contains("with 80 % of the throughput"));
         assert!(tables(1.1, 0.5, 0.1).flash().is_err() && tables(0.8, 1.5, 0.1).flash().is_err());
     }
 }

@@ -15,6 +15,7 @@ mod journal;
 mod kernels;
 mod mapped;
 mod options;
+mod several_drives;
 mod shares;
 mod syncs;
 mod worlds;

@@ -2,7 +2,7 @@
 
 use crate::common::{bytes, noop, request, run, seconds, with_host};
 use hoistway_core::{BlockLayer, Kind};
-use hoistway_sim::HostConfig;
+use hoistway_sim::{CompareRequest, HostConfig};
 
 #[test]
 fn writes_are_writes_and_mixed_jobs_mix() {
@@ -347,10 +347,13 @@ fn fios_json_has_the_figures_of_the_run() {
 
 #[test]
 fn a_percentage_offset_is_rounded_up_to_offset_align() {
-    let seek = |align: &str| {
-        noop(&format!("[a]\nfilename=/dev/sda\noffset=50%\noffset_align={align}\nnumber_ios=1\ndirect=1\n"))
+    let first_byte = |align: &str| {
+        let job = format!("[a]\nfilename=/dev/sda\noffset=50%\noffset_align={align}\nnumber_ios=1\ndirect=1\n");
+        let request = CompareRequest { record: true, ..request(&job, &[Kind::Noop]) };
+        run(&request).expect("a run").runs[0].head[0].sector * 512
     };
-    assert_ne!(seek("4k").drive_ns, seek("1g").drive_ns);
+    // Half of 390,721,968 sectors, which are 93.2 GiB.
+    assert_eq!((first_byte("4k"), first_byte("1g")), (390_721_968 / 2 * 512, 94 << 30));
 }
 
 #[test]

@@ -222,7 +222,10 @@ mod tests {
         }
         assert!(text.contains("## `hoistway trace view`"), "subcommands are sections");
         assert!(text.contains("- <a id=\"compare--drive\"></a>`--drive "), "options are items with anchors");
-        assert!(text.contains("- [`hoistway compare`](#hoistway-compare): Simulate a workload"), "the commands are links");
+        assert!(
+            text.contains("- [`hoistway compare`](#hoistway-compare): Simulate a workload"),
+            "the commands are links"
+        );
         assert!(!text.contains("Default: ``"), "an empty default is left out");
     }
 

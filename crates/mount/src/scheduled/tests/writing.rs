@@ -216,7 +216,7 @@ fn a_large_sync_is_many_requests_and_ends_after_all_of_them() {
 }
 
 #[test]
-fn a_removed_file_has_no_dirty_data() {
+fn dirty_data_of_a_removed_file_are_written_back_or_discarded() {
     let fixture = fixture(dirty_terms(50));
     write(&fixture, 0, MIB);
     std::fs::remove_file(fixture.folder.path().join("file")).expect("it is ours");
@@ -224,7 +224,7 @@ fn a_removed_file_has_no_dirty_data() {
 }
 
 #[test]
-fn data_left_at_the_end_are_written_by_the_kernel() {
+fn after_the_end_no_write_waits_for_the_dirty_limit() {
     let fixture = fixture(MountTerms { dirty_limit: Some(MIB), ..dirty_terms(HOUR_MS) });
     write(&fixture, 0, MIB);
     fixture.gate.close();
