@@ -17,15 +17,16 @@ fn connection_cut_at(authority: &Authority, side: Side, cut: Option<(usize, usiz
     let (mut sent, mut closed) = (false, false);
     loop {
         let mut any = false;
-        for direction in 0..2 {
+        for (direction, length) in lengths.iter_mut().enumerate() {
             let bytes = if direction == 0 { pair.of_peer() } else { pair.of_channel() };
             any |= !bytes.is_empty();
-            let start = lengths[direction];
-            lengths[direction] += bytes.len();
-            let within = cut.filter(|&(of, at)| of == direction && at > start && at < lengths[direction]);
+            let start = *length;
+            *length += bytes.len();
+            let within = cut.filter(|&(of, at)| of == direction && at > start && at < *length);
             let (first, second) = bytes.split_at(within.map_or(bytes.len(), |(_, at)| at - start));
             for piece in [first, second] {
-                if direction == 0 { pair.to_channel(piece) } else { pair.to_peer(piece) }.expect("good records");
+                if direction == 0 { pair.pass_to_channel(piece) } else { pair.pass_to_peer(piece) }
+                    .expect("good records");
             }
         }
         if any || pair.channel.is_handshaking() {
@@ -94,13 +95,13 @@ fn data_in_front_of_the_end_of_the_handshake_is_received() {
     let authority = Authority::new();
     let mut pair = Pair::new(&authority, Side::Server, Some("alice"));
     let hello = pair.of_peer();
-    pair.to_channel(&hello).expect("good records");
+    pair.pass_to_channel(&hello).expect("good records");
     let flight = pair.of_channel();
-    pair.to_peer(&flight).expect("good records");
+    pair.pass_to_peer(&flight).expect("good records");
     pair.peer_sends(b"at once");
     let last = pair.of_peer();
     assert!(pair.channel.is_handshaking());
-    pair.to_channel(&last).expect("good records");
+    pair.pass_to_channel(&last).expect("good records");
     assert_eq!((pair.received.as_slice(), pair.channel.is_handshaking()), (b"at once".as_slice(), false));
 }
 
@@ -114,7 +115,7 @@ fn only_close_notify_ends_a_connection_and_data_before_it_are_delivered() {
         pair.peer.send_close_notify();
         let bytes = pair.of_peer();
         for (at, byte) in bytes.iter().enumerate() {
-            pair.to_channel(&[*byte]).expect("good records");
+            pair.pass_to_channel(&[*byte]).expect("good records");
             let is_last = at + 1 == bytes.len();
             // A connection that is cut here has no end that its peer has confirmed.
             assert_eq!(pair.state == ChannelState::Closed, is_last, "{side:?}: byte {at} of {}", bytes.len());
@@ -131,13 +132,13 @@ fn data_and_their_close_notify_are_received_in_one_call() {
     pair.peer_sends(b"the last words");
     pair.peer.send_close_notify();
     let bytes = pair.of_peer();
-    pair.to_channel(&bytes).expect("good records");
+    pair.pass_to_channel(&bytes).expect("good records");
     assert_eq!((pair.received.as_slice(), pair.state), (b"the last words".as_slice(), ChannelState::Closed));
     // The other direction is open until it is closed, too.
     pair.channel.send(b"an answer");
     pair.channel.close();
     let bytes = pair.of_channel();
-    pair.to_peer(&bytes).expect("good records");
+    pair.pass_to_peer(&bytes).expect("good records");
     assert_eq!(pair.peer_received, b"an answer");
     assert_eq!(std::io::Read::read(&mut pair.peer.reader(), &mut [0]).expect("an end with close_notify"), 0);
 }
@@ -148,7 +149,7 @@ fn an_end_without_close_notify_is_known_to_the_peer_as_a_truncation() {
     let mut pair = Pair::new(&authority, Side::Server, None).connect();
     pair.channel.send(b"not all of it");
     let bytes = pair.of_channel();
-    pair.to_peer(&bytes).expect("good records");
+    pair.pass_to_peer(&bytes).expect("good records");
     assert_eq!(pair.peer.read_tls(&mut [].as_slice()).expect("the end of the bytes"), 0);
     pair.peer.process_new_packets().expect("nothing is wrong with the records");
     let error = std::io::Read::read(&mut pair.peer.reader(), &mut [0]).expect_err("no close_notify");
@@ -169,11 +170,11 @@ fn a_changed_byte_of_a_record_is_an_error_with_an_alert_and_gives_no_plain_text(
         let mut record = record_length(&mut pair);
         record[at] ^= 1;
         // A changed length makes the channel wait for more bytes, or take some of the next record.
-        let result = pair.to_channel(&record).and_then(|()| pair.to_channel(&[0; 512]));
+        let result = pair.pass_to_channel(&record).and_then(|()| pair.pass_to_channel(&[0; 512]));
         assert!(result.is_err() && pair.received.is_empty(), "byte {at}: {:?}", pair.received);
         assert!(pair.channel.has_records(), "byte {at}: an alert");
         let alert = pair.of_channel();
-        assert!(matches!(pair.to_peer(&alert), Err(rustls::Error::AlertReceived(_))), "byte {at}");
+        assert!(matches!(pair.pass_to_peer(&alert), Err(rustls::Error::AlertReceived(_))), "byte {at}");
     }
 }
 
@@ -181,7 +182,7 @@ fn a_changed_byte_of_a_record_is_an_error_with_an_alert_and_gives_no_plain_text(
 fn plain_text_in_place_of_a_hello_is_an_error_with_an_alert() {
     let authority = Authority::new();
     let mut pair = Pair::new(&authority, Side::Server, None);
-    pair.to_channel(b"GET / HTTP/1.1\r\nHost: server.test\r\n\r\n").expect_err("no TLS");
+    pair.pass_to_channel(b"GET / HTTP/1.1\r\nHost: server.test\r\n\r\n").expect_err("no TLS");
     assert!(pair.channel.is_handshaking() && pair.received.is_empty());
     // An alert record in plain text: its type is 21.
     assert_eq!(pair.of_channel().first(), Some(&21));

@@ -89,13 +89,13 @@ impl Pair {
     }
 
     /// Passes bytes to the channel.
-    pub fn to_channel(&mut self, bytes: &[u8]) -> Result<(), rustls::Error> {
+    pub fn pass_to_channel(&mut self, bytes: &[u8]) -> Result<(), rustls::Error> {
         self.state = self.channel.receive(bytes, &mut self.received)?;
         Ok(())
     }
 
     /// Passes bytes to the peer.
-    pub fn to_peer(&mut self, mut bytes: &[u8]) -> Result<(), rustls::Error> {
+    pub fn pass_to_peer(&mut self, mut bytes: &[u8]) -> Result<(), rustls::Error> {
         while !bytes.is_empty() {
             if self.peer.read_tls(&mut bytes).expect("from memory") == 0 {
                 break;
@@ -119,13 +119,13 @@ impl Pair {
             let mut rest = to_channel.as_slice();
             while !rest.is_empty() {
                 let (piece, after) = rest.split_at(cuts().min(rest.len()));
-                self.to_channel(piece)?;
+                self.pass_to_channel(piece)?;
                 rest = after;
             }
             let mut rest = to_peer.as_slice();
             while !rest.is_empty() {
                 let (piece, after) = rest.split_at(cuts().min(rest.len()));
-                self.to_peer(piece)?;
+                self.pass_to_peer(piece)?;
                 rest = after;
             }
         }

@@ -11,13 +11,13 @@ use crate::peer::{Pair, Side};
 fn refusal(mut pair: Pair) -> (Option<Error>, Option<Error>) {
     for _ in 0..10 {
         let bytes = pair.of_peer();
-        let error = pair.to_channel(&bytes).err();
+        let error = pair.pass_to_channel(&bytes).err();
         let bytes = pair.of_channel();
-        let peer_error = pair.to_peer(&bytes).err();
+        let peer_error = pair.pass_to_peer(&bytes).err();
         if error.is_some() || peer_error.is_some() {
             // If the peer failed, its alert is for the channel.
             let alert = pair.of_peer();
-            let error = error.or_else(|| pair.to_channel(&alert).err());
+            let error = error.or_else(|| pair.pass_to_channel(&alert).err());
             return (error, peer_error);
         }
     }
