@@ -101,7 +101,7 @@ const SIDE_BY_SIDE: &[&[Step]] = &[
 const LONG: &[Step] = &[
     Step::new("fio-diff", |_| forward::step(Program::Fiodiff, &["fio-diff", "--minutes", "10"]))
         .needing(&[Need::Program("fio")]),
-    Step::new("crates", |_| forward::step(Program::Dist, &["check-crates", "--verify"])),
+    Step::new("crates", |_| forward::step(Program::Dist, &["check-crates", "--verify", "--msrv"])),
     Step::new("all packages", |_| forward::step(Program::Dist, &["check-dist"])).needing(needs::PACKAGES),
 ];
 
