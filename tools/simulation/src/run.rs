@@ -418,5 +418,5 @@ mod tests {
     }
 
     const SEEDS_UNTIL_FOUND_MAX: u64 = 100;
-    const SEEDS_UNTIL_RECOVERY_FOUND_MAX: u64 = 200;
+    const SEEDS_UNTIL_RECOVERY_FOUND_MAX: u64 = 500;
 }

@@ -182,7 +182,8 @@ impl Step {
     /// Runs the check as a process of its own: `cargo xtask test --only NAME`.
     fn run_apart(&self, options: &Options) -> Result<Apart> {
         let mut file = tempfile::tempfile()?;
-        let mut command = Command::new(std::env::current_exe()?);
+        // The build of all programs has replaced the file of this process.
+        let mut command = Command::new(cargo::target_directory()?.join("debug/hoistway-xtask"));
         command.args(["test", "--only", self.name]).args(options.install.then_some("--install"));
         command.env(cargo::ALL_BUILT, "1").stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file.try_clone()?);
         let success = command.status().with_context(|| format!("cannot start {command:?}"))?.success();
