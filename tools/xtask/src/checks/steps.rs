@@ -162,10 +162,12 @@ impl Report {
         }
     }
 
-    /// Prints the table of times and the remarks. Fails with the names of the failed checks.
+    /// Prints the table of times, if several checks ran, and the remarks. Fails with the names of the failed checks.
     pub fn finish(mut self) -> Result<()> {
-        self.rows.push(row("all", "", self.start.elapsed().as_secs_f64()));
-        println!("== times\n{}", self.rows.join("\n"));
+        if self.rows.len() > 1 {
+            self.rows.push(row("all", "", self.start.elapsed().as_secs_f64()));
+            println!("== times\n{}", self.rows.join("\n"));
+        }
         self.remarks.iter().for_each(|remark| println!("{remark}"));
         if self.failed.is_empty() { Ok(()) } else { bail!("failed: {}", self.failed.join(", ")) }
     }
