@@ -162,7 +162,8 @@ impl Report {
         }
     }
 
-    /// Prints the table of times, if several checks ran, and the remarks. Fails with the names of the failed checks.
+    /// Prints the table of times, if several checks ran, and the remarks. Fails with the names of
+    /// the failed checks.
     pub fn finish(mut self) -> Result<()> {
         if self.rows.len() > 1 {
             self.rows.push(row("all", "", self.start.elapsed().as_secs_f64()));
