@@ -34,7 +34,7 @@ pub fn task(matches: &ArgMatches) -> Option<(&'static Task, Vec<OsString>)> {
     Some((task, matches.get_many(ARGUMENTS).into_iter().flatten().cloned().collect()))
 }
 
-/// Builds the program of a task and runs it. The exit code is that of the program.
+/// Builds the program of a task and runs it. Fails if the program fails.
 pub fn run(task: &Task, arguments: Vec<OsString>) -> ExitCode {
     let mut command = cargo::command();
     // Paths among the arguments begin where the user is.
