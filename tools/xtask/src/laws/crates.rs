@@ -107,7 +107,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("guest", &[]),
     ("kernel", &["dist", "guest", "units", "vm", "workspace"]),
     ("lab", &["drive", "guest", "kernel", "order", "sim", "units", "vm", "workspace"]),
-    ("pages", &["config", "control", "drive", "fio", "units", "workspace"]),
+    ("pages", &["config", "control", "drive", "fio", "workspace"]),
     ("rusttokens", &[]),
     ("site", &["report", "workspace"]),
     ("vm", &["guest", "workspace"]),
