@@ -19,8 +19,8 @@ const FIRST_MS_MAX = Number(process.env.PLAYGROUND_FIRST_MS_MAX || Infinity);
 const visit = await start(root, { "/figures.html": figurePage });
 const open = (options = {}, fragment = "", path = "") => visit(`${path}${fragment}`, options);
 
-const ready = (page, state = "done") => page.waitForSelector(`body[data-state=${state}]`, { timeout: 60_000 });
-const film = (page) => page.waitForSelector("body[data-film=ready]", { timeout: 60_000 });
+const ready = (page, state = "done") => page.waitForSelector(`body[data-state=${state}]`, { timeout: 240_000 });
+const film = (page) => page.waitForSelector("body[data-film=ready]", { timeout: 240_000 });
 
 for (const [device, viewport] of DEVICES) {
   for (const colorScheme of ["light", "dark"]) {
@@ -129,7 +129,7 @@ await test("figures of other pages run when they are scrolled into view", async 
   assert.equal(await page.locator("#rates svg").count(), 0);
   for (const id of ["rates", "film"]) {
     await page.locator(`#${id}`).scrollIntoViewIfNeeded();
-    await page.waitForSelector(`#${id}[data-state=done]`, { timeout: 60_000 });
+    await page.waitForSelector(`#${id}[data-state=done]`, { timeout: 240_000 });
   }
   assert.ok((await page.locator("#rates svg").count()) >= 2);
   assert.equal(await page.locator("#film canvas").count(), 1);

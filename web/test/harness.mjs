@@ -33,7 +33,7 @@ export async function start(root, pages = {}) {
   return async (path, options = {}) => {
     const context = await browser.newContext({ viewport: { width: 1240, height: 900 }, ...options });
     // A machine with other work takes long.
-    context.setDefaultTimeout(60_000);
+    context.setDefaultTimeout(240_000);
     const page = await context.newPage();
     const problems = [];
     page.on("pageerror", (error) => problems.push(String(error)));
