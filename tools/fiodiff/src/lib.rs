@@ -52,6 +52,9 @@ pub struct Extent {
     pub seed: u64,
     /// Most jobs.
     pub count: u64,
+    /// Whether jobs with pauses, rates and times are run, too. Other work on the machine delays
+    /// fio in them, and they are repeated until nothing does.
+    pub paced: bool,
     /// Time after which no further batch begins.
     pub time: Option<Duration>,
     /// Directory in which job files and outputs of differing jobs are kept.
@@ -95,7 +98,8 @@ pub fn run(extent: &Extent, report: &mut dyn FnMut(&Outcome)) -> Result<Outcome>
     while next < end && extent.time.is_none_or(|time| start.elapsed() < time) {
         let seeds = next..end.min(next + BATCH);
         next = seeds.end;
-        suspects.extend(batch(seeds.map(grammar::generate).collect(), &mut outcome)?);
+        let cases = seeds.map(grammar::generate).filter(|case| extent.paced || !case.is_paced());
+        suspects.extend(batch(cases.collect(), &mut outcome)?);
         report(&outcome);
     }
     // Pauses of the machine come and go: the jobs with a clock are run again in turn, and not each

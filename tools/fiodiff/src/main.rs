@@ -42,7 +42,7 @@ fn run(options: &Options) -> Result<()> {
     let Some(version) = version() else { bail!("fio is not installed: apt-get install fio") };
     let time = options.minutes.map(|minutes| Duration::from_secs(minutes * 60));
     let count = if time.is_some() { u64::MAX } else { options.count };
-    let extent = Extent { seed: options.seed, count, time, keep: options.keep.clone() };
+    let extent = Extent { seed: options.seed, count, paced: true, time, keep: options.keep.clone() };
     println!("{version}, jobs from seed {}", options.seed);
     let mut shown = 0;
     let outcome = hoistway_fiodiff::run(&extent, &mut |outcome: &Outcome| {
