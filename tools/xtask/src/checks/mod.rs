@@ -76,14 +76,11 @@ const SIDE_BY_SIDE: &[&[Step]] = &[
         Step::new("clippy", |_| clippy()).needing(CLIPPY),
         Step::new("docs", |_| docs()),
         Step::new("playground", |_| forward::step(Program::Site, &["playground", "test"])).needing(needs::BROWSER),
-        Step::new("site", |_| forward::step(Program::Site, &["site", "--browser"])).using(needs::BROWSER),
+        Step::new("site", |_| forward::step(Program::Site, &["site"])),
         Step::new("fuzzers", |_| fuzzers()),
     ],
-    &[
-        Step::new("kernel asm", |_| forward::step(Program::Kernel, &["kernel", "asm", "--check"]))
-            .needing(needs::ASSEMBLY),
-        Step::new("kernel", |_| forward::step(Program::Kernel, &["kernel", "check"])).needing(needs::KERNEL),
-    ],
+    &[Step::new("kernel asm", |_| forward::step(Program::Kernel, &["kernel", "asm", "--check"]))
+        .needing(needs::ASSEMBLY)],
     &[
         Step::new("proof", |_| proof::run()).needing(OBJDUMP),
         Step::new("packages", |_| packages()).needing(OBJDUMP).using(&[
@@ -99,6 +96,8 @@ const SIDE_BY_SIDE: &[&[Step]] = &[
 
 /// The checks of `cargo xtask test --full`, after the others: those that take long and rarely fail.
 const LONG: &[Step] = &[
+    Step::new("kernel", |_| forward::step(Program::Kernel, &["kernel", "check"])).needing(needs::KERNEL),
+    Step::new("site in a browser", |_| forward::step(Program::Site, &["site", "--browser"])).using(needs::BROWSER),
     Step::new("fio-diff", |_| forward::step(Program::Fiodiff, &["fio-diff", "--minutes", "10"]))
         .needing(&[Need::Program("fio")]),
     Step::new("crates", |_| forward::step(Program::Dist, &["check-crates", "--verify", "--msrv"])),
