@@ -27,7 +27,7 @@ pub struct Advice {
     answer: Answer,
 }
 
-/// What advice is asked for, in Python's types.
+/// The choices of a request for advice, in Python's types.
 #[derive(FromPyObject)]
 pub struct Choices<'py> {
     job: Option<PyRef<'py, JobFile>>,
@@ -90,7 +90,7 @@ enum Problem {
 
 #[pymethods]
 impl Advice {
-    /// The name of the advised scheduler; the present one if nothing is to be changed.
+    /// The name of the advised scheduler; the current one if nothing is to be changed.
     #[getter]
     fn scheduler(&self) -> String {
         self.answer.chosen().name()

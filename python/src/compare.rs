@@ -34,7 +34,7 @@ pub struct Comparison {
     more: Vec<(u64, Vec<Run>)>,
 }
 
-/// What a comparison is made of, in Python's types.
+/// The choices of a comparison, in Python's types.
 #[derive(FromPyObject)]
 pub struct Choices {
     drive: Option<Drive>,

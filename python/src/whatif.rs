@@ -24,7 +24,7 @@ pub struct Prediction {
     comparison: Option<Comparison>,
 }
 
-/// What a prediction is made of, in Python's types.
+/// The choices of a prediction, in Python's types.
 #[derive(FromPyObject)]
 pub struct Choices {
     elevators: Vec<String>,

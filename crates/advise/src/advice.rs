@@ -16,7 +16,7 @@ use hoistway_compare::{Difference, MIN_DIFFERENCE, Spread};
 pub struct AdviceRequest {
     /// Workload, drive and host.
     pub bench: Bench,
-    /// The present settings, which all choices are compared with.
+    /// The current settings, which all choices are compared with.
     pub now: Choice,
     /// The choices that can be advised; `now` need not be among them.
     pub choices: Vec<Choice>,
@@ -39,7 +39,7 @@ pub struct AdviceRequest {
 pub enum Verdict {
     /// Set the chosen settings.
     Change,
-    /// Keep the present settings.
+    /// Keep the current settings.
     Leave,
 }
 
@@ -50,15 +50,15 @@ pub struct Advice {
     pub verdict: Verdict,
     /// The index of the advised choice in `judged`; with [`Verdict::Leave`] that of `now`.
     pub chosen: usize,
-    /// The index of the present settings in `judged`.
+    /// The index of the current settings in `judged`.
     pub now: usize,
-    /// All choices in the requested order; the present settings first unless they are among them.
+    /// All choices in the requested order; the current settings first unless they are among them.
     pub judged: Vec<EvaluatedChoice>,
     /// The figures in the order of the objective, then total throughput unless it is among them.
     pub figures: Vec<Figure>,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// The chosen and the present settings on further seeds; `None` if no choice was better.
+    /// The chosen and the current settings on further seeds; `None` if no choice was better.
     pub checked: Option<Validation>,
     /// The jobs that gain and lose.
     pub changes: Vec<JobChange>,
@@ -75,7 +75,7 @@ pub struct EvaluatedChoice {
     pub choice: Choice,
     /// The spread of each figure over the seeds.
     pub spreads: Vec<Spread>,
-    /// The difference of each figure to the present settings.
+    /// The difference of each figure to the current settings.
     pub against_now: Vec<Difference>,
     /// True if the choice can be advised.
     pub can_be_set: bool,
@@ -94,7 +94,7 @@ pub struct Validation {
     pub seeds: Vec<u64>,
     /// The spread of each figure of the choice.
     pub spreads: Vec<Spread>,
-    /// The difference of each figure to the present settings.
+    /// The difference of each figure to the current settings.
     pub against_now: Vec<Difference>,
     /// The index of the figure that decides: of the goal that decided, or of a constraint that the
     /// present settings break.
@@ -246,7 +246,7 @@ pub(crate) fn violation(constraint: &Constraint, figures: &[Figure], spreads: &[
     if short <= 0.0 { 0.0 } else { short / bound.abs().max(f64::MIN_POSITIVE) }
 }
 
-/// Simulates the chosen and the present settings on further seeds.
+/// Simulates the chosen and the current settings on further seeds.
 fn check(
     request: &AdviceRequest,
     pick: &Pick<'_>,
@@ -259,7 +259,7 @@ fn check(
     let runs = request.bench.measure(&pair, &seeds, pick.figures, &|_, _| {}, cancel)?;
     let spreads: Vec<Spread> = (0..pick.figures.len()).map(|index| Spread::of(&values(&runs[0], index))).collect();
     let against_now = against(&runs[0], &runs[1], pick.figures, pick.min_difference);
-    // If the present settings break constraints, these decide.
+    // If the current settings break constraints, these decide.
     let broken = judged[now].broken.iter().map(|constraint| pick.index(&constraint.figure));
     let is_better = |index: &usize| against_now[*index].is_significant && against_now[*index].is_better;
     let (figure, holds) = match broken.clone().next() {
@@ -315,7 +315,7 @@ impl Pick<'_> {
     }
 
     /// The best choice that keeps to the constraints. Among choices without a significant
-    /// difference the present settings win, then the choice with the fewest tunables.
+    /// difference the current settings win, then the choice with the fewest tunables.
     fn best(&self, judged: &[EvaluatedChoice], now: usize) -> usize {
         let keeps: Vec<usize> =
             (0..judged.len()).filter(|index| judged[*index].can_be_set && judged[*index].broken.is_empty()).collect();

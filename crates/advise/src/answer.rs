@@ -35,10 +35,10 @@ pub struct Answer {
 /// The effect of a drive that takes several requests at once and orders them itself.
 #[derive(Clone, Debug)]
 pub struct DepthComparison {
-    /// The present depth.
+    /// The current depth.
     pub depth: u32,
     /// The difference between the schedulers in the first goal, the worst over the best less 1: at
-    /// the present depth, and at depth 1.
+    /// the current depth, and at depth 1.
     pub apart: [f64; 2],
     /// The advice at depth 1.
     pub advice: Advice,
@@ -76,7 +76,7 @@ impl Answer {
         Ok(Answer { advice, depth })
     }
 
-    /// The advised choice; with [`Verdict::Leave`] the present one.
+    /// The advised choice; with [`Verdict::Leave`] the current one.
     pub fn chosen(&self) -> &Choice {
         &self.advice.judged[self.advice.chosen].choice
     }
@@ -107,7 +107,7 @@ impl Answer {
     }
 }
 
-/// Compares the present depth with one request at a time. Only a drive with an arm reorders
+/// Compares the current depth with one request at a time. Only a drive with an arm reorders
 /// requests to its advantage.
 fn compare_depths(
     case: &Case,

@@ -28,7 +28,7 @@ pub struct Bench {
     pub workload: Workload,
     /// The model of the drive.
     pub profile: Profile,
-    /// The host with its present settings. For a recorded workload only the depth counts: its think
+    /// The host with its current settings. For a recorded workload only the depth counts: its think
     /// times contain the rest.
     pub host: HostConfig,
 }

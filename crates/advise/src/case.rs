@@ -157,7 +157,7 @@ pub enum CaseError {
     #[error("neither a device nor a drive is given")]
     NoDrive,
     /// The device has no drive behind it.
-    #[error("{device}: no drive stands behind it")]
+    #[error("{device}: there is no drive below it")]
     NoDriveBehind {
         /// The device.
         device: String,

@@ -24,7 +24,7 @@ pub struct ChangePlan {
     pub alike: Vec<String>,
     /// The assignments, the scheduler first; empty if nothing changes.
     pub assignments: Vec<Assignment>,
-    /// The assignments that restore the present settings.
+    /// The assignments that restore the current settings.
     pub back: Vec<Assignment>,
     /// The udev rule of each device.
     pub rules: Vec<PlannedRule>,
@@ -68,7 +68,7 @@ pub enum ChangeError {
 }
 
 impl ChangePlan {
-    /// The changes that lead from the present settings of a case to a choice.
+    /// The changes that lead from the current settings of a case to a choice.
     pub fn new(case: &Case, chosen: &Choice) -> ChangePlan {
         let devices = || case.subject.iter().flat_map(Subject::devices);
         let mut names = devices().map(|device| device.name.clone());
@@ -127,7 +127,7 @@ impl ChangePlan {
         lines
     }
 
-    /// Shell commands that restore the present settings.
+    /// Shell commands that restore the current settings.
     pub fn way_back(&self) -> Vec<String> {
         self.names().iter().flat_map(|name| echo_commands(name, &self.back)).collect()
     }

@@ -12,11 +12,11 @@ pub struct Choice {
     /// Tunables that differ from their defaults: name and value in the tunable's unit, in the order
     /// of the scheduler's tunables.
     pub tunables: Vec<(&'static str, i64)>,
-    /// The longest read-ahead in KiB; `None` for the present one.
+    /// The longest read-ahead in KiB; `None` for the current one.
     pub read_ahead_kib: Option<u64>,
-    /// The number of requests in the queue; `None` for the present one.
+    /// The number of requests in the queue; `None` for the current one.
     pub nr_requests: Option<u32>,
-    /// The largest number of requests in the drive; `None` for the present one.
+    /// The largest number of requests in the drive; `None` for the current one.
     pub queue_depth: Option<u32>,
 }
 

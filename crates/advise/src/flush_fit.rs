@@ -6,7 +6,7 @@ use hoistway_drive::fit::{Finding, FittedProfile};
 use hoistway_trace::Rwbs;
 use hoistway_trace::request::RequestRecord;
 
-/// The least number of flushes from which their time is determined.
+/// The minimum number of flushes from which their time is determined.
 const FLUSHES_MIN: usize = 16;
 /// The table of a flash drive in the text of a profile.
 const FLASH_TABLE: &str = "[flash]\n";

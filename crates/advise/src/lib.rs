@@ -1,7 +1,7 @@
 //! Advice on the I/O scheduler of a device for a workload, from simulations.
 //!
 //! [`Case::new`] collects the inputs of advice: a workload (jobs, a typical use, or a recorded
-//! trace), a drive model, a host, an objective and the present settings. [`Answer::of`] simulates
+//! trace), a drive model, a host, an objective and the current settings. [`Answer::of`] simulates
 //! every scheduler that can be set with several seeds and advises one of them, or no change: a
 //! difference that could be chance does not count. [`tune()`] searches tunables in the same
 //! way. [`ChangePlan`] is the advice as assignments, commands and udev rules. [`Overview`]

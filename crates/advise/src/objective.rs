@@ -3,7 +3,7 @@
 //! An objective is a list of clauses separated by commas. A *goal* is a figure and `min` or `max`.
 //! The first goal decides; the next decides among choices that do not differ in it. A *constraint*
 //! is a figure, `>=` or `<=`, and a bound: a value with its unit, or a share of the best choice
-//! (`90%`, `90% of best`) or of the present settings (`90% of now`).
+//! (`90%`, `90% of best`) or of the current settings (`90% of now`).
 
 mod parse;
 
@@ -55,7 +55,7 @@ pub enum Bound {
     At(f64),
     /// A share of the best choice's value.
     OfBest(f64),
-    /// A share of the present settings' value.
+    /// A share of the current settings' value.
     OfNow(f64),
 }
 

@@ -14,7 +14,7 @@ pub struct Overview {
     pub schema: u32,
     /// The devices, drives before devices that are made of them.
     pub devices: Vec<DeviceOverview>,
-    /// The kernel module `hoistway_iosched`: its state, or where it is described. A sentence.
+    /// A sentence about the kernel module `hoistway_iosched`: its state, or where it is described.
     pub module: String,
 }
 
@@ -36,7 +36,7 @@ pub struct DeviceOverview {
     pub tunables: Vec<(String, i64)>,
     /// The name of the drive model.
     pub model: Option<String>,
-    /// How near the model is to the drive.
+    /// How well the model matches the drive.
     pub standing: Option<ModelQuality>,
     /// Remarks on model and scheduler, a sentence each.
     pub said: Vec<String>,
@@ -45,7 +45,8 @@ pub struct DeviceOverview {
 }
 
 impl Overview {
-    /// The overview of one device, or of all devices with a medium.
+    /// Describes the device `only`, or all devices with a medium except partitions and optical
+    /// drives.
     pub fn new(root: &Root, devices: &[BlockDevice], only: Option<&BlockDevice>) -> Overview {
         let is_shown =
             |device: &&BlockDevice| device.is_present() && !matches!(device.kind, Kind::Partition | Kind::Rom);
@@ -74,12 +75,12 @@ impl DeviceOverview {
         let mut said = Vec::new();
         match (has_choice, &model) {
             (true, Some(model)) => said.push(format!("simulated as {}: {}", model.profile, model.why)),
-            (true, None) => said.push("no drive stands behind it: there is nothing to simulate".into()),
+            (true, None) => said.push("there is no drive below it, so there is nothing to simulate".into()),
             (false, _) => said.push(no_choice(root, all, device)),
         }
         if let Some(unknown) = &current.unknown_scheduler {
             said.push(format!(
-                "{unknown} is not known here: {} is simulated in its place",
+                "the scheduler {unknown} is unknown to hoistway: {} is simulated in its place",
                 scheduler_name(current.choice.kind)
             ));
         }
@@ -110,7 +111,7 @@ impl DeviceOverview {
     }
 }
 
-/// Why a device has no scheduler to choose.
+/// Returns why a device has no scheduler to choose, as a clause.
 fn no_choice(root: &Root, all: &[BlockDevice], device: &BlockDevice) -> String {
     if device.kind.is_memory() {
         return "memory: there is no arm, and nothing to schedule".into();
@@ -122,7 +123,7 @@ fn no_choice(root: &Root, all: &[BlockDevice], device: &BlockDevice) -> String {
         .collect();
     match below.as_slice() {
         [] => format!("no scheduler to choose: {}", why_no_choice(root, device)),
-        [below] => format!("no scheduler of its own: the queue that counts is that of {below}"),
-        below => format!("no scheduler of its own: the queues that count are those of {}", below.join(", ")),
+        [below] => format!("no scheduler of its own: the queue of {below} schedules its requests"),
+        below => format!("no scheduler of its own: the queues of {} schedule its requests", below.join(", ")),
     }
 }

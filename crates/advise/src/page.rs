@@ -100,7 +100,7 @@ fn facts(case: &Case) -> Vec<Fact> {
     facts
 }
 
-/// The bars of the schedulers with their defaults, of the present settings and of the advised ones.
+/// The bars of the schedulers with their defaults, of the current settings and of the advised ones.
 fn answer_bars(advice: &Advice) -> BarTable {
     let names = wording::names(advice);
     let is_shown = |index: usize, judged: &EvaluatedChoice| {
@@ -114,7 +114,7 @@ fn answer_bars(advice: &Advice) -> BarTable {
     bars("schedulers", &advice.figures, rows.collect())
 }
 
-/// The bars of the present settings and of the best trial.
+/// The bars of the current settings and of the best trial.
 fn tuned_bars(tuned: &TuneResult) -> BarTable {
     let [best, now, _] = &tuned.spreads;
     let is_change = tuned.verdict == Verdict::Change;

@@ -131,15 +131,15 @@ pub struct ChoiceReport<'a> {
     pub scheduler: &'static str,
     /// Tunables that differ from their defaults.
     pub tunables: BTreeMap<&'a str, i64>,
-    /// The longest read-ahead in KiB; `None` for the present one.
+    /// The longest read-ahead in KiB; `None` for the current one.
     pub read_ahead_kb: Option<u64>,
-    /// The number of requests in the queue; `None` for the present one.
+    /// The number of requests in the queue; `None` for the current one.
     pub nr_requests: Option<u32>,
-    /// The depth of the drive; `None` for the present one.
+    /// The depth of the drive; `None` for the current one.
     pub queue_depth: Option<u32>,
 }
 
-/// A figure of a choice, compared with the present settings.
+/// A figure of a choice, compared with the current settings.
 #[derive(Debug, Serialize)]
 pub struct ComparedFigure<'a> {
     /// The figure.
@@ -149,7 +149,7 @@ pub struct ComparedFigure<'a> {
     /// Mean and spread over the seeds.
     #[serde(flatten)]
     pub spread: &'a Spread,
-    /// The difference to the present settings.
+    /// The difference to the current settings.
     pub against_now: &'a Difference,
 }
 
@@ -195,9 +195,9 @@ pub struct ValidationReport<'a> {
 /// The comparison with one request at a time in the drive.
 #[derive(Debug, Serialize)]
 pub struct DepthReport {
-    /// The present depth.
+    /// The current depth.
     pub depth: u32,
-    /// How far schedulers differ at the present depth.
+    /// How far schedulers differ at the current depth.
     pub apart_at_depth: f64,
     /// How far schedulers differ at depth 1.
     pub apart_at_one: f64,
@@ -214,7 +214,7 @@ pub struct CommandsReport<'a> {
     pub set: Vec<String>,
     /// Commands and udev rules that persist.
     pub for_good: Vec<String>,
-    /// Shell commands that restore the present settings.
+    /// Shell commands that restore the current settings.
     pub back: Vec<String>,
     /// The assignments.
     pub assignments: &'a [Assignment],
@@ -288,7 +288,7 @@ pub struct TuneReport<'a> {
     pub against_defaults: &'a Difference,
     /// The figures of the best choice on further seeds.
     pub winner: Vec<FigureReport<'a>>,
-    /// The figures of the present settings on further seeds.
+    /// The figures of the current settings on further seeds.
     pub now_figures: Vec<FigureReport<'a>>,
     /// The figures of the scheduler's defaults on further seeds.
     pub defaults: Vec<FigureReport<'a>>,

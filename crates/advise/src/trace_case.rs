@@ -18,7 +18,7 @@ use hoistway_sim::{Comparison, Kernel, Setting};
 use hoistway_trace::Rwbs;
 use hoistway_trace::request::RequestRecord;
 
-/// The least recorded number of requests of a queue that is plausible.
+/// The smallest plausible value of a recorded number of requests of a queue.
 const NR_REQUESTS_MIN: u32 = 4;
 
 /// The name of a drive that is fitted to a trace.

@@ -118,7 +118,7 @@ fn depth_text(case: &Case, answer: &Answer, of: &DepthComparison) -> Option<Stri
     ))
 }
 
-/// The name of a choice, with a mark for the present one and for one that cannot be set.
+/// The name of a choice, with a mark for the current one and for one that cannot be set.
 pub fn name(advice: &Advice, index: usize) -> String {
     let judged = &advice.judged[index];
     match (index == advice.now, judged.can_be_set) {
@@ -128,7 +128,7 @@ pub fn name(advice: &Advice, index: usize) -> String {
     }
 }
 
-/// The names of all choices, with marks for the present one and for those that cannot be set.
+/// The names of all choices, with marks for the current one and for those that cannot be set.
 pub fn names(advice: &Advice) -> Vec<String> {
     (0..advice.judged.len()).map(|index| name(advice, index)).collect()
 }

@@ -46,7 +46,7 @@ pub struct Entry {
     pub p99_ns: Option<Sample>,
     /// 99.9th percentile of the same.
     pub p999_ns: Option<Sample>,
-    /// The least rate of a process over its share of its rate alone.
+    /// The minimum rate of a process over its share of its rate alone.
     pub isolation: Sample,
     /// The section of that process with the first seed.
     pub least_served: String,
@@ -65,7 +65,7 @@ pub enum CaseError {
     Column(&'static str),
 }
 
-/// What identifies a run: job, drive, elevator, seed.
+/// The key of a run: job, drive, elevator, seed.
 type RunKey = (String, String, String, u64);
 
 /// The figures of a run.
@@ -222,7 +222,7 @@ impl Entry {
     }
 }
 
-/// The least rate of a process over its share of its rate alone, and the section of that process.
+/// The minimum rate of a process over its share of its rate alone, and the section of that process.
 fn isolation<'a>(workload: &Workload, figures: &'a Figures, alone: &HashMap<String, f64>) -> Option<(f64, &'a str)> {
     let sections = || figures.sections.iter().map(|section| (section, workload.weight(&section.name)));
     let all: f64 = sections().map(|(section, weight)| section.processes * weight).sum();

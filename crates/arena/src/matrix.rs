@@ -30,7 +30,7 @@ pub enum Split {
     All,
 }
 
-/// What is run: workloads, drives, elevators, seeds.
+/// The runs: combinations of workloads, drives, elevators and seeds.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     /// The workloads.

@@ -9,7 +9,7 @@ use crate::costs::COST_PROCESSES;
 use crate::matrix::Matrix;
 use crate::standings::{Lost, Measure, Standing, Standings};
 
-/// The most lost cases in the table of an elevator.
+/// The maximum number of lost cases in the table of an elevator.
 const LOST_MAX: usize = 12;
 
 /// Makes the page of some cases and their standings.

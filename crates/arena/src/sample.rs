@@ -33,7 +33,7 @@ pub(crate) fn geometric_mean(figures: impl Iterator<Item = f64>) -> Option<f64> 
     (count > 0).then(|| (logarithms.iter().sum::<f64>() / count as f64).exp())
 }
 
-/// The least figure that [`geometric_mean`] tells from 0.
+/// The smallest figure that [`geometric_mean`] distinguishes from 0.
 const LEAST: f64 = 1e-3;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::cases::{Case, Cases, Entry};
 use crate::sample::geometric_mean;
 
-/// The least isolation of an elevator whose throughput counts as the best of a case: throughput
+/// The minimum isolation of an elevator whose throughput counts as the best of a case: throughput
 /// that is bought with starvation does not.
 pub const SOUND_ISOLATION: f64 = 0.8;
 
@@ -17,7 +17,7 @@ pub enum Measure {
     Throughput,
     /// 99th percentile of latency over the best of the case.
     Latency,
-    /// Least rate of a process over its share of the rate that it has alone.
+    /// The minimum rate of a process over its share of the rate that it has alone.
     Isolation,
 }
 

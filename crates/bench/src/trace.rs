@@ -67,8 +67,8 @@ pub struct TraceCosts {
     pub rows: Vec<TraceCost>,
 }
 
-/// Writes a capture of so many requests, five events each, as the files of two CPUs into a folder.
-/// Returns the number of events.
+/// Writes a capture of this many requests, five events each, as the files of two CPUs into a
+/// folder. Returns the number of events.
 fn generate(folder: &Path, requests: u64) -> io::Result<u64> {
     let mut random = Pcg64::seed_from_u64(SEED);
     let mut files = CpuFiles::new(&folder.join(NAME), Version::V7, true);

@@ -24,7 +24,7 @@ use crate::ids::DeviceId;
 const ZONES: u64 = 8;
 /// The size of a sequential read in bytes.
 const SEQUENTIAL_BYTES: u64 = 1 << 20;
-/// The most bytes that are read in one zone.
+/// The maximum number of bytes that are read in one zone.
 const ZONE_BYTES_MAX: u64 = 64 << 20;
 /// The longest time for one zone, in ns.
 const ZONE_NS_MAX: u64 = 1_000_000_000;

@@ -11,6 +11,6 @@ pub const TMPFS: u32 = 16;
 /// An export of another server: enough requests to keep several connections and the disks behind
 /// them busy.
 pub const REMOTE: u32 = 64;
-/// The most requests that an emulated drive is given at a time, unless the configuration says
+/// The maximum number of requests in an emulated drive at a time, unless the configuration says
 /// otherwise.
 pub const EMULATED_MAX: u32 = 32;

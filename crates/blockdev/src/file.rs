@@ -557,7 +557,7 @@ fn direct_unit(path: &Path, direct: Option<bool>, properties: &FileProperties) -
         (Some(true), None) => refused("its file system has none".into()),
         (None, None) => Ok(None),
         (_, Some(unit)) if properties.size.is_multiple_of(u64::from(unit)) => Ok(Some(unit)),
-        (Some(true), Some(unit)) => refused(format!("its size, {}, is no multiple of {unit}", properties.size)),
+        (Some(true), Some(unit)) => refused(format!("its size, {}, is not a multiple of {unit}", properties.size)),
         (None, Some(_)) => Ok(None),
     }
 }

@@ -122,7 +122,7 @@ Examples:
   hoistway compare mine.fio --drive cmr-8tb           the same on a disk of 7200 rpm and 8 TB
   hoistway compare --drive sata-7200-2006 --elevators history
                                                       the example on a disk of 2006, with all elevators of Linux
-  hoistway compare mine.fio --seeds 8                 with spreads, and without differences that are chance
+  hoistway compare mine.fio --seeds 8                 with spreads, and the differences that may be chance
   hoistway compare mine.fio --scale 0.1               a tenth of its requests and of its time, for a first look
   hoistway compare mine.fio --elevators deadline,cfq-v3 --set cfq-v3.slice_idle=0
   hoistway compare mine.fio --json | jq '.elevators[] | {name, bytes_per_s}'

@@ -15,7 +15,7 @@ use crate::failure::OutputError;
 
 /// Greatest width of text, in columns: longer lines are hard to read.
 pub const TEXT_COLUMNS_MAX: usize = 100;
-/// Least width of a terminal, in columns; narrower ones are treated as this.
+/// The minimum width of a terminal, in columns; narrower ones are treated as this.
 const TEXT_COLUMNS_MIN: usize = 40;
 
 /// A table style with a rule under the header and no other lines.
@@ -107,7 +107,7 @@ impl Out {
         self.terminal_columns.unwrap_or(TEXT_COLUMNS_MAX).clamp(TEXT_COLUMNS_MIN, TEXT_COLUMNS_MAX)
     }
 
-    /// Returns true if a table of so many columns fits; in a pipe every table does.
+    /// Returns true if a table of this many columns fits; in a pipe every table does.
     pub fn takes(&self, columns: usize) -> bool {
         self.terminal_columns.is_none_or(|terminal| columns <= terminal)
     }

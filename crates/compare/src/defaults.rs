@@ -16,7 +16,7 @@ pub fn scheduler_name(kind: Kind) -> &'static str {
     }
 }
 
-/// What a comparison runs on if the user names neither drive nor elevators.
+/// The drive and the elevators of a comparison for which the user names none.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CompareDefaults {
     /// The name of a built-in drive.

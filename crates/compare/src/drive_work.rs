@@ -1,4 +1,4 @@
-//! What an elevator does to the drive, and how two elevators differ in it.
+//! The work of a drive under an elevator, and the differences between two elevators.
 
 use std::iter::Sum;
 
@@ -81,7 +81,7 @@ pub fn mechanism(best: (&str, &DriveWork), worst: (&str, &DriveWork), rotational
     differ.then(|| format!("{}; {}.", texts[0], texts[1]))
 }
 
-/// What an elevator does: how often it turns from process to process, or the size of its requests,
+/// Describes an elevator: how often it turns from process to process, or the size of its requests,
 /// and on a disk the share of time that arm and platter cost.
 fn does(name: &str, work: &DriveWork, rotational: bool) -> String {
     let share =

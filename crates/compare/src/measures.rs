@@ -87,7 +87,7 @@ impl Figures {
         )
     }
 
-    /// Figures of a run that moves so many bytes a second.
+    /// Figures of a run that moves this many bytes a second.
     #[cfg(test)]
     pub fn with_rate(bytes_per_s: f64) -> Figures {
         Figures([bytes_per_s, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])

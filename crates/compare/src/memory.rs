@@ -59,13 +59,13 @@ impl MemoryNeed {
         }
     }
 
-    /// Bytes if so many runs happen at the same time.
+    /// Bytes if this many runs happen at the same time.
     pub fn bytes(&self, parallel: usize) -> u64 {
         let answers = self.elevators.saturating_mul(self.answer_bytes);
         FIXED_BYTES.saturating_add((parallel as u64).saturating_mul(self.run_bytes)).saturating_add(answers)
     }
 
-    /// The number of runs, at most `most`, that can happen at the same time within so many bytes;
+    /// The number of runs, at most `most`, that can happen at the same time within this many bytes;
     /// `None` if not even one can.
     pub fn parallel_within(&self, bytes: u64, most: usize) -> Option<usize> {
         (1..=most.max(1)).rev().find(|parallel| self.bytes(*parallel) <= bytes)
@@ -82,14 +82,14 @@ impl MemoryNeed {
         self.parallel_within(available, processors).ok_or(MemoryError { need: *self, available })
     }
 
-    /// The number of processes that fit into so many bytes with the same elevators, one run at a
+    /// The number of processes that fit into this many bytes with the same elevators, one run at a
     /// time.
     pub fn processes_within(&self, bytes: u64) -> u64 {
         let each = (self.bytes(1) - FIXED_BYTES) / self.processes.max(1);
         bytes.saturating_sub(FIXED_BYTES) / each.max(1)
     }
 
-    /// The number of elevators that fit into so many bytes with the same processes.
+    /// The number of elevators that fit into this many bytes with the same processes.
     pub fn elevators_within(&self, bytes: u64) -> u64 {
         bytes.saturating_sub(FIXED_BYTES).saturating_sub(self.run_bytes) / self.answer_bytes.max(1)
     }
@@ -98,7 +98,7 @@ impl MemoryNeed {
 /// A comparison does not fit into the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryError {
-    /// What the comparison needs.
+    /// The memory that the comparison needs.
     pub need: MemoryNeed,
     /// The bytes that are available.
     pub available: u64,
@@ -141,7 +141,7 @@ fn recorded_bytes(jobs: &[Job], is_rotational: bool) -> u64 {
     all.min(most).saturating_mul(size_of::<HeadSample>() as u64)
 }
 
-/// Bytes of the measurements of a process that keeps so many windows.
+/// Bytes of the measurements of a process that keeps this many windows.
 fn measured_bytes(job: &Job, windows: u64) -> u64 {
     let each_direction = if job.cache.direct && !job.submission.ioengine.is_synchronous() { 3 } else { 1 };
     let directions = u64::from(job.requests.rw.reads()) + u64::from(job.requests.rw.writes());

@@ -14,7 +14,7 @@ pub struct RunShares {
 }
 
 impl RunShares {
-    /// Creates the shares of the runs of so many seeds.
+    /// Creates the shares of the runs of this many seeds.
     pub fn of_seeds(seeds: u32) -> RunShares {
         RunShares { seeds: seeds.max(1), shares: Mutex::default() }
     }

@@ -8,7 +8,7 @@ use hoistway_sim::{CompareRequest, HostConfig, Kernel, Setting};
 use super::defaults::{CompareDefaults, Named, default_host, named_elevators};
 use super::shorten::Shortening;
 
-/// What a user chooses for a comparison.
+/// The choices of a user for a comparison.
 #[derive(Debug)]
 pub struct CompareChoices {
     /// The name of the job file.
@@ -29,7 +29,7 @@ pub struct CompareChoices {
     pub seed: u64,
     /// If true, head positions and slices are recorded, which a page shows.
     pub record: bool,
-    /// What the comparison takes where nothing was chosen.
+    /// The values for everything that was not chosen.
     pub defaults: CompareDefaults,
 }
 

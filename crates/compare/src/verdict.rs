@@ -294,7 +294,7 @@ fn under(elevator: &str, starved: &SeededStarvation, seeds: usize) -> String {
     }
 }
 
-/// Most starving jobs that the verdict names.
+/// The maximum number of starving jobs that the verdict names.
 const LISTED: usize = 4;
 /// The start of the sentence on syncs, after the name of the elevator.
 const SYNCS: &str = "99 of 100 syncs take at most";

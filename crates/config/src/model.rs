@@ -98,11 +98,12 @@ pub enum BackendConfig {
 pub struct RemoteConfig {
     /// The server and the name of the export.
     pub uri: Uri,
-    /// The most connections.
+    /// The maximum number of connections.
     pub connections: u32,
     /// The time in ns after which requests that the remote has not completed fail.
     pub timeout_ns: u64,
-    /// The most bytes of completed writes that are kept until they are flushed; 0 keeps none.
+    /// The maximum number of bytes of completed writes that are kept until they are flushed; 0
+    /// keeps none.
     pub unflushed_bytes: u64,
     /// The certificates, if the URI requires TLS.
     pub tls: Option<RemoteTlsConfig>,

@@ -11,7 +11,8 @@ use crate::target::{AccountView, ClientFacts, DeviceFacts, ObjectKind, OpView};
 use crate::text;
 use hoistway_qos::OpKind;
 
-/// The most tenants whose histograms are shown for a device: each costs the server some 10 us.
+/// The maximum number of tenants whose histograms are shown for a device: each costs the server
+/// some 10 us.
 const TENANTS_MAX: usize = 64;
 
 /// A phase of a request: its name and its histogram in an [`OpView`].

@@ -43,7 +43,7 @@ pub trait Registry {
     /// [`Refused::Gone`] if there is no such device, or the error of the change.
     fn on_device(&mut self, name: &str, change: DeviceChange<'_>) -> Result<Option<String>, Refused>;
 
-    /// Returns the present terms of a tenant.
+    /// Returns the current terms of a tenant.
     ///
     /// # Errors
     /// When there is no such tenant, or it has no terms of its own.
@@ -57,7 +57,7 @@ pub trait Registry {
     /// Stores the terms of a tenant, for devices that are added later and for reloads.
     fn store_terms(&mut self, tenant: &str, terms: &Terms);
 
-    /// Returns the present terms of a group.
+    /// Returns the current terms of a group.
     fn group_terms(&self, group: &str) -> Option<GroupTerms>;
 
     /// Returns true if a group may exist on some devices only, as those of control groups do.
@@ -94,7 +94,7 @@ pub trait Registry {
 
 /// Sets what a process logs while it runs.
 pub trait LogControl {
-    /// Returns the present log filter, in the syntax of `RUST_LOG`.
+    /// Returns the current log filter, in the syntax of `RUST_LOG`.
     fn filter(&self) -> String;
     /// Sets the log filter.
     ///

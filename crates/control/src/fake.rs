@@ -63,8 +63,8 @@ impl AdminTarget for FakeTarget {
         }
     }
 
-    fn names(&self, of: ObjectKind) -> Vec<String> {
-        match of {
+    fn names(&self, kind: ObjectKind) -> Vec<String> {
+        match kind {
             ObjectKind::Devices => vec!["sda".into()],
             ObjectKind::Exports => vec!["".into(), "vm/1".into()],
             ObjectKind::Tenants => self.tenants.keys().cloned().collect(),

@@ -14,8 +14,8 @@ pub const INTERVAL_NS: u64 = 1_000_000_000;
 /// and shares of less than a round mean nothing.
 pub const INTERVALS: usize = 10;
 
-/// The most rounds in which the rest that limits leave is divided again. Without it a thousand
-/// tenants with a limit each could need a thousand rounds.
+/// The maximum number of rounds in which the bandwidth that limits leave unused is divided again.
+/// Without this bound a thousand tenants with a limit each could need a thousand rounds.
 const ROUNDS_MAX: usize = 32;
 
 /// The share of a tenant of a device in an interval.

@@ -9,13 +9,13 @@ use crate::process;
 
 /// A running server or mount in the view of the control socket and the metrics.
 ///
-/// Each call is cheap and is about one object. Names are those of the configuration; a client has a
+/// Each call is cheap and concerns one object. Names are those of the configuration; a client has a
 /// number.
 pub trait AdminTarget {
     /// Returns the facts of the server.
     fn server(&self) -> ServerFacts;
     /// Returns the names of all objects of a kind, in a fixed order.
-    fn names(&self, of: ObjectKind) -> Vec<String>;
+    fn names(&self, kind: ObjectKind) -> Vec<String>;
     /// Returns the facts of a device.
     fn device(&self, name: &str) -> Option<DeviceFacts>;
     /// Returns the facts of an export.
@@ -33,7 +33,8 @@ pub trait AdminTarget {
     /// Visits the accounts of all tenants of a device since the start. Tenants that never used the
     /// device may be omitted.
     fn accounts(&self, device: &str, visit: &mut dyn FnMut(&str, &AccountView<'_>));
-    /// Visits the account of one tenant of a device without a walk over all.
+    /// Visits the account of one tenant of a device. The default searches the accounts of all
+    /// tenants.
     fn account(&self, device: &str, tenant: &str, visit: &mut dyn FnMut(&AccountView<'_>)) {
         self.accounts(device, &mut |other, account| {
             if other == tenant {
@@ -41,10 +42,10 @@ pub trait AdminTarget {
             }
         });
     }
-    /// Applies a change and returns a warning.
+    /// Applies a change. Returns a warning, if there is one.
     ///
     /// # Errors
-    /// Why the change was refused; then nothing has changed.
+    /// [`Refused`], if the change was not made; then nothing has changed.
     fn change(&mut self, change: Change) -> Result<Option<String>, Refused>;
 }
 
@@ -80,18 +81,18 @@ pub struct ServerFacts {
     pub connections_total: u64,
     /// The result of the last reload: `never`, `ok`, or the error.
     pub reload: String,
-    /// The readings of the configuration, as the metrics show them.
+    /// The attempts to read the configuration, as the metrics show them.
     pub readings: ConfigReadings,
     /// The log filter in the syntax of `RUST_LOG`; `None` if it cannot be read or changed.
     pub log: Option<String>,
 }
 
-/// The readings of the configuration: at the start, and by reloads.
+/// The attempts to read the configuration: at the start, and by reloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConfigReadings {
-    /// True if the last reading failed; the configuration before it is in force.
+    /// True if the last attempt failed; the previous configuration is in force.
     pub has_failed: bool,
-    /// The time of the last reading in ms since 1970; `None` if it is unknown.
+    /// The time of the last attempt in ms since 1970; `None` if it is unknown.
     pub at_unix_ms: Option<u64>,
     /// The number of reloads that applied a configuration.
     pub succeeded: u64,
@@ -123,7 +124,7 @@ pub struct DeviceFacts {
     pub backend: String,
     /// The name of the emulated drive.
     pub drive: Option<String>,
-    /// The present elevator.
+    /// The current elevator.
     pub elevator: Kind,
     /// The broken rule of a custom elevator, its consequence, and what to do, as a sentence.
     pub violation: Option<String>,
@@ -131,7 +132,7 @@ pub struct DeviceFacts {
     pub switching: bool,
     /// The tunables of the elevator with their values.
     pub tunables: Vec<(&'static Tunable, i64)>,
-    /// The most requests in the device.
+    /// The queue depth: the maximum number of requests in the device.
     pub depth: u32,
     /// True if the device has a moving arm.
     pub rotational: bool,
@@ -159,8 +160,8 @@ pub struct DeviceFacts {
     pub slice: Option<SliceFacts>,
     /// True if the elevator has slices and has begun one.
     pub has_slices: bool,
-    /// The tenants with a request that is behind the bound of their reservation, each with the
-    /// lateness of its latest request in ns.
+    /// The tenants with requests that are later than the bound of their reservation, each with the
+    /// largest lateness of these requests in ns.
     pub late: Vec<(String, u64)>,
     /// The lateness of the emulated drive's completions.
     pub lateness: Option<Lateness>,
@@ -173,7 +174,7 @@ pub struct SliceFacts {
     pub holder: String,
     /// The time since the start of the slice, in ns.
     pub age_ns: u64,
-    /// The time until the latest end of the slice, in ns; `None` while that is not set.
+    /// The time until the latest end of the slice, in ns; `None` while no end is set.
     pub left_ns: Option<u64>,
 }
 
@@ -210,7 +211,7 @@ pub struct ExportFacts {
 /// The facts of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantFacts {
-    /// The present terms.
+    /// The current terms.
     pub terms: Terms,
     /// The number of clients.
     pub clients: u64,
@@ -262,7 +263,7 @@ pub struct AccountView<'a> {
     pub ops: [OpView<'a>; 4],
     /// The number of requests in the queue.
     pub waiting: u64,
-    /// The number of requests that limits delay.
+    /// The number of requests that are delayed by limits.
     pub held: u64,
     /// The number of requests in the device.
     pub in_flight: u64,
@@ -271,14 +272,14 @@ pub struct AccountView<'a> {
     pub service_ns: u64,
     /// The number of requests within the reservation that completed after their bound.
     pub reservation_missed: u64,
-    /// The lateness of the requests that completed behind the bound of their reservation, added
-    /// up, in ns.
+    /// The sum of the lateness of the requests that completed after the bound of their reservation,
+    /// in ns.
     pub reservation_late_ns: u64,
-    /// The time for which limits delayed requests, added up over all requests, in ns.
+    /// The sum over all requests of the time for which limits delayed them, in ns.
     pub held_ns: u64,
     /// The number of slices that ended.
     pub slices: u64,
-    /// The length of the slices that ended, added up, in ns.
+    /// The sum of the lengths of the slices that ended, in ns.
     pub slice_ns: u64,
 }
 
@@ -319,7 +320,7 @@ pub enum Change {
         /// The value, in the tunable's unit.
         value: i64,
     },
-    /// Sets the most requests in the device, 1 or more.
+    /// Sets the queue depth, the maximum number of requests in the device: 1 or more.
     Depth {
         /// The device.
         device: String,

@@ -21,7 +21,7 @@ pub fn bad<T>(value: &str, why: impl Into<String>) -> Result<T, BadValue> {
     Err(BadValue { value: value.to_owned(), why: why.into() })
 }
 
-/// Returns all elevators, the present one in brackets: `noop deadline [cfq]`.
+/// Returns all elevators, the current one in brackets: `noop deadline [cfq]`.
 pub fn scheduler(present: Kind) -> String {
     let each =
         |kind: &Kind| if *kind == present { format!("[{}]", kind.info().name) } else { kind.info().name.to_owned() };

@@ -40,7 +40,7 @@ impl core::fmt::Debug for Priority {
     }
 }
 
-/// The CPU scheduling policy of a process, as far as the default I/O class follows from it.
+/// The CPU scheduling policy of a process, which determines the default I/O class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CpuPolicy {
@@ -90,7 +90,7 @@ impl Priority {
         }
     }
 
-    /// The level, 0 (best) to 7.
+    /// The level, 0 (highest) to 7.
     pub const fn level(self) -> u8 {
         self.0 & 7
     }

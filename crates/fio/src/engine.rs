@@ -112,7 +112,7 @@ const fn engine(name: &'static str, support: EngineSupport) -> Engine {
     Engine { name, support }
 }
 
-const PASSTHROUGH: &str = "passes commands by the scheduler in Linux; simulated as direct requests that it orders";
+const PASSTHROUGH: &str = "bypasses the scheduler in Linux; simulated as direct requests that the scheduler orders";
 const REMOTE_DISK: &str = "talks to a remote disk; simulated as direct requests to the disk itself";
 const METADATA: &str = "works on metadata alone";
 const NETWORK: &str = "sends data over a network, not to a disk";

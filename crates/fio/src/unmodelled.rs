@@ -29,7 +29,7 @@ pub const UNMODELLED: &[Unmodelled] = &[
         },
     },
     Unmodelled {
-        jobs: "`rw=trimwrite` and `rw=randtrimwrite` on several files that are no multiples of the block, or with `file_service_type` of a draw, `random_distribution`, `norandommap` or `blockalign`",
+        jobs: "`rw=trimwrite` and `rw=randtrimwrite` on several files whose size is not a multiple of the block, or with a random `file_service_type`, `random_distribution`, `norandommap` or `blockalign`",
         options: &["nrfiles", "filename", "file_service_type", "random_distribution", "norandommap", "ba"],
         help: "give the job one file, or files of whole blocks that take turns",
         has: |job| {
@@ -57,7 +57,7 @@ pub const UNMODELLED: &[Unmodelled] = &[
         },
     },
     Unmodelled {
-        jobs: "`zonemode=strided` with files that are no multiples of the zones with their gaps",
+        jobs: "`zonemode=strided` with files whose size is not a multiple of the zones with their gaps",
         options: &["zonesize", "zonerange", "zoneskip", "size", "filesize"],
         help: "give files of whole zones, each with the gap of zoneskip behind it",
         has: |job| {
@@ -77,7 +77,7 @@ pub const UNMODELLED: &[Unmodelled] = &[
         },
     },
     Unmodelled {
-        jobs: "`random_distribution=zoned` and `zoned_abs` with files that are no multiples of the block",
+        jobs: "`random_distribution=zoned` and `zoned_abs` with files whose size is not a multiple of the block",
         options: &["random_distribution"],
         help: "give files of whole blocks",
         has: |job| {

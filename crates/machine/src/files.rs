@@ -57,7 +57,7 @@ pub fn compare_names(one: &str, other: &str) -> Ordering {
     one_parts.cmp(&other_parts).then_with(|| one.cmp(other))
 }
 
-/// A part of a name: its prefix, the count of disk letters behind the prefix, the letters, and the
+/// A part of a name: its prefix, the count of disk letters after the prefix, the letters, and the
 /// number that follows plus one.
 type NamePart = (String, usize, String, u64);
 

@@ -11,7 +11,7 @@ use crate::files::{list_names, read_nonempty, read_text};
 use crate::kind::Kind;
 use crate::root::Root;
 
-/// What a device reports about itself.
+/// The identity that a device reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Identity {
     /// The vendor; `ATA` for disks behind SCSI-to-ATA translation.

@@ -108,7 +108,7 @@ pub fn queue_remarks(devices: &[BlockDevice], device: &BlockDevice) -> Vec<Strin
     if schedules_for_paths(device) {
         let paths = device.slaves.join(", ");
         remarks.push(format!(
-            "It sends its requests to its paths ({paths}) past their schedulers: only its own scheduler counts."
+            "It sends its requests to its paths ({paths}) past their schedulers: only its own scheduler is used."
         ));
     } else if queue.has_choice() && device.kind.is_stacked() {
         remarks.push(

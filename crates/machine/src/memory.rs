@@ -23,7 +23,7 @@ pub fn available_bytes(root: &Root) -> Option<u64> {
     [memory, address_space, group_limit(root)].into_iter().flatten().min()
 }
 
-/// The least limit of the control groups that the process is in (`memory.max`), less what each
+/// The smallest limit of the control groups that the process is in (`memory.max`), less what each
 /// uses.
 fn group_limit(root: &Root) -> Option<u64> {
     let groups = read_text(&root.path("/proc/self/cgroup"))?;

@@ -1,4 +1,4 @@
-//! What a scheduler makes of an I/O priority, in words.
+//! The effect of an I/O priority under a scheduler, in words.
 
 use hoistway_core::{self as core, Kind, PriorityEffect};
 

@@ -1,4 +1,4 @@
-//! What so many names take of memory and time: `cargo run --release --example many_names --
+//! The memory and time that this many names take: `cargo run --release --example many_names --
 //! 10000000`. The tree is made, not walked: 200 files a
 //! directory, names of 16 letters, places at random.
 

@@ -37,7 +37,7 @@ const EXTENTS_IN_INODE: u16 = 4;
 /// Offset of `i_block` in an inode, and size of an extent tree entry, in bytes.
 const EXTENTS_AT: usize = 0x28;
 const EXTENT_BYTES: usize = 12;
-/// Linux reads an inode table in aligned units of so many blocks (`inode_readahead_blks`) and one
+/// Linux reads an inode table in aligned units of this many blocks (`inode_readahead_blks`) and one
 /// more block, as recordings of Linux 6.18 show.
 const READ_AHEAD_BLOCKS: u64 = 32;
 
@@ -243,7 +243,7 @@ impl Descriptors {
         let block = match self.own_groups_from {
             Some(from) if group >= from => {
                 let first = group / a_block * a_block;
-                // The first block of that group, behind the superblock backup if it has one.
+                // The first block of that group, after the superblock backup if it has one.
                 let copies = u64::from(!self.few_superblocks || has_superblock(first));
                 first.checked_mul(self.blocks_per_group)?.checked_add(self.first_data_block + copies)?
             }

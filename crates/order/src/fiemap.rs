@@ -123,7 +123,7 @@ impl ExtentReader {
     }
 
     /// Passes extents to `each` until `each` returns false, starting with the first extent that
-    /// ends behind byte `start` of the file. Writes nothing to the disk.
+    /// ends after byte `start` of the file. Writes nothing to the disk.
     ///
     /// # Errors
     /// The error number of the ioctl: `EOPNOTSUPP` or `ENOTTY` if the file system does not report

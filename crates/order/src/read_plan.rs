@@ -83,7 +83,7 @@ pub struct DiskRead {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadPlan {
     reads: Vec<DiskRead>,
-    /// Index behind the last read of each step.
+    /// Index after the last read of each step.
     ends: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Compact storage for the names that a walk finds.
+//! Compact storage for the names that walks of directory trees find.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -68,10 +68,10 @@ pub struct Entry {
 /// The reason why a [`Tree`] cannot store another name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeFull {
-    /// The tree has 2^32 - 2 names.
-    #[error("there are more than 4,294,967,294 names: list a part of the tree at a time")]
+    /// The tree has 2^32 - 1 names.
+    #[error("there are more than 4,294,967,295 names: list a part of the tree at a time")]
     Names,
-    /// The names have 4 GiB together.
+    /// The names in the tree have 4 GiB together.
     #[error("the names are longer than 4 GiB together: list a part of the tree at a time")]
     Bytes,
     /// The tree has 65,536 file systems.
@@ -104,11 +104,11 @@ pub struct Tree {
     /// All names, concatenated.
     names: Vec<u8>,
     devices: Vec<u64>,
-    /// Base directory and link mode of ranges of entries, by ascending first entry.
+    /// Base directories and followed links of ranges of entries, by ascending first entry.
     bases: Vec<BaseRange>,
 }
 
-/// The base directory and link mode of all entries from `first` on.
+/// The base directory and the followed links of all entries from `first` to the next range.
 #[derive(Clone, Debug)]
 struct BaseRange {
     first: u32,
@@ -166,8 +166,9 @@ impl Tree {
         &self.devices
     }
 
-    /// Sets base directory and link mode of all names that are added from now on. Relative paths
-    /// start in `base`, or in the working directory if `base` is `None`. Called by each walk.
+    /// Sets the base directory and the followed links of all names that are added from now on.
+    /// Relative paths start in `base`, or in the working directory if `base` is `None`. Each walk
+    /// calls this once.
     pub fn set_base(&mut self, base: Option<Arc<OwnedFd>>, follow: FollowLinks) {
         self.bases.push(BaseRange { first: self.entries.len() as u32, base, follow });
     }
@@ -180,7 +181,8 @@ impl Tree {
         self.base_range(id)?.base.as_deref().map(AsFd::as_fd)
     }
 
-    /// Returns true if the entry, being a symbolic link, represents the target of the link.
+    /// Returns true if the walk follows the entry, should it be a symbolic link. The entry then
+    /// represents the target of the link.
     ///
     /// # Panics
     /// If `id` belongs to another tree.
@@ -228,13 +230,13 @@ impl Tree {
     /// # Panics
     /// If `id` belongs to another tree.
     pub fn entry(&self, id: EntryId) -> Entry {
-        let kept = &self.entries[id.index()];
+        let packed = &self.entries[id.index()];
         Entry {
-            parent: (kept.parent != NO_PARENT).then_some(EntryId(kept.parent)),
-            kind: kept.kind,
-            inode: kept.inode,
-            device: self.devices[kept.device as usize],
-            placement: match kept.placement {
+            parent: (packed.parent != NO_PARENT).then_some(EntryId(packed.parent)),
+            kind: packed.kind,
+            inode: packed.inode,
+            device: self.devices[packed.device as usize],
+            placement: match packed.placement {
                 UNKNOWN => Placement::Unknown,
                 NO_DATA => Placement::NoData,
                 at => Placement::Offset(at),
@@ -252,8 +254,8 @@ impl Tree {
     /// If `id` belongs to another tree.
     pub fn set_identity(&mut self, id: EntryId, inode: u64, device: u64) -> Result<(), TreeFull> {
         let device = self.intern_device(device)?;
-        let kept = &mut self.entries[id.index()];
-        (kept.inode, kept.device) = (inode, device);
+        let packed = &mut self.entries[id.index()];
+        (packed.inode, packed.device) = (inode, device);
         Ok(())
     }
 
@@ -274,9 +276,9 @@ impl Tree {
     /// # Panics
     /// If `id` belongs to another tree.
     pub fn name(&self, id: EntryId) -> &OsStr {
-        let kept = &self.entries[id.index()];
-        let begins = kept.name_begins as usize;
-        OsStr::from_bytes(&self.names[begins..begins + kept.name_length as usize])
+        let packed = &self.entries[id.index()];
+        let begins = packed.name_begins as usize;
+        OsStr::from_bytes(&self.names[begins..begins + packed.name_length as usize])
     }
 
     /// Writes the path of an entry into `path`, starting with the path of its root, as `find`
@@ -289,7 +291,7 @@ impl Tree {
         self.append_path(id, path);
     }
 
-    /// Removes all names except `keep` and the directories above these. Returns the new ids of
+    /// Removes all names except `keep` and the directories above them. Returns the new ids of
     /// `keep`. `keep` must be in ascending order. Directories still precede their contents.
     ///
     /// # Panics
@@ -309,14 +311,14 @@ impl Tree {
         let mut names = Vec::new();
         let mut entries = Vec::with_capacity(kept_ids.len());
         for old in &kept_ids {
-            let mut kept = self.entries[*old as usize];
+            let mut packed = self.entries[*old as usize];
             let name = self.name(EntryId(*old)).as_bytes();
-            kept.name_begins = names.len() as u32;
+            packed.name_begins = names.len() as u32;
             names.extend_from_slice(name);
-            if kept.parent != NO_PARENT {
-                kept.parent = new_id(kept.parent);
+            if packed.parent != NO_PARENT {
+                packed.parent = new_id(packed.parent);
             }
-            entries.push(kept);
+            entries.push(packed);
         }
         for range in &mut self.bases {
             range.first = kept_ids.partition_point(|old| *old < range.first) as u32;
@@ -412,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_devices_are_kept() {
+    fn placements_and_devices_are_stored() {
         let mut tree = Tree::new();
         let one = tree.add(None, OsStr::new("one"), FileKind::File, 3, 100).unwrap();
         let two = tree.add(None, OsStr::new("two"), FileKind::Fifo, 4, 200).unwrap();
@@ -424,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_retained_keeps_its_path_and_its_place() {
+    fn retained_names_have_the_same_paths_and_placements() {
         let mut tree = Tree::new();
         tree.set_base(None, FollowLinks::Always);
         let top = tree.add(None, OsStr::new("top"), FileKind::Directory, 2, 7).unwrap();

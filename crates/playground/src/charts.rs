@@ -3,9 +3,9 @@
 use hoistway_sim::{Comparison, ProcessRun, Run, SliceKind};
 use serde::Serialize;
 
-/// Most points of a head track: more are thinned evenly.
+/// The maximum number of points of a head track: more are thinned evenly.
 const HEAD_MAX: usize = 4000;
-/// Most slices of a run.
+/// The maximum number of slices of a run.
 const SLICES_MAX: usize = 4000;
 
 /// The series of all runs.

@@ -47,7 +47,7 @@ use request::{FilmRange, Request};
 
 /// Memory that the runs of a comparison may use, as a 32-bit module has it.
 const MEMORY_BYTES: u64 = 2 << 30;
-/// Most steps of a film.
+/// The maximum number of steps of a film.
 const STEPS_MAX: usize = 20_000;
 
 /// An error, in the words of the command.
@@ -66,7 +66,7 @@ impl Problem {
     }
 }
 
-/// What can be chosen.
+/// The choices that a visitor has.
 #[derive(Serialize)]
 struct Catalogue {
     version: &'static str,

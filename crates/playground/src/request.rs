@@ -13,7 +13,7 @@ use super::Problem;
 /// A request.
 #[derive(Debug)]
 pub(super) enum Request {
-    /// What can be chosen.
+    /// The choices that a visitor has.
     Catalogue,
     /// A comparison.
     Compare(Choices),
@@ -67,7 +67,7 @@ pub(super) struct FilmRange {
     pub length_s: f64,
 }
 
-/// What a visitor chooses: the options of `hoistway compare` under their names, in their written
+/// The choices of a visitor: the options of `hoistway compare` under their names, in their written
 /// forms.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

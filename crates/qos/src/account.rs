@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 
 use crate::request::RequestOp;
 
-/// The least latency that a histogram distinguishes from zero, in ns: 1 us.
+/// The minimum latency that a histogram distinguishes from zero, in ns: 1 us.
 const LATENCY_MIN_NS: u64 = 1_000;
 /// The greatest latency that a histogram records, in ns: 1000 s. Longer latencies count as this.
 const LATENCY_MAX_NS: u64 = 1_000_000_000_000;
@@ -69,14 +69,14 @@ pub struct Account {
     pub service_ns: u64,
     /// Requests within the tenant's reservation that completed after their deadline.
     pub reservation_missed: u64,
-    /// The lateness of the requests that completed behind the bound of their reservation, added
-    /// up, in ns.
+    /// The sum of the lateness of the requests that completed after the bound of their reservation,
+    /// in ns.
     pub reservation_late_ns: u64,
     /// Slices of the tenant's clients that have ended, in elevators with slices.
     pub slices: u64,
-    /// The length of the slices that have ended, added up, in ns.
+    /// The sum of the lengths of the slices that have ended, in ns.
     pub slice_ns: u64,
-    /// The time for which limits held back requests, added up over all requests, in ns, up to the
+    /// The sum over all requests of the time for which limits delayed them, in ns, up to the
     /// last change of [`held`](Account::held).
     held_ns: u64,
     /// The time of the last change of [`held`](Account::held), in ns of the host's clock.
@@ -84,7 +84,7 @@ pub struct Account {
     /// The time during which the tenant had at least one request in progress, in ns, up to the last
     /// time it had none.
     pub active_ns: u64,
-    /// The time at which the present period with requests in progress began, in ns of the host's
+    /// The time at which the current period with requests in progress began, in ns of the host's
     /// clock.
     active_since_ns: u64,
     /// Requests in progress, flushes and status queries included.
@@ -142,8 +142,8 @@ impl Account {
         (self.held, self.held_changed_ns) = (held, now_ns);
     }
 
-    /// Returns the time for which limits have held back requests up to `now_ns`, in ns, added up
-    /// over all requests: two requests held for a second count two seconds.
+    /// Returns the sum over all requests of the time for which limits delayed them up to `now_ns`,
+    /// in ns: two requests that are delayed for a second count two seconds.
     pub fn held_until(&self, now_ns: u64) -> u64 {
         self.held_ns.saturating_add(now_ns.saturating_sub(self.held_changed_ns).saturating_mul(self.held))
     }

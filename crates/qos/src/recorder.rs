@@ -27,7 +27,7 @@ pub(crate) struct QueueSink {
     /// The slices that have ended and are not yet counted: the number of the client, and the length
     /// in ns.
     pub ended_slices: Vec<(u32, u64)>,
-    /// True if the present elevator has begun a slice.
+    /// True if the current elevator has begun a slice.
     pub has_slices: bool,
     /// The number of merged bios: reads, and all others.
     pub merges: [u64; 2],

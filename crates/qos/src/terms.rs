@@ -2,7 +2,7 @@
 
 use hoistway_core::Priority;
 
-/// What a tenant is granted and how it is limited on each device that it uses.
+/// The priority, weight, reservation and limits of a tenant on each device that it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// The I/O priority; unset: that of the client's process on a Unix socket, otherwise best

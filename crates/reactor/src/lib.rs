@@ -1,21 +1,22 @@
 //! Sockets, files and time for single-threaded servers.
 //!
-//! [`Engine`] is the trait; its implementations are [`Uring`] (io_uring), [`Threads`] (epoll, and
-//! helper threads for files), [`Virtual`] (virtual time without I/O) and, with the feature
-//! `simulated`, `simulated::SimEngine` (a network and disks from a seed). One thread calls the
-//! engine, and only [`Engine::turn`] blocks. [`BlockRing`] does block I/O alone, on borrowed files,
-//! by io_uring.
+//! [`Engine`] is the trait. Its implementations are [`Uring`] (io_uring), [`Threads`] (epoll, and
+//! helper threads for files), [`Virtual`] (virtual time, neither sockets nor files) and, with the
+//! feature `simulated`, `simulated::SimEngine` (a network and disks from a seed). One thread calls
+//! the engine, and only [`Engine::turn`] blocks. [`BlockRing`] is for block I/O alone, by io_uring
+//! on borrowed files.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`engine`] | the trait, operations and events |
 //! | [`buffer`], [`shared`] | page-aligned buffers from a pool, and memory that is mapped once and shared |
-//! | [`choice`], [`options`] | which engine works on this machine and why the other does not; sizes of an engine |
+//! | [`choice`], [`options`] | whether io_uring works on this machine, and why not; sizes of an engine |
 //! | `uring/` | io_uring: sockets, receive buffers, block I/O ([`BlockRing`]) |
 //! | `threads`, `helpers`, `files` | epoll, the helper threads, and their blocking system calls |
-//! | `simulated/` | simulated sockets, disks and time |
-//! | `connector` | outgoing connections: a thread for each attempt |
+//! | `simulated/`, `virtual_time` | simulated sockets, disks and time; virtual time alone |
+//! | `connector`, `table`, `outgoing` | outgoing connections, a thread for each attempt; connections by ID; messages that are being sent |
 //! | [`peer`] | the process at the other end of a Unix socket |
+//! | `wait`, `wake`, `signals`, `clock` | sleep or polling in a turn, the end of a turn by other threads, signals, the time |
 //!
 //! Where to change what:
 //! - a turn of the engine on io_uring: `uring/mod.rs`; submission and completions:
@@ -25,7 +26,7 @@
 //! - the file systems whose files io_uring does not read and write: `files.rs` ([`suits_ring`])
 //! - how long a wait polls before it sleeps: `wait.rs`
 //!
-//! Both real engines pass one suite of tests, `tests.rs`.
+//! The tests in `tests.rs` run on [`Uring`] and on [`Threads`].
 //!
 #![doc = include_str!("../README.md")]
 

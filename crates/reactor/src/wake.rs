@@ -18,7 +18,7 @@ impl Waker {
         Ok(Waker { eventfd: Arc::new(eventfd(0, EventfdFlags::CLOEXEC | flags)?) })
     }
 
-    /// Ends the present wait, or the next one if no thread waits.
+    /// Ends the current wait, or the next one if no thread waits.
     pub fn wake(&self) {
         // The write fails only if the counter would overflow; a wake-up is pending then.
         let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());

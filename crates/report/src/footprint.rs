@@ -37,7 +37,7 @@ const PANEL: f64 = 112.0;
 const GAP: f64 = 14.0;
 /// Distance of the outermost points from the edges of a panel.
 const MARGIN: f64 = 4.0;
-/// Least distance of two ticks.
+/// The minimum distance of two ticks.
 const TICKS_APART: f64 = 16.0;
 /// Points for each px.
 const FINE: f64 = 2.0;

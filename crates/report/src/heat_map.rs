@@ -33,7 +33,7 @@ const TOP: f64 = 64.0;
 /// The greatest width of a cell, and the least one with a figure in it.
 const CELL_MAX: f64 = 160.0;
 const CELL_WITH_FIGURE: f64 = 46.0;
-/// Least distance of the numbers of columns.
+/// The minimum distance of the numbers of columns.
 const NUMBERS_APART: f64 = 22.0;
 /// Ratio of the greatest figure to the least from which on colours follow the logarithm.
 const LOGARITHMIC_FROM: f64 = 20.0;
@@ -150,7 +150,7 @@ fn cell(svg: &mut String, (x, y): (f64, f64), (width, height): (f64, f64), part:
 
 /// The scale of the colours.
 struct Scale {
-    /// The least and the greatest figure.
+    /// The smallest and the largest figure.
     ends: Option<(f64, f64)>,
     is_logarithmic: bool,
 }
@@ -195,7 +195,7 @@ fn explained(columns: &[String], space: Space) -> Vec<String> {
     lines
 }
 
-/// The text with at most so many letters; an ellipsis stands for its middle.
+/// The text with at most this many letters; an ellipsis stands for its middle.
 fn shortened(text: &str, letters: usize) -> String {
     let all: Vec<char> = text.chars().collect();
     if all.len() <= letters || letters < 3 {

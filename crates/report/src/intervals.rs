@@ -99,7 +99,7 @@ pub fn intervals_drawing(of: &Intervals, space: Space) -> String {
     svg
 }
 
-/// The least and the greatest of the values with a margin.
+/// The smallest and the largest of the values with a margin.
 fn with_margin(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
     let margin = ((high - low) * 0.05).max(high.abs() * 0.01).max(f64::MIN_POSITIVE);

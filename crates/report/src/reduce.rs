@@ -22,7 +22,7 @@ pub const WINDOWS_MAX: usize = 600;
 /// The largest number of throughput windows of one page, or 60 for each process if that is more.
 pub const WINDOWS_PAGE_MAX: usize = 150_000;
 
-/// The least number of windows to which a longer run is joined.
+/// The minimum number of windows to which a longer run is joined.
 const WINDOWS_LEAST: usize = 60;
 
 /// The largest number of slices of one elevator, or one for each process if that is more.

@@ -83,7 +83,7 @@ struct ValueReport<'a> {
 struct OrderReport<'a> {
     /// Names of values, the greatest first.
     falls: &'a [String],
-    /// The least relative difference between neighbours.
+    /// The minimum relative difference between neighbours.
     margin: f64,
     holds: bool,
 }

@@ -14,7 +14,7 @@ const OUTSTANDING: [u32; 4] = [24, 48, 64, 96];
 /// Number of processes in a test of fairness.
 const PROCESSES: u32 = 8;
 const ELEVATORS: [&str; 3] = ["noop", "cfq", "fiops"];
-/// Most random reads of 4 KiB a second that the drive serves.
+/// The maximum number of random reads of 4 KiB a second that the drive serves.
 const PEAK_IOPS: f64 = 40_000.0;
 
 /// Measures a row of the publication.

@@ -30,8 +30,8 @@ fn random(mut state: u64, below: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The drive alone with so many random reads in flight: reads a second, and the 99th percentile of
-/// the latency in us.
+/// The drive alone with this many random reads in flight: reads a second, and the 99th percentile
+/// of the latency in us.
 fn alone(row: &Row, depth: u32, sectors: u32) -> Result<[f64; 2], ReproduceError> {
     const READS: usize = 100_000;
     let profile = row.profile()?;

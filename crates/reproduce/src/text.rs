@@ -2,7 +2,7 @@
 
 use crate::verdict::RowResult;
 
-/// Most figures of a row in a table.
+/// The maximum number of figures of a row in a table.
 const FIGURES_MAX: usize = 4;
 
 impl RowResult {

@@ -138,7 +138,7 @@ pub enum Effect {
     /// Something that differs holds with one of the values, or a figure that differs moves by more
     /// than its tolerance; but no value makes all hold.
     Moves,
-    /// What differs stays so, and no figure of it moves by more than its tolerance.
+    /// Differences remain, and none of their figures moves by more than its tolerance.
     DoesNotDecide,
 }
 

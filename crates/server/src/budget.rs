@@ -10,14 +10,14 @@ use slab::Slab;
 /// Bounds on connections, on requests in progress and on their durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The most connections, 1 or more. Further connections are closed at once.
+    /// The maximum number of connections, 1 or more. Further connections are closed at once.
     pub connections_max: usize,
-    /// The most requests in progress of one connection, 1 to 65,535.
+    /// The maximum number of requests in progress of one connection, 1 to 65,535.
     pub requests_max: u32,
-    /// The most bytes of data of one connection's requests in progress.
+    /// The maximum number of bytes of data of one connection's requests in progress.
     pub connection_bytes_max: u64,
-    /// The most bytes of data of all requests in progress. In the worst case each connection adds
-    /// [`FLOOR_BYTES`].
+    /// The maximum number of bytes of data of all requests in progress. In the worst case each
+    /// connection adds [`FLOOR_BYTES`].
     pub bytes_max: u64,
     /// The time in ns in which a client must choose an export, the TLS handshake included.
     pub handshake_ns_max: u64,

@@ -72,7 +72,7 @@ struct Ending {
     step: EndStep,
 }
 
-/// What is left to be done before a connection is closed.
+/// The remaining work before a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndStep {
     /// The requests in progress are completed and answered.
@@ -332,7 +332,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with the end of the connection when its present step is done.
+    /// Goes on with the end of the connection when its current step is done.
     fn advance_end<E: Engine>(&mut self, state: &mut ServerState<E>) {
         let Phase::Ending(ending) = &mut self.phase else { return };
         if ending.is_finished() {

@@ -112,7 +112,7 @@ impl Outgoing {
         self.sending.take().map(|sending| sending.charge).unwrap_or_default()
     }
 
-    /// Takes the allocations of a spare message if the present message has none.
+    /// Takes the allocations of a spare message if the current message has none.
     pub(crate) fn supply(&mut self, spare: &mut Vec<Message>) {
         if self.message.head.capacity() == 0
             && let Some(message) = spare.pop()
@@ -121,7 +121,7 @@ impl Outgoing {
         }
     }
 
-    /// Covers the head with a part up to its present end.
+    /// Covers the head with a part up to its current end.
     fn mark(&mut self) {
         let len = self.message.head.len() - self.marked;
         if len > 0 {

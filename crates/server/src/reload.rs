@@ -214,7 +214,7 @@ impl<E: Engine> Server<E> {
         new.exports.iter().try_for_each(|export| self.state.create_export(export).map(|_| ()))
     }
 
-    /// Creates the exports of the present configuration.
+    /// Creates the exports of the current configuration.
     fn create_exports(&self) -> Result<Vec<ServedExport>, StartError> {
         self.state.config.exports.iter().map(|export| self.state.create_export(export)).collect()
     }
@@ -289,7 +289,7 @@ impl<E: Engine> Server<E> {
         }
     }
 
-    /// Disconnects the clients that the present rules do not admit to their exports.
+    /// Disconnects the clients that the current rules do not admit to their exports.
     fn disconnect_unadmitted(&mut self) {
         for id in self.connections.ids() {
             let ServerState { config, exports, .. } = &self.state;

@@ -10,7 +10,7 @@ const POLLED_REPLIES_MAX: u32 = 2;
 /// clients need the CPU themselves, and requests of one arrive while another is served.
 const SEVERAL_CLIENTS_NS: u64 = 10_000_000;
 
-/// The number of replies of the present turn, and the client of the last one.
+/// The number of replies of the current turn, and the client of the last one.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyHistory {
     replies_in_turn: u32,

@@ -132,7 +132,7 @@ impl<E: Engine> Server<E> {
         self.state.devices.iter_mut().for_each(|device| device.sabotage_remote(sabotage));
     }
 
-    /// Returns the time of the present turn, in ns of the engine's clock.
+    /// Returns the time of the current turn, in ns of the engine's clock.
     pub fn now_ns(&self) -> u64 {
         self.state.now_ns
     }

@@ -18,7 +18,8 @@ use crate::server::Server;
 use crate::state::ServerState;
 use crate::table::ConnectionTable;
 
-/// The most bytes of data in one request: 32 MiB, which clients may assume without negotiation.
+/// The maximum number of bytes of data in one request: 32 MiB, which clients may assume without
+/// negotiation.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 
 /// The settings of a server beyond its configuration.

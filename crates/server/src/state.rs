@@ -19,14 +19,14 @@ use crate::reply_history::ReplyHistory;
 /// The state that all connections share.
 pub(crate) struct ServerState<E> {
     pub(crate) engine: E,
-    /// The time of the present turn, in ns of the engine's clock.
+    /// The time of the current turn, in ns of the engine's clock.
     pub(crate) now_ns: u64,
     /// All open devices. Each has its configuration: an attached device in `config.devices`, by its
     /// name, and a detached one in `detached`, by its id.
     pub(crate) devices: Vec<Device>,
     /// The open devices that the configuration no longer names.
     pub(crate) detached: Vec<DetachedDevice>,
-    /// The present configuration, with all changes made at run time.
+    /// The current configuration, with all changes made at run time.
     pub(crate) config: Config,
     /// The exports, in the order of the configuration.
     pub(crate) exports: Vec<ServedExport>,

@@ -2,7 +2,7 @@
 //!
 //! A turn calls its parts in this order; each may assume what the earlier ones did:
 //!
-//! 1. `catch_up_devices`: emulated drives are at the present time, before requests reach them.
+//! 1. `catch_up_devices`: emulated drives are at the current time, before requests reach them.
 //! 2. `handle_event` for each event since the last turn: received bytes become requests, which wait
 //!    in the elevators, so that an elevator sees all of them before it decides.
 //! 3. `expire_connections`: connections whose deadline has passed, or that stall while others wait
@@ -301,7 +301,7 @@ impl<E: Engine> Server<E> {
         }
     }
 
-    /// Advances emulated drives to the present time before new requests reach them.
+    /// Advances emulated drives to the current time before new requests reach them.
     fn catch_up_devices(&mut self) {
         let ServerState { devices, engine, now_ns, .. } = &mut self.state;
         for device in devices {

@@ -184,7 +184,7 @@ pub enum SimError {
 }
 
 /// The end of a message about a drive that is too small: the smallest built-in model of a drive
-/// that has so many bytes.
+/// that has this many bytes.
 pub(crate) fn larger_drive(needed_bytes: u64) -> String {
     let capacity = |name: &&str| Profile::builtin(name).map_or(0, |profile| profile.capacity_sectors() * 512);
     let large = Profile::names().filter(|name| *name != "null" && capacity(name) >= needed_bytes);

@@ -38,9 +38,9 @@ use crate::workload::plan::WorkloadPlan;
 use crate::workload::walk::{Step, Walker};
 use crate::world::layout;
 
-/// Percent of an aged file system that other files fill.
+/// Percentage to which other files fill an aged file system.
 const AGED_FULL_PERCENT: u8 = 80;
-/// Index that stands for the disk in a walk; no file of a tree has it.
+/// File index of the disk itself in a walk. No file of a tree has this index.
 const DISK: u32 = u32::MAX;
 
 /// The parameters of a tree.
@@ -52,27 +52,27 @@ pub struct FileTreeParameters {
     pub capacity_sectors: u64,
     /// Number of files.
     pub files: u32,
-    /// Number of directories with the root of the tree, at least 1.
+    /// Number of directories including the root of the tree, at least 1.
     pub directories: u32,
     /// Median of the lognormal distribution of sizes, in bytes.
     pub median_bytes: u64,
     /// Mean of the sizes, in bytes.
     pub mean_bytes: u64,
     /// Number of times that a third of all files is deleted and written anew, on a file system that
-    /// is 80 % full. With 0, an empty file system takes the tree in the order of its names.
+    /// is 80 % full. With 0, the tree is written to an empty file system in the order of its names.
     pub ageing_rounds: u32,
     /// Seed of all random numbers.
     pub seed: u64,
 }
 
-/// A tree of files with its place on the drive.
+/// A tree of files, placed on a drive.
 #[derive(Clone, Debug)]
 pub struct FileTree {
     tree: Arc<Tree>,
     files: Vec<File>,
 }
 
-/// A read of a walk, in the order in which the walk waits for it.
+/// A read of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkRead {
     /// Inodes, directories or mapping blocks.
@@ -105,7 +105,7 @@ impl FileTree {
         Some(FileTree { tree: Arc::new(tree), files })
     }
 
-    /// The block of each inode of the tree, in the order of inode numbers.
+    /// Returns the block of each inode of the tree, in the order of inode numbers.
     pub fn inode_blocks(&self) -> Vec<u64> {
         let files = (0..self.tree.files.len() as u32).map(Node::File);
         let directories = (0..self.tree.directories.len() as u32).map(Node::Directory);
@@ -114,8 +114,8 @@ impl FileTree {
         inodes.iter().map(|inode| self.tree.stat(*inode).first).collect()
     }
 
-    /// The reads of one pass over the tree, with reads of at most `read_bytes` bytes. The
-    /// read-ahead of the host is as long as a read.
+    /// Returns the reads of one pass over the tree, in the order in which the walk waits for them.
+    /// A read has at most `read_bytes` bytes, and so has the read-ahead of the host.
     pub fn walk(&self, order: Walk, read_bytes: u64) -> impl Iterator<Item = WalkRead> + '_ {
         let mut walker = Walker::new(self.tree.clone(), order, read_bytes, read_bytes / PAGE_BYTES, DISK, 1);
         walker.begin_pass();
@@ -139,10 +139,10 @@ pub struct TreeListing {
     pub files: Vec<(String, u64)>,
 }
 
-/// Lists the trees that the simulation of these jobs with a seed creates.
+/// Lists the trees that a simulation of `jobs` with this seed creates.
 ///
 /// # Errors
-/// [`SimError`] if the jobs cannot be simulated on a drive with so many sectors.
+/// [`SimError`] if the jobs cannot be simulated on a drive of this size.
 pub fn listings(
     jobs: &JobFile,
     host: &HostConfig,
@@ -162,19 +162,19 @@ fn list(tree: &Tree, files: &[File]) -> TreeListing {
     while let Some((directory, path)) = stack.pop() {
         let mut entries = tree.directories[directory as usize].entries.clone();
         entries.sort_by_key(|entry| entry.name);
-        let mut below = Vec::new();
+        let mut subdirectories = Vec::new();
         for entry in entries {
-            // Twelve digits are a name as long as the simulated ones, and sort as they do.
+            // Twelve hexadecimal digits are as long as a simulated name, and sort the same way.
             let name = format!("{path}{:012x}", entry.name >> 16);
             match entry.node {
                 Node::File(file) => listing.files.push((name, files[(tree.first_file + file) as usize].bytes)),
-                Node::Directory(directory) => below.push((directory, format!("{name}/"))),
+                Node::Directory(directory) => subdirectories.push((directory, format!("{name}/"))),
             }
         }
         if directory > 0 {
             listing.directories.push(path.trim_end_matches('/').to_owned());
         }
-        stack.extend(below.into_iter().rev());
+        stack.extend(subdirectories.into_iter().rev());
     }
     listing
 }

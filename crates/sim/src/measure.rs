@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 /// and maximum are exact.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// Most bins of a histogram of latencies that stores only the bins in use.
+/// The maximum number of bins of a histogram of latencies that stores only the bins in use.
 pub const SPARSE_MAX: usize = 1024;
 
 /// The counts of a histogram. Counters of 32 bits halve the memory of thousands of processes. A
@@ -39,7 +39,7 @@ impl Bin {
         Bin(shift << 8 | (value >> shift) as u32)
     }
 
-    /// The least value of the bin.
+    /// The smallest value of the bin.
     fn least(self) -> u64 {
         u64::from(self.0 & 255) << (self.0 >> 8)
     }
@@ -151,7 +151,7 @@ impl Latencies {
         (squares / (count - 1.0)).sqrt()
     }
 
-    /// The least latency, in ns; 0 without latencies.
+    /// The minimum latency, in ns; 0 without latencies.
     pub fn min_ns(&self) -> u64 {
         self.min_ns
     }
@@ -208,7 +208,7 @@ pub struct Latency {
     pub mean: f64,
     /// Standard deviation of the sample.
     pub stddev: f64,
-    /// Least latency.
+    /// The minimum latency.
     pub min: u64,
     /// Median (50th percentile).
     pub p50: u64,
@@ -222,13 +222,14 @@ pub struct Latency {
     pub max: u64,
 }
 
-/// Most windows of all processes together; the most and the least that one process keeps.
+/// The maximum number of windows of all processes together; the maximum and the minimum of one
+/// process.
 const WINDOWS_OF_ALL: usize = 1 << 22;
 const WINDOWS_MAX: usize = 1 << 20;
 const WINDOWS_MIN: usize = 1 << 6;
 
-/// Windows or samples that each of so many processes keeps. The bound keeps memory independent of
-/// the length of the run.
+/// Returns the number of windows or samples of each of `processes` processes. It bounds memory,
+/// however long the run is.
 pub fn windows_of_each(processes: usize) -> usize {
     (WINDOWS_OF_ALL / processes.max(1)).clamp(WINDOWS_MIN, WINDOWS_MAX)
 }

@@ -184,7 +184,7 @@ impl Observer for SliceRecorder {
     }
 }
 
-/// Most steps that a film keeps: the first ones.
+/// The maximum number of steps that a film keeps: the first ones.
 pub(crate) const STEPS_MAX: usize = 200_000;
 
 /// Records what [`Watch`] chooses, at the cost of a check for each event.

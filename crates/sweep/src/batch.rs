@@ -15,8 +15,8 @@ use crate::parquet_file;
 use crate::plan::{Plan, PointChoice};
 use crate::point::{Point, PointId};
 
-/// The most points of a batch, and the number of batches from which they have more than one, unless
-/// the sweep says otherwise.
+/// The maximum number of points of a batch, and the number of batches from which they have more
+/// than one, unless the sweep says otherwise.
 const POINTS_MAX: u64 = 256;
 const BATCHES: u64 = 128;
 

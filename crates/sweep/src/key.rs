@@ -6,7 +6,7 @@ use hoistway_core::Kind;
 use hoistway_sim::elevator_of_name;
 use hoistway_units::names::did_you_mean;
 
-/// What a value of a sweep is set on.
+/// The option or tunable that a value of a sweep sets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
     /// `job.SECTION.OPTION`: an option of a job file's section.

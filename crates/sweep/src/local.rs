@@ -29,7 +29,7 @@ pub struct SweepProgress {
     pub points: u64,
 }
 
-/// What a run of a sweep did.
+/// The result of a run of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Summary {
     /// The number of points of the sweep; equal random choices count each.

@@ -36,7 +36,7 @@ struct Applied {
     line: u32,
 }
 
-/// What determines a point, as indices and values.
+/// The choices that determine a point, as indices and values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointChoice {
     /// The index of the job file in [`SweepSpec::jobs`].

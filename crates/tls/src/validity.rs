@@ -23,7 +23,7 @@ pub(crate) fn fault_of(certificate: &CertificateDer<'_>) -> Option<String> {
     Some(format!("it is an X.509 version {version} certificate, {VERSION_NEEDED}"))
 }
 
-/// What is right instead of an old version.
+/// The end of the warning about a certificate of an old version, with the remedy.
 const VERSION_NEEDED: &str = "and TLS needs version 3: issue it again with extensions, as with `openssl x509 -req -extfile FILE`, where FILE names the server (subjectAltName=DNS:...)";
 
 /// Returns a warning if a certificate is not valid at `now`, with the effect on clients.

@@ -45,7 +45,7 @@ pub struct InputFormat {
     pub title: &'static str,
     /// Tool of the compression that was removed.
     pub compression: Option<&'static str>,
-    /// What the format was detected from.
+    /// The evidence for the format, in words.
     pub detected_from: String,
 }
 

@@ -76,7 +76,7 @@ pub struct Detection {
     pub compression: Option<&'static str>,
     /// The format.
     pub format: Format,
-    /// What the format was detected from.
+    /// The evidence for the format, in words.
     pub reason: String,
 }
 

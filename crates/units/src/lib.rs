@@ -161,7 +161,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     number.checked_mul(factor).ok_or_else(|| too_large(text, SIZE_MOST))
 }
 
-/// Reads bytes a second: a size as [`parse_bytes`] reads it, with or without `/s` behind it.
+/// Reads bytes a second: a size as [`parse_bytes`] reads it, with or without `/s` after it.
 ///
 /// ```
 /// assert_eq!(hoistway_units::parse_rate("150M"), hoistway_units::parse_rate("150 MiB/s"));

@@ -9,7 +9,7 @@ use super::sort;
 const SUGGESTIONS_MAX: usize = 5;
 /// The longest text that is compared: the comparison takes time quadratic in the length.
 const LETTERS_MAX: usize = 64;
-/// The least number of letters of a part of a name that is searched for in other names.
+/// The minimum number of letters of a part of a name that is searched for in other names.
 const PART_LETTERS_MIN: usize = 3;
 
 /// A rule by which a name is near: from the number of differing letters, and the name.

@@ -33,7 +33,7 @@ pub(crate) enum Draw {
         blocks: u64,
         zones: Vec<Zone>,
     },
-    /// Zones of so many blocks, each with its share in percent.
+    /// Zones of this many blocks, each with its share in percent.
     ZonedBlocks {
         blocks: u64,
         zones: Vec<(u8, u64)>,
@@ -51,7 +51,7 @@ pub(crate) enum Draw {
 pub(crate) enum Places {
     /// Popular blocks are not contiguous.
     Scattered(Permutation),
-    /// Ranks are contiguous, from this block of so many on and around the end.
+    /// Ranks are contiguous: they begin at block `first`, and continue at block 0 after the last.
     From { first: u64, blocks: u64 },
 }
 
@@ -72,7 +72,7 @@ impl Places {
 }
 
 impl Draw {
-    /// Creates the draw of block numbers of blocks of so many bytes.
+    /// Creates the draw of block numbers of blocks of this many bytes.
     pub fn of_bytes(distribution: &Distribution, blocks: u64, block_bytes: u64, key: u64) -> Draw {
         let blocks = blocks.max(1);
         Draw::with_places(distribution, Places::Scattered(Permutation::new(blocks, key)), block_bytes)

@@ -17,7 +17,7 @@ pub struct Moved {
     pub ios: u64,
 }
 
-/// The least rates of a process: `rate_min` and `rate_iops_min`.
+/// The minimum rates of a process: `rate_min` and `rate_iops_min`.
 #[derive(Clone, Debug)]
 pub struct RateFloor {
     bytes: Directions<u64>,
@@ -28,7 +28,7 @@ pub struct RateFloor {
 }
 
 impl RateFloor {
-    /// The least rates of a job; `None` if it has none.
+    /// The minimum rates of a job; `None` if it has none.
     pub fn new(job: &Job) -> Option<RateFloor> {
         let has = |rates: &Directions<u64>| Direction::ALL.into_iter().any(|direction| *rates.get(direction) > 0);
         (has(&job.rates.rate_min) || has(&job.rates.rate_iops_min)).then(|| RateFloor {

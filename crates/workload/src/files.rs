@@ -31,7 +31,7 @@ struct OpenFiles {
     fresh: BTreeSet<usize>,
 }
 
-/// Random draws of a file before the next one behind the last draw is taken.
+/// The number of random draws of a file after which the file after the last drawn one is taken.
 const DRAWS_MAX: u32 = 64;
 
 #[derive(Clone, Debug)]
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(turns(&FileService::Sequential, 100), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
     }
 
-    /// The turns of files with so many requests, of which `open_max` are open.
+    /// The turns of files with this many requests, of which `open_max` are open.
     fn limited(service: &FileService, open_max: u32, requests: &[u32]) -> Vec<usize> {
         let (files, mut left) = (requests.len(), requests.to_vec());
         let (mut turn, mut rng) = (FileTurn::new(service, files, open_max, 1), Pcg64::new(1, 1));

@@ -11,7 +11,7 @@ pub(crate) struct FreeBlocks {
 }
 
 impl FreeBlocks {
-    /// All of so many blocks are free.
+    /// Creates the state in which all of `blocks` blocks are free.
     pub fn new(blocks: u64) -> FreeBlocks {
         FreeBlocks { blocks: blocks.max(1), taken: BTreeMap::new() }
     }

@@ -306,7 +306,7 @@ impl Generator {
         last.checked_sub(region.start).unwrap_or(last)
     }
 
-    /// Number of random offsets among so many bytes.
+    /// Number of random offsets among this many bytes.
     fn blocks(&self, bytes: u64) -> u64 {
         let grain = sizes::grain(&self.job);
         if !self.job.has_other_alignment() {
@@ -590,7 +590,7 @@ impl Map {
     }
 }
 
-/// The position of a request a step behind the end of the one before, as in fio 3.33: a step over
+/// The position of a request a step after the end of the one before, as in fio 3.33: a step over
 /// the end leads to the start, at the offset of the region once more. `None` if the request before
 /// ended there, or if there is no room.
 fn after_step(end: u64, step: i64, smallest: u64, region: Region) -> Option<u64> {
@@ -602,8 +602,8 @@ fn after_step(end: u64, step: i64, smallest: u64, region: Region) -> Option<u64>
     (position.saturating_add(smallest) <= region.len).then_some(position)
 }
 
-/// The size of a request where there is room for so many bytes: a size that does not fit is rounded
-/// down to a multiple of the smallest block. `None` if nothing is left.
+/// The size of a request where there is room for this many bytes: a size that does not fit is
+/// rounded down to a multiple of the smallest block. `None` if nothing is left.
 fn whole_blocks(size: u64, room: u64, smallest: u64) -> Option<u64> {
     let whole = if size <= room { size } else { room / smallest * smallest };
     (whole > 0).then_some(whole)
@@ -790,7 +790,7 @@ mod tests {
         assert_eq!(sorted(round(0)), sorted(round(7)));
         let runs = units(&with(job, |job| job.requests.rw_modifier = Some(2)), 1 << 20);
         let draws: BTreeSet<u64> = runs.iter().step_by(2).take(256).map(|unit| unit.offset).collect();
-        // The request behind the last block is a draw, too.
+        // The request after the last block is a draw, too.
         assert!(draws.len() >= 255, "{}", draws.len());
     }
 

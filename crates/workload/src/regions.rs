@@ -35,7 +35,7 @@ impl FileSizes {
 }
 
 /// The part of one of `files` files that a clone of a job works on; `None` if nothing decides the
-/// size of the file. The region is empty if the offset is at or behind the end of the file.
+/// size of the file. The region is empty if the offset is at or beyond the end of the file.
 pub fn region(job: &Job, clone: u32, files: u64, sizes: FileSizes) -> Option<Region> {
     let own = match job.region.size {
         Some(Size::Bytes(bytes)) => Some(bytes / files.max(1)),
@@ -67,7 +67,7 @@ pub fn pass_bytes(job: &Job, regions: &[Region]) -> u64 {
     job.amount.io_size.map_or(size, |io_size| io_size.of(size))
 }
 
-/// Start of the region of a clone in a file of so many bytes.
+/// Start of the region of a clone in a file of this many bytes.
 fn offset(job: &Job, clone: u32, file_bytes: u64) -> u64 {
     let mut offset = job.region.offset.of(file_bytes);
     if matches!(job.region.offset, Size::Percent(_)) {
@@ -83,7 +83,7 @@ mod tests {
 
     const KIB: u64 = 1 << 10;
 
-    /// Start and length of the region in KiB, and the KiB of a pass, of a job on so many files.
+    /// Start and length of the region in KiB, and the KiB of a pass, of a job on this many files.
     fn of(options: &str, files: u64, sizes: FileSizes) -> Option<(u64, u64, u64)> {
         let none = |path: &str, _: &str| Err(std::io::Error::other(path.to_owned()));
         let text = format!("[j]\nfilename=q\n{}\n", options.replace(' ', "\n"));

@@ -28,7 +28,7 @@ struct Written {
 }
 
 impl Verification {
-    /// The verification of a job on so many files; `None` if it verifies nothing, as a job whose
+    /// The verification of a job on this many files; `None` if it verifies nothing, as a job whose
     /// time is over before the end of a pass.
     pub fn new(job: &Job, files: usize) -> Option<Verification> {
         let (options, requests) = (&job.verification, &job.requests);

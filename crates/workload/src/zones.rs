@@ -65,7 +65,7 @@ struct Written {
 }
 
 impl WrittenZones {
-    /// The zones of a region of so many bytes. They are empty, or written to their end.
+    /// The zones of a region of this many bytes. They are empty, or written to their end.
     pub fn new(zones: Zones, region_bytes: u64, are_full: bool) -> WrittenZones {
         let count = usize::try_from(region_bytes / zones.zone_bytes().max(1)).unwrap_or(usize::MAX);
         let written = if are_full { zones.writable() } else { 0 };
@@ -126,7 +126,7 @@ impl WrittenZones {
         Some((zone as u64 * zone_bytes + within, written - within))
     }
 
-    /// Resets the first written zone at or behind a position: its start and length. `None` if no
+    /// Resets the first written zone at or after a position: its start and length. `None` if no
     /// zone was written.
     pub(crate) fn reset(&self, position: u64) -> Option<(u64, u64)> {
         let mut zones = self.lock();

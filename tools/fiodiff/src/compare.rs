@@ -61,7 +61,7 @@ fn has_exact_sizes(job: &Job) -> bool {
     matches!(first, BlockSize::Fixed(_)) && !job.blocks.bs_is_seq_rand && sizes.all(|size| size == first)
 }
 
-/// Returns true if sizes are no multiples of the smallest one.
+/// Returns true if sizes are not multiples of the smallest one.
 fn has_odd_sizes(job: &Job) -> bool {
     job.directions().any(|way| match job.blocks.bs.get(way) {
         BlockSize::Fixed(_) => false,

@@ -134,7 +134,7 @@ pub fn console_message(line: &str) -> &str {
     }
 }
 
-/// The message of a record of `/dev/kmsg`: the first line behind the semicolon.
+/// The message of a record of `/dev/kmsg`: the first line after the semicolon.
 pub fn record_message(record: &str) -> &str {
     let first = record.lines().next().unwrap_or_default();
     first.split_once(';').map_or(first, |(_, message)| message)

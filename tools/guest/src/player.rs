@@ -34,7 +34,7 @@ pub fn copy(from: &Path, to: &Path) -> Outcome<()> {
     }
 }
 
-/// What a player got.
+/// The results of a player.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Played {
     /// The bytes a second.

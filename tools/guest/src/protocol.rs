@@ -1,4 +1,4 @@
-//! What the guest prints: one event a line, each a JSON object behind a prefix.
+//! What the guest prints: one event a line, each a JSON object after a prefix.
 
 use std::collections::BTreeMap;
 

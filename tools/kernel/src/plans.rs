@@ -98,7 +98,7 @@ pub fn cost(choice: &Choice, requests: u64) -> Plan {
     Plan { watchdog: false, ..plan(choice, steps) }
 }
 
-/// What a plan is made for.
+/// The choices from which a plan is made.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The module under test.

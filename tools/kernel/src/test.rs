@@ -84,7 +84,7 @@ impl Options {
     }
 }
 
-/// What boots share.
+/// The data that boots share.
 #[derive(Debug)]
 pub struct Session {
     folder: PathBuf,

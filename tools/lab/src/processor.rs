@@ -33,7 +33,7 @@ impl Cpu {
         let ticks_per_second = rustix::param::clock_ticks_per_second().max(1) as f64;
         let fields = fields(text);
         let ticks = |field: usize| -> Option<f64> { fields.get(field - 3)?.parse().ok() };
-        // utime is the 14th and stime the 15th, cutime and cstime the two behind them.
+        // utime is the 14th and stime the 15th, cutime and cstime the two after them.
         let (mut user, mut system) = (ticks(14)?, ticks(15)?);
         if with_children {
             user += ticks(16)?;
@@ -54,7 +54,7 @@ pub fn children(pid: u32) -> Vec<u32> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// The fields of /proc/PID/stat behind the name, which may hold anything, blanks and brackets too.
+/// The fields of /proc/PID/stat after the name, which may hold anything, blanks and brackets too.
 /// The first is the third of the file.
 fn fields(stat: &str) -> Vec<&str> {
     stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect()

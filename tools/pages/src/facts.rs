@@ -218,8 +218,8 @@ impl Results {
     fn sentences(&self, page: &str) -> String {
         let Results { numbers, figures, orders } = self;
         format!(
-            "Of the published results that state a number, {} of {} are reproduced ({} of {} figures within tolerance); of the orders and rules, {} of {} ([reproduced]({page})).\n\
-             Of the rows that differ, {} with a number and {} with an order or a rule match if a parameter that the publication does not state is changed. They do not count.",
+            "Of the published results that state a number, {} of {} are reproduced ({} of {} figures within tolerance); of those that state orders or rules, {} of {} ([reproduced]({page})).\n\
+             Of the results that differ, {} with a number and {} with an order or a rule match if a parameter that the publication does not state is changed. They are not counted as reproduced.",
             numbers[0], numbers[1], figures[0], figures[1], orders[0], orders[1], numbers[2], orders[2]
         )
     }

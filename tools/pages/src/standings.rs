@@ -38,7 +38,7 @@ struct Table {
 }
 
 impl Table {
-    /// Parses the first table behind a heading of docs/arena.md.
+    /// Parses the first table after a heading of docs/arena.md.
     fn parse(page: &str, heading: &str) -> Result<Table> {
         let line = format!("\n{heading}\n");
         let (_, rest) = page.split_once(&line).with_context(|| format!("{ARENA} has no `{heading}`"))?;
@@ -75,7 +75,7 @@ impl Table {
         Ok((values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp())
     }
 
-    /// The least and the greatest figure of an elevator in several columns, as a range.
+    /// The smallest and the largest figure of an elevator in several columns, as a range.
     fn range(&self, elevator: &str, columns: &[&str]) -> Result<String> {
         Ok(range(&self.values(elevator, columns)?, |value| format!("{value:.2}")))
     }
@@ -92,7 +92,7 @@ fn cells(row: &str) -> Vec<String> {
     row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// The least and the greatest of some values; once if both look the same.
+/// The smallest and the largest of some values; once if both look the same.
 fn range(values: &[f64], text: impl Fn(f64) -> String) -> String {
     let least = text(values.iter().copied().fold(f64::INFINITY, f64::min));
     let most = text(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
@@ -113,10 +113,10 @@ fn own(means: &Table) -> Result<String> {
     let [throughput, isolation] = next[..] else { unreachable!("two columns") };
     Ok(format!(
         "[`{OWN}`](docs/elevators/{OWN}.md), a scheduler of this project that learns the costs of a drive, has the \
-         highest means there: {} of the throughput of the best scheduler that starves no process (the next best: \
-         {throughput}), and for the process that is served least {} of the throughput that it would have on a part of \
-         the drive of its own (the next best: {isolation}). On some drives and workloads another scheduler is better; \
-         the page lists them.",
+         highest means there: it reaches {} of the throughput of the best scheduler that starves no process (the \
+         next best: {throughput}), and under it the process that is served least gets {} of the throughput that it \
+         would have if it had its share of the drive for itself (the next best: {isolation}). On some drives and \
+         workloads another scheduler is better; the page lists them.",
         means.text(OWN, "throughput")?,
         means.text(OWN, "isolation")?,
     ))
@@ -157,7 +157,7 @@ impl ByDrive {
         ))
     }
 
-    /// Checks that an elevator is the best of the present ones in the mean over drives.
+    /// Checks that an elevator is the best of the current ones in the mean over drives.
     fn ensure_best(&self, elevator: &str, table: &Table, drives: &[&str], greatest: bool) -> Result<()> {
         let ours = table.mean(elevator, drives)?;
         for other in PRESENT.into_iter().filter(|other| *other != elevator) {
@@ -244,7 +244,7 @@ mod tests {
         let means = Table::parse(PAGE, "## Standings").expect("a table");
         let text = own(&means).expect("the highest means");
         assert!(text.contains("0.92 of the throughput") && text.contains("(the next best: 0.85)"), "{text}");
-        assert!(text.contains("least 0.76 of the throughput") && text.contains("(the next best: 0.46)"), "{text}");
+        assert!(text.contains("least gets 0.76 of the throughput") && text.contains("(the next best: 0.46)"), "{text}");
         let beaten = Table::parse(&PAGE.replace("| 0.46 |", "| 0.77 |"), "## Standings").expect("a table");
         let error = own(&beaten).expect_err("bfq isolates better").to_string();
         assert!(error.contains("isolation") && error.contains("bfq"), "{error}");

@@ -101,7 +101,7 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// The most crashes until a fault must be detected.
+/// The maximum number of crashes until a fault must be detected.
 const FAULT_ROUNDS_MAX: u64 = 100;
 
 /// Crashes over a disk with a fault, until data are lost.

@@ -12,7 +12,7 @@ use hoistway_simulation::crash::databases::{Crash, DatabaseKind, Round, RoundErr
 use hoistway_simulation::crash::forgetting::Fault;
 use hoistway_simulation::crash::{CrashOptions, exit_code};
 
-/// The most crashes until a fault must be detected.
+/// The maximum number of crashes until a fault must be detected.
 const FAULT_ROUNDS_MAX: u64 = 30;
 
 type Result<T> = std::result::Result<T, String>;

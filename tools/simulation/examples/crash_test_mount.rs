@@ -35,7 +35,7 @@ use self::mount_clients::model::{Model, Promise, Record, Step};
 use self::mount_clients::{FILE_BYTES, appended, in_place, replaced};
 
 const CLIENTS: u64 = 4;
-/// The most crashes until a fault must be detected.
+/// The maximum number of crashes until a fault must be detected.
 const FAULT_ROUNDS_MAX: u64 = 100;
 /// The text by which a loss is recognised in an error.
 const LOST: &str = "after the crash";

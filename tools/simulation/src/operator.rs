@@ -10,7 +10,7 @@ use hoistway_server::{ReloadError, Server};
 /// An operator of the server.
 pub(super) struct Operator {
     prng: Prng,
-    /// The present configuration file.
+    /// The current configuration file.
     config: Config,
     /// The elevators of the remaining switches, the next one last.
     switches: Vec<hoistway_core::Kind>,

@@ -26,7 +26,7 @@ const READ_BYTES: usize = 64 << 10;
 /// The plan of a remote server and of the server's connections to it.
 #[derive(Clone, Copy, Debug)]
 pub struct RemotePlan {
-    /// The most connections of the server.
+    /// The maximum number of connections of the server.
     pub connections: u32,
     /// The remote announces that several connections may be used.
     pub multi_conn: bool,

@@ -21,7 +21,7 @@ pub struct Wire {
     listener: ListenerId,
 }
 
-/// The most turns of one input; a thousand bytes take some hundred.
+/// The maximum number of turns of one input; a thousand bytes take some hundred.
 const TURNS_MAX: u32 = 200_000;
 const DEVICE_BYTES: u64 = 256 << 10;
 

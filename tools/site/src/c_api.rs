@@ -31,7 +31,7 @@ fn comment(text: &str) -> Option<usize> {
     if text.starts_with("/*") { Some(0) } else { text.find("\n/*").map(|at| at + 1) }
 }
 
-/// The length of the declarations behind a comment: up to a blank line outside of braces.
+/// The length of the declarations after a comment: up to a blank line outside of braces.
 fn declaration(text: &str) -> usize {
     let (mut depth, mut length) = (0i32, 0);
     for line in text.split_inclusive('\n') {

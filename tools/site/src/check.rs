@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::address;
 
-/// What the check knows of a page.
+/// The facts about a page that the check uses.
 #[derive(Default)]
 struct Facts {
     anchors: BTreeSet<String>,

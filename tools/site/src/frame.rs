@@ -10,7 +10,7 @@ const FRAME: &str = include_str!("../assets/frame.html");
 /// Pages have a list of their headings from this number on.
 const HEADINGS_MIN: usize = 3;
 
-/// What a page shows within the frame.
+/// The contents of a page within the frame.
 pub struct Page<'a> {
     pub address: &'a str,
     pub title: &'a str,

@@ -7,7 +7,7 @@ pub fn escape(text: &str) -> String {
 
 /// The lexical rules of a language.
 struct Language {
-    /// What begins a comment to the end of the line.
+    /// The text that begins a comment to the end of the line.
     comments: &'static [&'static str],
     /// The delimiters of comments over several lines.
     block: Option<(&'static str, &'static str)>,

@@ -23,7 +23,7 @@ const TERM_COLUMN: &str = "term";
 /// Longer code in a cell of a table may be broken between its words.
 const CELL_CODE_MAX: usize = 40;
 
-/// What a document needs from the site while it is rendered.
+/// The parts of the site that the rendering of a document needs.
 pub trait Links {
     /// The address of a link of the document, without its fragment.
     fn link(&mut self, target: &str) -> Result<String>;
@@ -115,7 +115,7 @@ struct Writer<'a, 'l> {
 }
 
 impl<'a> Writer<'a, '_> {
-    /// Takes the event at an index, and returns the index behind what it took.
+    /// Takes the event at an index, and returns the index after what it took.
     fn event(&mut self, events: &[Event<'a>], at: usize) -> Result<usize> {
         match &events[at] {
             Event::Start(Tag::Heading { level, .. }) => {

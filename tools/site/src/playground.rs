@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use flate2::{Compression, write::GzEncoder};
 use hoistway_workspace::{cargo, needs, programs, repository, web};
 
-/// The most bytes of the module, and of the module compressed by gzip -9.
+/// The maximum number of bytes of the module, and of the module compressed by gzip -9.
 const BYTES_MAX: u64 = 1_500_000;
 const GZIP_BYTES_MAX: u64 = 520_000;
 
@@ -17,8 +17,8 @@ const GZIP_BYTES_MAX: u64 = 520_000;
 /// The quick one has no limit: its time depends on the other work of the machine.
 const FIRST_MS_MAX: u64 = 15_000;
 
-/// The stack of the small module. The runs of the tests use up to 60 KB. Addresses behind it have
-/// three bytes in the code; behind the usual stack of 1 MiB they have four.
+/// The stack of the small module. The runs of the tests use up to 60 KB. Addresses above it have
+/// three bytes in the code; above the usual stack of 1 MiB they have four.
 const STACK_BYTES: u32 = 256 << 10;
 
 /// The file of the module in the folder of the page.

@@ -96,7 +96,7 @@ fn members(lines: &[&str], from: usize) -> String {
     if list.is_empty() { list } else { format!("{list}\n") }
 }
 
-/// The signature of a definition without its colon, and the line behind it.
+/// The signature of a definition without its colon, and the line after it.
 fn signature(lines: &[&str], at: usize) -> (String, usize) {
     let indent = lines[at].len() - lines[at].trim_start().len();
     let mut taken = Vec::new();
@@ -111,7 +111,7 @@ fn signature(lines: &[&str], at: usize) -> (String, usize) {
     (taken.join("\n"), lines.len())
 }
 
-/// The docstring at a line in Markdown, and the line behind it.
+/// The docstring at a line in Markdown, and the line after it.
 fn docstring(lines: &[&str], at: usize) -> (String, usize) {
     let Some(first) = lines.get(at).map(|line| line.trim()) else { return (String::new(), at) };
     let Some(first) = first.strip_prefix("\"\"\"") else { return (String::new(), at) };

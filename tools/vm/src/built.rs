@@ -36,7 +36,7 @@ const HEADER: (&str, &str) = ("/usr/include/libelf.h", "libelf-dev");
 /// The processes of a build at the same time.
 const PROCESSES: &str = "-j2";
 
-/// What became of a kernel.
+/// The outcome for a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was built in this number of seconds.

@@ -19,7 +19,7 @@ pub enum Exit {
     TimedOut(String),
 }
 
-/// What is known of a boot.
+/// The facts about a boot.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The events, and the lines that could not be parsed.

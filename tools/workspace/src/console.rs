@@ -203,7 +203,7 @@ fn take(line: &str, number: usize, block: &mut Block) {
 }
 
 /// Returns true if an output is not the expected one, in which `...` stands for any lines, or for
-/// the rest of a line behind text and a blank. No expected output fits any output.
+/// the rest of a line after text and a blank. No expected output fits any output.
 pub fn differs(expected: &str, output: &str) -> bool {
     let expected: Vec<&str> = expected.lines().map(str::trim_end).collect();
     let output: Vec<&str> = output.lines().map(str::trim_end).collect();

@@ -14,7 +14,7 @@ pub fn root() -> &'static Path {
 pub struct File {
     /// The path from the root, with slashes.
     pub path: String,
-    /// What is in it.
+    /// The contents.
     pub text: String,
 }
 

@@ -9,11 +9,11 @@ pub struct DriveModel {
     pub profile: &'static str,
     /// The reason for the model, in a clause.
     pub why: String,
-    /// How near the model is to the drive.
+    /// How well the model matches the drive.
     pub quality: ModelQuality,
 }
 
-/// How near a model is to the drive that it stands for.
+/// How well a model matches the drive that it represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelQuality {

@@ -105,7 +105,7 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
         warn(
             "layers",
             format!(
-                "{name} sends its requests to its paths ({}) past their schedulers: its own queue is the one that counts",
+                "{name} sends its requests to its paths ({}) past their schedulers: only its own queue schedules them",
                 device.slaves.join(", ")
             ),
         );
@@ -115,7 +115,7 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
         warn(
             "layers",
             format!(
-                "{name} is a path of {0}, whose queue schedules requests and bypasses the scheduler of the path: the one that counts is that of {0} (`hoistway advise {0}`)",
+                "{name} is a path of {0}: the queue of {0} schedules the requests and bypasses the scheduler of the path (`hoistway advise {0}`)",
                 holder.name
             ),
         );
@@ -131,7 +131,7 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
             (false, Kind::Loop) => warn(
                 "layers",
                 format!(
-                    "{name} is a file on {list}: the queue that counts is that of {list} (`hoistway advise {}`). A second scheduler orders the requests of a scheduler on {name} again, and the delays of both add up",
+                    "{name} is a file on {list}: the queue of {list} schedules its requests (`hoistway advise {}`). A second scheduler orders the requests of a scheduler on {name} again, and the delays of both add up",
                     names[0]
                 ),
             ),
@@ -139,16 +139,12 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
             (false, kind) => warn(
                 "layers",
                 format!(
-                    "{name} ({kind}) has no queue of its own with a scheduler: {} {list}{}",
+                    "{name} ({kind}) has no queue of its own with a scheduler: the {} {list} {}",
+                    if names.len() == 1 { "queue of" } else { "queues of" },
                     if names.len() == 1 {
-                        "the queue that counts is that of"
+                        "schedules its requests"
                     } else {
-                        "the queues that count are those of"
-                    },
-                    if names.len() == 1 {
-                        ""
-                    } else {
-                        ". One of them is simulated with all of the work, of which it has only a part"
+                        "schedule its requests. Only one of them is simulated, with all of the work"
                     }
                 ),
             ),

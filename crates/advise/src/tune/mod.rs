@@ -45,7 +45,7 @@ const MATTERS: f64 = 0.01;
 pub struct TuneRequest {
     /// Workload, drive and host.
     pub bench: Bench,
-    /// The present settings.
+    /// The current settings.
     pub now: Choice,
     /// The schedulers and their ladders.
     pub spaces: Vec<Space>,
@@ -82,7 +82,7 @@ pub struct Trial {
 /// The result of a search.
 #[derive(Clone, Debug)]
 pub struct TuneResult {
-    /// All trials in order; the first is the present settings.
+    /// All trials in order; the first is the current settings.
     pub tried: Vec<Trial>,
     /// The figures, as in [`crate::Advice::figures`].
     pub figures: Vec<Figure>,
@@ -96,16 +96,16 @@ pub struct TuneResult {
     pub winner: Choice,
     /// Whether to set the best choice.
     pub verdict: Verdict,
-    /// The gain in the first goal over the present settings, on the seeds of the search.
+    /// The gain in the first goal over the current settings, on the seeds of the search.
     pub found: Difference,
     /// The gain on further seeds.
     pub holds: Difference,
     /// The gain over the defaults of the scheduler, on further seeds.
     pub against_defaults: Difference,
-    /// The figures of the best choice, the present settings and the scheduler's defaults on further
+    /// The figures of the best choice, the current settings and the scheduler's defaults on further
     /// seeds.
     pub spreads: [Vec<Spread>; 3],
-    /// The runs of the best choice and of the present settings on further seeds.
+    /// The runs of the best choice and of the current settings on further seeds.
     pub runs: [Vec<RunFigures>; 2],
     /// The number of random restarts.
     pub restarts: usize,
@@ -145,7 +145,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Tries the present settings and the defaults of each scheduler, and sets the bounds by them.
+    /// Tries the current settings and the defaults of each scheduler, and sets the bounds by them.
     fn try_defaults(&mut self) -> Result<(), AdviseError> {
         let mut choices = vec![self.request.now.clone()];
         for space in &self.request.spaces {
@@ -259,7 +259,7 @@ impl Search<'_> {
         let best = finalists.into_iter().zip(scores).min_by(|one, other| one.1.order(&other.1));
         let (mut winner, mut score) = best.ok_or(AdviseError::NoChoices)?;
         for reset in resets(&winner) {
-            // Each step is applied to the present winner, not to the first one.
+            // Each step is applied to the current winner, not to the first one.
             let without = reset.apply(&winner);
             let spreads = self.measure(std::slice::from_ref(&without), seeds.clone())?;
             let other = self.score(&spreads[0]);
@@ -270,7 +270,7 @@ impl Search<'_> {
         Ok(winner)
     }
 
-    /// Simulates the winner, the present settings and the defaults on further seeds.
+    /// Simulates the winner, the current settings and the defaults on further seeds.
     fn check(self, winner: Choice, restarts: usize) -> Result<TuneResult, AdviseError> {
         self.report_progress("checking on other seeds");
         let seeds = advice::seeds(self.request.seed, 3, JUDGE_SEEDS);

@@ -12,8 +12,8 @@ use super::recording::{RecordedProcess, WhatifError};
 
 /// Greatest relative error at which a model may predict other elevators.
 pub const MISS_MAX: f64 = 0.2;
-/// Least number of recorded requests of a process that is judged individually: with fewer, figures
-/// are chance.
+/// The minimum number of recorded requests of a process that is judged individually: with fewer,
+/// figures are chance.
 const JUDGED_REQUESTS_MIN: u64 = 100;
 /// Errors up to the first value are good, those above the second are poor.
 const MISS_GOOD: f64 = 0.05;

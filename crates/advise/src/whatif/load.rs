@@ -25,7 +25,7 @@ pub struct LoadedTrace {
     pub setting: RecordedSetting,
     /// The numbers of records and requests of the device.
     pub contents: TraceContents,
-    /// Notices for the user about damage and the choice of the device, one sentence each.
+    /// Notes for the user about damage and the choice of the device, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -39,7 +39,8 @@ pub struct RecordedSetting {
     pub depth: Option<u32>,
     /// The name of the drive's profile if the drive was emulated.
     pub drive: Option<String>,
-    /// True if hoistway recorded the trace, false for a kernel.
+    /// True if a server or mount of hoistway recorded the trace of its own queue, false for a trace
+    /// of the kernel.
     pub is_server: bool,
     /// The tunables of the schedulers, and the settings of the queue.
     pub queue: QueueSettings,
@@ -149,26 +150,26 @@ impl LoadedTrace {
         count as u64
     }
 
-    /// The sector after the last request with data; 0 without requests.
+    /// Returns the sector after the last request with data; 0 without requests.
     pub(crate) fn end_sector(&self) -> u64 {
         self.ends().max().unwrap_or(0)
     }
 
-    /// The ends of all requests with data, in sectors.
+    /// Returns the ends of all requests with data, in sectors.
     fn ends(&self) -> impl Iterator<Item = u64> + '_ {
         let requests = self.recording.processes.iter().flat_map(|process| &process.requests);
         requests.filter(|request| request.bytes > 0).map(end_of)
     }
 }
 
-/// The numbers of all devices together, for a trace without requests.
+/// Sums the counts of all devices, for a trace without requests.
 fn all_of(counts: &BTreeMap<DeviceId, RecordCounts>) -> RecordCounts {
     let mut all = RecordCounts::default();
     counts.values().for_each(|of_device| all.add(of_device));
     all
 }
 
-/// Returns the wanted device, or the device with the most requests. Adds a notice if the trace has
+/// Returns the wanted device, or the device with the most requests. Adds a note if the trace has
 /// several devices and none is wanted.
 fn choose_device(
     records: &[RequestRecord],
@@ -192,15 +193,16 @@ fn choose_device(
 }
 
 impl RecordedSetting {
-    /// The recorded tunables of an elevator that differ from their defaults. Tunables that the
-    /// simulated elevator does not have, and values that it does not take, are left out.
+    /// Returns the recorded tunables of an elevator that differ from their defaults. Tunables that
+    /// the simulated elevator does not have, and values out of their ranges, are left out.
     pub fn tunables(&self, kind: Kind) -> Vec<Setting> {
-        let used = self.queue.schedulers.iter().filter(|used| elevator_of_scheduler(&used.name) == Some(kind));
-        let values = used.flat_map(|used| &used.tunables);
+        let schedulers = self.queue.schedulers.iter();
+        let recorded = schedulers.filter(|scheduler| elevator_of_scheduler(&scheduler.name) == Some(kind));
+        let values = recorded.flat_map(|scheduler| &scheduler.tunables);
         let name = kind.info().name;
         let settings = values.filter_map(|(tunable, value)| Setting::parse(&format!("{name}.{tunable}={value}")).ok());
-        let default = |setting: &Setting| kind.info().tunables.iter().find(|row| row.name == setting.tunable);
-        settings.filter(|setting| default(setting).is_some_and(|row| row.default != setting.value)).collect()
+        let declaration = |setting: &Setting| kind.info().tunables.iter().find(|row| row.name == setting.tunable);
+        settings.filter(|setting| declaration(setting).is_some_and(|row| row.default != setting.value)).collect()
     }
 
     /// Applies a message of the trace. hoistway writes `elevator bfq, depth 1, drive ssd` and the
@@ -208,7 +210,7 @@ impl RecordedSetting {
     /// Other messages have no effect.
     fn apply_message(&mut self, message: &str) {
         if self.queue.apply_message(message) {
-            let last = self.queue.schedulers.last().and_then(|used| elevator_of_scheduler(&used.name));
+            let last = self.queue.schedulers.last().and_then(|scheduler| elevator_of_scheduler(&scheduler.name));
             self.depth = self.queue.number("queue_depth").or(self.depth);
             return last.into_iter().for_each(|kind| self.add_elevator(kind));
         }

@@ -27,7 +27,7 @@ const SEQUENTIAL_SHARE: f64 = 0.5;
 const RECENT: usize = 8;
 /// The largest request, in sectors: 1 MiB.
 const MAX_SECTORS: u32 = 2048;
-/// Least length of a repeated pass, in ns.
+/// The minimum length of a repeated pass, in ns.
 const PASS_NS_MIN: u64 = 1_000_000;
 
 /// The simulated machine for a prediction.
@@ -35,7 +35,8 @@ const PASS_NS_MIN: u64 = 1_000_000;
 pub struct Machine {
     /// Profile of the drive.
     pub profile: Profile,
-    /// Most requests in the drive at once; the drive's own depth is the other limit.
+    /// The maximum number of requests in the drive at once; the drive's own depth is the other
+    /// limit.
     pub depth_max: Option<u32>,
     /// The kernel whose block layer all elevators run in. With `None`, each elevator runs in the
     /// block layer of its own kernel, with a clock of 1000 ticks a second, as in hoistway's own

@@ -1,26 +1,27 @@
-//! Service times from a trace, for fitting a drive's profile.
+//! Service times from a trace, for fitting the profile of a drive.
 
 use hoistway_drive::recording::Record;
 use hoistway_drive::{Access, Op};
 use hoistway_trace::Rwbs;
 use hoistway_trace::request::RequestRecord;
 
-/// The served requests with their service times, one at a time and in the order of service.
+/// Returns the reads and writes of a trace with their service times, in the order of completion.
+/// Requests that failed or were requeued are left out.
 ///
-/// A drive with an arm serves queued requests one after the other: the service of a request starts
-/// at the end of the previous one, if the request had been issued by then. Work that the drive does
-/// for the next request in the meantime is missing from these times. In a trace without issues (D),
-/// submissions stand for them.
+/// The drive is assumed to serve one request at a time, as a disk does: the service of a request
+/// begins at its issue or at the completion of the previous request, whichever is later. Work that
+/// the drive does before that for the request is not part of the service time. In a trace without
+/// issues (D), the times of submission take their place.
 pub fn service_times(requests: &[RequestRecord]) -> Vec<Record> {
     let has_issues = requests.iter().any(|request| request.issued_ns.is_some());
-    let begin_ns = |request: &RequestRecord| if has_issues { request.issued_ns } else { request.first_seen_ns() };
-    let mut served: Vec<(u64, u64, Access)> =
-        requests.iter().filter_map(|request| served(request, begin_ns(request)?)).collect();
-    served.sort_unstable_by_key(|(_, completed_ns, _)| *completed_ns);
-    let first_ns = served.iter().map(|(issued_ns, ..)| *issued_ns).min().unwrap_or(0);
+    let issued_ns = |request: &RequestRecord| if has_issues { request.issued_ns } else { request.first_seen_ns() };
+    let mut completed: Vec<(u64, u64, Access)> =
+        requests.iter().filter_map(|request| completed_access(request, issued_ns(request)?)).collect();
+    completed.sort_unstable_by_key(|(_, completed_ns, _)| *completed_ns);
+    let first_ns = completed.iter().map(|(issued_ns, ..)| *issued_ns).min().unwrap_or(0);
     let mut free_ns = 0;
-    let mut records = Vec::with_capacity(served.len());
-    for (issued_ns, completed_ns, access) in served {
+    let mut records = Vec::with_capacity(completed.len());
+    for (issued_ns, completed_ns, access) in completed {
         let start_ns = issued_ns.max(free_ns);
         free_ns = completed_ns;
         if completed_ns > start_ns {
@@ -30,8 +31,9 @@ pub fn service_times(requests: &[RequestRecord]) -> Vec<Record> {
     records
 }
 
-/// Begin and completion time of a read or write that succeeded at the first attempt.
-fn served(record: &RequestRecord, begin_ns: u64) -> Option<(u64, u64, Access)> {
+/// Returns the times of issue and completion of a read or write that succeeded at the first
+/// attempt, and its range; `None` for other requests.
+fn completed_access(record: &RequestRecord, issued_ns: u64) -> Option<(u64, u64, Access)> {
     let op = match record.op {
         op if op.has(Rwbs::DISCARD) || op.has(Rwbs::FLUSH) => return None,
         op if op.has(Rwbs::READ) => Op::Read,
@@ -42,7 +44,7 @@ fn served(record: &RequestRecord, begin_ns: u64) -> Option<(u64, u64, Access)> {
         return None;
     }
     let access = Access { op, sector: record.sector, sectors: record.bytes.div_ceil(512) };
-    Some((begin_ns, record.data_completed_ns()?, access))
+    Some((issued_ns, record.data_completed_ns()?, access))
 }
 
 #[cfg(test)]
@@ -70,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn submissions_stand_for_issues_in_a_trace_without_them() {
+    fn service_begins_at_submission_in_a_trace_without_issues() {
         let submitted = |sector, queued_ns, completed_ns| RequestRecord {
             queued_ns: Some(queued_ns),
             issued_ns: None,

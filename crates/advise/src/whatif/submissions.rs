@@ -13,7 +13,7 @@ use hoistway_trace::dependencies::{Pattern, PatternAnalysis, Release, ReleaseDel
 
 use super::recording::{RecordedProcess, Recording, end_of, is_flush, op_of};
 
-/// Least number of requests of a sequential stream that counts as a process of its own.
+/// The minimum number of requests of a sequential stream that counts as a process of its own.
 const STREAM_REQUESTS_MIN: usize = 16;
 /// Maximum number of streams; requests of shorter streams belong to no stream.
 const STREAMS_MAX: usize = 64;

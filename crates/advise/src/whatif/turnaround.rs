@@ -9,11 +9,11 @@ use hoistway_trace::dependencies::{PatternAnalysis, Release, ReleaseDelay};
 
 use super::recording::{RecordedProcess, Recording};
 
-/// Least number of pairs of turnarounds for the slope of a process.
+/// The minimum number of pairs of turnarounds for the slope of a process.
 const PAIRS_MIN: usize = 16;
-/// Least ratio of the idle times of a pair.
+/// The minimum ratio of the idle times of a pair.
 const PAIR_RATIO: f64 = 1.2;
-/// Least standard error of a slope: 0.03 us after 1 ms.
+/// The minimum standard error of a slope: 0.03 us after 1 ms.
 const ERROR_MIN: f64 = 1.0;
 /// A slope counts if it exceeds its standard error by this factor.
 const SIGNIFICANT: f64 = 3.0;

@@ -126,9 +126,9 @@ fn warnings_name_the_effect_of_ionice_under_each_scheduler() {
 }
 
 #[test]
-fn warnings_about_layers_name_the_queue_that_counts() {
+fn warnings_about_layers_name_the_queue_that_schedules() {
     let fake = server();
-    assert!(said(&fake, "dm-1", "layers")[0].contains("the queue that counts is that of sda"));
+    assert!(said(&fake, "dm-1", "layers")[0].contains("the queue of sda schedules its requests"));
     assert!(said(&fake, "md0", "layers")[0].contains(" and "), "both halves of a mirror");
     let on_loop = said(&fake, "loop0", "layers");
     assert!(on_loop[0].contains("is a file on"), "{on_loop:?}");
@@ -165,14 +165,14 @@ fn a_write_cache_has_a_warning_and_the_throttling_of_write_back_is_that_of_the_d
 }
 
 #[test]
-fn the_queue_above_several_paths_counts() {
+fn the_queue_above_several_paths_schedules() {
     let fake = array();
     let above = said(&fake, "dm-0", "layers");
-    assert!(above.len() == 1 && above[0].contains("its own queue is the one that counts"), "{above:?}");
+    assert!(above.len() == 1 && above[0].contains("only its own queue schedules them"), "{above:?}");
     let path = said(&fake, "sda", "layers");
-    assert!(path.len() == 1 && path[0].contains("the one that counts is that of dm-0"), "{path:?}");
+    assert!(path.len() == 1 && path[0].contains("the queue of dm-0 schedules the requests"), "{path:?}");
     let volume = said(&fake, "dm-1", "layers");
-    assert!(volume.len() == 1 && volume[0].ends_with("the queue that counts is that of dm-0"), "{volume:?}");
+    assert!(volume.len() == 1 && volume[0].ends_with("the queue of dm-0 schedules its requests"), "{volume:?}");
     let (root, devices) = all(&fake);
     let model = drive_model_below(&root, &devices, named(&devices, "dm-0")).expect("a model");
     assert_eq!(model.quality, ModelQuality::Unknown, "the disks of an array are unknown: {}", model.why);

@@ -155,7 +155,7 @@ pub fn command_queues(report: &AccuracyReport) -> String {
     )
 }
 
-/// Two tables: writes by the write cache; reads by the least read-ahead.
+/// Two tables: writes by the write cache; reads by the minimum read-ahead.
 pub fn streams(report: &AccuracyReport) -> String {
     let kib = STREAM_SECTORS / 2;
     let row = |rates: &StreamRates| {
@@ -172,13 +172,13 @@ pub fn streams(report: &AccuracyReport) -> String {
     header.push("random 4 KiB writes/s");
     let writes = table(&header, &rows(&report.write_streams));
     format!(
-        "No data sheet states the segments of a write cache or the least read-ahead. \
+        "No data sheet states the segments of a write cache or the minimum read-ahead. \
          The tables show what depends on them: MB/s of sequential streams, {kib} KiB at a time in turn, far apart on `{STREAMS_DRIVE}` with one command at a time.\n\n\
          A segment holds one run of adjacent sectors; here it has 2 MiB. \
          The disk writes back in idle time, above `write_high`, and when a write needs space. \
          It takes the run with the shortest access time among the next 32 upwards from the arm (a sweep, as in T. R. Haining, D. D. E. Long, \"Management policies for non-volatile write caches\", IPCCC 1999, with the access time of M. Seltzer, P. Chen, J. Ousterhout, \"Disk scheduling revisited\", USENIX 1990), and after a segment of one run it is another run's turn.\n\
          With fewer segments than streams, every request waits for the arm: the rate is that of random writes.\n\n{writes}\n\
-         Reads, write cache off. Without a least read-ahead every request positions the arm, because the next stream's request ends the read-ahead of the last.\n\n{reads}"
+         Reads, write cache off. Without a minimum read-ahead every request positions the arm, because the next stream's request ends the read-ahead of the last.\n\n{reads}"
     )
 }
 

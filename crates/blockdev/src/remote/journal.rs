@@ -18,7 +18,7 @@ const CHANGE_BYTES: u64 = 128;
 pub(super) struct Journal {
     list: VecDeque<Change>,
     bytes: u64,
-    /// The most bytes to keep; 0 keeps no changes.
+    /// The maximum number of bytes to keep; 0 keeps no changes.
     bytes_max: u64,
     /// The number of the last change, counted from 1.
     last: u64,

@@ -11,8 +11,8 @@ use super::{Ended, Recovery, Remote};
 use crate::error_log::Cause;
 use crate::output::IoOutput;
 
-/// The fewest bytes of data that are received directly into the memory of their request. Fewer
-/// arrive together with other replies.
+/// The minimum number of bytes of data that are received directly into the memory of their request.
+/// Fewer arrive together with other replies.
 const DIRECT_BYTES_MIN: u64 = 16 << 10;
 
 /// Puts the contents of replies into their requests.
@@ -110,7 +110,7 @@ impl Remote {
         engine.receive(connection.id);
     }
 
-    /// Ends the present step of a request.
+    /// Ends the current step of a request.
     fn request_done(&mut self, number: u64, result: Result<(), Errno>) {
         let Some(request) = self.requests.get_mut(number) else { return };
         // A server that shuts down has not executed the request.

@@ -65,7 +65,7 @@ pub(super) enum Purpose {
     OwnFlush,
 }
 
-/// The present step of a request.
+/// The current step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The operation itself.
@@ -99,7 +99,7 @@ impl Request {
         }
     }
 
-    /// Returns the command of the present step. `has_fua` says whether the remote supports FUA.
+    /// Returns the command of the current step. `has_fua` says whether the remote supports FUA.
     pub fn spec(&self, has_fua: bool) -> RequestSpec {
         let command = match (self.step, self.op) {
             (Step::Flush, _) | (Step::Whole, RequestOp::Flush) => Command::Flush,
@@ -116,7 +116,7 @@ impl Request {
         RequestSpec { command, flags: CommandFlags { fua, no_hole, ..CommandFlags::default() }, offset, length }
     }
 
-    /// Returns true if the present step changes the remote.
+    /// Returns true if the current step changes the remote.
     pub fn is_change(&self) -> bool {
         self.op.writes() && matches!(self.step, Step::Whole | Step::Store)
     }

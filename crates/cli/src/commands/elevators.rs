@@ -37,8 +37,8 @@ fn list(kinds: &[Kind], out: &mut Out) -> Result<()> {
     out.line("")?;
     out.paragraph(
         0,
-        "groups: it divides the disk among control groups by weight; the others take all processes as of one group. \
-         reserves: a process can reserve bytes a second.",
+        "groups: the elevator divides the disk among control groups by weight; the others treat all processes as one \
+         group. reserves: a process can reserve a bandwidth.",
     )?;
     out.paragraph(0, "`hoistway elevators NAME` explains one, with its tunables.")?;
     Ok(())

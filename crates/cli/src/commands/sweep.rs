@@ -59,7 +59,7 @@ pub fn run(args: &SweepArgs, out: &mut Out) -> Result<Exit> {
         draw(args, output, report, out)?;
     }
     if summary.is_partial {
-        print_message("interrupted: the same command goes on with the points that are missing");
+        print_message("interrupted: the same command continues with the missing points");
         return Ok(Exit::Interrupted);
     }
     Ok(if summary.failed > 0 { Exit::Failed } else { Exit::Success })

@@ -1,6 +1,6 @@
 //! The scripts for bash and zsh, and their answers.
 //!
-//! They replace those of `clap_complete`, which complete nothing behind `--option=` in bash, and in
+//! They replace those of `clap_complete`, which complete nothing after `--option=` in bash, and in
 //! zsh end `elevator.tunable=` with a blank.
 
 use std::ffi::OsString;

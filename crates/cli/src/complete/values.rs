@@ -124,7 +124,7 @@ fn tunables(end: &str) -> Vec<CompletionCandidate> {
     hoistway_custom::all().iter().flat_map(of).collect()
 }
 
-/// `elevator.tunable=`, or behind the equals sign the default value.
+/// `elevator.tunable=`, or after the equals sign the default value.
 fn settings(typed: &str) -> Vec<CompletionCandidate> {
     let Some((name, _)) = typed.split_once('=') else { return tunables("=") };
     let default = name.split_once('.').and_then(|(elevator, tunable)| {

@@ -27,7 +27,7 @@ fn without_a_workload_every_device_is_listed_with_its_warnings() {
         "simulated as cmr-4tb",
         "simulated as ssd-nvme-tlc",
         "the storage below is unknown",
-        "no scheduler of its own: the queue that counts is that of sda",
+        "no scheduler of its own: the queue of sda schedules its requests",
         "memory: there is no arm",
         "hoistway advise",
         "--for USE",

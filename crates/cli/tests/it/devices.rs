@@ -245,7 +245,7 @@ fn reset_restores_the_defaults_of_a_scheduler() {
 fn setting_a_path_of_a_multipath_device_prints_a_note() {
     let fake = crate::fake::array();
     let ran = on(&fake, &["set", "sda", "scheduler=none", "--dry-run"]);
-    assert!(ran.err.contains("sda is a path of dm-0, whose scheduler counts"), "{}", ran.err);
+    assert!(ran.err.contains("sda is a path of dm-0, whose scheduler is used"), "{}", ran.err);
     assert_eq!(on(&fake, &["set", "dm-0", "scheduler=bfq", "--dry-run"]).err, "");
     let ran = on(&fake, &["set", "nvme0n1", "scheduler=kyber"]);
     assert!(ran.code == Some(1) && ran.err.contains("nvme0c0n1, nvme0c1n1"), "{}", ran.err);

@@ -29,7 +29,7 @@ fn commands(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).expect("an example");
     let head = text.lines().take_while(|line| line.starts_with(['#', ';']));
     let indented = head.filter_map(|line| line.strip_prefix(['#', ';'])?.strip_prefix("   "));
-    // A comment behind a command is not part of it.
+    // A comment after a command is not part of it.
     indented.map(|line| line.split("   #").next().unwrap_or(line).trim().to_owned()).collect()
 }
 

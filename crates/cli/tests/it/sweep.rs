@@ -96,7 +96,7 @@ fn a_sweep_that_is_killed_goes_on_and_ends_with_the_bytes_of_one_that_was_not() 
     assert_eq!(ran.code, None);
     let ran = interrupted(&file, &stopped, rustix::process::Signal::INT);
     assert_eq!(ran.code, Some(130), "{}", ran.err);
-    assert!(ran.err.contains("interrupted: the same command goes on with the points that are missing"), "{}", ran.err);
+    assert!(ran.err.contains("interrupted: the same command continues with the missing points"), "{}", ran.err);
     assert!(ran.out.contains(" of 400 points simulated, in "), "{}", ran.out);
     assert_eq!(run(&["sweep", &file, "-o", &whole.display().to_string()]).code, Some(0));
     let expected = results(&whole);

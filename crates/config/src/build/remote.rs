@@ -11,7 +11,7 @@ use crate::value;
 
 /// The keys that have no effect on other backends.
 const KEYS: [&str; 6] = ["connections", "timeout", "unflushed", "tls_authority", "tls_certificate", "tls_key"];
-/// The most bytes of writes that are kept: 64 GiB.
+/// The maximum number of bytes of writes that are kept: 64 GiB.
 const UNFLUSHED_BYTES_MAX: u64 = 64 << 30;
 
 /// The values of the keys of remote exports.

@@ -118,7 +118,7 @@ impl ReplayQueue {
         made
     }
 
-    /// Lines on the present state.
+    /// Lines on the current state.
     pub fn state(&self) -> Vec<String> {
         let queue = &self.queue;
         let timer = queue.next_timer().map_or_else(|| "no timer".to_owned(), |ns| format!("timer at {}", seconds(ns)));

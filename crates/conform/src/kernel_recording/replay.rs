@@ -109,7 +109,7 @@ impl Replay {
         }
     }
 
-    /// The elevator of the present queue.
+    /// The elevator of the current queue.
     pub fn elevator(&self) -> Option<&'static str> {
         self.start.as_ref().and_then(Start::elevator)
     }

@@ -14,7 +14,7 @@ use crate::target::AdminTarget;
 
 /// The longest head of a request, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 8192;
-/// The most header lines of a request.
+/// The maximum number of header lines of a request.
 const HEADERS_MAX: usize = 64;
 /// The media type of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

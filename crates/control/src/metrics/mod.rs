@@ -289,7 +289,7 @@ impl Sample {
         counters(
             encoder,
             "held",
-            "Time for which the limits of a tenant delayed requests, added up over all requests",
+            "Sum over all requests of the time for which the limits of a tenant delayed them",
             Some(&Unit::Seconds),
             held,
         )?;
@@ -348,7 +348,7 @@ impl Sample {
         counters(
             encoder,
             "reservation_late",
-            "Time by which requests within a reservation completed after their bound, added up",
+            "Sum of the times by which requests within a reservation completed after their bound",
             Some(&Unit::Seconds),
             late,
         )?;
@@ -357,7 +357,7 @@ impl Sample {
         gauges(
             encoder,
             "reservation_lateness",
-            "Time by which the latest request within a reservation is behind its bound now",
+            "Largest time by which a request within a reservation is later than its bound now",
             Some(&Unit::Seconds),
             rows().filter(|(_, tally)| reserved(tally)).map(|(labels, tally)| (labels, seconds(tally.lateness_ns))),
         )

@@ -36,16 +36,16 @@ pub struct Tally {
     pub service_ns: u64,
     /// The number of requests within a reservation that completed after their bound.
     pub reservation_missed: u64,
-    /// The lateness of the requests that completed behind the bound of their reservation, added
-    /// up, in ns.
+    /// The sum of the lateness of the requests that completed after the bound of their reservation,
+    /// in ns.
     pub reservation_late_ns: u64,
-    /// The lateness of the latest request within a reservation, in ns.
+    /// The largest lateness of a request within a reservation, in ns.
     pub lateness_ns: u64,
-    /// The time for which limits delayed requests, in ns.
+    /// The sum over all requests of the time for which limits delayed them, in ns.
     pub held_ns: u64,
     /// The number of slices that ended.
     pub slices: u64,
-    /// The length of the slices that ended, added up, in ns.
+    /// The sum of the lengths of the slices that ended, in ns.
     pub slice_ns: u64,
     /// Whether the active slice is the tenant's; `None` under elevators without slices.
     pub holds_slice: Option<bool>,

@@ -235,8 +235,8 @@ impl AdminTarget for ManyTenants {
     fn server(&self) -> ServerFacts {
         ServerFacts { uptime_ns: self.uptime_ns, ..ServerFacts::default() }
     }
-    fn names(&self, of: ObjectKind) -> Vec<String> {
-        FakeTarget::new().names(of)
+    fn names(&self, kind: ObjectKind) -> Vec<String> {
+        FakeTarget::new().names(kind)
     }
     fn device(&self, name: &str) -> Option<DeviceFacts> {
         FakeTarget::new().device(name)

@@ -31,7 +31,7 @@ pub struct ServerView {
 pub struct DeviceView {
     /// Name of the device.
     pub name: String,
-    /// Name of the present elevator.
+    /// Name of the current elevator.
     pub elevator: String,
     /// Depth: the greatest number of requests in the device at once.
     pub depth: u64,

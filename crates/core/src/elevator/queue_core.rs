@@ -47,7 +47,7 @@ pub(crate) struct QueueCore<H: HostTypes> {
     pub run_pending: bool,
     /// A run of the queue is due before the current call returns.
     pub run_now: bool,
-    /// The first broken rule of the present custom elevator.
+    /// The first broken rule of the current custom elevator.
     pub violation: Option<Violation>,
     pub sink: H::Sink,
 }

@@ -67,7 +67,7 @@ pub enum DeferredWork {
     Wake(ContextId),
 }
 
-/// The number of hash buckets for so many entries; a power of two.
+/// The number of hash buckets for this many entries; a power of two.
 pub(crate) fn buckets(entries: u32) -> u32 {
     entries.max(1).checked_next_power_of_two().unwrap_or(1 << 31)
 }

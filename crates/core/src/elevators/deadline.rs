@@ -20,7 +20,7 @@ use crate::elevators::shared::stored_time::StoredTime;
 use crate::event::Note;
 use crate::layer::BlockLayer;
 
-/// The deadline of writes, of both deadline elevators.
+/// The deadline of writes, a tunable of both deadline elevators.
 pub(super) const WRITE_EXPIRE: Tunable = Tunable {
     name: "write_expire",
     unit: Unit::Milliseconds,
@@ -32,7 +32,7 @@ pub(super) const WRITE_EXPIRE: Tunable = Tunable {
     trade_off: "A shorter time writes data back sooner and costs seeks.",
 };
 
-/// Whether front merges are searched for, of both deadline elevators.
+/// The search for front merges, a tunable of both deadline elevators.
 pub(super) const FRONT_MERGES: Tunable = Tunable {
     name: "front_merges",
     unit: Unit::Switch,
@@ -114,7 +114,7 @@ enum Form {
 pub(crate) struct Deadline {
     /// The queues of reads and of writes. At most one direction has a batch to continue.
     requests: ReadWriteQueues,
-    /// The requests dispatched in the current batch.
+    /// The number of requests dispatched in the batch; `fifo_batch` is added to end the batch.
     batching: u32,
     /// The end of the last dispatched request.
     last_sector: u64,
@@ -274,8 +274,8 @@ impl Deadline {
     }
 
     /// Dispatches a queued request with the same direction and first sector as a new one, except in
-    /// form 2, whose tree allows several. The new request is not in the tree at that moment and
-    /// does not count as the successor.
+    /// form 2, whose tree allows several. The new request is not in the tree at that moment, so it
+    /// is not the successor of the dispatched one.
     #[inline]
     fn dispatch_alias<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         if self.form != Form::Counted {

@@ -315,7 +315,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.pool.use_of(op)
     }
 
-    /// The first answer of the present custom elevator that broke a rule. Since then the queue
+    /// The first answer of the current custom elevator that broke a rule. Since then the queue
     /// dispatches in order of arrival, until a [`switch`](Self::switch) attaches another elevator.
     pub fn violation(&self) -> Option<&Violation> {
         self.core.violation.as_ref()

@@ -207,7 +207,7 @@ impl DeadlineModel {
     }
 
     fn insert(&mut self, entry: Entry, now_ms: u64) {
-        // Forms before 3.x have room for one request per sector and direction: the present one
+        // Forms before 3.x have room for one request per sector and direction: the current one
         // leaves.
         let same = |other: &&Entry| other.write == entry.write && other.sector == entry.sector;
         if self.form < 2

@@ -48,7 +48,7 @@ pub struct AccuracyReport {
     pub queue_windows: Vec<QueueWindowCheck>,
     /// Sequential and random writes by the settings of the write cache.
     pub write_streams: Vec<StreamRates>,
-    /// Sequential reads by the least read-ahead.
+    /// Sequential reads by the minimum read-ahead.
     pub read_streams: Vec<StreamRates>,
     /// Latency percentiles against those of real drives.
     pub latencies: Vec<LatencyCheck>,

@@ -44,7 +44,7 @@ const LATENCIES: &str = "real_drive_latency.tsv";
 const RATIO: f64 = 1.5;
 /// The largest RMS error in ms where the clock of the recording shows the angle of the platter.
 const RMS_MS: f64 = 0.8;
-/// The least coherence at which the clock of the recording shows the angle of the platter.
+/// The minimum coherence at which the clock of the recording shows the angle of the platter.
 const COHERENT: f64 = 0.3;
 
 /// The replay of a recording with the model of its drive.

@@ -45,7 +45,7 @@ impl Mechanics {
         (&self.least_turns, self.shift)
     }
 
-    /// The least move between a read and a write. With separate heads it is the seek of one
+    /// The smallest move between a read and a write. With separate heads it is the seek of one
     /// cylinder.
     pub(super) fn change_ns(&self, from: Op, to: Op) -> u64 {
         if self.heads_apart && from != to { self.seek_ns.get(1).copied().map_or(0, u64::from) } else { 0 }

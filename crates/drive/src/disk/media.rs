@@ -292,7 +292,7 @@ impl Media {
         reached.at_ns <= moved_ns + self.platter.wait_ns(moved_ns, spot.angle)
     }
 
-    /// Serves a read hit: overhead and interface. Read-ahead continues behind the data that the
+    /// Serves a read hit: overhead and interface. Read-ahead continues after the data that the
     /// host has taken.
     fn read_buffer(&mut self, now_ns: u64, access: &Access, index: usize) -> Service {
         if let Some(ahead) = self.ahead.filter(|ahead| ahead.segment == index) {

@@ -14,7 +14,7 @@ const LINES: usize = 4;
 const STIFFNESS: f64 = 4.0;
 /// A request with a larger error in revolutions is left out, because the drive did background work.
 const OUTLIER_REVOLUTIONS: f64 = 2.0;
-/// The least number of accesses within a cylinder from which the overhead is determined.
+/// The minimum number of accesses within a cylinder from which the overhead is determined.
 const WITHIN_CYLINDER: usize = 30;
 /// A slope above this many standard deviations is significant.
 const CERTAIN_DEVIATIONS: f64 = 6.0;

@@ -15,7 +15,7 @@ use super::rotation::fit_rotation;
 use super::stats::percentile;
 use crate::replay::{Prediction, PredictionErrors, ReplayError, replay};
 
-/// The least coherence at which the clock of the trace shows the angle of the platter. Below it
+/// The minimum coherence at which the clock of the trace shows the angle of the platter. Below it
 /// distributions are compared.
 const COHERENT: f64 = 0.3;
 /// The number of times that the steps are halved.

@@ -16,7 +16,7 @@ use super::stats::{mean, percentile};
 use super::tracks::{self, Spread, Tracks};
 use crate::replay::replay;
 
-/// The least number of reads away from other requests.
+/// The minimum number of reads away from other requests.
 const FAR_READS_MIN: usize = 100;
 /// Default number of sectors of a track.
 const USUAL_TRACK_SECTORS: f64 = 512.0;

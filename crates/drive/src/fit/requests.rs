@@ -17,13 +17,13 @@ const QUICK_SHARE: f64 = 0.05;
 /// A read without buffered data that is faster than this share of the median is a hit in a large
 /// buffer.
 const HIT_SHARE: f64 = 0.25;
-/// The least share of writes faster than nearly all reads that shows a write cache. A short
+/// The minimum share of writes faster than nearly all reads that shows a write cache. A short
 /// overhead of writes alone makes fewer of them so fast.
 const CACHED_SHARE: f64 = 0.3;
 /// Writes end in a cache if their faster half spreads over less than this share of the spread of
 /// the reads. On the media they wait for any part of a revolution, as reads do.
 const CACHE_SPREAD: f64 = 0.25;
-/// The least number of hits that shows a buffer.
+/// The minimum number of hits that shows a buffer.
 const HITS_MIN: usize = 20;
 /// The longest idle time before a request that leaves the drive no time for other work.
 const AT_ONCE_NS: u64 = 1_000_000;
@@ -34,7 +34,7 @@ const UNDISTURBED_MIN: usize = 400;
 const SINCE_CACHED: [usize; 4] = [8, 4, 2, 1];
 const WRITES_BACK: f64 = 0.08;
 const UNKNOWN_WORK: f64 = 0.3;
-/// The least number of requests from known positions of the arm.
+/// The minimum number of requests from known positions of the arm.
 const POSITIONED_MIN: usize = 100;
 /// A hit takes at most this many times the usual hit of its size, and a little more.
 const HIT_RATIO: f64 = 1.5;

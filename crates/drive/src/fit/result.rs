@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::evidence;
 use super::stats::percentile;
 
-/// The least number of requests for a fit. Half of them are held out.
+/// The minimum number of requests for a fit. Half of them are held out.
 pub const REQUESTS_MIN: usize = 400;
 
 /// The kind of drive that made a trace.
@@ -174,7 +174,7 @@ impl Agreement {
     }
 }
 
-/// What a fit says about its own limits.
+/// The known limits of a fit.
 pub(super) struct Notes {
     /// Parameters that the trace does not determine.
     pub(super) undetermined: Vec<String>,

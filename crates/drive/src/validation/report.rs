@@ -9,9 +9,9 @@ use crate::profile::Profile;
 use crate::recording::{Record, first_overlap};
 use crate::replay::{Prediction, ReplayError, replay_on_drive};
 
-/// The least coherence at which the clock of the recording shows the angle of the platter.
+/// The minimum coherence at which the clock of the recording shows the angle of the platter.
 const COHERENT: f64 = 0.3;
-/// The least number of requests of a kind whose percentile 99 is more than its slowest request.
+/// The minimum number of requests of a kind whose percentile 99 is more than its slowest request.
 const REQUESTS_FEW: usize = 100;
 /// The ratio of the medians of recorded and predicted writes from which on one of the two has a
 /// write cache and the other has none.

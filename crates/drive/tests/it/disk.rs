@@ -214,7 +214,7 @@ fn least_read_ahead_is_finished_before_the_arm_moves() {
 
 #[test]
 fn least_read_ahead_serves_several_requests_of_each_stream_a_positioning() {
-    // Two streams of 8 sectors in turn: without a least read-ahead each read positions; with 40
+    // Two streams of 8 sectors in turn: without a minimum read-ahead each read positions; with 40
     // sectors one of six does.
     let positionings = |more: &str| {
         let segments = "[buffer]\nsegments = 2\nsegment_sectors = 200\nread_ahead_until = \"segment\"\n";

@@ -27,7 +27,7 @@ pub(crate) const SUBJECT: Subject = Subject {
         option("filename_format", &[], |job, v| put(&mut job.files.filename_format, Ok(v.text.into())), "text", "`$jobname.$jobnum.$filenum`", "The pattern of the names of files without `filename`."),
         option("directory", &[], |job, v| put(&mut job.files.directory, names(v)), "names separated by colons", "none", "The directories of the files; clones take turns."),
         option("nrfiles", &["nr_files"], |job, v| put(&mut job.files.nrfiles, v.count_u32(0).map(|files| files.max(1))), "a number", "`1`", "The number of files of each clone, at least 1 unless files are named."),
-        option("openfiles", &[], |job, v| put(&mut job.files.openfiles, v.count_u32(0)), "a number", "all", "The most files that are open at a time."),
+        option("openfiles", &[], |job, v| put(&mut job.files.openfiles, v.count_u32(0)), "a number", "all", "The maximum number of files that are open at a time."),
         option("file_service_type", &[], |job, v| put(&mut job.files.file_service, file_service(v)), "`roundrobin`, `random`, `sequential`, `zipf`, `pareto`, `normal`, each with `:NUMBER`", "`roundrobin:1`", "The choice of the next file, and after how many requests it is chosen."),
         option("number_ios", &[], |job, v| put(&mut job.amount.number_ios, v.count(0).map(unless_zero)), "a number", "no limit", "The requests after which the job ends, times `loops`."),
         option("loops", &[], |job, v| put(&mut job.amount.loops, v.count_u32(0).map(|loops| loops.max(1))), "a number", "`1`", "The number of runs of the job."),

@@ -14,7 +14,7 @@ pub(crate) const SUBJECT: Subject = Subject {
         option("log_avg_msec", &[], |job, v| put(&mut job.log.log_avg_msec, v.count(0)), "a time in ms", "`0`", "The time over which entries of the log are averaged; 0 logs every request."),
         switch("log_offset", &[], |job| &mut job.log.log_offset, "`0`", "Lines of the log have the offset."),
         switch("log_prio", &[], |job| &mut job.log.log_prio, "`0`", "Lines of the log have class and level of the priority."),
-        option("bwavgtime", &[], |job, v| put(&mut job.reporting.bwavgtime_ms, v.count(1)), "a time in ms", "`500`", "The time over which bandwidth is averaged for its least, most and deviation."),
+        option("bwavgtime", &[], |job, v| put(&mut job.reporting.bwavgtime_ms, v.count(1)), "a time in ms", "`500`", "The time over which bandwidth is averaged for its minimum, maximum and deviation."),
         option("iopsavgtime", &[], |job, v| put(&mut job.reporting.iopsavgtime_ms, v.count(1)), "a time in ms", "`500`", "The same for requests a second."),
     ],
 };

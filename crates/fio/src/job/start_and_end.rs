@@ -16,7 +16,7 @@ pub(crate) const SUBJECT: Subject = Subject {
         option("numjobs", &[], |job, v| put(&mut job.start.numjobs, v.count_u32(1)), "a number", "`1`", "The number of clones of the job."),
         option("startdelay", &["start_delay"], |job, v| put(&mut job.start.startdelay_ns, v.range(|part| part.seconds())), "a time in s, or `LOW-HIGH`", "`0`", "The delay before the job starts; each clone draws from a range."),
         flag("stonewall", &["wait_for_previous"], |job| &mut job.start.stonewall, "The job waits for all jobs above it, and starts a new reporting group."),
-        option("wait_for", &[], |job, v| put(&mut job.start.wait_for, Ok(Some(v.text.into()))), "a job's name", "none", "The job above, for whose end this one waits."),
+        option("wait_for", &[], |job, v| put(&mut job.start.wait_for, Ok(Some(v.text.into()))), "a job's name", "none", "The job above for whose end this one waits."),
         option("runtime", &["timeout"], |job, v| put(&mut job.end.runtime_ns, v.seconds().map(unless_zero)), "a time in s", "no limit", "The longest runtime."),
         flag("time_based", &[], |job| &mut job.end.time_based, "The job starts over until `runtime` is reached."),
         option("ramp_time", &[], |job, v| put(&mut job.start.ramp_time_ns, v.seconds()), "a time in s", "`0`", "The time at the start that is not measured."),
@@ -25,7 +25,7 @@ pub(crate) const SUBJECT: Subject = Subject {
         option("steadystate_duration", &["ss_dur"], |job, v| put(&mut job.end.steadystate_duration_ns, v.seconds()), "a time in s", "`0`", "The time for which it has to be steady; 0 is no check."),
         option("steadystate_ramp_time", &["ss_ramp"], |job, v| put(&mut job.end.steadystate_ramp_ns, v.seconds()), "a time in s", "`0`", "The time before the first check."),
         flag("exitall", &[], |job| &mut job.end.exitall, "Other jobs end with this one."),
-        option("exit_what", &[], |job, v| put(&mut job.end.exit_what, v.word(&[("group", ExitWhat::Group), ("stonewall", ExitWhat::Stonewall), ("all", ExitWhat::All)])), "`group`, `stonewall`, `all`", "`group`", "The jobs that end with it: of its reporting group, all that run, or all."),
+        option("exit_what", &[], |job, v| put(&mut job.end.exit_what, v.word(&[("group", ExitWhat::Group), ("stonewall", ExitWhat::Stonewall), ("all", ExitWhat::All)])), "`group`, `stonewall`, `all`", "`group`", "The jobs that end with it: those of its reporting group, those that run, or all."),
     ],
 };
 

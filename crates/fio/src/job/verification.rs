@@ -10,8 +10,8 @@ pub(crate) const SUBJECT: Subject = Subject {
         option("verify", &[], |job, v| put(&mut job.verification.verifies, Ok(!matches!(v.text, "0" | "none"))), "`0`, `none`, `null`, or a checksum", "`0`", "Blocks that were written are read again."),
         switch("do_verify", &[], |job| &mut job.verification.do_verify, "`1`", "0: blocks are written with a checksum and not read again."),
         flag("verify_only", &[], |job| &mut job.verification.verify_only, "The job only reads what it would write."),
-        option("verify_backlog", &[], |job, v| put(&mut job.verification.verify_backlog, v.count(0)), "a number", "`0`", "Written blocks after which they are verified; 0 is the end of the pass."),
-        option("verify_backlog_batch", &[], |job, v| put(&mut job.verification.verify_backlog_batch, v.count(0)), "a number", "`verify_backlog`", "Blocks that are verified at once."),
+        option("verify_backlog", &[], |job, v| put(&mut job.verification.verify_backlog, v.count(0)), "a number", "`0`", "The number of written blocks after which they are verified; 0: at the end of the pass."),
+        option("verify_backlog_batch", &[], |job, v| put(&mut job.verification.verify_backlog_batch, v.count(0)), "a number", "`verify_backlog`", "Blocks that are verified at a time."),
     ],
 };
 

@@ -15,7 +15,7 @@ pub(crate) const SUBJECT: Subject = Subject {
         option("zonerange", &[], |job, v| put(&mut job.zones.range, v.count(0)), "a size", "`zonesize`", "The bytes of a zone (strided)."),
         option("zoneskip", &[], |job, v| put(&mut job.zones.skip, zone_skip(v)), "a size", "`0`", "The bytes between two zones."),
         option("zonecapacity", &[], |job, v| put(&mut job.zones.capacity, v.count(0)), "a size", "`zonesize`", "The bytes of a zone that can be written (zbd)."),
-        option("max_open_zones", &[], |job, v| job.zones.limit_open(v), "a number", "no limit", "The most zones that are written at once (zbd)."),
+        option("max_open_zones", &[], |job, v| job.zones.limit_open(v), "a number", "no limit", "The maximum number of zones that are written at a time (zbd)."),
         option("job_max_open_zones", &[], |job, v| job.zones.limit_open(v), "a number", "no limit", "The same for the job; the smaller one counts."),
         switch("read_beyond_wp", &[], |job| &mut job.zones.read_beyond, "`0`", "Reads may go beyond what was written (zbd)."),
     ],

@@ -74,7 +74,7 @@ pub enum PlanError {
         device: String,
         /// The name.
         name: String,
-        /// The present value.
+        /// The current value.
         value: String,
     },
     /// The value is outside the range of the file.
@@ -163,7 +163,7 @@ impl SettingsPlan {
     }
 }
 
-/// The assignments that reset all tunables of the present scheduler to their defaults, as far as
+/// The assignments that reset all tunables of the current scheduler to their defaults, as far as
 /// these are known.
 pub fn defaults_of(device: &BlockDevice) -> Vec<Assignment> {
     let Some(queue) = &device.queue else { return Vec::new() };

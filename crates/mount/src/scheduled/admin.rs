@@ -99,8 +99,8 @@ impl AdminTarget for GateAdmin {
         }
     }
 
-    fn names(&self, of: ObjectKind) -> Vec<String> {
-        match of {
+    fn names(&self, kind: ObjectKind) -> Vec<String> {
+        match kind {
             ObjectKind::Devices => self.shared.file_systems.queues().iter().map(|queue| queue.name.clone()).collect(),
             ObjectKind::Exports => Vec::new(),
             ObjectKind::Tenants => {

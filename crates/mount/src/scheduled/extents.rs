@@ -1,6 +1,6 @@
 //! Disk addresses of requests, from a cache of file extents, so that an elevator sorts by position.
 //!
-//! Data without a disk address (delayed allocation, holes) get a stable estimate: behind the
+//! Data without a disk address (delayed allocation, holes) get a stable estimate: after the
 //! preceding extent of the file, else near the inode, else an address derived from the inode
 //! number.
 //! Requests of one file are then close together, which is the best available information.
@@ -104,7 +104,7 @@ impl ExtentCache {
     }
 
     /// Returns the disk address of a byte of a file, with at least `length` bytes of the disk
-    /// behind it. Queries the file system if needed, which may read from the disk.
+    /// after it. Queries the file system if needed, which may read from the disk.
     pub fn address_of_data(&self, backing: &Backing, offset: u64, length: u64, now_ns: u64) -> u64 {
         if self.cached(backing, offset, now_ns).1 {
             self.query(backing, offset, now_ns);
@@ -143,7 +143,7 @@ impl ExtentCache {
         }
     }
 
-    /// Returns the disk address of an inode, with at least `length` bytes of the disk behind it.
+    /// Returns the disk address of an inode, with at least `length` bytes of the disk after it.
     pub fn address_of_inode(&self, inode: u64, length: u64) -> u64 {
         let found = self.inodes.as_ref().and_then(|inodes| Some(inodes.block(inode)? * inodes.block_bytes));
         let address = found.map_or_else(|| self.hashed(inode), |at| self.offset.saturating_add(at));
@@ -194,7 +194,7 @@ impl ExtentCache {
     fn address(&self, file: &FileExtents, offset: u64) -> u64 {
         let behind = file.extents.partition_point(|(first, ..)| *first <= offset);
         let file_system_address = match behind.checked_sub(1).and_then(|at| file.extents.get(at)) {
-            // Within the extent, or behind its end, where the file system would continue the file.
+            // Within the extent, or after its end, where the file system would continue the file.
             Some((first, physical, _)) => physical + (offset - first),
             None => match file.extents.first() {
                 Some((first, physical, _)) => physical.saturating_sub(first - offset),
@@ -211,7 +211,7 @@ impl ExtentCache {
         ((u128::from(hash) * u128::from(slots)) >> 64) as u64 * FILE_SPACING_BYTES
     }
 
-    /// Clamps an address to whole sectors on the disk with `length` bytes behind it.
+    /// Clamps an address to whole sectors on the disk with `length` bytes after it.
     fn clamp(&self, address: u64, length: u64) -> u64 {
         let room = self.disk_bytes.saturating_sub(length.next_multiple_of(4096)).max(1);
         let address = if address > room { address % room } else { address };

@@ -63,7 +63,7 @@ pub(super) struct State {
     liveness_ticket: u64,
 }
 
-/// What the mount attaches to a request of the disk queue.
+/// The data of the mount in a request of the disk queue.
 pub(super) struct Attachment {
     ticket: u64,
     issuer: IssuerId,

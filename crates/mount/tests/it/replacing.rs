@@ -210,7 +210,7 @@ impl Ways {
     }
 }
 
-/// Replaces `v` so many times while [`READERS`] threads use it. Returns the errors.
+/// Replaces `v` this many times while [`READERS`] threads use it. Returns the errors.
 fn race(how: Replacement, Ways { replacing, using }: &Ways, replacements: u64) -> BTreeMap<String, u64> {
     let mut errors = Errors::default();
     prepare(&mut errors, how, &replacing[0]);

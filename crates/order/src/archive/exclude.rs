@@ -8,7 +8,7 @@ use crate::tree::FileKind;
 ///
 /// `*` matches any characters, `?` one character, `[a-z]` and `[[:digit:]]` one of several, `[!a]`
 /// or `[^a]` one character that is not listed. A backslash makes the next character literal. A
-/// pattern matches from the start of a path or from behind any slash, up to the end or any slash. A
+/// pattern matches from the start of a path or after any slash, up to the end or any slash. A
 /// pattern with a final slash matches directories only.
 #[derive(Clone, Debug, Default)]
 pub struct ExcludePatterns {
@@ -118,7 +118,7 @@ impl Plain {
 /// Returns true if a pattern matches the text up to a slash, or the whole text if `all_will_do`.
 fn matches_leading(pattern: &[u8], text: &[u8], all_will_do: bool) -> bool {
     let (mut in_pattern, mut in_text) = (0, 0);
-    // State behind the last star. Only the last star needs backtracking, because it can match
+    // State after the last star. Only the last star needs backtracking, because it can match
     // everything.
     let mut star: Option<(usize, usize)> = None;
     loop {

@@ -107,7 +107,7 @@ impl Member<'_> {
         }
     }
 
-    /// Returns the number of data bytes behind the headers, without padding.
+    /// Returns the number of data bytes after the headers, without padding.
     fn stored(&self) -> u64 {
         self.map.map_or(self.size, SparseMap::stored)
     }

@@ -124,7 +124,7 @@ pub(super) struct Queue {
 struct State {
     /// The batch that is being written.
     writing: usize,
-    /// Segments of that batch and of the claimed batches behind it.
+    /// Segments of that batch and of the claimed batches after it.
     slots: VecDeque<Slot>,
     free: Vec<Segment>,
     /// Number of segments in use.

@@ -507,7 +507,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Appends the header to a segment with `after` free bytes behind it if possible.
+    /// Appends the header to a segment with `after` free bytes after it if possible.
     fn push_header(&mut self, after: usize) -> Result<&mut Segment, Stopped> {
         let wanted = self.header.len() + after;
         if wanted <= SEGMENT_BYTES && self.segment.as_ref().is_some_and(|segment| segment.room() < wanted) {

@@ -88,7 +88,7 @@ fn two_passes_sweep_over_directories_and_then_over_all_other_inodes() {
     let (tree, [top, far, link, low, near]) = tree();
     let (stat, list, data) = (ReadStep::Stat, ReadStep::List, ReadStep::Data);
     let passes = two_pass_steps(&tree, [far, near]);
-    // Inode 11 is discovered behind inode 12 and belongs to the next sweep.
+    // Inode 11 is discovered after inode 12 and belongs to the next sweep.
     let wanted = [stat(top), list(top), stat(low), list(low), stat(near), stat(link), stat(far)];
     assert_eq!(passes.metadata, wanted);
     assert_eq!(passes.data, [data(far), data(near)]);

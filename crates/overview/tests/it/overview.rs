@@ -4,9 +4,9 @@ use hoistway_overview::{Counts, LAYERS, Layer, NoteSpan, Overview, Queue, Tables
 use hoistway_trace::request::RequestRecord;
 use hoistway_trace::{Action, Batch, DeviceId, Event, Rwbs};
 
-/// The most buckets of time of a table.
+/// The maximum number of buckets of time of a table.
 const BUCKETS: usize = 2048;
-/// The most processes with tables of their own.
+/// The maximum number of processes with tables of their own.
 const PROCESSES_MAX: usize = 64;
 
 fn record(pid: u32, at_ns: u64, sector: u64) -> RequestRecord {

@@ -31,14 +31,14 @@ pub(super) struct ElevatorState {
     configured: Kind,
     /// The configured tunables.
     configured_tunables: Vec<(String, i64)>,
-    /// The present elevator, or the one that a switch in progress installs.
+    /// The current elevator, or the one that a switch in progress installs.
     kind: Kind,
     /// The tunables that are set on `kind` and on the reservation layer, by the configuration or at
     /// run time.
     set: Vec<(String, i64)>,
     /// Whether a switch is in progress.
     is_switching: bool,
-    /// Whether the violation of the present elevator was logged.
+    /// Whether the violation of the current elevator was logged.
     has_logged_violation: bool,
 }
 
@@ -208,7 +208,7 @@ impl DiskScheduler {
         })
     }
 
-    /// Returns the first answer of the present custom elevator that broke a rule of the request
+    /// Returns the first answer of the current custom elevator that broke a rule of the request
     /// queue, the consequence, and what to do. `None` if the elevator works.
     pub fn violation(&self) -> Option<String> {
         let violation = self.queue.violation()?;
@@ -218,7 +218,7 @@ impl DiskScheduler {
         ))
     }
 
-    /// Logs the violation of the present elevator, once.
+    /// Logs the violation of the current elevator, once.
     pub(crate) fn log_violation(&mut self) {
         if !self.elevator.has_logged_violation
             && let Some(violation) = self.violation()

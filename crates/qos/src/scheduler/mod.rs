@@ -29,7 +29,7 @@ pub(crate) type Queue = RequestQueue<Host<QueueSink>>;
 /// The largest queue depth.
 pub const DEPTH_MAX: u32 = 4096;
 
-/// The least and the greatest [`DiskQueueConfig::request_bytes_max`]: 4 KiB and 64 MiB.
+/// The smallest and the largest [`DiskQueueConfig::request_bytes_max`]: 4 KiB and 64 MiB.
 pub const REQUEST_BYTES: std::ops::RangeInclusive<u32> = 4096..=64 << 20;
 
 /// The configuration of a disk's queue.
@@ -344,20 +344,20 @@ impl DiskScheduler {
         })
     }
 
-    /// Returns true if the present elevator has slices and has begun one.
+    /// Returns true if the current elevator has slices and has begun one.
     pub fn has_slices(&self) -> bool {
         self.queue.sink().has_slices
     }
 
-    /// Returns the tenants with a request that is behind the bound of their reservation at this
-    /// time, each with the lateness of its latest request in ns.
+    /// Returns the tenants with requests that are later than the bound of their reservation at this
+    /// time, each with the largest lateness of these requests in ns.
     pub fn late_tenants(&self, now_ns: u64) -> Vec<(&str, u64)> {
         let mut late: BTreeMap<u32, u64> = BTreeMap::new();
         if self.queue.is_reserving() {
             self.queue.for_each_late(now_ns, |number, late_ns| {
                 if let Some(tenant) = self.tenants.tenant_of_number(number) {
-                    let latest_ns = late.entry(tenant).or_default();
-                    *latest_ns = late_ns.max(*latest_ns);
+                    let largest_ns = late.entry(tenant).or_default();
+                    *largest_ns = late_ns.max(*largest_ns);
                 }
             });
         }
@@ -396,7 +396,7 @@ impl DiskScheduler {
         self.position_ns
     }
 
-    /// Attaches a recorder of queue events, or detaches the present one. `drive` is the name of an
+    /// Attaches a recorder of queue events, or detaches the current one. `drive` is the name of an
     /// emulated drive. The recorder gets the elevator with the tunables that differ from their
     /// defaults, and the depth.
     pub fn set_recorder(&mut self, mut recorder: Option<Box<dyn Recorder>>, drive: Option<&str>) {

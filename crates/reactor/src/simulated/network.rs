@@ -92,7 +92,7 @@ impl Sim {
         self.services.push(Service { endpoint, actor, plan, is_up: true, accepted: Vec::new() });
     }
 
-    /// Starts or stops a service. A stopped one refuses connections; its present ones stay.
+    /// Starts or stops a service. A stopped one refuses connections; its current ones stay.
     pub fn set_up(&mut self, actor: ActorId, is_up: bool) {
         for service in self.services.iter_mut().filter(|service| service.actor == actor) {
             service.is_up = is_up;

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use super::sink::Sink;
 use super::{CaptureError, now_ns};
 
-/// The most bytes that are read of a CPU before the next one.
+/// The maximum number of bytes that are read of a CPU before the next one.
 const ROUND_BYTES: usize = 4 << 20;
 /// The age in ns from which events are complete: an interrupt may delay the end of an event.
 const SETTLED_NS: u64 = 1_000_000;

@@ -138,7 +138,7 @@ pub fn idle_class(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, Reprod
     Ok(Measured::default().with("grace", grace_ms).with("beside a stream", bytes / 1024.0))
 }
 
-/// The least time in ms from the end of a best-effort request to a request of the idle class.
+/// The minimum time in ms from the end of a best-effort request to a request of the idle class.
 fn least_grace_ms(run: &Run) -> f64 {
     let pid = |name: &str| run.processes.iter().find(|process| process.name == name).map(|process| process.pid);
     let (usual, leftover) = (pid("usual"), pid("leftover"));

@@ -133,9 +133,9 @@ fn light_wait(run: &Run, _: f64) -> [f64; 3] {
     [p99 as f64 / 1e6, max as f64 / 1e6, bytes as f64 / 512.0 / (run.runtime_ns as f64 / 1e6)]
 }
 
-/// Most sectors that are served before a returning reader beside `streams` streams of its weight:
-/// its own budget divided by its share, and one budget of maximum size. Its own budget is at most
-/// the first one, three quarters of the maximum.
+/// The maximum number of sectors that are served before a returning reader beside `streams` streams
+/// of its weight: its own budget divided by its share, and one budget of maximum size. Its own
+/// budget is at most the first one, three quarters of the maximum.
 fn bound_sectors(streams: u32) -> f64 {
     f64::from(BUDGET) * 0.75 * f64::from(streams + 1) + f64::from(BUDGET)
 }

@@ -13,8 +13,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 
-/// The most connections that wait to be accepted. The limit of the kernel, usually 4096, may be
-/// lower.
+/// The maximum number of connections that wait to be accepted. The limit of the kernel, usually
+/// 4096, may be lower.
 const BACKLOG: i32 = 4096;
 /// The longest path of a Unix socket in bytes: the kernel has space for 108, one for the final
 /// zero.

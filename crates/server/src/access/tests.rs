@@ -135,7 +135,7 @@ struct Authority {
 
 /// The first and the last year in which a certificate is valid, until 1 January.
 type Years = (i32, i32);
-/// Years that include the present one.
+/// Years that include the current one.
 const VALID: Years = (1975, 4096);
 const EXPIRED: Years = (1975, 2001);
 const NOT_YET: Years = (4000, 4096);

@@ -5,9 +5,9 @@ use hoistway_control::metrics::http;
 
 use crate::purpose::Purpose;
 
-/// The most control connections, and the most metrics connections. Another control connection is
-/// closed at once; for another metrics connection the oldest one is closed. The limits are separate
-/// so that metrics clients cannot lock administrators out.
+/// The maximum number of control connections, and that of metrics connections. Another control
+/// connection is closed at once; for another metrics connection the oldest one is closed. The
+/// limits are separate so that metrics clients cannot lock administrators out.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;
 
 /// A connection to the control tree or to the metrics.

@@ -44,9 +44,9 @@ impl<E: Engine> AdminTarget for Server<E> {
         }
     }
 
-    fn names(&self, of: ObjectKind) -> Vec<String> {
+    fn names(&self, kind: ObjectKind) -> Vec<String> {
         let config = &self.state.config;
-        match of {
+        match kind {
             ObjectKind::Devices => config.devices.iter().map(|device| device.queue.name.clone()).collect(),
             ObjectKind::Exports => self.state.exports.iter().map(|served| served.export.name.clone()).collect(),
             ObjectKind::Tenants => {

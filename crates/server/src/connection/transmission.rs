@@ -38,7 +38,7 @@ pub(crate) struct Client {
     requests: Slab<Request>,
 }
 
-/// What the next bytes of the client are.
+/// The meaning of the next bytes from the client.
 #[derive(Debug)]
 pub(super) enum Input {
     /// The header of a request.

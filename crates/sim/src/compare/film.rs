@@ -16,7 +16,7 @@ pub struct FilmWindow {
     pub from_ns: u64,
     /// End, in ns since the start of the world.
     pub until_ns: u64,
-    /// Most steps after the start.
+    /// The maximum number of steps after the start.
     pub steps: usize,
 }
 

@@ -3,8 +3,8 @@
 #[cfg(not(target_family = "wasm"))]
 use rayon::prelude::*;
 
-/// Runs `work` so that its comparisons use at most so many threads, and memory for as many runs at
-/// a time.
+/// Runs `work` so that its comparisons use at most this many threads, and memory for as many runs
+/// at a time.
 #[cfg(not(target_family = "wasm"))]
 pub fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build() {

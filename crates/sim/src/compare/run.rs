@@ -14,7 +14,7 @@ use crate::settings::elevator_names;
 use crate::workload::recorded::RecordedWorkload;
 use crate::world::{self, Stop, WorldProgress, WorldRequest, WorldResult};
 
-/// Most jobs that also run alone, as references.
+/// The maximum number of jobs that also run alone, as references.
 pub const ALONE_MAX: usize = 32;
 /// Longest run of a job alone, in ns of virtual time; the first job runs to its end.
 pub const ALONE_NS: u64 = 10_000_000_000;

@@ -89,7 +89,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "memory",
         form: ValueForm::Memory,
-        description: "memory of the machine; nine tenths of it are page cache, the rest belongs to kernel and programs",
+        description: "memory of the machine; nine tenths of it are page cache, kernel and programs use the rest",
         get: |host| (host.page_cache_mib * 10).div_ceil(9),
         set: |host, mib| host.page_cache_mib = (mib * 9 / 10).max(1),
     },
@@ -97,7 +97,7 @@ pub(crate) const KEYS: &[Key] = &[
         "page_cache_mib",
         1..=1 << 24,
         "1 to 16777216 MiB",
-        "size of the page cache, if it does not follow from `memory`",
+        "size of the page cache, instead of nine tenths of `memory`",
         page_cache_mib as u64
     ),
     number!("cpus", 1..=4096, "1 to 4096", "processors", cpus as u32),
@@ -108,7 +108,7 @@ pub(crate) const KEYS: &[Key] = &[
         "drives, each with a queue of its own: the n-th device that the jobs name is the n-th drive",
         drives as u32
     ),
-    number!("hz", 1..=1000, "1 to 1000", "ticks a second of the clock that older elevators see", queue.clock.hz as u32),
+    number!("hz", 1..=1000, "1 to 1000", "timer ticks a second, the clock of older elevators", queue.clock.hz as u32),
     Key {
         name: "read_ahead",
         form: ValueForm::Word(&["two-windows", "on-demand", "on-demand-history"]),
@@ -213,13 +213,13 @@ pub(crate) const KEYS: &[Key] = &[
         "write_back_latency_us",
         0..=10_000_000,
         "0 to 10000000 us",
-        "latency of reads that the throttling keeps (wbt_lat_usec); 0 for 75 ms on rotational drives and 2 ms on others",
+        "target of the throttling for the latency of reads (wbt_lat_usec); 0 for 75 ms on rotational drives and 2 ms on others",
         write_back_latency_us as u64
     ),
     Key {
         name: "direct_issue",
         form: ValueForm::Word(&["never", "plugged", "always"]),
-        description: "requests that none issues as they are submitted, past those that wait in the queue",
+        description: "requests that none issues at their submission, before the requests that wait in the queue",
         get: words::direct_issue,
         set: words::set_direct_issue,
     },
@@ -249,7 +249,7 @@ pub(crate) const KEYS: &[Key] = &[
         "partition_mib",
         0..=1 << 34,
         "0 to 17179869184 MiB",
-        "partition at the start of the drive that has the file system and stands for the disk; 0 for the whole drive",
+        "size of a partition at the start of the drive, which the jobs use instead of the whole drive; 0 for none",
         partition_mib as u64
     ),
     number!("groups", 1..=65536, "1 to 65536", "allocation groups of the file system of plain jobs", groups as u32),
@@ -257,10 +257,10 @@ pub(crate) const KEYS: &[Key] = &[
         "file_gap_kib",
         0..=1 << 20,
         "0 to 1048576 KiB",
-        "largest gap between two of its files",
+        "largest gap between two files of this file system",
         file_gap_kib as u64
     ),
-    switch!("aged", "its files are in pieces that alternate with each other", aged),
+    switch!("aged", "the files of this file system are fragmented: their pieces alternate on the disk", aged),
     Key {
         name: "file_system",
         form: ValueForm::Word(&["ext2", "ext3", "ext4"]),
@@ -302,7 +302,7 @@ pub(crate) const KEYS: &[Key] = &[
         "transport_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "time from the end of a request in the drive until the host knows of it",
+        "time from the end of a request in the drive until the host receives its completion",
         transport_ns as u64
     ),
     number!(
@@ -316,7 +316,7 @@ pub(crate) const KEYS: &[Key] = &[
         "start_spread_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "time within which processes begin that start together, each at a random time in it",
+        "span within which processes that start together begin, each at a random time",
         start_spread_ns as u64
     ),
     number!(
@@ -330,7 +330,7 @@ pub(crate) const KEYS: &[Key] = &[
         "program_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "CPU time of the program for a direct request; above 0 the time of a submission passes before the elevator gets the request",
+        "CPU time of the program for a direct request; if it is above 0, the elevator gets a request after the CPU time of its submission",
         costs.program_ns as u64
     ),
     number!(
@@ -344,14 +344,14 @@ pub(crate) const KEYS: &[Key] = &[
         "mq_deadline_shared_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "the same if another processor did it for the request before",
+        "the same if another processor did this work for the previous request",
         costs.elevators.mq_deadline.shared_ns as u64
     ),
     number!(
         "mq_deadline_contended_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "the same if the processor waited for the lock: one works at a time; 0 for no lock",
+        "the same if the processor had to wait for the elevator's lock; 0 for no lock",
         costs.elevators.mq_deadline.contended_ns as u64
     ),
     number!(
@@ -365,14 +365,14 @@ pub(crate) const KEYS: &[Key] = &[
         "kyber_shared_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "the same if another processor did it for the request before",
+        "the same if another processor did this work for the previous request",
         costs.elevators.kyber.shared_ns as u64
     ),
     number!(
         "kyber_contended_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "the same if the processor waited for the lock: one works at a time; 0 for no lock",
+        "the same if the processor had to wait for the elevator's lock; 0 for no lock",
         costs.elevators.kyber.contended_ns as u64
     ),
     number!(
@@ -386,14 +386,14 @@ pub(crate) const KEYS: &[Key] = &[
         "bfq_shared_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "the same if another processor did it for the request before",
+        "the same if another processor did this work for the previous request",
         costs.elevators.bfq.shared_ns as u64
     ),
     number!(
         "bfq_contended_ns",
         0..=SECOND_NS,
         "0 ns to a second",
-        "the same if the processor waited for the lock: one works at a time; 0 for no lock",
+        "the same if the processor had to wait for the elevator's lock; 0 for no lock",
         costs.elevators.bfq.contended_ns as u64
     ),
     number!(

@@ -21,7 +21,7 @@ const UNKNOWN_PAGES_PER_S: f64 = 25_600.0;
 pub(crate) const PAUSE_NS_MAX: u64 = 200_000_000;
 /// Target pause when one writer has the device, in ns.
 const PAUSE_NS: f64 = 10e6;
-/// Least number of pages between two checks of a writer, unless its pauses become too long.
+/// The minimum number of pages between two checks of a writer, unless its pauses become too long.
 const POLL_PAGES: f64 = 32.0;
 
 /// Limits of dirty memory, in pages.

@@ -159,7 +159,7 @@ impl Groups {
         Groups { free: free.collect() }
     }
 
-    /// Skips so many sectors of a directory's group if the group has room for them.
+    /// Skips this many sectors of a directory's group if the group has room for them.
     fn leave_gap(&mut self, directory: usize, sectors: u64) {
         let count = self.free.len();
         let (next, end) = &mut self.free[directory % count];
@@ -169,8 +169,8 @@ impl Groups {
         }
     }
 
-    /// Places so many sectors in a directory's group, and the rest in the next groups. Returns true
-    /// if they fit.
+    /// Places this many sectors in a directory's group, and the rest in the next groups. Returns
+    /// true if they fit.
     fn place(&mut self, directory: usize, mut sectors: u64, file: &mut File) -> bool {
         let count = self.free.len();
         for step in 0..count {

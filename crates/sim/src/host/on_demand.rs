@@ -202,7 +202,7 @@ mod tests {
     fn windows_of_a_page_by_page_reader_double_and_start_at_the_previous_marker() {
         let (mut cache, mut reader) = (Cache::default(), OnDemand::new(32, false));
         (0..100).for_each(|page| cache.read_page(&mut reader, at(page, 1)));
-        // 4 pages for the first, marked behind what was wanted; then windows that are marked at
+        // 4 pages for the first, marked after the wanted pages; then windows that are marked at
         // their beginnings.
         let wanted = [(0, 0, 4), (1, 4, 8), (4, 12, 16), (12, 28, 32), (28, 60, 32), (60, 92, 32), (92, 124, 32)];
         assert_eq!(cache.read, wanted);

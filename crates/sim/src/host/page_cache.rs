@@ -9,7 +9,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 const CHUNK_PAGES: u64 = 64;
 const NONE: u32 = u32::MAX;
-/// Most chunks that one reclaim pass examines.
+/// The maximum number of chunks that one reclaim pass examines.
 const RECLAIM_STEPS: u32 = 64;
 
 /// The state of a page.

@@ -97,7 +97,7 @@ impl ReadAhead {
     }
 }
 
-/// Length of the first window for a request of so many pages.
+/// Length of the first window for a request of this many pages.
 fn first_window(wanted: u64, max: u64) -> u64 {
     let size = wanted.next_power_of_two();
     let scaled = if size <= max / 64 {

@@ -15,7 +15,7 @@ use crate::host::journal::JournalConfig;
 use hoistway_workload::Region;
 use hoistway_workload::regions::{self, FileSizes};
 
-/// Most processes of a job file; more are taken for a mistake.
+/// The maximum number of processes of a job file; more are taken for a mistake.
 const PROCESSES_MAX: u64 = 1 << 16;
 /// Process id of the first process.
 const FIRST_PID: u32 = 1001;
@@ -141,7 +141,7 @@ struct Planner {
     seed: u64,
 }
 
-/// Most files of a job's clones; each takes some hundred bytes of memory.
+/// The maximum number of files of a job's clones; each takes some hundred bytes of memory.
 const MAX_FILES: u64 = 1_000_000;
 
 impl Planner {

@@ -140,7 +140,7 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    /// Creates a player for a drive of so many sectors.
+    /// Creates a player for a drive of this many sectors.
     pub fn new(script: Arc<RequestScript>, capacity_sectors: u64) -> Player {
         let room_sectors = capacity_sectors.saturating_sub(script.end_sector);
         let strides_max = room_sectors.checked_div(script.stride_sectors).unwrap_or(0);

@@ -61,7 +61,7 @@ fn advice_of(job: &Job) -> FadviseHint {
     }
 }
 
-/// What processes need to know of the disk.
+/// The facts about the disk that processes need.
 struct Places {
     trees: Vec<Arc<Tree>>,
     disk: u32,

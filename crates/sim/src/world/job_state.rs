@@ -10,7 +10,7 @@ use hoistway_workload::shares::{Share, Shares};
 use super::devices::DriveId;
 use super::task::{ProcessId, SubmitterId};
 
-/// Most threads that submit the requests of one process.
+/// The maximum number of threads that submit the requests of one process.
 const WORKERS_MAX: u32 = 4096;
 
 /// How a process submits its direct requests.

@@ -314,7 +314,7 @@ impl<S: Observer> World<S> {
         let group_pages = (pages / u64::from(self.host.groups)).max(1);
         let page = self.files[file as usize].locate(0).map_or(0, |(sector, _)| sector / PAGE_SECTORS);
         let head = page / group_pages * group_pages;
-        // 250 blocks of the table have room behind the bitmaps in the first MiB of a group.
+        // 250 blocks of the table have room after the bitmaps in the first MiB of a group.
         let inode = head + 4 + u64::from(file) % 250;
         if grew { vec![inode, head + 2, 1] } else { vec![inode] }
     }

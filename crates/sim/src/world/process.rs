@@ -122,7 +122,7 @@ pub(crate) struct TreeWalk {
     pub reads: u64,
 }
 
-/// What the end of a request costs a process.
+/// The costs of the end of a request for a process.
 #[derive(Debug)]
 pub(crate) enum RequestEnds {
     /// CPU time.
@@ -389,7 +389,7 @@ impl Process {
         if self.job.submission.ioengine == Ioengine::Mmap { 0 } else { system_call_ns }
     }
 
-    /// Most completed requests that one call reaps.
+    /// The maximum number of completed requests that one call reaps.
     pub fn reap_max(&self) -> usize {
         let batching = self.job.submission.batching;
         match batching.complete_max {

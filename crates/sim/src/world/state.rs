@@ -106,7 +106,7 @@ pub(super) struct Unfinished {
     pub(super) by_job: Vec<u32>,
 }
 
-/// What shows that a simulation is stuck.
+/// The counters that show that a simulation is stuck.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog {
     /// Events since the last one that let a task or a request go on.

@@ -80,7 +80,7 @@ fn each_drive_flushes_its_own_cache() {
     }
 }
 
-/// Threads that submit requests of a process have numbers behind that of the journal's thread.
+/// Threads that submit requests of a process have numbers after that of the journal's thread.
 #[test]
 fn submitters_have_the_same_numbers_on_all_drives() {
     for kind in [Kind::MqDeadline, Kind::Bfq, Kind::Kyber, Kind::Noop] {

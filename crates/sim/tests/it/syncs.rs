@@ -240,7 +240,7 @@ fn asynchronous_synchronous_writes_wait_for_the_journal() {
     assert!(run.processes[0].write.clat_ns.min > 8_000_000, "a commit has two flushes of a disk");
 }
 
-/// A job that writes 64 blocks one after the other, with a sync after so many of them.
+/// A job that writes 64 blocks one after the other, with a sync after this many of them.
 fn deep_log(engine: &str, depth: u32, fsync: u32) -> String {
     format!("[a]\nfilename=/dev/sda\nrw=write\nbs=4k\nsize=256k\nioengine={engine}\niodepth={depth}\nfsync={fsync}\n")
         + "direct=1\n"

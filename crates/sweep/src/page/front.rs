@@ -10,7 +10,7 @@ use super::measure::{LATENCY, Measure, THROUGHPUT};
 use crate::columns::Cells;
 use crate::results::Results;
 
-/// The most dots of a chart beside those of the front, and the most rows of its table.
+/// The maximum numbers of dots of a chart beside those of the front, and of rows of its table.
 const DOTS_MAX: usize = 1500;
 const ROWS_MAX: usize = 20;
 

@@ -23,11 +23,11 @@ use measure::{LATENCY, Measure, THROUGHPUT};
 const IDENTITY: [&str; 4] = [JOB, "drive", "host", "elevator"];
 const SEED: &str = "seed";
 const JOB: &str = "job";
-/// The most workloads with a Pareto front each, and the most errors that are listed.
+/// The maximum numbers of workloads with a Pareto front each, and of errors that are listed.
 const FRONTS_MAX: usize = 8;
 const ERRORS_MAX: usize = 10;
 
-/// What a page draws.
+/// The options of a page.
 #[derive(Clone, Debug, Default)]
 pub struct PageOptions {
     /// The name of the results in the heading, such as that of their folder.

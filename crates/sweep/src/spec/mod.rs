@@ -96,7 +96,7 @@ pub enum Values {
 /// A range of numbers, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// The least number.
+    /// The smallest number.
     pub min: f64,
     /// The greatest number.
     pub max: f64,

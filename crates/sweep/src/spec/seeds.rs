@@ -4,7 +4,7 @@ use toml::de::DeValue;
 
 use crate::value::Value;
 
-/// The most seeds of a sweep.
+/// The maximum number of seeds of a sweep.
 const SEEDS_MAX: usize = 1_000_000;
 
 /// Reads the value of the key `seeds`: `5`, `"1-32"` or `[1, 7, "10-19"]`.

@@ -9,7 +9,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 
 /// The first and the last year in which a certificate is valid, until 1 January.
 pub type Years = (i32, i32);
-/// Years that include the present one.
+/// Years that include the current one.
 pub const VALID: Years = (1975, 4096);
 pub const EXPIRED: Years = (1975, 2001);
 pub const NOT_YET: Years = (4000, 4096);

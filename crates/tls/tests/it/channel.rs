@@ -91,7 +91,7 @@ fn megabytes_are_taken_in_one_call() {
 
 #[test]
 fn data_in_front_of_the_end_of_the_handshake_is_received() {
-    // A client may send data right behind its last message of the handshake.
+    // A client may send data right after its last message of the handshake.
     let authority = Authority::new();
     let mut pair = Pair::new(&authority, Side::Server, Some("alice"));
     let hello = pair.of_peer();

@@ -106,7 +106,7 @@ fn take_text<'a>(field: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], String
                 );
                 digits.get(2..).unwrap_or_default()
             }
-            [b'\\', ..] => return Err(format!("\\\\ or \\xNN should stand behind {}", shown(text))),
+            [b'\\', ..] => return Err(format!("\\\\ or \\xNN should follow {}", shown(text))),
             [byte, behind @ ..] => {
                 text.push(*byte);
                 behind
@@ -179,7 +179,7 @@ mod tests {
             ),
             ("1,Q,8:0,0,0,0,R,0,0,70000,0,,", "a:2: the error \"70000\" is too large"),
             ("1,m,8:0,0,0,0,N,0,0,0,0,,\"x", "a:2: the quote before \"x\" is not closed"),
-            ("1,m,8:0,0,0,0,N,0,0,0,0,,\\q", "a:2: \\\\ or \\xNN should stand behind \"\""),
+            ("1,m,8:0,0,0,0,N,0,0,0,0,,\\q", "a:2: \\\\ or \\xNN should follow \"\""),
             ("1,U,8:0,0,0,0,N,0,0,0,0,,123", "a:2: the payload \"123\" is no row of hexadecimal digits"),
             ("1,Q,8:0,0,0,0,R,0,0,0,0", "a:2: the line ends where the payload should be"),
             ("time_ns,action,pid", "a:2: the columns should be time_ns,action,device"),

@@ -1,4 +1,4 @@
-//! The text of an event of the `block` subsystem behind its name.
+//! The text of an event of the `block` subsystem after its name.
 //!
 //! ```text
 //! 7,0 R 7408 + 8 [fio]                        of bios

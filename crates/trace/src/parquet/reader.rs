@@ -21,7 +21,7 @@ pub(crate) enum Contents {
     Bytes(Option<Vec<u8>>),
 }
 
-/// What the footer of a file says about its place in a trace.
+/// The place of a file in a trace, from its footer.
 pub(super) struct Footer {
     /// Identifier of the set and number of the file in it, if hoistway wrote the file.
     pub part: Option<(String, u64)>,

@@ -66,7 +66,7 @@ impl RequestSorter {
             .map_err(|_| format!("the length of {} bytes is too large: {} is the most", request.bytes, u32::MAX))?;
         if !request.offset.is_multiple_of(512) || !bytes.is_multiple_of(512) {
             out.notices.count(
-                "offsets and lengths that are no multiples of 512 bytes are widened to whole sectors",
+                "offsets and lengths that are not multiples of 512 bytes are widened to whole sectors",
                 out.position,
                 || format!("{bytes} bytes at byte {}", request.offset),
             );

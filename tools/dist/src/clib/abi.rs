@@ -2,7 +2,7 @@
 //! field and function of the header.
 //!
 //! A program in C that includes the header prints sizes, offsets and values. The words of a line
-//! before the first ` = ` name an entry, those behind it are what programs depend on.
+//! before the first ` = ` name an entry, those after it are what programs depend on.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -166,7 +166,7 @@ fn variable(words: &[&str]) -> Result<Variable> {
     Ok(Variable { name: (*name).to_owned(), type_: spell(&type_) })
 }
 
-/// Joins words as C is written by hand: a space between words, none behind an asterisk.
+/// Joins words as C is written by hand: a space between words, none after an asterisk.
 fn spell(words: &[&str]) -> String {
     let mut text = String::new();
     for word in words {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use hoistway_workspace::{cargo, programs};
 use serde_json::Value;
 
-/// The most keywords, and the most categories, that crates.io accepts.
+/// The maximum numbers of keywords and of categories that crates.io accepts.
 const KEYWORDS_MAX: usize = 5;
 
 /// A crate of the workspace.

@@ -16,7 +16,7 @@ const SLACK_KIB: u64 = 1536;
 /// The fields of /proc/meminfo that are compared.
 const FIELDS: [&str; 3] = ["SUnreclaim", "VmallocUsed", "Percpu"];
 
-/// What the kernel uses.
+/// The memory that the kernel uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Usage {
     /// KiB by the fields of /proc/meminfo.

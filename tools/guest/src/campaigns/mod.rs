@@ -42,7 +42,7 @@ impl From<String> for Failure {
 /// The figures of a campaign that passed, or why there are none.
 pub type Verdict = Result<Counts, Failure>;
 
-/// What campaigns share.
+/// The data that campaigns share.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The plan.

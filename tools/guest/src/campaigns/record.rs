@@ -23,7 +23,7 @@ const HALF: Duration = Duration::from_millis(120);
 /// The processes of each control group.
 const MEMBERS: u64 = 2;
 
-/// What happens during a run beside the load.
+/// The changes during a run beside the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variant {
     /// Threads of all I/O classes.
@@ -155,7 +155,7 @@ impl Members {
             for member in 0..MEMBERS {
                 let number = index * MEMBERS + member;
                 let load = ProcessLoad { processes: 1, operations: 10, kill: false, stable: member == 1 };
-                // Their cells are behind those of the load.
+                // Their cells are after those of the load.
                 let mut command = processes::worker(&device.path(), 512 + number, load, context.prng.number());
                 let child = command.spawn().map_err(|error| format!("cannot start a worker: {error}"))?;
                 group.add(&child)?;

@@ -28,7 +28,7 @@ pub enum Flow<'a> {
     Indirect,
 }
 
-/// What an instruction does to the stack pointer.
+/// The effect of an instruction on the stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
     /// The stack pointer stays.
@@ -101,7 +101,7 @@ impl Machine {
         }
     }
 
-    /// What the instruction does to the stack pointer.
+    /// The effect on the stack pointer.
     pub fn stack(self, line: &str) -> Stack {
         let (word, operands) = split(line);
         match self {

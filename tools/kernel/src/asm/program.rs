@@ -135,7 +135,7 @@ fn reached(machine: Machine, items: &BTreeMap<String, Item>, exports: &BTreeSet<
     Ok(reached)
 }
 
-/// Puts the constants behind the functions, in the order in which they are named, and numbers them.
+/// Puts the constants after the functions, in the order in which they are named, and numbers them.
 fn number_constants(
     machine: Machine,
     mut constants: BTreeMap<String, Item>,

@@ -7,9 +7,9 @@ use super::transport::{self, Medians, Sample, Workload, best_peer};
 use crate::goals::{Goal, grouped};
 
 const OURS: Server = Server::HoistwayMemory(None);
-/// The most resident memory with all connections open and busy, in bytes: 1 GiB.
+/// The maximum resident memory with all connections open and busy, in bytes: 1 GiB.
 const CONNECTIONS_BYTES_MAX: u64 = 1 << 30;
-/// The least operations of a busy connection, as a part of the most operations of another. The
+/// The smallest number of operations of a busy connection, as a part of the largest number. The
 /// client serves its connections in turn, so a difference is due to chance or to the server.
 const LEAST_PART: f64 = 1.0 / 3.0;
 

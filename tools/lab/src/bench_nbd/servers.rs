@@ -31,7 +31,7 @@ pub enum Server {
     HoistwayNull,
     /// hoistway over an nbdkit that runs already.
     HoistwayRemote {
-        /// The most connections to nbdkit.
+        /// The maximum number of connections to nbdkit.
         connections: u32,
     },
     NbdkitNull,

@@ -27,7 +27,7 @@ pub struct Sample {
     pub p99_us: f64,
     /// CPU time of the server per operation, in us.
     pub server_us: f64,
-    /// The least of the rounds: disturbances only add CPU time.
+    /// The smallest of the rounds: disturbances only add CPU time.
     pub server_us_least: f64,
 }
 

@@ -18,7 +18,7 @@ const TYPICAL_POINTS: u64 = 100;
 /// The greatest number of points of a file that a sweep chooses itself.
 const POINTS_PER_FILE: u64 = 256;
 
-/// The most seeds of a sweep; more points have several numbers of readers.
+/// The maximum number of seeds of a sweep; more points have several numbers of readers.
 const SEEDS_MAX: u64 = 1_000_000;
 
 /// The measured costs, in seconds of one processor of two.
@@ -98,7 +98,7 @@ fn costs(bench: &Bench) -> Result<Costs> {
     Ok(Costs { point: median(points), planned: median(planned), files: median(files) })
 }
 
-/// The number of batches of a sweep of so many points.
+/// The number of batches of a sweep of this many points.
 fn batches(bench: &Bench, points: u64, each: Option<u64>) -> Result<f64> {
     let seeds = points.min(SEEDS_MAX);
     let readers: Vec<String> = (1..=points / seeds).map(|count| count.to_string()).collect();

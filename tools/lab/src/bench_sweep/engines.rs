@@ -20,7 +20,7 @@ const ENGINES: [(&str, &str, bool); 3] =
     [("processes", "`ProcessPoolExecutor`", false), ("dask", "Dask", true), ("ray", "Ray", true)];
 /// The workers of an engine, and the threads of the run without one.
 const WORKERS: f64 = 2.0;
-/// The fewest points of a sweep.
+/// The minimum number of points of a sweep.
 const POINTS_MIN: u64 = 100;
 /// The duration of a point in the goal, in ms.
 const POINT_MS: f64 = 50.0;

@@ -10,7 +10,7 @@ use super::run::{self, Kind, Measured, SMALL, TYPICAL, machine, median};
 use crate::goals::{Goal, grouped};
 use crate::sections::Section;
 
-/// The least ratio of the sweep's rate to that of two loops at a time.
+/// The minimum ratio of the sweep's rate to that of two loops at a time.
 const RATIO_MIN: f64 = 1.0;
 
 /// The figures of one kind of point.
@@ -72,7 +72,7 @@ fn compare(bench: &Bench, kind: &Kind, points: u64) -> Result<Found> {
     Ok(Found { points, sweep, one_loop, two_loops, ratio })
 }
 
-/// Runs `hoistway compare` once for each seed, so many at a time, with a file of JSON each.
+/// Runs `hoistway compare` once for each seed, this many at a time, with a file of JSON each.
 fn shell_loop(bench: &Bench, kind: &Kind, points: u64, processes: u32) -> Result<Measured> {
     let results = run::empty(bench)?;
     std::fs::create_dir_all(&results)?;

@@ -1,4 +1,4 @@
-//! The cases: a workload, the present scheduler, and the objective.
+//! The cases: a workload, the current scheduler, and the objective.
 
 /// A case of the check.
 pub struct Case {
@@ -6,7 +6,7 @@ pub struct Case {
     pub name: &'static str,
     /// The workload.
     pub from: From,
-    /// The present scheduler, under which a recording is made.
+    /// The current scheduler, under which a recording is made.
     pub now: &'static str,
     /// The objective in the form of `--objective`.
     pub objective: &'static str,

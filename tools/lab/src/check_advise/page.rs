@@ -35,7 +35,7 @@ pub fn write(text: &str) -> Result<()> {
 
 /// The advice of a case compared with the measurements.
 struct Judged {
-    /// The measured figure under the present scheduler, under the advised one, and the best with
+    /// The measured figure under the current scheduler, under the advised one, and the best with
     /// its name.
     now: f64,
     advised: f64,

@@ -32,7 +32,7 @@ pub struct Target {
     /// The name of the target within its panel.
     pub name: String,
     pub expression: String,
-    /// Whether the panel shows the present value only.
+    /// Whether the panel shows the current value only.
     pub is_instant: bool,
 }
 

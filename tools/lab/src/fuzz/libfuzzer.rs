@@ -1,4 +1,4 @@
-//! What libFuzzer prints.
+//! The output of libFuzzer.
 
 /// The figures of a run; `None` for those that were not printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

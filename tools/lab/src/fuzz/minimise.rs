@@ -8,7 +8,8 @@ use hoistway_units::figures;
 
 use super::{Fuzzers, run_logged, seeds, side_by_side};
 
-/// The most bytes of inputs of a target in the repository. Smaller inputs are preferred.
+/// The maximum number of bytes of inputs of a target in the repository. Smaller inputs are
+/// preferred.
 const SEED_BYTES_MAX: u64 = 96 << 10;
 
 /// Minimises the inputs of all targets and prints a table.

@@ -47,9 +47,9 @@ pub struct Got {
 /// A question of which elevator is best.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Question {
-    /// The most bytes a second, of all processes together.
+    /// The maximum number of bytes a second, of all processes together.
     Throughput,
-    /// The least 99th percentile of latency of the process that has the greatest.
+    /// The smallest 99th percentile of latency of the process that has the largest.
     Latency,
 }
 

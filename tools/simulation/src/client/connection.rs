@@ -10,7 +10,7 @@ use super::requests::PendingRequest;
 use hoistway_reactor::simulated::LinkState;
 use hoistway_reactor::simulated::{ActorId, LinkId, Sim};
 
-/// The most bytes of one read.
+/// The maximum number of bytes of one read.
 const READ_BYTES: usize = 64 << 10;
 
 /// A connection, which is opened again after each end.

@@ -48,7 +48,7 @@ pub struct ClientPlan {
     pub read_only: bool,
     /// The number of connections, which share a region.
     pub connections: usize,
-    /// The most requests in flight of each connection.
+    /// The maximum number of requests in flight of each connection.
     pub depth: usize,
     /// The number of requests of all connections.
     pub requests: u32,

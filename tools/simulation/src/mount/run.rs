@@ -22,7 +22,8 @@ const DRAIN_NS: u64 = 600_000_000_000;
 /// The longest time between two commits of the journal, in ns: 5 s.
 const COMMIT_NS: u64 = 5_000_000_000;
 
-/// The most rounds in which the remains of a mount are ended; one or two suffice so far.
+/// The maximum number of rounds in which the remains of a mount are ended; one or two suffice so
+/// far.
 const CLOSE_ROUNDS_MAX: u32 = 100;
 
 /// The end of a mount before the last one.

@@ -52,7 +52,7 @@ pub struct DevicePlan {
     pub elevator: Option<Kind>,
     /// The tunables of the elevator.
     pub tunables: Vec<(String, i64)>,
-    /// The most requests in the device.
+    /// The maximum number of requests in the device.
     pub depth: Option<u32>,
     /// The size of the largest request in bytes.
     pub request_bytes_max: u32,

@@ -208,7 +208,7 @@ fn skipped(printed: &str) -> Option<String> {
     is_step.then(|| line[SKIPPED.len()..line.len() - HOW.len()].to_owned())
 }
 
-/// The error of a check that ran apart: what it printed behind the table of times.
+/// The error of a check that ran apart: what it printed after the table of times.
 fn last_error(printed: &str) -> String {
     let behind = printed.split("failed:\n").last().unwrap_or(printed);
     behind.trim().to_owned()

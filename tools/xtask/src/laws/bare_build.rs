@@ -14,7 +14,7 @@ pub fn missing(install: bool) -> Option<String> {
     if install { None } else { needs::provide(&[Need::Target(TARGET)], false).err().map(|error| format!("{error:#}")) }
 }
 
-/// Builds the core for the bare machine with the present compiler, whose library rustup fetches if
+/// Builds the core for the bare machine with the current compiler, whose library rustup fetches if
 /// necessary. Where rustup cannot fetch it, Debian's compiler builds it: that one comes with the
 /// source of `core`.
 pub fn build() -> Result<()> {

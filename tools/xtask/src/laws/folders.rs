@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use hoistway_workspace::packages::Package;
 
-/// The most lines of the files of a folder, with comments and unit tests, without those of the
-/// folders in it.
+/// The maximum number of lines of the files of a folder, with comments and unit tests, without
+/// those of the folders in it.
 const LINES_MAX: usize = 6_000;
 
 /// Lists the folders of the crates that are too large.

@@ -23,8 +23,8 @@ pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
     out.line("")?;
     out.paragraph(
         0,
-        "Each group's part, in percent, of what all processes moved while all of them ran, the groups in it included. no groups: \
-         the elevator takes all processes as of one group.",
+        "Each group's share, in percent, of all bytes that moved while all processes ran; subgroups are included. no groups: \
+         the elevator treats all processes as one group.",
     )?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use hoistway_units::figures::figure;
 use super::groups::parts;
 use crate::output::{self, Out, width};
 
-/// Most jobs of the table; the JSON has all.
+/// The maximum number of jobs of the table; the JSON has all.
 const JOBS_MAX: usize = 24;
 
 /// Prints the results of each job, if there are several.

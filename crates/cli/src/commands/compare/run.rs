@@ -95,7 +95,7 @@ impl RunProgressBar {
         RunProgressBar::of_seeds(1)
     }
 
-    /// Creates a bar for the runs of so many seeds.
+    /// Creates a bar for the runs of this many seeds.
     pub fn of_seeds(seeds: u32) -> RunProgressBar {
         let (bar, shares_done) = (Bar::new(STEPS, "simulating"), RunShares::of_seeds(seeds));
         RunProgressBar { bar, shares_done, begun: Instant::now(), hints: None }

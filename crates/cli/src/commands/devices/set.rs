@@ -19,7 +19,7 @@ pub fn run(root: &Root, args: &SetArgs, out: &mut Out) -> Result<Exit> {
     set(root, args, &device, &assignments, out)
 }
 
-/// Resets the tunables of the present scheduler to their defaults.
+/// Resets the tunables of the current scheduler to their defaults.
 pub fn reset(root: &Root, args: &ResetArgs, out: &mut Out) -> Result<Exit> {
     let device = super::find_device(root, &args.device)?;
     let assignments = defaults_of(&device);
@@ -68,7 +68,7 @@ fn note_bypassed_path(root: &Root, device: &BlockDevice) -> Result<()> {
     let all = if device.holders.is_empty() { Vec::new() } else { devices(root)? };
     if let Some(holder) = scheduling_holder(&all, device) {
         print_message(&format!(
-            "note: {} is a path of {}, whose scheduler counts: requests bypass the scheduler of the path",
+            "note: {} is a path of {}, whose scheduler is used: requests bypass the scheduler of the path",
             device.name, holder.name
         ));
     }

@@ -155,7 +155,7 @@ fn policy_text(group: &GroupPolicy, queue: &PriorityAtQueue) -> String {
         parts.push(format!("io.weight {weight}"));
     }
     if let Some(latency) = group.latency_us {
-        parts.push(format!("a latency target of {latency} us (io.latency), for which other groups are held back"));
+        parts.push(format!("a latency target of {latency} us (io.latency), for which other groups are throttled"));
     }
     if let Some(class) = &group.prio_class {
         parts.push(format!("io.prio.class is {class}"));

@@ -150,7 +150,7 @@ fn anchor(command: &Command, argument: &Arg) -> String {
     }
 }
 
-/// The text behind the options: examples, notes and exit codes, each below a heading.
+/// The text after the options: examples, notes and exit codes, each below a heading.
 fn notes(help: &str, level: usize) -> String {
     let mut sections: Vec<(&str, String)> = Vec::new();
     for line in help.trim().lines() {
@@ -195,7 +195,7 @@ fn prose(help: &str) -> String {
         text.push_str("```\n");
     }
     text.push('\n');
-    // A blank line before the end of a block belongs behind it; one is enough before a block.
+    // A blank line before the end of a block belongs after it; one is enough before a block.
     text.replace("\n\n```\n", "\n```\n").replace("\n\n\n```text", "\n\n```text")
 }
 

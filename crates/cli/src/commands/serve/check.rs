@@ -85,7 +85,7 @@ fn print(report: &EmulationReport, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// The least and the greatest of times, in us.
+/// The smallest and the largest of times, in us.
 fn range_us(times_ns: &[f64]) -> String {
     let us = |time_ns: Option<f64>| format!("{:.0}", time_ns.unwrap_or(0.0) / 1e3);
     let (least, greatest) =

@@ -162,7 +162,7 @@ fn run_server<E: Engine>(
     }
 }
 
-/// Reloads the configuration. Errors are logged, and the present configuration stays.
+/// Reloads the configuration. Errors are logged, and the current configuration stays.
 fn reload<E: Engine>(server: &mut Server<E>, args: &ServeArgs, notify: &Notify) {
     notify.reloading();
     let read = args::config(args, &HostEnvironment).map_err(anyhow::Error::from).and_then(|checked| {
@@ -181,7 +181,7 @@ fn reload<E: Engine>(server: &mut Server<E>, args: &ServeArgs, notify: &Notify) 
         }
     };
     match outcome {
-        Ok(()) => notify.ready("configuration read anew"),
+        Ok(()) => notify.ready("configuration read again"),
         Err(error) => {
             tracing::error!("the configuration stays as it was: {error}");
             notify.ready("the new configuration is wrong: the old one stays");

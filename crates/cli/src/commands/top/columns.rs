@@ -8,7 +8,7 @@ use hoistway_units::figures::{figure, percent};
 pub struct Column {
     /// The two lines of the column's head.
     pub head: [&'static str; 2],
-    /// Least width in columns of the terminal; the first column takes the remaining width.
+    /// The minimum width in columns of the terminal; the first column takes the remaining width.
     pub width: u16,
     /// Order in which columns are left out on a narrow terminal: the greatest rank first.
     pub rank: u8,

@@ -4,7 +4,7 @@ use crate::common::{Folder, hoistway, run};
 
 const READERS: &str = "[readers]\nrw=randread\nbs=4k\nsize=64m\nnumjobs=3\nbuffered=1\n";
 
-/// The most checks until one agrees.
+/// The maximum number of checks until one agrees.
 const ATTEMPTS: usize = 10;
 
 /// The agreement depends on the load of the machine: a reader without a processor loses its turn

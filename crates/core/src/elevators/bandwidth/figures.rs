@@ -68,7 +68,7 @@ impl DeviceFigures {
     }
 
     /// Admits a reservation on a device of which `load_ns` of each second are reserved (as computed
-    /// by [`load_ns`](Self::load_ns)). `old` is the present reservation of the same holder,
+    /// by [`load_ns`](Self::load_ns)). `old` is the current reservation of the same holder,
     /// included in `load_ns`. A reduction of the load is always admitted; an increase must fit.
     pub fn admit(&self, load_ns: u64, old: Option<Reservation>, wanted: Reservation) -> Result<(), ReserveError> {
         if !wanted.is_valid() {

@@ -171,7 +171,7 @@ impl Queue {
         self.priority.level()
     }
 
-    /// Its kind, according to its present state.
+    /// Its kind, according to its current state.
     pub fn kind(&self) -> Kind {
         if !self.sync {
             Kind::Async

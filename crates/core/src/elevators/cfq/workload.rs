@@ -37,7 +37,7 @@ pub(super) enum FilingPosition {
 }
 
 impl<H: HostTypes> Cfq<H> {
-    /// Files a queue in the tree of its present class and kind, or moves it there.
+    /// Files a queue in the tree of its current class and kind, or moves it there.
     pub(super) fn file(&mut self, core: &mut QueueCore<H>, slot: Slot, place: FilingPosition) {
         let now = core.counted_ns();
         let queue = &self.queues[slot];

@@ -42,7 +42,7 @@ pub(super) struct Latencies(PerDomain<Samples>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub domain: Domain,
-    /// The new depth in quarters of the present one.
+    /// The new depth in quarters of the current one.
     pub quarters: u32,
 }
 

@@ -43,7 +43,7 @@ pub struct ContextQueue {
     pub position: u64,
     /// The position at which its last turn began.
     pub turn_start: u64,
-    /// The position at which its present turn or window ends.
+    /// The position at which its current turn or window ends.
     pub position_limit: u64,
     /// The requests for which a process waits, and the others.
     sync: SortedFifo,

@@ -30,7 +30,7 @@ const POOL_PART_FOR_OTHERS: u32 = 4;
 pub(super) struct DepthLimit {
     /// The limit, in ns; 0 while unknown.
     limit_ns: u64,
-    /// Whether the present period is one with a quarter more.
+    /// Whether the current period is one with a quarter more.
     is_raised: bool,
     /// Whether the limit was reached in this period.
     is_reached: bool,
@@ -42,7 +42,7 @@ pub(super) struct DepthLimit {
 }
 
 impl DepthLimit {
-    /// The present limit, in ns; `None` while it is unknown.
+    /// The current limit, in ns; `None` while it is unknown.
     fn limit(&self) -> Option<u64> {
         let more = if self.is_raised { self.limit_ns / 4 } else { 0 };
         (self.limit_ns > 0).then(|| self.limit_ns.saturating_add(more))
@@ -113,7 +113,7 @@ impl<H: HostTypes> Paternoster<H> {
         self.shares.normalised(core, membership, requests) <= u64::from(size)
     }
 
-    /// Returns true if this many requests of a context will be served in its present turn.
+    /// Returns true if this many requests of a context will be served in its current turn.
     fn is_for_this_turn(&self, core: &QueueCore<H>, context: Slot, requests: u64) -> bool {
         let entry = &self.contexts[context];
         context == self.in_turn

@@ -12,7 +12,7 @@ pub(crate) trait Packed: Sized {
     /// Appends the value.
     fn pack(&self, to: &mut Vec<u8>);
 
-    /// Reads the value from the start of `from`, which begins behind it afterwards; `None` if there
+    /// Reads the value from the start of `from`, which then begins after it; `None` if there
     /// is no such value.
     fn unpack(from: &mut &[u8]) -> Option<Self>;
 

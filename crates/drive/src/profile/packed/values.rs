@@ -6,8 +6,8 @@ use super::Packed;
 /// numbers of decimals.
 const EIGHT_BYTES: u8 = 255;
 const QUOTIENT: u8 = 254;
-/// Most decimals of a number: powers of ten up to 10^22 are exact, as numerators up to 2^53 are, so
-/// that the division gives the nearest number.
+/// The maximum number of decimals of a number: powers of ten up to 10^22 are exact, as numerators
+/// up to 2^53 are, so that the division gives the nearest number.
 const DECIMALS_MAX: u8 = 22;
 const NUMERATOR_MAX: f64 = 9_007_199_254_740_992.0;
 /// The largest divisor of a quotient, such as the sectors of a track.

@@ -39,7 +39,7 @@ table! {
 table! {
     /// The latency of a command after admission.
     RawLatency, "cloud.latency" {
-        /// The least latency of a command.
+        /// The minimum latency of a command.
         floor_us: Spanned<f64> = "0 to 1000000", "required";
         /// The median of the lognormal part above it.
         jitter_median_us: Option<Spanned<f64>> = "0 to 1000000", "0";

@@ -57,7 +57,7 @@ table! {
         change_skew_revolutions: Option<Spanned<f64>> = "0 or more and below 1", "the track's";
         /// The skew from one group of runs over all surfaces to the next (serpentine).
         group_skew_revolutions: Option<Spanned<f64>> = "0 or more and below 1", "the change's";
-        /// At each of these addresses so many sectors are slipped.
+        /// At each of these addresses this many sectors are slipped.
         #[serde(default)]
         slips: Vec<Spanned<(u64, u32)>> = "a list of `[sector, count]`", "none";
         /// The idle time after which the drive verifies written sectors.

@@ -65,7 +65,7 @@ table! {
         /// Free blocks of a die below which host writes wait.
         gc_hard_blocks: Option<Spanned<u32>> = "1 to 1024", "1";
         /// All dies collect garbage in turns, during which host writes wait and reads do not
-        /// interrupt; a turn makes room for so many programs of the host on each die. Without it
+        /// interrupt; a turn makes room for this many programs of the host on each die. Without it
         /// each die collects a step for each program of the host.
         gc_turn_programs: Option<Spanned<u32>> = "1 to 65536", "none";
         /// With turns: idle dies collect before a turn has to, and reads suspend them in this time.

@@ -8,7 +8,7 @@ fn one_tenant(terms: Terms) -> Vec<MountTenant> {
     vec![tenant("all", Vec::new(), terms)]
 }
 
-/// A limit of so many bytes per second, with 256 KiB at once.
+/// A limit of this many bytes per second, with 256 KiB at once.
 fn limited_fixture(per_second: u64, depth: u32) -> GateFixture {
     let bytes = Some(Rate { per_second, burst: 256 * KIB });
     let limited = Terms { limits: Limits { bytes, operations: None }, ..Terms::default() };

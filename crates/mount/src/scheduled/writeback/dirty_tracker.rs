@@ -51,7 +51,7 @@ pub(in super::super) enum Action {
     CheckLiveness(Vec<u32>),
 }
 
-/// What the write-back thread does next.
+/// The next step of the write-back thread.
 pub(in super::super) enum Next {
     /// It ends.
     Closed,

@@ -119,7 +119,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Creates a `tmpfs`, or an image of so many MiB with `mkfs.KIND`.
+    /// Creates a `tmpfs`, or an image of this many MiB with `mkfs.KIND`.
     pub fn new(kind: &str, mebibytes: u64) -> Volume {
         let place = scratch();
         let at = place.path().join("volume");
@@ -188,7 +188,7 @@ impl Drop for Mounted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MountVariant {
     pub write_back: WriteBack,
-    /// One of so many operations is queued; 0 for no gate.
+    /// One of this many operations is queued; 0 for no gate.
     pub every: u64,
     pub handles: bool,
     /// Queued operations wait for the disk, with the scheduling gate.

@@ -32,7 +32,7 @@ struct Leaf {
 /// A name in a directory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
-    /// Number that stands for the name: names sort by these numbers.
+    /// The name as a number. Names sort by these numbers.
     pub name: u64,
     pub hash: u32,
     pub node: Node,

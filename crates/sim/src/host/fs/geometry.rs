@@ -26,7 +26,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Lays out whole groups on a disk of so many blocks. A remainder of less than a group (128
+    /// Lays out whole groups on a disk of this many blocks. A remainder of less than a group (128
     /// MiB) stays unused. Returns `None` if the disk is smaller than one group.
     pub fn new(config: FileSystemConfig, blocks: u64) -> Option<Geometry> {
         let bytes = GROUP_BLOCKS * BLOCK_BYTES;

@@ -41,7 +41,7 @@ pub(crate) struct Entry {
     pub node: Node,
     /// Index of the directory's block that holds the name.
     pub block: u32,
-    /// Number that stands for the name: names sort by these numbers.
+    /// The name as a number. Names sort by these numbers.
     pub name: u64,
 }
 

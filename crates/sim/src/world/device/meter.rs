@@ -1,4 +1,4 @@
-//! What a drive did, and for how long.
+//! Statistics of a drive: its work, and how long each kind of work took.
 
 use hoistway_drive::Phases;
 

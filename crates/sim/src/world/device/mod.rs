@@ -61,7 +61,7 @@ use transport::Transport;
 pub(crate) struct Device<S: Observer> {
     queue: RequestQueue<Host<S>>,
     drive: Drive,
-    /// Most requests in the drive at once.
+    /// The maximum number of requests in the drive at once.
     depth: u32,
     /// Requests in the drive, by tag.
     in_flight: Slab<InFlight>,

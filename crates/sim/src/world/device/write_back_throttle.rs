@@ -63,10 +63,11 @@ impl Class {
     }
 }
 
-/// What the throttle depends on.
+/// The properties of the device and the host that the throttle uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    /// Most requests in the device at once: `queue_depth` of SCSI disks, `nr_requests` of others.
+    /// The maximum number of requests in the device at once: `queue_depth` of SCSI disks,
+    /// `nr_requests` of others.
     pub depth: u32,
     pub rotational: bool,
     /// True if the drive has a volatile write cache (`queue/write_cache`: `write back`).
@@ -347,7 +348,7 @@ impl<I: Copy + PartialEq> WriteBackThrottle<I> {
         self.timer_ns = Some(ticks * TICK_NS);
     }
 
-    /// Most slots of the pool of a bio at which it gets another one.
+    /// The maximum number of slots of the pool of a bio at which it gets another one.
     fn limit(&self, class: Class, now_ns: u64) -> usize {
         let slots = match class {
             Class::Discard => self.depths.background,

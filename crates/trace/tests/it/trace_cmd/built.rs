@@ -55,7 +55,7 @@ impl Bytes {
         self
     }
 
-    /// Writes a text behind its length.
+    /// Writes a text after its length.
     fn sized(self, bytes: usize, text: &str) -> Bytes {
         self.number(bytes, text.len() as u64).text(text)
     }
@@ -141,7 +141,7 @@ fn packed(packing: Packing, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A block behind its compressed and its unpacked size.
+/// A block after its compressed and its unpacked size.
 fn block(is_big_endian: bool, packing: Packing, bytes: &[u8]) -> Vec<u8> {
     let packed = packed(packing, bytes);
     Bytes::new(is_big_endian).number(4, packed.len() as u64).number(4, bytes.len() as u64).raw(&packed).bytes

@@ -21,7 +21,7 @@ pub(super) struct Crate {
     modules: BTreeMap<ModulePath, (String, Scan)>,
 }
 
-/// What a path leads to.
+/// The target of a path.
 enum Target {
     Module(ModulePath),
     /// An item that this module defines.

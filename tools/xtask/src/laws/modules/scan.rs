@@ -14,7 +14,7 @@ pub(super) struct Import {
     pub(super) line: usize,
 }
 
-/// What was found in a file.
+/// The items, imports and paths of a file.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     /// The names of items outside of braces, macros included.

@@ -28,7 +28,7 @@ const TURN_PART_MIN: u64 = 2;
 /// A light context preempts a turn of which this part has been used.
 const TURN_PART_FOR_LIGHT: u64 = 8;
 
-/// The decision on the present turn, made at each dispatch.
+/// The decision on the current turn, made at each dispatch.
 pub enum Turn {
     /// The stream's next request is served.
     GoesOn,
@@ -86,7 +86,7 @@ impl<H: HostTypes> Paternoster<H> {
         }
     }
 
-    /// The position at which the present turn ends, at the latest.
+    /// The position at which the current turn ends, at the latest.
     fn turn_end(&self, core: &QueueCore<H>) -> u64 {
         let entry = &self.contexts[self.in_turn];
         if self.seeks.is_trial {
@@ -97,7 +97,7 @@ impl<H: HostTypes> Paternoster<H> {
         entry.position_limit.min(entry.turn_start.saturating_add(usual))
     }
 
-    /// Decides on the present turn, while requests are queued.
+    /// Decides on the current turn, while requests are queued.
     pub(super) fn check_turn(&mut self, core: &mut QueueCore<H>) -> Turn {
         let entry = &self.contexts[self.in_turn];
         if entry.position >= self.turn_end(core)
@@ -150,7 +150,7 @@ impl<H: HostTypes> Paternoster<H> {
         (gain > loss && core.ktime_ns() < until_ns).then_some(until_ns)
     }
 
-    /// The present turn as hosts see it, with an estimate of its end.
+    /// The current turn as hosts see it, with an estimate of its end.
     pub(super) fn active_slice(&self, core: &QueueCore<H>) -> Option<ActiveSlice> {
         if self.in_turn == NIL {
             return None;
