@@ -418,8 +418,8 @@ mod tests {
         }
     }
 
-    /// The seed from which a fault is searched for: a few before the first world that finds it. From
-    /// 0 the search for `ReadsEarly` takes 345 worlds, one and a half minutes.
+    /// The seed from which a fault is searched for: a few before the first world that finds it.
+    /// From 0 the search for `ReadsEarly` takes 345 worlds, one and a half minutes.
     fn first_seed(sabotage: hoistway_blockdev::remote::Sabotage) -> u64 {
         if sabotage == hoistway_blockdev::remote::Sabotage::ReadsEarly { 340 } else { 20 }
     }
