@@ -59,8 +59,13 @@ await test("a film plays, pauses and moves by the keyboard alone", async () => {
   await page.waitForFunction((before) => document.getElementById("film-time").textContent !== before, first);
   for (let tabs = 0; tabs < 80 && (await page.evaluate(() => document.activeElement?.id)) !== "stage"; tabs += 1) await page.keyboard.press("Tab");
   assert.equal(await page.evaluate(() => document.activeElement?.id), "stage", "Tab reaches the stage");
+  // On a slow machine the film has ended by now, and stands.
+  await page.keyboard.press("Home");
+  const button = () => page.locator("#play").innerText();
+  if ((await button()) === "Play") await page.keyboard.press(" ");
+  assert.equal(await button(), "Pause");
   await page.keyboard.press(" ");
-  assert.equal(await page.locator("#play").innerText(), "Play");
+  assert.equal(await button(), "Play");
   await page.keyboard.press("Home");
   assert.match(await time(), /^0\.0 ms/);
   await page.keyboard.press("ArrowRight");
