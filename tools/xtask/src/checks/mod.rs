@@ -199,7 +199,7 @@ fn docs() -> Result<()> {
     programs::run(cargo::command().args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", flags))
 }
 
-/// Checks the dependencies, after cargo-deny is installed if that is wished for.
+/// Checks the dependencies. With `--install`, cargo-deny is installed before.
 pub fn deny(options: &Options) -> Result<()> {
     let mut report = Report::default();
     report.run(&[steps::find(&FIRST, "dependencies")?], options);

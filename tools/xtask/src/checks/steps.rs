@@ -35,7 +35,7 @@ impl Step {
         Step { uses, ..self }
     }
 
-    /// Runs the check, after what it needs is installed if that is wished for.
+    /// Runs the check. With `--install`, what it needs is installed before.
     fn run(&self, options: &Options) -> Result<Outcome> {
         match needs::provide(self.needs, options.install) {
             Err(error) if options.install => return Err(error),
@@ -95,7 +95,7 @@ impl Report {
 
     /// Runs lists of checks side by side, as many as the machine has processors; each check is a
     /// process of its own, whose output is printed when it has ended. What the checks need is
-    /// installed before, if that is wished for, because two installations would meet.
+    /// installed before, with `--install`: two installations cannot run at the same time.
     pub fn run_side_by_side(&mut self, lists: &'static [&'static [Step]], options: &Options) {
         if options.install {
             for step in lists.iter().copied().flatten() {
