@@ -19,8 +19,8 @@ const FIRST_MS_MAX = Number(process.env.PLAYGROUND_FIRST_MS_MAX || Infinity);
 const visit = await start(root, { "/figures.html": figurePage });
 const open = (options = {}, fragment = "", path = "") => visit(`${path}${fragment}`, options);
 
-const ready = (page, state = "done") => page.waitForSelector(`body[data-state=${state}]`, { timeout: 240_000 });
-const film = (page) => page.waitForSelector("body[data-film=ready]", { timeout: 240_000 });
+const ready = (page, state = "done") => page.waitForSelector(`body[data-state=${state}]`);
+const film = (page) => page.waitForSelector("body[data-film=ready]");
 
 for (const [device, viewport] of DEVICES) {
   for (const colorScheme of ["light", "dark"]) {
@@ -59,7 +59,7 @@ await test("a film plays, pauses and moves by the keyboard alone", async () => {
   await page.waitForFunction((before) => document.getElementById("film-time").textContent !== before, first);
   for (let tabs = 0; tabs < 80 && (await page.evaluate(() => document.activeElement?.id)) !== "stage"; tabs += 1) await page.keyboard.press("Tab");
   assert.equal(await page.evaluate(() => document.activeElement?.id), "stage", "Tab reaches the stage");
-  // On a slow machine the film has ended by now, and stands.
+  // On a slow machine the film may have ended before the keys are pressed.
   await page.keyboard.press("Home");
   const button = () => page.locator("#play").innerText();
   if ((await button()) === "Play") await page.keyboard.press(" ");
@@ -134,7 +134,7 @@ await test("figures of other pages run when they are scrolled into view", async 
   assert.equal(await page.locator("#rates svg").count(), 0);
   for (const id of ["rates", "film"]) {
     await page.locator(`#${id}`).scrollIntoViewIfNeeded();
-    await page.waitForSelector(`#${id}[data-state=done]`, { timeout: 240_000 });
+    await page.waitForSelector(`#${id}[data-state=done]`);
   }
   assert.ok((await page.locator("#rates svg").count()) >= 2);
   assert.equal(await page.locator("#film canvas").count(), 1);

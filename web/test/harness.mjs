@@ -32,7 +32,7 @@ export async function start(root, pages = {}) {
   browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
   return async (path, options = {}) => {
     const context = await browser.newContext({ viewport: { width: 1240, height: 900 }, ...options });
-    // A machine with other work takes long.
+    // All waits: a machine with other work takes long.
     context.setDefaultTimeout(240_000);
     const page = await context.newPage();
     const problems = [];

@@ -16,7 +16,7 @@ const pages = readdirSync(root, { recursive: true, encoding: "utf8" })
 
 const drawn = async (figure) => {
   await figure.scrollIntoViewIfNeeded();
-  await figure.and(figure.page().locator("[data-state]")).waitFor({ timeout: 240_000 });
+  await figure.and(figure.page().locator("[data-state]")).waitFor();
   assert.equal(await figure.getAttribute("data-state"), "done", await figure.innerText());
 };
 
@@ -73,7 +73,7 @@ await test(`each of the ${pages.length} pages with a figure draws it`, async () 
 for (const [device, viewport] of DEVICES) {
   await test(`${device}: the playground leads back to the site, axe is clean`, async () => {
     const { page, problems, close } = await visit("playground/index.html", { viewport, reducedMotion: "reduce" });
-    await page.waitForSelector("body[data-film=ready]", { timeout: 240_000 });
+    await page.waitForSelector("body[data-film=ready]");
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "the page is wider than the screen");
     await axe(page);
     await page.getByRole("link", { name: "Elevators" }).click();
@@ -110,7 +110,7 @@ await test("a figure opens in the playground", async () => {
   const figure = page.locator(FIGURE);
   await drawn(figure);
   await figure.getByRole("link").click();
-  await page.waitForSelector("body[data-state=done]", { timeout: 240_000 });
+  await page.waitForSelector("body[data-state=done]");
   assert.match(await page.locator("#title").innerText(), /^cfq, /);
   await close();
 });
